@@ -1,0 +1,352 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lib/pq"
+
+	"kivuko/dev/child"
+	"kivuko/dev/ports"
+)
+
+// Limits of starting and stopping the server.
+const (
+	startTimeout = 90 * time.Second // crash recovery of a large cluster included
+	stopTimeout  = 30 * time.Second
+	pollEvery    = 25 * time.Millisecond
+	startTries   = 8
+)
+
+// Options say where and how the server runs.
+type Options struct {
+	// Dir keeps the cluster across runs. Empty: a throw-away cluster in a
+	// temporary directory that Stop removes.
+	Dir string
+	// Unsafe turns off everything that only protects against a crash of the
+	// machine (fsync and its kin). For tests; a kill of the server is still survived.
+	Unsafe bool
+	// NoInstall refuses to install missing server programs.
+	NoInstall bool
+	// Progress gets sentences for the person who waits; nil drops them.
+	Progress io.Writer
+}
+
+// Mode is the way in which a running server is stopped.
+type Mode int
+
+// The ways to stop a server, from PostgreSQL's documentation, "Shutting Down the Server".
+const (
+	// Fast rolls back what runs, disconnects everybody, and writes a checkpoint.
+	Fast Mode = iota
+	// Immediate stops without a checkpoint: the next start recovers from the log.
+	Immediate
+	// Kill is SIGKILL to the postmaster: what a crash looks like.
+	Kill
+)
+
+func (m Mode) signal() syscall.Signal {
+	switch m {
+	case Immediate:
+		return syscall.SIGQUIT
+	case Kill:
+		return syscall.SIGKILL
+	case Fast:
+		return syscall.SIGINT
+	default:
+		return syscall.SIGINT
+	}
+}
+
+// Server is a running PostgreSQL.
+type Server struct {
+	cluster *cluster
+	opts    Options
+
+	mu      sync.Mutex // guards process, port and stopped
+	process *child.Process
+	port    int
+	stopped bool
+}
+
+// Start makes the cluster when there is none, starts the server and waits until
+// it answers queries. The caller must Stop it.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	if opts.Progress == nil {
+		opts.Progress = io.Discard
+	}
+	c, err := openCluster(ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	s := &Server{cluster: c, opts: opts}
+	if err := s.start(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("postgres: %w", err), c.close())
+	}
+	return s, nil
+}
+
+// DSN is the URL of a database of this server, for the cluster's superuser.
+// It carries the password: never log it.
+func (s *Server) DSN(database string) string {
+	u := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(superuser, s.cluster.password),
+		Host:     ports.Address(s.Port()),
+		Path:     "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return u.String()
+}
+
+// Port is the loopback TCP port of the server.
+func (s *Server) Port() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.port
+}
+
+// User and Password are those of the cluster's superuser.
+func (s *Server) User() string { return superuser }
+
+// Password is the generated password of the superuser: a secret.
+func (s *Server) Password() string { return s.cluster.password }
+
+// Dir is where the cluster really lives; it may differ from Options.Dir when the
+// server's account cannot reach that.
+func (s *Server) Dir() string { return s.cluster.dir }
+
+// PID is the process number of the postmaster.
+func (s *Server) PID() int { return s.current().PID() }
+
+// Done is closed when the present server process has ended, for whatever reason.
+// After Restart there is a new one.
+func (s *Server) Done() <-chan struct{} { return s.current().Done() }
+
+func (s *Server) current() *child.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process
+}
+
+// CreateDatabase creates a database unless it exists already.
+func (s *Server) CreateDatabase(ctx context.Context, name string) error {
+	db, err := sql.Open("postgres", s.DSN(maintenanceDatabase))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // the connection is not used again
+	_, err = db.ExecContext(ctx, "CREATE DATABASE "+pq.QuoteIdentifier(name))
+	const duplicateDatabase = "42P04" // PostgreSQL, Appendix A, error codes
+	var pqErr *pq.Error
+	if errors.As(err, &pqErr) && pqErr.Code == duplicateDatabase {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create database %s: %w", name, err)
+	}
+	return nil
+}
+
+// Restart stops the server in the given mode and starts it again on the same port
+// and data. It also revives a server that died by itself.
+func (s *Server) Restart(ctx context.Context, mode Mode) error {
+	if err := s.halt(mode); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	if err := s.start(ctx); err != nil {
+		return fmt.Errorf("postgres: %w", err)
+	}
+	return nil
+}
+
+// Stop shuts the server down and, for a throw-away cluster, removes its files.
+// It may be called more than once.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	again := s.stopped
+	s.stopped = true
+	s.mu.Unlock()
+	if again {
+		return nil
+	}
+	return errors.Join(s.halt(Fast), s.cluster.close())
+}
+
+// halt ends the process: in the mode asked for, and harder when that takes too long.
+func (s *Server) halt(mode Mode) error {
+	p := s.current()
+	for _, sig := range []syscall.Signal{mode.signal(), syscall.SIGQUIT, syscall.SIGKILL} {
+		if err := p.Signal(sig); err != nil {
+			return fmt.Errorf("stop: %w", err)
+		}
+		if p.WaitFor(stopTimeout) {
+			return nil
+		}
+	}
+	return fmt.Errorf("process %d does not end", p.PID())
+}
+
+// errRetry marks a failed start that another try can cure.
+var errRetry = errors.New("start again")
+
+func (s *Server) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	var err error
+	for range startTries {
+		if err = s.startOnce(ctx); !errors.Is(err, errRetry) {
+			return err
+		}
+		const settle = time.Second
+		if sleep(ctx, settle) != nil {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *Server) startOnce(ctx context.Context) error {
+	c := s.cluster
+	if err := c.evictOrphan(ctx); err != nil {
+		return err
+	}
+	port, err := c.assignPort()
+	if err != nil {
+		return err
+	}
+	logFile, err := c.openLog()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = logFile.Close() }() // the child has its own descriptor
+	began, err := logFile.Seek(0, io.SeekEnd)
+	if err != nil {
+		return err
+	}
+	p, err := child.Start(s.command(port, logFile), syscall.SIGINT)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", c.binaries.postgres(), err)
+	}
+	s.mu.Lock()
+	s.process, s.port = p, port
+	s.mu.Unlock()
+	err = s.waitReady(ctx, p)
+	if err == nil {
+		return nil
+	}
+	if haltErr := s.halt(Immediate); haltErr != nil {
+		return errors.Join(err, haltErr)
+	}
+	tail := c.logSince(began)
+	if isTransient(tail) {
+		err = errors.Join(err, errRetry)
+	}
+	return fmt.Errorf("%w\nthe end of %s:\n%s", err, c.logPath(), tail)
+}
+
+// isTransient recognises the two failures that pass: the port was taken between
+// our look and the server's bind, and backends of a killed server still linger.
+func isTransient(log string) bool {
+	for _, sign := range []string{
+		"could not bind IPv4 address",
+		"could not create any TCP/IP sockets",
+		"pre-existing shared memory block",
+	} {
+		if strings.Contains(log, sign) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) command(port int, log *os.File) *exec.Cmd {
+	c := s.cluster
+	args := []string{"-D", c.dataDir()}
+	for _, setting := range s.settings(port) {
+		args = append(args, "-c", setting)
+	}
+	cmd := exec.Command(c.binaries.postgres(), args...) //nolint:noctx // it outlives the context of its start; Stop ends it
+	c.account.apply(cmd)
+	// A group of its own: Ctrl-C in the terminal must reach us first, since the
+	// processes that use the database are to end before it does.
+	cmd.SysProcAttr.Setpgid = true
+	cmd.Dir = c.dir
+	cmd.Stdout, cmd.Stderr = log, log
+	return cmd
+}
+
+func (s *Server) settings(port int) []string {
+	settings := []string{
+		"listen_addresses=" + ports.Loopback,
+		"port=" + strconv.Itoa(port),
+		"unix_socket_directories=" + s.cluster.socketDir,
+		"unix_socket_permissions=0700",
+		"max_connections=300",
+		"shared_buffers=256MB",
+		"max_wal_size=2GB",
+		"timezone=UTC",
+		"log_timezone=UTC",
+		"logging_collector=off",
+		"log_line_prefix=%m [%p] %u@%d ",
+		"log_checkpoints=off",
+	}
+	if s.opts.Unsafe {
+		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum_naptime=5min")
+	}
+	return settings
+}
+
+// waitReady waits until a query is answered over TCP with the password: what every
+// user of the server will do.
+func (s *Server) waitReady(ctx context.Context, p *child.Process) error {
+	db, err := sql.Open("postgres", s.DSN(maintenanceDatabase)+"&connect_timeout=2")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = db.Close() }() // the connection is not used again
+	began, told := time.Now(), 0
+	for {
+		if err = db.PingContext(ctx); err == nil {
+			return nil
+		}
+		select {
+		case <-p.Done():
+			return fmt.Errorf("the server ended while starting: %w", endOf(p))
+		case <-ctx.Done():
+			return fmt.Errorf("the server does not answer after %s: %w", time.Since(began).Round(time.Second), err)
+		case <-time.After(pollEvery):
+		}
+		if waited := int(time.Since(began).Seconds()); waited >= told+2 {
+			told = waited
+			_, _ = fmt.Fprintf(s.opts.Progress, "waiting for PostgreSQL … %d s\n", waited)
+		}
+	}
+}
+
+func endOf(p *child.Process) error {
+	if err := p.Err(); err != nil {
+		return err
+	}
+	return errors.New("exit status 0")
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
