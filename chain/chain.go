@@ -1,0 +1,162 @@
+// Package chain is what the rest of Kivuko knows of a blockchain, written once for three of them.
+//
+// A driver builds transactions locally, never signs what a node built, and reports facts. It decides
+// nothing about money: Judge, a pure function of recorded facts, says what may be done next. The
+// order of a send is always the same. Prepare builds, Sign signs once, the caller stores the bytes,
+// and only then are they broadcast, as often as needed. Another transaction is built only when Judge
+// says that the one before is proven impossible.
+//
+// Success is never "included". It is a successful receipt with the expected Transfer event in a
+// block that the network calls final.
+package chain
+
+import (
+	"context"
+	"time"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Client is one network. Implementations are safe for concurrent use, keep no state that matters,
+// and return *Error for what they understand.
+type Client interface {
+	// Network names the chain.
+	Network() exchange.Network
+	// ParseAddress checks an address of the network (form, checksum, prefix) and returns its
+	// canonical form. It asks nobody.
+	ParseAddress(s string) (string, error)
+	// Address is the address of a public key: 65 bytes uncompressed for secp256k1, 32 for ed25519.
+	Address(publicKey []byte) (string, error)
+	// Supports tells whether the asset can be held and sent on the network as configured; the
+	// error says why not.
+	Supports(a money.Asset) error
+	// Head reads the newest block and the newest final one.
+	Head(ctx context.Context) (Head, error)
+	// Balance reads what an address holds, with the block at which it was read.
+	Balance(ctx context.Context, address string, a money.Asset) (Balance, error)
+	// Prepare builds an unsigned transaction with everything that the network needs (reference
+	// block, sequence number, fee limit from a simulation with the real recipient), and refuses one
+	// that can't succeed. Two calls never give the same transaction.
+	Prepare(ctx context.Context, t Transfer) (Unsigned, error)
+	// Sign completes a prepared transaction with the sender's key.
+	Sign(u Unsigned, key Key) (Signed, error)
+	// Broadcast offers signed bytes to the network. Its result never proves that they will or
+	// won't be included.
+	Broadcast(ctx context.Context, raw []byte) (Broadcast, error)
+	// Locate finds a transaction and says how far it came, judged by the network's finality.
+	Locate(ctx context.Context, txID string) (Location, error)
+	// Transfers lists every movement of the native coin and of the configured tokens in one block.
+	Transfers(ctx context.Context, number uint64) (BlockTransfers, error)
+}
+
+// Key is the private key of one wallet, held by a signer for the time of one signature.
+type Key interface {
+	// PublicKey is uncompressed secp256k1 (65 bytes) or ed25519 (32 bytes).
+	PublicKey() []byte
+	// Sign returns 65 bytes r‖s‖v (v 0 or 1, RFC 6979) over a 32-byte digest for secp256k1, or 64
+	// bytes over the message for ed25519.
+	Sign(payload []byte) ([]byte, error)
+}
+
+// Block names a block.
+type Block struct {
+	Number uint64
+	ID     string
+	Parent string
+	Time   time.Time
+}
+
+// Head is how far the network came: the newest block and the newest one that can't be undone.
+type Head struct {
+	Latest Block
+	Final  Block
+}
+
+// Balance is what an address held when block At was the newest.
+type Balance struct {
+	Amount money.Amount
+	At     Block
+}
+
+// Transfer is an intent to pay. Both addresses are canonical.
+type Transfer struct {
+	From   string
+	To     string
+	Amount money.Amount
+}
+
+// Unsigned is a transaction before its signature.
+type Unsigned struct {
+	Transfer        Transfer
+	Payload         []byte // what Key.Sign gets
+	Body            []byte // the network's encoding of the unsigned transaction
+	ExpiresAt       time.Time
+	LastValidHeight uint64
+	Nonce           uint64
+	RefBlock        string
+	FeeLimit        money.Amount // the most that it can cost, in the native coin
+}
+
+// Signed is a transaction ready to be stored and then broadcast.
+type Signed struct {
+	Unsigned
+	TxID string
+	Raw  []byte
+}
+
+// BroadcastState is a node's answer to an offered transaction.
+type BroadcastState string
+
+// The answers to a broadcast. None of them is proof: an accepted transaction may vanish, a rejected
+// one may be taken by another node until it expires.
+const (
+	BroadcastAccepted BroadcastState = "accepted"
+	BroadcastKnown    BroadcastState = "known"    // the node says that it has seen it before
+	BroadcastRejected BroadcastState = "rejected" // this node won't take it; Code says why
+	BroadcastUnknown  BroadcastState = "unknown"  // no answer; it may have arrived
+)
+
+// Broadcast is the outcome of offering a transaction.
+type Broadcast struct {
+	State BroadcastState
+	Code  string // the network's own code
+	Text  string
+}
+
+// Stage is how far a transaction came.
+type Stage string
+
+// The stages of a transaction, from the node's point of view.
+const (
+	StageAbsent   Stage = "absent"   // the node does not know it
+	StagePending  Stage = "pending"  // waiting for a block
+	StageIncluded Stage = "included" // in a block that may be undone
+	StageFinal    Stage = "final"    // in a block that can't be undone
+)
+
+// Location is where a transaction was found, and what it did there.
+type Location struct {
+	Stage     Stage
+	Block     Block
+	OK        bool         // the receipt says success; meaningful from StageIncluded on
+	Code      string       // the receipt's result ("SUCCESS", "REVERT", "OUT_OF_ENERGY", ...)
+	Fee       money.Amount // what the sender paid, in the native coin
+	Transfers []Movement   // the Transfer events and native transfers that it made
+	Head      Head         // the network's head when the question was answered
+}
+
+// Movement is one transfer of value on the chain, as its events tell it.
+type Movement struct {
+	TxID   string
+	Index  uint32 // of the event within the transaction; unique with TxID
+	From   string
+	To     string
+	Amount money.Amount
+}
+
+// BlockTransfers are the movements in one block.
+type BlockTransfers struct {
+	Block     Block
+	Movements []Movement
+}

@@ -1,0 +1,78 @@
+package chain
+
+import (
+	"time"
+
+	"kivuko/exchange"
+)
+
+// Verdict says what may be done with a signed transaction.
+type Verdict string
+
+// The verdicts.
+const (
+	VerdictWait      Verdict = "wait"      // in a block; only finality is missing
+	VerdictBroadcast Verdict = "broadcast" // offer the same bytes again
+	VerdictSucceeded Verdict = "succeeded" // final, with the expected transfer
+	VerdictFailed    Verdict = "failed"    // final, and it did not pay
+	VerdictRebuild   Verdict = "rebuild"   // proven impossible: a new transaction may be built
+)
+
+// Facts are what is known of a signed transaction when it is judged.
+type Facts struct {
+	Attempt  exchange.ChainAttempt
+	Expected Transfer // the movement that counts as payment
+	Location Location
+	// NonceUsed is set when, on a network with sequence numbers, another transaction with the same
+	// number is final, so this one can never be included.
+	NonceUsed bool
+	// AbsentTwice is set when a second look, made after the final head had passed the
+	// transaction's life, still did not find it.
+	AbsentTwice bool
+}
+
+// Judge decides from recorded facts alone. It never gives up a transaction that is in a block, and
+// it lets a new one be built only when the final chain itself has passed the life of the old one and
+// does not hold it. A timer of ours is no proof.
+func Judge(f Facts) Verdict {
+	switch f.Location.Stage {
+	case StageFinal:
+		if f.Location.OK && paid(f.Expected, f.Location.Transfers) {
+			return VerdictSucceeded
+		}
+		return VerdictFailed
+	case StageIncluded:
+		return VerdictWait
+	case StageAbsent, StagePending:
+		if f.Location.Stage == StageAbsent && f.AbsentTwice && impossible(f) {
+			return VerdictRebuild
+		}
+		return VerdictBroadcast
+	}
+	return VerdictBroadcast
+}
+
+// Outlived tells whether the final chain has passed the life of the transaction, so that no block to
+// come can include it.
+func Outlived(a exchange.ChainAttempt, final Block) bool {
+	switch {
+	case !a.ExpiresAt.IsZero():
+		return !final.Time.Before(a.ExpiresAt.Truncate(time.Millisecond))
+	case a.LastValidHeight > 0:
+		return final.Number > a.LastValidHeight
+	}
+	return false
+}
+
+func impossible(f Facts) bool { return f.NonceUsed || Outlived(f.Attempt, f.Location.Head.Final) }
+
+// paid looks for the expected movement. The amount must match exactly: a token that takes a fee on
+// the way pays less, and that is not what was promised.
+func paid(want Transfer, got []Movement) bool {
+	for _, m := range got {
+		if m.From == want.From && m.To == want.To && m.Amount.Equal(want.Amount) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,138 @@
+package exchange
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange/money"
+)
+
+// ChainPaymentStatus is the state of a payment on a blockchain.
+type ChainPaymentStatus string
+
+// The states of a chain payment.
+const (
+	ChainApproved  ChainPaymentStatus = "approved"  // may be signed; no transaction of it can exist
+	ChainSigned    ChainPaymentStatus = "signed"    // signed bytes are stored, perhaps not yet sent
+	ChainBroadcast ChainPaymentStatus = "broadcast" // a node took the bytes
+	ChainIncluded  ChainPaymentStatus = "included"  // in a block that may still be reorganised away
+	ChainCompleted ChainPaymentStatus = "completed" // final, with the expected transfer
+	ChainParked    ChainPaymentStatus = "parked"    // can't go on without a person; no transaction of it can still succeed
+	ChainCancelled ChainPaymentStatus = "cancelled" // given up by a person while parked
+)
+
+// ChainPaymentMachine governs payments on a blockchain. A payment comes back to approved only when
+// the transaction before is proven impossible, because two live transactions could both pay.
+var ChainPaymentMachine = Machine[ChainPaymentStatus]{
+	Name: "chain_payment", Initial: ChainApproved,
+	Transitions: []Transition[ChainPaymentStatus]{
+		{ChainApproved, ChainSigned, ByFlow, "signed bytes stored"},
+		{ChainApproved, ChainParked, ByFlow, "no transaction can be built"},
+		{ChainSigned, ChainBroadcast, ByFlow, "a node took it"},
+		{ChainSigned, ChainIncluded, ByFlow, "seen in a block"},
+		{ChainSigned, ChainApproved, ByFlow, "proven impossible"},
+		{ChainSigned, ChainCompleted, ByFlow, "final with the expected transfer"},
+		{ChainSigned, ChainParked, ByFlow, "final and failed"},
+		{ChainBroadcast, ChainIncluded, ByFlow, "seen in a block"},
+		{ChainBroadcast, ChainApproved, ByFlow, "proven impossible"},
+		{ChainBroadcast, ChainCompleted, ByFlow, "final with the expected transfer"},
+		{ChainBroadcast, ChainParked, ByFlow, "final and failed"},
+		{ChainIncluded, ChainBroadcast, ByFlow, "the block was reorganised away"},
+		{ChainIncluded, ChainApproved, ByFlow, "proven impossible after a reorganisation"},
+		{ChainIncluded, ChainCompleted, ByFlow, "final with the expected transfer"},
+		{ChainIncluded, ChainParked, ByFlow, "final and failed"},
+		{ChainParked, ChainApproved, ByOperator, "try again"},
+		{ChainParked, ChainCancelled, ByOperator, "give up, the money is returned another way"},
+	},
+	Final: []ChainPaymentStatus{ChainCompleted, ChainCancelled},
+}
+
+// ChainPurpose says what a chain payment is for, and so which object it belongs to.
+type ChainPurpose string
+
+// The purposes of chain payments.
+const (
+	ForOrder  ChainPurpose = "order"  // crypto that a customer bought
+	ForRefund ChainPurpose = "refund" // crypto that goes back
+)
+
+// ChainPayment is one approved payment on a blockchain. Its intent (who pays whom how much of what)
+// never changes; the signer recomputes IntentHash and refuses a row whose intent was touched.
+type ChainPayment struct {
+	ID          uuid.UUID
+	Purpose     ChainPurpose
+	ObjectID    uuid.UUID // the order, refund … that it carries out
+	Network     Network
+	Amount      money.Amount
+	WalletID    uuid.UUID // the sending wallet
+	FromAddress string
+	ToAddress   string
+	HoldID      uuid.UUID // the reserved money that completion consumes
+	IntentHash  string
+	Status      ChainPaymentStatus
+	Detail      string // what it waits for or why it parked, in one word
+	TxID        string // of the transaction that completed it, or of the live one
+	Block       uint64
+	Fee         money.Amount // what the network took in all, in the native coin
+	ApprovedBy  string       // "policy" or the approver's user id
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	CompletedAt time.Time
+	Version     int64
+}
+
+// Intent is the hash of everything about a payment that an approval covers.
+func (p ChainPayment) Intent() string {
+	h := sha256.New()
+	fmt.Fprintf(h, "kivuko chain payment v1\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n", p.ID, p.Purpose, p.ObjectID,
+		p.Network, p.Amount.Asset(), p.Amount, p.WalletID, p.FromAddress, p.ToAddress)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// ChainAttemptStatus is the state of one signed transaction.
+type ChainAttemptStatus string
+
+// The states of a signed transaction.
+const (
+	TxSigned    ChainAttemptStatus = "signed"
+	TxBroadcast ChainAttemptStatus = "broadcast"
+	TxIncluded  ChainAttemptStatus = "included"
+	TxSucceeded ChainAttemptStatus = "succeeded" // final
+	TxFailed    ChainAttemptStatus = "failed"    // final
+	TxExpired   ChainAttemptStatus = "expired"   // proven never to be included
+)
+
+// ChainAttempt is one signed transaction of a payment. Its bytes are stored before they are first
+// sent and are the only bytes ever sent for it. At most one attempt of a payment is alive.
+type ChainAttempt struct {
+	ID        uuid.UUID
+	PaymentID uuid.UUID
+	Network   Network
+	N         int // 1 for the first
+	TxID      string
+	Raw       []byte // the signed transaction in the network's encoding
+	// ExpiresAt and LastValidHeight bound its life: zero where the network has no such rule. Nonce
+	// is the sender's sequence number where the network has one.
+	ExpiresAt       time.Time
+	LastValidHeight uint64
+	Nonce           uint64
+	RefBlock        string
+	FeeLimit        money.Amount
+	Status          ChainAttemptStatus
+	Block           uint64
+	BlockID         string
+	Fee             money.Amount
+	LastCode        string // the last answer of a node
+	Broadcasts      int
+	CreatedAt       time.Time
+	UpdatedAt       time.Time
+}
+
+// Alive tells whether the transaction may still move money.
+func (a ChainAttempt) Alive() bool {
+	return a.Status == TxSigned || a.Status == TxBroadcast || a.Status == TxIncluded
+}

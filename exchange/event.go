@@ -1,0 +1,52 @@
+package exchange
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Event is one fact in the event log. It is written in the transaction of the change that it tells.
+type Event struct {
+	Cursor     int64  // global order, the value of ?after=
+	ObjectType string // "order", "offer", ...
+	ObjectID   uuid.UUID
+	Sequence   int64  // per object, from 1, without a gap
+	Type       string // "order.completed"
+	// OwnerID and VendorID are who may read it beside staff; zero means staff only.
+	OwnerID  uuid.UUID
+	VendorID uuid.UUID
+	Payload  json.RawMessage // the object as of then, without secrets and personal data
+	At       time.Time
+}
+
+// AuditRecord says who did what, when, from where, and what changed. Rows are sealed into a hash
+// chain after they are written.
+type AuditRecord struct {
+	ID         int64
+	At         time.Time
+	Actor      string // "user:<id>" or "system:<part>"
+	Role       Role
+	IP         string
+	RequestID  string
+	Action     string // "order.open", "offer.publish", ...
+	ObjectType string
+	ObjectID   uuid.UUID
+	Before     json.RawMessage
+	After      json.RawMessage
+	Hash       string // empty until sealed
+}
+
+// OperatorCommand is a person's decision about a parked flow, written by the API after it checked
+// the person's right. The flow acts on the row, never on what a signal claims.
+type OperatorCommand struct {
+	ID         uuid.UUID
+	ObjectType string
+	ObjectID   uuid.UUID
+	Verb       string // "retry", "refund", "resolve"
+	Note       string
+	ActorID    uuid.UUID
+	CreatedAt  time.Time
+	UsedAt     time.Time
+}

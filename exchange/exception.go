@@ -1,0 +1,65 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange/money"
+)
+
+// ExceptionKind says in which way money that arrived does not fit.
+type ExceptionKind string
+
+// The kinds of payment exception.
+const (
+	ExcUnder        ExceptionKind = "under"
+	ExcOver         ExceptionKind = "over"
+	ExcLate         ExceptionKind = "late"
+	ExcDuplicate    ExceptionKind = "duplicate"
+	ExcWrongAsset   ExceptionKind = "wrong_asset"
+	ExcWrongNetwork ExceptionKind = "wrong_network"
+	ExcUnmatched    ExceptionKind = "unmatched"
+)
+
+// ExceptionStatus is the state of a payment exception.
+type ExceptionStatus string
+
+// The states of a payment exception.
+const (
+	ExcOpen       ExceptionStatus = "open"
+	ExcAccepted   ExceptionStatus = "accepted"
+	ExcRefunding  ExceptionStatus = "refunding"
+	ExcRefunded   ExceptionStatus = "refunded"
+	ExcCredited   ExceptionStatus = "credited"
+	ExcWrittenOff ExceptionStatus = "written_off"
+)
+
+// ExceptionMachine governs payment exceptions.
+var ExceptionMachine = Machine[ExceptionStatus]{
+	Name: "payment_exception", Initial: ExcOpen,
+	Transitions: []Transition[ExceptionStatus]{
+		{ExcOpen, ExcAccepted, ByOperator, "accepted as it is"},
+		{ExcOpen, ExcRefunding, ByFlow, "policy returns it"},
+		{ExcOpen, ExcRefunding, ByOperator, "a person returns it"},
+		{ExcRefunding, ExcRefunded, ByFlow, "the refund completed"},
+		{ExcOpen, ExcCredited, ByOperator, "credited to an account"},
+		{ExcOpen, ExcWrittenOff, ByOperator, "written off with a reason"},
+	},
+	Final: []ExceptionStatus{ExcAccepted, ExcRefunded, ExcCredited, ExcWrittenOff},
+}
+
+// PaymentException is money that arrived and does not fit. Amount is the part that does not fit.
+type PaymentException struct {
+	ID        uuid.UUID
+	Kind      ExceptionKind
+	Status    ExceptionStatus
+	OrderID   uuid.UUID
+	AttemptID uuid.UUID // the collection that brought it
+	Receipt   string
+	Amount    money.Amount
+	Note      string
+	CreatedAt time.Time
+	UpdatedAt time.Time
+	Version   int64
+}

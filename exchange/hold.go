@@ -1,0 +1,73 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange/money"
+)
+
+// HoldStatus is the state of reserved money.
+type HoldStatus string
+
+// The states of a hold.
+const (
+	HoldHeld     HoldStatus = "held"
+	HoldCaptured HoldStatus = "captured" // the reserved money was spent
+	HoldReleased HoldStatus = "released" // it is free again
+)
+
+// HoldMachine governs holds.
+var HoldMachine = Machine[HoldStatus]{
+	Name: "hold", Initial: HoldHeld,
+	Transitions: []Transition[HoldStatus]{
+		{HoldHeld, HoldCaptured, ByFlow, "the money it reserved is spent"},
+		{HoldHeld, HoldReleased, ByFlow, "the reservation is given up"},
+	},
+	Final: []HoldStatus{HoldCaptured, HoldReleased},
+}
+
+// Hold reserves part of an account's balance for one object. An order's hold is split off its
+// offer's, so that what an offer has left is the amount of its own hold and nothing else.
+type Hold struct {
+	ID         uuid.UUID
+	Key        string // business key: a second hold with the same key is the same hold
+	Account    AccountRef
+	ParentID   uuid.UUID // the hold that it was split off
+	Amount     money.Amount
+	Status     HoldStatus
+	ObjectType string
+	ObjectID   uuid.UUID
+	CreatedAt  time.Time
+	UpdatedAt  time.Time
+}
+
+// HoldVerb is what to do with a hold.
+type HoldVerb string
+
+// The verbs. Place reserves from the account's available balance. Split moves part of a parent hold
+// into a new one. Grow adds to a hold from the available balance. Release frees the hold's money;
+// Return gives it back to the parent hold. Capture ends the hold because an entry in the same change
+// spends the money.
+const (
+	HoldPlace   HoldVerb = "place"
+	HoldSplit   HoldVerb = "split"
+	HoldGrow    HoldVerb = "grow"
+	HoldRelease HoldVerb = "release"
+	HoldReturn  HoldVerb = "return"
+	HoldCapture HoldVerb = "capture"
+)
+
+// HoldOp is one step on one hold. Place and Split name the new hold in full; the others need only
+// its id (and Grow the amount to add).
+type HoldOp struct {
+	Verb HoldVerb
+	Hold Hold
+}
+
+// Posting is a set of entries and hold steps that happen together or not at all.
+type Posting struct {
+	Entries []Entry
+	Holds   []HoldOp
+}

@@ -1,0 +1,148 @@
+package exchange
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange/money"
+)
+
+// AccountKind names what an account of the ledger stands for.
+type AccountKind string
+
+// The kinds of account. Debit-normal kinds are things that we have, credit-normal ones are what we
+// owe or earned. Every custodial wallet has two accounts per asset: custody (what the chain must
+// say) and wallet_balance (whose it is).
+const (
+	AccCustody        AccountKind = "custody"          // per wallet; equals the chain at a final block
+	AccWalletBalance  AccountKind = "wallet_balance"   // per wallet; owed to its owner
+	AccFiatBalance    AccountKind = "fiat_balance"     // per merchant; KES owed to it
+	AccMomoCollection AccountKind = "momo_collection"  // the house's money at the operator, collected
+	AccMomoPayout     AccountKind = "momo_payout"      // the house's money at the operator, for payouts
+	AccBank           AccountKind = "bank"             // the house's money at its bank
+	AccOrdersInFlight AccountKind = "orders_in_flight" // customers' money between payment and delivery
+	AccRefundsDue     AccountKind = "refunds_due"      // customers' money on its way back
+	AccSuspense       AccountKind = "suspense"         // money that arrived and fits nothing
+	AccRounding       AccountKind = "rounding"         // what rounding to whole shillings left over
+	AccFees           AccountKind = "fees"             // what the house earned
+	AccNetworkFees    AccountKind = "network_fees"     // per native coin; what networks took
+	AccCapital        AccountKind = "capital"          // what the house put in
+)
+
+// DebitNormal tells whether a debit increases accounts of the kind.
+func (k AccountKind) DebitNormal() bool {
+	switch k {
+	case AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees:
+		return true
+	}
+	return false
+}
+
+// MayGoNegative tells whether the available balance of accounts of the kind may fall below zero.
+// Money of other people never may.
+func (k AccountKind) MayGoNegative() bool {
+	switch k {
+	case AccRounding, AccFees, AccNetworkFees, AccCapital:
+		return true
+	}
+	return false
+}
+
+// AccountRef names an account. Owner is the wallet of custody and wallet_balance accounts, the master
+// merchant of fiat balances, and zero for the house.
+type AccountRef struct {
+	Kind  AccountKind
+	Owner uuid.UUID
+	Asset money.Asset
+}
+
+// Code is the account's unique name in the database: "wallet_balance:0192…:USDT".
+func (a AccountRef) Code() string {
+	if a.Owner == uuid.Nil {
+		return fmt.Sprintf("%s:house:%s", a.Kind, a.Asset)
+	}
+	return fmt.Sprintf("%s:%s:%s", a.Kind, a.Owner, a.Asset)
+}
+
+// House names an account of the house.
+func House(k AccountKind, a money.Asset) AccountRef { return AccountRef{Kind: k, Asset: a} }
+
+// Owned names an account of a wallet or a merchant.
+func Owned(k AccountKind, owner uuid.UUID, a money.Asset) AccountRef {
+	return AccountRef{Kind: k, Owner: owner, Asset: a}
+}
+
+// Account is an account with its balance, in the direction in which its kind grows.
+type Account struct {
+	ID        int64
+	Ref       AccountRef
+	Posted    money.Amount
+	Held      money.Amount
+	UpdatedAt time.Time
+}
+
+// Available is what may still be spent or held.
+func (a Account) Available() money.Amount { return a.Posted.Sub(a.Held) }
+
+// Line is one side of an entry. A positive amount is a debit, a negative one a credit.
+type Line struct {
+	Account AccountRef
+	Amount  money.Amount
+}
+
+// Debit makes a debit line.
+func Debit(a AccountRef, m money.Amount) Line { return Line{a, m} }
+
+// Credit makes a credit line.
+func Credit(a AccountRef, m money.Amount) Line { return Line{a, m.Neg()} }
+
+// Entry is an immutable booking. Key is its business key: a second entry with the same key is the
+// same entry, so an activity that runs twice books once.
+type Entry struct {
+	Key        string
+	Kind       string // "order.paid", "chain_payment.completed", ...
+	ObjectType string
+	ObjectID   uuid.UUID
+	Lines      []Line
+}
+
+// Validate checks that the entry has a key, at least two lines, no empty line, matching assets, and
+// sums to zero in every asset.
+func (e Entry) Validate() error {
+	if e.Key == "" || e.Kind == "" {
+		return Errorf(CodeInternal, "ledger entry without key or kind")
+	}
+	if len(e.Lines) < 2 {
+		return Errorf(CodeInternal, "ledger entry %s has fewer than two lines", e.Key)
+	}
+	sums := map[money.Asset]decimal.Decimal{}
+	for _, l := range e.Lines {
+		if l.Amount.IsZero() {
+			return Errorf(CodeInternal, "ledger entry %s has an empty line on %s", e.Key, l.Account.Code())
+		}
+		if l.Amount.Asset() != l.Account.Asset {
+			return Errorf(CodeInternal, "ledger entry %s books %s on %s", e.Key, l.Amount.Asset(), l.Account.Code())
+		}
+		sums[l.Account.Asset] = sums[l.Account.Asset].Add(l.Amount.Decimal())
+	}
+	for asset, sum := range sums {
+		if !sum.IsZero() {
+			return Errorf(CodeInternal, "ledger entry %s is off by %s %s", e.Key, sum, asset)
+		}
+	}
+	return nil
+}
+
+// Lines drops empty lines, so that callers can name a rounding or fee line that may be nothing.
+func Lines(all ...Line) []Line {
+	var kept []Line
+	for _, l := range all {
+		if !l.Amount.IsZero() {
+			kept = append(kept, l)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,38 @@
+package exchange
+
+// MachineView is a machine with its states as plain strings, for documents and the API.
+type MachineView struct {
+	Name        string               `json:"name"`
+	Initial     string               `json:"initial"`
+	States      []string             `json:"states"`
+	Final       []string             `json:"final"`
+	Transitions []Transition[string] `json:"transitions"`
+	mermaid     string
+}
+
+// Mermaid draws the machine.
+func (v MachineView) Mermaid() string { return v.mermaid }
+
+// Machines lists every state machine of the domain in a fixed order.
+func Machines() []MachineView {
+	return []MachineView{
+		view(OnRampMachine), view(OffRampMachine), view(OfferMachine), view(HoldMachine), view(AttemptMachine),
+		view(ChainPaymentMachine), view(ExceptionMachine), view(RefundMachine),
+	}
+}
+
+func view[S ~string](m Machine[S]) MachineView {
+	v := MachineView{Name: m.Name, Initial: string(m.Initial), States: texts(m.States()), Final: texts(m.Final), mermaid: m.Mermaid()}
+	for _, t := range m.Transitions {
+		v.Transitions = append(v.Transitions, Transition[string]{string(t.From), string(t.To), t.By, t.Why})
+	}
+	return v
+}
+
+func texts[S ~string](states []S) []string {
+	out := make([]string, len(states))
+	for i, s := range states {
+		out[i] = string(s)
+	}
+	return out
+}

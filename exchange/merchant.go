@@ -1,0 +1,29 @@
+package exchange
+
+import "github.com/google/uuid"
+
+// Merchant is a master vendor with its wallets and sub-vendors.
+type Merchant struct {
+	User       User
+	Wallets    []Wallet
+	SubVendors []SubVendor
+	FiatKES    Account
+}
+
+// SubVendor is a user that acts for a master vendor, with its wallets.
+type SubVendor struct {
+	User    User
+	Wallets []Wallet
+}
+
+// VendorOf is the master merchant behind a user: itself for a vendor, its vendor for a subvendor,
+// nobody for others.
+func VendorOf(u User) uuid.UUID {
+	switch u.Role {
+	case RoleVendor:
+		return u.ID
+	case RoleSubvendor:
+		return u.VendorID
+	}
+	return uuid.Nil
+}

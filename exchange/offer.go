@@ -1,0 +1,126 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange/money"
+)
+
+// OfferType says what the vendor does.
+type OfferType string
+
+// A SELL offer sells crypto for KES; a BUY offer buys crypto for KES.
+const (
+	OfferSell OfferType = "SELL"
+	OfferBuy  OfferType = "BUY"
+)
+
+// Valid tells whether t is a known offer type.
+func (t OfferType) Valid() bool { return t == OfferSell || t == OfferBuy }
+
+// OfferStatus is the state of an offer.
+type OfferStatus string
+
+// The states of an offer.
+const (
+	OfferDraft     OfferStatus = "draft"
+	OfferActive    OfferStatus = "active"
+	OfferPaused    OfferStatus = "paused"
+	OfferExhausted OfferStatus = "exhausted" // less left than the minimum order
+	OfferSuspended OfferStatus = "suspended" // by an admin
+	OfferClosed    OfferStatus = "closed"
+)
+
+// OfferMachine governs offers.
+var OfferMachine = Machine[OfferStatus]{
+	Name: "offer", Initial: OfferDraft,
+	Transitions: []Transition[OfferStatus]{
+		{OfferDraft, OfferActive, string(RoleVendor), "published: what it promises is held"},
+		{OfferDraft, OfferClosed, string(RoleVendor), "given up before publishing"},
+		{OfferActive, OfferPaused, string(RoleVendor), "paused"},
+		{OfferPaused, OfferActive, string(RoleVendor), "resumed"},
+		{OfferActive, OfferExhausted, ByFlow, "available fell below the minimum order"},
+		{OfferExhausted, OfferActive, ByFlow, "an order's reservation came back"},
+		{OfferActive, OfferSuspended, string(RoleAdmin), "suspended"},
+		{OfferPaused, OfferSuspended, string(RoleAdmin), "suspended"},
+		{OfferExhausted, OfferSuspended, string(RoleAdmin), "suspended"},
+		{OfferSuspended, OfferPaused, string(RoleAdmin), "suspension lifted; the vendor resumes it"},
+		{OfferActive, OfferClosed, string(RoleVendor), "closed: what is left is released"},
+		{OfferPaused, OfferClosed, string(RoleVendor), "closed: what is left is released"},
+		{OfferExhausted, OfferClosed, string(RoleVendor), "closed: what is left is released"},
+		{OfferSuspended, OfferClosed, string(RoleAdmin), "closed: what is left is released"},
+	},
+	Final: []OfferStatus{OfferClosed},
+}
+
+// RatePlaces are the decimal places of a rate in KES per unit of the stablecoin.
+const RatePlaces = 6
+
+// MaxOfferDescription bounds the description, in characters.
+const MaxOfferDescription = 500
+
+// Offer is a vendor's standing promise. Total, Available, MinOrder and MaxOrder are in its asset.
+type Offer struct {
+	ID          uuid.UUID
+	VendorID    uuid.UUID // the master merchant
+	CreatedBy   uuid.UUID
+	Type        OfferType
+	Network     Network
+	Asset       money.Asset
+	WalletID    uuid.UUID // the vendor's wallet that pays out (SELL) or receives (BUY)
+	Total       money.Amount
+	Available   money.Amount // the amount of its hold; zero while draft or closed
+	Rate        decimal.Decimal
+	MinOrder    money.Amount
+	MaxOrder    money.Amount
+	Status      OfferStatus
+	Description string
+	HoldID      uuid.UUID
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	DeletedAt   time.Time
+	Version     int64
+}
+
+// Validate checks an offer as a vendor describes it.
+func (o Offer) Validate() error {
+	var bad []FieldError
+	rule := func(ok bool, pointer, code, message string) {
+		if !ok {
+			bad = append(bad, FieldError{pointer, code, message})
+		}
+	}
+	rule(o.Type.Valid(), "/offer_type", "enum", "must be SELL or BUY")
+	rule(o.Network.Valid(), "/network", "enum", "must be ethereum, tron or solana")
+	rule(o.Asset.Stablecoin(), "/asset", "enum", "must be USDT or USDC")
+	rule(o.Rate.IsPositive(), "/rate", "range", "must be above zero")
+	rule(o.Total.Positive(), "/usdt_amount", "range", "must be above zero")
+	rule(o.MinOrder.Positive(), "/min_order", "range", "must be above zero")
+	rule(o.MaxOrder.Cmp(o.MinOrder) >= 0, "/max_order", "range", "must not be below min_order")
+	rule(o.Total.Cmp(o.MinOrder) >= 0, "/usdt_amount", "range", "must not be below min_order")
+	rule(len([]rune(o.Description)) <= MaxOfferDescription, "/description", "too_long", "must have at most 500 characters")
+	return Invalid(bad...)
+}
+
+// FundingAccount is the account from which the offer's promise is held.
+func (o Offer) FundingAccount() AccountRef {
+	if o.Type == OfferSell {
+		return Owned(AccWalletBalance, o.WalletID, o.Asset)
+	}
+	return Owned(AccFiatBalance, o.VendorID, money.KES)
+}
+
+// StatusFor is the state in which an open offer belongs, given what it has left.
+func (o Offer) StatusFor(available money.Amount) OfferStatus {
+	low := available.Cmp(o.MinOrder) < 0
+	switch {
+	case o.Status == OfferActive && low:
+		return OfferExhausted
+	case o.Status == OfferExhausted && !low:
+		return OfferActive
+	}
+	return o.Status
+}

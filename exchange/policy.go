@@ -1,0 +1,98 @@
+package exchange
+
+// Scope is whose objects a role may touch with an action.
+type Scope int
+
+// The scopes, from nothing to everything.
+const (
+	ScopeNone   Scope = iota
+	ScopeOwn          // objects of the caller's own
+	ScopeVendor       // objects of the merchant that the caller acts for, sub-vendors included
+	ScopeAny
+)
+
+// Action is something that a caller may be allowed to do. Every route of the API names one.
+type Action string
+
+// The actions.
+const (
+	ActReadSelf         Action = "self.read"
+	ActChangeSelf       Action = "self.change" // own PIN, own sessions
+	ActReadUsers        Action = "users.read"
+	ActWriteUsers       Action = "users.write"
+	ActCreateSubvendor  Action = "subvendors.create"
+	ActReadMerchants    Action = "merchants.read"
+	ActReadCatalog      Action = "catalog.read"
+	ActWriteCatalog     Action = "catalog.write"
+	ActListOffers       Action = "offers.list"
+	ActWriteOffers      Action = "offers.write"
+	ActSuspendOffers    Action = "offers.suspend"
+	ActOpenOrders       Action = "orders.open"
+	ActReadOrders       Action = "orders.read"
+	ActCancelOrders     Action = "orders.cancel"
+	ActOperateFlows     Action = "flows.operate" // retry, refund, resolve
+	ActReadWallets      Action = "wallets.read"
+	ActCreateWallets    Action = "wallets.create"
+	ActProvisionWallets Action = "wallets.provision"
+	ActReadEvents       Action = "events.read"
+	ActReadMachines     Action = "machines.read"
+	ActReadAudit        Action = "audit.read"
+	ActReadLedger       Action = "ledger.read"
+	ActReadExceptions   Action = "exceptions.read"
+)
+
+type grants map[Role]Scope
+
+// everyone gives one scope to all roles.
+func everyone(s Scope) grants {
+	g := grants{}
+	for _, r := range Roles() {
+		g[r] = s
+	}
+	return g
+}
+
+// policy is the permission matrix: the one place that says who may do what. A role that is missing
+// from a line may not do it at all.
+var policy = map[Action]grants{
+	ActReadSelf:        everyone(ScopeOwn),
+	ActChangeSelf:      everyone(ScopeOwn),
+	ActReadUsers:       {RoleAdmin: ScopeAny},
+	ActWriteUsers:      {RoleAdmin: ScopeAny},
+	ActCreateSubvendor: {RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
+	ActReadMerchants: {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny,
+		RoleTreasury: ScopeAny},
+	ActReadCatalog:   everyone(ScopeAny),
+	ActWriteCatalog:  {RoleAdmin: ScopeAny},
+	ActListOffers:    everyone(ScopeAny),
+	ActWriteOffers:   {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
+	ActSuspendOffers: {RoleAdmin: ScopeAny},
+	ActOpenOrders:    {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
+	ActReadOrders: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
+	ActCancelOrders: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleAdmin: ScopeAny},
+	ActOperateFlows: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadWallets: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
+	ActCreateWallets: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActProvisionWallets: {RoleAdmin: ScopeAny},
+	ActReadEvents: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadMachines:   everyone(ScopeAny),
+	ActReadAudit:      {RoleAdmin: ScopeAny},
+	ActReadLedger:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadExceptions: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+}
+
+// ScopeOf says how far the role's right to an action reaches.
+func ScopeOf(r Role, a Action) Scope { return policy[a][r] }
+
+// Actions lists every action of the matrix, for the test that walks it.
+func Actions() []Action {
+	var all []Action
+	for a := range policy {
+		all = append(all, a)
+	}
+	return all
+}

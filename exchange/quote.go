@@ -1,0 +1,30 @@
+package exchange
+
+import (
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange/money"
+)
+
+// Price is what one order costs, fixed when it is opened.
+type Price struct {
+	Crypto   money.Amount
+	Fiat     money.Amount // what the payer pays: whole shillings, rounded up
+	Vendor   money.Amount // what the vendor earns: crypto times rate, rounded down to cents
+	Rounding money.Amount // Fiat - Vendor, for the rounding account
+}
+
+// PriceByCrypto prices a purchase of an exact amount of crypto at a rate in KES per unit.
+func PriceByCrypto(crypto money.Amount, rate decimal.Decimal) Price {
+	exact := crypto.MulFloor(money.KES, rate)
+	fiat := crypto.MulCeil(money.KES, rate).CeilWhole()
+	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
+}
+
+// PriceByFiat prices a purchase for a whole number of shillings: the crypto is rounded down to the
+// asset's places, and what that leaves over goes to the rounding account.
+func PriceByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Price {
+	crypto := fiat.DivFloor(asset, rate)
+	exact := crypto.MulFloor(money.KES, rate)
+	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
+}

@@ -1,0 +1,53 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange/money"
+)
+
+// RefundStatus is the state of a refund.
+type RefundStatus string
+
+// The states of a refund.
+const (
+	RefundPending     RefundStatus = "pending"
+	RefundProcessing  RefundStatus = "processing"
+	RefundCompleted   RefundStatus = "completed"
+	RefundFailed      RefundStatus = "failed"
+	RefundNeedsReview RefundStatus = "needs_review"
+)
+
+// RefundMachine governs refunds.
+var RefundMachine = Machine[RefundStatus]{
+	Name: "refund", Initial: RefundPending,
+	Transitions: []Transition[RefundStatus]{
+		{RefundPending, RefundProcessing, ByFlow, "the payout is written and about to be submitted"},
+		{RefundProcessing, RefundCompleted, ByFlow, "the payout is proven"},
+		{RefundProcessing, RefundFailed, ByFlow, "the operator definitely refused"},
+		{RefundFailed, RefundNeedsReview, ByFlow, "a person must decide"},
+		{RefundNeedsReview, RefundProcessing, ByOperator, "tried again as a new payout"},
+		{RefundNeedsReview, RefundCompleted, ByOperator, "paid by other means, with a reference"},
+	},
+	Final: []RefundStatus{RefundCompleted},
+}
+
+// Refund gives back money of one collection. The refunds of a collection never exceed what it
+// brought; the database says so.
+type Refund struct {
+	ID          uuid.UUID
+	OrderID     uuid.UUID
+	AttemptID   uuid.UUID // the collection whose money goes back
+	ExceptionID uuid.UUID // set when a payment exception asked for it
+	Amount      money.Amount
+	Phone       Phone // who gets it: the payer
+	Reason      string
+	Status      RefundStatus
+	Receipt     string
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	CompletedAt time.Time
+	Version     int64
+}

@@ -1,0 +1,134 @@
+package exchange
+
+import (
+	"net/mail"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Role is what a user is to Kivuko; it decides what the policy lets them do.
+type Role string
+
+// The roles. A RoleUser is a customer whose identity nobody verified yet: the same rights, lower limits.
+const (
+	RoleCustomer   Role = "customer"
+	RoleUser       Role = "user"
+	RoleVendor     Role = "vendor"    // master merchant
+	RoleSubvendor  Role = "subvendor" // acts for its vendor
+	RoleAdmin      Role = "admin"
+	RoleOTCOfficer Role = "otc_officer"
+	RoleTreasury   Role = "treasury"
+)
+
+// Roles lists the roles in a fixed order.
+func Roles() []Role {
+	return []Role{RoleCustomer, RoleUser, RoleVendor, RoleSubvendor, RoleAdmin, RoleOTCOfficer, RoleTreasury}
+}
+
+// Valid tells whether r is a known role.
+func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
+
+// Staff tells whether r works for Kivuko.
+func (r Role) Staff() bool { return r == RoleAdmin || r == RoleOTCOfficer || r == RoleTreasury }
+
+// Merchant tells whether r acts for a vendor.
+func (r Role) Merchant() bool { return r == RoleVendor || r == RoleSubvendor }
+
+// Limits of user fields.
+const (
+	MaxNameLength     = 80
+	MaxEmailLength    = 254
+	MinPasswordLength = 8
+	MaxPasswordLength = 128
+	MinPINLength      = 4
+	MaxPINLength      = 6
+)
+
+// User is an account holder. Secrets live in Credentials and never travel with it.
+type User struct {
+	ID          uuid.UUID
+	Email       string
+	PhoneNumber Phone
+	FirstName   string
+	LastName    string
+	Role        Role
+	VendorID    uuid.UUID // the master merchant that a subvendor acts for; zero for everybody else
+	IsActive    bool
+	VerifiedAt  time.Time
+	CreatedAt   time.Time
+	UpdatedAt   time.Time
+	Version     int64
+}
+
+// Credentials are what a user proves itself with, as PHC strings of argon2id.
+type Credentials struct {
+	UserID       uuid.UUID
+	PasswordHash string
+	PINHash      string // empty when none is set
+	// AuthVersion grows whenever every token of the user must die (deactivation, role change,
+	// revoke-all); an access token carries the one it was made under.
+	AuthVersion int64
+}
+
+// Principal is an authenticated caller.
+type Principal struct {
+	UserID    uuid.UUID
+	Role      Role
+	VendorID  uuid.UUID // whose merchant account the caller acts for: its own id for a vendor
+	SessionID uuid.UUID
+	IP        string
+	RequestID string
+}
+
+// System is the principal of work that no person asked for.
+func System(name string) Principal { return Principal{RequestID: name} }
+
+// ActorName names a principal in audit rows.
+func (p Principal) ActorName() string {
+	if p.UserID == uuid.Nil {
+		return "system:" + p.RequestID
+	}
+	return "user:" + p.UserID.String()
+}
+
+// ParseEmail checks an address and returns it in lower case, the form in which it is unique.
+func ParseEmail(s string) (string, error) {
+	a, err := mail.ParseAddress(s)
+	if err != nil || a.Address != s || a.Name != "" || len(s) > MaxEmailLength || !strings.Contains(s[strings.LastIndex(s, "@")+1:], ".") {
+		return "", Errorf(CodeInvalid, "must be an e-mail address such as amina@example.com")
+	}
+	return strings.ToLower(s), nil
+}
+
+// CheckPIN refuses PINs that are not 4 to 6 digits and those that are guessed first: one digit
+// repeated, a straight run up or down, a pair repeated, and recent years.
+func CheckPIN(pin string) error {
+	if len(pin) < MinPINLength || len(pin) > MaxPINLength {
+		return Errorf(CodeInvalid, "must have 4 to 6 digits")
+	}
+	for _, c := range []byte(pin) {
+		if c < '0' || c > '9' {
+			return Errorf(CodeInvalid, "must have 4 to 6 digits")
+		}
+	}
+	if weakPIN(pin) {
+		return Errorf(CodeInvalid, "is too easy to guess: no repeated digits, straight runs, repeated pairs or years")
+	}
+	return nil
+}
+
+func weakPIN(pin string) bool {
+	same, up, down, pairs := true, true, true, len(pin)%2 == 0
+	for i := 1; i < len(pin); i++ {
+		step := int(pin[i]) - int(pin[i-1])
+		same = same && step == 0
+		up = up && (step == 1 || step == -9)
+		down = down && (step == -1 || step == 9)
+		pairs = pairs && (i < 2 || pin[i] == pin[i-2])
+	}
+	year := len(pin) == 4 && (strings.HasPrefix(pin, "19") || strings.HasPrefix(pin, "20"))
+	return same || up || down || pairs || year
+}
