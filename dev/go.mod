@@ -255,3 +255,15 @@ require (
 )
 
 replace kivuko => ../
+
+// The Temporal server is written against the experimental log API of OpenTelemetry,
+// which release 1.47 (what the migration library asks for) replaced. The local
+// stack alone goes back to the release before; production does not have the server.
+replace (
+	go.opentelemetry.io/otel => go.opentelemetry.io/otel v1.46.0
+	go.opentelemetry.io/otel/log => go.opentelemetry.io/otel/log v0.20.0
+	go.opentelemetry.io/otel/metric => go.opentelemetry.io/otel/metric v1.46.0
+	go.opentelemetry.io/otel/sdk => go.opentelemetry.io/otel/sdk v1.46.0
+	go.opentelemetry.io/otel/sdk/metric => go.opentelemetry.io/otel/sdk/metric v1.46.0
+	go.opentelemetry.io/otel/trace => go.opentelemetry.io/otel/trace v1.46.0
+)

@@ -48,11 +48,14 @@ func Free() (int, error) {
 	return 0, fmt.Errorf("no free port between %d and %d on %s", lowest, highest, Loopback)
 }
 
-// Book is a file of named ports.
+// Book is a list of named ports, kept in a file or in memory alone.
 type Book struct {
 	path  string
 	ports map[string]int
 }
+
+// NewBook returns a book that is kept in memory alone.
+func NewBook() *Book { return &Book{ports: map[string]int{}} }
 
 // OpenBook reads the book at path; a missing file is an empty book.
 func OpenBook(path string) (*Book, error) {
@@ -106,6 +109,9 @@ func (b *Book) set(name string, port int) error {
 		return nil
 	}
 	b.ports[name] = port
+	if b.path == "" {
+		return nil
+	}
 	raw, err := json.MarshalIndent(b.ports, "", "  ")
 	if err != nil {
 		return err

@@ -1,0 +1,334 @@
+package temporal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/server/common/authorization"
+	"go.temporal.io/server/common/cluster"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/log"
+	"go.temporal.io/server/common/membership/static"
+	"go.temporal.io/server/common/metrics"
+	// The plugin that keeps the server's data in PostgreSQL registers itself.
+	_ "go.temporal.io/server/common/persistence/sql/sqlplugin/postgresql"
+	"go.temporal.io/server/common/primitives"
+	temporalserver "go.temporal.io/server/temporal"
+
+	"kivuko/dev/ports"
+)
+
+const (
+	// historyShards is fixed when the databases are made. Sixteen are best for one
+	// node; a production cluster takes more.
+	historyShards = 16
+	clusterName   = "active"
+
+	pollSettings = 10 * time.Second
+	readyTimeout = 2 * time.Minute
+	readyPoll    = 50 * time.Millisecond
+)
+
+// Options say where the server listens and keeps its data.
+type Options struct {
+	// PostgresURL names a PostgreSQL server and a user that may create databases;
+	// the database in it is not used. It carries a password: never logged.
+	PostgresURL string
+	// Database is the name of the server's database; empty: DefaultDatabase.
+	Database string
+	// DynamicConfig is the path of the dynamic configuration file.
+	DynamicConfig string
+	// Port is the loopback port of the frontend; 0: one that is free or remembered.
+	Port int
+	// PortsFile remembers the ports across runs; empty: free ones each time.
+	PortsFile string
+	// MetricsPort serves Prometheus metrics on loopback; 0: none are kept, which
+	// saves a sixth of the server's work.
+	MetricsPort int
+	// UI says whether and how the Web UI is served.
+	UI UI
+	// LogFile gets the server's log; empty: standard error.
+	LogFile string
+	// LogLevel is debug, info, warn or error; empty: warn.
+	LogLevel string
+	// Progress gets sentences for the person who waits; nil drops them.
+	Progress io.Writer
+}
+
+// Server is a running Temporal.
+type Server struct {
+	opts   Options
+	logger log.Logger
+
+	mu       sync.Mutex // guards what a restart replaces
+	inner    temporalserver.Server
+	settings chan any // closed to stop the watch on the configuration file
+	ui       *webUI
+	ports    portSet
+}
+
+// portSet are the loopback ports of the server's services.
+type portSet struct {
+	frontend, frontendHTTP, history, matching, worker int
+}
+
+// Start prepares the databases, starts all of the server's services and waits
+// until the frontend answers. The caller must Stop it.
+//
+// The server ends the whole process when it cannot open one of its listeners
+// later on; a listener that is taken from the start is reported as an error.
+func Start(ctx context.Context, opts Options) (*Server, error) {
+	if opts.Progress == nil {
+		opts.Progress = io.Discard
+	}
+	if opts.Database == "" {
+		opts.Database = DefaultDatabase
+	}
+	if opts.LogLevel == "" {
+		opts.LogLevel = "warn"
+	}
+	s := &Server{opts: opts}
+	s.logger = log.NewZapLogger(log.BuildZapLogger(log.Config{
+		Stdout: false, Level: opts.LogLevel, OutputFile: opts.LogFile, Format: "json",
+	}))
+	if err := s.start(ctx); err != nil {
+		return nil, fmt.Errorf("temporal: %w", err)
+	}
+	return s, nil
+}
+
+// Address is the host:port of the frontend, for clients and workers.
+func (s *Server) Address() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return ports.Address(s.ports.frontend)
+}
+
+// UIURL is the address of the Web UI, or empty when it is not served.
+func (s *Server) UIURL() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ui == nil {
+		return ""
+	}
+	return s.ui.url()
+}
+
+// Stop ends the server. It may be called more than once.
+func (s *Server) Stop() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.inner == nil {
+		return nil
+	}
+	if s.ui != nil {
+		s.ui.stop()
+		s.ui = nil
+	}
+	err := s.inner.Stop()
+	close(s.settings)
+	s.inner = nil
+	return err
+}
+
+// Restart stops the server and starts it again on the same ports and data.
+func (s *Server) Restart(ctx context.Context) error {
+	if err := s.Stop(); err != nil {
+		return fmt.Errorf("temporal: %w", err)
+	}
+	s.mu.Lock()
+	s.opts.Port = s.ports.frontend
+	s.mu.Unlock()
+	if err := s.start(ctx); err != nil {
+		return fmt.Errorf("temporal: %w", err)
+	}
+	return nil
+}
+
+// Ready waits until the frontend at address answers calls.
+func Ready(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	c, err := client.NewLazyClient(client.Options{HostPort: address, Logger: quiet{}})
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	for {
+		_, err := c.CheckHealth(ctx, &client.CheckHealthRequest{})
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("temporal at %s does not answer: %w", address, err)
+		case <-time.After(readyPoll):
+		}
+	}
+}
+
+// Ready waits until this server answers calls.
+func (s *Server) Ready(ctx context.Context) error { return Ready(ctx, s.Address()) }
+
+func (s *Server) start(ctx context.Context) (err error) {
+	p, err := assignPorts(s.opts)
+	if err != nil {
+		return err
+	}
+	cfg, err := s.config(p)
+	if err != nil {
+		return err
+	}
+	main, visibility := databases(s.opts.Database)
+	for _, db := range []database{main, visibility} {
+		if err := migrate(ctx, s.opts.PostgresURL, db, s.logger); err != nil {
+			return err
+		}
+	}
+	stopSettings := make(chan any)
+	inner, err := s.build(cfg, p, stopSettings)
+	if err != nil {
+		close(stopSettings)
+		return err
+	}
+	if err := inner.Start(); err != nil {
+		close(stopSettings)
+		return errors.Join(err, inner.Stop())
+	}
+	s.mu.Lock()
+	s.inner, s.settings, s.ports = inner, stopSettings, p
+	s.mu.Unlock()
+	if err := s.Ready(ctx); err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	if err := s.startUI(ctx); err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	return nil
+}
+
+func (s *Server) build(cfg *config.Config, p portSet, done <-chan any) (temporalserver.Server, error) {
+	dynamic, err := openSettings(s.opts.DynamicConfig, s.logger, done)
+	if err != nil {
+		return nil, err
+	}
+	authorizer, err := authorization.GetAuthorizerFromConfig(&cfg.Global.Authorization)
+	if err != nil {
+		return nil, err
+	}
+	options := []temporalserver.ServerOption{
+		temporalserver.WithConfig(cfg),
+		temporalserver.ForServices(temporalserver.DefaultServices),
+		temporalserver.WithLogger(s.logger),
+		temporalserver.WithAuthorizer(authorizer),
+		temporalserver.WithDynamicConfigClient(dynamic),
+		// One process is the whole cluster. Static hosts spare it the gossip protocol
+		// and the memory of members that were killed.
+		temporalserver.WithStaticHosts(map[primitives.ServiceName]static.Hosts{
+			primitives.FrontendService: static.SingleLocalHost(ports.Address(p.frontend)),
+			primitives.HistoryService:  static.SingleLocalHost(ports.Address(p.history)),
+			primitives.MatchingService: static.SingleLocalHost(ports.Address(p.matching)),
+			primitives.WorkerService:   static.SingleLocalHost(ports.Address(p.worker)),
+		}),
+	}
+	if s.opts.MetricsPort == 0 {
+		options = append(options, temporalserver.WithCustomMetricsHandler(metrics.NoopMetricsHandler))
+	}
+	return temporalserver.NewServer(options...)
+}
+
+func (s *Server) config(p portSet) (*config.Config, error) {
+	main, visibility := databases(s.opts.Database)
+	mainSQL, err := sqlConfig(s.opts.PostgresURL, main)
+	if err != nil {
+		return nil, err
+	}
+	visibilitySQL, err := sqlConfig(s.opts.PostgresURL, visibility)
+	if err != nil {
+		return nil, err
+	}
+	frontend := ports.Address(p.frontend)
+	cfg := &config.Config{
+		Persistence: config.Persistence{
+			DefaultStore: "main", VisibilityStore: "visibility", NumHistoryShards: historyShards,
+			DataStores: map[string]config.DataStore{"main": {SQL: mainSQL}, "visibility": {SQL: visibilitySQL}},
+		},
+		ClusterMetadata: &cluster.Config{
+			FailoverVersionIncrement: 10, MasterClusterName: clusterName, CurrentClusterName: clusterName,
+			ClusterInformation: map[string]cluster.ClusterInformation{
+				clusterName: {Enabled: true, InitialFailoverVersion: 1, RPCAddress: frontend},
+			},
+		},
+		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
+		Services: map[string]config.Service{
+			string(primitives.FrontendService): service(p.frontend, p.frontendHTTP),
+			string(primitives.HistoryService):  service(p.history, 0),
+			string(primitives.MatchingService): service(p.matching, 0),
+			string(primitives.WorkerService):   service(p.worker, 0),
+		},
+		Archival:     config.Archival{History: config.HistoryArchival{State: disabled}, Visibility: config.VisibilityArchival{State: disabled}},
+		PublicClient: config.PublicClient{HostPort: frontend},
+		NamespaceDefaults: config.NamespaceDefaults{Archival: config.ArchivalNamespaceDefaults{
+			History: config.HistoryArchivalNamespaceDefaults{State: disabled}, Visibility: config.VisibilityArchivalNamespaceDefaults{State: disabled},
+		}},
+	}
+	if s.opts.MetricsPort != 0 {
+		cfg.Global.Metrics = &metrics.Config{Prometheus: &metrics.PrometheusConfig{
+			ListenAddress: ports.Address(s.opts.MetricsPort), HandlerPath: "/metrics",
+		}}
+	}
+	return cfg, nil
+}
+
+const disabled = "disabled"
+
+func service(grpc, http int) config.Service {
+	return config.Service{RPC: config.RPC{GRPCPort: grpc, HTTPPort: http, BindOnLocalHost: true}}
+}
+
+// assignPorts finds a port for each service; one that was asked for must be free.
+func assignPorts(opts Options) (portSet, error) {
+	book := ports.NewBook()
+	var err error
+	if opts.PortsFile != "" {
+		if book, err = ports.OpenBook(opts.PortsFile); err != nil {
+			return portSet{}, err
+		}
+	}
+	var p portSet
+	for _, a := range []struct {
+		name string
+		port *int
+	}{
+		{"temporal-frontend", &p.frontend},
+		{"temporal-frontend-http", &p.frontendHTTP},
+		{"temporal-history", &p.history},
+		{"temporal-matching", &p.matching},
+		{"temporal-worker", &p.worker},
+	} {
+		if a.port == &p.frontend && opts.Port != 0 {
+			if !ports.IsFree(opts.Port) {
+				return portSet{}, fmt.Errorf("port %d of %s is taken by another program", opts.Port, ports.Loopback)
+			}
+			p.frontend = opts.Port
+			continue
+		}
+		if *a.port, err = book.Assign(a.name, 0); err != nil {
+			return portSet{}, err
+		}
+	}
+	return p, nil
+}
+
+// quiet drops the client's log lines: the waits for readiness expect failures.
+type quiet struct{}
+
+func (quiet) Debug(string, ...any) {}
+func (quiet) Info(string, ...any)  {}
+func (quiet) Warn(string, ...any)  {}
+func (quiet) Error(string, ...any) {}

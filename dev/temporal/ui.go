@@ -1,0 +1,90 @@
+package temporal
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	uiserver "github.com/temporalio/ui-server/v2/server"
+	uiconfig "github.com/temporalio/ui-server/v2/server/config"
+	"github.com/temporalio/ui-server/v2/server/server_options"
+
+	"kivuko/dev/ports"
+)
+
+// UI says whether and how the Web UI is served.
+type UI struct {
+	// Port is its loopback port; 0: no Web UI.
+	Port int
+	// Namespace is the one it opens with.
+	Namespace string
+	// CodecEndpoint is the URL of the server that decrypts payloads for the browser;
+	// empty: payloads are shown as they are.
+	CodecEndpoint string
+}
+
+type webUI struct {
+	server *uiserver.Server
+	port   int
+}
+
+func (w *webUI) url() string { return "http://" + ports.Address(w.port) }
+func (w *webUI) stop()       { w.server.Stop() }
+
+// startUI serves the Web UI, when asked to, and waits until it answers.
+func (s *Server) startUI(ctx context.Context) error {
+	o := s.opts.UI
+	if o.Port == 0 {
+		return nil
+	}
+	// The UI's server ends the process when it cannot listen, so we look first.
+	if !ports.IsFree(o.Port) {
+		return fmt.Errorf("port %d of %s, for the Web UI, is taken by another program", o.Port, ports.Loopback)
+	}
+	server := uiserver.NewServer(server_options.WithConfigProvider(&uiconfig.Config{
+		TemporalGRPCAddress: s.Address(),
+		Host:                ports.Loopback,
+		Port:                o.Port,
+		EnableUI:            true,
+		DefaultNamespace:    o.Namespace,
+		DisableNewsFetch:    true,
+		HideLogs:            true,
+		Codec:               uiconfig.Codec{Endpoint: o.CodecEndpoint},
+		// Loopback has no TLS: a cookie marked secure would never come back.
+		CORS: uiconfig.CORS{CookieInsecure: true},
+	}))
+	ui := &webUI{server: server, port: o.Port}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Start() }()
+	s.mu.Lock()
+	s.ui = ui
+	s.mu.Unlock()
+	return waitHTTP(ctx, ui.url()+"/healthz", failed)
+}
+
+func waitHTTP(ctx context.Context, url string, failed <-chan error) error {
+	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
+	defer cancel()
+	for {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err == nil {
+			_ = resp.Body.Close() // nothing of it is read
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = fmt.Errorf("status %s", resp.Status)
+		}
+		select {
+		case ended := <-failed:
+			return fmt.Errorf("the Web UI ended: %w", ended)
+		case <-ctx.Done():
+			return fmt.Errorf("%s does not answer: %w", url, err)
+		case <-time.After(readyPoll):
+		}
+	}
+}
