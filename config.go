@@ -1,0 +1,299 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/caarlos0/env/v11"
+
+	"kivuko/exchange/money"
+)
+
+// Mode says how strict the service is about its own set-up.
+type Mode string
+
+// Local runs on one machine with development secrets and embedded chains. Production refuses to
+// start with any of them.
+const (
+	Local      Mode = "local"
+	Production Mode = "production"
+)
+
+// Config is everything that the environment may say. This file is the only place of the product that
+// reads the environment; packages receive values. Each process checks only the parts it uses.
+type Config struct {
+	Mode        Mode   `env:"MODE" envDefault:"local"`
+	DatabaseURL string `env:"DATABASE_URL"`
+	LogLevel    string `env:"LOG_LEVEL" envDefault:"info"`
+
+	API      APIConfig      `envPrefix:"API_"`
+	Temporal TemporalConfig `envPrefix:"TEMPORAL_"`
+	Codec    CodecConfig    `envPrefix:"CODEC_"`
+	Worker   WorkerConfig   `envPrefix:"WORKER_"`
+	Tron     TronConfig     `envPrefix:"TRON_"`
+	Momo     MomoConfig     `envPrefix:"MOMO_"`
+	Admin    AdminConfig    `envPrefix:"ADMIN_"`
+
+	// MasterKey seals wallet keys: hcvault://… (Vault transit), awskms://…, or file:///… (local only).
+	MasterKey string `env:"MASTER_KEY"`
+}
+
+// APIConfig is what the API process needs beside the database and Temporal.
+type APIConfig struct {
+	Listen         string        `env:"LISTEN" envDefault:"127.0.0.1:8080"`
+	PublicURL      string        `env:"PUBLIC_URL" envDefault:"http://127.0.0.1:8080"`
+	TokenKeys      Keyring       `env:"TOKEN_KEYS"` // id:hex of 32 bytes, comma-separated; the first one signs
+	PINPepper      HexKey        `env:"PIN_PEPPER"` // 32 bytes in hex
+	SpoolDir       string        `env:"SPOOL_DIR" envDefault:".local/spool"`
+	CallbackIPs    []string      `env:"CALLBACK_IPS"` // addresses or prefixes of the operator; empty: any
+	TrustedProxies []string      `env:"TRUSTED_PROXIES"`
+	DrainTimeout   time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s"`
+	RateFactor     int           `env:"RATE_FACTOR" envDefault:"1"` // multiplies every rate limit
+}
+
+// TemporalConfig says where Temporal is; temporal.yaml says how the service uses it.
+type TemporalConfig struct {
+	Address     string  `env:"ADDRESS"`
+	Namespace   string  `env:"NAMESPACE"`
+	TLS         bool    `env:"TLS"`
+	APIKey      string  `env:"API_KEY"`
+	PayloadKeys Keyring `env:"PAYLOAD_KEYS"` // id:hex of 32 bytes; the first one encrypts
+}
+
+// CodecConfig is the endpoint that lets the Web UI read encrypted payloads.
+type CodecConfig struct {
+	Listen  string `env:"LISTEN" envDefault:"127.0.0.1:8081"`
+	Origin  string `env:"ORIGIN" envDefault:"http://127.0.0.1:8233"`
+	Token   string `env:"TOKEN"` // a static bearer token, local only
+	OpenFor string `env:"OPEN_FOR" envDefault:"token"`
+}
+
+// WorkerConfig is what each worker process needs.
+type WorkerConfig struct {
+	MetricsListen string `env:"METRICS_LISTEN"`
+	BuildID       string `env:"BUILD_ID"`
+	// Promote makes this build the current version at start. Deployments promote by hand or by
+	// pipeline; the local stack has nobody to do it.
+	Promote bool `env:"PROMOTE"`
+}
+
+// TronConfig is the TRON network as this deployment sees it.
+type TronConfig struct {
+	FullNodes     []string      `env:"GRPC"`
+	SolidityNodes []string      `env:"SOLIDITY_GRPC"`
+	TLS           bool          `env:"TLS"`
+	APIKey        string        `env:"API_KEY"`
+	USDT          string        `env:"USDT"`
+	USDC          string        `env:"USDC"`
+	USDCEnabled   bool          `env:"USDC_ENABLED"`
+	Life          time.Duration `env:"TRANSACTION_LIFE" envDefault:"10m"`
+	Development   bool          `env:"DEVELOPMENT"` // the node is the embedded one
+}
+
+// MomoConfig is the mobile money operator's account of this deployment.
+type MomoConfig struct {
+	BaseURL            string `env:"BASE_URL"`
+	ConsumerKey        string `env:"CONSUMER_KEY"`
+	ConsumerSecret     string `env:"CONSUMER_SECRET"`
+	Shortcode          string `env:"SHORTCODE"`
+	Passkey            string `env:"PASSKEY"`
+	PayoutShortcode    string `env:"PAYOUT_SHORTCODE"`
+	Initiator          string `env:"INITIATOR"`
+	SecurityCredential string `env:"SECURITY_CREDENTIAL"` // the initiator's password, encrypted for the operator
+	CallbackURL        string `env:"CALLBACK_URL" envDefault:"http://127.0.0.1:8080/api/v1/callbacks/momo"`
+	Development        bool   `env:"DEVELOPMENT"` // the operator is the sandbox of the local stack
+}
+
+// AdminConfig makes the first admin at migration time, if there is none.
+type AdminConfig struct {
+	Email    string `env:"EMAIL"`
+	Phone    string `env:"PHONE"`
+	Password string `env:"PASSWORD"`
+}
+
+// HexKey is a secret of 32 bytes that prints as nothing.
+type HexKey []byte
+
+// UnmarshalText reads 64 hexadecimal digits.
+func (k *HexKey) UnmarshalText(text []byte) error {
+	b, err := hex.DecodeString(string(text))
+	if err != nil || len(b) != 32 {
+		return errors.New("must be 64 hexadecimal digits")
+	}
+	*k = b
+	return nil
+}
+
+// String hides the key.
+func (k HexKey) String() string { return "[redacted]" }
+
+// GoString hides the key.
+func (k HexKey) GoString() string { return "[redacted]" }
+
+// NamedKey is a key of a ring.
+type NamedKey struct {
+	ID  string
+	Key HexKey
+}
+
+// Keyring is an ordered set of named keys; the first is used for new things, the others still read
+// old ones.
+type Keyring []NamedKey
+
+// UnmarshalText reads "id:hex,id:hex".
+func (r *Keyring) UnmarshalText(text []byte) error {
+	for _, part := range strings.Split(string(text), ",") {
+		id, digits, ok := strings.Cut(part, ":")
+		if !ok || id == "" {
+			return errors.New("must be id:hex, comma-separated")
+		}
+		k := NamedKey{ID: id}
+		if err := k.Key.UnmarshalText([]byte(digits)); err != nil {
+			return fmt.Errorf("key %s %w", id, err)
+		}
+		*r = append(*r, k)
+	}
+	return nil
+}
+
+// loadConfig reads KIVUKO_* variables.
+func loadConfig() (Config, error) {
+	c, err := env.ParseAsWithOptions[Config](env.Options{Prefix: "KIVUKO_"})
+	if err != nil {
+		return Config{}, fmt.Errorf("configuration: %w", err)
+	}
+	if c.Mode != Local && c.Mode != Production {
+		return Config{}, fmt.Errorf("configuration: KIVUKO_MODE must be local or production, not %q", c.Mode)
+	}
+	return c, nil
+}
+
+// need collects what is missing for one process, so that a person sees all of it at once.
+type need struct{ problems []string }
+
+func (n *need) set(name, value string) {
+	if value == "" {
+		n.problems = append(n.problems, name+" must be set")
+	}
+}
+
+func (n *need) rule(ok bool, problem string) {
+	if !ok {
+		n.problems = append(n.problems, problem)
+	}
+}
+
+func (n *need) err() error {
+	if len(n.problems) == 0 {
+		return nil
+	}
+	return errors.New("configuration:\n  " + strings.Join(n.problems, "\n  "))
+}
+
+func (c Config) checkDatabase(n *need) { n.set("KIVUKO_DATABASE_URL", c.DatabaseURL) }
+
+func (c Config) checkTemporal(n *need) {
+	n.rule(len(c.Temporal.PayloadKeys) > 0, "KIVUKO_TEMPORAL_PAYLOAD_KEYS must be set")
+	if c.Mode == Production {
+		n.rule(c.Temporal.TLS || loopback(c.Temporal.Address), "KIVUKO_TEMPORAL_TLS must be true: in production Temporal is reached over TLS unless it is on this machine")
+		n.rule(!c.Temporal.PayloadKeys.development(), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key")
+	}
+}
+
+func (c Config) checkAPI(n *need) {
+	n.rule(len(c.API.TokenKeys) > 0, "KIVUKO_API_TOKEN_KEYS must be set")
+	n.rule(len(c.API.PINPepper) > 0, "KIVUKO_API_PIN_PEPPER must be set")
+	if c.Mode == Production {
+		n.rule(!c.API.TokenKeys.development(), "KIVUKO_API_TOKEN_KEYS holds a development key")
+		n.rule(!developmentKey(c.API.PINPepper), "KIVUKO_API_PIN_PEPPER is a development secret")
+		n.rule(strings.HasPrefix(c.API.PublicURL, "https://"), "KIVUKO_API_PUBLIC_URL must be https in production")
+	}
+}
+
+func (c Config) checkMomo(n *need) {
+	for name, v := range map[string]string{
+		"BASE_URL": c.Momo.BaseURL, "CONSUMER_KEY": c.Momo.ConsumerKey, "CONSUMER_SECRET": c.Momo.ConsumerSecret,
+		"SHORTCODE": c.Momo.Shortcode, "PASSKEY": c.Momo.Passkey, "PAYOUT_SHORTCODE": c.Momo.PayoutShortcode,
+		"INITIATOR": c.Momo.Initiator, "SECURITY_CREDENTIAL": c.Momo.SecurityCredential, "CALLBACK_URL": c.Momo.CallbackURL,
+	} {
+		n.set("KIVUKO_MOMO_"+name, v)
+	}
+	if c.Mode == Production {
+		n.rule(!c.Momo.Development, "KIVUKO_MOMO_DEVELOPMENT must be off in production: the sandbox moves no money")
+		n.rule(strings.HasPrefix(c.Momo.BaseURL, "https://"), "KIVUKO_MOMO_BASE_URL must be https in production")
+		n.rule(strings.HasPrefix(c.Momo.CallbackURL, "https://"), "KIVUKO_MOMO_CALLBACK_URL must be https in production")
+	}
+}
+
+func (c Config) checkTron(n *need) {
+	n.rule(len(c.Tron.FullNodes) > 0, "KIVUKO_TRON_GRPC must be set")
+	n.rule(len(c.Tron.SolidityNodes) > 0, "KIVUKO_TRON_SOLIDITY_GRPC must be set")
+	n.set("KIVUKO_TRON_USDT", c.Tron.USDT)
+	if c.Mode == Production {
+		n.rule(!c.Tron.Development, "KIVUKO_TRON_DEVELOPMENT must be off in production: the embedded chain is not TRON")
+	}
+}
+
+func (c Config) checkKeys(n *need) {
+	n.set("KIVUKO_MASTER_KEY", c.MasterKey)
+	if c.Mode == Production {
+		n.rule(!strings.HasPrefix(c.MasterKey, "file:"), "KIVUKO_MASTER_KEY must name a key service in production, not a file")
+	}
+}
+
+func (c Config) tronTokens() map[money.Asset]string {
+	t := map[money.Asset]string{money.USDT: c.Tron.USDT}
+	if c.Tron.USDC != "" {
+		t[money.USDC] = c.Tron.USDC
+	}
+	return t
+}
+
+// developmentMark is what every development key is derived from; see developmentKey.
+const developmentMark = "kivuko development key "
+
+// developmentKeys are the keys that the local stack uses. Each is the SHA-256 of a public text, so
+// anybody knows them; production refuses them by value.
+func developmentKeys() map[string]HexKey {
+	keys := map[string]HexKey{}
+	for _, name := range []string{"token", "payload", "pepper"} {
+		sum := sha256.Sum256([]byte(developmentMark + name))
+		keys[name] = sum[:]
+	}
+	return keys
+}
+
+func developmentKey(k HexKey) bool {
+	for _, d := range developmentKeys() {
+		if string(d) == string(k) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r Keyring) development() bool {
+	for _, k := range r {
+		if developmentKey(k.Key) {
+			return true
+		}
+	}
+	return false
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		if u, uerr := url.Parse(address); uerr == nil {
+			host = u.Hostname()
+		}
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || (ip != nil && ip.IsLoopback())
+}
