@@ -1,0 +1,187 @@
+// Command kivuko-dev runs Kivuko on one machine, for development and tests:
+//
+//	kivuko-dev run         the whole stack, until Ctrl-C
+//	kivuko-dev temporal    the Temporal server and its Web UI
+//	kivuko-dev postgres    a PostgreSQL server
+//	kivuko-dev clean-data  forget everything that the stack kept
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"kivuko/dev/postgres"
+	"kivuko/dev/stack"
+	"kivuko/dev/temporal"
+)
+
+const exitUsage = 2
+
+// command is a subcommand: it runs until it is done or ctx ends.
+type command func(ctx context.Context, args []string) error
+
+var commands = map[string]command{
+	"run":        runStack,
+	"temporal":   runTemporal,
+	"postgres":   runPostgres,
+	"clean-data": cleanData,
+}
+
+func main() {
+	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: kivuko-dev run|temporal|postgres|clean-data [flags]")
+		os.Exit(exitUsage)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	// A second signal ends the process at once; the kernel then ends its children.
+	context.AfterFunc(ctx, stop)
+	err := commands[os.Args[1]](ctx, os.Args[2:])
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(exitUsage)
+	case err != nil && !errors.Is(err, context.Canceled):
+		fmt.Fprintf(os.Stderr, "kivuko-dev %s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}
+
+// steps is all that `run` does, in order.
+func steps() []stack.Step {
+	var all []stack.Step
+	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product()} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+func runStack(ctx context.Context, args []string) (err error) {
+	flags := flag.NewFlagSet("run", flag.ContinueOnError)
+	root := flags.String("root", "", "the checkout (default: found from the working directory)")
+	state := flags.String("state", "", "where data and logs are kept (default: .local in the checkout)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *root == "" {
+		if *root, err = findRoot(); err != nil {
+			return err
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	s, err := stack.Open(stack.Options{Root: *root, State: *state, Self: self, Out: os.Stdout})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		s.Supervisor.Say("stopping …")
+		err = errors.Join(err, s.Down())
+		s.Supervisor.Say("stopped")
+	}()
+	if err := s.Up(ctx, steps()); err != nil {
+		return err
+	}
+	s.Summary()
+	<-ctx.Done()
+	return nil
+}
+
+// findRoot walks up from the working directory to the checkout.
+func findRoot() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		raw, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(raw), "module kivuko\n") {
+			return dir, nil
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("this is not a checkout of Kivuko: run it from inside one, or name it with --root")
+		}
+	}
+}
+
+func runTemporal(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("temporal", flag.ContinueOnError)
+	opts := temporal.Options{Progress: os.Stderr}
+	flags.StringVar(&opts.PostgresURL, "postgres", "",
+		"URL of a PostgreSQL server (default: from "+stack.PostgresVariable+", which keeps its password out of the process list)")
+	flags.StringVar(&opts.Database, "database", "", "name of the database (default: "+temporal.DefaultDatabase+")")
+	flags.StringVar(&opts.DynamicConfig, "dynamic-config", "docker/dynamicconfig.yaml", "file of dynamic configuration")
+	flags.StringVar(&opts.PortsFile, "ports-file", "", "remembers the ports of the inner services")
+	flags.StringVar(&opts.LogLevel, "log-level", "", "debug, info, warn or error (default: warn)")
+	flags.IntVar(&opts.Port, "port", 0, "port of the frontend (default: a free one)")
+	flags.IntVar(&opts.MetricsPort, "metrics-port", 0, "port of the Prometheus metrics (default: none)")
+	flags.IntVar(&opts.UI.Port, "ui-port", 0, "port of the Web UI (default: none)")
+	flags.StringVar(&opts.UI.CodecEndpoint, "codec-endpoint", "", "URL that decrypts payloads for the Web UI")
+	flags.StringVar(&opts.UI.Namespace, "namespace", "kivuko", "namespace that the Web UI opens with")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if opts.PostgresURL == "" {
+		opts.PostgresURL = os.Getenv(stack.PostgresVariable)
+	}
+	s, err := temporal.Start(ctx, opts)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("Temporal answers at %s\n", s.Address())
+	if url := s.UIURL(); url != "" {
+		fmt.Printf("Web UI: %s\n", url)
+	}
+	<-ctx.Done()
+	return s.Stop()
+}
+
+func runPostgres(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("postgres", flag.ContinueOnError)
+	opts := postgres.Options{Progress: os.Stderr}
+	flags.StringVar(&opts.Dir, "dir", "", "where the cluster is kept (default: a throw-away one)")
+	flags.BoolVar(&opts.Unsafe, "unsafe", false, "trade safety against a crash of the machine for speed")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	s, err := postgres.Start(ctx, opts)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("PostgreSQL answers at 127.0.0.1:%d; user %s, password in %s\n",
+		s.Port(), s.User(), filepath.Join(s.Dir(), "password"))
+	select {
+	case <-ctx.Done():
+		return s.Stop()
+	case <-s.Done():
+		return errors.Join(errors.New("the server ended by itself: see "+filepath.Join(s.Dir(), "log")), s.Stop())
+	}
+}
+
+func cleanData(_ context.Context, args []string) error {
+	flags := flag.NewFlagSet("clean-data", flag.ContinueOnError)
+	state := flags.String("state", "", "the state directory (default: .local in the checkout)")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if *state == "" {
+		root, err := findRoot()
+		if err != nil {
+			return err
+		}
+		*state = filepath.Join(root, ".local")
+	}
+	return stack.Remove(*state)
+}

@@ -1,0 +1,90 @@
+package stack
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// productDatabase is the product's own database.
+const productDatabase = "kivuko"
+
+// The first admin of a local stack. The stack listens on loopback alone.
+const (
+	AdminEmail    = "admin@kivuko.example"
+	AdminPhone    = "+254700000001"
+	AdminPassword = "kivuko local admin"
+)
+
+// baseEnvironment is what every process gets: our own environment without the
+// product's variables, which are set below and nowhere else.
+func (s *Stack) baseEnvironment() []string {
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool { return len(kv) >= 7 && kv[:7] == "KIVUKO_" })
+}
+
+// ProductEnvironment is the configuration of the product's processes, in one place.
+// Steps that learn facts at run time (token addresses, for example) add theirs with
+// SetEnvironment before the processes start.
+func (s *Stack) ProductEnvironment() []string {
+	variables := map[string]string{
+		"MODE":         "local",
+		"DATABASE_URL": s.Postgres.DSN(productDatabase),
+		"MASTER_KEY":   "file://" + filepath.Join(s.State, "master.key"),
+
+		"API_LISTEN":     s.Addresses.API,
+		"API_PUBLIC_URL": "http://" + s.Addresses.API,
+		"API_TOKEN_KEYS": "dev:" + developmentKey("token"),
+		"API_PIN_PEPPER": developmentKey("pepper"),
+		"API_SPOOL_DIR":  filepath.Join(s.State, "spool"),
+
+		"TEMPORAL_ADDRESS":      s.Addresses.Temporal,
+		"TEMPORAL_NAMESPACE":    "kivuko",
+		"TEMPORAL_PAYLOAD_KEYS": "dev:" + developmentKey("payload"),
+		"WORKER_PROMOTE":        "true",
+
+		"CODEC_LISTEN": s.Addresses.Codec,
+		"CODEC_ORIGIN": "http://" + s.Addresses.TemporalUI,
+
+		"TRON_GRPC":          s.Addresses.TronGRPC,
+		"TRON_SOLIDITY_GRPC": s.Addresses.TronSolidity,
+		"TRON_DEVELOPMENT":   "true",
+
+		"MOMO_BASE_URL":     "http://" + s.Addresses.Momo,
+		"MOMO_CALLBACK_URL": "http://" + s.Addresses.API + "/api/v1/callbacks/momo",
+		"MOMO_DEVELOPMENT":  "true",
+
+		"ADMIN_EMAIL":    AdminEmail,
+		"ADMIN_PHONE":    AdminPhone,
+		"ADMIN_PASSWORD": AdminPassword,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, value := range s.extra {
+		variables[name] = value
+	}
+	env := s.baseEnvironment()
+	for name, value := range variables {
+		env = append(env, "KIVUKO_"+name+"="+value)
+	}
+	return env
+}
+
+// SetEnvironment adds or replaces a variable of the product's processes that start
+// from now on; name goes without the prefix KIVUKO_.
+func (s *Stack) SetEnvironment(name, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.extra == nil {
+		s.extra = map[string]string{}
+	}
+	s.extra[name] = value
+}
+
+// developmentKey derives a key that anybody can derive: the product refuses it in
+// production by its value.
+func developmentKey(name string) string {
+	sum := sha256.Sum256([]byte("kivuko development key " + name))
+	return hex.EncodeToString(sum[:])
+}

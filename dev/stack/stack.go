@@ -1,0 +1,201 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"kivuko/dev/ports"
+	"kivuko/dev/postgres"
+	"kivuko/dev/supervisor"
+)
+
+// Options say where the stack lives.
+type Options struct {
+	// Root is the checkout; State keeps what outlives a run (empty: Root/.local).
+	Root, State string
+	// Product is the path of the product's binary (empty: Root/bin/kivuko).
+	Product string
+	// Self is the path of this program: Temporal, the TRON node and the sandbox run
+	// as processes of their own.
+	Self string
+	// Out is where the person reads.
+	Out io.Writer
+}
+
+// Step is one stage of bringing the stack up.
+type Step struct {
+	Name string
+	Run  func(context.Context, *Stack) error
+}
+
+// Stack is a running local stack. Steps read its addresses and add their notes.
+type Stack struct {
+	Options
+	Addresses  Addresses
+	Supervisor *supervisor.Supervisor
+	Postgres   *postgres.Server
+
+	lock  *os.File
+	mu    sync.Mutex
+	notes []note
+	extra map[string]string  // variables that steps set
+	stop  context.CancelFunc // ends the watch over PostgreSQL
+	watch sync.WaitGroup
+}
+
+// Addresses are the loopback host:port pairs of everything that listens.
+type Addresses struct {
+	API, Codec             string
+	Temporal, TemporalUI   string
+	TronGRPC, TronSolidity string
+	TronControl            string
+	Momo                   string
+}
+
+// note is a line of the summary that is printed when the stack is up.
+type note struct{ label, text string }
+
+// Open takes possession of the state directory and assigns the ports. A second
+// stack on the same state is refused.
+func Open(opts Options) (*Stack, error) {
+	if opts.State == "" {
+		opts.State = filepath.Join(opts.Root, ".local")
+	}
+	if opts.Product == "" {
+		opts.Product = filepath.Join(opts.Root, "bin", "kivuko")
+	}
+	const dirMode = 0o755
+	if err := os.MkdirAll(opts.State, dirMode); err != nil {
+		return nil, err
+	}
+	lock, err := takeLock(filepath.Join(opts.State, "lock"))
+	if err != nil {
+		return nil, err
+	}
+	s := &Stack{Options: opts, lock: lock, stop: func() {}}
+	if s.Addresses, err = assign(filepath.Join(opts.State, "ports.json")); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	if s.Supervisor, err = supervisor.New(filepath.Join(opts.State, "logs"), opts.Out); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return s, nil
+}
+
+// assign finds a port for everything that listens: that of the last run, else the
+// usual one, else any free one.
+func assign(path string) (Addresses, error) {
+	book, err := ports.OpenBook(path)
+	if err != nil {
+		return Addresses{}, err
+	}
+	var a Addresses
+	for _, p := range []struct {
+		name      string
+		preferred int
+		address   *string
+	}{
+		{"api", 8080, &a.API},
+		{"codec", 8081, &a.Codec},
+		{"temporal", 7233, &a.Temporal},
+		{"temporal-ui", 8233, &a.TemporalUI},
+		{"tron-grpc", 50051, &a.TronGRPC},
+		{"tron-solidity", 50061, &a.TronSolidity},
+		{"tron-control", 8090, &a.TronControl},
+		{"momo", 8070, &a.Momo},
+	} {
+		port, err := book.Assign(p.name, p.preferred)
+		if err != nil {
+			return Addresses{}, err
+		}
+		*p.address = ports.Address(port)
+	}
+	return a, nil
+}
+
+// takeLock refuses a second stack and names the process of the first.
+func takeLock(path string) (*os.File, error) {
+	const mode = 0o600
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, mode)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("%s is not writable for this user: was the stack run as root before? `make clean-data` as root removes its data", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, readErr := io.ReadAll(f)
+		_ = f.Close() // nothing was written
+		if errors.Is(err, syscall.EWOULDBLOCK) && readErr == nil {
+			return nil, fmt.Errorf("the stack of this checkout is running already, as process %s: "+
+				"stop it with Ctrl-C in its terminal first", strings.TrimSpace(string(holder)))
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, errors.Join(err, readErr))
+	}
+	if err := f.Truncate(0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	if _, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// Up runs the steps in order and tells how long each took.
+func (s *Stack) Up(ctx context.Context, steps []Step) error {
+	for _, step := range steps {
+		began := time.Now()
+		if err := step.Run(ctx, s); err != nil {
+			return fmt.Errorf("%s: %w", step.Name, err)
+		}
+		s.Supervisor.Say("%-34s %5.1f s", step.Name, time.Since(began).Seconds())
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Note adds a line to the summary: an address, a login, a thing to try.
+func (s *Stack) Note(label, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, note{label, text})
+}
+
+// Summary prints the notes in the order of their making.
+func (s *Stack) Summary() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	width := 0
+	for _, n := range s.notes {
+		width = max(width, len(n.label))
+	}
+	s.Supervisor.Say("")
+	for _, n := range s.notes {
+		s.Supervisor.Say("  %-*s  %s", width, n.label, n.text)
+	}
+	s.Supervisor.Say("\nThe stack is up. Logs: %s. Ctrl-C stops everything; the data stays for the next run.",
+		filepath.Join(s.State, "logs"))
+}
+
+// Down stops everything in the reverse order of its start.
+func (s *Stack) Down() error {
+	s.stop()
+	err := s.Supervisor.Stop()
+	s.watch.Wait()
+	if s.Postgres != nil {
+		err = errors.Join(err, s.Postgres.Stop())
+	}
+	return errors.Join(err, s.lock.Close())
+}

@@ -1,0 +1,200 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"kivuko/dev/ports"
+	"kivuko/dev/postgres"
+	"kivuko/dev/supervisor"
+)
+
+// Names of the supervised processes, for tests that kill them.
+const (
+	ProcessTemporal = "temporal"
+	ProcessTron     = "tron"
+	ProcessMomo     = "momo"
+	ProcessAPI      = "api"
+	ProcessCodec    = "codec"
+)
+
+// Queues are the task queues, each served by a worker process of its own, so that
+// a crash of one takes none of the others along.
+var Queues = []string{"flows", "momo", "chain-tron", "signer-tron"}
+
+// ProcessWorker is the name of the worker process that serves queue.
+func ProcessWorker(queue string) string { return "worker-" + queue }
+
+// Infrastructure are the steps that bring up everything that is not Kivuko itself.
+func Infrastructure() []Step {
+	return []Step{
+		{"PostgreSQL", startPostgres},
+		{"Temporal and its Web UI", startTemporal},
+		{"TRON network", startTron},
+		{"mobile money sandbox", startMomo},
+	}
+}
+
+// Prepare are the steps that make database and Temporal fit for the product.
+func Prepare() []Step {
+	return []Step{
+		{"database schema", once("migrate")},
+		{"Temporal namespace and attributes", once("apply")},
+	}
+}
+
+// Product are the steps that start the product's own processes.
+func Product() []Step {
+	return []Step{
+		{"API", startAPI},
+		{"workers", startWorkers},
+		{"codec server", startCodec},
+	}
+}
+
+func startPostgres(ctx context.Context, s *Stack) error {
+	server, err := postgres.Start(ctx, postgres.Options{Dir: filepath.Join(s.State, "postgres"), Progress: s.Out})
+	if err != nil {
+		return err
+	}
+	s.Postgres = server
+	s.keepPostgres()
+	s.Note("PostgreSQL", fmt.Sprintf("%s, user %s, password in %s",
+		ports.Address(server.Port()), server.User(), filepath.Join(server.Dir(), "password")))
+	return server.CreateDatabase(ctx, productDatabase)
+}
+
+// keepPostgres starts the server again when it dies by itself.
+func (s *Stack) keepPostgres() {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stop = cancel
+	s.watch.Go(func() {
+		const pause = time.Second
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-s.Postgres.Done():
+			}
+			s.Supervisor.Say("PostgreSQL ended unexpectedly; starting it again, its log is %s", filepath.Join(s.Postgres.Dir(), "log"))
+			if err := s.Postgres.Restart(ctx, postgres.Fast); err != nil && ctx.Err() == nil {
+				s.Supervisor.Say("PostgreSQL cannot be started again: %v", err)
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+		}
+	})
+}
+
+func startTemporal(ctx context.Context, s *Stack) error {
+	_, port, _ := strings.Cut(s.Addresses.Temporal, ":")
+	_, uiPort, _ := strings.Cut(s.Addresses.TemporalUI, ":")
+	ui := "http://" + s.Addresses.TemporalUI
+	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
+		Name: ProcessTemporal,
+		Path: s.Self,
+		Args: []string{
+			"temporal", "--port", port, "--ui-port", uiPort,
+			"--codec-endpoint", "http://" + s.Addresses.Codec,
+			"--dynamic-config", filepath.Join(s.Root, "docker", "dynamicconfig.yaml"),
+			"--ports-file", filepath.Join(s.State, "temporal", "ports.json"),
+		},
+		// The address carries a password: an environment is private, arguments are not.
+		Env: append(s.baseEnvironment(), PostgresVariable+"="+s.Postgres.DSN("postgres")),
+		// The Web UI is the last thing that its process starts.
+		Ready: supervisor.HTTP(ui + "/healthz"),
+	})
+	s.Note("Temporal", s.Addresses.Temporal)
+	s.Note("Temporal Web UI", ui)
+	return err
+}
+
+// PostgresVariable is how `kivuko-dev temporal` is told about its database.
+const PostgresVariable = "KIVUKO_DEV_POSTGRES_URL"
+
+func startTron(ctx context.Context, s *Stack) error {
+	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
+		Name: ProcessTron,
+		Path: s.Self,
+		Args: []string{
+			"tron", "--grpc", s.Addresses.TronGRPC, "--solidity-grpc", s.Addresses.TronSolidity,
+			"--control", s.Addresses.TronControl, "--state", filepath.Join(s.State, "tron"),
+		},
+		Env:   s.baseEnvironment(),
+		Ready: supervisor.TCP(s.Addresses.TronSolidity),
+	})
+	s.Note("TRON node (gRPC)", s.Addresses.TronGRPC)
+	return err
+}
+
+func startMomo(ctx context.Context, s *Stack) error {
+	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
+		Name:  ProcessMomo,
+		Path:  s.Self,
+		Args:  []string{"momo", "--listen", s.Addresses.Momo, "--state", filepath.Join(s.State, "momo")},
+		Env:   s.baseEnvironment(),
+		Ready: supervisor.TCP(s.Addresses.Momo),
+	})
+	s.Note("mobile money sandbox", "http://"+s.Addresses.Momo)
+	return err
+}
+
+// once runs a subcommand of the product to its end.
+func once(subcommand string) func(context.Context, *Stack) error {
+	return func(ctx context.Context, s *Stack) error {
+		return s.Supervisor.RunOnce(ctx, s.product(subcommand, subcommand))
+	}
+}
+
+// product describes a process of the product's binary.
+func (s *Stack) product(name string, args ...string) supervisor.Spec {
+	return supervisor.Spec{Name: name, Path: s.Options.Product, Args: args, Env: s.ProductEnvironment(), Dir: s.Root}
+}
+
+func startAPI(ctx context.Context, s *Stack) error {
+	spec := s.product(ProcessAPI, "api")
+	spec.Ready = supervisor.TCP(s.Addresses.API)
+	_, err := s.Supervisor.Start(ctx, spec)
+	s.Note("API", "http://"+s.Addresses.API)
+	return err
+}
+
+func startWorkers(ctx context.Context, s *Stack) error {
+	for _, queue := range Queues {
+		if _, err := s.Supervisor.Start(ctx, s.product(ProcessWorker(queue), "worker", "--queues", queue)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func startCodec(ctx context.Context, s *Stack) error {
+	spec := s.product(ProcessCodec, "codec")
+	spec.Ready = supervisor.TCP(s.Addresses.Codec)
+	_, err := s.Supervisor.Start(ctx, spec)
+	s.Note("codec server", "http://"+s.Addresses.Codec)
+	return err
+}
+
+// Remove deletes everything that a stack keeps in the state directory.
+func Remove(state string) error {
+	if _, err := os.Stat(state); os.IsNotExist(err) {
+		return nil
+	}
+	lock, err := takeLock(filepath.Join(state, "lock"))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = lock.Close() }() // the file goes with the directory
+	if err := postgres.Remove(filepath.Join(state, "postgres")); err != nil {
+		return err
+	}
+	return os.RemoveAll(state)
+}

@@ -1,0 +1,233 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"kivuko/dev/child"
+)
+
+// Child is a process that the supervisor keeps alive.
+type Child struct {
+	spec Spec
+	sup  *Supervisor
+
+	op sync.Mutex // held for a whole Restart, Stop or Kill
+
+	mu      sync.Mutex // guards the fields below
+	process *child.Process
+	wanted  bool          // it should be running: a death is unexpected
+	calm    chan struct{} // closed to end the pause before an automatic restart
+	offset  int64         // where the log of the present process begins
+	started time.Time
+	deaths  int // unexpected ones in a row
+}
+
+// Name is the name in the Spec.
+func (c *Child) Name() string { return c.spec.Name }
+
+// PID is the number of the present process, or 0 when it is down.
+func (c *Child) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.process == nil || !c.process.Running() {
+		return 0
+	}
+	return c.process.PID()
+}
+
+// LogPath is the file that collects what the process prints.
+func (c *Child) LogPath() string { return logPath(c.sup.logDir, c.spec.Name) }
+
+// Restart ends the process if it runs, starts it, and waits until it is ready.
+func (c *Child) Restart(ctx context.Context) error {
+	c.op.Lock()
+	defer c.op.Unlock()
+	if err := c.down(end); err != nil {
+		return err
+	}
+	if err := c.up(); err != nil {
+		return err
+	}
+	return c.waitReady(ctx)
+}
+
+// Stop ends the process in an orderly way; it stays down until Restart.
+func (c *Child) Stop() error {
+	c.op.Lock()
+	defer c.op.Unlock()
+	return c.down(end)
+}
+
+// Kill ends the process with SIGKILL, as a crash would; it stays down until Restart.
+func (c *Child) Kill() error {
+	c.op.Lock()
+	defer c.op.Unlock()
+	return c.down(kill)
+}
+
+// Signal sends a signal to the process. One that ends it counts as a crash, and
+// the supervisor restarts it.
+func (c *Child) Signal(s os.Signal) error {
+	c.mu.Lock()
+	p := c.process
+	c.mu.Unlock()
+	if p == nil {
+		return fmt.Errorf("%s is down", c.spec.Name)
+	}
+	return p.Signal(s)
+}
+
+func (c *Child) down(how func(*child.Process, Spec) error) error {
+	c.mu.Lock()
+	c.wanted = false
+	if c.calm != nil {
+		close(c.calm)
+		c.calm = nil
+	}
+	p := c.process
+	c.process = nil
+	c.deaths = 0
+	c.mu.Unlock()
+	if p == nil {
+		return nil
+	}
+	return how(p, c.spec)
+}
+
+// up starts the process and its watcher.
+func (c *Child) up() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	log, offset, err := openLog(c.sup.logDir, c.spec.Name)
+	if err != nil {
+		return err
+	}
+	p, err := child.Start(command(c.spec, log), syscall.SIGTERM)
+	_ = log.Close() // the child has its own descriptor
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.spec.Name, err)
+	}
+	c.process, c.offset, c.wanted, c.started = p, offset, true, time.Now()
+	go c.watch(p)
+	return nil
+}
+
+// watch restarts the process when it dies while it is wanted.
+func (c *Child) watch(p *child.Process) {
+	<-p.Done()
+	for {
+		c.mu.Lock()
+		if !c.wanted || c.process != p {
+			c.mu.Unlock()
+			return
+		}
+		if time.Since(c.started) > steady {
+			c.deaths = 0
+		}
+		pause := backoff(c.deaths)
+		c.deaths++
+		c.calm = make(chan struct{})
+		calm := c.calm
+		c.mu.Unlock()
+		c.sup.Say("%s ended unexpectedly (%s); starting it again in %s, its log is %s",
+			c.spec.Name, describe(p.Err()), pause, c.LogPath())
+		select {
+		case <-calm:
+			return
+		case <-time.After(pause):
+		}
+		if c.revive(p) {
+			return
+		}
+	}
+}
+
+// revive starts the successor of the dead process p and reports whether the
+// watcher of p is done: the successor has its own, or nobody wants one any more.
+func (c *Child) revive(p *child.Process) bool {
+	c.mu.Lock()
+	if c.calm != nil {
+		c.calm = nil
+	}
+	current := c.wanted && c.process == p
+	c.mu.Unlock()
+	if !current {
+		return true
+	}
+	// A Restart or Stop under way decides; its result makes p outdated.
+	if !c.op.TryLock() {
+		return false
+	}
+	defer c.op.Unlock()
+	c.mu.Lock()
+	current = c.wanted && c.process == p
+	c.mu.Unlock()
+	if !current {
+		return true
+	}
+	if err := c.up(); err != nil {
+		c.sup.Say("%s cannot be started again: %v", c.spec.Name, err)
+		return false
+	}
+	return true
+}
+
+func backoff(deaths int) time.Duration {
+	pause := firstBackoff
+	for range deaths {
+		pause *= 2
+		if pause >= maxBackoff {
+			return maxBackoff
+		}
+	}
+	return pause
+}
+
+func describe(err error) string {
+	if err == nil {
+		return "exit status 0"
+	}
+	return err.Error()
+}
+
+// waitReady waits until the process is ready, and gives up when it ends.
+func (c *Child) waitReady(ctx context.Context) error {
+	if c.spec.Ready == nil {
+		return nil
+	}
+	timeout := c.spec.ReadyTimeout
+	if timeout == 0 {
+		timeout = defaultReadyTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	c.mu.Lock()
+	p, offset := c.process, c.offset
+	c.mu.Unlock()
+	err := Wait(ctx, c.sup.progress, c.spec.Name, func(ctx context.Context) error {
+		if !p.Running() {
+			return permanent{fmt.Errorf("it ended: %s", describe(p.Err()))}
+		}
+		return c.spec.Ready(ctx)
+	})
+	if err != nil {
+		return fmt.Errorf("%w\nthe end of %s:\n%s", err, c.LogPath(), tail(c.LogPath(), offset))
+	}
+	return nil
+}
+
+// permanent marks an error that no further waiting cures.
+type permanent struct{ error }
+
+// WaitReady waits until a process that was restarted by itself is ready again.
+func (c *Child) WaitReady(ctx context.Context) error {
+	if c.spec.Ready == nil {
+		return nil
+	}
+	return Wait(ctx, c.sup.progress, c.spec.Name, c.spec.Ready)
+}
