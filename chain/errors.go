@@ -3,6 +3,8 @@ package chain
 import (
 	"errors"
 	"fmt"
+
+	"kivuko/exchange/money"
 )
 
 // Reason classifies why a driver could not do what was asked.
@@ -27,6 +29,8 @@ type Error struct {
 	Reason Reason
 	Detail string
 	Cause  error
+	// Missing is how much more the sender needs, for ReasonFunds and ReasonGas where it is known.
+	Missing money.Amount
 }
 
 // Error joins reason, detail and cause.

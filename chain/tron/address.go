@@ -1,0 +1,138 @@
+package tron
+
+import (
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fbsobreira/gotron-sdk/pkg/address"
+	"github.com/fbsobreira/gotron-sdk/pkg/common"
+
+	"kivuko/chain"
+)
+
+// TRON addresses are 0x41 and the last 20 bytes of the Keccak-256 of a public key, written in
+// base58check (developers.tron.network, "Account").
+const (
+	idLength      = 20
+	textLength    = address.AddressLengthBase58
+	maxTextLength = 128 // of what is looked at before the text is refused
+)
+
+// accountID is an address without its network prefix, as contracts and event logs hold it.
+type accountID [idLength]byte
+
+// zeroAccount is the address of nobody; money sent there is burnt.
+var zeroAccount accountID
+
+// full is the address with its prefix, as transactions hold it.
+func (a accountID) full() []byte { return append([]byte{address.TronBytePrefix}, a[:]...) }
+
+// String is the base58check form.
+func (a accountID) String() string { return address.Address(a.full()).String() }
+
+// fromFull reads the 21 bytes of a transaction field.
+func fromFull(b []byte) (accountID, bool) {
+	if len(b) != address.AddressLength || b[0] != address.TronBytePrefix {
+		return accountID{}, false
+	}
+	return accountID(b[1:]), true
+}
+
+// fromLog reads an address as node answers hold it: 20 bytes in logs, 21 elsewhere.
+func fromLog(b []byte) (accountID, bool) {
+	if len(b) == idLength {
+		return accountID(b), true
+	}
+	return fromFull(b)
+}
+
+// fromWord takes the low 20 bytes of a 32-byte word. Wallets put 0x41 or garbage above them, old
+// contracts ignore it, and so must we (vector mainnet-usdt-dirty-address-word).
+func fromWord(b []byte) (accountID, bool) {
+	if len(b) != wordLength {
+		return accountID{}, false
+	}
+	return accountID(b[wordLength-idLength:]), true
+}
+
+// ParseAddress checks a TRON address and returns its canonical form. It asks no node, so that the
+// API can use it too. Its errors are of ReasonAddress and their Detail is fit for clients.
+func ParseAddress(s string) (string, error) {
+	id, err := parse(s)
+	if err != nil {
+		return "", chain.Errorf(chain.ReasonAddress, "%s", err.Error())
+	}
+	return id.String(), nil
+}
+
+var (
+	errAddressEmpty    = errors.New("must not be empty")
+	errAddressEthereum = errors.New("is an Ethereum address (0x…); a TRON address starts with T")
+	errAddressHex      = errors.New("is the hexadecimal form of a TRON address; give the base58 form that starts with T")
+	errAddressAlphabet = errors.New("has characters that a TRON address can't have (letters and digits without 0, O, I and l)")
+	errAddressLength   = errors.New("has the wrong length: a TRON address has 34 characters")
+	errAddressPrefix   = errors.New("is not a TRON address: it must start with T")
+	errAddressChecksum = errors.New("has a wrong checksum: a character is mistyped or missing")
+)
+
+// parse reads the base58check form. The order of the checks picks the message that helps most.
+func parse(s string) (accountID, error) {
+	if s == "" {
+		return accountID{}, errAddressEmpty
+	}
+	if len(s) > maxTextLength {
+		return accountID{}, errAddressLength
+	}
+	if err := foreign(s); err != nil {
+		return accountID{}, err
+	}
+	raw, err := common.Decode(s)
+	if err != nil {
+		return accountID{}, errAddressAlphabet
+	}
+	if len(s) != textLength {
+		return accountID{}, errAddressLength
+	}
+	if s[0] != 'T' {
+		return accountID{}, errAddressPrefix
+	}
+	// The library has judged length, prefix and checksum together; the first two are known by now.
+	if _, err := common.DecodeCheck(s); err != nil {
+		return accountID{}, errAddressChecksum
+	}
+	return accountID(raw[1 : 1+idLength]), nil
+}
+
+// foreign recognises addresses that are none in base58, to say what they are.
+func foreign(s string) error {
+	if rest, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
+		if strings.HasPrefix(rest, "41") && len(rest) == 2*address.AddressLength {
+			return errAddressHex
+		}
+		return errAddressEthereum
+	}
+	if _, err := hex.DecodeString(s); err != nil {
+		return nil
+	}
+	switch {
+	case len(s) == 2*address.AddressLength && strings.HasPrefix(s, "41"):
+		return errAddressHex
+	case len(s) == 2*idLength:
+		return errAddressEthereum
+	}
+	return nil
+}
+
+// ParseAddress is the package's ParseAddress.
+func (c *Client) ParseAddress(s string) (string, error) { return ParseAddress(s) }
+
+// Address is the address of an uncompressed secp256k1 public key.
+func (c *Client) Address(publicKey []byte) (string, error) {
+	key, err := crypto.UnmarshalPubkey(publicKey)
+	if err != nil {
+		return "", chain.Wrap(chain.ReasonAddress, err, "a TRON key is 65 bytes of uncompressed secp256k1")
+	}
+	return address.PubkeyToAddress(*key).String(), nil
+}

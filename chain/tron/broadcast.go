@@ -1,0 +1,83 @@
+package tron
+
+import (
+	"context"
+	"sync"
+
+	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
+
+	"kivuko/chain"
+)
+
+// Broadcast offers signed bytes to every configured full node at once, because a node may be cut
+// off, be busy or keep a transaction to itself. The best answer counts.
+func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
+	tx, err := decodeSigned(raw)
+	if err != nil {
+		return chain.Broadcast{}, err
+	}
+	answers := make([]chain.Broadcast, len(c.full.list))
+	var all sync.WaitGroup
+	for i, n := range c.full.list {
+		all.Go(func() {
+			answer, err := askOne(ctx, c.full, n, func(ctx context.Context, n *node) (*api.Return, error) {
+				return n.wallet.BroadcastTransaction(ctx, tx)
+			})
+			if err != nil {
+				// The bytes may have arrived although no answer came back.
+				answers[i] = chain.Broadcast{State: chain.BroadcastUnknown, Code: "NO_ANSWER", Text: err.Error()}
+				return
+			}
+			answers[i] = readBroadcast(answer)
+		})
+	}
+	all.Wait()
+	best := answers[0]
+	for _, a := range answers[1:] {
+		if rank[a.State] > rank[best.State] {
+			best = a
+		}
+	}
+	return best, nil
+}
+
+// rank orders answers by how much they tell of the transaction being under way.
+var rank = map[chain.BroadcastState]int{
+	chain.BroadcastRejected: 0, chain.BroadcastUnknown: 1, chain.BroadcastKnown: 2, chain.BroadcastAccepted: 3,
+}
+
+// broadcastStates says what java-tron's codes mean for bytes that are offered (Wallet.broadcastTransaction).
+// DUP_TRANSACTION_ERROR is given for everything that was seen before, included or not. The busy and
+// disconnected ones, and OTHER_ERROR, say nothing about the transaction.
+var broadcastStates = map[api.ReturnResponseCode]chain.BroadcastState{
+	api.Return_DUP_TRANSACTION_ERROR:           chain.BroadcastKnown,
+	api.Return_SIGERROR:                        chain.BroadcastRejected,
+	api.Return_CONTRACT_VALIDATE_ERROR:         chain.BroadcastRejected,
+	api.Return_CONTRACT_EXE_ERROR:              chain.BroadcastRejected,
+	api.Return_BANDWITH_ERROR:                  chain.BroadcastRejected,
+	api.Return_TAPOS_ERROR:                     chain.BroadcastRejected,
+	api.Return_TOO_BIG_TRANSACTION_ERROR:       chain.BroadcastRejected,
+	api.Return_TRANSACTION_EXPIRATION_ERROR:    chain.BroadcastRejected,
+	api.Return_SERVER_BUSY:                     chain.BroadcastUnknown,
+	api.Return_NO_CONNECTION:                   chain.BroadcastUnknown,
+	api.Return_NOT_ENOUGH_EFFECTIVE_CONNECTION: chain.BroadcastUnknown,
+	api.Return_BLOCK_UNSOLIDIFIED:              chain.BroadcastUnknown,
+	api.Return_OTHER_ERROR:                     chain.BroadcastUnknown,
+}
+
+// readBroadcast maps a node's answer. An empty message has the code of success by accident of the
+// encoding, so success also needs the result to be true.
+func readBroadcast(r *api.Return) chain.Broadcast {
+	b := chain.Broadcast{State: chain.BroadcastUnknown, Code: r.GetCode().String(), Text: quote(r.GetMessage())}
+	switch {
+	case r.GetCode() == api.Return_SUCCESS && r.GetResult():
+		b.State = chain.BroadcastAccepted
+	case r.GetCode() == api.Return_SUCCESS:
+		b.Code = "NO_RESULT"
+	default:
+		if s, known := broadcastStates[r.GetCode()]; known {
+			b.State = s
+		}
+	}
+	return b
+}

@@ -1,0 +1,67 @@
+package tron
+
+import (
+	"sync/atomic"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+var _ chain.Client = (*Client)(nil)
+
+// Client drives TRON. It is safe for concurrent use. What it remembers (which node failed lately,
+// the timestamp used last) may be lost at any time without harm.
+type Client struct {
+	config    Config
+	full      *nodes
+	solid     *nodes
+	contracts map[money.Asset]accountID
+	assets    map[accountID]money.Asset
+	// lastStamp is the timestamp of the newest transaction built here, in milliseconds. A TRON
+	// transaction has no sequence number, so two equal payments differ by nothing else.
+	lastStamp atomic.Int64
+}
+
+// New makes a client. It connects to nothing before the first question.
+func New(c Config) (*Client, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	contracts, assets, err := c.tokens()
+	if err != nil {
+		return nil, err
+	}
+	full, err := dial("full", c.FullNodes, c.CallTimeout, c.RetryAfter)
+	if err != nil {
+		return nil, err
+	}
+	solid, err := dial("solidity", c.SolidityNodes, c.CallTimeout, c.RetryAfter)
+	if err != nil {
+		full.close()
+		return nil, err
+	}
+	return &Client{config: c, full: full, solid: solid, contracts: contracts, assets: assets}, nil
+}
+
+// Close ends the connections.
+func (c *Client) Close() {
+	c.full.close()
+	c.solid.close()
+}
+
+// Network is TRON.
+func (c *Client) Network() exchange.Network { return exchange.Tron }
+
+// stamp gives every transaction of this process a timestamp of its own, in milliseconds, never
+// behind the clock. The network does not check it.
+func (c *Client) stamp() int64 {
+	for {
+		last := c.lastStamp.Load()
+		next := max(c.config.Now().UnixMilli(), last+1)
+		if c.lastStamp.CompareAndSwap(last, next) {
+			return next
+		}
+	}
+}

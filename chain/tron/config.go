@@ -1,0 +1,173 @@
+// Package tron drives the TRON network over java-tron's gRPC.
+//
+// Transactions are built here, byte for byte, and never by a node, so that no node can change what
+// is signed. A node is asked only for facts: blocks, balances, the price of energy, what a call
+// would do. Finality is what a solidity node says (a block that 19 of the 27 producers have built
+// upon); full nodes are asked for what is newer.
+package tron
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Defaults of Config.
+const (
+	// DefaultTransactionLife is long enough to queue and rebroadcast, and short enough that a lost
+	// transaction is given up within the patience of a customer. TRON allows at most 24 hours.
+	DefaultTransactionLife = 10 * time.Minute
+	// DefaultCallTimeout bounds one question to one node.
+	DefaultCallTimeout = 10 * time.Second
+	// DefaultMaxHeadAge is how old the newest block of a node may be before the node counts as
+	// behind. Blocks come every three seconds.
+	DefaultMaxHeadAge = 2 * time.Minute
+	// DefaultRetryAfter is how long a node that failed is asked last.
+	DefaultRetryAfter = 15 * time.Second
+)
+
+// Bounds of Config.
+const (
+	minTransactionLife = time.Minute
+	// maxTransactionLife leaves room under the 24 hours that java-tron's
+	// Constant.MAXIMUM_TIME_UNTIL_EXPIRATION allows.
+	maxTransactionLife = 23 * time.Hour
+	maxNodes           = 8
+	maxMessageBytes    = 64 << 20 // receipts of a full block with many logs pass gRPC's default of 4 MB
+)
+
+// usdcStopped is what Supports says of USDC while it is off. Circle stopped minting USDC on TRON in
+// February 2024 and ended redemption in February 2025.
+const usdcStopped = "USDC is not offered on TRON: its issuer stopped it there in 2024 and no longer redeems it"
+
+// Endpoint is one node's gRPC address.
+type Endpoint struct {
+	Address string // host:port
+	TLS     bool
+	APIKey  string // sent as TRON-PRO-API-KEY metadata, which TronGrid asks for
+}
+
+// String is the address alone, so that a key never reaches a log.
+func (e Endpoint) String() string { return e.Address }
+
+// GoString is the address alone.
+func (e Endpoint) GoString() string { return e.Address }
+
+// MarshalText is the address alone.
+func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.Address), nil }
+
+// FeeRule turns the energy that a simulation used into a fee limit. On TRON the limit also caps
+// staked energy, and a transaction that runs into it pays all of it and moves nothing, so the limit
+// has room above the estimate; a cap keeps a hostile or upgraded contract from emptying a wallet.
+type FeeRule struct {
+	Margin decimal.Decimal // factor over the simulated cost; 1.4 when zero
+	Floor  money.Amount    // least fee limit in TRX; 30 when zero
+	Cap    money.Amount    // most that the rule may ask for in TRX; 100 when zero
+}
+
+// Config is everything that a Client needs.
+type Config struct {
+	FullNodes     []Endpoint
+	SolidityNodes []Endpoint
+	// Tokens holds the base58 contract address of each token.
+	Tokens map[money.Asset]string
+	// USDCEnabled must be set for USDC to be held or sent, because its issuer stopped it on TRON.
+	USDCEnabled     bool
+	TransactionLife time.Duration
+	Fees            FeeRule
+	CallTimeout     time.Duration
+	MaxHeadAge      time.Duration
+	RetryAfter      time.Duration
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+}
+
+// withDefaults fills what was left zero.
+func (c Config) withDefaults() Config {
+	orDuration(&c.TransactionLife, DefaultTransactionLife)
+	orDuration(&c.CallTimeout, DefaultCallTimeout)
+	orDuration(&c.MaxHeadAge, DefaultMaxHeadAge)
+	orDuration(&c.RetryAfter, DefaultRetryAfter)
+	if c.Fees.Margin.IsZero() {
+		c.Fees.Margin = decimal.RequireFromString("1.4")
+	}
+	if c.Fees.Floor.IsZero() {
+		c.Fees.Floor = money.Must(money.TRX, "30")
+	}
+	if c.Fees.Cap.IsZero() {
+		c.Fees.Cap = money.Must(money.TRX, "100")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func orDuration(d *time.Duration, fallback time.Duration) {
+	if *d == 0 {
+		*d = fallback
+	}
+}
+
+// check refuses a configuration that could not work or could lose money.
+func (c Config) check() error {
+	switch {
+	case len(c.FullNodes) == 0 || len(c.FullNodes) > maxNodes:
+		return fmt.Errorf("tron: FullNodes: between 1 and %d addresses are needed, got %d", maxNodes, len(c.FullNodes))
+	case len(c.SolidityNodes) == 0 || len(c.SolidityNodes) > maxNodes:
+		return fmt.Errorf("tron: SolidityNodes: between 1 and %d addresses are needed, got %d", maxNodes, len(c.SolidityNodes))
+	case c.TransactionLife < minTransactionLife || c.TransactionLife > maxTransactionLife:
+		return fmt.Errorf("tron: TransactionLife: must be between %s and %s, got %s", minTransactionLife, maxTransactionLife, c.TransactionLife)
+	case c.CallTimeout < 0 || c.MaxHeadAge < 0 || c.RetryAfter < 0:
+		return fmt.Errorf("tron: CallTimeout, MaxHeadAge and RetryAfter must not be negative")
+	case c.Fees.Margin.LessThan(decimal.NewFromInt(1)):
+		return fmt.Errorf("tron: Fees.Margin: must be at least 1, got %s", c.Fees.Margin)
+	case c.Fees.Floor.Asset() != money.TRX || c.Fees.Cap.Asset() != money.TRX || c.Fees.Floor.Cmp(c.Fees.Cap) > 0:
+		return fmt.Errorf("tron: Fees: Floor and Cap must be in TRX and Floor at most Cap")
+	}
+	for _, e := range append(append([]Endpoint(nil), c.FullNodes...), c.SolidityNodes...) {
+		if e.Address == "" {
+			return fmt.Errorf("tron: a node's address is empty")
+		}
+	}
+	return nil
+}
+
+// tokens reads the contract addresses both ways round.
+func (c Config) tokens() (map[money.Asset]accountID, map[accountID]money.Asset, error) {
+	contracts := make(map[money.Asset]accountID, len(c.Tokens))
+	assets := make(map[accountID]money.Asset, len(c.Tokens))
+	for asset, text := range c.Tokens {
+		if !asset.Stablecoin() {
+			return nil, nil, fmt.Errorf("tron: Tokens: %q is not a token that Kivuko exchanges", string(asset))
+		}
+		id, err := parse(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("tron: Tokens[%s]: %w", asset, err)
+		}
+		if other, taken := assets[id]; taken {
+			return nil, nil, fmt.Errorf("tron: Tokens: %s and %s have the same contract %s", asset, other, text)
+		}
+		contracts[asset], assets[id] = id, asset
+	}
+	return contracts, assets, nil
+}
+
+// Supports tells whether the asset can be held and sent as configured.
+func (c *Client) Supports(a money.Asset) error {
+	if a == exchange.Tron.NativeCoin() {
+		return nil
+	}
+	if a == money.USDC && !c.config.USDCEnabled {
+		return chain.Errorf(chain.ReasonUnsupported, usdcStopped)
+	}
+	if _, ok := c.contracts[a]; !ok {
+		return chain.Errorf(chain.ReasonUnsupported, "%s has no contract on TRON in this configuration", string(a))
+	}
+	return nil
+}

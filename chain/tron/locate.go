@@ -1,0 +1,190 @@
+package tron
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+
+	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
+	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
+	"google.golang.org/grpc"
+
+	"kivuko/chain"
+)
+
+// found is a transaction in a block of one node.
+type found struct {
+	tx    *core.Transaction
+	info  *core.TransactionInfo
+	block chain.Block
+}
+
+// transactionSource is what Wallet and WalletSolidity have in common for looking up transactions.
+type transactionSource interface {
+	blockSource
+	GetTransactionById(ctx context.Context, in *api.BytesMessage, opts ...grpc.CallOption) (*core.Transaction, error)
+	GetTransactionInfoById(ctx context.Context, in *api.BytesMessage, opts ...grpc.CallOption) (*core.TransactionInfo, error)
+}
+
+// Locate finds a transaction. The solidity nodes are asked first, and what one of them holds is
+// final. "Absent" is the answer on which another payment may be built, so it takes more: every
+// solidity and every full node that can be reached must miss it, and the final head of the answer is
+// the lowest of theirs, read before the look, so that the absence is true of at least that chain.
+func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) {
+	id, err := hex.DecodeString(tx)
+	if err != nil || len(id) != hashLength {
+		return chain.Location{}, chain.Errorf(chain.ReasonProtocol, "%q is not a TRON transaction id of 64 hexadecimal digits", quote([]byte(tx)))
+	}
+	final, err := c.locateFinal(ctx, tx, id)
+	if err != nil || final.Stage == chain.StageFinal {
+		return final, err
+	}
+	return c.locateRecent(ctx, tx, id, final.Head.Final)
+}
+
+// locateFinal asks all solidity nodes, until one has the transaction.
+func (c *Client) locateFinal(ctx context.Context, tx string, id []byte) (chain.Location, error) {
+	absent := chain.Location{Stage: chain.StageAbsent}
+	answered := false
+	var failures []error
+	for _, n := range c.solid.order() {
+		l, err := askOne(ctx, c.solid, n, func(ctx context.Context, n *node) (chain.Location, error) {
+			head, err := newest(ctx, n.solidity)
+			if err != nil {
+				return chain.Location{}, err
+			}
+			f, err := lookUp(ctx, n.solidity, tx, id)
+			if err != nil {
+				return chain.Location{}, err
+			}
+			return c.location(chain.StageFinal, tx, f, headOf(head, head))
+		})
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+		case l.Stage == chain.StageFinal:
+			return l, nil
+		case !answered || l.Head.Final.Number < absent.Head.Final.Number:
+			answered, absent.Head = true, l.Head
+		}
+	}
+	if !answered {
+		return chain.Location{}, unreachable(failures)
+	}
+	return absent, protocolFailure(failures)
+}
+
+// locateRecent asks all full nodes, until one has the transaction in a block.
+func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final chain.Block) (chain.Location, error) {
+	best := chain.Location{}
+	var failures []error
+	for _, n := range c.full.order() {
+		l, err := askOne(ctx, c.full, n, func(ctx context.Context, n *node) (chain.Location, error) {
+			head, err := newest(ctx, n.wallet)
+			if err != nil {
+				return chain.Location{}, err
+			}
+			// Waiting is asked before included: a transaction goes from the one to the other, so
+			// that this order can't miss it in between.
+			waiting, err := isPending(ctx, n.wallet, id)
+			if err != nil {
+				return chain.Location{}, err
+			}
+			f, err := lookUp(ctx, n.wallet, tx, id)
+			if err != nil {
+				return chain.Location{}, err
+			}
+			l, err := c.location(chain.StageIncluded, tx, f, headOf(head, final))
+			if l.Stage == chain.StageAbsent && waiting {
+				l.Stage = chain.StagePending
+			}
+			return l, err
+		})
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+		case l.Stage == chain.StageIncluded:
+			return l, nil
+		case best.Stage == "" || l.Stage == chain.StagePending:
+			best = l
+		}
+	}
+	if best.Stage == "" {
+		return chain.Location{}, unreachable(failures)
+	}
+	return best, protocolFailure(failures)
+}
+
+// unreachable is the error when no node answered.
+func unreachable(failures []error) error {
+	if err := protocolFailure(failures); err != nil {
+		return err
+	}
+	return chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
+}
+
+// protocolFailure finds an answer that must not be passed over: a node that holds the transaction
+// but describes it impossibly is no proof of absence.
+func protocolFailure(failures []error) error {
+	for _, err := range failures {
+		if chain.ReasonOf(err) != chain.ReasonUnavailable {
+			return err
+		}
+	}
+	return nil
+}
+
+// isPending asks whether a transaction waits for a block. Not every node tells.
+func isPending(ctx context.Context, w api.WalletClient, id []byte) (bool, error) {
+	tx, err := w.GetTransactionFromPending(ctx, &api.BytesMessage{Value: id})
+	if unimplemented(err) {
+		return false, nil
+	}
+	return tx.GetRawData() != nil, err
+}
+
+// lookUp reads a transaction and its receipt; nil when the node has it in no block. "Not found" is
+// an empty message without an error.
+func lookUp(ctx context.Context, s transactionSource, tx string, id []byte) (*found, error) {
+	info, err := s.GetTransactionInfoById(ctx, &api.BytesMessage{Value: id})
+	if err != nil || len(info.GetId()) == 0 {
+		return nil, err
+	}
+	body, err := s.GetTransactionById(ctx, &api.BytesMessage{Value: id})
+	if err != nil {
+		return nil, err
+	}
+	if body.GetRawData() == nil {
+		return nil, chain.Errorf(chain.ReasonUnavailable, "the node has the receipt of %s and not the transaction", tx)
+	}
+	got, err := txID(body.GetRawData())
+	if err != nil {
+		return nil, err
+	}
+	if got != tx || hex.EncodeToString(info.GetId()) != tx || info.GetBlockNumber() <= 0 {
+		return nil, chain.Errorf(chain.ReasonProtocol, "asked for transaction %s, got %s with the receipt of %x in block %d",
+			tx, got, info.GetId(), info.GetBlockNumber())
+	}
+	block, err := blockAt(ctx, s, uint64(info.GetBlockNumber()))
+	if err != nil {
+		return nil, err
+	}
+	return &found{tx: body, info: info, block: block}, nil
+}
+
+// location describes what was found, or that nothing was.
+func (c *Client) location(stage chain.Stage, tx string, f *found, head chain.Head) (chain.Location, error) {
+	if f == nil {
+		return chain.Location{Stage: chain.StageAbsent, Head: head}, nil
+	}
+	l := chain.Location{Stage: stage, Block: f.block, Fee: feeOf(f.info), Head: head}
+	if l.OK, l.Code = verdict(f.tx, f.info); !l.OK {
+		return l, nil // what a failed transaction did was undone
+	}
+	moved, err := c.movements(tx, f.tx.GetRawData(), f.info)
+	if err != nil {
+		return chain.Location{}, err
+	}
+	l.Transfers = moved
+	return l, nil
+}
