@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
@@ -16,15 +17,15 @@ type Child struct {
 	spec Spec
 	sup  *Supervisor
 
-	op sync.Mutex // held for a whole Restart, Stop or Kill
+	// op is held for a whole Restart, Stop or Kill; it guards the watcher.
+	op      sync.Mutex
+	unwatch context.CancelFunc // ends the watcher; nil: there is none
+	watcher sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
 	process *child.Process
-	wanted  bool          // it should be running: a death is unexpected
-	calm    chan struct{} // closed to end the pause before an automatic restart
-	offset  int64         // where the log of the present process begins
+	offset  int64 // where the log of the present process begins
 	started time.Time
-	deaths  int // unexpected ones in a row
 }
 
 // Name is the name in the Spec.
@@ -43,7 +44,8 @@ func (c *Child) PID() int {
 // LogPath is the file that collects what the process prints.
 func (c *Child) LogPath() string { return logPath(c.sup.logDir, c.spec.Name) }
 
-// Restart ends the process if it runs, starts it, and waits until it is ready.
+// Restart ends the process if it runs, starts it, and waits until it is ready. On
+// an error it is down.
 func (c *Child) Restart(ctx context.Context) error {
 	c.op.Lock()
 	defer c.op.Unlock()
@@ -53,7 +55,14 @@ func (c *Child) Restart(ctx context.Context) error {
 	if err := c.up(); err != nil {
 		return err
 	}
-	return c.waitReady(ctx)
+	if err := c.waitReady(ctx); err != nil {
+		return errors.Join(err, c.down(end))
+	}
+	// From here on a death is mended instead of reported.
+	watchCtx, cancel := context.WithCancel(context.Background())
+	c.unwatch = cancel
+	c.watcher.Go(func() { c.watch(watchCtx) })
+	return nil
 }
 
 // Stop ends the process in an orderly way; it stays down until Restart.
@@ -83,15 +92,14 @@ func (c *Child) Signal(s os.Signal) error {
 }
 
 func (c *Child) down(how func(*child.Process, Spec) error) error {
-	c.mu.Lock()
-	c.wanted = false
-	if c.calm != nil {
-		close(c.calm)
-		c.calm = nil
+	if c.unwatch != nil {
+		c.unwatch()
+		c.watcher.Wait()
+		c.unwatch = nil
 	}
+	c.mu.Lock()
 	p := c.process
 	c.process = nil
-	c.deaths = 0
 	c.mu.Unlock()
 	if p == nil {
 		return nil
@@ -99,10 +107,7 @@ func (c *Child) down(how func(*child.Process, Spec) error) error {
 	return how(p, c.spec)
 }
 
-// up starts the process and its watcher.
 func (c *Child) up() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	log, offset, err := openLog(c.sup.logDir, c.spec.Name)
 	if err != nil {
 		return err
@@ -112,69 +117,43 @@ func (c *Child) up() error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", c.spec.Name, err)
 	}
-	c.process, c.offset, c.wanted, c.started = p, offset, true, time.Now()
-	go c.watch(p)
+	c.mu.Lock()
+	c.process, c.offset, c.started = p, offset, time.Now()
+	c.mu.Unlock()
 	return nil
 }
 
-// watch restarts the process when it dies while it is wanted.
-func (c *Child) watch(p *child.Process) {
-	<-p.Done()
+// watch starts the process again whenever it dies, until ctx ends.
+func (c *Child) watch(ctx context.Context) {
+	deaths := 0
 	for {
 		c.mu.Lock()
-		if !c.wanted || c.process != p {
-			c.mu.Unlock()
+		p, began := c.process, c.started
+		c.mu.Unlock()
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.Done():
+		}
+		if time.Since(began) > steady {
+			deaths = 0
+		}
+		pause := backoff(deaths)
+		deaths++
+		if ctx.Err() != nil {
 			return
 		}
-		if time.Since(c.started) > steady {
-			c.deaths = 0
-		}
-		pause := backoff(c.deaths)
-		c.deaths++
-		c.calm = make(chan struct{})
-		calm := c.calm
-		c.mu.Unlock()
 		c.sup.Say("%s ended unexpectedly (%s); starting it again in %s, its log is %s",
 			c.spec.Name, describe(p.Err()), pause, c.LogPath())
 		select {
-		case <-calm:
+		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
-		if c.revive(p) {
-			return
+		if err := c.up(); err != nil {
+			c.sup.Say("%s cannot be started again: %v", c.spec.Name, err)
 		}
 	}
-}
-
-// revive starts the successor of the dead process p and reports whether the
-// watcher of p is done: the successor has its own, or nobody wants one any more.
-func (c *Child) revive(p *child.Process) bool {
-	c.mu.Lock()
-	if c.calm != nil {
-		c.calm = nil
-	}
-	current := c.wanted && c.process == p
-	c.mu.Unlock()
-	if !current {
-		return true
-	}
-	// A Restart or Stop under way decides; its result makes p outdated.
-	if !c.op.TryLock() {
-		return false
-	}
-	defer c.op.Unlock()
-	c.mu.Lock()
-	current = c.wanted && c.process == p
-	c.mu.Unlock()
-	if !current {
-		return true
-	}
-	if err := c.up(); err != nil {
-		c.sup.Say("%s cannot be started again: %v", c.spec.Name, err)
-		return false
-	}
-	return true
 }
 
 func backoff(deaths int) time.Duration {
