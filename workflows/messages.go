@@ -1,0 +1,114 @@
+package workflows
+
+import (
+	"github.com/google/uuid"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// Updates: validated, answered, deduplicated by their id.
+const (
+	UpdateOpen         = "open"          // on-ramp, with start: no argument, answers Opened
+	UpdateCancel       = "cancel"        // on-ramp: Actor, answers Ack
+	UpdateRetryPayment = "retry-payment" // on-ramp: Actor, answers Ack
+	UpdateCommand      = "command"       // on-ramp and late payment: CommandRef, answers Ack
+)
+
+// Signals: accepted even while no worker runs, never answered. None of them carries authority.
+const (
+	SignalCallback = "payment-callback" // CallbackRef
+	SignalRetry    = "retry"            // a nudge, no argument needed
+	SignalRefund   = "refund"           // CommandRef
+	SignalResolve  = "resolve"          // CommandRef
+)
+
+// Actor is the person on whose behalf a flow acts.
+type Actor = activities.Actor
+
+// AsExchangeError turns an error that came through Temporal back into the *exchange.Error that it was.
+func AsExchangeError(err error) error { return activities.AsExchangeError(err) }
+
+// Opened answers the update "open".
+type Opened struct {
+	OrderID uuid.UUID `json:"order_id"`
+}
+
+// Ack answers an update that needs no more than a yes.
+type Ack struct {
+	Status exchange.OrderStatus `json:"status,omitempty"` // of the order, where there is one
+	Detail string               `json:"detail,omitempty"`
+}
+
+// CallbackRef says that a callback of the operator was stored. Without an attempt it may concern any
+// of the flow's attempts.
+type CallbackRef struct {
+	CallbackID uuid.UUID `json:"callback_id"`
+	AttemptID  uuid.UUID `json:"attempt_id,omitzero"`
+}
+
+// CommandRef names a row that the API wrote after it had checked the operator's right. The flow proves
+// it before it obeys.
+type CommandRef struct {
+	CommandID uuid.UUID `json:"command_id"`
+}
+
+// OnRampInput starts the flow of an order that buys crypto.
+type OnRampInput struct {
+	Request exchange.OrderRequest `json:"request"`
+	Actor   Actor                 `json:"actor"`
+}
+
+// OnRampResult is how the flow ended.
+type OnRampResult struct {
+	OrderID uuid.UUID            `json:"order_id"`
+	Status  exchange.OrderStatus `json:"status,omitempty"` // empty when the order was refused and never existed
+	Detail  string               `json:"detail,omitempty"`
+}
+
+// CryptoPayoutInput starts the flow of a chain payment.
+type CryptoPayoutInput struct {
+	PaymentID uuid.UUID        `json:"payment_id"`
+	OrderID   uuid.UUID        `json:"order_id"`
+	Network   exchange.Network `json:"network"`
+}
+
+// CryptoPayoutResult is how a chain payment ended: completed, or parked with a reason.
+type CryptoPayoutResult struct {
+	Completed bool   `json:"completed,omitempty"`
+	Reason    string `json:"reason,omitempty"` // a Reason of reasons.go when it is not completed
+	TxID      string `json:"tx_id,omitempty"`
+}
+
+// RefundInput starts the flow that pays a refund out. Try counts the payouts: another one may be made
+// only after the one before was definitely refused.
+type RefundInput struct {
+	RefundID uuid.UUID `json:"refund_id"`
+	OrderID  uuid.UUID `json:"order_id"`
+	Try      int       `json:"try"`
+	// Home is the flow that the operator's callbacks and commands go to; it passes them on.
+	Home string `json:"home"`
+}
+
+// RefundResult is how a refund ended: completed, or parked with a reason.
+type RefundResult struct {
+	Completed bool   `json:"completed,omitempty"`
+	Reason    string `json:"reason,omitempty"`
+	Refused   bool   `json:"refused,omitempty"` // definitely not paid: another payout may be made
+}
+
+// LatePaymentInput starts the watch over an attempt whose order is over.
+type LatePaymentInput struct {
+	AttemptID uuid.UUID `json:"attempt_id"`
+}
+
+// LatePaymentResult is how the watch ended.
+type LatePaymentResult struct {
+	Outcome string `json:"outcome"` // "clean", "accounted", "refunded" or "resolved"
+}
+
+// WalletCreated is the result of the flow that creates a wallet.
+type WalletCreated struct {
+	WalletID uuid.UUID `json:"wallet_id"`
+	Address  string    `json:"address"`
+}
