@@ -1,0 +1,48 @@
+// Package tron is a TRON development node in one process: gotron-sdk's Wallet
+// and WalletSolidity gRPC services and the HTTP API tronweb uses, over a chain
+// that checks transactions as java-tron does.
+//
+// # What is real
+//
+// Transactions are TRON's protobufs. The node recovers secp256k1 signers, weighs
+// them under the account's permissions and their operations, checks the
+// reference block and the expiration, refuses duplicates, and charges bandwidth,
+// energy, activation, memo, multi-signature and permission-update fees at the
+// main network's prices. Contracts run on go-ethereum's virtual machine, metered
+// with the energy table of TRON's; fee_limit caps the total, staked energy
+// included. Blocks are signed by 27 witnesses in turn and are solid when 19 of
+// them stand behind, which is 18 blocks behind the head. Refusals carry
+// java-tron's codes and texts, its misspellings included.
+//
+// # What a caller must expect
+//
+// As on java-tron, a full node's answers about accounts, contracts and single
+// transactions include what only waits in the pool; inclusion shows in
+// GetTransactionInfoById and finality in the WalletSolidity service alone. What
+// is not found is an empty message. A rebroadcast is judged in java-tron's
+// order: a mined transaction whose expiration has passed answers "Transaction
+// expired", not "Dup transaction.".
+//
+// # State
+//
+// The state is one map with an undo journal (state.go). A block keeps what it
+// replaced until it is solid; that is what reorganisations, reads of the
+// solidified state and refused transactions use. With a data directory, every
+// block and reorganisation is appended to one file and replayed at start
+// (blockfile.go); what waited in the pool is lost, as it is on a real node. The
+// file is written without fsync: it survives the process, and a crash of the
+// machine costs at most the newest blocks.
+//
+// # What is not there
+//
+// Peers and voting, TRC-10, votes, the market, shielded transfers. CREATE inside
+// a contract makes Ethereum's addresses, precompiles from 0x0a on are absent,
+// and a callee's own energy allowance is not enforced. Resources recover
+// linearly over 24 hours instead of java-tron's merged windows; staked TRX gives
+// a fixed amount of energy; a contract's dynamic energy factor moves only when
+// set. Internal transactions are not recorded, as on a java-tron node with
+// default settings. All blocks are kept in memory.
+//
+// The keys are public. The node listens on loopback only and must never hold
+// anything of value.
+package tron
