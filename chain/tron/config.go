@@ -8,6 +8,8 @@ package tron
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -55,8 +57,11 @@ type Endpoint struct {
 // String is the address alone, so that a key never reaches a log.
 func (e Endpoint) String() string { return e.Address }
 
-// GoString is the address alone.
-func (e Endpoint) GoString() string { return e.Address }
+// Format is the address alone, for every verb.
+func (e Endpoint) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.Address) }
+
+// LogValue is the address alone.
+func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.Address) }
 
 // MarshalText is the address alone.
 func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.Address), nil }
