@@ -1,0 +1,241 @@
+// Package store keeps Kivuko's books and objects in PostgreSQL.
+//
+// # Model
+//
+// Every object that moves money has a row with a status and a version. A change of an object is one
+// database transaction: the row moves under the guard of its state machine, the ledger is posted, an
+// event is appended with the object as of then, and an audit row says who did it. Either all of it
+// is there or nothing.
+//
+// # The ledger
+//
+// Entries are immutable and sum to zero in every asset. Balances are never written by the service: a
+// trigger applies the lines of an entry, and the amounts of holds, to the accounts, so a line without
+// its effect can't exist. A check keeps the available balance of an account at zero or above unless
+// its kind may go below.
+//
+// # Writing
+//
+// Changes that post pass through a coalescing writer (see writer.go), which puts changes that wait at
+// the same moment into one transaction. It is an optimisation only: the statements hold every guard
+// themselves, so several processes may write at once.
+//
+// # What repeats
+//
+// Callers are activities and retried requests, so every method that changes something may run twice
+// with the same arguments: it then finds its own work by a business key or an id and returns it.
+//
+// # Errors
+//
+// Every error is an *exchange.Error. CodeUnavailable means that the outcome may be unknown: calling
+// again with the same ids is safe and tells.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	_ "github.com/lib/pq" // the driver named "postgres"
+
+	"kivuko/exchange"
+)
+
+// DefaultMaxConns is the size of a pool. Pools stay small on purpose: a handful of connections per
+// core gives more throughput than many, because waiting happens in the process instead of on locks.
+const DefaultMaxConns = 8
+
+// Options configure a Store.
+type Options struct {
+	MaxConns int              // connections in the pool; DefaultMaxConns when zero
+	Now      func() time.Time // the clock; the time in UTC with milliseconds when nil
+	Logger   *slog.Logger     // slog.Default when nil
+}
+
+// Store is a pool of connections and the writer in front of it. It is safe for concurrent use.
+type Store struct {
+	db     *sqlx.DB
+	clock  func() time.Time
+	log    *slog.Logger
+	writer *writer
+
+	mu       sync.RWMutex
+	prepared map[string]*sqlx.Stmt
+	accounts map[string]int64 // account code to id; accounts are never deleted
+}
+
+// Open connects to a migrated database. The caller must Close the store.
+func Open(ctx context.Context, url string, o Options) (*Store, error) {
+	db, err := sqlx.Open("postgres", url)
+	if err != nil {
+		return nil, exchange.Wrap(exchange.CodeInternal, err, "The database URL can't be read.")
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = DefaultMaxConns
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	db.SetMaxOpenConns(o.MaxConns)
+	db.SetMaxIdleConns(o.MaxConns)
+	s := &Store{db: db, clock: o.Now, log: o.Logger, prepared: map[string]*sqlx.Stmt{}, accounts: map[string]int64{}}
+	if err := s.Ping(ctx); err != nil {
+		_ = db.Close()
+		return nil, err
+	}
+	s.writer = startWriter(s, lanesFor(o.MaxConns))
+	return s, nil
+}
+
+// Close lets the writer finish what it has begun, refuses what still waits, and closes the pool.
+func (s *Store) Close() error {
+	s.writer.close()
+	return translate(s.db.Close(), "store")
+}
+
+// Ping asks the database whether it is there.
+func (s *Store) Ping(ctx context.Context) error { return translate(s.db.PingContext(ctx), "database") }
+
+// now is the store's time, in UTC with milliseconds, the precision of every stored time.
+func (s *Store) now() time.Time { return s.clock().UTC().Truncate(time.Millisecond) }
+
+// statement prepares a constant query once per pool. Queries built at run time must not come here,
+// because the map only grows.
+func (s *Store) statement(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	s.mu.RLock()
+	st := s.prepared[query]
+	s.mu.RUnlock()
+	if st != nil {
+		return st, nil
+	}
+	st, err := s.db.PreparexContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.prepared[query]; other != nil {
+		_ = st.Close()
+		return other, nil
+	}
+	s.prepared[query] = st
+	return st, nil
+}
+
+// read runs a prepared query for one row outside a transaction.
+func (s *Store) read(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := s.statement(ctx, query)
+	if err != nil {
+		return err
+	}
+	return st.GetContext(ctx, dest, args...)
+}
+
+// readAll runs a prepared query for many rows outside a transaction.
+func (s *Store) readAll(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := s.statement(ctx, query)
+	if err != nil {
+		return err
+	}
+	return st.SelectContext(ctx, dest, args...)
+}
+
+// unitTx is a transaction with the store's prepared statements.
+type unitTx struct {
+	tx *sqlx.Tx
+	s  *Store
+}
+
+func (t unitTx) get(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := t.s.statementIn(ctx, t.tx, query)
+	if err != nil {
+		return err
+	}
+	return st.GetContext(ctx, dest, args...)
+}
+
+func (t unitTx) all(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := t.s.statementIn(ctx, t.tx, query)
+	if err != nil {
+		return err
+	}
+	return st.SelectContext(ctx, dest, args...)
+}
+
+// exec runs a statement and returns how many rows it touched.
+func (t unitTx) exec(ctx context.Context, query string, args ...any) (int64, error) {
+	st, err := t.s.statementIn(ctx, t.tx, query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := st.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// one runs a statement that must touch exactly one row.
+func (t unitTx) one(ctx context.Context, query string, args ...any) error {
+	n, err := t.exec(ctx, query, args...)
+	if err == nil && n != 1 {
+		err = errChangedMeanwhile
+	}
+	return err
+}
+
+// statementIn binds a prepared statement to a transaction. A statement that the pool does not know
+// yet is prepared on the transaction's own connection: asking the pool for another connection while
+// holding one can lock a busy pool up.
+func (s *Store) statementIn(ctx context.Context, tx *sqlx.Tx, query string) (*sqlx.Stmt, error) {
+	s.mu.RLock()
+	st := s.prepared[query]
+	s.mu.RUnlock()
+	if st != nil {
+		return tx.StmtxContext(ctx, st), nil
+	}
+	return tx.PreparexContext(ctx, query)
+}
+
+// maxRetries bounds how often a transaction that lost against another one is repeated.
+const maxRetries = 8
+
+// inTx runs fn in a transaction of its own and commits unless fn fails. A deadlock or serialization
+// failure repeats it, so fn must set its results anew each time.
+func (s *Store) inTx(ctx context.Context, what string, fn func(unitTx) error) error {
+	var err error
+	for try := range maxRetries {
+		if err = s.once(ctx, fn); !lostRace(err) {
+			break
+		}
+		if err := pause(ctx, try); err != nil {
+			return translate(err, what)
+		}
+	}
+	return translate(err, what)
+}
+
+func (s *Store) once(ctx context.Context, fn func(unitTx) error) error {
+	tx, err := s.db.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := fn(unitTx{tx, s}); err != nil {
+		return errors.Join(err, rollback(tx))
+	}
+	return tx.Commit()
+}
+
+func rollback(tx *sqlx.Tx) error {
+	if err := tx.Rollback(); err != nil && !errors.Is(err, sql.ErrTxDone) {
+		return err
+	}
+	return nil
+}
