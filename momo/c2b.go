@@ -1,0 +1,195 @@
+package momo
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"kivuko/exchange"
+)
+
+// registerRequest tells the operator where to report payments to our number (portal, C2B v2).
+type registerRequest struct {
+	ShortCode       string `json:"ShortCode"`
+	ResponseType    string `json:"ResponseType"`
+	ConfirmationURL string `json:"ConfirmationURL"`
+	ValidationURL   string `json:"ValidationURL"`
+}
+
+// RegisterC2B gives the operator the addresses for payments that payers start themselves. Where the
+// validation address doesn't answer in time, such payments are let in ("Completed"), because a payment
+// that can't be matched is better than one that is lost. In production the registration counts once
+// and is changed on the portal only; registering again is no error.
+func (c *Client) RegisterC2B(ctx context.Context) error {
+	confirmationURL, err := c.address(c.cfg.StandingToken, exchange.CallbackConfirmation)
+	if err != nil {
+		return exchange.Errorf(exchange.CodeInvalid, "StandingToken: %v", err)
+	}
+	validationURL, err := c.address(c.cfg.StandingToken, exchange.CallbackValidation)
+	if err != nil {
+		return exchange.Errorf(exchange.CodeInvalid, "StandingToken: %v", err)
+	}
+	r, err := c.post(ctx, endpointRegister, registerRequest{
+		ShortCode: c.cfg.Shortcode, ResponseType: "Completed",
+		ConfirmationURL: confirmationURL, ValidationURL: validationURL,
+	})
+	if err == nil {
+		if e := r.envelope(); e.ErrorCode == "" && e.ResponseCode.text() == ackCode {
+			return nil
+		}
+	}
+	return c.asError(endpointRegister, c.submission(endpointRegister, r, err))
+}
+
+// asError turns a judgement into an error for calls that move no money: nil when it is done, Unavailable
+// when trying again may help, Internal when our set-up is wrong.
+func (c *Client) asError(at endpoint, s exchange.Submission) error {
+	if s.State == exchange.Accepted {
+		return nil
+	}
+	code := exchange.CodeInternal
+	if s.Transient || s.State == exchange.Unknown {
+		code = exchange.CodeUnavailable
+	}
+	return exchange.Wrap(code, s.Cause, "The mobile money operator did not accept %s (code %q: %s).", at, s.Code, s.Text)
+}
+
+// What the statement service answers: registered or found, and registered before or nothing found.
+const (
+	pullDone    = "1000"
+	pullAlready = "1001"
+)
+
+// RegisterPull enables the statement of our shortcode, once (portal, Pull Transactions). The nominated
+// number is a telephone of ours. Registering again is no error.
+func (c *Client) RegisterPull(ctx context.Context, nominated exchange.Phone) error {
+	callback, err := c.address(c.cfg.StandingToken, exchange.CallbackConfirmation)
+	if err != nil {
+		return exchange.Errorf(exchange.CodeInvalid, "StandingToken: %v", err)
+	}
+	if p, err := exchange.ParsePhone(nominated.Digits()); err != nil || p != nominated {
+		return exchange.Errorf(exchange.CodeInvalid, "nominated number: must be 254 and nine digits")
+	}
+	r, err := c.post(ctx, endpointPullRegister, map[string]string{
+		"ShortCode": c.cfg.Shortcode, "RequestType": "Pull",
+		"NominatedNumber": nominated.Digits(), "CallBackURL": callback,
+	})
+	// The portal writes ResponseStatus; in production the key was seen with a space in it.
+	var answer struct {
+		Status       flexString `json:"ResponseStatus"`
+		SpacedStatus flexString `json:"Response Status"`
+	}
+	if err == nil && decode(r.body, &answer) == nil {
+		switch answer.Status.text() + answer.SpacedStatus.text() {
+		case pullDone, pullAlready:
+			return nil
+		}
+	}
+	return c.asError(endpointPullRegister, c.submission(endpointPullRegister, r, err))
+}
+
+// PullWindow is how far back the statement reaches (portal).
+const PullWindow = 48 * time.Hour
+
+// pullAnswer is a page of the statement. In production its rows are nested twice; both forms are read.
+type pullAnswer struct {
+	ResponseCode flexString                    `json:"ResponseCode"`
+	Response     oneOrMany[oneOrMany[pullRow]] `json:"Response"`
+}
+
+type pullRow struct {
+	TransactionID   flexString `json:"transactionId"`
+	Date            flexString `json:"trxDate"`
+	MSISDN          flexString `json:"msisdn"`
+	TransactionType flexString `json:"transactiontype"`
+	BillReference   flexString `json:"billreference"`
+	Amount          flexString `json:"amount"`
+}
+
+// Pull reads one page of the statement of payments to our number from the given time up to the other,
+// starting with row offset. It gives the observations, the offset of the next page, and whether there may
+// be one; a reader stops when more is false. The statement holds collections only, of the last PullWindow.
+// The error is CodeInvalid for a window that the statement can't hold, Unavailable when asking again
+// may help, Internal when our set-up is wrong.
+func (c *Client) Pull(ctx context.Context, from, to time.Time, offset int) ([]exchange.Observation, int, bool, error) {
+	switch {
+	case offset < 0:
+		return nil, 0, false, exchange.Errorf(exchange.CodeInvalid, "offset: must not be negative")
+	case !from.Before(to):
+		return nil, 0, false, exchange.Errorf(exchange.CodeInvalid, "from: must be before to")
+	case from.Before(c.cfg.Clock().Add(-PullWindow)):
+		return nil, 0, false, exchange.Errorf(exchange.CodeInvalid, "from: must lie within the last %s", PullWindow)
+	}
+	r, err := c.post(ctx, endpointPull, map[string]string{
+		"ShortCode":   c.cfg.Shortcode,
+		"StartDate":   from.In(eat).Format(layoutStatement),
+		"EndDate":     to.In(eat).Format(layoutStatement),
+		"OffSetValue": strconv.Itoa(offset),
+	})
+	var page pullAnswer
+	if err != nil || decode(r.body, &page) != nil || (page.ResponseCode.text() != pullDone && page.ResponseCode.text() != pullAlready) {
+		return nil, 0, false, c.asError(endpointPull, c.submission(endpointPull, r, err))
+	}
+	var seen []exchange.Observation
+	rows := 0
+	for _, group := range page.Response {
+		for _, row := range group {
+			rows++
+			if row.TransactionID == "" {
+				continue
+			}
+			seen = append(seen, row.observation())
+		}
+	}
+	return seen, offset + rows, rows > 0, nil
+}
+
+// observation reads a row. A row of a kind that is not a payment to our number is left unknown.
+func (row pullRow) observation() exchange.Observation {
+	o := exchange.Observation{
+		State:     exchange.SeenUnknown,
+		Witness:   exchange.WitnessStatement,
+		Code:      redact(row.TransactionType.text()),
+		Receipt:   row.TransactionID.text(),
+		Amount:    parseAmount(row.Amount.text()),
+		Phone:     parsePhone(row.MSISDN.text()),
+		PhoneHash: parsePhoneHash(row.MSISDN.text()),
+		Reference: row.BillReference.text(),
+		At:        parseTime(row.Date.text()),
+	}
+	if strings.HasPrefix(strings.ToLower(o.Code), "c2b") {
+		o.State = exchange.SeenSucceeded
+	}
+	return o
+}
+
+// Balance asks for the balances of our accounts. The ticket names the question; the answer arrives at the
+// standing token's address of kind "balance" and is read by ParseBalance.
+func (c *Client) Balance(ctx context.Context) (ticket string, err error) {
+	if err := c.initiatorKnown(); err != nil {
+		return "", exchange.Errorf(exchange.CodeInvalid, "%v", err)
+	}
+	callback, err := c.address(c.cfg.StandingToken, exchange.CallbackBalance)
+	if err != nil {
+		return "", exchange.Errorf(exchange.CodeInvalid, "StandingToken: %v", err)
+	}
+	shortcode := c.cfg.PayoutShortcode
+	if shortcode == "" {
+		shortcode = c.cfg.Shortcode
+	}
+	r, err := c.post(ctx, endpointBalance, map[string]string{
+		"Initiator": c.cfg.InitiatorName, "SecurityCredential": c.credential, "CommandID": "AccountBalance",
+		"PartyA": shortcode, "IdentifierType": "4", "Remarks": "Balance",
+		"QueueTimeOutURL": callback, "ResultURL": callback,
+	})
+	s := c.acknowledged(endpointBalance, r, err)
+	if err := c.asError(endpointBalance, s); err != nil {
+		return "", err
+	}
+	if s.Refs.ConversationID == "" {
+		return "", fmt.Errorf("%s: the acknowledgement has no conversation id", endpointBalance)
+	}
+	return s.Refs.ConversationID, nil
+}

@@ -1,0 +1,341 @@
+package momo
+
+import (
+	"strings"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// promptCallback is the outcome of a prompt (portal, Express). Metadata comes with success only.
+type promptCallback struct {
+	Body struct {
+		Callback *struct {
+			MerchantRequestID flexString `json:"MerchantRequestID"`
+			CheckoutRequestID flexString `json:"CheckoutRequestID"`
+			ResultCode        flexString `json:"ResultCode"`
+			ResultDesc        flexString `json:"ResultDesc"`
+			Metadata          struct {
+				Item oneOrMany[item] `json:"Item"`
+			} `json:"CallbackMetadata"`
+		} `json:"stkCallback"`
+	} `json:"Body"`
+}
+
+// item is a named value. Items are looked up by name, never by place; some have no value.
+type item struct {
+	Name  string     `json:"Name"`
+	Key   string     `json:"Key"`
+	Value flexString `json:"Value"`
+}
+
+// resultEnvelope is the outcome of everything that is answered later (portal, B2C and others). The type of
+// nearly every field was seen to vary.
+type resultEnvelope struct {
+	Result *struct {
+		ResultCode               flexString `json:"ResultCode"`
+		ResultDesc               flexString `json:"ResultDesc"`
+		OriginatorConversationID flexString `json:"OriginatorConversationID"`
+		ConversationID           flexString `json:"ConversationID"`
+		TransactionID            flexString `json:"TransactionID"`
+		Parameters               struct {
+			Parameter oneOrMany[item] `json:"ResultParameter"`
+		} `json:"ResultParameters"`
+	} `json:"Result"`
+}
+
+// values are the parameters by name. A name that comes twice keeps its first value.
+type values map[string]string
+
+func valuesOf(items []item) values {
+	v := make(values, len(items))
+	for _, i := range items {
+		name := i.Name
+		if name == "" {
+			name = i.Key
+		}
+		if _, twice := v[name]; !twice {
+			v[name] = i.Value.text()
+		}
+	}
+	return v
+}
+
+// confirmation is a payment to our number (portal, C2B). The sum of its fields is what the operator tells;
+// names of persons are not read.
+type confirmation struct {
+	TransID       flexString `json:"TransID"`
+	TransTime     flexString `json:"TransTime"`
+	TransAmount   flexString `json:"TransAmount"`
+	BillRefNumber flexString `json:"BillRefNumber"`
+	MSISDN        flexString `json:"MSISDN"`
+}
+
+// ParseCallback reads what the operator posted to an address of that kind. A callback is a claim, not
+// a proof: nothing in it is signed. The error is a CodeMalformed exchange.Error that quotes nothing of
+// the body. Balances are read by ParseBalance.
+func (c *Client) ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
+	return ParseCallback(kind, body)
+}
+
+// ParseCallback is the method of the same name for processes that hold no Client.
+func ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
+	if len(body) > maxCallback {
+		return nil, exchange.Errorf(exchange.CodeTooLarge, "A callback may have at most %d bytes.", maxCallback)
+	}
+	var o exchange.Observation
+	var err error
+	switch kind {
+	case exchange.CallbackResult:
+		o, err = parseResult(body)
+	case exchange.CallbackTimeout:
+		o, err = parseTimeout(body)
+	case exchange.CallbackStatus:
+		o, err = parseStatus(body)
+	case exchange.CallbackReversal:
+		o, err = parseReversal(body)
+	case exchange.CallbackConfirmation, exchange.CallbackValidation:
+		o, err = parseConfirmation(kind, body)
+	case exchange.CallbackBalance:
+		return nil, exchange.Errorf(exchange.CodeMalformed, "A balance is not an observation of a payment.")
+	default:
+		return nil, exchange.Errorf(exchange.CodeMalformed, "The kind of callback is not known.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []exchange.Observation{o}, nil
+}
+
+func malformed(what string) error {
+	return exchange.Errorf(exchange.CodeMalformed, "The callback is not %s.", what)
+}
+
+// parseResult reads the outcome of a prompt or of a payout, which share the kind of address.
+func parseResult(body []byte) (exchange.Observation, error) {
+	var prompt promptCallback
+	if decode(body, &prompt) == nil && prompt.Body.Callback != nil {
+		return parsePromptResult(prompt)
+	}
+	var result resultEnvelope
+	if decode(body, &result) != nil || result.Result == nil || result.Result.ResultCode == "" {
+		return exchange.Observation{}, malformed("the outcome of a prompt or a payout")
+	}
+	o := observe(result)
+	resultOf(payoutResults, o.Code).apply(&o)
+	if o.State != exchange.SeenSucceeded {
+		return o, nil
+	}
+	v := valuesOf(result.Result.Parameters.Parameter)
+	o.Amount = parseAmount(v["TransactionAmount"])
+	o.Phone = partyPhone(v["ReceiverPartyPublicName"])
+	o.At = parseTime(v["TransactionCompletedDateTime"])
+	if o.Receipt = v["TransactionReceipt"]; o.Receipt == "" {
+		o.Receipt = realReceipt(result.Result.TransactionID.text())
+	}
+	return o, nil
+}
+
+func parsePromptResult(p promptCallback) (exchange.Observation, error) {
+	callback := p.Body.Callback
+	if callback.ResultCode == "" {
+		return exchange.Observation{}, malformed("the outcome of a prompt: it has no result code")
+	}
+	o := exchange.Observation{
+		Witness: exchange.WitnessCallback,
+		Code:    callback.ResultCode.text(),
+		Text:    redact(callback.ResultDesc.text()),
+		Refs: exchange.Refs{
+			MerchantRequestID: callback.MerchantRequestID.text(),
+			CheckoutRequestID: callback.CheckoutRequestID.text(),
+		},
+	}
+	resultOf(promptResults, o.Code).apply(&o)
+	if o.State != exchange.SeenSucceeded {
+		return o, nil
+	}
+	v := valuesOf(callback.Metadata.Item)
+	o.Amount = parseAmount(v["Amount"])
+	o.Receipt = v["MpesaReceiptNumber"]
+	o.Phone = parsePhone(v["PhoneNumber"])
+	o.At = parseTime(v["TransactionDate"])
+	return o, nil
+}
+
+// observe takes over what all late results have in common.
+func observe(r resultEnvelope) exchange.Observation {
+	return exchange.Observation{
+		Witness: exchange.WitnessCallback,
+		Code:    r.Result.ResultCode.text(),
+		Text:    redact(r.Result.ResultDesc.text()),
+		Refs: exchange.Refs{
+			ConversationID:           r.Result.ConversationID.text(),
+			OriginatorConversationID: r.Result.OriginatorConversationID.text(),
+		},
+	}
+}
+
+// realReceipt drops the filler that stands where there is no receipt ("OAK0000000").
+func realReceipt(s string) string {
+	if strings.HasSuffix(s, "0000000") {
+		return ""
+	}
+	return s
+}
+
+// parseTimeout reads the notice that the operator's queue gave up waiting. It does not say that the
+// payment failed, and its body is not documented, so any body is read as an unknown outcome.
+func parseTimeout(body []byte) (exchange.Observation, error) {
+	o := exchange.Observation{State: exchange.SeenUnknown, Witness: exchange.WitnessCallback, Text: "queue timeout"}
+	var result resultEnvelope
+	if decode(body, &result) == nil && result.Result != nil {
+		o.Code, o.Refs = result.Result.ResultCode.text(), observe(result).Refs
+	}
+	return o, nil
+}
+
+// parseStatus reads the answer to a status question. Its own result code says whether the question
+// was answered; the payment's state is TransactionStatus. The envelope's ConversationID is the
+// question's, the one among the parameters the payment's.
+func parseStatus(body []byte) (exchange.Observation, error) {
+	var result resultEnvelope
+	if decode(body, &result) != nil || result.Result == nil || result.Result.ResultCode == "" {
+		return exchange.Observation{}, malformed("the answer to a status question")
+	}
+	v := valuesOf(result.Result.Parameters.Parameter)
+	o := exchange.Observation{
+		State:   exchange.SeenNoAnswer,
+		Witness: exchange.WitnessQuery,
+		Code:    result.Result.ResultCode.text(),
+		Text:    redact(result.Result.ResultDesc.text()),
+		Ticket:  result.Result.ConversationID.text(),
+		Refs: exchange.Refs{
+			ConversationID:           v["ConversationID"],
+			OriginatorConversationID: v["OriginatorConversationID"],
+		},
+	}
+	if o.Code != ackCode {
+		o.Config = credentialResults[o.Code]
+		return o, nil
+	}
+	status := v["TransactionStatus"]
+	resultOf(transactionStatuses, strings.ToLower(status)).apply(&o)
+	o.Text = redact(status)
+	o.Amount = parseAmount(v["Amount"])
+	if o.At = parseTime(v["FinalisedTime"]); o.At.IsZero() {
+		o.At = parseTime(v["InitiatedTime"])
+	}
+	if o.State == exchange.SeenSucceeded {
+		o.Receipt = realReceipt(v["ReceiptNo"])
+	}
+	o.Phone = statusPhone(result.Result.Parameters.Parameter)
+	return o, nil
+}
+
+// statusPhone finds the person among the parties: one is a shortcode, the other a telephone number. The
+// portal's own sample names both of them DebitPartyName.
+func statusPhone(items []item) exchange.Phone {
+	for _, i := range items {
+		if i.Key == "CreditPartyName" || i.Key == "DebitPartyName" {
+			if p := partyPhone(i.Value.text()); p != "" {
+				return p
+			}
+		}
+	}
+	return ""
+}
+
+// parseReversal reads the outcome of giving a collection back. Reference is the receipt of that
+// collection, Receipt the one of its reversal.
+func parseReversal(body []byte) (exchange.Observation, error) {
+	var result resultEnvelope
+	if decode(body, &result) != nil || result.Result == nil || result.Result.ResultCode == "" {
+		return exchange.Observation{}, malformed("the outcome of a reversal")
+	}
+	o := observe(result)
+	resultOf(reversalResults, o.Code).apply(&o)
+	if o.Code != ackCode {
+		return o, nil
+	}
+	v := valuesOf(result.Result.Parameters.Parameter)
+	o.Amount = parseAmount(v["Amount"])
+	o.Phone = partyPhone(v["CreditPartyPublicName"])
+	o.At = parseTime(v["TransCompletedTime"])
+	o.Reference = v["OriginalTransactionID"]
+	o.Receipt = realReceipt(result.Result.TransactionID.text())
+	return o, nil
+}
+
+// parseConfirmation reads a payment to our number, or the question whether to let one in, which has the same
+// fields but moves nothing yet.
+func parseConfirmation(kind exchange.CallbackKind, body []byte) (exchange.Observation, error) {
+	var n confirmation
+	if decode(body, &n) != nil || n.TransAmount == "" {
+		return exchange.Observation{}, malformed("the notice of a payment to our number")
+	}
+	o := exchange.Observation{
+		State:     exchange.SeenPending,
+		Witness:   exchange.WitnessConfirmation,
+		Amount:    parseAmount(n.TransAmount.text()),
+		Phone:     parsePhone(n.MSISDN.text()),
+		PhoneHash: parsePhoneHash(n.MSISDN.text()),
+		Reference: n.BillRefNumber.text(),
+		At:        parseTime(n.TransTime.text()),
+	}
+	if kind == exchange.CallbackValidation {
+		return o, nil
+	}
+	if o.Receipt = n.TransID.text(); o.Receipt == "" {
+		return exchange.Observation{}, malformed("the notice of a payment to our number: it has no receipt")
+	}
+	o.State = exchange.SeenSucceeded
+	return o, nil
+}
+
+// ParseBalance reads the answer to Balance. Accounts is empty when the question failed.
+func (c *Client) ParseBalance(body []byte) (exchange.FloatReport, error) { return ParseBalance(body) }
+
+// ParseBalance is the method of the same name for processes that hold no Client.
+func ParseBalance(body []byte) (exchange.FloatReport, error) {
+	if len(body) > maxCallback {
+		return exchange.FloatReport{}, exchange.Errorf(exchange.CodeTooLarge, "A callback may have at most %d bytes.", maxCallback)
+	}
+	var result resultEnvelope
+	if decode(body, &result) != nil || result.Result == nil || result.Result.ResultCode == "" {
+		return exchange.FloatReport{}, malformed("the answer to a balance question")
+	}
+	v := valuesOf(result.Result.Parameters.Parameter)
+	report := exchange.FloatReport{
+		Ticket: result.Result.ConversationID.text(),
+		Code:   result.Result.ResultCode.text(),
+		Text:   redact(result.Result.ResultDesc.text()),
+		At:     parseTime(v["BOCompletedTime"]),
+	}
+	if report.Code != ackCode {
+		return report, nil
+	}
+	for line := range strings.SplitSeq(v["AccountBalance"], "&") {
+		account, err := parseAccount(line)
+		if err != nil {
+			return exchange.FloatReport{}, malformed("the answer to a balance question: an account can't be read")
+		}
+		report.Accounts = append(report.Accounts, account)
+	}
+	return report, nil
+}
+
+// parseAccount reads "Name|KES|current|available|reserved|uncleared".
+func parseAccount(line string) (exchange.FloatAccount, error) {
+	parts := strings.Split(line, "|")
+	if len(parts) != 6 || parts[0] == "" || parts[1] != string(money.KES) {
+		return exchange.FloatAccount{}, malformed("an account")
+	}
+	account := exchange.FloatAccount{Name: parts[0]}
+	for i, field := range []*money.Amount{&account.Current, &account.Available, &account.Reserved, &account.Uncleared} {
+		var err error
+		if *field, err = parseBalance(parts[2+i]); err != nil {
+			return exchange.FloatAccount{}, err
+		}
+	}
+	return account, nil
+}

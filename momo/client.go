@@ -1,0 +1,173 @@
+package momo
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// endpoint is a path of the operator's gateway. The meaning of an error code depends on it.
+type endpoint string
+
+// The endpoints that Kivuko uses.
+const (
+	endpointToken        endpoint = "/oauth/v1/generate"
+	endpointPrompt       endpoint = "/mpesa/stkpush/v1/processrequest"
+	endpointPromptQuery  endpoint = "/mpesa/stkpushquery/v1/query"
+	endpointPayout       endpoint = "/mpesa/b2c/v3/paymentrequest"
+	endpointStatus       endpoint = "/mpesa/transactionstatus/v1/query"
+	endpointBalance      endpoint = "/mpesa/accountbalance/v1/query"
+	endpointReversal     endpoint = "/mpesa/reversal/v1/request"
+	endpointRegister     endpoint = "/mpesa/c2b/v2/registerurl"
+	endpointPullRegister endpoint = "/pulltransactions/v1/register"
+	endpointPull         endpoint = "/pulltransactions/v1/query"
+)
+
+// Limits of what is read and sent.
+const (
+	maxReply       = 4 << 20  // bytes of an answer; a page of the statement is the longest
+	maxCallback    = 64 << 10 // bytes of a callback
+	maxReference   = 12       // AccountReference, portal
+	maxDescription = 13       // TransactionDesc, portal
+)
+
+// Capabilities say what Daraja promises (portal: limits of Express and B2C; FAQ: no callback comes
+// twice). A prompt has no idempotency of any kind; a payout is idempotent by the attempt's id.
+func (c *Client) Capabilities() exchange.Capabilities {
+	return exchange.Capabilities{
+		PayoutIdempotent: true,
+		QuerySync:        true,
+		Reversal:         true,
+		MinCollection:    money.Must(money.KES, "1"),
+		MaxCollection:    money.Must(money.KES, "250000"),
+		MinPayout:        money.Must(money.KES, "10"),
+		MaxPayout:        money.Must(money.KES, "250000"),
+	}
+}
+
+// reply is what came back over HTTP, whatever it was.
+type reply struct {
+	status int
+	body   []byte
+}
+
+// envelope is how the gateway reports an error. It may come with any status, even 200, so the body is
+// looked at before the status.
+type envelope struct {
+	RequestID    flexString `json:"requestId"`
+	ErrorCode    flexString `json:"errorCode"`
+	ErrorMessage flexString `json:"errorMessage"`
+	// ResponseCode and ResponseDescription stand in acknowledgements in place of the error.
+	ResponseCode        flexString `json:"ResponseCode"`
+	ResponseDescription flexString `json:"ResponseDescription"`
+}
+
+func (r reply) envelope() envelope {
+	var e envelope
+	if decode(r.body, &e) != nil {
+		return envelope{}
+	}
+	return e
+}
+
+// notSentError says that a request certainly did not reach the operator.
+type notSentError struct {
+	config bool
+	err    error
+}
+
+func (e *notSentError) Error() string { return e.err.Error() }
+func (e *notSentError) Unwrap() error { return e.err }
+
+// post sends a JSON request with the access token. A token that the gateway turns down is renewed once,
+// which is safe for money too: such a request was not looked at. The error is a *notSentError or
+// *tokenError when nothing was sent, anything else when the outcome is open.
+func (c *Client) post(ctx context.Context, to endpoint, payload any) (reply, error) {
+	body, err := json.Marshal(payload)
+	if err != nil {
+		return reply{}, &notSentError{config: true, err: fmt.Errorf("%s: the request can't be written as JSON", to)}
+	}
+	for renewed := false; ; renewed = true {
+		token, err := c.tokens.get(ctx)
+		if err != nil {
+			return reply{}, asTokenError(err)
+		}
+		r, err := c.send(ctx, to, token, body)
+		if err != nil || renewed || !turnsTokenDown(r) {
+			return r, err
+		}
+		c.tokens.drop(token)
+	}
+}
+
+func asTokenError(err error) error {
+	if _, ok := errors.AsType[*tokenError](err); ok {
+		return err
+	}
+	return &tokenError{err: err}
+}
+
+func (c *Client) send(ctx context.Context, to endpoint, token string, body []byte) (reply, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base.String()+string(to), bytes.NewReader(body))
+	if err != nil {
+		return reply{}, &notSentError{config: true, err: fmt.Errorf("%s: the request can't be built", to)}
+	}
+	req.GetBody = nil // nothing may send the body a second time
+	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
+	r, err := c.do(req)
+	if err != nil {
+		return reply{}, fmt.Errorf("%s: %w", to, err)
+	}
+	return r, nil
+}
+
+// do performs one exchange and reads the answer within its limit. Errors name neither headers nor
+// bodies.
+func (c *Client) do(req *http.Request) (reply, error) {
+	req.Header.Set("Accept", "application/json")
+	resp, err := c.cfg.HTTP.Do(req)
+	if err != nil {
+		return reply{}, transportError(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
+	if err != nil {
+		return reply{}, fmt.Errorf("the answer (status %d) broke off: %w", resp.StatusCode, err)
+	}
+	if len(body) > maxReply {
+		return reply{}, fmt.Errorf("the answer (status %d) is longer than %d bytes", resp.StatusCode, maxReply)
+	}
+	return reply{status: resp.StatusCode, body: body}, nil
+}
+
+// transportError tells failures before the first byte (no connection, a certificate that does not
+// verify) from those after which the operator may hold the request.
+func transportError(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		err = wrapped.Err // without the address, which a proxy's user may be part of
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return &notSentError{err: err}
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return &notSentError{config: true, err: err}
+	}
+	return err
+}
+
+// redact removes the secrets of this client, and whatever looks like a token or a number of a person.
+func (c *Client) redact(s string) string {
+	return redact(s, c.tokens.current(), c.cfg.ConsumerKey, c.cfg.ConsumerSecret, c.cfg.Passkey,
+		c.cfg.InitiatorPassword, c.credential)
+}

@@ -1,0 +1,53 @@
+package momo
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+)
+
+// maxText bounds the operator's words that we keep.
+const maxText = 200
+
+// The operator's texts echo access tokens ("Invalid Access Token - c9SQ…") and telephone numbers. A
+// long unbroken run of letters and digits is taken for a token, because words have no digits; a long run
+// of digits, with or without separators, is taken for a number of a person. CheckoutRequestIDs end
+// in the payer's number and fall under the same rule.
+var (
+	tokenLike = regexp.MustCompile(`[A-Za-z0-9+/=_]{20,}`)
+	phoneLike = regexp.MustCompile(`\+?\d(?:[ \-*]{0,3}\d){8,}`)
+	namedLike = regexp.MustCompile(`(\d{3,}\s*-\s*)[A-Z][A-Za-z' ]+`)
+)
+
+// redact makes a text of the operator fit for logs and rows: no tokens, no telephone numbers, no
+// control characters, and not long. The secrets given are removed whatever they look like.
+func redact(s string, secrets ...string) string {
+	for _, secret := range secrets {
+		if len(secret) >= 4 {
+			s = strings.ReplaceAll(s, secret, "[redacted]")
+		}
+	}
+	s = strings.ToValidUTF8(s, "")
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, s)
+	if i := strings.Index(strings.ToLower(s), "access token - "); i >= 0 {
+		s = s[:i+len("access token")]
+	}
+	s = namedLike.ReplaceAllString(s, "${1}[redacted]")
+	s = tokenLike.ReplaceAllStringFunc(s, func(run string) string {
+		if !strings.ContainsAny(run, "0123456789") {
+			return run // a field's name, such as OriginatorConversationID
+		}
+		return "[redacted]"
+	})
+	s = phoneLike.ReplaceAllString(s, "[number]")
+	s = strings.TrimSpace(s)
+	if r := []rune(s); len(r) > maxText {
+		s = string(r[:maxText]) + "…"
+	}
+	return s
+}

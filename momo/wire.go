@@ -1,0 +1,173 @@
+package momo
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// eat is East Africa Time, UTC+3 without daylight saving. The operator writes all its times in it and
+// names no zone.
+var eat = time.FixedZone("EAT", 3*60*60)
+
+// The layouts of the operator's times.
+const (
+	layoutStamp     = "20060102150405"      // prompts, confirmations, transaction status
+	layoutDotted    = "02.01.2006 15:04:05" // payout results
+	layoutStatement = "2006-01-02 15:04:05" // the statement's window and rows
+)
+
+// flexString reads what the operator writes now as a string and now as a number: result codes,
+// expires_in, telephone numbers, amounts. A number keeps its digits as they were written.
+type flexString string
+
+// UnmarshalJSON accepts a string, a number, a boolean or null (which is empty).
+func (f *flexString) UnmarshalJSON(b []byte) error {
+	b = bytes.TrimSpace(b)
+	switch {
+	case len(b) == 0 || string(b) == "null":
+		*f = ""
+		return nil
+	case b[0] == '"':
+		var s string
+		if err := json.Unmarshal(b, &s); err != nil {
+			return err
+		}
+		*f = flexString(s)
+		return nil
+	case b[0] == '{' || b[0] == '[':
+		return errors.New("must be a string or a number")
+	}
+	*f = flexString(b)
+	return nil
+}
+
+// text is the value without surrounding blanks.
+func (f flexString) text() string { return strings.TrimSpace(string(f)) }
+
+// oneOrMany reads a list that the operator writes as a bare object when it has one element.
+type oneOrMany[T any] []T
+
+// UnmarshalJSON accepts an array, a single element, or null and "" (which are empty).
+func (l *oneOrMany[T]) UnmarshalJSON(b []byte) error {
+	b = bytes.TrimSpace(b)
+	if len(b) == 0 || string(b) == "null" || string(b) == `""` {
+		*l = nil
+		return nil
+	}
+	if b[0] == '[' {
+		return json.Unmarshal(b, (*[]T)(l))
+	}
+	var one T
+	if err := json.Unmarshal(b, &one); err != nil {
+		return err
+	}
+	*l = []T{one}
+	return nil
+}
+
+// decode reads exactly one JSON value. Numbers that land in an interface keep their digits.
+func decode(body []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	if err := d.Decode(into); err != nil {
+		return errors.New("is not the JSON that was expected")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("goes on after its JSON value")
+	}
+	return nil
+}
+
+// parseTime reads a time of the operator as UTC; what can't be read is the zero time, because no
+// judgement about money rests on it.
+func parseTime(s string) time.Time {
+	s = strings.TrimSpace(s)
+	for _, layout := range []string{layoutStamp, layoutDotted, layoutStatement} {
+		if t, err := time.ParseInLocation(layout, s, eat); err == nil {
+			return t.UTC()
+		}
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil {
+		return t.UTC()
+	}
+	return time.Time{}
+}
+
+// parseAmount reads shillings as the operator writes them: 1, 1.0, "5.00". What can't be read, and
+// what is negative, is no amount at all, so it can never equal an expected one.
+func parseAmount(s string) money.Amount {
+	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
+	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
+		whole += "." + fraction
+	}
+	a, err := money.Parse(money.KES, whole)
+	if err != nil {
+		return money.Amount{}
+	}
+	return a
+}
+
+// parseBalance reads an account's balance, which may be negative and in old samples has stray
+// decimals; those are cut off, never rounded up.
+func parseBalance(s string) (money.Amount, error) {
+	digits, negative := strings.CutPrefix(strings.TrimSpace(s), "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if len(fraction) > int(money.KES.Scale()) {
+		fraction = fraction[:money.KES.Scale()]
+	}
+	if fraction != "" {
+		whole += "." + fraction
+	}
+	a, err := money.Parse(money.KES, whole)
+	if err != nil {
+		return money.Amount{}, fmt.Errorf("balance %w", err)
+	}
+	if negative {
+		a = a.Neg()
+	}
+	return a, nil
+}
+
+// parsePhone reads a number in the operator's own form; masked and hashed ones are not numbers.
+func parsePhone(s string) exchange.Phone {
+	p, err := exchange.ParsePhone(s)
+	if err != nil {
+		return ""
+	}
+	return p
+}
+
+// parsePhoneHash recognises the SHA-256 that newer confirmations carry in place of the number.
+func parsePhoneHash(s string) string {
+	s = strings.ToLower(strings.TrimSpace(s))
+	if !isHex64(s) {
+		return ""
+	}
+	return s
+}
+
+func isHex64(s string) bool {
+	if len(s) != 64 {
+		return false
+	}
+	for _, c := range []byte(s) {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return true
+}
+
+// partyPhone reads the number out of "254705912645 - NAME". The name is left where it was.
+func partyPhone(s string) exchange.Phone {
+	number, _, _ := strings.Cut(s, " - ")
+	return parsePhone(number)
+}
