@@ -26,7 +26,7 @@ const Loopback = "127.0.0.1"
 
 // IsFree reports whether a listener can be opened on the loopback port now.
 func IsFree(port int) bool {
-	l, err := net.Listen("tcp", Address(port))
+	l, err := net.Listen("tcp", Address(port)) //nolint:noctx // binding a local port does not wait
 	if err != nil {
 		return false
 	}

@@ -148,7 +148,7 @@ func (s *Supervisor) Child(name string) *Child {
 }
 
 func command(spec Spec, log *os.File) *exec.Cmd {
-	cmd := exec.Command(spec.Path, spec.Args...) //nolint:gosec,noctx // G204: running given programs is the purpose; Stop ends them, not a context
+	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // Stop ends them, not a context
 	cmd.Env, cmd.Dir = spec.Env, spec.Dir
 	cmd.Stdout, cmd.Stderr = log, log
 	// A group of its own: Ctrl-C reaches us alone, and we end the processes in order.

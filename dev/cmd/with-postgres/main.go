@@ -82,7 +82,7 @@ func run(args []string) (code int, err error) {
 
 // command runs the command to its end and passes on every signal we get.
 func command(args, env []string, signals <-chan os.Signal) (int, error) {
-	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // G204: running the given command is the purpose; signals end it
+	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // signals end it, not a context
 	cmd.Env = append(os.Environ(), env...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	p, err := child.Start(cmd, syscall.SIGTERM)

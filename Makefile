@@ -1,0 +1,194 @@
+# Kivuko: everything a person runs, on any machine with Go. `make` lists it.
+# PostgreSQL is found or installed; the Temporal server, a TRON network and the
+# mobile money sandbox are Go code of this repository. No containers.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.ONESHELL:
+.DEFAULT_GOAL := help
+
+GO ?= go
+# Extra arguments for `go test`, for example TESTFLAGS='-run OnRamp -v'.
+TESTFLAGS ?=
+# The packages of the product and of the local stack that the tests look at.
+PACKAGES ?= ./...
+DEV_PACKAGES ?= ./...
+
+GOLANGCI_VERSION := v2.15.0
+# One test binary hangs at most this long.
+TEST_TIMEOUT := 15m
+RACE_TIMEOUT := 40m
+
+bin := $(CURDIR)/bin
+tool = $(GO) tool -modfile=$(CURDIR)/dev/tools/go.mod
+
+# progress runs a command that may take minutes in silence, and says that it lives.
+define progress
+progress() {
+	local what=$$1 began=$$SECONDS said=0 pid code=0; shift
+	"$$@" & pid=$$!
+	trap 'kill $$pid 2>/dev/null' INT TERM
+	while kill -0 $$pid 2>/dev/null; do
+		sleep 0.2
+		if (( SECONDS - began >= said + 20 )); then
+			said=$$(( SECONDS - began )); echo "  $$what … $$said s"
+		fi
+	done
+	wait $$pid || code=$$?
+	trap - INT TERM
+	return $$code
+}
+endef
+
+.PHONY: help
+help: ## list what there is to run
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+.PHONY: check-go
+check-go:
+	@want=$$(sed -n 's/^go //p' go.mod)
+	if ! command -v $(GO) >/dev/null; then
+		echo "Kivuko needs Go $$want or newer, and there is no '$(GO)' in PATH: install it from your system's packages or from the Go project." >&2
+		exit 1
+	fi
+	have=$$(cd / && GOTOOLCHAIN=local $(GO) env GOVERSION | sed 's/^go//; s/ .*//')
+	if [ "$$(printf '%s\n%s\n' "$$want" "$$have" | sort -V | tail -n 1)" != "$$have" ]; then
+		echo "Kivuko needs Go $$want or newer, and this is Go $$have." >&2
+		exit 1
+	fi
+
+.PHONY: build
+build: check-go ## compile the product and the local stack into bin/
+	@$(progress)
+	mkdir -p "$(bin)"
+	if [ ! -x "$(bin)/kivuko-dev" ]; then
+		echo "building the Temporal server: the first time takes about six minutes on two cores"
+	fi
+	progress "building the local stack" $(GO) -C dev build -o "$(bin)/kivuko-dev" .
+	progress "building Kivuko" $(GO) build -o "$(bin)/kivuko" .
+
+.PHONY: run
+run: build ## run the whole stack on this machine until Ctrl-C; the data stays
+	@exec "$(bin)/kivuko-dev" run
+
+.PHONY: clean-data
+clean-data: ## forget everything that `make run` kept
+	@if [ -x "$(bin)/kivuko-dev" ]; then
+		"$(bin)/kivuko-dev" clean-data
+	else
+		rm -rf .local
+	fi
+
+bin/with-postgres: check-go FORCE
+	@mkdir -p "$(bin)"
+	$(GO) -C dev build -o "$(bin)/with-postgres" ./cmd/with-postgres
+
+.PHONY: FORCE
+FORCE:
+
+# go_tests runs `go test` with the given arguments in both modules; the second one
+# runs even when the first one failed. It needs a PostgreSQL around it.
+define go_tests
+go_tests() {
+	local code=0
+	$(GO) test "$$@" $(PACKAGES) || code=1
+	$(GO) -C dev test "$$@" $(DEV_PACKAGES) || code=1
+	return $$code
+}
+export -f go_tests
+endef
+beside_postgres = "$(bin)/with-postgres" -- bash -c 'go_tests "$$@"' go_tests
+
+.PHONY: test
+test: bin/with-postgres ## run all tests of both modules
+	@$(progress)
+	$(go_tests)
+	# Compiling comes first and says how long it takes; an error in it is the tests' to report.
+	echo "building the tests: the first time takes about eight minutes on two cores, most of it for the Temporal server"
+	compile() { $(GO) -C dev list -e -export -test -deps $(DEV_PACKAGES) >/dev/null 2>&1; }
+	progress "building the tests" compile || true
+	$(beside_postgres) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
+
+.PHONY: race
+race: bin/with-postgres ## run all tests with the race detector (needs a C compiler)
+	@command -v $${CC:-cc} >/dev/null || { echo "the race detector needs a C compiler, and there is no $${CC:-cc}" >&2; exit 1; }
+	$(go_tests)
+	$(beside_postgres) -race -timeout $(RACE_TIMEOUT) $(TESTFLAGS)
+
+.PHONY: replay
+replay: check-go ## replay all recorded histories against today's workflows
+	@if [ ! -d workflows ]; then echo "no workflows yet"; exit 0; fi
+	$(GO) test -count=1 -run '^TestReplay' ./workflows/...
+
+.PHONY: bench
+bench: bin/with-postgres ## run the benchmarks
+	@$(go_tests)
+	$(beside_postgres) -run '^$$' -bench . -benchmem $(TESTFLAGS)
+
+.PHONY: conformance
+conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites
+	@$(go_tests)
+	$(beside_postgres) -count=1 -run Conformance $(TESTFLAGS)
+
+# The linters' collection is compiled at a pinned version: its authors advise
+# against a tool directive.
+bin/golangci-lint: check-go FORCE
+	@$(progress)
+	if ! "$(bin)/golangci-lint" version 2>/dev/null | grep -q ' $(GOLANGCI_VERSION:v%=%) '; then
+		mkdir -p "$(bin)"
+		echo "building golangci-lint $(GOLANGCI_VERSION): takes about six minutes on two cores"
+		GOBIN="$(bin)" progress "building golangci-lint" $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+	fi
+
+.PHONY: lint
+lint: vet workflowcheck lint-only ## all linters, on both modules
+
+.PHONY: lint-only
+lint-only: bin/golangci-lint
+	@"$(bin)/golangci-lint" config verify
+	"$(bin)/golangci-lint" run ./...
+	(cd dev && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...)
+
+.PHONY: vet
+vet: check-go ## go vet, on both modules
+	@$(GO) vet ./...
+	$(GO) -C dev vet ./...
+
+.PHONY: workflowcheck
+workflowcheck: check-go ## look for non-determinism in the call trees of the workflows
+	@if [ ! -d workflows ]; then echo "no workflows yet"; exit 0; fi
+	config=()
+	if [ -f workflowcheck.yaml ]; then config=(-config workflowcheck.yaml); fi
+	$(tool) workflowcheck "$${config[@]}" ./workflows/...
+
+.PHONY: fmt
+fmt: bin/golangci-lint ## format all Go files
+	@"$(bin)/golangci-lint" fmt ./...
+	(cd dev && "$(bin)/golangci-lint" fmt --config "$(CURDIR)/.golangci.yml" ./...)
+
+.PHONY: check-fmt
+check-fmt: bin/golangci-lint ## fail when a Go file is not formatted
+	@code=0
+	"$(bin)/golangci-lint" fmt --diff ./... || code=1
+	(cd dev && "$(bin)/golangci-lint" fmt --diff --config "$(CURDIR)/.golangci.yml" ./...) || code=1
+	if [ $$code -ne 0 ]; then echo "run make fmt" >&2; fi
+	exit $$code
+
+.PHONY: generate
+generate: check-go ## make the generated files again
+	@$(GO) generate ./...
+	$(GO) -C dev generate ./...
+
+# fingerprint lists all files that git knows or would add, with their hashes.
+fingerprint = git ls-files -z --cached --others --exclude-standard | xargs -0 -r sha256sum 2>/dev/null | sort -k 2
+
+.PHONY: verify
+verify: check-go ## fail when a generated file is not current
+	@before=$$($(fingerprint) || true)
+	$(MAKE) --no-print-directory generate
+	after=$$($(fingerprint) || true)
+	if [ "$$before" != "$$after" ]; then
+		echo "these generated files were not current (they are now: commit them):" >&2
+		diff <(echo "$$before") <(echo "$$after") | sed -n 's/^[<>] [0-9a-f]*  /  /p' | sort -u >&2
+		exit 1
+	fi
