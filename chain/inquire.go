@@ -1,0 +1,26 @@
+package chain
+
+import (
+	"context"
+
+	"kivuko/exchange"
+)
+
+// Inquire gathers the facts about a signed transaction for Judge. Where the first look misses a
+// transaction whose life is over, it looks a second time, so that a rebuild never rests on one
+// answer. NonceUsed is left to drivers of networks with sequence numbers.
+func Inquire(ctx context.Context, c Client, a exchange.ChainAttempt, want Transfer) (Facts, error) {
+	f := Facts{Attempt: a, Expected: want}
+	var err error
+	if f.Location, err = c.Locate(ctx, a.TxID); err != nil {
+		return Facts{}, err
+	}
+	if f.Location.Stage != StageAbsent || !impossible(f) {
+		return f, nil
+	}
+	if f.Location, err = c.Locate(ctx, a.TxID); err != nil {
+		return Facts{}, err
+	}
+	f.AbsentTwice = f.Location.Stage == StageAbsent
+	return f, nil
+}
