@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"math/big"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/fbsobreira/gotron-sdk/pkg/client"
@@ -316,5 +315,4 @@ func TestUSDTTransferEnergyIsNearTheMainNetworks(t *testing.T) {
 	if info.Receipt.EnergyPenaltyTotal == 0 {
 		t.Error("the receipt does not show the penalty")
 	}
-	_ = time.Second
 }

@@ -1,0 +1,260 @@
+package tron
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
+	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/anypb"
+)
+
+// maxBodyBytes bounds a request; a transaction in JSON is a few times its size.
+const maxBodyBytes = 4 << 20
+
+// object is a JSON object.
+type object = map[string]any
+
+// toJSON writes a message the way java-tron's HTTP API does: protobuf field
+// names, bytes in hexadecimal, enums by name, an Any as value and type_url, and
+// nothing for what is at its default.
+func toJSON(m proto.Message) object {
+	out := object{}
+	m.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case field.IsMap(): // TRC-10 alone uses maps, which this node does not have
+		case field.IsList():
+			list := make([]any, v.List().Len())
+			for i := range list {
+				list[i] = scalarJSON(field, v.List().Get(i))
+			}
+			out[string(field.Name())] = list
+		default:
+			out[string(field.Name())] = scalarJSON(field, v)
+		}
+		return true
+	})
+	return out
+}
+
+func scalarJSON(field protoreflect.FieldDescriptor, v protoreflect.Value) any {
+	switch field.Kind() {
+	case protoreflect.BytesKind:
+		return hex.EncodeToString(v.Bytes())
+	case protoreflect.EnumKind:
+		if value := field.Enum().Values().ByNumber(v.Enum()); value != nil {
+			return string(value.Name())
+		}
+		return int32(v.Enum())
+	case protoreflect.MessageKind:
+		packed, ok := v.Message().Interface().(*anypb.Any)
+		if !ok {
+			return toJSON(v.Message().Interface())
+		}
+		inner, err := packed.UnmarshalNew()
+		if err != nil {
+			return object{"value": hex.EncodeToString(packed.Value), "type_url": packed.TypeUrl}
+		}
+		return object{"value": toJSON(inner), "type_url": packed.TypeUrl}
+	}
+	return v.Interface()
+}
+
+func transactionJSON(tx *core.Transaction) object {
+	if tx.GetRawData() == nil {
+		return object{}
+	}
+	id := TransactionID(tx)
+	out := object{
+		"visible": false, "txID": id.String(), "raw_data": toJSON(tx.RawData), "raw_data_hex": hex.EncodeToString(encode(tx.RawData)),
+	}
+	if len(tx.Signature) > 0 {
+		signatures := make([]string, len(tx.Signature))
+		for i, s := range tx.Signature {
+			signatures[i] = hex.EncodeToString(s)
+		}
+		out["signature"] = signatures
+	}
+	if len(tx.Ret) > 0 {
+		out["ret"] = []any{object{"contractRet": tx.Ret[0].ContractRet.String()}}
+	}
+	return out
+}
+
+func blockJSON(b *block, detail bool) object {
+	if b == nil {
+		return object{}
+	}
+	header := toJSON(b.message.BlockHeader)
+	raw := header["raw_data"].(object)
+	raw["number"], raw["timestamp"] = b.number, b.time // also when zero
+	out := object{"blockID": b.id.String(), "block_header": header}
+	if detail && len(b.message.Transactions) > 0 {
+		list := make([]object, len(b.message.Transactions))
+		for i, tx := range b.message.Transactions {
+			list[i] = transactionJSON(tx)
+		}
+		out["transactions"] = list
+	}
+	return out
+}
+
+func blocksJSON(blocks []*block) object {
+	list := make([]object, len(blocks))
+	for i, b := range blocks {
+		list[i] = blockJSON(b, true)
+	}
+	return object{"block": list}
+}
+
+func returnJSON(r *api.Return) object {
+	out := object{}
+	if r.Result {
+		out["result"] = true
+	}
+	if r.Code != api.Return_SUCCESS {
+		out["code"] = r.Code.String()
+	}
+	if len(r.Message) > 0 {
+		out["message"] = hex.EncodeToString(r.Message)
+	}
+	return out
+}
+
+// arguments are a request's fields, from a JSON body or a query. The first field
+// that does not read is kept in err.
+type arguments struct {
+	fields object
+	err    error
+}
+
+func readArguments(r *http.Request) (*arguments, error) {
+	a := &arguments{fields: object{}}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, maxBodyBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read the request: %w", err)
+	}
+	if len(body) > 0 {
+		if err := json.Unmarshal(body, &a.fields); err != nil {
+			return nil, fmt.Errorf("parse the request: %w", err)
+		}
+	}
+	for k, v := range r.URL.Query() {
+		a.fields[k] = v[0]
+	}
+	return a, nil
+}
+
+func (a *arguments) fail(name, rule string) {
+	if a.err == nil {
+		a.err = fmt.Errorf("%s: %s", name, rule)
+	}
+}
+
+func (a *arguments) text(name string) string {
+	switch v := a.fields[name].(type) {
+	case nil:
+		return ""
+	case string:
+		return v
+	case float64:
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	a.fail(name, "want text")
+	return ""
+}
+
+func (a *arguments) flag(name string) bool {
+	v, _ := a.fields[name].(bool)
+	return v || a.fields[name] == "true"
+}
+
+func (a *arguments) integer(name string) int64 {
+	text := a.text(name)
+	if text == "" {
+		return 0
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		a.fail(name, "want a whole number")
+	}
+	return n
+}
+
+func (a *arguments) bytes(name string) []byte {
+	b, err := hex.DecodeString(strings.TrimPrefix(a.text(name), "0x"))
+	if err != nil {
+		a.fail(name, "want hexadecimal digits")
+	}
+	return b
+}
+
+// address reads either form, whatever "visible" says. A missing one is nil.
+func (a *arguments) address(name string) []byte {
+	text := a.text(name)
+	if text == "" {
+		return nil
+	}
+	parsed, err := ParseAddress(text)
+	if err != nil {
+		a.fail(name, err.Error())
+		return nil
+	}
+	return parsed[:]
+}
+
+// transaction reads tronweb's JSON form by its raw_data_hex, which is what was
+// signed.
+func (a *arguments) transaction() *core.Transaction {
+	tx := &core.Transaction{RawData: &core.TransactionRaw{}}
+	if err := proto.Unmarshal(a.bytes("raw_data_hex"), tx.RawData); err != nil {
+		a.fail("raw_data_hex", "want an encoded Transaction.raw")
+	}
+	list, _ := a.fields["signature"].([]any)
+	for _, s := range list {
+		text, _ := s.(string)
+		b, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
+		if err != nil {
+			a.fail("signature", "want hexadecimal digits")
+		}
+		tx.Signature = append(tx.Signature, b)
+	}
+	return tx
+}
+
+func (a *arguments) transactionHex() *core.Transaction {
+	tx := &core.Transaction{}
+	if err := proto.Unmarshal(a.bytes("transaction"), tx); err != nil {
+		a.fail("transaction", "want an encoded Transaction")
+	}
+	return tx
+}
+
+func (a *arguments) trigger() *core.TriggerSmartContract {
+	m := &core.TriggerSmartContract{
+		OwnerAddress: a.address("owner_address"), ContractAddress: a.address("contract_address"),
+		Data: a.bytes("data"), CallValue: a.integer("call_value"),
+	}
+	if selector := a.text("function_selector"); selector != "" {
+		m.Data = append(crypto.Keccak256([]byte(selector))[:4], a.bytes("parameter")...)
+	}
+	return m
+}
+
+// writeJSON answers a request. An error is java-tron's: status 200 and "Error".
+func writeJSON(w http.ResponseWriter, code int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(v) // the client is gone
+}
+
+var errNoSuchMethod = errors.New("no such method on the development node")
