@@ -34,8 +34,8 @@ type Options struct {
 	// Dir keeps the cluster across runs. Empty: a throw-away cluster in a
 	// temporary directory that Stop removes.
 	Dir string
-	// Unsafe turns off everything that only protects against a crash of the
-	// machine (fsync and its kin). For tests; a kill of the server is still survived.
+	// Unsafe turns off what only protects against a crash of the machine (fsync and
+	// its kin). For tests; a kill of the server loses nothing that was committed.
 	Unsafe bool
 	// NoInstall refuses to install missing server programs.
 	NoInstall bool
@@ -303,7 +303,9 @@ func (s *Server) settings(port int) []string {
 		"log_checkpoints=off",
 	}
 	if s.opts.Unsafe {
-		settings = append(settings, "fsync=off", "synchronous_commit=off", "full_page_writes=off", "autovacuum_naptime=5min")
+		// Commits stay synchronous: what the server confirmed is with the operating
+		// system and outlives a kill of the server.
+		settings = append(settings, "fsync=off", "full_page_writes=off", "autovacuum_naptime=5min")
 	}
 	return settings
 }
