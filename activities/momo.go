@@ -1,0 +1,194 @@
+package activities
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+
+	"kivuko/exchange"
+)
+
+// MomoOperator is the mobile money operator. momo.Client is one.
+type MomoOperator interface {
+	Capabilities() exchange.Capabilities
+	SubmitCollection(ctx context.Context, a exchange.PaymentAttempt) exchange.Submission
+	SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) exchange.Submission
+	Resolve(ctx context.Context, a exchange.PaymentAttempt) exchange.Observation
+	ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error)
+	Pull(ctx context.Context, from, to time.Time, offset int) (seen []exchange.Observation, next int, more bool, err error)
+}
+
+// AttemptStore is what mobile money steps need of the database.
+type AttemptStore interface {
+	OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error)
+	BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (stored exchange.PaymentAttempt, created bool, err error)
+	Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error)
+	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
+	RecordFailure(ctx context.Context, id uuid.UUID, o exchange.Observation) (exchange.PaymentAttempt, error)
+	Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error)
+	SaveReceipt(ctx context.Context, o exchange.Observation) error
+	ReceiptsFor(ctx context.Context, reference string) ([]exchange.Observation, error)
+	AcceptPayment(ctx context.Context, id uuid.UUID, o exchange.Observation, now time.Time) (PaymentOutcome, error)
+	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
+}
+
+// PaymentOutcome is what the acceptance of a payment led to. Objects that it did not lead to are zero.
+type PaymentOutcome struct {
+	Order        exchange.Order
+	Attempt      exchange.PaymentAttempt
+	ChainPayment exchange.ChainPayment
+	Exception    exchange.PaymentException
+	Refund       exchange.Refund
+	Kind         string // "exact", "over", "under", "late", "duplicate", or "known" when it was accepted before
+}
+
+// Momo collects money. It is registered on the momo queue, whose processes know the operator's secrets.
+type Momo struct {
+	Store    AttemptStore
+	Operator MomoOperator
+	Provider string // the operator's name on attempt rows
+	Now      func() time.Time
+}
+
+// PromptInput asks for the n-th prompt of an order, 1 for the first. Home is the flow that its
+// callbacks wake.
+type PromptInput struct {
+	OrderID uuid.UUID `json:"order_id"`
+	N       int       `json:"n"`
+	Home    string    `json:"home"`
+}
+
+// Submitted is what became of asking the operator.
+type Submitted struct {
+	AttemptID uuid.UUID                `json:"attempt_id"`
+	State     exchange.SubmissionState `json:"state"`
+	Code      string                   `json:"code,omitempty"`
+	Transient bool                     `json:"transient,omitempty"` // refused for now
+	Config    bool                     `json:"config,omitempty"`    // refused because of our own set-up
+}
+
+// CollectionID is the id of the n-th prompt of an order. It follows from the order, so that a step
+// that runs again, even from the beginning of its flow, finds its row.
+func CollectionID(orderID uuid.UUID, n int) uuid.UUID {
+	return uuid.NewSHA1(orderID, fmt.Appendf(nil, "kivuko collection %d", n))
+}
+
+// PromptPayer sends a prompt to the payer's phone, at most once per attempt row, because the operator
+// has no idempotency here. The row is written before the call and the answer after it. A run that
+// finds the row without an answer does not ask again: its outcome is unknown.
+func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, error) {
+	order, err := m.Store.OrderByID(ctx, in.OrderID)
+	if err != nil {
+		return Submitted{}, Failure(ctx, err)
+	}
+	token, err := newToken()
+	if err != nil {
+		return Submitted{}, Failure(ctx, err)
+	}
+	attempt := exchange.PaymentAttempt{
+		ID: CollectionID(order.ID, in.N), Direction: exchange.Collection, OrderID: order.ID, Provider: m.Provider,
+		Status: exchange.AttemptCreated, Amount: order.Price.Fiat, Phone: order.PaymentPhone,
+		Reference: order.PaymentReference(), CallbackToken: token, WorkflowID: in.Home, CreatedAt: m.Now(),
+	}
+	stored, created, err := m.Store.BeginAttempt(ctx, attempt)
+	if err != nil {
+		return Submitted{}, Failure(ctx, err)
+	}
+	if !created {
+		s, err := m.remembered(ctx, stored)
+		return s, Failure(ctx, err)
+	}
+	stored.CallbackToken = token
+	submission := m.Operator.SubmitCollection(ctx, stored)
+	s, err := keepSubmission(ctx, m.Store, stored.ID, submission)
+	return s, Failure(ctx, err)
+}
+
+// remembered answers for a row that an earlier run wrote. That run may have left the operator's
+// answer behind when it could not store it.
+func (m *Momo) remembered(ctx context.Context, a exchange.PaymentAttempt) (Submitted, error) {
+	switch a.Status {
+	case exchange.AttemptCreated:
+		var s heard
+		if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &s) == nil && s.State != "" {
+			return keepSubmission(ctx, m.Store, a.ID, s.submission())
+		}
+		return keepSubmission(ctx, m.Store, a.ID, exchange.Submission{
+			State: exchange.Unknown, Text: "the step broke off around the call",
+		})
+	case exchange.AttemptRefused:
+		return Submitted{AttemptID: a.ID, State: exchange.Refused, Code: a.ResultCode}, nil
+	case exchange.AttemptUnknown:
+		return Submitted{AttemptID: a.ID, State: exchange.Unknown}, nil
+	}
+	return Submitted{AttemptID: a.ID, State: exchange.Accepted}, nil
+}
+
+// heard is the operator's answer on its way to the database.
+type heard struct {
+	State     exchange.SubmissionState `json:"state"`
+	Refs      exchange.Refs            `json:"refs"`
+	Code      string                   `json:"code,omitempty"`
+	Transient bool                     `json:"transient,omitempty"`
+	Config    bool                     `json:"config,omitempty"`
+}
+
+func (h heard) submission() exchange.Submission {
+	return exchange.Submission{State: h.State, Refs: h.Refs, Code: h.Code, Transient: h.Transient, Config: h.Config}
+}
+
+// Limits of storing an answer that can't be had a second time.
+const (
+	keepTries = 5
+	keepPause = 200 * time.Millisecond
+)
+
+type submissionStore interface {
+	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
+}
+
+// keepSubmission stores the operator's answer. It tries for a while, because this run alone knows it,
+// and leaves it with the heartbeat for the next run otherwise.
+func keepSubmission(ctx context.Context, store submissionStore, id uuid.UUID, s exchange.Submission) (Submitted, error) {
+	activity.RecordHeartbeat(ctx, heard{State: s.State, Refs: s.Refs, Code: s.Code, Transient: s.Transient, Config: s.Config})
+	var err error
+	for try := range keepTries {
+		if _, err = store.RecordSubmission(ctx, id, s); err == nil {
+			return Submitted{AttemptID: id, State: s.State, Code: s.Code, Transient: s.Transient, Config: s.Config}, nil
+		}
+		if code := exchange.CodeOf(err); code != exchange.CodeUnavailable && code != exchange.CodeInternal {
+			return Submitted{}, err
+		}
+		if !pause(ctx, keepPause<<try) {
+			break
+		}
+	}
+	return Submitted{}, err
+}
+
+// pause waits and tells whether the time is to be used.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// newToken is the unguessable part of an attempt's callback addresses: 256 bits in hexadecimal, which
+// can spell none of the words that the operator refuses in addresses.
+func newToken() (string, error) {
+	b := make([]byte, 32)
+	if _, err := rand.Read(b); err != nil {
+		return "", exchange.Wrap(exchange.CodeInternal, err, "no randomness")
+	}
+	return hex.EncodeToString(b), nil
+}

@@ -1,0 +1,202 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// OrderStore is what flows change of orders. Every method is one transaction and may be called again.
+type OrderStore interface {
+	OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error)
+	CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, by exchange.Principal) (exchange.Order, error)
+	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
+	CompleteOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error)
+	RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error)
+	RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) error
+	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
+	SealAudit(ctx context.Context) (int, error)
+}
+
+// Orders moves the rows of orders.
+type Orders struct {
+	Store OrderStore
+}
+
+// OrderState is where an order stands.
+type OrderState struct {
+	OrderID uuid.UUID            `json:"order_id"`
+	Status  exchange.OrderStatus `json:"status"`
+	Detail  string               `json:"detail,omitempty"`
+}
+
+// OpenedOrder is an order as it was opened: what the flow needs to steer and to say what it is about.
+type OpenedOrder struct {
+	OrderState
+	Type       exchange.OrderType `json:"type"`
+	Network    exchange.Network   `json:"network"`
+	Asset      money.Asset        `json:"asset"`
+	MerchantID uuid.UUID          `json:"merchant_id"`
+	Crypto     money.Amount       `json:"crypto"`
+	Fiat       money.Amount       `json:"fiat"`
+	ExpiresAt  time.Time          `json:"expires_at"`
+}
+
+// OpenOrderInput asks for a new order.
+type OpenOrderInput struct {
+	Request exchange.OrderRequest `json:"request"`
+	Actor   Actor                 `json:"actor"`
+}
+
+// OpenOrder inserts the order and reserves its crypto. A second call with the same id gives the same
+// order. Refusals have the codes of the store's OpenOrder.
+func (o *Orders) OpenOrder(ctx context.Context, in OpenOrderInput) (OpenedOrder, error) {
+	order, err := o.Store.OpenOrder(ctx, in.Request, in.Actor.Principal())
+	if err != nil {
+		return OpenedOrder{}, Failure(ctx, err)
+	}
+	return OpenedOrder{
+		OrderState: stateOf(order), Type: order.Type, Network: order.Network, Asset: order.Asset, MerchantID: order.VendorID,
+		Crypto: order.Price.Crypto, Fiat: order.Price.Fiat, ExpiresAt: order.ExpiresAt,
+	}, nil
+}
+
+// CloseOrderInput ends an order that was never paid.
+type CloseOrderInput struct {
+	OrderID uuid.UUID            `json:"order_id"`
+	To      exchange.OrderStatus `json:"to"`
+	Detail  string               `json:"detail"`
+	Actor   Actor                `json:"actor,omitzero"`
+}
+
+// CloseOrder ends a pending order and gives its reservation back. It fails with CodeStateConflict when
+// the order was paid in the meantime.
+func (o *Orders) CloseOrder(ctx context.Context, in CloseOrderInput) (OrderState, error) {
+	order, err := o.Store.CloseOrder(ctx, in.OrderID, in.To, in.Detail, in.Actor.Principal())
+	return stateOf(order), Failure(ctx, err)
+}
+
+// MarkOrderInput says what an order waits for.
+type MarkOrderInput struct {
+	OrderID uuid.UUID `json:"order_id"`
+	Detail  string    `json:"detail"`
+}
+
+// MarkOrder writes what an order waits for, for everybody who reads it.
+func (o *Orders) MarkOrder(ctx context.Context, in MarkOrderInput) error {
+	return Failure(ctx, o.Store.SetOrderDetail(ctx, in.OrderID, in.Detail))
+}
+
+// OrderInput names an order.
+type OrderInput struct {
+	OrderID uuid.UUID `json:"order_id"`
+}
+
+// CompleteOrder pays the vendor and ends the order. It needs the completed chain payment.
+func (o *Orders) CompleteOrder(ctx context.Context, in OrderInput) (OrderState, error) {
+	order, err := o.Store.CompleteOrder(ctx, in.OrderID)
+	return stateOf(order), Failure(ctx, err)
+}
+
+// ObjectRef names an object that a command may be about.
+type ObjectRef struct {
+	Type string    `json:"type"`
+	ID   uuid.UUID `json:"id"`
+}
+
+// The object types of commands.
+const (
+	ObjectOrder     = "order"
+	ObjectException = "payment_exception"
+)
+
+// ProveInput asks whether a command exists for one of some objects.
+type ProveInput struct {
+	CommandID uuid.UUID   `json:"command_id"`
+	Objects   []ObjectRef `json:"objects"`
+}
+
+// Proof is a command that the API wrote.
+type Proof struct {
+	CommandID uuid.UUID `json:"command_id"`
+	Object    ObjectRef `json:"object"`
+	Verb      string    `json:"verb"`
+	ActorID   uuid.UUID `json:"actor_id"`
+}
+
+// The verbs of commands.
+const (
+	VerbRetry   = "retry"
+	VerbRefund  = "refund"
+	VerbResolve = "resolve"
+)
+
+// ProveCommand finds the command and uses it up. A command about another object is CodeNotFound.
+func (o *Orders) ProveCommand(ctx context.Context, in ProveInput) (Proof, error) {
+	for _, object := range in.Objects {
+		c, err := o.Store.UseCommand(ctx, in.CommandID, object.Type, object.ID)
+		if exchange.CodeOf(err) == exchange.CodeNotFound {
+			continue
+		}
+		if err != nil {
+			return Proof{}, Failure(ctx, err)
+		}
+		return Proof{CommandID: c.ID, Object: object, Verb: c.Verb, ActorID: c.ActorID}, nil
+	}
+	return Proof{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "There is no such command for this object."))
+}
+
+// Principal is who gave the command. The role is known to the command's own audit row.
+func (p Proof) Principal() exchange.Principal {
+	return Actor{UserID: p.ActorID, RequestID: "command:" + p.CommandID.String()}.Principal()
+}
+
+// RefundOrderInput gives a paid order's money back by command.
+type RefundOrderInput struct {
+	OrderID uuid.UUID `json:"order_id"`
+	Proof   Proof     `json:"proof"`
+}
+
+// RefundOpened names the refund of an order or an exception.
+type RefundOpened struct {
+	OrderState
+	RefundID uuid.UUID `json:"refund_id"`
+}
+
+// RefundOrder gives the crypto leg up and opens the refund of the whole payment. It is refused with
+// CodeStateConflict while a transaction of the order may still move crypto.
+func (o *Orders) RefundOrder(ctx context.Context, in RefundOrderInput) (RefundOpened, error) {
+	order, refund, err := o.Store.RefundOrder(ctx, in.OrderID, "by command "+in.Proof.CommandID.String(), in.Proof.Principal())
+	return RefundOpened{OrderState: stateOf(order), RefundID: refund.ID}, Failure(ctx, err)
+}
+
+// RetryPayoutInput lets a parked chain payment go on.
+type RetryPayoutInput struct {
+	PaymentID uuid.UUID `json:"payment_id"`
+	Proof     Proof     `json:"proof,omitzero"`
+}
+
+// RetryPayout approves a parked chain payment again. No transaction of it can be alive then, so that
+// another one can't pay twice. One that goes on already is left alone.
+func (o *Orders) RetryPayout(ctx context.Context, in RetryPayoutInput) error {
+	return Failure(ctx, o.Store.RetryChainPayment(ctx, in.PaymentID, in.Proof.Principal()))
+}
+
+// Sealed is how many audit rows were sealed.
+type Sealed struct {
+	Rows int `json:"rows"`
+}
+
+// SealAudit seals the audit rows written since the last time into the hash chain.
+func (o *Orders) SealAudit(ctx context.Context) (Sealed, error) {
+	n, err := o.Store.SealAudit(ctx)
+	return Sealed{Rows: n}, Failure(ctx, err)
+}
+
+func stateOf(o exchange.Order) OrderState {
+	return OrderState{OrderID: o.ID, Status: o.Status, Detail: o.StatusDetail}
+}

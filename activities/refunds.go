@@ -1,0 +1,329 @@
+package activities
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+
+	"kivuko/exchange"
+)
+
+// RefundStore is what refunds need of the database.
+type RefundStore interface {
+	Refund(ctx context.Context, id uuid.UUID) (exchange.Refund, error)
+	BeginRefundPayout(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error)
+	Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error)
+	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
+	RecordFailure(ctx context.Context, id uuid.UUID, o exchange.Observation) (exchange.PaymentAttempt, error)
+	Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error)
+	CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUID, o exchange.Observation) error
+	FailRefund(ctx context.Context, refundID uuid.UUID, detail string) error
+	RefundException(ctx context.Context, exceptionID uuid.UUID, by exchange.Principal) (exchange.Refund, error)
+	ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) error
+	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
+}
+
+// Refunds gives mobile money back. It is registered on the momo queue.
+type Refunds struct {
+	Store    RefundStore
+	Operator MomoOperator
+	Provider string
+	Now      func() time.Time
+}
+
+// The states of a refund's payout.
+const (
+	RefundAccepted   = "accepted"    // the operator took it, or may have: ask what became of it
+	RefundPaid       = "paid"        // proven and booked
+	RefundRefused    = "refused"     // definitely not paid
+	RefundFloatShort = "float_short" // there is not enough float to pay it from
+	RefundPending    = "pending"     // nothing is proven
+	RefundDisputed   = "disputed"    // the witnesses contradict each other
+)
+
+// SubmitRefundInput asks for the try-th payout of a refund, 1 for the first.
+type SubmitRefundInput struct {
+	RefundID uuid.UUID `json:"refund_id"`
+	Try      int       `json:"try"`
+	Home     string    `json:"home"`
+}
+
+// RefundStep is what a step found of a refund's payout.
+type RefundStep struct {
+	AttemptID uuid.UUID `json:"attempt_id,omitzero"`
+	State     string    `json:"state"`
+	Code      string    `json:"code,omitempty"`
+	Asked     bool      `json:"asked,omitempty"` // a question is out whose answer comes as a callback
+}
+
+// PayoutID is the id of the try-th payout of a refund, and so the operator's key of idempotency. It
+// follows from the refund, so that no repetition of any kind can send a second one.
+func PayoutID(refundID uuid.UUID, try int) uuid.UUID {
+	return uuid.NewSHA1(refundID, fmt.Appendf(nil, "kivuko payout %d", try))
+}
+
+// resubmitFor is how long after its row was written a payout may be sent again under its own id. The
+// operator does not say how long it remembers ids, so an older one is asked for and never sent.
+const resubmitFor = 10 * time.Minute
+
+// SubmitRefund reserves the float and sends the payout.
+func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (RefundStep, error) {
+	refund, err := r.Store.Refund(ctx, in.RefundID)
+	if err != nil {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	if refund.Status == exchange.RefundCompleted {
+		return RefundStep{State: RefundPaid}, nil
+	}
+	token, err := newToken()
+	if err != nil {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	fresh := exchange.PaymentAttempt{
+		ID: PayoutID(refund.ID, in.Try), Direction: exchange.Payout, OrderID: refund.OrderID, RefundID: refund.ID,
+		Provider: r.Provider, Status: exchange.AttemptCreated, Amount: refund.Amount, Phone: refund.Phone,
+		Reference: "Refund", CallbackToken: token, WorkflowID: in.Home, CreatedAt: r.Now(),
+	}
+	before, err := r.Store.Attempt(ctx, fresh.ID)
+	if err == nil {
+		return r.resume(ctx, refund, before)
+	}
+	if exchange.CodeOf(err) != exchange.CodeNotFound {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	stored, err := r.Store.BeginRefundPayout(ctx, refund.ID, fresh)
+	if exchange.CodeOf(err) == exchange.CodeInsufficientFunds {
+		return RefundStep{State: RefundFloatShort}, nil
+	}
+	if err != nil {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	stored.CallbackToken = token
+	return r.submit(ctx, refund, stored)
+}
+
+// resume goes on with a payout whose row an earlier run wrote.
+func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt) (RefundStep, error) {
+	switch a.Status {
+	case exchange.AttemptSucceeded:
+		return RefundStep{AttemptID: a.ID, State: RefundPaid}, nil
+	case exchange.AttemptRefused, exchange.AttemptFailed:
+		return r.refuse(ctx, refund.ID, a, a.ResultCode)
+	case exchange.AttemptAccepted, exchange.AttemptUnknown:
+		return RefundStep{AttemptID: a.ID, State: RefundAccepted}, nil
+	}
+	var h heard
+	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &h) == nil && h.State != "" {
+		return r.kept(ctx, refund, a, h.submission())
+	}
+	if r.Operator.Capabilities().PayoutIdempotent && r.Now().Sub(a.CreatedAt) < resubmitFor {
+		// Its token is gone with the run before; results come to the standing address instead.
+		return r.submit(ctx, refund, a)
+	}
+	return r.kept(ctx, refund, a, exchange.Submission{State: exchange.Unknown, Text: "the step broke off around the call"})
+}
+
+func (r *Refunds) submit(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt) (RefundStep, error) {
+	return r.kept(ctx, refund, a, r.Operator.SubmitPayout(ctx, a))
+}
+
+func (r *Refunds) kept(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt, s exchange.Submission) (RefundStep, error) {
+	done, err := keepSubmission(ctx, r.Store, a.ID, s)
+	if err != nil {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	if done.State == exchange.Refused {
+		return r.refuse(ctx, refund.ID, a, done.Code)
+	}
+	return RefundStep{AttemptID: a.ID, State: RefundAccepted}, nil
+}
+
+// refuse books a definite refusal: the float is free again and a person decides.
+func (r *Refunds) refuse(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt, code string) (RefundStep, error) {
+	refund, err := r.Store.Refund(ctx, refundID)
+	if err != nil {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	if refund.Status == exchange.RefundProcessing {
+		if err := r.Store.FailRefund(ctx, refundID, "refused: "+code); err != nil {
+			return RefundStep{}, Failure(ctx, err)
+		}
+	}
+	return RefundStep{AttemptID: a.ID, State: RefundRefused, Code: code}, nil
+}
+
+// CheckRefundInput asks for a look at a payout. Questions is how often the operator was asked for its
+// status so far; Ask asks once more.
+type CheckRefundInput struct {
+	RefundID  uuid.UUID `json:"refund_id"`
+	AttemptID uuid.UUID `json:"attempt_id"`
+	Ask       bool      `json:"ask,omitempty"`
+	Questions int       `json:"questions,omitempty"`
+}
+
+// CheckRefund looks for what became of a payout. Its result and the operator's answer to a question must
+// agree, or two answers must; then it is booked as paid or as refused. A timeout of the operator's
+// queue is neither.
+func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundStep, error) {
+	a, err := r.Store.Attempt(ctx, in.AttemptID)
+	if err != nil {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	switch a.Status {
+	case exchange.AttemptSucceeded:
+		return RefundStep{AttemptID: a.ID, State: RefundPaid}, nil
+	case exchange.AttemptFailed, exchange.AttemptRefused:
+		return r.refuse(ctx, in.RefundID, a, a.ResultCode)
+	}
+	stored, err := r.Store.Callbacks(ctx, a.ID)
+	if err != nil {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	e := r.listen(ctx, a, stored)
+	e.questions = in.Questions
+	if in.Ask {
+		answer := r.Operator.Resolve(ctx, a)
+		if answer.State == exchange.SeenSucceeded || answer.State == exchange.SeenFailed {
+			e.answers = append(e.answers, answer)
+		}
+	}
+	step, err := r.conclude(ctx, in.RefundID, a, e)
+	step.Asked = in.Ask
+	return step, Failure(ctx, err)
+}
+
+// payoutEvidence is what the witnesses say of one payout.
+type payoutEvidence struct {
+	amount    exchange.PaymentAttempt
+	result    exchange.Observation   // the result callback
+	answers   []exchange.Observation // answers to status questions
+	questions int
+}
+
+func (r *Refunds) listen(ctx context.Context, a exchange.PaymentAttempt, stored []exchange.MomoCallback) payoutEvidence {
+	e := payoutEvidence{amount: a}
+	var results []exchange.Observation
+	for _, c := range stored {
+		seen, err := r.Operator.ParseCallback(c.Kind, c.Body)
+		if err != nil {
+			activity.GetLogger(ctx).Warn("a stored callback can't be read", "attempt", a.ID, "callback", c.ID)
+			continue
+		}
+		for _, o := range seen {
+			if id := o.Refs.OriginatorConversationID; id != "" && id != a.ID.String() {
+				continue // about another payout
+			}
+			switch c.Kind {
+			case exchange.CallbackResult:
+				results = append(results, o)
+			case exchange.CallbackStatus:
+				e.answers = append(e.answers, o)
+			}
+		}
+	}
+	e.result = strongest(results)
+	return e
+}
+
+// maxQuestions is after how many unanswered questions a result that says "failed" is believed alone.
+// Nothing is sent on the strength of it: a person decides.
+const maxQuestions = 5
+
+// judge weighs the evidence of a payout: paid, refused, disputed or pending, with the observation that
+// tells most.
+func (e payoutEvidence) judge() (string, exchange.Observation) {
+	var yes, no []exchange.Observation
+	tickets := map[string]bool{}
+	for _, o := range e.answers {
+		switch o.State {
+		case exchange.SeenSucceeded:
+			yes, tickets[o.Ticket] = append(yes, o), true
+		case exchange.SeenFailed:
+			no, tickets[o.Ticket] = append(no, o), true
+		}
+	}
+	paid, failed := e.result.State == exchange.SeenSucceeded, e.result.State == exchange.SeenFailed
+	switch {
+	case len(yes) > 0 && (len(no) > 0 || failed), paid && len(no) > 0:
+		return RefundDisputed, e.result
+	case paid && len(yes) > 0:
+		if !e.agrees(e.result, yes[0]) {
+			return RefundDisputed, e.result
+		}
+		return RefundPaid, e.result
+	case len(yes) > 1 && len(tickets) > 1 && e.agrees(yes[0], yes[1]):
+		return RefundPaid, yes[0]
+	case failed && (len(no) > 0 || e.questions >= maxQuestions):
+		return RefundRefused, e.result
+	case len(no) > 1 && len(tickets) > 1:
+		return RefundRefused, no[0]
+	}
+	return RefundPending, exchange.Observation{}
+}
+
+// agrees tells whether two witnesses speak of the same payment of our amount. What one of them does not
+// tell is no contradiction.
+func (e payoutEvidence) agrees(a, b exchange.Observation) bool {
+	sameReceipt := a.Receipt == "" || b.Receipt == "" || a.Receipt == b.Receipt
+	ours := func(o exchange.Observation) bool { return !o.Amount.Positive() || o.Amount.Equal(e.amount.Amount) }
+	return sameReceipt && ours(a) && ours(b)
+}
+
+func (r *Refunds) conclude(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt, e payoutEvidence) (RefundStep, error) {
+	state, o := e.judge()
+	switch state {
+	case RefundPaid:
+		if err := r.Store.CompleteRefund(ctx, refundID, a.ID, o); err != nil {
+			return RefundStep{}, err
+		}
+	case RefundRefused:
+		if _, err := r.Store.RecordFailure(ctx, a.ID, o); err != nil {
+			return RefundStep{}, err
+		}
+		return r.refuse(ctx, refundID, a, o.Code)
+	}
+	return RefundStep{AttemptID: a.ID, State: state, Code: o.Code}, nil
+}
+
+// SettleRefundInput ends a refund that was paid by other means.
+type SettleRefundInput struct {
+	RefundID  uuid.UUID `json:"refund_id"`
+	AttemptID uuid.UUID `json:"attempt_id,omitzero"`
+	Proof     Proof     `json:"proof"`
+}
+
+// SettleRefund completes a refund by command. The command's note is the reference of the payment that
+// was made by other means.
+func (r *Refunds) SettleRefund(ctx context.Context, in SettleRefundInput) error {
+	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	return Failure(ctx, r.Store.CompleteRefund(ctx, in.RefundID, in.AttemptID, exchange.Observation{
+		State: exchange.SeenSucceeded, Receipt: c.Note, Text: "by command " + c.ID.String(), At: r.Now(),
+	}))
+}
+
+// ExceptionInput decides about money that does not fit.
+type ExceptionInput struct {
+	ExceptionID uuid.UUID `json:"exception_id"`
+	Proof       Proof     `json:"proof"`
+}
+
+// RefundException opens the refund of money that does not fit.
+func (r *Refunds) RefundException(ctx context.Context, in ExceptionInput) (RefundOpened, error) {
+	refund, err := r.Store.RefundException(ctx, in.ExceptionID, in.Proof.Principal())
+	return RefundOpened{RefundID: refund.ID, OrderState: OrderState{OrderID: refund.OrderID}}, Failure(ctx, err)
+}
+
+// ResolveException accepts money that does not fit as it is, with the command's note as the reason.
+func (r *Refunds) ResolveException(ctx context.Context, in ExceptionInput) error {
+	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	return Failure(ctx, r.Store.ResolveException(ctx, in.ExceptionID, exchange.ExcAccepted, c.Note, in.Proof.Principal()))
+}
