@@ -106,6 +106,28 @@ const (
 	TxExpired   ChainAttemptStatus = "expired"   // proven never to be included
 )
 
+// ChainAttemptMachine governs signed transactions. An expired one is proven never to be included, so
+// nothing follows; an included one may be reorganised away until it is final.
+var ChainAttemptMachine = Machine[ChainAttemptStatus]{
+	Name: "chain_attempt", Initial: TxSigned,
+	Transitions: []Transition[ChainAttemptStatus]{
+		{TxSigned, TxBroadcast, ByFlow, "a node took it"},
+		{TxSigned, TxIncluded, ByFlow, "seen in a block"},
+		{TxSigned, TxSucceeded, ByFlow, "final with the expected transfer"},
+		{TxSigned, TxFailed, ByFlow, "final and failed"},
+		{TxSigned, TxExpired, ByFlow, "proven impossible"},
+		{TxBroadcast, TxIncluded, ByFlow, "seen in a block"},
+		{TxBroadcast, TxSucceeded, ByFlow, "final with the expected transfer"},
+		{TxBroadcast, TxFailed, ByFlow, "final and failed"},
+		{TxBroadcast, TxExpired, ByFlow, "proven impossible"},
+		{TxIncluded, TxBroadcast, ByFlow, "the block was reorganised away"},
+		{TxIncluded, TxSucceeded, ByFlow, "final with the expected transfer"},
+		{TxIncluded, TxFailed, ByFlow, "final and failed"},
+		{TxIncluded, TxExpired, ByFlow, "proven impossible after a reorganisation"},
+	},
+	Final: []ChainAttemptStatus{TxSucceeded, TxFailed, TxExpired},
+}
+
 // ChainAttempt is one signed transaction of a payment. Its bytes are stored before they are first
 // sent and are the only bytes ever sent for it. At most one attempt of a payment is alive.
 type ChainAttempt struct {

@@ -17,7 +17,7 @@ func (v MachineView) Mermaid() string { return v.mermaid }
 func Machines() []MachineView {
 	return []MachineView{
 		view(OnRampMachine), view(OffRampMachine), view(OfferMachine), view(HoldMachine), view(AttemptMachine),
-		view(ChainPaymentMachine), view(ExceptionMachine), view(RefundMachine),
+		view(ChainPaymentMachine), view(ChainAttemptMachine), view(ExceptionMachine), view(RefundMachine),
 	}
 }
 

@@ -1,6 +1,66 @@
 package store
 
-import "context"
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"io/fs"
 
-// Migrate brings the database to the newest schema.
-func Migrate(_ context.Context, _ string) error { panic("unwritten") }
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"kivuko/exchange"
+)
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// Migrate brings the database to the newest schema. There is no way back: a mistake is mended by a
+// new migration. A lock of the database session makes several starting processes wait for each other.
+func Migrate(ctx context.Context, url string) (err error) {
+	db, err := sql.Open("postgres", url)
+	if err != nil {
+		return exchange.Wrap(exchange.CodeInternal, err, "The database URL can't be read.")
+	}
+	defer func() {
+		if cerr := db.Close(); err == nil {
+			err = translate(cerr, "database")
+		}
+	}()
+	files, err := fs.Sub(migrationFiles, "migrations")
+	if err != nil {
+		return exchange.Wrap(exchange.CodeInternal, err, "The migrations can't be read.")
+	}
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return exchange.Wrap(exchange.CodeInternal, err, "The migration lock can't be made.")
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, files, goose.WithSessionLocker(locker))
+	if err != nil {
+		return exchange.Wrap(exchange.CodeInternal, err, "The migrations can't be read.")
+	}
+	if _, err := p.Up(ctx); err != nil {
+		return exchange.Wrap(exchange.CodeUnavailable, err, "The database could not be migrated.")
+	}
+	return nil
+}
+
+// SchemaHash names the embedded schema: it changes whenever a migration does.
+func SchemaHash() (string, error) {
+	names, err := fs.Glob(migrationFiles, "migrations/*.sql") // sorted
+	if err != nil {
+		return "", exchange.Wrap(exchange.CodeInternal, err, "The migrations can't be read.")
+	}
+	h := sha256.New()
+	for _, n := range names {
+		b, err := migrationFiles.ReadFile(n)
+		if err != nil {
+			return "", exchange.Wrap(exchange.CodeInternal, err, "The migrations can't be read.")
+		}
+		h.Write([]byte(n))
+		h.Write(b)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8]), nil
+}

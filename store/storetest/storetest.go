@@ -1,0 +1,221 @@
+// Package storetest gives each test a database of its own on a real PostgreSQL.
+//
+// A template is migrated once per schema, under a lock, and lives on for other test binaries of the
+// same server; each test clones it, which takes a fraction of a second, and drops its clone at the end.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"net/url"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/lib/pq" // the driver named "postgres"
+
+	"kivuko/store"
+)
+
+// URLVariable names the environment variable with the URL of the server, as a role that may create
+// databases.
+const URLVariable = "KIVUKO_TEST_DATABASE_URL"
+
+// serviceRole is the restricted role that tests run under, so that they prove its grants sufficient.
+const serviceRole = "kivuko_app"
+
+// templateLock is the key of the advisory lock under which a template is made.
+const templateLock = 0x6b69_7675
+
+// New opens a store on a fresh database, as the restricted role of the service.
+func New(t testing.TB) *store.Store {
+	t.Helper()
+	return Open(t, URL(t), store.Options{})
+}
+
+// Open opens a store on a database of URL with options, and closes it at the end of the test.
+func Open(t testing.TB, dsn string, o store.Options) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.Context(), WithRole(t, dsn), o)
+	if err != nil {
+		t.Fatalf("open the store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+	})
+	return s
+}
+
+// WithRole makes sessions of the URL work as the restricted role of the service.
+func WithRole(t testing.TB, dsn string) string {
+	t.Helper()
+	u := parse(t, dsn)
+	q := u.Query()
+	q.Set("role", serviceRole)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// URL makes a fresh database and returns its URL for the owner of the schema, for tests that look
+// into tables or tamper with them. The database is dropped at the end of the test.
+func URL(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(URLVariable)
+	if server == "" {
+		t.Fatalf("%s is not set: run the tests with \"make test\", which starts a PostgreSQL for them", URLVariable)
+	}
+	tpl, err := template(server)
+	if err != nil {
+		t.Fatalf("make the template database: %v", err)
+	}
+	name := "kivuko_test_" + randomName()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	admin := connect(t, server)
+	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name+` TEMPLATE `+tpl+` STRATEGY wal_log`); err != nil {
+		t.Fatalf("clone the template database: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, err := admin.ExecContext(ctx, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`); err != nil {
+			t.Errorf("drop the test database: %v", err)
+		}
+		if err := admin.Close(); err != nil {
+			t.Errorf("close the server's connection: %v", err)
+		}
+	})
+	return database(t, server, name)
+}
+
+// DB opens a plain connection pool on a database of URL.
+func DB(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db := connect(t, dsn)
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Errorf("close the database: %v", err)
+		}
+	})
+	return db
+}
+
+func connect(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		t.Fatalf("connect: %v", err)
+	}
+	return db
+}
+
+func parse(t testing.TB, dsn string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatalf("%s must be a URL", URLVariable)
+	}
+	return u
+}
+
+func database(t testing.TB, server, name string) string {
+	t.Helper()
+	u := parse(t, server)
+	u.Path = "/" + name
+	return u.String()
+}
+
+func randomName() string {
+	b := make([]byte, 8)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+var templates struct {
+	sync.Mutex
+	made map[string]string // server URL to template name
+}
+
+// template makes the template database unless this or another test binary made it before.
+func template(server string) (string, error) {
+	templates.Lock()
+	defer templates.Unlock()
+	if name := templates.made[server]; name != "" {
+		return name, nil
+	}
+	hash, err := store.SchemaHash()
+	if err != nil {
+		return "", err
+	}
+	name := "kivuko_template_" + hash
+	if err := ensureTemplate(server, name); err != nil {
+		return "", err
+	}
+	if templates.made == nil {
+		templates.made = map[string]string{}
+	}
+	templates.made[server] = name
+	return name, nil
+}
+
+func ensureTemplate(server, name string) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	db, err := sql.Open("postgres", server)
+	if err != nil {
+		return err
+	}
+	defer func() { err = first(err, db.Close()) }()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = first(err, conn.Close()) }() // ends the session and with it the lock
+	if _, err := conn.ExecContext(ctx, `SELECT pg_advisory_lock($1)`, templateLock); err != nil {
+		return err
+	}
+	defer func() {
+		_, uerr := conn.ExecContext(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, templateLock)
+		err = first(err, uerr)
+	}()
+	var there bool
+	if err := conn.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`, name).Scan(&there); err != nil || there {
+		return err
+	}
+	return makeTemplate(ctx, conn, server, name)
+}
+
+// makeTemplate migrates under another name first, so that a killed run leaves no half template.
+func makeTemplate(ctx context.Context, conn *sql.Conn, server, name string) error {
+	draft := name + "_draft"
+	if _, err := conn.ExecContext(ctx, `DROP DATABASE IF EXISTS `+draft+` WITH (FORCE)`); err != nil {
+		return err
+	}
+	if _, err := conn.ExecContext(ctx, `CREATE DATABASE `+draft); err != nil {
+		return err
+	}
+	u, err := url.Parse(server)
+	if err != nil {
+		return err
+	}
+	u.Path = "/" + draft
+	if err := store.Migrate(ctx, u.String()); err != nil {
+		return err
+	}
+	_, err = conn.ExecContext(ctx, `ALTER DATABASE `+draft+` RENAME TO `+name)
+	return err
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
