@@ -253,4 +253,3 @@ func TestPayout(t *testing.T) {
 		t.Errorf("answer: got %+v", answer)
 	}
 }
-

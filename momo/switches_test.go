@@ -1,0 +1,701 @@
+package momo_test
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"kivuko/exchange"
+	"kivuko/momo"
+	"kivuko/momo/sandbox"
+)
+
+// TestPromptCodes: each result code arrives by callback and by query as the catalogue has it.
+func TestPromptCodes(t *testing.T) {
+	w := newWorld(t, nil)
+	for digits, row := range map[string]struct {
+		code      string
+		state     exchange.ObservationState
+		soft, our bool
+	}{
+		"01": {code: "1", state: exchange.SeenFailed},
+		"02": {code: "2", state: exchange.SeenFailed},
+		"03": {code: "3", state: exchange.SeenFailed},
+		"04": {code: "4", state: exchange.SeenFailed},
+		"08": {code: "8", state: exchange.SeenFailed, our: true},
+		"10": {code: "2001", state: exchange.SeenFailed},
+		"11": {code: "1019", state: exchange.SeenFailed, soft: true},
+		"12": {code: "1032", state: exchange.SeenFailed, soft: true},
+		"13": {code: "1037", state: exchange.SeenFailed, soft: true},
+		"14": {code: "17", state: exchange.SeenFailed},
+		"15": {code: "26", state: exchange.SeenFailed},
+		"16": {code: "1001", state: exchange.SeenFailed},
+		"17": {code: "1025", state: exchange.SeenFailed},
+		"18": {code: "9999", state: exchange.SeenFailed},
+		"19": {code: "2028", state: exchange.SeenFailed, our: true},
+		"20": {code: "SFC_IC0003", state: exchange.SeenFailed, our: true},
+		"21": {code: "8006", state: exchange.SeenFailed},
+		"22": {code: "7461", state: exchange.SeenUnknown},
+	} {
+		t.Run(digits, func(t *testing.T) {
+			a := collection(magic(digits))
+			if s := w.collect(&a); s.State != exchange.Accepted {
+				t.Fatalf("got %+v", s)
+			}
+			w.settle()
+			for channel, o := range map[string]exchange.Observation{"callback": w.result(a), "query": w.client.Resolve(t.Context(), a)} {
+				if o.Code != row.code || o.State != row.state || o.Soft != row.soft || o.Config != row.our || o.Receipt != "" {
+					t.Errorf("%s: got %+v", channel, o)
+				}
+			}
+		})
+	}
+	if effects := w.operator.Books().Effects; len(effects) != 0 {
+		t.Errorf("money moved: %+v", effects)
+	}
+}
+
+// TestPromptRefusals: nothing is queued, and the operator's books say so.
+func TestPromptRefusals(t *testing.T) {
+	w := newWorld(t, nil)
+	for digits, want := range map[string]exchange.Submission{
+		"80": {State: exchange.Refused, Transient: true},
+		"81": {State: exchange.Refused, Config: true},
+		"82": {State: exchange.Refused, Config: true},
+		"83": {State: exchange.Refused, Transient: true},
+		"84": {State: exchange.Refused},
+		"85": {State: exchange.Refused, Transient: true},
+		"86": {State: exchange.Unknown}, // looks like 24, where money moves
+	} {
+		a := collection(magic(digits))
+		s := w.collect(&a)
+		if s.State != want.State || s.Transient != want.Transient || s.Config != want.Config {
+			t.Errorf("%s: got %+v", digits, s)
+		}
+	}
+	if b := w.operator.Books(); len(b.Prompts) != 0 || len(b.Effects) != 0 {
+		t.Errorf("got %+v", b)
+	}
+}
+
+// TestAcceptedButLost: the caller learns nothing, yet the payer pays. The callback's address is all that ties them.
+func TestAcceptedButLost(t *testing.T) {
+	for _, digits := range []string{"24", "47", "48", "49"} {
+		t.Run(digits, func(t *testing.T) {
+			w := newWorld(t, nil)
+			a := collection(magic(digits))
+			if s := w.collect(&a); s.State != exchange.Unknown || s.Refs != (exchange.Refs{}) || s.Cause == nil {
+				t.Fatalf("got %+v", s)
+			}
+			w.settle()
+			seen := w.result(a)
+			if seen.State != exchange.SeenSucceeded || seen.Refs.CheckoutRequestID == "" {
+				t.Errorf("got %+v", seen)
+			}
+			if w.moved(sandbox.Collection) != 100 {
+				t.Errorf("moved %d", w.moved(sandbox.Collection))
+			}
+			if o := w.client.Resolve(t.Context(), a); o.State != exchange.SeenNoAnswer {
+				t.Errorf("asked without an id: got %+v", o)
+			}
+		})
+	}
+}
+
+// TestEverythingLost: connection, callback and confirmation are gone; the statement still has the payment.
+func TestEverythingLost(t *testing.T) {
+	w := newWorld(t, nil)
+	if err := w.client.RegisterPull(t.Context(), payer); err != nil {
+		t.Fatal(err)
+	}
+	a, b := collection(magic("23")), collection(magic("94"))
+	w.collect(&a)
+	w.collect(&b)
+	w.settle()
+	if got := append(w.results(a, exchange.CallbackResult), w.results(b, exchange.CallbackResult)...); len(got) != 0 {
+		t.Fatalf("got %+v", got)
+	}
+	now := time.Now()
+	rows, next, more, err := w.client.Pull(t.Context(), now.Add(-time.Hour), now.Add(time.Minute), 0)
+	if err != nil || len(rows) != 2 || next != 2 || !more {
+		t.Fatalf("got %+v, %d, %v, %v", rows, next, more, err)
+	}
+	for i, effect := range w.operator.Books().Effects {
+		if r := rows[i]; r.Receipt != effect.Receipt || r.Reference != a.Reference || !r.Amount.Equal(a.Amount) ||
+			r.Witness != exchange.WitnessStatement || r.State != exchange.SeenSucceeded || r.Phone.Digits() != effect.Phone ||
+			!r.At.Equal(effect.Time.Truncate(time.Second)) {
+			t.Errorf("got %+v, want %+v", r, effect)
+		}
+	}
+	if rows, _, more, err := w.client.Pull(t.Context(), now.Add(-time.Hour), now.Add(time.Minute), next); err != nil || len(rows) != 0 || more {
+		t.Errorf("next page: got %+v, %v, %v", rows, more, err)
+	}
+}
+
+func TestPullPages(t *testing.T) {
+	w := newWorld(t, func(s *sandbox.Config, _ *momo.Config) { s.DailyLimit = -1 })
+	for range 230 {
+		if _, err := w.operator.Pay(payer.Digits(), "ABC", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, seen := time.Now(), map[string]bool{}
+	for offset, more := 0, true; more; {
+		var rows []exchange.Observation
+		var err error
+		if rows, offset, more, err = w.client.Pull(t.Context(), now.Add(-47*time.Hour), now.Add(time.Minute), offset); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			seen[r.Receipt] = true
+		}
+	}
+	if len(seen) != 230 {
+		t.Errorf("got %d rows, want 230", len(seen))
+	}
+	for name, call := range map[string]func() error{
+		"too far back": func() error { _, _, _, err := w.client.Pull(t.Context(), now.Add(-49*time.Hour), now, 0); return err },
+		"backwards":    func() error { _, _, _, err := w.client.Pull(t.Context(), now, now.Add(-time.Hour), 0); return err },
+		"offset":       func() error { _, _, _, err := w.client.Pull(t.Context(), now.Add(-time.Hour), now, -1); return err },
+	} {
+		if err := call(); exchange.CodeOf(err) != exchange.CodeInvalid {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestCallbackFaults: what arrives, how often, and what it tells, where the payer paid.
+func TestCallbackFaults(t *testing.T) {
+	for _, row := range []struct {
+		digits  string
+		arrive  int // before what is late
+		later   int // in all, after it
+		amount  string
+		moved   int64
+		receipt bool
+	}{
+		{"00", 1, 1, "100", 100, true},
+		{"30", 0, 0, "", 100, false},
+		{"31", 2, 2, "100", 100, true},
+		{"32", 0, 1, "100", 100, true},
+		{"36", 1, 1, "99", 99, true},
+		{"37", 1, 1, "101", 101, true},
+		{"38", 1, 1, "100", 100, true},
+		{"39", 1, 1, "0", 100, false},
+		{"40", 1, 1, "100", 100, true},
+		{"41", 1, 1, "100", 100, true},
+		{"26", 1, 1, "100", 100, false},
+		{"27", 1, 1, "100", 100, true},
+	} {
+		t.Run(row.digits, func(t *testing.T) {
+			w := newWorld(t, nil)
+			a := collection(magic(row.digits))
+			s := w.collect(&a)
+			if s.State != exchange.Accepted {
+				t.Fatalf("got %+v", s)
+			}
+			w.settle()
+			if got := len(w.results(a, exchange.CallbackResult)); got != row.arrive {
+				t.Errorf("%d callbacks, want %d", got, row.arrive)
+			}
+			w.release()
+			seen := w.results(a, exchange.CallbackResult)
+			if len(seen) != row.later {
+				t.Errorf("%d callbacks in all, want %d", len(seen), row.later)
+			}
+			if w.moved(sandbox.Collection) != row.moved {
+				t.Errorf("moved %d, want %d", w.moved(sandbox.Collection), row.moved)
+			}
+			for _, o := range seen {
+				if o.State != exchange.SeenSucceeded || (o.Receipt != "") != row.receipt || o.Amount.FloorWhole().Decimal().String() != row.amount {
+					t.Errorf("got %+v", o)
+				}
+				if (o.Refs == s.Refs) == (row.digits == "41") {
+					t.Errorf("refs: got %+v, want those of %+v", o.Refs, s.Refs)
+				}
+			}
+			if row.digits == "27" && w.receiver.of(a.CallbackToken, exchange.CallbackResult)[0].from == "127.0.0.1" {
+				t.Error("the callback came from the operator's own address")
+			}
+		})
+	}
+}
+
+// TestCallbackBeforeAck: the attempt's result is there before its submission returns.
+func TestCallbackBeforeAck(t *testing.T) {
+	w := newWorld(t, nil)
+	a, b := collection(magic("38")), payout(magic("67"))
+	w.collect(&a)
+	w.client.SubmitPayout(t.Context(), b)
+	if w.result(a).State != exchange.SeenSucceeded || w.result(b).State != exchange.SeenSucceeded {
+		t.Error("the result came after the acknowledgement")
+	}
+}
+
+// TestLateSuccess: a soft failure, and then the money all the same.
+func TestLateSuccess(t *testing.T) {
+	for digits, code := range map[string]string{"33": "1037", "34": "1032", "35": "1019"} {
+		w := newWorld(t, nil)
+		a := collection(magic(digits))
+		w.collect(&a)
+		w.settle()
+		if o := w.result(a); o.State != exchange.SeenFailed || !o.Soft || o.Code != code || w.moved(sandbox.Collection) != 0 {
+			t.Errorf("%s: got %+v", digits, o)
+		}
+		if o := w.client.Resolve(t.Context(), a); o.State != exchange.SeenFailed || !o.Soft {
+			t.Errorf("%s: query: got %+v", digits, o)
+		}
+		w.release()
+		seen := w.results(a, exchange.CallbackResult)
+		if len(seen) != 2 || seen[1].State != exchange.SeenSucceeded || w.moved(sandbox.Collection) != 100 {
+			t.Errorf("%s: got %+v", digits, seen)
+		}
+		if o := w.client.Resolve(t.Context(), a); o.State != exchange.SeenSucceeded {
+			t.Errorf("%s: query: got %+v", digits, o)
+		}
+	}
+}
+
+// TestQueryFaults: the payer paid; the query has its own opinion.
+func TestQueryFaults(t *testing.T) {
+	for digits, want := range map[string]exchange.ObservationState{
+		"42": exchange.SeenFailed, "43": exchange.SeenPending, "44": exchange.SeenNoAnswer,
+		"45": exchange.SeenNoAnswer, "46": exchange.SeenNoAnswer,
+	} {
+		w := newWorld(t, nil)
+		a := collection(magic(digits))
+		w.collect(&a)
+		w.settle()
+		if o := w.client.Resolve(t.Context(), a); o.State != want || w.result(a).State != exchange.SeenSucceeded {
+			t.Errorf("%s: got %+v", digits, o)
+		}
+	}
+	w := newWorld(t, nil)
+	a := collection(magic("25"))
+	w.collect(&a)
+	w.settle()
+	if o := w.client.Resolve(t.Context(), a); o.State != exchange.SeenPending {
+		t.Errorf("an open prompt: got %+v", o)
+	}
+	a.CheckoutRequestID = "ws_CO_unheard_of"
+	if o := w.client.Resolve(t.Context(), a); o.State != exchange.SeenNoAnswer {
+		t.Errorf("an unheard-of prompt: got %+v", o)
+	}
+}
+
+// TestPayoutCodes: each result code of a payout arrives as the catalogue has it, and no money moves.
+func TestPayoutCodes(t *testing.T) {
+	w := newWorld(t, nil)
+	for digits, row := range map[string]struct {
+		code      string
+		state     exchange.ObservationState
+		soft, our bool
+	}{
+		"51": {"1", exchange.SeenFailed, false, true},
+		"52": {"2040", exchange.SeenFailed, false, false},
+		"53": {"SFC_IC0003", exchange.SeenFailed, false, false},
+		"54": {"4", exchange.SeenFailed, false, false},
+		"58": {"8", exchange.SeenFailed, false, false},
+		"65": {"2001", exchange.SeenFailed, false, true},
+		"66": {"TP40153", exchange.SeenFailed, false, true},
+		"76": {"11", exchange.SeenFailed, false, true},
+		"77": {"26", exchange.SeenFailed, true, false},
+		"22": {"7461", exchange.SeenUnknown, false, false},
+	} {
+		a := payout(magic(digits))
+		if s := w.client.SubmitPayout(t.Context(), a); s.State != exchange.Accepted {
+			t.Fatalf("%s: got %+v", digits, s)
+		}
+		w.settle()
+		o := w.result(a)
+		if o.Code != row.code || o.State != row.state || o.Soft != row.soft || o.Config != row.our || o.Receipt != "" {
+			t.Errorf("%s: got %+v", digits, o)
+		}
+		w.client.Resolve(t.Context(), a)
+		w.settle()
+		if status := w.results(a, exchange.CallbackStatus); len(status) != 1 || status[0].State != exchange.SeenFailed {
+			t.Errorf("%s: status: got %+v", digits, status)
+		}
+	}
+	if w.moved(sandbox.Payout) != 0 {
+		t.Errorf("moved %d", w.moved(sandbox.Payout))
+	}
+}
+
+// TestPayoutFaults: how a submission ends, what arrives, what a status question says, and what really moved.
+func TestPayoutFaults(t *testing.T) {
+	const (
+		ok      = exchange.SeenSucceeded
+		bad     = exchange.SeenFailed
+		open    = exchange.SeenPending
+		unheard = exchange.SeenNoAnswer
+		silent  = exchange.ObservationState("")
+	)
+	for _, row := range []struct {
+		digits   string
+		submit   exchange.SubmissionState
+		timeouts int
+		results  int
+		status   exchange.ObservationState
+		moved    int64
+	}{
+		{"50", exchange.Accepted, 0, 1, ok, 500},
+		{"55", exchange.Accepted, 0, 0, ok, 500},
+		{"56", exchange.Accepted, 0, 2, ok, 500},
+		{"57", exchange.Accepted, 0, 1, ok, 500},
+		{"59", exchange.Accepted, 1, 1, ok, 500},
+		{"60", exchange.Unknown, 0, 1, ok, 500},
+		{"61", exchange.Unknown, 0, 1, ok, 500},
+		{"62", exchange.Refused, 0, 0, unheard, 0},
+		{"63", exchange.Unknown, 0, 0, unheard, 0},
+		{"64", exchange.Unknown, 0, 0, ok, 500},
+		{"67", exchange.Accepted, 0, 1, ok, 500},
+		{"68", exchange.Accepted, 0, 1, bad, 500},
+		{"69", exchange.Accepted, 0, 1, silent, 500},
+		{"70", exchange.Unknown, 0, 0, unheard, 0},
+		{"71", exchange.Accepted, 1, 1, bad, 0},
+		{"72", exchange.Accepted, 0, 1, open, 500},
+		{"73", exchange.Accepted, 0, 1, ok, 500},
+		{"74", exchange.Accepted, 1, 0, ok, 500},
+		{"75", exchange.Accepted, 0, 0, open, 0},
+		{"78", exchange.Accepted, 0, 0, bad, 0},
+	} {
+		t.Run(row.digits, func(t *testing.T) {
+			w := newWorld(t, nil)
+			a := payout(magic(row.digits))
+			if s := w.client.SubmitPayout(t.Context(), a); s.State != row.submit {
+				t.Fatalf("got %+v", s)
+			}
+			w.settle()
+			if row.timeouts > 0 && w.moved(sandbox.Payout) != 0 {
+				t.Error("money moved before the queue's timeout")
+			}
+			w.release()
+			timeouts := w.results(a, exchange.CallbackTimeout)
+			if len(timeouts) != row.timeouts || slices.ContainsFunc(timeouts, func(o exchange.Observation) bool { return o.State != exchange.SeenUnknown }) {
+				t.Errorf("timeouts: got %+v", timeouts)
+			}
+			if got := w.results(a, exchange.CallbackResult); len(got) != row.results {
+				t.Errorf("%d results, want %d", len(got), row.results)
+			}
+			w.client.Resolve(t.Context(), a)
+			w.settle()
+			var status exchange.ObservationState
+			for _, o := range w.results(a, exchange.CallbackStatus) {
+				status = o.State
+				if row.digits == "73" && o.Amount.Equal(a.Amount) {
+					t.Error("the status question tells the right amount")
+				}
+			}
+			if status != row.status {
+				t.Errorf("status %q, want %q", status, row.status)
+			}
+			if w.moved(sandbox.Payout) != row.moved {
+				t.Errorf("moved %d, want %d", w.moved(sandbox.Payout), row.moved)
+			}
+		})
+	}
+}
+
+// TestSubmittingAgain: whatever became of a payout's first submission, repeating it pays once.
+func TestSubmittingAgain(t *testing.T) {
+	for _, digits := range []string{"50", "55", "59", "60", "61", "64", "67", "74"} {
+		w := newWorld(t, nil)
+		a := payout(magic(digits))
+		for range 5 {
+			w.client.SubmitPayout(t.Context(), a)
+			w.release()
+		}
+		if w.moved(sandbox.Payout) != 500 {
+			t.Errorf("%s: moved %d", digits, w.moved(sandbox.Payout))
+		}
+	}
+}
+
+func TestStatusByReceiptAndBothKeys(t *testing.T) {
+	for _, key := range []momo.StatusKey{momo.OriginalConversationID, momo.OriginatorConversationID} {
+		w := newWorld(t, func(_ *sandbox.Config, c *momo.Config) { c.StatusKey = key })
+		out, in := payout(payer), collection(payer)
+		w.client.SubmitPayout(t.Context(), out)
+		w.collect(&in)
+		w.settle()
+		in.Receipt = w.result(in).Receipt
+		for _, a := range []exchange.PaymentAttempt{out, in} {
+			ticket := w.client.QueryStatus(t.Context(), a).Ticket
+			w.settle()
+			got := w.results(a, exchange.CallbackStatus)
+			if len(got) != 1 || got[0].State != exchange.SeenSucceeded || got[0].Ticket != ticket || !got[0].Amount.Equal(a.Amount) || got[0].Phone != payer {
+				t.Errorf("%s of a %s: got %+v", key, a.Direction, got)
+			}
+		}
+		// An attempt read back from the database has lost its token; the answer goes to the standing address.
+		out.CallbackToken, out.Receipt = "", w.result(out).Receipt
+		if o := w.client.Resolve(t.Context(), out); o.State != exchange.SeenPending {
+			t.Errorf("got %+v", o)
+		}
+		w.settle()
+		if got := w.receiver.of(standing, exchange.CallbackStatus); len(got) != 1 {
+			t.Errorf("got %d answers", len(got))
+		}
+	}
+}
+
+func TestReversal(t *testing.T) {
+	w := newWorld(t, nil)
+	a := collection(payer)
+	w.collect(&a)
+	w.settle()
+	receipt := w.result(a).Receipt
+	for i, want := range []struct {
+		receipt, code string
+		state         exchange.ObservationState
+		moved         int64
+	}{
+		{"NOSUCHONE1", "R000002", exchange.SeenFailed, 0},
+		{receipt, "0", exchange.SeenSucceeded, 100},
+		{receipt, "R000001", exchange.SeenSucceeded, 100},
+	} {
+		back := payout(payer)
+		if s := w.client.Reverse(t.Context(), back, want.receipt, a.Amount); s.State != exchange.Accepted || s.Refs.ConversationID == "" {
+			t.Fatalf("%d: got %+v", i, s)
+		}
+		w.settle()
+		got := w.results(back, exchange.CallbackReversal)
+		if len(got) != 1 || got[0].Code != want.code || got[0].State != want.state || w.moved(sandbox.Reversal) != want.moved {
+			t.Errorf("%d: got %+v, moved %d", i, got, w.moved(sandbox.Reversal))
+		}
+		if want.code == "0" && (got[0].Reference != receipt || got[0].Receipt == "" || !got[0].Amount.Equal(a.Amount) || got[0].Phone != payer) {
+			t.Errorf("%d: got %+v", i, got[0])
+		}
+	}
+}
+
+func TestBalance(t *testing.T) {
+	w := newWorld(t, nil)
+	w.client.SubmitPayout(t.Context(), payout(payer))
+	w.settle()
+	ticket, err := w.client.Balance(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.settle()
+	report, err := w.client.ParseBalance(w.receiver.of(standing, exchange.CallbackBalance)[0].body)
+	if err != nil || report.Ticket != ticket || report.Code != "0" || len(report.Accounts) != 5 || report.At.IsZero() {
+		t.Fatalf("got %+v, %v", report, err)
+	}
+	if got, want := report.Accounts[2].Available.Decimal().IntPart(), w.operator.Books().Utility; got != want || want != sandbox.DefaultUtilityOpening-500 {
+		t.Errorf("utility: got %d, want %d", got, want)
+	}
+}
+
+// TestCertificate: a password encrypted for the operator's certificate is good, and a wrong one is ours to mend.
+func TestCertificate(t *testing.T) {
+	for password, want := range map[string]exchange.ObservationState{
+		sandbox.DefaultInitiatorPassword: exchange.SeenSucceeded, "wrong": exchange.SeenFailed,
+	} {
+		operator, err := sandbox.New(sandbox.Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		certificate := operator.CertificatePEM()
+		if err := operator.Close(); err != nil {
+			t.Fatal(err)
+		}
+		w := newWorld(t, func(_ *sandbox.Config, c *momo.Config) {
+			c.SecurityCredential, c.InitiatorPassword, c.CertificatePEM = "", password, certificate
+		})
+		a := payout(payer)
+		w.client.SubmitPayout(t.Context(), a)
+		w.settle()
+		if o := w.result(a); o.State != want || o.Config != (want == exchange.SeenFailed) {
+			t.Errorf("%s: got %+v", password, o)
+		}
+	}
+}
+
+// TestConfirmations: registration counts once; numbers come in three forms; a payer may pay unasked.
+func TestConfirmations(t *testing.T) {
+	w := newWorld(t, nil)
+	for range 2 {
+		if err := w.client.RegisterC2B(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for digits, check := range map[string]func(exchange.Phone, exchange.Observation) bool{
+		"90": func(_ exchange.Phone, o exchange.Observation) bool { return o.Phone == "" && o.PhoneHash == "" },
+		"91": func(p exchange.Phone, o exchange.Observation) bool { return o.Phone == "" && o.PhoneHash == p.Hash() },
+		"92": func(p exchange.Phone, o exchange.Observation) bool { return o.Phone == p && o.PhoneHash == "" },
+	} {
+		receipt, err := w.operator.Pay(magic(digits).Digits(), " inv 7 ", 250)
+		if err != nil {
+			t.Fatal(err)
+		}
+		posts := w.receiver.of(standing, exchange.CallbackConfirmation)
+		seen, err := w.client.ParseCallback(exchange.CallbackConfirmation, posts[len(posts)-1].body)
+		if err != nil || seen[0].Receipt != receipt || seen[0].Reference != "inv 7" || !check(magic(digits), seen[0]) {
+			t.Errorf("%s: got %+v, %v", digits, seen, err)
+		}
+	}
+	validations := w.receiver.of(standing, exchange.CallbackValidation)
+	seen, err := w.client.ParseCallback(exchange.CallbackValidation, validations[0].body)
+	if err != nil || seen[0].State != exchange.SeenPending || seen[0].Receipt != "" {
+		t.Errorf("validation: got %+v, %v", seen, err)
+	}
+	before := len(w.receiver.of(standing, exchange.CallbackConfirmation))
+	if _, err := w.operator.Pay(magic("93").Digits(), "x", 250); err != nil || len(w.receiver.of(standing, exchange.CallbackConfirmation)) != before {
+		t.Errorf("a lost confirmation arrived; %v", err)
+	}
+}
+
+// TestTokenInvalidation: another holder of the credentials ends our token; the next call mends that by itself.
+func TestTokenInvalidation(t *testing.T) {
+	for _, stringly := range []bool{false, true} {
+		w := newWorld(t, func(s *sandbox.Config, _ *momo.Config) { s.StringExpiry = stringly })
+		for range 3 {
+			a := payout(payer)
+			if s := w.client.SubmitPayout(t.Context(), a); s.State != exchange.Accepted {
+				t.Fatalf("got %+v", s)
+			}
+			w.operator.RevokeToken()
+		}
+		w.settle()
+		if w.moved(sandbox.Payout) != 1500 {
+			t.Errorf("moved %d", w.moved(sandbox.Payout))
+		}
+	}
+}
+
+// TestTwoHolders: two clients with one key invalidate each other's tokens; every prompt is made once or refused.
+func TestTwoHolders(t *testing.T) {
+	w := newWorld(t, nil)
+	other := newWorld(t, nil) // for its receiver alone
+	cfg := momo.Config{
+		BaseURL: w.operator.URL(), ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
+		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey, CallbackBase: other.receiver.URL + "/cb",
+	}
+	second, err := momo.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var accepted sync.Map
+	var group sync.WaitGroup
+	for i := range 40 {
+		client := w.client
+		if i%2 == 1 {
+			client = second
+		}
+		group.Go(func() {
+			a := collection(exchange.Phone(fmt.Sprintf("2547123456%02d", i)))
+			switch s := client.SubmitCollection(t.Context(), a); s.State {
+			case exchange.Accepted:
+				accepted.Store(s.Refs.CheckoutRequestID, true)
+			case exchange.Refused:
+				if !s.Transient {
+					t.Errorf("got %+v", s)
+				}
+			default:
+				t.Errorf("got %+v", s)
+			}
+		})
+	}
+	group.Wait()
+	w.settle()
+	prompts := w.operator.Books().Prompts
+	for _, p := range prompts {
+		if _, known := accepted.Load(p.CheckoutRequestID); !known {
+			t.Errorf("a prompt was made that nobody was told of: %+v", p)
+		}
+		accepted.Delete(p.CheckoutRequestID)
+	}
+	accepted.Range(func(id, _ any) bool {
+		t.Errorf("a prompt was acknowledged and not made: %v", id)
+		return true
+	})
+}
+
+// TestConcurrency: many payouts at once, each submitted twice at the same moment, pay once each.
+func TestConcurrency(t *testing.T) {
+	w := newWorld(t, nil)
+	var group sync.WaitGroup
+	for i := range 25 {
+		a := payout(exchange.Phone(fmt.Sprintf("2547123456%02d", i)))
+		for range 2 {
+			group.Go(func() {
+				if s := w.client.SubmitPayout(t.Context(), a); s.State != exchange.Accepted {
+					t.Errorf("got %+v", s)
+				}
+			})
+		}
+	}
+	group.Wait()
+	w.settle()
+	if w.moved(sandbox.Payout) != 25*500 {
+		t.Errorf("moved %d", w.moved(sandbox.Payout))
+	}
+}
+
+// TestGatewayFaults: every fault of the gateway at every endpoint; none may pass for a success, none may move money.
+func TestGatewayFaults(t *testing.T) {
+	for _, b := range sandbox.Behaviours() {
+		if b.Magic != "" || !slices.Contains(b.Ops, sandbox.OpPrompt) {
+			continue
+		}
+		t.Run(b.Name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			a := collection(payer)
+			w.collect(&a)
+			w.settle()
+			a.CheckoutRequestID = w.operator.Books().Prompts[0].CheckoutRequestID
+			before := len(w.operator.Books().Effects)
+			set := func(op string) {
+				t.Helper()
+				if err := w.operator.Set(sandbox.Fault{Behaviour: b.Name, Op: op, Times: 2}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now := time.Now()
+			for op, call := range map[string]func() bool{
+				sandbox.OpPrompt: func() bool {
+					return w.client.SubmitCollection(t.Context(), collection(payer)).State == exchange.Accepted
+				},
+				sandbox.OpPayout:   func() bool { return w.client.SubmitPayout(t.Context(), payout(payer)).State == exchange.Accepted },
+				sandbox.OpQuery:    func() bool { return w.client.Resolve(t.Context(), a).State != exchange.SeenNoAnswer },
+				sandbox.OpStatus:   func() bool { return w.client.Resolve(t.Context(), payout(payer)).State != exchange.SeenNoAnswer },
+				sandbox.OpBalance:  func() bool { _, err := w.client.Balance(t.Context()); return err == nil },
+				sandbox.OpRegister: func() bool { return w.client.RegisterC2B(t.Context()) == nil },
+				sandbox.OpReversal: func() bool {
+					return w.client.Reverse(t.Context(), payout(payer), w.operator.Books().Effects[0].Receipt, a.Amount).State == exchange.Accepted
+				},
+				sandbox.OpPull: func() bool {
+					_, _, _, err := w.client.Pull(t.Context(), now.Add(-time.Hour), now, 0)
+					return err == nil
+				},
+			} {
+				set(op)
+				if call() {
+					t.Errorf("%s passes for a success", op)
+				}
+				w.operator.Reset()
+			}
+			w.settle()
+			if effects := w.operator.Books().Effects; len(effects) != before {
+				t.Errorf("money moved: %+v", effects[before:])
+			}
+		})
+	}
+}
+
+// TestReceiverIsDown: the operator does not come back with a callback that nobody took.
+func TestReceiverIsDown(t *testing.T) {
+	w := newWorld(t, nil)
+	w.receiver.status = http.StatusInternalServerError
+	a := collection(payer)
+	w.collect(&a)
+	w.release()
+	if got := len(w.results(a, exchange.CallbackResult)); got != 1 {
+		t.Errorf("%d deliveries, want 1", got)
+	}
+}

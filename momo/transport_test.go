@@ -1,0 +1,336 @@
+package momo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kivuko/exchange"
+)
+
+// TestTokenIsFetchedOnce: however many callers there are, one request for a token is under way.
+func TestTokenIsFetchedOnce(t *testing.T) {
+	var fetched atomic.Int64
+	hold := make(chan struct{})
+	s := newTokenSource(time.Now, func(context.Context) (string, time.Duration, error) {
+		<-hold
+		return fmt.Sprint("token ", fetched.Add(1)), time.Hour, nil
+	})
+	var callers, asking sync.WaitGroup
+	for range 50 {
+		asking.Add(1)
+		callers.Go(func() {
+			asking.Done()
+			if token, err := s.get(t.Context()); err != nil || token != "token 1" {
+				t.Errorf("got %q, %v", token, err)
+			}
+		})
+	}
+	asking.Wait()
+	close(hold)
+	callers.Wait()
+	if n := fetched.Load(); n != 1 {
+		t.Errorf("fetched %d tokens", n)
+	}
+}
+
+func TestTokenLife(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	fetched, life := 0, time.Hour
+	s := newTokenSource(func() time.Time { return now }, func(context.Context) (string, time.Duration, error) {
+		fetched++
+		return fmt.Sprint(fetched), life, nil
+	})
+	for _, step := range []struct {
+		pass time.Duration
+		want string
+	}{
+		{0, "1"},
+		{time.Hour - refreshEarly - time.Second, "1"}, // just before it is refreshed early
+		{time.Second, "2"},
+		{0, "2"},
+	} {
+		now = now.Add(step.pass)
+		if got, err := s.get(t.Context()); got != step.want || err != nil {
+			t.Errorf("after %v: got %q, want %q; %v", step.pass, got, step.want, err)
+		}
+	}
+	s.drop("1") // an old token that somebody still held
+	if got, _ := s.get(t.Context()); got != "2" {
+		t.Errorf("dropping an old token dropped the new one: %q", got)
+	}
+	s.drop("2")
+	life = 10 * time.Second
+	if got, _ := s.get(t.Context()); got != "3" {
+		t.Errorf("a dropped token is used: %q", got)
+	}
+	now = now.Add(5 * time.Second)
+	if got, _ := s.get(t.Context()); got != "4" {
+		t.Errorf("a short-lived token is used for more than half its life: %q", got)
+	}
+}
+
+// TestTokenCallerGivesUp: a caller that gives up neither ends the request nor spoils it for others.
+func TestTokenCallerGivesUp(t *testing.T) {
+	started, hold := make(chan struct{}), make(chan struct{})
+	s := newTokenSource(time.Now, func(ctx context.Context) (string, time.Duration, error) {
+		close(started)
+		<-hold
+		return "token", time.Hour, ctx.Err()
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := s.get(ctx)
+		gone <- err
+	}()
+	<-started
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	close(hold)
+	if token, err := s.get(t.Context()); token != "token" || err != nil {
+		t.Errorf("got %q, %v", token, err)
+	}
+}
+
+// TestTokenFailures: without a token nothing was sent, so money is refused for now and never unknown.
+func TestTokenFailures(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		status int
+		body   string
+		config bool
+	}{
+		{"bad key", 400, "", true},
+		{"bad grant", 400, errorBody("400.008.02", "Invalid grant type passed"), true},
+		{"unauthorised", 401, "", true},
+		{"page", 502, "<html></html>", false},
+		{"empty", 200, "", false},
+		{"no life", 200, `{"access_token":"abc"}`, false},
+		{"strange life", 200, `{"access_token":"abc","expires_in":"soon"}`, false},
+		{"no life left", 200, `{"access_token":"abc","expires_in":-1}`, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			var others atomic.Int64
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != string(endpointToken) {
+					others.Add(1)
+				}
+				w.WriteHeader(row.status)
+				_, _ = io.WriteString(w, row.body)
+			}))
+			defer server.Close()
+			c, err := New(testConfig(server.URL))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []exchange.Submission{
+				c.SubmitCollection(t.Context(), testAttempt(exchange.Collection)), c.SubmitPayout(t.Context(), testAttempt(exchange.Payout)),
+			} {
+				if s.State != exchange.Refused || !s.Transient || s.Config != row.config || s.Code != "token" {
+					t.Errorf("got %+v", s)
+				}
+			}
+			if others.Load() != 0 {
+				t.Error("a request was sent without a token")
+			}
+		})
+	}
+}
+
+// TestBrokenConnections: before the first byte it is a refusal, after it the outcome is open.
+func TestBrokenConnections(t *testing.T) {
+	t.Run("dropped", func(t *testing.T) {
+		g, c := newGateway(t)
+		g.answer = func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+		for _, at := range []endpoint{endpointPrompt, endpointPayout, endpointReversal} {
+			before := len(g.asked())
+			if s := c.ask(t.Context(), at); s.State != exchange.Unknown || s.Cause == nil {
+				t.Errorf("%s: got %+v", at, s)
+			}
+			if len(g.asked()) != before+1 {
+				t.Errorf("%s: sent %d times", at, len(g.asked())-before)
+			}
+		}
+	})
+	t.Run("broken off", func(t *testing.T) {
+		g, c := newGateway(t)
+		g.answer = func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "500")
+			_, _ = io.WriteString(w, `{"ResponseCode":"0"`)
+		}
+		if s := c.ask(t.Context(), endpointPrompt); s.State != exchange.Unknown {
+			t.Errorf("got %+v", s)
+		}
+	})
+	t.Run("caller gives up", func(t *testing.T) {
+		g, c := newGateway(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		g.answer = func(_ http.ResponseWriter, r *http.Request) {
+			cancel()
+			<-r.Context().Done()
+		}
+		s := c.ask(ctx, endpointPayout)
+		if s.State != exchange.Unknown || !errors.Is(s.Cause, context.Canceled) {
+			t.Errorf("got %+v", s)
+		}
+	})
+	t.Run("never connected", func(t *testing.T) {
+		g, c := newGateway(t)
+		g.says(200, "{}")
+		c.ask(t.Context(), endpointPrompt) // fetches the token
+		g.Close()
+		for _, at := range []endpoint{endpointPrompt, endpointPayout} {
+			if s := c.ask(t.Context(), at); s.State != exchange.Refused || !s.Transient || s.Config || s.Code != "not_sent" {
+				t.Errorf("%s: got %+v", at, s)
+			}
+		}
+	})
+	t.Run("certificate not trusted", func(t *testing.T) {
+		server := httptest.NewUnstartedServer(http.NotFoundHandler())
+		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.StartTLS()
+		defer server.Close()
+		c, err := New(testConfig(server.URL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.tokens.token, c.tokens.renewAt = "token", time.Now().Add(time.Hour)
+		if s := c.ask(t.Context(), endpointPrompt); s.State != exchange.Refused || !s.Config {
+			t.Errorf("got %+v", s)
+		}
+	})
+}
+
+// TestRedirectsAreNotFollowed: following one would send the payment a second time, and the token elsewhere.
+func TestRedirectsAreNotFollowed(t *testing.T) {
+	var elsewhere atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	for _, doer := range []Doer{nil, &http.Client{}} {
+		g, _ := newGateway(t)
+		g.answer = func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+		}
+		cfg := testConfig(g.URL)
+		cfg.HTTP = doer
+		c, err := New(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := c.ask(t.Context(), endpointPayout); s.State != exchange.Unknown {
+			t.Errorf("got %+v", s)
+		}
+	}
+	if elsewhere.Load() != 0 {
+		t.Error("a redirect was followed")
+	}
+}
+
+// TestReplyLimit: an answer without end is cut off, and says nothing about the money.
+func TestReplyLimit(t *testing.T) {
+	g, c := newGateway(t)
+	g.answer = func(w http.ResponseWriter, _ *http.Request) {
+		for { // until the client hangs up
+			if _, err := io.WriteString(w, strings.Repeat(" ", 1<<16)); err != nil {
+				return
+			}
+		}
+	}
+	if s := c.ask(t.Context(), endpointPrompt); s.State != exchange.Unknown || !strings.Contains(s.Text, "longer than") {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// TestTextsHoldNoSecrets: the operator's words come back through every kind of outcome.
+func TestTextsHoldNoSecrets(t *testing.T) {
+	g, c := newGateway(t)
+	g.answer = func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(500)
+		_, _ = io.WriteString(w, errorBody("777", r.Header.Get("Authorization")+" for 254712345678 key-of-the-application 254 712 345 678"))
+	}
+	out := fmt.Sprintf("%+v", c.ask(t.Context(), endpointPrompt))
+	out += fmt.Sprintf("%+v", c.Resolve(t.Context(), testAttempt(exchange.Collection)))
+	_, err := c.Balance(t.Context())
+	out += fmt.Sprint(err)
+	_, _, _, err = c.Pull(t.Context(), time.Now().Add(-time.Hour), time.Now(), 0)
+	out += fmt.Sprint(err, c.RegisterC2B(t.Context()))
+	for _, secret := range []string{"SecretToken", "254712345678", "712 345", "key-of-the"} {
+		if strings.Contains(out, secret) {
+			t.Errorf("%q shows: %s", secret, out)
+		}
+	}
+}
+
+// TestCallbackLimits: bodies that are too long, or not what was expected, are errors that quote nothing.
+func TestCallbackLimits(t *testing.T) {
+	kinds := []exchange.CallbackKind{
+		exchange.CallbackResult, exchange.CallbackStatus, exchange.CallbackReversal, exchange.CallbackConfirmation, exchange.CallbackValidation,
+	}
+	for _, body := range []string{
+		"", "null", "[]", "{}", "0", `"x"`, "{", `{"Body":{}}`, `{"Body":{"stkCallback":{}}}`, `{"Result":{}}`, `{"Result":null}`,
+		`{"Result":{"ResultCode":{}}}`, `{"Body":{"stkCallback":{"ResultCode":[0]}}}`, `{"TransID":"secret 254712345678"}`,
+		"<html>254712345678</html>",
+	} {
+		for _, kind := range kinds {
+			got, err := ParseCallback(kind, []byte(body))
+			if exchange.CodeOf(err) != exchange.CodeMalformed || strings.Contains(fmt.Sprint(err), "254712345678") {
+				t.Errorf("%s of %q: got %+v, %v", kind, body, got, err)
+			}
+		}
+		if _, err := ParseBalance([]byte(body)); exchange.CodeOf(err) != exchange.CodeMalformed {
+			t.Errorf("balance of %q: got %v", body, err)
+		}
+		// The notice of the queue has no documented body, and whatever it is, the outcome is open.
+		if got, err := ParseCallback(exchange.CallbackTimeout, []byte(body)); err != nil || got[0].State != exchange.SeenUnknown {
+			t.Errorf("timeout of %q: got %+v, %v", body, got, err)
+		}
+	}
+	long := []byte(`{"Result":{"ResultCode":0,"ResultDesc":"` + strings.Repeat("x", maxCallback) + `"}}`)
+	for _, kind := range append(kinds, exchange.CallbackTimeout) {
+		if _, err := ParseCallback(kind, long); exchange.CodeOf(err) != exchange.CodeTooLarge {
+			t.Errorf("%s: got %v", kind, err)
+		}
+	}
+	if _, err := ParseBalance(long); exchange.CodeOf(err) != exchange.CodeTooLarge {
+		t.Errorf("balance: got %v", err)
+	}
+}
+
+// TestSuccessNeedsReadableMoney: an amount that can't be read is no amount, so it can't equal an expected one.
+func TestSuccessNeedsReadableMoney(t *testing.T) {
+	for value, want := range map[string]string{
+		`1`: "1.00", `1.0`: "1.00", `"5.00"`: "5.00", `100.000`: "100.00", `0.5`: "0.50", `250000`: "250000.00",
+		`1e3`: "0", `-5`: "0", `"1,000"`: "0", `1.005`: "0", `""`: "0", `null`: "0", `true`: "0", `"NaN"`: "0",
+	} {
+		body := fmt.Sprintf(`{"Body":{"stkCallback":{"ResultCode":0,"CallbackMetadata":{"Item":{"Name":"Amount","Value":%s}}}}}`, value)
+		got, err := ParseCallback(exchange.CallbackResult, []byte(body))
+		if err != nil || got[0].Amount.String() != want || got[0].State != exchange.SeenSucceeded {
+			t.Errorf("%s: got %+v, %v", value, got, err)
+		}
+	}
+}
+
+func TestNotSent(t *testing.T) {
+	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
+	if _, ok := errors.AsType[*notSentError](transportError(dial)); !ok {
+		t.Error("a failed dial counts as sent")
+	}
+	for _, op := range []string{"read", "write", "proxyconnect"} {
+		if _, ok := errors.AsType[*notSentError](transportError(&net.OpError{Op: op, Err: errors.New("reset")})); ok {
+			t.Errorf("a failed %s counts as never sent", op)
+		}
+	}
+}
