@@ -3,6 +3,8 @@
 //	kivuko-dev run         the whole stack, until Ctrl-C
 //	kivuko-dev temporal    the Temporal server and its Web UI
 //	kivuko-dev postgres    a PostgreSQL server
+//	kivuko-dev tron        a TRON node
+//	kivuko-dev momo        the mobile money operator's sandbox
 //	kivuko-dev clean-data  forget everything that the stack kept
 package main
 
@@ -21,6 +23,8 @@ import (
 	"kivuko/dev/postgres"
 	"kivuko/dev/stack"
 	"kivuko/dev/temporal"
+	"kivuko/dev/tron"
+	"kivuko/momo/sandbox"
 )
 
 const exitUsage = 2
@@ -32,12 +36,14 @@ var commands = map[string]command{
 	"run":        runStack,
 	"temporal":   runTemporal,
 	"postgres":   runPostgres,
+	"tron":       tron.Command,
+	"momo":       sandbox.Command,
 	"clean-data": cleanData,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: kivuko-dev run|temporal|postgres|clean-data [flags]")
+		fmt.Fprintln(os.Stderr, "usage: kivuko-dev run|temporal|postgres|tron|momo|clean-data [flags]")
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -6,6 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"kivuko/dev/tron"
+	"kivuko/momo/sandbox"
 )
 
 // productDatabase is the product's own database.
@@ -21,7 +25,7 @@ const (
 // baseEnvironment is what every process gets: our own environment without the
 // product's variables, which are set below and nowhere else.
 func (s *Stack) baseEnvironment() []string {
-	return slices.DeleteFunc(os.Environ(), func(kv string) bool { return len(kv) >= 7 && kv[:7] == "KIVUKO_" })
+	return slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "KIVUKO_") })
 }
 
 // ProductEnvironment is the configuration of the product's processes, in one place.
@@ -49,11 +53,20 @@ func (s *Stack) ProductEnvironment() []string {
 
 		"TRON_GRPC":          s.Addresses.TronGRPC,
 		"TRON_SOLIDITY_GRPC": s.Addresses.TronSolidity,
+		"TRON_USDT":          tron.USDTAddress,
+		"TRON_USDC":          tron.USDCAddress,
 		"TRON_DEVELOPMENT":   "true",
 
-		"MOMO_BASE_URL":     "http://" + s.Addresses.Momo,
-		"MOMO_CALLBACK_URL": "http://" + s.Addresses.API + "/api/v1/callbacks/momo",
-		"MOMO_DEVELOPMENT":  "true",
+		"MOMO_BASE_URL":            "http://" + s.Addresses.Momo,
+		"MOMO_CALLBACK_URL":        "http://" + s.Addresses.API + "/api/v1/callbacks/momo",
+		"MOMO_DEVELOPMENT":         "true",
+		"MOMO_CONSUMER_KEY":        sandbox.DefaultConsumerKey,
+		"MOMO_CONSUMER_SECRET":     sandbox.DefaultConsumerSecret,
+		"MOMO_SHORTCODE":           sandbox.DefaultShortcode,
+		"MOMO_PASSKEY":             sandbox.DefaultPasskey,
+		"MOMO_PAYOUT_SHORTCODE":    sandbox.DefaultPayoutShortcode,
+		"MOMO_INITIATOR":           sandbox.DefaultInitiatorName,
+		"MOMO_SECURITY_CREDENTIAL": sandbox.DefaultSecurityCredential,
 
 		"ADMIN_EMAIL":    AdminEmail,
 		"ADMIN_PHONE":    AdminPhone,

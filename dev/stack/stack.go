@@ -58,8 +58,8 @@ type Addresses struct {
 	API, Codec             string
 	Temporal, TemporalUI   string
 	TronGRPC, TronSolidity string
-	TronControl            string
-	Momo                   string
+	TronHTTP, TronControl  string // the node's HTTP API, and its fault switches
+	Momo                   string // the gateway, its page and its fault switches
 }
 
 // note is a line of the summary that is printed when the stack is up.
@@ -111,7 +111,8 @@ func assign(path string) (Addresses, error) {
 		{"temporal-ui", 8233, &a.TemporalUI},
 		{"tron-grpc", 50051, &a.TronGRPC},
 		{"tron-solidity", 50061, &a.TronSolidity},
-		{"tron-control", 8090, &a.TronControl},
+		{"tron-http", 8090, &a.TronHTTP},
+		{"tron-control", 8091, &a.TronControl},
 		{"momo", 8070, &a.Momo},
 	} {
 		port, err := book.Assign(p.name, p.preferred)

@@ -124,13 +124,15 @@ func startTron(ctx context.Context, s *Stack) error {
 		Name: ProcessTron,
 		Path: s.Self,
 		Args: []string{
-			"tron", "--grpc", s.Addresses.TronGRPC, "--solidity-grpc", s.Addresses.TronSolidity,
-			"--control", s.Addresses.TronControl, "--state", filepath.Join(s.State, "tron"),
+			"tron", "--grpc", s.Addresses.TronGRPC, "--solidity", s.Addresses.TronSolidity,
+			"--http", s.Addresses.TronHTTP, "--control", s.Addresses.TronControl,
+			"--data", filepath.Join(s.State, "tron"),
 		},
-		Env:   s.baseEnvironment(),
-		Ready: supervisor.TCP(s.Addresses.TronSolidity),
+		Env: s.baseEnvironment(),
+		// The switches are the last thing that the node serves.
+		Ready: supervisor.TCP(s.Addresses.TronControl),
 	})
-	s.Note("TRON node (gRPC)", s.Addresses.TronGRPC)
+	s.Note("TRON node", fmt.Sprintf("gRPC %s, HTTP http://%s", s.Addresses.TronGRPC, s.Addresses.TronHTTP))
 	return err
 }
 
@@ -138,7 +140,7 @@ func startMomo(ctx context.Context, s *Stack) error {
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
 		Name:  ProcessMomo,
 		Path:  s.Self,
-		Args:  []string{"momo", "--listen", s.Addresses.Momo, "--state", filepath.Join(s.State, "momo")},
+		Args:  []string{"momo", "--listen", s.Addresses.Momo, "--data", filepath.Join(s.State, "momo")},
 		Env:   s.baseEnvironment(),
 		Ready: supervisor.TCP(s.Addresses.Momo),
 	})
@@ -160,7 +162,7 @@ func (s *Stack) product(name string, args ...string) supervisor.Spec {
 
 func startAPI(ctx context.Context, s *Stack) error {
 	spec := s.product(ProcessAPI, "api")
-	spec.Ready = supervisor.TCP(s.Addresses.API)
+	spec.Ready = supervisor.HTTP("http://" + s.Addresses.API + "/healthz")
 	_, err := s.Supervisor.Start(ctx, spec)
 	s.Note("API", "http://"+s.Addresses.API)
 	return err

@@ -1,0 +1,238 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/lib/pq"
+
+	"kivuko/dev/stack"
+	"kivuko/dev/supervisor"
+	"kivuko/dev/temporal"
+)
+
+// programVariable turns this test binary into kivuko-dev itself.
+const programVariable = "DEV_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		main()
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// output collects what the person would see.
+type output struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.buf.String()
+}
+
+// open returns a stack over a state directory that the database's own user can reach.
+func open(t *testing.T, state string, out *output) *stack.Stack {
+	t.Helper()
+	t.Setenv(programVariable, "1")
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := stack.Open(stack.Options{Root: root, State: state, Self: os.Args[0], Out: out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func stateDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, ".local")
+}
+
+// eventually waits for a condition; its bound only decides how long a broken
+// program is waited for.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func TestInfrastructureSurvivesCrashesAndRestarts(t *testing.T) {
+	state, said := stateDir(t), &output{}
+	s := open(t, state, said)
+	down := sync.OnceValue(s.Down)
+	t.Cleanup(func() {
+		if err := down(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Up(t.Context(), stack.Infrastructure()); err != nil {
+		t.Fatal(err)
+	}
+	addresses, dsn := s.Addresses, s.Postgres.DSN("kivuko")
+
+	if _, err := stack.Open(s.Options); err == nil || !strings.Contains(err.Error(), "running already, as process "+strconv.Itoa(os.Getpid())) {
+		t.Errorf("a second stack was answered with: %v", err)
+	}
+	if err := stack.Remove(state); err == nil {
+		t.Error("the data of a running stack was removed")
+	}
+
+	for _, name := range []string{stack.ProcessTemporal, stack.ProcessTron, stack.ProcessMomo} {
+		c := s.Supervisor.Child(name)
+		before := c.PID()
+		if err := c.Signal(syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+" comes back", func() error {
+			if pid := c.PID(); pid == 0 || pid == before {
+				return errors.New("it is down")
+			}
+			return c.WaitReady(t.Context())
+		})
+	}
+	crashDatabase(t, s, dsn)
+	if err := temporal.Ready(t.Context(), addresses.Temporal); err != nil {
+		t.Fatal(err)
+	}
+
+	pid := s.Postgres.PID()
+	if err := down(); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+		t.Errorf("PostgreSQL still runs after the end: %v", err)
+	}
+	second := open(t, state, said)
+	if second.Addresses != addresses {
+		t.Errorf("a second run moved from %v to %v", addresses, second.Addresses)
+	}
+	if err := second.Down(); err != nil {
+		t.Error(err)
+	}
+	if err := stack.Remove(state); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(state); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the data is still there: %v", err)
+	}
+}
+
+func crashDatabase(t *testing.T, s *stack.Stack, dsn string) {
+	t.Helper()
+	before := s.Postgres.PID()
+	if err := syscall.Kill(before, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	eventually(t, "PostgreSQL comes back", func() error {
+		if s.Postgres.PID() == before {
+			return errors.New("it is down")
+		}
+		return db.PingContext(t.Context())
+	})
+}
+
+// What the product reads must all be set, and nothing of the caller's own settings
+// may leak into it.
+func TestProductEnvironmentIsComplete(t *testing.T) {
+	t.Setenv("KIVUKO_MODE", "production")
+	s := open(t, stateDir(t), &output{})
+	t.Cleanup(func() {
+		if err := s.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := s.Up(t.Context(), stack.Infrastructure()[:1]); err != nil {
+		t.Fatal(err)
+	}
+	s.SetEnvironment("API_RATE_FACTOR", "100")
+	values := map[string]string{}
+	for _, kv := range s.ProductEnvironment() {
+		name, value, _ := strings.Cut(kv, "=")
+		if _, double := values[name]; double && strings.HasPrefix(name, "KIVUKO_") {
+			t.Errorf("%s is set twice", name)
+		}
+		values[name] = value
+	}
+	for name, want := range map[string]string{
+		"KIVUKO_MODE":            "local",
+		"KIVUKO_API_LISTEN":      s.Addresses.API,
+		"KIVUKO_API_RATE_FACTOR": "100",
+		"KIVUKO_DATABASE_URL":    s.Postgres.DSN("kivuko"),
+	} {
+		if values[name] != want {
+			t.Errorf("%s is %q, not %q", name, values[name], want)
+		}
+	}
+}
+
+func TestFailingStepIsNamed(t *testing.T) {
+	s := open(t, stateDir(t), &output{})
+	t.Cleanup(func() {
+		if err := s.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	broken := errors.New("broken")
+	err := s.Up(t.Context(), []stack.Step{{Name: "seed", Run: func(context.Context, *stack.Stack) error { return broken }}})
+	if !errors.Is(err, broken) || !strings.HasPrefix(err.Error(), "seed: ") {
+		t.Errorf("error is %v", err)
+	}
+	if err := s.Supervisor.RunOnce(t.Context(), supervisor.Spec{Name: "migrate", Path: filepath.Join(s.State, "none")}); err == nil {
+		t.Error("a program that is not there ran")
+	}
+}
+
+func TestCommandsExplainThemselves(t *testing.T) {
+	for _, args := range [][]string{{}, {"no-such-command"}, {"run", "--no-such-flag"}, {"temporal", "--port", "x"}} {
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Env = append(os.Environ(), programVariable+"=1")
+		out, err := cmd.CombinedOutput()
+		if err == nil || len(out) == 0 {
+			t.Errorf("%q ended with %v and said %q", args, err, out)
+		}
+	}
+}
