@@ -87,6 +87,7 @@ func ended(p exchange.ChainPayment) (Delivery, error) {
 }
 
 func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, a exchange.ChainAttempt) (Delivery, error) {
+	activity.RecordHeartbeat(ctx, string(a.Status))
 	if a.Status == exchange.TxSigned {
 		if err := c.offer(ctx, a); err != nil {
 			return Delivery{}, err

@@ -41,6 +41,8 @@ type Confirmed struct {
 	PaymentID uuid.UUID    `json:"payment_id,omitzero"`
 	RefundID  uuid.UUID    `json:"refund_id,omitzero"`
 	Exception uuid.UUID    `json:"exception_id,omitzero"`
+	// Undecided is set while the exception waits for somebody to decide about it.
+	Undecided bool `json:"undecided,omitempty"`
 }
 
 // Limits of looking at the operator's statement.
@@ -236,6 +238,7 @@ func (m *Momo) accept(ctx context.Context, a exchange.PaymentAttempt, o exchange
 	return Confirmed{
 		AttemptID: a.ID, State: PaymentPaid, Order: stateOf(out.Order), Kind: out.Kind,
 		PaymentID: out.ChainPayment.ID, RefundID: out.Refund.ID, Exception: out.Exception.ID,
+		Undecided: out.Exception.Status == exchange.ExcOpen,
 	}, nil
 }
 

@@ -15,8 +15,8 @@ import (
 type evidence struct {
 	attempt       exchange.PaymentAttempt
 	order         exchange.Order
-	claimed       []string // receipts that paid for other prompts of the order
-	rivals        bool     // another prompt of the order may have been paid late
+	claimed       []string               // receipts that paid for other prompts of the order
+	rivals        bool                   // another prompt of the order may have been paid late
 	callback      exchange.Observation   // the strongest of those at the attempt's own address
 	query         exchange.Observation   // the answer to our question
 	receipts      []exchange.Observation // confirmations and statement rows with the attempt's reference

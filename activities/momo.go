@@ -99,14 +99,30 @@ func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, erro
 	if err != nil {
 		return Submitted{}, Failure(ctx, err)
 	}
-	if !created {
-		s, err := m.remembered(ctx, stored)
-		return s, Failure(ctx, err)
+	var s Submitted
+	if created {
+		stored.CallbackToken = token
+		s, err = keepSubmission(ctx, m.Store, stored.ID, m.Operator.SubmitCollection(ctx, stored))
+	} else {
+		s, err = m.remembered(ctx, stored)
 	}
-	stored.CallbackToken = token
-	submission := m.Operator.SubmitCollection(ctx, stored)
-	s, err := keepSubmission(ctx, m.Store, stored.ID, submission)
-	return s, Failure(ctx, err)
+	if err != nil {
+		return Submitted{}, Failure(ctx, err)
+	}
+	return s, Failure(ctx, m.Store.SetOrderDetail(ctx, order.ID, waitsFor(s)))
+}
+
+// waitsFor is what an order waits for after its payer was prompted.
+func waitsFor(s Submitted) string {
+	switch {
+	case s.State == exchange.Accepted:
+		return exchange.WaitPayment
+	case s.State == exchange.Unknown:
+		return exchange.WaitOutcome
+	case s.Transient:
+		return exchange.WaitPrompt
+	}
+	return exchange.WaitRetry
 }
 
 // remembered answers for a row that an earlier run wrote. That run may have left the operator's

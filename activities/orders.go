@@ -17,6 +17,7 @@ type OrderStore interface {
 	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
 	CompleteOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error)
 	RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error)
+	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
 	RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) error
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 	SealAudit(ctx context.Context) (int, error)
@@ -183,6 +184,13 @@ type RetryPayoutInput struct {
 // RetryPayout approves a parked chain payment again. No transaction of it can be alive then, so that
 // another one can't pay twice. One that goes on already is left alone.
 func (o *Orders) RetryPayout(ctx context.Context, in RetryPayoutInput) error {
+	p, err := o.Store.ChainPayment(ctx, in.PaymentID)
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	if p.Status != exchange.ChainParked {
+		return nil
+	}
 	return Failure(ctx, o.Store.RetryChainPayment(ctx, in.PaymentID, in.Proof.Principal()))
 }
 

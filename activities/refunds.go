@@ -102,7 +102,7 @@ func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (Refun
 		return RefundStep{}, Failure(ctx, err)
 	}
 	stored.CallbackToken = token
-	return r.submit(ctx, refund, stored)
+	return r.kept(ctx, refund, stored, r.Operator.SubmitPayout(ctx, stored))
 }
 
 // resume goes on with a payout whose row an earlier run wrote.
@@ -120,14 +120,13 @@ func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange
 		return r.kept(ctx, refund, a, h.submission())
 	}
 	if r.Operator.Capabilities().PayoutIdempotent && r.Now().Sub(a.CreatedAt) < resubmitFor {
-		// Its token is gone with the run before; results come to the standing address instead.
-		return r.submit(ctx, refund, a)
+		// Its token is gone with the run before, so results come to the standing address instead. A refusal
+		// proves nothing here: it is of the repetition, and the first sending may have been taken.
+		if s := r.Operator.SubmitPayout(ctx, a); s.State == exchange.Accepted {
+			return r.kept(ctx, refund, a, s)
+		}
 	}
 	return r.kept(ctx, refund, a, exchange.Submission{State: exchange.Unknown, Text: "the step broke off around the call"})
-}
-
-func (r *Refunds) submit(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt) (RefundStep, error) {
-	return r.kept(ctx, refund, a, r.Operator.SubmitPayout(ctx, a))
 }
 
 func (r *Refunds) kept(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt, s exchange.Submission) (RefundStep, error) {
@@ -197,14 +196,14 @@ func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundS
 
 // payoutEvidence is what the witnesses say of one payout.
 type payoutEvidence struct {
-	amount    exchange.PaymentAttempt
+	attempt   exchange.PaymentAttempt
 	result    exchange.Observation   // the result callback
 	answers   []exchange.Observation // answers to status questions
 	questions int
 }
 
 func (r *Refunds) listen(ctx context.Context, a exchange.PaymentAttempt, stored []exchange.MomoCallback) payoutEvidence {
-	e := payoutEvidence{amount: a}
+	e := payoutEvidence{attempt: a}
 	var results []exchange.Observation
 	for _, c := range stored {
 		seen, err := r.Operator.ParseCallback(c.Kind, c.Body)
@@ -268,7 +267,7 @@ func (e payoutEvidence) judge() (string, exchange.Observation) {
 // tell is no contradiction.
 func (e payoutEvidence) agrees(a, b exchange.Observation) bool {
 	sameReceipt := a.Receipt == "" || b.Receipt == "" || a.Receipt == b.Receipt
-	ours := func(o exchange.Observation) bool { return !o.Amount.Positive() || o.Amount.Equal(e.amount.Amount) }
+	ours := func(o exchange.Observation) bool { return !o.Amount.Positive() || o.Amount.Equal(e.attempt.Amount) }
 	return sameReceipt && ours(a) && ours(b)
 }
 

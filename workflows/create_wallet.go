@@ -1,0 +1,22 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+var wallets *activities.Wallets
+
+// CreateWallet makes a custodial wallet: its key is born in the signer of its network and leaves it
+// only sealed. The API starts the flow and waits for its result; a refusal fails it with the exchange
+// code as its type.
+func CreateWallet(ctx workflow.Context, r exchange.WalletRequest) (WalletCreated, error) {
+	var made activities.MadeWallet
+	err := workflow.ExecuteActivity(signer(ctx, r.Network, "Make the wallet"), wallets.MakeWallet, r).Get(ctx, &made)
+	if err != nil {
+		return WalletCreated{}, passOn(err)
+	}
+	return WalletCreated{WalletID: made.WalletID, Address: made.Address}, nil
+}

@@ -1,0 +1,124 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+)
+
+var (
+	signing *activities.Signing
+	chains  *activities.Chain
+)
+
+// Limits of a payout.
+const (
+	maxSignatures = 10               // transactions of one payment, each after the one before was proven impossible
+	troublePause  = 10 * time.Minute // between tries when looking at the chain fails
+)
+
+// CryptoPayout carries out one approved payment on a chain: sign once, offer the same bytes until they
+// are final or proven impossible, and sign anew only in the second case. No timer of ours ends it. It
+// hands back a reason when no transaction is alive and none can be made.
+func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResult, error) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	f := &cryptoPayout{in: in, id: CryptoPayoutID(in.PaymentID)}
+	workflow.GoNamed(ctx, "signal retry", f.listen)
+	return f.run(ctx)
+}
+
+type cryptoPayout struct {
+	in      CryptoPayoutInput
+	id      string
+	nudged  bool
+	alerted bool
+}
+
+// listen takes the Web UI's nudge, which ends a pause and nothing else.
+func (f *cryptoPayout) listen(ctx workflow.Context) {
+	for {
+		workflow.GetSignalChannel(ctx, SignalRetry).Receive(ctx, nil)
+		f.nudged = true
+	}
+}
+
+func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
+	for range maxSignatures {
+		signed, err := f.sign(ctx)
+		if err != nil {
+			return CryptoPayoutResult{Reason: string(ReasonPayoutSigning)}, nil
+		}
+		switch {
+		case signed.Completed:
+			return CryptoPayoutResult{Completed: true, TxID: signed.TxID}, nil
+		case signed.Parked != "":
+			return CryptoPayoutResult{Reason: string(payoutReason(signed.Parked))}, nil
+		}
+		describe(ctx, f.card(signed.TxID))
+		delivery := f.deliver(ctx)
+		f.calm(ctx)
+		switch delivery.End {
+		case activities.DeliveryCompleted:
+			return CryptoPayoutResult{Completed: true, TxID: delivery.TxID}, nil
+		case activities.DeliveryFailed:
+			return CryptoPayoutResult{Reason: string(payoutReason(delivery.Code))}, nil
+		}
+	}
+	return CryptoPayoutResult{Reason: string(ReasonPayoutExpiring)}, nil
+}
+
+// sign gives the live transaction. An error is a refusal of the signer: nothing was signed.
+func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, error) {
+	var signed activities.SignedPayment
+	in := activities.PaymentInput{PaymentID: f.in.PaymentID}
+	err := workflow.ExecuteActivity(signer(ctx, f.in.Network, "Sign the payment"), signing.SignPayment, in).Get(ctx, &signed)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the payment was not signed", "error", err)
+	}
+	return signed, err
+}
+
+// deliver watches a transaction to its end, however long that takes. When it takes unusually long, a
+// person is told and the watch goes on: the transaction is alive, so nothing else may be done.
+func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
+	for {
+		var d activities.Delivery
+		in := activities.PaymentInput{PaymentID: f.in.PaymentID}
+		err := workflow.ExecuteActivity(delivery(ctx, f.in.Network, "Bring the transaction to its end"), chains.DeliverPayment, in).Get(ctx, &d)
+		if err == nil {
+			return d
+		}
+		f.alert(ctx, err)
+		if !passing(err) {
+			f.nudged = false
+			_, _ = workflow.AwaitWithOptions(ctx, timer(troublePause, "Look at the transaction again"), func() bool { return f.nudged })
+		}
+	}
+}
+
+func (f *cryptoPayout) alert(ctx workflow.Context, cause error) {
+	describe(ctx, parkedCard("chain payment "+f.in.PaymentID.String()+" of order "+f.in.OrderID.String(), f.id, ReasonPayoutOverdue, cause))
+	if f.alerted {
+		return
+	}
+	f.alerted = true
+	show(ctx, AttrNeedsAttention.ValueSet(true), AttrReason.ValueSet(string(ReasonPayoutOverdue)))
+}
+
+func (f *cryptoPayout) calm(ctx workflow.Context) {
+	if f.alerted {
+		f.alerted = false
+		show(ctx, AttrNeedsAttention.ValueSet(false), AttrReason.ValueSet("none"))
+	}
+}
+
+func (f *cryptoPayout) card(tx string) card {
+	c := card{title: "Crypto on its way"}
+	c.add("Payment", f.in.PaymentID.String())
+	c.add("Order", f.in.OrderID.String())
+	c.add("Transaction", "`"+tx+"` on "+string(f.in.Network))
+	c.add("Waits for", "finality on the network")
+	return c
+}

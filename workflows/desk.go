@@ -1,0 +1,160 @@
+package workflows
+
+import (
+	"slices"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+var orders *activities.Orders
+
+// decision is what an operator wants of a parked flow.
+type decision struct {
+	verb  string
+	proof activities.Proof // zero for a mere nudge
+}
+
+// desk is where operators reach a flow. Its two doors, the update "command" of the API and the
+// signals of the Web UI, lead to one function. Neither carries authority: refund and resolve count
+// only with a command that the API wrote, and retry can do no harm.
+type desk struct {
+	flow    string // the flow's own id, for the details
+	about   string // what the flow is about, for the details
+	objects func() []activities.ObjectRef
+	reason  Reason // empty while the flow is not parked
+	decided *decision
+	// pass hands a command on to a child that needs attention by itself; nil when there is none.
+	pass func(ctx workflow.Context, name string, ref CommandRef) error
+}
+
+// openDesk registers the handlers. It is called before the first wait.
+func openDesk(ctx workflow.Context, flow string, objects func() []activities.ObjectRef) (*desk, error) {
+	d := &desk{flow: flow, objects: objects}
+	err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateCommand, d.command, workflow.UpdateHandlerOptions{
+		Validator: d.admit, Description: "An operator's retry, refund or resolve, by the id of a command that the API wrote.",
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range []string{SignalRetry, SignalRefund, SignalResolve} {
+		workflow.GoNamed(ctx, "signal "+name, func(ctx workflow.Context) { d.listen(ctx, name) })
+	}
+	return d, nil
+}
+
+// admit refuses commands while nothing waits for one.
+func (d *desk) admit(CommandRef) error {
+	if d.reason == "" && d.pass == nil {
+		return refuse(exchange.CodeStateConflict, "Nothing waits for an operator here.")
+	}
+	return nil
+}
+
+// command is the API's door.
+func (d *desk) command(ctx workflow.Context, ref CommandRef) (Ack, error) {
+	return d.obey(ctx, ref, "")
+}
+
+// listen is the Web UI's door. What can't be proven is dropped.
+func (d *desk) listen(ctx workflow.Context, name string) {
+	ch := workflow.GetSignalChannel(ctx, name)
+	for {
+		var ref CommandRef
+		ch.Receive(ctx, &ref) // a signal without a readable argument gives the zero reference
+		switch {
+		case d.admit(ref) != nil:
+		case name == SignalRetry:
+			d.nudge(ctx)
+		default:
+			if _, err := d.obey(ctx, ref, name); err != nil {
+				workflow.GetLogger(ctx).Warn("a signal without a valid command was ignored", "signal", name)
+			}
+		}
+	}
+}
+
+func (d *desk) nudge(ctx workflow.Context) {
+	if d.reason == "" {
+		d.handOn(ctx, SignalRetry, CommandRef{})
+		return
+	}
+	if slices.Contains(guide[d.reason].verbs, activities.VerbRetry) {
+		d.decided = &decision{verb: activities.VerbRetry}
+	}
+}
+
+// obey proves a command and takes it over. Where a verb is given, the command must have that one.
+func (d *desk) obey(ctx workflow.Context, ref CommandRef, verb string) (Ack, error) {
+	var proof activities.Proof
+	in := activities.ProveInput{CommandID: ref.CommandID, Objects: d.objects()}
+	if err := workflow.ExecuteActivity(record(ctx, "Prove the operator's command"), orders.ProveCommand, in).Get(ctx, &proof); err != nil {
+		return Ack{}, passOn(err)
+	}
+	switch {
+	case verb != "" && proof.Verb != verb:
+		return Ack{}, refuse(exchange.CodeStateConflict, "The command says "+proof.Verb+".")
+	case d.reason == "" && d.pass == nil:
+		return Ack{}, refuse(exchange.CodeStateConflict, "Nothing waits for an operator here any more.")
+	case d.reason == "":
+		d.handOn(ctx, proof.Verb, ref)
+		return Ack{Detail: proof.Verb}, nil
+	case !slices.Contains(guide[d.reason].verbs, proof.Verb):
+		return Ack{}, refuse(exchange.CodeStateConflict, "A flow that is parked with "+string(d.reason)+" takes no "+proof.Verb+".")
+	}
+	d.decided = &decision{verb: proof.Verb, proof: proof}
+	return Ack{Detail: proof.Verb}, nil
+}
+
+func (d *desk) handOn(ctx workflow.Context, name string, ref CommandRef) {
+	if err := d.pass(ctx, name, ref); err != nil {
+		workflow.GetLogger(ctx).Warn("a command could not be handed on", "verb", name, "error", err)
+	}
+}
+
+// park asks for a person. Parking with the same reason again changes nothing.
+func (d *desk) park(ctx workflow.Context, r Reason, cause error) {
+	if d.reason == r {
+		return
+	}
+	d.reason = r
+	show(ctx, AttrNeedsAttention.ValueSet(true), AttrReason.ValueSet(string(r)), AttrWaitingFor.ValueSet(WaitsForOperator))
+	describe(ctx, parkedCard(d.about, d.flow, r, cause))
+	workflow.GetLogger(ctx).Error("the flow is parked", "reason", string(r))
+}
+
+// unpark goes on by itself or after a decision.
+func (d *desk) unpark(ctx workflow.Context, waitsFor string) {
+	d.decided = nil
+	if d.reason == "" {
+		return
+	}
+	d.reason = ""
+	show(ctx, AttrNeedsAttention.ValueSet(false), AttrReason.ValueSet("none"), AttrWaitingFor.ValueSet(waitsFor))
+}
+
+// hasDecision tells whether an operator has spoken.
+func (d *desk) hasDecision() bool { return d.decided != nil }
+
+// take hands the decision over.
+func (d *desk) take() decision {
+	taken := *d.decided
+	d.decided = nil
+	return taken
+}
+
+// refuse is a refusal in the vocabulary of exchange codes.
+func refuse(code exchange.Code, message string) error {
+	return temporal.NewNonRetryableApplicationError(message, string(code), nil)
+}
+
+// passOn gives the answer to an update the form of the activity's own failure.
+func passOn(err error) error {
+	if e, ok := asApplication(err); ok {
+		return e
+	}
+	return refuse(exchange.CodeUnavailable, "The step could not be done now.")
+}

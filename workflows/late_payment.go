@@ -1,0 +1,213 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// How the watch over a late payment can end.
+const (
+	LateClean     = "clean"     // nothing came
+	LateAccounted = "accounted" // the money has its place already
+	LateRefunded  = "refunded"
+	LateResolved  = "resolved"
+)
+
+// watchFor is how long late money is looked for: the operator's statement reaches back two days.
+const watchFor = 24 * time.Hour
+
+// lateLooks are the pauses between looks; the last one repeats.
+var lateLooks = []time.Duration{
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
+}
+
+// LatePayment watches an attempt whose order is over. The operator is known to report success after
+// failure, and money that arrives then belongs to somebody: it becomes an exception, about which a
+// person decides. It never touches the order.
+func LatePayment(ctx workflow.Context, in LatePaymentInput) (LatePaymentResult, error) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	f := &latePayment{in: in, id: LatePaymentID(in.AttemptID)}
+	if err := f.handlers(ctx); err != nil {
+		return LatePaymentResult{}, err
+	}
+	return f.run(ctx)
+}
+
+type latePayment struct {
+	in        LatePaymentInput
+	id        string
+	desk      *desk
+	callbacks []CallbackRef
+	found     activities.Confirmed
+	back      *payback
+	looks     int
+}
+
+func (f *latePayment) handlers(ctx workflow.Context) error {
+	var err error
+	f.desk, err = openDesk(ctx, f.id, func() []activities.ObjectRef {
+		objects := []activities.ObjectRef{}
+		if f.found.Exception != uuid.Nil {
+			objects = append(objects, activities.ObjectRef{Type: activities.ObjectException, ID: f.found.Exception})
+		}
+		return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.found.Order.OrderID})
+	})
+	if err != nil {
+		return err
+	}
+	f.desk.about = "payment attempt " + f.in.AttemptID.String()
+	workflow.GoNamed(ctx, "callbacks", func(ctx workflow.Context) {
+		ch := workflow.GetSignalChannel(ctx, SignalCallback)
+		for {
+			var ref CallbackRef
+			ch.Receive(ctx, &ref)
+			f.callbacks = append(f.callbacks, ref)
+		}
+	})
+	return nil
+}
+
+func (f *latePayment) run(ctx workflow.Context) (LatePaymentResult, error) {
+	describe(ctx, f.card())
+	outcome := LateClean
+	if f.watch(ctx) {
+		outcome = f.settle(ctx)
+	}
+	show(ctx, AttrStage.ValueSet(StageDone), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForNobody))
+	return LatePaymentResult{Outcome: outcome}, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+// watch looks for the money and tells whether it came. An attempt that failed for certain, or failed and
+// stayed silent for the whole time, brings none; one of which nobody knows is shown to a person and
+// watched on.
+func (f *latePayment) watch(ctx workflow.Context) bool {
+	end := workflow.Now(ctx).Add(watchFor)
+	for {
+		f.callbacks = nil
+		known := f.look(ctx)
+		failed := f.found.State == activities.PaymentFailed || f.found.State == activities.PaymentDeclined
+		over := !workflow.Now(ctx).Before(end)
+		switch {
+		case known && f.found.State == activities.PaymentPaid:
+			f.desk.unpark(ctx, WaitsForNobody)
+			return true
+		case len(f.callbacks) > 0:
+			continue
+		case known && failed && (!f.found.Soft || over):
+			f.desk.unpark(ctx, WaitsForNobody)
+			return false
+		case known && over:
+			f.desk.park(ctx, ReasonOutcomeUnknown, nil)
+		}
+		f.wait(ctx)
+		if f.desk.hasDecision() && f.desk.take().verb == activities.VerbResolve {
+			f.desk.unpark(ctx, WaitsForNobody)
+			return false
+		}
+	}
+}
+
+// look reports whether it found anything out.
+func (f *latePayment) look(ctx workflow.Context) bool {
+	f.looks++
+	in := activities.ConfirmInput{AttemptID: f.in.AttemptID, Thorough: f.looks > 2}
+	var c activities.Confirmed
+	if err := workflow.ExecuteActivity(look(ctx, "See whether late money came"), momo.ConfirmPayment, in).Get(ctx, &c); err != nil {
+		if !passing(err) {
+			f.desk.park(ctx, ReasonStepFailed, err)
+		}
+		return false
+	}
+	f.found = c
+	if f.desk.reason == ReasonStepFailed {
+		f.desk.unpark(ctx, WaitsForMomo)
+	}
+	return true
+}
+
+func (f *latePayment) wait(ctx workflow.Context) {
+	pause := lateLooks[min(f.looks-1, len(lateLooks)-1)]
+	_, _ = workflow.AwaitWithOptions(ctx, timer(pause, "Look for late money"), func() bool {
+		return len(f.callbacks) > 0 || f.desk.hasDecision()
+	})
+}
+
+// settle finds a place for money that came.
+func (f *latePayment) settle(ctx workflow.Context) string {
+	if f.found.PaymentID != uuid.Nil && f.found.Order.Status == exchange.OrderProcessing {
+		f.wakeOrder(ctx)
+		return LateAccounted
+	}
+	for f.found.Exception != uuid.Nil && f.found.Undecided {
+		f.desk.park(ctx, ReasonLateMoney, nil)
+		f.until(ctx, f.desk.hasDecision)
+		d := f.desk.take()
+		f.desk.unpark(ctx, WaitsForMomo)
+		in := activities.ExceptionInput{ExceptionID: f.found.Exception, Proof: d.proof}
+		if d.verb == activities.VerbRefund {
+			if f.refund(ctx, in) {
+				return LateRefunded
+			}
+			continue
+		}
+		err := workflow.ExecuteActivity(rail(ctx, "Keep the money as it is"), refunds.ResolveException, in).Get(ctx, nil)
+		if err == nil {
+			return LateResolved
+		}
+		workflow.GetLogger(ctx).Error("the exception was not resolved", "error", err)
+	}
+	return LateAccounted
+}
+
+// refund opens the refund of the exception and sees it paid.
+func (f *latePayment) refund(ctx workflow.Context, in activities.ExceptionInput) bool {
+	var opened activities.RefundOpened
+	err := workflow.ExecuteActivity(rail(ctx, "Open the refund"), refunds.RefundException, in).Get(ctx, &opened)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the refund was not opened", "error", err)
+		return false
+	}
+	show(ctx, AttrStage.ValueSet(StageRefund))
+	f.back = &payback{refundID: opened.RefundID, orderID: f.found.Order.OrderID, home: f.id, desk: f.desk, until: f.until}
+	f.back.run(ctx)
+	return true
+}
+
+// wakeOrder tells the order's own flow about a payment that it does not know of yet: the attempt turned
+// out to pay an order that was still waiting.
+func (f *latePayment) wakeOrder(ctx workflow.Context) {
+	ref := CallbackRef{AttemptID: f.in.AttemptID}
+	err := workflow.SignalExternalWorkflow(ctx, OnRampID(f.found.Order.OrderID), "", SignalCallback, ref).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("the order's flow was not woken", "error", err)
+	}
+}
+
+// until waits, and passes callbacks on to the refund in the meantime.
+func (f *latePayment) until(ctx workflow.Context, ready func() bool) {
+	for {
+		_ = workflow.Await(ctx, func() bool { return ready() || len(f.callbacks) > 0 })
+		if ready() {
+			return
+		}
+		refs := f.callbacks
+		f.callbacks = nil
+		for _, ref := range refs {
+			if f.back != nil && ref.AttemptID != f.in.AttemptID {
+				f.back.wake(ctx, ref)
+			}
+		}
+	}
+}
+
+func (f *latePayment) card() card {
+	c := card{title: "Watching for late money"}
+	c.add("Attempt", f.in.AttemptID.String())
+	c.add("Waits for", "the operator's word")
+	return c
+}

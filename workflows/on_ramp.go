@@ -1,0 +1,230 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+var (
+	momo    *activities.Momo
+	refunds *activities.Refunds
+)
+
+// OnRamp is the flow of an order that buys crypto: open, collect the shillings, pay the crypto out,
+// settle with the vendor, and give back what does not belong to us.
+func OnRamp(ctx workflow.Context, in OnRampInput) (OnRampResult, error) {
+	// Money may be on its way, so a cancellation of the execution is not obeyed. Customers cancel orders
+	// by the update "cancel", operators by their commands.
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	f := &onRamp{in: in, id: OnRampID(in.Request.ID)}
+	if err := f.handlers(ctx); err != nil {
+		return OnRampResult{}, err
+	}
+	return f.run(ctx)
+}
+
+// onRamp is one order on its way.
+type onRamp struct {
+	in    OnRampInput
+	id    string
+	order activities.OpenedOrder
+	desk  *desk
+
+	opened  bool  // the order is there, or refused
+	refusal error // why it was refused
+
+	prompts   []*prompt     // every prompt that was made, in order
+	callbacks []CallbackRef // that nobody looked at yet
+	cancel    *request
+	retry     *request
+	repeatAt  time.Time // when a prompt that was refused for the moment is tried again
+	repeats   int
+	overdue   bool // the order's time was over and the prompt's outcome open
+	giveUpAt  time.Time
+
+	payment activities.Confirmed // what paid the order
+	watched map[uuid.UUID]bool   // prompts that were handed to a watch of their own
+	owed    []uuid.UUID          // refunds that are to be paid out
+	back    *payback             // the one that is being paid out
+}
+
+// prompt is one try to collect.
+type prompt struct {
+	id     uuid.UUID
+	open   bool // its outcome may still pay the order
+	unsure bool // the step that was to send it failed, so that nobody knows whether it did
+	soft   bool // it failed, yet late money is possible
+	asked  int  // looks so far
+	next   time.Time
+	since  time.Time
+	state  activities.PaymentState
+}
+
+// request is an update that waits for the story to come to it.
+type request struct {
+	actor Actor
+	done  bool
+	err   error
+}
+
+func (f *onRamp) run(ctx workflow.Context) (OnRampResult, error) {
+	if err := f.open(ctx); err != nil {
+		return OnRampResult{}, err
+	}
+	if f.refusal != nil {
+		return f.finish(ctx)
+	}
+	f.collect(ctx)
+	f.watchOthers(ctx)
+	if f.payment.PaymentID != uuid.Nil {
+		f.deliver(ctx)
+	}
+	for _, id := range f.owed {
+		f.giveBack(ctx, id)
+	}
+	return f.finish(ctx)
+}
+
+// open writes the order. The update "open" answers with what came of it. A business refusal ends the
+// flow; while the database is away, the flow keeps trying, because nobody could say otherwise
+// whether the order exists.
+func (f *onRamp) open(ctx workflow.Context) error {
+	in := activities.OpenOrderInput{Request: f.in.Request, Actor: f.in.Actor}
+	err := workflow.ExecuteLocalActivity(local(ctx, "Open the order"), orders.OpenOrder, in).Get(ctx, &f.order)
+	if err != nil && passing(err) {
+		err = workflow.ExecuteActivity(record(ctx, "Open the order"), orders.OpenOrder, in).Get(ctx, &f.order)
+	}
+	f.opened, f.refusal = true, err
+	if err != nil {
+		if e, ok := asApplication(err); !ok || e.Type() == activities.TypeInternal {
+			_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+			return err
+		}
+		return nil
+	}
+	f.desk.about = "order " + f.order.OrderID.String()
+	show(ctx, attributesOf(f.order)...)
+	f.tell(ctx, "the payer", f.order.ExpiresAt)
+	return nil
+}
+
+// deliver pays the crypto out and settles with the vendor. Only a person ends it otherwise.
+func (f *onRamp) deliver(ctx workflow.Context) {
+	f.moved(ctx, StagePayout, WaitsForChain, "the network")
+	for {
+		result := f.payout(ctx)
+		if result.Completed {
+			break
+		}
+		d := f.parked(ctx, Reason(result.Reason), nil)
+		if d.verb == activities.VerbRefund && f.refund(ctx, d.proof) {
+			return
+		}
+		if d.verb == activities.VerbRetry {
+			f.must(ctx, "Approve the payment again", func() error {
+				in := activities.RetryPayoutInput{PaymentID: f.payment.PaymentID, Proof: d.proof}
+				return workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, in).Get(ctx, nil)
+			})
+		}
+		f.desk.unpark(ctx, WaitsForChain)
+	}
+	f.must(ctx, "Complete the order", func() error { return f.complete(ctx) })
+}
+
+// complete books the end of the order. It is quick and always follows the payout, so it is local; where
+// that fails, it is a step that everybody sees.
+func (f *onRamp) complete(ctx workflow.Context) error {
+	in := activities.OrderInput{OrderID: f.order.OrderID}
+	err := workflow.ExecuteLocalActivity(local(ctx, "Complete the order"), orders.CompleteOrder, in).Get(ctx, &f.order.OrderState)
+	if err == nil {
+		return nil
+	}
+	return workflow.ExecuteActivity(record(ctx, "Complete the order"), orders.CompleteOrder, in).Get(ctx, &f.order.OrderState)
+}
+
+// payout runs the child that carries the chain payment out. After a reset of this flow an earlier child
+// may still be at work; this one then waits for it and hears its result from a new one.
+func (f *onRamp) payout(ctx workflow.Context) CryptoPayoutResult {
+	in := CryptoPayoutInput{PaymentID: f.payment.PaymentID, OrderID: f.order.OrderID, Network: f.order.Network}
+	opts := workflow.ChildWorkflowOptions{
+		WorkflowID: CryptoPayoutID(in.PaymentID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
+		ParentClosePolicy: leaveAlone, StaticSummary: "Pay " + f.order.Crypto.String() + " " + string(f.order.Asset) + " out",
+		Priority:              fairness(priorityOrder, f.order.MerchantID),
+		TypedSearchAttributes: payoutAttributes(f.order),
+	}
+	var result CryptoPayoutResult
+	f.must(ctx, "Pay the crypto out", func() error {
+		return f.child(ctx, opts, CryptoPayout, in, &result)
+	})
+	return result
+}
+
+// refund gives the crypto leg up by command and opens the refund. It reports false when a transaction
+// may still move the crypto, so that the flow stays parked.
+func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) bool {
+	var opened activities.RefundOpened
+	in := activities.RefundOrderInput{OrderID: f.order.OrderID, Proof: proof}
+	err := workflow.ExecuteActivity(record(ctx, "Open the refund"), orders.RefundOrder, in).Get(ctx, &opened)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the refund could not be opened", "error", err)
+		f.desk.reason = "" // so that the next card shows this error
+		f.desk.park(ctx, ReasonStepFailed, err)
+		return false
+	}
+	f.order.OrderState = opened.OrderState
+	f.owed = append(f.owed, opened.RefundID)
+	f.desk.unpark(ctx, WaitsForMomo)
+	return true
+}
+
+// giveBack pays out what is to be returned: all of it, or what was paid too much.
+func (f *onRamp) giveBack(ctx workflow.Context, refundID uuid.UUID) {
+	f.moved(ctx, StageRefund, WaitsForMomo, "the refund")
+	f.back = &payback{
+		refundID: refundID, orderID: f.order.OrderID, home: f.id, desk: f.desk,
+		merchant: f.order.MerchantID, until: f.until,
+	}
+	f.back.run(ctx)
+	f.back = nil
+}
+
+// finish looks at what came in last and ends the flow.
+func (f *onRamp) finish(ctx workflow.Context) (OnRampResult, error) {
+	ch := workflow.GetSignalChannel(ctx, SignalCallback)
+	for {
+		var ref CallbackRef
+		for ch.ReceiveAsync(&ref) {
+			f.callbacks = append(f.callbacks, ref)
+		}
+		f.attend(ctx)
+		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order is over."))
+		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The order is over."))
+		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+			return OnRampResult{}, err
+		}
+		if ch.Len() == 0 && len(f.callbacks) == 0 {
+			break
+		}
+	}
+	if f.refusal != nil {
+		return OnRampResult{OrderID: f.in.Request.ID, Detail: words(f.refusal)}, nil
+	}
+	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNobody))
+	f.tell(ctx, "nobody", time.Time{})
+	return OnRampResult{OrderID: f.order.OrderID, Status: f.order.Status, Detail: f.order.Detail}, nil
+}
+
+// moved shows a new stage.
+func (f *onRamp) moved(ctx workflow.Context, stage, waitsFor, words string) {
+	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(stage), AttrWaitingFor.ValueSet(waitsFor))
+	f.tell(ctx, words, time.Time{})
+}
+
+func (f *onRamp) tell(ctx workflow.Context, waits string, until time.Time) {
+	describe(ctx, orderCard(f.order, waits, until))
+}

@@ -1,0 +1,310 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// Limits of collecting.
+const (
+	maxPrompts     = 6                // of one order, asked for by us or by the customer
+	maxRepeats     = 3                // prompts that we try again by ourselves
+	repeatPause    = 75 * time.Second // the operator locks a payer for a minute
+	slowLook       = 5 * time.Minute
+	parkedLook     = 15 * time.Minute
+	unknownLimit   = 30 * time.Minute // past the order's time, until a person is told
+	childBusyPause = 30 * time.Second
+)
+
+// quickLooks are the first looks after a prompt: callbacks get lost, and none comes twice.
+var quickLooks = []time.Duration{15 * time.Second, 30 * time.Second, 45 * time.Second, 60 * time.Second, 90 * time.Second}
+
+// collect prompts the payer until the order is paid or over. A callback only wakes it; what counts
+// is what ConfirmPayment finds. The order's time ends the waiting, but never while a debit is possible.
+func (f *onRamp) collect(ctx workflow.Context) {
+	if workflow.Now(ctx).Before(f.order.ExpiresAt) {
+		f.prompt(ctx)
+	}
+	for f.pending() {
+		now := workflow.Now(ctx)
+		current := f.current()
+		switch {
+		case f.desk.hasDecision():
+			f.decide(ctx, f.desk.take())
+		case len(f.callbacks) > 0:
+			f.heed(ctx)
+		case f.cancel != nil:
+			f.cancelled(ctx)
+		case f.retry != nil:
+			f.again(ctx)
+		case f.expired(now) && current == nil:
+			f.close(ctx, exchange.OrderCancelled, exchange.DetailExpired, Actor{})
+		case f.expired(now) && !f.overdue:
+			f.outlive(ctx, current)
+		case due(f.repeatAt, now):
+			f.repeatAt = time.Time{}
+			f.prompt(ctx)
+		case current != nil && due(current.next, now):
+			f.look(ctx, current, f.overdue || current.asked >= len(quickLooks))
+		case f.overdue && due(f.giveUpAt, now):
+			f.giveUp(ctx, current)
+		default:
+			f.wait(ctx, now, current)
+		}
+	}
+	f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
+	f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The order does not wait for a payment any more."))
+}
+
+func due(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
+
+func (f *onRamp) expired(now time.Time) bool { return !now.Before(f.order.ExpiresAt) }
+
+// current is the prompt whose outcome the order waits for, nil when there is none.
+func (f *onRamp) current() *prompt {
+	if n := len(f.prompts); n > 0 && f.prompts[n-1].open {
+		return f.prompts[n-1]
+	}
+	return nil
+}
+
+// prompt asks the payer, once. The answer that a prompt was taken is not a payment.
+func (f *onRamp) prompt(ctx workflow.Context) {
+	n := len(f.prompts) + 1
+	f.prompts = append(f.prompts, &prompt{id: activities.CollectionID(f.order.OrderID, n)})
+	f.repeatAt = time.Time{}
+	f.submit(ctx, n)
+}
+
+// submit runs the step that prompts. When it fails in a way that nobody foresaw, the prompt may be on
+// the phone all the same, so that it counts as open; the step itself never prompts twice.
+func (f *onRamp) submit(ctx workflow.Context, n int) {
+	p := f.prompts[n-1]
+	in := activities.PromptInput{OrderID: f.order.OrderID, N: n, Home: f.id}
+	var s activities.Submitted
+	err := workflow.ExecuteActivity(rail(ctx, "Prompt the payer"), momo.PromptPayer, in).Get(ctx, &s)
+	p.since = workflow.Now(ctx)
+	p.open, p.unsure = err != nil || s.State != exchange.Refused, err != nil
+	p.next = p.since.Add(quickLooks[0])
+	switch {
+	case err != nil:
+		f.desk.park(ctx, ReasonStepFailed, err)
+	case p.open:
+		f.order.Detail = exchange.WaitPayment
+		if s.State == exchange.Unknown {
+			f.order.Detail = exchange.WaitOutcome
+		}
+		f.desk.unpark(ctx, WaitsForPayer)
+		f.tell(ctx, "the payer", f.order.ExpiresAt)
+	default:
+		f.turnedDown(ctx, s)
+	}
+}
+
+// turnedDown handles a prompt that the operator did not take, so that nothing can be paid by it.
+func (f *onRamp) turnedDown(ctx workflow.Context, s activities.Submitted) {
+	f.order.Detail = exchange.WaitRetry
+	f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
+	switch {
+	case s.Transient && f.repeats < maxRepeats && len(f.prompts) < maxPrompts:
+		f.repeats++
+		f.repeatAt = workflow.Now(ctx).Add(repeatPause)
+	case s.Config:
+		f.desk.park(ctx, ReasonPromptRefused, refuse(exchange.CodeUnavailable, "the operator's code is "+s.Code))
+	}
+}
+
+// heed looks at the prompts that waiting callbacks are about.
+func (f *onRamp) heed(ctx workflow.Context) {
+	refs := f.callbacks
+	f.callbacks = nil
+	done := map[uuid.UUID]bool{}
+	for _, ref := range refs {
+		for _, p := range f.prompts {
+			if (ref.AttemptID != uuid.Nil && ref.AttemptID != p.id) || done[p.id] || !f.pending() {
+				continue
+			}
+			done[p.id] = true
+			f.look(ctx, p, false)
+		}
+	}
+}
+
+// look finds out what became of a prompt and draws the consequence.
+func (f *onRamp) look(ctx workflow.Context, p *prompt, thorough bool) {
+	p.asked++
+	p.next = f.nextLook(ctx, p)
+	var c activities.Confirmed
+	in := activities.ConfirmInput{AttemptID: p.id, Thorough: thorough}
+	err := workflow.ExecuteActivity(look(ctx, "See whether the order is paid"), momo.ConfirmPayment, in).Get(ctx, &c)
+	if err != nil {
+		if !passing(err) {
+			f.desk.park(ctx, ReasonStepFailed, err)
+		}
+		return
+	}
+	p.state = c.State
+	f.order.Detail = c.Order.Detail
+	if f.desk.reason == ReasonStepFailed {
+		f.desk.unpark(ctx, WaitsForMomo)
+	}
+	switch c.State {
+	case activities.PaymentPaid:
+		p.open = false
+		f.payment, f.order.OrderState = c, c.Order
+		if c.RefundID != uuid.Nil {
+			f.owed = append(f.owed, c.RefundID)
+		}
+		f.desk.unpark(ctx, WaitsForChain)
+	case activities.PaymentDeclined:
+		f.lost(p, c.Soft)
+		if p == f.prompts[len(f.prompts)-1] {
+			f.close(ctx, exchange.OrderFailed, exchange.DetailDeclined, Actor{})
+		}
+	case activities.PaymentFailed:
+		wasOpen := p.open
+		f.lost(p, c.Soft)
+		if wasOpen && !f.expired(workflow.Now(ctx)) {
+			f.mark(ctx, exchange.WaitRetry)
+			f.desk.unpark(ctx, WaitsForPayer)
+			f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
+		}
+	}
+}
+
+func (f *onRamp) lost(p *prompt, soft bool) {
+	p.open, p.soft = false, soft
+}
+
+// nextLook is when to look again: quickly at first, then slowly.
+func (f *onRamp) nextLook(ctx workflow.Context, p *prompt) time.Time {
+	now := workflow.Now(ctx)
+	for _, after := range quickLooks {
+		if at := p.since.Add(after); at.After(now) {
+			return at
+		}
+	}
+	if f.desk.reason != "" {
+		return now.Add(parkedLook)
+	}
+	return now.Add(slowLook)
+}
+
+// outlive handles the end of the order's time while the outcome of a prompt is open.
+func (f *onRamp) outlive(ctx workflow.Context, p *prompt) {
+	f.look(ctx, p, true)
+	if !f.pending() || f.current() == nil {
+		return
+	}
+	f.overdue = true
+	f.giveUpAt = workflow.Now(ctx).Add(unknownLimit)
+	if f.order.Detail != exchange.WaitReceipt {
+		f.mark(ctx, exchange.WaitOutcome)
+	}
+	show(ctx, AttrWaitingFor.ValueSet(WaitsForMomo), AttrDeadline.ValueSet(f.giveUpAt))
+	f.tell(ctx, "the operator's word on the last prompt", f.giveUpAt)
+}
+
+// giveUp tells a person about an outcome that nobody knows. The looks go on.
+func (f *onRamp) giveUp(ctx workflow.Context, p *prompt) {
+	f.giveUpAt = time.Time{}
+	reason := ReasonOutcomeUnknown
+	switch p.state {
+	case activities.PaymentReceipt:
+		reason = ReasonReceiptMissing
+	case activities.PaymentDisputed:
+		reason = ReasonDisagree
+	}
+	f.desk.park(ctx, reason, nil)
+	f.mark(ctx, exchange.WaitOperator)
+}
+
+// decide obeys an operator while the order is not paid.
+func (f *onRamp) decide(ctx workflow.Context, d decision) {
+	reason := f.desk.reason
+	current := f.current()
+	f.desk.unpark(ctx, WaitsForMomo)
+	switch {
+	case d.verb == activities.VerbResolve:
+		f.settle(ctx, d)
+	case reason == ReasonPromptRefused && current == nil && len(f.prompts) < maxPrompts:
+		f.prompt(ctx)
+	case current != nil && current.unsure:
+		f.submit(ctx, len(f.prompts))
+	case current != nil:
+		f.look(ctx, current, true)
+		if f.pending() && f.overdue && f.current() != nil {
+			f.giveUpAt = workflow.Now(ctx).Add(slowLook)
+		}
+	}
+}
+
+// settle ends an order about which an operator says that nothing was paid. Should money appear all
+// the same, the watch over the prompt turns it into an exception.
+func (f *onRamp) settle(ctx workflow.Context, d decision) {
+	f.close(ctx, exchange.OrderCancelled, exchange.DetailExpired, Actor{UserID: d.proof.ActorID, RequestID: "command:" + d.proof.CommandID.String()})
+}
+
+// cancelled obeys the customer, unless a last look finds that the order is paid or as good as paid.
+func (f *onRamp) cancelled(ctx workflow.Context) {
+	actor := f.cancel.actor
+	if p := f.current(); p != nil {
+		f.look(ctx, p, false)
+		switch {
+		case !f.pending():
+			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
+			return
+		case p.state == activities.PaymentReceipt || p.state == activities.PaymentDisputed:
+			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The payment is being confirmed."))
+			return
+		}
+	}
+	f.close(ctx, exchange.OrderCancelled, exchange.DetailCancelled, actor)
+	f.answer(&f.cancel, nil)
+}
+
+// again sends another prompt by the customer's wish.
+func (f *onRamp) again(ctx workflow.Context) {
+	if f.expired(workflow.Now(ctx)) {
+		f.answer(&f.retry, refuse(exchange.CodeExpired, "The order's time is over."))
+		return
+	}
+	f.prompt(ctx)
+	f.answer(&f.retry, nil)
+}
+
+// close ends an order that is not paid.
+func (f *onRamp) close(ctx workflow.Context, to exchange.OrderStatus, detail string, by Actor) {
+	in := activities.CloseOrderInput{OrderID: f.order.OrderID, To: to, Detail: detail, Actor: by}
+	f.must(ctx, "Close the order", func() error {
+		return workflow.ExecuteActivity(record(ctx, "Close the order: "+detail), orders.CloseOrder, in).Get(ctx, &f.order.OrderState)
+	})
+	f.desk.unpark(ctx, WaitsForNobody)
+}
+
+// wait sleeps until something is due or somebody speaks.
+func (f *onRamp) wait(ctx workflow.Context, now time.Time, current *prompt) {
+	at, what := f.order.ExpiresAt, "The order's time is over"
+	if f.overdue {
+		at, what = time.Time{}, ""
+	}
+	sooner := func(t time.Time, s string) {
+		if !t.IsZero() && (at.IsZero() || t.Before(at)) {
+			at, what = t, s
+		}
+	}
+	sooner(f.repeatAt, "Prompt again")
+	sooner(f.giveUpAt, "Tell an operator")
+	if current != nil {
+		sooner(current.next, "Ask the operator what became of the prompt")
+	}
+	// The context is never cancelled, so the wait can't fail.
+	_, _ = workflow.AwaitWithOptions(ctx, timer(at.Sub(now), what), func() bool {
+		return len(f.callbacks) > 0 || f.cancel != nil || f.retry != nil || f.desk.hasDecision()
+	})
+}

@@ -1,0 +1,87 @@
+package workflows
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+)
+
+// watchOthers hands every prompt that may still bring money to a watch of its own, now that the order
+// needs none.
+func (f *onRamp) watchOthers(ctx workflow.Context) {
+	for _, p := range f.prompts {
+		if p.id != f.payment.AttemptID && (p.open || p.soft) {
+			f.watch(ctx, p.id, CallbackRef{})
+		}
+	}
+}
+
+// attend deals with callbacks that come when the order is paid or over.
+func (f *onRamp) attend(ctx workflow.Context) {
+	refs := f.callbacks
+	f.callbacks = nil
+	for _, ref := range refs {
+		f.attendTo(ctx, ref)
+	}
+}
+
+func (f *onRamp) attendTo(ctx workflow.Context, ref CallbackRef) {
+	isPrompt := slices.ContainsFunc(f.prompts, func(p *prompt) bool { return p.id == ref.AttemptID })
+	switch {
+	case ref.AttemptID == f.payment.AttemptID && isPrompt:
+		// The order is paid by it: a repetition.
+	case isPrompt:
+		f.watch(ctx, ref.AttemptID, ref)
+	default:
+		if f.back != nil {
+			f.back.wake(ctx, ref)
+		}
+		if ref.AttemptID == uuid.Nil {
+			for _, p := range f.prompts {
+				if p.id != f.payment.AttemptID {
+					f.watch(ctx, p.id, ref)
+				}
+			}
+		}
+	}
+}
+
+// watch starts the watch over a prompt, or wakes the one that is at work.
+func (f *onRamp) watch(ctx workflow.Context, attempt uuid.UUID, ref CallbackRef) {
+	if f.watched[attempt] && ref.CallbackID != uuid.Nil {
+		err := workflow.SignalExternalWorkflow(ctx, LatePaymentID(attempt), "", SignalCallback, ref).Get(ctx, nil)
+		if err == nil {
+			return
+		}
+	}
+	f.watched[attempt] = true
+	startWatch(ctx, attempt)
+}
+
+// startWatch starts the watch over an attempt and goes on when it runs.
+func startWatch(ctx workflow.Context, attempt uuid.UUID) {
+	o := workflow.ChildWorkflowOptions{
+		WorkflowID: LatePaymentID(attempt), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
+		ParentClosePolicy: leaveAlone, StaticSummary: "Watch for late money",
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			AttrStage.ValueSet(StageWatch), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
+		),
+	}
+	future := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), LatePayment, LatePaymentInput{AttemptID: attempt})
+	err := future.GetChildWorkflowExecution().Get(ctx, nil)
+	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		workflow.GetLogger(ctx).Error("a watch for late money was not started", "attempt", attempt, "error", err)
+	}
+}
+
+// payoutAttributes are the search attributes of the child that pays an order's crypto out.
+func payoutAttributes(o activities.OpenedOrder) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(
+		AttrStage.ValueSet(StagePayout), AttrNetwork.ValueSet(string(o.Network)), AttrAsset.ValueSet(string(o.Asset)),
+		AttrMerchantID.ValueSet(o.MerchantID.String()), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
+	)
+}

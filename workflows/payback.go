@@ -1,0 +1,94 @@
+package workflows
+
+import (
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// payback sees a refund to its end on behalf of the flow that owes it: it starts the child that pays
+// it out, passes callbacks and commands on while that runs, and parks when it hands a reason back.
+type payback struct {
+	refundID uuid.UUID
+	orderID  uuid.UUID
+	merchant uuid.UUID
+	home     string
+	desk     *desk
+	until    func(workflow.Context, func() bool)
+	running  bool
+}
+
+// run ends when the refund is paid, by the operator or by other means.
+func (b *payback) run(ctx workflow.Context) {
+	b.desk.pass = b.pass
+	defer func() { b.desk.pass = nil }()
+	for try := 1; ; {
+		result, err := b.pay(ctx, try)
+		if err == nil && result.Completed {
+			return
+		}
+		reason := Reason(result.Reason)
+		if err != nil {
+			reason = ReasonStepFailed
+		}
+		b.desk.park(ctx, reason, err)
+		b.until(ctx, b.desk.hasDecision)
+		d := b.desk.take()
+		b.desk.unpark(ctx, WaitsForMomo)
+		if d.verb == activities.VerbResolve && b.settle(ctx, try, d.proof) {
+			return
+		}
+		if d.verb == activities.VerbRetry && result.Refused {
+			try++ // the payout before was definitely refused, so that another one can't pay twice
+		}
+	}
+}
+
+func (b *payback) pay(ctx workflow.Context, try int) (RefundResult, error) {
+	in := RefundInput{RefundID: b.refundID, OrderID: b.orderID, Try: try, Home: b.home}
+	o := workflow.ChildWorkflowOptions{
+		WorkflowID: RefundID(b.refundID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
+		StaticSummary: "Pay a refund out", Priority: fairness(priorityRefund, b.merchant),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			AttrStage.ValueSet(StageRefund), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
+		),
+	}
+	b.running = true
+	defer func() { b.running = false }()
+	var result RefundResult
+	err := runChild(ctx, o, Refund, in, &result, b.until)
+	return result, err
+}
+
+// settle completes the refund by command, with a reference.
+func (b *payback) settle(ctx workflow.Context, try int, proof activities.Proof) bool {
+	in := activities.SettleRefundInput{RefundID: b.refundID, AttemptID: activities.PayoutID(b.refundID, try), Proof: proof}
+	err := workflow.ExecuteActivity(rail(ctx, "Settle the refund"), refunds.SettleRefund, in).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the refund was not settled", "error", err)
+	}
+	return err == nil
+}
+
+// wake passes a callback on to the child. One that comes while no child runs is stored like any other
+// and found by the next.
+func (b *payback) wake(ctx workflow.Context, ref CallbackRef) {
+	if !b.running {
+		return
+	}
+	err := workflow.SignalExternalWorkflow(ctx, RefundID(b.refundID), "", SignalCallback, ref).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("a callback was not passed on", "error", err)
+	}
+}
+
+// pass hands an operator's command on to the child.
+func (b *payback) pass(ctx workflow.Context, name string, ref CommandRef) error {
+	if !b.running {
+		return refuse(exchange.CodeStateConflict, "The refund is not being paid out.")
+	}
+	return workflow.SignalExternalWorkflow(ctx, RefundID(b.refundID), "", name, ref).Get(ctx, nil)
+}

@@ -1,0 +1,118 @@
+package workflows
+
+import "kivuko/activities"
+
+// Reason is why a flow needs a person. It is also the heading of docs/operations.md that says what to do.
+type Reason string
+
+// The reasons to park.
+const (
+	ReasonPromptRefused  Reason = "prompt-refused"
+	ReasonOutcomeUnknown Reason = "outcome-unknown"
+	ReasonReceiptMissing Reason = "receipt-missing"
+	ReasonDisagree       Reason = "witnesses-disagree"
+	ReasonPayoutAddress  Reason = "payout-invalid_address"
+	ReasonPayoutAsset    Reason = "payout-unsupported_asset"
+	ReasonPayoutFunds    Reason = "payout-insufficient_funds"
+	ReasonPayoutGas      Reason = "payout-insufficient_gas"
+	ReasonPayoutBlocked  Reason = "payout-blocked"
+	ReasonPayoutPaused   Reason = "payout-token_paused"
+	ReasonPayoutReverts  Reason = "payout-would_revert"
+	ReasonPayoutFee      Reason = "payout-fee_too_high"
+	ReasonPayoutFailed   Reason = "payout-failed"
+	ReasonPayoutExpiring Reason = "payout-expiring"
+	ReasonPayoutSigning  Reason = "payout-signing"
+	ReasonPayoutOverdue  Reason = "payout-overdue"
+	ReasonRefundRefused  Reason = "refund-refused"
+	ReasonRefundFloat    Reason = "refund-float"
+	ReasonRefundUnknown  Reason = "refund-unknown"
+	ReasonRefundDisagree Reason = "refund-disagree"
+	ReasonLateMoney      Reason = "late-money"
+	ReasonStepFailed     Reason = "step-failed"
+)
+
+// advice is what the current details of a parked flow say.
+type advice struct {
+	what  string   // what is wrong, in a sentence
+	do    string   // what can be done, in a sentence
+	verbs []string // the commands that the flow obeys while it is parked with the reason
+}
+
+var (
+	retryOrRefund  = []string{activities.VerbRetry, activities.VerbRefund}
+	retryOrResolve = []string{activities.VerbRetry, activities.VerbResolve}
+)
+
+// payoutAdvice makes the advice of a payout for which no transaction is on its way.
+func payoutAdvice(what, do string) advice {
+	return advice{what, do + " Then send retry; or send refund to give the money back.", retryOrRefund}
+}
+
+// guide holds the advice for every reason. docs/operations.md has the long form under the same names.
+var guide = map[Reason]advice{
+	ReasonPromptRefused: {
+		"The operator refuses our prompts because of our own set-up.",
+		"Mend the credentials or the entitlement, then send retry.", []string{activities.VerbRetry},
+	},
+	ReasonOutcomeUnknown: {
+		"The operator has not said whether the payer was debited.",
+		"Look the prompt up at the operator; send retry to ask again, or resolve when it is certain that nothing was paid.", retryOrResolve,
+	},
+	ReasonReceiptMissing: {
+		"The operator says paid, but its receipt can't be found.",
+		"Find the receipt at the operator and see that its statement is readable, then send retry; or resolve when nothing was paid.", retryOrResolve,
+	},
+	ReasonDisagree: {
+		"The witnesses of the payment contradict each other.",
+		"Compare callback, query and statement; send retry to look again, or resolve when nothing was paid.", retryOrResolve,
+	},
+	ReasonPayoutAddress: payoutAdvice("The address of the customer is not valid on the network.", "Correct what refuses it."),
+	ReasonPayoutAsset:   payoutAdvice("The asset is not enabled on the network.", "Enable it."),
+	ReasonPayoutFunds:   payoutAdvice("The vendor's wallet holds less on the chain than in the ledger.", "Find out why and fill it up."),
+	ReasonPayoutGas:     payoutAdvice("The sending wallet has not enough of the native coin for the fee.", "Fill it up."),
+	ReasonPayoutBlocked: payoutAdvice("The token's issuer has blocked the sender or the recipient.", "Ask the issuer or the customer."),
+	ReasonPayoutPaused:  payoutAdvice("The token's issuer has paused all transfers.", "Wait until it is running again."),
+	ReasonPayoutReverts: payoutAdvice("The transfer fails when it is simulated.", "Find out why."),
+	ReasonPayoutFee:     payoutAdvice("The network's fee is above our limit.", "Wait for a lower fee, or raise the limit."),
+	ReasonPayoutFailed:  payoutAdvice("The transfer is final on the chain and failed; only its fee is gone.", "Find out why."),
+	ReasonPayoutExpiring: payoutAdvice("Several transactions in a row ran out before a block took them.",
+		"Look at the nodes and the network."),
+	ReasonPayoutSigning: payoutAdvice("The signer refuses the payment.", "Read the signer's log."),
+	ReasonPayoutOverdue: {
+		"A transaction is neither in a block nor proven impossible for longer than usual.",
+		"Look at the nodes and the network. The flow goes on watching and mends itself.", []string{activities.VerbRetry},
+	},
+	ReasonRefundRefused: {
+		"The operator definitely refused the refund.",
+		"Read its code; send retry for another payout, or resolve with the reference of a payment by other means.", retryOrResolve,
+	},
+	ReasonRefundFloat: {
+		"The payout float is too small for the refund.",
+		"Top it up and send retry, or resolve with the reference of a payment by other means.", retryOrResolve,
+	},
+	ReasonRefundUnknown: {
+		"The operator has not said whether the refund was paid.",
+		"Look it up at the operator; send retry to ask again, or resolve with the receipt.", retryOrResolve,
+	},
+	ReasonRefundDisagree: {
+		"The operator's answers about the refund contradict each other.",
+		"Look it up at the operator; send retry to ask again, or resolve with the receipt.", retryOrResolve,
+	},
+	ReasonLateMoney: {
+		"Money arrived for an order that was over or paid already.",
+		"Send refund to give it back, or resolve to keep it as it is, with a note.", []string{activities.VerbRefund, activities.VerbResolve},
+	},
+	ReasonStepFailed: {
+		"A step failed in a way that nobody foresaw.",
+		"Read the error, mend its cause, then send retry.", []string{activities.VerbRetry},
+	},
+}
+
+// payoutReason is the reason for the word with which a chain payment was parked.
+func payoutReason(detail string) Reason {
+	r := Reason("payout-" + detail)
+	if _, known := guide[r]; known {
+		return r
+	}
+	return ReasonPayoutFailed
+}
