@@ -1,6 +1,7 @@
 package chaintest
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -174,7 +175,7 @@ func insufficientFunds(t *testing.T, s *stage) {
 
 func wantMissing(t *testing.T, err error, want money.Amount) {
 	t.Helper()
-	if e, ok := err.(*chain.Error); !ok || (!e.Missing.IsZero() && !e.Missing.Equal(want)) {
+	if e, ok := errors.AsType[*chain.Error](err); !ok || (!e.Missing.IsZero() && !e.Missing.Equal(want)) {
 		t.Errorf("missing %v, want %s", err, want)
 	}
 }

@@ -140,8 +140,11 @@ func (k *openKey) close() {
 // core dumps are turned off as well.
 func wipe(b []byte) { clear(b) }
 
-// wipeScalar overwrites the number in a private key of the standard library's form.
-func wipeScalar(k *ecdsa.PrivateKey) { clear(k.D.Bits()) }
+// wipeScalar overwrites the number in a private key of the standard library's form, which is of no
+// use afterwards.
+func wipeScalar(k *ecdsa.PrivateKey) {
+	clear(k.D.Bits()) //nolint:staticcheck // the scalar can't be reached in any other way
+}
 
 const redacted = "[private key]"
 

@@ -113,10 +113,10 @@ func foreign(s string) error {
 		}
 		return errAddressEthereum
 	}
-	if _, err := hex.DecodeString(s); err != nil {
+	_, err := hex.DecodeString(s)
+	switch isHex := err == nil; {
+	case !isHex:
 		return nil
-	}
-	switch {
 	case len(s) == 2*address.AddressLength && strings.HasPrefix(s, "41"):
 		return errAddressHex
 	case len(s) == 2*idLength:

@@ -43,7 +43,7 @@ func TestParseAddressSaysWhatIsWrong(t *testing.T) {
 			t.Errorf("%.60q: %v, want %v", text, err, want)
 		}
 		_, err = ParseAddress(text)
-		if want != nil && (chain.ReasonOf(err) != chain.ReasonAddress || err.(*chain.Error).Detail != want.Error()) {
+		if e, ok := errors.AsType[*chain.Error](err); want != nil && (!ok || e.Reason != chain.ReasonAddress || e.Detail != want.Error()) {
 			t.Errorf("%.60q: %v", text, err)
 		}
 	}

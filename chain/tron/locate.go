@@ -71,7 +71,10 @@ func (c *Client) locateFinal(ctx context.Context, tx string, id []byte) (chain.L
 	if !answered {
 		return chain.Location{}, unreachable(failures)
 	}
-	return absent, protocolFailure(failures)
+	if err := protocolFailure(failures); err != nil {
+		return chain.Location{}, err
+	}
+	return absent, nil
 }
 
 // locateRecent asks all full nodes, until one has the transaction in a block.
@@ -112,7 +115,10 @@ func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final c
 	if best.Stage == "" {
 		return chain.Location{}, unreachable(failures)
 	}
-	return best, protocolFailure(failures)
+	if err := protocolFailure(failures); err != nil {
+		return chain.Location{}, err
+	}
+	return best, nil
 }
 
 // unreachable is the error when no node answered.

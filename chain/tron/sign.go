@@ -75,7 +75,7 @@ func (c *Client) says(raw *core.TransactionRaw, in intent) error {
 	if err != nil {
 		return wrong("not encodable")
 	}
-	want := proto.Clone(raw).(*core.TransactionRaw)
+	want := proto.CloneOf(raw)
 	want.Contract = nil
 	if in.amount.Asset() == money.TRX {
 		err = setContract(want, core.Transaction_Contract_TransferContract,

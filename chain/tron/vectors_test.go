@@ -191,7 +191,7 @@ func rebuild(t *testing.T, v vector, raw *core.TransactionRaw) {
 	if !ok {
 		t.Fatal("amount")
 	}
-	again := proto.Clone(raw).(*core.TransactionRaw)
+	again := proto.CloneOf(raw)
 	again.Contract = nil
 	c := &Client{contracts: map[money.Asset]accountID{money.USDT: token}}
 	if err := c.setTokenTransfer(again, intent{from: from, to: to, amount: money.FromUnits(money.USDT, units)}); err != nil {
