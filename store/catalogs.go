@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -368,11 +366,11 @@ const (
 
 // insertCatalogRows returns how many of the rows were inserted.
 func insertCatalogRows(ctx context.Context, u unitTx, query string, rows ...map[string]any) (int64, error) {
-	document, err := json.Marshal(rows)
+	array, err := document(rows)
 	if err != nil {
-		return 0, fmt.Errorf("encode catalog rows: %w", err)
+		return 0, err
 	}
-	return u.exec(ctx, query, string(document))
+	return u.exec(ctx, query, array)
 }
 
 // catalogChange is what happened to a row of a catalog.
@@ -380,7 +378,7 @@ type catalogChange struct {
 	catalog, verb string
 	id            uuid.UUID
 	code          string
-	before, after map[string]any
+	before, after any // by column; nil where there was or is none
 }
 
 // catalogChanged writes the audit row of a change, and remembers a deletion until the code returns.
@@ -396,7 +394,7 @@ func catalogChanged(ctx context.Context, u unitTx, by exchange.Principal, ch cat
 	if err != nil {
 		return err
 	}
-	return nil // AUDIT
+	return u.audit(ctx, by, ch.catalog+"."+ch.verb, ch.catalog, ch.id, ch.before, ch.after)
 }
 
 // defaultCurrencyReference is the foreign key from countries to currencies.

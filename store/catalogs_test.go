@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"kivuko/exchange"
 	"kivuko/store"
@@ -167,14 +168,20 @@ func TestCatalogSeedKeepsWhatAdminsDid(t *testing.T) {
 
 // A country that is seeded late must not fail for want of a currency that an admin deleted.
 func TestCatalogSeedWithoutADeletedCurrency(t *testing.T) {
-	ctx, s := t.Context(), seededCatalogs(t)
+	dsn := storetest.URL(t)
+	ctx, s, db := t.Context(), storetest.Open(t, dsn, store.Options{}), storetest.DB(t, dsn)
+	if err := s.SeedCatalogs(ctx); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.DeleteCountry(ctx, catalogdata.CountryID("ZW"), catalogAdmin); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeleteFiatCurrency(ctx, catalogdata.CurrencyID("ZWG"), catalogAdmin); err != nil {
 		t.Fatal(err)
 	}
-	storetest.Exec(t, s, `DELETE FROM catalog_removals WHERE catalog = 'country'`)
+	if _, err := db.ExecContext(ctx, `DELETE FROM catalog_removals WHERE catalog = 'country'`); err != nil {
+		t.Fatal(err)
+	}
 	if err := s.SeedCatalogs(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -434,5 +441,33 @@ func TestCatalogKeepsCurrenciesInUse(t *testing.T) {
 	}
 	if err := s.DeleteFiatCurrency(ctx, catalogdata.CurrencyID("UGX"), catalogAdmin); err != nil {
 		t.Error(err)
+	}
+}
+
+// The tables refuse broken rows themselves, whatever wrote them.
+func TestCatalogTablesRefuseBrokenRows(t *testing.T) {
+	dsn := storetest.URL(t)
+	s, db := storetest.Open(t, dsn, store.Options{}), storetest.DB(t, dsn)
+	if err := s.SeedCatalogs(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for column, values := range map[string][]any{
+		"countries.alpha2_code": {"ke", "K", "KEN", "AX", "KE\n"}, "countries.alpha3_code": {"ken", "KE", "ALA", nil},
+		"countries.numeric_code": {"04", "4040", "4o4", "248"}, "countries.phone_code": {"254", "+0254", "+", "+12345678", "+25 4"},
+		"countries.display_name": {"", " Kenya", "Uganda"}, "countries.default_fiat_currency": {"XQQ", nil},
+		"countries.sort_order": {-1, 100001}, "fiat_currencies.code": {"kes", "KE", "USD", "USDT"},
+		"fiat_currencies.numeric_code": {"4", "840", "4O4"}, "fiat_currencies.decimals": {-1, 5}, "fiat_currencies.symbol": {"", "123456789"},
+	} {
+		table, name, _ := strings.Cut(column, ".")
+		id := catalogdata.CountryID("KE")
+		if table == "fiat_currencies" {
+			id = catalogdata.CurrencyID("KES")
+		}
+		for _, v := range values {
+			_, err := db.ExecContext(t.Context(), `UPDATE `+table+` SET `+name+` = $2 WHERE id = $1`, id, v)
+			if pe, ok := errors.AsType[*pq.Error](err); !ok || pe.Code.Class() != "23" {
+				t.Errorf("%s took %v: %v", column, v, err)
+			}
+		}
 	}
 }

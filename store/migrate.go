@@ -44,8 +44,18 @@ func Migrate(ctx context.Context, url string) (err error) {
 	if _, err := p.Up(ctx); err != nil {
 		return exchange.Wrap(exchange.CodeUnavailable, err, "The database could not be migrated.")
 	}
+	if _, err := db.ExecContext(ctx, raiseLogClock); err != nil {
+		return exchange.Wrap(exchange.CodeUnavailable, err, "The log positions could not be checked.")
+	}
 	return nil
 }
+
+// Positions in the logs come from transaction numbers, which start anew when a dump is restored into
+// another server. This moves the base so that they go on growing; it changes nothing otherwise.
+const raiseLogClock = `
+UPDATE log_clock SET base = last.n + 1 - pg_current_xact_id()::text::bigint
+FROM (SELECT greatest((SELECT max(cursor) FROM events), (SELECT max(id) FROM audit_log), 0) >> 20 AS n) last
+WHERE base + pg_current_xact_id()::text::bigint <= last.n`
 
 // SchemaHash names the embedded schema: it changes whenever a migration does.
 func SchemaHash() (string, error) {

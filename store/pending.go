@@ -150,10 +150,6 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 	panic("unwritten")
 }
 
-func (s *Store) OrderTimeline(ctx context.Context, v View, id uuid.UUID) ([]exchange.Event, error) {
-	panic("unwritten")
-}
-
 func (s *Store) SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error {
 	panic("unwritten")
 }
@@ -339,34 +335,6 @@ func (s *Store) ListMerchants(ctx context.Context, v View, p Page) ([]exchange.U
 }
 
 func (s *Store) Merchant(ctx context.Context, v View, id uuid.UUID) (exchange.Merchant, error) {
-	panic("unwritten")
-}
-
-func (s *Store) Post(ctx context.Context, p exchange.Posting) error {
-	panic("unwritten")
-}
-
-func (s *Store) Account(ctx context.Context, ref exchange.AccountRef) (exchange.Account, error) {
-	panic("unwritten")
-}
-
-func (s *Store) ListAccounts(ctx context.Context, f AccountFilter, p Page) ([]exchange.Account, int, error) {
-	panic("unwritten")
-}
-
-func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]EntryRecord, int, error) {
-	panic("unwritten")
-}
-
-func (s *Store) Events(ctx context.Context, v View, after int64, limit int) ([]exchange.Event, error) {
-	panic("unwritten")
-}
-
-func (s *Store) AuditRecords(ctx context.Context, f AuditFilter, p Page) ([]exchange.AuditRecord, int, error) {
-	panic("unwritten")
-}
-
-func (s *Store) SealAudit(ctx context.Context) (int, error) {
 	panic("unwritten")
 }
 

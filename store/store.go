@@ -65,7 +65,8 @@ type Store struct {
 
 	mu       sync.RWMutex
 	prepared map[string]*sqlx.Stmt
-	accounts map[string]int64 // account code to id; accounts are never deleted
+	wanted   map[string]bool               // queries that a transaction used unprepared
+	accounts map[exchange.AccountRef]int64 // ids; accounts are never deleted
 }
 
 // Open connects to a migrated database. The caller must Close the store.
@@ -85,7 +86,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	}
 	db.SetMaxOpenConns(o.MaxConns)
 	db.SetMaxIdleConns(o.MaxConns)
-	s := &Store{db: db, clock: o.Now, log: o.Logger, prepared: map[string]*sqlx.Stmt{}, accounts: map[string]int64{}}
+	s := &Store{db: db, clock: o.Now, log: o.Logger, prepared: map[string]*sqlx.Stmt{}, wanted: map[string]bool{},
+		accounts: map[exchange.AccountRef]int64{}}
 	if err := s.Ping(ctx); err != nil {
 		_ = db.Close()
 		return nil, err
@@ -192,8 +194,8 @@ func (t unitTx) one(ctx context.Context, query string, args ...any) error {
 }
 
 // statementIn binds a prepared statement to a transaction. A statement that the pool does not know
-// yet is prepared on the transaction's own connection: asking the pool for another connection while
-// holding one can lock a busy pool up.
+// yet is prepared on the transaction's own connection, because asking the pool for another connection
+// while holding one can lock a busy pool up; the next transaction finds it prepared.
 func (s *Store) statementIn(ctx context.Context, tx *sqlx.Tx, query string) (*sqlx.Stmt, error) {
 	s.mu.RLock()
 	st := s.prepared[query]
@@ -201,7 +203,27 @@ func (s *Store) statementIn(ctx context.Context, tx *sqlx.Tx, query string) (*sq
 	if st != nil {
 		return tx.StmtxContext(ctx, st), nil
 	}
+	s.mu.Lock()
+	s.wanted[query] = true
+	s.mu.Unlock()
 	return tx.PreparexContext(ctx, query)
+}
+
+// begin starts a transaction, after preparing what earlier ones had to use unprepared.
+func (s *Store) begin(ctx context.Context) (*sqlx.Tx, error) {
+	s.mu.Lock()
+	var missing []string
+	for q := range s.wanted {
+		missing = append(missing, q)
+	}
+	clear(s.wanted)
+	s.mu.Unlock()
+	for _, q := range missing {
+		if _, err := s.statement(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	return s.db.BeginTxx(ctx, nil)
 }
 
 // maxRetries bounds how often a transaction that lost against another one is repeated.
@@ -223,7 +245,7 @@ func (s *Store) inTx(ctx context.Context, what string, fn func(unitTx) error) er
 }
 
 func (s *Store) once(ctx context.Context, fn func(unitTx) error) error {
-	tx, err := s.db.BeginTxx(ctx, nil)
+	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,6 +29,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	_ "embed"
+	"encoding/binary"
 	"encoding/csv"
 	"fmt"
 	"slices"
@@ -63,9 +64,8 @@ const seedMillis uint64 = 1767225600000
 func ID(catalog, code string) uuid.UUID {
 	hash := sha256.Sum256([]byte("kivuko:" + catalog + ":" + code))
 	id := uuid.UUID(hash[:16])
-	for i := range 6 {
-		id[i] = byte(seedMillis >> (8 * (5 - i)))
-	}
+	random := uint64(binary.BigEndian.Uint16(id[6:8]))
+	binary.BigEndian.PutUint64(id[:8], seedMillis<<16|random)
 	id[6] = id[6]&0x0f | 0x70
 	id[8] = id[8]&0x3f | 0x80
 	return id

@@ -136,12 +136,27 @@ CREATE TABLE idempotency_keys (
 );
 CREATE INDEX idempotency_keys_age_idx ON idempotency_keys (created_at);
 
--- The event log. The transaction's number comes first because it is assigned before the cursor: a
--- reader that stops at the oldest running transaction can then never skip an event that commits late
--- under a smaller cursor.
+-- Positions in the logs below. A position is the number of the writing transaction, shifted, plus a
+-- count within the transaction. So everything below the oldest running transaction is complete: a
+-- reader that stops at log_horizon() never skips a row that commits late. A plain sequence can't do
+-- that, because it is drawn in another order than transactions end. base is raised when the database
+-- was restored into a server whose transaction numbers are behind (see Migrate).
+CREATE TABLE log_clock (
+    only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
+    base     bigint  NOT NULL CHECK (base >= 0)
+);
+INSERT INTO log_clock (base) VALUES (0);
+
+CREATE FUNCTION log_position() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (base + pg_current_xact_id()::text::bigint) << 20 FROM log_clock
+$$;
+CREATE FUNCTION log_horizon() RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT (base + pg_snapshot_xmin(pg_current_snapshot())::text::bigint) << 20 FROM log_clock
+$$;
+
+-- The event log.
 CREATE TABLE events (
-    tx          xid8        NOT NULL DEFAULT pg_current_xact_id(),
-    cursor      bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    cursor      bigint      PRIMARY KEY,
     object_type text        NOT NULL,
     object_id   uuid        NOT NULL,
     sequence    bigint      NOT NULL CHECK (sequence > 0),
@@ -160,8 +175,7 @@ CREATE TRIGGER events_kept BEFORE TRUNCATE ON events FOR EACH STATEMENT EXECUTE 
 -- Who did what. Rows are appended plainly; audit_seals chains them afterwards, because a chain kept
 -- inside the writing transaction would serialise all writers.
 CREATE TABLE audit_log (
-    tx          xid8        NOT NULL DEFAULT pg_current_xact_id(),
-    id          bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id          bigint      PRIMARY KEY,
     at          timestamptz NOT NULL,
     actor       text        NOT NULL,
     role        text        NOT NULL,

@@ -27,6 +27,6 @@ BEGIN
     GRANT SELECT, INSERT, UPDATE (touched) ON ledger_accounts TO kivuko_app;
     GRANT SELECT, INSERT, UPDATE (amount, status, updated_at) ON holds TO kivuko_app;
     GRANT SELECT, INSERT, UPDATE (refunded) ON collections TO kivuko_app;
-    GRANT SELECT ON state_transitions TO kivuko_app;
+    GRANT SELECT ON state_transitions, log_clock TO kivuko_app;
 END $$;
 -- +goose StatementEnd

@@ -43,12 +43,36 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
 	}
+	urls.Store(s, dsn)
 	t.Cleanup(func() {
+		urls.Delete(s)
 		if err := s.Close(); err != nil {
 			t.Errorf("close the store: %v", err)
 		}
 	})
 	return s
+}
+
+// urls holds the owner's URL of each open store.
+var urls sync.Map
+
+// Exec runs a statement on the database of a store as the owner of the schema, who may do what the
+// service may not.
+func Exec(t testing.TB, s *store.Store, query string, args ...any) {
+	t.Helper()
+	if _, err := Owner(t, s).ExecContext(t.Context(), query, args...); err != nil {
+		t.Fatalf("run as the owner: %v", err)
+	}
+}
+
+// Owner opens a plain connection pool on the database of a store as the owner of the schema.
+func Owner(t testing.TB, s *store.Store) *sql.DB {
+	t.Helper()
+	dsn, ok := urls.Load(s)
+	if !ok {
+		t.Fatal("the store was not opened by storetest")
+	}
+	return DB(t, dsn.(string))
 }
 
 // WithRole makes sessions of the URL work as the restricted role of the service.

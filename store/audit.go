@@ -1,0 +1,221 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+)
+
+// auditRow is a row of audit_log with its seal, if it has one.
+type auditRow struct {
+	ID         int64
+	At         time.Time
+	Actor      string
+	Role       exchange.Role
+	IP         string
+	RequestID  string `db:"request_id"`
+	Action     string
+	ObjectType string    `db:"object_type"`
+	ObjectID   uuid.UUID `db:"object_id"`
+	Before     []byte
+	After      []byte
+	N          *int64
+	Hash       []byte
+}
+
+const auditColumns = `a.id, a.at, a.actor, a.role, a.ip, a.request_id, a.action, a.object_type, a.object_id, a.before, a.after, s.n, s.hash`
+
+func (r auditRow) record() (exchange.AuditRecord, error) {
+	return exchange.AuditRecord{
+		ID: r.ID, At: r.At.UTC(), Actor: r.Actor, Role: r.Role, IP: r.IP, RequestID: r.RequestID, Action: r.Action,
+		ObjectType: r.ObjectType, ObjectID: r.ObjectID, Before: r.Before, After: r.After, Hash: hex.EncodeToString(r.Hash),
+	}, nil
+}
+
+// AuditRecords pages through the audit log, the newest first, with the number of records.
+func (s *Store) AuditRecords(ctx context.Context, f AuditFilter, p Page) ([]exchange.AuditRecord, int, error) {
+	var w where
+	w.eq("a.actor", f.Actor)
+	w.eq("a.action", f.Action)
+	w.eq("a.object_type", f.ObjectType)
+	w.id("a.object_id", f.ObjectID)
+	w.between("a.at", f.From, f.To)
+	var rows []auditRow
+	total, err := s.page(ctx, &rows, list{
+		columns: auditColumns, from: `audit_log a LEFT JOIN audit_seals s ON s.audit_id = a.id`,
+		where: w, order: "a.id DESC",
+	}, p)
+	if err != nil {
+		return nil, 0, translate(err, "audit record")
+	}
+	all, err := convert(rows, auditRow.record)
+	return all, total, err
+}
+
+// sealBatch bounds how many records one transaction seals.
+const sealBatch = 2000
+
+// auditLock is the key of the advisory lock that lets one process seal at a time.
+const auditLock = 0x6b69_7661
+
+const lastSeal = `SELECT n, audit_id, hash FROM audit_seals ORDER BY n DESC LIMIT 1`
+
+// Only what lies before the oldest running transaction is sealed, so that no record can appear
+// between two sealed ones later.
+const unsealed = `SELECT a.id, a.at, a.actor, a.role, a.ip, a.request_id, a.action, a.object_type, a.object_id, a.before, a.after
+FROM audit_log a WHERE a.id > $1 AND a.id < (SELECT log_horizon()) ORDER BY a.id LIMIT $2`
+
+const insertSeals = `INSERT INTO audit_seals (n, audit_id, hash, sealed_at)
+SELECT n, audit_id, hash, $4 FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]) AS x (n, audit_id, hash)`
+
+// sealRow is a link of the chain.
+type sealRow struct {
+	N       int64
+	AuditID int64 `db:"audit_id"`
+	Hash    []byte
+}
+
+// SealAudit chains the records that are not sealed yet, and returns how many they were. Each seal is
+// the hash of the one before it and of its record.
+func (s *Store) SealAudit(ctx context.Context) (int, error) {
+	total := 0
+	for {
+		var sealed int
+		err := s.inTx(ctx, "audit record", func(t unitTx) error {
+			var err error
+			sealed, err = t.sealSome(ctx)
+			return err
+		})
+		total += sealed
+		if err != nil || sealed < sealBatch {
+			return total, err
+		}
+	}
+}
+
+func (t unitTx) sealSome(ctx context.Context) (int, error) {
+	if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock($1)`, auditLock); err != nil {
+		return 0, err
+	}
+	var seals []sealRow
+	if err := t.all(ctx, &seals, lastSeal); err != nil {
+		return 0, err
+	}
+	last := sealRow{}
+	if len(seals) > 0 {
+		last = seals[0]
+	}
+	var rows []auditRow
+	if err := t.all(ctx, &rows, unsealed, last.AuditID, sealBatch); err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	var ns, ids []int64
+	var hashes [][]byte
+	for _, r := range rows {
+		last = sealRow{N: last.N + 1, AuditID: r.ID, Hash: seal(last.Hash, r)}
+		ns, ids, hashes = append(ns, last.N), append(ids, last.AuditID), append(hashes, last.Hash)
+	}
+	_, err := t.exec(ctx, insertSeals, pq.Array(ns), pq.Array(ids), pq.Array(hashes), t.s.now())
+	return len(rows), err
+}
+
+// seal hashes the seal before and a record, each field behind its length so that no text can pass for
+// the end of one field and the beginning of the next.
+func seal(before []byte, r auditRow) []byte {
+	h := sha256.New()
+	field := func(b []byte) {
+		_ = binary.Write(h, binary.BigEndian, int64(len(b))) // a hash never fails
+		h.Write(b)
+	}
+	field(before)
+	_ = binary.Write(h, binary.BigEndian, r.ID)
+	_ = binary.Write(h, binary.BigEndian, r.At.UnixMicro())
+	for _, text := range []string{r.Actor, string(r.Role), r.IP, r.RequestID, r.Action, r.ObjectType} {
+		field([]byte(text))
+	}
+	field(r.ObjectID[:])
+	for _, doc := range [][]byte{r.Before, r.After} {
+		if doc == nil {
+			_ = binary.Write(h, binary.BigEndian, int64(-1))
+			continue
+		}
+		field(doc)
+	}
+	return h.Sum(nil)
+}
+
+// AuditHead is the newest link of the chain. Kept outside the database, it is what shows that the end
+// of the log was cut off.
+type AuditHead struct {
+	N    int64
+	Hash string // hexadecimal; empty when nothing is sealed
+}
+
+// AuditHead reads the newest link of the chain, to be exported.
+func (s *Store) AuditHead(ctx context.Context) (AuditHead, error) {
+	var rows []sealRow
+	if err := s.readAll(ctx, &rows, lastSeal); err != nil || len(rows) == 0 {
+		return AuditHead{}, translate(err, "audit record")
+	}
+	return AuditHead{N: rows[0].N, Hash: hex.EncodeToString(rows[0].Hash)}, nil
+}
+
+// VerifyAudit recomputes the chain and finds records that were edited, removed, put in another order,
+// or inserted before sealed ones. It can't see that the newest links were cut off; VerifyAuditSince can.
+func (s *Store) VerifyAudit(ctx context.Context) error { return s.VerifyAuditSince(ctx, AuditHead{}) }
+
+// The chain and the log from both sides: a seal without a record, and a record among sealed ones
+// without a seal, both show.
+const readChain = `SELECT ` + auditColumns + `
+FROM audit_log a LEFT JOIN audit_seals s ON s.audit_id = a.id
+WHERE a.id > $1 AND a.id <= (SELECT max(audit_id) FROM audit_seals) ORDER BY a.id LIMIT $2`
+
+const countSeals = `SELECT count(*) FROM audit_seals`
+
+// VerifyAuditSince is VerifyAudit, and finds besides that the chain no longer contains a head that was
+// exported earlier.
+func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) error {
+	last, n := sealRow{}, int64(0)
+	found := exported.N == 0
+	for {
+		var rows []auditRow
+		if err := s.readAll(ctx, &rows, readChain, last.AuditID, sealBatch); err != nil {
+			return translate(err, "audit record")
+		}
+		for _, r := range rows {
+			n++
+			if r.N == nil || *r.N != n || !bytes.Equal(r.Hash, seal(last.Hash, r)) {
+				return broken(fmt.Sprintf("at record %d", r.ID))
+			}
+			last = sealRow{N: n, AuditID: r.ID, Hash: r.Hash}
+			found = found || (n == exported.N && hex.EncodeToString(r.Hash) == exported.Hash)
+		}
+		if len(rows) < sealBatch {
+			break
+		}
+	}
+	var seals int64
+	if err := s.read(ctx, &seals, countSeals); err != nil {
+		return translate(err, "audit record")
+	}
+	if seals != n {
+		return broken(fmt.Sprintf("after record %d: %d seals have no record", last.AuditID, seals-n))
+	}
+	if !found {
+		return broken("at its end: the exported head is missing")
+	}
+	return nil
+}
+
+func broken(where string) error {
+	return exchange.Errorf(exchange.CodeConflict, "The audit log was tampered with %s.", where)
+}

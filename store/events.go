@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// MaxEvents bounds how many events one read returns.
+const MaxEvents = 500
+
+// fact is one thing that happened to one object. It becomes an event, for everybody who may see the
+// object, and an audit row, for the auditor. Its payloads carry neither secrets nor personal data.
+type fact struct {
+	by     exchange.Principal
+	object string
+	id     uuid.UUID
+	name   string // "order.opened"
+	owner  uuid.UUID
+	vendor uuid.UUID
+	before any // nil when the object is new
+	after  any
+}
+
+// The sequence counts per object. The object's row is locked or new in this transaction, so two
+// writers can't draw the same number; the unique key stands guard all the same.
+const insertEvent = `
+INSERT INTO events (cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at)
+SELECT greatest(p.n, (SELECT max(cursor) FROM events WHERE cursor >= p.n)) + 1, $1, $2::uuid,
+    coalesce((SELECT max(sequence) FROM events WHERE object_type = $1 AND object_id = $2::uuid), 0) + 1, $3, $4, $5, $6, $7
+FROM (SELECT log_position() AS n) p`
+
+const insertAudit = `
+INSERT INTO audit_log (id, at, actor, role, ip, request_id, action, object_type, object_id, before, after)
+SELECT greatest(p.n, (SELECT max(id) FROM audit_log WHERE id >= p.n)) + 1, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
+FROM (SELECT log_position() AS n) p`
+
+// record appends the event and the audit row of a fact.
+func (t unitTx) record(ctx context.Context, f fact) error {
+	payload, err := document(f.after)
+	if err != nil {
+		return err
+	}
+	if _, err := t.exec(ctx, insertEvent, f.object, f.id, f.name, nullID(f.owner), nullID(f.vendor), payload, t.s.now()); err != nil {
+		return err
+	}
+	return t.audit(ctx, f.by, f.name, f.object, f.id, f.before, f.after)
+}
+
+// audit appends an audit row alone, for what is of no interest to others.
+func (t unitTx) audit(ctx context.Context, by exchange.Principal, action, object string, id uuid.UUID, before, after any) error {
+	was, err := document(before)
+	if err != nil {
+		return err
+	}
+	is, err := document(after)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(ctx, insertAudit, t.s.now(), by.ActorName(), by.Role, by.IP, by.RequestID, action, object, id, was, is)
+	return err
+}
+
+// document is a value as a jsonb argument, NULL for nil.
+func document(v any) (any, error) {
+	if v == nil {
+		return nil, nil //nolint:nilnil // NULL is the document of nothing
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, exchange.Wrap(exchange.CodeInternal, err, "a record can't be written as JSON")
+	}
+	return string(b), nil
+}
+
+const eventColumns = `cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at`
+
+// eventRow is a row of events.
+type eventRow struct {
+	Cursor     int64
+	ObjectType string    `db:"object_type"`
+	ObjectID   uuid.UUID `db:"object_id"`
+	Sequence   int64
+	Type       string
+	OwnerID    uuid.NullUUID `db:"owner_id"`
+	VendorID   uuid.NullUUID `db:"vendor_id"`
+	Payload    []byte
+	At         time.Time
+}
+
+func (r eventRow) event() exchange.Event {
+	return exchange.Event{
+		Cursor: r.Cursor, ObjectType: r.ObjectType, ObjectID: r.ObjectID, Sequence: r.Sequence, Type: r.Type,
+		OwnerID: r.OwnerID.UUID, VendorID: r.VendorID.UUID, Payload: r.Payload, At: r.At.UTC(),
+	}
+}
+
+func eventsOf(rows []eventRow) []exchange.Event {
+	all := make([]exchange.Event, len(rows))
+	for i, r := range rows {
+		all[i] = r.event()
+	}
+	return all
+}
+
+const readEvents = `SELECT ` + eventColumns + ` FROM events
+WHERE cursor > $1 AND cursor < (SELECT log_horizon())
+ORDER BY cursor LIMIT $2`
+
+// The same with an index of its own for each scope that is not everything.
+const readOwnEvents = `SELECT ` + eventColumns + ` FROM events
+WHERE cursor > $1 AND cursor < (SELECT log_horizon()) AND owner_id = $2 ORDER BY cursor LIMIT $3`
+
+const readVendorEvents = `SELECT ` + eventColumns + ` FROM events
+WHERE cursor > $1 AND cursor < (SELECT log_horizon()) AND vendor_id = $2 ORDER BY cursor LIMIT $3`
+
+// Events reads the log after a cursor, at most MaxEvents at once. It ends before the oldest running
+// transaction, so that a reader who goes on from the last cursor never misses an event that committed
+// late; an event may therefore show a moment after its change.
+func (s *Store) Events(ctx context.Context, v View, after int64, limit int) ([]exchange.Event, error) {
+	limit = min(max(limit, 1), MaxEvents)
+	var rows []eventRow
+	var err error
+	switch all, owner, vendor := v.args(); {
+	case all:
+		err = s.readAll(ctx, &rows, readEvents, after, limit)
+	case owner.Valid:
+		err = s.readAll(ctx, &rows, readOwnEvents, after, owner, limit)
+	case vendor.Valid:
+		err = s.readAll(ctx, &rows, readVendorEvents, after, vendor, limit)
+	}
+	if err != nil {
+		return nil, translate(err, "event")
+	}
+	return eventsOf(rows), nil
+}
+
+const readTimeline = `SELECT ` + eventColumns + ` FROM events
+WHERE (object_type, object_id) IN (
+    SELECT 'order', $1::uuid
+    UNION ALL SELECT 'payment_attempt', id FROM payment_attempts WHERE order_id = $1
+    UNION ALL SELECT 'chain_payment', id FROM chain_payments WHERE purpose = 'order' AND object_id = $1
+    UNION ALL SELECT 'payment_exception', id FROM payment_exceptions WHERE order_id = $1
+    UNION ALL SELECT 'refund', id FROM refunds WHERE order_id = $1)
+ORDER BY cursor LIMIT 1000`
+
+// OrderTimeline lists what happened to an order and to the payments, exceptions and refunds of it,
+// oldest first. CodeNotFound when the view has no such order.
+func (s *Store) OrderTimeline(ctx context.Context, v View, id uuid.UUID) ([]exchange.Event, error) {
+	if _, err := s.Order(ctx, v, id); err != nil {
+		return nil, err
+	}
+	var rows []eventRow
+	if err := s.readAll(ctx, &rows, readTimeline, id); err != nil {
+		return nil, translate(err, "event")
+	}
+	return eventsOf(rows), nil
+}

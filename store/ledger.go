@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Post books a posting. All of it happens or nothing. An entry whose key was booked before with the
+// same content, and a hold step that was done before, change nothing; a key with another content is
+// CodeConflict, too small a balance CodeInsufficientFunds. Growing a hold is the one step that can't be
+// told from its repetition, so it takes an entry beside it or a caller that guards it.
+func (s *Store) Post(ctx context.Context, p exchange.Posting) error {
+	return s.writer.submit(meetingPoint(p), &unit{ctx: ctx, what: "posting", posting: p})
+}
+
+// meetingPoint is what concurrent postings like this one probably have in common.
+func meetingPoint(p exchange.Posting) []byte {
+	for _, e := range p.Entries {
+		for _, l := range e.Lines {
+			return []byte(l.Account.Code())
+		}
+	}
+	for _, op := range p.Holds {
+		if op.Hold.Account.Kind != "" {
+			return []byte(op.Hold.Account.Code())
+		}
+		return op.Hold.ID[:]
+	}
+	return nil
+}
+
+const accountColumns = `id, kind, owner_id, asset, posted, held, updated_at`
+
+// accountRow is a row of ledger_accounts.
+type accountRow struct {
+	ID        int64
+	Kind      exchange.AccountKind
+	OwnerID   uuid.NullUUID `db:"owner_id"`
+	Asset     money.Asset
+	Posted    decimal.Decimal
+	Held      decimal.Decimal
+	UpdatedAt time.Time `db:"updated_at"`
+}
+
+func (r accountRow) account() (exchange.Account, error) {
+	a := exchange.Account{
+		ID: r.ID, Ref: exchange.AccountRef{Kind: r.Kind, Owner: r.OwnerID.UUID, Asset: r.Asset},
+		UpdatedAt: r.UpdatedAt.UTC(),
+	}
+	var err error
+	if a.Posted, err = amountOf(r.Asset, r.Posted); err != nil {
+		return a, err
+	}
+	a.Held, err = amountOf(r.Asset, r.Held)
+	return a, err
+}
+
+const readAccount = `SELECT ` + accountColumns + ` FROM ledger_accounts WHERE code = $1`
+
+// Account reads an account. One that was never used is empty, not absent.
+func (s *Store) Account(ctx context.Context, ref exchange.AccountRef) (exchange.Account, error) {
+	var rows []accountRow
+	if err := s.readAll(ctx, &rows, readAccount, ref.Code()); err != nil {
+		return exchange.Account{}, translate(err, "account")
+	}
+	if len(rows) == 0 {
+		return exchange.Account{Ref: ref, Posted: money.Zero(ref.Asset), Held: money.Zero(ref.Asset)}, nil
+	}
+	return rows[0].account()
+}
+
+// ListAccounts pages through the accounts, the oldest first, with their number.
+func (s *Store) ListAccounts(ctx context.Context, f AccountFilter, p Page) ([]exchange.Account, int, error) {
+	var w where
+	w.eq("kind", string(f.Kind))
+	w.id("owner_id", f.Owner)
+	w.eq("asset", string(f.Asset))
+	var rows []accountRow
+	total, err := s.page(ctx, &rows, list{columns: accountColumns, from: "ledger_accounts", where: w, order: "id"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "account")
+	}
+	all, err := convert(rows, accountRow.account)
+	return all, total, err
+}
+
+// entryRow is a row of ledger_entries.
+type entryRow struct {
+	ID         int64
+	Key        string
+	Kind       string
+	ObjectType string        `db:"object_type"`
+	ObjectID   uuid.NullUUID `db:"object_id"`
+	At         time.Time
+}
+
+const readLines = `
+SELECT l.entry_id, a.kind, a.owner_id, a.asset, l.amount FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id
+WHERE l.entry_id = ANY ($1) ORDER BY l.id`
+
+// ListEntries pages through the entries, the newest first, with their number.
+func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]EntryRecord, int, error) {
+	var w where
+	w.eq("object_type", f.ObjectType)
+	w.id("object_id", f.ObjectID)
+	if f.Account != nil {
+		w.add(`id IN (SELECT l.entry_id FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id WHERE a.code = ?)`, f.Account.Code())
+	}
+	var rows []entryRow
+	total, err := s.page(ctx, &rows, list{columns: `id, key, kind, object_type, object_id, at`, from: "ledger_entries", where: w, order: "id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "ledger entry")
+	}
+	records := make([]EntryRecord, len(rows))
+	ids, place := make([]int64, len(rows)), make(map[int64]int, len(rows))
+	for i, r := range rows {
+		ids[i], place[r.ID] = r.ID, i
+		records[i] = EntryRecord{ID: r.ID, At: r.At.UTC(), Entry: exchange.Entry{
+			Key: r.Key, Kind: r.Kind, ObjectType: r.ObjectType, ObjectID: r.ObjectID.UUID,
+		}}
+	}
+	var lines []struct {
+		EntryID int64 `db:"entry_id"`
+		Kind    exchange.AccountKind
+		OwnerID uuid.NullUUID `db:"owner_id"`
+		Asset   money.Asset
+		Amount  decimal.Decimal
+	}
+	if err := s.readAll(ctx, &lines, readLines, pq.Array(ids)); err != nil {
+		return nil, 0, translate(err, "ledger entry")
+	}
+	for _, l := range lines {
+		m, err := amountOf(l.Asset, l.Amount)
+		if err != nil {
+			return nil, 0, err
+		}
+		r := &records[place[l.EntryID]]
+		r.Lines = append(r.Lines, exchange.Line{Account: exchange.AccountRef{Kind: l.Kind, Owner: l.OwnerID.UUID, Asset: l.Asset}, Amount: m})
+	}
+	return records, total, nil
+}
+
+// readHold reads what a hold reserves now.
+const readHold = `SELECT amount FROM holds WHERE id = $1 AND status = 'held'`
+
+// escapeLike makes a text match itself inside a LIKE pattern.
+func escapeLike(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
+}

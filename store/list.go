@@ -1,0 +1,97 @@
+package store
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+)
+
+// where collects the conditions of a list. Conditions are constants of this package with ? for their
+// arguments; nothing of a caller ever becomes SQL.
+type where struct {
+	conditions []string
+	args       []any
+}
+
+func (w *where) add(condition string, args ...any) {
+	w.conditions, w.args = append(w.conditions, condition), append(w.args, args...)
+}
+
+// eq narrows to a text unless it is empty.
+func (w *where) eq(column, v string) {
+	if v != "" {
+		w.add(column+` = ?`, v)
+	}
+}
+
+// id narrows to an id unless it is zero.
+func (w *where) id(column string, v uuid.UUID) {
+	if v != uuid.Nil {
+		w.add(column+` = ?`, v)
+	}
+}
+
+// between narrows to a half-open interval; a zero end is open.
+func (w *where) between(column string, from, to time.Time) {
+	if !from.IsZero() {
+		w.add(column+` >= ?`, from)
+	}
+	if !to.IsZero() {
+		w.add(column+` < ?`, to)
+	}
+}
+
+// scope narrows to what a view may see. An object without an owner or vendor column has "NULL" there.
+func (w *where) scope(v View, owner, vendor string) {
+	all, o, m := v.args()
+	switch {
+	case all:
+	case o.Valid:
+		w.add(owner+` = ?`, o.UUID)
+	case m.Valid:
+		w.add(vendor+` = ?`, m.UUID)
+	default:
+		w.add(`false`)
+	}
+}
+
+func (w *where) sql() string {
+	if len(w.conditions) == 0 {
+		return ""
+	}
+	return ` WHERE ` + strings.Join(w.conditions, ` AND `)
+}
+
+// list is a query for one page. All parts are constants of this package.
+type list struct {
+	columns, from string
+	where         where
+	order         string
+}
+
+// page reads one page into dest and counts all rows of the list.
+func (s *Store) page(ctx context.Context, dest any, l list, p Page) (total int, err error) {
+	limit, offset := p.bounds()
+	count := sqlx.Rebind(sqlx.DOLLAR, `SELECT count(*) FROM `+l.from+l.where.sql())
+	if err := s.db.GetContext(ctx, &total, count, l.where.args...); err != nil {
+		return 0, err
+	}
+	query := sqlx.Rebind(sqlx.DOLLAR, `SELECT `+l.columns+` FROM `+l.from+l.where.sql()+` ORDER BY `+l.order+` LIMIT ? OFFSET ?`)
+	args := append(append([]any{}, l.where.args...), limit, offset)
+	return total, s.db.SelectContext(ctx, dest, query, args...)
+}
+
+// convert turns rows into objects.
+func convert[R, T any](rows []R, f func(R) (T, error)) ([]T, error) {
+	all := make([]T, len(rows))
+	for i, r := range rows {
+		var err error
+		if all[i], err = f(r); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
