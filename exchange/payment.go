@@ -209,6 +209,7 @@ type MomoCallback struct {
 	AttemptID  uuid.UUID // zero when the address matched no attempt
 	Kind       CallbackKind
 	RemoteIP   string
+	OffRange   bool // it came from outside the operator's known addresses
 	Body       []byte
 	ReceivedAt time.Time
 }

@@ -1,0 +1,321 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// tokensWire answers a login and a refresh.
+type tokensWire struct {
+	AccessToken      string    `json:"access_token"`
+	RefreshToken     string    `json:"refresh_token"`
+	TokenType        string    `json:"token_type"`
+	AccessExpiresAt  timestamp `json:"access_token_expires_at"`
+	RefreshExpiresAt timestamp `json:"refresh_token_expires_at"`
+	SessionID        uuid.UUID `json:"session_id"`
+	User             wireUser  `json:"user"`
+}
+
+// errWrongLogin is the one answer to an unknown account, a wrong secret and a deactivated account.
+var errWrongLogin = exchange.Errorf(exchange.CodeInvalidCredentials, "The account is unknown or the secret is wrong.")
+
+func (s *server) login(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	email, password := f.line("email", true, exchange.MaxEmailLength), f.secret("password", true)
+	if err := f.done(); err != nil {
+		return err
+	}
+	if err := s.refuseLocked(c, "password-ip:"+c.who.IP); err != nil {
+		return err
+	}
+	user, credentials, err := s.findByEmail(c, email)
+	if err != nil {
+		return err
+	}
+	ok, err := s.hasher.verify(c.ctx, credentials.PasswordHash, []byte(password))
+	if err != nil {
+		return err
+	}
+	if !ok || !user.IsActive {
+		// Only the address is counted. A counter of the account would let a stranger lock its owner out.
+		if _, err := s.Store.LoginFailure(c.ctx, "password-ip:"+c.who.IP, maxPasswordFailures, passwordLock); err != nil {
+			return err
+		}
+		return errWrongLogin
+	}
+	return s.begin(c, user, credentials)
+}
+
+// An address is locked out of password login after this many failures, for this long at first.
+const (
+	maxPasswordFailures = 50
+	passwordLock        = 5 * time.Minute
+)
+
+func (s *server) loginPIN(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	email, phone := f.line("email", false, exchange.MaxEmailLength), f.line("phone_number", false, maxPhoneText)
+	pin := f.secret("pin", true)
+	switch {
+	case f.has("email") && f.has("phone_number"):
+		f.fail("phone_number", "conflict", "must be left out when email is given")
+	case !f.has("email") && !f.has("phone_number"):
+		f.fail("email", "required", "is required, or phone_number instead")
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	find, identifier := s.findByEmail, email
+	if f.has("phone_number") {
+		find, identifier = s.findByPhone, phone
+	}
+	user, credentials, err := find(c, identifier)
+	if err != nil {
+		return err
+	}
+	return s.tryPIN(c, user, credentials, identifier, pin)
+}
+
+const maxPhoneText = 20
+
+// tryPIN counts the attempt before it looks at the PIN, so that attempts at the same moment can't
+// all slip in before the first failure is counted. Success takes the count back.
+func (s *server) tryPIN(c *call, user exchange.User, credentials exchange.Credentials, identifier, pin string) error {
+	account, address := pinKey(user.ID, identifier), "pin-ip:"+c.who.IP
+	if err := s.refuseLocked(c, account, address); err != nil {
+		return err
+	}
+	lock := s.Config.PINLock
+	if _, err := s.Store.LoginFailure(c.ctx, account, lock.PerAccount, lock.Base); err != nil {
+		return err
+	}
+	if _, err := s.Store.LoginFailure(c.ctx, address, lock.PerAddress, lock.Base); err != nil {
+		return err
+	}
+	ok, err := s.hasher.verify(c.ctx, credentials.PINHash, s.hasher.pin(user.ID, pin))
+	if err != nil {
+		return err
+	}
+	if !ok || !user.IsActive {
+		return errWrongLogin
+	}
+	// The address keeps its count: one known PIN must not buy guesses at others.
+	if err := s.Store.LoginSuccess(c.ctx, account); err != nil {
+		return err
+	}
+	return s.begin(c, user, credentials)
+}
+
+// pinKey is the counter of an account; of an unknown one, that of the name that was tried, so that
+// both lock alike.
+func pinKey(user uuid.UUID, identifier string) string {
+	if user != uuid.Nil {
+		return "pin:" + user.String()
+	}
+	sum := sha256.Sum256([]byte(strings.ToLower(identifier)))
+	return "pin-unknown:" + hex.EncodeToString(sum[:16])
+}
+
+// refuseLocked answers with the time that is left when one of the counters is locked.
+func (s *server) refuseLocked(c *call, keys ...string) error {
+	until, err := s.Store.LoginLocked(c.ctx, keys...)
+	if err != nil {
+		return err
+	}
+	left := until.Sub(s.now())
+	if left <= 0 {
+		return nil
+	}
+	c.fc.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(left/time.Second)+1))
+	if strings.HasPrefix(keys[0], "password") {
+		return exchange.Errorf(exchange.CodeRateLimited, "Too many failed logins from this address. Retry-After says when to try again.")
+	}
+	return exchange.Errorf(exchange.CodePINLocked, "Too many wrong PINs. Log in with the password, or try again when Retry-After has passed.")
+}
+
+// findByEmail finds the account and its credentials; neither, without an error, when it is unknown.
+func (s *server) findByEmail(c *call, email string) (exchange.User, exchange.Credentials, error) {
+	email, err := exchange.ParseEmail(email)
+	if err != nil {
+		return exchange.User{}, exchange.Credentials{}, nil //nolint:nilerr // no e-mail address is no account
+	}
+	return s.withCredentials(c)(s.Store.UserByEmail(c.ctx, email))
+}
+
+func (s *server) findByPhone(c *call, text string) (exchange.User, exchange.Credentials, error) {
+	phone, err := exchange.ParsePhone(text)
+	if err != nil {
+		return exchange.User{}, exchange.Credentials{}, nil //nolint:nilerr // no phone number is no account
+	}
+	return s.withCredentials(c)(s.Store.UserByPhone(c.ctx, phone))
+}
+
+func (s *server) withCredentials(c *call) func(exchange.User, error) (exchange.User, exchange.Credentials, error) {
+	return func(u exchange.User, err error) (exchange.User, exchange.Credentials, error) {
+		if exchange.CodeOf(err) == exchange.CodeNotFound {
+			return exchange.User{}, exchange.Credentials{}, nil
+		}
+		if err != nil {
+			return exchange.User{}, exchange.Credentials{}, err
+		}
+		credentials, err := s.Store.CredentialsOf(c.ctx, u.ID)
+		return u, credentials, err
+	}
+}
+
+// begin opens a session: a new family of refresh tokens and the first access token.
+func (s *server) begin(c *call, u exchange.User, credentials exchange.Credentials) error {
+	now := s.now().UTC()
+	next := store.Session{
+		ID: newID(), FamilyID: newID(), UserID: u.ID, IP: c.who.IP, UserAgent: userAgent(c.fc),
+		CreatedAt: now, ExpiresAt: now.Add(RefreshTokenLife),
+	}
+	text, hash, err := s.ring.refresh(now, next.ExpiresAt)
+	if err != nil {
+		return err
+	}
+	next.TokenHash = hash
+	if err := s.Store.CreateSession(c.ctx, next); err != nil {
+		return err
+	}
+	return s.tokens(c, u, credentials.AuthVersion, next, text)
+}
+
+const maxUserAgent = 200
+
+func userAgent(fc *fiber.Ctx) string {
+	return clip(fc.Get(fiber.HeaderUserAgent), maxUserAgent)
+}
+
+func (s *server) tokens(c *call, u exchange.User, version int64, session store.Session, refresh string) error {
+	access, expires, err := s.ring.access(claims{u.ID, session.FamilyID, version}, s.now().UTC())
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, tokensWire{
+		AccessToken: access, RefreshToken: refresh, TokenType: "Bearer", AccessExpiresAt: stamp(expires),
+		RefreshExpiresAt: stamp(session.ExpiresAt), SessionID: session.FamilyID, User: userWire(u),
+	})
+}
+
+// refresh exchanges a refresh token, once. An access token in the header is not looked at.
+func (s *server) refresh(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	old := f.text("refresh_token", true, maxRefreshLength)
+	if err := f.done(); err != nil {
+		return err
+	}
+	now := s.now().UTC()
+	// The lifetime inside the token is an upper bound only: the store keeps the family's own end.
+	text, hash, err := s.ring.refresh(now, now.Add(RefreshTokenLife))
+	if err != nil {
+		return err
+	}
+	next := store.Session{ID: newID(), TokenHash: hash, IP: c.who.IP, UserAgent: userAgent(c.fc), CreatedAt: now}
+	u, session, err := s.Store.RotateSession(c.ctx, sha256.Sum256([]byte(old)), next)
+	if err != nil {
+		s.sessions.forgetAll()
+		return err
+	}
+	state, err := s.Store.AuthState(c.ctx, u.ID, session.FamilyID)
+	if err != nil {
+		return err
+	}
+	return s.tokens(c, u, state.AuthVersion, session, text)
+}
+
+func (s *server) logout(c *call) error {
+	if err := c.noBody(); err != nil {
+		return err
+	}
+	if err := s.Store.RevokeSession(c.ctx, c.who.SessionID, c.who); err != nil {
+		return err
+	}
+	s.sessions.forget(c.who.UserID)
+	return c.empty()
+}
+
+func (s *server) revokeAll(c *call) error {
+	if err := c.noBody(); err != nil {
+		return err
+	}
+	if err := s.Store.RevokeAllSessions(c.ctx, c.who.UserID, c.who); err != nil {
+		return err
+	}
+	s.sessions.forget(c.who.UserID)
+	return c.empty()
+}
+
+// setPIN sets or changes the caller's own PIN, which the password must confirm: a stolen access
+// token alone must not plant a PIN that outlives it.
+func (s *server) setPIN(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	pin, password := f.secret("pin", true), f.secret("password", true)
+	if f.has("pin") && pin != "" {
+		f.check("pin", exchange.CheckPIN(pin))
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	if id != c.who.UserID {
+		return notFound()
+	}
+	if err := s.refuseLocked(c, "password-ip:"+c.who.IP); err != nil {
+		return err
+	}
+	if err := s.confirmPassword(c, password); err != nil {
+		return err
+	}
+	hash, err := s.hasher.hash(c.ctx, s.hasher.pin(id, pin))
+	if err != nil {
+		return err
+	}
+	if err := s.Store.SetPIN(c.ctx, id, hash, c.who); err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, map[string]any{"id": id, "pin_set": true, "updated_at": stamp(s.now())})
+}
+
+func (s *server) confirmPassword(c *call, password string) error {
+	credentials, err := s.Store.CredentialsOf(c.ctx, c.who.UserID)
+	if err != nil {
+		return err
+	}
+	ok, err := s.hasher.verify(c.ctx, credentials.PasswordHash, []byte(password))
+	if err != nil {
+		return err
+	}
+	if ok {
+		return nil
+	}
+	if _, err := s.Store.LoginFailure(c.ctx, "password-ip:"+c.who.IP, maxPasswordFailures, passwordLock); err != nil {
+		return err
+	}
+	return exchange.Invalid(exchange.FieldError{Pointer: "/password", Code: "wrong", Message: "is not your password"})
+}

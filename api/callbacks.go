@@ -1,0 +1,81 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// A callback token is the unguessable part of an attempt's address.
+const (
+	minCallbackToken = 16
+	maxCallbackToken = 128
+	wakeTimeout      = 10 * time.Second
+	maxWakers        = 64
+)
+
+// callbackAnswer is what the operator takes for a receipt of its notice.
+var callbackAnswer = []byte(`{"ResultCode":0,"ResultDesc":"Accepted"}`)
+
+// momoCallback takes a notice of the mobile money operator. The operator says each thing once, so the
+// body is stored before anything is made of it, on disk when the database is away, and only when it
+// could be kept nowhere is the operator told so. The answer is the same for addresses that belong to
+// nothing, so that they can't be searched for. The notice only wakes the flow, which asks a second
+// witness before money counts.
+func (s *server) momoCallback(c *call) error {
+	token, kind := c.fc.Params("token"), exchange.CallbackKind(c.fc.Params("kind"))
+	if !kind.Valid() || len(token) < minCallbackToken || len(token) > maxCallbackToken || !visibleASCII(token) {
+		return exchange.Errorf(exchange.CodeNotFound, "There is nothing at this address.")
+	}
+	notice := spooled{
+		ID: newID(), Token: token, Kind: kind, RemoteIP: c.who.IP, Body: bytes.Clone(c.fc.Request().Body()), ReceivedAt: s.now().UTC(),
+	}
+	if len(s.Config.CallbackSources) > 0 && !containsText(s.Config.CallbackSources, c.who.IP) {
+		notice.OffRange = true
+		s.metrics.callbacks.WithLabelValues("off_range").Inc()
+		s.log.Warn("ALERT callback from outside the operator's addresses", "request_id", c.who.RequestID, "callback_id", notice.ID)
+	}
+	outcome, wake, err := s.take(c.ctx, notice)
+	s.metrics.callbacks.WithLabelValues(outcome).Inc()
+	if err != nil {
+		return exchange.Wrap(exchange.CodeUnavailable, err, "The notice could not be kept. Send it again.")
+	}
+	if wake != nil {
+		s.wakers.start(wake)
+	}
+	c.fc.Set("Content-Type", "application/json")
+	return c.fc.Status(http.StatusOK).Send(callbackAnswer)
+}
+
+// take keeps a notice: in the database, or on disk. It returns what became of it and how to wake the
+// flow that waits for it.
+func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
+	attempt, err := s.spool.match(ctx, n)
+	if err == nil && attempt.ID == uuid.Nil && !s.unknown.allow() {
+		return "dropped", nil, nil
+	}
+	if err == nil {
+		err = s.Store.SaveCallback(ctx, n.callback(attempt.ID))
+	}
+	switch {
+	case err != nil:
+		s.log.Error("callback goes to disk", "callback_id", n.ID, "error", err)
+		if err := s.spool.keep(n); err != nil {
+			return "lost", nil, err
+		}
+		s.metrics.spooled.Set(float64(s.spool.waiting()))
+		return "spooled", nil, nil
+	case attempt.ID == uuid.Nil:
+		return "unknown", nil, nil
+	}
+	return "stored", func() {
+		ctx, cancel := context.WithTimeout(context.Background(), wakeTimeout)
+		defer cancel()
+		s.spool.wake(ctx, attempt, n.ID)
+	}, nil
+}

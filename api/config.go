@@ -1,0 +1,192 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// Limits of the HTTP edge. Each is part of the contract (docs/contract.md).
+const (
+	maxBody          = 1 << 20          // the server's own limit; routes set lower ones
+	defaultBody      = 64 << 10         // a JSON request
+	callbackBody     = 64 << 10         // a notice of the mobile money operator
+	maxHeaderBytes   = 8 << 10          // request line and headers; above it 431
+	maxJSONDepth     = 8                // nested objects and arrays in a request
+	maxBearerLength  = 2 << 10          // an access token; above it 401
+	maxFooterLength  = 256              // the part of a token that is read before it is proven
+	maxRefreshLength = 1 << 10          // a refresh token
+	maxPageID        = 1_000_000        // deeper pages are refused: nobody reads them, and offsets cost
+	maxPageSize      = 100              // where an operation has no bounds of its own
+	defaultPageSize  = 20               //
+	maxQueryLength   = 100              // characters of a search
+	maxIdempotency   = 255              // characters of an Idempotency-Key
+	maxLabelLength   = 80               // characters of a wallet's label
+	maxNoteLength    = 500              // characters of an operator's note
+	requestTimeout   = 10 * time.Second // the deadline of a request's calls to store and Temporal
+	flowTimeout      = 20 * time.Second // the same where a flow must answer
+	readTimeout      = 15 * time.Second
+	writeTimeout     = 30 * time.Second
+	idleTimeout      = 60 * time.Second
+	sessionCacheLife = 5 * time.Second // how long another process may still believe a dead session
+	sessionCacheSize = 10_000
+)
+
+// Lifetimes of tokens.
+const (
+	AccessTokenLife  = 15 * time.Minute
+	RefreshTokenLife = 30 * 24 * time.Hour
+)
+
+// Rate is a number of requests per time from one caller. The zero Rate stands for the default of its
+// class; a negative Max switches the class off.
+type Rate struct {
+	Max int
+	Per time.Duration
+}
+
+// Rates are the rate limits by class. Each process counts for itself: they are the outer ring; the
+// counters that guard PINs live in the database.
+type Rates struct {
+	Login       Rate // logins and registrations, per address; default 10 a minute
+	Refresh     Rate // per address; default 30 a minute
+	Search      Rate // per user; default 5 a second
+	OrderCreate Rate // per user; default 10 a minute
+	General     Rate // everything else, per user, or per address without one; default 600 a minute
+	Unknown     Rate // callbacks to addresses that belong to nothing, stored per process; default 600 a minute
+}
+
+// Argon2 bounds the work of password hashing. One hash takes 19 MiB and about 30 ms of a core.
+type Argon2 struct {
+	Parallel int // hashes at a time; default twice the cores
+	Queue    int // requests that may wait for their turn, above it 503; default 100
+}
+
+// PINLock says when PIN login stops listening. Counters are kept in the database.
+type PINLock struct {
+	PerAccount int           // failures of one account; default 5
+	PerAddress int           // failures from one address, more because networks share addresses; default 20
+	Base       time.Duration // the first lock; each further one is twice as long; default 15 minutes
+}
+
+// Config is what the API must be told. Config values come from main, which alone reads the environment.
+type Config struct {
+	// TokenKeys are the keys of access tokens. The first one signs, all of them verify. To rotate, add
+	// the new key at the end everywhere, move it to the front one access token's life later, and drop
+	// the old one another life later.
+	TokenKeys []TokenKey
+	// Pepper is mixed into PINs before they are hashed and into the fingerprints of request bodies.
+	// It must be kept outside the database, have at least 32 bytes, and never change.
+	Pepper []byte
+	Issuer string // names this installation in tokens; default "kivuko"
+
+	// TrustedProxies may name the client in X-Forwarded-For. From all other peers the header is ignored.
+	TrustedProxies []netip.Prefix
+	// CallbackSources are the addresses from which the mobile money operator calls. A callback from
+	// elsewhere is stored with a flag and raises an alert; it is never dropped. Empty: no check.
+	CallbackSources []netip.Prefix
+	// MetricsReaders may read /metrics; to others it does not exist. Empty: everybody.
+	MetricsReaders []netip.Prefix
+	// SpoolDir keeps callbacks while the database is away. It must exist and be writable.
+	SpoolDir string
+
+	Rates   Rates
+	Argon2  Argon2
+	PINLock PINLock
+}
+
+// Deps is what the API works with.
+type Deps struct {
+	Config Config
+	Store  *store.Store
+	Flows  Flows
+	// Addresses check an address of a network and give its canonical form. The message of their error
+	// reads on after the field's name ("has a wrong checksum"). A network without one takes no orders.
+	Addresses map[exchange.Network]func(string) (string, error)
+	// Health asks each dependency whether it works; the map's key names it in /readyz. "postgres" and
+	// "temporal" decide whether the service is ready at all.
+	Health  map[string]func(context.Context) error
+	Logger  *slog.Logger          // default: discard
+	Now     func() time.Time      // default: time.Now
+	Metrics *prometheus.Registry  // default: a registry of its own, served at /metrics
+	Gather  []prometheus.Gatherer // served at /metrics beside it
+}
+
+func (c *Config) setDefaults() {
+	rate := func(r *Rate, limit int, per time.Duration) {
+		if r.Max == 0 {
+			*r = Rate{limit, per}
+		}
+		if r.Per <= 0 {
+			r.Per = per
+		}
+	}
+	rate(&c.Rates.Login, 10, time.Minute)
+	rate(&c.Rates.Refresh, 30, time.Minute)
+	rate(&c.Rates.Search, 5, time.Second)
+	rate(&c.Rates.OrderCreate, 10, time.Minute)
+	rate(&c.Rates.General, 600, time.Minute)
+	rate(&c.Rates.Unknown, 600, time.Minute)
+	number := func(n *int, d int) {
+		if *n == 0 {
+			*n = d
+		}
+	}
+	number(&c.Argon2.Parallel, defaultHashers())
+	number(&c.Argon2.Queue, 100)
+	number(&c.PINLock.PerAccount, 5)
+	number(&c.PINLock.PerAddress, 20)
+	if c.PINLock.Base == 0 {
+		c.PINLock.Base = 15 * time.Minute
+	}
+	if c.Issuer == "" {
+		c.Issuer = "kivuko"
+	}
+}
+
+const minPepper = 32
+
+// Validate names every value that the API can't start with.
+func (c Config) Validate() error {
+	var bad []error
+	if len(c.TokenKeys) == 0 {
+		bad = append(bad, errors.New("token keys: at least one is needed"))
+	}
+	seen := map[string]bool{}
+	for _, k := range c.TokenKeys {
+		if k.ID == "" || len(k.ID) > 64 || !visibleASCII(k.ID) {
+			bad = append(bad, fmt.Errorf("token keys: %q is no key id; use 1 to 64 visible characters", k.ID))
+		}
+		if seen[k.ID] {
+			bad = append(bad, fmt.Errorf("token keys: the id %q is used twice", k.ID))
+		}
+		if k.Secret == [32]byte{} {
+			bad = append(bad, fmt.Errorf("token keys: the secret of %q is empty", k.ID))
+		}
+		seen[k.ID] = true
+	}
+	if len(c.Pepper) < minPepper {
+		bad = append(bad, fmt.Errorf("pepper: at least %d bytes are needed", minPepper))
+	}
+	if c.SpoolDir == "" {
+		bad = append(bad, errors.New("spool directory: needed to keep callbacks while the database is away"))
+	}
+	return errors.Join(bad...)
+}
+
+func visibleASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < '!' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}

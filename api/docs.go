@@ -1,0 +1,101 @@
+package api
+
+import (
+	_ "embed" // openapi.yaml
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+
+	"github.com/gofiber/fiber/v2"
+	swaggerFiles "github.com/swaggo/files/v2"
+	"gopkg.in/yaml.v3"
+)
+
+//go:embed openapi.yaml
+var openapiYAML []byte
+
+// documentJSON is the contract as JSON, made once.
+func documentJSON() ([]byte, error) {
+	var tree map[string]any
+	if err := yaml.Unmarshal(openapiYAML, &tree); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	raw, err := json.Marshal(tree)
+	if err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
+	return raw, nil
+}
+
+func (s *server) openapi(c *call) error {
+	c.fc.Set(fiber.HeaderContentType, "application/json")
+	c.fc.Set(fiber.HeaderCacheControl, "public, max-age=300")
+	return c.fc.Send(s.document)
+}
+
+// docsPolicy lets the page run its own scripts alone. Swagger UI sets style attributes, and draws its
+// icons from data URLs.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
+	"connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+const docsPage = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Kivuko API</title>
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<link rel="icon" type="image/png" href="/docs/favicon-32x32.png">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="/docs/swagger-ui-bundle.js"></script>
+<script src="/docs/start.js"></script>
+</body>
+</html>
+`
+
+const docsStart = `window.onload = function () {
+  window.ui = SwaggerUIBundle({
+    url: "/openapi.json",
+    dom_id: "#swagger-ui",
+    deepLinking: true,
+    validatorUrl: null,
+    presets: [SwaggerUIBundle.presets.apis]
+  });
+};
+`
+
+func (s *server) docs(c *call) error {
+	c.fc.Set(fiber.HeaderContentSecurityPolicy, docsPolicy)
+	c.fc.Set(fiber.HeaderContentType, "text/html; charset=utf-8")
+	return c.fc.SendString(docsPage)
+}
+
+// docsTypes are the files of the page and nothing else of what Swagger UI brings.
+var docsTypes = map[string]string{
+	"swagger-ui.css":       "text/css; charset=utf-8",
+	"swagger-ui-bundle.js": "text/javascript; charset=utf-8",
+	"favicon-32x32.png":    "image/png",
+	"start.js":             "text/javascript; charset=utf-8",
+}
+
+func (s *server) docsAsset(c *call) error {
+	name := path.Base(c.fc.Params("asset"))
+	media, known := docsTypes[name]
+	if !known {
+		return notFound()
+	}
+	raw := []byte(docsStart)
+	if name != "start.js" {
+		var err error
+		if raw, err = fs.ReadFile(swaggerFiles.FS, name); err != nil {
+			return err
+		}
+	}
+	c.fc.Set(fiber.HeaderContentType, media)
+	c.fc.Set(fiber.HeaderCacheControl, "public, max-age=86400")
+	return c.fc.Status(http.StatusOK).Send(raw)
+}

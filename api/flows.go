@@ -1,0 +1,146 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// Flows is what the API asks of Temporal. Commands are updates, which are validated and answered;
+// facts from outside are signals, which are accepted even while no worker runs. Errors are
+// *exchange.Error: CodeNotFound when the flow is over, CodeUnavailable when the outcome is not known
+// yet and the same call may be made again.
+type Flows interface {
+	// OpenOrder starts the flow of an on-ramp order and returns when its row is stored. The same
+	// request id never opens two.
+	OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error
+	// CancelOrder and RetryPayment ask the order's flow. The id names the request: asked twice with
+	// one, it is done once.
+	CancelOrder(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
+	RetryPayment(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
+	// Command hands the order's flow the id of an operator's recorded decision.
+	Command(ctx context.Context, order, command uuid.UUID) error
+	// Callback wakes the flow that waits for a payment attempt; when that flow is over, one that
+	// looks after late money.
+	Callback(ctx context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error
+	// CreateWallet has the signer make a key and returns when the wallet's row is stored. The same
+	// request id never makes two.
+	CreateWallet(ctx context.Context, r exchange.WalletRequest) error
+}
+
+// NewFlows asks a Temporal server.
+func NewFlows(c client.Client) Flows { return temporalFlows{c} }
+
+type temporalFlows struct{ client client.Client }
+
+func (t temporalFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
+	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: workflows.OnRampID(r.ID), TaskQueue: workflows.QueueFlows,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            "Order " + r.ID.String(),
+	}, workflows.TypeOnRamp, workflows.OnRampInput{Request: r, Actor: actor(by)})
+	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateID: r.ID.String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
+		return nil // the flow ran and is over: its row tells the rest
+	}
+	if err != nil {
+		return fromTemporal(err)
+	}
+	var opened workflows.Opened
+	return fromTemporal(handle.Get(ctx, &opened))
+}
+
+func actor(p exchange.Principal) workflows.Actor {
+	return workflows.Actor{UserID: p.UserID, Role: p.Role, IP: p.IP, RequestID: p.RequestID}
+}
+
+func (t temporalFlows) CancelOrder(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {
+	return t.update(ctx, order, id, workflows.UpdateCancel, actor(by))
+}
+
+func (t temporalFlows) RetryPayment(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {
+	return t.update(ctx, order, id, workflows.UpdateRetryPayment, actor(by))
+}
+
+func (t temporalFlows) Command(ctx context.Context, order, command uuid.UUID) error {
+	return t.update(ctx, order, command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
+}
+
+func (t temporalFlows) update(ctx context.Context, order, id uuid.UUID, name string, argument any) error {
+	handle, err := t.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflows.OnRampID(order), UpdateID: id.String(), UpdateName: name, Args: []any{argument},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return fromTemporal(err)
+	}
+	var ack workflows.Ack
+	return fromTemporal(handle.Get(ctx, &ack))
+}
+
+func (t temporalFlows) Callback(ctx context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error {
+	ref := workflows.CallbackRef{CallbackID: callback, AttemptID: a.ID}
+	err := t.client.SignalWorkflow(ctx, a.WorkflowID, "", workflows.SignalCallback, ref)
+	if _, over := errors.AsType[*serviceerror.NotFound](err); !over || a.Direction != exchange.Collection {
+		return fromTemporal(err)
+	}
+	_, err = t.client.SignalWithStartWorkflow(ctx, workflows.LatePaymentID(a.ID), workflows.SignalCallback, ref,
+		client.StartWorkflowOptions{
+			TaskQueue: workflows.QueueFlows, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+			StaticSummary: "Late payment of attempt " + a.ID.String(),
+		}, workflows.TypeLatePayment, workflows.LatePaymentInput{AttemptID: a.ID})
+	return fromTemporal(err)
+}
+
+func (t temporalFlows) CreateWallet(ctx context.Context, r exchange.WalletRequest) error {
+	run, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: workflows.WalletID(r.ID), TaskQueue: workflows.QueueFlows,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            "Wallet " + r.ID.String(),
+	}, workflows.TypeCreateWallet, r)
+	if err != nil {
+		return fromTemporal(err)
+	}
+	var created workflows.WalletCreated
+	return fromTemporal(run.Get(ctx, &created))
+}
+
+// fromTemporal words what the Temporal service itself says; what a flow says passes through
+// workflows.AsExchangeError.
+func fromTemporal(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
+		return exchange.Wrap(exchange.CodeNotFound, err, "The flow is over.")
+	}
+	if passing(err) {
+		return exchange.Wrap(exchange.CodeUnavailable, err, "The answer did not come in time. Ask again with the same Idempotency-Key.")
+	}
+	return workflows.AsExchangeError(err)
+}
+
+// passing tells errors of the Temporal service that go by, after which the outcome may be unknown.
+func passing(err error) bool {
+	_, unavailable := errors.AsType[*serviceerror.Unavailable](err)
+	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)
+	_, exhausted := errors.AsType[*serviceerror.ResourceExhausted](err)
+	_, canceled := errors.AsType[*serviceerror.Canceled](err)
+	_, update := errors.AsType[*client.WorkflowUpdateServiceTimeoutOrCanceledError](err)
+	return unavailable || late || exhausted || canceled || update ||
+		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}

@@ -1,0 +1,81 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2/middleware/adaptor"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// checkTimeout bounds one dependency's answer.
+const checkTimeout = 3 * time.Second
+
+// Without these the API can serve nothing; without the others it serves most things.
+var vital = map[string]bool{"postgres": true, "temporal": true}
+
+type dependencyWire struct {
+	Status string `json:"status"` // "up" or "down"
+	Vital  bool   `json:"vital"`
+	Millis int64  `json:"latency_ms"`
+}
+
+// healthz tells that the process answers.
+func (s *server) healthz(c *call) error {
+	return c.json(http.StatusOK, map[string]string{"status": "ok"})
+}
+
+// readyz tells what each dependency says. What exactly is wrong stands in the log: the page is public.
+func (s *server) readyz(c *call) error {
+	var mu sync.Mutex
+	states, status, code := map[string]dependencyWire{}, "ready", http.StatusOK
+	var wait sync.WaitGroup
+	for name, check := range s.Health {
+		wait.Go(func() {
+			start := time.Now()
+			err := bounded(c.ctx, check)
+			state := dependencyWire{Status: "up", Vital: vital[name], Millis: time.Since(start).Milliseconds()}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				state.Status = "down"
+				s.log.Warn("a dependency is down", "dependency", name, "error", err)
+				if vital[name] {
+					status, code = "unavailable", http.StatusServiceUnavailable
+				} else if code == http.StatusOK {
+					status = "degraded"
+				}
+			}
+			states[name] = state
+		})
+	}
+	wait.Wait()
+	return c.json(code, map[string]any{"status": status, "dependencies": states})
+}
+
+// bounded runs a check that may ignore its context.
+func bounded(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- check(ctx) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// exposeMetrics serves Prometheus to those who may read it.
+func (s *server) exposeMetrics(c *call) error {
+	if len(s.Config.MetricsReaders) > 0 && !containsText(s.Config.MetricsReaders, c.who.IP) {
+		return notFound()
+	}
+	s.metrics.spooled.Set(float64(s.spool.waiting()))
+	all := append(prometheus.Gatherers{s.Metrics}, s.Gather...)
+	return adaptor.HTTPHandler(promhttp.HandlerFor(all, promhttp.HandlerOpts{}))(c.fc)
+}

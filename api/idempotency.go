@@ -1,0 +1,127 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// keyRule says what a route makes of the header Idempotency-Key.
+type keyRule int
+
+const (
+	keyNone     keyRule = iota // ignored: reads, sessions, and verbs that are the same twice
+	keyOptional                // creates something; with a key a retry is safe
+	keyRequired                // moves money
+)
+
+const (
+	headerKey      = "Idempotency-Key"
+	headerReplayed = "Idempotency-Replayed"
+)
+
+// replayedHeaders are kept with a stored response.
+var replayedHeaders = []string{fiber.HeaderContentType, fiber.HeaderLocation}
+
+// idempotent runs a handler under the caller's key. The money itself is protected by unique keys of
+// the objects: the claim's object id becomes the id of the order or wallet, so even a handler that
+// runs twice, before and after a crash, makes one.
+func (s *server) idempotent(c *call) error {
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	if key == "" {
+		c.objectID = newID()
+		return c.route.handle(c)
+	}
+	scope := c.scope()
+	print := s.hasher.fingerprint(c.fc.Path(), c.fc.Request().Body())
+	claim, err := s.Store.IdempotencyBegin(c.ctx, scope, key, print)
+	if err != nil {
+		return err
+	}
+	switch claim.State {
+	case store.IdempotencyReplay:
+		return replay(c.fc, claim)
+	case store.IdempotencyReused:
+		return exchange.Errorf(exchange.CodeIdempotencyReused, "This Idempotency-Key was used for another request. Use a new key for a new request.")
+	case store.IdempotencyInFlight:
+		c.fc.Set(fiber.HeaderRetryAfter, "2")
+		return exchange.Errorf(exchange.CodeIdempotencyBusy, "The first request with this Idempotency-Key is still running. Ask again in a moment.")
+	}
+	c.objectID = claim.ObjectID
+	if err := c.route.handle(c); err != nil {
+		if err := s.writeError(c.fc, err); err != nil {
+			return err
+		}
+	}
+	s.keep(c, scope, key)
+	return nil
+}
+
+// keep stores the response under the key when it is an answer. A failure of ours is none: the claim
+// is given up, keeping its object id, and the client's retry runs again.
+func (s *server) keep(c *call, scope, key string) {
+	status := c.fc.Response().StatusCode()
+	var err error
+	if status >= http.StatusInternalServerError && status != http.StatusNotImplemented || status == http.StatusTooManyRequests {
+		err = s.Store.IdempotencyAbandon(c.ctx, scope, key)
+	} else {
+		header := map[string]string{}
+		for _, name := range replayedHeaders {
+			if v := c.fc.GetRespHeader(name); v != "" {
+				header[name] = v
+			}
+		}
+		err = s.Store.IdempotencyFinish(c.ctx, scope, key, status, header, c.fc.Response().Body())
+	}
+	if err != nil {
+		// The claim stays; it can be taken over after a while, with the same object id.
+		s.log.Error("idempotency record not kept", "request_id", c.who.RequestID, "error", err)
+	}
+}
+
+func replay(fc *fiber.Ctx, r store.IdempotencyRecord) error {
+	for name, value := range r.Header {
+		fc.Set(name, value)
+	}
+	fc.Set(headerReplayed, "true")
+	return fc.Status(r.Status).Send(r.Body)
+}
+
+// key reads the header: 1 to 255 visible ASCII characters.
+func (c *call) key() (string, error) {
+	all := c.fc.Request().Header.PeekAll(headerKey)
+	bad := func(message string) error {
+		return exchange.Invalid(exchange.FieldError{Pointer: "header/" + headerKey, Code: "format", Message: message})
+	}
+	switch {
+	case len(all) == 0 && c.route.key == keyRequired:
+		return "", exchange.Errorf(exchange.CodeIdempotencyRequired,
+			"This request moves money. Send an Idempotency-Key of your own, a UUID for example, and send the same one when you retry.")
+	case len(all) == 0:
+		return "", nil
+	case len(all) > 1:
+		return "", bad("must be given once")
+	}
+	key := string(all[0])
+	if key == "" || len(key) > maxIdempotency || !visibleASCII(key) {
+		return "", bad(fmt.Sprintf("must be 1 to %d visible ASCII characters", maxIdempotency))
+	}
+	return key, nil
+}
+
+// scope keeps the keys of different callers and routes apart.
+func (c *call) scope() string {
+	caller := "user:" + c.who.UserID.String()
+	if c.who.UserID == uuid.Nil {
+		caller = "address:" + c.who.IP
+	}
+	return caller + " " + c.route.method + " " + c.route.path
+}

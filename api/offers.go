@@ -1,0 +1,217 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// wireOffer is an offer with every field of interface.md, and network, wallet_id and status_detail
+// beside them.
+type wireOffer struct {
+	ID              uuid.UUID      `json:"id"`
+	VendorID        uuid.UUID      `json:"vendor_id"`
+	OfferType       string         `json:"offer_type"`
+	Asset           string         `json:"asset"`
+	Network         string         `json:"network"`
+	WalletID        *uuid.UUID     `json:"wallet_id"`
+	USDTAmount      string         `json:"usdt_amount"`
+	AvailableAmount string         `json:"available_amount"`
+	Rate            string         `json:"rate"`
+	FiatCurrency    string         `json:"fiat_currency"`
+	MinOrder        string         `json:"min_order"`
+	MaxOrder        string         `json:"max_order"`
+	Status          string         `json:"status"`
+	StatusDetail    string         `json:"status_detail"`
+	Description     NullableString `json:"description"`
+	CreatedAt       timestamp      `json:"created_at"`
+	UpdatedAt       timestamp      `json:"updated_at"`
+	DeletedAt       NullableTime   `json:"deleted_at"`
+}
+
+func offerWire(o exchange.Offer) wireOffer {
+	return wireOffer{
+		ID: o.ID, VendorID: o.VendorID, OfferType: string(o.Type), Asset: string(o.Asset), Network: string(o.Network),
+		WalletID: optID(o.WalletID), USDTAmount: o.Total.String(), AvailableAmount: o.Available.String(), Rate: o.Rate.String(),
+		FiatCurrency: string(money.KES), MinOrder: o.MinOrder.String(), MaxOrder: o.MaxOrder.String(), Status: string(o.Status),
+		StatusDetail: offerWaitsFor(o.Status), Description: nullString(o.Description), CreatedAt: stamp(o.CreatedAt),
+		UpdatedAt: stamp(o.UpdatedAt), DeletedAt: nullTime(o.DeletedAt),
+	}
+}
+
+// offerWaitsFor says in one word what an offer needs to be orderable.
+func offerWaitsFor(s exchange.OfferStatus) string {
+	switch s {
+	case exchange.OfferDraft:
+		return "publish"
+	case exchange.OfferPaused:
+		return "vendor"
+	case exchange.OfferExhausted:
+		return "liquidity"
+	case exchange.OfferSuspended:
+		return "admin"
+	case exchange.OfferActive, exchange.OfferClosed:
+	}
+	return exchange.WaitNothing
+}
+
+var (
+	offerTypes    = []string{"SELL", "BUY"}
+	stablecoins   = []string{"USDT", "USDC"}
+	networkNames  = []string{"ethereum", "tron", "solana"}
+	offerStatuses = []string{"draft", "active", "paused", "exhausted", "suspended", "closed"}
+)
+
+func (s *server) listOffers(c *call) error {
+	q := c.query()
+	page := q.page(offersPage)
+	filter := store.OfferFilter{
+		Type: exchange.OfferType(q.oneOf("offer_type", offerTypes...)), Asset: money.Asset(q.oneOf("asset", stablecoins...)),
+		Network: exchange.Network(q.oneOf("network", networkNames...)), Status: exchange.OfferStatus(q.oneOf("status", offerStatuses...)),
+		VendorID: q.id("vendor_id"),
+	}
+	asset := filter.Asset
+	if asset == "" {
+		asset = money.USDT // both stablecoins have the same places
+	}
+	filter.Amount = q.amount("amount", asset)
+	if err := q.done(); err != nil {
+		return err
+	}
+	offers, total, err := s.Store.ListOffers(c.ctx, c.view(), filter, page)
+	if err != nil {
+		return err
+	}
+	return c.bare(each(offers, offerWire), total)
+}
+
+func (s *server) getOffer(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	o, err := s.Store.Offer(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, offerWire(o))
+}
+
+// createOffer makes a draft. Its crypto is held when it is published.
+func (s *server) createOffer(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	o := exchange.Offer{
+		ID: c.objectID, VendorID: c.who.VendorID, CreatedBy: c.who.UserID, Status: exchange.OfferDraft,
+		Type: exchange.OfferType(f.oneOf("offer_type", true, offerTypes...)), Asset: money.Asset(f.oneOf("asset", true, stablecoins...)),
+		Network: exchange.Network(f.oneOf("network", true, networkNames...)), WalletID: f.id("wallet_id", false),
+		Rate: f.rate("rate", true), Description: f.text("description", false, exchange.MaxOfferDescription),
+	}
+	asset := o.Asset
+	if asset == "" {
+		asset = money.USDT
+	}
+	o.Total, o.MinOrder, o.MaxOrder = f.amount("usdt_amount", asset, true), f.amount("min_order", asset, true), f.amount("max_order", asset, true)
+	if err := f.done(); err != nil {
+		return err
+	}
+	o.Available = money.Zero(asset)
+	if err := o.Validate(); err != nil {
+		return err
+	}
+	created, err := s.Store.CreateOffer(c.ctx, o, c.who)
+	if err != nil {
+		return err
+	}
+	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/offers/"+created.ID.String())
+	return c.json(http.StatusCreated, offerWire(created))
+}
+
+// patchOffer changes what a vendor may change. The total can be changed while the offer is a draft;
+// afterwards it is held money.
+func (s *server) patchOffer(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	// The form is read before the offer: both stablecoins have the same places, so the amounts can be
+	// checked without knowing which of the two it is.
+	total, least, most := f.amount("usdt_amount", money.USDT, false), f.amount("min_order", money.USDT, false), f.amount("max_order", money.USDT, false)
+	rate, description := f.rate("rate", false), f.text("description", false, exchange.MaxOfferDescription)
+	if err := f.done(); err != nil {
+		return err
+	}
+	if len(f.values) == 0 {
+		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change at least one field"})
+	}
+	offer, err := s.Store.Offer(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	var p store.OfferPatch
+	in := func(m money.Amount) *money.Amount {
+		if !m.Positive() {
+			return nil
+		}
+		same, err := money.New(offer.Asset, m.Decimal())
+		if err != nil {
+			return nil
+		}
+		return &same
+	}
+	p.Total, p.MinOrder, p.MaxOrder = in(total), in(least), in(most)
+	if rate.IsPositive() {
+		p.Rate = &rate
+	}
+	if _, given := f.values["description"]; given {
+		p.Description = &description
+	}
+	changed, err := s.Store.PatchOffer(c.ctx, c.view(), id, p, c.who)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, offerWire(changed))
+}
+
+func (s *server) deleteOffer(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	if err := s.Store.DeleteOffer(c.ctx, c.view(), id, c.who); err != nil {
+		return hideAbsence(err)
+	}
+	return c.empty()
+}
+
+// offerVerb is a step of an offer's machine.
+type offerVerb func(context.Context, store.View, uuid.UUID, exchange.Principal) (exchange.Offer, error)
+
+func (s *server) moveOffer(do offerVerb) func(*call) error {
+	return func(c *call) error {
+		id, err := c.pathID("id")
+		if err != nil {
+			return err
+		}
+		if err := c.noBody(); err != nil {
+			return err
+		}
+		o, err := do(c.ctx, c.view(), id, c.who)
+		if err != nil {
+			return hideAbsence(err)
+		}
+		return c.json(http.StatusOK, offerWire(o))
+	}
+}

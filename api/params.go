@@ -1,0 +1,190 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// query reads the query parameters of a request and gathers the rules that they break. Parameters
+// that an operation does not know are ignored, as HTTP caches and trackers add their own.
+type query struct {
+	fc  *fiber.Ctx
+	bad []exchange.FieldError
+}
+
+func (c *call) query() *query { return &query{fc: c.fc} }
+
+func (q *query) fail(name, code, message string) {
+	q.bad = append(q.bad, exchange.FieldError{Pointer: "query/" + name, Code: code, Message: message})
+}
+
+func (q *query) done() error { return exchange.Invalid(q.bad...) }
+
+// take reads one value of a parameter. A parameter that comes twice is refused: which of the two
+// counts would be a guess.
+func (q *query) take(name string, required bool) (string, bool) {
+	all := q.fc.Context().QueryArgs().PeekMulti(name)
+	switch {
+	case len(all) > 1:
+		q.fail(name, "repeated", "must be given once")
+		return "", false
+	case len(all) == 0 || len(all[0]) == 0:
+		if required {
+			q.fail(name, "required", "is required")
+		}
+		return "", false
+	}
+	s := string(all[0])
+	if !utf8.ValidString(s) || strings.ContainsFunc(s, unicode.IsControl) {
+		q.fail(name, "control_character", "must be UTF-8 without control characters")
+		return "", false
+	}
+	return s, true
+}
+
+// text reads a parameter of at most maxQueryLength characters.
+func (q *query) text(name string, required bool) string {
+	s, ok := q.take(name, required)
+	if !ok {
+		return ""
+	}
+	s = strings.TrimSpace(s)
+	if required && s == "" {
+		q.fail(name, "required", "must not be empty")
+	}
+	if utf8.RuneCountInString(s) > maxQueryLength {
+		q.fail(name, "too_long", fmt.Sprintf("must have at most %d characters", maxQueryLength))
+		return ""
+	}
+	return s
+}
+
+func (q *query) oneOf(name string, allowed ...string) string {
+	s, ok := q.take(name, false)
+	if ok && !slices.Contains(allowed, s) {
+		q.fail(name, "enum", "must be "+orList(allowed))
+		return ""
+	}
+	return s
+}
+
+func (q *query) id(name string) uuid.UUID {
+	s, ok := q.take(name, false)
+	if !ok {
+		return uuid.Nil
+	}
+	id, ok := parseID(s)
+	if !ok {
+		q.fail(name, "format", "must be a UUID")
+	}
+	return id
+}
+
+func (q *query) time(name string) time.Time {
+	s, ok := q.take(name, false)
+	if !ok {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		q.fail(name, "format", "must be a time such as 2026-01-31T12:00:00Z")
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// integer reads a whole number within bounds and gives fallback when it is absent.
+func (q *query) integer(name string, required bool, fallback, least, most int64) int64 {
+	s, ok := q.take(name, required)
+	if !ok {
+		return fallback
+	}
+	n, err := parseInteger(s)
+	switch {
+	case err != nil && !errors.Is(err, strconv.ErrRange):
+		q.fail(name, "type", "must be a whole number")
+	case err != nil, n < least, n > most:
+		q.fail(name, "out_of_range", fmt.Sprintf("must be between %d and %d", least, most))
+	default:
+		return n
+	}
+	return fallback
+}
+
+// parseInteger refuses the plus sign that strconv takes.
+func parseInteger(s string) (int64, error) {
+	if strings.HasPrefix(s, "+") {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(s, 10, 64)
+}
+
+// pageRule bounds a list operation.
+type pageRule struct {
+	required    bool // page_id and page_size must both be given
+	least, most int64
+	standard    int64
+}
+
+// The bounds of interface.md; every list that it does not name has anyPage.
+var (
+	anyPage     = pageRule{least: 1, most: maxPageSize, standard: defaultPageSize}
+	searchPage  = pageRule{required: true, least: 1, most: 100, standard: defaultPageSize}
+	offersPage  = pageRule{required: true, least: 5, most: 10, standard: 10}
+	accountPage = pageRule{least: 5, most: 50, standard: defaultPageSize}
+)
+
+func (q *query) page(r pageRule) store.Page {
+	id := q.integer("page_id", r.required, 1, 1, maxPageID)
+	size := q.integer("page_size", r.required, r.standard, r.least, r.most)
+	return store.Page{Number: int(id), Size: int(size)}
+}
+
+// amount reads an amount of an asset; nil when absent.
+func (q *query) amount(name string, asset money.Asset) *money.Amount {
+	s, ok := q.take(name, false)
+	if !ok {
+		return nil
+	}
+	m, err := money.Parse(asset, s)
+	if err != nil || !m.Positive() {
+		q.fail(name, "format", "must be a decimal above zero such as 10.50")
+		return nil
+	}
+	return &m
+}
+
+// pathID reads a UUID of the path.
+func (c *call) pathID(name string) (uuid.UUID, error) {
+	id, ok := parseID(c.fc.Params(name))
+	if !ok {
+		return uuid.Nil, exchange.Invalid(exchange.FieldError{Pointer: "path/" + name, Code: "format", Message: "must be a UUID"})
+	}
+	return id, nil
+}
+
+// list answers a new list: its rows under their plural, the page, and how many there are in all.
+func (c *call) list(plural string, rows any, p store.Page, total int) error {
+	c.fc.Set("X-Total-Count", strconv.Itoa(total))
+	return c.json(http.StatusOK, map[string]any{plural: rows, "page_id": p.Number, "page_size": p.Size, "total": total})
+}
+
+// bare answers a list that interface.md shows as an array; the total goes in a header.
+func (c *call) bare(rows any, total int) error {
+	c.fc.Set("X-Total-Count", strconv.Itoa(total))
+	return c.json(http.StatusOK, rows)
+}

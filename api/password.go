@@ -1,0 +1,181 @@
+package api
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+	"golang.org/x/crypto/argon2"
+	"golang.org/x/sync/semaphore"
+
+	"kivuko/exchange"
+)
+
+// The cost of argon2id: the least that OWASP's password storage cheat sheet recommends, 19 MiB and
+// two passes, about 30 ms of one core.
+const (
+	argonMemoryKiB = 19 << 10
+	argonTime      = 2
+	argonThreads   = 1
+	argonSalt      = 16
+	argonKey       = 32
+	// Bounds on what a stored hash may ask for, so that a damaged row can't take the memory of the process.
+	argonMaxMemoryKiB = 256 << 10
+	argonMaxTime      = 16
+	argonMaxThreads   = 8
+)
+
+func defaultHashers() int { return 2 * runtime.GOMAXPROCS(0) }
+
+// hasher hashes passwords and PINs, a bounded number at a time, so that a flood of logins can't
+// starve the rest of the service.
+type hasher struct {
+	pepper  []byte
+	slots   *semaphore.Weighted
+	queue   int64
+	waiting atomic.Int64
+	dummy   string
+}
+
+func newHasher(pepper []byte, o Argon2) (*hasher, error) {
+	h := &hasher{pepper: pepper, slots: semaphore.NewWeighted(int64(o.Parallel)), queue: int64(o.Parallel + o.Queue)}
+	dummy, err := hashSecret([]byte("nobody"))
+	h.dummy = dummy
+	return h, err
+}
+
+// turn waits for a slot and refuses when the queue is full.
+func (h *hasher) turn(ctx context.Context) (func(), error) {
+	if h.waiting.Add(1) > h.queue {
+		h.waiting.Add(-1)
+		return nil, exchange.Errorf(exchange.CodeUnavailable, "Too many logins at a time. Try again in a few seconds.")
+	}
+	if err := h.slots.Acquire(ctx, 1); err != nil {
+		h.waiting.Add(-1)
+		return nil, exchange.Wrap(exchange.CodeUnavailable, err, "Too many logins at a time. Try again in a few seconds.")
+	}
+	return func() {
+		h.slots.Release(1)
+		h.waiting.Add(-1)
+	}, nil
+}
+
+func (h *hasher) hash(ctx context.Context, secret []byte) (string, error) {
+	done, err := h.turn(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	return hashSecret(secret)
+}
+
+// verify tells whether the secret is the one that was hashed. Against an empty hash it does the same
+// work on a hash of nobody's, so that an unknown account takes as long as a wrong password.
+func (h *hasher) verify(ctx context.Context, phc string, secret []byte) (bool, error) {
+	done, err := h.turn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer done()
+	if phc == "" {
+		_, err := verifySecret(h.dummy, secret)
+		return false, err
+	}
+	return verifySecret(phc, secret)
+}
+
+// pin is what is hashed of a PIN. A PIN has a million values at most, so its hash alone could be
+// searched through in hours; the pepper is not in the database, and the user id keeps one user's
+// hash from fitting another.
+func (h *hasher) pin(user uuid.UUID, pin string) []byte { return pepperPIN(h.pepper, user, pin) }
+
+func pepperPIN(pepper []byte, user uuid.UUID, pin string) []byte {
+	mac := hmac.New(sha256.New, pepper)
+	fmt.Fprintf(mac, "kivuko pin v1\n%s\n%s", user, pin)
+	return mac.Sum(nil)
+}
+
+// fingerprint is what the idempotency table remembers of a body. It is keyed, because bodies of
+// registrations hold passwords, which a plain hash would give away to a search.
+func (h *hasher) fingerprint(path string, body []byte) [32]byte {
+	mac := hmac.New(sha256.New, h.pepper)
+	fmt.Fprintf(mac, "kivuko body v1\n%d\n%s\n", len(path), path)
+	mac.Write(body)
+	return [32]byte(mac.Sum(nil))
+}
+
+// HashPassword gives the PHC string of a password.
+func HashPassword(password string) (string, error) { return hashSecret([]byte(password)) }
+
+// HashPIN gives the PHC string of a user's PIN under a pepper.
+func HashPIN(pepper []byte, user uuid.UUID, pin string) (string, error) {
+	return hashSecret(pepperPIN(pepper, user, pin))
+}
+
+func hashSecret(secret []byte) (string, error) {
+	salt := make([]byte, argonSalt)
+	if _, err := rand.Read(salt); err != nil {
+		return "", err
+	}
+	key := argon2.IDKey(secret, salt, argonTime, argonMemoryKiB, argonThreads, argonKey)
+	b64 := base64.RawStdEncoding
+	return fmt.Sprintf("$argon2id$v=%d$m=%d,t=%d,p=%d$%s$%s", argon2.Version, argonMemoryKiB, argonTime, argonThreads,
+		b64.EncodeToString(salt), b64.EncodeToString(key)), nil
+}
+
+var errHash = errors.New("a stored credential is no argon2id hash")
+
+func verifySecret(phc string, secret []byte) (bool, error) {
+	parts := strings.Split(phc, "$")
+	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != fmt.Sprintf("v=%d", argon2.Version) {
+		return false, errHash
+	}
+	var memory, passes uint32
+	var threads uint8
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &memory, &passes, &threads); err != nil {
+		return false, errHash
+	}
+	if memory == 0 || memory > argonMaxMemoryKiB || passes == 0 || passes > argonMaxTime || threads == 0 || threads > argonMaxThreads {
+		return false, errHash
+	}
+	salt, err1 := base64.RawStdEncoding.DecodeString(parts[4])
+	want, err2 := base64.RawStdEncoding.DecodeString(parts[5])
+	if err1 != nil || err2 != nil || len(want) != argonKey {
+		return false, errHash
+	}
+	got := argon2.IDKey(secret, salt, passes, memory, threads, argonKey)
+	return subtle.ConstantTimeCompare(got, want) == 1, nil
+}
+
+// commonPasswords are tried first by everybody who guesses.
+var commonPasswords = []string{
+	"password", "password1", "password12", "password123", "passw0rd", "p@ssw0rd", "p@ssword", "12345678", "123456789",
+	"1234567890", "0123456789", "87654321", "11111111", "00000000", "12341234", "11223344", "qwertyui", "qwertyuiop",
+	"qwerty123", "1q2w3e4r", "1qaz2wsx", "asdfghjk", "zxcvbnm1", "iloveyou", "sunshine", "princess", "football",
+	"baseball", "superman", "trustno1", "whatever", "welcome1", "welcome123", "letmein1", "changeme", "changeme1",
+	"admin123", "administrator", "abcd1234", "abc12345", "a1b2c3d4", "kenya123", "nairobi1", "secret123", "test1234",
+}
+
+// checkPassword says what is wrong with a new password; nothing when it may be used.
+func checkPassword(password, email string) (code, message string) {
+	n := len([]rune(password))
+	switch {
+	case n < exchange.MinPasswordLength || n > exchange.MaxPasswordLength:
+		return "length", fmt.Sprintf("must have %d to %d characters", exchange.MinPasswordLength, exchange.MaxPasswordLength)
+	case slices.Contains(commonPasswords, strings.ToLower(password)) || strings.Count(password, password[:1]) == len(password):
+		return "too_common", "is one of the passwords that are guessed first"
+	case email != "" && strings.EqualFold(password, email):
+		return "too_common", "must not be the e-mail address"
+	}
+	return "", ""
+}

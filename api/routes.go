@@ -1,0 +1,220 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"time"
+
+	"kivuko/exchange"
+)
+
+// route is one line of the table.
+type route struct {
+	method  string
+	path    string          // as in openapi.yaml, "{id}" for a parameter
+	action  exchange.Action // what the policy must allow; empty only where public
+	public  bool            // needs no token
+	limit   limitClass
+	key     keyRule
+	body    int           // bytes; defaultBody when zero
+	timeout time.Duration // requestTimeout when zero
+	handle  func(*call) error
+}
+
+const (
+	get   = http.MethodGet
+	post  = http.MethodPost
+	put   = http.MethodPut
+	patch = http.MethodPatch
+	del   = http.MethodDelete
+)
+
+// routes is the whole table. Fixed paths stand before paths with parameters that would take them too.
+func (s *server) routes() []route {
+	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
+		s.catalogRoutes(), s.recordRoutes())
+}
+
+func (s *server) publicRoutes() []route {
+	return []route{
+		{method: get, path: "/healthz", public: true, limit: limitNone, handle: s.healthz},
+		{method: get, path: "/readyz", public: true, limit: limitNone, handle: s.readyz},
+		{method: get, path: "/metrics", public: true, limit: limitNone, handle: s.exposeMetrics},
+		{method: get, path: "/openapi.json", public: true, limit: limitGeneral, handle: s.openapi},
+		{method: get, path: "/docs", public: true, limit: limitGeneral, handle: s.docs},
+		{method: get, path: "/docs/{asset}", public: true, limit: limitGeneral, handle: s.docsAsset},
+		{method: post, path: "/api/v1/users/register", public: true, limit: limitLogin, key: keyOptional, handle: s.register},
+		{method: post, path: "/api/v1/users/login", public: true, limit: limitLogin, handle: s.login},
+		{method: post, path: "/api/v1/users/login-pin", public: true, limit: limitLogin, handle: s.loginPIN},
+		{method: post, path: "/api/v1/auth/refresh", public: true, limit: limitRefresh, handle: s.refresh},
+		{method: get, path: "/api/v1/countries", public: true, limit: limitGeneral, handle: s.listCountries},
+		{
+			method: post, path: "/api/v1/callbacks/momo/{token}/{kind}", public: true, limit: limitNone,
+			body: callbackBody, handle: s.momoCallback,
+		},
+	}
+}
+
+func (s *server) userRoutes() []route {
+	const auth = "/api/v1/auth"
+	return []route{
+		{method: get, path: auth + "/user/me", action: exchange.ActReadSelf, limit: limitGeneral, handle: s.me},
+		{method: put, path: auth + "/user/id/{id}/pin", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.setPIN},
+		{method: post, path: auth + "/logout", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.logout},
+		{method: post, path: auth + "/sessions/revoke-all", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.revokeAll},
+		{method: get, path: auth + "/users/account-status", action: exchange.ActReadUsers, limit: limitGeneral, handle: s.accountStatus},
+		{method: get, path: auth + "/users/count/role/{role}", action: exchange.ActReadUsers, limit: limitGeneral, handle: s.countByRole},
+		{method: get, path: auth + "/users", action: exchange.ActReadUsers, limit: limitGeneral, handle: s.listUsers},
+		{method: post, path: auth + "/users", action: exchange.ActWriteUsers, limit: limitGeneral, key: keyOptional, handle: s.createUser},
+		{method: get, path: auth + "/users/{id}", action: exchange.ActReadUsers, limit: limitGeneral, handle: s.getUser},
+		{method: patch, path: auth + "/users/{id}", action: exchange.ActWriteUsers, limit: limitGeneral, handle: s.patchUser},
+		{method: get, path: auth + "/merchants", action: exchange.ActReadMerchants, limit: limitGeneral, handle: s.listMerchants},
+		{method: get, path: auth + "/merchants/{merchant_id}", action: exchange.ActReadMerchants, limit: limitGeneral, handle: s.getMerchant},
+		{
+			method: post, path: auth + "/merchants/{merchant_id}/sub-vendors", action: exchange.ActCreateSubvendor,
+			limit: limitGeneral, key: keyOptional, handle: s.createSubvendor,
+		},
+	}
+}
+
+func (s *server) orderRoutes() []route {
+	const orders = "/api/v1/auth/orders"
+	operate := func(verb string) route {
+		return route{
+			method: post, path: orders + "/{id}/" + verb, action: exchange.ActOperateFlows, limit: limitGeneral,
+			key: keyRequired, timeout: flowTimeout, handle: s.operate(verb),
+		}
+	}
+	return []route{
+		{method: get, path: orders + "/search", action: exchange.ActReadOrders, limit: limitSearch, handle: s.searchOrders},
+		{method: get, path: orders, action: exchange.ActReadOrders, limit: limitGeneral, handle: s.listOrders},
+		{
+			method: post, path: orders, action: exchange.ActOpenOrders, limit: limitOrderCreate, key: keyRequired,
+			timeout: flowTimeout, handle: s.openOrder,
+		},
+		{method: get, path: orders + "/{id}", action: exchange.ActReadOrders, limit: limitGeneral, handle: s.getOrder},
+		{method: get, path: orders + "/{id}/timeline", action: exchange.ActReadOrders, limit: limitGeneral, handle: s.orderTimeline},
+		{
+			method: post, path: orders + "/{id}/cancel", action: exchange.ActCancelOrders, limit: limitGeneral,
+			key: keyOptional, timeout: flowTimeout, handle: s.cancelOrder,
+		},
+		{
+			method: post, path: orders + "/{id}/retry-payment", action: exchange.ActOpenOrders, limit: limitOrderCreate,
+			key: keyRequired, timeout: flowTimeout, handle: s.retryPayment,
+		},
+		operate(verbRetry), operate(verbRefund), operate(verbResolve),
+	}
+}
+
+func (s *server) offerRoutes() []route {
+	const offers = "/api/v1/auth/offers"
+	verb := func(name string, action exchange.Action, do offerVerb) route {
+		return route{
+			method: post, path: offers + "/{id}/" + name, action: action, limit: limitGeneral, key: keyOptional,
+			handle: s.moveOffer(do),
+		}
+	}
+	return []route{
+		{method: get, path: offers, action: exchange.ActListOffers, limit: limitGeneral, handle: s.listOffers},
+		{method: post, path: offers, action: exchange.ActWriteOffers, limit: limitGeneral, key: keyOptional, handle: s.createOffer},
+		{method: get, path: offers + "/{id}", action: exchange.ActListOffers, limit: limitGeneral, handle: s.getOffer},
+		{method: patch, path: offers + "/{id}", action: exchange.ActWriteOffers, limit: limitGeneral, handle: s.patchOffer},
+		{method: del, path: offers + "/{id}", action: exchange.ActWriteOffers, limit: limitGeneral, handle: s.deleteOffer},
+		verb("publish", exchange.ActWriteOffers, s.Store.PublishOffer),
+		verb("pause", exchange.ActWriteOffers, s.Store.PauseOffer),
+		verb("resume", exchange.ActWriteOffers, s.Store.ResumeOffer),
+		verb("close", exchange.ActWriteOffers, s.Store.CloseOffer),
+		verb("suspend", exchange.ActSuspendOffers, s.Store.SuspendOffer),
+		verb("unsuspend", exchange.ActSuspendOffers, s.Store.UnsuspendOffer),
+	}
+}
+
+func (s *server) walletRoutes() []route {
+	const wallets, wallet = "/api/v1/auth/wallets", "/api/v1/auth/wallet/id/{id}"
+	create := func(path string, action exchange.Action, handle func(*call) error) route {
+		return route{
+			method: post, path: path, action: action, limit: limitGeneral, key: keyOptional, timeout: flowTimeout, handle: handle,
+		}
+	}
+	return []route{
+		{method: get, path: wallets, action: exchange.ActReadWallets, limit: limitGeneral, handle: s.listWallets},
+		create(wallets, exchange.ActCreateWallets, s.createWallet),
+		create(wallets+"/owner", exchange.ActCreateWallets, s.createOwnerWallet),
+		create(wallets+"/provision", exchange.ActProvisionWallets, s.provisionWallet),
+		{method: get, path: wallet, action: exchange.ActReadWallets, limit: limitGeneral, handle: s.getWallet},
+		{method: get, path: wallet + "/balances", action: exchange.ActReadWallets, limit: limitGeneral, handle: s.walletBalances},
+		{method: put, path: wallet + "/set-default-network", action: exchange.ActCreateWallets, limit: limitGeneral, handle: s.setDefaultWallet},
+		{method: put, path: wallet + "/set-default", action: exchange.ActCreateWallets, limit: limitGeneral, handle: s.setDefaultWallet},
+	}
+}
+
+func (s *server) catalogRoutes() []route {
+	read := func(path string, action exchange.Action, handle func(*call) error) route {
+		return route{method: get, path: path, action: action, limit: limitGeneral, handle: handle}
+	}
+	write := func(method, path string, handle func(*call) error) route {
+		r := route{method: method, path: path, action: exchange.ActWriteCatalog, limit: limitGeneral, handle: handle}
+		if method == post {
+			r.key = keyOptional
+		}
+		return r
+	}
+	const countries, currencies = "/api/v1/auth/countries", "/api/v1/auth/fiat-currencies"
+	return []route{
+		read(countries, exchange.ActReadCatalog, s.listCountries),
+		read(countries+"/admin", exchange.ActWriteCatalog, s.listAllCountries),
+		write(post, countries, s.createCountry),
+		read(countries+"/{id}", exchange.ActWriteCatalog, s.getCountry),
+		write(patch, countries+"/{id}", s.patchCountry),
+		write(del, countries+"/{id}", s.deleteCountry),
+		read(currencies, exchange.ActReadCatalog, s.listCurrencies),
+		read(currencies+"/admin", exchange.ActWriteCatalog, s.listAllCurrencies),
+		write(post, currencies, s.createCurrency),
+		read(currencies+"/{id}", exchange.ActWriteCatalog, s.getCurrency),
+		write(patch, currencies+"/{id}", s.patchCurrency),
+		write(del, currencies+"/{id}", s.deleteCurrency),
+	}
+}
+
+func (s *server) recordRoutes() []route {
+	read := func(path string, action exchange.Action, handle func(*call) error) route {
+		return route{method: get, path: "/api/v1/auth/" + path, action: action, limit: limitGeneral, handle: handle}
+	}
+	return []route{
+		read("events", exchange.ActReadEvents, s.listEvents),
+		read("state-machines", exchange.ActReadMachines, s.listMachines),
+		read("audit", exchange.ActReadAudit, s.listAudit),
+		read("ledger/accounts", exchange.ActReadLedger, s.listAccounts),
+		read("ledger/entries", exchange.ActReadLedger, s.listEntries),
+		read("payment-exceptions", exchange.ActReadExceptions, s.listExceptions),
+	}
+}
+
+// checkRoutes refuses a table with a line that nobody may be asked about: a route without an action
+// that is not marked public, or with an action that the policy does not know.
+func checkRoutes(table []route) error {
+	var bad []error
+	known, seen := exchange.Actions(), map[string]bool{}
+	for _, r := range table {
+		name := r.method + " " + r.path
+		if r.public == (r.action != "") {
+			bad = append(bad, fmt.Errorf("route %s must either name an action or be public", name))
+		}
+		if r.action != "" && !slices.Contains(known, r.action) {
+			bad = append(bad, fmt.Errorf("route %s names the action %q, which the policy does not know", name, r.action))
+		}
+		if seen[name] || r.limit == "" || r.handle == nil {
+			bad = append(bad, fmt.Errorf("route %s is doubled, or lacks its limit or handler", name))
+		}
+		seen[name] = true
+	}
+	return errors.Join(bad...)
+}
+
+var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
+
+// fiberPath writes "{id}" as ":id".
+func fiberPath(path string) string { return pathParameter.ReplaceAllString(path, ":$1") }

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// server holds what handlers share. It has no state of a request.
+type server struct {
+	Deps
+	log      *slog.Logger
+	now      func() time.Time
+	ring     *keyring
+	hasher   *hasher
+	sessions *sessionCache
+	limits   map[limitClass]fiber.Handler
+	metrics  *metrics
+	spool    *Spool
+	document []byte // openapi.yaml as JSON
+	unknown  *window
+	wakers   *wakers
+}
+
+// New builds the API. It refuses a configuration that is not fit to serve.
+func New(d Deps) (*fiber.App, error) {
+	s, err := newServer(d)
+	if err != nil {
+		return nil, err
+	}
+	return s.app()
+}
+
+func newServer(d Deps) (*server, error) {
+	if err := d.Config.Validate(); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if d.Store == nil || d.Flows == nil {
+		return nil, fmt.Errorf("api: store and flows are needed")
+	}
+	d.Config.setDefaults()
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	if d.Now == nil {
+		d.Now = time.Now
+	}
+	if d.Metrics == nil {
+		d.Metrics = prometheus.NewRegistry()
+	}
+	s := &server{Deps: d, log: d.Logger, now: d.Now, unknown: newWindow(d.Config.Rates.Unknown, d.Now), wakers: newWakers(maxWakers)}
+	s.sessions = newSessionCache(d.Now)
+	var err error
+	if s.ring, err = newKeyring(d.Config.Issuer, d.Config.TokenKeys); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if s.hasher, err = newHasher(d.Config.Pepper, d.Config.Argon2); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if s.document, err = documentJSON(); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if s.spool, err = NewSpool(d.Config.SpoolDir, d.Store, d.Flows, d.Logger); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	if s.metrics, err = newMetrics(d.Metrics); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
+	s.limits = s.limiters()
+	return s, nil
+}
+
+func (s *server) app() (*fiber.App, error) {
+	app := fiber.New(fiber.Config{
+		AppName:               "kivuko",
+		Immutable:             true, // values outlive the request in logs, caches and flows
+		CaseSensitive:         true,
+		StrictRouting:         true,
+		BodyLimit:             maxBody,
+		ReadBufferSize:        maxHeaderBytes,
+		ReadTimeout:           readTimeout,
+		WriteTimeout:          writeTimeout,
+		IdleTimeout:           idleTimeout,
+		DisableStartupMessage: true,
+		ErrorHandler: func(fc *fiber.Ctx, err error) error {
+			harden(fc)
+			return s.writeError(fc, err)
+		},
+	})
+	app.Use(s.outer)
+	app.Hooks().OnShutdown(func() error {
+		s.wakers.wait.Wait()
+		return nil
+	})
+	table := s.routes()
+	if err := checkRoutes(table); err != nil {
+		return nil, err
+	}
+	for i := range table {
+		s.mount(app, &table[i])
+	}
+	return app, nil
+}
+
+// mount registers a route. The general limit stands behind identification, so that it can count per
+// user, and before everything that costs.
+func (s *server) mount(app *fiber.App, r *route) {
+	chain := []fiber.Handler{s.identify(r)}
+	if h := s.limits[limitGeneral]; h != nil && r.limit != limitNone {
+		chain = append(chain, h)
+	}
+	if h := s.limits[r.limit]; h != nil && r.limit != limitGeneral {
+		chain = append(chain, h)
+	}
+	chain = append(chain, s.serve)
+	app.Add(r.method, fiberPath(r.path), chain...)
+}
+
+// serve enforces what the route's line says and runs its handler.
+func (s *server) serve(fc *fiber.Ctx) error {
+	c := callOf(fc)
+	if err := s.authorise(c); err != nil {
+		return err
+	}
+	limit := c.route.body
+	if limit == 0 {
+		limit = defaultBody
+	}
+	if len(fc.Request().Body()) > limit {
+		return fiber.NewError(http.StatusRequestEntityTooLarge)
+	}
+	if c.route.key == keyNone {
+		return c.route.handle(c)
+	}
+	return s.idempotent(c)
+}

@@ -1,0 +1,139 @@
+package api
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// sessionCache remembers for a few seconds what the store said of a session, so that not every
+// request asks. A change made through this process forgets the user at once; one made through
+// another process takes effect here when the entry is older than sessionCacheLife.
+type sessionCache struct {
+	mu      sync.Mutex
+	now     func() time.Time
+	entries map[sessionKey]sessionEntry
+	changes uint64 // grows with each forget, so that an answer from before it is not kept
+}
+
+type sessionKey struct{ user, session uuid.UUID }
+
+type sessionEntry struct {
+	state store.AuthState
+	until time.Time
+}
+
+func newSessionCache(now func() time.Time) *sessionCache {
+	return &sessionCache{now: now, entries: map[sessionKey]sessionEntry{}}
+}
+
+func (c *sessionCache) get(k sessionKey) (store.AuthState, uint64, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[k]
+	return e.state, c.changes, ok && c.now().Before(e.until)
+}
+
+func (c *sessionCache) put(k sessionKey, state store.AuthState, changes uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if changes != c.changes {
+		return
+	}
+	if len(c.entries) >= sessionCacheSize {
+		clear(c.entries)
+	}
+	c.entries[k] = sessionEntry{state, c.now().Add(sessionCacheLife)}
+}
+
+// forget drops all sessions of a user.
+func (c *sessionCache) forget(user uuid.UUID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	for k := range c.entries {
+		if k.user == user {
+			delete(c.entries, k)
+		}
+	}
+}
+
+// forgetAll drops everything: somebody's sessions ended, and it is not known whose.
+func (c *sessionCache) forgetAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	clear(c.entries)
+}
+
+var (
+	errNoToken  = exchange.Errorf(exchange.CodeUnauthenticated, "Send an access token in the header Authorization: Bearer <ACCESS_TOKEN>.")
+	errBadToken = exchange.Errorf(exchange.CodeUnauthenticated, "The access token is not valid, has expired or was revoked. "+
+		"Exchange the refresh token at /api/v1/auth/refresh or log in again.")
+)
+
+// authenticate proves the bearer token and fills in the caller.
+func (s *server) authenticate(c *call) error {
+	headers := c.fc.Request().Header.PeekAll(fiber.HeaderAuthorization)
+	if len(headers) == 0 {
+		return errNoToken
+	}
+	scheme, token, _ := strings.Cut(string(headers[0]), " ")
+	if len(headers) > 1 || !strings.EqualFold(scheme, "Bearer") || token == "" {
+		return errNoToken
+	}
+	claim, err := s.ring.open(token, s.now())
+	if err != nil {
+		return errBadToken
+	}
+	state, err := s.authState(c, sessionKey{claim.UserID, claim.SessionID})
+	if err != nil {
+		return err
+	}
+	if !state.SessionLive || !state.User.IsActive || state.AuthVersion != claim.AuthVersion {
+		return errBadToken
+	}
+	c.user = state.User
+	c.who.UserID, c.who.Role = state.User.ID, state.User.Role
+	c.who.VendorID, c.who.SessionID = exchange.VendorOf(state.User), claim.SessionID
+	return nil
+}
+
+func (s *server) authState(c *call, k sessionKey) (store.AuthState, error) {
+	state, changes, ok := s.sessions.get(k)
+	if ok {
+		return state, nil
+	}
+	state, err := s.Store.AuthState(c.ctx, k.user, k.session)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return store.AuthState{}, errBadToken
+	}
+	if err != nil {
+		return store.AuthState{}, err
+	}
+	s.sessions.put(k, state, changes)
+	return state, nil
+}
+
+// authorise holds the caller against the policy's line of the route's action.
+func (s *server) authorise(c *call) error {
+	if c.route.public {
+		return nil
+	}
+	if c.refused != nil {
+		return c.refused
+	}
+	if exchange.ScopeOf(c.who.Role, c.route.action) == exchange.ScopeNone {
+		return exchange.Errorf(exchange.CodeForbidden, "The role %s may not do this.", c.who.Role)
+	}
+	return nil
+}
+
+// view is whose objects the caller may touch with the route's action; it goes into the SQL.
+func (c *call) view() store.View { return store.ViewOf(c.who, c.route.action) }

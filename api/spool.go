@@ -1,0 +1,224 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// Limits of the spool, so that an outage can't fill the disk.
+const (
+	maxSpooled   = 100_000
+	spoolSuffix  = ".callback"
+	spoolTimeout = 30 * time.Second // for one notice on its way back into the database
+)
+
+// Spool keeps callbacks on disk while the database is away, one file each, and brings them back. Its
+// files hold tokens and numbers of persons, so only the service's own user may read them.
+type Spool struct {
+	dir   string
+	store *store.Store
+	flows Flows
+	log   *slog.Logger
+	mu    sync.Mutex // one drain at a time
+}
+
+// spooled is a notice as a file holds it.
+type spooled struct {
+	ID         uuid.UUID             `json:"id"`
+	Token      string                `json:"token"`
+	Kind       exchange.CallbackKind `json:"kind"`
+	RemoteIP   string                `json:"remote_ip"`
+	OffRange   bool                  `json:"off_range,omitempty"`
+	Body       []byte                `json:"body"`
+	ReceivedAt time.Time             `json:"received_at"`
+}
+
+func (n spooled) callback(attempt uuid.UUID) exchange.MomoCallback {
+	return exchange.MomoCallback{
+		ID: n.ID, AttemptID: attempt, Kind: n.Kind, RemoteIP: n.RemoteIP, OffRange: n.OffRange, Body: n.Body, ReceivedAt: n.ReceivedAt,
+	}
+}
+
+// NewSpool opens the directory, which must exist and be writable.
+func NewSpool(dir string, st *store.Store, flows Flows, log *slog.Logger) (*Spool, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	probe, err := os.CreateTemp(dir, "probe-*")
+	if err != nil {
+		return nil, fmt.Errorf("spool directory: %w", err)
+	}
+	if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return nil, fmt.Errorf("spool directory: %w", err)
+	}
+	return &Spool{dir: dir, store: st, flows: flows, log: log}, nil
+}
+
+// keep writes a notice so that it survives a crash: content and name are both on disk when it returns.
+func (s *Spool) keep(n spooled) error {
+	if s.waiting() >= maxSpooled {
+		return fmt.Errorf("spool: %d callbacks wait already", maxSpooled)
+	}
+	raw, err := json.Marshal(n)
+	if err != nil {
+		return err
+	}
+	// The id is a UUIDv7, so names sort by time.
+	name := filepath.Join(s.dir, n.ID.String()+spoolSuffix)
+	f, err := os.OpenFile(name+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(raw)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	if err := os.Rename(f.Name(), name); err != nil {
+		return err
+	}
+	return syncDir(s.dir)
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// files are the names of what waits, oldest first.
+func (s *Spool) files() ([]string, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), spoolSuffix) {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func (s *Spool) waiting() int {
+	names, _ := s.files() // an unreadable directory shows when it is written to
+	return len(names)
+}
+
+// Run drains the spool every so often until the context ends.
+func (s *Spool) Run(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if _, err := s.Drain(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("callbacks still wait on disk", "waiting", s.waiting(), "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// Drain brings waiting callbacks back into the database and wakes their flows. It stops at the first
+// one that the database does not take, because the next would fare no better. A callback that is
+// drained twice is stored once, by its id.
+func (s *Spool) Drain(ctx context.Context) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	names, err := s.files()
+	if err != nil {
+		return 0, err
+	}
+	for i, name := range names {
+		if err := s.drain(ctx, filepath.Join(s.dir, name)); err != nil {
+			return i, err
+		}
+	}
+	return len(names), nil
+}
+
+func (s *Spool) drain(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, spoolTimeout)
+	defer cancel()
+	raw, err := os.ReadFile(path) //nolint:gosec // G304: a name out of our own directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // another process shares the directory and was quicker
+	}
+	if err != nil {
+		return err
+	}
+	var n spooled
+	if err := json.Unmarshal(raw, &n); err != nil {
+		// A damaged file must not block those behind it; it stays for a person to look at.
+		s.log.Error("a spooled callback can't be read", "file", filepath.Base(path), "error", err)
+		return os.Rename(path, path+".damaged")
+	}
+	attempt, err := s.match(ctx, n)
+	if err != nil {
+		return err
+	}
+	if err := s.store.SaveCallback(ctx, n.callback(attempt.ID)); err != nil {
+		return err
+	}
+	if attempt.ID != uuid.Nil {
+		s.wake(ctx, attempt, n.ID)
+	}
+	return os.Remove(path)
+}
+
+// match finds the attempt of a notice; none, without an error, when the token is nobody's.
+func (s *Spool) match(ctx context.Context, n spooled) (exchange.PaymentAttempt, error) {
+	attempt, err := s.store.AttemptByToken(ctx, n.Token)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return exchange.PaymentAttempt{}, nil
+	}
+	return attempt, err
+}
+
+// wake tells the flow. A flow that was not told asks the operator by itself, only later.
+func (s *Spool) wake(ctx context.Context, attempt exchange.PaymentAttempt, callback uuid.UUID) {
+	if err := s.flows.Callback(ctx, attempt, callback); err != nil {
+		s.log.Error("flow not woken by a callback", "callback_id", callback, "attempt_id", attempt.ID, "error", err)
+	}
+}
+
+// wakers runs a bounded number of wake-ups beside the requests; above the bound a request waits for
+// its own.
+type wakers struct {
+	slots chan struct{}
+	wait  sync.WaitGroup
+}
+
+func newWakers(n int) *wakers { return &wakers{slots: make(chan struct{}, n)} }
+
+func (w *wakers) start(do func()) {
+	select {
+	case w.slots <- struct{}{}:
+		w.wait.Go(func() {
+			defer func() { <-w.slots }()
+			do()
+		})
+	default:
+		do()
+	}
+}

@@ -1,0 +1,170 @@
+package api
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"aidanwoods.dev/go-paseto"
+	"github.com/google/uuid"
+)
+
+// TokenKey is one key of access tokens. Its id travels in the footer of each token and says nothing
+// of the secret.
+type TokenKey struct {
+	ID     string
+	Secret [32]byte
+}
+
+// String hides the secret.
+func (k TokenKey) String() string { return "token key " + k.ID }
+
+// GoString hides the secret from %#v too.
+func (k TokenKey) GoString() string { return k.String() }
+
+// clockSkew is by how much the clocks of two API processes may differ.
+const clockSkew = 5 * time.Second
+
+// keyring makes and opens tokens. Both kinds are PASETO v4.local: the service is the only one that
+// must read them, and clients can't. Which kind a token is goes into the implicit assertion, so that
+// one kind never opens as the other.
+type keyring struct {
+	issuer string
+	signer string
+	keys   map[string]paseto.V4SymmetricKey
+}
+
+func newKeyring(issuer string, keys []TokenKey) (*keyring, error) {
+	r := &keyring{issuer: issuer, signer: keys[0].ID, keys: map[string]paseto.V4SymmetricKey{}}
+	for _, k := range keys {
+		key, err := paseto.V4SymmetricKeyFromBytes(k.Secret[:])
+		if err != nil {
+			return nil, fmt.Errorf("token key %q: %w", k.ID, err)
+		}
+		r.keys[k.ID] = key
+	}
+	return r, nil
+}
+
+const tokenAudience = "kivuko-api"
+
+func (r *keyring) assertion(kind string) []byte {
+	return []byte("kivuko|v1|" + kind + "|" + r.issuer + "|" + tokenAudience)
+}
+
+// claims is what an access token says.
+type claims struct {
+	UserID      uuid.UUID
+	SessionID   uuid.UUID
+	AuthVersion int64
+}
+
+// footer is the part of a token that anybody can read.
+type footer struct {
+	KeyID string `json:"kid"`
+}
+
+func (r *keyring) token(kind string, now, expires time.Time, id string) (*paseto.Token, error) {
+	foot, err := json.Marshal(footer{r.signer})
+	if err != nil {
+		return nil, err
+	}
+	t := paseto.NewToken()
+	t.SetIssuer(r.issuer)
+	t.SetAudience(tokenAudience)
+	t.SetString("typ", kind)
+	t.SetJti(id)
+	t.SetIssuedAt(now)
+	t.SetNotBefore(now)
+	t.SetExpiration(expires)
+	t.SetFooter(foot)
+	return &t, nil
+}
+
+// access makes an access token.
+func (r *keyring) access(c claims, now time.Time) (string, time.Time, error) {
+	expires := now.Add(AccessTokenLife)
+	t, err := r.token("access", now, expires, uuid.NewString())
+	if err != nil {
+		return "", time.Time{}, err
+	}
+	t.SetSubject(c.UserID.String())
+	t.SetString("sid", c.SessionID.String())
+	if err := t.Set("ver", c.AuthVersion); err != nil {
+		return "", time.Time{}, err
+	}
+	return t.V4Encrypt(r.keys[r.signer], r.assertion("access")), expires, nil
+}
+
+var errToken = errors.New("not an access token of ours")
+
+// open proves an access token and reads it. Everything in the footer is untrusted until then, so it
+// is bounded before it is parsed and serves only to pick the key.
+func (r *keyring) open(text string, now time.Time) (claims, error) {
+	if len(text) > maxBearerLength {
+		return claims{}, errToken
+	}
+	p := paseto.NewParserWithoutExpiryCheck()
+	p.AddRule(paseto.IssuedBy(r.issuer), paseto.ForAudience(tokenAudience))
+	raw, err := p.UnsafeParseFooter(paseto.V4Local, text)
+	if err != nil || len(raw) > maxFooterLength {
+		return claims{}, errToken
+	}
+	var foot footer
+	if err := json.Unmarshal(raw, &foot); err != nil {
+		return claims{}, errToken
+	}
+	key, known := r.keys[foot.KeyID]
+	if !known {
+		return claims{}, errToken
+	}
+	t, err := p.ParseV4Local(key, text, r.assertion("access"))
+	if err != nil {
+		return claims{}, errToken
+	}
+	return readClaims(t, now)
+}
+
+func readClaims(t *paseto.Token, now time.Time) (claims, error) {
+	expires, err1 := t.GetExpiration()
+	from, err2 := t.GetNotBefore()
+	issued, err3 := t.GetIssuedAt()
+	subject, err4 := t.GetSubject()
+	session, err5 := t.GetString("sid")
+	var c claims
+	err6 := t.Get("ver", &c.AuthVersion)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
+		return claims{}, errToken
+	}
+	if !now.Before(expires) || from.After(now.Add(clockSkew)) || issued.After(now.Add(clockSkew)) {
+		return claims{}, errToken
+	}
+	user, ok1 := parseID(subject)
+	sid, ok2 := parseID(session)
+	if !ok1 || !ok2 {
+		return claims{}, errToken
+	}
+	c.UserID, c.SessionID = user, sid
+	return c, nil
+}
+
+const refreshBytes = 32
+
+// refresh makes a refresh token: 256 random bits in a PASETO, the form that interface.md names. It
+// is never opened again. The store knows its SHA-256, so it outlives rotations of the keys.
+func (r *keyring) refresh(now, expires time.Time) (string, [32]byte, error) {
+	random := make([]byte, refreshBytes)
+	if _, err := rand.Read(random); err != nil {
+		return "", [32]byte{}, err
+	}
+	t, err := r.token("refresh", now, expires, base64.RawURLEncoding.EncodeToString(random))
+	if err != nil {
+		return "", [32]byte{}, err
+	}
+	text := t.V4Encrypt(r.keys[r.signer], r.assertion("refresh"))
+	return text, sha256.Sum256([]byte(text)), nil
+}

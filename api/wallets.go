@@ -1,0 +1,353 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// wireWallet is a wallet record.
+type wireWallet struct {
+	ID         uuid.UUID  `json:"id"`
+	OwnerType  string     `json:"owner_type"`
+	OwnerID    *uuid.UUID `json:"owner_id"`
+	VendorID   *uuid.UUID `json:"vendor_id"`
+	Purpose    *string    `json:"purpose"`
+	Network    string     `json:"network"`
+	Address    string     `json:"address"`
+	Asset      string     `json:"asset"`
+	WalletType string     `json:"wallet_type"`
+	Custody    string     `json:"custody"`
+	Label      *string    `json:"label"`
+	IsDefault  bool       `json:"is_default"`
+	CreatedAt  timestamp  `json:"created_at"`
+	UpdatedAt  timestamp  `json:"updated_at"`
+}
+
+func walletWire(w exchange.Wallet) wireWallet {
+	return wireWallet{
+		ID: w.ID, OwnerType: string(w.OwnerType), OwnerID: optID(w.OwnerID), VendorID: optID(w.VendorID),
+		Purpose: optText(string(w.Purpose)), Network: string(w.Network), Address: w.Address, Asset: string(w.Asset),
+		WalletType: string(w.Type), Custody: string(w.Custody), Label: optText(w.Label), IsDefault: w.IsDefault,
+		CreatedAt: stamp(w.CreatedAt), UpdatedAt: stamp(w.UpdatedAt),
+	}
+}
+
+var (
+	walletTypes   = []string{"hot", "cold"}
+	ownerTypes    = []string{"customer", "treasury", "merchant", "sub_merchant"}
+	housePurposes = []string{"treasury", "gas", "escrow"}
+	// walletNetworks are those that interface.md lets wallets be created on; a Solana wallet is
+	// provisioned by an admin.
+	walletNetworks = []string{"ethereum", "tron"}
+)
+
+// readWallet reads the fields that all ways of creating a wallet share.
+func (c *call) readWallet(f *form, networks []string) exchange.WalletRequest {
+	r := exchange.WalletRequest{
+		ID: c.objectID, CreatedBy: c.who.UserID, Type: exchange.Hot,
+		Network: exchange.Network(f.oneOf("network", true, networks...)), Asset: money.Asset(f.oneOf("asset", true, stablecoins...)),
+		Label: f.line("label", false, maxLabelLength),
+	}
+	if t := f.oneOf("wallet_type", false, walletTypes...); t != "" {
+		r.Type = exchange.WalletType(t)
+	}
+	if set := f.boolean("set_default", false); set != nil {
+		r.Default = *set
+	}
+	return r
+}
+
+// createWallet is the general operation: a custodial wallet for the caller, or for any user when an
+// admin asks.
+func (s *server) createWallet(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	r := c.readWallet(f, walletNetworks)
+	owner := f.id("user_id", c.who.Role.Staff())
+	if err := f.done(); err != nil {
+		return err
+	}
+	if owner == uuid.Nil {
+		owner = c.who.UserID
+	}
+	if c.who.Role != exchange.RoleAdmin && owner != c.who.UserID {
+		return exchange.Errorf(exchange.CodeForbidden, "Only an admin may create wallets for others here; merchants use /wallets/owner.")
+	}
+	u, err := s.owner(c, owner, "/user_id")
+	if err != nil {
+		return err
+	}
+	return s.makeWallet(c, own(r, u))
+}
+
+// owner reads the user for whom a wallet is asked.
+func (s *server) owner(c *call, id uuid.UUID, pointer string) (exchange.User, error) {
+	u, err := s.Store.User(c.ctx, id)
+	if exchange.CodeOf(err) == exchange.CodeNotFound || (err == nil && u.Role.Staff()) {
+		return u, exchange.Invalid(exchange.FieldError{Pointer: pointer, Code: "not_found", Message: "is not the id of a user who can own a wallet"})
+	}
+	return u, err
+}
+
+// own completes a request for its owner.
+func own(r exchange.WalletRequest, u exchange.User) exchange.WalletRequest {
+	r.OwnerID, r.VendorID = u.ID, exchange.VendorOf(u)
+	switch u.Role {
+	case exchange.RoleVendor:
+		r.OwnerType = exchange.OwnerMerchant
+	case exchange.RoleSubvendor:
+		r.OwnerType = exchange.OwnerSubMerchant
+	default:
+		r.OwnerType = exchange.OwnerCustomer
+	}
+	return r
+}
+
+// ownerForm is the wallet creation request of interface.md.
+type ownerForm struct {
+	request                     exchange.WalletRequest
+	kind                        exchange.OwnerType
+	user, merchant, subMerchant uuid.UUID
+}
+
+// createOwnerWallet creates a wallet for an owner of any type.
+func (s *server) createOwnerWallet(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	in := c.readOwnerForm(f)
+	if err := f.done(); err != nil {
+		return err
+	}
+	if in.kind == exchange.OwnerTreasury {
+		if c.who.Role != exchange.RoleAdmin && c.who.Role != exchange.RoleTreasury {
+			return exchange.Errorf(exchange.CodeForbidden, "The role %s may not create treasury wallets.", c.who.Role)
+		}
+		return exchange.Errorf(exchange.CodeUnsupported, "Treasury multisig wallets are not offered yet.")
+	}
+	u, err := s.resolveOwner(c, in)
+	if err != nil {
+		return err
+	}
+	return s.makeWallet(c, own(in.request, u))
+}
+
+func (c *call) readOwnerForm(f *form) ownerForm {
+	in := ownerForm{kind: exchange.OwnerType(f.oneOf("owner_type", true, ownerTypes...))}
+	in.request = c.readWallet(f, walletNetworks)
+	in.user = f.id("user_id", in.kind == exchange.OwnerCustomer)
+	if m := f.object("merchant", in.kind == exchange.OwnerMerchant); m != nil {
+		in.merchant = m.id("vendor_id", true)
+	}
+	if m := f.object("sub_merchant", in.kind == exchange.OwnerSubMerchant); m != nil {
+		in.subMerchant = m.id("subvendor_id", true)
+	}
+	provider := true
+	if t := f.object("treasury", in.kind == exchange.OwnerTreasury); t != nil {
+		t.line("name", true, maxLabelLength)
+		provider = t.oneOf("custody_provider", true, "provider_multisig", "self_custody") != "self_custody"
+	}
+	if m := f.object("multisig", in.kind == exchange.OwnerTreasury && !provider); m != nil {
+		m.readMultisig()
+	}
+	for _, part := range ownerParts {
+		if f.has(part.name) && in.kind != "" && in.kind != part.kind {
+			f.fail(part.name, "conflict", "must be left out unless owner_type is "+string(part.kind))
+		}
+	}
+	return in
+}
+
+// ownerParts says which part of the request belongs to which owner type.
+var ownerParts = []struct {
+	name string
+	kind exchange.OwnerType
+}{
+	{"user_id", exchange.OwnerCustomer}, {"merchant", exchange.OwnerMerchant}, {"sub_merchant", exchange.OwnerSubMerchant},
+	{"treasury", exchange.OwnerTreasury}, {"multisig", exchange.OwnerTreasury},
+}
+
+const maxMultisigOwners = 10
+
+// readMultisig reads the owners of a self-custody multisig wallet.
+func (f *form) readMultisig() {
+	threshold := f.integer("threshold", true, 1, maxMultisigOwners)
+	v, ok := f.take("owners", true)
+	if !ok {
+		return
+	}
+	owners, ok := v.([]any)
+	if !ok || len(owners) == 0 || len(owners) > maxMultisigOwners {
+		f.fail("owners", "type", "must be a list of 1 to 10 addresses")
+		return
+	}
+	for _, o := range owners {
+		if s, ok := o.(string); !ok || s == "" || len(s) > maxAddressText {
+			f.fail("owners", "type", "must be a list of addresses")
+			return
+		}
+	}
+	if threshold != nil && *threshold > len(owners) {
+		f.fail("threshold", "out_of_range", "must not exceed the number of owners")
+	}
+}
+
+// resolveOwner finds the owner and holds the request against the rules of interface.md: a customer
+// asks for itself, a merchant for itself and its sub-merchants, an admin for anybody.
+func (s *server) resolveOwner(c *call, in ownerForm) (exchange.User, error) {
+	pointer, id, role := "/user_id", in.user, c.who.Role
+	allowed := role == exchange.RoleCustomer || role == exchange.RoleUser
+	fits := func(u exchange.User) bool { return u.Role == exchange.RoleCustomer || u.Role == exchange.RoleUser }
+	mine := func(u exchange.User) bool { return u.ID == c.who.UserID }
+	switch in.kind {
+	case exchange.OwnerMerchant:
+		pointer, id, allowed = "/merchant/vendor_id", in.merchant, role.Merchant()
+		fits = func(u exchange.User) bool { return u.Role == exchange.RoleVendor }
+		mine = func(u exchange.User) bool { return u.ID == c.who.VendorID }
+	case exchange.OwnerSubMerchant:
+		pointer, id, allowed = "/sub_merchant/subvendor_id", in.subMerchant, role.Merchant()
+		fits = func(u exchange.User) bool { return u.Role == exchange.RoleSubvendor }
+		mine = func(u exchange.User) bool { return u.VendorID == c.who.VendorID }
+	case exchange.OwnerCustomer, exchange.OwnerTreasury:
+	}
+	admin := role == exchange.RoleAdmin
+	if !allowed && !admin {
+		return exchange.User{}, exchange.Errorf(exchange.CodeForbidden, "The role %s may not create wallets with owner_type %s.", role, in.kind)
+	}
+	u, err := s.Store.User(c.ctx, id)
+	if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+		return u, err
+	}
+	// A stranger and nobody are the same answer.
+	if err != nil || !fits(u) || (!admin && !mine(u)) {
+		return u, exchange.Invalid(exchange.FieldError{Pointer: pointer, Code: "not_found", Message: "is not the id of an owner of this type whom you may act for"})
+	}
+	return u, nil
+}
+
+// provisionWallet lets an admin create wallets of the house, and any wallet for a user. It will be the
+// only way to a wallet on Solana.
+func (s *server) provisionWallet(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	r := c.readWallet(f, networkNames)
+	r.Purpose = exchange.HousePurpose(f.oneOf("purpose", false, housePurposes...))
+	user := f.id("user_id", false)
+	switch {
+	case f.has("purpose") && f.has("user_id"):
+		f.fail("user_id", "conflict", "must be left out when purpose is given: the wallet is the house's own")
+	case !f.has("purpose") && !f.has("user_id"):
+		f.fail("user_id", "required", "is required, or purpose instead")
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	if user == uuid.Nil {
+		r.OwnerType = exchange.OwnerTreasury
+		return s.makeWallet(c, r)
+	}
+	u, err := s.owner(c, user, "/user_id")
+	if err != nil {
+		return err
+	}
+	return s.makeWallet(c, own(r, u))
+}
+
+// makeWallet has the signer create the key and answers with the stored wallet.
+func (s *server) makeWallet(c *call, r exchange.WalletRequest) error {
+	if s.Addresses[r.Network] == nil {
+		return exchange.Errorf(exchange.CodeUnsupported, "Wallets on the network %s are not offered yet; use tron.", r.Network)
+	}
+	if err := s.Flows.CreateWallet(c.ctx, r); err != nil {
+		return err
+	}
+	w, err := s.Store.Wallet(c.ctx, store.Everything(), r.ID)
+	if err != nil {
+		return err
+	}
+	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/wallet/id/"+w.ID.String())
+	return c.json(http.StatusCreated, walletWire(w))
+}
+
+func (s *server) listWallets(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.WalletFilter{
+		OwnerID: q.id("owner_id"), Network: exchange.Network(q.oneOf("network", networkNames...)),
+		Purpose: exchange.HousePurpose(q.oneOf("purpose", housePurposes...)),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	wallets, total, err := s.Store.ListWallets(c.ctx, c.view(), filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("wallets", each(wallets, walletWire), page, total)
+}
+
+func (s *server) getWallet(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	w, err := s.Store.Wallet(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, walletWire(w))
+}
+
+// walletBalances answers for the native coin and both stablecoins, zero where nothing ever moved.
+func (s *server) walletBalances(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	w, err := s.Store.Wallet(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	accounts, err := s.Store.WalletBalances(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	balances := each(w.Network.WalletAssets(), func(a money.Asset) balanceWire {
+		for _, account := range accounts {
+			if account.Ref.Asset == a && account.Ref.Kind == exchange.AccWalletBalance {
+				return accountBalance(account)
+			}
+		}
+		zero := money.Zero(a)
+		return accountBalance(exchange.Account{Ref: exchange.AccountRef{Asset: a}, Posted: zero, Held: zero})
+	})
+	return c.json(http.StatusOK, map[string]any{"wallet_id": w.ID, "network": w.Network, "balances": balances})
+}
+
+// setDefaultWallet makes a wallet its owner's default on the wallet's network. The legacy operation
+// is the same: a wallet has one network.
+func (s *server) setDefaultWallet(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	if err := c.noBody(); err != nil {
+		return err
+	}
+	w, err := s.Store.SetDefaultWallet(c.ctx, c.view(), id, c.who)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, walletWire(w))
+}
