@@ -254,6 +254,7 @@ func TestQueryOutcomes(t *testing.T) {
 		{200, errorBody("500.001.1001", ""), exchange.SeenNoAnswer, false},
 		{500, errorBody("500.003.02", "Spike Arrest Violation"), exchange.SeenNoAnswer, false},
 		{400, errorBody("400.002.02", "Bad Request - Invalid CheckoutRequestID"), exchange.SeenNoAnswer, false},
+		{200, `{"errorCode":"500.001.1001","CheckoutRequestID":"ws_CO_1","ResultCode":"0"}`, exchange.SeenNoAnswer, false},
 		{502, "<html></html>", exchange.SeenNoAnswer, false},
 		{200, "", exchange.SeenNoAnswer, false},
 		{200, `{"ResponseCode":"0"}`, exchange.SeenNoAnswer, false},

@@ -219,11 +219,13 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	defer other.Close()
-	for _, doer := range []Doer{nil, &http.Client{}} {
-		g, _ := newGateway(t)
-		g.answer = func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, other.URL, http.StatusTemporaryRedirect)
+	for i, doer := range []Doer{nil, &http.Client{}, nil, &http.Client{}} {
+		status := http.StatusTemporaryRedirect
+		if i > 1 {
+			status = http.StatusFound
 		}
+		g, _ := newGateway(t)
+		g.answer = func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, status) }
 		cfg := testConfig(g.URL)
 		cfg.HTTP = doer
 		c, err := New(cfg)

@@ -324,11 +324,19 @@ func statusResult(e *Effect, p Transfer, mode queryMode) result {
 	}
 	stamp := at.In(eat).Format(layoutStamp)
 	return result{code: "0", desc: processed, parameters: []keyed{
-		{"DebitPartyName", "Shortcode"}, {"CreditPartyName", p.Phone + " - TEST PERSON"},
-		{"OriginatorConversationID", p.OriginatorConversationID}, {"ConversationID", p.ConversationID},
-		{"InitiatedTime", stamp}, {"DebitAccountType", "Utility Account"}, {"DebitPartyCharges", "Fee|KES|0.00"},
-		{Key: "TransactionReason"}, {"ReasonType", "Business Payment to Customer via API"}, {"TransactionStatus", status},
-		{"FinalisedTime", stamp}, {"Amount", strconv.FormatInt(amount, 10)}, {"ReceiptNo", receipt},
+		{"DebitPartyName", "Shortcode"},
+		{"CreditPartyName", p.Phone + " - TEST PERSON"},
+		{"OriginatorConversationID", p.OriginatorConversationID},
+		{"ConversationID", p.ConversationID},
+		{"InitiatedTime", stamp},
+		{"DebitAccountType", "Utility Account"},
+		{"DebitPartyCharges", "Fee|KES|0.00"},
+		{Key: "TransactionReason"},
+		{"ReasonType", "Business Payment to Customer via API"},
+		{"TransactionStatus", status},
+		{"FinalisedTime", stamp},
+		{"Amount", strconv.FormatInt(amount, 10)},
+		{"ReceiptNo", receipt},
 	}}
 }
 
