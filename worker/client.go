@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+
+	"github.com/prometheus/client_golang/prometheus"
+	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/contrib/envconfig"
+	"go.temporal.io/sdk/contrib/opentelemetry"
+	"go.temporal.io/sdk/converter"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/temporal"
+)
+
+// ClientConfig says how to reach Temporal. What is left empty comes from the variables and files that
+// the temporal command line reads, so that certificates are configured once for both.
+type ClientConfig struct {
+	Address   string
+	Namespace string
+	TLS       bool
+	APIKey    string
+	Keys      []Key // of payloads; the first encrypts
+	Identity  string
+	Logger    *slog.Logger
+	Metrics   prometheus.Registerer // nil: no metrics of the SDK
+}
+
+// Dial connects to Temporal with payload encryption. Failures are encrypted too, because a message or
+// a stack trace can name what a payload holds.
+func Dial(ctx context.Context, c ClientConfig) (client.Client, error) {
+	options, err := clientOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	t, err := client.DialContext(ctx, options)
+	if err != nil {
+		return nil, fmt.Errorf("temporal at %s: %w", options.HostPort, err)
+	}
+	return t, nil
+}
+
+// DialLazy is Dial for a process that may start before Temporal does.
+func DialLazy(c ClientConfig) (client.Client, error) {
+	options, err := clientOptions(c)
+	if err != nil {
+		return nil, err
+	}
+	return client.NewLazyClient(options)
+}
+
+func clientOptions(c ClientConfig) (client.Options, error) {
+	options, err := envconfig.LoadDefaultClientOptions()
+	if err != nil {
+		return options, fmt.Errorf("temporal client configuration: %w", err)
+	}
+	if c.Address != "" {
+		options.HostPort = c.Address
+	}
+	if c.Namespace != "" {
+		options.Namespace = c.Namespace
+	}
+	if c.TLS && options.ConnectionOptions.TLS == nil {
+		options.ConnectionOptions.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	if c.APIKey != "" {
+		options.Credentials = client.NewAPIKeyStaticCredentials(c.APIKey)
+	}
+	codec, err := NewCodec(c.Keys)
+	if err != nil {
+		return options, err
+	}
+	options.Identity = c.Identity
+	options.DataConverter = DataConverter(codec)
+	options.FailureConverter = temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
+		DataConverter: options.DataConverter, EncodeCommonAttributes: true,
+	})
+	if c.Logger != nil {
+		options.Logger = log.NewStructuredLogger(c.Logger)
+	}
+	if c.Metrics != nil {
+		if options.MetricsHandler, err = metricsHandler(c.Metrics, c.Logger); err != nil {
+			return options, err
+		}
+	}
+	return options, nil
+}
+
+// DataConverter encrypts what the standard converter makes.
+func DataConverter(codec *Codec) converter.DataConverter {
+	return converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), codec)
+}
+
+// metricsHandler gives the SDK's metrics to a Prometheus registry.
+func metricsHandler(r prometheus.Registerer, logger *slog.Logger) (client.MetricsHandler, error) {
+	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(r), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
+	if err != nil {
+		return nil, fmt.Errorf("temporal metrics: %w", err)
+	}
+	meter := metric.NewMeterProvider(metric.WithReader(exporter)).Meter("temporal")
+	return opentelemetry.NewMetricsHandler(opentelemetry.MetricsHandlerOptions{
+		Meter: meter, UseMonotonicCounters: true,
+		OnError: func(err error) { // a metric that can't be counted must not end a process that moves money
+			if logger != nil {
+				logger.Warn("a metric of Temporal's SDK was refused", "error", err)
+			}
+		},
+	}), nil
+}

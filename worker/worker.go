@@ -1,0 +1,186 @@
+// Package worker puts activities and flows on their task queues. It composes; it holds no rule of the
+// business.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/sdk/client"
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// Parts are what activities work with. A process fills only what its queues need: the queue names in
+// the comments fail to start without it.
+type Parts struct {
+	Flows  *activities.Orders                       // flows
+	Momo   *activities.Momo                         // momo
+	Refund *activities.Refunds                      // momo
+	Chains map[exchange.Network]*activities.Chain   // chain-<network>
+	Sign   map[exchange.Network]*activities.Signing // signer-<network>
+	Wallet map[exchange.Network]*activities.Wallets // signer-<network>
+}
+
+// Options say how the workers of a process run.
+type Options struct {
+	Estate  Estate
+	Queues  []string
+	BuildID string
+	Logger  *slog.Logger
+	// Promote makes this build the current version of the deployment once it polls. Deployments
+	// promote by hand or by pipeline; the local stack has nobody to do it.
+	Promote bool
+}
+
+// stopTimeout is how long running activities may finish after the process was told to stop. It is
+// longer than any activity that does not heartbeat usually takes.
+const stopTimeout = 30 * time.Second
+
+// Run serves the queues until ctx ends, or until one of them fails for good.
+func Run(ctx context.Context, c client.Client, parts Parts, o Options) error {
+	if len(o.Queues) == 0 {
+		return errors.New("worker: no queue given; the queues are " + strings.Join(queueNames(o.Estate), ", "))
+	}
+	fatal := make(chan error, len(o.Queues))
+	var running []sdk.Worker
+	defer func() {
+		for _, w := range slices.Backward(running) {
+			w.Stop()
+		}
+	}()
+	for _, name := range o.Queues {
+		w, err := build(c, name, parts, o, fatal)
+		if err != nil {
+			return err
+		}
+		if err := w.Start(); err != nil {
+			return fmt.Errorf("worker: queue %s: %w", name, err)
+		}
+		running = append(running, w)
+		o.Logger.Info("serving", "queue", name, "build", o.BuildID)
+	}
+	if o.Promote {
+		if err := promote(ctx, c, o); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-fatal:
+		return fmt.Errorf("worker: %w", err)
+	}
+}
+
+func build(c client.Client, name string, parts Parts, o Options, fatal chan<- error) (sdk.Worker, error) {
+	q, ok := o.Estate.Queues[name]
+	if !ok {
+		return nil, fmt.Errorf("worker: unknown queue %q; the queues are %s", name, strings.Join(queueNames(o.Estate), ", "))
+	}
+	w := sdk.New(c, name, sdk.Options{
+		MaxConcurrentActivityExecutionSize:      q.ConcurrentActivities,
+		MaxConcurrentLocalActivityExecutionSize: q.ConcurrentLocal,
+		MaxConcurrentWorkflowTaskExecutionSize:  q.ConcurrentFlows,
+		TaskQueueActivitiesPerSecond:            q.Rate,
+		DisableWorkflowWorker:                   !q.Flows,
+		WorkerStopTimeout:                       stopTimeout,
+		OnFatalError:                            func(err error) { fatal <- fmt.Errorf("queue %s: %w", name, err) },
+		Interceptors:                            interceptors(o.Logger),
+		DeploymentOptions: sdk.DeploymentOptions{
+			UseVersioning:             true,
+			Version:                   sdk.WorkerDeploymentVersion{DeploymentName: o.Estate.Deployment, BuildID: o.BuildID},
+			DefaultVersioningBehavior: workflow.VersioningBehaviorPinned,
+		},
+	})
+	if err := register(w, name, parts); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// register puts on a queue what belongs there, and refuses a process that lacks a part of it.
+func register(w sdk.Registry, name string, parts Parts) error {
+	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
+	switch kind, network, _ := strings.Cut(name, "-"); {
+	case name == workflows.QueueFlows:
+		if parts.Flows == nil {
+			return lacks("the store")
+		}
+		registerFlows(w)
+		w.RegisterActivity(parts.Flows)
+	case name == workflows.QueueMomo:
+		if parts.Momo == nil || parts.Refund == nil {
+			return lacks("the mobile money operator")
+		}
+		w.RegisterActivity(parts.Momo)
+		w.RegisterActivity(parts.Refund)
+	case kind == "chain":
+		c := parts.Chains[exchange.Network(network)]
+		if c == nil {
+			return lacks("the network")
+		}
+		w.RegisterActivity(c)
+	case kind == "signer":
+		s, k := parts.Sign[exchange.Network(network)], parts.Wallet[exchange.Network(network)]
+		if s == nil || k == nil {
+			return lacks("the key store")
+		}
+		w.RegisterActivity(s)
+		w.RegisterActivity(k)
+	default:
+		return fmt.Errorf("worker: nothing is registered for queue %s", name)
+	}
+	return nil
+}
+
+func registerFlows(w sdk.Registry) {
+	for name, flow := range map[string]any{
+		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
+		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment,
+		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
+	} {
+		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
+	}
+}
+
+func queueNames(e Estate) []string {
+	names := make([]string, 0, len(e.Queues))
+	for name := range e.Queues {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func taskQueue(name string) *taskqueuepb.TaskQueue { return &taskqueuepb.TaskQueue{Name: name} }
+
+// promote makes this build the one that new flows start on. The server knows a version only once one
+// of its workers polls, so it is tried until then.
+func promote(ctx context.Context, c client.Client, o Options) error {
+	const patience = time.Minute
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	deployment := c.WorkerDeploymentClient().GetHandle(o.Estate.Deployment)
+	err := until(ctx, func() error {
+		_, err := deployment.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{
+			BuildID: o.BuildID, IgnoreMissingTaskQueues: true,
+		})
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("worker: build %s could not be made current: %w", o.BuildID, err)
+	}
+	o.Logger.Info("current version", "build", o.BuildID)
+	return nil
+}
