@@ -1,0 +1,122 @@
+// Package client speaks Kivuko's REST API the way an app does: JSON, a bearer token, problem
+// documents. The demo and the end-to-end tests use it, so they see only what an app sees.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Limits of a call.
+const (
+	callTimeout = 30 * time.Second
+	maxAnswer   = 16 << 20
+)
+
+// Client is one caller. The zero token is a caller without a login.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+// New makes a caller of the API at an address such as http://127.0.0.1:8080.
+func New(base string) *Client {
+	return &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Timeout: callTimeout}}
+}
+
+// Problem is an error answer of the API (RFC 9457).
+type Problem struct {
+	Status    int    `json:"status"`
+	Code      string `json:"code"`
+	Title     string `json:"title"`
+	Detail    string `json:"detail"`
+	RequestID string `json:"request_id"`
+	Errors    []struct {
+		Pointer string `json:"pointer"`
+		Code    string `json:"code"`
+		Message string `json:"message"`
+	} `json:"errors"`
+}
+
+// Error puts the problem into one line.
+func (p *Problem) Error() string {
+	text := fmt.Sprintf("%d %s: %s", p.Status, p.Code, p.Detail)
+	for _, e := range p.Errors {
+		text += fmt.Sprintf("; %s %s", e.Pointer, e.Message)
+	}
+	return text
+}
+
+// Login returns a caller with the tokens of an account.
+func (c *Client) Login(ctx context.Context, email, password string) (*Client, error) {
+	var tokens struct {
+		AccessToken string `json:"access_token"`
+	}
+	in := map[string]string{"email": email, "password": password}
+	if err := c.Do(ctx, http.MethodPost, "/api/v1/users/login", "", in, &tokens); err != nil {
+		return nil, fmt.Errorf("login of %s: %w", email, err)
+	}
+	return &Client{base: c.base, token: tokens.AccessToken, http: c.http}, nil
+}
+
+// Get reads a resource.
+func (c *Client) Get(ctx context.Context, path string, out any) error {
+	return c.Do(ctx, http.MethodGet, path, "", nil, out)
+}
+
+// Post sends a command. Key is its Idempotency-Key; with one, the call may be repeated.
+func (c *Client) Post(ctx context.Context, path, key string, in, out any) error {
+	return c.Do(ctx, http.MethodPost, path, key, in, out)
+}
+
+// Do makes one call. An answer of 400 and above is a *Problem.
+func (c *Client) Do(ctx context.Context, method, path, key string, in, out any) error {
+	var body io.Reader
+	if in != nil {
+		raw, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(raw)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return err
+	}
+	if in != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	if key != "" {
+		req.Header.Set("Idempotency-Key", key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // everything of worth was read before
+	raw, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		p := &Problem{Status: resp.StatusCode}
+		if json.Unmarshal(raw, p) != nil {
+			p.Detail = string(raw)
+		}
+		return p
+	}
+	if out == nil || len(raw) == 0 {
+		return nil
+	}
+	return json.Unmarshal(raw, out)
+}

@@ -1,0 +1,38 @@
+// Package demo fills a local stack with people, wallets and offers, and runs Kivuko's main job once:
+// a customer pays shillings from a phone and gets USDT.
+//
+// Everything goes through the public API, as an app would do it. The exception is money from outside:
+// coins come from the development node's treasury, and their booking is posted as an opening balance.
+package demo
+
+// Password is that of every demo account. The stack listens on loopback alone.
+const Password = "kivuko demo pass"
+
+// Person is a demo account.
+type Person struct {
+	Email, Phone, First, Last, Role string
+	Vendor                          string // the master vendor's e-mail, of a subvendor
+	Wallet                          bool   // gets a TRON wallet
+}
+
+// The accounts that the main job and the end-to-end tests name.
+const (
+	CustomerEmail = "amina@kivuko.example"
+	VendorEmail   = "baraka@kivuko.example"
+	TreasuryEmail = "njeri@kivuko.example"
+)
+
+// People are the demo accounts beside the first admin, vendors before their subvendors.
+func People() []Person {
+	return []Person{
+		{Email: TreasuryEmail, Phone: "+254700000011", First: "Njeri", Last: "Kamau", Role: "treasury"},
+		{Email: "otieno@kivuko.example", Phone: "+254700000012", First: "Otieno", Last: "Odhiambo", Role: "treasury"},
+		{Email: "wanjiku@kivuko.example", Phone: "+254700000013", First: "Wanjiku", Last: "Mwangi", Role: "otc_officer"},
+		{Email: VendorEmail, Phone: "+254711000021", First: "Baraka", Last: "Exchange", Role: "vendor", Wallet: true},
+		{Email: "simba@kivuko.example", Phone: "+254711000022", First: "Simba", Last: "Forex", Role: "vendor", Wallet: true},
+		{Email: "nairobi@kivuko.example", Phone: "+254711000023", First: "Kevin", Last: "Nairobi", Role: "subvendor", Vendor: VendorEmail, Wallet: true},
+		{Email: "mombasa@kivuko.example", Phone: "+254711000024", First: "Fatuma", Last: "Mombasa", Role: "subvendor", Vendor: "simba@kivuko.example", Wallet: true},
+		{Email: CustomerEmail, Phone: "+254722000031", First: "Amina", Last: "Hassan", Role: "customer", Wallet: true},
+		{Email: "juma@kivuko.example", Phone: "+254722000032", First: "Juma", Last: "Ali", Role: "customer", Wallet: true},
+	}
+}
