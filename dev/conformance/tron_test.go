@@ -4,7 +4,6 @@ package conformance
 import (
 	"context"
 	"crypto/ecdsa"
-	"io"
 	"log/slog"
 	"math/big"
 	"sync"
@@ -64,7 +63,7 @@ func (k secp256k1Key) Sign(digest []byte) ([]byte, error) { return crypto.Sign(d
 func startTron(t testing.TB, tokens ...money.Asset) *tronHarness {
 	t.Helper()
 	h := &tronHarness{tokens: tokens}
-	h.config = node.Config{DataDir: t.TempDir(), Now: h.now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+	h.config = node.Config{DataDir: t.TempDir(), Now: h.now, Log: slog.New(slog.DiscardHandler)}
 	h.start(t)
 	h.config.GRPCAddr, h.config.SolidityAddr = h.node.GRPCAddr(), h.node.SolidityAddr()
 	h.connect(t)
@@ -89,22 +88,28 @@ func (h *tronHarness) start(t testing.TB) {
 	}
 }
 
-func (h *tronHarness) connect(t testing.TB) {
-	t.Helper()
+// driverConfig is how a driver finds the node.
+func (h *tronHarness) driverConfig() tron.Config {
 	c := tron.Config{
 		FullNodes:       []tron.Endpoint{{Address: h.node.GRPCAddr()}},
 		SolidityNodes:   []tron.Endpoint{{Address: h.node.SolidityAddr()}},
 		Tokens:          map[money.Asset]string{},
 		TransactionLife: tronLife,
 		MaxHeadAge:      time.Hour, // many blocks are made at once, each a slot later than the one before
+		RetryAfter:      time.Second,
 		Now:             h.now,
 	}
 	for _, asset := range h.tokens {
 		c.Tokens[asset] = contracts[asset]
 		c.USDCEnabled = c.USDCEnabled || asset == money.USDC
 	}
+	return c
+}
+
+func (h *tronHarness) connect(t testing.TB) {
+	t.Helper()
 	var err error
-	if h.client, err = tron.New(c); err != nil {
+	if h.client, err = tron.New(h.driverConfig()); err != nil {
 		t.Fatal(err)
 	}
 	conn, err := grpc.NewClient(h.node.GRPCAddr(), grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -251,7 +256,7 @@ func (h *tronHarness) call(t testing.TB, key chain.Key, from, contract, signatur
 	if built.GetResult().GetCode() != api.Return_SUCCESS {
 		t.Fatalf("%s: %s", signature, built.GetResult().GetMessage())
 	}
-	tx := proto.Clone(built.GetTransaction()).(*core.Transaction)
+	tx := proto.CloneOf(built.GetTransaction())
 	tx.Ret = nil
 	tx.RawData.FeeLimit = 100_000_000
 	id := node.TransactionID(tx)
