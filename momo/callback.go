@@ -89,7 +89,7 @@ func ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observat
 	case exchange.CallbackResult:
 		o, err = parseResult(body)
 	case exchange.CallbackTimeout:
-		o, err = parseTimeout(body)
+		o = parseTimeout(body)
 	case exchange.CallbackStatus:
 		o, err = parseStatus(body)
 	case exchange.CallbackReversal:
@@ -185,13 +185,13 @@ func realReceipt(s string) string {
 
 // parseTimeout reads the notice that the operator's queue gave up waiting. It does not say that the
 // payment failed, and its body is not documented, so any body is read as an unknown outcome.
-func parseTimeout(body []byte) (exchange.Observation, error) {
+func parseTimeout(body []byte) exchange.Observation {
 	o := exchange.Observation{State: exchange.SeenUnknown, Witness: exchange.WitnessCallback, Text: "queue timeout"}
 	var result resultEnvelope
 	if decode(body, &result) == nil && result.Result != nil {
 		o.Code, o.Refs = result.Result.ResultCode.text(), observe(result).Refs
 	}
-	return o, nil
+	return o
 }
 
 // parseStatus reads the answer to a status question. Its own result code says whether the question

@@ -22,7 +22,7 @@ type payoutRequest struct {
 	Remarks                  string `json:"Remarks"`
 	QueueTimeOutURL          string `json:"QueueTimeOutURL"`
 	ResultURL                string `json:"ResultURL"`
-	Occassion                string `json:"Occassion"` // spelt so on the wire
+	Occasion                 string `json:"Occassion"` //nolint:misspell // It is spelt so on the wire.
 }
 
 // conversationAck acknowledges a request whose result comes later.
@@ -70,7 +70,7 @@ func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) ex
 		Remarks:                  payoutRemark,
 		QueueTimeOutURL:          timeout,
 		ResultURL:                result,
-		Occassion:                a.Reference,
+		Occasion:                 a.Reference,
 	})
 	s := c.acknowledged(endpointPayout, r, err)
 	if id := s.Refs.OriginatorConversationID; id != "" && id != a.ID.String() {

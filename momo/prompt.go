@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/google/uuid"
-
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -97,7 +95,7 @@ func (c *Client) password() (password, stamp string) {
 // whole shillings can be moved.
 func checkAttempt(a exchange.PaymentAttempt, want exchange.PaymentDirection, least, most money.Amount) (int64, error) {
 	switch {
-	case a.ID == uuid.Nil:
+	case a.ID == [16]byte{}:
 		return 0, errors.New("id: must not be empty")
 	case a.Direction != want:
 		return 0, fmt.Errorf("direction: must be %q", want)

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -200,7 +200,7 @@ func TestBrokenConnections(t *testing.T) {
 	})
 	t.Run("certificate not trusted", func(t *testing.T) {
 		server := httptest.NewUnstartedServer(http.NotFoundHandler())
-		server.Config.ErrorLog = log.New(io.Discard, "", 0)
+		server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		server.StartTLS()
 		defer server.Close()
 		c, err := New(testConfig(server.URL))

@@ -42,7 +42,7 @@ func (s *Server) handleBalance(w http.ResponseWriter, f form) {
 
 // handleReversal takes a request to give a collection back; the outcome is posted later.
 func (s *Server) handleReversal(w http.ResponseWriter, f form) {
-	amount, whole := f.amount("Amount")
+	amount, whole := f.amount()
 	switch {
 	case f["CommandID"] != "TransactionReversal":
 		invalidField(w, "CommandID")
@@ -143,7 +143,7 @@ func (s *Server) handleRegister(w http.ResponseWriter, f form) {
 
 // handleSimulate lets a payer pay our number, as the operator's own sandbox does.
 func (s *Server) handleSimulate(w http.ResponseWriter, f form) {
-	amount, whole := f.amount("Amount")
+	amount, whole := f.amount()
 	switch {
 	case f["ShortCode"] != s.cfg.Shortcode:
 		invalidField(w, "ShortCode")

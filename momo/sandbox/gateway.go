@@ -36,9 +36,9 @@ func parseForm(body []byte) (form, error) {
 	return f, nil
 }
 
-// amount is a whole number of shillings above zero.
-func (f form) amount(name string) (int64, bool) {
-	n, err := strconv.ParseInt(f[name], 10, 64)
+// amount is the field Amount, a whole number of shillings above zero.
+func (f form) amount() (int64, bool) {
+	n, err := strconv.ParseInt(f["Amount"], 10, 64)
 	return n, err == nil && n > 0
 }
 

@@ -37,8 +37,7 @@ func randomHex(n int) string {
 // seven more that are not all zero.
 func newReceipt(at time.Time) string {
 	t := at.In(eat)
-	year := byte('A' + (t.Year()-2006)%26)
-	return string([]byte{year, byte('A' + int(t.Month()) - 1), "0123456789ABCDEFGHIJKLMNOPQRSTUV"[t.Day()]}) +
+	return string([]byte{alphanumeric[(t.Year()-2006)%26], alphanumeric[t.Month()-1], "0123456789ABCDEFGHIJKLMNOPQRSTUV"[t.Day()]}) +
 		randomFrom(alphanumeric[:26], 1) + randomFrom(alphanumeric, 6)
 }
 

@@ -12,7 +12,7 @@ import (
 
 // handlePayout takes a payment to a person (B2C v3).
 func (s *Server) handlePayout(w http.ResponseWriter, f form) {
-	amount, whole := f.amount("Amount")
+	amount, whole := f.amount()
 	b := s.pick(OpPayout, f["PartyB"], amount)
 	if b.refuse != nil {
 		refuse(w, *b.refuse)

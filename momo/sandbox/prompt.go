@@ -9,7 +9,7 @@ import (
 
 // handlePrompt takes a request for a prompt on a payer's phone.
 func (s *Server) handlePrompt(w http.ResponseWriter, f form) {
-	amount, whole := f.amount("Amount")
+	amount, whole := f.amount()
 	b := s.pick(OpPrompt, f["PhoneNumber"], amount)
 	if b.refuse != nil {
 		refuse(w, *b.refuse)

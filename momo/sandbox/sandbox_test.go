@@ -108,7 +108,7 @@ func payoutFor(s *Server, in *inbox, id, phone string, amount int) map[string]an
 	return map[string]any{
 		"OriginatorConversationID": id, "InitiatorName": s.cfg.InitiatorName, "SecurityCredential": s.cfg.SecurityCredential,
 		"CommandID": "BusinessPayment", "Amount": amount, "PartyA": s.cfg.PayoutShortcode, "PartyB": phone, "Remarks": "remark",
-		"QueueTimeOutURL": in.URL + "/timeout", "ResultURL": in.URL + "/payout", "Occassion": "",
+		"QueueTimeOutURL": in.URL + "/timeout", "ResultURL": in.URL + "/payout",
 	}
 }
 

@@ -174,19 +174,19 @@ func (s *Server) listen() error {
 	s.routeControl(control)
 	var err error
 	if s.url, err = s.serve(s.cfg.Listen, gateway); err != nil {
-		return fmt.Errorf("Listen: %w", err)
+		return fmt.Errorf("gateway (Listen): %w", err)
 	}
 	s.controlURL = s.url
 	if s.cfg.Control != "" {
 		if s.controlURL, err = s.serve(s.cfg.Control, control); err != nil {
-			return fmt.Errorf("Control: %w", err)
+			return fmt.Errorf("control endpoints (Control): %w", err)
 		}
 	}
 	return nil
 }
 
 func (s *Server) serve(address string, handler http.Handler) (string, error) {
-	listener, err := net.Listen("tcp", address)
+	listener, err := new(net.ListenConfig).Listen(s.ctx, "tcp", address)
 	if err != nil {
 		return "", err
 	}
