@@ -22,6 +22,7 @@ func documentJSON() ([]byte, error) {
 	if err := yaml.Unmarshal(openapiYAML, &tree); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
+	delete(tree, "x-answers") // the anchors have done their work
 	raw, err := json.Marshal(tree)
 	if err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)

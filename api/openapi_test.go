@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"kivuko/exchange"
+)
+
+// contract loads the document as the service serves it.
+func contract(t testing.TB) *openapi3.T {
+	t.Helper()
+	raw, err := documentJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := openapi3.NewLoader().LoadFromData(raw)
+	if err != nil {
+		t.Fatalf("openapi.yaml does not load: %v", err)
+	}
+	return doc
+}
+
+func TestDocumentIsValid(t *testing.T) {
+	doc := contract(t)
+	if err := doc.Validate(context.Background()); err != nil {
+		t.Fatalf("openapi.yaml is not valid: %v", err)
+	}
+	if doc.Info.Version != "1.1.0" {
+		t.Errorf("the document says version %s, interface.md says 1.1.0", doc.Info.Version)
+	}
+}
+
+// bareRoutes is the table without what its handlers need; only lines are looked at.
+func bareRoutes() []route { return (&server{}).routes() }
+
+func TestRoutesAreThePathsOfTheDocument(t *testing.T) {
+	doc := contract(t)
+	var routed, documented []string
+	for _, r := range bareRoutes() {
+		routed = append(routed, r.method+" "+r.path)
+	}
+	ids := map[string]string{}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			documented = append(documented, method+" "+path)
+			if other, twice := ids[op.OperationID]; twice || op.OperationID == "" {
+				t.Errorf("operationId %q of %s %s is missing or that of %s", op.OperationID, method, path, other)
+			}
+			ids[op.OperationID] = method + " " + path
+		}
+	}
+	for _, r := range routed {
+		if !slices.Contains(documented, r) {
+			t.Errorf("route %s is not in openapi.yaml", r)
+		}
+	}
+	for _, d := range documented {
+		if !slices.Contains(routed, d) {
+			t.Errorf("openapi.yaml has %s, which no route serves", d)
+		}
+	}
+}
+
+func TestDocumentSaysWhatTheTableSays(t *testing.T) {
+	doc := contract(t)
+	for _, r := range bareRoutes() {
+		op := doc.Paths.Find(r.path).GetOperation(r.method)
+		public := op.Security != nil && len(*op.Security) == 0
+		if public != r.public {
+			t.Errorf("%s %s: public is %v in the table and %v in the document", r.method, r.path, r.public, public)
+		}
+		key := op.Parameters.GetByInAndName("header", headerKey)
+		if (key != nil) != (r.key != keyNone) || (key != nil && key.Required != (r.key == keyRequired)) {
+			t.Errorf("%s %s: the document and the table disagree about the idempotency key", r.method, r.path)
+		}
+		for _, name := range pathParameter.FindAllStringSubmatch(r.path, -1) {
+			if op.Parameters.GetByInAndName("path", name[1]) == nil {
+				t.Errorf("%s %s: path parameter %s is not documented", r.method, r.path, name[1])
+			}
+		}
+	}
+}
+
+func TestRouterRefusesARouteWithoutAction(t *testing.T) {
+	fine := route{method: get, path: "/x", action: exchange.ActReadSelf, limit: limitGeneral, handle: func(*call) error { return nil }}
+	if err := checkRoutes([]route{fine}); err != nil {
+		t.Fatalf("a good line is refused: %v", err)
+	}
+	noAction, both, unknown := fine, fine, fine
+	noAction.action = ""
+	both.public = true
+	unknown.action = "orders.steal"
+	for name, r := range map[string]route{"no action": noAction, "action and public": both, "unknown action": unknown} {
+		if checkRoutes([]route{r}) == nil {
+			t.Errorf("%s: the route is taken", name)
+		}
+	}
+	if checkRoutes([]route{fine, fine}) == nil {
+		t.Error("a doubled route is taken")
+	}
+}
+
+// TestCodesAreWritten holds the three lists of codes together: the domain's constants, the map to
+// statuses with the document's enum, and the table in docs/contract.md.
+func TestCodesAreWritten(t *testing.T) {
+	source, err := os.ReadFile("../exchange/error.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var declared []string
+	for _, m := range regexp.MustCompile(`Code\w+\s+Code\s*=\s*"(\w+)"`).FindAllStringSubmatch(string(source), -1) {
+		declared = append(declared, m[1])
+	}
+	if len(declared) < 20 {
+		t.Fatalf("only %d codes found in exchange/error.go: the pattern is broken", len(declared))
+	}
+	page, err := os.ReadFile("../docs/contract.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var written []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\d{3}) \\|").FindAllStringSubmatch(string(page), -1) {
+		written = append(written, m[1]+" "+m[2])
+	}
+	var enum []string
+	for _, v := range contract(t).Components.Schemas["Problem"].Value.Properties["code"].Value.Enum {
+		enum = append(enum, v.(string))
+	}
+	var mapped []string
+	for _, c := range Codes() {
+		mapped = append(mapped, string(c))
+		line := string(c) + " " + strings.TrimSpace(itoa(StatusOf(c)))
+		if !slices.Contains(written, line) {
+			t.Errorf("docs/contract.md does not say %q", line)
+		}
+	}
+	slices.Sort(declared)
+	slices.Sort(enum)
+	if !slices.Equal(declared, mapped) {
+		t.Errorf("codes of the domain %v and of the status map %v differ", declared, mapped)
+	}
+	if !slices.Equal(enum, mapped) {
+		t.Errorf("codes of the document %v and of the status map %v differ", enum, mapped)
+	}
+	if len(written) != len(mapped) {
+		t.Errorf("docs/contract.md lists %d codes, the map has %d", len(written), len(mapped))
+	}
+}
