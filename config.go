@@ -41,7 +41,9 @@ type Config struct {
 	Admin    AdminConfig    `envPrefix:"ADMIN_"`
 
 	// MasterKey seals wallet keys: hcvault://… (Vault transit), awskms://…, or file:///… (local only).
-	MasterKey string `env:"MASTER_KEY"`
+	MasterKey     string   `env:"MASTER_KEY"`
+	OldMasterKeys []string `env:"OLD_MASTER_KEYS"` // only open what they sealed
+	VaultToken    string   `env:"VAULT_TOKEN"`
 }
 
 // APIConfig is what the API process needs beside the database and Temporal.
@@ -51,7 +53,8 @@ type APIConfig struct {
 	TokenKeys      Keyring       `env:"TOKEN_KEYS"` // id:hex of 32 bytes, comma-separated; the first one signs
 	PINPepper      HexKey        `env:"PIN_PEPPER"` // 32 bytes in hex
 	SpoolDir       string        `env:"SPOOL_DIR" envDefault:".local/spool"`
-	CallbackIPs    []string      `env:"CALLBACK_IPS"` // addresses or prefixes of the operator; empty: any
+	CallbackIPs    []string      `env:"CALLBACK_IPS"`    // addresses or prefixes of the operator; empty: any
+	MetricsReaders []string      `env:"METRICS_READERS"` // addresses or prefixes that may read /metrics; empty: any
 	TrustedProxies []string      `env:"TRUSTED_PROXIES"`
 	DrainTimeout   time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s"`
 	RateFactor     int           `env:"RATE_FACTOR" envDefault:"1"` // multiplies every rate limit
@@ -68,10 +71,11 @@ type TemporalConfig struct {
 
 // CodecConfig is the endpoint that lets the Web UI read encrypted payloads.
 type CodecConfig struct {
-	Listen  string `env:"LISTEN" envDefault:"127.0.0.1:8081"`
-	Origin  string `env:"ORIGIN" envDefault:"http://127.0.0.1:8233"`
-	Token   string `env:"TOKEN"` // a static bearer token, local only
-	OpenFor string `env:"OPEN_FOR" envDefault:"token"`
+	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081"`
+	Origin string `env:"ORIGIN" envDefault:"http://127.0.0.1:8233"`
+	// Open lets everybody who reaches the address read payloads. It counts on the local stack only,
+	// whose Web UI has no login; otherwise an access token of staff is asked for.
+	Open bool `env:"OPEN"`
 }
 
 // WorkerConfig is what each worker process needs.
@@ -94,6 +98,7 @@ type TronConfig struct {
 	USDCEnabled   bool          `env:"USDC_ENABLED"`
 	Life          time.Duration `env:"TRANSACTION_LIFE" envDefault:"10m"`
 	Development   bool          `env:"DEVELOPMENT"` // the node is the embedded one
+	Poll          time.Duration `env:"POLL"`        // between looks at a transaction; development only
 }
 
 // MomoConfig is the mobile money operator's account of this deployment.
@@ -106,6 +111,7 @@ type MomoConfig struct {
 	PayoutShortcode    string `env:"PAYOUT_SHORTCODE"`
 	Initiator          string `env:"INITIATOR"`
 	SecurityCredential string `env:"SECURITY_CREDENTIAL"` // the initiator's password, encrypted for the operator
+	StandingToken      string `env:"STANDING_TOKEN"`      // 64 hexadecimal digits: the addresses that belong to no attempt
 	CallbackURL        string `env:"CALLBACK_URL" envDefault:"http://127.0.0.1:8080/api/v1/callbacks/momo"`
 	Development        bool   `env:"DEVELOPMENT"` // the operator is the sandbox of the local stack
 }
@@ -214,6 +220,40 @@ func (c Config) checkAPI(n *need) {
 		n.rule(!developmentKey(c.API.PINPepper), "KIVUKO_API_PIN_PEPPER is a development secret")
 		n.rule(strings.HasPrefix(c.API.PublicURL, "https://"), "KIVUKO_API_PUBLIC_URL must be https in production")
 	}
+}
+
+func (c Config) checkCodec(n *need) {
+	n.rule(len(c.Temporal.PayloadKeys) > 0, "KIVUKO_TEMPORAL_PAYLOAD_KEYS must be set")
+	n.rule(len(c.API.TokenKeys) > 0 || c.Codec.Open, "KIVUKO_API_TOKEN_KEYS must be set: the codec endpoint asks for an access token")
+	if !c.Codec.Open {
+		c.checkDatabase(n)
+	}
+	n.rule(!c.Codec.Open || loopback(c.Codec.Listen), "KIVUKO_CODEC_OPEN needs a loopback KIVUKO_CODEC_LISTEN")
+	if c.Mode == Production {
+		n.rule(!c.Codec.Open, "KIVUKO_CODEC_OPEN must be off in production")
+		n.rule(!c.Temporal.PayloadKeys.development(), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key")
+		n.rule(!c.API.TokenKeys.development(), "KIVUKO_API_TOKEN_KEYS holds a development key")
+	}
+}
+
+// checkQueues checks what a worker of the queues needs, and nothing more: a process that serves no
+// signer queue should not even be given the master key.
+func (c Config) checkQueues(queues []string) error {
+	var n need
+	c.checkDatabase(&n)
+	c.checkTemporal(&n)
+	for _, q := range queues {
+		switch {
+		case q == "momo":
+			c.checkMomo(&n)
+		case strings.HasPrefix(q, "chain-"):
+			c.checkTron(&n)
+		case strings.HasPrefix(q, "signer-"):
+			c.checkTron(&n)
+			c.checkKeys(&n)
+		}
+	}
+	return n.err()
 }
 
 func (c Config) checkMomo(n *need) {

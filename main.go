@@ -1,0 +1,114 @@
+// Kivuko exchanges stablecoins against Kenyan shillings over mobile money. This is its one binary:
+//
+//	kivuko api                           serves the REST API
+//	kivuko worker -queues flows,momo     works on task queues
+//	kivuko codec                         lets the Temporal Web UI read encrypted payloads
+//	kivuko migrate                       brings the database up to date and makes the first admin
+//	kivuko apply                         reconciles Temporal with temporal.yaml
+//	kivuko audit-verify                  recomputes the audit log's hash chain
+//	kivuko version                       prints the build
+//
+// Everything is configured by KIVUKO_* variables; config.go lists them.
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+)
+
+// temporalYAML is how the service uses Temporal.
+//
+//go:embed temporal.yaml
+var temporalYAML []byte
+
+// command is a subcommand of the binary.
+type command struct {
+	help string
+	run  func(ctx context.Context, p process, args []string) error
+}
+
+// process is what every command gets: its configuration, its log and where it prints.
+type process struct {
+	config Config
+	log    *slog.Logger
+	out    io.Writer
+}
+
+func commands() map[string]command {
+	return map[string]command{
+		"api":          {"serve the REST API", runAPI},
+		"worker":       {"work on task queues: -queues flows,momo,chain-tron,signer-tron", runWorker},
+		"codec":        {"serve the codec endpoint of the Temporal Web UI", runCodec},
+		"migrate":      {"bring the database up to date and make the first admin", runMigrate},
+		"apply":        {"reconcile Temporal with temporal.yaml", runApply},
+		"audit-verify": {"recompute the audit log's hash chain", runAuditVerify},
+		"version":      {"print the build", runVersion},
+	}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := 0
+	if err := run(ctx, os.Args[1:], os.Stdout, os.Stderr); err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintln(os.Stderr, "kivuko:", err)
+		code = 1
+	}
+	stop()
+	os.Exit(code)
+}
+
+// run is main without the process around it.
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	if len(args) == 0 {
+		return usage("no command given")
+	}
+	c, ok := commands()[args[0]]
+	if !ok {
+		return usage(fmt.Sprintf("unknown command %q", args[0]))
+	}
+	config, err := loadConfig()
+	if err != nil {
+		return err
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(config.LogLevel)); err != nil {
+		return fmt.Errorf("configuration: KIVUKO_LOG_LEVEL: %w", err)
+	}
+	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: level})).With("process", args[0])
+	return c.run(ctx, process{config, logger, out}, args[1:])
+}
+
+func usage(problem string) error {
+	text := problem + "; the commands are:"
+	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "audit-verify", "version"} {
+		text += fmt.Sprintf("\n  %-13s %s", name, commands()[name].help)
+	}
+	return errors.New(text)
+}
+
+func runVersion(_ context.Context, p process, _ []string) error {
+	_, err := fmt.Fprintln(p.out, version())
+	return err
+}
+
+// version is the commit that the binary was built from, or "development".
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "development"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" {
+			return s.Value
+		}
+	}
+	return "development"
+}

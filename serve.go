@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.temporal.io/sdk/client"
+	"golang.org/x/sync/errgroup"
+
+	"kivuko/api"
+	"kivuko/chain/tron"
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/worker"
+)
+
+// spoolPause is how often callbacks that the database missed are tried again.
+const spoolPause = 5 * time.Second
+
+// runAPI serves the REST API. It holds no wallet key and no secret of the operator.
+func runAPI(ctx context.Context, p process, _ []string) error {
+	var n need
+	p.config.checkDatabase(&n)
+	p.config.checkTemporal(&n)
+	p.config.checkAPI(&n)
+	if err := n.err(); err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+	if err != nil {
+		return err
+	}
+	defer closing(p, "database", db.Close)
+	metrics := prometheus.NewRegistry()
+	temporal, err := dialTemporal(p, metrics)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	deps, err := apiDeps(p, db, temporal, metrics)
+	if err != nil {
+		return err
+	}
+	app, err := api.New(deps)
+	if err != nil {
+		return err
+	}
+	return serveAPI(ctx, p, app, deps)
+}
+
+func apiDeps(p process, db *store.Store, temporal client.Client, metrics *prometheus.Registry) (api.Deps, error) {
+	c := p.config.API
+	proxies, err := prefixes("KIVUKO_API_TRUSTED_PROXIES", c.TrustedProxies)
+	if err != nil {
+		return api.Deps{}, err
+	}
+	sources, err := prefixes("KIVUKO_API_CALLBACK_IPS", c.CallbackIPs)
+	if err != nil {
+		return api.Deps{}, err
+	}
+	readers, err := prefixes("KIVUKO_API_METRICS_READERS", c.MetricsReaders)
+	if err != nil {
+		return api.Deps{}, err
+	}
+	const private = 0o700
+	if err := os.MkdirAll(c.SpoolDir, private); err != nil {
+		return api.Deps{}, fmt.Errorf("spool directory: %w", err)
+	}
+	health := map[string]func(context.Context) error{
+		"postgres": db.Ping,
+		"temporal": func(ctx context.Context) error {
+			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
+			return err
+		},
+	}
+	if len(p.config.Tron.FullNodes) > 0 {
+		health["tron"] = reachable(p.config.Tron.FullNodes[0])
+	}
+	if host := hostOf(p.config.Momo.BaseURL); host != "" {
+		health["momo"] = reachable(host)
+	}
+	return api.Deps{
+		Config: api.Config{
+			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, TrustedProxies: proxies, CallbackSources: sources, MetricsReaders: readers,
+			SpoolDir: c.SpoolDir, Rates: rates(c.RateFactor),
+		},
+		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
+		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: tron.ParseAddress},
+	}, nil
+}
+
+// rates multiplies the default limits; a factor of one leaves them to the API.
+func rates(factor int) api.Rates {
+	if factor <= 1 {
+		return api.Rates{}
+	}
+	r := api.DefaultRates()
+	for _, limit := range []*api.Rate{&r.Login, &r.Refresh, &r.Search, &r.OrderCreate, &r.General, &r.Unknown} {
+		limit.Max *= factor
+	}
+	return r
+}
+
+// serveAPI listens until ctx ends and then lets running requests finish.
+func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) error {
+	spool, err := api.NewSpool(p.config.API.SpoolDir, deps.Store, deps.Flows, p.log)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.config.API.Listen)
+	if err != nil {
+		return fmt.Errorf("api: %w", err)
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return app.Listener(listener) })
+	g.Go(func() error {
+		spool.Run(ctx, spoolPause)
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		return app.ShutdownWithTimeout(p.config.API.DrainTimeout)
+	})
+	p.log.Info("listening", "address", listener.Addr().String())
+	return g.Wait()
+}
+
+// runCodec serves the endpoint through which the Web UI reads payloads. Who may read them is what the
+// API would say of the same access token; on the local stack, whose Web UI has no login and sends
+// none, the loopback address is the guard.
+func runCodec(ctx context.Context, p process, _ []string) error {
+	var n need
+	p.config.checkCodec(&n)
+	if err := n.err(); err != nil {
+		return err
+	}
+	codec, err := worker.NewCodec(payloadKeys(p.config))
+	if err != nil {
+		return err
+	}
+	authorize := func(*http.Request) error { return nil }
+	if !p.config.Codec.Open {
+		db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+		if err != nil {
+			return err
+		}
+		defer closing(p, "database", db.Close)
+		if authorize, err = api.StaffOnly(api.Config{TokenKeys: tokenKeys(p.config)}, db); err != nil {
+			return err
+		}
+	}
+	return serveHTTP(ctx, p, p.config.Codec.Listen, worker.CodecHandler(codec, p.config.Codec.Origin, authorize))
+}
+
+func tokenKeys(c Config) []api.TokenKey {
+	out := make([]api.TokenKey, len(c.API.TokenKeys))
+	for i, k := range c.API.TokenKeys {
+		out[i] = api.TokenKey{ID: k.ID, Secret: [32]byte(k.Key)}
+	}
+	return out
+}
+
+// serveHTTP serves a handler until ctx ends.
+func serveHTTP(ctx context.Context, p process, address string, h http.Handler) error {
+	const headerTime, drain = 5 * time.Second, 5 * time.Second
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: headerTime}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	g.Go(func() error {
+		<-ctx.Done()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		return server.Shutdown(ctx)
+	})
+	p.log.Info("listening", "address", listener.Addr().String())
+	return g.Wait()
+}
+
+func serveMetrics(ctx context.Context, p process, metrics *prometheus.Registry) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))
+	return serveHTTP(ctx, p, p.config.Worker.MetricsListen, mux)
+}
+
+// reachable tells whether something listens at an address.
+func reachable(address string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+}
+
+func prefixes(name string, texts []string) ([]netip.Prefix, error) {
+	out := make([]netip.Prefix, 0, len(texts))
+	for _, t := range texts {
+		if a, err := netip.ParseAddr(t); err == nil {
+			out = append(out, netip.PrefixFrom(a, a.BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(t)
+		if err != nil {
+			return nil, fmt.Errorf("configuration: %s: %q is neither an address nor a prefix", name, t)
+		}
+		out = append(out, prefix)
+	}
+	return out, nil
+}
+
+func closing(p process, what string, shut func() error) {
+	if err := shut(); err != nil {
+		p.log.Warn("closing failed", "part", what, "error", err)
+	}
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/api"
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/worker"
+)
+
+// applyPatience bounds the reconciliation of Temporal.
+const applyPatience = 2 * time.Minute
+
+// runMigrate brings the database up to date, fills the catalogs and makes the first admin.
+func runMigrate(ctx context.Context, p process, _ []string) error {
+	var n need
+	p.config.checkDatabase(&n)
+	if p.config.Admin.Email != "" {
+		n.set("KIVUKO_ADMIN_PHONE", p.config.Admin.Phone)
+		n.set("KIVUKO_ADMIN_PASSWORD", p.config.Admin.Password)
+	}
+	if err := n.err(); err != nil {
+		return err
+	}
+	if err := store.Migrate(ctx, p.config.DatabaseURL); err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+	if err != nil {
+		return err
+	}
+	defer closing(p, "database", db.Close)
+	if err := db.SeedCatalogs(ctx); err != nil {
+		return err
+	}
+	return firstAdmin(ctx, p, db)
+}
+
+// firstAdmin makes the configured admin if there is no admin at all. Later ones are made by an admin.
+func firstAdmin(ctx context.Context, p process, db *store.Store) error {
+	a := p.config.Admin
+	if a.Email == "" {
+		return nil
+	}
+	have, err := db.CountUsers(ctx, exchange.RoleAdmin)
+	if err != nil || have > 0 {
+		return err
+	}
+	email, err := exchange.ParseEmail(a.Email)
+	if err != nil {
+		return fmt.Errorf("configuration: KIVUKO_ADMIN_EMAIL: %w", err)
+	}
+	phone, err := exchange.ParsePhone(a.Phone)
+	if err != nil {
+		return fmt.Errorf("configuration: KIVUKO_ADMIN_PHONE: %w", err)
+	}
+	hash, err := api.HashPassword(a.Password)
+	if err != nil {
+		return fmt.Errorf("configuration: KIVUKO_ADMIN_PASSWORD: %w", err)
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	_, err = db.CreateUser(ctx, exchange.User{
+		ID: id, Email: email, PhoneNumber: phone, FirstName: "First", LastName: "Admin", Role: exchange.RoleAdmin, IsActive: true,
+	}, exchange.Credentials{UserID: id, PasswordHash: hash}, exchange.System("migrate"))
+	if err == nil {
+		p.log.Info("made the first admin", "user", id)
+	}
+	return err
+}
+
+// runApply reconciles Temporal with temporal.yaml.
+func runApply(ctx context.Context, p process, _ []string) error {
+	var n need
+	p.config.checkTemporal(&n)
+	if err := n.err(); err != nil {
+		return err
+	}
+	estate, err := worker.ParseEstate(temporalYAML)
+	if err != nil {
+		return err
+	}
+	if p.config.Temporal.Namespace != "" {
+		estate.Namespace = p.config.Temporal.Namespace
+	}
+	temporal, err := dialTemporal(p, nil)
+	if err != nil {
+		return err
+	}
+	defer temporal.Close()
+	ctx, cancel := context.WithTimeout(ctx, applyPatience)
+	defer cancel()
+	return worker.Apply(ctx, temporal, estate, p.log)
+}
+
+// runAuditVerify seals what is not sealed yet and recomputes the whole chain.
+func runAuditVerify(ctx context.Context, p process, _ []string) error {
+	var n need
+	p.config.checkDatabase(&n)
+	if err := n.err(); err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+	if err != nil {
+		return err
+	}
+	defer closing(p, "database", db.Close)
+	sealed, sealErr := db.SealAudit(ctx)
+	if err := errors.Join(sealErr, db.VerifyAudit(ctx)); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.out, "the audit log is unbroken (%d rows sealed now)\n", sealed)
+	return err
+}

@@ -1,0 +1,129 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/activities"
+	"kivuko/chain/keys"
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// Rows is the store as activities and the signer ask for it: without the answers that they have no
+// use for, and with their own words for outcomes.
+type Rows struct{ *store.Store }
+
+var (
+	_ activities.OrderStore   = Rows{}
+	_ activities.AttemptStore = Rows{}
+	_ activities.RefundStore  = Rows{}
+	_ activities.ChainStore   = Rows{}
+	_ activities.SigningStore = Rows{}
+	_ activities.WalletStore  = Rows{}
+	_ keys.PaymentStore       = SigningRows{}
+)
+
+// OrderByID reads an order for its own flow.
+func (r Rows) OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
+	return r.Store.Order(ctx, store.Everything(), id)
+}
+
+// AcceptPayment books a proven payment.
+func (r Rows) AcceptPayment(ctx context.Context, id uuid.UUID, o exchange.Observation, now time.Time) (activities.PaymentOutcome, error) {
+	p, err := r.Store.AcceptPayment(ctx, id, o, now)
+	return activities.PaymentOutcome{
+		Order: p.Order, Attempt: p.Attempt, ChainPayment: p.ChainPayment, Exception: p.Exception, Refund: p.Refund,
+		Kind: string(p.Kind),
+	}, err
+}
+
+// RecordIncluded notes the block of a transaction.
+func (r Rows) RecordIncluded(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string) error {
+	_, err := r.Store.RecordIncluded(ctx, attemptID, block, blockID)
+	return err
+}
+
+// RecordVanished notes that a transaction's block was reorganised away.
+func (r Rows) RecordVanished(ctx context.Context, attemptID uuid.UUID) error {
+	_, err := r.Store.RecordVanished(ctx, attemptID)
+	return err
+}
+
+// RecordExpired notes that a transaction is proven impossible.
+func (r Rows) RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence string) error {
+	_, err := r.Store.RecordExpired(ctx, attemptID, evidence)
+	return err
+}
+
+// ParkChainPayment stops a payment until a person decides.
+func (r Rows) ParkChainPayment(ctx context.Context, id uuid.UUID, detail string) error {
+	_, err := r.Store.ParkChainPayment(ctx, id, detail)
+	return err
+}
+
+// RetryChainPayment lets a parked payment be signed anew.
+func (r Rows) RetryChainPayment(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
+	_, err := r.Store.RetryChainPayment(ctx, id, by)
+	return err
+}
+
+// CompleteRefund books a refund that is proven to be paid.
+func (r Rows) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUID, o exchange.Observation) error {
+	_, err := r.Store.CompleteRefund(ctx, refundID, attemptID, o)
+	return err
+}
+
+// FailRefund notes that a refund's payout was definitely refused.
+func (r Rows) FailRefund(ctx context.Context, refundID uuid.UUID, detail string) error {
+	_, err := r.Store.FailRefund(ctx, refundID, detail)
+	return err
+}
+
+// ResolveException closes a payment exception by a person's decision.
+func (r Rows) ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) error {
+	_, err := r.Store.ResolveException(ctx, id, to, note, by)
+	return err
+}
+
+// SigningRows is the store as the signer asks for it.
+type SigningRows struct{ *store.Store }
+
+// PaymentForSigning reads a payment and the sealed key of its sending wallet.
+func (r SigningRows) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, keys.Sealed, error) {
+	p, k, err := r.Store.PaymentForSigning(ctx, id)
+	return p, keys.Sealed{Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm)}, err
+}
+
+// KeyMaker makes wallet keys in the vault. It is the only place where keys come into being.
+type KeyMaker struct {
+	Vault    *keys.Vault
+	Networks map[exchange.Network]AddressMaker
+}
+
+// AddressMaker is the part of a network's driver that turns public keys into addresses.
+type AddressMaker interface {
+	Address(publicKey []byte) (string, error)
+}
+
+// CreateKey makes and seals the key of a new wallet.
+func (m KeyMaker) CreateKey(ctx context.Context, walletID uuid.UUID, n exchange.Network) (string, exchange.SealedKey, error) {
+	network := m.Networks[n]
+	if network == nil {
+		return "", exchange.SealedKey{}, exchange.Errorf(exchange.CodeUnsupported, "Wallets on %s are not offered here.", n)
+	}
+	sealed, err := m.Vault.Create(ctx, keys.Ref{WalletID: walletID, Network: n})
+	if err != nil {
+		return "", exchange.SealedKey{}, err
+	}
+	address, err := network.Address(sealed.PublicKey)
+	if err != nil {
+		return "", exchange.SealedKey{}, err
+	}
+	return address, exchange.SealedKey{
+		WalletID: walletID, Ciphertext: sealed.Ciphertext, MasterKey: sealed.MasterKey, PublicKey: sealed.PublicKey,
+		Algorithm: string(sealed.Algorithm),
+	}, nil
+}
