@@ -137,8 +137,8 @@ func (c *Client) Pull(ctx context.Context, from, to time.Time, offset int) ([]ex
 	for _, group := range page.Response {
 		for _, row := range group {
 			rows++
-			if row.TransactionID == "" {
-				continue
+			if row == (pullRow{}) {
+				continue // an empty page was seen to hold an empty row
 			}
 			seen = append(seen, row.observation())
 		}
@@ -146,7 +146,7 @@ func (c *Client) Pull(ctx context.Context, from, to time.Time, offset int) ([]ex
 	return seen, offset + rows, rows > 0, nil
 }
 
-// observation reads a row. A row of a kind that is not a payment to our number is left unknown.
+// observation reads a row. A row that is no payment to our number, or that has no receipt, is left unknown.
 func (row pullRow) observation() exchange.Observation {
 	o := exchange.Observation{
 		State:     exchange.SeenUnknown,
@@ -159,10 +159,10 @@ func (row pullRow) observation() exchange.Observation {
 		Reference: row.BillReference.text(),
 		At:        parseTime(row.Date.text()),
 	}
-	if strings.HasPrefix(strings.ToLower(o.Code), "c2b") {
+	if strings.HasPrefix(strings.ToLower(o.Code), "c2b") && validReceipt(o.Receipt) {
 		o.State = exchange.SeenSucceeded
 	}
-	return o
+	return tidy(o)
 }
 
 // Balance asks for the balances of our accounts. The ticket names the question; the answer arrives at the

@@ -104,7 +104,7 @@ func ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observat
 	if err != nil {
 		return nil, err
 	}
-	return []exchange.Observation{o}, nil
+	return []exchange.Observation{tidy(o)}, nil
 }
 
 func malformed(what string) error {
@@ -285,7 +285,7 @@ func parseConfirmation(kind exchange.CallbackKind, body []byte) (exchange.Observ
 	if kind == exchange.CallbackValidation {
 		return o, nil
 	}
-	if o.Receipt = n.TransID.text(); o.Receipt == "" {
+	if o.Receipt = n.TransID.text(); !validReceipt(o.Receipt) {
 		return exchange.Observation{}, malformed("the notice of a payment to our number: it has no receipt")
 	}
 	o.State = exchange.SeenSucceeded
@@ -306,8 +306,8 @@ func ParseBalance(body []byte) (exchange.FloatReport, error) {
 	}
 	v := valuesOf(result.Result.Parameters.Parameter)
 	report := exchange.FloatReport{
-		Ticket: result.Result.ConversationID.text(),
-		Code:   result.Result.ResultCode.text(),
+		Ticket: cut(result.Result.ConversationID.text(), maxProviderRef),
+		Code:   cut(result.Result.ResultCode.text(), maxCode),
 		Text:   redact(result.Result.ResultDesc.text()),
 		At:     parseTime(v["BOCompletedTime"]),
 	}

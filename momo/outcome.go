@@ -105,7 +105,7 @@ func (c *Client) submission(at endpoint, r reply, err error) exchange.Submission
 		return c.unanswered(err)
 	}
 	e := r.envelope()
-	code, text := e.ErrorCode.text(), c.redact(e.ErrorMessage.text())
+	code, text := cut(e.ErrorCode.text(), maxCode), c.redact(e.ErrorMessage.text())
 	refused := exchange.Submission{State: exchange.Refused, Code: code, Text: text}
 	if code == "" && r.status == http.StatusUnauthorized {
 		refused.Code, refused.Transient, refused.Config = "401", true, true
@@ -123,7 +123,7 @@ func (c *Client) submission(at endpoint, r reply, err error) exchange.Submission
 		return exchange.Submission{State: exchange.Accepted, Code: code, Text: text}
 	case verdictUnknown:
 		if code == "" {
-			code, text = e.ResponseCode.text(), c.redact(e.ResponseDescription.text())
+			code, text = cut(e.ResponseCode.text(), maxCode), c.redact(e.ResponseDescription.text())
 		}
 		return exchange.Submission{
 			State: exchange.Unknown, Code: code, Text: text,

@@ -86,10 +86,10 @@ func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) ex
 func (c *Client) acknowledged(at endpoint, r reply, err error) exchange.Submission {
 	var ack conversationAck
 	if err == nil && decode(r.body, &ack) == nil && ack.ResponseCode.text() == ackCode && ack.ConversationID != "" {
-		return exchange.Submission{State: exchange.Accepted, Refs: exchange.Refs{
+		return exchange.Submission{State: exchange.Accepted, Refs: tidyRefs(exchange.Refs{
 			ConversationID:           ack.ConversationID.text(),
 			OriginatorConversationID: ack.OriginatorConversationID.text(),
-		}}
+		})}
 	}
 	return c.submission(at, r, err)
 }
@@ -116,9 +116,6 @@ type reversalRequest struct {
 	Occasion               string `json:"Occasion"`
 }
 
-// maxReceipt bounds a receipt of the operator, which has ten characters today.
-const maxReceipt = 20
-
 // Reverse gives the collection with that receipt back to its payer. The attempt a is the one that returns
 // the money: its id and token belong to the reversal, and the outcome arrives at its address of kind
 // "reversal". Asking twice is safe: a collection is reversed once, and the second result says R000001.
@@ -131,7 +128,7 @@ func (c *Client) Reverse(ctx context.Context, a exchange.PaymentAttempt, receipt
 		return invalid("%v", err)
 	}
 	if !validReceipt(receipt) {
-		return invalid("receipt: must be letters and digits, at most %d", maxReceipt)
+		return invalid("receipt: must have 1 to %d printable characters without spaces", maxReceipt)
 	}
 	callback, err := c.address(a.CallbackToken, exchange.CallbackReversal)
 	if err != nil {
@@ -158,13 +155,4 @@ func (c *Client) initiatorKnown() error {
 		return errors.New("initiator: none is configured")
 	}
 	return nil
-}
-
-func validReceipt(s string) bool {
-	for _, r := range []byte(s) {
-		if (r < '0' || r > '9') && (r < 'A' || r > 'Z') {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxReceipt
 }

@@ -76,10 +76,10 @@ func (c *Client) SubmitCollection(ctx context.Context, a exchange.PaymentAttempt
 	})
 	var ack promptAck
 	if err == nil && decode(r.body, &ack) == nil && ack.ResponseCode.text() == ackCode && ack.CheckoutRequestID != "" {
-		return exchange.Submission{State: exchange.Accepted, Refs: exchange.Refs{
+		return exchange.Submission{State: exchange.Accepted, Refs: tidyRefs(exchange.Refs{
 			MerchantRequestID: ack.MerchantRequestID.text(),
 			CheckoutRequestID: ack.CheckoutRequestID.text(),
-		}}
+		})}
 	}
 	return c.submission(endpointPrompt, r, err)
 }

@@ -63,7 +63,7 @@ func (c *Client) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchang
 		},
 	}
 	resultOf(promptResults, o.Code).apply(&o)
-	return o
+	return tidy(o)
 }
 
 // statusQuery asks what became of a transaction (portal, Transaction Status): by receipt, or by our id under
@@ -111,7 +111,7 @@ func (c *Client) QueryStatus(ctx context.Context, a exchange.PaymentAttempt) exc
 	}
 	switch {
 	case a.Receipt != "" && !validReceipt(a.Receipt):
-		return unasked("receipt: must be letters and digits, at most %d", maxReceipt)
+		return unasked("receipt: must have 1 to %d printable characters without spaces", maxReceipt)
 	case a.Receipt != "":
 		q.TransactionID = a.Receipt
 	case a.Direction != exchange.Payout:

@@ -3,7 +3,6 @@ package momo
 import (
 	"regexp"
 	"strings"
-	"unicode"
 )
 
 // maxText bounds the operator's words that we keep.
@@ -27,13 +26,7 @@ func redact(s string, secrets ...string) string {
 			s = strings.ReplaceAll(s, secret, "[redacted]")
 		}
 	}
-	s = strings.ToValidUTF8(s, "")
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-		return r
-	}, s)
+	s = clean(s)
 	if i := strings.Index(strings.ToLower(s), "access token - "); i >= 0 {
 		s = s[:i+len("access token")]
 	}

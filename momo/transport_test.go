@@ -325,6 +325,98 @@ func TestSuccessNeedsReadableMoney(t *testing.T) {
 	}
 }
 
+// TestPullRows: the page is nested once or twice, and a row that can't be read is not a payment.
+func TestPullRows(t *testing.T) {
+	const row = `{"transactionId":"UKL1","trxDate":"2026-11-21 06:00:00","msisdn":254712345678,"transactiontype":"c2b-pay-bill-debit","billreference":"A","amount":"5.0"}`
+	for body, want := range map[string][]exchange.ObservationState{
+		`{"ResponseCode":"1000","Response":[[` + row + `]]}`:                                     {exchange.SeenSucceeded},
+		`{"ResponseCode":1000,"Response":[` + row + `]}`:                                         {exchange.SeenSucceeded},
+		`{"ResponseCode":"1000","Response":` + row + `}`:                                         {exchange.SeenSucceeded},
+		`{"ResponseCode":"1001","Response":[[]]}`:                                                nil,
+		`{"ResponseCode":"1001","Response":[[{}]]}`:                                              nil,
+		`{"ResponseCode":"1001"}`:                                                                nil,
+		`{"ResponseCode":"1000","Response":[[{"amount":"5","transactiontype":"c2b"}]]}`:          {exchange.SeenUnknown},
+		`{"ResponseCode":"1000","Response":[[{"transactionId":"X","transactiontype":"other"}]]}`: {exchange.SeenUnknown},
+	} {
+		g, c := newGateway(t)
+		g.says(200, body)
+		seen, next, more, err := c.Pull(t.Context(), time.Now().Add(-time.Hour), time.Now(), 7)
+		if err != nil || len(seen) != len(want) || (next > 7) != more {
+			t.Errorf("%s: got %+v, %d, %v, %v", body, seen, next, more, err)
+			continue
+		}
+		for i, o := range seen {
+			if o.State != want[i] || (want[i] == exchange.SeenSucceeded && (o.Phone != "254712345678" || !o.At.Equal(at("2026-11-21T03:00:00Z")))) {
+				t.Errorf("%s: got %+v", body, o)
+			}
+		}
+	}
+	g, c := newGateway(t)
+	g.says(200, `{"ResponseCode":"1003","Response":[[]]}`)
+	if _, _, _, err := c.Pull(t.Context(), time.Now().Add(-time.Hour), time.Now(), 0); exchange.CodeOf(err) != exchange.CodeUnavailable {
+		t.Errorf("a code that nobody knows passes for an empty page: %v", err)
+	}
+}
+
+// TestHostileCallback: whoever posts to an address of ours can make neither the database nor a log choke.
+func TestHostileCallback(t *testing.T) {
+	long := strings.Repeat("x", 20_000)
+	for kind, body := range map[exchange.CallbackKind]string{
+		exchange.CallbackConfirmation: `{"TransID":"UK\u0000L1","TransAmount":"5","BillRefNumber":"a\u0000b\n` + long + `","MSISDN":"x"}`,
+		exchange.CallbackValidation:   `{"TransID":"","TransAmount":"5","BillRefNumber":"a\u0000b\ud800` + long + `","MSISDN":"x"}`,
+		exchange.CallbackResult: `{"Body":{"stkCallback":{"ResultCode":"` + long + `","ResultDesc":"\u0000` + long + `","CheckoutRequestID":"` + long +
+			`","MerchantRequestID":"\u0000"}}}`,
+		exchange.CallbackStatus: `{"Result":{"ResultCode":0,"ConversationID":"` + long + `","ResultParameters":{"ResultParameter":[{"Key":"TransactionStatus","Value":"Completed"},` +
+			`{"Key":"ReceiptNo","Value":"` + long + `"}]}}}`,
+		exchange.CallbackTimeout: `{"Result":{"ResultCode":"` + long + `","ConversationID":"\u0000"}}`,
+	} {
+		seen, err := ParseCallback(kind, []byte(body))
+		if kind == exchange.CallbackConfirmation {
+			if err == nil {
+				t.Errorf("a receipt with a blank in it passes: %+v", seen)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		o := seen[0]
+		for _, s := range []string{o.Code, o.Text, o.Receipt, o.Reference, o.Ticket, o.Refs.CheckoutRequestID, o.Refs.MerchantRequestID, o.Refs.ConversationID} {
+			if strings.ContainsAny(s, "\x00\n") || len(s) > 4*maxText {
+				t.Errorf("%s: got %.300q", kind, s)
+			}
+		}
+		if o.Receipt != "" {
+			t.Errorf("%s: receipt %.50q", kind, o.Receipt)
+		}
+	}
+}
+
+// FuzzParseCallback: no body breaks the reader, and only a zero result code or a confirmation is a success.
+func FuzzParseCallback(f *testing.F) {
+	f.Add(`{"Body":{"stkCallback":{"ResultCode":0,"CallbackMetadata":{"Item":[{"Name":"Amount","Value":1.00}]}}}}`)
+	f.Add(`{"Result":{"ResultCode":"0","ResultParameters":{"ResultParameter":{"Key":"TransactionStatus","Value":"Completed"}}}}`)
+	f.Add(`{"TransID":"UKL1","TransAmount":"5.00","MSISDN":"2547 ***** 126"}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		_, _ = ParseBalance([]byte(body))
+		for _, kind := range []exchange.CallbackKind{
+			exchange.CallbackResult, exchange.CallbackTimeout, exchange.CallbackStatus, exchange.CallbackConfirmation,
+			exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance,
+		} {
+			seen, err := ParseCallback(kind, []byte(body))
+			if (err == nil) != (len(seen) == 1) {
+				t.Fatalf("%s: got %+v, %v", kind, seen, err)
+			}
+			if err != nil || seen[0].State != exchange.SeenSucceeded || kind == exchange.CallbackConfirmation {
+				continue
+			}
+			if code := seen[0].Code; code != ackCode && code != "R000001" {
+				t.Errorf("%s: success with code %q", kind, code)
+			}
+		}
+	})
+}
+
 func TestNotSent(t *testing.T) {
 	dial := &net.OpError{Op: "dial", Err: errors.New("refused")}
 	if _, ok := errors.AsType[*notSentError](transportError(dial)); !ok {

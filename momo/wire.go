@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -48,8 +49,70 @@ func (f *flexString) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// text is the value without surrounding blanks.
-func (f flexString) text() string { return strings.TrimSpace(string(f)) }
+// text is the value as it may be stored: valid UTF-8 without control characters and surrounding blanks.
+func (f flexString) text() string { return clean(string(f)) }
+
+// clean removes what a database can't hold (NUL above all) and what breaks a line of a log. Payers type
+// references themselves, and anybody may post to an address of ours.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, ""))
+	return strings.TrimSpace(s)
+}
+
+// cut keeps the first n characters.
+func cut(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:n])
+	}
+	return s
+}
+
+// Limits of what an observation holds, all of them above what was ever seen.
+const (
+	maxCode        = 40
+	maxBillRef     = 64 // the portal says 20
+	maxProviderRef = 128
+)
+
+// tidy bounds what somebody else wrote into an observation. A receipt that can't be one is none.
+func tidy(o exchange.Observation) exchange.Observation {
+	o.Code = cut(o.Code, maxCode)
+	o.Reference = cut(o.Reference, maxBillRef)
+	o.Ticket = cut(o.Ticket, maxProviderRef)
+	o.Refs = tidyRefs(o.Refs)
+	if !validReceipt(o.Receipt) {
+		o.Receipt = ""
+	}
+	return o
+}
+
+func tidyRefs(r exchange.Refs) exchange.Refs {
+	return exchange.Refs{
+		MerchantRequestID:        cut(r.MerchantRequestID, maxProviderRef),
+		CheckoutRequestID:        cut(r.CheckoutRequestID, maxProviderRef),
+		ConversationID:           cut(r.ConversationID, maxProviderRef),
+		OriginatorConversationID: cut(r.OriginatorConversationID, maxProviderRef),
+	}
+}
+
+// maxReceipt bounds a receipt of the operator, which has ten characters today.
+const maxReceipt = 20
+
+// validReceipt is wider than what was seen (upper-case letters and digits), so that a new form of receipt does not
+// make payments invisible.
+func validReceipt(s string) bool {
+	for _, r := range []byte(s) {
+		if r <= ' ' || r > '~' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= maxReceipt
+}
 
 // oneOrMany reads a list that the operator writes as a bare object when it has one element.
 type oneOrMany[T any] []T

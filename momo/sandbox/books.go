@@ -133,7 +133,7 @@ func newLedger(opening, working, utility int64) *ledger {
 	return &ledger{
 		opening: opening, working: working, utility: utility,
 		wallets: map[string]int64{}, byReceipt: map[string]int{}, reversed: map[string]bool{},
-		prompts: map[string]*Prompt{}, open: map[string]string{}, payouts: map[string]*Transfer{}, delivered: map[string]int{},
+		effects: []Effect{}, deliveries: []Delivery{}, prompts: map[string]*Prompt{}, open: map[string]string{}, payouts: map[string]*Transfer{}, delivered: map[string]int{},
 	}
 }
 
@@ -286,6 +286,7 @@ func (l *ledger) books() Books {
 	b := Books{
 		Effects: slices.Clone(l.effects), Wallets: maps.Clone(l.wallets),
 		Working: l.working, Utility: l.utility, Deliveries: slices.Clone(l.deliveries),
+		Prompts: make([]Prompt, 0, len(l.promptIDs)), Payouts: make([]Transfer, 0, len(l.payoutIDs)),
 	}
 	for _, id := range l.promptIDs {
 		p := *l.prompts[id]

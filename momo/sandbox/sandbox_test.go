@@ -369,6 +369,29 @@ func TestValidation(t *testing.T) {
 	}
 }
 
+// TestPullByGet: the portal says GET, integrators send POST, and both are answered.
+func TestPullByGet(t *testing.T) {
+	s := open(t, Config{})
+	if _, err := s.Pay(phone, "INV", 7); err != nil {
+		t.Fatal(err)
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		ask(t, s, "/pulltransactions/v1/query", nil) // for a token
+		now := time.Now().In(eat)
+		body := fmt.Sprintf(`{"ShortCode":%q,"StartDate":%q,"EndDate":%q,"OffSetValue":"0"}`, s.cfg.Shortcode,
+			now.Add(-time.Hour).Format("2006-01-02 15:04:05"), now.Add(time.Hour).Format("2006-01-02 15:04:05"))
+		req, _ := http.NewRequestWithContext(t.Context(), method, s.URL()+"/pulltransactions/v1/query", strings.NewReader(body))
+		s.mu.Lock()
+		req.Header.Set("Authorization", "Bearer "+s.token)
+		s.mu.Unlock()
+		status, answer := send(t, req)
+		if rows := fmt.Sprint(answer["Response"]); status != 200 || answer["ResponseCode"] != "1000" ||
+			!strings.HasPrefix(rows, "[[map[") || strings.Count(rows, "transactionId") != 1 {
+			t.Errorf("%s: got %d %v", method, status, answer)
+		}
+	}
+}
+
 // TestSimulate: the operator's own way of letting a payer pay.
 func TestSimulate(t *testing.T) {
 	s := open(t, Config{})
