@@ -20,18 +20,19 @@ import (
 // The block file is a header, then records, only ever appended to:
 //
 //	header  "KIVUKOTRON1\n" and the 32-byte id of the genesis block
-//	record  length of the body, CRC-32C of the body (big-endian uint32 each), body
+//	record  length of the body, CRC-32C of the body, CRC-32C of these eight bytes
+//	        (big-endian uint32 each), body
 //	body    'B', uvarint length of marks, marks (JSON), core.Block (protobuf)
 //	        'R', uvarint number of blocks a reorganisation took away
 //
 // Replaying the records in order repeats the chain's history, the lost branches
-// included, so solidity never goes backwards over a restart. A record that was
-// cut short by a crash is truncated; damage before the last record is an error.
+// included, so solidity never goes backwards over a restart. A last record that
+// a crash cut short, or left as zeros, is truncated; any other damage is an error.
 const (
 	fileName         = "blocks.kivuko"
 	fileMagic        = "KIVUKOTRON1\n"
 	fileHeaderBytes  = len(fileMagic) + 32
-	recordHeadBytes  = 8
+	recordHeadBytes  = 12
 	maxRecordBytes   = 64 << 20
 	recordBlock      = 'B'
 	recordReorganise = 'R'
@@ -132,8 +133,7 @@ func (f *blockFile) replay(size int64, to replayer, log *slog.Logger) error {
 // errTorn marks the last record as not completely written.
 var errTorn = errors.New("torn record")
 
-// readRecord reads one record; left is how many bytes the file still has. A
-// record that does not fit, or the very last one with a bad checksum, is torn.
+// readRecord reads one record; left is how many bytes the file still has.
 func readRecord(in io.Reader, left int64) ([]byte, error) {
 	var head [recordHeadBytes]byte
 	if left < recordHeadBytes {
@@ -142,12 +142,15 @@ func readRecord(in io.Reader, left int64) ([]byte, error) {
 	if _, err := io.ReadFull(in, head[:]); err != nil {
 		return nil, fmt.Errorf("read: %w", err)
 	}
-	length, sum := int64(binary.BigEndian.Uint32(head[:4])), binary.BigEndian.Uint32(head[4:])
-	if length == 0 || length > left-recordHeadBytes {
+	length, sum := int64(binary.BigEndian.Uint32(head[:4])), binary.BigEndian.Uint32(head[4:8])
+	if crc32.Checksum(head[:8], castagnoli) != binary.BigEndian.Uint32(head[8:]) {
+		return nil, zerosOrDamage(head[:], in)
+	}
+	if length > left-recordHeadBytes {
 		return nil, errTorn
 	}
-	if length > maxRecordBytes {
-		return nil, fmt.Errorf("length %d is over the limit of %d bytes", length, maxRecordBytes)
+	if length == 0 || length > maxRecordBytes {
+		return nil, fmt.Errorf("length %d is not within 1 to %d bytes", length, maxRecordBytes)
 	}
 	body := make([]byte, length)
 	if _, err := io.ReadFull(in, body); err != nil {
@@ -160,6 +163,21 @@ func readRecord(in io.Reader, left int64) ([]byte, error) {
 		return nil, errTorn
 	}
 	return nil, errors.New("checksum does not match: the file is damaged")
+}
+
+// zerosOrDamage judges what follows a head that is none: space a file system
+// reserved and never filled is torn, anything else is damage.
+func zerosOrDamage(head []byte, rest io.Reader) error {
+	tail, err := io.ReadAll(rest)
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	for _, b := range append(head, tail...) {
+		if b != 0 {
+			return errors.New("checksum does not match: the file is damaged")
+		}
+	}
+	return errTorn
 }
 
 func replayRecord(body []byte, to replayer) error {
@@ -207,6 +225,7 @@ func (f *blockFile) append(body []byte) error {
 	record := make([]byte, recordHeadBytes, recordHeadBytes+len(body))
 	binary.BigEndian.PutUint32(record[:4], uint32(len(body)))
 	binary.BigEndian.PutUint32(record[4:], crc32.Checksum(body, castagnoli))
+	binary.BigEndian.PutUint32(record[8:], crc32.Checksum(record[:8], castagnoli))
 	record = append(record, body...)
 	if _, err := f.file.WriteAt(record, f.end); err != nil {
 		return fmt.Errorf("write the block file: %w", errors.Join(err, f.file.Truncate(f.end)))

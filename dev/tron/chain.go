@@ -262,6 +262,7 @@ func (c *chain) refill(waiting []*pooled) {
 	clear(c.inPool)
 	c.setFactors()
 	for _, p := range waiting {
+		p.tx = cloneTransaction(p.tx) // a caller may be reading the one it was given
 		if err := c.admit(p); err != nil {
 			c.log.Info("transaction fell out of the pool", "tx", p.id, "reason", err)
 		}

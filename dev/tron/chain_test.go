@@ -125,8 +125,11 @@ func TestExpirationIsBounded(t *testing.T) {
 		expiration int64
 		ok         bool
 	}{
-		{"past", head - 1, false}, {"now", head, false}, {"a minute", head + 60_000, true},
-		{"a day", head + millisPerDay, true}, {"more than a day", head + millisPerDay + 1, false},
+		{"past", head - 1, false},
+		{"now", head, false},
+		{"a minute", head + 60_000, true},
+		{"a day", head + millisPerDay, true},
+		{"more than a day", head + millisPerDay + 1, false},
 	} {
 		tx := b.transferTRX(ab[0], ab[1], 5)
 		tx.RawData.Expiration = c.expiration
@@ -166,7 +169,9 @@ func TestReferenceBlockMustBeOfThisBranch(t *testing.T) {
 	future.RawData.RefBlockBytes = []byte{0xff, 0xff}
 	b.refused(future, api.Return_TAPOS_ERROR, "Tapos check error.", ab[0])
 	b.block()
-	lost := b.transferTRX(ab[0], ab[1], 6) // refers to the head, which is about to go
+	lost := b.transferTRX(ab[0], ab[1], 6)
+	head := b.Head() // about to go, unlike the solid block the node refers to
+	lost.RawData.RefBlockBytes, lost.RawData.RefBlockHash = head.ID[6:8], head.ID[8:16]
 	if err := b.Reorganise(1, false); err != nil {
 		t.Fatal(err)
 	}

@@ -73,14 +73,6 @@ type faultSwitches struct {
 	Faults
 }
 
-// verdict is what the switches say about one broadcast.
-type verdict struct {
-	busy   bool
-	delay  time.Duration
-	hold   int64
-	forced core.Transaction_ResultContractResult
-}
-
 func countDown(n *int) bool {
 	if *n == 0 {
 		return false
@@ -89,23 +81,20 @@ func countDown(n *int) bool {
 	return true
 }
 
-// judge looks at the switches for one broadcast. Counters that only make sense
-// for a transaction that is accepted are taken by use, after acceptance.
-func (f *faultSwitches) judge() verdict {
+// judge says what is to happen to a broadcast before it is validated.
+func (f *faultSwitches) judge() (busy bool, hold int64, forced core.Transaction_ResultContractResult) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if countDown(&f.BusyNext) {
-		return verdict{busy: true, delay: f.AnswerDelay}
+		return true, 0, forced
 	}
-	v := verdict{delay: f.AnswerDelay, hold: f.HoldBlocks}
 	if f.FailNext > 0 {
-		v.forced = core.Transaction_ResultContractResult(core.Transaction_ResultContractResult_value[f.FailWith])
+		forced = core.Transaction_ResultContractResult(core.Transaction_ResultContractResult_value[f.FailWith])
 	}
-	return v
+	return false, f.HoldBlocks, forced
 }
 
-// use runs the counters down for an accepted transaction and tells what holds
-// for it: two broadcasts at once do not share the last count.
+// use runs the counters down that only an accepted transaction uses up.
 func (f *faultSwitches) use(p *pooled) (drop, lose bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -117,10 +106,9 @@ func (f *faultSwitches) use(p *pooled) (drop, lose bool) {
 
 // broadcast takes a transaction from a client, faults included.
 func (n *Node) broadcast(ctx context.Context, tx *core.Transaction) (*api.Return, error) {
-	v := n.faults.judge()
-	answer, lost := n.offer(tx, v)
-	if v.delay > 0 {
-		timer := time.NewTimer(v.delay)
+	answer, lost := n.offer(tx)
+	if delay := n.CurrentFaults().AnswerDelay; delay > 0 {
+		timer := time.NewTimer(delay)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
@@ -134,14 +122,17 @@ func (n *Node) broadcast(ctx context.Context, tx *core.Transaction) (*api.Return
 	return answer, nil
 }
 
-func (n *Node) offer(tx *core.Transaction, v verdict) (answer *api.Return, lost bool) {
-	if v.busy {
-		return returnOf(errBusy), false
-	}
+// offer pools a client's transaction. It holds the chain's lock throughout, so
+// that no two broadcasts share the last count of a switch.
+func (n *Node) offer(tx *core.Transaction) (answer *api.Return, lost bool) {
 	c := n.chain
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, err := c.offer(tx, v.forced, v.hold)
+	busy, hold, forced := n.faults.judge()
+	if busy {
+		return returnOf(errBusy), false
+	}
+	p, err := c.offer(tx, forced, hold)
 	if err != nil {
 		n.log.Info("broadcast refused", "tx", TransactionID(tx), "reason", err)
 		return returnOf(err), false

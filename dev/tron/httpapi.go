@@ -155,7 +155,7 @@ func (c *httpCall) transactionByID() (any, error) {
 
 func (c *httpCall) transactionInfo() (any, error) {
 	id := c.bytes("value")
-	return c.read(func(ch *chain) any { return infoJSON(ch.transactionInfo(id, c.solid)) })
+	return c.read(func(ch *chain) any { return toJSON(ch.transactionInfo(id, c.solid)) })
 }
 
 func (c *httpCall) transactionInfos() (any, error) {
@@ -163,13 +163,11 @@ func (c *httpCall) transactionInfos() (any, error) {
 	return c.read(func(ch *chain) any {
 		list := []object{}
 		for _, info := range ch.transactionInfos(num, c.solid).TransactionInfo {
-			list = append(list, infoJSON(info))
+			list = append(list, toJSON(info))
 		}
 		return list
 	})
 }
-
-func infoJSON(info *core.TransactionInfo) object { return toJSON(info) }
 
 func (c *httpCall) createTransaction() (any, error) {
 	m := &core.TransferContract{OwnerAddress: c.address("owner_address"), ToAddress: c.address("to_address"), Amount: c.integer("amount")}

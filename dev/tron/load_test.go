@@ -2,6 +2,7 @@ package tron
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"sync"
 	"testing"
@@ -63,7 +64,13 @@ func TestConcurrentUse(t *testing.T) {
 		func() { _, _ = b.ProduceBlock() },
 		func() { _ = b.Reorganise(1, false) },
 		func() { b.Movements(sink.addr) },
-		func() { _, _ = b.wallet.GetTransactionListFromPending(ctx, &api.EmptyMessage{}) },
+		func() {
+			list, _ := b.wallet.GetTransactionListFromPending(ctx, &api.EmptyMessage{})
+			for _, text := range list.GetTxId() {
+				id, _ := hex.DecodeString(text)
+				_, _ = b.wallet.GetTransactionById(ctx, &api.BytesMessage{Value: id})
+			}
+		},
 	} {
 		reading.Go(func() {
 			for {
@@ -110,7 +117,7 @@ func BenchmarkTokenTransfers(b *testing.B) {
 		if err := Sign(tx, owner.key); err != nil {
 			b.Fatal(err)
 		}
-		if r, _ := n.offer(tx, verdict{}); !r.Result {
+		if r, _ := n.offer(tx); !r.Result {
 			b.Fatalf("%s %s", r.Code, r.Message)
 		}
 		if stamp%500 == 0 {

@@ -97,7 +97,7 @@ func execute(st *state, block *blockContext, c *call) *callResult {
 		st.revert(mark)
 		return r
 	}
-	db.finish()
+	db.finish(c.contract)
 	r.logs = receiptLogs(db)
 	return r
 }

@@ -257,9 +257,10 @@ func (n *Node) Close() error {
 		return nil
 	}
 	n.closed = true
+	started, stop := n.started, n.stop
 	n.mu.Unlock()
-	n.stop()
-	if n.started {
+	stop()
+	if started {
 		n.wallet.Stop()
 		n.solidity.Stop()
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)

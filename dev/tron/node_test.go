@@ -299,8 +299,11 @@ func TestUSDTTransferEnergyIsNearTheMainNetworks(t *testing.T) {
 		name string
 		want int64
 	}{{"cold recipient", 29_610}, {"hot recipient", 14_610}} {
-		got := b.mined(b.transferToken(alice, bob, USDTAddress, 1_000_000), alice).Receipt.EnergyUsageTotal
-		t.Logf("%s: %d", c.name, got)
+		r := b.mined(b.transferToken(alice, bob, USDTAddress, 1_000_000), alice).Receipt
+		got := r.EnergyUsageTotal
+		if bytes := max(r.NetUsage, r.NetFee/bandwidthFee); bytes < 340 || bytes > 350 {
+			t.Errorf("%s: %d bytes of bandwidth, the main network takes 345 to 350", c.name, bytes)
+		}
 		if got < c.want*98/100 || got > c.want*102/100 {
 			t.Errorf("%s: %d energy, want %d within 2 %%", c.name, got, c.want)
 		}

@@ -101,8 +101,8 @@ func (c *chain) discard(id Hash) {
 	c.refill(rest)
 }
 
-// build makes an unsigned transaction the way a full node does for a client: the
-// reference is the head, the expiration a minute after it.
+// build makes an unsigned transaction the way a full node does for a client: it
+// refers to the solidified block and expires a minute after the head.
 func (c *chain) build(message proto.Message, kind core.Transaction_Contract_ContractType) (*core.Transaction, error) {
 	parameter, err := anypb.New(message)
 	if err != nil {
@@ -123,10 +123,11 @@ func (c *chain) build(message proto.Message, kind core.Transaction_Contract_Cont
 	return tx, nil
 }
 
-// refer points the transaction at the head block.
+// refer points the transaction at the solidified block, which no fork can take
+// away (java-tron's trx.reference.block = "solid").
 func (c *chain) refer(tx *core.Transaction) {
-	head := c.head()
-	tx.RawData.RefBlockBytes = bytes.Clone(head.id[6:8])
-	tx.RawData.RefBlockHash = bytes.Clone(head.id[8:16])
-	tx.RawData.Expiration = head.time + buildExpirationMillis
+	id := c.blocks[c.solid].id
+	tx.RawData.RefBlockBytes = bytes.Clone(id[6:8])
+	tx.RawData.RefBlockHash = bytes.Clone(id[8:16])
+	tx.RawData.Expiration = c.head().time + buildExpirationMillis
 }

@@ -278,3 +278,16 @@ func TestChainIDOpcodeIsTheGenesisBlocks(t *testing.T) {
 		t.Errorf("chain id %x, genesis %x", got, first.Blockid)
 	}
 }
+
+func TestContractsMakeContracts(t *testing.T) {
+	b := newBench(t)
+	owner := b.funded(0, "owner")[0]
+	info := b.mined(b.trigger(owner, contractOf(b.deployProbe(owner)), calldata("spawn()")), owner)
+	if info.Receipt.Result != core.Transaction_Result_SUCCESS {
+		t.Fatalf("%s %s", info.Receipt.Result, info.ResMessage)
+	}
+	x := b.constant(owner, wordAddress(info.ContractResult[0]).String(), calldata("answer()"))
+	if len(x.ConstantResult) != 1 || x.ConstantResult[0][31] != 42 {
+		t.Errorf("the child answers %s %q %x", x.Result.Code, x.Result.Message, x.ConstantResult)
+	}
+}

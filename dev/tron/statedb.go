@@ -200,8 +200,14 @@ func (m *machineState) AddLog(l *types.Log) {
 }
 
 // finish carries out what the virtual machine leaves for the end of a
-// transaction: contracts that destroyed themselves lose their code.
-func (m *machineState) finish() {
+// transaction: contracts that contracts made become known, and those that
+// destroyed themselves lose their code.
+func (m *machineState) finish(called Address) {
+	for a := range m.fresh {
+		if at := addressOfVM(a); at != called {
+			m.registerContract(at, &core.SmartContract{OriginAddress: called[:], ConsumeUserResourcePercent: 100})
+		}
+	}
 	for a := range m.dead {
 		m.put(m.key(spaceCode, a), nil)
 		m.put(m.key(spaceContract, a), nil)

@@ -222,13 +222,22 @@ func chainParameters() *core.ChainParameters {
 		key   string
 		value int64
 	}{
-		{"getMaintenanceTimeInterval", 21_600_000}, {"getCreateAccountFee", createAccountFee},
-		{"getTransactionFee", bandwidthFee}, {"getCreateNewAccountFeeInSystemContract", activationFee},
-		{"getCreateNewAccountBandwidthRate", 1}, {"getEnergyFee", energyFee}, {"getAllowMultiSign", 1},
-		{"getUpdateAccountPermissionFee", permissionUpdateFee}, {"getMultiSignFee", multiSignFee},
-		{"getFreeNetLimit", freeBandwidth}, {"getMaxFeeLimit", maxFeeLimit}, {"getMemoFee", memoFee},
-		{"getUnfreezeDelayDays", unstakeMillis / millisPerDay}, {"getMaxDelegateLockPeriod", maxLockBlocks},
-		{"getAllowDynamicEnergy", 1}, {"getAllowTvmCancun", 1},
+		{"getMaintenanceTimeInterval", 21_600_000},
+		{"getCreateAccountFee", createAccountFee},
+		{"getTransactionFee", bandwidthFee},
+		{"getCreateNewAccountFeeInSystemContract", activationFee},
+		{"getCreateNewAccountBandwidthRate", 1},
+		{"getEnergyFee", energyFee},
+		{"getAllowMultiSign", 1},
+		{"getUpdateAccountPermissionFee", permissionUpdateFee},
+		{"getMultiSignFee", multiSignFee},
+		{"getFreeNetLimit", freeBandwidth},
+		{"getMaxFeeLimit", maxFeeLimit},
+		{"getMemoFee", memoFee},
+		{"getUnfreezeDelayDays", unstakeMillis / millisPerDay},
+		{"getMaxDelegateLockPeriod", maxLockBlocks},
+		{"getAllowDynamicEnergy", 1},
+		{"getAllowTvmCancun", 1},
 	} {
 		out.ChainParameter = append(out.ChainParameter, &core.ChainParameters_ChainParameter{Key: p.key, Value: p.value})
 	}
@@ -244,7 +253,7 @@ func (c *chain) witnessList() *api.WitnessList {
 	return out
 }
 
-// cloneTransaction copies a message whose fields the caller wants to change.
+// cloneTransaction copies a message so that its fields may be changed.
 func cloneTransaction(tx *core.Transaction) *core.Transaction {
 	return proto.Clone(tx).(*core.Transaction)
 }

@@ -40,4 +40,15 @@ contract Probe {
     function bump() external payable {
         counter++;
     }
+
+    // Makes a contract of its own.
+    function spawn() external returns (address) {
+        return address(new Child());
+    }
+}
+
+contract Child {
+    function answer() external pure returns (uint256) {
+        return 42;
+    }
 }
