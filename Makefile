@@ -64,8 +64,12 @@ build: check-go ## compile the product and the local stack into bin/
 	if [ ! -x "$(bin)/kivuko-dev" ]; then
 		echo "building the Temporal server: the first time takes about six minutes on two cores"
 	fi
-	progress "building the local stack" $(GO) -C dev build -o "$(bin)/kivuko-dev" .
-	progress "building Kivuko" $(GO) build -o "$(bin)/kivuko" .
+	# A checkout that git refuses to look at (another user's, or no git here) must not
+	# fail the build; the binary then does not know its commit.
+	stamp=()
+	if ! git status --porcelain >/dev/null 2>&1; then stamp=(-buildvcs=false); fi
+	progress "building the local stack" $(GO) -C dev build "$${stamp[@]}" -o "$(bin)/kivuko-dev" .
+	progress "building Kivuko" $(GO) build "$${stamp[@]}" -o "$(bin)/kivuko" .
 
 .PHONY: run
 run: build ## run the whole stack on this machine until Ctrl-C; the data stays
@@ -81,7 +85,7 @@ clean-data: ## forget everything that `make run` kept
 
 bin/with-postgres: check-go FORCE
 	@mkdir -p "$(bin)"
-	$(GO) -C dev build -o "$(bin)/with-postgres" ./cmd/with-postgres
+	$(GO) -C dev build -buildvcs=false -o "$(bin)/with-postgres" ./cmd/with-postgres
 
 .PHONY: FORCE
 FORCE:
