@@ -20,6 +20,7 @@ import (
 	"strings"
 	"syscall"
 
+	"kivuko/dev/demo"
 	"kivuko/dev/postgres"
 	"kivuko/dev/stack"
 	"kivuko/dev/temporal"
@@ -63,10 +64,36 @@ func main() {
 // steps is all that `run` does, in order.
 func steps() []stack.Step {
 	var all []stack.Step
-	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product()} {
+	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product(), demonstration()} {
 		all = append(all, part...)
 	}
 	return all
+}
+
+// demonstration fills the stack and runs the main job once.
+func demonstration() []stack.Step {
+	world := func(s *stack.Stack) demo.World {
+		return demo.World{
+			API: "http://" + s.Addresses.API, TronControl: "http://" + s.Addresses.TronControl, DatabaseURL: s.ProductDatabase(),
+			AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: s.Supervisor.Say,
+		}
+	}
+	return []stack.Step{
+		{Name: "demo accounts, wallets, offers", Run: func(ctx context.Context, s *stack.Stack) error {
+			return demo.Seed(ctx, world(s))
+		}},
+		{Name: "main job", Run: func(ctx context.Context, s *stack.Stack) error {
+			if err := demo.MainJob(ctx, world(s)); err != nil {
+				return err
+			}
+			s.Note("API documentation", "http://"+s.Addresses.API+"/docs")
+			s.Note("login: admin", stack.AdminEmail+" / "+stack.AdminPassword)
+			for _, p := range demo.People() {
+				s.Note("login: "+p.Role, p.Email+" / "+demo.Password)
+			}
+			return nil
+		}},
+	}
 }
 
 func runStack(ctx context.Context, args []string) (err error) {

@@ -28,10 +28,32 @@ func (s *Stack) baseEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "KIVUKO_") })
 }
 
-// ProductEnvironment is the configuration of the product's processes, in one place.
+// secretsOf says which processes are given a variable: a process that does not need a secret does not
+// have it. A variable whose prefix is not listed goes to all of them.
+var secretsOf = map[string][]string{
+	"MASTER_KEY":     {ProcessWorker("signer-tron")},
+	"MOMO_CONSUMER_": {ProcessWorker("momo")},
+	"MOMO_PASSKEY":   {ProcessWorker("momo")},
+	"MOMO_SECURITY_": {ProcessWorker("momo")},
+	"ADMIN_":         {ProcessMigrate},
+	"API_PIN_PEPPER": {ProcessAPI},
+	"API_TOKEN_KEYS": {ProcessAPI},
+}
+
+// needs tells whether a process is given a variable.
+func needs(process, variable string) bool {
+	for prefix, processes := range secretsOf {
+		if strings.HasPrefix(variable, prefix) {
+			return slices.Contains(processes, process)
+		}
+	}
+	return true
+}
+
+// ProductEnvironment is the configuration of one of the product's processes, in one place.
 // Steps that learn facts at run time (token addresses, for example) add theirs with
 // SetEnvironment before the processes start.
-func (s *Stack) ProductEnvironment() []string {
+func (s *Stack) ProductEnvironment(process string) []string {
 	variables := map[string]string{
 		"MODE":         "local",
 		"DATABASE_URL": s.Postgres.DSN(productDatabase),
@@ -47,14 +69,18 @@ func (s *Stack) ProductEnvironment() []string {
 		"TEMPORAL_NAMESPACE":    "kivuko",
 		"TEMPORAL_PAYLOAD_KEYS": "dev:" + developmentKey("payload"),
 		"WORKER_PROMOTE":        "true",
+		// One name for every build: flows that an earlier build left open go on with this one.
+		"WORKER_BUILD_ID": "local",
 
 		"CODEC_LISTEN": s.Addresses.Codec,
 		"CODEC_ORIGIN": "http://" + s.Addresses.TemporalUI,
+		"CODEC_OPEN":   "true", // the local Web UI has no login
 
 		"TRON_GRPC":          s.Addresses.TronGRPC,
 		"TRON_SOLIDITY_GRPC": s.Addresses.TronSolidity,
 		"TRON_USDT":          tron.USDTAddress,
 		"TRON_USDC":          tron.USDCAddress,
+		"TRON_USDC_ENABLED":  "true",
 		"TRON_DEVELOPMENT":   "true",
 
 		"MOMO_BASE_URL":            "http://" + s.Addresses.Momo,
@@ -79,7 +105,9 @@ func (s *Stack) ProductEnvironment() []string {
 	}
 	env := s.baseEnvironment()
 	for name, value := range variables {
-		env = append(env, "KIVUKO_"+name+"="+value)
+		if needs(process, name) {
+			env = append(env, "KIVUKO_"+name+"="+value)
+		}
 	}
 	return env
 }
@@ -101,3 +129,6 @@ func developmentKey(name string) string {
 	sum := sha256.Sum256([]byte("kivuko development key " + name))
 	return hex.EncodeToString(sum[:])
 }
+
+// ProductDatabase is the URL of the product's database, for whoever fills it.
+func (s *Stack) ProductDatabase() string { return s.Postgres.DSN(productDatabase) }

@@ -19,6 +19,7 @@ const (
 	ProcessTron     = "tron"
 	ProcessMomo     = "momo"
 	ProcessAPI      = "api"
+	ProcessMigrate  = "migrate"
 	ProcessCodec    = "codec"
 )
 
@@ -42,7 +43,7 @@ func Infrastructure() []Step {
 // Prepare are the steps that make database and Temporal fit for the product.
 func Prepare() []Step {
 	return []Step{
-		{"database schema", once("migrate")},
+		{"database schema", once(ProcessMigrate)},
 		{"Temporal namespace and attributes", once("apply")},
 	}
 }
@@ -157,7 +158,7 @@ func once(subcommand string) func(context.Context, *Stack) error {
 
 // product describes a process of the product's binary.
 func (s *Stack) product(name string, args ...string) supervisor.Spec {
-	return supervisor.Spec{Name: name, Path: s.Options.Product, Args: args, Env: s.ProductEnvironment(), Dir: s.Root}
+	return supervisor.Spec{Name: name, Path: s.Options.Product, Args: args, Env: s.ProductEnvironment(name), Dir: s.Root}
 }
 
 func startAPI(ctx context.Context, s *Stack) error {
