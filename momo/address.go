@@ -63,7 +63,8 @@ func (c *Client) address(token string, kind exchange.CallbackKind) (string, erro
 	return c.cfg.CallbackBase + "/" + token + "/" + string(kind), nil
 }
 
-// token is the attempt's own, or the standing one where only its hash is left.
+// token is the attempt's own, or the standing one where only its hash is left. Prompts don't use it, because
+// nothing but the address ties a prompt's result to its attempt.
 func (c *Client) token(a exchange.PaymentAttempt) string {
 	if a.CallbackToken != "" {
 		return a.CallbackToken

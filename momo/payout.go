@@ -38,7 +38,10 @@ const payoutRemark = "Payout"
 // SubmitPayout sends money to a person. The attempt's id is the operator's key of idempotency, so the same
 // attempt may be submitted again after an unknown outcome; an attempt that the operator knows already
 // is Accepted with code 500.002.1001 and without a ConversationID, and must then be asked for.
-// An attempt that breaks a rule is refused with code "invalid" and is not sent.
+//
+// An attempt that was read back from the database has no token any more; its result then goes to the standing
+// token's address, where the OriginatorConversationID says whose it is. An attempt that breaks a rule is
+// refused with code "invalid" and is not sent.
 func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) exchange.Submission {
 	if err := c.payoutsOffered(); err != nil {
 		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: err.Error(), Config: true}
@@ -48,11 +51,11 @@ func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) ex
 	if err != nil {
 		return invalid("%v", err)
 	}
-	result, err := c.address(a.CallbackToken, exchange.CallbackResult)
+	result, err := c.address(c.token(a), exchange.CallbackResult)
 	if err != nil {
 		return invalid("%v", err)
 	}
-	timeout, err := c.address(a.CallbackToken, exchange.CallbackTimeout)
+	timeout, err := c.address(c.token(a), exchange.CallbackTimeout)
 	if err != nil {
 		return invalid("%v", err)
 	}
@@ -118,7 +121,7 @@ type reversalRequest struct {
 
 // Reverse gives the collection with that receipt back to its payer. The attempt a is the one that returns
 // the money: its id and token belong to the reversal, and the outcome arrives at its address of kind
-// "reversal". Asking twice is safe: a collection is reversed once, and the second result says R000001.
+// "reversal" (the standing token's where it has none). Asking twice is safe: a collection is reversed once, and the second result says R000001.
 func (c *Client) Reverse(ctx context.Context, a exchange.PaymentAttempt, receipt string, amount money.Amount) exchange.Submission {
 	if err := c.initiatorKnown(); err != nil {
 		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: err.Error(), Config: true}
@@ -130,7 +133,7 @@ func (c *Client) Reverse(ctx context.Context, a exchange.PaymentAttempt, receipt
 	if !validReceipt(receipt) {
 		return invalid("receipt: must have 1 to %d printable characters without spaces", maxReceipt)
 	}
-	callback, err := c.address(a.CallbackToken, exchange.CallbackReversal)
+	callback, err := c.address(c.token(a), exchange.CallbackReversal)
 	if err != nil {
 		return invalid("%v", err)
 	}

@@ -138,6 +138,26 @@ func TestSubmittingAgain(t *testing.T) {
 	}
 }
 
+// TestPayoutWithoutToken: a payout read back from the database is sent again under its id; its result tells whose it is.
+func TestPayoutWithoutToken(t *testing.T) {
+	w := newWorld(t, nil)
+	a := payout(payer)
+	a.CallbackToken = ""
+	if s := w.client.SubmitPayout(t.Context(), a); s.State != exchange.Accepted {
+		t.Fatalf("got %+v", s)
+	}
+	w.settle()
+	a.CallbackToken = standing
+	if o := w.result(a); o.State != exchange.SeenSucceeded || o.Refs.OriginatorConversationID != a.ID.String() {
+		t.Errorf("got %+v", o)
+	}
+	in := collection(payer)
+	in.CallbackToken = ""
+	if s := w.client.SubmitCollection(t.Context(), in); s.State != exchange.Refused || s.Code != "invalid" {
+		t.Errorf("a prompt without an address of its own: got %+v", s)
+	}
+}
+
 func TestStatusByReceiptAndBothKeys(t *testing.T) {
 	for _, key := range []momo.StatusKey{momo.OriginalConversationID, momo.OriginatorConversationID} {
 		w := newWorld(t, func(_ *sandbox.Config, c *momo.Config) { c.StatusKey = key })
