@@ -237,7 +237,7 @@ func signedFixture(t testing.TB, c *Client) (id string, encoded []byte, tx *core
 	if err != nil {
 		t.Fatal(err)
 	}
-	u := prepared(t, c, from, "1")
+	u := prepared(t, c, from)
 	signed, err := c.Sign(u, key)
 	if err != nil {
 		t.Fatal(err)
