@@ -1,0 +1,162 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// fate is what becomes of one signed transaction on the network.
+type fate struct {
+	refused chain.Reason // it can't even be built
+	dropped bool         // taken and never included
+	reorg   bool         // its first block is undone; it is included again after it is offered again
+	reverts bool
+	slow    time.Duration // until its block
+}
+
+const (
+	blockTime   = 3 * time.Second
+	finalAfter  = 6 * time.Second
+	txLife      = time.Minute
+	reorgAfter  = 4 * time.Second
+	networkName = exchange.Tron
+)
+
+// entry is a transaction that the network was offered.
+type entry struct {
+	attempt  exchange.ChainAttempt
+	payment  exchange.ChainPayment
+	fate     fate
+	included time.Time
+	undone   bool
+}
+
+// network is a blockchain with a book of its own.
+type network struct {
+	mu     sync.Mutex
+	now    func() time.Time
+	script func(n int) fate // of the n-th transaction, from 1
+	fault  func(call string) error
+	lost   func(call string) error
+	store  *book
+	built  int
+	fates  map[string]fate
+	txs    map[string]*entry
+}
+
+// SignPayment is the signer: it stores what it signs before it returns it.
+func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
+	if a, ok, err := n.store.LiveAttempt(ctx, id); err != nil || ok {
+		return a, err
+	}
+	p, err := n.store.ChainPayment(ctx, id)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	if p.Status != exchange.ChainApproved {
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "the payment is %s", p.Status)
+	}
+	n.mu.Lock()
+	n.built++
+	f := n.script(n.built)
+	txID := fmt.Sprintf("tx-%d", n.built)
+	n.fates[txID] = f
+	now := n.now()
+	n.mu.Unlock()
+	if f.refused != "" {
+		return exchange.ChainAttempt{}, chain.Errorf(f.refused, "the node says so")
+	}
+	return n.store.SaveSignedAttempt(ctx, exchange.ChainAttempt{
+		ID: uuid.NewSHA1(id, []byte(txID)), PaymentID: id, Network: networkName, TxID: txID, Raw: []byte(txID),
+		ExpiresAt: now.Add(txLife), Status: exchange.TxSigned, CreatedAt: now,
+	})
+}
+
+func (n *network) Network() exchange.Network { return networkName }
+
+func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fault != nil && n.fault("broadcast") != nil {
+		return chain.Broadcast{}, chain.Errorf(chain.ReasonUnavailable, "no node")
+	}
+	e := n.txs[string(raw)]
+	if e == nil {
+		e = &entry{fate: n.fates[string(raw)]}
+		n.store.mu.Lock()
+		for _, a := range n.store.signed {
+			if a.TxID == string(raw) {
+				e.attempt, e.payment = a, n.store.payments[a.PaymentID]
+			}
+		}
+		n.store.mu.Unlock()
+		n.txs[string(raw)] = e
+	}
+	if n.now().After(e.attempt.ExpiresAt) {
+		return chain.Broadcast{State: chain.BroadcastRejected, Code: "TRANSACTION_EXPIRATION_ERROR"}, nil
+	}
+	if e.included.IsZero() && !e.fate.dropped {
+		e.included = n.now().Add(max(e.fate.slow, blockTime))
+	}
+	if n.lost != nil && n.lost("broadcast") != nil {
+		return chain.Broadcast{}, chain.Errorf(chain.ReasonUnavailable, "no answer")
+	}
+	return chain.Broadcast{State: chain.BroadcastAccepted, Code: "SUCCESS"}, nil
+}
+
+func (n *network) Locate(_ context.Context, txID string) (chain.Location, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.fault != nil && n.fault("locate") != nil {
+		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "no node")
+	}
+	now := n.now()
+	final := chain.Block{Number: 100, ID: "final", Time: now.Add(-finalAfter)}
+	l := chain.Location{Stage: chain.StageAbsent, Head: chain.Head{Latest: chain.Block{Time: now}, Final: final}}
+	e := n.txs[txID]
+	if e == nil {
+		return l, nil
+	}
+	if e.fate.reorg && !e.undone && !e.included.IsZero() && now.Sub(e.included) >= reorgAfter {
+		e.undone, e.included = true, time.Time{} // the block is gone; it must be offered again
+	}
+	if e.included.IsZero() || now.Before(e.included) {
+		if !e.included.IsZero() {
+			l.Stage = chain.StagePending
+		}
+		return l, nil
+	}
+	l.Stage = chain.StageIncluded
+	if now.Sub(e.included) >= finalAfter {
+		l.Stage = chain.StageFinal
+	}
+	l.Block = chain.Block{Number: 100, ID: fmt.Sprintf("block-%v-%v", txID, e.undone), Time: e.included}
+	l.OK, l.Code, l.Fee = !e.fate.reverts, "SUCCESS", money.Must(money.TRX, "13")
+	if e.fate.reverts {
+		l.Code = "REVERT"
+		return l, nil
+	}
+	l.Transfers = []chain.Movement{{TxID: txID, From: e.payment.FromAddress, To: e.payment.ToAddress, Amount: e.payment.Amount}}
+	return l, nil
+}
+
+// paid counts the transfers that the network holds for an order, included or final.
+func (n *network) paid(order uuid.UUID) int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	count := 0
+	for _, e := range n.txs {
+		if e.payment.ObjectID == order && !e.included.IsZero() && !e.fate.reverts {
+			count++
+		}
+	}
+	return count
+}

@@ -1,0 +1,387 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+// story is one way that an order can go.
+type story struct {
+	name   string
+	payers []payer // by prompt; the last one repeats
+	payout []payer // by payout of a refund
+	fates  []fate  // by transaction
+	people func(w *world)
+	status exchange.OrderStatus
+	detail string
+	check  func(t *testing.T, w *world)
+}
+
+func pick[T any](list []T, n int, other T) T {
+	if len(list) == 0 {
+		return other
+	}
+	return list[min(n, len(list))-1]
+}
+
+var pays = payer{code: "0", after: 5 * time.Second}
+
+func (s story) play(t *testing.T) {
+	w := newWorld()
+	w.operator.script = func(a exchange.PaymentAttempt, n int) payer {
+		if a.Direction == exchange.Payout {
+			return pick(s.payout, n, pays)
+		}
+		return pick(s.payers, n, pays)
+	}
+	w.chain.script = func(n int) fate { return pick(s.fates, n, fate{}) }
+	if s.people != nil {
+		s.people(w)
+	}
+	w.run(t)
+	ended(t, w, s.status, s.detail)
+	if s.check != nil {
+		s.check(t, w)
+	}
+}
+
+// ended checks how an order ended.
+func ended(t testing.TB, w *world, status exchange.OrderStatus, detail string) {
+	t.Helper()
+	if o := w.order(); o.Status != status || o.StatusDetail != detail {
+		t.Errorf("the order is %s (%s), want %s (%s)", o.Status, o.StatusDetail, status, detail)
+	}
+	w.sound(t)
+}
+
+func retryPayment(w *world, id string) func() {
+	return func() { w.env.UpdateWorkflow(workflows.UpdateRetryPayment, id, w.answer(id), w.actor()) }
+}
+
+func cancel(w *world) {
+	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.actor())
+}
+
+func wants(id string, want exchange.Code) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		err, answered := w.answers[id]
+		if !answered {
+			t.Fatalf("%s was never answered", id)
+		}
+		if got := code(err); got != want {
+			t.Errorf("%s was answered with %q (%v), want %q", id, got, err, want)
+		}
+	}
+}
+
+// refunded checks that the operator paid the amount back, once.
+func refunded(amount string) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		out := w.operator.paidOut(w.request.ID)
+		if len(out) != 1 || !out[0].amount.Equal(money.Must(money.KES, amount)) {
+			t.Errorf("paid back: %v, want %s once", out, amount)
+		}
+		for _, r := range w.book.refunds {
+			if r.Status != exchange.RefundCompleted {
+				t.Errorf("refund of %s is %s", r.Amount, r.Status)
+			}
+		}
+	}
+}
+
+func exception(kind exchange.ExceptionKind, status exchange.ExceptionStatus) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		for _, e := range w.book.exceptions {
+			if e.Kind == kind && e.Status == status {
+				return
+			}
+		}
+		t.Errorf("no exception %s that is %s among %v", kind, status, w.book.exceptions)
+	}
+}
+
+func all(checks ...func(*testing.T, *world)) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		for _, c := range checks {
+			c(t, w)
+		}
+	}
+}
+
+// price is what 10 USDT cost at the tests' rate, in whole shillings.
+const price = "1294"
+
+func collecting() []story {
+	const done, none = exchange.OrderCompleted, exchange.WaitNothing
+	min := time.Minute
+	return []story{
+		{name: "paid", status: done, detail: none, check: wants("open", "")},
+		{name: "callback lost", payers: []payer{{code: "0", after: 5 * time.Second, silent: true}}, status: done, detail: none},
+		{name: "callback twice", payers: []payer{{code: "0", after: 5 * time.Second, twice: true}}, status: done, detail: none},
+		{name: "callback before the answer", payers: []payer{{code: "0", early: true}}, status: done, detail: none},
+		{name: "callback before a lost answer", payers: []payer{{code: "0", early: true, deaf: true}}, status: done, detail: none},
+		{
+			name: "questions unanswered, a notice vouches", status: done, detail: none,
+			payers: []payer{{code: "0", after: 5 * time.Second, mute: true, confirms: true}},
+		},
+		{
+			name: "question contradicts, the statement decides", status: done, detail: none,
+			payers: []payer{{code: "0", after: 5 * time.Second, lies: true}},
+		},
+		{name: "foreign callback, the question decides", payers: []payer{{code: "0", after: 5 * time.Second, foreign: true}}, status: done, detail: none},
+		{
+			name: "submission unknown and paid", status: done, detail: none,
+			payers: []payer{{code: "0", after: 20 * time.Second, deaf: true}},
+		},
+		{
+			name: "submission unknown, callback lost, the statement and a notice decide", status: done, detail: none,
+			payers: []payer{{code: "0", after: 20 * time.Second, deaf: true, silent: true, confirms: true}},
+		},
+		{
+			name: "submission never arrived", status: exchange.OrderCancelled, detail: exchange.DetailExpired,
+			payers: []payer{{unsent: true}},
+		},
+		{name: "declined", payers: []payer{{code: "1032", after: 8 * time.Second}}, status: exchange.OrderFailed, detail: exchange.DetailDeclined},
+		{
+			name: "declined, then paid late, refunded by command", payers: []payer{{code: "1032", after: 8 * time.Second, late: 10 * min}},
+			status: exchange.OrderFailed, detail: exchange.DetailDeclined,
+			people: func(w *world) { w.at(30*min, func() { w.lateCommand("refund") }) },
+			check:  all(exception(exchange.ExcLate, exchange.ExcRefunded), refunded(price)),
+		},
+		{
+			name: "no response, then another prompt", payers: []payer{{code: "1037", after: 60 * time.Second}, pays}, status: done, detail: none,
+			people: func(w *world) { w.at(2*min, retryPayment(w, "retry")) }, check: wants("retry", ""),
+		},
+		{
+			name: "another prompt while one is open", payers: []payer{{code: "0", after: 40 * time.Second}}, status: done, detail: none,
+			people: func(w *world) { w.at(20*time.Second, retryPayment(w, "retry")) }, check: wants("retry", exchange.CodeStateConflict),
+		},
+		{
+			name: "wrong PIN, then nothing", payers: []payer{{code: "2001", after: 10 * time.Second}},
+			status: exchange.OrderCancelled, detail: exchange.DetailExpired,
+		},
+		{
+			name: "insufficient balance, then another prompt", payers: []payer{{code: "1", after: 10 * time.Second}, pays}, status: done, detail: none,
+			people: func(w *world) { w.at(5*min, retryPayment(w, "retry")) },
+		},
+		{
+			name: "late success while the order still waits", payers: []payer{{code: "1037", after: 60 * time.Second, late: 3 * min}}, status: done, detail: none,
+		},
+		{
+			name:   "both prompts are paid",
+			payers: []payer{{code: "1037", after: 60 * time.Second, late: 5 * min}, pays}, status: done, detail: none,
+			people: func(w *world) {
+				w.at(2*min, retryPayment(w, "retry"))
+				w.at(30*min, func() { w.lateCommand("refund") })
+			},
+			check: all(exception(exchange.ExcDuplicate, exchange.ExcRefunded), refunded(price)),
+		},
+		{
+			name: "late success after expiry, kept by command", payers: []payer{{code: "1037", after: 60 * time.Second, late: 20 * min, silent: true}},
+			status: exchange.OrderCancelled, detail: exchange.DetailExpired,
+			people: func(w *world) { w.at(3*time.Hour, func() { w.lateCommand("resolve") }) },
+			check:  exception(exchange.ExcLate, exchange.ExcAccepted),
+		},
+		{
+			name: "paid too much", payers: []payer{{code: "0", after: 5 * time.Second, pays: "1300", confirms: true}}, status: done, detail: none,
+			check: all(exception(exchange.ExcOver, exchange.ExcRefunded), refunded("6")),
+		},
+		{
+			name: "paid too little", payers: []payer{{code: "0", after: 5 * time.Second, pays: "1000", confirms: true}},
+			status: exchange.OrderFailed, detail: exchange.DetailUnderpaid,
+			check: all(exception(exchange.ExcUnder, exchange.ExcRefunded), refunded("1000")),
+		},
+		{
+			name: "cancelled by the customer", payers: []payer{{code: "", after: 48 * time.Hour, silent: true}},
+			people: func(w *world) {
+				w.at(20*time.Second, func() { cancel(w) })
+				w.at(26*time.Hour, func() { w.lateCommand("resolve") }) // nobody ever says what became of the prompt
+			},
+			status: exchange.OrderCancelled, detail: exchange.DetailCancelled, check: wants("cancel", ""),
+		},
+		{
+			name: "cancelled when it is paid already", payers: []payer{{code: "0", after: 18 * time.Second, silent: true}},
+			people: func(w *world) { w.at(20*time.Second, func() { cancel(w) }) },
+			status: done, detail: none, check: wants("cancel", exchange.CodeStateConflict),
+		},
+		{
+			name: "cancelled, then paid", payers: []payer{{code: "0", after: 30 * time.Second}},
+			people: func(w *world) {
+				w.at(20*time.Second, func() { cancel(w) })
+				w.at(time.Hour, func() { w.lateCommand("refund") })
+			},
+			status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
+			check: all(wants("cancel", ""), exception(exchange.ExcLate, exchange.ExcRefunded), refunded(price)),
+		},
+		{
+			name: "outcome unknown past the order's time, then paid", payers: []payer{{code: "0", after: 25 * min}}, status: done, detail: none,
+		},
+		{
+			name: "outcome unknown, resolved by command", payers: []payer{{code: "0", after: 72 * time.Hour, silent: true, mute: true}},
+			people: func(w *world) {
+				w.at(2*time.Hour, func() { w.command("resolve") })
+				w.at(40*time.Hour, func() { w.lateCommand("resolve") })
+			},
+			status: exchange.OrderCancelled, detail: exchange.DetailExpired, check: wants("resolve", ""),
+		},
+		{
+			name:   "the subscriber is locked, then prompted again",
+			payers: []payer{{refuse: "500.001.1001", transient: true}, pays}, status: done, detail: none,
+		},
+		{
+			name: "prompts are refused by our own fault", payers: []payer{{refuse: "403.002.1001", config: true}, pays}, status: done, detail: none,
+			people: func(w *world) { w.at(5*min, func() { w.command("retry") }) }, check: wants("retry", ""),
+		},
+		{
+			name: "prompts are refused and nobody helps", payers: []payer{{refuse: "403.002.1001", config: true}},
+			status: exchange.OrderCancelled, detail: exchange.DetailExpired,
+		},
+		{
+			name: "a command without a row", status: done, detail: none, fates: []fate{{refused: chain.ReasonGas}, {}},
+			people: func(w *world) {
+				w.at(min, func() {
+					ref := workflows.CommandRef{CommandID: uuid.New()}
+					w.env.UpdateWorkflow(workflows.UpdateCommand, "forged", w.answer("forged"), ref)
+					w.env.SignalWorkflow(workflows.SignalRefund, ref)
+				})
+				w.at(2*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
+			},
+			check: all(wants("forged", exchange.CodeNotFound), func(t *testing.T, w *world) {
+				if len(w.book.refunds) != 0 {
+					t.Error("a forged signal refunded the order")
+				}
+			}),
+		},
+	}
+}
+
+func delivering() []story {
+	const done, none = exchange.OrderCompleted, exchange.WaitNothing
+	min := time.Minute
+	return []story{
+		{
+			name: "dropped, rebuilt only after its end", fates: []fate{{dropped: true}, {}}, status: done, detail: none,
+			check: func(t *testing.T, w *world) {
+				if w.env.Now().Sub(w.start) < txLife {
+					t.Error("rebuilt while the first transaction could still be included")
+				}
+			},
+		},
+		{name: "reorganised away", fates: []fate{{reorg: true}}, status: done, detail: none, check: func(t *testing.T, w *world) {
+			if len(w.chain.txs) != 1 {
+				t.Errorf("%d transactions were made where the first one was alive", len(w.chain.txs))
+			}
+		}},
+		{
+			name: "reverted, retried by command", fates: []fate{{reverts: true}, {}}, status: done, detail: none,
+			people: func(w *world) { w.at(5*min, func() { w.command("retry") }) }, check: wants("retry", ""),
+		},
+		{
+			name: "no gas, retried by a nudge", fates: []fate{{refused: chain.ReasonGas}, {}}, status: done, detail: none,
+			people: func(w *world) { w.at(5*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) }) },
+		},
+		{
+			name: "blocked, refunded by command", fates: []fate{{refused: chain.ReasonBlocked}},
+			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			people: func(w *world) { w.at(5*min, func() { w.command("refund") }) },
+			check:  all(wants("refund", ""), refunded(price)),
+		},
+		{
+			name: "refunded by a proven signal", fates: []fate{{refused: chain.ReasonBlocked}},
+			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
+			people: func(w *world) {
+				w.at(5*min, func() {
+					w.env.SignalWorkflow(workflows.SignalRefund, workflows.CommandRef{CommandID: w.decree("refund")})
+				})
+			},
+		},
+		{
+			name: "a command that nothing waits for", status: done, detail: none, check: wants("refund", exchange.CodeStateConflict),
+			people: func(w *world) { w.at(6*time.Second, func() { w.command("refund") }) },
+		},
+		{
+			name: "a refund that is refused, then retried", fates: []fate{{refused: chain.ReasonBlocked}},
+			payout: []payer{{refuse: "2040"}, pays}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
+			people: func(w *world) {
+				w.at(5*min, func() { w.command("refund") })
+				w.at(10*min, func() { w.command("retry") })
+			},
+		},
+		{
+			name: "a refund that fails, then is settled by other means", fates: []fate{{refused: chain.ReasonBlocked}},
+			payout: []payer{{code: "2040", after: 5 * time.Second}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			people: func(w *world) {
+				w.at(5*min, func() { w.command("refund") })
+				w.at(time.Hour, func() { w.command("resolve") })
+			},
+			check: func(t *testing.T, w *world) {
+				if len(w.operator.paidOut(w.request.ID)) != 0 {
+					t.Error("paid out twice over")
+				}
+				for _, r := range w.book.refunds {
+					if r.Status != exchange.RefundCompleted || r.Receipt != "UKLMANUAL1" {
+						t.Errorf("refund %+v", r)
+					}
+				}
+			},
+		},
+		{
+			name: "a refund whose submission is unknown", fates: []fate{{refused: chain.ReasonBlocked}},
+			payout: []payer{{code: "0", after: 10 * time.Second, deaf: true, silent: true}},
+			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
+			people: func(w *world) { w.at(5*min, func() { w.command("refund") }) },
+		},
+		{
+			name: "a refund of which nobody knows, then its receipt", fates: []fate{{refused: chain.ReasonBlocked}},
+			payout: []payer{{code: "0", after: 10 * time.Second, deaf: true, silent: true, mute: true}},
+			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: all(wants("resolve", ""), refunded(price)),
+			people: func(w *world) {
+				w.at(5*min, func() { w.command("refund") })
+				w.at(3*time.Hour, func() { w.command("resolve") })
+			},
+		},
+		{
+			name: "a refund without float, then with", fates: []fate{{refused: chain.ReasonBlocked}},
+			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
+			people: func(w *world) {
+				w.book.float = money.Must(money.KES, "10")
+				w.at(5*min, func() { w.command("refund") })
+				w.at(10*min, func() {
+					w.book.mu.Lock()
+					w.book.float = money.Must(money.KES, "5000")
+					w.book.mu.Unlock()
+					w.command("retry")
+				})
+			},
+		},
+	}
+}
+
+func TestStories(t *testing.T) {
+	for _, s := range append(collecting(), delivering()...) {
+		t.Run(s.name, s.play)
+	}
+}
+
+func TestRefusedOrderEndsItsFlow(t *testing.T) {
+	w := newWorld()
+	w.book.available = money.Must(money.USDT, "1")
+	r := w.run(t)
+	if code(w.answers["open"]) != exchange.CodeInsufficientOffer {
+		t.Errorf("open was answered with %v", w.answers["open"])
+	}
+	if r.Status != "" || w.order().ID != uuid.Nil || len(w.operator.submitted) != 0 {
+		t.Errorf("result %+v; a refused order must leave nothing behind", r)
+	}
+}

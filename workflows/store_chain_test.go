@@ -1,0 +1,249 @@
+package workflows_test
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+func (b *book) ChainPayment(_ context.Context, id uuid.UUID) (exchange.ChainPayment, error) {
+	return tx(b, "ChainPayment", func() (exchange.ChainPayment, error) {
+		if p, ok := b.payments[id]; ok {
+			return p, nil
+		}
+		return exchange.ChainPayment{}, notFound("chain payment")
+	})
+}
+
+func (b *book) live(payment uuid.UUID) (exchange.ChainAttempt, bool) {
+	for _, a := range b.signed {
+		if a.PaymentID == payment && a.Alive() {
+			return a, true
+		}
+	}
+	return exchange.ChainAttempt{}, false
+}
+
+func (b *book) LiveAttempt(_ context.Context, payment uuid.UUID) (exchange.ChainAttempt, bool, error) {
+	type both struct {
+		a  exchange.ChainAttempt
+		ok bool
+	}
+	out, err := tx(b, "LiveAttempt", func() (both, error) {
+		a, ok := b.live(payment)
+		return both{a, ok}, nil
+	})
+	return out.a, out.ok, err
+}
+
+func (b *book) SaveSignedAttempt(_ context.Context, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
+	return tx(b, "SaveSignedAttempt", func() (exchange.ChainAttempt, error) {
+		if l, ok := b.live(a.PaymentID); ok {
+			return l, nil
+		}
+		p := b.payments[a.PaymentID]
+		if err := exchange.ChainPaymentMachine.Allow(p.Status, exchange.ChainSigned); err != nil {
+			return a, err
+		}
+		p.Status = exchange.ChainSigned
+		b.payments[p.ID], b.signed[a.ID] = p, a
+		return a, nil
+	})
+}
+
+// step moves a chain payment, its transaction and its order together.
+func (b *book) step(id uuid.UUID, tx exchange.ChainAttemptStatus, to exchange.ChainPaymentStatus, order exchange.OrderStatus) error {
+	a := b.signed[id]
+	p := b.payments[a.PaymentID]
+	if p.Status != to {
+		if err := exchange.ChainPaymentMachine.Allow(p.Status, to); err != nil {
+			return err
+		}
+	}
+	a.Status, p.Status = tx, to
+	b.signed[id], b.payments[p.ID] = a, p
+	o := b.orders[p.ObjectID]
+	if order != "" && o.Status != order {
+		if _, err := b.move(o.ID, order, "chain"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *book) RecordBroadcast(_ context.Context, id uuid.UUID, code string, accepted bool) (exchange.ChainPayment, error) {
+	return tx(b, "RecordBroadcast", func() (exchange.ChainPayment, error) {
+		a := b.signed[id]
+		a.Broadcasts++
+		a.LastCode = code
+		b.signed[id] = a
+		if !accepted || a.Status == exchange.TxIncluded {
+			return b.payments[a.PaymentID], nil
+		}
+		err := b.step(id, exchange.TxBroadcast, exchange.ChainBroadcast, exchange.OrderConfirming)
+		return b.payments[a.PaymentID], err
+	})
+}
+
+func (b *book) RecordIncluded(_ context.Context, id uuid.UUID, block uint64, blockID string) error {
+	return run(b, "RecordIncluded", func() error {
+		a := b.signed[id]
+		a.Block, a.BlockID = block, blockID
+		b.signed[id] = a
+		return b.step(id, exchange.TxIncluded, exchange.ChainIncluded, exchange.OrderConfirming)
+	})
+}
+
+func (b *book) RecordVanished(_ context.Context, id uuid.UUID) error {
+	return run(b, "RecordVanished", func() error {
+		return b.step(id, exchange.TxBroadcast, exchange.ChainBroadcast, exchange.OrderProcessing)
+	})
+}
+
+func (b *book) RecordExpired(_ context.Context, id uuid.UUID, _ string) error {
+	return run(b, "RecordExpired", func() error {
+		return b.step(id, exchange.TxExpired, exchange.ChainApproved, exchange.OrderProcessing)
+	})
+}
+
+func (b *book) RecordFinal(_ context.Context, id uuid.UUID, ok bool, _ uint64, _ string, _ money.Amount, code string) (exchange.ChainPayment, error) {
+	return tx(b, "RecordFinal", func() (exchange.ChainPayment, error) {
+		a := b.signed[id]
+		var err error
+		if ok {
+			err = b.step(id, exchange.TxSucceeded, exchange.ChainCompleted, "")
+		} else {
+			err = b.step(id, exchange.TxFailed, exchange.ChainParked, "")
+		}
+		p := b.payments[a.PaymentID]
+		p.TxID, p.Detail = a.TxID, code
+		b.payments[p.ID] = p
+		return p, err
+	})
+}
+
+func (b *book) ParkChainPayment(_ context.Context, id uuid.UUID, detail string) error {
+	return run(b, "ParkChainPayment", func() error {
+		p := b.payments[id]
+		if _, alive := b.live(id); alive {
+			return conflict("a transaction is alive")
+		}
+		p.Status, p.Detail = exchange.ChainParked, detail
+		b.payments[id] = p
+		return nil
+	})
+}
+
+func (b *book) RetryChainPayment(_ context.Context, id uuid.UUID, _ exchange.Principal) error {
+	return run(b, "RetryChainPayment", func() error {
+		p := b.payments[id]
+		if err := exchange.ChainPaymentMachine.Allow(p.Status, exchange.ChainApproved); err != nil {
+			return err
+		}
+		p.Status = exchange.ChainApproved
+		b.payments[id] = p
+		return nil
+	})
+}
+
+func (b *book) Refund(_ context.Context, id uuid.UUID) (exchange.Refund, error) {
+	return tx(b, "Refund", func() (exchange.Refund, error) {
+		if r, ok := b.refunds[id]; ok {
+			return r, nil
+		}
+		return exchange.Refund{}, notFound("refund")
+	})
+}
+
+func (b *book) BeginRefundPayout(_ context.Context, id uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+	return tx(b, "BeginRefundPayout", func() (exchange.PaymentAttempt, error) {
+		if stored, ok := b.attempts[a.ID]; ok {
+			return stored, nil
+		}
+		r := b.refunds[id]
+		if b.float.Cmp(r.Amount) < 0 {
+			return a, exchange.Errorf(exchange.CodeInsufficientFunds, "the float is short")
+		}
+		if err := exchange.RefundMachine.Allow(r.Status, exchange.RefundProcessing); err != nil {
+			return a, err
+		}
+		b.float = b.float.Sub(r.Amount)
+		r.Status = exchange.RefundProcessing
+		a.CallbackToken = ""
+		b.refunds[id], b.attempts[a.ID] = r, a
+		return a, nil
+	})
+}
+
+func (b *book) CompleteRefund(_ context.Context, id, attempt uuid.UUID, o exchange.Observation) error {
+	return run(b, "CompleteRefund", func() error {
+		r := b.refunds[id]
+		if r.Status == exchange.RefundCompleted {
+			return nil
+		}
+		if err := exchange.RefundMachine.Allow(r.Status, exchange.RefundCompleted); err != nil {
+			return err
+		}
+		r.Status, r.Receipt = exchange.RefundCompleted, o.Receipt
+		b.refunds[id] = r
+		if a, ok := b.attempts[attempt]; ok && r.Status != exchange.RefundNeedsReview {
+			a.Status, a.Receipt = exchange.AttemptSucceeded, o.Receipt
+			b.attempts[attempt] = a
+		}
+		if e, ok := b.exceptions[r.ExceptionID]; ok {
+			e.Status = exchange.ExcRefunded
+			b.exceptions[e.ID] = e
+		}
+		return nil
+	})
+}
+
+func (b *book) FailRefund(_ context.Context, id uuid.UUID, _ string) error {
+	return run(b, "FailRefund", func() error {
+		r := b.refunds[id]
+		if r.Status == exchange.RefundNeedsReview {
+			return nil
+		}
+		if err := exchange.RefundMachine.Allow(r.Status, exchange.RefundFailed); err != nil {
+			return err
+		}
+		b.float = b.float.Add(r.Amount)
+		r.Status = exchange.RefundNeedsReview
+		b.refunds[id] = r
+		return nil
+	})
+}
+
+func (b *book) RefundException(_ context.Context, id uuid.UUID, _ exchange.Principal) (exchange.Refund, error) {
+	return tx(b, "RefundException", func() (exchange.Refund, error) {
+		e := b.exceptions[id]
+		refundID := uuid.NewSHA1(id, []byte("refund"))
+		if r, ok := b.refunds[refundID]; ok {
+			return r, nil
+		}
+		if err := exchange.ExceptionMachine.Allow(e.Status, exchange.ExcRefunding); err != nil {
+			return exchange.Refund{}, err
+		}
+		e.Status = exchange.ExcRefunding
+		b.exceptions[id] = e
+		return b.openRefund(refundID, b.orders[e.OrderID], b.attempts[e.AttemptID], id, e.Amount), nil
+	})
+}
+
+func (b *book) ResolveException(_ context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, _ exchange.Principal) error {
+	return run(b, "ResolveException", func() error {
+		e := b.exceptions[id]
+		if e.Status == to {
+			return nil
+		}
+		if err := exchange.ExceptionMachine.Allow(e.Status, to); err != nil {
+			return err
+		}
+		e.Status, e.Note = to, note
+		b.exceptions[id] = e
+		return nil
+	})
+}
