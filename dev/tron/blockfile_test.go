@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
 	"google.golang.org/protobuf/proto"
 )
@@ -211,23 +212,53 @@ func TestDamageIsAnError(t *testing.T) {
 }
 
 func TestForgedBlockIsRefused(t *testing.T) {
-	dir := t.TempDir()
-	b := startBench(t, Config{DataDir: dir})
-	ab := b.funded(0, "alice", "bob")
-	b.mined(b.transferTRX(ab[0], ab[1], 5), ab[0])
-	head := b.chain.head()
-	forged := cloneBlock(head.message)
-	forged.BlockHeader.RawData.Number++
-	forged.BlockHeader.RawData.ParentHash = head.id[:]
-	if err := b.chain.file.appendBlock(forged, &effects{}); err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		name, text string
+		forge      func(*chain, *core.Block)
+	}{
+		{"the signature of another block", "signed by", func(*chain, *core.Block) {}},
+		{"a witness out of turn", "signed by", func(c *chain, b *core.Block) { c.sealAs(c.turn+1, b) }},
+		{"no parent", "does not follow", func(c *chain, b *core.Block) {
+			b.BlockHeader.RawData.ParentHash = make([]byte, 32)
+			c.sealAs(c.turn, b)
+		}},
+		{"transactions that are not the header's", "do not match the header", func(c *chain, b *core.Block) {
+			b.Transactions = nil
+			c.sealAs(c.turn, b)
+		}},
+		{"a payment made before", "balance is not sufficient", func(c *chain, b *core.Block) { c.sealAs(c.turn, b) }},
+	} {
+		dir := t.TempDir()
+		b := startBench(t, Config{DataDir: dir})
+		ab := b.funded(0, "alice", "bob")
+		b.mined(b.transferTRX(ab[0], ab[1], 600*trx), ab[0])
+		head := b.chain.head()
+		forged := proto.Clone(head.message).(*core.Block)
+		forged.BlockHeader.RawData.Number++
+		forged.BlockHeader.RawData.ParentHash = head.id[:]
+		c.forge(b.chain, forged)
+		if err := b.chain.file.appendBlock(forged, &effects{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := New(Config{DataDir: dir, Log: quiet()}); err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", c.name, err)
+		}
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
+}
+
+// sealAs signs a block as the witness of a turn.
+func (c *chain) sealAs(turn int, b *core.Block) {
+	key := c.keys[turn%witnesses]
+	signer := AddressOfKey(key)
+	b.BlockHeader.RawData.WitnessAddress = signer[:]
+	signature, err := crypto.Sign(headerDigest(b.BlockHeader.RawData), key)
+	if err != nil {
+		panic(err)
 	}
-	if _, err := New(Config{DataDir: dir, Log: quiet()}); err == nil || !strings.Contains(err.Error(), "signed by") {
-		t.Errorf("a block nobody signed: %v", err)
-	}
+	b.BlockHeader.WitnessSignature = signature
 }
 
 func TestOneNodePerDirectory(t *testing.T) {
@@ -294,5 +325,3 @@ func FuzzRecord(f *testing.F) {
 		_ = replayRecord(body, c) // must not panic
 	})
 }
-
-func cloneBlock(b *core.Block) *core.Block { return proto.Clone(b).(*core.Block) }

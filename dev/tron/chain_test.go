@@ -253,6 +253,24 @@ func TestReorganisationMayDropTransactions(t *testing.T) {
 	b.receipt(id)
 }
 
+func TestReorganisationKeepsTheEnergyFactor(t *testing.T) {
+	b := newBench(t)
+	alice := b.funded(5_000_000, "alice")[0]
+	if _, err := b.Solidify(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.SetEnergyFactor(mustAddress(USDTAddress), 34_000); err != nil {
+		t.Fatal(err)
+	}
+	b.block()
+	if err := b.Reorganise(1, false); err != nil {
+		t.Fatal(err)
+	}
+	if info := b.mined(b.transferToken(alice, newActor("bob"), USDTAddress, 1), alice); info.Receipt.EnergyPenaltyTotal == 0 {
+		t.Error("the factor went with the block that set it")
+	}
+}
+
 func TestSolidBlocksAreNeverReorganised(t *testing.T) {
 	b := newBench(t)
 	if _, err := b.ProduceBlocks(50); err != nil {

@@ -43,6 +43,14 @@
 // set. Internal transactions are not recorded, as on a java-tron node with
 // default settings. All blocks are kept in memory.
 //
+// # Tools
+//
+// contracts/ holds the Solidity sources of the genesis tokens and their compiled
+// form; `make -C contracts verify` recompiles and compares. `make -C js e2e`
+// drives a fresh node with tronweb. Both take their npm packages into a
+// temporary directory. The control endpoint (control_http.go) funds accounts,
+// makes blocks, reorganises and turns the fault switches of Faults.
+//
 // The keys are public. The node listens on loopback only and must never hold
 // anything of value.
 package tron

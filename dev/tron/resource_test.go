@@ -58,6 +58,22 @@ func TestBandwidthIsFreeThenBurnsTRXThenRecovers(t *testing.T) {
 	}
 }
 
+func TestRecoveryIsLinearAndRoundsUp(t *testing.T) {
+	for _, c := range []struct{ used, elapsed, want int64 }{
+		{600, 0, 600},
+		{600, millisPerDay / 2, 300},
+		{601, millisPerDay / 2, 301},
+		{1, millisPerDay - 1, 1},
+		{600, millisPerDay, 0},
+		{600, -5, 600},
+		{1 << 60, millisPerDay / 4, 3 << 58},
+	} {
+		if got := recovered(c.used, 1_000, 1_000+c.elapsed); got != c.want {
+			t.Errorf("%d used, after %d ms %d, want %d", c.used, c.elapsed, got, c.want)
+		}
+	}
+}
+
 func TestAccountCreationCosts(t *testing.T) {
 	b := newBench(t)
 	alice, bob := b.funded(0, "alice")[0], newActor("bob")
