@@ -2,6 +2,7 @@ package exchange
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -34,21 +35,13 @@ const (
 
 // DebitNormal tells whether a debit increases accounts of the kind.
 func (k AccountKind) DebitNormal() bool {
-	switch k {
-	case AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees:
-		return true
-	}
-	return false
+	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees}, k)
 }
 
 // MayGoNegative tells whether the available balance of accounts of the kind may fall below zero.
 // Money of other people never may.
 func (k AccountKind) MayGoNegative() bool {
-	switch k {
-	case AccRounding, AccFees, AccNetworkFees, AccCapital:
-		return true
-	}
-	return false
+	return slices.Contains([]AccountKind{AccRounding, AccFees, AccNetworkFees, AccCapital}, k)
 }
 
 // AccountRef names an account. Owner is the wallet of custody and wallet_balance accounts, the master

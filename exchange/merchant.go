@@ -19,11 +19,8 @@ type SubVendor struct {
 // VendorOf is the master merchant behind a user: itself for a vendor, its vendor for a subvendor,
 // nobody for others.
 func VendorOf(u User) uuid.UUID {
-	switch u.Role {
-	case RoleVendor:
+	if u.Role == RoleVendor {
 		return u.ID
-	case RoleSubvendor:
-		return u.VendorID
 	}
-	return uuid.Nil
+	return u.VendorID // zero for everybody but subvendors
 }

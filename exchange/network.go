@@ -1,8 +1,9 @@
 package exchange
 
 import (
-	"kivuko/exchange/money"
 	"slices"
+
+	"kivuko/exchange/money"
 )
 
 // Network is a blockchain on which Kivuko holds wallets.
