@@ -280,7 +280,7 @@ require (
 replace kivuko => ../
 
 // The Temporal server is written against the experimental log API of OpenTelemetry,
-// which release 1.47 (what the migration library asks for) replaced. The local
+// which release 1.47 (what the metrics exporter asks for) replaced. The local
 // stack alone goes back to the release before; production does not have the server.
 replace (
 	go.opentelemetry.io/otel => go.opentelemetry.io/otel v1.46.0
