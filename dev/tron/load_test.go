@@ -41,13 +41,14 @@ func TestConcurrentUse(t *testing.T) {
 	if _, err := b.Solidify(); err != nil {
 		t.Fatal(err)
 	}
-	sink, head, ctx := newActor("sink"), b.Head(), context.Background()
+	sink, ctx := newActor("sink"), context.Background()
+	solid := b.Solid() // a reference no reorganisation takes away
 	var sending, reading sync.WaitGroup
 	stop := make(chan struct{})
 	for _, a := range actors {
 		sending.Go(func() {
 			for i := range int64(each) {
-				tx := tokenTransfer(head, a, sink.addr, 1, i)
+				tx := tokenTransfer(solid, a, sink.addr, 1, i)
 				if err := Sign(tx, a.key); err != nil {
 					t.Error(err)
 				}
