@@ -189,14 +189,7 @@ func TestProductEnvironmentIsComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.SetEnvironment("API_RATE_FACTOR", "100")
-	values := map[string]string{}
-	for _, kv := range s.ProductEnvironment() {
-		name, value, _ := strings.Cut(kv, "=")
-		if _, double := values[name]; double && strings.HasPrefix(name, "KIVUKO_") {
-			t.Errorf("%s is set twice", name)
-		}
-		values[name] = value
-	}
+	values := environment(t, s, stack.ProcessAPI)
 	for name, want := range map[string]string{
 		"KIVUKO_MODE":            "local",
 		"KIVUKO_API_LISTEN":      s.Addresses.API,
@@ -207,6 +200,30 @@ func TestProductEnvironmentIsComplete(t *testing.T) {
 			t.Errorf("%s is %q, not %q", name, values[name], want)
 		}
 	}
+	for process, secret := range map[string]string{
+		stack.ProcessAPI:                   "KIVUKO_MASTER_KEY",
+		stack.ProcessCodec:                 "KIVUKO_API_TOKEN_KEYS",
+		stack.ProcessWorker("flows"):       "KIVUKO_MOMO_CONSUMER_SECRET",
+		stack.ProcessWorker("signer-tron"): "KIVUKO_ADMIN_PASSWORD",
+	} {
+		if _, told := environment(t, s, process)[secret]; told {
+			t.Errorf("%s is told %s, which it does not need", process, secret)
+		}
+	}
+}
+
+// environment is what a process of the product gets, each variable once.
+func environment(t *testing.T, s *stack.Stack, process string) map[string]string {
+	t.Helper()
+	values := map[string]string{}
+	for _, kv := range s.ProductEnvironment(process) {
+		name, value, _ := strings.Cut(kv, "=")
+		if _, double := values[name]; double && strings.HasPrefix(name, "KIVUKO_") {
+			t.Errorf("%s is set twice for %s", name, process)
+		}
+		values[name] = value
+	}
+	return values
 }
 
 func TestFailingStepIsNamed(t *testing.T) {
