@@ -2,8 +2,10 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
+	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -14,6 +16,15 @@ import (
 
 	"kivuko/exchange"
 )
+
+// AuditFilter narrows a list of audit records; the interval is half open.
+type AuditFilter struct {
+	Actor      string
+	Action     string
+	ObjectType string
+	ObjectID   uuid.UUID
+	From, To   time.Time
+}
 
 // auditRow is a row of audit_log with its seal, if it has one.
 type auditRow struct {
@@ -183,12 +194,22 @@ const countSeals = `SELECT count(*) FROM audit_seals`
 
 // VerifyAuditSince is VerifyAudit, and finds besides that the chain no longer contains a head that was
 // exported earlier.
-func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) error {
+func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) (err error) {
+	// One snapshot, so that sealing meanwhile is not taken for tampering.
+	tx, err := s.db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return translate(err, "audit record")
+	}
+	defer func() { err = cmp.Or(err, translate(rollback(tx), "audit record")) }()
+	return verifyChain(ctx, unitTx{tx, s}, exported)
+}
+
+func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {
 	last, n := sealRow{}, int64(0)
 	found := exported.N == 0
 	for {
 		var rows []auditRow
-		if err := s.readAll(ctx, &rows, readChain, last.AuditID, sealBatch); err != nil {
+		if err := t.all(ctx, &rows, readChain, last.AuditID, sealBatch); err != nil {
 			return translate(err, "audit record")
 		}
 		for _, r := range rows {
@@ -204,7 +225,7 @@ func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) error 
 		}
 	}
 	var seals int64
-	if err := s.read(ctx, &seals, countSeals); err != nil {
+	if err := t.get(ctx, &seals, countSeals); err != nil {
 		return translate(err, "audit record")
 	}
 	if seals != n {

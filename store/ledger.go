@@ -13,6 +13,27 @@ import (
 	"kivuko/exchange/money"
 )
 
+// AccountFilter narrows a list of accounts.
+type AccountFilter struct {
+	Kind  exchange.AccountKind
+	Owner uuid.UUID
+	Asset money.Asset
+}
+
+// EntryFilter narrows a list of ledger entries.
+type EntryFilter struct {
+	ObjectType string
+	ObjectID   uuid.UUID
+	Account    *exchange.AccountRef
+}
+
+// EntryRecord is an entry as it was booked.
+type EntryRecord struct {
+	ID int64
+	exchange.Entry
+	At time.Time
+}
+
 // Post books a posting. All of it happens or nothing. An entry whose key was booked before with the
 // same content, and a hold step that was done before, change nothing; a key with another content is
 // CodeConflict, too small a balance CodeInsufficientFunds. Growing a hold is the one step that can't be

@@ -1,5 +1,6 @@
 -- +goose Up
--- Wallets, offers, orders and the payments that carry them out.
+-- Wallets, offers, orders and the payments that carry them out. A row and the hold that it names are
+-- written in one transaction, the hold last; so the references to holds are checked at its end.
 
 CREATE TABLE wallets (
     id         uuid        PRIMARY KEY,
@@ -51,7 +52,7 @@ CREATE TABLE offers (
     status      text            NOT NULL,
     description text            NOT NULL CHECK (char_length(description) <= 500),
     -- What an offer has left is the amount of this hold and stands nowhere else.
-    hold_id     uuid            REFERENCES holds (id),
+    hold_id     uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     created_at  timestamptz     NOT NULL,
     updated_at  timestamptz     NOT NULL,
     deleted_at  timestamptz,
@@ -88,7 +89,7 @@ CREATE TABLE orders (
     status_detail    text            NOT NULL CHECK (char_length(status_detail) <= 200),
     payment_method   text            NOT NULL,
     payment_phone    text            NOT NULL CHECK (payment_phone ~ '^254[17][0-9]{8}$'),
-    hold_id          uuid            REFERENCES holds (id),
+    hold_id          uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     payment_txn_id   text            NOT NULL DEFAULT '',
     tx_hash          text            NOT NULL DEFAULT '',
     merchant_request text            NOT NULL DEFAULT '',
@@ -151,7 +152,7 @@ CREATE TABLE payment_attempts (
     receipt             text            NOT NULL DEFAULT '',
     moved               zero_or_more    NOT NULL DEFAULT 0,
     workflow_id         text            NOT NULL DEFAULT '',
-    hold_id             uuid            REFERENCES holds (id),
+    hold_id             uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     created_at          timestamptz     NOT NULL,
     submitted_at        timestamptz,
     settled_at          timestamptz,
@@ -178,6 +179,7 @@ CREATE TABLE momo_callbacks (
     attempt_id  uuid        REFERENCES payment_attempts (id),
     kind        text        NOT NULL,
     remote_ip   text        NOT NULL,
+    off_range   boolean     NOT NULL, -- it came from outside the operator's known addresses
     body        bytea       NOT NULL CHECK (octet_length(body) <= 65536),
     received_at timestamptz NOT NULL
 );
@@ -297,7 +299,7 @@ CREATE TABLE chain_payments (
     wallet_id    uuid            NOT NULL REFERENCES wallets (id),
     from_address text            NOT NULL,
     to_address   text            NOT NULL,
-    hold_id      uuid            NOT NULL REFERENCES holds (id),
+    hold_id      uuid            NOT NULL REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     intent_hash  text            NOT NULL CHECK (char_length(intent_hash) = 64),
     status       text            NOT NULL,
     detail       text            NOT NULL DEFAULT '' CHECK (char_length(detail) <= 200),

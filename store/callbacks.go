@@ -1,0 +1,137 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// MaxCallbackBody bounds the stored body of a callback.
+const MaxCallbackBody = 64 << 10
+
+const insertCallback = `
+INSERT INTO momo_callbacks (id, attempt_id, kind, remote_ip, body, received_at, off_range) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`
+
+// SaveCallback stores a callback as it was received, before anything is made of it.
+func (s *Store) SaveCallback(ctx context.Context, c exchange.MomoCallback) error {
+	if len(c.Body) > MaxCallbackBody {
+		return exchange.Errorf(exchange.CodeTooLarge, "A callback has at most %d bytes.", MaxCallbackBody)
+	}
+	body := c.Body
+	if body == nil {
+		body = []byte{}
+	}
+	return s.inTx(ctx, "callback", func(t unitTx) error {
+		_, err := t.exec(ctx, insertCallback, c.ID, nullID(c.AttemptID), c.Kind, clip(c.RemoteIP, maxIPLength), body, c.ReceivedAt, c.OffRange)
+		return err
+	})
+}
+
+const readCallbacks = `SELECT id, attempt_id, kind, remote_ip, off_range, body, received_at FROM momo_callbacks WHERE attempt_id = $1 ORDER BY received_at, id LIMIT 200`
+
+// callbackRow is a row of momo_callbacks.
+type callbackRow struct {
+	ID         uuid.UUID
+	AttemptID  uuid.NullUUID `db:"attempt_id"`
+	Kind       exchange.CallbackKind
+	RemoteIP   string `db:"remote_ip"`
+	OffRange   bool   `db:"off_range"`
+	Body       []byte
+	ReceivedAt time.Time `db:"received_at"`
+}
+
+func (r callbackRow) callback() (exchange.MomoCallback, error) {
+	return exchange.MomoCallback{ID: r.ID, AttemptID: r.AttemptID.UUID, Kind: r.Kind, RemoteIP: r.RemoteIP, OffRange: r.OffRange, Body: r.Body, ReceivedAt: r.ReceivedAt.UTC()}, nil
+}
+
+// Callbacks lists the callbacks of an attempt, oldest first.
+func (s *Store) Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error) {
+	var rows []callbackRow
+	if err := s.readAll(ctx, &rows, readCallbacks, attemptID); err != nil {
+		return nil, translate(err, "callback")
+	}
+	return convert(rows, callbackRow.callback)
+}
+
+const readCallback = `SELECT id, attempt_id, kind, remote_ip, off_range, body, received_at FROM momo_callbacks WHERE id = $1`
+
+// Callback reads one callback.
+func (s *Store) Callback(ctx context.Context, id uuid.UUID) (exchange.MomoCallback, error) {
+	var r callbackRow
+	if err := s.read(ctx, &r, readCallback, id); err != nil {
+		return exchange.MomoCallback{}, translate(err, "callback")
+	}
+	return r.callback()
+}
+
+const insertReceipt = `
+INSERT INTO momo_receipts (receipt, channel, asset, amount, reference, party_hash, paid_at, received_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (receipt) DO NOTHING`
+
+const readReceiptAmount = `SELECT asset, amount, reference FROM momo_receipts WHERE receipt = $1`
+
+// SaveReceipt stores what a notice or a statement row says of a payment, once per receipt. The payer is
+// kept as a hash. A second statement that names another amount or reference is CodeConflict: one of the
+// two channels is wrong, and a person has to look.
+func (s *Store) SaveReceipt(ctx context.Context, o exchange.Observation) error {
+	if o.Receipt == "" || !o.Amount.Positive() {
+		return exchange.Errorf(exchange.CodeInvalid, "A receipt needs a number and an amount.")
+	}
+	party := o.PhoneHash
+	if party == "" && o.Phone != "" {
+		party = o.Phone.Hash()
+	}
+	return s.inTx(ctx, "receipt", func(t unitTx) error {
+		n, err := t.exec(ctx, insertReceipt, o.Receipt, o.Witness, o.Amount.Asset(), o.Amount.Decimal(), o.Reference, party, o.At, t.s.now())
+		if err != nil || n == 1 {
+			return err
+		}
+		var old struct {
+			Asset     money.Asset
+			Amount    decimal.Decimal
+			Reference string
+		}
+		if err := t.get(ctx, &old, readReceiptAmount, o.Receipt); err != nil {
+			return err
+		}
+		if old.Asset != o.Amount.Asset() || !old.Amount.Equal(o.Amount.Decimal()) || (old.Reference != o.Reference && old.Reference != "" && o.Reference != "") {
+			return exchange.Errorf(exchange.CodeConflict, "The receipt is known with another amount or reference.")
+		}
+		return nil
+	})
+}
+
+const readReceipts = `SELECT receipt, channel, asset, amount, reference, party_hash, paid_at FROM momo_receipts
+WHERE reference = $1 ORDER BY paid_at, receipt LIMIT 200`
+
+// receiptRow is a row of momo_receipts.
+type receiptRow struct {
+	Receipt   string
+	Channel   exchange.Witness
+	Asset     money.Asset
+	Amount    decimal.Decimal
+	Reference string
+	PartyHash string    `db:"party_hash"`
+	PaidAt    time.Time `db:"paid_at"`
+}
+
+func (r receiptRow) observation() (exchange.Observation, error) {
+	m, err := amountOf(r.Asset, r.Amount)
+	return exchange.Observation{
+		State: exchange.SeenSucceeded, Receipt: r.Receipt, Witness: r.Channel, Amount: m, Reference: r.Reference, PhoneHash: r.PartyHash, At: r.PaidAt.UTC(),
+	}, err
+}
+
+// ReceiptsFor lists what notices and statements say of payments under a reference, oldest first.
+func (s *Store) ReceiptsFor(ctx context.Context, reference string) ([]exchange.Observation, error) {
+	var rows []receiptRow
+	if err := s.readAll(ctx, &rows, readReceipts, reference); err != nil {
+		return nil, translate(err, "receipt")
+	}
+	return convert(rows, receiptRow.observation)
+}

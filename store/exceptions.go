@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// ExceptionFilter narrows a list of payment exceptions.
+type ExceptionFilter struct {
+	Status  exchange.ExceptionStatus
+	Kind    exchange.ExceptionKind
+	OrderID uuid.UUID
+}
+
+const exceptionColumns = `id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at, version`
+
+// exceptionRow is a row of payment_exceptions.
+type exceptionRow struct {
+	ID        uuid.UUID
+	Kind      exchange.ExceptionKind
+	Status    exchange.ExceptionStatus
+	OrderID   uuid.NullUUID `db:"order_id"`
+	AttemptID uuid.NullUUID `db:"attempt_id"`
+	Receipt   string
+	Asset     money.Asset
+	Amount    decimal.Decimal
+	Note      string
+	CreatedAt time.Time `db:"created_at"`
+	UpdatedAt time.Time `db:"updated_at"`
+	Version   int64
+}
+
+func (r exceptionRow) exception() (exchange.PaymentException, error) {
+	m, err := amountOf(r.Asset, r.Amount)
+	return exchange.PaymentException{
+		ID: r.ID, Kind: r.Kind, Status: r.Status, OrderID: r.OrderID.UUID, AttemptID: r.AttemptID.UUID, Receipt: r.Receipt, Amount: m,
+		Note: r.Note, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
+	}, err
+}
+
+func exceptionFact(x exchange.PaymentException) map[string]any {
+	return map[string]any{
+		"id": x.ID, "kind": x.Kind, "status": x.Status, "order_id": nullID(x.OrderID), "receipt": x.Receipt, "amount": x.Amount.String(),
+		"currency": x.Amount.Asset(), "version": x.Version,
+	}
+}
+
+const insertException = `
+INSERT INTO payment_exceptions (id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at)
+VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, '', $8, $8) RETURNING ` + exceptionColumns
+
+func (t unitTx) openException(ctx context.Context, o exchange.Order, x exchange.PaymentException) (exchange.PaymentException, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return x, err
+	}
+	var r exceptionRow
+	err = t.get(ctx, &r, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now())
+	if err != nil {
+		return x, err
+	}
+	if x, err = r.exception(); err != nil {
+		return x, err
+	}
+	return x, t.record(ctx, fact{by: flow, object: "payment_exception", id: id, name: "payment_exception.opened", owner: o.CustomerID, after: exceptionFact(x)})
+}
+
+const saveException = `UPDATE payment_exceptions SET status = $2, note = $3, updated_at = $4, version = version + 1
+WHERE id = $1 AND version = $5 AND status = ANY ($6) RETURNING ` + exceptionColumns
+
+const ownerOfOrder = `SELECT customer_id FROM orders WHERE id = $1`
+
+func (t unitTx) moveException(ctx context.Context, before exchange.PaymentException, to exchange.ExceptionStatus, note string, by exchange.Principal) (exchange.PaymentException, error) {
+	if err := exchange.ExceptionMachine.Allow(before.Status, to); err != nil {
+		return before, err
+	}
+	var rows []exceptionRow
+	err := t.all(ctx, &rows, saveException, before.ID, to, note, t.s.now(), before.Version, pq.Array(exchange.ExceptionMachine.Sources(to)))
+	if err == nil && len(rows) == 0 {
+		err = errChangedMeanwhile
+	}
+	if err != nil {
+		return before, err
+	}
+	x, err := rows[0].exception()
+	if err != nil {
+		return x, err
+	}
+	var owner uuid.UUID
+	if x.OrderID != uuid.Nil {
+		if err := t.get(ctx, &owner, ownerOfOrder, x.OrderID); err != nil {
+			return x, err
+		}
+	}
+	return x, t.record(ctx, fact{by: by, object: "payment_exception", id: x.ID, name: "payment_exception." + string(to), owner: owner,
+		before: exceptionFact(before), after: exceptionFact(x)})
+}
+
+const readException = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE id = $1`
+
+const readExceptionByReceipt = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE receipt = $1`
+
+const lockException = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE id = $1 FOR NO KEY UPDATE`
+
+// Exception reads a payment exception.
+func (s *Store) Exception(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
+	var r exceptionRow
+	if err := s.read(ctx, &r, readException, id); err != nil {
+		return exchange.PaymentException{}, translate(err, "payment exception")
+	}
+	return r.exception()
+}
+
+func (t unitTx) exceptionOf(ctx context.Context, receipt string) (exchange.PaymentException, bool, error) {
+	var rows []exceptionRow
+	if err := t.all(ctx, &rows, readExceptionByReceipt, receipt); err != nil || len(rows) == 0 {
+		return exchange.PaymentException{}, false, err
+	}
+	x, err := rows[0].exception()
+	return x, true, err
+}
+
+func (t unitTx) lockedException(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
+	var r exceptionRow
+	if err := t.get(ctx, &r, lockException, id); err != nil {
+		return exchange.PaymentException{}, translate(err, "payment exception")
+	}
+	return r.exception()
+}
+
+// ListExceptions pages through the payment exceptions, the newest first, with their number.
+func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) ([]exchange.PaymentException, int, error) {
+	var w where
+	w.eq("status", string(f.Status))
+	w.eq("kind", string(f.Kind))
+	w.id("order_id", f.OrderID)
+	var rows []exceptionRow
+	total, err := s.page(ctx, &rows, list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "payment exception")
+	}
+	all, err := convert(rows, exceptionRow.exception)
+	return all, total, err
+}
+
+// RefundException gives back money that lies in suspense. Called again it returns the refund that is
+// there; an exception that a person settled in another way is CodeStateConflict.
+func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
+	return change(ctx, s, "refund", exceptionID, func(ctx context.Context, t unitTx) (exchange.Refund, exchange.Posting, error) {
+		var none exchange.Posting
+		x, err := t.lockedException(ctx, exceptionID)
+		if err != nil {
+			return exchange.Refund{}, none, err
+		}
+		if old, found, err := t.refundOf(ctx, exceptionID); err != nil || found {
+			return old, none, err
+		}
+		var r attemptRow
+		if err := t.get(ctx, &r, readAttempt, x.AttemptID); err != nil {
+			return exchange.Refund{}, none, translate(err, "payment attempt")
+		}
+		var order orderRow
+		if err := t.get(ctx, &order, readOrderByID, x.OrderID); err != nil {
+			return exchange.Refund{}, none, translate(err, "order")
+		}
+		o, err := order.order()
+		if err != nil {
+			return exchange.Refund{}, none, err
+		}
+		if x, err = t.moveException(ctx, x, exchange.ExcRefunding, "", by); err != nil {
+			return exchange.Refund{}, none, err
+		}
+		refund, err := t.openRefund(ctx, o, exchange.Refund{
+			OrderID: x.OrderID, AttemptID: x.AttemptID, ExceptionID: x.ID, Amount: x.Amount, Phone: r.Phone, Reason: string(x.Kind),
+		}, x.Receipt, by)
+		return refund, exchange.Posting{Entries: []exchange.Entry{{
+			Key: "exception:" + x.ID.String() + ":refund", Kind: "exception.refund", ObjectType: "payment_exception", ObjectID: x.ID,
+			Lines: []exchange.Line{
+				exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount),
+				exchange.Credit(exchange.House(exchange.AccRefundsDue, x.Amount.Asset()), x.Amount),
+			},
+		}}}, err
+	})
+}
+
+// ResolveException settles an open exception without a refund. Written off and accepted money becomes
+// the house's; for both a note says why. Crediting needs an account of the payer, which customers do not
+// have: CodeUnsupported. An exception that is settled in this way already is returned as it is.
+func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) (exchange.PaymentException, error) {
+	if to == exchange.ExcCredited {
+		return exchange.PaymentException{}, exchange.Errorf(exchange.CodeUnsupported, "Money can't be credited to a customer; refund it.")
+	}
+	if to != exchange.ExcAccepted && to != exchange.ExcWrittenOff {
+		return exchange.PaymentException{}, exchange.Errorf(exchange.CodeStateConflict, "An exception can't be resolved as %s.", to)
+	}
+	if err := require(note != "" && len([]rune(note)) <= 500, "/note", "required", "must say why, in at most 500 characters"); err != nil {
+		return exchange.PaymentException{}, err
+	}
+	return change(ctx, s, "payment exception", id, func(ctx context.Context, t unitTx) (exchange.PaymentException, exchange.Posting, error) {
+		x, err := t.lockedException(ctx, id)
+		if err != nil || x.Status == to {
+			return x, exchange.Posting{}, err
+		}
+		if x, err = t.moveException(ctx, x, to, note, by); err != nil {
+			return x, exchange.Posting{}, err
+		}
+		return x, exchange.Posting{Entries: []exchange.Entry{{
+			Key: "exception:" + x.ID.String() + ":" + string(to), Kind: "exception." + string(to), ObjectType: "payment_exception", ObjectID: x.ID,
+			Lines: []exchange.Line{
+				exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount),
+				exchange.Credit(exchange.House(exchange.AccFees, x.Amount.Asset()), x.Amount),
+			},
+		}}}, nil
+	})
+}

@@ -1,0 +1,191 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+func kes(s string) money.Amount  { return money.Must(money.KES, s) }
+func usdt(s string) money.Amount { return money.Must(money.USDT, s) }
+func trx(s string) money.Amount  { return money.Must(money.TRX, s) }
+
+// twice runs a method of the store two times and wants the same answer: every one may be repeated.
+func twice[T any](t *testing.T, same func(a, b T) bool, f func() (T, error)) T {
+	t.Helper()
+	first, err := f()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := f()
+	if err != nil {
+		t.Fatalf("repeated: %v", err)
+	}
+	if !same(first, second) {
+		t.Fatalf("repeated:\n got %+v\nwant %+v", second, first)
+	}
+	return first
+}
+
+func wantFault(t *testing.T, err error, code exchange.Code) {
+	t.Helper()
+	if exchange.CodeOf(err) != code {
+		t.Fatalf("got %v, want code %q", err, code)
+	}
+}
+
+func wantBalance(t *testing.T, s *store.Store, ref exchange.AccountRef, posted, held string) {
+	t.Helper()
+	a, err := s.Account(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.Posted.Equal(money.Must(ref.Asset, posted)) || !a.Held.Equal(money.Must(ref.Asset, held)) {
+		t.Errorf("%s has %s posted and %s held, want %s and %s", ref.Code(), a.Posted, a.Held, posted, held)
+	}
+}
+
+// wantBooks checks what must be true of the books at any time.
+func wantBooks(t *testing.T, s *store.Store) {
+	t.Helper()
+	for _, c := range []struct{ what, query string }{
+		{"entries that are off", `SELECT count(*) FROM (SELECT l.entry_id, a.asset FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id
+			GROUP BY 1, 2 HAVING sum(l.amount) <> 0) x`},
+		{"balances that differ from their lines", `SELECT count(*) FROM ledger_accounts a WHERE posted <> coalesce((SELECT sum(CASE WHEN a.debit_normal
+			THEN l.amount ELSE -l.amount END) FROM ledger_lines l WHERE l.account_id = a.id), 0)`},
+		{"reservations that differ from their holds", `SELECT count(*) FROM ledger_accounts a WHERE held <> coalesce((SELECT sum(h.amount) FROM holds h
+			WHERE h.account_id = a.id AND h.status = 'held'), 0)`},
+		{"accounts below zero", `SELECT count(*) FROM ledger_accounts WHERE NOT may_go_below AND posted < held`},
+		{"gaps in the events of an object", `SELECT count(*) FROM (SELECT max(sequence) - count(*) AS gap FROM events GROUP BY object_type, object_id) x WHERE gap <> 0`},
+		{"ended orders that still reserve money", `SELECT count(*) FROM orders o JOIN holds h ON h.id = o.hold_id WHERE h.status = 'held'
+			AND o.status IN ('completed', 'cancelled', 'failed')`},
+		{"refunds beyond their collection", `SELECT count(*) FROM collections c WHERE refunded > amount OR refunded <> coalesce((SELECT sum(amount) FROM refunds
+			WHERE collection = c.receipt), 0)`},
+	} {
+		var n int
+		if err := storetest.Owner(t, s).QueryRowContext(t.Context(), c.query).Scan(&n); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if n != 0 {
+			t.Errorf("%d %s", n, c.what)
+		}
+	}
+}
+
+func sameOrder(a, b exchange.Order) bool {
+	return a.ID == b.ID && a.Status == b.Status && a.Version == b.Version && a.StatusDetail == b.StatusDetail
+}
+
+func samePayment(a, b exchange.ChainPayment) bool {
+	return a.ID == b.ID && a.Status == b.Status && a.Version == b.Version
+}
+
+func sameRefund(a, b exchange.Refund) bool {
+	return a.ID == b.ID && a.Status == b.Status && a.Version == b.Version && a.Receipt == b.Receipt
+}
+
+// sign stores a transaction for a payment.
+func sign(t *testing.T, s *store.Store, p exchange.ChainPayment) exchange.ChainAttempt {
+	t.Helper()
+	id := storetest.NewID(t)
+	a, err := s.SaveSignedAttempt(t.Context(), exchange.ChainAttempt{
+		ID: id, PaymentID: p.ID, Network: p.Network, TxID: txID(id), Raw: []byte("signed"), ExpiresAt: time.Now().Add(time.Hour), FeeLimit: trx("50"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func txID(id uuid.UUID) string {
+	const digits = "0123456789abcdef"
+	b := make([]byte, 0, 64)
+	for range 4 {
+		for _, c := range id {
+			if len(b) < 64 {
+				b = append(b, digits[c>>4], digits[c&15])
+			}
+		}
+	}
+	return string(b)
+}
+
+// paid opens and pays an order.
+func paid(t *testing.T, s *store.Store, m storetest.Market, crypto string) (exchange.Order, exchange.ChainPayment) {
+	t.Helper()
+	o := m.Order(t, s, crypto)
+	a := storetest.Attempt(t, s, o)
+	out, err := s.AcceptPayment(t.Context(), a.ID, storetest.Paid(t, o.Price.Fiat), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Order, out.ChainPayment
+}
+
+func TestOnRampFromOfferToCompletion(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	balance := exchange.Owned(exchange.AccWalletBalance, m.VendorWallet.ID, money.USDT)
+	wantBalance(t, s, balance, "1500", "1000")
+
+	request := exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10.123456")}
+	order := twice(t, sameOrder, func() (exchange.Order, error) { return s.OpenOrder(ctx, request, storetest.PrincipalOf(m.Customer)) })
+	if order.Price.Fiat.String() != "1311.00" || order.Price.Vendor.String() != "1310.98" || order.WalletAddress != m.CustomerWallet.Address {
+		t.Errorf("opened %+v", order)
+	}
+	offer, err := s.Offer(ctx, store.Everything(), m.Offer.ID)
+	if err != nil || offer.Available.String() != "989.876544" {
+		t.Errorf("the offer has %s left, %v", offer.Available, err)
+	}
+	wantBalance(t, s, balance, "1500", "1000")
+
+	a := storetest.Attempt(t, s, order)
+	obs := storetest.Paid(t, order.Price.Fiat)
+	first, err := s.AcceptPayment(ctx, a.ID, obs, time.Time{})
+	if err != nil || first.Kind != store.PaidExact || first.Order.Status != exchange.OrderProcessing {
+		t.Fatalf("accepted %+v, %v", first, err)
+	}
+	again, err := s.AcceptPayment(ctx, a.ID, obs, time.Time{})
+	if err != nil || again.Kind != store.PaidKnown || !samePayment(again.ChainPayment, first.ChainPayment) || !sameOrder(again.Order, first.Order) {
+		t.Fatalf("accepted again %+v, %v", again, err)
+	}
+	p := first.ChainPayment
+	if p.IntentHash != p.Intent() || p.FromAddress != m.VendorWallet.Address || p.ToAddress != m.CustomerWallet.Address {
+		t.Errorf("approved %+v", p)
+	}
+	wantBalance(t, s, exchange.House(exchange.AccOrdersInFlight, money.KES), "1311", "0")
+
+	_, err = s.CompleteOrder(ctx, order.ID)
+	wantFault(t, err, exchange.CodeStateConflict)
+	tx := sign(t, s, p)
+	if other := sign(t, s, p); other.ID != tx.ID {
+		t.Errorf("a second transaction was signed while the first is alive")
+	}
+	if _, err := s.RecordBroadcast(ctx, tx.ID, "SUCCESS", true); err != nil {
+		t.Fatal(err)
+	}
+	twice(t, samePayment, func() (exchange.ChainPayment, error) { return s.RecordIncluded(ctx, tx.ID, 100, "aa") })
+	twice(t, samePayment, func() (exchange.ChainPayment, error) {
+		return s.RecordFinal(ctx, tx.ID, true, 100, "aa", trx("13.5"), "SUCCESS")
+	})
+	done := twice(t, sameOrder, func() (exchange.Order, error) { return s.CompleteOrder(ctx, order.ID) })
+	if done.Status != exchange.OrderCompleted || done.TxHash != tx.TxID || done.CompletedAt.IsZero() || done.MomoReceipt != obs.Receipt {
+		t.Errorf("completed %+v", done)
+	}
+	wantBalance(t, s, balance, "1489.876544", "989.876544")
+	wantBalance(t, s, exchange.Owned(exchange.AccCustody, m.VendorWallet.ID, money.USDT), "1489.876544", "0")
+	wantBalance(t, s, exchange.Owned(exchange.AccCustody, m.VendorWallet.ID, money.TRX), "986.5", "0")
+	wantBalance(t, s, exchange.House(exchange.AccNetworkFees, money.TRX), "13.5", "0")
+	wantBalance(t, s, exchange.Owned(exchange.AccFiatBalance, m.Vendor.ID, money.KES), "1310.98", "0")
+	wantBalance(t, s, exchange.House(exchange.AccRounding, money.KES), "0.02", "0")
+	wantBalance(t, s, exchange.House(exchange.AccOrdersInFlight, money.KES), "0", "0")
+	wantBalance(t, s, exchange.House(exchange.AccMomoCollection, money.KES), "1311", "0")
+	wantBooks(t, s)
+}

@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// OfferPatch changes what is set.
+type OfferPatch struct {
+	Rate        *decimal.Decimal
+	MinOrder    *money.Amount
+	MaxOrder    *money.Amount
+	Description *string
+	Total       *money.Amount // of drafts only
+}
+
+// moveOffer changes an offer's status under the guard of its machine. Only a hold given here replaces
+// the offer's own.
+const moveOffer = `
+UPDATE offers SET status = $2, hold_id = coalesce($3, hold_id), updated_at = $4, version = version + 1
+WHERE id = $1 AND version = $5 AND status = ANY ($6)`
+
+func (t unitTx) moveOffer(ctx context.Context, o exchange.Offer, to exchange.OfferStatus, hold uuid.UUID) error {
+	if err := exchange.OfferMachine.Allow(o.Status, to); err != nil {
+		return err
+	}
+	return t.one(ctx, moveOffer, o.ID, to, nullID(hold), t.s.now(), o.Version, pq.Array(exchange.OfferMachine.Sources(to)))
+}
+
+// settleOffer moves an open offer to where it belongs with what it will have left once the posting of
+// this transaction is applied.
+func (t unitTx) settleOffer(ctx context.Context, o exchange.Offer, left money.Amount, by exchange.Principal) (exchange.Offer, error) {
+	before := o
+	o.Available = left
+	to := o.StatusFor(left)
+	if to == o.Status {
+		return o, nil
+	}
+	if err := t.moveOffer(ctx, o, to, uuid.Nil); err != nil {
+		return o, err
+	}
+	o.Status, o.UpdatedAt = to, t.s.now()
+	o.Version++
+	return o, t.record(ctx, offerRecord("offer."+string(to), by, &before, o))
+}
+
+// changeOffer locks an offer that the view may change and runs fn on it.
+func (s *Store) changeOffer(ctx context.Context, v View, id uuid.UUID, fn func(context.Context, unitTx, exchange.Offer) (exchange.Offer, exchange.Posting, error)) (exchange.Offer, error) {
+	staff, vendor, _ := v.offers()
+	return change(ctx, s, "offer", id, func(ctx context.Context, t unitTx) (exchange.Offer, exchange.Posting, error) {
+		o, err := t.lockedOffer(ctx, id)
+		if err == nil && !staff && (!vendor.Valid || o.VendorID != vendor.UUID) {
+			err = exchange.Errorf(exchange.CodeNotFound, "There is no such offer.")
+		}
+		if err != nil {
+			return exchange.Offer{}, exchange.Posting{}, err
+		}
+		return fn(ctx, t, o)
+	})
+}
+
+// offerVerb moves an offer to a state, with a posting where money is reserved or freed. An offer that
+// is there already is returned as it is.
+func (s *Store) offerVerb(ctx context.Context, v View, id uuid.UUID, from []exchange.OfferStatus, to exchange.OfferStatus, name string, by exchange.Principal) (exchange.Offer, error) {
+	return s.changeOffer(ctx, v, id, func(ctx context.Context, t unitTx, o exchange.Offer) (exchange.Offer, exchange.Posting, error) {
+		var p exchange.Posting
+		if o.Status == to {
+			return o, p, nil
+		}
+		if !slices.Contains(from, o.Status) {
+			return o, p, exchange.Errorf(exchange.CodeStateConflict, "An offer that is %s can't be %s.", o.Status, name)
+		}
+		before, hold := o, uuid.Nil
+		switch {
+		case before.Status == exchange.OfferDraft && to == exchange.OfferActive:
+			var err error
+			if p, hold, err = funding(o); err != nil {
+				return o, p, err
+			}
+			o.HoldID, o.Available = hold, o.Total
+		case to == exchange.OfferClosed && o.HoldID != uuid.Nil:
+			p.Holds = []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: o.HoldID}}}
+			o.Available = money.Zero(o.Asset)
+		}
+		if err := t.moveOffer(ctx, o, to, hold); err != nil {
+			return o, p, err
+		}
+		o.Status, o.UpdatedAt = to, t.s.now()
+		o.Version++
+		if err := t.record(ctx, offerRecord("offer."+name, by, &before, o)); err != nil {
+			return o, p, err
+		}
+		o, err := t.settleOffer(ctx, o, o.Available, by)
+		return o, p, err
+	})
+}
+
+// funding reserves what an offer promises: crypto for SELL, shillings for BUY.
+func funding(o exchange.Offer) (exchange.Posting, uuid.UUID, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return exchange.Posting{}, id, err
+	}
+	amount := o.Total
+	if o.Type == exchange.OfferBuy {
+		amount = o.Total.MulCeil(money.KES, o.Rate)
+	}
+	return exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+		ID: id, Key: "offer:" + o.ID.String(), Account: o.FundingAccount(), Amount: amount, ObjectType: "offer", ObjectID: o.ID,
+	}}}}, id, nil
+}
+
+// PublishOffer opens a draft and reserves what it promises; CodeInsufficientFunds when the merchant has
+// less.
+func (s *Store) PublishOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
+	return s.offerVerb(ctx, v, id, []exchange.OfferStatus{exchange.OfferDraft}, exchange.OfferActive, "published", by)
+}
+
+// PauseOffer takes an active offer off the market; what it promises stays reserved.
+func (s *Store) PauseOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
+	return s.offerVerb(ctx, v, id, []exchange.OfferStatus{exchange.OfferActive}, exchange.OfferPaused, "paused", by)
+}
+
+// ResumeOffer puts a paused offer back. One that has less left than its minimum order is exhausted at once.
+func (s *Store) ResumeOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
+	return s.offerVerb(ctx, v, id, []exchange.OfferStatus{exchange.OfferPaused}, exchange.OfferActive, "resumed", by)
+}
+
+// CloseOffer ends an offer and frees what it has left. Orders that are under way keep their part. A
+// suspended offer is closed by staff only.
+func (s *Store) CloseOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
+	from := []exchange.OfferStatus{exchange.OfferDraft, exchange.OfferActive, exchange.OfferPaused, exchange.OfferExhausted}
+	if v.staff {
+		from = append(from, exchange.OfferSuspended)
+	}
+	return s.offerVerb(ctx, v, id, from, exchange.OfferClosed, "closed", by)
+}
+
+// SuspendOffer takes an offer off the market for the house.
+func (s *Store) SuspendOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
+	from := []exchange.OfferStatus{exchange.OfferActive, exchange.OfferPaused, exchange.OfferExhausted}
+	return s.offerVerb(ctx, v, id, from, exchange.OfferSuspended, "suspended", by)
+}
+
+// UnsuspendOffer lifts a suspension: the offer is paused and its vendor resumes it.
+func (s *Store) UnsuspendOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
+	return s.offerVerb(ctx, v, id, []exchange.OfferStatus{exchange.OfferSuspended}, exchange.OfferPaused, "unsuspended", by)
+}
+
+const patchOffer = `
+UPDATE offers SET rate = $2, min_order = $3, max_order = $4, description = $5, total = $6, updated_at = $7, version = version + 1
+WHERE id = $1 AND version = $8`
+
+// PatchOffer changes an offer that is not closed or suspended. The total, and the rate of a BUY offer,
+// decide what is reserved, so they change in a draft only. Orders that are under way keep their rate.
+func (s *Store) PatchOffer(ctx context.Context, v View, id uuid.UUID, patch OfferPatch, by exchange.Principal) (exchange.Offer, error) {
+	return s.changeOffer(ctx, v, id, func(ctx context.Context, t unitTx, o exchange.Offer) (exchange.Offer, exchange.Posting, error) {
+		var none exchange.Posting
+		if o.Status == exchange.OfferClosed || o.Status == exchange.OfferSuspended {
+			return o, none, exchange.Errorf(exchange.CodeStateConflict, "An offer that is %s can't be changed.", o.Status)
+		}
+		draft := o.Status == exchange.OfferDraft
+		if patch.Total != nil && !draft {
+			return o, none, exchange.Errorf(exchange.CodeStateConflict, "The amount of an offer changes only while it is a draft.")
+		}
+		if patch.Rate != nil && o.Type == exchange.OfferBuy && !draft {
+			return o, none, exchange.Errorf(exchange.CodeStateConflict, "The rate of a BUY offer changes only while it is a draft.")
+		}
+		before := o
+		patch.apply(&o)
+		if err := o.Validate(); err != nil {
+			return before, none, err
+		}
+		err := t.one(ctx, patchOffer, id, o.Rate, o.MinOrder.Decimal(), o.MaxOrder.Decimal(), o.Description, o.Total.Decimal(), t.s.now(), o.Version)
+		if err != nil {
+			return before, none, err
+		}
+		o.Version++
+		o.UpdatedAt = t.s.now()
+		if err := t.record(ctx, offerRecord("offer.changed", by, &before, o)); err != nil {
+			return before, none, err
+		}
+		o, err = t.settleOffer(ctx, o, o.Available, by)
+		return o, none, err
+	})
+}
+
+func (p OfferPatch) apply(o *exchange.Offer) {
+	if p.Rate != nil {
+		o.Rate = *p.Rate
+	}
+	if p.MinOrder != nil {
+		o.MinOrder = *p.MinOrder
+	}
+	if p.MaxOrder != nil {
+		o.MaxOrder = *p.MaxOrder
+	}
+	if p.Description != nil {
+		o.Description = *p.Description
+	}
+	if p.Total != nil {
+		o.Total = *p.Total
+	}
+}
+
+const deleteOffer = `UPDATE offers SET deleted_at = $2, updated_at = $2, version = version + 1 WHERE id = $1 AND status IN ('draft', 'closed')`
+
+// DeleteOffer hides a draft or a closed offer; its rows stay because orders refer to them.
+func (s *Store) DeleteOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) error {
+	_, err := s.changeOffer(ctx, v, id, func(ctx context.Context, t unitTx, o exchange.Offer) (exchange.Offer, exchange.Posting, error) {
+		if o.Status != exchange.OfferDraft && o.Status != exchange.OfferClosed {
+			return o, exchange.Posting{}, exchange.Errorf(exchange.CodeStateConflict, "An offer that is %s can't be deleted; close it first.", o.Status)
+		}
+		if err := t.one(ctx, deleteOffer, id, t.s.now()); err != nil {
+			return o, exchange.Posting{}, err
+		}
+		o.DeletedAt = t.s.now()
+		o.Version++
+		return o, exchange.Posting{}, t.record(ctx, offerRecord("offer.deleted", by, nil, o))
+	})
+	return err
+}

@@ -1,0 +1,104 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// refunded is what RefundOrder returns.
+type refunded struct {
+	order  exchange.Order
+	refund exchange.Refund
+}
+
+const payingCollection = `SELECT receipt, attempt_id FROM collections WHERE order_id = $1 AND kind IN ('exact', 'over')`
+
+// RefundOrder gives up delivering a paid order and opens the refund of its price. It refuses with
+// CodeStateConflict while the crypto may still arrive: the chain payment must be parked, cancelled, or
+// approved without a live transaction, and is cancelled with the order. Called again it returns the
+// refund that is there.
+func (s *Store) RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error) {
+	out, err := change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (refunded, exchange.Posting, error) {
+		var none exchange.Posting
+		before, err := t.lockedOrder(ctx, id)
+		if err != nil {
+			return refunded{}, none, err
+		}
+		if old, found, err := t.maybeRefund(ctx, readRefundOfOrder, id); err != nil || found {
+			return refunded{before, old}, none, err
+		}
+		o := before
+		o.Status, o.StatusDetail = exchange.OrderFailed, exchange.DetailRefundOpen
+		if before.Status != exchange.OrderProcessing && before.Status != exchange.OrderConfirming {
+			return refunded{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s has nothing to refund.", before.Status)
+		}
+		if err := t.cancelPayment(ctx, before, by); err != nil {
+			return refunded{}, none, err
+		}
+		if o, err = t.saveOrder(ctx, "order.failed", by, before, o); err != nil {
+			return refunded{}, none, err
+		}
+		posting, err := t.giveBack(ctx, o)
+		if err != nil {
+			return refunded{}, none, err
+		}
+		refund, err := t.refundPrice(ctx, o, reason, by)
+		posting.Entries = []exchange.Entry{{
+			Key: "order:" + id.String() + ":refund", Kind: "order.refund", ObjectType: "order", ObjectID: id,
+			Lines: []exchange.Line{
+				exchange.Debit(exchange.House(exchange.AccOrdersInFlight, money.KES), o.Price.Fiat),
+				exchange.Credit(exchange.House(exchange.AccRefundsDue, money.KES), o.Price.Fiat),
+			},
+		}}
+		return refunded{o, refund}, posting, err
+	})
+	return out.order, out.refund, err
+}
+
+func (t unitTx) refundPrice(ctx context.Context, o exchange.Order, reason string, by exchange.Principal) (exchange.Refund, error) {
+	var c struct {
+		Receipt   string
+		AttemptID uuid.UUID `db:"attempt_id"`
+	}
+	if err := t.get(ctx, &c, payingCollection, o.ID); err != nil {
+		return exchange.Refund{}, translate(err, "collection")
+	}
+	var a attemptRow
+	if err := t.get(ctx, &a, readAttempt, c.AttemptID); err != nil {
+		return exchange.Refund{}, translate(err, "payment attempt")
+	}
+	return t.openRefund(ctx, o, exchange.Refund{OrderID: o.ID, AttemptID: c.AttemptID, Amount: o.Price.Fiat, Phone: a.Phone, Reason: reason}, c.Receipt, by)
+}
+
+// cancelPayment makes sure that an order's crypto never leaves.
+func (t unitTx) cancelPayment(ctx context.Context, o exchange.Order, by exchange.Principal) error {
+	p, found, err := t.paymentOf(ctx, exchange.ForOrder, o.ID)
+	if err != nil || !found || p.Status == exchange.ChainCancelled {
+		return err
+	}
+	if _, p, err = t.objectOf(ctx, p.ID); err != nil {
+		return err
+	}
+	_, alive, err := t.liveAttempt(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
+		return exchange.Errorf(exchange.CodeStateConflict, "The order's crypto is on its way; it can't be refunded.")
+	}
+	if p.Status == exchange.ChainApproved {
+		parked := p
+		parked.Status, parked.Detail = exchange.ChainParked, "refund"
+		if p, err = t.savePayment(ctx, by, o, p, parked); err != nil {
+			return err
+		}
+	}
+	cancelled := p
+	cancelled.Status, cancelled.Detail = exchange.ChainCancelled, "refund"
+	_, err = t.savePayment(ctx, by, o, p, cancelled)
+	return err
+}

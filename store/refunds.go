@@ -1,0 +1,351 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// RefundFilter narrows a list of refunds.
+type RefundFilter struct {
+	Status  exchange.RefundStatus
+	OrderID uuid.UUID
+}
+
+const refundColumns = `id, order_id, attempt_id, exception_id, asset, amount, phone, reason, status, detail, receipt, paid_by, created_at, updated_at,
+	completed_at, version`
+
+// refundRow is a row of refunds.
+type refundRow struct {
+	ID          uuid.UUID
+	OrderID     uuid.UUID     `db:"order_id"`
+	AttemptID   uuid.UUID     `db:"attempt_id"`
+	ExceptionID uuid.NullUUID `db:"exception_id"`
+	Asset       money.Asset
+	Amount      decimal.Decimal
+	Phone       exchange.Phone
+	Reason      string
+	Status      exchange.RefundStatus
+	Detail      string
+	Receipt     string
+	PaidBy      uuid.NullUUID `db:"paid_by"`
+	CreatedAt   time.Time     `db:"created_at"`
+	UpdatedAt   time.Time     `db:"updated_at"`
+	CompletedAt sql.NullTime  `db:"completed_at"`
+	Version     int64
+}
+
+func (r refundRow) refund() (exchange.Refund, error) {
+	m, err := amountOf(r.Asset, r.Amount)
+	return exchange.Refund{
+		ID: r.ID, OrderID: r.OrderID, AttemptID: r.AttemptID, ExceptionID: r.ExceptionID.UUID, Amount: m, Phone: r.Phone, Reason: r.Reason,
+		Status: r.Status, Receipt: r.Receipt, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt),
+		Version: r.Version,
+	}, err
+}
+
+func refundFact(r exchange.Refund, detail string) map[string]any {
+	return map[string]any{
+		"id": r.ID, "order_id": r.OrderID, "exception_id": nullID(r.ExceptionID), "amount": r.Amount.String(), "currency": r.Amount.Asset(),
+		"phone_number": r.Phone.String(), "reason": r.Reason, "status": r.Status, "detail": detail, "receipt": r.Receipt, "version": r.Version,
+	}
+}
+
+const insertRefund = `
+INSERT INTO refunds (id, order_id, attempt_id, collection, exception_id, asset, amount, phone, reason, status, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'pending', $10, $10) RETURNING ` + refundColumns
+
+// openRefund promises money of a collection back. The database refuses one that exceeds what is left of it.
+func (t unitTx) openRefund(ctx context.Context, o exchange.Order, f exchange.Refund, collection string, by exchange.Principal) (exchange.Refund, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return f, err
+	}
+	var r refundRow
+	err = t.get(ctx, &r, insertRefund, id, f.OrderID, f.AttemptID, collection, nullID(f.ExceptionID), f.Amount.Asset(), f.Amount.Decimal(),
+		f.Phone.Digits(), clip(f.Reason, 200), t.s.now())
+	if err != nil {
+		return f, err
+	}
+	if f, err = r.refund(); err != nil {
+		return f, err
+	}
+	return f, t.record(ctx, fact{by: by, object: "refund", id: id, name: "refund.pending", owner: o.CustomerID, vendor: o.VendorID, after: refundFact(f, "")})
+}
+
+const readRefund = `SELECT ` + refundColumns + ` FROM refunds WHERE id = $1`
+
+const readRefundOfException = `SELECT ` + refundColumns + ` FROM refunds WHERE exception_id = $1`
+
+const readRefundOfOrder = `SELECT ` + refundColumns + ` FROM refunds WHERE order_id = $1 AND exception_id IS NULL`
+
+const lockRefund = `SELECT ` + refundColumns + ` FROM refunds WHERE id = $1 FOR NO KEY UPDATE`
+
+const orderOfRefund = `SELECT order_id FROM refunds WHERE id = $1`
+
+// Refund reads a refund.
+func (s *Store) Refund(ctx context.Context, id uuid.UUID) (exchange.Refund, error) {
+	var r refundRow
+	if err := s.read(ctx, &r, readRefund, id); err != nil {
+		return exchange.Refund{}, translate(err, "refund")
+	}
+	return r.refund()
+}
+
+// ListRefunds pages through the refunds, the newest first, with their number.
+func (s *Store) ListRefunds(ctx context.Context, f RefundFilter, p Page) ([]exchange.Refund, int, error) {
+	var w where
+	w.eq("status", string(f.Status))
+	w.id("order_id", f.OrderID)
+	var rows []refundRow
+	total, err := s.page(ctx, &rows, list{columns: refundColumns, from: "refunds", where: w, order: "created_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "refund")
+	}
+	all, err := convert(rows, refundRow.refund)
+	return all, total, err
+}
+
+func (t unitTx) refundOf(ctx context.Context, exceptionID uuid.UUID) (exchange.Refund, bool, error) {
+	return t.maybeRefund(ctx, readRefundOfException, exceptionID)
+}
+
+func (t unitTx) maybeRefund(ctx context.Context, query string, key uuid.UUID) (exchange.Refund, bool, error) {
+	var rows []refundRow
+	if err := t.all(ctx, &rows, query, key); err != nil || len(rows) == 0 {
+		return exchange.Refund{}, false, err
+	}
+	r, err := rows[0].refund()
+	return r, true, err
+}
+
+// lockedRefund reads a refund and its order for change, the order first as everywhere.
+func (t unitTx) lockedRefund(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.Refund, uuid.UUID, error) {
+	var orderID uuid.UUID
+	if err := t.get(ctx, &orderID, orderOfRefund, id); err != nil {
+		return exchange.Order{}, exchange.Refund{}, uuid.Nil, translate(err, "refund")
+	}
+	o, err := t.lockedOrder(ctx, orderID)
+	if err != nil {
+		return o, exchange.Refund{}, uuid.Nil, err
+	}
+	var r refundRow
+	if err := t.get(ctx, &r, lockRefund, id); err != nil {
+		return o, exchange.Refund{}, uuid.Nil, translate(err, "refund")
+	}
+	f, err := r.refund()
+	return o, f, r.PaidBy.UUID, err
+}
+
+const saveRefund = `
+UPDATE refunds SET status = $2, detail = $3, receipt = $4, paid_by = $5, completed_at = $6, updated_at = $7, version = version + 1
+WHERE id = $1 AND version = $8 AND status = ANY ($9) RETURNING ` + refundColumns
+
+// moveRefund stores another status of a refund, with its event and audit row.
+func (t unitTx) moveRefund(ctx context.Context, o exchange.Order, before exchange.Refund, to exchange.RefundStatus, detail, receipt string, paidBy uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
+	if err := exchange.RefundMachine.Allow(before.Status, to); err != nil {
+		return before, err
+	}
+	var completed sql.NullTime
+	if to == exchange.RefundCompleted {
+		completed = nullTime(t.s.now())
+	}
+	var rows []refundRow
+	err := t.all(ctx, &rows, saveRefund, before.ID, to, clip(detail, 200), receipt, nullID(paidBy), completed, t.s.now(), before.Version,
+		pq.Array(exchange.RefundMachine.Sources(to)))
+	if err == nil && len(rows) == 0 {
+		err = errChangedMeanwhile
+	}
+	if err != nil {
+		return before, err
+	}
+	r, err := rows[0].refund()
+	if err != nil {
+		return r, err
+	}
+	return r, t.record(ctx, fact{by: by, object: "refund", id: r.ID, name: "refund." + string(to), owner: o.CustomerID, vendor: o.VendorID,
+		before: refundFact(before, ""), after: refundFact(r, detail)})
+}
+
+// BeginRefundPayout writes a refund's payout before the operator is asked for it and reserves its money
+// in the payout float; CodeInsufficientFunds when the float is short. Called again with the same attempt
+// it returns what is there.
+func (s *Store) BeginRefundPayout(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+	a.Direction, a.RefundID = exchange.Payout, refundID
+	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.PaymentAttempt, exchange.Posting, error) {
+		var none exchange.Posting
+		o, refund, _, err := t.lockedRefund(ctx, refundID)
+		if err != nil {
+			return exchange.PaymentAttempt{}, none, err
+		}
+		a.OrderID, a.Amount, a.Phone = refund.OrderID, refund.Amount, refund.Phone
+		old, found, err := t.beganBefore(ctx, a)
+		if err != nil || found {
+			return old, none, err
+		}
+		if _, err := t.moveRefund(ctx, o, refund, exchange.RefundProcessing, "", "", uuid.Nil, flow); err != nil {
+			return exchange.PaymentAttempt{}, none, err
+		}
+		hold, err := uuid.NewV7()
+		if err != nil {
+			return exchange.PaymentAttempt{}, none, err
+		}
+		created, err := t.insertAttempt(ctx, a, hold)
+		if err != nil {
+			return exchange.PaymentAttempt{}, none, err
+		}
+		return created, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+			ID: hold, Key: "refund_payout:" + a.ID.String(), Account: exchange.House(exchange.AccMomoPayout, refund.Amount.Asset()),
+			Amount: refund.Amount, ObjectType: "payment_attempt", ObjectID: a.ID,
+		}}}}, t.recordAttempt(ctx, "created", o, created)
+	})
+}
+
+// paidBack books a refund that was paid.
+func paidBack(r exchange.Refund) exchange.Entry {
+	return exchange.Entry{
+		Key: "refund:" + r.ID.String() + ":completed", Kind: "refund.completed", ObjectType: "refund", ObjectID: r.ID,
+		Lines: []exchange.Line{
+			exchange.Debit(exchange.House(exchange.AccRefundsDue, r.Amount.Asset()), r.Amount),
+			exchange.Credit(exchange.House(exchange.AccMomoPayout, r.Amount.Asset()), r.Amount),
+		},
+	}
+}
+
+const holdOfAttempt = `SELECT h.id, h.status FROM payment_attempts a JOIN holds h ON h.id = a.hold_id WHERE a.id = $1`
+
+// endFloatHold captures or releases what a payout reserved. Once released, for a payout that seemed to
+// have failed, there is nothing to capture and the float is debited as it stands.
+func (t unitTx) endFloatHold(ctx context.Context, attemptID uuid.UUID, verb exchange.HoldVerb) ([]exchange.HoldOp, error) {
+	var h struct {
+		ID     uuid.UUID
+		Status exchange.HoldStatus
+	}
+	if err := t.get(ctx, &h, holdOfAttempt, attemptID); err != nil {
+		return nil, translate(err, "hold")
+	}
+	if h.Status != exchange.HoldHeld {
+		return nil, nil
+	}
+	return []exchange.HoldOp{{Verb: verb, Hold: exchange.Hold{ID: h.ID}}}, nil
+}
+
+// CompleteRefund ends a refund whose payout is proven. Called again it returns the refund as it is; a
+// second payout that proves true after another one completed the refund is CodeConflict, and a person
+// has to look.
+func (s *Store) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUID, obs exchange.Observation) (exchange.Refund, error) {
+	if obs.Receipt == "" {
+		return exchange.Refund{}, exchange.Errorf(exchange.CodeInvalid, "A payout is proven with its receipt.")
+	}
+	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.Refund, exchange.Posting, error) {
+		var none exchange.Posting
+		o, refund, paidBy, err := t.lockedRefund(ctx, refundID)
+		if err != nil {
+			return refund, none, err
+		}
+		if refund.Status == exchange.RefundCompleted {
+			if paidBy != attemptID {
+				err = exchange.Errorf(exchange.CodeConflict, "The refund was completed by another payout.")
+			}
+			return refund, none, err
+		}
+		_, before, err := t.lockedAttempt(ctx, attemptID)
+		if err != nil {
+			return refund, none, err
+		}
+		if before.RefundID != refundID {
+			return refund, none, exchange.Errorf(exchange.CodeConflict, "The payout belongs to another refund.")
+		}
+		if obs.Amount.Positive() && !obs.Amount.Equal(refund.Amount) {
+			return refund, none, exchange.Errorf(exchange.CodeConflict, "The payout moved another amount than the refund's.")
+		}
+		a := before
+		a.Status, a.Soft, a.ResultCode, a.ResultText = exchange.AttemptSucceeded, false, obs.Code, obs.Text
+		a.Receipt, a.Moved, a.SettledAt = obs.Receipt, refund.Amount, t.s.now()
+		if _, err := t.saveAttempt(ctx, o, before, a); err != nil {
+			return refund, none, err
+		}
+		holds, err := t.endFloatHold(ctx, attemptID, exchange.HoldCapture)
+		if err != nil {
+			return refund, none, err
+		}
+		done, err := t.finishRefund(ctx, o, refund, obs.Receipt, attemptID, flow)
+		return done, exchange.Posting{Entries: []exchange.Entry{paidBack(done)}, Holds: holds}, err
+	})
+}
+
+// finishRefund completes a refund and the exception that asked for it.
+func (t unitTx) finishRefund(ctx context.Context, o exchange.Order, r exchange.Refund, receipt string, paidBy uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
+	done, err := t.moveRefund(ctx, o, r, exchange.RefundCompleted, "", receipt, paidBy, by)
+	if err != nil || done.ExceptionID == uuid.Nil {
+		return done, err
+	}
+	x, err := t.lockedException(ctx, done.ExceptionID)
+	if err != nil {
+		return done, err
+	}
+	_, err = t.moveException(ctx, x, exchange.ExcRefunded, x.Note, by)
+	return done, err
+}
+
+const openPayouts = `SELECT count(*) FROM payment_attempts WHERE refund_id = $1 AND status IN ('created', 'unknown', 'accepted')`
+
+const lastPayout = `SELECT id FROM payment_attempts WHERE refund_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1`
+
+// FailRefund hands a refund whose payout was definitely refused to a person and frees the float. While
+// a payout of it may still move money it is CodeStateConflict. A refund that waits for a person is
+// returned as it is.
+func (s *Store) FailRefund(ctx context.Context, refundID uuid.UUID, detail string) (exchange.Refund, error) {
+	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.Refund, exchange.Posting, error) {
+		var none exchange.Posting
+		o, refund, _, err := t.lockedRefund(ctx, refundID)
+		if err != nil || refund.Status == exchange.RefundNeedsReview {
+			return refund, none, err
+		}
+		var open int
+		if err := t.get(ctx, &open, openPayouts, refundID); err != nil {
+			return refund, none, err
+		}
+		if open > 0 {
+			return refund, none, exchange.Errorf(exchange.CodeStateConflict, "The payout of the refund may still move money.")
+		}
+		if refund, err = t.moveRefund(ctx, o, refund, exchange.RefundFailed, detail, "", uuid.Nil, flow); err != nil {
+			return refund, none, err
+		}
+		if refund, err = t.moveRefund(ctx, o, refund, exchange.RefundNeedsReview, detail, "", uuid.Nil, flow); err != nil {
+			return refund, none, err
+		}
+		var last uuid.UUID
+		if err := t.get(ctx, &last, lastPayout, refundID); err != nil {
+			return refund, none, err
+		}
+		holds, err := t.endFloatHold(ctx, last, exchange.HoldRelease)
+		return refund, exchange.Posting{Holds: holds}, err
+	})
+}
+
+// ResolveRefund ends a refund that waits for a person, who paid it by other means out of the payout
+// float and names the operator's receipt. Called again with the same receipt it changes nothing.
+func (s *Store) ResolveRefund(ctx context.Context, refundID uuid.UUID, reference string, by exchange.Principal) (exchange.Refund, error) {
+	if err := require(reference != "" && len(reference) <= 40, "/reference", "required", "must be the receipt of the payment, at most 40 characters"); err != nil {
+		return exchange.Refund{}, err
+	}
+	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.Refund, exchange.Posting, error) {
+		o, refund, _, err := t.lockedRefund(ctx, refundID)
+		if err != nil || (refund.Status == exchange.RefundCompleted && refund.Receipt == reference) {
+			return refund, exchange.Posting{}, err
+		}
+		if refund.Status != exchange.RefundNeedsReview {
+			return refund, exchange.Posting{}, exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s is not for a person to resolve.", refund.Status)
+		}
+		done, err := t.finishRefund(ctx, o, refund, reference, uuid.Nil, by)
+		return done, exchange.Posting{Entries: []exchange.Entry{paidBack(done)}}, err
+	})
+}

@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"kivuko/exchange"
+)
+
+// The order search.
+//
+// A query is recognised before it is looked for. Identifiers (ids, transaction hashes, receipts,
+// addresses, phone numbers, e-mail addresses) are found by B-tree in their exact form or by their
+// beginning, phone numbers by their end too. Names are found by the beginning of a name, else by a part
+// of one of its words. Each way yields a bounded number of candidates, so the work does not grow with
+// the table. A query of less than four characters fits so much that it looks at the newest orders only.
+
+// Limits of the search.
+const (
+	MaxSearchQuery = 100 // characters
+	shortQuery     = 4   // below, only the newest orders are looked at
+	newestOrders   = 1000
+	candidates     = 500 // orders that one way of looking yields
+	foundUsers     = 100 // people whose orders are looked at
+	foundWords     = 50  // words that a part of a name is found in
+	minHex         = 6   // hexadecimal digits that are worth looking for as the beginning of an id or hash
+)
+
+// checkQuery refuses a text that can't be looked for.
+func checkQuery(q string, limit int) error {
+	if err := require(utf8.ValidString(q) && !strings.ContainsRune(q, 0), "query/query", "characters", "must be text without control characters"); err != nil {
+		return err
+	}
+	return require(utf8.RuneCountInString(q) <= limit, "query/query", "too_long", "must have at most 100 characters")
+}
+
+// phonePrefix turns the beginning of a number as people write it into that of the stored form.
+func phonePrefix(q string) string {
+	d := strings.NewReplacer(" ", "", "-", "", "+", "").Replace(q)
+	if strings.HasPrefix(d, "0") {
+		return "254" + d[1:]
+	}
+	return d
+}
+
+// way is one way of looking: a query for the ids of candidates, constant SQL with ? for arguments.
+type way struct {
+	sql  string
+	args []any
+}
+
+// SearchOrders finds orders by id, transaction hash, receipt, phone number, address, e-mail address or
+// name, in whole or by the beginning, the newest first. The total is that of the candidates looked at
+// and so never more than some thousands.
+func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) ([]exchange.Order, int, error) {
+	q := strings.TrimSpace(query)
+	if err := checkQuery(q, MaxSearchQuery); err != nil {
+		return nil, 0, err
+	}
+	if err := require(q != "", "query/query", "required", "must not be empty"); err != nil {
+		return nil, 0, err
+	}
+	ways := recognise(q)
+	if utf8.RuneCountInString(q) < shortQuery {
+		ways = []way{newest(v, q)}
+	}
+	if len(ways) == 0 {
+		return nil, 0, nil
+	}
+	var parts []string
+	var args []any
+	for _, w := range ways {
+		parts, args = append(parts, `(`+w.sql+`)`), append(args, w.args...)
+	}
+	var visible where
+	visible.add(`o.deleted_at IS NULL`)
+	visible.scope(v, "o.customer_id", "o.vendor_id")
+	limit, offset := p.bounds()
+	args = append(append(args, visible.args...), limit, offset)
+	found := `WITH candidates AS (` + strings.Join(parts, ` UNION `) + `),
+		found AS (SELECT o.id, o.created_at, count(*) OVER () AS total FROM candidates c JOIN orders o ON o.id = c.id` + visible.sql() + `
+			ORDER BY o.created_at DESC, o.id DESC LIMIT ? OFFSET ?)
+		SELECT ` + orderColumns + `, f.total FROM found f JOIN orders o ON o.id = f.id ORDER BY o.created_at DESC, o.id DESC`
+	var rows []struct {
+		orderRow
+		Total int
+	}
+	if err := s.db.SelectContext(ctx, &rows, sqlx.Rebind(sqlx.DOLLAR, found), args...); err != nil {
+		return nil, 0, translate(err, "order")
+	}
+	all, total := make([]exchange.Order, len(rows)), offset
+	for i, r := range rows {
+		var err error
+		if all[i], err = r.order(); err != nil {
+			return nil, 0, err
+		}
+		total = r.Total
+	}
+	if len(rows) == 0 && offset > 0 {
+		_, total, err := s.SearchOrders(ctx, v, query, Page{Number: 1, Size: 1})
+		return nil, total, err
+	}
+	return all, total, nil
+}
+
+// newest looks at the newest orders that the view has, for anything that begins with or contains the query.
+func newest(v View, q string) way {
+	var w where
+	w.add(`o.deleted_at IS NULL`)
+	w.scope(v, "o.customer_id", "o.vendor_id")
+	like := "%" + escapeLike(strings.ToLower(q)) + "%"
+	args := append(w.args, newestOrders) //nolint:gocritic // a new slice is meant
+	return way{
+		sql: `SELECT n.id FROM (SELECT o.id, o.customer_id, o.vendor_id, o.momo_receipt, o.tx_hash, o.payment_phone FROM orders o` + w.sql() + `
+			ORDER BY o.created_at DESC, o.id DESC LIMIT ?) n
+			JOIN users c ON c.id = n.customer_id JOIN users m ON m.id = n.vendor_id
+			WHERE n.id::text LIKE ? OR lower(n.momo_receipt) LIKE ? OR lower(n.tx_hash) LIKE ? OR n.payment_phone LIKE ?
+				OR lower(c.first_name || ' ' || c.last_name) LIKE ? OR lower(m.first_name || ' ' || m.last_name) LIKE ?`,
+		args: append(args, like, like, like, like, like, like),
+	}
+}
+
+var (
+	hexPattern     = regexp.MustCompile(`^(0x)?[0-9a-f]+$`)
+	idPattern      = regexp.MustCompile(`^[0-9a-f-]+$`)
+	hashPattern    = regexp.MustCompile(`^[1-9A-HJ-NP-Za-km-z]{32,90}$`) // base58: Solana hashes and addresses, TRON addresses
+	receiptPattern = regexp.MustCompile(`^[0-9A-Z]{4,20}$`)
+	phonePattern   = regexp.MustCompile(`^\+?[0-9][0-9 -]{3,19}$`)
+)
+
+// recognise lists the ways of looking for a query.
+func recognise(q string) []way {
+	lower, upper := strings.ToLower(q), strings.ToUpper(q)
+	var ways []way
+	add := func(sql string, args ...any) { ways = append(ways, way{sql, args}) }
+	if id, err := uuid.Parse(q); err == nil && len(q) == 36 {
+		add(`SELECT id FROM orders WHERE id = ?`, id)
+		return ways
+	}
+	if low, high, ok := idRange(lower); ok {
+		add(`SELECT id FROM orders WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?`, low, high, candidates)
+	}
+	if hexPattern.MatchString(lower) && len(strings.TrimPrefix(lower, "0x")) >= minHex {
+		bare := strings.TrimPrefix(lower, "0x")
+		for _, prefix := range []string{bare, "0x" + bare} {
+			add(`SELECT id FROM orders WHERE lower(tx_hash) LIKE ? AND tx_hash <> '' LIMIT ?`, escapeLike(prefix)+"%", candidates)
+			add(`SELECT id FROM orders WHERE lower(deposit_tx_hash) LIKE ? AND deposit_tx_hash <> '' LIMIT ?`, escapeLike(prefix)+"%", candidates)
+		}
+	}
+	if hashPattern.MatchString(q) || hexPattern.MatchString(lower) {
+		add(`SELECT id FROM orders WHERE wallet_address = ? LIMIT ?`, q, candidates)
+	}
+	if hashPattern.MatchString(q) {
+		add(`SELECT id FROM orders WHERE lower(tx_hash) = ? AND tx_hash <> '' LIMIT ?`, lower, candidates)
+	}
+	if receiptPattern.MatchString(upper) {
+		add(`SELECT id FROM orders WHERE momo_receipt LIKE ? AND momo_receipt <> '' ORDER BY momo_receipt DESC LIMIT ?`, escapeLike(upper)+"%", candidates)
+	}
+	if phonePattern.MatchString(q) {
+		digits := phonePrefix(q)
+		add(`SELECT id FROM orders WHERE payment_phone LIKE ? LIMIT ?`, digits+"%", candidates)
+		add(`SELECT id FROM orders WHERE reverse(payment_phone) LIKE reverse(?) || '%' LIMIT ?`, strings.TrimPrefix(digits, "254"), candidates)
+		return ways
+	}
+	return append(ways, people(lower)...)
+}
+
+// people looks for the orders of customers and merchants by name or e-mail address.
+func people(q string) []way {
+	const ordersOf = `SELECT x.id FROM (%) u CROSS JOIN LATERAL (
+			(SELECT o.id FROM orders o WHERE o.customer_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)
+			UNION ALL
+			(SELECT o.id FROM orders o WHERE o.vendor_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)) x LIMIT ?`
+	find := func(users string, args ...any) way {
+		return way{strings.Replace(ordersOf, "%", users, 1), append(args, candidates, candidates, candidates)}
+	}
+	if strings.Contains(q, "@") {
+		return []way{find(`SELECT id FROM users WHERE email = ?`, q)}
+	}
+	prefix, part := escapeLike(q)+"%", "%"+escapeLike(q)+"%"
+	ways := []way{
+		find(`SELECT id FROM users WHERE lower(first_name || ' ' || last_name) LIKE ? LIMIT ?`, prefix, foundUsers),
+		find(`SELECT id FROM users WHERE lower(last_name) LIKE ? LIMIT ?`, prefix, foundUsers),
+	}
+	if first, last, two := strings.Cut(q, " "); two {
+		return append(ways, find(`SELECT id FROM users WHERE lower(last_name) = ? AND lower(first_name) LIKE ? LIMIT ?`,
+			first, escapeLike(strings.TrimSpace(last))+"%", foundUsers))
+	}
+	return append(ways,
+		find(`SELECT id FROM users WHERE lower(first_name) = ANY (ARRAY(SELECT word FROM name_words WHERE word LIKE ? LIMIT ?)) LIMIT ?`, part, foundWords, foundUsers),
+		find(`SELECT id FROM users WHERE lower(last_name) = ANY (ARRAY(SELECT word FROM name_words WHERE word LIKE ? LIMIT ?)) LIMIT ?`, part, foundWords, foundUsers))
+}
+
+// idRange is the first and the last id that begin with a text of hexadecimal digits, with or without
+// hyphens.
+func idRange(q string) (low, high uuid.UUID, ok bool) {
+	digits := strings.ReplaceAll(q, "-", "")
+	if !idPattern.MatchString(q) || len(digits) < minHex || len(digits) > 32 {
+		return low, high, false
+	}
+	low, err := uuid.Parse(digits + strings.Repeat("0", 32-len(digits)))
+	if err != nil {
+		return low, high, false
+	}
+	high, err = uuid.Parse(digits + strings.Repeat("f", 32-len(digits)))
+	return low, high, err == nil
+}

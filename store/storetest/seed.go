@@ -1,0 +1,193 @@
+package storetest
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// By is the principal of seeded objects.
+var By = exchange.System("test")
+
+// NewID makes an id.
+func NewID(t testing.TB) uuid.UUID {
+	t.Helper()
+	id, err := uuid.NewV7()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// User adds an active user of a role, with a unique address and number. A subvendor needs User's
+// sibling Subvendor.
+func User(t testing.TB, s *store.Store, role exchange.Role) exchange.User {
+	t.Helper()
+	return addUser(t, s, exchange.User{Role: role})
+}
+
+// Subvendor adds a user that acts for a vendor.
+func Subvendor(t testing.TB, s *store.Store, vendor exchange.User) exchange.User {
+	t.Helper()
+	return addUser(t, s, exchange.User{Role: exchange.RoleSubvendor, VendorID: vendor.ID})
+}
+
+func addUser(t testing.TB, s *store.Store, u exchange.User) exchange.User {
+	t.Helper()
+	u.ID = NewID(t)
+	u.Email = u.ID.String() + "@example.com"
+	n, err := rand.Int(rand.Reader, big.NewInt(1e8))
+	if err != nil {
+		t.Fatal(err)
+	}
+	digits := n.String()
+	u.PhoneNumber = exchange.Phone("2547" + strings.Repeat("0", 8-len(digits)) + digits)
+	u.FirstName, u.LastName, u.IsActive = "Amina", "Otieno", true
+	u, err = s.CreateUser(t.Context(), u, exchange.Credentials{PasswordHash: "not a hash"}, By)
+	if err != nil {
+		t.Fatalf("seed a %s: %v", u.Role, err)
+	}
+	return u
+}
+
+// PrincipalOf is a user as the API would see it.
+func PrincipalOf(u exchange.User) exchange.Principal {
+	return exchange.Principal{UserID: u.ID, Role: u.Role, VendorID: exchange.VendorOf(u), RequestID: "test"}
+}
+
+// Wallet adds a user's hot wallet on TRON, with an address that no chain knows.
+func Wallet(t testing.TB, s *store.Store, owner exchange.User) exchange.Wallet {
+	t.Helper()
+	ownerType := exchange.OwnerCustomer
+	switch owner.Role {
+	case exchange.RoleVendor:
+		ownerType = exchange.OwnerMerchant
+	case exchange.RoleSubvendor:
+		ownerType = exchange.OwnerSubMerchant
+	case exchange.RoleCustomer, exchange.RoleUser, exchange.RoleAdmin, exchange.RoleOTCOfficer, exchange.RoleTreasury:
+	}
+	id := NewID(t)
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	w, err := s.CreateWallet(t.Context(), exchange.WalletRequest{
+		ID: id, OwnerType: ownerType, OwnerID: owner.ID, VendorID: exchange.VendorOf(owner), Network: exchange.Tron, Asset: money.USDT,
+		Type: exchange.Hot, CreatedBy: owner.ID,
+	}, "T"+hex.EncodeToString(b)+"x", exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
+	if err != nil {
+		t.Fatalf("seed a wallet: %v", err)
+	}
+	return w
+}
+
+// Deposit gives a wallet crypto, in custody and owed to its owner.
+func Deposit(t testing.TB, s *store.Store, wallet uuid.UUID, m money.Amount) {
+	t.Helper()
+	book(t, s, "deposit", exchange.Debit(exchange.Owned(exchange.AccCustody, wallet, m.Asset()), m),
+		exchange.Credit(exchange.Owned(exchange.AccWalletBalance, wallet, m.Asset()), m))
+}
+
+// Gas gives a wallet coins of the house for network fees.
+func Gas(t testing.TB, s *store.Store, wallet uuid.UUID, m money.Amount) {
+	t.Helper()
+	book(t, s, "gas", exchange.Debit(exchange.Owned(exchange.AccCustody, wallet, m.Asset()), m), exchange.Credit(exchange.House(exchange.AccCapital, m.Asset()), m))
+}
+
+// Float gives the house shillings to pay out.
+func Float(t testing.TB, s *store.Store, m money.Amount) {
+	t.Helper()
+	book(t, s, "float", exchange.Debit(exchange.House(exchange.AccMomoPayout, m.Asset()), m), exchange.Credit(exchange.House(exchange.AccCapital, m.Asset()), m))
+}
+
+func book(t testing.TB, s *store.Store, kind string, lines ...exchange.Line) {
+	t.Helper()
+	err := s.Post(t.Context(), exchange.Posting{Entries: []exchange.Entry{{Key: "seed:" + NewID(t).String(), Kind: "seed." + kind, Lines: lines}}})
+	if err != nil {
+		t.Fatalf("seed %s: %v", kind, err)
+	}
+}
+
+// Market is a vendor with a funded offer and a customer who can buy from it.
+type Market struct {
+	Vendor, Customer             exchange.User
+	VendorWallet, CustomerWallet exchange.Wallet
+	Offer                        exchange.Offer
+}
+
+// NewMarket seeds an active SELL offer of 1000 USDT on TRON at 129.50 KES, for orders of 5 to 500 USDT,
+// with gas and payout float. The vendor's wallet holds 1500 USDT.
+func NewMarket(t testing.TB, s *store.Store) Market {
+	t.Helper()
+	m := Market{Vendor: User(t, s, exchange.RoleVendor), Customer: User(t, s, exchange.RoleCustomer)}
+	m.VendorWallet, m.CustomerWallet = Wallet(t, s, m.Vendor), Wallet(t, s, m.Customer)
+	Deposit(t, s, m.VendorWallet.ID, money.Must(money.USDT, "1500"))
+	Gas(t, s, m.VendorWallet.ID, money.Must(money.TRX, "1000"))
+	Float(t, s, money.Must(money.KES, "1000000"))
+	by := PrincipalOf(m.Vendor)
+	view := store.ViewOf(by, exchange.ActWriteOffers)
+	offer, err := s.CreateOffer(t.Context(), exchange.Offer{
+		ID: NewID(t), VendorID: m.Vendor.ID, CreatedBy: m.Vendor.ID, Type: exchange.OfferSell, Network: exchange.Tron, Asset: money.USDT,
+		Total: money.Must(money.USDT, "1000"), Rate: decimal.RequireFromString("129.50"), MinOrder: money.Must(money.USDT, "5"),
+		MaxOrder: money.Must(money.USDT, "500"),
+	}, by)
+	if err == nil {
+		m.Offer, err = s.PublishOffer(t.Context(), view, offer.ID, by)
+	}
+	if err != nil {
+		t.Fatalf("seed an offer: %v", err)
+	}
+	return m
+}
+
+// Order opens an order of crypto against the market's offer.
+func (m Market) Order(t testing.TB, s *store.Store, crypto string) exchange.Order {
+	t.Helper()
+	o, err := s.OpenOrder(t.Context(), exchange.OrderRequest{
+		ID: NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, crypto),
+	}, PrincipalOf(m.Customer))
+	if err != nil {
+		t.Fatalf("seed an order: %v", err)
+	}
+	return o
+}
+
+// Attempt begins a collection for an order, with a token, accepted by the operator.
+func Attempt(t testing.TB, s *store.Store, o exchange.Order) exchange.PaymentAttempt {
+	t.Helper()
+	id := NewID(t)
+	a, _, err := s.BeginAttempt(t.Context(), exchange.PaymentAttempt{
+		ID: id, Direction: exchange.Collection, OrderID: o.ID, Provider: "daraja", Amount: o.Price.Fiat, Phone: o.PaymentPhone,
+		Reference: o.PaymentReference(), CallbackToken: "token-" + id.String(), WorkflowID: "on-ramp:" + o.ID.String(),
+	})
+	if err == nil {
+		_, err = s.RecordSubmission(t.Context(), a.ID, exchange.Submission{State: exchange.Accepted, Refs: exchange.Refs{
+			MerchantRequestID: "mr-" + id.String(), CheckoutRequestID: "ws_CO_" + id.String(),
+		}})
+	}
+	if err != nil {
+		t.Fatalf("seed a payment attempt: %v", err)
+	}
+	return a
+}
+
+// Paid is the observation of a payment with a fresh receipt.
+func Paid(t testing.TB, m money.Amount) exchange.Observation {
+	t.Helper()
+	return exchange.Observation{State: exchange.SeenSucceeded, Code: "0", Receipt: Receipt(t), Amount: m, Witness: exchange.WitnessCallback}
+}
+
+// Receipt makes a receipt number of the operator's form: ten capital letters and digits.
+func Receipt(t testing.TB) string {
+	t.Helper()
+	b := make([]byte, 5)
+	_, _ = rand.Read(b) // never fails
+	return strings.ToUpper(hex.EncodeToString(b))
+}

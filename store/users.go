@@ -1,0 +1,282 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// UserFilter narrows a list of users. Query matches the beginning of a name, an e-mail address or a
+// phone number.
+type UserFilter struct {
+	Role  exchange.Role
+	Query string
+}
+
+// UserPatch changes what is set. Deactivation kills every session; Verified turns a user into a
+// customer and back.
+type UserPatch struct {
+	IsActive *bool
+	Verified *bool
+}
+
+const userColumns = `id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, created_at, updated_at, version`
+
+// userRow is a row of users without its secrets.
+type userRow struct {
+	ID          uuid.UUID
+	Email       string
+	PhoneNumber exchange.Phone `db:"phone_number"`
+	FirstName   string         `db:"first_name"`
+	LastName    string         `db:"last_name"`
+	Role        exchange.Role
+	VendorID    uuid.NullUUID `db:"vendor_id"`
+	IsActive    bool          `db:"is_active"`
+	VerifiedAt  sql.NullTime  `db:"verified_at"`
+	CreatedAt   time.Time     `db:"created_at"`
+	UpdatedAt   time.Time     `db:"updated_at"`
+	Version     int64
+}
+
+func (r userRow) user() (exchange.User, error) {
+	return exchange.User{
+		ID: r.ID, Email: r.Email, PhoneNumber: r.PhoneNumber, FirstName: r.FirstName, LastName: r.LastName, Role: r.Role,
+		VendorID: r.VendorID.UUID, IsActive: r.IsActive, VerifiedAt: utc(r.VerifiedAt), CreatedAt: r.CreatedAt.UTC(),
+		UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
+	}, nil
+}
+
+// utc is a nullable time as the domain has it: zero for none.
+func utc(t sql.NullTime) time.Time {
+	if !t.Valid {
+		return time.Time{}
+	}
+	return t.Time.UTC()
+}
+
+// nullTime is a time as a nullable column has it.
+func nullTime(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: !t.IsZero()} }
+
+// userFact is a user in events and audit rows: without name, address and number.
+func userFact(u exchange.User) map[string]any {
+	return map[string]any{
+		"id": u.ID, "role": u.Role, "is_active": u.IsActive, "verified": !u.VerifiedAt.IsZero(), "version": u.Version,
+		"phone_number": u.PhoneNumber.String(),
+	}
+}
+
+const insertUser = `
+INSERT INTO users (id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, password_hash, pin_hash,
+    created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12) RETURNING ` + userColumns
+
+const readUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1`
+
+// CreateUser adds a user. Called again with the same id and e-mail address, it returns the user that is
+// there. CodeConflict names the field that somebody else has: /email or /phone_number.
+func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal) (exchange.User, error) {
+	var created exchange.User
+	err := s.inTx(ctx, "user", func(t unitTx) error {
+		var rows []userRow
+		if err := t.all(ctx, &rows, readUser, u.ID); err != nil {
+			return err
+		}
+		if len(rows) == 1 && rows[0].Email == u.Email {
+			var err error
+			created, err = rows[0].user()
+			return err
+		}
+		var r userRow
+		err := t.get(ctx, &r, insertUser, u.ID, u.Email, u.PhoneNumber.Digits(), u.FirstName, u.LastName, u.Role, nullID(u.VendorID),
+			u.IsActive, nullTime(u.VerifiedAt), c.PasswordHash, c.PINHash, t.s.now())
+		if err != nil {
+			return userClash(err)
+		}
+		if created, err = r.user(); err != nil {
+			return err
+		}
+		return t.record(ctx, fact{by: by, object: "user", id: u.ID, name: "user.created", owner: u.ID, vendor: exchange.VendorOf(created), after: userFact(created)})
+	})
+	return created, err
+}
+
+// userClash names the field behind a unique constraint of users.
+func userClash(err error) error {
+	for constraint, field := range map[string]exchange.FieldError{
+		"users_email_key":        {Pointer: "/email", Code: "taken", Message: "belongs to another account"},
+		"users_phone_number_key": {Pointer: "/phone_number", Code: "taken", Message: "belongs to another account"},
+	} {
+		if brokeConstraint(err, constraint) {
+			return &exchange.Error{Code: exchange.CodeConflict, Message: "There is such an account already.", Fields: []exchange.FieldError{field}, Cause: err}
+		}
+	}
+	return err
+}
+
+// User reads a user.
+func (s *Store) User(ctx context.Context, id uuid.UUID) (exchange.User, error) {
+	return s.oneUser(ctx, readUser, id)
+}
+
+const readUserByEmail = `SELECT ` + userColumns + ` FROM users WHERE email = $1`
+
+// UserByEmail reads the user with an e-mail address, whatever its case.
+func (s *Store) UserByEmail(ctx context.Context, email string) (exchange.User, error) {
+	if strings.ContainsRune(email, 0) {
+		return exchange.User{}, translate(sql.ErrNoRows, "user")
+	}
+	return s.oneUser(ctx, readUserByEmail, strings.ToLower(email))
+}
+
+const readUserByPhone = `SELECT ` + userColumns + ` FROM users WHERE phone_number = $1`
+
+// UserByPhone reads the user with a phone number.
+func (s *Store) UserByPhone(ctx context.Context, phone exchange.Phone) (exchange.User, error) {
+	return s.oneUser(ctx, readUserByPhone, phone.Digits())
+}
+
+func (s *Store) oneUser(ctx context.Context, query string, key any) (exchange.User, error) {
+	var r userRow
+	if err := s.read(ctx, &r, query, key); err != nil {
+		return exchange.User{}, translate(err, "user")
+	}
+	return r.user()
+}
+
+const readCredentials = `SELECT id, password_hash, pin_hash, auth_version FROM users WHERE id = $1`
+
+// CredentialsOf reads what a user proves itself with.
+func (s *Store) CredentialsOf(ctx context.Context, userID uuid.UUID) (exchange.Credentials, error) {
+	var r struct {
+		ID           uuid.UUID
+		PasswordHash string `db:"password_hash"`
+		PINHash      string `db:"pin_hash"`
+		AuthVersion  int64  `db:"auth_version"`
+	}
+	if err := s.read(ctx, &r, readCredentials, userID); err != nil {
+		return exchange.Credentials{}, translate(err, "user")
+	}
+	return exchange.Credentials{UserID: r.ID, PasswordHash: r.PasswordHash, PINHash: r.PINHash, AuthVersion: r.AuthVersion}, nil
+}
+
+const updatePIN = `UPDATE users SET pin_hash = $2, updated_at = $3, version = version + 1 WHERE id = $1 RETURNING ` + userColumns
+
+// SetPIN replaces the hash of a user's PIN. The log says that it happened and nothing of the PIN.
+func (s *Store) SetPIN(ctx context.Context, userID uuid.UUID, pinHash string, by exchange.Principal) error {
+	return s.inTx(ctx, "user", func(t unitTx) error {
+		var r userRow
+		if err := t.get(ctx, &r, updatePIN, userID, pinHash, t.s.now()); err != nil {
+			return err
+		}
+		u, err := r.user()
+		if err != nil {
+			return err
+		}
+		return t.record(ctx, fact{by: by, object: "user", id: u.ID, name: "user.pin_changed", owner: u.ID, vendor: exchange.VendorOf(u), after: userFact(u)})
+	})
+}
+
+// MaxUserQuery bounds the text by which users are looked for.
+const MaxUserQuery = 100
+
+// ListUsers pages through the users, the newest first, with their number.
+func (s *Store) ListUsers(ctx context.Context, f UserFilter, p Page) ([]exchange.User, int, error) {
+	q := strings.ToLower(strings.TrimSpace(f.Query))
+	if err := checkQuery(q, MaxUserQuery); err != nil {
+		return nil, 0, err
+	}
+	var w where
+	w.eq("role", string(f.Role))
+	if q != "" {
+		like := escapeLike(q) + "%"
+		phone := escapeLike(phonePrefix(q)) + "%"
+		w.add(`(lower(first_name) LIKE ? OR lower(last_name) LIKE ? OR lower(first_name || ' ' || last_name) LIKE ? OR email LIKE ? OR phone_number LIKE ?)`,
+			like, like, like, like, phone)
+	}
+	var rows []userRow
+	total, err := s.page(ctx, &rows, list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "user")
+	}
+	all, err := convert(rows, userRow.user)
+	return all, total, err
+}
+
+const countUsers = `SELECT count(*) FROM users WHERE role = $1`
+
+// CountUsers counts the users of a role.
+func (s *Store) CountUsers(ctx context.Context, role exchange.Role) (int, error) {
+	var n int
+	err := s.read(ctx, &n, countUsers, role)
+	return n, translate(err, "user")
+}
+
+const lockUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1 FOR UPDATE`
+
+const updateUser = `
+UPDATE users SET is_active = $2, role = $3, verified_at = $4, auth_version = auth_version + $5, updated_at = $6, version = version + 1
+WHERE id = $1 RETURNING ` + userColumns
+
+// UpdateUser applies a patch. Deactivation and a change of role make every token of the user invalid
+// at once. Only users and customers can be verified: CodeStateConflict for other roles.
+func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, by exchange.Principal) (exchange.User, error) {
+	var updated exchange.User
+	err := s.inTx(ctx, "user", func(t unitTx) error {
+		var r userRow
+		if err := t.get(ctx, &r, lockUser, id); err != nil {
+			return err
+		}
+		before, err := r.user()
+		if err != nil {
+			return err
+		}
+		want, err := patch.apply(before, t.s.now())
+		if err != nil {
+			return err
+		}
+		if updated = before; want == before {
+			return nil
+		}
+		bump := 0
+		if !want.IsActive || want.Role != before.Role {
+			bump = 1
+		}
+		if err := t.get(ctx, &r, updateUser, id, want.IsActive, want.Role, nullTime(want.VerifiedAt), bump, t.s.now()); err != nil {
+			return err
+		}
+		if updated, err = r.user(); err != nil {
+			return err
+		}
+		if !updated.IsActive {
+			if _, err := t.exec(ctx, revokeFamilies, id, t.s.now(), "deactivated"); err != nil {
+				return err
+			}
+		}
+		return t.record(ctx, fact{by: by, object: "user", id: id, name: "user.updated", owner: id, vendor: exchange.VendorOf(updated),
+			before: userFact(before), after: userFact(updated)})
+	})
+	return updated, err
+}
+
+func (p UserPatch) apply(u exchange.User, now time.Time) (exchange.User, error) {
+	if p.IsActive != nil {
+		u.IsActive = *p.IsActive
+	}
+	if p.Verified == nil || *p.Verified == !u.VerifiedAt.IsZero() {
+		return u, nil
+	}
+	if u.Role != exchange.RoleUser && u.Role != exchange.RoleCustomer {
+		return u, exchange.Errorf(exchange.CodeStateConflict, "A %s has no verification.", u.Role)
+	}
+	if *p.Verified {
+		u.Role, u.VerifiedAt = exchange.RoleCustomer, now
+	} else {
+		u.Role, u.VerifiedAt = exchange.RoleUser, time.Time{}
+	}
+	return u, nil
+}
