@@ -70,7 +70,7 @@ func (s *server) loginPIN(c *call) error {
 	if err != nil {
 		return err
 	}
-	email, phone := f.line("email", false, exchange.MaxEmailLength), f.line("phone_number", false, maxPhoneText)
+	email, phone := f.line("email", f.has("email"), exchange.MaxEmailLength), f.line("phone_number", f.has("phone_number"), maxPhoneText)
 	pin := f.secret("pin", true)
 	switch {
 	case f.has("email") && f.has("phone_number"):
@@ -94,25 +94,29 @@ func (s *server) loginPIN(c *call) error {
 
 const maxPhoneText = 20
 
-// tryPIN counts the attempt before it looks at the PIN, so that attempts at the same moment can't
-// all slip in before the first failure is counted. Success takes the count back.
+// tryPIN counts the attempt at the account before it looks at the PIN, so that attempts at the same
+// moment can't all slip in before the first failure is counted. Success takes the count back.
 func (s *server) tryPIN(c *call, user exchange.User, credentials exchange.Credentials, identifier, pin string) error {
-	account, address := pinKey(user.ID, identifier), "pin-ip:"+c.who.IP
-	if err := s.refuseLocked(c, account, address); err != nil {
+	lock, account, address := s.Config.PINLock, pinKey(user.ID, identifier), "pin-ip:"+c.who.IP
+	if err := s.refuseLocked(c, address); err != nil {
 		return err
 	}
-	lock := s.Config.PINLock
-	if _, err := s.Store.LoginFailure(c.ctx, account, lock.PerAccount, lock.Base); err != nil {
+	allowed, until, err := s.Store.LoginAttempt(c.ctx, account, lock.PerAccount, lock.Base)
+	if err != nil {
 		return err
 	}
-	if _, err := s.Store.LoginFailure(c.ctx, address, lock.PerAddress, lock.Base); err != nil {
-		return err
+	if !allowed {
+		return s.locked(c, account, until)
 	}
 	ok, err := s.hasher.verify(c.ctx, credentials.PINHash, s.hasher.pin(user.ID, pin))
 	if err != nil {
 		return err
 	}
 	if !ok || !user.IsActive {
+		// Only failures count against an address: many people log in from one.
+		if _, err := s.Store.LoginFailure(c.ctx, address, lock.PerAddress, lock.Base); err != nil {
+			return err
+		}
 		return errWrongLogin
 	}
 	// The address keeps its count: one known PIN must not buy guesses at others.
@@ -132,18 +136,19 @@ func pinKey(user uuid.UUID, identifier string) string {
 	return "pin-unknown:" + hex.EncodeToString(sum[:16])
 }
 
-// refuseLocked answers with the time that is left when one of the counters is locked.
-func (s *server) refuseLocked(c *call, keys ...string) error {
-	until, err := s.Store.LoginLocked(c.ctx, keys...)
-	if err != nil {
+// refuseLocked answers with the time that is left when a counter is locked.
+func (s *server) refuseLocked(c *call, key string) error {
+	until, err := s.Store.LoginLocked(c.ctx, key)
+	if err != nil || !until.After(s.now()) {
 		return err
 	}
-	left := until.Sub(s.now())
-	if left <= 0 {
-		return nil
-	}
+	return s.locked(c, key, until)
+}
+
+func (s *server) locked(c *call, key string, until time.Time) error {
+	left := max(until.Sub(s.now()), 0)
 	c.fc.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(left/time.Second)+1))
-	if strings.HasPrefix(keys[0], "password") {
+	if strings.HasPrefix(key, "password") {
 		return exchange.Errorf(exchange.CodeRateLimited, "Too many failed logins from this address. Retry-After says when to try again.")
 	}
 	return exchange.Errorf(exchange.CodePINLocked, "Too many wrong PINs. Log in with the password, or try again when Retry-After has passed.")

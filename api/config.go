@@ -73,7 +73,7 @@ type Argon2 struct {
 // PINLock says when PIN login stops listening. Counters are kept in the database.
 type PINLock struct {
 	PerAccount int           // failures of one account; default 5
-	PerAddress int           // failures from one address, more because networks share addresses; default 20
+	PerAddress int           // failures from one address, more because networks share addresses; default 50
 	Base       time.Duration // the first lock; each further one is twice as long; default 15 minutes
 }
 
@@ -108,8 +108,9 @@ type Deps struct {
 	Config Config
 	Store  *store.Store
 	Flows  Flows
-	// Addresses check an address of a network and give its canonical form. The message of their error
-	// reads on after the field's name ("has a wrong checksum"). A network without one takes no orders.
+	// Addresses check an address of a network and give its canonical form. They fail with an
+	// *exchange.Error whose message reads on after the field's name ("has a wrong checksum"). A network
+	// without one takes no orders and no wallets.
 	Addresses map[exchange.Network]func(string) (string, error)
 	// Health asks each dependency whether it works; the map's key names it in /readyz. "postgres" and
 	// "temporal" decide whether the service is ready at all.
@@ -143,7 +144,7 @@ func (c *Config) setDefaults() {
 	number(&c.Argon2.Parallel, defaultHashers())
 	number(&c.Argon2.Queue, 100)
 	number(&c.PINLock.PerAccount, 5)
-	number(&c.PINLock.PerAddress, 20)
+	number(&c.PINLock.PerAddress, 50)
 	if c.PINLock.Base == 0 {
 		c.PINLock.Base = 15 * time.Minute
 	}

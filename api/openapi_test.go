@@ -153,3 +153,5 @@ func TestCodesAreWritten(t *testing.T) {
 		t.Errorf("docs/contract.md lists %d codes, the map has %d", len(written), len(mapped))
 	}
 }
+
+func loadDocument(raw []byte) (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(raw) }

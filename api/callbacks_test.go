@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+const noticeBody = `{"Body":{"stkCallback":{"CheckoutRequestID":"ws_CO_1","ResultCode":0}}}`
+
+func callbackPath(token string) string { return "/api/v1/callbacks/momo/" + token + "/result" }
+
+// attempt writes an attempt that waits for its callback.
+func (m market) attempt() exchange.PaymentAttempt {
+	m.t.Helper()
+	o := m.order(m.customer, m.offer.ID)
+	a, created, err := m.store.BeginAttempt(m.t.Context(), exchange.PaymentAttempt{
+		ID: newID(), Direction: exchange.Collection, OrderID: o.ID, Provider: "daraja", Amount: o.Price.Fiat, Phone: o.PaymentPhone,
+		Reference: o.PaymentReference(), CallbackToken: strings.ReplaceAll(uuid.NewString(), "-", ""), WorkflowID: "on-ramp:" + o.ID.String(),
+	})
+	if err != nil || !created {
+		m.t.Fatalf("attempt: %v, %v", created, err)
+	}
+	return a
+}
+
+func (e *env) accepted(r *reply) {
+	e.t.Helper()
+	if r.want(http.StatusOK); string(r.body) != `{"ResultCode":0,"ResultDesc":"Accepted"}` {
+		e.t.Fatalf("answers %s", r.body)
+	}
+}
+
+func TestCallbackIsStoredAndWakesTheFlow(t *testing.T) {
+	m := openMarket(t)
+	m.flows.woken = make(chan uuid.UUID, 1)
+	a := m.attempt()
+	m.accepted(m.do(post, callbackPath(a.CallbackToken), noticeBody, header("Content-Type", "text/xml"), from("203.0.113.5")))
+	woken := <-m.flows.woken
+	stored, err := m.store.Callbacks(t.Context(), a.ID)
+	if err != nil || len(stored) != 1 || stored[0].ID != woken || string(stored[0].Body) != noticeBody || stored[0].RemoteIP != "203.0.113.5" || stored[0].Kind != exchange.CallbackResult {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+	// A notice to an address of nobody answers the same and wakes nobody.
+	before := m.flows.count()
+	m.accepted(m.do(post, callbackPath(strings.Repeat("a", 32)), noticeBody))
+	if m.flows.count() != before {
+		t.Error("a stranger's notice woke a flow")
+	}
+	m.do(post, "/api/v1/callbacks/momo/"+a.CallbackToken+"/rumour", noticeBody).refused(exchange.CodeNotFound)
+	m.do(post, callbackPath("short"), noticeBody).refused(exchange.CodeNotFound)
+	m.do(post, callbackPath(a.CallbackToken), strings.Repeat("x", callbackBody+1)).refused(exchange.CodeTooLarge)
+	m.accepted(m.do(post, callbackPath(a.CallbackToken), strings.Repeat("x", callbackBody)))
+	<-m.flows.woken
+	if strings.Contains(m.logs.String(), a.CallbackToken) || strings.Contains(m.logs.String(), "ws_CO_1") {
+		t.Error("the log holds the token or the notice")
+	}
+}
+
+func TestCallbackFromElsewhereIsKeptAndTold(t *testing.T) {
+	m := openMarket(t, func(d *Deps) { d.Config.CallbackSources = []netip.Prefix{netip.MustParsePrefix("196.201.214.0/24")} })
+	m.flows.woken = make(chan uuid.UUID, 2)
+	a := m.attempt()
+	m.accepted(m.do(post, callbackPath(a.CallbackToken), noticeBody, from("196.201.214.7")))
+	<-m.flows.woken
+	if strings.Contains(m.logs.String(), "ALERT") {
+		t.Error("an alert for the operator's own address")
+	}
+	m.accepted(m.do(post, callbackPath(a.CallbackToken), noticeBody, from("203.0.113.5")))
+	<-m.flows.woken
+	if !strings.Contains(m.logs.String(), "ALERT") {
+		t.Error("no alert for a stranger's address")
+	}
+	stored, err := m.store.Callbacks(t.Context(), a.ID)
+	if err != nil || len(stored) != 2 || stored[0].OffRange || !stored[1].OffRange {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+}
+
+// TestCallbacksOutliveTheDatabase takes the database away, and brings it back.
+func TestCallbacksOutliveTheDatabase(t *testing.T) {
+	dsn := storetest.URL(t)
+	st := storetest.Open(t, dsn, store.Options{})
+	dir := t.TempDir()
+	e := startOn(t, st, func(d *Deps) { d.Config.SpoolDir = dir })
+	m := market{env: e, vendor: e.person(exchange.RoleVendor), customer: e.person(exchange.RoleCustomer)}
+	m.wallet = e.wallet(m.vendor)
+	m.offer = e.offer(m.vendor, m.wallet)
+	a := m.attempt()
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.accepted(m.do(post, callbackPath(a.CallbackToken), noticeBody))
+	m.accepted(m.do(post, callbackPath(strings.Repeat("b", 32)), noticeBody))
+	files, _ := filepath.Glob(filepath.Join(dir, "*"+spoolSuffix))
+	if len(files) != 2 {
+		t.Fatalf("%d notices on disk", len(files))
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("a notice on disk is %v, %v", info.Mode(), err)
+	}
+	e.do(get, "/readyz", nil).want(http.StatusServiceUnavailable)
+
+	back := storetest.Open(t, dsn, store.Options{})
+	flows := &fakeFlows{store: back, woken: make(chan uuid.UUID, 1)}
+	spool, err := NewSpool(dir, back, flows, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "0"+spoolSuffix), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { spool.Run(ctx, time.Hour); close(done) }()
+	woken := <-flows.woken
+	cancel()
+	<-done
+	if n, err := spool.Drain(t.Context()); err != nil || spool.waiting() != 0 {
+		t.Errorf("drained %d, %v, %d wait", n, err, spool.waiting())
+	}
+	stored, err := back.Callbacks(t.Context(), a.ID)
+	if err != nil || len(stored) != 1 || stored[0].ID != woken || string(stored[0].Body) != noticeBody {
+		t.Errorf("stored %+v, %v", stored, err)
+	}
+	if damaged, _ := filepath.Glob(filepath.Join(dir, "*.damaged")); len(damaged) != 1 {
+		t.Error("the damaged file is gone")
+	}
+}
+
+func TestCallbackThatCanBeKeptNowhere(t *testing.T) {
+	st := storetest.New(t)
+	dir := filepath.Join(t.TempDir(), "spool")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e := startOn(t, st, func(d *Deps) { d.Config.SpoolDir = dir })
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	e.do(post, callbackPath(strings.Repeat("c", 32)), noticeBody).refused(exchange.CodeUnavailable)
+}
+
+func TestNoiseIsBounded(t *testing.T) {
+	e := start(t, func(d *Deps) { d.Config.Rates.Unknown = Rate{Max: 2, Per: time.Hour} })
+	for range 4 {
+		e.accepted(e.do(post, callbackPath(strings.Repeat("d", 32)), noticeBody))
+	}
+	var stored int
+	row := storetest.Owner(t, e.store).QueryRowContext(t.Context(), "SELECT count(*) FROM momo_callbacks")
+	if err := row.Scan(&stored); err != nil || stored != 2 {
+		t.Errorf("%d notices of nobody are stored, %v", stored, err)
+	}
+}

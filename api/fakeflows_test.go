@@ -1,0 +1,99 @@
+package api
+
+import (
+	"context"
+	"sync"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// fakeFlows does in one step what flows do in many: it writes through the store. Fail makes the next
+// calls fail, and calls keeps what was asked.
+type fakeFlows struct {
+	store *store.Store
+	mu    sync.Mutex
+	fail  error
+	calls []string
+	woken chan uuid.UUID // callbacks, when set
+}
+
+func (f *fakeFlows) called(what string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, what)
+	return f.fail
+}
+
+func (f *fakeFlows) failWith(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fail = err
+}
+
+func (f *fakeFlows) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.calls)
+}
+
+func (f *fakeFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
+	if err := f.called("open " + r.ID.String()); err != nil {
+		return err
+	}
+	_, err := f.store.OpenOrder(ctx, r, by)
+	return err
+}
+
+func (f *fakeFlows) CancelOrder(ctx context.Context, order, _ uuid.UUID, by exchange.Principal) error {
+	if err := f.called("cancel " + order.String()); err != nil {
+		return err
+	}
+	_, err := f.store.CloseOrder(ctx, order, exchange.OrderCancelled, exchange.DetailCancelled, by)
+	return err
+}
+
+func (f *fakeFlows) RetryPayment(ctx context.Context, order, _ uuid.UUID, _ exchange.Principal) error {
+	if err := f.called("retry-payment " + order.String()); err != nil {
+		return err
+	}
+	return f.store.SetOrderDetail(ctx, order, exchange.WaitPrompt)
+}
+
+func (f *fakeFlows) Command(ctx context.Context, order, command uuid.UUID) error {
+	if err := f.called("command " + order.String()); err != nil {
+		return err
+	}
+	_, err := f.store.UseCommand(ctx, command, "order", order)
+	return err
+}
+
+func (f *fakeFlows) Callback(_ context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error {
+	err := f.called("callback " + a.ID.String())
+	if f.woken != nil {
+		f.woken <- callback
+	}
+	return err
+}
+
+func (f *fakeFlows) CreateWallet(ctx context.Context, r exchange.WalletRequest) error {
+	if err := f.called("wallet " + r.ID.String()); err != nil {
+		return err
+	}
+	_, err := f.store.CreateWallet(ctx, r, fakeAddress(r.ID), exchange.SealedKey{
+		WalletID: r.ID, Ciphertext: []byte("sealed"), MasterKey: "local:test", PublicKey: make([]byte, 33), Algorithm: "secp256k1",
+	})
+	return err
+}
+
+// fakeAddress is unique and looks like an address; nothing is ever sent to it.
+func fakeAddress(id uuid.UUID) string {
+	const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+	out := []byte("T")
+	for i := range 33 {
+		out = append(out, alphabet[(int(id[i%16])*(i/16+3)+i)%len(alphabet)])
+	}
+	return string(out)
+}

@@ -1,0 +1,91 @@
+package api
+
+import (
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// goodAddress is a TRON address with a right checksum (the one of TRON's documentation).
+const (
+	goodAddress     = "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH"
+	mistypedAddress = "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdJ"
+	ethereumAddress = "0x52908400098527886E0F7030069857D2E4169EE7"
+)
+
+func principalOf(p person) exchange.Principal {
+	return exchange.Principal{UserID: p.ID, Role: p.Role, VendorID: exchange.VendorOf(p.User), SessionID: p.session, RequestID: "test"}
+}
+
+// wallet stores a wallet for a person.
+func (e *env) wallet(p person) exchange.Wallet {
+	e.t.Helper()
+	r := own(exchange.WalletRequest{ID: newID(), Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot, CreatedBy: p.ID}, p.User)
+	if err := e.flows.CreateWallet(e.t.Context(), r); err != nil {
+		e.t.Fatalf("wallet: %v", err)
+	}
+	w, err := e.store.Wallet(e.t.Context(), store.Everything(), r.ID)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return w
+}
+
+// fund books a deposit into a wallet.
+func (e *env) fund(w exchange.Wallet, amount string) {
+	e.t.Helper()
+	m := money.Must(money.USDT, amount)
+	err := e.store.Post(e.t.Context(), exchange.Posting{Entries: []exchange.Entry{{
+		Key: "test:" + newID().String(), Kind: "test.deposit", ObjectType: "wallet", ObjectID: w.ID,
+		Lines: []exchange.Line{
+			exchange.Debit(exchange.Owned(exchange.AccCustody, w.ID, money.USDT), m),
+			exchange.Credit(exchange.Owned(exchange.AccWalletBalance, w.ID, money.USDT), m),
+		},
+	}}})
+	if err != nil {
+		e.t.Fatalf("fund: %v", err)
+	}
+}
+
+// draft stores a draft of 100 USDT at 129.5, from 1 to 50.
+func (e *env) draft(vendor person, w exchange.Wallet) exchange.Offer {
+	e.t.Helper()
+	o, err := e.store.CreateOffer(e.t.Context(), exchange.Offer{
+		ID: newID(), VendorID: exchange.VendorOf(vendor.User), CreatedBy: vendor.ID, Type: exchange.OfferSell, Network: exchange.Tron, Asset: money.USDT,
+		WalletID: w.ID, Total: money.Must(money.USDT, "100"), Available: money.Zero(money.USDT), Rate: decimal.RequireFromString("129.5"),
+		MinOrder: money.Must(money.USDT, "1"), MaxOrder: money.Must(money.USDT, "50"), Status: exchange.OfferDraft,
+	}, principalOf(vendor))
+	if err != nil {
+		e.t.Fatalf("offer: %v", err)
+	}
+	return o
+}
+
+// offer funds and publishes an offer.
+func (e *env) offer(vendor person, w exchange.Wallet) exchange.Offer {
+	e.t.Helper()
+	e.fund(w, "100")
+	o := e.draft(vendor, w)
+	by := principalOf(vendor)
+	o, err := e.store.PublishOffer(e.t.Context(), store.ViewOf(by, exchange.ActWriteOffers), o.ID, by)
+	if err != nil {
+		e.t.Fatalf("publish: %v", err)
+	}
+	return o
+}
+
+// order opens a purchase of 2 USDT.
+func (e *env) order(customer person, offer uuid.UUID) exchange.Order {
+	e.t.Helper()
+	o, err := e.store.OpenOrder(e.t.Context(), exchange.OrderRequest{
+		ID: newID(), CustomerID: customer.ID, OfferID: offer, Crypto: money.Must(money.USDT, "2"), WalletAddress: goodAddress,
+		ExpiresAt: e.server.now().Add(exchange.OrderLife),
+	}, principalOf(customer))
+	if err != nil {
+		e.t.Fatalf("order: %v", err)
+	}
+	return o
+}

@@ -1,0 +1,367 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/google/uuid"
+
+	"kivuko/chain"
+	"kivuko/chain/tron"
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// contractRouter finds the operation of a request; made once, because it compiles every path.
+var contractRouter = sync.OnceValues(func() (routers.Router, error) {
+	raw, err := documentJSON()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := loadDocument(raw)
+	if err != nil {
+		return nil, err
+	}
+	for _, media := range []string{"text/html", "text/css", "text/javascript", "image/png"} {
+		openapi3filter.RegisterBodyDecoder(media, openapi3filter.FileBodyDecoder)
+	}
+	return gorillamux.NewRouter(doc)
+})
+
+// env is the API on a real listener and a real database, with flows that write through the store.
+type env struct {
+	t      *testing.T
+	store  *store.Store
+	server *server
+	flows  *fakeFlows
+	base   string
+	client *http.Client
+	logs   *logBuffer
+	skew   atomic.Int64 // by how much the API's clock is ahead
+}
+
+// logBuffer keeps what was logged, to look for what must not be in it.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+var generous = Rates{
+	Login: Rate{Max: -1}, Refresh: Rate{Max: -1}, Search: Rate{Max: -1}, OrderCreate: Rate{Max: -1}, General: Rate{Max: -1},
+}
+
+func testDeps(t *testing.T, s *store.Store) Deps {
+	return Deps{
+		Config: Config{
+			TokenKeys: []TokenKey{testKey("test", 7)}, Pepper: bytes.Repeat([]byte("p"), minPepper), SpoolDir: t.TempDir(),
+			Rates: generous, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+		},
+		Store:     s,
+		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: tronAddress},
+		Health:    map[string]func(context.Context) error{"postgres": s.Ping},
+	}
+}
+
+func tronAddress(text string) (string, error) {
+	a, err := tron.ParseAddress(text)
+	if e, ok := errors.AsType[*chain.Error](err); ok {
+		return "", exchange.Errorf(exchange.CodeInvalid, "%s", e.Detail)
+	}
+	return a, err
+}
+
+// start runs the API. Changes adjust what it is built from.
+func start(t *testing.T, changes ...func(*Deps)) *env {
+	t.Helper()
+	return startOn(t, storetest.New(t), changes...)
+}
+
+func startOn(t *testing.T, st *store.Store, changes ...func(*Deps)) *env {
+	t.Helper()
+	e := &env{t: t, store: st, logs: &logBuffer{}}
+	e.flows = &fakeFlows{store: st}
+	d := testDeps(t, st)
+	d.Flows, d.Logger = e.flows, slog.New(slog.NewJSONHandler(e.logs, nil))
+	d.Now = func() time.Time { return time.Now().Add(time.Duration(e.skew.Load())) }
+	for _, change := range changes {
+		change(&d)
+	}
+	var err error
+	if e.server, err = newServer(d); err != nil {
+		t.Fatal(err)
+	}
+	app, err := e.server.app()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- app.Listener(listener) }()
+	e.base = "http://" + listener.Addr().String()
+	e.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 30 * time.Second}
+	t.Cleanup(func() {
+		e.client.CloseIdleConnections()
+		if err := errors.Join(app.ShutdownWithTimeout(10*time.Second), <-served); err != nil {
+			t.Error(err)
+		}
+	})
+	return e
+}
+
+// reply is a response that was read and held against the contract.
+type reply struct {
+	t      testing.TB
+	what   string
+	status int
+	header http.Header
+	body   []byte
+}
+
+// option changes a request.
+type option func(*http.Request)
+
+func bearer(token string) option {
+	return func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
+}
+
+func withKey(key string) option { return func(r *http.Request) { r.Header.Set(headerKey, key) } }
+
+func from(address string) option {
+	return func(r *http.Request) { r.Header.Set("X-Forwarded-For", address) }
+}
+
+func header(name, value string) option { return func(r *http.Request) { r.Header.Set(name, value) } }
+
+// do sends a request and validates the response against openapi.yaml. The body is nil, a string that
+// goes as it is, or a value that goes as JSON.
+func (e *env) do(method, path string, body any, options ...option) *reply {
+	e.t.Helper()
+	return e.doIn(e.t, method, path, body, options...)
+}
+
+func (e *env) doIn(t testing.TB, method, path string, body any, options ...option) *reply {
+	t.Helper()
+	var content io.Reader
+	switch b := body.(type) {
+	case nil:
+	case string:
+		content = strings.NewReader(b)
+	default:
+		raw, err := json.Marshal(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content = bytes.NewReader(raw)
+	}
+	r, err := http.NewRequestWithContext(context.Background(), method, e.base+path, content)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	for _, o := range options {
+		o(r)
+	}
+	answer, err := e.client.Do(r)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	got := &reply{t: t, what: method + " " + path, status: answer.StatusCode, header: answer.Header, body: raw}
+	if err := hold(r, got); err != nil {
+		t.Errorf("%s: status %d breaks the contract: %v\n%s", got.what, got.status, err, clip(string(raw), 600))
+	}
+	return got
+}
+
+// hold validates a response against the contract. What no operation serves must still be a problem.
+func hold(r *http.Request, got *reply) error {
+	router, err := contractRouter()
+	if err != nil {
+		return err
+	}
+	if got.header.Get("X-Request-Id") == "" || got.header.Get("X-Content-Type-Options") != "nosniff" {
+		return errors.New("headers of every response are missing")
+	}
+	route, parameters, err := router.FindRoute(r)
+	if err != nil {
+		if got.status != http.StatusNotFound && got.status != http.StatusMethodNotAllowed {
+			return fmt.Errorf("no operation: %w", err)
+		}
+		if got.problem().Code == "" {
+			return errors.New("no problem body")
+		}
+		return nil
+	}
+	return openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, Route: route, PathParams: parameters},
+		Status:                 got.status, Header: got.header, Body: io.NopCloser(bytes.NewReader(got.body)),
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+	})
+}
+
+// want ends the test unless the status is the one given.
+func (r *reply) want(status int) *reply {
+	r.t.Helper()
+	if r.status != status {
+		r.t.Fatalf("%s: status %d, want %d: %s", r.what, r.status, status, clip(string(r.body), 600))
+	}
+	return r
+}
+
+// refused ends the test unless the reply is a problem with the code.
+func (r *reply) refused(code exchange.Code) *reply {
+	r.t.Helper()
+	if p := r.problem(); p.Code != code || r.status != p.Status {
+		r.t.Fatalf("%s: status %d, code %q, want %q: %s", r.what, r.status, p.Code, code, clip(string(r.body), 600))
+	}
+	return r
+}
+
+// blames ends the test unless the reply is a 422 that names exactly these "pointer code" pairs.
+func (r *reply) blames(want ...string) *reply {
+	r.t.Helper()
+	p := r.refused(exchange.CodeInvalid).problem()
+	var got []string
+	for _, f := range p.Errors {
+		got = append(got, f.Pointer+" "+f.Code)
+	}
+	if strings.Join(got, ", ") != strings.Join(want, ", ") {
+		r.t.Fatalf("%s: blames %v, want %v", r.what, got, want)
+	}
+	return r
+}
+
+func (r *reply) problem() problem {
+	var p problem
+	_ = json.Unmarshal(r.body, &p) // an empty problem is no match for any
+	return p
+}
+
+// object is the body as an object.
+func (r *reply) object() map[string]any {
+	r.t.Helper()
+	var v map[string]any
+	if err := json.Unmarshal(r.body, &v); err != nil {
+		r.t.Fatalf("%s: %v: %s", r.what, err, r.body)
+	}
+	return v
+}
+
+// array is the body as an array.
+func (r *reply) array() []any {
+	r.t.Helper()
+	var v []any
+	if err := json.Unmarshal(r.body, &v); err != nil {
+		r.t.Fatalf("%s: %v: %s", r.what, err, r.body)
+	}
+	return v
+}
+
+func (r *reply) text(name string) string {
+	r.t.Helper()
+	s, ok := r.object()[name].(string)
+	if !ok {
+		r.t.Fatalf("%s: no text %q in %s", r.what, name, r.body)
+	}
+	return s
+}
+
+// person is an account with what it takes to act as it.
+type person struct {
+	exchange.User
+	token   string
+	session uuid.UUID
+}
+
+const testPassword = "a perfectly fine one"
+
+// testHash is the hash of testPassword, made once because hashing is slow on purpose.
+var testHash = sync.OnceValues(func() (string, error) { return HashPassword(testPassword) })
+
+var people atomic.Int64
+
+// person stores an account of a role and opens a session for it.
+func (e *env) person(role exchange.Role, vendor ...uuid.UUID) person {
+	e.t.Helper()
+	n := people.Add(1)
+	u := exchange.User{
+		ID: newID(), Email: fmt.Sprintf("%s%d@example.com", role, n), PhoneNumber: exchange.Phone(fmt.Sprintf("2547%08d", n)),
+		FirstName: "Amina", LastName: fmt.Sprintf("Number%d", n), Role: role, IsActive: true,
+	}
+	if len(vendor) > 0 {
+		u.VendorID = vendor[0]
+	}
+	hash, err := testHash()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	u, err = e.store.CreateUser(e.t.Context(), u, exchange.Credentials{UserID: u.ID, PasswordHash: hash}, exchange.System("test"))
+	if err != nil {
+		e.t.Fatalf("create %s: %v", role, err)
+	}
+	return e.session(u)
+}
+
+// session opens a session without the work of a login.
+func (e *env) session(u exchange.User) person {
+	e.t.Helper()
+	now := e.server.now().UTC()
+	session := store.Session{ID: newID(), FamilyID: newID(), UserID: u.ID, CreatedAt: now, ExpiresAt: now.Add(RefreshTokenLife)}
+	text, hash, err := e.server.ring.refresh(now, session.ExpiresAt)
+	if err != nil || text == "" {
+		e.t.Fatal(err)
+	}
+	session.TokenHash = hash
+	if err := e.store.CreateSession(e.t.Context(), session); err != nil {
+		e.t.Fatal(err)
+	}
+	state, err := e.store.AuthState(e.t.Context(), u.ID, session.FamilyID)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	token, _, err := e.server.ring.access(claims{u.ID, session.FamilyID, state.AuthVersion}, now)
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	return person{u, token, session.FamilyID}
+}
+
+func (p person) auth() option { return bearer(p.token) }

@@ -1,0 +1,326 @@
+package api
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// world holds one person of each role, two of each merchant, and what belongs to them.
+type world struct {
+	*env
+	people map[exchange.Role]person
+	rival  person // another vendor
+	other  person // another customer
+	wallet map[uuid.UUID]exchange.Wallet
+	offer  exchange.Offer // the vendor's
+	theirs exchange.Offer // the rival's
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}}
+	for _, r := range exchange.Roles() {
+		if r != exchange.RoleSubvendor {
+			w.people[r] = w.person(r)
+		}
+	}
+	vendor := w.people[exchange.RoleVendor]
+	w.people[exchange.RoleSubvendor] = w.person(exchange.RoleSubvendor, vendor.ID)
+	w.rival, w.other = w.person(exchange.RoleVendor), w.person(exchange.RoleCustomer)
+	for _, p := range []person{vendor, w.rival, w.other, w.people[exchange.RoleCustomer], w.people[exchange.RoleUser], w.people[exchange.RoleSubvendor]} {
+		w.wallet[p.ID] = w.env.wallet(p)
+	}
+	w.offer, w.theirs = w.env.offer(vendor, w.wallet[vendor.ID]), w.env.offer(w.rival, w.wallet[w.rival.ID])
+	return w
+}
+
+// scene is the objects of one cell of the matrix: the caller's own, or somebody else's.
+type scene struct {
+	w     *world
+	who   person
+	own   bool
+	fresh bool // the route changes its object, so it gets a new one
+}
+
+// merchantOf is the vendor person on whose side the scene's objects are.
+func (s scene) merchant() person {
+	if s.own {
+		return s.w.people[exchange.RoleVendor]
+	}
+	return s.w.rival
+}
+
+func (s scene) customer() person {
+	switch {
+	case !s.own:
+		return s.w.other
+	case s.who.Role == exchange.RoleCustomer || s.who.Role == exchange.RoleUser:
+		return s.who
+	}
+	return s.w.people[exchange.RoleCustomer]
+}
+
+func (s scene) offerID(draft bool) uuid.UUID {
+	if draft {
+		return s.w.draft(s.merchant(), s.w.wallet[s.merchant().ID]).ID
+	}
+	if s.own {
+		return s.w.offer.ID
+	}
+	return s.w.theirs.ID
+}
+
+func (s scene) orderID() uuid.UUID { return s.w.order(s.customer(), s.offerID(false)).ID }
+
+func (s scene) walletID() uuid.UUID {
+	switch {
+	case s.who.Role == exchange.RoleCustomer || s.who.Role == exchange.RoleUser:
+		return s.w.wallet[s.customer().ID].ID
+	default:
+		return s.w.wallet[s.merchant().ID].ID
+	}
+}
+
+// cell says how to ask a route so that only the right decides.
+type cell struct {
+	id     func(scene) uuid.UUID // what stands for the path's parameter; nil where there is none
+	body   func(scene) any
+	shared bool // everybody's objects: there is no foreign one
+}
+
+func fixed(body any) func(scene) any { return func(scene) any { return body } }
+
+// cells covers the routes with an object; those that are absent have none in their path.
+func cells() map[string]cell {
+	order := func(s scene) uuid.UUID { return s.orderID() }
+	published := func(s scene) uuid.UUID { return s.offerID(false) }
+	draft := func(s scene) uuid.UUID { return s.offerID(true) }
+	wallet := func(s scene) uuid.UUID { return s.walletID() }
+	merchant := func(s scene) uuid.UUID { return s.merchant().ID }
+	account := func(s scene) uuid.UUID { return s.w.other.ID }
+	note := fixed(map[string]any{"note": "because"})
+	const auth = "/api/v1/auth/"
+	all := map[string]cell{
+		"GET " + auth + "orders/{id}": {id: order}, "GET " + auth + "orders/{id}/timeline": {id: order},
+		"POST " + auth + "orders/{id}/cancel": {id: order}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
+		"POST " + auth + "orders/{id}/retry": {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
+		"POST " + auth + "orders/{id}/resolve": {id: order, body: note},
+		"GET " + auth + "offers/{id}":          {id: published, shared: true},
+		"PATCH " + auth + "offers/{id}":        {id: draft, body: fixed(map[string]any{"rate": "130"})},
+		"DELETE " + auth + "offers/{id}":       {id: draft},
+		"GET " + auth + "wallet/id/{id}":       {id: wallet}, "GET " + auth + "wallet/id/{id}/balances": {id: wallet},
+		"PUT " + auth + "wallet/id/{id}/set-default-network": {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
+		"GET " + auth + "merchants/{merchant_id}": {id: merchant},
+		"POST " + auth + "merchants/{merchant_id}/sub-vendors": {id: merchant, body: func(scene) any {
+			n := people.Add(1)
+			return registration("1" + strings.Repeat("0", 4) + string(rune('0'+n/100%10)) + string(rune('0'+n/10%10)) + string(rune('0'+n%10)))
+		}},
+		"GET " + auth + "users/{id}":   {id: account, shared: true},
+		"PATCH " + auth + "users/{id}": {id: account, shared: true, body: fixed(map[string]any{"verified": true})},
+		"PUT " + auth + "user/id/{id}/pin": {id: func(s scene) uuid.UUID {
+			if s.own {
+				return s.who.ID
+			}
+			return s.w.other.ID
+		}, body: fixed(map[string]any{"pin": "73915", "password": testPassword})},
+	}
+	for _, verb := range []string{"publish", "pause", "resume", "close", "suspend", "unsuspend"} {
+		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}
+	}
+	return all
+}
+
+// TestPolicyHoldsOnEveryRoute walks every route for every role, with objects of the caller's own and
+// of somebody else, and without a token. The expectation comes from the policy alone.
+func TestPolicyHoldsOnEveryRoute(t *testing.T) {
+	w := newWorld(t)
+	w.fund(w.wallet[w.people[exchange.RoleVendor].ID], "1000000")
+	catalog, walked := cells(), 0
+	for _, r := range bareRoutes() {
+		if r.public {
+			continue
+		}
+		name := r.method + " " + r.path
+		c := catalog[name]
+		if strings.Contains(r.path, "_id}") || strings.Contains(r.path, "{id}") && !strings.Contains(r.path, "countries") && !strings.Contains(r.path, "fiat-currencies") {
+			if c.id == nil {
+				t.Fatalf("%s has an object and no line in the matrix", name)
+			}
+		}
+		w.ask(r, c, scene{w: w, who: person{}}).refused(exchange.CodeUnauthenticated)
+		for _, role := range exchange.Roles() {
+			walked += w.walk(t, r, c, w.people[role])
+		}
+	}
+	if walked < 7*len(exchange.Actions()) {
+		t.Errorf("only %d cells were walked", walked)
+	}
+}
+
+func (w *world) walk(t *testing.T, r route, c cell, who person) int {
+	t.Helper()
+	scope, cellsWalked := exchange.ScopeOf(who.Role, r.action), 0
+	for _, own := range []bool{true, false} {
+		if !own && c.id == nil {
+			continue
+		}
+		got := w.ask(r, c, scene{w: w, who: who, own: own})
+		what := string(who.Role) + " " + r.method + " " + r.path
+		cellsWalked++
+		switch {
+		case scope == exchange.ScopeNone:
+			if got.status != http.StatusForbidden {
+				t.Errorf("%s, own %v: %d, want 403: %s", what, own, got.status, got.body)
+			}
+		case !own && !c.shared && scope != exchange.ScopeAny:
+			absent := w.send(r, c, scene{w: w, who: who}, newID())
+			if got.status != http.StatusNotFound || !bytes.Equal(anonymous(got), anonymous(absent)) {
+				t.Errorf("%s: foreign answers %d %s, absent %d %s", what, got.status, got.body, absent.status, absent.body)
+			}
+		case got.status == http.StatusForbidden || got.status == http.StatusUnauthorized || (c.id != nil && got.status == http.StatusNotFound) || got.status >= 500 && got.status != 501:
+			t.Errorf("%s, own %v: %d, though the policy allows it: %s", what, own, got.status, got.body)
+		}
+	}
+	return cellsWalked
+}
+
+func (w *world) ask(r route, c cell, s scene) *reply {
+	w.t.Helper()
+	id := newID()
+	if c.id != nil && s.who.token != "" {
+		id = c.id(s)
+	}
+	return w.send(r, c, s, id)
+}
+
+func (w *world) send(r route, c cell, s scene, id uuid.UUID) *reply {
+	w.t.Helper()
+	path := strings.ReplaceAll(r.path, "{role}", "user")
+	path = pathParameter.ReplaceAllString(path, id.String())
+	var body any
+	if c.body != nil {
+		body = c.body(s)
+	} else if r.method == post || r.method == patch {
+		body = "{}"
+	}
+	options := []option{withKey(newID().String())}
+	// Sessions that the walk ends are opened anew, so that each cell stands alone.
+	if s.who.token != "" {
+		options = append(options, w.session(s.who.User).auth())
+	}
+	return w.do(r.method, path, body, options...)
+}
+
+// TestListsHoldNoForeignRow asks each list as a stranger to everything.
+func TestListsHoldNoForeignRow(t *testing.T) {
+	w := newWorld(t)
+	w.order(w.people[exchange.RoleCustomer], w.offer.ID)
+	draft := w.draft(w.people[exchange.RoleVendor], w.wallet[w.people[exchange.RoleVendor].ID])
+	for _, role := range []exchange.Role{exchange.RoleCustomer, exchange.RoleUser, exchange.RoleVendor} {
+		stranger := w.person(role)
+		for _, path := range []string{"orders", "wallets"} {
+			if list := w.do(get, "/api/v1/auth/"+path, nil, stranger.auth()).want(200).object(); list["total"] != 0.0 {
+				t.Errorf("a new %s lists %v %s", role, list["total"], path)
+			}
+		}
+		events := w.do(get, "/api/v1/auth/events?page_size=100", nil, stranger.auth()).want(200).object()
+		for _, ev := range events["events"].([]any) {
+			if id := ev.(map[string]any)["object_id"]; id != stranger.ID.String() && ev.(map[string]any)["object_type"] != "offer" {
+				t.Errorf("a new %s reads the event %v", role, ev)
+			}
+		}
+		offers := w.do(get, "/api/v1/auth/offers?page_id=1&page_size=10", nil, stranger.auth()).want(200)
+		if strings.Contains(string(offers.body), draft.ID.String()) {
+			t.Errorf("a new %s lists somebody's draft", role)
+		}
+	}
+}
+
+func TestWalletsForOwners(t *testing.T) {
+	w := newWorld(t)
+	vendor, sub, admin := w.people[exchange.RoleVendor], w.people[exchange.RoleSubvendor], w.people[exchange.RoleAdmin]
+	customer, treasury := w.people[exchange.RoleCustomer], w.people[exchange.RoleTreasury]
+	const path = "/api/v1/auth/wallets/owner"
+	base := func(kind string, more map[string]any) map[string]any {
+		body := map[string]any{"owner_type": kind, "network": "tron", "asset": "USDT"}
+		for k, v := range more {
+			body[k] = v
+		}
+		return body
+	}
+	user := func(p person) map[string]any { return map[string]any{"user_id": p.ID} }
+	merchant := func(p person) map[string]any { return map[string]any{"merchant": map[string]any{"vendor_id": p.ID}} }
+	subOf := func(p person) map[string]any {
+		return map[string]any{"sub_merchant": map[string]any{"subvendor_id": p.ID}}
+	}
+	made := func(p person, body map[string]any, owner person, kind string) {
+		t.Helper()
+		r := w.do(post, path, body, p.auth()).want(http.StatusCreated)
+		if r.text("owner_id") != owner.ID.String() || r.text("owner_type") != kind || r.text("custody") != "custodial" || r.text("wallet_type") != "hot" {
+			t.Errorf("made %s", r.body)
+		}
+	}
+	made(customer, base("customer", user(customer)), customer, "customer")
+	made(admin, base("customer", user(customer)), customer, "customer")
+	made(vendor, base("merchant", merchant(vendor)), vendor, "merchant")
+	made(vendor, base("sub_merchant", subOf(sub)), sub, "sub_merchant")
+	made(admin, base("merchant", merchant(w.rival)), w.rival, "merchant")
+	w.do(post, path, base("customer", user(w.other)), customer.auth()).blames("/user_id not_found")
+	w.do(post, path, base("customer", user(customer)), vendor.auth()).refused(exchange.CodeForbidden)
+	w.do(post, path, base("merchant", merchant(vendor)), customer.auth()).refused(exchange.CodeForbidden)
+	w.do(post, path, base("merchant", merchant(w.rival)), vendor.auth()).blames("/merchant/vendor_id not_found")
+	w.do(post, path, base("customer", nil), customer.auth()).blames("/user_id required")
+	w.do(post, path, base("merchant", nil), vendor.auth()).blames("/merchant required")
+	w.do(post, path, base("customer", map[string]any{"user_id": customer.ID, "merchant": map[string]any{"vendor_id": vendor.ID}}), customer.auth()).
+		blames("/merchant conflict")
+	house := map[string]any{"treasury": map[string]any{"name": "Main", "custody_provider": "provider_multisig"}}
+	w.do(post, path, base("treasury", house), treasury.auth()).refused(exchange.CodeUnsupported)
+	w.do(post, path, base("treasury", house), vendor.auth()).refused(exchange.CodeForbidden)
+	w.do(post, path, base("treasury", nil), treasury.auth()).blames("/treasury required")
+	ether := base("customer", user(customer))
+	ether["network"] = "ethereum"
+	w.do(post, path, ether, customer.auth()).refused(exchange.CodeUnsupported)
+	ether["network"] = "solana"
+	w.do(post, path, ether, customer.auth()).blames("/network enum")
+	gas := w.do(post, "/api/v1/auth/wallets/provision", map[string]any{"network": "tron", "asset": "USDT", "purpose": "gas"}, admin.auth()).want(http.StatusCreated)
+	if gas.text("purpose") != "gas" || gas.object()["owner_id"] != nil {
+		t.Errorf("provisioned %s", gas.body)
+	}
+}
+
+func TestWalletsAndTheirDefault(t *testing.T) {
+	e := start(t)
+	p := e.person(exchange.RoleCustomer)
+	body := map[string]any{"network": "tron", "asset": "USDT", "label": "savings"}
+	one := e.do(post, "/api/v1/auth/wallets", body, p.auth(), withKey("w")).want(http.StatusCreated)
+	if again := e.do(post, "/api/v1/auth/wallets", body, p.auth(), withKey("w")).want(http.StatusCreated); again.text("id") != one.text("id") {
+		t.Error("one key made two wallets")
+	}
+	two := e.do(post, "/api/v1/auth/wallets", body, p.auth(), withKey("v")).want(http.StatusCreated)
+	if one.object()["is_default"] != true || two.object()["is_default"] != false {
+		t.Errorf("defaults: %s %s", one.body, two.body)
+	}
+	for _, verb := range []string{"set-default-network", "set-default"} {
+		if got := e.do(put, "/api/v1/auth/wallet/id/"+two.text("id")+"/"+verb, nil, p.auth()).want(200); got.object()["is_default"] != true {
+			t.Errorf("%s: %s", verb, got.body)
+		}
+	}
+	if got := e.do(get, "/api/v1/auth/wallet/id/"+one.text("id"), nil, p.auth()).want(200); got.object()["is_default"] != false {
+		t.Error("two defaults")
+	}
+	id, _ := parseID(two.text("id"))
+	e.fund(exchange.Wallet{ID: id}, "12.5")
+	balances := e.do(get, "/api/v1/auth/wallet/id/"+two.text("id")+"/balances", nil, p.auth()).want(200).object()["balances"].([]any)
+	got := map[string]any{}
+	for _, b := range balances {
+		got[b.(map[string]any)["asset"].(string)] = b.(map[string]any)["available"]
+	}
+	if got["USDT"] != "12.500000" || got["USDC"] != "0.000000" || got["TRX"] != "0.000000" {
+		t.Errorf("balances %v", got)
+	}
+}
