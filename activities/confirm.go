@@ -16,6 +16,7 @@ type PaymentState string
 // The states in which a look can find a collection.
 const (
 	PaymentPending  PaymentState = "pending"  // nothing is proven either way
+	PaymentClaimed  PaymentState = "claimed"  // one witness says paid, and no other has spoken
 	PaymentReceipt  PaymentState = "receipt"  // the operator says paid, but no receipt is known
 	PaymentDisputed PaymentState = "disputed" // the witnesses contradict each other
 	PaymentPaid     PaymentState = "paid"     // proven and booked
@@ -28,6 +29,9 @@ const (
 type ConfirmInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
 	Thorough  bool      `json:"thorough,omitempty"`
+	// Vouch is an operator's command whose note is the receipt that they found at the operator. A person
+	// is a witness too, never the only one.
+	Vouch Proof `json:"vouch,omitzero"`
 }
 
 // Confirmed is what a look found, and for a paid attempt what the payment led to.
@@ -70,18 +74,25 @@ func (m *Momo) ConfirmPayment(ctx context.Context, in ConfirmInput) (Confirmed, 
 			State: exchange.SeenSucceeded, Receipt: a.Receipt, Amount: a.Moved, At: a.SettledAt, Witness: exchange.WitnessCallback,
 		})
 	} else {
-		c, err = m.examine(ctx, a, in.Thorough)
+		c, err = m.examine(ctx, a, in)
 	}
 	return c, Failure(ctx, err)
 }
 
-func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, thorough bool) (Confirmed, error) {
+func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, in ConfirmInput) (Confirmed, error) {
 	e, err := m.gather(ctx, a)
 	if err != nil {
 		return Confirmed{}, err
 	}
+	if in.Vouch.CommandID != uuid.Nil {
+		c, err := m.Store.UseCommand(ctx, in.Vouch.CommandID, in.Vouch.Object.Type, in.Vouch.Object.ID)
+		if err != nil {
+			return Confirmed{}, err
+		}
+		e.vouchedFor = receiptIn(c.Note)
+	}
 	found := e.judge()
-	if found.state != PaymentPaid && e.wantsStatement(found.state, thorough, m.Now()) {
+	if found.state != PaymentPaid && e.wantsStatement(found.state, in.Thorough, m.Now()) {
 		if err := m.readStatement(ctx, &e); err != nil {
 			activity.GetLogger(ctx).Warn("the operator's statement could not be read", "attempt", a.ID, "code", exchange.CodeOf(err))
 		}

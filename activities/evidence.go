@@ -21,6 +21,7 @@ type evidence struct {
 	query         exchange.Observation   // the answer to our question
 	receipts      []exchange.Observation // confirmations and statement rows with the attempt's reference
 	statementRead bool                   // the statement was read to its end
+	vouchedFor    string                 // the receipt that a person found at the operator
 }
 
 // finding is what follows from the evidence.
@@ -60,7 +61,7 @@ func (e evidence) judge() finding {
 		}
 		return finding{state: PaymentReceipt}
 	case paidVoice:
-		return finding{state: PaymentPending}
+		return finding{state: PaymentClaimed}
 	case e.callback.State == exchange.SeenFailed:
 		return failed(e.callback)
 	case e.query.State == exchange.SeenFailed:
@@ -88,7 +89,7 @@ func (e *evidence) add(rows []exchange.Observation) {
 // proven lists the receipts that two different witnesses vouch for, the callback's before others and
 // then the oldest first.
 func (e evidence) proven() []exchange.Observation {
-	var list []exchange.Observation
+	list := e.byPerson()
 	if c := e.callback; c.State == exchange.SeenSucceeded && c.Receipt != "" && c.Amount.Positive() && e.vouched(c) {
 		list = append(list, c)
 	}
@@ -103,6 +104,45 @@ func (e evidence) proven() []exchange.Observation {
 		}
 	}
 	return list
+}
+
+// byPerson is the payment that a person found by its receipt, when it is the receipt that another
+// witness names, or the one that is missing.
+func (e evidence) byPerson() []exchange.Observation {
+	if e.vouchedFor == "" || slices.Contains(e.claimed, e.vouchedFor) {
+		return nil
+	}
+	for _, o := range append([]exchange.Observation{e.callback}, e.receipts...) {
+		if o.State == exchange.SeenSucceeded && o.Receipt == e.vouchedFor && o.Amount.Positive() {
+			return []exchange.Observation{o}
+		}
+	}
+	if e.query.State == exchange.SeenSucceeded && e.callback.Receipt == "" && len(e.receipts) == 0 {
+		o := e.query
+		o.Receipt, o.Amount = e.vouchedFor, e.attempt.Amount
+		return []exchange.Observation{o}
+	}
+	return nil
+}
+
+// Lengths of what can be a receipt; those of today have ten characters.
+const (
+	minReceipt = 8
+	maxReceipt = 20
+)
+
+// receiptIn reads a note that is a receipt: capital letters and digits alone. Any other note is "".
+func receiptIn(note string) string {
+	note = strings.TrimSpace(note)
+	if len(note) < minReceipt || len(note) > maxReceipt {
+		return ""
+	}
+	for _, c := range []byte(note) {
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
+			return ""
+		}
+	}
+	return note
 }
 
 // vouched tells whether another witness stands behind an observation of a payment. The query names
@@ -134,7 +174,7 @@ func (e evidence) wantsStatement(s PaymentState, thorough bool, now time.Time) b
 	switch s {
 	case PaymentReceipt, PaymentDisputed:
 		return true
-	case PaymentPending:
+	case PaymentPending, PaymentClaimed:
 		return thorough || (e.unheardOf() && now.Sub(e.attempt.CreatedAt) > promptLife)
 	}
 	return false

@@ -35,6 +35,7 @@ type AttemptStore interface {
 	ReceiptsFor(ctx context.Context, reference string) ([]exchange.Observation, error)
 	AcceptPayment(ctx context.Context, id uuid.UUID, o exchange.Observation, now time.Time) (PaymentOutcome, error)
 	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
+	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 }
 
 // PaymentOutcome is what the acceptance of a payment led to. Objects that it did not lead to are zero.

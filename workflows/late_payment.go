@@ -87,9 +87,12 @@ func (f *latePayment) run(ctx workflow.Context) (LatePaymentResult, error) {
 // watched on.
 func (f *latePayment) watch(ctx workflow.Context) bool {
 	end := workflow.Now(ctx).Add(watchFor)
+	var vouch activities.Proof // of an operator who found the payment
+	resolved := false
 	for {
 		f.callbacks = nil
-		known := f.look(ctx)
+		known := f.look(ctx, vouch)
+		vouch = activities.Proof{}
 		failed := f.found.State == activities.PaymentFailed || f.found.State == activities.PaymentDeclined
 		over := !workflow.Now(ctx).Before(end)
 		switch {
@@ -98,24 +101,24 @@ func (f *latePayment) watch(ctx workflow.Context) bool {
 			return true
 		case len(f.callbacks) > 0:
 			continue
-		case known && failed && (!f.found.Soft || over):
+		case known && failed && (!f.found.Soft || over), known && resolved && !claimed(f.found.State):
 			f.desk.unpark(ctx, WaitsForNobody)
 			return false
 		case known && over:
-			f.desk.park(ctx, ReasonOutcomeUnknown, nil)
+			f.desk.park(ctx, openReason(f.found.State), nil)
 		}
 		f.wait(ctx)
-		if f.desk.hasDecision() && f.desk.take().verb == activities.VerbResolve {
-			f.desk.unpark(ctx, WaitsForNobody)
-			return false
+		if f.desk.hasDecision() {
+			d := f.desk.take()
+			vouch, resolved = d.proof, d.verb == activities.VerbResolve
 		}
 	}
 }
 
 // look reports whether it found anything out.
-func (f *latePayment) look(ctx workflow.Context) bool {
+func (f *latePayment) look(ctx workflow.Context, vouch activities.Proof) bool {
 	f.looks++
-	in := activities.ConfirmInput{AttemptID: f.in.AttemptID, Thorough: f.looks > 2}
+	in := activities.ConfirmInput{AttemptID: f.in.AttemptID, Thorough: f.looks > 2, Vouch: vouch}
 	var c activities.Confirmed
 	if err := workflow.ExecuteActivity(look(ctx, "See whether late money came"), momo.ConfirmPayment, in).Get(ctx, &c); err != nil {
 		if !passing(err) {

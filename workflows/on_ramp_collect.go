@@ -137,10 +137,13 @@ func (f *onRamp) heed(ctx workflow.Context) {
 
 // look finds out what became of a prompt and draws the consequence.
 func (f *onRamp) look(ctx workflow.Context, p *prompt, thorough bool) {
+	f.examine(ctx, p, activities.ConfirmInput{AttemptID: p.id, Thorough: thorough})
+}
+
+func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmInput) {
 	p.asked++
 	p.next = f.nextLook(ctx, p)
 	var c activities.Confirmed
-	in := activities.ConfirmInput{AttemptID: p.id, Thorough: thorough}
 	err := workflow.ExecuteActivity(look(ctx, "See whether the order is paid"), momo.ConfirmPayment, in).Get(ctx, &c)
 	if err != nil {
 		if !passing(err) {
@@ -213,16 +216,25 @@ func (f *onRamp) outlive(ctx workflow.Context, p *prompt) {
 // giveUp tells a person about an outcome that nobody knows. The looks go on.
 func (f *onRamp) giveUp(ctx workflow.Context, p *prompt) {
 	f.giveUpAt = time.Time{}
-	reason := ReasonOutcomeUnknown
-	switch p.state {
-	case activities.PaymentReceipt:
-		reason = ReasonReceiptMissing
-	case activities.PaymentDisputed:
-		reason = ReasonDisagree
-	}
-	f.desk.park(ctx, reason, nil)
+	f.desk.park(ctx, openReason(p.state), nil)
 	f.mark(ctx, exchange.WaitOperator)
 }
+
+// openReason is why a person must look at a payment that nobody could prove.
+func openReason(s activities.PaymentState) Reason {
+	switch s {
+	case activities.PaymentReceipt:
+		return ReasonReceiptMissing
+	case activities.PaymentClaimed:
+		return ReasonOneWitness
+	case activities.PaymentDisputed:
+		return ReasonDisagree
+	}
+	return ReasonOutcomeUnknown
+}
+
+// claimed tells whether somebody says that the prompt was paid.
+func claimed(s activities.PaymentState) bool { return openReason(s) != ReasonOutcomeUnknown }
 
 // decide obeys an operator while the order is not paid.
 func (f *onRamp) decide(ctx workflow.Context, d decision) {
@@ -231,7 +243,7 @@ func (f *onRamp) decide(ctx workflow.Context, d decision) {
 	f.desk.unpark(ctx, WaitsForMomo)
 	switch {
 	case d.verb == activities.VerbResolve:
-		f.settle(ctx, d)
+		f.settle(ctx, d, current)
 	case reason == ReasonPromptRefused && current == nil && len(f.prompts) < maxPrompts:
 		f.prompt(ctx)
 	case current != nil && current.unsure:
@@ -244,9 +256,20 @@ func (f *onRamp) decide(ctx workflow.Context, d decision) {
 	}
 }
 
-// settle ends an order about which an operator says that nothing was paid. Should money appear all
-// the same, the watch over the prompt turns it into an exception.
-func (f *onRamp) settle(ctx workflow.Context, d decision) {
+// settle obeys an operator who looked the prompt up: its receipt, in the note, is the second witness of a
+// payment; where nobody says that anything was paid, the order ends. Should money appear all the same,
+// the watch over the prompt turns it into an exception.
+func (f *onRamp) settle(ctx workflow.Context, d decision, current *prompt) {
+	if current != nil {
+		f.examine(ctx, current, activities.ConfirmInput{AttemptID: current.id, Thorough: true, Vouch: d.proof})
+		if !f.pending() {
+			return
+		}
+		if claimed(current.state) {
+			f.desk.park(ctx, openReason(current.state), nil)
+			return
+		}
+	}
 	f.close(ctx, exchange.OrderCancelled, exchange.DetailExpired, Actor{UserID: d.proof.ActorID, RequestID: "command:" + d.proof.CommandID.String()})
 }
 
@@ -259,7 +282,7 @@ func (f *onRamp) cancelled(ctx workflow.Context) {
 		case !f.pending():
 			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
 			return
-		case p.state == activities.PaymentReceipt || p.state == activities.PaymentDisputed:
+		case claimed(p.state):
 			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The payment is being confirmed."))
 			return
 		}

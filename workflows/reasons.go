@@ -10,6 +10,7 @@ const (
 	ReasonPromptRefused  Reason = "prompt-refused"
 	ReasonOutcomeUnknown Reason = "outcome-unknown"
 	ReasonReceiptMissing Reason = "receipt-missing"
+	ReasonOneWitness     Reason = "one-witness"
 	ReasonDisagree       Reason = "witnesses-disagree"
 	ReasonPayoutAddress  Reason = "payout-invalid_address"
 	ReasonPayoutAsset    Reason = "payout-unsupported_asset"
@@ -60,11 +61,15 @@ var guide = map[Reason]advice{
 	},
 	ReasonReceiptMissing: {
 		"The operator says paid, but its receipt can't be found.",
-		"Find the receipt at the operator and see that its statement is readable, then send retry; or resolve when nothing was paid.", retryOrResolve,
+		"See that the operator's statement is readable and send retry; or find the receipt there and send resolve with it as the note.", retryOrResolve,
+	},
+	ReasonOneWitness: {
+		"A single witness says that the order is paid.",
+		"Look the payment up at the operator; send retry to look again, or resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonDisagree: {
 		"The witnesses of the payment contradict each other.",
-		"Compare callback, query and statement; send retry to look again, or resolve when nothing was paid.", retryOrResolve,
+		"Compare callback, query and statement; send retry to look again, or resolve with the receipt as the note.", retryOrResolve,
 	},
 	ReasonPayoutAddress: payoutAdvice("The address of the customer is not valid on the network.", "Correct what refuses it."),
 	ReasonPayoutAsset:   payoutAdvice("The asset is not enabled on the network.", "Enable it."),

@@ -2,8 +2,6 @@ package workflows_test
 
 import (
 	"slices"
-	"strings"
-	"testing"
 	"time"
 
 	"github.com/google/uuid"
@@ -100,7 +98,7 @@ func (w *world) confirm(o exchange.Observation) {
 }
 
 // run plays the order's flow to its end.
-func (w *world) run(t testing.TB) workflows.OnRampResult {
+func (w *world) run(t checker) workflows.OnRampResult {
 	t.Helper()
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OnRampID(w.request.ID), TaskQueue: workflows.QueueFlows})
 	w.env.RegisterDelayedCallback(func() {
@@ -146,10 +144,16 @@ func (w *world) command(verb string) uuid.UUID {
 // decree writes a command about the order.
 func (w *world) decree(verb string) uuid.UUID {
 	id := uuid.New()
+	note := "UKLMANUAL1" // what a person finds when they look the order up at the operator
+	for _, m := range w.operator.collected(w.request.ID) {
+		if !slices.ContainsFunc(w.attemptList(), func(a exchange.PaymentAttempt) bool { return a.Receipt == m.receipt }) {
+			note = m.receipt
+		}
+	}
 	w.book.mu.Lock()
 	defer w.book.mu.Unlock()
 	w.book.commands[id] = exchange.OperatorCommand{
-		ID: id, ObjectType: activities.ObjectOrder, ObjectID: w.request.ID, Verb: verb, Note: "UKLMANUAL1", ActorID: uuid.New(),
+		ID: id, ObjectType: activities.ObjectOrder, ObjectID: w.request.ID, Verb: verb, Note: note, ActorID: uuid.New(),
 	}
 	return id
 }
@@ -161,7 +165,7 @@ func (w *world) order() exchange.Order {
 }
 
 // sound checks what must be true after every story, by the books of the operator and the network.
-func (w *world) sound(t testing.TB) {
+func (w *world) sound(t checker) {
 	t.Helper()
 	o := w.order()
 	if o.ID == uuid.Nil {
@@ -202,7 +206,7 @@ func (w *world) sound(t testing.TB) {
 }
 
 // accounted checks that no collected money is without a place: it paid the order or is an exception.
-func (w *world) accounted(t testing.TB, in []moved) {
+func (w *world) accounted(t checker, in []moved) {
 	t.Helper()
 	for _, m := range in {
 		placed := slices.ContainsFunc(w.attemptList(), func(a exchange.PaymentAttempt) bool { return a.Receipt == m.receipt })
@@ -224,8 +228,6 @@ func (w *world) attemptList() []exchange.PaymentAttempt {
 
 func code(err error) exchange.Code { return exchange.CodeOf(workflows.AsExchangeError(err)) }
 
-func mentions(err error, s string) bool { return err != nil && strings.Contains(err.Error(), s) }
-
 // lateCommand writes a command about the order and hands it to every watch over late money.
 func (w *world) lateCommand(verb string) {
 	for _, a := range w.attemptList() {
@@ -234,4 +236,13 @@ func (w *world) lateCommand(verb string) {
 			_ = w.env.SignalWorkflowByID(workflows.LatePaymentID(a.ID), verb, workflows.CommandRef{CommandID: id})
 		}
 	}
+}
+
+// checker is what *testing.T and *rapid.T have in common.
+type checker interface {
+	Helper()
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }
