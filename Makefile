@@ -150,13 +150,17 @@ lint: vet workflowcheck lint-only ## all linters, on both modules
 .PHONY: lint-only
 lint-only: bin/golangci-lint
 	@"$(bin)/golangci-lint" config verify
-	"$(bin)/golangci-lint" run ./...
-	(cd dev && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...)
+	code=0
+	"$(bin)/golangci-lint" run ./... || code=1
+	(cd dev && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || code=1
+	exit $$code
 
 .PHONY: vet
 vet: check-go ## go vet, on both modules
-	@$(GO) vet ./...
-	$(GO) -C dev vet ./...
+	@code=0
+	$(GO) vet ./... || code=1
+	$(GO) -C dev vet ./... || code=1
+	exit $$code
 
 .PHONY: workflowcheck
 workflowcheck: check-go ## look for non-determinism in the call trees of the workflows
