@@ -2,8 +2,14 @@
 
 package main
 
-import "kivuko/worker"
+import (
+	"kivuko/chain/keys"
+	"kivuko/worker"
+)
 
 // crashPoints leaves the parts alone. The build with the tag crash, which crash tests use, puts points
 // around every side effect at which the process can kill itself.
 func crashPoints(parts worker.Parts) worker.Parts { return parts }
+
+// crashSigning leaves the signer's rows alone, as crashPoints does the others.
+func crashSigning(s keys.PaymentStore) keys.PaymentStore { return s }

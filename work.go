@@ -153,7 +153,7 @@ func addTron(p process, queue string, db *store.Store, c *tron.Client, parts *wo
 		return err
 	}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
-		Store: worker.SigningRows{Store: db}, Vault: vault, Clients: map[exchange.Network]chain.Client{exchange.Tron: c},
+		Store: crashSigning(worker.SigningRows{Store: db}), Vault: vault, Clients: map[exchange.Network]chain.Client{exchange.Tron: c},
 	})
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (c Config) buildID() string {
 
 // dialTemporal prepares the connection; it is made when it is first used, so that a process may start
 // before Temporal does.
-func dialTemporal(p process, metrics *prometheus.Registry) (client.Client, error) {
+func dialTemporal(p process, metrics prometheus.Registerer) (client.Client, error) {
 	host, err := os.Hostname()
 	if err != nil {
 		return nil, err

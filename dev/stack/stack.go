@@ -30,6 +30,13 @@ type Options struct {
 	Self string
 	// Out is where the person reads.
 	Out io.Writer
+	// AnyPorts takes free ports instead of the usual ones, so that tests beside each other,
+	// and beside a stack that somebody runs, don't want the same.
+	AnyPorts bool
+	// UnsafeDatabase trades safety against a crash of the machine for speed, for tests.
+	UnsafeDatabase bool
+	// TronFlags and MomoFlags are further flags of the TRON node and of the sandbox.
+	TronFlags, MomoFlags []string
 }
 
 // Step is one stage of bringing the stack up.
@@ -83,7 +90,7 @@ func Open(opts Options) (*Stack, error) {
 		return nil, err
 	}
 	s := &Stack{Options: opts, lock: lock, stop: func() {}}
-	if s.Addresses, err = assign(filepath.Join(opts.State, "ports.json")); err != nil {
+	if s.Addresses, err = assign(filepath.Join(opts.State, "ports.json"), opts.AnyPorts); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if s.Supervisor, err = supervisor.New(filepath.Join(opts.State, "logs"), opts.Out); err != nil {
@@ -93,8 +100,8 @@ func Open(opts Options) (*Stack, error) {
 }
 
 // assign finds a port for everything that listens: that of the last run, else the
-// usual one, else any free one.
-func assign(path string) (Addresses, error) {
+// usual one unless anyPort is set, else any free one.
+func assign(path string, anyPort bool) (Addresses, error) {
 	book, err := ports.OpenBook(path)
 	if err != nil {
 		return Addresses{}, err
@@ -115,6 +122,9 @@ func assign(path string) (Addresses, error) {
 		{"tron-control", 8091, &a.TronControl},
 		{"momo", 8070, &a.Momo},
 	} {
+		if anyPort {
+			p.preferred = 0
+		}
 		port, err := book.Assign(p.name, p.preferred)
 		if err != nil {
 			return Addresses{}, err

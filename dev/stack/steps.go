@@ -58,7 +58,9 @@ func Product() []Step {
 }
 
 func startPostgres(ctx context.Context, s *Stack) error {
-	server, err := postgres.Start(ctx, postgres.Options{Dir: filepath.Join(s.State, "postgres"), Progress: s.Out})
+	server, err := postgres.Start(ctx, postgres.Options{
+		Dir: filepath.Join(s.State, "postgres"), Unsafe: s.UnsafeDatabase, Progress: s.Out,
+	})
 	if err != nil {
 		return err
 	}
@@ -124,11 +126,11 @@ func startTron(ctx context.Context, s *Stack) error {
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
 		Name: ProcessTron,
 		Path: s.Self,
-		Args: []string{
+		Args: append([]string{
 			"tron", "--grpc", s.Addresses.TronGRPC, "--solidity", s.Addresses.TronSolidity,
 			"--http", s.Addresses.TronHTTP, "--control", s.Addresses.TronControl,
 			"--data", filepath.Join(s.State, "tron"),
-		},
+		}, s.TronFlags...),
 		Env: s.baseEnvironment(),
 		// The switches are the last thing that the node serves.
 		Ready: supervisor.TCP(s.Addresses.TronControl),
@@ -141,7 +143,7 @@ func startMomo(ctx context.Context, s *Stack) error {
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
 		Name:  ProcessMomo,
 		Path:  s.Self,
-		Args:  []string{"momo", "--listen", s.Addresses.Momo, "--data", filepath.Join(s.State, "momo")},
+		Args:  append([]string{"momo", "--listen", s.Addresses.Momo, "--data", filepath.Join(s.State, "momo")}, s.MomoFlags...),
 		Env:   s.baseEnvironment(),
 		Ready: supervisor.TCP(s.Addresses.Momo),
 	})

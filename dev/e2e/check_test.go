@@ -1,0 +1,238 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/workflowservice/v1"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/momo/sandbox"
+)
+
+// invariants holds what must be true at every moment, whatever is under way. Each is one statement, and so
+// looks at one moment.
+func (w *world) invariants(t *testing.T) {
+	t.Helper()
+	for rule, query := range map[string]string{
+		"the ledger balances in every asset": `
+			SELECT asset || ' is off by ' || sum(CASE WHEN debit_normal THEN posted ELSE -posted END)
+			FROM ledger_accounts GROUP BY asset HAVING sum(CASE WHEN debit_normal THEN posted ELSE -posted END) <> 0`,
+		"balances are the sums of their lines": `
+			SELECT a.code || ' says ' || a.posted FROM ledger_accounts a
+			LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM ledger_lines GROUP BY account_id) l ON l.account_id = a.id
+			WHERE a.posted <> coalesce(CASE WHEN a.debit_normal THEN l.sum ELSE -l.sum END, 0)`,
+		"what a wallet owes is what it holds": `
+			SELECT c.code || ' holds ' || c.posted || ' and owes ' || b.posted FROM ledger_accounts c
+			JOIN ledger_accounts b ON b.kind = 'wallet_balance' AND b.owner_id = c.owner_id AND b.asset = c.asset
+			WHERE c.kind = 'custody' AND c.asset <> 'TRX' AND c.posted <> b.posted`,
+		"every hold has an owner that still needs it": `
+			SELECT h.key || ' of ' || h.object_type || ' ' || h.object_id || ' holds ' || h.amount FROM holds h
+			WHERE h.status = 'held' AND h.amount > 0 AND NOT (
+				(h.object_type = 'offer' AND EXISTS (SELECT 1 FROM offers o WHERE o.id = h.object_id))
+				OR EXISTS (SELECT 1 FROM orders o WHERE o.id = h.object_id AND o.status IN ('pending', 'processing', 'confirming'))
+				OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('processing', 'needs_review'))
+				OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`,
+		"accounts hold what their holds say": `
+			SELECT a.code || ' holds ' || a.held FROM ledger_accounts a
+			LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM holds WHERE status = 'held' GROUP BY account_id) h ON h.account_id = a.id
+			WHERE a.held <> coalesce(h.sum, 0)`,
+	} {
+		var broken []string
+		eventually(t, rule, func() error {
+			rows, err := w.db.QueryContext(t.Context(), query)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = rows.Close() }()
+			broken = nil
+			for rows.Next() {
+				var line string
+				if err := rows.Scan(&line); err != nil {
+					return err
+				}
+				broken = append(broken, line)
+			}
+			return rows.Err()
+		})
+		if len(broken) > 0 {
+			t.Errorf("%s, but %s", rule, strings.Join(broken, "; "))
+		}
+	}
+}
+
+// agree waits until nothing is under way on the chain, and compares the vendor's wallet there with the
+// ledger, to the unit. The chain's side is added up from the node's own record.
+func (w *world) agree(t *testing.T) {
+	t.Helper()
+	eventually(t, "ledger and chain agree about "+w.wallet.Address, func() error { return w.compare(t.Context()) })
+}
+
+func (w *world) compare(ctx context.Context) error {
+	sun, units, err := w.holdings(ctx, w.wallet.Address, usdt)
+	if err != nil {
+		return err
+	}
+	for asset, chain := range map[money.Asset]*big.Int{money.TRX: sun, money.USDT: units} {
+		a, err := w.store.Account(ctx, exchange.Owned(exchange.AccCustody, w.wallet.ID, asset))
+		if err != nil {
+			return err
+		}
+		if a.Posted.Units().Cmp(chain) != 0 {
+			return fmt.Errorf("the ledger says %s %s, the chain %s units", a.Posted, asset, chain)
+		}
+	}
+	return nil
+}
+
+// paidOnce checks an order that was bought: collected once by the operator's books, delivered once by the
+// node's record, with the amounts of the order.
+func (w *world) paidOnce(t *testing.T, b sandbox.Books, o order) {
+	t.Helper()
+	if o.Status != "completed" {
+		t.Errorf("order %s is %s, not completed", o.ID, o)
+	}
+	effects := collected(b, o.ID)
+	if len(effects) != 1 {
+		t.Errorf("order %s was collected %d times: %+v", o.ID, len(effects), effects)
+	} else if effects[0].Receipt != o.Receipt.String {
+		t.Errorf("order %s names receipt %q, the operator %q", o.ID, o.Receipt.String, effects[0].Receipt)
+	}
+	moves := w.arrived(t, o.WalletAddress)
+	if len(moves) != 1 {
+		t.Errorf("order %s was paid out %d times: %+v", o.ID, len(moves), moves)
+		return
+	}
+	want, err := money.Parse(money.USDT, o.CryptoAmount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := moves[0]; m.Amount != want.Units().String() || m.Token != usdt || m.From != w.wallet.Address || m.Transaction != o.TxHash.String {
+		t.Errorf("order %s of %s USDT in %s moved %+v", o.ID, o.CryptoAmount, o.TxHash.String, m)
+	}
+}
+
+// notPaidOut checks that no crypto left for an order.
+func (w *world) notPaidOut(t *testing.T, o order) {
+	t.Helper()
+	if moves := w.arrived(t, o.WalletAddress); len(moves) != 0 {
+		t.Errorf("order %s is %s, yet it was paid out: %+v", o.ID, o, moves)
+	}
+}
+
+// refunded waits until a phone got exactly the amount back, in one payout, and the refund is booked.
+func (w *world) refunded(t *testing.T, o order, shillings int64) {
+	t.Helper()
+	eventually(t, "the refund is booked", func() error {
+		var open, done int
+		err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FILTER (WHERE status <> 'completed'), count(*) FILTER (WHERE status = 'completed')
+			FROM refunds WHERE order_id = $1`, o.ID).Scan(&open, &done)
+		if err != nil {
+			return err
+		}
+		if open != 0 || done != 1 {
+			return fmt.Errorf("%d refunds are open and %d completed", open, done)
+		}
+		return nil
+	})
+	back := paidBack(w.books(t), o.Phone.String)
+	if len(back) != 1 || back[0].Amount != shillings {
+		t.Errorf("order %s: want KES %d paid back once, the operator's books say %+v", o.ID, shillings, back)
+	}
+}
+
+// needsAttention finds the flows of an object that ask for a person, the way operators do.
+func (w *world) needsAttention(ctx context.Context, flow string) (bool, error) {
+	list, err := w.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("KivukoNeedsAttention = true AND WorkflowId = '%s' AND ExecutionStatus = 'Running'", flow),
+	})
+	return err == nil && len(list.GetExecutions()) == 1, err
+}
+
+func (w *world) parked(t *testing.T, flow string) {
+	t.Helper()
+	eventually(t, flow+" asks for a person", func() error {
+		parked, err := w.needsAttention(t.Context(), flow)
+		if err == nil && !parked {
+			err = errors.New("visibility does not show it")
+		}
+		return err
+	})
+}
+
+// attempt is a signed transaction as the database has it.
+type attempt struct{ tx, status string }
+
+func (w *world) attempts(t *testing.T, orderID uuid.UUID) []attempt {
+	t.Helper()
+	var all []attempt
+	eventually(t, "reading transactions", func() error {
+		rows, err := w.db.QueryContext(t.Context(), `SELECT a.tx_id, a.status FROM chain_attempts a
+			JOIN chain_payments p ON p.id = a.payment_id WHERE p.purpose = 'order' AND p.object_id = $1 ORDER BY a.n`, orderID)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }()
+		all = nil
+		for rows.Next() {
+			var a attempt
+			if err := rows.Scan(&a.tx, &a.status); err != nil {
+				return err
+			}
+			all = append(all, a)
+		}
+		return rows.Err()
+	})
+	return all
+}
+
+// attemptsAre waits for an order's transactions to be in the given states.
+func (w *world) attemptsAre(t *testing.T, orderID uuid.UUID, want ...string) []attempt {
+	t.Helper()
+	var have []attempt
+	eventually(t, "transactions are "+strings.Join(want, ", "), func() error {
+		have = w.attempts(t, orderID)
+		var states []string
+		for _, a := range have {
+			states = append(states, a.status)
+		}
+		if !slices.Equal(states, want) {
+			return fmt.Errorf("they are %v", states)
+		}
+		return nil
+	})
+	return have
+}
+
+// statuses are the states an order went through, by its timeline.
+func (w *world) timeline(t *testing.T, id uuid.UUID) []string {
+	t.Helper()
+	var out struct {
+		Events []struct {
+			Type     string    `json:"type"`
+			Sequence int64     `json:"sequence"`
+			At       time.Time `json:"at"`
+		} `json:"events"`
+	}
+	if err := w.amina(t).Get(t.Context(), "/api/v1/auth/orders/"+id.String()+"/timeline", &out); err != nil {
+		t.Fatal(err)
+	}
+	var types []string
+	var last time.Time
+	for _, e := range out.Events {
+		if e.At.Before(last) {
+			t.Errorf("the timeline of %s is out of order at %s", id, e.Type)
+		}
+		last = e.At
+		types = append(types, e.Type)
+	}
+	return types
+}

@@ -1,0 +1,184 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/momo/sandbox"
+)
+
+// call speaks JSON to a control endpoint of the stack.
+func call(ctx context.Context, method, address string, in, out any) error {
+	var body bytes.Buffer
+	if in == nil {
+		in = struct{}{}
+	}
+	if err := json.NewEncoder(&body).Encode(in); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, address, &body)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	if resp.StatusCode != http.StatusOK {
+		var text bytes.Buffer
+		_, _ = text.ReadFrom(resp.Body)
+		return fmt.Errorf("%s %s: %s %s", method, address, resp.Status, text.String())
+	}
+	if out == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(out)
+}
+
+// control speaks to the TRON node's switches.
+func (w *world) control(ctx context.Context, method, path string, in, out any) error {
+	return call(ctx, method, "http://"+w.stack.Addresses.TronControl+path, in, out)
+}
+
+func (w *world) tron(t *testing.T, path string, in any) {
+	t.Helper()
+	if err := w.control(t.Context(), http.MethodPost, path, in, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// movement is the node's own record of coins that changed hands.
+type movement struct {
+	Block       int64  `json:"block"`
+	Transaction string `json:"transaction"`
+	Token       string `json:"token"`
+	From        string `json:"from"`
+	To          string `json:"to"`
+	Amount      string `json:"amount"`
+	Solid       bool   `json:"solid"`
+}
+
+func (w *world) movements(ctx context.Context, address string) ([]movement, error) {
+	var all []movement
+	err := w.control(ctx, http.MethodGet, "/movements?address="+url.QueryEscape(address), nil, &all)
+	return all, err
+}
+
+// arrived are the transfers of tokens to an address.
+func (w *world) arrived(t *testing.T, address string) []movement {
+	t.Helper()
+	all, err := w.movements(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(all, func(m movement) bool { return m.To != address || m.Token == "" })
+}
+
+// holdings recomputes what an address has at the newest final block, from the movements and fees that the
+// node recorded and from nothing of ours: sun, and units of USDT.
+func (w *world) holdings(ctx context.Context, address, token string) (sun, units *big.Int, err error) {
+	all, err := w.movements(ctx, address)
+	if err != nil {
+		return nil, nil, err
+	}
+	sun, units = new(big.Int), new(big.Int)
+	for _, m := range all {
+		into, n := sun, new(big.Int)
+		switch m.Token {
+		case "":
+		case token:
+			into = units
+		default:
+			continue
+		}
+		if _, ok := n.SetString(m.Amount, 10); !ok || !m.Solid {
+			continue
+		}
+		if m.To == address {
+			into.Add(into, n)
+		}
+		if m.From == address {
+			into.Sub(into, n)
+		}
+	}
+	var transactions []struct {
+		Owner string `json:"owner"`
+		Fee   int64  `json:"fee"`
+		Solid bool   `json:"solid"`
+	}
+	if err := w.control(ctx, http.MethodGet, "/transactions?address="+url.QueryEscape(address), nil, &transactions); err != nil {
+		return nil, nil, err
+	}
+	for _, tx := range transactions {
+		if tx.Owner == address && tx.Solid {
+			sun.Sub(sun, big.NewInt(tx.Fee))
+		}
+	}
+	return sun, units, nil
+}
+
+func (w *world) momo() string { return "http://" + w.stack.Addresses.Momo }
+
+// books are the operator's own.
+func (w *world) books(t *testing.T) sandbox.Books {
+	t.Helper()
+	var b sandbox.Books
+	if err := call(t.Context(), http.MethodGet, w.momo()+"/control/books", nil, &b); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// fault asks the operator to behave so with one phone, once.
+func (w *world) fault(t *testing.T, behaviour, op, phone string) {
+	t.Helper()
+	in := sandbox.Fault{Behaviour: behaviour, Op: op, Phone: phone, Times: 1}
+	if err := call(t.Context(), http.MethodPost, w.momo()+"/control/faults", in, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// release lets go on what the operator was late with.
+func (w *world) release(t *testing.T) {
+	t.Helper()
+	if err := call(t.Context(), http.MethodPost, w.momo()+"/control/release", nil, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// reference is what the payer of an order reads on the prompt.
+func reference(id uuid.UUID) string { return exchange.Order{ID: id}.PaymentReference() }
+
+// collected are the operator's effects of an order's prompts.
+func collected(b sandbox.Books, id uuid.UUID) []sandbox.Effect {
+	return slices.DeleteFunc(slices.Clone(b.Effects), func(e sandbox.Effect) bool {
+		return e.Direction != sandbox.Collection || e.Reference != reference(id)
+	})
+}
+
+// prompted are the prompts that the operator took for an order.
+func prompted(b sandbox.Books, id uuid.UUID) []sandbox.Prompt {
+	return slices.DeleteFunc(slices.Clone(b.Prompts), func(p sandbox.Prompt) bool { return p.Reference != reference(id) })
+}
+
+// paidBack are the payouts that reached a phone.
+func paidBack(b sandbox.Books, phone string) []sandbox.Effect {
+	return slices.DeleteFunc(slices.Clone(b.Effects), func(e sandbox.Effect) bool {
+		return e.Direction != sandbox.Payout || e.Phone != phone
+	})
+}

@@ -1,0 +1,58 @@
+// Package e2e proves the whole of Kivuko: the product's own binary, its processes, a real Temporal on
+// PostgreSQL, a TRON node and the mobile money operator's sandbox, all on one machine. What it believes is
+// what the outside says: the chain's own record of movements and the operator's own books.
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// What the environment may ask for.
+const (
+	// databaseVariable is set by `make test`, anew each time. Reading it keeps `go test` from showing a
+	// remembered result: it can't see that the product's binary, which is built here, has changed.
+	databaseVariable = "KIVUKO_TEST_DATABASE_URL"
+	// keepVariable names a directory in which state and logs stay, to be looked at.
+	keepVariable = "KIVUKO_E2E_DIR"
+	// soakVariable is how many orders the soak runs; without it there is none.
+	soakVariable = "KIVUKO_E2E_SOAK"
+)
+
+func TestMain(m *testing.M) {
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	_ = os.Getenv(databaseVariable)
+	dir := os.Getenv(keepVariable)
+	if dir == "" {
+		made, err := os.MkdirTemp("", "kivuko-e2e-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(made) }() // only a full disk would mind
+		dir = made
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o755)
+	}
+	if err == nil {
+		err = os.Chmod(dir, 0o755) // the database runs as a user of its own where we are root
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	theDir = dir
+	code := m.Run()
+	if err := closeWorld(); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e: the stack did not stop cleanly:", err)
+		code = max(code, 1)
+	}
+	return code
+}

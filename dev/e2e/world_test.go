@@ -1,0 +1,243 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	_ "github.com/lib/pq"
+	"go.temporal.io/sdk/client"
+
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/worker"
+)
+
+// The pace of the world: fast where the product only waits.
+const (
+	blockInterval   = 100 * time.Millisecond
+	tronPoll        = 150 * time.Millisecond
+	transactionLife = time.Minute
+	startTimeout    = 5 * time.Minute
+	// gas is what the vendor's wallet gets on top of the seed, in TRX: each new address costs some.
+	gas = "100000"
+)
+
+// world is the running stack and everybody who looks at it from outside.
+type world struct {
+	stack    *stack.Stack
+	crash    string // the directory in which crash points are armed
+	temporal client.Client
+	db       *sql.DB
+	store    *store.Store
+	customer uuid.UUID
+	vendor   uuid.UUID
+	offer    uuid.UUID
+	wallet   exchange.Wallet // the vendor's
+	said     *transcript
+	people   people
+}
+
+var (
+	theDir   string
+	theOnce  sync.Once
+	theWorld *world
+	theError error
+)
+
+// open returns the one world of this test binary and starts it when it is first asked for.
+func open(t *testing.T) *world {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("the whole stack is not for -short")
+	}
+	theOnce.Do(func() { theWorld, theError = start(theDir) })
+	if theError != nil {
+		t.Fatal(theError)
+	}
+	return theWorld
+}
+
+func closeWorld() error {
+	if theWorld == nil {
+		return nil
+	}
+	theWorld.temporal.Close()
+	return errors.Join(theWorld.store.Close(), theWorld.db.Close(), theWorld.stack.Down())
+}
+
+// start builds the product with crash points, brings the stack up and fills it.
+func start(dir string) (_ *world, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		return nil, err
+	}
+	w := &world{crash: filepath.Join(dir, "crash"), said: &transcript{}}
+	if err := os.MkdirAll(w.crash, 0o700); err != nil {
+		return nil, err
+	}
+	product, self := filepath.Join(dir, "kivuko"), filepath.Join(dir, "kivuko-dev")
+	if err := build(ctx, root, product, "-tags", "crash"); err != nil {
+		return nil, err
+	}
+	if err := build(ctx, filepath.Join(root, "dev"), self); err != nil {
+		return nil, err
+	}
+	w.stack, err = stack.Open(stack.Options{
+		Root: root, State: filepath.Join(dir, "state"), Product: product, Self: self, Out: w.said, AnyPorts: true, UnsafeDatabase: true,
+		TronFlags: []string{"--interval", blockInterval.String()},
+		// Prompts are answered at once; what is late waits for a test's word.
+		MomoFlags: []string{"--answer-delay", "0s", "--late-delay", "-1s"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		"API_RATE_FACTOR": "1000", "TRON_POLL": tronPoll.String(), "TRON_TRANSACTION_LIFE": transactionLife.String(),
+		"CRASH_DIR": w.crash, "LOG_LEVEL": "debug",
+	} {
+		w.stack.SetEnvironment(name, value)
+	}
+	if err := w.fill(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w\n%s", err, w.said), w.stack.Down())
+	}
+	return w, nil
+}
+
+func build(ctx context.Context, dir, out string, flags ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build", "-buildvcs=false"}, flags...), "-o", out, ".")...)
+	cmd.Dir = dir
+	if said, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build in %s: %w\n%s", dir, err, said)
+	}
+	return nil
+}
+
+// fill brings the stack up, seeds it and finds what the tests name.
+func (w *world) fill(ctx context.Context) error {
+	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product()} {
+		if err := w.stack.Up(ctx, part); err != nil {
+			return err
+		}
+	}
+	err := demo.Seed(ctx, demo.World{
+		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, DatabaseURL: w.stack.ProductDatabase(),
+		AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
+	})
+	if err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	if w.store, err = store.Open(ctx, w.stack.ProductDatabase(), store.Options{MaxConns: 4}); err != nil {
+		return err
+	}
+	if w.db, err = sql.Open("postgres", w.stack.ProductDatabase()); err != nil {
+		return err
+	}
+	w.db.SetMaxOpenConns(4)
+	if w.temporal, err = w.dial(ctx); err != nil {
+		return err
+	}
+	return w.meet(ctx)
+}
+
+// dial connects to Temporal with the keys that the product has.
+func (w *world) dial(ctx context.Context) (client.Client, error) {
+	const name = "KIVUKO_TEMPORAL_PAYLOAD_KEYS="
+	for _, kv := range w.stack.ProductEnvironment(stack.ProcessAPI) {
+		value, ok := strings.CutPrefix(kv, name)
+		if !ok {
+			continue
+		}
+		id, digits, _ := strings.Cut(value, ":")
+		secret, err := hex.DecodeString(digits)
+		if err != nil {
+			return nil, err
+		}
+		return worker.Dial(ctx, worker.ClientConfig{
+			Address: w.stack.Addresses.Temporal, Namespace: "kivuko", Keys: []worker.Key{{ID: id, Secret: secret}}, Identity: "e2e",
+		})
+	}
+	return nil, errors.New(name + " is not set")
+}
+
+// meet finds the people of the seed, the vendor's wallet and its offer, and tops the wallet's gas up.
+func (w *world) meet(ctx context.Context) error {
+	customer, err := w.store.UserByEmail(ctx, demo.CustomerEmail)
+	if err != nil {
+		return err
+	}
+	vendor, err := w.store.UserByEmail(ctx, demo.VendorEmail)
+	if err != nil {
+		return err
+	}
+	w.customer, w.vendor = customer.ID, vendor.ID
+	if w.wallet, err = w.store.DefaultWallet(ctx, vendor.ID, exchange.Tron); err != nil {
+		return err
+	}
+	offers, _, err := w.store.ListOffers(ctx, store.Everything(),
+		store.OfferFilter{VendorID: vendor.ID, Status: exchange.OfferActive}, store.Page{Number: 1, Size: 1})
+	if err != nil {
+		return err
+	}
+	if len(offers) == 0 {
+		return errors.New("the seed made no offer of " + demo.VendorEmail)
+	}
+	w.offer = offers[0].ID
+	return w.deposit(ctx, money.Must(money.TRX, gas), exchange.House(exchange.AccCapital, money.TRX))
+}
+
+// deposit brings coins to the vendor's wallet and books them, once in a life of the state directory.
+func (w *world) deposit(ctx context.Context, m money.Amount, from exchange.AccountRef) error {
+	key := "e2e:deposit:" + string(m.Asset())
+	var known bool
+	if err := w.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM ledger_entries WHERE key = $1)`, key).Scan(&known); err != nil || known {
+		return err
+	}
+	in := map[string]any{"address": w.wallet.Address, "token": m.Asset(), "amount": m.Units().String(), "mine": true}
+	if err := w.control(ctx, "POST", "/fund", in, nil); err != nil {
+		return err
+	}
+	return w.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
+		Key: key, Kind: "wallet.opening", ObjectType: "wallet", ObjectID: w.wallet.ID,
+		Lines: exchange.Lines(exchange.Debit(exchange.Owned(exchange.AccCustody, w.wallet.ID, m.Asset()), m), exchange.Credit(from, m)),
+	}}})
+}
+
+func (w *world) api() string { return "http://" + w.stack.Addresses.API }
+
+// transcript keeps what the stack says, to be shown when something fails.
+type transcript struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *transcript) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.Write(b)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}
+
+var _ io.Writer = (*transcript)(nil)
