@@ -12,10 +12,9 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"kivuko/exchange"
-	"kivuko/store/storetest"
+	"kivuko/store"
 )
 
 const (
@@ -61,22 +60,16 @@ func BenchmarkGetOrder(b *testing.B) {
 	finished.Wait()
 }
 
-// bareFiber serves the order by one prepared query and nothing else: no token, no checks, no log.
+// bareFiber serves the order by the store's prepared read and its encoding and nothing else: no token,
+// no checks, no log.
 func (m market) bareFiber(t *testing.T, id uuid.UUID) string {
-	db := sqlx.NewDb(storetest.Owner(t, m.store), "postgres")
-	db.SetMaxOpenConns(8)
-	db.SetMaxIdleConns(8)
-	read, err := db.PreparexContext(t.Context(), benchQuery)
-	if err != nil {
-		t.Fatal(err)
-	}
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Get("/order", func(fc *fiber.Ctx) error {
-		row := map[string]any{}
-		if err := read.QueryRowxContext(context.Background(), id).MapScan(row); err != nil {
+		o, err := m.store.Order(context.Background(), store.Everything(), id)
+		if err != nil {
 			return err
 		}
-		return fc.JSON(orderWire(exchange.Order{ID: id}, exchange.Principal{}))
+		return fc.JSON(orderWire(o, exchange.Principal{}))
 	})
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -86,9 +79,6 @@ func (m market) bareFiber(t *testing.T, id uuid.UUID) string {
 	t.Cleanup(func() { _ = app.Shutdown() })
 	return "http://" + listener.Addr().String() + "/order"
 }
-
-// benchQuery reads an order as the store's own read does.
-const benchQuery = `SELECT * FROM orders WHERE id = $1`
 
 // hammer asks one address from several clients for a stretch and counts the answers.
 func hammer(b *testing.B, url, token string) int {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"aidanwoods.dev/go-paseto"
@@ -36,6 +37,7 @@ type keyring struct {
 	issuer string
 	signer string
 	keys   map[string]paseto.V4SymmetricKey
+	proven provenTokens
 }
 
 func newKeyring(issuer string, keys []TokenKey) (*keyring, error) {
@@ -54,6 +56,37 @@ const tokenAudience = "kivuko-api"
 
 func (r *keyring) assertion(kind string) []byte {
 	return []byte("kivuko|v1|" + kind + "|" + r.issuer + "|" + tokenAudience)
+}
+
+// provenTokens remembers what proven tokens say. A token says the same until its end, so proving it
+// once is enough; whether its session still lives is another question, asked each time.
+type provenTokens struct {
+	mu  sync.RWMutex
+	all map[string]provenToken
+}
+
+type provenToken struct {
+	claims  claims
+	from    time.Time
+	expires time.Time
+}
+
+const maxProvenTokens = 10_000
+
+func (p *provenTokens) get(text string, now time.Time) (claims, bool) {
+	p.mu.RLock()
+	t, ok := p.all[text]
+	p.mu.RUnlock()
+	return t.claims, ok && now.Before(t.expires) && !t.from.After(now.Add(clockSkew))
+}
+
+func (p *provenTokens) put(text string, t provenToken) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.all == nil || len(p.all) >= maxProvenTokens {
+		p.all = map[string]provenToken{}
+	}
+	p.all[text] = t
 }
 
 // claims is what an access token says.
@@ -108,6 +141,9 @@ func (r *keyring) open(text string, now time.Time) (claims, error) {
 	if len(text) > maxBearerLength {
 		return claims{}, errToken
 	}
+	if c, ok := r.proven.get(text, now); ok {
+		return c, nil
+	}
 	p := paseto.NewParserWithoutExpiryCheck()
 	p.AddRule(paseto.IssuedBy(r.issuer), paseto.ForAudience(tokenAudience))
 	raw, err := p.UnsafeParseFooter(paseto.V4Local, text)
@@ -126,10 +162,15 @@ func (r *keyring) open(text string, now time.Time) (claims, error) {
 	if err != nil {
 		return claims{}, errToken
 	}
-	return readClaims(t, now)
+	proven, err := readClaims(t, now)
+	if err != nil {
+		return claims{}, err
+	}
+	r.proven.put(text, proven)
+	return proven.claims, nil
 }
 
-func readClaims(t *paseto.Token, now time.Time) (claims, error) {
+func readClaims(t *paseto.Token, now time.Time) (provenToken, error) {
 	expires, err1 := t.GetExpiration()
 	from, err2 := t.GetNotBefore()
 	issued, err3 := t.GetIssuedAt()
@@ -138,18 +179,21 @@ func readClaims(t *paseto.Token, now time.Time) (claims, error) {
 	var c claims
 	err6 := t.Get("ver", &c.AuthVersion)
 	if err := errors.Join(err1, err2, err3, err4, err5, err6); err != nil {
-		return claims{}, errToken
+		return provenToken{}, errToken
 	}
-	if !now.Before(expires) || from.After(now.Add(clockSkew)) || issued.After(now.Add(clockSkew)) {
-		return claims{}, errToken
+	if issued.After(from) {
+		from = issued
+	}
+	if !now.Before(expires) || from.After(now.Add(clockSkew)) {
+		return provenToken{}, errToken
 	}
 	user, ok1 := parseID(subject)
 	sid, ok2 := parseID(session)
 	if !ok1 || !ok2 {
-		return claims{}, errToken
+		return provenToken{}, errToken
 	}
 	c.UserID, c.SessionID = user, sid
-	return c, nil
+	return provenToken{c, from, expires}, nil
 }
 
 const refreshBytes = 32
