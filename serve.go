@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/api"
+	"kivuko/chain"
 	"kivuko/chain/tron"
 	"kivuko/exchange"
 	"kivuko/store"
@@ -94,8 +95,17 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 			SpoolDir: c.SpoolDir, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: tron.ParseAddress},
+		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: tronAddress},
 	}, nil
+}
+
+// tronAddress checks an address and words what is wrong with it for people.
+func tronAddress(s string) (string, error) {
+	address, err := tron.ParseAddress(s)
+	if e, ok := errors.AsType[*chain.Error](err); ok {
+		return "", exchange.Wrap(exchange.CodeInvalid, err, "%s", e.Detail)
+	}
+	return address, err
 }
 
 // rates multiplies the default limits; a factor of one leaves them to the API.
