@@ -76,7 +76,7 @@ func (f *onRamp) current() *prompt {
 // prompt asks the payer, once. The answer that a prompt was taken is not a payment.
 func (f *onRamp) prompt(ctx workflow.Context) {
 	n := len(f.prompts) + 1
-	f.prompts = append(f.prompts, &prompt{id: activities.CollectionID(f.order.OrderID, n)})
+	f.prompts = append(f.prompts, &prompt{id: activities.CollectionID(f.order.OrderID, n), open: true})
 	f.repeatAt = time.Time{}
 	f.submit(ctx, n)
 }
@@ -146,9 +146,7 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 	var c activities.Confirmed
 	err := workflow.ExecuteActivity(look(ctx, "See whether the order is paid"), momo.ConfirmPayment, in).Get(ctx, &c)
 	if err != nil {
-		if !passing(err) {
-			f.desk.park(ctx, ReasonStepFailed, err)
-		}
+		f.unseen(ctx, p, err)
 		return
 	}
 	p.state = c.State
@@ -177,6 +175,21 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 			f.desk.unpark(ctx, WaitsForPayer)
 			f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
 		}
+	}
+}
+
+// unseen handles a look that failed. A prompt without a row was never sent, because the row is written
+// first.
+func (f *onRamp) unseen(ctx workflow.Context, p *prompt, err error) {
+	e, ok := asApplication(err)
+	switch {
+	case passing(err):
+	case ok && p.unsure && e.Type() == string(exchange.CodeNotFound):
+		p.open = false
+		f.mark(ctx, exchange.WaitRetry)
+		f.desk.unpark(ctx, WaitsForPayer)
+	default:
+		f.desk.park(ctx, ReasonStepFailed, err)
 	}
 }
 
@@ -293,8 +306,12 @@ func (f *onRamp) cancelled(ctx workflow.Context) {
 
 // again sends another prompt by the customer's wish.
 func (f *onRamp) again(ctx workflow.Context) {
-	if f.expired(workflow.Now(ctx)) {
+	switch {
+	case f.expired(workflow.Now(ctx)):
 		f.answer(&f.retry, refuse(exchange.CodeExpired, "The order's time is over."))
+		return
+	case f.current() != nil || !f.repeatAt.IsZero():
+		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The last prompt is still open."))
 		return
 	}
 	f.prompt(ctx)
