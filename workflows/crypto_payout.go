@@ -93,7 +93,7 @@ func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 		f.alert(ctx, err)
 		if !passing(err) {
 			f.nudged = false
-			_, _ = workflow.AwaitWithOptions(ctx, timer(troublePause, "Look at the transaction again"), func() bool { return f.nudged })
+			await(ctx, troublePause, "Look at the transaction again", func() bool { return f.nudged })
 		}
 	}
 }

@@ -135,7 +135,7 @@ func (f *latePayment) look(ctx workflow.Context, vouch activities.Proof) bool {
 
 func (f *latePayment) wait(ctx workflow.Context) {
 	pause := lateLooks[min(f.looks-1, len(lateLooks)-1)]
-	_, _ = workflow.AwaitWithOptions(ctx, timer(pause, "Look for late money"), func() bool {
+	await(ctx, pause, "Look for late money", func() bool {
 		return len(f.callbacks) > 0 || f.desk.hasDecision()
 	})
 }

@@ -343,8 +343,7 @@ func (f *onRamp) wait(ctx workflow.Context, now time.Time, current *prompt) {
 	if current != nil {
 		sooner(current.next, "Ask the operator what became of the prompt")
 	}
-	// The context is never cancelled, so the wait can't fail.
-	_, _ = workflow.AwaitWithOptions(ctx, timer(at.Sub(now), what), func() bool {
+	await(ctx, at.Sub(now), what, func() bool {
 		return len(f.callbacks) > 0 || f.cancel != nil || f.retry != nil || f.desk.hasDecision()
 	})
 }

@@ -176,6 +176,6 @@ func runChild(ctx workflow.Context, o workflow.ChildWorkflowOptions, flow, in, r
 		if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 			return err
 		}
-		_, _ = workflow.AwaitWithOptions(ctx, timer(childBusyPause, "Wait for the earlier "+o.WorkflowID), func() bool { return false })
+		await(ctx, childBusyPause, "Wait for the earlier "+o.WorkflowID, func() bool { return false })
 	}
 }

@@ -76,7 +76,12 @@ func delivery(ctx workflow.Context, n exchange.Network, summary string) workflow
 	})
 }
 
-// timer is a wait with a limit and a line that says what for.
-func timer(d time.Duration, summary string) workflow.AwaitOptions {
-	return workflow.AwaitOptions{Timeout: d, TimerOptions: workflow.TimerOptions{Summary: summary}}
+// await waits until a condition holds or the time is over. The timer is cancelled when the condition
+// holds first: one that fires later would wake the flow for nothing. The context is never cancelled, so
+// the wait can't fail.
+func await(ctx workflow.Context, d time.Duration, summary string, condition func() bool) {
+	ctx, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	o := workflow.AwaitOptions{Timeout: d, TimerOptions: workflow.TimerOptions{Summary: summary}}
+	_, _ = workflow.AwaitWithOptions(ctx, o, condition)
 }

@@ -87,7 +87,7 @@ func (f *refund) run(ctx workflow.Context) (RefundResult, error) {
 // wait sleeps until it is time to ask, or something happened.
 func (f *refund) wait(ctx workflow.Context) {
 	d := max(f.askAt.Sub(workflow.Now(ctx)), time.Second)
-	_, _ = workflow.AwaitWithOptions(ctx, timer(d, "Ask the operator what became of the refund"), func() bool {
+	await(ctx, d, "Ask the operator what became of the refund", func() bool {
 		return f.woken || f.desk.hasDecision()
 	})
 }
