@@ -2,6 +2,9 @@ package activities
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"time"
 
@@ -21,6 +24,7 @@ type RefundStore interface {
 	Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error)
 	CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUID, o exchange.Observation) error
 	FailRefund(ctx context.Context, refundID uuid.UUID, detail string) error
+	ResolveRefund(ctx context.Context, refundID uuid.UUID, reference string, by exchange.Principal) error
 	RefundException(ctx context.Context, exceptionID uuid.UUID, by exchange.Principal) (exchange.Refund, error)
 	ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) error
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
@@ -31,7 +35,19 @@ type Refunds struct {
 	Store    RefundStore
 	Operator MomoOperator
 	Provider string
-	Now      func() time.Time
+	// CallbackKey is what the callback tokens of payouts are derived from, 32 bytes. It must not change
+	// while a payout is open: the operator's answers would come to an address that is nobody's.
+	CallbackKey []byte
+	Now         func() time.Time
+}
+
+// token is the unguessable part of a payout's callback addresses. It can be made again, unlike that of a
+// prompt, because a payout is asked about by later steps, and sent again by the run after a crash: the
+// answers must come to the same address.
+func (r *Refunds) token(attempt uuid.UUID) string {
+	h := hmac.New(sha256.New, r.CallbackKey)
+	h.Write([]byte("kivuko payout callback " + attempt.String()))
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // The states of a refund's payout.
@@ -78,14 +94,11 @@ func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (Refun
 	if refund.Status == exchange.RefundCompleted {
 		return RefundStep{State: RefundPaid}, nil
 	}
-	token, err := newToken()
-	if err != nil {
-		return RefundStep{}, Failure(ctx, err)
-	}
+	id := PayoutID(refund.ID, in.Try)
 	fresh := exchange.PaymentAttempt{
-		ID: PayoutID(refund.ID, in.Try), Direction: exchange.Payout, OrderID: refund.OrderID, RefundID: refund.ID,
+		ID: id, Direction: exchange.Payout, OrderID: refund.OrderID, RefundID: refund.ID,
 		Provider: r.Provider, Status: exchange.AttemptCreated, Amount: refund.Amount, Phone: refund.Phone,
-		Reference: "Refund", CallbackToken: token, WorkflowID: in.Home, CreatedAt: r.Now(),
+		Reference: "Refund", CallbackToken: r.token(id), WorkflowID: in.Home, CreatedAt: r.Now(),
 	}
 	before, err := r.Store.Attempt(ctx, fresh.ID)
 	if err == nil {
@@ -101,7 +114,7 @@ func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (Refun
 	if err != nil {
 		return RefundStep{}, Failure(ctx, err)
 	}
-	stored.CallbackToken = token
+	stored.CallbackToken = fresh.CallbackToken
 	return r.kept(ctx, refund, stored, r.Operator.SubmitPayout(ctx, stored))
 }
 
@@ -120,8 +133,8 @@ func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange
 		return r.kept(ctx, refund, a, h.submission())
 	}
 	if r.Operator.Capabilities().PayoutIdempotent && r.Now().Sub(a.CreatedAt) < resubmitFor {
-		// Its token is gone with the run before, so results come to the standing address instead. A refusal
-		// proves nothing here: it is of the repetition, and the first sending may have been taken.
+		a.CallbackToken = r.token(a.ID)
+		// A refusal proves nothing here: it is of the repetition, and the first sending may have been taken.
 		if s := r.Operator.SubmitPayout(ctx, a); s.State == exchange.Accepted {
 			return r.kept(ctx, refund, a, s)
 		}
@@ -184,6 +197,7 @@ func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundS
 	e := r.listen(ctx, a, stored)
 	e.questions = in.Questions
 	if in.Ask {
+		a.CallbackToken = r.token(a.ID)
 		answer := r.Operator.Resolve(ctx, a)
 		if answer.State == exchange.SeenSucceeded || answer.State == exchange.SeenFailed {
 			e.answers = append(e.answers, answer)
@@ -294,16 +308,27 @@ type SettleRefundInput struct {
 	Proof     Proof     `json:"proof"`
 }
 
-// SettleRefund completes a refund by command. The command's note is the reference of the payment that
-// was made by other means.
+// SettleRefund completes a refund by command. The command's note is the receipt: of the payout that
+// nobody else could prove, or, after a definite refusal, of a payment by other means.
 func (r *Refunds) SettleRefund(ctx context.Context, in SettleRefundInput) error {
 	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
 	if err != nil {
 		return Failure(ctx, err)
 	}
-	return Failure(ctx, r.Store.CompleteRefund(ctx, in.RefundID, in.AttemptID, exchange.Observation{
-		State: exchange.SeenSucceeded, Receipt: c.Note, Text: "by command " + c.ID.String(), At: r.Now(),
-	}))
+	receipt := receiptIn(c.Note)
+	if receipt == "" {
+		return Failure(ctx, exchange.Invalid(exchange.FieldError{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment"}))
+	}
+	refund, err := r.Store.Refund(ctx, in.RefundID)
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	if refund.Status == exchange.RefundProcessing {
+		return Failure(ctx, r.Store.CompleteRefund(ctx, in.RefundID, in.AttemptID, exchange.Observation{
+			State: exchange.SeenSucceeded, Receipt: receipt, Text: "by command " + c.ID.String(), At: r.Now(),
+		}))
+	}
+	return Failure(ctx, r.Store.ResolveRefund(ctx, in.RefundID, receipt, in.Proof.Principal()))
 }
 
 // ExceptionInput decides about money that does not fit.

@@ -82,6 +82,12 @@ func (r Rows) FailRefund(ctx context.Context, refundID uuid.UUID, detail string)
 	return err
 }
 
+// ResolveRefund completes a refund that a person paid by other means.
+func (r Rows) ResolveRefund(ctx context.Context, refundID uuid.UUID, reference string, by exchange.Principal) error {
+	_, err := r.Store.ResolveRefund(ctx, refundID, reference, by)
+	return err
+}
+
 // ResolveException closes a payment exception by a person's decision.
 func (r Rows) ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) error {
 	_, err := r.Store.ResolveException(ctx, id, to, note, by)

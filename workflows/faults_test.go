@@ -146,8 +146,10 @@ func troubledWorld(t *rapid.T) (*world, *faults) {
 	w.chain.fault, w.chain.lost = f.hit, f.lose
 	customer(t, w)
 	operators(t, w)
-	w.at(60*24*time.Hour, func() { panic(fmt.Sprintf("it never ends: order %s (%s), attempts %+v, exceptions %+v, refunds %+v, payments %+v",
-		w.order().Status, w.order().StatusDetail, w.attemptList(), w.book.exceptions, w.book.refunds, w.book.payments)) })
+	w.at(60*24*time.Hour, func() {
+		panic(fmt.Sprintf("it never ends: order %s (%s), attempts %+v, exceptions %+v, refunds %+v, payments %+v",
+			w.order().Status, w.order().StatusDetail, w.attemptList(), w.book.exceptions, w.book.refunds, w.book.payments))
+	})
 	return w, f
 }
 

@@ -142,7 +142,7 @@ func (f *latePayment) wait(ctx workflow.Context) {
 
 // settle finds a place for money that came.
 func (f *latePayment) settle(ctx workflow.Context) string {
-	if f.found.PaymentID != uuid.Nil && f.found.Order.Status == exchange.OrderProcessing {
+	if f.found.Exception == uuid.Nil && f.found.Order.Status == exchange.OrderProcessing {
 		f.wakeOrder(ctx)
 		return LateAccounted
 	}

@@ -89,19 +89,19 @@ var guide = map[Reason]advice{
 	},
 	ReasonRefundRefused: {
 		"The operator definitely refused the refund.",
-		"Read its code; send retry for another payout, or resolve with the reference of a payment by other means.", retryOrResolve,
+		"Read its code; send retry for another payout, or resolve with the receipt of a payment by other means as the note.", retryOrResolve,
 	},
 	ReasonRefundFloat: {
 		"The payout float is too small for the refund.",
-		"Top it up and send retry, or resolve with the reference of a payment by other means.", retryOrResolve,
+		"Top it up and send retry.", []string{activities.VerbRetry},
 	},
 	ReasonRefundUnknown: {
 		"The operator has not said whether the refund was paid.",
-		"Look it up at the operator; send retry to ask again, or resolve with the receipt.", retryOrResolve,
+		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonRefundDisagree: {
 		"The operator's answers about the refund contradict each other.",
-		"Look it up at the operator; send retry to ask again, or resolve with the receipt.", retryOrResolve,
+		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonLateMoney: {
 		"Money arrived for an order that was over or paid already.",

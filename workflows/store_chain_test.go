@@ -181,18 +181,38 @@ func (b *book) BeginRefundPayout(_ context.Context, id uuid.UUID, a exchange.Pay
 func (b *book) CompleteRefund(_ context.Context, id, attempt uuid.UUID, o exchange.Observation) error {
 	return run(b, "CompleteRefund", func() error {
 		r := b.refunds[id]
-		if r.Status == exchange.RefundCompleted {
+		a, ok := b.attempts[attempt]
+		switch {
+		case !ok || a.RefundID != id || o.Receipt == "":
+			return exchange.Errorf(exchange.CodeConflict, "not a payout of this refund, or without receipt")
+		case r.Status == exchange.RefundCompleted:
 			return nil
 		}
 		if err := exchange.RefundMachine.Allow(r.Status, exchange.RefundCompleted); err != nil {
 			return err
 		}
 		r.Status, r.Receipt = exchange.RefundCompleted, o.Receipt
-		b.refunds[id] = r
-		if a, ok := b.attempts[attempt]; ok && r.Status != exchange.RefundNeedsReview {
-			a.Status, a.Receipt = exchange.AttemptSucceeded, o.Receipt
-			b.attempts[attempt] = a
+		a.Status, a.Receipt = exchange.AttemptSucceeded, o.Receipt
+		b.refunds[id], b.attempts[attempt] = r, a
+		if e, ok := b.exceptions[r.ExceptionID]; ok {
+			e.Status = exchange.ExcRefunded
+			b.exceptions[e.ID] = e
 		}
+		return nil
+	})
+}
+
+func (b *book) ResolveRefund(_ context.Context, id uuid.UUID, reference string, _ exchange.Principal) error {
+	return run(b, "ResolveRefund", func() error {
+		r := b.refunds[id]
+		if r.Status == exchange.RefundCompleted && r.Receipt == reference {
+			return nil
+		}
+		if r.Status != exchange.RefundNeedsReview {
+			return conflict("the refund is %s", r.Status)
+		}
+		r.Status, r.Receipt = exchange.RefundCompleted, reference
+		b.refunds[id] = r
 		if e, ok := b.exceptions[r.ExceptionID]; ok {
 			e.Status = exchange.ExcRefunded
 			b.exceptions[e.ID] = e
@@ -206,6 +226,11 @@ func (b *book) FailRefund(_ context.Context, id uuid.UUID, _ string) error {
 		r := b.refunds[id]
 		if r.Status == exchange.RefundNeedsReview {
 			return nil
+		}
+		for _, a := range b.attempts {
+			if a.RefundID == id && open(a) {
+				return conflict("a payout may still move money")
+			}
 		}
 		if err := exchange.RefundMachine.Allow(r.Status, exchange.RefundFailed); err != nil {
 			return err

@@ -135,6 +135,9 @@ func (b *book) CloseOrder(_ context.Context, id uuid.UUID, to exchange.OrderStat
 func (b *book) SetOrderDetail(_ context.Context, id uuid.UUID, detail string) error {
 	return run(b, "SetOrderDetail", func() error {
 		o := b.orders[id]
+		if exchange.OnRampMachine.Terminal(o.Status) {
+			return nil
+		}
 		o.StatusDetail = detail
 		b.orders[id] = o
 		return nil
@@ -391,9 +394,7 @@ func (b *book) place(a exchange.PaymentAttempt) string {
 
 func (b *book) outcome(a exchange.PaymentAttempt, kind string) activities.PaymentOutcome {
 	out := activities.PaymentOutcome{Order: b.orders[a.OrderID], Attempt: a, Kind: kind}
-	if out.Order.PaymentTxnID == a.Receipt {
-		out.ChainPayment, _ = b.paymentOf(a.OrderID)
-	}
+	out.ChainPayment, _ = b.paymentOf(a.OrderID) // of the order, whoever paid it
 	for _, e := range b.exceptions {
 		if e.AttemptID == a.ID {
 			out.Exception = e
