@@ -40,7 +40,7 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer closing(p, "database", db.Close)
+	defer closing(p, db)
 	metrics := prometheus.NewRegistry()
 	temporal, err := dialTemporal(p, metrics)
 	if err != nil {
@@ -163,7 +163,7 @@ func runCodec(ctx context.Context, p process, _ []string) error {
 		if err != nil {
 			return err
 		}
-		defer closing(p, "database", db.Close)
+		defer closing(p, db)
 		if authorize, err = api.StaffOnly(api.Config{TokenKeys: tokenKeys(p.config)}, db); err != nil {
 			return err
 		}
@@ -237,8 +237,9 @@ func prefixes(name string, texts []string) ([]netip.Prefix, error) {
 	return out, nil
 }
 
-func closing(p process, what string, shut func() error) {
-	if err := shut(); err != nil {
-		p.log.Warn("closing failed", "part", what, "error", err)
+// closing closes the database when a command ends. What it waited to say is in the database already.
+func closing(p process, db *store.Store) {
+	if err := db.Close(); err != nil {
+		p.log.Warn("the database did not close", "error", err)
 	}
 }

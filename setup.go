@@ -35,7 +35,7 @@ func runMigrate(ctx context.Context, p process, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer closing(p, "database", db.Close)
+	defer closing(p, db)
 	if err := db.SeedCatalogs(ctx); err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func runAuditVerify(ctx context.Context, p process, _ []string) error {
 	if err != nil {
 		return err
 	}
-	defer closing(p, "database", db.Close)
+	defer closing(p, db)
 	sealed, sealErr := db.SealAudit(ctx)
 	if err := errors.Join(sealErr, db.VerifyAudit(ctx)); err != nil {
 		return err

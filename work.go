@@ -61,7 +61,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer closing(p, "database", db.Close)
+	defer closing(p, db)
 	metrics := prometheus.NewRegistry()
 	temporal, err := dialTemporal(p, metrics)
 	if err != nil {
@@ -135,7 +135,9 @@ func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
 		return err
 	}
 	parts.Momo = &activities.Momo{Store: rows, Operator: operator, Provider: operatorName, Now: time.Now}
-	parts.Refund = &activities.Refunds{Store: rows, Operator: operator, Provider: operatorName, Now: time.Now}
+	parts.Refund = &activities.Refunds{
+		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
+	}
 	return nil
 }
 
