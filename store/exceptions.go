@@ -99,8 +99,10 @@ func (t unitTx) moveException(ctx context.Context, before exchange.PaymentExcept
 			return x, err
 		}
 	}
-	return x, t.record(ctx, fact{by: by, object: "payment_exception", id: x.ID, name: "payment_exception." + string(to), owner: owner,
-		before: exceptionFact(before), after: exceptionFact(x)})
+	return x, t.record(ctx, fact{
+		by: by, object: "payment_exception", id: x.ID, name: "payment_exception." + string(to), owner: owner,
+		before: exceptionFact(before), after: exceptionFact(x),
+	})
 }
 
 const readException = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE id = $1`

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -188,4 +189,13 @@ func TestOnRampFromOfferToCompletion(t *testing.T) {
 	wantBalance(t, s, exchange.House(exchange.AccOrdersInFlight, money.KES), "0", "0")
 	wantBalance(t, s, exchange.House(exchange.AccMomoCollection, money.KES), "1311", "0")
 	wantBooks(t, s)
+}
+
+// fieldOf is the pointer of the first field that an error names.
+func fieldOf(err error) string {
+	own, ok := errors.AsType[*exchange.Error](err)
+	if !ok || len(own.Fields) == 0 {
+		return ""
+	}
+	return own.Fields[0].Pointer
 }

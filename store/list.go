@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"strings"
 	"time"
 
@@ -72,16 +74,31 @@ type list struct {
 	order         string
 }
 
-// page reads one page into dest and counts all rows of the list.
+// page reads one page into dest and counts all rows of the list, both in one snapshot.
 func (s *Store) page(ctx context.Context, dest any, l list, p Page) (total int, err error) {
 	limit, offset := p.bounds()
 	count := sqlx.Rebind(sqlx.DOLLAR, `SELECT count(*) FROM `+l.from+l.where.sql())
-	if err := s.db.GetContext(ctx, &total, count, l.where.args...); err != nil {
-		return 0, err
-	}
 	query := sqlx.Rebind(sqlx.DOLLAR, `SELECT `+l.columns+` FROM `+l.from+l.where.sql()+` ORDER BY `+l.order+` LIMIT ? OFFSET ?`)
 	args := append(append([]any{}, l.where.args...), limit, offset)
-	return total, s.db.SelectContext(ctx, dest, query, args...)
+	err = s.planned(ctx, func(tx *sqlx.Tx) error {
+		if err := tx.GetContext(ctx, &total, count, l.where.args...); err != nil {
+			return err
+		}
+		return tx.SelectContext(ctx, dest, query, args...)
+	})
+	return total, err
+}
+
+// planned runs queries that are planned for their arguments, in one read-only snapshot.
+func (s *Store) planned(ctx context.Context, fn func(*sqlx.Tx) error) error {
+	tx, err := s.db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, `SET LOCAL enable_seqscan = on`); err != nil {
+		return errors.Join(err, rollback(tx))
+	}
+	return errors.Join(fn(tx), rollback(tx))
 }
 
 // convert turns rows into objects.

@@ -249,8 +249,10 @@ func (bk *book) create(op exchange.HoldOp, touched map[int64]bool) (wait bool, e
 		}
 		return false, nil // placed before
 	}
-	h := &holdState{id: op.Hold.ID.String(), key: op.Hold.Key, account: account, placed: amount, now: amount,
-		status: exchange.HoldHeld, object: op.Hold, born: true}
+	h := &holdState{
+		id: op.Hold.ID.String(), key: op.Hold.Key, account: account, placed: amount, now: amount,
+		status: exchange.HoldHeld, object: op.Hold, born: true,
+	}
 	if op.Verb == exchange.HoldSplit {
 		parent := bk.holds[op.Hold.ParentID.String()]
 		switch {

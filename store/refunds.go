@@ -170,8 +170,10 @@ func (t unitTx) moveRefund(ctx context.Context, o exchange.Order, before exchang
 	if err != nil {
 		return r, err
 	}
-	return r, t.record(ctx, fact{by: by, object: "refund", id: r.ID, name: "refund." + string(to), owner: o.CustomerID, vendor: o.VendorID,
-		before: refundFact(before, ""), after: refundFact(r, detail)})
+	return r, t.record(ctx, fact{
+		by: by, object: "refund", id: r.ID, name: "refund." + string(to), owner: o.CustomerID, vendor: o.VendorID,
+		before: refundFact(before, ""), after: refundFact(r, detail),
+	})
 }
 
 // BeginRefundPayout writes a refund's payout before the operator is asked for it and reserves its money

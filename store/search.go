@@ -90,7 +90,8 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 		orderRow
 		Total int
 	}
-	if err := s.db.SelectContext(ctx, &rows, sqlx.Rebind(sqlx.DOLLAR, found), args...); err != nil {
+	err := s.planned(ctx, func(tx *sqlx.Tx) error { return tx.SelectContext(ctx, &rows, sqlx.Rebind(sqlx.DOLLAR, found), args...) })
+	if err != nil {
 		return nil, 0, translate(err, "order")
 	}
 	all, total := make([]exchange.Order, len(rows)), offset

@@ -141,8 +141,10 @@ func (t unitTx) punishReuse(ctx context.Context, hash [32]byte, ip string) error
 	}
 	by := exchange.System("sessions")
 	by.IP = ip
-	return t.record(ctx, fact{by: by, object: "session", id: f.ID, name: "security.refresh_token_reused", owner: f.UserID,
-		after: map[string]any{"family_id": f.ID, "user_id": f.UserID}})
+	return t.record(ctx, fact{
+		by: by, object: "session", id: f.ID, name: "security.refresh_token_reused", owner: f.UserID,
+		after: map[string]any{"family_id": f.ID, "user_id": f.UserID},
+	})
 }
 
 // RevokeSession ends a family (logout). A family that ended already is no error.

@@ -257,8 +257,10 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 				return err
 			}
 		}
-		return t.record(ctx, fact{by: by, object: "user", id: id, name: "user.updated", owner: id, vendor: exchange.VendorOf(updated),
-			before: userFact(before), after: userFact(updated)})
+		return t.record(ctx, fact{
+			by: by, object: "user", id: id, name: "user.updated", owner: id, vendor: exchange.VendorOf(updated),
+			before: userFact(before), after: userFact(updated),
+		})
 	})
 	return updated, err
 }

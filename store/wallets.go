@@ -199,8 +199,10 @@ func (s *Store) SetDefaultWallet(ctx context.Context, v View, id uuid.UUID, by e
 		if changed, err = r.wallet(); err != nil {
 			return err
 		}
-		return t.record(ctx, fact{by: by, object: "wallet", id: id, name: "wallet.default_changed", owner: changed.OwnerID, vendor: changed.VendorID,
-			before: walletFact(before), after: walletFact(changed)})
+		return t.record(ctx, fact{
+			by: by, object: "wallet", id: id, name: "wallet.default_changed", owner: changed.OwnerID, vendor: changed.VendorID,
+			before: walletFact(before), after: walletFact(changed),
+		})
 	})
 	return changed, err
 }
