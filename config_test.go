@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// productionEnvironment is a complete configuration that production accepts.
+func productionEnvironment() map[string]string {
+	key := func(b string) string { return strings.Repeat(b, 32) }
+	return map[string]string{
+		"MODE": "production", "DATABASE_URL": "postgres://db.example/kivuko", "MASTER_KEY": "hcvault://vault.example/transit/keys/kivuko",
+		"API_TOKEN_KEYS": "k1:" + key("a1") + ",k0:" + key("a0"), "API_PIN_PEPPER": key("b2"), "API_PUBLIC_URL": "https://api.example",
+		"TEMPORAL_ADDRESS": "temporal.example:7233", "TEMPORAL_TLS": "true", "TEMPORAL_PAYLOAD_KEYS": "p1:" + key("c3"),
+		"TRON_GRPC": "tron.example:50051", "TRON_SOLIDITY_GRPC": "tron.example:50061", "TRON_USDT": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+		"MOMO_BASE_URL": "https://operator.example", "MOMO_CONSUMER_KEY": "key", "MOMO_CONSUMER_SECRET": "secret",
+		"MOMO_SHORTCODE": "600000", "MOMO_PASSKEY": "pass", "MOMO_PAYOUT_SHORTCODE": "600001", "MOMO_INITIATOR": "api",
+		"MOMO_SECURITY_CREDENTIAL": "sealed", "MOMO_CALLBACK_URL": "https://api.example/api/v1/callbacks/momo",
+		"MOMO_CALLBACK_KEY": key("d4"),
+	}
+}
+
+func load(t *testing.T, variables map[string]string) (Config, error) {
+	t.Helper()
+	for name, value := range variables {
+		t.Setenv("KIVUKO_"+name, value)
+	}
+	return loadConfig()
+}
+
+// checkAll is what all processes together demand.
+func checkAll(c Config) error {
+	var n need
+	c.checkAPI(&n)
+	c.checkCodec(&n)
+	if err := c.checkQueues([]string{"flows", "momo", "chain-tron", "signer-tron"}); err != nil {
+		n.problems = append(n.problems, err.Error())
+	}
+	return n.err()
+}
+
+func TestProductionAcceptsACompleteConfiguration(t *testing.T) {
+	c, err := load(t, productionEnvironment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checkAll(c); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.API.TokenKeys; len(got) != 2 || got[0].ID != "k1" || got[1].ID != "k0" {
+		t.Errorf("token keys %v: the first of the list must sign", got)
+	}
+}
+
+func TestProductionRefuses(t *testing.T) {
+	dev := developmentKeys()
+	for _, c := range []struct{ name, value, want string }{
+		{"API_TOKEN_KEYS", "dev:" + hex.EncodeToString(dev["token"]), "KIVUKO_API_TOKEN_KEYS holds a development key"},
+		{"API_PIN_PEPPER", hex.EncodeToString(dev["pepper"]), "KIVUKO_API_PIN_PEPPER is a development secret"},
+		{"TEMPORAL_PAYLOAD_KEYS", "dev:" + hex.EncodeToString(dev["payload"]), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key"},
+		{"TEMPORAL_TLS", "false", "KIVUKO_TEMPORAL_TLS must be true"},
+		{"API_PUBLIC_URL", "http://api.example", "KIVUKO_API_PUBLIC_URL must be https"},
+		{"MASTER_KEY", "file:///var/lib/kivuko/master.key", "KIVUKO_MASTER_KEY must name a key service"},
+		{"TRON_DEVELOPMENT", "true", "KIVUKO_TRON_DEVELOPMENT must be off"},
+		{"MOMO_DEVELOPMENT", "true", "KIVUKO_MOMO_DEVELOPMENT must be off"},
+		{"MOMO_BASE_URL", "http://operator.example", "KIVUKO_MOMO_BASE_URL must be https"},
+		{"MOMO_CALLBACK_URL", "http://api.example/x", "KIVUKO_MOMO_CALLBACK_URL must be https"},
+		{"CODEC_OPEN", "true", "KIVUKO_CODEC_OPEN must be off"},
+		{"DATABASE_URL", "", "KIVUKO_DATABASE_URL must be set"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			env := productionEnvironment()
+			env[c.name] = c.value
+			config, err := load(t, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := checkAll(config); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want it to say %q", err, c.want)
+			}
+		})
+	}
+}
+
+// TestAWorkerIsAskedOnlyForItsQueues keeps the master key and the operator's secrets out of processes
+// that do not need them: they must be able to start without.
+func TestAWorkerIsAskedOnlyForItsQueues(t *testing.T) {
+	env := productionEnvironment()
+	for name := range env {
+		if strings.HasPrefix(name, "MOMO_") || name == "MASTER_KEY" || strings.HasPrefix(name, "API_") {
+			delete(env, name)
+		}
+	}
+	c, err := load(t, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.checkQueues([]string{"flows", "chain-tron"}); err != nil {
+		t.Errorf("flows and chain-tron need neither key: %v", err)
+	}
+	if err := c.checkQueues([]string{"signer-tron"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_MASTER_KEY") {
+		t.Errorf("a signer without a master key: got %v", err)
+	}
+	if err := c.checkQueues([]string{"momo"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_MOMO_PASSKEY") {
+		t.Errorf("the momo queue without credentials: got %v", err)
+	}
+}
+
+func TestConfigurationNamesTheBrokenVariable(t *testing.T) {
+	for name, value := range map[string]string{
+		"MODE": "prod", "API_PIN_PEPPER": "abc", "API_TOKEN_KEYS": "nocolon", "TEMPORAL_PAYLOAD_KEYS": "k:zz",
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := load(t, map[string]string{name: value}); err == nil || !strings.Contains(err.Error(), "KIVUKO_"+name) {
+				t.Errorf("got %v, want it to name KIVUKO_%s", err, name)
+			}
+		})
+	}
+}
+
+func TestSecretsDoNotPrint(t *testing.T) {
+	c, err := load(t, productionEnvironment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{fmt.Sprintf("%v", c), fmt.Sprintf("%+v", c), fmt.Sprintf("%#v", c)} {
+		for _, secret := range []string{"161 161", "178 178", "0xa1, 0xa1", "a1a1a1", "b2b2b2"} {
+			if strings.Contains(text, secret) {
+				t.Errorf("a key prints: %.200s", text)
+			}
+		}
+	}
+}
+
+func TestCommandLine(t *testing.T) {
+	var out, log bytes.Buffer
+	if err := run(context.Background(), nil, &out, &log); err == nil || !strings.Contains(err.Error(), "no command given") {
+		t.Errorf("got %v", err)
+	}
+	if err := run(context.Background(), []string{"serve"}, &out, &log); err == nil || !strings.Contains(err.Error(), `unknown command "serve"`) {
+		t.Errorf("got %v", err)
+	}
+	if err := run(context.Background(), []string{"version"}, &out, &log); err != nil || out.Len() == 0 {
+		t.Errorf("version: %v, printed %q", err, out.String())
+	}
+	if err := run(context.Background(), []string{"worker", "-queue", "x"}, &out, &log); err == nil || !strings.Contains(err.Error(), "-queue") {
+		t.Errorf("got %v", err)
+	}
+}
