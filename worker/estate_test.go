@@ -1,0 +1,80 @@
+package worker
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+func ours(t *testing.T) Estate {
+	t.Helper()
+	raw, err := os.ReadFile("../temporal.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := ParseEstate(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// TestEstateNamesWhatTheFlowsUse fails when a flow names a search attribute or a queue that
+// temporal.yaml does not have, which would show only on a running server.
+func TestEstateNamesWhatTheFlowsUse(t *testing.T) {
+	e := ours(t)
+	for name, kind := range map[string]string{
+		workflows.AttrStatus.GetName(): "keyword", workflows.AttrStage.GetName(): "keyword",
+		workflows.AttrNetwork.GetName(): "keyword", workflows.AttrAsset.GetName(): "keyword",
+		workflows.AttrMerchantID.GetName(): "keyword", workflows.AttrOrderType.GetName(): "keyword",
+		workflows.AttrNeedsAttention.GetName(): "bool", workflows.AttrWaitingFor.GetName(): "keyword",
+		workflows.AttrDeadline.GetName(): "datetime", workflows.AttrReason.GetName(): "keyword",
+	} {
+		if e.SearchAttributes[name] != kind {
+			t.Errorf("search attribute %s: temporal.yaml says %q, the flows use it as %s", name, e.SearchAttributes[name], kind)
+		}
+	}
+	for _, q := range []string{
+		workflows.QueueFlows, workflows.QueueMomo, workflows.QueueChain(exchange.Tron), workflows.QueueSigner(exchange.Tron),
+	} {
+		if _, ok := e.Queues[q]; !ok {
+			t.Errorf("temporal.yaml has no queue %s", q)
+		}
+	}
+	if !e.Queues[workflows.QueueFlows].Flows {
+		t.Error("the queue flows must run workflow code")
+	}
+}
+
+func TestParseEstateRefuses(t *testing.T) {
+	raw, err := os.ReadFile("../temporal.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string][2]string{
+		"unknown field":     {"namespace: kivuko", "namespace: kivuko\nnamespce: x"},
+		"no namespace":      {"namespace: kivuko", "namespace: ''"},
+		"short retention":   {"retention: 720h", "retention: 1h"},
+		"type of attribute": {"KivukoStatus: keyword", "KivukoStatus: txt"},
+		"no concurrency":    {"concurrent_activities: 4", "concurrent_activities: 0"},
+		"schedule":          {"every: 1m", "every: 0s"},
+	} {
+		if !strings.Contains(string(raw), change[0]) {
+			t.Fatalf("%s: temporal.yaml does not say %q any more", name, change[0])
+		}
+		if _, err := ParseEstate([]byte(strings.Replace(string(raw), change[0], change[1], 1))); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+}
+
+func TestAQueueWithoutItsPartsDoesNotStart(t *testing.T) {
+	for _, name := range queueNames(ours(t)) {
+		if err := register(nil, name, Parts{}); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("queue %s: got %v", name, err)
+		}
+	}
+}
