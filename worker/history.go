@@ -1,0 +1,51 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	commonpb "go.temporal.io/api/common/v1"
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+	"go.temporal.io/api/proxy"
+	"go.temporal.io/sdk/client"
+	"google.golang.org/protobuf/encoding/protojson"
+)
+
+// ReadHistory reads the whole history of a flow with its payloads decrypted, so that it can be replayed
+// without keys. It serves tests: what it returns holds everything that encryption hides.
+func ReadHistory(ctx context.Context, c client.Client, codec *Codec, id string) (*historypb.History, error) {
+	events := c.GetWorkflowHistory(ctx, id, "", false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	var h historypb.History
+	for events.HasNext() {
+		e, err := events.Next()
+		if err != nil {
+			return nil, fmt.Errorf("history of %s: %w", id, err)
+		}
+		h.Events = append(h.Events, e)
+	}
+	err := proxy.VisitPayloads(ctx, &h, proxy.VisitPayloadsOptions{
+		Visitor: func(_ *proxy.VisitPayloadsContext, payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
+			return codec.Decode(payloads)
+		},
+		SkipSearchAttributes: true,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("history of %s: %w", id, err)
+	}
+	return &h, nil
+}
+
+// RecordHistory writes a flow's decrypted history to a file, in the form that the replayer reads.
+func RecordHistory(ctx context.Context, c client.Client, codec *Codec, id, file string) error {
+	h, err := ReadHistory(ctx, c, codec, id)
+	if err != nil {
+		return err
+	}
+	raw, err := protojson.MarshalOptions{Multiline: true, Indent: " "}.Marshal(h)
+	if err != nil {
+		return fmt.Errorf("history of %s: %w", id, err)
+	}
+	return os.WriteFile(file, append(raw, '\n'), 0o644)
+}

@@ -1,0 +1,148 @@
+package workflows_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+var update = flag.Bool("update", false, "write the payload samples anew; only for shapes that no release has")
+
+func id(n byte) uuid.UUID { return uuid.UUID{0: 1, 1: 0x92, 6: 0x70, 8: 0x80, 15: n} }
+
+// payloads is one full sample of everything that crosses Temporal, by file name.
+func payloads() map[string]any {
+	at := time.Date(2026, 11, 21, 9, 15, 0, 0, time.UTC)
+	actor := workflows.Actor{UserID: id(2), Role: exchange.RoleCustomer, IP: "192.0.2.7", RequestID: "req-1"}
+	proof := activities.Proof{CommandID: id(9), Object: activities.ObjectRef{Type: activities.ObjectOrder, ID: id(1)}, Verb: activities.VerbRefund, ActorID: id(8)}
+	state := activities.OrderState{OrderID: id(1), Status: exchange.OrderProcessing, Detail: exchange.WaitSignature}
+	request := exchange.OrderRequest{
+		ID: id(1), CustomerID: id(2), OfferID: id(3), Crypto: money.Must(money.USDT, "10"), WalletAddress: "TAddress", Phone: "254700000001", ExpiresAt: at,
+	}
+	return map[string]any{
+		"opened":               &workflows.Opened{OrderID: id(1)},
+		"ack":                  &workflows.Ack{Status: exchange.OrderCancelled, Detail: exchange.DetailCancelled},
+		"actor":                &actor,
+		"callback_ref":         &workflows.CallbackRef{CallbackID: id(4), AttemptID: id(5)},
+		"command_ref":          &workflows.CommandRef{CommandID: id(9)},
+		"on_ramp_input":        &workflows.OnRampInput{Request: request, Actor: actor},
+		"on_ramp_result":       &workflows.OnRampResult{OrderID: id(1), Status: exchange.OrderCompleted, Detail: exchange.WaitNothing},
+		"crypto_payout_input":  &workflows.CryptoPayoutInput{PaymentID: id(6), OrderID: id(1), Network: exchange.Tron},
+		"crypto_payout_result": &workflows.CryptoPayoutResult{Completed: true, Reason: "payout-failed", TxID: "ab"},
+		"refund_input":         &workflows.RefundInput{RefundID: id(7), OrderID: id(1), Try: 2, Home: "on-ramp:x"},
+		"refund_result":        &workflows.RefundResult{Completed: true, Reason: "refund-refused", Refused: true},
+		"late_payment_input":   &workflows.LatePaymentInput{AttemptID: id(5)},
+		"late_payment_result":  &workflows.LatePaymentResult{Outcome: workflows.LateClean},
+		"wallet_request": &exchange.WalletRequest{
+			ID: id(10), OwnerType: exchange.OwnerMerchant, OwnerID: id(11), VendorID: id(11), Network: exchange.Tron, Asset: money.USDT,
+			Type: exchange.Hot, Label: "till", Default: true, CreatedBy: id(8),
+		},
+		"wallet_created":     &workflows.WalletCreated{WalletID: id(10), Address: "TAddress"},
+		"open_order_input":   &activities.OpenOrderInput{Request: request, Actor: actor},
+		"opened_order":       &activities.OpenedOrder{OrderState: state, Type: exchange.OnRampBuy, Network: exchange.Tron, Asset: money.USDT, MerchantID: id(11), Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1294"), ExpiresAt: at},
+		"close_order_input":  &activities.CloseOrderInput{OrderID: id(1), To: exchange.OrderCancelled, Detail: exchange.DetailExpired, Actor: actor},
+		"mark_order_input":   &activities.MarkOrderInput{OrderID: id(1), Detail: exchange.WaitOutcome},
+		"order_input":        &activities.OrderInput{OrderID: id(1)},
+		"order_state":        &state,
+		"prove_input":        &activities.ProveInput{CommandID: id(9), Objects: []activities.ObjectRef{{Type: activities.ObjectOrder, ID: id(1)}}},
+		"proof":              &proof,
+		"refund_order_input": &activities.RefundOrderInput{OrderID: id(1), Proof: proof},
+		"refund_opened":      &activities.RefundOpened{OrderState: state, RefundID: id(7)},
+		"retry_payout_input": &activities.RetryPayoutInput{PaymentID: id(6), Proof: proof},
+		"prompt_input":       &activities.PromptInput{OrderID: id(1), N: 1, Home: "on-ramp:x"},
+		"submitted":          &activities.Submitted{AttemptID: id(5), State: exchange.Refused, Code: "1", Transient: true, Config: true},
+		"confirm_input":      &activities.ConfirmInput{AttemptID: id(5), Thorough: true, Vouch: proof},
+		"confirmed": &activities.Confirmed{
+			AttemptID: id(5), State: activities.PaymentPaid, Soft: true, Code: "0", Order: state, Kind: "over", PaymentID: id(6), RefundID: id(7),
+			Exception: id(12), Undecided: true,
+		},
+		"payment_input":       &activities.PaymentInput{PaymentID: id(6)},
+		"signed_payment":      &activities.SignedPayment{AttemptID: id(13), TxID: "ab", Completed: true, Parked: "blocked"},
+		"delivery":            &activities.Delivery{End: activities.DeliveryCompleted, TxID: "ab", Code: "SUCCESS"},
+		"submit_refund_input": &activities.SubmitRefundInput{RefundID: id(7), Try: 1, Home: "on-ramp:x"},
+		"refund_step":         &activities.RefundStep{AttemptID: id(14), State: activities.RefundPaid, Code: "0", Asked: true},
+		"check_refund_input":  &activities.CheckRefundInput{RefundID: id(7), AttemptID: id(14), Ask: true, Questions: 3},
+		"settle_refund_input": &activities.SettleRefundInput{RefundID: id(7), AttemptID: id(14), Proof: proof},
+		"exception_input":     &activities.ExceptionInput{ExceptionID: id(12), Proof: proof},
+		"sealed":              &activities.Sealed{Rows: 3},
+	}
+}
+
+// TestPayloadsKeepTheirShape reads the samples of every shape that was ever written into a history into
+// today's types and writes them again: nothing may be lost, renamed or refused.
+func TestPayloadsKeepTheirShape(t *testing.T) {
+	for name, value := range payloads() {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join("testdata", "payloads", name+".json")
+			if *update {
+				raw, err := json.MarshalIndent(value, "", "  ")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(file, append(raw, '\n'), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameShape(t, want, value)
+		})
+	}
+}
+
+func sameShape(t *testing.T, want []byte, sample any) {
+	t.Helper()
+	into := reflect.New(reflect.TypeOf(sample).Elem()).Interface()
+	d := json.NewDecoder(bytes.NewReader(want))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		t.Fatalf("the released sample can't be read any more: %v", err)
+	}
+	got, err := json.MarshalIndent(into, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.TrimSpace(string(want)) != string(got) {
+		t.Errorf("the released sample comes back as\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestPayloadSamplesAreComplete(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "payloads", "*.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := payloads()
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".json"); known[name] == nil {
+			t.Errorf("the sample %s belongs to no type", name)
+		}
+	}
+}
+
+// countEvents counts the events of a recorded history.
+func countEvents(t *testing.T, raw []byte) int {
+	t.Helper()
+	var h struct {
+		Events []json.RawMessage `json:"events"`
+	}
+	if err := json.Unmarshal(raw, &h); err != nil {
+		t.Fatal(err)
+	}
+	return len(h.Events)
+}
