@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"reflect"
 	"strings"
 	"time"
 
@@ -111,6 +112,7 @@ type MomoConfig struct {
 	PayoutShortcode    string `env:"PAYOUT_SHORTCODE"`
 	Initiator          string `env:"INITIATOR"`
 	SecurityCredential string `env:"SECURITY_CREDENTIAL"` // the initiator's password, encrypted for the operator
+	CallbackKey        HexKey `env:"CALLBACK_KEY"`        // 32 bytes in hex: payouts' callback addresses are derived from it
 	StandingToken      string `env:"STANDING_TOKEN"`      // 64 hexadecimal digits: the addresses that belong to no attempt
 	CallbackURL        string `env:"CALLBACK_URL" envDefault:"http://127.0.0.1:8080/api/v1/callbacks/momo"`
 	Development        bool   `env:"DEVELOPMENT"` // the operator is the sandbox of the local stack
@@ -172,12 +174,43 @@ func (r *Keyring) UnmarshalText(text []byte) error {
 func loadConfig() (Config, error) {
 	c, err := env.ParseAsWithOptions[Config](env.Options{Prefix: "KIVUKO_"})
 	if err != nil {
-		return Config{}, fmt.Errorf("configuration: %w", err)
+		return Config{}, fmt.Errorf("configuration: %w", nameVariables(err))
 	}
 	if c.Mode != Local && c.Mode != Production {
 		return Config{}, fmt.Errorf("configuration: KIVUKO_MODE must be local or production, not %q", c.Mode)
 	}
 	return c, nil
+}
+
+// nameVariables says which variables a parse error is about: the library knows only the names of fields.
+func nameVariables(err error) error {
+	all, ok := errors.AsType[env.AggregateError](err)
+	if !ok {
+		return err
+	}
+	var named []error
+	for _, e := range all.Errors {
+		if p, ok := errors.AsType[env.ParseError](e); ok {
+			e = fmt.Errorf("%s: %w", strings.Join(variablesOf(reflect.TypeFor[Config](), p.Name, "KIVUKO_"), " or "), p.Err)
+		}
+		named = append(named, e)
+	}
+	return errors.Join(named...)
+}
+
+// variablesOf lists the variables of the fields with a name. Two parts of the configuration may have
+// fields of one name; an error then names both.
+func variablesOf(t reflect.Type, field, prefix string) []string {
+	var names []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if inner, ok := f.Tag.Lookup("envPrefix"); ok {
+			names = append(names, variablesOf(f.Type, field, prefix+inner)...)
+		} else if f.Name == field {
+			names = append(names, prefix+f.Tag.Get("env"))
+		}
+	}
+	return names
 }
 
 // need collects what is missing for one process, so that a person sees all of it at once.
@@ -264,7 +297,9 @@ func (c Config) checkMomo(n *need) {
 	} {
 		n.set("KIVUKO_MOMO_"+name, v)
 	}
+	n.rule(len(c.Momo.CallbackKey) > 0, "KIVUKO_MOMO_CALLBACK_KEY must be set")
 	if c.Mode == Production {
+		n.rule(!developmentKey(c.Momo.CallbackKey), "KIVUKO_MOMO_CALLBACK_KEY is a development secret")
 		n.rule(!c.Momo.Development, "KIVUKO_MOMO_DEVELOPMENT must be off in production: the sandbox moves no money")
 		n.rule(strings.HasPrefix(c.Momo.BaseURL, "https://"), "KIVUKO_MOMO_BASE_URL must be https in production")
 		n.rule(strings.HasPrefix(c.Momo.CallbackURL, "https://"), "KIVUKO_MOMO_CALLBACK_URL must be https in production")
@@ -302,7 +337,7 @@ const developmentMark = "kivuko development key "
 // anybody knows them; production refuses them by value.
 func developmentKeys() map[string]HexKey {
 	keys := map[string]HexKey{}
-	for _, name := range []string{"token", "payload", "pepper"} {
+	for _, name := range []string{"token", "payload", "pepper", "callback"} {
 		sum := sha256.Sum256([]byte(developmentMark + name))
 		keys[name] = sum[:]
 	}

@@ -31,13 +31,14 @@ func (s *Stack) baseEnvironment() []string {
 // secretsOf says which processes are given a variable: a process that does not need a secret does not
 // have it. A variable whose prefix is not listed goes to all of them.
 var secretsOf = map[string][]string{
-	"MASTER_KEY":     {ProcessWorker("signer-tron")},
-	"MOMO_CONSUMER_": {ProcessWorker("momo")},
-	"MOMO_PASSKEY":   {ProcessWorker("momo")},
-	"MOMO_SECURITY_": {ProcessWorker("momo")},
-	"ADMIN_":         {ProcessMigrate},
-	"API_PIN_PEPPER": {ProcessAPI},
-	"API_TOKEN_KEYS": {ProcessAPI},
+	"MASTER_KEY":        {ProcessWorker("signer-tron")},
+	"MOMO_CONSUMER_":    {ProcessWorker("momo")},
+	"MOMO_CALLBACK_KEY": {ProcessWorker("momo")},
+	"MOMO_PASSKEY":      {ProcessWorker("momo")},
+	"MOMO_SECURITY_":    {ProcessWorker("momo")},
+	"ADMIN_":            {ProcessMigrate},
+	"API_PIN_PEPPER":    {ProcessAPI},
+	"API_TOKEN_KEYS":    {ProcessAPI},
 }
 
 // needs tells whether a process is given a variable.
@@ -85,6 +86,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 
 		"MOMO_BASE_URL":            "http://" + s.Addresses.Momo,
 		"MOMO_CALLBACK_URL":        "http://" + s.Addresses.API + "/api/v1/callbacks/momo",
+		"MOMO_CALLBACK_KEY":        developmentKey("callback"),
 		"MOMO_DEVELOPMENT":         "true",
 		"MOMO_CONSUMER_KEY":        sandbox.DefaultConsumerKey,
 		"MOMO_CONSUMER_SECRET":     sandbox.DefaultConsumerSecret,
