@@ -1,0 +1,130 @@
+package e2e
+
+import (
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/stack"
+	"kivuko/worker"
+	"kivuko/workflows"
+)
+
+// recordVariable asks for flows of this run to be kept as samples that later builds must replay.
+const recordVariable = "KIVUKO_RECORD"
+
+// TestRecordHistories plays the stories whose histories workflows/testdata/histories holds. It records only
+// when asked to, because a sample that is written anew with every change proves nothing.
+func TestRecordHistories(t *testing.T) {
+	if os.Getenv(recordVariable) == "" {
+		t.Skip(recordVariable + " is not set")
+	}
+	w := open(t)
+	codec, err := w.codec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &recorder{world: w, codec: codec, dir: filepath.Join("..", "..", "workflows", "testdata", "histories")}
+	r.paid(t)
+	r.retried(t)
+	r.cancelled(t)
+	r.refunded(t)
+}
+
+type recorder struct {
+	world *world
+	codec *worker.Codec
+	dir   string
+}
+
+func (r *recorder) keep(t *testing.T, flow, name string) {
+	t.Helper()
+	file := filepath.Join(r.dir, name+".json")
+	eventually(t, "the end of "+flow, func() error {
+		return r.world.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), nil)
+	})
+	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, flow, file); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// payment is the chain payment of an order.
+func (r *recorder) payment(t *testing.T, order uuid.UUID) uuid.UUID {
+	t.Helper()
+	var id uuid.UUID
+	if err := r.world.db.QueryRowContext(t.Context(), `SELECT id FROM chain_payments WHERE object_id = $1`, order).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (r *recorder) refund(t *testing.T, order uuid.UUID) uuid.UUID {
+	t.Helper()
+	var id uuid.UUID
+	if err := r.world.db.QueryRowContext(t.Context(), `SELECT id FROM refunds WHERE order_id = $1`, order).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func (r *recorder) paid(t *testing.T) {
+	o := r.world.buy(t, purchase{crypto: "10"})
+	r.world.ends(t, o.ID, "completed", "")
+	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_paid")
+	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_paid")
+}
+
+// retried is an order whose first prompt fails on a wrong PIN and whose second is paid.
+func (r *recorder) retried(t *testing.T) {
+	phone := newPhone()
+	r.world.fault(t, "result:2001", "prompt", phone)
+	o := r.world.buy(t, purchase{crypto: "11", phone: phone})
+	r.world.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
+	r.world.tell(t, r.world.amina(t), o.ID, "retry-payment", nil)
+	r.world.ends(t, o.ID, "completed", "")
+	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_retried")
+}
+
+// cancelled is an order that its customer gives up after a prompt that failed.
+func (r *recorder) cancelled(t *testing.T) {
+	phone := newPhone()
+	r.world.fault(t, "result:1", "prompt", phone)
+	o := r.world.buy(t, purchase{crypto: "12", phone: phone})
+	r.world.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
+	r.world.tell(t, r.world.amina(t), o.ID, "cancel", nil)
+	r.world.ends(t, o.ID, "cancelled", "")
+	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_cancelled")
+}
+
+// refunded is an order whose transfer fails on the chain and whose money goes back by command.
+func (r *recorder) refunded(t *testing.T) {
+	r.world.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
+	o := r.world.buy(t, purchase{crypto: "13"})
+	r.world.parked(t, workflows.OnRampID(o.ID))
+	r.world.tell(t, r.world.operator(t), o.ID, "refund", map[string]any{"note": "the transfer failed"})
+	r.world.ends(t, o.ID, "failed", "")
+	r.keep(t, workflows.RefundID(r.refund(t, o.ID)), "refund_paid")
+	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_reverted")
+	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_refunded")
+}
+
+// codec has the payload keys of the product.
+func (w *world) codec() (*worker.Codec, error) {
+	const name = "KIVUKO_TEMPORAL_PAYLOAD_KEYS="
+	for _, kv := range w.stack.ProductEnvironment(stack.ProcessAPI) {
+		if value, ok := strings.CutPrefix(kv, name); ok {
+			id, digits, _ := strings.Cut(value, ":")
+			secret, err := hex.DecodeString(digits)
+			if err != nil {
+				return nil, err
+			}
+			return worker.NewCodec([]worker.Key{{ID: id, Secret: secret}})
+		}
+	}
+	return nil, errors.New(name + " is not set")
+}
