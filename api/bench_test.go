@@ -34,7 +34,7 @@ func BenchmarkGetOrder(b *testing.B) {
 	var finished sync.WaitGroup
 	finished.Go(func() {
 		testing.RunTests(func(string, string) (bool, error) { return true, nil }, []testing.InternalTest{{Name: "fixtures", F: func(t *testing.T) {
-			m = openMarket(t, func(d *Deps) { d.Logger = slog.New(slog.NewJSONHandler(io.Discard, nil)) })
+			m = openMarket(t, func(d *Deps) { d.Logger = slog.New(slog.NewJSONHandler(io.Discard, nil)) }) //nolint:sloglint // formatting the line is part of the work
 			floor = m.bareFiber(t, m.order(m.customer, m.offer.ID).ID)
 			close(ready)
 			<-done

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func TestParseObjectRefuses(t *testing.T) {
 
 // broken gives "pointer code" of each broken rule.
 func broken(err error) string {
-	e, ok := err.(*exchange.Error)
+	e, ok := errors.AsType[*exchange.Error](err)
 	if !ok {
 		return ""
 	}
@@ -113,7 +114,10 @@ func TestFormSaysWhichRuleIsBroken(t *testing.T) {
 func TestAmountAsNumberIsExplained(t *testing.T) {
 	f := reading(t, `{"crypto_amount": 10.5}`)
 	f.amount("crypto_amount", money.USDT, true)
-	e := f.done().(*exchange.Error)
+	e, ok := errors.AsType[*exchange.Error](f.done())
+	if !ok {
+		t.Fatal("the number is taken")
+	}
 	if got := e.Fields[0].Message; got != `must be a decimal string such as "10.50"; amounts are never JSON numbers` {
 		t.Errorf("message: %s", got)
 	}

@@ -54,6 +54,7 @@ func (s *server) idempotent(c *call) error {
 	case store.IdempotencyInFlight:
 		c.fc.Set(fiber.HeaderRetryAfter, "2")
 		return exchange.Errorf(exchange.CodeIdempotencyBusy, "The first request with this Idempotency-Key is still running. Ask again in a moment.")
+	case store.IdempotencyNew:
 	}
 	c.objectID = claim.ObjectID
 	if err := c.route.handle(c); err != nil {

@@ -41,10 +41,9 @@ func newWorld(t *testing.T) *world {
 
 // scene is the objects of one cell of the matrix: the caller's own, or somebody else's.
 type scene struct {
-	w     *world
-	who   person
-	own   bool
-	fresh bool // the route changes its object, so it gets a new one
+	w   *world
+	who person
+	own bool
 }
 
 // merchantOf is the vendor person on whose side the scene's objects are.
@@ -78,12 +77,10 @@ func (s scene) offerID(draft bool) uuid.UUID {
 func (s scene) orderID() uuid.UUID { return s.w.order(s.customer(), s.offerID(false)).ID }
 
 func (s scene) walletID() uuid.UUID {
-	switch {
-	case s.who.Role == exchange.RoleCustomer || s.who.Role == exchange.RoleUser:
+	if s.who.Role == exchange.RoleCustomer || s.who.Role == exchange.RoleUser {
 		return s.w.wallet[s.customer().ID].ID
-	default:
-		return s.w.wallet[s.merchant().ID].ID
 	}
+	return s.w.wallet[s.merchant().ID].ID
 }
 
 // cell says how to ask a route so that only the right decides.

@@ -172,8 +172,11 @@ var ownerParts = []struct {
 	name string
 	kind exchange.OwnerType
 }{
-	{"user_id", exchange.OwnerCustomer}, {"merchant", exchange.OwnerMerchant}, {"sub_merchant", exchange.OwnerSubMerchant},
-	{"treasury", exchange.OwnerTreasury}, {"multisig", exchange.OwnerTreasury},
+	{"user_id", exchange.OwnerCustomer},
+	{"merchant", exchange.OwnerMerchant},
+	{"sub_merchant", exchange.OwnerSubMerchant},
+	{"treasury", exchange.OwnerTreasury},
+	{"multisig", exchange.OwnerTreasury},
 }
 
 const maxMultisigOwners = 10

@@ -1,0 +1,48 @@
+package api
+
+import (
+	"context"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// FirstAdmin is the admin that comes from configuration, because somebody must create the others.
+type FirstAdmin struct {
+	Email, PhoneNumber, FirstName, LastName, Password string
+}
+
+// EnsureAdmin creates the first admin unless an account with its e-mail address exists, and tells
+// whether it did. An existing admin keeps its password; an account of another role with the address is
+// CodeConflict. Weak passwords and broken fields are CodeInvalid.
+func EnsureAdmin(ctx context.Context, st *store.Store, a FirstAdmin) (bool, error) {
+	email, err := exchange.ParseEmail(a.Email)
+	if err != nil {
+		return false, exchange.Errorf(exchange.CodeInvalid, "The first admin's e-mail address %s.", exchange.MessageOf(err))
+	}
+	phone, err := exchange.ParsePhone(a.PhoneNumber)
+	if err != nil {
+		return false, exchange.Errorf(exchange.CodeInvalid, "The first admin's phone number %s.", exchange.MessageOf(err))
+	}
+	if code, message := checkPassword(a.Password, email); code != "" {
+		return false, exchange.Errorf(exchange.CodeInvalid, "The first admin's password %s.", message)
+	}
+	u, err := st.UserByEmail(ctx, email)
+	switch {
+	case err == nil && u.Role == exchange.RoleAdmin:
+		return false, nil
+	case err == nil:
+		return false, exchange.Errorf(exchange.CodeConflict, "The first admin's e-mail address belongs to an account with the role %s.", u.Role)
+	case exchange.CodeOf(err) != exchange.CodeNotFound:
+		return false, err
+	}
+	hash, err := HashPassword(a.Password)
+	if err != nil {
+		return false, err
+	}
+	u = exchange.User{
+		ID: newID(), Email: email, PhoneNumber: phone, FirstName: a.FirstName, LastName: a.LastName, Role: exchange.RoleAdmin, IsActive: true,
+	}
+	_, err = st.CreateUser(ctx, u, exchange.Credentials{UserID: u.ID, PasswordHash: hash}, exchange.System("configuration"))
+	return err == nil, err
+}

@@ -1,0 +1,28 @@
+package api
+
+import (
+	"testing"
+
+	"kivuko/exchange"
+)
+
+func TestFirstAdmin(t *testing.T) {
+	e := start(t)
+	admin := FirstAdmin{Email: "Root@example.com", PhoneNumber: "0711999999", FirstName: "First", LastName: "Admin", Password: testPassword}
+	for i, want := range []bool{true, false} {
+		if made, err := EnsureAdmin(t.Context(), e.store, admin); made != want || err != nil {
+			t.Errorf("call %d: %v, %v", i, made, err)
+		}
+	}
+	tokens := e.do(post, "/api/v1/users/login", map[string]any{"email": "root@example.com", "password": testPassword}).want(200)
+	e.do(get, "/api/v1/auth/users", nil, bearer(tokens.text("access_token"))).want(200)
+	user := e.person(exchange.RoleUser)
+	taken, weak := admin, admin
+	taken.Email, weak.Password = user.Email, "password123"
+	if _, err := EnsureAdmin(t.Context(), e.store, taken); exchange.CodeOf(err) != exchange.CodeConflict {
+		t.Errorf("a user's address: %v", err)
+	}
+	if _, err := EnsureAdmin(t.Context(), e.store, weak); exchange.CodeOf(err) != exchange.CodeInvalid {
+		t.Errorf("a weak password: %v", err)
+	}
+}
