@@ -137,6 +137,8 @@ func startOn(t *testing.T, st *store.Store, changes ...func(*Deps)) *env {
 			t.Error(err)
 		}
 	})
+	// A server that is shut down before it serves would serve for ever.
+	e.do(get, "/healthz", nil).want(http.StatusOK)
 	return e
 }
 
