@@ -70,6 +70,13 @@ func (f *fakeFlows) Command(ctx context.Context, order, command uuid.UUID) error
 	return err
 }
 
+func (f *fakeFlows) CommandLate(_ context.Context, attempt, _ uuid.UUID) error {
+	if err := f.called("late command " + attempt.String()); err != nil {
+		return err
+	}
+	return exchange.Errorf(exchange.CodeNotFound, "The flow is over.")
+}
+
 func (f *fakeFlows) Callback(_ context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error {
 	err := f.called("callback " + a.ID.String())
 	if f.woken != nil {

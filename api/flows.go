@@ -27,6 +27,8 @@ type Flows interface {
 	RetryPayment(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
 	// Command hands the order's flow the id of an operator's recorded decision.
 	Command(ctx context.Context, order, command uuid.UUID) error
+	// CommandLate hands it to the flow that watches over late money of a payment attempt.
+	CommandLate(ctx context.Context, attempt, command uuid.UUID) error
 	// Callback wakes the flow that waits for a payment attempt; when that flow is over, one that
 	// looks after late money.
 	Callback(ctx context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error
@@ -68,20 +70,24 @@ func actor(p exchange.Principal) workflows.Actor {
 }
 
 func (t temporalFlows) CancelOrder(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {
-	return t.update(ctx, order, id, workflows.UpdateCancel, actor(by))
+	return t.update(ctx, workflows.OnRampID(order), id, workflows.UpdateCancel, actor(by))
 }
 
 func (t temporalFlows) RetryPayment(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {
-	return t.update(ctx, order, id, workflows.UpdateRetryPayment, actor(by))
+	return t.update(ctx, workflows.OnRampID(order), id, workflows.UpdateRetryPayment, actor(by))
 }
 
 func (t temporalFlows) Command(ctx context.Context, order, command uuid.UUID) error {
-	return t.update(ctx, order, command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
+	return t.update(ctx, workflows.OnRampID(order), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
 }
 
-func (t temporalFlows) update(ctx context.Context, order, id uuid.UUID, name string, argument any) error {
+func (t temporalFlows) CommandLate(ctx context.Context, attempt, command uuid.UUID) error {
+	return t.update(ctx, workflows.LatePaymentID(attempt), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
+}
+
+func (t temporalFlows) update(ctx context.Context, flow string, id uuid.UUID, name string, argument any) error {
 	handle, err := t.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflows.OnRampID(order), UpdateID: id.String(), UpdateName: name, Args: []any{argument},
+		WorkflowID: flow, UpdateID: id.String(), UpdateName: name, Args: []any{argument},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {

@@ -264,11 +264,34 @@ func (s *server) operate(verb string) func(*call) error {
 		if err := s.Store.SaveCommand(c.ctx, command, c.who); err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
 			return err
 		}
-		if err := s.Flows.Command(c.ctx, o.ID, command.ID); err != nil {
+		if err := s.command(c, o.ID, command.ID); err != nil {
 			return s.ended(c, o, err)
 		}
 		return s.told(c, o.ID)
 	}
+}
+
+// command hands an operator's decision to the order's flow. When that is over, it goes to the flow that
+// watches over late money of the order and waits for a decision about it.
+func (s *server) command(c *call, order, command uuid.UUID) error {
+	err := s.Flows.Command(c.ctx, order, command)
+	if exchange.CodeOf(err) != exchange.CodeNotFound {
+		return err
+	}
+	late, _, readErr := s.Store.ListExceptions(c.ctx, store.ExceptionFilter{OrderID: order}, store.Page{Number: 1, Size: maxPageSize})
+	if readErr != nil {
+		return readErr
+	}
+	for _, x := range late {
+		if x.AttemptID == uuid.Nil || (x.Status != exchange.ExcOpen && x.Status != exchange.ExcRefunding) {
+			continue
+		}
+		answer := s.Flows.CommandLate(c.ctx, x.AttemptID, command)
+		if code := exchange.CodeOf(answer); code != exchange.CodeNotFound && code != exchange.CodeStateConflict {
+			return answer
+		}
+	}
+	return err
 }
 
 // noBody takes an empty body or an empty object.
