@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"kivuko/api"
-	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/worker"
 )
@@ -48,31 +45,11 @@ func firstAdmin(ctx context.Context, p process, db *store.Store) error {
 	if a.Email == "" {
 		return nil
 	}
-	have, err := db.CountUsers(ctx, exchange.RoleAdmin)
-	if err != nil || have > 0 {
-		return err
-	}
-	email, err := exchange.ParseEmail(a.Email)
-	if err != nil {
-		return fmt.Errorf("configuration: KIVUKO_ADMIN_EMAIL: %w", err)
-	}
-	phone, err := exchange.ParsePhone(a.Phone)
-	if err != nil {
-		return fmt.Errorf("configuration: KIVUKO_ADMIN_PHONE: %w", err)
-	}
-	hash, err := api.HashPassword(a.Password)
-	if err != nil {
-		return fmt.Errorf("configuration: KIVUKO_ADMIN_PASSWORD: %w", err)
-	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return err
-	}
-	_, err = db.CreateUser(ctx, exchange.User{
-		ID: id, Email: email, PhoneNumber: phone, FirstName: "First", LastName: "Admin", Role: exchange.RoleAdmin, IsActive: true,
-	}, exchange.Credentials{UserID: id, PasswordHash: hash}, exchange.System("migrate"))
-	if err == nil {
-		p.log.Info("made the first admin", "user", id)
+	created, err := api.EnsureAdmin(ctx, db, api.FirstAdmin{
+		Email: a.Email, PhoneNumber: a.Phone, FirstName: "First", LastName: "Admin", Password: a.Password,
+	})
+	if created {
+		p.log.Info("made the first admin")
 	}
 	return err
 }
