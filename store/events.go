@@ -27,16 +27,18 @@ type fact struct {
 }
 
 // The sequence counts per object. The object's row is locked or new in this transaction, so two
-// writers can't draw the same number; the unique key stands guard all the same.
+// writers can't draw the same number; the unique key stands guard all the same. Of the positions, only
+// those of this very transaction are looked at (log_position() leaves each one 2^20): one that began later
+// may have committed already.
 const insertEvent = `
 INSERT INTO events (cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at)
-SELECT greatest(p.n, (SELECT max(cursor) FROM events WHERE cursor >= p.n)) + 1, $1, $2::uuid,
+SELECT greatest(p.n, (SELECT max(cursor) FROM events WHERE cursor >= p.n AND cursor < p.n + (1 << 20))) + 1, $1, $2::uuid,
     coalesce((SELECT max(sequence) FROM events WHERE object_type = $1 AND object_id = $2::uuid), 0) + 1, $3, $4, $5, $6, $7
 FROM (SELECT log_position() AS n) p`
 
 const insertAudit = `
 INSERT INTO audit_log (id, at, actor, role, ip, request_id, action, object_type, object_id, before, after)
-SELECT greatest(p.n, (SELECT max(id) FROM audit_log WHERE id >= p.n)) + 1, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
+SELECT greatest(p.n, (SELECT max(id) FROM audit_log WHERE id >= p.n AND id < p.n + (1 << 20))) + 1, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
 FROM (SELECT log_position() AS n) p`
 
 // record appends the event and the audit row of a fact.
