@@ -82,6 +82,7 @@ func ended(p exchange.ChainPayment) (Delivery, error) {
 		return Delivery{End: DeliveryFailed, Code: p.Detail}, nil
 	case exchange.ChainApproved:
 		return Delivery{End: DeliveryExpired}, nil
+	case exchange.ChainSigned, exchange.ChainBroadcast, exchange.ChainIncluded, exchange.ChainCancelled: // a live transaction belongs to these, or nothing ever will
 	}
 	return Delivery{}, exchange.Errorf(exchange.CodeStateConflict, "The payment is %s and has no live transaction.", p.Status)
 }
@@ -111,6 +112,7 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, a exchange
 		return Delivery{End: DeliveryExpired, TxID: a.TxID}, err
 	case chain.VerdictWait:
 		return Delivery{}, c.included(ctx, a, l)
+	case chain.VerdictBroadcast: // offered again below
 	}
 	return Delivery{}, c.outside(ctx, a, l)
 }

@@ -112,6 +112,7 @@ func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, in Confir
 				State: exchange.SeenFailed, Soft: e.attempt.Soft, Code: e.attempt.ResultCode,
 			}})
 		}
+	case PaymentClaimed, PaymentReceipt, PaymentDisputed: // nothing is decided
 	}
 	return m.unsettled(ctx, e, found)
 }
@@ -205,13 +206,12 @@ func (m *Momo) readStatement(ctx context.Context, e *evidence) error {
 	if oldest := now.Add(-statementWindow); from.Before(oldest) {
 		from = oldest
 	}
-	offset, more := 0, true
-	for range maxPages {
-		var rows []exchange.Observation
-		var err error
-		if rows, offset, more, err = m.Operator.Pull(ctx, from, now, offset); err != nil {
+	for page, offset := 0, 0; page < maxPages; page++ {
+		rows, next, more, err := m.Operator.Pull(ctx, from, now, offset)
+		if err != nil {
 			return err
 		}
+		offset = next
 		for _, row := range rows {
 			if row.State != exchange.SeenSucceeded || !sameReference(row.Reference, e.attempt.Reference) {
 				continue

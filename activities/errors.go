@@ -67,6 +67,7 @@ func chainFailure(ctx context.Context, e *chain.Error) error {
 		return applicationError(e.Detail, string(e.Reason), false, 0, nil, e.Cause)
 	case chain.ReasonProtocol:
 		return surprise(ctx, e.Detail, e)
+	case chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked, chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh: // no repetition mends these
 	}
 	return applicationError(e.Detail, string(e.Reason), true, 0, nil, e.Cause)
 }
@@ -137,6 +138,7 @@ func catalogued(c exchange.Code) bool {
 		exchange.CodeConflict, exchange.CodeStateConflict, exchange.CodeInsufficientFunds, exchange.CodeInsufficientOffer,
 		exchange.CodeExpired, exchange.CodeUnsupported, exchange.CodeRateLimited:
 		return true
+	case exchange.CodeInternal, exchange.CodeUnauthenticated, exchange.CodeInvalidCredentials, exchange.CodePINLocked, exchange.CodeIdempotencyReused, exchange.CodeIdempotencyBusy, exchange.CodeIdempotencyRequired, exchange.CodeTooLarge, exchange.CodeMediaType, exchange.CodeMethodNotAllowed: // nothing that a flow says to a caller
 	}
 	return false
 }

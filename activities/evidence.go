@@ -176,6 +176,7 @@ func (e evidence) wantsStatement(s PaymentState, thorough bool, now time.Time) b
 		return true
 	case PaymentPending, PaymentClaimed:
 		return thorough || (e.unheardOf() && now.Sub(e.attempt.CreatedAt) > promptLife)
+	case PaymentPaid, PaymentDeclined, PaymentFailed: // decided without it
 	}
 	return false
 }

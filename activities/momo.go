@@ -142,6 +142,7 @@ func (m *Momo) remembered(ctx context.Context, a exchange.PaymentAttempt) (Submi
 		return Submitted{AttemptID: a.ID, State: exchange.Refused, Code: a.ResultCode}, nil
 	case exchange.AttemptUnknown:
 		return Submitted{AttemptID: a.ID, State: exchange.Unknown}, nil
+	case exchange.AttemptAccepted, exchange.AttemptFailed, exchange.AttemptSucceeded: // the operator took it
 	}
 	return Submitted{AttemptID: a.ID, State: exchange.Accepted}, nil
 }

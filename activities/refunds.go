@@ -127,6 +127,7 @@ func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange
 		return r.refuse(ctx, refund.ID, a, a.ResultCode)
 	case exchange.AttemptAccepted, exchange.AttemptUnknown:
 		return RefundStep{AttemptID: a.ID, State: RefundAccepted}, nil
+	case exchange.AttemptCreated: // nobody knows whether it was sent
 	}
 	var h heard
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &h) == nil && h.State != "" {
@@ -189,6 +190,7 @@ func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundS
 		return RefundStep{AttemptID: a.ID, State: RefundPaid}, nil
 	case exchange.AttemptFailed, exchange.AttemptRefused:
 		return r.refuse(ctx, in.RefundID, a, a.ResultCode)
+	case exchange.AttemptCreated, exchange.AttemptUnknown, exchange.AttemptAccepted: // still open
 	}
 	stored, err := r.Store.Callbacks(ctx, a.ID)
 	if err != nil {
@@ -234,6 +236,7 @@ func (r *Refunds) listen(ctx context.Context, a exchange.PaymentAttempt, stored 
 				results = append(results, o)
 			case exchange.CallbackStatus:
 				e.answers = append(e.answers, o)
+			case exchange.CallbackTimeout, exchange.CallbackConfirmation, exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance: // these say nothing of a payout
 			}
 		}
 	}
@@ -256,6 +259,7 @@ func (e payoutEvidence) judge() (string, exchange.Observation) {
 			yes, tickets[o.Ticket] = append(yes, o), true
 		case exchange.SeenFailed:
 			no, tickets[o.Ticket] = append(no, o), true
+		case exchange.SeenPending, exchange.SeenUnknown, exchange.SeenNoAnswer: // these say nothing
 		}
 	}
 	paid, failed := e.result.State == exchange.SeenSucceeded, e.result.State == exchange.SeenFailed

@@ -70,6 +70,7 @@ func (s *Signing) settled(ctx context.Context, id uuid.UUID, cause error) (Signe
 		return SignedPayment{Completed: true, TxID: p.TxID}, nil
 	case exchange.ChainParked:
 		return SignedPayment{Parked: p.Detail}, nil
+	case exchange.ChainApproved, exchange.ChainSigned, exchange.ChainBroadcast, exchange.ChainIncluded, exchange.ChainCancelled: // these are refused for another reason
 	}
 	return SignedPayment{}, Failure(ctx, cause)
 }
@@ -89,6 +90,7 @@ func buildRefusal(err error) (chain.Reason, bool) {
 	case chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked,
 		chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh:
 		return reason, true
+	case chain.ReasonUnavailable, chain.ReasonProtocol: // these may pass
 	}
 	return "", false
 }

@@ -52,5 +52,5 @@ func RecordHistory(ctx context.Context, c client.Client, codec *Codec, id, file 
 		return fmt.Errorf("history of %s: %w", id, err)
 	}
 	raw = identity.ReplaceAll(raw, []byte(`"identity": "kivuko"`))
-	return os.WriteFile(file, append(raw, '\n'), 0o644)
+	return os.WriteFile(file, append(raw, '\n'), 0o600)
 }

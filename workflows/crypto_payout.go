@@ -46,11 +46,10 @@ func (f *cryptoPayout) listen(ctx workflow.Context) {
 
 func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
 	for range maxSignatures {
-		signed, err := f.sign(ctx)
-		if err != nil {
-			return CryptoPayoutResult{Reason: string(ReasonPayoutSigning)}, nil
-		}
+		signed, ok := f.sign(ctx)
 		switch {
+		case !ok:
+			return CryptoPayoutResult{Reason: string(ReasonPayoutSigning)}, nil
 		case signed.Completed:
 			return CryptoPayoutResult{Completed: true, TxID: signed.TxID}, nil
 		case signed.Parked != "":
@@ -69,15 +68,15 @@ func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
 	return CryptoPayoutResult{Reason: string(ReasonPayoutExpiring)}, nil
 }
 
-// sign gives the live transaction. An error is a refusal of the signer: nothing was signed.
-func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, error) {
+// sign gives the live transaction, or reports that the signer refuses: then nothing was signed.
+func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, bool) {
 	var signed activities.SignedPayment
 	in := activities.PaymentInput{PaymentID: f.in.PaymentID}
 	err := workflow.ExecuteActivity(signer(ctx, f.in.Network, "Sign the payment"), signing.SignPayment, in).Get(ctx, &signed)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the payment was not signed", "error", err)
 	}
-	return signed, err
+	return signed, err == nil
 }
 
 // deliver watches a transaction to its end, however long that takes. When it takes unusually long, a

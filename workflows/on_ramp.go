@@ -211,7 +211,7 @@ func (f *onRamp) finish(ctx workflow.Context) (OnRampResult, error) {
 			break
 		}
 	}
-	if f.refusal != nil {
+	if f.order.Status == "" { // refused
 		return OnRampResult{OrderID: f.in.Request.ID, Detail: words(f.refusal)}, nil
 	}
 	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNobody))

@@ -175,6 +175,7 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 			f.desk.unpark(ctx, WaitsForPayer)
 			f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
 		}
+	case activities.PaymentPending, activities.PaymentClaimed, activities.PaymentReceipt, activities.PaymentDisputed: // looked at again later
 	}
 }
 
@@ -242,6 +243,7 @@ func openReason(s activities.PaymentState) Reason {
 		return ReasonOneWitness
 	case activities.PaymentDisputed:
 		return ReasonDisagree
+	case activities.PaymentPending, activities.PaymentPaid, activities.PaymentDeclined, activities.PaymentFailed: // nobody claims a payment that is open
 	}
 	return ReasonOutcomeUnknown
 }

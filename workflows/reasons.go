@@ -53,7 +53,8 @@ func payoutAdvice(what, do string) advice {
 var guide = map[Reason]advice{
 	ReasonPromptRefused: {
 		"The operator refuses our prompts because of our own set-up.",
-		"Mend the credentials or the entitlement, then send retry.", []string{activities.VerbRetry},
+		"Mend the credentials or the entitlement, then send retry.",
+		[]string{activities.VerbRetry},
 	},
 	ReasonOutcomeUnknown: {
 		"The operator has not said whether the payer was debited.",
@@ -85,7 +86,8 @@ var guide = map[Reason]advice{
 	ReasonPayoutSigning: payoutAdvice("The signer refuses the payment.", "Read the signer's log."),
 	ReasonPayoutOverdue: {
 		"A transaction is neither in a block nor proven impossible for longer than usual.",
-		"Look at the nodes and the network. The flow goes on watching and mends itself.", []string{activities.VerbRetry},
+		"Look at the nodes and the network. The flow goes on watching and mends itself.",
+		[]string{activities.VerbRetry},
 	},
 	ReasonRefundRefused: {
 		"The operator definitely refused the refund.",
@@ -93,7 +95,8 @@ var guide = map[Reason]advice{
 	},
 	ReasonRefundFloat: {
 		"The payout float is too small for the refund.",
-		"Top it up and send retry.", []string{activities.VerbRetry},
+		"Top it up and send retry.",
+		[]string{activities.VerbRetry},
 	},
 	ReasonRefundUnknown: {
 		"The operator has not said whether the refund was paid.",
@@ -105,11 +108,13 @@ var guide = map[Reason]advice{
 	},
 	ReasonLateMoney: {
 		"Money arrived for an order that was over or paid already.",
-		"Send refund to give it back, or resolve to keep it as it is, with a note.", []string{activities.VerbRefund, activities.VerbResolve},
+		"Send refund to give it back, or resolve to keep it as it is, with a note.",
+		[]string{activities.VerbRefund, activities.VerbResolve},
 	},
 	ReasonStepFailed: {
 		"A step failed in a way that nobody foresaw.",
-		"Read the error, mend its cause, then send retry.", []string{activities.VerbRetry},
+		"Read the error, mend its cause, then send retry.",
+		[]string{activities.VerbRetry},
 	},
 }
 

@@ -24,7 +24,6 @@ type world struct {
 	chain    *network
 	request  exchange.OrderRequest
 	start    time.Time
-	openErr  error
 	answers  map[string]error // of updates, by their id
 }
 
@@ -135,10 +134,9 @@ func (w *world) answer(id string) *testsuite.TestUpdateCallback {
 func (w *world) at(d time.Duration, do func()) { w.env.RegisterDelayedCallback(do, d) }
 
 // command writes a command as the API does and hands it to the order's flow.
-func (w *world) command(verb string) uuid.UUID {
+func (w *world) command(verb string) {
 	id := w.decree(verb)
 	w.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), w.answer(verb), workflows.CommandRef{CommandID: id})
-	return id
 }
 
 // decree writes a command about the order.
