@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"gopkg.in/yaml.v3"
+
+	"kivuko/workflows"
 )
 
 // Estate is temporal.yaml: how the service uses Temporal.
@@ -18,6 +20,7 @@ type Estate struct {
 	SearchAttributes map[string]string   `yaml:"search_attributes"`
 	Queues           map[string]Queue    `yaml:"queues"`
 	Schedules        map[string]Schedule `yaml:"schedules"`
+	Calls            workflows.Calls     `yaml:"calls"`
 }
 
 // Queue is what one task queue may do at a time.

@@ -52,6 +52,9 @@ func Run(ctx context.Context, c client.Client, parts Parts, o Options) error {
 	if len(o.Queues) == 0 {
 		return errors.New("worker: no queue given; the queues are " + strings.Join(queueNames(o.Estate), ", "))
 	}
+	if err := workflows.UseCalls(o.Estate.Calls); err != nil {
+		return fmt.Errorf("temporal.yaml: %w", err)
+	}
 	fatal := make(chan error, len(o.Queues))
 	var running []sdk.Worker
 	defer func() {

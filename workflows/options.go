@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"fmt"
 	"time"
 
 	"go.temporal.io/sdk/temporal"
@@ -9,71 +10,122 @@ import (
 	"kivuko/exchange"
 )
 
-// Limits of calls. A call that can't be had within them comes back to the flow, which decides.
-const (
-	localTimeout    = 3 * time.Second
-	localTries      = 3
-	recordTimeout   = 20 * time.Second
-	railTimeout     = 2 * time.Minute
-	lookBudget      = 3 * time.Minute // of one look for a payment, repetitions included
-	signTimeout     = time.Minute
-	deliverTimeout  = time.Minute
-	deliverBudget   = 30 * time.Minute // after which a person is told; the watch goes on
-	heartbeat       = 45 * time.Second
-	longestInterval = 30 * time.Second
-)
+// Limits bound one kind of call. A call that can't be had within them comes back to the flow, which decides.
+type Limits struct {
+	Timeout    time.Duration `yaml:"timeout"`     // of one try
+	Budget     time.Duration `yaml:"budget"`      // of all tries together; 0: no end
+	Heartbeat  time.Duration `yaml:"heartbeat"`   // 0: none is asked for
+	FirstRetry time.Duration `yaml:"first_retry"` // doubled from try to try
+	LastRetry  time.Duration `yaml:"last_retry"`  // and never longer than this
+	Tries      int32         `yaml:"tries"`       // 0: no end
+}
 
-func policy(first, most time.Duration) *temporal.RetryPolicy {
-	return &temporal.RetryPolicy{InitialInterval: first, BackoffCoefficient: 2, MaximumInterval: most}
+// Calls are the limits by kind of call; temporal.yaml holds them.
+type Calls struct {
+	Local    Limits `yaml:"local"`
+	Record   Limits `yaml:"record"`
+	Rail     Limits `yaml:"rail"`
+	Look     Limits `yaml:"look"`
+	Signer   Limits `yaml:"signer"`
+	Delivery Limits `yaml:"delivery"`
+}
+
+// calls is what UseCalls was given, or these. They are no part of what a replay compares, so a worker may
+// have other limits than the one that began a flow.
+var calls = Calls{
+	Local:    Limits{Timeout: 3 * time.Second, FirstRetry: 100 * time.Millisecond, LastRetry: time.Second, Tries: 3},
+	Record:   Limits{Timeout: 20 * time.Second, FirstRetry: 500 * time.Millisecond, LastRetry: 30 * time.Second},
+	Rail:     Limits{Timeout: 2 * time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
+	Look:     Limits{Timeout: 2 * time.Minute, Budget: 3 * time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
+	Signer:   Limits{Timeout: time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
+	Delivery: Limits{Timeout: time.Minute, Budget: 30 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
+}
+
+// UseCalls sets the limits of a process, before its first worker starts.
+func UseCalls(c Calls) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	calls = c
+	return nil
+}
+
+// check refuses limits under which a flow could not do its work: one without end where the flow must go on,
+// or one that gives up where it must not.
+func (c Calls) check() error {
+	for _, k := range []struct {
+		name          string
+		limits        Limits
+		ends, patient bool
+	}{
+		{"local", c.Local, true, false},
+		{"record", c.Record, false, true},
+		{"rail", c.Rail, false, true},
+		{"look", c.Look, true, false},
+		{"signer", c.Signer, false, true},
+		{"delivery", c.Delivery, true, false},
+	} {
+		l := k.limits
+		switch {
+		case l.Timeout <= 0 || l.FirstRetry <= 0 || l.LastRetry < l.FirstRetry:
+			return fmt.Errorf("calls: %s: timeout and first_retry must be above zero, last_retry not below first_retry", k.name)
+		case l.Budget < 0 || l.Heartbeat < 0 || l.Tries < 0:
+			return fmt.Errorf("calls: %s: nothing may be negative", k.name)
+		case k.ends && l.Budget == 0 && l.Tries == 0:
+			return fmt.Errorf("calls: %s: budget or tries must be set", k.name)
+		case k.patient && (l.Budget != 0 || l.Tries != 0):
+			return fmt.Errorf("calls: %s: must have neither budget nor tries; it is made until it succeeds", k.name)
+		}
+	}
+	return nil
+}
+
+func (l Limits) policy() *temporal.RetryPolicy {
+	return &temporal.RetryPolicy{
+		InitialInterval: l.FirstRetry, BackoffCoefficient: 2, MaximumInterval: l.LastRetry, MaximumAttempts: l.Tries,
+	}
+}
+
+func (l Limits) on(ctx workflow.Context, queue, summary string) workflow.Context {
+	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
+		TaskQueue: queue, StartToCloseTimeout: l.Timeout, ScheduleToCloseTimeout: l.Budget, HeartbeatTimeout: l.Heartbeat,
+		RetryPolicy: l.policy(), Summary: summary,
+	})
 }
 
 // local is for one short transaction that nobody needs to see.
 func local(ctx workflow.Context, summary string) workflow.Context {
-	p := policy(100*time.Millisecond, time.Second)
-	p.MaximumAttempts = localTries
 	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: localTimeout, RetryPolicy: p, Summary: summary,
+		StartToCloseTimeout: calls.Local.Timeout, ScheduleToCloseTimeout: calls.Local.Budget, RetryPolicy: calls.Local.policy(), Summary: summary,
 	})
 }
 
 // record is for transactions of our own database. They are tried for as long as it is away: nothing
 // else can be done in the meantime, and running twice changes nothing.
 func record(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: QueueFlows, StartToCloseTimeout: recordTimeout, RetryPolicy: policy(500*time.Millisecond, longestInterval),
-		Summary: summary,
-	})
+	return calls.Record.on(ctx, QueueFlows, summary)
 }
 
 // rail is for steps that talk to the mobile money operator and write down what it said. They ask
 // what is known before they act, so they too are tried for as long as something is away.
 func rail(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: QueueMomo, StartToCloseTimeout: railTimeout, RetryPolicy: policy(time.Second, longestInterval), Summary: summary,
-	})
+	return calls.Rail.on(ctx, QueueMomo, summary)
 }
 
 // look is for questions to the operator, which are asked again later in any case.
 func look(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: QueueMomo, StartToCloseTimeout: railTimeout, ScheduleToCloseTimeout: lookBudget,
-		RetryPolicy: policy(time.Second, longestInterval), Summary: summary,
-	})
+	return calls.Look.on(ctx, QueueMomo, summary)
 }
 
 // signer is for signatures.
 func signer(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: QueueSigner(n), StartToCloseTimeout: signTimeout, RetryPolicy: policy(time.Second, longestInterval), Summary: summary,
-	})
+	return calls.Signer.on(ctx, QueueSigner(n), summary)
 }
 
-// delivery is for bringing a transaction to its end, which polls.
+// delivery is for bringing a transaction to its end, which polls. When its budget is used up a person is
+// told; the watch goes on.
 func delivery(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: QueueChain(n), StartToCloseTimeout: deliverTimeout, ScheduleToCloseTimeout: deliverBudget,
-		HeartbeatTimeout: heartbeat, RetryPolicy: policy(time.Second, 15*time.Second), Summary: summary,
-	})
+	return calls.Delivery.on(ctx, QueueChain(n), summary)
 }
 
 // await waits until a condition holds or the time is over. The timer is cancelled when the condition
