@@ -222,6 +222,7 @@ func (s *Server) startOnce(ctx context.Context) error {
 	if err := c.evictOrphan(ctx); err != nil {
 		return err
 	}
+	s.waitForOldPort(ctx)
 	port, err := c.assignPort()
 	if err != nil {
 		return err
@@ -254,6 +255,20 @@ func (s *Server) startOnce(ctx context.Context) error {
 		err = errors.Join(err, errRetry)
 	}
 	return fmt.Errorf("%w\nthe end of %s:\n%s", err, c.logPath(), tail)
+}
+
+// waitForOldPort gives the processes of a killed server time to let go of its port: whoever uses the
+// database knows only that address.
+func (s *Server) waitForOldPort(ctx context.Context) {
+	s.mu.Lock()
+	port := s.port
+	s.mu.Unlock()
+	const patience, pause = 10 * time.Second, 50 * time.Millisecond
+	for deadline := time.Now().Add(patience); port != 0 && !ports.IsFree(port) && time.Now().Before(deadline); {
+		if sleep(ctx, pause) != nil {
+			return
+		}
+	}
 }
 
 // isTransient recognises the two failures that pass: the port was taken between
