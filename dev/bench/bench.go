@@ -1,0 +1,71 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+)
+
+// part is one group of figures.
+type part struct {
+	name string
+	run  func(context.Context, *world, *table) error
+}
+
+// parts are in the order in which they disturb each other least.
+func parts() []part {
+	return []part{
+		{"history", func(ctx context.Context, w *world, t *table) error { return w.histories(ctx, t) }},
+		{"parked", func(ctx context.Context, w *world, t *table) error { return w.parked(ctx, t) }},
+		{"opening", func(ctx context.Context, w *world, t *table) error { return w.opening(ctx, t) }},
+		{"throughput", func(ctx context.Context, w *world, t *table) error { return w.throughput(ctx, t) }},
+		{"suites", func(ctx context.Context, w *world, t *table) error { return w.suites(ctx, t) }},
+	}
+}
+
+// PartNames are what Options.Only may hold.
+func PartNames() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// Run measures everything and prints the table. A missed goal is no error: the table says so.
+func Run(ctx context.Context, o Options) (err error) {
+	for _, name := range o.Only {
+		if !slices.Contains(PartNames(), name) {
+			return fmt.Errorf("there is no part %q; the parts are %v", name, PartNames())
+		}
+	}
+	if o.State == "" {
+		if o.State, err = stateDir(); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, os.RemoveAll(o.State)) }()
+	}
+	began := time.Now()
+	w, err := open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	t := &table{}
+	for _, p := range parts() {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
+			continue
+		}
+		w.say("\n== %s (%.0f s after the start)", p.name, time.Since(began).Seconds())
+		if err := p.run(ctx, w, t); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", p.name, err), t.print(o.Out))
+		}
+	}
+	w.say("\nAll ratios are of this run, in turns on the same machine. It took %.0f s.\n", time.Since(began).Seconds())
+	return t.print(o.Out)
+}
+
+func (w *world) say(format string, args ...any) { w.stack.Supervisor.Say(format, args...) }

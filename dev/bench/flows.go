@@ -1,0 +1,191 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	enumspb "go.temporal.io/api/enums/v1"
+	temporal "go.temporal.io/sdk/client"
+
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// flowLimit is how long one flow may take before the benchmark gives up.
+const flowLimit = 2 * time.Minute
+
+// kind is a way to run one flow.
+type kind struct {
+	name string
+	// start begins a flow and answers with its id when the caller would get an answer.
+	start func(context.Context) (string, error)
+	// check reads the result; nil: the end is enough.
+	check func(context.Context, temporal.WorkflowRun) error
+}
+
+// The names of the kinds.
+const (
+	onRamp    = "on-ramp"
+	bareSame  = "bare, same shape"
+	barePlain = "bare, one queue"
+)
+
+// kinds are the on-ramp and its floors. A flow that ends otherwise than completed ends the benchmark.
+func (w *world) kinds() []kind {
+	return []kind{
+		{name: onRamp, start: func(ctx context.Context) (string, error) {
+			id, err := w.openOrder(ctx)
+			return workflows.OnRampID(id), err
+		}, check: completed},
+		{name: bareSame, start: w.startShape},
+		{name: barePlain, start: w.startBare(typeFlat)},
+	}
+}
+
+func completed(ctx context.Context, run temporal.WorkflowRun) error {
+	var r workflows.OnRampResult
+	if err := run.Get(ctx, &r); err != nil {
+		return err
+	}
+	if r.Status != exchange.OrderCompleted {
+		return fmt.Errorf("order %s ended %s (%s)", r.OrderID, r.Status, r.Detail)
+	}
+	return nil
+}
+
+func newStep() step { return step{ID: uuid.New(), Text: stepText, Wait: finality} }
+
+func (w *world) startBare(flow string) func(context.Context) (string, error) {
+	return func(ctx context.Context) (string, error) {
+		s := newStep()
+		o := temporal.StartWorkflowOptions{ID: "bare:" + s.ID.String(), TaskQueue: bareFlows}
+		_, err := w.temporal.ExecuteWorkflow(ctx, o, flow, s)
+		return o.ID, err
+	}
+}
+
+// startShape starts as the API starts an on-ramp: with an update that answers when the flow has begun.
+func (w *world) startShape(ctx context.Context) (string, error) {
+	s := newStep()
+	start := w.temporal.NewWithStartWorkflowOperation(temporal.StartWorkflowOptions{
+		ID: "bare:" + s.ID.String(), TaskQueue: bareFlows, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+	}, typeShape, s)
+	handle, err := w.temporal.UpdateWithStartWorkflow(ctx, temporal.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start, UpdateOptions: temporal.UpdateWorkflowOptions{
+			UpdateName: updateOpen, UpdateID: s.ID.String(), WaitForStage: temporal.WorkflowUpdateStageCompleted,
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	return "bare:" + s.ID.String(), handle.Get(ctx, nil)
+}
+
+// round is what one kind did in one stretch.
+type round struct {
+	rate  float64         // flows per second
+	took  []time.Duration // from the start to the end, of those that ended in the stretch
+	cpu   usage           // of the stretch
+	flows int             // that ended in the stretch
+	share float64         // of the machine's busy time that was ours; 0 where it can't be told
+}
+
+// loop keeps a number of flows in flight, lets them settle for a while and counts those that end within
+// the stretch.
+func (w *world) loop(ctx context.Context, k kind, inFlight int, settle, stretch time.Duration) (round, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	type sample struct {
+		ended time.Time
+		took  time.Duration
+	}
+	var mu sync.Mutex
+	var samples []sample
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for range inFlight {
+		group.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-ctx.Done():
+					return
+				default:
+				}
+				began := time.Now()
+				if err := w.once(ctx, k); err != nil {
+					cancel(fmt.Errorf("%s: %w", k.name, err))
+					return
+				}
+				mu.Lock()
+				samples = append(samples, sample{time.Now(), time.Since(began)})
+				mu.Unlock()
+			}
+		})
+	}
+	pause(ctx, settle)
+	from, before, busy := time.Now(), w.measure(), hostBusy()
+	pause(ctx, stretch)
+	to, cpu, busy := time.Now(), w.measure().since(before), hostBusy()-busy
+	close(stop)
+	group.Wait()
+	if err := context.Cause(ctx); err != nil {
+		return round{}, err
+	}
+	r := round{cpu: cpu}
+	for _, s := range samples {
+		if s.ended.After(from) && !s.ended.After(to) {
+			r.took = append(r.took, s.took)
+		}
+	}
+	r.flows = len(r.took)
+	r.rate = float64(r.flows) / to.Sub(from).Seconds()
+	if busy > 0 {
+		r.share = min(1, float64(cpu.total())/float64(busy))
+	}
+	return r, nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// once runs one flow from its start to its end.
+func (w *world) once(ctx context.Context, k kind) error {
+	ctx, cancel := context.WithTimeout(ctx, flowLimit)
+	defer cancel()
+	id, err := k.start(ctx)
+	if err != nil {
+		return err
+	}
+	run := w.temporal.GetWorkflow(ctx, id, "")
+	if k.check != nil {
+		return k.check(ctx, run)
+	}
+	return run.Get(ctx, nil)
+}
+
+// quantile is the smallest value that a share of all values does not exceed.
+func quantile(all []time.Duration, q float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
+}
+
+func median(all []float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,72 @@
+package bench
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// goal is what a figure should be; the zero goal is none.
+type goal struct {
+	bound float64
+	most  bool // the figure may at most be the bound
+	set   bool
+}
+
+func atLeast(v float64) goal { return goal{bound: v, set: true} }
+
+func atMost(v float64) goal { return goal{bound: v, most: true, set: true} }
+
+func (g goal) String() string {
+	switch {
+	case !g.set:
+		return "-"
+	case g.most:
+		return fmt.Sprintf("at most %g", g.bound)
+	}
+	return fmt.Sprintf("at least %g", g.bound)
+}
+
+// verdict judges a figure and says by how much a goal is missed.
+func (g goal) verdict(v float64) string {
+	switch {
+	case !g.set:
+		return "-"
+	case g.most && v <= g.bound, !g.most && v >= g.bound:
+		return "met"
+	case g.bound == 0:
+		return "MISSED"
+	}
+	by := 100 * (g.bound - v) / g.bound
+	if g.most {
+		by = -by
+	}
+	return fmt.Sprintf("MISSED by %.0f %%", by)
+}
+
+// figure is one line of the table.
+type figure struct {
+	name  string
+	ratio float64
+	unit  string // empty: it is a ratio
+	goal  goal
+	note  string
+}
+
+// table collects figures in the order of their making.
+type table struct{ figures []figure }
+
+func (t *table) add(f figure) { t.figures = append(t.figures, f) }
+
+func (t *table) print(out io.Writer) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(w, "FIGURE\tMEASURED\tGOAL\tVERDICT\tNOTE")
+	for _, f := range t.figures {
+		unit := f.unit
+		if unit == "" {
+			unit = "x"
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\n", f.name, f.ratio, unit, f.goal, f.goal.verdict(f.ratio), f.note)
+	}
+	return w.Flush() // the tabwriter keeps the first error
+}

@@ -1,0 +1,133 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// load is one number of flows in flight and how long it is kept.
+type load struct {
+	inFlight        int
+	settle, stretch time.Duration
+	rounds          int
+}
+
+func (w *world) loads() []load {
+	if w.Quick {
+		return []load{{1, time.Second, 3 * time.Second, 1}, {10, 2 * time.Second, 4 * time.Second, 1}}
+	}
+	return []load{
+		{1, time.Second, 6 * time.Second, 3},
+		{10, 2 * time.Second, 6 * time.Second, 3},
+		{50, 5 * time.Second, 8 * time.Second, 3},
+	}
+}
+
+// minRatio is the owner's goal for on-ramps against bare flows.
+const minRatio = 0.9
+
+// throughput compares on-ramps with both floors under every load. The kinds take turns in each round.
+func (w *world) throughput(ctx context.Context, t *table) error {
+	for _, l := range w.loads() {
+		if err := w.login(ctx); err != nil {
+			return err
+		}
+		all := map[string][]round{}
+		for n := range l.rounds {
+			kinds := w.kinds()
+			if n%2 == 1 { // whoever comes first meets the machine in another state
+				slices.Reverse(kinds)
+			}
+			for _, k := range kinds {
+				r, err := w.loop(ctx, k, l.inFlight, l.settle, l.stretch)
+				if err != nil {
+					return err
+				}
+				all[k.name] = append(all[k.name], r)
+			}
+		}
+		w.reportLoad(t, l, all)
+	}
+	return nil
+}
+
+func (w *world) reportLoad(t *table, l load, all map[string][]round) {
+	w.say("\n%d in flight, %d rounds of %s:", l.inFlight, l.rounds, l.stretch)
+	for _, k := range w.kinds() {
+		s := summarise(all[k.name])
+		w.say("  %-18s %6.1f/s  p50 %5.0f ms  p99 %5.0f ms  CPU ms per flow:%s; our share of the busy machine %.0f %%",
+			k.name, s.rate, ms(s.p50), ms(s.p99), s.cost(), 100*s.share)
+	}
+	ours := summarise(all[onRamp])
+	for _, floor := range []string{barePlain, bareSame} {
+		bare := summarise(all[floor])
+		var rates []float64
+		for i := range all[onRamp] {
+			rates = append(rates, all[onRamp][i].rate/all[floor][i].rate)
+		}
+		slices.Sort(rates)
+		what := fmt.Sprintf("on-ramps, %d in flight, against %s", l.inFlight, floor)
+		t.add(figure{
+			name: what + ": per second", ratio: median(rates), goal: atLeast(minRatio),
+			note: fmt.Sprintf("%.1f/s to %.1f/s, rounds %.2f to %.2f", ours.rate, bare.rate, rates[0], rates[len(rates)-1]),
+		})
+		for _, q := range []struct {
+			name       string
+			ours, bare time.Duration
+		}{{"p50", ours.p50, bare.p50}, {"p99", ours.p99, bare.p99}} {
+			t.add(figure{
+				name: what + ": " + q.name, ratio: q.bare.Seconds() / q.ours.Seconds(), goal: atLeast(minRatio),
+				note: fmt.Sprintf("%.0f ms to %.0f ms, both with a wait of %.0f ms for finality", ms(q.ours), ms(q.bare), ms(finality)),
+			})
+		}
+		if ours.work > 0 {
+			t.add(figure{
+				name: what + ": processor time", ratio: float64(bare.work) / float64(ours.work),
+				note: fmt.Sprintf("%.0f ms to %.0f ms per flow, without simulators and loader", ms(ours.work), ms(bare.work)),
+			})
+		}
+	}
+}
+
+// summary is all rounds of one kind under one load.
+type summary struct {
+	rate     float64
+	p50, p99 time.Duration
+	share    float64
+	cpu      usage         // per flow
+	work     time.Duration // per flow, of everything but simulators and loader
+}
+
+func summarise(rounds []round) summary {
+	s := summary{cpu: usage{}}
+	var rates, shares []float64
+	var took []time.Duration
+	flows := 0
+	for _, r := range rounds {
+		rates, shares, took = append(rates, r.rate), append(shares, r.share), append(took, r.took...)
+		flows += r.flows
+		for group, t := range r.cpu {
+			s.cpu[group] += t
+		}
+	}
+	for group := range s.cpu {
+		s.cpu[group] /= time.Duration(max(flows, 1))
+	}
+	s.rate, s.share, s.p50, s.p99 = median(rates), median(shares), quantile(took, 0.5), quantile(took, 0.99)
+	s.work = s.cpu.total(groupSimulator, groupLoader)
+	return s
+}
+
+func (s summary) cost() string {
+	text := ""
+	for _, group := range []string{groupTemporal, groupPostgres, groupProduct, groupBare, groupSimulator, groupLoader} {
+		if t := s.cpu[group]; ms(t) >= 0.5 {
+			text += fmt.Sprintf(" %s %.0f,", group, ms(t))
+		}
+	}
+	return text + fmt.Sprintf(" together %.0f", ms(s.cpu.total()))
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

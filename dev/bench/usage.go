@@ -1,0 +1,175 @@
+package bench
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"kivuko/dev/stack"
+)
+
+// The groups that processor time is counted by.
+const (
+	groupTemporal  = "Temporal"
+	groupPostgres  = "PostgreSQL"
+	groupProduct   = "Kivuko"
+	groupSimulator = "simulators" // chain and operator, which are other people's machines outside of this
+	groupBare      = "bare worker"
+	groupLoader    = "loader"
+)
+
+// usage is processor time by group.
+type usage map[string]time.Duration
+
+// clockTick is USER_HZ, which Linux fixes at 100 for what it tells programs (proc(5)).
+const clockTick = 10 * time.Millisecond
+
+// Fields of /proc/<pid>/stat behind the name of the program, from zero (proc(5)).
+const (
+	statParent = 1
+	statUser   = 11
+	statSystem = 12
+	statGone   = 13 // user time of children that ended
+	statGoneIn = 14 // and their system time
+)
+
+// procStat reads the numbers of a process; nil where there is none, or no /proc.
+func procStat(pid int) []int64 {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return nil
+	}
+	end := bytes.LastIndexByte(raw, ')')
+	fields := bytes.Fields(raw[end+1:])
+	out := make([]int64, len(fields))
+	for i, f := range fields {
+		out[i], _ = strconv.ParseInt(string(f), 10, 64) // the state is a letter; nobody reads it
+	}
+	if len(out) <= statGoneIn {
+		return nil
+	}
+	return out
+}
+
+func processTime(pid int) time.Duration {
+	s := procStat(pid)
+	if s == nil {
+		return 0
+	}
+	return time.Duration(s[statUser]+s[statSystem]) * clockTick
+}
+
+// treeTime is the time of a process and its children, those that ended included.
+func treeTime(pid int) time.Duration {
+	s := procStat(pid)
+	if s == nil {
+		return 0
+	}
+	sum := processTime(pid) + time.Duration(s[statGone]+s[statGoneIn])*clockTick
+	all, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return sum
+	}
+	for _, dir := range all {
+		child, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			continue
+		}
+		if s := procStat(child); s != nil && s[statParent] == int64(pid) {
+			sum += processTime(child)
+		}
+	}
+	return sum
+}
+
+// productProcesses are the supervised processes of the product itself.
+func productProcesses() []string {
+	names := []string{stack.ProcessAPI}
+	for _, q := range stack.Queues {
+		names = append(names, stack.ProcessWorker(q))
+	}
+	return names
+}
+
+// measure reads the processor time that every group has used so far.
+func (w *world) measure() usage {
+	sum := func(names ...string) (d time.Duration) {
+		for _, name := range names {
+			if c := w.stack.Supervisor.Child(name); c != nil {
+				d += processTime(c.PID())
+			}
+		}
+		return d
+	}
+	return usage{
+		groupTemporal:  sum(stack.ProcessTemporal),
+		groupPostgres:  treeTime(w.stack.Postgres.PID()),
+		groupProduct:   sum(productProcesses()...),
+		groupSimulator: sum(stack.ProcessTron, stack.ProcessMomo),
+		groupBare:      sum(processBare),
+		groupLoader:    processTime(os.Getpid()),
+	}
+}
+
+func (u usage) since(before usage) usage {
+	out := usage{}
+	for group, t := range u {
+		out[group] = t - before[group]
+	}
+	return out
+}
+
+// total is the time of all groups but those named.
+func (u usage) total(without ...string) time.Duration {
+	var sum time.Duration
+	for group, t := range u {
+		if !slices.Contains(without, group) {
+			sum += t
+		}
+	}
+	return sum
+}
+
+// resident is the memory of a supervised process in bytes; 0 where it can't be told.
+func (w *world) resident(name string) int64 {
+	c := w.stack.Supervisor.Child(name)
+	if c == nil {
+		return 0
+	}
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(c.PID()), "statm"))
+	if err != nil {
+		return 0
+	}
+	fields := bytes.Fields(raw)
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(string(fields[1]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// hostBusy is how long the machine's processors have been busy so far; 0 where it can't be told.
+func hostBusy() time.Duration {
+	raw, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	line, _, _ := bytes.Cut(raw, []byte("\n"))
+	fields := bytes.Fields(line)
+	const idle, wait = 4, 5 // after "cpu": user, nice, system, idle, iowait, irq, softirq, steal (proc(5))
+	var sum int64
+	for i, f := range fields {
+		n, err := strconv.ParseInt(string(f), 10, 64)
+		if i == 0 || i == idle || i == wait || i > 8 || err != nil {
+			continue
+		}
+		sum += n
+	}
+	return time.Duration(sum) * clockTick
+}

@@ -1,0 +1,279 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	temporal "go.temporal.io/sdk/client"
+
+	"kivuko/dev/client"
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+	"kivuko/dev/supervisor"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/worker"
+)
+
+// The pace of the world.
+const (
+	blockInterval = 20 * time.Millisecond
+	finalBlocks   = 19 // of 27 block producers, TRON's rule for a solid block
+	// finality is how long the delivery waits before it looks again: long enough that the second look
+	// finds the transaction final.
+	finality = (finalBlocks + 4) * blockInterval
+
+	namespace   = "kivuko"
+	processBare = "bare-worker"
+	startLimit  = 5 * time.Minute
+
+	vendorUSDT = "1000000"
+	vendorTRX  = "10000000"
+	offerUSDT  = "900000"
+	buyUSDT    = "1"
+	firstPhone = 254_730_000_000
+)
+
+// Options say where the benchmark finds what it runs.
+type Options struct {
+	Root    string // the checkout
+	State   string // empty: a directory that goes with the run
+	Product string // the product's binary
+	Dev     string // kivuko-dev: Temporal, the TRON node, the sandbox
+	Self    string // this program: the worker of the bare flows
+	Out     io.Writer
+	Quick   bool // one short round of everything, to see that it works
+	Only    []string
+}
+
+// world is the running stack and who loads it.
+type world struct {
+	Options
+	stack    *stack.Stack
+	temporal temporal.Client
+	store    *store.Store
+	customer *client.Client
+	offer    uuid.UUID
+	phones   atomic.Int64
+}
+
+// open brings the stack up, seeds it and lifts the rates.
+func open(ctx context.Context, o Options) (_ *world, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	w := &world{Options: o}
+	w.stack, err = stack.Open(stack.Options{
+		Root: o.Root, State: o.State, Product: o.Product, Self: o.Dev, Out: o.Out, AnyPorts: true,
+		TronFlags: []string{"--interval", blockInterval.String()},
+		MomoFlags: []string{"--answer-delay", "0s", "--magic-amounts=false"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, value := range map[string]string{
+		"API_RATE_FACTOR": "100000", "TRON_POLL": finality.String(), "LOG_LEVEL": "warn",
+	} {
+		w.stack.SetEnvironment(name, value)
+	}
+	if err := w.fill(ctx); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+func (w *world) close() error {
+	if w.temporal != nil {
+		w.temporal.Close()
+	}
+	var err error
+	if w.store != nil {
+		err = w.store.Close()
+	}
+	return errors.Join(err, w.stack.Down())
+}
+
+func (w *world) fill(ctx context.Context) error {
+	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product()} {
+		if err := w.stack.Up(ctx, part); err != nil {
+			return err
+		}
+	}
+	err := demo.Seed(ctx, demo.World{
+		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, DatabaseURL: w.stack.ProductDatabase(),
+		AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
+	})
+	if err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	if w.store, err = store.Open(ctx, w.stack.ProductDatabase(), store.Options{MaxConns: 2}); err != nil {
+		return err
+	}
+	env := w.stack.ProductEnvironment(stack.ProcessAPI)
+	if w.temporal, err = Dial(ctx, func(name string) string { return lookup(env, name) }); err != nil {
+		return err
+	}
+	if err := w.liftRates(ctx); err != nil {
+		return fmt.Errorf("task queue rates: %w", err)
+	}
+	if _, err := w.stack.Supervisor.Start(ctx, supervisor.Spec{Name: processBare, Path: w.Self, Args: []string{"bare-worker"}, Env: env}); err != nil {
+		return err
+	}
+	return w.supply(ctx)
+}
+
+func lookup(env []string, name string) string {
+	for _, kv := range env {
+		if value, ok := strings.CutPrefix(kv, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Dial connects to the stack's Temporal with the keys that the product has; get reads its environment.
+func Dial(ctx context.Context, get func(name string) string) (temporal.Client, error) {
+	id, digits, _ := strings.Cut(get("KIVUKO_TEMPORAL_PAYLOAD_KEYS"), ":")
+	secret, err := hex.DecodeString(digits)
+	if err != nil || len(secret) == 0 {
+		return nil, errors.New("KIVUKO_TEMPORAL_PAYLOAD_KEYS is not set")
+	}
+	return worker.Dial(ctx, worker.ClientConfig{
+		Address: get("KIVUKO_TEMPORAL_ADDRESS"), Namespace: namespace,
+		Keys: []worker.Key{{ID: id, Secret: secret}}, Identity: "bench",
+	})
+}
+
+// liftRates overrides the rates with which the workers spare the operator and the nodes.
+func (w *world) liftRates(ctx context.Context) error {
+	const plenty = 100_000
+	for _, queue := range stack.Queues {
+		_, err := w.temporal.WorkflowService().UpdateTaskQueueConfig(ctx, &workflowservice.UpdateTaskQueueConfigRequest{
+			Namespace: namespace, Identity: "bench", TaskQueue: queue, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY,
+			UpdateQueueRateLimit: &workflowservice.UpdateTaskQueueConfigRequest_RateLimitUpdate{
+				RateLimit: &taskqueuepb.RateLimit{RequestsPerSecond: plenty}, Reason: "benchmark",
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// supply gives a vendor enough coins for the whole run and publishes an offer over them.
+func (w *world) supply(ctx context.Context) error {
+	vendor, err := w.store.UserByEmail(ctx, demo.VendorEmail)
+	if err != nil {
+		return err
+	}
+	wallet, err := w.store.DefaultWallet(ctx, vendor.ID, exchange.Tron)
+	if err != nil {
+		return err
+	}
+	for _, coins := range []money.Amount{money.Must(money.TRX, vendorTRX), money.Must(money.USDT, vendorUSDT)} {
+		if err := w.deposit(ctx, wallet, coins); err != nil {
+			return fmt.Errorf("deposit of %s %s: %w", coins, coins.Asset(), err)
+		}
+	}
+	c, err := client.New(w.api()).Login(ctx, demo.VendorEmail, demo.Password)
+	if err != nil {
+		return err
+	}
+	in := map[string]any{
+		"offer_type": "SELL", "asset": "USDT", "network": "tron", "usdt_amount": offerUSDT, "rate": "129.355",
+		"min_order": "1", "max_order": "1000", "description": "for the benchmark",
+	}
+	var made struct {
+		ID uuid.UUID `json:"id"`
+	}
+	if err := c.Post(ctx, "/api/v1/auth/offers", "bench-offer", in, &made); err != nil {
+		return fmt.Errorf("offer: %w", err)
+	}
+	w.offer = made.ID
+	return c.Post(ctx, "/api/v1/auth/offers/"+made.ID.String()+"/publish", "bench-publish", nil, nil)
+}
+
+func (w *world) deposit(ctx context.Context, wallet exchange.Wallet, coins money.Amount) error {
+	in := map[string]any{"address": wallet.Address, "token": coins.Asset(), "amount": coins.Units().String(), "mine": true}
+	if err := post(ctx, "http://"+w.stack.Addresses.TronControl+"/fund", in); err != nil {
+		return err
+	}
+	credit := exchange.House(exchange.AccCapital, coins.Asset())
+	if coins.Asset() == money.USDT {
+		credit = exchange.Owned(exchange.AccWalletBalance, wallet.ID, money.USDT)
+	}
+	return w.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
+		Key: "bench:deposit:" + string(coins.Asset()), Kind: "wallet.opening", ObjectType: "wallet", ObjectID: wallet.ID,
+		Lines: exchange.Lines(exchange.Debit(exchange.Owned(exchange.AccCustody, wallet.ID, coins.Asset()), coins), exchange.Credit(credit, coins)),
+	}}})
+}
+
+// post sends a command to a development endpoint.
+func post(ctx context.Context, url string, in any) error {
+	raw, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(raw))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // read to its end below
+	said, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode >= http.StatusBadRequest {
+		err = fmt.Errorf("%s answers %d: %s", url, resp.StatusCode, said)
+	}
+	return err
+}
+
+func (w *world) api() string { return "http://" + w.stack.Addresses.API }
+
+// login renews the customer's token, which lives shorter than the benchmark.
+func (w *world) login(ctx context.Context) (err error) {
+	w.customer, err = client.New(w.api()).Login(ctx, demo.CustomerEmail, demo.Password)
+	return err
+}
+
+// openOrder opens an order as an app does. Each has a payer of its own, because the operator serves one
+// prompt for each phone at a time.
+func (w *world) openOrder(ctx context.Context) (uuid.UUID, error) {
+	in := map[string]any{
+		"offer_id": w.offer, "crypto_amount": buyUSDT,
+		"payment_phone_number": fmt.Sprintf("+%d", firstPhone+w.phones.Add(1)),
+	}
+	var made struct {
+		ID uuid.UUID `json:"id"`
+	}
+	err := w.customer.Post(ctx, "/api/v1/auth/orders", uuid.NewString(), in, &made)
+	return made.ID, err
+}
+
+// stateDir makes a directory that the database's own user can reach.
+func stateDir() (string, error) {
+	dir, err := os.MkdirTemp("", "kivuko-bench-")
+	if err != nil {
+		return "", err
+	}
+	const open = 0o755
+	return dir, os.Chmod(dir, open)
+}
