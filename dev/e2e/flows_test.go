@@ -1,19 +1,310 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/google/uuid"
+	temporal "go.temporal.io/sdk/client"
+
+	"kivuko/dev/client"
 	"kivuko/dev/tron"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
 )
 
 const usdt = tron.USDTAddress
 
-func TestHappy(t *testing.T) {
+// TestFlows plays the stories of the on-ramp through the public API alone. The first ones turn switches of
+// the whole chain and so go one after the other; the rest go side by side.
+func TestFlows(t *testing.T) {
 	w := open(t)
-	o := w.buy(t, purchase{crypto: "10"})
+	for _, story := range []struct {
+		name string
+		play func(*testing.T, *world)
+	}{
+		{"reverted payouts wait for an operator", reverted},
+		{"a dropped transaction is rebuilt only after it expired", dropped},
+		{"a reorganised block takes nobody's money", reorganised},
+		{"happy", happy},
+		{"by shillings", byFiat},
+		{"declined", declined},
+		{"insufficient, then paid", retried},
+		{"no answer, then given up", unanswered},
+		{"lost callback", lostCallback},
+		{"lost callback and lost answer", lostAnswer},
+		{"doubled callback", doubledCallback},
+		{"paid less", paidLess},
+		{"paid more", paidMore},
+		{"paid after it was cancelled", paidLate},
+		{"cancelled", cancelled},
+		{"expired", expired},
+		{"refused", refused},
+	} {
+		t.Run(story.name, func(t *testing.T) {
+			story.play(t, w)
+			w.invariants(t)
+		})
+	}
+	t.Run("ledger and chain agree", func(t *testing.T) { w.agree(t) })
+}
+
+func happy(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	o := w.buy(t, purchase{crypto: "10", phone: phone})
+	if o.Status != "pending" || o.CustomerID != w.customer || o.VendorID != w.vendor || o.Phone.String != phone || o.Receipt.Valid || o.TxHash.Valid {
+		t.Errorf("a new order is %+v", o)
+	}
+	o = w.ends(t, o.ID, "completed", "none")
+	if o.FiatAmount != "1294.00" || o.CryptoAmount != "10.000000" || o.Rate != "129.355" {
+		t.Errorf("10 USDT at 129.355 cost KES %s, %s USDT at %s", o.FiatAmount, o.CryptoAmount, o.Rate)
+	}
+	if !o.CompletedAt.Valid || o.PaymentTxnID != o.Receipt {
+		t.Errorf("a completed order is %+v", o)
+	}
+	b := w.books(t)
+	w.paidOnce(t, b, o)
+	if e := collected(b, o.ID); len(e) == 1 && (e[0].Amount != 1294 || e[0].Phone != phone) {
+		t.Errorf("collected was %+v", e[0])
+	}
+	if n := len(prompted(b, o.ID)); n != 1 {
+		t.Errorf("the payer was prompted %d times", n)
+	}
+	want := []string{
+		"order.opened", "payment_attempt.created", "payment_attempt.succeeded", "order.processing", "chain_payment.approved",
+		"chain_payment.signed", "chain_payment.broadcast", "order.confirming", "chain_payment.completed", "order.completed",
+	}
+	got := slices.DeleteFunc(w.timeline(t, o.ID), func(e string) bool { return !slices.Contains(want, e) })
+	if !slices.Equal(got, want) {
+		t.Errorf("the timeline tells %v, not %v", got, want)
+	}
+	for key, times := range w.entries(t, o) {
+		if times != 1 {
+			t.Errorf("%s was booked %d times", key, times)
+		}
+	}
+}
+
+// entries counts the bookings that a bought order must have.
+func (w *world) entries(t *testing.T, o order) map[string]int {
+	t.Helper()
+	keys := map[string]int{"momo:" + o.Receipt.String: 0, "chain_payment:" + w.paymentOf(t, o.ID).String() + ":completed": 0, "order:" + o.ID.String() + ":completed": 0}
+	for key := range keys {
+		var n int
+		if err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM ledger_entries WHERE key = $1`, key).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		keys[key] = n
+	}
+	return keys
+}
+
+func byFiat(t *testing.T, w *world) {
+	t.Parallel()
+	o := w.ends(t, w.buy(t, purchase{fiat: "1000"}).ID, "completed", "")
+	if o.FiatAmount != "1000.00" || o.CryptoAmount != "7.730663" { // 1000 / 129.355, rounded down
+		t.Errorf("KES 1000 bought %s USDT for KES %s", o.CryptoAmount, o.FiatAmount)
+	}
+	b := w.books(t)
+	w.paidOnce(t, b, o)
+	if e := collected(b, o.ID); len(e) == 1 && e[0].Amount != 1000 {
+		t.Errorf("collected was %+v", e[0])
+	}
+}
+
+func declined(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "declined", "prompt", phone)
+	o := w.ends(t, w.buy(t, purchase{crypto: "5", phone: phone}).ID, "failed", "declined")
+	w.notPaidOut(t, o)
+	if e := collected(w.books(t), o.ID); len(e) != 0 {
+		t.Errorf("collected was %+v", e)
+	}
+}
+
+func retried(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "insufficient", "prompt", phone)
+	o := w.buy(t, purchase{crypto: "5", phone: phone})
+	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
+	w.tell(t, w.amina(t), o.ID, "retry-payment", nil)
 	o = w.ends(t, o.ID, "completed", "")
+	b := w.books(t)
+	w.paidOnce(t, b, o)
+	if n := len(prompted(b, o.ID)); n != 2 {
+		t.Errorf("the payer was prompted %d times, not twice", n)
+	}
+}
+
+func unanswered(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "no_response", "prompt", phone)
+	o := w.buy(t, purchase{crypto: "5", phone: phone})
+	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
+	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.notPaidOut(t, w.ends(t, o.ID, "cancelled", "cancelled_by_customer"))
+}
+
+func lostCallback(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "callback_lost", "prompt", phone)
+	o := w.ends(t, w.buy(t, purchase{crypto: "5", phone: phone}).ID, "completed", "")
 	w.paidOnce(t, w.books(t), o)
-	t.Log(w.timeline(t, o.ID))
-	w.invariants(t)
-	w.agree(t)
+}
+
+// lostAnswer is the worst of the operator's habits: the prompt was taken and paid, the connection broke
+// before it said so, and the one callback is lost too.
+func lostAnswer(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "accepted_drop", "prompt", phone)
+	o := w.ends(t, w.buy(t, purchase{crypto: "5", phone: phone}).ID, "completed", "")
+	b := w.books(t)
+	w.paidOnce(t, b, o)
+	if n := len(prompted(b, o.ID)); n != 1 {
+		t.Errorf("the payer was prompted %d times", n)
+	}
+}
+
+func doubledCallback(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "callback_twice", "prompt", phone)
+	o := w.ends(t, w.buy(t, purchase{crypto: "5", phone: phone}).ID, "completed", "")
+	w.paidOnce(t, w.books(t), o)
+	for key, times := range w.entries(t, o) {
+		if times != 1 {
+			t.Errorf("%s was booked %d times", key, times)
+		}
+	}
+}
+
+func paidLess(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "pays_less", "prompt", phone)
+	o := w.ends(t, w.buy(t, purchase{fiat: "1000", phone: phone}).ID, "failed", "underpaid")
+	w.refunded(t, o, 999)
+	w.notPaidOut(t, o)
+	w.exception(t, o.ID, "under", "refunded", "999.00")
+}
+
+// paidMore by a shilling is delivered, and the shilling is below what the operator pays out: a person gives it
+// back by other means and names the reference.
+func paidMore(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "pays_more", "prompt", phone)
+	o := w.buy(t, purchase{fiat: "1000", phone: phone})
+	o = w.until(t, o.ID, "completed", func(o order) bool { return o.Status == "completed" })
+	w.paidOnce(t, w.books(t), o)
+	w.parked(t, workflows.OnRampID(o.ID))
+	w.tell(t, w.operator(t), o.ID, "resolve", map[string]string{"note": "CASH" + reference(o.ID)[3:]})
+	w.exception(t, o.ID, "over", "refunded", "1.00")
+	if back := paidBack(w.books(t), phone); len(back) != 0 {
+		t.Errorf("the operator paid out %+v", back)
+	}
+}
+
+// exception waits for the order's one payment exception to be as given.
+func (w *world) exception(t *testing.T, orderID uuid.UUID, kind, status, amount string) {
+	t.Helper()
+	eventually(t, "exception "+kind+" "+status, func() error {
+		var out struct {
+			Exceptions []struct{ Kind, Status, Amount string } `json:"payment_exceptions"`
+		}
+		if err := w.operator(t).Get(t.Context(), "/api/v1/auth/payment-exceptions?order_id="+orderID.String(), &out); err != nil {
+			return err
+		}
+		if len(out.Exceptions) != 1 || out.Exceptions[0].Kind != kind || out.Exceptions[0].Status != status || out.Exceptions[0].Amount != amount {
+			return fmt.Errorf("the exceptions are %+v", out.Exceptions)
+		}
+		return nil
+	})
+}
+
+func paidLate(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "late_success_1037", "prompt", phone)
+	o := w.buy(t, purchase{fiat: "1000", phone: phone})
+	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
+	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
+	w.release(t)
+	w.exception(t, o.ID, "late", "open", "1000.00")
+	w.parked(t, workflows.LatePaymentID(w.collection(t, o.ID)))
+	w.tell(t, w.operator(t), o.ID, "refund", map[string]string{"note": "paid after the order was cancelled"})
+	o = w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
+	w.refunded(t, o, 1000)
+	w.notPaidOut(t, o)
+	w.exception(t, o.ID, "late", "refunded", "1000.00")
+}
+
+// collection is the id of an order's first prompt.
+func (w *world) collection(t *testing.T, orderID uuid.UUID) (id uuid.UUID) {
+	t.Helper()
+	err := w.db.QueryRowContext(t.Context(),
+		`SELECT id FROM payment_attempts WHERE order_id = $1 AND direction = 'collection' ORDER BY created_at LIMIT 1`, orderID).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+func cancelled(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "never", "prompt", phone)
+	o := w.buy(t, purchase{crypto: "5", phone: phone})
+	w.until(t, o.ID, "waiting for the payer", detail("payment"))
+	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.notPaidOut(t, w.ends(t, o.ID, "cancelled", "cancelled_by_customer"))
+	err := w.amina(t).Post(t.Context(), "/api/v1/auth/orders/"+o.ID.String()+"/retry-payment", uuid.NewString(), nil, nil)
+	if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusConflict {
+		t.Errorf("another prompt for a cancelled order: %v", err)
+	}
+}
+
+// expired starts its flow as the API does, with less time than the API gives.
+func expired(t *testing.T, w *world) {
+	t.Parallel()
+	phone := newPhone()
+	w.fault(t, "no_response", "prompt", phone)
+	id := uuid.Must(uuid.NewV7())
+	request := exchange.OrderRequest{
+		ID: id, CustomerID: w.customer, OfferID: w.offer, Crypto: money.Must(money.USDT, "5"), WalletAddress: newAddress(t), Phone: phone,
+		ExpiresAt: time.Now().UTC().Add(8 * time.Second),
+	}
+	_, err := w.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: workflows.OnRampID(id), TaskQueue: workflows.QueueFlows},
+		workflows.TypeOnRamp, workflows.OnRampInput{Request: request, Actor: workflows.Actor{UserID: w.customer, Role: exchange.RoleCustomer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.notPaidOut(t, w.ends(t, id, "cancelled", "expired"))
+}
+
+// refused orders leave nothing behind.
+func refused(t *testing.T, w *world) {
+	t.Parallel()
+	for name, p := range map[string]purchase{
+		"above the offer's maximum": {crypto: "1000.5"},
+		"below the offer's minimum": {crypto: "0.5"},
+		"not an address":            {crypto: "5", to: "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwX"},
+	} {
+		_, err := w.tryBuy(t, p, uuid.NewString())
+		if problem, ok := errors.AsType[*client.Problem](err); !ok || problem.Status != http.StatusUnprocessableEntity || len(problem.Errors) == 0 {
+			t.Errorf("an order %s was answered with %v", name, err)
+		}
+	}
 }

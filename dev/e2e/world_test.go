@@ -66,7 +66,13 @@ func open(t *testing.T) *world {
 	if testing.Short() {
 		t.Skip("the whole stack is not for -short")
 	}
-	theOnce.Do(func() { theWorld, theError = start(theDir) })
+	theOnce.Do(func() {
+		began := time.Now()
+		theWorld, theError = start(theDir)
+		if theError == nil {
+			t.Logf("the world was made in %s:\n%s", time.Since(began).Round(time.Second), theWorld.said)
+		}
+	})
 	if theError != nil {
 		t.Fatal(theError)
 	}
@@ -94,11 +100,15 @@ func start(dir string) (_ *world, err error) {
 		return nil, err
 	}
 	product, self := filepath.Join(dir, "kivuko"), filepath.Join(dir, "kivuko-dev")
-	if err := build(ctx, root, product, "-tags", "crash"); err != nil {
-		return nil, err
-	}
-	if err := build(ctx, filepath.Join(root, "dev"), self); err != nil {
-		return nil, err
+	for _, b := range []struct {
+		name, dir, out string
+		flags          []string
+	}{{"build of the product", root, product, []string{"-tags", "crash"}}, {"build of the local stack", filepath.Join(root, "dev"), self, nil}} {
+		began := time.Now()
+		if err := build(ctx, b.dir, b.out, b.flags...); err != nil {
+			return nil, err
+		}
+		_, _ = fmt.Fprintf(w.said, "%-34s %5.1f s\n", b.name, time.Since(began).Seconds())
 	}
 	w.stack, err = stack.Open(stack.Options{
 		Root: root, State: filepath.Join(dir, "state"), Product: product, Self: self, Out: w.said, AnyPorts: true, UnsafeDatabase: true,
