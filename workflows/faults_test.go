@@ -3,6 +3,7 @@ package workflows_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 // faults decides which calls to the outside fail, and whether before or after their effect.
 type faults struct {
+	mu     sync.Mutex
 	calls  int
 	before map[int]bool
 	after  map[int]bool
@@ -28,6 +30,8 @@ type faults struct {
 var errAway = exchange.Errorf(exchange.CodeUnavailable, "away")
 
 func (f *faults) hit(call string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	f.calls++
 	if f.before[f.calls] {
 		f.log = append(f.log, fmt.Sprintf("%d %s fails before its effect", f.calls, call))
@@ -37,6 +41,8 @@ func (f *faults) hit(call string) error {
 }
 
 func (f *faults) lose(call string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.after[f.calls] {
 		f.log = append(f.log, fmt.Sprintf("%d %s fails after its effect", f.calls, call))
 		return errAway
@@ -62,6 +68,8 @@ type dyingActivity struct {
 
 func (d *dyingActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	out, err := d.Next.ExecuteActivity(ctx, in)
+	d.faults.mu.Lock()
+	defer d.faults.mu.Unlock()
 	d.faults.steps++
 	if err == nil && d.faults.deaths[d.faults.steps] {
 		d.faults.log = append(d.faults.log, fmt.Sprintf("step %d is done and not heard of", d.faults.steps))
