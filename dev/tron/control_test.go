@@ -192,13 +192,15 @@ func (b *bench) post(path, body string, into any) int {
 	return b.decode(r, into)
 }
 
-func (b *bench) get(path string, into any) int {
+func (b *bench) get(path string, into any) {
 	b.t.Helper()
 	r, err := http.Get("http://" + b.ControlAddr() + path)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return b.decode(r, into)
+	if status := b.decode(r, into); status != http.StatusOK {
+		b.t.Fatalf("GET %s: status %d", path, status)
+	}
 }
 
 func (b *bench) decode(r *http.Response, into any) int {

@@ -246,7 +246,7 @@ func (c *httpCall) estimateEnergy() (any, error) {
 
 // broadcast serves broadcasttransaction, which takes JSON, and broadcasthex.
 func (c *httpCall) broadcast() (any, error) {
-	tx := &core.Transaction{}
+	var tx *core.Transaction
 	if c.fields["transaction"] != nil && c.fields["raw_data_hex"] == nil {
 		tx = c.transactionHex()
 	} else {

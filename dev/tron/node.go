@@ -171,7 +171,8 @@ func (n *Node) open(cfg Config) error {
 		if addr == "" {
 			addr = anyLoopback
 		}
-		if n.listeners[name], err = net.Listen("tcp", addr); err != nil {
+		// Binding a loopback port does not block, so there is nothing for a context to end.
+		if n.listeners[name], err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr); err != nil {
 			delete(n.listeners, name)
 			return fmt.Errorf("listen for %s: %w", name, err)
 		}
@@ -179,11 +180,17 @@ func (n *Node) open(cfg Config) error {
 	return nil
 }
 
-// GRPCAddr, SolidityAddr, HTTPAddr and ControlAddr are the bound host:port pairs.
-func (n *Node) GRPCAddr() string     { return n.listeners["grpc"].Addr().String() }
+// GRPCAddr is the bound host:port of the Wallet service.
+func (n *Node) GRPCAddr() string { return n.listeners["grpc"].Addr().String() }
+
+// SolidityAddr is the bound host:port of the WalletSolidity service.
 func (n *Node) SolidityAddr() string { return n.listeners["solidity"].Addr().String() }
-func (n *Node) HTTPAddr() string     { return n.listeners["http"].Addr().String() }
-func (n *Node) ControlAddr() string  { return n.listeners["control"].Addr().String() }
+
+// HTTPAddr is the bound host:port of the HTTP API.
+func (n *Node) HTTPAddr() string { return n.listeners["http"].Addr().String() }
+
+// ControlAddr is the bound host:port of the fault switches.
+func (n *Node) ControlAddr() string { return n.listeners["control"].Addr().String() }
 
 // Start serves until ctx ends or Close. With a block interval it makes a block
 // at once, so that a chain that was switched off for long has a fresh head.

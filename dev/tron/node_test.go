@@ -6,7 +6,6 @@ import (
 	"crypto/ecdsa"
 	"crypto/sha256"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/big"
 	"testing"
@@ -34,7 +33,7 @@ type bench struct {
 	solid  api.WalletSolidityClient
 }
 
-func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // newBench starts a node in memory that makes blocks when told to.
 func newBench(t *testing.T) *bench { return startBench(t, Config{}) }
