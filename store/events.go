@@ -26,7 +26,8 @@ type fact struct {
 	after  any
 }
 
-// The sequence counts per object. The object's row is locked or new in this transaction, so two
+// The cursor counts within the positions of this transaction, which are its own; those of later ones
+// may be taken already. The sequence counts per object. The object's row is locked or new in this transaction, so two
 // writers can't draw the same number; the unique key stands guard all the same. Of the positions, only
 // those of this very transaction are looked at (log_position() leaves each one 2^20): one that began later
 // may have committed already.
