@@ -15,11 +15,6 @@ type Actor struct {
 	RequestID string        `json:"request_id,omitempty"`
 }
 
-// ActorOf is the actor of a principal.
-func ActorOf(p exchange.Principal) Actor {
-	return Actor{UserID: p.UserID, Role: p.Role, IP: p.IP, RequestID: p.RequestID}
-}
-
 // Principal is the form in which the store wants to know who acts. Nobody is the flow itself.
 func (a Actor) Principal() exchange.Principal {
 	if a.UserID == uuid.Nil {

@@ -92,14 +92,6 @@ func applicationError(message, kind string, final bool, pause time.Duration, fie
 	return temporal.NewApplicationErrorWithOptions(message, kind, o)
 }
 
-// TypeOf is the type of the application error in a chain, "" when there is none.
-func TypeOf(err error) string {
-	if e, ok := errors.AsType[*temporal.ApplicationError](err); ok {
-		return e.Type()
-	}
-	return ""
-}
-
 // AsExchangeError turns an error that came through Temporal back into the exchange.Error that it was.
 // An error whose type is no code of the catalogue becomes CodeInternal and says nothing to clients; a
 // lapsed wait becomes CodeUnavailable. Nil stays nil.

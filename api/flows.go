@@ -47,7 +47,8 @@ func (t temporalFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, b
 		ID: workflows.OnRampID(r.ID), TaskQueue: workflows.QueueFlows,
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            "Order " + r.ID.String(),
+		StaticSummary:            workflows.OnRampSummary(r),
+		TypedSearchAttributes:    workflows.OnRampAttributes(),
 	}, workflows.TypeOnRamp, workflows.OnRampInput{Request: r, Actor: actor(by)})
 	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
