@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -20,6 +21,20 @@ const (
 	// soakVariable is how many orders the soak runs; without it there is none.
 	soakVariable = "KIVUKO_E2E_SOAK"
 )
+
+// soakOrders is how long the soak shall be.
+func soakOrders(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv(soakVariable)
+	if text == "" {
+		t.Skip("the soak runs on request: " + soakVariable + " says how many orders")
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("%s must be a number of orders, not %q", soakVariable, text)
+	}
+	return n
+}
 
 func TestMain(m *testing.M) {
 	os.Exit(run(m))

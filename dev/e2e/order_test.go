@@ -154,6 +154,12 @@ func (w *world) buy(t *testing.T, p purchase) order {
 
 func (w *world) tryBuy(t *testing.T, p purchase, key string) (order, error) {
 	t.Helper()
+	return place(t.Context(), w.amina(t), w.form(t, p), key)
+}
+
+// form is the body of a request for an order.
+func (w *world) form(t *testing.T, p purchase) map[string]any {
+	t.Helper()
 	in := map[string]any{"offer_id": w.offer, "wallet_address": p.to, "payment_phone_number": "+" + p.phone}
 	if p.to == "" {
 		in["wallet_address"] = newAddress(t)
@@ -166,11 +172,15 @@ func (w *world) tryBuy(t *testing.T, p purchase, key string) (order, error) {
 	} else {
 		in["crypto_amount"] = p.crypto
 	}
-	c := w.amina(t)
+	return in
+}
+
+// place posts an order, and repeats the request with the same key for as long as the answer is none.
+func place(ctx context.Context, c *client.Client, in map[string]any, key string) (order, error) {
 	var o order
 	var final error
-	err := await(t.Context(), patience, func() error {
-		err := c.Post(t.Context(), "/api/v1/auth/orders", key, in, &o)
+	err := await(ctx, patience, func() error {
+		err := c.Post(ctx, "/api/v1/auth/orders", key, in, &o)
 		if passing(err) {
 			return err
 		}

@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"testing"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	historypb "go.temporal.io/api/history/v1"
+
+	"kivuko/workflows"
+)
+
+// The budget of a purchase that goes well. Events are what Temporal stores, bills and replays.
+const (
+	maxParentEvents = 40
+	maxActivities   = 6
+)
+
+func TestEventBudget(t *testing.T) {
+	w := open(t)
+	o := w.ends(t, w.buy(t, purchase{crypto: "5"}).ID, "completed", "")
+	parent := w.history(t, workflows.OnRampID(o.ID))
+	child := w.history(t, workflows.CryptoPayoutID(w.paymentOf(t, o.ID)))
+	activities := scheduled(parent) + scheduled(child)
+	t.Logf("a purchase takes %d events of its own flow, %d of the payout's, and %d activities", len(parent), len(child), activities)
+	if len(parent) > maxParentEvents {
+		t.Errorf("the order's flow has %d events; the budget is %d: %v", len(parent), maxParentEvents, kinds(parent))
+	}
+	if activities > maxActivities {
+		t.Errorf("a purchase takes %d activities; the budget is %d", activities, maxActivities)
+	}
+}
+
+// history reads the events of a flow as Temporal stores them, when the flow is over.
+func (w *world) history(t *testing.T, flow string) []*historypb.HistoryEvent {
+	t.Helper()
+	if err := w.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), nil); err != nil {
+		t.Fatalf("%s: %v", flow, err)
+	}
+	return w.events(t, flow, "")
+}
+
+func (w *world) events(t *testing.T, flow, run string) []*historypb.HistoryEvent {
+	t.Helper()
+	var all []*historypb.HistoryEvent
+	iterator := w.temporal.GetWorkflowHistory(t.Context(), flow, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	for iterator.HasNext() {
+		e, err := iterator.Next()
+		if err != nil {
+			t.Fatalf("history of %s: %v", flow, err)
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func scheduled(events []*historypb.HistoryEvent) (n int) {
+	for _, e := range events {
+		if e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_SCHEDULED {
+			n++
+		}
+	}
+	return n
+}
+
+func kinds(events []*historypb.HistoryEvent) map[string]int {
+	all := map[string]int{}
+	for _, e := range events {
+		all[e.GetEventType().String()]++
+	}
+	return all
+}

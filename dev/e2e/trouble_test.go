@@ -1,0 +1,158 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/dev/stack"
+)
+
+// inFlight is how many orders are under way when a part of the world dies.
+const inFlight = 10
+
+// TestPartsOfTheWorldDie ends whole processes with SIGKILL, and the database without a checkpoint, while orders
+// are under way. Every order ends, and nothing happened twice.
+func TestPartsOfTheWorldDie(t *testing.T) {
+	w := open(t)
+	var all []order
+	for _, blow := range []struct {
+		name string
+		hit  func(*testing.T, *world)
+	}{
+		{"API", apiDies}, {"Temporal", temporalDies}, {"PostgreSQL", databaseDies}, {"TRON node", tronDies}, {"workers", workersDie},
+	} {
+		t.Run(blow.name, func(t *testing.T) {
+			all = append(all, w.rush(t, func() { blow.hit(t, w) })...)
+		})
+	}
+	if t.Failed() {
+		return
+	}
+	t.Run("every order ends once", func(t *testing.T) {
+		for _, o := range all {
+			w.settled(t, o)
+		}
+		w.invariants(t)
+		w.agree(t)
+	})
+}
+
+// rush posts orders side by side, strikes at some moment while they are posted or under way, and returns them. Their
+// clients repeat their requests until they are answered. Each order has an address of its own, so that a doubled one
+// would be seen there.
+func (w *world) rush(t *testing.T, strike func()) []order {
+	t.Helper()
+	c := w.amina(t)
+	var wait sync.WaitGroup
+	orders, failures, addresses := make([]order, inFlight), make([]error, inFlight), make([]string, inFlight)
+	for i := range inFlight {
+		in, key := w.form(t, purchase{crypto: "2"}), uuid.NewString()
+		addresses[i], _ = in["wallet_address"].(string)
+		wait.Go(func() { orders[i], failures[i] = place(t.Context(), c, in, key) })
+	}
+	time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
+	strike()
+	wait.Wait()
+	if err := errors.Join(failures...); err != nil {
+		t.Fatal(err)
+	}
+	var rows int
+	err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM orders WHERE wallet_address = ANY ($1)`, pq.Array(addresses)).Scan(&rows)
+	if err != nil || rows != inFlight {
+		t.Errorf("%d requests made %d orders: %v", inFlight, rows, err)
+	}
+	return orders
+}
+
+// settled waits for an order's end. A process that died between writing that a prompt is to be sent and hearing
+// that it was leaves an outcome that nobody knows; such an order is given up by its customer.
+func (w *world) settled(t *testing.T, o order) {
+	t.Helper()
+	const recovery = 4 * time.Minute
+	o = w.untilFor(t, o.ID, "over", recovery, func(o order) bool {
+		return o.over() || (o.StatusDetail == "outcome" && len(prompted(w.books(t), o.ID)) == 0)
+	})
+	if !o.over() {
+		w.tell(t, w.amina(t), o.ID, "cancel", nil)
+		o = w.ends(t, o.ID, "cancelled", "")
+		w.notPaidOut(t, o)
+		if e := collected(w.books(t), o.ID); len(e) != 0 {
+			t.Errorf("a cancelled order was collected: %+v", e)
+		}
+		return
+	}
+	w.paidOnce(t, w.books(t), o)
+}
+
+// kill ends a process as a crash would and starts it again after a while.
+func (w *world) kill(t *testing.T, name string, away time.Duration) {
+	t.Helper()
+	c := w.stack.Supervisor.Child(name)
+	if err := c.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(away)
+	if err := c.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func apiDies(t *testing.T, w *world) {
+	for range 3 {
+		w.kill(t, stack.ProcessAPI, 0)
+		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+	}
+}
+
+func temporalDies(t *testing.T, w *world) { w.kill(t, stack.ProcessTemporal, time.Second) }
+
+func tronDies(t *testing.T, w *world) {
+	time.Sleep(time.Second) // so that transactions are on their way
+	w.kill(t, stack.ProcessTron, time.Second)
+}
+
+// databaseDies takes the product's database and Temporal's away at once, without a checkpoint.
+func databaseDies(t *testing.T, w *world) {
+	before := w.stack.Postgres.PID()
+	if err := syscall.Kill(before, syscall.SIGQUIT); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "PostgreSQL comes back", func() error {
+		if w.stack.Postgres.PID() == before {
+			return errors.New("it is down")
+		}
+		return w.db.PingContext(t.Context())
+	})
+}
+
+func workersDie(t *testing.T, w *world) {
+	for _, queue := range stack.Queues {
+		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond)
+		w.kill(t, stack.ProcessWorker(queue), 0)
+	}
+}
+
+// TestSoak runs many orders while everything dies again and again. It runs on request only.
+func TestSoak(t *testing.T) {
+	w := open(t)
+	n := soakOrders(t)
+	var all []order
+	for len(all) < n {
+		blows := []func(*testing.T, *world){apiDies, temporalDies, databaseDies, tronDies, workersDie}
+		all = append(all, w.rush(t, func() { blows[rand.IntN(len(blows))](t, w) })...)
+		t.Log(fmt.Sprintf("%d of %d orders", len(all), n))
+	}
+	for _, o := range all {
+		w.settled(t, o)
+	}
+	w.invariants(t)
+	w.agree(t)
+}
