@@ -24,8 +24,8 @@ import (
 const (
 	MaxSearchQuery = 100 // characters
 	shortQuery     = 4   // below, only the newest orders are looked at
-	newestOrders   = 1000
-	candidates     = 500 // orders that one way of looking yields
+	newestOrders   = 400
+	candidates     = 200 // orders that one way of looking yields
 	foundUsers     = 100 // people whose orders are looked at
 	foundWords     = 50  // words that a part of a name is found in
 	minHex         = 6   // hexadecimal digits that are worth looking for as the beginning of an id or hash
@@ -56,7 +56,7 @@ type way struct {
 
 // SearchOrders finds orders by id, transaction hash, receipt, phone number, address, e-mail address or
 // name, in whole or by the beginning, the newest first. The total is that of the candidates looked at
-// and so never more than some thousands.
+// and so never more than some hundreds.
 func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) ([]exchange.Order, int, error) {
 	q := strings.TrimSpace(query)
 	if err := checkQuery(q, MaxSearchQuery); err != nil {
@@ -90,8 +90,7 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 		orderRow
 		Total int
 	}
-	err := s.planned(ctx, func(tx *sqlx.Tx) error { return tx.SelectContext(ctx, &rows, sqlx.Rebind(sqlx.DOLLAR, found), args...) })
-	if err != nil {
+	if err := s.db.SelectContext(ctx, &rows, sqlx.Rebind(sqlx.DOLLAR, found), args...); err != nil {
 		return nil, 0, translate(err, "order")
 	}
 	all, total := make([]exchange.Order, len(rows)), offset
@@ -129,8 +128,8 @@ func newest(v View, q string) way {
 var (
 	hexPattern     = regexp.MustCompile(`^(0x)?[0-9a-f]+$`)
 	idPattern      = regexp.MustCompile(`^[0-9a-f-]+$`)
-	hashPattern    = regexp.MustCompile(`^[1-9A-HJ-NP-Za-km-z]{32,90}$`) // base58: Solana hashes and addresses, TRON addresses
-	receiptPattern = regexp.MustCompile(`^[0-9A-Z]{4,20}$`)
+	hashPattern    = regexp.MustCompile(`^[0-9A-Za-z]{26,90}$`) // Solana hashes and the addresses of every network
+	receiptPattern = regexp.MustCompile(`^[0-9A-Z]{4,12}$`)
 	phonePattern   = regexp.MustCompile(`^\+?[0-9][0-9 -]{3,19}$`)
 )
 
@@ -153,10 +152,8 @@ func recognise(q string) []way {
 			add(`SELECT id FROM orders WHERE lower(deposit_tx_hash) LIKE ? AND deposit_tx_hash <> '' LIMIT ?`, escapeLike(prefix)+"%", candidates)
 		}
 	}
-	if hashPattern.MatchString(q) || hexPattern.MatchString(lower) {
-		add(`SELECT id FROM orders WHERE wallet_address = ? LIMIT ?`, q, candidates)
-	}
 	if hashPattern.MatchString(q) {
+		add(`SELECT id FROM orders WHERE wallet_address = ? LIMIT ?`, q, candidates)
 		add(`SELECT id FROM orders WHERE lower(tx_hash) = ? AND tx_hash <> '' LIMIT ?`, lower, candidates)
 	}
 	if receiptPattern.MatchString(upper) {
@@ -168,33 +165,40 @@ func recognise(q string) []way {
 		add(`SELECT id FROM orders WHERE reverse(payment_phone) LIKE reverse(?) || '%' LIMIT ?`, strings.TrimPrefix(digits, "254"), candidates)
 		return ways
 	}
-	return append(ways, people(lower)...)
+	if strings.ContainsAny(q, "0123456789") && !strings.Contains(q, "@") {
+		return ways // no name has digits
+	}
+	return append(ways, people(lower))
 }
 
-// people looks for the orders of customers and merchants by name or e-mail address.
-func people(q string) []way {
-	const ordersOf = `SELECT x.id FROM (%) u CROSS JOIN LATERAL (
-			(SELECT o.id FROM orders o WHERE o.customer_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)
-			UNION ALL
-			(SELECT o.id FROM orders o WHERE o.vendor_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)) x LIMIT ?`
-	find := func(users string, args ...any) way {
-		return way{strings.Replace(ordersOf, "%", users, 1), append(args, candidates, candidates, candidates)}
-	}
-	if strings.Contains(q, "@") {
-		return []way{find(`SELECT id FROM users WHERE email = ?`, q)}
+// people looks for the orders of customers and merchants by name or e-mail address. The people come
+// first, a bounded number of them, and then the newest orders of each.
+func people(q string) way {
+	var users []string
+	var args []any
+	add := func(condition string, values ...any) {
+		users = append(users, `(SELECT id FROM users WHERE `+condition+` LIMIT ?)`)
+		args = append(append(args, values...), foundUsers)
 	}
 	prefix, part := escapeLike(q)+"%", "%"+escapeLike(q)+"%"
-	ways := []way{
-		find(`SELECT id FROM users WHERE lower(first_name || ' ' || last_name) LIKE ? LIMIT ?`, prefix, foundUsers),
-		find(`SELECT id FROM users WHERE lower(last_name) LIKE ? LIMIT ?`, prefix, foundUsers),
+	if first, last, two := strings.Cut(q, " "); strings.Contains(q, "@") {
+		add(`email = ?`, q)
+	} else {
+		add(`lower(first_name || ' ' || last_name) LIKE ?`, prefix)
+		add(`lower(last_name) LIKE ?`, prefix)
+		if two { // the last name before the first
+			add(`lower(last_name) = ? AND lower(first_name) LIKE ?`, first, escapeLike(strings.TrimSpace(last))+"%")
+		} else {
+			const words = ` = ANY (ARRAY(SELECT word FROM name_words WHERE word LIKE ? LIMIT ?))`
+			add(`lower(first_name)`+words, part, foundWords)
+			add(`lower(last_name)`+words, part, foundWords)
+		}
 	}
-	if first, last, two := strings.Cut(q, " "); two {
-		return append(ways, find(`SELECT id FROM users WHERE lower(last_name) = ? AND lower(first_name) LIKE ? LIMIT ?`,
-			first, escapeLike(strings.TrimSpace(last))+"%", foundUsers))
-	}
-	return append(ways,
-		find(`SELECT id FROM users WHERE lower(first_name) = ANY (ARRAY(SELECT word FROM name_words WHERE word LIKE ? LIMIT ?)) LIMIT ?`, part, foundWords, foundUsers),
-		find(`SELECT id FROM users WHERE lower(last_name) = ANY (ARRAY(SELECT word FROM name_words WHERE word LIKE ? LIMIT ?)) LIMIT ?`, part, foundWords, foundUsers))
+	return way{`SELECT x.id FROM (SELECT id FROM (` + strings.Join(users, ` UNION `) + `) found LIMIT ?) u CROSS JOIN LATERAL (
+			(SELECT o.id FROM orders o WHERE o.customer_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)
+			UNION ALL
+			(SELECT o.id FROM orders o WHERE o.vendor_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)) x LIMIT ?`,
+		append(args, foundUsers, candidates, candidates, candidates)}
 }
 
 // idRange is the first and the last id that begin with a text of hexadecimal digits, with or without
