@@ -124,10 +124,14 @@ replay: check-go ## replay all recorded histories against today's workflows
 	@if [ ! -d workflows ]; then echo "no workflows yet"; exit 0; fi
 	$(GO) test -count=1 -run '^TestReplay' ./workflows/...
 
+# BENCHFLAGS='-quick' is one short round; '-only opening,throughput' runs some parts.
+# KIVUKO_BENCH_ORDERS=1000000,10000000 searches both sizes: filling the larger takes about half an hour.
+BENCHFLAGS ?=
+
 .PHONY: bench
-bench: bin/with-postgres ## run the benchmarks
-	@$(go_tests)
-	$(beside_postgres) -run '^$$' -bench . -benchmem $(TESTFLAGS)
+bench: build ## measure against bare Temporal, plain SQL and bare HTTP; about ten minutes
+	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-bench" ./bench/cmd/kivuko-bench
+	exec "$(bin)/kivuko-bench" -root "$(CURDIR)" $(BENCHFLAGS)
 
 .PHONY: conformance
 conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites

@@ -3,6 +3,7 @@ package bench
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,16 +13,31 @@ import (
 	"strings"
 )
 
-// suitePackages are the packages of the product whose benchmarks print ratios.
-var suitePackages = []string{"./store/...", "./api/..."}
+// suite is a package of the product whose benchmarks print ratios, and how often each one repeats itself.
+type suite struct{ dir, times string }
+
+var suitePackages = []suite{{"./store", "1x"}, {"./api", "20x"}}
 
 // testDatabaseVariable tells the benchmarks where they may make databases (store/storetest).
 const testDatabaseVariable = "KIVUKO_TEST_DATABASE_URL"
 
 // suites runs the Go benchmarks of the product on the stack's PostgreSQL, with the rest of the stack idle,
-// and takes their ratios into the table.
+// and takes their figures into the table.
 func (w *world) suites(ctx context.Context, t *table) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"test", "-run", "^$", "-bench", ".", "-benchtime", "5x", "-p", "1", "-timeout", "20m"}, suitePackages...)...)
+	found := findings{}
+	var errs []error
+	for _, s := range suitePackages {
+		errs = append(errs, w.suite(ctx, s, found))
+	}
+	for _, f := range goals(found) {
+		t.add(f)
+	}
+	return errors.Join(errs...)
+}
+
+func (w *world) suite(ctx context.Context, s suite, found findings) error {
+	// With -v each result is a line of its own, whatever the benchmark prints by itself.
+	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-run", "^$", "-bench", ".", "-benchtime", s.times, "-timeout", "60m", s.dir)
 	cmd.Dir = w.Root
 	cmd.Env = append(os.Environ(), testDatabaseVariable+"="+w.stack.Postgres.DSN("postgres"))
 	cmd.Stderr = w.Out
@@ -34,78 +50,98 @@ func (w *world) suites(ctx context.Context, t *table) error {
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		w.say("  %s", lines.Text())
-		for _, f := range readBenchmark(lines.Text()) {
-			t.add(f)
+		if text := lines.Text(); strings.Contains(text, "Benchmark") || strings.Contains(text, "ratio ") || strings.Contains(text, "p95") {
+			w.say("  %s", text)
 		}
+		found.read(lines.Text())
 	}
 	if err := lines.Err(); err != nil {
 		_, _ = io.Copy(io.Discard, out) // so that the benchmarks can end
-		return err
+		return errors.Join(err, cmd.Wait())
 	}
-	return cmd.Wait()
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("benchmarks of %s: %w", s.dir, err)
+	}
+	return nil
 }
 
-// expected is a metric that a goal is known for.
-type expected struct {
-	metric *regexp.Regexp // of "name unit"
-	figure func(found []string) figure
-}
+// findings are metrics by "benchmark unit".
+type findings map[string]float64
 
-// readBenchmark takes the metrics out of a line that `go test -bench` prints
-// (golang.org/design/14313-benchmark-format): the name, the number of runs, and pairs of value and unit.
-func readBenchmark(line string) []figure {
+// hotRate is how the store's benchmark tells the rate of its writer: "ratio hold/64-writers: … (12345/s)".
+var hotRate = regexp.MustCompile(`ratio (\w+)/(\d+)-writers:.*\((\d+)/s\)`)
+
+// read takes the metrics out of a line that `go test -bench` prints (golang.org/design/14313-benchmark-format):
+// the name, the number of runs, and pairs of value and unit.
+func (f findings) read(line string) {
+	if m := hotRate.FindStringSubmatch(line); m != nil {
+		if rate, err := strconv.ParseFloat(m[3], 64); err == nil {
+			f["HotAccount/"+m[1]+" rate_"+m[2]] = rate
+		}
+	}
 	fields := strings.Fields(line)
 	if len(fields) < 4 || !strings.HasPrefix(fields[0], "Benchmark") {
-		return nil
+		return
 	}
 	name := strings.TrimPrefix(fields[0], "Benchmark")
 	if i := strings.LastIndexByte(name, '-'); i > 0 { // the number of processors
 		name = name[:i]
 	}
-	var out []figure
 	for i := 2; i+1 < len(fields); i += 2 {
 		value, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
-			return out
+			return
 		}
-		for _, e := range expectations {
-			if found := e.metric.FindStringSubmatch(name + " " + fields[i+1]); found != nil {
-				f := e.figure(found)
-				f.ratio, f.note = value, fmt.Sprintf("Benchmark%s, %s", name, fields[i+1])
-				out = append(out, f)
-				break
-			}
-		}
+		f[name+" "+fields[i+1]] = value
 	}
-	return out
-}
-
-func named(name string, g goal) func([]string) figure {
-	return func([]string) figure { return figure{name: name, goal: g} }
 }
 
 // Goals of the store and the API.
 const (
 	minLocking = 10  // times plain row locking, at 64 writers
+	minKept    = 1   // of the rate at 64 writers, at 256
 	minInserts = 0.7 // of plain inserts of the same rows
 	minRead    = 0.8 // of the same query behind a bare Fiber
+	maxSearch  = 10  // milliseconds, the 95th percentile at one million orders
+	maxGrowth  = 2   // of that at ten millions
 )
 
-var expectations = []expected{
-	{regexp.MustCompile(`^HotAccount/(\w+) x_locking_(\d+)$`), func(m []string) figure {
-		f := figure{name: m[1] + "s on one hot account, " + m[2] + " writers, against row locking"}
-		if m[2] == "64" {
-			f.goal = atLeast(minLocking)
+// goals picks the figures that have goals.
+func goals(found findings) []figure {
+	var out []figure
+	pick := func(key, name, unit string, g goal, note string) {
+		if value, ok := found[key]; ok {
+			out = append(out, figure{name: name, ratio: value, unit: unit, goal: g, note: note})
 		}
-		return f
-	}},
-	{regexp.MustCompile(`^HotAccount/(\w+) x_inserts_(\d+)$`), func(m []string) figure {
-		f := figure{name: m[1] + "s on one hot account, " + m[2] + " writers, against plain inserts"}
-		if m[2] != "1" {
-			f.goal = atLeast(minInserts)
+	}
+	for _, kind := range []string{"hold", "posting"} {
+		key := "HotAccount/" + kind
+		for _, writers := range []string{"1", "64", "256"} {
+			name := fmt.Sprintf("%ss on one hot account, %s writers", kind, writers)
+			locking, inserts := goal{}, goal{}
+			switch writers {
+			case "64":
+				locking, inserts = atLeast(minLocking), atLeast(minInserts)
+			case "256":
+				inserts = atLeast(minInserts)
+			}
+			note := fmt.Sprintf("%.0f/s", found[key+" rate_"+writers])
+			pick(key+" x_locking_"+writers, name+", against row locking", "", locking, note)
+			pick(key+" x_inserts_"+writers, name+", against plain inserts", "", inserts, note)
 		}
-		return f
-	}},
-	{regexp.MustCompile(`^GetOrder ratio$`), named("GET of one order against the same read behind a bare Fiber", atLeast(minRead))},
+		if many, few := found[key+" rate_256"], found[key+" rate_64"]; few > 0 {
+			out = append(out, figure{
+				name: kind + "s on one hot account: 256 writers against 64", ratio: many / few, goal: atLeast(minKept), note: "must not fall",
+			})
+		}
+	}
+	pick("GetOrder ratio", "GET of one order against the same read behind a bare Fiber", "", atLeast(minRead),
+		fmt.Sprintf("%.0f/s to %.0f/s", found["GetOrder api-req/s"], found["GetOrder bare-req/s"]))
+	const million, ten = "Search/1000000 p95-ms", "Search/10000000 p95-ms"
+	pick(million, "search, slowest kind of query at 1 million orders: p95", "ms", atMost(maxSearch), "three-letter queries included")
+	pick(ten, "search, slowest kind of query at 10 million orders: p95", "ms", goal{}, "three-letter queries included")
+	if found[million] > 0 && found[ten] > 0 {
+		out = append(out, figure{name: "search at 10 million orders against 1 million: p95", ratio: found[ten] / found[million], goal: atMost(maxGrowth)})
+	}
+	return out
 }

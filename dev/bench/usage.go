@@ -11,17 +11,13 @@ import (
 	"kivuko/dev/stack"
 )
 
-// The groups that processor time is counted by.
+// Names of what is no supervised process.
 const (
-	groupTemporal  = "Temporal"
-	groupPostgres  = "PostgreSQL"
-	groupProduct   = "Kivuko"
-	groupSimulator = "simulators" // chain and operator, which are other people's machines outside of this
-	groupBare      = "bare worker"
-	groupLoader    = "loader"
+	processPostgres = "postgresql" // with all of its backends
+	processLoader   = "loader"     // this program
 )
 
-// usage is processor time by group.
+// usage is processor time by process.
 type usage map[string]time.Duration
 
 // clockTick is USER_HZ, which Linux fixes at 100 for what it tells programs (proc(5)).
@@ -85,48 +81,39 @@ func treeTime(pid int) time.Duration {
 	return sum
 }
 
-// productProcesses are the supervised processes of the product itself.
-func productProcesses() []string {
-	names := []string{stack.ProcessAPI}
+// measured are the supervised processes whose time is counted. The codec server only serves a person.
+func measured() []string {
+	names := []string{stack.ProcessTemporal, stack.ProcessTron, stack.ProcessMomo, stack.ProcessAPI, processBare}
 	for _, q := range stack.Queues {
 		names = append(names, stack.ProcessWorker(q))
 	}
 	return names
 }
 
-// measure reads the processor time that every group has used so far.
+// measure reads the processor time that every process has used so far.
 func (w *world) measure() usage {
-	sum := func(names ...string) (d time.Duration) {
-		for _, name := range names {
-			if c := w.stack.Supervisor.Child(name); c != nil {
-				d += processTime(c.PID())
-			}
+	u := usage{processPostgres: treeTime(w.stack.Postgres.PID()), processLoader: processTime(os.Getpid())}
+	for _, name := range measured() {
+		if c := w.stack.Supervisor.Child(name); c != nil {
+			u[name] = processTime(c.PID())
 		}
-		return d
 	}
-	return usage{
-		groupTemporal:  sum(stack.ProcessTemporal),
-		groupPostgres:  treeTime(w.stack.Postgres.PID()),
-		groupProduct:   sum(productProcesses()...),
-		groupSimulator: sum(stack.ProcessTron, stack.ProcessMomo),
-		groupBare:      sum(processBare),
-		groupLoader:    processTime(os.Getpid()),
-	}
+	return u
 }
 
 func (u usage) since(before usage) usage {
 	out := usage{}
-	for group, t := range u {
-		out[group] = t - before[group]
+	for process, t := range u {
+		out[process] = t - before[process]
 	}
 	return out
 }
 
-// total is the time of all groups but those named.
+// total is the time of all processes but those named.
 func (u usage) total(without ...string) time.Duration {
 	var sum time.Duration
-	for group, t := range u {
-		if !slices.Contains(without, group) {
+	for process, t := range u {
+		if !slices.Contains(without, process) {
 			sum += t
 		}
 	}

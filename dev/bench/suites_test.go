@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+)
+
+// What `go test -bench -v` really prints, with a benchmark's own lines between.
+const printed = `goos: linux
+BenchmarkHotAccount/hold
+ratio hold/64-writers: 12.5x row locking, 0.81x plain inserts, 9.0x one writer (20000/s)
+ratio hold/256-writers: 20.0x row locking, 0.90x plain inserts, 9.9x one writer (18000/s)
+BenchmarkHotAccount/hold-2         	       1	         0 ns/op	        12.50 x_locking_64	         0.81 x_inserts_64
+BenchmarkGetOrder-2 	      20	 604155137 ns/op	      9000 api-req/s	     12000 bare-req/s	         0.7500 ratio
+PASS`
+
+func TestFiguresOfSuites(t *testing.T) {
+	found := findings{}
+	for line := range strings.Lines(printed) {
+		found.read(line)
+	}
+	want := map[string]string{
+		"holds on one hot account, 64 writers, against row locking":   "met",
+		"holds on one hot account, 64 writers, against plain inserts": "met",
+		"holds on one hot account: 256 writers against 64":            "MISSED by 10 %",
+		"GET of one order against the same read behind a bare Fiber":  "MISSED by 6 %",
+	}
+	figures := goals(found)
+	if len(figures) != len(want) {
+		t.Errorf("%d figures, want %d: %v", len(figures), len(want), figures)
+	}
+	for _, f := range figures {
+		if got := f.goal.verdict(f.ratio); got != want[f.name] {
+			t.Errorf("%s: %q, want %q", f.name, got, want[f.name])
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, c := range []struct {
+		goal  goal
+		value float64
+		want  string
+	}{
+		{goal{}, 3, "-"},
+		{atLeast(0.9), 0.9, "met"},
+		{atLeast(0.9), 0.45, "MISSED by 50 %"},
+		{atMost(40), 40, "met"},
+		{atMost(40), 54, "MISSED by 35 %"},
+	} {
+		if got := c.goal.verdict(c.value); got != c.want {
+			t.Errorf("%v of %s: %q, want %q", c.value, c.goal, got, c.want)
+		}
+	}
+}
