@@ -26,7 +26,7 @@ const (
 	shortQuery     = 4   // below, only the newest orders are looked at
 	newestOrders   = 400
 	candidates     = 200 // orders that one way of looking yields
-	foundUsers     = 100 // people whose orders are looked at
+	foundUsers     = 50  // people whose orders are looked at
 	foundWords     = 50  // words that a part of a name is found in
 	minHex         = 6   // hexadecimal digits that are worth looking for as the beginning of an id or hash
 )
@@ -82,7 +82,7 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 	visible.scope(v, "o.customer_id", "o.vendor_id")
 	limit, offset := p.bounds()
 	args = append(append(args, visible.args...), limit, offset)
-	found := `WITH candidates AS (` + strings.Join(parts, ` UNION `) + `),
+	found := `WITH candidates AS (SELECT DISTINCT id FROM (` + strings.Join(parts, ` UNION ALL `) + `) a),
 		found AS (SELECT o.id, o.created_at, count(*) OVER () AS total FROM candidates c JOIN orders o ON o.id = c.id` + visible.sql() + `
 			ORDER BY o.created_at DESC, o.id DESC LIMIT ? OFFSET ?)
 		SELECT ` + orderColumns + `, f.total FROM found f JOIN orders o ON o.id = f.id ORDER BY o.created_at DESC, o.id DESC`
@@ -194,11 +194,13 @@ func people(q string) way {
 			add(`lower(last_name)`+words, part, foundWords)
 		}
 	}
-	return way{`SELECT x.id FROM (SELECT id FROM (` + strings.Join(users, ` UNION `) + `) found LIMIT ?) u CROSS JOIN LATERAL (
+	return way{
+		`SELECT x.id FROM (SELECT id FROM (` + strings.Join(users, ` UNION `) + `) found LIMIT ?) u CROSS JOIN LATERAL (
 			(SELECT o.id FROM orders o WHERE o.customer_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)
 			UNION ALL
 			(SELECT o.id FROM orders o WHERE o.vendor_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)) x LIMIT ?`,
-		append(args, foundUsers, candidates, candidates, candidates)}
+		append(args, foundUsers, candidates, candidates, candidates),
+	}
 }
 
 // idRange is the first and the last id that begin with a text of hexadecimal digits, with or without

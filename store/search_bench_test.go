@@ -58,7 +58,7 @@ var generate = []string{
 		FROM generate_series(1, $1::bigint) n`,
 	`INSERT INTO users (id, email, phone_number, first_name, last_name, role, is_active, password_hash, created_at, updated_at)
 		SELECT md5('v' || n)::uuid, 'v' || n || '@example.com', '2541' || lpad(n::text, 8, '0'), 'Vendor', 'No' || n, 'vendor', true, 'x', now(), now() FROM generate_series(0, 49) n`,
-	`ANALYZE`,
+	`VACUUM ANALYZE`,
 }
 
 // kinds of query, each a column or an expression over one order and its customer.
