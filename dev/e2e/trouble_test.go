@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"sync"
 	"syscall"
@@ -148,7 +147,7 @@ func TestSoak(t *testing.T) {
 	for len(all) < n {
 		blows := []func(*testing.T, *world){apiDies, temporalDies, databaseDies, tronDies, workersDie}
 		all = append(all, w.rush(t, func() { blows[rand.IntN(len(blows))](t, w) })...)
-		t.Log(fmt.Sprintf("%d of %d orders", len(all), n))
+		t.Logf("%d of %d orders", len(all), n)
 	}
 	for _, o := range all {
 		w.settled(t, o)
