@@ -19,7 +19,7 @@ func TestStatesPageIsCurrent(t *testing.T) {
 	t.Parallel()
 	want := states()
 	if *update {
-		if err := os.WriteFile(statesPage, []byte(want), 0o644); err != nil { //nolint:gosec // G306: a document for everybody
+		if err := os.WriteFile(statesPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,3 +1,4 @@
+//nolint:forbidigo // speeds are no money
 package store_test
 
 import (

@@ -129,7 +129,7 @@ func (s *Store) SaveSignedAttempt(ctx context.Context, a exchange.ChainAttempt) 
 		if err != nil {
 			return saved, none, err
 		}
-		_, err = t.orderFollows(ctx, o, "", o.Status, exchange.WaitBroadcast, o.TxHash)
+		_, err = t.orderFollows(ctx, o, o.Status, exchange.WaitBroadcast, o.TxHash)
 		return saved, none, err
 	})
 }
@@ -205,7 +205,7 @@ func (st *step) pay(ctx context.Context, to exchange.ChainPaymentStatus, edit fu
 // follow moves the order along with the payment.
 func (st *step) follow(ctx context.Context, to exchange.OrderStatus, detail, txHash string) error {
 	var err error
-	st.order, err = st.t.orderFollows(ctx, st.order, "", to, detail, txHash)
+	st.order, err = st.t.orderFollows(ctx, st.order, to, detail, txHash)
 	return err
 }
 

@@ -224,7 +224,7 @@ func (s *Store) ParkChainPayment(ctx context.Context, paymentID uuid.UUID, detai
 		if p, err = t.savePayment(ctx, flow, o, before, p); err != nil {
 			return before, none, err
 		}
-		_, err = t.orderFollows(ctx, o, "", o.Status, exchange.WaitOperator, o.TxHash)
+		_, err = t.orderFollows(ctx, o, o.Status, exchange.WaitOperator, o.TxHash)
 		return p, none, err
 	})
 }
@@ -252,24 +252,22 @@ func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by e
 		if to == exchange.OrderConfirming {
 			to = exchange.OrderProcessing // nothing of it is on the chain any more
 		}
-		_, err = t.orderFollows(ctx, o, "", to, exchange.WaitSignature, "")
+		_, err = t.orderFollows(ctx, o, to, exchange.WaitSignature, "")
 		return p, none, err
 	})
 }
 
 // orderFollows moves a payment's order along with it. An order that has ended, or is there already,
 // stays as it is.
-func (t unitTx) orderFollows(ctx context.Context, before exchange.Order, name string, to exchange.OrderStatus, detail, txHash string) (exchange.Order, error) {
+func (t unitTx) orderFollows(ctx context.Context, before exchange.Order, to exchange.OrderStatus, detail, txHash string) (exchange.Order, error) {
 	if before.Machine().Terminal(before.Status) || (before.Status == to && before.StatusDetail == detail && before.TxHash == txHash) {
 		return before, nil
 	}
 	o := before
 	o.Status, o.StatusDetail, o.TxHash = to, detail, txHash
-	if name == "" {
-		name = "order.detail_changed"
-		if to != before.Status {
-			name = "order." + string(to)
-		}
+	name := "order.detail_changed"
+	if to != before.Status {
+		name = "order." + string(to)
 	}
 	return t.saveOrder(ctx, name, flow, before, o)
 }

@@ -26,12 +26,9 @@ const (
 	pgSerializationFailure = "40001"
 	pgDeadlockDetected     = "40P01"
 	pgQueryCanceled        = "57014"
-	// pgIllegalTransition is raised by the trigger that holds the state machines.
+	// pgIllegalTransition is raised by the trigger that holds the state machines. The other codes of our
+	// triggers, KV002 (a row that never changes) and KV003 (an entry that is off), mean a bug.
 	pgIllegalTransition = "KV001"
-	// pgImmutable is raised by the triggers that keep written rows as they are.
-	pgImmutable = "KV002"
-	// pgUnbalanced is raised by the trigger that sums the lines of entries.
-	pgUnbalanced = "KV003"
 )
 
 // translate turns what the driver says into an *exchange.Error; what names the object for people.

@@ -117,10 +117,10 @@ func txID(id uuid.UUID) string {
 	return string(b)
 }
 
-// paid opens and pays an order.
-func paid(t *testing.T, s *store.Store, m storetest.Market, crypto string) (exchange.Order, exchange.ChainPayment) {
+// paid opens and pays an order of 10 USDT for 1295 shillings.
+func paid(t *testing.T, s *store.Store, m storetest.Market) (exchange.Order, exchange.ChainPayment) {
 	t.Helper()
-	o := m.Order(t, s, crypto)
+	o := m.Order(t, s, "10")
 	a := storetest.Attempt(t, s, o)
 	out, err := s.AcceptPayment(t.Context(), a.ID, storetest.Paid(t, o.Price.Fiat), time.Time{})
 	if err != nil {

@@ -44,16 +44,13 @@ func (s *Store) Post(ctx context.Context, p exchange.Posting) error {
 
 // meetingPoint is what concurrent postings like this one probably have in common.
 func meetingPoint(p exchange.Posting) []byte {
-	for _, e := range p.Entries {
-		for _, l := range e.Lines {
-			return []byte(l.Account.Code())
-		}
-	}
-	for _, op := range p.Holds {
-		if op.Hold.Account.Kind != "" {
-			return []byte(op.Hold.Account.Code())
-		}
-		return op.Hold.ID[:]
+	switch {
+	case len(p.Entries) > 0 && len(p.Entries[0].Lines) > 0:
+		return []byte(p.Entries[0].Lines[0].Account.Code())
+	case len(p.Holds) > 0 && p.Holds[0].Hold.Account.Kind != "":
+		return []byte(p.Holds[0].Hold.Account.Code())
+	case len(p.Holds) > 0:
+		return p.Holds[0].Hold.ID[:]
 	}
 	return nil
 }
@@ -168,9 +165,6 @@ func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]Entry
 	}
 	return records, total, nil
 }
-
-// readHold reads what a hold reserves now.
-const readHold = `SELECT amount FROM holds WHERE id = $1 AND status = 'held'`
 
 // escapeLike makes a text match itself inside a LIKE pattern.
 func escapeLike(s string) string {

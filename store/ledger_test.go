@@ -235,7 +235,7 @@ func TestDatabaseGuards(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	m := storetest.NewMarket(t, s)
-	o, p := paid(t, s, m, "10")
+	o, p := paid(t, s, m)
 	tx := sign(t, s, p)
 	closed := m.Order(t, s, "5")
 	if _, err := s.CloseOrder(t.Context(), closed.ID, exchange.OrderFailed, exchange.DetailDeclined, exchange.System("test")); err != nil {

@@ -131,7 +131,7 @@ func TestRaceOneFinalTransferIsCapturedOnce(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	m := storetest.NewMarket(t, s)
-	o, p := paid(t, s, m, "10")
+	o, p := paid(t, s, m)
 	tx := sign(t, s, p)
 	codes := atOnce(16, func(int) error {
 		_, err := s.RecordFinal(t.Context(), tx.ID, true, 7, "aa", trx("1"), "SUCCESS")

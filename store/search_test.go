@@ -14,7 +14,7 @@ func TestSearchRecognisesWhatIsAsked(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewMarket(t, s)
-	o, p := paid(t, s, m, "10")
+	o, p := paid(t, s, m)
 	tx := sign(t, s, p)
 	if _, err := s.RecordBroadcast(ctx, tx.ID, "SUCCESS", true); err != nil {
 		t.Fatal(err)

@@ -142,7 +142,7 @@ func (s *Store) statement(ctx context.Context, query string) (*sqlx.Stmt, error)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.prepared[query]; other != nil {
-		_ = st.Close()
+		_ = st.Close() //nolint:sqlclosecheck // only the one that came second
 		return other, nil
 	}
 	s.prepared[query] = st
@@ -151,7 +151,7 @@ func (s *Store) statement(ctx context.Context, query string) (*sqlx.Stmt, error)
 
 // read runs a prepared query for one row outside a transaction.
 func (s *Store) read(ctx context.Context, dest any, query string, args ...any) error {
-	st, err := s.statement(ctx, query)
+	st, err := s.statement(ctx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (s *Store) read(ctx context.Context, dest any, query string, args ...any) e
 
 // readAll runs a prepared query for many rows outside a transaction.
 func (s *Store) readAll(ctx context.Context, dest any, query string, args ...any) error {
-	st, err := s.statement(ctx, query)
+	st, err := s.statement(ctx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ type unitTx struct {
 }
 
 func (t unitTx) get(ctx context.Context, dest any, query string, args ...any) error {
-	st, err := t.s.statementIn(ctx, t.tx, query)
+	st, err := t.s.statementIn(ctx, t.tx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
 	if err != nil {
 		return err
 	}
@@ -182,7 +182,7 @@ func (t unitTx) get(ctx context.Context, dest any, query string, args ...any) er
 }
 
 func (t unitTx) all(ctx context.Context, dest any, query string, args ...any) error {
-	st, err := t.s.statementIn(ctx, t.tx, query)
+	st, err := t.s.statementIn(ctx, t.tx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (t unitTx) all(ctx context.Context, dest any, query string, args ...any) er
 
 // exec runs a statement and returns how many rows it touched.
 func (t unitTx) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	st, err := t.s.statementIn(ctx, t.tx, query)
+	st, err := t.s.statementIn(ctx, t.tx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
 	if err != nil {
 		return 0, err
 	}
@@ -237,7 +237,7 @@ func (s *Store) begin(ctx context.Context) (*sqlx.Tx, error) {
 	clear(s.wanted)
 	s.mu.Unlock()
 	for _, q := range missing {
-		if _, err := s.statement(ctx, q); err != nil {
+		if _, err := s.statement(ctx, q); err != nil { //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
 			return nil, err
 		}
 	}

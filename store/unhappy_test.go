@@ -12,9 +12,6 @@ import (
 	"kivuko/store/storetest"
 )
 
-func collection() exchange.AccountRef {
-	return exchange.House(exchange.AccMomoCollection, money.KES)
-}
 func refundsDue() exchange.AccountRef { return exchange.House(exchange.AccRefundsDue, money.KES) }
 func suspense() exchange.AccountRef   { return exchange.House(exchange.AccSuspense, money.KES) }
 
@@ -119,7 +116,7 @@ func TestRefundOfAnOrderThatCanNotBeDelivered(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewMarket(t, s)
-	o, p := paid(t, s, m, "10")
+	o, p := paid(t, s, m)
 	tx := sign(t, s, p)
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 	_, _, err := s.RefundOrder(ctx, o.ID, "nothing works", officer)
@@ -247,7 +244,7 @@ func TestTransactionsThatVanishExpireAndComeBack(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewMarket(t, s)
-	o, p := paid(t, s, m, "10")
+	o, p := paid(t, s, m)
 	status := func(want exchange.OrderStatus) {
 		t.Helper()
 		got, err := s.Order(ctx, store.Everything(), o.ID)
@@ -309,7 +306,7 @@ func TestUnknownGasIsFound(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	m := storetest.NewMarket(t, s)
-	_, p := paid(t, s, m, "10")
+	_, p := paid(t, s, m)
 	if _, err := s.RecordFinal(t.Context(), sign(t, s, p).ID, true, 8, "ad", trx("1200.5"), "SUCCESS"); err != nil {
 		t.Fatal(err)
 	}

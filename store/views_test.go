@@ -17,7 +17,7 @@ func TestViewsHideWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	mine, other := storetest.NewMarket(t, s), storetest.NewMarket(t, s)
-	o, _ := paid(t, s, mine, "10")
+	o, _ := paid(t, s, mine)
 	admin := storetest.User(t, s, exchange.RoleAdmin)
 	sub := storetest.Subvendor(t, s, mine.Vendor)
 	page := store.Page{Number: 1, Size: 50}
