@@ -55,10 +55,7 @@ func (t unitTx) settleOffer(ctx context.Context, o exchange.Offer, left money.Am
 func (s *Store) changeOffer(ctx context.Context, v View, id uuid.UUID, fn func(context.Context, unitTx, exchange.Offer) (exchange.Offer, exchange.Posting, error)) (exchange.Offer, error) {
 	staff, vendor, _ := v.offers()
 	return change(ctx, s, "offer", id, func(ctx context.Context, t unitTx) (exchange.Offer, exchange.Posting, error) {
-		o, err := t.lockedOffer(ctx, id)
-		if err == nil && !staff && (!vendor.Valid || o.VendorID != vendor.UUID) {
-			err = exchange.Errorf(exchange.CodeNotFound, "There is no such offer.")
-		}
+		o, err := t.lockedOfferBy(ctx, lockScopedOffer, id, staff, vendor)
 		if err != nil {
 			return exchange.Offer{}, exchange.Posting{}, err
 		}

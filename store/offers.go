@@ -148,6 +148,8 @@ const readOfferByID = `SELECT ` + offerColumns + ` FROM ` + offerTables + ` WHER
 
 const lockOffer = `SELECT id FROM offers WHERE id = $1 AND deleted_at IS NULL FOR NO KEY UPDATE`
 
+const lockScopedOffer = `SELECT id FROM offers WHERE id = $1 AND deleted_at IS NULL AND ($2 OR vendor_id = $3) FOR NO KEY UPDATE`
+
 func (t unitTx) maybeOffer(ctx context.Context, id uuid.UUID) (exchange.Offer, bool, error) {
 	var rows []offerRow
 	if err := t.all(ctx, &rows, readOfferByID, id); err != nil || len(rows) == 0 {
@@ -168,8 +170,12 @@ func (t unitTx) offer(ctx context.Context, id uuid.UUID) (exchange.Offer, error)
 // lockedOffer reads an offer for change. Its hold changes only under this lock, so what it has left is
 // certain until the transaction ends.
 func (t unitTx) lockedOffer(ctx context.Context, id uuid.UUID) (exchange.Offer, error) {
+	return t.lockedOfferBy(ctx, lockOffer, id)
+}
+
+func (t unitTx) lockedOfferBy(ctx context.Context, query string, id uuid.UUID, scope ...any) (exchange.Offer, error) {
 	var locked uuid.UUID
-	if err := t.get(ctx, &locked, lockOffer, id); err != nil {
+	if err := t.get(ctx, &locked, query, append([]any{id}, scope...)...); err != nil {
 		return exchange.Offer{}, translate(err, "offer")
 	}
 	return t.offer(ctx, id)

@@ -74,6 +74,7 @@ func clip(s string, limit int) string {
 const useSession = `
 UPDATE sessions s SET used_at = $2 FROM session_families f JOIN users u ON u.id = f.user_id
 WHERE s.token_hash = $1 AND s.used_at IS NULL AND f.id = s.family_id AND f.revoked_at IS NULL AND f.expires_at > $2 AND u.is_active
+    AND NOT EXISTS (SELECT FROM users v WHERE v.id = u.vendor_id AND NOT v.is_active)
 RETURNING f.id, f.user_id, f.expires_at`
 
 const usedFamily = `
@@ -177,9 +178,11 @@ func (s *Store) RevokeAllSessions(ctx context.Context, userID uuid.UUID, by exch
 	})
 }
 
+// A subvendor acts for its vendor, so its sessions are dead while the vendor is deactivated.
 const readAuthState = `
 SELECT ` + userColumns + `, auth_version, EXISTS (
-    SELECT FROM session_families f WHERE f.id = $2 AND f.user_id = users.id AND f.revoked_at IS NULL AND f.expires_at > $3) AS live
+    SELECT FROM session_families f WHERE f.id = $2 AND f.user_id = users.id AND f.revoked_at IS NULL AND f.expires_at > $3)
+    AND NOT EXISTS (SELECT FROM users v WHERE v.id = users.vendor_id AND NOT v.is_active) AS live
 FROM users WHERE id = $1`
 
 // AuthState reads what a request's token is checked against.
