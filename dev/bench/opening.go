@@ -21,7 +21,7 @@ func (w *world) opening(ctx context.Context, t *table) error {
 	if err := w.login(ctx); err != nil {
 		return err
 	}
-	times := 60
+	times := 40
 	if w.Quick {
 		times = 10
 	}

@@ -25,7 +25,7 @@ func (w *world) parked(ctx context.Context, t *table) error {
 	if err := w.login(ctx); err != nil {
 		return err
 	}
-	n := 1000
+	n := 500
 	if w.Quick {
 		n = 100
 	}

@@ -22,8 +22,8 @@ func TestFiguresOfSuites(t *testing.T) {
 	want := map[string]string{
 		"holds on one hot account, 64 writers, against row locking":   "met",
 		"holds on one hot account, 64 writers, against plain inserts": "met",
-		"holds on one hot account: 256 writers against 64":            "MISSED by 10 %",
-		"GET of one order against the same read behind a bare Fiber":  "MISSED by 6 %",
+		"holds on one hot account: 256 writers against 64":            "MISSED by 10.0 %",
+		"GET of one order against the same read behind a bare Fiber":  "MISSED by 6.3 %",
 	}
 	figures := goals(found)
 	if len(figures) != len(want) {
@@ -44,9 +44,9 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{goal{}, 3, "-"},
 		{atLeast(0.9), 0.9, "met"},
-		{atLeast(0.9), 0.45, "MISSED by 50 %"},
+		{atLeast(0.9), 0.45, "MISSED by 50.0 %"},
 		{atMost(40), 40, "met"},
-		{atMost(40), 54, "MISSED by 35 %"},
+		{atMost(40), 54, "MISSED by 35.0 %"},
 	} {
 		if got := c.goal.verdict(c.value); got != c.want {
 			t.Errorf("%v of %s: %q, want %q", c.value, c.goal, got, c.want)

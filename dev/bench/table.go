@@ -41,7 +41,7 @@ func (g goal) verdict(v float64) string {
 	if g.most {
 		by = -by
 	}
-	return fmt.Sprintf("MISSED by %.0f %%", by)
+	return fmt.Sprintf("MISSED by %.1f %%", by)
 }
 
 // figure is one line of the table.

@@ -22,9 +22,9 @@ func (w *world) loads() []load {
 		return []load{{1, time.Second, 3 * time.Second, 1}, {50, 4 * time.Second, 8 * time.Second, 1}}
 	}
 	return []load{
-		{1, time.Second, 6 * time.Second, 3},
-		{10, 2 * time.Second, 6 * time.Second, 3},
-		{50, 5 * time.Second, 8 * time.Second, 3},
+		{1, time.Second, 5 * time.Second, 2},
+		{10, 2 * time.Second, 5 * time.Second, 3},
+		{50, 4 * time.Second, 7 * time.Second, 3},
 	}
 }
 
