@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/gofiber/fiber/v2"
@@ -109,48 +110,86 @@ func (f *form) readCurrency(c exchange.FiatCurrency, creating bool) exchange.Fia
 	return c
 }
 
-// catalogList answers with the whole catalog: interface.md gives the listings no pages.
-func (s *server) answerCountries(c *call, activeOnly bool) error {
-	all, err := s.Store.ListCountries(c.ctx, activeOnly)
+// catalog serves one shared catalog. Countries and currencies have the same operations; what differs is
+// here.
+type catalog[T any] struct {
+	plural string // the listing's field
+	path   string // of the collection
+	list   func(ctx context.Context, activeOnly bool) ([]T, error)
+	find   func(ctx context.Context, id uuid.UUID) (T, error)
+	add    func(ctx context.Context, row T, by exchange.Principal) (T, error)
+	change func(ctx context.Context, row T, by exchange.Principal) (T, error)
+	remove func(ctx context.Context, id uuid.UUID, by exchange.Principal) error
+	read   func(f *form, row T, creating bool) T // takes the request's fields over into a row
+	blank  func(id uuid.UUID) T
+	id     func(T) uuid.UUID
+	wire   func(T) any
+}
+
+func (s *server) countries() catalog[exchange.Country] {
+	return catalog[exchange.Country]{
+		plural: "countries", path: "/api/v1/auth/countries",
+		list: s.Store.ListCountries, find: s.Store.Country, add: s.Store.CreateCountry, change: s.Store.UpdateCountry,
+		remove: s.Store.DeleteCountry, read: (*form).readCountry,
+		blank: func(id uuid.UUID) exchange.Country { return exchange.Country{ID: id} },
+		id:    func(c exchange.Country) uuid.UUID { return c.ID },
+		wire:  func(c exchange.Country) any { return countryWire(c) },
+	}
+}
+
+func (s *server) currencies() catalog[exchange.FiatCurrency] {
+	return catalog[exchange.FiatCurrency]{
+		plural: "fiat_currencies", path: "/api/v1/auth/fiat-currencies",
+		list: s.Store.ListFiatCurrencies, find: s.Store.FiatCurrency, add: s.Store.CreateFiatCurrency,
+		change: s.Store.UpdateFiatCurrency, remove: s.Store.DeleteFiatCurrency, read: (*form).readCurrency,
+		blank: func(id uuid.UUID) exchange.FiatCurrency { return exchange.FiatCurrency{ID: id} },
+		id:    func(c exchange.FiatCurrency) uuid.UUID { return c.ID },
+		wire:  func(c exchange.FiatCurrency) any { return currencyWire(c) },
+	}
+}
+
+// listActive and listAll answer with the whole catalog: interface.md gives the listings no pages.
+func (k catalog[T]) listActive(c *call) error { return k.answer(c, true) }
+func (k catalog[T]) listAll(c *call) error    { return k.answer(c, false) }
+
+func (k catalog[T]) answer(c *call, activeOnly bool) error {
+	all, err := k.list(c.ctx, activeOnly)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, map[string]any{"countries": each(all, countryWire)})
+	return c.json(http.StatusOK, map[string]any{k.plural: each(all, k.wire)})
 }
 
-func (s *server) listCountries(c *call) error    { return s.answerCountries(c, true) }
-func (s *server) listAllCountries(c *call) error { return s.answerCountries(c, false) }
-
-func (s *server) getCountry(c *call) error {
+func (k catalog[T]) get(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
 		return err
 	}
-	country, err := s.Store.Country(c.ctx, id)
+	row, err := k.find(c.ctx, id)
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, countryWire(country))
+	return c.json(http.StatusOK, k.wire(row))
 }
 
-func (s *server) createCountry(c *call) error {
+func (k catalog[T]) create(c *call) error {
 	f, err := c.body()
 	if err != nil {
 		return err
 	}
-	country := f.readCountry(exchange.Country{ID: c.objectID}, true)
+	row := k.read(f, k.blank(c.objectID), true)
 	if err := f.done(); err != nil {
 		return err
 	}
-	created, err := s.Store.CreateCountry(c.ctx, country, c.who)
+	created, err := k.add(c.ctx, row, c.who)
 	if err != nil {
 		return err
 	}
-	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/countries/"+created.ID.String())
-	return c.json(http.StatusCreated, countryWire(created))
+	c.fc.Set(fiber.HeaderLocation, k.path+"/"+k.id(created).String())
+	return c.json(http.StatusCreated, k.wire(created))
 }
 
-func (s *server) patchCountry(c *call) error {
+func (k catalog[T]) patch(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
 		return err
@@ -160,19 +199,30 @@ func (s *server) patchCountry(c *call) error {
 		return err
 	}
 	// The request is read once on its own first: its faults come before the question whether the row exists.
-	f.readCountry(exchange.Country{}, false)
+	k.read(f, k.blank(uuid.Nil), false)
 	if err := f.donePatch(); err != nil {
 		return err
 	}
-	before, err := s.Store.Country(c.ctx, id)
+	before, err := k.find(c.ctx, id)
 	if err != nil {
 		return hideAbsence(err)
 	}
-	after, err := s.Store.UpdateCountry(c.ctx, f.readCountry(before, false), c.who)
+	after, err := k.change(c.ctx, k.read(f, before, false), c.who)
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, countryWire(after))
+	return c.json(http.StatusOK, k.wire(after))
+}
+
+func (k catalog[T]) delete(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	if err := k.remove(c.ctx, id, c.who); err != nil {
+		return hideAbsence(err)
+	}
+	return c.empty()
 }
 
 // donePatch is done for a PATCH, which must change something.
@@ -184,90 +234,4 @@ func (f *form) donePatch() error {
 		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change at least one field"})
 	}
 	return nil
-}
-
-func (s *server) deleteCountry(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	if err := s.Store.DeleteCountry(c.ctx, id, c.who); err != nil {
-		return hideAbsence(err)
-	}
-	return c.empty()
-}
-
-func (s *server) answerCurrencies(c *call, activeOnly bool) error {
-	all, err := s.Store.ListFiatCurrencies(c.ctx, activeOnly)
-	if err != nil {
-		return err
-	}
-	return c.json(http.StatusOK, map[string]any{"fiat_currencies": each(all, currencyWire)})
-}
-
-func (s *server) listCurrencies(c *call) error    { return s.answerCurrencies(c, true) }
-func (s *server) listAllCurrencies(c *call) error { return s.answerCurrencies(c, false) }
-
-func (s *server) getCurrency(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	currency, err := s.Store.FiatCurrency(c.ctx, id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, currencyWire(currency))
-}
-
-func (s *server) createCurrency(c *call) error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	currency := f.readCurrency(exchange.FiatCurrency{ID: c.objectID}, true)
-	if err := f.done(); err != nil {
-		return err
-	}
-	created, err := s.Store.CreateFiatCurrency(c.ctx, currency, c.who)
-	if err != nil {
-		return err
-	}
-	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/fiat-currencies/"+created.ID.String())
-	return c.json(http.StatusCreated, currencyWire(created))
-}
-
-func (s *server) patchCurrency(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	f.readCurrency(exchange.FiatCurrency{}, false)
-	if err := f.donePatch(); err != nil {
-		return err
-	}
-	before, err := s.Store.FiatCurrency(c.ctx, id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	after, err := s.Store.UpdateFiatCurrency(c.ctx, f.readCurrency(before, false), c.who)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, currencyWire(after))
-}
-
-func (s *server) deleteCurrency(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	if err := s.Store.DeleteFiatCurrency(c.ctx, id, c.who); err != nil {
-		return hideAbsence(err)
-	}
-	return c.empty()
 }

@@ -50,7 +50,7 @@ func (s *server) publicRoutes() []route {
 		{method: post, path: "/api/v1/users/login", public: true, limit: limitLogin, handle: s.login},
 		{method: post, path: "/api/v1/users/login-pin", public: true, limit: limitLogin, handle: s.loginPIN},
 		{method: post, path: "/api/v1/auth/refresh", public: true, limit: limitRefresh, handle: s.refresh},
-		{method: get, path: "/api/v1/countries", public: true, limit: limitGeneral, handle: s.listCountries},
+		{method: get, path: "/api/v1/countries", public: true, limit: limitGeneral, handle: s.countries().listActive},
 		{
 			method: post, path: "/api/v1/callbacks/momo/{token}/{kind}", public: true, limit: limitNone,
 			body: callbackBody, handle: s.momoCallback,
@@ -164,18 +164,18 @@ func (s *server) catalogRoutes() []route {
 	}
 	const countries, currencies = "/api/v1/auth/countries", "/api/v1/auth/fiat-currencies"
 	return []route{
-		read(countries, exchange.ActReadCatalog, s.listCountries),
-		read(countries+"/admin", exchange.ActWriteCatalog, s.listAllCountries),
-		write(post, countries, s.createCountry),
-		read(countries+"/{id}", exchange.ActWriteCatalog, s.getCountry),
-		write(patch, countries+"/{id}", s.patchCountry),
-		write(del, countries+"/{id}", s.deleteCountry),
-		read(currencies, exchange.ActReadCatalog, s.listCurrencies),
-		read(currencies+"/admin", exchange.ActWriteCatalog, s.listAllCurrencies),
-		write(post, currencies, s.createCurrency),
-		read(currencies+"/{id}", exchange.ActWriteCatalog, s.getCurrency),
-		write(patch, currencies+"/{id}", s.patchCurrency),
-		write(del, currencies+"/{id}", s.deleteCurrency),
+		read(countries, exchange.ActReadCatalog, s.countries().listActive),
+		read(countries+"/admin", exchange.ActWriteCatalog, s.countries().listAll),
+		write(post, countries, s.countries().create),
+		read(countries+"/{id}", exchange.ActWriteCatalog, s.countries().get),
+		write(patch, countries+"/{id}", s.countries().patch),
+		write(del, countries+"/{id}", s.countries().delete),
+		read(currencies, exchange.ActReadCatalog, s.currencies().listActive),
+		read(currencies+"/admin", exchange.ActWriteCatalog, s.currencies().listAll),
+		write(post, currencies, s.currencies().create),
+		read(currencies+"/{id}", exchange.ActWriteCatalog, s.currencies().get),
+		write(patch, currencies+"/{id}", s.currencies().patch),
+		write(del, currencies+"/{id}", s.currencies().delete),
 	}
 }
 
