@@ -65,6 +65,16 @@ func OnRampSummary(r exchange.OrderRequest) string {
 	return "Buy crypto for " + r.Fiat.String() + " " + string(r.Fiat.Asset())
 }
 
+// LatePaymentSummary is the one line that the Web UI shows of a watch over late money.
+const LatePaymentSummary = "Watch for late money"
+
+// LatePaymentAttributes are the search attributes with which a watch over late money starts.
+func LatePaymentAttributes() temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(
+		AttrStage.ValueSet(StageWatch), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
+	)
+}
+
 // show writes search attributes. It fails only for attributes that can't be encoded, which is a bug
 // that the tests find, so the flow goes on without them.
 func show(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) {

@@ -16,6 +16,7 @@ import (
 // fate is what becomes of one signed transaction on the network.
 type fate struct {
 	refused chain.Reason // it can't even be built
+	trouble error        // the signer fails
 	dropped bool         // taken and never included
 	reorg   bool         // its first block is undone; it is included again after it is offered again
 	reverts bool
@@ -71,6 +72,9 @@ func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.Chain
 	n.fates[txID] = f
 	now := n.now()
 	n.mu.Unlock()
+	if f.trouble != nil {
+		return exchange.ChainAttempt{}, f.trouble
+	}
 	if f.refused != "" {
 		return exchange.ChainAttempt{}, chain.Errorf(f.refused, "the node says so")
 	}

@@ -82,6 +82,7 @@ func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, boo
 // deliver watches a transaction to its end, however long that takes. When it takes unusually long, a
 // person is told and the watch goes on: the transaction is alive, so nothing else may be done.
 func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
+	began := workflow.Now(ctx)
 	for {
 		var d activities.Delivery
 		in := activities.PaymentInput{PaymentID: f.in.PaymentID}
@@ -92,7 +93,7 @@ func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 		f.alert(ctx, err)
 		if !passing(err) {
 			f.nudged = false
-			await(ctx, troublePause, "Look at the transaction again", func() bool { return f.nudged })
+			await(ctx, slower(ctx, troublePause, began), "Look at the transaction again", func() bool { return f.nudged })
 		}
 	}
 }

@@ -79,7 +79,9 @@ func (d *desk) listen(ctx workflow.Context, name string) {
 
 func (d *desk) nudge(ctx workflow.Context) {
 	if d.reason == "" {
-		d.handOn(ctx, SignalRetry, CommandRef{})
+		if err := d.pass(ctx, SignalRetry, CommandRef{}); err != nil {
+			workflow.GetLogger(ctx).Warn("a nudge could not be handed on", "error", err)
+		}
 		return
 	}
 	if slices.Contains(guide[d.reason].verbs, activities.VerbRetry) {
@@ -100,7 +102,10 @@ func (d *desk) obey(ctx workflow.Context, ref CommandRef, verb string) (Ack, err
 	case d.reason == "" && d.pass == nil:
 		return Ack{}, refuse(exchange.CodeStateConflict, "Nothing waits for an operator here any more.")
 	case d.reason == "":
-		d.handOn(ctx, proof.Verb, ref)
+		if err := d.pass(ctx, proof.Verb, ref); err != nil {
+			workflow.GetLogger(ctx).Warn("a command could not be handed on", "verb", proof.Verb, "error", err)
+			return Ack{}, refuse(exchange.CodeStateConflict, "Nothing waits for an operator here now.")
+		}
 		return Ack{Detail: proof.Verb}, nil
 	case !slices.Contains(guide[d.reason].verbs, proof.Verb):
 		return Ack{}, refuse(exchange.CodeStateConflict, "A flow that is parked with "+string(d.reason)+" takes no "+proof.Verb+".")
@@ -109,15 +114,12 @@ func (d *desk) obey(ctx workflow.Context, ref CommandRef, verb string) (Ack, err
 	return Ack{Detail: proof.Verb}, nil
 }
 
-func (d *desk) handOn(ctx workflow.Context, name string, ref CommandRef) {
-	if err := d.pass(ctx, name, ref); err != nil {
-		workflow.GetLogger(ctx).Warn("a command could not be handed on", "verb", name, "error", err)
-	}
-}
-
-// park asks for a person. Parking with the same reason again changes nothing.
+// park asks for a person. Parking with the same reason again only tells the newest cause.
 func (d *desk) park(ctx workflow.Context, r Reason, cause error) {
 	if d.reason == r {
+		if cause != nil {
+			describe(ctx, parkedCard(d.about, d.flow, r, cause))
+		}
 		return
 	}
 	d.reason = r

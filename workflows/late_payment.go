@@ -42,6 +42,7 @@ type latePayment struct {
 	in        LatePaymentInput
 	id        string
 	desk      *desk
+	inbox     workflow.ReceiveChannel
 	callbacks []CallbackRef
 	found     activities.Confirmed
 	back      *payback
@@ -55,17 +56,20 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 		if f.found.Exception != uuid.Nil {
 			objects = append(objects, activities.ObjectRef{Type: activities.ObjectException, ID: f.found.Exception})
 		}
-		return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.found.Order.OrderID})
+		if f.in.OrderID == uuid.Nil { // started without it: the first look tells
+			return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.found.Order.OrderID})
+		}
+		return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.in.OrderID})
 	})
 	if err != nil {
 		return err
 	}
 	f.desk.about = "payment attempt " + f.in.AttemptID.String()
+	f.inbox = workflow.GetSignalChannel(ctx, SignalCallback)
 	workflow.GoNamed(ctx, "callbacks", func(ctx workflow.Context) {
-		ch := workflow.GetSignalChannel(ctx, SignalCallback)
 		for {
 			var ref CallbackRef
-			ch.Receive(ctx, &ref)
+			f.inbox.Receive(ctx, &ref)
 			f.callbacks = append(f.callbacks, ref)
 		}
 	})
@@ -75,11 +79,22 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 func (f *latePayment) run(ctx workflow.Context) (LatePaymentResult, error) {
 	describe(ctx, f.card())
 	outcome := LateClean
-	if f.watch(ctx) {
-		outcome = f.settle(ctx)
+	for again := true; again && outcome == LateClean; again = f.heard() {
+		if f.watch(ctx) {
+			outcome = f.settle(ctx)
+		}
 	}
 	show(ctx, AttrStage.ValueSet(StageDone), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForNobody))
 	return LatePaymentResult{Outcome: outcome}, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+// heard tells whether a callback came in last, which nobody would look at after the end.
+func (f *latePayment) heard() bool {
+	var ref CallbackRef
+	for f.inbox.ReceiveAsync(&ref) {
+		f.callbacks = append(f.callbacks, ref)
+	}
+	return len(f.callbacks) > 0
 }
 
 // watch looks for the money and tells whether it came. An attempt that failed for certain, or failed and
@@ -104,10 +119,10 @@ func (f *latePayment) watch(ctx workflow.Context) bool {
 		case known && failed && (!f.found.Soft || over), known && resolved && !claimed(f.found.State):
 			f.desk.unpark(ctx, WaitsForNobody)
 			return false
-		case known && over:
+		case over && (known || f.desk.reason == ""): // also when the looks themselves get no answer
 			f.desk.park(ctx, openReason(f.found.State), nil)
 		}
-		f.wait(ctx)
+		f.wait(ctx, end)
 		if f.desk.hasDecision() {
 			d := f.desk.take()
 			vouch, resolved = d.proof, d.verb == activities.VerbResolve
@@ -133,8 +148,8 @@ func (f *latePayment) look(ctx workflow.Context, vouch activities.Proof) bool {
 	return true
 }
 
-func (f *latePayment) wait(ctx workflow.Context) {
-	pause := lateLooks[min(f.looks-1, len(lateLooks)-1)]
+func (f *latePayment) wait(ctx workflow.Context, end time.Time) {
+	pause := slower(ctx, lateLooks[min(f.looks-1, len(lateLooks)-1)], end)
 	await(ctx, pause, "Look for late money", func() bool {
 		return len(f.callbacks) > 0 || f.desk.hasDecision()
 	})
@@ -146,39 +161,40 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 		f.wakeOrder(ctx)
 		return LateAccounted
 	}
+	var trouble error
 	for f.found.Exception != uuid.Nil && f.found.Undecided {
-		f.desk.park(ctx, ReasonLateMoney, nil)
+		f.desk.park(ctx, ReasonLateMoney, trouble)
 		f.until(ctx, f.desk.hasDecision)
 		d := f.desk.take()
 		f.desk.unpark(ctx, WaitsForMomo)
 		in := activities.ExceptionInput{ExceptionID: f.found.Exception, Proof: d.proof}
 		if d.verb == activities.VerbRefund {
-			if f.refund(ctx, in) {
+			if trouble = f.refund(ctx, in); trouble == nil {
 				return LateRefunded
 			}
 			continue
 		}
-		err := workflow.ExecuteActivity(rail(ctx, "Keep the money as it is"), refunds.ResolveException, in).Get(ctx, nil)
-		if err == nil {
+		trouble = workflow.ExecuteActivity(rail(ctx, "Keep the money as it is"), refunds.ResolveException, in).Get(ctx, nil)
+		if trouble == nil {
 			return LateResolved
 		}
-		workflow.GetLogger(ctx).Error("the exception was not resolved", "error", err)
+		workflow.GetLogger(ctx).Error("the exception was not resolved", "error", trouble)
 	}
 	return LateAccounted
 }
 
 // refund opens the refund of the exception and sees it paid.
-func (f *latePayment) refund(ctx workflow.Context, in activities.ExceptionInput) bool {
+func (f *latePayment) refund(ctx workflow.Context, in activities.ExceptionInput) error {
 	var opened activities.RefundOpened
 	err := workflow.ExecuteActivity(rail(ctx, "Open the refund"), refunds.RefundException, in).Get(ctx, &opened)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the refund was not opened", "error", err)
-		return false
+		return err
 	}
 	show(ctx, AttrStage.ValueSet(StageRefund))
 	f.back = &payback{refundID: opened.RefundID, orderID: f.found.Order.OrderID, home: f.id, desk: f.desk, until: f.until}
 	f.back.run(ctx)
-	return true
+	return nil
 }
 
 // wakeOrder tells the order's own flow about a payment that it does not know of yet: the attempt turned

@@ -100,6 +100,8 @@ type RefundResult struct {
 // LatePaymentInput starts the watch over an attempt whose order is over.
 type LatePaymentInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
+	// OrderID lets operators reach the watch by commands about the order before it has seen the attempt.
+	OrderID uuid.UUID `json:"order_id,omitzero"`
 }
 
 // LatePaymentResult is how the watch ended.

@@ -73,9 +73,7 @@ type request struct {
 }
 
 func (f *onRamp) run(ctx workflow.Context) (OnRampResult, error) {
-	if err := f.open(ctx); err != nil {
-		return OnRampResult{}, err
-	}
+	f.open(ctx)
 	if f.refusal != nil {
 		return f.finish(ctx)
 	}
@@ -91,26 +89,32 @@ func (f *onRamp) run(ctx workflow.Context) (OnRampResult, error) {
 }
 
 // open writes the order. The update "open" answers with what came of it. A business refusal ends the
-// flow; while the database is away, the flow keeps trying, because nobody could say otherwise
-// whether the order exists.
-func (f *onRamp) open(ctx workflow.Context) error {
+// flow; after every other failure nobody could say whether the order exists, so the flow keeps trying
+// while the database is away, and waits for a person where that does not help.
+func (f *onRamp) open(ctx workflow.Context) {
 	in := activities.OpenOrderInput{Request: f.in.Request, Actor: f.in.Actor}
 	err := workflow.ExecuteLocalActivity(local(ctx, "Open the order"), orders.OpenOrder, in).Get(ctx, &f.order)
 	if err != nil && passing(err) {
 		err = workflow.ExecuteActivity(record(ctx, "Open the order"), orders.OpenOrder, in).Get(ctx, &f.order)
 	}
+	f.desk.about = "order " + f.in.Request.ID.String()
+	for unforeseen(err) {
+		f.parked(ctx, ReasonStepFailed, err)
+		f.desk.unpark(ctx, WaitsForNobody)
+		err = workflow.ExecuteActivity(record(ctx, "Open the order"), orders.OpenOrder, in).Get(ctx, &f.order)
+	}
 	f.opened, f.refusal = true, err
 	if err != nil {
-		if e, ok := asApplication(err); !ok || e.Type() == activities.TypeInternal {
-			_ = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
-			return err
-		}
-		return nil
+		return
 	}
-	f.desk.about = "order " + f.order.OrderID.String()
 	show(ctx, attributesOf(f.order)...)
 	f.tell(ctx, "the payer", f.order.ExpiresAt)
-	return nil
+}
+
+// unforeseen tells a failure that says nothing about what was asked for from a refusal of it.
+func unforeseen(err error) bool {
+	e, ok := asApplication(err)
+	return err != nil && (!ok || e.Type() == activities.TypeInternal)
 }
 
 // deliver pays the crypto out and settles with the vendor. Only a person ends it otherwise.
@@ -121,19 +125,40 @@ func (f *onRamp) deliver(ctx workflow.Context) {
 		if result.Completed {
 			break
 		}
-		d := f.parked(ctx, Reason(result.Reason), nil)
-		if d.verb == activities.VerbRefund && f.refund(ctx, d.proof) {
+		if f.stuck(ctx, Reason(result.Reason)) {
 			return
 		}
+		f.desk.unpark(ctx, WaitsForChain)
+	}
+	f.must(ctx, "Complete the order", func() error { return f.complete(ctx) })
+}
+
+// stuck waits with a payout that can't go on until an operator decides, and reports whether the money is
+// given back instead. A refund that could not be opened is no retry: the flow goes on waiting, except
+// where a transaction may still move the crypto and has to be seen to its end first.
+func (f *onRamp) stuck(ctx workflow.Context, r Reason) bool {
+	var trouble error
+	for {
+		d := f.parked(ctx, r, trouble)
 		if d.verb == activities.VerbRetry {
 			f.must(ctx, "Approve the payment again", func() error {
 				in := activities.RetryPayoutInput{PaymentID: f.payment.PaymentID, Proof: d.proof}
 				return workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, in).Get(ctx, nil)
 			})
+			return false
 		}
-		f.desk.unpark(ctx, WaitsForChain)
+		if trouble = f.refund(ctx, d.proof); trouble == nil {
+			return true
+		}
+		if isConflict(trouble) {
+			return false
+		}
 	}
-	f.must(ctx, "Complete the order", func() error { return f.complete(ctx) })
+}
+
+func isConflict(err error) bool {
+	e, ok := asApplication(err)
+	return ok && e.Type() == string(exchange.CodeStateConflict)
 }
 
 // complete books the end of the order. It is quick and always follows the payout, so it is local; where
@@ -164,22 +189,19 @@ func (f *onRamp) payout(ctx workflow.Context) CryptoPayoutResult {
 	return result
 }
 
-// refund gives the crypto leg up by command and opens the refund. It reports false when a transaction
-// may still move the crypto, so that the flow stays parked.
-func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) bool {
+// refund gives the crypto leg up by command and opens the refund.
+func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) error {
 	var opened activities.RefundOpened
 	in := activities.RefundOrderInput{OrderID: f.order.OrderID, Proof: proof}
 	err := workflow.ExecuteActivity(record(ctx, "Open the refund"), orders.RefundOrder, in).Get(ctx, &opened)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the refund could not be opened", "error", err)
-		f.desk.reason = "" // so that the next card shows this error
-		f.desk.park(ctx, ReasonStepFailed, err)
-		return false
+		return err
 	}
 	f.order.OrderState = opened.OrderState
 	f.owed = append(f.owed, opened.RefundID)
 	f.desk.unpark(ctx, WaitsForMomo)
-	return true
+	return nil
 }
 
 // giveBack pays out what is to be returned: all of it, or what was paid too much.

@@ -156,12 +156,7 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 	}
 	switch c.State {
 	case activities.PaymentPaid:
-		p.open = false
-		f.payment, f.order.OrderState = c, c.Order
-		if c.RefundID != uuid.Nil {
-			f.owed = append(f.owed, c.RefundID)
-		}
-		f.desk.unpark(ctx, WaitsForChain)
+		f.paid(ctx, p, c)
 	case activities.PaymentDeclined:
 		f.lost(p, c.Soft)
 		if p == f.prompts[len(f.prompts)-1] {
@@ -177,6 +172,16 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 		}
 	case activities.PaymentPending, activities.PaymentClaimed, activities.PaymentReceipt, activities.PaymentDisputed: // looked at again later
 	}
+}
+
+// paid goes on with what the booked payment of a prompt led to.
+func (f *onRamp) paid(ctx workflow.Context, p *prompt, c activities.Confirmed) {
+	p.open = false
+	f.payment, f.order.OrderState = c, c.Order
+	if c.RefundID != uuid.Nil {
+		f.owed = append(f.owed, c.RefundID)
+	}
+	f.desk.unpark(ctx, WaitsForChain)
 }
 
 // unseen handles a look that failed. A prompt without a row was never sent, because the row is written
@@ -207,7 +212,7 @@ func (f *onRamp) nextLook(ctx workflow.Context, p *prompt) time.Time {
 		}
 	}
 	if f.desk.reason != "" {
-		return now.Add(parkedLook)
+		return now.Add(slower(ctx, parkedLook, p.since))
 	}
 	return now.Add(slowLook)
 }
@@ -303,6 +308,10 @@ func (f *onRamp) cancelled(ctx workflow.Context) {
 		}
 	}
 	f.close(ctx, exchange.OrderCancelled, exchange.DetailCancelled, actor)
+	if f.order.Status != exchange.OrderCancelled {
+		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
+		return
+	}
 	f.answer(&f.cancel, nil)
 }
 
@@ -315,18 +324,41 @@ func (f *onRamp) again(ctx workflow.Context) {
 	case f.current() != nil || !f.repeatAt.IsZero():
 		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The last prompt is still open."))
 		return
+	case len(f.prompts) >= maxPrompts:
+		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The order has had its last prompt."))
+		return
 	}
 	f.prompt(ctx)
 	f.answer(&f.retry, nil)
 }
 
-// close ends an order that is not paid.
+// close ends an order that is not paid. One that turns out to be paid, by a look that did its work and was
+// not heard, goes on as a paid one.
 func (f *onRamp) close(ctx workflow.Context, to exchange.OrderStatus, detail string, by Actor) {
 	in := activities.CloseOrderInput{OrderID: f.order.OrderID, To: to, Detail: detail, Actor: by}
 	f.must(ctx, "Close the order", func() error {
-		return workflow.ExecuteActivity(record(ctx, "Close the order: "+detail), orders.CloseOrder, in).Get(ctx, &f.order.OrderState)
+		err := workflow.ExecuteActivity(record(ctx, "Close the order: "+detail), orders.CloseOrder, in).Get(ctx, &f.order.OrderState)
+		elsewhere := isConflict(err) || (err == nil && f.order.Detail != detail) // it ended for another reason
+		if elsewhere && f.recall(ctx) {
+			return nil
+		}
+		return err
 	})
 	f.desk.unpark(ctx, WaitsForNobody)
+}
+
+// recall finds the payment by which the order stopped waiting without this flow knowing.
+func (f *onRamp) recall(ctx workflow.Context) bool {
+	for _, p := range f.prompts {
+		var c activities.Confirmed
+		in := activities.ConfirmInput{AttemptID: p.id}
+		err := workflow.ExecuteActivity(look(ctx, "See what paid the order"), momo.ConfirmPayment, in).Get(ctx, &c)
+		if err == nil && c.State == activities.PaymentPaid && c.Order.Status != exchange.OrderPending {
+			f.paid(ctx, p, c)
+			return true
+		}
+	}
+	return false
 }
 
 // wait sleeps until something is due or somebody speaks.

@@ -138,7 +138,8 @@ func (f *onRamp) parked(ctx workflow.Context, r Reason, cause error) decision {
 // mark writes what the order waits for. The rows tell it to readers only, so that a failure is no
 // reason to stop.
 func (f *onRamp) mark(ctx workflow.Context, detail string) {
-	if f.order.Detail == detail || f.order.Status == exchange.OrderFailed || f.order.Status == exchange.OrderCompleted {
+	over := f.order.Status == exchange.OrderFailed || f.order.Status == exchange.OrderCompleted
+	if f.order.Detail == detail || f.order.OrderID == uuid.Nil || over {
 		return
 	}
 	in := activities.MarkOrderInput{OrderID: f.order.OrderID, Detail: detail}
@@ -169,6 +170,7 @@ func (f *onRamp) child(ctx workflow.Context, o workflow.ChildWorkflowOptions, fl
 
 // runChild runs a child to its end, waiting as the flow that starts it waits.
 func runChild(ctx workflow.Context, o workflow.ChildWorkflowOptions, flow, in, result any, until func(workflow.Context, func() bool)) error {
+	began := workflow.Now(ctx)
 	for {
 		future := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), flow, in)
 		until(ctx, future.IsReady)
@@ -176,6 +178,6 @@ func runChild(ctx workflow.Context, o workflow.ChildWorkflowOptions, flow, in, r
 		if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 			return err
 		}
-		await(ctx, childBusyPause, "Wait for the earlier "+o.WorkflowID, func() bool { return false })
+		await(ctx, slower(ctx, childBusyPause, began), "Wait for the earlier "+o.WorkflowID, func() bool { return false })
 	}
 }

@@ -59,22 +59,19 @@ func (f *onRamp) watch(ctx workflow.Context, attempt uuid.UUID, ref CallbackRef)
 		}
 	}
 	f.watched[attempt] = true
-	startWatch(ctx, attempt)
+	startWatch(ctx, LatePaymentInput{AttemptID: attempt, OrderID: f.order.OrderID})
 }
 
 // startWatch starts the watch over an attempt and goes on when it runs.
-func startWatch(ctx workflow.Context, attempt uuid.UUID) {
+func startWatch(ctx workflow.Context, in LatePaymentInput) {
 	o := workflow.ChildWorkflowOptions{
-		WorkflowID: LatePaymentID(attempt), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
-		ParentClosePolicy: leaveAlone, StaticSummary: "Watch for late money",
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			AttrStage.ValueSet(StageWatch), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
-		),
+		WorkflowID: LatePaymentID(in.AttemptID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
+		ParentClosePolicy: leaveAlone, StaticSummary: LatePaymentSummary, TypedSearchAttributes: LatePaymentAttributes(),
 	}
-	future := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), LatePayment, LatePaymentInput{AttemptID: attempt})
+	future := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), LatePayment, in)
 	err := future.GetChildWorkflowExecution().Get(ctx, nil)
 	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
-		workflow.GetLogger(ctx).Error("a watch for late money was not started", "attempt", attempt, "error", err)
+		workflow.GetLogger(ctx).Error("a watch for late money was not started", "attempt", in.AttemptID, "error", err)
 	}
 }
 

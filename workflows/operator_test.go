@@ -61,6 +61,7 @@ type operator struct {
 	results   map[uuid.UUID]string // the code as the operator sees it now
 	book      []moved
 	asked     int
+	looked    int // questions of either direction
 }
 
 func (o *operator) Capabilities() exchange.Capabilities {
@@ -182,6 +183,7 @@ func (o *operator) row(m moved, w exchange.Witness) exchange.Observation {
 func (o *operator) Resolve(_ context.Context, a exchange.PaymentAttempt) exchange.Observation {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.looked++
 	silence := exchange.Observation{State: exchange.SeenNoAnswer, Witness: exchange.WitnessQuery}
 	if o.fault != nil && o.fault("resolve") != nil {
 		return silence

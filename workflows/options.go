@@ -128,6 +128,17 @@ func delivery(ctx workflow.Context, n exchange.Network, summary string) workflow
 	return calls.Delivery.on(ctx, QueueChain(n), summary)
 }
 
+// longestPause ends the growth of pauses: a flow looks at least once a day.
+const longestPause = 24 * time.Hour
+
+// slower stretches a pause that repeats to an eighth of the time since a moment, up to a day. The server
+// ends a flow whose history grows too long, so one that nobody attends to must not look at its first pace
+// for months.
+func slower(ctx workflow.Context, pause time.Duration, since time.Time) time.Duration {
+	const share = 8
+	return max(pause, min(workflow.Now(ctx).Sub(since)/share, longestPause))
+}
+
 // await waits until a condition holds or the time is over. The timer is cancelled when the condition
 // holds first: one that fires later would wake the flow for nothing. The context is never cancelled, so
 // the wait can't fail.

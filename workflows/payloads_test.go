@@ -44,7 +44,7 @@ func payloads() map[string]any {
 		"crypto_payout_result": &workflows.CryptoPayoutResult{Completed: true, Reason: "payout-failed", TxID: "ab"},
 		"refund_input":         &workflows.RefundInput{RefundID: id(7), OrderID: id(1), Try: 2, Home: "on-ramp:x"},
 		"refund_result":        &workflows.RefundResult{Completed: true, Reason: "refund-refused", Refused: true},
-		"late_payment_input":   &workflows.LatePaymentInput{AttemptID: id(5)},
+		"late_payment_input":   &workflows.LatePaymentInput{AttemptID: id(5), OrderID: id(1)},
 		"late_payment_result":  &workflows.LatePaymentResult{Outcome: workflows.LateClean},
 		"wallet_request": &exchange.WalletRequest{
 			ID: id(10), OwnerType: exchange.OwnerMerchant, OwnerID: id(11), VendorID: id(11), Network: exchange.Tron, Asset: money.USDT,

@@ -39,6 +39,7 @@ type refund struct {
 	step      activities.RefundStep
 	questions int
 	askAt     time.Time
+	began     time.Time
 }
 
 func (f *refund) handlers(ctx workflow.Context) error {
@@ -60,6 +61,7 @@ func (f *refund) handlers(ctx workflow.Context) error {
 }
 
 func (f *refund) run(ctx workflow.Context) (RefundResult, error) {
+	f.began = workflow.Now(ctx)
 	describe(ctx, f.card("the operator"))
 	in := activities.SubmitRefundInput{RefundID: f.in.RefundID, Try: f.in.Try, Home: f.in.Home}
 	if err := workflow.ExecuteActivity(rail(ctx, "Send the refund"), refunds.SubmitRefund, in).Get(ctx, &f.step); err != nil {
@@ -108,7 +110,7 @@ func (f *refund) check(ctx workflow.Context) {
 		f.questions++
 		f.askAt = now.Add(refundLook)
 		if f.questions > refundQuestions {
-			f.askAt = now.Add(refundSlowLook)
+			f.askAt = now.Add(slower(ctx, refundSlowLook, f.began))
 		}
 	}
 	in := activities.CheckRefundInput{RefundID: f.in.RefundID, AttemptID: f.step.AttemptID, Ask: ask, Questions: f.questions}
@@ -125,6 +127,9 @@ func (f *refund) check(ctx workflow.Context) {
 		attempt := f.step.AttemptID
 		f.step = step
 		f.step.AttemptID = attempt
+		if f.desk.reason == ReasonStepFailed {
+			f.desk.unpark(ctx, WaitsForMomo)
+		}
 		if f.questions > refundQuestions && step.State == activities.RefundPending {
 			f.desk.park(ctx, ReasonRefundUnknown, nil)
 		}
@@ -140,6 +145,7 @@ func (f *refund) settled(ctx workflow.Context) bool {
 	in := activities.SettleRefundInput{RefundID: f.in.RefundID, AttemptID: f.step.AttemptID, Proof: d.proof}
 	if err := workflow.ExecuteActivity(rail(ctx, "Settle the refund"), refunds.SettleRefund, in).Get(ctx, nil); err != nil {
 		workflow.GetLogger(ctx).Error("the refund was not settled", "error", err)
+		f.desk.park(ctx, f.desk.reason, err)
 		return false
 	}
 	f.desk.unpark(ctx, WaitsForNobody)

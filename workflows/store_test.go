@@ -32,6 +32,8 @@ type book struct {
 	refunds    map[uuid.UUID]exchange.Refund
 	commands   map[uuid.UUID]exchange.OperatorCommand
 	vendor     map[uuid.UUID]int // how often an order's vendor was paid
+	unsealed   int               // audit rows
+	wallets    map[uuid.UUID]exchange.Wallet
 }
 
 func newBook() *book {
@@ -41,6 +43,7 @@ func newBook() *book {
 		callbacks: map[uuid.UUID][]exchange.MomoCallback{}, payments: map[uuid.UUID]exchange.ChainPayment{},
 		signed: map[uuid.UUID]exchange.ChainAttempt{}, exceptions: map[uuid.UUID]exchange.PaymentException{},
 		refunds: map[uuid.UUID]exchange.Refund{}, commands: map[uuid.UUID]exchange.OperatorCommand{}, vendor: map[uuid.UUID]int{},
+		wallets: map[uuid.UUID]exchange.Wallet{},
 	}
 }
 
@@ -226,7 +229,13 @@ func (b *book) UseCommand(_ context.Context, id uuid.UUID, kind string, object u
 	})
 }
 
-func (b *book) SealAudit(context.Context) (int, error) { return 0, nil }
+func (b *book) SealAudit(context.Context) (int, error) {
+	return tx(b, "SealAudit", func() (int, error) {
+		n := b.unsealed
+		b.unsealed = 0
+		return n, nil
+	})
+}
 
 func (b *book) BeginAttempt(_ context.Context, a exchange.PaymentAttempt) (exchange.PaymentAttempt, bool, error) {
 	type both struct {

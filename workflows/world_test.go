@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -22,9 +23,12 @@ type world struct {
 	book     *book
 	operator *operator
 	chain    *network
+	keys     *keyRing
 	request  exchange.OrderRequest
 	start    time.Time
 	answers  map[string]error // of updates, by their id
+	rejected map[string]bool  // updates that never became part of the history
+	signs    *signs
 }
 
 type silentLogger struct{}
@@ -41,11 +45,11 @@ func newWorld() *world {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(silentLogger{})
 	w := &world{
-		env: suite.NewTestWorkflowEnvironment(), book: newBook(), answers: map[string]error{},
+		env: suite.NewTestWorkflowEnvironment(), book: newBook(), answers: map[string]error{}, rejected: map[string]bool{}, signs: newSigns(),
 		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
 	}
 	w.env.SetStartTime(w.start)
-	w.env.SetWorkerOptions(worker.Options{})
+	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
 	w.env.SetTestTimeout(time.Minute)
 	w.request = exchange.OrderRequest{
 		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),
@@ -62,6 +66,7 @@ func newWorld() *world {
 	w.chain = &network{
 		now: w.env.Now, store: w.book, script: func(int) fate { return fate{} }, fates: map[string]fate{}, txs: map[string]*entry{},
 	}
+	w.keys = &keyRing{}
 	w.register()
 	return w
 }
@@ -71,11 +76,14 @@ func (w *world) register() {
 	w.env.RegisterWorkflow(workflows.CryptoPayout)
 	w.env.RegisterWorkflow(workflows.Refund)
 	w.env.RegisterWorkflow(workflows.LatePayment)
+	w.env.RegisterWorkflow(workflows.CreateWallet)
+	w.env.RegisterWorkflow(workflows.SealAudit)
 	w.env.RegisterActivity(&activities.Orders{Store: w.book})
 	w.env.RegisterActivity(&activities.Momo{Store: w.book, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
 	w.env.RegisterActivity(&activities.Refunds{Store: w.book, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
 	w.env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: w.book})
 	w.env.RegisterActivity(&activities.Chain{Store: w.book, Client: w.chain, Poll: blockTime})
+	w.env.RegisterActivity(&activities.Wallets{Keys: w.keys, Store: w.book})
 }
 
 // deliver stores a callback and wakes the flow that waits for it, as the API does.
@@ -124,7 +132,7 @@ func (w *world) actor() workflows.Actor {
 // answer collects what an update was answered with.
 func (w *world) answer(id string) *testsuite.TestUpdateCallback {
 	return &testsuite.TestUpdateCallback{
-		OnReject:   func(err error) { w.answers[id] = err },
+		OnReject:   func(err error) { w.answers[id], w.rejected[id] = err, true },
 		OnAccept:   func() {},
 		OnComplete: func(_ any, err error) { w.answers[id] = err },
 	}

@@ -1,0 +1,77 @@
+package workflows_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/workflows"
+)
+
+// signs records what the flows show to operators: the reasons they were parked with, by flow, and who
+// needs attention now.
+type signs struct {
+	interceptor.WorkerInterceptorBase
+	mu      sync.Mutex
+	reasons map[string][]string
+	alarmed map[string]bool
+}
+
+func newSigns() *signs { return &signs{reasons: map[string][]string{}, alarmed: map[string]bool{}} }
+
+func (s *signs) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
+	i := &signsInbound{signs: s}
+	i.Next = next
+	return i
+}
+
+type signsInbound struct {
+	interceptor.WorkflowInboundInterceptorBase
+	signs *signs
+}
+
+func (i *signsInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
+	o := &signsOutbound{signs: i.signs}
+	o.Next = out
+	return i.Next.Init(o)
+}
+
+type signsOutbound struct {
+	interceptor.WorkflowOutboundInterceptorBase
+	signs *signs
+}
+
+func (o *signsOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) error {
+	shown := temporal.NewSearchAttributes(updates...)
+	o.signs.mu.Lock()
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	if r, ok := shown.GetKeyword(workflows.AttrReason); ok && r != "none" {
+		o.signs.reasons[id] = append(o.signs.reasons[id], r)
+	}
+	if on, ok := shown.GetBool(workflows.AttrNeedsAttention); ok {
+		o.signs.alarmed[id] = on
+	}
+	o.signs.mu.Unlock()
+	return o.Next.UpsertTypedSearchAttributes(ctx, updates...)
+}
+
+// were checks the reasons that a flow was parked with, in their order, and that it calls for nobody in the end.
+func (s *signs) were(t *testing.T, flow string, want ...workflows.Reason) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for _, r := range want {
+		names = append(names, string(r))
+	}
+	if !slices.Equal(s.reasons[flow], names) {
+		t.Errorf("%s was parked with %v, want %v", flow, s.reasons[flow], names)
+	}
+	if s.alarmed[flow] {
+		t.Errorf("%s still calls for a person", flow)
+	}
+}

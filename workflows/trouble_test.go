@@ -1,0 +1,467 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/client"
+
+	"kivuko/activities"
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+var errBug = exchange.Errorf(exchange.CodeInternal, "a bug")
+
+// during makes calls fail with an error for a part of the story.
+func (w *world) during(from, to time.Duration, err error, calls ...string) func(string) error {
+	return func(call string) error {
+		since := w.env.Now().Sub(w.start)
+		for _, c := range calls {
+			if c == call && since >= from && since < to {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func payoutFlow(w *world) string {
+	p, _ := w.book.paymentOf(w.request.ID)
+	return workflows.CryptoPayoutID(p.ID)
+}
+
+// TestPayoutOverdue keeps the network unreadable for longer than a delivery takes. A person is told, and
+// the same transaction is seen to its end.
+func TestPayoutOverdue(t *testing.T) {
+	w := newWorld()
+	w.chain.fault = w.during(0, 80*time.Minute, errAway, "locate")
+	w.run(t)
+	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
+	w.signs.were(t, payoutFlow(w), workflows.ReasonPayoutOverdue)
+	if w.chain.built != 1 {
+		t.Errorf("%d transactions were signed while the first one was alive", w.chain.built)
+	}
+}
+
+// TestPayoutOverdueIsNudged lets looks fail for good, so that the flow pauses between them; the nudge of
+// the Web UI ends the pause.
+func TestPayoutOverdueIsNudged(t *testing.T) {
+	for name, nudged := range map[string]bool{"nudged": true, "left alone": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			if nudged {
+				w.at(5*time.Minute, func() { _ = w.env.SignalWorkflowByID(payoutFlow(w), workflows.SignalRetry, nil) })
+			}
+			// The signer looks for a live transaction too, before anything fails.
+			w.book.fault = afterCall("RecordBroadcast", w.during(0, 5*time.Minute, errBug, "LiveAttempt"))
+			w.run(t)
+			ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
+			w.signs.were(t, payoutFlow(w), workflows.ReasonPayoutOverdue)
+			if took := w.env.Now().Sub(w.start); nudged == (took > 8*time.Minute) {
+				t.Errorf("the order took %s", took)
+			}
+		})
+	}
+}
+
+// afterCall lets a fault begin with a call.
+func afterCall(call string, fault func(string) error) func(string) error {
+	begun := false
+	return func(c string) error {
+		if c == call {
+			begun = true
+		}
+		if !begun {
+			return nil
+		}
+		return fault(c)
+	}
+}
+
+// TestSignerTrouble lets the signer fail in ways that nothing was signed by.
+func TestSignerTrouble(t *testing.T) {
+	const min = time.Minute
+	refused := exchange.Errorf(exchange.CodeForbidden, "The payment is over the signer's limit.")
+	for _, s := range []story{
+		{
+			name: "refused, then retried", fates: []fate{{trouble: refused}, {}}, status: exchange.OrderCompleted, detail: exchange.WaitNothing,
+			people: func(w *world) { w.at(5*min, func() { w.command("retry") }) },
+			check:  all(wants("retry", ""), parkedWith(workflows.ReasonPayoutSigning)),
+		},
+		{
+			name: "refused, then refunded", fates: []fate{{trouble: refused}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			people: func(w *world) { w.at(5*min, func() { w.command("refund") }) },
+			check:  all(wants("refund", ""), refunded(price), parkedWith(workflows.ReasonPayoutSigning)),
+		},
+		{
+			name: "a bug of the signer, tried a few times", fates: []fate{{trouble: errBug}, {trouble: errBug}, {}},
+			status: exchange.OrderCompleted, detail: exchange.WaitNothing, check: parkedWith(),
+		},
+		{
+			name: "the signer is away for a while", status: exchange.OrderCompleted, detail: exchange.WaitNothing, check: parkedWith(),
+			people: func(w *world) {
+				w.chain.script = func(int) fate {
+					if w.env.Now().Sub(w.start) < 90*time.Second {
+						return fate{trouble: errAway}
+					}
+					return fate{}
+				}
+			},
+		},
+		{
+			name: "signed and not heard of", status: exchange.OrderCompleted, detail: exchange.WaitNothing,
+			people: func(w *world) { w.book.lost = once("SaveSignedAttempt") },
+			check: all(parkedWith(), func(t *testing.T, w *world) {
+				if w.chain.built != 1 {
+					t.Errorf("%d transactions were built", w.chain.built)
+				}
+			}),
+		},
+	} {
+		t.Run(s.name, s.play)
+	}
+}
+
+// parkedWith checks the reasons that the order's flow was parked with.
+func parkedWith(want ...workflows.Reason) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		w.signs.were(t, workflows.OnRampID(w.request.ID), want...)
+	}
+}
+
+// TestRefundThatIsNotOpenedIsNoRetry lets the refund of a parked order fail. The operator wanted the money
+// back, so the crypto must not go out instead, although the signer would sign by now.
+func TestRefundThatIsNotOpenedIsNoRetry(t *testing.T) {
+	w := newWorld()
+	w.chain.script = func(n int) fate {
+		if n == 1 {
+			return fate{trouble: exchange.Errorf(exchange.CodeForbidden, "no")}
+		}
+		return fate{}
+	}
+	w.book.fault = w.during(0, 20*time.Minute, errBug, "RefundOrder")
+	w.at(5*time.Minute, func() { w.command("refund") })
+	w.at(30*time.Minute, func() { w.command("refund") })
+	w.run(t)
+	ended(t, w, exchange.OrderFailed, exchange.DetailRefundOpen)
+	refunded(price)(t, w)
+	if w.chain.built != 1 {
+		t.Error("the payment was signed on the command to refund it")
+	}
+}
+
+// TestRefundWitnessesDisagree has the operator's result say paid and its answers say failed. Nothing is
+// sent again, and a person settles it.
+func TestRefundWitnessesDisagree(t *testing.T) {
+	story{
+		fates: []fate{{refused: chain.ReasonBlocked}}, payout: []payer{{code: "0", after: 10 * time.Second, lies: true}},
+		status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+		people: func(w *world) {
+			w.at(5*time.Minute, func() { w.command("refund") })
+			w.at(20*time.Minute, func() { w.command("retry") })
+			w.at(2*time.Hour, func() { w.command("resolve") })
+		},
+		check: all(refunded(price), func(t *testing.T, w *world) {
+			for _, r := range w.book.refunds {
+				w.signs.were(t, workflows.RefundID(r.ID), workflows.ReasonRefundDisagree)
+			}
+			if n := w.operator.counts[exchange.Payout]; n != 1 {
+				t.Errorf("%d payouts were sent", n)
+			}
+		}),
+	}.play(t)
+}
+
+// TestRefundMendsItself lets looks at a payout fail for good for a while. The flow calls for a person, and
+// calls no more when it can look again.
+func TestRefundMendsItself(t *testing.T) {
+	story{
+		fates: []fate{{refused: chain.ReasonBlocked}}, payout: []payer{{code: "0", after: 8 * time.Minute}},
+		status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+		people: func(w *world) {
+			w.at(5*time.Minute, func() { w.command("refund") })
+			w.book.fault = w.during(6*time.Minute, 9*time.Minute, errBug, "Callbacks")
+			w.at(12*time.Minute, func() {
+				w.signs.mu.Lock()
+				defer w.signs.mu.Unlock()
+				for flow, on := range w.signs.alarmed {
+					if on {
+						w.answers["alarm of "+flow] = errBug
+					}
+				}
+			})
+		},
+		check: all(refunded(price), func(t *testing.T, w *world) {
+			for _, r := range w.book.refunds {
+				w.signs.were(t, workflows.RefundID(r.ID), workflows.ReasonStepFailed)
+				if w.answers["alarm of "+workflows.RefundID(r.ID)] != nil {
+					t.Error("the refund calls for a person although it looks again")
+				}
+			}
+		}),
+	}.play(t)
+}
+
+// TestOrderThatCannotBeOpened keeps the database failing in an unforeseen way. Nobody can say whether the
+// order exists, so its flow waits for a person instead of dying.
+func TestOrderThatCannotBeOpened(t *testing.T) {
+	for name, lost := range map[string]bool{"before its row": false, "with its row": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			fault := w.during(0, 5*time.Minute, errBug, "OpenOrder")
+			if lost {
+				w.book.lost = fault
+			} else {
+				w.book.fault = fault
+			}
+			w.at(time.Minute, func() { cancel(w) }) // must not keep the flow from its end
+			w.at(6*time.Minute, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
+			w.at(time.Hour, func() { w.lateCommand("refund") }) // the prompt was out already
+			w.run(t)
+			ended(t, w, exchange.OrderCancelled, exchange.DetailCancelled)
+			all(wants("open", ""), wants("cancel", ""), parkedWith(workflows.ReasonStepFailed))(t, w)
+		})
+	}
+}
+
+// TestPaidWithoutBeingHeard loses the answers of the look that books the payment. The customer cancels in
+// the meantime, and the order turns out to be paid.
+func TestPaidWithoutBeingHeard(t *testing.T) {
+	closing := false
+	w := newWorld()
+	w.operator.script = func(exchange.PaymentAttempt, int) payer {
+		return payer{code: "0", after: 5 * time.Second, silent: true}
+	}
+	w.book.fault = func(call string) error {
+		closing = closing || call == "CloseOrder"
+		return nil
+	}
+	w.book.lost = func(call string) error {
+		if call == "AcceptPayment" && !closing {
+			return errAway
+		}
+		return nil
+	}
+	w.at(10*time.Second, func() { cancel(w) })
+	w.run(t)
+	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
+	all(wants("cancel", exchange.CodeStateConflict), parkedWith())(t, w)
+}
+
+// TestUnderpaidWithoutBeingHeard loses the answer that the first prompt was paid late with too little, and
+// lets the payer decline the second one. The order has failed by then, and its refund must still be paid.
+func TestUnderpaidWithoutBeingHeard(t *testing.T) {
+	closing := false
+	w := newWorld()
+	w.operator.script = func(a exchange.PaymentAttempt, n int) payer {
+		switch {
+		case a.Direction == exchange.Payout:
+			return pays
+		case n == 1:
+			return payer{code: "1037", after: time.Minute, late: 2 * time.Minute, pays: "1000", confirms: true}
+		}
+		return payer{code: "1032", after: 90 * time.Second}
+	}
+	w.book.fault = func(call string) error {
+		closing = closing || call == "CloseOrder"
+		return nil
+	}
+	w.book.lost = func(call string) error {
+		if call == "AcceptPayment" && !closing {
+			return errAway
+		}
+		return nil
+	}
+	w.at(2*time.Minute, retryPayment(w, "retry"))
+	w.run(t)
+	ended(t, w, exchange.OrderFailed, exchange.DetailUnderpaid)
+	refunded("1000")(t, w)
+}
+
+// TestRetryPaymentWhilePromptsAreOnTheirWay asks for another prompt at moments when there is one already.
+func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
+	const done, none = exchange.OrderCompleted, exchange.WaitNothing
+	const min = time.Minute
+	refused := payer{refuse: "403.002.1001", config: true}
+	locked := payer{refuse: "500.001.1001", transient: true}
+	both := func(w *world) { // the operator's nudge and the customer's wish reach the flow in this order, at once
+		w.at(5*min, func() {
+			w.env.SignalWorkflow(workflows.SignalRetry, nil)
+			retryPayment(w, "retry")()
+		})
+	}
+	prompts := func(want int) func(*testing.T, *world) {
+		return func(t *testing.T, w *world) {
+			t.Helper()
+			if n := w.operator.counts[exchange.Collection]; n != want {
+				t.Errorf("%d prompts were sent, want %d", n, want)
+			}
+		}
+	}
+	rejected := func(t *testing.T, w *world) {
+		t.Helper()
+		if !w.rejected["retry"] {
+			t.Error("a wish that is refused at once became part of the history")
+		}
+	}
+	for _, s := range []story{
+		{
+			name: "one is open", payers: []payer{{code: "0", after: 40 * time.Second}}, status: done, detail: none,
+			people: func(w *world) { w.at(20*time.Second, retryPayment(w, "retry")) },
+			check:  all(wants("retry", exchange.CodeStateConflict), rejected, prompts(1)),
+		},
+		{
+			name: "one will be repeated by itself", payers: []payer{locked, pays}, status: done, detail: none,
+			people: func(w *world) { w.at(20*time.Second, retryPayment(w, "retry")) },
+			check:  all(wants("retry", exchange.CodeStateConflict), rejected, prompts(2)),
+		},
+		{
+			name: "an operator's nudge was first", payers: []payer{refused, {code: "0", after: 40 * time.Second}}, status: done, detail: none,
+			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(2)),
+		},
+		{
+			name: "an operator's nudge was first and its prompt is repeated by itself", payers: []payer{refused, locked, pays}, status: done, detail: none,
+			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(3), func(t *testing.T, w *world) {
+				if took := w.env.Now().Sub(w.start); took < 6*min {
+					t.Errorf("the operator's pause was not kept: the order took %s", took)
+				}
+			}),
+		},
+		{
+			name: "six were sent", payers: []payer{{code: "1", after: 10 * time.Second}}, status: exchange.OrderCancelled, detail: exchange.DetailExpired,
+			people: func(w *world) {
+				for i, id := range []string{"second", "third", "fourth", "fifth", "sixth", "retry"} {
+					w.at(time.Duration(i+1)*min, retryPayment(w, id))
+				}
+			},
+			check: all(wants("sixth", ""), wants("retry", exchange.CodeStateConflict), rejected, prompts(6)),
+		},
+	} {
+		t.Run(s.name, s.play)
+	}
+}
+
+// TestAbandonedFlowLooksSeldom leaves an order whose outcome nobody knows to itself for two months. The
+// server ends a flow with a history that is too long, so the looks must become rare.
+func TestAbandonedFlowLooksSeldom(t *testing.T) {
+	w := newWorld()
+	w.operator.script = func(exchange.PaymentAttempt, int) payer {
+		return payer{code: "0", after: 1e4 * time.Hour, silent: true, mute: true}
+	}
+	w.at(60*24*time.Hour, func() { w.command("resolve") })
+	w.at(120*24*time.Hour, func() { w.lateCommand("resolve") })
+	w.run(t)
+	if o := w.order(); o.Status != exchange.OrderCancelled {
+		t.Errorf("the order is %s", o.Status)
+	}
+	if w.operator.looked < 50 || w.operator.looked > 400 {
+		t.Errorf("the operator was asked %d times in four months", w.operator.looked)
+	}
+}
+
+// lateWorld is a world in which a prompt failed softly, its order and its flow are over, and only then the
+// payer's money arrives.
+func lateWorld(t *testing.T) (*world, exchange.PaymentAttempt) {
+	t.Helper()
+	w := newWorld()
+	actor := w.actor().Principal()
+	o, err := w.book.OpenOrder(t.Context(), w.request, actor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := exchange.PaymentAttempt{
+		ID: activities.CollectionID(o.ID, 1), Direction: exchange.Collection, OrderID: o.ID, Status: exchange.AttemptFailed, Soft: true,
+		ResultCode: "1037", Amount: o.Price.Fiat, Phone: o.PaymentPhone, Reference: o.PaymentReference(), CreatedAt: w.start,
+		WorkflowID: workflows.OnRampID(o.ID), CheckoutRequestID: "ws_CO_" + activities.CollectionID(o.ID, 1).String(),
+	}
+	w.book.attempts[a.ID], w.operator.submitted[a.ID] = a, 1
+	if _, err := w.book.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, actor); err != nil {
+		t.Fatal(err)
+	}
+	return w, a
+}
+
+// late plays the watch over an attempt as the API starts it.
+func (w *world) late(t *testing.T, a exchange.PaymentAttempt) workflows.LatePaymentResult {
+	t.Helper()
+	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.LatePaymentID(a.ID), TaskQueue: workflows.QueueFlows})
+	w.env.ExecuteWorkflow(workflows.LatePayment, workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID})
+	if err := w.env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	var r workflows.LatePaymentResult
+	if err := w.env.GetWorkflowResult(&r); err != nil {
+		t.Fatal(err)
+	}
+	w.sound(t)
+	w.signs.mu.Lock()
+	defer w.signs.mu.Unlock()
+	if w.signs.alarmed[workflows.LatePaymentID(a.ID)] {
+		t.Error("the watch is over and still calls for a person")
+	}
+	return r
+}
+
+func (w *world) pay(a exchange.PaymentAttempt, p payer) func() {
+	return func() {
+		w.operator.mu.Lock()
+		defer w.operator.mu.Unlock()
+		w.operator.plans[a.ID] = p
+		w.operator.finish(a, p, "0")
+	}
+}
+
+// TestLateMoneyStartsItsWatch lets money come when the order's flow is over: the notice starts a watch with
+// a signal, which makes an exception of the money, and a person decides about it.
+func TestLateMoneyStartsItsWatch(t *testing.T) {
+	for verb, want := range map[string]string{"refund": workflows.LateRefunded, "resolve": workflows.LateResolved} {
+		t.Run(verb, func(t *testing.T) {
+			w, a := lateWorld(t)
+			w.at(0, w.pay(a, payer{twice: true}))
+			w.at(time.Hour, func() { w.command(verb) })
+			if r := w.late(t, a); r.Outcome != want {
+				t.Errorf("the watch ended %s, want %s", r.Outcome, want)
+			}
+			wants(verb, "")(t, w)
+			ended(t, w, exchange.OrderCancelled, exchange.DetailExpired)
+			if verb == "refund" {
+				refunded(price)(t, w)
+			} else {
+				exception(exchange.ExcLate, exchange.ExcAccepted)(t, w)
+			}
+			w.signs.were(t, workflows.LatePaymentID(a.ID), workflows.ReasonLateMoney)
+		})
+	}
+}
+
+// TestLateWatchIsReachedBeforeItSawAnything parks a watch whose very first look fails, so that neither its
+// order nor an exception is known from one. Commands about the order reach it all the same.
+func TestLateWatchIsReachedBeforeItSawAnything(t *testing.T) {
+	w, a := lateWorld(t)
+	w.book.fault = w.during(0, 30*time.Minute, errBug, "Attempt")
+	w.at(29*time.Minute, func() { w.command("retry") })
+	w.at(0, w.pay(a, payer{}))
+	w.at(3*time.Hour, func() { w.command("resolve") })
+	if r := w.late(t, a); r.Outcome != workflows.LateResolved {
+		t.Errorf("the watch ended %s", r.Outcome)
+	}
+	all(wants("retry", ""), wants("resolve", ""))(t, w)
+	w.signs.were(t, workflows.LatePaymentID(a.ID), workflows.ReasonStepFailed, workflows.ReasonLateMoney)
+}
+
+// TestLateWatchThatIsNeverAnswered gives no look an answer for days. A person is told when the time is over,
+// and the watch ends by a command when it can look again.
+func TestLateWatchThatIsNeverAnswered(t *testing.T) {
+	w, a := lateWorld(t)
+	w.book.fault = w.during(0, 72*time.Hour, errAway, "Attempt")
+	w.at(48*time.Hour, func() { w.command("resolve") })
+	r := w.late(t, a)
+	if r.Outcome != workflows.LateClean {
+		t.Errorf("the watch ended %s", r.Outcome)
+	}
+	wants("resolve", "")(t, w)
+	w.signs.were(t, workflows.LatePaymentID(a.ID), workflows.ReasonOutcomeUnknown)
+}

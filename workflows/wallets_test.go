@@ -1,0 +1,152 @@
+package workflows_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/worker"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+// keyRing is a signer that makes another key each time.
+type keyRing struct{ made int }
+
+func (k *keyRing) CreateKey(_ context.Context, wallet uuid.UUID, n exchange.Network) (string, exchange.SealedKey, error) {
+	if n != exchange.Tron {
+		return "", exchange.SealedKey{}, exchange.Errorf(exchange.CodeUnsupported, "No key can be made for the network %s.", n)
+	}
+	k.made++
+	address := fmt.Sprintf("TKey%d", k.made)
+	return address, exchange.SealedKey{WalletID: wallet, PublicKey: []byte(address)}, nil
+}
+
+func (b *book) CreateWallet(_ context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
+	return tx(b, "CreateWallet", func() (exchange.Wallet, error) {
+		if w, ok := b.wallets[r.ID]; ok {
+			return w, nil
+		}
+		if string(key.PublicKey) != address || key.WalletID != r.ID {
+			return exchange.Wallet{}, exchange.Errorf(exchange.CodeConflict, "the key is not that of the address")
+		}
+		w := exchange.Wallet{ID: r.ID, Address: address, Network: r.Network}
+		b.wallets[r.ID] = w
+		return w, nil
+	})
+}
+
+func walletRequest(n exchange.Network) exchange.WalletRequest {
+	return exchange.WalletRequest{ID: id(20), OwnerType: exchange.OwnerMerchant, OwnerID: id(21), Network: n, Asset: money.USDT, Type: exchange.Hot}
+}
+
+// create runs the flow once and gives its result.
+func (w *world) create(r exchange.WalletRequest) (workflows.WalletCreated, error) {
+	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.WalletID(r.ID), TaskQueue: workflows.QueueFlows})
+	w.env.ExecuteWorkflow(workflows.CreateWallet, r)
+	if err := w.env.GetWorkflowError(); err != nil {
+		return workflows.WalletCreated{}, err
+	}
+	var made workflows.WalletCreated
+	err := w.env.GetWorkflowResult(&made)
+	return made, err
+}
+
+func TestWalletIsMade(t *testing.T) {
+	w := newWorld()
+	made, err := w.create(walletRequest(exchange.Tron))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if stored := w.book.wallets[id(20)]; made.WalletID != id(20) || made.Address != stored.Address || w.keys.made != 1 {
+		t.Errorf("made %+v with %d keys, stored %+v", made, w.keys.made, stored)
+	}
+}
+
+// A key that was made twice, because the step died around its transaction or was done and not heard of,
+// is the wallet's only once: the flow tells the address of the key that is stored.
+func TestWalletWhoseKeyIsMadeTwice(t *testing.T) {
+	for name, trouble := range map[string]func(*world){
+		"not stored": func(w *world) { w.book.fault = once("CreateWallet") },
+		"stored and not heard of": func(w *world) {
+			w.book.lost = once("CreateWallet")
+		},
+		"done and not heard of": func(w *world) {
+			w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&dying{faults: &faults{deaths: map[int]bool{1: true}}}}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			trouble(w)
+			made, err := w.create(walletRequest(exchange.Tron))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if w.keys.made != 2 {
+				t.Fatalf("%d keys were made, the trouble should have cost one", w.keys.made)
+			}
+			if stored := w.book.wallets[id(20)]; len(w.book.wallets) != 1 || made.Address != stored.Address {
+				t.Errorf("told %+v, stored %+v", made, w.book.wallets)
+			}
+		})
+	}
+}
+
+// A second flow for the same request gives the first one's wallet.
+func TestWalletIsTheSameAgain(t *testing.T) {
+	first := newWorld()
+	before, err := first.create(walletRequest(exchange.Tron))
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := newWorld()
+	second.book.wallets, second.keys.made = first.book.wallets, 7
+	again, err := second.create(walletRequest(exchange.Tron))
+	if err != nil || again != before {
+		t.Errorf("the second flow made %+v (%v), the first %+v", again, err, before)
+	}
+}
+
+func TestWalletOnANetworkWithoutKeys(t *testing.T) {
+	w := newWorld()
+	_, err := w.create(walletRequest(exchange.Solana))
+	if code(err) != exchange.CodeUnsupported || len(w.book.wallets) != 0 {
+		t.Errorf("answered with %v, stored %v", err, w.book.wallets)
+	}
+	if waited := w.env.Now().Sub(w.start); waited > time.Second {
+		t.Errorf("a refusal was tried again for %s", waited)
+	}
+}
+
+// once makes the first of some calls fail.
+func once(call string) func(string) error {
+	hit := false
+	return func(c string) error {
+		if c != call || hit {
+			return nil
+		}
+		hit = true
+		return errAway
+	}
+}
+
+func TestAuditIsSealedDespiteAnOutage(t *testing.T) {
+	w := newWorld()
+	w.book.unsealed, w.book.fault = 42, once("SealAudit")
+	w.env.ExecuteWorkflow(workflows.SealAudit)
+	if err := w.env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	var sealed struct {
+		Rows int `json:"rows"`
+	}
+	if err := w.env.GetWorkflowResult(&sealed); err != nil || sealed.Rows != 42 || w.book.unsealed != 0 {
+		t.Errorf("sealed %+v (%v), %d rows are left", sealed, err, w.book.unsealed)
+	}
+}
