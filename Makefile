@@ -130,7 +130,7 @@ BENCHFLAGS ?=
 
 .PHONY: bench
 bench: build ## measure against bare Temporal, plain SQL and bare HTTP; about ten minutes
-	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-bench" ./bench/cmd/kivuko-bench
+	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-bench" ./cmd/kivuko-bench
 	exec "$(bin)/kivuko-bench" -root "$(CURDIR)" $(BENCHFLAGS)
 
 .PHONY: conformance

@@ -82,7 +82,9 @@ func (w *world) grow(ctx context.Context, n int, process string, park func(conte
 	group, groupCtx = errgroup.WithContext(ctx)
 	group.SetLimit(starters)
 	for _, id := range ids {
-		group.Go(func() error { return w.temporal.TerminateWorkflow(groupCtx, id, "", "the benchmark has read what it wanted") })
+		group.Go(func() error {
+			return w.temporal.TerminateWorkflow(groupCtx, id, "", "the benchmark has read what it wanted")
+		})
 	}
 	return worker, server, group.Wait()
 }

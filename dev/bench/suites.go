@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -39,7 +39,7 @@ func (w *world) suite(ctx context.Context, s suite, found findings) error {
 	// With -v each result is a line of its own, whatever the benchmark prints by itself.
 	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-run", "^$", "-bench", ".", "-benchtime", s.times, "-timeout", "60m", s.dir)
 	cmd.Dir = w.Root
-	cmd.Env = append(os.Environ(), testDatabaseVariable+"="+w.stack.Postgres.DSN("postgres"))
+	cmd.Env = append(slices.Clone(w.Env), testDatabaseVariable+"="+w.stack.Postgres.DSN("postgres"))
 	cmd.Stderr = w.Out
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -109,9 +109,9 @@ const (
 // goals picks the figures that have goals.
 func goals(found findings) []figure {
 	var out []figure
-	pick := func(key, name, unit string, g goal, note string) {
+	pick := func(key, name, unit string, g goal, note, why string) {
 		if value, ok := found[key]; ok {
-			out = append(out, figure{name: name, ratio: value, unit: unit, goal: g, note: note})
+			out = append(out, figure{name: name, ratio: value, unit: unit, goal: g, note: note, why: why})
 		}
 	}
 	for _, kind := range []string{"hold", "posting"} {
@@ -123,8 +123,9 @@ func goals(found findings) []figure {
 				locking = atLeast(minLocking)
 			}
 			note := fmt.Sprintf("%.0f/s", found[key+" rate_"+writers])
-			pick(key+" x_locking_"+writers, name+", against row locking", "", locking, note)
-			pick(key+" x_inserts_"+writers, name+", against plain inserts", "", atLeast(minInserts), note)
+			pick(key+" x_locking_"+writers, name+", against row locking", "", locking, note, "")
+			pick(key+" x_inserts_"+writers, name+", against plain inserts", "", atLeast(minInserts), note,
+				"a writer with no company shares its commit with nobody, and locks and checks what plain inserts do not")
 		}
 		if many, few := found[key+" rate_256"], found[key+" rate_64"]; few > 0 {
 			out = append(out, figure{
@@ -133,10 +134,11 @@ func goals(found findings) []figure {
 		}
 	}
 	pick("GetOrder ratio", "GET of one order against the same read behind a bare Fiber", "", atLeast(minRead),
-		fmt.Sprintf("%.0f/s to %.0f/s", found["GetOrder api-req/s"], found["GetOrder bare-req/s"]))
+		fmt.Sprintf("%.0f/s to %.0f/s", found["GetOrder api-req/s"], found["GetOrder bare-req/s"]),
+		"the token, the session, the policy, the log line and the metrics of each request")
 	const million, ten = "Search/1000000 p95-ms", "Search/10000000 p95-ms"
-	pick(million, "search, slowest kind of query at 1 million orders: p95", "ms", atMost(maxSearch), "three-letter queries included")
-	pick(ten, "search, slowest kind of query at 10 million orders: p95", "ms", goal{}, "three-letter queries included")
+	pick(million, "search, slowest kind of query at 1 million orders: p95", "ms", atMost(maxSearch), "three-letter queries included", "")
+	pick(ten, "search, slowest kind of query at 10 million orders: p95", "ms", goal{}, "three-letter queries included", "")
 	if found[million] > 0 && found[ten] > 0 {
 		out = append(out, figure{name: "search at 10 million orders against 1 million: p95", ratio: found[ten] / found[million], goal: atMost(maxGrowth)})
 	}

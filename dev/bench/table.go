@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 )
 
@@ -27,6 +28,8 @@ func (g goal) String() string {
 	return fmt.Sprintf("at least %g", g.bound)
 }
 
+const missed = "MISSED"
+
 // verdict judges a figure and says by how much a goal is missed.
 func (g goal) verdict(v float64) string {
 	switch {
@@ -35,13 +38,13 @@ func (g goal) verdict(v float64) string {
 	case g.most && v <= g.bound, !g.most && v >= g.bound:
 		return "met"
 	case g.bound == 0:
-		return "MISSED"
+		return missed
 	}
 	by := 100 * (g.bound - v) / g.bound
 	if g.most {
 		by = -by
 	}
-	return fmt.Sprintf("MISSED by %.1f %%", by)
+	return fmt.Sprintf(missed+" by %.1f %%", by)
 }
 
 // figure is one line of the table.
@@ -51,6 +54,7 @@ type figure struct {
 	unit  string // empty: it is a ratio
 	goal  goal
 	note  string
+	why   string // it is missed, where it is
 }
 
 // table collects figures in the order of their making.
@@ -66,7 +70,11 @@ func (t *table) print(out io.Writer) error {
 		if unit == "" {
 			unit = "x"
 		}
-		_, _ = fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\n", f.name, f.ratio, unit, f.goal, f.goal.verdict(f.ratio), f.note)
+		verdict := f.goal.verdict(f.ratio)
+		if f.why != "" && strings.HasPrefix(verdict, missed) {
+			f.note += "; " + f.why
+		}
+		_, _ = fmt.Fprintf(w, "%s\t%.3g %s\t%s\t%s\t%s\n", f.name, f.ratio, unit, f.goal, verdict, f.note)
 	}
 	return w.Flush() // the tabwriter keeps the first error
 }

@@ -51,11 +51,12 @@ const (
 
 // Options say where the benchmark finds what it runs.
 type Options struct {
-	Root    string // the checkout
-	State   string // empty: a directory that goes with the run
-	Product string // the product's binary
-	Dev     string // kivuko-dev: Temporal, the TRON node, the sandbox
-	Self    string // this program: the worker of the bare flows
+	Root    string   // the checkout
+	State   string   // empty: a directory that goes with the run
+	Product string   // the product's binary
+	Dev     string   // kivuko-dev: Temporal, the TRON node, the sandbox
+	Self    string   // this program: the worker of the bare flows
+	Env     []string // of the Go benchmarks of the product
 	Out     io.Writer
 	Quick   bool // one short round of everything, to see that it works
 	Only    []string

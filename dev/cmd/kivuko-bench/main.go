@@ -58,7 +58,7 @@ func run(ctx context.Context, args []string) error {
 }
 
 func options(args []string) (bench.Options, error) {
-	o := bench.Options{Out: os.Stdout}
+	o := bench.Options{Out: os.Stdout, Env: os.Environ()}
 	flags := flag.NewFlagSet("kivuko-bench", flag.ContinueOnError)
 	flags.StringVar(&o.Root, "root", ".", "the checkout")
 	flags.StringVar(&o.State, "state", "", "where data and logs are kept (default: a directory that goes with the run)")
