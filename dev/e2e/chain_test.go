@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,6 +19,7 @@ func confirming(o order) bool { return o.Status == "confirming" || o.over() }
 // reverted lets two transfers fail on the chain. Both payments park; one is tried again, of the other the money
 // goes back.
 func reverted(t *testing.T, w *world) {
+	w.mend(t)
 	w.tron(t, "/faults", map[string]any{"fail_next": 2, "fail_with": "REVERT"})
 	again, back := w.buy(t, purchase{crypto: "5"}), w.buy(t, purchase{fiat: "500"})
 	for _, o := range []order{again, back} {
@@ -50,6 +52,7 @@ func reverted(t *testing.T, w *world) {
 // can never be included.
 func dropped(t *testing.T, w *world) {
 	const many = 1000
+	w.mend(t)
 	w.tron(t, "/faults", map[string]any{"drop_next": many})
 	o := w.buy(t, purchase{crypto: "5"})
 	w.until(t, o.ID, "confirming", confirming)
@@ -73,6 +76,7 @@ func dropped(t *testing.T, w *world) {
 
 // reorganised takes the block away in which a transaction was, and the transaction with it.
 func reorganised(t *testing.T, w *world) {
+	w.mend(t)
 	o := w.buy(t, purchase{crypto: "5"})
 	w.attemptsAre(t, o.ID, "included")
 	w.tron(t, "/pause", nil)
@@ -108,6 +112,16 @@ func count(all []string, one string) (n int) {
 		}
 	}
 	return n
+}
+
+// mend makes the node behave again when the test is over, also when it failed in the middle.
+func (w *world) mend(t *testing.T) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := w.control(context.Background(), http.MethodPost, "/reset", nil, nil); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // paymentOf is the id of an order's chain payment.

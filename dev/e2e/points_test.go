@@ -110,6 +110,7 @@ func (w *world) revert(t *testing.T, all []*trial) {
 			parked = append(parked, tr)
 		}
 	}
+	w.mend(t)
 	w.tron(t, "/faults", map[string]any{"fail_next": len(parked), "fail_with": "REVERT"})
 	for _, tr := range parked {
 		tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})

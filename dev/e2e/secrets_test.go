@@ -17,6 +17,8 @@ import (
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
 	"kivuko/momo/sandbox"
+	"kivuko/worker"
+	"kivuko/workflows"
 )
 
 // TestSecretsStayOut looks for what must not leave the database in everything that Temporal keeps of the flows
@@ -57,8 +59,12 @@ func TestSecretsStayOut(t *testing.T) {
 	if _, ok := seen["history of on-ramp:"+o.ID.String()]; !ok || len(seen) < 6 {
 		t.Fatalf("only these were found: %d", len(seen))
 	}
+	w.couldBeSeen(t, o, paid)
 	for name, text := range w.logs(t) {
 		seen[name] = text
+	}
+	if !bytes.Contains(seen["log api.log"], []byte("/api/v1/auth/orders")) {
+		t.Error("the log of the API says nothing of its requests")
 	}
 	for what, canary := range canaries {
 		for where, text := range seen {
@@ -74,6 +80,23 @@ func TestSecretsStayOut(t *testing.T) {
 		if strings.HasPrefix(where, "search attributes") && bytes.Contains(text, []byte(o.WalletAddress)) {
 			t.Errorf("the customer's address stands in the %s", where)
 		}
+	}
+}
+
+// couldBeSeen makes sure that the search has something to miss: with the keys, the payer's number is there.
+func (w *world) couldBeSeen(t *testing.T, o order, phone string) {
+	t.Helper()
+	codec, err := w.codec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := worker.ReadHistory(t.Context(), w.temporal, codec, workflows.OnRampID(o.ID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := proto.Marshal(h)
+	if err != nil || !bytes.Contains(raw, []byte(phone)) {
+		t.Errorf("the decrypted history does not hold the payer's number either: %v", err)
 	}
 }
 
