@@ -89,7 +89,7 @@ func (w *world) reportLoad(t *table, l load, all map[string][]round) {
 		}{{"p50", ours.p50, bare.p50}, {"p99", ours.p99, bare.p99}} {
 			t.add(figure{
 				name: what + ": " + q.name, ratio: q.bare.Seconds() / q.ours.Seconds(), goal: floor.goal, why: busier,
-				note: fmt.Sprintf("%.0f ms to %.0f ms, both with a wait of %.0f ms for finality", ms(q.ours), ms(q.bare), ms(finality)),
+				note: fmt.Sprintf("%.0f ms to %.0f ms, both wait %.0f ms for finality (see the package's documentation)", ms(q.ours), ms(q.bare), ms(finality)),
 			})
 		}
 		if ours.work > 0 {
