@@ -61,7 +61,8 @@ type operator struct {
 	results   map[uuid.UUID]string // the code as the operator sees it now
 	book      []moved
 	asked     int
-	looked    int // questions of either direction
+	looked    int                             // questions of either direction
+	heard     func(a exchange.PaymentAttempt) // called while a question is under way
 }
 
 func (o *operator) Capabilities() exchange.Capabilities {
@@ -184,6 +185,9 @@ func (o *operator) Resolve(_ context.Context, a exchange.PaymentAttempt) exchang
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.looked++
+	if o.heard != nil {
+		o.heard(a)
+	}
 	silence := exchange.Observation{State: exchange.SeenNoAnswer, Witness: exchange.WitnessQuery}
 	if o.fault != nil && o.fault("resolve") != nil {
 		return silence

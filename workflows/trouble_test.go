@@ -287,12 +287,26 @@ func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
 	const min = time.Minute
 	refused := payer{refuse: "403.002.1001", config: true}
 	locked := payer{refuse: "500.001.1001", transient: true}
-	both := func(w *world) { // the operator's nudge and the customer's wish reach the flow in this order, at once
+	// both has the customer's wish and the operator's nudge come while the flow looks at the first prompt,
+	// which is over: it has to choose between the two, and takes the operator's first.
+	both := func(w *world) {
+		w.at(2*min, retryPayment(w, "second"))
 		w.at(5*min, func() {
-			w.env.SignalWorkflow(workflows.SignalRetry, nil)
-			retryPayment(w, "retry")()
+			w.operator.heard = func(exchange.PaymentAttempt) {
+				w.operator.heard = nil
+				arrived := make(chan struct{})
+				w.at(0, func() {
+					retryPayment(w, "retry")()
+					w.env.SignalWorkflow(workflows.SignalRetry, nil)
+					w.at(0, func() { close(arrived) })
+				})
+				<-arrived // the look ends after both have come
+			}
+			first := activities.CollectionID(w.request.ID, 1)
+			w.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{AttemptID: first})
 		})
 	}
+	silence := payer{code: "1037", after: min}
 	prompts := func(want int) func(*testing.T, *world) {
 		return func(t *testing.T, w *world) {
 			t.Helper()
@@ -307,6 +321,12 @@ func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
 			t.Error("a wish that is refused at once became part of the history")
 		}
 	}
+	accepted := func(t *testing.T, w *world) {
+		t.Helper()
+		if w.rejected["retry"] {
+			t.Error("the wish came too late for what this test is about")
+		}
+	}
 	for _, s := range []story{
 		{
 			name: "one is open", payers: []payer{{code: "0", after: 40 * time.Second}}, status: done, detail: none,
@@ -319,12 +339,12 @@ func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
 			check:  all(wants("retry", exchange.CodeStateConflict), rejected, prompts(2)),
 		},
 		{
-			name: "an operator's nudge was first", payers: []payer{refused, {code: "0", after: 40 * time.Second}}, status: done, detail: none,
-			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(2)),
+			name: "an operator's nudge was first", payers: []payer{silence, refused, {code: "0", after: 40 * time.Second}}, status: done, detail: none,
+			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(3), accepted),
 		},
 		{
-			name: "an operator's nudge was first and its prompt is repeated by itself", payers: []payer{refused, locked, pays}, status: done, detail: none,
-			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(3), func(t *testing.T, w *world) {
+			name: "an operator's nudge was first and its prompt is repeated by itself", payers: []payer{silence, refused, locked, pays}, status: done, detail: none,
+			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(4), accepted, func(t *testing.T, w *world) {
 				if took := w.env.Now().Sub(w.start); took < 6*min {
 					t.Errorf("the operator's pause was not kept: the order took %s", took)
 				}
