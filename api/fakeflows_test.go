@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -18,6 +19,9 @@ type fakeFlows struct {
 	fail  error
 	calls []string
 	woken chan uuid.UUID // callbacks, when set
+	takes bool           // a failing Command has taken the command up all the same
+	// watches answer operators by payment attempt; others are over.
+	watches map[uuid.UUID]error
 }
 
 func (f *fakeFlows) called(what string) error {
@@ -63,16 +67,20 @@ func (f *fakeFlows) RetryPayment(ctx context.Context, order, _ uuid.UUID, _ exch
 }
 
 func (f *fakeFlows) Command(ctx context.Context, order, command uuid.UUID) error {
-	if err := f.called("command " + order.String()); err != nil {
-		return err
+	refusal := f.called("command " + order.String())
+	if refusal != nil && !f.takes {
+		return refusal
 	}
 	_, err := f.store.UseCommand(ctx, command, "order", order)
-	return err
+	return cmp.Or(refusal, err)
 }
 
 func (f *fakeFlows) CommandLate(_ context.Context, attempt, _ uuid.UUID) error {
-	if err := f.called("late command " + attempt.String()); err != nil {
-		return err
+	_ = f.called("late command " + attempt.String()) // other flows than the order's
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if answer, watched := f.watches[attempt]; watched {
+		return answer
 	}
 	return exchange.Errorf(exchange.CodeNotFound, "The flow is over.")
 }

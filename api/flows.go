@@ -107,8 +107,8 @@ func (t temporalFlows) Callback(ctx context.Context, a exchange.PaymentAttempt, 
 	_, err = t.client.SignalWithStartWorkflow(ctx, workflows.LatePaymentID(a.ID), workflows.SignalCallback, ref,
 		client.StartWorkflowOptions{
 			TaskQueue: workflows.QueueFlows, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-			StaticSummary: "Late payment of attempt " + a.ID.String(),
-		}, workflows.TypeLatePayment, workflows.LatePaymentInput{AttemptID: a.ID})
+			StaticSummary: workflows.LatePaymentSummary, TypedSearchAttributes: workflows.LatePaymentAttributes(),
+		}, workflows.TypeLatePayment, workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID})
 	return fromTemporal(err)
 }
 

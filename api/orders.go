@@ -271,27 +271,44 @@ func (s *server) operate(verb string) func(*call) error {
 	}
 }
 
-// command hands an operator's decision to the order's flow. When that is over, it goes to the flow that
-// watches over late money of the order and waits for a decision about it.
+// command hands an operator's decision to the order's flow. Where that is over, or waits for no decision, it
+// goes to the flows that watch over late money of the order's prompts: to the first that takes it. A
+// decision that was taken up before counts only once, so it is not handed on.
 func (s *server) command(c *call, order, command uuid.UUID) error {
 	err := s.Flows.Command(c.ctx, order, command)
-	if exchange.CodeOf(err) != exchange.CodeNotFound {
+	code := exchange.CodeOf(err)
+	if code != exchange.CodeNotFound && code != exchange.CodeStateConflict {
 		return err
 	}
-	late, _, readErr := s.Store.ListExceptions(c.ctx, store.ExceptionFilter{OrderID: order}, store.Page{Number: 1, Size: maxPageSize})
-	if readErr != nil {
+	used, readErr := s.Store.CommandUsed(c.ctx, command)
+	switch {
+	case readErr != nil:
 		return readErr
+	case used && code == exchange.CodeNotFound:
+		return exchange.Errorf(exchange.CodeStateConflict, "This command was taken up before; the order's timeline shows what came of it.")
+	case used:
+		return err
 	}
-	for _, x := range late {
-		if x.AttemptID == uuid.Nil || (x.Status != exchange.ExcOpen && x.Status != exchange.ExcRefunding) {
-			continue
-		}
-		answer := s.Flows.CommandLate(c.ctx, x.AttemptID, command)
-		if code := exchange.CodeOf(answer); code != exchange.CodeNotFound && code != exchange.CodeStateConflict {
-			return answer
+	return s.commandLate(c, order, command, err)
+}
+
+// commandLate asks the watches over late money, and returns the refusal that says most when none obeys.
+func (s *server) commandLate(c *call, order, command uuid.UUID, refusal error) error {
+	prompts, err := s.Store.Collections(c.ctx, order)
+	if err != nil {
+		return err
+	}
+	for _, a := range prompts {
+		err := s.Flows.CommandLate(c.ctx, a.ID, command)
+		switch exchange.CodeOf(err) {
+		case exchange.CodeNotFound: // nobody watches over this one
+		case exchange.CodeStateConflict:
+			refusal = err
+		default:
+			return err
 		}
 	}
-	return err
+	return refusal
 }
 
 // noBody takes an empty body or an empty object.

@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
+	"kivuko/store/storetest"
 )
 
 // market is a vendor with an active offer and a customer.
@@ -234,6 +237,70 @@ func TestOrderVerbs(t *testing.T) {
 	m.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow is over."))
 	r := m.do(post, path+"/retry-payment", nil, m.customer.auth(), withKey("late")).refused(exchange.CodeStateConflict)
 	if !strings.Contains(r.problem().Detail, "cancelled") {
+		t.Errorf("says %q", r.problem().Detail)
+	}
+}
+
+// TestCommandsReachWatchesOverLateMoney gives commands about an order whose own flow takes none: they go to
+// the watch that takes them, whether or not the money has come, and only once.
+func TestCommandsReachWatchesOverLateMoney(t *testing.T) {
+	m := openMarket(t)
+	o := m.order(m.customer, m.offer.ID)
+	path, admin := ordersPath+"/"+o.ID.String(), m.person(exchange.RoleAdmin)
+	var prompts []uuid.UUID
+	for range 3 {
+		a := storetest.Attempt(t, m.store, o)
+		prompts = append(prompts, a.ID)
+		if _, err := m.store.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := exchange.Errorf(exchange.CodeNotFound, "The flow is over.")
+	idle := exchange.Errorf(exchange.CodeStateConflict, "Nothing waits for an operator here.")
+	other := exchange.Errorf(exchange.CodeStateConflict, "A flow that is parked with outcome-unknown takes no refund.")
+	away := exchange.Errorf(exchange.CodeUnavailable, "later")
+	note := map[string]any{"note": "found at the operator"}
+	refund := func(key string) *reply {
+		return m.do(post, path+"/refund", note, admin.auth(), withKey(strings.ReplaceAll(key, " ", "-")))
+	}
+	for _, c := range []struct {
+		key     string
+		flow    error
+		watches map[uuid.UUID]error
+		asked   int
+		code    exchange.Code
+	}{
+		{key: "none", flow: over, asked: 3, code: exchange.CodeStateConflict},
+		{key: "the second", flow: over, watches: map[uuid.UUID]error{prompts[1]: nil}, asked: 2},
+		{key: "the order's flow is at work", flow: idle, watches: map[uuid.UUID]error{prompts[2]: nil}, asked: 3},
+		{key: "another verb first", flow: over, watches: map[uuid.UUID]error{prompts[0]: other, prompts[1]: nil}, asked: 2},
+		{key: "no watch takes it", flow: over, watches: map[uuid.UUID]error{prompts[0]: other}, asked: 3, code: exchange.CodeStateConflict},
+		{key: "nobody knows", flow: over, watches: map[uuid.UUID]error{prompts[0]: away, prompts[1]: nil}, asked: 1, code: exchange.CodeUnavailable},
+		{key: "the order's flow does not answer", flow: away, watches: map[uuid.UUID]error{prompts[0]: nil}, code: exchange.CodeUnavailable},
+	} {
+		t.Run(c.key, func(t *testing.T) {
+			m.flows.failWith(c.flow)
+			m.flows.watches = c.watches
+			before := m.flows.count()
+			r := refund(c.key)
+			if c.code == "" {
+				r.want(200)
+			} else {
+				r.refused(c.code)
+			}
+			if asked := m.flows.count() - before - 1; asked != c.asked {
+				t.Errorf("%d watches were asked, want %d", asked, c.asked)
+			}
+		})
+	}
+	m.flows.failWith(over)
+	m.flows.takes, m.flows.watches = true, map[uuid.UUID]error{prompts[0]: nil}
+	before := m.flows.count()
+	refund("taken by the order's flow, which is over since").refused(exchange.CodeStateConflict)
+	if m.flows.count() != before+1 {
+		t.Error("a command that was taken up went on to a watch")
+	}
+	if r := refund("no watch takes it"); !strings.Contains(r.problem().Detail, "takes no refund") {
 		t.Errorf("says %q", r.problem().Detail)
 	}
 }

@@ -1,0 +1,82 @@
+package api
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// signalled is a Temporal client that takes signals, and refuses those to flows that are over.
+type signalled struct {
+	client.Client
+	over    map[string]error
+	signals []string // flow and signal
+	started []client.StartWorkflowOptions
+	inputs  []any
+}
+
+func (s *signalled) SignalWorkflow(_ context.Context, flow, _, name string, _ any) error {
+	s.signals = append(s.signals, flow+" "+name)
+	return s.over[flow]
+}
+
+func (s *signalled) SignalWithStartWorkflow(_ context.Context, flow, name string, ref any, o client.StartWorkflowOptions, _ any, args ...any) (client.WorkflowRun, error) {
+	s.signals = append(s.signals, flow+" "+name)
+	s.started, s.inputs = append(s.started, o), append(s.inputs, ref, args[0])
+	return nil, nil
+}
+
+func TestCallbackWakesWhoWaitsForIt(t *testing.T) {
+	over := serviceerror.NewNotFound("no such flow")
+	const home = "on-ramp:1"
+	for name, c := range map[string]struct {
+		direction exchange.PaymentDirection
+		flow      error
+		late      bool
+		code      exchange.Code
+	}{
+		"the flow is at work":            {direction: exchange.Collection},
+		"the flow is over":               {direction: exchange.Collection, flow: over, late: true},
+		"the server is away":             {direction: exchange.Collection, flow: serviceerror.NewUnavailable("away"), code: exchange.CodeUnavailable},
+		"a payout whose flow is at work": {direction: exchange.Payout},
+		"a payout whose flow is over":    {direction: exchange.Payout, flow: over, code: exchange.CodeNotFound},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := &signalled{over: map[string]error{home: c.flow}}
+			a := exchange.PaymentAttempt{ID: uuid.New(), OrderID: uuid.New(), Direction: c.direction, WorkflowID: home}
+			notice := uuid.New()
+			if err := NewFlows(server).Callback(t.Context(), a, notice); exchange.CodeOf(err) != c.code {
+				t.Fatalf("answers %v, want %q", err, c.code)
+			}
+			if (len(server.started) == 1) != c.late {
+				t.Fatalf("signals %v, started %v", server.signals, server.started)
+			}
+			if !c.late {
+				return
+			}
+			if want := workflows.LatePaymentID(a.ID) + " " + workflows.SignalCallback; server.signals[1] != want {
+				t.Errorf("signals %v, want %s", server.signals, want)
+			}
+			o := server.started[0]
+			if o.TaskQueue != workflows.QueueFlows || o.WorkflowIDReusePolicy != enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE {
+				t.Errorf("started with %+v", o)
+			}
+			if stage, ok := o.TypedSearchAttributes.GetKeyword(workflows.AttrStage); !ok || stage != workflows.StageWatch {
+				t.Error("operators can't find the watch")
+			}
+			if want := (workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID}); server.inputs[1] != want {
+				t.Errorf("started with %+v, want %+v", server.inputs[1], want)
+			}
+			if want := (workflows.CallbackRef{CallbackID: notice, AttemptID: a.ID}); server.inputs[0] != want {
+				t.Errorf("signalled with %+v, want %+v", server.inputs[0], want)
+			}
+		})
+	}
+}
