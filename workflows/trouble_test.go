@@ -80,6 +80,31 @@ func afterCall(call string, fault func(string) error) func(string) error {
 	}
 }
 
+// TestReorganisedWhileNobodyLooked takes the block of a transaction away while the network can't be read, until
+// the transaction's life is over. It is proven impossible then, and another one is signed.
+func TestReorganisedWhileNobodyLooked(t *testing.T) {
+	w := newWorld()
+	w.chain.script = func(n int) fate { return fate{reorg: n == 1} }
+	included := time.Duration(0)
+	w.book.lost = func(call string) error {
+		if call == "RecordIncluded" && included == 0 {
+			included = w.env.Now().Sub(w.start)
+		}
+		return nil
+	}
+	w.chain.fault = func(call string) error {
+		if since := w.env.Now().Sub(w.start); included > 0 && since < included+3*txLife {
+			return errAway
+		}
+		return nil
+	}
+	w.run(t)
+	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
+	if included == 0 || w.chain.built != 2 {
+		t.Errorf("included after %s, %d transactions were signed", included, w.chain.built)
+	}
+}
+
 // TestSignerTrouble lets the signer fail in ways that nothing was signed by.
 func TestSignerTrouble(t *testing.T) {
 	const min = time.Minute
