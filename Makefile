@@ -122,7 +122,7 @@ race: bin/with-postgres ## run all tests with the race detector (needs a C compi
 .PHONY: replay
 replay: check-go ## replay all recorded histories against today's workflows
 	@if [ ! -d workflows ]; then echo "no workflows yet"; exit 0; fi
-	$(GO) test -count=1 -run '^TestReplay' ./workflows/...
+	$(GO) test -count=1 -run '^TestRecordedHistoriesReplay$$' -v ./workflows/
 
 # BENCHFLAGS='-quick' is one short round; '-only opening,throughput' runs some parts.
 # KIVUKO_BENCH_ORDERS=1000000,10000000 searches both sizes: filling the larger takes about half an hour.

@@ -224,7 +224,7 @@ func checkFaults(t *testing.T, err error, want []string) {
 		t.Fatalf("error %v, want one with code invalid", err)
 	}
 	var got []string
-	for _, f := range err.(*exchange.Error).Fields { //nolint:errorlint,errcheck // the checks return it bare
+	for _, f := range err.(*exchange.Error).Fields { //nolint:errorlint // the checks return it bare
 		if f.Message == "" {
 			t.Errorf("%s has no message", f.Pointer)
 		}
