@@ -48,6 +48,11 @@ func reverted(t *testing.T, w *world) {
 	})
 }
 
+// timeStep is how far the chain's clock is put forward to let a transaction expire; the rest of its life passes.
+// The product refuses a node whose blocks are dated more than two minutes from its own clock, which bounds all
+// steps of a run together.
+const timeStep = transactionLife - 5*time.Second
+
 // dropped lets the node forget every transaction that it accepts. No other one may be signed before the first
 // can never be included.
 func dropped(t *testing.T, w *world) {
@@ -58,7 +63,7 @@ func dropped(t *testing.T, w *world) {
 	w.until(t, o.ID, "confirming", confirming)
 	time.Sleep(20 * tronPoll) // time enough to sign another one, if anything would
 	first := w.attemptsAre(t, o.ID, "broadcast")
-	w.tron(t, "/time", map[string]any{"advance_ms": (2 * transactionLife).Milliseconds()})
+	w.tron(t, "/time", map[string]any{"advance_ms": timeStep.Milliseconds()})
 	eventually(t, "another transaction is signed", func() error {
 		if n := len(w.attempts(t, o.ID)); n < 2 {
 			return fmt.Errorf("there is %d", n)
@@ -79,19 +84,8 @@ func reorganised(t *testing.T, w *world) {
 	w.mend(t)
 	o := w.buy(t, purchase{crypto: "5"})
 	w.attemptsAre(t, o.ID, "included")
-	w.tron(t, "/pause", nil)
+	w.takeAway(t, o)
 	o, _ = w.read(t, o.ID)
-	moves := w.arrived(t, o.WalletAddress)
-	if len(moves) != 1 || moves[0].Solid {
-		t.Fatalf("the transfer is not in one block that is not final: %+v", moves)
-	}
-	var state struct {
-		Head struct{ Number int64 }
-	}
-	if err := w.control(t.Context(), http.MethodGet, "/state", nil, &state); err != nil {
-		t.Fatal(err)
-	}
-	w.tron(t, "/reorganise", map[string]any{"blocks": state.Head.Number - moves[0].Block + 1, "drop": true})
 	if gone := w.arrived(t, o.WalletAddress); len(gone) != 0 {
 		t.Fatalf("the reorganised chain still has %+v", gone)
 	}
@@ -112,6 +106,24 @@ func count(all []string, one string) (n int) {
 		}
 	}
 	return n
+}
+
+// takeAway stops the chain and replaces the block in which an order's transaction is, and those after it, by empty
+// ones. The transaction is as if it had never been sent.
+func (w *world) takeAway(t *testing.T, o order) {
+	t.Helper()
+	w.tron(t, "/pause", nil)
+	moves := w.arrived(t, o.WalletAddress)
+	if len(moves) != 1 || moves[0].Solid {
+		t.Fatalf("the transfer is not in one block that is not final: %+v", moves)
+	}
+	var state struct {
+		Head struct{ Number int64 }
+	}
+	if err := w.control(t.Context(), http.MethodGet, "/state", nil, &state); err != nil {
+		t.Fatal(err)
+	}
+	w.tron(t, "/reorganise", map[string]any{"blocks": state.Head.Number - moves[0].Block + 1, "drop": true})
 }
 
 // mend makes the node behave again when the test is over, also when it failed in the middle.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"kivuko/dev/client"
 	"kivuko/dev/stack"
 )
 
@@ -26,13 +28,21 @@ type trial struct {
 type tale struct {
 	fault  string // of the operator, on the order's prompt
 	verb   string // an operator's command that the trial sends, after the transfer was reverted
+	scene  scene  // sets the chain up, with nothing else under way; nil for the most
+	wallet bool   // a wallet is made, and no order
 	cancel bool   // the prompt can't have been sent, so the customer gives up
 	status string
 	detail string
 	refund bool // all that was collected goes back
 }
 
+// scene opens the trial's order, arms the point when the order is where the chain is to play its trick, and plays it.
+type scene func(t *testing.T, w *world, tr *trial, arm func())
+
 var (
+	lapsed    = tale{scene: lapse, status: "completed"}
+	vanished  = tale{scene: vanish, status: "completed"}
+	walleted  = tale{wallet: true}
 	bought    = tale{status: "completed"}
 	silent    = tale{fault: "callback_lost", status: "completed"}
 	turned    = tale{fault: "declined", status: "failed", detail: "declined"}
@@ -55,6 +65,10 @@ func trials() []*trial {
 	add("flows", "UseCommand", redone, undone)
 	add("flows", "RetryChainPayment", redone, redone)
 	add("flows", "RefundOrder", undone, undone)
+	all = append(all, &trial{point: "after:RecordExpired", worker: "chain-tron", tale: lapsed})
+	add("chain-tron", "RecordVanished", vanished, vanished)
+	add("signer-tron", "CreateKey", walleted, walleted)
+	add("signer-tron", "CreateWallet", walleted, walleted)
 	add("momo", "BeginAttempt", bought, unsent)
 	add("momo", "SubmitCollection", unsent, bought)
 	add("momo", "RecordSubmission", bought, bought)
@@ -125,12 +139,22 @@ func (w *world) revert(t *testing.T, all []*trial) {
 func (w *world) crashAt(t *testing.T, tr *trial) {
 	t.Helper()
 	armed := filepath.Join(w.crash, tr.point)
-	if err := os.WriteFile(armed, nil, 0o600); err != nil {
-		t.Fatal(err)
+	arm := func() {
+		if err := os.WriteFile(armed, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if tr.tale.verb != "" {
+	if tr.tale.scene == nil {
+		arm()
+	}
+	switch {
+	case tr.tale.scene != nil:
+		tr.tale.scene(t, w, tr, arm)
+	case tr.tale.verb != "":
 		w.command(t, tr)
-	} else {
+	case tr.tale.wallet:
+		w.makeWallet(t, tr)
+	default:
 		tr.order = w.buyWith(t, tr.tale.fault)
 	}
 	err := await(t.Context(), patience, func() error {
@@ -144,10 +168,58 @@ func (w *world) crashAt(t *testing.T, tr *trial) {
 		_ = os.Remove(armed)
 		return
 	}
+	if tr.tale.scene != nil {
+		w.tron(t, "/reset", nil)
+	}
 	// The supervisor would restart it too, after a pause that grows with every death.
 	if err := w.stack.Supervisor.Child(stack.ProcessWorker(tr.worker)).Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// lapse drops all transactions until the order's one is proven impossible.
+func lapse(t *testing.T, w *world, tr *trial, arm func()) {
+	w.tron(t, "/faults", map[string]any{"drop_next": 1000})
+	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
+	w.until(t, tr.order.ID, "confirming", confirming)
+	arm()
+	w.tron(t, "/time", map[string]any{"advance_ms": timeStep.Milliseconds()})
+}
+
+// vanish takes the order's transaction out of the chain.
+func vanish(t *testing.T, w *world, tr *trial, arm func()) {
+	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
+	w.attemptsAre(t, tr.order.ID, "included")
+	arm()
+	w.takeAway(t, tr.order)
+}
+
+// makeWallet asks for another wallet of the customer, again with the same key until it is there.
+func (w *world) makeWallet(t *testing.T, tr *trial) {
+	t.Helper()
+	c, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]any{"user_id": w.customer, "network": "tron", "asset": "USDT", "label": tr.point}
+	tr.told = make(chan error, 1)
+	go func() {
+		tr.told <- insist(t.Context(), c, "/api/v1/auth/wallets", "wallet-"+tr.point, in)
+	}()
+}
+
+// insist repeats a request with its key until it is answered.
+func insist(ctx context.Context, c *client.Client, path, key string, in any) error {
+	var final error
+	err := await(ctx, 2*patience, func() error {
+		err := c.Post(ctx, path, key, in, nil)
+		if passing(err) {
+			return err
+		}
+		final = err
+		return nil
+	})
+	return errors.Join(err, final)
 }
 
 // buyWith opens an order whose prompt meets a fault. The answer may come only after a crash, so it is not
@@ -168,13 +240,7 @@ func (w *world) command(t *testing.T, tr *trial) {
 	tr.told = make(chan error, 1)
 	in := map[string]string{"note": "crash trial"}
 	go func() {
-		tr.told <- await(t.Context(), patience, func() error {
-			err := operator.Post(t.Context(), "/api/v1/auth/orders/"+tr.order.ID.String()+"/"+tr.tale.verb, key, in, nil)
-			if passing(err) {
-				return err
-			}
-			return nil
-		})
+		tr.told <- insist(t.Context(), operator, "/api/v1/auth/orders/"+tr.order.ID.String()+"/"+tr.tale.verb, key, in)
 	}()
 }
 
@@ -185,6 +251,14 @@ func (w *world) judge(t *testing.T, tr *trial) {
 		if err := <-tr.told; err != nil {
 			t.Error(err)
 		}
+	}
+	if tr.tale.wallet {
+		var n int
+		err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM wallets WHERE label = $1`, tr.point).Scan(&n)
+		if err != nil || n != 1 {
+			t.Errorf("one request made %d wallets: %v", n, err)
+		}
+		return
 	}
 	if tr.tale.cancel {
 		w.untilFor(t, tr.order.ID, "of unknown outcome", recovery, detail("outcome"))
