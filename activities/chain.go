@@ -108,7 +108,7 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, a exchange
 		_, err := c.Store.RecordFinal(ctx, a.ID, false, l.Block.Number, l.Block.ID, l.Fee, l.Code)
 		return Delivery{End: DeliveryFailed, TxID: a.TxID, Code: l.Code}, err
 	case chain.VerdictRebuild:
-		return Delivery{End: DeliveryExpired, TxID: a.TxID}, c.expired(ctx, a, l)
+		return Delivery{End: DeliveryExpired, TxID: a.TxID}, c.Store.RecordExpired(ctx, a.ID, "absent from every node after final block "+l.Head.Final.ID)
 	case chain.VerdictWait:
 		return Delivery{}, c.included(ctx, a, l)
 	case chain.VerdictBroadcast: // offered again below
@@ -158,17 +158,6 @@ func (c *Chain) included(ctx context.Context, a exchange.ChainAttempt, l chain.L
 		}
 	}
 	return NotYet("The transaction is in a block that is not final yet.", c.Poll)
-}
-
-// expired writes down that the transaction is proven impossible. One that was in a block came out of it
-// first, by a reorganisation that nobody saw while it could still be included.
-func (c *Chain) expired(ctx context.Context, a exchange.ChainAttempt, l chain.Location) error {
-	if a.Status == exchange.TxIncluded {
-		if err := c.Store.RecordVanished(ctx, a.ID); err != nil {
-			return err
-		}
-	}
-	return c.Store.RecordExpired(ctx, a.ID, "absent from every node after final block "+l.Head.Final.ID)
 }
 
 // outside handles a transaction that is in no block: it came out of one by a reorganisation, or it

@@ -129,7 +129,7 @@ func TestDeliveryLooksTwiceBeforeItGivesUp(t *testing.T) {
 		"absent within its life": {sights: []sight{seen(chain.StageAbsent, alive)}, looks: 1, recorded: []string{"broadcast"}},
 		"out of its block and absent twice": {
 			status: exchange.TxIncluded, sights: []sight{seen(chain.StageAbsent, dead)}, looks: 2,
-			recorded: []string{"vanished", "expired"}, end: DeliveryExpired,
+			recorded: []string{"expired"}, end: DeliveryExpired,
 		},
 		"out of its block within its life": {
 			status: exchange.TxIncluded, sights: []sight{seen(chain.StageAbsent, alive)}, looks: 1, recorded: []string{"vanished", "broadcast"},
