@@ -1,6 +1,10 @@
 package exchange
 
+// docs/states.md is drawn from the machines; a test fails when it is not current.
+//
 // MachineView is a machine with its states as plain strings, for documents and the API.
+//
+//go:generate go test -count=1 -run StatesPage . -update
 type MachineView struct {
 	Name        string               `json:"name"`
 	Initial     string               `json:"initial"`
