@@ -1,10 +1,9 @@
 package exchange
 
-// docs/states.md is drawn from the machines; a test fails when it is not current.
-//
-// MachineView is a machine with its states as plain strings, for documents and the API.
-//
+// The states page is drawn from the machines; a test fails when it is not current.
 //go:generate go test -count=1 -run StatesPage . -update
+
+// MachineView is a machine with its states as plain strings, for documents and the API.
 type MachineView struct {
 	Name        string               `json:"name"`
 	Initial     string               `json:"initial"`
