@@ -42,7 +42,6 @@ type latePayment struct {
 	in        LatePaymentInput
 	id        string
 	desk      *desk
-	inbox     workflow.ReceiveChannel
 	callbacks []CallbackRef
 	found     activities.Confirmed
 	back      *payback
@@ -65,11 +64,11 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 		return err
 	}
 	f.desk.about = "payment attempt " + f.in.AttemptID.String()
-	f.inbox = workflow.GetSignalChannel(ctx, SignalCallback)
 	workflow.GoNamed(ctx, "callbacks", func(ctx workflow.Context) {
+		ch := workflow.GetSignalChannel(ctx, SignalCallback)
 		for {
 			var ref CallbackRef
-			f.inbox.Receive(ctx, &ref)
+			ch.Receive(ctx, &ref)
 			f.callbacks = append(f.callbacks, ref)
 		}
 	})
@@ -79,7 +78,7 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 func (f *latePayment) run(ctx workflow.Context) (LatePaymentResult, error) {
 	describe(ctx, f.card())
 	outcome := LateClean
-	for again := true; again && outcome == LateClean; again = f.heard() {
+	for again := true; again && outcome == LateClean; again = f.heard(ctx) {
 		if f.watch(ctx) {
 			outcome = f.settle(ctx)
 		}
@@ -89,11 +88,8 @@ func (f *latePayment) run(ctx workflow.Context) (LatePaymentResult, error) {
 }
 
 // heard tells whether a callback came in last, which nobody would look at after the end.
-func (f *latePayment) heard() bool {
-	var ref CallbackRef
-	for f.inbox.ReceiveAsync(&ref) {
-		f.callbacks = append(f.callbacks, ref)
-	}
+func (f *latePayment) heard(ctx workflow.Context) bool {
+	letOthersRun(ctx)
 	return len(f.callbacks) > 0
 }
 

@@ -217,19 +217,16 @@ func (f *onRamp) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 
 // finish looks at what came in last and ends the flow.
 func (f *onRamp) finish(ctx workflow.Context) (OnRampResult, error) {
-	ch := workflow.GetSignalChannel(ctx, SignalCallback)
 	for {
-		var ref CallbackRef
-		for ch.ReceiveAsync(&ref) {
-			f.callbacks = append(f.callbacks, ref)
-		}
+		letOthersRun(ctx)
 		f.attend(ctx)
 		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order is over."))
 		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The order is over."))
 		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 			return OnRampResult{}, err
 		}
-		if ch.Len() == 0 && len(f.callbacks) == 0 {
+		letOthersRun(ctx)
+		if len(f.callbacks) == 0 {
 			break
 		}
 	}

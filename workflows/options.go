@@ -139,6 +139,15 @@ func slower(ctx workflow.Context, pause time.Duration, since time.Time) time.Dur
 	return max(pause, min(workflow.Now(ctx).Sub(since)/share, longestPause))
 }
 
+// letOthersRun gives every coroutine its turn. A signal that comes in the task in which a flow would end is
+// in the hands of the coroutine that waits for it, and in no channel any more; the flow sees it only after
+// that coroutine ran. The last coroutine to be started runs last.
+func letOthersRun(ctx workflow.Context) {
+	ran := false
+	workflow.GoNamed(ctx, "last in turn", func(workflow.Context) { ran = true })
+	_ = workflow.Await(ctx, func() bool { return ran })
+}
+
 // await waits until a condition holds or the time is over. The timer is cancelled when the condition
 // holds first: one that fires later would wake the flow for nothing. The context is never cancelled, so
 // the wait can't fail.
