@@ -94,7 +94,7 @@ func TestReplayOfANoticeThatComesLast(t *testing.T) {
 		e.Attributes = &historypb.HistoryEvent_WorkflowExecutionStartedEventAttributes{
 			WorkflowExecutionStartedEventAttributes: &historypb.WorkflowExecutionStartedEventAttributes{
 				WorkflowType: &commonpb.WorkflowType{Name: workflows.TypeLatePayment}, TaskQueue: &taskqueuepb.TaskQueue{Name: workflows.QueueFlows},
-				Input: c.payloads(workflows.LatePaymentInput{AttemptID: attempt, OrderID: order}),
+				Input:      c.payloads(workflows.LatePaymentInput{AttemptID: attempt, OrderID: order}),
 				WorkflowId: workflows.LatePaymentID(attempt), OriginalExecutionRunId: "run", FirstExecutionRunId: "run", Attempt: 1,
 			},
 		}
