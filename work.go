@@ -63,7 +63,11 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	}
 	defer closing(p, db)
 	metrics := prometheus.NewRegistry()
-	temporal, err := dialTemporal(p, metrics)
+	var counted prometheus.Registerer // nil where nobody can read them, because counting is not free
+	if p.config.Worker.MetricsListen != "" {
+		counted = metrics
+	}
+	temporal, err := dialTemporal(p, counted)
 	if err != nil {
 		return err
 	}
