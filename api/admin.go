@@ -12,9 +12,9 @@ type FirstAdmin struct {
 	Email, PhoneNumber, FirstName, LastName, Password string
 }
 
-// EnsureAdmin creates the first admin unless an account with its e-mail address exists, and tells
-// whether it did. An existing admin keeps its password; an account of another role with the address is
-// CodeConflict. Weak passwords and broken fields are CodeInvalid.
+// EnsureAdmin creates the first admin unless there is an admin, and tells whether it did. Existing
+// admins stay as they are, so that a configuration left behind makes nobody an admin later; an account of
+// another role with the address is CodeConflict. Weak passwords and broken fields are CodeInvalid.
 func EnsureAdmin(ctx context.Context, st *store.Store, a FirstAdmin) (bool, error) {
 	email, err := exchange.ParseEmail(a.Email)
 	if err != nil {
@@ -27,10 +27,11 @@ func EnsureAdmin(ctx context.Context, st *store.Store, a FirstAdmin) (bool, erro
 	if code, message := checkPassword(a.Password, email); code != "" {
 		return false, exchange.Errorf(exchange.CodeInvalid, "The first admin's password %s.", message)
 	}
+	if admins, err := st.CountUsers(ctx, exchange.RoleAdmin); err != nil || admins > 0 {
+		return false, err
+	}
 	u, err := st.UserByEmail(ctx, email)
 	switch {
-	case err == nil && u.Role == exchange.RoleAdmin:
-		return false, nil
 	case err == nil:
 		return false, exchange.Errorf(exchange.CodeConflict, "The first admin's e-mail address belongs to an account with the role %s.", u.Role)
 	case exchange.CodeOf(err) != exchange.CodeNotFound:

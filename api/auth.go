@@ -38,7 +38,7 @@ func (s *server) login(c *call) error {
 	if err := f.done(); err != nil {
 		return err
 	}
-	if err := s.refuseLocked(c, "password-ip:"+c.who.IP); err != nil {
+	if err := s.refuseLocked(c, "password-ip:"+c.origin()); err != nil {
 		return err
 	}
 	user, credentials, err := s.findByEmail(c, email)
@@ -51,7 +51,7 @@ func (s *server) login(c *call) error {
 	}
 	if !ok || !user.IsActive {
 		// Only the address is counted. A counter of the account would let a stranger lock its owner out.
-		if _, err := s.Store.LoginFailure(c.ctx, "password-ip:"+c.who.IP, maxPasswordFailures, passwordLock); err != nil {
+		if _, err := s.Store.LoginFailure(c.ctx, "password-ip:"+c.origin(), maxPasswordFailures, passwordLock); err != nil {
 			return err
 		}
 		return errWrongLogin
@@ -97,7 +97,7 @@ const maxPhoneText = 20
 // tryPIN counts the attempt at the account before it looks at the PIN, so that attempts at the same
 // moment can't all slip in before the first failure is counted. Success takes the count back.
 func (s *server) tryPIN(c *call, user exchange.User, credentials exchange.Credentials, identifier, pin string) error {
-	lock, account, address := s.Config.PINLock, pinKey(user.ID, identifier), "pin-ip:"+c.who.IP
+	lock, account, address := s.Config.PINLock, pinKey(user.ID, identifier), "pin-ip:"+c.origin()
 	if err := s.refuseLocked(c, address); err != nil {
 		return err
 	}
@@ -291,7 +291,7 @@ func (s *server) setPIN(c *call) error {
 	if id != c.who.UserID {
 		return notFound()
 	}
-	if err := s.refuseLocked(c, "password-ip:"+c.who.IP); err != nil {
+	if err := s.refuseLocked(c, "password-ip:"+c.origin()); err != nil {
 		return err
 	}
 	if err := s.confirmPassword(c, password); err != nil {
@@ -319,7 +319,7 @@ func (s *server) confirmPassword(c *call, password string) error {
 	if ok {
 		return nil
 	}
-	if _, err := s.Store.LoginFailure(c.ctx, "password-ip:"+c.who.IP, maxPasswordFailures, passwordLock); err != nil {
+	if _, err := s.Store.LoginFailure(c.ctx, "password-ip:"+c.origin(), maxPasswordFailures, passwordLock); err != nil {
 		return err
 	}
 	return exchange.Invalid(exchange.FieldError{Pointer: "/password", Code: "wrong", Message: "is not your password"})

@@ -19,6 +19,7 @@ const (
 	maxBody          = 1 << 20          // the server's own limit; routes set lower ones
 	defaultBody      = 64 << 10         // a JSON request
 	callbackBody     = 64 << 10         // a notice of the mobile money operator
+	unknownBody      = 4 << 10          // what is kept of a notice to an address that belongs to nothing
 	maxHeaderBytes   = 8 << 10          // request line and headers; above it 431
 	maxJSONDepth     = 8                // nested objects and arrays in a request
 	maxBearerLength  = 2 << 10          // an access token; above it 401
@@ -61,7 +62,7 @@ type Rates struct {
 	Search      Rate // per user; default 5 a second
 	OrderCreate Rate // per user; default 10 a minute
 	General     Rate // everything else, per user, or per address without one; default 600 a minute
-	Unknown     Rate // callbacks to addresses that belong to nothing, stored per process; default 600 a minute
+	Unknown     Rate // callbacks to addresses that belong to nothing, stored per process; default 60 a minute
 }
 
 // Argon2 bounds the work of password hashing. One hash takes 19 MiB and about 30 ms of a core.
@@ -135,7 +136,7 @@ func (c *Config) setDefaults() {
 	rate(&c.Rates.Search, 5, time.Second)
 	rate(&c.Rates.OrderCreate, 10, time.Minute)
 	rate(&c.Rates.General, 600, time.Minute)
-	rate(&c.Rates.Unknown, 600, time.Minute)
+	rate(&c.Rates.Unknown, 60, time.Minute)
 	number := func(n *int, d int) {
 		if *n == 0 {
 			*n = d

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
@@ -66,13 +68,20 @@ func (s *server) idempotent(c *call) error {
 	return nil
 }
 
+// keepTimeout bounds the storing of a response.
+const keepTimeout = 3 * time.Second
+
 // keep stores the response under the key when it is an answer. A failure of ours is none: the claim
 // is given up, keeping its object id, and the client's retry runs again.
 func (s *server) keep(c *call, scope, key string) {
 	status := c.fc.Response().StatusCode()
+	// A handler may have used up the request's time, and its claim must be settled all the same: the
+	// client is told to ask again with the same key.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), keepTimeout)
+	defer cancel()
 	var err error
 	if status >= http.StatusInternalServerError && status != http.StatusNotImplemented || status == http.StatusTooManyRequests {
-		err = s.Store.IdempotencyAbandon(c.ctx, scope, key)
+		err = s.Store.IdempotencyAbandon(ctx, scope, key)
 	} else {
 		header := map[string]string{}
 		for _, name := range replayedHeaders {
@@ -80,7 +89,7 @@ func (s *server) keep(c *call, scope, key string) {
 				header[name] = v
 			}
 		}
-		err = s.Store.IdempotencyFinish(c.ctx, scope, key, status, header, c.fc.Response().Body())
+		err = s.Store.IdempotencyFinish(ctx, scope, key, status, header, c.fc.Response().Body())
 	}
 	if err != nil {
 		// The claim stays; it can be taken over after a while, with the same object id.

@@ -47,7 +47,7 @@ func callerKey(fc *fiber.Ctx) string {
 	if c.who.UserID != uuid.Nil {
 		return c.who.UserID.String()
 	}
-	return c.who.IP
+	return c.origin()
 }
 
 // window counts events in fixed stretches of time.

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -133,7 +134,8 @@ func (s *server) identify(r *route) fiber.Handler {
 
 // clientIP is the address of the client: the peer of the connection, or, when that is a trusted
 // proxy, the last address in X-Forwarded-For that is not one itself. Addresses left of that one are
-// the client's own claims.
+// the client's own claims. Some proxies add a line of their own below the client's instead of
+// continuing it, so all lines count, in their order.
 func (s *server) clientIP(fc *fiber.Ctx) string {
 	peer, ok := netip.AddrFromSlice(fc.Context().RemoteIP())
 	if !ok {
@@ -143,17 +145,34 @@ func (s *server) clientIP(fc *fiber.Ctx) string {
 	if !contains(s.Config.TrustedProxies, peer) {
 		return peer.String()
 	}
-	hops := strings.Split(fc.Get(fiber.HeaderXForwardedFor), ",")
+	lines := fc.Request().Header.PeekAll(fiber.HeaderXForwardedFor)
+	hops := strings.Split(string(bytes.Join(lines, []byte(","))), ",")
 	for i := len(hops) - 1; i >= 0; i-- {
 		hop, err := netip.ParseAddr(strings.TrimSpace(hops[i]))
 		if err != nil {
 			break
 		}
-		if peer = hop.Unmap(); !contains(s.Config.TrustedProxies, peer) {
+		if peer = hop.Unmap().WithZone(""); !contains(s.Config.TrustedProxies, peer) {
 			break
 		}
 	}
 	return peer.String()
+}
+
+// sitePrefix is what a provider hands to one site of IPv6: each of its addresses is the client's to choose.
+const sitePrefix = 64
+
+// origin is what counters of an address count by: the address, or for IPv6 the site that it belongs to.
+func (c *call) origin() string {
+	a, err := netip.ParseAddr(c.who.IP)
+	if err != nil || !a.Is6() {
+		return c.who.IP
+	}
+	site, err := a.Prefix(sitePrefix)
+	if err != nil {
+		return c.who.IP
+	}
+	return site.String()
 }
 
 func contains(prefixes []netip.Prefix, a netip.Addr) bool {

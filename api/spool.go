@@ -48,7 +48,12 @@ type spooled struct {
 	ReceivedAt time.Time             `json:"received_at"`
 }
 
+// callback is the notice as it is stored. Of one that belongs to no attempt only the beginning is kept:
+// anybody may send those, and what is stored stays for ever.
 func (n spooled) callback(attempt uuid.UUID) exchange.MomoCallback {
+	if attempt == uuid.Nil && len(n.Body) > unknownBody {
+		n.Body = n.Body[:unknownBody]
+	}
 	return exchange.MomoCallback{
 		ID: n.ID, AttemptID: attempt, Kind: n.Kind, RemoteIP: n.RemoteIP, OffRange: n.OffRange, Body: n.Body, ReceivedAt: n.ReceivedAt,
 	}

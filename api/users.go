@@ -218,7 +218,7 @@ func (s *server) patchUser(c *call) error {
 		return exchange.Errorf(exchange.CodeStateConflict, "You can't deactivate your own account.")
 	}
 	u, err := s.Store.UpdateUser(c.ctx, id, p, c.who)
-	s.sessions.forget(id)
+	s.sessions.forgetAll() // a vendor's subvendors lose access with it
 	if err != nil {
 		return hideAbsence(err)
 	}
