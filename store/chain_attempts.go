@@ -346,10 +346,31 @@ func (st *step) complete(ctx context.Context, fee, total money.Amount) error {
 		exchange.Debit(exchange.Owned(exchange.AccWalletBalance, p.WalletID, p.Amount.Asset()), p.Amount),
 		exchange.Credit(exchange.Owned(exchange.AccCustody, p.WalletID, p.Amount.Asset()), p.Amount),
 	}
+	arrival, err := st.arrival(ctx)
+	if err != nil {
+		return err
+	}
+	lines = append(lines, arrival...)
 	if err := st.bookFee(ctx, "chain_payment:"+p.ID.String()+":completed", "chain_payment.completed", fee, lines); err != nil {
 		return err
 	}
 	return st.follow(ctx, st.order.Status, exchange.WaitFinality, st.tx.TxID)
+}
+
+const readWalletAt = `SELECT id FROM wallets WHERE network = $1 AND address = $2`
+
+// arrival books the other end of a payment that goes to a wallet in our custody: what the chain added to
+// it belongs to its owner. A payment to anybody else leaves our books.
+func (st *step) arrival(ctx context.Context) ([]exchange.Line, error) {
+	p := st.payment
+	var ours []uuid.UUID
+	if err := st.t.all(ctx, &ours, readWalletAt, p.Network, p.ToAddress); err != nil || len(ours) == 0 {
+		return nil, err
+	}
+	return []exchange.Line{
+		exchange.Debit(exchange.Owned(exchange.AccCustody, ours[0], p.Amount.Asset()), p.Amount),
+		exchange.Credit(exchange.Owned(exchange.AccWalletBalance, ours[0], p.Amount.Asset()), p.Amount),
+	}, nil
 }
 
 const lockGas = `SELECT posted - held FROM ledger_accounts WHERE code = $1 FOR NO KEY UPDATE`

@@ -182,6 +182,8 @@ func TestOnRampFromOfferToCompletion(t *testing.T) {
 	}
 	wantBalance(t, s, balance, "1489.876544", "989.876544")
 	wantBalance(t, s, exchange.Owned(exchange.AccCustody, m.VendorWallet.ID, money.USDT), "1489.876544", "0")
+	wantBalance(t, s, exchange.Owned(exchange.AccWalletBalance, m.CustomerWallet.ID, money.USDT), "10.123456", "0")
+	wantBalance(t, s, exchange.Owned(exchange.AccCustody, m.CustomerWallet.ID, money.USDT), "10.123456", "0")
 	wantBalance(t, s, exchange.Owned(exchange.AccCustody, m.VendorWallet.ID, money.TRX), "986.5", "0")
 	wantBalance(t, s, exchange.House(exchange.AccNetworkFees, money.TRX), "13.5", "0")
 	wantBalance(t, s, exchange.Owned(exchange.AccFiatBalance, m.Vendor.ID, money.KES), "1310.98", "0")
@@ -189,6 +191,37 @@ func TestOnRampFromOfferToCompletion(t *testing.T) {
 	wantBalance(t, s, exchange.House(exchange.AccOrdersInFlight, money.KES), "0", "0")
 	wantBalance(t, s, exchange.House(exchange.AccMomoCollection, money.KES), "1311", "0")
 	wantBooks(t, s)
+}
+
+// TestOrdersToWalletsOfOurs: a purchase must reach somebody, so neither the paying wallet nor one of the
+// house's is a destination, and what goes to anybody outside leaves our books.
+func TestOrdersToWalletsOfOurs(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	id := storetest.NewID(t)
+	house, err := s.CreateWallet(ctx, exchange.WalletRequest{
+		ID: id, OwnerType: exchange.OwnerTreasury, Purpose: exchange.HouseGas, Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot,
+	}, "Thouse0000000000000000000000000000", exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(address string) error {
+		_, err := s.OpenOrder(ctx, exchange.OrderRequest{
+			ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), WalletAddress: address,
+		}, storetest.PrincipalOf(m.Customer))
+		return err
+	}
+	for name, address := range map[string]string{"the paying wallet": m.VendorWallet.Address, "the house's gas wallet": house.Address} {
+		if err := open(address); exchange.CodeOf(err) != exchange.CodeInvalid || fieldOf(err) != "/wallet_address" {
+			t.Errorf("%s as destination: %v", name, err)
+		}
+	}
+	for _, address := range []string{m.CustomerWallet.Address, "Toutside00000000000000000000000000"} {
+		if err := open(address); err != nil {
+			t.Errorf("%s as destination: %v", address, err)
+		}
+	}
 }
 
 // fieldOf is the pointer of the first field that an error names.

@@ -146,7 +146,7 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 		return err
 	}
 	if o.WalletAddress != "" {
-		return nil
+		return t.checkDestination(ctx, o)
 	}
 	var wallets []walletRow
 	if err := t.all(ctx, &wallets, readDefaultWallet, o.CustomerID, o.Network); err != nil {
@@ -157,6 +157,24 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	}
 	o.WalletAddress = wallets[0].Address
 	return nil
+}
+
+const readWalletPurpose = `SELECT id, owner_id IS NULL AS house FROM wallets WHERE network = $1 AND address = $2`
+
+// checkDestination refuses the wallet that pays and the house's own wallets: crypto that is bought must
+// reach somebody. Wallets of other customers are fine.
+func (t unitTx) checkDestination(ctx context.Context, o *exchange.Order) error {
+	var ours []struct {
+		ID    uuid.UUID
+		House bool
+	}
+	if err := t.all(ctx, &ours, readWalletPurpose, o.Network, o.WalletAddress); err != nil || len(ours) == 0 {
+		return err
+	}
+	if err := require(!ours[0].House, "/wallet_address", "own_wallet", "must not be one of the house's own wallets"); err != nil {
+		return err
+	}
+	return require(ours[0].ID != o.WalletID, "/wallet_address", "own_wallet", "must not be the wallet that pays")
 }
 
 func (t unitTx) insertOrder(ctx context.Context, o exchange.Order) error {
