@@ -45,6 +45,9 @@ type Config struct {
 	MasterKey     string   `env:"MASTER_KEY"`
 	OldMasterKeys []string `env:"OLD_MASTER_KEYS"` // only open what they sealed
 	VaultToken    string   `env:"VAULT_TOKEN"`
+	// SignerCeilings bound a single payment of an asset ("USDT:20000,USDC:20000"), whoever approved it:
+	// the signer's own limit, which a row in the database can't lift.
+	SignerCeilings map[string]string `env:"SIGNER_CEILINGS"`
 }
 
 // APIConfig is what the API process needs beside the database and Temporal.
@@ -317,9 +320,33 @@ func (c Config) checkTron(n *need) {
 
 func (c Config) checkKeys(n *need) {
 	n.set("KIVUKO_MASTER_KEY", c.MasterKey)
+	ceilings, err := c.ceilings()
+	if err != nil {
+		n.problems = append(n.problems, err.Error())
+	}
 	if c.Mode == Production {
+		for asset := range c.tronTokens() {
+			_, ok := ceilings[asset]
+			n.rule(ok, "KIVUKO_SIGNER_CEILINGS must name "+string(asset)+": in production the signer bounds each payment by itself")
+		}
 		n.rule(!strings.HasPrefix(c.MasterKey, "file:"), "KIVUKO_MASTER_KEY must name a key service in production, not a file")
 	}
+}
+
+func (c Config) ceilings() (map[money.Asset]money.Amount, error) {
+	out := map[money.Asset]money.Amount{}
+	for name, text := range c.SignerCeilings {
+		asset := money.Asset(name)
+		if !asset.Valid() {
+			return nil, fmt.Errorf("KIVUKO_SIGNER_CEILINGS: %q is no asset of ours", name)
+		}
+		limit, err := money.Parse(asset, text)
+		if err != nil || !limit.Positive() {
+			return nil, fmt.Errorf("KIVUKO_SIGNER_CEILINGS: the ceiling of %s must be a decimal above zero", name)
+		}
+		out[asset] = limit
+	}
+	return out, nil
 }
 
 func (c Config) tronTokens() map[money.Asset]string {

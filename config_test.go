@@ -20,7 +20,7 @@ func productionEnvironment() map[string]string {
 		"MOMO_BASE_URL": "https://operator.example", "MOMO_CONSUMER_KEY": "key", "MOMO_CONSUMER_SECRET": "secret",
 		"MOMO_SHORTCODE": "600000", "MOMO_PASSKEY": "pass", "MOMO_PAYOUT_SHORTCODE": "600001", "MOMO_INITIATOR": "api",
 		"MOMO_SECURITY_CREDENTIAL": "sealed", "MOMO_CALLBACK_URL": "https://api.example/api/v1/callbacks/momo",
-		"MOMO_CALLBACK_KEY": key("d4"),
+		"MOMO_CALLBACK_KEY": key("d4"), "SIGNER_CEILINGS": "USDT:20000",
 	}
 }
 
@@ -71,6 +71,9 @@ func TestProductionRefuses(t *testing.T) {
 		{"MOMO_CALLBACK_URL", "http://api.example/x", "KIVUKO_MOMO_CALLBACK_URL must be https"},
 		{"CODEC_OPEN", "true", "KIVUKO_CODEC_OPEN must be off"},
 		{"DATABASE_URL", "", "KIVUKO_DATABASE_URL must be set"},
+		{"SIGNER_CEILINGS", "", "KIVUKO_SIGNER_CEILINGS must name USDT"},
+		{"SIGNER_CEILINGS", "USDT:-1", "the ceiling of USDT must be a decimal above zero"},
+		{"SIGNER_CEILINGS", "BTC:1", "\"BTC\" is no asset of ours"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := productionEnvironment()

@@ -158,8 +158,13 @@ func addTron(p process, queue string, db *store.Store, c *tron.Client, parts *wo
 	if err != nil {
 		return err
 	}
+	ceilings, err := p.config.ceilings()
+	if err != nil {
+		return err
+	}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
 		Store: crashSigning(worker.SigningRows{Store: db}), Vault: vault, Clients: map[exchange.Network]chain.Client{exchange.Tron: c},
+		Ceilings: ceilings,
 	})
 	if err != nil {
 		return err
