@@ -31,7 +31,7 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(files) == 0 {
-		t.Skip("no history is recorded yet: run the end-to-end tests with KIVUKO_RECORD=1")
+		t.Fatal("the recorded histories are missing: run the end-to-end tests with KIVUKO_RECORD=1")
 	}
 	for _, f := range files {
 		t.Run(filepath.Base(f), func(t *testing.T) {
@@ -52,7 +52,7 @@ func TestSmoothOrderIsCheap(t *testing.T) {
 	for name, most := range map[string]int{"on_ramp_paid.json": maxOrderEvents, "crypto_payout_paid.json": maxPayoutEvents} {
 		raw, err := os.ReadFile(filepath.Join("testdata", "histories", name))
 		if os.IsNotExist(err) {
-			t.Skip("no history is recorded yet: run the end-to-end tests with KIVUKO_RECORD=1")
+			t.Fatal("the recorded histories are missing: run the end-to-end tests with KIVUKO_RECORD=1")
 		}
 		if err != nil {
 			t.Fatal(err)
