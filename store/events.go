@@ -26,11 +26,10 @@ type fact struct {
 	after  any
 }
 
-// The cursor counts within the positions of this transaction, which are its own; those of later ones
-// may be taken already. The sequence counts per object. The object's row is locked or new in this transaction, so two
-// writers can't draw the same number; the unique key stands guard all the same. Of the positions, only
-// those of this very transaction are looked at (log_position() leaves each one 2^20): one that began later
-// may have committed already.
+// The cursor counts within the positions of this very transaction (log_position() leaves each one 2^20),
+// because one that began later may have committed already. The sequence counts per object: the object's
+// row is locked or new in this transaction, so two writers can't draw the same number, and the unique key
+// stands guard all the same.
 const insertEvent = `
 INSERT INTO events (cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at)
 SELECT greatest(p.n, (SELECT max(cursor) FROM events WHERE cursor >= p.n AND cursor < p.n + (1 << 20))) + 1, $1, $2::uuid,
