@@ -23,6 +23,8 @@ import (
 type Client interface {
 	// Network names the chain.
 	Network() exchange.Network
+	// Traits are the rules of the network that a sender must know.
+	Traits() Traits
 	// ParseAddress checks an address of the network (form, checksum, prefix) and returns its
 	// canonical form. It asks nobody.
 	ParseAddress(s string) (string, error)
@@ -36,11 +38,12 @@ type Client interface {
 	// Balance reads what an address holds, with the block at which it was read.
 	Balance(ctx context.Context, address string, a money.Asset) (Balance, error)
 	// Prepare builds an unsigned transaction with everything that the network needs (reference
-	// block, sequence number, fee limit from a simulation with the real recipient), and refuses one
-	// that can't succeed. Two calls never give the same transaction.
-	Prepare(ctx context.Context, t Transfer) (Unsigned, error)
-	// Sign completes a prepared transaction with the sender's key.
-	Sign(u Unsigned, key Key) (Signed, error)
+	// block, fee limit from a simulation with the real recipient), and refuses one that can't
+	// succeed. On a network without sequence numbers two calls never give the same transaction.
+	Prepare(ctx context.Context, d Draft) (Unsigned, error)
+	// Sign completes a prepared transaction: with the sender's key, and where another account pays
+	// the fee, with that one's key after it.
+	Sign(u Unsigned, keys ...Key) (Signed, error)
 	// Broadcast offers signed bytes to the network. Its result never proves that they will or
 	// won't be included.
 	Broadcast(ctx context.Context, raw []byte) (Broadcast, error)
@@ -48,6 +51,28 @@ type Client interface {
 	Locate(ctx context.Context, txID string) (Location, error)
 	// Transfers lists every movement of the native coin and of the configured tokens in one block.
 	Transfers(ctx context.Context, number uint64) (BlockTransfers, error)
+}
+
+// Traits are the rules of a network that decide how a payment is drafted.
+type Traits struct {
+	// Sequenced senders number their transactions without gaps. Of two with the same number only one
+	// can ever be included, and a higher bid may take the place of a lower one.
+	Sequenced bool
+	// Sponsored transactions let another account pay the fee; it signs too.
+	Sponsored bool
+}
+
+// Sequenced is a client of a network whose senders number their transactions.
+type Sequenced interface {
+	// Nonces counts the transactions that an address has sent.
+	Nonces(ctx context.Context, address string) (Nonces, error)
+}
+
+// Nonces are the next free sequence numbers of a sender.
+type Nonces struct {
+	Latest uint64 // by the newest block
+	Final  uint64 // by the newest final block: every number below is used for ever
+	Head   Head   // the blocks at which they were read
 }
 
 // Key is the private key of one wallet, held by a signer for the time of one signature.
@@ -86,15 +111,30 @@ type Transfer struct {
 	Amount money.Amount
 }
 
+// Draft is what a transaction is built from.
+type Draft struct {
+	Transfer
+	// FeePayer is the account that pays the network's fee, on a sponsored network. Empty lets the
+	// sender pay.
+	FeePayer string
+	// Nonce is the transaction's number, on a sequenced network.
+	Nonce uint64
+	// Outbid is the bid of a transaction with the same number that this one is to replace. The zero
+	// bid replaces nothing.
+	Outbid exchange.Bid
+}
+
 // Unsigned is a transaction before its signature.
 type Unsigned struct {
 	Transfer        Transfer
+	FeePayer        string // empty where the sender pays
 	Payload         []byte // what Key.Sign gets
 	Body            []byte // the network's encoding of the unsigned transaction
 	ExpiresAt       time.Time
 	LastValidHeight uint64
 	Nonce           uint64
 	RefBlock        string
+	Bid             exchange.Bid // what it offers for a place in a block, on a sequenced network
 	FeeLimit        money.Amount // the most that it can cost, in the native coin
 }
 
@@ -141,7 +181,7 @@ type Location struct {
 	Block     Block
 	OK        bool         // the receipt says success; meaningful from StageIncluded on
 	Code      string       // the receipt's result ("SUCCESS", "REVERT", "OUT_OF_ENERGY", ...)
-	Fee       money.Amount // what the sender paid, in the native coin
+	Fee       money.Amount // what its fee payer paid, in the native coin
 	Transfers []Movement   // the Transfer events and native transfers that it made
 	Head      Head         // the network's head when the question was answered
 }

@@ -128,6 +128,16 @@ var ChainAttemptMachine = Machine[ChainAttemptStatus]{
 	Final: []ChainAttemptStatus{TxSucceeded, TxFailed, TxExpired},
 }
 
+// Bid is what a transaction offers for a place in a block, per unit of gas and in the native coin
+// (EIP-1559: the priority fee, and the most in all).
+type Bid struct {
+	Tip money.Amount
+	Cap money.Amount
+}
+
+// IsZero tells a bid that was never made.
+func (b Bid) IsZero() bool { return b == Bid{} }
+
 // ChainAttempt is one signed transaction of a payment. Its bytes are stored before they are first
 // sent and are the only bytes ever sent for it. At most one attempt of a payment is alive.
 type ChainAttempt struct {
@@ -143,6 +153,7 @@ type ChainAttempt struct {
 	LastValidHeight uint64
 	Nonce           uint64
 	RefBlock        string
+	Bid             Bid
 	FeeLimit        money.Amount
 	Status          ChainAttemptStatus
 	Block           uint64

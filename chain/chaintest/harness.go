@@ -88,3 +88,9 @@ type Restartable interface {
 	Stop(t testing.TB)
 	Restart(t testing.TB)
 }
+
+// Sponsoring is a network on which an account of ours pays the fees of other senders.
+type Sponsoring interface {
+	// Sponsor is that account, with enough of the native coin.
+	Sponsor(t testing.TB) Account
+}

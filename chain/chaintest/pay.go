@@ -24,12 +24,12 @@ func addresses(t *testing.T, s *stage) {
 	for _, bad := range append(s.BadAddresses(), "", " "+a.Address, a.Address+" ", a.Address[1:], strings.Repeat("1", 1000)) {
 		_, err := s.client.ParseAddress(bad)
 		wantReason(t, "address "+bad, err, chain.ReasonAddress)
-		_, err = s.client.Prepare(t.Context(), chain.Transfer{From: a.Address, To: bad, Amount: money.Must(s.native(), "1")})
+		_, err = s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: a.Address, To: bad, Amount: money.Must(s.native(), "1")}))
 		wantReason(t, "recipient "+bad, err, chain.ReasonAddress)
 		_, err = s.client.Balance(t.Context(), bad, s.native())
 		wantReason(t, "balance of "+bad, err, chain.ReasonAddress)
 	}
-	_, err = s.client.Prepare(t.Context(), chain.Transfer{From: a.Address, To: a.Address, Amount: money.Must(s.native(), "1")})
+	_, err = s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: a.Address, To: a.Address, Amount: money.Must(s.native(), "1")}))
 	wantReason(t, "to itself", err, chain.ReasonAddress)
 }
 
@@ -42,7 +42,7 @@ func unsupportedAsset(t *testing.T, s *stage) {
 	}
 	for _, asset := range []money.Asset{s.Unsupported(), money.KES} {
 		wantReason(t, "supports", s.client.Supports(asset), chain.ReasonUnsupported)
-		_, err := s.client.Prepare(t.Context(), chain.Transfer{From: a.Address, To: b.Address, Amount: money.Must(asset, "1")})
+		_, err := s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: a.Address, To: b.Address, Amount: money.Must(asset, "1")}))
 		wantReason(t, "prepare", err, chain.ReasonUnsupported)
 		_, err = s.client.Balance(t.Context(), a.Address, asset)
 		wantReason(t, "balance", err, chain.ReasonUnsupported)
@@ -129,7 +129,7 @@ func guardedSigning(t *testing.T, s *stage) {
 	u := s.prepare(t, want)
 	refused := func(what string, u chain.Unsigned, k chain.Key) {
 		t.Helper()
-		if signed, err := s.client.Sign(u, k); err == nil {
+		if signed, err := s.client.Sign(u, s.keys(u, k)...); err == nil {
 			t.Errorf("%s: signed as %s", what, signed.TxID)
 		}
 	}
@@ -146,11 +146,11 @@ func guardedSigning(t *testing.T, s *stage) {
 	refused("another payload", change(func(c *chain.Unsigned) { c.Payload[0] ^= 1 }), from.Key)
 	refused("other bytes", change(func(c *chain.Unsigned) { c.Body[len(c.Body)-1] ^= 1 }), from.Key)
 	refused("no bytes", change(func(c *chain.Unsigned) { c.Body = nil }), from.Key)
-	first, err := s.client.Sign(u, from.Key)
+	first, err := s.client.Sign(u, s.keys(u, from.Key)...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.client.Sign(u, from.Key)
+	second, err := s.client.Sign(u, s.keys(u, from.Key)...)
 	if err != nil || !bytes.Equal(first.Raw, second.Raw) || first.TxID != second.TxID {
 		t.Errorf("signing twice gives different bytes: %v", err)
 	}
@@ -181,11 +181,16 @@ func equalPayments(t *testing.T, s *stage) {
 	from, to := s.sender(t, money.FromUnits(amount.Asset(), amount.Units().Lsh(amount.Units(), 2))), s.NewAccount(t)
 	want := chain.Transfer{From: from.Address, To: to.Address, Amount: amount}
 	all := make([]chain.Unsigned, payments)
+	first := s.draft(t, want)
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
+			d := first
+			if s.client.Traits().Sequenced {
+				d.Nonce += uint64(i) //nolint:gosec // G115: i counts up from zero
+			}
 			var err error
-			if all[i], err = s.client.Prepare(t.Context(), want); err != nil {
+			if all[i], err = s.client.Prepare(t.Context(), d); err != nil {
 				t.Error(err)
 			}
 		})
@@ -196,7 +201,7 @@ func equalPayments(t *testing.T, s *stage) {
 	}
 	seen := map[string]bool{}
 	for _, u := range all {
-		signed, err := s.client.Sign(u, from.Key)
+		signed, err := s.client.Sign(u, s.keys(u, from.Key)...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ func Run(t *testing.T, start func(testing.TB) Harness) {
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			h := start(t)
-			s.run(t, &stage{Harness: h, client: h.Client()})
+			s.run(t, newStage(t, h))
 		})
 	}
 }
@@ -48,7 +48,55 @@ func Run(t *testing.T, start func(testing.TB) Harness) {
 // stage is a harness with the steps that scenarios share.
 type stage struct {
 	Harness
-	client chain.Client
+	client  chain.Client
+	sponsor *Account          // pays the fees where the network lets it
+	next    map[string]uint64 // sequence numbers after those that were signed here
+}
+
+func newStage(t *testing.T, h Harness) *stage {
+	s := &stage{Harness: h, client: h.Client(), next: map[string]uint64{}}
+	traits := s.client.Traits()
+	if _, ok := s.client.(chain.Sequenced); ok != traits.Sequenced {
+		t.Fatalf("the traits are %+v, and the driver counts sequence numbers: %t", traits, ok)
+	}
+	if by, ok := h.(Sponsoring); ok && traits.Sponsored {
+		payer := by.Sponsor(t)
+		s.sponsor = &payer
+	}
+	return s
+}
+
+// draft completes a transfer by what a sender on the network must add.
+func (s *stage) draft(t *testing.T, want chain.Transfer) chain.Draft {
+	t.Helper()
+	d := chain.Draft{Transfer: want}
+	if s.sponsor != nil {
+		d.FeePayer = s.sponsor.Address
+	}
+	if numbered, ok := s.client.(chain.Sequenced); ok {
+		d.Nonce = s.next[want.From]
+		if n, err := numbered.Nonces(t.Context(), want.From); err == nil {
+			d.Nonce = max(d.Nonce, n.Latest)
+		}
+	}
+	return d
+}
+
+// keys are what signs a prepared transaction.
+func (s *stage) keys(u chain.Unsigned, sender chain.Key) []chain.Key {
+	if u.FeePayer == "" {
+		return []chain.Key{sender}
+	}
+	return []chain.Key{sender, s.sponsor.Key}
+}
+
+// finish signs a prepared transaction and counts its number as used.
+func (s *stage) finish(u chain.Unsigned, from Account) (chain.Signed, error) {
+	signed, err := s.client.Sign(u, s.keys(u, from.Key)...)
+	if err == nil {
+		s.next[from.Address] = max(s.next[from.Address], u.Nonce+1)
+	}
+	return signed, err
 }
 
 // native is the coin that pays fees.
@@ -70,7 +118,7 @@ func (s *stage) token(quantity string) money.Amount { return money.Must(s.Tokens
 
 func (s *stage) prepare(t *testing.T, want chain.Transfer) chain.Unsigned {
 	t.Helper()
-	u, err := s.client.Prepare(t.Context(), want)
+	u, err := s.client.Prepare(t.Context(), s.draft(t, want))
 	if err != nil {
 		t.Fatalf("prepare: %v", err)
 	}
@@ -80,7 +128,7 @@ func (s *stage) prepare(t *testing.T, want chain.Transfer) chain.Unsigned {
 func (s *stage) sign(t *testing.T, from Account, to string, amount money.Amount) (chain.Signed, chain.Transfer) {
 	t.Helper()
 	want := chain.Transfer{From: from.Address, To: to, Amount: amount}
-	signed, err := s.client.Sign(s.prepare(t, want), from.Key)
+	signed, err := s.finish(s.prepare(t, want), from)
 	if err != nil {
 		t.Fatalf("sign: %v", err)
 	}
@@ -117,7 +165,7 @@ func (s *stage) locate(t *testing.T, signed chain.Signed, want chain.Stage) chai
 func attempt(signed chain.Signed) exchange.ChainAttempt {
 	return exchange.ChainAttempt{
 		TxID: signed.TxID, Raw: signed.Raw, ExpiresAt: signed.ExpiresAt, LastValidHeight: signed.LastValidHeight,
-		Nonce: signed.Nonce, Status: exchange.TxBroadcast,
+		Nonce: signed.Nonce, Bid: signed.Bid, Status: exchange.TxBroadcast,
 	}
 }
 

@@ -161,15 +161,15 @@ func failed(t *testing.T, s *stage) {
 func insufficientFunds(t *testing.T, s *stage) {
 	has, wants := s.token("1"), s.token("1.000001")
 	from, to := s.sender(t, has), s.NewAccount(t)
-	_, err := s.client.Prepare(t.Context(), chain.Transfer{From: from.Address, To: to.Address, Amount: wants})
+	_, err := s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: from.Address, To: to.Address, Amount: wants}))
 	wantReason(t, "a token", err, chain.ReasonFunds)
 	wantMissing(t, err, s.token("0.000001"))
 	coins := s.balance(t, from.Address, s.native())
-	_, err = s.client.Prepare(t.Context(), chain.Transfer{
+	_, err = s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{
 		From: from.Address, To: to.Address, Amount: coins.Add(money.Must(s.native(), "0.000001")),
-	})
+	}))
 	wantReason(t, "the native coin", err, chain.ReasonFunds)
-	_, err = s.client.Prepare(t.Context(), chain.Transfer{From: s.NewAccount(t).Address, To: to.Address, Amount: money.Must(s.native(), "1")})
+	_, err = s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: s.NewAccount(t).Address, To: to.Address, Amount: money.Must(s.native(), "1")}))
 	wantReason(t, "an account that the chain does not know", err, chain.ReasonFunds)
 }
 
@@ -184,11 +184,11 @@ func insufficientGas(t *testing.T, s *stage) {
 	amount := s.token("1")
 	poor, to := s.NewAccount(t), s.NewAccount(t)
 	s.Fund(t, poor.Address, amount)
-	_, err := s.client.Prepare(t.Context(), chain.Transfer{From: poor.Address, To: to.Address, Amount: amount})
+	_, err := s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: poor.Address, To: to.Address, Amount: amount}))
 	wantReason(t, "a token without any coin", err, chain.ReasonGas)
 	rich := s.sender(t, amount)
 	all := s.balance(t, rich.Address, s.native())
-	_, err = s.client.Prepare(t.Context(), chain.Transfer{From: rich.Address, To: to.Address, Amount: all})
+	_, err = s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: rich.Address, To: to.Address, Amount: all}))
 	wantReason(t, "all of the native coin", err, chain.ReasonGas)
 }
 
@@ -198,10 +198,10 @@ func blockedEnds(t *testing.T, s *stage) {
 		amount := money.Must(asset, "1")
 		from, to := s.sender(t, amount), s.NewAccount(t)
 		issuer.Block(t, asset, to.Address)
-		_, err := s.client.Prepare(t.Context(), chain.Transfer{From: from.Address, To: to.Address, Amount: amount})
+		_, err := s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: from.Address, To: to.Address, Amount: amount}))
 		wantReason(t, "a blocked recipient of "+string(asset), err, chain.ReasonBlocked)
 		issuer.Block(t, asset, from.Address)
-		_, err = s.client.Prepare(t.Context(), chain.Transfer{From: from.Address, To: s.NewAccount(t).Address, Amount: amount})
+		_, err = s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: from.Address, To: s.NewAccount(t).Address, Amount: amount}))
 		wantReason(t, "a blocked sender of "+string(asset), err, chain.ReasonBlocked)
 	}
 }
@@ -212,7 +212,7 @@ func pausedToken(t *testing.T, s *stage) {
 		amount := money.Must(asset, "1")
 		from, to := s.sender(t, amount), s.NewAccount(t)
 		issuer.Pause(t, asset)
-		_, err := s.client.Prepare(t.Context(), chain.Transfer{From: from.Address, To: to.Address, Amount: amount})
+		_, err := s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: from.Address, To: to.Address, Amount: amount}))
 		wantReason(t, string(asset), err, chain.ReasonPaused)
 	}
 }
@@ -228,7 +228,7 @@ func feeOnTransfer(t *testing.T, s *stage) {
 			continue
 		}
 		staged = true
-		_, err := s.client.Prepare(t.Context(), want)
+		_, err := s.client.Prepare(t.Context(), s.draft(t, want))
 		wantReason(t, string(asset), err, chain.ReasonReverts)
 		// A transaction from before the fee delivers too little: that is no completed payment.
 		s.broadcast(t, signed, chain.BroadcastAccepted)
@@ -286,7 +286,7 @@ func nodeRestart(t *testing.T, s *stage) {
 	wantReason(t, "head", err, chain.ReasonUnavailable)
 	_, err = s.client.Locate(t.Context(), signed.TxID)
 	wantReason(t, "locate", err, chain.ReasonUnavailable)
-	_, err = s.client.Prepare(t.Context(), want)
+	_, err = s.client.Prepare(t.Context(), s.draft(t, want))
 	wantReason(t, "prepare", err, chain.ReasonUnavailable)
 	_, err = s.client.Balance(t.Context(), to.Address, amount.Asset())
 	wantReason(t, "balance", err, chain.ReasonUnavailable)

@@ -166,7 +166,7 @@ func (s *PaymentSigner) check(id uuid.UUID, p exchange.ChainPayment, sealed Seal
 // row here, and what the driver prepared must still say the same.
 func (s *PaymentSigner) sign(ctx context.Context, client chain.Client, p exchange.ChainPayment, sealed Sealed) (chain.Signed, error) {
 	want := chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}
-	unsigned, err := client.Prepare(ctx, want)
+	unsigned, err := client.Prepare(ctx, chain.Draft{Transfer: want})
 	if err != nil {
 		return chain.Signed{}, err
 	}

@@ -39,7 +39,8 @@ func (d *driver) Address(public []byte) (string, error) {
 	return crypto.PubkeyToAddress(*key).Hex(), nil
 }
 
-func (d *driver) Prepare(_ context.Context, t chain.Transfer) (chain.Unsigned, error) {
+func (d *driver) Prepare(_ context.Context, draft chain.Draft) (chain.Unsigned, error) {
+	t := draft.Transfer
 	if d.prepareErr != nil {
 		return chain.Unsigned{}, d.prepareErr
 	}
@@ -52,7 +53,10 @@ func (d *driver) Prepare(_ context.Context, t chain.Transfer) (chain.Unsigned, e
 	return u, nil
 }
 
-func (d *driver) Sign(u chain.Unsigned, key chain.Key) (chain.Signed, error) {
+func (d *driver) Traits() chain.Traits { return chain.Traits{} }
+
+func (d *driver) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
+	key := keys[0]
 	signature, err := key.Sign(u.Payload)
 	if err != nil {
 		return chain.Signed{}, err

@@ -350,7 +350,7 @@ func TestPrepareRefusesAStaleOrSilentNode(t *testing.T) {
 		"without the account":   {&stub{head: 5, params: complete}, chain.ReasonFunds},
 		"recipient is contract": {&stub{head: 5, params: complete, account: &core.Account{Address: []byte{1}, Type: core.AccountType_Contract}}, chain.ReasonAddress},
 	} {
-		u, err := stubbed(t, []*stub{q.node}, []*stub{{head: 4, lag: time.Minute}}).Prepare(t.Context(), want)
+		u, err := stubbed(t, []*stub{q.node}, []*stub{{head: 4, lag: time.Minute}}).Prepare(t.Context(), chain.Draft{Transfer: want})
 		if chain.ReasonOf(err) != q.reason {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -386,7 +386,7 @@ func TestPrepareRefusesSenselessRecipients(t *testing.T) {
 		"a coin of elsewhere": {bob, money.Must(money.ETH, "1"), chain.ReasonUnsupported},
 		"no amount":           {bob, money.Amount{}, chain.ReasonUnsupported},
 	} {
-		if _, err := c.Prepare(t.Context(), chain.Transfer{From: alice, To: q.to, Amount: q.amount}); chain.ReasonOf(err) != q.reason {
+		if _, err := c.Prepare(t.Context(), chain.Draft{Transfer: chain.Transfer{From: alice, To: q.to, Amount: q.amount}}); chain.ReasonOf(err) != q.reason {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

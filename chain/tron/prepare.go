@@ -27,7 +27,11 @@ type intent struct {
 
 // Prepare builds an unsigned transaction. It refuses one that could not succeed now, with the reason
 // that a person can act on; that the chain changes its mind afterwards is what receipts are for.
-func (c *Client) Prepare(ctx context.Context, t chain.Transfer) (chain.Unsigned, error) {
+func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, error) {
+	if d.FeePayer != "" || d.Nonce != 0 || !d.Outbid.IsZero() {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "TRON knows no fee payer, no sequence numbers and no bids")
+	}
+	t := d.Transfer
 	in, err := c.intent(t)
 	if err != nil {
 		return chain.Unsigned{}, err

@@ -16,7 +16,11 @@ import (
 
 // Sign completes a prepared transaction. Before the key sees anything, the bytes are decoded and
 // must say exactly what the transfer says; afterwards the signature must recover to the sender.
-func (c *Client) Sign(u chain.Unsigned, key chain.Key) (chain.Signed, error) {
+func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
+	if len(keys) != 1 {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a transaction on TRON is signed by its sender alone, not by %d keys", len(keys))
+	}
+	key := keys[0]
 	in, err := c.intent(u.Transfer)
 	if err != nil {
 		return chain.Signed{}, err

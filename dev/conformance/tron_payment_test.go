@@ -239,7 +239,7 @@ func TestTronActivation(t *testing.T) {
 	amount := money.Must(money.TRX, "10")
 	h.Fund(t, from.Address, amount.Add(money.Must(money.TRX, "1.099999")))
 	want := chain.Transfer{From: from.Address, To: to.Address, Amount: amount}
-	_, err := h.client.Prepare(t.Context(), want)
+	_, err := h.client.Prepare(t.Context(), chain.Draft{Transfer: want})
 	if e, ok := errors.AsType[*chain.Error](err); !ok || e.Reason != chain.ReasonGas || !e.Missing.Equal(money.Must(money.TRX, "0.000001")) {
 		t.Fatalf("one sun too few: %v", err)
 	}
@@ -248,7 +248,7 @@ func TestTronActivation(t *testing.T) {
 	if !l.Fee.Equal(money.Must(money.TRX, "1.1")) {
 		t.Errorf("activating costs %s", l.Fee)
 	}
-	_, err = h.client.Prepare(t.Context(), chain.Transfer{From: to.Address, To: node.USDCAddress, Amount: money.Must(money.TRX, "1")})
+	_, err = h.client.Prepare(t.Context(), chain.Draft{Transfer: chain.Transfer{From: to.Address, To: node.USDCAddress, Amount: money.Must(money.TRX, "1")}})
 	if chain.ReasonOf(err) != chain.ReasonAddress {
 		t.Errorf("TRX to a contract: %v", err)
 	}
@@ -257,7 +257,7 @@ func TestTronActivation(t *testing.T) {
 // send carries a payment to its end, which must be the given one.
 func (h *tronHarness) send(t *testing.T, want chain.Transfer, key chain.Key, end chain.Verdict) chain.Location {
 	t.Helper()
-	u, err := h.client.Prepare(t.Context(), want)
+	u, err := h.client.Prepare(t.Context(), chain.Draft{Transfer: want})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestTronEnergyFactor(t *testing.T) {
 	h.Fund(t, from.Address, h.Gas())
 	h.Fund(t, from.Address, money.Must(money.USDT, "100"))
 	want := chain.Transfer{From: from.Address, To: to.Address, Amount: amount}
-	cheap, err := h.client.Prepare(t.Context(), want)
+	cheap, err := h.client.Prepare(t.Context(), chain.Draft{Transfer: want})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func TestTronEnergyFactor(t *testing.T) {
 		}
 	}
 	factor(100_000)
-	dear, err := h.client.Prepare(t.Context(), want)
+	dear, err := h.client.Prepare(t.Context(), chain.Draft{Transfer: want})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +333,7 @@ func TestTronFeeCap(t *testing.T) {
 	from := h.NewAccount(t)
 	h.Fund(t, from.Address, h.Gas())
 	h.Fund(t, from.Address, money.Must(money.USDT, "100"))
-	_, err = capped.Prepare(t.Context(), chain.Transfer{From: from.Address, To: h.NewAccount(t).Address, Amount: money.Must(money.USDT, "1")})
+	_, err = capped.Prepare(t.Context(), chain.Draft{Transfer: chain.Transfer{From: from.Address, To: h.NewAccount(t).Address, Amount: money.Must(money.USDT, "1")}})
 	if chain.ReasonOf(err) != chain.ReasonFeeTooHigh {
 		t.Errorf("%v", err)
 	}
@@ -366,7 +366,7 @@ func BenchmarkTronPayment(b *testing.B) {
 	h.Fund(b, from.Address, money.Must(money.USDT, "1000000"))
 	want := chain.Transfer{From: from.Address, To: to.Address, Amount: money.Must(money.USDT, "0.000001")}
 	for b.Loop() {
-		u, err := h.client.Prepare(b.Context(), want)
+		u, err := h.client.Prepare(b.Context(), chain.Draft{Transfer: want})
 		if err != nil {
 			b.Fatal(err)
 		}
