@@ -197,6 +197,9 @@ type Movement struct {
 
 // BlockTransfers are the movements in one block.
 type BlockTransfers struct {
-	Block     Block
+	Block Block
+	// Skipped is set where the network will never have a block of the asked number (a slot of Solana
+	// whose leader made none); nothing but the number is known then.
+	Skipped   bool
 	Movements []Movement
 }
