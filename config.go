@@ -5,9 +5,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,9 +39,10 @@ type Config struct {
 	Temporal TemporalConfig `envPrefix:"TEMPORAL_"`
 	Codec    CodecConfig    `envPrefix:"CODEC_"`
 	Worker   WorkerConfig   `envPrefix:"WORKER_"`
-	Tron     TronConfig     `envPrefix:"TRON_"`
+	Tron     TronConfig     `envPrefix:"TRON_"` // the networks are in networks.go
 	Momo     MomoConfig     `envPrefix:"MOMO_"`
 	Admin    AdminConfig    `envPrefix:"ADMIN_"`
+	Limits   LimitsConfig   `envPrefix:"LIMIT_"`
 
 	// MasterKey seals wallet keys: hcvault://… (Vault transit), awskms://…, or file:///… (local only).
 	MasterKey     string   `env:"MASTER_KEY"`
@@ -89,20 +92,6 @@ type WorkerConfig struct {
 	// Promote makes this build the current version at start. Deployments promote by hand or by
 	// pipeline; the local stack has nobody to do it.
 	Promote bool `env:"PROMOTE"`
-}
-
-// TronConfig is the TRON network as this deployment sees it.
-type TronConfig struct {
-	FullNodes     []string      `env:"GRPC"`
-	SolidityNodes []string      `env:"SOLIDITY_GRPC"`
-	TLS           bool          `env:"TLS"`
-	APIKey        string        `env:"API_KEY"`
-	USDT          string        `env:"USDT"`
-	USDC          string        `env:"USDC"`
-	USDCEnabled   bool          `env:"USDC_ENABLED"`
-	Life          time.Duration `env:"TRANSACTION_LIFE" envDefault:"10m"`
-	Development   bool          `env:"DEVELOPMENT"` // the node is the embedded one
-	Poll          time.Duration `env:"POLL"`        // between looks at a transaction; development only
 }
 
 // MomoConfig is the mobile money operator's account of this deployment.
@@ -278,14 +267,15 @@ func (c Config) checkQueues(queues []string) error {
 	var n need
 	c.checkDatabase(&n)
 	c.checkTemporal(&n)
+	c.checkLimits(&n)
 	for _, q := range queues {
 		switch {
 		case q == "momo":
 			c.checkMomo(&n)
 		case strings.HasPrefix(q, "chain-"):
-			c.checkTron(&n)
+			c.checkNetwork(&n, q)
 		case strings.HasPrefix(q, "signer-"):
-			c.checkTron(&n)
+			c.checkNetwork(&n, q)
 			c.checkKeys(&n)
 		}
 	}
@@ -309,15 +299,6 @@ func (c Config) checkMomo(n *need) {
 	}
 }
 
-func (c Config) checkTron(n *need) {
-	n.rule(len(c.Tron.FullNodes) > 0, "KIVUKO_TRON_GRPC must be set")
-	n.rule(len(c.Tron.SolidityNodes) > 0, "KIVUKO_TRON_SOLIDITY_GRPC must be set")
-	n.set("KIVUKO_TRON_USDT", c.Tron.USDT)
-	if c.Mode == Production {
-		n.rule(!c.Tron.Development, "KIVUKO_TRON_DEVELOPMENT must be off in production: the embedded chain is not TRON")
-	}
-}
-
 func (c Config) checkKeys(n *need) {
 	n.set("KIVUKO_MASTER_KEY", c.MasterKey)
 	ceilings, err := c.ceilings()
@@ -325,7 +306,7 @@ func (c Config) checkKeys(n *need) {
 		n.problems = append(n.problems, err.Error())
 	}
 	if c.Mode == Production {
-		for asset := range c.tronTokens() {
+		for _, asset := range c.signedAssets() {
 			_, ok := ceilings[asset]
 			n.rule(ok, "KIVUKO_SIGNER_CEILINGS must name "+string(asset)+": in production the signer bounds each payment by itself")
 		}
@@ -349,12 +330,17 @@ func (c Config) ceilings() (map[money.Asset]money.Amount, error) {
 	return out, nil
 }
 
-func (c Config) tronTokens() map[money.Asset]string {
-	t := map[money.Asset]string{money.USDT: c.Tron.USDT}
-	if c.Tron.USDC != "" {
-		t[money.USDC] = c.Tron.USDC
+// signedAssets are the tokens of all networks that are on.
+func (c Config) signedAssets() []money.Asset {
+	var out []money.Asset
+	for _, n := range c.networks() {
+		for _, asset := range slices.Sorted(maps.Keys(n.tokens)) {
+			if n.on && !slices.Contains(out, asset) {
+				out = append(out, asset)
+			}
+		}
 	}
-	return t
+	return out
 }
 
 // developmentMark is what every development key is derived from; see developmentKey.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"kivuko/exchange"
 )
 
 // productionEnvironment is a complete configuration that production accepts.
@@ -71,6 +73,8 @@ func TestProductionRefuses(t *testing.T) {
 		{"MOMO_CALLBACK_URL", "http://api.example/x", "KIVUKO_MOMO_CALLBACK_URL must be https"},
 		{"CODEC_OPEN", "true", "KIVUKO_CODEC_OPEN must be off"},
 		{"DATABASE_URL", "", "KIVUKO_DATABASE_URL must be set"},
+		{"LIMIT_USER_ORDERS", "11", "KIVUKO_LIMIT_USER_ORDERS must not be above KIVUKO_LIMIT_CUSTOMER_ORDERS"},
+		{"LIMIT_PROMPTS_PER_PHONE", "0", "KIVUKO_LIMIT_PROMPTS_PER_PHONE must be above zero"},
 		{"SIGNER_CEILINGS", "", "KIVUKO_SIGNER_CEILINGS must name USDT"},
 		{"SIGNER_CEILINGS", "USDT:-1", "the ceiling of USDT must be a decimal above zero"},
 		{"SIGNER_CEILINGS", "BTC:1", "\"BTC\" is no asset of ours"},
@@ -152,5 +156,31 @@ func TestCommandLine(t *testing.T) {
 	}
 	if err := run(context.Background(), []string{"worker", "-queue", "x"}, &out, &log); err == nil || !strings.Contains(err.Error(), "-queue") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestANetworkWithoutConfigurationIsOff covers a deployment that serves some networks only: the queues of
+// the others refuse and say what turns them on, and nobody is offered an address there.
+func TestANetworkWithoutConfigurationIsOff(t *testing.T) {
+	env := productionEnvironment()
+	delete(env, "TRON_GRPC")
+	c, err := load(t, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, queue := range []string{"chain-tron", "signer-tron"} {
+		err := c.checkQueues([]string{queue})
+		if err == nil || !strings.Contains(err.Error(), "the network tron is off here; KIVUKO_TRON_GRPC turns it on") {
+			t.Errorf("%s: got %v", queue, err)
+		}
+	}
+	if err := c.checkQueues([]string{"chain-nowhere"}); err == nil || !strings.Contains(err.Error(), "no driver for nowhere") {
+		t.Errorf("got %v", err)
+	}
+	if len(c.addresses()) != 0 {
+		t.Error("addresses of a network that is off are accepted")
+	}
+	if _, err := (drivers{config: c, open: map[exchange.Network]driver{}}).of(exchange.Tron); err == nil {
+		t.Error("a driver of a network that is off was made")
 	}
 }

@@ -17,9 +17,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/api"
-	"kivuko/chain"
-	"kivuko/chain/tron"
-	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/worker"
 )
@@ -83,8 +80,10 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 			return err
 		},
 	}
-	if len(p.config.Tron.FullNodes) > 0 {
-		health["tron"] = reachable(p.config.Tron.FullNodes[0])
+	for _, n := range p.config.networks() {
+		if n.on {
+			health[string(n.name)] = reachable(n.node)
+		}
 	}
 	if host := hostOf(p.config.Momo.BaseURL); host != "" {
 		health["momo"] = reachable(host)
@@ -95,17 +94,8 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 			SpoolDir: c.SpoolDir, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: tronAddress},
+		Addresses: p.config.addresses(),
 	}, nil
-}
-
-// tronAddress checks an address and words what is wrong with it for people.
-func tronAddress(s string) (string, error) {
-	address, err := tron.ParseAddress(s)
-	if e, ok := errors.AsType[*chain.Error](err); ok {
-		return "", exchange.Wrap(exchange.CodeInvalid, err, "%s", e.Detail)
-	}
-	return address, err
 }
 
 // rates multiplies the default limits; a factor of one leaves them to the API.

@@ -16,18 +16,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/activities"
-	"kivuko/chain"
 	"kivuko/chain/keys"
-	"kivuko/chain/tron"
 	"kivuko/exchange"
 	"kivuko/momo"
 	"kivuko/store"
 	"kivuko/worker"
 	"kivuko/workflows"
 )
-
-// tronPoll is the wait between two looks at a transaction: TRON's block time.
-const tronPoll = 3 * time.Second
 
 // operatorName is the provider on attempt rows.
 const operatorName = "daraja"
@@ -57,7 +52,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	if err := keys.HardenProcess(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log, Limits: p.config.limits()})
 	if err != nil {
 		return err
 	}
@@ -103,29 +98,27 @@ func work(ctx context.Context, p process, temporal client.Client, parts worker.P
 // assemble makes the parts that the queues need, and a function that closes them.
 func assemble(p process, db *store.Store, queues []string) (worker.Parts, func(), error) {
 	rows := worker.Rows{Store: db}
-	parts := worker.Parts{}
-	closers := func() {}
-	var err error
+	parts := worker.Parts{
+		Chains: map[exchange.Network]*activities.Chain{}, Sign: map[exchange.Network]*activities.Signing{},
+		Wallet: map[exchange.Network]*activities.Wallets{},
+	}
+	open := drivers{config: p.config, open: map[exchange.Network]driver{}}
 	for _, q := range queues {
+		var err error
 		switch q {
 		case workflows.QueueFlows:
 			parts.Flows = &activities.Orders{Store: rows}
 		case workflows.QueueMomo:
 			err = addMomo(p, rows, &parts)
-		case workflows.QueueChain(exchange.Tron), workflows.QueueSigner(exchange.Tron):
-			var c *tron.Client
-			if c, err = newTron(p.config); err == nil {
-				before := closers
-				closers = func() { c.Close(); before() }
-				err = addTron(p, q, db, c, &parts)
-			}
+		default:
+			err = addNetwork(p, q, db, open, &parts)
 		}
 		if err != nil {
-			closers()
+			open.close()
 			return parts, nil, err
 		}
 	}
-	return crashPoints(parts), closers, nil
+	return crashPoints(parts), open.close, nil
 }
 
 func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
@@ -143,58 +136,6 @@ func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
 		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
 	}
 	return nil
-}
-
-func addTron(p process, queue string, db *store.Store, c *tron.Client, parts *worker.Parts) error {
-	rows := worker.Rows{Store: db}
-	if queue == workflows.QueueChain(exchange.Tron) {
-		parts.Chains = map[exchange.Network]*activities.Chain{exchange.Tron: {Store: rows, Client: c, Poll: p.config.tronPoll()}}
-		return nil
-	}
-	vault, err := keys.Open(keys.Config{
-		MasterKey: p.config.MasterKey, OldMasterKeys: p.config.OldMasterKeys, VaultToken: p.config.VaultToken,
-		CreateLocal: p.config.Mode == Local, Production: p.config.Mode == Production,
-	})
-	if err != nil {
-		return err
-	}
-	ceilings, err := p.config.ceilings()
-	if err != nil {
-		return err
-	}
-	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
-		Store: crashSigning(worker.SigningRows{Store: db}), Vault: vault, Clients: map[exchange.Network]chain.Client{exchange.Tron: c},
-		Ceilings: ceilings,
-	})
-	if err != nil {
-		return err
-	}
-	maker := worker.KeyMaker{Vault: vault, Networks: map[exchange.Network]worker.AddressMaker{exchange.Tron: c}}
-	parts.Sign = map[exchange.Network]*activities.Signing{exchange.Tron: {Signer: signer, Store: rows}}
-	parts.Wallet = map[exchange.Network]*activities.Wallets{exchange.Tron: {Keys: maker, Store: rows}}
-	return nil
-}
-
-func newTron(c Config) (*tron.Client, error) {
-	endpoints := func(addresses []string) []tron.Endpoint {
-		out := make([]tron.Endpoint, len(addresses))
-		for i, a := range addresses {
-			out[i] = tron.Endpoint{Address: a, TLS: c.Tron.TLS, APIKey: c.Tron.APIKey}
-		}
-		return out
-	}
-	return tron.New(tron.Config{
-		FullNodes: endpoints(c.Tron.FullNodes), SolidityNodes: endpoints(c.Tron.SolidityNodes), Tokens: c.tronTokens(),
-		USDCEnabled: c.Tron.USDCEnabled, TransactionLife: c.Tron.Life,
-	})
-}
-
-// tronPoll is the network's block time, or what a test's faster chain asks for.
-func (c Config) tronPoll() time.Duration {
-	if c.Tron.Development && c.Tron.Poll > 0 {
-		return c.Tron.Poll
-	}
-	return tronPoll
 }
 
 func (c Config) buildID() string {

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"time"
+
+	"kivuko/chain/tron"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// tronBlockTime is the time between two blocks of TRON.
+const tronBlockTime = 3 * time.Second
+
+// TronConfig is the TRON network as this deployment sees it.
+type TronConfig struct {
+	FullNodes     []string      `env:"GRPC"`
+	SolidityNodes []string      `env:"SOLIDITY_GRPC"`
+	TLS           bool          `env:"TLS"`
+	APIKey        string        `env:"API_KEY"`
+	USDT          string        `env:"USDT"`
+	USDC          string        `env:"USDC"`
+	USDCEnabled   bool          `env:"USDC_ENABLED"`
+	Life          time.Duration `env:"TRANSACTION_LIFE" envDefault:"10m"`
+	Development   bool          `env:"DEVELOPMENT"` // the node is the embedded one
+	Poll          time.Duration `env:"POLL"`        // its block time; development only
+}
+
+// tronNetwork is TRON's line of the table.
+func (c Config) tronNetwork() network {
+	n := network{
+		name: exchange.Tron, on: len(c.Tron.FullNodes) > 0, variable: "KIVUKO_TRON_GRPC", check: c.checkTron,
+		open:    func() (driver, error) { return newTron(c.Tron) },
+		address: tron.ParseAddress, blockTime: tronBlockTime, tokens: c.Tron.tokens(),
+	}
+	if n.on {
+		n.node = c.Tron.FullNodes[0]
+	}
+	if c.Tron.Development && c.Tron.Poll > 0 {
+		n.blockTime = c.Tron.Poll
+	}
+	return n
+}
+
+func (c Config) checkTron(n *need) {
+	n.rule(len(c.Tron.FullNodes) > 0, "KIVUKO_TRON_GRPC must be set")
+	n.rule(len(c.Tron.SolidityNodes) > 0, "KIVUKO_TRON_SOLIDITY_GRPC must be set")
+	n.set("KIVUKO_TRON_USDT", c.Tron.USDT)
+	if c.Mode == Production {
+		n.rule(!c.Tron.Development, "KIVUKO_TRON_DEVELOPMENT must be off in production: the embedded chain is not TRON")
+	}
+}
+
+func newTron(c TronConfig) (*tron.Client, error) {
+	endpoints := func(addresses []string) []tron.Endpoint {
+		out := make([]tron.Endpoint, len(addresses))
+		for i, a := range addresses {
+			out[i] = tron.Endpoint{Address: a, TLS: c.TLS, APIKey: c.APIKey}
+		}
+		return out
+	}
+	return tron.New(tron.Config{
+		FullNodes: endpoints(c.FullNodes), SolidityNodes: endpoints(c.SolidityNodes), Tokens: c.tokens(),
+		USDCEnabled: c.USDCEnabled, TransactionLife: c.Life,
+	})
+}
+
+func (c TronConfig) tokens() map[money.Asset]string {
+	t := map[money.Asset]string{money.USDT: c.USDT}
+	if c.USDC != "" {
+		t[money.USDC] = c.USDC
+	}
+	return t
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"kivuko/activities"
+	"kivuko/chain"
+	"kivuko/chain/keys"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/worker"
+	"kivuko/workflows"
+)
+
+// driver is a network's client with its connections.
+type driver interface {
+	chain.Client
+	Close()
+}
+
+// network is one chain as this deployment serves it.
+type network struct {
+	name exchange.Network
+	// on is set when the deployment configures the network at all. One that is off has no worker, no
+	// addresses and no health.
+	on bool
+	// variable is the one that turns the network on.
+	variable string
+	// check names what its configuration lacks.
+	check func(n *need)
+	// open makes the driver. Only workers do, and only for the queues that they serve.
+	open func() (driver, error)
+	// address checks an address without asking anybody, for the API.
+	address func(string) (string, error)
+	// node is host and port of its first node, for the health page.
+	node string
+	// blockTime is the network's, or what a test's faster chain asks for.
+	blockTime time.Duration
+	// tokens are the addresses of the stablecoins that are configured.
+	tokens map[money.Asset]string
+}
+
+// networks is the table of the chains that this build knows. Each has its variables, its construction and
+// its line of the table in a file of its own: network_<name>.go.
+func (c Config) networks() []network {
+	return []network{
+		c.tronNetwork(),
+	}
+}
+
+// network finds a line of the table; a network that the build does not know is off.
+func (c Config) network(name exchange.Network) network {
+	for _, n := range c.networks() {
+		if n.name == name {
+			return n
+		}
+	}
+	return network{name: name, check: func(n *need) { n.rule(false, fmt.Sprintf("this build has no driver for %s", name)) }}
+}
+
+// checkNetwork names what a worker of one of the network's queues lacks.
+func (c Config) checkNetwork(n *need, queue string) {
+	_, name, _ := strings.Cut(queue, "-")
+	net := c.network(exchange.Network(name))
+	if !net.on && net.variable != "" {
+		n.rule(false, fmt.Sprintf("queue %s: the network %s is off here; %s turns it on", queue, name, net.variable))
+	}
+	net.check(n)
+}
+
+// networkOf splits the name of a queue of a network.
+func networkOf(queue string) (kind string, name exchange.Network, ok bool) {
+	for _, n := range exchange.Networks() {
+		switch queue {
+		case workflows.QueueChain(n):
+			return "chain", n, true
+		case workflows.QueueSigner(n):
+			return "signer", n, true
+		}
+	}
+	return "", "", false
+}
+
+// drivers opens each network once for all queues of a process.
+type drivers struct {
+	config Config
+	open   map[exchange.Network]driver
+}
+
+func (d drivers) of(name exchange.Network) (driver, error) {
+	if c := d.open[name]; c != nil {
+		return c, nil
+	}
+	n := d.config.network(name)
+	if !n.on {
+		return nil, fmt.Errorf("the network %s is off here; %s turns it on", name, n.variable)
+	}
+	c, err := n.open()
+	if err != nil {
+		return nil, fmt.Errorf("network %s: %w", name, err)
+	}
+	d.open[name] = c
+	return c, nil
+}
+
+func (d drivers) close() {
+	for _, c := range d.open {
+		c.Close()
+	}
+}
+
+// addNetwork adds what one queue of a network does.
+func addNetwork(p process, queue string, db *store.Store, open drivers, parts *worker.Parts) error {
+	kind, name, ok := networkOf(queue)
+	if !ok {
+		return nil // the worker refuses a queue that it does not know
+	}
+	c, err := open.of(name)
+	if err != nil {
+		return err
+	}
+	if kind == "signer" {
+		return addSigner(p, name, db, c, parts)
+	}
+	parts.Chains[name] = &activities.Chain{Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime}
+	return nil
+}
+
+// addSigner adds what makes keys and signatures. Each network's signer has a vault of its own, so that a
+// process that serves one of them opens nothing of another.
+func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client, parts *worker.Parts) error {
+	vault, err := keys.Open(keys.Config{
+		MasterKey: p.config.MasterKey, OldMasterKeys: p.config.OldMasterKeys, VaultToken: p.config.VaultToken,
+		CreateLocal: p.config.Mode == Local, Production: p.config.Mode == Production,
+	})
+	if err != nil {
+		return err
+	}
+	ceilings, err := p.config.ceilings()
+	if err != nil {
+		return err
+	}
+	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
+		Store: crashSigning(worker.SigningRows{Store: db}), Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
+		Ceilings: ceilings,
+	})
+	if err != nil {
+		return err
+	}
+	rows := worker.Rows{Store: db}
+	maker := worker.KeyMaker{Vault: vault, Networks: map[exchange.Network]worker.AddressMaker{name: c}}
+	parts.Sign[name] = &activities.Signing{Signer: signer, Store: rows}
+	parts.Wallet[name] = &activities.Wallets{Keys: maker, Store: rows}
+	return nil
+}
+
+// addresses are the address checks of the networks that are on.
+func (c Config) addresses() map[exchange.Network]func(string) (string, error) {
+	out := map[exchange.Network]func(string) (string, error){}
+	for _, n := range c.networks() {
+		if n.on {
+			out[n.name] = forPeople(n.address)
+		}
+	}
+	return out
+}
+
+// forPeople words what is wrong with an address.
+func forPeople(parse func(string) (string, error)) func(string) (string, error) {
+	return func(s string) (string, error) {
+		address, err := parse(s)
+		if e, ok := errors.AsType[*chain.Error](err); ok {
+			return "", exchange.Wrap(exchange.CodeInvalid, err, "%s", e.Detail)
+		}
+		return address, err
+	}
+}
