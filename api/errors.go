@@ -33,6 +33,8 @@ var meanings = map[exchange.Code]meaning{
 	exchange.CodeStateConflict:       {http.StatusConflict, "Not possible in this state"},
 	exchange.CodeInsufficientFunds:   {http.StatusConflict, "Insufficient funds"},
 	exchange.CodeInsufficientOffer:   {http.StatusConflict, "Offer too small"},
+	exchange.CodeLimitReached:        {http.StatusConflict, "Limit reached"},
+	exchange.CodeRateChanged:         {http.StatusConflict, "Rate changed"},
 	exchange.CodeExpired:             {http.StatusGone, "Expired"},
 	exchange.CodeUnsupported:         {http.StatusNotImplemented, "Not offered"},
 	exchange.CodeIdempotencyReused:   {http.StatusUnprocessableEntity, "Idempotency key reused"},

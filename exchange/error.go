@@ -25,6 +25,8 @@ const (
 	CodeStateConflict       Code = "state_conflict"           // the object's state does not allow it
 	CodeInsufficientFunds   Code = "insufficient_funds"       // an account's available balance is too small
 	CodeInsufficientOffer   Code = "insufficient_offer"       // the offer has less left than asked for
+	CodeLimitReached        Code = "limit_reached"            // as many of them as the caller may have at a time
+	CodeRateChanged         Code = "rate_changed"             // the price is not the one that the caller expected
 	CodeExpired             Code = "expired"                  // the object's time is over
 	CodeUnsupported         Code = "unsupported"              // a named feature is not offered (501)
 	CodeIdempotencyReused   Code = "idempotency_key_reused"   // same key, other body

@@ -21,7 +21,8 @@ const readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1
 // OpenOrder opens a customer's purchase against a SELL offer at the offer's rate, and reserves its
 // crypto out of what the offer has left. The request's id becomes the order's: called again, it returns
 // the order that is there. CodeInvalid names the fields that break the offer's bounds, CodeStateConflict
-// says that the offer is not open, CodeInsufficientOffer that it has less left.
+// says that the offer is not open, CodeInsufficientOffer that it has less left, CodeLimitReached that the
+// customer has as many pending orders as it may have, or the phone has had as many prompts.
 func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
 	return change(ctx, s, "order", r.OfferID, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
@@ -132,7 +133,7 @@ func price(r exchange.OrderRequest, offer exchange.Offer) (exchange.Price, error
 // fillCustomer checks the customer and fills in its number and wallet where the request has none.
 func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	var r userRow
-	if err := t.get(ctx, &r, readUser, o.CustomerID); err != nil {
+	if err := t.get(ctx, &r, lockCustomer, o.CustomerID); err != nil {
 		return translate(err, "customer")
 	}
 	if !r.IsActive || (r.Role != exchange.RoleCustomer && r.Role != exchange.RoleUser) {
@@ -143,6 +144,9 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	}
 	phone, err := exchange.ParsePhone(o.PaymentPhone.Digits())
 	if err := require(err == nil && phone == o.PaymentPhone, "/phone_number", "format", "must be a Kenyan mobile number"); err != nil {
+		return err
+	}
+	if err := t.underLimits(ctx, r.Role, *o); err != nil {
 		return err
 	}
 	if o.WalletAddress != "" {

@@ -87,7 +87,9 @@ type begun struct {
 
 // BeginAttempt writes a collection before the operator is asked for it. Called again with the same id,
 // it returns the attempt that is there. CodeStateConflict when the order does not wait for a payment,
-// CodeConflict while another attempt of it may still move money. The callback token is stored as its
+// CodeConflict while another attempt of it may still move money. A phone that has had as many prompts as
+// it may get is not prompted: the attempt is born refused, with the code PromptLimit, and counts as not
+// created by this call. The callback token is stored as its
 // hash, so only the call that created the attempt returns it.
 func (s *Store) BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (exchange.PaymentAttempt, bool, error) {
 	b, err := change(ctx, s, "payment attempt", a.OrderID, func(ctx context.Context, t unitTx) (begun, exchange.Posting, error) {
@@ -106,9 +108,17 @@ func (s *Store) BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (ex
 		if o.Status != exchange.OrderPending {
 			return begun{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s takes no payment.", o.Status)
 		}
+		n, err := t.prompts(ctx, a.Phone)
+		if err != nil {
+			return begun{}, none, err
+		}
 		created, err := t.insertAttempt(ctx, a, uuid.Nil)
 		if err != nil {
 			return begun{}, none, err
+		}
+		if n >= s.limits.PromptsPerPhone {
+			refused, err := t.overPrompted(ctx, o, created)
+			return begun{attempt: refused}, none, err
 		}
 		return begun{created, true}, none, t.recordAttempt(ctx, "created", o, created)
 	})

@@ -55,6 +55,7 @@ type Options struct {
 	MaxConns int              // connections in the pool; DefaultMaxConns when zero
 	Now      func() time.Time // the clock; the time in UTC with milliseconds when nil
 	Logger   *slog.Logger     // slog.Default when nil
+	Limits   Limits           // what customers may ask for at a time; DefaultLimits where zero
 }
 
 // Store is a pool of connections and the writer in front of it. It is safe for concurrent use.
@@ -62,6 +63,7 @@ type Store struct {
 	db     *sqlx.DB
 	clock  func() time.Time
 	log    *slog.Logger
+	limits Limits
 	writer *writer
 
 	mu       sync.RWMutex
@@ -88,7 +90,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	db.SetMaxOpenConns(o.MaxConns)
 	db.SetMaxIdleConns(o.MaxConns)
 	s := &Store{
-		db: db, clock: o.Now, log: o.Logger, prepared: map[string]*sqlx.Stmt{}, wanted: map[string]bool{},
+		db: db, clock: o.Now, log: o.Logger, limits: o.Limits.orDefault(), prepared: map[string]*sqlx.Stmt{}, wanted: map[string]bool{},
 		accounts: map[exchange.AccountRef]int64{},
 	}
 	if err := s.Ping(ctx); err != nil {

@@ -39,6 +39,9 @@ func New(t testing.TB) *store.Store {
 // Open opens a store on a database of URL with options, and closes it at the end of the test.
 func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	t.Helper()
+	if o.Limits == (store.Limits{}) {
+		o.Limits = plenty()
+	}
 	s, err := store.Open(t.Context(), WithRole(t, dsn), o)
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
@@ -51,6 +54,12 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 		}
 	})
 	return s
+}
+
+// plenty are limits that no test meets by accident.
+func plenty() store.Limits {
+	const many = 1_000_000
+	return store.Limits{CustomerOrders: many, UserOrders: many, PromptsPerPhone: many}
 }
 
 // urls holds the owner's URL of each open store.

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"kivuko/exchange"
+)
+
+// Limits bound what customers may ask for at a time. Each order reserves a vendor's crypto while it
+// waits, and each prompt rings a phone that need not be the customer's own.
+type Limits struct {
+	CustomerOrders  int           // pending orders of a verified customer
+	UserOrders      int           // pending orders of one that nobody has verified yet
+	PromptsPerPhone int           // prompts to one phone within PromptWindow, whoever asks for them
+	PromptWindow    time.Duration // how long a prompt counts
+}
+
+// DefaultLimits are the limits of a store that is given none.
+func DefaultLimits() Limits {
+	return Limits{CustomerOrders: 10, UserOrders: 3, PromptsPerPhone: 12, PromptWindow: time.Hour}
+}
+
+// orDefault fills the limits that are not given: no limit is never what a forgotten field means.
+func (l Limits) orDefault() Limits {
+	d := DefaultLimits()
+	if l.CustomerOrders <= 0 {
+		l.CustomerOrders = d.CustomerOrders
+	}
+	if l.UserOrders <= 0 {
+		l.UserOrders = d.UserOrders
+	}
+	if l.PromptsPerPhone <= 0 {
+		l.PromptsPerPhone = d.PromptsPerPhone
+	}
+	if l.PromptWindow <= 0 {
+		l.PromptWindow = d.PromptWindow
+	}
+	return l
+}
+
+// orders is how many pending orders a role may have.
+func (l Limits) orders(r exchange.Role) int {
+	if r == exchange.RoleUser {
+		return l.UserOrders
+	}
+	return l.CustomerOrders
+}
+
+// lockCustomer reads a customer and holds its row, so that its orders are opened one after the other:
+// what is counted after it can't be passed by two requests at once.
+const lockCustomer = readUser + ` FOR NO KEY UPDATE`
+
+const countOpen = `
+SELECT (SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending') AS orders,
+    (SELECT count(*) FROM payment_attempts WHERE phone = $2 AND direction = 'collection' AND status <> 'refused' AND created_at > $3) AS prompts`
+
+// underLimits refuses an order beyond what its customer, whose row is locked, may have waiting. The count
+// of prompts is a courtesy here, so that the customer hears of it at once: BeginAttempt holds the limit.
+func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.Order) error {
+	var open struct{ Orders, Prompts int }
+	if err := t.get(ctx, &open, countOpen, o.CustomerID, o.PaymentPhone.Digits(), t.promptsSince()); err != nil {
+		return err
+	}
+	if most := t.s.limits.orders(role); open.Orders >= most {
+		return exchange.Errorf(exchange.CodeLimitReached, "At most %d orders may wait for their payment at a time. Pay or cancel one.", most)
+	}
+	if open.Prompts >= t.s.limits.PromptsPerPhone {
+		return exchange.Errorf(exchange.CodeLimitReached, "This phone has been asked for payments %d times within %s. Try again later.",
+			open.Prompts, t.s.limits.PromptWindow)
+	}
+	return nil
+}
+
+func (t unitTx) promptsSince() time.Time { return t.s.now().Add(-t.s.limits.PromptWindow) }
+
+const countPrompts = `SELECT prompts_of($1, $2)`
+
+// prompts counts what a phone was asked lately, and keeps others from prompting it until the
+// transaction ends.
+func (t unitTx) prompts(ctx context.Context, phone exchange.Phone) (int, error) {
+	var n int
+	return n, t.get(ctx, &n, countPrompts, phone.Digits(), t.promptsSince())
+}
+
+// PromptLimit is the result code of a prompt that was not sent because its phone has had enough of them.
+const PromptLimit = "prompt_limit"
+
+// overPrompted stores that a prompt is not sent.
+func (t unitTx) overPrompted(ctx context.Context, o exchange.Order, created exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+	a := created
+	a.CallbackToken = ""
+	a.Status, a.ResultCode, a.ResultText = exchange.AttemptRefused, PromptLimit, "the phone has had as many prompts as it may get"
+	a.SettledAt = t.s.now()
+	return t.saveAttempt(ctx, o, created, a)
+}
