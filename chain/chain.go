@@ -86,10 +86,13 @@ type Key interface {
 
 // Block names a block.
 type Block struct {
-	Number uint64
+	Number uint64 // on Solana its slot
 	ID     string
 	Parent string
 	Time   time.Time
+	// Height counts the blocks before this one on a network whose transactions live by it (Solana: slots
+	// without a block make it smaller than Number). Zero on the others.
+	Height uint64
 }
 
 // Head is how far the network came: the newest block and the newest one that can't be undone.
@@ -131,7 +134,7 @@ type Unsigned struct {
 	Payload         []byte // what Key.Sign gets
 	Body            []byte // the network's encoding of the unsigned transaction
 	ExpiresAt       time.Time
-	LastValidHeight uint64
+	LastValidHeight uint64 // the Block.Height after which no block can include it
 	Nonce           uint64
 	RefBlock        string
 	Bid             exchange.Bid // what it offers for a place in a block, on a sequenced network

@@ -53,13 +53,14 @@ func Judge(f Facts) Verdict {
 }
 
 // Outlived tells whether the final chain has passed the life of the transaction, so that no block to
-// come can include it.
+// come can include it. A life in blocks is measured by their height, never by the number of a slot,
+// which runs ahead of it; a final block of unknown height has passed nothing.
 func Outlived(a exchange.ChainAttempt, final Block) bool {
 	switch {
 	case !a.ExpiresAt.IsZero():
 		return !final.Time.Before(a.ExpiresAt.Truncate(time.Millisecond))
 	case a.LastValidHeight > 0:
-		return final.Number > a.LastValidHeight
+		return final.Height > a.LastValidHeight
 	}
 	return false
 }

@@ -21,7 +21,7 @@ var (
 )
 
 func headAt(number uint64, at time.Duration) chain.Head {
-	b := chain.Block{Number: number, Time: epoch.Add(at)}
+	b := chain.Block{Number: number, Height: number, Time: epoch.Add(at)}
 	return chain.Head{Latest: b, Final: b}
 }
 
@@ -62,6 +62,8 @@ func TestJudge(t *testing.T) {
 		"only the newest is past":   {attempt: timed, where: chain.Location{Stage: chain.StageAbsent, Head: chain.Head{Latest: chain.Block{Time: epoch.Add(time.Hour)}, Final: chain.Block{Time: epoch}}}, twice: true, want: chain.VerdictBroadcast},
 		"absent at its last height": {attempt: counted, where: chain.Location{Stage: chain.StageAbsent, Head: headAt(100, 0)}, twice: true, want: chain.VerdictBroadcast},
 		"absent past its height":    {attempt: counted, where: chain.Location{Stage: chain.StageAbsent, Head: headAt(101, 0)}, twice: true, want: chain.VerdictRebuild},
+		"absent past its slot":      {attempt: counted, where: chain.Location{Stage: chain.StageAbsent, Head: chain.Head{Final: chain.Block{Number: 1 << 40, Height: 100}}}, twice: true, want: chain.VerdictBroadcast},
+		"absent, height unknown":    {attempt: counted, where: chain.Location{Stage: chain.StageAbsent, Head: chain.Head{Final: chain.Block{Number: 1 << 40}}}, twice: true, want: chain.VerdictBroadcast},
 		"absent without any bound":  {attempt: numbered, where: chain.Location{Stage: chain.StageAbsent, Head: headAt(1<<40, 1<<60)}, twice: true, want: chain.VerdictBroadcast},
 		"its number was used":       {attempt: numbered, where: chain.Location{Stage: chain.StageAbsent}, nonce: true, twice: true, want: chain.VerdictRebuild},
 		"its number, seen once":     {attempt: numbered, where: chain.Location{Stage: chain.StageAbsent}, nonce: true, want: chain.VerdictBroadcast},
