@@ -23,6 +23,7 @@ type RefundStore interface {
 	RecordFailure(ctx context.Context, id uuid.UUID, o exchange.Observation) (exchange.PaymentAttempt, error)
 	Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error)
 	CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUID, o exchange.Observation) error
+	ConfirmPayee(ctx context.Context, refundID uuid.UUID, by exchange.Principal) error
 	FailRefund(ctx context.Context, refundID uuid.UUID, detail string) error
 	ResolveRefund(ctx context.Context, refundID uuid.UUID, reference string, by exchange.Principal) error
 	RefundException(ctx context.Context, exceptionID uuid.UUID, by exchange.Principal) (exchange.Refund, error)
@@ -55,6 +56,7 @@ const (
 	RefundAccepted   = "accepted"    // the operator took it, or may have: ask what became of it
 	RefundPaid       = "paid"        // proven and booked
 	RefundRefused    = "refused"     // definitely not paid
+	RefundHeld       = "held"        // the operator names another payer: a person must decide
 	RefundFloatShort = "float_short" // there is not enough float to pay it from
 	RefundPending    = "pending"     // nothing is proven
 	RefundDisputed   = "disputed"    // the witnesses contradict each other
@@ -114,6 +116,9 @@ func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (Refun
 	if err != nil {
 		return RefundStep{}, Failure(ctx, err)
 	}
+	if stored.ID == uuid.Nil {
+		return RefundStep{State: RefundHeld}, nil
+	}
 	stored.CallbackToken = fresh.CallbackToken
 	return r.kept(ctx, refund, stored, r.Operator.SubmitPayout(ctx, stored))
 }
@@ -160,10 +165,13 @@ func (r *Refunds) refuse(ctx context.Context, refundID uuid.UUID, a exchange.Pay
 	if err != nil {
 		return RefundStep{}, Failure(ctx, err)
 	}
-	if refund.Status == exchange.RefundProcessing {
+	if refund.Status == exchange.RefundProcessing || refund.Status == exchange.RefundCompleted {
 		if err := r.Store.FailRefund(ctx, refundID, "refused: "+code); err != nil {
 			return RefundStep{}, Failure(ctx, err)
 		}
+	}
+	if refund.Status == exchange.RefundCompleted {
+		return RefundStep{AttemptID: a.ID, State: RefundPaid}, nil // by another payout
 	}
 	return RefundStep{AttemptID: a.ID, State: RefundRefused, Code: code}, nil
 }
@@ -333,6 +341,18 @@ func (r *Refunds) SettleRefund(ctx context.Context, in SettleRefundInput) error 
 		}))
 	}
 	return Failure(ctx, r.Store.ResolveRefund(ctx, in.RefundID, receipt, in.Proof.Principal()))
+}
+
+// ConfirmPayeeInput lets a refund go to the phone that was prompted, although the operator names another
+// payer.
+type ConfirmPayeeInput struct {
+	RefundID uuid.UUID `json:"refund_id"`
+	Proof    Proof     `json:"proof"`
+}
+
+// ConfirmPayee writes an operator's decision about a doubtful payee.
+func (r *Refunds) ConfirmPayee(ctx context.Context, in ConfirmPayeeInput) error {
+	return Failure(ctx, r.Store.ConfirmPayee(ctx, in.RefundID, in.Proof.Principal()))
 }
 
 // ExceptionInput decides about money that does not fit.

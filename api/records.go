@@ -136,7 +136,7 @@ func accountWire(a exchange.Account) wireAccount {
 
 var accountKinds = []string{
 	"custody", "wallet_balance", "fiat_balance", "momo_collection", "momo_payout", "bank", "orders_in_flight", "refunds_due",
-	"suspense", "rounding", "fees", "network_fees", "capital",
+	"suspense", "unclaimed", "receivable", "rounding", "fees", "network_fees", "capital",
 }
 
 func assetNames() []string {
@@ -251,7 +251,7 @@ func exceptionWire(e exchange.PaymentException) wireException {
 
 var (
 	exceptionStatuses = []string{"open", "accepted", "refunding", "refunded", "credited", "written_off"}
-	exceptionKinds    = []string{"under", "over", "late", "duplicate", "wrong_asset", "wrong_network", "unmatched"}
+	exceptionKinds    = []string{"under", "over", "late", "duplicate", "wrong_asset", "wrong_network", "unmatched", "paid_twice"}
 )
 
 func (s *server) listExceptions(c *call) error {

@@ -20,6 +20,7 @@ const (
 	ExcWrongAsset   ExceptionKind = "wrong_asset"
 	ExcWrongNetwork ExceptionKind = "wrong_network"
 	ExcUnmatched    ExceptionKind = "unmatched"
+	ExcPaidTwice    ExceptionKind = "paid_twice" // not money that arrived: a refund that was paid out once more
 )
 
 // ExceptionStatus is the state of a payment exception.
@@ -49,13 +50,14 @@ var ExceptionMachine = Machine[ExceptionStatus]{
 	Final: []ExceptionStatus{ExcAccepted, ExcRefunded, ExcCredited, ExcWrittenOff},
 }
 
-// PaymentException is money that arrived and does not fit. Amount is the part that does not fit.
+// PaymentException is money that does not fit: that arrived, or of the kind ExcPaidTwice that left. Amount
+// is the part that does not fit.
 type PaymentException struct {
 	ID        uuid.UUID
 	Kind      ExceptionKind
 	Status    ExceptionStatus
 	OrderID   uuid.UUID
-	AttemptID uuid.UUID // the collection that brought it
+	AttemptID uuid.UUID // the collection that brought it, or the payout that took it
 	Receipt   string
 	Amount    money.Amount
 	Note      string

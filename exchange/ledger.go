@@ -27,6 +27,8 @@ const (
 	AccOrdersInFlight AccountKind = "orders_in_flight" // customers' money between payment and delivery
 	AccRefundsDue     AccountKind = "refunds_due"      // customers' money on its way back
 	AccSuspense       AccountKind = "suspense"         // money that arrived and fits nothing
+	AccUnclaimed      AccountKind = "unclaimed"        // customers' money too little to be sent back
+	AccReceivable     AccountKind = "receivable"       // what was paid out once too often, until it is had back
 	AccRounding       AccountKind = "rounding"         // what rounding to whole shillings left over
 	AccFees           AccountKind = "fees"             // what the house earned
 	AccNetworkFees    AccountKind = "network_fees"     // per native coin; what networks took
@@ -35,7 +37,7 @@ const (
 
 // DebitNormal tells whether a debit increases accounts of the kind.
 func (k AccountKind) DebitNormal() bool {
-	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees}, k)
+	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees, AccReceivable}, k)
 }
 
 // MayGoNegative tells whether the available balance of accounts of the kind may fall below zero.

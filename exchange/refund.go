@@ -25,6 +25,7 @@ var RefundMachine = Machine[RefundStatus]{
 	Name: "refund", Initial: RefundPending,
 	Transitions: []Transition[RefundStatus]{
 		{RefundPending, RefundProcessing, ByFlow, "the payout is written and about to be submitted"},
+		{RefundPending, RefundNeedsReview, ByFlow, "the operator names another payer than the phone that was prompted"},
 		{RefundProcessing, RefundCompleted, ByFlow, "the payout is proven"},
 		{RefundProcessing, RefundFailed, ByFlow, "the operator definitely refused"},
 		{RefundFailed, RefundNeedsReview, ByFlow, "a person must decide"},
@@ -33,6 +34,10 @@ var RefundMachine = Machine[RefundStatus]{
 	},
 	Final: []RefundStatus{RefundCompleted},
 }
+
+// RefundPayerDiffers is the detail of a refund that waits for a person because the operator's notice or
+// statement names another payer than the phone that was prompted.
+const RefundPayerDiffers = "payer_differs"
 
 // Refund gives back money of one collection. The refunds of a collection never exceed what it
 // brought; the database says so.
@@ -45,6 +50,7 @@ type Refund struct {
 	Phone       Phone // who gets it: the payer
 	Reason      string
 	Status      RefundStatus
+	Detail      string // why it waits for a person
 	Receipt     string
 	CreatedAt   time.Time
 	UpdatedAt   time.Time

@@ -164,6 +164,9 @@ func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by e
 		if old, found, err := t.refundOf(ctx, exceptionID); err != nil || found {
 			return old, none, err
 		}
+		if x.Kind == exchange.ExcPaidTwice {
+			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "This money was paid out; there is nothing to give back.")
+		}
 		var r attemptRow
 		if err := t.get(ctx, &r, readAttempt, x.AttemptID); err != nil {
 			return exchange.Refund{}, none, translate(err, "payment attempt")
@@ -193,7 +196,7 @@ func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by e
 }
 
 // ResolveException settles an open exception without a refund. Written off and accepted money becomes
-// the house's; for both a note says why. Crediting needs an account of the payer, which customers do not
+// the house's, and what was paid out twice its loss; for both a note says why. Crediting needs an account of the payer, which customers do not
 // have: CodeUnsupported. An exception that is settled in this way already is returned as it is.
 func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) (exchange.PaymentException, error) {
 	if to == exchange.ExcCredited {
@@ -215,10 +218,16 @@ func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.
 		}
 		return x, exchange.Posting{Entries: []exchange.Entry{{
 			Key: "exception:" + x.ID.String() + ":" + string(to), Kind: "exception." + string(to), ObjectType: "payment_exception", ObjectID: x.ID,
-			Lines: []exchange.Line{
-				exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount),
-				exchange.Credit(exchange.House(exchange.AccFees, x.Amount.Asset()), x.Amount),
-			},
+			Lines: keeping(x),
 		}}}, nil
 	})
+}
+
+// keeping books money that the house keeps, or lost.
+func keeping(x exchange.PaymentException) []exchange.Line {
+	house := func(k exchange.AccountKind) exchange.AccountRef { return exchange.House(k, x.Amount.Asset()) }
+	if x.Kind == exchange.ExcPaidTwice {
+		return []exchange.Line{exchange.Debit(house(exchange.AccFees), x.Amount), exchange.Credit(house(exchange.AccReceivable), x.Amount)}
+	}
+	return []exchange.Line{exchange.Debit(house(exchange.AccSuspense), x.Amount), exchange.Credit(house(exchange.AccFees), x.Amount)}
 }

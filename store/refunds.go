@@ -19,8 +19,8 @@ type RefundFilter struct {
 	OrderID uuid.UUID
 }
 
-const refundColumns = `id, order_id, attempt_id, exception_id, asset, amount, phone, reason, status, detail, receipt, paid_by, created_at, updated_at,
-	completed_at, version`
+const refundColumns = `id, order_id, attempt_id, exception_id, asset, amount, phone, reason, status, detail, receipt, paid_by, payee_confirmed,
+	created_at, updated_at, completed_at, version`
 
 // refundRow is a row of refunds.
 type refundRow struct {
@@ -36,6 +36,7 @@ type refundRow struct {
 	Detail      string
 	Receipt     string
 	PaidBy      uuid.NullUUID `db:"paid_by"`
+	Confirmed   bool          `db:"payee_confirmed"`
 	CreatedAt   time.Time     `db:"created_at"`
 	UpdatedAt   time.Time     `db:"updated_at"`
 	CompletedAt sql.NullTime  `db:"completed_at"`
@@ -46,7 +47,7 @@ func (r refundRow) refund() (exchange.Refund, error) {
 	m, err := amountOf(r.Asset, r.Amount)
 	return exchange.Refund{
 		ID: r.ID, OrderID: r.OrderID, AttemptID: r.AttemptID, ExceptionID: r.ExceptionID.UUID, Amount: m, Phone: r.Phone, Reason: r.Reason,
-		Status: r.Status, Receipt: r.Receipt, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt),
+		Status: r.Status, Detail: r.Detail, Receipt: r.Receipt, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt),
 		Version: r.Version,
 	}, err
 }
@@ -178,7 +179,8 @@ func (t unitTx) moveRefund(ctx context.Context, o exchange.Order, before exchang
 
 // BeginRefundPayout writes a refund's payout before the operator is asked for it and reserves its money
 // in the payout float; CodeInsufficientFunds when the float is short. Called again with the same attempt
-// it returns what is there.
+// it returns what is there. A refund whose payer is doubtful is handed to a person instead (see
+// doubtPayer): the attempt has no id then, and nothing is to be sent.
 func (s *Store) BeginRefundPayout(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	a.Direction, a.RefundID = exchange.Payout, refundID
 	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.PaymentAttempt, exchange.Posting, error) {
@@ -191,6 +193,9 @@ func (s *Store) BeginRefundPayout(ctx context.Context, refundID uuid.UUID, a exc
 		old, found, err := t.beganBefore(ctx, a)
 		if err != nil || found {
 			return old, none, err
+		}
+		if held, err := t.doubtPayer(ctx, o, refund); err != nil || held {
+			return exchange.PaymentAttempt{}, none, err
 		}
 		if _, err := t.moveRefund(ctx, o, refund, exchange.RefundProcessing, "", "", uuid.Nil, flow); err != nil {
 			return exchange.PaymentAttempt{}, none, err
@@ -239,9 +244,9 @@ func (t unitTx) endFloatHold(ctx context.Context, attemptID uuid.UUID, verb exch
 	return []exchange.HoldOp{{Verb: verb, Hold: exchange.Hold{ID: h.ID}}}, nil
 }
 
-// CompleteRefund ends a refund whose payout is proven. Called again it returns the refund as it is; a
-// second payout that proves true after another one completed the refund is CodeConflict, and a person
-// has to look.
+// CompleteRefund ends a refund whose payout is proven. Called again it returns the refund as it is. A
+// payout that proves true after another payment completed the refund is booked as paid twice, under an
+// exception for a person.
 func (s *Store) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUID, obs exchange.Observation) (exchange.Refund, error) {
 	if obs.Receipt == "" {
 		return exchange.Refund{}, exchange.Errorf(exchange.CodeInvalid, "A payout is proven with its receipt.")
@@ -252,11 +257,8 @@ func (s *Store) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUI
 		if err != nil {
 			return refund, none, err
 		}
-		if refund.Status == exchange.RefundCompleted {
-			if paidBy != attemptID {
-				err = exchange.Errorf(exchange.CodeConflict, "The refund was completed by another payout.")
-			}
-			return refund, none, err
+		if refund.Status == exchange.RefundCompleted && paidBy == attemptID && refund.Receipt == obs.Receipt {
+			return refund, none, nil
 		}
 		_, before, err := t.lockedAttempt(ctx, attemptID)
 		if err != nil {
@@ -268,11 +270,20 @@ func (s *Store) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUI
 		if obs.Amount.Positive() && !obs.Amount.Equal(refund.Amount) {
 			return refund, none, exchange.Errorf(exchange.CodeConflict, "The payout moved another amount than the refund's.")
 		}
-		a := before
-		a.Status, a.Soft, a.ResultCode, a.ResultText = exchange.AttemptSucceeded, false, obs.Code, obs.Text
-		a.Receipt, a.Moved, a.SettledAt = obs.Receipt, refund.Amount, t.s.now()
-		if _, err := t.saveAttempt(ctx, o, before, a); err != nil {
-			return refund, none, err
+		if before.Status == exchange.AttemptSucceeded && before.Receipt == obs.Receipt {
+			return refund, none, nil // booked before as a second payment
+		}
+		if before.Status != exchange.AttemptSucceeded {
+			a := before
+			a.Status, a.Soft, a.ResultCode, a.ResultText = exchange.AttemptSucceeded, false, obs.Code, obs.Text
+			a.Receipt, a.Moved, a.SettledAt = obs.Receipt, refund.Amount, t.s.now()
+			if _, err := t.saveAttempt(ctx, o, before, a); err != nil {
+				return refund, none, err
+			}
+		}
+		if refund.Status == exchange.RefundCompleted {
+			p, err := t.paidTwice(ctx, o, refund, attemptID, obs.Receipt)
+			return refund, p, err
 		}
 		holds, err := t.endFloatHold(ctx, attemptID, exchange.HoldCapture)
 		if err != nil {
@@ -299,11 +310,27 @@ func (t unitTx) finishRefund(ctx context.Context, o exchange.Order, r exchange.R
 
 const openPayouts = `SELECT count(*) FROM payment_attempts WHERE refund_id = $1 AND status IN ('created', 'unknown', 'accepted')`
 
-const lastPayout = `SELECT id FROM payment_attempts WHERE refund_id = $1 ORDER BY created_at DESC, id DESC LIMIT 1`
+const heldOfFailed = `
+SELECT h.id FROM payment_attempts a JOIN holds h ON h.id = a.hold_id
+WHERE a.refund_id = $1 AND a.status IN ('refused', 'failed') AND h.status = 'held' ORDER BY h.id`
+
+// freeFailed releases what payouts reserved that did not happen.
+func (t unitTx) freeFailed(ctx context.Context, refundID uuid.UUID) ([]exchange.HoldOp, error) {
+	var ids []uuid.UUID
+	if err := t.all(ctx, &ids, heldOfFailed, refundID); err != nil {
+		return nil, err
+	}
+	var ops []exchange.HoldOp
+	for _, id := range ids {
+		ops = append(ops, exchange.HoldOp{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: id}})
+	}
+	return ops, nil
+}
 
 // FailRefund hands a refund whose payout was definitely refused to a person and frees the float. While
 // a payout of it may still move money it is CodeStateConflict. A refund that waits for a person is
-// returned as it is.
+// returned as it is. One that another payout completed stays completed, and the float of those that
+// failed is freed.
 func (s *Store) FailRefund(ctx context.Context, refundID uuid.UUID, detail string) (exchange.Refund, error) {
 	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.Refund, exchange.Posting, error) {
 		var none exchange.Posting
@@ -318,17 +345,17 @@ func (s *Store) FailRefund(ctx context.Context, refundID uuid.UUID, detail strin
 		if open > 0 {
 			return refund, none, exchange.Errorf(exchange.CodeStateConflict, "The payout of the refund may still move money.")
 		}
+		if refund.Status == exchange.RefundCompleted {
+			holds, err := t.freeFailed(ctx, refundID)
+			return refund, exchange.Posting{Holds: holds}, err
+		}
 		if refund, err = t.moveRefund(ctx, o, refund, exchange.RefundFailed, detail, "", uuid.Nil, flow); err != nil {
 			return refund, none, err
 		}
 		if refund, err = t.moveRefund(ctx, o, refund, exchange.RefundNeedsReview, detail, "", uuid.Nil, flow); err != nil {
 			return refund, none, err
 		}
-		var last uuid.UUID
-		if err := t.get(ctx, &last, lastPayout, refundID); err != nil {
-			return refund, none, err
-		}
-		holds, err := t.endFloatHold(ctx, last, exchange.HoldRelease)
+		holds, err := t.freeFailed(ctx, refundID)
 		return refund, exchange.Posting{Holds: holds}, err
 	})
 }

@@ -76,6 +76,12 @@ func (r Rows) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUID,
 	return err
 }
 
+// ConfirmPayee writes that a person confirmed who gets a refund.
+func (r Rows) ConfirmPayee(ctx context.Context, refundID uuid.UUID, by exchange.Principal) error {
+	_, err := r.Store.ConfirmPayee(ctx, refundID, by)
+	return err
+}
+
 // FailRefund notes that a refund's payout was definitely refused.
 func (r Rows) FailRefund(ctx context.Context, refundID uuid.UUID, detail string) error {
 	_, err := r.Store.FailRefund(ctx, refundID, detail)

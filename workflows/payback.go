@@ -41,6 +41,9 @@ func (b *payback) run(ctx workflow.Context) {
 		if d.verb == activities.VerbResolve && b.settle(ctx, try, d.proof) {
 			return
 		}
+		if d.verb == activities.VerbRefund {
+			b.confirm(ctx, d.proof)
+		}
 		if d.verb == activities.VerbRetry && result.Refused {
 			try++ // the payout before was definitely refused, so that another one can't pay twice
 		}
@@ -71,6 +74,15 @@ func (b *payback) settle(ctx workflow.Context, try int, proof activities.Proof) 
 		workflow.GetLogger(ctx).Error("the refund was not settled", "error", err)
 	}
 	return err == nil
+}
+
+// confirm lets a refund with a doubtful payee go to the phone that was prompted. Where that fails, the next
+// try hands the same reason back.
+func (b *payback) confirm(ctx workflow.Context, proof activities.Proof) {
+	in := activities.ConfirmPayeeInput{RefundID: b.refundID, Proof: proof}
+	if err := workflow.ExecuteActivity(rail(ctx, "Confirm the payee"), refunds.ConfirmPayee, in).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Error("the payee was not confirmed", "error", err)
+	}
 }
 
 // wake passes a callback on to the child. One that comes while no child runs is stored like any other

@@ -24,6 +24,7 @@ const (
 	ReasonPayoutExpiring Reason = "payout-expiring"
 	ReasonPayoutSigning  Reason = "payout-signing"
 	ReasonPayoutOverdue  Reason = "payout-overdue"
+	ReasonRefundPayee    Reason = "refund-payee"
 	ReasonRefundRefused  Reason = "refund-refused"
 	ReasonRefundFloat    Reason = "refund-float"
 	ReasonRefundUnknown  Reason = "refund-unknown"
@@ -88,6 +89,11 @@ var guide = map[Reason]advice{
 		"A transaction is neither in a block nor proven impossible for longer than usual.",
 		"Look at the nodes and the network. The flow goes on watching and mends itself.",
 		[]string{activities.VerbRetry},
+	},
+	ReasonRefundPayee: {
+		"The operator's notice or statement names another payer than the phone that was prompted.",
+		"Find out who paid; pay that person by other means and send resolve with the receipt as the note, or send refund to pay the prompted phone.",
+		[]string{activities.VerbRefund, activities.VerbResolve},
 	},
 	ReasonRefundRefused: {
 		"The operator definitely refused the refund.",

@@ -75,6 +75,8 @@ func (f *refund) run(ctx workflow.Context) (RefundResult, error) {
 			return RefundResult{Completed: true}, nil
 		case activities.RefundRefused:
 			return RefundResult{Reason: string(ReasonRefundRefused), Refused: true}, nil
+		case activities.RefundHeld:
+			return RefundResult{Reason: string(ReasonRefundPayee)}, nil
 		case activities.RefundFloatShort:
 			return RefundResult{Reason: string(ReasonRefundFloat)}, nil
 		}

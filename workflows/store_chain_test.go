@@ -164,6 +164,11 @@ func (b *book) BeginRefundPayout(_ context.Context, id uuid.UUID, a exchange.Pay
 			return stored, nil
 		}
 		r := b.refunds[id]
+		if b.doubtful && !b.confirmed {
+			r.Status, r.Detail = exchange.RefundNeedsReview, exchange.RefundPayerDiffers
+			b.refunds[id] = r
+			return exchange.PaymentAttempt{}, nil
+		}
 		if b.float.Cmp(r.Amount) < 0 {
 			return a, exchange.Errorf(exchange.CodeInsufficientFunds, "the float is short")
 		}
@@ -175,6 +180,16 @@ func (b *book) BeginRefundPayout(_ context.Context, id uuid.UUID, a exchange.Pay
 		a.CallbackToken = ""
 		b.refunds[id], b.attempts[a.ID] = r, a
 		return a, nil
+	})
+}
+
+func (b *book) ConfirmPayee(_ context.Context, id uuid.UUID, _ exchange.Principal) error {
+	return run(b, "ConfirmPayee", func() error {
+		if b.refunds[id].Status != exchange.RefundNeedsReview {
+			return conflict("the payee is not in question")
+		}
+		b.confirmed = true
+		return nil
 	})
 }
 

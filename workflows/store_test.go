@@ -22,6 +22,8 @@ type book struct {
 	lost       func(call string) error // asked after it
 	available  money.Amount            // of the offer
 	float      money.Amount            // for payouts
+	doubtful   bool                    // the operator names another payer than the prompted phone
+	confirmed  bool                    // and a person said that the prompted phone is right
 	orders     map[uuid.UUID]exchange.Order
 	attempts   map[uuid.UUID]exchange.PaymentAttempt
 	callbacks  map[uuid.UUID][]exchange.MomoCallback

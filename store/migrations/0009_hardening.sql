@@ -16,3 +16,19 @@ BEGIN
         WHERE phone = number AND direction = 'collection' AND status <> 'refused' AND created_at > since);
 END $$;
 -- +goose StatementEnd
+
+-- receivable: what was paid out once too often. unclaimed: customers' money too little to be sent back.
+ALTER TABLE ledger_accounts DROP CONSTRAINT ledger_accounts_kind, ADD CONSTRAINT ledger_accounts_kind CHECK (kind IN ('custody',
+    'wallet_balance', 'fiat_balance', 'momo_collection', 'momo_payout', 'bank', 'orders_in_flight', 'refunds_due', 'suspense', 'unclaimed',
+    'receivable', 'rounding', 'fees', 'network_fees', 'capital'));
+ALTER TABLE ledger_accounts DROP CONSTRAINT ledger_accounts_direction, ADD CONSTRAINT ledger_accounts_direction CHECK (debit_normal =
+    (kind IN ('custody', 'momo_collection', 'momo_payout', 'bank', 'network_fees', 'receivable')));
+
+ALTER TABLE payment_exceptions DROP CONSTRAINT payment_exceptions_kind_check, ADD CONSTRAINT payment_exceptions_kind_check CHECK (kind IN
+    ('under', 'over', 'late', 'duplicate', 'wrong_asset', 'wrong_network', 'unmatched', 'paid_twice'));
+
+-- A refund whose payer is doubtful waits for a person, who confirms the payee once.
+INSERT INTO state_transitions (machine, from_state, to_state) VALUES ('refund', 'pending', 'needs_review');
+ALTER TABLE refunds ADD COLUMN payee_confirmed boolean NOT NULL DEFAULT false;
+CREATE TRIGGER refunds_confirmed BEFORE UPDATE ON refunds FOR EACH ROW WHEN (OLD.payee_confirmed AND NOT NEW.payee_confirmed)
+    EXECUTE FUNCTION refuse_change();

@@ -1,0 +1,47 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// A refund whose payer is somebody else than the prompted phone is held, and only a proven command lets
+// it go there.
+func TestRefundOfADoubtfulPayer(t *testing.T) {
+	const min = time.Minute
+	for name, c := range map[string]struct {
+		verb    string
+		payouts int
+	}{"confirmed": {"refund", 1}, "paid by other means": {"resolve", 0}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld()
+			w.book.doubtful = true
+			w.chain.script = func(int) fate { return fate{refused: chain.ReasonBlocked} }
+			w.at(5*min, func() { w.command("refund") })
+			w.at(10*min, func() { w.command("retry") })
+			w.at(12*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) }) // the Web UI's nudge
+			w.at(15*min, func() {
+				if n := len(w.operator.paidOut(w.request.ID)); n != 0 {
+					t.Errorf("%d payouts while the payee is in doubt", n)
+				}
+			})
+			w.at(20*min, func() { w.command(c.verb) })
+			w.run(t)
+			ended(t, w, exchange.OrderFailed, exchange.DetailRefundOpen)
+			wants("retry", exchange.CodeStateConflict)(t, w)
+			w.signs.were(t, workflows.OnRampID(w.request.ID), workflows.ReasonPayoutBlocked, workflows.ReasonRefundPayee)
+			if n := len(w.operator.paidOut(w.request.ID)); n != c.payouts {
+				t.Errorf("%d payouts, want %d", n, c.payouts)
+			}
+			for _, r := range w.book.refunds {
+				if r.Status != exchange.RefundCompleted {
+					t.Errorf("the refund is %s", r.Status)
+				}
+			}
+		})
+	}
+}
