@@ -1,0 +1,438 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// scan is one block on its way into the database.
+type scan struct {
+	t       unitTx
+	network exchange.Network
+	block   exchange.ChainBlock
+	minimum map[money.Asset]money.Amount
+	final   bool
+
+	byAddress map[string]walletEnd
+	byID      map[uuid.UUID]walletEnd
+	known     map[movementKey]exchange.ChainDeposit
+	payments  map[string]uuid.UUID      // of our own transactions
+	waits     map[uuid.UUID][]uuid.UUID // by wallet
+	entries   []exchange.Entry
+}
+
+type movementKey struct {
+	tx    string
+	index uint32
+}
+
+// walletEnd is what a movement's ends have to be known of.
+type walletEnd struct {
+	ID       uuid.UUID
+	Address  string
+	Purpose  exchange.HousePurpose
+	OwnerID  uuid.NullUUID `db:"owner_id"`
+	VendorID uuid.NullUUID `db:"vendor_id"`
+}
+
+// RecordFinalBlock records a block that can't be undone, books what came into wallets of ours, and moves the
+// cursor onto it, in one transaction. Blocks come one after the other: one that was recorded before changes
+// nothing, one that leaves a gap is CodeStateConflict, and one that does not follow from the one before is
+// CodeConflict, because the final chain has been replaced or the node lies.
+func (s *Store) RecordFinalBlock(ctx context.Context, b exchange.BlockScan) (exchange.DepositCursor, error) {
+	return change(ctx, s, "block", depositsLane(b.Network), func(ctx context.Context, t unitTx) (exchange.DepositCursor, exchange.Posting, error) {
+		var none exchange.Posting
+		if err := t.lockDeposits(ctx, b.Network); err != nil {
+			return exchange.DepositCursor{}, none, err
+		}
+		c, found, err := t.depositCursor(ctx, b.Network)
+		if err != nil || (found && b.Block.Number <= c.Final.Number) {
+			return c, none, err
+		}
+		switch {
+		case !found || b.Block.Number != c.Final.Number+1:
+			return c, none, exchange.Errorf(exchange.CodeStateConflict, "Block %d does not follow block %d.", b.Block.Number, c.Final.Number)
+		case !b.Block.Skipped && c.LinkID != "" && b.Block.Parent != c.LinkID:
+			return c, none, exchange.Errorf(exchange.CodeConflict, "The final block %d has the parent %s; %s was read as final before it.",
+				b.Block.Number, clip(b.Block.Parent, 128), c.LinkID)
+		}
+		sc := &scan{t: t, network: b.Network, block: b.Block, minimum: b.Minimum, final: true}
+		if err := sc.record(ctx, b); err != nil {
+			return c, none, err
+		}
+		forked, err := t.advance(ctx, b.Network, b.Block)
+		if err != nil {
+			return c, none, err
+		}
+		last := blockNumber(b.Block.Number)
+		if forked {
+			last = maxHeight
+		}
+		if err := t.orphan(ctx, b.Network, 0, last); err != nil {
+			return c, none, err
+		}
+		if c, _, err = t.depositCursor(ctx, b.Network); err != nil {
+			return c, none, err
+		}
+		return c, exchange.Posting{Entries: sc.entries}, nil
+	})
+}
+
+// RecordSeenBlock records a block that may still be undone: its movements are shown and wake who waits, and
+// nothing is booked. It must follow from the newest one that is known; otherwise it is CodeStateConflict, and
+// the newest known one has to be compared with the chain's. A block that is known already changes nothing.
+func (s *Store) RecordSeenBlock(ctx context.Context, b exchange.BlockScan) (exchange.DepositCursor, error) {
+	return change(ctx, s, "block", depositsLane(b.Network), func(ctx context.Context, t unitTx) (exchange.DepositCursor, exchange.Posting, error) {
+		var none exchange.Posting
+		if err := t.lockDeposits(ctx, b.Network); err != nil {
+			return exchange.DepositCursor{}, none, err
+		}
+		c, found, err := t.depositCursor(ctx, b.Network)
+		if err != nil || (found && b.Block.Number <= c.Final.Number) || (found && b.Block.Number == c.Tip.Number && b.Block.ID == c.Tip.ID) {
+			return c, none, err
+		}
+		if !found || b.Block.Number != c.Tip.Number+1 || (!b.Block.Skipped && c.TipLink != "" && b.Block.Parent != c.TipLink) {
+			return c, none, exchange.Errorf(exchange.CodeStateConflict, "Block %d does not follow from block %d as it was seen.", b.Block.Number, c.Tip.Number)
+		}
+		sc := &scan{t: t, network: b.Network, block: b.Block, minimum: b.Minimum}
+		if err := sc.record(ctx, b); err != nil {
+			return c, none, err
+		}
+		if _, err := t.exec(ctx, insertSeenBlock, b.Network, blockNumber(b.Block.Number), b.Block.ID, b.Block.Parent, b.Block.Skipped, nullTime(b.Block.Time)); err != nil {
+			return c, none, err
+		}
+		c, _, err = t.depositCursor(ctx, b.Network)
+		return c, none, err
+	})
+}
+
+// record gives every movement of the block that touches a wallet of ours its verdict.
+func (sc *scan) record(ctx context.Context, b exchange.BlockScan) error {
+	for _, u := range b.Unreadable {
+		if err := sc.quarantine(ctx, exchange.ChainMovement{TxID: u.TxID}, exchange.QuarantineUnreadable, u.Detail); err != nil {
+			return err
+		}
+	}
+	ours, err := sc.ours(ctx, b.Movements)
+	if err != nil || len(ours) == 0 {
+		return err
+	}
+	if err := sc.load(ctx, ours); err != nil {
+		return err
+	}
+	met := map[movementKey]bool{}
+	for _, m := range ours {
+		key := movementKey{m.TxID, m.Index}
+		if fault := faultOf(sc.network, m, met[key]); fault != "" {
+			if err := sc.quarantine(ctx, m, exchange.QuarantineInvalid, fault); err != nil {
+				return err
+			}
+			continue
+		}
+		met[key] = true
+		refusal, err := sc.t.guarded(ctx, func() error { return sc.movement(ctx, m) })
+		if err != nil {
+			return err
+		}
+		if refusal != nil {
+			if err := sc.quarantine(ctx, m, exchange.QuarantineRefused, refusal.Error()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// The limits of a movement's texts, those of its table.
+const (
+	maxTxID    = 128
+	maxAddress = 128
+)
+
+// faultOf says why what a driver read can't be a movement; empty when it can.
+func faultOf(n exchange.Network, m exchange.ChainMovement, again bool) string {
+	switch {
+	case again:
+		return "the transaction has two events with this number"
+	case m.TxID == "" || len(m.TxID) > maxTxID:
+		return "the transaction's id is empty or too long"
+	case len(m.From) > maxAddress || len(m.To) > maxAddress:
+		return "an address is too long"
+	case !slices.Contains(n.WalletAssets(), m.Amount.Asset()):
+		return "the asset is none of the network's"
+	case m.Amount.Sign() < 0:
+		return "the amount is negative"
+	}
+	return ""
+}
+
+const walletsAt = `SELECT id, address, purpose, owner_id, vendor_id FROM wallets WHERE network = $1 AND address = ANY ($2)`
+
+// ours picks the movements that touch a wallet of ours. The question names the block's addresses, so its
+// cost depends on the block and not on how many wallets there are.
+func (sc *scan) ours(ctx context.Context, all []exchange.ChainMovement) ([]exchange.ChainMovement, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	var addresses []string
+	for _, m := range all {
+		addresses = append(addresses, m.From, m.To)
+	}
+	slices.Sort(addresses)
+	addresses = slices.Compact(addresses)
+	var ends []walletEnd
+	if err := sc.t.all(ctx, &ends, walletsAt, sc.network, pq.Array(addresses)); err != nil || len(ends) == 0 {
+		return nil, err
+	}
+	sc.byAddress, sc.byID = map[string]walletEnd{}, map[uuid.UUID]walletEnd{}
+	for _, e := range ends {
+		sc.byAddress[e.Address], sc.byID[e.ID] = e, e
+	}
+	var ours []exchange.ChainMovement
+	for _, m := range all {
+		_, from := sc.byAddress[m.From]
+		_, to := sc.byAddress[m.To]
+		if from || to {
+			ours = append(ours, m)
+		}
+	}
+	return ours, nil
+}
+
+const walletsByID = `SELECT id, address, purpose, owner_id, vendor_id FROM wallets WHERE id = ANY ($1::uuid[])`
+
+// loadEnds reads the wallets of movements that are known.
+func (sc *scan) loadEnds(ctx context.Context, all []exchange.ChainDeposit) error {
+	var ids []string
+	for _, d := range all {
+		ids = append(ids, d.WalletID.String(), d.FromWalletID.String())
+	}
+	var ends []walletEnd
+	if err := sc.t.all(ctx, &ends, walletsByID, pq.Array(ids)); err != nil {
+		return err
+	}
+	sc.byID = map[uuid.UUID]walletEnd{}
+	for _, e := range ends {
+		sc.byID[e.ID] = e
+	}
+	return nil
+}
+
+// lockTransactions keeps the completion of a payment away from its transaction while the transaction is
+// judged here, and the other way round, so that never both of them book what arrived.
+const lockTransactions = `
+SELECT pg_advisory_xact_lock(hashtextextended('kivuko tx ' || $1::text || ' ' || tx, 0)) FROM unnest($2::text[]) AS tx`
+
+const depositsOfTx = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE network = $1 AND tx_id = ANY ($2) FOR NO KEY UPDATE`
+
+const paymentsOfTx = `SELECT tx_id, payment_id FROM chain_attempts WHERE network = $1 AND tx_id = ANY ($2)`
+
+const waitsOfWallets = `SELECT id, wallet_id FROM deposit_waits WHERE wallet_id = ANY ($1::uuid[]) AND ended_at IS NULL`
+
+// load reads what the verdicts depend on.
+func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
+	var txs []string
+	for _, m := range ours {
+		txs = append(txs, m.TxID)
+	}
+	slices.Sort(txs)
+	txs = slices.Compact(txs)
+	if sc.final {
+		if _, err := sc.t.exec(ctx, lockTransactions, sc.network, pq.Array(txs)); err != nil {
+			return err
+		}
+	}
+	var rows []depositRow
+	if err := sc.t.all(ctx, &rows, depositsOfTx, sc.network, pq.Array(txs)); err != nil {
+		return err
+	}
+	sc.known = map[movementKey]exchange.ChainDeposit{}
+	for _, r := range rows {
+		d, err := r.deposit()
+		if err != nil {
+			return err
+		}
+		sc.known[movementKey{d.TxID, d.Index}] = d
+	}
+	var own []struct {
+		TxID      string    `db:"tx_id"`
+		PaymentID uuid.UUID `db:"payment_id"`
+	}
+	if err := sc.t.all(ctx, &own, paymentsOfTx, sc.network, pq.Array(txs)); err != nil {
+		return err
+	}
+	sc.payments = map[string]uuid.UUID{}
+	for _, o := range own {
+		sc.payments[o.TxID] = o.PaymentID
+	}
+	return sc.loadWaits(ctx)
+}
+
+func (sc *scan) loadWaits(ctx context.Context) error {
+	ids := make([]string, 0, len(sc.byID))
+	for id := range sc.byID {
+		ids = append(ids, id.String())
+	}
+	var waits []struct {
+		ID       uuid.UUID
+		WalletID uuid.UUID `db:"wallet_id"`
+	}
+	if err := sc.t.all(ctx, &waits, waitsOfWallets, pq.Array(ids)); err != nil {
+		return err
+	}
+	sc.waits = map[uuid.UUID][]uuid.UUID{}
+	for _, w := range waits {
+		sc.waits[w.WalletID] = append(sc.waits[w.WalletID], w.ID)
+	}
+	return nil
+}
+
+// verdict says what a movement is to our books.
+func (sc *scan) verdict(m exchange.ChainMovement) exchange.ChainDeposit {
+	from, leaves := sc.byAddress[m.From]
+	to, arrives := sc.byAddress[m.To]
+	payment, own := sc.payments[m.TxID]
+	d := exchange.ChainDeposit{
+		Network: sc.network, TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Amount: m.Amount, Status: exchange.DepositSeen,
+		FromWalletID: from.ID, WalletID: to.ID, Block: sc.block.Number, BlockID: sc.block.ID, BlockTime: sc.block.Time,
+	}
+	native := m.Amount.Asset() == sc.network.NativeCoin()
+	switch {
+	case m.Amount.IsZero():
+		d.Kind = exchange.DepositEmpty
+	case own:
+		d.Kind, d.PaymentID = exchange.DepositOwn, payment
+	case leaves && !arrives:
+		d.Kind = exchange.DepositOutgoing
+	case leaves: // whose money this is nobody knows before the alarm is understood
+		d.Kind = exchange.DepositUnmatched
+	case to.OwnerID.Valid:
+		d.Kind = exchange.DepositCredit
+	case to.Purpose == exchange.HouseTreasury, to.Purpose == exchange.HouseGas && native:
+		d.Kind = exchange.DepositHouse
+	case len(sc.waits[to.ID]) > 0:
+		d.Kind = exchange.DepositAwaited
+	default:
+		d.Kind = exchange.DepositUnmatched
+	}
+	return d
+}
+
+// movement writes one movement, and books it when it is final.
+func (sc *scan) movement(ctx context.Context, m exchange.ChainMovement) error {
+	d := sc.verdict(m)
+	before, known := sc.known[movementKey{m.TxID, m.Index}]
+	if known && before.Status == exchange.DepositFinal {
+		if !sc.final {
+			return nil // a node that is behind; the final chain has spoken
+		}
+		return sc.quarantine(ctx, m, exchange.QuarantineContradicts, fmt.Sprintf("it is final in block %d (%s) already", before.Block, before.BlockID))
+	}
+	if !sc.final && known && before.Status == exchange.DepositSeen && before.BlockID == d.BlockID {
+		return nil
+	}
+	var err error
+	if !known {
+		if before, err = sc.t.addDeposit(ctx, d); err != nil {
+			return err
+		}
+	} else if !sc.final {
+		if before, err = sc.t.saveDeposit(ctx, before, d); err != nil {
+			return err
+		}
+	}
+	if d.FromWalletID != uuid.Nil && d.Kind != exchange.DepositOwn && d.Kind != exchange.DepositEmpty {
+		if err := sc.quarantine(ctx, m, exchange.QuarantineOutgoing, "no payment of ours made this transaction"); err != nil {
+			return err
+		}
+	}
+	if !sc.final {
+		return sc.tell(ctx, string(exchange.DepositSeen), before)
+	}
+	return sc.settle(ctx, before, d)
+}
+
+// settle makes a movement final and says what is to be booked.
+func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) error {
+	d.Status, d.FinalAt = exchange.DepositFinal, sc.t.s.now()
+	if d.Kind == exchange.DepositUnmatched {
+		x, err := sc.t.openException(ctx, exchange.Order{}, exchange.PaymentException{
+			Kind: exchange.ExcUnmatched, Receipt: fmt.Sprintf("%s:%s:%d", d.Network, d.TxID, d.Index), Amount: d.Amount,
+		})
+		if err != nil {
+			return err
+		}
+		d.ExceptionID = x.ID
+	}
+	d, err := sc.t.saveDeposit(ctx, before, d)
+	if err != nil {
+		return err
+	}
+	if err := sc.tell(ctx, string(exchange.DepositFinal), d); err != nil {
+		return err
+	}
+	if d.Kind.Booked() {
+		sc.entries = append(sc.entries, depositEntry(d))
+	}
+	return nil
+}
+
+// depositEntry books what came: the chain added it to the wallet, and it is owed to the wallet's owner, or
+// is the house's, or lies in suspense until somebody knows whose it is.
+func depositEntry(d exchange.ChainDeposit) exchange.Entry {
+	asset := d.Amount.Asset()
+	owed := exchange.House(exchange.AccSuspense, asset)
+	switch d.Kind {
+	case exchange.DepositCredit:
+		owed = exchange.Owned(exchange.AccWalletBalance, d.WalletID, asset)
+	case exchange.DepositHouse:
+		owed = exchange.House(exchange.AccCapital, asset)
+	case exchange.DepositAwaited, exchange.DepositUnmatched, exchange.DepositOwn, exchange.DepositOutgoing, exchange.DepositEmpty:
+	}
+	return exchange.Entry{
+		Key: "chain_deposit:" + d.ID.String(), Kind: "chain_deposit." + string(d.Kind), ObjectType: "chain_deposit", ObjectID: d.ID,
+		Lines: []exchange.Line{exchange.Debit(exchange.Owned(exchange.AccCustody, d.WalletID, asset), d.Amount), exchange.Credit(owed, d.Amount)},
+	}
+}
+
+// tell appends the event and the audit row of a movement and wakes who waits for it. Movements of our own
+// payments are told of by the payments, and empty ones by nobody.
+func (sc *scan) tell(ctx context.Context, what string, d exchange.ChainDeposit) error {
+	if d.Kind != exchange.DepositOwn && d.Kind != exchange.DepositEmpty {
+		end := sc.byID[d.WalletID]
+		if d.WalletID == uuid.Nil {
+			end = walletEnd{} // what leaves a wallet without us concerns staff first
+		}
+		err := sc.t.record(ctx, fact{
+			by: watching, object: "chain_deposit", id: d.ID, name: "chain_deposit." + what, owner: end.OwnerID.UUID, vendor: end.VendorID.UUID,
+			after: depositFact(d),
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return sc.wake(ctx, d)
+}
+
+const bookedByWatch = `
+SELECT EXISTS (SELECT FROM chain_deposits WHERE network = $1 AND tx_id = $2 AND wallet_id = $3 AND status = 'final'
+    AND kind IN ('credit', 'house', 'awaited', 'unmatched'))`
+
+// bookedBefore tells whether the watch over the chain has booked what a transaction brought into a wallet,
+// because it met the transaction before anybody knew it as one of ours (a payment that was signed outside
+// can be on the chain before it is handed to us). The answer holds until the end of the transaction.
+func (t unitTx) bookedBefore(ctx context.Context, n exchange.Network, txID string, wallet uuid.UUID) (bool, error) {
+	if _, err := t.exec(ctx, lockTransactions, n, pq.Array([]string{txID})); err != nil {
+		return false, err
+	}
+	var booked bool
+	err := t.get(ctx, &booked, bookedByWatch, n, txID, wallet)
+	return booked, err
+}

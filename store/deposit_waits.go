@@ -1,0 +1,268 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+)
+
+// MaxWakeups bounds how many signals are handed out at once.
+const MaxWakeups = 100
+
+const insertWakeup = `
+INSERT INTO deposit_wakeups (id, network, wait_id, deposit_id, version, created_at) VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING`
+
+const wokenBefore = `SELECT DISTINCT u.wait_id FROM deposit_wakeups u JOIN deposit_waits w ON w.id = u.wait_id
+WHERE u.deposit_id = $1 AND w.ended_at IS NULL`
+
+// wake writes the signals that follow from a change of a movement. Empty ones and those below the minimum
+// wake nobody; that one is gone is told to whom it was shown.
+func (sc *scan) wake(ctx context.Context, d exchange.ChainDeposit) error {
+	var waits []uuid.UUID
+	least, limited := sc.minimum[d.Amount.Asset()]
+	switch {
+	case d.Status == exchange.DepositOrphaned:
+		if err := sc.t.all(ctx, &waits, wokenBefore, d.ID); err != nil {
+			return err
+		}
+	case d.WalletID != uuid.Nil && d.Amount.Positive() && (!limited || d.Amount.Cmp(least) >= 0):
+		waits = sc.waits[d.WalletID]
+	}
+	return sc.t.addWakeups(ctx, waits, d)
+}
+
+func (t unitTx) addWakeups(ctx context.Context, waits []uuid.UUID, d exchange.ChainDeposit) error {
+	for _, w := range waits {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return err
+		}
+		if _, err := t.exec(ctx, insertWakeup, id, d.Network, w, d.ID, d.Version, t.s.now()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitRow is a row of deposit_waits.
+type waitRow struct {
+	ID         uuid.UUID
+	WalletID   uuid.UUID `db:"wallet_id"`
+	WorkflowID string    `db:"workflow_id"`
+	CreatedAt  time.Time `db:"created_at"`
+}
+
+const walletAt = `SELECT id FROM wallets WHERE network = $1 AND address = $2`
+
+const insertWait = `
+INSERT INTO deposit_waits (id, wallet_id, workflow_id, created_at) VALUES ($1, $2, $3, $4)
+ON CONFLICT (wallet_id, workflow_id) WHERE ended_at IS NULL DO NOTHING`
+
+const readWait = `SELECT id, wallet_id, workflow_id, created_at FROM deposit_waits WHERE wallet_id = $1 AND workflow_id = $2 AND ended_at IS NULL`
+
+const depositsSince = `SELECT ` + depositColumns + ` FROM chain_deposits
+WHERE wallet_id = $1 AND created_at >= $2 AND status IN ('seen', 'final') AND amount > 0 ORDER BY created_at LIMIT 100`
+
+// AwaitDeposits asks that a flow is woken for every change of a movement into the wallet with the address.
+// What came since the given time already wakes it too, so that money can't slip in between. Called again
+// it returns the wait that is there. CodeNotFound when no wallet of ours has the address.
+func (s *Store) AwaitDeposits(ctx context.Context, n exchange.Network, address, workflowID string, since time.Time) (exchange.DepositWait, error) {
+	return change(ctx, s, "wallet", depositsLane(n), func(ctx context.Context, t unitTx) (exchange.DepositWait, exchange.Posting, error) {
+		var none exchange.Posting
+		if err := t.lockDeposits(ctx, n); err != nil {
+			return exchange.DepositWait{}, none, err
+		}
+		var wallet, id uuid.UUID
+		if err := t.get(ctx, &wallet, walletAt, n, address); err != nil {
+			return exchange.DepositWait{}, none, err
+		}
+		id, err := uuid.NewV7()
+		if err != nil {
+			return exchange.DepositWait{}, none, err
+		}
+		if _, err := t.exec(ctx, insertWait, id, wallet, workflowID, t.s.now()); err != nil {
+			return exchange.DepositWait{}, none, err
+		}
+		var w waitRow
+		if err := t.get(ctx, &w, readWait, wallet, workflowID); err != nil {
+			return exchange.DepositWait{}, none, err
+		}
+		var rows []depositRow
+		if err := t.all(ctx, &rows, depositsSince, wallet, since); err != nil {
+			return exchange.DepositWait{}, none, err
+		}
+		came, err := convert(rows, depositRow.deposit)
+		if err != nil {
+			return exchange.DepositWait{}, none, err
+		}
+		for _, d := range came {
+			if err := t.addWakeups(ctx, []uuid.UUID{w.ID}, d); err != nil {
+				return exchange.DepositWait{}, none, err
+			}
+		}
+		return exchange.DepositWait{ID: w.ID, WalletID: w.WalletID, WorkflowID: w.WorkflowID, CreatedAt: w.CreatedAt.UTC()}, none, nil
+	})
+}
+
+const endWait = `
+UPDATE deposit_waits w SET ended_at = $4 FROM wallets a
+WHERE a.id = w.wallet_id AND a.network = $1 AND a.address = $2 AND w.workflow_id = $3 AND w.ended_at IS NULL`
+
+// EndDepositWait stops what AwaitDeposits began. It may be called again.
+func (s *Store) EndDepositWait(ctx context.Context, n exchange.Network, address, workflowID string) error {
+	return s.inTx(ctx, "deposit wait", func(t unitTx) error {
+		if err := t.lockDeposits(ctx, n); err != nil {
+			return err
+		}
+		_, err := t.exec(ctx, endWait, n, address, workflowID, t.s.now())
+		return err
+	})
+}
+
+const dueWakeups = `
+SELECT u.id, w.workflow_id, u.deposit_id FROM deposit_wakeups u JOIN deposit_waits w ON w.id = u.wait_id
+WHERE u.network = $1 AND u.sent_at IS NULL ORDER BY u.created_at, u.id LIMIT $2`
+
+// DueWakeups reads the signals of a network that were not sent yet, the oldest first, at most MaxWakeups.
+func (s *Store) DueWakeups(ctx context.Context, n exchange.Network) ([]exchange.DepositWakeup, error) {
+	var rows []struct {
+		ID         uuid.UUID
+		WorkflowID string    `db:"workflow_id"`
+		DepositID  uuid.UUID `db:"deposit_id"`
+	}
+	if err := s.readAll(ctx, &rows, dueWakeups, n, MaxWakeups); err != nil {
+		return nil, translate(err, "wakeup")
+	}
+	due := make([]exchange.DepositWakeup, len(rows))
+	for i, r := range rows {
+		due[i] = exchange.DepositWakeup{ID: r.ID, WorkflowID: r.WorkflowID, DepositID: r.DepositID}
+	}
+	return due, nil
+}
+
+const markWoken = `UPDATE deposit_wakeups SET sent_at = $2 WHERE id = ANY ($1::uuid[]) AND sent_at IS NULL`
+
+// RecordWoken notes that signals were sent, or that nobody is there any more to take them.
+func (s *Store) RecordWoken(ctx context.Context, ids []uuid.UUID) error {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	return s.inTx(ctx, "wakeup", func(t unitTx) error {
+		_, err := t.exec(ctx, markWoken, pq.Array(texts), t.s.now())
+		return err
+	})
+}
+
+const insertQuarantine = `
+INSERT INTO deposit_quarantine (id, network, block, tx_id, event_index, reason, detail, payload, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT ON CONSTRAINT deposit_quarantine_key DO NOTHING`
+
+// quarantine sets a movement aside for a person, once for each reason.
+func (sc *scan) quarantine(ctx context.Context, m exchange.ChainMovement, why exchange.QuarantineReason, detail string) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	payload := map[string]any{
+		"tx_id": clip(m.TxID, 500), "index": m.Index, "from": clip(m.From, 500), "to": clip(m.To, 500), "asset": m.Amount.Asset(),
+		"amount": m.Amount.Decimal().String(), "block": sc.block.Number, "block_id": sc.block.ID,
+	}
+	raw, err := document(payload)
+	if err != nil {
+		return err
+	}
+	n, err := sc.t.exec(ctx, insertQuarantine, id, sc.network, blockNumber(sc.block.Number), clip(m.TxID, maxTxID), int64(m.Index), why,
+		clip(detail, 500), raw, sc.t.s.now())
+	if err != nil || n == 0 {
+		return err
+	}
+	sc.t.s.log.ErrorContext(ctx, "a movement on a chain needs a person", "network", sc.network, "block", sc.block.Number, "reason", why, "quarantine", id)
+	payload["network"], payload["reason"] = sc.network, why
+	return sc.t.record(ctx, fact{by: watching, object: "deposit_quarantine", id: id, name: "deposit_quarantine.opened", after: payload})
+}
+
+// quarantineRow is a row of deposit_quarantine.
+type quarantineRow struct {
+	ID        uuid.UUID
+	Network   exchange.Network
+	Block     int64
+	TxID      string `db:"tx_id"`
+	Index     int64  `db:"event_index"`
+	Reason    exchange.QuarantineReason
+	Detail    string
+	Payload   []byte
+	CreatedAt time.Time `db:"created_at"`
+}
+
+const quarantineColumns = `id, network, block, tx_id, event_index, reason, detail, payload, created_at`
+
+const openQuarantine = `SELECT ` + quarantineColumns + ` FROM deposit_quarantine
+WHERE network = $1 AND settled_at IS NULL ORDER BY created_at LIMIT 100`
+
+// OpenQuarantine reads what waits for a person on a network, the oldest first, at most a hundred.
+func (s *Store) OpenQuarantine(ctx context.Context, n exchange.Network) ([]exchange.QuarantinedMovement, error) {
+	var rows []quarantineRow
+	if err := s.readAll(ctx, &rows, openQuarantine, n); err != nil {
+		return nil, translate(err, "quarantine")
+	}
+	return convert(rows, func(r quarantineRow) (exchange.QuarantinedMovement, error) {
+		return exchange.QuarantinedMovement{
+			ID: r.ID, Network: r.Network, Block: height(r.Block), TxID: r.TxID, Index: uint32(r.Index), //nolint:gosec // G115: it was one when it was written
+			Reason: r.Reason, Detail: r.Detail, Payload: json.RawMessage(r.Payload), CreatedAt: r.CreatedAt.UTC(),
+		}, nil
+	})
+}
+
+const settleQuarantine = `UPDATE deposit_quarantine SET settled_at = $2, note = $3 WHERE id = $1 AND settled_at IS NULL`
+
+const quarantineExists = `SELECT EXISTS (SELECT FROM deposit_quarantine WHERE id = $1)`
+
+// SettleQuarantine notes what a person found out about a movement that was set aside. It books nothing.
+// Settled before, it stays as it was settled.
+func (s *Store) SettleQuarantine(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) error {
+	if err := require(note != "" && len([]rune(note)) <= 500, "/note", "required", "must say why, in at most 500 characters"); err != nil {
+		return err
+	}
+	return s.inTx(ctx, "quarantined movement", func(t unitTx) error {
+		n, err := t.exec(ctx, settleQuarantine, id, t.s.now(), note)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			var there bool
+			if err := t.get(ctx, &there, quarantineExists, id); err != nil || there {
+				return err
+			}
+			return exchange.Errorf(exchange.CodeNotFound, "There is no such quarantined movement.")
+		}
+		return t.record(ctx, fact{
+			by: by, object: "deposit_quarantine", id: id, name: "deposit_quarantine.settled", after: map[string]any{"id": id, "note": note},
+		})
+	})
+}
+
+// guarded runs fn behind a savepoint. What fn could not do because of itself comes back as a refusal, with
+// its work undone; the error is about the transaction, which then can't go on.
+func (t unitTx) guarded(ctx context.Context, fn func() error) (refusal, err error) {
+	if _, err := t.tx.ExecContext(ctx, `SAVEPOINT movement`); err != nil {
+		return nil, err
+	}
+	refusal = fn()
+	if refusal == nil {
+		_, err = t.tx.ExecContext(ctx, `RELEASE SAVEPOINT movement`)
+		return nil, err
+	}
+	if fatal(refusal) || exchange.CodeOf(translate(refusal, "movement")) == exchange.CodeUnavailable {
+		return nil, refusal
+	}
+	if _, err := t.tx.ExecContext(ctx, `ROLLBACK TO SAVEPOINT movement; RELEASE SAVEPOINT movement`); err != nil {
+		return nil, err
+	}
+	return refusal, nil
+}
