@@ -227,8 +227,6 @@ func (n *need) err() error {
 	return errors.New("configuration:\n  " + strings.Join(n.problems, "\n  "))
 }
 
-func (c Config) checkDatabase(n *need) { n.set("KIVUKO_DATABASE_URL", c.DatabaseURL) }
-
 func (c Config) checkTemporal(n *need) {
 	n.rule(len(c.Temporal.PayloadKeys) > 0, "KIVUKO_TEMPORAL_PAYLOAD_KEYS must be set")
 	if c.Mode == Production {
@@ -244,6 +242,7 @@ func (c Config) checkAPI(n *need) {
 		n.rule(!c.API.TokenKeys.development(), "KIVUKO_API_TOKEN_KEYS holds a development key")
 		n.rule(!developmentKey(c.API.PINPepper), "KIVUKO_API_PIN_PEPPER is a development secret")
 		n.rule(strings.HasPrefix(c.API.PublicURL, "https://"), "KIVUKO_API_PUBLIC_URL must be https in production")
+		n.rule(len(c.API.MetricsReaders) > 0, "KIVUKO_API_METRICS_READERS must be set in production: without it everybody may read /metrics")
 	}
 }
 
@@ -373,6 +372,16 @@ func (r Keyring) development() bool {
 		}
 	}
 	return false
+}
+
+// allLoopback tells whether every address of some lists is on this machine.
+func allLoopback(lists ...[]string) bool {
+	for _, a := range slices.Concat(lists...) {
+		if !loopback(a) {
+			return false
+		}
+	}
+	return true
 }
 
 func loopback(address string) bool {

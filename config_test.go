@@ -15,10 +15,10 @@ import (
 func productionEnvironment() map[string]string {
 	key := func(b string) string { return strings.Repeat(b, 32) }
 	return map[string]string{
-		"MODE": "production", "DATABASE_URL": "postgres://db.example/kivuko", "MASTER_KEY": "hcvault://vault.example/transit/keys/kivuko",
-		"API_TOKEN_KEYS": "k1:" + key("a1") + ",k0:" + key("a0"), "API_PIN_PEPPER": key("b2"), "API_PUBLIC_URL": "https://api.example",
+		"MODE": "production", "DATABASE_URL": "postgres://db.example/kivuko?sslmode=verify-full", "MASTER_KEY": "hcvault://vault.example/transit/keys/kivuko",
+		"API_TOKEN_KEYS": "k1:" + key("a1") + ",k0:" + key("a0"), "API_PIN_PEPPER": key("b2"), "API_PUBLIC_URL": "https://api.example", "API_METRICS_READERS": "10.0.0.9",
 		"TEMPORAL_ADDRESS": "temporal.example:7233", "TEMPORAL_TLS": "true", "TEMPORAL_PAYLOAD_KEYS": "p1:" + key("c3"),
-		"TRON_GRPC": "tron.example:50051", "TRON_SOLIDITY_GRPC": "tron.example:50061", "TRON_USDT": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+		"TRON_TLS": "true", "TRON_GRPC": "tron.example:50051", "TRON_SOLIDITY_GRPC": "tron.example:50061", "TRON_USDT": "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
 		"MOMO_BASE_URL": "https://operator.example", "MOMO_CONSUMER_KEY": "key", "MOMO_CONSUMER_SECRET": "secret",
 		"MOMO_SHORTCODE": "600000", "MOMO_PASSKEY": "pass", "MOMO_PAYOUT_SHORTCODE": "600001", "MOMO_INITIATOR": "api",
 		"MOMO_SECURITY_CREDENTIAL": "sealed", "MOMO_CALLBACK_URL": "https://api.example/api/v1/callbacks/momo",
@@ -73,6 +73,13 @@ func TestProductionRefuses(t *testing.T) {
 		{"MOMO_CALLBACK_URL", "http://api.example/x", "KIVUKO_MOMO_CALLBACK_URL must be https"},
 		{"CODEC_OPEN", "true", "KIVUKO_CODEC_OPEN must be off"},
 		{"DATABASE_URL", "", "KIVUKO_DATABASE_URL must be set"},
+		{"DATABASE_URL", "postgres://db.example/kivuko", "KIVUKO_DATABASE_URL must say sslmode=verify-full"},
+		{"DATABASE_URL", "postgres://db.example/kivuko?sslmode=verify-ca", "KIVUKO_DATABASE_URL must say sslmode=verify-full"},
+		{"DATABASE_URL", "postgres://db.example/kivuko?sslmode=verify-full&sslmode=disable", "KIVUKO_DATABASE_URL must say sslmode=verify-full"},
+		{"DATABASE_URL", "postgres://127.0.0.1/kivuko?sslmode=disable&host=db.example", "KIVUKO_DATABASE_URL must say sslmode=verify-full"},
+		{"DATABASE_URL", "host=db.example sslmode=verify-full", "KIVUKO_DATABASE_URL must be a postgres:// URL"},
+		{"TRON_TLS", "false", "KIVUKO_TRON_TLS must be true"},
+		{"API_METRICS_READERS", "", "KIVUKO_API_METRICS_READERS must be set"},
 		{"LIMIT_USER_ORDERS", "11", "KIVUKO_LIMIT_USER_ORDERS must not be above KIVUKO_LIMIT_CUSTOMER_ORDERS"},
 		{"LIMIT_PROMPTS_PER_PHONE", "0", "KIVUKO_LIMIT_PROMPTS_PER_PHONE must be above zero"},
 		{"SIGNER_CEILINGS", "", "KIVUKO_SIGNER_CEILINGS must name USDT"},
@@ -88,6 +95,27 @@ func TestProductionRefuses(t *testing.T) {
 			}
 			if err := checkAll(config); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want it to say %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What is on this machine needs no TLS, whatever the mode.
+func TestProductionAcceptsPlainConnectionsOnThisMachine(t *testing.T) {
+	for name, value := range map[string]string{
+		"loopback": "postgres://[::1]:5432/kivuko?sslmode=disable", "name": "postgres://localhost/kivuko?sslmode=disable",
+		"socket": "postgres:///kivuko?host=/var/run/postgresql",
+	} {
+		t.Run(name, func(t *testing.T) {
+			env := productionEnvironment()
+			env["DATABASE_URL"], env["TRON_TLS"] = value, "false"
+			env["TRON_GRPC"], env["TRON_SOLIDITY_GRPC"] = "127.0.0.1:50051", "localhost:50061"
+			c, err := load(t, env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := checkAll(c); err != nil {
+				t.Error(err)
 			}
 		})
 	}

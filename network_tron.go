@@ -46,6 +46,7 @@ func (c Config) checkTron(n *need) {
 	n.rule(len(c.Tron.SolidityNodes) > 0, "KIVUKO_TRON_SOLIDITY_GRPC must be set")
 	n.set("KIVUKO_TRON_USDT", c.Tron.USDT)
 	if c.Mode == Production {
+		n.rule(c.Tron.TLS || allLoopback(c.Tron.FullNodes, c.Tron.SolidityNodes), "KIVUKO_TRON_TLS must be true: in production TRON nodes are reached over TLS unless they are on this machine")
 		n.rule(!c.Tron.Development, "KIVUKO_TRON_DEVELOPMENT must be off in production: the embedded chain is not TRON")
 	}
 }

@@ -33,7 +33,7 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 	if err := n.err(); err != nil {
 		return err
 	}
-	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+	db, err := openStore(ctx, p, store.Options{})
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func runCodec(ctx context.Context, p process, _ []string) error {
 	}
 	authorize := func(*http.Request) error { return nil }
 	if !p.config.Codec.Open {
-		db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+		db, err := openStore(ctx, p, store.Options{})
 		if err != nil {
 			return err
 		}

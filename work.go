@@ -52,7 +52,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	if err := keys.HardenProcess(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log, Limits: p.config.limits()})
+	db, err := openStore(ctx, p, store.Options{Limits: p.config.limits()})
 	if err != nil {
 		return err
 	}

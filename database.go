@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"path"
+	"strings"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// sslVerifyFull is libpq's mode in which the server's certificate is checked, its name included. Every
+// weaker mode lets somebody between us and the database read and write the books.
+const sslVerifyFull = "verify-full"
+
+func (c Config) checkDatabase(n *need) {
+	n.set("KIVUKO_DATABASE_URL", c.DatabaseURL)
+	if c.Mode != Production || c.DatabaseURL == "" {
+		return
+	}
+	u, err := url.Parse(c.DatabaseURL)
+	if err != nil || (u.Scheme != "postgres" && u.Scheme != "postgresql") {
+		n.rule(false, "KIVUKO_DATABASE_URL must be a postgres:// URL in production, so that its sslmode can be checked")
+		return
+	}
+	modes := u.Query()["sslmode"]
+	verified := len(modes) == 1 && modes[0] == sslVerifyFull
+	n.rule(verified || onThisMachine(u), "KIVUKO_DATABASE_URL must say sslmode=verify-full: in production PostgreSQL is reached over verified TLS unless it is on this machine")
+}
+
+// onThisMachine tells whether a database URL names nothing but a loopback address or a local socket.
+func onThisMachine(u *url.URL) bool {
+	hosts := u.Query()["host"] // the driver takes the host from here too
+	if u.Host != "" || len(hosts) == 0 {
+		hosts = append(hosts, u.Hostname())
+	}
+	for _, list := range hosts {
+		for _, h := range strings.Split(list, ",") {
+			ip := net.ParseIP(h)
+			if h != "localhost" && !path.IsAbs(h) && (ip == nil || !ip.IsLoopback()) {
+				return false
+			}
+		}
+	}
+	return !u.Query().Has("hostaddr") && !u.Query().Has("service")
+}
+
+// openStore opens the database for a process that serves. In production its role must be one that can
+// change neither the schema nor the guards in it.
+func openStore(ctx context.Context, p process, o store.Options) (*store.Store, error) {
+	o.Logger = p.log
+	db, err := store.Open(ctx, p.config.DatabaseURL, o)
+	if err != nil || p.config.Mode != Production {
+		return db, err
+	}
+	if err := db.Restricted(ctx); err != nil {
+		closing(p, db)
+		if exchange.CodeOf(err) == exchange.CodeForbidden {
+			err = fmt.Errorf("KIVUKO_DATABASE_URL must log in with a role that is no more than a member of kivuko_app: in production the service can't change its own guards. %s",
+				exchange.MessageOf(err))
+		}
+		return nil, err
+	}
+	return db, nil
+}

@@ -1,0 +1,45 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"kivuko/exchange"
+)
+
+// A session may go back from the role that it set to the one that logged in, so both are asked.
+const readPowers = `
+SELECT u.name,
+    r.rolsuper OR r.rolcreaterole OR r.rolbypassrls AS administers,
+    has_schema_privilege(u.name, current_schema(), 'CREATE') OR has_database_privilege(u.name, current_database(), 'CREATE') AS creates,
+    EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND pg_has_role(u.name, c.relowner, 'MEMBER')) AS owns
+FROM (SELECT DISTINCT unnest(ARRAY[session_user, current_user]) AS name) u JOIN pg_roles r ON r.rolname = u.name ORDER BY u.name`
+
+// Restricted checks that the role of the connection can change neither the schema nor the guards that
+// live in it: that it is no administrator, may create nothing, and owns no table, neither as it logged in
+// nor as the role that it set. CodeForbidden names the role and what it may do too much.
+func (s *Store) Restricted(ctx context.Context) error {
+	var roles []struct {
+		Name                       string
+		Administers, Creates, Owns bool
+	}
+	if err := s.readAll(ctx, &roles, readPowers); err != nil {
+		return translate(err, "role")
+	}
+	for _, r := range roles {
+		var powers []string
+		if r.Administers {
+			powers = append(powers, "administers roles")
+		}
+		if r.Creates {
+			powers = append(powers, "may create in the schema or the database")
+		}
+		if r.Owns {
+			powers = append(powers, "owns the tables")
+		}
+		if len(powers) > 0 {
+			return exchange.Errorf(exchange.CodeForbidden, "The database role %s %s.", r.Name, strings.Join(powers, ", "))
+		}
+	}
+	return nil
+}
