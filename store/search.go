@@ -18,7 +18,9 @@ import (
 // addresses, phone numbers, e-mail addresses) are found by B-tree in their exact form or by their
 // beginning, phone numbers by their end too. Names are found by the beginning of a name, else by a part
 // of one of its words. Each way yields a bounded number of candidates, so the work does not grow with
-// the table. A query of less than four characters fits so much that it looks at the newest orders only.
+// the table. Receipts and phone numbers, of which many orders can share a part, are answered by their
+// indexes alone (migration 0014). A query of less than four characters fits so much that it looks at the
+// newest orders only. Ids are UUIDv7, so the greater one is the newer.
 
 // Limits of the search.
 const (
@@ -48,7 +50,8 @@ func phonePrefix(q string) string {
 	return d
 }
 
-// way is one way of looking: a query for the ids of candidates, constant SQL with ? for arguments.
+// way is one way of looking: a query for id, customer and vendor of candidates that are not deleted,
+// constant SQL with ? for arguments.
 type way struct {
 	sql  string
 	args []any
@@ -78,14 +81,12 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 		parts, args = append(parts, `(`+w.sql+`)`), append(args, w.args...)
 	}
 	var visible where
-	visible.add(`o.deleted_at IS NULL`)
-	visible.scope(v, "o.customer_id", "o.vendor_id")
+	visible.scope(v, "c.customer_id", "c.vendor_id")
 	limit, offset := p.bounds()
 	args = append(append(args, visible.args...), limit, offset)
-	found := `WITH candidates AS (SELECT DISTINCT id FROM (` + strings.Join(parts, ` UNION ALL `) + `) a),
-		found AS (SELECT o.id, o.created_at, count(*) OVER () AS total FROM candidates c JOIN orders o ON o.id = c.id` + visible.sql() + `
-			ORDER BY o.created_at DESC, o.id DESC LIMIT ? OFFSET ?)
-		SELECT ` + orderColumns + `, f.total FROM found f JOIN orders o ON o.id = f.id ORDER BY o.created_at DESC, o.id DESC`
+	found := `WITH candidates AS (SELECT DISTINCT id, customer_id, vendor_id FROM (` + strings.Join(parts, ` UNION ALL `) + `) a),
+		found AS (SELECT c.id, count(*) OVER () AS total FROM candidates c` + visible.sql() + ` ORDER BY c.id DESC LIMIT ? OFFSET ?)
+		SELECT ` + orderColumns + `, f.total FROM found f JOIN orders o ON o.id = f.id ORDER BY o.id DESC`
 	var rows []struct {
 		orderRow
 		Total int
@@ -116,7 +117,7 @@ func newest(v View, q string) way {
 	like := "%" + escapeLike(strings.ToLower(q)) + "%"
 	args := append(w.args, newestOrders) //nolint:gocritic // a new slice is meant
 	return way{
-		sql: `SELECT n.id FROM (SELECT o.id, o.customer_id, o.vendor_id, o.momo_receipt, o.tx_hash, o.payment_phone FROM orders o` + w.sql() + `
+		sql: `SELECT n.id, n.customer_id, n.vendor_id FROM (SELECT o.id, o.customer_id, o.vendor_id, o.momo_receipt, o.tx_hash, o.payment_phone FROM orders o` + w.sql() + `
 			ORDER BY o.created_at DESC, o.id DESC LIMIT ?) n
 			JOIN users c ON c.id = n.customer_id JOIN users m ON m.id = n.vendor_id
 			WHERE n.id::text LIKE ? OR lower(n.momo_receipt) LIKE ? OR lower(n.tx_hash) LIKE ? OR n.payment_phone LIKE ?
@@ -137,32 +138,35 @@ var (
 func recognise(q string) []way {
 	lower, upper := strings.ToLower(q), strings.ToUpper(q)
 	var ways []way
-	add := func(sql string, args ...any) { ways = append(ways, way{sql, args}) }
+	// add looks among the orders that are not deleted.
+	add := func(condition string, args ...any) {
+		ways = append(ways, way{`SELECT id, customer_id, vendor_id FROM orders WHERE deleted_at IS NULL AND ` + condition, args})
+	}
 	if id, err := uuid.Parse(q); err == nil && len(q) == 36 {
-		add(`SELECT id FROM orders WHERE id = ?`, id)
+		add(`id = ?`, id)
 		return ways
 	}
 	if low, high, ok := idRange(lower); ok {
-		add(`SELECT id FROM orders WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?`, low, high, candidates)
+		add(`id BETWEEN ? AND ? ORDER BY id DESC LIMIT ?`, low, high, candidates)
 	}
 	if hexPattern.MatchString(lower) && len(strings.TrimPrefix(lower, "0x")) >= minHex {
 		bare := strings.TrimPrefix(lower, "0x")
 		for _, prefix := range []string{bare, "0x" + bare} {
-			add(`SELECT id FROM orders WHERE lower(tx_hash) LIKE ? AND tx_hash <> '' LIMIT ?`, escapeLike(prefix)+"%", candidates)
-			add(`SELECT id FROM orders WHERE lower(deposit_tx_hash) LIKE ? AND deposit_tx_hash <> '' LIMIT ?`, escapeLike(prefix)+"%", candidates)
+			add(`lower(tx_hash) LIKE ? AND tx_hash <> '' LIMIT ?`, escapeLike(prefix)+"%", candidates)
+			add(`lower(deposit_tx_hash) LIKE ? AND deposit_tx_hash <> '' LIMIT ?`, escapeLike(prefix)+"%", candidates)
 		}
 	}
 	if hashPattern.MatchString(q) {
-		add(`SELECT id FROM orders WHERE wallet_address = ? LIMIT ?`, q, candidates)
-		add(`SELECT id FROM orders WHERE lower(tx_hash) = ? AND tx_hash <> '' LIMIT ?`, lower, candidates)
+		add(`wallet_address = ? LIMIT ?`, q, candidates)
+		add(`lower(tx_hash) = ? AND tx_hash <> '' LIMIT ?`, lower, candidates)
 	}
 	if receiptPattern.MatchString(upper) {
-		add(`SELECT id FROM orders WHERE momo_receipt LIKE ? AND momo_receipt <> '' ORDER BY momo_receipt DESC LIMIT ?`, escapeLike(upper)+"%", candidates)
+		add(`momo_receipt LIKE ? AND momo_receipt <> '' ORDER BY momo_receipt DESC LIMIT ?`, escapeLike(upper)+"%", candidates)
 	}
 	if phonePattern.MatchString(q) {
 		digits := phonePrefix(q)
-		add(`SELECT id FROM orders WHERE payment_phone LIKE ? LIMIT ?`, digits+"%", candidates)
-		add(`SELECT id FROM orders WHERE reverse(payment_phone) LIKE reverse(?) || '%' LIMIT ?`, strings.TrimPrefix(digits, "254"), candidates)
+		add(`payment_phone LIKE ? LIMIT ?`, digits+"%", candidates)
+		add(`reverse(payment_phone) LIKE reverse(?) || '%' LIMIT ?`, strings.TrimPrefix(digits, "254"), candidates)
 		return ways
 	}
 	if strings.ContainsAny(q, "0123456789") && !strings.Contains(q, "@") {
@@ -195,10 +199,10 @@ func people(q string) way {
 		}
 	}
 	return way{
-		`SELECT x.id FROM (SELECT id FROM (` + strings.Join(users, ` UNION `) + `) found LIMIT ?) u CROSS JOIN LATERAL (
-			(SELECT o.id FROM orders o WHERE o.customer_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)
+		`SELECT x.* FROM (SELECT id FROM (` + strings.Join(users, ` UNION `) + `) found LIMIT ?) u CROSS JOIN LATERAL (
+			(SELECT o.id, o.customer_id, o.vendor_id FROM orders o WHERE o.customer_id = u.id AND o.deleted_at IS NULL ORDER BY o.created_at DESC, o.id DESC LIMIT ?)
 			UNION ALL
-			(SELECT o.id FROM orders o WHERE o.vendor_id = u.id ORDER BY o.created_at DESC, o.id DESC LIMIT ?)) x LIMIT ?`,
+			(SELECT o.id, o.customer_id, o.vendor_id FROM orders o WHERE o.vendor_id = u.id AND o.deleted_at IS NULL ORDER BY o.created_at DESC, o.id DESC LIMIT ?)) x LIMIT ?`,
 		append(args, foundUsers, candidates, candidates, candidates),
 	}
 }
