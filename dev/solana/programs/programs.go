@@ -20,6 +20,8 @@ type Program struct {
 	Name string
 	// Address is where clusters have it.
 	Address solana.PublicKey
+	// Upgradeable tells that the program was deployed so that it can be replaced.
+	Upgradeable bool
 	// ELF is its byte code, an SBPF v0 shared object.
 	ELF []byte
 }
@@ -30,19 +32,20 @@ type Set []Program
 
 // pin says which byte code we mean.
 type pin struct {
-	name    string
-	address solana.PublicKey
-	size    int
-	sha256  string
+	name        string
+	address     solana.PublicKey
+	upgradeable bool
+	size        int
+	sha256      string
 }
 
 // pins are the programs inside litesvm 1.5.0, the mainnet versions of August 2026.
 func pins() []pin {
 	return []pin{
-		{"token", solana.TokenProgramID, 100_312, "53e587eee80c786bcfba1450397d92179a0f01def776d19fb4ddf690d64431cc"},
-		{"associated-token-account", solana.SPLAssociatedTokenAccountProgramID, 105_032, "6804554e69fd3a58caa191dc4a58f4c67223d30ca28ab8987f39fc18d2f7374d"},
-		{"memo", solana.MemoProgramID, 2_304, "0c92063c6838d9ad8af50aaefea9a166b5bb41a2bfa2bc6327d7db320849bc78"},
-		{"token-2022", solana.Token2022ProgramID, 615_936, "495e9d7680dd555cb126a6a8e5464af5be9b01f02f2cd70634352722d22e3cad"},
+		{"token", solana.TokenProgramID, true, 100_312, "53e587eee80c786bcfba1450397d92179a0f01def776d19fb4ddf690d64431cc"},
+		{"associated-token-account", solana.SPLAssociatedTokenAccountProgramID, false, 105_032, "6804554e69fd3a58caa191dc4a58f4c67223d30ca28ab8987f39fc18d2f7374d"},
+		{"memo", solana.MemoProgramID, false, 2_304, "0c92063c6838d9ad8af50aaefea9a166b5bb41a2bfa2bc6327d7db320849bc78"},
+		{"token-2022", solana.Token2022ProgramID, true, 615_936, "495e9d7680dd555cb126a6a8e5464af5be9b01f02f2cd70634352722d22e3cad"},
 	}
 }
 
