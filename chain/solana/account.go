@@ -1,0 +1,142 @@
+package solana
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	bin "github.com/gagliardetto/binary"
+	sdk "github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/token"
+
+	"kivuko/chain"
+	"kivuko/exchange/money"
+)
+
+// Sizes of what the classic Token program keeps (spl-token state.rs).
+const (
+	mintSize         = 82
+	tokenAccountSize = 165
+)
+
+// account is the state of one address. The zero account is one that does not exist.
+type account struct {
+	exists     bool
+	lamports   uint64
+	owner      sdk.PublicKey // the program that rules it
+	executable bool
+	data       []byte
+}
+
+// accountAnswer is how a node tells an account in base64.
+type accountAnswer struct {
+	Lamports   uint64    `json:"lamports"`
+	Owner      string    `json:"owner"`
+	Executable bool      `json:"executable"`
+	Data       [2]string `json:"data"`
+}
+
+// snapshot is the state of several accounts in one slot.
+type snapshot struct {
+	slot     uint64
+	accounts map[sdk.PublicKey]account
+}
+
+// contextAnswer wraps what a node tells of the state of one slot.
+type contextAnswer[T any] struct {
+	Context struct {
+		Slot uint64 `json:"slot"`
+	} `json:"context"`
+	Value T `json:"value"`
+}
+
+// readAccounts reads all accounts at once, from a state that is not older than minSlot.
+func readAccounts(ctx context.Context, n *node, commitment string, minSlot uint64, keys ...sdk.PublicKey) (snapshot, error) {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.String()
+	}
+	answer, err := call[contextAnswer[[]*accountAnswer]](ctx, n, "getMultipleAccounts", names,
+		options{"encoding": "base64", "commitment": commitment, "minContextSlot": minSlot})
+	if err != nil {
+		return snapshot{}, err
+	}
+	if len(answer.Value) != len(keys) {
+		return snapshot{}, chain.Errorf(chain.ReasonProtocol, "asked for %d accounts, got %d", len(keys), len(answer.Value))
+	}
+	if answer.Context.Slot < minSlot {
+		return snapshot{}, chain.Errorf(chain.ReasonUnavailable, "the node tells accounts of slot %d, at least %d is needed", answer.Context.Slot, minSlot)
+	}
+	s := snapshot{slot: answer.Context.Slot, accounts: make(map[sdk.PublicKey]account, len(keys))}
+	for i, key := range keys {
+		if s.accounts[key], err = answer.Value[i].read(); err != nil {
+			return snapshot{}, chain.Wrap(chain.ReasonProtocol, err, "account %s is told in a form that was not asked for", key)
+		}
+	}
+	return s, nil
+}
+
+// read decodes an account; null is one that does not exist.
+func (a *accountAnswer) read() (account, error) {
+	if a == nil {
+		return account{}, nil
+	}
+	owner, err := readKey(a.Owner)
+	if err != nil {
+		return account{}, fmt.Errorf("its owner %w", err)
+	}
+	if a.Data[1] != "base64" {
+		return account{}, fmt.Errorf("its data is %q", quote(a.Data[1]))
+	}
+	data, err := base64.StdEncoding.DecodeString(a.Data[0])
+	return account{exists: true, lamports: a.Lamports, owner: owner, executable: a.Executable, data: data}, err
+}
+
+// wallet tells whether the account is one that a key alone rules, or could become one.
+func (a account) wallet() bool {
+	return !a.exists || (a.owner == sdk.SystemProgramID && len(a.data) == 0 && !a.executable)
+}
+
+// token reads a token account of the classic Token program; false for everything else.
+func (a account) token() (token.Account, bool) {
+	var t token.Account
+	if !a.exists || a.owner != sdk.TokenProgramID || len(a.data) != tokenAccountSize {
+		return t, false
+	}
+	if err := bin.NewBinDecoder(a.data).Decode(&t); err != nil {
+		return t, false
+	}
+	return t, t.State == token.Initialized || t.State == token.Frozen
+}
+
+// checkMint makes sure that the mint is one of the classic Token program with the places of the
+// asset. Mints of Token-2022 may take fees, run code or be paused, and are refused whatever they are
+// called.
+func checkMint(asset money.Asset, mint sdk.PublicKey, a account) error {
+	refuse := func(why string) error {
+		return chain.Errorf(chain.ReasonUnsupported, "%s can't be used on Solana: %s %s", string(asset), mint, why)
+	}
+	switch {
+	case !a.exists:
+		return refuse("does not exist on this cluster")
+	case a.owner == sdk.Token2022ProgramID:
+		return refuse("is a mint of Token-2022, whose tokens may take fees or refuse transfers")
+	case a.owner != sdk.TokenProgramID || len(a.data) != mintSize:
+		return refuse("is no mint of the Token program")
+	}
+	var m token.Mint
+	if err := bin.NewBinDecoder(a.data).Decode(&m); err != nil || !m.IsInitialized {
+		return refuse("is no mint that was set up")
+	}
+	if int32(m.Decimals) != asset.Scale() {
+		return refuse("has another number of decimal places")
+	}
+	return nil
+}
+
+// held is what a wallet's associated token account holds for the wallet: nothing when the account
+// does not exist, is of another mint, or was handed to somebody else.
+func held(a account, wallet, mint sdk.PublicKey) (token.Account, bool) {
+	t, ok := a.token()
+	return t, ok && t.Mint == mint && t.Owner == wallet
+}

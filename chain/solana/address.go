@@ -1,0 +1,114 @@
+package solana
+
+import (
+	"errors"
+	"fmt"
+
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+)
+
+const (
+	keyLength = sdk.PublicKeyLength
+	// The base58 of 32 bytes has 32 to 44 characters, that of 64 bytes 64 to 88.
+	minKeyText, maxKeyText             = 32, 44
+	minSignatureText, maxSignatureText = 64, 88
+)
+
+// reserved are addresses that nobody holds and that look like wallets, because their bytes happen to
+// be a point of the curve or are not checked against it on chain. Everything else that is no wallet
+// shows as such in its account.
+var reserved = [...]sdk.PublicKey{
+	sdk.SystemProgramID, sdk.TokenProgramID, sdk.Token2022ProgramID, sdk.SPLAssociatedTokenAccountProgramID,
+	sdk.MemoProgramID, sdk.ComputeBudget, sdk.VoteProgramID, sdk.StakeProgramID, sdk.ConfigProgramID,
+	sdk.BPFLoaderProgramID, sdk.BPFLoaderDeprecatedProgramID, sdk.BPFLoaderUpgradeableProgramID,
+	sdk.AddressLookupTableProgramID, sdk.FeatureProgramID,
+	sdk.MustPublicKeyFromBase58("1nc1nerator11111111111111111111111111111111"), // burns what it receives
+}
+
+// readKey reads 32 bytes of base58 in their one canonical form.
+func readKey(s string) (sdk.PublicKey, error) {
+	if len(s) < minKeyText || len(s) > maxKeyText {
+		return sdk.PublicKey{}, fmt.Errorf("must have %d to %d characters of base58, it has %d", minKeyText, maxKeyText, len(s))
+	}
+	key, err := sdk.PublicKeyFromBase58(s)
+	if err != nil || key.String() != s {
+		return sdk.PublicKey{}, errors.New("must be 32 bytes in base58")
+	}
+	return key, nil
+}
+
+// readHash reads a hash, which is written as an address is.
+func readHash(s string) (sdk.Hash, error) {
+	key, err := readKey(s)
+	return sdk.Hash(key), err
+}
+
+// parse reads the address of a wallet. Base58 has no checksum here, so the curve is the only test of
+// what somebody typed: half of all mistakes fall off it. What lies off the curve has no private key.
+// It is a token account or belongs to a program, and paying the one by its owner's address is always
+// possible, so it is refused.
+func parse(s string) (sdk.PublicKey, error) {
+	key, err := readKey(s)
+	if err != nil {
+		return key, fmt.Errorf("address %w", err)
+	}
+	for _, r := range reserved {
+		if key == r {
+			return key, errors.New("address is one of the network's own and belongs to nobody")
+		}
+	}
+	if !key.IsOnCurve() {
+		return key, errors.New("address has no private key: it is not a wallet's but a token account's or a program's, so give the address of the wallet itself")
+	}
+	return key, nil
+}
+
+// ParseAddress checks the address of a wallet and returns its canonical form, which is the form given.
+func ParseAddress(s string) (string, error) {
+	key, err := parse(s)
+	if err != nil {
+		return "", chain.Errorf(chain.ReasonAddress, "the %s", err)
+	}
+	return key.String(), nil
+}
+
+// ParseAddress checks the address of a wallet: 32 bytes in base58, on the curve, none of the
+// network's own, and not the mint of a token.
+func (c *Client) ParseAddress(s string) (string, error) {
+	key, err := c.wallet(s)
+	if err != nil {
+		return "", chain.Errorf(chain.ReasonAddress, "the %s", err)
+	}
+	return key.String(), nil
+}
+
+// wallet is parse with the mints of this configuration refused too.
+func (c *Client) wallet(s string) (sdk.PublicKey, error) {
+	key, err := parse(s)
+	if err != nil {
+		return key, err
+	}
+	if asset, mint := c.assets[key]; mint {
+		return key, fmt.Errorf("address is the mint of %s itself; what is sent there is lost", asset)
+	}
+	return key, nil
+}
+
+// Address is the base58 form of an ed25519 public key.
+func (c *Client) Address(publicKey []byte) (string, error) {
+	if len(publicKey) != keyLength {
+		return "", chain.Errorf(chain.ReasonAddress, "a public key of Solana has %d bytes, this one has %d", keyLength, len(publicKey))
+	}
+	return ParseAddress(sdk.PublicKey(publicKey).String())
+}
+
+// tokenAccount derives the associated token account of a wallet.
+func tokenAccount(wallet, mint sdk.PublicKey) (sdk.PublicKey, error) {
+	account, _, err := sdk.FindAssociatedTokenAddressWithProgram(wallet, mint, sdk.TokenProgramID)
+	if err != nil {
+		return sdk.PublicKey{}, chain.Wrap(chain.ReasonAddress, err, "%s has no token account for the mint %s", wallet, mint)
+	}
+	return account, nil
+}

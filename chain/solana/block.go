@@ -1,0 +1,123 @@
+package solana
+
+import (
+	"context"
+	"time"
+
+	"kivuko/chain"
+)
+
+// The commitments that are asked for. Processed blocks may vanish; confirmed ones practically never
+// do; what is final is finalized.
+const (
+	confirmed = "confirmed"
+	finalized = "finalized"
+)
+
+// maxVersion is the newest transaction format that is read. Blocks with newer ones are refused by
+// nodes. Formats 0 and 1 (SIMD-0385) list accounts and balances alike, and nothing else is read.
+const maxVersion = 1
+
+// headReads is how often the newest block is asked for: a node may name a slot a moment before it can
+// show the block.
+const headReads = 3
+
+// blockAnswer is what getBlock tells.
+type blockAnswer struct {
+	Blockhash         string     `json:"blockhash"`
+	PreviousBlockhash string     `json:"previousBlockhash"`
+	ParentSlot        uint64     `json:"parentSlot"`
+	BlockHeight       *uint64    `json:"blockHeight"`
+	BlockTime         *int64     `json:"blockTime"`
+	Transactions      []txAnswer `json:"transactions"`
+}
+
+// readBlock asks for one block, with its transactions or without. A node without the block answers an
+// error or null.
+func readBlock(ctx context.Context, n *node, slot uint64, commitment, details string) (*blockAnswer, error) {
+	answer, err := call[*blockAnswer](ctx, n, "getBlock", slot, options{
+		"commitment": commitment, "transactionDetails": details, "rewards": false,
+		"encoding": "json", "maxSupportedTransactionVersion": maxVersion,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if answer == nil {
+		return nil, chain.Errorf(chain.ReasonUnavailable, "node %s does not have block %d", n.endpoint, slot)
+	}
+	return answer, nil
+}
+
+// header reads what names a block.
+func (b *blockAnswer) header(slot uint64) (chain.Block, error) {
+	_, errID := readHash(b.Blockhash)
+	_, errParent := readHash(b.PreviousBlockhash)
+	if errID != nil || errParent != nil || (slot > 0 && b.ParentSlot >= slot) {
+		return chain.Block{}, chain.Errorf(chain.ReasonProtocol, "block %d has the id %q, the parent %q in slot %d",
+			slot, quote(b.Blockhash), quote(b.PreviousBlockhash), b.ParentSlot)
+	}
+	if b.BlockHeight == nil || b.BlockTime == nil || *b.BlockHeight > slot {
+		return chain.Block{}, chain.Errorf(chain.ReasonUnavailable, "the node does not tell height and time of block %d", slot)
+	}
+	return chain.Block{
+		Number: slot, ID: b.Blockhash, Parent: b.PreviousBlockhash,
+		Height: *b.BlockHeight, Time: time.Unix(*b.BlockTime, 0).UTC(),
+	}, nil
+}
+
+// headerAt reads the header of one block.
+func headerAt(ctx context.Context, n *node, slot uint64, commitment string) (chain.Block, error) {
+	b, err := readBlock(ctx, n, slot, commitment, "none")
+	if err != nil {
+		return chain.Block{}, err
+	}
+	return b.header(slot)
+}
+
+// newest reads the header of the newest block of a commitment.
+func newest(ctx context.Context, n *node, commitment string) (chain.Block, error) {
+	var b chain.Block
+	var err error
+	for range headReads {
+		var slot uint64
+		if slot, err = call[uint64](ctx, n, "getSlot", options{"commitment": commitment}); err != nil {
+			return chain.Block{}, err
+		}
+		if b, err = headerAt(ctx, n, slot, commitment); rpcCode(err) != codeBlockNotAvailable {
+			return b, err
+		}
+	}
+	return b, err
+}
+
+// readHead reads both ends, the final one first, so that the newest is never behind it on one node.
+func readHead(ctx context.Context, n *node) (chain.Head, error) {
+	final, err := newest(ctx, n, finalized)
+	if err != nil {
+		return chain.Head{}, err
+	}
+	latest, err := newest(ctx, n, confirmed)
+	if err != nil {
+		return chain.Head{}, err
+	}
+	if latest.Number < final.Number {
+		latest = final // machines behind one address may lag; what is final is also known
+	}
+	return chain.Head{Latest: latest, Final: final}, nil
+}
+
+// Head reads the newest confirmed block and the newest finalized one.
+func (c *Client) Head(ctx context.Context) (chain.Head, error) {
+	return ask(ctx, c.nodes, readHead)
+}
+
+// fresh refuses a node whose newest block is too old (or from the future): what it says of balances
+// and fees would be wrong.
+func (c *Client) fresh(b chain.Block) error {
+	age := c.config.Now().Sub(b.Time)
+	if age.Abs() > c.config.MaxHeadAge {
+		return chain.Errorf(chain.ReasonUnavailable, "the node is behind: its newest block %d is %s old, at most %s is accepted",
+			b.Number, age.Round(time.Second), c.config.MaxHeadAge)
+	}
+	return nil
+}

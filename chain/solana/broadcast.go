@@ -1,0 +1,127 @@
+package solana
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	bin "github.com/gagliardetto/binary"
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+)
+
+// Broadcast offers signed bytes to every configured node at once, because a node may be cut off, be
+// busy or keep a transaction to itself. The best answer counts. Nodes are told not to check and not
+// to repeat: the transaction was simulated when it was built, a check against a node that lags would
+// stop it for nothing, and repeating is the caller's.
+func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
+	id, err := decodeSigned(raw)
+	if err != nil {
+		return chain.Broadcast{}, err
+	}
+	hash, err := blockhashOf(raw)
+	if err != nil {
+		return chain.Broadcast{}, err
+	}
+	answers := make([]chain.Broadcast, len(c.nodes.list))
+	var all sync.WaitGroup
+	for i, n := range c.nodes.list {
+		all.Go(func() {
+			answer, err := askOne(ctx, c.nodes, n, func(ctx context.Context, n *node) (chain.Broadcast, error) {
+				return offer(ctx, n, raw, id, hash)
+			})
+			if err != nil {
+				// The bytes may have arrived although no answer came back.
+				answer = chain.Broadcast{State: chain.BroadcastUnknown, Code: "NO_ANSWER", Text: err.Error()}
+			}
+			answers[i] = answer
+		})
+	}
+	all.Wait()
+	best := answers[0]
+	for _, a := range answers[1:] {
+		if rank[a.State] > rank[best.State] {
+			best = a
+		}
+	}
+	return best, nil
+}
+
+// rank orders answers by how much they tell of the transaction being under way.
+var rank = map[chain.BroadcastState]int{
+	chain.BroadcastRejected: 0, chain.BroadcastUnknown: 1, chain.BroadcastKnown: 2, chain.BroadcastAccepted: 3,
+}
+
+func blockhashOf(raw []byte) (sdk.Hash, error) {
+	tx := &sdk.Transaction{}
+	if err := tx.UnmarshalWithDecoder(bin.NewBinDecoder(raw)); err != nil {
+		return sdk.Hash{}, chain.Errorf(chain.ReasonProtocol, "the bytes are no signed transaction")
+	}
+	return tx.Message.RecentBlockhash, nil
+}
+
+// offer sends the bytes to one node. A node that does not check takes what it will drop in silence,
+// so it is asked afterwards whether it has included the transaction already, and if not, whether it
+// still knows the blockhash.
+func offer(ctx context.Context, n *node, raw []byte, id string, hash sdk.Hash) (chain.Broadcast, error) {
+	got, err := call[string](ctx, n, "sendTransaction", encode(raw), options{
+		"encoding": "base64", "skipPreflight": true, "maxRetries": 0,
+	})
+	if e, ok := errors.AsType[*rpcError](err); ok {
+		return readRefusal(e), nil
+	}
+	if err != nil {
+		return chain.Broadcast{}, err
+	}
+	if got != id {
+		return chain.Broadcast{}, chain.Errorf(chain.ReasonProtocol, "the node calls transaction %s %q", id, quote(got))
+	}
+	status, _, err := statusOf(ctx, n, id, false)
+	if err != nil {
+		return accepted(), nil //nolint:nilerr // the node has the bytes; that it did not tell more takes nothing away
+	}
+	if status != nil {
+		return chain.Broadcast{State: chain.BroadcastKnown, Code: alreadyProcessed}, nil
+	}
+	valid, err := call[contextAnswer[bool]](ctx, n, "isBlockhashValid", hash.String(), options{"commitment": "processed"})
+	if err == nil && !valid.Value {
+		return chain.Broadcast{State: chain.BroadcastRejected, Code: blockhashNotFound, Text: "the node does not know the blockhash, or no longer"}, nil
+	}
+	return accepted(), nil
+}
+
+func accepted() chain.Broadcast {
+	return chain.Broadcast{State: chain.BroadcastAccepted, Code: succeeded}
+}
+
+// Errors of a transaction (transaction-error lib.rs TransactionError) that say where it stands.
+const (
+	alreadyProcessed  = "AlreadyProcessed"
+	blockhashNotFound = "BlockhashNotFound"
+)
+
+// readRefusal maps a node's refusal of offered bytes. What is about the transaction rejects it; all
+// else (a node that is behind, busy or out of order) says nothing about it.
+func readRefusal(e *rpcError) chain.Broadcast {
+	var data struct {
+		Err json.RawMessage `json:"err"`
+	}
+	_ = json.Unmarshal(e.Data, &data) // not every refusal has data of this form
+	failure := failureOf(data.Err)
+	b := chain.Broadcast{State: chain.BroadcastUnknown, Code: failure, Text: quote(e.Message)}
+	switch {
+	case failure == alreadyProcessed:
+		b.State = chain.BroadcastKnown
+	case e.Code == codePreflightFailure && failure != "":
+		b.State = chain.BroadcastRejected
+	case e.Code == codeSignatureInvalid:
+		b.State, b.Code = chain.BroadcastRejected, "SignatureFailure"
+	case e.Code == codeInvalidParams:
+		b.State, b.Code = chain.BroadcastRejected, "InvalidParams"
+	default:
+		b.Code = "REFUSED"
+	}
+	return b
+}

@@ -1,0 +1,53 @@
+package solana
+
+import (
+	"math/big"
+
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+var _ chain.Client = (*Client)(nil)
+
+// Client drives Solana. It is safe for concurrent use. What it remembers (which node failed lately,
+// which one proved its cluster) may be lost at any time without harm.
+type Client struct {
+	config Config
+	nodes  *nodes
+	mints  map[money.Asset]sdk.PublicKey
+	assets map[sdk.PublicKey]money.Asset
+}
+
+// New makes a client. It connects to nothing before the first question.
+func New(c Config) (*Client, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	mints, assets, err := c.tokens()
+	if err != nil {
+		return nil, err
+	}
+	return &Client{config: c, nodes: newNodes(c), mints: mints, assets: assets}, nil
+}
+
+// Close ends the idle connections.
+func (c *Client) Close() { c.nodes.close() }
+
+// Network is Solana.
+func (c *Client) Network() exchange.Network { return exchange.Solana }
+
+// Traits are that another account may pay the fee, and that nothing is numbered.
+func (c *Client) Traits() chain.Traits { return chain.Traits{Sponsored: true} }
+
+// lamports is an amount of SOL in its smallest unit.
+func lamports(n uint64) money.Amount {
+	return money.FromUnits(money.SOL, new(big.Int).SetUint64(n))
+}
+
+func units(a money.Asset, n uint64) money.Amount {
+	return money.FromUnits(a, new(big.Int).SetUint64(n))
+}

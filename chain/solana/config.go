@@ -1,0 +1,181 @@
+// Package solana drives the Solana network over JSON-RPC.
+//
+// Transactions are built here, byte for byte, and compiled by code of ours, because the library's
+// compiler gives accounts wrong privileges when one appears twice. A node is asked only for facts:
+// blocks, accounts, what a simulation does, how far a signature came. What a transaction moved is read
+// from the balances before and after it, never from its instructions or logs, which miss transfers
+// that programs make.
+//
+// Block numbers are slots. A transaction lives by the height of blocks, which is smaller, because
+// slots may go without a block.
+//
+// An address of ours stands for its associated token accounts: balances, deposits and payments are
+// of these, and other token accounts of the same owner are accounts of their own, named by their own
+// addresses.
+package solana
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"time"
+
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Defaults of Config.
+const (
+	// DefaultCallTimeout bounds one question to one node, which may take several calls.
+	DefaultCallTimeout = 15 * time.Second
+	// DefaultMaxHeadAge is how old the newest confirmed block of a node may be before the node counts
+	// as behind.
+	DefaultMaxHeadAge = time.Minute
+	// DefaultRetryAfter is how long a node that failed is asked last.
+	DefaultRetryAfter = 15 * time.Second
+	// DefaultMinHistory is about a day of slots.
+	DefaultMinHistory = 216_000
+)
+
+// maxNodes bounds the list of nodes, all of which a broadcast asks.
+const maxNodes = 8
+
+// Genesis hashes of the public clusters, as getGenesisHash tells them (docs.anza.xyz, "Clusters").
+const (
+	GenesisMainnet = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
+	GenesisDevnet  = "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG"
+)
+
+// Endpoint is one node's JSON-RPC address. Providers put keys into paths and queries, so only scheme
+// and host are ever shown.
+type Endpoint struct {
+	URL string // http or https
+}
+
+// String is scheme and host.
+func (e Endpoint) String() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return "an address that can't be read"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// Format is scheme and host, for every verb.
+func (e Endpoint) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
+
+// LogValue is scheme and host.
+func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
+
+// MarshalText is scheme and host.
+func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// FeeRule bounds what a transaction may cost. Prices are in micro-lamports (10^-15 SOL) for a unit of
+// computation.
+type FeeRule struct {
+	PriceFloor   uint64 // least bid; 1,000 when zero
+	PriceCeiling uint64 // most that is bid, however busy the network is; 1,000,000 when zero
+	// Cap is the most that one transaction may cost with the rent of a new token account; 0.01 SOL
+	// when zero.
+	Cap money.Amount
+}
+
+// Config is everything that a Client needs.
+type Config struct {
+	Nodes []Endpoint
+	// Genesis is the hash by which the cluster is known. A node of another one is never believed.
+	Genesis string
+	// Tokens holds the base58 address of each token's mint.
+	Tokens map[money.Asset]string
+	Fees   FeeRule
+	// MinHistory is how many slots back a node must remember transactions to be believed that it
+	// never saw one. It must be longer than a payment may lie unattended.
+	MinHistory  uint64
+	CallTimeout time.Duration
+	MaxHeadAge  time.Duration
+	RetryAfter  time.Duration
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+}
+
+// withDefaults fills what was left zero.
+func (c Config) withDefaults() Config {
+	orDefault(&c.CallTimeout, DefaultCallTimeout)
+	orDefault(&c.MaxHeadAge, DefaultMaxHeadAge)
+	orDefault(&c.RetryAfter, DefaultRetryAfter)
+	orDefault(&c.MinHistory, DefaultMinHistory)
+	orDefault(&c.Fees.PriceFloor, 1_000)
+	orDefault(&c.Fees.PriceCeiling, 1_000_000)
+	if c.Fees.Cap.IsZero() {
+		c.Fees.Cap = money.Must(money.SOL, "0.01")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func orDefault[T time.Duration | uint64](v *T, fallback T) {
+	if *v == 0 {
+		*v = fallback
+	}
+}
+
+// check refuses a configuration that could not work or could lose money.
+func (c Config) check() error {
+	switch {
+	case len(c.Nodes) == 0 || len(c.Nodes) > maxNodes:
+		return fmt.Errorf("solana: Nodes: between 1 and %d addresses are needed, got %d", maxNodes, len(c.Nodes))
+	case c.CallTimeout < 0 || c.MaxHeadAge < 0 || c.RetryAfter < 0:
+		return fmt.Errorf("solana: CallTimeout, MaxHeadAge and RetryAfter must not be negative")
+	case c.Fees.PriceFloor > c.Fees.PriceCeiling:
+		return fmt.Errorf("solana: Fees: PriceFloor must be at most PriceCeiling")
+	case c.Fees.Cap.Asset() != money.SOL || !c.Fees.Cap.Positive():
+		return fmt.Errorf("solana: Fees.Cap: must be a positive amount of SOL")
+	}
+	if _, err := readHash(c.Genesis); err != nil {
+		return fmt.Errorf("solana: Genesis: must be the 32-byte hash of the cluster in base58")
+	}
+	for i, e := range c.Nodes {
+		u, err := url.Parse(e.URL)
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			return fmt.Errorf("solana: Nodes[%d]: must be an http or https address", i)
+		}
+	}
+	return nil
+}
+
+// tokens reads the mints both ways round.
+func (c Config) tokens() (map[money.Asset]sdk.PublicKey, map[sdk.PublicKey]money.Asset, error) {
+	mints := make(map[money.Asset]sdk.PublicKey, len(c.Tokens))
+	assets := make(map[sdk.PublicKey]money.Asset, len(c.Tokens))
+	for asset, text := range c.Tokens {
+		if !asset.Stablecoin() {
+			return nil, nil, fmt.Errorf("solana: Tokens: %q is not a token that Kivuko exchanges", string(asset))
+		}
+		mint, err := readKey(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("solana: Tokens[%s]: %w", asset, err)
+		}
+		if other, taken := assets[mint]; taken {
+			return nil, nil, fmt.Errorf("solana: Tokens: %s and %s have the same mint %s", asset, other, text)
+		}
+		mints[asset], assets[mint] = mint, asset
+	}
+	return mints, assets, nil
+}
+
+// Supports tells whether the asset can be held and sent as configured.
+func (c *Client) Supports(a money.Asset) error {
+	if a == exchange.Solana.NativeCoin() {
+		return nil
+	}
+	if _, ok := c.mints[a]; !ok {
+		return chain.Errorf(chain.ReasonUnsupported, "%s has no mint on Solana in this configuration", string(a))
+	}
+	return nil
+}

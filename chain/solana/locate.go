@@ -1,0 +1,163 @@
+package solana
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+)
+
+// status is how far a node has seen a signature come.
+type status struct {
+	Slot       uint64          `json:"slot"`
+	Err        json.RawMessage `json:"err"`
+	Commitment string          `json:"confirmationStatus"`
+}
+
+// statusOf asks for a signature's status, nil where the node has none, and the slot at which the node
+// stood when it looked. Without history only the last minutes are looked through.
+func statusOf(ctx context.Context, n *node, id string, history bool) (*status, uint64, error) {
+	answer, err := call[contextAnswer[[]*status]](ctx, n, "getSignatureStatuses", []string{id}, options{"searchTransactionHistory": history})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(answer.Value) != 1 {
+		return nil, 0, chain.Errorf(chain.ReasonProtocol, "asked for one status, got %d", len(answer.Value))
+	}
+	return answer.Value[0], answer.Context.Slot, nil
+}
+
+// Locate finds a transaction. "Absent" is the answer on which another payment may be built, so it
+// takes more: every node that can be reached must miss it, must have looked at a state that is not
+// older than the final head of the answer, and must remember long enough. The head is the lowest of
+// theirs, read before the look, so that the absence is true of at least that chain.
+//
+// Nodes tell nothing of transactions that wait. One in a block that the cluster has not confirmed is
+// called pending.
+func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) {
+	if len(tx) < minSignatureText || len(tx) > maxSignatureText {
+		return chain.Location{}, notSignature(tx)
+	}
+	if s, err := sdk.SignatureFromBase58(tx); err != nil || s.String() != tx {
+		return chain.Location{}, notSignature(tx)
+	}
+	best := chain.Location{}
+	var failures []error
+	for _, n := range c.nodes.order() {
+		l, err := askOne(ctx, c.nodes, n, func(ctx context.Context, n *node) (chain.Location, error) {
+			return c.locateAt(ctx, n, tx)
+		})
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+		case l.Stage == chain.StageFinal:
+			return l, nil
+		case best.Stage == "" || stages[l.Stage] > stages[best.Stage] ||
+			(l.Stage == chain.StageAbsent && best.Stage == chain.StageAbsent && l.Head.Final.Number < best.Head.Final.Number):
+			best = l
+		}
+	}
+	if err := protocolFailure(failures); err != nil {
+		return chain.Location{}, err
+	}
+	if best.Stage == "" {
+		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
+	}
+	return best, nil
+}
+
+// stages orders the answers of several nodes by how much they saw.
+var stages = map[chain.Stage]int{chain.StageAbsent: 0, chain.StagePending: 1, chain.StageIncluded: 2, chain.StageFinal: 3}
+
+func notSignature(tx string) error {
+	return chain.Errorf(chain.ReasonProtocol, "%q is not the id of a transaction on Solana, which is 64 bytes in base58", quote(tx))
+}
+
+// protocolFailure finds an answer that must not be passed over: a node that holds the transaction
+// but describes it impossibly is no proof of absence.
+func protocolFailure(failures []error) error {
+	for _, err := range failures {
+		if chain.ReasonOf(err) != chain.ReasonUnavailable {
+			return err
+		}
+	}
+	return nil
+}
+
+// locateAt asks one node.
+func (c *Client) locateAt(ctx context.Context, n *node, tx string) (chain.Location, error) {
+	head, err := readHead(ctx, n)
+	if err != nil {
+		return chain.Location{}, err
+	}
+	seen, at, err := statusOf(ctx, n, tx, true)
+	if err != nil {
+		return chain.Location{}, err
+	}
+	switch {
+	case seen == nil:
+		return absent(ctx, n, head, at, c.config.MinHistory)
+	case seen.Commitment == finalized:
+		return c.found(ctx, n, tx, head, finalized)
+	case seen.Commitment == confirmed:
+		return c.found(ctx, n, tx, head, confirmed)
+	}
+	return chain.Location{Stage: chain.StagePending, Head: head}, nil
+}
+
+// absent is the answer of a node without the transaction, if its word is good: machines behind one
+// address differ, and one that lags behind the head of another, or forgets early, proves nothing.
+func absent(ctx context.Context, n *node, head chain.Head, at, minHistory uint64) (chain.Location, error) {
+	if at < head.Final.Number {
+		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "node %s looked at slot %d, its final block is %d", n.endpoint, at, head.Final.Number)
+	}
+	first, err := call[uint64](ctx, n, "getFirstAvailableBlock")
+	if err != nil {
+		return chain.Location{}, err
+	}
+	if first > 1 && first+minHistory > head.Final.Number {
+		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "node %s remembers nothing before block %d, which is not long enough to know that it never saw a transaction", n.endpoint, first)
+	}
+	return chain.Location{Stage: chain.StageAbsent, Head: head}, nil
+}
+
+// found describes a transaction that is in a block of the commitment.
+func (c *Client) found(ctx context.Context, n *node, tx string, head chain.Head, commitment string) (chain.Location, error) {
+	answer, err := call[*txAnswer](ctx, n, "getTransaction", tx, options{
+		"commitment": commitment, "encoding": "json", "maxSupportedTransactionVersion": maxVersion,
+	})
+	if err != nil {
+		return chain.Location{}, err
+	}
+	if answer == nil {
+		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "node %s has the status of %s and not the transaction", n.endpoint, tx)
+	}
+	if len(answer.Transaction.Signatures) == 0 || answer.Transaction.Signatures[0] != tx {
+		return chain.Location{}, chain.Errorf(chain.ReasonProtocol, "asked for transaction %s, got another one", tx)
+	}
+	l := chain.Location{Stage: chain.StageIncluded, Head: head, Code: succeeded}
+	if commitment == finalized {
+		l.Stage = chain.StageFinal
+	}
+	if l.Block, err = headerAt(ctx, n, answer.Slot, commitment); err != nil {
+		return chain.Location{}, err
+	}
+	if l.Stage == chain.StageFinal && head.Final.Number < l.Block.Number {
+		l.Head.Final = l.Block // it became final between the questions
+	}
+	if l.Head.Latest.Number < l.Block.Number {
+		l.Head.Latest = l.Block
+	}
+	e, err := c.effect(answer)
+	if err != nil {
+		return chain.Location{}, err
+	}
+	l.Fee, l.Transfers = e.fee, e.moved
+	if l.OK = e.failure == ""; !l.OK {
+		l.Code = e.failure
+	}
+	return l, nil
+}

@@ -1,0 +1,209 @@
+package solana
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+
+	bin "github.com/gagliardetto/binary"
+	sdk "github.com/gagliardetto/solana-go"
+	ata "github.com/gagliardetto/solana-go/programs/associated-token-account"
+	computebudget "github.com/gagliardetto/solana-go/programs/compute-budget"
+	"github.com/gagliardetto/solana-go/programs/system"
+	"github.com/gagliardetto/solana-go/programs/token"
+
+	"kivuko/chain"
+)
+
+// maxTransactionBytes is the size of a packet of the network, signatures included
+// (solana packet.rs PACKET_DATA_SIZE).
+const maxTransactionBytes = 1232
+
+// uniqueBytes is how much randomness a transaction carries in its memo. Solana has no sequence
+// numbers, so two equal payments on one blockhash would be one transaction and pay once. A memo keeps
+// them apart whoever built them; varying a price would only make it likely.
+const uniqueBytes = 16
+
+// plan is everything that a transaction of ours says.
+type plan struct {
+	intent
+	source    sdk.PublicKey // the sender's token account
+	dest      sdk.PublicKey // the token account that is paid
+	create    bool          // makes sure that dest exists, as the recipient's associated token account
+	limit     uint32        // units of computation
+	price     uint64        // micro-lamports for each
+	unique    [uniqueBytes]byte
+	blockhash sdk.Hash
+}
+
+// instructions are the plan in the network's words, always in this order: the two of the compute
+// budget, the memo, and what moves the money.
+func (p plan) instructions() []sdk.Instruction {
+	// The memo names no signers, which the program then does not ask for.
+	memo := sdk.NewInstruction(sdk.MemoProgramID, nil, hex.AppendEncode(nil, p.unique[:]))
+	all := []sdk.Instruction{
+		computebudget.NewSetComputeUnitLimitInstruction(p.limit).Build(),
+		computebudget.NewSetComputeUnitPriceInstruction(p.price).Build(),
+		memo,
+	}
+	if !p.token {
+		return append(all, system.NewTransferInstruction(p.units, p.from, p.to).Build())
+	}
+	if p.create {
+		// Idempotent, because anybody may create the account before.
+		all = append(all, ata.NewCreateIdempotentInstruction(p.payer, p.to, p.mint).Build())
+	}
+	return append(all, token.NewTransferCheckedInstruction(p.units, p.decimals, p.source, p.mint, p.dest, p.from, nil).Build())
+}
+
+// message compiles the plan.
+func (p plan) message() ([]byte, error) {
+	m, err := compile(p.payer, p.blockhash, p.instructions())
+	if err != nil {
+		return nil, err
+	}
+	body, err := m.MarshalBinary()
+	if err != nil {
+		return nil, chain.Wrap(chain.ReasonProtocol, err, "the message can't be encoded")
+	}
+	signatures := 1 + sdk.SignatureLength*int(m.Header.NumRequiredSignatures)
+	if len(body)+signatures > maxTransactionBytes {
+		return nil, chain.Errorf(chain.ReasonProtocol, "the transaction has %d bytes, the network takes %d", len(body)+signatures, maxTransactionBytes)
+	}
+	return body, nil
+}
+
+// rights are what a transaction lets its programs do with an account.
+type rights struct{ signer, writable bool }
+
+// class orders accounts as the header of a message counts them: writable signers, other signers,
+// writable accounts, other accounts.
+func (r rights) class() int {
+	switch {
+	case r.signer && r.writable:
+		return 0
+	case r.signer:
+		return 1
+	case r.writable:
+		return 2
+	}
+	return 3
+}
+
+const classes = 4
+
+// compile makes a legacy message. The rights of an account that appears more than once are joined
+// before the accounts are put in order. solana-go joins them afterwards and leaves such an account in
+// its old place, so that another one gets its rights; it also writes into the instructions it was
+// given. The fee payer comes first and can be written.
+func compile(payer sdk.PublicKey, blockhash sdk.Hash, all []sdk.Instruction) (*sdk.Message, error) {
+	var seen []sdk.PublicKey
+	granted := map[sdk.PublicKey]rights{}
+	note := func(key sdk.PublicKey, r rights) {
+		before, known := granted[key]
+		if !known {
+			seen = append(seen, key)
+		}
+		granted[key] = rights{signer: before.signer || r.signer, writable: before.writable || r.writable}
+	}
+	note(payer, rights{signer: true, writable: true})
+	for _, in := range all {
+		for _, a := range in.Accounts() {
+			note(a.PublicKey, rights{signer: a.IsSigner, writable: a.IsWritable})
+		}
+		note(in.ProgramID(), rights{})
+	}
+	m := &sdk.Message{RecentBlockhash: blockhash}
+	counts := [classes]int{}
+	index := map[sdk.PublicKey]uint16{}
+	for class := range classes {
+		for _, key := range seen {
+			if granted[key].class() == class {
+				index[key] = uint16(len(m.AccountKeys))
+				m.AccountKeys = append(m.AccountKeys, key)
+				counts[class]++
+			}
+		}
+	}
+	if len(m.AccountKeys) > math.MaxUint8 {
+		return nil, chain.Errorf(chain.ReasonProtocol, "a message has %d accounts, at most %d fit", len(m.AccountKeys), math.MaxUint8)
+	}
+	m.Header = sdk.MessageHeader{
+		NumRequiredSignatures:       uint8(counts[0] + counts[1]), // bounded by the number of accounts above
+		NumReadonlySignedAccounts:   uint8(counts[1]),
+		NumReadonlyUnsignedAccounts: uint8(counts[3]),
+	}
+	for _, in := range all {
+		data, err := in.Data()
+		if err != nil {
+			return nil, chain.Wrap(chain.ReasonProtocol, err, "an instruction can't be encoded")
+		}
+		compiled := sdk.CompiledInstruction{ProgramIDIndex: index[in.ProgramID()], Data: data, Accounts: []uint16{}}
+		for _, a := range in.Accounts() {
+			compiled.Accounts = append(compiled.Accounts, index[a.PublicKey])
+		}
+		m.Instructions = append(m.Instructions, compiled)
+	}
+	return m, nil
+}
+
+// readMessage decodes bytes that are to be signed and refuses any that would not be sent as they are.
+func readMessage(body []byte) (*sdk.Message, error) {
+	wrong := chain.Errorf(chain.ReasonProtocol, "the prepared bytes are no message")
+	m := &sdk.Message{}
+	decoder := bin.NewBinDecoder(body)
+	if len(body) > maxTransactionBytes || m.UnmarshalWithDecoder(decoder) != nil || decoder.Remaining() != 0 || m.GetVersion() != sdk.MessageVersionLegacy {
+		return nil, wrong
+	}
+	if again, err := m.MarshalBinary(); err != nil || !bytes.Equal(again, body) || m.Sanitize() != nil {
+		return nil, wrong
+	}
+	return m, nil
+}
+
+// Forms of the instructions of which a plan leaves something open.
+const (
+	budgetInstructions = 2
+	setLimit           = 2 // ComputeBudgetInstruction::SetComputeUnitLimit(u32)
+	setPrice           = 3 // ComputeBudgetInstruction::SetComputeUnitPrice(u64)
+	limitLength        = 1 + 4
+	priceLength        = 1 + 8
+	// The instructions of a payment: budget, memo and transfer, and one more to create an account.
+	plainInstructions  = budgetInstructions + 2
+	createInstructions = plainInstructions + 1
+)
+
+// planOf reads what a message leaves open for an intent: blockhash, budget, memo, and whether the
+// recipient's token account is created. The caller compares the plan's own message with the bytes,
+// so nothing else of the message is looked at here.
+func planOf(in intent, m *sdk.Message) (plan, error) {
+	p := plan{intent: in, blockhash: m.RecentBlockhash}
+	wrong := func(what string) (plan, error) {
+		return p, chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: %s", what)
+	}
+	count := len(m.Instructions)
+	p.create = count == createInstructions
+	if count != plainInstructions && (!p.create || !in.token) {
+		return wrong("other instructions")
+	}
+	limit, price, memo := m.Instructions[0].Data, m.Instructions[1].Data, m.Instructions[2].Data
+	if len(limit) != limitLength || limit[0] != setLimit || len(price) != priceLength || price[0] != setPrice {
+		return wrong("no compute budget")
+	}
+	p.limit, p.price = binary.LittleEndian.Uint32(limit[1:]), binary.LittleEndian.Uint64(price[1:])
+	if n, err := hex.Decode(p.unique[:], memo[:min(len(memo), 2*uniqueBytes)]); err != nil || n != uniqueBytes {
+		return wrong("another memo")
+	}
+	if !in.token {
+		return p, nil
+	}
+	var err error
+	if p.source, err = tokenAccount(in.from, in.mint); err != nil {
+		return p, err
+	}
+	if p.dest = in.to; p.create {
+		p.dest, err = tokenAccount(in.to, in.mint)
+	}
+	return p, err
+}

@@ -1,0 +1,213 @@
+package solana
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+	"kivuko/exchange/money"
+)
+
+// intent is a transfer whose parts were checked.
+type intent struct {
+	from, to, payer sdk.PublicKey
+	amount          money.Amount
+	units           uint64
+	token           bool
+	mint            sdk.PublicKey
+	decimals        uint8
+}
+
+// maxAmountBits keeps amounts within the signed 64 bits that a database holds.
+const maxAmountBits = 63
+
+// intent checks a transfer before anybody is asked.
+func (c *Client) intent(t chain.Transfer, payer string) (intent, error) {
+	in := intent{amount: t.Amount}
+	var err error
+	if in.from, err = c.wallet(t.From); err != nil {
+		return in, chain.Errorf(chain.ReasonAddress, "the sender's %s", err)
+	}
+	if in.to, err = c.wallet(t.To); err != nil {
+		return in, chain.Errorf(chain.ReasonAddress, "the recipient's %s", err)
+	}
+	if in.payer = in.from; payer != "" {
+		if in.payer, err = c.wallet(payer); err != nil {
+			return in, chain.Errorf(chain.ReasonAddress, "the fee payer's %s", err)
+		}
+	}
+	if err := c.Supports(t.Amount.Asset()); err != nil {
+		return in, err
+	}
+	n := t.Amount.Units()
+	switch {
+	case in.from == in.to:
+		return in, chain.Errorf(chain.ReasonAddress, "sender and recipient are the same account")
+	case n.Sign() <= 0 || n.BitLen() > maxAmountBits:
+		return in, chain.Errorf(chain.ReasonUnsupported, "an amount of %s can't be sent", t.Amount)
+	}
+	in.units = n.Uint64()
+	if in.mint, in.token = c.mints[t.Amount.Asset()]; in.token {
+		in.decimals = uint8(t.Amount.Asset().Scale())
+	}
+	return in, nil
+}
+
+// signatures is how many keys sign.
+func (in intent) signatures() int {
+	if in.payer == in.from {
+		return 1
+	}
+	return 2
+}
+
+// Prepare builds an unsigned transaction. It refuses one that could not succeed now, with the reason
+// that a person can act on; that the chain changes its mind afterwards is what receipts are for.
+//
+// A recipient is a wallet, whose associated token account the fee payer creates if need be, or a
+// token account of the very mint that has a key of its own, which is paid directly.
+func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, error) {
+	if d.Nonce != 0 || !d.Outbid.IsZero() {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "Solana knows no sequence numbers and no bids")
+	}
+	if d.FeePayer == d.From {
+		d.FeePayer = ""
+	}
+	in, err := c.intent(d.Transfer, d.FeePayer)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	return ask(ctx, c.nodes, func(ctx context.Context, n *node) (chain.Unsigned, error) {
+		return c.prepareAt(ctx, n, d, in)
+	})
+}
+
+// prepareAt prepares with the facts of one node.
+func (c *Client) prepareAt(ctx context.Context, n *node, d chain.Draft, in intent) (chain.Unsigned, error) {
+	p := plan{intent: in, limit: maxUnits}
+	if _, err := rand.Read(p.unique[:]); err != nil {
+		return chain.Unsigned{}, fmt.Errorf("solana: no randomness: %w", err)
+	}
+	ref, err := c.reference(ctx, n)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	p.blockhash = ref.hash
+	s, err := readEnds(ctx, n, in, ref.slot)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	if err := p.route(s); err != nil {
+		return chain.Unsigned{}, err
+	}
+	r, err := readRents(ctx, n)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	// Without a price the simulation costs its signatures only, so whoever can't pay these hears it
+	// here; the price is judged with the finished message.
+	if err := p.covered(s, r, mostFee(p.signatures(), 0, 0).Uint64()); err != nil {
+		return chain.Unsigned{}, err
+	}
+	used, err := simulate(ctx, n, p, ref.slot)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	if p.limit, err = unitsFor(used, p.create); err != nil {
+		return chain.Unsigned{}, err
+	}
+	if p.price, err = c.priceFor(ctx, n, p.written()...); err != nil {
+		return chain.Unsigned{}, err
+	}
+	body, err := p.message()
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	limit, err := c.feeLimit(ctx, n, p, s, r, body)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	return chain.Unsigned{
+		Transfer: d.Transfer, FeePayer: d.FeePayer, Payload: body, Body: body,
+		LastValidHeight: ref.lastValid, RefBlock: ref.hash.String(), FeeLimit: limit,
+	}, nil
+}
+
+// feeLimit is the most that the message can cost. Rent is part of it even if the recipient's account
+// is there now, because its owner may close it before the block.
+func (c *Client) feeLimit(ctx context.Context, n *node, p plan, s snapshot, r rents, body []byte) (money.Amount, error) {
+	fee, err := feeOf(ctx, n, body)
+	if err != nil {
+		return money.Amount{}, err
+	}
+	most := fee
+	if p.create {
+		most += r.tokenAccount
+	}
+	if err := c.withinCap(lamports(most)); err != nil {
+		return money.Amount{}, err
+	}
+	return lamports(most), p.covered(s, r, fee)
+}
+
+// reference is the block that gives a transaction its life.
+type reference struct {
+	slot      uint64
+	hash      sdk.Hash
+	lastValid uint64
+}
+
+const (
+	// blockhashLife is for how many blocks a blockhash can be used (clock lib.rs MAX_PROCESSING_AGE).
+	blockhashLife = 150
+	// maxLife bounds what a node says of it: a transaction that never died could never be replaced.
+	maxLife = 10 * blockhashLife
+)
+
+// reference reads the newest confirmed blockhash. A node that says too low a last height would have a
+// payment built anew while the first can still be included, so the life is never taken to be shorter
+// than the network's rule.
+func (c *Client) reference(ctx context.Context, n *node) (reference, error) {
+	answer, err := call[contextAnswer[struct {
+		Blockhash string `json:"blockhash"`
+		LastValid uint64 `json:"lastValidBlockHeight"`
+	}]](ctx, n, "getLatestBlockhash", options{"commitment": confirmed})
+	if err != nil {
+		return reference{}, err
+	}
+	at, err := headerAt(ctx, n, answer.Context.Slot, confirmed)
+	for range headReads - 1 {
+		if rpcCode(err) != codeBlockNotAvailable {
+			break
+		}
+		at, err = headerAt(ctx, n, answer.Context.Slot, confirmed)
+	}
+	if err != nil {
+		return reference{}, err
+	}
+	if err := c.fresh(at); err != nil {
+		return reference{}, err
+	}
+	hash, err := readHash(answer.Value.Blockhash)
+	if err != nil || answer.Value.LastValid > at.Height+maxLife {
+		return reference{}, chain.Errorf(chain.ReasonProtocol, "at height %d the blockhash is %q, to be used until height %d",
+			at.Height, quote(answer.Value.Blockhash), answer.Value.LastValid)
+	}
+	return reference{slot: at.Number, hash: hash, lastValid: max(answer.Value.LastValid, at.Height+blockhashLife)}, nil
+}
+
+// rents are what accounts must hold to stay.
+type rents struct{ wallet, tokenAccount uint64 }
+
+func readRents(ctx context.Context, n *node) (rents, error) {
+	var r rents
+	var err error
+	if r.wallet, err = rentOf(ctx, n, 0); err != nil {
+		return r, err
+	}
+	r.tokenAccount, err = rentOf(ctx, n, tokenAccountSize)
+	return r, err
+}

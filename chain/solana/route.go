@@ -1,0 +1,166 @@
+package solana
+
+import (
+	"context"
+
+	sdk "github.com/gagliardetto/solana-go"
+	"github.com/gagliardetto/solana-go/programs/token"
+
+	"kivuko/chain"
+	"kivuko/exchange/money"
+)
+
+// readEnds reads every account that decides a transfer, in one slot.
+func readEnds(ctx context.Context, n *node, in intent, minSlot uint64) (snapshot, error) {
+	keys := []sdk.PublicKey{in.from, in.to, in.payer}
+	if in.token {
+		source, err := tokenAccount(in.from, in.mint)
+		if err != nil {
+			return snapshot{}, err
+		}
+		dest, err := tokenAccount(in.to, in.mint)
+		if err != nil {
+			return snapshot{}, err
+		}
+		keys = append(keys, in.mint, source, dest)
+	}
+	return readAccounts(ctx, n, confirmed, minSlot, keys...)
+}
+
+// route finds the accounts between which the plan moves money, and refuses ends that can't send or
+// must not be paid.
+func (p *plan) route(s snapshot) error {
+	if !s.accounts[p.from].wallet() || !s.accounts[p.payer].wallet() {
+		return chain.Errorf(chain.ReasonAddress, "sender or fee payer is no plain wallet")
+	}
+	if !p.token {
+		if !s.accounts[p.to].wallet() {
+			return chain.Errorf(chain.ReasonAddress, "the recipient %s is no wallet: its account is ruled by program %s", p.to, s.accounts[p.to].owner)
+		}
+		return nil
+	}
+	if err := checkMint(p.amount.Asset(), p.mint, s.accounts[p.mint]); err != nil {
+		return err
+	}
+	if err := p.routeSource(s); err != nil {
+		return err
+	}
+	return p.routeDest(s)
+}
+
+// routeSource finds the sender's token account.
+func (p *plan) routeSource(s snapshot) error {
+	var err error
+	if p.source, err = tokenAccount(p.from, p.mint); err != nil {
+		return err
+	}
+	t, ok := held(s.accounts[p.source], p.from, p.mint)
+	if ok && t.State == token.Frozen {
+		return frozen(p.from, p.amount.Asset())
+	}
+	has := money.Zero(p.amount.Asset())
+	if ok {
+		has = units(p.amount.Asset(), t.Amount)
+	}
+	if has.Cmp(p.amount) < 0 {
+		return short(chain.ReasonFunds, p.from, p.amount, has)
+	}
+	return nil
+}
+
+// routeDest finds the token account that is paid. What is there at the recipient's address decides:
+// a wallet, or a token account of the very mint. Tokens sent anywhere else can't be moved again.
+func (p *plan) routeDest(s snapshot) error {
+	to := s.accounts[p.to]
+	if t, ok := to.token(); ok {
+		if t.Mint != p.mint {
+			return chain.Errorf(chain.ReasonAddress, "the recipient %s is a token account of another token", p.to)
+		}
+		if t.State == token.Frozen {
+			return frozen(p.to, p.amount.Asset())
+		}
+		p.dest = p.to
+		return nil
+	}
+	if !to.wallet() {
+		return chain.Errorf(chain.ReasonAddress, "the recipient %s is no wallet: its account is ruled by program %s", p.to, to.owner)
+	}
+	var err error
+	if p.dest, err = tokenAccount(p.to, p.mint); err != nil {
+		return err
+	}
+	p.create = true
+	dest := s.accounts[p.dest]
+	if dest.wallet() {
+		return nil // not created yet, though somebody may have sent SOL there
+	}
+	t, ok := held(dest, p.to, p.mint)
+	if !ok {
+		return chain.Errorf(chain.ReasonAddress, "the token account %s of the recipient %s was handed to somebody else", p.dest, p.to)
+	}
+	if t.State == token.Frozen {
+		return frozen(p.to, p.amount.Asset())
+	}
+	return nil
+}
+
+func frozen(holder sdk.PublicKey, a money.Asset) error {
+	return chain.Errorf(chain.ReasonBlocked, "the issuer of %s has frozen the account of %s", string(a), holder)
+}
+
+// short says how much is missing.
+func short(r chain.Reason, holder sdk.PublicKey, need, has money.Amount) *chain.Error {
+	e := chain.Errorf(r, "%s needs %s %s and has %s", holder, need, need.Asset(), has)
+	e.Missing = need.Sub(has)
+	return e
+}
+
+// written are the accounts that the transaction writes, for which others bid too.
+func (p plan) written() []sdk.PublicKey {
+	if p.token {
+		return []sdk.PublicKey{p.payer, p.source, p.dest}
+	}
+	if p.payer == p.from {
+		return []sdk.PublicKey{p.from, p.to}
+	}
+	return []sdk.PublicKey{p.payer, p.from, p.to}
+}
+
+// covered tells whether sender and fee payer have the SOL that the transaction takes besides tokens.
+// A wallet must end with nothing, or with what an account must hold to stay.
+func (p plan) covered(s snapshot, r rents, fee uint64) error {
+	cost := fee
+	if dest := s.accounts[p.dest]; p.create && dest.wallet() && dest.lamports < r.tokenAccount {
+		cost += r.tokenAccount - dest.lamports
+	}
+	if p.token {
+		return spends(chain.ReasonGas, p.payer, s, cost, r)
+	}
+	has := s.accounts[p.from].lamports
+	if has < p.units {
+		return short(chain.ReasonFunds, p.from, p.amount, lamports(has))
+	}
+	if s.accounts[p.to].lamports+p.units < r.wallet {
+		return chain.Errorf(chain.ReasonReverts, "the recipient %s would hold less than the %s SOL that an account must hold", p.to, lamports(r.wallet))
+	}
+	if p.payer == p.from {
+		return spends(chain.ReasonGas, p.from, s, p.units+cost, r)
+	}
+	if err := spends(chain.ReasonFunds, p.from, s, p.units, r); err != nil {
+		return err
+	}
+	return spends(chain.ReasonGas, p.payer, s, cost, r)
+}
+
+// spends tells whether a wallet can give away an amount of lamports.
+func spends(reason chain.Reason, wallet sdk.PublicKey, s snapshot, cost uint64, r rents) error {
+	has := s.accounts[wallet].lamports
+	need := cost
+	if has > cost && has-cost < r.wallet {
+		need += r.wallet // what is left would be too little for the account to stay
+	}
+	if has < need {
+		return short(reason, wallet, lamports(need), lamports(has))
+	}
+	return nil
+}

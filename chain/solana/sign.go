@@ -1,0 +1,114 @@
+package solana
+
+import (
+	"bytes"
+
+	bin "github.com/gagliardetto/binary"
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+)
+
+// Sign completes a prepared transaction with the sender's key and, where another account pays the
+// fee, with that one's after it. Before a key sees anything, the bytes are decoded and must say
+// exactly what the transfer says; afterwards every signature must verify. The first signature, which
+// is the fee payer's, names the transaction.
+func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
+	in, err := c.intent(u.Transfer, u.FeePayer)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	m, err := c.says(u, in)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	signers := m.Signers()
+	if len(keys) != len(signers) {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the transaction is signed by %d keys, not by %d", len(signers), len(keys))
+	}
+	if err := owns(keys[0], in.from, "sender"); err != nil {
+		return chain.Signed{}, err
+	}
+	if err := owns(keys[len(keys)-1], in.payer, "fee payer"); err != nil {
+		return chain.Signed{}, err
+	}
+	// A message lists the fee payer first, the keys come the other way round.
+	signatures := make([]sdk.Signature, len(signers))
+	for i, signer := range signers {
+		made, err := keys[len(keys)-1-i].Sign(u.Payload)
+		if err != nil {
+			return chain.Signed{}, err
+		}
+		if len(made) != sdk.SignatureLength || !signer.Verify(u.Payload, sdk.Signature(made)) {
+			return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a signature is not of %s", signer)
+		}
+		signatures[i] = sdk.Signature(made)
+	}
+	raw := wire(signatures, u.Body)
+	id, err := decodeSigned(raw)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	return chain.Signed{Unsigned: u, TxID: id, Raw: raw}, nil
+}
+
+func owns(k chain.Key, want sdk.PublicKey, who string) error {
+	if !bytes.Equal(k.PublicKey(), want[:]) {
+		return chain.Errorf(chain.ReasonAddress, "the key is not of the %s %s", who, want)
+	}
+	return nil
+}
+
+// says checks that a message does what was intended and nothing else: what the intent leaves open is
+// read from it and bounded, and the message built from both must be the same bytes.
+func (c *Client) says(u chain.Unsigned, in intent) (*sdk.Message, error) {
+	if !bytes.Equal(u.Body, u.Payload) {
+		return nil, chain.Errorf(chain.ReasonProtocol, "the payload is not the prepared message")
+	}
+	m, err := readMessage(u.Body)
+	if err != nil {
+		return nil, err
+	}
+	p, err := planOf(in, m)
+	if err != nil {
+		return nil, err
+	}
+	again, err := p.message()
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(again, u.Body) {
+		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: sender, recipient, amount, token or fee payer")
+	}
+	if p.blockhash.String() != u.RefBlock || u.LastValidHeight == 0 {
+		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes live by another block than they are said to")
+	}
+	if p.limit > maxUnits || p.price > c.config.Fees.PriceCeiling {
+		return nil, chain.Errorf(chain.ReasonFeeTooHigh, "the prepared bytes bid %d for each of %d units of computation", p.price, p.limit)
+	}
+	if most := lamports(mostFee(in.signatures(), p.limit, p.price).Uint64()); most.Cmp(u.FeeLimit) > 0 {
+		return nil, chain.Errorf(chain.ReasonFeeTooHigh, "the prepared bytes may cost %s SOL, their limit is %s", most, u.FeeLimit)
+	}
+	return m, c.withinCap(u.FeeLimit)
+}
+
+// decodeSigned reads stored bytes, refuses any that would not be sent out as they are stored or whose
+// signatures do not verify, and gives the transaction's id.
+func decodeSigned(raw []byte) (string, error) {
+	wrong := chain.Errorf(chain.ReasonProtocol, "the bytes are no signed transaction")
+	if len(raw) == 0 || len(raw) > maxTransactionBytes {
+		return "", wrong
+	}
+	decoder := bin.NewBinDecoder(raw)
+	tx := &sdk.Transaction{}
+	if err := tx.UnmarshalWithDecoder(decoder); err != nil || decoder.Remaining() != 0 || tx.Sanitize() != nil {
+		return "", wrong
+	}
+	if again, err := tx.MarshalBinary(); err != nil || !bytes.Equal(again, raw) {
+		return "", wrong
+	}
+	if err := tx.VerifySignatures(); err != nil {
+		return "", chain.Errorf(chain.ReasonProtocol, "a signature of the transaction does not verify")
+	}
+	return tx.Signatures[0].String(), nil
+}

@@ -1,0 +1,99 @@
+package solana
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	sdk "github.com/gagliardetto/solana-go"
+
+	"kivuko/chain"
+)
+
+// encode is how bytes go to a node.
+func encode(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// wire is a transaction as it goes over the network: its signatures, then its message.
+// Their count is a compact-u16, which is the plain byte below 128.
+func wire(signatures []sdk.Signature, body []byte) []byte {
+	out := []byte{byte(len(signatures))}
+	for _, s := range signatures {
+		out = append(out, s[:]...)
+	}
+	return append(out, body...)
+}
+
+// simulate runs the very transaction without a price, on a state not older than its blockhash, and
+// tells how much computation it used.
+func simulate(ctx context.Context, n *node, p plan, minSlot uint64) (uint64, error) {
+	p.price = 0
+	body, err := p.message()
+	if err != nil {
+		return 0, err
+	}
+	answer, err := call[contextAnswer[struct {
+		Err   json.RawMessage `json:"err"`
+		Units *uint64         `json:"unitsConsumed"`
+	}]](ctx, n, "simulateTransaction", encode(wire(make([]sdk.Signature, p.signatures()), body)), options{
+		"encoding": "base64", "commitment": confirmed, "sigVerify": false, "minContextSlot": minSlot,
+	})
+	if err != nil {
+		return 0, err
+	}
+	if failure := failureOf(answer.Value.Err); failure != "" {
+		return 0, refusal(failure)
+	}
+	if answer.Value.Units == nil {
+		return 0, chain.Errorf(chain.ReasonUnavailable, "the node does not tell how much computation a simulation used")
+	}
+	return *answer.Value.Units, nil
+}
+
+// succeeded is the code of a transaction without an error.
+const succeeded = "SUCCESS"
+
+// failureOf is a transaction's error on one line, in the network's words; empty for none.
+func failureOf(raw json.RawMessage) string {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return ""
+	}
+	var name string
+	if json.Unmarshal(raw, &name) == nil && name != "" {
+		return quote(name)
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, raw) != nil {
+		return "an error that can't be read"
+	}
+	text := compact.String()
+	if len(text) > maxNodeText {
+		text = text[:maxNodeText]
+	}
+	return text
+}
+
+// Errors of the Token program (spl-token error.rs), as numbers of InstructionError.Custom.
+const (
+	tokenShort  = `{"Custom":1}]`  // InsufficientFunds
+	tokenFrozen = `{"Custom":17}]` // AccountFrozen
+)
+
+// refusal sorts the error of a simulation. What the accounts already told is refused before, so these
+// come of changes in between.
+func refusal(failure string) error {
+	reason := chain.ReasonReverts
+	switch {
+	case strings.Contains(failure, tokenFrozen):
+		reason = chain.ReasonBlocked
+	case strings.Contains(failure, tokenShort):
+		reason = chain.ReasonFunds
+	case failure == "InsufficientFundsForFee", failure == "AccountNotFound", strings.Contains(failure, "InsufficientFundsForRent"):
+		reason = chain.ReasonGas
+	case failure == "BlockhashNotFound", failure == "AccountInUse", failure == "ClusterMaintenance":
+		reason = chain.ReasonUnavailable
+	}
+	return chain.Errorf(reason, "the network would refuse the transfer: %s", failure)
+}
