@@ -1,0 +1,49 @@
+// Package solana is a Solana development node in one process: the JSON-RPC and the
+// websocket of Agave's RPC nodes, as far as a custody backend uses them, over a
+// chain that executes real transactions with the token programs that the main
+// network runs (package svm).
+//
+// # What is real
+//
+// Transactions are wire bytes with ed25519 signatures, of the legacy format or of
+// version 0. They are checked for their block hash's age of at most 150 blocks or
+// for a durable nonce, for having been executed before, and for their fee, and
+// executed in the block of a slot. A slot may be skipped; block heights then differ
+// from slots. A transaction is processed in the newest block, confirmed when
+// ConfirmDepth blocks stand on it and finalized when FinalDepth do. Reads see the
+// state of the commitment that they ask for, whose default is finalized, and
+// preflights do too. Refusals have Agave's codes and texts.
+//
+// # What a caller must expect
+//
+// sendTransaction answers before the transaction is executed, and what is rejected
+// then is forgotten without a word, as on a cluster. With a change of forks
+// transactions vanish that were processed or even confirmed, and the block height
+// goes back; what is finalized stays. A slot that was skipped answers "not
+// available" until a later one is final. Websockets give hints: who reads too
+// slowly is disconnected.
+//
+// # State
+//
+// An account has a version for each block that wrote it, kept until no read or
+// change of forks can ask for it. With a data directory every block with all that
+// its transactions did, and every change of forks, is appended to one file and read
+// back at start (record.go); nothing is executed again. What waited for a block is
+// lost, as it is on a real node. All blocks are kept in memory.
+//
+// # What is not there
+//
+// Votes, stake, leaders, shreds and all that belongs to consensus: this node alone
+// makes the blocks, first come, first served. Address lookup tables, base64+zstd,
+// programSubscribe and blockSubscribe. A node that is told to be behind (Faults)
+// stands for the laggard of a provider's pool.
+//
+// # Tools
+//
+// `make -C js e2e` drives a fresh node with @solana/web3.js and @solana/spl-token.
+// The control endpoint (control_http.go) funds accounts, makes blocks, reorganises
+// and turns the fault switches of Faults.
+//
+// The keys are public. The node listens on loopback only and must never hold
+// anything of value.
+package solana
