@@ -113,6 +113,7 @@ type ObjectRef struct {
 const (
 	ObjectOrder     = "order"
 	ObjectException = "payment_exception"
+	ObjectTransfer  = "transfer"
 )
 
 // ProveInput asks whether a command exists for one of some objects.

@@ -39,6 +39,12 @@ const (
 	ActReadAudit        Action = "audit.read"
 	ActReadLedger       Action = "ledger.read"
 	ActReadExceptions   Action = "exceptions.read"
+	ActOpenTransfers    Action = "transfers.open"
+	ActReadTransfers    Action = "transfers.read"
+	ActCancelTransfers  Action = "transfers.cancel"
+	ActApprove          Action = "approvals.decide"
+	ActReadLimits       Action = "limits.read"
+	ActWriteLimits      Action = "limits.write"
 )
 
 type grants map[Role]Scope
@@ -93,6 +99,22 @@ var policy = map[Action]grants{
 	ActReadAudit:      {RoleAdmin: ScopeAny},
 	ActReadLedger:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadExceptions: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	// A treasury officer sends from the house's treasury alone; which wallets a role may spend from is in
+	// the store, which finds no others.
+	ActOpenTransfers: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleTreasury: ScopeAny,
+	},
+	ActReadTransfers: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActCancelTransfers: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActApprove:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadLimits:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActWriteLimits: {RoleAdmin: ScopeAny},
 }
 
 // ScopeOf says how far the role's right to an action reaches.

@@ -23,6 +23,7 @@ type UserFilter struct {
 type UserPatch struct {
 	IsActive *bool
 	Verified *bool
+	Limits   *exchange.SpendingLimits // replaces what an admin gave the user; what is absent is the role's
 }
 
 const userColumns = `id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, created_at, updated_at, version`
@@ -238,6 +239,11 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 		want, err := patch.apply(before, t.s.now())
 		if err != nil {
 			return err
+		}
+		if patch.Limits != nil {
+			if err := t.setUserLimits(ctx, id, *patch.Limits, by); err != nil {
+				return err
+			}
 		}
 		if updated = before; want == before {
 			return nil

@@ -26,12 +26,14 @@ var (
 
 // The stages of flows.
 const (
-	StageCollect  = "collect"
-	StagePayout   = "payout"
-	StageComplete = "complete"
-	StageRefund   = "refund"
-	StageWatch    = "watch"
-	StageDone     = "done"
+	StageCollect   = "collect"
+	StagePayout    = "payout"
+	StageComplete  = "complete"
+	StageRefund    = "refund"
+	StageWatch     = "watch"
+	StageScreening = "screening"
+	StageApproval  = "approval"
+	StageDone      = "done"
 )
 
 // Whom a flow waits for.
@@ -41,6 +43,8 @@ const (
 	WaitsForChain    = "chain"
 	WaitsForOperator = "operator"
 	WaitsForNobody   = "nobody"
+	WaitsForScreener = "screener"
+	WaitsForOfficer  = "officer"
 )
 
 // Priorities on the task queues, 1 first: money that goes back before money that comes in.

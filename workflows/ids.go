@@ -27,6 +27,7 @@ const (
 	TypeLatePayment  = "LatePayment"
 	TypeCreateWallet = "CreateWallet"
 	TypeSealAudit    = "SealAudit"
+	TypeTransfer     = "Transfer"
 )
 
 // OnRampID is the id of the flow of an order that buys crypto.
@@ -43,3 +44,6 @@ func LatePaymentID(attemptID uuid.UUID) string { return "late-payment:" + attemp
 
 // WalletID is the id of the flow that creates a wallet.
 func WalletID(walletID uuid.UUID) string { return "wallet:" + walletID.String() }
+
+// TransferID is the id of the flow of a transfer.
+func TransferID(transferID uuid.UUID) string { return "transfer:" + transferID.String() }

@@ -12,7 +12,9 @@ const (
 	UpdateOpen         = "open"          // on-ramp, with start: no argument, answers Opened
 	UpdateCancel       = "cancel"        // on-ramp: Actor, answers Ack
 	UpdateRetryPayment = "retry-payment" // on-ramp: Actor, answers Ack
-	UpdateCommand      = "command"       // on-ramp and late payment: CommandRef, answers Ack
+	UpdateCommand      = "command"       // every flow that parks: CommandRef, answers Ack
+	UpdateApprove      = "approve"       // transfer: ApprovalRef, answers TransferAck
+	UpdateReject       = "reject"        // transfer: ApprovalRef, answers TransferAck
 )
 
 // Signals: accepted even while no worker runs, never answered. None of them carries authority.
@@ -21,6 +23,8 @@ const (
 	SignalRetry    = "retry"            // a nudge, no argument needed
 	SignalRefund   = "refund"           // CommandRef
 	SignalResolve  = "resolve"          // CommandRef
+	SignalApprove  = "approve"          // ApprovalRef
+	SignalReject   = "reject"           // ApprovalRef
 )
 
 // Actor is the person on whose behalf a flow acts.
@@ -71,6 +75,8 @@ type CryptoPayoutInput struct {
 	PaymentID uuid.UUID        `json:"payment_id"`
 	OrderID   uuid.UUID        `json:"order_id"`
 	Network   exchange.Network `json:"network"`
+	// TransferID names the object of a payment that carries out a transfer and no order.
+	TransferID uuid.UUID `json:"transfer_id,omitzero"`
 }
 
 // CryptoPayoutResult is how a chain payment ended: completed, or parked with a reason.
@@ -113,4 +119,34 @@ type LatePaymentResult struct {
 type WalletCreated struct {
 	WalletID uuid.UUID `json:"wallet_id"`
 	Address  string    `json:"address"`
+}
+
+// TransferInput starts the flow of a transfer.
+type TransferInput struct {
+	Request exchange.TransferRequest `json:"request"`
+	Actor   Actor                    `json:"actor"`
+}
+
+// TransferResult is how the flow ended.
+type TransferResult struct {
+	TransferID uuid.UUID               `json:"transfer_id"`
+	Status     exchange.TransferStatus `json:"status,omitempty"` // empty when the transfer was refused and never existed
+	Detail     string                  `json:"detail,omitempty"`
+}
+
+// TransferOpened answers the update "open" of a transfer.
+type TransferOpened struct {
+	TransferID uuid.UUID `json:"transfer_id"`
+}
+
+// TransferAck answers an update that changed a transfer with where it stands.
+type TransferAck struct {
+	Status exchange.TransferStatus `json:"status,omitempty"`
+	Detail string                  `json:"detail,omitempty"`
+}
+
+// ApprovalRef carries an officer's right to one decision. The token is opaque, short-lived and good for one
+// use; the flow proves it before it believes anything.
+type ApprovalRef struct {
+	Token string `json:"token"`
 }

@@ -117,6 +117,11 @@ func look(ctx workflow.Context, summary string) workflow.Context {
 	return calls.Look.on(ctx, QueueMomo, summary)
 }
 
+// question is for asking others than the operator what they know, within the same limits.
+func question(ctx workflow.Context, summary string) workflow.Context {
+	return calls.Look.on(ctx, QueueFlows, summary)
+}
+
 // signer is for signatures.
 func signer(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
 	return calls.Signer.on(ctx, QueueSigner(n), summary)

@@ -20,6 +20,11 @@ const (
 	ReasonPayoutPaused   Reason = "payout-token_paused"
 	ReasonPayoutReverts  Reason = "payout-would_revert"
 	ReasonPayoutFee      Reason = "payout-fee_too_high"
+	ReasonPayoutForeign  Reason = "payout-foreign_nonce"
+	ReasonPayoutGasShort Reason = "payout-gas_wallet_short"
+	ReasonPayoutGasCap   Reason = "payout-top_up_cap"
+	ReasonPayoutGasLimit Reason = "payout-top_up_limit"
+	ReasonPayoutGasLost  Reason = "payout-top_up_failed"
 	ReasonPayoutFailed   Reason = "payout-failed"
 	ReasonPayoutExpiring Reason = "payout-expiring"
 	ReasonPayoutSigning  Reason = "payout-signing"
@@ -31,6 +36,9 @@ const (
 	ReasonRefundDisagree Reason = "refund-disagree"
 	ReasonLateMoney      Reason = "late-money"
 	ReasonStepFailed     Reason = "step-failed"
+	ReasonScreening      Reason = "screening-unknown"
+	ReasonBlocked        Reason = "transfer-blocked"
+	ReasonColdWallet     Reason = "cold-wallet"
 )
 
 // advice is what the current details of a parked flow say.
@@ -116,6 +124,20 @@ var guide = map[Reason]advice{
 		"Money arrived for an order that was over or paid already.",
 		"Send refund to give it back, or resolve to keep it as it is, with a note.",
 		[]string{activities.VerbRefund, activities.VerbResolve},
+	},
+	ReasonScreening: {
+		"Nobody says whether the recipient of a transfer may be paid.",
+		"See that the screening service answers and send retry; or send refund to give the money back.", retryOrRefund,
+	},
+	ReasonBlocked: {
+		"The recipient of a transfer is on the deny list, or the screening service says no. Its money is held.",
+		"Settle with compliance what becomes of the money; send refund to give it back to the sender.",
+		[]string{activities.VerbRefund},
+	},
+	ReasonColdWallet: {
+		"A transfer out of a cold wallet is approved and waits for a transaction that is signed elsewhere.",
+		"Send refund to give the money back; the import of signed transactions is not offered yet.",
+		[]string{activities.VerbRefund},
 	},
 	ReasonStepFailed: {
 		"A step failed in a way that nobody foresaw.",

@@ -1,0 +1,101 @@
+package activities
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"kivuko/exchange"
+)
+
+// HTTPScreener asks a screening service. It sends one POST with
+//
+//	{"reference": transfer id, "network": "tron", "address": "T…", "asset": "USDT", "amount": "10.000000"}
+//
+// and expects 200 with {"verdict": "clear" | "hit" | "unknown", "reference": the service's own name for its
+// answer}. Everything else, a redirect too, is no answer.
+type HTTPScreener struct {
+	name   string
+	url    string
+	token  string
+	client *http.Client
+}
+
+// Limits of a question to a screening service.
+const (
+	screenTimeout   = 10 * time.Second
+	maxScreenAnswer = 64 << 10
+)
+
+// NewHTTPScreener makes a screener of a service's address, which must be an absolute http or https URL
+// without a user. The token, if any, is sent as a bearer token.
+func NewHTTPScreener(address, token string) (*HTTPScreener, error) {
+	u, err := url.Parse(address)
+	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || u.User != nil {
+		return nil, errors.New("the address of the screening service must be an http or https URL")
+	}
+	return &HTTPScreener{name: u.Host, url: address, token: token, client: &http.Client{
+		Timeout:       screenTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}, nil
+}
+
+type screenQuestion struct {
+	Reference string `json:"reference"`
+	Network   string `json:"network"`
+	Address   string `json:"address"`
+	Asset     string `json:"asset"`
+	Amount    string `json:"amount"`
+}
+
+type screenAnswer struct {
+	Verdict   exchange.Verdict `json:"verdict"`
+	Reference string           `json:"reference"`
+}
+
+// Screen asks about a counterparty. CodeUnavailable when there is no answer.
+func (s *HTTPScreener) Screen(ctx context.Context, c exchange.Counterparty) (exchange.Screening, error) {
+	silent := func(err error) (exchange.Screening, error) {
+		return exchange.Screening{}, exchange.Wrap(exchange.CodeUnavailable, err, "The screening service gave no answer.")
+	}
+	body, err := json.Marshal(screenQuestion{c.TransferID.String(), string(c.Network), c.Address, string(c.Amount.Asset()), c.Amount.String()})
+	if err != nil {
+		return silent(err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url, bytes.NewReader(body))
+	if err != nil {
+		return silent(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if s.token != "" {
+		r.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	answer, err := s.client.Do(r)
+	if err != nil {
+		return silent(err)
+	}
+	defer func() { _ = answer.Body.Close() }() // read to the end or given up
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxScreenAnswer+1))
+	var said screenAnswer
+	switch {
+	case err != nil:
+		return silent(err)
+	case answer.StatusCode != http.StatusOK:
+		return silent(errors.New("status " + answer.Status))
+	case len(raw) > maxScreenAnswer:
+		return silent(errors.New("the answer is too long"))
+	}
+	if err := json.Unmarshal(raw, &said); err != nil {
+		return silent(err)
+	}
+	switch said.Verdict {
+	case exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictUnknown:
+		return exchange.Screening{Screener: s.name, Verdict: said.Verdict, Reference: said.Reference}, nil
+	}
+	return silent(errors.New("the answer has no verdict"))
+}

@@ -1,0 +1,90 @@
+package exchange
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange/money"
+)
+
+// SpendingLimits bound what one user may send, in shillings by the house's valuation. A field without
+// an asset is no limit.
+type SpendingLimits struct {
+	PerTransaction money.Amount
+	PerDay         money.Amount
+	PerMonth       money.Amount
+}
+
+// Or fills the limits that are absent from others.
+func (l SpendingLimits) Or(o SpendingLimits) SpendingLimits {
+	pick := func(a, b money.Amount) money.Amount {
+		if a.Asset() == "" {
+			return b
+		}
+		return a
+	}
+	return SpendingLimits{pick(l.PerTransaction, o.PerTransaction), pick(l.PerDay, o.PerDay), pick(l.PerMonth, o.PerMonth)}
+}
+
+// Spent is what counts against a user's limits so far.
+type Spent struct{ Day, Month money.Amount }
+
+// Admit refuses a value that would go beyond a limit, with CodeLimitReached and the limit's name.
+func (l SpendingLimits) Admit(value money.Amount, spent Spent) error {
+	over := func(limit, sum money.Amount) bool { return limit.Asset() != "" && sum.Cmp(limit) > 0 }
+	switch {
+	case over(l.PerTransaction, value):
+		return Errorf(CodeLimitReached, "A single transaction may be worth %s KES at most; this one counts as %s.", l.PerTransaction, value)
+	case over(l.PerDay, spent.Day.Add(value)):
+		return Errorf(CodeLimitReached, "At most %s KES may be sent in a day; %s are counted already and this counts as %s.", l.PerDay, spent.Day, value)
+	case over(l.PerMonth, spent.Month.Add(value)):
+		return Errorf(CodeLimitReached, "At most %s KES may be sent in a month; %s are counted already and this counts as %s.", l.PerMonth, spent.Month, value)
+	}
+	return nil
+}
+
+// kenya is the time by which days and months of limits are counted. It has no summer time.
+const kenya = 3 * time.Hour
+
+// DayOf is the beginning of the day in Kenya in which a moment lies.
+func DayOf(at time.Time) time.Time {
+	return at.UTC().Add(kenya).Truncate(24 * time.Hour).Add(-kenya)
+}
+
+// MonthOf is the beginning of the month in Kenya in which a moment lies.
+func MonthOf(at time.Time) time.Time {
+	y, m, _ := at.UTC().Add(kenya).Date()
+	return time.Date(y, m, 1, 0, 0, 0, 0, time.UTC).Add(-kenya)
+}
+
+// Valuation is what the house counts a stablecoin as when it holds an amount against a limit. An admin
+// enters it. It is no price: nobody is paid by it.
+type Valuation struct {
+	Asset money.Asset
+	Rate  decimal.Decimal // KES per unit
+	SetBy uuid.UUID       // zero for the one that the service began with
+	SetAt time.Time
+}
+
+// Value is what an amount counts as, rounded up to the cent.
+func (v Valuation) Value(m money.Amount) money.Amount { return m.MulCeil(money.KES, v.Rate) }
+
+// ApprovalRule says how many officers have to agree to an external transfer: one when it is worth more
+// than OneAbove, two when it is worth more than TwoAbove.
+type ApprovalRule struct {
+	OneAbove money.Amount
+	TwoAbove money.Amount
+}
+
+// Required is the number of officers for a value.
+func (r ApprovalRule) Required(value money.Amount) int {
+	switch {
+	case value.Cmp(r.TwoAbove) > 0:
+		return 2
+	case value.Cmp(r.OneAbove) > 0:
+		return 1
+	}
+	return 0
+}

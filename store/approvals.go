@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+const ticketColumns = `id, officer_id, object_type, object_id, action, asset, amount, digest, door, note, created_at, expires_at, used_at`
+
+// ticketRow is a row of approval_tokens.
+type ticketRow struct {
+	ID         uuid.UUID
+	OfficerID  uuid.UUID               `db:"officer_id"`
+	ObjectType exchange.ApprovalObject `db:"object_type"`
+	ObjectID   uuid.UUID               `db:"object_id"`
+	Action     exchange.ApprovalAction
+	Asset      money.Asset
+	Amount     decimal.Decimal
+	Digest     string
+	Door       exchange.ApprovalDoor
+	Note       string
+	CreatedAt  time.Time    `db:"created_at"`
+	ExpiresAt  time.Time    `db:"expires_at"`
+	UsedAt     sql.NullTime `db:"used_at"`
+}
+
+const insertTicket = `
+INSERT INTO approval_tokens (id, token_hash, officer_id, object_type, object_id, action, asset, amount, digest, door, note, created_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+
+// IssueTicket gives an officer the right to one decision about one transfer. It is refused unless the
+// officer may decide about exactly what it saw: CodeInvalid names a digest or amount that is not the
+// transfer's, CodeForbidden an officer who asked for the transfer, CodeStateConflict a transfer that waits
+// for no decision, CodeConflict an officer who has decided.
+func (s *Store) IssueTicket(ctx context.Context, k exchange.ApprovalTicket, by exchange.Principal) (exchange.Transfer, error) {
+	var about exchange.Transfer
+	err := s.inTx(ctx, "transfer", func(t unitTx) error {
+		var r transferRow
+		if err := t.get(ctx, &r, readTransfer, k.ObjectID); err != nil {
+			return err
+		}
+		f, err := r.transfer()
+		if err != nil {
+			return err
+		}
+		if about = f; k.ObjectType != exchange.ApproveTransfer || !k.Action.Valid() {
+			return exchange.Errorf(exchange.CodeInternal, "there are no approvals of a %s", k.ObjectType)
+		}
+		if err := t.mayDecide(ctx, f, k.OfficerID); err != nil {
+			return err
+		}
+		if err := require(k.Digest == f.Digest, "/digest", "mismatch", "is not the digest of the transfer as it is"); err != nil {
+			return err
+		}
+		if err := require(k.Amount.Equal(f.Amount), "/amount", "mismatch", "is not the amount of the transfer"); err != nil {
+			return err
+		}
+		err = t.one(ctx, insertTicket, k.ID, k.TokenHash[:], k.OfficerID, k.ObjectType, k.ObjectID, k.Action, k.Amount.Asset(), k.Amount.Decimal(),
+			k.Digest, k.Door, k.Note, k.CreatedAt, k.ExpiresAt)
+		if err != nil {
+			return err
+		}
+		return t.audit(ctx, by, "transfer."+string(k.Action)+"_token_issued", "transfer", f.ID, nil,
+			map[string]any{"token_id": k.ID, "door": k.Door, "expires_at": k.ExpiresAt})
+	})
+	return about, err
+}
+
+const decidedBy = `SELECT EXISTS (SELECT FROM approvals WHERE object_type = 'transfer' AND object_id = $1 AND officer_id = $2)`
+
+// mayDecide refuses a decision of somebody who asked for the transfer, may not decide at all, or has decided.
+func (t unitTx) mayDecide(ctx context.Context, f exchange.Transfer, officer uuid.UUID) error {
+	var u userRow
+	if err := t.get(ctx, &u, readUser, officer); err != nil {
+		return translate(err, "officer")
+	}
+	if !u.IsActive || exchange.ScopeOf(u.Role, exchange.ActApprove) != exchange.ScopeAny {
+		return exchange.Errorf(exchange.CodeForbidden, "Only an active officer decides about transfers.")
+	}
+	if f.RequestedBy == officer {
+		return exchange.Errorf(exchange.CodeForbidden, "Who asks for a transfer does not decide about it.")
+	}
+	var twice bool
+	if err := t.get(ctx, &twice, decidedBy, f.ID, officer); err != nil {
+		return err
+	}
+	if twice {
+		return exchange.Errorf(exchange.CodeConflict, "You have decided about this transfer already; another person has to.")
+	}
+	if f.Status != exchange.TransferPending {
+		return exchange.Errorf(exchange.CodeStateConflict, "A transfer that is %s waits for no decision.", f.Status)
+	}
+	return nil
+}
+
+const lockTicket = `SELECT ` + ticketColumns + ` FROM approval_tokens WHERE token_hash = $1 FOR UPDATE`
+
+const useTicket = `UPDATE approval_tokens SET used_at = $2 WHERE id = $1 AND used_at IS NULL`
+
+const readApprovalOfTicket = `SELECT EXISTS (SELECT FROM approvals WHERE token_id = $1)`
+
+const insertApproval = `
+INSERT INTO approvals (id, token_id, object_type, object_id, officer_id, requester_id, action, digest, created_at)
+VALUES ($1, $2, 'transfer', $3, $4, $5, $6, $7, $8)`
+
+// Decide proves a token and carries its decision out, in one transaction: the token is used up, the
+// decision is counted, and the transfer moves when that was the last one it needed. The token alone says
+// who decides what. A repeated call with a token whose decision was counted returns the transfer as it is.
+// CodeNotFound for a token that is unknown or of another object or action, CodeExpired for one whose time
+// is over, otherwise the codes of IssueTicket.
+func (s *Store) Decide(ctx context.Context, transferID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.Transfer, error) {
+	hash := sha256.Sum256([]byte(token))
+	return s.stepTransfer(ctx, transferID, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+		var none exchange.Posting
+		var found []ticketRow
+		if err := t.all(ctx, &found, lockTicket, hash[:]); err != nil {
+			return f, none, err
+		}
+		if len(found) == 0 || found[0].ObjectID != f.ID || found[0].ObjectType != exchange.ApproveTransfer || found[0].Action != action {
+			return f, none, exchange.Errorf(exchange.CodeNotFound, "There is no such approval token for this.")
+		}
+		k := found[0]
+		if k.UsedAt.Valid {
+			var counted bool
+			if err := t.get(ctx, &counted, readApprovalOfTicket, k.ID); err != nil || counted {
+				return f, none, err
+			}
+			return f, none, exchange.Errorf(exchange.CodeStateConflict, "The approval token was used.")
+		}
+		now := t.s.now()
+		if !now.Before(k.ExpiresAt) {
+			return f, none, exchange.Errorf(exchange.CodeExpired, "The time of the approval token is over. Ask for another one.")
+		}
+		if k.Digest != f.Digest || k.Digest != f.Intent() || k.Asset != f.Amount.Asset() || !k.Amount.Equal(f.Amount.Decimal()) {
+			return f, none, exchange.Errorf(exchange.CodeNotFound, "There is no such approval token for this.")
+		}
+		if err := t.mayDecide(ctx, f, k.OfficerID); err != nil {
+			return f, none, err
+		}
+		return t.count(ctx, f, k)
+	})
+}
+
+// count uses a proven token up and moves its transfer.
+func (t unitTx) count(ctx context.Context, f exchange.Transfer, k ticketRow) (exchange.Transfer, exchange.Posting, error) {
+	var none exchange.Posting
+	now := t.s.now()
+	if err := t.one(ctx, useTicket, k.ID, now); err != nil {
+		return f, none, err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return f, none, err
+	}
+	if err := t.one(ctx, insertApproval, id, k.ID, f.ID, k.OfficerID, f.RequestedBy, k.Action, f.Digest, now); err != nil {
+		return f, none, err
+	}
+	var u userRow
+	if err := t.get(ctx, &u, readUser, k.OfficerID); err != nil {
+		return f, none, translate(err, "officer")
+	}
+	by := exchange.Principal{UserID: u.ID, Role: u.Role, RequestID: "approval:" + id.String()}
+	err = t.audit(ctx, by, "transfer."+string(k.Action)+"d", "transfer", f.ID, nil, map[string]any{
+		"approval_id": id, "token_id": k.ID, "door": k.Door, "digest": f.Digest, "note": k.Note,
+	})
+	if err != nil {
+		return f, none, err
+	}
+	if k.Action == exchange.Reject {
+		return t.endTransfer(ctx, f, exchange.TransferRejected, exchange.DetailRejected, by)
+	}
+	if f.Approvals++; f.Approvals < f.ApprovalsRequired {
+		before := f
+		f.StatusDetail = exchange.WaitSecond
+		f, err = t.saveTransfer(ctx, "transfer.approval_counted", by, before, f)
+		return f, none, err
+	}
+	f, err = t.queueTransfer(ctx, by, f)
+	return f, none, err
+}
+
+// RecordRefusedDecision notes that somebody tried to decide about a transfer without the right to: which
+// way, and which code the attempt was refused with. Nothing of what was sent is kept.
+func (s *Store) RecordRefusedDecision(ctx context.Context, transferID uuid.UUID, action exchange.ApprovalAction, door exchange.ApprovalDoor, code exchange.Code) error {
+	return s.inTx(ctx, "transfer", func(t unitTx) error {
+		return t.audit(ctx, flow, "transfer.decision_refused", "transfer", transferID, nil, map[string]any{"action": action, "door": door, "code": code})
+	})
+}
+
+// PendingApprovals pages through the transfers that wait for a decision of an officer, the oldest first,
+// with their number: those that somebody else asked for and that the officer has not decided about.
+func (s *Store) PendingApprovals(ctx context.Context, officer uuid.UUID, p Page) ([]exchange.Transfer, int, error) {
+	var w where
+	w.add(`f.status = 'pending_approval'`)
+	w.add(`f.requested_by <> ?`, officer)
+	w.add(`NOT EXISTS (SELECT FROM approvals a WHERE a.object_type = 'transfer' AND a.object_id = f.id AND a.officer_id = ?)`, officer)
+	var rows []transferRow
+	total, err := s.page(ctx, &rows, list{columns: transferColumns, from: "transfers f", where: w, order: "f.created_at, f.id"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "transfer")
+	}
+	all, err := convert(rows, transferRow.transfer)
+	return all, total, err
+}

@@ -1,0 +1,94 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// deniedRow is a row of deny_list.
+type deniedRow struct {
+	Network exchange.Network
+	Address string
+	Reason  string
+	AddedBy uuid.UUID `db:"added_by"`
+	AddedAt time.Time `db:"added_at"`
+}
+
+func (r deniedRow) denied() (exchange.DeniedAddress, error) {
+	return exchange.DeniedAddress{Network: r.Network, Address: r.Address, Reason: r.Reason, AddedBy: r.AddedBy, AddedAt: r.AddedAt.UTC()}, nil
+}
+
+const insertDenied = `
+INSERT INTO deny_list (id, network, address, reason, added_by, added_at) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (network, address) WHERE removed_at IS NULL DO NOTHING`
+
+// Deny puts an address, in its network's canonical form, on the deny list. One that is there stays as it is.
+func (s *Store) Deny(ctx context.Context, d exchange.DeniedAddress, by exchange.Principal) error {
+	return s.inTx(ctx, "denied address", func(t unitTx) error {
+		id, err := uuid.NewV7()
+		if err != nil {
+			return err
+		}
+		n, err := t.exec(ctx, insertDenied, id, d.Network, d.Address, d.Reason, by.UserID, t.s.now())
+		if err != nil || n == 0 {
+			return err
+		}
+		return t.audit(ctx, by, "deny_list.added", "denied_address", id, nil, map[string]any{"network": d.Network, "address": d.Address, "reason": d.Reason})
+	})
+}
+
+const removeDenied = `
+UPDATE deny_list SET removed_by = $3, removed_at = $4 WHERE network = $1 AND address = $2 AND removed_at IS NULL RETURNING id`
+
+// Undeny takes an address off the deny list; CodeNotFound when it is not on it.
+func (s *Store) Undeny(ctx context.Context, n exchange.Network, address string, by exchange.Principal) error {
+	return s.inTx(ctx, "denied address", func(t unitTx) error {
+		var id uuid.UUID
+		if err := t.get(ctx, &id, removeDenied, n, address, by.UserID, t.s.now()); err != nil {
+			return err
+		}
+		return t.audit(ctx, by, "deny_list.removed", "denied_address", id, map[string]any{"network": n, "address": address}, nil)
+	})
+}
+
+// DenyList pages through the addresses that count, the newest first, with their number.
+func (s *Store) DenyList(ctx context.Context, n exchange.Network, p Page) ([]exchange.DeniedAddress, int, error) {
+	var w where
+	w.add(`removed_at IS NULL`)
+	w.eq("network", string(n))
+	var rows []deniedRow
+	total, err := s.page(ctx, &rows, list{
+		columns: `network, address, reason, added_by, added_at`, from: "deny_list", where: w, order: "added_at DESC, id DESC",
+	}, p)
+	if err != nil {
+		return nil, 0, translate(err, "denied address")
+	}
+	all, err := convert(rows, deniedRow.denied)
+	return all, total, err
+}
+
+const isDenied = `SELECT EXISTS (SELECT FROM deny_list WHERE network = $1 AND address = $2 AND removed_at IS NULL)`
+
+// Denied tells whether an address is on the deny list.
+func (s *Store) Denied(ctx context.Context, n exchange.Network, address string) (bool, error) {
+	var found bool
+	err := s.read(ctx, &found, isDenied, n, address)
+	return found, translate(err, "denied address")
+}
+
+const insertScreening = `INSERT INTO screenings (id, transfer_id, screener, verdict, reference, at) VALUES ($1, $2, $3, $4, $5, $6)`
+
+// DenyListScreener is the name under which the deny list answers.
+const DenyListScreener = "deny_list"
+
+func (t unitTx) saveScreening(ctx context.Context, s exchange.Screening) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	return t.one(ctx, insertScreening, id, s.TransferID, clip(s.Screener, 80), s.Verdict, clip(s.Reference, 200), t.s.now())
+}

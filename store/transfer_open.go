@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+const insertTransfer = `
+INSERT INTO transfers (id, kind, requested_by, sender_id, vendor_id, recipient_id, recipient_vendor_id, network, asset, amount, wallet_id, wallet_type,
+    from_address, to_wallet_id, to_address, note, value, rate, approvals_required, digest, status, status_detail, hold_id, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24)`
+
+// OpenTransfer stores a transfer, holds its amount and counts its value against the limits of who asks
+// for it, all in one transaction. The request's id becomes the transfer's: called again, it returns the
+// transfer that is there. CodeInvalid names the field at fault, CodeLimitReached a limit,
+// CodeInsufficientFunds a wallet that has less available.
+func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) (exchange.Transfer, error) {
+	return change(ctx, s, "transfer", r.RequestedBy, func(ctx context.Context, t unitTx) (exchange.Transfer, exchange.Posting, error) {
+		var none exchange.Posting
+		if old, found, err := t.transferBefore(ctx, r); err != nil || found {
+			return old, none, err
+		}
+		var asker userRow
+		if err := t.get(ctx, &asker, lockCustomer, r.RequestedBy); err != nil {
+			return exchange.Transfer{}, none, translate(err, "user")
+		}
+		f, err := t.draftTransfer(ctx, r, asker)
+		if err != nil {
+			return f, none, err
+		}
+		if f.HoldID, err = uuid.NewV7(); err != nil {
+			return f, none, err
+		}
+		if err := t.insertTransfer(ctx, f); err != nil {
+			return f, none, err
+		}
+		if err := t.countTransfer(ctx, f, asker.Role); err != nil {
+			return f, none, err
+		}
+		p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+			ID: f.HoldID, Key: "transfer:" + f.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Amount.Asset()),
+			Amount: f.Amount, ObjectType: "transfer", ObjectID: f.ID,
+		}}}}
+		return f, p, t.record(ctx, transferRecord("transfer.created", by, nil, f))
+	})
+}
+
+// transferBefore finds the transfer that a repeated request created.
+func (t unitTx) transferBefore(ctx context.Context, r exchange.TransferRequest) (exchange.Transfer, bool, error) {
+	var rows []transferRow
+	if err := t.all(ctx, &rows, readTransfer, r.ID); err != nil || len(rows) == 0 {
+		return exchange.Transfer{}, false, err
+	}
+	f, err := rows[0].transfer()
+	if err == nil && f.RequestedBy != r.RequestedBy {
+		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another transfer.")
+	}
+	return f, true, err
+}
+
+// countTransfer counts a transfer against the limits. Moving money between one's own wallets spends none.
+func (t unitTx) countTransfer(ctx context.Context, f exchange.Transfer, role exchange.Role) error {
+	if f.Kind == exchange.InternalTransfer && f.SenderID == f.RecipientID {
+		return nil
+	}
+	return t.useLimit(ctx, limitUse{userID: f.RequestedBy, role: role, objectType: "transfer", objectID: f.ID, value: f.Value})
+}
+
+// draftTransfer checks a request and fills in what follows from it.
+func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, asker userRow) (exchange.Transfer, error) {
+	now := t.s.now()
+	f := exchange.Transfer{
+		ID: r.ID, RequestedBy: r.RequestedBy, Network: r.Network, Amount: r.Amount, Note: clip(r.Note, exchange.MaxTransferNote),
+		Status: exchange.TransferCreated, StatusDetail: exchange.WaitNothing, CreatedAt: now, UpdatedAt: now, Version: 1,
+	}
+	if !asker.IsActive {
+		return f, exchange.Errorf(exchange.CodeForbidden, "Only an active account can send.")
+	}
+	if err := require(r.Amount.Asset().Stablecoin(), "/asset", "enum", "must be USDT or USDC"); err != nil {
+		return f, err
+	}
+	if err := require(r.Amount.Positive(), "/amount", "out_of_range", "must be above zero"); err != nil {
+		return f, err
+	}
+	from, err := t.sendingWallet(ctx, r, asker)
+	if err != nil {
+		return f, err
+	}
+	f.WalletID, f.WalletType, f.FromAddress = from.ID, from.Type, from.Address
+	f.SenderID, f.VendorID = from.OwnerID.UUID, from.VendorID.UUID
+	if err := t.fillRecipient(ctx, &f, r, asker); err != nil {
+		return f, err
+	}
+	if f.Value, f.Rate, err = t.valueOf(ctx, f.Amount); err != nil {
+		return f, err
+	}
+	if f.Kind == exchange.ExternalTransfer {
+		var row ruleRow
+		if err := t.get(ctx, &row, readRule); err != nil {
+			return f, err
+		}
+		rule, err := row.rule()
+		if err != nil {
+			return f, err
+		}
+		f.ApprovalsRequired = rule.Required(f.Value)
+	}
+	f.Digest = f.Intent()
+	return f, nil
+}
+
+// sendingWallet finds the wallet that pays: one of the asker's own, of the merchant that it acts for, or
+// for treasury officers one of the house's treasury. Anybody else's is as absent as one that does not exist.
+func (t unitTx) sendingWallet(ctx context.Context, r exchange.TransferRequest, asker userRow) (walletRow, error) {
+	var found []walletRow
+	var err error
+	if r.WalletID == uuid.Nil {
+		err = t.all(ctx, &found, readDefaultWallet, r.RequestedBy, r.Network)
+	} else {
+		err = t.all(ctx, &found, readWallet, r.WalletID)
+	}
+	if err != nil {
+		return walletRow{}, err
+	}
+	const pointer = "/from_wallet_id"
+	if r.WalletID == uuid.Nil && len(found) == 0 {
+		return walletRow{}, require(false, pointer, "required", "must be given: there is no default wallet on this network")
+	}
+	if len(found) == 0 || !maySpend(asker, found[0]) {
+		return walletRow{}, require(false, pointer, "not_found", "is not the id of a wallet of yours")
+	}
+	w := found[0]
+	if err := require(w.Network == r.Network, pointer, "mismatch", "must be a wallet on the network of the transfer"); err != nil {
+		return w, err
+	}
+	return w, require(w.Custody == exchange.Custodial, pointer, "unsupported", "must be a custodial wallet; multisig wallets pay by proposals")
+}
+
+func maySpend(asker userRow, w walletRow) bool {
+	switch asker.Role {
+	case exchange.RoleCustomer, exchange.RoleUser:
+		return w.OwnerID.Valid && w.OwnerID.UUID == asker.ID
+	case exchange.RoleVendor:
+		return w.VendorID.Valid && w.VendorID.UUID == asker.ID
+	case exchange.RoleSubvendor:
+		return w.VendorID.Valid && w.VendorID.UUID == asker.VendorID.UUID
+	case exchange.RoleTreasury:
+		return !w.OwnerID.Valid && w.Purpose == exchange.HouseTreasury
+	case exchange.RoleAdmin, exchange.RoleOTCOfficer:
+	}
+	return false
+}
+
+const readWalletByAddress = `SELECT ` + walletColumns + ` FROM wallets WHERE network = $1 AND address = $2`
+
+// fillRecipient finds out where the money goes. Whoever has a wallet in our custody is paid there, also
+// when only its address was given.
+func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r exchange.TransferRequest, asker userRow) error {
+	to, pointer, err := t.receivingWallet(ctx, r)
+	if err != nil {
+		return err
+	}
+	if to == nil {
+		f.Kind, f.ToAddress = exchange.ExternalTransfer, r.Recipient.Address
+		return nil
+	}
+	if err := require(to.OwnerID.Valid || asker.Role == exchange.RoleTreasury, pointer, "own_wallet", "must not be one of the house's own wallets"); err != nil {
+		return err
+	}
+	if err := require(to.ID != f.WalletID, pointer, "own_wallet", "must not be the wallet that pays"); err != nil {
+		return err
+	}
+	f.Kind, f.ToWalletID, f.ToAddress = exchange.InternalTransfer, to.ID, to.Address
+	f.RecipientID, f.RecipientVendorID = to.OwnerID.UUID, to.VendorID.UUID
+	return nil
+}
+
+// receivingWallet finds the wallet of a recipient, none for an address that is not ours, and the pointer
+// of the field that named it.
+func (t unitTx) receivingWallet(ctx context.Context, r exchange.TransferRequest) (*walletRow, string, error) {
+	var found []walletRow
+	switch to := r.Recipient; {
+	case to.Address != "":
+		const pointer = "/recipient/address"
+		if err := t.all(ctx, &found, readWalletByAddress, r.Network, to.Address); err != nil || len(found) == 0 {
+			return nil, pointer, err
+		}
+		return &found[0], pointer, nil
+	case to.WalletID != uuid.Nil:
+		const pointer = "/recipient/wallet_id"
+		if err := t.all(ctx, &found, readWallet, to.WalletID); err != nil {
+			return nil, pointer, err
+		}
+		if len(found) == 0 || found[0].Network != r.Network {
+			return nil, pointer, require(false, pointer, "not_found", "is not the id of a wallet on this network")
+		}
+		return &found[0], pointer, nil
+	case to.UserID != uuid.Nil:
+		return t.walletOfUser(ctx, "/recipient/user_id", readUser, to.UserID, r.Network)
+	case to.Email != "":
+		return t.walletOfUser(ctx, "/recipient/email", readUserByEmail, to.Email, r.Network)
+	case to.Phone != "":
+		return t.walletOfUser(ctx, "/recipient/phone_number", readUserByPhone, to.Phone, r.Network)
+	}
+	return nil, "", require(false, "/recipient", "required", "must name somebody")
+}
+
+// walletOfUser finds the default wallet of a person. Nobody, a deactivated account and a person without
+// a wallet get one answer: who asks need not know more.
+func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any, n exchange.Network) (*walletRow, string, error) {
+	var people []userRow
+	if err := t.all(ctx, &people, query, key); err != nil {
+		return nil, pointer, err
+	}
+	absent := require(false, pointer, "not_found", "names nobody who has a wallet on this network here")
+	if len(people) == 0 || !people[0].IsActive {
+		return nil, pointer, absent
+	}
+	var found []walletRow
+	if err := t.all(ctx, &found, readDefaultWallet, people[0].ID, n); err != nil {
+		return nil, pointer, err
+	}
+	if len(found) == 0 {
+		return nil, pointer, absent
+	}
+	return &found[0], pointer, nil
+}
+
+func (t unitTx) insertTransfer(ctx context.Context, f exchange.Transfer) error {
+	return t.one(ctx, insertTransfer, f.ID, f.Kind, f.RequestedBy, nullID(f.SenderID), nullID(f.VendorID), nullID(f.RecipientID),
+		nullID(f.RecipientVendorID), f.Network, f.Amount.Asset(), f.Amount.Decimal(), f.WalletID, f.WalletType, f.FromAddress, nullID(f.ToWalletID),
+		f.ToAddress, f.Note, f.Value.Decimal(), f.Rate, f.ApprovalsRequired, f.Digest, f.Status, f.StatusDetail, f.HoldID, f.CreatedAt)
+}

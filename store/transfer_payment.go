@@ -1,0 +1,110 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// transferPayment is a transfer that a payment carries out.
+type transferPayment struct{ transfer exchange.Transfer }
+
+func (o *transferPayment) parties() (owner, vendor uuid.UUID) {
+	return o.transfer.SenderID, o.transfer.VendorID
+}
+
+// follow moves the transfer along. It is completed in the transaction that completes its payment and
+// captures its hold.
+func (o *transferPayment) follow(ctx context.Context, t unitTx, to paymentStage, txID string) error {
+	f := o.transfer
+	status, detail := f.Status, ""
+	switch to {
+	case stageApproved:
+		detail, txID = exchange.WaitSignature, ""
+		if status != exchange.TransferQueued {
+			status = exchange.TransferSigning // nothing of it is on the network any more
+		}
+	case stageSigned:
+		status, detail, txID = exchange.TransferBroadcasting, exchange.WaitBroadcast, f.TxHash
+	case stageBroadcast, stageIncluded:
+		status, detail = exchange.TransferConfirming, exchange.WaitFinality
+	case stageVanished:
+		status, detail, txID = exchange.TransferBroadcasting, exchange.WaitBroadcast, f.TxHash
+	case stageParked:
+		detail, txID = exchange.WaitOperator, f.TxHash
+	case stageCompleted:
+		status, detail = exchange.TransferCompleted, exchange.WaitNothing
+	}
+	return o.advance(ctx, t, status, detail, txID)
+}
+
+// advance saves the transfer in a state, and in those on the way that the machine asks for. A transfer
+// that has ended, or is there already, stays as it is.
+func (o *transferPayment) advance(ctx context.Context, t unitTx, to exchange.TransferStatus, detail, txHash string) error {
+	for !o.transfer.Over() {
+		f := o.transfer
+		f.Status, f.StatusDetail, f.TxHash = between(f.Status, to), detail, txHash
+		if f.Status == o.transfer.Status && f.StatusDetail == o.transfer.StatusDetail && f.TxHash == o.transfer.TxHash {
+			return nil
+		}
+		name := "transfer.detail_changed"
+		if f.Status != o.transfer.Status {
+			name = "transfer." + string(f.Status)
+		}
+		var err error
+		if o.transfer, err = t.saveTransfer(ctx, name, flow, o.transfer, f); err != nil || o.transfer.Status == to {
+			return err
+		}
+	}
+	return nil
+}
+
+// between is the next state on the way to another one.
+func between(from, to exchange.TransferStatus) exchange.TransferStatus {
+	switch {
+	case from == to:
+		return to
+	case from == exchange.TransferQueued:
+		return exchange.TransferSigning
+	case from == exchange.TransferSigning && to == exchange.TransferCompleted:
+		return exchange.TransferConfirming
+	}
+	return to
+}
+
+func (o *transferPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
+	return t.spendReserved(ctx, p)
+}
+
+// giveUpPayment makes sure that a transfer's crypto never leaves. It refuses with CodeStateConflict while
+// a transaction may still move it.
+func (t unitTx) giveUpPayment(ctx context.Context, f exchange.Transfer, by exchange.Principal, why string) error {
+	p, found, err := t.paymentOf(ctx, exchange.ForTransfer, f.ID)
+	if err != nil || !found || p.Status == exchange.ChainCancelled {
+		return err
+	}
+	object, p, err := t.objectOf(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	_, alive, err := t.liveAttempt(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
+		return exchange.Errorf(exchange.CodeStateConflict, "A transaction of the transfer may still move money; it can't be given up.")
+	}
+	if p.Status == exchange.ChainApproved {
+		parked := p
+		parked.Status, parked.Detail = exchange.ChainParked, why
+		if p, err = t.savePayment(ctx, by, object, p, parked); err != nil {
+			return err
+		}
+	}
+	cancelled := p
+	cancelled.Status, cancelled.Detail = exchange.ChainCancelled, why
+	_, err = t.savePayment(ctx, by, object, p, cancelled)
+	return err
+}

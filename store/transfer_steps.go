@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// AdvanceTransfer takes a transfer from its creation onwards: one that stays in our custody is queued, one
+// that leaves it is to be screened. One that is further already is returned as it is.
+func (s *Store) AdvanceTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
+	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+		var none exchange.Posting
+		if f.Status != exchange.TransferCreated {
+			return f, none, nil
+		}
+		var err error
+		if f.Kind == exchange.InternalTransfer {
+			f, err = t.queueTransfer(ctx, flow, f)
+		} else {
+			f, err = t.moveTransfer(ctx, flow, f, exchange.TransferScreening, exchange.WaitScreening)
+		}
+		return f, none, err
+	})
+}
+
+// RecordScreening stores what screeners said of a transfer's counterparty and moves it: one hit blocks it
+// and keeps its money held, one unknown leaves it where it is, and only when all are clear does it go on to
+// its approval or into the queue. Answers about a transfer that is not being screened change nothing.
+func (s *Store) RecordScreening(ctx context.Context, id uuid.UUID, said []exchange.Screening) (exchange.Transfer, error) {
+	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+		var none exchange.Posting
+		if f.Status != exchange.TransferScreening {
+			return f, none, nil
+		}
+		if len(said) == 0 {
+			return f, none, exchange.Errorf(exchange.CodeInternal, "transfer %s was screened by nobody", id)
+		}
+		// The worst answer is stored last: it is the one that counts for the database too.
+		slices.SortStableFunc(said, func(a, b exchange.Screening) int { return severity(a.Verdict) - severity(b.Verdict) })
+		for _, v := range said {
+			v.TransferID = id
+			if err := t.saveScreening(ctx, v); err != nil {
+				return f, none, err
+			}
+		}
+		var err error
+		switch said[len(said)-1].Verdict {
+		case exchange.VerdictHit:
+			f, err = t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
+		case exchange.VerdictClear:
+			if f.ApprovalsRequired > 0 {
+				f, err = t.moveTransfer(ctx, flow, f, exchange.TransferPending, exchange.WaitApproval)
+			} else {
+				f, err = t.queueTransfer(ctx, flow, f)
+			}
+		case exchange.VerdictUnknown:
+		}
+		return f, none, err
+	})
+}
+
+func severity(v exchange.Verdict) int {
+	switch v {
+	case exchange.VerdictClear:
+		return 0
+	case exchange.VerdictHit:
+		return 2
+	case exchange.VerdictUnknown:
+	}
+	return 1
+}
+
+const readApprovers = `SELECT officer_id FROM approvals WHERE object_type = 'transfer' AND object_id = $1 AND action = 'approve' ORDER BY created_at, id`
+
+// queueTransfer writes the approved payment of a transfer. An address that was put on the deny list since
+// it was screened blocks it instead.
+func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exchange.Transfer) (exchange.Transfer, error) {
+	if f.Kind == exchange.ExternalTransfer {
+		var denied bool
+		if err := t.get(ctx, &denied, isDenied, f.Network, f.ToAddress); err != nil {
+			return f, err
+		}
+		if denied {
+			hit := exchange.Screening{TransferID: f.ID, Screener: DenyListScreener, Verdict: exchange.VerdictHit}
+			if err := t.saveScreening(ctx, hit); err != nil {
+				return f, err
+			}
+			return t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
+		}
+	}
+	approvedBy := byPolicy
+	if f.ApprovalsRequired > 0 {
+		var officers []uuid.UUID
+		if err := t.all(ctx, &officers, readApprovers, f.ID); err != nil {
+			return f, err
+		}
+		names := make([]string, len(officers))
+		for i, id := range officers {
+			names[i] = "user:" + id.String()
+		}
+		approvedBy = strings.Join(names, ",")
+	}
+	detail := exchange.WaitSignature
+	if f.WalletType == exchange.Cold {
+		detail = exchange.WaitExternal
+	}
+	f, err := t.moveTransfer(ctx, by, f, exchange.TransferQueued, detail)
+	if err != nil {
+		return f, err
+	}
+	p, err := t.addPayment(ctx, by, &transferPayment{transfer: f}, exchange.ChainPayment{
+		Purpose: exchange.ForTransfer, ObjectID: f.ID, Network: f.Network, Amount: f.Amount, WalletID: f.WalletID, ToAddress: f.ToAddress,
+		HoldID: f.HoldID, ApprovedBy: approvedBy,
+	})
+	f.PaymentID = p.ID
+	return f, err
+}
+
+// SignTransfer hands a queued transfer to the signer. A cold wallet's is refused with CodeStateConflict: its
+// key never signs by itself. One that is further already is returned as it is.
+func (s *Store) SignTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
+	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+		var none exchange.Posting
+		if f.Status != exchange.TransferQueued {
+			return f, none, nil
+		}
+		if f.WalletType == exchange.Cold {
+			return f, none, exchange.Errorf(exchange.CodeStateConflict, "A cold wallet signs elsewhere.")
+		}
+		f, err := t.moveTransfer(ctx, flow, f, exchange.TransferSigning, exchange.WaitSignature)
+		return f, none, err
+	})
+}
+
+// release frees what a transfer that moves nothing reserved and counted.
+func (t unitTx) release(ctx context.Context, f exchange.Transfer) (exchange.Posting, error) {
+	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: f.HoldID}}}}
+	return p, t.releaseLimit(ctx, "transfer", f.ID)
+}
+
+// CancelTransfer gives a transfer up before anything is signed and frees its money. One that is cancelled is
+// returned as it is; CodeStateConflict when a transaction of it may move money, or when it has ended.
+func (s *Store) CancelTransfer(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Transfer, error) {
+	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+		var none exchange.Posting
+		if f.Status == exchange.TransferCancelled {
+			return f, none, nil
+		}
+		if err := exchange.TransferMachine.Allow(f.Status, exchange.TransferCancelled); err != nil {
+			return f, none, exchange.Errorf(exchange.CodeStateConflict, "A transfer that is %s can't be cancelled.", f.Status)
+		}
+		return t.endTransfer(ctx, f, exchange.TransferCancelled, detail, by)
+	})
+}
+
+func (t unitTx) endTransfer(ctx context.Context, f exchange.Transfer, to exchange.TransferStatus, detail string, by exchange.Principal) (exchange.Transfer, exchange.Posting, error) {
+	var none exchange.Posting
+	if err := t.giveUpPayment(ctx, f, by, detail); err != nil {
+		return f, none, err
+	}
+	f, err := t.moveTransfer(ctx, by, f, to, detail)
+	if err != nil {
+		return f, none, err
+	}
+	p, err := t.release(ctx, f)
+	return f, p, err
+}
+
+// LapseTransfer cancels a transfer for which nobody decided in time. One that does not wait for a decision
+// any more is returned as it is.
+func (s *Store) LapseTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
+	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+		if f.Status != exchange.TransferPending {
+			return f, exchange.Posting{}, nil
+		}
+		return t.endTransfer(ctx, f, exchange.TransferCancelled, exchange.DetailLapsed, flow)
+	})
+}
+
+// GiveUpTransfer is an operator's decision to give the money back: a transfer that was never handed to the
+// signer is cancelled, one that was fails, and of a blocked one the held money becomes free. It refuses with
+// CodeStateConflict while a transaction may still move the money. Repeated, it changes nothing.
+func (s *Store) GiveUpTransfer(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Transfer, error) {
+	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+		var none exchange.Posting
+		switch f.Status {
+		case exchange.TransferCreated, exchange.TransferScreening, exchange.TransferPending, exchange.TransferQueued:
+			return t.endTransfer(ctx, f, exchange.TransferCancelled, exchange.DetailByStaff, by)
+		case exchange.TransferSigning, exchange.TransferBroadcasting, exchange.TransferConfirming:
+			return t.endTransfer(ctx, f, exchange.TransferFailed, exchange.DetailGivenUp, by)
+		case exchange.TransferBlocked:
+			if f.StatusDetail == exchange.DetailReleased {
+				return f, none, nil
+			}
+			before := f
+			f.StatusDetail = exchange.DetailReleased
+			f, err := t.saveTransfer(ctx, "transfer.released", by, before, f)
+			if err != nil {
+				return f, none, err
+			}
+			p, err := t.release(ctx, f)
+			return f, p, err
+		case exchange.TransferCancelled, exchange.TransferFailed, exchange.TransferRejected:
+			return f, none, nil // the money is free already
+		case exchange.TransferCompleted:
+		}
+		return f, none, exchange.Errorf(exchange.CodeStateConflict, "A transfer that is %s can't be given up.", f.Status)
+	})
+}

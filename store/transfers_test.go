@@ -1,0 +1,528 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// outside is an address that belongs to nobody here.
+const outside = "TOutsideAddressOfAStranger00000001"
+
+// purse is a customer with money and two officers.
+type purse struct {
+	store    *store.Store
+	sender   exchange.User
+	other    exchange.User
+	wallet   exchange.Wallet
+	theirs   exchange.Wallet
+	officers []exchange.User
+}
+
+func newPurse(t *testing.T, balance string) purse {
+	t.Helper()
+	s := storetest.New(t)
+	p := purse{store: s, sender: storetest.User(t, s, exchange.RoleCustomer), other: storetest.User(t, s, exchange.RoleCustomer)}
+	p.wallet, p.theirs = storetest.Wallet(t, s, p.sender), storetest.Wallet(t, s, p.other)
+	storetest.Deposit(t, s, p.wallet.ID, usdt(balance))
+	storetest.Gas(t, s, p.wallet.ID, trx("1000"))
+	for range 3 {
+		p.officers = append(p.officers, storetest.User(t, s, exchange.RoleTreasury))
+	}
+	return p
+}
+
+func (p purse) balance() exchange.AccountRef {
+	return exchange.Owned(exchange.AccWalletBalance, p.wallet.ID, money.USDT)
+}
+
+func (p purse) request(t *testing.T, amount string, to exchange.Recipient) exchange.TransferRequest {
+	t.Helper()
+	return exchange.TransferRequest{ID: storetest.NewID(t), RequestedBy: p.sender.ID, Network: exchange.Tron, Amount: usdt(amount), Recipient: to, Note: "rent"}
+}
+
+func (p purse) open(t *testing.T, amount string, to exchange.Recipient) exchange.Transfer {
+	t.Helper()
+	f, err := p.store.OpenTransfer(t.Context(), p.request(t, amount, to), storetest.PrincipalOf(p.sender))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// rule sets from which values officers have to agree, and lifts the limits of customers.
+func (p purse) rule(t *testing.T, one, two string) {
+	t.Helper()
+	err := p.store.PatchLimits(t.Context(), store.LimitPatch{
+		Roles: map[exchange.Role]exchange.SpendingLimits{exchange.RoleCustomer: {}},
+		Rule:  &exchange.ApprovalRule{OneAbove: kes(one), TwoAbove: kes(two)},
+	}, exchange.System("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+var clear1 = []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}}
+
+// pending opens an external transfer that waits for officers.
+func (p purse) pending(t *testing.T, amount string) exchange.Transfer {
+	t.Helper()
+	f := p.open(t, amount, exchange.Recipient{Address: outside})
+	if _, err := p.store.AdvanceTransfer(t.Context(), f.ID); err != nil {
+		t.Fatal(err)
+	}
+	f, err := p.store.RecordScreening(t.Context(), f.ID, clear1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Status != exchange.TransferPending {
+		t.Fatalf("the transfer is %s", f.Status)
+	}
+	return f
+}
+
+// ticket issues a token to an officer.
+func sameTransfer(a, b exchange.Transfer) bool {
+	return a.ID == b.ID && a.Status == b.Status && a.StatusDetail == b.StatusDetail && a.Version == b.Version && a.PaymentID == b.PaymentID
+}
+
+// wantTransfers checks what must be true of transfers beside the books.
+func wantTransfers(t *testing.T, s *store.Store) {
+	t.Helper()
+	wantBooks(t, s)
+	for _, c := range []struct{ what, query string }{
+		{"transfers that ended and still reserve money", `SELECT count(*) FROM transfers f JOIN holds h ON h.id = f.hold_id WHERE h.status = 'held'
+			AND f.status IN ('completed', 'cancelled', 'rejected', 'failed')`},
+		{"transfers under way without their money", `SELECT count(*) FROM transfers f JOIN holds h ON h.id = f.hold_id WHERE h.status <> 'held'
+			AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'failed', 'blocked')`},
+		{"payments of transfers that were not approved", `SELECT count(*) FROM transfers f JOIN chain_payments p ON p.purpose = 'transfer' AND p.object_id = f.id
+			WHERE f.approvals_required > (SELECT count(*) FROM approvals a WHERE a.object_id = f.id AND a.action = 'approve')`},
+		{"transfers that moved nothing and count against limits", `SELECT count(*) FROM transfers f JOIN limit_uses u ON u.object_id = f.id
+			WHERE u.released_at IS NULL AND f.status IN ('cancelled', 'rejected', 'failed')`},
+	} {
+		var n int
+		if err := storetest.Owner(t, s).QueryRowContext(t.Context(), c.query).Scan(&n); err != nil {
+			t.Fatalf("%s: %v", c.what, err)
+		}
+		if n != 0 {
+			t.Errorf("%d %s", n, c.what)
+		}
+	}
+}
+
+// carry signs, sends and finishes the payment of a transfer.
+func (p purse) carry(t *testing.T, f exchange.Transfer) exchange.Transfer {
+	t.Helper()
+	ctx, s := t.Context(), p.store
+	f = twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.SignTransfer(ctx, f.ID) })
+	is := func(status exchange.TransferStatus, detail string) {
+		t.Helper()
+		now, err := s.Transfer(ctx, store.Everything(), f.ID)
+		if err != nil || now.Status != status || now.StatusDetail != detail {
+			t.Fatalf("the transfer is %s (%s), %v; want %s (%s)", now.Status, now.StatusDetail, err, status, detail)
+		}
+		f = now
+	}
+	is(exchange.TransferSigning, exchange.WaitSignature)
+	payment, err := s.ChainPayment(ctx, f.PaymentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := sign(t, s, payment)
+	is(exchange.TransferBroadcasting, exchange.WaitBroadcast)
+	steps := []func() (exchange.ChainPayment, error){
+		func() (exchange.ChainPayment, error) { return s.RecordBroadcast(ctx, a.ID, "SUCCESS", true) },
+		func() (exchange.ChainPayment, error) { return s.RecordIncluded(ctx, a.ID, 7, "block") },
+		func() (exchange.ChainPayment, error) { return s.RecordVanished(ctx, a.ID) },
+		func() (exchange.ChainPayment, error) { return s.RecordIncluded(ctx, a.ID, 8, "other") },
+	}
+	for i, want := range []exchange.TransferStatus{exchange.TransferConfirming, exchange.TransferConfirming, exchange.TransferBroadcasting, exchange.TransferConfirming} {
+		if _, err := steps[i](); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := s.Transfer(ctx, store.Everything(), f.ID); err != nil || now.Status != want {
+			t.Fatalf("after step %d the transfer is %s, %v; want %s", i, now.Status, err, want)
+		}
+	}
+	twice(t, samePayment, func() (exchange.ChainPayment, error) {
+		return s.RecordFinal(ctx, a.ID, true, 8, "other", trx("3"), "SUCCESS")
+	})
+	is(exchange.TransferCompleted, exchange.WaitNothing)
+	if f.TxHash != a.TxID || f.CompletedAt.IsZero() {
+		t.Errorf("completed without proof: %+v", f)
+	}
+	return f
+}
+
+func TestInternalTransferFromHoldToArrival(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	ctx, s := t.Context(), p.store
+	r := p.request(t, "40", exchange.Recipient{Email: p.other.Email})
+	f := twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.OpenTransfer(ctx, r, storetest.PrincipalOf(p.sender)) })
+	if f.Kind != exchange.InternalTransfer || f.ToAddress != p.theirs.Address || f.RecipientID != p.other.ID || f.ApprovalsRequired != 0 {
+		t.Errorf("opened %+v", f)
+	}
+	wantBalance(t, s, p.balance(), "100", "40")
+	f = twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.AdvanceTransfer(ctx, f.ID) })
+	payment, err := s.ChainPayment(ctx, f.PaymentID)
+	if err != nil || payment.ApprovedBy != "policy" || payment.ToAddress != p.theirs.Address {
+		t.Fatalf("payment %+v, %v", payment, err)
+	}
+	p.carry(t, f)
+	wantBalance(t, s, p.balance(), "60", "0")
+	wantBalance(t, s, exchange.Owned(exchange.AccWalletBalance, p.theirs.ID, money.USDT), "40", "0")
+	_, err = s.CancelTransfer(ctx, f.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+	wantFault(t, err, exchange.CodeStateConflict)
+	wantTransfers(t, s)
+}
+
+// Everybody in our custody is found by whatever names it, and an address of ours is never paid as a stranger's.
+func TestRecipientsOfTransfers(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	for name, to := range map[string]exchange.Recipient{
+		"user": {UserID: p.other.ID}, "e-mail": {Email: p.other.Email}, "phone": {Phone: p.other.PhoneNumber.Digits()},
+		"wallet": {WalletID: p.theirs.ID}, "address": {Address: p.theirs.Address},
+	} {
+		if f := p.open(t, "1", to); f.Kind != exchange.InternalTransfer || f.ToWalletID != p.theirs.ID {
+			t.Errorf("%s: %+v", name, f)
+		}
+	}
+	if f := p.open(t, "1", exchange.Recipient{Address: outside}); f.Kind != exchange.ExternalTransfer || f.ToWalletID != uuid.Nil {
+		t.Errorf("a stranger: %+v", f)
+	}
+	homeless := storetest.User(t, p.store, exchange.RoleCustomer)
+	gone := storetest.User(t, p.store, exchange.RoleCustomer)
+	storetest.Wallet(t, p.store, gone)
+	off := false
+	if _, err := p.store.UpdateUser(t.Context(), gone.ID, store.UserPatch{IsActive: &off}, storetest.By); err != nil {
+		t.Fatal(err)
+	}
+	for name, to := range map[string]exchange.Recipient{
+		"nobody": {UserID: storetest.NewID(t)}, "no wallet": {UserID: homeless.ID}, "deactivated": {UserID: gone.ID},
+		"oneself": {WalletID: p.wallet.ID}, "no such wallet": {WalletID: storetest.NewID(t)}, "nothing": {},
+	} {
+		_, err := p.store.OpenTransfer(t.Context(), p.request(t, "1", to), storetest.PrincipalOf(p.sender))
+		if exchange.CodeOf(err) != exchange.CodeInvalid {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	r := p.request(t, "1", exchange.Recipient{Address: outside})
+	r.WalletID = p.theirs.ID
+	_, err := p.store.OpenTransfer(t.Context(), r, storetest.PrincipalOf(p.sender))
+	wantFault(t, err, exchange.CodeInvalid)
+	_, err = p.store.OpenTransfer(t.Context(), p.request(t, "100", exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
+	wantFault(t, err, exchange.CodeInsufficientFunds)
+	wantTransfers(t, p.store)
+}
+
+// A treasury officer sends from the house's treasury and from nobody's purse.
+func TestStaffSpendsNobodysWallet(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	for _, role := range []exchange.Role{exchange.RoleTreasury, exchange.RoleAdmin, exchange.RoleOTCOfficer, exchange.RoleVendor} {
+		r := p.request(t, "1", exchange.Recipient{Address: outside})
+		u := storetest.User(t, p.store, role)
+		r.RequestedBy, r.WalletID = u.ID, p.wallet.ID
+		_, err := p.store.OpenTransfer(t.Context(), r, storetest.PrincipalOf(u))
+		if exchange.CodeOf(err) != exchange.CodeInvalid {
+			t.Errorf("a %s spends a customer's wallet: %v", role, err)
+		}
+	}
+}
+
+// Requests at the same moment can't all find room under one limit.
+func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "1000")
+	err := p.store.PatchLimits(t.Context(), store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{
+		exchange.RoleCustomer: {PerTransaction: kes("1500"), PerDay: kes("4500"), PerMonth: kes("6000")},
+	}}, exchange.System("test"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const tries = 12
+	results := make([]error, tries)
+	var wg sync.WaitGroup
+	for i := range tries {
+		r := p.request(t, "10", exchange.Recipient{Address: outside}) // 1500 KES each at the first valuation
+		wg.Go(func() { _, results[i] = p.store.OpenTransfer(t.Context(), r, storetest.PrincipalOf(p.sender)) })
+	}
+	wg.Wait()
+	opened := 0
+	for _, err := range results {
+		if err == nil {
+			opened++
+			continue
+		}
+		wantFault(t, err, exchange.CodeLimitReached)
+	}
+	if opened != 3 {
+		t.Errorf("%d of %d were opened, the day has room for 3", opened, tries)
+	}
+	wantBalance(t, p.store, p.balance(), "1000", "30")
+	_, err = p.store.OpenTransfer(t.Context(), p.request(t, "10.01", exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
+	wantFault(t, err, exchange.CodeLimitReached)
+	// What moves nothing counts nothing, and one's own wallets are no spending.
+	list, _, err := p.store.ListTransfers(t.Context(), store.Everything(), store.TransferFilter{}, store.Page{Number: 1, Size: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.store.CancelTransfer(t.Context(), list[0].ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender)); err != nil {
+		t.Fatal(err)
+	}
+	p.open(t, "10", exchange.Recipient{Address: outside})
+	second := storetest.Wallet(t, p.store, p.sender)
+	p.open(t, "500", exchange.Recipient{WalletID: second.ID})
+	wantTransfers(t, p.store)
+}
+
+// An admin's own limit for a user replaces the role's, field by field.
+func TestLimitsOfOneUser(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "1000")
+	admin := storetest.PrincipalOf(storetest.User(t, p.store, exchange.RoleAdmin))
+	set := func(l exchange.SpendingLimits) {
+		t.Helper()
+		if _, err := p.store.UpdateUser(t.Context(), p.sender.ID, store.UserPatch{Limits: &l}, admin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	try := func(amount string) exchange.Code {
+		t.Helper()
+		_, err := p.store.OpenTransfer(t.Context(), p.request(t, amount, exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
+		return exchange.CodeOf(err)
+	}
+	set(exchange.SpendingLimits{PerTransaction: kes("150")})
+	if got := try("1.000001"); got != exchange.CodeLimitReached {
+		t.Errorf("above the user's limit: %q", got)
+	}
+	if got := try("1"); got != "" {
+		t.Errorf("at the user's limit: %q", got)
+	}
+	l, err := p.store.LimitsOf(t.Context(), p.sender)
+	if err != nil || l.Own.PerTransaction.String() != "150.00" || l.Own.PerDay.Asset() != "" || l.Effective.PerDay.String() != "500000.00" {
+		t.Errorf("limits %+v, %v", l, err)
+	}
+	set(exchange.SpendingLimits{})
+	if got := try("2"); got != "" {
+		t.Errorf("back at the role's limit: %q", got)
+	}
+}
+
+func TestScreeningDecidesWhoIsPaid(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	ctx, s := t.Context(), p.store
+	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	begin := func() exchange.Transfer {
+		t.Helper()
+		f := p.open(t, "10", exchange.Recipient{Address: outside})
+		f = twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.AdvanceTransfer(ctx, f.ID) })
+		if f.Status != exchange.TransferScreening {
+			t.Fatalf("the transfer is %s", f.Status)
+		}
+		return f
+	}
+	unknown := begin()
+	said := []exchange.Screening{{Screener: "service", Verdict: exchange.VerdictUnknown}, clear1[0]}
+	if f, err := s.RecordScreening(ctx, unknown.ID, said); err != nil || f.Status != exchange.TransferScreening {
+		t.Fatalf("unknown: %s, %v", f.Status, err)
+	}
+	if _, err := storetest.Owner(t, s).ExecContext(ctx, `UPDATE transfers SET status = 'queued' WHERE id = $1`, unknown.ID); sqlState(err) != "KV001" {
+		t.Errorf("an unscreened transfer was queued: %v", err)
+	}
+	hit := begin()
+	said = []exchange.Screening{{Screener: "service", Verdict: exchange.VerdictHit, Reference: "case 7"}, clear1[0]}
+	hit = twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.RecordScreening(ctx, hit.ID, said) })
+	if hit.Status != exchange.TransferBlocked || hit.StatusDetail != exchange.DetailHeld {
+		t.Fatalf("a hit: %s (%s)", hit.Status, hit.StatusDetail)
+	}
+	_, err := s.CancelTransfer(ctx, hit.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+	wantFault(t, err, exchange.CodeStateConflict)
+	wantBalance(t, s, p.balance(), "100", "20")
+	// The deny list is asked once more when the transfer is queued.
+	late := begin()
+	if err := s.Deny(ctx, exchange.DeniedAddress{Network: exchange.Tron, Address: outside, Reason: "court order"}, admin); err != nil {
+		t.Fatal(err)
+	}
+	if f, err := s.RecordScreening(ctx, late.ID, clear1); err != nil || f.Status != exchange.TransferBlocked {
+		t.Fatalf("denied meanwhile: %s, %v", f.Status, err)
+	}
+	f := twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.GiveUpTransfer(ctx, late.ID, admin) })
+	if f.Status != exchange.TransferBlocked || f.StatusDetail != exchange.DetailReleased {
+		t.Errorf("released: %s (%s)", f.Status, f.StatusDetail)
+	}
+	wantBalance(t, s, p.balance(), "100", "20")
+	if err := s.Undeny(ctx, exchange.Tron, outside, admin); err != nil {
+		t.Fatal(err)
+	}
+	if denied, err := s.Denied(ctx, exchange.Tron, outside); err != nil || denied {
+		t.Errorf("still denied: %v", err)
+	}
+	if f, err := s.RecordScreening(ctx, begin().ID, clear1); err != nil || f.Status != exchange.TransferQueued {
+		t.Errorf("clear: %s, %v", f.Status, err)
+	}
+	wantTransfers(t, s)
+}
+
+// Officers who decide at the same moment are counted one by one, and one token counts once.
+// Who asked for a transfer never decides about it, not even past the code.
+// A transfer can be given up while nothing is signed, and not after that; an operator gives up one whose
+// transaction is proven to be nothing.
+func TestGivingTransfersUp(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	ctx, s := t.Context(), p.store
+	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	queued := func() exchange.Transfer {
+		t.Helper()
+		f, err := s.AdvanceTransfer(ctx, p.open(t, "10", exchange.Recipient{UserID: p.other.ID}).ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	f := queued()
+	f = twice(t, sameTransfer, func() (exchange.Transfer, error) {
+		return s.CancelTransfer(ctx, f.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+	})
+	if payment, err := s.ChainPayment(ctx, f.PaymentID); err != nil || payment.Status != exchange.ChainCancelled {
+		t.Errorf("the payment of a cancelled transfer is %s, %v", payment.Status, err)
+	}
+	_, err := s.SaveSignedAttempt(ctx, exchange.ChainAttempt{ID: storetest.NewID(t), PaymentID: f.PaymentID, TxID: "x", Raw: []byte("x"), ExpiresAt: time.Now().Add(time.Hour)})
+	wantFault(t, err, exchange.CodeStateConflict)
+
+	signed := queued()
+	if _, err := s.SignTransfer(ctx, signed.ID); err != nil {
+		t.Fatal(err)
+	}
+	payment, err := s.ChainPayment(ctx, signed.PaymentID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := sign(t, s, payment)
+	_, err = s.CancelTransfer(ctx, signed.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+	wantFault(t, err, exchange.CodeStateConflict)
+	_, err = s.GiveUpTransfer(ctx, signed.ID, admin)
+	wantFault(t, err, exchange.CodeStateConflict)
+	if _, err := s.RecordFinal(ctx, a.ID, false, 9, "block", trx("2"), "REVERT"); err != nil {
+		t.Fatal(err)
+	}
+	gone := twice(t, sameTransfer, func() (exchange.Transfer, error) { return s.GiveUpTransfer(ctx, signed.ID, admin) })
+	if gone.Status != exchange.TransferFailed {
+		t.Errorf("given up: %s", gone.Status)
+	}
+	wantBalance(t, s, p.balance(), "100", "0")
+	wantTransfers(t, s)
+}
+
+// Whoever sends at the same moment as the signer signs: either the money is free and nothing was signed, or
+// the transfer goes on.
+func TestCancelMeetsSignature(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	for range 8 {
+		f, err := p.store.AdvanceTransfer(t.Context(), p.open(t, "1", exchange.Recipient{UserID: p.other.ID}).ID)
+		if err == nil {
+			f, err = p.store.SignTransfer(t.Context(), f.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := storetest.NewID(t)
+		var cancelled, signed error
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, cancelled = p.store.CancelTransfer(t.Context(), f.ID, exchange.DetailByPerson, storetest.PrincipalOf(p.sender))
+		})
+		wg.Go(func() {
+			_, signed = p.store.SaveSignedAttempt(t.Context(), exchange.ChainAttempt{
+				ID: id, PaymentID: f.PaymentID, Network: exchange.Tron, TxID: txID(id), Raw: []byte("signed"), ExpiresAt: time.Now().Add(time.Hour),
+			})
+		})
+		wg.Wait()
+		if (cancelled == nil) == (signed == nil) {
+			t.Fatalf("cancelled: %v, signed: %v", cancelled, signed)
+		}
+	}
+	wantTransfers(t, p.store)
+}
+
+// A cold wallet's transfer is never handed to the signer.
+func TestColdWalletsWait(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	storetest.Exec(t, p.store, `UPDATE wallets SET type = 'cold' WHERE id = $1`, p.wallet.ID)
+	f, err := p.store.AdvanceTransfer(t.Context(), p.open(t, "1", exchange.Recipient{UserID: p.other.ID}).ID)
+	if err != nil || f.Status != exchange.TransferQueued || f.StatusDetail != exchange.WaitExternal {
+		t.Fatalf("%s (%s), %v", f.Status, f.StatusDetail, err)
+	}
+	_, err = p.store.SignTransfer(t.Context(), f.ID)
+	wantFault(t, err, exchange.CodeStateConflict)
+}
+
+// What was agreed about a transfer stays, even for the owner of the tables.
+func TestTransfersStayAsAgreed(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	p.rule(t, "0", "100000")
+	f := p.pending(t, "10")
+	if _, err := p.store.Decide(t.Context(), f.ID, p.mustTicket(t, f, p.officers[0], exchange.Approve), exchange.Approve); err != nil {
+		t.Fatal(err)
+	}
+	p.mustTicket(t, p.pending(t, "5"), p.officers[0], exchange.Approve)
+	admin := storetest.PrincipalOf(storetest.User(t, p.store, exchange.RoleAdmin))
+	if err := p.store.Deny(t.Context(), exchange.DeniedAddress{Network: exchange.Tron, Address: outside, Reason: "court order"}, admin); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{
+		`UPDATE transfers SET amount = amount + 1`,
+		`UPDATE transfers SET to_address = 'TAnotherAddressOfSomebodyElse00000'`,
+		`UPDATE transfers SET approvals_required = 0`,
+		`UPDATE transfers SET requested_by = '` + p.other.ID.String() + `'`,
+		`DELETE FROM transfers`,
+		`UPDATE approvals SET officer_id = '` + p.officers[2].ID.String() + `'`,
+		`DELETE FROM approvals`,
+		`UPDATE approval_tokens SET amount = 1`,
+		`UPDATE approval_tokens SET expires_at = expires_at + interval '1 minute'`,
+		`UPDATE approval_tokens SET used_at = NULL WHERE used_at IS NOT NULL`,
+		`UPDATE screenings SET verdict = 'hit'`,
+		`UPDATE limit_uses SET value = 1`,
+		`DELETE FROM deny_list`,
+		`UPDATE deny_list SET address = 'TAnotherAddressOfSomebodyElse00000'`,
+	} {
+		_, err := storetest.Owner(t, p.store).ExecContext(t.Context(), query)
+		if sqlState(err) != "KV002" {
+			t.Errorf("%s: %v, want KV002", query, err)
+		}
+	}
+}
+
+// Who gets money sees the transfer and can do nothing about it; others see nothing.
+func TestViewsOfTransfers(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	f := p.open(t, "1", exchange.Recipient{UserID: p.other.ID})
+	stranger := storetest.User(t, p.store, exchange.RoleCustomer)
+	for _, c := range []struct {
+		who       exchange.User
+		see, acts bool
+	}{{p.sender, true, true}, {p.other, true, false}, {stranger, false, false}, {p.officers[0], true, true}} {
+		v := store.ViewOf(storetest.PrincipalOf(c.who), exchange.ActReadTransfers)
+		_, seen := p.store.Transfer(t.Context(), v, f.ID)
+		_, acted := p.store.SentTransfer(t.Context(), v, f.ID)
+		_, n, err := p.store.ListTransfers(t.Context(), v, store.TransferFilter{}, store.Page{Number: 1, Size: 10})
+		if (seen == nil) != c.see || (acted == nil) != c.acts || (n == 1) != c.see || err != nil {
+			t.Errorf("%s: sees %v, acts %v, lists %d, %v", c.who.Role, seen, acted, n, err)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package workflows
+
+import (
+	"fmt"
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// handlers registers every door before the first wait.
+func (f *transfer) handlers(ctx workflow.Context) error {
+	var err error
+	f.desk, err = openDesk(ctx, f.id, func() []activities.ObjectRef {
+		return []activities.ObjectRef{{Type: activities.ObjectTransfer, ID: f.in.Request.ID}}
+	})
+	if err != nil {
+		return err
+	}
+	f.desk.about = "transfer " + f.in.Request.ID.String()
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateOpen, f.onOpen, workflow.UpdateHandlerOptions{
+		Description: "Answers when the transfer is stored, or refused.",
+	}); err != nil {
+		return err
+	}
+	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateCancel, f.onCancel, workflow.UpdateHandlerOptions{
+		Validator: f.admitCancel, Description: "The sender gives the transfer up before anything is signed.",
+	}); err != nil {
+		return err
+	}
+	return openApprovalDoor(ctx, &approvalDoor{
+		transfer: f.in.Request.ID, learn: f.learn,
+		waiting: func() bool { return f.opened && f.row.Status == exchange.TransferPending },
+	})
+}
+
+func (f *transfer) onOpen(ctx workflow.Context) (TransferOpened, error) {
+	if err := workflow.Await(ctx, func() bool { return f.opened }); err != nil {
+		return TransferOpened{}, err
+	}
+	if f.refusal != nil {
+		return TransferOpened{}, passOn(f.refusal)
+	}
+	return TransferOpened{TransferID: f.row.TransferID}, nil
+}
+
+func (f *transfer) admitCancel(Actor) error {
+	if f.refusal != nil || (f.opened && exchange.TransferMachine.Terminal(f.row.Status)) {
+		return refuse(exchange.CodeStateConflict, "The transfer can't be cancelled any more.")
+	}
+	return nil
+}
+
+// onCancel asks the database, which alone knows whether something was signed. The story goes on with what
+// the row says then.
+func (f *transfer) onCancel(ctx workflow.Context, a Actor) (TransferAck, error) {
+	if err := workflow.Await(ctx, func() bool { return f.opened }); err != nil {
+		return TransferAck{}, err
+	}
+	if f.refusal != nil {
+		return TransferAck{}, passOn(f.refusal)
+	}
+	var s activities.TransferState
+	in := activities.CancelTransferInput{TransferID: f.in.Request.ID, Actor: a}
+	if err := workflow.ExecuteActivity(record(ctx, "Cancel the transfer"), transfers.CancelTransfer, in).Get(ctx, &s); err != nil {
+		return TransferAck{}, passOn(err)
+	}
+	f.learn(ctx, s)
+	return TransferAck{Status: s.Status, Detail: s.Detail}, nil
+}
+
+// finish lets the handlers end and then the flow.
+func (f *transfer) finish(ctx workflow.Context) (TransferResult, error) {
+	letOthersRun(ctx)
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return TransferResult{}, err
+	}
+	if f.refusal != nil {
+		return TransferResult{TransferID: f.in.Request.ID, Detail: words(f.refusal)}, nil
+	}
+	f.tell(ctx)
+	return TransferResult{TransferID: f.row.TransferID, Status: f.row.Status, Detail: f.row.Detail}, nil
+}
+
+// stage and waitsFor are what operators search by.
+func (f *transfer) stage() string {
+	switch f.row.Status {
+	case exchange.TransferCreated, exchange.TransferScreening:
+		return StageScreening
+	case exchange.TransferPending:
+		return StageApproval
+	case exchange.TransferQueued, exchange.TransferSigning, exchange.TransferBroadcasting, exchange.TransferConfirming:
+		return StagePayout
+	case exchange.TransferBlocked, exchange.TransferCompleted, exchange.TransferCancelled, exchange.TransferRejected, exchange.TransferFailed:
+	}
+	return StageDone
+}
+
+func (f *transfer) waitsFor() string {
+	switch f.stage() {
+	case StageScreening:
+		return WaitsForScreener
+	case StageApproval:
+		return WaitsForOfficer
+	case StagePayout:
+		return WaitsForChain
+	}
+	return WaitsForNobody
+}
+
+// tell shows where the transfer stands, unless the flow is parked, which says more.
+func (f *transfer) tell(ctx workflow.Context) {
+	if f.row.Status == "" {
+		return
+	}
+	show(ctx, AttrStatus.ValueSet(string(f.row.Status)), AttrStage.ValueSet(f.stage()))
+	if f.desk.reason != "" {
+		return
+	}
+	show(ctx, AttrWaitingFor.ValueSet(f.waitsFor()))
+	until := time.Time{}
+	if f.row.Status == exchange.TransferPending {
+		until = f.lapsesAt
+	}
+	describe(ctx, transferCard(f.row, until))
+}
+
+// transferCard says where a transfer stands.
+func transferCard(t activities.OpenedTransfer, until time.Time) card {
+	c := card{title: "Transfer " + string(t.Status)}
+	c.add("Transfer", t.TransferID.String())
+	c.add("Sends", fmt.Sprintf("%s %s on %s, %s", t.Amount, t.Amount.Asset(), t.Network, t.Kind))
+	if t.Status == exchange.TransferPending {
+		c.add("Approvals", fmt.Sprintf("%d of %d", t.Approvals, t.ApprovalsRequired))
+		c.add("To decide", "an officer gets a token from POST /approvals/tokens and sends it with the signal "+
+			SignalApprove+" or "+SignalReject+` as {"token": "…"}`)
+	}
+	c.add("Waits for", t.Detail)
+	if !until.IsZero() {
+		c.add("Until", moment(until))
+	}
+	return c
+}
+
+// TransferAttributes are the search attributes with which the API starts a transfer's flow.
+func TransferAttributes(r exchange.TransferRequest) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(
+		AttrStatus.ValueSet(string(exchange.TransferCreated)), AttrStage.ValueSet(StageScreening), AttrNetwork.ValueSet(string(r.Network)),
+		AttrAsset.ValueSet(string(r.Amount.Asset())), AttrNeedsAttention.ValueSet(false),
+	)
+}
+
+// TransferSummary is the one line that the Web UI shows of a transfer's flow.
+func TransferSummary(r exchange.TransferRequest) string {
+	return "Transfer " + r.Amount.String() + " " + string(r.Amount.Asset())
+}
+
+// transferPayoutAttributes are those of the child that carries a transfer's payment out.
+func transferPayoutAttributes(t activities.OpenedTransfer) temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(
+		AttrNetwork.ValueSet(string(t.Network)), AttrAsset.ValueSet(string(t.Amount.Asset())), AttrMerchantID.ValueSet(t.MerchantID.String()),
+		AttrStage.ValueSet(StagePayout), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
+	)
+}
