@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles the development chain's contracts.
-//   node compile.mjs write DIR    writes NAME.json beside the sources
-//   node compile.mjs verify DIR   fails unless the committed NAME.json are what the sources give
+// Compiles the contracts of a development chain.
+//   node compile.mjs write DIR [SOURCES]    writes NAME.json beside the sources
+//   node compile.mjs verify DIR [SOURCES]   fails unless the committed NAME.json are what the sources give
 // DIR is where npm put the two compilers under the names solc-old and solc-new
-// (see the Makefile, which pins their releases).
+// (see the Makefile, which pins their releases). SOURCES is the folder of the
+// sources and of jobs.json, which says how each is compiled; this one unless given.
 import { createRequire } from 'node:module';
 import fs from 'node:fs';
 import path from 'node:path';
 
-const [mode, dir] = process.argv.slice(2);
+const [mode, dir, sources] = process.argv.slice(2);
 if (!['write', 'verify'].includes(mode) || !dir) {
-  console.error('usage: node compile.mjs write|verify DIR');
+  console.error('usage: node compile.mjs write|verify DIR [SOURCES]');
   process.exit(2);
 }
 const require = createRequire(path.join(path.resolve(dir), 'node_modules', 'x.js'));
-const here = import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname);
+const here = sources ? path.resolve(sources) : import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname);
 
-// paris is the newest target every TRON virtual machine in use accepts.
-const jobs = [
-  { name: 'USDT', solc: 'solc-old', optimizer: false },
-  { name: 'USDC', solc: 'solc-new', optimizer: true, evmVersion: 'paris' },
-  { name: 'Probe', solc: 'solc-new', optimizer: true, evmVersion: 'paris' },
-];
+// A job's evmVersion is paris at most: the newest target that every virtual machine in use accepts.
+const jobs = JSON.parse(fs.readFileSync(path.join(here, 'jobs.json'), 'utf8'));
 
 function compile({ name, solc, optimizer, evmVersion }) {
   const compiler = require(solc);

@@ -1,0 +1,75 @@
+package ethereum
+
+import (
+	"encoding/hex"
+	"errors"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"kivuko/chain"
+)
+
+// An Ethereum address is the last 20 bytes of the Keccak-256 of a public key, written as 0x and 40
+// hexadecimal digits. Mixed case is a checksum (EIP-55); one case alone carries none.
+const (
+	addressDigits = 2 * common.AddressLength
+	maxTextLength = 128 // of what is looked at before the text is refused
+)
+
+var (
+	errAddressEmpty    = errors.New("must not be empty")
+	errAddressPrefix   = errors.New("is not an Ethereum address: it must start with 0x")
+	errAddressLength   = errors.New("has the wrong length: an Ethereum address is 0x and 40 hexadecimal digits")
+	errAddressAlphabet = errors.New("has characters that an Ethereum address can't have (0 to 9, a to f)")
+	errAddressChecksum = errors.New("has a wrong checksum (EIP-55): a character is mistyped or in the wrong case")
+)
+
+// ParseAddress checks an Ethereum address and returns its form with the checksum. It asks no node,
+// so that the API can use it too. Its errors are of ReasonAddress and their Detail is fit for clients.
+func ParseAddress(s string) (string, error) {
+	a, err := parse(s)
+	if err != nil {
+		return "", chain.Errorf(chain.ReasonAddress, "%s", err.Error())
+	}
+	return a.Hex(), nil
+}
+
+// parse reads an address. The order of the checks picks the message that helps most.
+func parse(s string) (common.Address, error) {
+	if s == "" {
+		return common.Address{}, errAddressEmpty
+	}
+	if len(s) > maxTextLength {
+		return common.Address{}, errAddressLength
+	}
+	digits, ok := strings.CutPrefix(s, "0x")
+	if !ok {
+		return common.Address{}, errAddressPrefix
+	}
+	if len(digits) != addressDigits {
+		return common.Address{}, errAddressLength
+	}
+	b, err := hex.DecodeString(digits)
+	if err != nil {
+		return common.Address{}, errAddressAlphabet
+	}
+	a := common.BytesToAddress(b)
+	if digits != strings.ToLower(digits) && digits != strings.ToUpper(digits) && s != a.Hex() {
+		return common.Address{}, errAddressChecksum
+	}
+	return a, nil
+}
+
+// ParseAddress is the package's ParseAddress.
+func (c *Client) ParseAddress(s string) (string, error) { return ParseAddress(s) }
+
+// Address is the address of an uncompressed secp256k1 public key.
+func (c *Client) Address(publicKey []byte) (string, error) {
+	key, err := crypto.UnmarshalPubkey(publicKey)
+	if err != nil {
+		return "", chain.Wrap(chain.ReasonAddress, err, "an Ethereum key is 65 bytes of uncompressed secp256k1")
+	}
+	return crypto.PubkeyToAddress(*key).Hex(), nil
+}

@@ -1,0 +1,108 @@
+package ethereum
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"kivuko/chain"
+)
+
+// Broadcast offers signed bytes to every configured node at once, because a node may be cut off, be
+// busy or keep a transaction to itself. The best answer counts.
+func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
+	tx, err := decodeSigned(raw)
+	if err != nil {
+		return chain.Broadcast{}, err
+	}
+	if tx.ChainId().Cmp(c.chainID()) != 0 {
+		return chain.Broadcast{}, chain.Errorf(chain.ReasonProtocol, "the transaction is for the chain %s, not for %s", tx.ChainId(), c.chainID())
+	}
+	answers := make([]chain.Broadcast, len(c.nodes.list))
+	var all sync.WaitGroup
+	for i, n := range c.nodes.list {
+		all.Go(func() { answers[i] = c.offer(ctx, n, raw, tx.Hash()) })
+	}
+	all.Wait()
+	best := answers[0]
+	for _, a := range answers[1:] {
+		if rank[a.State] > rank[best.State] {
+			best = a
+		}
+	}
+	return best, nil
+}
+
+// rank orders answers by how much they tell of the transaction being under way.
+var rank = map[chain.BroadcastState]int{
+	chain.BroadcastRejected: 0, chain.BroadcastUnknown: 1, chain.BroadcastKnown: 2, chain.BroadcastAccepted: 3,
+}
+
+// offer sends the bytes to one node. Where no answer comes, they may have arrived all the same.
+func (c *Client) offer(ctx context.Context, n *node, raw []byte, id common.Hash) chain.Broadcast {
+	answer, err := askOne(ctx, c.nodes, n, func(ctx context.Context, conn *rpc.Client) (chain.Broadcast, error) {
+		var got common.Hash
+		err := conn.CallContext(ctx, &got, "eth_sendRawTransaction", hexutil.Bytes(raw))
+		if e, ok := errors.AsType[rpc.Error](err); ok {
+			return readRefusal(e), nil
+		}
+		if err == nil && got != id {
+			return chain.Broadcast{State: chain.BroadcastUnknown, Code: "WRONG_ID", Text: "the node took it as " + got.Hex()}, nil
+		}
+		return chain.Broadcast{State: chain.BroadcastAccepted, Code: "OK"}, err
+	})
+	if err != nil {
+		return chain.Broadcast{State: chain.BroadcastUnknown, Code: "NO_ANSWER", Text: quote(err.Error())}
+	}
+	return answer
+}
+
+// refusals says what the texts of nodes mean for bytes that are offered: those of go-ethereum, of
+// Foundry's anvil (compared in reference runs), and of Nethermind, Besu and Erigon where they differ.
+// The API has no codes for them (execution-apis). The order matters where one text holds another.
+// They are advice about when to try again, never proof.
+var refusals = []struct {
+	text  string
+	state chain.BroadcastState
+	code  string
+}{
+	{"already known", chain.BroadcastKnown, "ALREADY_KNOWN"},
+	{"alreadyknown", chain.BroadcastKnown, "ALREADY_KNOWN"},
+	{"already imported", chain.BroadcastKnown, "ALREADY_KNOWN"},
+	{"known transaction", chain.BroadcastKnown, "ALREADY_KNOWN"},
+	{"nonce too low", chain.BroadcastRejected, "NONCE_TOO_LOW"},
+	{"oldnonce", chain.BroadcastRejected, "NONCE_TOO_LOW"},
+	{"nonce too high", chain.BroadcastRejected, "NONCE_TOO_HIGH"},
+	{"underpriced", chain.BroadcastRejected, "UNDERPRICED"},
+	{"insufficient funds", chain.BroadcastRejected, "INSUFFICIENT_FUNDS"},
+	{"intrinsic gas too low", chain.BroadcastRejected, "GAS_TOO_LOW"},
+	{"exceeds block gas limit", chain.BroadcastRejected, "GAS_TOO_HIGH"},
+	{"less than block base fee", chain.BroadcastRejected, "FEE_BELOW_BASE"},
+	{"exceeds the configured cap", chain.BroadcastRejected, "FEE_CAP"},
+	{"invalid sender", chain.BroadcastRejected, "INVALID_SENDER"},
+	{"invalid chain id", chain.BroadcastRejected, "INVALID_CHAIN"},
+	{"higher than max fee per gas", chain.BroadcastRejected, "TIP_ABOVE_CAP"},
+}
+
+// readRefusal maps a node's error. One that is not understood (a full pool, a limit on requests) says
+// nothing about the transaction.
+func readRefusal(e rpc.Error) chain.Broadcast {
+	text := strings.ToLower(e.Error())
+	b := chain.Broadcast{State: chain.BroadcastUnknown, Code: strconv.Itoa(e.ErrorCode()), Text: quote(e.Error())}
+	if strings.Contains(text, "unknown transaction") {
+		return b // it would be taken for "known transaction"
+	}
+	for _, r := range refusals {
+		if strings.Contains(text, r.text) {
+			b.State, b.Code = r.state, r.code
+			return b
+		}
+	}
+	return b
+}

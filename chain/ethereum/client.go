@@ -1,0 +1,45 @@
+package ethereum
+
+import (
+	"github.com/ethereum/go-ethereum/common"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+var (
+	_ chain.Client    = (*Client)(nil)
+	_ chain.Sequenced = (*Client)(nil)
+)
+
+// Client drives Ethereum. It is safe for concurrent use. What it remembers (which node failed lately)
+// may be lost at any time without harm.
+type Client struct {
+	config    Config
+	nodes     *nodes
+	contracts map[money.Asset]common.Address
+	assets    map[common.Address]money.Asset
+}
+
+// New makes a client. It connects to nothing before the first question.
+func New(c Config) (*Client, error) {
+	c = c.withDefaults()
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	contracts, assets, err := c.tokens()
+	if err != nil {
+		return nil, err
+	}
+	return &Client{config: c, nodes: newNodes(c), contracts: contracts, assets: assets}, nil
+}
+
+// Close ends the connections.
+func (c *Client) Close() { c.nodes.close() }
+
+// Network is Ethereum.
+func (c *Client) Network() exchange.Network { return exchange.Ethereum }
+
+// Traits says that the sender pays and numbers its transactions.
+func (c *Client) Traits() chain.Traits { return chain.Traits{Sequenced: true} }

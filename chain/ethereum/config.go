@@ -1,0 +1,190 @@
+// Package ethereum drives the Ethereum network over its nodes' JSON-RPC.
+//
+// Transactions are built here, byte for byte, and never by a node, so that no node can change what
+// is signed. A node is asked only for facts: blocks, balances, fees, what a call would do. Finality is
+// the block that nodes call "finalized" (justified twice by the validators, some thirteen minutes
+// old on the main network); "safe" is not used, because providers no longer mean one thing by it.
+//
+// Every sender numbers its transactions without gaps. Of two with one number only one is ever
+// included, and a higher bid takes the place of a lower one in a node's pool.
+package ethereum
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"math/big"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/shopspring/decimal"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Defaults of Config.
+const (
+	// DefaultCallTimeout bounds the questions to one node that belong to one another.
+	DefaultCallTimeout = 10 * time.Second
+	// DefaultMaxHeadAge is how old the newest block of a node may be before the node counts as
+	// behind. Blocks come every twelve seconds, and a slot may stay empty.
+	DefaultMaxHeadAge = 2 * time.Minute
+	// DefaultRetryAfter is how long a node that failed is asked last.
+	DefaultRetryAfter = 15 * time.Second
+)
+
+const maxNodes = 8
+
+// Endpoint is one node's address: http, https, ws or wss. Providers put keys into paths and headers.
+type Endpoint struct {
+	URL     string
+	Headers http.Header
+}
+
+// String is scheme and host alone, so that a key never reaches a log.
+func (e Endpoint) String() string {
+	u, err := url.Parse(e.URL)
+	if err != nil {
+		return "(unreadable address)"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// Format is scheme and host alone, for every verb.
+func (e Endpoint) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
+
+// LogValue is scheme and host alone.
+func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
+
+// MarshalText is scheme and host alone.
+func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// FeeRule says what a transaction may bid. Amounts are in ETH; those per unit of gas are tiny.
+type FeeRule struct {
+	// TipFloor is the least priority fee per gas, TipCeiling the most; 0.1 and 10 gwei when zero.
+	TipFloor   money.Amount
+	TipCeiling money.Amount
+	// CapCeiling is the most that a unit of gas may cost in all; 300 gwei when zero.
+	CapCeiling money.Amount
+	// Most is what one transaction may cost at worst; 0.05 ETH when zero.
+	Most money.Amount
+	// Margin is the factor over the estimated gas of a contract call; 1.25 when zero. What is not used
+	// costs nothing, and a call that runs out of gas pays all of it and moves nothing.
+	Margin decimal.Decimal
+}
+
+// Config is everything that a Client needs.
+type Config struct {
+	// ChainID is the network's (1 for the main network). Nodes of another chain are not used, and
+	// no other chain accepts what is signed.
+	ChainID uint64
+	Nodes   []Endpoint
+	// Tokens holds the contract address of each token.
+	Tokens      map[money.Asset]string
+	Fees        FeeRule
+	CallTimeout time.Duration
+	MaxHeadAge  time.Duration
+	RetryAfter  time.Duration
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+}
+
+// withDefaults fills what was left zero.
+func (c Config) withDefaults() Config {
+	orDuration(&c.CallTimeout, DefaultCallTimeout)
+	orDuration(&c.MaxHeadAge, DefaultMaxHeadAge)
+	orDuration(&c.RetryAfter, DefaultRetryAfter)
+	for _, d := range []struct {
+		field    *money.Amount
+		fallback string
+	}{
+		{&c.Fees.TipFloor, "0.0000000001"},
+		{&c.Fees.TipCeiling, "0.00000001"},
+		{&c.Fees.CapCeiling, "0.0000003"},
+		{&c.Fees.Most, "0.05"},
+	} {
+		if d.field.IsZero() {
+			*d.field = money.Must(money.ETH, d.fallback)
+		}
+	}
+	if c.Fees.Margin.IsZero() {
+		c.Fees.Margin = decimal.RequireFromString("1.25")
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return c
+}
+
+func orDuration(d *time.Duration, fallback time.Duration) {
+	if *d == 0 {
+		*d = fallback
+	}
+}
+
+// check refuses a configuration that could not work or could lose money.
+func (c Config) check() error {
+	switch {
+	case c.ChainID == 0:
+		return fmt.Errorf("ethereum: ChainID: must be given (1 for the main network)")
+	case len(c.Nodes) == 0 || len(c.Nodes) > maxNodes:
+		return fmt.Errorf("ethereum: Nodes: between 1 and %d addresses are needed, got %d", maxNodes, len(c.Nodes))
+	case c.CallTimeout < 0 || c.MaxHeadAge < 0 || c.RetryAfter < 0:
+		return fmt.Errorf("ethereum: CallTimeout, MaxHeadAge and RetryAfter must not be negative")
+	case c.Fees.Margin.LessThan(decimal.NewFromInt(1)):
+		return fmt.Errorf("ethereum: Fees.Margin: must be at least 1, got %s", c.Fees.Margin)
+	}
+	for _, a := range []money.Amount{c.Fees.TipFloor, c.Fees.TipCeiling, c.Fees.CapCeiling, c.Fees.Most} {
+		if a.Asset() != money.ETH || !a.Positive() {
+			return fmt.Errorf("ethereum: Fees: every amount must be in ETH and above zero")
+		}
+	}
+	if c.Fees.TipFloor.Cmp(c.Fees.TipCeiling) > 0 || c.Fees.TipCeiling.Cmp(c.Fees.CapCeiling) > 0 {
+		return fmt.Errorf("ethereum: Fees: TipFloor <= TipCeiling <= CapCeiling must hold")
+	}
+	for _, e := range c.Nodes {
+		u, err := url.Parse(e.URL)
+		if err != nil || u.Host == "" || !map[string]bool{"http": true, "https": true, "ws": true, "wss": true}[u.Scheme] {
+			return fmt.Errorf("ethereum: Nodes: an address must be a URL of http, https, ws or wss")
+		}
+	}
+	return nil
+}
+
+// tokens reads the contract addresses both ways round.
+func (c Config) tokens() (map[money.Asset]common.Address, map[common.Address]money.Asset, error) {
+	contracts := make(map[money.Asset]common.Address, len(c.Tokens))
+	assets := make(map[common.Address]money.Asset, len(c.Tokens))
+	for asset, text := range c.Tokens {
+		if !asset.Stablecoin() {
+			return nil, nil, fmt.Errorf("ethereum: Tokens: %q is not a token that Kivuko exchanges", string(asset))
+		}
+		a, err := parse(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("ethereum: Tokens[%s]: %w", asset, err)
+		}
+		if other, taken := assets[a]; taken {
+			return nil, nil, fmt.Errorf("ethereum: Tokens: %s and %s have the same contract %s", asset, other, text)
+		}
+		contracts[asset], assets[a] = a, asset
+	}
+	return contracts, assets, nil
+}
+
+// Supports tells whether the asset can be held and sent as configured.
+func (c *Client) Supports(a money.Asset) error {
+	if a == exchange.Ethereum.NativeCoin() {
+		return nil
+	}
+	if _, ok := c.contracts[a]; !ok {
+		return chain.Errorf(chain.ReasonUnsupported, "%s has no contract on Ethereum in this configuration", string(a))
+	}
+	return nil
+}
+
+// chainID is the configured id as the encodings want it.
+func (c *Client) chainID() *big.Int { return new(big.Int).SetUint64(c.config.ChainID) }

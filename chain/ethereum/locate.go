@@ -1,0 +1,171 @@
+package ethereum
+
+import (
+	"context"
+	"errors"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"kivuko/chain"
+	"kivuko/exchange/money"
+)
+
+// transaction is what this package reads of a transaction that a node describes.
+type transaction struct {
+	Hash        common.Hash     `json:"hash"`
+	From        common.Address  `json:"from"`
+	To          *common.Address `json:"to"`
+	Value       *hexutil.Big    `json:"value"`
+	BlockNumber *hexutil.Uint64 `json:"blockNumber"` // nil while it waits
+}
+
+func (t transaction) value() *big.Int {
+	if t.Value == nil {
+		return new(big.Int)
+	}
+	return (*big.Int)(t.Value)
+}
+
+// The words for a receipt's status, which the network has none for.
+const (
+	codeSuccess  = "SUCCESS"
+	codeReverted = "REVERTED"
+)
+
+// Locate finds a transaction. "Absent" is the answer on which another payment may be built, so it
+// takes more: every node that can be reached must miss it, and the final block of the answer is the
+// lowest of theirs, read before the look, so that the absence is true of at least that chain.
+func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) {
+	id, err := parseID(tx)
+	if err != nil {
+		return chain.Location{}, err
+	}
+	best := chain.Location{}
+	var failures []error
+	for _, n := range c.nodes.order() {
+		l, err := askOne(ctx, c.nodes, n, func(ctx context.Context, conn *rpc.Client) (chain.Location, error) { return c.locate(ctx, conn, id) })
+		switch {
+		case err != nil:
+			failures = append(failures, err)
+		case l.Stage == chain.StageFinal:
+			return l, nil
+		default:
+			best = further(best, l)
+		}
+	}
+	if err := protocolFailure(failures); err != nil && best.Stage != chain.StageIncluded {
+		return chain.Location{}, err
+	}
+	if best.Stage == "" {
+		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
+	}
+	return best, nil
+}
+
+// progress orders the stages.
+var progress = map[chain.Stage]int{"": 0, chain.StageAbsent: 1, chain.StagePending: 2, chain.StageIncluded: 3, chain.StageFinal: 4}
+
+// further is the answer that tells of more. Of two that miss the transaction it is the one that
+// knows less of the chain.
+func further(a, b chain.Location) chain.Location {
+	if progress[a.Stage] == progress[b.Stage] && a.Stage == chain.StageAbsent {
+		if b.Head.Final.Number < a.Head.Final.Number {
+			return b
+		}
+		return a
+	}
+	if progress[b.Stage] > progress[a.Stage] {
+		return b
+	}
+	return a
+}
+
+// protocolFailure finds an answer that must not be passed over: a node that holds the transaction
+// but describes it impossibly is no proof of absence.
+func protocolFailure(failures []error) error {
+	for _, err := range failures {
+		if chain.ReasonOf(err) != chain.ReasonUnavailable {
+			return err
+		}
+	}
+	return nil
+}
+
+func parseID(tx string) (common.Hash, error) {
+	b, err := hexutil.Decode(bounded(tx))
+	if err != nil || len(b) != common.HashLength {
+		return common.Hash{}, chain.Errorf(chain.ReasonProtocol, "%q is not an Ethereum transaction id of 0x and 64 hexadecimal digits", quote(tx))
+	}
+	return common.BytesToHash(b), nil
+}
+
+func bounded(s string) string {
+	if len(s) > maxTextLength {
+		return ""
+	}
+	return s
+}
+
+// locate asks one node. The transaction itself is asked for before its receipt: it goes from waiting
+// to included, so that this order can't miss it in between.
+func (c *Client) locate(ctx context.Context, conn *rpc.Client, id common.Hash) (chain.Location, error) {
+	head, err := readHead(ctx, conn)
+	if err != nil {
+		return chain.Location{}, err
+	}
+	var t *transaction
+	if err := conn.CallContext(ctx, &t, "eth_getTransactionByHash", id); err != nil {
+		return chain.Location{}, err
+	}
+	var r *types.Receipt
+	if err := conn.CallContext(ctx, &r, "eth_getTransactionReceipt", id); err != nil {
+		return chain.Location{}, err
+	}
+	switch {
+	case t == nil && r == nil:
+		return chain.Location{Stage: chain.StageAbsent, Head: head}, nil
+	case r == nil && t.BlockNumber == nil:
+		return chain.Location{Stage: chain.StagePending, Head: head}, nil
+	case t == nil || r == nil:
+		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "the node has half of the transaction %s: its block is on its way in or out", id)
+	case t.Hash != id || r.TxHash != id || r.BlockNumber == nil || !r.BlockNumber.IsUint64():
+		return chain.Location{}, chain.Errorf(chain.ReasonProtocol, "asked for transaction %s, got %s with the receipt of %s", id, t.Hash, r.TxHash)
+	}
+	return c.included(ctx, conn, *t, r, head)
+}
+
+// included describes a transaction with a receipt. Nodes keep receipts of blocks that were undone, so
+// the receipt's block must be the one at its height.
+func (c *Client) included(ctx context.Context, conn *rpc.Client, t transaction, r *types.Receipt, head chain.Head) (chain.Location, error) {
+	h, err := readHeader(ctx, conn, tagOf(r.BlockNumber.Uint64()))
+	if err != nil {
+		return chain.Location{}, err
+	}
+	if h.Hash != r.BlockHash {
+		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "the block %d of transaction %s is being replaced", uint64(h.Number), t.Hash)
+	}
+	l := chain.Location{Stage: chain.StageIncluded, Block: h.block(), Code: codeReverted, Fee: feeOf(r), Head: head}
+	if l.Block.Number <= head.Final.Number {
+		l.Stage = chain.StageFinal
+	}
+	if l.Block.Number > head.Latest.Number {
+		l.Head.Latest = l.Block // it was made after the head was read
+	}
+	if r.Status == types.ReceiptStatusSuccessful {
+		l.OK, l.Code = true, codeSuccess
+	}
+	l.Transfers, err = c.movements(t, r)
+	return l, err
+}
+
+// feeOf is what the sender paid.
+func feeOf(r *types.Receipt) money.Amount {
+	if r.EffectiveGasPrice == nil {
+		return money.Zero(money.ETH)
+	}
+	return eth(new(big.Int).Mul(r.EffectiveGasPrice, new(big.Int).SetUint64(r.GasUsed)))
+}

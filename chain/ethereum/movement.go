@@ -1,0 +1,84 @@
+package ethereum
+
+import (
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"kivuko/chain"
+	"kivuko/exchange/money"
+)
+
+// transferTopics is the topic count of an ERC-20 Transfer: its hash and two indexed addresses. One
+// with four is an ERC-721 and moves no money.
+const transferTopics = 3
+
+// nativeIndex numbers the transaction's own transfer of ether above any event, so that both kinds have
+// numbers of their own.
+const nativeIndex = 1 << 20
+
+// maxMovements bounds the events of one transaction.
+const maxMovements = nativeIndex
+
+// transferTopic is the hash that marks a Transfer event.
+func transferTopic() common.Hash {
+	return crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)"))
+}
+
+// tokenMovements reads the Transfer events of the configured tokens out of one receipt. Tokens are
+// known by address, never by what they call themselves, and calldata is not looked at, because it
+// misses transfers that contracts make. A movement is numbered by its event's place in the receipt:
+// the number that nodes give an event counts through the block, and changes when the transaction is
+// included anew after a reorganisation. Events over nothing are left out: anybody can make them
+// between any two addresses.
+func (c *Client) tokenMovements(tx string, logs []*types.Log) ([]chain.Movement, error) {
+	if len(logs) >= maxMovements {
+		return nil, chain.Errorf(chain.ReasonProtocol, "transaction %s has %d events", tx, len(logs))
+	}
+	topic := transferTopic()
+	var out []chain.Movement
+	for i, l := range logs {
+		asset, ours := c.assets[l.Address]
+		if !ours || len(l.Topics) != transferTopics || l.Topics[0] != topic {
+			continue
+		}
+		if len(l.Data) != wordLength {
+			return nil, chain.Errorf(chain.ReasonProtocol, "event %d of transaction %s is a malformed Transfer of %s", i, tx, asset)
+		}
+		amount, err := units(asset, new(big.Int).SetBytes(l.Data))
+		if err != nil {
+			return nil, err
+		}
+		if amount.IsZero() {
+			continue
+		}
+		out = append(out, chain.Movement{
+			TxID: tx, Index: uint32(i), From: common.BytesToAddress(l.Topics[1].Bytes()).Hex(),
+			To: common.BytesToAddress(l.Topics[2].Bytes()).Hex(), Amount: amount,
+		})
+	}
+	return out, nil
+}
+
+// movements reads everything that an included transaction moved: nothing, if it failed. Ether that
+// contracts pass on leaves no event and is not seen here; the reconciliation of balances is.
+func (c *Client) movements(t transaction, r *types.Receipt) ([]chain.Movement, error) {
+	if r.Status != types.ReceiptStatusSuccessful {
+		return nil, nil
+	}
+	out, err := c.tokenMovements(t.Hash.Hex(), r.Logs)
+	if err != nil {
+		return nil, err
+	}
+	sent := t.value()
+	if sent.Sign() <= 0 || t.To == nil || *t.To == t.From {
+		return out, nil
+	}
+	amount, err := units(money.ETH, sent)
+	if err != nil {
+		return nil, err
+	}
+	return append(out, chain.Movement{TxID: t.Hash.Hex(), Index: nativeIndex, From: t.From.Hex(), To: t.To.Hex(), Amount: amount}), nil
+}

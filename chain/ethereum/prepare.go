@@ -1,0 +1,189 @@
+package ethereum
+
+import (
+	"context"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"kivuko/chain"
+	"kivuko/exchange/money"
+)
+
+// intent is a transfer whose parts were checked.
+type intent struct {
+	from, to common.Address
+	amount   money.Amount
+}
+
+// Prepare builds an unsigned transaction with the number that the draft gives. It refuses one that
+// could not succeed now, with the reason that a person can act on; that the chain changes its mind
+// afterwards is what receipts are for. Everything is read at one block.
+func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, error) {
+	if d.FeePayer != "" {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "on Ethereum the sender pays the fee")
+	}
+	in, err := c.intent(d.Transfer)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	return ask(ctx, c.nodes, func(ctx context.Context, conn *rpc.Client) (chain.Unsigned, error) {
+		latest, err := readHeader(ctx, conn, tagLatest)
+		if err != nil {
+			return chain.Unsigned{}, err
+		}
+		if err := c.fresh(latest.block()); err != nil {
+			return chain.Unsigned{}, err
+		}
+		if latest.BaseFee == nil {
+			return chain.Unsigned{}, chain.Errorf(chain.ReasonProtocol, "block %d has no base fee", uint64(latest.Number))
+		}
+		return c.prepare(ctx, conn, d, in, latest)
+	})
+}
+
+func (c *Client) prepare(ctx context.Context, conn *rpc.Client, d chain.Draft, in intent, latest header) (chain.Unsigned, error) {
+	m, block := c.message(in), latest.block()
+	coins, err := c.holding(ctx, conn, money.ETH, in.from, block)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	if err := c.affordable(ctx, conn, in, m, coins, block); err != nil {
+		return chain.Unsigned{}, err
+	}
+	gas, err := c.gas(ctx, conn, in, m, block)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	baseFee := (*big.Int)(latest.BaseFee)
+	market, err := c.market(ctx, conn, baseFee)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	b, err := c.decide(market, baseFee, d.Outbid)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	cost, err := c.costs(gas, b)
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	need := cost
+	if in.amount.Asset() == money.ETH {
+		need = need.Add(in.amount)
+	}
+	if coins.Cmp(need) < 0 {
+		return chain.Unsigned{}, short(chain.ReasonGas, in.from, need, coins)
+	}
+	e := envelope{
+		ChainID: c.chainID(), Nonce: d.Nonce, GasTipCap: b.tip, GasFeeCap: b.cap, Gas: gas,
+		To: m.To, Value: value(in), Data: m.Input,
+	}
+	fields, err := e.encode()
+	if err != nil {
+		return chain.Unsigned{}, err
+	}
+	return chain.Unsigned{
+		Transfer: d.Transfer, Payload: crypto.Keccak256(fields), Body: append(in.from.Bytes(), fields...), Nonce: d.Nonce, RefBlock: block.ID,
+		Bid: b.public(), FeeLimit: cost,
+	}, nil
+}
+
+// intent checks a transfer before anybody is asked.
+func (c *Client) intent(t chain.Transfer) (intent, error) {
+	in := intent{amount: t.Amount}
+	var err error
+	if in.from, err = parse(t.From); err != nil {
+		return in, chain.Errorf(chain.ReasonAddress, "the sender %s", err)
+	}
+	if in.to, err = parse(t.To); err != nil {
+		return in, chain.Errorf(chain.ReasonAddress, "the recipient %s", err)
+	}
+	if err := c.Supports(t.Amount.Asset()); err != nil {
+		return in, err
+	}
+	n := t.Amount.Units()
+	switch {
+	case in.from == in.to:
+		return in, chain.Errorf(chain.ReasonAddress, "sender and recipient are the same account")
+	case in.to == common.Address{}:
+		return in, chain.Errorf(chain.ReasonAddress, "the recipient is the address of nobody; what is sent there is burnt")
+	case n.Sign() <= 0 || n.BitLen() > maxAmountBits(t.Amount.Asset()):
+		return in, chain.Errorf(chain.ReasonUnsupported, "an amount of %s can't be sent", t.Amount)
+	}
+	if asset, token := c.assets[in.to]; token {
+		return in, chain.Errorf(chain.ReasonAddress, "the recipient is the %s contract itself; what is sent there is lost", asset)
+	}
+	return in, nil
+}
+
+// message is the call that carries out a transfer.
+func (c *Client) message(in intent) message {
+	if contract, token := c.contracts[in.amount.Asset()]; token {
+		return message{From: in.from, To: contract, Input: transferCall(in.to, in.amount)}
+	}
+	return message{From: in.from, To: in.to, Value: (*hexutil.Big)(in.amount.Units())}
+}
+
+// value is the ether that a transfer's transaction carries.
+func value(in intent) *big.Int {
+	if in.amount.Asset() == money.ETH {
+		return in.amount.Units()
+	}
+	return new(big.Int)
+}
+
+// affordable refuses what the sender does not have or the token would not carry out.
+func (c *Client) affordable(ctx context.Context, conn *rpc.Client, in intent, m message, coins money.Amount, b chain.Block) error {
+	asset := in.amount.Asset()
+	if asset == money.ETH {
+		if coins.Cmp(in.amount) < 0 {
+			return short(chain.ReasonFunds, in.from, in.amount, coins)
+		}
+		return nil
+	}
+	if err := refusesTransfers(ctx, conn, asset, m.To, in.from, in.to, b); err != nil {
+		return err
+	}
+	held, err := tokenBalance(ctx, conn, asset, m.To, in.from, b)
+	if err != nil {
+		return err
+	}
+	if held.Cmp(in.amount) < 0 {
+		return short(chain.ReasonFunds, in.from, in.amount, held)
+	}
+	return c.simulate(ctx, conn, m, in, b)
+}
+
+// gas is the gas that the transaction is given. Ether to an account without code takes a fixed amount;
+// everything else is estimated with the real sender and recipient, and refused where it fails.
+func (c *Client) gas(ctx context.Context, conn *rpc.Client, in intent, m message, b chain.Block) (uint64, error) {
+	if in.amount.Asset() == money.ETH {
+		var code hexutil.Bytes
+		if err := conn.CallContext(ctx, &code, "eth_getCode", in.to, at(b)); err != nil {
+			return 0, err
+		}
+		if len(code) == 0 {
+			return plainGas, nil
+		}
+	}
+	var estimate hexutil.Uint64
+	err := conn.CallContext(ctx, &estimate, "eth_estimateGas", m, at(b))
+	if text, yes := reverted(err); yes {
+		return 0, chain.Errorf(chain.ReasonReverts, "%s refuses the transfer: %s", m.To, text)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return c.withMargin(uint64(estimate))
+}
+
+// short says how much is missing.
+func short(r chain.Reason, holder common.Address, need, has money.Amount) *chain.Error {
+	e := chain.Errorf(r, "%s needs %s %s and has %s", holder, need, need.Asset(), has)
+	e.Missing = need.Sub(has)
+	return e
+}

@@ -1,0 +1,173 @@
+package ethereum
+
+import (
+	"bytes"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rlp"
+
+	"kivuko/chain"
+)
+
+// envelope is an unsigned transaction of type 2 in the order of its encoding (EIP-1559).
+type envelope struct {
+	ChainID    *big.Int
+	Nonce      uint64
+	GasTipCap  *big.Int
+	GasFeeCap  *big.Int
+	Gas        uint64
+	To         common.Address
+	Value      *big.Int
+	Data       []byte
+	AccessList types.AccessList
+}
+
+// encode gives the bytes whose Keccak-256 is signed: the type, and the fields in RLP.
+func (e envelope) encode() ([]byte, error) {
+	fields, err := rlp.EncodeToBytes(e)
+	if err != nil {
+		return nil, chain.Wrap(chain.ReasonProtocol, err, "the transaction can't be encoded")
+	}
+	return append([]byte{types.DynamicFeeTxType}, fields...), nil
+}
+
+// decode reads what encode wrote, and nothing that would be encoded otherwise.
+func decode(body []byte) (envelope, error) {
+	var e envelope
+	if len(body) == 0 || body[0] != types.DynamicFeeTxType {
+		return e, chain.Errorf(chain.ReasonProtocol, "the prepared bytes are no transaction of type %d", types.DynamicFeeTxType)
+	}
+	if err := rlp.DecodeBytes(body[1:], &e); err != nil {
+		return e, chain.Wrap(chain.ReasonProtocol, err, "the prepared bytes are no transaction")
+	}
+	again, err := e.encode()
+	if err != nil || !bytes.Equal(again, body) {
+		return e, chain.Errorf(chain.ReasonProtocol, "the prepared bytes are not in their canonical form")
+	}
+	return e, nil
+}
+
+// transaction puts a signature (65 bytes r‖s‖v) to the fields.
+func (e envelope) transaction(signature []byte) (*types.Transaction, error) {
+	tx := types.NewTx(&types.DynamicFeeTx{
+		ChainID: e.ChainID, Nonce: e.Nonce, GasTipCap: e.GasTipCap, GasFeeCap: e.GasFeeCap, Gas: e.Gas,
+		To: &e.To, Value: e.Value, Data: e.Data, AccessList: e.AccessList,
+	})
+	return tx.WithSignature(types.NewLondonSigner(e.ChainID), signature)
+}
+
+// Sign completes a prepared transaction. Its body is the sender, whom the network's encoding leaves to
+// the signature, and that encoding: a number that was counted for one wallet must not be signed by
+// another. Before the key sees anything, the bytes are decoded and must
+// say exactly what the transfer says; afterwards the signature must recover to the sender.
+func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
+	if len(keys) != 1 || u.FeePayer != "" {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a transaction on Ethereum is signed by its sender alone, not by %d keys", len(keys))
+	}
+	key := keys[0]
+	in, err := c.intent(u.Transfer)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	fields, ours := bytes.CutPrefix(u.Body, in.from.Bytes())
+	if !ours {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the prepared bytes are for another sender")
+	}
+	e, err := decode(fields)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	if !bytes.Equal(crypto.Keccak256(fields), u.Payload) {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the payload is not the hash of the prepared bytes")
+	}
+	if err := c.says(e, in, u); err != nil {
+		return chain.Signed{}, err
+	}
+	holder, err := c.Address(key.PublicKey())
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	if holder != in.from.Hex() {
+		return chain.Signed{}, chain.Errorf(chain.ReasonAddress, "the key belongs to %s, the sender is %s", holder, u.Transfer.From)
+	}
+	signature, err := key.Sign(u.Payload)
+	if err != nil {
+		return chain.Signed{}, err
+	}
+	return seal(u, e, in, signature)
+}
+
+// seal puts a signature in place and proves that it is the sender's. A signature with the high half
+// of s is another valid one over the same bytes, with another transaction id; no node takes it (EIP-2).
+func seal(u chain.Unsigned, e envelope, in intent, signature []byte) (chain.Signed, error) {
+	if len(signature) != crypto.SignatureLength {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a signature has %d bytes, it must have %d", len(signature), crypto.SignatureLength)
+	}
+	r, s, v := new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:64]), signature[64]
+	if !crypto.ValidateSignatureValues(v, r, s, true) {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a signature has values that no node takes (EIP-2)")
+	}
+	tx, err := e.transaction(signature)
+	if err != nil {
+		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the signature can't be put in place")
+	}
+	signer, err := types.Sender(types.NewLondonSigner(e.ChainID), tx)
+	if err != nil {
+		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "a signature can't be recovered")
+	}
+	if signer != in.from {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signature is of %s, the sender is %s", signer, in.from)
+	}
+	raw, err := tx.MarshalBinary()
+	if err != nil {
+		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the signed transaction can't be encoded")
+	}
+	if again, err := decodeSigned(raw); err != nil || again.Hash() != tx.Hash() {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signed transaction would change on its way to the network")
+	}
+	return chain.Signed{Unsigned: u, TxID: tx.Hash().Hex(), Raw: raw}, nil
+}
+
+// says checks that a transaction does what was intended and nothing else, and bids what it is said to
+// within the ceilings.
+func (c *Client) says(e envelope, in intent, u chain.Unsigned) error {
+	m := c.message(in)
+	b := bid{tip: e.GasTipCap, cap: e.GasFeeCap}
+	cost := eth(new(big.Int).Mul(new(big.Int).SetUint64(e.Gas), b.cap))
+	for _, rule := range []struct {
+		ok   bool
+		what string
+	}{
+		{e.ChainID.Cmp(c.chainID()) == 0, "the chain"},
+		{e.Nonce == u.Nonce, "the number"},
+		{e.To == m.To && e.Value.Cmp(value(in)) == 0 && bytes.Equal(e.Data, m.Input), "recipient, amount or token"},
+		{len(e.AccessList) == 0, "an access list"},
+		{b.public().Tip.Equal(u.Bid.Tip) && b.public().Cap.Equal(u.Bid.Cap), "the bid"},
+		{cost.Equal(u.FeeLimit), "the fee limit"},
+		{cost.Cmp(c.config.Fees.Most) <= 0 && e.GasTipCap.Cmp(e.GasFeeCap) <= 0, "the fee is above the ceiling"},
+	} {
+		if !rule.ok {
+			return chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: %s", rule.what)
+		}
+	}
+	return nil
+}
+
+// decodeSigned reads stored bytes and refuses any that would not be sent out as they are stored.
+func decodeSigned(raw []byte) (*types.Transaction, error) {
+	tx := new(types.Transaction)
+	if err := tx.UnmarshalBinary(raw); err != nil {
+		return nil, chain.Wrap(chain.ReasonProtocol, err, "the bytes are no signed transaction")
+	}
+	again, err := tx.MarshalBinary()
+	if err != nil || !bytes.Equal(again, raw) {
+		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes would change on their way to the network")
+	}
+	if tx.Type() != types.DynamicFeeTxType || tx.To() == nil {
+		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes hold no transfer of type %d", types.DynamicFeeTxType)
+	}
+	return tx, nil
+}

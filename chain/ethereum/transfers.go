@@ -1,0 +1,64 @@
+package ethereum
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/ethereum/go-ethereum/trie"
+
+	"kivuko/chain"
+)
+
+// fullBlock is a block with its transactions.
+type fullBlock struct {
+	header
+	Transactions []transaction `json:"transactions"`
+}
+
+// Transfers lists the movements in one block. A block that does not exist yet is ReasonUnavailable.
+func (c *Client) Transfers(ctx context.Context, number uint64) (chain.BlockTransfers, error) {
+	return ask(ctx, c.nodes, func(ctx context.Context, conn *rpc.Client) (chain.BlockTransfers, error) {
+		return c.transfersOf(ctx, conn, number)
+	})
+}
+
+// transfersOf reads a block, and then its receipts by its hash, so that both are of one branch. The
+// receipts must add up to the root in the header: a node that leaves some out, or an event of one,
+// must never look like a block without deposits.
+func (c *Client) transfersOf(ctx context.Context, conn *rpc.Client, number uint64) (chain.BlockTransfers, error) {
+	tag := tagOf(number)
+	var b *fullBlock
+	if err := conn.CallContext(ctx, &b, "eth_getBlockByNumber", tag, true); err != nil {
+		return chain.BlockTransfers{}, err
+	}
+	if b == nil {
+		return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "block %d does not exist yet", number)
+	}
+	if err := b.check(tag); err != nil {
+		return chain.BlockTransfers{}, err
+	}
+	out := chain.BlockTransfers{Block: b.block()}
+	var receipts types.Receipts
+	if err := conn.CallContext(ctx, &receipts, "eth_getBlockReceipts", b.Hash); err != nil {
+		return chain.BlockTransfers{}, err
+	}
+	if len(receipts) != len(b.Transactions) {
+		return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "the node has %d receipts for the %d transactions of block %d",
+			len(receipts), len(b.Transactions), number)
+	}
+	if root := types.DeriveSha(receipts, trie.NewStackTrie(nil)); root != b.ReceiptsRoot {
+		return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "the receipts of block %d have the root %s, its header says %s", number, root, b.ReceiptsRoot)
+	}
+	for i, t := range b.Transactions {
+		if receipts[i].TxHash != t.Hash || receipts[i].BlockHash != b.Hash {
+			return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "the node has no receipt for transaction %s of block %d", t.Hash, number)
+		}
+		moved, err := c.movements(t, receipts[i])
+		if err != nil {
+			return chain.BlockTransfers{}, err
+		}
+		out.Movements = append(out.Movements, moved...)
+	}
+	return out, nil
+}

@@ -1,0 +1,301 @@
+package ethereum
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/rawdb"
+	"github.com/ethereum/go-ethereum/eth"
+	"github.com/ethereum/go-ethereum/eth/catalyst"
+	"github.com/ethereum/go-ethereum/eth/ethconfig"
+	gethnode "github.com/ethereum/go-ethereum/node"
+	"github.com/ethereum/go-ethereum/p2p"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// Defaults of Config.
+const (
+	// DefaultBlockInterval is shorter than the main network's twelve seconds: people wait for it.
+	DefaultBlockInterval = time.Second
+	// DefaultIdleInterval is the time between blocks while there is nothing to do.
+	DefaultIdleInterval = 15 * time.Second
+	DefaultSafeDepth    = 2
+	DefaultFinalDepth   = 6
+)
+
+const (
+	// minBlockInterval keeps a mistyped interval from filling the disk.
+	minBlockInterval = 10 * time.Millisecond
+	// maxDepth is go-ethereum's limit of a reorganisation (EngineMaxReorgDepth), with room to replace.
+	maxDepth     = 30
+	shutdownWait = 2 * time.Second
+	httpTimeout  = 30 * time.Second
+	anyLoopback  = "127.0.0.1:0"
+)
+
+// Config is what a node needs. The zero value is a node in memory, on free loopback ports, that makes
+// blocks only when told to.
+type Config struct {
+	// DataDir keeps the chain over restarts; empty means in memory.
+	DataDir string
+	// RPCAddr serves JSON-RPC over HTTP and WebSocket, ControlAddr the fault switches. Each is
+	// host:port on loopback; empty or port 0 takes a free port.
+	RPCAddr, ControlAddr string
+	// BlockInterval is the time between blocks while there is work; zero makes none by itself.
+	BlockInterval time.Duration
+	// IdleInterval is the time between blocks otherwise; DefaultIdleInterval when zero.
+	IdleInterval time.Duration
+	// SafeDepth and FinalDepth are how far the safe and the final block are behind the newest;
+	// the defaults when zero.
+	SafeDepth, FinalDepth uint64
+	// Log receives what the node has to say; nil is slog.Default.
+	Log *slog.Logger
+}
+
+func (c *Config) complete() error {
+	for _, a := range []struct {
+		field string
+		addr  *string
+	}{{"RPCAddr", &c.RPCAddr}, {"ControlAddr", &c.ControlAddr}} {
+		if *a.addr == "" {
+			*a.addr = anyLoopback
+		}
+		if err := checkLoopback(*a.addr); err != nil {
+			return fmt.Errorf("%s: %w", a.field, err)
+		}
+	}
+	if c.IdleInterval == 0 {
+		c.IdleInterval = max(DefaultIdleInterval, c.BlockInterval)
+	}
+	if c.SafeDepth == 0 && c.FinalDepth == 0 {
+		c.SafeDepth, c.FinalDepth = DefaultSafeDepth, DefaultFinalDepth
+	}
+	if c.SafeDepth > c.FinalDepth || c.FinalDepth > maxDepth {
+		return fmt.Errorf("SafeDepth and FinalDepth: want SafeDepth <= FinalDepth <= %d, got %d and %d", maxDepth, c.SafeDepth, c.FinalDepth)
+	}
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	if err := checkInterval(c.BlockInterval); err != nil {
+		return fmt.Errorf("BlockInterval: %w", err)
+	}
+	if c.IdleInterval < c.BlockInterval {
+		return fmt.Errorf("IdleInterval: want at least BlockInterval (%s), got %s", c.BlockInterval, c.IdleInterval)
+	}
+	return nil
+}
+
+func checkInterval(d time.Duration) error {
+	if d != 0 && d < minBlockInterval {
+		return fmt.Errorf("%s: want 0 or at least %s", d, minBlockInterval)
+	}
+	return nil
+}
+
+func checkLoopback(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("%q: want host:port", addr)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("%q: the development node's keys are public, it listens on loopback only", addr)
+	}
+	return nil
+}
+
+// Node is an Ethereum development node.
+type Node struct {
+	log    *slog.Logger
+	config Config
+	stack  *gethnode.Node
+	eth    *eth.Ethereum
+	beacon *catalyst.ConsensusAPI
+	rpc    *rpc.Server
+	send   rawSender
+	faults faultSwitches
+
+	rpcListener, controlListener net.Listener
+	web                          []*http.Server
+
+	sealing sync.Mutex // one block, reorganisation or own transaction at a time
+	doomed  doomed     // transactions that are to fail in their block; guarded by sealing
+	worked  uint64     // the newest block that held a transaction; guarded by sealing
+
+	mu       sync.Mutex
+	interval time.Duration
+	idle     time.Duration
+	paused   bool
+	pace     chan struct{} // tells the producer that something above changed
+	started  bool
+	closed   bool
+	stop     context.CancelFunc
+	work     sync.WaitGroup
+}
+
+// New makes a node, opens its data directory and binds its ports. It serves nothing before Start.
+// Close releases it.
+func New(cfg Config) (*Node, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, fmt.Errorf("ethereum: %w", err)
+	}
+	n := &Node{
+		log: cfg.Log.With("node", "ethereum"), config: cfg, interval: cfg.BlockInterval, idle: cfg.IdleInterval,
+		pace: make(chan struct{}, 1), stop: func() {}, doomed: doomed{},
+	}
+	if err := n.open(); err != nil {
+		return nil, fmt.Errorf("ethereum: %w", errors.Join(err, n.Close()))
+	}
+	return n, nil
+}
+
+// open starts go-ethereum's node and makes the first block, which holds the tokens.
+func (n *Node) open() error {
+	var err error
+	// Binding a loopback port does not block, so there is nothing for a context to end.
+	if n.rpcListener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", n.config.RPCAddr); err != nil {
+		return fmt.Errorf("listen for JSON-RPC: %w", err)
+	}
+	if n.controlListener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", n.config.ControlAddr); err != nil {
+		return fmt.Errorf("listen for the controls: %w", err)
+	}
+	if n.stack, err = gethnode.New(n.nodeConfig()); err != nil {
+		return err
+	}
+	if n.eth, err = eth.New(n.stack, chainSettings()); err != nil {
+		return err
+	}
+	if err := n.stack.Start(); err != nil {
+		return err
+	}
+	n.eth.SetSynced() // there are no peers to wait for
+	n.beacon = catalyst.NewConsensusAPI(n.eth)
+	if err := n.serveAPIs(); err != nil {
+		return err
+	}
+	if head := n.head(); head.Number.Sign() > 0 {
+		n.worked = head.Number.Uint64() // what was mined before the restart is to become final too
+		return nil
+	}
+	txs, err := n.deployments()
+	if err != nil {
+		return err
+	}
+	_, err = n.seal(n.head(), content{exact: txs})
+	return err
+}
+
+// nodeConfig leaves all serving and all networking out: JSON-RPC is served by this package, which
+// can then lose an answer.
+func (n *Node) nodeConfig() *gethnode.Config {
+	c := gethnode.DefaultConfig
+	c.Name, c.DataDir = "kivuko", n.config.DataDir
+	c.IPCPath, c.HTTPHost, c.WSHost = "", "", ""
+	c.UseLightweightKDF = true
+	c.P2P = p2p.Config{NoDiscovery: true, NoDial: true}
+	return &c
+}
+
+// chainSettings are chosen for survival: with the hash scheme and without pruning, every block that
+// was written through is there after the process was killed. The path scheme loses the whole chain
+// then, and the hash scheme with pruning does not start again.
+func chainSettings() *ethconfig.Config {
+	const megabytes, handles = 16, 128
+	c := ethconfig.Defaults
+	c.Genesis = genesis()
+	c.NetworkId = ChainID
+	c.SyncMode = ethconfig.FullSync
+	c.StateScheme, c.NoPruning = rawdb.HashScheme, true
+	c.LogNoHistory = true
+	c.DatabaseCache, c.TrieCleanCache, c.TrieDirtyCache, c.SnapshotCache = megabytes, megabytes, megabytes, 0
+	c.DatabaseHandles = handles
+	c.TxPool.NoLocals = true
+	c.TxPool.Journal = ""
+	c.Miner.GasCeil = genesisGasLimit
+	return &c
+}
+
+// RPCAddr is the bound host:port of JSON-RPC, over HTTP and WebSocket.
+func (n *Node) RPCAddr() string { return n.rpcListener.Addr().String() }
+
+// ControlAddr is the bound host:port of the fault switches.
+func (n *Node) ControlAddr() string { return n.controlListener.Addr().String() }
+
+// Start serves until ctx ends or Close. With a block interval it makes a block at once, so that a
+// chain that was switched off for long has a fresh head.
+func (n *Node) Start(ctx context.Context) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.started || n.closed {
+		return errors.New("ethereum: a node starts once")
+	}
+	if n.interval > 0 {
+		if _, err := n.MineBlock(); err != nil {
+			return err
+		}
+	}
+	n.started = true
+	ctx, n.stop = context.WithCancel(ctx)
+	n.serveHTTP("rpc", n.rpcListener, n.rpcHandler())
+	n.serveHTTP("control", n.controlListener, n.controlHandler())
+	n.run("producer", func() error { return n.produceBlocks(ctx) })
+	return nil
+}
+
+func (n *Node) run(name string, f func() error) {
+	n.work.Go(func() {
+		if err := f(); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			n.log.Error("stopped", "part", name, "error", err)
+		}
+	})
+}
+
+func (n *Node) serveHTTP(name string, l net.Listener, h http.Handler) {
+	s := &http.Server{
+		Handler: h, ReadHeaderTimeout: httpTimeout,
+		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug), // an answer that is lost on purpose is no news
+	}
+	n.web = append(n.web, s)
+	n.run(name, func() error { return s.Serve(l) })
+}
+
+// Close stops serving and closes the chain. It may be called again.
+func (n *Node) Close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	stop, web := n.stop, n.web
+	n.mu.Unlock()
+	stop()
+	if n.rpc != nil {
+		n.rpc.Stop() // ends open WebSockets, which a server's shutdown does not know
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
+	defer cancel()
+	for _, s := range web {
+		if err := s.Shutdown(ctx); err != nil {
+			n.log.Warn("requests were cut off", "error", err)
+			_ = s.Close() // there is no gentler way left
+		}
+	}
+	for _, l := range []net.Listener{n.rpcListener, n.controlListener} {
+		if l != nil {
+			_ = l.Close() // already closed when it was served
+		}
+	}
+	n.work.Wait()
+	if n.stack == nil {
+		return nil
+	}
+	n.sealing.Lock()
+	defer n.sealing.Unlock()
+	return n.stack.Close()
+}
