@@ -3,6 +3,8 @@ package api
 import (
 	"bytes"
 	"context"
+	"crypto/subtle"
+	"errors"
 	"net/http"
 	"time"
 
@@ -34,6 +36,7 @@ func (s *server) momoCallback(c *call) error {
 	}
 	notice := spooled{
 		ID: newID(), Token: token, Kind: kind, RemoteIP: c.who.IP, Body: bytes.Clone(c.fc.Request().Body()), ReceivedAt: s.now().UTC(),
+		Standing: s.standing(token),
 	}
 	if len(s.Config.CallbackSources) > 0 && !containsText(s.Config.CallbackSources, c.who.IP) {
 		notice.OffRange = true
@@ -52,11 +55,34 @@ func (s *server) momoCallback(c *call) error {
 	return c.fc.Status(http.StatusOK).Send(callbackAnswer)
 }
 
+// toDisk keeps a notice that the database did not take. The operator says each thing once, so one that is
+// turned away here has to be asked for; the alert tells how many.
+func (s *server) toDisk(n spooled) (string, func(), error) {
+	err := s.spool.keep(n)
+	s.metrics.measure(s.spool)
+	switch {
+	case errors.Is(err, errSpoolFull):
+		s.log.Error("ALERT callback turned away: the spool is full", "callback_id", n.ID, "off_range", n.OffRange, "error", err)
+		return "spool_full", nil, err
+	case err != nil:
+		s.log.Error("ALERT callback could be kept nowhere", "callback_id", n.ID, "error", err)
+		return "lost", nil, err
+	}
+	return "spooled", nil, nil
+}
+
+// standing tells whether a token is that of the addresses that belong to no attempt, where the operator
+// reports payments that payers start themselves, balances and the like.
+func (s *server) standing(token string) bool {
+	ours := s.Config.StandingToken
+	return ours != "" && subtle.ConstantTimeCompare([]byte(ours), []byte(token)) == 1
+}
+
 // take keeps a notice: in the database, or on disk. It returns what became of it and how to wake the
 // flow that waits for it.
 func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
 	attempt, err := s.spool.match(ctx, n)
-	if err == nil && attempt.ID == uuid.Nil && !s.unknown.allow() {
+	if err == nil && attempt.ID == uuid.Nil && !n.Standing && !s.unknown.allow() {
 		return "dropped", nil, nil
 	}
 	if err == nil {
@@ -65,11 +91,9 @@ func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
 	switch {
 	case err != nil:
 		s.log.Error("callback goes to disk", "callback_id", n.ID, "error", err)
-		if err := s.spool.keep(n); err != nil {
-			return "lost", nil, err
-		}
-		s.metrics.spooled.Set(float64(s.spool.waiting()))
-		return "spooled", nil, nil
+		return s.toDisk(n)
+	case n.Standing:
+		return "standing", nil, nil
 	case attempt.ID == uuid.Nil:
 		return "unknown", nil, nil
 	}

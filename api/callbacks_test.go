@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/netip"
 	"os"
@@ -127,8 +128,9 @@ func TestCallbacksOutliveTheDatabase(t *testing.T) {
 	woken := <-flows.woken
 	cancel()
 	<-done
-	if n, err := spool.Drain(t.Context()); err != nil || spool.waiting() != 0 {
-		t.Errorf("drained %d, %v, %d wait", n, err, spool.waiting())
+	n, err := spool.Drain(t.Context())
+	if left, listErr := spool.names(); err != nil || listErr != nil || len(left) != 0 {
+		t.Errorf("drained %d, %v, %v wait, %v", n, err, left, listErr)
 	}
 	stored, err := back.Callbacks(t.Context(), a.ID)
 	if err != nil || len(stored) != 1 || stored[0].ID != woken || string(stored[0].Body) != noticeBody {
@@ -164,5 +166,74 @@ func TestNoiseIsBounded(t *testing.T) {
 	row := storetest.Owner(t, e.store).QueryRowContext(t.Context(), "SELECT count(*) FROM momo_callbacks")
 	if err := row.Scan(&stored); err != nil || stored != 2 {
 		t.Errorf("%d notices of nobody are stored, %v", stored, err)
+	}
+}
+
+// Notices at the standing address are ours: whole, and not counted as noise.
+func TestStandingNoticesAreRecognised(t *testing.T) {
+	token := strings.Repeat("5", 64)
+	e := start(t, func(d *Deps) { d.Config.StandingToken, d.Config.Rates.Unknown = token, Rate{Max: 1, Per: time.Hour} })
+	long := strings.Repeat("x", unknownBody+1)
+	for range 3 {
+		e.accepted(e.do(post, "/api/v1/callbacks/momo/"+token+"/confirmation", long))
+		e.accepted(e.do(post, "/api/v1/callbacks/momo/"+strings.Repeat("6", 64)+"/confirmation", long))
+	}
+	var standing, whole, others int
+	row := storetest.Owner(t, e.store).QueryRowContext(t.Context(),
+		`SELECT count(*) FILTER (WHERE standing), count(*) FILTER (WHERE octet_length(body) = $1), count(*) FILTER (WHERE NOT standing) FROM momo_callbacks`, len(long))
+	if err := row.Scan(&standing, &whole, &others); err != nil || standing != 3 || whole != 3 || others != 1 {
+		t.Errorf("%d standing notices, %d whole ones, %d of nobody, %v", standing, whole, others, err)
+	}
+}
+
+// TestTheSpoolIsBounded fills the spool: strangers may use half of it, nobody more than all.
+func TestTheSpoolIsBounded(t *testing.T) {
+	for name, full := range map[string]struct {
+		files int
+		bytes int64
+	}{"by files": {files: maxSpooled}, "by bytes": {bytes: maxSpooledBytes}} {
+		t.Run(name, func(t *testing.T) {
+			s, err := NewSpool(t.TempDir(), nil, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pretend := func(part int) {
+				s.files, s.bytes, s.measured = full.files/part, full.bytes/int64(part), time.Now().Add(time.Hour)
+			}
+			keep := func(stranger bool) error {
+				return s.keep(spooled{ID: newID(), Token: "t", Kind: exchange.CallbackResult, Body: []byte("{}"), OffRange: stranger})
+			}
+			pretend(strangersShare)
+			if err := keep(true); !errors.Is(err, errSpoolFull) {
+				t.Errorf("a stranger's notice in a spool that is half full: %v", err)
+			}
+			if err := keep(false); err != nil {
+				t.Errorf("the operator's notice in a spool that is half full: %v", err)
+			}
+			pretend(1)
+			if err := keep(false); !errors.Is(err, errSpoolFull) {
+				t.Errorf("a notice in a full spool: %v", err)
+			}
+			s.measured = time.Time{}
+			if files, bytes := s.waiting(); files != 1 || bytes < 50 {
+				t.Errorf("%d files of %d bytes wait, want one", files, bytes)
+			}
+		})
+	}
+}
+
+func TestAFullSpoolIsToldAndCounted(t *testing.T) {
+	st := storetest.New(t)
+	e := startOn(t, st)
+	e.server.spool.files, e.server.spool.measured = maxSpooled, time.Now().Add(time.Hour)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	e.do(post, callbackPath(strings.Repeat("c", 32)), noticeBody).refused(exchange.CodeUnavailable)
+	if !strings.Contains(e.logs.String(), "ALERT callback turned away: the spool is full") {
+		t.Error("no alert")
+	}
+	if text := string(e.do(get, "/metrics", nil).body); !strings.Contains(text, `kivuko_momo_callbacks_total{outcome="spool_full"} 1`) {
+		t.Errorf("not counted:\n%s", text)
 	}
 }

@@ -94,6 +94,9 @@ type Config struct {
 	// CallbackSources are the addresses from which the mobile money operator calls. A callback from
 	// elsewhere is stored with a flag and raises an alert; it is never dropped. Empty: no check.
 	CallbackSources []netip.Prefix
+	// StandingToken is that of the operator's addresses that belong to no attempt; "" where there are none.
+	// It opens nothing: it tells our own notices from noise.
+	StandingToken string
 	// MetricsReaders may read /metrics; to others it does not exist. Empty: everybody.
 	MetricsReaders []netip.Prefix
 	// SpoolDir keeps callbacks while the database is away. It must exist and be writable.

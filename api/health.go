@@ -75,7 +75,7 @@ func (s *server) exposeMetrics(c *call) error {
 	if len(s.Config.MetricsReaders) > 0 && !containsText(s.Config.MetricsReaders, c.who.IP) {
 		return notFound()
 	}
-	s.metrics.spooled.Set(float64(s.spool.waiting()))
+	s.metrics.measure(s.spool)
 	all := append(prometheus.Gatherers{s.Metrics}, s.Gather...)
 	return adaptor.HTTPHandler(promhttp.HandlerFor(all, promhttp.HandlerOpts{}))(c.fc)
 }

@@ -14,6 +14,14 @@ type metrics struct {
 	latency   *prometheus.HistogramVec
 	callbacks *prometheus.CounterVec
 	spooled   prometheus.Gauge
+	onDisk    prometheus.Gauge
+}
+
+// measure counts what waits on disk.
+func (m *metrics) measure(s *Spool) {
+	files, bytes := s.waiting()
+	m.spooled.Set(float64(files))
+	m.onDisk.Set(float64(bytes))
 }
 
 func newMetrics(r *prometheus.Registry) (*metrics, error) {
@@ -27,14 +35,17 @@ func newMetrics(r *prometheus.Registry) (*metrics, error) {
 		}, []string{"method", "route"}),
 		callbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kivuko_momo_callbacks_total",
-			Help: "Mobile money callbacks by what became of them: woken, stored, unknown, off_range, spooled, dropped, lost.",
+			Help: "Mobile money callbacks by what became of them: stored, standing, unknown, off_range, spooled, dropped, spool_full, lost.",
 		}, []string{"outcome"}),
 		spooled: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kivuko_momo_callbacks_spooled", Help: "Callbacks that wait on disk for the database.",
 		}),
+		onDisk: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "kivuko_momo_callbacks_spooled_bytes", Help: "Bytes of the callbacks that wait on disk.",
+		}),
 	}
 	var all []error
-	for _, c := range []prometheus.Collector{m.requests, m.latency, m.callbacks, m.spooled} {
+	for _, c := range []prometheus.Collector{m.requests, m.latency, m.callbacks, m.spooled, m.onDisk} {
 		all = append(all, r.Register(c))
 	}
 	return m, errors.Join(all...)

@@ -20,12 +20,19 @@ import (
 	"kivuko/store"
 )
 
-// Limits of the spool, so that an outage can't fill the disk.
+// Limits of the spool, so that an outage can't fill the disk. While the database is away nobody can tell
+// whose tokens are real, so notices from outside the operator's addresses may fill half of it only.
 const (
-	maxSpooled   = 100_000
-	spoolSuffix  = ".callback"
-	spoolTimeout = 30 * time.Second // for one notice on its way back into the database
+	maxSpooled      = 100_000
+	maxSpooledBytes = 1 << 30
+	strangersShare  = 2 // they may use one part in so many
+	spoolSuffix     = ".callback"
+	spoolTimeout    = 30 * time.Second // for one notice on its way back into the database
+	measureLife     = time.Second      // how long a count of what waits is believed; more processes may share the directory
 )
+
+// errSpoolFull says that a notice was turned away because too many wait.
+var errSpoolFull = errors.New("spool: full")
 
 // Spool keeps callbacks on disk while the database is away, one file each, and brings them back. Its
 // files hold tokens and numbers of persons, so only the service's own user may read them.
@@ -35,6 +42,11 @@ type Spool struct {
 	flows Flows
 	log   *slog.Logger
 	mu    sync.Mutex // one drain at a time
+
+	measuring sync.Mutex
+	measured  time.Time
+	files     int
+	bytes     int64
 }
 
 // spooled is a notice as a file holds it.
@@ -44,18 +56,20 @@ type spooled struct {
 	Kind       exchange.CallbackKind `json:"kind"`
 	RemoteIP   string                `json:"remote_ip"`
 	OffRange   bool                  `json:"off_range,omitempty"`
+	Standing   bool                  `json:"standing,omitempty"`
 	Body       []byte                `json:"body"`
 	ReceivedAt time.Time             `json:"received_at"`
 }
 
-// callback is the notice as it is stored. Of one that belongs to no attempt only the beginning is kept:
+// callback is the notice as it is stored. Of one that belongs to nothing only the beginning is kept:
 // anybody may send those, and what is stored stays for ever.
 func (n spooled) callback(attempt uuid.UUID) exchange.MomoCallback {
-	if attempt == uuid.Nil && len(n.Body) > unknownBody {
+	if attempt == uuid.Nil && !n.Standing && len(n.Body) > unknownBody {
 		n.Body = n.Body[:unknownBody]
 	}
 	return exchange.MomoCallback{
-		ID: n.ID, AttemptID: attempt, Kind: n.Kind, RemoteIP: n.RemoteIP, OffRange: n.OffRange, Body: n.Body, ReceivedAt: n.ReceivedAt,
+		ID: n.ID, AttemptID: attempt, Kind: n.Kind, RemoteIP: n.RemoteIP, OffRange: n.OffRange, Standing: n.Standing && attempt == uuid.Nil,
+		Body: n.Body, ReceivedAt: n.ReceivedAt,
 	}
 }
 
@@ -75,12 +89,13 @@ func NewSpool(dir string, st *store.Store, flows Flows, log *slog.Logger) (*Spoo
 }
 
 // keep writes a notice so that it survives a crash: content and name are both on disk when it returns.
+// It fails with errSpoolFull when too much waits already.
 func (s *Spool) keep(n spooled) error {
-	if s.waiting() >= maxSpooled {
-		return fmt.Errorf("spool: %d callbacks wait already", maxSpooled)
-	}
 	raw, err := json.Marshal(n)
 	if err != nil {
+		return err
+	}
+	if err := s.reserve(int64(len(raw)), n.OffRange); err != nil {
 		return err
 	}
 	// The id is a UUIDv7, so names sort by time.
@@ -107,8 +122,26 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// files are the names of what waits, oldest first.
-func (s *Spool) files() ([]string, error) {
+// reserve counts a file that is about to be written, or refuses it. A file that is not written after all
+// is forgotten with the next count.
+func (s *Spool) reserve(size int64, stranger bool) error {
+	files, bytes := s.waiting()
+	s.measuring.Lock()
+	defer s.measuring.Unlock()
+	most, mostBytes := maxSpooled, int64(maxSpooledBytes)
+	if stranger {
+		most, mostBytes = most/strangersShare, mostBytes/strangersShare
+	}
+	if files >= most || bytes+size > mostBytes {
+		return fmt.Errorf("%w: %d callbacks of %d bytes wait; the limits are %d and %d", errSpoolFull, files, bytes, most, mostBytes)
+	}
+	s.files++
+	s.bytes += size
+	return nil
+}
+
+// names are those of the files that wait, oldest first.
+func (s *Spool) names() ([]string, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, err
@@ -123,9 +156,27 @@ func (s *Spool) files() ([]string, error) {
 	return names, nil
 }
 
-func (s *Spool) waiting() int {
-	names, _ := s.files() // an unreadable directory shows when it is written to
-	return len(names)
+// waiting is how many callbacks wait, and how many bytes the directory holds, damaged ones included.
+func (s *Spool) waiting() (files int, bytes int64) {
+	s.measuring.Lock()
+	defer s.measuring.Unlock()
+	if time.Since(s.measured) < measureLife {
+		return s.files, s.bytes
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return s.files, s.bytes // an unreadable directory shows when it is written to
+	}
+	s.files, s.bytes, s.measured = 0, 0, time.Now()
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil { // one that is gone was drained meanwhile
+			s.bytes += info.Size()
+			if strings.HasSuffix(e.Name(), spoolSuffix) {
+				s.files++
+			}
+		}
+	}
+	return s.files, s.bytes
 }
 
 // Run drains the spool every so often until the context ends.
@@ -134,7 +185,8 @@ func (s *Spool) Run(ctx context.Context, every time.Duration) {
 	defer tick.Stop()
 	for {
 		if _, err := s.Drain(ctx); err != nil && ctx.Err() == nil {
-			s.log.Warn("callbacks still wait on disk", "waiting", s.waiting(), "error", err)
+			files, bytes := s.waiting()
+			s.log.Warn("callbacks still wait on disk", "waiting", files, "bytes", bytes, "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -150,7 +202,7 @@ func (s *Spool) Run(ctx context.Context, every time.Duration) {
 func (s *Spool) Drain(ctx context.Context) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names, err := s.files()
+	names, err := s.names()
 	if err != nil {
 		return 0, err
 	}

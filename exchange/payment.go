@@ -210,6 +210,7 @@ type MomoCallback struct {
 	Kind       CallbackKind
 	RemoteIP   string
 	OffRange   bool // it came from outside the operator's known addresses
+	Standing   bool // it came to the addresses that belong to no attempt: a payment that a payer started, a balance
 	Body       []byte
 	ReceivedAt time.Time
 }

@@ -15,7 +15,7 @@ import (
 const MaxCallbackBody = 64 << 10
 
 const insertCallback = `
-INSERT INTO momo_callbacks (id, attempt_id, kind, remote_ip, body, received_at, off_range) VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (id) DO NOTHING`
+INSERT INTO momo_callbacks (id, attempt_id, kind, remote_ip, body, received_at, off_range, standing) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`
 
 // SaveCallback stores a callback as it was received, before anything is made of it.
 func (s *Store) SaveCallback(ctx context.Context, c exchange.MomoCallback) error {
@@ -27,12 +27,22 @@ func (s *Store) SaveCallback(ctx context.Context, c exchange.MomoCallback) error
 		body = []byte{}
 	}
 	return s.inTx(ctx, "callback", func(t unitTx) error {
-		_, err := t.exec(ctx, insertCallback, c.ID, nullID(c.AttemptID), c.Kind, clip(c.RemoteIP, maxIPLength), body, c.ReceivedAt, c.OffRange)
+		_, err := t.exec(ctx, insertCallback, c.ID, nullID(c.AttemptID), c.Kind, clip(c.RemoteIP, maxIPLength), body, c.ReceivedAt, c.OffRange, c.Standing)
 		return err
 	})
 }
 
-const readCallbacks = `SELECT id, attempt_id, kind, remote_ip, off_range, body, received_at FROM momo_callbacks WHERE attempt_id = $1 ORDER BY received_at, id LIMIT 200`
+const callbackColumns = `id, attempt_id, kind, remote_ip, off_range, standing, body, received_at`
+
+// maxCallbacksRead bounds how many callbacks of an attempt are read from either end. An attempt has a
+// handful; more come only from whoever knows its address, and must not hide the operator's: its first
+// words are among the oldest, and what it says now is the newest.
+const maxCallbacksRead = 100
+
+const readCallbacks = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE id IN (
+    (SELECT id FROM momo_callbacks WHERE attempt_id = $1 ORDER BY received_at, id LIMIT $2)
+    UNION (SELECT id FROM momo_callbacks WHERE attempt_id = $1 ORDER BY received_at DESC, id DESC LIMIT $2))
+ORDER BY received_at, id`
 
 // callbackRow is a row of momo_callbacks.
 type callbackRow struct {
@@ -41,24 +51,26 @@ type callbackRow struct {
 	Kind       exchange.CallbackKind
 	RemoteIP   string `db:"remote_ip"`
 	OffRange   bool   `db:"off_range"`
+	Standing   bool
 	Body       []byte
 	ReceivedAt time.Time `db:"received_at"`
 }
 
 func (r callbackRow) callback() (exchange.MomoCallback, error) {
-	return exchange.MomoCallback{ID: r.ID, AttemptID: r.AttemptID.UUID, Kind: r.Kind, RemoteIP: r.RemoteIP, OffRange: r.OffRange, Body: r.Body, ReceivedAt: r.ReceivedAt.UTC()}, nil
+	return exchange.MomoCallback{ID: r.ID, AttemptID: r.AttemptID.UUID, Kind: r.Kind, RemoteIP: r.RemoteIP, OffRange: r.OffRange, Standing: r.Standing, Body: r.Body, ReceivedAt: r.ReceivedAt.UTC()}, nil
 }
 
-// Callbacks lists the callbacks of an attempt, oldest first.
+// Callbacks lists the callbacks of an attempt, oldest first: all of them, or the hundred oldest and the
+// hundred newest.
 func (s *Store) Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error) {
 	var rows []callbackRow
-	if err := s.readAll(ctx, &rows, readCallbacks, attemptID); err != nil {
+	if err := s.readAll(ctx, &rows, readCallbacks, attemptID, maxCallbacksRead); err != nil {
 		return nil, translate(err, "callback")
 	}
 	return convert(rows, callbackRow.callback)
 }
 
-const readCallback = `SELECT id, attempt_id, kind, remote_ip, off_range, body, received_at FROM momo_callbacks WHERE id = $1`
+const readCallback = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE id = $1`
 
 // Callback reads one callback.
 func (s *Store) Callback(ctx context.Context, id uuid.UUID) (exchange.MomoCallback, error) {

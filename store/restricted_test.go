@@ -23,7 +23,7 @@ func asRole(t *testing.T, dsn, attributes string, grants ...string) *store.Store
 	}
 	t.Cleanup(func() {
 		for _, statement := range []string{"REASSIGN OWNED BY ROLE_NAME TO CURRENT_USER", "DROP OWNED BY ROLE_NAME", "DROP ROLE ROLE_NAME"} {
-			if _, err := owner.Exec(strings.ReplaceAll(statement, "ROLE_NAME", name)); err != nil { //nolint:noctx // the test's context is over
+			if _, err := owner.Exec(strings.ReplaceAll(statement, "ROLE_NAME", name)); err != nil {
 				t.Errorf("%s: %v", statement, err)
 			}
 		}

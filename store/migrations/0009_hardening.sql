@@ -32,3 +32,8 @@ INSERT INTO state_transitions (machine, from_state, to_state) VALUES ('refund', 
 ALTER TABLE refunds ADD COLUMN payee_confirmed boolean NOT NULL DEFAULT false;
 CREATE TRIGGER refunds_confirmed BEFORE UPDATE ON refunds FOR EACH ROW WHEN (OLD.payee_confirmed AND NOT NEW.payee_confirmed)
     EXECUTE FUNCTION refuse_change();
+
+-- Notices at the operator's standing addresses belong to no attempt and are no noise.
+ALTER TABLE momo_callbacks ADD COLUMN standing boolean NOT NULL DEFAULT false,
+    ADD CONSTRAINT momo_callbacks_standing CHECK (NOT standing OR attempt_id IS NULL);
+CREATE INDEX momo_callbacks_standing_idx ON momo_callbacks (received_at) WHERE standing;
