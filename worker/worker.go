@@ -25,6 +25,8 @@ import (
 // the comments fail to start without it.
 type Parts struct {
 	Flows  *activities.Orders                       // flows
+	Send   *activities.Transfers                    // flows
+	Decide *activities.Approvals                    // flows
 	Momo   *activities.Momo                         // momo
 	Refund *activities.Refunds                      // momo
 	Chains map[exchange.Network]*activities.Chain   // chain-<network>
@@ -117,11 +119,13 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
 		w.RegisterActivity(parts.Flows)
+		w.RegisterActivity(parts.Send)
+		w.RegisterActivity(parts.Decide)
 	case name == workflows.QueueMomo:
 		if parts.Momo == nil || parts.Refund == nil {
 			return lacks("the mobile money operator")
@@ -152,6 +156,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
 		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
+		workflows.TypeTransfer: workflows.Transfer,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 	}
