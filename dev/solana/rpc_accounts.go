@@ -125,6 +125,9 @@ func getMultipleAccounts(c *call, v view) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if form.Encoding == "" { // unlike for one account, and as with Agave
+		form.Encoding = encodingBase64
+	}
 	out := []any{}
 	for _, text := range texts {
 		key, err := parseKey(text)
