@@ -133,10 +133,23 @@ bench: build ## measure against bare Temporal, plain SQL and bare HTTP; about te
 	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-bench" ./cmd/kivuko-bench
 	exec "$(bin)/kivuko-bench" -root "$(CURDIR)" $(BENCHFLAGS)
 
+# Peers that others wrote come from npm into a directory that is thrown away; their install scripts
+# don't run. Without npm their tests are skipped, which the output says.
+ANVIL_VERSION := 1.7.1
+
 .PHONY: conformance
-conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites
+conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites, and against nodes that others wrote
 	@$(go_tests)
-	$(beside_postgres) -count=1 -run Conformance $(TESTFLAGS)
+	peers=$$(mktemp -d)
+	trap 'rm -rf "$$peers"' EXIT
+	if command -v npm >/dev/null; then
+		anvil=anvil-$$(node -p 'process.platform + "-" + ({x64: "amd64"}[process.arch] || process.arch)')
+		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" "@foundry-rs/$$anvil@$(ANVIL_VERSION)"
+		export KIVUKO_ANVIL="$$peers/node_modules/@foundry-rs/$$anvil/bin/anvil"
+	else
+		echo "npm is missing: nodes that others wrote are left out"
+	fi
+	$(beside_postgres) -count=1 -run 'Conformance|^Test(Tron|Ethereum|Solana)' $(TESTFLAGS)
 
 # The linters' collection is compiled at a pinned version: its authors advise
 # against a tool directive.

@@ -187,7 +187,7 @@ func equalPayments(t *testing.T, s *stage) {
 		group.Go(func() {
 			d := first
 			if s.client.Traits().Sequenced {
-				d.Nonce += uint64(i) //nolint:gosec // G115: i counts up from zero
+				d.Nonce += uint64(i)
 			}
 			var err error
 			if all[i], err = s.client.Prepare(t.Context(), d); err != nil {

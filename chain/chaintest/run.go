@@ -37,6 +37,12 @@ func Run(t *testing.T, start func(testing.TB) Harness) {
 		{"transfers of a block", transfersOfBlock},
 		{"unknown transactions and blocks", unknownThings},
 		{"the node goes away and comes back", nodeRestart},
+		{"a number before is missing", numberGap},
+		{"a replacement wins", replacementWins},
+		{"the original wins over its replacement", originalWins},
+		{"somebody else used the number", foreignNumber},
+		{"a number is free again after a reorganisation", reorganisedNumber},
+		{"bids rise to the ceiling", feeRace},
 	} {
 		t.Run(s.name, func(t *testing.T) {
 			h := start(t)

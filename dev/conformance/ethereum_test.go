@@ -48,7 +48,7 @@ func TestEthereumOverWebSocket(t *testing.T) {
 // ethereumHarness is a development node in this process with a driver that knows it by its address
 // alone.
 type ethereumHarness struct {
-	client *ethereum.Client
+	*ethereumDriver
 	node   *ethnode.Node
 	config ethnode.Config
 	rpc    *ethclient.Client
@@ -58,7 +58,7 @@ var ethereumContracts = map[money.Asset]common.Address{money.USDT: ethnode.USDTA
 
 func startEthereum(t testing.TB) *ethereumHarness {
 	t.Helper()
-	h := &ethereumHarness{config: ethnode.Config{
+	h := &ethereumHarness{ethereumDriver: &ethereumDriver{}, config: ethnode.Config{
 		DataDir: t.TempDir(), SafeDepth: 2, FinalDepth: 4, Log: slog.New(slog.DiscardHandler),
 	}}
 	h.start(t)
@@ -105,13 +105,6 @@ func (h *ethereumHarness) driverConfig() ethereum.Config {
 	return c
 }
 
-func (h *ethereumHarness) Client() chain.Client     { return h.client }
-func (h *ethereumHarness) Tokens() []money.Asset    { return []money.Asset{money.USDT, money.USDC} }
-func (h *ethereumHarness) Unsupported() money.Asset { return money.TRX }
-func (h *ethereumHarness) Gas() money.Amount        { return money.Must(money.ETH, "0.1") }
-
-func (h *ethereumHarness) BadAddresses() []string { return badEthereumAddresses() }
-
 func badEthereumAddresses() []string {
 	return []string{
 		"dAC17F958D2ee523a2206206994597C13D831ec7",
@@ -127,8 +120,6 @@ func badEthereumAddresses() []string {
 		"DRpbCBMxVnDK7maPM5tGv6MvB3v1sRMC86PZ8okm21hy",
 	}
 }
-
-func (h *ethereumHarness) NewAccount(t testing.TB) chaintest.Account { return newEthereumAccount(t) }
 
 func newEthereumAccount(t testing.TB) chaintest.Account {
 	t.Helper()
@@ -231,25 +222,23 @@ func (h *ethereumHarness) TransferFrom(t testing.TB, owner chaintest.Account, to
 	}
 	spender := ethnode.FaucetAddress()
 	approve := ethnode.Calldata("approve(address,uint256)", spender.Bytes(), amount.Units().Bytes())
-	ethereumCall(t, h.rpc, ethnode.ChainID, owner.Key, common.HexToAddress(owner.Address), contract, approve)
+	sendEthereum(t, h.rpc, ethnode.ChainID, owner.Key, common.HexToAddress(owner.Address), &types.DynamicFeeTx{Gas: 200_000, To: &contract, Data: approve})
 	h.Mine(t, 1)
 	take := ethnode.Calldata("transferFrom(address,address,uint256)", common.HexToAddress(owner.Address).Bytes(), common.HexToAddress(to).Bytes(), amount.Units().Bytes())
-	ethereumCall(t, h.rpc, ethnode.ChainID, secp256k1Key{key}, spender, contract, take)
+	sendEthereum(t, h.rpc, ethnode.ChainID, secp256k1Key{key}, spender, &types.DynamicFeeTx{Gas: 200_000, To: &contract, Data: take})
 	h.Mine(t, 1)
 }
 
-// ethereumCall sends a call of a contract without the driver.
-func ethereumCall(t testing.TB, node *ethclient.Client, chainID int64, key chain.Key, from, contract common.Address, data []byte) {
+// sendEthereum completes, signs and sends a transaction without the driver.
+func sendEthereum(t testing.TB, node *ethclient.Client, chainID int64, key chain.Key, from common.Address, fields *types.DynamicFeeTx) common.Hash {
 	t.Helper()
 	nonce, err := node.PendingNonceAt(t.Context(), from)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const gwei, gas = 1_000_000_000, 200_000
-	tx := types.NewTx(&types.DynamicFeeTx{
-		ChainID: big.NewInt(chainID), Nonce: nonce, GasTipCap: big.NewInt(gwei), GasFeeCap: big.NewInt(20 * gwei), Gas: gas, To: &contract, Data: data,
-	})
-	signer := types.NewLondonSigner(tx.ChainId())
+	const gwei = 1_000_000_000
+	fields.ChainID, fields.Nonce, fields.GasTipCap, fields.GasFeeCap = big.NewInt(chainID), nonce, big.NewInt(gwei), big.NewInt(20*gwei)
+	tx, signer := types.NewTx(fields), types.NewLondonSigner(fields.ChainID)
 	signature, err := key.Sign(signer.Hash(tx).Bytes())
 	if err != nil {
 		t.Fatal(err)
@@ -260,4 +249,5 @@ func ethereumCall(t testing.TB, node *ethclient.Client, chainID int64, key chain
 	if err := node.SendTransaction(t.Context(), tx); err != nil {
 		t.Fatal(err)
 	}
+	return tx.Hash()
 }
