@@ -20,12 +20,8 @@ const (
 
 var elfMagic = []byte("\x7fELF\x02\x01\x01")
 
-// extract finds the programs in a package as npm packs it.
-func extract(pack io.Reader) (Set, error) {
-	library, err := readLibrary(pack)
-	if err != nil {
-		return nil, err
-	}
+// extract finds the programs in the library.
+func extract(library []byte) (Set, error) {
 	pinned := pins()
 	set := make(Set, len(pinned))
 	for at := 0; ; at++ {
@@ -42,13 +38,13 @@ func extract(pack io.Reader) (Set, error) {
 	}
 	for i, p := range pinned {
 		if set[i].ELF == nil {
-			return nil, fmt.Errorf("the program %s is not in the package", p.name)
+			return nil, fmt.Errorf("the program %s is not in the package %s", p.name, packageSpec)
 		}
 	}
 	return set, nil
 }
 
-// readLibrary reads the one library that is in the package.
+// readLibrary reads the one library that is in a package as npm packs it.
 func readLibrary(pack io.Reader) ([]byte, error) {
 	unzipped, err := gzip.NewReader(pack)
 	if err != nil {

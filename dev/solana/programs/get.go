@@ -58,7 +58,20 @@ func Get(ctx context.Context, o Options) (Set, error) {
 	return set, nil
 }
 
-func fetch(ctx context.Context, o Options) (set Set, err error) {
+func fetch(ctx context.Context, o Options) (Set, error) {
+	library, err := FetchLibrary(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	return extract(library)
+}
+
+// FetchLibrary has npm fetch the package and returns the library in it. Whoever
+// means to run it checks its hash first.
+func FetchLibrary(ctx context.Context, o Options) (library []byte, err error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
 	npm, err := findNPM(ctx, o)
 	if err != nil {
 		return nil, err
@@ -88,7 +101,7 @@ func fetch(ctx context.Context, o Options) (set Set, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, pack.Close()) }()
-	return extract(pack)
+	return readLibrary(pack)
 }
 
 func firstLine(s string) string {

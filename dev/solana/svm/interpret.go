@@ -44,7 +44,7 @@ func (x *execution) interpret(id solana.PublicKey, code *sbpf.Program, v *invoca
 	r0, err := vm.Run()
 	x.log.add("Program %s consumed %d of %d compute units", id, beforeRun-x.units, atStart)
 	if len(x.returned.Data) > 0 {
-		x.log.add("Program return: %s %s", x.returned.Program, base64.StdEncoding.EncodeToString(x.returned.Data))
+		x.log.add("Program return: %s %s", id, base64.StdEncoding.EncodeToString(x.returned.Data))
 	}
 	if errors.Is(err, sbpf.ErrBudget) {
 		return fail("ComputationalBudgetExceeded")

@@ -31,6 +31,13 @@ const (
 	errAddressMismatch  = 5
 )
 
+// Numbers of the errors of deriving an address with a seed, which come out of
+// System as if they were its own.
+const (
+	errSeedLength   = 0
+	errIllegalOwner = 2
+)
+
 // What System refuses of a derived address: a longer seed, and an owner whose
 // address ends like what programs derive theirs from.
 const (
@@ -191,10 +198,10 @@ func (x *execution) derivedFrom(key solana.PublicKey, from *seeded, owner solana
 // withSeed derives an address from another one, a seed and a program.
 func withSeed(base solana.PublicKey, seed string, owner solana.PublicKey) (solana.PublicKey, error) {
 	if len(seed) > maxSeed {
-		return solana.PublicKey{}, fail("MaxSeedLengthExceeded")
+		return solana.PublicKey{}, custom(errSeedLength)
 	}
 	if string(owner[solana.PublicKeyLength-len(programDerivedMarker):]) == programDerivedMarker {
-		return solana.PublicKey{}, fail("IllegalOwner")
+		return solana.PublicKey{}, custom(errIllegalOwner)
 	}
 	return sha256.Sum256([]byte(string(base[:]) + seed + string(owner[:]))), nil
 }
