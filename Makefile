@@ -146,6 +146,7 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 		anvil=anvil-$$(node -p 'process.platform + "-" + ({x64: "amd64"}[process.arch] || process.arch)')
 		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" "@foundry-rs/$$anvil@$(ANVIL_VERSION)"
 		export KIVUKO_ANVIL="$$peers/node_modules/@foundry-rs/$$anvil/bin/anvil"
+		export KIVUKO_PEERS=1 # has the test of the Solana machine fetch litesvm
 	else
 		echo "npm is missing: nodes that others wrote are left out"
 	fi
