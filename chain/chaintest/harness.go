@@ -89,6 +89,10 @@ type Restartable interface {
 	Restart(t testing.TB)
 }
 
+// Poolless is a network whose nodes tell nothing of a transaction before it is in a block: they call
+// one that waits absent, and take it as often as it is offered.
+type Poolless interface{ Poolless() }
+
 // Sponsoring is a network on which an account of ours pays the fees of other senders.
 type Sponsoring interface {
 	// Sponsor is that account, with enough of the native coin.

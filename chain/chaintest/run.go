@@ -167,6 +167,31 @@ func (s *stage) locate(t *testing.T, signed chain.Signed, want chain.Stage) chai
 	return l
 }
 
+// waits checks that a transaction is in no block, which not every node can tell from not knowing it.
+func (s *stage) waits(t *testing.T, signed chain.Signed) chain.Location {
+	t.Helper()
+	if _, ok := s.Harness.(Poolless); ok {
+		return s.locate(t, signed, chain.StageAbsent)
+	}
+	return s.locate(t, signed, chain.StagePending)
+}
+
+// again are the answers to bytes that a node was offered before.
+func (s *stage) again() []chain.BroadcastState {
+	if _, ok := s.Harness.(Poolless); ok {
+		return []chain.BroadcastState{chain.BroadcastKnown, chain.BroadcastAccepted}
+	}
+	return []chain.BroadcastState{chain.BroadcastKnown}
+}
+
+// payer is who pays the fees of a sender.
+func (s *stage) payer(from Account) string {
+	if s.sponsor != nil {
+		return s.sponsor.Address
+	}
+	return from.Address
+}
+
 // attempt is what the ledger would have recorded of a signed transaction.
 func attempt(signed chain.Signed) exchange.ChainAttempt {
 	return exchange.ChainAttempt{
