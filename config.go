@@ -40,9 +40,14 @@ type Config struct {
 	Codec    CodecConfig    `envPrefix:"CODEC_"`
 	Worker   WorkerConfig   `envPrefix:"WORKER_"`
 	Tron     TronConfig     `envPrefix:"TRON_"` // the networks are in networks.go
+	Ethereum EthereumConfig `envPrefix:"ETHEREUM_"`
 	Momo     MomoConfig     `envPrefix:"MOMO_"`
+	Sending  SendingConfig  `envPrefix:"SENDING_"`
 	Admin    AdminConfig    `envPrefix:"ADMIN_"`
 	Limits   LimitsConfig   `envPrefix:"LIMIT_"`
+
+	// Screening is asked about everybody outside of our custody before a transfer is signed.
+	Screening ScreeningConfig `envPrefix:"SCREENING_"`
 
 	// MasterKey seals wallet keys: hcvault://… (Vault transit), awskms://…, or file:///… (local only).
 	MasterKey     string   `env:"MASTER_KEY"`
@@ -108,6 +113,13 @@ type MomoConfig struct {
 	StandingToken      string `env:"STANDING_TOKEN"`      // 64 hexadecimal digits: the addresses that belong to no attempt
 	CallbackURL        string `env:"CALLBACK_URL" envDefault:"http://127.0.0.1:8080/api/v1/callbacks/momo"`
 	Development        bool   `env:"DEVELOPMENT"` // the operator is the sandbox of the local stack
+}
+
+// ScreeningConfig names a screening service beside the deny list; without a URL the list is all there is.
+// The protocol is that of activities.HTTPScreener.
+type ScreeningConfig struct {
+	URL   string `env:"URL"`
+	Token string `env:"TOKEN"`
 }
 
 // AdminConfig makes the first admin at migration time, if there is none.
@@ -269,10 +281,14 @@ func (c Config) checkQueues(queues []string) error {
 	c.checkLimits(&n)
 	for _, q := range queues {
 		switch {
+		case q == "flows":
+			n.rule(c.Mode != Production || c.Screening.URL == "" || strings.HasPrefix(c.Screening.URL, "https://"),
+				"KIVUKO_SCREENING_URL must be https in production")
 		case q == "momo":
 			c.checkMomo(&n)
 		case strings.HasPrefix(q, "chain-"):
 			c.checkNetwork(&n, q)
+			c.checkSending(&n)
 		case strings.HasPrefix(q, "signer-"):
 			c.checkNetwork(&n, q)
 			c.checkKeys(&n)

@@ -46,7 +46,7 @@ func crashPoints(parts worker.Parts) worker.Parts {
 		p.Store, p.Operator = crashRefunds{p.Store, dir}, crashOperator{p.Operator, dir}
 	}
 	for _, p := range parts.Chains {
-		p.Store, p.Client = crashChain{p.Store, dir}, crashNode{p.Client, dir}
+		p.Store, p.Client = crashChain{p.Store, dir}, crashReader(p.Client, dir)
 	}
 	for _, p := range parts.Sign {
 		p.Signer, p.Store = crashSigner{p.Signer, dir}, crashParking{p.Store, dir}
@@ -233,6 +233,10 @@ func (s crashChain) RecordIncluded(ctx context.Context, id uuid.UUID, block uint
 	return step(s.crash, "RecordIncluded", func() error { return s.ChainStore.RecordIncluded(ctx, id, block, blockID) })
 }
 
+func (s crashChain) ApproveTopUp(ctx context.Context, id uuid.UUID, amount money.Amount, limit int) (exchange.ChainPayment, error) {
+	return around(s.crash, "ApproveTopUp", func() (exchange.ChainPayment, error) { return s.ChainStore.ApproveTopUp(ctx, id, amount, limit) })
+}
+
 func (s crashChain) RecordVanished(ctx context.Context, id uuid.UUID) error {
 	return step(s.crash, "RecordVanished", func() error { return s.ChainStore.RecordVanished(ctx, id) })
 }
@@ -260,6 +264,19 @@ func (s crashNode) Locate(ctx context.Context, txID string) (chain.Location, err
 	return around(s.crash, "Locate", func() (chain.Location, error) { return s.ChainReader.Locate(ctx, txID) })
 }
 
+// crashReader keeps a sequenced network sequenced.
+func crashReader(c activities.ChainReader, dir crash) activities.ChainReader {
+	if counter, ok := c.(chain.Sequenced); ok {
+		return crashCounter{crashNode{c, dir}, counter}
+	}
+	return crashNode{c, dir}
+}
+
+type crashCounter struct {
+	crashNode
+	chain.Sequenced
+}
+
 type crashSigner struct {
 	activities.Signer
 	crash
@@ -267,6 +284,10 @@ type crashSigner struct {
 
 func (s crashSigner) SignPayment(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
 	return around(s.crash, "SignPayment", func() (exchange.ChainAttempt, error) { return s.Signer.SignPayment(ctx, id) })
+}
+
+func (s crashSigner) OutbidPayment(ctx context.Context, id uuid.UUID, n int) (exchange.ChainAttempt, error) {
+	return around(s.crash, "OutbidPayment", func() (exchange.ChainAttempt, error) { return s.Signer.OutbidPayment(ctx, id, n) })
 }
 
 type crashParking struct {
@@ -285,6 +306,10 @@ type crashSignatures struct {
 
 func (s crashSignatures) SaveSignedAttempt(ctx context.Context, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
 	return around(s.crash, "SaveSignedAttempt", func() (exchange.ChainAttempt, error) { return s.PaymentStore.SaveSignedAttempt(ctx, a) })
+}
+
+func (s crashSignatures) SaveReplacement(ctx context.Context, outbids uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
+	return around(s.crash, "SaveReplacement", func() (exchange.ChainAttempt, error) { return s.PaymentStore.SaveReplacement(ctx, outbids, a) })
 }
 
 type crashKeys struct {

@@ -49,6 +49,7 @@ type network struct {
 func (c Config) networks() []network {
 	return []network{
 		c.tronNetwork(),
+		c.ethereumNetwork(),
 	}
 }
 
@@ -126,7 +127,13 @@ func addNetwork(p process, queue string, db *store.Store, open drivers, parts *w
 	if kind == "signer" {
 		return addSigner(p, name, db, c, parts)
 	}
-	parts.Chains[name] = &activities.Chain{Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime}
+	gas, err := p.config.gas(name)
+	if err != nil {
+		return err
+	}
+	parts.Chains[name] = &activities.Chain{
+		Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime, Patience: p.config.Sending.Patience, Gas: gas, Now: time.Now,
+	}
 	return nil
 }
 

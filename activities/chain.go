@@ -16,7 +16,9 @@ import (
 // ChainStore is where the progress of transactions is written.
 type ChainStore interface {
 	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
-	LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error)
+	LiveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ChainAttempt, error)
+	AttemptAt(ctx context.Context, walletID uuid.UUID, nonce uint64) (exchange.ChainAttempt, bool, error)
+	ApproveTopUp(ctx context.Context, paymentID uuid.UUID, amount money.Amount, limit int) (exchange.ChainPayment, error)
 	RecordBroadcast(ctx context.Context, attemptID uuid.UUID, code string, accepted bool) (exchange.ChainPayment, error)
 	RecordIncluded(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string) error
 	RecordVanished(ctx context.Context, attemptID uuid.UUID) error
@@ -24,52 +26,84 @@ type ChainStore interface {
 	RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string) (exchange.ChainPayment, error)
 }
 
-// ChainReader is the part of a network's driver that needs no key.
+// ChainReader is the part of a network's driver that needs no key. On a sequenced network it is a
+// chain.Sequenced too.
 type ChainReader interface {
+	chain.Locator
 	Network() exchange.Network
 	Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error)
-	Locate(ctx context.Context, txID string) (chain.Location, error)
 }
 
 // Chain brings signed transactions to their end on one network.
 type Chain struct {
 	Store  ChainStore
 	Client ChainReader
-	Poll   time.Duration // between two looks; about the network's block time
+	Poll   time.Duration // between two looks: the network's block time
+	// Patience is how long the transaction whose turn it is may wait before it is outbid, on a sequenced
+	// network.
+	Patience time.Duration
+	Gas      GasPolicy
+	Now      func() time.Time
 }
+
+// maxFinalityWait bounds the wait for finality between two looks, in case the network speeds up or a
+// reorganisation undoes what was waited for.
+const maxFinalityWait = 5 * time.Minute
 
 // The ends of a delivery.
 const (
 	DeliveryCompleted = "completed" // final, with the expected transfer
 	DeliveryFailed    = "failed"    // final, without it: the payment is parked
 	DeliveryExpired   = "expired"   // proven impossible: the payment may be signed anew
+	DeliveryStuck     = "stuck"     // its turn came long ago: it may be outbid, and must be delivered on in any case
 )
+
+// DeliverInput names a payment to deliver.
+type DeliverInput struct {
+	PaymentID uuid.UUID `json:"payment_id"`
+	// OutbidAfter is the moment from which DeliveryStuck may be answered; zero for never.
+	OutbidAfter time.Time `json:"outbid_after,omitzero"`
+}
 
 // Delivery is how the delivery of a transaction ended.
 type Delivery struct {
 	End  string `json:"end"`
 	TxID string `json:"tx_id,omitempty"`
+	N    int    `json:"n,omitempty"`    // of the attempt, when it is stuck
 	Code string `json:"code,omitempty"` // the network's own word for it
 }
 
 // DeliverPayment brings the payment's live transaction a step further and answers when it came to an
 // end; until then it asks to be called again. The same bytes are offered as often as needed, and
-// what may be done with them is for chain.Judge to say, from facts alone.
-func (c *Chain) DeliverPayment(ctx context.Context, in PaymentInput) (Delivery, error) {
+// what may be done with them is for chain.Judge to say, from facts alone. Where several transactions
+// have one number, whichever comes into a block counts.
+func (c *Chain) DeliverPayment(ctx context.Context, in DeliverInput) (Delivery, error) {
 	payment, err := c.Store.ChainPayment(ctx, in.PaymentID)
 	if err != nil {
 		return Delivery{}, Failure(ctx, err)
 	}
-	attempt, alive, err := c.Store.LiveAttempt(ctx, in.PaymentID)
+	live, err := c.Store.LiveAttempts(ctx, in.PaymentID)
 	if err != nil {
 		return Delivery{}, Failure(ctx, err)
 	}
-	if !alive {
+	if len(live) == 0 {
 		d, err := ended(payment)
 		return d, Failure(ctx, err)
 	}
-	d, err := c.advance(ctx, payment, attempt)
+	d, err := c.advance(ctx, payment, leaderFirst(live), in)
 	return d, Failure(ctx, err)
+}
+
+// leaderFirst puts the transaction that is offered or in a block before those that it shares its number
+// with.
+func leaderFirst(live []exchange.ChainAttempt) []exchange.ChainAttempt {
+	for i, a := range live {
+		if a.Leads() {
+			live[0], live[i] = live[i], live[0]
+			break
+		}
+	}
+	return live
 }
 
 // ended answers for a payment without a live transaction: a step that ran before came this far and
@@ -87,53 +121,50 @@ func ended(p exchange.ChainPayment) (Delivery, error) {
 	return Delivery{}, exchange.Errorf(exchange.CodeStateConflict, "The payment is %s and has no live transaction.", p.Status)
 }
 
-func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, a exchange.ChainAttempt) (Delivery, error) {
-	activity.RecordHeartbeat(ctx, string(a.Status))
-	if a.Status == exchange.TxSigned {
-		if err := c.offer(ctx, a); err != nil {
+func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exchange.ChainAttempt, in DeliverInput) (Delivery, error) {
+	leader := live[0]
+	activity.RecordHeartbeat(ctx, string(leader.Status))
+	if leader.Status == exchange.TxSigned {
+		if err := c.offer(ctx, leader); err != nil {
 			return Delivery{}, err
 		}
 	}
-	facts, err := c.look(ctx, p, a)
-	if err != nil {
-		return Delivery{}, err
+	var first chain.Facts // about the leader
+	dead := 0
+	for i, a := range live {
+		facts, err := c.look(ctx, p, a)
+		if err != nil {
+			return Delivery{}, err
+		}
+		if i == 0 {
+			first = facts
+		}
+		l := facts.Location
+		switch chain.Judge(facts) {
+		case chain.VerdictSucceeded:
+			_, err := c.Store.RecordFinal(ctx, a.ID, true, l.Block.Number, l.Block.ID, l.Fee, l.Code)
+			return Delivery{End: DeliveryCompleted, TxID: a.TxID, Code: l.Code}, err
+		case chain.VerdictFailed:
+			_, err := c.Store.RecordFinal(ctx, a.ID, false, l.Block.Number, l.Block.ID, l.Fee, l.Code)
+			return Delivery{End: DeliveryFailed, TxID: a.TxID, Code: l.Code}, err
+		case chain.VerdictWait:
+			return Delivery{}, c.included(ctx, a, l)
+		case chain.VerdictRebuild:
+			dead++
+		case chain.VerdictBroadcast: // offered again below
+		}
 	}
-	activity.RecordHeartbeat(ctx, string(facts.Location.Stage))
-	l := facts.Location
-	switch chain.Judge(facts) {
-	case chain.VerdictSucceeded:
-		_, err := c.Store.RecordFinal(ctx, a.ID, true, l.Block.Number, l.Block.ID, l.Fee, l.Code)
-		return Delivery{End: DeliveryCompleted, TxID: a.TxID, Code: l.Code}, err
-	case chain.VerdictFailed:
-		_, err := c.Store.RecordFinal(ctx, a.ID, false, l.Block.Number, l.Block.ID, l.Fee, l.Code)
-		return Delivery{End: DeliveryFailed, TxID: a.TxID, Code: l.Code}, err
-	case chain.VerdictRebuild:
-		return Delivery{End: DeliveryExpired, TxID: a.TxID}, c.Store.RecordExpired(ctx, a.ID, "absent from every node after final block "+l.Head.Final.ID)
-	case chain.VerdictWait:
-		return Delivery{}, c.included(ctx, a, l)
-	case chain.VerdictBroadcast: // offered again below
+	if dead == len(live) {
+		return Delivery{End: DeliveryExpired, TxID: leader.TxID}, c.Store.RecordExpired(ctx, leader.ID, "absent from every node after final block "+first.Location.Head.Final.ID)
 	}
-	return Delivery{}, c.outside(ctx, a, l)
+	return c.outside(ctx, leader, first, in)
 }
 
-// look finds the transaction. Where it is missing after the final chain has passed its life, a second
-// look makes sure that the first one did not fall between two nodes.
+// look gathers the facts about one transaction.
 func (c *Chain) look(ctx context.Context, p exchange.ChainPayment, a exchange.ChainAttempt) (chain.Facts, error) {
-	facts := chain.Facts{Attempt: a, Expected: chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}}
-	var err error
-	if facts.Location, err = c.Client.Locate(ctx, a.TxID); err != nil {
-		return chain.Facts{}, err
-	}
-	if facts.Location.Stage != chain.StageAbsent || !chain.Outlived(a, facts.Location.Head.Final) {
-		return facts, nil
-	}
-	again, err := c.Client.Locate(ctx, a.TxID)
-	if err != nil {
-		return chain.Facts{}, err
-	}
-	facts.AbsentTwice = again.Stage == chain.StageAbsent && chain.Outlived(a, again.Head.Final)
-	facts.Location = again
-	return facts, nil
+	facts, err := chain.Inquire(ctx, c.Client, a, chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount})
+	activity.RecordHeartbeat(ctx, string(facts.Location.Stage))
+	return facts, err
 }
 
 // offer broadcasts the stored bytes and writes down what the node said. No answer is as good as any:
@@ -151,29 +182,67 @@ func (c *Chain) offer(ctx context.Context, a exchange.ChainAttempt) error {
 	return err
 }
 
+// included waits for finality: the blocks that are still missing, at the network's pace.
 func (c *Chain) included(ctx context.Context, a exchange.ChainAttempt, l chain.Location) error {
 	if a.Status != exchange.TxIncluded || a.BlockID != l.Block.ID {
 		if err := c.Store.RecordIncluded(ctx, a.ID, l.Block.Number, l.Block.ID); err != nil {
 			return err
 		}
 	}
-	return NotYet("The transaction is in a block that is not final yet.", c.Poll)
+	wait := c.Poll
+	if number, final := l.Block.Number, l.Head.Final.Number; number > final && c.Poll > 0 {
+		missing := min(number-final, uint64(maxFinalityWait/c.Poll))
+		wait = max(c.Poll, time.Duration(missing)*c.Poll) //nolint:gosec // G115: bounded by the line before
+	}
+	return NotYet("The transaction is in a block that is not final yet.", wait)
 }
 
 // outside handles a transaction that is in no block: it came out of one by a reorganisation, or it
 // never was in one and is offered again.
-func (c *Chain) outside(ctx context.Context, a exchange.ChainAttempt, l chain.Location) error {
+func (c *Chain) outside(ctx context.Context, a exchange.ChainAttempt, f chain.Facts, in DeliverInput) (Delivery, error) {
 	if a.Status == exchange.TxIncluded {
 		if err := c.Store.RecordVanished(ctx, a.ID); err != nil {
-			return err
+			return Delivery{}, err
 		}
 	}
-	if l.Stage == chain.StageAbsent && a.Status != exchange.TxSigned {
+	if f.Location.Stage == chain.StageAbsent && a.Status != exchange.TxSigned {
 		if err := c.offer(ctx, a); err != nil {
+			return Delivery{}, err
+		}
+	}
+	if a.Lane != uuid.Nil {
+		if f.Nonces.Latest < a.Nonce {
+			return Delivery{}, c.behind(ctx, a, f.Nonces.Latest)
+		}
+		if c.stuck(a, f, in) {
+			return Delivery{End: DeliveryStuck, TxID: a.TxID, N: a.N}, nil
+		}
+	}
+	return Delivery{}, NotYet("The transaction is in no block yet.", c.Poll)
+}
+
+// stuck tells whether a transaction waits for a block although its turn has come. Only the first of a lane
+// can be helped by a higher bid; those behind it wait for the first.
+func (c *Chain) stuck(a exchange.ChainAttempt, f chain.Facts, in DeliverInput) bool {
+	now := c.Now()
+	return a.Status == exchange.TxBroadcast && f.Nonces.Latest == a.Nonce && !in.OutbidAfter.IsZero() && !now.Before(in.OutbidAfter) &&
+		now.Sub(a.CreatedAt) >= c.Patience
+}
+
+// behind waits for a lower number. The transaction that has it is offered too, whosever payment it is:
+// should its own delivery have stopped, the lane goes on all the same. What the node says of it is for
+// that delivery to write down.
+func (c *Chain) behind(ctx context.Context, a exchange.ChainAttempt, turn uint64) error {
+	before, found, err := c.Store.AttemptAt(ctx, a.Lane, turn)
+	if err != nil {
+		return err
+	}
+	if found {
+		if _, err := c.Client.Broadcast(ctx, before.Raw); err != nil && chainReason(err) != chain.ReasonUnavailable {
 			return err
 		}
 	}
-	return NotYet("The transaction is in no block yet.", c.Poll)
+	return NotYet("The transaction waits for one with a lower number.", c.Poll)
 }
 
 // chainReason finds the reason of a chain error, "" for every other error.

@@ -18,6 +18,9 @@ import (
 type chainRows struct {
 	payment  exchange.ChainPayment
 	attempt  exchange.ChainAttempt
+	others   []exchange.ChainAttempt
+	blocker  exchange.ChainAttempt
+	topUp    error
 	recorded []string
 }
 
@@ -27,8 +30,23 @@ func (r *chainRows) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPaym
 	return r.payment, nil
 }
 
-func (r *chainRows) LiveAttempt(context.Context, uuid.UUID) (exchange.ChainAttempt, bool, error) {
-	return r.attempt, r.attempt.Alive(), nil
+func (r *chainRows) LiveAttempts(context.Context, uuid.UUID) ([]exchange.ChainAttempt, error) {
+	var live []exchange.ChainAttempt
+	for _, a := range append([]exchange.ChainAttempt{r.attempt}, r.others...) {
+		if a.Alive() {
+			live = append(live, a)
+		}
+	}
+	return live, nil
+}
+
+func (r *chainRows) AttemptAt(context.Context, uuid.UUID, uint64) (exchange.ChainAttempt, bool, error) {
+	return r.blocker, r.blocker.ID != uuid.Nil, nil
+}
+
+func (r *chainRows) ApproveTopUp(_ context.Context, _ uuid.UUID, amount money.Amount, _ int) (exchange.ChainPayment, error) {
+	r.note("topped up " + amount.String())
+	return r.payment, r.topUp
 }
 
 func (r *chainRows) RecordBroadcast(_ context.Context, _ uuid.UUID, _ string, accepted bool) (exchange.ChainPayment, error) {
@@ -162,7 +180,7 @@ func deliver(t *testing.T, rows *chainRows, network *reader) (Delivery, error) {
 	env := suite.NewTestActivityEnvironment()
 	c := &Chain{Store: rows, Client: network, Poll: time.Second}
 	env.RegisterActivity(c)
-	value, err := env.ExecuteActivity(c.DeliverPayment, PaymentInput{PaymentID: rows.payment.ID})
+	value, err := env.ExecuteActivity(c.DeliverPayment, DeliverInput{PaymentID: rows.payment.ID})
 	if err != nil {
 		return Delivery{}, err
 	}

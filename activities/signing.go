@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -13,6 +14,7 @@ import (
 // keys.PaymentSigner is one.
 type Signer interface {
 	SignPayment(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, error)
+	OutbidPayment(ctx context.Context, paymentID uuid.UUID, n int) (exchange.ChainAttempt, error)
 }
 
 // SigningStore is what signing needs of the database.
@@ -28,9 +30,14 @@ type Signing struct {
 	Store  SigningStore
 }
 
-// PaymentInput names a chain payment.
-type PaymentInput struct {
+// SignInput names a payment to sign.
+type SignInput struct {
 	PaymentID uuid.UUID `json:"payment_id"`
+	// ReportGas asks to be told when the sending wallet lacks native coin for the fee, instead of having
+	// the payment parked.
+	ReportGas bool `json:"report_gas,omitempty"`
+	// GasWord is the detail to park with when the native coin is missing; empty is the chain's own reason.
+	GasWord string `json:"gas_word,omitempty"`
 }
 
 // SignedPayment is what came of signing: a stored transaction, the knowledge that the payment is
@@ -40,11 +47,17 @@ type SignedPayment struct {
 	TxID      string    `json:"tx_id,omitempty"`
 	Completed bool      `json:"completed,omitempty"`
 	Parked    string    `json:"parked,omitempty"` // a chain reason
+	Gas       *NeedGas  `json:"gas,omitempty"`    // the payment waits for gas and is not parked
+}
+
+// NeedGas says how much native coin a sending wallet lacks for a fee.
+type NeedGas struct {
+	Missing string `json:"missing,omitempty"` // a decimal; empty when the network does not say
 }
 
 // SignPayment gives the live transaction of a payment, signing one if there is none. A transaction that
 // can't be built parks the payment: nothing was signed, so nothing is on its way.
-func (s *Signing) SignPayment(ctx context.Context, in PaymentInput) (SignedPayment, error) {
+func (s *Signing) SignPayment(ctx context.Context, in SignInput) (SignedPayment, error) {
 	attempt, err := s.Signer.SignPayment(ctx, in.PaymentID)
 	if err == nil {
 		return SignedPayment{AttemptID: attempt.ID, TxID: attempt.TxID}, nil
@@ -52,10 +65,68 @@ func (s *Signing) SignPayment(ctx context.Context, in PaymentInput) (SignedPayme
 	if exchange.CodeOf(err) == exchange.CodeStateConflict {
 		return s.settled(ctx, in.PaymentID, err)
 	}
-	if reason, final := buildRefusal(err); final {
-		return s.park(ctx, in.PaymentID, reason)
+	reason, final := buildRefusal(err)
+	if !final {
+		return SignedPayment{}, Failure(ctx, err)
 	}
-	return SignedPayment{}, Failure(ctx, err)
+	if reason == chain.ReasonGas {
+		return s.needGas(ctx, in, err)
+	}
+	return s.park(ctx, in.PaymentID, string(reason))
+}
+
+// needGas reports the missing native coin, or parks the payment because of it. Gas itself is never topped
+// up, and where the house pays the fees anyway it is the house's wallet that is short.
+func (s *Signing) needGas(ctx context.Context, in SignInput, cause error) (SignedPayment, error) {
+	word := string(chain.ReasonGas)
+	if in.GasWord != "" {
+		word = in.GasWord
+	}
+	if !in.ReportGas {
+		return s.park(ctx, in.PaymentID, word)
+	}
+	p, err := s.Store.ChainPayment(ctx, in.PaymentID)
+	if err != nil {
+		return SignedPayment{}, Failure(ctx, err)
+	}
+	if p.Purpose == exchange.ForGas || p.Network.Sponsored() {
+		return s.park(ctx, in.PaymentID, word)
+	}
+	need := &NeedGas{}
+	if e, ok := errors.AsType[*chain.Error](cause); ok && e.Missing.Asset() == p.Network.NativeCoin() && e.Missing.Positive() {
+		need.Missing = e.Missing.String()
+	}
+	return SignedPayment{Gas: need}, nil
+}
+
+// OutbidInput names the transaction of a payment that waits too long.
+type OutbidInput struct {
+	PaymentID uuid.UUID `json:"payment_id"`
+	N         int       `json:"n"` // of the attempt
+}
+
+// Outbid is what came of a higher bid.
+type Outbid struct {
+	TxID string `json:"tx_id,omitempty"` // of the transaction that leads now
+	N    int    `json:"n,omitempty"`
+	Kept string `json:"kept,omitempty"` // the chain reason why there is no higher bid: what exists goes on being offered
+	Over bool   `json:"over,omitempty"` // no transaction of the payment waits any more
+}
+
+// OutbidPayment makes a transaction with the number of the one that waits, and a higher bid. Called again
+// for the same one it gives what it gave. When no higher bid can be had, nothing changes.
+func (s *Signing) OutbidPayment(ctx context.Context, in OutbidInput) (Outbid, error) {
+	attempt, err := s.Signer.OutbidPayment(ctx, in.PaymentID, in.N)
+	if err == nil {
+		return Outbid{TxID: attempt.TxID, N: attempt.N}, nil
+	}
+	if exchange.CodeOf(err) == exchange.CodeStateConflict {
+		return Outbid{Over: true}, nil
+	}
+	if reason, final := buildRefusal(err); final {
+		return Outbid{Kept: string(reason)}, nil
+	}
+	return Outbid{}, Failure(ctx, err)
 }
 
 // settled answers for a payment that is not to be signed any more, which happens when a step runs
@@ -75,11 +146,11 @@ func (s *Signing) settled(ctx context.Context, id uuid.UUID, cause error) (Signe
 	return SignedPayment{}, Failure(ctx, cause)
 }
 
-func (s *Signing) park(ctx context.Context, id uuid.UUID, reason chain.Reason) (SignedPayment, error) {
-	if err := s.Store.ParkChainPayment(ctx, id, string(reason)); err != nil {
+func (s *Signing) park(ctx context.Context, id uuid.UUID, word string) (SignedPayment, error) {
+	if err := s.Store.ParkChainPayment(ctx, id, word); err != nil {
 		return SignedPayment{}, Failure(ctx, err)
 	}
-	return SignedPayment{Parked: string(reason)}, nil
+	return SignedPayment{Parked: word}, nil
 }
 
 // buildRefusal tells errors that no repetition mends, because the network or our own state says why
@@ -88,7 +159,7 @@ func buildRefusal(err error) (chain.Reason, bool) {
 	reason := chainReason(err)
 	switch reason {
 	case chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked,
-		chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh:
+		chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh, chain.ReasonForeign:
 		return reason, true
 	case chain.ReasonUnavailable, chain.ReasonProtocol: // these may pass
 	}

@@ -20,8 +20,9 @@ const (
 	ReasonPaused      Reason = "token_paused"
 	ReasonReverts     Reason = "would_revert" // the simulation of the real transfer fails
 	ReasonFeeTooHigh  Reason = "fee_too_high"
-	ReasonUnavailable Reason = "unavailable" // the node can't be reached or is behind
-	ReasonProtocol    Reason = "protocol"    // the node answered something that its protocol does not allow
+	ReasonForeign     Reason = "foreign_nonce" // somebody else sends with the wallet's key
+	ReasonUnavailable Reason = "unavailable"   // the node can't be reached or is behind
+	ReasonProtocol    Reason = "protocol"      // the node answered something that its protocol does not allow
 )
 
 // Error is a failure that a driver understands. Detail never holds keys or signed bytes.

@@ -6,11 +6,16 @@ import (
 	"kivuko/exchange"
 )
 
+// Locator is the part of a Client that Inquire asks. One that is Sequenced too is asked for numbers.
+type Locator interface {
+	Locate(ctx context.Context, txID string) (Location, error)
+}
+
 // Inquire gathers the facts about a signed transaction for Judge. Where the first look misses a
 // transaction whose life is over, it looks a second time, so that a rebuild never rests on one
 // answer. On a network with sequence numbers it asks whether a final transaction has taken the number
 // of the missing one.
-func Inquire(ctx context.Context, c Client, a exchange.ChainAttempt, want Transfer) (Facts, error) {
+func Inquire(ctx context.Context, c Locator, a exchange.ChainAttempt, want Transfer) (Facts, error) {
 	f := Facts{Attempt: a, Expected: want}
 	var err error
 	if f.Location, err = c.Locate(ctx, a.TxID); err != nil {
@@ -24,7 +29,7 @@ func Inquire(ctx context.Context, c Client, a exchange.ChainAttempt, want Transf
 		if err != nil {
 			return Facts{}, err
 		}
-		f.NonceUsed = n.Final > a.Nonce
+		f.Nonces, f.NonceUsed = n, n.Final > a.Nonce
 	}
 	if f.Location.Stage != StageAbsent || !impossible(f) {
 		return f, nil
@@ -32,6 +37,8 @@ func Inquire(ctx context.Context, c Client, a exchange.ChainAttempt, want Transf
 	if f.Location, err = c.Locate(ctx, a.TxID); err != nil {
 		return Facts{}, err
 	}
-	f.AbsentTwice = f.Location.Stage == StageAbsent
+	// A node that knows less of the chain than the one that counted the numbers may miss the very
+	// transaction that used this one.
+	f.AbsentTwice = f.Location.Stage == StageAbsent && f.Location.Head.Final.Number >= f.Nonces.Head.Final.Number
 	return f, nil
 }

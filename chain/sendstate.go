@@ -26,6 +26,8 @@ type Facts struct {
 	// NonceUsed is set when, on a network with sequence numbers, another transaction with the same
 	// number is final, so this one can never be included.
 	NonceUsed bool
+	// Nonces are the sender's, where the network numbers transactions and this one is in no block.
+	Nonces Nonces
 	// AbsentTwice is set when a second look, made after the final head had passed the
 	// transaction's life, still did not find it.
 	AbsentTwice bool

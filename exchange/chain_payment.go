@@ -56,8 +56,10 @@ type ChainPurpose string
 
 // The purposes of chain payments.
 const (
-	ForOrder  ChainPurpose = "order"  // crypto that a customer bought
-	ForRefund ChainPurpose = "refund" // crypto that goes back
+	ForOrder    ChainPurpose = "order"    // crypto that a customer bought
+	ForRefund   ChainPurpose = "refund"   // crypto that goes back
+	ForTransfer ChainPurpose = "transfer" // crypto that an owner sends
+	ForGas      ChainPurpose = "gas"      // native coin for the fee of another chain payment, its object
 )
 
 // ChainPayment is one approved payment on a blockchain. Its intent (who pays whom how much of what)
@@ -66,12 +68,17 @@ type ChainPayment struct {
 	ID          uuid.UUID
 	Purpose     ChainPurpose
 	ObjectID    uuid.UUID // the order, refund … that it carries out
+	N           int       // 1, or for gas the number of the top-up that the object got
 	Network     Network
 	Amount      money.Amount
 	WalletID    uuid.UUID // the sending wallet
 	FromAddress string
 	ToAddress   string
-	HoldID      uuid.UUID // the reserved money that completion consumes
+	// FeeWalletID is the wallet of the house that pays the network's fee, and FeePayer its address. Both
+	// are empty where the sender pays.
+	FeeWalletID uuid.UUID
+	FeePayer    string
+	HoldID      uuid.UUID // the reserved money that completion consumes; none for gas, which is the house's own
 	IntentHash  string
 	Status      ChainPaymentStatus
 	Detail      string // what it waits for or why it parked, in one word
@@ -85,12 +92,28 @@ type ChainPayment struct {
 	Version     int64
 }
 
-// Intent is the hash of everything about a payment that an approval covers.
+// Intent is the hash of everything about a payment that an approval covers. A payment whose fee another
+// wallet pays has a form of its own, so that nobody can add or take away a fee payer later.
 func (p ChainPayment) Intent() string {
+	version := 1
+	if p.FeeWalletID != uuid.Nil || p.FeePayer != "" {
+		version = 2
+	}
 	h := sha256.New()
-	fmt.Fprintf(h, "kivuko chain payment v1\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n", p.ID, p.Purpose, p.ObjectID,
+	fmt.Fprintf(h, "kivuko chain payment v%d\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n", version, p.ID, p.Purpose, p.ObjectID,
 		p.Network, p.Amount.Asset(), p.Amount, p.WalletID, p.FromAddress, p.ToAddress)
+	if version > 1 {
+		fmt.Fprintf(h, "%s\n%s\n", p.FeeWalletID, p.FeePayer)
+	}
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// FeeCustody is the wallet out of which the network takes its fee.
+func (p ChainPayment) FeeCustody() uuid.UUID {
+	if p.FeeWalletID != uuid.Nil {
+		return p.FeeWalletID
+	}
+	return p.WalletID
 }
 
 // ChainAttemptStatus is the state of one signed transaction.
@@ -104,10 +127,13 @@ const (
 	TxSucceeded ChainAttemptStatus = "succeeded" // final
 	TxFailed    ChainAttemptStatus = "failed"    // final
 	TxExpired   ChainAttemptStatus = "expired"   // proven never to be included
+	TxReplaced  ChainAttemptStatus = "replaced"  // another one with its number leads; either may still be included
 )
 
 // ChainAttemptMachine governs signed transactions. An expired one is proven never to be included, so
-// nothing follows; an included one may be reorganised away until it is final.
+// nothing follows; an included one may be reorganised away until it is final. Of transactions with one
+// sequence number a single one leads: it is offered, or is in a block. The others are replaced, and
+// watched like it, until one of them is final and the others have expired by that.
 var ChainAttemptMachine = Machine[ChainAttemptStatus]{
 	Name: "chain_attempt", Initial: TxSigned,
 	Transitions: []Transition[ChainAttemptStatus]{
@@ -124,6 +150,14 @@ var ChainAttemptMachine = Machine[ChainAttemptStatus]{
 		{TxIncluded, TxSucceeded, ByFlow, "final with the expected transfer"},
 		{TxIncluded, TxFailed, ByFlow, "final and failed"},
 		{TxIncluded, TxExpired, ByFlow, "proven impossible after a reorganisation"},
+		{TxSigned, TxReplaced, ByFlow, "outbid, or another with its number is in a block"},
+		{TxBroadcast, TxReplaced, ByFlow, "outbid, or another with its number is in a block"},
+		{TxIncluded, TxReplaced, ByFlow, "the block was reorganised away and a higher bid leads"},
+		{TxReplaced, TxBroadcast, ByFlow, "the highest bid leads again after a reorganisation"},
+		{TxReplaced, TxIncluded, ByFlow, "seen in a block"},
+		{TxReplaced, TxSucceeded, ByFlow, "final with the expected transfer"},
+		{TxReplaced, TxFailed, ByFlow, "final and failed"},
+		{TxReplaced, TxExpired, ByFlow, "another one with its number is final"},
 	},
 	Final: []ChainAttemptStatus{TxSucceeded, TxFailed, TxExpired},
 }
@@ -138,8 +172,20 @@ type Bid struct {
 // IsZero tells a bid that was never made.
 func (b Bid) IsZero() bool { return b == Bid{} }
 
+// NonceLane is the sequence of a wallet's transactions on a network that numbers them. Numbers are taken
+// in order, each by one payment and only together with signed bytes, so that there are neither gaps nor
+// two payments with one number.
+type NonceLane struct {
+	WalletID uuid.UUID
+	Next     uint64 // the number of the next payment
+	// Foreign is set when a number of the lane was used by a transaction that is not ours: somebody else
+	// has the key, and nothing is signed with it any more.
+	Foreign bool
+}
+
 // ChainAttempt is one signed transaction of a payment. Its bytes are stored before they are first
-// sent and are the only bytes ever sent for it. At most one attempt of a payment is alive.
+// sent and are the only bytes ever sent for it. At most one attempt of a payment is alive, or several
+// with the same sequence number, of which at most one can ever be included.
 type ChainAttempt struct {
 	ID        uuid.UUID
 	PaymentID uuid.UUID
@@ -151,6 +197,7 @@ type ChainAttempt struct {
 	// is the sender's sequence number where the network has one.
 	ExpiresAt       time.Time
 	LastValidHeight uint64
+	Lane            uuid.UUID // the wallet whose sequence Nonce is of; zero where the network has none
 	Nonce           uint64
 	RefBlock        string
 	Bid             Bid
@@ -166,6 +213,9 @@ type ChainAttempt struct {
 }
 
 // Alive tells whether the transaction may still move money.
-func (a ChainAttempt) Alive() bool {
+func (a ChainAttempt) Alive() bool { return a.Leads() || a.Status == TxReplaced }
+
+// Leads tells whether it is the live transaction of its payment that is offered or in a block.
+func (a ChainAttempt) Leads() bool {
 	return a.Status == TxSigned || a.Status == TxBroadcast || a.Status == TxIncluded
 }

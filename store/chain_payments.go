@@ -13,22 +13,25 @@ import (
 	"kivuko/exchange/money"
 )
 
-const paymentColumns = `p.id, p.purpose, p.object_id, p.network, p.asset, p.amount, p.wallet_id, p.from_address, p.to_address, p.hold_id, p.intent_hash,
-	p.status, p.detail, p.tx_id, p.block, p.fee, p.approved_by, p.created_at, p.updated_at, p.completed_at, p.version`
+const paymentColumns = `p.id, p.purpose, p.object_id, p.n, p.network, p.asset, p.amount, p.wallet_id, p.from_address, p.to_address, p.fee_wallet_id,
+	p.fee_payer, p.hold_id, p.intent_hash, p.status, p.detail, p.tx_id, p.block, p.fee, p.approved_by, p.created_at, p.updated_at, p.completed_at, p.version`
 
 // paymentRow is a row of chain_payments.
 type paymentRow struct {
 	ID          uuid.UUID
 	Purpose     exchange.ChainPurpose
 	ObjectID    uuid.UUID `db:"object_id"`
+	N           int
 	Network     exchange.Network
 	Asset       money.Asset
 	Amount      decimal.Decimal
-	WalletID    uuid.UUID `db:"wallet_id"`
-	FromAddress string    `db:"from_address"`
-	ToAddress   string    `db:"to_address"`
-	HoldID      uuid.UUID `db:"hold_id"`
-	IntentHash  string    `db:"intent_hash"`
+	WalletID    uuid.UUID     `db:"wallet_id"`
+	FromAddress string        `db:"from_address"`
+	ToAddress   string        `db:"to_address"`
+	FeeWalletID uuid.NullUUID `db:"fee_wallet_id"`
+	FeePayer    string        `db:"fee_payer"`
+	HoldID      uuid.NullUUID `db:"hold_id"`
+	IntentHash  string        `db:"intent_hash"`
 	Status      exchange.ChainPaymentStatus
 	Detail      string
 	TxID        string `db:"tx_id"`
@@ -43,9 +46,9 @@ type paymentRow struct {
 
 func (r paymentRow) payment() (exchange.ChainPayment, error) {
 	p := exchange.ChainPayment{
-		ID: r.ID, Purpose: r.Purpose, ObjectID: r.ObjectID, Network: r.Network, WalletID: r.WalletID, FromAddress: r.FromAddress,
-		ToAddress: r.ToAddress, HoldID: r.HoldID, IntentHash: r.IntentHash, Status: r.Status, Detail: r.Detail, TxID: r.TxID,
-		Block: uint64(max(r.Block, 0)), ApprovedBy: r.ApprovedBy, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		ID: r.ID, Purpose: r.Purpose, ObjectID: r.ObjectID, N: r.N, Network: r.Network, WalletID: r.WalletID, FromAddress: r.FromAddress,
+		ToAddress: r.ToAddress, FeeWalletID: r.FeeWalletID.UUID, FeePayer: r.FeePayer, HoldID: r.HoldID.UUID, IntentHash: r.IntentHash,
+		Status: r.Status, Detail: r.Detail, TxID: r.TxID, Block: uint64(max(r.Block, 0)), ApprovedBy: r.ApprovedBy, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 		CompletedAt: utc(r.CompletedAt), Version: r.Version,
 	}
 	var err error
@@ -66,7 +69,7 @@ func paymentFact(p exchange.ChainPayment) map[string]any {
 
 const readPayment = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.id = $1`
 
-const readPaymentOf = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.purpose = $1 AND p.object_id = $2`
+const readPaymentOf = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.purpose = $1 AND p.object_id = $2 ORDER BY p.n DESC LIMIT 1`
 
 const lockPayment = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.id = $1 FOR NO KEY UPDATE`
 
@@ -79,7 +82,7 @@ func (s *Store) ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainP
 	return r.payment()
 }
 
-// ChainPaymentOf reads the chain payment that carries out an object.
+// ChainPaymentOf reads the chain payment that carries out an object, the last one where there are several.
 func (s *Store) ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, error) {
 	var r paymentRow
 	if err := s.read(ctx, &r, readPaymentOf, purpose, objectID); err != nil {
@@ -98,39 +101,55 @@ func (t unitTx) paymentOf(ctx context.Context, purpose exchange.ChainPurpose, ob
 }
 
 const insertPayment = `
-INSERT INTO chain_payments (id, purpose, object_id, network, asset, amount, wallet_id, from_address, to_address, hold_id, intent_hash, status,
-    approved_by, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'approved', $12, $13, $13)`
+INSERT INTO chain_payments (id, purpose, object_id, n, network, asset, amount, wallet_id, from_address, to_address, fee_wallet_id, fee_payer, hold_id,
+    intent_hash, status, approved_by, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'approved', $15, $16, $16)`
 
 // byPolicy approves payments whose money came in; nobody has to.
 const byPolicy = "policy"
 
 // approvePayment writes the payment that delivers a paid order's crypto.
 func (t unitTx) approvePayment(ctx context.Context, o exchange.Order) (exchange.ChainPayment, error) {
+	return t.addPayment(ctx, flow, &orderPayment{order: o}, exchange.ChainPayment{
+		Purpose: exchange.ForOrder, ObjectID: o.ID, Network: o.Network, Amount: o.Price.Crypto, WalletID: o.WalletID,
+		ToAddress: o.WalletAddress, HoldID: o.HoldID, ApprovedBy: byPolicy,
+	})
+}
+
+// addPayment writes an approved payment of an object with its event. The caller gives purpose, object,
+// network, amount, sending wallet, recipient, hold and approver; the sender's address, who pays the fee,
+// and the hash of all that are made here. A zero N is 1.
+func (t unitTx) addPayment(ctx context.Context, by exchange.Principal, object paymentObject, p exchange.ChainPayment) (exchange.ChainPayment, error) {
 	var w walletRow
-	if err := t.get(ctx, &w, readWallet, o.WalletID); err != nil {
-		return exchange.ChainPayment{}, translate(err, "wallet")
+	if err := t.get(ctx, &w, readWallet, p.WalletID); err != nil {
+		return p, translate(err, "wallet")
 	}
-	id, err := uuid.NewV7()
-	if err != nil {
-		return exchange.ChainPayment{}, err
+	if w.Network != p.Network {
+		return p, exchange.Errorf(exchange.CodeInternal, "wallet %s is on %s, not on %s", w.ID, w.Network, p.Network)
 	}
-	p := exchange.ChainPayment{
-		ID: id, Purpose: exchange.ForOrder, ObjectID: o.ID, Network: o.Network, Amount: o.Price.Crypto, WalletID: w.ID, FromAddress: w.Address,
-		ToAddress: o.WalletAddress, HoldID: o.HoldID, Status: exchange.ChainApproved, Fee: money.Zero(o.Network.NativeCoin()),
-		ApprovedBy: byPolicy, CreatedAt: t.s.now(), UpdatedAt: t.s.now(), Version: 1,
+	var err error
+	if p.ID, err = uuid.NewV7(); err != nil {
+		return p, err
+	}
+	p.N, p.FromAddress, p.Status, p.Fee, p.Version = max(p.N, 1), w.Address, exchange.ChainApproved, money.Zero(p.Network.NativeCoin()), 1
+	p.CreatedAt, p.UpdatedAt = t.s.now(), t.s.now()
+	if p.Network.Sponsored() {
+		if err := t.sponsor(ctx, &p); err != nil {
+			return p, err
+		}
 	}
 	p.IntentHash = p.Intent()
-	_, err = t.exec(ctx, insertPayment, p.ID, p.Purpose, p.ObjectID, p.Network, p.Amount.Asset(), p.Amount.Decimal(), p.WalletID, p.FromAddress,
-		p.ToAddress, p.HoldID, p.IntentHash, p.ApprovedBy, p.CreatedAt)
+	_, err = t.exec(ctx, insertPayment, p.ID, p.Purpose, p.ObjectID, p.N, p.Network, p.Amount.Asset(), p.Amount.Decimal(), p.WalletID, p.FromAddress,
+		p.ToAddress, nullID(p.FeeWalletID), p.FeePayer, nullID(p.HoldID), p.IntentHash, p.ApprovedBy, p.CreatedAt)
 	if err != nil {
 		return p, err
 	}
-	return p, t.recordPayment(ctx, "approved", flow, o, nil, p)
+	return p, t.recordPayment(ctx, "approved", by, object, nil, p)
 }
 
-func (t unitTx) recordPayment(ctx context.Context, name string, by exchange.Principal, o exchange.Order, before *exchange.ChainPayment, p exchange.ChainPayment) error {
-	f := fact{by: by, object: "chain_payment", id: p.ID, name: "chain_payment." + name, owner: o.CustomerID, vendor: o.VendorID, after: paymentFact(p)}
+func (t unitTx) recordPayment(ctx context.Context, name string, by exchange.Principal, object paymentObject, before *exchange.ChainPayment, p exchange.ChainPayment) error {
+	owner, vendor := object.parties()
+	f := fact{by: by, object: "chain_payment", id: p.ID, name: "chain_payment." + name, owner: owner, vendor: vendor, after: paymentFact(p)}
 	if before != nil {
 		f.before = paymentFact(*before)
 	}
@@ -142,7 +161,7 @@ UPDATE chain_payments SET status = $2, detail = $3, tx_id = $4, block = $5, fee 
 WHERE id = $1 AND version = $9 AND status = ANY ($10)`
 
 // savePayment stores a payment that differs from before, with its event and audit row.
-func (t unitTx) savePayment(ctx context.Context, by exchange.Principal, o exchange.Order, before, p exchange.ChainPayment) (exchange.ChainPayment, error) {
+func (t unitTx) savePayment(ctx context.Context, by exchange.Principal, object paymentObject, before, p exchange.ChainPayment) (exchange.ChainPayment, error) {
 	from := []exchange.ChainPaymentStatus{before.Status}
 	if p.Status != before.Status {
 		if err := exchange.ChainPaymentMachine.Allow(before.Status, p.Status); err != nil {
@@ -160,48 +179,37 @@ func (t unitTx) savePayment(ctx context.Context, by exchange.Principal, o exchan
 		return before, err
 	}
 	p.Version++
-	return p, t.recordPayment(ctx, string(p.Status), by, o, &before, p)
+	return p, t.recordPayment(ctx, string(p.Status), by, object, &before, p)
 }
 
 const readSealedKey = `SELECT wallet_id, ciphertext, master_key, public_key, algorithm FROM wallet_keys WHERE wallet_id = $1`
 
-// PaymentForSigning reads a payment with the sealed key of its sending wallet, for the signer.
-func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, exchange.SealedKey, error) {
+// PaymentForSigning reads a payment with the sealed keys that sign it: the sending wallet's, and after it
+// that of the wallet that pays the fee, where that is another one.
+func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, []exchange.SealedKey, error) {
 	p, err := s.ChainPayment(ctx, id)
 	if err != nil {
-		return p, exchange.SealedKey{}, err
+		return p, nil, err
 	}
-	var k struct {
-		WalletID   uuid.UUID `db:"wallet_id"`
-		Ciphertext []byte
-		MasterKey  string `db:"master_key"`
-		PublicKey  []byte `db:"public_key"`
-		Algorithm  string
+	wallets := []uuid.UUID{p.WalletID}
+	if p.FeeWalletID != uuid.Nil {
+		wallets = append(wallets, p.FeeWalletID)
 	}
-	if err := s.read(ctx, &k, readSealedKey, p.WalletID); err != nil {
-		return p, exchange.SealedKey{}, translate(err, "wallet key")
+	sealed := make([]exchange.SealedKey, len(wallets))
+	for i, wallet := range wallets {
+		var k struct {
+			WalletID   uuid.UUID `db:"wallet_id"`
+			Ciphertext []byte
+			MasterKey  string `db:"master_key"`
+			PublicKey  []byte `db:"public_key"`
+			Algorithm  string
+		}
+		if err := s.read(ctx, &k, readSealedKey, wallet); err != nil {
+			return p, nil, translate(err, "wallet key")
+		}
+		sealed[i] = exchange.SealedKey{WalletID: k.WalletID, Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: k.Algorithm}
 	}
-	return p, exchange.SealedKey{WalletID: k.WalletID, Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: k.Algorithm}, nil
-}
-
-// objectOf finds the order behind a payment, locked. Only orders have chain payments so far.
-func (t unitTx) objectOf(ctx context.Context, paymentID uuid.UUID) (exchange.Order, exchange.ChainPayment, error) {
-	var r paymentRow
-	if err := t.get(ctx, &r, readPayment, paymentID); err != nil {
-		return exchange.Order{}, exchange.ChainPayment{}, translate(err, "chain payment")
-	}
-	if r.Purpose != exchange.ForOrder {
-		return exchange.Order{}, exchange.ChainPayment{}, exchange.Errorf(exchange.CodeUnsupported, "A chain payment for a %s is not known here.", r.Purpose)
-	}
-	o, err := t.lockedOrder(ctx, r.ObjectID)
-	if err != nil {
-		return o, exchange.ChainPayment{}, err
-	}
-	if err := t.get(ctx, &r, lockPayment, paymentID); err != nil {
-		return o, exchange.ChainPayment{}, translate(err, "chain payment")
-	}
-	p, err := r.payment()
-	return o, p, err
+	return p, sealed, nil
 }
 
 // ParkChainPayment sets a payment aside for a person because no transaction of it can be built. While
@@ -209,7 +217,7 @@ func (t unitTx) objectOf(ctx context.Context, paymentID uuid.UUID) (exchange.Ord
 func (s *Store) ParkChainPayment(ctx context.Context, paymentID uuid.UUID, detail string) (exchange.ChainPayment, error) {
 	return change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		var none exchange.Posting
-		o, before, err := t.objectOf(ctx, paymentID)
+		object, before, err := t.objectOf(ctx, paymentID)
 		if err != nil || (before.Status == exchange.ChainParked && before.Detail == detail) {
 			return before, none, err
 		}
@@ -221,11 +229,10 @@ func (s *Store) ParkChainPayment(ctx context.Context, paymentID uuid.UUID, detai
 		}
 		p := before
 		p.Status, p.Detail = exchange.ChainParked, clip(detail, 200)
-		if p, err = t.savePayment(ctx, flow, o, before, p); err != nil {
+		if p, err = t.savePayment(ctx, flow, object, before, p); err != nil {
 			return before, none, err
 		}
-		_, err = t.orderFollows(ctx, o, o.Status, exchange.WaitOperator, o.TxHash)
-		return p, none, err
+		return p, none, object.follow(ctx, t, stageParked, "")
 	})
 }
 
@@ -234,7 +241,7 @@ func (s *Store) ParkChainPayment(ctx context.Context, paymentID uuid.UUID, detai
 func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) (exchange.ChainPayment, error) {
 	return change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		var none exchange.Posting
-		o, before, err := t.objectOf(ctx, paymentID)
+		object, before, err := t.objectOf(ctx, paymentID)
 		if err != nil {
 			return before, none, err
 		}
@@ -245,29 +252,9 @@ func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by e
 		}
 		p := before
 		p.Status, p.Detail = exchange.ChainApproved, ""
-		if p, err = t.savePayment(ctx, by, o, before, p); err != nil {
+		if p, err = t.savePayment(ctx, by, object, before, p); err != nil {
 			return before, none, err
 		}
-		to := o.Status
-		if to == exchange.OrderConfirming {
-			to = exchange.OrderProcessing // nothing of it is on the chain any more
-		}
-		_, err = t.orderFollows(ctx, o, to, exchange.WaitSignature, "")
-		return p, none, err
+		return p, none, object.follow(ctx, t, stageApproved, "")
 	})
-}
-
-// orderFollows moves a payment's order along with it. An order that has ended, or is there already,
-// stays as it is.
-func (t unitTx) orderFollows(ctx context.Context, before exchange.Order, to exchange.OrderStatus, detail, txHash string) (exchange.Order, error) {
-	if before.Machine().Terminal(before.Status) || (before.Status == to && before.StatusDetail == detail && before.TxHash == txHash) {
-		return before, nil
-	}
-	o := before
-	o.Status, o.StatusDetail, o.TxHash = to, detail, txHash
-	name := "order.detail_changed"
-	if to != before.Status {
-		name = "order." + string(to)
-	}
-	return t.saveOrder(ctx, name, flow, before, o)
 }

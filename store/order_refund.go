@@ -80,7 +80,8 @@ func (t unitTx) cancelPayment(ctx context.Context, o exchange.Order, by exchange
 	if err != nil || !found || p.Status == exchange.ChainCancelled {
 		return err
 	}
-	if _, p, err = t.objectOf(ctx, p.ID); err != nil {
+	object, p, err := t.objectOf(ctx, p.ID)
+	if err != nil {
 		return err
 	}
 	_, alive, err := t.liveAttempt(ctx, p.ID)
@@ -93,12 +94,12 @@ func (t unitTx) cancelPayment(ctx context.Context, o exchange.Order, by exchange
 	if p.Status == exchange.ChainApproved {
 		parked := p
 		parked.Status, parked.Detail = exchange.ChainParked, "refund"
-		if p, err = t.savePayment(ctx, by, o, p, parked); err != nil {
+		if p, err = t.savePayment(ctx, by, object, p, parked); err != nil {
 			return err
 		}
 	}
 	cancelled := p
 	cancelled.Status, cancelled.Detail = exchange.ChainCancelled, "refund"
-	_, err = t.savePayment(ctx, by, o, p, cancelled)
+	_, err = t.savePayment(ctx, by, object, p, cancelled)
 	return err
 }

@@ -24,11 +24,19 @@ var (
 	_ activities.SigningStore = Rows{}
 	_ activities.WalletStore  = Rows{}
 	_ keys.PaymentStore       = SigningRows{}
+
+	_ activities.TransferStore = Rows{}
+	_ activities.ApprovalStore = Rows{}
 )
 
 // OrderByID reads an order for its own flow.
 func (r Rows) OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
 	return r.Store.Order(ctx, store.Everything(), id)
+}
+
+// TransferByID reads a transfer for its own flow.
+func (r Rows) TransferByID(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
+	return r.Store.Transfer(ctx, store.Everything(), id)
 }
 
 // AcceptPayment books a proven payment.
@@ -103,10 +111,14 @@ func (r Rows) ResolveException(ctx context.Context, id uuid.UUID, to exchange.Ex
 // SigningRows is the store as the signer asks for it.
 type SigningRows struct{ *store.Store }
 
-// PaymentForSigning reads a payment and the sealed key of its sending wallet.
-func (r SigningRows) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, keys.Sealed, error) {
-	p, k, err := r.Store.PaymentForSigning(ctx, id)
-	return p, keys.Sealed{Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm)}, err
+// PaymentForSigning reads a payment and the sealed keys that sign it.
+func (r SigningRows) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, []keys.Sealed, error) {
+	p, stored, err := r.Store.PaymentForSigning(ctx, id)
+	sealed := make([]keys.Sealed, len(stored))
+	for i, k := range stored {
+		sealed[i] = keys.Sealed{Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm)}
+	}
+	return p, sealed, err
 }
 
 // KeyMaker makes wallet keys in the vault. It is the only place where keys come into being.

@@ -84,6 +84,11 @@ func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.Chain
 	})
 }
 
+// OutbidPayment is never asked for: the network numbers no transactions.
+func (n *network) OutbidPayment(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
+	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "nothing can be outbid here")
+}
+
 func (n *network) Network() exchange.Network { return networkName }
 
 func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {

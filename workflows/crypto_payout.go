@@ -3,6 +3,7 @@ package workflows
 import (
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -17,11 +18,14 @@ var (
 const (
 	maxSignatures = 10               // transactions of one payment, each after the one before was proven impossible
 	troublePause  = 10 * time.Minute // between tries when looking at the chain fails
+	ceilingPause  = 10 * time.Minute // until a higher bid is tried again after one was refused
 )
 
 // CryptoPayout carries out one approved payment on a chain: sign once, offer the same bytes until they
-// are final or proven impossible, and sign anew only in the second case. No timer of ours ends it. It
-// hands back a reason when no transaction is alive and none can be made.
+// are final or proven impossible, and sign anew only in the second case. A transaction whose turn has come
+// and that no block takes is outbid by one with the same number. A sender without native coin for the fee
+// is given some first. No timer of ours ends it. It hands back a reason when no transaction is alive and
+// none can be made.
 func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	f := &cryptoPayout{in: in, id: CryptoPayoutID(in.PaymentID)}
@@ -68,25 +72,38 @@ func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
 	return CryptoPayoutResult{Reason: string(ReasonPayoutExpiring)}, nil
 }
 
-// sign gives the live transaction, or reports that the signer refuses: then nothing was signed.
+// sign gives the live transaction, or reports that the signer refuses: then nothing was signed. It brings
+// gas first where that is what is missing; a word then says why there is none, and parks the payment.
 func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, bool) {
-	var signed activities.SignedPayment
-	in := activities.PaymentInput{PaymentID: f.in.PaymentID}
-	err := workflow.ExecuteActivity(signer(ctx, f.in.Network, "Sign the payment"), signing.SignPayment, in).Get(ctx, &signed)
-	if err != nil {
-		workflow.GetLogger(ctx).Error("the payment was not signed", "error", err)
+	in := activities.SignInput{PaymentID: f.in.PaymentID, ReportGas: true}
+	for {
+		var signed activities.SignedPayment
+		err := workflow.ExecuteActivity(signer(ctx, f.in.Network, "Sign the payment"), signing.SignPayment, in).Get(ctx, &signed)
+		if err != nil {
+			workflow.GetLogger(ctx).Error("the payment was not signed", "error", err)
+			return signed, false
+		}
+		if signed.Gas == nil {
+			return signed, true
+		}
+		if word := f.topUp(ctx, *signed.Gas); word != "" {
+			in.ReportGas, in.GasWord = false, word
+		}
 	}
-	return signed, err == nil
 }
 
 // deliver watches a transaction to its end, however long that takes. When it takes unusually long, a
 // person is told and the watch goes on: the transaction is alive, so nothing else may be done.
 func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 	began := workflow.Now(ctx)
+	in := activities.DeliverInput{PaymentID: f.in.PaymentID, OutbidAfter: began}
 	for {
 		var d activities.Delivery
-		in := activities.PaymentInput{PaymentID: f.in.PaymentID}
 		err := workflow.ExecuteActivity(delivery(ctx, f.in.Network, "Bring the transaction to its end"), chains.DeliverPayment, in).Get(ctx, &d)
+		if err == nil && d.End == activities.DeliveryStuck {
+			in.OutbidAfter = f.outbid(ctx, d, began)
+			continue
+		}
 		if err == nil {
 			return d
 		}
@@ -98,8 +115,26 @@ func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 	}
 }
 
+// outbid has a higher bid made for the place in a block, and tells when the next one may be. Where none can
+// be had, what exists goes on being offered.
+func (f *cryptoPayout) outbid(ctx workflow.Context, stuck activities.Delivery, began time.Time) time.Time {
+	var out activities.Outbid
+	in := activities.OutbidInput{PaymentID: f.in.PaymentID, N: stuck.N}
+	err := workflow.ExecuteActivity(signer(ctx, f.in.Network, "Bid more for a place in a block"), signing.OutbidPayment, in).Get(ctx, &out)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the transaction was not outbid", "error", err)
+	}
+	if err != nil || out.Kept != "" {
+		return workflow.Now(ctx).Add(slower(ctx, ceilingPause, began))
+	}
+	if out.TxID != "" && out.TxID != stuck.TxID {
+		describe(ctx, f.card(out.TxID))
+	}
+	return workflow.Now(ctx)
+}
+
 func (f *cryptoPayout) alert(ctx workflow.Context, cause error) {
-	describe(ctx, parkedCard("chain payment "+f.in.PaymentID.String()+" of order "+f.in.OrderID.String(), f.id, ReasonPayoutOverdue, cause))
+	describe(ctx, parkedCard("chain payment "+f.in.PaymentID.String()+" of "+f.in.about(), f.id, ReasonPayoutOverdue, cause))
 	if f.alerted {
 		return
 	}
@@ -117,8 +152,16 @@ func (f *cryptoPayout) calm(ctx workflow.Context) {
 func (f *cryptoPayout) card(tx string) card {
 	c := card{title: "Crypto on its way"}
 	c.add("Payment", f.in.PaymentID.String())
-	c.add("Order", f.in.OrderID.String())
+	c.add("For", f.in.about())
 	c.add("Transaction", "`"+tx+"` on "+string(f.in.Network))
 	c.add("Waits for", "finality on the network")
 	return c
+}
+
+// about names the object that the payment carries out.
+func (in CryptoPayoutInput) about() string {
+	if in.TransferID != uuid.Nil {
+		return "transfer " + in.TransferID.String()
+	}
+	return "order " + in.OrderID.String()
 }

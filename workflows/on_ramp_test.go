@@ -248,7 +248,7 @@ func collecting() []story {
 			status: exchange.OrderCancelled, detail: exchange.DetailExpired,
 		},
 		{
-			name: "a command without a row", status: done, detail: none, fates: []fate{{refused: chain.ReasonGas}, {}},
+			name: "a command without a row", status: done, detail: none, fates: []fate{{refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {}},
 			people: func(w *world) {
 				w.at(min, func() {
 					ref := workflows.CommandRef{CommandID: uuid.New()}
@@ -288,7 +288,7 @@ func delivering() []story {
 			people: func(w *world) { w.at(5*min, func() { w.command("retry") }) }, check: wants("retry", ""),
 		},
 		{
-			name: "no gas, retried by a nudge", fates: []fate{{refused: chain.ReasonGas}, {}}, status: done, detail: none,
+			name: "no gas, retried by a nudge", fates: []fate{{refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {}}, status: done, detail: none,
 			people: func(w *world) { w.at(5*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) }) },
 		},
 		{

@@ -69,15 +69,53 @@ func payloads() map[string]any {
 			AttemptID: id(5), State: activities.PaymentPaid, Soft: true, Code: "0", Order: state, Kind: "over", PaymentID: id(6), RefundID: id(7),
 			Exception: id(12), Undecided: true,
 		},
-		"payment_input":       &activities.PaymentInput{PaymentID: id(6)},
-		"signed_payment":      &activities.SignedPayment{AttemptID: id(13), TxID: "ab", Completed: true, Parked: "blocked"},
-		"delivery":            &activities.Delivery{End: activities.DeliveryCompleted, TxID: "ab", Code: "SUCCESS"},
-		"submit_refund_input": &activities.SubmitRefundInput{RefundID: id(7), Try: 1, Home: "on-ramp:x"},
-		"refund_step":         &activities.RefundStep{AttemptID: id(14), State: activities.RefundPaid, Code: "0", Asked: true},
-		"check_refund_input":  &activities.CheckRefundInput{RefundID: id(7), AttemptID: id(14), Ask: true, Questions: 3},
-		"settle_refund_input": &activities.SettleRefundInput{RefundID: id(7), AttemptID: id(14), Proof: proof},
-		"exception_input":     &activities.ExceptionInput{ExceptionID: id(12), Proof: proof},
-		"sealed":              &activities.Sealed{Rows: 3},
+		"payment_input":          &activities.DeliverInput{PaymentID: id(6)}, // of signing and delivery, as older builds wrote it
+		"sign_input":             &activities.SignInput{PaymentID: id(6), ReportGas: true, GasWord: activities.GasLimit},
+		"signed_payment":         &activities.SignedPayment{AttemptID: id(13), TxID: "ab", Completed: true, Parked: "blocked"},
+		"needs_gas":              &activities.SignedPayment{Gas: &activities.NeedGas{Missing: "1.5"}},
+		"outbid_input":           &activities.OutbidInput{PaymentID: id(6), N: 2},
+		"outbid":                 &activities.Outbid{TxID: "cd", N: 3, Kept: "fee_too_high", Over: true},
+		"deliver_input":          &activities.DeliverInput{PaymentID: id(6), OutbidAfter: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)},
+		"delivery":               &activities.Delivery{End: activities.DeliveryCompleted, TxID: "ab", Code: "SUCCESS"},
+		"stuck":                  &activities.Delivery{End: activities.DeliveryStuck, TxID: "ab", N: 2},
+		"top_up_input":           &activities.TopUpInput{PaymentID: id(6), Missing: "1.5"},
+		"top_up":                 &activities.TopUp{PaymentID: id(15), Refused: activities.GasAboveCap},
+		"submit_refund_input":    &activities.SubmitRefundInput{RefundID: id(7), Try: 1, Home: "on-ramp:x"},
+		"refund_step":            &activities.RefundStep{AttemptID: id(14), State: activities.RefundPaid, Code: "0", Asked: true},
+		"check_refund_input":     &activities.CheckRefundInput{RefundID: id(7), AttemptID: id(14), Ask: true, Questions: 3},
+		"settle_refund_input":    &activities.SettleRefundInput{RefundID: id(7), AttemptID: id(14), Proof: proof},
+		"exception_input":        &activities.ExceptionInput{ExceptionID: id(12), Proof: proof},
+		"sealed":                 &activities.Sealed{Rows: 3},
+		"transfer_input":         &workflows.TransferInput{Request: transferSample(), Actor: actor},
+		"transfer_result":        &workflows.TransferResult{TransferID: id(20), Status: exchange.TransferCompleted, Detail: exchange.WaitNothing},
+		"transfer_opened":        &workflows.TransferOpened{TransferID: id(20)},
+		"transfer_ack":           &workflows.TransferAck{Status: exchange.TransferCancelled, Detail: exchange.DetailByPerson},
+		"approval_ref":           &workflows.ApprovalRef{Token: "token"},
+		"crypto_payout_transfer": &workflows.CryptoPayoutInput{PaymentID: id(6), TransferID: id(20), Network: exchange.Tron},
+		"open_transfer_input":    &activities.OpenTransferInput{Request: transferSample(), Actor: actor},
+		"opened_transfer": &activities.OpenedTransfer{
+			TransferState: transferStateSample(), Kind: exchange.ExternalTransfer, Network: exchange.Tron, Amount: money.Must(money.USDT, "10"),
+			WalletType: exchange.Cold, MerchantID: id(11), ApprovalsRequired: 2,
+		},
+		"transfer_named":         &activities.TransferInput{TransferID: id(20)},
+		"mark_transfer_input":    &activities.MarkTransferInput{TransferID: id(20), Detail: exchange.WaitOperator},
+		"cancel_transfer_input":  &activities.CancelTransferInput{TransferID: id(20), Actor: actor},
+		"give_up_transfer_input": &activities.GiveUpTransferInput{TransferID: id(20), Proof: proof},
+		"decide_input":           &activities.DecideInput{TransferID: id(20), Action: exchange.Approve, Token: "token"},
+		"refused_decision_input": &activities.RefusedDecisionInput{TransferID: id(20), Action: exchange.Reject, Door: exchange.DoorSignal, Code: exchange.CodeNotFound},
+	}
+}
+
+func transferStateSample() activities.TransferState {
+	return activities.TransferState{
+		TransferID: id(20), Status: exchange.TransferPending, Detail: exchange.WaitSecond, PaymentID: id(6), Approvals: 1, Version: 4,
+	}
+}
+
+func transferSample() exchange.TransferRequest {
+	return exchange.TransferRequest{
+		ID: id(20), RequestedBy: id(2), WalletID: id(10), Network: exchange.Tron, Amount: money.Must(money.USDT, "10"),
+		Recipient: exchange.Recipient{UserID: id(21), Email: "amina@example.com", Phone: "254700000001", WalletID: id(22), Address: "TAddress"}, Note: "rent",
 	}
 }
 

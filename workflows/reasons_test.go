@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"kivuko/activities"
 	"kivuko/chain"
 )
 
@@ -25,7 +26,8 @@ func TestEveryReasonIsExplained(t *testing.T) {
 	}
 	for _, r := range []chain.Reason{
 		chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked, chain.ReasonPaused,
-		chain.ReasonReverts, chain.ReasonFeeTooHigh,
+		chain.ReasonReverts, chain.ReasonFeeTooHigh, chain.ReasonForeign, activities.GasWalletShort, activities.GasAboveCap,
+		activities.GasLimit, activities.GasFailed,
 	} {
 		if payoutReason(string(r)) == ReasonPayoutFailed {
 			t.Errorf("a payout that is parked with %s has no reason of its own", r)

@@ -39,6 +39,23 @@ func (b *book) LiveAttempt(_ context.Context, payment uuid.UUID) (exchange.Chain
 	return out.a, out.ok, err
 }
 
+func (b *book) LiveAttempts(ctx context.Context, payment uuid.UUID) ([]exchange.ChainAttempt, error) {
+	a, ok, err := b.LiveAttempt(ctx, payment)
+	if err != nil || !ok {
+		return nil, err
+	}
+	return []exchange.ChainAttempt{a}, nil
+}
+
+func (b *book) AttemptAt(context.Context, uuid.UUID, uint64) (exchange.ChainAttempt, bool, error) {
+	return exchange.ChainAttempt{}, false, nil
+}
+
+// ApproveTopUp refuses: the network of these tests has no gas wallet.
+func (b *book) ApproveTopUp(context.Context, uuid.UUID, money.Amount, int) (exchange.ChainPayment, error) {
+	return exchange.ChainPayment{}, exchange.Errorf(exchange.CodeUnsupported, "no gas wallet")
+}
+
 func (b *book) SaveSignedAttempt(_ context.Context, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
 	return tx(b, "SaveSignedAttempt", func() (exchange.ChainAttempt, error) {
 		if l, ok := b.live(a.PaymentID); ok {

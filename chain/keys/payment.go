@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,22 +20,35 @@ type Signer interface {
 	// SignPayment gives the payment's live transaction, making it first if there is none. Calling it
 	// again is harmless. What comes back is stored.
 	SignPayment(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, error)
+	// OutbidPayment makes a transaction that takes the place of the payment's leading one: the same
+	// number and transfer, a higher bid. n is the number of the attempt to outbid; when another leads
+	// already, that one comes back and nothing is signed. What comes back is stored.
+	OutbidPayment(ctx context.Context, paymentID uuid.UUID, n int) (exchange.ChainAttempt, error)
 }
 
 // PaymentStore is what the signer needs of the database.
 type PaymentStore interface {
-	// PaymentForSigning reads a payment and the sealed key of its sending wallet.
-	PaymentForSigning(ctx context.Context, paymentID uuid.UUID) (exchange.ChainPayment, Sealed, error)
-	// LiveAttempt reads the payment's transaction that may still move money, if there is one.
+	// PaymentForSigning reads a payment and the sealed keys that sign it: the sending wallet's, and
+	// after it the fee wallet's where the payment has one.
+	PaymentForSigning(ctx context.Context, paymentID uuid.UUID) (exchange.ChainPayment, []Sealed, error)
+	// NonceLane reads a wallet's sequence; false when nothing was sent from the wallet yet.
+	NonceLane(ctx context.Context, walletID uuid.UUID) (exchange.NonceLane, bool, error)
+	// LiveAttempt reads the payment's leading transaction that may still move money, if there is one.
 	LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error)
 	// SaveSignedAttempt stores a signed transaction, numbers it, and moves the payment to signed. If
 	// the payment has a live one already, that one is returned and nothing is stored. It fails with
-	// CodeConflict when the transaction id exists already.
+	// CodeConflict when the transaction id exists already, or its number was taken by another payment.
 	SaveSignedAttempt(ctx context.Context, a exchange.ChainAttempt) (exchange.ChainAttempt, error)
+	// SaveReplacement stores a signed transaction that outbids the leading one of the given id, and
+	// gives back the one that leads then.
+	SaveReplacement(ctx context.Context, outbids uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error)
 }
 
-// maxPrepares bounds how often a transaction is prepared again because its id was taken.
-const maxPrepares = 5
+// Bounds of how often a transaction is prepared again, because its id or its number was taken.
+const (
+	maxPrepares = 5
+	maxTurns    = 20 // where payments of one wallet stand in line for numbers
+)
 
 var _ Signer = (*PaymentSigner)(nil)
 
@@ -46,6 +60,7 @@ type PaymentSigner struct {
 	clients  map[exchange.Network]chain.Client
 	ceilings map[money.Asset]money.Amount
 	now      func() time.Time
+	turns    turns
 }
 
 // PaymentSignerConfig is what a PaymentSigner is made of.
@@ -77,7 +92,7 @@ func NewPaymentSigner(c PaymentSignerConfig) (*PaymentSigner, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now}, nil
+	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now, turns: newTurns()}, nil
 }
 
 // SignPayment implements Signer. While a transaction of the payment is alive no other is signed, and
@@ -92,29 +107,77 @@ func (s *PaymentSigner) SignPayment(ctx context.Context, paymentID uuid.UUID) (e
 	if ok {
 		return live, mine(live, paymentID)
 	}
-	payment, sealed, err := s.store.PaymentForSigning(ctx, paymentID)
+	order, err := s.order(ctx, paymentID, exchange.ChainApproved)
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
-	client, err := s.check(paymentID, payment, sealed)
-	if err != nil {
-		return exchange.ChainAttempt{}, err
-	}
-	for range maxPrepares {
-		signed, err := s.sign(ctx, client, payment, sealed)
+	tries := maxPrepares
+	if order.client.Traits().Sequenced {
+		tries = maxTurns
+		done, err := s.turns.wait(ctx, order.payment.WalletID)
 		if err != nil {
 			return exchange.ChainAttempt{}, err
 		}
-		stored, err := s.store.SaveSignedAttempt(ctx, s.attempt(payment, signed))
+		defer done()
+	}
+	for range tries {
+		stored, err := s.signAndSave(ctx, order)
 		if exchange.CodeOf(err) == exchange.CodeConflict {
-			continue // another payment has this very transaction: on a chain without sequence numbers it would pay only once
+			continue // another payment has this very transaction, which would pay only once, or took its number
 		}
 		if err != nil {
 			return exchange.ChainAttempt{}, err
 		}
 		return stored, mine(stored, paymentID)
 	}
+	if order.client.Traits().Sequenced {
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeUnavailable, "Other payments of the wallet took every number; try again.")
+	}
 	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeConflict, "No transaction of its own could be built for the payment.")
+}
+
+func (s *PaymentSigner) signAndSave(ctx context.Context, o order) (exchange.ChainAttempt, error) {
+	draft, err := s.draft(ctx, o)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	signed, err := s.sign(ctx, o, draft)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	return s.store.SaveSignedAttempt(ctx, s.attempt(o, signed))
+}
+
+// OutbidPayment implements Signer.
+func (s *PaymentSigner) OutbidPayment(ctx context.Context, paymentID uuid.UUID, n int) (exchange.ChainAttempt, error) {
+	live, ok, err := s.store.LiveAttempt(ctx, paymentID)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	if !ok {
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "keys: payment %s has no transaction to outbid", paymentID)
+	}
+	if err := mine(live, paymentID); err != nil || live.N != n || live.Status == exchange.TxIncluded {
+		return live, err
+	}
+	order, err := s.order(ctx, paymentID, exchange.ChainSigned, exchange.ChainBroadcast)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	if !order.client.Traits().Sequenced {
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "keys: a transaction on %s can't be outbid", order.payment.Network)
+	}
+	draft := order.draft()
+	draft.Nonce, draft.Outbid = live.Nonce, live.Bid
+	signed, err := s.sign(ctx, order, draft)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	stored, err := s.store.SaveReplacement(ctx, live.ID, s.attempt(order, signed))
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	return stored, mine(stored, paymentID)
 }
 
 // mine refuses a transaction of another payment, whoever mixed them up.
@@ -125,61 +188,130 @@ func mine(a exchange.ChainAttempt, paymentID uuid.UUID) error {
 	return nil
 }
 
-// check refuses a payment that was not approved exactly as it stands.
-func (s *PaymentSigner) check(id uuid.UUID, p exchange.ChainPayment, sealed Sealed) (chain.Client, error) {
-	refuse := func(code exchange.Code, format string, args ...any) error {
-		return exchange.Errorf(code, "keys: payment %s is not signed: %s", id, fmt.Sprintf(format, args...))
+// order is a payment that may be signed, with what signs it.
+type order struct {
+	payment exchange.ChainPayment
+	sealed  []Sealed
+	client  chain.Client
+}
+
+// order reads a payment and refuses one that was not approved exactly as it stands.
+func (s *PaymentSigner) order(ctx context.Context, id uuid.UUID, states ...exchange.ChainPaymentStatus) (order, error) {
+	p, sealed, err := s.store.PaymentForSigning(ctx, id)
+	if err != nil {
+		return order{}, err
+	}
+	refuse := func(code exchange.Code, format string, args ...any) (order, error) {
+		return order{}, exchange.Errorf(code, "keys: payment %s is not signed: %s", id, fmt.Sprintf(format, args...))
 	}
 	if p.ID != id {
-		return nil, refuse(exchange.CodeInternal, "the store gave another one")
+		return refuse(exchange.CodeInternal, "the store gave another one")
 	}
-	if p.Status != exchange.ChainApproved {
-		return nil, refuse(exchange.CodeStateConflict, "its status is %s, not %s", p.Status, exchange.ChainApproved)
+	if !slices.Contains(states, p.Status) {
+		return refuse(exchange.CodeStateConflict, "its status is %s, not %s", p.Status, states[0])
 	}
 	if p.ApprovedBy == "" {
-		return nil, refuse(exchange.CodeStateConflict, "nobody approved it")
+		return refuse(exchange.CodeStateConflict, "nobody approved it")
 	}
 	if subtle.ConstantTimeCompare([]byte(p.IntentHash), []byte(p.Intent())) != 1 {
-		return nil, refuse(exchange.CodeStateConflict, "it is not what was approved")
+		return refuse(exchange.CodeStateConflict, "it is not what was approved")
 	}
 	client, ok := s.clients[p.Network]
 	if !ok {
-		return nil, refuse(exchange.CodeUnsupported, "this signer has no network %s", p.Network)
+		return refuse(exchange.CodeUnsupported, "this signer has no network %s", p.Network)
 	}
 	if !p.Amount.Positive() {
-		return nil, refuse(exchange.CodeInvalid, "its amount is not positive")
+		return refuse(exchange.CodeInvalid, "its amount is not positive")
 	}
 	if limit, bounded := s.ceilings[p.Amount.Asset()]; bounded && p.Amount.Cmp(limit) > 0 {
-		return nil, refuse(exchange.CodeForbidden, "%s %s is above the signer's ceiling of %s", p.Amount, p.Amount.Asset(), limit)
+		return refuse(exchange.CodeForbidden, "%s %s is above the signer's ceiling of %s", p.Amount, p.Amount.Asset(), limit)
 	}
-	holder, err := client.Address(sealed.PublicKey)
-	if err != nil {
-		return nil, err
+	holders := []string{p.FromAddress}
+	if p.FeePayer != "" {
+		if !client.Traits().Sponsored || p.FeeWalletID == uuid.Nil {
+			return refuse(exchange.CodeUnsupported, "nobody else can pay its fee")
+		}
+		holders = append(holders, p.FeePayer)
 	}
-	if holder != p.FromAddress {
-		return nil, refuse(exchange.CodeStateConflict, "the wallet's key is of another address")
+	if len(sealed) != len(holders) {
+		return refuse(exchange.CodeInternal, "it needs %d keys and has %d", len(holders), len(sealed))
 	}
-	return client, nil
+	for i, want := range holders {
+		holder, err := client.Address(sealed[i].PublicKey)
+		if err != nil {
+			return order{}, err
+		}
+		if holder != want {
+			return refuse(exchange.CodeStateConflict, "the wallet's key is of another address")
+		}
+	}
+	return order{payment: p, sealed: sealed, client: client}, nil
 }
 
-// sign prepares the payment and signs it once. The transfer that is signed is made from the approved
-// row here, and what the driver prepared must still say the same.
-func (s *PaymentSigner) sign(ctx context.Context, client chain.Client, p exchange.ChainPayment, sealed Sealed) (chain.Signed, error) {
-	want := chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}
-	unsigned, err := client.Prepare(ctx, chain.Draft{Transfer: want})
+// draft is the approved transfer. It is made from the approved row alone.
+func (o order) draft() chain.Draft {
+	p := o.payment
+	return chain.Draft{Transfer: chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}, FeePayer: p.FeePayer}
+}
+
+// draft adds the number that the payment may have. The lane of the database gives it; the chain's count
+// begins a lane, and must never be ahead of one: then somebody else sends with the key.
+func (s *PaymentSigner) draft(ctx context.Context, o order) (chain.Draft, error) {
+	d := o.draft()
+	if !o.client.Traits().Sequenced {
+		return d, nil
+	}
+	counter, ok := o.client.(chain.Sequenced)
+	if !ok {
+		return d, exchange.Errorf(exchange.CodeInternal, "keys: the client for %s counts no transactions", o.payment.Network)
+	}
+	lane, open, err := s.store.NonceLane(ctx, o.payment.WalletID)
+	if err != nil {
+		return d, err
+	}
+	if lane.Foreign {
+		return d, chain.Errorf(chain.ReasonForeign, "a number of wallet %s was used by a transaction that is not ours", o.payment.WalletID)
+	}
+	counted, err := counter.Nonces(ctx, o.payment.FromAddress)
+	if err != nil {
+		return d, err
+	}
+	if open && counted.Latest > lane.Next {
+		return d, chain.Errorf(chain.ReasonForeign, "the chain counts %d transactions of wallet %s, and we signed %d", counted.Latest, o.payment.WalletID, lane.Next)
+	}
+	d.Nonce = counted.Latest
+	if open {
+		d.Nonce = lane.Next
+	}
+	return d, nil
+}
+
+// sign prepares the payment and signs it once. What the driver prepared must still say what the draft
+// says.
+func (s *PaymentSigner) sign(ctx context.Context, o order, d chain.Draft) (chain.Signed, error) {
+	p := o.payment
+	unsigned, err := o.client.Prepare(ctx, d)
 	if err != nil {
 		return chain.Signed{}, err
 	}
-	if unsigned.Transfer.From != want.From || unsigned.Transfer.To != want.To || !unsigned.Transfer.Amount.Equal(want.Amount) {
+	got := unsigned.Transfer
+	if got.From != d.From || got.To != d.To || !got.Amount.Equal(d.Amount) || unsigned.FeePayer != d.FeePayer || unsigned.Nonce != d.Nonce {
 		return chain.Signed{}, exchange.Errorf(exchange.CodeInternal, "keys: the driver prepared another transfer for payment %s", p.ID)
 	}
 	var signed chain.Signed
-	err = s.vault.Use(ctx, sealed, Ref{WalletID: p.WalletID, Network: p.Network}, func(k chain.Key) error {
-		var signErr error
-		// The key checks that its signature recovers to its public key, which is the sender's, and
-		// withholds it otherwise.
-		signed, signErr = client.Sign(unsigned, &onceKey{Key: k})
-		return signErr
+	// Each key checks that its signature recovers to its public key, which is the address's, and
+	// withholds it otherwise.
+	err = s.vault.Use(ctx, o.sealed[0], Ref{WalletID: p.WalletID, Network: p.Network}, func(sender chain.Key) error {
+		if len(o.sealed) == 1 {
+			var signErr error
+			signed, signErr = o.client.Sign(unsigned, &onceKey{Key: sender})
+			return signErr
+		}
+		return s.vault.Use(ctx, o.sealed[1], Ref{WalletID: p.FeeWalletID, Network: p.Network}, func(payer chain.Key) error {
+			var signErr error
+			signed, signErr = o.client.Sign(unsigned, &onceKey{Key: sender}, &onceKey{Key: payer})
+			return signErr
+		})
 	})
 	return signed, err
 }
@@ -200,18 +332,24 @@ func (k *onceKey) Sign(payload []byte) ([]byte, error) {
 }
 
 // attempt is the row of a signed transaction. The store numbers it.
-func (s *PaymentSigner) attempt(p exchange.ChainPayment, signed chain.Signed) exchange.ChainAttempt {
+func (s *PaymentSigner) attempt(o order, signed chain.Signed) exchange.ChainAttempt {
 	now := s.now().UTC()
+	lane := uuid.Nil
+	if o.client.Traits().Sequenced {
+		lane = o.payment.WalletID
+	}
 	return exchange.ChainAttempt{
 		ID:              uuid.Must(uuid.NewV7()),
-		PaymentID:       p.ID,
-		Network:         p.Network,
+		PaymentID:       o.payment.ID,
+		Network:         o.payment.Network,
+		Lane:            lane,
 		TxID:            signed.TxID,
 		Raw:             signed.Raw,
 		ExpiresAt:       signed.ExpiresAt,
 		LastValidHeight: signed.LastValidHeight,
 		Nonce:           signed.Nonce,
 		RefBlock:        signed.RefBlock,
+		Bid:             signed.Bid,
 		FeeLimit:        signed.FeeLimit,
 		Status:          exchange.TxSigned,
 		CreatedAt:       now,

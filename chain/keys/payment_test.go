@@ -74,14 +74,15 @@ func (d *driver) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 type records struct {
 	mu      sync.Mutex
 	payment exchange.ChainPayment
-	sealed  Sealed
+	sealed  []Sealed
 	live    *exchange.ChainAttempt
+	lane    *exchange.NonceLane
 	saved   int
 	fail    []error // for the next saves
 	hide    bool    // LiveAttempt misses what a concurrent signer has stored
 }
 
-func (s *records) PaymentForSigning(context.Context, uuid.UUID) (exchange.ChainPayment, Sealed, error) {
+func (s *records) PaymentForSigning(context.Context, uuid.UUID) (exchange.ChainPayment, []Sealed, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.payment, s.sealed, nil
@@ -112,6 +113,26 @@ func (s *records) SaveSignedAttempt(_ context.Context, a exchange.ChainAttempt) 
 	return *s.live, nil
 }
 
+func (s *records) NonceLane(context.Context, uuid.UUID) (exchange.NonceLane, bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.lane == nil {
+		return exchange.NonceLane{}, false, nil
+	}
+	return *s.lane, true, nil
+}
+
+func (s *records) SaveReplacement(_ context.Context, outbids uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.live.ID == outbids {
+		a.N = s.live.N + 1
+		s.live = &a
+		s.saved++
+	}
+	return *s.live, nil
+}
+
 func approved(t testing.TB, v *Vault) *records {
 	t.Helper()
 	wallet := ref(exchange.Tron)
@@ -129,7 +150,7 @@ func approved(t testing.TB, v *Vault) *records {
 		Status: exchange.ChainApproved, ApprovedBy: "policy",
 	}
 	p.IntentHash = p.Intent()
-	return &records{payment: p, sealed: sealed}
+	return &records{payment: p, sealed: []Sealed{sealed}}
 }
 
 func signer(t testing.TB, v *Vault, s PaymentStore, d *driver) *PaymentSigner {

@@ -1,0 +1,96 @@
+package activities
+
+import (
+	"context"
+	"math/big"
+
+	"github.com/google/uuid"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// GasPolicy bounds what the house's gas wallet gives to a sending wallet that lacks native coin.
+type GasPolicy struct {
+	Floor money.Amount // the least of one top-up, so that not every payment needs one
+	Cap   money.Amount // the most; a payment that lacks more is for a person
+	Limit int          // top-ups of one payment
+}
+
+// gasMargin is what a top-up gives of what is missing, as a fraction: the fee may rise until the payment is
+// signed.
+const (
+	gasMarginNumerator   = 5
+	gasMarginDenominator = 4
+)
+
+// The words with which a payment is parked because it can have no gas.
+const (
+	GasWalletShort = "gas_wallet_short" // the gas wallet lacks it too
+	GasAboveCap    = "top_up_cap"       // the payment lacks more than one top-up may be
+	GasLimit       = "top_up_limit"     // it got as many as it may
+	GasFailed      = "top_up_failed"    // a top-up did not arrive
+)
+
+// TopUpInput asks for gas.
+type TopUpInput struct {
+	PaymentID uuid.UUID `json:"payment_id"`        // of the payment that needs it
+	Missing   string    `json:"missing,omitempty"` // see NeedGas
+}
+
+// TopUp is the payment that brings gas, or the word that says why there is none.
+type TopUp struct {
+	PaymentID uuid.UUID `json:"payment_id,omitzero"`
+	Refused   string    `json:"refused,omitempty"`
+}
+
+// ApproveTopUp writes the payment that brings gas to the sending wallet of another payment, or finds the
+// one that is open. Neither a payment nor a refusal is given when the payment needs no gas any more.
+func (c *Chain) ApproveTopUp(ctx context.Context, in TopUpInput) (TopUp, error) {
+	amount, refused, err := c.Gas.amount(c.Client.Network(), in.Missing)
+	if err != nil || refused != "" {
+		return TopUp{Refused: refused}, Failure(ctx, err)
+	}
+	p, err := c.Store.ApproveTopUp(ctx, in.PaymentID, amount, c.Gas.Limit)
+	switch exchange.CodeOf(err) {
+	case exchange.CodeInsufficientFunds:
+		return TopUp{Refused: GasLimit}, nil
+	case exchange.CodeUnsupported:
+		return TopUp{Refused: string(chain.ReasonGas)}, nil
+	case exchange.CodeStateConflict:
+		return TopUp{}, nil
+	}
+	if err != nil {
+		return TopUp{}, Failure(ctx, err)
+	}
+	return TopUp{PaymentID: p.ID}, nil
+}
+
+// amount is what a top-up brings: what is missing and a margin, not less than the floor and not more than
+// the cap.
+func (g GasPolicy) amount(n exchange.Network, missing string) (money.Amount, string, error) {
+	native := n.NativeCoin()
+	if g.Floor.Asset() != native || g.Cap.Asset() != native {
+		return money.Zero(native), string(chain.ReasonGas), nil // nothing may be topped up here
+	}
+	amount := g.Floor
+	if missing != "" {
+		need, err := money.Parse(native, missing)
+		if err != nil {
+			return amount, "", exchange.Wrap(exchange.CodeInternal, err, "%q is no amount of %s", missing, native)
+		}
+		if need.Cmp(g.Cap) > 0 {
+			return amount, GasAboveCap, nil
+		}
+		units := need.Units()
+		units.Mul(units, big.NewInt(gasMarginNumerator)).Quo(units, big.NewInt(gasMarginDenominator))
+		if wanted := money.FromUnits(native, units); wanted.Cmp(amount) > 0 {
+			amount = wanted
+		}
+	}
+	if amount.Cmp(g.Cap) > 0 {
+		amount = g.Cap
+	}
+	return amount, "", nil
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// SendingConfig is how payments are sent on every network.
+type SendingConfig struct {
+	// Patience is how long a transaction whose turn it is may wait for a block before it is outbid, where
+	// the network numbers transactions.
+	Patience time.Duration `env:"PATIENCE" envDefault:"2m"`
+	// A sending wallet without native coin for a fee is given what it lacks: at least the floor, so that
+	// not every payment needs it, and never more than the cap ("ETH:0.02,TRX:200"). A network whose coin
+	// is in neither list gives none.
+	TopUpFloors map[string]string `env:"TOP_UP_FLOORS" envDefault:"ETH:0.004,TRX:40"`
+	TopUpCaps   map[string]string `env:"TOP_UP_CAPS" envDefault:"ETH:0.05,TRX:300"`
+	TopUpLimit  int               `env:"TOP_UP_LIMIT" envDefault:"3"` // for one payment
+}
+
+// checkSending refuses limits under which money could not be sent, or without end.
+func (c Config) checkSending(n *need) {
+	n.rule(c.Sending.Patience > 0, "KIVUKO_SENDING_PATIENCE must be above zero")
+	n.rule(c.Sending.TopUpLimit > 0, "KIVUKO_SENDING_TOP_UP_LIMIT must be above zero")
+	for _, net := range exchange.Networks() {
+		if _, err := c.gas(net); err != nil {
+			n.problems = append(n.problems, err.Error())
+		}
+	}
+}
+
+// gas is what the house's gas wallet of a network may give.
+func (c Config) gas(n exchange.Network) (activities.GasPolicy, error) {
+	native := n.NativeCoin()
+	policy := activities.GasPolicy{Limit: c.Sending.TopUpLimit}
+	for _, side := range []struct {
+		variable string
+		list     map[string]string
+		to       *money.Amount
+	}{
+		{"KIVUKO_SENDING_TOP_UP_FLOORS", c.Sending.TopUpFloors, &policy.Floor},
+		{"KIVUKO_SENDING_TOP_UP_CAPS", c.Sending.TopUpCaps, &policy.Cap},
+	} {
+		text, ok := side.list[string(native)]
+		if !ok {
+			continue
+		}
+		amount, err := money.Parse(native, text)
+		if err != nil || !amount.Positive() {
+			return policy, fmt.Errorf("%s: the amount of %s must be a decimal above zero", side.variable, native)
+		}
+		*side.to = amount
+	}
+	if (policy.Floor.Asset() == "") != (policy.Cap.Asset() == "") {
+		return policy, fmt.Errorf("KIVUKO_SENDING_TOP_UP_FLOORS and KIVUKO_SENDING_TOP_UP_CAPS must both name %s, or neither", native)
+	}
+	if policy.Cap.Asset() != "" && policy.Floor.Cmp(policy.Cap) > 0 {
+		return policy, fmt.Errorf("KIVUKO_SENDING_TOP_UP_CAPS: the cap of %s must not be below its floor", native)
+	}
+	return policy, nil
+}

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// complete books what the payment moved and what the network took.
+func (st *step) complete(ctx context.Context, fee, total money.Amount) error {
+	err := st.pay(ctx, exchange.ChainCompleted, func(p *exchange.ChainPayment) {
+		p.Detail, p.TxID, p.Block, p.Fee = "", st.tx.TxID, st.tx.Block, total
+	})
+	if err != nil {
+		return err
+	}
+	posting, lines, err := st.object.spend(ctx, st.t, st.payment)
+	if err != nil {
+		return err
+	}
+	st.posting.Holds = append(st.posting.Holds, posting.Holds...)
+	st.posting.Entries = append(st.posting.Entries, posting.Entries...)
+	if err := st.bookFee(ctx, "chain_payment:"+st.payment.ID.String()+":completed", "chain_payment.completed", fee, lines); err != nil {
+		return err
+	}
+	return st.follow(ctx, stageCompleted)
+}
+
+const lockGas = `SELECT posted - held FROM ledger_accounts WHERE code = $1 FOR NO KEY UPDATE`
+
+// bookFee books what the network took from the wallet that pays for gas, in one entry with lines. The
+// chain is right about what was in that wallet: coins that arrived without our knowing are booked to
+// suspense first, because what was paid can't be refused.
+func (st *step) bookFee(ctx context.Context, key, kind string, fee money.Amount, lines []exchange.Line) error {
+	p := st.payment
+	gas := exchange.Owned(exchange.AccCustody, p.FeeCustody(), fee.Asset())
+	lines = append(lines, exchange.Debit(exchange.House(exchange.AccNetworkFees, fee.Asset()), fee), exchange.Credit(gas, fee))
+	left := money.Zero(fee.Asset()) // what the lines take from the gas wallet's custody, below zero
+	for _, l := range lines {
+		if l.Account == gas {
+			left = left.Add(l.Amount)
+		}
+	}
+	var free []decimal.Decimal
+	if err := st.t.all(ctx, &free, lockGas, gas.Code()); err != nil {
+		return err
+	}
+	if len(free) == 1 {
+		known, err := amountOf(fee.Asset(), free[0])
+		if err != nil {
+			return err
+		}
+		left = left.Add(known)
+	}
+	if short := left.Neg(); short.Positive() {
+		st.posting.Entries = append(st.posting.Entries, exchange.Entry{
+			Key: "chain_attempt:" + st.tx.ID.String() + ":gas", Kind: "gas.found", ObjectType: "chain_payment", ObjectID: p.ID,
+			Lines: []exchange.Line{exchange.Debit(gas, short), exchange.Credit(exchange.House(exchange.AccSuspense, fee.Asset()), short)},
+		})
+	}
+	st.posting.Entries = append(st.posting.Entries, exchange.Entry{
+		Key: key, Kind: kind, ObjectType: "chain_payment", ObjectID: p.ID, Lines: exchange.Lines(lines...),
+	})
+	return nil
+}

@@ -1,0 +1,153 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// paymentStage is how far a chain payment came, as its object sees it.
+type paymentStage int
+
+// The stages. A payment may go back from any of them to stageApproved, when its transaction is proven
+// impossible, and between stageIncluded and stageVanished.
+const (
+	stageApproved  paymentStage = iota // it waits for a signature, for the first time or anew; nothing of it is on the chain
+	stageSigned                        // bytes are stored
+	stageBroadcast                     // a node took them
+	stageIncluded                      // in a block that is not final yet
+	stageVanished                      // that block was reorganised away
+	stageParked                        // it waits for a person
+	stageCompleted                     // final, with the expected transfer
+)
+
+// paymentObject is what a chain payment carries out: an order, a transfer, gas for another payment. The
+// sending machinery knows objects by this alone. A purpose has one file that implements it, and a case in
+// lockObject. A value belongs to one transaction of the database, in which its rows are locked before
+// those of its payment, so that two transactions can't wait for each other.
+type paymentObject interface {
+	// parties are the owner and the master merchant who may read the payment's events; zero for none.
+	parties() (owner, vendor uuid.UUID)
+	// follow moves the object along with its payment, whose transaction is txID (empty when there is
+	// none). It may be called again for a stage that the object is in, and leaves an object alone that
+	// has ended or whose state does not depend on the stage.
+	follow(ctx context.Context, t unitTx, to paymentStage, txID string) error
+	// spend says what the completed payment moves in the books: lines that sum to zero without the
+	// network's fee, and the holds that are used up. It changes no row.
+	spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error)
+}
+
+// lockObject reads and locks the object of a payment.
+func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, id uuid.UUID) (paymentObject, error) {
+	switch purpose {
+	case exchange.ForOrder:
+		o, err := t.lockedOrder(ctx, id)
+		return &orderPayment{order: o}, err
+	case exchange.ForGas:
+		return t.lockedGas(ctx, id)
+	case exchange.ForTransfer:
+		f, err := t.lockedTransfer(ctx, id)
+		return &transferPayment{transfer: f}, err
+	case exchange.ForRefund:
+	}
+	return nil, exchange.Errorf(exchange.CodeUnsupported, "A chain payment for a %s is not known here.", purpose)
+}
+
+// objectOf finds a payment with its object, both locked.
+func (t unitTx) objectOf(ctx context.Context, paymentID uuid.UUID) (paymentObject, exchange.ChainPayment, error) {
+	var r paymentRow
+	if err := t.get(ctx, &r, readPayment, paymentID); err != nil {
+		return nil, exchange.ChainPayment{}, translate(err, "chain payment")
+	}
+	object, err := t.lockObject(ctx, r.Purpose, r.ObjectID)
+	if err != nil {
+		return nil, exchange.ChainPayment{}, err
+	}
+	if err := t.get(ctx, &r, lockPayment, paymentID); err != nil {
+		return nil, exchange.ChainPayment{}, translate(err, "chain payment")
+	}
+	p, err := r.payment()
+	return object, p, err
+}
+
+// orderPayment is an order whose crypto a payment delivers.
+type orderPayment struct{ order exchange.Order }
+
+func (o *orderPayment) parties() (owner, vendor uuid.UUID) {
+	return o.order.CustomerID, o.order.VendorID
+}
+
+func (o *orderPayment) follow(ctx context.Context, t unitTx, to paymentStage, txID string) error {
+	status, detail := o.order.Status, ""
+	switch to {
+	case stageApproved:
+		detail, txID = exchange.WaitSignature, ""
+		if status == exchange.OrderConfirming {
+			status = exchange.OrderProcessing // nothing of it is on the chain any more
+		}
+	case stageSigned:
+		detail, txID = exchange.WaitBroadcast, o.order.TxHash
+	case stageBroadcast, stageIncluded:
+		status, detail = exchange.OrderConfirming, exchange.WaitFinality
+	case stageVanished:
+		status, detail, txID = exchange.OrderProcessing, exchange.WaitBroadcast, o.order.TxHash
+	case stageParked:
+		detail, txID = exchange.WaitOperator, o.order.TxHash
+	case stageCompleted:
+		detail = exchange.WaitFinality
+	}
+	var err error
+	o.order, err = t.orderFollows(ctx, o.order, status, detail, txID)
+	return err
+}
+
+func (o *orderPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
+	return t.spendReserved(ctx, p)
+}
+
+// spendReserved is spend for a payment out of a wallet's balance: the reserved money is used up, the
+// sender's wallet holds and is owed less, and a wallet of ours at the other end more.
+func (t unitTx) spendReserved(ctx context.Context, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
+	used := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldCapture, Hold: exchange.Hold{ID: p.HoldID}}}}
+	lines := []exchange.Line{
+		exchange.Debit(exchange.Owned(exchange.AccWalletBalance, p.WalletID, p.Amount.Asset()), p.Amount),
+		exchange.Credit(exchange.Owned(exchange.AccCustody, p.WalletID, p.Amount.Asset()), p.Amount),
+	}
+	arrival, err := t.arrivalLines(ctx, p)
+	return used, append(lines, arrival...), err
+}
+
+const readWalletAt = `SELECT id FROM wallets WHERE network = $1 AND address = $2`
+
+// arrivalLines book the other end of a payment that goes to a wallet in our custody: what the chain added
+// to it belongs to its owner. A payment to anybody else leaves our books.
+func (t unitTx) arrivalLines(ctx context.Context, p exchange.ChainPayment) ([]exchange.Line, error) {
+	var ours []uuid.UUID
+	if err := t.all(ctx, &ours, readWalletAt, p.Network, p.ToAddress); err != nil || len(ours) == 0 {
+		return nil, err
+	}
+	if booked, err := t.bookedBefore(ctx, p.Network, p.TxID, ours[0]); err != nil || booked {
+		return nil, err
+	}
+	return []exchange.Line{
+		exchange.Debit(exchange.Owned(exchange.AccCustody, ours[0], p.Amount.Asset()), p.Amount),
+		exchange.Credit(exchange.Owned(exchange.AccWalletBalance, ours[0], p.Amount.Asset()), p.Amount),
+	}, nil
+}
+
+// orderFollows moves a payment's order along with it. An order that has ended, or is there already,
+// stays as it is.
+func (t unitTx) orderFollows(ctx context.Context, before exchange.Order, to exchange.OrderStatus, detail, txHash string) (exchange.Order, error) {
+	if before.Machine().Terminal(before.Status) || (before.Status == to && before.StatusDetail == detail && before.TxHash == txHash) {
+		return before, nil
+	}
+	o := before
+	o.Status, o.StatusDetail, o.TxHash = to, detail, txHash
+	name := "order.detail_changed"
+	if to != before.Status {
+		name = "order." + string(to)
+	}
+	return t.saveOrder(ctx, name, flow, before, o)
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// step is one report of the chain about one transaction.
+type step struct {
+	t       unitTx
+	object  paymentObject
+	payment exchange.ChainPayment
+	tx      exchange.ChainAttempt
+	posting exchange.Posting
+}
+
+const paymentOfTx = `SELECT payment_id FROM chain_attempts WHERE id = $1`
+
+const lockTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE id = $1 FOR NO KEY UPDATE`
+
+// chainStep locks a transaction with its payment and object, runs fn, and returns the payment.
+func (s *Store) chainStep(ctx context.Context, attemptID uuid.UUID, fn func(context.Context, *step) error) (exchange.ChainPayment, error) {
+	return change(ctx, s, "transaction", attemptID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
+		st := &step{t: t}
+		var paymentID uuid.UUID
+		if err := t.get(ctx, &paymentID, paymentOfTx, attemptID); err != nil {
+			return st.payment, st.posting, translate(err, "transaction")
+		}
+		var err error
+		if st.object, st.payment, err = t.objectOf(ctx, paymentID); err != nil {
+			return st.payment, st.posting, err
+		}
+		var r txRow
+		if err := t.get(ctx, &r, lockTx, attemptID); err != nil {
+			return st.payment, st.posting, translate(err, "transaction")
+		}
+		if st.tx, err = r.attempt(); err != nil {
+			return st.payment, st.posting, err
+		}
+		err = fn(ctx, st)
+		return st.payment, st.posting, err
+	})
+}
+
+const saveTx = `
+UPDATE chain_attempts SET status = $2, block = $3, block_id = $4, fee = $5, last_code = $6, broadcasts = $7, updated_at = $8
+WHERE id = $1 AND status = ANY ($9)`
+
+// moveTx stores a transaction that differs from before.
+func (t unitTx) moveTx(ctx context.Context, before, a exchange.ChainAttempt) error {
+	from := []exchange.ChainAttemptStatus{before.Status}
+	if a.Status != before.Status {
+		if err := exchange.ChainAttemptMachine.Allow(before.Status, a.Status); err != nil {
+			return err
+		}
+		from = exchange.ChainAttemptMachine.Sources(a.Status)
+	}
+	return t.one(ctx, saveTx, a.ID, a.Status, int64(a.Block), a.BlockID, a.Fee.Decimal(), clip(a.LastCode, 500), a.Broadcasts, t.s.now(), pq.Array(from)) //nolint:gosec // G115: block numbers are far from the limit
+}
+
+// saveTx stores what the chain says of the transaction.
+func (st *step) saveTx(ctx context.Context, a exchange.ChainAttempt) error {
+	err := st.t.moveTx(ctx, st.tx, a)
+	st.tx = a
+	return err
+}
+
+// pay moves the payment, unless it is there already.
+func (st *step) pay(ctx context.Context, to exchange.ChainPaymentStatus, edit func(*exchange.ChainPayment)) error {
+	p := st.payment
+	p.Status = to
+	edit(&p)
+	if p.Status == st.payment.Status && p.Detail == st.payment.Detail && p.TxID == st.payment.TxID && p.Block == st.payment.Block {
+		return nil
+	}
+	var err error
+	st.payment, err = st.t.savePayment(ctx, flow, st.object, st.payment, p)
+	return err
+}
+
+// follow moves the payment's object along.
+func (st *step) follow(ctx context.Context, to paymentStage) error {
+	return st.object.follow(ctx, st.t, to, st.tx.TxID)
+}
+
+// RecordBroadcast stores a node's answer to the signed bytes. Once a node took them, the payment is
+// broadcast and its order confirming.
+func (s *Store) RecordBroadcast(ctx context.Context, attemptID uuid.UUID, code string, accepted bool) (exchange.ChainPayment, error) {
+	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
+		a := st.tx
+		if !a.Leads() {
+			return nil // a late answer about a transaction whose fate is known, or in whose place another is offered
+		}
+		a.LastCode = code
+		a.Broadcasts++
+		if accepted && a.Status == exchange.TxSigned {
+			a.Status = exchange.TxBroadcast
+		}
+		if err := st.saveTx(ctx, a); err != nil || !accepted {
+			return err
+		}
+		if st.payment.Status == exchange.ChainSigned {
+			if err := st.pay(ctx, exchange.ChainBroadcast, func(*exchange.ChainPayment) {}); err != nil {
+				return err
+			}
+		}
+		return st.follow(ctx, stageBroadcast)
+	})
+}
+
+// RecordIncluded stores the block in which the transaction was seen; the block is not final yet. It leads
+// from now on, whatever outbid it before.
+func (s *Store) RecordIncluded(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string) (exchange.ChainPayment, error) {
+	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
+		a := st.tx
+		if a.Status == exchange.TxSucceeded || a.Status == exchange.TxFailed {
+			return nil // final already
+		}
+		if err := st.takeLead(ctx); err != nil {
+			return err
+		}
+		a.Status, a.Block, a.BlockID = exchange.TxIncluded, block, blockID
+		if err := st.saveTx(ctx, a); err != nil {
+			return err
+		}
+		if err := st.pay(ctx, exchange.ChainIncluded, func(p *exchange.ChainPayment) { p.TxID, p.Block = a.TxID, block }); err != nil {
+			return err
+		}
+		return st.follow(ctx, stageIncluded)
+	})
+}
+
+// RecordVanished stores that the transaction's block was reorganised away. It is as good as broadcast
+// again, or the one with the highest bid is where others have its number. The payment's object goes back.
+func (s *Store) RecordVanished(ctx context.Context, attemptID uuid.UUID) (exchange.ChainPayment, error) {
+	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
+		a := st.tx
+		if a.Status == exchange.TxBroadcast || a.Status == exchange.TxSigned || a.Status == exchange.TxReplaced {
+			return nil // vanished before
+		}
+		if err := st.loseBlock(ctx); err != nil {
+			return err
+		}
+		if err := st.pay(ctx, exchange.ChainBroadcast, func(p *exchange.ChainPayment) { p.TxID, p.Block = st.tx.TxID, 0 }); err != nil {
+			return err
+		}
+		return st.follow(ctx, stageVanished)
+	})
+}
+
+// RecordExpired stores the proof that the transaction can never be included any more. Only now may
+// another one be signed. On a sequenced network the proof is that its number was used, by a transaction
+// that is none of ours: then all with the number have expired, and the wallet's lane is closed.
+func (s *Store) RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence string) (exchange.ChainPayment, error) {
+	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
+		a := st.tx
+		if a.Status == exchange.TxExpired {
+			return nil
+		}
+		a.Status, a.LastCode, a.Block, a.BlockID = exchange.TxExpired, evidence, 0, ""
+		if err := st.saveTx(ctx, a); err != nil {
+			return err
+		}
+		if err := st.expireOthers(ctx, evidence); err != nil {
+			return err
+		}
+		if err := st.closeLane(ctx); err != nil {
+			return err
+		}
+		if err := st.pay(ctx, exchange.ChainApproved, func(p *exchange.ChainPayment) { p.TxID, p.Block = "", 0 }); err != nil {
+			return err
+		}
+		return st.follow(ctx, stageApproved)
+	})
+}
+
+// RecordFinal stores the end of a transaction in a final block, with what the network took. One that
+// made the expected transfer completes the payment: the reserved crypto is spent and has left custody.
+// One that failed parks the payment for a person; its fee is booked all the same. Others with its number
+// have expired by it. It may be called again with the same outcome.
+func (s *Store) RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string) (exchange.ChainPayment, error) {
+	to := exchange.TxFailed
+	if ok {
+		to = exchange.TxSucceeded
+	}
+	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
+		a := st.tx
+		if a.Status == to {
+			return nil
+		}
+		if fee.Asset() == "" {
+			fee = money.Zero(st.payment.Network.NativeCoin())
+		}
+		if fee.Sign() < 0 || fee.Asset() != st.payment.Network.NativeCoin() {
+			return exchange.Errorf(exchange.CodeInternal, "a fee of %s %s is none of %s", fee, fee.Asset(), st.payment.Network)
+		}
+		a.Status, a.Block, a.BlockID, a.Fee, a.LastCode = to, block, blockID, fee, code
+		if err := st.saveTx(ctx, a); err != nil {
+			return err
+		}
+		if err := st.expireOthers(ctx, "the number was used by "+a.TxID); err != nil {
+			return err
+		}
+		total := st.payment.Fee.Add(fee)
+		if ok {
+			return st.complete(ctx, fee, total)
+		}
+		if err := st.pay(ctx, exchange.ChainParked, func(p *exchange.ChainPayment) {
+			p.Detail, p.TxID, p.Block, p.Fee = clip(code, 200), a.TxID, block, total
+		}); err != nil {
+			return err
+		}
+		if fee.Positive() {
+			if err := st.bookFee(ctx, "chain_attempt:"+a.ID.String()+":fee", "chain_attempt.failed", fee, nil); err != nil {
+				return err
+			}
+		}
+		return st.follow(ctx, stageParked)
+	})
+}
