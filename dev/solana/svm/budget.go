@@ -52,15 +52,13 @@ func budgetOf(t *Transaction) (budget, *TransactionError) {
 			continue
 		}
 		data := []byte(instruction.Data)
-		if len(data) > 0 {
-			if _, twice := seen[data[0]]; twice {
-				return b, &TransactionError{Kind: kindDuplicateInstruction, Index: i}
-			}
-			seen[data[0]] = i
-		}
 		if !b.read(data) {
 			return b, failedAt(i, errBadData())
 		}
+		if _, twice := seen[data[0]]; twice {
+			return b, &TransactionError{Kind: kindDuplicateInstruction, Index: i}
+		}
+		seen[data[0]] = i
 	}
 	if i, asked := seen[requestHeapFrame]; asked && (b.heap < defaultHeap || b.heap > maxHeap || b.heap%heapStep != 0) {
 		return b, failedAt(i, errBadData())
