@@ -101,14 +101,19 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		field    *money.Amount
 		fallback string
+		bound    *money.Amount // no default is above it
 	}{
-		{&c.Fees.TipFloor, "0.0000000001"},
-		{&c.Fees.TipCeiling, "0.00000001"},
-		{&c.Fees.CapCeiling, "0.0000003"},
-		{&c.Fees.Most, "0.05"},
+		{&c.Fees.CapCeiling, "0.0000003", nil},
+		{&c.Fees.TipCeiling, "0.00000001", &c.Fees.CapCeiling},
+		{&c.Fees.TipFloor, "0.0000000001", &c.Fees.TipCeiling},
+		{&c.Fees.Most, "0.05", nil},
 	} {
-		if d.field.IsZero() {
-			*d.field = money.Must(money.ETH, d.fallback)
+		if !d.field.IsZero() {
+			continue
+		}
+		*d.field = money.Must(money.ETH, d.fallback)
+		if d.bound != nil && d.bound.Asset() == money.ETH && d.bound.Cmp(*d.field) < 0 {
+			*d.field = *d.bound
 		}
 	}
 	if c.Fees.Margin.IsZero() {

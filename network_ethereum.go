@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/shopspring/decimal"
+
+	"kivuko/chain/ethereum"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// ethereumBlockTime is the time between two slots of Ethereum.
+const ethereumBlockTime = 12 * time.Second
+
+// developmentHeadAge is how far the embedded chain's clock may run ahead: it may be asked for many
+// blocks at once, and their times are a second apart at least.
+const developmentHeadAge = 2 * time.Hour
+
+// EthereumConfig is the Ethereum network as this deployment sees it.
+type EthereumConfig struct {
+	// RPC are the nodes' addresses (https or wss). Providers put keys into them: they are secrets.
+	RPC     []string `env:"RPC"`
+	ChainID uint64   `env:"CHAIN_ID" envDefault:"1"`
+	USDT    string   `env:"USDT"`
+	USDC    string   `env:"USDC"`
+	// FeeCeiling is the most that one transaction may cost, in ETH, and GasCeiling the most for a unit
+	// of gas, in gwei.
+	FeeCeiling  string        `env:"FEE_CEILING" envDefault:"0.05"`
+	GasCeiling  string        `env:"GAS_CEILING" envDefault:"300"`
+	Development bool          `env:"DEVELOPMENT"` // the node is the embedded one
+	Poll        time.Duration `env:"POLL"`        // its block time; development only
+}
+
+// ethereumNetwork is Ethereum's line of the table.
+func (c Config) ethereumNetwork() network {
+	n := network{
+		name: exchange.Ethereum, on: len(c.Ethereum.RPC) > 0, variable: "KIVUKO_ETHEREUM_RPC", check: c.checkEthereum,
+		open:    func() (driver, error) { return newEthereum(c.Ethereum) },
+		address: ethereum.ParseAddress, blockTime: ethereumBlockTime, tokens: c.Ethereum.tokens(),
+	}
+	if n.on {
+		n.node = hostOf(c.Ethereum.RPC[0])
+	}
+	if c.Ethereum.Development && c.Ethereum.Poll > 0 {
+		n.blockTime = c.Ethereum.Poll
+	}
+	return n
+}
+
+func (c Config) checkEthereum(n *need) {
+	n.rule(len(c.Ethereum.RPC) > 0, "KIVUKO_ETHEREUM_RPC must be set")
+	n.set("KIVUKO_ETHEREUM_USDT", c.Ethereum.USDT)
+	if _, err := c.Ethereum.fees(); err != nil {
+		n.problems = append(n.problems, err.Error())
+	}
+	if c.Mode != Production {
+		return
+	}
+	n.rule(!c.Ethereum.Development, "KIVUKO_ETHEREUM_DEVELOPMENT must be off in production: the embedded chain is not Ethereum")
+	for _, a := range c.Ethereum.RPC {
+		n.rule(strings.HasPrefix(a, "https://") || strings.HasPrefix(a, "wss://") || loopback(a),
+			"KIVUKO_ETHEREUM_RPC must be https or wss: in production Ethereum nodes are reached over TLS unless they are on this machine")
+	}
+}
+
+// fees reads the ceilings.
+func (c EthereumConfig) fees() (ethereum.FeeRule, error) {
+	most, err := money.Parse(money.ETH, c.FeeCeiling)
+	if err != nil || !most.Positive() {
+		return ethereum.FeeRule{}, fmt.Errorf("KIVUKO_ETHEREUM_FEE_CEILING must be a decimal of ETH above zero")
+	}
+	const gweiPlaces = 9 // a gwei is 10^-9 ETH
+	price, err := money.ParseDecimal(c.GasCeiling, gweiPlaces)
+	if err != nil || !price.IsPositive() {
+		return ethereum.FeeRule{}, fmt.Errorf("KIVUKO_ETHEREUM_GAS_CEILING must be a decimal of gwei above zero")
+	}
+	return ethereum.FeeRule{Most: most, CapCeiling: gwei(price)}, nil
+}
+
+// gwei is a price for a unit of gas as an amount of ETH.
+func gwei(price decimal.Decimal) money.Amount {
+	const weiPlaces = 9 // a gwei is 10^9 wei
+	return money.FromUnits(money.ETH, price.Shift(weiPlaces).BigInt())
+}
+
+func newEthereum(c EthereumConfig) (*ethereum.Client, error) {
+	fees, err := c.fees()
+	if err != nil {
+		return nil, err
+	}
+	config := ethereum.Config{ChainID: c.ChainID, Tokens: c.tokens(), Fees: fees}
+	for _, address := range c.RPC {
+		config.Nodes = append(config.Nodes, ethereum.Endpoint{URL: address})
+	}
+	if c.Development {
+		config.MaxHeadAge = developmentHeadAge
+	}
+	return ethereum.New(config)
+}
+
+func (c EthereumConfig) tokens() map[money.Asset]string {
+	if len(c.RPC) == 0 {
+		return nil
+	}
+	t := map[money.Asset]string{money.USDT: c.USDT}
+	if c.USDC != "" {
+		t[money.USDC] = c.USDC
+	}
+	return t
+}
