@@ -41,9 +41,10 @@ func (c *call) options(i int, into any) error {
 	return c.argument(i, "options", into)
 }
 
-func (c *call) key(i int) (solana.PublicKey, error) {
+// key is the address that most methods take first.
+func (c *call) key() (solana.PublicKey, error) {
 	var text string
-	if err := c.argument(i, "address", &text); err != nil {
+	if err := c.argument(0, "address", &text); err != nil {
 		return solana.PublicKey{}, err
 	}
 	return parseKey(text)
@@ -89,13 +90,13 @@ func (r reading) sure() (commitment, error) {
 	return "", invalid("Invalid params: unknown variant `%s`, expected one of `processed`, `confirmed`, `finalized`.", string(r.Commitment))
 }
 
-// history is sure for what is asked of the history of blocks.
-func (r reading) history() (commitment, error) {
+// checkHistory refuses what can't be asked of the history of blocks.
+func (r reading) checkHistory() error {
 	c, err := r.sure()
 	if err == nil && c == processed {
-		return "", invalid(textBelowConfirmed)
+		return invalid(textBelowConfirmed)
 	}
-	return c, err
+	return err
 }
 
 // view is the chain that the call sees. The ledger is locked.

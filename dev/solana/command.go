@@ -2,9 +2,18 @@ package solana
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
+	"log/slog"
+	"os"
+
+	"kivuko/dev/solana/programs"
 )
+
+// ExitUnavailable is the exit code of a node's process that could not get the token
+// programs: whoever started it can go on without Solana.
+const ExitUnavailable = 3
 
 // Run starts a node, prints one line "READY ..." with its addresses to out once
 // it serves, and returns when ctx is done.
@@ -24,4 +33,37 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 	}
 	<-ctx.Done()
 	return n.Close()
+}
+
+// Command runs a node from command line arguments until ctx is done. It fails with
+// *programs.UnavailableError when the token programs can't be had; the process then
+// ends with ExitUnavailable.
+func Command(ctx context.Context, args []string) error {
+	cfg := Config{Log: slog.New(slog.NewTextHandler(os.Stderr, nil))}
+	flags := flag.NewFlagSet("solana", flag.ContinueOnError)
+	flags.StringVar(&cfg.DataDir, "data", "", "data directory; empty keeps the chain in memory")
+	flags.StringVar(&cfg.RPCAddr, "rpc", "127.0.0.1:8899", "address of JSON-RPC")
+	flags.StringVar(&cfg.WSAddr, "ws", "127.0.0.1:8900", "address of the websocket")
+	flags.StringVar(&cfg.ControlAddr, "control", "127.0.0.1:8901", "address of the fault switches")
+	flags.DurationVar(&cfg.SlotInterval, "interval", DefaultSlotInterval, "time between slots; 0 makes none by itself")
+	flags.IntVar(&cfg.ConfirmDepth, "confirm", DefaultConfirmDepth, "blocks that stand on a confirmed one")
+	flags.IntVar(&cfg.FinalDepth, "final", DefaultFinalDepth, "blocks that stand on a final one")
+	flags.IntVar(&cfg.SkipEvery, "skip-every", 0, "leave each n-th slot without a block; 0 leaves none")
+	cache := flags.String("programs", "", "directory that keeps the token programs (default: a cache of this user)")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("solana: %w", err)
+	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("solana: unexpected argument %q", flags.Arg(0))
+	}
+	var err error
+	if *cache == "" {
+		if *cache, err = programs.CacheDir(); err != nil {
+			return &programs.UnavailableError{Cause: err}
+		}
+	}
+	if cfg.Programs, err = programs.Get(ctx, programs.Options{Dir: *cache, Progress: os.Stderr}); err != nil {
+		return err
+	}
+	return Run(ctx, cfg, os.Stdout)
 }

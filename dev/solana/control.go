@@ -49,9 +49,12 @@ func (f *Faults) validate() error {
 		field   string
 		n, most int
 	}{
-		{"drop_next", f.DropNext, maxFaultCount}, {"busy_next", f.BusyNext, maxFaultCount},
-		{"lose_next", f.LoseNext, maxFaultCount}, {"fail_next", f.FailNext, maxFaultCount},
-		{"behind_blocks", f.BehindBlocks, maxBehind}, {"hold_slots", int(f.HoldSlots), maxHoldSlots},
+		{"drop_next", f.DropNext, maxFaultCount},
+		{"busy_next", f.BusyNext, maxFaultCount},
+		{"lose_next", f.LoseNext, maxFaultCount},
+		{"fail_next", f.FailNext, maxFaultCount},
+		{"behind_blocks", f.BehindBlocks, maxBehind},
+		{"hold_slots", int(f.HoldSlots), maxHoldSlots},
 	} {
 		if c.n < 0 || c.n > c.most {
 			return fmt.Errorf("%s: want 0 to %d", c.field, c.most)
@@ -171,7 +174,7 @@ func (l *ledger) report(height uint64) Block {
 func (n *Node) ProduceBlock() (Block, error) {
 	n.ledger.mu.Lock()
 	defer n.ledger.mu.Unlock()
-	if _, err := n.ledger.produce(false); err != nil {
+	if err := n.ledger.produce(false); err != nil {
 		return Block{}, fmt.Errorf("solana: produce a block: %w", err)
 	}
 	n.hub.notify(n.ledger)

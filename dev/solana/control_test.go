@@ -25,7 +25,7 @@ func (b *bench) fault(f Faults) {
 
 func TestFaultsOfSending(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	b.fault(Faults{BusyNext: 1, DropNext: 1})
 	tx := b.pay(alice, bob, 1)
 	refused(t, second(b.offer(tx)), codeNodeUnhealthy)
@@ -68,7 +68,7 @@ func TestFaultsOfSending(t *testing.T) {
 // A forced failure pays its fee and uses its nonce up, and does nothing else.
 func TestForcedFailure(t *testing.T) {
 	b := newBench(t)
-	alice, bob, nonce := b.funded("alice"), newActor("bob"), newActor("nonce")
+	alice, bob, nonce := b.alice(), newActor("bob"), newActor("nonce")
 	b.send(b.signed(b.latest(), []solana.Instruction{
 		system.NewCreateAccountInstruction(sol, 80, solana.SystemProgramID, alice.PublicKey(), nonce.PublicKey()).Build(),
 		system.NewInitializeNonceAccountInstruction(alice.PublicKey(), nonce.PublicKey(), solana.SysVarRecentBlockHashesPubkey, solana.SysVarRentPubkey).Build(),
@@ -111,7 +111,7 @@ func TestForcedFailure(t *testing.T) {
 
 func TestNodeThatIsBehind(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	b.finalise()
 	tx := b.pay(alice, bob, sol)
 	signature := b.send(tx)
@@ -223,7 +223,7 @@ func TestFundingTwiceGivesTwice(t *testing.T) {
 	if got := b.lamports(bob, rpc.CommitmentProcessed); got != 3*sol {
 		t.Errorf("bob has %d lamports", got)
 	}
-	if got := b.ask("requestAirdrop", bob.PublicKey(), uint64(genesisLamports)); got.Error == nil {
+	if got := b.ask("requestAirdrop", bob.PublicKey(), genesisLamports); got.Error == nil {
 		t.Error("more than there is was given")
 	}
 }

@@ -146,9 +146,8 @@ type extension struct {
 
 // extended adds extensions to the base of a mint or account.
 func extended(base []byte, kind byte, list ...extension) []byte {
-	data := make([]byte, extensionsAt)
-	copy(data, base)
-	data[accountBytes] = kind
+	data := append(append([]byte{}, base...), make([]byte, accountBytes-len(base))...)
+	data = append(data, kind)
 	for _, e := range list {
 		data = binary.LittleEndian.AppendUint16(data, e.kind)
 		data = binary.LittleEndian.AppendUint16(data, uint16(len(e.data)))

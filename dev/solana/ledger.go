@@ -171,7 +171,7 @@ func (w working) Account(address solana.PublicKey) (svm.Account, bool) {
 
 // produce makes one block of the waiting transactions; with empty set it leaves
 // them waiting.
-func (l *ledger) produce(empty bool) (header, error) {
+func (l *ledger) produce(empty bool) error {
 	next := header{slot: l.nextSlot, stamp: max(l.head().stamp, l.now().UnixMilli())}
 	if l.skipEvery > 0 && next.slot%l.skipEvery == 0 {
 		next.slot++
@@ -189,11 +189,11 @@ func (l *ledger) produce(empty bool) (header, error) {
 		for _, e := range entries {
 			l.undo(e, l.head().slot)
 		}
-		return header{}, err
+		return err
 	}
 	l.pool.replace(rest)
 	l.connect(next, record, entries)
-	return l.head(), nil
+	return nil
 }
 
 // pack executes the waiting transactions, first come, first served. One that is
@@ -302,8 +302,7 @@ func (l *ledger) reorganise(depth int, drop bool) error {
 	if !drop {
 		l.pool.giveBack(lost)
 	}
-	_, err := l.produce(true)
-	return err
+	return l.produce(true)
 }
 
 // disconnect forgets the newest blocks and returns their transactions in order.

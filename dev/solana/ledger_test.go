@@ -14,7 +14,7 @@ import (
 
 func TestCommitmentsAdvanceWithBlocks(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	b.finalise()
 	signature := b.send(b.pay(alice, bob, sol))
 	if b.status(signature) != nil {
@@ -68,7 +68,7 @@ func TestSkippedSlotsHaveNoHeight(t *testing.T) {
 
 func TestBlockHashExpires(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	latest, err := b.client.GetLatestBlockhash(context.Background(), rpc.CommitmentProcessed)
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func second[T any](_ T, err error) error { return err }
 // finality, which is the default.
 func TestPreflightSeesItsCommitment(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	b.finalise()
 	tx := b.pay(alice, bob, sol)
 	_, err := b.client.SendTransaction(context.Background(), tx)
@@ -128,7 +128,7 @@ func TestPreflightSeesItsCommitment(t *testing.T) {
 
 func TestNothingLandsTwice(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	tx := b.pay(alice, bob, sol)
 	first := b.send(tx)
 	if again := b.send(tx); again != first {
@@ -153,7 +153,7 @@ func TestNothingLandsTwice(t *testing.T) {
 func TestReorganisedTransactionsReturnOrVanish(t *testing.T) {
 	for _, drop := range []bool{false, true} {
 		b := newBench(t)
-		alice, bob := b.funded("alice"), newActor("bob")
+		alice, bob := b.alice(), newActor("bob")
 		b.finalise()
 		signature := b.send(b.pay(alice, bob, sol))
 		b.blocks(3)
@@ -185,7 +185,7 @@ func TestReorganisedTransactionsReturnOrVanish(t *testing.T) {
 // What named a hash of the lost fork can never land on the other.
 func TestTransactionsOfALostForkDie(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	b.blocks(2)
 	signature := b.send(b.pay(alice, bob, sol))
 	b.block()

@@ -51,10 +51,10 @@ func newActor(name string) solana.PrivateKey {
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))
 }
 
-// funded is an actor with 100 SOL in the newest block.
-func (b *bench) funded(name string) solana.PrivateKey {
+// alice is an actor with 100 SOL in the newest block.
+func (b *bench) alice() solana.PrivateKey {
 	b.t.Helper()
-	a := newActor(name)
+	a := newActor("alice")
 	if _, err := b.FundSOL(a.PublicKey(), 100*sol); err != nil {
 		b.t.Fatal(err)
 	}

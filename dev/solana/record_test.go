@@ -70,7 +70,7 @@ func (b *bench) everything(address solana.PublicKey) []json.RawMessage {
 // and a nonce.
 func (b *bench) eventful() solana.PrivateKey {
 	b.t.Helper()
-	alice, bob, nonce := b.funded("alice"), newActor("bob"), newActor("nonce")
+	alice, bob, nonce := b.alice(), newActor("bob"), newActor("nonce")
 	b.send(b.pay(alice, bob, sol))
 	b.block()
 	if err := b.SkipSlots(3); err != nil {

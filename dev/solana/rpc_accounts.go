@@ -88,7 +88,7 @@ func (c *call) form(i int) (form accountForm, err error) {
 }
 
 func getBalance(c *call, v view) (any, error) {
-	key, err := c.key(0)
+	key, err := c.key()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func getBalance(c *call, v view) (any, error) {
 }
 
 func getAccountInfo(c *call, v view) (any, error) {
-	key, err := c.key(0)
+	key, err := c.key()
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (f filter) condition() (func(svm.Account) bool, error) {
 }
 
 func getProgramAccounts(c *call, v view) (any, error) {
-	program, err := c.key(0)
+	program, err := c.key()
 	if err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func getProgramAccounts(c *call, v view) (any, error) {
 }
 
 func getTokenAccountBalance(c *call, v view) (any, error) {
-	key, err := c.key(0)
+	key, err := c.key()
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +265,7 @@ func (v view) mint(address solana.PublicKey) (tokenMint, bool) {
 }
 
 func getTokenSupply(c *call, v view) (any, error) {
-	key, err := c.key(0)
+	key, err := c.key()
 	if err != nil {
 		return nil, err
 	}
@@ -282,7 +282,7 @@ func getTokenSupply(c *call, v view) (any, error) {
 
 // getTokenAccountsByOwner lists the accounts of one mint, or of one token program.
 func getTokenAccountsByOwner(c *call, v view) (any, error) {
-	owner, err := c.key(0)
+	owner, err := c.key()
 	if err != nil {
 		return nil, err
 	}

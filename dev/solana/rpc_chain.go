@@ -70,14 +70,10 @@ func getFeeForMessage(c *call, v view) (any, error) {
 	if err != nil {
 		return nil, invalid("failed to deserialize solana_message::versions::VersionedMessage: %v", err)
 	}
-	if !v.known(tx.Message.RecentBlockhash) {
-		return inContext(v, nil), nil
+	if fee, refused := svm.Fee(tx); refused == nil && v.known(tx.Message.RecentBlockhash) {
+		return inContext(v, fee), nil
 	}
-	fee, refused := svm.Fee(tx)
-	if refused != nil {
-		return inContext(v, nil), nil
-	}
-	return inContext(v, fee), nil
+	return inContext(v, nil), nil
 }
 
 // unsigned is a transaction around a message, with signatures of zeros.
@@ -244,7 +240,7 @@ func (c *call) slots(options int, first, last uint64, limit int) (any, error) {
 	if err := c.options(options, &r); err != nil {
 		return nil, err
 	}
-	if _, err := r.history(); err != nil {
+	if err := r.checkHistory(); err != nil {
 		return nil, err
 	}
 	c.node.ledger.mu.RLock()

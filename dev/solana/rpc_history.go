@@ -71,7 +71,7 @@ func okOrErr(err *svm.TransactionError) object {
 
 // getSignaturesForAddress lists the newest transactions first.
 func getSignaturesForAddress(c *call) (any, error) {
-	key, err := c.key(0)
+	key, err := c.key()
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func getSignaturesForAddress(c *call) (any, error) {
 			return nil, err
 		}
 	}
-	if _, err := o.history(); err != nil {
+	if err := o.checkHistory(); err != nil {
 		return nil, err
 	}
 	l := c.node.ledger
@@ -177,8 +177,7 @@ func (c *call) historical(i int) (o historical, err error) {
 	default:
 		return o, invalid("Invalid params: unknown variant `%s`, expected one of `base64`, `base58`, `json`, `jsonParsed`", o.Encoding)
 	}
-	_, err = o.history()
-	return o, err
+	return o, o.checkHistory()
 }
 
 // supported refuses a transaction of a version that the caller can't read.

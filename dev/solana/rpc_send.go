@@ -214,7 +214,7 @@ func (v view) touched(tx *svm.Transaction, r svm.Result, o simulation) (any, err
 }
 
 func requestAirdrop(c *call) (any, error) {
-	to, err := c.key(0)
+	to, err := c.key()
 	if err != nil {
 		return nil, err
 	}

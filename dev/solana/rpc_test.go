@@ -21,7 +21,7 @@ import (
 // each shape goes through solana-go's decoders.
 func TestReadsThroughTheClient(t *testing.T) {
 	b := newBench(t)
-	alice := b.funded("alice")
+	alice := b.alice()
 	b.finalise()
 	ctx := context.Background()
 	is := func(name string, err error, good func() bool) {
@@ -74,7 +74,7 @@ func TestReadsThroughTheClient(t *testing.T) {
 
 func TestFees(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	const limit, price = 100_000, 25_000
 	tx := b.signed(b.latest(), []solana.Instruction{
 		computebudget.NewSetComputeUnitLimitInstruction(limit).Build(), computebudget.NewSetComputeUnitPriceInstruction(price).Build(),
@@ -107,7 +107,7 @@ func TestFees(t *testing.T) {
 // TestTransactionIsShown reads one transaction in every encoding.
 func TestTransactionIsShown(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	tx := b.pay(alice, bob, sol)
 	signature := b.send(tx)
 	slot := b.block().Slot
@@ -157,7 +157,7 @@ func TestTransactionIsShown(t *testing.T) {
 // A failed transaction is in a block, and says why everywhere.
 func TestFailureIsShown(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	tx := b.pay(alice, bob, 1000*sol)
 	data := refused(t, second(b.offer(tx)), codePreflight).Data.(map[string]any)
 	if logs := data["logs"].([]any); len(logs) == 0 {
@@ -186,7 +186,7 @@ func TestFailureIsShown(t *testing.T) {
 
 func TestVersionedTransactionsNeedAReaderThatKnowsThem(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	tx := b.pay(alice, bob, sol)
 	if _, err := tx.Message.SetVersion(solana.MessageVersionV0); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,7 @@ func TestVersionedTransactionsNeedAReaderThatKnowsThem(t *testing.T) {
 
 func TestSignaturesForAddressArePaged(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	var sent []solana.Signature
 	for i := range uint64(7) {
 		sent = append([]solana.Signature{b.send(b.pay(alice, bob, sol+i))}, sent...)
@@ -249,7 +249,7 @@ func TestSignaturesForAddressArePaged(t *testing.T) {
 
 func TestSimulation(t *testing.T) {
 	b := newBench(t)
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	tx := b.pay(alice, bob, sol)
 	tx.Signatures[0] = solana.Signature{} // need not be valid
 	tx.Message.RecentBlockhash = solana.Hash{}
@@ -306,7 +306,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %s %+v", name, got.Result, got.Error)
 		}
 	}
-	alice, bob := b.funded("alice"), newActor("bob")
+	alice, bob := b.alice(), newActor("bob")
 	tx := b.pay(alice, bob, sol)
 	tx.Signatures[0][7]++
 	refused(t, second(b.offer(tx)), codeSignature)

@@ -115,7 +115,7 @@ func (c *call) subscriptionOptions(i int) (commitment, accountForm, error) {
 
 // onAccount tells when an account is another than before at the commitment.
 func (c *call) onAccount() (func(*ledger) ([]any, bool), error) {
-	key, err := c.key(0)
+	key, err := c.key()
 	if err != nil {
 		return nil, err
 	}
