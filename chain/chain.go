@@ -205,4 +205,13 @@ type BlockTransfers struct {
 	// whose leader made none); nothing but the number is known then.
 	Skipped   bool
 	Movements []Movement
+	// Unreadable are transactions of the block whose movements the driver can't tell, because an event
+	// of a token of ours is malformed. They stop nothing else; a person looks at them.
+	Unreadable []Unreadable
+}
+
+// Unreadable is a transaction whose movements can't be told.
+type Unreadable struct {
+	TxID   string
+	Detail string
 }

@@ -64,6 +64,10 @@ func (c *Client) transfersOf(ctx context.Context, s transferSource, number uint6
 	out := chain.BlockTransfers{Block: block}
 	for _, t := range answer.GetTransactions() {
 		moved, err := c.blockMovements(t, receipts, block)
+		if chain.ReasonOf(err) == chain.ReasonProtocol { // one odd event must not hide the rest of the block
+			out.Unreadable = append(out.Unreadable, chain.Unreadable{TxID: hex.EncodeToString(t.GetTxid()), Detail: err.Error()})
+			continue
+		}
 		if err != nil {
 			return chain.BlockTransfers{}, err
 		}
