@@ -108,6 +108,8 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 		switch q {
 		case workflows.QueueFlows:
 			parts.Flows = &activities.Orders{Store: rows}
+			parts.Decide = &activities.Approvals{Store: rows}
+			parts.Send, err = p.config.transfers(rows)
 		case workflows.QueueMomo:
 			err = addMomo(p, rows, &parts)
 		default:
@@ -119,6 +121,18 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 		}
 	}
 	return crashPoints(parts), open.close, nil
+}
+
+// transfers makes the activities of transfers, with the screening service where there is one.
+func (c Config) transfers(rows worker.Rows) (*activities.Transfers, error) {
+	if c.Screening.URL == "" {
+		return &activities.Transfers{Store: rows}, nil
+	}
+	screener, err := activities.NewHTTPScreener(c.Screening.URL, c.Screening.Token)
+	if err != nil {
+		return nil, fmt.Errorf("KIVUKO_SCREENING_URL: %w", err)
+	}
+	return &activities.Transfers{Store: rows, Screener: screener}, nil
 }
 
 func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {

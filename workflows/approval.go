@@ -64,13 +64,13 @@ func (d *approvalDoor) admit(ApprovalRef) error {
 func (d *approvalDoor) listen(ctx workflow.Context, name string, action exchange.ApprovalAction) {
 	ch := workflow.GetSignalChannel(ctx, name)
 	for {
-		var ref ApprovalRef
-		ch.Receive(ctx, &ref) // a signal without a readable argument gives the zero reference
+		var sent any // whatever somebody typed: what can't be read as a token is refused and noted like a wrong one
+		ch.Receive(ctx, &sent)
 		if d.refused >= maxRefused {
 			workflow.GetLogger(ctx).Warn("a signal was ignored: there were too many without a valid token", "signal", name)
 			continue
 		}
-		if _, err := d.decide(ctx, action, exchange.DoorSignal, ref); err != nil {
+		if _, err := d.decide(ctx, action, exchange.DoorSignal, tokenIn(sent)); err != nil {
 			d.refused++
 		}
 	}
@@ -90,4 +90,11 @@ func (d *approvalDoor) decide(ctx workflow.Context, action exchange.ApprovalActi
 		workflow.GetLogger(ctx).Error("a decision without proof was not noted", "error", err)
 	}
 	return TransferAck{}, passOn(err)
+}
+
+// tokenIn finds the token in the argument of a signal, {"token": "…"}.
+func tokenIn(sent any) ApprovalRef {
+	fields, _ := sent.(map[string]any)
+	token, _ := fields["token"].(string)
+	return ApprovalRef{Token: token}
 }

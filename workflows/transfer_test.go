@@ -1,0 +1,322 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"kivuko/activities"
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// passage is one way that a transfer can go.
+type passage struct {
+	name     string
+	internal bool
+	required int
+	cold     bool
+	answers  []answer
+	fates    []fate
+	people   func(w *transferWorld)
+	status   exchange.TransferStatus
+	detail   string
+	reasons  []workflows.Reason // that it was parked with
+	check    func(t *testing.T, w *transferWorld)
+}
+
+func (s passage) play(t *testing.T) {
+	w := newTransferWorld()
+	if s.internal {
+		w.send.kind = exchange.InternalTransfer
+	}
+	w.send.required, w.send.cold, w.send.answers = s.required, s.cold, s.answers
+	w.chain.script = func(n int) fate { return pick(s.fates, n, fate{}) }
+	if s.people != nil {
+		s.people(w)
+	}
+	r := w.play(t)
+	if r.Status != s.status || r.Detail != s.detail {
+		t.Errorf("the transfer ended as %s (%s), want %s (%s)", r.Status, r.Detail, s.status, s.detail)
+	}
+	w.signs.were(t, workflows.TransferID(w.ask.ID), s.reasons...)
+	if s.check != nil {
+		s.check(t, w)
+	}
+}
+
+func answered(id string, want exchange.Code) func(*testing.T, *transferWorld) {
+	return func(t *testing.T, w *transferWorld) { t.Helper(); wants(id, want)(t, w.world) }
+}
+
+func noted(want ...exchange.Code) func(*testing.T, *transferWorld) {
+	return func(t *testing.T, w *transferWorld) {
+		t.Helper()
+		if len(w.send.noted) != len(want) {
+			t.Fatalf("noted %v, want %v", w.send.noted, want)
+		}
+		for i := range want {
+			if w.send.noted[i] != want[i] {
+				t.Errorf("noted %v, want %v", w.send.noted, want)
+			}
+		}
+	}
+}
+
+const (
+	whenPending  = 2 * time.Second
+	whenParked   = time.Hour
+	sent, nought = exchange.TransferCompleted, exchange.WaitNothing
+)
+
+func screeningPassages() []passage {
+	return []passage{
+		{name: "internal", internal: true, status: sent, detail: nought, check: func(t *testing.T, w *transferWorld) {
+			answered("open", "")(t, w)
+			if w.send.asked != 0 {
+				t.Error("somebody in our custody was screened")
+			}
+		}},
+		{name: "external", status: sent, detail: nought},
+		{
+			name: "on the deny list", status: exchange.TransferBlocked, detail: exchange.DetailReleased, reasons: []workflows.Reason{workflows.ReasonBlocked},
+			people: func(w *transferWorld) {
+				w.send.denied = true
+				w.at(whenParked, func() { w.order(activities.VerbRefund) })
+			},
+		},
+		{
+			name: "the screener says no", answers: []answer{{verdict: exchange.VerdictHit}}, status: exchange.TransferBlocked, detail: exchange.DetailReleased,
+			reasons: []workflows.Reason{workflows.ReasonBlocked},
+			people: func(w *transferWorld) {
+				w.at(time.Minute, func() { w.cancel("cancel") })
+				w.at(2*time.Minute, func() { w.order(activities.VerbRetry) })
+				w.at(3*time.Minute, func() {
+					if !w.send.held {
+						panic("the money of a blocked transfer was freed without a decision")
+					}
+				})
+				w.at(whenParked, func() { w.order(activities.VerbRefund) })
+			},
+			check: func(t *testing.T, w *transferWorld) {
+				answered("cancel", exchange.CodeStateConflict)(t, w)
+				answered(activities.VerbRetry, exchange.CodeStateConflict)(t, w)
+			},
+		},
+		{
+			name: "the screener does not know, later it does", answers: []answer{{verdict: exchange.VerdictUnknown}, {verdict: exchange.VerdictClear}},
+			status: sent, detail: nought, reasons: []workflows.Reason{workflows.ReasonScreening},
+			people: func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
+		},
+		{
+			name: "the screener is silent, a nudge asks again", answers: []answer{silence, silence, silence, silence, silence, silence, silence, silence, silence, silence, silence, {verdict: exchange.VerdictClear}},
+			status: sent, detail: nought, reasons: []workflows.Reason{workflows.ReasonScreening},
+			people: func(w *transferWorld) {
+				w.at(whenParked, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
+			},
+		},
+		{
+			name: "the screener stays silent, the money goes back", answers: []answer{silence}, status: exchange.TransferCancelled,
+			detail: exchange.DetailByStaff, reasons: []workflows.Reason{workflows.ReasonScreening},
+			people: func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) },
+		},
+		{
+			name: "given up while nobody knows", answers: []answer{{verdict: exchange.VerdictUnknown}}, status: exchange.TransferCancelled,
+			detail: exchange.DetailByPerson, reasons: []workflows.Reason{workflows.ReasonScreening},
+			people: func(w *transferWorld) { w.at(whenParked, func() { w.cancel("cancel") }) }, check: answered("cancel", ""),
+		},
+	}
+}
+
+func approvalPassages() []passage {
+	approve := func(w *transferWorld, at time.Duration, officer byte) {
+		w.at(at, func() { w.decide("approve", workflows.UpdateApprove, w.token(officer, exchange.Approve)) })
+	}
+	return []passage{
+		{name: "approved through the API", required: 1, status: sent, detail: nought, people: func(w *transferWorld) { approve(w, whenPending, 1) }, check: answered("approve", "")},
+		{
+			name: "approved by signal", required: 1, status: sent, detail: nought, check: noted(),
+			people: func(w *transferWorld) {
+				w.at(whenPending, func() { w.knock(workflows.SignalApprove, w.token(1, exchange.Approve)) })
+			},
+		},
+		{
+			name: "two persons by two doors", required: 2, status: sent, detail: nought,
+			people: func(w *transferWorld) {
+				approve(w, whenPending, 1)
+				w.at(time.Hour, func() { w.decide("again", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
+				w.at(2*time.Hour, func() { w.knock(workflows.SignalApprove, w.token(2, exchange.Approve)) })
+			},
+			check: func(t *testing.T, w *transferWorld) {
+				answered("again", exchange.CodeConflict)(t, w)
+				noted(exchange.CodeConflict)(t, w)
+			},
+		},
+		{
+			name: "rejected by signal", required: 2, status: exchange.TransferRejected, detail: exchange.DetailRejected,
+			people: func(w *transferWorld) {
+				approve(w, whenPending, 1)
+				w.at(time.Hour, func() { w.knock(workflows.SignalReject, w.token(2, exchange.Reject)) })
+			},
+		},
+		{
+			name: "rejected through the API", required: 1, status: exchange.TransferRejected, detail: exchange.DetailRejected,
+			people: func(w *transferWorld) {
+				w.at(whenPending, func() { w.decide("reject", workflows.UpdateReject, w.token(1, exchange.Reject)) })
+			},
+		},
+		{
+			name: "signals without a valid token decide nothing", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed,
+			people: func(w *transferWorld) {
+				w.at(whenPending, func() { w.env.SignalWorkflow(workflows.SignalApprove, nil) })
+				w.at(3*time.Second, func() { w.env.SignalWorkflow(workflows.SignalApprove, "yes") })
+				w.at(4*time.Second, func() { w.knock(workflows.SignalApprove, "made up") })
+				w.at(5*time.Second, func() { w.knock(workflows.SignalApprove, w.token(1, exchange.Reject)) })
+				w.at(6*time.Second, func() {
+					late := w.token(1, exchange.Approve)
+					w.at(exchange.ApprovalTokenTTL, func() { w.knock(workflows.SignalApprove, late) })
+				})
+			},
+			check: noted(exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeNotFound, exchange.CodeExpired),
+		},
+		{
+			name: "a flood of signals is noted a hundred times and the API still decides", required: 1, status: sent, detail: nought,
+			people: func(w *transferWorld) {
+				w.at(whenPending, func() {
+					for range 120 {
+						w.knock(workflows.SignalApprove, "made up")
+					}
+				})
+				approve(w, time.Hour, 1)
+			},
+			check: func(t *testing.T, w *transferWorld) {
+				answered("approve", "")(t, w)
+				if n := len(w.send.noted); n != 100 {
+					t.Errorf("%d false signals were looked into", n)
+				}
+			},
+		},
+		{name: "nobody decides", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed},
+		{
+			name: "one decides and the second never does", required: 2, status: exchange.TransferCancelled, detail: exchange.DetailLapsed,
+			people: func(w *transferWorld) { approve(w, 24*time.Hour, 1) },
+		},
+		{
+			name: "given up while officers think", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
+			people: func(w *transferWorld) {
+				w.at(time.Hour, func() { w.cancel("cancel") })
+				approve(w, time.Hour+time.Millisecond, 1)
+			},
+			check: answered("cancel", ""),
+		},
+		{
+			name: "nobody is asked", status: sent, detail: nought, fates: []fate{{slow: 20 * time.Second}},
+			people: func(w *transferWorld) { approve(w, 10*time.Second, 1) }, check: answered("approve", exchange.CodeStateConflict),
+		},
+	}
+}
+
+func payingPassages() []passage {
+	return []passage{
+		{name: "dropped and signed anew", fates: []fate{{dropped: true}, {}}, status: sent, detail: nought},
+		{name: "reorganised away", internal: true, fates: []fate{{reorg: true}}, status: sent, detail: nought},
+		{
+			name: "failed on the chain, tried again", fates: []fate{{reverts: true}, {}}, status: sent, detail: nought,
+			reasons: []workflows.Reason{workflows.ReasonPayoutFailed},
+			people:  func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
+		},
+		{
+			name: "failed on the chain, the money goes back", fates: []fate{{reverts: true}}, status: exchange.TransferFailed, detail: exchange.DetailGivenUp,
+			reasons: []workflows.Reason{workflows.ReasonPayoutFailed},
+			people:  func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) }, check: answered(activities.VerbRefund, ""),
+		},
+		{
+			name: "can't be built, given up by its sender", fates: []fate{{refused: chain.ReasonBlocked}}, status: exchange.TransferCancelled,
+			detail: exchange.DetailByPerson, reasons: []workflows.Reason{workflows.ReasonPayoutBlocked},
+			people: func(w *transferWorld) { w.at(whenParked, func() { w.cancel("cancel") }) }, check: answered("cancel", ""),
+		},
+		{
+			name: "the signer refuses, then signs", fates: []fate{{trouble: exchange.Errorf(exchange.CodeForbidden, "over the ceiling")}, {}}, status: sent, detail: nought,
+			reasons: []workflows.Reason{workflows.ReasonPayoutSigning},
+			people:  func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
+		},
+		{
+			name: "too late to give up", fates: []fate{{slow: time.Minute}}, status: sent, detail: nought,
+			people: func(w *transferWorld) { w.at(30*time.Second, func() { w.cancel("cancel") }) }, check: answered("cancel", exchange.CodeStateConflict),
+		},
+		{
+			name: "cold, given back by an operator", internal: true, cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByStaff,
+			reasons: []workflows.Reason{workflows.ReasonColdWallet},
+			people:  func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) },
+		},
+		{
+			name: "cold, given up by its sender", cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
+			reasons: []workflows.Reason{workflows.ReasonColdWallet},
+			people:  func(w *transferWorld) { w.at(whenParked, func() { w.cancel("cancel") }) },
+		},
+	}
+}
+
+func TestTransfers(t *testing.T) {
+	t.Parallel()
+	for group, list := range map[string][]passage{"screening": screeningPassages(), "approval": approvalPassages(), "paying": payingPassages()} {
+		for _, s := range list {
+			t.Run(group+"/"+s.name, func(t *testing.T) { t.Parallel(); s.play(t) })
+		}
+	}
+}
+
+func TestRefusedTransferAnswersAndEnds(t *testing.T) {
+	t.Parallel()
+	w := newTransferWorld()
+	w.send.refusal = exchange.Errorf(exchange.CodeLimitReached, "too much")
+	r := w.play(t)
+	answered("open", exchange.CodeLimitReached)(t, w)
+	if r.Status != "" {
+		t.Errorf("a refused transfer is %s", r.Status)
+	}
+}
+
+// Every step may fail before its effect or lose its answer after it. The transfer arrives all the same,
+// once.
+func TestTransfersSurviveFaults(t *testing.T) {
+	t.Parallel()
+	calls := []string{
+		"OpenTransfer", "AdvanceTransfer", "TransferByID", "Denied", "RecordScreening", "SignTransfer", "Decide", "ChainPayment", "LiveAttempt",
+		"SaveSignedAttempt", "RecordBroadcast", "RecordIncluded", "RecordFinal",
+	}
+	away := exchange.Errorf(exchange.CodeUnavailable, "away")
+	for _, call := range calls {
+		for _, after := range []bool{false, true} {
+			name := "before " + call
+			if after {
+				name = "after " + call
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				w := newTransferWorld()
+				w.send.required = 1
+				times := 2
+				trouble := func(c string) error {
+					if c != call || times == 0 {
+						return nil
+					}
+					times--
+					return away
+				}
+				if after {
+					w.book.lost = trouble
+				} else {
+					w.book.fault = trouble
+				}
+				w.at(time.Hour, func() { w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
+				if r := w.play(t); r.Status != exchange.TransferCompleted {
+					t.Errorf("the transfer is %s (%s)", r.Status, r.Detail)
+				}
+				if times == 2 {
+					t.Errorf("%s was never in trouble", call)
+				}
+			})
+		}
+	}
+}
