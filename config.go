@@ -41,6 +41,7 @@ type Config struct {
 	Worker   WorkerConfig   `envPrefix:"WORKER_"`
 	Tron     TronConfig     `envPrefix:"TRON_"` // the networks are in networks.go
 	Ethereum EthereumConfig `envPrefix:"ETHEREUM_"`
+	Solana   SolanaConfig   `envPrefix:"SOLANA_"`
 	Momo     MomoConfig     `envPrefix:"MOMO_"`
 	Sending  SendingConfig  `envPrefix:"SENDING_"`
 	Admin    AdminConfig    `envPrefix:"ADMIN_"`

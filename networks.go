@@ -50,6 +50,7 @@ func (c Config) networks() []network {
 	return []network{
 		c.tronNetwork(),
 		c.ethereumNetwork(),
+		c.solanaNetwork(),
 	}
 }
 

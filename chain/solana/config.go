@@ -30,6 +30,10 @@ import (
 
 // Defaults of Config.
 const (
+	// DefaultPriceFloor is the least bid for a unit of computation, in micro-lamports.
+	DefaultPriceFloor = 1_000
+	// DefaultPriceCeiling is the most.
+	DefaultPriceCeiling = 1_000_000
 	// DefaultCallTimeout bounds one question to one node, which may take several calls.
 	DefaultCallTimeout = 15 * time.Second
 	// DefaultMaxHeadAge is how old the newest confirmed block of a node may be before the node counts
@@ -77,8 +81,8 @@ func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.String()), nil
 // FeeRule bounds what a transaction may cost. Prices are in micro-lamports (10^-15 SOL) for a unit of
 // computation.
 type FeeRule struct {
-	PriceFloor   uint64 // least bid; 1,000 when zero
-	PriceCeiling uint64 // most that is bid, however busy the network is; 1,000,000 when zero
+	PriceFloor   uint64 // least bid; DefaultPriceFloor when zero
+	PriceCeiling uint64 // most that is bid, however busy the network is; DefaultPriceCeiling when zero
 	// Cap is the most that one transaction may cost with the rent of a new token account; 0.01 SOL
 	// when zero.
 	Cap money.Amount
@@ -108,8 +112,8 @@ func (c Config) withDefaults() Config {
 	orDefault(&c.MaxHeadAge, DefaultMaxHeadAge)
 	orDefault(&c.RetryAfter, DefaultRetryAfter)
 	orDefault(&c.MinHistory, DefaultMinHistory)
-	orDefault(&c.Fees.PriceFloor, 1_000)
-	orDefault(&c.Fees.PriceCeiling, 1_000_000)
+	orDefault(&c.Fees.PriceFloor, DefaultPriceFloor)
+	orDefault(&c.Fees.PriceCeiling, DefaultPriceCeiling)
 	if c.Fees.Cap.IsZero() {
 		c.Fees.Cap = money.Must(money.SOL, "0.01")
 	}

@@ -252,6 +252,13 @@ func TestTransfers(t *testing.T) {
 		}
 		wantReason(t, name, err, q.want)
 	}
+	odd := receipt(t, "odd")
+	odd["meta"].(map[string]any)["postTokenBalances"] = []any{tokenEntry(2, usdt, named("alice").key(), "1.5")}
+	s.set(func() { s.blocks[1051] = map[string]any{"transactions": []any{odd, tx}} })
+	got, err := c.Transfers(t.Context(), 1051)
+	if err != nil || len(got.Movements) != 1 || len(got.Unreadable) != 1 || got.Unreadable[0].TxID != "odd" || got.Unreadable[0].Detail == "" {
+		t.Errorf("beside an odd transaction: %+v (%v)", got, err)
+	}
 	s.set(func() { s.answers["getBlock"] = &rpcError{Code: codeUnsupportedVersion} })
 	_, err = c.Transfers(t.Context(), 1050)
 	wantReason(t, "an unknown format", err, chain.ReasonProtocol)

@@ -51,7 +51,12 @@ func (c *Client) transfersOf(b *blockAnswer, slot uint64) (chain.BlockTransfers,
 	}
 	out := chain.BlockTransfers{Block: at}
 	for i := range b.Transactions {
-		e, err := c.effect(&b.Transactions[i])
+		tx := &b.Transactions[i]
+		e, err := c.effect(tx)
+		if chain.ReasonOf(err) == chain.ReasonProtocol && len(tx.Transaction.Signatures) > 0 { // it must not hide the rest of the block
+			out.Unreadable = append(out.Unreadable, chain.Unreadable{TxID: tx.Transaction.Signatures[0], Detail: err.Error()})
+			continue
+		}
 		if err != nil {
 			return chain.BlockTransfers{}, err
 		}

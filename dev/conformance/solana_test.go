@@ -293,4 +293,3 @@ func (h *solanaHarness) TransferFrom(t testing.TB, owner chaintest.Account, to s
 	h.send(t, []sdk.PrivateKey{spender, ownerKey}, token.NewApproveInstruction(units, source, spender.PublicKey(), holder, nil).Build())
 	h.send(t, []sdk.PrivateKey{spender}, token.NewTransferCheckedInstruction(units, uint8(amount.Asset().Scale()), source, mint, dest, spender.PublicKey(), nil).Build())
 }
-

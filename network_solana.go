@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"kivuko/chain/solana"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// solanaPoll is the wait between two looks at a transaction of Solana, and between two offers of the
+// same bytes. A slot takes 0.4 seconds, and nodes drop offered transactions without a word.
+const solanaPoll = 2 * time.Second
+
+// SolanaConfig is the Solana network as this deployment sees it.
+type SolanaConfig struct {
+	// RPC are the nodes' addresses (https). Providers put keys into them: they are secrets.
+	RPC []string `env:"RPC"`
+	// Genesis is the hash by which the cluster is known; mainnet's unless set.
+	Genesis string `env:"GENESIS"`
+	USDT    string `env:"USDT"` // addresses of the mints
+	USDC    string `env:"USDC"`
+	// FeeCeiling is the most that one transaction may cost, in SOL, with the rent of a recipient's new
+	// token account. PriceCeiling is the most that is bid for a unit of computation, in micro-lamports.
+	FeeCeiling   string        `env:"FEE_CEILING" envDefault:"0.01"`
+	PriceCeiling uint64        `env:"PRICE_CEILING" envDefault:"1000000"`
+	Development  bool          `env:"DEVELOPMENT"` // the node is the embedded one
+	Poll         time.Duration `env:"POLL"`        // between two looks; development only
+}
+
+// solanaNetwork is Solana's line of the table.
+func (c Config) solanaNetwork() network {
+	n := network{
+		name: exchange.Solana, on: len(c.Solana.RPC) > 0, variable: "KIVUKO_SOLANA_RPC", check: c.checkSolana,
+		open:    func() (driver, error) { return newSolana(c.Solana) },
+		address: solana.ParseAddress, blockTime: solanaPoll, tokens: c.Solana.tokens(),
+	}
+	if n.on {
+		n.node = hostOf(c.Solana.RPC[0])
+	}
+	if c.Solana.Development && c.Solana.Poll > 0 {
+		n.blockTime = c.Solana.Poll
+	}
+	return n
+}
+
+func (c Config) checkSolana(n *need) {
+	n.rule(len(c.Solana.RPC) > 0, "KIVUKO_SOLANA_RPC must be set")
+	n.set("KIVUKO_SOLANA_USDT", c.Solana.USDT)
+	if _, err := c.Solana.fees(); err != nil {
+		n.problems = append(n.problems, err.Error())
+	}
+	if c.Mode != Production {
+		return
+	}
+	n.rule(!c.Solana.Development, "KIVUKO_SOLANA_DEVELOPMENT must be off in production: the embedded chain is not Solana")
+	for _, a := range c.Solana.RPC {
+		n.rule(strings.HasPrefix(a, "https://") || loopback(a),
+			"KIVUKO_SOLANA_RPC must be https: in production Solana nodes are reached over TLS unless they are on this machine")
+	}
+}
+
+// fees reads the ceilings.
+func (c SolanaConfig) fees() (solana.FeeRule, error) {
+	most, err := money.Parse(money.SOL, c.FeeCeiling)
+	if err != nil || !most.Positive() {
+		return solana.FeeRule{}, fmt.Errorf("KIVUKO_SOLANA_FEE_CEILING must be a decimal of SOL above zero")
+	}
+	if c.PriceCeiling == 0 {
+		return solana.FeeRule{}, fmt.Errorf("KIVUKO_SOLANA_PRICE_CEILING must be a whole number of micro-lamports above zero")
+	}
+	return solana.FeeRule{Cap: most, PriceCeiling: c.PriceCeiling, PriceFloor: min(solana.DefaultPriceFloor, c.PriceCeiling)}, nil
+}
+
+func newSolana(c SolanaConfig) (*solana.Client, error) {
+	fees, err := c.fees()
+	if err != nil {
+		return nil, err
+	}
+	config := solana.Config{Genesis: c.Genesis, Tokens: c.tokens(), Fees: fees}
+	if config.Genesis == "" {
+		config.Genesis = solana.GenesisMainnet
+	}
+	for _, address := range c.RPC {
+		config.Nodes = append(config.Nodes, solana.Endpoint{URL: address})
+	}
+	if c.Development {
+		config.MaxHeadAge = developmentHeadAge
+	}
+	return solana.New(config)
+}
+
+func (c SolanaConfig) tokens() map[money.Asset]string {
+	if len(c.RPC) == 0 {
+		return nil
+	}
+	t := map[money.Asset]string{money.USDT: c.USDT}
+	if c.USDC != "" {
+		t[money.USDC] = c.USDC
+	}
+	return t
+}
