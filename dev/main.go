@@ -4,6 +4,7 @@
 //	kivuko-dev temporal    the Temporal server and its Web UI
 //	kivuko-dev postgres    a PostgreSQL server
 //	kivuko-dev tron        a TRON node
+//	kivuko-dev ethereum    an Ethereum node
 //	kivuko-dev momo        the mobile money operator's sandbox
 //	kivuko-dev clean-data  forget everything that the stack kept
 package main
@@ -21,6 +22,7 @@ import (
 	"syscall"
 
 	"kivuko/dev/demo"
+	"kivuko/dev/ethereum"
 	"kivuko/dev/postgres"
 	"kivuko/dev/stack"
 	"kivuko/dev/temporal"
@@ -38,13 +40,14 @@ var commands = map[string]command{
 	"temporal":   runTemporal,
 	"postgres":   runPostgres,
 	"tron":       tron.Command,
+	"ethereum":   ethereum.Command,
 	"momo":       sandbox.Command,
 	"clean-data": cleanData,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: kivuko-dev run|temporal|postgres|tron|momo|clean-data [flags]")
+		fmt.Fprintln(os.Stderr, "usage: kivuko-dev run|temporal|postgres|tron|ethereum|momo|clean-data [flags]")
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
+	"kivuko/dev/ethereum"
 	"kivuko/dev/tron"
 	"kivuko/momo/sandbox"
 )
@@ -31,7 +33,7 @@ func (s *Stack) baseEnvironment() []string {
 // secretsOf says which processes are given a variable: a process that does not need a secret does not
 // have it. A variable whose prefix is not listed goes to all of them.
 var secretsOf = map[string][]string{
-	"MASTER_KEY":        {ProcessWorker("signer-tron")},
+	"MASTER_KEY":        {ProcessWorker("signer-tron"), ProcessWorker("signer-ethereum")},
 	"MOMO_CONSUMER_":    {ProcessWorker("momo")},
 	"MOMO_CALLBACK_KEY": {ProcessWorker("momo")},
 	"MOMO_PASSKEY":      {ProcessWorker("momo")},
@@ -83,6 +85,13 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"TRON_USDC":          tron.USDCAddress,
 		"TRON_USDC_ENABLED":  "true",
 		"TRON_DEVELOPMENT":   "true",
+
+		"ETHEREUM_RPC":         "http://" + s.Addresses.EthereumRPC,
+		"ETHEREUM_CHAIN_ID":    strconv.Itoa(ethereum.ChainID),
+		"ETHEREUM_USDT":        ethereum.USDTAddress().Hex(),
+		"ETHEREUM_USDC":        ethereum.USDCAddress().Hex(),
+		"ETHEREUM_DEVELOPMENT": "true",
+		"ETHEREUM_POLL":        ethereum.DefaultBlockInterval.String(),
 
 		"MOMO_BASE_URL":            "http://" + s.Addresses.Momo,
 		"MOMO_CALLBACK_URL":        "http://" + s.Addresses.API + "/api/v1/callbacks/momo",

@@ -25,7 +25,7 @@ type Options struct {
 	Root, State string
 	// Product is the path of the product's binary (empty: Root/bin/kivuko).
 	Product string
-	// Self is the path of this program: Temporal, the TRON node and the sandbox run
+	// Self is the path of this program: Temporal, the chains' nodes and the sandbox run
 	// as processes of their own.
 	Self string
 	// Out is where the person reads.
@@ -35,8 +35,8 @@ type Options struct {
 	AnyPorts bool
 	// UnsafeDatabase trades safety against a crash of the machine for speed, for tests.
 	UnsafeDatabase bool
-	// TronFlags and MomoFlags are further flags of the TRON node and of the sandbox.
-	TronFlags, MomoFlags []string
+	// TronFlags, EthereumFlags and MomoFlags are further flags of the nodes and of the sandbox.
+	TronFlags, EthereumFlags, MomoFlags []string
 }
 
 // Step is one stage of bringing the stack up.
@@ -66,6 +66,8 @@ type Addresses struct {
 	Temporal, TemporalUI   string
 	TronGRPC, TronSolidity string
 	TronHTTP, TronControl  string // the node's HTTP API, and its fault switches
+	EthereumRPC            string // JSON-RPC over HTTP and WebSocket
+	EthereumControl        string // the node's fault switches
 	Momo                   string // the gateway, its page and its fault switches
 }
 
@@ -120,6 +122,8 @@ func assign(path string, anyPort bool) (Addresses, error) {
 		{"tron-solidity", 50061, &a.TronSolidity},
 		{"tron-http", 8090, &a.TronHTTP},
 		{"tron-control", 8091, &a.TronControl},
+		{"ethereum-rpc", 8545, &a.EthereumRPC},
+		{"ethereum-control", 8546, &a.EthereumControl},
 		{"momo", 8070, &a.Momo},
 	} {
 		if anyPort {

@@ -17,6 +17,7 @@ import (
 const (
 	ProcessTemporal = "temporal"
 	ProcessTron     = "tron"
+	ProcessEthereum = "ethereum"
 	ProcessMomo     = "momo"
 	ProcessAPI      = "api"
 	ProcessMigrate  = "migrate"
@@ -25,7 +26,7 @@ const (
 
 // Queues are the task queues, each served by a worker process of its own, so that
 // a crash of one takes none of the others along.
-var Queues = []string{"flows", "momo", "chain-tron", "signer-tron"}
+var Queues = []string{"flows", "momo", "chain-tron", "signer-tron", "chain-ethereum", "signer-ethereum"}
 
 // ProcessWorker is the name of the worker process that serves queue.
 func ProcessWorker(queue string) string { return "worker-" + queue }
@@ -36,6 +37,7 @@ func Infrastructure() []Step {
 		{"PostgreSQL", startPostgres},
 		{"Temporal and its Web UI", startTemporal},
 		{"TRON network", startTron},
+		{"Ethereum network", startEthereum},
 		{"mobile money sandbox", startMomo},
 	}
 }
@@ -136,6 +138,22 @@ func startTron(ctx context.Context, s *Stack) error {
 		Ready: supervisor.TCP(s.Addresses.TronControl),
 	})
 	s.Note("TRON node", fmt.Sprintf("gRPC %s, HTTP http://%s", s.Addresses.TronGRPC, s.Addresses.TronHTTP))
+	return err
+}
+
+func startEthereum(ctx context.Context, s *Stack) error {
+	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
+		Name: ProcessEthereum,
+		Path: s.Self,
+		Args: append([]string{
+			"ethereum", "--rpc", s.Addresses.EthereumRPC, "--control", s.Addresses.EthereumControl,
+			"--data", filepath.Join(s.State, "ethereum"),
+		}, s.EthereumFlags...),
+		Env: s.baseEnvironment(),
+		// The switches are the last thing that the node serves.
+		Ready: supervisor.HTTP("http://" + s.Addresses.EthereumControl + "/state"),
+	})
+	s.Note("Ethereum node", fmt.Sprintf("http://%s, ws://%s", s.Addresses.EthereumRPC, s.Addresses.EthereumRPC))
 	return err
 }
 
