@@ -40,7 +40,8 @@
 //
 // # Tools
 //
-// `make -C js e2e` drives a fresh node with @solana/web3.js and @solana/spl-token.
+// `make conformance` drives a fresh node with @solana/web3.js, @solana/spl-token and
+// @solana/kit (js/e2e.mjs), which npm takes into a temporary directory.
 // The control endpoint (control_http.go) funds accounts, makes blocks, reorganises
 // and turns the fault switches of Faults.
 //
