@@ -31,7 +31,7 @@ func TestEstateNamesWhatTheFlowsUse(t *testing.T) {
 		workflows.AttrNetwork.GetName(): "keyword", workflows.AttrAsset.GetName(): "keyword",
 		workflows.AttrMerchantID.GetName(): "keyword", workflows.AttrOrderType.GetName(): "keyword",
 		workflows.AttrNeedsAttention.GetName(): "bool", workflows.AttrWaitingFor.GetName(): "keyword",
-		workflows.AttrDeadline.GetName(): "datetime", workflows.AttrReason.GetName(): "keyword",
+		workflows.AttrDeadline.GetName(): "datetime", workflows.AttrReason.GetName(): "keyword", workflows.AttrLag.GetName(): "int",
 	} {
 		if e.SearchAttributes[name] != kind {
 			t.Errorf("search attribute %s: temporal.yaml says %q, the flows use it as %s", name, e.SearchAttributes[name], kind)

@@ -28,6 +28,7 @@ type Calls struct {
 	Look     Limits `yaml:"look"`
 	Signer   Limits `yaml:"signer"`
 	Delivery Limits `yaml:"delivery"`
+	Watch    Limits `yaml:"watch"`
 }
 
 // calls is what UseCalls was given, or these. They are no part of what a replay compares, so a worker may
@@ -39,6 +40,7 @@ var calls = Calls{
 	Look:     Limits{Timeout: 2 * time.Minute, Budget: 3 * time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
 	Signer:   Limits{Timeout: time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
 	Delivery: Limits{Timeout: time.Minute, Budget: 30 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
+	Watch:    Limits{Timeout: 3 * time.Minute, Budget: 15 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
 }
 
 // UseCalls sets the limits of a process, before its first worker starts.
@@ -64,6 +66,7 @@ func (c Calls) check() error {
 		{"look", c.Look, true, false},
 		{"signer", c.Signer, false, true},
 		{"delivery", c.Delivery, true, false},
+		{"watch", c.Watch, true, false},
 	} {
 		l := k.limits
 		switch {
@@ -131,6 +134,12 @@ func signer(ctx workflow.Context, n exchange.Network, summary string) workflow.C
 // told; the watch goes on.
 func delivery(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
 	return calls.Delivery.on(ctx, QueueChain(n), summary)
+}
+
+// watch is for following a network's blocks, which takes a minute and heartbeats. When its budget is used up
+// a person is told; the watch goes on.
+func watch(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
+	return calls.Watch.on(ctx, QueueChain(n), summary)
 }
 
 // longestPause ends the growth of pauses: a flow looks at least once a day.

@@ -36,9 +36,12 @@ const (
 	ReasonRefundDisagree Reason = "refund-disagree"
 	ReasonLateMoney      Reason = "late-money"
 	ReasonStepFailed     Reason = "step-failed"
-	ReasonScreening      Reason = "screening-unknown"
-	ReasonBlocked        Reason = "transfer-blocked"
-	ReasonColdWallet     Reason = "cold-wallet"
+
+	ReasonDepositsStalled   Reason = "deposits-stalled"
+	ReasonDepositQuarantine Reason = "deposit-quarantine"
+	ReasonScreening         Reason = "screening-unknown"
+	ReasonBlocked           Reason = "transfer-blocked"
+	ReasonColdWallet        Reason = "cold-wallet"
 )
 
 // advice is what the current details of a parked flow say.
@@ -147,6 +150,16 @@ var guide = map[Reason]advice{
 		"A transfer out of a cold wallet is approved and waits for a transaction that is signed elsewhere.",
 		"Send refund to give the money back; the import of signed transactions is not offered yet.",
 		[]string{activities.VerbRefund},
+	},
+	ReasonDepositsStalled: {
+		"The blocks of a network can't be read, so deposits on it are neither shown nor booked.",
+		"Look at the nodes. The flow goes on trying and makes up for everything; retry makes it try at once.",
+		[]string{activities.VerbRetry},
+	},
+	ReasonDepositQuarantine: {
+		"Movements on a network were set aside: they can't be read or booked, or money left a wallet of ours without us.",
+		"Read and settle them; when it is money that left, stop the wallet first.",
+		[]string{activities.VerbRetry},
 	},
 	ReasonStepFailed: {
 		"A step failed in a way that nobody foresaw.",
