@@ -21,6 +21,7 @@ type OrderStore interface {
 	RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) error
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 	SealAudit(ctx context.Context) (int, error)
+	Prune(ctx context.Context, limit int) (Pruned, error)
 }
 
 // Orders moves the rows of orders.

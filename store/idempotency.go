@@ -130,17 +130,3 @@ func (s *Store) IdempotencyAbandon(ctx context.Context, scope, key string) error
 		return err
 	})
 }
-
-const pruneKeys = `DELETE FROM idempotency_keys WHERE created_at < $1`
-
-// PruneIdempotency forgets keys that are older than a time, and returns how many they were. Money stays
-// protected: the objects themselves have unique keys.
-func (s *Store) PruneIdempotency(ctx context.Context, before time.Time) (int, error) {
-	var n int64
-	err := s.inTx(ctx, "idempotency key", func(t unitTx) error {
-		var err error
-		n, err = t.exec(ctx, pruneKeys, before)
-		return err
-	})
-	return int(n), err
-}

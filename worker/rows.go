@@ -108,6 +108,12 @@ func (r Rows) ResolveException(ctx context.Context, id uuid.UUID, to exchange.Ex
 	return err
 }
 
+// Prune deletes rows that have outlived their use.
+func (r Rows) Prune(ctx context.Context, limit int) (activities.Pruned, error) {
+	p, err := r.Store.Prune(ctx, limit)
+	return activities.Pruned{Sessions: p.Sessions, LoginFailures: p.LoginFailures, IdempotencyKeys: p.IdempotencyKeys}, err
+}
+
 // SigningRows is the store as the signer asks for it.
 type SigningRows struct{ *store.Store }
 

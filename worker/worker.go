@@ -157,6 +157,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
 		workflows.TypeTransfer: workflows.Transfer,
+		workflows.TypePrune: workflows.Prune,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 	}

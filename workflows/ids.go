@@ -27,6 +27,7 @@ const (
 	TypeLatePayment  = "LatePayment"
 	TypeCreateWallet = "CreateWallet"
 	TypeSealAudit    = "SealAudit"
+	TypePrune        = "Prune"
 	TypeTransfer     = "Transfer"
 )
 

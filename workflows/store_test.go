@@ -22,6 +22,7 @@ type book struct {
 	lost       func(call string) error // asked after it
 	available  money.Amount            // of the offer
 	float      money.Amount            // for payouts
+	stale      int                     // rows that have outlived their use
 	doubtful   bool                    // the operator names another payer than the prompted phone
 	confirmed  bool                    // and a person said that the prompted phone is right
 	orders     map[uuid.UUID]exchange.Order
@@ -228,6 +229,14 @@ func (b *book) UseCommand(_ context.Context, id uuid.UUID, kind string, object u
 			b.commands[id] = c
 		}
 		return c, nil
+	})
+}
+
+func (b *book) Prune(_ context.Context, limit int) (activities.Pruned, error) {
+	return tx(b, "Prune", func() (activities.Pruned, error) {
+		n := min(limit, b.stale)
+		b.stale -= n
+		return activities.Pruned{IdempotencyKeys: n, Sessions: min(n, 1)}, nil
 	})
 }
 

@@ -37,3 +37,7 @@ CREATE TRIGGER refunds_confirmed BEFORE UPDATE ON refunds FOR EACH ROW WHEN (OLD
 ALTER TABLE momo_callbacks ADD COLUMN standing boolean NOT NULL DEFAULT false,
     ADD CONSTRAINT momo_callbacks_standing CHECK (NOT standing OR attempt_id IS NULL);
 CREATE INDEX momo_callbacks_standing_idx ON momo_callbacks (received_at) WHERE standing;
+
+-- What has outlived its use is found by its age.
+CREATE INDEX session_families_age_idx ON session_families (expires_at);
+CREATE INDEX login_failures_age_idx ON login_failures (updated_at);

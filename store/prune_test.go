@@ -1,0 +1,86 @@
+package store_test
+
+import (
+	"crypto/sha256"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// Old rows go, in batches; those that still mean something stay.
+func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
+	t.Parallel()
+	ctx, c := t.Context(), newClock()
+	s := storetest.Open(t, storetest.URL(t), store.Options{Now: c.now})
+	u := storetest.User(t, s, exchange.RoleCustomer)
+	session := func(life time.Duration) {
+		id := uuid.New()
+		err := s.CreateSession(ctx, store.Session{
+			ID: uuid.New(), FamilyID: id, UserID: u.ID, TokenHash: sha256.Sum256(id[:]), CreatedAt: c.now(), ExpiresAt: c.now().Add(life),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	failure := func(key string) {
+		if _, err := s.LoginFailure(ctx, key, 5, time.Minute); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key := func(name string) {
+		if _, err := s.IdempotencyBegin(ctx, "scope", name, [32]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range 3 {
+		session(time.Hour)
+		failure("old "+string(rune('a'+i)))
+		key("old " + string(rune('a'+i)))
+	}
+	session(30 * 24 * time.Hour) // lives on
+	key("claimed again")         // an old key whose request ran again lately
+	c.advance(8*24*time.Hour - 47*time.Hour)
+	key("claimed again")
+	key("young")
+	c.advance(47 * time.Hour)
+	failure("young")
+
+	want := []store.Pruned{{2, 2, 2}, {1, 1, 1}, {0, 0, 0}}
+	for i, w := range want {
+		if got, err := s.Prune(ctx, 2); err != nil || got != w {
+			t.Errorf("round %d deleted %+v, %v, want %+v", i+1, got, err, w)
+		}
+	}
+	var sessions, tokens, failures, keys int
+	row := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT (SELECT count(*) FROM session_families), (SELECT count(*) FROM sessions),
+		(SELECT count(*) FROM login_failures), (SELECT count(*) FROM idempotency_keys)`)
+	if err := row.Scan(&sessions, &tokens, &failures, &keys); err != nil || sessions != 1 || tokens != 1 || failures != 1 || keys != 2 {
+		t.Errorf("%d sessions with %d tokens, %d counters, %d keys are left, %v", sessions, tokens, failures, keys, err)
+	}
+	c.advance(2 * 24 * time.Hour)
+	if got, err := s.Prune(ctx, 100); err != nil || got != (store.Pruned{LoginFailures: 1, IdempotencyKeys: 2}) {
+		t.Errorf("later it deleted %+v, %v", got, err)
+	}
+}
+
+// A key that is locked for longer than counters are remembered stays locked.
+func TestPruneKeepsLocks(t *testing.T) {
+	t.Parallel()
+	ctx, c := t.Context(), newClock()
+	s := storetest.Open(t, storetest.URL(t), store.Options{Now: c.now})
+	if _, err := s.LoginFailure(ctx, "locked", 1, 26*time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(25 * time.Hour)
+	if got, err := s.Prune(ctx, 100); err != nil || got.LoginFailures != 0 {
+		t.Errorf("deleted %+v, %v", got, err)
+	}
+	if until, err := s.LoginLocked(ctx, "locked"); err != nil || !until.After(c.now()) {
+		t.Errorf("locked until %s, %v", until, err)
+	}
+}

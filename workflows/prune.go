@@ -1,0 +1,29 @@
+package workflows
+
+import (
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+)
+
+// maxPruneBatches bounds one run; the next one goes on.
+const maxPruneBatches = 100
+
+// Prune deletes sessions, counters of failed logins and idempotency keys that have outlived their use. A
+// schedule starts it. It answers how many rows went, and whether it left some for the next run.
+func Prune(ctx workflow.Context) (activities.Pruned, error) {
+	var all activities.Pruned
+	for range maxPruneBatches {
+		var p activities.Pruned
+		if err := workflow.ExecuteActivity(record(ctx, "Delete rows that have outlived their use"), orders.Prune).Get(ctx, &p); err != nil {
+			return all, err
+		}
+		all.Sessions += p.Sessions
+		all.LoginFailures += p.LoginFailures
+		all.IdempotencyKeys += p.IdempotencyKeys
+		if all.More = p.More; !p.More {
+			break
+		}
+	}
+	return all, nil
+}
