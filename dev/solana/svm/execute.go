@@ -94,7 +94,7 @@ func (x *execution) payFee(fee uint64) (Account, *TransactionError) {
 	if len(payer.Data) != 0 {
 		keep = MinimumBalance(nonceSize)
 	}
-	if payer.Owner != solana.SystemProgramID || len(payer.Data) != 0 && !isNonce(payer.Account) {
+	if payer.Owner != solana.SystemProgramID || len(payer.Data) != 0 && (len(payer.Data) != nonceSize || !isNonce(payer.Account)) {
 		return Account{}, &TransactionError{Kind: "InvalidAccountForFee"}
 	}
 	if payer.Lamports < keep || payer.Lamports-keep < fee {

@@ -36,7 +36,17 @@ func DurableNonce(blockhash solana.Hash) solana.Hash {
 
 // isNonce tells whether an account is a nonce account that is in use.
 func isNonce(a Account) bool {
-	return a.Owner == solana.SystemProgramID && len(a.Data) == nonceSize && le.Uint32(a.Data[nonceStateAt:]) == nonceInitialized
+	state, known := nonceState(a.Data)
+	return a.Owner == solana.SystemProgramID && known && state == nonceInitialized
+}
+
+// nonceState reads the state of a nonce account, and whether it is one that is known.
+func nonceState(data []byte) (state uint32, known bool) {
+	if len(data) < nonceAuthorityAt || le.Uint32(data) > nonceVersion {
+		return 0, false
+	}
+	state = le.Uint32(data[nonceStateAt:])
+	return state, state == 0 || state == nonceInitialized && len(data) >= nonceSize
 }
 
 func nonceAuthority(data []byte) solana.PublicKey {
@@ -52,6 +62,13 @@ func nonceData(authority solana.PublicKey, nonce solana.Hash) []byte {
 	data = append(data, authority[:]...)
 	data = append(data, nonce[:]...)
 	return le.AppendUint64(data, lamportsPerSignature)
+}
+
+// withNonce is data of an account with a nonce written over their beginning.
+func withNonce(data, nonce []byte) []byte {
+	data = bytes.Clone(data)
+	copy(data, nonce)
+	return data
 }
 
 // age tells whether the transaction may still be executed: it names a block hash
@@ -79,30 +96,42 @@ func (m *Machine) age(t *Transaction, b Block, state Accounts) (durableNonce, *T
 	if !signed {
 		return durableNonce{}, tooOld
 	}
-	return durableNonce{used: true, place: place, advanced: nonceData(authority, next)}, nil
+	return durableNonce{used: true, place: place, advanced: withNonce(a.Data, nonceData(authority, next))}, nil
 }
 
 // nonceAccount checks what all instructions on a nonce account need of it. what is
 // their name in logs.
-func (x *execution) nonceAccount(what string) (reference, error) {
-	a := x.account(0)
+func (x *execution) nonceAccount(what string) (a reference, used bool, err error) {
+	a = x.account(0)
 	if !a.writable {
 		x.log.add("%s nonce account: Account %s must be writeable", what, a.key)
-		return a, fail("InvalidArgument")
+		return a, false, fail("InvalidArgument")
 	}
-	if len(a.Data) != nonceSize {
-		return a, fail("InvalidAccountData")
+	state, known := nonceState(a.Data)
+	if !known {
+		return a, false, fail("InvalidAccountData")
 	}
-	return a, nil
+	return a, state == nonceInitialized, nil
 }
 
 func (x *execution) usedNonceAccount(what string) (reference, error) {
-	a, err := x.nonceAccount(what)
-	if err == nil && !isNonce(a.Account) {
+	a, used, err := x.nonceAccount(what)
+	if err == nil && !used {
 		x.log.add("%s nonce account: Account %s state is invalid", what, a.key)
 		err = fail("InvalidAccountData")
 	}
 	return a, err
+}
+
+// setNonce writes a nonce into its account.
+func (r reference) setNonce(nonce []byte) error {
+	if err := r.checkData(len(r.Data)); err != nil {
+		return err
+	}
+	if len(r.Data) < len(nonce) {
+		return fail("AccountDataTooSmall")
+	}
+	return r.setData(withNonce(r.Data, nonce))
 }
 
 func (x *execution) advanceNonce() error {
@@ -123,7 +152,7 @@ func (x *execution) advanceNonce() error {
 		x.log.add("Advance nonce account: nonce can only advance once per slot")
 		return custom(nonceNotAvailable)
 	}
-	return a.setData(nonceData(authority, next))
+	return a.setNonce(nonceData(authority, next))
 }
 
 // sysvarsAt checks that the running instruction has a number of accounts of which
@@ -145,19 +174,19 @@ func (x *execution) initializeNonce(authority solana.PublicKey) error {
 	if err := x.sysvarsAt(3, solana.SysVarRecentBlockHashesPubkey, solana.SysVarRentPubkey); err != nil {
 		return err
 	}
-	a, err := x.nonceAccount("Initialize")
+	a, used, err := x.nonceAccount("Initialize")
 	if err != nil {
 		return err
 	}
-	if le.Uint32(a.Data[nonceStateAt:]) != 0 {
+	if used {
 		x.log.add("Initialize nonce account: Account %s state is invalid", a.key)
 		return fail("InvalidAccountData")
 	}
-	if least := MinimumBalance(nonceSize); a.Lamports < least {
+	if least := MinimumBalance(len(a.Data)); a.Lamports < least {
 		x.log.add("Initialize nonce account: insufficient lamports %d, need %d", a.Lamports, least)
 		return fail("InsufficientFunds")
 	}
-	return a.setData(nonceData(authority, DurableNonce(x.block.LastBlockhash)))
+	return a.setNonce(nonceData(authority, DurableNonce(x.block.LastBlockhash)))
 }
 
 func (x *execution) authorizeNonce(authority solana.PublicKey) error {
@@ -169,9 +198,7 @@ func (x *execution) authorizeNonce(authority solana.PublicKey) error {
 		x.log.add("Authorize nonce account: Account %s must sign", current)
 		return fail("MissingRequiredSignature")
 	}
-	data := bytes.Clone(a.Data)
-	copy(data[nonceAuthorityAt:], authority[:])
-	return a.setData(data)
+	return a.setNonce(nonceData(authority, nonceValue(a.Data)))
 }
 
 // withdrawNonce takes lamports out of a nonce account. Taking all of them ends its
@@ -183,14 +210,14 @@ func (x *execution) withdrawNonce(lamports uint64) error {
 	if err := x.sysvarsAt(4, solana.SysVarRecentBlockHashesPubkey, solana.SysVarRentPubkey); err != nil {
 		return err
 	}
-	a, err := x.nonceAccount("Withdraw")
+	a, used, err := x.nonceAccount("Withdraw")
 	if err != nil {
 		return err
 	}
-	signer, used, all := a.key, isNonce(a.Account), lamports == a.Lamports
+	signer, all := a.key, lamports == a.Lamports
 	var keep uint64
 	if used {
-		signer, keep = nonceAuthority(a.Data), MinimumBalance(nonceSize)
+		signer, keep = nonceAuthority(a.Data), MinimumBalance(len(a.Data))
 		if all && DurableNonce(x.block.LastBlockhash) == nonceValue(a.Data) {
 			x.log.add("Withdraw nonce account: nonce can only advance once per slot")
 			return custom(nonceNotAvailable)
@@ -208,9 +235,8 @@ func (x *execution) withdrawNonce(lamports uint64) error {
 		return fail("MissingRequiredSignature")
 	}
 	if used && all {
-		data := bytes.Clone(a.Data)
-		le.PutUint32(data[nonceStateAt:], 0)
-		if err := a.setData(data); err != nil {
+		unused := le.AppendUint64(nil, nonceVersion) // and state 0
+		if err := a.setNonce(unused); err != nil {
 			return err
 		}
 	}

@@ -393,9 +393,12 @@ func (d *draw) nonceStep(payer solana.PublicKey) []solana.Instruction {
 	if a := d.accounts[key]; isNonce(a) && !d.one(6) {
 		authority = nonceAuthority(a.Data)
 	}
-	switch d.rnd.IntN(5) {
+	switch d.rnd.IntN(6) {
 	case 0:
 		return []solana.Instruction{nonceAdvance(key, authority)}
+	case 5:
+		return []solana.Instruction{system(pack(initializeNonceAccount, d.person()), writes(key),
+			read(solana.SysVarRecentBlockHashesPubkey), read(solana.SysVarRentPubkey))}
 	case 1:
 		return []solana.Instruction{system(pack(authorizeNonceAccount, d.person()), writes(key), signs(authority))}
 	case 2:
@@ -474,6 +477,10 @@ func (d *draw) systemStep(payer solana.PublicKey) []solana.Instruction {
 	case 1:
 		return []solana.Instruction{system(pack(createAccount, MinimumBalance(int(space%1000)), space, owner), signsWrite(payer), signsWrite(key))}
 	case 2:
+		if space = d.rnd.Uint64N(100); d.one(3) {
+			d.nonces = append(d.nonces, key) // which it isn't quite
+			return []solana.Instruction{pay(payer, key, 2_000_000), system(pack(allocate, pick(d, space, nonceSize)), signsWrite(key))}
+		}
 		return []solana.Instruction{system(pack(allocate, space), pick(d, signsWrite(key), signs(key), writes(key)))}
 	case 3:
 		return []solana.Instruction{pay(payer, key, MinimumBalance(0)), system(pack(assign, owner), pick(d, signsWrite(key), signs(key), writes(key)))}

@@ -303,8 +303,11 @@ func (x *execution) upgradeNonce() error {
 	if a.Owner != solana.SystemProgramID {
 		return fail("InvalidAccountOwner")
 	}
-	if !a.writable || len(a.Data) != nonceSize || le.Uint32(a.Data) == nonceVersion || le.Uint32(a.Data[nonceStateAt:]) == 0 {
+	if !a.writable {
 		return fail("InvalidArgument")
 	}
-	return fail("InvalidAccountData")
+	if _, known := nonceState(a.Data); !known {
+		return fail("InvalidAccountData")
+	}
+	return fail("InvalidArgument")
 }

@@ -42,15 +42,15 @@ func Decode(wire []byte) (*Transaction, error) {
 	if err != nil {
 		return nil, fmt.Errorf(what+"%w", err)
 	}
+	if err := sanitise(parsed); err != nil {
+		return nil, fmt.Errorf("invalid transaction: %w", err)
+	}
 	again, err := parsed.MarshalBinary()
 	if err != nil {
 		return nil, fmt.Errorf(what+"%w", err)
 	}
 	if !bytes.Equal(again, wire) {
 		return nil, errors.New(what + "trailing or non-canonical bytes")
-	}
-	if err := sanitise(parsed); err != nil {
-		return nil, fmt.Errorf("invalid transaction: %w", err)
 	}
 	t := &Transaction{Signatures: parsed.Signatures, Message: parsed.Message, wire: wire}
 	t.body = wire[1+len(t.Signatures)*solana.SignatureLength:]
