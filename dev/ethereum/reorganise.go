@@ -26,6 +26,10 @@ func (n *Node) Reorganise(depth int, drop bool) error {
 	if depth < 1 || int64(depth) > undoable {
 		return fmt.Errorf("ethereum: reorganise %d blocks: want 1 to %d: %w", depth, undoable, errFinal)
 	}
+	// The pool follows the chain in the background: what it still holds may be mined by now.
+	if err := n.eth.TxPool().Sync(); err != nil {
+		return fmt.Errorf("ethereum: reorganise: %w", err)
+	}
 	waiting := n.waiting()
 	lost := n.transactionsOf(head, depth)
 	parent := n.ancestor(head, uint64(depth))
