@@ -110,15 +110,15 @@ CREATE CONSTRAINT TRIGGER nonces_used AFTER INSERT ON nonces DEFERRABLE INITIALL
 -- +goose StatementBegin
 CREATE FUNCTION one_number_alive() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM FROM chain_attempts WHERE payment_id = NEW.payment_id AND status IN ('signed', 'broadcast', 'included', 'replaced')
+    PERFORM FROM chain_attempts WHERE payment_id = NEW.payment_id AND id <> NEW.id AND status IN ('signed', 'broadcast', 'included', 'replaced')
         AND (lane IS NULL OR (lane, nonce) IS DISTINCT FROM (NEW.lane, NEW.nonce));
     IF FOUND THEN
         RAISE EXCEPTION 'payment % has a live transaction with another number', NEW.payment_id USING ERRCODE = 'KV002';
     END IF;
-    RETURN NEW;
+    RETURN NULL;
 END $$;
 -- +goose StatementEnd
-CREATE TRIGGER chain_attempts_alone BEFORE INSERT ON chain_attempts FOR EACH ROW EXECUTE FUNCTION one_number_alive();
+CREATE TRIGGER chain_attempts_alone AFTER INSERT ON chain_attempts FOR EACH ROW EXECUTE FUNCTION one_number_alive();
 
 -- +goose StatementBegin
 DO $$

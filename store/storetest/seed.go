@@ -67,6 +67,12 @@ func PrincipalOf(u exchange.User) exchange.Principal {
 // Wallet adds a user's hot wallet on TRON, with an address that no chain knows.
 func Wallet(t testing.TB, s *store.Store, owner exchange.User) exchange.Wallet {
 	t.Helper()
+	return WalletOn(t, s, owner, exchange.Tron)
+}
+
+// WalletOn is Wallet on any network.
+func WalletOn(t testing.TB, s *store.Store, owner exchange.User, n exchange.Network) exchange.Wallet {
+	t.Helper()
 	ownerType := exchange.OwnerCustomer
 	switch owner.Role {
 	case exchange.RoleVendor:
@@ -75,13 +81,27 @@ func Wallet(t testing.TB, s *store.Store, owner exchange.User) exchange.Wallet {
 		ownerType = exchange.OwnerSubMerchant
 	case exchange.RoleCustomer, exchange.RoleUser, exchange.RoleAdmin, exchange.RoleOTCOfficer, exchange.RoleTreasury:
 	}
-	id := NewID(t)
+	return addWallet(t, s, exchange.WalletRequest{
+		OwnerType: ownerType, OwnerID: owner.ID, VendorID: exchange.VendorOf(owner), Network: n, Asset: money.USDT, Type: exchange.Hot,
+		CreatedBy: owner.ID,
+	})
+}
+
+// GasWallet adds the house's gas wallet of a network.
+func GasWallet(t testing.TB, s *store.Store, n exchange.Network) exchange.Wallet {
+	t.Helper()
+	return addWallet(t, s, exchange.WalletRequest{
+		OwnerType: exchange.OwnerTreasury, Purpose: exchange.HouseGas, Network: n, Asset: money.USDT, Type: exchange.Hot,
+	})
+}
+
+func addWallet(t testing.TB, s *store.Store, r exchange.WalletRequest) exchange.Wallet {
+	t.Helper()
+	r.ID = NewID(t)
 	b := make([]byte, 16)
 	_, _ = rand.Read(b) // never fails
-	w, err := s.CreateWallet(t.Context(), exchange.WalletRequest{
-		ID: id, OwnerType: ownerType, OwnerID: owner.ID, VendorID: exchange.VendorOf(owner), Network: exchange.Tron, Asset: money.USDT,
-		Type: exchange.Hot, CreatedBy: owner.ID,
-	}, "T"+hex.EncodeToString(b)+"x", exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
+	w, err := s.CreateWallet(t.Context(), r, "T"+hex.EncodeToString(b)+"x",
+		exchange.SealedKey{WalletID: r.ID, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte("public"), Algorithm: "secp256k1"})
 	if err != nil {
 		t.Fatalf("seed a wallet: %v", err)
 	}
@@ -126,15 +146,21 @@ type Market struct {
 // with gas and payout float. The vendor's wallet holds 1500 USDT.
 func NewMarket(t testing.TB, s *store.Store) Market {
 	t.Helper()
+	return NewMarketOn(t, s, exchange.Tron)
+}
+
+// NewMarketOn is NewMarket on any network.
+func NewMarketOn(t testing.TB, s *store.Store, n exchange.Network) Market {
+	t.Helper()
 	m := Market{Vendor: User(t, s, exchange.RoleVendor), Customer: User(t, s, exchange.RoleCustomer)}
-	m.VendorWallet, m.CustomerWallet = Wallet(t, s, m.Vendor), Wallet(t, s, m.Customer)
+	m.VendorWallet, m.CustomerWallet = WalletOn(t, s, m.Vendor, n), WalletOn(t, s, m.Customer, n)
 	Deposit(t, s, m.VendorWallet.ID, money.Must(money.USDT, "1500"))
-	Gas(t, s, m.VendorWallet.ID, money.Must(money.TRX, "1000"))
+	Gas(t, s, m.VendorWallet.ID, money.Must(n.NativeCoin(), "1000"))
 	Float(t, s, money.Must(money.KES, "1000000"))
 	by := PrincipalOf(m.Vendor)
 	view := store.ViewOf(by, exchange.ActWriteOffers)
 	offer, err := s.CreateOffer(t.Context(), exchange.Offer{
-		ID: NewID(t), VendorID: m.Vendor.ID, CreatedBy: m.Vendor.ID, Type: exchange.OfferSell, Network: exchange.Tron, Asset: money.USDT,
+		ID: NewID(t), VendorID: m.Vendor.ID, CreatedBy: m.Vendor.ID, Type: exchange.OfferSell, Network: n, Asset: money.USDT,
 		Total: money.Must(money.USDT, "1000"), Rate: decimal.RequireFromString("129.50"), MinOrder: money.Must(money.USDT, "5"),
 		MaxOrder: money.Must(money.USDT, "500"),
 	}, by)

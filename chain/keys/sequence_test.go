@@ -1,0 +1,275 @@
+package keys
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// counter is a driver of a network that numbers transactions.
+type counter struct {
+	driver
+	latest  uint64
+	ceiling bool // no higher bid may be made
+	drafts  []chain.Draft
+	mu      sync.Mutex
+}
+
+func (c *counter) Network() exchange.Network { return exchange.Ethereum }
+
+func (c *counter) Traits() chain.Traits { return chain.Traits{Sequenced: true} }
+
+func (c *counter) Nonces(context.Context, string) (chain.Nonces, error) {
+	return chain.Nonces{Latest: c.latest, Final: c.latest}, nil
+}
+
+func (c *counter) Prepare(_ context.Context, d chain.Draft) (chain.Unsigned, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.drafts = append(c.drafts, d)
+	if c.ceiling && !d.Outbid.IsZero() {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonFeeTooHigh, "the ceiling")
+	}
+	tip, limit := money.Must(money.ETH, "0.000000001"), money.Must(money.ETH, "0.00000003")
+	if !d.Outbid.IsZero() {
+		tip, limit = d.Outbid.Tip.Add(tip), d.Outbid.Cap.Add(limit)
+	}
+	body := fmt.Sprintf("%s>%s:%s#%d@%s", d.From, d.To, d.Amount, d.Nonce, limit)
+	digest := sha256.Sum256([]byte(body))
+	u := chain.Unsigned{Transfer: d.Transfer, Payload: digest[:], Body: []byte(body), Nonce: d.Nonce, Bid: exchange.Bid{Tip: tip, Cap: limit}}
+	if c.change != nil {
+		c.change(&u)
+	}
+	return u, nil
+}
+
+// numberedRecords are records of a wallet on Ethereum.
+func numberedRecords(t *testing.T, v *Vault) *records {
+	t.Helper()
+	s := approved(t, v)
+	wallet := ref(exchange.Ethereum)
+	sealed, err := v.Create(t.Context(), wallet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := (&driver{}).Address(sealed.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.sealed = []Sealed{sealed}
+	s.payment.Network, s.payment.WalletID, s.payment.FromAddress = exchange.Ethereum, wallet.WalletID, from
+	s.payment.IntentHash = s.payment.Intent()
+	return s
+}
+
+func sequencedSigner(t *testing.T, v *Vault, s PaymentStore, c chain.Client) *PaymentSigner {
+	t.Helper()
+	ps, err := NewPaymentSigner(PaymentSignerConfig{Store: s, Vault: v, Clients: map[exchange.Network]chain.Client{c.Network(): c}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ps
+}
+
+// TestNumbersComeFromTheLane signs with the number that the database has, whatever the chain counts below
+// it, and refuses to sign when the chain counts more: then somebody else has the key.
+func TestNumbersComeFromTheLane(t *testing.T) {
+	v := localVault(t)
+	for name, c := range map[string]struct {
+		lane   *exchange.NonceLane
+		latest uint64
+		want   uint64
+		reason chain.Reason
+	}{
+		"a new lane begins with the chain's count": {latest: 4, want: 4},
+		"payments that no block has yet":           {lane: &exchange.NonceLane{Next: 9}, latest: 4, want: 9},
+		"all mined":                                {lane: &exchange.NonceLane{Next: 9}, latest: 9, want: 9},
+		"a count ahead of the lane":                {lane: &exchange.NonceLane{Next: 9}, latest: 10, reason: chain.ReasonForeign},
+		"a lane that was closed":                   {lane: &exchange.NonceLane{Next: 9, Foreign: true}, latest: 9, reason: chain.ReasonForeign},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, d := numberedRecords(t, v), &counter{latest: c.latest}
+			s.lane = c.lane
+			a, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID)
+			if c.reason != "" {
+				if chain.ReasonOf(err) != c.reason || d.signatures.Load() != 0 {
+					t.Errorf("%v after %d signatures, want %s", err, d.signatures.Load(), c.reason)
+				}
+				return
+			}
+			if err != nil || a.Nonce != c.want || a.Lane != s.payment.WalletID || a.Bid.IsZero() {
+				t.Errorf("signed %+v, %v; want the number %d", a, err, c.want)
+			}
+		})
+	}
+}
+
+// TestANumberThatWasTaken signs again with the next one, and drops the signature that was not stored.
+func TestANumberThatWasTaken(t *testing.T) {
+	v := localVault(t)
+	s, d := numberedRecords(t, v), &counter{latest: 3}
+	s.fail = []error{exchange.Errorf(exchange.CodeConflict, "taken")}
+	if _, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID); err != nil || d.signatures.Load() != 2 || s.saved != 1 {
+		t.Errorf("%v; %d signatures, %d saved", err, d.signatures.Load(), s.saved)
+	}
+	s, d = numberedRecords(t, v), &counter{}
+	for range 2 * maxTurns {
+		s.fail = append(s.fail, exchange.Errorf(exchange.CodeConflict, "taken"))
+	}
+	if _, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID); exchange.CodeOf(err) != exchange.CodeUnavailable || d.signatures.Load() != maxTurns {
+		t.Errorf("without end: %v after %d", err, d.signatures.Load())
+	}
+}
+
+// TestOutbid signs the same transfer with the same number and a higher bid, once for one transaction.
+func TestOutbid(t *testing.T) {
+	v := localVault(t)
+	s, d := numberedRecords(t, v), &counter{latest: 5}
+	ps := sequencedSigner(t, v, s, d)
+	if _, err := ps.OutbidPayment(t.Context(), s.payment.ID, 1); exchange.CodeOf(err) != exchange.CodeStateConflict {
+		t.Errorf("a payment without a transaction: %v", err)
+	}
+	first, err := ps.SignPayment(t.Context(), s.payment.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.payment.Status = exchange.ChainBroadcast
+	var second exchange.ChainAttempt
+	for range 2 {
+		if second, err = ps.OutbidPayment(t.Context(), s.payment.ID, first.N); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d.signatures.Load() != 2 || second.N != 2 || second.Nonce != first.Nonce || second.TxID == first.TxID || second.Bid.Cap.Cmp(first.Bid.Cap) <= 0 {
+		t.Errorf("%d signatures: %+v", d.signatures.Load(), second)
+	}
+	if draft := d.drafts[1]; draft.Outbid != first.Bid || draft.Transfer != d.drafts[0].Transfer {
+		t.Errorf("drafted %+v", draft)
+	}
+	d.ceiling = true
+	if _, err := ps.OutbidPayment(t.Context(), s.payment.ID, second.N); chain.ReasonOf(err) != chain.ReasonFeeTooHigh || s.live.ID != second.ID {
+		t.Errorf("at the ceiling: %v", err)
+	}
+	d.ceiling = false
+	s.payment.Amount = money.Must(money.USDT, "11")
+	if _, err := ps.OutbidPayment(t.Context(), s.payment.ID, second.N); exchange.CodeOf(err) != exchange.CodeStateConflict || d.signatures.Load() != 2 {
+		t.Errorf("a changed amount was outbid: %v", err)
+	}
+	s.live.Status = exchange.TxIncluded
+	if a, err := ps.OutbidPayment(t.Context(), s.payment.ID, second.N); err != nil || a.ID != second.ID {
+		t.Errorf("a transaction in a block was outbid: %+v, %v", a, err)
+	}
+}
+
+// TestDriverThatChangesTheNumber must not get a signature: the number belongs to another payment.
+func TestDriverThatChangesTheNumber(t *testing.T) {
+	v := localVault(t)
+	s := numberedRecords(t, v)
+	d := &counter{driver: driver{change: func(u *chain.Unsigned) { u.Nonce++ }}}
+	if _, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID); err == nil || d.signatures.Load() != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// sponsor is a driver of a network where another account can pay the fee.
+type sponsor struct {
+	driver
+	payer bool // asks both keys to sign
+	keys  int
+}
+
+func (d *sponsor) Traits() chain.Traits { return chain.Traits{Sponsored: d.payer} }
+
+func (d *sponsor) Prepare(ctx context.Context, draft chain.Draft) (chain.Unsigned, error) {
+	u, err := d.driver.Prepare(ctx, draft)
+	u.FeePayer = draft.FeePayer
+	if d.change != nil {
+		d.change(&u)
+	}
+	return u, err
+}
+
+func (d *sponsor) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
+	d.keys = len(keys)
+	for _, k := range keys[1:] {
+		if _, err := k.Sign(u.Payload); err != nil {
+			return chain.Signed{}, err
+		}
+	}
+	return d.driver.Sign(u, keys...)
+}
+
+// TestFeePayerSigns has both wallets sign a payment whose fee the house pays, and nobody but the approved
+// one pay it.
+func TestFeePayerSigns(t *testing.T) {
+	v := localVault(t)
+	prepare := func(t *testing.T) *records {
+		t.Helper()
+		s := approved(t, v)
+		house := ref(exchange.Tron)
+		sealed, err := v.Create(t.Context(), house)
+		if err != nil {
+			t.Fatal(err)
+		}
+		payer, err := (&driver{}).Address(sealed.PublicKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.sealed = append(s.sealed, sealed)
+		s.payment.FeeWalletID, s.payment.FeePayer = house.WalletID, payer
+		s.payment.IntentHash = s.payment.Intent()
+		return s
+	}
+	s, d := prepare(t), &sponsor{payer: true}
+	if _, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID); err != nil || d.keys != 2 {
+		t.Errorf("%v with %d keys", err, d.keys)
+	}
+	for name, c := range map[string]struct {
+		change func(*records, *sponsor)
+	}{
+		"no such network":          {func(_ *records, d *sponsor) { d.payer = false }},
+		"one key":                  {func(s *records, _ *sponsor) { s.sealed = s.sealed[:1] }},
+		"the keys are exchanged":   {func(s *records, _ *sponsor) { s.sealed[0], s.sealed[1] = s.sealed[1], s.sealed[0] }},
+		"another fee payer":        {func(s *records, _ *sponsor) { s.payment.FeePayer = s.payment.FromAddress }},
+		"no fee payer any more":    {func(s *records, _ *sponsor) { s.payment.FeePayer, s.payment.FeeWalletID = "", uuid.Nil }},
+		"the driver takes another": {func(_ *records, d *sponsor) { d.change = func(u *chain.Unsigned) { u.FeePayer = "thief" } }},
+		"the fee wallet is another's": {func(s *records, _ *sponsor) {
+			s.payment.FeeWalletID = uuid.New()
+			s.payment.IntentHash = s.payment.Intent()
+		}},
+	} {
+		s, d := prepare(t), &sponsor{payer: true}
+		c.change(s, d)
+		if _, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID); err == nil || s.saved != 0 || d.signatures.Load() != 0 {
+			t.Errorf("%s was signed: %v", name, err)
+		}
+	}
+}
+
+// TestTurnsEnd lets a wallet's payments wait for each other, and not for ever.
+func TestTurnsEnd(t *testing.T) {
+	turns := newTurns()
+	wallet := uuid.New()
+	done, err := turns.wait(t.Context(), wallet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := turns.wait(cancelled, wallet); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	done()
+	if _, err := turns.wait(t.Context(), wallet); err != nil {
+		t.Error(err)
+	}
+}
