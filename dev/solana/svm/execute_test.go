@@ -30,7 +30,7 @@ func TestFailedTransactionPaysTheFeeAndNothingElse(t *testing.T) {
 	payer, to := c.payer("payer"), c.key("to")
 	r := c.send(payer, pay(payer, to, 5_000_000), pay(payer, to, lamportsOfPlenty))
 	require.Equal(t, Failed, r.Outcome)
-	require.Equal(t, `{"InstructionError":[1,{"Custom":1}]}`, marshal(t, r.Err))
+	require.JSONEq(t, `{"InstructionError":[1,{"Custom":1}]}`, marshal(t, r.Err))
 	require.Equal(t, "Error processing Instruction 1: custom program error: 0x1", r.Err.Error())
 	require.EqualValues(t, lamportsOfPlenty-5000, c.accounts[payer].Lamports)
 	require.NotContains(t, c.accounts, to)
@@ -82,7 +82,7 @@ func TestRejectedTransactionsChangeNothing(t *testing.T) {
 			tx, err := Decode(test.wire)
 			require.NoError(t, err)
 			r := c.machine.Execute(tx, c.block, c)
-			require.Equal(t, test.err, marshal(t, r.Err))
+			require.JSONEq(t, test.err, marshal(t, r.Err))
 			require.Equal(t, Rejected, r.Outcome)
 			require.Empty(t, r.Changed)
 			require.Empty(t, r.Logs)
@@ -101,7 +101,7 @@ func TestTransactionsThatCannotBeLoadedPayTheFee(t *testing.T) {
 	} {
 		before := c.accounts[payer].Lamports
 		r := c.send(payer, list...)
-		require.Equal(t, want, marshal(t, r.Err))
+		require.JSONEq(t, want, marshal(t, r.Err))
 		require.Equal(t, Failed, r.Outcome)
 		require.Equal(t, before-5000, c.accounts[payer].Lamports)
 		require.Empty(t, r.Logs)
@@ -132,7 +132,7 @@ func TestNoAccountMayEndBelowTheMinimum(t *testing.T) {
 	require.EqualValues(t, 890_880, MinimumBalance(0))
 	require.EqualValues(t, 2_039_280, MinimumBalance(165))
 	r := c.send(payer, pay(payer, to, MinimumBalance(0)-1))
-	require.Equal(t, `{"InsufficientFundsForRent":{"account_index":1}}`, marshal(t, r.Err))
+	require.JSONEq(t, `{"InsufficientFundsForRent":{"account_index":1}}`, marshal(t, r.Err))
 	require.Equal(t, Failed, r.Outcome)
 	r = c.send(payer, pay(payer, to, MinimumBalance(0)))
 	require.Equal(t, Succeeded, r.Outcome)
@@ -145,7 +145,7 @@ func TestUnitsRunOut(t *testing.T) {
 	c := newChain(t, nil)
 	payer := c.payer("payer")
 	r := c.send(payer, instruction(computeBudgetProgram, []byte{2, 0x2b, 1, 0, 0}), pay(payer, payer, 1), pay(payer, payer, 1)) // 299 units
-	require.Equal(t, `{"InstructionError":[1,"ComputationalBudgetExceeded"]}`, marshal(t, r.Err))
+	require.JSONEq(t, `{"InstructionError":[1,"ComputationalBudgetExceeded"]}`, marshal(t, r.Err))
 	require.EqualValues(t, 299, r.Units)
 }
 

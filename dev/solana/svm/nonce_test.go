@@ -42,7 +42,7 @@ func TestFailedNonceTransactionUsesItUp(t *testing.T) {
 	wire := c.sign(payer, c.nonce(nonce), false, nonceAdvance(nonce, authority), pay(payer, c.key("to"), lamportsOfPlenty))
 	r := c.execute(wire)
 	require.Equal(t, Failed, r.Outcome)
-	require.Equal(t, `{"InstructionError":[1,{"Custom":1}]}`, marshal(t, r.Err))
+	require.JSONEq(t, `{"InstructionError":[1,{"Custom":1}]}`, marshal(t, r.Err))
 	require.True(t, r.NonceAdvanced)
 	require.Equal(t, DurableNonce(c.block.LastBlockhash), c.nonce(nonce))
 	require.Len(t, r.Changed, 2)
@@ -85,7 +85,7 @@ func TestNonceRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.t = t
 			r := c.send(payer, test.list...)
-			require.Equal(t, `{"InstructionError":`+test.err+`}`, marshal(t, r.Err))
+			require.JSONEq(t, `{"InstructionError":`+test.err+`}`, marshal(t, r.Err))
 			c.skip(1)
 		})
 	}

@@ -85,7 +85,7 @@ func checkUTF8(b []byte) error {
 			i += n
 			continue
 		}
-		listed := strings.ReplaceAll(fmt.Sprint(b), " ", ", ")
+		listed := strings.ReplaceAll(fmt.Sprintf("%d", b), " ", ", ")
 		could := 1 // bytes that might still have become a character
 		for could < utf8.UTFMax && i+could <= len(b) && !utf8.FullRune(b[i:i+could]) {
 			could++

@@ -78,7 +78,7 @@ func sysPanic(_ *program, vm *sbpf.VM, r [5]uint64) (uint64, error) { // file, i
 	if err != nil {
 		return 0, err
 	}
-	return 0, fmt.Errorf("SBF program Panicked in %s at %d:%d", file, r[2], r[3]) //nolint:staticcheck // the text is Agave's and goes into logs
+	return 0, fmt.Errorf("SBF program Panicked in %s at %d:%d", file, r[2], r[3])
 }
 
 func sysLog(p *program, vm *sbpf.VM, r [5]uint64) (uint64, error) {

@@ -32,7 +32,7 @@ func TestSystemRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c.t = t
 			r := c.send(payer, test.list)
-			require.Equal(t, `{"InstructionError":[0,`+test.err+`]}`, marshal(t, r.Err))
+			require.JSONEq(t, `{"InstructionError":[0,`+test.err+`]}`, marshal(t, r.Err))
 			require.Equal(t, Failed, r.Outcome)
 			c.skip(1)
 		})
@@ -45,7 +45,7 @@ func TestSystemOpensAccounts(t *testing.T) {
 	require.Equal(t, Succeeded, c.send(payer, open(payer, key, solana.MemoProgramID, 7)).Outcome)
 	require.Equal(t, Account{Lamports: MinimumBalance(7), Data: make([]byte, 7), Owner: solana.MemoProgramID, RentEpoch: ^uint64(0)}, c.accounts[key])
 	r := c.send(payer, pay(key, payer, 1))
-	require.Equal(t, `{"InstructionError":[0,"InvalidArgument"]}`, marshal(t, r.Err), "an account with data can't send")
+	require.JSONEq(t, `{"InstructionError":[0,"InvalidArgument"]}`, marshal(t, r.Err), "an account with data can't send")
 }
 
 func TestSystemOpensAccountsWithSeeds(t *testing.T) {
@@ -64,7 +64,7 @@ func TestSystemOpensAccountsWithSeeds(t *testing.T) {
 	require.Nil(t, r.Err)
 	require.Equal(t, MinimumBalance(0), c.accounts[address].Lamports)
 	r = c.send(payer, system(pack(transferWithSeed, MinimumBalance(0), text, solana.SystemProgramID), writes(address), read(base), writes(payer)))
-	require.Equal(t, `{"InstructionError":[0,"MissingRequiredSignature"]}`, marshal(t, r.Err))
+	require.JSONEq(t, `{"InstructionError":[0,"MissingRequiredSignature"]}`, marshal(t, r.Err))
 }
 
 func TestAccountsGrowByALimitedAmount(t *testing.T) {
@@ -74,5 +74,5 @@ func TestAccountsGrowByALimitedAmount(t *testing.T) {
 		return system(pack(allocate, uint64(size)), signsWrite(c.key(name)))
 	}
 	r := c.send(payer, grow("a", maxAccountData), grow("b", maxAccountData), grow("c", 1))
-	require.Equal(t, `{"InstructionError":[2,"MaxAccountsDataAllocationsExceeded"]}`, marshal(t, r.Err))
+	require.JSONEq(t, `{"InstructionError":[2,"MaxAccountsDataAllocationsExceeded"]}`, marshal(t, r.Err))
 }

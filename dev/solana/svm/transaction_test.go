@@ -98,7 +98,7 @@ func TestNobodyWritesSysvarsAndCalledPrograms(t *testing.T) {
 		require.Equal(t, key == payer, tx.IsWritable(i), key.String())
 	}
 	r := c.execute(wire)
-	require.Equal(t, `{"InstructionError":[0,"ReadonlyLamportChange"]}`, marshal(t, r.Err))
+	require.JSONEq(t, `{"InstructionError":[0,"ReadonlyLamportChange"]}`, marshal(t, r.Err))
 }
 
 func marshal(t testing.TB, v any) string {
