@@ -5,6 +5,7 @@
 //	kivuko-dev postgres    a PostgreSQL server
 //	kivuko-dev tron        a TRON node
 //	kivuko-dev ethereum    an Ethereum node
+//	kivuko-dev solana      a Solana node
 //	kivuko-dev momo        the mobile money operator's sandbox
 //	kivuko-dev clean-data  forget everything that the stack kept
 package main
@@ -24,6 +25,8 @@ import (
 	"kivuko/dev/demo"
 	"kivuko/dev/ethereum"
 	"kivuko/dev/postgres"
+	"kivuko/dev/solana"
+	"kivuko/dev/solana/programs"
 	"kivuko/dev/stack"
 	"kivuko/dev/temporal"
 	"kivuko/dev/tron"
@@ -41,13 +44,14 @@ var commands = map[string]command{
 	"postgres":   runPostgres,
 	"tron":       tron.Command,
 	"ethereum":   ethereum.Command,
+	"solana":     solana.Command,
 	"momo":       sandbox.Command,
 	"clean-data": cleanData,
 }
 
 func main() {
 	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: kivuko-dev run|temporal|postgres|tron|ethereum|momo|clean-data [flags]")
+		fmt.Fprintln(os.Stderr, "usage: kivuko-dev run|temporal|postgres|tron|ethereum|solana|momo|clean-data [flags]")
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -55,9 +59,13 @@ func main() {
 	// A second signal ends the process at once; the kernel then ends its children.
 	context.AfterFunc(ctx, stop)
 	err := commands[os.Args[1]](ctx, os.Args[2:])
+	var unavailable *programs.UnavailableError
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(exitUsage)
+	case errors.As(err, &unavailable):
+		fmt.Fprintf(os.Stderr, "kivuko-dev %s: %v\n", os.Args[1], err)
+		os.Exit(solana.ExitUnavailable)
 	case err != nil && !errors.Is(err, context.Canceled):
 		fmt.Fprintf(os.Stderr, "kivuko-dev %s: %v\n", os.Args[1], err)
 		os.Exit(1)
@@ -115,7 +123,7 @@ func runStack(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := stack.Open(stack.Options{Root: *root, State: *state, Self: self, Out: os.Stdout})
+	s, err := stack.Open(stack.Options{Root: *root, State: *state, Self: self, Out: os.Stdout, FetchPrograms: true})
 	if err != nil {
 		return err
 	}

@@ -116,7 +116,11 @@ func TestInfrastructureSurvivesCrashesAndRestarts(t *testing.T) {
 		t.Error("the data of a running stack was removed")
 	}
 
-	for _, name := range []string{stack.ProcessTemporal, stack.ProcessTron, stack.ProcessMomo} {
+	processes := []string{stack.ProcessTemporal, stack.ProcessTron, stack.ProcessMomo}
+	if s.Solana() {
+		processes = append(processes, stack.ProcessSolana)
+	}
+	for _, name := range processes {
 		c := s.Supervisor.Child(name)
 		before := c.PID()
 		if err := c.Signal(syscall.SIGKILL); err != nil {

@@ -73,9 +73,6 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 	if d.Nonce != 0 || !d.Outbid.IsZero() {
 		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "Solana knows no sequence numbers and no bids")
 	}
-	if d.FeePayer == d.From {
-		d.FeePayer = ""
-	}
 	in, err := c.intent(d.Transfer, d.FeePayer)
 	if err != nil {
 		return chain.Unsigned{}, err

@@ -77,8 +77,15 @@ func TestPrepareSigns(t *testing.T) {
 				t.Fatal(err)
 			}
 			keys := []chain.Key{alice}
-			if u.FeePayer != "" {
+			switch u.FeePayer {
+			case "":
+			case d.From:
+				keys = append(keys, alice)
+			default:
 				keys = append(keys, payer)
+			}
+			if u.FeePayer != d.FeePayer {
+				t.Errorf("the fee payer is %q, asked for %q", u.FeePayer, d.FeePayer)
 			}
 			signed, err := c.Sign(u, keys...)
 			if err != nil {
@@ -95,7 +102,7 @@ func TestPrepareSigns(t *testing.T) {
 			if _, err := c.Sign(u, keys[0], keys[0], keys[0]); err == nil {
 				t.Error("signed by three keys")
 			}
-			if len(keys) == 2 {
+			if len(keys) == 2 && u.FeePayer != d.From {
 				if _, err := c.Sign(u, keys[1], keys[0]); err == nil {
 					t.Error("signed with the keys changed round")
 				}

@@ -22,9 +22,12 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	if err != nil {
 		return chain.Signed{}, err
 	}
-	signers := m.Signers()
-	if len(keys) != len(signers) {
-		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the transaction is signed by %d keys, not by %d", len(signers), len(keys))
+	want := 1
+	if u.FeePayer != "" {
+		want = 2 // also where the sender is named as the payer: then both keys are one
+	}
+	if len(keys) != want {
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the transaction is signed with %d keys, not with %d", want, len(keys))
 	}
 	if err := owns(keys[0], in.from, "sender"); err != nil {
 		return chain.Signed{}, err
@@ -33,6 +36,7 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 		return chain.Signed{}, err
 	}
 	// A message lists the fee payer first, the keys come the other way round.
+	signers := m.Signers()
 	signatures := make([]sdk.Signature, len(signers))
 	for i, signer := range signers {
 		made, err := keys[len(keys)-1-i].Sign(u.Payload)

@@ -33,7 +33,7 @@ func (s *Stack) baseEnvironment() []string {
 // secretsOf says which processes are given a variable: a process that does not need a secret does not
 // have it. A variable whose prefix is not listed goes to all of them.
 var secretsOf = map[string][]string{
-	"MASTER_KEY":        {ProcessWorker("signer-tron"), ProcessWorker("signer-ethereum")},
+	"MASTER_KEY":        {ProcessWorker("signer-tron"), ProcessWorker("signer-ethereum"), ProcessWorker("signer-solana")},
 	"MOMO_CONSUMER_":    {ProcessWorker("momo")},
 	"MOMO_CALLBACK_KEY": {ProcessWorker("momo")},
 	"MOMO_PASSKEY":      {ProcessWorker("momo")},

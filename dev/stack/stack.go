@@ -35,8 +35,11 @@ type Options struct {
 	AnyPorts bool
 	// UnsafeDatabase trades safety against a crash of the machine for speed, for tests.
 	UnsafeDatabase bool
-	// TronFlags, EthereumFlags and MomoFlags are further flags of the nodes and of the sandbox.
-	TronFlags, EthereumFlags, MomoFlags []string
+	// TronFlags, EthereumFlags, SolanaFlags and MomoFlags are further flags of the nodes and of the sandbox.
+	TronFlags, EthereumFlags, SolanaFlags, MomoFlags []string
+	// FetchPrograms takes Solana's token programs from npm where they are not cached. Without them the
+	// stack runs without Solana.
+	FetchPrograms bool
 }
 
 // Step is one stage of bringing the stack up.
@@ -52,12 +55,13 @@ type Stack struct {
 	Supervisor *supervisor.Supervisor
 	Postgres   *postgres.Server
 
-	lock  *os.File
-	mu    sync.Mutex
-	notes []note
-	extra map[string]string  // variables that steps set
-	stop  context.CancelFunc // ends the watch over PostgreSQL
-	watch sync.WaitGroup
+	lock   *os.File
+	solana bool // its node runs
+	mu     sync.Mutex
+	notes  []note
+	extra  map[string]string  // variables that steps set
+	stop   context.CancelFunc // ends the watch over PostgreSQL
+	watch  sync.WaitGroup
 }
 
 // Addresses are the loopback host:port pairs of everything that listens.
@@ -68,6 +72,8 @@ type Addresses struct {
 	TronHTTP, TronControl  string // the node's HTTP API, and its fault switches
 	EthereumRPC            string // JSON-RPC over HTTP and WebSocket
 	EthereumControl        string // the node's fault switches
+	SolanaRPC, SolanaWS    string // JSON-RPC over HTTP, and its subscriptions
+	SolanaControl          string // the node's fault switches
 	Momo                   string // the gateway, its page and its fault switches
 }
 
@@ -124,6 +130,9 @@ func assign(path string, anyPort bool) (Addresses, error) {
 		{"tron-control", 8091, &a.TronControl},
 		{"ethereum-rpc", 8545, &a.EthereumRPC},
 		{"ethereum-control", 8546, &a.EthereumControl},
+		{"solana-rpc", 8899, &a.SolanaRPC},
+		{"solana-ws", 8900, &a.SolanaWS},
+		{"solana-control", 8901, &a.SolanaControl},
 		{"momo", 8070, &a.Momo},
 	} {
 		if anyPort {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ const (
 	ProcessTemporal = "temporal"
 	ProcessTron     = "tron"
 	ProcessEthereum = "ethereum"
+	ProcessSolana   = "solana"
 	ProcessMomo     = "momo"
 	ProcessAPI      = "api"
 	ProcessMigrate  = "migrate"
@@ -27,6 +29,9 @@ const (
 // Queues are the task queues, each served by a worker process of its own, so that
 // a crash of one takes none of the others along.
 var Queues = []string{"flows", "momo", "chain-tron", "signer-tron", "chain-ethereum", "signer-ethereum"}
+
+// SolanaQueues are served too where Solana's token programs can be had.
+var SolanaQueues = []string{"chain-solana", "signer-solana"}
 
 // ProcessWorker is the name of the worker process that serves queue.
 func ProcessWorker(queue string) string { return "worker-" + queue }
@@ -38,6 +43,7 @@ func Infrastructure() []Step {
 		{"Temporal and its Web UI", startTemporal},
 		{"TRON network", startTron},
 		{"Ethereum network", startEthereum},
+		{"Solana network", startSolana},
 		{"mobile money sandbox", startMomo},
 	}
 }
@@ -190,7 +196,11 @@ func startAPI(ctx context.Context, s *Stack) error {
 }
 
 func startWorkers(ctx context.Context, s *Stack) error {
-	for _, queue := range Queues {
+	queues := Queues
+	if s.Solana() {
+		queues = append(slices.Clone(Queues), SolanaQueues...)
+	}
+	for _, queue := range queues {
 		if _, err := s.Supervisor.Start(ctx, s.product(ProcessWorker(queue), "worker", "--queues", queue)); err != nil {
 			return err
 		}

@@ -1,0 +1,65 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"kivuko/dev/solana/programs"
+	"kivuko/dev/supervisor"
+)
+
+// Solana tells whether the Solana node runs: the token programs that it executes are
+// no part of Kivuko, and may not be there to be had.
+func (s *Stack) Solana() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.solana
+}
+
+// solanaPrograms makes sure of the token programs and names the directory that
+// holds them.
+func (s *Stack) solanaPrograms(ctx context.Context) (dir string, err error) {
+	if dir, err = programs.CacheDir(); err != nil {
+		return "", err
+	}
+	if s.FetchPrograms {
+		_, err = programs.Get(ctx, programs.Options{Dir: dir, Progress: s.Out})
+	} else {
+		_, err = programs.Cached(dir)
+	}
+	return dir, err
+}
+
+// startSolana gets the token programs and starts the node. Without them the stack
+// says why and goes on.
+func startSolana(ctx context.Context, s *Stack) error {
+	dir, err := s.solanaPrograms(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		s.Supervisor.Say("%v; going on without Solana", err)
+		s.Note("Solana node", "none, because its programs could not be had")
+		return nil
+	}
+	_, err = s.Supervisor.Start(ctx, supervisor.Spec{
+		Name: ProcessSolana,
+		Path: s.Self,
+		Args: append([]string{
+			"solana", "--rpc", s.Addresses.SolanaRPC, "--ws", s.Addresses.SolanaWS, "--control", s.Addresses.SolanaControl,
+			"--data", filepath.Join(s.State, "solana"), "--programs", dir,
+		}, s.SolanaFlags...),
+		Env: s.baseEnvironment(),
+		// The switches are the last thing that the node serves.
+		Ready: supervisor.HTTP("http://" + s.Addresses.SolanaControl + "/state"),
+	})
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.solana = true
+	s.mu.Unlock()
+	s.Note("Solana node", fmt.Sprintf("http://%s, ws://%s", s.Addresses.SolanaRPC, s.Addresses.SolanaWS))
+	return nil
+}
