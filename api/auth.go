@@ -89,41 +89,44 @@ func (s *server) loginPIN(c *call) error {
 	if err != nil {
 		return err
 	}
-	return s.tryPIN(c, user, credentials, identifier, pin)
+	ok, err := s.provePIN(c, user, credentials, identifier, pin)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return errWrongLogin
+	}
+	return s.begin(c, user, credentials)
 }
 
 const maxPhoneText = 20
 
-// tryPIN counts the attempt at the account before it looks at the PIN, so that attempts at the same
-// moment can't all slip in before the first failure is counted. Success takes the count back.
-func (s *server) tryPIN(c *call, user exchange.User, credentials exchange.Credentials, identifier, pin string) error {
+// provePIN counts the attempt at the account before it looks at the PIN, so that attempts at the same
+// moment can't all slip in before the first failure is counted. Success takes the count back. Whatever
+// asks for a PIN passes here, so that the lock is one for all of it.
+func (s *server) provePIN(c *call, user exchange.User, credentials exchange.Credentials, identifier, pin string) (bool, error) {
 	lock, account, address := s.Config.PINLock, pinKey(user.ID, identifier), "pin-ip:"+c.origin()
 	if err := s.refuseLocked(c, address); err != nil {
-		return err
+		return false, err
 	}
 	allowed, until, err := s.Store.LoginAttempt(c.ctx, account, lock.PerAccount, lock.Base)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !allowed {
-		return s.locked(c, account, until)
+		return false, s.locked(c, account, until)
 	}
 	ok, err := s.hasher.verify(c.ctx, credentials.PINHash, s.hasher.pin(user.ID, pin))
 	if err != nil {
-		return err
+		return false, err
 	}
 	if !ok || !user.IsActive {
 		// Only failures count against an address: many people log in from one.
-		if _, err := s.Store.LoginFailure(c.ctx, address, lock.PerAddress, lock.Base); err != nil {
-			return err
-		}
-		return errWrongLogin
+		_, err := s.Store.LoginFailure(c.ctx, address, lock.PerAddress, lock.Base)
+		return false, err
 	}
 	// The address keeps its count: one known PIN must not buy guesses at others.
-	if err := s.Store.LoginSuccess(c.ctx, account); err != nil {
-		return err
-	}
-	return s.begin(c, user, credentials)
+	return true, s.Store.LoginSuccess(c.ctx, account)
 }
 
 // pinKey is the counter of an account; of an unknown one, that of the name that was tried, so that

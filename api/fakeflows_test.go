@@ -93,6 +93,46 @@ func (f *fakeFlows) Callback(_ context.Context, a exchange.PaymentAttempt, callb
 	return err
 }
 
+func (f *fakeFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) error {
+	if err := f.called("transfer " + r.ID.String()); err != nil {
+		return err
+	}
+	t, err := f.store.OpenTransfer(ctx, r, by)
+	if err != nil {
+		return err
+	}
+	if t, err = f.store.AdvanceTransfer(ctx, t.ID); err != nil || t.Status != exchange.TransferScreening {
+		return err
+	}
+	_, err = f.store.RecordScreening(ctx, t.ID, []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}})
+	return err
+}
+
+func (f *fakeFlows) CancelTransfer(ctx context.Context, transfer, _ uuid.UUID, by exchange.Principal) error {
+	if err := f.called("cancel transfer " + transfer.String()); err != nil {
+		return err
+	}
+	_, err := f.store.CancelTransfer(ctx, transfer, exchange.DetailByPerson, by)
+	return err
+}
+
+func (f *fakeFlows) DecideTransfer(ctx context.Context, transfer, _ uuid.UUID, action exchange.ApprovalAction, token string) error {
+	refusal := f.called("decide " + transfer.String())
+	if refusal != nil && !f.takes {
+		return refusal
+	}
+	_, err := f.store.Decide(ctx, transfer, token, action)
+	return cmp.Or(refusal, err)
+}
+
+func (f *fakeFlows) CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error {
+	if err := f.called("command transfer " + transfer.String()); err != nil {
+		return err
+	}
+	_, err := f.store.UseCommand(ctx, command, "transfer", transfer)
+	return err
+}
+
 func (f *fakeFlows) CreateWallet(ctx context.Context, r exchange.WalletRequest) error {
 	if err := f.called("wallet " + r.ID.String()); err != nil {
 		return err

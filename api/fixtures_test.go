@@ -89,3 +89,17 @@ func (e *env) order(customer person, offer uuid.UUID) exchange.Order {
 	}
 	return o
 }
+
+// transfer stores a transfer of 2 USDT from a funded wallet to a stranger.
+func (e *env) transfer(sender person, from exchange.Wallet) exchange.Transfer {
+	e.t.Helper()
+	e.fund(from, "2")
+	t, err := e.store.OpenTransfer(e.t.Context(), exchange.TransferRequest{
+		ID: newID(), RequestedBy: sender.ID, WalletID: from.ID, Network: exchange.Tron, Amount: money.Must(money.USDT, "2"),
+		Recipient: exchange.Recipient{Address: goodAddress},
+	}, principalOf(sender))
+	if err != nil {
+		e.t.Fatalf("transfer: %v", err)
+	}
+	return t
+}

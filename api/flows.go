@@ -32,6 +32,16 @@ type Flows interface {
 	// Callback wakes the flow that waits for a payment attempt; when that flow is over, one that
 	// looks after late money.
 	Callback(ctx context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error
+	// OpenTransfer starts the flow of a transfer and returns when its row is stored. The same request id
+	// never opens two.
+	OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) error
+	// CancelTransfer asks the transfer's flow to give it up; the id names the request.
+	CancelTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error
+	// DecideTransfer hands the transfer's flow an officer's decision. The token proves it; the id names the
+	// request.
+	DecideTransfer(ctx context.Context, transfer, id uuid.UUID, action exchange.ApprovalAction, token string) error
+	// CommandTransfer hands the transfer's flow the id of an operator's recorded decision.
+	CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error
 	// CreateWallet has the signer make a key and returns when the wallet's row is stored. The same
 	// request id never makes two.
 	CreateWallet(ctx context.Context, r exchange.WalletRequest) error
@@ -110,6 +120,46 @@ func (t temporalFlows) Callback(ctx context.Context, a exchange.PaymentAttempt, 
 			StaticSummary: workflows.LatePaymentSummary, TypedSearchAttributes: workflows.LatePaymentAttributes(),
 		}, workflows.TypeLatePayment, workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID})
 	return fromTemporal(err)
+}
+
+func (t temporalFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) error {
+	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: workflows.TransferID(r.ID), TaskQueue: workflows.QueueFlows,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            workflows.TransferSummary(r),
+		TypedSearchAttributes:    workflows.TransferAttributes(r),
+	}, workflows.TypeTransfer, workflows.TransferInput{Request: r, Actor: actor(by)})
+	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateID: r.ID.String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
+		return nil // the flow ran and is over: its row tells the rest
+	}
+	if err != nil {
+		return fromTemporal(err)
+	}
+	var opened workflows.TransferOpened
+	return fromTemporal(handle.Get(ctx, &opened))
+}
+
+func (t temporalFlows) CancelTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error {
+	return t.update(ctx, workflows.TransferID(transfer), id, workflows.UpdateCancel, actor(by))
+}
+
+func (t temporalFlows) DecideTransfer(ctx context.Context, transfer, id uuid.UUID, action exchange.ApprovalAction, token string) error {
+	name := workflows.UpdateReject
+	if action == exchange.Approve {
+		name = workflows.UpdateApprove
+	}
+	return t.update(ctx, workflows.TransferID(transfer), id, name, workflows.ApprovalRef{Token: token})
+}
+
+func (t temporalFlows) CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error {
+	return t.update(ctx, workflows.TransferID(transfer), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
 }
 
 func (t temporalFlows) CreateWallet(ctx context.Context, r exchange.WalletRequest) error {

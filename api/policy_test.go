@@ -83,6 +83,15 @@ func (s scene) walletID() uuid.UUID {
 	return s.w.wallet[s.merchant().ID].ID
 }
 
+// transferID is a transfer that the caller's side sends, or somebody else to somebody else.
+func (s scene) transferID() uuid.UUID {
+	sender := s.customer()
+	if s.who.Role.Merchant() {
+		sender = s.merchant()
+	}
+	return s.w.transfer(sender, s.w.wallet[sender.ID]).ID
+}
+
 // cell says how to ask a route so that only the right decides.
 type cell struct {
 	id     func(scene) uuid.UUID // what stands for the path's parameter; nil where there is none
@@ -100,6 +109,7 @@ func cells() map[string]cell {
 	wallet := func(s scene) uuid.UUID { return s.walletID() }
 	merchant := func(s scene) uuid.UUID { return s.merchant().ID }
 	account := func(s scene) uuid.UUID { return s.w.other.ID }
+	transfer := func(s scene) uuid.UUID { return s.transferID() }
 	note := fixed(map[string]any{"note": "because"})
 	const auth = "/api/v1/auth/"
 	all := map[string]cell{
@@ -107,10 +117,14 @@ func cells() map[string]cell {
 		"POST " + auth + "orders/{id}/cancel": {id: order}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
 		"POST " + auth + "orders/{id}/retry": {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
 		"POST " + auth + "orders/{id}/resolve": {id: order, body: note},
-		"GET " + auth + "offers/{id}":          {id: published, shared: true},
-		"PATCH " + auth + "offers/{id}":        {id: draft, body: fixed(map[string]any{"rate": "130"})},
-		"DELETE " + auth + "offers/{id}":       {id: draft},
-		"GET " + auth + "wallet/id/{id}":       {id: wallet}, "GET " + auth + "wallet/id/{id}/balances": {id: wallet},
+		"GET " + auth + "transfers/{id}":       {id: transfer}, "GET " + auth + "transfers/{id}/timeline": {id: transfer},
+		"POST " + auth + "transfers/{id}/cancel": {id: transfer}, "POST " + auth + "transfers/{id}/approve": {id: transfer, body: note},
+		"POST " + auth + "transfers/{id}/reject": {id: transfer, body: note}, "POST " + auth + "transfers/{id}/retry": {id: transfer},
+		"POST " + auth + "transfers/{id}/refund": {id: transfer, body: note},
+		"GET " + auth + "offers/{id}":            {id: published, shared: true},
+		"PATCH " + auth + "offers/{id}":          {id: draft, body: fixed(map[string]any{"rate": "130"})},
+		"DELETE " + auth + "offers/{id}":         {id: draft},
+		"GET " + auth + "wallet/id/{id}":         {id: wallet}, "GET " + auth + "wallet/id/{id}/balances": {id: wallet},
 		"PUT " + auth + "wallet/id/{id}/set-default-network": {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
 		"GET " + auth + "merchants/{merchant_id}": {id: merchant},
 		"POST " + auth + "merchants/{merchant_id}/sub-vendors": {id: merchant, body: func(scene) any {
@@ -217,10 +231,11 @@ func (w *world) send(r route, c cell, s scene, id uuid.UUID) *reply {
 func TestListsHoldNoForeignRow(t *testing.T) {
 	w := newWorld(t)
 	w.order(w.people[exchange.RoleCustomer], w.offer.ID)
+	w.transfer(w.people[exchange.RoleCustomer], w.wallet[w.people[exchange.RoleCustomer].ID])
 	draft := w.draft(w.people[exchange.RoleVendor], w.wallet[w.people[exchange.RoleVendor].ID])
 	for _, role := range []exchange.Role{exchange.RoleCustomer, exchange.RoleUser, exchange.RoleVendor} {
 		stranger := w.person(role)
-		for _, path := range []string{"orders", "wallets"} {
+		for _, path := range []string{"orders", "wallets", "transfers"} {
 			if list := w.do(get, "/api/v1/auth/"+path, nil, stranger.auth()).want(200).object(); list["total"] != 0.0 {
 				t.Errorf("a new %s lists %v %s", role, list["total"], path)
 			}

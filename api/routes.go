@@ -35,7 +35,7 @@ const (
 // routes is the whole table. Fixed paths stand before paths with parameters that would take them too.
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
-		s.catalogRoutes(), s.recordRoutes())
+		s.transferRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.recordRoutes())
 }
 
 func (s *server) publicRoutes() []route {
@@ -148,6 +148,39 @@ func (s *server) walletRoutes() []route {
 		{method: get, path: wallet + "/balances", action: exchange.ActReadWallets, limit: limitGeneral, handle: s.walletBalances},
 		{method: put, path: wallet + "/set-default-network", action: exchange.ActCreateWallets, limit: limitGeneral, handle: s.setDefaultWallet},
 		{method: put, path: wallet + "/set-default", action: exchange.ActCreateWallets, limit: limitGeneral, handle: s.setDefaultWallet},
+	}
+}
+
+func (s *server) transferRoutes() []route {
+	const transfers = "/api/v1/auth/transfers"
+	verb := func(name string, action exchange.Action, key keyRule, handle func(*call) error) route {
+		return route{
+			method: post, path: transfers + "/{id}/" + name, action: action, limit: limitGeneral, key: key, timeout: flowTimeout, handle: handle,
+		}
+	}
+	return []route{
+		{method: get, path: transfers, action: exchange.ActReadTransfers, limit: limitGeneral, handle: s.listTransfers},
+		{
+			method: post, path: transfers, action: exchange.ActOpenTransfers, limit: limitOrderCreate, key: keyRequired,
+			timeout: flowTimeout, handle: s.openTransfer,
+		},
+		{method: get, path: transfers + "/{id}", action: exchange.ActReadTransfers, limit: limitGeneral, handle: s.getTransfer},
+		{method: get, path: transfers + "/{id}/timeline", action: exchange.ActReadTransfers, limit: limitGeneral, handle: s.transferTimeline},
+		verb("cancel", exchange.ActCancelTransfers, keyOptional, s.cancelTransfer),
+		verb("approve", exchange.ActApprove, keyRequired, s.decideTransfer(exchange.Approve)),
+		verb("reject", exchange.ActApprove, keyRequired, s.decideTransfer(exchange.Reject)),
+		verb(verbRetry, exchange.ActOperateFlows, keyRequired, s.operateTransfer(verbRetry)),
+		verb(verbRefund, exchange.ActOperateFlows, keyRequired, s.operateTransfer(verbRefund)),
+	}
+}
+
+func (s *server) approvalRoutes() []route {
+	const auth = "/api/v1/auth"
+	return []route{
+		{method: get, path: auth + "/approvals/pending", action: exchange.ActApprove, limit: limitGeneral, handle: s.pendingApprovals},
+		{method: post, path: auth + "/approvals/tokens", action: exchange.ActApprove, limit: limitLogin, handle: s.issueToken},
+		{method: get, path: auth + "/limits", action: exchange.ActReadLimits, limit: limitGeneral, handle: s.getLimits},
+		{method: patch, path: auth + "/limits", action: exchange.ActWriteLimits, limit: limitGeneral, handle: s.patchLimits},
 	}
 }
 

@@ -194,10 +194,10 @@ func (s *server) getUser(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, userWire(u))
+	return s.tellUser(c, u)
 }
 
-// patchUser activates, deactivates and verifies. Deactivation ends every session of the user.
+// patchUser activates, deactivates, verifies, and gives a user limits of its own. Deactivation ends every session of the user.
 func (s *server) patchUser(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -208,11 +208,15 @@ func (s *server) patchUser(c *call) error {
 		return err
 	}
 	p := store.UserPatch{IsActive: f.boolean("is_active", false), Verified: f.boolean("verified", false)}
+	if in := f.object("limits", false); in != nil {
+		l := in.spendingLimits()
+		p.Limits = &l
+	}
 	if err := f.done(); err != nil {
 		return err
 	}
-	if p.IsActive == nil && p.Verified == nil {
-		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change is_active or verified"})
+	if p.IsActive == nil && p.Verified == nil && p.Limits == nil {
+		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change is_active, verified or limits"})
 	}
 	if p.IsActive != nil && !*p.IsActive && id == c.who.UserID {
 		return exchange.Errorf(exchange.CodeStateConflict, "You can't deactivate your own account.")
@@ -222,7 +226,7 @@ func (s *server) patchUser(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, userWire(u))
+	return s.tellUser(c, u)
 }
 
 // merchantWire is a master vendor in the listing.

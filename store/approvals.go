@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -39,7 +40,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 // IssueTicket gives an officer the right to one decision about one transfer. It is refused unless the
 // officer may decide about exactly what it saw: CodeInvalid names a digest or amount that is not the
 // transfer's, CodeForbidden an officer who asked for the transfer, CodeStateConflict a transfer that waits
-// for no decision, CodeConflict an officer who has decided.
+// for no decision, CodeConflict an officer who has decided. Called again with the same ticket it changes
+// nothing, whatever became of it.
 func (s *Store) IssueTicket(ctx context.Context, k exchange.ApprovalTicket, by exchange.Principal) (exchange.Transfer, error) {
 	var about exchange.Transfer
 	err := s.inTx(ctx, "transfer", func(t unitTx) error {
@@ -49,6 +51,10 @@ func (s *Store) IssueTicket(ctx context.Context, k exchange.ApprovalTicket, by e
 		}
 		f, err := r.transfer()
 		if err != nil {
+			return err
+		}
+		if known, err := t.knownTicket(ctx, k); err != nil || known {
+			about = f
 			return err
 		}
 		if about = f; k.ObjectType != exchange.ApproveTransfer || !k.Action.Valid() {
@@ -72,6 +78,33 @@ func (s *Store) IssueTicket(ctx context.Context, k exchange.ApprovalTicket, by e
 			map[string]any{"token_id": k.ID, "door": k.Door, "expires_at": k.ExpiresAt})
 	})
 	return about, err
+}
+
+const readTicket = `SELECT token_hash, officer_id, object_id, action FROM approval_tokens WHERE id = $1`
+
+// knownTicket tells that exactly this ticket was issued before. Another one with its id is a conflict.
+func (t unitTx) knownTicket(ctx context.Context, k exchange.ApprovalTicket) (bool, error) {
+	var old []struct {
+		TokenHash []byte    `db:"token_hash"`
+		OfficerID uuid.UUID `db:"officer_id"`
+		ObjectID  uuid.UUID `db:"object_id"`
+		Action    exchange.ApprovalAction
+	}
+	if err := t.all(ctx, &old, readTicket, k.ID); err != nil || len(old) == 0 {
+		return false, err
+	}
+	o := old[0]
+	if !bytes.Equal(o.TokenHash, k.TokenHash[:]) || o.OfficerID != k.OfficerID || o.ObjectID != k.ObjectID || o.Action != k.Action {
+		return false, exchange.Errorf(exchange.CodeConflict, "The id belongs to another approval token.")
+	}
+	return true, nil
+}
+
+// TicketCounted tells whether the decision of a ticket was counted.
+func (s *Store) TicketCounted(ctx context.Context, id uuid.UUID) (bool, error) {
+	var counted bool
+	err := s.read(ctx, &counted, readApprovalOfTicket, id)
+	return counted, translate(err, "approval")
 }
 
 const decidedBy = `SELECT EXISTS (SELECT FROM approvals WHERE object_type = 'transfer' AND object_id = $1 AND officer_id = $2)`

@@ -1,0 +1,142 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// limitsWire is spending limits in shillings; null is no limit.
+type limitsWire struct {
+	PerTransaction *string `json:"per_transaction"`
+	PerDay         *string `json:"per_day"`
+	PerMonth       *string `json:"per_month"`
+}
+
+func limitWire(l exchange.SpendingLimits) limitsWire {
+	text := func(m money.Amount) *string {
+		if m.Asset() == "" {
+			return nil
+		}
+		s := m.String()
+		return &s
+	}
+	return limitsWire{text(l.PerTransaction), text(l.PerDay), text(l.PerMonth)}
+}
+
+// spendingLimits reads the three limits of an object. What is absent is no limit, or the role's.
+func (f *form) spendingLimits() exchange.SpendingLimits {
+	l := exchange.SpendingLimits{
+		PerTransaction: f.amount("per_transaction", money.KES, false), PerDay: f.amount("per_day", money.KES, false),
+		PerMonth: f.amount("per_month", money.KES, false),
+	}
+	ordered := func(name string, small, large money.Amount) {
+		if small.Asset() != "" && large.Asset() != "" && large.Cmp(small) < 0 {
+			f.fail(name, "out_of_range", "must not be below the limit of a shorter time")
+		}
+	}
+	ordered("per_day", l.PerTransaction, l.PerDay)
+	ordered("per_month", l.PerDay, l.PerMonth)
+	return l
+}
+
+// wireUserLimits is a user as an admin sees it, with the limits that an admin gave it and those that hold.
+type wireUserLimits struct {
+	wireUser
+	Limits struct {
+		Own       limitsWire `json:"own"`
+		Effective limitsWire `json:"effective"`
+	} `json:"limits"`
+}
+
+// tellUser answers with a user and its limits.
+func (s *server) tellUser(c *call, u exchange.User) error {
+	l, err := s.Store.LimitsOf(c.ctx, u)
+	if err != nil {
+		return err
+	}
+	w := wireUserLimits{wireUser: userWire(u)}
+	w.Limits.Own, w.Limits.Effective = limitWire(l.Own), limitWire(l.Effective)
+	return c.json(http.StatusOK, w)
+}
+
+// houseLimits is everything by which transfers are held back before anybody looks at them.
+type houseLimits struct {
+	Roles      map[exchange.Role]limitsWire `json:"roles"`
+	Valuations map[money.Asset]string       `json:"valuations"`
+	Approvals  ruleWire                     `json:"approvals"`
+}
+
+type ruleWire struct {
+	OneAbove string `json:"one_above"`
+	TwoAbove string `json:"two_above"`
+}
+
+func (s *server) getLimits(c *call) error {
+	roles, err := s.Store.RoleLimits(c.ctx)
+	if err != nil {
+		return err
+	}
+	rates, err := s.Store.Valuations(c.ctx)
+	if err != nil {
+		return err
+	}
+	rule, err := s.Store.ApprovalRule(c.ctx)
+	if err != nil {
+		return err
+	}
+	w := houseLimits{
+		Roles: map[exchange.Role]limitsWire{}, Valuations: map[money.Asset]string{},
+		Approvals: ruleWire{rule.OneAbove.String(), rule.TwoAbove.String()},
+	}
+	for role, l := range roles {
+		w.Roles[role] = limitWire(l)
+	}
+	for _, v := range rates {
+		w.Valuations[v.Asset] = v.Rate.String()
+	}
+	return c.json(http.StatusOK, w)
+}
+
+// patchLimits changes what is given. A role that is named gets exactly the limits that are given for it.
+func (s *server) patchLimits(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	p := store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{}, Valuations: map[money.Asset]decimal.Decimal{}}
+	if in := f.object("roles", false); in != nil {
+		for _, role := range exchange.Roles() {
+			if l := in.object(string(role), false); l != nil {
+				p.Roles[role] = l.spendingLimits()
+			}
+		}
+	}
+	if in := f.object("valuations", false); in != nil {
+		for _, asset := range []money.Asset{money.USDT, money.USDC} {
+			if in.has(string(asset)) {
+				p.Valuations[asset] = in.rate(string(asset), false)
+			}
+		}
+	}
+	if in := f.object("approvals", false); in != nil {
+		p.Rule = &exchange.ApprovalRule{OneAbove: in.amount("one_above", money.KES, true), TwoAbove: in.amount("two_above", money.KES, true)}
+		if p.Rule.OneAbove.Positive() && p.Rule.TwoAbove.Positive() && p.Rule.TwoAbove.Cmp(p.Rule.OneAbove) < 0 {
+			in.fail("two_above", "out_of_range", "must not be below one_above")
+		}
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	if len(p.Roles) == 0 && len(p.Valuations) == 0 && p.Rule == nil {
+		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change roles, valuations or approvals"})
+	}
+	if err := s.Store.PatchLimits(c.ctx, p, c.who); err != nil {
+		return err
+	}
+	return s.getLimits(c)
+}

@@ -1,0 +1,277 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// The words that transfers take.
+var (
+	transferStatuses = []string{
+		"created", "screening", "pending_approval", "queued", "signing", "broadcasting", "confirming", "completed", "cancelled", "rejected",
+		"blocked", "failed",
+	}
+	transferKinds = []string{"internal", "external"}
+)
+
+// openTransfer reads and checks the request, starts the flow with the claim's id, and answers with the row
+// that the flow stored.
+func (s *server) openTransfer(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	r := exchange.TransferRequest{
+		ID: c.objectID, RequestedBy: c.who.UserID, WalletID: f.id("from_wallet_id", false),
+		Network: exchange.Network(f.oneOf("network", true, networkNames...)), Note: f.line("note", false, exchange.MaxTransferNote),
+	}
+	r.Amount = f.amount("amount", money.Asset(f.oneOf("asset", true, stablecoins...)), true)
+	quote := f.id("fx_rate_quote_id", false)
+	if err := s.recipient(f.object("recipient", true), &r); err != nil {
+		return err
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	if quote != uuid.Nil {
+		return exchange.Errorf(exchange.CodeUnsupported, "FX quotes are not offered yet; leave fx_rate_quote_id out.")
+	}
+	if err := s.Flows.OpenTransfer(c.ctx, r, c.who); err != nil {
+		return err
+	}
+	t, err := s.Store.Transfer(c.ctx, c.view(), r.ID)
+	if err != nil {
+		return err
+	}
+	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/transfers/"+t.ID.String())
+	return c.json(http.StatusCreated, transferWire(t, c.who))
+}
+
+// recipient reads who is paid: exactly one way to name somebody.
+func (s *server) recipient(f *form, r *exchange.TransferRequest) error {
+	if f == nil {
+		return nil
+	}
+	names, given := []string{"user_id", "email", "phone_number", "wallet_id", "address"}, 0
+	for _, name := range names {
+		if f.has(name) {
+			given++
+		}
+	}
+	to := &r.Recipient
+	to.UserID, to.WalletID = f.id("user_id", false), f.id("wallet_id", false)
+	if text := f.line("email", false, exchange.MaxEmailLength); text != "" {
+		var err error
+		to.Email, err = exchange.ParseEmail(text)
+		f.check("email", err)
+	}
+	if text := f.line("phone_number", false, maxPhoneText); text != "" {
+		phone, err := exchange.ParsePhone(text)
+		f.check("phone_number", err)
+		to.Phone = phone.Digits()
+	}
+	address := f.line("address", false, maxAddressText)
+	switch given {
+	case 0:
+		*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at, Code: "required", Message: "must have " + orList(names)})
+	case 1:
+	default:
+		*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at, Code: "conflict", Message: "must have one of " + orList(names) + " and no other"})
+	}
+	if !r.Network.Valid() {
+		return nil
+	}
+	check := s.Addresses[r.Network]
+	if check == nil {
+		return exchange.Errorf(exchange.CodeUnsupported, "Transfers on the network %s are not offered yet.", r.Network)
+	}
+	if address == "" {
+		if f.has("address") && given == 1 {
+			f.fail("address", "required", "must not be empty")
+		}
+		return nil
+	}
+	var err error
+	if to.Address, err = check(address); err != nil {
+		f.fail("address", "address", exchange.MessageOf(addressError(r.Network, err)))
+	}
+	return nil
+}
+
+func (s *server) getTransfer(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	return s.tellTransfer(c, id)
+}
+
+// tellTransfer answers with a transfer as it is now.
+func (s *server) tellTransfer(c *call, id uuid.UUID) error {
+	t, err := s.Store.Transfer(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, transferWire(t, c.who))
+}
+
+func (s *server) listTransfers(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.TransferFilter{
+		Status: exchange.TransferStatus(q.oneOf("status", transferStatuses...)), Kind: exchange.TransferKind(q.oneOf("kind", transferKinds...)),
+		Network: exchange.Network(q.oneOf("network", networkNames...)), WalletID: q.id("wallet_id"),
+		CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	list, total, err := s.Store.ListTransfers(c.ctx, c.view(), filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("transfers", each(list, func(t exchange.Transfer) wireTransfer { return transferWire(t, c.who) }), page, total)
+}
+
+func (s *server) transferTimeline(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	events, err := s.Store.TransferTimeline(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, map[string]any{"transfer_id": id, "events": each(events, eventWire)})
+}
+
+// sent reads the transfer that a verb acts on. Who only receives it may not act on it.
+func (s *server) sent(c *call) (exchange.Transfer, error) {
+	id, err := c.pathID("id")
+	if err != nil {
+		return exchange.Transfer{}, err
+	}
+	t, err := s.Store.SentTransfer(c.ctx, c.view(), id)
+	return t, hideAbsence(err)
+}
+
+// endedTransfer words the answer of a flow that is over: what the transfer became.
+func (s *server) endedTransfer(c *call, id uuid.UUID, err error) error {
+	if exchange.CodeOf(err) != exchange.CodeNotFound {
+		return err
+	}
+	now, readErr := s.Store.Transfer(c.ctx, c.view(), id)
+	if readErr != nil {
+		return hideAbsence(readErr)
+	}
+	return exchange.Errorf(exchange.CodeStateConflict, "The transfer is %s (%s) and its flow has ended; nothing can be done with it any more.",
+		now.Status, now.StatusDetail)
+}
+
+func (s *server) cancelTransfer(c *call) error {
+	if err := c.noBody(); err != nil {
+		return err
+	}
+	t, err := s.sent(c)
+	if err != nil {
+		return err
+	}
+	if err := s.Flows.CancelTransfer(c.ctx, t.ID, c.objectID, c.who); err != nil {
+		return s.endedTransfer(c, t.ID, err)
+	}
+	return s.tellTransfer(c, t.ID)
+}
+
+// operateTransfer records an operator's decision and hands its id to the flow, which acts on the row alone.
+func (s *server) operateTransfer(verb string) func(*call) error {
+	return func(c *call) error {
+		f, err := c.body()
+		if err != nil {
+			return err
+		}
+		note := f.line("note", verb != verbRetry, maxNoteLength)
+		if err := f.done(); err != nil {
+			return err
+		}
+		t, err := s.sent(c)
+		if err != nil {
+			return err
+		}
+		command := exchange.OperatorCommand{
+			ID: c.objectID, ObjectType: "transfer", ObjectID: t.ID, Verb: verb, Note: note, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
+		}
+		// The id is the claim's, so a retried request finds its own row.
+		if err := s.Store.SaveCommand(c.ctx, command, c.who); err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
+			return err
+		}
+		if err := s.Flows.CommandTransfer(c.ctx, t.ID, command.ID); err != nil {
+			return s.endedTransfer(c, t.ID, err)
+		}
+		return s.tellTransfer(c, t.ID)
+	}
+}
+
+// equivalentWire is what an amount counts as, at the house's valuation of when the transfer was created.
+type equivalentWire struct {
+	Currency string `json:"currency"`
+	Amount   string `json:"amount"`
+	Rate     string `json:"rate"`
+}
+
+type wireTransfer struct {
+	ID                uuid.UUID      `json:"id"`
+	Kind              string         `json:"kind"`
+	Status            string         `json:"status"`
+	StatusDetail      string         `json:"status_detail"`
+	Network           string         `json:"network"`
+	Asset             string         `json:"asset"`
+	Amount            string         `json:"amount"`
+	RequestedBy       *uuid.UUID     `json:"requested_by"`
+	SenderID          *uuid.UUID     `json:"sender_id"`
+	FromWalletID      *uuid.UUID     `json:"from_wallet_id"`
+	FromAddress       string         `json:"from_address"`
+	RecipientID       *uuid.UUID     `json:"recipient_id"`
+	ToWalletID        *uuid.UUID     `json:"to_wallet_id"`
+	ToAddress         string         `json:"to_address"`
+	Note              *string        `json:"note"`
+	FiatEquivalent    equivalentWire `json:"fiat_equivalent"`
+	ApprovalsRequired int            `json:"approvals_required"`
+	ApprovalsGiven    int            `json:"approvals_given"`
+	ApprovalDigest    *string        `json:"approval_digest"`
+	BlockchainTxnHash *string        `json:"blockchain_txn_hash"`
+	CreatedAt         timestamp      `json:"created_at"`
+	UpdatedAt         timestamp      `json:"updated_at"`
+	CompletedAt       *timestamp     `json:"completed_at"`
+}
+
+func equivalent(t exchange.Transfer) equivalentWire {
+	return equivalentWire{string(t.Value.Asset()), t.Value.String(), t.Rate.String()}
+}
+
+// transferWire converts a transfer for a reader. The digest is for who may approve. Who receives a transfer
+// sees what is on the chain anyway and the note, and of the sender's account its id alone.
+func transferWire(t exchange.Transfer, reader exchange.Principal) wireTransfer {
+	w := wireTransfer{
+		ID: t.ID, Kind: string(t.Kind), Status: string(t.Status), StatusDetail: t.StatusDetail, Network: string(t.Network),
+		Asset: string(t.Amount.Asset()), Amount: t.Amount.String(), RequestedBy: optID(t.RequestedBy), SenderID: optID(t.SenderID),
+		FromWalletID: optID(t.WalletID), FromAddress: t.FromAddress, RecipientID: optID(t.RecipientID), ToWalletID: optID(t.ToWalletID),
+		ToAddress: t.ToAddress, Note: optText(t.Note), FiatEquivalent: equivalent(t), ApprovalsRequired: t.ApprovalsRequired,
+		ApprovalsGiven: t.Approvals, BlockchainTxnHash: optText(t.TxHash), CreatedAt: stamp(t.CreatedAt), UpdatedAt: stamp(t.UpdatedAt),
+		CompletedAt: optTime(t.CompletedAt),
+	}
+	if reader.Role.Staff() {
+		w.ApprovalDigest = optText(t.Digest)
+		return w
+	}
+	mine := t.SenderID == reader.UserID || (t.VendorID != uuid.Nil && t.VendorID == reader.VendorID)
+	if !mine {
+		w.RequestedBy, w.FromWalletID = nil, nil
+	}
+	return w
+}
