@@ -38,7 +38,7 @@ func TestTokensMoveByTheRealProgram(t *testing.T) {
 			require.EqualValues(t, 6, r.PostTokens[0].Decimals)
 			require.Equal(t, program, r.PostTokens[0].Program)
 			require.Len(t, r.Inner, 1)
-			require.EqualValues(t, 0, r.Inner[0].Index)
+			require.Zero(t, r.Inner[0].Index)
 			require.Equal(t, program, c.accounts[to].Owner)
 
 			r = c.send(payer, move(600_001, alice))
