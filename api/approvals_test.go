@@ -1,0 +1,191 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+const tokensPath = "/api/v1/auth/approvals/tokens"
+
+// pending opens a transfer that waits for officers and returns it as an officer sees it.
+func (c *crossing) pending(amount string) map[string]any {
+	c.t.Helper()
+	id := c.send(away(amount)).want(http.StatusCreated).text("id")
+	return c.do(get, transfersPath+"/"+id, nil, c.admin.auth()).want(http.StatusOK).object()
+}
+
+// withPIN gives a person a PIN.
+func (c *crossing) withPIN(p person) {
+	c.t.Helper()
+	hash, err := HashPIN(c.server.Config.Pepper, p.ID, "73915")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := c.store.SetPIN(c.t.Context(), p.ID, hash, principalOf(p)); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+func tokenRequest(t map[string]any, action, pin string) map[string]any {
+	return map[string]any{
+		"object_type": "transfer", "object_id": t["id"], "action": action, "amount": t["amount"], "digest": t["approval_digest"], "pin": pin,
+	}
+}
+
+func TestOfficersApproveThroughTheAPI(t *testing.T) {
+	c := newCrossing(t, "100")
+	c.rule("0.01", "1000")
+	one, two := c.officers[0], c.officers[1]
+	f := c.pending("10")
+	id := f["id"].(string)
+	if f["status"] != "pending_approval" || f["approvals_required"] != 2.0 {
+		t.Fatalf("pending %v", f)
+	}
+	list := func(p person) float64 {
+		return c.do(get, "/api/v1/auth/approvals/pending", nil, p.auth()).want(http.StatusOK).object()["total"].(float64)
+	}
+	if list(one) != 1 {
+		t.Error("nothing waits for the officer")
+	}
+	c.verb(c.sender, id, "approve", nil, "a").refused(exchange.CodeForbidden)
+	c.verb(one, id, "approve", map[string]any{"digest": strings.Repeat("0", 64)}, "b").blames("/digest mismatch")
+	c.verb(one, id, "reject", nil, "c").blames("/note required")
+	first := c.verb(one, id, "approve", map[string]any{"digest": f["approval_digest"]}, "d").want(http.StatusOK).object()
+	if first["status"] != "pending_approval" || first["approvals_given"] != 1.0 || first["status_detail"] != "second_approval" {
+		t.Errorf("after one %v", first)
+	}
+	if list(one) != 0 || list(two) != 1 {
+		t.Errorf("%v and %v wait", list(one), list(two))
+	}
+	c.verb(one, id, "approve", nil, "e").refused(exchange.CodeConflict)
+	c.verb(one, id, "reject", map[string]any{"note": "no"}, "f").refused(exchange.CodeConflict)
+	second := c.verb(two, id, "approve", nil, "g").want(http.StatusOK).object()
+	if second["status"] != "queued" || second["approvals_given"] != 2.0 {
+		t.Errorf("after two %v", second)
+	}
+	c.verb(c.officers[2], id, "approve", nil, "h").refused(exchange.CodeStateConflict)
+	no := c.pending("11")["id"].(string)
+	if got := c.verb(two, no, "reject", map[string]any{"note": "unknown recipient"}, "i").want(http.StatusOK).object(); got["status"] != "rejected" {
+		t.Errorf("rejected %v", got)
+	}
+	c.verb(two, newID().String(), "approve", nil, "j").refused(exchange.CodeNotFound)
+}
+
+// A decision whose answer was lost is found by the same key, also when it ended the flow.
+func TestDecisionRepeatedAfterAnUnknownOutcome(t *testing.T) {
+	c := newCrossing(t, "100")
+	c.rule("0.01", "1000000")
+	id := c.pending("10")["id"].(string)
+	c.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "no answer"))
+	c.verb(c.officers[0], id, "approve", nil, "k").refused(exchange.CodeUnavailable)
+	c.flows.takes = true
+	if got := c.verb(c.officers[0], id, "approve", nil, "k").want(http.StatusOK).object(); got["status"] != "queued" {
+		t.Errorf("approved %v", got)
+	}
+	c.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow is over."))
+	c.verb(c.officers[1], id, "approve", nil, "l").refused(exchange.CodeStateConflict)
+}
+
+// Whoever asked for a transfer does not decide about it.
+func TestRequesterIsNoOfficerOfItsOwn(t *testing.T) {
+	c := newCrossing(t, "100")
+	c.rule("0.01", "1000000")
+	officer := c.officers[0]
+	c.withPIN(officer)
+	house := c.do(post, "/api/v1/auth/wallets/provision", map[string]any{"network": "tron", "asset": "USDT", "purpose": "treasury"}, c.admin.auth()).want(http.StatusCreated)
+	id, _ := parseID(house.text("id"))
+	c.fund(exchange.Wallet{ID: id}, "20")
+	body := away("5")
+	body["from_wallet_id"] = id
+	f := c.do(post, transfersPath, body, officer.auth(), withKey("a")).want(http.StatusCreated).object()
+	if f["status"] != "pending_approval" {
+		t.Fatalf("sent %v", f)
+	}
+	c.verb(officer, f["id"].(string), "approve", nil, "b").refused(exchange.CodeForbidden)
+	c.do(post, tokensPath, tokenRequest(f, "approve", "73915"), officer.auth()).refused(exchange.CodeForbidden)
+	c.verb(c.officers[1], f["id"].(string), "approve", nil, "c").want(http.StatusOK)
+}
+
+func TestApprovalTokens(t *testing.T) {
+	c := newCrossing(t, "100")
+	c.rule("0.01", "1000000")
+	officer := c.officers[0]
+	c.withPIN(officer)
+	f, other := c.pending("10"), c.pending("20")
+	ask := func(change func(map[string]any)) *reply {
+		body := tokenRequest(f, "approve", "73915")
+		change(body)
+		return c.do(post, tokensPath, body, officer.auth())
+	}
+	set := func(name string, v any) func(map[string]any) { return func(b map[string]any) { b[name] = v } }
+	ask(set("digest", other["approval_digest"])).blames("/digest mismatch")
+	ask(set("amount", "9")).blames("/amount mismatch")
+	ask(set("amount", 10)).blames("/amount type")
+	ask(set("amount", "10.0000001")).blames("/amount precision")
+	ask(set("action", "pay")).blames("/action enum")
+	ask(set("object_type", "order")).blames("/object_type enum")
+	ask(set("object_id", newID())).blames("/object_id not_found")
+	ask(set("pin", "73916")).blames("/pin wrong")
+	c.do(post, tokensPath, tokenRequest(f, "approve", "73915"), c.sender.auth()).refused(exchange.CodeForbidden)
+	c.do(post, tokensPath, tokenRequest(f, "approve", "73915"), c.officers[1].auth()).blames("/pin wrong") // has none
+
+	got := ask(func(map[string]any) {}).want(http.StatusCreated)
+	token := got.text("token")
+	if got.text("workflow_id") != "transfer:"+f["id"].(string) || got.text("signal") != "approve" || len(token) != 64 {
+		t.Errorf("token %s", got.body)
+	}
+	id, _ := parseID(f["id"].(string))
+	otherID, _ := parseID(other["id"].(string))
+	if _, err := c.store.Decide(t.Context(), otherID, token, exchange.Approve); exchange.CodeOf(err) != exchange.CodeNotFound {
+		t.Errorf("the token opens another transfer: %v", err)
+	}
+	if now, err := c.store.Decide(t.Context(), id, token, exchange.Approve); err != nil || now.Status != exchange.TransferQueued {
+		t.Errorf("%s, %v", now.Status, err)
+	}
+	if strings.Contains(c.logs.String(), token) || strings.Contains(c.logs.String(), "73915") {
+		t.Error("a secret is in the log")
+	}
+	rows, _, err := c.store.ListTransfers(t.Context(), store.Everything(), store.TransferFilter{}, store.Page{Number: 1, Size: 5})
+	if err != nil || len(rows) != 2 {
+		t.Errorf("%d transfers, %v", len(rows), err)
+	}
+}
+
+// Guesses at the PIN are counted as at the login, also when they come at the same moment, and the lock is
+// one for both doors.
+func TestGuessingThePINOfAnOfficer(t *testing.T) {
+	c := newCrossing(t, "100")
+	c.rule("0.01", "1000000")
+	officer := c.officers[0]
+	c.withPIN(officer)
+	f := c.pending("10")
+	var mu sync.Mutex
+	wrong, locked := 0, 0
+	var wg sync.WaitGroup
+	for range 12 {
+		wg.Go(func() {
+			p := c.do(post, tokensPath, tokenRequest(f, "approve", "11223"), officer.auth()).problem()
+			mu.Lock()
+			defer mu.Unlock()
+			switch p.Code {
+			case exchange.CodeInvalid:
+				wrong++
+			case exchange.CodePINLocked:
+				locked++
+			default:
+				t.Errorf("answered %q", p.Code)
+			}
+		})
+	}
+	wg.Wait()
+	if wrong != 5 || locked != 7 {
+		t.Errorf("%d guesses were judged, %d refused; want 5 and 7", wrong, locked)
+	}
+	c.do(post, tokensPath, tokenRequest(f, "approve", "73915"), officer.auth()).refused(exchange.CodePINLocked)
+	c.do(post, "/api/v1/users/login-pin", map[string]any{"email": officer.Email, "pin": "73915"}).refused(exchange.CodePINLocked)
+}
