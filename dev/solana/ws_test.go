@@ -62,6 +62,7 @@ func TestSubscriptionsThroughTheClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	b.subscribed(4)
 	head := b.block()
 	if got := receive(t, slots.Recv); got.Slot != head.Slot || got.Parent != head.Slot-1 || got.Root != 0 {
 		t.Errorf("slot %+v", got)
@@ -233,6 +234,25 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 				t.Fatal("the connection is still open")
 			}
 			return
+		}
+	}
+}
+
+// subscribed waits until the node has so many subscriptions: the client does not
+// wait for the answers.
+func (b *bench) subscribed(want int) {
+	b.t.Helper()
+	count := func() (got int) {
+		b.hub.mu.Lock()
+		defer b.hub.mu.Unlock()
+		for c := range b.hub.connections {
+			got += len(c.subs)
+		}
+		return got
+	}
+	for end := time.Now().Add(patience); count() < want; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("the node has %d subscriptions, want %d", count(), want)
 		}
 	}
 }
