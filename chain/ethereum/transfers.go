@@ -55,8 +55,9 @@ func (c *Client) transfersOf(ctx context.Context, conn *rpc.Client, number uint6
 			return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "the node has no receipt for transaction %s of block %d", t.Hash, number)
 		}
 		moved, err := c.movements(t, receipts[i])
-		if err != nil {
-			return chain.BlockTransfers{}, err
+		if err != nil { // one odd event must not hide the rest of the block
+			out.Unreadable = append(out.Unreadable, chain.Unreadable{TxID: t.Hash.Hex(), Detail: err.Error()})
+			continue
 		}
 		out.Movements = append(out.Movements, moved...)
 	}
