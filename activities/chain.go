@@ -189,12 +189,16 @@ func (c *Chain) included(ctx context.Context, a exchange.ChainAttempt, l chain.L
 			return err
 		}
 	}
+	return NotYet("The transaction is in a block that is not final yet.", c.untilFinal(l))
+}
+
+// untilFinal estimates how long finality takes: a block time for each block that is missing.
+func (c *Chain) untilFinal(l chain.Location) time.Duration {
 	wait := c.Poll
-	if number, final := l.Block.Number, l.Head.Final.Number; number > final && c.Poll > 0 {
-		missing := min(number-final, uint64(maxFinalityWait/c.Poll))
-		wait = max(c.Poll, time.Duration(missing)*c.Poll) //nolint:gosec // G115: bounded by the line before
+	for block := l.Head.Final.Number + 1; block < l.Block.Number && wait < maxFinalityWait; block++ {
+		wait += max(c.Poll, time.Millisecond)
 	}
-	return NotYet("The transaction is in a block that is not final yet.", wait)
+	return min(wait, max(c.Poll, maxFinalityWait))
 }
 
 // outside handles a transaction that is in no block: it came out of one by a reorganisation, or it

@@ -53,18 +53,17 @@ func (c *Chain) ApproveTopUp(ctx context.Context, in TopUpInput) (TopUp, error) 
 		return TopUp{Refused: refused}, Failure(ctx, err)
 	}
 	p, err := c.Store.ApproveTopUp(ctx, in.PaymentID, amount, c.Gas.Limit)
-	switch exchange.CodeOf(err) {
-	case exchange.CodeInsufficientFunds:
+	switch code := exchange.CodeOf(err); {
+	case err == nil:
+		return TopUp{PaymentID: p.ID}, nil
+	case code == exchange.CodeInsufficientFunds:
 		return TopUp{Refused: GasLimit}, nil
-	case exchange.CodeUnsupported:
+	case code == exchange.CodeUnsupported:
 		return TopUp{Refused: string(chain.ReasonGas)}, nil
-	case exchange.CodeStateConflict:
+	case code == exchange.CodeStateConflict:
 		return TopUp{}, nil
 	}
-	if err != nil {
-		return TopUp{}, Failure(ctx, err)
-	}
-	return TopUp{PaymentID: p.ID}, nil
+	return TopUp{}, Failure(ctx, err)
 }
 
 // amount is what a top-up brings: what is missing and a margin, not less than the floor and not more than
