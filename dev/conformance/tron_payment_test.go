@@ -26,14 +26,24 @@ import (
 type book struct {
 	mu       sync.Mutex
 	payment  exchange.ChainPayment
-	sealed   keys.Sealed
+	sealed   []keys.Sealed
 	attempts []exchange.ChainAttempt
 }
 
-func (b *book) PaymentForSigning(context.Context, uuid.UUID) (exchange.ChainPayment, keys.Sealed, error) {
+func (b *book) PaymentForSigning(context.Context, uuid.UUID) (exchange.ChainPayment, []keys.Sealed, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.payment, b.sealed, nil
+}
+
+// NonceLane is not asked for where senders number nothing.
+func (b *book) NonceLane(context.Context, uuid.UUID) (exchange.NonceLane, bool, error) {
+	return exchange.NonceLane{}, false, errors.New("no lane")
+}
+
+// SaveReplacement is not asked for either.
+func (b *book) SaveReplacement(context.Context, uuid.UUID, exchange.ChainAttempt) (exchange.ChainAttempt, error) {
+	return exchange.ChainAttempt{}, errors.New("no replacement")
 }
 
 func (b *book) LiveAttempt(context.Context, uuid.UUID) (exchange.ChainAttempt, bool, error) {
@@ -98,7 +108,7 @@ func (h *tronHarness) payment(t testing.TB, amount money.Amount) (*book, *keys.P
 		Status: exchange.ChainApproved, ApprovedBy: "policy",
 	}
 	p.IntentHash = p.Intent()
-	b := &book{payment: p, sealed: sealed}
+	b := &book{payment: p, sealed: []keys.Sealed{sealed}}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
 		Store: b, Vault: vault, Clients: map[exchange.Network]chain.Client{exchange.Tron: h.client},
 	})
