@@ -281,3 +281,30 @@ func (b *bench) ask(method string, params ...any) answer {
 	}
 	return out
 }
+
+// A journal that does not make sense is refused, and not half believed.
+func TestBadRecordsAreRefused(t *testing.T) {
+	for name, body := range map[string]string{
+		"unknown kind":     `X{}`,
+		"no JSON":          `B{`,
+		"slot used before": `B{"slot":3}`,
+		"final too early":  `B{"slot":100,"root":99}`,
+		"bad transaction":  `B{"slot":100,"transactions":[{"wire":"AQ=="}]}`,
+		"deep fork":        `R{"depth":50}`,
+		"no fork":          `R{"depth":0}`,
+	} {
+		dir := t.TempDir()
+		b := startBench(t, Config{DataDir: dir})
+		b.blocks(5)
+		if err := b.ledger.journal.Append([]byte(body)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := New(Config{DataDir: dir, Log: quiet()}); err == nil {
+			t.Errorf("%s: accepted", name)
+			_ = n.Close()
+		}
+	}
+}
