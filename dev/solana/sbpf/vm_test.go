@@ -145,6 +145,7 @@ func TestMemory(t *testing.T) {
 		"beyond the input":         {text: []slot{code(0x79, 0, 1, 0, 0)}, fault: "Access violation in input section at address 0x400000000 of size 8"},
 		"before the input":         {text: []slot{code(0x71, 0, 1, -1, 0)}, fault: "Access violation in heap section at address 0x3ffffffff of size 1"},
 		"the gap after the frame":  {text: []slot{code(0x72, stack, 0, 0, 9)}, fault: "Access violation in stack frame 0 at address 0x200001000 of size 1"},
+		"deep in the gap":          {text: []slot{code(0x72, stack, 0, 24, 9)}, fault: "Access violation in stack frame 0 at address 0x200001018 of size 1"},
 		"across the frame's end":   {text: []slot{code(0x79, 0, stack, -4, 0)}, fault: "Access violation in stack frame 0 at address 0x200000ffc of size 8"},
 		"the program is read":      {text: append(load64(3, ProgramStart), code(0x71, 0, 3, 0, 0)), want: 'r'},
 		"the program is read-only": {text: append(load64(3, ProgramStart), code(0x72, 3, 0, 0, 1)), fault: "Access violation in program section at address 0x100000000 of size 1"},
