@@ -130,6 +130,9 @@ func TestNodeThatIsBehind(t *testing.T) {
 	if got := b.lamports(alice, rpc.CommitmentFinalized); got != 0 {
 		t.Errorf("what became final after the view is seen: %d", got)
 	}
+	if got := b.status(b.Transactions(alice.PublicKey())[0].Signature); got == nil || got.ConfirmationStatus != rpc.ConfirmationStatusConfirmed {
+		t.Errorf("what is final on the cluster and not for the node: %+v", got)
+	}
 	refused(t, second(b.offer(b.pay(alice, bob, 2*sol))), codeNodeUnhealthy)
 	b.ResetFaults()
 	if b.status(signature) == nil {

@@ -263,6 +263,21 @@ func (b *bench) connected() bool {
 	return len(b.hub.connections) > 0
 }
 
+// A full queue ends the connection, and does not lose a message in the middle.
+func TestFullQueueEndsTheConnection(t *testing.T) {
+	dropped := false
+	c := &connection{queue: make(chan []byte, 2), drop: func() { dropped = true }}
+	for i := range 3 {
+		if dropped {
+			t.Fatalf("dropped before message %d", i)
+		}
+		c.send(i)
+	}
+	if !dropped {
+		t.Error("a message was lost and the connection stays")
+	}
+}
+
 func TestCloseEndsWebsockets(t *testing.T) {
 	b := newBench(t)
 	r := b.raw()
