@@ -24,6 +24,7 @@ func (s *server) openOrder(c *call) error {
 	f.decimalText("fiat_amount", false)
 	address := f.line("wallet_address", false, maxAddressText)
 	phone := f.line("payment_phone_number", false, maxPhoneText)
+	expected := f.rate("expected_rate", false)
 	kind := f.oneOf("order_type", false, string(exchange.OnRampBuy), string(exchange.OnRampSell), string(exchange.OffRampBuy), string(exchange.OffRampSell))
 	switch {
 	case f.has("crypto_amount") && f.has("fiat_amount"):
@@ -31,7 +32,10 @@ func (s *server) openOrder(c *call) error {
 	case !f.has("crypto_amount") && !f.has("fiat_amount"):
 		f.fail("crypto_amount", "required", "is required, or fiat_amount instead")
 	}
-	request := exchange.OrderRequest{ID: c.objectID, CustomerID: c.who.UserID, OfferID: offerID, ExpiresAt: s.now().UTC().Add(exchange.OrderLife)}
+	request := exchange.OrderRequest{
+		ID: c.objectID, CustomerID: c.who.UserID, OfferID: offerID, ExpectedRate: expected,
+		ExpiresAt: s.now().UTC().Add(exchange.OrderLife),
+	}
 	if phone != "" {
 		parsed, err := exchange.ParsePhone(phone)
 		f.check("payment_phone_number", err)

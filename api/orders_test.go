@@ -82,6 +82,19 @@ func TestOpenOrder(t *testing.T) {
 	}
 }
 
+// TestOrdersAtAnExpectedRate: what the customer saw is what is agreed, or nothing is.
+func TestOrdersAtAnExpectedRate(t *testing.T) {
+	m := openMarket(t)
+	m.do(post, ordersPath, m.request(map[string]any{"expected_rate": "129.50"}), m.customer.auth(), withKey("a")).want(http.StatusCreated)
+	m.do(post, ordersPath, m.request(map[string]any{"expected_rate": "129"}), m.customer.auth(), withKey("b")).refused(exchange.CodeRateChanged)
+	for i, bad := range []any{129.5, "0", "-1", "1e3", "129.5000001"} {
+		refusal := m.do(post, ordersPath, m.request(map[string]any{"expected_rate": bad}), m.customer.auth(), withKey(string(rune('c'+i)))).refused(exchange.CodeInvalid)
+		if fields := refusal.problem().Errors; len(fields) != 1 || fields[0].Pointer != "/expected_rate" {
+			t.Errorf("%v is blamed on %+v", bad, fields)
+		}
+	}
+}
+
 func TestOrderRequestsAreChecked(t *testing.T) {
 	m := openMarket(t)
 	draft := m.draft(m.vendor, m.wallet)

@@ -194,4 +194,6 @@ type OrderRequest struct {
 	WalletAddress string       `json:"wallet_address"` // empty: the customer's default wallet
 	Phone         string       `json:"phone"`          // digits of the payer's number; empty: the customer's own
 	ExpiresAt     time.Time    `json:"expires_at"`
+	// ExpectedRate is the price that the customer saw; zero takes the offer's, whatever it is by now.
+	ExpectedRate decimal.Decimal `json:"expected_rate,omitzero"`
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,16 +48,35 @@ func (s *Store) SaveCommand(ctx context.Context, c exchange.OperatorCommand, by 
 	})
 }
 
-const useCommand = `UPDATE operator_commands SET used_at = coalesce(used_at, $4) WHERE id = $1 AND object_type = $2 AND object_id = $3 RETURNING ` + commandColumns
+// CommandLife is how long a decision waits to be taken up. It was made about the flow as it stood then, so
+// one that nobody took up for that long counts no more.
+const CommandLife = time.Hour
+
+const useCommand = `UPDATE operator_commands SET used_at = coalesce(used_at, $4)
+WHERE id = $1 AND object_type = $2 AND object_id = $3 AND (used_at IS NOT NULL OR created_at > $5) RETURNING ` + commandColumns
+
+const staleCommand = `SELECT EXISTS (SELECT FROM operator_commands WHERE id = $1 AND object_type = $2 AND object_id = $3)`
 
 // UseCommand proves a decision about an object and marks it used. A second use returns the same row with
 // the time of the first, so that a repeated activity finds it; whether an old command still counts is
-// for the flow to know. CodeNotFound when there is no such command for exactly this object.
+// for the flow to know. CodeNotFound when there is no such command for exactly this object, CodeExpired when
+// it was not used within CommandLife.
 func (s *Store) UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error) {
 	var used exchange.OperatorCommand
 	err := s.inTx(ctx, "command", func(t unitTx) error {
 		var r commandRow
-		if err := t.get(ctx, &r, useCommand, id, objectType, objectID, t.s.now()); err != nil {
+		now := t.s.now()
+		err := t.get(ctx, &r, useCommand, id, objectType, objectID, now, now.Add(-CommandLife))
+		if errors.Is(err, sql.ErrNoRows) {
+			var stale bool
+			if err := t.get(ctx, &stale, staleCommand, id, objectType, objectID); err != nil {
+				return err
+			}
+			if stale {
+				return exchange.Errorf(exchange.CodeExpired, "The command was given more than %s ago and never taken up. Give it again.", CommandLife)
+			}
+		}
+		if err != nil {
 			return err
 		}
 		used = r.command()

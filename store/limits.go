@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
 )
 
@@ -47,20 +49,47 @@ func (l Limits) orders(r exchange.Role) int {
 	return l.CustomerOrders
 }
 
+// Limits of what one account may own. Each wallet is a key in the key store, each sub-vendor a login.
+const (
+	MaxWalletsPerOwner     = 50
+	MaxSubvendorsPerVendor = 100
+)
+
+const (
+	countWallets    = `SELECT count(*) FROM wallets WHERE owner_id = $1`
+	countSubvendors = `SELECT count(*) FROM users WHERE vendor_id = $1`
+)
+
+// below refuses one more of what a query counts for an owner. The owner's row is locked before, so that two
+// at once can't both be the last.
+func (t unitTx) below(ctx context.Context, limit int, query string, owner uuid.UUID, what string) error {
+	var n int
+	if err := t.get(ctx, &n, query, owner); err != nil || n < limit {
+		return err
+	}
+	return exchange.Errorf(exchange.CodeLimitReached, "At most %d %s are possible.", limit, what)
+}
+
 // lockCustomer reads a customer and holds its row, so that its orders are opened one after the other:
 // what is counted after it can't be passed by two requests at once.
 const lockCustomer = readUser + ` FOR NO KEY UPDATE`
 
 const countOpen = `
-SELECT (SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending') AS orders,
+SELECT (SELECT is_active FROM users WHERE id = $4) AS vendor, (SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending') AS orders,
     (SELECT count(*) FROM payment_attempts WHERE phone = $2 AND direction = 'collection' AND status <> 'refused' AND created_at > $3) AS prompts`
 
-// underLimits refuses an order beyond what its customer, whose row is locked, may have waiting. The count
+// underLimits refuses an order against a vendor who was deactivated, and one beyond what its customer, whose row is locked, may have waiting. The count
 // of prompts is a courtesy here, so that the customer hears of it at once: BeginAttempt holds the limit.
 func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.Order) error {
-	var open struct{ Orders, Prompts int }
-	if err := t.get(ctx, &open, countOpen, o.CustomerID, o.PaymentPhone.Digits(), t.promptsSince()); err != nil {
+	var open struct {
+		Vendor          bool
+		Orders, Prompts int
+	}
+	if err := t.get(ctx, &open, countOpen, o.CustomerID, o.PaymentPhone.Digits(), t.promptsSince(), o.VendorID); err != nil {
 		return err
+	}
+	if !open.Vendor {
+		return exchange.Errorf(exchange.CodeStateConflict, "The offer's vendor is not active.")
 	}
 	if most := t.s.limits.orders(role); open.Orders >= most {
 		return exchange.Errorf(exchange.CodeLimitReached, "At most %d orders may wait for their payment at a time. Pay or cancel one.", most)

@@ -1,10 +1,12 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -153,4 +155,100 @@ func TestRacePromptsToAPhoneAreLimited(t *testing.T) {
 	if _, err := one.OpenOrder(t.Context(), request(t, m, stranger, phone), storetest.PrincipalOf(stranger)); err != nil {
 		t.Errorf("after the window: %v", err)
 	}
+}
+
+// An order is opened at the rate that its customer saw, or not at all.
+func TestOrdersAskForTheRateTheyExpect(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	for rate, want := range map[string]exchange.Code{"": "", "129.5": "", "129.500000": "", "129.51": exchange.CodeRateChanged} {
+		r := request(t, m, m.Customer, "")
+		if rate != "" {
+			r.ExpectedRate = decimal.RequireFromString(rate)
+		}
+		if _, err := s.OpenOrder(t.Context(), r, storetest.PrincipalOf(m.Customer)); exchange.CodeOf(err) != want {
+			t.Errorf("expecting %q: %v", rate, err)
+		}
+	}
+	wantBooks(t, s)
+}
+
+func TestOffersOfDeactivatedVendorsAreNotOpen(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	for _, active := range []bool{false, true} {
+		if _, err := s.UpdateUser(ctx, m.Vendor.ID, store.UserPatch{IsActive: &active}, storetest.By); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.OpenOrder(ctx, request(t, m, m.Customer, ""), storetest.PrincipalOf(m.Customer))
+		if active != (err == nil) || (!active && exchange.CodeOf(err) != exchange.CodeStateConflict) {
+			t.Errorf("active %t: %v", active, err)
+		}
+	}
+}
+
+// The last wallet and the last sub-vendor that an account may have go to one of two requests.
+func TestRaceAccountsOwnOnlySoMuch(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	vendor := storetest.User(t, s, exchange.RoleVendor)
+	for range store.MaxWalletsPerOwner - 1 {
+		storetest.Wallet(t, s, vendor)
+	}
+	codes := atOnce(4, func(i int) error {
+		id := uuid.New()
+		_, err := s.CreateWallet(ctx, exchange.WalletRequest{
+			ID: id, OwnerType: exchange.OwnerMerchant, OwnerID: vendor.ID, VendorID: vendor.ID, Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot,
+		}, fmt.Sprintf("Trace%028d", i), exchange.SealedKey{WalletID: id, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte{byte(i)}, Algorithm: "secp256k1"})
+		return err
+	})
+	if codes[""] != 1 || codes[exchange.CodeLimitReached] != 3 {
+		t.Errorf("wallets: %v", codes)
+	}
+	for range store.MaxSubvendorsPerVendor - 1 {
+		storetest.Subvendor(t, s, vendor)
+	}
+	codes = atOnce(4, func(i int) error {
+		_, err := s.CreateUser(ctx, exchange.User{
+			ID: uuid.New(), Email: fmt.Sprintf("race%d@kivuko.example", i), PhoneNumber: exchange.Phone(fmt.Sprintf("2547990000%02d", i)), FirstName: "A", LastName: "B",
+			Role: exchange.RoleSubvendor, VendorID: vendor.ID, IsActive: true,
+		}, exchange.Credentials{PasswordHash: "hash"}, storetest.By)
+		return err
+	})
+	if codes[""] != 1 || codes[exchange.CodeLimitReached] != 3 {
+		t.Errorf("sub-vendors: %v", codes)
+	}
+}
+
+// A decision that nobody took up in time counts no more; one that was taken up is found again.
+func TestCommandsExpireUnused(t *testing.T) {
+	t.Parallel()
+	ctx, c := t.Context(), newClock()
+	s := storetest.Open(t, storetest.URL(t), store.Options{Now: c.now})
+	admin := storetest.User(t, s, exchange.RoleAdmin)
+	save := func() exchange.OperatorCommand {
+		command := exchange.OperatorCommand{ID: uuid.New(), ObjectType: "order", ObjectID: uuid.New(), Verb: "refund", Note: "why", ActorID: admin.ID}
+		if err := s.SaveCommand(ctx, command, storetest.PrincipalOf(admin)); err != nil {
+			t.Fatal(err)
+		}
+		return command
+	}
+	use := func(x exchange.OperatorCommand) error {
+		_, err := s.UseCommand(ctx, x.ID, "order", x.ObjectID)
+		return err
+	}
+	used, unused := save(), save()
+	c.advance(store.CommandLife - time.Minute)
+	if err := use(used); err != nil {
+		t.Fatal(err)
+	}
+	c.advance(2 * time.Minute)
+	if err := use(used); err != nil {
+		t.Errorf("used again: %v", err)
+	}
+	wantFault(t, use(unused), exchange.CodeExpired)
+	unused.ObjectID = uuid.New()
+	wantFault(t, use(unused), exchange.CodeNotFound) // not the object's
 }

@@ -22,7 +22,8 @@ const readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1
 // crypto out of what the offer has left. The request's id becomes the order's: called again, it returns
 // the order that is there. CodeInvalid names the fields that break the offer's bounds, CodeStateConflict
 // says that the offer is not open, CodeInsufficientOffer that it has less left, CodeLimitReached that the
-// customer has as many pending orders as it may have, or the phone has had as many prompts.
+// customer has as many pending orders as it may have, or the phone has had as many prompts, CodeRateChanged
+// that the offer has another rate than the request expects. Offers of a deactivated vendor are not open.
 func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
 	return change(ctx, s, "order", r.OfferID, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
@@ -89,6 +90,9 @@ func (t unitTx) draftOrder(ctx context.Context, r exchange.OrderRequest, offer e
 			code = exchange.CodeInsufficientOffer
 		}
 		return o, exchange.Errorf(code, "The offer is %s.", offer.Status)
+	}
+	if !r.ExpectedRate.IsZero() && !r.ExpectedRate.Equal(offer.Rate) {
+		return o, exchange.Errorf(exchange.CodeRateChanged, "The offer's rate is %s KES now, not %s.", offer.Rate, r.ExpectedRate)
 	}
 	if r.ExpiresAt.IsZero() {
 		o.ExpiresAt = now.Add(exchange.OrderLife)

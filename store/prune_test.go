@@ -39,7 +39,7 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 	}
 	for i := range 3 {
 		session(time.Hour)
-		failure("old "+string(rune('a'+i)))
+		failure("old " + string(rune('a'+i)))
 		key("old " + string(rune('a'+i)))
 	}
 	session(30 * 24 * time.Hour) // lives on

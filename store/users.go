@@ -79,7 +79,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12) RETURNING ` + us
 const readUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1`
 
 // CreateUser adds a user. Called again with the same id and e-mail address, it returns the user that is
-// there. CodeConflict names the field that somebody else has: /email or /phone_number.
+// there. CodeLimitReached when its vendor has as many sub-vendors as it may have. CodeConflict names the field that somebody else has: /email or /phone_number.
 func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal) (exchange.User, error) {
 	var created exchange.User
 	err := s.inTx(ctx, "user", func(t unitTx) error {
@@ -91,6 +91,14 @@ func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Cred
 			var err error
 			created, err = rows[0].user()
 			return err
+		}
+		if u.VendorID != uuid.Nil {
+			if err := t.one(ctx, lockOwner, u.VendorID); err != nil {
+				return err
+			}
+			if err := t.below(ctx, MaxSubvendorsPerVendor, countSubvendors, u.VendorID, "sub-vendors of one vendor"); err != nil {
+				return err
+			}
 		}
 		var r userRow
 		err := t.get(ctx, &r, insertUser, u.ID, u.Email, u.PhoneNumber.Digits(), u.FirstName, u.LastName, u.Role, nullID(u.VendorID),

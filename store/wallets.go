@@ -70,6 +70,7 @@ const lockOwner = `SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE`
 
 // CreateWallet stores a custodial wallet with its sealed key. Called again with the same request id it
 // returns the wallet that is there, whatever address and key come with the call: the first key counts.
+// CodeLimitReached when the owner has as many wallets as it may have.
 // The first wallet of an owner on a network becomes its default; a later one does when the request
 // says so.
 func (s *Store) CreateWallet(ctx context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
@@ -97,6 +98,9 @@ func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, address
 	now, isDefault := t.s.now(), r.Default
 	if r.OwnerID != uuid.Nil {
 		if err := t.one(ctx, lockOwner, r.OwnerID); err != nil {
+			return exchange.Wallet{}, err
+		}
+		if err := t.below(ctx, MaxWalletsPerOwner, countWallets, r.OwnerID, "wallets of one owner"); err != nil {
 			return exchange.Wallet{}, err
 		}
 		var has bool
