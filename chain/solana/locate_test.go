@@ -284,6 +284,7 @@ func TestSkippedSlots(t *testing.T) {
 			c := stubbed(t, s)
 			s.answers["getBlocksWithLimit"] = q.next
 			s.blocks[1052] = map[string]any{"parentSlot": q.parent}
+			s.blocks[1092] = map[string]any{"parentSlot": q.parent} // what a node must not be believed
 			s.refuseBlock = map[uint64]int{q.slot: codeSlotSkippedArchive}
 			got, err := c.Transfers(t.Context(), q.slot)
 			if q.skipped != (err == nil && got.Skipped && got.Block.Number == q.slot) {
