@@ -149,7 +149,7 @@ func methods() map[string]method {
 
 		"getSlot":             reads(0, func(_ *call, v view) (any, error) { return v.slot(), nil }),
 		"getBlockHeight":      reads(0, func(_ *call, v view) (any, error) { return v.at, nil }),
-		"getTransactionCount": reads(0, func(_ *call, v view) (any, error) { return v.transactionCount(), nil }),
+		"getTransactionCount": reads(0, func(_ *call, v view) (any, error) { return v.header().total, nil }),
 		"getEpochInfo":        reads(0, getEpochInfo),
 		"getLatestBlockhash":  reads(0, getLatestBlockhash),
 		"isBlockhashValid":    reads(1, isBlockhashValid),

@@ -40,6 +40,7 @@ type header struct {
 	slot  uint64
 	stamp int64 // milliseconds of the Unix clock
 	hash  solana.Hash
+	total uint64 // transactions up to here
 }
 
 func (h header) unix() int64 { return h.stamp / int64(time.Second/time.Millisecond) }
@@ -265,6 +266,7 @@ func (l *ledger) commitments(height uint64, record *blockRecord) {
 // connect makes a block whose transactions are applied the new head.
 func (l *ledger) connect(next header, record blockRecord, entries []*entry) {
 	next.hash = blockHash(l.head().hash, next, entries)
+	next.total = l.head().total + uint64(len(entries))
 	l.headers = append(l.headers, next)
 	if len(entries) > 0 {
 		l.blocks[next.slot] = entries

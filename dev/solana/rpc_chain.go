@@ -25,18 +25,11 @@ func unhealthy(behind uint64) *rpcError {
 	}
 }
 
-func (v view) transactionCount() (count int) {
-	for _, h := range v.headers[:v.at+1] {
-		count += len(v.blocks[h.slot])
-	}
-	return count
-}
-
 func getEpochInfo(_ *call, v view) (any, error) {
 	slot := v.slot()
 	return object{
 		"absoluteSlot": slot, "blockHeight": v.at, "epoch": slot / slotsPerEpoch, "slotIndex": slot % slotsPerEpoch,
-		"slotsInEpoch": slotsPerEpoch, "transactionCount": v.transactionCount(),
+		"slotsInEpoch": slotsPerEpoch, "transactionCount": v.header().total,
 	}, nil
 }
 
