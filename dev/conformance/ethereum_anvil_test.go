@@ -67,7 +67,7 @@ func startAnvil(t testing.TB, binary string) *anvilHarness {
 		t.Fatal(err)
 	}
 	// An epoch of one slot makes a block final two blocks later.
-	process := exec.CommandContext(context.Background(), binary, //nolint:gosec // G204: the path is the tester's own
+	process := exec.CommandContext(context.Background(), binary,
 		"--host", ports.Loopback, "--port", strconv.Itoa(port), "--chain-id", strconv.Itoa(anvilChainID),
 		"--no-mining", "--slots-in-an-epoch", "1", "--order", "fees", "--quiet")
 	if err := process.Start(); err != nil {

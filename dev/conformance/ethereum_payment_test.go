@@ -51,7 +51,7 @@ func (h *ethereumHarness) judge(t testing.TB, signed chain.Signed) (chain.Verdic
 }
 
 // pays carries one payment to its end.
-func (h *ethereumHarness) pays(t testing.TB, amount money.Amount) chain.Location {
+func (h *ethereumHarness) pays(t testing.TB, amount money.Amount) {
 	t.Helper()
 	from, to := h.ready(t, amount), h.NewAccount(t)
 	signed := h.sign(t, from, to.Address, amount, 0, exchange.Bid{})
@@ -62,5 +62,4 @@ func (h *ethereumHarness) pays(t testing.TB, amount money.Amount) chain.Location
 	if v != chain.VerdictSucceeded {
 		t.Fatalf("judged %s: %+v", v, f)
 	}
-	return f.Location
 }

@@ -40,7 +40,7 @@ type child struct {
 
 func startChild(t *testing.T, dir string) *child {
 	t.Helper()
-	c := &child{t: t, process: exec.CommandContext(context.Background(), os.Args[0])} //nolint:gosec // G204: this very binary
+	c := &child{t: t, process: exec.CommandContext(context.Background(), os.Args[0])}
 	c.process.Env = append(os.Environ(), childVariable+"="+dir)
 	c.process.Stderr = os.Stderr
 	out, err := c.process.StdoutPipe()

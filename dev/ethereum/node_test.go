@@ -361,13 +361,13 @@ func TestBaseFeeMoves(t *testing.T) {
 }
 
 // post calls the control endpoint.
-func (b *bench) post(path, body string, status int) map[string]any {
+func (b *bench) post(path, body string, status int) {
 	b.t.Helper()
 	request, err := http.NewRequestWithContext(b.t.Context(), http.MethodPost, "http://"+b.ControlAddr()+path, bytes.NewBufferString(body))
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	return b.do(request, status)
+	b.do(request, status)
 }
 
 func (b *bench) do(request *http.Request, status int) map[string]any {
