@@ -85,6 +85,11 @@ func TestProductionRefuses(t *testing.T) {
 		{"SIGNER_CEILINGS", "", "KIVUKO_SIGNER_CEILINGS must name USDT"},
 		{"SIGNER_CEILINGS", "USDT:-1", "the ceiling of USDT must be a decimal above zero"},
 		{"SIGNER_CEILINGS", "BTC:1", "\"BTC\" is no asset of ours"},
+		{"SENDING_PATIENCE", "0s", "KIVUKO_SENDING_PATIENCE must be above zero"},
+		{"SENDING_TOP_UP_LIMIT", "0", "KIVUKO_SENDING_TOP_UP_LIMIT must be above zero"},
+		{"SENDING_TOP_UP_CAPS", "TRX:300,ETH:0.001", "the cap of ETH must not be below its floor"},
+		{"SENDING_TOP_UP_CAPS", "TRX:300", "must both name ETH, or neither"},
+		{"SENDING_TOP_UP_FLOORS", "TRX:x,ETH:0.001", "KIVUKO_SENDING_TOP_UP_FLOORS: the amount of TRX"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			env := productionEnvironment()

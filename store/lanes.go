@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -34,6 +35,21 @@ func (s *Store) NonceLane(ctx context.Context, walletID uuid.UUID) (exchange.Non
 		return exchange.NonceLane{WalletID: walletID}, false, translate(err, "nonce lane")
 	}
 	return rows[0].lane(), true, nil
+}
+
+const laneReserve = `
+SELECT coalesce(sum(a.fee_limit + CASE WHEN p.asset = $3 THEN p.amount ELSE 0 END), 0) FROM chain_attempts a JOIN chain_payments p ON p.id = a.payment_id
+WHERE a.lane = $1 AND a.nonce >= $2 AND a.status IN ('signed', 'broadcast', 'included')`
+
+// LaneReserve is the most native coin that the wallet's transactions from a number on may still cost:
+// their fees, and what they send of it.
+func (s *Store) LaneReserve(ctx context.Context, walletID uuid.UUID, n exchange.Network, from uint64) (money.Amount, error) {
+	native := n.NativeCoin()
+	var sum decimal.Decimal
+	if err := s.read(ctx, &sum, laneReserve, walletID, int64(from), native); err != nil { //nolint:gosec // G115: nonces are far from the limit
+		return money.Zero(native), translate(err, "nonce lane")
+	}
+	return amountOf(native, sum)
 }
 
 const openLane = `INSERT INTO nonce_lanes (wallet_id, first, next, opened_at) VALUES ($1, $2, $2, $3) ON CONFLICT DO NOTHING`

@@ -172,6 +172,11 @@ func TestDatabaseGuardsSequences(t *testing.T) {
 	if b := signNext(t, s, q); b.Nonce != 8 {
 		t.Errorf("the next number is %d, want 8", b.Nonce)
 	}
+	for from, want := range map[uint64]string{7: "0.004", 8: "0.002", 9: "0"} {
+		if r, err := s.LaneReserve(t.Context(), wallet, exchange.Ethereum, from); err != nil || !r.Equal(eth(want)) {
+			t.Errorf("from %d on %s ETH may be spent (%v), want %s", from, r, err, want)
+		}
+	}
 }
 
 // TestReplacements walks a transaction and the one that outbids it to their ends: whichever the network

@@ -33,6 +33,9 @@ type PaymentStore interface {
 	PaymentForSigning(ctx context.Context, paymentID uuid.UUID) (exchange.ChainPayment, []Sealed, error)
 	// NonceLane reads a wallet's sequence; false when nothing was sent from the wallet yet.
 	NonceLane(ctx context.Context, walletID uuid.UUID) (exchange.NonceLane, bool, error)
+	// LaneReserve is the most native coin that a wallet's unmined transactions may still cost, which are
+	// those with the number from and above: their fees and what they send.
+	LaneReserve(ctx context.Context, walletID uuid.UUID, n exchange.Network, from uint64) (money.Amount, error)
 	// LiveAttempt reads the payment's leading transaction that may still move money, if there is one.
 	LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error)
 	// SaveSignedAttempt stores a signed transaction, numbers it, and moves the payment to signed. If
@@ -137,11 +140,20 @@ func (s *PaymentSigner) SignPayment(ctx context.Context, paymentID uuid.UUID) (e
 }
 
 func (s *PaymentSigner) signAndSave(ctx context.Context, o order) (exchange.ChainAttempt, error) {
-	draft, err := s.draft(ctx, o)
+	draft, unmined, err := s.draft(ctx, o)
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
-	signed, err := s.sign(ctx, o, draft)
+	unsigned, err := s.prepare(ctx, o, draft)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	if draft.Nonce > unmined {
+		if err := s.afford(ctx, o, unsigned, unmined); err != nil {
+			return exchange.ChainAttempt{}, err
+		}
+	}
+	signed, err := s.sign(ctx, o, unsigned)
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
@@ -169,7 +181,11 @@ func (s *PaymentSigner) OutbidPayment(ctx context.Context, paymentID uuid.UUID, 
 	}
 	draft := order.draft()
 	draft.Nonce, draft.Outbid = live.Nonce, live.Bid
-	signed, err := s.sign(ctx, order, draft)
+	unsigned, err := s.prepare(ctx, order, draft)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	signed, err := s.sign(ctx, order, unsigned)
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
@@ -255,53 +271,83 @@ func (o order) draft() chain.Draft {
 }
 
 // draft adds the number that the payment may have. The lane of the database gives it; the chain's count
-// begins a lane, and must never be ahead of one: then somebody else sends with the key.
-func (s *PaymentSigner) draft(ctx context.Context, o order) (chain.Draft, error) {
+// begins a lane, and must never be ahead of one: then somebody else sends with the key. The second answer
+// is that count: the number of the first transaction that no block has yet.
+func (s *PaymentSigner) draft(ctx context.Context, o order) (chain.Draft, uint64, error) {
 	d := o.draft()
 	if !o.client.Traits().Sequenced {
-		return d, nil
+		return d, 0, nil
 	}
 	counter, ok := o.client.(chain.Sequenced)
 	if !ok {
-		return d, exchange.Errorf(exchange.CodeInternal, "keys: the client for %s counts no transactions", o.payment.Network)
+		return d, 0, exchange.Errorf(exchange.CodeInternal, "keys: the client for %s counts no transactions", o.payment.Network)
+	}
+	// The count comes before the lane: every transaction of ours that it counts is then in the lane.
+	counted, err := counter.Nonces(ctx, o.payment.FromAddress)
+	if err != nil {
+		return d, 0, err
 	}
 	lane, open, err := s.store.NonceLane(ctx, o.payment.WalletID)
 	if err != nil {
-		return d, err
+		return d, 0, err
 	}
 	if lane.Foreign {
-		return d, chain.Errorf(chain.ReasonForeign, "a number of wallet %s was used by a transaction that is not ours", o.payment.WalletID)
-	}
-	counted, err := counter.Nonces(ctx, o.payment.FromAddress)
-	if err != nil {
-		return d, err
+		return d, 0, chain.Errorf(chain.ReasonForeign, "a number of wallet %s was used by a transaction that is not ours", o.payment.WalletID)
 	}
 	if open && counted.Latest > lane.Next {
-		return d, chain.Errorf(chain.ReasonForeign, "the chain counts %d transactions of wallet %s, and we signed %d", counted.Latest, o.payment.WalletID, lane.Next)
+		return d, 0, chain.Errorf(chain.ReasonForeign, "the chain counts %d transactions of wallet %s, and we signed %d", counted.Latest, o.payment.WalletID, lane.Next)
 	}
 	d.Nonce = counted.Latest
 	if open {
 		d.Nonce = lane.Next
 	}
-	return d, nil
+	return d, counted.Latest, nil
 }
 
-// sign prepares the payment and signs it once. What the driver prepared must still say what the draft
-// says.
-func (s *PaymentSigner) sign(ctx context.Context, o order, d chain.Draft) (chain.Signed, error) {
-	p := o.payment
-	unsigned, err := o.client.Prepare(ctx, d)
+// prepare builds the transaction of a draft, which must still say what the draft says.
+func (s *PaymentSigner) prepare(ctx context.Context, o order, d chain.Draft) (chain.Unsigned, error) {
+	u, err := o.client.Prepare(ctx, d)
 	if err != nil {
-		return chain.Signed{}, err
+		return u, err
 	}
-	got := unsigned.Transfer
-	if got.From != d.From || got.To != d.To || !got.Amount.Equal(d.Amount) || unsigned.FeePayer != d.FeePayer || unsigned.Nonce != d.Nonce {
-		return chain.Signed{}, exchange.Errorf(exchange.CodeInternal, "keys: the driver prepared another transfer for payment %s", p.ID)
+	got := u.Transfer
+	if got.From != d.From || got.To != d.To || !got.Amount.Equal(d.Amount) || u.FeePayer != d.FeePayer || u.Nonce != d.Nonce {
+		return u, exchange.Errorf(exchange.CodeInternal, "keys: the driver prepared another transfer for payment %s", o.payment.ID)
 	}
+	return u, nil
+}
+
+// afford refuses a transaction for which the wallet has no native coin left when those before it in the
+// lane are paid for. No node would take it then, and with its number it would hold up all that follow.
+func (s *PaymentSigner) afford(ctx context.Context, o order, u chain.Unsigned, unmined uint64) error {
+	native := o.payment.Network.NativeCoin()
+	need, err := s.store.LaneReserve(ctx, o.payment.WalletID, o.payment.Network, unmined)
+	if err != nil {
+		return err
+	}
+	need = need.Add(u.FeeLimit)
+	if u.Transfer.Amount.Asset() == native {
+		need = need.Add(u.Transfer.Amount)
+	}
+	has, err := o.client.Balance(ctx, o.payment.FromAddress, native)
+	if err != nil {
+		return err
+	}
+	if missing := need.Sub(has.Amount); missing.Positive() {
+		refused := chain.Errorf(chain.ReasonGas, "the payments before it leave %s %s too little for the fee", missing, native)
+		refused.Missing = missing
+		return refused
+	}
+	return nil
+}
+
+// sign signs a prepared transaction once.
+func (s *PaymentSigner) sign(ctx context.Context, o order, unsigned chain.Unsigned) (chain.Signed, error) {
+	p := o.payment
 	var signed chain.Signed
 	// Each key checks that its signature recovers to its public key, which is the address's, and
 	// withholds it otherwise.
-	err = s.vault.Use(ctx, o.sealed[0], Ref{WalletID: p.WalletID, Network: p.Network}, func(sender chain.Key) error {
+	err := s.vault.Use(ctx, o.sealed[0], Ref{WalletID: p.WalletID, Network: p.Network}, func(sender chain.Key) error {
 		if len(o.sealed) == 1 {
 			var signErr error
 			signed, signErr = o.client.Sign(unsigned, &onceKey{Key: sender})

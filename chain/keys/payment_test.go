@@ -77,9 +77,12 @@ type records struct {
 	sealed  []Sealed
 	live    *exchange.ChainAttempt
 	lane    *exchange.NonceLane
-	saved   int
-	fail    []error // for the next saves
-	hide    bool    // LiveAttempt misses what a concurrent signer has stored
+	reserve money.Amount
+
+	reservedFrom []uint64
+	saved        int
+	fail         []error // for the next saves
+	hide         bool    // LiveAttempt misses what a concurrent signer has stored
 }
 
 func (s *records) PaymentForSigning(context.Context, uuid.UUID) (exchange.ChainPayment, []Sealed, error) {
@@ -120,6 +123,14 @@ func (s *records) NonceLane(context.Context, uuid.UUID) (exchange.NonceLane, boo
 		return exchange.NonceLane{}, false, nil
 	}
 	return *s.lane, true, nil
+}
+
+func (s *records) LaneReserve(_ context.Context, _ uuid.UUID, n exchange.Network, from uint64) (money.Amount, error) {
+	s.reservedFrom = append(s.reservedFrom, from)
+	if s.reserve.Asset() == "" {
+		return money.Zero(n.NativeCoin()), nil
+	}
+	return s.reserve, nil
 }
 
 func (s *records) SaveReplacement(_ context.Context, outbids uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {

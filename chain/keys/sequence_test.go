@@ -32,6 +32,10 @@ func (c *counter) Nonces(context.Context, string) (chain.Nonces, error) {
 	return chain.Nonces{Latest: c.latest, Final: c.latest}, nil
 }
 
+func (c *counter) Balance(context.Context, string, money.Asset) (chain.Balance, error) {
+	return chain.Balance{Amount: money.Must(money.ETH, "0.005")}, nil
+}
+
 func (c *counter) Prepare(_ context.Context, d chain.Draft) (chain.Unsigned, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,6 +50,7 @@ func (c *counter) Prepare(_ context.Context, d chain.Draft) (chain.Unsigned, err
 	body := fmt.Sprintf("%s>%s:%s#%d@%s", d.From, d.To, d.Amount, d.Nonce, limit)
 	digest := sha256.Sum256([]byte(body))
 	u := chain.Unsigned{Transfer: d.Transfer, Payload: digest[:], Body: []byte(body), Nonce: d.Nonce, Bid: exchange.Bid{Tip: tip, Cap: limit}}
+	u.FeeLimit = money.Must(money.ETH, "0.002")
 	if c.change != nil {
 		c.change(&u)
 	}
@@ -271,5 +276,38 @@ func TestTurnsEnd(t *testing.T) {
 	done()
 	if _, err := turns.wait(t.Context(), wallet); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestGasOfThePaymentsBefore refuses to take a number for a transaction that the wallet can't pay for once
+// those before it are paid: no node would take it, and all that follow would wait behind it.
+func TestGasOfThePaymentsBefore(t *testing.T) {
+	v := localVault(t)
+	for name, c := range map[string]struct {
+		amount  money.Amount
+		reserve string
+		next    uint64
+		missing string
+	}{
+		"enough for all":          {reserve: "0.003", next: 9},
+		"one coin too little":     {reserve: "0.003000000000000001", next: 9, missing: "0.000000000000000001"},
+		"native coin is sent":     {amount: money.Must(money.ETH, "0.001"), reserve: "0.0025", next: 9, missing: "0.0005"},
+		"nothing waits before it": {reserve: "9", next: 4},
+	} {
+		s, d := numberedRecords(t, v), &counter{latest: 4}
+		s.lane, s.reserve = &exchange.NonceLane{Next: c.next}, money.Must(money.ETH, c.reserve)
+		if c.amount.Asset() != "" {
+			s.payment.Amount = c.amount
+			s.payment.IntentHash = s.payment.Intent()
+		}
+		_, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID)
+		refused, ok := errors.AsType[*chain.Error](err)
+		if ok != (c.missing != "") || (err != nil) != ok || s.saved == 1 == ok {
+			t.Errorf("%s: %v, %d saved", name, err, s.saved)
+			continue
+		}
+		if ok && (refused.Reason != chain.ReasonGas || !refused.Missing.Equal(money.Must(money.ETH, c.missing)) || s.reservedFrom[0] != 4) {
+			t.Errorf("%s: %v, missing %s from %v", name, err, refused.Missing, s.reservedFrom)
+		}
 	}
 }

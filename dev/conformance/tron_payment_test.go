@@ -41,6 +41,11 @@ func (b *book) NonceLane(context.Context, uuid.UUID) (exchange.NonceLane, bool, 
 	return exchange.NonceLane{}, false, errors.New("no lane")
 }
 
+// LaneReserve is not asked for either.
+func (b *book) LaneReserve(context.Context, uuid.UUID, exchange.Network, uint64) (money.Amount, error) {
+	return money.Amount{}, nil
+}
+
 // SaveReplacement is not asked for either.
 func (b *book) SaveReplacement(context.Context, uuid.UUID, exchange.ChainAttempt) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{}, errors.New("no replacement")
