@@ -46,6 +46,7 @@ type Config struct {
 	Sending  SendingConfig  `envPrefix:"SENDING_"`
 	Admin    AdminConfig    `envPrefix:"ADMIN_"`
 	Limits   LimitsConfig   `envPrefix:"LIMIT_"`
+	Deposits DepositsConfig `envPrefix:"DEPOSITS_"`
 
 	// Screening is asked about everybody outside of our custody before a transfer is signed.
 	Screening ScreeningConfig `envPrefix:"SCREENING_"`

@@ -49,6 +49,7 @@ func commands() map[string]command {
 		"codec":        {"serve the codec endpoint of the Temporal Web UI", runCodec},
 		"migrate":      {"bring the database up to date and make the first admin", runMigrate},
 		"apply":        {"reconcile Temporal with temporal.yaml", runApply},
+		"quarantine":   {"list movements on chains that were set aside, or settle one: -settle <id> -note <text>", runQuarantine},
 		"audit-verify": {"recompute the audit log's hash chain", runAuditVerify},
 		"version":      {"print the build", runVersion},
 	}

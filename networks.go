@@ -135,7 +135,7 @@ func addNetwork(p process, queue string, db *store.Store, open drivers, parts *w
 	parts.Chains[name] = &activities.Chain{
 		Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime, Patience: p.config.Sending.Patience, Gas: gas, Now: time.Now,
 	}
-	return nil
+	return addWatch(p, name, db, c, parts)
 }
 
 // addSigner adds what makes keys and signatures. Each network's signer has a vault of its own, so that a

@@ -100,7 +100,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 	rows := worker.Rows{Store: db}
 	parts := worker.Parts{
 		Chains: map[exchange.Network]*activities.Chain{}, Sign: map[exchange.Network]*activities.Signing{},
-		Wallet: map[exchange.Network]*activities.Wallets{},
+		Wallet: map[exchange.Network]*activities.Wallets{}, Watch: map[exchange.Network]*activities.Deposits{},
 	}
 	open := drivers{config: p.config, open: map[exchange.Network]driver{}}
 	for _, q := range queues {
@@ -109,6 +109,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 		case workflows.QueueFlows:
 			parts.Flows = &activities.Orders{Store: rows}
 			parts.Decide = &activities.Approvals{Store: rows}
+			parts.Waits = &activities.DepositWaits{Store: rows}
 			parts.Send, err = p.config.transfers(rows)
 		case workflows.QueueMomo:
 			err = addMomo(p, rows, &parts)

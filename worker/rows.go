@@ -17,13 +17,15 @@ import (
 type Rows struct{ *store.Store }
 
 var (
-	_ activities.OrderStore   = Rows{}
-	_ activities.AttemptStore = Rows{}
-	_ activities.RefundStore  = Rows{}
-	_ activities.ChainStore   = Rows{}
-	_ activities.SigningStore = Rows{}
-	_ activities.WalletStore  = Rows{}
-	_ keys.PaymentStore       = SigningRows{}
+	_ activities.OrderStore       = Rows{}
+	_ activities.AttemptStore     = Rows{}
+	_ activities.RefundStore      = Rows{}
+	_ activities.ChainStore       = Rows{}
+	_ activities.SigningStore     = Rows{}
+	_ activities.WalletStore      = Rows{}
+	_ activities.DepositStore     = Rows{}
+	_ activities.DepositWaitStore = Rows{}
+	_ keys.PaymentStore           = SigningRows{}
 
 	_ activities.TransferStore = Rows{}
 	_ activities.ApprovalStore = Rows{}

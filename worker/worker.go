@@ -24,14 +24,16 @@ import (
 // Parts are what activities work with. A process fills only what its queues need: the queue names in
 // the comments fail to start without it.
 type Parts struct {
-	Flows  *activities.Orders                       // flows
-	Send   *activities.Transfers                    // flows
-	Decide *activities.Approvals                    // flows
-	Momo   *activities.Momo                         // momo
-	Refund *activities.Refunds                      // momo
-	Chains map[exchange.Network]*activities.Chain   // chain-<network>
-	Sign   map[exchange.Network]*activities.Signing // signer-<network>
-	Wallet map[exchange.Network]*activities.Wallets // signer-<network>
+	Flows  *activities.Orders                        // flows
+	Send   *activities.Transfers                     // flows
+	Decide *activities.Approvals                     // flows
+	Momo   *activities.Momo                          // momo
+	Refund *activities.Refunds                       // momo
+	Chains map[exchange.Network]*activities.Chain    // chain-<network>
+	Watch  map[exchange.Network]*activities.Deposits // chain-<network>
+	Waits  *activities.DepositWaits                  // flows
+	Sign   map[exchange.Network]*activities.Signing  // signer-<network>
+	Wallet map[exchange.Network]*activities.Wallets  // signer-<network>
 }
 
 // Options say how the workers of a process run.
@@ -80,6 +82,11 @@ func Run(ctx context.Context, c client.Client, parts Parts, o Options) error {
 			return err
 		}
 	}
+	if len(parts.Watch) > 0 {
+		watching, stop := context.WithCancel(ctx)
+		defer stop()
+		go keepWatches(watching, c, parts, o)
+	}
 	select {
 	case <-ctx.Done():
 		return nil
@@ -119,13 +126,14 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
 		w.RegisterActivity(parts.Flows)
 		w.RegisterActivity(parts.Send)
 		w.RegisterActivity(parts.Decide)
+		w.RegisterActivity(parts.Waits)
 	case name == workflows.QueueMomo:
 		if parts.Momo == nil || parts.Refund == nil {
 			return lacks("the mobile money operator")
@@ -133,11 +141,12 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Momo)
 		w.RegisterActivity(parts.Refund)
 	case kind == "chain":
-		c := parts.Chains[exchange.Network(network)]
-		if c == nil {
+		c, d := parts.Chains[exchange.Network(network)], parts.Watch[exchange.Network(network)]
+		if c == nil || d == nil {
 			return lacks("the network")
 		}
 		w.RegisterActivity(c)
+		w.RegisterActivity(d)
 	case kind == "signer":
 		s, k := parts.Sign[exchange.Network(network)], parts.Wallet[exchange.Network(network)]
 		if s == nil || k == nil {
@@ -156,7 +165,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
 		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
-		workflows.TypeTransfer: workflows.Transfer,
+		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypePrune: workflows.Prune,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})

@@ -16,7 +16,7 @@ func replayer() worker.WorkflowReplayer {
 	for name, flow := range map[string]any{
 		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
 		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment,
-		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
+		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit, workflows.TypeDepositWatch: workflows.DepositWatch,
 	} {
 		r.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 	}

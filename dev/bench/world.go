@@ -211,18 +211,15 @@ func (w *world) supply(ctx context.Context) error {
 }
 
 func (w *world) deposit(ctx context.Context, wallet exchange.Wallet, coins money.Amount) error {
+	held, err := demo.Held(ctx, w.store, wallet, coins.Asset())
+	if err != nil {
+		return err
+	}
 	in := map[string]any{"address": wallet.Address, "token": coins.Asset(), "amount": coins.Units().String(), "mine": true}
 	if err := post(ctx, "http://"+w.stack.Addresses.TronControl+"/fund", in); err != nil {
 		return err
 	}
-	credit := exchange.House(exchange.AccCapital, coins.Asset())
-	if coins.Asset() == money.USDT {
-		credit = exchange.Owned(exchange.AccWalletBalance, wallet.ID, money.USDT)
-	}
-	return w.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
-		Key: "bench:deposit:" + string(coins.Asset()), Kind: "wallet.opening", ObjectType: "wallet", ObjectID: wallet.ID,
-		Lines: exchange.Lines(exchange.Debit(exchange.Owned(exchange.AccCustody, wallet.ID, coins.Asset()), coins), exchange.Credit(credit, coins)),
-	}}})
+	return demo.Booked(ctx, w.store, wallet, held.Add(coins))
 }
 
 // post sends a command to a development endpoint.

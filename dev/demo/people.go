@@ -2,7 +2,7 @@
 // a customer pays shillings from a phone and gets USDT.
 //
 // Everything goes through the public API, as an app would do it. The exception is money from outside:
-// coins come from the development node's treasury, and their booking is posted as an opening balance.
+// coins come from the development node's treasury, and the product sees and books them as deposits.
 package demo
 
 // Password is that of every demo account. The stack listens on loopback alone.

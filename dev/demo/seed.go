@@ -130,6 +130,10 @@ func (s *seeder) houseWallets(ctx context.Context) error {
 }
 
 func (s *seeder) wallets(ctx context.Context) error {
+	if err := Watched(ctx, s.store, exchange.Tron); err != nil {
+		return err
+	}
+	var funded []exchange.Wallet
 	for _, p := range People() {
 		if !p.Wallet {
 			continue
@@ -143,6 +147,14 @@ func (s *seeder) wallets(ctx context.Context) error {
 		}
 		if err := s.fund(ctx, w); err != nil {
 			return fmt.Errorf("funds of %s: %w", p.Email, err)
+		}
+		funded = append(funded, w)
+	}
+	for _, w := range funded {
+		for _, least := range []money.Amount{money.Must(money.TRX, "0.000001"), money.Must(money.USDT, "0.000001")} {
+			if err := Booked(ctx, s.store, w, least); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -163,7 +175,7 @@ func (s *seeder) wallet(ctx context.Context, p Person) (exchange.Wallet, error) 
 	return s.store.Wallet(ctx, store.Everything(), made.ID)
 }
 
-// fund brings coins to a wallet on the chain and books them, each once.
+// fund brings coins to a wallet on the chain, each once. The product sees and books them.
 func (s *seeder) fund(ctx context.Context, w exchange.Wallet) error {
 	var movements []struct {
 		Token string `json:"token"` // empty for TRX
@@ -175,8 +187,7 @@ func (s *seeder) fund(ctx context.Context, w exchange.Wallet) error {
 	for _, m := range movements {
 		came[m.Token == ""] = true
 	}
-	usdt, trx := money.Must(money.USDT, vendorUSDT), money.Must(money.TRX, vendorTRX)
-	for _, m := range []money.Amount{trx, usdt} {
+	for _, m := range []money.Amount{money.Must(money.TRX, vendorTRX), money.Must(money.USDT, vendorUSDT)} {
 		if came[m.Asset() == money.TRX] {
 			continue
 		}
@@ -185,20 +196,7 @@ func (s *seeder) fund(ctx context.Context, w exchange.Wallet) error {
 			return err
 		}
 	}
-	return s.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{
-		{
-			Key: "opening:" + w.ID.String() + ":USDT", Kind: "wallet.opening", ObjectType: "wallet", ObjectID: w.ID,
-			Lines: exchange.Lines(
-				exchange.Debit(exchange.Owned(exchange.AccCustody, w.ID, money.USDT), usdt),
-				exchange.Credit(exchange.Owned(exchange.AccWalletBalance, w.ID, money.USDT), usdt)),
-		},
-		{
-			Key: "opening:" + w.ID.String() + ":TRX", Kind: "wallet.opening", ObjectType: "wallet", ObjectID: w.ID,
-			Lines: exchange.Lines(
-				exchange.Debit(exchange.Owned(exchange.AccCustody, w.ID, money.TRX), trx),
-				exchange.Credit(exchange.House(exchange.AccCapital, money.TRX), trx)),
-		},
-	}})
+	return nil
 }
 
 // float books the house's money at the operator, from which refunds are paid.

@@ -211,24 +211,20 @@ func (w *world) meet(ctx context.Context) error {
 		return errors.New("the seed made no offer of " + demo.VendorEmail)
 	}
 	w.offer = offers[0].ID
-	return w.deposit(ctx, money.Must(money.TRX, gas), exchange.House(exchange.AccCapital, money.TRX))
+	return w.deposit(ctx, money.Must(money.TRX, gas))
 }
 
-// deposit brings coins to the vendor's wallet and books them, once in a life of the state directory.
-func (w *world) deposit(ctx context.Context, m money.Amount, from exchange.AccountRef) error {
-	key := "e2e:deposit:" + string(m.Asset())
-	var known bool
-	if err := w.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM ledger_entries WHERE key = $1)`, key).Scan(&known); err != nil || known {
+// deposit brings coins to the vendor's wallet and waits until the product has booked them.
+func (w *world) deposit(ctx context.Context, m money.Amount) error {
+	held, err := demo.Held(ctx, w.store, w.wallet, m.Asset())
+	if err != nil || held.Cmp(m) >= 0 { // there from an earlier run on the same state directory
 		return err
 	}
 	in := map[string]any{"address": w.wallet.Address, "token": m.Asset(), "amount": m.Units().String(), "mine": true}
 	if err := w.control(ctx, "POST", "/fund", in, nil); err != nil {
 		return err
 	}
-	return w.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
-		Key: key, Kind: "wallet.opening", ObjectType: "wallet", ObjectID: w.wallet.ID,
-		Lines: exchange.Lines(exchange.Debit(exchange.Owned(exchange.AccCustody, w.wallet.ID, m.Asset()), m), exchange.Credit(from, m)),
-	}}})
+	return demo.Booked(ctx, w.store, w.wallet, held.Add(m))
 }
 
 func (w *world) api() string { return "http://" + w.stack.Addresses.API }

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/activities"
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/worker"
+)
+
+// DepositsConfig is how deposits on the chains are watched.
+type DepositsConfig struct {
+	// From is the first block to read of a network where nothing was read before ("tron:1"). Without it
+	// reading begins with what becomes final after the first start.
+	From map[string]uint64 `env:"FROM"`
+	// Minimum is the least amount that wakes anybody. Less is booked all the same.
+	Minimum map[string]string `env:"MINIMUM" envDefault:"USDT:0.01,USDC:0.01,TRX:0.1,ETH:0.00001,SOL:0.0001"`
+}
+
+func (c DepositsConfig) minimum() (map[money.Asset]money.Amount, error) {
+	least := map[money.Asset]money.Amount{}
+	for _, name := range slices.Sorted(maps.Keys(c.Minimum)) {
+		m, err := money.Parse(money.Asset(name), c.Minimum[name])
+		if err != nil || !money.Asset(name).Valid() || money.Asset(name).Fiat() {
+			return nil, fmt.Errorf("KIVUKO_DEPOSITS_MINIMUM: %q is no amount of a crypto asset: %w", name, cmp.Or(err, errors.New("unknown asset")))
+		}
+		least[m.Asset()] = m
+	}
+	return least, nil
+}
+
+// addWatch adds what sees the deposits on a network.
+func addWatch(p process, name exchange.Network, db *store.Store, c chain.Client, parts *worker.Parts) error {
+	least, err := p.config.Deposits.minimum()
+	if err != nil {
+		return err
+	}
+	for n := range p.config.Deposits.From {
+		if !exchange.Network(n).Valid() {
+			return fmt.Errorf("KIVUKO_DEPOSITS_FROM: there is no network %q", n)
+		}
+	}
+	parts.Watch[name] = &activities.Deposits{
+		Store: db, Client: c, Poll: p.config.network(name).blockTime, Stretch: activities.DefaultStretch,
+		From: p.config.Deposits.From[string(name)], Minimum: least,
+	}
+	return nil
+}
+
+// runQuarantine lists the movements that were set aside, or settles one of them.
+func runQuarantine(ctx context.Context, p process, args []string) error {
+	flags := flag.NewFlagSet("quarantine", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the error says what is wrong
+	settle := flags.String("settle", "", "id of a movement that is dealt with")
+	note := flags.String("note", "", "what it was")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("quarantine: %w", err)
+	}
+	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+	if err != nil {
+		return err
+	}
+	defer closing(p, db)
+	if *settle != "" {
+		id, err := uuid.Parse(*settle)
+		if err != nil {
+			return fmt.Errorf("quarantine: -settle: %w", err)
+		}
+		return db.SettleQuarantine(ctx, id, *note, exchange.System("operator"))
+	}
+	for _, n := range exchange.Networks() {
+		all, err := db.OpenQuarantine(ctx, n)
+		if err != nil {
+			return err
+		}
+		for _, q := range all {
+			_, err := fmt.Fprintf(p.out, "%s  %s  %s  block %d  %s  %s\n  %s\n", q.ID, q.CreatedAt.Format(time.RFC3339), q.Network, q.Block, q.Reason, q.Detail, q.Payload)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
