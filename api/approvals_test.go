@@ -31,15 +31,15 @@ func (c *crossing) withPIN(p person) {
 	}
 }
 
-func tokenRequest(t map[string]any, action, pin string) map[string]any {
+func tokenRequest(t map[string]any, pin string) map[string]any {
 	return map[string]any{
-		"object_type": "transfer", "object_id": t["id"], "action": action, "amount": t["amount"], "digest": t["approval_digest"], "pin": pin,
+		"object_type": "transfer", "object_id": t["id"], "action": "approve", "amount": t["amount"], "digest": t["approval_digest"], "pin": pin,
 	}
 }
 
 func TestOfficersApproveThroughTheAPI(t *testing.T) {
 	c := newCrossing(t, "100")
-	c.rule("0.01", "1000")
+	c.rule("1000")
 	one, two := c.officers[0], c.officers[1]
 	f := c.pending("10")
 	id := f["id"].(string)
@@ -79,7 +79,7 @@ func TestOfficersApproveThroughTheAPI(t *testing.T) {
 // A decision whose answer was lost is found by the same key, also when it ended the flow.
 func TestDecisionRepeatedAfterAnUnknownOutcome(t *testing.T) {
 	c := newCrossing(t, "100")
-	c.rule("0.01", "1000000")
+	c.rule("1000000")
 	id := c.pending("10")["id"].(string)
 	c.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "no answer"))
 	c.verb(c.officers[0], id, "approve", nil, "k").refused(exchange.CodeUnavailable)
@@ -94,7 +94,7 @@ func TestDecisionRepeatedAfterAnUnknownOutcome(t *testing.T) {
 // Whoever asked for a transfer does not decide about it.
 func TestRequesterIsNoOfficerOfItsOwn(t *testing.T) {
 	c := newCrossing(t, "100")
-	c.rule("0.01", "1000000")
+	c.rule("1000000")
 	officer := c.officers[0]
 	c.withPIN(officer)
 	house := c.do(post, "/api/v1/auth/wallets/provision", map[string]any{"network": "tron", "asset": "USDT", "purpose": "treasury"}, c.admin.auth()).want(http.StatusCreated)
@@ -107,18 +107,18 @@ func TestRequesterIsNoOfficerOfItsOwn(t *testing.T) {
 		t.Fatalf("sent %v", f)
 	}
 	c.verb(officer, f["id"].(string), "approve", nil, "b").refused(exchange.CodeForbidden)
-	c.do(post, tokensPath, tokenRequest(f, "approve", "73915"), officer.auth()).refused(exchange.CodeForbidden)
+	c.do(post, tokensPath, tokenRequest(f, "73915"), officer.auth()).refused(exchange.CodeForbidden)
 	c.verb(c.officers[1], f["id"].(string), "approve", nil, "c").want(http.StatusOK)
 }
 
 func TestApprovalTokens(t *testing.T) {
 	c := newCrossing(t, "100")
-	c.rule("0.01", "1000000")
+	c.rule("1000000")
 	officer := c.officers[0]
 	c.withPIN(officer)
 	f, other := c.pending("10"), c.pending("20")
 	ask := func(change func(map[string]any)) *reply {
-		body := tokenRequest(f, "approve", "73915")
+		body := tokenRequest(f, "73915")
 		change(body)
 		return c.do(post, tokensPath, body, officer.auth())
 	}
@@ -131,8 +131,8 @@ func TestApprovalTokens(t *testing.T) {
 	ask(set("object_type", "order")).blames("/object_type enum")
 	ask(set("object_id", newID())).blames("/object_id not_found")
 	ask(set("pin", "73916")).blames("/pin wrong")
-	c.do(post, tokensPath, tokenRequest(f, "approve", "73915"), c.sender.auth()).refused(exchange.CodeForbidden)
-	c.do(post, tokensPath, tokenRequest(f, "approve", "73915"), c.officers[1].auth()).blames("/pin wrong") // has none
+	c.do(post, tokensPath, tokenRequest(f, "73915"), c.sender.auth()).refused(exchange.CodeForbidden)
+	c.do(post, tokensPath, tokenRequest(f, "73915"), c.officers[1].auth()).blames("/pin wrong") // has none
 
 	got := ask(func(map[string]any) {}).want(http.StatusCreated)
 	token := got.text("token")
@@ -160,7 +160,7 @@ func TestApprovalTokens(t *testing.T) {
 // one for both doors.
 func TestGuessingThePINOfAnOfficer(t *testing.T) {
 	c := newCrossing(t, "100")
-	c.rule("0.01", "1000000")
+	c.rule("1000000")
 	officer := c.officers[0]
 	c.withPIN(officer)
 	f := c.pending("10")
@@ -169,7 +169,7 @@ func TestGuessingThePINOfAnOfficer(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 12 {
 		wg.Go(func() {
-			p := c.do(post, tokensPath, tokenRequest(f, "approve", "11223"), officer.auth()).problem()
+			p := c.do(post, tokensPath, tokenRequest(f, "11223"), officer.auth()).problem()
 			mu.Lock()
 			defer mu.Unlock()
 			switch p.Code {
@@ -186,6 +186,6 @@ func TestGuessingThePINOfAnOfficer(t *testing.T) {
 	if wrong != 5 || locked != 7 {
 		t.Errorf("%d guesses were judged, %d refused; want 5 and 7", wrong, locked)
 	}
-	c.do(post, tokensPath, tokenRequest(f, "approve", "73915"), officer.auth()).refused(exchange.CodePINLocked)
+	c.do(post, tokensPath, tokenRequest(f, "73915"), officer.auth()).refused(exchange.CodePINLocked)
 	c.do(post, "/api/v1/users/login-pin", map[string]any{"email": officer.Email, "pin": "73915"}).refused(exchange.CodePINLocked)
 }

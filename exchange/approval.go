@@ -32,7 +32,7 @@ const (
 // ApprovalObject is the type of object that waits for officers.
 type ApprovalObject string
 
-// Transfers are the only ones so far.
+// ApproveTransfer is the only one so far.
 const ApproveTransfer ApprovalObject = "transfer"
 
 // ApprovalTicket asks for the right to one decision. Digest is what the officer saw; it must be that of

@@ -49,7 +49,7 @@ func sqlState(err error) string {
 func TestApprovalsOfTwoPersons(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
-	p.rule(t, "0", "1000")
+	p.rule(t, "1000")
 	ctx, s := t.Context(), p.store
 	f := p.pending(t, "10")
 	if f.ApprovalsRequired != 2 {
@@ -90,7 +90,7 @@ func TestApprovalsOfTwoPersons(t *testing.T) {
 func TestApprovalsAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
-	p.rule(t, "0", "1000")
+	p.rule(t, "1000")
 	f := p.pending(t, "10")
 	one, two := p.mustTicket(t, f, p.officers[0], exchange.Approve), p.mustTicket(t, f, p.officers[1], exchange.Approve)
 	no := p.mustTicket(t, f, p.officers[2], exchange.Reject)
@@ -123,7 +123,7 @@ func TestApprovalsAtTheSameMoment(t *testing.T) {
 func TestWhoMayNotDecide(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
-	p.rule(t, "0", "100000")
+	p.rule(t, "100000")
 	ctx, s := t.Context(), p.store
 	f, other := p.pending(t, "10"), p.pending(t, "11")
 	admin, officer := storetest.User(t, s, exchange.RoleAdmin), p.officers[0]
@@ -180,7 +180,7 @@ func TestWhoMayNotDecide(t *testing.T) {
 func TestRequesterNeverApproves(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
-	p.rule(t, "0", "100000")
+	p.rule(t, "100000")
 	ctx, s, officer := t.Context(), p.store, p.officers[0]
 	house, err := s.CreateWallet(ctx, exchange.WalletRequest{
 		ID: storetest.NewID(t), OwnerType: exchange.OwnerTreasury, Purpose: exchange.HouseTreasury, Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot,

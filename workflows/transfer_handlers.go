@@ -78,7 +78,7 @@ func (f *transfer) finish(ctx workflow.Context) (TransferResult, error) {
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return TransferResult{}, err
 	}
-	if f.refusal != nil {
+	if f.row.Status == "" { // refused
 		return TransferResult{TransferID: f.in.Request.ID, Detail: words(f.refusal)}, nil
 	}
 	f.tell(ctx)

@@ -89,7 +89,7 @@ func screeningPassages() []passage {
 			name: "the screener says no", answers: []answer{{verdict: exchange.VerdictHit}}, status: exchange.TransferBlocked, detail: exchange.DetailReleased,
 			reasons: []workflows.Reason{workflows.ReasonBlocked},
 			people: func(w *transferWorld) {
-				w.at(time.Minute, func() { w.cancel("cancel") })
+				w.at(time.Minute, func() { w.cancel() })
 				w.at(2*time.Minute, func() { w.order(activities.VerbRetry) })
 				w.at(3*time.Minute, func() {
 					if !w.send.held {
@@ -123,17 +123,17 @@ func screeningPassages() []passage {
 		{
 			name: "given up while nobody knows", answers: []answer{{verdict: exchange.VerdictUnknown}}, status: exchange.TransferCancelled,
 			detail: exchange.DetailByPerson, reasons: []workflows.Reason{workflows.ReasonScreening},
-			people: func(w *transferWorld) { w.at(whenParked, func() { w.cancel("cancel") }) }, check: answered("cancel", ""),
+			people: func(w *transferWorld) { w.at(whenParked, func() { w.cancel() }) }, check: answered("cancel", ""),
 		},
 	}
 }
 
 func approvalPassages() []passage {
-	approve := func(w *transferWorld, at time.Duration, officer byte) {
-		w.at(at, func() { w.decide("approve", workflows.UpdateApprove, w.token(officer, exchange.Approve)) })
+	approve := func(w *transferWorld, at time.Duration) {
+		w.at(at, func() { w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
 	}
 	return []passage{
-		{name: "approved through the API", required: 1, status: sent, detail: nought, people: func(w *transferWorld) { approve(w, whenPending, 1) }, check: answered("approve", "")},
+		{name: "approved through the API", required: 1, status: sent, detail: nought, people: func(w *transferWorld) { approve(w, whenPending) }, check: answered("approve", "")},
 		{
 			name: "approved by signal", required: 1, status: sent, detail: nought, check: noted(),
 			people: func(w *transferWorld) {
@@ -143,7 +143,7 @@ func approvalPassages() []passage {
 		{
 			name: "two persons by two doors", required: 2, status: sent, detail: nought,
 			people: func(w *transferWorld) {
-				approve(w, whenPending, 1)
+				approve(w, whenPending)
 				w.at(time.Hour, func() { w.decide("again", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
 				w.at(2*time.Hour, func() { w.knock(workflows.SignalApprove, w.token(2, exchange.Approve)) })
 			},
@@ -155,7 +155,7 @@ func approvalPassages() []passage {
 		{
 			name: "rejected by signal", required: 2, status: exchange.TransferRejected, detail: exchange.DetailRejected,
 			people: func(w *transferWorld) {
-				approve(w, whenPending, 1)
+				approve(w, whenPending)
 				w.at(time.Hour, func() { w.knock(workflows.SignalReject, w.token(2, exchange.Reject)) })
 			},
 		},
@@ -187,7 +187,7 @@ func approvalPassages() []passage {
 						w.knock(workflows.SignalApprove, "made up")
 					}
 				})
-				approve(w, time.Hour, 1)
+				approve(w, time.Hour)
 			},
 			check: func(t *testing.T, w *transferWorld) {
 				answered("approve", "")(t, w)
@@ -199,19 +199,19 @@ func approvalPassages() []passage {
 		{name: "nobody decides", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed},
 		{
 			name: "one decides and the second never does", required: 2, status: exchange.TransferCancelled, detail: exchange.DetailLapsed,
-			people: func(w *transferWorld) { approve(w, 24*time.Hour, 1) },
+			people: func(w *transferWorld) { approve(w, 24*time.Hour) },
 		},
 		{
 			name: "given up while officers think", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
 			people: func(w *transferWorld) {
-				w.at(time.Hour, func() { w.cancel("cancel") })
-				approve(w, time.Hour+time.Millisecond, 1)
+				w.at(time.Hour, func() { w.cancel() })
+				approve(w, time.Hour+time.Millisecond)
 			},
 			check: answered("cancel", ""),
 		},
 		{
 			name: "nobody is asked", status: sent, detail: nought, fates: []fate{{slow: 20 * time.Second}},
-			people: func(w *transferWorld) { approve(w, 10*time.Second, 1) }, check: answered("approve", exchange.CodeStateConflict),
+			people: func(w *transferWorld) { approve(w, 10*time.Second) }, check: answered("approve", exchange.CodeStateConflict),
 		},
 	}
 }
@@ -233,7 +233,7 @@ func payingPassages() []passage {
 		{
 			name: "can't be built, given up by its sender", fates: []fate{{refused: chain.ReasonBlocked}}, status: exchange.TransferCancelled,
 			detail: exchange.DetailByPerson, reasons: []workflows.Reason{workflows.ReasonPayoutBlocked},
-			people: func(w *transferWorld) { w.at(whenParked, func() { w.cancel("cancel") }) }, check: answered("cancel", ""),
+			people: func(w *transferWorld) { w.at(whenParked, func() { w.cancel() }) }, check: answered("cancel", ""),
 		},
 		{
 			name: "the signer refuses, then signs", fates: []fate{{trouble: exchange.Errorf(exchange.CodeForbidden, "over the ceiling")}, {}}, status: sent, detail: nought,
@@ -242,7 +242,7 @@ func payingPassages() []passage {
 		},
 		{
 			name: "too late to give up", fates: []fate{{slow: time.Minute}}, status: sent, detail: nought,
-			people: func(w *transferWorld) { w.at(30*time.Second, func() { w.cancel("cancel") }) }, check: answered("cancel", exchange.CodeStateConflict),
+			people: func(w *transferWorld) { w.at(30*time.Second, func() { w.cancel() }) }, check: answered("cancel", exchange.CodeStateConflict),
 		},
 		{
 			name: "cold, given back by an operator", internal: true, cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByStaff,
@@ -252,7 +252,7 @@ func payingPassages() []passage {
 		{
 			name: "cold, given up by its sender", cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
 			reasons: []workflows.Reason{workflows.ReasonColdWallet},
-			people:  func(w *transferWorld) { w.at(whenParked, func() { w.cancel("cancel") }) },
+			people:  func(w *transferWorld) { w.at(whenParked, func() { w.cancel() }) },
 		},
 	}
 }

@@ -368,8 +368,8 @@ func (w *transferWorld) knock(signal, token string) {
 	w.env.SignalWorkflow(signal, workflows.ApprovalRef{Token: token})
 }
 
-func (w *transferWorld) cancel(name string) {
-	w.env.UpdateWorkflow(workflows.UpdateCancel, name, w.answer(name), w.sender())
+func (w *transferWorld) cancel() {
+	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.sender())
 }
 
 // order gives an operator's command about the transfer.
