@@ -36,7 +36,7 @@ func (vm *VM) stackMemory(address, size uint64) ([]byte, error) {
 	offset := address & 0xffff_ffff
 	number, within := offset/(2*frameSize), offset%(2*frameSize)
 	if number >= maxFrames || within >= frameSize || size > frameSize-within {
-		return nil, fmt.Errorf("Access violation in stack frame %d at address %#x of size %d", number, address, size) //nolint:staticcheck // the text is Agave's and goes into logs
+		return nil, fmt.Errorf("Access violation in stack frame %d at address %#x of size %d", offset/frameSize, address, size) //nolint:staticcheck // the text is Agave's and goes into logs
 	}
 	at := number*frameSize + within
 	return vm.stack[at : at+size], nil

@@ -14,6 +14,14 @@ var (
 	errCallOutside  = errors.New("callx attempted to call outside of the text segment")
 )
 
+// SyscallError is what a system function returned. Any other error of a run is a
+// fault of the program itself.
+type SyscallError struct{ Err error }
+
+func (e *SyscallError) Error() string { return e.Err.Error() }
+
+func (e *SyscallError) Unwrap() error { return e.Err }
+
 // ErrBudget says that a system function needed more compute units than were left.
 var ErrBudget = errors.New("computational budget exceeded in a system function")
 
@@ -79,7 +87,7 @@ func (vm *VM) Consume(units uint64) error {
 }
 
 // Run interprets the program to its end and returns r0. An error is a fault of the
-// program, or what a system function returned.
+// program, or a *SyscallError.
 func (vm *VM) Run() (uint64, error) {
 	text := vm.program.text
 	for {
@@ -174,7 +182,10 @@ func (vm *VM) call(number uint32) error {
 	if system, ok := vm.syscalls[number]; ok {
 		result, err := system(vm, [5]uint64(vm.r[1:6]))
 		vm.r[0] = result
-		return err
+		if err != nil {
+			return &SyscallError{Err: err}
+		}
+		return nil
 	}
 	target, ok := vm.program.functions[number]
 	if !ok {

@@ -116,20 +116,17 @@ func (r reference) subLamports(lamports uint64) error {
 
 // checkData tells whether the program may give the account data of a length.
 func (r reference) checkData(length int) error {
-	if length != len(r.Data) && r.Owner != r.program {
-		return fail("AccountDataSizeChanged")
+	if !r.writable {
+		return fail("ReadonlyDataModified")
+	}
+	if r.Owner != r.program {
+		return fail("ExternalAccountDataModified")
 	}
 	if length > maxAccountData {
 		return fail("InvalidRealloc")
 	}
 	if r.run.grown+length-len(r.Data) > maxGrowth {
 		return fail("MaxAccountsDataAllocationsExceeded")
-	}
-	if !r.writable {
-		return fail("ReadonlyDataModified")
-	}
-	if r.Owner != r.program {
-		return fail("ExternalAccountDataModified")
 	}
 	return nil
 }

@@ -50,13 +50,16 @@ func (x *execution) interpret(id solana.PublicKey, code *sbpf.Program, v *invoca
 		return fail("ComputationalBudgetExceeded")
 	}
 	if err != nil {
+		if fault := new(sbpf.SyscallError); !errors.As(err, &fault) {
+			x.units = 0 // a fault of the program takes all that is left
+		}
 		return err
 	}
 	if err := returned(r0); err != nil {
 		return err
 	}
 	for _, m := range p.mapped {
-		if err := p.takeOver(m); err != nil {
+		if err := p.takeOver(m, le.Uint64(p.input[m.length:])); err != nil {
 			return err
 		}
 	}
@@ -108,14 +111,14 @@ func flag(set bool) byte {
 }
 
 // takeOver makes what the program did to an account in its memory true, if it may.
-func (p *program) takeOver(m mapped) error {
+// length is how many bytes of data the program says there are.
+func (p *program) takeOver(m mapped, length uint64) error {
 	a := p.run.account(m.index)
 	if lamports := le.Uint64(p.input[m.lamports:]); lamports != a.Lamports {
 		if err := a.setLamports(lamports); err != nil {
 			return err
 		}
 	}
-	length := le.Uint64(p.input[m.length:])
 	if length > uint64(m.original+maxRealloc) {
 		return fail("InvalidRealloc")
 	}
@@ -129,18 +132,21 @@ func (p *program) takeOver(m mapped) error {
 }
 
 // show writes an account into the program's memory, after another program ran.
-func (p *program) show(m mapped) error {
+// known is how many bytes of data the program thinks there are.
+func (p *program) show(m mapped, known int) error {
 	a := p.run.account(m.index)
 	if len(a.Data) > m.original+maxRealloc {
 		return fail("InvalidRealloc")
 	}
-	old := int(min(le.Uint64(p.input[m.length:]), uint64(m.original+maxRealloc)))
 	le.PutUint64(p.input[m.lamports:], a.Lamports)
-	le.PutUint64(p.input[m.length:], uint64(len(a.Data)))
-	copy(p.input[m.data:], a.Data)
-	if old > len(a.Data) {
-		clear(p.input[m.data+len(a.Data) : m.data+old])
-	}
 	copy(p.input[m.owner:], a.Owner[:])
+	copy(p.input[m.data:], a.Data)
+	if known == len(a.Data) {
+		return nil
+	}
+	le.PutUint64(p.input[m.length:], uint64(len(a.Data)))
+	if known > len(a.Data) {
+		clear(p.input[m.data+len(a.Data) : m.data+known])
+	}
 	return nil
 }

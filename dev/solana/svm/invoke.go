@@ -83,15 +83,14 @@ func (x *execution) invoke(v *invocation) error {
 	defer func() { x.stack = x.stack[:len(x.stack)-1] }()
 	x.returned = ReturnData{Program: id}
 	x.log.add("Program %s invoke [%d]", id, v.height)
-	err := x.run(id, v)
-	if err == nil && x.sum(v) != v.lamports {
-		err = fail("UnbalancedInstruction")
-	}
-	if err != nil {
+	if err := x.run(id, v); err != nil {
 		x.log.add("Program %s failed: %s", id, err)
 		return instructionError(err)
 	}
 	x.log.add("Program %s success", id)
+	if x.sum(v) != v.lamports { // the program did not fail, and its instruction did
+		return fail("UnbalancedInstruction")
+	}
 	return nil
 }
 

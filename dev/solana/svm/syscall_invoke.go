@@ -65,6 +65,7 @@ func sysInvokeC(p *program, vm *sbpf.VM, r [5]uint64) (uint64, error) {
 type lent struct {
 	mapped   mapped
 	lengthAt uint64 // where the caller keeps the length of its data
+	known    int    // that length
 }
 
 // invoke is a cross-program invocation: r has the instruction, the accounts'
@@ -97,7 +98,7 @@ func (p *program) invoke(vm *sbpf.VM, r [5]uint64, l layout) (uint64, error) {
 		return 0, err
 	}
 	for _, a := range accounts {
-		if err := p.show(a.mapped); err != nil {
+		if err := p.show(a.mapped, a.known); err != nil {
 			return 0, err
 		}
 		length := le.AppendUint64(nil, uint64(len(p.run.account(a.mapped.index).Data)))
@@ -218,7 +219,8 @@ func (p *program) lend(vm *sbpf.VM, address, count uint64, v *invocation, l layo
 	return accounts, nil
 }
 
-// lendOne does so for one account. A program that is passed is shown to nobody.
+// lendOne does so for one account, and tells whether it has to be shown again: a
+// program is not, nor what the callee may not change.
 func (p *program) lendOne(vm *sbpf.VM, passed passed, lengths map[solana.PublicKey]uint64) (lent, bool, error) {
 	a := p.run.accounts[passed.place]
 	if a.Executable {
@@ -233,12 +235,14 @@ func (p *program) lendOne(vm *sbpf.VM, passed passed, lengths map[solana.PublicK
 	if err != nil {
 		return lent{}, false, err
 	}
-	if err := vm.Consume(le.Uint64(b) / bytesPerUnit); err != nil {
+	length := le.Uint64(b)
+	if err := vm.Consume(length / bytesPerUnit); err != nil {
 		return lent{}, false, err
 	}
 	for _, m := range p.mapped {
 		if p.run.account(m.index).place == passed.place {
-			return lent{mapped: m, lengthAt: lengthAt}, true, p.takeOver(m)
+			err := p.takeOver(m, length)
+			return lent{mapped: m, lengthAt: lengthAt, known: int(length)}, passed.writable, err
 		}
 	}
 	return lent{}, false, fail("MissingAccount")

@@ -101,6 +101,19 @@ func TestNobodyWritesSysvarsAndCalledPrograms(t *testing.T) {
 	require.JSONEq(t, `{"InstructionError":[0,"ReadonlyLamportChange"]}`, marshal(t, r.Err))
 }
 
+func TestACalledProgramIsNotWritable(t *testing.T) {
+	c := newChain(t, nil)
+	payer := c.payer("payer")
+	list := []solana.Instruction{
+		instruction(solana.MemoProgramID, nil, writes(solana.MemoProgramID), writes(solana.TokenProgramID)),
+	}
+	tx, err := Decode(c.sign(payer, c.block.LastBlockhash, false, list...))
+	require.NoError(t, err)
+	for i, key := range tx.Keys() {
+		require.Equal(t, key != solana.MemoProgramID, tx.IsWritable(i), key.String())
+	}
+}
+
 func marshal(t testing.TB, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)

@@ -89,6 +89,10 @@ const handlers = {
     svm.setAccount(hex(q.key), new lib.Account(BigInt(q.lamports), Buffer.from(q.data, 'base64'), hex(q.owner), false, 18446744073709551615n));
     return {};
   },
+  program(q) {
+    svm.addProgramWithLoader(hex(q.key), Buffer.from(q.code, 'base64'), hex(q.loader));
+    return {};
+  },
   get(q) { return {accounts: q.keys.map(account)}; },
   send(q) {
     const wire = Buffer.from(q.wire, 'base64');
