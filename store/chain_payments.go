@@ -182,10 +182,13 @@ func (t unitTx) savePayment(ctx context.Context, by exchange.Principal, object p
 	return p, t.recordPayment(ctx, string(p.Status), by, object, &before, p)
 }
 
-const readSealedKey = `SELECT wallet_id, ciphertext, master_key, public_key, algorithm FROM wallet_keys WHERE wallet_id = $1`
+const readSealedKey = `
+SELECT k.wallet_id, k.ciphertext, k.master_key, k.public_key, k.algorithm, w.type FROM wallet_keys k JOIN wallets w ON w.id = k.wallet_id
+WHERE k.wallet_id = $1`
 
 // PaymentForSigning reads a payment with the sealed keys that sign it: the sending wallet's, and after it
-// that of the wallet that pays the fee, where that is another one.
+// that of the wallet that pays the fee, where that is another one. CodeForbidden when one of them is cold:
+// its key signs nothing by itself, whoever approved the payment.
 func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, []exchange.SealedKey, error) {
 	p, err := s.ChainPayment(ctx, id)
 	if err != nil {
@@ -203,9 +206,13 @@ func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.C
 			MasterKey  string `db:"master_key"`
 			PublicKey  []byte `db:"public_key"`
 			Algorithm  string
+			Type       exchange.WalletType
 		}
 		if err := s.read(ctx, &k, readSealedKey, wallet); err != nil {
 			return p, nil, translate(err, "wallet key")
+		}
+		if k.Type != exchange.Hot {
+			return p, nil, exchange.Errorf(exchange.CodeForbidden, "Wallet %s is cold; nothing is signed with its key here.", wallet)
 		}
 		sealed[i] = exchange.SealedKey{WalletID: k.WalletID, Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: k.Algorithm}
 	}

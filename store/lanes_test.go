@@ -415,3 +415,22 @@ func TestGasForAPayment(t *testing.T) {
 	_, err = s.ApproveTopUp(ctx, p.ID, amount, 9)
 	wantFault(t, err, exchange.CodeStateConflict)
 }
+
+// TestAColdWalletSignsNothing withholds a cold wallet's key from the signer.
+func TestAColdWalletSignsNothing(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	_, p := paid(t, s, m)
+	if _, keys, err := s.PaymentForSigning(t.Context(), p.ID); err != nil || len(keys) != 1 {
+		t.Fatalf("%d keys, %v", len(keys), err)
+	}
+	if _, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE wallets SET type = 'cold' WHERE id = $1`, m.VendorWallet.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, keys, err := s.PaymentForSigning(t.Context(), p.ID)
+	wantFault(t, err, exchange.CodeForbidden)
+	if len(keys) != 0 {
+		t.Error("a cold wallet's key was handed out")
+	}
+}
