@@ -18,7 +18,8 @@ func example() sbpftest.Object {
 		Machine: machineBPF,
 		Calls:   "answer",
 		Text: []sbpftest.Instruction{
-			{Op: opLoad64, Dst: 1, Imm: readOnlyAt}, {}, // relocated
+			{Op: opLoad64, Dst: 1, Imm: readOnlyAt},
+			{},                                    // relocated
 			{Op: 0x71, Dst: 1, Src: 1, Offset: 1}, // 'b'
 			{Op: opCall, Src: 1, Imm: 3},          // the function below
 			{Op: opCall, Imm: -1},                 // relocated: answer(r1)

@@ -21,8 +21,9 @@ type Account struct {
 
 // Accounts is a state that transactions run on. What it returns is not changed.
 type Accounts interface {
-	// Account returns an account and whether it exists. The machine asks it for
-	// neither sysvars nor programs: those come from Machine.System.
+	// Account returns an account and whether it exists. Sysvars are not asked for:
+	// the machine makes them of the block. A program that the state does not know is
+	// the one of Machine.Genesis.
 	Account(address solana.PublicKey) (Account, bool)
 }
 
