@@ -17,6 +17,9 @@ const (
 	// plainGas is what a transfer of ether to an account without code takes, exactly (yellow paper,
 	// G_transaction).
 	plainGas = 21_000
+	// freshBalance is what a token transfer takes more when its recipient has emptied the account since
+	// the estimate: writing a word that was zero costs 17,100 gas more (EIP-2200).
+	freshBalance = 20_000
 	// maxGas bounds what the estimate of one transfer may be.
 	maxGas = 1_000_000
 	// baseFeeRoom is how many times the present base fee a transaction can pay. The base fee rises by an
@@ -101,12 +104,12 @@ func raised(n *big.Int) *big.Int {
 	return out.Quo(out, big.NewInt(outbidDivisor))
 }
 
-// withMargin is the gas that a transaction is given for an estimate.
+// withMargin is the gas that a transaction is given for an estimate. What is not used costs nothing.
 func (c *Client) withMargin(estimate uint64) (uint64, error) {
 	if estimate > maxGas {
 		return 0, chain.Errorf(chain.ReasonFeeTooHigh, "the transfer would take %d gas, at most %d is allowed", estimate, uint64(maxGas))
 	}
-	return decimal.NewFromUint64(estimate).Mul(c.config.Fees.Margin).Ceil().BigInt().Uint64(), nil
+	return decimal.NewFromUint64(estimate).Mul(c.config.Fees.Margin).Ceil().BigInt().Uint64() + freshBalance, nil
 }
 
 // costs is the most that a transaction can cost, refused above the ceiling.

@@ -96,14 +96,15 @@ func protocolFailure(failures []error) error {
 }
 
 func parseID(tx string) (common.Hash, error) {
-	b, err := hexutil.Decode(bounded(tx))
+	b, err := hexutil.Decode(shortened(tx))
 	if err != nil || len(b) != common.HashLength {
 		return common.Hash{}, chain.Errorf(chain.ReasonProtocol, "%q is not an Ethereum transaction id of 0x and 64 hexadecimal digits", quote(tx))
 	}
 	return common.BytesToHash(b), nil
 }
 
-func bounded(s string) string {
+// shortened keeps a text that can't be an id from being decoded.
+func shortened(s string) string {
 	if len(s) > maxTextLength {
 		return ""
 	}

@@ -1,10 +1,12 @@
 package ethereum
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/big"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +69,30 @@ func TestFailingNodesAreAskedLast(t *testing.T) {
 	bad.fail(http.StatusBadGateway)
 	_, err := c.Head(t.Context())
 	wantReason(t, err, chain.ReasonUnavailable, "HTTP status")
+}
+
+// A provider that sends its clients elsewhere, or never ends its answer, is a node that does not answer.
+func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	target := newStub(t)
+	moved := httptest.NewServer(http.RedirectHandler(target.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(moved.Close)
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		spaces := bytes.Repeat([]byte{' '}, 1<<20)
+		for range maxAnswerBytes>>20 + 8 {
+			if _, err := w.Write(spaces); err != nil {
+				return
+			}
+		}
+	}))
+	t.Cleanup(endless.Close)
+	for _, s := range []*httptest.Server{moved, endless} {
+		_, err := driver(t, &stub{URL: s.URL}).Head(t.Context())
+		wantReason(t, err, chain.ReasonUnavailable, "node http://127.0.0.1")
+	}
+	if target.called("eth_chainId") > 0 {
+		t.Error("a redirection was followed")
+	}
 }
 
 func TestAbsenceTakesEveryNode(t *testing.T) {

@@ -2,7 +2,9 @@ package ethereum
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net/http"
 	"sync"
 	"sync/atomic"
@@ -14,8 +16,12 @@ import (
 	"kivuko/chain"
 )
 
-// maxAnswerBytes bounds one answer over WebSocket; the receipts of a full block are a few megabytes.
-const maxAnswerBytes = 64 << 20
+const (
+	// maxAnswerBytes bounds one answer; the receipts of a full block are a few megabytes.
+	maxAnswerBytes = 64 << 20
+	// maxIdle is how many connections to a node are kept between questions.
+	maxIdle = 32
+)
 
 // node is one endpoint with what is known of its health.
 type node struct {
@@ -33,6 +39,38 @@ type nodes struct {
 	chainID    uint64
 	timeout    time.Duration
 	retryAfter time.Duration
+}
+
+// webClient follows no redirection, which could lead to a place without TLS, and reads no answer
+// without an end.
+func webClient() *http.Client {
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+		MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: DefaultMaxHeadAge,
+		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	return &http.Client{
+		Transport:     bounded{transport},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+// bounded cuts answers off.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip implements http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = cut{io.LimitReader(answer.Body, maxAnswerBytes), answer.Body}
+	}
+	return answer, err
+}
+
+// cut is a body with an end.
+type cut struct {
+	io.Reader
+	io.Closer
 }
 
 func newNodes(c Config) *nodes {
@@ -63,7 +101,7 @@ func (n *node) client(ctx context.Context) (*rpc.Client, error) {
 		return n.conn, nil
 	}
 	conn, err := rpc.DialOptions(ctx, n.endpoint.URL,
-		rpc.WithHeaders(n.endpoint.Headers), rpc.WithHTTPClient(&http.Client{}), rpc.WithWebsocketMessageSizeLimit(maxAnswerBytes))
+		rpc.WithHeaders(n.endpoint.Headers), rpc.WithHTTPClient(webClient()), rpc.WithWebsocketMessageSizeLimit(maxAnswerBytes))
 	if err != nil {
 		return nil, err
 	}
@@ -177,9 +215,9 @@ func plain(err error) error {
 	return errors.New(quote(err.Error()))
 }
 
-// missing tells whether a node does not offer a method at all (JSON-RPC 2.0, section 5.1).
+// missing tells whether a node does not offer a method at all (JSON-RPC 2.0, section 5.1; EIP-1474).
 func missing(err error) bool {
-	const methodNotFound = -32601
+	const methodNotFound, methodNotSupported = -32601, -32004
 	e, ok := errors.AsType[rpc.Error](err)
-	return ok && e.ErrorCode() == methodNotFound
+	return ok && (e.ErrorCode() == methodNotFound || e.ErrorCode() == methodNotSupported)
 }

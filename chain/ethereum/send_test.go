@@ -134,6 +134,7 @@ func TestPreparing(t *testing.T) {
 		says   string
 	}{
 		{"a node without simulations", usdt, func(*stub) {}, "", ""},
+		{"a node that says so in another way", usdt, func(s *stub) { s.set("eth_simulateV1", fails(-32004, "method not supported")) }, "", ""},
 		{"ether", coin, func(*stub) {}, "", ""},
 		{"the fee switch of a node without simulations", usdt, func(s *stub) {
 			s.set("eth_call", with(s, map[string][]byte{"basisPointsRate()": word(10), "maximumFee()": word(1e6)}))
