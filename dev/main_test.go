@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -228,6 +229,28 @@ func environment(t *testing.T, s *stack.Stack, process string) map[string]string
 		values[name] = value
 	}
 	return values
+}
+
+// Where the token programs can't be had, the stack says so and goes on.
+func TestStackGoesOnWithoutSolana(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	said := &output{}
+	s := open(t, stateDir(t), said)
+	t.Cleanup(func() {
+		if err := s.Down(); err != nil {
+			t.Error(err)
+		}
+	})
+	steps := slices.DeleteFunc(stack.Infrastructure(), func(step stack.Step) bool { return step.Name != "Solana network" })
+	if err := s.Up(t.Context(), steps); err != nil || len(steps) != 1 {
+		t.Fatalf("%d steps, %v", len(steps), err)
+	}
+	if s.Solana() || s.Supervisor.Child(stack.ProcessSolana) != nil {
+		t.Error("the node runs without programs")
+	}
+	if !strings.Contains(said.String(), "going on without Solana") {
+		t.Errorf("it said %q", said.String())
+	}
 }
 
 func TestFailingStepIsNamed(t *testing.T) {
