@@ -104,6 +104,7 @@ const (
 	minRead    = 0.8 // of the same query behind a bare Fiber
 	maxSearch  = 10  // milliseconds, the 95th percentile at one million orders
 	maxGrowth  = 2   // of that at ten millions
+	maxWallets = 1.2 // times the cost of a block with a hundred watched wallets, at a hundred thousand
 )
 
 // goals picks the figures that have goals.
@@ -136,6 +137,8 @@ func goals(found findings) []figure {
 	pick("GetOrder ratio", "GET of one order against the same read behind a bare Fiber", "", atLeast(minRead),
 		fmt.Sprintf("%.0f/s to %.0f/s", found["GetOrder api-req/s"], found["GetOrder bare-req/s"]),
 		"the token, the session, the policy, the log line and the metrics of each request")
+	pick("Deposits x_wallets", "one block with 100,000 watched wallets against 100", "", atMost(maxWallets),
+		fmt.Sprintf("%.0f deposits booked per second", found["Deposits deposits/s"]), "")
 	const million, ten = "Search/1000000 p95-ms", "Search/10000000 p95-ms"
 	pick(million, "search, slowest kind of query at 1 million orders: p95", "ms", atMost(maxSearch), "three-letter queries included", "")
 	pick(ten, "search, slowest kind of query at 10 million orders: p95", "ms", goal{}, "three-letter queries included", "")

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/dev/stack"
+	"kivuko/exchange"
 	"kivuko/worker"
 	"kivuko/workflows"
 )
@@ -34,6 +35,7 @@ func TestRecordHistories(t *testing.T) {
 	r.retried(t)
 	r.cancelled(t)
 	r.refunded(t)
+	r.watched(t)
 }
 
 type recorder struct {
@@ -127,4 +129,19 @@ func (w *world) codec() (*worker.Codec, error) {
 		}
 	}
 	return nil, errors.New(name + " is not set")
+}
+
+// watched is the watch over deposits, which never ends, after it has reported at least once.
+func (r *recorder) watched(t *testing.T) {
+	id := workflows.DepositWatchID(exchange.Tron)
+	eventually(t, "a report of "+id, func() error {
+		h, err := worker.ReadHistory(t.Context(), r.world.temporal, r.codec, id)
+		if err == nil && len(h.GetEvents()) < 12 {
+			err = errors.New("its history is short")
+		}
+		return err
+	})
+	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, id, filepath.Join(r.dir, "deposit_watch_following.json")); err != nil {
+		t.Fatal(err)
+	}
 }
