@@ -129,6 +129,9 @@ type Proof struct {
 	Object    ObjectRef `json:"object"`
 	Verb      string    `json:"verb"`
 	ActorID   uuid.UUID `json:"actor_id"`
+	// NoReceipt is set when the command's note names no receipt, which some decisions need. It is told so
+	// that a proof without the field counts as it did before there was one.
+	NoReceipt bool `json:"no_receipt,omitempty"`
 }
 
 // The verbs of commands.
@@ -148,7 +151,7 @@ func (o *Orders) ProveCommand(ctx context.Context, in ProveInput) (Proof, error)
 		if err != nil {
 			return Proof{}, Failure(ctx, err)
 		}
-		return Proof{CommandID: c.ID, Object: object, Verb: c.Verb, ActorID: c.ActorID}, nil
+		return Proof{CommandID: c.ID, Object: object, Verb: c.Verb, ActorID: c.ActorID, NoReceipt: receiptIn(c.Note) == ""}, nil
 	}
 	return Proof{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "There is no such command for this object."))
 }

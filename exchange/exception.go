@@ -41,6 +41,7 @@ var ExceptionMachine = Machine[ExceptionStatus]{
 	Name: "payment_exception", Initial: ExcOpen,
 	Transitions: []Transition[ExceptionStatus]{
 		{ExcOpen, ExcAccepted, ByOperator, "accepted as it is"},
+		{ExcOpen, ExcAccepted, ByFlow, "too little to be sent back"},
 		{ExcOpen, ExcRefunding, ByFlow, "policy returns it"},
 		{ExcOpen, ExcRefunding, ByOperator, "a person returns it"},
 		{ExcRefunding, ExcRefunded, ByFlow, "the refund completed"},

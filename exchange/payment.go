@@ -179,6 +179,9 @@ type Capabilities struct {
 	MaxPayout            money.Amount
 }
 
+// MinMomoPayout is the least that the operator pays out to a phone. What is below it can't be sent back.
+func MinMomoPayout() money.Amount { return money.Must(money.KES, "10") }
+
 // CallbackKind says on which of an attempt's addresses a callback arrived.
 type CallbackKind string
 

@@ -50,7 +50,7 @@ func (c *Client) Capabilities() exchange.Capabilities {
 		Reversal:         true,
 		MinCollection:    money.Must(money.KES, "1"),
 		MaxCollection:    money.Must(money.KES, "250000"),
-		MinPayout:        money.Must(money.KES, "10"),
+		MinPayout:        exchange.MinMomoPayout(),
 		MaxPayout:        money.Must(money.KES, "250000"),
 	}
 }

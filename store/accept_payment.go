@@ -53,7 +53,8 @@ const paidBefore = `SELECT EXISTS (SELECT FROM collections WHERE order_id = $1 A
 
 // AcceptPayment books money that two witnesses proved. The attempt succeeds and the receipt is used up.
 // An order that waits goes on when enough came: its chain payment is approved by policy, and a surplus
-// goes back. Too little ends the order and goes back whole. Money for an order that was paid already, or
+// goes back. Too little ends the order and goes back whole. What is below exchange.MinMomoPayout can't go
+// back and is kept as unclaimed. Money for an order that was paid already, or
 // has ended, opens an exception and moves nothing else. It may be called any number of times: a receipt
 // that is booked is PaidKnown, with everything as it is now. CodeConflict when the receipt was booked
 // for another attempt. The observation must carry the receipt and the amount that really moved.
@@ -184,7 +185,7 @@ func (ar *arrival) pay(ctx context.Context, price money.Amount) error {
 	}
 	ar.entry(exchange.Lines(
 		exchange.Credit(exchange.House(exchange.AccOrdersInFlight, money.KES), price),
-		exchange.Credit(exchange.House(exchange.AccRefundsDue, money.KES), ar.money.Sub(price)),
+		exchange.Credit(goesBack(ar.money.Sub(price)), ar.money.Sub(price)),
 	)...)
 	return nil
 }
@@ -204,14 +205,28 @@ func (ar *arrival) refuse(ctx context.Context) error {
 		return err
 	}
 	ar.post.Holds = append(ar.post.Holds, back.Holds...)
-	ar.entry(exchange.Credit(exchange.House(exchange.AccRefundsDue, money.KES), ar.money))
+	ar.entry(exchange.Credit(goesBack(ar.money), ar.money))
 	return ar.sendBack(ctx, exchange.ExcUnder, ar.money)
 }
 
-// sendBack opens an exception that policy returns, with its refund.
+// goesBack is the account of money that belongs to the payer: on its way back, or, where the operator pays
+// out no such little sum, kept for the payer's asking.
+func goesBack(m money.Amount) exchange.AccountRef {
+	if m.Cmp(exchange.MinMomoPayout()) < 0 {
+		return exchange.House(exchange.AccUnclaimed, m.Asset())
+	}
+	return exchange.House(exchange.AccRefundsDue, m.Asset())
+}
+
+// sendBack opens an exception that policy returns, with its refund. What is too little to be sent back is
+// accepted instead, so that no flow waits for a payout that can't be.
 func (ar *arrival) sendBack(ctx context.Context, kind exchange.ExceptionKind, amount money.Amount) error {
 	x, err := ar.t.openException(ctx, ar.out.Order, ar.exception(kind, amount))
 	if err != nil {
+		return err
+	}
+	if amount.Cmp(exchange.MinMomoPayout()) < 0 {
+		ar.out.Exception, err = ar.t.moveException(ctx, x, exchange.ExcAccepted, "below the operator's least payout", flow)
 		return err
 	}
 	if x, err = ar.t.moveException(ctx, x, exchange.ExcRefunding, "returned by policy", flow); err != nil {

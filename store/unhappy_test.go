@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"cmp"
 	"testing"
 	"time"
 
@@ -26,10 +27,19 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 		state                        exchange.ExceptionStatus
 		refund, inFlight, due, aside string
 		left                         string // of the offer
+		kept                         string // unclaimed
 	}{
 		{
-			name: "over", amount: "1300", kind: store.PaidOver, order: exchange.OrderProcessing, exception: exchange.ExcOver,
-			state: exchange.ExcRefunding, refund: "5", inFlight: "1295", due: "5", aside: "0", left: "990",
+			name: "over", amount: "1305", kind: store.PaidOver, order: exchange.OrderProcessing, exception: exchange.ExcOver,
+			state: exchange.ExcRefunding, refund: "10", inFlight: "1295", due: "10", aside: "0", left: "990",
+		},
+		{
+			name: "over by too little to be sent back", amount: "1304", kind: store.PaidOver, order: exchange.OrderProcessing,
+			exception: exchange.ExcOver, state: exchange.ExcAccepted, inFlight: "1295", due: "0", aside: "0", kept: "9", left: "990",
+		},
+		{
+			name: "too little of anything", amount: "9", kind: store.PaidUnder, order: exchange.OrderFailed,
+			exception: exchange.ExcUnder, state: exchange.ExcAccepted, inFlight: "0", due: "0", aside: "0", kept: "9", left: "1000",
 		},
 		{
 			name: "under", amount: "1000", kind: store.PaidUnder, order: exchange.OrderFailed, exception: exchange.ExcUnder,
@@ -87,6 +97,10 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 			wantBalance(t, s, exchange.House(exchange.AccOrdersInFlight, money.KES), c.inFlight, "0")
 			wantBalance(t, s, refundsDue(), c.due, "0")
 			wantBalance(t, s, suspense(), c.aside, "0")
+			wantBalance(t, s, exchange.House(exchange.AccUnclaimed, money.KES), cmp.Or(c.kept, "0"), "0")
+			if c.refund == "" && out.Refund.ID != uuid.Nil {
+				t.Errorf("refund %+v", out.Refund)
+			}
 			offer, err := s.Offer(t.Context(), store.Everything(), m.Offer.ID)
 			if err != nil || !offer.Available.Equal(usdt(c.left)) {
 				t.Errorf("the offer has %s left, %v", offer.Available, err)

@@ -77,6 +77,17 @@ func (d *desk) listen(ctx workflow.Context, name string) {
 	}
 }
 
+// wantsReceipt tells whether resolving means naming a payment: of the refund that commands are handed on to,
+// or of what the flow is parked with.
+func (d *desk) wantsReceipt() bool { return d.reason == "" || d.reason.wantsReceipt() }
+
+// refuseNote is the refusal of a resolve whose note is no receipt, which would change nothing.
+func refuseNote() error {
+	return temporal.NewNonRetryableApplicationError("The request breaks one or more rules.", string(exchange.CodeInvalid), nil, []exchange.FieldError{
+		{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment: 8 to 20 capital letters and digits"},
+	})
+}
+
 func (d *desk) nudge(ctx workflow.Context) {
 	if d.reason == "" {
 		if err := d.pass(ctx, SignalRetry, CommandRef{}); err != nil {
@@ -101,6 +112,8 @@ func (d *desk) obey(ctx workflow.Context, ref CommandRef, verb string) (Ack, err
 		return Ack{}, refuse(exchange.CodeStateConflict, "The command says "+proof.Verb+".")
 	case d.reason == "" && d.pass == nil:
 		return Ack{}, refuse(exchange.CodeStateConflict, "Nothing waits for an operator here any more.")
+	case proof.Verb == activities.VerbResolve && proof.NoReceipt && d.wantsReceipt():
+		return Ack{}, refuseNote()
 	case d.reason == "":
 		if err := d.pass(ctx, proof.Verb, ref); err != nil {
 			workflow.GetLogger(ctx).Warn("a command could not be handed on", "verb", proof.Verb, "error", err)

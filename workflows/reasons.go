@@ -1,6 +1,10 @@
 package workflows
 
-import "kivuko/activities"
+import (
+	"slices"
+
+	"kivuko/activities"
+)
 
 // Reason is why a flow needs a person. It is also the heading of docs/operations.md that says what to do.
 type Reason string
@@ -166,6 +170,13 @@ var guide = map[Reason]advice{
 		"Read the error, mend its cause, then send retry.",
 		[]string{activities.VerbRetry},
 	},
+}
+
+// wantsReceipt tells whether resolving means that something was paid, so that the note must name its receipt.
+func (r Reason) wantsReceipt() bool {
+	return slices.Contains([]Reason{
+		ReasonReceiptMissing, ReasonOneWitness, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree,
+	}, r)
 }
 
 // payoutReason is the reason for the word with which a chain payment was parked.

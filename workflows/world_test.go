@@ -143,8 +143,12 @@ func (w *world) at(d time.Duration, do func()) { w.env.RegisterDelayedCallback(d
 
 // command writes a command as the API does and hands it to the order's flow.
 func (w *world) command(verb string) {
-	id := w.decree(verb)
-	w.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), w.answer(verb), workflows.CommandRef{CommandID: id})
+	w.tellFlow(w.decree(verb), verb)
+}
+
+// tellFlow hands a command to the order's flow; its answer is kept under the key.
+func (w *world) tellFlow(id uuid.UUID, key string) {
+	w.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), w.answer(key), workflows.CommandRef{CommandID: id})
 }
 
 // decree writes a command about the order.
