@@ -29,7 +29,8 @@
 // change of forks can ask for it. With a data directory every block with all that
 // its transactions did, and every change of forks, is appended to one file and read
 // back at start (record.go); nothing is executed again. What waited for a block is
-// lost, as it is on a real node. All blocks are kept in memory.
+// lost, as it is on a real node. All blocks are kept in memory; a day of empty ones
+// takes some 20 MB in either.
 //
 // # What is not there
 //

@@ -18,6 +18,8 @@ import (
 	"github.com/gagliardetto/solana-go"
 	"github.com/gagliardetto/solana-go/programs/system"
 	"github.com/gagliardetto/solana-go/rpc"
+
+	"kivuko/dev/journal"
 )
 
 // nodeDir, when set, makes the test binary a node on that directory.
@@ -307,4 +309,43 @@ func TestBadRecordsAreRefused(t *testing.T) {
 			_ = n.Close()
 		}
 	}
+}
+
+// A block that can't be written did not happen: nobody is told of it, and what
+// waited for it waits on.
+func TestBlockThatCannotBeKeptDoesNotHappen(t *testing.T) {
+	dir := t.TempDir()
+	b := startBench(t, Config{DataDir: dir})
+	alice, bob := b.alice(), newActor("bob")
+	signature := b.send(b.pay(alice, bob, sol))
+	was := b.Summary()
+	whole := b.ledger.journal
+	if err := whole.Close(); err != nil { // as a full disk would, it fails every write
+		t.Fatal(err)
+	}
+	if _, err := b.ProduceBlock(); err == nil {
+		t.Fatal("a block was made")
+	}
+	if err := b.Reorganise(1, true); err == nil {
+		t.Fatal("the fork was changed")
+	}
+	if now := b.Summary(); !reflect.DeepEqual(was, now) || b.status(signature) != nil || b.lamports(bob, rpc.CommitmentProcessed) != 0 {
+		t.Errorf("was %+v\nis  %+v", was, now)
+	}
+	b.ledger.journal = nil
+	if err := b.ledger.openAgain(dir); err != nil {
+		t.Fatal(err)
+	}
+	b.block()
+	if b.status(signature) == nil {
+		t.Error("the transaction was forgotten")
+	}
+}
+
+// openAgain goes on with a journal that the ledger has replayed already.
+func (l *ledger) openAgain(dir string) error {
+	j, err := journal.Open(filepath.Join(dir, fileName), journal.Identity{Format: fileFormat, ID: GenesisHash()},
+		func([]byte) error { return nil }, l.log)
+	l.journal = j
+	return err
 }
