@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/uuid"
+	enumspb "go.temporal.io/api/enums/v1"
 
 	"kivuko/dev/stack"
 	"kivuko/exchange"
@@ -136,10 +137,12 @@ func (r *recorder) watched(t *testing.T) {
 	id := workflows.DepositWatchID(exchange.Tron)
 	eventually(t, "a report of "+id, func() error {
 		h, err := worker.ReadHistory(t.Context(), r.world.temporal, r.codec, id)
-		if err == nil && len(h.GetEvents()) < 12 {
-			err = errors.New("its history is short")
+		for _, e := range h.GetEvents() {
+			if e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED {
+				return nil
+			}
 		}
-		return err
+		return errors.Join(err, errors.New("it has not reported yet"))
 	})
 	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, id, filepath.Join(r.dir, "deposit_watch_following.json")); err != nil {
 		t.Fatal(err)
