@@ -205,3 +205,26 @@ func TestRuntimeStopsHostilePrograms(t *testing.T) {
 		})
 	}
 }
+
+// FuzzHostile lets the hostile program do whatever it is told: the runtime may
+// refuse, but neither panic nor let lamports come to be or vanish.
+func FuzzHostile(f *testing.F) {
+	set := programs.Set{{Name: "hostile", Address: (&chain{keys: map[solana.PublicKey]solana.PrivateKey{}}).key("hostile program"), ELF: hostile()}}
+	c := newChain(f, set)
+	payer := c.payer("payer")
+	w := newHostileWorld(c)
+	f.Add(phase(returns(0), poke(w.in.lamports(1), 1)))
+	f.Add(append(w.in.invokes(3, 1, 5, 3, 1), phase(returns(0))...))
+	f.Add(append(w.in.invokes(3, 1, 5, 1, 1), phase(returns(0), poke(w.in.length(1), 99))...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 800 { // a packet has no room for more
+			return
+		}
+		c.t = t
+		tx, err := Decode(c.sign(payer, c.block.LastBlockhash, false, w.do(signsWrite(w.victim), data)))
+		require.NoError(t, err)
+		r := c.machine.Simulate(tx, c.block, c, Simulation{})
+		require.NotEqual(t, Rejected, r.Outcome)
+		checkSums(t, tx, r)
+	})
+}
