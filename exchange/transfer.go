@@ -92,11 +92,11 @@ const (
 	DetailByPerson = "cancelled_by_sender"
 	DetailByStaff  = "cancelled_by_operator"
 	DetailLapsed   = "approval_lapsed"
+	DetailInactive = "account_inactive" // who asked for it was deactivated before it was queued
 	DetailRejected = "rejected_by_officer"
 	DetailHeld     = "held" // blocked, and nobody decided about the money yet
 	DetailReleased = "released"
 	DetailGivenUp  = "given_up_by_operator"
-	DetailDenied   = "deny_list"
 )
 
 // Limits of transfers.

@@ -216,8 +216,7 @@ func (t unitTx) count(ctx context.Context, f exchange.Transfer, k ticketRow) (ex
 		f, err = t.saveTransfer(ctx, "transfer.approval_counted", by, before, f)
 		return f, none, err
 	}
-	f, err = t.queueTransfer(ctx, by, f)
-	return f, none, err
+	return t.queueTransfer(ctx, by, f)
 }
 
 // RecordRefusedDecision notes that somebody tried to decide about a transfer without the right to: which

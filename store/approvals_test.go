@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/lib/pq"
 
 	"kivuko/exchange"
@@ -17,6 +18,7 @@ import (
 	"kivuko/store/storetest"
 )
 
+// ticket issues a token to an officer.
 func (p purse) ticket(t *testing.T, f exchange.Transfer, officer exchange.User, action exchange.ApprovalAction) (string, error) {
 	t.Helper()
 	b := make([]byte, 32)
@@ -87,6 +89,26 @@ func TestApprovalsOfTwoPersons(t *testing.T) {
 	wantTransfers(t, s)
 }
 
+// Between request and approval an account may be deactivated; its money stays where it is.
+func TestApprovalOfADeactivatedAccount(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	p.rule(t, "100000")
+	f := p.pending(t, "10")
+	off := false
+	if _, err := p.store.UpdateUser(t.Context(), p.sender.ID, store.UserPatch{IsActive: &off}, storetest.By); err != nil {
+		t.Fatal(err)
+	}
+	token := p.mustTicket(t, f, p.officers[0], exchange.Approve)
+	got := twice(t, sameTransfer, func() (exchange.Transfer, error) { return p.store.Decide(t.Context(), f.ID, token, exchange.Approve) })
+	if got.Status != exchange.TransferCancelled || got.StatusDetail != exchange.DetailInactive || got.PaymentID != uuid.Nil {
+		t.Errorf("approved for a deactivated account: %s (%s)", got.Status, got.StatusDetail)
+	}
+	wantBalance(t, p.store, p.balance(), "100", "0")
+	wantTransfers(t, p.store)
+}
+
+// Officers who decide at the same moment are counted one by one, and one token counts once.
 func TestApprovalsAtTheSameMoment(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
@@ -177,6 +199,7 @@ func TestWhoMayNotDecide(t *testing.T) {
 	wantTransfers(t, s)
 }
 
+// Who asked for a transfer never decides about it, not even past the code.
 func TestRequesterNeverApproves(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")

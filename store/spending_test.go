@@ -9,6 +9,7 @@ import (
 	"kivuko/store/storetest"
 )
 
+// Requests at the same moment can't all find room under one limit, whichever process they come to.
 func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -58,6 +59,7 @@ func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
 	wantTransfers(t, p.store)
 }
 
+// An admin's own limit for a user replaces the role's, field by field.
 func TestLimitsOfOneUser(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "1000")

@@ -18,12 +18,10 @@ func (s *Store) AdvanceTransfer(ctx context.Context, id uuid.UUID) (exchange.Tra
 		if f.Status != exchange.TransferCreated {
 			return f, none, nil
 		}
-		var err error
 		if f.Kind == exchange.InternalTransfer {
-			f, err = t.queueTransfer(ctx, flow, f)
-		} else {
-			f, err = t.moveTransfer(ctx, flow, f, exchange.TransferScreening, exchange.WaitScreening)
+			return t.queueTransfer(ctx, flow, f)
 		}
+		f, err := t.moveTransfer(ctx, flow, f, exchange.TransferScreening, exchange.WaitScreening)
 		return f, none, err
 	})
 }
@@ -53,11 +51,10 @@ func (s *Store) RecordScreening(ctx context.Context, id uuid.UUID, said []exchan
 		case exchange.VerdictHit:
 			f, err = t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
 		case exchange.VerdictClear:
-			if f.ApprovalsRequired > 0 {
-				f, err = t.moveTransfer(ctx, flow, f, exchange.TransferPending, exchange.WaitApproval)
-			} else {
-				f, err = t.queueTransfer(ctx, flow, f)
+			if f.ApprovalsRequired == 0 {
+				return t.queueTransfer(ctx, flow, f)
 			}
+			f, err = t.moveTransfer(ctx, flow, f, exchange.TransferPending, exchange.WaitApproval)
 		case exchange.VerdictUnknown:
 		}
 		return f, none, err
@@ -77,40 +74,63 @@ func severity(v exchange.Verdict) int {
 
 const readApprovers = `SELECT officer_id FROM approvals WHERE object_type = 'transfer' AND object_id = $1 AND action = 'approve' ORDER BY created_at, id`
 
-// queueTransfer writes the approved payment of a transfer. An address that was put on the deny list since
-// it was screened blocks it instead.
-func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exchange.Transfer) (exchange.Transfer, error) {
+// queueTransfer writes the approved payment of a transfer. Between the request and now days may have
+// passed: an address that was put on the deny list since blocks it instead, and one that a deactivated
+// account asked for is cancelled.
+func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
+	var none exchange.Posting
+	denied := false
 	if f.Kind == exchange.ExternalTransfer {
-		var denied bool
 		if err := t.get(ctx, &denied, isDenied, f.Network, f.ToAddress); err != nil {
-			return f, err
-		}
-		if denied {
-			hit := exchange.Screening{TransferID: f.ID, Screener: DenyListScreener, Verdict: exchange.VerdictHit}
-			if err := t.saveScreening(ctx, hit); err != nil {
-				return f, err
-			}
-			return t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
+			return f, none, err
 		}
 	}
-	approvedBy := byPolicy
-	if f.ApprovalsRequired > 0 {
-		var officers []uuid.UUID
-		if err := t.all(ctx, &officers, readApprovers, f.ID); err != nil {
-			return f, err
+	if denied {
+		hit := exchange.Screening{TransferID: f.ID, Screener: DenyListScreener, Verdict: exchange.VerdictHit}
+		if err := t.saveScreening(ctx, hit); err != nil {
+			return f, none, err
 		}
-		names := make([]string, len(officers))
-		for i, id := range officers {
-			names[i] = "user:" + id.String()
-		}
-		approvedBy = strings.Join(names, ",")
+		f, err := t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
+		return f, none, err
+	}
+	var asker userRow
+	if err := t.get(ctx, &asker, readUser, f.RequestedBy); err != nil {
+		return f, none, translate(err, "user")
+	}
+	if !asker.IsActive {
+		return t.endTransfer(ctx, f, exchange.TransferCancelled, exchange.DetailInactive, flow)
+	}
+	f, err := t.payTransfer(ctx, by, f)
+	return f, none, err
+}
+
+// approvers names who let a transfer go, for its payment.
+func (t unitTx) approvers(ctx context.Context, f exchange.Transfer) (string, error) {
+	if f.ApprovalsRequired == 0 {
+		return byPolicy, nil
+	}
+	var officers []uuid.UUID
+	if err := t.all(ctx, &officers, readApprovers, f.ID); err != nil {
+		return "", err
+	}
+	names := make([]string, len(officers))
+	for i, id := range officers {
+		names[i] = "user:" + id.String()
+	}
+	return strings.Join(names, ","), nil
+}
+
+// payTransfer queues a transfer together with its approved payment.
+func (t unitTx) payTransfer(ctx context.Context, by exchange.Principal, f exchange.Transfer) (exchange.Transfer, error) {
+	approvedBy, err := t.approvers(ctx, f)
+	if err != nil {
+		return f, err
 	}
 	detail := exchange.WaitSignature
 	if f.WalletType == exchange.Cold {
 		detail = exchange.WaitExternal
 	}
-	f, err := t.moveTransfer(ctx, by, f, exchange.TransferQueued, detail)
-	if err != nil {
+	if f, err = t.moveTransfer(ctx, by, f, exchange.TransferQueued, detail); err != nil {
 		return f, err
 	}
 	p, err := t.addPayment(ctx, by, &transferPayment{transfer: f}, exchange.ChainPayment{

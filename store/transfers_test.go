@@ -92,7 +92,6 @@ func (p purse) pending(t *testing.T, amount string) exchange.Transfer {
 	return f
 }
 
-// ticket issues a token to an officer.
 func sameTransfer(a, b exchange.Transfer) bool {
 	return a.ID == b.ID && a.Status == b.Status && a.StatusDetail == b.StatusDetail && a.Version == b.Version && a.PaymentID == b.PaymentID
 }
@@ -242,8 +241,6 @@ func TestStaffSpendsNobodysWallet(t *testing.T) {
 	}
 }
 
-// Requests at the same moment can't all find room under one limit, whichever process they come to.
-// An admin's own limit for a user replaces the role's, field by field.
 func TestScreeningDecidesWhoIsPaid(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")
@@ -300,8 +297,6 @@ func TestScreeningDecidesWhoIsPaid(t *testing.T) {
 	wantTransfers(t, s)
 }
 
-// Officers who decide at the same moment are counted one by one, and one token counts once.
-// Who asked for a transfer never decides about it, not even past the code.
 // A transfer can be given up while nothing is signed, and not after that; an operator gives up one whose
 // transaction is proven to be nothing.
 func TestGivingTransfersUp(t *testing.T) {
