@@ -19,6 +19,7 @@ import (
 
 	_ "github.com/lib/pq"
 
+	"kivuko/dev/solana"
 	"kivuko/dev/stack"
 	"kivuko/dev/supervisor"
 	"kivuko/dev/temporal"
@@ -229,6 +230,17 @@ func environment(t *testing.T, s *stack.Stack, process string) map[string]string
 		values[name] = value
 	}
 	return values
+}
+
+// A node that can't get its programs says so by an exit code of its own.
+func TestSolanaNodeWithoutProgramsHasItsExitCode(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "solana", "--programs", t.TempDir())
+	cmd.Env = []string{programVariable + "=1", "PATH="}
+	out, err := cmd.CombinedOutput()
+	var ended *exec.ExitError
+	if !errors.As(err, &ended) || ended.ExitCode() != solana.ExitUnavailable || !strings.Contains(string(out), "programs can't be had") {
+		t.Errorf("it ended with %v and said %q", err, out)
+	}
 }
 
 // Where the token programs can't be had, the stack says so and goes on.
