@@ -39,6 +39,12 @@ func crashPoints(parts worker.Parts) worker.Parts {
 	if p := parts.Flows; p != nil {
 		p.Store = crashOrders{p.Store, dir}
 	}
+	if p := parts.Send; p != nil {
+		p.Store = crashTransfers{p.Store, dir}
+	}
+	if p := parts.Decide; p != nil {
+		p.Store = crashApprovals{p.Store, dir}
+	}
 	if p := parts.Momo; p != nil {
 		p.Store, p.Operator = crashAttempts{p.Store, dir}, crashOperator{p.Operator, dir}
 	}
