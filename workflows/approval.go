@@ -18,7 +18,7 @@ var approvals *activities.Approvals
 // use and for minutes, so that nobody who reads a history later can decide with it.
 type approvalDoor struct {
 	transfer uuid.UUID
-	waiting  func() bool // for a decision
+	waiting  func() bool // for a decision, or soon
 	learn    func(workflow.Context, activities.TransferState)
 	refused  int // signals without a valid token
 }

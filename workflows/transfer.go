@@ -162,11 +162,11 @@ func (f *transfer) pay(ctx workflow.Context) {
 	f.tell(ctx)
 	result, err := f.payout(ctx)
 	f.refresh(ctx)
-	if f.over() || (err == nil && result.Completed) {
+	if f.over() {
 		return
 	}
 	reason := Reason(result.Reason)
-	if err != nil {
+	if err != nil || result.Completed { // paid, and the row does not say so
 		reason = ReasonStepFailed
 	}
 	d, decided := f.parked(ctx, reason, err)

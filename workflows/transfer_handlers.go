@@ -33,7 +33,10 @@ func (f *transfer) handlers(ctx workflow.Context) error {
 	}
 	return openApprovalDoor(ctx, &approvalDoor{
 		transfer: f.in.Request.ID, learn: f.learn,
-		waiting: func() bool { return f.opened && f.row.Status == exchange.TransferPending },
+		// The row may say already what the screening step is still on its way to tell.
+		waiting: func() bool {
+			return f.opened && (f.row.Status == exchange.TransferPending || f.row.Status == exchange.TransferScreening)
+		},
 	})
 }
 
