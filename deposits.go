@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -33,9 +31,12 @@ type DepositsConfig struct {
 func (c DepositsConfig) minimum() (map[money.Asset]money.Amount, error) {
 	least := map[money.Asset]money.Amount{}
 	for _, name := range slices.Sorted(maps.Keys(c.Minimum)) {
+		if !money.Asset(name).Valid() || money.Asset(name).Fiat() {
+			return nil, fmt.Errorf("KIVUKO_DEPOSITS_MINIMUM: %q is no crypto asset", name)
+		}
 		m, err := money.Parse(money.Asset(name), c.Minimum[name])
-		if err != nil || !money.Asset(name).Valid() || money.Asset(name).Fiat() {
-			return nil, fmt.Errorf("KIVUKO_DEPOSITS_MINIMUM: %q is no amount of a crypto asset: %w", name, cmp.Or(err, errors.New("unknown asset")))
+		if err != nil {
+			return nil, fmt.Errorf("KIVUKO_DEPOSITS_MINIMUM: the amount of %s: %w", name, err)
 		}
 		least[m.Asset()] = m
 	}

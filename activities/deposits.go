@@ -268,7 +268,7 @@ func (d *Deposits) glimpse(ctx context.Context, c exchange.DepositCursor, head c
 		}
 		after, err := d.Store.RecordSeenBlock(ctx, d.scan(b))
 		if exchange.CodeOf(err) == exchange.CodeStateConflict {
-			moved := false
+			var moved bool
 			if after, moved, err = d.unwind(ctx, c); err == nil && !moved {
 				return after, nil
 			}

@@ -56,13 +56,13 @@ func (s *script) at(n int) chain.Block {
 	return s.base
 }
 
-func (s *script) number(i int) uint64 { return s.base.Number + 1 + uint64(i) } //nolint:gosec // G115: an index
+func (s *script) number(i int) uint64 { return s.base.Number + 1 + uint64(i) }
 
 func (s *script) mine(moved ...chain.Movement) {
 	s.made++
 	n := s.number(len(s.blocks))
 	s.blocks = append(s.blocks, chain.BlockTransfers{
-		Block:     chain.Block{Number: n, ID: fmt.Sprintf("%s-%d-%d", s.name, n, s.made), Parent: s.tip().ID, Time: time.Unix(int64(n), 0).UTC()}, //nolint:gosec // G115: small
+		Block:     chain.Block{Number: n, ID: fmt.Sprintf("%s-%d-%d", s.name, n, s.made), Parent: s.tip().ID, Time: time.Unix(int64(n), 0).UTC()},
 		Movements: moved,
 	})
 }
