@@ -152,10 +152,17 @@ func NewMarket(t testing.TB, s *store.Store) Market {
 // NewMarketOn is NewMarket on any network.
 func NewMarketOn(t testing.TB, s *store.Store, n exchange.Network) Market {
 	t.Helper()
-	m := Market{Vendor: User(t, s, exchange.RoleVendor), Customer: User(t, s, exchange.RoleCustomer)}
-	m.VendorWallet, m.CustomerWallet = WalletOn(t, s, m.Vendor, n), WalletOn(t, s, m.Customer, n)
-	Deposit(t, s, m.VendorWallet.ID, money.Must(money.USDT, "1500"))
+	m := NewMarketWith(t, s, n, func(owner exchange.User) exchange.Wallet { return WalletOn(t, s, owner, n) })
 	Gas(t, s, m.VendorWallet.ID, money.Must(n.NativeCoin(), "1000"))
+	return m
+}
+
+// NewMarketWith is NewMarketOn with wallets that the caller makes, and without gas.
+func NewMarketWith(t testing.TB, s *store.Store, n exchange.Network, wallet func(exchange.User) exchange.Wallet) Market {
+	t.Helper()
+	m := Market{Vendor: User(t, s, exchange.RoleVendor), Customer: User(t, s, exchange.RoleCustomer)}
+	m.VendorWallet, m.CustomerWallet = wallet(m.Vendor), wallet(m.Customer)
+	Deposit(t, s, m.VendorWallet.ID, money.Must(money.USDT, "1500"))
 	Float(t, s, money.Must(money.KES, "1000000"))
 	by := PrincipalOf(m.Vendor)
 	view := store.ViewOf(by, exchange.ActWriteOffers)
