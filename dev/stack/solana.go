@@ -4,10 +4,15 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"time"
 
+	"kivuko/dev/solana"
 	"kivuko/dev/solana/programs"
 	"kivuko/dev/supervisor"
 )
+
+// solanaPoll is how often the local workers look at a transaction of Solana.
+const solanaPoll = time.Second
 
 // Solana tells whether the Solana node runs: the token programs that it executes are
 // no part of Kivuko, and may not be there to be had.
@@ -31,8 +36,8 @@ func (s *Stack) solanaPrograms(ctx context.Context) (dir string, err error) {
 	return dir, err
 }
 
-// startSolana gets the token programs and starts the node. Without them the stack
-// says why and goes on.
+// startSolana gets the token programs, starts the node and tells the product of it.
+// Without them the stack says why and goes on: the product then knows no Solana.
 func startSolana(ctx context.Context, s *Stack) error {
 	dir, err := s.solanaPrograms(ctx)
 	if ctx.Err() != nil {
@@ -57,9 +62,24 @@ func startSolana(ctx context.Context, s *Stack) error {
 	if err != nil {
 		return err
 	}
+	s.solanaRuns()
+	s.Note("Solana node", fmt.Sprintf("http://%s, ws://%s", s.Addresses.SolanaRPC, s.Addresses.SolanaWS))
+	return nil
+}
+
+// solanaRuns tells the product of the node.
+func (s *Stack) solanaRuns() {
+	for name, value := range map[string]string{
+		"SOLANA_RPC":         "http://" + s.Addresses.SolanaRPC,
+		"SOLANA_GENESIS":     solana.GenesisHash().String(),
+		"SOLANA_USDT":        solana.USDTAddress,
+		"SOLANA_USDC":        solana.USDCAddress,
+		"SOLANA_DEVELOPMENT": "true",
+		"SOLANA_POLL":        solanaPoll.String(),
+	} {
+		s.SetEnvironment(name, value)
+	}
 	s.mu.Lock()
 	s.solana = true
 	s.mu.Unlock()
-	s.Note("Solana node", fmt.Sprintf("http://%s, ws://%s", s.Addresses.SolanaRPC, s.Addresses.SolanaWS))
-	return nil
 }
