@@ -64,6 +64,8 @@ const (
 // ConfirmPayment looks for what became of a collection and books it when two different witnesses say
 // that it was paid. A single witness proves nothing, and a witness that can't be heard says nothing.
 func (m *Momo) ConfirmPayment(ctx context.Context, in ConfirmInput) (Confirmed, error) {
+	ctx, stop := beat(ctx)
+	defer stop()
 	a, err := m.Store.Attempt(ctx, in.AttemptID)
 	if err != nil {
 		return Confirmed{}, Failure(ctx, err)

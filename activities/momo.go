@@ -83,6 +83,8 @@ func CollectionID(orderID uuid.UUID, n int) uuid.UUID {
 // has no idempotency here. The row is written before the call and the answer after it. A run that
 // finds the row without an answer does not ask again: its outcome is unknown.
 func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, error) {
+	ctx, stop := beat(ctx)
+	defer stop()
 	order, err := m.Store.OrderByID(ctx, in.OrderID)
 	if err != nil {
 		return Submitted{}, Failure(ctx, err)
@@ -173,7 +175,7 @@ type submissionStore interface {
 // keepSubmission stores the operator's answer. It tries for a while, because this run alone knows it,
 // and leaves it with the heartbeat for the next run otherwise.
 func keepSubmission(ctx context.Context, store submissionStore, id uuid.UUID, s exchange.Submission) (Submitted, error) {
-	activity.RecordHeartbeat(ctx, heard{State: s.State, Refs: s.Refs, Code: s.Code, Transient: s.Transient, Config: s.Config})
+	tell(ctx, heard{State: s.State, Refs: s.Refs, Code: s.Code, Transient: s.Transient, Config: s.Config})
 	var err error
 	for try := range keepTries {
 		if _, err = store.RecordSubmission(ctx, id, s); err == nil {

@@ -89,6 +89,8 @@ const resubmitFor = 10 * time.Minute
 
 // SubmitRefund reserves the float and sends the payout.
 func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (RefundStep, error) {
+	ctx, stop := beat(ctx)
+	defer stop()
 	refund, err := r.Store.Refund(ctx, in.RefundID)
 	if err != nil {
 		return RefundStep{}, Failure(ctx, err)
@@ -189,6 +191,8 @@ type CheckRefundInput struct {
 // agree, or two answers must; then it is booked as paid or as refused. A timeout of the operator's
 // queue is neither.
 func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundStep, error) {
+	ctx, stop := beat(ctx)
+	defer stop()
 	a, err := r.Store.Attempt(ctx, in.AttemptID)
 	if err != nil {
 		return RefundStep{}, Failure(ctx, err)
@@ -323,6 +327,8 @@ type SettleRefundInput struct {
 // SettleRefund completes a refund by command. The command's note is the receipt: of the payout that
 // nobody else could prove, or, after a definite refusal, of a payment by other means.
 func (r *Refunds) SettleRefund(ctx context.Context, in SettleRefundInput) error {
+	ctx, stop := beat(ctx)
+	defer stop()
 	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
 	if err != nil {
 		return Failure(ctx, err)
@@ -352,6 +358,8 @@ type ConfirmPayeeInput struct {
 
 // ConfirmPayee writes an operator's decision about a doubtful payee.
 func (r *Refunds) ConfirmPayee(ctx context.Context, in ConfirmPayeeInput) error {
+	ctx, stop := beat(ctx)
+	defer stop()
 	return Failure(ctx, r.Store.ConfirmPayee(ctx, in.RefundID, in.Proof.Principal()))
 }
 
@@ -363,12 +371,16 @@ type ExceptionInput struct {
 
 // RefundException opens the refund of money that does not fit.
 func (r *Refunds) RefundException(ctx context.Context, in ExceptionInput) (RefundOpened, error) {
+	ctx, stop := beat(ctx)
+	defer stop()
 	refund, err := r.Store.RefundException(ctx, in.ExceptionID, in.Proof.Principal())
 	return RefundOpened{RefundID: refund.ID, OrderState: OrderState{OrderID: refund.OrderID}}, Failure(ctx, err)
 }
 
 // ResolveException accepts money that does not fit as it is, with the command's note as the reason.
 func (r *Refunds) ResolveException(ctx context.Context, in ExceptionInput) error {
+	ctx, stop := beat(ctx)
+	defer stop()
 	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
 	if err != nil {
 		return Failure(ctx, err)

@@ -36,8 +36,8 @@ type Calls struct {
 var calls = Calls{
 	Local:    Limits{Timeout: 3 * time.Second, FirstRetry: 100 * time.Millisecond, LastRetry: time.Second, Tries: 3},
 	Record:   Limits{Timeout: 20 * time.Second, FirstRetry: 500 * time.Millisecond, LastRetry: 30 * time.Second},
-	Rail:     Limits{Timeout: 2 * time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
-	Look:     Limits{Timeout: 2 * time.Minute, Budget: 3 * time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
+	Rail:     Limits{Timeout: 2 * time.Minute, Heartbeat: 15 * time.Second, FirstRetry: time.Second, LastRetry: 30 * time.Second},
+	Look:     Limits{Timeout: 2 * time.Minute, Budget: 3 * time.Minute, Heartbeat: 15 * time.Second, FirstRetry: time.Second, LastRetry: 30 * time.Second},
 	Signer:   Limits{Timeout: time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
 	Delivery: Limits{Timeout: time.Minute, Budget: 30 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
 	Watch:    Limits{Timeout: 3 * time.Minute, Budget: 15 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
