@@ -210,8 +210,10 @@ func (d *desk) check(t *testing.T, h *ethereumHarness, market storetest.Market, 
 		at     string
 		asset  money.Asset
 	}{
-		{market.VendorWallet.ID, market.VendorWallet.Address, money.USDT}, {market.CustomerWallet.ID, market.CustomerWallet.Address, money.USDT},
-		{market.VendorWallet.ID, market.VendorWallet.Address, money.ETH}, {gas.ID, gas.Address, money.ETH},
+		{market.VendorWallet.ID, market.VendorWallet.Address, money.USDT},
+		{market.CustomerWallet.ID, market.CustomerWallet.Address, money.USDT},
+		{market.VendorWallet.ID, market.VendorWallet.Address, money.ETH},
+		{gas.ID, gas.Address, money.ETH},
 	} {
 		b, err := h.client.Balance(t.Context(), c.at, c.asset)
 		if err != nil {
