@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,4 +135,31 @@ func TestCachedCannotRead(t *testing.T) {
 	_, err = Get(t.Context(), Options{Dir: dir, NoInstall: true})
 	var unavailable *UnavailableError
 	require.ErrorAs(t, err, &unavailable)
+}
+
+func TestGetInstallsNPM(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("Only root installs packages without asking; this is somebody else.")
+	}
+	dir := t.TempDir()
+	env, err := exec.LookPath("env")
+	require.NoError(t, err)
+	require.NoError(t, os.Symlink(env, filepath.Join(dir, "env")))
+	apt := `#!/bin/sh
+[ "$DEBIAN_FRONTEND" = noninteractive ] || exit 9
+case "$*" in
+update) : > ` + dir + `/updated ;;
+"install -y --no-install-recommends npm")
+	[ -e ` + dir + `/updated ] || exit 8
+	printf '#!/bin/sh\nexit 7\n' > ` + dir + `/npm
+	/bin/chmod +x ` + dir + `/npm ;;
+*) exit 6 ;;
+esac
+`
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "apt-get"), []byte(apt), 0o755))
+	t.Setenv("PATH", dir)
+	var said strings.Builder
+	_, err = Get(t.Context(), Options{Dir: t.TempDir(), Progress: &said})
+	require.ErrorContains(t, err, "exit status 7", "the npm that was installed is the one that runs")
+	require.Contains(t, said.String(), "npm is not installed: running apt-get update\n")
 }
