@@ -189,9 +189,8 @@ func held(t testing.TB, s *store.Store, w exchange.Wallet) string {
 // that get lost. Whatever happens, the books say in the end what the final chain says.
 func TestDepositsFollowTheFinalChain(t *testing.T) {
 	s := storetest.New(t)
-	customer := storetest.User(t, s, exchange.RoleCustomer)
 	rapid.Check(t, func(rt *rapid.T) {
-		w := storetest.Wallet(t, s, customer)
+		w := storetest.Wallet(t, s, storetest.User(t, s, exchange.RoleCustomer))
 		net := newScript(t, s)
 		chance := func(percent int, what string) bool { return rapid.IntRange(1, 100).Draw(rt, what) <= percent }
 		trouble := rapid.Bool().Draw(rt, "trouble")
