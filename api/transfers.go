@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
@@ -33,11 +34,12 @@ func (s *server) openTransfer(c *call) error {
 	}
 	r.Amount = f.amount("amount", money.Asset(f.oneOf("asset", true, stablecoins...)), true)
 	quote := f.id("fx_rate_quote_id", false)
-	if err := s.recipient(f.object("recipient", true), &r); err != nil {
-		return err
-	}
+	s.recipient(f.object("recipient", true), &r)
 	if err := f.done(); err != nil {
 		return err
+	}
+	if s.Addresses[r.Network] == nil {
+		return exchange.Errorf(exchange.CodeUnsupported, "Transfers on the network %s are not offered yet.", r.Network)
 	}
 	if quote != uuid.Nil {
 		return exchange.Errorf(exchange.CodeUnsupported, "FX quotes are not offered yet; leave fx_rate_quote_id out.")
@@ -54,9 +56,9 @@ func (s *server) openTransfer(c *call) error {
 }
 
 // recipient reads who is paid: exactly one way to name somebody.
-func (s *server) recipient(f *form, r *exchange.TransferRequest) error {
+func (s *server) recipient(f *form, r *exchange.TransferRequest) {
 	if f == nil {
-		return nil
+		return
 	}
 	names, given := []string{"user_id", "email", "phone_number", "wallet_id", "address"}, 0
 	for _, name := range names {
@@ -84,24 +86,20 @@ func (s *server) recipient(f *form, r *exchange.TransferRequest) error {
 	default:
 		*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at, Code: "conflict", Message: "must have one of " + orList(names) + " and no other"})
 	}
-	if !r.Network.Valid() {
-		return nil
+	if address == "" {
+		if text, _ := f.values["address"].(string); f.has("address") && strings.TrimSpace(text) == "" && given == 1 {
+			f.fail("address", "required", "must not be empty")
+		}
+		return
 	}
 	check := s.Addresses[r.Network]
 	if check == nil {
-		return exchange.Errorf(exchange.CodeUnsupported, "Transfers on the network %s are not offered yet.", r.Network)
-	}
-	if address == "" {
-		if f.has("address") && given == 1 {
-			f.fail("address", "required", "must not be empty")
-		}
-		return nil
+		return // the network is refused, by its rule or as a whole
 	}
 	var err error
 	if to.Address, err = check(address); err != nil {
 		f.fail("address", "address", exchange.MessageOf(addressError(r.Network, err)))
 	}
-	return nil
 }
 
 func (s *server) getTransfer(c *call) error {
