@@ -40,7 +40,7 @@ var calls = Calls{
 	Look:     Limits{Timeout: 2 * time.Minute, Budget: 3 * time.Minute, Heartbeat: 15 * time.Second, FirstRetry: time.Second, LastRetry: 30 * time.Second},
 	Signer:   Limits{Timeout: time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
 	Delivery: Limits{Timeout: time.Minute, Budget: 30 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
-	Watch:    Limits{Timeout: 3 * time.Minute, Budget: 15 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
+	Watch:    Limits{Timeout: 10 * time.Minute, Budget: 20 * time.Minute, Heartbeat: 45 * time.Second, FirstRetry: time.Second, LastRetry: 15 * time.Second},
 }
 
 // UseCalls sets the limits of a process, before its first worker starts.
