@@ -17,8 +17,15 @@ func TestAnyParametersAreAnswered(t *testing.T) {
 	b.finalise()
 	shapes := []any{
 		nil, 0, -1, 1e30, "", "\x00", alice.PublicKey(), solana.SystemProgramID, signature,
-		[]any{}, []any{nil}, []any{alice.PublicKey()}, []any{signature},
-		object{}, object{"commitment": 1}, object{"mint": nil}, object{"mint": USDTAddress}, object{"mentions": []any{7}},
+		[]any{},
+		[]any{nil},
+		[]any{alice.PublicKey()},
+		[]any{signature},
+		object{},
+		object{"commitment": 1},
+		object{"mint": nil},
+		object{"mint": USDTAddress},
+		object{"mentions": []any{7}},
 		object{"encoding": "jsonParsed", "dataSlice": object{"offset": uint64(1) << 63, "length": uint64(1) << 63}},
 		object{"filters": []any{object{}, nil}},
 		object{"filters": []any{object{"memcmp": object{"offset": uint64(1) << 63, "bytes": "1"}}}},
