@@ -103,3 +103,14 @@ func (e *env) transfer(sender person, from exchange.Wallet) exchange.Transfer {
 	}
 	return t
 }
+
+// denied stores a line of the deny list.
+func (e *env) denied() uuid.UUID {
+	e.t.Helper()
+	d, err := e.store.Deny(e.t.Context(), exchange.DeniedAddress{ID: newID(), Network: exchange.Tron, Address: fakeAddress(newID()), Reason: "test"},
+		principalOf(e.person(exchange.RoleAdmin)))
+	if err != nil {
+		e.t.Fatalf("deny: %v", err)
+	}
+	return d.ID
+}

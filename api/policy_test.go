@@ -117,6 +117,7 @@ func cells() map[string]cell {
 		"POST " + auth + "orders/{id}/cancel": {id: order}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
 		"POST " + auth + "orders/{id}/retry": {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
 		"POST " + auth + "orders/{id}/resolve": {id: order, body: note},
+		"DELETE " + auth + "deny-list/{id}":    {id: func(s scene) uuid.UUID { return s.w.denied() }, shared: true},
 		"GET " + auth + "transfers/{id}":       {id: transfer}, "GET " + auth + "transfers/{id}/timeline": {id: transfer},
 		"POST " + auth + "transfers/{id}/cancel": {id: transfer}, "POST " + auth + "transfers/{id}/approve": {id: transfer, body: note},
 		"POST " + auth + "transfers/{id}/reject": {id: transfer, body: note}, "POST " + auth + "transfers/{id}/retry": {id: transfer},

@@ -179,6 +179,9 @@ func (s *server) approvalRoutes() []route {
 	return []route{
 		{method: get, path: auth + "/approvals/pending", action: exchange.ActApprove, limit: limitGeneral, handle: s.pendingApprovals},
 		{method: post, path: auth + "/approvals/tokens", action: exchange.ActApprove, limit: limitLogin, handle: s.issueToken},
+		{method: get, path: auth + "/deny-list", action: exchange.ActReadDenyList, limit: limitGeneral, handle: s.listDenied},
+		{method: post, path: auth + "/deny-list", action: exchange.ActWriteDenyList, limit: limitGeneral, key: keyOptional, handle: s.deny},
+		{method: del, path: auth + "/deny-list/{id}", action: exchange.ActWriteDenyList, limit: limitGeneral, handle: s.undeny},
 		{method: get, path: auth + "/limits", action: exchange.ActReadLimits, limit: limitGeneral, handle: s.getLimits},
 		{method: patch, path: auth + "/limits", action: exchange.ActWriteLimits, limit: limitGeneral, handle: s.patchLimits},
 	}

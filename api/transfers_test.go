@@ -220,3 +220,34 @@ func TestSendRepeatedAfterAnUnknownOutcome(t *testing.T) {
 		t.Errorf("held %s, %v", account.Held, err)
 	}
 }
+
+func TestDenyListIsTheAdmins(t *testing.T) {
+	c := newCrossing(t, "100")
+	const path = "/api/v1/auth/deny-list"
+	add := func(who person, change map[string]any) *reply {
+		body := map[string]any{"network": "tron", "address": goodAddress, "reason": "court order 7"}
+		for k, v := range change {
+			body[k] = v
+		}
+		return c.do(post, path, body, who.auth())
+	}
+	add(c.officers[0], nil).refused(exchange.CodeForbidden)
+	add(c.admin, map[string]any{"address": mistypedAddress}).blames("/address address")
+	add(c.admin, map[string]any{"reason": ""}).blames("/reason required")
+	add(c.admin, map[string]any{"network": "ethereum"}).refused(exchange.CodeUnsupported)
+	listed := add(c.admin, nil).want(http.StatusCreated)
+	if again := add(c.admin, map[string]any{"reason": "another"}).want(http.StatusCreated); again.text("id") != listed.text("id") || again.text("reason") != "court order 7" {
+		t.Errorf("listed twice: %s", again.body)
+	}
+	if list := c.do(get, path+"?network=tron", nil, c.officers[0].auth()).want(http.StatusOK).object(); list["total"] != 1.0 {
+		t.Errorf("the list has %v lines", list["total"])
+	}
+	if got := c.send(away("1")).want(http.StatusCreated).object(); got["status"] != "blocked" || got["status_detail"] != "held" {
+		t.Errorf("sent to a denied address: %v", got)
+	}
+	c.do(del, path+"/"+listed.text("id"), nil, c.admin.auth()).want(http.StatusNoContent)
+	c.do(del, path+"/"+listed.text("id"), nil, c.admin.auth()).refused(exchange.CodeNotFound)
+	if got := c.send(away("1")).want(http.StatusCreated).object(); got["status"] != "queued" {
+		t.Errorf("sent after the line was taken off: %v", got)
+	}
+}

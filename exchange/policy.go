@@ -45,6 +45,8 @@ const (
 	ActApprove          Action = "approvals.decide"
 	ActReadLimits       Action = "limits.read"
 	ActWriteLimits      Action = "limits.write"
+	ActReadDenyList     Action = "deny_list.read"
+	ActWriteDenyList    Action = "deny_list.write"
 )
 
 type grants map[Role]Scope
@@ -112,9 +114,11 @@ var policy = map[Action]grants{
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	ActApprove:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActReadLimits:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActWriteLimits: {RoleAdmin: ScopeAny},
+	ActApprove:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadLimits:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActWriteLimits:   {RoleAdmin: ScopeAny},
+	ActReadDenyList:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActWriteDenyList: {RoleAdmin: ScopeAny},
 }
 
 // ScopeOf says how far the role's right to an action reaches.

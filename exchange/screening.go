@@ -38,6 +38,7 @@ type Screening struct {
 
 // DeniedAddress is a line of the deny list.
 type DeniedAddress struct {
+	ID        uuid.UUID
 	Network   Network
 	Address   string
 	Reason    string

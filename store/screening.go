@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/google/uuid"
@@ -9,49 +10,63 @@ import (
 	"kivuko/exchange"
 )
 
+const deniedColumns = `id, network, address, reason, added_by, added_at, removed_at`
+
 // deniedRow is a row of deny_list.
 type deniedRow struct {
-	Network exchange.Network
-	Address string
-	Reason  string
-	AddedBy uuid.UUID `db:"added_by"`
-	AddedAt time.Time `db:"added_at"`
+	ID        uuid.UUID
+	Network   exchange.Network
+	Address   string
+	Reason    string
+	AddedBy   uuid.UUID    `db:"added_by"`
+	AddedAt   time.Time    `db:"added_at"`
+	RemovedAt sql.NullTime `db:"removed_at"`
 }
 
 func (r deniedRow) denied() (exchange.DeniedAddress, error) {
-	return exchange.DeniedAddress{Network: r.Network, Address: r.Address, Reason: r.Reason, AddedBy: r.AddedBy, AddedAt: r.AddedAt.UTC()}, nil
+	return exchange.DeniedAddress{
+		ID: r.ID, Network: r.Network, Address: r.Address, Reason: r.Reason, AddedBy: r.AddedBy, AddedAt: r.AddedAt.UTC(), RemovedAt: utc(r.RemovedAt),
+	}, nil
 }
 
 const insertDenied = `
 INSERT INTO deny_list (id, network, address, reason, added_by, added_at) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (network, address) WHERE removed_at IS NULL DO NOTHING`
 
-// Deny puts an address, in its network's canonical form, on the deny list. One that is there stays as it is.
-func (s *Store) Deny(ctx context.Context, d exchange.DeniedAddress, by exchange.Principal) error {
-	return s.inTx(ctx, "denied address", func(t unitTx) error {
-		id, err := uuid.NewV7()
+const readDenied = `SELECT ` + deniedColumns + ` FROM deny_list WHERE network = $1 AND address = $2 AND removed_at IS NULL`
+
+// Deny puts an address, in its network's canonical form, on the deny list under a new id. One that is there
+// stays as it is and is returned.
+func (s *Store) Deny(ctx context.Context, d exchange.DeniedAddress, by exchange.Principal) (exchange.DeniedAddress, error) {
+	var listed exchange.DeniedAddress
+	err := s.inTx(ctx, "denied address", func(t unitTx) error {
+		n, err := t.exec(ctx, insertDenied, d.ID, d.Network, d.Address, d.Reason, by.UserID, t.s.now())
 		if err != nil {
 			return err
 		}
-		n, err := t.exec(ctx, insertDenied, id, d.Network, d.Address, d.Reason, by.UserID, t.s.now())
-		if err != nil || n == 0 {
+		var r deniedRow
+		if err := t.get(ctx, &r, readDenied, d.Network, d.Address); err != nil {
 			return err
 		}
-		return t.audit(ctx, by, "deny_list.added", "denied_address", id, nil, map[string]any{"network": d.Network, "address": d.Address, "reason": d.Reason})
+		if listed, err = r.denied(); err != nil || n == 0 {
+			return err
+		}
+		return t.audit(ctx, by, "deny_list.added", "denied_address", d.ID, nil, map[string]any{"network": d.Network, "address": d.Address, "reason": d.Reason})
 	})
+	return listed, err
 }
 
 const removeDenied = `
-UPDATE deny_list SET removed_by = $3, removed_at = $4 WHERE network = $1 AND address = $2 AND removed_at IS NULL RETURNING id`
+UPDATE deny_list SET removed_by = $2, removed_at = $3 WHERE id = $1 AND removed_at IS NULL RETURNING ` + deniedColumns
 
-// Undeny takes an address off the deny list; CodeNotFound when it is not on it.
-func (s *Store) Undeny(ctx context.Context, n exchange.Network, address string, by exchange.Principal) error {
+// Undeny takes a line off the deny list; CodeNotFound when it is not on it any more.
+func (s *Store) Undeny(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
 	return s.inTx(ctx, "denied address", func(t unitTx) error {
-		var id uuid.UUID
-		if err := t.get(ctx, &id, removeDenied, n, address, by.UserID, t.s.now()); err != nil {
+		var r deniedRow
+		if err := t.get(ctx, &r, removeDenied, id, by.UserID, t.s.now()); err != nil {
 			return err
 		}
-		return t.audit(ctx, by, "deny_list.removed", "denied_address", id, map[string]any{"network": n, "address": address}, nil)
+		return t.audit(ctx, by, "deny_list.removed", "denied_address", id, map[string]any{"network": r.Network, "address": r.Address, "reason": r.Reason}, nil)
 	})
 }
 
@@ -61,9 +76,7 @@ func (s *Store) DenyList(ctx context.Context, n exchange.Network, p Page) ([]exc
 	w.add(`removed_at IS NULL`)
 	w.eq("network", string(n))
 	var rows []deniedRow
-	total, err := s.page(ctx, &rows, list{
-		columns: `network, address, reason, added_by, added_at`, from: "deny_list", where: w, order: "added_at DESC, id DESC",
-	}, p)
+	total, err := s.page(ctx, &rows, list{columns: deniedColumns, from: "deny_list", where: w, order: "added_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "denied address")
 	}

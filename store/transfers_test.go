@@ -274,9 +274,9 @@ func TestScreeningDecidesWhoIsPaid(t *testing.T) {
 	wantBalance(t, s, p.balance(), "100", "20")
 	// The deny list is asked once more when the transfer is queued.
 	late := begin()
-	if err := s.Deny(ctx, exchange.DeniedAddress{Network: exchange.Tron, Address: outside, Reason: "court order"}, admin); err != nil {
-		t.Fatal(err)
-	}
+	line := twice(t, func(a, b exchange.DeniedAddress) bool { return a == b }, func() (exchange.DeniedAddress, error) {
+		return s.Deny(ctx, exchange.DeniedAddress{ID: storetest.NewID(t), Network: exchange.Tron, Address: outside, Reason: "court order"}, admin)
+	})
 	if f, err := s.RecordScreening(ctx, late.ID, clear1); err != nil || f.Status != exchange.TransferBlocked {
 		t.Fatalf("denied meanwhile: %s, %v", f.Status, err)
 	}
@@ -285,9 +285,13 @@ func TestScreeningDecidesWhoIsPaid(t *testing.T) {
 		t.Errorf("released: %s (%s)", f.Status, f.StatusDetail)
 	}
 	wantBalance(t, s, p.balance(), "100", "20")
-	if err := s.Undeny(ctx, exchange.Tron, outside, admin); err != nil {
+	if list, n, err := s.DenyList(ctx, exchange.Tron, store.Page{Number: 1, Size: 10}); err != nil || n != 1 || list[0] != line {
+		t.Errorf("denied %v, %v", list, err)
+	}
+	if err := s.Undeny(ctx, line.ID, admin); err != nil {
 		t.Fatal(err)
 	}
+	wantFault(t, s.Undeny(ctx, line.ID, admin), exchange.CodeNotFound)
 	if denied, err := s.Denied(ctx, exchange.Tron, outside); err != nil || denied {
 		t.Errorf("still denied: %v", err)
 	}
@@ -402,7 +406,7 @@ func TestTransfersStayAsAgreed(t *testing.T) {
 	}
 	p.mustTicket(t, p.pending(t, "5"), p.officers[0], exchange.Approve)
 	admin := storetest.PrincipalOf(storetest.User(t, p.store, exchange.RoleAdmin))
-	if err := p.store.Deny(t.Context(), exchange.DeniedAddress{Network: exchange.Tron, Address: outside, Reason: "court order"}, admin); err != nil {
+	if _, err := p.store.Deny(t.Context(), exchange.DeniedAddress{ID: storetest.NewID(t), Network: exchange.Tron, Address: outside, Reason: "court order"}, admin); err != nil {
 		t.Fatal(err)
 	}
 	for _, query := range []string{

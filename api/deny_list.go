@@ -1,0 +1,76 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// wireDenied is a line of the deny list.
+type wireDenied struct {
+	ID      uuid.UUID `json:"id"`
+	Network string    `json:"network"`
+	Address string    `json:"address"`
+	Reason  string    `json:"reason"`
+	AddedBy uuid.UUID `json:"added_by"`
+	AddedAt timestamp `json:"added_at"`
+}
+
+func deniedWire(d exchange.DeniedAddress) wireDenied {
+	return wireDenied{d.ID, string(d.Network), d.Address, d.Reason, d.AddedBy, stamp(d.AddedAt)}
+}
+
+func (s *server) listDenied(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	network := exchange.Network(q.oneOf("network", networkNames...))
+	if err := q.done(); err != nil {
+		return err
+	}
+	list, total, err := s.Store.DenyList(c.ctx, network, page)
+	if err != nil {
+		return err
+	}
+	return c.list("denied", each(list, deniedWire), page, total)
+}
+
+// deny puts an address on the deny list, in its canonical form: another spelling of it is the same address.
+func (s *server) deny(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	d := exchange.DeniedAddress{ID: c.objectID, Network: exchange.Network(f.oneOf("network", true, networkNames...))}
+	d.Reason = f.line("reason", true, maxNoteLength)
+	address := f.line("address", true, maxAddressText)
+	if check := s.Addresses[d.Network]; check != nil && address != "" {
+		if d.Address, err = check(address); err != nil {
+			f.fail("address", "address", exchange.MessageOf(addressError(d.Network, err)))
+		}
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	if d.Address == "" {
+		return exchange.Errorf(exchange.CodeUnsupported, "Addresses of the network %s can't be checked here yet.", d.Network)
+	}
+	listed, err := s.Store.Deny(c.ctx, d, c.who)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusCreated, deniedWire(listed))
+}
+
+// undeny takes a line off the list. Transfers that it blocked stay blocked.
+func (s *server) undeny(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	if err := s.Store.Undeny(c.ctx, id, c.who); err != nil {
+		return hideAbsence(err)
+	}
+	return c.empty()
+}
