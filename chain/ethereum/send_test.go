@@ -461,7 +461,7 @@ func TestEndpointsPrintNoKey(t *testing.T) {
 	}
 	s := newStub(t)
 	s.fail(http.StatusBadGateway)
-	c, err := New(Config{ChainID: 1, Nodes: []Endpoint{{URL: s.URL + "/v3/secret"}, {URL: "https://127.0.0.1:1/v3/secret"}}})
+	c, err := New(Config{ChainID: 1, Nodes: []Endpoint{{URL: s.URL + "/v3/secret"}, {URL: "https://127.0.0.1:1/v3/secret"}, {URL: "ws://127.0.0.1:1/v3/secret"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,7 +54,7 @@ func (c *Client) Close() {
 // Network is TRON.
 func (c *Client) Network() exchange.Network { return exchange.Tron }
 
-// Traits: the sender pays, and nothing is numbered.
+// Traits says that the sender pays and that nothing is numbered.
 func (c *Client) Traits() chain.Traits { return chain.Traits{} }
 
 // stamp gives every transaction of this process a timestamp of its own, in milliseconds, never
