@@ -199,6 +199,7 @@ func TestMissingGas(t *testing.T) {
 		"after the limit":        {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Ethereum}, in: SignInput{GasWord: GasLimit}, parked: GasLimit},
 		"gas for gas":            {payment: exchange.ChainPayment{Purpose: exchange.ForGas, Network: exchange.Ethereum}, in: SignInput{ReportGas: true}, parked: "insufficient_gas"},
 		"where the house signs":  {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Solana}, in: SignInput{ReportGas: true}, parked: "insufficient_gas"},
+		"the house's wallet":     {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Solana, FeePayer: "house"}, in: SignInput{ReportGas: true}, parked: GasWalletShort},
 		"of an unforeseen asset": {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Tron}, in: SignInput{ReportGas: true}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -89,6 +89,9 @@ func (s *Signing) needGas(ctx context.Context, in SignInput, cause error) (Signe
 	if err != nil {
 		return SignedPayment{}, Failure(ctx, err)
 	}
+	if p.FeePayer != "" {
+		return s.park(ctx, in.PaymentID, GasWalletShort)
+	}
 	if p.Purpose == exchange.ForGas || p.Network.Sponsored() {
 		return s.park(ctx, in.PaymentID, word)
 	}
