@@ -36,6 +36,7 @@ func TestRecordHistories(t *testing.T) {
 	r.retried(t)
 	r.cancelled(t)
 	r.refunded(t)
+	r.late(t)
 	r.watched(t)
 }
 
@@ -114,6 +115,25 @@ func (r *recorder) refunded(t *testing.T) {
 	r.keep(t, workflows.RefundID(r.refund(t, o.ID)), "refund_paid")
 	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_reverted")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_refunded")
+}
+
+// late is a payment that comes when its order is over, and goes back by command.
+func (r *recorder) late(t *testing.T) {
+	w, phone := r.world, newPhone()
+	w.fault(t, "late_success_1037", "prompt", phone)
+	o := w.buy(t, purchase{fiat: "1000", phone: phone})
+	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
+	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
+	w.release(t)
+	w.exception(t, o.ID, "late", "open", "1000.00")
+	w.parked(t, workflows.LatePaymentID(w.collection(t, o.ID)))
+	w.tell(t, w.operator(t), o.ID, "refund", map[string]string{"note": "paid after the order was cancelled"})
+	o = w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
+	w.refunded(t, o, 1000)
+	w.notPaidOut(t, o)
+	w.exception(t, o.ID, "late", "refunded", "1000.00")
+	r.keep(t, workflows.LatePaymentID(w.collection(t, o.ID)), "late_payment_refunded")
 }
 
 // codec has the payload keys of the product.
