@@ -58,7 +58,7 @@ func (t temporalFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, b
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            workflows.OnRampSummary(r),
-		TypedSearchAttributes:    workflows.OnRampAttributes(),
+		TypedSearchAttributes:    workflows.OnRampAttributes(r),
 	}, workflows.TypeOnRamp, workflows.OnRampInput{Request: r, Actor: actor(by)})
 	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,

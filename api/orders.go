@@ -75,6 +75,7 @@ func (s *server) fitOffer(c *call, f *form, r *exchange.OrderRequest, address st
 	if err != nil {
 		return err
 	}
+	r.Seen = exchange.SeenOffer{Network: offer.Network, Asset: offer.Asset, MerchantID: offer.VendorID}
 	r.Crypto = f.optionalAmount("crypto_amount", offer.Asset)
 	r.Fiat = f.optionalAmount("fiat_amount", money.KES)
 	if f.has("fiat_amount") && !r.Fiat.Equal(r.Fiat.FloorWhole()) {

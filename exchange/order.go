@@ -196,4 +196,14 @@ type OrderRequest struct {
 	ExpiresAt     time.Time    `json:"expires_at"`
 	// ExpectedRate is the price that the customer saw; zero takes the offer's, whatever it is by now.
 	ExpectedRate decimal.Decimal `json:"expected_rate,omitzero"`
+	// Seen is what the API read of the offer. The flow can be found by it from its first moment; what counts
+	// is the offer as it is when the order is opened.
+	Seen SeenOffer `json:"seen,omitzero"`
+}
+
+// SeenOffer is the part of an offer that never changes and that its orders are found by.
+type SeenOffer struct {
+	Network    Network     `json:"network"`
+	Asset      money.Asset `json:"asset"`
+	MerchantID uuid.UUID   `json:"merchant_id"`
 }

@@ -53,8 +53,15 @@ const (
 	priorityOrder  = 2
 )
 
-// OnRampAttributes are the search attributes with which the API starts an on-ramp flow.
-func OnRampAttributes() temporal.SearchAttributes {
+// OnRampAttributes are the search attributes with which the API starts an on-ramp flow. With an offer that
+// was seen they are all that the flow would show of its order, which then need not show it again.
+func OnRampAttributes(r exchange.OrderRequest) temporal.SearchAttributes {
+	if r.Seen != (exchange.SeenOffer{}) {
+		return temporal.NewSearchAttributes(attributesOf(activities.OpenedOrder{
+			OrderState: activities.OrderState{Status: exchange.OrderPending}, Type: exchange.OnRampBuy,
+			Network: r.Seen.Network, Asset: r.Seen.Asset, MerchantID: r.Seen.MerchantID, ExpiresAt: r.ExpiresAt,
+		})...)
+	}
 	return temporal.NewSearchAttributes(
 		AttrStatus.ValueSet(string(exchange.OrderPending)), AttrStage.ValueSet(StageCollect),
 		AttrOrderType.ValueSet(string(exchange.OnRampBuy)), AttrNeedsAttention.ValueSet(false),

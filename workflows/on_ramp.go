@@ -107,7 +107,9 @@ func (f *onRamp) open(ctx workflow.Context) {
 	if err != nil {
 		return
 	}
-	show(ctx, attributesOf(f.order)...)
+	if f.in.Request.Seen == (exchange.SeenOffer{}) { // else the flow was started with them
+		show(ctx, attributesOf(f.order)...)
+	}
 	f.tell(ctx, "the payer", f.order.ExpiresAt)
 }
 

@@ -19,9 +19,10 @@ type signs struct {
 	mu      sync.Mutex
 	reasons map[string][]string
 	alarmed map[string]bool
+	shown   map[string]int // upserts by flow
 }
 
-func newSigns() *signs { return &signs{reasons: map[string][]string{}, alarmed: map[string]bool{}} }
+func newSigns() *signs { return &signs{reasons: map[string][]string{}, alarmed: map[string]bool{}, shown: map[string]int{}} }
 
 func (s *signs) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	i := &signsInbound{signs: s}
@@ -49,6 +50,7 @@ func (o *signsOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, update
 	shown := temporal.NewSearchAttributes(updates...)
 	o.signs.mu.Lock()
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	o.signs.shown[id]++
 	if r, ok := shown.GetKeyword(workflows.AttrReason); ok && r != "none" {
 		o.signs.reasons[id] = append(o.signs.reasons[id], r)
 	}

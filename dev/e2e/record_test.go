@@ -79,7 +79,7 @@ func (r *recorder) refund(t *testing.T, order uuid.UUID) uuid.UUID {
 func (r *recorder) paid(t *testing.T) {
 	o := r.world.buy(t, purchase{crypto: "10"})
 	r.world.ends(t, o.ID, "completed", "")
-	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_paid")
+	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_paid_seen")
 	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_paid")
 }
 
