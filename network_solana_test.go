@@ -42,8 +42,12 @@ func TestSolanaConfiguration(t *testing.T) {
 	if got, err := check("7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q"); err != nil || got != "7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q" {
 		t.Errorf("a wallet is read as %q (%v)", got, err)
 	}
-	if _, err := check("EDNd1ycsydWYwVmrYZvqYazFqwk1QjBgAUKFjBoz1jKP"); exchange.CodeOf(err) != exchange.CodeInvalid {
-		t.Errorf("a token account is taken: %v", err)
+	for what, bad := range map[string]string{
+		"a token account": "EDNd1ycsydWYwVmrYZvqYazFqwk1QjBgAUKFjBoz1jKP", "a mint": "Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB",
+	} {
+		if _, err := check(bad); exchange.CodeOf(err) != exchange.CodeInvalid {
+			t.Errorf("%s is taken: %v", what, err)
+		}
 	}
 }
 
