@@ -22,7 +22,9 @@ type signs struct {
 	shown   map[string]int // upserts by flow
 }
 
-func newSigns() *signs { return &signs{reasons: map[string][]string{}, alarmed: map[string]bool{}, shown: map[string]int{}} }
+func newSigns() *signs {
+	return &signs{reasons: map[string][]string{}, alarmed: map[string]bool{}, shown: map[string]int{}}
+}
 
 func (s *signs) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
 	i := &signsInbound{signs: s}
