@@ -92,6 +92,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"ETHEREUM_USDC":        ethereum.USDCAddress().Hex(),
 		"ETHEREUM_DEVELOPMENT": "true",
 		"ETHEREUM_POLL":        ethereum.DefaultBlockInterval.String(),
+		"SENDING_PATIENCE":     "15s", // blocks come every second here
 
 		"MOMO_BASE_URL":            "http://" + s.Addresses.Momo,
 		"MOMO_CALLBACK_URL":        "http://" + s.Addresses.API + "/api/v1/callbacks/momo",
