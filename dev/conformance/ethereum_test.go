@@ -132,6 +132,14 @@ func newEthereumAccount(t testing.TB) chaintest.Account {
 
 func (h *ethereumHarness) Fund(t testing.TB, to string, amount money.Amount) {
 	t.Helper()
+	h.give(t, to, amount)
+	h.Mine(t, 1)
+	h.Finalise(t)
+}
+
+// give sends without waiting for a block.
+func (h *ethereumHarness) give(t testing.TB, to string, amount money.Amount) {
+	t.Helper()
 	address := common.HexToAddress(to)
 	var err error
 	if amount.Asset() == money.ETH {
@@ -142,8 +150,6 @@ func (h *ethereumHarness) Fund(t testing.TB, to string, amount money.Amount) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Mine(t, 1)
-	h.Finalise(t)
 }
 
 func (h *ethereumHarness) Mine(t testing.TB, blocks int) {

@@ -158,6 +158,14 @@ func solanaKey(t testing.TB, s string) sdk.PublicKey {
 
 func (h *solanaHarness) Fund(t testing.TB, to string, amount money.Amount) {
 	t.Helper()
+	h.give(t, to, amount)
+	h.Mine(t, 1)
+	h.Finalise(t)
+}
+
+// give sends without waiting for a block.
+func (h *solanaHarness) give(t testing.TB, to string, amount money.Amount) {
+	t.Helper()
 	var err error
 	if amount.Asset() == money.SOL {
 		_, err = h.node.FundSOL(solanaKey(t, to), amount.Units().Uint64())
@@ -167,8 +175,6 @@ func (h *solanaHarness) Fund(t testing.TB, to string, amount money.Amount) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Mine(t, 1)
-	h.Finalise(t)
 }
 
 func (h *solanaHarness) Mine(t testing.TB, blocks int) {

@@ -159,6 +159,14 @@ func (h *tronHarness) NewAccount(t testing.TB) chaintest.Account {
 
 func (h *tronHarness) Fund(t testing.TB, to string, amount money.Amount) {
 	t.Helper()
+	h.give(t, to, amount)
+	h.Mine(t, 1)
+	h.Finalise(t)
+}
+
+// give sends without waiting for a block.
+func (h *tronHarness) give(t testing.TB, to string, amount money.Amount) {
+	t.Helper()
 	address := tronAddress(t, to)
 	var err error
 	if amount.Asset() == money.TRX {
@@ -169,8 +177,6 @@ func (h *tronHarness) Fund(t testing.TB, to string, amount money.Amount) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.Mine(t, 1)
-	h.Finalise(t)
 }
 
 func tronAddress(t testing.TB, s string) node.Address {
