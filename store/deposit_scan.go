@@ -24,6 +24,7 @@ type scan struct {
 	byID      map[uuid.UUID]walletEnd
 	known     map[movementKey]exchange.ChainDeposit
 	payments  map[string]uuid.UUID      // of our own transactions
+	givenUp   map[string]bool           // transactions of ours that were judged impossible, or to have paid nothing
 	waits     map[uuid.UUID][]uuid.UUID // by wallet
 	entries   []exchange.Entry
 }
@@ -232,7 +233,7 @@ SELECT pg_advisory_xact_lock(hashtextextended('kivuko tx ' || $1::text || ' ' ||
 
 const depositsOfTx = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE network = $1 AND tx_id = ANY ($2) FOR NO KEY UPDATE`
 
-const paymentsOfTx = `SELECT tx_id, payment_id FROM chain_attempts WHERE network = $1 AND tx_id = ANY ($2)`
+const paymentsOfTx = `SELECT tx_id, payment_id, status IN ('expired', 'failed') AS given_up FROM chain_attempts WHERE network = $1 AND tx_id = ANY ($2)`
 
 const waitsOfWallets = `SELECT id, wallet_id FROM deposit_waits WHERE wallet_id = ANY ($1::uuid[]) AND ended_at IS NULL`
 
@@ -264,12 +265,17 @@ func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 	var own []struct {
 		TxID      string    `db:"tx_id"`
 		PaymentID uuid.UUID `db:"payment_id"`
+		GivenUp   bool      `db:"given_up"`
 	}
 	if err := sc.t.all(ctx, &own, paymentsOfTx, sc.network, pq.Array(txs)); err != nil {
 		return err
 	}
-	sc.payments = map[string]uuid.UUID{}
+	sc.payments, sc.givenUp = map[string]uuid.UUID{}, map[string]bool{}
 	for _, o := range own {
+		if o.GivenUp { // no completion will book it: its payment was, or will be, carried out by another one
+			sc.givenUp[o.TxID] = true
+			continue
+		}
 		sc.payments[o.TxID] = o.PaymentID
 	}
 	return sc.loadWaits(ctx)
@@ -349,7 +355,11 @@ func (sc *scan) movement(ctx context.Context, m exchange.ChainMovement) error {
 		}
 	}
 	if d.FromWalletID != uuid.Nil && d.Kind != exchange.DepositOwn && d.Kind != exchange.DepositEmpty {
-		if err := sc.quarantine(ctx, m, exchange.QuarantineOutgoing, "no payment of ours made this transaction"); err != nil {
+		why := "no payment of ours made this transaction"
+		if sc.givenUp[m.TxID] {
+			why = "this transaction of ours was judged to pay nothing, and its payment may be carried out a second time"
+		}
+		if err := sc.quarantine(ctx, m, exchange.QuarantineOutgoing, why); err != nil {
 			return err
 		}
 	}

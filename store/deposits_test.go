@@ -384,6 +384,41 @@ func TestOwnPaymentsAreBookedByTheirCompletion(t *testing.T) {
 	}
 }
 
+// A transaction that was given up for another one and pays all the same is money paid twice: it must not pass
+// for the payment that its successor makes.
+func TestGivenUpTransactionThatPays(t *testing.T) {
+	t.Parallel()
+	for name, giveUp := range map[string]func(ctx context.Context, s *store.Store, tx exchange.ChainAttempt) error{
+		"judged impossible": func(ctx context.Context, s *store.Store, tx exchange.ChainAttempt) error {
+			_, err := s.RecordExpired(ctx, tx.ID, "absent")
+			return err
+		},
+		"judged to have failed": func(ctx context.Context, s *store.Store, tx exchange.ChainAttempt) error {
+			_, err := s.RecordFinal(ctx, tx.ID, false, 100, "a-100", trx("0"), "REVERT")
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := started(t)
+			m := storetest.NewMarket(t, s)
+			_, p := paid(t, s, m)
+			tx := sign(t, s, p)
+			if err := giveUp(t.Context(), s, tx); err != nil {
+				t.Fatal(err)
+			}
+			b := scanOf(blockOf("a", 101), moveOf(tx.TxID, p.FromAddress, stranger, p.Amount))
+			seenBlock(t, s, b)
+			finalBlock(t, s, b)
+			wantDeposit(t, s, tx.TxID, exchange.DepositOutgoing, exchange.DepositFinal)
+			open, err := s.OpenQuarantine(t.Context(), exchange.Tron)
+			if err != nil || len(open) != 1 || open[0].Reason != exchange.QuarantineOutgoing || !strings.Contains(open[0].Detail, "second time") {
+				t.Errorf("the alarms are %+v, %v", open, err)
+			}
+		})
+	}
+}
+
 // A transaction that is on the chain before it is known as ours is booked once all the same.
 func TestTransactionThatBecomesOursLater(t *testing.T) {
 	t.Parallel()
