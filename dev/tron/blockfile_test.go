@@ -189,14 +189,15 @@ func TestDamageIsAnError(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	const header = len(fileFormat+"\n") + len(Hash{})
 	for _, c := range []struct {
 		name, text string
 		change     func([]byte) []byte
 	}{
-		{"a flipped bit", "checksum does not match", func(b []byte) []byte { b[fileHeaderBytes+recordHeadBytes+9] ^= 1; return b }},
-		{"a flipped bit in a length", "checksum does not match", func(b []byte) []byte { b[fileHeaderBytes] ^= 1; return b }},
-		{"another genesis", "use another data directory", func(b []byte) []byte { b[len(fileMagic)] ^= 1; return b }},
-		{"another file", "is not a block file", func(b []byte) []byte { b[0] ^= 1; return b }},
+		{"a flipped bit", "checksum does not match", func(b []byte) []byte { b[header+21] ^= 1; return b }},
+		{"a flipped bit in a length", "checksum does not match", func(b []byte) []byte { b[header] ^= 1; return b }},
+		{"another genesis", "use another data directory", func(b []byte) []byte { b[header-1] ^= 1; return b }},
+		{"another file", "not a file of the format", func(b []byte) []byte { b[0] ^= 1; return b }},
 	} {
 		if err := os.WriteFile(file, c.change(bytes.Clone(raw)), 0o600); err != nil {
 			t.Fatal(err)
@@ -274,22 +275,21 @@ func TestFailedWriteLeavesTheChainAsItWas(t *testing.T) {
 	ab := b.funded(0, "alice", "bob")
 	id := b.send(b.transferTRX(ab[0], ab[1], 5), ab[0])
 	was := b.Summary()
-	good := b.chain.file.file
-	closed, err := os.Open(good.Name())
-	if err != nil {
+	good := b.chain.file
+	var err error
+	if b.chain.file, err = openBlockFile(t.TempDir(), Hash{}, b.chain, quiet()); err != nil {
 		t.Fatal(err)
 	}
-	b.chain.file.file = closed // open for reading only: no write succeeds
+	if err := b.chain.file.Close(); err != nil { // no write succeeds any more
+		t.Fatal(err)
+	}
 	if _, err := b.ProduceBlock(); err == nil {
 		t.Fatal("a block that could not be stored was produced")
 	}
-	b.chain.file.file = good
+	b.chain.file = good
 	sameChain(t, was, b.Summary())
 	b.block()
 	b.receipt(id)
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestOldHeadIsRefreshedAtStart(t *testing.T) {

@@ -287,5 +287,5 @@ func (n *Node) Close() error {
 	}
 	n.chain.mu.Lock()
 	defer n.chain.mu.Unlock()
-	return n.chain.file.close()
+	return n.chain.file.Close()
 }
