@@ -21,6 +21,8 @@ const (
 	ExcWrongNetwork ExceptionKind = "wrong_network"
 	ExcUnmatched    ExceptionKind = "unmatched"
 	ExcPaidTwice    ExceptionKind = "paid_twice" // not money that arrived: a refund that was paid out once more
+	// ExcReconciliation is no money that arrived either: the chain holds more or less than the ledger says.
+	ExcReconciliation ExceptionKind = "reconciliation"
 )
 
 // ExceptionStatus is the state of a payment exception.
@@ -41,7 +43,7 @@ var ExceptionMachine = Machine[ExceptionStatus]{
 	Name: "payment_exception", Initial: ExcOpen,
 	Transitions: []Transition[ExceptionStatus]{
 		{ExcOpen, ExcAccepted, ByOperator, "accepted as it is"},
-		{ExcOpen, ExcAccepted, ByFlow, "too little to be sent back"},
+		{ExcOpen, ExcAccepted, ByFlow, "too little to be sent back, or a difference vanished"},
 		{ExcOpen, ExcRefunding, ByFlow, "policy returns it"},
 		{ExcOpen, ExcRefunding, ByOperator, "a person returns it"},
 		{ExcRefunding, ExcRefunded, ByFlow, "the refund completed"},
@@ -51,8 +53,8 @@ var ExceptionMachine = Machine[ExceptionStatus]{
 	Final: []ExceptionStatus{ExcAccepted, ExcRefunded, ExcCredited, ExcWrittenOff},
 }
 
-// PaymentException is money that does not fit: that arrived, or of the kind ExcPaidTwice that left. Amount
-// is the part that does not fit.
+// PaymentException is money that does not fit: that arrived, of the kind ExcPaidTwice that left, or of the
+// kind ExcReconciliation that the ledger and a chain disagree about. Amount is the part that does not fit.
 type PaymentException struct {
 	ID        uuid.UUID
 	Kind      ExceptionKind

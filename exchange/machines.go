@@ -21,7 +21,7 @@ func Machines() []MachineView {
 	return []MachineView{
 		view(OnRampMachine), view(OffRampMachine), view(OfferMachine), view(HoldMachine), view(AttemptMachine),
 		view(ChainPaymentMachine), view(ChainAttemptMachine), view(ExceptionMachine), view(RefundMachine),
-		view(ChainDepositMachine), view(TransferMachine),
+		view(ChainDepositMachine), view(TransferMachine), view(ReconciliationMachine), view(DifferenceMachine),
 	}
 }
 

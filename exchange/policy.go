@@ -39,6 +39,7 @@ const (
 	ActReadAudit        Action = "audit.read"
 	ActReadLedger       Action = "ledger.read"
 	ActReadExceptions   Action = "exceptions.read"
+	ActReconciliation   Action = "reconciliation.read"
 	ActOpenTransfers    Action = "transfers.open"
 	ActReadTransfers    Action = "transfers.read"
 	ActCancelTransfers  Action = "transfers.cancel"
@@ -101,6 +102,7 @@ var policy = map[Action]grants{
 	ActReadAudit:      {RoleAdmin: ScopeAny},
 	ActReadLedger:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadExceptions: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActReconciliation: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	// A treasury officer sends from the house's treasury alone; which wallets a role may spend from is in
 	// the store, which finds no others.
 	ActOpenTransfers: {

@@ -164,6 +164,9 @@ func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by e
 		if old, found, err := t.refundOf(ctx, exceptionID); err != nil || found {
 			return old, none, err
 		}
+		if x.Kind == exchange.ExcReconciliation {
+			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "The ledger and the chain differ; there is nothing to give back.")
+		}
 		if x.Kind == exchange.ExcPaidTwice {
 			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "This money was paid out; there is nothing to give back.")
 		}
@@ -215,6 +218,9 @@ func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.
 		}
 		if x, err = t.moveException(ctx, x, to, note, by); err != nil {
 			return x, exchange.Posting{}, err
+		}
+		if x.Kind == exchange.ExcReconciliation {
+			return x, exchange.Posting{}, nil // nothing was booked of it; what mends the books is an entry of its own
 		}
 		return x, exchange.Posting{Entries: []exchange.Entry{{
 			Key: "exception:" + x.ID.String() + ":" + string(to), Kind: "exception." + string(to), ObjectType: "payment_exception", ObjectID: x.ID,

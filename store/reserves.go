@@ -1,0 +1,240 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// ReconciliationFilter narrows a list of comparisons.
+type ReconciliationFilter struct {
+	Network exchange.Network
+	Status  exchange.ReconciliationStatus
+}
+
+// ListReconciliations pages through the comparisons, the newest first, with their number.
+func (s *Store) ListReconciliations(ctx context.Context, f ReconciliationFilter, p Page) ([]exchange.Reconciliation, int, error) {
+	var w where
+	w.eq("network", string(f.Network))
+	w.eq("status", string(f.Status))
+	var rows []runRow
+	total, err := s.page(ctx, &rows, list{columns: runColumns, from: "reconciliation_runs", where: w, order: "started_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "reconciliation")
+	}
+	all, err := convert(rows, runRow.run)
+	return all, total, err
+}
+
+// DifferenceFilter narrows a list of differences.
+type DifferenceFilter struct {
+	Network  exchange.Network
+	Status   exchange.DifferenceStatus
+	Asset    money.Asset
+	WalletID uuid.UUID
+}
+
+// ListDifferences pages through the differences, the newest first, with their number.
+func (s *Store) ListDifferences(ctx context.Context, f DifferenceFilter, p Page) ([]exchange.ReconciliationDifference, int, error) {
+	var w where
+	w.eq("network", string(f.Network))
+	w.eq("status", string(f.Status))
+	w.eq("asset", string(f.Asset))
+	w.id("wallet_id", f.WalletID)
+	var rows []differenceRow
+	total, err := s.page(ctx, &rows, list{columns: differenceColumns, from: "reconciliation_differences", where: w, order: "opened_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "difference")
+	}
+	all, err := convert(rows, differenceRow.difference)
+	return all, total, err
+}
+
+// itemRow is a row of reconciliation_items with the network of its run.
+type itemRow struct {
+	comparisonRow
+	RunID        uuid.UUID `db:"run_id"`
+	DifferenceID uuid.UUID `db:"difference_id"`
+	Network      exchange.Network
+}
+
+func (r itemRow) item() (exchange.ReconciliationItem, error) {
+	c, err := r.comparison()
+	return exchange.ReconciliationItem{RunID: r.RunID, DifferenceID: r.DifferenceID, Network: r.Network, Comparison: c}, err
+}
+
+// ListReconciliationItems pages through the differences that one run found, with their number.
+func (s *Store) ListReconciliationItems(ctx context.Context, runID uuid.UUID, p Page) ([]exchange.ReconciliationItem, int, error) {
+	if _, err := s.Reconciliation(ctx, runID); err != nil {
+		return nil, 0, err
+	}
+	var w where
+	w.id("i.run_id", runID)
+	const columns = `i.run_id, i.difference_id, i.wallet_id, i.asset, i.ledger, i.chain, i.fees, i.block, i.block_id, i.block_time, r.network`
+	var rows []itemRow
+	total, err := s.page(ctx, &rows, list{
+		columns: columns, from: "reconciliation_items i JOIN reconciliation_runs r ON r.id = i.run_id", where: w, order: "i.wallet_id, i.asset",
+	}, p)
+	if err != nil {
+		return nil, 0, translate(err, "difference")
+	}
+	all, err := convert(rows, itemRow.item)
+	return all, total, err
+}
+
+// What is owed by asset, what there is of it outside the chains and on them, all in one snapshot.
+const sumAccounts = `
+SELECT asset, coalesce(sum(posted) FILTER (WHERE kind = ANY ($1)), 0) AS owed, coalesce(sum(posted) FILTER (WHERE kind = ANY ($2)), 0) AS float,
+    coalesce(sum(posted) FILTER (WHERE kind = 'custody'), 0) AS custody
+FROM ledger_accounts GROUP BY asset`
+
+// The last completed run of each network that is watched, with what it found; without columns of a run where
+// there is none.
+const lastRuns = `
+SELECT c.network, r.finished_at, t.asset, coalesce(t.chain - t.ledger, 0) AS discrepancy FROM deposit_cursors c
+LEFT JOIN LATERAL (SELECT id, finished_at FROM reconciliation_runs WHERE network = c.network AND status = 'completed'
+    ORDER BY finished_at DESC LIMIT 1) r ON true
+LEFT JOIN reconciliation_totals t ON t.run_id = r.id`
+
+const insertReserve = `
+INSERT INTO reserve_reports (day, asset, owed, custody, discrepancy, float, compared_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+ON CONFLICT DO NOTHING`
+
+const reserveColumns = `day, asset, owed, custody, discrepancy, float, compared_at, created_at`
+
+const readReserves = `SELECT ` + reserveColumns + ` FROM reserve_reports WHERE day = $1 ORDER BY asset`
+
+// reserveRow is a row of reserve_reports.
+type reserveRow struct {
+	Day                               time.Time
+	Asset                             money.Asset
+	Owed, Custody, Discrepancy, Float decimal.Decimal
+	ComparedAt                        sql.NullTime `db:"compared_at"`
+	CreatedAt                         time.Time    `db:"created_at"`
+}
+
+func (r reserveRow) line() (exchange.ReserveLine, error) {
+	l := exchange.ReserveLine{Day: r.Day.UTC(), Asset: r.Asset, ComparedAt: utc(r.ComparedAt), CreatedAt: r.CreatedAt.UTC()}
+	for _, v := range []struct {
+		to   *money.Amount
+		from decimal.Decimal
+	}{{&l.Owed, r.Owed}, {&l.Custody, r.Custody}, {&l.Discrepancy, r.Discrepancy}, {&l.Float, r.Float}} {
+		var err error
+		if *v.to, err = amountOf(r.Asset, v.from); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// WriteReserves writes the report of a day, a line for each asset. The first one of a day is the day's
+// report; a later call returns it.
+func (s *Store) WriteReserves(ctx context.Context, day time.Time) ([]exchange.ReserveLine, error) {
+	day = day.UTC().Truncate(24 * time.Hour)
+	measured, err := s.measureReserves(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var written []exchange.ReserveLine
+	err = s.inTx(ctx, "reserve report", func(t unitTx) error {
+		var rows []reserveRow
+		if err := t.all(ctx, &rows, readReserves, day); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			for _, m := range measured {
+				_, err := t.exec(ctx, insertReserve, day, m.Asset, m.Owed, m.Custody, m.Discrepancy, m.Float, m.ComparedAt, t.s.now())
+				if err != nil {
+					return err
+				}
+			}
+			if err := t.all(ctx, &rows, readReserves, day); err != nil {
+				return err
+			}
+		}
+		var err error
+		written, err = convert(rows, reserveRow.line)
+		return err
+	})
+	return written, err
+}
+
+// measureReserves adds up the accounts and the last runs as they are now.
+func (s *Store) measureReserves(ctx context.Context) ([]reserveRow, error) {
+	var sums []reserveRow
+	var runs []foundRun
+	err := s.planned(ctx, func(tx *sqlx.Tx) error {
+		if err := tx.SelectContext(ctx, &sums, sumAccounts, pq.Array(exchange.OwedKinds()), pq.Array(exchange.FloatKinds())); err != nil {
+			return err
+		}
+		return tx.SelectContext(ctx, &runs, lastRuns)
+	})
+	if err != nil {
+		return nil, translate(err, "reserve report")
+	}
+	return reserveLines(sums, runs), nil
+}
+
+// foundRun is what the last completed run of a network found of one asset.
+type foundRun struct {
+	Network     exchange.Network
+	FinishedAt  sql.NullTime `db:"finished_at"`
+	Asset       sql.NullString
+	Discrepancy decimal.Decimal
+}
+
+// reserveLines makes a line of each asset, also of those that nobody ever had.
+func reserveLines(sums []reserveRow, runs []foundRun) []reserveRow {
+	of := map[money.Asset]*reserveRow{}
+	for i := range sums {
+		of[sums[i].Asset] = &sums[i]
+	}
+	all := make([]reserveRow, 0, len(money.Assets()))
+	for _, asset := range money.Assets() {
+		line := reserveRow{Asset: asset}
+		if known := of[asset]; known != nil {
+			line = *known
+		}
+		oldest, missing := sql.NullTime{}, asset.Fiat()
+		for _, r := range runs {
+			if !slices.Contains(r.Network.WalletAssets(), asset) {
+				continue
+			}
+			if r.Asset.String == string(asset) {
+				line.Discrepancy = line.Discrepancy.Add(r.Discrepancy)
+			}
+			missing = missing || !r.FinishedAt.Valid
+			if !oldest.Valid || r.FinishedAt.Time.Before(oldest.Time) {
+				oldest = r.FinishedAt
+			}
+		}
+		if !missing {
+			line.ComparedAt = oldest
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// ListReserves pages through the lines of the daily reports, the newest day first, with their number.
+func (s *Store) ListReserves(ctx context.Context, asset money.Asset, from, to time.Time, p Page) ([]exchange.ReserveLine, int, error) {
+	var w where
+	w.eq("asset", string(asset))
+	w.between("day", from, to)
+	var rows []reserveRow
+	total, err := s.page(ctx, &rows, list{columns: reserveColumns, from: "reserve_reports", where: w, order: "day DESC, asset"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "reserve report")
+	}
+	all, err := convert(rows, reserveRow.line)
+	return all, total, err
+}
