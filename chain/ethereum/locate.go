@@ -37,8 +37,9 @@ const (
 )
 
 // Locate finds a transaction. "Absent" is the answer on which another payment may be built, so it
-// takes more: every node that can be reached must miss it, and the final block of the answer is the
-// lowest of theirs, read before the look, so that the absence is true of at least that chain.
+// takes more: every node that can be reached must miss it and prove that it would find it, and the final
+// block of the answer is the lowest of theirs, read before the look, so that the absence is true of at
+// least that chain.
 func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) {
 	id, err := parseID(tx)
 	if err != nil {
@@ -128,7 +129,7 @@ func (c *Client) locate(ctx context.Context, conn *rpc.Client, id common.Hash) (
 	}
 	switch {
 	case t == nil && r == nil:
-		return chain.Location{Stage: chain.StageAbsent, Head: head}, nil
+		return absent(ctx, conn, head)
 	case r == nil && t.BlockNumber == nil:
 		return chain.Location{Stage: chain.StagePending, Head: head}, nil
 	case t == nil || r == nil:
