@@ -124,12 +124,13 @@ replay: check-go ## replay all recorded histories against today's workflows
 	@if [ ! -d workflows ]; then echo "no workflows yet"; exit 0; fi
 	$(GO) test -count=1 -run '^TestRecordedHistoriesReplay$$' -v ./workflows/
 
-# BENCHFLAGS='-quick' is one short round; '-only opening,throughput' runs some parts.
+# BENCHFLAGS='-quick' is one short round; '-only opening,throughput' runs some parts
+# (suites, deposits, sending, history, parked, opening, throughput).
 # KIVUKO_BENCH_ORDERS=1000000,10000000 searches both sizes: filling the larger takes about half an hour.
 BENCHFLAGS ?=
 
 .PHONY: bench
-bench: build ## measure against bare Temporal, plain SQL and bare HTTP; about ten minutes
+bench: build ## measure against bare Temporal, plain SQL, bare HTTP and bare drivers; about ten minutes
 	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-bench" ./cmd/kivuko-bench
 	exec "$(bin)/kivuko-bench" -root "$(CURDIR)" $(BENCHFLAGS)
 

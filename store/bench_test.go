@@ -28,6 +28,14 @@ const (
 
 var benchWriters = []int{1, 64, 256}
 
+// rounds is one where -short asks to see only that a benchmark works.
+func rounds() int {
+	if testing.Short() {
+		return 1
+	}
+	return benchRounds
+}
+
 // BenchmarkHotAccount reserves and posts on one account: through the coalescing writer, with a plain
 // row lock around the same statements, and as plain inserts of the same rows without any balance.
 func BenchmarkHotAccount(b *testing.B) {
@@ -52,7 +60,7 @@ func (h *hot) run(b *testing.B, kind string) {
 	}
 	locking, inserts, alone := map[int][]float64{}, map[int][]float64{}, map[int][]float64{}
 	ours := map[int][]float64{}
-	for range benchRounds {
+	for range rounds() {
 		var base float64
 		for _, writers := range benchWriters {
 			a, l, p := rate(b, writers, ways[0]), rate(b, writers, ways[1]), rate(b, writers, ways[2])

@@ -26,7 +26,7 @@ func BenchmarkDeposits(b *testing.B) {
 	few, many := newCoast(b, 100), newCoast(b, 100_000)
 	for b.Loop() {
 		var cost, of []float64
-		for range benchRounds {
+		for range rounds() {
 			cost, of = append(cost, many.blocks(b, benchOurs)), append(of, few.blocks(b, benchOurs))
 		}
 		ratio := median(cost) / median(of)

@@ -18,10 +18,14 @@ import (
 	"kivuko/store/storetest"
 )
 
-// searchSizes are the table sizes of BenchmarkSearch; KIVUKO_BENCH_ORDERS names others ("1000000,10000000").
+// searchSizes are the table sizes of BenchmarkSearch; KIVUKO_BENCH_ORDERS names others ("1000000,10000000"). A
+// short run has a small table.
 func searchSizes(b *testing.B) []int {
 	b.Helper()
 	text := os.Getenv("KIVUKO_BENCH_ORDERS")
+	if text == "" && testing.Short() {
+		return []int{50_000}
+	}
 	if text == "" {
 		return []int{1_000_000}
 	}

@@ -11,18 +11,22 @@ import (
 
 // part is one group of figures.
 type part struct {
-	name string
-	run  func(context.Context, *world, *table) error
+	name  string
+	stack bool // it loads the running stack; the others want the database alone
+	run   func(context.Context, *world, *table) error
 }
 
-// parts are in the order in which they disturb each other least.
+// parts are in the order in which they disturb each other least: as long as only the database is wanted,
+// nothing else runs.
 func parts() []part {
 	return []part{
-		{"history", func(ctx context.Context, w *world, t *table) error { return w.histories(ctx, t) }},
-		{"parked", func(ctx context.Context, w *world, t *table) error { return w.parked(ctx, t) }},
-		{"opening", func(ctx context.Context, w *world, t *table) error { return w.opening(ctx, t) }},
-		{"throughput", func(ctx context.Context, w *world, t *table) error { return w.throughput(ctx, t) }},
-		{"suites", func(ctx context.Context, w *world, t *table) error { return w.suites(ctx, t) }},
+		{"suites", false, suitesOf(storeSuite, apiSuite)},
+		{"deposits", false, suitesOf(depositSuite)},
+		{"sending", false, suitesOf(sendingSuite)},
+		{"history", true, func(ctx context.Context, w *world, t *table) error { return w.histories(ctx, t) }},
+		{"parked", true, func(ctx context.Context, w *world, t *table) error { return w.parked(ctx, t) }},
+		{"opening", true, func(ctx context.Context, w *world, t *table) error { return w.opening(ctx, t) }},
+		{"throughput", true, func(ctx context.Context, w *world, t *table) error { return w.throughput(ctx, t) }},
 	}
 }
 
@@ -60,7 +64,11 @@ func Run(ctx context.Context, o Options) (err error) {
 			continue
 		}
 		w.say("\n== %s (%.0f s after the start)", p.name, time.Since(began).Seconds())
-		if err := p.run(ctx, w, t); err != nil {
+		err := w.ready(ctx, p)
+		if err == nil {
+			err = p.run(ctx, w, t)
+		}
+		if err != nil {
 			return errors.Join(fmt.Errorf("%s: %w", p.name, err), t.print(o.Out))
 		}
 	}

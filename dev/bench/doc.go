@@ -8,10 +8,16 @@
 // waiting for finality does not hide the work. Payers answer at once. And the rates of the task queues and
 // of the API, which protect the operator and the service, are lifted.
 //
+// Networks that a part does not measure do not run, and parts that want the database alone run before anything
+// else is up.
+//
 // The floor of an on-ramp is a bare flow of the same shape: two local and four regular activities on as
 // many queues, a start by update, a signal, a timer and a child, the last activity tried twice, payloads of
 // about the same size under the same encryption, and nothing done in any of them. A second floor without
 // child, update and queues of its own shows what the shape costs.
+//
+// The floor of a transfer up to broadcast is the driver of the same network preparing, signing with a key in
+// memory and broadcasting, to the same development node, in turns.
 //
 // Both wait for finality: the on-ramp and the bare flow of its shape ask to be tried again after 460 ms,
 // which the server's timers, coarse below a second, make up to a second. The second floor sleeps the

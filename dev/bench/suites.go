@@ -7,38 +7,52 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"kivuko/exchange"
 )
 
-// suite is a package of the product whose benchmarks print ratios, and how often each one repeats itself.
-type suite struct{ dir, times string }
+// suite are benchmarks whose figures are ratios already: a package below a module of the checkout, which
+// of its benchmarks, and how often each one repeats itself.
+type suite struct{ module, dir, bench, times string }
 
-var suitePackages = []suite{{"./store", "1x"}, {"./api", "20x"}}
+var (
+	storeSuite   = suite{".", "./store", "HotAccount|Search", "1x"}
+	apiSuite     = suite{".", "./api", ".", "20x"}
+	depositSuite = suite{".", "./store", "Deposits", "1x"}
+	sendingSuite = suite{"dev", "./conformance", "Sending", "1x"}
+)
 
 // testDatabaseVariable tells the benchmarks where they may make databases (store/storetest).
 const testDatabaseVariable = "KIVUKO_TEST_DATABASE_URL"
 
-// suites runs the Go benchmarks of the product on the stack's PostgreSQL, with the rest of the stack idle,
-// and takes their figures into the table.
-func (w *world) suites(ctx context.Context, t *table) error {
-	found := findings{}
-	var errs []error
-	for _, s := range suitePackages {
-		errs = append(errs, w.suite(ctx, s, found))
+// suitesOf runs Go benchmarks on the stack's PostgreSQL and takes their figures into the table.
+func suitesOf(all ...suite) func(context.Context, *world, *table) error {
+	return func(ctx context.Context, w *world, t *table) error {
+		found := findings{}
+		var errs []error
+		for _, s := range all {
+			errs = append(errs, w.suite(ctx, s, found))
+		}
+		for _, f := range goals(found) {
+			t.add(f)
+		}
+		return errors.Join(errs...)
 	}
-	for _, f := range goals(found) {
-		t.add(f)
-	}
-	return errors.Join(errs...)
 }
 
 func (w *world) suite(ctx context.Context, s suite, found findings) error {
 	// With -v each result is a line of its own, whatever the benchmark prints by itself.
-	cmd := exec.CommandContext(ctx, "go", "test", "-v", "-count=1", "-run", "^$", "-bench", ".", "-benchtime", s.times, "-timeout", "60m", s.dir)
-	cmd.Dir = w.Root
+	args := []string{"test", "-v", "-count=1", "-run", "^$", "-bench", s.bench, "-benchtime", s.times, "-timeout", "60m"}
+	if w.Quick {
+		args = append(args, "-short")
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, s.dir)...)
+	cmd.Dir = filepath.Join(w.Root, s.module)
 	cmd.Env = append(slices.Clone(w.Env), testDatabaseVariable+"="+w.stack.Postgres.DSN("postgres"))
 	cmd.Stderr = w.Out
 	out, err := cmd.StdoutPipe()
@@ -50,7 +64,7 @@ func (w *world) suite(ctx context.Context, s suite, found findings) error {
 	}
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
-		if text := lines.Text(); strings.Contains(text, "Benchmark") || strings.Contains(text, "ratio ") || strings.Contains(text, "p95") {
+		if text := lines.Text(); strings.Contains(text, "Benchmark") || strings.Contains(text, "ratio ") || strings.Contains(text, "p95") || strings.Contains(text, "are not on this machine") {
 			w.say("  %s", text)
 		}
 		found.read(lines.Text())
@@ -105,6 +119,7 @@ const (
 	maxSearch  = 10  // milliseconds, the 95th percentile at one million orders
 	maxGrowth  = 2   // of that at ten millions
 	maxWallets = 1.2 // times the cost of a block with a hundred watched wallets, at a hundred thousand
+	minBeside  = 1   // of the rate of one sending wallet, with eight side by side
 )
 
 // goals picks the figures that have goals.
@@ -139,6 +154,9 @@ func goals(found findings) []figure {
 		"the token, the session, the policy, the log line and the metrics of each request")
 	pick("Deposits x_wallets", "one block with 100,000 watched wallets against 100", "", atMost(maxWallets),
 		fmt.Sprintf("%.0f deposits booked per second", found["Deposits deposits/s"]), "")
+	for _, n := range exchange.Networks() {
+		out = append(out, sendingGoals(found, n)...)
+	}
 	const million, ten = "Search/1000000 p95-ms", "Search/10000000 p95-ms"
 	pick(million, "search, slowest kind of query at 1 million orders: p95", "ms", atMost(maxSearch), "three-letter queries included", "")
 	pick(ten, "search, slowest kind of query at 10 million orders: p95", "ms", goal{}, "three-letter queries included", "")
@@ -146,4 +164,30 @@ func goals(found findings) []figure {
 		out = append(out, figure{name: "search at 10 million orders against 1 million: p95", ratio: found[ten] / found[million], goal: atMost(maxGrowth)})
 	}
 	return out
+}
+
+// kept is why a transfer of ours takes longer than one of the driver alone.
+const kept = "of ours, the approved row and the sealed keys are read, the signed bytes are stored before they leave and the node's answer after it"
+
+// sendingGoals are the figures of one network: transfers up to broadcast, and deposits.
+func sendingGoals(found findings, n exchange.Network) []figure {
+	key := "Sending/" + string(n)
+	if _, ok := found[key+" x_bare_1"]; !ok {
+		return nil
+	}
+	var out []figure
+	for _, load := range []struct{ senders, name string }{{"1", "one wallet"}, {"8", "8 wallets side by side"}} {
+		out = append(out, figure{
+			name:  fmt.Sprintf("transfers on %s up to broadcast, %s, against the bare driver", n, load.name),
+			ratio: found[key+" x_bare_"+load.senders],
+			note:  fmt.Sprintf("%.0f/s to %.0f/s: %s", found[key+" sent/s_"+load.senders], found[key+" bare/s_"+load.senders], kept),
+		})
+	}
+	return append(out, figure{
+		name:  fmt.Sprintf("transfers on %s: 8 wallets side by side against one", n),
+		ratio: found[key+" sent/s_8"] / found[key+" sent/s_1"], goal: atLeast(minBeside), note: "must not fall",
+	}, figure{
+		name: fmt.Sprintf("deposits on %s: watching against only reading the same blocks", n), ratio: found[key+" x_reading"],
+		note: fmt.Sprintf("%.0f deposits seen and booked per second, from the node into the ledger", found[key+" deposits/s"]),
+	})
 }

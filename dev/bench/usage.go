@@ -82,9 +82,9 @@ func treeTime(pid int) time.Duration {
 }
 
 // measured are the supervised processes whose time is counted. The codec server only serves a person.
-func measured() []string {
+func (w *world) measured() []string {
 	names := []string{stack.ProcessTemporal, stack.ProcessTron, stack.ProcessMomo, stack.ProcessAPI, processBare}
-	for _, q := range stack.Queues {
+	for _, q := range w.stack.Served() {
 		names = append(names, stack.ProcessWorker(q))
 	}
 	return names
@@ -93,7 +93,7 @@ func measured() []string {
 // measure reads the processor time that every process has used so far.
 func (w *world) measure() usage {
 	u := usage{processPostgres: treeTime(w.stack.Postgres.PID()), processLoader: processTime(os.Getpid())}
-	for _, name := range measured() {
+	for _, name := range w.measured() {
 		if c := w.stack.Supervisor.Child(name); c != nil {
 			u[name] = processTime(c.PID())
 		}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -73,18 +74,34 @@ type world struct {
 	phones   atomic.Int64
 }
 
-// open brings the stack up, seeds it and lifts the rates.
+// open starts the database, which is all that some parts want.
 func open(ctx context.Context, o Options) (_ *world, err error) {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
 	w := &world{Options: o}
 	w.stack, err = stack.Open(stack.Options{
 		Root: o.Root, State: o.State, Product: o.Product, Self: o.Dev, Out: o.Out, AnyPorts: true,
 		TronFlags: []string{"--interval", blockInterval.String()},
 		MomoFlags: []string{"--answer-delay", "0s", "--magic-amounts=false"},
+		Without:   []exchange.Network{exchange.Ethereum, exchange.Solana}, // the orders that are measured are on TRON
 	})
 	if err != nil {
 		return nil, err
+	}
+	if err := w.start(ctx, stack.Infrastructure()[:1]); err != nil { // PostgreSQL
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+func (w *world) start(ctx context.Context, steps ...[]stack.Step) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return w.stack.Up(ctx, slices.Concat(steps...))
+}
+
+// ready brings up the rest of the stack for the first part that wants it, seeds it and lifts the rates.
+func (w *world) ready(ctx context.Context, p part) error {
+	if !p.stack || w.store != nil {
+		return nil
 	}
 	for name, value := range map[string]string{
 		"API_RATE_FACTOR": "100000", "TRON_POLL": finality.String(), "LOG_LEVEL": "warn",
@@ -92,10 +109,12 @@ func open(ctx context.Context, o Options) (_ *world, err error) {
 	} {
 		w.stack.SetEnvironment(name, value)
 	}
-	if err := w.fill(ctx); err != nil {
-		return nil, errors.Join(err, w.close())
+	if err := w.start(ctx, stack.Infrastructure()[1:], stack.Prepare(), stack.Product()); err != nil {
+		return err
 	}
-	return w, nil
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	return w.fill(ctx)
 }
 
 func (w *world) close() error {
@@ -110,11 +129,6 @@ func (w *world) close() error {
 }
 
 func (w *world) fill(ctx context.Context) error {
-	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product()} {
-		if err := w.stack.Up(ctx, part); err != nil {
-			return err
-		}
-	}
 	err := demo.Seed(ctx, demo.World{
 		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, DatabaseURL: w.stack.ProductDatabase(),
 		AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
@@ -163,7 +177,7 @@ func Dial(ctx context.Context, get func(name string) string) (temporal.Client, e
 // liftRates overrides the rates with which the workers spare the operator and the nodes.
 func (w *world) liftRates(ctx context.Context) error {
 	const plenty = 100_000
-	for _, queue := range stack.Queues {
+	for _, queue := range w.stack.Served() {
 		_, err := w.temporal.WorkflowService().UpdateTaskQueueConfig(ctx, &workflowservice.UpdateTaskQueueConfigRequest{
 			Namespace: namespace, Identity: "bench", TaskQueue: queue, TaskQueueType: enumspb.TASK_QUEUE_TYPE_ACTIVITY,
 			UpdateQueueRateLimit: &workflowservice.UpdateTaskQueueConfigRequest_RateLimitUpdate{

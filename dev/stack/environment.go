@@ -3,6 +3,7 @@ package stack
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -114,6 +115,9 @@ func (s *Stack) ProductEnvironment(process string) []string {
 	defer s.mu.Unlock()
 	for name, value := range s.extra {
 		variables[name] = value
+	}
+	for _, n := range s.Without {
+		maps.DeleteFunc(variables, func(name, _ string) bool { return strings.HasPrefix(name, strings.ToUpper(string(n))+"_") })
 	}
 	env := s.baseEnvironment()
 	for name, value := range variables {

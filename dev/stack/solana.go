@@ -9,6 +9,7 @@ import (
 	"kivuko/dev/solana"
 	"kivuko/dev/solana/programs"
 	"kivuko/dev/supervisor"
+	"kivuko/exchange"
 )
 
 // solanaPoll is how often the local workers look at a transaction of Solana.
@@ -39,6 +40,9 @@ func (s *Stack) solanaPrograms(ctx context.Context) (dir string, err error) {
 // startSolana gets the token programs, starts the node and tells the product of it.
 // Without them the stack says why and goes on: the product then knows no Solana.
 func startSolana(ctx context.Context, s *Stack) error {
+	if s.lacks(exchange.Solana) {
+		return nil
+	}
 	dir, err := s.solanaPrograms(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -17,6 +17,7 @@ import (
 	"kivuko/dev/ports"
 	"kivuko/dev/postgres"
 	"kivuko/dev/supervisor"
+	"kivuko/exchange"
 )
 
 // Options say where the stack lives.
@@ -37,6 +38,8 @@ type Options struct {
 	UnsafeDatabase bool
 	// TronFlags, EthereumFlags, SolanaFlags and MomoFlags are further flags of the nodes and of the sandbox.
 	TronFlags, EthereumFlags, SolanaFlags, MomoFlags []string
+	// Without are networks whose nodes and workers don't run. The product then knows nothing of them.
+	Without []exchange.Network
 	// FetchPrograms takes Solana's token programs from npm where they are not cached. Without them the
 	// stack runs without Solana.
 	FetchPrograms bool

@@ -12,6 +12,7 @@ import (
 	"kivuko/dev/ports"
 	"kivuko/dev/postgres"
 	"kivuko/dev/supervisor"
+	"kivuko/exchange"
 )
 
 // Names of the supervised processes, for tests that kill them.
@@ -131,6 +132,9 @@ func startTemporal(ctx context.Context, s *Stack) error {
 const PostgresVariable = "KIVUKO_DEV_POSTGRES_URL"
 
 func startTron(ctx context.Context, s *Stack) error {
+	if s.lacks(exchange.Tron) {
+		return nil
+	}
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
 		Name: ProcessTron,
 		Path: s.Self,
@@ -148,6 +152,9 @@ func startTron(ctx context.Context, s *Stack) error {
 }
 
 func startEthereum(ctx context.Context, s *Stack) error {
+	if s.lacks(exchange.Ethereum) {
+		return nil
+	}
 	_, err := s.Supervisor.Start(ctx, supervisor.Spec{
 		Name: ProcessEthereum,
 		Path: s.Self,
@@ -195,12 +202,23 @@ func startAPI(ctx context.Context, s *Stack) error {
 	return err
 }
 
-func startWorkers(ctx context.Context, s *Stack) error {
-	queues := Queues
+// Served are the task queues for which a worker runs.
+func (s *Stack) Served() []string {
+	queues := slices.Clone(Queues)
 	if s.Solana() {
-		queues = append(slices.Clone(Queues), SolanaQueues...)
+		queues = append(queues, SolanaQueues...)
 	}
-	for _, queue := range queues {
+	return slices.DeleteFunc(queues, func(queue string) bool {
+		_, network, _ := strings.Cut(queue, "-")
+		return s.lacks(exchange.Network(network))
+	})
+}
+
+// lacks tells whether a network was left out.
+func (s *Stack) lacks(n exchange.Network) bool { return slices.Contains(s.Without, n) }
+
+func startWorkers(ctx context.Context, s *Stack) error {
+	for _, queue := range s.Served() {
 		if _, err := s.Supervisor.Start(ctx, s.product(ProcessWorker(queue), "worker", "--queues", queue)); err != nil {
 			return err
 		}
