@@ -75,3 +75,29 @@ func TestAbsenceAtANodeWithoutIndex(t *testing.T) {
 		})
 	}
 }
+
+// A node that has seen the transaction and can't describe it is no proof of absence, whatever others miss.
+func TestSightingIsNoAbsence(t *testing.T) {
+	t.Parallel()
+	id, number := common.HexToHash(someID), hexutil.Uint64(85)
+	for name, stage := range map[string]func(*stub){
+		"a transaction in a block without its receipt": func(s *stub) {
+			s.set("eth_getTransactionByHash", fixed(transaction{Hash: id, From: alice, To: &bob, BlockNumber: &number}))
+		},
+		"a receipt without its transaction": func(s *stub) { s.set("eth_getTransactionReceipt", fixed(receiptOf(id, 85, 1))) },
+		"a receipt that does not come": func(s *stub) {
+			s.set("eth_getTransactionByHash", fixed(transaction{Hash: id, From: alice, To: &bob, BlockNumber: &number}))
+			s.set("eth_getTransactionReceipt", fails(-32005, "too many requests"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			knows, misses := newStub(t), newStub(t)
+			stage(knows)
+			l, err := driver(t, knows, misses).Locate(t.Context(), someID)
+			if chain.ReasonOf(err) != chain.ReasonUnavailable {
+				t.Errorf("%+v, %v", l, err)
+			}
+		})
+	}
+}

@@ -3,6 +3,7 @@ package ethereum
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -61,6 +62,9 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	if err := protocolFailure(failures); err != nil && best.Stage != chain.StageIncluded {
 		return chain.Location{}, err
 	}
+	if err := sighting(failures); err != nil && best.Stage == chain.StageAbsent {
+		return chain.Location{}, err
+	}
 	if best.Stage == "" {
 		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
 	}
@@ -96,6 +100,19 @@ func protocolFailure(failures []error) error {
 	return nil
 }
 
+// errSeen marks the failure of a node that has seen the transaction and could not tell more of it.
+var errSeen = errors.New("the node has seen the transaction")
+
+// sighting finds such a failure. What others miss is not absent then.
+func sighting(failures []error) error {
+	for _, err := range failures {
+		if errors.Is(err, errSeen) {
+			return err
+		}
+	}
+	return nil
+}
+
 func parseID(tx string) (common.Hash, error) {
 	b, err := hexutil.Decode(shortened(tx))
 	if err != nil || len(b) != common.HashLength {
@@ -123,6 +140,15 @@ func (c *Client) locate(ctx context.Context, conn *rpc.Client, id common.Hash) (
 	if err := conn.CallContext(ctx, &t, "eth_getTransactionByHash", id); err != nil {
 		return chain.Location{}, err
 	}
+	l, err := c.described(ctx, conn, id, t, head)
+	if e, ok := errors.AsType[*chain.Error](err); err != nil && t != nil && (!ok || e.Reason == chain.ReasonUnavailable) {
+		err = chain.Wrap(chain.ReasonUnavailable, fmt.Errorf("%w: %w", errSeen, plain(err)), "the transaction %s", id)
+	}
+	return l, err
+}
+
+// described reads the receipt of a transaction, and says how far it came.
+func (c *Client) described(ctx context.Context, conn *rpc.Client, id common.Hash, t *transaction, head chain.Head) (chain.Location, error) {
 	var r *types.Receipt
 	if err := conn.CallContext(ctx, &r, "eth_getTransactionReceipt", id); err != nil {
 		return chain.Location{}, err
@@ -133,7 +159,7 @@ func (c *Client) locate(ctx context.Context, conn *rpc.Client, id common.Hash) (
 	case r == nil && t.BlockNumber == nil:
 		return chain.Location{Stage: chain.StagePending, Head: head}, nil
 	case t == nil || r == nil:
-		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "the node has half of the transaction %s: its block is on its way in or out", id)
+		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errSeen, "the node has half of the transaction %s: its block is on its way in or out", id)
 	case t.Hash != id || r.TxHash != id || r.BlockNumber == nil || !r.BlockNumber.IsUint64():
 		return chain.Location{}, chain.Errorf(chain.ReasonProtocol, "asked for transaction %s, got %s with the receipt of %s", id, t.Hash, r.TxHash)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	sdk "github.com/gagliardetto/solana-go"
 
@@ -63,6 +64,9 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	if err := protocolFailure(failures); err != nil {
 		return chain.Location{}, err
 	}
+	if err := sighting(failures); err != nil && best.Stage == chain.StageAbsent {
+		return chain.Location{}, err
+	}
 	if best.Stage == "" {
 		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
 	}
@@ -87,6 +91,19 @@ func protocolFailure(failures []error) error {
 	return nil
 }
 
+// errSeen marks the failure of a node that has seen the transaction and could not tell more of it.
+var errSeen = errors.New("the node has seen the transaction")
+
+// sighting finds such a failure. What others miss is not absent then.
+func sighting(failures []error) error {
+	for _, err := range failures {
+		if errors.Is(err, errSeen) {
+			return err
+		}
+	}
+	return nil
+}
+
 // locateAt asks one node.
 func (c *Client) locateAt(ctx context.Context, n *node, tx string) (chain.Location, error) {
 	head, err := readHead(ctx, n)
@@ -100,10 +117,12 @@ func (c *Client) locateAt(ctx context.Context, n *node, tx string) (chain.Locati
 	switch {
 	case seen == nil:
 		return absent(ctx, n, head, at, c.config.MinHistory)
-	case seen.Commitment == finalized:
-		return c.found(ctx, n, tx, head, finalized)
-	case seen.Commitment == confirmed:
-		return c.found(ctx, n, tx, head, confirmed)
+	case seen.Commitment == finalized || seen.Commitment == confirmed:
+		l, err := c.found(ctx, n, tx, head, seen.Commitment)
+		if e, ok := errors.AsType[*chain.Error](err); err != nil && (!ok || e.Reason == chain.ReasonUnavailable) {
+			err = chain.Wrap(chain.ReasonUnavailable, fmt.Errorf("%w: %w", errSeen, err), "node %s told the status of %s alone", n.endpoint, tx)
+		}
+		return l, err
 	}
 	return chain.Location{Stage: chain.StagePending, Head: head}, nil
 }

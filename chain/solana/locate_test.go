@@ -145,6 +145,38 @@ func TestLocateAsksEveryNode(t *testing.T) {
 	wantReason(t, "another transaction", err, chain.ReasonProtocol)
 }
 
+// A node that has seen the transaction and can't describe it is no proof of absence, whatever others miss.
+func TestSightingIsNoAbsence(t *testing.T) {
+	for name, body := range map[string]func(t *testing.T, id string) any{
+		"without its body": func(*testing.T, string) any { return nil },
+		"without its token balances": func(t *testing.T, id string) any {
+			return without(t, id, "postTokenBalances")
+		},
+		"busy": func(*testing.T, string) any { return &rpcError{Code: -32005} },
+	} {
+		knows, d := world(t)
+		misses, _ := world(t)
+		c := stubbed(t, knows, misses)
+		signed := signedFixture(t, c, d)
+		knows.set(func() {
+			knows.answers["getSignatureStatuses"], knows.answers["getTransaction"] = seen(1050, finalized), body(t, signed.TxID)
+		})
+		l, err := c.Locate(t.Context(), signed.TxID)
+		if err == nil {
+			t.Errorf("%s: %+v", name, l)
+		}
+		wantReason(t, name, err, chain.ReasonUnavailable)
+	}
+}
+
+// without is a payment that lacks something of its balances.
+func without(t testing.TB, id, what string) map[string]any {
+	t.Helper()
+	tx := receipt(t, id)
+	delete(tx["meta"].(map[string]any), what)
+	return tx
+}
+
 func TestLocateFailed(t *testing.T) {
 	s, d := world(t)
 	c := stubbed(t, s)
@@ -239,11 +271,13 @@ func TestTransfers(t *testing.T) {
 		block map[string]any
 		want  chain.Reason
 	}{
-		"without transactions": {map[string]any{"transactions": nil}, chain.ReasonUnavailable},
-		"without balances":     {map[string]any{"transactions": []any{map[string]any{"transaction": tx["transaction"], "meta": nil}}}, chain.ReasonUnavailable},
-		"without time":         {map[string]any{"blockTime": nil}, chain.ReasonUnavailable},
-		"from the future":      {map[string]any{"parentSlot": 1051}, chain.ReasonProtocol},
-		"with a bad hash":      {map[string]any{"blockhash": "0x12"}, chain.ReasonProtocol},
+		"without transactions":   {map[string]any{"transactions": nil}, chain.ReasonUnavailable},
+		"without balances":       {map[string]any{"transactions": []any{map[string]any{"transaction": tx["transaction"], "meta": nil}}}, chain.ReasonUnavailable},
+		"without token balances": {map[string]any{"transactions": []any{without(t, "half", "preTokenBalances"), tx}}, chain.ReasonUnavailable},
+		"with half of them":      {map[string]any{"transactions": []any{without(t, "half", "postTokenBalances"), tx}}, chain.ReasonUnavailable},
+		"without time":           {map[string]any{"blockTime": nil}, chain.ReasonUnavailable},
+		"from the future":        {map[string]any{"parentSlot": 1051}, chain.ReasonProtocol},
+		"with a bad hash":        {map[string]any{"blockhash": "0x12"}, chain.ReasonProtocol},
 	} {
 		s.set(func() { s.blocks[1051] = q.block })
 		got, err := c.Transfers(t.Context(), 1051)

@@ -78,6 +78,9 @@ func (c *Client) effect(tx *txAnswer) (effect, error) {
 	if e.failure != "" {
 		return e, nil
 	}
+	if tx.Meta.PreTokenBalances == nil || tx.Meta.PostTokenBalances == nil { // none at all is an empty list
+		return effect{}, chain.Errorf(chain.ReasonUnavailable, "the node keeps no token balances of transaction %s", quote(id))
+	}
 	r := reader{client: c, id: id, keys: keys, tx: tx, tokens: map[int]bool{}, made: map[int]bool{}}
 	tokens, err := r.tokenMovements()
 	if err != nil {

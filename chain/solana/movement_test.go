@@ -24,7 +24,7 @@ func answerOf(t testing.TB, keys []sdk.PublicKey, pre, post []uint64, before, af
 		"transaction": map[string]any{"signatures": []string{"id"}, "message": map[string]any{"accountKeys": names}},
 		"meta": map[string]any{
 			"err": nil, "fee": 5_000, "preBalances": pre, "postBalances": post,
-			"preTokenBalances": before, "postTokenBalances": after,
+			"preTokenBalances": append([]any{}, before...), "postTokenBalances": append([]any{}, after...),
 		},
 	})
 	if err != nil {
