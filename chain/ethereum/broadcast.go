@@ -5,17 +5,16 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 )
 
-// Broadcast offers signed bytes to every configured node at once, because a node may be cut off, be
-// busy or keep a transaction to itself. The best answer counts.
+// Broadcast offers signed bytes to every configured node at once. The best answer counts.
 func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
 	tx, err := decodeSigned(raw)
 	if err != nil {
@@ -24,43 +23,17 @@ func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, er
 	if tx.ChainId().Cmp(c.chainID()) != 0 {
 		return chain.Broadcast{}, chain.Errorf(chain.ReasonProtocol, "the transaction is for the chain %s, not for %s", tx.ChainId(), c.chainID())
 	}
-	answers := make([]chain.Broadcast, len(c.nodes.list))
-	var all sync.WaitGroup
-	for i, n := range c.nodes.list {
-		all.Go(func() { answers[i] = c.offer(ctx, n, raw, tx.Hash()) })
-	}
-	all.Wait()
-	best := answers[0]
-	for _, a := range answers[1:] {
-		if rank[a.State] > rank[best.State] {
-			best = a
-		}
-	}
-	return best, nil
-}
-
-// rank orders answers by how much they tell of the transaction being under way.
-var rank = map[chain.BroadcastState]int{
-	chain.BroadcastRejected: 0, chain.BroadcastUnknown: 1, chain.BroadcastKnown: 2, chain.BroadcastAccepted: 3,
-}
-
-// offer sends the bytes to one node. Where no answer comes, they may have arrived all the same.
-func (c *Client) offer(ctx context.Context, n *node, raw []byte, id common.Hash) chain.Broadcast {
-	answer, err := askOne(ctx, c.nodes, n, func(ctx context.Context, conn *rpc.Client) (chain.Broadcast, error) {
+	return endpoints.Offer(ctx, c.nodes, connected(func(ctx context.Context, conn *rpc.Client) (chain.Broadcast, error) {
 		var got common.Hash
 		err := conn.CallContext(ctx, &got, "eth_sendRawTransaction", hexutil.Bytes(raw))
 		if e, ok := errors.AsType[rpc.Error](err); ok {
 			return readRefusal(e), nil
 		}
-		if err == nil && got != id {
+		if err == nil && got != tx.Hash() {
 			return chain.Broadcast{State: chain.BroadcastUnknown, Code: "WRONG_ID", Text: "the node took it as " + got.Hex()}, nil
 		}
 		return chain.Broadcast{State: chain.BroadcastAccepted, Code: "OK"}, err
-	})
-	if err != nil {
-		return chain.Broadcast{State: chain.BroadcastUnknown, Code: "NO_ANSWER", Text: quote(err.Error())}
-	}
-	return answer
+	})), nil
 }
 
 // refusals says what the texts of nodes mean for bytes that are offered: those of go-ethereum, of

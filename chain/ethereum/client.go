@@ -36,7 +36,11 @@ func New(c Config) (*Client, error) {
 }
 
 // Close ends the connections.
-func (c *Client) Close() { c.nodes.close() }
+func (c *Client) Close() {
+	for _, n := range c.nodes.Nodes() {
+		n.close()
+	}
+}
 
 // Network is Ethereum.
 func (c *Client) Network() exchange.Network { return exchange.Ethereum }

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 	"kivuko/exchange/money"
 )
 
@@ -48,8 +49,8 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	}
 	best := chain.Location{}
 	var failures []error
-	for _, n := range c.nodes.order() {
-		l, err := askOne(ctx, c.nodes, n, func(ctx context.Context, conn *rpc.Client) (chain.Location, error) { return c.locate(ctx, conn, id) })
+	look := func(ctx context.Context, conn *rpc.Client) (chain.Location, error) { return c.locate(ctx, conn, id) }
+	for l, err := range endpoints.All(ctx, c.nodes, connected(look)) {
 		switch {
 		case err != nil:
 			failures = append(failures, err)

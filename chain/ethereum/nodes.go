@@ -7,13 +7,12 @@ import (
 	"io"
 	"net/http"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 )
 
 const (
@@ -23,23 +22,19 @@ const (
 	maxIdle = 32
 )
 
-// node is one endpoint with what is known of its health.
+// node is one endpoint.
 type node struct {
-	endpoint  Endpoint
-	downUntil atomic.Int64 // Unix nanoseconds; before it the node is asked last
-	verified  atomic.Bool  // it has told the right chain id
+	endpoint Endpoint
+	chainID  uint64 // that it must tell
 
 	mu   sync.Mutex
 	conn *rpc.Client // nil until the first question
 }
 
-// nodes are interchangeable endpoints, asked in the configured order, failing ones last.
-type nodes struct {
-	list       []*node
-	chainID    uint64
-	timeout    time.Duration
-	retryAfter time.Duration
-}
+// String names the node, without the secrets of its address.
+func (n *node) String() string { return "node " + n.endpoint.String() }
+
+type nodes = endpoints.Pool[*node]
 
 // webClient follows no redirection, which could lead to a place without TLS, and reads no answer
 // without an end.
@@ -74,21 +69,19 @@ type cut struct {
 }
 
 func newNodes(c Config) *nodes {
-	all := &nodes{chainID: c.ChainID, timeout: c.CallTimeout, retryAfter: c.RetryAfter}
-	for _, e := range c.Nodes {
-		all.list = append(all.list, &node{endpoint: e})
+	all := make([]*node, len(c.Nodes))
+	for i, e := range c.Nodes {
+		all[i] = &node{endpoint: e, chainID: c.ChainID}
 	}
-	return all
+	return endpoints.New(all, c.CallTimeout, c.RetryAfter)
 }
 
-func (n *nodes) close() {
-	for _, one := range n.list {
-		one.mu.Lock()
-		if one.conn != nil {
-			one.conn.Close()
-			one.conn = nil
-		}
-		one.mu.Unlock()
+func (n *node) close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.conn != nil {
+		n.conn.Close()
+		n.conn = nil
 	}
 }
 
@@ -109,83 +102,46 @@ func (n *node) client(ctx context.Context) (*rpc.Client, error) {
 	return conn, nil
 }
 
-// order lists the nodes, healthy ones first.
-func (n *nodes) order() []*node {
-	now := time.Now().UnixNano()
-	healthy, down := make([]*node, 0, len(n.list)), make([]*node, 0, len(n.list))
-	for _, one := range n.list {
-		if one.downUntil.Load() > now {
-			down = append(down, one)
-		} else {
-			healthy = append(healthy, one)
-		}
-	}
-	return append(healthy, down...)
-}
-
-// ask puts a question to one node after the other until one answers. The question runs against a
-// single node, so that its parts fit each other. An *chain.Error other than ReasonUnavailable is an
-// answer and ends the search.
+// ask puts a question to one node after the other until one answers.
 func ask[T any](ctx context.Context, n *nodes, question func(context.Context, *rpc.Client) (T, error)) (T, error) {
-	var none T
-	var last error
-	for _, one := range n.order() {
-		answer, err := askOne(ctx, n, one, question)
-		if err == nil || chain.ReasonOf(err) != chain.ReasonUnavailable {
-			return answer, err
-		}
-		last = err
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return none, last
+	return endpoints.Ask(ctx, n, connected(question))
 }
 
-// askOne puts a question to one node, within the time for it, and remembers how it went. A node of
-// another chain is never asked.
-func askOne[T any](ctx context.Context, n *nodes, one *node, question func(context.Context, *rpc.Client) (T, error)) (T, error) {
-	var none T
-	bounded, cancel := context.WithTimeout(ctx, n.timeout)
-	defer cancel()
-	answer, err := func() (T, error) {
-		conn, err := one.client(bounded)
-		if err != nil {
-			return none, err
+// connected makes a question to a connection one to a node. What the RPC library says of a failure is made
+// fit for logs.
+func connected[T any](question func(context.Context, *rpc.Client) (T, error)) func(context.Context, *node) (T, error) {
+	return func(ctx context.Context, n *node) (answer T, err error) {
+		conn, err := n.client(ctx)
+		if err == nil {
+			answer, err = question(ctx, conn)
 		}
-		if err := one.verify(bounded, conn, n.chainID); err != nil {
-			return none, err
-		}
-		return question(bounded, conn)
-	}()
-	if err == nil {
-		one.downUntil.Store(0)
-		return answer, nil
+		return answer, understood(err)
 	}
-	if _, understood := errors.AsType[*chain.Error](err); !understood {
-		err = chain.Wrap(chain.ReasonUnavailable, plain(err), "node %s", one.endpoint)
-	}
-	if chain.ReasonOf(err) == chain.ReasonUnavailable && ctx.Err() == nil {
-		one.downUntil.Store(time.Now().Add(n.retryAfter).UnixNano())
-		one.verified.Store(false) // it may come back as another one
-	}
-	return none, err
 }
 
-// verify asks a node once which chain it is on.
-func (n *node) verify(ctx context.Context, conn *rpc.Client, want uint64) error {
-	if n.verified.Load() {
-		return nil
-	}
-	var id hexutil.Uint64
-	if err := conn.CallContext(ctx, &id, "eth_chainId"); err != nil {
+// understood leaves the errors alone that the driver made itself.
+func understood(err error) error {
+	if _, ours := errors.AsType[*chain.Error](err); ours || err == nil {
 		return err
 	}
-	if uint64(id) != want {
-		return chain.Errorf(chain.ReasonUnavailable, "node %s is on the chain %d and not on %d, so it is not used", n.endpoint, uint64(id), want)
+	return plain(err)
+}
+
+// Prove asks the node which chain it is on.
+func (n *node) Prove(ctx context.Context) error {
+	_, err := connected(n.prove)(ctx, n)
+	return err
+}
+
+func (n *node) prove(ctx context.Context, conn *rpc.Client) (hexutil.Uint64, error) {
+	var id hexutil.Uint64
+	if err := conn.CallContext(ctx, &id, "eth_chainId"); err != nil {
+		return id, err
 	}
-	n.verified.Store(true)
-	return nil
+	if uint64(id) != n.chainID {
+		return id, chain.Errorf(chain.ReasonUnavailable, "%s is on the chain %d and not on %d, so it is not used", n, uint64(id), n.chainID)
+	}
+	return id, nil
 }
 
 // maxErrorText bounds what is quoted of a node's message.

@@ -56,7 +56,7 @@ func TestBids(t *testing.T) {
 			s := newStub(t)
 			s.set("eth_maxPriorityFeePerGas", fixed((*hexutil.Big)(wei(gweiOf(v.suggested)))))
 			base := wei(gweiOf(v.baseFee))
-			conn, err := driver(t, s).nodes.list[0].client(t.Context())
+			conn, err := driver(t, s).nodes.Nodes()[0].client(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -4,16 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"sync"
 
 	bin "github.com/gagliardetto/binary"
 	sdk "github.com/gagliardetto/solana-go"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 )
 
-// Broadcast offers signed bytes to every configured node at once, because a node may be cut off, be
-// busy or keep a transaction to itself. The best answer counts. Nodes are told not to check and not
+// Broadcast offers signed bytes to every configured node at once. The best answer counts. Nodes are told not to check and not
 // to repeat: the transaction was simulated when it was built, a check against a node that lags would
 // stop it for nothing, and repeating is the caller's.
 func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
@@ -25,33 +24,9 @@ func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, er
 	if err != nil {
 		return chain.Broadcast{}, err
 	}
-	answers := make([]chain.Broadcast, len(c.nodes.list))
-	var all sync.WaitGroup
-	for i, n := range c.nodes.list {
-		all.Go(func() {
-			answer, err := askOne(ctx, c.nodes, n, func(ctx context.Context, n *node) (chain.Broadcast, error) {
-				return offer(ctx, n, raw, id, hash)
-			})
-			if err != nil {
-				// The bytes may have arrived although no answer came back.
-				answer = chain.Broadcast{State: chain.BroadcastUnknown, Code: "NO_ANSWER", Text: err.Error()}
-			}
-			answers[i] = answer
-		})
-	}
-	all.Wait()
-	best := answers[0]
-	for _, a := range answers[1:] {
-		if rank[a.State] > rank[best.State] {
-			best = a
-		}
-	}
-	return best, nil
-}
-
-// rank orders answers by how much they tell of the transaction being under way.
-var rank = map[chain.BroadcastState]int{
-	chain.BroadcastRejected: 0, chain.BroadcastUnknown: 1, chain.BroadcastKnown: 2, chain.BroadcastAccepted: 3,
+	return endpoints.Offer(ctx, c.nodes, func(ctx context.Context, n *node) (chain.Broadcast, error) {
+		return offer(ctx, n, raw, id, hash)
+	}), nil
 }
 
 func blockhashOf(raw []byte) (sdk.Hash, error) {

@@ -35,7 +35,11 @@ func New(c Config) (*Client, error) {
 }
 
 // Close ends the idle connections.
-func (c *Client) Close() { c.nodes.close() }
+func (c *Client) Close() {
+	for _, n := range c.nodes.Nodes() {
+		n.client.CloseIdleConnections()
+	}
+}
 
 // Network is Solana.
 func (c *Client) Network() exchange.Network { return exchange.Solana }

@@ -9,6 +9,7 @@ import (
 	sdk "github.com/gagliardetto/solana-go"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 )
 
 // status is how far a node has seen a signature come.
@@ -47,10 +48,8 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	}
 	best := chain.Location{}
 	var failures []error
-	for _, n := range c.nodes.order() {
-		l, err := askOne(ctx, c.nodes, n, func(ctx context.Context, n *node) (chain.Location, error) {
-			return c.locateAt(ctx, n, tx)
-		})
+	look := func(ctx context.Context, n *node) (chain.Location, error) { return c.locateAt(ctx, n, tx) }
+	for l, err := range endpoints.All(ctx, c.nodes, look) {
 		switch {
 		case err != nil:
 			failures = append(failures, err)

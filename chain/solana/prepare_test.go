@@ -350,7 +350,7 @@ func TestPrices(t *testing.T) {
 		}
 		s.answers["getRecentPrioritizationFees"] = list
 		c := stubbed(t, s)
-		if got, err := c.priceFor(t.Context(), c.nodes.list[0], named("alice").key()); err != nil || got != q.want {
+		if got, err := c.priceFor(t.Context(), c.nodes.Nodes()[0], named("alice").key()); err != nil || got != q.want {
 			t.Errorf("%s: %d (%v)", name, got, err)
 		}
 	}

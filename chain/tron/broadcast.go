@@ -2,48 +2,26 @@ package tron
 
 import (
 	"context"
-	"sync"
 
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 )
 
-// Broadcast offers signed bytes to every configured full node at once, because a node may be cut
-// off, be busy or keep a transaction to itself. The best answer counts.
+// Broadcast offers signed bytes to every configured full node at once. The best answer counts.
 func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
 	tx, err := decodeSigned(raw)
 	if err != nil {
 		return chain.Broadcast{}, err
 	}
-	answers := make([]chain.Broadcast, len(c.full.list))
-	var all sync.WaitGroup
-	for i, n := range c.full.list {
-		all.Go(func() {
-			answer, err := askOne(ctx, c.full, n, func(ctx context.Context, n *node) (*api.Return, error) {
-				return n.wallet.BroadcastTransaction(ctx, tx)
-			})
-			if err != nil {
-				// The bytes may have arrived although no answer came back.
-				answers[i] = chain.Broadcast{State: chain.BroadcastUnknown, Code: "NO_ANSWER", Text: err.Error()}
-				return
-			}
-			answers[i] = readBroadcast(answer)
-		})
-	}
-	all.Wait()
-	best := answers[0]
-	for _, a := range answers[1:] {
-		if rank[a.State] > rank[best.State] {
-			best = a
+	return endpoints.Offer(ctx, c.full, func(ctx context.Context, n *node) (chain.Broadcast, error) {
+		answer, err := n.wallet.BroadcastTransaction(ctx, tx)
+		if err != nil {
+			return chain.Broadcast{}, err
 		}
-	}
-	return best, nil
-}
-
-// rank orders answers by how much they tell of the transaction being under way.
-var rank = map[chain.BroadcastState]int{
-	chain.BroadcastRejected: 0, chain.BroadcastUnknown: 1, chain.BroadcastKnown: 2, chain.BroadcastAccepted: 3,
+		return readBroadcast(answer), nil
+	}), nil
 }
 
 // broadcastStates says what java-tron's codes mean for bytes that are offered (Wallet.broadcastTransaction).

@@ -39,7 +39,7 @@ func New(c Config) (*Client, error) {
 	}
 	solid, err := dial("solidity", c.SolidityNodes, c.CallTimeout, c.RetryAfter)
 	if err != nil {
-		full.close()
+		hangUp(full.Nodes())
 		return nil, err
 	}
 	return &Client{config: c, full: full, solid: solid, contracts: contracts, assets: assets}, nil
@@ -47,8 +47,8 @@ func New(c Config) (*Client, error) {
 
 // Close ends the connections.
 func (c *Client) Close() {
-	c.full.close()
-	c.solid.close()
+	hangUp(c.full.Nodes())
+	hangUp(c.solid.Nodes())
 }
 
 // Network is TRON.

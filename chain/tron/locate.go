@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	"kivuko/chain"
+	"kivuko/chain/endpoints"
 )
 
 // found is a transaction in a block of one node.
@@ -47,18 +48,18 @@ func (c *Client) locateFinal(ctx context.Context, tx string, id []byte) (chain.L
 	absent := chain.Location{Stage: chain.StageAbsent}
 	answered := false
 	var failures []error
-	for _, n := range c.solid.order() {
-		l, err := askOne(ctx, c.solid, n, func(ctx context.Context, n *node) (chain.Location, error) {
-			head, err := newest(ctx, n.solidity)
-			if err != nil {
-				return chain.Location{}, err
-			}
-			f, err := lookUp(ctx, n.solidity, tx, id)
-			if err != nil {
-				return chain.Location{}, err
-			}
-			return c.location(chain.StageFinal, tx, f, headOf(head, head))
-		})
+	look := func(ctx context.Context, n *node) (chain.Location, error) {
+		head, err := newest(ctx, n.solidity)
+		if err != nil {
+			return chain.Location{}, err
+		}
+		f, err := lookUp(ctx, n.solidity, tx, id)
+		if err != nil {
+			return chain.Location{}, err
+		}
+		return c.location(chain.StageFinal, tx, f, headOf(head, head))
+	}
+	for l, err := range endpoints.All(ctx, c.solid, look) {
 		switch {
 		case err != nil:
 			failures = append(failures, err)
@@ -81,28 +82,28 @@ func (c *Client) locateFinal(ctx context.Context, tx string, id []byte) (chain.L
 func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final chain.Block) (chain.Location, error) {
 	best := chain.Location{}
 	var failures []error
-	for _, n := range c.full.order() {
-		l, err := askOne(ctx, c.full, n, func(ctx context.Context, n *node) (chain.Location, error) {
-			head, err := newest(ctx, n.wallet)
-			if err != nil {
-				return chain.Location{}, err
-			}
-			// Waiting is asked before included: a transaction goes from the one to the other, so
-			// that this order can't miss it in between.
-			waiting, err := isPending(ctx, n.wallet, id)
-			if err != nil {
-				return chain.Location{}, err
-			}
-			f, err := lookUp(ctx, n.wallet, tx, id)
-			if err != nil {
-				return chain.Location{}, err
-			}
-			l, err := c.location(chain.StageIncluded, tx, f, headOf(head, final))
-			if l.Stage == chain.StageAbsent && waiting {
-				l.Stage = chain.StagePending
-			}
-			return l, err
-		})
+	look := func(ctx context.Context, n *node) (chain.Location, error) {
+		head, err := newest(ctx, n.wallet)
+		if err != nil {
+			return chain.Location{}, err
+		}
+		// Waiting is asked before included: a transaction goes from the one to the other, so
+		// that this order can't miss it in between.
+		waiting, err := isPending(ctx, n.wallet, id)
+		if err != nil {
+			return chain.Location{}, err
+		}
+		f, err := lookUp(ctx, n.wallet, tx, id)
+		if err != nil {
+			return chain.Location{}, err
+		}
+		l, err := c.location(chain.StageIncluded, tx, f, headOf(head, final))
+		if l.Stage == chain.StageAbsent && waiting {
+			l.Stage = chain.StagePending
+		}
+		return l, err
+	}
+	for l, err := range endpoints.All(ctx, c.full, look) {
 		switch {
 		case err != nil:
 			failures = append(failures, err)
