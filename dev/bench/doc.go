@@ -17,7 +17,10 @@
 // child, update and queues of its own shows what the shape costs.
 //
 // The floor of a transfer up to broadcast is the driver of the same network preparing, signing with a key in
-// memory and broadcasting, to the same development node, in turns.
+// memory and broadcasting, to the same development node, in turns. Ours also reads the approved row and the
+// sealed keys, stores the signed bytes before they leave and the node's answer after it: two commits that wait
+// for the disk. Deposits are read by the watch, from the node into the ledger, against the driver reading the
+// same blocks and keeping nothing.
 //
 // Both wait for finality: the on-ramp and the bare flow of its shape ask to be tried again after 460 ms,
 // which the server's timers, coarse below a second, make up to a second. The second floor sleeps the

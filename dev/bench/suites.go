@@ -166,9 +166,6 @@ func goals(found findings) []figure {
 	return out
 }
 
-// kept is why a transfer of ours takes longer than one of the driver alone.
-const kept = "of ours, the approved row and the sealed keys are read, the signed bytes are stored before they leave and the node's answer after it"
-
 // sendingGoals are the figures of one network: transfers up to broadcast, and deposits.
 func sendingGoals(found findings, n exchange.Network) []figure {
 	key := "Sending/" + string(n)
@@ -180,7 +177,7 @@ func sendingGoals(found findings, n exchange.Network) []figure {
 		out = append(out, figure{
 			name:  fmt.Sprintf("transfers on %s up to broadcast, %s, against the bare driver", n, load.name),
 			ratio: found[key+" x_bare_"+load.senders],
-			note:  fmt.Sprintf("%.0f/s to %.0f/s: %s", found[key+" sent/s_"+load.senders], found[key+" bare/s_"+load.senders], kept),
+			note:  fmt.Sprintf("%.0f/s to %.0f/s", found[key+" sent/s_"+load.senders], found[key+" bare/s_"+load.senders]),
 		})
 	}
 	return append(out, figure{
