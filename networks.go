@@ -135,6 +135,9 @@ func addNetwork(p process, queue string, db *store.Store, open drivers, parts *w
 	parts.Chains[name] = &activities.Chain{
 		Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime, Patience: p.config.Sending.Patience, Gas: gas, Now: time.Now,
 	}
+	parts.Compare[name] = &activities.Comparing{
+		Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime, Patience: activities.DefaultPatience,
+	}
 	return addWatch(p, name, db, c, parts)
 }
 

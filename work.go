@@ -101,6 +101,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 	parts := worker.Parts{
 		Chains: map[exchange.Network]*activities.Chain{}, Sign: map[exchange.Network]*activities.Signing{},
 		Wallet: map[exchange.Network]*activities.Wallets{}, Watch: map[exchange.Network]*activities.Deposits{},
+		Compare: map[exchange.Network]*activities.Comparing{},
 	}
 	open := drivers{config: p.config, open: map[exchange.Network]driver{}}
 	for _, q := range queues {
@@ -110,6 +111,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			parts.Flows = &activities.Orders{Store: rows}
 			parts.Decide = &activities.Approvals{Store: rows}
 			parts.Waits = &activities.DepositWaits{Store: rows}
+			parts.Reconcile = &activities.Reconciliation{Store: rows}
 			parts.Send, err = p.config.transfers(rows)
 		case workflows.QueueMomo:
 			err = addMomo(p, rows, &parts)

@@ -102,6 +102,15 @@ func (c Comparison) Agrees() bool {
 // Differs tells whether the two are proven to differ.
 func (c Comparison) Differs() bool { return !c.Deferred && !c.Agrees() }
 
+// ReconciledBatch is what a batch of wallets of a run came to.
+type ReconciledBatch struct {
+	RunID       uuid.UUID
+	After       uuid.UUID // the run's cursor before the batch
+	Last        uuid.UUID // the batch's last wallet
+	Unread      int       // pairs of which the chain gave no answer that makes sense
+	Comparisons []Comparison
+}
+
 // ReconciliationItem is a difference as one run found it.
 type ReconciliationItem struct {
 	RunID        uuid.UUID

@@ -75,21 +75,12 @@ func differenceFact(d exchange.ReconciliationDifference) map[string]any {
 	}
 }
 
-// Reconciled is what a batch of wallets of a run came to.
-type Reconciled struct {
-	RunID       uuid.UUID
-	After       uuid.UUID // the run's cursor before the batch
-	Last        uuid.UUID // the batch's last wallet
-	Unread      int       // pairs of which the chain gave no answer that makes sense
-	Comparisons []exchange.Comparison
-}
-
 const saveRun = `UPDATE reconciliation_runs SET cursor = $2, compared = compared + $3, deferred = deferred + $4, differences = differences + $5 WHERE id = $1 RETURNING ` + runColumns
 
 // RecordComparisons stores what a batch came to: the run's counts and totals, each difference, and the alarms
 // that open or close by it, in one transaction. Whoever recorded the batch first has recorded it; a run
 // that has ended or is elsewhere takes nothing any more. It returns the run as it is.
-func (s *Store) RecordComparisons(ctx context.Context, b Reconciled) (exchange.Reconciliation, error) {
+func (s *Store) RecordComparisons(ctx context.Context, b exchange.ReconciledBatch) (exchange.Reconciliation, error) {
 	var now exchange.Reconciliation
 	err := s.inTx(ctx, "reconciliation", func(t unitTx) error {
 		var r runRow

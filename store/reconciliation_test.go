@@ -219,7 +219,7 @@ func (a *audit) run(chain string) exchange.Reconciliation {
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	batch := store.Reconciled{RunID: r.ID, Last: a.wallet.ID, Unread: 1, Comparisons: compare(a.t, a.store, readingAt(a.wallet, 101, usdt(chain)))}
+	batch := exchange.ReconciledBatch{RunID: r.ID, Last: a.wallet.ID, Unread: 1, Comparisons: compare(a.t, a.store, readingAt(a.wallet, 101, usdt(chain)))}
 	for range 2 { // the second time the batch is recorded already
 		if _, err = a.store.RecordComparisons(ctx, batch); err != nil {
 			a.t.Fatal(err)
@@ -336,7 +336,7 @@ func TestRunsTakeTurns(t *testing.T) {
 	_, err = a.store.BeginReconciliation(t.Context(), first.ID, exchange.Solana)
 	wantFault(t, err, exchange.CodeConflict)
 	a.run("7")
-	stale := store.Reconciled{RunID: first.ID, Last: a.wallet.ID, Comparisons: compare(t, a.store, readingAt(a.wallet, 101, usdt("3")))}
+	stale := exchange.ReconciledBatch{RunID: first.ID, Last: a.wallet.ID, Comparisons: compare(t, a.store, readingAt(a.wallet, 101, usdt("3")))}
 	if r, err := a.store.RecordComparisons(t.Context(), stale); err != nil || r.Status != exchange.ReconciliationFailed || r.Detail != "superseded" || r.Compared != 0 {
 		t.Errorf("the run that lost its flow is %+v, %v", r, err)
 	}

@@ -29,6 +29,9 @@ var (
 
 	_ activities.TransferStore = Rows{}
 	_ activities.ApprovalStore = Rows{}
+
+	_ activities.ReconciliationStore = Rows{}
+	_ activities.ComparingStore      = Rows{}
 )
 
 // OrderByID reads an order for its own flow.

@@ -34,6 +34,9 @@ type Parts struct {
 	Waits  *activities.DepositWaits                  // flows
 	Sign   map[exchange.Network]*activities.Signing  // signer-<network>
 	Wallet map[exchange.Network]*activities.Wallets  // signer-<network>
+
+	Reconcile *activities.Reconciliation                 // flows
+	Compare   map[exchange.Network]*activities.Comparing // chain-<network>
 }
 
 // Options say how the workers of a process run.
@@ -126,7 +129,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
@@ -134,6 +137,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Send)
 		w.RegisterActivity(parts.Decide)
 		w.RegisterActivity(parts.Waits)
+		w.RegisterActivity(parts.Reconcile)
 	case name == workflows.QueueMomo:
 		if parts.Momo == nil || parts.Refund == nil {
 			return lacks("the mobile money operator")
@@ -141,12 +145,14 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Momo)
 		w.RegisterActivity(parts.Refund)
 	case kind == "chain":
-		c, d := parts.Chains[exchange.Network(network)], parts.Watch[exchange.Network(network)]
-		if c == nil || d == nil {
+		n := exchange.Network(network)
+		c, d, compare := parts.Chains[n], parts.Watch[n], parts.Compare[n]
+		if c == nil || d == nil || compare == nil {
 			return lacks("the network")
 		}
 		w.RegisterActivity(c)
 		w.RegisterActivity(d)
+		w.RegisterActivity(compare)
 	case kind == "signer":
 		s, k := parts.Sign[exchange.Network(network)], parts.Wallet[exchange.Network(network)]
 		if s == nil || k == nil {
@@ -166,7 +172,8 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
-		workflows.TypePrune: workflows.Prune,
+		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,
+		workflows.TypeReconcileNetwork: workflows.ReconcileNetwork, workflows.TypeReserveReport: workflows.ReserveReport,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 	}
