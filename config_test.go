@@ -81,6 +81,8 @@ func TestProductionRefuses(t *testing.T) {
 		{"TRON_TLS", "false", "KIVUKO_TRON_TLS must be true"},
 		{"API_METRICS_READERS", "", "KIVUKO_API_METRICS_READERS must be set"},
 		{"LIMIT_USER_ORDERS", "11", "KIVUKO_LIMIT_USER_ORDERS must not be above KIVUKO_LIMIT_CUSTOMER_ORDERS"},
+		{"LIMIT_USER_TRANSFERS", "51", "KIVUKO_LIMIT_USER_TRANSFERS must not be above KIVUKO_LIMIT_CUSTOMER_TRANSFERS"},
+		{"LIMIT_MERCHANT_TRANSFERS", "0", "KIVUKO_LIMIT_MERCHANT_TRANSFERS must be above zero"},
 		{"LIMIT_PROMPTS_PER_PHONE", "0", "KIVUKO_LIMIT_PROMPTS_PER_PHONE must be above zero"},
 		{"SIGNER_CEILINGS", "", "KIVUKO_SIGNER_CEILINGS must name USDT"},
 		{"SIGNER_CEILINGS", "USDT:-1", "the ceiling of USDT must be a decimal above zero"},

@@ -10,17 +10,26 @@ import (
 )
 
 // Limits bound what customers may ask for at a time. Each order reserves a vendor's crypto while it
-// waits, and each prompt rings a phone that need not be the customer's own.
+// waits, and each prompt rings a phone that need not be the customer's own. Each transfer costs the house
+// the network's fee, however little it moves, and on Solana the rent of an account that the recipient may
+// close and keep.
 type Limits struct {
 	CustomerOrders  int           // pending orders of a verified customer
 	UserOrders      int           // pending orders of one that nobody has verified yet
 	PromptsPerPhone int           // prompts to one phone within PromptWindow, whoever asks for them
 	PromptWindow    time.Duration // how long a prompt counts
+
+	CustomerTransfers int // transfers that a verified customer may have sent in a day
+	UserTransfers     int // the same of one that nobody has verified yet
+	MerchantTransfers int // the same of a merchant, with its sub-vendors, and of the house
 }
 
 // DefaultLimits are the limits of a store that is given none.
 func DefaultLimits() Limits {
-	return Limits{CustomerOrders: 10, UserOrders: 3, PromptsPerPhone: 12, PromptWindow: time.Hour}
+	return Limits{
+		CustomerOrders: 10, UserOrders: 3, PromptsPerPhone: 12, PromptWindow: time.Hour,
+		CustomerTransfers: 50, UserTransfers: 10, MerchantTransfers: 1000,
+	}
 }
 
 // orDefault fills the limits that are not given: no limit is never what a forgotten field means.
@@ -38,6 +47,15 @@ func (l Limits) orDefault() Limits {
 	if l.PromptWindow <= 0 {
 		l.PromptWindow = d.PromptWindow
 	}
+	if l.CustomerTransfers <= 0 {
+		l.CustomerTransfers = d.CustomerTransfers
+	}
+	if l.UserTransfers <= 0 {
+		l.UserTransfers = d.UserTransfers
+	}
+	if l.MerchantTransfers <= 0 {
+		l.MerchantTransfers = d.MerchantTransfers
+	}
 	return l
 }
 
@@ -47,6 +65,18 @@ func (l Limits) orders(r exchange.Role) int {
 		return l.UserOrders
 	}
 	return l.CustomerOrders
+}
+
+// transfers is how many transfers a role may have sent in a day.
+func (l Limits) transfers(r exchange.Role) int {
+	switch r {
+	case exchange.RoleUser:
+		return l.UserTransfers
+	case exchange.RoleCustomer:
+		return l.CustomerTransfers
+	case exchange.RoleVendor, exchange.RoleSubvendor, exchange.RoleTreasury, exchange.RoleAdmin, exchange.RoleOTCOfficer:
+	}
+	return l.MerchantTransfers
 }
 
 // Limits of what one account may own. Each wallet is a key in the key store, each sub-vendor a login.

@@ -34,6 +34,9 @@ func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by
 		if f.HoldID, err = uuid.NewV7(); err != nil {
 			return f, none, err
 		}
+		if err := t.underTransfers(ctx, f, asker.Role); err != nil {
+			return f, none, err
+		}
 		if err := t.insertTransfer(ctx, f); err != nil {
 			return f, none, err
 		}
@@ -59,6 +62,31 @@ func (t unitTx) transferBefore(ctx context.Context, r exchange.TransferRequest) 
 		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another transfer.")
 	}
 	return f, true, err
+}
+
+// Those of a merchant and its sub-vendors are counted together. What was never sent cost nothing.
+const countSent = `
+SELECT count(*) FROM transfers WHERE created_at >= $1 AND status NOT IN ('cancelled', 'rejected', 'blocked')
+    AND CASE WHEN $2::uuid IS NOT NULL THEN vendor_id = $2 WHEN $3::uuid IS NOT NULL THEN sender_id = $3 ELSE sender_id IS NULL END`
+
+// underTransfers refuses a transfer of somebody who has sent many today, whatever they are worth: the house
+// pays the network's fee of each. Who asks is locked; of a merchant's people the merchant is too, so that two
+// of them can't both be the last. The house's own are its officers' business, and counted without a lock.
+func (t unitTx) underTransfers(ctx context.Context, f exchange.Transfer, role exchange.Role) error {
+	if f.VendorID != uuid.Nil && f.VendorID != f.RequestedBy {
+		var merchant userRow
+		if err := t.get(ctx, &merchant, lockCustomer, f.VendorID); err != nil {
+			return translate(err, "merchant")
+		}
+	}
+	var sent int
+	if err := t.get(ctx, &sent, countSent, exchange.DayOf(t.s.now()), nullID(f.VendorID), nullID(f.SenderID)); err != nil {
+		return err
+	}
+	if most := t.s.limits.transfers(role); sent >= most {
+		return exchange.Errorf(exchange.CodeLimitReached, "At most %d transfers may be sent in a day.", most)
+	}
+	return nil
 }
 
 // countTransfer counts a transfer against the limits. Moving money between one's own wallets spends none.

@@ -122,7 +122,7 @@ func start(dir string) (_ *world, err error) {
 	for name, value := range map[string]string{
 		"API_RATE_FACTOR": "1000", "TRON_POLL": tronPoll.String(), "TRON_TRANSACTION_LIFE": transactionLife.String(),
 		"CRASH_DIR": w.crash, "LOG_LEVEL": "debug",
-		"LIMIT_CUSTOMER_ORDERS": "100000", "LIMIT_PROMPTS_PER_PHONE": "100000", // one customer opens all of them
+		"LIMIT_CUSTOMER_ORDERS": "100000", "LIMIT_PROMPTS_PER_PHONE": "100000", "LIMIT_CUSTOMER_TRANSFERS": "100000", // one customer opens all of them
 	} {
 		w.stack.SetEnvironment(name, value)
 	}

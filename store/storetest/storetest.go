@@ -59,7 +59,9 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 // plenty are limits that no test meets by accident.
 func plenty() store.Limits {
 	const many = 1_000_000
-	return store.Limits{CustomerOrders: many, UserOrders: many, PromptsPerPhone: many}
+	return store.Limits{
+		CustomerOrders: many, UserOrders: many, PromptsPerPhone: many, CustomerTransfers: many, UserTransfers: many, MerchantTransfers: many,
+	}
 }
 
 // urls holds the owner's URL of each open store.

@@ -1,0 +1,74 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// The house pays the network's fee of every transfer, however little it moves and also between wallets of one
+// owner, who spends none of his limits by it. So they are counted, in all processes together, and those of a
+// merchant's people as one.
+func TestRaceTransfersOfADayAreLimited(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limits store.Limits
+		role   exchange.Role
+		room   int
+	}{
+		"a customer": {store.Limits{CustomerTransfers: 3}, exchange.RoleCustomer, 3},
+		"a user":     {store.Limits{CustomerTransfers: 3, UserTransfers: 2}, exchange.RoleUser, 2},
+		"a merchant": {store.Limits{MerchantTransfers: 3}, exchange.RoleVendor, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := storetest.URL(t)
+			one := storetest.Open(t, url, store.Options{Limits: c.limits})
+			stores := []*store.Store{one, storetest.Open(t, url, store.Options{Limits: c.limits})}
+			owner := storetest.User(t, one, c.role)
+			from, second := storetest.Wallet(t, one, owner), storetest.Wallet(t, one, owner)
+			storetest.Deposit(t, one, from.ID, usdt("1"))
+			people := []exchange.User{owner}
+			if c.role == exchange.RoleVendor {
+				people = append(people, storetest.Subvendor(t, one, owner), storetest.Subvendor(t, one, owner))
+			}
+			requests := make([]exchange.TransferRequest, 12)
+			for i := range requests {
+				requests[i] = exchange.TransferRequest{
+					ID: storetest.NewID(t), RequestedBy: people[i%len(people)].ID, WalletID: from.ID, Network: exchange.Tron,
+					Amount: usdt("0.000001"), Recipient: exchange.Recipient{WalletID: second.ID},
+				}
+			}
+			open := func(i int) error {
+				_, err := stores[i%2].OpenTransfer(t.Context(), requests[i], storetest.PrincipalOf(people[i%len(people)]))
+				return err
+			}
+			codes := atOnce(len(requests), open)
+			if codes[""] != c.room || codes[exchange.CodeLimitReached] != len(requests)-c.room {
+				t.Errorf("outcomes %v, want %d transfers and refusals", codes, c.room)
+			}
+			// One that was never sent makes room again; one that is asked for a second time takes none.
+			list, _, err := one.ListTransfers(t.Context(), store.Everything(), store.TransferFilter{}, store.Page{Number: 1, Size: 10})
+			if err != nil || len(list) == 0 {
+				t.Fatalf("%d transfers, %v", len(list), err)
+			}
+			if _, err := one.CancelTransfer(t.Context(), list[0].ID, exchange.DetailByPerson, storetest.PrincipalOf(owner)); err != nil {
+				t.Fatal(err)
+			}
+			requests[0].ID = uuid.Must(uuid.NewV7())
+			if err := open(0); err != nil {
+				t.Errorf("after one was cancelled: %v", err)
+			}
+			if err := open(0); err != nil {
+				t.Errorf("asked for again: %v", err)
+			}
+			requests[0].ID = uuid.Must(uuid.NewV7())
+			wantFault(t, open(0), exchange.CodeLimitReached)
+			wantTransfers(t, one)
+		})
+	}
+}
