@@ -84,10 +84,15 @@ func steps() []stack.Step {
 // demonstration fills the stack and runs the main job once.
 func demonstration() []stack.Step {
 	world := func(s *stack.Stack) demo.World {
-		return demo.World{
-			API: "http://" + s.Addresses.API, TronControl: "http://" + s.Addresses.TronControl, DatabaseURL: s.ProductDatabase(),
+		w := demo.World{
+			API: "http://" + s.Addresses.API, TronControl: "http://" + s.Addresses.TronControl,
+			EthereumControl: "http://" + s.Addresses.EthereumControl, DatabaseURL: s.ProductDatabase(),
 			AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: s.Supervisor.Say,
 		}
+		if s.Solana() {
+			w.SolanaControl = "http://" + s.Addresses.SolanaControl
+		}
+		return w
 	}
 	return []stack.Step{
 		{Name: "demo accounts, wallets, offers", Run: func(ctx context.Context, s *stack.Stack) error {

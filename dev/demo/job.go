@@ -3,13 +3,15 @@ package demo
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
 
 	"kivuko/dev/client"
+	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
@@ -30,52 +32,105 @@ type nullable struct {
 	Valid  bool
 }
 
-// jobTime bounds the main job: a prompt, an answer, and nineteen blocks of three seconds.
+// jobTime bounds the main job: a prompt, an answer, and finality, which takes TRON nineteen blocks of three
+// seconds and the others less.
 const jobTime = 4 * time.Minute
 
-// buy is how much USDT the main job buys.
-const buy = "10"
+// buy is how much USDT each purchase of the main job is, sent how much of it is sent on.
+const (
+	buy  = "10"
+	sent = "2.5"
+)
 
-// MainJob runs one purchase from the offer to the tokens in the wallet and prints each step.
+// buyers says who buys on which network. Each pays from a phone of his own.
+var buyers = map[exchange.Network]string{exchange.Tron: CustomerEmail, exchange.Ethereum: SecondEmail, exchange.Solana: ThirdEmail}
+
+// job is a purchase on one network, and what it prints.
+type job struct {
+	World
+	node  Node
+	buyer Person
+	say   func(format string, args ...any)
+}
+
+// MainJob runs one purchase on each network side by side, from the offer to the tokens in the wallet, and
+// prints each step. Who bought on Solana, or else on Ethereum, sends some of it on to another customer.
 func MainJob(ctx context.Context, w World) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
-	w.Say("\nThe main job: Amina buys %s USDT with shillings from her phone.", buy)
-	c, err := client.New(w.API).Login(ctx, CustomerEmail, Password)
-	if err != nil {
-		return err
-	}
-	offer, err := pickOffer(ctx, c)
-	if err != nil {
-		return err
+	sender := exchange.Solana
+	if _, runs := w.node(sender); !runs {
+		sender = exchange.Ethereum
 	}
 	began := time.Now()
+	w.Say("\nThe main job: on each network a customer buys %s USDT with shillings from a phone.", buy)
+	group, inner := errgroup.WithContext(ctx)
+	for _, n := range w.Nodes() {
+		j := job{World: w, node: n, buyer: person(buyers[n.Network])}
+		j.say = func(format string, args ...any) {
+			w.Say("  %5.1f s  %-8s  %s", time.Since(began).Seconds(), networkNames[n.Network], fmt.Sprintf(format, args...))
+		}
+		group.Go(func() error {
+			err := j.purchase(inner)
+			if err == nil && n.Network == sender {
+				err = j.sendOn(inner)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", networkNames[n.Network], err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	w.Say("  %5.1f s  every chain itself confirms what arrived", time.Since(began).Seconds())
+	return nil
+}
+
+// person finds a demo account.
+func person(email string) Person {
+	for _, p := range People() {
+		if p.Email == email {
+			return p
+		}
+	}
+	panic("demo: nobody is " + email)
+}
+
+func (j job) purchase(ctx context.Context) error {
+	c, err := client.New(j.API).Login(ctx, j.buyer.Email, Password)
+	if err != nil {
+		return err
+	}
+	offer, err := j.pickOffer(ctx, c)
+	if err != nil {
+		return err
+	}
 	var o order
 	in := map[string]any{"offer_id": offer, "crypto_amount": buy}
 	if err := c.Post(ctx, "/api/v1/auth/orders", "demo-order-"+uuid.NewString(), in, &o); err != nil {
 		return fmt.Errorf("opening the order: %w", err)
 	}
-	step := func(format string, args ...any) {
-		w.Say("  %5.1f s  "+format, append([]any{time.Since(began).Seconds()}, args...)...)
-	}
-	step("order %s opened: %s USDT for KES %s, to %s", o.ID, o.CryptoAmount, o.FiatAmount, o.WalletAddress)
-	if o, err = follow(ctx, c, o, step); err != nil {
+	j.say("%s opens order %s: %s USDT for KES %s, to %s", j.buyer.First, o.ID, o.CryptoAmount, o.FiatAmount, o.WalletAddress)
+	if o, err = j.follow(ctx, c, o); err != nil {
 		return err
 	}
-	return arrived(ctx, w, o, step)
+	return j.arrived(ctx, o.TxHash.String, o.WalletAddress, o.CryptoAmount)
 }
 
-// pickOffer takes the first active offer of USDT on TRON.
-func pickOffer(ctx context.Context, c *client.Client) (uuid.UUID, error) {
-	var offers []struct {
-		ID uuid.UUID `json:"id"`
+// pickOffer takes the first active offer of USDT on the network.
+func (j job) pickOffer(ctx context.Context, c *client.Client) (uuid.UUID, error) {
+	query := url.Values{
+		"page_id": {"1"}, "page_size": {"5"}, "offer_type": {"SELL"}, "asset": {"USDT"}, "network": {string(j.node.Network)},
+		"status": {"active"}, "amount": {buy},
 	}
-	const path = "/api/v1/auth/offers?page_id=1&page_size=5&offer_type=SELL&asset=USDT&network=tron&status=active&amount=" + buy
-	if err := c.Get(ctx, path, &offers); err != nil {
+	var offers []account
+	if err := c.Get(ctx, "/api/v1/auth/offers?"+query.Encode(), &offers); err != nil {
 		return uuid.Nil, err
 	}
 	if len(offers) == 0 {
-		return uuid.Nil, fmt.Errorf("no offer sells %s USDT on TRON any more: `make clean-data` starts over", buy)
+		return uuid.Nil, fmt.Errorf("no offer sells %s USDT any more: `make clean-data` starts over", buy)
 	}
 	return offers[0].ID, nil
 }
@@ -91,32 +146,34 @@ var words = map[string]string{
 	"confirming/finality":  "broadcast; waiting until the block is final",
 }
 
+// look is the pause between two looks at something that is under way.
+const look = 250 * time.Millisecond
+
 // follow prints every change of the order until it ends.
-func follow(ctx context.Context, c *client.Client, o order, step func(string, ...any)) (order, error) {
-	const pause = 250 * time.Millisecond
+func (j job) follow(ctx context.Context, c *client.Client, o order) (order, error) {
 	last := ""
 	for {
 		if now := o.Status + "/" + o.StatusDetail; now != last {
 			last = now
 			text := words[now]
-			if o.Status == "processing" && o.Receipt.Valid && o.StatusDetail == "signature" {
+			if now == "processing/signature" && o.Receipt.Valid {
 				text += " (receipt " + o.Receipt.String + ")"
 			}
 			if text != "" {
-				step("%s: %s", o.Status, text)
+				j.say("%s: %s", o.Status, text)
 			}
 		}
 		switch o.Status {
 		case "completed":
-			step("completed: transaction %s", o.TxHash.String)
+			j.say("completed: transaction %s", o.TxHash.String)
 			return o, nil
 		case "cancelled", "failed":
 			return o, fmt.Errorf("the order ended %s (%s)", o.Status, o.StatusDetail)
 		}
 		select {
 		case <-ctx.Done():
-			return o, fmt.Errorf("the order is still %s (%s) after %s", o.Status, o.StatusDetail, jobTime)
-		case <-time.After(pause):
+			return o, fmt.Errorf("the order is still %s (%s): %w", o.Status, o.StatusDetail, ctx.Err())
+		case <-time.After(look):
 		}
 		if err := c.Get(ctx, "/api/v1/auth/orders/"+o.ID.String(), &o); err != nil {
 			return o, err
@@ -125,28 +182,67 @@ func follow(ctx context.Context, c *client.Client, o order, step func(string, ..
 }
 
 // arrived asks the chain itself, not Kivuko, whether the tokens came.
-func arrived(ctx context.Context, w World, o order, step func(string, ...any)) error {
-	s := &seeder{World: w}
-	var movements []struct {
-		Transaction string `json:"transaction"`
-		To          string `json:"to"`
-		Amount      string `json:"amount"`
-	}
-	if err := s.control(ctx, http.MethodGet, "/movements?address="+url.QueryEscape(o.WalletAddress), nil, &movements); err != nil {
+func (j job) arrived(ctx context.Context, tx, address, amount string) error {
+	want, err := money.Parse(money.USDT, amount)
+	if err != nil {
 		return err
 	}
-	for _, m := range movements {
-		if m.Transaction == o.TxHash.String && m.To == o.WalletAddress {
-			want, err := money.Parse(money.USDT, o.CryptoAmount)
-			if err != nil {
-				return err
-			}
-			if m.Amount != want.Units().String() {
-				return fmt.Errorf("the chain says that %s units arrived, not %s", m.Amount, want.Units())
-			}
-			step("the chain agrees: %s USDT arrived at %s", o.CryptoAmount, o.WalletAddress)
-			return nil
+	changes, err := j.node.Changes(ctx, address)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if !strings.EqualFold(c.Transaction, tx) || c.Amount.Asset() != money.USDT {
+			continue
+		}
+		if !c.Amount.Equal(want) {
+			return fmt.Errorf("the chain says that %s arrived, not %s", c.Amount, want)
+		}
+		j.say("the chain agrees: %s USDT arrived at %s", amount, address)
+		return nil
+	}
+	return fmt.Errorf("the chain knows no transfer of %s to %s", tx, address)
+}
+
+// transfer is what the demo reads of a transfer.
+type transfer struct {
+	ID        uuid.UUID `json:"id"`
+	Status    string    `json:"status"`
+	Detail    string    `json:"status_detail"`
+	Amount    string    `json:"amount"`
+	ToAddress string    `json:"to_address"`
+	TxHash    string    `json:"blockchain_txn_hash"`
+}
+
+// sendOn sends some of what was bought to another customer, who is known by the phone number.
+func (j job) sendOn(ctx context.Context) error {
+	c, err := client.New(j.API).Login(ctx, j.buyer.Email, Password)
+	if err != nil {
+		return err
+	}
+	to := person(CustomerEmail)
+	in := map[string]any{
+		"network": j.node.Network, "asset": "USDT", "amount": sent, "recipient": map[string]string{"phone_number": to.Phone}, "note": "thanks",
+	}
+	var t transfer
+	if err := c.Post(ctx, "/api/v1/auth/transfers", "demo-transfer-"+uuid.NewString(), in, &t); err != nil {
+		return fmt.Errorf("sending on: %w", err)
+	}
+	j.say("%s sends %s USDT on to %s, known by phone number: transfer %s", j.buyer.First, sent, to.First, t.ID)
+	for t.Status != "completed" {
+		switch t.Status {
+		case "cancelled", "rejected", "blocked", "failed":
+			return fmt.Errorf("the transfer ended %s (%s)", t.Status, t.Detail)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the transfer is still %s (%s): %w", t.Status, t.Detail, ctx.Err())
+		case <-time.After(look):
+		}
+		if err := c.Get(ctx, "/api/v1/auth/transfers/"+t.ID.String(), &t); err != nil {
+			return err
 		}
 	}
-	return fmt.Errorf("the chain knows no transfer of %s to %s", o.TxHash.String, o.WalletAddress)
+	j.say("the transfer is completed: transaction %s", t.TxHash)
+	return j.arrived(ctx, t.TxHash, t.ToAddress, t.Amount)
 }

@@ -12,13 +12,17 @@ const Password = "kivuko demo pass"
 type Person struct {
 	Email, Phone, First, Last, Role string
 	Vendor                          string // the master vendor's e-mail, of a subvendor
-	Wallet                          bool   // gets a TRON wallet
+	Wallet                          bool   // gets a wallet on every network
 }
 
 // The accounts that the main job and the end-to-end tests name.
 const (
 	CustomerEmail = "amina@kivuko.example"
+	SecondEmail   = "juma@kivuko.example"
+	ThirdEmail    = "zawadi@kivuko.example"
 	VendorEmail   = "baraka@kivuko.example"
+	// DryVendorEmail has no coin for fees on Ethereum, so that its payments need the house's gas.
+	DryVendorEmail = "simba@kivuko.example"
 	TreasuryEmail = "njeri@kivuko.example"
 )
 
@@ -29,10 +33,11 @@ func People() []Person {
 		{Email: "otieno@kivuko.example", Phone: "+254700000012", First: "Otieno", Last: "Odhiambo", Role: "treasury"},
 		{Email: "wanjiku@kivuko.example", Phone: "+254700000013", First: "Wanjiku", Last: "Mwangi", Role: "otc_officer"},
 		{Email: VendorEmail, Phone: "+254711000021", First: "Baraka", Last: "Exchange", Role: "vendor", Wallet: true},
-		{Email: "simba@kivuko.example", Phone: "+254711000022", First: "Simba", Last: "Forex", Role: "vendor", Wallet: true},
+		{Email: DryVendorEmail, Phone: "+254711000022", First: "Simba", Last: "Forex", Role: "vendor", Wallet: true},
 		{Email: "nairobi@kivuko.example", Phone: "+254711000023", First: "Kevin", Last: "Nairobi", Role: "subvendor", Vendor: VendorEmail, Wallet: true},
-		{Email: "mombasa@kivuko.example", Phone: "+254711000024", First: "Fatuma", Last: "Mombasa", Role: "subvendor", Vendor: "simba@kivuko.example", Wallet: true},
+		{Email: "mombasa@kivuko.example", Phone: "+254711000024", First: "Fatuma", Last: "Mombasa", Role: "subvendor", Vendor: DryVendorEmail, Wallet: true},
 		{Email: CustomerEmail, Phone: "+254722000031", First: "Amina", Last: "Hassan", Role: "customer", Wallet: true},
-		{Email: "juma@kivuko.example", Phone: "+254722000032", First: "Juma", Last: "Ali", Role: "customer", Wallet: true},
+		{Email: SecondEmail, Phone: "+254722000032", First: "Juma", Last: "Ali", Role: "customer", Wallet: true},
+		{Email: ThirdEmail, Phone: "+254722000033", First: "Zawadi", Last: "Mutua", Role: "customer", Wallet: true},
 	}
 }

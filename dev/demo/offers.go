@@ -1,0 +1,78 @@
+package demo
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"kivuko/dev/client"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+const (
+	offerAmount = "2000"
+	offerRate   = "129.355"
+	offerMin    = "1"
+	offerMax    = "1000"
+)
+
+// networkNames are the networks as people call them.
+var networkNames = map[exchange.Network]string{exchange.Tron: "TRON", exchange.Ethereum: "Ethereum", exchange.Solana: "Solana"}
+
+// offers publishes what each vendor sells on a network.
+func (s *seeder) offers(ctx context.Context, n exchange.Network) error {
+	for _, p := range People() {
+		if p.Role != "vendor" {
+			continue
+		}
+		c, err := client.New(s.API).Login(ctx, p.Email, Password)
+		if err != nil {
+			return err
+		}
+		for _, asset := range n.WalletAssets()[1:] {
+			if asset == money.USDC && n != usdcOn {
+				continue
+			}
+			if err := s.offer(ctx, c, p, n, asset); err != nil {
+				return fmt.Errorf("offer of %s: %w", p.Email, err)
+			}
+		}
+	}
+	return nil
+}
+
+// offer makes one, unless the vendor ever offered the asset there.
+func (s *seeder) offer(ctx context.Context, c *client.Client, p Person, n exchange.Network, asset money.Asset) error {
+	query := url.Values{
+		"page_id": {"1"}, "page_size": {"5"}, "vendor_id": {s.ids[p.Email].String()}, "network": {string(n)}, "asset": {string(asset)},
+	}
+	var have []struct {
+		account
+		Status string `json:"status"`
+	}
+	if err := c.Get(ctx, "/api/v1/auth/offers?"+query.Encode(), &have); err != nil {
+		return err
+	}
+	if len(have) > 0 && have[0].Status != string(exchange.OfferDraft) {
+		return nil
+	}
+	key := strings.Join([]string{p.Email, string(n), string(asset)}, "-")
+	var made account
+	if len(have) > 0 {
+		made = have[0].account // an earlier run ended before it was published
+	} else {
+		in := map[string]any{
+			"offer_type": "SELL", "asset": asset, "network": n, "usdt_amount": offerAmount, "rate": offerRate,
+			"min_order": offerMin, "max_order": offerMax, "description": fmt.Sprintf("%s sells %s on %s", p.First, asset, networkNames[n]),
+		}
+		if err := c.Post(ctx, "/api/v1/auth/offers", "demo-offer-"+key, in, &made); err != nil {
+			return err
+		}
+	}
+	if err := c.Post(ctx, "/api/v1/auth/offers/"+made.ID.String()+"/publish", "demo-publish-"+key, nil, nil); err != nil {
+		return fmt.Errorf("publishing: %w", err)
+	}
+	return nil
+}
