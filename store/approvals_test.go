@@ -108,6 +108,37 @@ func TestApprovalOfADeactivatedAccount(t *testing.T) {
 	wantTransfers(t, p.store)
 }
 
+// What a sub-vendor asked for does not go out once its merchant is deactivated, whose money it is.
+func TestApprovalForADeactivatedMerchant(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "0.1")
+	p.rule(t, "100000")
+	merchant := storetest.User(t, p.store, exchange.RoleVendor)
+	p.wallet, p.sender = storetest.Wallet(t, p.store, merchant), storetest.Subvendor(t, p.store, merchant)
+	storetest.Deposit(t, p.store, p.wallet.ID, usdt("100"))
+	r := p.request(t, "10", exchange.Recipient{Address: outside})
+	r.WalletID = p.wallet.ID
+	f, err := p.store.OpenTransfer(t.Context(), r, storetest.PrincipalOf(p.sender))
+	if err == nil {
+		_, err = p.store.AdvanceTransfer(t.Context(), f.ID)
+	}
+	if err == nil {
+		f, err = p.store.RecordScreening(t.Context(), f.ID, clear1)
+	}
+	if err != nil || f.Status != exchange.TransferPending {
+		t.Fatalf("the transfer is %s, %v", f.Status, err)
+	}
+	off := false
+	if _, err := p.store.UpdateUser(t.Context(), merchant.ID, store.UserPatch{IsActive: &off}, storetest.By); err != nil {
+		t.Fatal(err)
+	}
+	got, err := p.store.Decide(t.Context(), f.ID, p.mustTicket(t, f, p.officers[0], exchange.Approve), exchange.Approve)
+	if err != nil || got.Status != exchange.TransferCancelled || got.StatusDetail != exchange.DetailInactive || got.PaymentID != uuid.Nil {
+		t.Errorf("approved for a deactivated merchant: %s (%s), %v", got.Status, got.StatusDetail, err)
+	}
+	wantTransfers(t, p.store)
+}
+
 // Officers who decide at the same moment are counted one by one, and one token counts once.
 func TestApprovalsAtTheSameMoment(t *testing.T) {
 	t.Parallel()

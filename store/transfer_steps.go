@@ -74,9 +74,12 @@ func severity(v exchange.Verdict) int {
 
 const readApprovers = `SELECT officer_id FROM approvals WHERE object_type = 'transfer' AND object_id = $1 AND action = 'approve' ORDER BY created_at, id`
 
+// A deactivated account has no say over money any more, nor has anybody who acts for a deactivated merchant.
+const someoneGone = `SELECT EXISTS (SELECT FROM users WHERE id IN ($1, $2) AND NOT is_active)`
+
 // queueTransfer writes the approved payment of a transfer. Between the request and now days may have
-// passed: an address that was put on the deny list since blocks it instead, and one that a deactivated
-// account asked for is cancelled.
+// passed: an address that was put on the deny list since blocks it instead, and one that a
+// deactivated account asked for, or somebody who acts for one, is cancelled.
 func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 	var none exchange.Posting
 	denied := false
@@ -93,11 +96,11 @@ func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exch
 		f, err := t.moveTransfer(ctx, flow, f, exchange.TransferBlocked, exchange.DetailHeld)
 		return f, none, err
 	}
-	var asker userRow
-	if err := t.get(ctx, &asker, readUser, f.RequestedBy); err != nil {
-		return f, none, translate(err, "user")
+	var gone bool
+	if err := t.get(ctx, &gone, someoneGone, f.RequestedBy, nullID(f.VendorID)); err != nil {
+		return f, none, err
 	}
-	if !asker.IsActive {
+	if gone {
 		return t.endTransfer(ctx, f, exchange.TransferCancelled, exchange.DetailInactive, flow)
 	}
 	f, err := t.payTransfer(ctx, by, f)
