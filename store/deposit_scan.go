@@ -395,7 +395,8 @@ func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) err
 }
 
 // depositEntry books what came: the chain added it to the wallet, and it is owed to the wallet's owner, or
-// is the house's, or lies in suspense until somebody knows whose it is.
+// is the house's, or lies in suspense until somebody knows whose it is. Stablecoins of the house stand in the
+// balance of their treasury wallet, like everybody's: from there transfers reserve and spend them.
 func depositEntry(d exchange.ChainDeposit) exchange.Entry {
 	asset := d.Amount.Asset()
 	owed := exchange.House(exchange.AccSuspense, asset)
@@ -403,7 +404,9 @@ func depositEntry(d exchange.ChainDeposit) exchange.Entry {
 	case exchange.DepositCredit:
 		owed = exchange.Owned(exchange.AccWalletBalance, d.WalletID, asset)
 	case exchange.DepositHouse:
-		owed = exchange.House(exchange.AccCapital, asset)
+		if owed = exchange.House(exchange.AccCapital, asset); asset.Stablecoin() {
+			owed = exchange.Owned(exchange.AccWalletBalance, d.WalletID, asset)
+		}
 	case exchange.DepositAwaited, exchange.DepositUnmatched, exchange.DepositOwn, exchange.DepositOutgoing, exchange.DepositEmpty:
 	}
 	return exchange.Entry{

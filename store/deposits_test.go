@@ -178,7 +178,8 @@ func TestDepositsByWallet(t *testing.T) {
 	}{
 		{vendor, usdt("1"), exchange.DepositCredit, owed(vendor, money.USDT)},
 		{vendor, trx("2"), exchange.DepositCredit, owed(vendor, money.TRX)},
-		{treasury, usdt("4"), exchange.DepositHouse, exchange.House(exchange.AccCapital, money.USDT)},
+		{treasury, usdt("4"), exchange.DepositHouse, owed(treasury, money.USDT)},
+		{treasury, trx("4"), exchange.DepositHouse, exchange.House(exchange.AccCapital, money.TRX)},
 		{gas, trx("8"), exchange.DepositHouse, exchange.House(exchange.AccCapital, money.TRX)},
 		{gas, usdt("16"), exchange.DepositUnmatched, exchange.House(exchange.AccSuspense, money.USDT)},
 		{escrow, usdt("32"), exchange.DepositUnmatched, exchange.House(exchange.AccSuspense, money.USDT)},

@@ -226,6 +226,38 @@ func TestRecipientsOfTransfers(t *testing.T) {
 	wantTransfers(t, p.store)
 }
 
+// What came into the house's treasury can be sent from there by an officer, to anybody and to the house itself.
+func TestTreasurySendsWhatCame(t *testing.T) {
+	t.Parallel()
+	s := started(t)
+	treasury, second := houseWallet(t, s, exchange.HouseTreasury), houseWallet(t, s, exchange.HouseTreasury)
+	finalBlock(t, s, scanOf(blockOf("a", 101), moveOf("in", stranger, treasury.Address, usdt("50"))))
+	storetest.Gas(t, s, treasury.ID, trx("100"))
+	p := purse{store: s, sender: storetest.User(t, s, exchange.RoleTreasury), wallet: treasury}
+	send := func(amount string, to exchange.Recipient) exchange.Transfer {
+		t.Helper()
+		r := p.request(t, amount, to)
+		r.WalletID = treasury.ID
+		f, err := s.OpenTransfer(t.Context(), r, storetest.PrincipalOf(p.sender))
+		if err == nil {
+			f, err = s.AdvanceTransfer(t.Context(), f.ID)
+		}
+		if err == nil && f.Kind == exchange.ExternalTransfer {
+			f, err = s.RecordScreening(t.Context(), f.ID, clear1)
+		}
+		if err != nil || f.Status != exchange.TransferQueued {
+			t.Fatalf("the transfer is %s, %v", f.Status, err)
+		}
+		return f
+	}
+	p.carry(t, send("20", exchange.Recipient{Address: outside}))
+	p.carry(t, send("10", exchange.Recipient{WalletID: second.ID}))
+	wantBalance(t, s, p.balance(), "20", "0")
+	wantBalance(t, s, custody(treasury), "20", "0")
+	wantBalance(t, s, custody(second), "10", "0")
+	wantTransfers(t, s)
+}
+
 // A treasury officer sends from the house's treasury and from nobody's purse.
 func TestStaffSpendsNobodysWallet(t *testing.T) {
 	t.Parallel()
