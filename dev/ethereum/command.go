@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+
+	"kivuko/dev/devnode"
 )
 
 // Run starts a node, prints one line "READY ..." with its addresses to out once it serves, and
@@ -16,17 +18,10 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := n.Start(ctx); err != nil {
-		_ = n.Close() // the first error says what is wrong
-		return err
-	}
-	if _, err := fmt.Fprintf(out, "READY rpc=http://%s ws=ws://%s control=http://%s usdt=%s usdc=%s chain_id=%d\n",
-		n.RPCAddr(), n.RPCAddr(), n.ControlAddr(), USDTAddress(), USDCAddress(), uint64(ChainID)); err != nil {
-		_ = n.Close() // nobody is listening
-		return fmt.Errorf("ethereum: announce readiness: %w", err)
-	}
-	<-ctx.Done()
-	return n.Close()
+	return devnode.Run(ctx, n, out, func() string {
+		return fmt.Sprintf("rpc=http://%s ws=ws://%s control=http://%s usdt=%s usdc=%s chain_id=%d",
+			n.RPCAddr(), n.RPCAddr(), n.ControlAddr(), USDTAddress(), USDCAddress(), uint64(ChainID))
+	})
 }
 
 // Command runs a node from command line arguments until ctx is done.
@@ -40,11 +35,8 @@ func Command(ctx context.Context, args []string) error {
 	flags.DurationVar(&cfg.IdleInterval, "idle", DefaultIdleInterval, "time between blocks otherwise")
 	flags.Uint64Var(&cfg.SafeDepth, "safe", DefaultSafeDepth, "blocks between the newest block and the safe one")
 	flags.Uint64Var(&cfg.FinalDepth, "final", DefaultFinalDepth, "blocks between the newest block and the final one")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("ethereum: %w", err)
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("ethereum: unexpected argument %q", flags.Arg(0))
+	if err := devnode.Parse(flags, args); err != nil {
+		return err
 	}
 	return Run(ctx, cfg, os.Stdout)
 }

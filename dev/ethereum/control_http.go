@@ -1,19 +1,16 @@
 package ethereum
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net/http"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-)
 
-// maxControlBytes bounds a request to the control endpoint.
-const maxControlBytes = 1 << 16
+	"kivuko/dev/devnode"
+)
 
 // object is a JSON object of few fields.
 type object map[string]any
@@ -39,41 +36,27 @@ type object map[string]any
 //
 // A refused request is answered with status 400 and {"error": "..."}.
 func (n *Node) controlHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, n.Summary()) })
-	mux.HandleFunc("GET /transactions", n.listFor(func(a common.Address) (any, error) { return n.Transactions(a) }))
-	mux.HandleFunc("GET /movements", n.listFor(func(a common.Address) (any, error) { return n.Movements(a) }))
-	mux.HandleFunc("POST /fund", control(n.controlFund))
-	mux.HandleFunc("POST /mine", control(func(r struct{ Blocks int }) (any, error) { return n.MineBlocks(r.Blocks) }))
-	mux.HandleFunc("POST /finalise", control(func(struct{}) (any, error) { return n.Finalise() }))
-	mux.HandleFunc("POST /interval", control(func(r struct{ Milliseconds int64 }) (any, error) {
-		return n.done(n.SetBlockInterval(time.Duration(r.Milliseconds) * time.Millisecond))
-	}))
-	mux.HandleFunc("POST /pause", control(func(struct{}) (any, error) { n.Pause(); return n.done(nil) }))
-	mux.HandleFunc("POST /resume", control(func(struct{}) (any, error) { n.Resume(); return n.done(nil) }))
-	mux.HandleFunc("POST /reset", control(func(struct{}) (any, error) { n.ResetFaults(); return n.done(nil) }))
-	mux.HandleFunc("POST /forget", control(func(struct{}) (any, error) { n.Forget(); return n.done(nil) }))
-	mux.HandleFunc("POST /faults", control(func(r struct {
+	mux := devnode.Switches(n, n.SetBlockInterval)
+	mux.HandleFunc("GET /transactions", devnode.ListFor(address, n.Transactions))
+	mux.HandleFunc("GET /movements", devnode.ListFor(address, n.Movements))
+	mux.HandleFunc("POST /fund", devnode.Handle(n.controlFund))
+	mux.HandleFunc("POST /mine", devnode.Handle(func(r struct{ Blocks int }) (any, error) { return n.MineBlocks(r.Blocks) }))
+	mux.HandleFunc("POST /finalise", devnode.Handle(func(struct{}) (any, error) { return n.Finalise() }))
+	mux.HandleFunc("POST /forget", devnode.Handle(func(struct{}) (any, error) { n.Forget(); return devnode.Done(n, nil) }))
+	mux.HandleFunc("POST /faults", devnode.Handle(func(r struct {
 		Faults
 		AnswerDelayMS int64 `json:"answer_delay_ms"`
 	},
 	) (any, error) {
 		r.AnswerDelay += time.Duration(r.AnswerDelayMS) * time.Millisecond
-		return n.done(n.SetFaults(r.Faults))
+		return devnode.Done(n, n.SetFaults(r.Faults))
 	}))
-	mux.HandleFunc("POST /reorganise", control(func(r struct {
-		Blocks int
-		Drop   bool
-	},
-	) (any, error) {
-		return n.done(n.Reorganise(r.Blocks, r.Drop))
-	}))
-	mux.HandleFunc("POST /basefee", control(func(r struct{ Wei string }) (any, error) {
+	mux.HandleFunc("POST /basefee", devnode.Handle(func(r struct{ Wei string }) (any, error) {
 		wei, err := whole("wei", r.Wei)
 		if err != nil {
 			return nil, err
 		}
-		return n.done(n.SetBaseFee(wei))
+		return devnode.Done(n, n.SetBaseFee(wei))
 	}))
 	n.tokenControls(mux)
 	return mux
@@ -81,7 +64,7 @@ func (n *Node) controlHandler() http.Handler {
 
 // tokenControls are the issuer's switches.
 func (n *Node) tokenControls(mux *http.ServeMux) {
-	mux.HandleFunc("POST /token/block", control(func(r struct {
+	mux.HandleFunc("POST /token/block", devnode.Handle(func(r struct {
 		Token, Address string
 		Blocked        bool
 	},
@@ -94,9 +77,9 @@ func (n *Node) tokenControls(mux *http.ServeMux) {
 		if err != nil {
 			return nil, err
 		}
-		return n.done(n.SetBlocked(token, a, r.Blocked))
+		return devnode.Done(n, n.SetBlocked(token, a, r.Blocked))
 	}))
-	mux.HandleFunc("POST /token/pause", control(func(r struct {
+	mux.HandleFunc("POST /token/pause", devnode.Handle(func(r struct {
 		Token  string
 		Paused bool
 	},
@@ -105,14 +88,14 @@ func (n *Node) tokenControls(mux *http.ServeMux) {
 		if err != nil {
 			return nil, err
 		}
-		return n.done(n.SetTokenPaused(token, r.Paused))
+		return devnode.Done(n, n.SetTokenPaused(token, r.Paused))
 	}))
-	mux.HandleFunc("POST /token/fee", control(func(r struct {
+	mux.HandleFunc("POST /token/fee", devnode.Handle(func(r struct {
 		BasisPoints uint64 `json:"basis_points"`
 		AtMost      uint64 `json:"at_most"`
 	},
 	) (any, error) {
-		return n.done(n.SetTokenFee(r.BasisPoints, r.AtMost))
+		return devnode.Done(n, n.SetTokenFee(r.BasisPoints, r.AtMost))
 	}))
 }
 
@@ -141,59 +124,6 @@ func whole(field, text string) (*big.Int, error) {
 		return nil, fmt.Errorf("%s: want a whole number of the smallest units, as text", field)
 	}
 	return v, nil
-}
-
-// done answers a change with the state it led to.
-func (n *Node) done(err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return n.Summary(), nil
-}
-
-// control decodes a request strictly, calls f and encodes the answer.
-func control[T any](f func(T) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var request T
-		decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxControlBytes))
-		decoder.DisallowUnknownFields()
-		err := decoder.Decode(&request)
-		if errors.Is(err, io.EOF) { // an empty body is an empty request
-			err = nil
-		}
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": fmt.Sprintf("parse the request: %v", err)})
-			return
-		}
-		out, err := f(request)
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": err.Error()})
-			return
-		}
-		writeJSON(w, http.StatusOK, out)
-	}
-}
-
-func (n *Node) listFor(list func(common.Address) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		a, err := address(r.URL.Query().Get("address"))
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": err.Error()})
-			return
-		}
-		out, err := list(a)
-		if err != nil {
-			writeJSON(w, http.StatusInternalServerError, object{"error": err.Error()})
-			return
-		}
-		writeJSON(w, http.StatusOK, out)
-	}
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(v) // the client went away
 }
 
 type fundRequest struct {

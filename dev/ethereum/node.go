@@ -17,6 +17,8 @@ import (
 	gethnode "github.com/ethereum/go-ethereum/node"
 	"github.com/ethereum/go-ethereum/p2p"
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"kivuko/dev/devnode"
 )
 
 // Defaults of Config.
@@ -66,7 +68,7 @@ func (c *Config) complete() error {
 		if *a.addr == "" {
 			*a.addr = anyLoopback
 		}
-		if err := checkLoopback(*a.addr); err != nil {
+		if err := devnode.CheckLoopback(*a.addr); err != nil {
 			return fmt.Errorf("%s: %w", a.field, err)
 		}
 	}
@@ -94,17 +96,6 @@ func (c *Config) complete() error {
 func checkInterval(d time.Duration) error {
 	if d != 0 && d < minBlockInterval {
 		return fmt.Errorf("%s: want 0 or at least %s", d, minBlockInterval)
-	}
-	return nil
-}
-
-func checkLoopback(addr string) error {
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("%q: want host:port", addr)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q: the development node's keys are public, it listens on loopback only", addr)
 	}
 	return nil
 }

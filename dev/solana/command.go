@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 
+	"kivuko/dev/devnode"
 	"kivuko/dev/solana/programs"
 )
 
@@ -22,17 +23,10 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := n.Start(ctx); err != nil {
-		_ = n.Close() // the first error says what is wrong
-		return err
-	}
-	if _, err := fmt.Fprintf(out, "READY rpc=http://%s ws=ws://%s control=http://%s usdt=%s usdc=%s genesis=%s\n",
-		n.RPCAddr(), n.WSAddr(), n.ControlAddr(), USDTAddress, USDCAddress, GenesisHash()); err != nil {
-		_ = n.Close() // nobody is listening
-		return fmt.Errorf("solana: announce readiness: %w", err)
-	}
-	<-ctx.Done()
-	return n.Close()
+	return devnode.Run(ctx, n, out, func() string {
+		return fmt.Sprintf("rpc=http://%s ws=ws://%s control=http://%s usdt=%s usdc=%s genesis=%s",
+			n.RPCAddr(), n.WSAddr(), n.ControlAddr(), USDTAddress, USDCAddress, GenesisHash())
+	})
 }
 
 // Command runs a node from command line arguments until ctx is done. It fails with
@@ -50,11 +44,8 @@ func Command(ctx context.Context, args []string) error {
 	flags.IntVar(&cfg.FinalDepth, "final", DefaultFinalDepth, "blocks that stand on a final one")
 	flags.IntVar(&cfg.SkipEvery, "skip-every", 0, "leave each n-th slot without a block; 0 leaves none")
 	cache := flags.String("programs", "", "directory that keeps the token programs (default: a cache of this user)")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("solana: %w", err)
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("solana: unexpected argument %q", flags.Arg(0))
+	if err := devnode.Parse(flags, args); err != nil {
+		return err
 	}
 	var err error
 	if *cache == "" {

@@ -1,19 +1,16 @@
 package solana
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/gagliardetto/solana-go"
-)
 
-// maxControlBytes bounds a request to the control endpoint.
-const maxControlBytes = 1 << 16
+	"kivuko/dev/devnode"
+)
 
 // controlHandler serves the fault switches:
 //
@@ -35,94 +32,40 @@ const maxControlBytes = 1 << 16
 //
 // A refused request is answered with status 400 and {"error": "..."}.
 func (n *Node) controlHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, n.Summary()) })
-	mux.HandleFunc("GET /transactions", listFor(func(a solana.PublicKey) any { return orEmpty(n.Transactions(a)) }))
-	mux.HandleFunc("GET /movements", listFor(func(a solana.PublicKey) any { return orEmpty(n.Movements(a)) }))
-	mux.HandleFunc("POST /fund", control(n.controlFund))
-	mux.HandleFunc("POST /freeze", control(n.controlFreeze))
-	mux.HandleFunc("POST /mint", control(n.controlMint))
-	mux.HandleFunc("POST /produce", control(func(r struct{ Blocks int }) (any, error) { return n.ProduceBlocks(r.Blocks) }))
-	mux.HandleFunc("POST /skip", control(func(r struct{ Slots int }) (any, error) { return n.done(n.SkipSlots(r.Slots)) }))
-	mux.HandleFunc("POST /interval", control(func(r struct{ Milliseconds int64 }) (any, error) {
-		return n.done(n.SetSlotInterval(time.Duration(r.Milliseconds) * time.Millisecond))
+	mux := devnode.Switches(n, n.SetSlotInterval)
+	mux.HandleFunc("GET /transactions", devnode.ListFor(address, func(a solana.PublicKey) (any, error) { return orEmpty(n.Transactions(a)), nil }))
+	mux.HandleFunc("GET /movements", devnode.ListFor(address, func(a solana.PublicKey) (any, error) { return orEmpty(n.Movements(a)), nil }))
+	mux.HandleFunc("POST /fund", devnode.Handle(n.controlFund))
+	mux.HandleFunc("POST /freeze", devnode.Handle(n.controlFreeze))
+	mux.HandleFunc("POST /mint", devnode.Handle(n.controlMint))
+	mux.HandleFunc("POST /produce", devnode.Handle(func(r struct{ Blocks int }) (any, error) { return n.ProduceBlocks(r.Blocks) }))
+	mux.HandleFunc("POST /skip", devnode.Handle(func(r struct{ Slots int }) (any, error) { return devnode.Done(n, n.SkipSlots(r.Slots)) }))
+	mux.HandleFunc("POST /finality", devnode.Handle(func(r struct{ Confirm, Final int }) (any, error) {
+		return devnode.Done(n, n.SetFinality(r.Confirm, r.Final))
 	}))
-	mux.HandleFunc("POST /finality", control(func(r struct{ Confirm, Final int }) (any, error) {
-		return n.done(n.SetFinality(r.Confirm, r.Final))
-	}))
-	mux.HandleFunc("POST /pause", control(func(struct{}) (any, error) { n.Pause(); return n.done(nil) }))
-	mux.HandleFunc("POST /resume", control(func(struct{}) (any, error) { n.Resume(); return n.done(nil) }))
-	mux.HandleFunc("POST /reset", control(func(struct{}) (any, error) { n.ResetFaults(); return n.done(nil) }))
-	mux.HandleFunc("POST /time", control(func(r struct {
+	mux.HandleFunc("POST /time", devnode.Handle(func(r struct {
 		AdvanceMS int64 `json:"advance_ms"`
 	},
 	) (any, error) {
-		return n.done(n.AdvanceTime(time.Duration(r.AdvanceMS) * time.Millisecond))
+		return devnode.Done(n, n.AdvanceTime(time.Duration(r.AdvanceMS)*time.Millisecond))
 	}))
-	mux.HandleFunc("POST /faults", control(func(r struct {
+	mux.HandleFunc("POST /faults", devnode.Handle(func(r struct {
 		Faults
 		AnswerDelayMS int64 `json:"answer_delay_ms"`
 	},
 	) (any, error) {
 		r.AnswerDelay += time.Duration(r.AnswerDelayMS) * time.Millisecond
-		return n.done(n.SetFaults(r.Faults))
-	}))
-	mux.HandleFunc("POST /reorganise", control(func(r struct {
-		Blocks int
-		Drop   bool
-	},
-	) (any, error) {
-		return n.done(n.Reorganise(r.Blocks, r.Drop))
+		return devnode.Done(n, n.SetFaults(r.Faults))
 	}))
 	return mux
 }
 
-func writeJSON(w http.ResponseWriter, status int, body any) {
-	w.Header().Set(headerContentType, contentType)
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the reader went away
-}
-
-// done answers a change with the state it led to.
-func (n *Node) done(err error) (any, error) {
+func address(text string) (solana.PublicKey, error) {
+	key, err := solana.PublicKeyFromBase58(text)
 	if err != nil {
-		return nil, err
+		return key, fmt.Errorf("address: %w", err)
 	}
-	return n.Summary(), nil
-}
-
-// control decodes a request strictly, calls f and encodes the answer.
-func control[T any](f func(T) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var request T
-		decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxControlBytes))
-		decoder.DisallowUnknownFields()
-		err := decoder.Decode(&request)
-		if errors.Is(err, io.EOF) { // an empty body is an empty request
-			err = nil
-		}
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": fmt.Sprintf("parse the request: %v", err)})
-			return
-		}
-		out, err := f(request)
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": err.Error()})
-			return
-		}
-		writeJSON(w, http.StatusOK, out)
-	}
-}
-
-func listFor(list func(solana.PublicKey) any) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		key, err := solana.PublicKeyFromBase58(r.URL.Query().Get("address"))
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": fmt.Sprintf("address: %v", err)})
-			return
-		}
-		writeJSON(w, http.StatusOK, list(key))
-	}
+	return key, nil
 }
 
 // tokenNamed is a mint by the name of its token or by its address.
@@ -149,9 +92,9 @@ type fundRequest struct {
 
 // controlFund sends SOL or tokens and, when asked, makes the block at once.
 func (n *Node) controlFund(r fundRequest) (any, error) {
-	to, err := solana.PublicKeyFromBase58(r.Address)
+	to, err := address(r.Address)
 	if err != nil {
-		return nil, fmt.Errorf("address: %w", err)
+		return nil, err
 	}
 	amount, err := strconv.ParseUint(r.Amount, 10, 64)
 	if err != nil {
@@ -177,9 +120,9 @@ type freezeRequest struct {
 }
 
 func (n *Node) controlFreeze(r freezeRequest) (any, error) {
-	owner, err := solana.PublicKeyFromBase58(r.Address)
+	owner, err := address(r.Address)
 	if err != nil {
-		return nil, fmt.Errorf("address: %w", err)
+		return nil, err
 	}
 	mint, err := tokenNamed(r.Token)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"kivuko/dev/devnode"
 	"kivuko/dev/solana/programs"
 	"kivuko/dev/solana/svm"
 )
@@ -60,7 +61,7 @@ func (c *Config) validate() error {
 	for _, a := range []struct{ field, addr string }{
 		{"RPCAddr", c.RPCAddr}, {"WSAddr", c.WSAddr}, {"ControlAddr", c.ControlAddr},
 	} {
-		if err := checkLoopback(a.addr); err != nil {
+		if err := devnode.CheckLoopback(a.addr); err != nil {
 			return fmt.Errorf("%s: %w", a.field, err)
 		}
 	}
@@ -99,27 +100,13 @@ func checkInterval(d time.Duration) error {
 	return nil
 }
 
-func checkLoopback(addr string) error {
-	if addr == "" {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("%q: want host:port", addr)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q: the development node's keys are public, it listens on loopback only", addr)
-	}
-	return nil
-}
-
 // Node is a Solana development node.
 type Node struct {
 	log       *slog.Logger
 	ledger    *ledger
 	faults    faultSwitches
 	funds     funds
-	clock     *clock
+	clock     *devnode.Clock
 	hub       *hub
 	listeners map[string]net.Listener
 	web       []*http.Server
@@ -134,39 +121,17 @@ type Node struct {
 	work     sync.WaitGroup
 }
 
-// clock is the wall clock plus what AdvanceTime added.
-type clock struct {
-	base   func() time.Time
-	mu     sync.Mutex
-	offset time.Duration
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.base().Add(c.offset)
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.offset += d
-}
-
 // New makes a node, replays what its data directory holds and binds its ports. It
 // serves nothing before Start. Close releases it.
 func New(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("solana: %w", err)
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
 	n := &Node{
-		log: cfg.Log.With("node", "solana"), clock: &clock{base: cfg.Now}, interval: cfg.SlotInterval, hub: newHub(),
+		log: cfg.Log.With("node", "solana"), clock: devnode.NewClock(cfg.Now), interval: cfg.SlotInterval, hub: newHub(),
 		pace: make(chan struct{}, 1), listeners: map[string]net.Listener{}, stop: func() {},
 	}
 	if err := n.open(cfg); err != nil {
@@ -180,7 +145,7 @@ func (n *Node) open(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	n.ledger = newLedger(n.log, n.clock.now, machine)
+	n.ledger = newLedger(n.log, n.clock.Now, machine)
 	n.ledger.confirmDepth, n.ledger.rootDepth = uint64(cfg.ConfirmDepth), uint64(cfg.FinalDepth)
 	n.ledger.skipEvery = uint64(cfg.SkipEvery)
 	if cfg.DataDir != "" {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"log/slog"
 	"os"
+
+	"kivuko/dev/devnode"
 )
 
 // Run starts a node, prints one line "READY ..." with its addresses to out once
@@ -16,17 +18,10 @@ func Run(ctx context.Context, cfg Config, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := n.Start(ctx); err != nil {
-		_ = n.Close() // the first error says what is wrong
-		return err
-	}
-	if _, err := fmt.Fprintf(out, "READY grpc=%s solidity=%s http=http://%s control=http://%s usdt=%s usdc=%s chain_id=%d\n",
-		n.GRPCAddr(), n.SolidityAddr(), n.HTTPAddr(), n.ControlAddr(), USDTAddress, USDCAddress, n.ChainID()); err != nil {
-		_ = n.Close() // nobody is listening
-		return fmt.Errorf("tron: announce readiness: %w", err)
-	}
-	<-ctx.Done()
-	return n.Close()
+	return devnode.Run(ctx, n, out, func() string {
+		return fmt.Sprintf("grpc=%s solidity=%s http=http://%s control=http://%s usdt=%s usdc=%s chain_id=%d",
+			n.GRPCAddr(), n.SolidityAddr(), n.HTTPAddr(), n.ControlAddr(), USDTAddress, USDCAddress, n.ChainID())
+	})
 }
 
 // Command runs a node from command line arguments until ctx is done.
@@ -39,11 +34,8 @@ func Command(ctx context.Context, args []string) error {
 	flags.StringVar(&cfg.HTTPAddr, "http", "127.0.0.1:8090", "address of the HTTP API")
 	flags.StringVar(&cfg.ControlAddr, "control", "127.0.0.1:8091", "address of the fault switches")
 	flags.DurationVar(&cfg.BlockInterval, "interval", DefaultBlockInterval, "time between blocks; 0 makes none by itself")
-	if err := flags.Parse(args); err != nil {
-		return fmt.Errorf("tron: %w", err)
-	}
-	if flags.NArg() > 0 {
-		return fmt.Errorf("tron: unexpected argument %q", flags.Arg(0))
+	if err := devnode.Parse(flags, args); err != nil {
+		return err
 	}
 	return Run(ctx, cfg, os.Stdout)
 }

@@ -1,20 +1,17 @@
 package tron
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/big"
 	"net/http"
 	"time"
+
+	"kivuko/dev/devnode"
 )
 
 // MarshalText puts ids into JSON as hexadecimal digits.
 func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
-
-// maxControlBytes bounds a request to the control endpoint.
-const maxControlBytes = 1 << 16
 
 // controlHandler serves the fault switches:
 //
@@ -33,40 +30,26 @@ const maxControlBytes = 1 << 16
 //
 // A refused request is answered with status 400 and {"error": "..."}.
 func (n *Node) controlHandler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /state", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, n.Summary()) })
-	mux.HandleFunc("GET /transactions", n.listFor(func(a Address) any { return n.Transactions(a) }))
-	mux.HandleFunc("GET /movements", n.listFor(func(a Address) any { return n.Movements(a) }))
-	mux.HandleFunc("POST /fund", control(n.controlFund))
-	mux.HandleFunc("POST /produce", control(func(r struct{ Blocks int }) (any, error) { return n.ProduceBlocks(r.Blocks) }))
-	mux.HandleFunc("POST /interval", control(func(r struct{ Milliseconds int64 }) (any, error) {
-		return n.done(n.SetBlockInterval(time.Duration(r.Milliseconds) * time.Millisecond))
-	}))
-	mux.HandleFunc("POST /pause", control(func(struct{}) (any, error) { n.Pause(); return n.done(nil) }))
-	mux.HandleFunc("POST /resume", control(func(struct{}) (any, error) { n.Resume(); return n.done(nil) }))
-	mux.HandleFunc("POST /reset", control(func(struct{}) (any, error) { n.ResetFaults(); return n.done(nil) }))
-	mux.HandleFunc("POST /time", control(func(r struct {
+	mux := devnode.Switches(n, n.SetBlockInterval)
+	mux.HandleFunc("GET /transactions", devnode.ListFor(ParseAddress, infallible(n.Transactions)))
+	mux.HandleFunc("GET /movements", devnode.ListFor(ParseAddress, infallible(n.Movements)))
+	mux.HandleFunc("POST /fund", devnode.Handle(n.controlFund))
+	mux.HandleFunc("POST /produce", devnode.Handle(func(r struct{ Blocks int }) (any, error) { return n.ProduceBlocks(r.Blocks) }))
+	mux.HandleFunc("POST /time", devnode.Handle(func(r struct {
 		AdvanceMS int64 `json:"advance_ms"`
 	},
 	) (any, error) {
-		return n.done(n.AdvanceTime(time.Duration(r.AdvanceMS) * time.Millisecond))
+		return devnode.Done(n, n.AdvanceTime(time.Duration(r.AdvanceMS)*time.Millisecond))
 	}))
-	mux.HandleFunc("POST /faults", control(func(r struct {
+	mux.HandleFunc("POST /faults", devnode.Handle(func(r struct {
 		Faults
 		AnswerDelayMS int64 `json:"answer_delay_ms"`
 	},
 	) (any, error) {
 		r.AnswerDelay += time.Duration(r.AnswerDelayMS) * time.Millisecond
-		return n.done(n.SetFaults(r.Faults))
+		return devnode.Done(n, n.SetFaults(r.Faults))
 	}))
-	mux.HandleFunc("POST /reorganise", control(func(r struct {
-		Blocks int
-		Drop   bool
-	},
-	) (any, error) {
-		return n.done(n.Reorganise(r.Blocks, r.Drop))
-	}))
-	mux.HandleFunc("POST /energy", control(func(r struct {
+	mux.HandleFunc("POST /energy", devnode.Handle(func(r struct {
 		Contract string
 		Factor   int64
 	},
@@ -75,51 +58,14 @@ func (n *Node) controlHandler() http.Handler {
 		if err != nil {
 			return nil, fmt.Errorf("contract: %w", err)
 		}
-		return n.done(n.SetEnergyFactor(a, r.Factor))
+		return devnode.Done(n, n.SetEnergyFactor(a, r.Factor))
 	}))
 	return mux
 }
 
-// done answers a change with the state it led to.
-func (n *Node) done(err error) (any, error) {
-	if err != nil {
-		return nil, err
-	}
-	return n.Summary(), nil
-}
-
-// control decodes a request strictly, calls f and encodes the answer.
-func control[T any](f func(T) (any, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		var request T
-		decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxControlBytes))
-		decoder.DisallowUnknownFields()
-		err := decoder.Decode(&request)
-		if errors.Is(err, io.EOF) { // an empty body is an empty request
-			err = nil
-		}
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": fmt.Sprintf("parse the request: %v", err)})
-			return
-		}
-		out, err := f(request)
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": err.Error()})
-			return
-		}
-		writeJSON(w, http.StatusOK, out)
-	}
-}
-
-func (n *Node) listFor(list func(Address) any) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		a, err := ParseAddress(r.URL.Query().Get("address"))
-		if err != nil {
-			writeJSON(w, http.StatusBadRequest, object{"error": err.Error()})
-			return
-		}
-		writeJSON(w, http.StatusOK, list(a))
-	}
+// infallible makes a list that can't fail one that may.
+func infallible[T any](list func(Address) T) func(Address) (T, error) {
+	return func(a Address) (T, error) { return list(a), nil }
 }
 
 type fundRequest struct {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
 	"google.golang.org/grpc"
+
+	"kivuko/dev/devnode"
 )
 
 const (
@@ -48,7 +50,7 @@ func (c *Config) validate() error {
 	for _, a := range []struct{ field, addr string }{
 		{"GRPCAddr", c.GRPCAddr}, {"SolidityAddr", c.SolidityAddr}, {"HTTPAddr", c.HTTPAddr}, {"ControlAddr", c.ControlAddr},
 	} {
-		if err := checkLoopback(a.addr); err != nil {
+		if err := devnode.CheckLoopback(a.addr); err != nil {
 			return fmt.Errorf("%s: %w", a.field, err)
 		}
 	}
@@ -70,26 +72,12 @@ func checkInterval(d time.Duration) error {
 	return nil
 }
 
-func checkLoopback(addr string) error {
-	if addr == "" {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		return fmt.Errorf("%q: want host:port", addr)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("%q: the development node's keys are public, it listens on loopback only", addr)
-	}
-	return nil
-}
-
 // Node is a TRON development node.
 type Node struct {
 	log       *slog.Logger
 	chain     *chain
 	faults    faultSwitches
-	clock     *clock
+	clock     *devnode.Clock
 	listeners map[string]net.Listener
 	wallet    *grpc.Server
 	solidity  *grpc.Server
@@ -105,39 +93,17 @@ type Node struct {
 	work     sync.WaitGroup
 }
 
-// clock is the wall clock plus what AdvanceTime added.
-type clock struct {
-	base   func() time.Time
-	mu     sync.Mutex
-	offset time.Duration
-}
-
-func (c *clock) now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.base().Add(c.offset)
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.offset += d
-}
-
 // New makes a node, replays what its data directory holds and binds its ports.
 // It serves nothing before Start. Close releases it.
 func New(cfg Config) (*Node, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("tron: %w", err)
 	}
-	if cfg.Now == nil {
-		cfg.Now = time.Now
-	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
 	n := &Node{
-		log: cfg.Log.With("node", "tron"), clock: &clock{base: cfg.Now}, interval: cfg.BlockInterval,
+		log: cfg.Log.With("node", "tron"), clock: devnode.NewClock(cfg.Now), interval: cfg.BlockInterval,
 		pace: make(chan struct{}, 1), listeners: map[string]net.Listener{}, stop: func() {},
 	}
 	if err := n.open(cfg); err != nil {
@@ -148,7 +114,7 @@ func New(cfg Config) (*Node, error) {
 
 func (n *Node) open(cfg Config) error {
 	var err error
-	if n.chain, err = newChain(n.log, n.clock.now, cfg.BlockInterval, cfg.Alloc); err != nil {
+	if n.chain, err = newChain(n.log, n.clock.Now, cfg.BlockInterval, cfg.Alloc); err != nil {
 		return err
 	}
 	if cfg.DataDir != "" {
