@@ -188,11 +188,21 @@ WHERE k.wallet_id = $1`
 
 // PaymentForSigning reads a payment with the sealed keys that sign it: the sending wallet's, and after it
 // that of the wallet that pays the fee, where that is another one. CodeForbidden when one of them is cold:
-// its key signs nothing by itself, whoever approved the payment.
+// its key signs nothing by itself, whoever approved the payment. CodeForbidden too when nothing of the payment
+// was signed yet and its recipient, outside of our custody, stands on the deny list by now.
 func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, []exchange.SealedKey, error) {
 	p, err := s.ChainPayment(ctx, id)
 	if err != nil {
 		return p, nil, err
+	}
+	if p.Status == exchange.ChainApproved { // what is signed may have to be outbid, to let others in its lane pass
+		var denied bool
+		if err := s.read(ctx, &denied, isDeniedOutside, p.Network, p.ToAddress); err != nil {
+			return p, nil, translate(err, "denied address")
+		}
+		if denied {
+			return p, nil, exchange.Errorf(exchange.CodeForbidden, "The recipient of payment %s is on the deny list.", p.ID)
+		}
 	}
 	wallets := []uuid.UUID{p.WalletID}
 	if p.FeeWalletID != uuid.Nil {

@@ -224,6 +224,60 @@ func TestOrdersToWalletsOfOurs(t *testing.T) {
 	}
 }
 
+// Crypto that is bought is no way around the deny list: such an address is refused before anybody pays, and one
+// that was put on the list since is not signed for. What is signed already can still be outbid.
+func TestOrdersToDeniedAddresses(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	const early, late = "Tdenied000000000000000000000000000", "Tlater0000000000000000000000000000"
+	deny := func(address string) {
+		t.Helper()
+		admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+		d := exchange.DeniedAddress{ID: storetest.NewID(t), Network: exchange.Tron, Address: address, Reason: "court order"}
+		if _, err := s.Deny(ctx, d, admin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	open := func(address string) (exchange.Order, error) {
+		return s.OpenOrder(ctx, exchange.OrderRequest{
+			ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), WalletAddress: address,
+		}, storetest.PrincipalOf(m.Customer))
+	}
+	pay := func(address string) exchange.ChainPayment {
+		t.Helper()
+		o, err := open(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := s.AcceptPayment(ctx, storetest.Attempt(t, s, o).ID, storetest.Paid(t, o.Price.Fiat), time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out.ChainPayment
+	}
+	deny(early)
+	if _, err := open(early); exchange.CodeOf(err) != exchange.CodeInvalid || fieldOf(err) != "/wallet_address" {
+		t.Errorf("a denied address as destination: %v", err)
+	}
+	signed, waiting, inside := pay(late), pay(late), pay(m.CustomerWallet.Address)
+	sign(t, s, signed)
+	deny(late)
+	deny(m.CustomerWallet.Address)
+	_, _, err := s.PaymentForSigning(ctx, waiting.ID)
+	wantFault(t, err, exchange.CodeForbidden)
+	for name, p := range map[string]exchange.ChainPayment{"signed before": signed, "within our custody": inside} {
+		if _, _, err := s.PaymentForSigning(ctx, p.ID); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	o, _, err := s.RefundOrder(ctx, waiting.ObjectID, "its recipient was denied", storetest.By)
+	if err != nil || o.Status != exchange.OrderFailed {
+		t.Errorf("the order is %s, %v; want its price given back", o.Status, err)
+	}
+	wantBooks(t, s)
+}
+
 // fieldOf is the pointer of the first field that an error names.
 func fieldOf(err error) string {
 	own, ok := errors.AsType[*exchange.Error](err)

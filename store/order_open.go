@@ -170,14 +170,22 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 const readWalletPurpose = `SELECT id, owner_id IS NULL AS house FROM wallets WHERE network = $1 AND address = $2`
 
 // checkDestination refuses the wallet that pays and the house's own wallets: crypto that is bought must
-// reach somebody. Wallets of other customers are fine.
+// reach somebody. Wallets of other customers are fine. An address outside of our custody must not be on the
+// deny list: nobody is asked to pay for what can't be delivered.
 func (t unitTx) checkDestination(ctx context.Context, o *exchange.Order) error {
 	var ours []struct {
 		ID    uuid.UUID
 		House bool
 	}
-	if err := t.all(ctx, &ours, readWalletPurpose, o.Network, o.WalletAddress); err != nil || len(ours) == 0 {
+	if err := t.all(ctx, &ours, readWalletPurpose, o.Network, o.WalletAddress); err != nil {
 		return err
+	}
+	if len(ours) == 0 {
+		var denied bool
+		if err := t.get(ctx, &denied, isDenied, o.Network, o.WalletAddress); err != nil {
+			return err
+		}
+		return require(!denied, "/wallet_address", "denied", "must not be an address that nobody is paid at")
 	}
 	if err := require(!ours[0].House, "/wallet_address", "own_wallet", "must not be one of the house's own wallets"); err != nil {
 		return err

@@ -86,6 +86,8 @@ func (s *Store) DenyList(ctx context.Context, n exchange.Network, p Page) ([]exc
 
 const isDenied = `SELECT EXISTS (SELECT FROM deny_list WHERE network = $1 AND address = $2 AND removed_at IS NULL)`
 
+const isDeniedOutside = isDenied + ` AND NOT EXISTS (SELECT FROM wallets WHERE network = $1 AND address = $2)`
+
 // Denied tells whether an address is on the deny list.
 func (s *Store) Denied(ctx context.Context, n exchange.Network, address string) (bool, error) {
 	var found bool
