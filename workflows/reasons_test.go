@@ -17,8 +17,15 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		t.Fatal(err)
 	}
 	for r, a := range guide {
-		if !strings.Contains(string(doc), "\n## "+string(r)+"\n") {
+		_, section, ok := strings.Cut(string(doc), "\n## "+string(r)+"\n")
+		if !ok {
 			t.Errorf("%s has no heading for %s", operationsDoc, r)
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		for _, part := range []string{"Means", "Look", "Send"} {
+			if !strings.Contains(section, "\n**"+part+".** ") {
+				t.Errorf("%s does not say %q about %s", operationsDoc, part, r)
+			}
 		}
 		if a.what == "" || a.do == "" || len(a.verbs) == 0 {
 			t.Errorf("%s says nothing: %+v", r, a)
