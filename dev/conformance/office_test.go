@@ -2,9 +2,14 @@ package conformance
 
 import (
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
 	"kivuko/chain"
 	"kivuko/chain/keys"
 	"kivuko/exchange"
@@ -12,6 +17,7 @@ import (
 	"kivuko/store"
 	"kivuko/store/storetest"
 	"kivuko/worker"
+	"kivuko/workflows"
 )
 
 // office is what the product needs to make wallets and to sign.
@@ -20,6 +26,7 @@ type office struct {
 	vault  *keys.Vault
 	signer *keys.PaymentSigner
 	client chain.Client
+	gas    activities.GasPolicy
 }
 
 func openOffice(t testing.TB, client chain.Client) office {
@@ -74,3 +81,75 @@ func (o office) payment(t testing.TB, m storetest.Market, amount string) exchang
 	}
 	return out.ChainPayment
 }
+
+// pay runs the flow of one payment to its end, on a clock that skips its waits.
+func (o office) pay(t *testing.T, p exchange.ChainPayment) (workflows.CryptoPayoutResult, error) {
+	t.Helper()
+	suite := testsuite.WorkflowTestSuite{}
+	suite.SetLogger(quiet{})
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetStartTime(time.Now())
+	env.SetTestTimeout(2 * time.Minute)
+	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
+	env.RegisterActivity(&activities.Signing{Signer: o.signer, Store: worker.Rows{Store: o.db}})
+	env.RegisterActivity(&activities.Chain{
+		Store: worker.Rows{Store: o.db}, Client: o.client, Poll: 30 * time.Second, Patience: 2 * time.Minute, Now: env.Now, Gas: o.gas,
+	})
+	env.ExecuteWorkflow(workflows.TypeCryptoPayout, workflows.CryptoPayoutInput{PaymentID: p.ID, OrderID: p.ObjectID, Network: p.Network})
+	var r workflows.CryptoPayoutResult
+	if err := env.GetWorkflowError(); err != nil {
+		return r, err
+	}
+	return r, env.GetWorkflowResult(&r)
+}
+
+// payAll runs the flows of several payments at the same time; each must complete.
+func (o office) payAll(t *testing.T, payments []exchange.ChainPayment) {
+	t.Helper()
+	var work sync.WaitGroup
+	for _, p := range payments {
+		work.Go(func() {
+			if r, err := o.pay(t, p); err != nil || !r.Completed {
+				t.Errorf("payment %s ended %+v, %v", p.ID, r, err)
+			}
+		})
+	}
+	work.Wait()
+}
+
+// holding is an asset in a wallet.
+type holding struct {
+	wallet exchange.Wallet
+	asset  money.Asset
+}
+
+// balanced compares the books with the chain, to the last unit.
+func (o office) balanced(t *testing.T, all ...holding) {
+	t.Helper()
+	for _, h := range all {
+		b, err := o.client.Balance(t.Context(), h.wallet.Address, h.asset)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := o.db.Account(t.Context(), exchange.Owned(exchange.AccCustody, h.wallet.ID, h.asset))
+		if err != nil || !a.Posted.Equal(b.Amount) {
+			t.Errorf("the books have %s %s in %s and the chain %s (%v)", a.Posted, h.asset, h.wallet.Address, b.Amount, err)
+		}
+	}
+}
+
+// count asks the database for a number.
+func (o office) count(t *testing.T, query string) (n int) {
+	t.Helper()
+	if err := storetest.Owner(t, o.db).QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+type quiet struct{}
+
+func (quiet) Debug(string, ...any) {}
+func (quiet) Info(string, ...any)  {}
+func (quiet) Warn(string, ...any)  {}
+func (quiet) Error(string, ...any) {}
