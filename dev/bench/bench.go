@@ -59,6 +59,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
 	t := &table{}
+	var errs []error
 	for _, p := range parts() {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, p.name) {
 			continue
@@ -69,11 +70,14 @@ func Run(ctx context.Context, o Options) (err error) {
 			err = p.run(ctx, w, t)
 		}
 		if err != nil {
-			return errors.Join(fmt.Errorf("%s: %w", p.name, err), t.print(o.Out))
+			errs = append(errs, fmt.Errorf("%s: %w", p.name, err))
+			if p.stack || ctx.Err() != nil { // the others on the stack would fail too
+				break
+			}
 		}
 	}
 	w.say("\nAll ratios are of this run, in turns on the same machine. It took %.0f s.\n", time.Since(began).Seconds())
-	return t.print(o.Out)
+	return errors.Join(append(errs, t.print(o.Out))...)
 }
 
 func (w *world) say(format string, args ...any) { w.stack.Supervisor.Say(format, args...) }
