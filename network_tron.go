@@ -32,6 +32,9 @@ func (c Config) tronNetwork() network {
 		open:    func() (driver, error) { return newTron(c.Tron) },
 		address: tron.ParseAddress, blockTime: tronBlockTime, tokens: c.Tron.tokens(),
 	}
+	if !c.Tron.USDCEnabled {
+		n.stopped = map[money.Asset]string{money.USDC: "its issuer has stopped it there"}
+	}
 	if n.on {
 		n.node = c.Tron.FullNodes[0]
 	}

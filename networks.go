@@ -42,6 +42,8 @@ type network struct {
 	blockTime time.Duration
 	// tokens are the addresses of the stablecoins that are configured.
 	tokens map[money.Asset]string
+	// stopped says why a token that may be configured is not offered.
+	stopped map[money.Asset]string
 }
 
 // networks is the table of the chains that this build knows. Each has its variables, its construction and

@@ -48,6 +48,9 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 	if err != nil {
 		return err
 	}
+	held := newBalances(p.config)
+	defer held.close()
+	deps.Balances = held.readers()
 	app, err := api.New(deps)
 	if err != nil {
 		return err
@@ -94,7 +97,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: p.config.addresses(),
+		Addresses: p.config.addresses(), Refuses: p.config.refuses,
 	}, nil
 }
 

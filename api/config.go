@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/store"
 )
 
@@ -116,6 +117,12 @@ type Deps struct {
 	// *exchange.Error whose message reads on after the field's name ("has a wrong checksum"). A network
 	// without one takes no orders and no wallets.
 	Addresses map[exchange.Network]func(string) (string, error)
+	// Balances read what an address holds at a network's newest final block. A network without one, or whose
+	// nodes can't be reached, leaves the ledger's side of a wallet's balances as it is.
+	Balances map[exchange.Network]func(ctx context.Context, address string, a money.Asset) (exchange.ChainBalance, error)
+	// Refuses says why an asset is not offered on a network ("its issuer has stopped it there"), as the rest
+	// of a sentence; empty when it is. Nil offers all.
+	Refuses func(exchange.Network, money.Asset) string
 	// Health asks each dependency whether it works; the map's key names it in /readyz. "postgres" and
 	// "temporal" decide whether the service is ready at all.
 	Health  map[string]func(context.Context) error

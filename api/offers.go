@@ -127,6 +127,9 @@ func (s *server) createOffer(c *call) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
+	if err := s.offered(o.Network, o.Asset); err != nil {
+		return err
+	}
 	created, err := s.Store.CreateOffer(c.ctx, o, c.who)
 	if err != nil {
 		return err

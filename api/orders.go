@@ -75,6 +75,9 @@ func (s *server) fitOffer(c *call, f *form, r *exchange.OrderRequest, address st
 	if err != nil {
 		return err
 	}
+	if err := s.offered(offer.Network, offer.Asset); err != nil {
+		return err
+	}
 	r.Seen = exchange.SeenOffer{Network: offer.Network, Asset: offer.Asset, MerchantID: offer.VendorID}
 	r.Crypto = f.optionalAmount("crypto_amount", offer.Asset)
 	r.Fiat = f.optionalAmount("fiat_amount", money.KES)

@@ -116,9 +116,10 @@ func cells() map[string]cell {
 		"GET " + auth + "orders/{id}": {id: order}, "GET " + auth + "orders/{id}/timeline": {id: order},
 		"POST " + auth + "orders/{id}/cancel": {id: order}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
 		"POST " + auth + "orders/{id}/retry": {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
-		"POST " + auth + "orders/{id}/resolve": {id: order, body: note},
-		"DELETE " + auth + "deny-list/{id}":    {id: func(s scene) uuid.UUID { return s.w.denied() }, shared: true},
-		"GET " + auth + "transfers/{id}":       {id: transfer}, "GET " + auth + "transfers/{id}/timeline": {id: transfer},
+		"POST " + auth + "orders/{id}/resolve":           {id: order, body: note},
+		"GET " + auth + "reconciliation/runs/{id}/items": {id: func(s scene) uuid.UUID { return s.w.comparedRun() }, shared: true},
+		"DELETE " + auth + "deny-list/{id}":              {id: func(s scene) uuid.UUID { return s.w.denied() }, shared: true},
+		"GET " + auth + "transfers/{id}":                 {id: transfer}, "GET " + auth + "transfers/{id}/timeline": {id: transfer},
 		"POST " + auth + "transfers/{id}/cancel": {id: transfer}, "POST " + auth + "transfers/{id}/approve": {id: transfer, body: note},
 		"POST " + auth + "transfers/{id}/reject": {id: transfer, body: note}, "POST " + auth + "transfers/{id}/retry": {id: transfer},
 		"POST " + auth + "transfers/{id}/refund": {id: transfer, body: note},
@@ -145,6 +146,11 @@ func cells() map[string]cell {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}
 	}
 	return all
+}
+
+// comparedRun is a comparison that has ended.
+func (w *world) comparedRun() uuid.UUID {
+	return w.reconcile(w.wallet[w.other.ID]).ID
 }
 
 // TestPolicyHoldsOnEveryRoute walks every route for every role, with objects of the caller's own and

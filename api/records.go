@@ -251,7 +251,7 @@ func exceptionWire(e exchange.PaymentException) wireException {
 
 var (
 	exceptionStatuses = []string{"open", "accepted", "refunding", "refunded", "credited", "written_off"}
-	exceptionKinds    = []string{"under", "over", "late", "duplicate", "wrong_asset", "wrong_network", "unmatched", "paid_twice"}
+	exceptionKinds    = []string{"under", "over", "late", "duplicate", "wrong_asset", "wrong_network", "unmatched", "paid_twice", "reconciliation"}
 )
 
 func (s *server) listExceptions(c *call) error {

@@ -226,6 +226,10 @@ func (s *server) recordRoutes() []route {
 		read("ledger/accounts", exchange.ActReadLedger, s.listAccounts),
 		read("ledger/entries", exchange.ActReadLedger, s.listEntries),
 		read("payment-exceptions", exchange.ActReadExceptions, s.listExceptions),
+		read("reconciliation", exchange.ActReconciliation, s.listDifferences),
+		read("reconciliation/runs", exchange.ActReconciliation, s.listReconciliations),
+		read("reconciliation/runs/{id}/items", exchange.ActReconciliation, s.reconciliationItems),
+		read("reconciliation/reserves", exchange.ActReconciliation, s.listReserves),
 	}
 }
 

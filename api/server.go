@@ -24,6 +24,7 @@ type server struct {
 	document []byte // openapi.yaml as JSON
 	unknown  *window
 	wakers   *wakers
+	reads    chan struct{} // of chains, one for each that goes on
 }
 
 // New builds the API. It refuses a configuration that is not fit to serve.
@@ -52,7 +53,10 @@ func newServer(d Deps) (*server, error) {
 	if d.Metrics == nil {
 		d.Metrics = prometheus.NewRegistry()
 	}
-	s := &server{Deps: d, log: d.Logger, now: d.Now, unknown: newWindow(d.Config.Rates.Unknown, d.Now), wakers: newWakers(maxWakers)}
+	s := &server{
+		Deps: d, log: d.Logger, now: d.Now, unknown: newWindow(d.Config.Rates.Unknown, d.Now), wakers: newWakers(maxWakers),
+		reads: make(chan struct{}, maxChainReads),
+	}
 	s.sessions = newSessionCache(d.Now)
 	var err error
 	if s.ring, err = newKeyring(d.Config.Issuer, d.Config.TokenKeys); err != nil {

@@ -41,6 +41,9 @@ func (s *server) openTransfer(c *call) error {
 	if s.Addresses[r.Network] == nil {
 		return exchange.Errorf(exchange.CodeUnsupported, "Transfers on the network %s are not offered yet.", r.Network)
 	}
+	if err := s.offered(r.Network, r.Amount.Asset()); err != nil {
+		return err
+	}
 	if quote != uuid.Nil {
 		return exchange.Errorf(exchange.CodeUnsupported, "FX quotes are not offered yet; leave fx_rate_quote_id out.")
 	}

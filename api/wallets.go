@@ -237,8 +237,8 @@ func (s *server) resolveOwner(c *call, in ownerForm) (exchange.User, error) {
 	return u, nil
 }
 
-// provisionWallet lets an admin create wallets of the house, and any wallet for a user. It will be the
-// only way to a wallet on Solana.
+// provisionWallet lets an admin create wallets of the house, and any wallet for a user. It is the only way
+// to a wallet on Solana.
 func (s *server) provisionWallet(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -270,7 +270,10 @@ func (s *server) provisionWallet(c *call) error {
 // makeWallet has the signer create the key and answers with the stored wallet.
 func (s *server) makeWallet(c *call, r exchange.WalletRequest) error {
 	if s.Addresses[r.Network] == nil {
-		return exchange.Errorf(exchange.CodeUnsupported, "Wallets on the network %s are not offered yet; use tron.", r.Network)
+		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is off here, so no wallet can be created on it.", r.Network)
+	}
+	if err := s.offered(r.Network, r.Asset); err != nil {
+		return err
 	}
 	if err := s.Flows.CreateWallet(c.ctx, r); err != nil {
 		return err
@@ -310,32 +313,6 @@ func (s *server) getWallet(c *call) error {
 		return hideAbsence(err)
 	}
 	return c.json(http.StatusOK, walletWire(w))
-}
-
-// walletBalances answers for the native coin and both stablecoins, zero where nothing ever moved.
-func (s *server) walletBalances(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	w, err := s.Store.Wallet(c.ctx, c.view(), id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	accounts, err := s.Store.WalletBalances(c.ctx, id)
-	if err != nil {
-		return err
-	}
-	balances := each(w.Network.WalletAssets(), func(a money.Asset) balanceWire {
-		for _, account := range accounts {
-			if account.Ref.Asset == a && account.Ref.Kind == exchange.AccWalletBalance {
-				return accountBalance(account)
-			}
-		}
-		zero := money.Zero(a)
-		return accountBalance(exchange.Account{Ref: exchange.AccountRef{Asset: a}, Posted: zero, Held: zero})
-	})
-	return c.json(http.StatusOK, map[string]any{"wallet_id": w.ID, "network": w.Network, "balances": balances})
 }
 
 // setDefaultWallet makes a wallet its owner's default on the wallet's network. The legacy operation

@@ -213,13 +213,23 @@ func (s *Store) SetDefaultWallet(ctx context.Context, v View, id uuid.UUID, by e
 
 // WalletBalances reads what the ledger owes the owner of a wallet, per asset that its network can hold.
 func (s *Store) WalletBalances(ctx context.Context, walletID uuid.UUID) ([]exchange.Account, error) {
+	return s.walletAccounts(ctx, exchange.AccWalletBalance, walletID)
+}
+
+// WalletCustody reads what the ledger says is at the address of a wallet, per asset that its network can
+// hold. A chain says the same at a block up to which everything is booked.
+func (s *Store) WalletCustody(ctx context.Context, walletID uuid.UUID) ([]exchange.Account, error) {
+	return s.walletAccounts(ctx, exchange.AccCustody, walletID)
+}
+
+func (s *Store) walletAccounts(ctx context.Context, kind exchange.AccountKind, walletID uuid.UUID) ([]exchange.Account, error) {
 	w, err := s.Wallet(ctx, Everything(), walletID)
 	if err != nil {
 		return nil, err
 	}
 	var all []exchange.Account
 	for _, asset := range w.Network.WalletAssets() {
-		a, err := s.Account(ctx, exchange.Owned(exchange.AccWalletBalance, walletID, asset))
+		a, err := s.Account(ctx, exchange.Owned(kind, walletID, asset))
 		if err != nil {
 			return nil, err
 		}

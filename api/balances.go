@@ -1,0 +1,121 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Limits of asking nodes.
+const (
+	chainTimeout  = 4 * time.Second // for one balance
+	maxChainReads = 16              // at a time, of all callers; more are unavailable rather than late
+)
+
+// offered refuses an asset that this deployment does not offer on a network.
+func (s *server) offered(n exchange.Network, a money.Asset) error {
+	if s.Refuses == nil {
+		return nil
+	}
+	if why := s.Refuses(n, a); why != "" {
+		return exchange.Invalid(exchange.FieldError{
+			Pointer: "/asset", Code: "unsupported_asset", Message: "can't be " + string(a) + " on " + string(n) + ": " + why,
+		})
+	}
+	return nil
+}
+
+// wireBlock is the block at which a balance was read.
+type wireBlock struct {
+	Number uint64     `json:"number"`
+	ID     string     `json:"id"`
+	Time   *timestamp `json:"time"`
+}
+
+func blockWire(b exchange.ChainBlock) *wireBlock {
+	return &wireBlock{b.Number, b.ID, optTime(b.Time)}
+}
+
+// chainWire is what a chain says of a balance. Amount and block are null unless the status is read.
+type chainWire struct {
+	Status string     `json:"status"` // one of the chain… constants
+	Detail *string    `json:"detail"`
+	Amount *string    `json:"amount"`
+	Block  *wireBlock `json:"block"`
+}
+
+// What became of the question to a chain.
+const (
+	chainRead        = "read"
+	chainUnavailable = "unavailable" // no node answers now; the ledger's side stands all the same
+	chainUnsupported = "unsupported" // the network is off here, or does not have the asset
+)
+
+// walletBalance is one asset of a wallet: what is owed to its owner, what the books say is at its address,
+// and what the chain says is there.
+type walletBalance struct {
+	balanceWire
+	Custody string    `json:"custody"`
+	Chain   chainWire `json:"chain"`
+}
+
+// walletBalances answers for the native coin and both stablecoins, zero where nothing ever moved. The chain
+// is asked for all of them at once and may be behind the ledger by what is not final yet.
+func (s *server) walletBalances(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	w, err := s.Store.Wallet(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	owed, err := s.Store.WalletBalances(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	custody, err := s.Store.WalletCustody(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	all := make([]walletBalance, len(owed))
+	var wg sync.WaitGroup
+	for i, a := range owed {
+		all[i] = walletBalance{balanceWire: accountBalance(a), Custody: custody[i].Posted.String()}
+		wg.Go(func() { all[i].Chain = s.onChain(c.ctx, w, a.Ref.Asset) })
+	}
+	wg.Wait()
+	return c.json(http.StatusOK, map[string]any{"wallet_id": w.ID, "network": w.Network, "balances": all})
+}
+
+// onChain asks the wallet's network. Whatever goes wrong there is an answer, not a failure of the request.
+func (s *server) onChain(ctx context.Context, w exchange.Wallet, a money.Asset) chainWire {
+	ask := s.Balances[w.Network]
+	if ask == nil {
+		return chainWire{Status: chainUnsupported, Detail: optText("the network is off here")}
+	}
+	if s.Refuses != nil {
+		if why := s.Refuses(w.Network, a); why != "" {
+			return chainWire{Status: chainUnsupported, Detail: optText(why)}
+		}
+	}
+	select {
+	case s.reads <- struct{}{}:
+		defer func() { <-s.reads }()
+	default:
+		return chainWire{Status: chainUnavailable, Detail: optText("too many balances are read at the moment")}
+	}
+	ctx, cancel := context.WithTimeout(ctx, chainTimeout)
+	defer cancel()
+	b, err := ask(ctx, w.Address, a)
+	if err != nil {
+		s.log.Warn("a balance could not be read", "network", w.Network, "wallet", w.ID, "asset", a, "cause", err)
+		return chainWire{Status: chainUnavailable, Detail: optText("no node of the network answers")}
+	}
+	amount := b.Amount.String()
+	return chainWire{Status: chainRead, Amount: &amount, Block: blockWire(b.Block)}
+}

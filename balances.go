@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// balances reads what addresses hold, for the API, which shows it beside the ledger. A network's driver is
+// opened when it is first asked; one that can't be opened is tried again with the next question.
+type balances struct {
+	mu   sync.Mutex
+	open drivers
+}
+
+func newBalances(c Config) *balances {
+	return &balances{open: drivers{config: c, open: map[exchange.Network]driver{}}}
+}
+
+func (b *balances) driver(n exchange.Network) (driver, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.open.of(n)
+}
+
+// readers are the questions that can be asked of the networks that are on.
+func (b *balances) readers() map[exchange.Network]func(context.Context, string, money.Asset) (exchange.ChainBalance, error) {
+	out := map[exchange.Network]func(context.Context, string, money.Asset) (exchange.ChainBalance, error){}
+	for _, n := range b.open.config.networks() {
+		if !n.on {
+			continue
+		}
+		out[n.name] = func(ctx context.Context, address string, a money.Asset) (exchange.ChainBalance, error) {
+			d, err := b.driver(n.name)
+			if err != nil {
+				return exchange.ChainBalance{}, err
+			}
+			held, err := d.Balance(ctx, address, a)
+			return exchange.ChainBalance{Amount: held.Amount, Block: chainBlock(held.At)}, err
+		}
+	}
+	return out
+}
+
+func chainBlock(b chain.Block) exchange.ChainBlock {
+	return exchange.ChainBlock{Number: b.Number, ID: b.ID, Parent: b.Parent, Time: b.Time}
+}
+
+func (b *balances) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.open.close()
+}
+
+// refuses says why an asset is not offered on a network, as the rest of a sentence; empty when it is, and
+// of a network that is off, which is refused as a whole.
+func (c Config) refuses(name exchange.Network, a money.Asset) string {
+	n := c.network(name)
+	if !n.on || a == name.NativeCoin() {
+		return ""
+	}
+	if why := n.stopped[a]; why != "" {
+		return why
+	}
+	known := false // an API that was given no contract at all leaves the answer to the workers
+	for _, address := range n.tokens {
+		known = known || address != ""
+	}
+	if known && n.tokens[a] == "" {
+		return fmt.Sprintf("the contract of %s is not configured", a)
+	}
+	return ""
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// USDC is off on TRON unless somebody turns it on, also where its contract is configured.
+func TestRefusedAssets(t *testing.T) {
+	nodes := []string{"node:50051"}
+	tron := func(usdc string, enabled bool) Config {
+		return Config{Tron: TronConfig{FullNodes: nodes, USDT: "T1", USDC: usdc, USDCEnabled: enabled}}
+	}
+	for name, c := range map[string]struct {
+		config  Config
+		network exchange.Network
+		asset   money.Asset
+		says    string
+	}{
+		"off by default":              {tron("T2", false), exchange.Tron, money.USDC, "its issuer has stopped it"},
+		"off without a contract":      {tron("", false), exchange.Tron, money.USDC, "its issuer has stopped it"},
+		"on":                          {tron("T2", true), exchange.Tron, money.USDC, ""},
+		"on without a contract":       {tron("", true), exchange.Tron, money.USDC, "not configured"},
+		"USDT":                        {tron("", false), exchange.Tron, money.USDT, ""},
+		"the native coin":             {tron("", false), exchange.Tron, money.TRX, ""},
+		"a network that is off":       {tron("", false), exchange.Ethereum, money.USDC, ""},
+		"Ethereum":                    {Config{Ethereum: EthereumConfig{RPC: nodes, USDT: "0x1", USDC: "0x2"}}, exchange.Ethereum, money.USDC, ""},
+		"Ethereum without a contract": {Config{Ethereum: EthereumConfig{RPC: nodes, USDT: "0x1"}}, exchange.Ethereum, money.USDC, "not configured"},
+		"no contract at all":          {Config{Ethereum: EthereumConfig{RPC: nodes}}, exchange.Ethereum, money.USDC, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.config.refuses(c.network, c.asset)
+			if (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+				t.Errorf("says %q, want %q", got, c.says)
+			}
+		})
+	}
+}
+
+// By default the variable is not set, and what production starts with refuses USDC on TRON.
+func TestUSDCOnTronIsOffByDefault(t *testing.T) {
+	t.Setenv("KIVUKO_MODE", "production")
+	t.Setenv("KIVUKO_TRON_GRPC", "node:50051")
+	t.Setenv("KIVUKO_TRON_USDC", "TEkxiTehnzSmSe2XqrBj4w32RUN966rdz8")
+	for _, c := range []struct {
+		value   string
+		refused bool
+	}{{"", true}, {"true", false}} {
+		if c.value != "" {
+			t.Setenv("KIVUKO_TRON_USDC_ENABLED", c.value)
+		}
+		config, err := loadConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := config.refuses(exchange.Tron, money.USDC); (got != "") != c.refused {
+			t.Errorf("with %q: %q", c.value, got)
+		}
+	}
+}
+
+// A network is asked only where it is on.
+func TestBalancesAreReadOfNetworksThatAreOn(t *testing.T) {
+	b := newBalances(Config{Tron: TronConfig{FullNodes: []string{"127.0.0.1:1"}, SolidityNodes: []string{"127.0.0.1:1"}, USDT: "bad"}})
+	defer b.close()
+	all := b.readers()
+	if len(all) != 1 || all[exchange.Tron] == nil {
+		t.Fatalf("%d networks can be asked", len(all))
+	}
+	if _, err := all[exchange.Tron](t.Context(), "T", money.USDT); err == nil {
+		t.Error("a driver with a bad contract was opened")
+	}
+}
