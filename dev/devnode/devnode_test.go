@@ -5,10 +5,14 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -108,5 +112,90 @@ func TestCommandLines(t *testing.T) {
 		if err := CheckLoopback(addr); (err == nil) != ok {
 			t.Errorf("%q: %v", addr, err)
 		}
+	}
+}
+
+func TestBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r, began := NewRhythm(time.Second), time.Now()
+		var beats []int64 // milliseconds
+		broken := errors.New("broken")
+		var result error
+		var work sync.WaitGroup
+		work.Go(func() {
+			result = r.Beat(ctx, func() error {
+				beats = append(beats, time.Since(began).Milliseconds())
+				if len(beats) == 2 {
+					time.Sleep(300 * time.Millisecond) // does not delay the next one
+				}
+				if len(beats) == 6 {
+					return broken
+				}
+				return nil
+			})
+		})
+		time.Sleep(3500 * time.Millisecond)
+		r.Pause()
+		time.Sleep(10 * time.Second)
+		r.Resume()
+		time.Sleep(1500 * time.Millisecond)
+		r.SetInterval(0)
+		time.Sleep(time.Minute)
+		r.SetInterval(5 * time.Second)
+		time.Sleep(time.Minute)
+		want := []int64{1000, 2000, 3000, 14500, 80000, 85000}
+		if work.Wait(); !slices.Equal(beats, want) || !errors.Is(result, broken) {
+			t.Errorf("beats at %v ms, %v; want %v", beats, result, want)
+		}
+		cancel()
+		if err := r.Beat(ctx, func() error { return nil }); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestHostServesOnce(t *testing.T) {
+	h := NewHost(slog.New(slog.DiscardHandler))
+	if err := h.Listen("web", ""); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Listen("other", h.Addr("web")); err == nil || !strings.Contains(err.Error(), "listen for other") {
+		t.Errorf("a port was bound twice: %v", err)
+	}
+	refusal, ended := errors.New("not yet"), make(chan struct{})
+	if err := h.Start(t.Context(), func(context.Context) error { return refusal }); !errors.Is(err, refusal) {
+		t.Error(err)
+	}
+	serve := func(ctx context.Context) error {
+		h.ServeHTTP("web", http.NotFoundHandler())
+		h.Go("worker", func() error { <-ctx.Done(); close(ended); return nil })
+		return nil
+	}
+	if err := h.Start(t.Context(), serve); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Start(t.Context(), serve); err == nil {
+		t.Error("started twice")
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+h.Addr("web"), http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil || answer.StatusCode != http.StatusNotFound {
+		t.Fatalf("%v, %v", answer, err)
+	}
+	_ = answer.Body.Close()
+	var started bool
+	if !h.Close(func(s bool) { started = s }) || !started {
+		t.Error("the first end is not one")
+	}
+	<-ended
+	if h.Close(func(bool) { t.Error("ended twice") }) {
+		t.Error("closed twice")
+	}
+	if err := h.Start(t.Context(), serve); err == nil {
+		t.Error("started after its end")
 	}
 }

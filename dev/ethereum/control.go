@@ -110,25 +110,16 @@ func (n *Node) SetBlockInterval(d time.Duration) error {
 	if err := checkInterval(d); err != nil {
 		return fmt.Errorf("ethereum: block interval: %w", err)
 	}
-	n.repace(func() { n.interval, n.idle = d, max(n.idle, d) })
+	n.idle.Store(max(n.idle.Load(), int64(d)))
+	n.rhythm.SetInterval(d)
 	return nil
 }
 
 // Pause stops the making of blocks by time; MineBlock still works.
-func (n *Node) Pause() { n.repace(func() { n.paused = true }) }
+func (n *Node) Pause() { n.rhythm.Pause() }
 
 // Resume undoes Pause.
-func (n *Node) Resume() { n.repace(func() { n.paused = false }) }
-
-func (n *Node) repace(change func()) {
-	n.mu.Lock()
-	change()
-	n.mu.Unlock()
-	select {
-	case n.pace <- struct{}{}:
-	default: // the producer has not seen the last change yet and will see both
-	}
-}
+func (n *Node) Resume() { n.rhythm.Resume() }
 
 // Fund sends wei from the faucet.
 func (n *Node) Fund(to common.Address, wei *big.Int) (common.Hash, error) {

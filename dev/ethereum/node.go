@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/core/rawdb"
@@ -35,10 +34,7 @@ const (
 	// minBlockInterval keeps a mistyped interval from filling the disk.
 	minBlockInterval = 10 * time.Millisecond
 	// maxDepth is go-ethereum's limit of a reorganisation (EngineMaxReorgDepth), with room to replace.
-	maxDepth     = 30
-	shutdownWait = 2 * time.Second
-	httpTimeout  = 30 * time.Second
-	anyLoopback  = "127.0.0.1:0"
+	maxDepth = 30
 )
 
 // Config is what a node needs. The zero value is a node in memory, on free loopback ports, that makes
@@ -63,12 +59,9 @@ type Config struct {
 func (c *Config) complete() error {
 	for _, a := range []struct {
 		field string
-		addr  *string
-	}{{"RPCAddr", &c.RPCAddr}, {"ControlAddr", &c.ControlAddr}} {
-		if *a.addr == "" {
-			*a.addr = anyLoopback
-		}
-		if err := devnode.CheckLoopback(*a.addr); err != nil {
+		addr  string
+	}{{"RPCAddr", c.RPCAddr}, {"ControlAddr", c.ControlAddr}} {
+		if err := devnode.CheckLoopback(a.addr); err != nil {
 			return fmt.Errorf("%s: %w", a.field, err)
 		}
 	}
@@ -111,22 +104,13 @@ type Node struct {
 	send   rawSender
 	faults faultSwitches
 
-	rpcListener, controlListener net.Listener
-	web                          []*http.Server
-
 	sealing sync.Mutex // one block, reorganisation or own transaction at a time
 	doomed  doomed     // transactions that are to fail in their block; guarded by sealing
 	worked  uint64     // the newest block that held a transaction; guarded by sealing
 
-	mu       sync.Mutex
-	interval time.Duration
-	idle     time.Duration
-	paused   bool
-	pace     chan struct{} // tells the producer that something above changed
-	started  bool
-	closed   bool
-	stop     context.CancelFunc
-	work     sync.WaitGroup
+	host   *devnode.Host
+	rhythm *devnode.Rhythm
+	idle   atomic.Int64 // nanoseconds between blocks while there is no work
 }
 
 // New makes a node, opens its data directory and binds its ports. It serves nothing before Start.
@@ -135,10 +119,9 @@ func New(cfg Config) (*Node, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("ethereum: %w", err)
 	}
-	n := &Node{
-		log: cfg.Log.With("node", "ethereum"), config: cfg, interval: cfg.BlockInterval, idle: cfg.IdleInterval,
-		pace: make(chan struct{}, 1), stop: func() {}, doomed: doomed{},
-	}
+	log := cfg.Log.With("node", "ethereum")
+	n := &Node{log: log, config: cfg, host: devnode.NewHost(log), rhythm: devnode.NewRhythm(cfg.BlockInterval), doomed: doomed{}}
+	n.idle.Store(int64(cfg.IdleInterval))
 	if err := n.open(); err != nil {
 		return nil, fmt.Errorf("ethereum: %w", errors.Join(err, n.Close()))
 	}
@@ -148,12 +131,11 @@ func New(cfg Config) (*Node, error) {
 // open starts go-ethereum's node and makes the first block, which holds the tokens.
 func (n *Node) open() error {
 	var err error
-	// Binding a loopback port does not block, so there is nothing for a context to end.
-	if n.rpcListener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", n.config.RPCAddr); err != nil {
-		return fmt.Errorf("listen for JSON-RPC: %w", err)
+	if err = n.host.Listen("rpc", n.config.RPCAddr); err != nil {
+		return err
 	}
-	if n.controlListener, err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", n.config.ControlAddr); err != nil {
-		return fmt.Errorf("listen for the controls: %w", err)
+	if err = n.host.Listen("control", n.config.ControlAddr); err != nil {
+		return err
 	}
 	if n.stack, err = gethnode.New(n.nodeConfig()); err != nil {
 		return err
@@ -212,78 +194,35 @@ func chainSettings() *ethconfig.Config {
 }
 
 // RPCAddr is the bound host:port of JSON-RPC, over HTTP and WebSocket.
-func (n *Node) RPCAddr() string { return n.rpcListener.Addr().String() }
+func (n *Node) RPCAddr() string { return n.host.Addr("rpc") }
 
 // ControlAddr is the bound host:port of the fault switches.
-func (n *Node) ControlAddr() string { return n.controlListener.Addr().String() }
+func (n *Node) ControlAddr() string { return n.host.Addr("control") }
 
 // Start serves until ctx ends or Close. With a block interval it makes a block at once, so that a
 // chain that was switched off for long has a fresh head.
 func (n *Node) Start(ctx context.Context) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.started || n.closed {
-		return errors.New("ethereum: a node starts once")
-	}
-	if n.interval > 0 {
-		if _, err := n.MineBlock(); err != nil {
-			return err
+	return n.host.Start(ctx, func(ctx context.Context) error {
+		if interval, _ := n.rhythm.State(); interval > 0 {
+			if _, err := n.MineBlock(); err != nil {
+				return err
+			}
 		}
-	}
-	n.started = true
-	ctx, n.stop = context.WithCancel(ctx)
-	n.serveHTTP("rpc", n.rpcListener, n.rpcHandler())
-	n.serveHTTP("control", n.controlListener, n.controlHandler())
-	n.run("producer", func() error { return n.produceBlocks(ctx) })
-	return nil
-}
-
-func (n *Node) run(name string, f func() error) {
-	n.work.Go(func() {
-		if err := f(); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			n.log.Error("stopped", "part", name, "error", err)
-		}
+		n.host.ServeHTTP("rpc", n.rpcHandler())
+		n.host.ServeHTTP("control", n.controlHandler())
+		n.host.Go("producer", func() error { return n.produceBlocks(ctx) })
+		return nil
 	})
-}
-
-func (n *Node) serveHTTP(name string, l net.Listener, h http.Handler) {
-	s := &http.Server{
-		Handler: h, ReadHeaderTimeout: httpTimeout,
-		ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug), // an answer that is lost on purpose is no news
-	}
-	n.web = append(n.web, s)
-	n.run(name, func() error { return s.Serve(l) })
 }
 
 // Close stops serving and closes the chain. It may be called again.
 func (n *Node) Close() error {
-	n.mu.Lock()
-	if n.closed {
-		n.mu.Unlock()
-		return nil
-	}
-	n.closed = true
-	stop, web := n.stop, n.web
-	n.mu.Unlock()
-	stop()
-	if n.rpc != nil {
-		n.rpc.Stop() // ends open WebSockets, which a server's shutdown does not know
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
-	defer cancel()
-	for _, s := range web {
-		if err := s.Shutdown(ctx); err != nil {
-			n.log.Warn("requests were cut off", "error", err)
-			_ = s.Close() // there is no gentler way left
+	first := n.host.Close(func(bool) {
+		if n.rpc != nil {
+			n.rpc.Stop() // ends open WebSockets, which a server's shutdown does not know
 		}
-	}
-	for _, l := range []net.Listener{n.rpcListener, n.controlListener} {
-		if l != nil {
-			_ = l.Close() // already closed when it was served
-		}
-	}
-	n.work.Wait()
-	if n.stack == nil {
+	})
+	if !first || n.stack == nil {
 		return nil
 	}
 	n.sealing.Lock()

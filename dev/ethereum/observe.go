@@ -58,9 +58,8 @@ type Summary struct {
 
 // Summary describes the node.
 func (n *Node) Summary() Summary {
-	n.mu.Lock()
-	s := Summary{Paused: n.paused, IntervalMilli: n.interval.Milliseconds()}
-	n.mu.Unlock()
+	interval, paused := n.rhythm.State()
+	s := Summary{Paused: paused, IntervalMilli: interval.Milliseconds()}
 	s.Faults = n.CurrentFaults()
 	s.Head, s.Final, s.BaseFee = n.Head(), n.Final(), n.nextBaseFee().String()
 	s.Pending, s.Queued = n.eth.TxPool().Stats()

@@ -171,34 +171,17 @@ func (n *Node) describe(h *types.Header) Block {
 // produceBlocks makes blocks by time until ctx ends: each interval while there is work, seldom
 // otherwise.
 func (n *Node) produceBlocks(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	last := time.Now()
-	for {
-		n.mu.Lock()
-		interval, idle, paused := n.interval, n.idle, n.paused
-		n.mu.Unlock()
-		timer.Stop()
-		if interval > 0 && !paused {
-			timer.Reset(interval)
-		}
-		select {
-		case <-ctx.Done():
+	return n.rhythm.Beat(ctx, func() error {
+		if !n.hasWork() && time.Since(last) < time.Duration(n.idle.Load()) {
 			return nil
-		case <-n.pace:
-		case <-timer.C:
-			if !n.hasWork() && time.Since(last) < idle {
-				continue
-			}
-			last = time.Now()
-			if _, err := n.MineBlock(); err != nil {
-				if ctx.Err() != nil {
-					return nil
-				}
-				return errors.Join(errors.New("no more blocks are made"), err)
-			}
 		}
-	}
+		last = time.Now()
+		if _, err := n.MineBlock(); err != nil && ctx.Err() == nil {
+			return errors.Join(errors.New("no more blocks are made"), err)
+		}
+		return nil
+	})
 }
 
 // hasWork tells whether transactions wait, or were mined so lately that they are not final yet.

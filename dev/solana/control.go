@@ -227,7 +227,7 @@ func (n *Node) SetSlotInterval(d time.Duration) error {
 	if err := checkInterval(d); err != nil {
 		return fmt.Errorf("solana: slot interval: %w", err)
 	}
-	n.repace(func() { n.interval = d })
+	n.rhythm.SetInterval(d)
 	return nil
 }
 
@@ -244,20 +244,10 @@ func (n *Node) SetFinality(confirm, final int) error {
 }
 
 // Pause stops the slots; ProduceBlock still works.
-func (n *Node) Pause() { n.repace(func() { n.paused = true }) }
+func (n *Node) Pause() { n.rhythm.Pause() }
 
 // Resume undoes Pause.
-func (n *Node) Resume() { n.repace(func() { n.paused = false }) }
-
-func (n *Node) repace(change func()) {
-	n.mu.Lock()
-	change()
-	n.mu.Unlock()
-	select {
-	case n.pace <- struct{}{}:
-	default: // the producer has not seen the last change yet and will see both
-	}
-}
+func (n *Node) Resume() { n.rhythm.Resume() }
 
 // AdvanceTime moves the clock that dates blocks. It does not survive a restart;
 // the blocks' times do. Block hashes age by blocks, not by this clock.

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"sync"
 	"time"
 
 	"kivuko/dev/devnode"
@@ -26,10 +23,6 @@ const (
 	// DefaultConfirmDepth is how many stand on a confirmed one.
 	DefaultConfirmDepth = 1
 	maxFinalDepth       = 1_000
-	// shutdownWait is how long open requests may take after Close.
-	shutdownWait = 2 * time.Second
-	httpTimeout  = 30 * time.Second
-	anyLoopback  = "127.0.0.1:0"
 )
 
 // Config is what a node needs. The zero value is a node in memory, on free
@@ -102,23 +95,14 @@ func checkInterval(d time.Duration) error {
 
 // Node is a Solana development node.
 type Node struct {
-	log       *slog.Logger
-	ledger    *ledger
-	faults    faultSwitches
-	funds     funds
-	clock     *devnode.Clock
-	hub       *hub
-	listeners map[string]net.Listener
-	web       []*http.Server
-
-	mu       sync.Mutex
-	interval time.Duration
-	paused   bool
-	pace     chan struct{} // tells the producer that interval or paused changed
-	started  bool
-	closed   bool
-	stop     context.CancelFunc
-	work     sync.WaitGroup
+	log    *slog.Logger
+	ledger *ledger
+	faults faultSwitches
+	funds  funds
+	clock  *devnode.Clock
+	hub    *hub
+	host   *devnode.Host
+	rhythm *devnode.Rhythm
 }
 
 // New makes a node, replays what its data directory holds and binds its ports. It
@@ -130,9 +114,9 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
+	log := cfg.Log.With("node", "solana")
 	n := &Node{
-		log: cfg.Log.With("node", "solana"), clock: devnode.NewClock(cfg.Now), interval: cfg.SlotInterval, hub: newHub(),
-		pace: make(chan struct{}, 1), listeners: map[string]net.Listener{}, stop: func() {},
+		log: log, clock: devnode.NewClock(cfg.Now), hub: newHub(), host: devnode.NewHost(log), rhythm: devnode.NewRhythm(cfg.SlotInterval),
 	}
 	if err := n.open(cfg); err != nil {
 		return nil, fmt.Errorf("solana: %w", errors.Join(err, n.Close()))
@@ -154,115 +138,50 @@ func (n *Node) open(cfg Config) error {
 		}
 	}
 	for name, addr := range map[string]string{"rpc": cfg.RPCAddr, "ws": cfg.WSAddr, "control": cfg.ControlAddr} {
-		if addr == "" {
-			addr = anyLoopback
-		}
-		// Binding a loopback port does not block, so there is nothing for a context to end.
-		if n.listeners[name], err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr); err != nil {
-			delete(n.listeners, name)
-			return fmt.Errorf("listen for %s: %w", name, err)
+		if err := n.host.Listen(name, addr); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // RPCAddr is the bound host:port of JSON-RPC.
-func (n *Node) RPCAddr() string { return n.listeners["rpc"].Addr().String() }
+func (n *Node) RPCAddr() string { return n.host.Addr("rpc") }
 
 // WSAddr is the bound host:port of the websocket.
-func (n *Node) WSAddr() string { return n.listeners["ws"].Addr().String() }
+func (n *Node) WSAddr() string { return n.host.Addr("ws") }
 
 // ControlAddr is the bound host:port of the fault switches.
-func (n *Node) ControlAddr() string { return n.listeners["control"].Addr().String() }
+func (n *Node) ControlAddr() string { return n.host.Addr("control") }
 
 // Start serves until ctx ends or Close. With an interval it makes a block at once.
 func (n *Node) Start(ctx context.Context) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.started || n.closed {
-		return errors.New("solana: a node starts once")
-	}
-	if n.interval > 0 {
-		if _, err := n.ProduceBlock(); err != nil {
-			return err
-		}
-	}
-	n.started = true
-	ctx, n.stop = context.WithCancel(ctx)
-	serve := n.rpcHandler()
-	n.serveHTTP("rpc", serve)
-	n.serveHTTP("ws", serve)
-	n.serveHTTP("control", n.controlHandler())
-	n.work.Go(func() { n.produceBlocks(ctx) })
-	return nil
-}
-
-func (n *Node) serveHTTP(name string, h http.Handler) {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: httpTimeout, ReadTimeout: httpTimeout, ErrorLog: slog.NewLogLogger(n.log.Handler(), slog.LevelDebug)}
-	n.web = append(n.web, s)
-	n.work.Go(func() {
-		if err := s.Serve(n.listeners[name]); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			n.log.Error("stopped", "part", name, "error", err)
-		}
-	})
-}
-
-// produceBlocks makes a block each interval until ctx ends.
-func (n *Node) produceBlocks(ctx context.Context) {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	next := time.Now()
-	for {
-		n.mu.Lock()
-		interval, paused := n.interval, n.paused
-		n.mu.Unlock()
-		timer.Stop()
-		if interval > 0 && !paused {
-			// Slots keep their rhythm whatever a block takes, and don't catch up.
-			next = next.Add(interval)
-			if now := time.Now(); next.Before(now) {
-				next = now
-			}
-			timer.Reset(time.Until(next))
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-n.pace:
-			next = time.Now()
-		case <-timer.C:
+	return n.host.Start(ctx, func(ctx context.Context) error {
+		if interval, _ := n.rhythm.State(); interval > 0 {
 			if _, err := n.ProduceBlock(); err != nil {
-				n.log.Error("no block could be made", "error", err)
+				return err
 			}
 		}
-	}
+		serve := n.rpcHandler()
+		n.host.ServeHTTP("rpc", serve)
+		n.host.ServeHTTP("ws", serve)
+		n.host.ServeHTTP("control", n.controlHandler())
+		n.host.Go("producer", func() error {
+			return n.rhythm.Beat(ctx, func() error {
+				if _, err := n.ProduceBlock(); err != nil {
+					n.log.Error("no block could be made", "error", err) // the next one perhaps
+				}
+				return nil
+			})
+		})
+		return nil
+	})
 }
 
 // Close stops serving and closes the journal. It may be called again.
 func (n *Node) Close() error {
-	n.mu.Lock()
-	if n.closed {
-		n.mu.Unlock()
-		return nil
-	}
-	n.closed = true
-	stop := n.stop
-	n.mu.Unlock()
-	stop()
-	n.hub.close()
-	ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
-	defer cancel()
-	for _, s := range n.web {
-		if err := s.Shutdown(ctx); err != nil {
-			n.log.Warn("requests were cut off", "error", err)
-			_ = s.Close() // what Shutdown left open
-		}
-	}
-	for _, l := range n.listeners {
-		_ = l.Close() // already closed when it was served
-	}
-	n.work.Wait()
-	if n.ledger == nil || n.ledger.journal == nil {
+	first := n.host.Close(func(bool) { n.hub.close() })
+	if !first || n.ledger == nil || n.ledger.journal == nil {
 		return nil
 	}
 	n.ledger.mu.Lock()

@@ -149,9 +149,8 @@ func (n *Node) Transactions(of solana.PublicKey) []Transaction {
 // Summary describes the node. StateDigest is the same on two nodes that hold the
 // same accounts.
 func (n *Node) Summary() Summary {
-	n.mu.Lock()
-	s := Summary{Paused: n.paused, IntervalMilli: n.interval.Milliseconds()}
-	n.mu.Unlock()
+	interval, paused := n.rhythm.State()
+	s := Summary{Paused: paused, IntervalMilli: interval.Milliseconds()}
 	s.Faults = n.CurrentFaults()
 	l := n.ledger
 	l.mu.RLock()

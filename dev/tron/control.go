@@ -236,25 +236,15 @@ func (n *Node) SetBlockInterval(d time.Duration) error {
 	n.chain.mu.Lock()
 	n.chain.interval = d
 	n.chain.mu.Unlock()
-	n.repace(func() { n.interval = d })
+	n.rhythm.SetInterval(d)
 	return nil
 }
 
 // Pause stops the making of blocks by time; ProduceBlock still works.
-func (n *Node) Pause() { n.repace(func() { n.paused = true }) }
+func (n *Node) Pause() { n.rhythm.Pause() }
 
 // Resume undoes Pause.
-func (n *Node) Resume() { n.repace(func() { n.paused = false }) }
-
-func (n *Node) repace(change func()) {
-	n.mu.Lock()
-	change()
-	n.mu.Unlock()
-	select {
-	case n.pace <- struct{}{}:
-	default: // the producer has not seen the last change yet and will see both
-	}
-}
+func (n *Node) Resume() { n.rhythm.Resume() }
 
 // AdvanceTime moves the clock that dates blocks, to let transactions expire and
 // resources recover. It does not survive a restart; the blocks' times do.

@@ -5,9 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
-	"sync"
 	"time"
 
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
@@ -21,10 +18,6 @@ const (
 	DefaultBlockInterval = 3 * time.Second
 	// MinBlockInterval keeps a mistyped interval from filling the disk.
 	MinBlockInterval = 10 * time.Millisecond
-	// shutdownWait is how long open requests may take after Close.
-	shutdownWait = 2 * time.Second
-	anyLoopback  = "127.0.0.1:0"
-	httpTimeout  = 30 * time.Second
 )
 
 // Config is what a node needs. The zero value is a node in memory, on free
@@ -74,23 +67,14 @@ func checkInterval(d time.Duration) error {
 
 // Node is a TRON development node.
 type Node struct {
-	log       *slog.Logger
-	chain     *chain
-	faults    faultSwitches
-	clock     *devnode.Clock
-	listeners map[string]net.Listener
-	wallet    *grpc.Server
-	solidity  *grpc.Server
-	web       []*http.Server
-
-	mu       sync.Mutex
-	interval time.Duration
-	paused   bool
-	pace     chan struct{} // tells the producer that interval or paused changed
-	started  bool
-	closed   bool
-	stop     context.CancelFunc
-	work     sync.WaitGroup
+	log      *slog.Logger
+	chain    *chain
+	faults   faultSwitches
+	clock    *devnode.Clock
+	wallet   *grpc.Server
+	solidity *grpc.Server
+	host     *devnode.Host
+	rhythm   *devnode.Rhythm
 }
 
 // New makes a node, replays what its data directory holds and binds its ports.
@@ -102,10 +86,8 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
 	}
-	n := &Node{
-		log: cfg.Log.With("node", "tron"), clock: devnode.NewClock(cfg.Now), interval: cfg.BlockInterval,
-		pace: make(chan struct{}, 1), listeners: map[string]net.Listener{}, stop: func() {},
-	}
+	log := cfg.Log.With("node", "tron")
+	n := &Node{log: log, clock: devnode.NewClock(cfg.Now), host: devnode.NewHost(log), rhythm: devnode.NewRhythm(cfg.BlockInterval)}
 	if err := n.open(cfg); err != nil {
 		return nil, fmt.Errorf("tron: %w", errors.Join(err, n.Close()))
 	}
@@ -134,121 +116,60 @@ func (n *Node) open(cfg Config) error {
 	for name, addr := range map[string]string{
 		"grpc": cfg.GRPCAddr, "solidity": cfg.SolidityAddr, "http": cfg.HTTPAddr, "control": cfg.ControlAddr,
 	} {
-		if addr == "" {
-			addr = anyLoopback
-		}
-		// Binding a loopback port does not block, so there is nothing for a context to end.
-		if n.listeners[name], err = (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr); err != nil {
-			delete(n.listeners, name)
-			return fmt.Errorf("listen for %s: %w", name, err)
+		if err := n.host.Listen(name, addr); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
 // GRPCAddr is the bound host:port of the Wallet service.
-func (n *Node) GRPCAddr() string { return n.listeners["grpc"].Addr().String() }
+func (n *Node) GRPCAddr() string { return n.host.Addr("grpc") }
 
 // SolidityAddr is the bound host:port of the WalletSolidity service.
-func (n *Node) SolidityAddr() string { return n.listeners["solidity"].Addr().String() }
+func (n *Node) SolidityAddr() string { return n.host.Addr("solidity") }
 
 // HTTPAddr is the bound host:port of the HTTP API.
-func (n *Node) HTTPAddr() string { return n.listeners["http"].Addr().String() }
+func (n *Node) HTTPAddr() string { return n.host.Addr("http") }
 
 // ControlAddr is the bound host:port of the fault switches.
-func (n *Node) ControlAddr() string { return n.listeners["control"].Addr().String() }
+func (n *Node) ControlAddr() string { return n.host.Addr("control") }
 
 // Start serves until ctx ends or Close. With a block interval it makes a block
 // at once, so that a chain that was switched off for long has a fresh head.
 func (n *Node) Start(ctx context.Context) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.started || n.closed {
-		return errors.New("tron: a node starts once")
-	}
-	if n.interval > 0 {
-		if _, err := n.ProduceBlock(); err != nil {
-			return err
-		}
-	}
-	n.started = true
-	ctx, n.stop = context.WithCancel(ctx)
-	n.wallet, n.solidity = grpc.NewServer(), grpc.NewServer()
-	api.RegisterWalletServer(n.wallet, &walletServer{node: n})
-	api.RegisterWalletSolidityServer(n.solidity, &solidityServer{node: n})
-	n.run("grpc", func() error { return n.wallet.Serve(n.listeners["grpc"]) })
-	n.run("solidity", func() error { return n.solidity.Serve(n.listeners["solidity"]) })
-	n.serveHTTP("http", n.httpHandler())
-	n.serveHTTP("control", n.controlHandler())
-	n.run("producer", func() error { return n.produceBlocks(ctx) })
-	return nil
-}
-
-func (n *Node) run(name string, f func() error) {
-	n.work.Go(func() {
-		if err := f(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
-			n.log.Error("stopped", "part", name, "error", err)
-		}
-	})
-}
-
-func (n *Node) serveHTTP(name string, h http.Handler) {
-	s := &http.Server{Handler: h, ReadHeaderTimeout: httpTimeout, ReadTimeout: httpTimeout}
-	n.web = append(n.web, s)
-	n.run(name, func() error { return s.Serve(n.listeners[name]) })
-}
-
-// produceBlocks makes a block each interval until ctx ends.
-func (n *Node) produceBlocks(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		n.mu.Lock()
-		interval, paused := n.interval, n.paused
-		n.mu.Unlock()
-		timer.Stop()
-		if interval > 0 && !paused {
-			timer.Reset(interval)
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-n.pace:
-		case <-timer.C:
+	return n.host.Start(ctx, func(ctx context.Context) error {
+		if interval, _ := n.rhythm.State(); interval > 0 {
 			if _, err := n.ProduceBlock(); err != nil {
 				return err
 			}
 		}
-	}
+		n.wallet, n.solidity = grpc.NewServer(), grpc.NewServer()
+		api.RegisterWalletServer(n.wallet, &walletServer{node: n})
+		api.RegisterWalletSolidityServer(n.solidity, &solidityServer{node: n})
+		n.host.Go("grpc", func() error { return n.wallet.Serve(n.host.Listener("grpc")) }, grpc.ErrServerStopped)
+		n.host.Go("solidity", func() error { return n.solidity.Serve(n.host.Listener("solidity")) }, grpc.ErrServerStopped)
+		n.host.ServeHTTP("http", n.httpHandler())
+		n.host.ServeHTTP("control", n.controlHandler())
+		n.host.Go("producer", func() error {
+			return n.rhythm.Beat(ctx, func() error {
+				_, err := n.ProduceBlock()
+				return err
+			})
+		})
+		return nil
+	})
 }
 
 // Close stops serving and closes the block file. It may be called again.
 func (n *Node) Close() error {
-	n.mu.Lock()
-	if n.closed {
-		n.mu.Unlock()
-		return nil
-	}
-	n.closed = true
-	started, stop := n.started, n.stop
-	n.mu.Unlock()
-	stop()
-	if started {
-		n.wallet.Stop()
-		n.solidity.Stop()
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownWait)
-		defer cancel()
-		for _, s := range n.web {
-			if err := s.Shutdown(ctx); err != nil {
-				n.log.Warn("requests were cut off", "error", err)
-			}
+	first := n.host.Close(func(started bool) {
+		if started {
+			n.wallet.Stop()
+			n.solidity.Stop()
 		}
-	}
-	for _, l := range n.listeners {
-		_ = l.Close() // already closed when it was served
-	}
-	n.work.Wait()
-	if n.chain == nil || n.chain.file == nil {
+	})
+	if !first || n.chain == nil || n.chain.file == nil {
 		return nil
 	}
 	n.chain.mu.Lock()

@@ -143,9 +143,8 @@ func describe(tx *core.Transaction, info *core.TransactionInfo, of Address) (Tra
 // Summary describes the node. StateDigest is the same on two nodes that hold the
 // same state and the same pool.
 func (n *Node) Summary() Summary {
-	n.mu.Lock()
-	s := Summary{Paused: n.paused, IntervalMilli: n.interval.Milliseconds()}
-	n.mu.Unlock()
+	interval, paused := n.rhythm.State()
+	s := Summary{Paused: paused, IntervalMilli: interval.Milliseconds()}
 	s.Faults = n.CurrentFaults()
 	c := n.chain
 	c.mu.RLock()
