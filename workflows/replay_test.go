@@ -17,6 +17,7 @@ func replayer() worker.WorkflowReplayer {
 		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
 		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit, workflows.TypeDepositWatch: workflows.DepositWatch,
+		workflows.TypeReconcile: workflows.Reconcile, workflows.TypeReconcileNetwork: workflows.ReconcileNetwork,
 	} {
 		r.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 	}

@@ -56,9 +56,14 @@ func balances(t *testing.T, s *stage) {
 		first, second := money.Must(asset, "12.345678"), money.Must(asset, "0.000001")
 		s.Fund(t, a.Address, first)
 		s.Fund(t, a.Address, second)
+		before := s.final(t)
 		b, err := s.client.Balance(t.Context(), a.Address, asset)
 		if err != nil {
 			t.Fatal(err)
+		}
+		// The ledger is held against it, so it must be of a block that can't be undone.
+		if after := s.final(t); b.At.Number < before.Number || b.At.Number > after.Number || (b.At.Number == after.Number && b.At.ID != after.ID) {
+			t.Errorf("%s: read at %+v; the final blocks before and after are %+v and %+v", asset, b.At, before, after)
 		}
 		if want := first.Add(second); !b.Amount.Equal(want) || b.At.ID == "" || b.At.Number == 0 {
 			t.Errorf("%s: %s at %+v, want %s", asset, b.Amount, b.At, want)

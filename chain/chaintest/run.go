@@ -212,6 +212,16 @@ func (s *stage) judge(t *testing.T, signed chain.Signed, payment chain.Transfer,
 	return f
 }
 
+// final is the newest final block.
+func (s *stage) final(t *testing.T) chain.Block {
+	t.Helper()
+	h, err := s.client.Head(t.Context())
+	if err != nil {
+		t.Fatalf("head: %v", err)
+	}
+	return h.Final
+}
+
 func (s *stage) balance(t *testing.T, address string, a money.Asset) money.Amount {
 	t.Helper()
 	b, err := s.client.Balance(t.Context(), address, a)
