@@ -71,9 +71,12 @@ func MainJob(ctx context.Context, w World) error {
 			w.Say("  %5.1f s  %-8s  %s", time.Since(began).Seconds(), networkNames[n.Network], fmt.Sprintf(format, args...))
 		}
 		group.Go(func() error {
-			err := j.purchase(inner)
+			c, err := client.New(w.API).Login(inner, j.buyer.Email, Password)
+			if err == nil {
+				err = j.purchase(inner, c)
+			}
 			if err == nil && n.Network == sender {
-				err = j.sendOn(inner)
+				err = j.sendOn(inner, c)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", networkNames[n.Network], err)
@@ -98,11 +101,7 @@ func person(email string) Person {
 	panic("demo: nobody is " + email)
 }
 
-func (j job) purchase(ctx context.Context) error {
-	c, err := client.New(j.API).Login(ctx, j.buyer.Email, Password)
-	if err != nil {
-		return err
-	}
+func (j job) purchase(ctx context.Context, c *client.Client) error {
 	offer, err := j.pickOffer(ctx, c)
 	if err != nil {
 		return err
@@ -215,11 +214,7 @@ type transfer struct {
 }
 
 // sendOn sends some of what was bought to another customer, who is known by the phone number.
-func (j job) sendOn(ctx context.Context) error {
-	c, err := client.New(j.API).Login(ctx, j.buyer.Email, Password)
-	if err != nil {
-		return err
-	}
+func (j job) sendOn(ctx context.Context, c *client.Client) error {
 	to := person(CustomerEmail)
 	in := map[string]any{
 		"network": j.node.Network, "asset": "USDT", "amount": sent, "recipient": map[string]string{"phone_number": to.Phone}, "note": "thanks",

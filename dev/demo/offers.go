@@ -23,14 +23,8 @@ var networkNames = map[exchange.Network]string{exchange.Tron: "TRON", exchange.E
 
 // offers publishes what each vendor sells on a network.
 func (s *seeder) offers(ctx context.Context, n exchange.Network) error {
-	for _, p := range People() {
-		if p.Role != "vendor" {
-			continue
-		}
-		c, err := client.New(s.API).Login(ctx, p.Email, Password)
-		if err != nil {
-			return err
-		}
+	for email, c := range s.vendors {
+		p := person(email)
 		for _, asset := range n.WalletAssets()[1:] {
 			if asset == money.USDC && n != usdcOn {
 				continue

@@ -57,6 +57,8 @@ type seeder struct {
 	admin *client.Client
 	store *store.Store
 	ids   map[string]uuid.UUID // of users, by e-mail
+	// vendors are logged in once for all networks, because logins are counted.
+	vendors map[string]*client.Client
 }
 
 type account struct {
@@ -74,7 +76,7 @@ func Seed(ctx context.Context, w World) error {
 	if err != nil {
 		return err
 	}
-	s := &seeder{World: w, admin: admin, store: db, ids: map[string]uuid.UUID{}}
+	s := &seeder{World: w, admin: admin, store: db, ids: map[string]uuid.UUID{}, vendors: map[string]*client.Client{}}
 	return errors.Join(s.run(ctx), db.Close())
 }
 
@@ -83,6 +85,9 @@ func (s *seeder) run(ctx context.Context) error {
 		return err
 	}
 	if err := s.float(ctx); err != nil {
+		return err
+	}
+	if err := s.logIn(ctx); err != nil {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
@@ -95,6 +100,18 @@ func (s *seeder) run(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
+}
+
+func (s *seeder) logIn(ctx context.Context) (err error) {
+	for _, p := range People() {
+		if p.Role != "vendor" {
+			continue
+		}
+		if s.vendors[p.Email], err = client.New(s.API).Login(ctx, p.Email, Password); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *seeder) people(ctx context.Context) error {
