@@ -137,6 +137,7 @@ func addNetwork(p process, queue string, db *store.Store, open drivers, parts *w
 	parts.Chains[name] = &activities.Chain{
 		Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime, Patience: p.config.Sending.Patience, Gas: gas, Now: time.Now,
 	}
+	parts.Cold[name] = &activities.Cold{Store: worker.Rows{Store: db}, Client: c, Now: time.Now}
 	parts.Compare[name] = &activities.Comparing{
 		Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime, Patience: activities.DefaultPatience,
 	}

@@ -101,7 +101,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 	parts := worker.Parts{
 		Chains: map[exchange.Network]*activities.Chain{}, Sign: map[exchange.Network]*activities.Signing{},
 		Wallet: map[exchange.Network]*activities.Wallets{}, Watch: map[exchange.Network]*activities.Deposits{},
-		Compare: map[exchange.Network]*activities.Comparing{},
+		Compare: map[exchange.Network]*activities.Comparing{}, Cold: map[exchange.Network]*activities.Cold{},
 	}
 	open := drivers{config: p.config, open: map[exchange.Network]driver{}}
 	for _, q := range queues {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/store"
 )
 
@@ -130,6 +132,39 @@ func (f *fakeFlows) CommandTransfer(ctx context.Context, transfer, command uuid.
 		return err
 	}
 	_, err := f.store.UseCommand(ctx, command, "transfer", transfer)
+	return err
+}
+
+func (f *fakeFlows) HandOutTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error {
+	if err := f.called("hand out " + transfer.String()); err != nil {
+		return err
+	}
+	p, err := f.store.ChainPaymentOf(ctx, exchange.ForTransfer, transfer)
+	if err != nil {
+		return err
+	}
+	_, err = f.store.SaveColdDraft(ctx, exchange.ColdDraft{
+		ID: id, PaymentID: p.ID, Network: p.Network, Body: []byte("body"), Payload: []byte("payload"), TxID: "ab", FeeLimit: money.Must(money.TRX, "30"),
+		ExpiresAt: p.CreatedAt.Add(time.Hour), ClosesAt: p.CreatedAt.Add(2 * time.Hour), AskedBy: by.UserID,
+	}, by)
+	return err
+}
+
+func (f *fakeFlows) ImportTransfer(ctx context.Context, transfer, _ uuid.UUID, raw []byte, by exchange.Principal) error {
+	if err := f.called("import " + transfer.String()); err != nil {
+		return err
+	}
+	p, err := f.store.ChainPaymentOf(ctx, exchange.ForTransfer, transfer)
+	if err != nil {
+		return err
+	}
+	drafts, err := f.store.ColdDrafts(ctx, p.ID)
+	if err != nil || len(drafts) == 0 || string(raw) != "signed" {
+		return cmp.Or(err, exchange.Invalid(exchange.FieldError{Pointer: "/signed_transaction", Code: "transaction", Message: "is not what was handed out"}))
+	}
+	_, err = f.store.SaveColdAttempt(ctx, drafts[0].ID, exchange.ChainAttempt{
+		ID: uuid.New(), PaymentID: p.ID, Network: p.Network, TxID: drafts[0].TxID, Raw: raw, ExpiresAt: drafts[0].ExpiresAt, FeeLimit: drafts[0].FeeLimit,
+	}, by)
 	return err
 }
 

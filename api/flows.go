@@ -42,6 +42,11 @@ type Flows interface {
 	DecideTransfer(ctx context.Context, transfer, id uuid.UUID, action exchange.ApprovalAction, token string) error
 	// CommandTransfer hands the transfer's flow the id of an operator's recorded decision.
 	CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error
+	// HandOutTransfer has an unsigned transaction of a cold wallet's transfer prepared and stored; the id names
+	// the request.
+	HandOutTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error
+	// ImportTransfer brings that transaction back, signed elsewhere, in the network's encoding.
+	ImportTransfer(ctx context.Context, transfer, id uuid.UUID, raw []byte, by exchange.Principal) error
 	// CreateWallet has the signer make a key and returns when the wallet's row is stored. The same
 	// request id never makes two.
 	CreateWallet(ctx context.Context, r exchange.WalletRequest) error
@@ -160,6 +165,14 @@ func (t temporalFlows) DecideTransfer(ctx context.Context, transfer, id uuid.UUI
 
 func (t temporalFlows) CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error {
 	return t.update(ctx, workflows.TransferID(transfer), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
+}
+
+func (t temporalFlows) HandOutTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error {
+	return t.update(ctx, workflows.TransferID(transfer), id, workflows.UpdatePayload, actor(by))
+}
+
+func (t temporalFlows) ImportTransfer(ctx context.Context, transfer, id uuid.UUID, raw []byte, by exchange.Principal) error {
+	return t.update(ctx, workflows.TransferID(transfer), id, workflows.UpdateImport, workflows.SignedElsewhere{Raw: raw, Actor: actor(by)})
 }
 
 func (t temporalFlows) CreateWallet(ctx context.Context, r exchange.WalletRequest) error {

@@ -169,6 +169,8 @@ func (s *server) transferRoutes() []route {
 		verb("cancel", exchange.ActCancelTransfers, keyOptional, s.cancelTransfer),
 		verb("approve", exchange.ActApprove, keyRequired, s.decideTransfer(exchange.Approve)),
 		verb("reject", exchange.ActApprove, keyRequired, s.decideTransfer(exchange.Reject)),
+		verb("payload", exchange.ActApprove, keyRequired, s.handOutTransfer),
+		verb("signed-transaction", exchange.ActApprove, keyRequired, s.importTransfer),
 		verb(verbRetry, exchange.ActOperateFlows, keyRequired, s.operateTransfer(verbRetry)),
 		verb(verbRefund, exchange.ActOperateFlows, keyRequired, s.operateTransfer(verbRefund)),
 	}

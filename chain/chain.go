@@ -125,6 +125,9 @@ type Draft struct {
 	// Outbid is the bid of a transaction with the same number that this one is to replace. The zero
 	// bid replaces nothing.
 	Outbid exchange.Bid
+	// Life is how long the transaction may live, where its sender decides that; zero leaves it to the
+	// driver. What is signed away from the service needs hours.
+	Life time.Duration
 }
 
 // Unsigned is a transaction before its signature.

@@ -113,6 +113,11 @@ func (t unitTx) insertTx(ctx context.Context, p exchange.ChainPayment, a exchang
 // returned and the given one is dropped unsent: only stored bytes are ever sent. CodeStateConflict unless
 // the payment is approved; CodeConflict when another payment has the transaction id or took the number.
 func (s *Store) SaveSignedAttempt(ctx context.Context, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
+	return s.saveSigned(ctx, a, flow, func(context.Context, unitTx) error { return nil })
+}
+
+// saveSigned stores signed bytes, in one transaction with what goes before them.
+func (s *Store) saveSigned(ctx context.Context, a exchange.ChainAttempt, by exchange.Principal, first func(context.Context, unitTx) error) (exchange.ChainAttempt, error) {
 	meet := a.PaymentID
 	if a.Lane != uuid.Nil {
 		meet = a.Lane
@@ -126,9 +131,12 @@ func (s *Store) SaveSignedAttempt(ctx context.Context, a exchange.ChainAttempt) 
 		if live, alive, err := t.liveAttempt(ctx, a.PaymentID); err != nil || alive {
 			return live, none, err
 		}
+		if err := first(ctx, t); err != nil {
+			return exchange.ChainAttempt{}, none, err
+		}
 		p := before
 		p.Status, p.TxID, p.Detail, p.Block = exchange.ChainSigned, a.TxID, "", 0
-		if _, err := t.savePayment(ctx, flow, object, before, p); err != nil {
+		if _, err := t.savePayment(ctx, by, object, before, p); err != nil {
 			return exchange.ChainAttempt{}, none, err
 		}
 		if a.Lane != uuid.Nil {

@@ -22,7 +22,9 @@ func (o *transferPayment) follow(ctx context.Context, t unitTx, to paymentStage,
 	status, detail := f.Status, ""
 	switch to {
 	case stageApproved:
-		detail, txID = exchange.WaitSignature, ""
+		if detail, txID = exchange.WaitSignature, ""; f.WalletType == exchange.Cold {
+			detail = exchange.WaitExternal
+		}
 		if status != exchange.TransferQueued {
 			status = exchange.TransferSigning // nothing of it is on the network any more
 		}
@@ -95,6 +97,9 @@ func (t unitTx) giveUpPayment(ctx context.Context, f exchange.Transfer, by excha
 	}
 	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
 		return exchange.Errorf(exchange.CodeStateConflict, "A transaction of the transfer may still move money; it can't be given up.")
+	}
+	if err := t.closeDraft(ctx, p.ID); err != nil {
+		return err
 	}
 	if p.Status == exchange.ChainApproved {
 		parked := p

@@ -31,6 +31,7 @@ type Parts struct {
 	Refund *activities.Refunds                       // momo
 	Chains map[exchange.Network]*activities.Chain    // chain-<network>
 	Watch  map[exchange.Network]*activities.Deposits // chain-<network>
+	Cold   map[exchange.Network]*activities.Cold     // chain-<network>
 	Waits  *activities.DepositWaits                  // flows
 	Sign   map[exchange.Network]*activities.Signing  // signer-<network>
 	Wallet map[exchange.Network]*activities.Wallets  // signer-<network>
@@ -146,13 +147,14 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Refund)
 	case kind == "chain":
 		n := exchange.Network(network)
-		c, d, compare := parts.Chains[n], parts.Watch[n], parts.Compare[n]
-		if c == nil || d == nil || compare == nil {
+		c, d, compare, cold := parts.Chains[n], parts.Watch[n], parts.Compare[n], parts.Cold[n]
+		if c == nil || d == nil || compare == nil || cold == nil {
 			return lacks("the network")
 		}
 		w.RegisterActivity(c)
 		w.RegisterActivity(d)
 		w.RegisterActivity(compare)
+		w.RegisterActivity(cold)
 	case kind == "signer":
 		s, k := parts.Sign[exchange.Network(network)], parts.Wallet[exchange.Network(network)]
 		if s == nil || k == nil {

@@ -48,6 +48,7 @@ type network struct {
 	fault  func(call string) error
 	lost   func(call string) error
 	store  *book
+	cold   bool // the signer is refused the key
 	built  int
 	fates  map[string]fate
 	txs    map[string]*entry
@@ -65,6 +66,14 @@ func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.Chain
 	if p.Status != exchange.ChainApproved {
 		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "the payment is %s", p.Status)
 	}
+	if n.cold {
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeForbidden, "the wallet is cold")
+	}
+	return n.sign(ctx, id)
+}
+
+// sign makes the next transaction of a payment.
+func (n *network) sign(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
 	n.mu.Lock()
 	n.built++
 	f := n.script(n.built)

@@ -15,6 +15,8 @@ const (
 	UpdateCommand      = "command"       // every flow that parks: CommandRef, answers Ack
 	UpdateApprove      = "approve"       // transfer: ApprovalRef, answers TransferAck
 	UpdateReject       = "reject"        // transfer: ApprovalRef, answers TransferAck
+	UpdatePayload      = "payload"       // transfer of a cold wallet: Actor, answers TransferAck
+	UpdateImport       = "import"        // transfer of a cold wallet: SignedElsewhere, answers TransferAck
 )
 
 // Signals: accepted even while no worker runs, never answered. None of them carries authority.
@@ -149,4 +151,11 @@ type TransferAck struct {
 // use; the flow proves it before it believes anything.
 type ApprovalRef struct {
 	Token string `json:"token"`
+}
+
+// SignedElsewhere brings the signed transaction of a cold wallet. The bytes are proven against what was
+// approved and handed out before anything is done with them.
+type SignedElsewhere struct {
+	Raw   []byte `json:"raw"` // in the network's encoding
+	Actor Actor  `json:"actor"`
 }

@@ -130,6 +130,17 @@ func signer(ctx workflow.Context, n exchange.Network, summary string) workflow.C
 	return calls.Signer.on(ctx, QueueSigner(n), summary)
 }
 
+// offline is for transactions that are signed elsewhere. A person waits for the answer, so the network is
+// not asked without end.
+func offline(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
+	l := calls.Signer
+	l.Budget = offlineBudget
+	return l.on(ctx, QueueChain(n), summary)
+}
+
+// offlineBudget is how long a person waits for a transaction to be handed out or taken.
+const offlineBudget = 2 * time.Minute
+
 // delivery is for bringing a transaction to its end, which polls. When its budget is used up a person is
 // told; the watch goes on.
 func delivery(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {

@@ -152,8 +152,8 @@ var guide = map[Reason]advice{
 	},
 	ReasonColdWallet: {
 		"A transfer out of a cold wallet is approved and waits for a transaction that is signed elsewhere.",
-		"Send refund to give the money back; the import of signed transactions is not offered yet.",
-		[]string{activities.VerbRefund},
+		"An officer asks for the payload (POST /transfers/{id}/payload), has it signed with kivuko cold-sign and posts it to /signed-transaction; retry looks again, refund gives the money back.",
+		retryOrRefund,
 	},
 	ReasonDepositsStalled: {
 		"The blocks of a network can't be read, so deposits on it are neither shown nor booked.",

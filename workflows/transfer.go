@@ -36,6 +36,8 @@ type transfer struct {
 	opened   bool  // the transfer is there, or refused
 	refusal  error // why it was refused
 	lapsesAt time.Time
+
+	imported bool // a cold wallet's transaction was signed elsewhere and is stored
 }
 
 func (f *transfer) run(ctx workflow.Context) (TransferResult, error) {
@@ -53,6 +55,10 @@ func (f *transfer) run(ctx workflow.Context) (TransferResult, error) {
 		case exchange.TransferQueued:
 			f.queued(ctx)
 		case exchange.TransferSigning, exchange.TransferBroadcasting, exchange.TransferConfirming:
+			if f.cold() && !f.imported && f.row.Status == exchange.TransferSigning {
+				f.awaitImport(ctx)
+				continue
+			}
 			f.pay(ctx)
 		case exchange.TransferBlocked:
 			f.held(ctx)
@@ -142,28 +148,29 @@ func (f *transfer) awaitOfficers(ctx workflow.Context) {
 	})
 }
 
-// queued hands the transfer to the signer, unless its wallet is cold: then it waits for a transaction that
-// was signed elsewhere, in sight of the operators.
+// queued hands the transfer to the signer, unless its wallet is cold.
 func (f *transfer) queued(ctx workflow.Context) {
-	if f.row.WalletType != exchange.Cold {
-		f.must(ctx, "Hand the transfer to the signer", func(ctx workflow.Context, what string) workflow.Future {
-			return workflow.ExecuteActivity(record(ctx, what), transfers.HandToSigner, f.named())
-		})
+	if f.cold() {
+		f.awaitImport(ctx)
 		return
 	}
-	if d, decided := f.parked(ctx, ReasonColdWallet, nil); decided && d.verb == activities.VerbRefund {
-		f.giveUp(ctx, d.proof)
-	}
+	f.must(ctx, "Hand the transfer to the signer", func(ctx workflow.Context, what string) workflow.Future {
+		return workflow.ExecuteActivity(record(ctx, what), transfers.HandToSigner, f.named())
+	})
 }
 
 // pay has the chain payment carried out, and waits for a person when no transaction of it can be made. The
 // transfer is completed in the transaction that completes its payment.
 func (f *transfer) pay(ctx workflow.Context) {
 	f.tell(ctx)
+	f.imported = false // what comes in from now on is another one
 	result, err := f.payout(ctx)
 	f.refresh(ctx)
 	if f.over() {
 		return
+	}
+	if f.cold() && Reason(result.Reason) == ReasonPayoutSigning {
+		return // nothing of it is alive any more: another transaction has to be signed elsewhere
 	}
 	reason := Reason(result.Reason)
 	if err != nil || result.Completed { // paid, and the row does not say so
@@ -249,7 +256,9 @@ func (f *transfer) parked(ctx workflow.Context, r Reason, cause error) (decision
 	}
 	was := f.row.Status
 	f.desk.park(ctx, r, cause)
-	_ = workflow.Await(ctx, func() bool { return f.desk.hasDecision() || f.row.Status != was }) // never cancelled
+	_ = workflow.Await(ctx, func() bool {
+		return f.desk.hasDecision() || f.row.Status != was || (r == ReasonColdWallet && f.imported)
+	}) // never cancelled
 	var d decision
 	decided := f.desk.hasDecision()
 	if decided {

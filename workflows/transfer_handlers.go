@@ -31,6 +31,9 @@ func (f *transfer) handlers(ctx workflow.Context) error {
 	}); err != nil {
 		return err
 	}
+	if err := f.coldDoors(ctx); err != nil {
+		return err
+	}
 	return openApprovalDoor(ctx, &approvalDoor{
 		transfer: f.in.Request.ID, learn: f.learn,
 		// The row may say already what the screening step is still on its way to tell.

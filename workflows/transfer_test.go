@@ -31,6 +31,7 @@ func (s passage) play(t *testing.T) {
 		w.send.kind = exchange.InternalTransfer
 	}
 	w.send.required, w.send.cold, w.send.answers = s.required, s.cold, s.answers
+	w.chain.cold = s.cold
 	w.chain.script = func(n int) fate { return pick(s.fates, n, fate{}) }
 	if s.people != nil {
 		s.people(w)

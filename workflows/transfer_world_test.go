@@ -31,13 +31,15 @@ type sending struct {
 	required int
 	cold     bool
 	refusal  error // of the request
-	denied   bool
-	held     bool
-	tickets  map[string]*ticket
-	deciders []uuid.UUID
-	noted    []exchange.Code // decisions without proof
-	answers  []answer        // of the screener, in order; the last one repeats
-	asked    int
+
+	handedOut []uuid.UUID // to whom
+	denied    bool
+	held      bool
+	tickets   map[string]*ticket
+	deciders  []uuid.UUID
+	noted     []exchange.Code // decisions without proof
+	answers   []answer        // of the screener, in order; the last one repeats
+	asked     int
 }
 
 // answer is what the screener says.
@@ -83,6 +85,9 @@ func (s *sending) follow() {
 			_ = s.to(exchange.TransferSigning, exchange.WaitSignature)
 		}
 	case exchange.ChainSigned:
+		if s.row.Status == exchange.TransferQueued { // of a cold wallet
+			_ = s.to(exchange.TransferSigning, exchange.WaitSignature)
+		}
 		_ = s.to(exchange.TransferBroadcasting, exchange.WaitBroadcast)
 	case exchange.ChainBroadcast, exchange.ChainIncluded:
 		_ = s.to(exchange.TransferConfirming, exchange.WaitFinality)
@@ -301,6 +306,7 @@ func newTransferWorld() *transferWorld {
 	w.env.RegisterWorkflow(workflows.Transfer)
 	w.env.RegisterActivity(&activities.Transfers{Store: w.send, Screener: w.send})
 	w.env.RegisterActivity(&activities.Approvals{Store: w.send})
+	w.registerCold()
 	return w
 }
 

@@ -31,6 +31,13 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 	if d.FeePayer != "" || d.Nonce != 0 || !d.Outbid.IsZero() {
 		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "TRON knows no fee payer, no sequence numbers and no bids")
 	}
+	life := c.config.TransactionLife
+	if d.Life != 0 {
+		life = d.Life
+	}
+	if life < minTransactionLife || life > maxTransactionLife {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "a transaction on TRON lives between %s and %s", minTransactionLife, maxTransactionLife)
+	}
 	t := d.Transfer
 	in, err := c.intent(t)
 	if err != nil {
@@ -52,6 +59,7 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 		if err != nil {
 			return chain.Unsigned{}, err
 		}
+		raw.Expiration = latest.Time.Add(life).UnixMilli()
 		if in.amount.Asset() == money.TRX {
 			return c.prepareNative(ctx, n.wallet, t, in, raw)
 		}

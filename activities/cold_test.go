@@ -1,0 +1,235 @@
+package activities
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// coldDesk is the rows and the network of one cold wallet's payment. What is signed is its body with a mark.
+type coldDesk struct {
+	chain.Client
+	now      time.Time
+	payment  exchange.ChainPayment
+	drafts   []exchange.ColdDraft // the last one first
+	live     *exchange.ChainAttempt
+	taken    bool // the number was taken when an attempt is stored
+	lane     exchange.NonceLane
+	open     bool
+	numbered bool
+	counted  uint64
+	found    map[string]chain.Stage
+	prepared int
+	refuses  chain.Reason
+}
+
+func newColdDesk() *coldDesk {
+	d := &coldDesk{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), found: map[string]chain.Stage{}}
+	d.payment = exchange.ChainPayment{
+		ID: uuid.New(), Purpose: exchange.ForTransfer, ObjectID: uuid.New(), Network: exchange.Tron, Amount: money.Must(money.USDT, "10"), WalletID: uuid.New(),
+		FromAddress: "from", ToAddress: "to", Status: exchange.ChainApproved, ApprovedBy: "policy",
+	}
+	d.payment.IntentHash = d.payment.Intent()
+	return d
+}
+
+func (d *coldDesk) cold() *Cold {
+	return &Cold{Store: d, Client: d, Now: func() time.Time { return d.now }}
+}
+
+func (d *coldDesk) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
+	return d.payment, nil
+}
+
+func (d *coldDesk) LiveAttempt(context.Context, uuid.UUID) (exchange.ChainAttempt, bool, error) {
+	if d.live == nil {
+		return exchange.ChainAttempt{}, false, nil
+	}
+	return *d.live, true, nil
+}
+
+func (d *coldDesk) NonceLane(context.Context, uuid.UUID) (exchange.NonceLane, bool, error) {
+	return d.lane, d.open, nil
+}
+
+func (d *coldDesk) ColdDrafts(context.Context, uuid.UUID) ([]exchange.ColdDraft, error) {
+	return slices.Clone(d.drafts), nil
+}
+
+func (d *coldDesk) SaveColdDraft(_ context.Context, c exchange.ColdDraft, _ exchange.Principal) (exchange.ColdDraft, error) {
+	for i := range d.drafts {
+		if d.drafts[i].Status == exchange.ColdOpen {
+			d.drafts[i].Status = exchange.ColdLapsed
+		}
+	}
+	c.Status = exchange.ColdOpen
+	d.drafts = append([]exchange.ColdDraft{c}, d.drafts...)
+	return c, nil
+}
+
+func (d *coldDesk) SaveColdAttempt(_ context.Context, draft uuid.UUID, a exchange.ChainAttempt, _ exchange.Principal) (exchange.ChainAttempt, error) {
+	if d.taken {
+		return a, exchange.Errorf(exchange.CodeConflict, "taken")
+	}
+	for i := range d.drafts {
+		if d.drafts[i].ID == draft {
+			d.drafts[i].Status = exchange.ColdSigned
+		}
+	}
+	d.live = &a
+	return a, nil
+}
+
+func (d *coldDesk) Network() exchange.Network { return exchange.Tron }
+
+func (d *coldDesk) Traits() chain.Traits { return chain.Traits{Sequenced: d.numbered} }
+
+func (d *coldDesk) Nonces(context.Context, string) (chain.Nonces, error) {
+	return chain.Nonces{Latest: d.counted}, nil
+}
+
+func (d *coldDesk) Locate(_ context.Context, id string) (chain.Location, error) {
+	if s, ok := d.found[id]; ok {
+		return chain.Location{Stage: s}, nil
+	}
+	return chain.Location{Stage: chain.StageAbsent}, nil
+}
+
+func (d *coldDesk) Prepare(_ context.Context, t chain.Draft) (chain.Unsigned, error) {
+	if d.refuses != "" {
+		return chain.Unsigned{}, chain.Errorf(d.refuses, "no")
+	}
+	d.prepared++
+	body := []byte{byte(d.prepared)}
+	u := chain.Unsigned{Transfer: t.Transfer, Body: body, Payload: body, Nonce: t.Nonce, FeeLimit: money.Must(money.TRX, "30")}
+	if !d.numbered {
+		u.ExpiresAt = d.now.Add(t.Life)
+	}
+	return u, nil
+}
+
+func (d *coldDesk) KnownID(u chain.Unsigned) string {
+	if d.numbered {
+		return ""
+	}
+	return "tx" + string(u.Body)
+}
+
+func (d *coldDesk) TakeSigned(u chain.Unsigned, raw []byte) (chain.Signed, error) {
+	if string(raw) != string(u.Body)+"signed" {
+		return chain.Signed{}, chain.Errorf(chain.ReasonForeign, "another transaction")
+	}
+	return chain.Signed{Unsigned: u, TxID: "tx" + string(u.Body), Raw: raw}, nil
+}
+
+func (d *coldDesk) handOut(t *testing.T, want exchange.Code) uuid.UUID {
+	t.Helper()
+	out, err := d.cold().DraftColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
+	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
+		t.Fatalf("handed out with %q (%v), want %q", code, err, want)
+	}
+	return out.DraftID
+}
+
+func (d *coldDesk) bring(t *testing.T, raw string, want exchange.Code) SignedPayment {
+	t.Helper()
+	out, err := d.cold().ImportColdPayment(t.Context(), ColdImport{PaymentID: d.payment.ID, Raw: []byte(raw)})
+	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
+		t.Fatalf("brought with %q (%v), want %q", code, err, want)
+	}
+	return out
+}
+
+func TestAColdPaymentIsHandedOutAndComesBack(t *testing.T) {
+	t.Parallel()
+	d := newColdDesk()
+	first := d.handOut(t, "")
+	if again := d.handOut(t, ""); again != first || d.prepared != 1 {
+		t.Errorf("prepared %d times", d.prepared)
+	}
+	d.bring(t, "else", exchange.CodeInvalid)
+	got := d.bring(t, "\x01signed", "")
+	if again := d.bring(t, "\x01signed", ""); again != got || got.TxID != "tx\x01" {
+		t.Errorf("%+v, then %+v", got, again)
+	}
+	d.payment.Status = exchange.ChainSigned
+	d.handOut(t, exchange.CodeStateConflict)
+}
+
+// A second transaction is never built while the first may pay, by anybody's hand.
+func TestASecondTransactionWaitsForTheFirst(t *testing.T) {
+	t.Parallel()
+	d := newColdDesk()
+	d.handOut(t, "")
+	d.now = d.now.Add(exchange.ColdLife)
+	d.handOut(t, exchange.CodeStateConflict) // expired, and not over yet
+	d.bring(t, "\x01signed", exchange.CodeInvalid)
+	d.now = d.now.Add(exchange.ColdMargin)
+	d.found["tx\x01"] = chain.StageFinal // somebody sent it
+	d.handOut(t, exchange.CodeStateConflict)
+	d.drafts[0].Status = exchange.ColdLapsed
+	d.handOut(t, exchange.CodeStateConflict)
+	if got := d.bring(t, "\x01signed", ""); got.TxID != "tx\x01" {
+		t.Errorf("%+v", got)
+	}
+
+	d = newColdDesk()
+	d.handOut(t, "")
+	d.now = d.now.Add(exchange.ColdLife + exchange.ColdMargin)
+	d.handOut(t, "")
+	d.bring(t, "\x01signed", exchange.CodeInvalid) // the first one's time is over
+	d.bring(t, "\x02signed", "")
+}
+
+func TestNumbersOfColdWallets(t *testing.T) {
+	t.Parallel()
+	d := newColdDesk()
+	d.numbered, d.counted = true, 4
+	d.handOut(t, "")
+	if d.drafts[0].Nonce != 4 || d.drafts[0].Lane != d.payment.WalletID {
+		t.Errorf("%+v", d.drafts[0])
+	}
+	d.now = d.now.Add(24 * time.Hour)
+	d.counted = 5 // the number was used, and not by us
+	d.handOut(t, exchange.CodeStateConflict)
+	d.counted, d.open, d.lane.Next = 4, true, 5 // one of ours is on its way
+	d.handOut(t, exchange.CodeStateConflict)
+	d.counted = 5 // it is in a block
+	d.handOut(t, "")
+	if d.drafts[0].Nonce != 5 {
+		t.Errorf("number %d", d.drafts[0].Nonce)
+	}
+	d.taken = true
+	d.bring(t, "\x02signed", exchange.CodeInvalid)
+	d.lane.Foreign = true
+	d.handOut(t, exchange.CodeStateConflict)
+}
+
+func TestWhatIsNeverHandedOut(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*coldDesk){
+		"changed after approval": func(d *coldDesk) { d.payment.ToAddress = "thief" },
+		"not approved":           func(d *coldDesk) { d.payment.ApprovedBy = "" },
+		"no gas":                 func(d *coldDesk) { d.refuses = chain.ReasonGas },
+	} {
+		d := newColdDesk()
+		change(d)
+		if d.handOut(t, exchange.CodeStateConflict); len(d.drafts) > 0 {
+			t.Errorf("%s: handed out", name)
+		}
+	}
+	d := newColdDesk()
+	c := d.cold()
+	c.Client = struct{ chain.Client }{d} // a driver whose transactions can't wait
+	_, err := c.DraftColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
+	if exchange.CodeOf(AsExchangeError(err)) != exchange.CodeUnsupported {
+		t.Errorf("%v", err)
+	}
+}
