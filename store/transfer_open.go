@@ -97,6 +97,9 @@ func (t unitTx) countTransfer(ctx context.Context, f exchange.Transfer, role exc
 	return t.useLimit(ctx, limitUse{userID: f.RequestedBy, role: role, objectType: "transfer", objectID: f.ID, value: f.Value})
 }
 
+// forShare keeps the rule as it is until the transfer is stored under it; the database holds it against the rule.
+const forShare = ` FOR SHARE`
+
 // draftTransfer checks a request and fills in what follows from it.
 func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, asker userRow) (exchange.Transfer, error) {
 	now := t.s.now()
@@ -127,7 +130,7 @@ func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, a
 	}
 	if f.Kind == exchange.ExternalTransfer {
 		var row ruleRow
-		if err := t.get(ctx, &row, readRule); err != nil {
+		if err := t.get(ctx, &row, readRule+forShare); err != nil {
 			return f, err
 		}
 		rule, err := row.rule()
