@@ -54,6 +54,9 @@ func crashPoints(parts worker.Parts) worker.Parts {
 	for _, p := range parts.Chains {
 		p.Store, p.Client = crashChain{p.Store, dir}, crashReader(p.Client, dir)
 	}
+	for _, p := range parts.Watch {
+		p.Store = crashDeposits{p.Store, dir}
+	}
 	for _, p := range parts.Sign {
 		p.Signer, p.Store = crashSigner{p.Signer, dir}, crashParking{p.Store, dir}
 	}
