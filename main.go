@@ -5,10 +5,11 @@
 //	kivuko codec                         lets the Temporal Web UI read encrypted payloads
 //	kivuko migrate                       brings the database up to date and makes the first admin
 //	kivuko apply                         reconciles Temporal with temporal.yaml
+//	kivuko quarantine                    lists movements on chains that need a person
 //	kivuko audit-verify                  recomputes the audit log's hash chain
 //	kivuko version                       prints the build
 //
-// Everything is configured by KIVUKO_* variables; config.go lists them.
+// Everything is configured by KIVUKO_* variables; docs/operations.md tells of each.
 package main
 
 import (
@@ -45,7 +46,7 @@ type process struct {
 func commands() map[string]command {
 	return map[string]command{
 		"api":          {"serve the REST API", runAPI},
-		"worker":       {"work on task queues: -queues flows,momo,chain-tron,signer-tron", runWorker},
+		"worker":       {"work on task queues: -queues flows,momo,chain-<network>,signer-<network>", runWorker},
 		"codec":        {"serve the codec endpoint of the Temporal Web UI", runCodec},
 		"migrate":      {"bring the database up to date and make the first admin", runMigrate},
 		"apply":        {"reconcile Temporal with temporal.yaml", runApply},
@@ -71,6 +72,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if len(args) == 0 {
 		return usage("no command given")
 	}
+	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
+		_, err := fmt.Fprintln(out, "The commands are:"+listing()+"\nEverything is configured by KIVUKO_* variables; docs/operations.md tells of each.")
+		return err
+	}
 	c, ok := commands()[args[0]]
 	if !ok {
 		return usage(fmt.Sprintf("unknown command %q", args[0]))
@@ -88,11 +93,15 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 }
 
 func usage(problem string) error {
-	text := problem + "; the commands are:"
-	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "audit-verify", "version"} {
+	return errors.New(problem + "; the commands are:" + listing())
+}
+
+func listing() string {
+	var text string
+	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "quarantine", "audit-verify", "version"} {
 		text += fmt.Sprintf("\n  %-13s %s", name, commands()[name].help)
 	}
-	return errors.New(text)
+	return text
 }
 
 func runVersion(_ context.Context, p process, _ []string) error {
