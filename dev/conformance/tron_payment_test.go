@@ -123,78 +123,13 @@ func (h *tronHarness) payment(t testing.TB, amount money.Amount) (*book, *keys.P
 	return b, signer, chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: amount}
 }
 
-// A payment is carried through whatever nodes and network do to it, and the recipient is never paid
-// twice. The loop does what the payment flow does: sign, broadcast the same bytes, look, judge.
 func TestTronPaymentIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	const runs = 24
-	rebuilt := 0
-	for seed := range uint64(runs) {
-		h := startTron(t, money.USDT)
-		amount := money.Must(money.USDT, "10")
-		b, signer, want := h.payment(t, amount)
-		random := rand.New(rand.NewPCG(seed, 1))
-		verdict := h.carryThrough(t, b, signer, want, random)
-		h.node.ResetFaults()
-		h.Mine(t, 3)
-		h.Finalise(t)
-		got, err := h.client.Balance(t.Context(), want.To, money.USDT)
-		if err != nil {
-			t.Fatal(err)
-		}
-		expected := money.Zero(money.USDT)
-		if verdict == chain.VerdictSucceeded {
-			expected = amount
-		}
-		if !got.Amount.Equal(expected) {
-			t.Fatalf("seed %d ended %s after %d transactions, and the recipient holds %s", seed, verdict, len(b.attempts), got.Amount)
-		}
-		rebuilt += len(b.attempts) - 1
-	}
-	if rebuilt == 0 {
-		t.Error("no run came to a second transaction: the scenario is too kind")
-	}
+	const patience = 200
+	paidOnce(t, patience, func() mischievous { return startTron(t, money.USDT) })
 }
 
-// carryThrough runs the payment's loop, with trouble between its steps, until the payment is final.
-func (h *tronHarness) carryThrough(t *testing.T, b *book, signer *keys.PaymentSigner, want chain.Transfer, random *rand.Rand) chain.Verdict {
-	t.Helper()
-	const patience = 200
-	for step := range patience {
-		if step < patience/2 {
-			h.trouble(t, random)
-		} else {
-			h.node.ResetFaults()
-			h.Mine(t, 1)
-		}
-		a, err := signer.SignPayment(t.Context(), b.payment.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f, err := chain.Inquire(t.Context(), h.client, a, want)
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch v := chain.Judge(f); v {
-		case chain.VerdictSucceeded:
-			b.conclude(exchange.TxSucceeded)
-			return v
-		case chain.VerdictFailed:
-			b.conclude(exchange.TxFailed)
-			return v
-		case chain.VerdictRebuild:
-			b.conclude(exchange.TxExpired)
-		case chain.VerdictBroadcast:
-			if _, err := h.client.Broadcast(t.Context(), a.Raw); err != nil {
-				t.Fatal(err)
-			}
-		case chain.VerdictWait:
-			h.Mine(t, 1)
-		}
-	}
-	t.Fatal("the payment never came to an end")
-	return ""
-}
+func (h *tronHarness) calm() { h.node.ResetFaults() }
 
 // trouble is one thing that goes wrong, or time that passes.
 func (h *tronHarness) trouble(t *testing.T, random *rand.Rand) {
