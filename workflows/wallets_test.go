@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/worker"
 
@@ -148,5 +150,20 @@ func TestAuditIsSealedDespiteAnOutage(t *testing.T) {
 	}
 	if err := w.env.GetWorkflowResult(&sealed); err != nil || sealed.Rows != 42 || w.book.unsealed != 0 {
 		t.Errorf("sealed %+v (%v), %d rows are left", sealed, err, w.book.unsealed)
+	}
+}
+
+// Keys are made by the process that holds those of the network, and by no other.
+func TestKeysAreMadeOnTheQueueOfTheirNetwork(t *testing.T) {
+	for _, n := range exchange.Networks() {
+		w := newWorld()
+		var queues []string
+		w.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+			queues = append(queues, info.ActivityType.Name+" on "+info.TaskQueue)
+		})
+		_, _ = w.create(walletRequest(n)) // the signer of this world makes keys of TRON alone; it is asked all the same
+		if len(queues) != 1 || queues[0] != "MakeWallet on "+workflows.QueueSigner(n) {
+			t.Errorf("%s: %v", n, queues)
+		}
 	}
 }

@@ -3,11 +3,15 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
 	"go.temporal.io/sdk/client"
 
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
@@ -55,6 +59,86 @@ func (w *world) standing(t *testing.T) []exchange.ReconciliationDifference {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// walletOn has an admin provision a wallet of a customer on a network, and brings it coins past the product.
+func (w *world) walletOn(t *testing.T, n exchange.Network, all ...money.Amount) string {
+	t.Helper()
+	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made struct{ ID, Address string }
+	in := map[string]any{"network": n, "asset": "USDT", "user_id": w.customer}
+	if err := admin.Post(t.Context(), "/api/v1/auth/wallets/provision", "reconciliation-"+string(n), in, &made); err != nil {
+		t.Fatalf("a wallet on %s: %v", n, err)
+	}
+	node := demo.Node{Network: n, Control: "http://" + map[exchange.Network]string{
+		exchange.Tron: w.stack.Addresses.TronControl, exchange.Ethereum: w.stack.Addresses.EthereumControl, exchange.Solana: w.stack.Addresses.SolanaControl,
+	}[n]}
+	for _, m := range all {
+		if err := node.Fund(t.Context(), made.Address, m); err != nil {
+			t.Fatalf("%s for %s: %v", m, made.Address, err)
+		}
+	}
+	return made.ID
+}
+
+// balance is one asset of a wallet as an app sees it.
+type balance struct {
+	Asset, Posted, Custody string
+	Chain                  struct {
+		Status string
+		Amount *string
+		Block  *struct {
+			Number uint64
+			ID     string
+		}
+	}
+}
+
+// TestBalancesStandSideBySide brings coins to wallets on all networks, past the product: ledger and chain come
+// to say the same, each of a final block, and reconciliation agrees.
+func TestBalancesStandSideBySide(t *testing.T) {
+	w := open(t)
+	networks, err := w.store.ReconciledNetworks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range networks {
+		want := map[string]money.Amount{}
+		for _, a := range n.WalletAssets() {
+			want[string(a)] = money.Must(a, "2.5")
+		}
+		id := w.walletOn(t, n, slices.Collect(maps.Values(want))...)
+		eventually(t, "ledger and chain agree about wallet "+id+" on "+string(n), func() error {
+			var got struct{ Balances []balance }
+			if err := w.amina(t).Get(t.Context(), "/api/v1/auth/wallet/id/"+id+"/balances", &got); err != nil {
+				return err
+			}
+			for _, b := range got.Balances {
+				m := want[b.Asset].String()
+				if b.Posted != m || b.Custody != m || b.Chain.Status != "read" || b.Chain.Amount == nil || *b.Chain.Amount != m || b.Chain.Block.ID == "" {
+					return fmt.Errorf("%+v, want %s", b, m)
+				}
+			}
+			if len(got.Balances) != len(want) {
+				return fmt.Errorf("%d balances", len(got.Balances))
+			}
+			return nil
+		})
+	}
+	w.reconcile(t)
+	all, _, err := w.store.ListDifferences(t.Context(), store.DifferenceFilter{Status: exchange.DifferenceOpen}, store.Page{Number: 1, Size: 100})
+	if err != nil || len(all) != 0 {
+		t.Errorf("the differences are %+v, %v", all, err)
+	}
+	for _, n := range networks {
+		runs, _, err := w.store.ListReconciliations(t.Context(), store.ReconciliationFilter{Network: n}, store.Page{Number: 1, Size: 1})
+		if err != nil || len(runs) != 1 || runs[0].Compared < len(n.WalletAssets()) {
+			t.Errorf("the run of %s is %+v, %v", n, runs, err)
+		}
+	}
 }
 
 // TestLedgerIsHeldAgainstTheChains has the schedule's flow find nothing, then an entry that no chain knows,
