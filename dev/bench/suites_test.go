@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"math"
 	"strings"
 	"testing"
 )
@@ -49,6 +50,8 @@ func TestVerdicts(t *testing.T) {
 	}{
 		{goal{}, 3, "-"},
 		{atLeast(0.9), 0.9, "met"},
+		{atLeast(0.9), math.Inf(1), "not measured"},
+		{goal{}, math.NaN(), "not measured"},
 		{atLeast(0.9), 0.45, "MISSED by 50.0 %"},
 		{atMost(40), 40, "met"},
 		{atMost(40), 54, "MISSED by 35.0 %"},

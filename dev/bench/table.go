@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"text/tabwriter"
 )
@@ -33,6 +34,8 @@ const missed = "MISSED"
 // verdict judges a figure and says by how much a goal is missed.
 func (g goal) verdict(v float64) string {
 	switch {
+	case math.IsInf(v, 0) || math.IsNaN(v): // nothing ended within the stretch
+		return "not measured"
 	case !g.set:
 		return "-"
 	case g.most && v <= g.bound, !g.most && v >= g.bound:
