@@ -55,6 +55,10 @@ type Config struct {
 	MasterKey     string   `env:"MASTER_KEY"`
 	OldMasterKeys []string `env:"OLD_MASTER_KEYS"` // only open what they sealed
 	VaultToken    string   `env:"VAULT_TOKEN"`
+	// ColdPublicKey is the file with the public half of the cold key, with which the signer seals the keys of new
+	// cold wallets. ColdKey is the file with the private half, on the cold machine alone.
+	ColdPublicKey string `env:"COLD_PUBLIC_KEY"`
+	ColdKey       string `env:"COLD_KEY"`
 	// SignerCeilings bound a single payment of an asset ("USDT:20000,USDC:20000"), whoever approved it:
 	// the signer's own limit, which a row in the database can't lift.
 	SignerCeilings map[string]string `env:"SIGNER_CEILINGS"`
@@ -318,6 +322,7 @@ func (c Config) checkMomo(n *need) {
 
 func (c Config) checkKeys(n *need) {
 	n.set("KIVUKO_MASTER_KEY", c.MasterKey)
+	n.rule(c.ColdKey == "", "KIVUKO_COLD_KEY must not be set here: a signer must not be able to open the keys of cold wallets")
 	ceilings, err := c.ceilings()
 	if err != nil {
 		n.problems = append(n.problems, err.Error())

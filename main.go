@@ -7,6 +7,8 @@
 //	kivuko apply                         reconciles Temporal with temporal.yaml
 //	kivuko quarantine                    lists movements on chains that need a person
 //	kivuko audit-verify                  recomputes the audit log's hash chain
+//	kivuko cold-key                      makes the cold key, on a machine without a network
+//	kivuko cold-sign                     signs a cold wallet's transaction there
 //	kivuko version                       prints the build
 //
 // Everything is configured by KIVUKO_* variables; docs/operations.md tells of each.
@@ -52,6 +54,8 @@ func commands() map[string]command {
 		"apply":        {"reconcile Temporal with temporal.yaml", runApply},
 		"quarantine":   {"list movements on chains that were set aside, or settle one: -settle <id> -note <text>", runQuarantine},
 		"audit-verify": {"recompute the audit log's hash chain", runAuditVerify},
+		"cold-key":     {"make the cold key and print its public half: -out <new file>", runColdKey},
+		"cold-sign":    {"sign a cold wallet's transaction, without a network: -draft <file> [-yes]", runColdSign},
 		"version":      {"print the build", runVersion},
 	}
 }
@@ -98,7 +102,7 @@ func usage(problem string) error {
 
 func listing() string {
 	var text string
-	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "quarantine", "audit-verify", "version"} {
+	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "quarantine", "audit-verify", "cold-key", "cold-sign", "version"} {
 		text += fmt.Sprintf("\n  %-13s %s", name, commands()[name].help)
 	}
 	return text

@@ -168,7 +168,15 @@ func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client
 	rows := worker.Rows{Store: db}
 	maker := worker.KeyMaker{Vault: vault, Networks: map[exchange.Network]worker.AddressMaker{name: c}}
 	parts.Sign[name] = &activities.Signing{Signer: signer, Store: rows}
-	parts.Wallet[name] = &activities.Wallets{Keys: maker, Store: rows}
+	wallets := &activities.Wallets{Keys: maker, Store: rows}
+	if p.config.ColdPublicKey != "" {
+		sealer, err := keys.ReadColdSealer(p.config.ColdPublicKey)
+		if err != nil {
+			return fmt.Errorf("KIVUKO_COLD_PUBLIC_KEY: %w", err)
+		}
+		wallets.ColdKeys = worker.KeyMaker{Vault: sealer, Networks: maker.Networks}
+	}
+	parts.Wallet[name] = wallets
 	return nil
 }
 

@@ -233,3 +233,32 @@ func TestWhatIsNeverHandedOut(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// keyBox makes keys under its own name.
+type keyBox string
+
+func (k keyBox) CreateKey(context.Context, uuid.UUID, exchange.Network) (string, exchange.SealedKey, error) {
+	return "address", exchange.SealedKey{MasterKey: string(k)}, nil
+}
+
+type walletShelf struct{ key exchange.SealedKey }
+
+func (s *walletShelf) CreateWallet(_ context.Context, r exchange.WalletRequest, _ string, k exchange.SealedKey) (exchange.Wallet, error) {
+	s.key = k
+	return exchange.Wallet{ID: r.ID}, nil
+}
+
+// The key of a cold wallet is sealed for the cold machine, and that of a hot one never is.
+func TestColdWalletsHaveColdKeys(t *testing.T) {
+	t.Parallel()
+	shelf := &walletShelf{}
+	w := &Wallets{Keys: keyBox("hot"), ColdKeys: keyBox("cold"), Store: shelf}
+	for _, kind := range []exchange.WalletType{exchange.Hot, exchange.Cold} {
+		if _, err := w.MakeWallet(t.Context(), exchange.WalletRequest{ID: uuid.New(), Network: exchange.Tron, Type: kind}); err != nil {
+			t.Fatal(err)
+		}
+		if shelf.key.MasterKey != string(kind) {
+			t.Errorf("the key of a %s wallet is sealed under %s", kind, shelf.key.MasterKey)
+		}
+	}
+}

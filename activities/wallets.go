@@ -22,8 +22,11 @@ type WalletStore interface {
 
 // Wallets creates custodial wallets. It is registered on signer queues only.
 type Wallets struct {
-	Keys  KeyMaker
-	Store WalletStore
+	Keys KeyMaker
+	// ColdKeys seals the keys of cold wallets so that the signer can't open them. Without it they are sealed as
+	// all others, and nothing is ever signed with them.
+	ColdKeys KeyMaker
+	Store    WalletStore
 }
 
 // MadeWallet is a wallet that exists.
@@ -35,7 +38,11 @@ type MadeWallet struct {
 // MakeWallet makes a key and stores the wallet with it. When it runs again, the key of the run before
 // wins and the new one is forgotten: nobody has seen its address.
 func (w *Wallets) MakeWallet(ctx context.Context, r exchange.WalletRequest) (MadeWallet, error) {
-	address, key, err := w.Keys.CreateKey(ctx, r.ID, r.Network)
+	maker := w.Keys
+	if r.Type == exchange.Cold && w.ColdKeys != nil {
+		maker = w.ColdKeys
+	}
+	address, key, err := maker.CreateKey(ctx, r.ID, r.Network)
 	if err != nil {
 		return MadeWallet{}, Failure(ctx, err)
 	}

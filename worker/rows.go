@@ -132,9 +132,14 @@ func (r SigningRows) PaymentForSigning(ctx context.Context, id uuid.UUID) (excha
 	return p, sealed, err
 }
 
-// KeyMaker makes wallet keys in the vault. It is the only place where keys come into being.
+// KeySealer makes a key and seals it: keys.Vault for hot wallets, keys.ColdSealer for cold ones.
+type KeySealer interface {
+	Create(ctx context.Context, ref keys.Ref) (keys.Sealed, error)
+}
+
+// KeyMaker makes wallet keys in a vault. It is the only place where keys come into being.
 type KeyMaker struct {
-	Vault    *keys.Vault
+	Vault    KeySealer
 	Networks map[exchange.Network]AddressMaker
 }
 
