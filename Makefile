@@ -119,6 +119,13 @@ race: bin/with-postgres ## run all tests with the race detector (needs a C compi
 	$(go_tests)
 	$(beside_postgres) -race -timeout $(RACE_TIMEOUT) $(TESTFLAGS)
 
+# KIVUKO_E2E_SEED repeats a plan; each run names its own.
+TRANSFERS ?= 1000
+
+.PHONY: soak-transfers
+soak-transfers: bin/with-postgres ## send 1,000 transfers on three chains while everything fails; TRANSFERS says how many
+	@KIVUKO_E2E_TRANSFERS=$(TRANSFERS) "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -v -timeout 3h -run '^TestTransfersSurviveAPlan$$' ./e2e
+
 .PHONY: replay
 replay: check-go ## replay all recorded histories against today's workflows
 	@if [ ! -d workflows ]; then echo "no workflows yet"; exit 0; fi
