@@ -32,9 +32,9 @@ func (r *Reconciliation) ReconciledNetworks(ctx context.Context) ([]exchange.Net
 	return all, Failure(ctx, err)
 }
 
-// ReconciliationInput names a run. Failed and Detail say how it ends.
+// ReconciliationInput names a run; the one that is about to begin has no id. Failed and Detail say how it ends.
 type ReconciliationInput struct {
-	RunID   uuid.UUID        `json:"run_id"`
+	RunID   uuid.UUID        `json:"run_id,omitzero"`
 	Network exchange.Network `json:"network"`
 	Failed  bool             `json:"failed,omitempty"`
 	Detail  string           `json:"detail,omitempty"`
@@ -49,10 +49,20 @@ type Reconciled struct {
 	Standing    int                           `json:"standing,omitempty"` // differences of the network that stand now
 }
 
-// BeginReconciliation opens a run. It may be called again.
-func (r *Reconciliation) BeginReconciliation(ctx context.Context, in ReconciliationInput) error {
-	_, err := r.Store.BeginReconciliation(ctx, in.RunID, in.Network)
-	return Failure(ctx, err)
+// ReconciliationBegun names the run that was opened.
+type ReconciliationBegun struct {
+	RunID uuid.UUID `json:"run_id"`
+}
+
+// BeginReconciliation opens a run, or finds the one that is named. A new run's id follows from the run of the
+// flow that asks, so that asking again finds it.
+func (r *Reconciliation) BeginReconciliation(ctx context.Context, in ReconciliationInput) (ReconciliationBegun, error) {
+	id := in.RunID
+	if id == uuid.Nil {
+		id = uuid.NewSHA1(uuid.NameSpaceOID, []byte("kivuko reconciliation "+activity.GetInfo(ctx).WorkflowExecution.RunID))
+	}
+	run, err := r.Store.BeginReconciliation(ctx, id, in.Network)
+	return ReconciliationBegun{RunID: run.ID}, Failure(ctx, err)
 }
 
 // FinishReconciliation ends a run and tells the gauge how many differences stand.

@@ -61,6 +61,7 @@ func payloads() map[string]any {
 		"reconcile_network_input": &workflows.ReconcileNetworkInput{Network: exchange.Tron, RunID: id(30)},
 		"reconcile_started":       &workflows.ReconcileStarted{Started: []exchange.Network{exchange.Tron}, Running: []exchange.Network{exchange.Solana}},
 		"reconciliation_input":    &activities.ReconciliationInput{RunID: id(30), Network: exchange.Tron, Failed: true, Detail: "unavailable"},
+		"reconciliation_begun":    &activities.ReconciliationBegun{RunID: id(30)},
 		"reconciled":              &activities.Reconciled{Status: exchange.ReconciliationCompleted, Compared: 9, Deferred: 2, Differences: 1, Standing: 3},
 		"compare_input":           &activities.CompareInput{RunID: id(30), Network: exchange.Tron},
 		"compared":                &activities.Compared{More: true, Differences: 1},
@@ -125,6 +126,10 @@ func payloads() map[string]any {
 		"mark_transfer_input":    &activities.MarkTransferInput{TransferID: id(20), Detail: exchange.WaitOperator},
 		"cancel_transfer_input":  &activities.CancelTransferInput{TransferID: id(20), Actor: actor},
 		"give_up_transfer_input": &activities.GiveUpTransferInput{TransferID: id(20), Proof: proof},
+		"cold_input":             &activities.ColdInput{PaymentID: id(6), Actor: actor},
+		"cold_draft":             &activities.ColdDraft{DraftID: id(24)},
+		"cold_import":            &activities.ColdImport{PaymentID: id(6), Raw: []byte("signed"), Actor: actor},
+		"signed_elsewhere":       &workflows.SignedElsewhere{Raw: []byte("signed"), Actor: actor},
 		"decide_input":           &activities.DecideInput{TransferID: id(20), Action: exchange.Approve, Token: "token"},
 		"refused_decision_input": &activities.RefusedDecisionInput{TransferID: id(20), Action: exchange.Reject, Door: exchange.DoorSignal, Code: exchange.CodeNotFound},
 	}

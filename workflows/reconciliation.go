@@ -81,13 +81,11 @@ const reconcileBatches = 500
 // network can't be read its run has failed, which says nothing of the wallets; the next one begins anew.
 func ReconcileNetwork(ctx workflow.Context, in ReconcileNetworkInput) (activities.Reconciled, error) {
 	of := activities.ReconciliationInput{RunID: in.RunID, Network: in.Network}
-	if of.RunID == uuid.Nil {
-		// The same in every attempt to replay this flow, and another one in every other flow.
-		of.RunID = uuid.NewSHA1(uuid.NameSpaceOID, []byte("kivuko reconciliation "+workflow.GetInfo(ctx).WorkflowExecution.RunID))
-	}
-	if err := workflow.ExecuteActivity(record(ctx, "Begin the comparison"), reconciliation.BeginReconciliation, of).Get(ctx, nil); err != nil {
+	var begun activities.ReconciliationBegun
+	if err := workflow.ExecuteActivity(record(ctx, "Begin the comparison"), reconciliation.BeginReconciliation, of).Get(ctx, &begun); err != nil {
 		return activities.Reconciled{}, passOn(err)
 	}
+	of.RunID = begun.RunID
 	for n := 0; ; n++ {
 		if n == reconcileBatches || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
 			o := workflow.ContinueAsNewErrorOptions{InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade}
