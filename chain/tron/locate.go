@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"errors"
+	"fmt"
 
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/api"
 	"github.com/fbsobreira/gotron-sdk/pkg/proto/core"
@@ -94,6 +95,9 @@ func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final c
 			return chain.Location{}, err
 		}
 		f, err := lookUp(ctx, n.wallet, tx, id)
+		if errors.Is(err, errNoReceipt) { // a full node has transactions that wait, too
+			waiting, err = true, nil
+		}
 		if err != nil {
 			return chain.Location{}, err
 		}
@@ -131,10 +135,10 @@ func unreachable(failures []error) error {
 }
 
 // protocolFailure finds an answer that must not be passed over: a node that holds the transaction
-// but describes it impossibly is no proof of absence.
+// but describes it impossibly, or not at all, is no proof of absence.
 func protocolFailure(failures []error) error {
 	for _, err := range failures {
-		if chain.ReasonOf(err) != chain.ReasonUnavailable {
+		if chain.ReasonOf(err) != chain.ReasonUnavailable || errors.Is(err, errSeen) {
 			return err
 		}
 	}
@@ -150,19 +154,30 @@ func isPending(ctx context.Context, w api.WalletClient, id []byte) (bool, error)
 	return tx.GetRawData() != nil, err
 }
 
+// errSeen marks the failure of a node that has the transaction and could not tell more of it.
+var errSeen = errors.New("the node has seen the transaction")
+
+var errNoReceipt = fmt.Errorf("%w without a receipt", errSeen)
+
 // lookUp reads a transaction and its receipt; nil when the node has it in no block. "Not found" is
-// an empty message without an error.
+// an empty message without an error. A node that keeps no receipts (storage.transHistory.switch) has
+// none of any transaction, and the transaction all the same, so that both are asked for.
 func lookUp(ctx context.Context, s transactionSource, tx string, id []byte) (*found, error) {
 	info, err := s.GetTransactionInfoById(ctx, &api.BytesMessage{Value: id})
-	if err != nil || len(info.GetId()) == 0 {
-		return nil, err
-	}
-	body, err := s.GetTransactionById(ctx, &api.BytesMessage{Value: id})
 	if err != nil {
 		return nil, err
 	}
+	body, err := s.GetTransactionById(ctx, &api.BytesMessage{Value: id})
+	switch {
+	case err != nil:
+		return nil, err
+	case len(info.GetId()) == 0 && body.GetRawData() == nil:
+		return nil, nil
+	case len(info.GetId()) == 0:
+		return nil, chain.Wrap(chain.ReasonUnavailable, errNoReceipt, "the node has the transaction %s and not its receipt", tx)
+	}
 	if body.GetRawData() == nil {
-		return nil, chain.Errorf(chain.ReasonUnavailable, "the node has the receipt of %s and not the transaction", tx)
+		return nil, chain.Wrap(chain.ReasonUnavailable, errSeen, "the node has the receipt of %s and not the transaction", tx)
 	}
 	got, err := txID(body.GetRawData())
 	if err != nil {

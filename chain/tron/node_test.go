@@ -187,15 +187,18 @@ func TestLocateAbsence(t *testing.T) {
 		final       uint64
 		reason      chain.Reason
 	}{
-		"nobody has it: the lowest final head counts": {[]*stub{{head: 50}}, []*stub{{head: 40}, {head: 30}}, chain.StageAbsent, 30, ""},
-		"the second solidity node has it":             {[]*stub{{head: 50}}, []*stub{{head: 30}, included(40)}, chain.StageFinal, 40, ""},
-		"the second full node has it":                 {[]*stub{{head: 50}, included(50)}, []*stub{{head: 30}}, chain.StageIncluded, 30, ""},
-		"it waits in the second full node":            {[]*stub{{head: 50}, {head: 50, pending: tx}}, []*stub{{head: 30}}, chain.StagePending, 30, ""},
-		"in a block counts for more than waiting":     {[]*stub{{head: 50, pending: tx}, included(50)}, []*stub{{head: 30}}, chain.StageIncluded, 30, ""},
-		"a solidity node is down":                     {[]*stub{{head: 50}}, []*stub{{down: true}, {head: 30}}, chain.StageAbsent, 30, ""},
-		"all solidity nodes are down":                 {[]*stub{{head: 50}}, []*stub{{down: true}}, "", 0, chain.ReasonUnavailable},
-		"all full nodes are down":                     {[]*stub{{down: true}, {down: true}}, []*stub{{head: 30}}, "", 0, chain.ReasonUnavailable},
-		"a receipt without its transaction":           {[]*stub{{head: 50, info: &core.TransactionInfo{Id: idBytes(t, id), BlockNumber: 7}}}, []*stub{{head: 30}}, "", 0, chain.ReasonUnavailable},
+		"nobody has it: the lowest final head counts":     {[]*stub{{head: 50}}, []*stub{{head: 40}, {head: 30}}, chain.StageAbsent, 30, ""},
+		"the second solidity node has it":                 {[]*stub{{head: 50}}, []*stub{{head: 30}, included(40)}, chain.StageFinal, 40, ""},
+		"the second full node has it":                     {[]*stub{{head: 50}, included(50)}, []*stub{{head: 30}}, chain.StageIncluded, 30, ""},
+		"it waits in the second full node":                {[]*stub{{head: 50}, {head: 50, pending: tx}}, []*stub{{head: 30}}, chain.StagePending, 30, ""},
+		"in a block counts for more than waiting":         {[]*stub{{head: 50, pending: tx}, included(50)}, []*stub{{head: 30}}, chain.StageIncluded, 30, ""},
+		"a solidity node is down":                         {[]*stub{{head: 50}}, []*stub{{down: true}, {head: 30}}, chain.StageAbsent, 30, ""},
+		"all solidity nodes are down":                     {[]*stub{{head: 50}}, []*stub{{down: true}}, "", 0, chain.ReasonUnavailable},
+		"all full nodes are down":                         {[]*stub{{down: true}, {down: true}}, []*stub{{head: 30}}, "", 0, chain.ReasonUnavailable},
+		"a receipt without its transaction":               {[]*stub{{head: 50, info: &core.TransactionInfo{Id: idBytes(t, id), BlockNumber: 7}}}, []*stub{{head: 30}}, "", 0, chain.ReasonUnavailable},
+		"a receipt without its transaction at the second": {[]*stub{{head: 50}, {head: 50, info: &core.TransactionInfo{Id: idBytes(t, id), BlockNumber: 7}}}, []*stub{{head: 30}}, "", 0, chain.ReasonUnavailable},
+		"a full node that keeps no receipts":              {[]*stub{{head: 50}, {head: 50, tx: tx}}, []*stub{{head: 30}}, chain.StagePending, 30, ""},
+		"a solidity node that keeps no receipts":          {[]*stub{{head: 50}}, []*stub{{head: 30}, {head: 30, tx: tx}}, "", 0, chain.ReasonUnavailable},
 		"another transaction than asked for": {[]*stub{{head: 50}}, []*stub{{head: 30}, {
 			head: 30, tx: &core.Transaction{RawData: &core.TransactionRaw{Timestamp: 1}}, info: &core.TransactionInfo{Id: idBytes(t, id), BlockNumber: 7},
 		}}, "", 0, chain.ReasonProtocol},
