@@ -51,7 +51,7 @@ func TestTakeSigned(t *testing.T) {
 	}
 	for name, bytes := range map[string][]byte{
 		"nothing": nil, "noise": []byte("noise"), "another's signature": raw(u, stolen), "the other half of s": raw(u, highS(mine)),
-		"another amount": theirs.Raw, "bytes behind": append(bytes.Clone(signed.Raw), 0),
+		"another amount": theirs.Raw, "the right signature under another amount": raw(another, mine), "bytes behind": append(bytes.Clone(signed.Raw), 0),
 	} {
 		if got, err := c.TakeSigned(u, bytes); err == nil {
 			t.Errorf("%s: taken as %s", name, got.TxID)
