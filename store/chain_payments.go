@@ -253,8 +253,12 @@ func (s *Store) ParkChainPayment(ctx context.Context, paymentID uuid.UUID, detai
 	})
 }
 
+// The word of all networks for a transaction that was carried out.
+const movedSomething = `SELECT EXISTS (SELECT FROM chain_attempts WHERE payment_id = $1 AND status = 'failed' AND last_code = 'SUCCESS')`
+
 // RetryChainPayment lets a parked payment be signed again. One that is approved or under way already is
-// returned as it is.
+// returned as it is. CodeStateConflict when a transaction of it was carried out and moved something else than
+// it should have: what that was is for a person to find out, and paying in full once more is no answer to it.
 func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) (exchange.ChainPayment, error) {
 	return change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		var none exchange.Posting
@@ -266,6 +270,13 @@ func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by e
 		case exchange.ChainApproved, exchange.ChainSigned, exchange.ChainBroadcast, exchange.ChainIncluded:
 			return before, none, nil
 		case exchange.ChainParked, exchange.ChainCompleted, exchange.ChainCancelled:
+		}
+		var moved bool
+		if err := t.get(ctx, &moved, movedSomething, paymentID); err != nil {
+			return before, none, err
+		}
+		if moved {
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "A transaction of the payment was carried out and did not pay what it should; it can't be tried again.")
 		}
 		p := before
 		p.Status, p.Detail = exchange.ChainApproved, ""

@@ -278,6 +278,23 @@ func TestOrdersToDeniedAddresses(t *testing.T) {
 	wantBooks(t, s)
 }
 
+// A transaction that reverted may be tried again. One that was carried out and did not show the payment may have
+// moved the money all the same.
+func TestOnlyWhatMovedNothingIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]exchange.Code{"REVERT": "", "SUCCESS": exchange.CodeStateConflict} {
+		s := storetest.New(t)
+		_, p := paid(t, s, storetest.NewMarket(t, s))
+		tx := sign(t, s, p)
+		if _, err := s.RecordFinal(t.Context(), tx.ID, false, 7, "block", trx("1"), code); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.RetryChainPayment(t.Context(), p.ID, storetest.By); exchange.CodeOf(err) != want {
+			t.Errorf("after %s: %v", code, err)
+		}
+	}
+}
+
 // fieldOf is the pointer of the first field that an error names.
 func fieldOf(err error) string {
 	own, ok := errors.AsType[*exchange.Error](err)
