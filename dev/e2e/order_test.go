@@ -122,14 +122,22 @@ func await(ctx context.Context, limit time.Duration, check func() error) error {
 	}
 }
 
-// newAddress is an address of a key that nobody keeps.
+// newAddress is an address on TRON of a key that nobody keeps.
 func newAddress(t *testing.T) string {
 	t.Helper()
-	key, err := crypto.GenerateKey()
+	address, err := freshTron()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tron.AddressOfKey(key).String()
+	return address
+}
+
+func freshTron() (string, error) {
+	key, err := crypto.GenerateKey()
+	if err != nil {
+		return "", err
+	}
+	return tron.AddressOfKey(key).String(), nil
 }
 
 // newPhone is a payer that no other test has, and none of the sandbox's magic numbers.

@@ -33,6 +33,9 @@ const (
 	blockInterval   = 100 * time.Millisecond
 	tronPoll        = 150 * time.Millisecond
 	transactionLife = time.Minute
+	ethereumBlocks  = 200 * time.Millisecond
+	ethereumIdle    = time.Second
+	solanaSlots     = 100 * time.Millisecond
 	startTimeout    = 5 * time.Minute
 	// gas is what the vendor's wallet gets on top of the seed, in TRX: each new address costs some.
 	gas = "100000"
@@ -112,7 +115,10 @@ func start(dir string) (_ *world, err error) {
 	}
 	w.stack, err = stack.Open(stack.Options{
 		Root: root, State: filepath.Join(dir, "state"), Product: product, Self: self, Out: w.said, AnyPorts: true, UnsafeDatabase: true,
-		TronFlags: []string{"--interval", blockInterval.String()},
+		TronFlags:     []string{"--interval", blockInterval.String()},
+		EthereumFlags: []string{"--interval", ethereumBlocks.String(), "--idle", ethereumIdle.String()},
+		SolanaFlags:   []string{"--interval", solanaSlots.String()},
+		FetchPrograms: true, // without them the stories of Solana are left out, which they say
 		// Prompts are answered at once; what is late waits for a test's word.
 		MomoFlags: []string{"--answer-delay", "0s", "--late-delay", "-1s"},
 	})
@@ -121,6 +127,7 @@ func start(dir string) (_ *world, err error) {
 	}
 	for name, value := range map[string]string{
 		"API_RATE_FACTOR": "1000", "TRON_POLL": tronPoll.String(), "TRON_TRANSACTION_LIFE": transactionLife.String(),
+		"ETHEREUM_POLL": ethereumBlocks.String(), "SENDING_PATIENCE": patienceToOutbid.String(),
 		"CRASH_DIR": w.crash, "LOG_LEVEL": "debug",
 		"LIMIT_CUSTOMER_ORDERS": "100000", "LIMIT_PROMPTS_PER_PHONE": "100000", "LIMIT_CUSTOMER_TRANSFERS": "100000", // one customer opens all of them
 	} {
@@ -148,13 +155,10 @@ func (w *world) fill(ctx context.Context) error {
 			return err
 		}
 	}
-	err := demo.Seed(ctx, demo.World{
-		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, DatabaseURL: w.stack.ProductDatabase(),
-		AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
-	})
-	if err != nil {
+	if err := demo.Seed(ctx, w.seed()); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
+	var err error
 	if w.store, err = store.Open(ctx, w.stack.ProductDatabase(), store.Options{MaxConns: 4}); err != nil {
 		return err
 	}
@@ -166,6 +170,18 @@ func (w *world) fill(ctx context.Context) error {
 		return err
 	}
 	return w.meet(ctx)
+}
+
+// seed is the world as the demo sees it.
+func (w *world) seed() demo.World {
+	d := demo.World{
+		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, EthereumControl: "http://" + w.stack.Addresses.EthereumControl,
+		DatabaseURL: w.stack.ProductDatabase(), AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
+	}
+	if w.stack.Solana() {
+		d.SolanaControl = "http://" + w.stack.Addresses.SolanaControl
+	}
+	return d
 }
 
 // dial connects to Temporal with the keys that the product has.
@@ -203,7 +219,7 @@ func (w *world) meet(ctx context.Context) error {
 		return err
 	}
 	offers, _, err := w.store.ListOffers(ctx, store.Everything(),
-		store.OfferFilter{VendorID: vendor.ID, Status: exchange.OfferActive}, store.Page{Number: 1, Size: 1})
+		store.OfferFilter{VendorID: vendor.ID, Network: exchange.Tron, Status: exchange.OfferActive}, store.Page{Number: 1, Size: 1})
 	if err != nil {
 		return err
 	}

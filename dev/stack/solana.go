@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"time"
 
 	"kivuko/dev/solana"
 	"kivuko/dev/solana/programs"
@@ -12,8 +11,9 @@ import (
 	"kivuko/exchange"
 )
 
-// solanaPoll is how often the local workers look at a transaction of Solana.
-const solanaPoll = time.Second
+// solanaPoll is how often the local workers look at a transaction of Solana. They count the blocks to
+// finality with it, so it is the node's own rhythm.
+const solanaPoll = solana.DefaultSlotInterval
 
 // Solana tells whether the Solana node runs: the token programs that it executes are
 // no part of Kivuko, and may not be there to be had.

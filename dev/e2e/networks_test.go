@@ -1,0 +1,406 @@
+package e2e
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	sdk "github.com/gagliardetto/solana-go"
+	"github.com/google/uuid"
+
+	"kivuko/dev/client"
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// patienceToOutbid is how long a transaction on Ethereum waits for a block before it is outbid.
+const patienceToOutbid = 5 * time.Second
+
+// eachNetwork plays a story on every network that runs.
+func (w *world) eachNetwork(t *testing.T, play func(t *testing.T, n demo.Node)) {
+	t.Helper()
+	for _, n := range w.seed().Nodes() {
+		t.Run(string(n.Network), func(t *testing.T) { play(t, n) })
+	}
+	if !w.stack.Solana() {
+		t.Run("solana", func(t *testing.T) { t.Skip("Solana's token programs could not be had") })
+	}
+}
+
+// post turns a switch of a network's node.
+func post(t *testing.T, n demo.Node, path string, in any) {
+	t.Helper()
+	if err := n.Call(t.Context(), http.MethodPost, path, in, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heal makes a node behave again when the test is over, also when it failed in the middle.
+func heal(t *testing.T, n demo.Node) {
+	t.Helper()
+	t.Cleanup(func() {
+		for _, path := range []string{"/reset", "/resume"} {
+			if err := n.Call(context.Background(), http.MethodPost, path, nil, nil); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// stranger is an address of a key that nobody keeps.
+func stranger(n exchange.Network) (string, error) {
+	switch n {
+	case exchange.Solana:
+		public, _, err := ed25519.GenerateKey(rand.Reader)
+		return sdk.PublicKeyFromBytes(public).String(), err
+	case exchange.Ethereum:
+		key, err := crypto.GenerateKey()
+		if err != nil {
+			return "", err
+		}
+		return crypto.PubkeyToAddress(key.PublicKey).Hex(), nil
+	case exchange.Tron:
+		return freshTron()
+	}
+	return "", fmt.Errorf("nobody has an address on %s", n)
+}
+
+// walletOf is the default wallet of a person of the seed.
+func (w *world) walletOf(t *testing.T, email string, n exchange.Network) exchange.Wallet {
+	t.Helper()
+	u, err := w.store.UserByEmail(t.Context(), email)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wallet, err := w.store.DefaultWallet(t.Context(), u.ID, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wallet
+}
+
+// cameOnce checks on the chain itself that an address got an asset in exactly one transaction.
+func cameOnce(t *testing.T, n demo.Node, address, tx string, m money.Amount) {
+	t.Helper()
+	changes, err := n.Changes(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	times := 0
+	for _, c := range changes {
+		if !strings.EqualFold(c.Transaction, tx) || c.Amount.Asset() != m.Asset() || c.Fee {
+			continue
+		}
+		times++
+		if !c.Amount.Equal(m) || !c.Final {
+			t.Errorf("%s brought %+v to %s, not %s", tx, c, address, m)
+		}
+	}
+	if times != 1 {
+		t.Errorf("%s came to %s %d times by %s: %+v", m, address, times, tx, changes)
+	}
+}
+
+// booksAgree waits until the ledger says of every wallet of ours exactly what the chains say.
+func (w *world) booksAgree(t *testing.T) {
+	t.Helper()
+	const settling = 2 * time.Minute
+	if err := await(t.Context(), settling, func() error { return w.compareAll(t.Context()) }); err != nil {
+		t.Errorf("ledger and chains: %v", err)
+	}
+}
+
+func (w *world) compareAll(ctx context.Context) error {
+	for _, n := range w.seed().Nodes() {
+		for page := 1; ; page++ {
+			const size = 100
+			wallets, _, err := w.store.ListWallets(ctx, store.Everything(), store.WalletFilter{Network: n.Network}, store.Page{Number: page, Size: size})
+			if err != nil {
+				return err
+			}
+			for _, wallet := range wallets {
+				if err := w.compareWallet(ctx, n, wallet); err != nil {
+					return err
+				}
+			}
+			if len(wallets) < size {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+func (w *world) compareWallet(ctx context.Context, n demo.Node, wallet exchange.Wallet) error {
+	holds, err := n.Holds(ctx, wallet.Address)
+	if err != nil {
+		return err
+	}
+	for asset, chain := range holds {
+		booked := money.Zero(asset)
+		a, err := w.store.Account(ctx, exchange.Owned(exchange.AccCustody, wallet.ID, asset))
+		switch {
+		case err == nil:
+			booked = a.Posted
+		case exchange.CodeOf(err) != exchange.CodeNotFound:
+			return err
+		}
+		if !booked.Equal(chain) {
+			return fmt.Errorf("wallet %s on %s: the ledger says %s %s, the chain %s", wallet.Address, n.Network, booked, asset, chain)
+		}
+	}
+	return nil
+}
+
+// TestNetworks plays what every network must do: buy, see deposits, send inside and outside. The chains stand
+// beside each other, and so do these stories.
+func TestNetworks(t *testing.T) {
+	w := open(t)
+	t.Run("all", func(t *testing.T) {
+		w.eachNetwork(t, func(t *testing.T, n demo.Node) {
+			t.Parallel()
+			t.Run("a deposit is booked once though the watch dies", func(t *testing.T) { w.depositSeen(t, n) })
+			t.Run("a deposit that a reorganisation takes away is orphaned", func(t *testing.T) { w.depositOrphaned(t, n) })
+			t.Run("a purchase arrives", func(t *testing.T) { w.buyOn(t, n) })
+			t.Run("a transfer inside", func(t *testing.T) { w.sendInside(t, n) })
+			t.Run("a transfer outside", func(t *testing.T) { w.sendOutside(t, n) })
+			if n.Network == exchange.Ethereum {
+				t.Run("gas comes to a wallet without any", func(t *testing.T) { w.gasComes(t, n) })
+				t.Run("a stuck transaction is outbid", func(t *testing.T) { w.outbid(t, n) })
+			}
+		})
+	})
+	w.invariants(t)
+	w.booksAgree(t)
+}
+
+// deposits are the rows of what came to an address.
+func (w *world) deposits(ctx context.Context, address string) (all []struct{ status, amount string }, err error) {
+	rows, err := w.db.QueryContext(ctx, `SELECT status, amount FROM chain_deposits WHERE to_address = $1 AND kind = 'credit' ORDER BY created_at`, address)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var d struct{ status, amount string }
+		if err := rows.Scan(&d.status, &d.amount); err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, rows.Err()
+}
+
+// ownWallet makes another wallet of a customer, so that nobody else's money comes there.
+func (w *world) ownWallet(t *testing.T, n exchange.Network) exchange.Wallet {
+	t.Helper()
+	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := w.store.UserByEmail(t.Context(), demo.SecondEmail)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made struct {
+		ID uuid.UUID `json:"id"`
+	}
+	in := map[string]any{"user_id": u.ID, "network": n, "asset": "USDT", "label": t.Name()[:min(len(t.Name()), 50)]}
+	if err := admin.Post(t.Context(), "/api/v1/auth/wallets/provision", uuid.NewString(), in, &made); err != nil {
+		t.Fatal(err)
+	}
+	wallet, err := w.store.Wallet(t.Context(), store.Everything(), made.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return wallet
+}
+
+// depositSeen pays from outside and kills the process that watches before it can be final.
+func (w *world) depositSeen(t *testing.T, n demo.Node) {
+	wallet, m := w.ownWallet(t, n.Network), money.Must(money.USDT, "12.345678")
+	if err := n.Fund(t.Context(), wallet.Address, m); err != nil {
+		t.Fatal(err)
+	}
+	w.kill(t, stack.ProcessWorker("chain-"+string(n.Network)), 0)
+	eventually(t, "the deposit is booked", func() error {
+		held, err := demo.Held(t.Context(), w.store, wallet, money.USDT)
+		if err == nil && !held.Equal(m) {
+			err = fmt.Errorf("the wallet holds %s", held)
+		}
+		return err
+	})
+	all, err := w.deposits(t.Context(), wallet.Address)
+	if err != nil || len(all) != 1 || all[0].status != "final" {
+		t.Errorf("the deposit has the rows %+v: %v", all, err)
+	}
+}
+
+// depositOrphaned takes the block away in which a deposit was seen, and its transaction with it.
+func (w *world) depositOrphaned(t *testing.T, n demo.Node) {
+	heal(t, n)
+	wallet := w.ownWallet(t, n.Network)
+	post(t, n, "/pause", nil)
+	if err := n.Fund(t.Context(), wallet.Address, money.Must(money.USDT, "7")); err != nil {
+		t.Fatal(err)
+	}
+	is := func(status string) {
+		t.Helper()
+		eventually(t, "the deposit is "+status, func() error {
+			all, err := w.deposits(t.Context(), wallet.Address)
+			if err == nil && (len(all) != 1 || all[0].status != status) {
+				err = fmt.Errorf("the rows are %+v", all)
+			}
+			return err
+		})
+	}
+	depth := 1
+	if n.Network == exchange.Solana { // a block is seen when it is confirmed, which the next ones do
+		post(t, n, "/produce", map[string]any{"blocks": 2})
+		depth = 3
+	}
+	is("seen")
+	post(t, n, "/reorganise", map[string]any{"blocks": depth, "drop": true})
+	post(t, n, "/resume", nil)
+	is("orphaned")
+	if held, err := demo.Held(t.Context(), w.store, wallet, money.USDT); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound || held.Positive() {
+		t.Errorf("an orphaned deposit was booked: %s, %v", held, err)
+	}
+}
+
+// offerOn is what a vendor sells on a network.
+func (w *world) offerOn(t *testing.T, vendor string, n exchange.Network) uuid.UUID {
+	t.Helper()
+	u, err := w.store.UserByEmail(t.Context(), vendor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	offers, _, err := w.store.ListOffers(t.Context(), store.Everything(), store.OfferFilter{
+		VendorID: u.ID, Network: n, Asset: money.USDT, Status: exchange.OfferActive,
+	}, store.Page{Number: 1, Size: 1})
+	if err != nil || len(offers) == 0 {
+		t.Fatalf("%s offers nothing on %s: %v", vendor, n, err)
+	}
+	return offers[0].ID
+}
+
+// purchaseFrom buys from a vendor, to a stranger's address, and checks that it came.
+func (w *world) purchaseFrom(t *testing.T, vendor string, n demo.Node) order {
+	t.Helper()
+	to, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]any{
+		"offer_id": w.offerOn(t, vendor, n.Network), "crypto_amount": "5", "wallet_address": to, "payment_phone_number": "+" + newPhone(),
+	}
+	o, err := place(t.Context(), w.amina(t), in, uuid.NewString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = w.ends(t, o.ID, "completed", "")
+	cameOnce(t, n, to, o.TxHash.String, money.Must(money.USDT, "5"))
+	return o
+}
+
+func (w *world) buyOn(t *testing.T, n demo.Node) { w.purchaseFrom(t, demo.VendorEmail, n) }
+
+// gasComes buys from the vendor who has no ether.
+func (w *world) gasComes(t *testing.T, n demo.Node) {
+	o := w.purchaseFrom(t, demo.DryVendorEmail, n)
+	var topUps int
+	err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM chain_payments WHERE purpose = 'gas' AND object_id = $1 AND status = 'completed'`,
+		w.paymentOf(t, o.ID)).Scan(&topUps)
+	if err != nil || topUps != 1 {
+		t.Errorf("the payment got gas %d times: %v", topUps, err)
+	}
+}
+
+// transferOn opens a transfer as a client should: it repeats the request with the same key.
+func transferOn(ctx context.Context, c *client.Client, n exchange.Network, amount string, to map[string]any, key string) (sent, error) {
+	var out sent
+	var final error
+	in := map[string]any{"network": n, "asset": "USDT", "amount": amount, "recipient": to}
+	err := await(ctx, 2*patience, func() error {
+		err := c.Post(ctx, "/api/v1/auth/transfers", key, in, &out)
+		if passing(err) {
+			return err
+		}
+		final = err
+		return nil
+	})
+	return out, errors.Join(err, final)
+}
+
+func (w *world) sendInside(t *testing.T, n demo.Node) {
+	vendor := w.as(t, demo.VendorEmail)
+	f, err := transferOn(t.Context(), vendor, n.Network, "3.25", map[string]any{"email": demo.CustomerEmail}, uuid.NewString())
+	if err != nil || f.Kind != "internal" {
+		t.Fatalf("sent %+v, %v", f, err)
+	}
+	f = w.arrives(t, vendor, f.ID, "completed")
+	cameOnce(t, n, w.walletOf(t, demo.CustomerEmail, n.Network).Address, f.TxHash, money.Must(money.USDT, "3.25"))
+}
+
+func (w *world) sendOutside(t *testing.T, n demo.Node) {
+	w.sendAway(t, n, w.as(t, demo.VendorEmail), func() {})
+}
+
+// sendAway sends to a stranger's address. Meanwhile is what happens when the transfer is under way.
+func (w *world) sendAway(t *testing.T, n demo.Node, c *client.Client, meanwhile func()) sent {
+	t.Helper()
+	to, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := transferOn(t.Context(), c, n.Network, "4.5", map[string]any{"address": to}, uuid.NewString())
+	if err != nil || f.Kind != "external" {
+		t.Fatalf("sent %+v, %v", f, err)
+	}
+	meanwhile()
+	f = w.arrives(t, c, f.ID, "completed")
+	cameOnce(t, n, to, f.TxHash, money.Must(money.USDT, "4.5"))
+	return f
+}
+
+// outbid keeps the blocks empty until the transaction that waits was outbid. Both have one number, so that the
+// chain takes one of them.
+func (w *world) outbid(t *testing.T, n demo.Node) {
+	heal(t, n)
+	post(t, n, "/faults", map[string]any{"hold_blocks": 100_000})
+	vendor := w.as(t, demo.VendorEmail)
+	var before int
+	replaced := `SELECT count(*) FROM chain_attempts a WHERE a.network = 'ethereum' AND a.status = 'replaced'`
+	if err := w.db.QueryRowContext(t.Context(), replaced).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	f := w.sendAway(t, n, vendor, func() {
+		eventually(t, "the transaction is outbid", func() error {
+			var now int
+			if err := w.db.QueryRowContext(t.Context(), replaced).Scan(&now); err != nil {
+				return err
+			}
+			if now == before {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		post(t, n, "/reset", nil)
+	})
+	var attempts, numbers int
+	err := w.db.QueryRowContext(t.Context(), `SELECT count(*), count(DISTINCT a.nonce) FROM chain_attempts a JOIN chain_payments p ON p.id = a.payment_id
+		WHERE p.purpose = 'transfer' AND p.object_id = $1`, f.ID).Scan(&attempts, &numbers)
+	if err != nil || attempts < 2 || numbers != 1 {
+		t.Errorf("%d transactions with %d numbers: %v", attempts, numbers, err)
+	}
+}
