@@ -23,7 +23,7 @@ const (
 	VendorEmail   = "baraka@kivuko.example"
 	// DryVendorEmail has no coin for fees on Ethereum, so that its payments need the house's gas.
 	DryVendorEmail = "simba@kivuko.example"
-	TreasuryEmail = "njeri@kivuko.example"
+	TreasuryEmail  = "njeri@kivuko.example"
 )
 
 // People are the demo accounts beside the first admin, vendors before their subvendors.
