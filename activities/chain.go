@@ -194,11 +194,22 @@ func (c *Chain) included(ctx context.Context, a exchange.ChainAttempt, l chain.L
 
 // untilFinal estimates how long finality takes: a block time for each block that is missing.
 func (c *Chain) untilFinal(l chain.Location) time.Duration {
-	wait := c.Poll
+	wait, each := c.Poll, c.blockTime(l.Head)
 	for block := l.Head.Final.Number + 1; block < l.Block.Number && wait < maxFinalityWait; block++ {
-		wait += max(c.Poll, time.Millisecond)
+		wait += each
 	}
 	return min(wait, max(c.Poll, maxFinalityWait))
+}
+
+// blockTime is the network's rhythm as its newest blocks show it. It is never longer than the pause
+// between two looks, which on a network of short slots is several blocks.
+func (c *Chain) blockTime(h chain.Head) time.Duration {
+	span := h.Latest.Time.Sub(h.Final.Time)
+	if h.Latest.Number <= h.Final.Number || span <= 0 {
+		return max(c.Poll, time.Millisecond)
+	}
+	blocks := time.Duration(h.Latest.Number - h.Final.Number) //nolint:gosec // G115: blocks that are not final yet are few
+	return max(min(c.Poll, span/blocks), time.Millisecond)
 }
 
 // outside handles a transaction that is in no block: it came out of one by a reorganisation, or it

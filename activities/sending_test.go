@@ -137,8 +137,12 @@ func TestOnlyTheFirstOfALaneIsOutbid(t *testing.T) {
 func TestFinalityIsWaitedForAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		block, final uint64
+		latest       uint64        // with span after the final block; 0: not told
+		span         time.Duration // between the final and the newest block
 		want         time.Duration
 	}{
+		"short slots":      {block: 130, final: 100, latest: 132, span: 12800 * time.Millisecond, want: time.Second + 29*400*time.Millisecond},
+		"a slow hour":      {block: 103, final: 100, latest: 103, span: time.Hour, want: 3 * time.Second},
 		"eighteen blocks":  {block: 118, final: 100, want: 18 * time.Second},
 		"one block":        {block: 101, final: 100, want: time.Second},
 		"due":              {block: 100, final: 100, want: time.Second},
@@ -148,6 +152,7 @@ func TestFinalityIsWaitedForAtOnce(t *testing.T) {
 			rows := lanePair()
 			in := seen(chain.StageIncluded, signedAt)
 			in.at.Block.Number, in.at.Head.Final.Number = c.block, c.final
+			in.at.Head.Latest = chain.Block{Number: c.latest, Time: in.at.Head.Final.Time.Add(c.span)}
 			_, err := deliverNumbered(t, rows, &numberedReader{seen: map[string]sight{"second": in}}, signedAt, signedAt)
 			pending, ok := errors.AsType[*temporal.ApplicationError](err)
 			if !ok || pending.Type() != TypePending || pending.NextRetryDelay() != c.want {
