@@ -125,6 +125,13 @@ type Draft struct {
 	// Outbid is the bid of a transaction with the same number that this one is to replace. The zero
 	// bid replaces nothing.
 	Outbid exchange.Bid
+	// NonceAccount has the transaction live until the account's value moves on, see Durable. The fee payer
+	// rules the account.
+	NonceAccount string
+	// Step does something with the nonce account To, which From rules, and pays Amount into it. Seed is that
+	// of the account, where it is opened.
+	Step NonceStep
+	Seed string
 	// Life is how long the transaction may live, where its sender decides that; zero leaves it to the
 	// driver. What is signed away from the service needs hours.
 	Life time.Duration
@@ -139,7 +146,11 @@ type Unsigned struct {
 	ExpiresAt       time.Time
 	LastValidHeight uint64 // the Block.Height after which no block can include it
 	Nonce           uint64
-	RefBlock        string
+	RefBlock        string       // the block that it refers to, or the value of its nonce account
+	NonceAccount    string       // empty where it lives by a block
+	NonceBlock      uint64       // a final block by which the account had that value
+	Step            NonceStep    // see Draft
+	Seed            string       // see Draft
 	Bid             exchange.Bid // what it offers for a place in a block, on a sequenced network
 	FeeLimit        money.Amount // the most that it can cost, in the native coin
 }

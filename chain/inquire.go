@@ -14,7 +14,7 @@ type Locator interface {
 // Inquire gathers the facts about a signed transaction for Judge. Where the first look misses a
 // transaction whose life is over, it looks a second time, so that a rebuild never rests on one
 // answer. On a network with sequence numbers it asks whether a final transaction has taken the number
-// of the missing one.
+// of the missing one; where a transaction lives by a nonce account, whether that has moved on.
 func Inquire(ctx context.Context, c Locator, a exchange.ChainAttempt, want Transfer) (Facts, error) {
 	f := Facts{Attempt: a, Expected: want}
 	var err error
@@ -24,7 +24,15 @@ func Inquire(ctx context.Context, c Locator, a exchange.ChainAttempt, want Trans
 	if f.Location.Stage == StageFinal || f.Location.Stage == StageIncluded {
 		return f, nil
 	}
-	if numbered, ok := c.(Sequenced); ok {
+	if a.NonceAccount != "" {
+		durable, ok := c.(NonceReader)
+		if !ok {
+			return Facts{}, Errorf(ReasonProtocol, "the client reads no nonce accounts")
+		}
+		if f.NonceUsed, f.Nonces, err = movedOn(ctx, durable, a); err != nil {
+			return Facts{}, err
+		}
+	} else if numbered, ok := c.(Sequenced); ok {
 		n, err := numbered.Nonces(ctx, want.From)
 		if err != nil {
 			return Facts{}, err

@@ -60,6 +60,9 @@ const (
 	ForRefund   ChainPurpose = "refund"   // crypto that goes back
 	ForTransfer ChainPurpose = "transfer" // crypto that an owner sends
 	ForGas      ChainPurpose = "gas"      // native coin for the fee of another chain payment, its object
+
+	ForNonceAccount ChainPurpose = "nonce_account" // opens the nonce account of a cold wallet, its object
+	ForNonceAdvance ChainPurpose = "nonce_advance" // makes what was handed out, its object, impossible for ever
 )
 
 // ChainPayment is one approved payment on a blockchain. Its intent (who pays whom how much of what)
@@ -200,16 +203,21 @@ type ChainAttempt struct {
 	Lane            uuid.UUID // the wallet whose sequence Nonce is of; zero where the network has none
 	Nonce           uint64
 	RefBlock        string
-	Bid             Bid
-	FeeLimit        money.Amount
-	Status          ChainAttemptStatus
-	Block           uint64
-	BlockID         string
-	Fee             money.Amount
-	LastCode        string // the last answer of a node
-	Broadcasts      int
-	CreatedAt       time.Time
-	UpdatedAt       time.Time
+	// NonceAccount is what a transaction lives by that has no end in time: it can be included as long as the
+	// account's value is RefBlock, which it was by the final block NonceBlock. Both are empty
+	// for other transactions.
+	NonceAccount string
+	NonceBlock   uint64
+	Bid          Bid
+	FeeLimit     money.Amount
+	Status       ChainAttemptStatus
+	Block        uint64
+	BlockID      string
+	Fee          money.Amount
+	LastCode     string // the last answer of a node
+	Broadcasts   int
+	CreatedAt    time.Time
+	UpdatedAt    time.Time
 }
 
 // Alive tells whether the transaction may still move money.

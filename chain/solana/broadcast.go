@@ -20,26 +20,30 @@ func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, er
 	if err != nil {
 		return chain.Broadcast{}, err
 	}
-	hash, err := blockhashOf(raw)
+	hash, durable, err := referenceOf(raw)
 	if err != nil {
 		return chain.Broadcast{}, err
+	}
+	if durable { // whether it can still be included is for the nonce account to say
+		hash = sdk.Hash{}
 	}
 	return endpoints.Offer(ctx, c.nodes, func(ctx context.Context, n *node) (chain.Broadcast, error) {
 		return offer(ctx, n, raw, id, hash)
 	}), nil
 }
 
-func blockhashOf(raw []byte) (sdk.Hash, error) {
+// referenceOf is the blockhash of a transaction, and whether that is the value of a nonce account.
+func referenceOf(raw []byte) (sdk.Hash, bool, error) {
 	tx := &sdk.Transaction{}
 	if err := tx.UnmarshalWithDecoder(bin.NewBinDecoder(raw)); err != nil {
-		return sdk.Hash{}, chain.Errorf(chain.ReasonProtocol, "the bytes are no signed transaction")
+		return sdk.Hash{}, false, chain.Errorf(chain.ReasonProtocol, "the bytes are no signed transaction")
 	}
-	return tx.Message.RecentBlockhash, nil
+	return tx.Message.RecentBlockhash, advances(&tx.Message), nil
 }
 
 // offer sends the bytes to one node. A node that does not check takes what it will drop in silence,
 // so it is asked afterwards whether it has included the transaction already, and if not, whether it
-// still knows the blockhash.
+// still knows the blockhash, unless that is zero.
 func offer(ctx context.Context, n *node, raw []byte, id string, hash sdk.Hash) (chain.Broadcast, error) {
 	got, err := call[string](ctx, n, "sendTransaction", encode(raw), options{
 		"encoding": "base64", "skipPreflight": true, "maxRetries": 0,
@@ -59,6 +63,9 @@ func offer(ctx context.Context, n *node, raw []byte, id string, hash sdk.Hash) (
 	}
 	if status != nil {
 		return chain.Broadcast{State: chain.BroadcastKnown, Code: alreadyProcessed}, nil
+	}
+	if hash.IsZero() {
+		return accepted(), nil
 	}
 	valid, err := call[contextAnswer[bool]](ctx, n, "isBlockhashValid", hash.String(), options{"commitment": "processed"})
 	if err == nil && !valid.Value {

@@ -79,11 +79,15 @@ func mostFee(signatures int, limit uint32, price uint64) *big.Int {
 
 const microLamports = 1_000_000
 
-// feeOf asks what a message costs without rent. Null means that the node does not know the blockhash.
-func feeOf(ctx context.Context, n *node, body []byte) (uint64, error) {
-	answer, err := call[contextAnswer[*uint64]](ctx, n, "getFeeForMessage", encode(body), options{"commitment": confirmed})
+// feeOf asks what a message costs without rent, by a state not older than its blockhash. Null means that the
+// node does not know the blockhash.
+func feeOf(ctx context.Context, n *node, body []byte, minSlot uint64) (uint64, error) {
+	answer, err := call[contextAnswer[*uint64]](ctx, n, "getFeeForMessage", encode(body), options{"commitment": confirmed, "minContextSlot": minSlot})
 	if err != nil {
 		return 0, err
+	}
+	if answer.Context.Slot < minSlot {
+		return 0, chain.Errorf(chain.ReasonUnavailable, "the node tells a fee by slot %d, at least %d is needed", answer.Context.Slot, minSlot)
 	}
 	if answer.Value == nil {
 		return 0, chain.Errorf(chain.ReasonUnavailable, "the node does not know the blockhash that it gave")

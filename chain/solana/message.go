@@ -34,21 +34,27 @@ type plan struct {
 	limit     uint32        // units of computation
 	price     uint64        // micro-lamports for each
 	unique    [uniqueBytes]byte
-	blockhash sdk.Hash
+	blockhash sdk.Hash      // or the value of the nonce account
+	nonce     sdk.PublicKey // the nonce account that it lives by; zero where it lives by a block
 }
 
-// instructions are the plan in the network's words, always in this order: the two of the compute
-// budget, the memo, and what moves the money.
+// instructions are the plan in the network's words, always in this order: the advance of the nonce account
+// that it lives by, if there is one, the two of the compute budget, the memo, and what moves the money.
 func (p plan) instructions() []sdk.Instruction {
+	var all []sdk.Instruction
+	if !p.nonce.IsZero() {
+		all = append(all, advance(p.nonce, p.payer)) // the network looks for it in the first place alone
+	}
 	// The memo names no signers, which the program then does not ask for.
 	memo := sdk.NewInstruction(sdk.MemoProgramID, nil, hex.AppendEncode(nil, p.unique[:]))
-	all := []sdk.Instruction{
+	all = append(all,
 		computebudget.NewSetComputeUnitLimitInstruction(p.limit).Build(),
 		computebudget.NewSetComputeUnitPriceInstruction(p.price).Build(),
 		memo,
-	}
+	)
 	if !p.token {
-		return append(all, system.NewTransferInstruction(p.units, p.from, p.to).Build())
+		all = append(all, system.NewTransferInstruction(p.units, p.from, p.to).Build())
+		return append(all, p.stepInstructions()...)
 	}
 	if p.create {
 		// Idempotent, because anybody may create the account before.
@@ -177,17 +183,20 @@ const (
 // planOf reads what a message leaves open for an intent: blockhash, budget, memo, and whether the
 // recipient's token account is created. The caller compares the plan's own message with the bytes,
 // so nothing else of the message is looked at here.
-func planOf(in intent, m *sdk.Message) (plan, error) {
-	p := plan{intent: in, blockhash: m.RecentBlockhash}
+func planOf(in intent, nonce sdk.PublicKey, m *sdk.Message) (plan, error) {
+	p := plan{intent: in, blockhash: m.RecentBlockhash, nonce: nonce}
 	wrong := func(what string) (plan, error) {
 		return p, chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: %s", what)
 	}
-	count := len(m.Instructions)
-	p.create = count == createInstructions
-	if count != plainInstructions && (!p.create || !in.token) {
+	said := m.Instructions
+	if !nonce.IsZero() && len(said) > 0 {
+		said = said[1:]
+	}
+	p.create = in.token && len(said) == createInstructions
+	if len(said) != plainInstructions+len(p.stepInstructions()) && !p.create {
 		return wrong("other instructions")
 	}
-	limit, price, memo := m.Instructions[0].Data, m.Instructions[1].Data, m.Instructions[2].Data
+	limit, price, memo := said[0].Data, said[1].Data, said[2].Data
 	if len(limit) != limitLength || limit[0] != setLimit || len(price) != priceLength || price[0] != setPrice {
 		return wrong("no compute budget")
 	}

@@ -19,6 +19,8 @@ type intent struct {
 	token           bool
 	mint            sdk.PublicKey
 	decimals        uint8
+	step            chain.NonceStep // what it does with the nonce account that it pays, if it does
+	seed            string
 }
 
 // maxAmountBits keeps amounts within the signed 64 bits that a database holds.
@@ -73,9 +75,12 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 	if d.Nonce != 0 || !d.Outbid.IsZero() {
 		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "Solana knows no sequence numbers and no bids")
 	}
-	in, err := c.intent(d.Transfer, d.FeePayer)
+	in, err := c.intentOf(chain.Unsigned{Transfer: d.Transfer, FeePayer: d.FeePayer, Step: d.Step, Seed: d.Seed})
 	if err != nil {
 		return chain.Unsigned{}, err
+	}
+	if d.NonceAccount != "" && (d.FeePayer == "" || in.payer == in.from || in.step != "") {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "a transaction that lives by a nonce account needs another fee payer than its sender")
 	}
 	return ask(ctx, c.nodes, func(ctx context.Context, n *node) (chain.Unsigned, error) {
 		return c.prepareAt(ctx, n, d, in)
@@ -93,6 +98,13 @@ func (c *Client) prepareAt(ctx context.Context, n *node, d chain.Draft, in inten
 		return chain.Unsigned{}, err
 	}
 	p.blockhash = ref.hash
+	var durable nonceState
+	if d.NonceAccount != "" {
+		if durable, err = p.outlive(ctx, n, d.NonceAccount); err != nil {
+			return chain.Unsigned{}, err
+		}
+		ref.lastValid = 0 // it has no end in time
+	}
 	s, err := readEnds(ctx, n, in, ref.slot)
 	if err != nil {
 		return chain.Unsigned{}, err
@@ -123,20 +135,20 @@ func (c *Client) prepareAt(ctx context.Context, n *node, d chain.Draft, in inten
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	limit, err := c.feeLimit(ctx, n, p, s, r, body)
+	limit, err := c.feeLimit(ctx, n, p, s, r, body, ref.slot)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 	return chain.Unsigned{
-		Transfer: d.Transfer, FeePayer: d.FeePayer, Payload: body, Body: body,
-		LastValidHeight: ref.lastValid, RefBlock: ref.hash.String(), FeeLimit: limit,
+		Transfer: d.Transfer, FeePayer: d.FeePayer, Payload: body, Body: body, LastValidHeight: ref.lastValid, RefBlock: p.blockhash.String(),
+		NonceAccount: d.NonceAccount, NonceBlock: durable.slot, Step: d.Step, Seed: d.Seed, FeeLimit: limit,
 	}, nil
 }
 
 // feeLimit is the most that the message can cost. Rent is part of it even if the recipient's account
 // is there now, because its owner may close it before the block.
-func (c *Client) feeLimit(ctx context.Context, n *node, p plan, s snapshot, r rents, body []byte) (money.Amount, error) {
-	fee, err := feeOf(ctx, n, body)
+func (c *Client) feeLimit(ctx context.Context, n *node, p plan, s snapshot, r rents, body []byte, minSlot uint64) (money.Amount, error) {
+	fee, err := feeOf(ctx, n, body, minSlot)
 	if err != nil {
 		return money.Amount{}, err
 	}
@@ -164,9 +176,10 @@ const (
 	maxLife = 10 * blockhashLife
 )
 
-// reference reads the newest confirmed blockhash. A node that says too low a last height would have a
-// payment built anew while the first can still be included, so the life is never taken to be shorter
-// than the network's rule.
+// reference reads the newest confirmed blockhash. What the node says of it must fit together: the hash is that of
+// the block in the slot by which it answers, and its life is counted from that block's height. A node that names an
+// older hash, one of a fork, or a lower height would have a payment built anew while the first can still be
+// included. Everything else that is asked for the transaction is asked of that slot or a later one.
 func (c *Client) reference(ctx context.Context, n *node) (reference, error) {
 	answer, err := call[contextAnswer[struct {
 		Blockhash string `json:"blockhash"`
@@ -193,7 +206,12 @@ func (c *Client) reference(ctx context.Context, n *node) (reference, error) {
 		return reference{}, chain.Errorf(chain.ReasonProtocol, "at height %d the blockhash is %q, to be used until height %d",
 			at.Height, quote(answer.Value.Blockhash), answer.Value.LastValid)
 	}
-	return reference{slot: at.Number, hash: hash, lastValid: max(answer.Value.LastValid, at.Height+blockhashLife)}, nil
+	// Machines behind one address may differ by a moment, so that this is for another node, or for later.
+	if hash.String() != at.ID || answer.Value.LastValid < at.Height+blockhashLife {
+		return reference{}, chain.Errorf(chain.ReasonUnavailable, "node %s contradicts itself: by slot %d the blockhash is %s until height %d, and the block there is %s at height %d",
+			n.endpoint, answer.Context.Slot, hash, answer.Value.LastValid, at.ID, at.Height)
+	}
+	return reference{slot: at.Number, hash: hash, lastValid: answer.Value.LastValid}, nil
 }
 
 // rents are what accounts must hold to stay.

@@ -38,7 +38,7 @@ func TestPrepareToken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := planOf(in, m)
+	p, err := planOf(in, sdk.PublicKey{}, m)
 	if err != nil || !p.create || p.limit != createUnits || p.price != c.config.Fees.PriceFloor {
 		t.Errorf("planned %+v (%v)", p, err)
 	}
@@ -134,7 +134,7 @@ func TestSignRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good, err := planOf(in, m)
+	good, err := planOf(in, sdk.PublicKey{}, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +201,7 @@ func sameMeaning(c *Client, body []byte, good plan) bool {
 	if err != nil {
 		return false
 	}
-	p, err := planOf(good.intent, m)
+	p, err := planOf(good.intent, good.nonce, m)
 	if err != nil || p.limit > maxUnits || p.price > c.config.Fees.PriceCeiling {
 		return false
 	}
@@ -291,13 +291,63 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
-// A node that says too short a life would have a payment made twice.
-func TestLifeIsNeverShort(t *testing.T) {
+// A node that says too short a life, or names another block than the one by which it answers, would have a payment
+// made twice. It is passed over for one that does not.
+func TestAReferenceFitsItsBlock(t *testing.T) {
+	const height = 1000
+	for name, q := range map[string]struct {
+		slot      uint64
+		hash      string
+		lastValid uint64
+		block     map[string]any
+		ok        bool
+	}{
+		"as it is":            {slot: 1100, hash: hashAt(1100), lastValid: height + blockhashLife, ok: true},
+		"a longer rule":       {slot: 1100, hash: hashAt(1100), lastValid: height + 2*blockhashLife, ok: true},
+		"a short life":        {slot: 1100, hash: hashAt(1100), lastValid: height + blockhashLife - 1},
+		"a life that is over": {slot: 1100, hash: hashAt(1100), lastValid: 3},
+		"an older block":      {slot: 1100, hash: hashAt(1090), lastValid: height + blockhashLife},
+		"another slot":        {slot: 1099, hash: hashAt(1100), lastValid: height + blockhashLife},
+		"a fork":              {slot: 1100, hash: hashAt(1100), lastValid: height + blockhashLife, block: map[string]any{"blockhash": hashAt(7)}},
+		"a lower height":      {slot: 1100, hash: hashAt(1100), lastValid: height - 10 + blockhashLife},
+	} {
+		s, d := world(t)
+		s.answers["getLatestBlockhash"] = at(q.slot, map[string]any{"blockhash": q.hash, "lastValidBlockHeight": q.lastValid})
+		s.blocks[q.slot] = q.block
+		u, err := stubbed(t, s).Prepare(t.Context(), d)
+		if q.ok && (err != nil || u.LastValidHeight != q.lastValid) {
+			t.Errorf("%s: until height %d (%v)", name, u.LastValidHeight, err)
+		}
+		if !q.ok {
+			wantReason(t, name, err, chain.ReasonUnavailable)
+			honest, _ := world(t)
+			if u, err = stubbed(t, s, honest).Prepare(t.Context(), d); err != nil || u.LastValidHeight != height+blockhashLife {
+				t.Errorf("%s beside an honest node: until height %d (%v)", name, u.LastValidHeight, err)
+			}
+		}
+	}
+}
+
+// Answers by a state that is older than the blockhash say nothing about the transaction.
+func TestAnswersAreNotOlderThanTheBlockhash(t *testing.T) {
+	for method, value := range map[string]any{
+		"getMultipleAccounts": []any{nil}, "getFeeForMessage": 10_040, "simulateTransaction": map[string]any{"err": nil, "unitsConsumed": 1},
+	} {
+		s, d := world(t)
+		s.answers[method] = at(1099, value)
+		if method == "getMultipleAccounts" {
+			s.answers[method] = at(1099, []any{nil, nil, nil, nil, nil, nil})
+		}
+		_, err := stubbed(t, s).Prepare(t.Context(), d)
+		wantReason(t, method, err, chain.ReasonUnavailable)
+	}
+}
+
+func TestHeightsAreNoSlots(t *testing.T) {
 	s, d := world(t)
-	s.answers["getLatestBlockhash"] = at(1100, map[string]any{"blockhash": hashAt(1100), "lastValidBlockHeight": 3})
 	u, err := stubbed(t, s).Prepare(t.Context(), d)
-	if err != nil || u.LastValidHeight != 1000+blockhashLife {
-		t.Errorf("until height %d (%v)", u.LastValidHeight, err)
+	if err != nil {
+		t.Fatal(err)
 	}
 	final := chain.Block{Number: 1 << 30, Height: u.LastValidHeight}
 	if chain.Outlived(exchange.ChainAttempt{LastValidHeight: u.LastValidHeight}, final) {

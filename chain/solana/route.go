@@ -33,6 +33,9 @@ func (p *plan) route(s snapshot) error {
 	if !s.accounts[p.from].wallet() || !s.accounts[p.payer].wallet() {
 		return chain.Errorf(chain.ReasonAddress, "sender or fee payer is no plain wallet")
 	}
+	if p.step != "" {
+		return p.routeStep(s)
+	}
 	if !p.token {
 		if !s.accounts[p.to].wallet() {
 			return chain.Errorf(chain.ReasonAddress, "the recipient %s is no wallet: its account is ruled by program %s", p.to, s.accounts[p.to].owner)

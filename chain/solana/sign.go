@@ -14,7 +14,7 @@ import (
 // exactly what the transfer says; afterwards every signature must verify. The first signature, which
 // is the fee payer's, names the transaction.
 func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
-	in, err := c.intent(u.Transfer, u.FeePayer)
+	in, err := c.intentOf(u)
 	if err != nil {
 		return chain.Signed{}, err
 	}
@@ -73,7 +73,11 @@ func (c *Client) says(u chain.Unsigned, in intent) (*sdk.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := planOf(in, m)
+	nonce, err := nonceOf(u, in)
+	if err != nil {
+		return nil, err
+	}
+	p, err := planOf(in, nonce, m)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +88,7 @@ func (c *Client) says(u chain.Unsigned, in intent) (*sdk.Message, error) {
 	if !bytes.Equal(again, u.Body) {
 		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: sender, recipient, amount, token or fee payer")
 	}
-	if p.blockhash.String() != u.RefBlock || u.LastValidHeight == 0 {
+	if durable := !nonce.IsZero(); p.blockhash.String() != u.RefBlock || (u.LastValidHeight == 0) != durable || (u.NonceBlock == 0) == durable {
 		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes live by another block than they are said to")
 	}
 	if p.limit > maxUnits || p.price > c.config.Fees.PriceCeiling {

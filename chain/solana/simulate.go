@@ -42,6 +42,9 @@ func simulate(ctx context.Context, n *node, p plan, minSlot uint64) (uint64, err
 	if err != nil {
 		return 0, err
 	}
+	if answer.Context.Slot < minSlot {
+		return 0, chain.Errorf(chain.ReasonUnavailable, "the node simulates by slot %d, at least %d is needed", answer.Context.Slot, minSlot)
+	}
 	if failure := failureOf(answer.Value.Err); failure != "" {
 		return 0, refusal(failure)
 	}

@@ -49,7 +49,8 @@ func isBlockhashValid(c *call, v view) (any, error) {
 	return inContext(v, v.known(solana.Hash(hash))), nil
 }
 
-// getFeeForMessage answers null when the block hash is not known any more.
+// getFeeForMessage answers null when the block hash is not known any more, and is not the nonce of the account
+// that the message advances.
 func getFeeForMessage(c *call, v view) (any, error) {
 	var text string
 	if err := c.argument(0, "message", &text); err != nil {
@@ -63,10 +64,21 @@ func getFeeForMessage(c *call, v view) (any, error) {
 	if err != nil {
 		return nil, invalid("failed to deserialize solana_message::versions::VersionedMessage: %v", err)
 	}
-	if fee, refused := svm.Fee(tx); refused == nil && v.known(tx.Message.RecentBlockhash) {
+	if fee, refused := svm.Fee(tx); refused == nil && (v.known(tx.Message.RecentBlockhash) || v.livesByNonce(tx)) {
 		return inContext(v, fee), nil
 	}
 	return inContext(v, nil), nil
+}
+
+// livesByNonce tells whether a transaction names the nonce of the account that it advances.
+func (v view) livesByNonce(tx *svm.Transaction) bool {
+	place, ok := tx.NonceAccount()
+	if !ok {
+		return false
+	}
+	account, _ := v.read(tx.Keys()[place])
+	nonce, used := svm.NonceOf(account)
+	return used && nonce == tx.Message.RecentBlockhash
 }
 
 // unsigned is a transaction around a message, with signatures of zeros.

@@ -71,6 +71,14 @@ func withNonce(data, nonce []byte) []byte {
 	return data
 }
 
+// NonceOf is the nonce of an account, if it is a nonce account in use.
+func NonceOf(a Account) (solana.Hash, bool) {
+	if !isNonce(a) {
+		return solana.Hash{}, false
+	}
+	return nonceValue(a.Data), true
+}
+
 // age tells whether the transaction may still be executed: it names a block hash
 // that is young enough, or the nonce of an account that it advances.
 func (m *Machine) age(t *Transaction, b Block, state Accounts) (durableNonce, *TransactionError) {
