@@ -29,14 +29,18 @@ func (st *step) complete(ctx context.Context, fee, total money.Amount) error {
 	return st.follow(ctx, stageCompleted)
 }
 
-const lockGas = `SELECT posted - held FROM ledger_accounts WHERE code = $1 FOR NO KEY UPDATE`
+const lockCustody = `SELECT posted - held FROM ledger_accounts WHERE code = $1 FOR NO KEY UPDATE`
 
 // bookFee books what the network took from the wallet that pays for gas, in one entry with lines. The
 // chain is right about what was in that wallet: coins that arrived without our knowing are booked to
-// suspense first, because what was paid can't be refused.
+// suspense first, because what was paid can't be refused. The deposit that brought them takes that back when
+// the watch over the chain comes to it.
 func (st *step) bookFee(ctx context.Context, key, kind string, fee money.Amount, lines []exchange.Line) error {
 	p := st.payment
 	gas := exchange.Owned(exchange.AccCustody, p.FeeCustody(), fee.Asset())
+	if err := st.t.lockGas(ctx, gas.Owner); err != nil {
+		return err
+	}
 	lines = append(lines, exchange.Debit(exchange.House(exchange.AccNetworkFees, fee.Asset()), fee), exchange.Credit(gas, fee))
 	left := money.Zero(fee.Asset()) // what the lines take from the gas wallet's custody, below zero
 	for _, l := range lines {
@@ -45,7 +49,7 @@ func (st *step) bookFee(ctx context.Context, key, kind string, fee money.Amount,
 		}
 	}
 	var free []decimal.Decimal
-	if err := st.t.all(ctx, &free, lockGas, gas.Code()); err != nil {
+	if err := st.t.all(ctx, &free, lockCustody, gas.Code()); err != nil {
 		return err
 	}
 	if len(free) == 1 {
@@ -56,10 +60,11 @@ func (st *step) bookFee(ctx context.Context, key, kind string, fee money.Amount,
 		left = left.Add(known)
 	}
 	if short := left.Neg(); short.Positive() {
-		st.posting.Entries = append(st.posting.Entries, exchange.Entry{
-			Key: "chain_attempt:" + st.tx.ID.String() + ":gas", Kind: "gas.found", ObjectType: "chain_payment", ObjectID: p.ID,
-			Lines: []exchange.Line{exchange.Debit(gas, short), exchange.Credit(exchange.House(exchange.AccSuspense, fee.Asset()), short)},
-		})
+		found, err := st.find(ctx, gas.Owner, short)
+		if err != nil {
+			return err
+		}
+		st.posting.Entries = append(st.posting.Entries, found)
 	}
 	st.posting.Entries = append(st.posting.Entries, exchange.Entry{
 		Key: key, Kind: kind, ObjectType: "chain_payment", ObjectID: p.ID, Lines: exchange.Lines(lines...),

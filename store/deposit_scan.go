@@ -249,6 +249,9 @@ func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 		if _, err := sc.t.exec(ctx, lockTransactions, sc.network, pq.Array(txs)); err != nil {
 			return err
 		}
+		if err := sc.lockPayers(ctx, ours); err != nil {
+			return err
+		}
 	}
 	var rows []depositRow
 	if err := sc.t.all(ctx, &rows, depositsOfTx, sc.network, pq.Array(txs)); err != nil {
@@ -388,10 +391,14 @@ func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) err
 	if err := sc.tell(ctx, string(exchange.DepositFinal), d); err != nil {
 		return err
 	}
-	if d.Kind.Booked() {
-		sc.entries = append(sc.entries, depositEntry(d))
+	if !d.Kind.Booked() {
+		return nil
 	}
-	return nil
+	explained, err := sc.net(ctx, d)
+	if err == nil {
+		sc.entries = append(append(sc.entries, depositEntry(d)), explained...)
+	}
+	return err
 }
 
 // depositEntry books what came: the chain added it to the wallet, and it is owed to the wallet's owner, or

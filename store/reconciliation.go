@@ -177,7 +177,8 @@ func (s *Store) WalletsAfter(ctx context.Context, n exchange.Network, after uuid
 // What the ledger says of a wallet at a block. It is taken from one snapshot:
 //
 //   - what is booked, without what was booked for later blocks (later), each with the block of the movement
-//     or of the transaction that it was booked for; entries that belong to no block count in any;
+//     or of the transaction that it was booked for (what a deposit explains of the found gas, with the block of
+//     the fee that it was found for); entries that belong to no block count in any;
 //   - what payments of ours moved by then that are not booked yet (moving): their transaction is alive by
 //     our rows, and the watch over the chain, which has passed the block, has seen its transfer become final;
 //   - the fees of living transactions (fees), which are in the chain or not: of those with one number at
@@ -195,6 +196,10 @@ WITH asked AS (
             CASE t.status WHEN 'succeeded' THEN 'chain_payment:' || t.payment_id || ':completed' ELSE 'chain_attempt:' || t.id || ':fee' END)
         JOIN ledger_lines l ON l.entry_id = e.id
         WHERE t.network = $1 AND t.status IN ('succeeded', 'failed') AND t.block > $5
+    UNION ALL
+    SELECT acc.id, f.block, -g.amount FROM gas_found f JOIN gas_nettings g ON g.attempt_id = f.attempt_id
+        JOIN ledger_accounts acc ON acc.code = 'custody:' || f.wallet_id || ':' || f.asset
+        WHERE f.asset = $6 AND f.block > $5
 ), alive AS MATERIALIZED (
     SELECT t.tx_id, t.fee_limit, p.id, p.asset, p.amount, p.from_address, p.to_address, coalesce(p.fee_wallet_id, p.wallet_id) AS payer
         FROM chain_attempts t JOIN chain_payments p ON p.id = t.payment_id
