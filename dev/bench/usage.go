@@ -13,7 +13,7 @@ import (
 
 // Names of what is no supervised process.
 const (
-	processPostgres = "postgresql" // with all of its backends
+	processPostgres = "postgresql" // and, behind a slash, the databases that its backends work for
 	processLoader   = "loader"     // this program
 )
 
@@ -58,16 +58,17 @@ func processTime(pid int) time.Duration {
 	return time.Duration(s[statUser]+s[statSystem]) * clockTick
 }
 
-// treeTime is the time of a process and its children, those that ended included.
-func treeTime(pid int) time.Duration {
+// postgresTimes is the time of the server, by the database that a backend works for; what belongs to none,
+// and backends that ended, count for the server itself.
+func postgresTimes(pid int) usage {
 	s := procStat(pid)
 	if s == nil {
-		return 0
+		return usage{}
 	}
-	sum := processTime(pid) + time.Duration(s[statGone]+s[statGoneIn])*clockTick
+	u := usage{processPostgres: processTime(pid) + time.Duration(s[statGone]+s[statGoneIn])*clockTick}
 	all, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
-		return sum
+		return u
 	}
 	for _, dir := range all {
 		child, err := strconv.Atoi(filepath.Base(dir))
@@ -75,10 +76,25 @@ func treeTime(pid int) time.Duration {
 			continue
 		}
 		if s := procStat(child); s != nil && s[statParent] == int64(pid) {
-			sum += processTime(child)
+			u[processPostgres+databaseOf(child)] += processTime(child)
 		}
 	}
-	return sum
+	return u
+}
+
+// databaseOf tells for which database a backend works, from the title that the server gives it ("postgres:
+// user database client state"): "/temporal", or nothing for a process of the server's own.
+func databaseOf(pid int) string {
+	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	if err != nil {
+		return ""
+	}
+	const database, client = 2, 3
+	title := bytes.Fields(raw)
+	if len(title) <= client || !bytes.ContainsRune(title[client], '(') {
+		return ""
+	}
+	return "/" + string(title[database])
 }
 
 // measured are the supervised processes whose time is counted. The codec server only serves a person.
@@ -92,7 +108,8 @@ func (w *world) measured() []string {
 
 // measure reads the processor time that every process has used so far.
 func (w *world) measure() usage {
-	u := usage{processPostgres: treeTime(w.stack.Postgres.PID()), processLoader: processTime(os.Getpid())}
+	u := postgresTimes(w.stack.Postgres.PID())
+	u[processLoader] = processTime(os.Getpid())
 	for _, name := range w.measured() {
 		if c := w.stack.Supervisor.Child(name); c != nil {
 			u[name] = processTime(c.PID())
