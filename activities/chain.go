@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/activity"
 
 	"kivuko/chain"
 	"kivuko/exchange"
@@ -78,6 +77,8 @@ type Delivery struct {
 // what may be done with them is for chain.Judge to say, from facts alone. Where several transactions
 // have one number, whichever comes into a block counts.
 func (c *Chain) DeliverPayment(ctx context.Context, in DeliverInput) (Delivery, error) {
+	ctx, stop := beat(ctx) // a look at the chain is over before the first sign, which would cost the server a write
+	defer stop()
 	payment, err := c.Store.ChainPayment(ctx, in.PaymentID)
 	if err != nil {
 		return Delivery{}, Failure(ctx, err)
@@ -123,7 +124,6 @@ func ended(p exchange.ChainPayment) (Delivery, error) {
 
 func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exchange.ChainAttempt, in DeliverInput) (Delivery, error) {
 	leader := live[0]
-	activity.RecordHeartbeat(ctx, string(leader.Status))
 	if leader.Status == exchange.TxSigned {
 		if err := c.offer(ctx, leader); err != nil {
 			return Delivery{}, err
@@ -162,9 +162,7 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exc
 
 // look gathers the facts about one transaction.
 func (c *Chain) look(ctx context.Context, p exchange.ChainPayment, a exchange.ChainAttempt) (chain.Facts, error) {
-	facts, err := chain.Inquire(ctx, c.Client, a, chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount})
-	activity.RecordHeartbeat(ctx, string(facts.Location.Stage))
-	return facts, err
+	return chain.Inquire(ctx, c.Client, a, chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount})
 }
 
 // offer broadcasts the stored bytes and writes down what the node said. No answer is as good as any:

@@ -162,6 +162,11 @@ func (h heard) submission() exchange.Submission {
 	return exchange.Submission{State: h.State, Refs: h.Refs, Code: h.Code, Transient: h.Transient, Config: h.Config}
 }
 
+// leave leaves the operator's answer with the server, which costs it a write.
+func leave(ctx context.Context, s exchange.Submission) {
+	tell(ctx, heard{State: s.State, Refs: s.Refs, Code: s.Code, Transient: s.Transient, Config: s.Config})
+}
+
 // Limits of storing an answer that can't be had a second time.
 const (
 	keepTries = 5
@@ -173,13 +178,16 @@ type submissionStore interface {
 }
 
 // keepSubmission stores the operator's answer. It tries for a while, because this run alone knows it,
-// and leaves it with the heartbeat for the next run otherwise.
+// and leaves it with the heartbeat for the next run when the first try fails. A run that dies in between
+// makes the outcome an unknown one, which the callback and the operator's statement resolve.
 func keepSubmission(ctx context.Context, store submissionStore, id uuid.UUID, s exchange.Submission) (Submitted, error) {
-	tell(ctx, heard{State: s.State, Refs: s.Refs, Code: s.Code, Transient: s.Transient, Config: s.Config})
 	var err error
 	for try := range keepTries {
 		if _, err = store.RecordSubmission(ctx, id, s); err == nil {
 			return Submitted{AttemptID: id, State: s.State, Code: s.Code, Transient: s.Transient, Config: s.Config}, nil
+		}
+		if try == 0 {
+			leave(ctx, s)
 		}
 		if code := exchange.CodeOf(err); code != exchange.CodeUnavailable && code != exchange.CodeInternal {
 			return Submitted{}, err

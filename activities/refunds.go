@@ -151,6 +151,7 @@ func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange
 }
 
 func (r *Refunds) kept(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt, s exchange.Submission) (RefundStep, error) {
+	leave(ctx, s) // first: of a payout without its names the operator can't always be asked
 	done, err := keepSubmission(ctx, r.Store, a.ID, s)
 	if err != nil {
 		return RefundStep{}, Failure(ctx, err)
