@@ -201,7 +201,7 @@ func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) (err e
 		return translate(err, "audit record")
 	}
 	defer func() { err = cmp.Or(err, translate(rollback(tx), "audit record")) }()
-	return verifyChain(ctx, unitTx{tx, s}, exported)
+	return verifyChain(ctx, unitTx{tx, s, &journal{}}, exported)
 }
 
 func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -24,59 +23,6 @@ type fact struct {
 	vendor uuid.UUID
 	before any // nil when the object is new
 	after  any
-}
-
-// The cursor counts within the positions of this very transaction (log_position() leaves each one 2^20),
-// because one that began later may have committed already. The sequence counts per object: the object's
-// row is locked or new in this transaction, so two writers can't draw the same number, and the unique key
-// stands guard all the same.
-const insertEvent = `
-INSERT INTO events (cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at)
-SELECT greatest(p.n, (SELECT max(cursor) FROM events WHERE cursor >= p.n AND cursor < p.n + (1 << 20))) + 1, $1, $2::uuid,
-    coalesce((SELECT max(sequence) FROM events WHERE object_type = $1 AND object_id = $2::uuid), 0) + 1, $3, $4, $5, $6, $7
-FROM (SELECT log_position() AS n) p`
-
-const insertAudit = `
-INSERT INTO audit_log (id, at, actor, role, ip, request_id, action, object_type, object_id, before, after)
-SELECT greatest(p.n, (SELECT max(id) FROM audit_log WHERE id >= p.n AND id < p.n + (1 << 20))) + 1, $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
-FROM (SELECT log_position() AS n) p`
-
-// record appends the event and the audit row of a fact.
-func (t unitTx) record(ctx context.Context, f fact) error {
-	payload, err := document(f.after)
-	if err != nil {
-		return err
-	}
-	if _, err := t.exec(ctx, insertEvent, f.object, f.id, f.name, nullID(f.owner), nullID(f.vendor), payload, t.s.now()); err != nil {
-		return err
-	}
-	return t.audit(ctx, f.by, f.name, f.object, f.id, f.before, f.after)
-}
-
-// audit appends an audit row alone, for what is of no interest to others.
-func (t unitTx) audit(ctx context.Context, by exchange.Principal, action, object string, id uuid.UUID, before, after any) error {
-	was, err := document(before)
-	if err != nil {
-		return err
-	}
-	is, err := document(after)
-	if err != nil {
-		return err
-	}
-	_, err = t.exec(ctx, insertAudit, t.s.now(), by.ActorName(), by.Role, by.IP, by.RequestID, action, object, id, was, is)
-	return err
-}
-
-// document is a value as a jsonb argument, NULL for nil.
-func document(v any) (any, error) {
-	if v == nil {
-		return nil, nil //nolint:nilnil // NULL is the document of nothing
-	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		return nil, exchange.Wrap(exchange.CodeInternal, err, "a record can't be written as JSON")
-	}
-	return string(b), nil
 }
 
 const eventColumns = `cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at`

@@ -1,7 +1,4 @@
 package store
 
-// The statements that draw positions in the logs, for a test of what two transactions draw.
-const (
-	InsertEvent = insertEvent
-	InsertAudit = insertAudit
-)
+// WriteJournal is the statement that draws positions in the logs, for a test of what two transactions draw.
+const WriteJournal = writeJournal

@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"database/sql"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,9 +17,9 @@ import (
 // in the meantime. Otherwise readers would skip rows, and two writers would draw the same one.
 func TestPositionsOfTransactionsStayApart(t *testing.T) {
 	db := storetest.DB(t, storetest.URL(t))
-	for _, log := range []struct{ name, insert, last string }{
-		{"events", store.InsertEvent, `SELECT max(cursor) FROM events WHERE object_id = $1`},
-		{"audit", store.InsertAudit, `SELECT max(id) FROM audit_log WHERE object_id = $1`},
+	for _, log := range []struct{ name, last string }{
+		{"events", `SELECT max(cursor) FROM events WHERE object_id = $1 HAVING max(sequence) = 3 AND count(*) = 3`},
+		{"audit", `SELECT max(id) FROM audit_log WHERE object_id = $1 HAVING count(*) = 3`},
 	} {
 		t.Run(log.name, func(t *testing.T) {
 			early, err := db.BeginTx(t.Context(), nil)
@@ -33,15 +35,14 @@ func TestPositionsOfTransactionsStayApart(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			insertLog(t, late, log.name, log.insert, uuid.New())
+			writeLog(t, late, uuid.New())
 			if err := late.Commit(); err != nil {
 				t.Fatal(err)
 			}
 			id := uuid.New()
-			const rows = 3
-			for range rows {
-				insertLog(t, early, log.name, log.insert, id)
-			}
+			const rows = 3 // by two statements
+			writeLog(t, early, id)
+			writeLog(t, early, id, id)
 			var last int64
 			if err := early.QueryRowContext(t.Context(), log.last, id).Scan(&last); err != nil {
 				t.Fatal(err)
@@ -53,14 +54,15 @@ func TestPositionsOfTransactionsStayApart(t *testing.T) {
 	}
 }
 
-func insertLog(t *testing.T, tx *sql.Tx, log, insert string, id uuid.UUID) {
+// writeLog notes something of each object.
+func writeLog(t *testing.T, tx *sql.Tx, ids ...uuid.UUID) {
 	t.Helper()
-	at := time.Now().UTC()
-	args := []any{"test", id, "test.done", nil, nil, "{}", at}
-	if log == "audit" {
-		args = []any{at, "flow", "flow", "", "", "test.done", "test", id, nil, nil}
+	var lines []string
+	for _, id := range ids {
+		lines = append(lines, fmt.Sprintf(`{"at": %q, "actor": "flow", "role": "flow", "ip": "", "request_id": "", "action": "test.done", "object_type": "test",
+			"object_id": %q, "after": {}, "event": true}`, time.Now().UTC().Format(time.RFC3339Nano), id))
 	}
-	if _, err := tx.ExecContext(t.Context(), insert, args...); err != nil {
+	if _, err := tx.ExecContext(t.Context(), store.WriteJournal, "["+strings.Join(lines, ",")+"]"); err != nil {
 		t.Fatal(err)
 	}
 }

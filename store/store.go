@@ -171,8 +171,9 @@ func (s *Store) readAll(ctx context.Context, dest any, query string, args ...any
 
 // unitTx is a transaction with the store's prepared statements.
 type unitTx struct {
-	tx *sqlx.Tx
-	s  *Store
+	tx      *sqlx.Tx
+	s       *Store
+	journal *journal
 }
 
 func (t unitTx) get(ctx context.Context, dest any, query string, args ...any) error {
@@ -269,7 +270,12 @@ func (s *Store) once(ctx context.Context, fn func(unitTx) error) error {
 	if err != nil {
 		return err
 	}
-	if err := fn(unitTx{tx, s}); err != nil {
+	t := unitTx{tx, s, &journal{}}
+	err = fn(t)
+	if err == nil {
+		err = t.tell(ctx)
+	}
+	if err != nil {
 		return errors.Join(err, rollback(tx))
 	}
 	return tx.Commit()

@@ -210,8 +210,11 @@ func (w *writer) together(ctx context.Context, units []*unit) ([]error, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bookkeeper{t: unitTx{tx, w.s}, fresh: map[exchange.AccountRef]int64{}}
+	b := &bookkeeper{t: unitTx{tx, w.s, &journal{}}, fresh: map[exchange.AccountRef]int64{}}
 	verdicts, err := w.inside(ctx, b, units)
+	if err == nil {
+		err = b.t.tell(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, rollback(tx))
 	}
@@ -231,13 +234,14 @@ func (w *writer) inside(ctx context.Context, b *bookkeeper, units []*unit) ([]er
 			postings, posters = append(postings, u.posting), append(posters, i)
 			continue
 		}
-		before := maps.Clone(b.fresh)
+		before, noted := maps.Clone(b.fresh), len(b.t.journal.lines)
 		err := savepoint(ctx, b.t.tx, len(units) > 1, func() error { return runUnit(ctx, b, u) })
 		if fatal(err) || (err != nil && len(units) == 1) {
 			return nil, err
 		}
 		if verdicts[i] = err; err != nil {
-			b.fresh = before // accounts that it opened are undone with it
+			b.fresh = before // accounts that it opened are undone with it, and so is what it noted
+			b.t.journal.lines = b.t.journal.lines[:noted]
 		}
 	}
 	if len(postings) == 0 {
