@@ -52,7 +52,7 @@ func (r *recorder) keep(t *testing.T, flow, name string) {
 	eventually(t, "the end of "+flow, func() error {
 		return r.world.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), nil)
 	})
-	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, flow, file); err != nil {
+	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, flow, "", file); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -156,7 +156,7 @@ func (w *world) codec() (*worker.Codec, error) {
 func (r *recorder) watched(t *testing.T) {
 	id := workflows.DepositWatchID(exchange.Tron)
 	eventually(t, "a report of "+id, func() error {
-		h, err := worker.ReadHistory(t.Context(), r.world.temporal, r.codec, id)
+		h, err := worker.ReadHistory(t.Context(), r.world.temporal, r.codec, id, "")
 		for _, e := range h.GetEvents() {
 			if e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED {
 				return nil
@@ -164,7 +164,7 @@ func (r *recorder) watched(t *testing.T) {
 		}
 		return errors.Join(err, errors.New("it has not reported yet"))
 	})
-	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, id, filepath.Join(r.dir, "deposit_watch_following.json")); err != nil {
+	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, id, "", filepath.Join(r.dir, "deposit_watch_following.json")); err != nil {
 		t.Fatal(err)
 	}
 }

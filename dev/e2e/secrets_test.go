@@ -90,7 +90,7 @@ func (w *world) couldBeSeen(t *testing.T, o order, phone string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := worker.ReadHistory(t.Context(), w.temporal, codec, workflows.OnRampID(o.ID))
+	h, err := worker.ReadHistory(t.Context(), w.temporal, codec, workflows.OnRampID(o.ID), "")
 	if err != nil {
 		t.Fatal(err)
 	}
