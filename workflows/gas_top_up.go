@@ -21,14 +21,16 @@ func (f *cryptoPayout) topUp(ctx workflow.Context, need activities.NeedGas) stri
 	if approved.PaymentID == uuid.Nil {
 		return approved.Refused
 	}
-	return f.fetchGas(ctx, CryptoPayoutInput{PaymentID: approved.PaymentID, OrderID: f.in.OrderID, Network: f.in.Network})
+	return f.fetchGas(ctx, CryptoPayoutInput{
+		PaymentID: approved.PaymentID, OrderID: f.in.OrderID, TransferID: f.in.TransferID, Network: f.in.Network,
+	})
 }
 
 // fetchGas runs the payment that brings gas to its end.
 func (f *cryptoPayout) fetchGas(ctx workflow.Context, in CryptoPayoutInput) string {
 	c := card{title: "Gas on its way"}
 	c.add("Payment", f.in.PaymentID.String())
-	c.add("Order", f.in.OrderID.String())
+	c.add("For", f.in.about())
 	c.add("Waits for", "native coin for the sending wallet, payment "+in.PaymentID.String())
 	describe(ctx, c)
 	opts := workflow.ChildWorkflowOptions{
