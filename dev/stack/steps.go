@@ -115,7 +115,7 @@ func startTemporal(ctx context.Context, s *Stack) error {
 		Args: []string{
 			"temporal", "--port", port, "--ui-port", uiPort,
 			"--codec-endpoint", "http://" + s.Addresses.Codec,
-			"--dynamic-config", filepath.Join(s.Root, "docker", "dynamicconfig.yaml"),
+			"--dynamic-config", s.DynamicConfig,
 			"--ports-file", filepath.Join(s.State, "temporal", "ports.json"),
 		},
 		// The address carries a password: an environment is private, arguments are not.
