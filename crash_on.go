@@ -57,6 +57,9 @@ func crashPoints(parts worker.Parts) worker.Parts {
 	for _, p := range parts.Watch {
 		p.Store = crashDeposits{p.Store, dir}
 	}
+	for _, p := range parts.Cold {
+		p.Store = crashCold{p.Store, dir}
+	}
 	for _, p := range parts.Sign {
 		p.Signer, p.Store = crashSigner{p.Signer, dir}, crashParking{p.Store, dir}
 	}
@@ -278,7 +281,15 @@ func crashReader(c activities.ChainReader, dir crash) activities.ChainReader {
 	if counter, ok := c.(chain.Sequenced); ok {
 		return crashCounter{crashNode{c, dir}, counter}
 	}
+	if durable, ok := c.(chain.NonceReader); ok {
+		return crashDurable{crashNode{c, dir}, durable}
+	}
 	return crashNode{c, dir}
+}
+
+type crashDurable struct {
+	crashNode
+	chain.NonceReader
 }
 
 type crashCounter struct {

@@ -160,14 +160,14 @@ func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client
 	}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
 		Store: crashSigning(worker.SigningRows{Store: db}), Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
-		Ceilings: ceilings,
+		Ceilings: ceilings, Cold: crashCompleting(worker.SigningRows{Store: db}),
 	})
 	if err != nil {
 		return err
 	}
 	rows := worker.Rows{Store: db}
 	maker := worker.KeyMaker{Vault: vault, Networks: map[exchange.Network]worker.AddressMaker{name: c}}
-	parts.Sign[name] = &activities.Signing{Signer: signer, Store: rows}
+	parts.Sign[name] = &activities.Signing{Signer: signer, Store: rows, Cold: signer}
 	wallets := &activities.Wallets{Keys: maker, Store: rows}
 	if p.config.ColdPublicKey != "" {
 		sealer, err := keys.ReadColdSealer(p.config.ColdPublicKey)

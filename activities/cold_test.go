@@ -28,6 +28,8 @@ type coldDesk struct {
 	found    map[string]chain.Stage
 	prepared int
 	refuses  chain.Reason
+	head     chain.Block // the final one, whose time is the network's
+	spent    string      // why the network can't include what was handed out
 }
 
 func newColdDesk() *coldDesk {
@@ -87,6 +89,39 @@ func (d *coldDesk) SaveColdAttempt(_ context.Context, draft uuid.UUID, a exchang
 	return a, nil
 }
 
+func (d *coldDesk) SaveColdPart(context.Context, uuid.UUID, []byte, exchange.Principal) error {
+	return exchange.Errorf(exchange.CodeStateConflict, "nobody signs after the owner")
+}
+
+func (d *coldDesk) DraftSpent(context.Context, exchange.ColdDraft) (string, error) {
+	return d.spent, nil
+}
+
+func (d *coldDesk) LapseColdDraft(_ context.Context, draft uuid.UUID, evidence string, _ exchange.Principal) error {
+	for i := range d.drafts {
+		if d.drafts[i].ID == draft {
+			d.drafts[i].Status, d.drafts[i].Evidence = exchange.ColdLapsed, evidence
+		}
+	}
+	return nil
+}
+
+func (d *coldDesk) WithdrawColdDraft(context.Context, uuid.UUID, exchange.Principal) (exchange.ChainPayment, error) {
+	return exchange.ChainPayment{}, exchange.Errorf(exchange.CodeStateConflict, "it lives by no nonce account")
+}
+
+func (d *coldDesk) ApproveNonceAccount(context.Context, uuid.UUID, string, money.Amount) (exchange.ChainPayment, error) {
+	return exchange.ChainPayment{}, exchange.Errorf(exchange.CodeStateConflict, "it needs no nonce account")
+}
+
+func (d *coldDesk) close(t *testing.T, want exchange.Code) {
+	t.Helper()
+	_, err := d.cold().CloseColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
+	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
+		t.Fatalf("closed with %q (%v), want %q", code, err, want)
+	}
+}
+
 func (d *coldDesk) Network() exchange.Network { return exchange.Tron }
 
 func (d *coldDesk) Traits() chain.Traits { return chain.Traits{Sequenced: d.numbered} }
@@ -99,7 +134,7 @@ func (d *coldDesk) Locate(_ context.Context, id string) (chain.Location, error) 
 	if s, ok := d.found[id]; ok {
 		return chain.Location{Stage: s}, nil
 	}
-	return chain.Location{Stage: chain.StageAbsent}, nil
+	return chain.Location{Stage: chain.StageAbsent, Head: chain.Head{Final: d.head}}, nil
 }
 
 func (d *coldDesk) Prepare(_ context.Context, t chain.Draft) (chain.Unsigned, error) {
@@ -174,6 +209,7 @@ func TestASecondTransactionWaitsForTheFirst(t *testing.T) {
 	d.now = d.now.Add(exchange.ColdMargin)
 	d.found["tx\x01"] = chain.StageFinal // somebody sent it
 	d.handOut(t, exchange.CodeStateConflict)
+	d.close(t, exchange.CodeStateConflict)
 	d.drafts[0].Status = exchange.ColdLapsed
 	d.handOut(t, exchange.CodeStateConflict)
 	if got := d.bring(t, "\x01signed", ""); got.TxID != "tx\x01" {
@@ -183,6 +219,11 @@ func TestASecondTransactionWaitsForTheFirst(t *testing.T) {
 	d = newColdDesk()
 	d.handOut(t, "")
 	d.now = d.now.Add(exchange.ColdLife + exchange.ColdMargin)
+	d.handOut(t, exchange.CodeStateConflict) // by our clock alone it is over
+	d.close(t, exchange.CodeStateConflict)
+	d.head.Time = d.drafts[0].ExpiresAt.Add(-time.Second)
+	d.close(t, exchange.CodeStateConflict)
+	d.head.Time = d.drafts[0].ExpiresAt
 	d.handOut(t, "")
 	d.bring(t, "\x01signed", exchange.CodeInvalid) // the first one's time is over
 	d.bring(t, "\x02signed", "")
@@ -196,18 +237,29 @@ func TestNumbersOfColdWallets(t *testing.T) {
 	if d.drafts[0].Nonce != 4 || d.drafts[0].Lane != d.payment.WalletID {
 		t.Errorf("%+v", d.drafts[0])
 	}
+	d.now = d.now.Add(1000 * time.Hour)
+	d.close(t, exchange.CodeStateConflict) // its bytes never expire
+	d.handOut(t, "")                       // the same number once more: one of the two can be included
 	d.now = d.now.Add(24 * time.Hour)
 	d.counted = 5 // the number was used, and not by us
 	d.handOut(t, exchange.CodeStateConflict)
 	d.counted, d.open, d.lane.Next = 4, true, 5 // one of ours is on its way
 	d.handOut(t, exchange.CodeStateConflict)
-	d.counted = 5 // it is in a block
+	d.counted = 5 // it is in a block, which may be undone
+	d.handOut(t, exchange.CodeStateConflict)
+	d.close(t, exchange.CodeStateConflict)
+	d.spent = "used" // and final
+	d.close(t, "")
+	if d.drafts[0].Status != exchange.ColdLapsed || d.drafts[0].Evidence != "used" {
+		t.Errorf("%+v", d.drafts[0])
+	}
+	d.close(t, "")
 	d.handOut(t, "")
 	if d.drafts[0].Nonce != 5 {
 		t.Errorf("number %d", d.drafts[0].Nonce)
 	}
 	d.taken = true
-	d.bring(t, "\x02signed", exchange.CodeInvalid)
+	d.bring(t, "\x03signed", exchange.CodeInvalid)
 	d.lane.Foreign = true
 	d.handOut(t, exchange.CodeStateConflict)
 }

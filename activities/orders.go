@@ -158,7 +158,12 @@ func (o *Orders) ProveCommand(ctx context.Context, in ProveInput) (Proof, error)
 
 // Principal is who gave the command. The role is known to the command's own audit row.
 func (p Proof) Principal() exchange.Principal {
-	return Actor{UserID: p.ActorID, RequestID: "command:" + p.CommandID.String()}.Principal()
+	return p.Actor().Principal()
+}
+
+// Actor is who gave the command, for steps that ask on behalf of a person.
+func (p Proof) Actor() Actor {
+	return Actor{UserID: p.ActorID, RequestID: "command:" + p.CommandID.String()}
 }
 
 // RefundOrderInput gives a paid order's money back by command.

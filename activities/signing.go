@@ -28,6 +28,23 @@ type SigningStore interface {
 type Signing struct {
 	Signer Signer
 	Store  SigningStore
+	Cold   ColdSigner // nil where no cold wallet's transaction is completed
+}
+
+// ColdSigner adds the fee payer's signature to that of a cold wallet's owner, and stores the transaction before it
+// returns it. keys.PaymentSigner is one.
+type ColdSigner interface {
+	CompletePayment(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, error)
+}
+
+// CompleteColdPayment makes a transaction of what a cold wallet's owner signed elsewhere. The bytes are those that
+// were handed out; the key that signs here is the fee payer's. Called again it gives the same transaction.
+func (s *Signing) CompleteColdPayment(ctx context.Context, in SignInput) (SignedPayment, error) {
+	if s.Cold == nil {
+		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeUnsupported, "Transactions of cold wallets are not completed here."))
+	}
+	attempt, err := s.Cold.CompletePayment(ctx, in.PaymentID)
+	return SignedPayment{AttemptID: attempt.ID, TxID: attempt.TxID}, coldFailure(ctx, err)
 }
 
 // SignInput names a payment to sign.
@@ -48,6 +65,8 @@ type SignedPayment struct {
 	Completed bool      `json:"completed,omitempty"`
 	Parked    string    `json:"parked,omitempty"` // a chain reason
 	Gas       *NeedGas  `json:"gas,omitempty"`    // the payment waits for gas and is not parked
+	// Incomplete is set where the fee payer signs a transaction of a cold wallet after its owner, and has not yet.
+	Incomplete bool `json:"incomplete,omitempty"`
 }
 
 // NeedGas says how much native coin a sending wallet lacks for a fee.

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"encoding/hex"
 	"time"
 
 	"github.com/google/uuid"
@@ -22,6 +23,9 @@ const MaxColdBytes = 4 << 10
 // ColdMasterPrefix begins the names of master keys whose private half only the cold machine has.
 const ColdMasterPrefix = "cold:"
 
+// NonceSeed is the seed of a cold wallet's nonce account: 32 characters, the most that the network takes.
+func NonceSeed(walletID uuid.UUID) string { return hex.EncodeToString(walletID[:]) }
+
 // ColdDraftStatus is the state of a transaction that was handed out.
 type ColdDraftStatus string
 
@@ -29,7 +33,11 @@ type ColdDraftStatus string
 const (
 	ColdOpen   ColdDraftStatus = "open"   // it may come back signed; nothing else may be done with its payment
 	ColdSigned ColdDraftStatus = "signed" // it came back and is a transaction of its payment
-	ColdLapsed ColdDraftStatus = "lapsed" // its time is over, or its number was taken by another payment
+
+	// ColdClosing is being withdrawn: nobody signs it here any more, and its nonce account is advanced.
+	ColdClosing ColdDraftStatus = "closing"
+	// ColdLapsed is proven never to be included, or another one with its number was handed out anew.
+	ColdLapsed ColdDraftStatus = "lapsed"
 )
 
 // ColdDraft is an unsigned transaction of a cold wallet. While one is open no other is made for its
@@ -45,11 +53,19 @@ type ColdDraft struct {
 	Lane      uuid.UUID // the wallet whose sequence Nonce is of; zero where the network has none
 	Nonce     uint64
 	RefBlock  string
-	Bid       Bid
-	FeeLimit  money.Amount
-	Status    ColdDraftStatus
-	// ClosesAt is the moment from which an open draft may be given up. It comes after ExpiresAt.
+	// NonceAccount is what it lives by where the network has no end in time for it: as long as the account's value
+	// is RefBlock, which it was by the final block NonceBlock. Part is the owner's signature, which came back; the
+	// fee payer signs after it.
+	NonceAccount string
+	NonceBlock   uint64
+	Part         []byte
+	Bid          Bid
+	FeeLimit     money.Amount
+	Status       ColdDraftStatus
+	// ClosesAt is the moment until which it is handed out again as it is. It comes after ExpiresAt. It is no proof:
+	// what was handed out is over when its network can't include it any more, and Evidence says why.
 	ClosesAt  time.Time
+	Evidence  string
 	AskedBy   uuid.UUID
 	AttemptID uuid.UUID // of the transaction that it became
 	CreatedAt time.Time

@@ -89,6 +89,8 @@ const (
 	WaitApproval   = "approval"
 	WaitSecond     = "second_approval"
 	WaitExternal   = "external_signature" // of a cold wallet, whose key never signs by itself
+	WaitHandedOut  = "handed_out"         // what is to be signed was given away, and may pay until that is proven impossible
+	WaitWithdrawal = "withdrawing"        // what was handed out is being made impossible
 	DetailByPerson = "cancelled_by_sender"
 	DetailByStaff  = "cancelled_by_operator"
 	DetailLapsed   = "approval_lapsed"
@@ -126,8 +128,17 @@ type Transfer struct {
 	Note              string // from the sender to the recipient
 	// Value is what the amount was worth when the transfer was created, at Rate: the house's valuation,
 	// by which limits are counted. It is no price and nobody pays it.
-	Value             money.Amount
-	Rate              decimal.Decimal
+	Value money.Amount
+	Rate  decimal.Decimal
+	// Fee is what the house charges the sender beside the amount, in its asset, by the profile that was in
+	// force or that the quote froze. It has a hold of its own when there is one.
+	Fee          money.Amount
+	FeeProfileID uuid.UUID // zero for the zero profile and where nothing is charged
+	FeeHoldID    uuid.UUID
+	// What the quote said that the transfer was opened with. QuotedFiat has no asset without one.
+	QuoteID           uuid.UUID
+	QuotedFiat        money.Amount
+	QuotedRate        decimal.Decimal
 	ApprovalsRequired int
 	Approvals         int    // given so far
 	Digest            string // of what an approval covers; see Intent
@@ -147,6 +158,9 @@ func (t Transfer) Intent() string {
 	h := sha256.New()
 	fmt.Fprintf(h, "kivuko transfer v1\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%d\n", t.ID, t.Kind, t.RequestedBy, t.Network,
 		t.Amount.Asset(), t.Amount, t.WalletID, t.FromAddress, t.ToAddress, t.ApprovalsRequired)
+	if t.Fee.Positive() { // without one, the digest is what it was before there were fees
+		fmt.Fprintf(h, "fee %s\n", t.Fee)
+	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -172,4 +186,5 @@ type TransferRequest struct {
 	Amount      money.Amount `json:"amount"`
 	Recipient   Recipient    `json:"recipient"`
 	Note        string       `json:"note,omitempty"`
+	QuoteID     uuid.UUID    `json:"fx_rate_quote_id,omitzero"`
 }

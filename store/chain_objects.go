@@ -15,12 +15,15 @@ type paymentStage int
 // impossible, and between stageIncluded and stageVanished.
 const (
 	stageApproved  paymentStage = iota // it waits for a signature, for the first time or anew; nothing of it is on the chain
+	stageWaiting                       // approved, and the signature waits for the watch over the chain
 	stageSigned                        // bytes are stored
 	stageBroadcast                     // a node took them
 	stageIncluded                      // in a block that is not final yet
 	stageVanished                      // that block was reorganised away
 	stageParked                        // it waits for a person
 	stageCompleted                     // final, with the expected transfer
+	stageHandedOut                     // approved, and given away to be signed elsewhere
+	stageWithdrawn                     // approved, and what was given away is being made impossible
 )
 
 // paymentObject is what a chain payment carries out: an order, a transfer, gas for another payment. The
@@ -35,7 +38,7 @@ type paymentObject interface {
 	// has ended or whose state does not depend on the stage.
 	follow(ctx context.Context, t unitTx, to paymentStage, txID string) error
 	// spend says what the completed payment moves in the books: lines that sum to zero without the
-	// network's fee, and the holds that are used up. It changes no row.
+	// network's fee, and the holds that are used up. It changes no row of the object.
 	spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error)
 }
 
@@ -50,6 +53,10 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 	case exchange.ForTransfer:
 		f, err := t.lockedTransfer(ctx, id)
 		return &transferPayment{transfer: f}, err
+	case exchange.ForNonceAccount:
+		return &noncePayment{}, nil
+	case exchange.ForNonceAdvance:
+		return t.lockedAdvance(ctx, id)
 	case exchange.ForRefund:
 	}
 	return nil, exchange.Errorf(exchange.CodeUnsupported, "A chain payment for a %s is not known here.", purpose)
@@ -87,6 +94,10 @@ func (o *orderPayment) follow(ctx context.Context, t unitTx, to paymentStage, tx
 		if status == exchange.OrderConfirming {
 			status = exchange.OrderProcessing // nothing of it is on the chain any more
 		}
+	case stageWaiting:
+		detail, txID = exchange.WaitWatch, o.order.TxHash
+	case stageHandedOut, stageWithdrawn:
+		return nil // nothing of an order is handed out
 	case stageSigned:
 		detail, txID = exchange.WaitBroadcast, o.order.TxHash
 	case stageBroadcast, stageIncluded:
@@ -122,17 +133,24 @@ func (t unitTx) spendReserved(ctx context.Context, p exchange.ChainPayment) (exc
 const readWalletAt = `SELECT id FROM wallets WHERE network = $1 AND address = $2`
 
 // arrivalLines book the other end of a payment that goes to a wallet in our custody: what the chain added
-// to it belongs to its owner. A payment to anybody else leaves our books.
+// to it belongs to its owner. What the watch booked before it knew the payment lies in suspense and is taken out
+// of there. A payment to anybody else leaves our books.
 func (t unitTx) arrivalLines(ctx context.Context, p exchange.ChainPayment) ([]exchange.Line, error) {
 	var ours []uuid.UUID
 	if err := t.all(ctx, &ours, readWalletAt, p.Network, p.ToAddress); err != nil || len(ours) == 0 {
 		return nil, err
 	}
-	if booked, err := t.bookedBefore(ctx, p.Network, p.TxID, ours[0]); err != nil || booked {
+	from := exchange.Owned(exchange.AccCustody, ours[0], p.Amount.Asset())
+	if booked, err := t.bookedBefore(ctx, p.Network, p.TxID, ours[0]); err != nil {
 		return nil, err
+	} else if booked {
+		if found, err := t.outOfSuspense(ctx, p, ours[0]); err != nil || !found {
+			return nil, err
+		}
+		from = exchange.House(exchange.AccSuspense, p.Amount.Asset())
 	}
 	return []exchange.Line{
-		exchange.Debit(exchange.Owned(exchange.AccCustody, ours[0], p.Amount.Asset()), p.Amount),
+		exchange.Debit(from, p.Amount),
 		exchange.Credit(exchange.Owned(exchange.AccWalletBalance, ours[0], p.Amount.Asset()), p.Amount),
 	}, nil
 }

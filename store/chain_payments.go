@@ -210,23 +210,30 @@ func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.C
 	}
 	sealed := make([]exchange.SealedKey, len(wallets))
 	for i, wallet := range wallets {
-		var k struct {
-			WalletID   uuid.UUID `db:"wallet_id"`
-			Ciphertext []byte
-			MasterKey  string `db:"master_key"`
-			PublicKey  []byte `db:"public_key"`
-			Algorithm  string
-			Type       exchange.WalletType
+		if sealed[i], err = s.hotKey(ctx, wallet); err != nil {
+			return p, nil, err
 		}
-		if err := s.read(ctx, &k, readSealedKey, wallet); err != nil {
-			return p, nil, translate(err, "wallet key")
-		}
-		if k.Type != exchange.Hot {
-			return p, nil, exchange.Errorf(exchange.CodeForbidden, "Wallet %s is cold; nothing is signed with its key here.", wallet)
-		}
-		sealed[i] = exchange.SealedKey{WalletID: k.WalletID, Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: k.Algorithm}
 	}
 	return p, sealed, nil
+}
+
+// hotKey reads a sealed key that the signer opens. CodeForbidden for a cold wallet's.
+func (s *Store) hotKey(ctx context.Context, wallet uuid.UUID) (exchange.SealedKey, error) {
+	var k struct {
+		WalletID   uuid.UUID `db:"wallet_id"`
+		Ciphertext []byte
+		MasterKey  string `db:"master_key"`
+		PublicKey  []byte `db:"public_key"`
+		Algorithm  string
+		Type       exchange.WalletType
+	}
+	if err := s.read(ctx, &k, readSealedKey, wallet); err != nil {
+		return exchange.SealedKey{}, translate(err, "wallet key")
+	}
+	if k.Type != exchange.Hot {
+		return exchange.SealedKey{}, exchange.Errorf(exchange.CodeForbidden, "Wallet %s is cold; nothing is signed with its key here.", wallet)
+	}
+	return exchange.SealedKey{WalletID: k.WalletID, Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: k.Algorithm}, nil
 }
 
 // ParkChainPayment sets a payment aside for a person because no transaction of it can be built. While
@@ -253,12 +260,9 @@ func (s *Store) ParkChainPayment(ctx context.Context, paymentID uuid.UUID, detai
 	})
 }
 
-// The word of all networks for a transaction that was carried out.
-const movedSomething = `SELECT EXISTS (SELECT FROM chain_attempts WHERE payment_id = $1 AND status = 'failed' AND last_code = 'SUCCESS')`
-
 // RetryChainPayment lets a parked payment be signed again. One that is approved or under way already is
 // returned as it is. CodeStateConflict when a transaction of it was carried out and moved something else than
-// it should have: what that was is for a person to find out, and paying in full once more is no answer to it.
+// it should have, until a person has settled what that was: paying in full once more is no answer to it.
 func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) (exchange.ChainPayment, error) {
 	return change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		var none exchange.Posting
@@ -271,12 +275,11 @@ func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by e
 			return before, none, nil
 		case exchange.ChainParked, exchange.ChainCompleted, exchange.ChainCancelled:
 		}
-		var moved bool
-		if err := t.get(ctx, &moved, movedSomething, paymentID); err != nil {
+		if hold, err := t.hold(ctx, paymentID); err != nil || hold == exchange.HoldUnexpected {
+			if err == nil {
+				err = exchange.Errorf(exchange.CodeStateConflict, "A transaction of the payment moved something else than it should have; it can't be tried again before a person has settled what that was.")
+			}
 			return before, none, err
-		}
-		if moved {
-			return before, none, exchange.Errorf(exchange.CodeStateConflict, "A transaction of the payment was carried out and did not pay what it should; it can't be tried again.")
 		}
 		p := before
 		p.Status, p.Detail = exchange.ChainApproved, ""

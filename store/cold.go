@@ -16,7 +16,7 @@ import (
 // a payment of which one may come back.
 
 const coldColumns = `id, payment_id, network, body, payload, tx_id, expires_at, lane, nonce, ref_block, bid_tip, bid_cap, fee_limit, status, closes_at,
-	asked_by, attempt_id, created_at`
+	asked_by, attempt_id, created_at, nonce_account, nonce_block, part, evidence`
 
 type coldRow struct {
 	ID        uuid.UUID
@@ -37,6 +37,11 @@ type coldRow struct {
 	AskedBy   uuid.UUID     `db:"asked_by"`
 	AttemptID uuid.NullUUID `db:"attempt_id"`
 	CreatedAt time.Time     `db:"created_at"`
+
+	NonceAccount string `db:"nonce_account"`
+	NonceBlock   int64  `db:"nonce_block"`
+	Part         []byte
+	Evidence     string
 }
 
 func (r coldRow) draft() (exchange.ColdDraft, error) {
@@ -44,6 +49,7 @@ func (r coldRow) draft() (exchange.ColdDraft, error) {
 		ID: r.ID, PaymentID: r.PaymentID, Network: r.Network, Body: r.Body, Payload: r.Payload, TxID: r.TxID, ExpiresAt: utc(r.ExpiresAt),
 		Lane: r.Lane.UUID, Nonce: uint64(max(r.Nonce, 0)), RefBlock: r.RefBlock, Status: r.Status, ClosesAt: r.ClosesAt.UTC(),
 		AskedBy: r.AskedBy, AttemptID: r.AttemptID.UUID, CreatedAt: r.CreatedAt.UTC(),
+		NonceAccount: r.NonceAccount, NonceBlock: uint64(max(r.NonceBlock, 0)), Part: r.Part, Evidence: r.Evidence,
 	}
 	native := r.Network.NativeCoin()
 	var err error
@@ -78,8 +84,9 @@ func (s *Store) ColdDrafts(ctx context.Context, paymentID uuid.UUID) ([]exchange
 	return out, nil
 }
 
-const readOpenDraft = `SELECT ` + coldColumns + ` FROM cold_drafts WHERE payment_id = $1 AND status = 'open' FOR UPDATE`
+const readOpenDraft = `SELECT ` + coldColumns + ` FROM cold_drafts WHERE payment_id = $1 AND status IN ('open', 'closing') FOR UPDATE`
 
+// openDraft is what was handed out for a payment and is not proven to be over.
 func (t unitTx) openDraft(ctx context.Context, paymentID uuid.UUID) (exchange.ColdDraft, bool, error) {
 	var rows []coldRow
 	if err := t.all(ctx, &rows, readOpenDraft, paymentID); err != nil || len(rows) == 0 {
@@ -89,42 +96,58 @@ func (t unitTx) openDraft(ctx context.Context, paymentID uuid.UUID) (exchange.Co
 	return d, err == nil, err
 }
 
-const moveDraft = `UPDATE cold_drafts SET status = $2, attempt_id = $3 WHERE id = $1 AND status <> 'signed'`
+const moveDraft = `UPDATE cold_drafts SET status = $2, attempt_id = $3, evidence = CASE WHEN $4 = '' THEN evidence ELSE $4 END WHERE id = $1 AND status <> 'signed'`
 
-// over tells whether a draft can't pay any more: its time is over, or its number is another payment's.
-func (t unitTx) over(ctx context.Context, d exchange.ColdDraft) (bool, error) {
-	if !t.s.now().Before(d.ClosesAt) {
-		return true, nil
-	}
+const finalAt = `SELECT tx_id FROM chain_attempts WHERE lane = $1 AND nonce = $2 AND status IN ('succeeded', 'failed')`
+
+// spent finds the final transaction of ours that has the number of a draft, which therefore can't be included.
+func (t unitTx) spent(ctx context.Context, d exchange.ColdDraft) (string, error) {
+	var ids []string
 	if d.Lane == uuid.Nil {
-		return false, nil
+		return "", nil
 	}
-	var rows []laneRow
-	err := t.all(ctx, &rows, lockLane, d.Lane)
-	return err == nil && len(rows) == 1 && rows[0].lane().Next > d.Nonce, err
+	err := t.all(ctx, &ids, finalAt, d.Lane, int64(d.Nonce)) //nolint:gosec // G115: nonces are far from the limit
+	return spentBy(ids), err
 }
 
-// closeDraft ends what was handed out for a payment. CodeStateConflict while it may come back signed.
+// closeDraft refuses to go on while what was handed out for a payment may come back: CodeStateConflict. One whose
+// number is used is over.
 func (t unitTx) closeDraft(ctx context.Context, paymentID uuid.UUID) error {
 	d, open, err := t.openDraft(ctx, paymentID)
 	if err != nil || !open {
 		return err
 	}
-	over, err := t.over(ctx, d)
+	evidence, err := t.spent(ctx, d)
 	if err != nil {
 		return err
 	}
-	if !over {
+	if evidence == "" {
 		return exchange.Errorf(exchange.CodeStateConflict,
-			"A transaction was handed out and may come back signed until %s; until then nothing else can be done with the payment.", d.ClosesAt.Format(time.RFC3339))
+			"A transaction was handed out and may be signed and sent by anybody who has it. %s", stillPossible(d))
 	}
-	return t.one(ctx, moveDraft, d.ID, exchange.ColdLapsed, nil)
+	return t.one(ctx, moveDraft, d.ID, exchange.ColdLapsed, nil, evidence)
+}
+
+// stillPossible says when what was handed out is over.
+func stillPossible(d exchange.ColdDraft) string {
+	switch {
+	case d.NonceAccount != "":
+		return "It has to be withdrawn first, which the network takes a moment for."
+	case d.Lane != uuid.Nil:
+		return "It never expires: it is over when another transaction of the wallet with its number is final."
+	}
+	return "It is over when the network's final block is younger than " + d.ExpiresAt.Format(time.RFC3339) + "."
 }
 
 const walletType = `SELECT type FROM wallets WHERE id = $1`
 
 const insertDraft = `INSERT INTO cold_drafts (` + coldColumns + `)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'open', $14, $15, NULL, $16)`
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'open', $14, $15, NULL, $16, $17, $18, NULL, '')`
+
+// One nonce account has one transaction at a time: of two that live by the same value one would die.
+const nonceBusy = `
+SELECT EXISTS (SELECT FROM cold_drafts WHERE nonce_account = $1 AND status IN ('open', 'closing'))
+    OR EXISTS (SELECT FROM chain_attempts WHERE nonce_account = $1 AND status IN ('signed', 'broadcast', 'included'))`
 
 // SaveColdDraft stores an unsigned transaction before it is handed out. While another one of the payment is
 // open that one is returned, and the given one is dropped unseen. CodeStateConflict unless the payment is
@@ -151,17 +174,27 @@ func (s *Store) SaveColdDraft(ctx context.Context, d exchange.ColdDraft, by exch
 			return d, none, err
 		}
 		if found {
-			if over, err := t.over(ctx, open); err != nil || !over {
+			if again, err := t.handOutAgain(ctx, open, d); err != nil || again {
 				return open, none, err
 			}
-			if err := t.closeDraft(ctx, p.ID); err != nil {
+		}
+		if d.NonceAccount != "" {
+			var busy bool
+			if err := t.get(ctx, &busy, nonceBusy, d.NonceAccount); err != nil || busy {
+				if err == nil {
+					err = exchange.Errorf(exchange.CodeStateConflict, "An earlier transaction of the wallet was handed out or is on its way; ask again when it is final.")
+				}
 				return d, none, err
 			}
 		}
 		d.Status, d.CreatedAt = exchange.ColdOpen, t.s.now()
 		_, err = t.exec(ctx, insertDraft, d.ID, p.ID, d.Network, d.Body, d.Payload, d.TxID, nullTime(d.ExpiresAt), nullID(d.Lane), int64(d.Nonce), //nolint:gosec // G115: nonces are far from the limit
-			d.RefBlock, d.Bid.Tip.Decimal(), d.Bid.Cap.Decimal(), d.FeeLimit.Decimal(), d.ClosesAt, d.AskedBy, d.CreatedAt)
+			d.RefBlock, d.Bid.Tip.Decimal(), d.Bid.Cap.Decimal(), d.FeeLimit.Decimal(), d.ClosesAt, d.AskedBy, d.CreatedAt,
+			d.NonceAccount, int64(d.NonceBlock)) //nolint:gosec // G115: slots are far from the limit
 		if err != nil {
+			return d, none, err
+		}
+		if err := object.follow(ctx, t, stageHandedOut, ""); err != nil {
 			return d, none, err
 		}
 		owner, vendor := object.parties()
@@ -170,6 +203,26 @@ func (s *Store) SaveColdDraft(ctx context.Context, d exchange.ColdDraft, by exch
 			after: map[string]any{"id": p.ID, "draft_id": d.ID, "tx_id": d.TxID, "nonce": d.Nonce, "closes_at": d.ClosesAt},
 		})
 	})
+}
+
+// handOutAgain decides what becomes of the draft that is open when another one is made: true when it is given
+// again. One that can't be included any more makes room, and so does one of which the other has the number, when
+// its time is over: of the two one can ever be included, and both pay the same.
+func (t unitTx) handOutAgain(ctx context.Context, open, next exchange.ColdDraft) (bool, error) {
+	if open.Status == exchange.ColdClosing {
+		return false, exchange.Errorf(exchange.CodeStateConflict, "What was handed out is being withdrawn; ask again when that is over.")
+	}
+	if open.Lane == uuid.Nil || t.s.now().Before(open.ClosesAt) {
+		evidence, err := t.spent(ctx, open)
+		if err != nil || evidence == "" {
+			return true, err
+		}
+		return false, t.one(ctx, moveDraft, open.ID, exchange.ColdLapsed, nil, evidence)
+	}
+	if open.Lane == next.Lane && open.Nonce == next.Nonce {
+		return false, t.one(ctx, moveDraft, open.ID, exchange.ColdLapsed, nil, "handed out anew with the same number")
+	}
+	return false, t.closeDraft(ctx, open.PaymentID)
 }
 
 // SaveColdAttempt stores the signed bytes of a draft, as SaveSignedAttempt does those of a hot wallet. When a
@@ -184,7 +237,10 @@ func (s *Store) SaveColdAttempt(ctx context.Context, draftID uuid.UUID, a exchan
 		if found && open.ID != draftID {
 			return exchange.Errorf(exchange.CodeStateConflict, "Another transaction of the payment was handed out since.")
 		}
-		return t.one(ctx, moveDraft, draftID, exchange.ColdSigned, a.ID)
+		if found && open.Status == exchange.ColdClosing {
+			return exchange.Errorf(exchange.CodeStateConflict, "What was handed out is being withdrawn.")
+		}
+		return t.one(ctx, moveDraft, draftID, exchange.ColdSigned, a.ID, "")
 	})
 }
 

@@ -88,16 +88,49 @@ func TestOneTransactionIsHandedOut(t *testing.T) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
+	// No clock of ours ends it, and neither does anybody without a reason or before its network does.
 	v.pass(3 * time.Hour)
-	second := v.handOut(t)
-	if second.ID == first.ID {
-		t.Error("what is over was handed out again")
+	if again := v.handOut(t); again.ID != first.ID {
+		t.Error("another one was handed out although the first may be in a block")
 	}
+	_, err = v.store.CancelTransfer(t.Context(), v.f.ID, exchange.DetailByPerson, storetest.PrincipalOf(v.sender))
+	wantFault(t, err, exchange.CodeStateConflict)
+	wantFault(t, v.store.LapseColdDraft(t.Context(), first.ID, "too early", v.officer()), exchange.CodeStateConflict)
+	if _, err := storetest.Owner(t, v.store).ExecContext(t.Context(), `UPDATE cold_drafts SET status = 'lapsed', evidence = 'x'`); sqlState(err) != "KV001" {
+		t.Errorf("it ended before its life: %v", err)
+	}
+	wantTransfers(t, v.store)
+}
+
+// What was proven to be over makes room for another one, and for giving the payment up.
+func TestWhatIsOverIsProven(t *testing.T) {
+	t.Parallel()
+	v := newVault(t)
+	v.pass(-3 * time.Hour) // so that the transaction has expired by now
+	first := v.handOut(t)
+	v.pass(3 * time.Hour)
+	if f, err := v.store.Transfer(t.Context(), store.Everything(), v.f.ID); err != nil || f.StatusDetail != exchange.WaitHandedOut {
+		t.Errorf("the transfer waits for %q, %v", f.StatusDetail, err)
+	}
+	wantFault(t, v.store.LapseColdDraft(t.Context(), first.ID, "", v.officer()), exchange.CodeStateConflict)
+	for range 2 {
+		if err := v.store.LapseColdDraft(t.Context(), first.ID, "absent after block 9", v.officer()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f, err := v.store.Transfer(t.Context(), store.Everything(), v.f.ID); err != nil || f.StatusDetail != exchange.WaitExternal {
+		t.Errorf("the transfer waits for %q, %v", f.StatusDetail, err)
+	}
+	v.pass(-3 * time.Hour)
+	second := v.handOut(t)
+	v.pass(3 * time.Hour)
 	drafts, err := v.store.ColdDrafts(t.Context(), v.f.PaymentID)
-	if err != nil || len(drafts) != 2 || drafts[0].ID != second.ID || drafts[1].Status != exchange.ColdLapsed {
+	if err != nil || len(drafts) != 2 || drafts[0].ID != second.ID || drafts[1].Status != exchange.ColdLapsed || drafts[1].Evidence == "" {
 		t.Errorf("%+v, %v", drafts, err)
 	}
-	v.pass(3 * time.Hour)
+	if err := v.store.LapseColdDraft(t.Context(), second.ID, "absent after block 9", v.officer()); err != nil {
+		t.Fatal(err)
+	}
 	if f, err := v.store.CancelTransfer(t.Context(), v.f.ID, exchange.DetailByPerson, storetest.PrincipalOf(v.sender)); err != nil || f.Status != exchange.TransferCancelled {
 		t.Errorf("%s, %v", f.Status, err)
 	}

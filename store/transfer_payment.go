@@ -28,6 +28,12 @@ func (o *transferPayment) follow(ctx context.Context, t unitTx, to paymentStage,
 		if status != exchange.TransferQueued {
 			status = exchange.TransferSigning // nothing of it is on the network any more
 		}
+	case stageHandedOut:
+		detail, txID = exchange.WaitHandedOut, f.TxHash
+	case stageWithdrawn:
+		detail, txID = exchange.WaitWithdrawal, f.TxHash
+	case stageWaiting:
+		detail, txID = exchange.WaitWatch, f.TxHash
 	case stageSigned:
 		status, detail, txID = exchange.TransferBroadcasting, exchange.WaitBroadcast, f.TxHash
 	case stageBroadcast, stageIncluded:
@@ -77,11 +83,15 @@ func between(from, to exchange.TransferStatus) exchange.TransferStatus {
 }
 
 func (o *transferPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
-	return t.spendReserved(ctx, p)
+	used, lines, err := t.spendReserved(ctx, p)
+	fee := takeFee(o.transfer)
+	used.Holds, used.Entries = append(used.Holds, fee.Holds...), append(used.Entries, fee.Entries...)
+	return used, lines, err
 }
 
 // giveUpPayment makes sure that a transfer's crypto never leaves. It refuses with CodeStateConflict while
-// a transaction may still move it.
+// a transaction may still move it, or something that left the wallet may be it and no person has settled what
+// that was.
 func (t unitTx) giveUpPayment(ctx context.Context, f exchange.Transfer, by exchange.Principal, why string) error {
 	p, found, err := t.paymentOf(ctx, exchange.ForTransfer, f.ID)
 	if err != nil || !found || p.Status == exchange.ChainCancelled {
@@ -97,6 +107,9 @@ func (t unitTx) giveUpPayment(ctx context.Context, f exchange.Transfer, by excha
 	}
 	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
 		return exchange.Errorf(exchange.CodeStateConflict, "A transaction of the transfer may still move money; it can't be given up.")
+	}
+	if err := t.mayGiveUp(ctx, p.ID); err != nil {
+		return err
 	}
 	if err := t.closeDraft(ctx, p.ID); err != nil {
 		return err

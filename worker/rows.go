@@ -26,6 +26,8 @@ var (
 	_ activities.DepositStore     = Rows{}
 	_ activities.DepositWaitStore = Rows{}
 	_ keys.PaymentStore           = SigningRows{}
+	_ keys.ColdStore              = SigningRows{}
+	_ activities.ColdStore        = Rows{}
 
 	_ activities.TransferStore = Rows{}
 	_ activities.ApprovalStore = Rows{}
@@ -130,6 +132,12 @@ func (r SigningRows) PaymentForSigning(ctx context.Context, id uuid.UUID) (excha
 		sealed[i] = keys.Sealed{Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm)}
 	}
 	return p, sealed, err
+}
+
+// ColdForCompletion reads what a cold wallet's owner signed, and the sealed key that signs it after that.
+func (r SigningRows) ColdForCompletion(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, exchange.ColdDraft, keys.Sealed, error) {
+	p, d, k, err := r.Store.ColdForCompletion(ctx, id)
+	return p, d, keys.Sealed{Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm)}, err
 }
 
 // KeySealer makes a key and seals it: keys.Vault for hot wallets, keys.ColdSealer for cold ones.

@@ -138,6 +138,13 @@ func offline(ctx workflow.Context, n exchange.Network, summary string) workflow.
 	return l.on(ctx, QueueChain(n), summary)
 }
 
+// cosigner is for adding a signature to what a person brought, who waits for the answer.
+func cosigner(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
+	l := calls.Signer
+	l.Budget = offlineBudget
+	return l.on(ctx, QueueSigner(n), summary)
+}
+
 // offlineBudget is how long a person waits for a transaction to be handed out or taken.
 const offlineBudget = 2 * time.Minute
 

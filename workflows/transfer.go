@@ -216,6 +216,11 @@ func (f *transfer) held(ctx workflow.Context) {
 // giveUp gives the money back by command. Where a transaction may still move it the store refuses, and the
 // flow goes on with what the row says.
 func (f *transfer) giveUp(ctx workflow.Context, proof activities.Proof) {
+	if err := f.withdraw(ctx, proof.Actor()); err != nil {
+		workflow.GetLogger(ctx).Error("the transfer was not given up", "error", err)
+		f.refresh(ctx)
+		return
+	}
 	var s activities.TransferState
 	in := activities.GiveUpTransferInput{TransferID: f.row.TransferID, Proof: proof}
 	err := workflow.ExecuteActivity(record(ctx, "Give the money back"), transfers.GiveUpTransfer, in).Get(ctx, &s)

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -66,10 +67,59 @@ func (f *transfer) onPayload(ctx workflow.Context, a Actor) (TransferAck, error)
 		return TransferAck{}, err
 	}
 	in := activities.ColdInput{PaymentID: f.row.PaymentID, Actor: a}
-	if err := workflow.ExecuteActivity(offline(ctx, f.row.Network, "Hand out a transaction to be signed"), cold.DraftColdPayment, in).Get(ctx, nil); err != nil {
-		return TransferAck{}, passOn(err)
+	for range maxNoncePayments {
+		var out activities.ColdDraft
+		if err := workflow.ExecuteActivity(offline(ctx, f.row.Network, "Hand out a transaction to be signed"), cold.DraftColdPayment, in).Get(ctx, &out); err != nil {
+			return TransferAck{}, passOn(err)
+		}
+		if out.NoncePaymentID == uuid.Nil {
+			return TransferAck{Status: f.row.Status, Detail: f.row.Detail}, nil
+		}
+		if err := f.moveNonce(ctx, out.NoncePaymentID); err != nil {
+			return TransferAck{}, err
+		}
 	}
-	return TransferAck{Status: f.row.Status, Detail: f.row.Detail}, nil
+	return TransferAck{}, refuse(exchange.CodeUnavailable, "The network is not ready for a transaction that waits; ask again in a moment.")
+}
+
+// maxNoncePayments are those that come before a transaction is handed out: an account may have to be opened, or
+// what was handed out before to be made impossible.
+const maxNoncePayments = 3
+
+// moveNonce has the gas wallet open or advance the nonce account by which a transaction lives, and waits until that
+// is final. Whoever waits for the answer may go away; it is carried out all the same.
+func (f *transfer) moveNonce(ctx workflow.Context, payment uuid.UUID) error {
+	in := CryptoPayoutInput{PaymentID: payment, TransferID: f.row.TransferID, Network: f.row.Network}
+	o := workflow.ChildWorkflowOptions{
+		WorkflowID: CryptoPayoutID(payment), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
+		ParentClosePolicy: leaveAlone, StaticSummary: "Nonce account for the transfer " + f.row.TransferID.String(),
+	}
+	var result CryptoPayoutResult
+	patient := func(ctx workflow.Context, ready func() bool) { _ = workflow.Await(ctx, ready) } // the context is never cancelled
+	if err := runChild(ctx, o, CryptoPayout, in, &result, patient); err != nil {
+		workflow.GetLogger(ctx).Error("the nonce account was not moved", "error", err)
+		return refuse(exchange.CodeUnavailable, "The network's gas wallet could not prepare the transaction; ask again.")
+	}
+	if !result.Completed {
+		return refuse(exchange.CodeStateConflict, "The network's gas wallet could not prepare the transaction ("+result.Reason+"); see to that and ask again.")
+	}
+	return nil
+}
+
+// withdraw makes sure that nothing that was handed out can be included any more. Nothing is given back before.
+func (f *transfer) withdraw(ctx workflow.Context, a Actor) error {
+	if !f.cold() || f.stage() != StagePayout || f.row.PaymentID == uuid.Nil {
+		return nil
+	}
+	in := activities.ColdInput{PaymentID: f.row.PaymentID, Actor: a}
+	var out activities.ColdClosed
+	if err := workflow.ExecuteActivity(offline(ctx, f.row.Network, "Make sure that nothing comes back signed"), cold.CloseColdPayment, in).Get(ctx, &out); err != nil {
+		return passOn(err)
+	}
+	if out.NoncePaymentID == uuid.Nil {
+		return nil
+	}
+	return f.moveNonce(ctx, out.NoncePaymentID)
 }
 
 // onImport stores the transaction and lets the flow bring it to its end.
@@ -78,8 +128,15 @@ func (f *transfer) onImport(ctx workflow.Context, s SignedElsewhere) (TransferAc
 		return TransferAck{}, err
 	}
 	in := activities.ColdImport{PaymentID: f.row.PaymentID, Raw: s.Raw, Actor: s.Actor}
-	if err := workflow.ExecuteActivity(offline(ctx, f.row.Network, "Take the signed transaction"), cold.ImportColdPayment, in).Get(ctx, nil); err != nil {
+	var out activities.SignedPayment
+	if err := workflow.ExecuteActivity(offline(ctx, f.row.Network, "Take the signed transaction"), cold.ImportColdPayment, in).Get(ctx, &out); err != nil {
 		return TransferAck{}, passOn(err)
+	}
+	if out.Incomplete {
+		sign := activities.SignInput{PaymentID: f.row.PaymentID}
+		if err := workflow.ExecuteActivity(cosigner(ctx, f.row.Network, "Add the fee payer's signature"), signing.CompleteColdPayment, sign).Get(ctx, nil); err != nil {
+			return TransferAck{}, passOn(err)
+		}
 	}
 	f.imported = true // wakes the flow, which looks at the row itself
 	return TransferAck{Status: f.row.Status, Detail: f.row.Detail}, nil

@@ -69,6 +69,9 @@ func (f *transfer) onCancel(ctx workflow.Context, a Actor) (TransferAck, error) 
 	if f.refusal != nil {
 		return TransferAck{}, passOn(f.refusal)
 	}
+	if err := f.withdraw(ctx, a); err != nil {
+		return TransferAck{}, err
+	}
 	var s activities.TransferState
 	in := activities.CancelTransferInput{TransferID: f.in.Request.ID, Actor: a}
 	if err := workflow.ExecuteActivity(record(ctx, "Cancel the transfer"), transfers.CancelTransfer, in).Get(ctx, &s); err != nil {

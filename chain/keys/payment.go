@@ -64,6 +64,7 @@ type PaymentSigner struct {
 	ceilings map[money.Asset]money.Amount
 	now      func() time.Time
 	turns    turns
+	cold     ColdStore
 }
 
 // PaymentSignerConfig is what a PaymentSigner is made of.
@@ -75,6 +76,8 @@ type PaymentSignerConfig struct {
 	// bounded here.
 	Ceilings map[money.Asset]money.Amount
 	Now      func() time.Time // time.Now when nil
+	// Cold is where transactions are that the owner of a cold wallet signed elsewhere; nil where none is completed.
+	Cold ColdStore
 }
 
 // NewPaymentSigner checks its parts.
@@ -95,7 +98,7 @@ func NewPaymentSigner(c PaymentSignerConfig) (*PaymentSigner, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now, turns: newTurns()}, nil
+	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now, turns: newTurns(), cold: c.Cold}, nil
 }
 
 // SignPayment implements Signer. While a transaction of the payment is alive no other is signed, and
@@ -217,57 +220,81 @@ func (s *PaymentSigner) order(ctx context.Context, id uuid.UUID, states ...excha
 	if err != nil {
 		return order{}, err
 	}
-	refuse := func(code exchange.Code, format string, args ...any) (order, error) {
-		return order{}, exchange.Errorf(code, "keys: payment %s is not signed: %s", id, fmt.Sprintf(format, args...))
+	o, err := s.approved(p, id, states...)
+	if err != nil {
+		return order{}, err
 	}
-	if p.ID != id {
-		return refuse(exchange.CodeInternal, "the store gave another one")
-	}
-	if !slices.Contains(states, p.Status) {
-		return refuse(exchange.CodeStateConflict, "its status is %s, not %s", p.Status, states[0])
-	}
-	if p.ApprovedBy == "" {
-		return refuse(exchange.CodeStateConflict, "nobody approved it")
-	}
-	if subtle.ConstantTimeCompare([]byte(p.IntentHash), []byte(p.Intent())) != 1 {
-		return refuse(exchange.CodeStateConflict, "it is not what was approved")
-	}
-	client, ok := s.clients[p.Network]
-	if !ok {
-		return refuse(exchange.CodeUnsupported, "this signer has no network %s", p.Network)
-	}
-	if !p.Amount.Positive() {
-		return refuse(exchange.CodeInvalid, "its amount is not positive")
-	}
-	if limit, bounded := s.ceilings[p.Amount.Asset()]; bounded && p.Amount.Cmp(limit) > 0 {
-		return refuse(exchange.CodeForbidden, "%s %s is above the signer's ceiling of %s", p.Amount, p.Amount.Asset(), limit)
-	}
+	o.sealed = sealed
 	holders := []string{p.FromAddress}
 	if p.FeePayer != "" {
-		if !client.Traits().Sponsored || p.FeeWalletID == uuid.Nil {
-			return refuse(exchange.CodeUnsupported, "nobody else can pay its fee")
+		if !o.client.Traits().Sponsored || p.FeeWalletID == uuid.Nil {
+			return order{}, refuse(id, exchange.CodeUnsupported, "nobody else can pay its fee")
 		}
 		holders = append(holders, p.FeePayer)
 	}
 	if len(sealed) != len(holders) {
-		return refuse(exchange.CodeInternal, "it needs %d keys and has %d", len(holders), len(sealed))
+		return order{}, refuse(id, exchange.CodeInternal, "it needs %d keys and has %d", len(holders), len(sealed))
 	}
 	for i, want := range holders {
-		holder, err := client.Address(sealed[i].PublicKey)
-		if err != nil {
+		if err := holds(o.client, id, sealed[i], want); err != nil {
 			return order{}, err
 		}
-		if holder != want {
-			return refuse(exchange.CodeStateConflict, "the wallet's key is of another address")
-		}
 	}
-	return order{payment: p, sealed: sealed, client: client}, nil
+	return o, nil
+}
+
+func refuse(id uuid.UUID, code exchange.Code, format string, args ...any) error {
+	return exchange.Errorf(code, "keys: payment %s is not signed: %s", id, fmt.Sprintf(format, args...))
+}
+
+// holds makes sure that a sealed key is of an address.
+func holds(client chain.Client, id uuid.UUID, key Sealed, want string) error {
+	holder, err := client.Address(key.PublicKey)
+	if err == nil && holder != want {
+		err = refuse(id, exchange.CodeStateConflict, "the wallet's key is of another address")
+	}
+	return err
+}
+
+// approved checks a payment against its approval, whoever read it.
+func (s *PaymentSigner) approved(p exchange.ChainPayment, id uuid.UUID, states ...exchange.ChainPaymentStatus) (order, error) {
+	if p.ID != id {
+		return order{}, refuse(id, exchange.CodeInternal, "the store gave another one")
+	}
+	if !slices.Contains(states, p.Status) {
+		return order{}, refuse(id, exchange.CodeStateConflict, "its status is %s, not %s", p.Status, states[0])
+	}
+	if p.ApprovedBy == "" {
+		return order{}, refuse(id, exchange.CodeStateConflict, "nobody approved it")
+	}
+	if subtle.ConstantTimeCompare([]byte(p.IntentHash), []byte(p.Intent())) != 1 {
+		return order{}, refuse(id, exchange.CodeStateConflict, "it is not what was approved")
+	}
+	client, ok := s.clients[p.Network]
+	if !ok {
+		return order{}, refuse(id, exchange.CodeUnsupported, "this signer has no network %s", p.Network)
+	}
+	if !p.Amount.Positive() {
+		return order{}, refuse(id, exchange.CodeInvalid, "its amount is not positive")
+	}
+	if limit, bounded := s.ceilings[p.Amount.Asset()]; bounded && p.Amount.Cmp(limit) > 0 {
+		return order{}, refuse(id, exchange.CodeForbidden, "%s %s is above the signer's ceiling of %s", p.Amount, p.Amount.Asset(), limit)
+	}
+	return order{payment: p, client: client}, nil
 }
 
 // draft is the approved transfer. It is made from the approved row alone.
 func (o order) draft() chain.Draft {
 	p := o.payment
-	return chain.Draft{Transfer: chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}, FeePayer: p.FeePayer}
+	d := chain.Draft{Transfer: chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}, FeePayer: p.FeePayer}
+	switch p.Purpose {
+	case exchange.ForNonceAccount:
+		d.Step, d.Seed = chain.NonceOpen, exchange.NonceSeed(p.ObjectID)
+	case exchange.ForNonceAdvance:
+		d.Step = chain.NonceAdvance
+	case exchange.ForOrder, exchange.ForRefund, exchange.ForTransfer, exchange.ForGas: // plain transfers
+	}
+	return d
 }
 
 // draft adds the number that the payment may have. The lane of the database gives it; the chain's count
@@ -311,7 +338,8 @@ func (s *PaymentSigner) prepare(ctx context.Context, o order, d chain.Draft) (ch
 		return u, err
 	}
 	got := u.Transfer
-	if got.From != d.From || got.To != d.To || !got.Amount.Equal(d.Amount) || u.FeePayer != d.FeePayer || u.Nonce != d.Nonce {
+	if got.From != d.From || got.To != d.To || !got.Amount.Equal(d.Amount) || u.FeePayer != d.FeePayer || u.Nonce != d.Nonce ||
+		u.Step != d.Step || u.Seed != d.Seed {
 		return u, exchange.Errorf(exchange.CodeInternal, "keys: the driver prepared another transfer for payment %s", o.payment.ID)
 	}
 	return u, nil
@@ -395,6 +423,8 @@ func (s *PaymentSigner) attempt(o order, signed chain.Signed) exchange.ChainAtte
 		LastValidHeight: signed.LastValidHeight,
 		Nonce:           signed.Nonce,
 		RefBlock:        signed.RefBlock,
+		NonceAccount:    signed.NonceAccount,
+		NonceBlock:      signed.NonceBlock,
 		Bid:             signed.Bid,
 		FeeLimit:        signed.FeeLimit,
 		Status:          exchange.TxSigned,

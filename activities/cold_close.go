@@ -1,0 +1,151 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+)
+
+// The end of what was handed out, and transactions that live by a nonce account.
+
+// draftDurable hands out a transaction that lives by the wallet's nonce account. The account is opened first if it
+// is not there, and what was handed out before and can't be included any more is withdrawn.
+func (c *Cold) draftDurable(ctx context.Context, p exchange.ChainPayment, way coldWay, by Actor) (ColdDraft, error) {
+	before, err := c.approved(ctx, p)
+	if err != nil {
+		return ColdDraft{}, err
+	}
+	account, err := way.durable.NonceAccount(p.FeePayer, exchange.NonceSeed(p.WalletID))
+	if err != nil {
+		return ColdDraft{}, err
+	}
+	if len(before) > 0 && (before[0].Status == exchange.ColdOpen || before[0].Status == exchange.ColdClosing) {
+		return c.again(ctx, way.durable, before[0], by)
+	}
+	n, err := way.durable.DurableNonce(ctx, account, 0)
+	if err != nil {
+		return ColdDraft{}, err
+	}
+	if n.Value == "" {
+		rent, err := way.durable.NonceRent(ctx)
+		if err != nil {
+			return ColdDraft{}, err
+		}
+		opening, err := c.Store.ApproveNonceAccount(ctx, p.ID, account, rent)
+		return ColdDraft{NoncePaymentID: opening.ID}, err
+	}
+	if n.Authority != p.FeePayer {
+		return ColdDraft{}, chain.Errorf(chain.ReasonForeign, "somebody else rules the nonce account %s", account)
+	}
+	d, err := c.handOut(ctx, p, way, chain.Draft{
+		Transfer: chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}, FeePayer: p.FeePayer, NonceAccount: account,
+	}, by)
+	return ColdDraft{DraftID: d.ID}, err
+}
+
+// again gives what was handed out again, unless its nonce account has moved past it: nobody could send it then.
+func (c *Cold) again(ctx context.Context, client chain.Durable, d exchange.ColdDraft, by Actor) (ColdDraft, error) {
+	n, err := client.DurableNonce(ctx, d.NonceAccount, d.NonceBlock)
+	if err != nil {
+		return ColdDraft{}, err
+	}
+	if d.Status == exchange.ColdOpen && n.Value == d.RefBlock {
+		return ColdDraft{DraftID: d.ID}, nil
+	}
+	closing, err := c.Store.WithdrawColdDraft(ctx, d.ID, by.Principal())
+	return ColdDraft{NoncePaymentID: closing.ID}, err
+}
+
+// takePart stores the owner's signature. The fee payer's is added by the signer, see Signing.CompleteColdPayment.
+func (c *Cold) takePart(ctx context.Context, p exchange.ChainPayment, client chain.Durable, drafts []exchange.ColdDraft, in ColdImport) (SignedPayment, error) {
+	d, part, err := match(p, drafts, in.Raw, client.TakePart)
+	if err != nil {
+		return SignedPayment{}, err
+	}
+	live, alive, err := c.Store.LiveAttempt(ctx, p.ID)
+	switch {
+	case err != nil:
+		return SignedPayment{}, err
+	case alive && live.ID == d.AttemptID:
+		return SignedPayment{AttemptID: live.ID, TxID: live.TxID}, nil
+	case alive || d.Status == exchange.ColdSigned:
+		return SignedPayment{}, exchange.Errorf(exchange.CodeStateConflict, "The payment has a signed transaction already.")
+	case d.Status != exchange.ColdOpen:
+		return SignedPayment{}, invalidImport("withdrawn", "was withdrawn and can never be included; ask for a new payload")
+	}
+	if err := c.Store.SaveColdPart(ctx, d.ID, part, in.Actor.Principal()); err != nil {
+		return SignedPayment{}, err
+	}
+	return SignedPayment{Incomplete: true}, nil
+}
+
+// ColdClosed says what came of making an end of what was handed out.
+type ColdClosed struct {
+	// NoncePaymentID is a payment that has to be completed for it; empty when nothing can come back any more.
+	NoncePaymentID uuid.UUID `json:"nonce_payment_id,omitzero"`
+}
+
+// CloseColdPayment makes sure that nothing that was handed out of a payment can be included any more, so that the
+// payment may be given up. No clock of ours is a proof. CodeStateConflict while it may still be included.
+func (c *Cold) CloseColdPayment(ctx context.Context, in ColdInput) (ColdClosed, error) {
+	out, err := c.closeDraft(ctx, in)
+	return out, coldFailure(ctx, err)
+}
+
+func (c *Cold) closeDraft(ctx context.Context, in ColdInput) (ColdClosed, error) {
+	drafts, err := c.Store.ColdDrafts(ctx, in.PaymentID)
+	if err != nil || len(drafts) == 0 {
+		return ColdClosed{}, err
+	}
+	d := drafts[0]
+	if d.Status != exchange.ColdOpen && d.Status != exchange.ColdClosing {
+		return ColdClosed{}, nil
+	}
+	p, way, err := c.payment(ctx, in.PaymentID)
+	if err != nil {
+		return ColdClosed{}, err
+	}
+	if way.durable != nil {
+		advance, err := c.Store.WithdrawColdDraft(ctx, d.ID, in.Actor.Principal())
+		return ColdClosed{NoncePaymentID: advance.ID}, err
+	}
+	if err := c.unsent(ctx, way, drafts); err != nil {
+		return ColdClosed{}, err
+	}
+	return ColdClosed{}, c.over(ctx, p, way, d, in.Actor)
+}
+
+// over ends a draft that its network can't include any more: a transaction with its number is final, or the final
+// chain has passed its life and no node has it. CodeStateConflict while it may be included.
+func (c *Cold) over(ctx context.Context, p exchange.ChainPayment, way coldWay, d exchange.ColdDraft, by Actor) error {
+	evidence, err := c.Store.DraftSpent(ctx, d)
+	if err != nil {
+		return err
+	}
+	if evidence == "" && d.TxID != "" {
+		facts, err := chain.Inquire(ctx, way.Client, exchange.ChainAttempt{TxID: d.TxID, ExpiresAt: d.ExpiresAt},
+			chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount})
+		if err != nil {
+			return err
+		}
+		if chain.Judge(facts) == chain.VerdictRebuild {
+			evidence = "absent from every node after final block " + facts.Location.Head.Final.ID
+		}
+	}
+	if evidence == "" {
+		return exchange.Errorf(exchange.CodeStateConflict, "A transaction was handed out and may be signed and sent by anybody who has it. %s", possible(d))
+	}
+	return c.Store.LapseColdDraft(ctx, d.ID, evidence, by.Principal())
+}
+
+// possible says when what was handed out is over.
+func possible(d exchange.ColdDraft) string {
+	if d.Lane != uuid.Nil {
+		return "It never expires: it is over when another transaction of the wallet with its number is final. Sign it and import it, or send another payment from the wallet."
+	}
+	return "It is over when the network's final block is younger than " + d.ExpiresAt.Format(time.RFC3339) + "."
+}
