@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -191,5 +192,12 @@ func (s *server) pendingApprovals(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.list("approvals", each(list, pendingWire), page, total)
+	changes, err := s.Store.ChangesFor(c.ctx, c.who.UserID)
+	if err != nil {
+		return err
+	}
+	c.fc.Set("X-Total-Count", strconv.Itoa(total))
+	return c.json(http.StatusOK, map[string]any{ // of changes there are never so many that they need pages
+		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "page_id": page.Number, "page_size": page.Size, "total": total,
+	})
 }

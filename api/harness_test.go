@@ -342,7 +342,7 @@ func (e *env) person(role exchange.Role, vendor ...uuid.UUID) person {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	u, err = e.store.CreateUser(e.t.Context(), u, exchange.Credentials{UserID: u.ID, PasswordHash: hash}, exchange.System("test"))
+	u, err = storetest.AddUser(e.t, e.store, u, exchange.Credentials{UserID: u.ID, PasswordHash: hash})
 	if err != nil {
 		e.t.Fatalf("create %s: %v", role, err)
 	}

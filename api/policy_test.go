@@ -3,12 +3,15 @@ package api
 import (
 	"bytes"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
 )
 
 // world holds one person of each role, two of each merchant, and what belongs to them.
@@ -118,6 +121,9 @@ func cells() map[string]cell {
 		"POST " + auth + "orders/{id}/retry": {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
 		"POST " + auth + "orders/{id}/resolve":           {id: order, body: note},
 		"GET " + auth + "reconciliation/runs/{id}/items": {id: func(s scene) uuid.UUID { return s.w.comparedRun() }, shared: true},
+		"GET " + auth + "approvals/changes/{id}":          {id: func(s scene) uuid.UUID { return s.w.change() }, shared: true},
+		"POST " + auth + "approvals/changes/{id}/confirm": {id: func(s scene) uuid.UUID { return s.w.change() }, shared: true},
+		"POST " + auth + "approvals/changes/{id}/reject":  {id: func(s scene) uuid.UUID { return s.w.change() }, shared: true, body: note},
 		"DELETE " + auth + "deny-list/{id}":              {id: func(s scene) uuid.UUID { return s.w.denied() }, shared: true},
 		"GET " + auth + "transfers/{id}":                 {id: transfer}, "GET " + auth + "transfers/{id}/timeline": {id: transfer},
 		"POST " + auth + "transfers/{id}/cancel": {id: transfer}, "POST " + auth + "transfers/{id}/approve": {id: transfer, body: note},
@@ -148,6 +154,17 @@ func cells() map[string]cell {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}
 	}
 	return all
+}
+
+// change is one that somebody proposed who is nobody of the world.
+func (w *world) change() uuid.UUID {
+	w.t.Helper()
+	limits := exchange.SpendingLimits{PerTransaction: money.Must(money.KES, strconv.Itoa(400_000+int(people.Load())))} // each time higher
+	u, err := w.store.UpdateUser(w.t.Context(), w.other.ID, store.UserPatch{Limits: &limits}, principalOf(w.env.person(exchange.RoleAdmin)))
+	if err != nil || len(u.Waits) != 1 {
+		w.t.Fatalf("%d changes wait, %v", len(u.Waits), err)
+	}
+	return u.Waits[0].ID
 }
 
 // comparedRun is a comparison that has ended.

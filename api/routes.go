@@ -180,6 +180,16 @@ func (s *server) approvalRoutes() []route {
 	const auth = "/api/v1/auth"
 	return []route{
 		{method: get, path: auth + "/approvals/pending", action: exchange.ActApprove, limit: limitGeneral, handle: s.pendingApprovals},
+		{method: get, path: auth + "/approvals/changes", action: exchange.ActReadChanges, limit: limitGeneral, handle: s.listChanges},
+		{method: get, path: auth + "/approvals/changes/{id}", action: exchange.ActReadChanges, limit: limitGeneral, handle: s.getChange},
+		{
+			method: post, path: auth + "/approvals/changes/{id}/confirm", action: exchange.ActConfirmChanges, limit: limitGeneral,
+			key: keyRequired, handle: s.decideChange(s.Store.ConfirmChange, false),
+		},
+		{
+			method: post, path: auth + "/approvals/changes/{id}/reject", action: exchange.ActConfirmChanges, limit: limitGeneral,
+			key: keyRequired, handle: s.decideChange(s.Store.RejectChange, true),
+		},
 		{method: post, path: auth + "/approvals/tokens", action: exchange.ActApprove, limit: limitLogin, handle: s.issueToken},
 		{method: get, path: auth + "/deny-list", action: exchange.ActReadDenyList, limit: limitGeneral, handle: s.listDenied},
 		{method: post, path: auth + "/deny-list", action: exchange.ActWriteDenyList, limit: limitGeneral, key: keyOptional, handle: s.deny},

@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 
+	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
@@ -102,7 +103,8 @@ func (s *server) getLimits(c *call) error {
 	return c.json(http.StatusOK, w)
 }
 
-// patchLimits changes what is given. A role that is named gets exactly the limits that are given for it.
+// patchLimits changes what is given. What loosens the controls waits for a second person and is answered with
+// 202; the rest took effect. A role that is named gets exactly the limits that are given for it.
 func (s *server) patchLimits(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -135,8 +137,12 @@ func (s *server) patchLimits(c *call) error {
 	if len(p.Roles) == 0 && len(p.Valuations) == 0 && p.Rule == nil {
 		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change roles, valuations or approvals"})
 	}
-	if err := s.Store.PatchLimits(c.ctx, p, c.who); err != nil {
+	waits, err := s.Store.PatchLimits(c.ctx, p, c.who)
+	if err != nil {
 		return err
+	}
+	if waits.ID != uuid.Nil {
+		return tellWaiting(c, waits)
 	}
 	return s.getLimits(c)
 }

@@ -44,10 +44,17 @@ func (c *crossing) send(body map[string]any) *reply {
 	return c.do(post, transfersPath, body, c.sender.auth(), withKey(newID().String()))
 }
 
-// rule makes every external transfer ask for officers: one, and two above a value.
+// rule makes every external transfer ask for officers: one, and two above a value that is below the first rule's.
 func (c *crossing) rule(two string) {
 	c.t.Helper()
 	c.do(patch, "/api/v1/auth/limits", map[string]any{"approvals": map[string]any{"one_above": "0.01", "two_above": two}}, c.admin.auth()).want(http.StatusOK)
+}
+
+// confirm has a second person agree to what waits.
+func (c *crossing) confirm(waits *reply, who person) *reply {
+	c.t.Helper()
+	change := waits.want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
+	return c.do(post, "/api/v1/auth/approvals/changes/"+change["id"].(string)+"/confirm", nil, who.auth(), withKey(newID().String()))
 }
 
 func (c *crossing) verb(who person, id, verb string, body any, key string) *reply {
@@ -201,9 +208,11 @@ func TestLimitsAreTheAdmins(t *testing.T) {
 	c.do(patch, path, map[string]any{"valuations": map[string]any{"USDT": "0"}}, c.admin.auth()).blames("/valuations/USDT out_of_range")
 	c.do(patch, path, map[string]any{"approvals": map[string]any{"one_above": "10", "two_above": "5"}}, c.admin.auth()).blames("/approvals/two_above out_of_range")
 	c.do(patch, path, map[string]any{"valuations": map[string]any{"USDT": "100"}}, c.officers[0].auth()).refused(exchange.CodeForbidden)
-	c.do(patch, path, map[string]any{
-		"valuations": map[string]any{"USDT": "100"}, "roles": map[string]any{"customer": map[string]any{"per_transaction": "200"}},
-	}, c.admin.auth()).want(http.StatusOK)
+	waits := c.do(patch, path, map[string]any{
+		"valuations": map[string]any{"USDT": "100"}, "roles": map[string]any{"customer": map[string]any{"per_transaction": "200", "per_day": "500000", "per_month": "500000"}},
+	}, c.admin.auth())
+	c.send(away("2")).refused(exchange.CodeLimitReached) // the lower limit counts at once, the lower valuation not yet
+	c.confirm(waits, c.officers[0]).want(http.StatusOK)
 	c.send(away("2.01")).refused(exchange.CodeLimitReached)
 	c.send(away("2")).want(http.StatusCreated)
 }

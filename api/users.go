@@ -85,7 +85,8 @@ func roleNames() []string {
 	return each(exchange.Roles(), func(r exchange.Role) string { return string(r) })
 }
 
-// createUser lets an admin make a user of any role.
+// createUser lets an admin make a user of any role. One that may approve is inactive until a second person
+// confirms it.
 func (s *server) createUser(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -197,7 +198,8 @@ func (s *server) getUser(c *call) error {
 	return s.tellUser(c, u)
 }
 
-// patchUser activates, deactivates, verifies, and gives a user limits of its own. Deactivation ends every session of the user.
+// patchUser activates, deactivates, verifies, and gives a user limits of its own. Deactivation ends every session
+// of the user. What a second person has to confirm is answered with 202; the rest of the patch took effect.
 func (s *server) patchUser(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -226,7 +228,10 @@ func (s *server) patchUser(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return s.tellUser(c, u)
+	if len(u.Waits) > 0 {
+		return tellWaiting(c, u.Waits...)
+	}
+	return s.tellUser(c, u.User)
 }
 
 // merchantWire is a master vendor in the listing.

@@ -28,6 +28,35 @@ func (l SpendingLimits) Or(o SpendingLimits) SpendingLimits {
 	return SpendingLimits{pick(l.PerTransaction, o.PerTransaction), pick(l.PerDay, o.PerDay), pick(l.PerMonth, o.PerMonth)}
 }
 
+// Min takes the lower of two limits in each field.
+func (l SpendingLimits) Min(o SpendingLimits) SpendingLimits {
+	lower := func(a, b money.Amount) money.Amount {
+		if a.Asset() == "" || (b.Asset() != "" && b.Cmp(a) < 0) {
+			return b
+		}
+		return a
+	}
+	return SpendingLimits{lower(l.PerTransaction, o.PerTransaction), lower(l.PerDay, o.PerDay), lower(l.PerMonth, o.PerMonth)}
+}
+
+// Max takes the higher of two limits in each field; one that is absent in l is none, one that is absent in o does
+// not count.
+func (l SpendingLimits) Max(o SpendingLimits) SpendingLimits {
+	higher := func(a, b money.Amount) money.Amount {
+		if a.Asset() != "" && b.Asset() != "" && b.Cmp(a) > 0 {
+			return b
+		}
+		return a
+	}
+	return SpendingLimits{higher(l.PerTransaction, o.PerTransaction), higher(l.PerDay, o.PerDay), higher(l.PerMonth, o.PerMonth)}
+}
+
+// Exceeds tells whether some limit is higher than the other's, or lifted where the other has one.
+func (l SpendingLimits) Exceeds(o SpendingLimits) bool {
+	above := func(a, b money.Amount) bool { return b.Asset() != "" && (a.Asset() == "" || a.Cmp(b) > 0) }
+	return above(l.PerTransaction, o.PerTransaction) || above(l.PerDay, o.PerDay) || above(l.PerMonth, o.PerMonth)
+}
+
 // Spent is what counts against a user's limits so far.
 type Spent struct{ Day, Month money.Amount }
 
@@ -87,4 +116,9 @@ func (r ApprovalRule) Required(value money.Amount) int {
 		return 1
 	}
 	return 0
+}
+
+// Looser tells whether the rule asks for fewer officers than another one, for some value.
+func (r ApprovalRule) Looser(o ApprovalRule) bool {
+	return r.OneAbove.Cmp(o.OneAbove) > 0 || r.TwoAbove.Cmp(o.TwoAbove) > 0
 }

@@ -48,6 +48,8 @@ const (
 	ActWriteLimits      Action = "limits.write"
 	ActReadDenyList     Action = "deny_list.read"
 	ActWriteDenyList    Action = "deny_list.write"
+	ActReadChanges      Action = "changes.read"
+	ActConfirmChanges   Action = "changes.confirm" // as a second person
 )
 
 type grants map[Role]Scope
@@ -121,6 +123,9 @@ var policy = map[Action]grants{
 	ActWriteLimits:   {RoleAdmin: ScopeAny},
 	ActReadDenyList:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActWriteDenyList: {RoleAdmin: ScopeAny},
+	ActReadChanges:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	// Never who proposed it nor who gains by it, which is in the store.
+	ActConfirmChanges: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 }
 
 // ScopeOf says how far the role's right to an action reaches.

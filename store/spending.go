@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
@@ -46,6 +47,8 @@ const limitColumns = `per_transaction, per_day, per_month`
 
 const readRoleLimits = `SELECT role, ` + limitColumns + ` FROM role_limits WHERE role = $1`
 
+const readAllRoleLimits = `SELECT role, ` + limitColumns + ` FROM role_limits`
+
 const readUserLimits = `SELECT ` + limitColumns + ` FROM user_limits WHERE user_id = $1`
 
 // limitUse is a value that is to count against a user's limits.
@@ -57,22 +60,51 @@ type limitUse struct {
 	value      money.Amount // in shillings
 }
 
-const spentSince = `
-SELECT coalesce(sum(value) FILTER (WHERE used_at >= $2), 0) AS day, coalesce(sum(value), 0) AS month
-FROM limit_uses WHERE user_id = $1 AND used_at >= $3 AND released_at IS NULL`
+// What is spent is summed up only where a limit of a day or a month asks for it: a condition without the rows
+// is looked at once. Of a sub-vendor the second finds its merchant.
+const (
+	roomLimits = `
+SELECT coalesce(u.per_transaction, r.per_transaction) AS per_transaction, coalesce(u.per_day, r.per_day) AS per_day,
+    coalesce(u.per_month, r.per_month) AS per_month, s.day, s.month
+FROM role_limits r JOIN users a ON a.id = $1 LEFT JOIN user_limits u ON u.user_id = `
+	roomSums = ` CROSS JOIN LATERAL (
+    SELECT coalesce(sum(value) FILTER (WHERE used_at >= $3), 0) AS day, coalesce(sum(value), 0) AS month
+    FROM limit_uses WHERE used_at >= $4 AND released_at IS NULL AND coalesce(u.per_day, r.per_day, u.per_month, r.per_month) IS NOT NULL AND `
+	roomOfUser     = roomLimits + `a.id` + roomSums + `user_id = a.id) s WHERE r.role = $2`
+	roomOfMerchant = roomLimits + `coalesce(a.vendor_id, a.id)` + roomSums + `merchant_id = coalesce(a.vendor_id, a.id)) s WHERE r.role = $2`
+)
 
 const insertUse = `INSERT INTO limit_uses (object_type, object_id, user_id, value, used_at) VALUES ($1, $2, $3, $4, $5)`
 
-// useLimit counts a value against its user's limits, or refuses it with CodeLimitReached. The caller must
-// hold the user's row (lockCustomer): otherwise two requests at once could both find room for one.
+// useLimit counts a value against the limits that hold for its user, or refuses it with CodeLimitReached. What the
+// people of a merchant send counts at the merchant as a whole, and a sub-vendor's also at the sub-vendor. The
+// caller must hold the rows of both (lockCustomer): otherwise two requests at once could find room for one.
 func (t unitTx) useLimit(ctx context.Context, u limitUse) error {
-	limits, err := t.limitsOf(ctx, u.userID, u.role)
-	if err != nil {
-		return err
+	if u.role != exchange.RoleVendor { // whose own are among its merchant's
+		if err := t.admit(ctx, roomOfUser, u.userID, u.role, u.value); err != nil {
+			return err
+		}
 	}
+	if u.role.Merchant() {
+		if err := t.admit(ctx, roomOfMerchant, u.userID, exchange.RoleVendor, u.value); err != nil {
+			return err
+		}
+	}
+	return t.one(ctx, insertUse, u.objectType, u.objectID, u.userID, u.value.Decimal(), t.s.now())
+}
+
+// admit refuses a value that would go beyond the limits of somebody.
+func (t unitTx) admit(ctx context.Context, query string, id uuid.UUID, role exchange.Role, value money.Amount) error {
 	now := t.s.now()
-	var r struct{ Day, Month decimal.Decimal }
-	if err := t.get(ctx, &r, spentSince, u.userID, exchange.DayOf(now), exchange.MonthOf(now)); err != nil {
+	var r struct {
+		limitRow
+		Day, Month decimal.Decimal
+	}
+	if err := t.get(ctx, &r, query, id, role, exchange.DayOf(now), exchange.MonthOf(now)); err != nil {
+		return translate(err, "limit of the role")
+	}
+	limits, err := r.limits()
+	if err != nil {
 		return err
 	}
 	var spent exchange.Spent
@@ -82,28 +114,7 @@ func (t unitTx) useLimit(ctx context.Context, u limitUse) error {
 	if spent.Month, err = amountOf(money.KES, r.Month); err != nil {
 		return err
 	}
-	if err := limits.Admit(u.value, spent); err != nil {
-		return err
-	}
-	return t.one(ctx, insertUse, u.objectType, u.objectID, u.userID, u.value.Decimal(), now)
-}
-
-// limitsOf is what holds for a user: its own limits where it has some, its role's otherwise.
-func (t unitTx) limitsOf(ctx context.Context, userID uuid.UUID, role exchange.Role) (exchange.SpendingLimits, error) {
-	var byRole limitRow
-	if err := t.get(ctx, &byRole, readRoleLimits, role); err != nil {
-		return exchange.SpendingLimits{}, translate(err, "limit of the role")
-	}
-	general, err := byRole.limits()
-	if err != nil {
-		return general, err
-	}
-	var own []limitRow
-	if err := t.all(ctx, &own, readUserLimits, userID); err != nil || len(own) == 0 {
-		return general, err
-	}
-	l, err := own[0].limits()
-	return l.Or(general), err
+	return limits.Admit(value, spent)
 }
 
 const releaseUse = `UPDATE limit_uses SET released_at = $3 WHERE object_type = $1 AND object_id = $2 AND released_at IS NULL`
@@ -117,47 +128,110 @@ func (t unitTx) releaseLimit(ctx context.Context, objectType string, objectID uu
 // UserLimits are the limits of one user: those that an admin gave it, and those that hold in the end.
 type UserLimits struct{ Own, Effective exchange.SpendingLimits }
 
-// LimitsOf reads the limits of a user.
+const readLimitsOf = `
+SELECT r.role, coalesce(u.per_transaction, r.per_transaction) AS per_transaction, coalesce(u.per_day, r.per_day) AS per_day,
+    coalesce(u.per_month, r.per_month) AS per_month
+FROM role_limits r LEFT JOIN user_limits u ON u.user_id = $1 WHERE r.role = $2`
+
+// LimitsOf reads the limits of a user. A sub-vendor can't send more than its merchant as a whole.
 func (s *Store) LimitsOf(ctx context.Context, u exchange.User) (UserLimits, error) {
-	var r limitRow
-	if err := s.read(ctx, &r, readRoleLimits, u.Role); err != nil {
-		return UserLimits{}, translate(err, "limit of the role")
-	}
-	general, err := r.limits()
-	if err != nil {
-		return UserLimits{}, err
-	}
+	var l UserLimits
 	var own []limitRow
-	if err := s.readAll(ctx, &own, readUserLimits, u.ID); err != nil || len(own) == 0 {
-		return UserLimits{Effective: general}, translate(err, "limit")
+	if err := s.readAll(ctx, &own, readUserLimits, u.ID); err != nil {
+		return l, translate(err, "limit")
 	}
-	l, err := own[0].limits()
-	return UserLimits{Own: l, Effective: l.Or(general)}, err
+	var err error
+	if len(own) > 0 {
+		if l.Own, err = own[0].limits(); err != nil {
+			return l, err
+		}
+	}
+	if l.Effective, err = s.effective(ctx, u.ID, u.Role); err != nil || u.Role != exchange.RoleSubvendor {
+		return l, err
+	}
+	merchant, err := s.effective(ctx, u.VendorID, exchange.RoleVendor)
+	l.Effective = l.Effective.Min(merchant)
+	return l, err
+}
+
+func (s *Store) effective(ctx context.Context, id uuid.UUID, role exchange.Role) (exchange.SpendingLimits, error) {
+	var r limitRow
+	if err := s.read(ctx, &r, readLimitsOf, id, role); err != nil {
+		return exchange.SpendingLimits{}, translate(err, "limit of the role")
+	}
+	return r.limits()
 }
 
 const saveUserLimits = `
 INSERT INTO user_limits (user_id, per_transaction, per_day, per_month, updated_by, updated_at) VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (user_id) DO UPDATE SET per_transaction = $2, per_day = $3, per_month = $4, updated_by = $5, updated_at = $6`
 
-// setUserLimits replaces what an admin gave a user; limits that are absent are the role's again.
-func (t unitTx) setUserLimits(ctx context.Context, userID uuid.UUID, l exchange.SpendingLimits, by exchange.Principal) error {
-	var before []limitRow
-	if err := t.all(ctx, &before, readUserLimits, userID); err != nil {
+// changeUserLimits replaces what an admin gave a user; limits that are absent are the role's again. Where one is
+// above the role's and above what the user has, all of it waits for a second person.
+func (t unitTx) changeUserLimits(ctx context.Context, u exchange.User, l exchange.SpendingLimits, by exchange.Principal) (exchange.ControlChange, error) {
+	var none exchange.ControlChange
+	was, err := t.ownLimits(ctx, u.ID)
+	if err != nil {
+		return none, err
+	}
+	var byRole limitRow
+	if err := t.get(ctx, &byRole, readRoleLimits, u.Role); err != nil {
+		return none, translate(err, "limit of the role")
+	}
+	general, err := byRole.limits()
+	if err != nil {
+		return none, err
+	}
+	if l.Or(general).Exceeds(general.Max(was)) {
+		return t.propose(ctx, exchange.ControlUserLimits, u.ID, userTerms{termsOf(was)}, userTerms{termsOf(l)}, by)
+	}
+	return none, t.setUserLimits(ctx, u.ID, was, l, by)
+}
+
+// userTerms is a change of a user's own limits as it is stored and shown.
+type userTerms struct {
+	Limits limitTerms `json:"limits"`
+}
+
+// applyUserLimits carries a confirmed change of a user's limits out.
+func (t unitTx) applyUserLimits(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
+	var u userRow
+	if err := t.get(ctx, &u, lockUser, c.SubjectID); err != nil {
+		return translate(err, "user")
+	}
+	was, err := t.ownLimits(ctx, c.SubjectID)
+	if err != nil {
 		return err
 	}
+	if err := unchanged(c, userTerms{termsOf(was)}); err != nil {
+		return err
+	}
+	var terms userTerms
+	if err := json.Unmarshal(c.Change, &terms); err != nil {
+		return err
+	}
+	l, err := terms.Limits.limits()
+	if err != nil {
+		return err
+	}
+	return t.setUserLimits(ctx, c.SubjectID, was, l, by)
+}
+
+// ownLimits are what an admin gave a user.
+func (t unitTx) ownLimits(ctx context.Context, userID uuid.UUID) (exchange.SpendingLimits, error) {
+	var own []limitRow
+	if err := t.all(ctx, &own, readUserLimits, userID); err != nil || len(own) == 0 {
+		return exchange.SpendingLimits{}, err
+	}
+	return own[0].limits()
+}
+
+func (t unitTx) setUserLimits(ctx context.Context, userID uuid.UUID, was, l exchange.SpendingLimits, by exchange.Principal) error {
 	err := t.one(ctx, saveUserLimits, userID, nullAmount(l.PerTransaction), nullAmount(l.PerDay), nullAmount(l.PerMonth), nullID(by.UserID), t.s.now())
 	if err != nil {
 		return err
 	}
-	var was any
-	if len(before) == 1 {
-		old, err := before[0].limits()
-		if err != nil {
-			return err
-		}
-		was = limitFact(old)
-	}
-	return t.audit(ctx, by, "user.limits_changed", "user", userID, was, limitFact(l))
+	return t.audit(ctx, by, "user.limits_changed", "user", userID, limitFact(was), limitFact(l))
 }
 
 func limitFact(l exchange.SpendingLimits) map[string]any {
@@ -173,7 +247,7 @@ func limitFact(l exchange.SpendingLimits) map[string]any {
 // RoleLimits reads the limits of every role.
 func (s *Store) RoleLimits(ctx context.Context) (map[exchange.Role]exchange.SpendingLimits, error) {
 	var rows []limitRow
-	if err := s.readAll(ctx, &rows, `SELECT role, `+limitColumns+` FROM role_limits`); err != nil {
+	if err := s.readAll(ctx, &rows, readAllRoleLimits); err != nil {
 		return nil, translate(err, "limit")
 	}
 	all := map[exchange.Role]exchange.SpendingLimits{}
@@ -235,59 +309,6 @@ func (s *Store) ApprovalRule(ctx context.Context) (exchange.ApprovalRule, error)
 		return exchange.ApprovalRule{}, translate(err, "approval rule")
 	}
 	return r.rule()
-}
-
-// LimitPatch changes the house's limits. What is absent stays; a role's limits are replaced as a whole.
-// Transfers that exist keep what they were created under.
-type LimitPatch struct {
-	Roles      map[exchange.Role]exchange.SpendingLimits
-	Valuations map[money.Asset]decimal.Decimal
-	Rule       *exchange.ApprovalRule
-}
-
-const saveRoleLimits = `UPDATE role_limits SET per_transaction = $2, per_day = $3, per_month = $4, updated_by = $5, updated_at = $6 WHERE role = $1`
-
-const saveValuation = `UPDATE valuations SET rate = $2, set_by = $3, set_at = $4 WHERE asset = $1`
-
-const saveRule = `UPDATE approval_rules SET one_above = $1, two_above = $2, updated_by = $3, updated_at = $4 WHERE object_type = 'transfer'`
-
-// PatchLimits applies a change of the house's limits and records it.
-func (s *Store) PatchLimits(ctx context.Context, p LimitPatch, by exchange.Principal) error {
-	return s.inTx(ctx, "limit", func(t unitTx) error {
-		now, who := t.s.now(), nullID(by.UserID)
-		for _, role := range exchange.Roles() {
-			l, given := p.Roles[role]
-			if !given {
-				continue
-			}
-			if err := t.one(ctx, saveRoleLimits, role, nullAmount(l.PerTransaction), nullAmount(l.PerDay), nullAmount(l.PerMonth), who, now); err != nil {
-				return err
-			}
-			if err := t.audit(ctx, by, "limits.role_changed", "role", uuid.Nil, nil, map[string]any{"role": role, "limits": limitFact(l)}); err != nil {
-				return err
-			}
-		}
-		for _, asset := range money.Assets() {
-			rate, given := p.Valuations[asset]
-			if !given {
-				continue
-			}
-			if err := t.one(ctx, saveValuation, asset, rate, who, now); err != nil {
-				return err
-			}
-			if err := t.audit(ctx, by, "limits.valuation_changed", "valuation", uuid.Nil, nil, map[string]any{"asset": asset, "rate": rate.String()}); err != nil {
-				return err
-			}
-		}
-		if p.Rule == nil {
-			return nil
-		}
-		if err := t.one(ctx, saveRule, p.Rule.OneAbove.Decimal(), p.Rule.TwoAbove.Decimal(), who, now); err != nil {
-			return err
-		}
-		return t.audit(ctx, by, "limits.approval_rule_changed", "approval_rule", uuid.Nil, nil,
-			map[string]any{"one_above": p.Rule.OneAbove.String(), "two_above": p.Rule.TwoAbove.String()})
-	})
 }
 
 // valueOf is what an amount counts as, and at which rate.

@@ -15,12 +15,9 @@ func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
 	url := storetest.URL(t)
 	p := newPurseIn(t, storetest.Open(t, url, store.Options{}), "1000")
 	others := []*store.Store{p.store, storetest.Open(t, url, store.Options{}), storetest.Open(t, url, store.Options{})}
-	err := p.store.PatchLimits(t.Context(), store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{
+	storetest.Patch(t, p.store, store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{
 		exchange.RoleCustomer: {PerTransaction: kes("1500"), PerDay: kes("4500"), PerMonth: kes("6000")},
-	}}, exchange.System("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	}})
 	const tries = 12
 	results := make([]error, tries)
 	var wg sync.WaitGroup
@@ -43,7 +40,7 @@ func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
 		t.Errorf("%d of %d were opened, the day has room for 3", opened, tries)
 	}
 	wantBalance(t, p.store, p.balance(), "1000", "30")
-	_, err = p.store.OpenTransfer(t.Context(), p.request(t, "10.01", exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
+	_, err := p.store.OpenTransfer(t.Context(), p.request(t, "10.01", exchange.Recipient{Address: outside}), storetest.PrincipalOf(p.sender))
 	wantFault(t, err, exchange.CodeLimitReached)
 	// What moves nothing counts nothing, and one's own wallets are no spending.
 	list, _, err := p.store.ListTransfers(t.Context(), store.Everything(), store.TransferFilter{}, store.Page{Number: 1, Size: 10})

@@ -72,7 +72,10 @@ func severity(v exchange.Verdict) int {
 	return 1
 }
 
-const readApprovers = `SELECT officer_id FROM approvals WHERE object_type = 'transfer' AND object_id = $1 AND action = 'approve' ORDER BY created_at, id`
+// Of those who agreed only who may still approve counts, and is named.
+const readApprovers = `
+SELECT a.officer_id FROM approvals a JOIN users u ON u.id = a.officer_id AND u.is_active AND u.role IN ('admin', 'treasury')
+WHERE a.object_type = 'transfer' AND a.object_id = $1 AND a.action = 'approve' ORDER BY a.created_at, a.id`
 
 // A deactivated account has no say over money any more, nor has anybody who acts for a deactivated merchant.
 const someoneGone = `SELECT EXISTS (SELECT FROM users WHERE id IN ($1, $2) AND NOT is_active)`

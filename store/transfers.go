@@ -25,7 +25,8 @@ type TransferFilter struct {
 
 const transferColumns = `f.id, f.kind, f.requested_by, f.sender_id, f.vendor_id, f.recipient_id, f.recipient_vendor_id, f.network, f.asset, f.amount,
 	f.wallet_id, f.wallet_type, f.from_address, f.to_wallet_id, f.to_address, f.note, f.value, f.rate, f.approvals_required,
-	(SELECT count(*) FROM approvals a WHERE a.object_type = 'transfer' AND a.object_id = f.id AND a.action = 'approve') AS approvals,
+	(SELECT count(*) FROM approvals a JOIN users u ON u.id = a.officer_id WHERE a.object_type = 'transfer' AND a.object_id = f.id
+		AND a.action = 'approve' AND (f.status <> 'pending_approval' OR u.is_active AND u.role IN ('admin', 'treasury'))) AS approvals,
 	f.digest, f.status, f.status_detail, f.hold_id, (SELECT p.id FROM chain_payments p WHERE p.purpose = 'transfer' AND p.object_id = f.id) AS payment_id,
 	f.tx_hash, f.created_at, f.updated_at, f.completed_at, f.version`
 

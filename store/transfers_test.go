@@ -64,13 +64,10 @@ func (p purse) open(t *testing.T, amount string, to exchange.Recipient) exchange
 // rule makes every external transfer ask for officers, for two above a value, and lifts the limits of customers.
 func (p purse) rule(t *testing.T, two string) {
 	t.Helper()
-	err := p.store.PatchLimits(t.Context(), store.LimitPatch{
+	storetest.Patch(t, p.store, store.LimitPatch{
 		Roles: map[exchange.Role]exchange.SpendingLimits{exchange.RoleCustomer: {}},
 		Rule:  &exchange.ApprovalRule{OneAbove: kes("0"), TwoAbove: kes(two)},
-	}, exchange.System("test"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 }
 
 var clear1 = []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}}

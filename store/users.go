@@ -79,7 +79,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12) RETURNING ` + us
 const readUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1`
 
 // CreateUser adds a user. Called again with the same id and e-mail address, it returns the user that is
-// there. CodeLimitReached when its vendor has as many sub-vendors as it may have. CodeConflict names the field that somebody else has: /email or /phone_number.
+// there. An account that may approve is inactive until a second person confirms it (ControlChanges names it). CodeLimitReached when its vendor has as many sub-vendors as it may have. CodeConflict names the field that somebody else has: /email or /phone_number.
 func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal) (exchange.User, error) {
 	var created exchange.User
 	err := s.inTx(ctx, "user", func(t unitTx) error {
@@ -100,18 +100,84 @@ func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Cred
 				return err
 			}
 		}
-		var r userRow
-		err := t.get(ctx, &r, insertUser, u.ID, u.Email, u.PhoneNumber.Digits(), u.FirstName, u.LastName, u.Role, nullID(u.VendorID),
-			u.IsActive, nullTime(u.VerifiedAt), c.PasswordHash, c.PINHash, t.s.now())
-		if err != nil {
-			return userClash(err)
-		}
-		if created, err = r.user(); err != nil {
-			return err
-		}
-		return t.record(ctx, fact{by: by, object: "user", id: u.ID, name: "user.created", owner: u.ID, vendor: exchange.VendorOf(created), after: userFact(created)})
+		var err error
+		created, err = t.addUser(ctx, u, c, by)
+		return err
 	})
 	return created, err
+}
+
+const lockStaff = `SELECT pg_advisory_xact_lock(x'6b697374'::int)`
+
+const countOfficers = `SELECT count(*) FROM users WHERE role IN ('admin', 'treasury')`
+
+// officersToConfirm is how many accounts of officers there have to be until two persons can decide about another.
+const officersToConfirm = 2
+
+// addUser stores a new account. One of an officer is inactive until a second person confirms it, unless there is
+// nobody yet who could.
+func (t unitTx) addUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal) (exchange.User, error) {
+	guarded, alone := u.Role.Officer() && u.IsActive, false
+	if guarded {
+		if _, err := t.exec(ctx, lockStaff); err != nil {
+			return u, err
+		}
+		var officers int
+		if err := t.get(ctx, &officers, countOfficers); err != nil {
+			return u, err
+		}
+		alone = officers < officersToConfirm
+		u.IsActive = alone
+	}
+	var r userRow
+	err := t.get(ctx, &r, insertUser, u.ID, u.Email, u.PhoneNumber.Digits(), u.FirstName, u.LastName, u.Role, nullID(u.VendorID),
+		u.IsActive, nullTime(u.VerifiedAt), c.PasswordHash, c.PINHash, t.s.now())
+	if err != nil {
+		return u, userClash(err)
+	}
+	created, err := r.user()
+	if err != nil {
+		return created, err
+	}
+	err = t.record(ctx, fact{by: by, object: "user", id: u.ID, name: "user.created", owner: u.ID, vendor: exchange.VendorOf(created), after: userFact(created)})
+	switch {
+	case err != nil || !guarded:
+	case alone:
+		err = t.audit(ctx, by, "staff.appointed_by_one_person", "user", u.ID, nil, map[string]any{"role": u.Role})
+	default:
+		_, err = t.proposeAccess(ctx, created, by)
+	}
+	return created, err
+}
+
+// staffTerms is the access of an officer as it is stored and shown. The guard of the database reads the role.
+type staffTerms struct {
+	Role     exchange.Role `json:"role"`
+	IsActive bool          `json:"is_active"`
+	Version  int64         `json:"version,omitempty"` // of the account as it was
+}
+
+func (t unitTx) proposeAccess(ctx context.Context, u exchange.User, by exchange.Principal) (exchange.ControlChange, error) {
+	return t.propose(ctx, exchange.ControlStaffAccess, u.ID, staffTerms{u.Role, u.IsActive, u.Version}, staffTerms{Role: u.Role, IsActive: true}, by)
+}
+
+// applyStaffAccess carries out what was confirmed about the account of an officer.
+func (t unitTx) applyStaffAccess(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
+	var r userRow
+	if err := t.get(ctx, &r, lockUser, c.SubjectID); err != nil {
+		return translate(err, "user")
+	}
+	before, err := r.user()
+	if err != nil {
+		return err
+	}
+	if err := unchanged(c, staffTerms{before.Role, before.IsActive, before.Version}); err != nil {
+		return err
+	}
+	want := before
+	want.IsActive = true
+	_, err = t.saveUser(ctx, before, want, by)
+	return err
 }
 
 // userClash names the field behind a unique constraint of users.
@@ -231,11 +297,27 @@ const updateUser = `
 UPDATE users SET is_active = $2, role = $3, verified_at = $4, auth_version = auth_version + $5, updated_at = $6, version = version + 1
 WHERE id = $1 RETURNING ` + userColumns
 
+// UpdatedUser is a user after a patch, with what of the patch waits for a second person.
+type UpdatedUser struct {
+	exchange.User
+	Waits []exchange.ControlChange
+}
+
+// wait notes a change that was proposed; one without an id took effect.
+func (u *UpdatedUser) wait(c exchange.ControlChange, err error) error {
+	if err == nil && c.ID != uuid.Nil {
+		u.Waits = append(u.Waits, c)
+	}
+	return err
+}
+
 // UpdateUser applies a patch. Deactivation and a change of role make every token of the user invalid
-// at once. Only users and customers can be verified: CodeStateConflict for other roles.
-func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, by exchange.Principal) (exchange.User, error) {
-	var updated exchange.User
+// at once. Only users and customers can be verified: CodeStateConflict for other roles. Limits above those of the
+// role, and the activation of an officer's account, wait for a second person and change nothing yet.
+func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, by exchange.Principal) (UpdatedUser, error) {
+	var updated UpdatedUser
 	err := s.inTx(ctx, "user", func(t unitTx) error {
+		updated = UpdatedUser{}
 		var r userRow
 		if err := t.get(ctx, &r, lockUser, id); err != nil {
 			return err
@@ -249,34 +331,48 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 			return err
 		}
 		if patch.Limits != nil {
-			if err := t.setUserLimits(ctx, id, *patch.Limits, by); err != nil {
+			if err := updated.wait(t.changeUserLimits(ctx, before, *patch.Limits, by)); err != nil {
 				return err
 			}
 		}
-		if updated = before; want == before {
-			return nil
-		}
-		bump := 0
-		if !want.IsActive || want.Role != before.Role {
-			bump = 1
-		}
-		if err := t.get(ctx, &r, updateUser, id, want.IsActive, want.Role, nullTime(want.VerifiedAt), bump, t.s.now()); err != nil {
-			return err
-		}
-		if updated, err = r.user(); err != nil {
-			return err
-		}
-		if !updated.IsActive {
-			if _, err := t.exec(ctx, revokeFamilies, id, t.s.now(), "deactivated"); err != nil {
+		if want.IsActive && !before.IsActive && want.Role.Officer() {
+			want.IsActive = false
+			if err := updated.wait(t.proposeAccess(ctx, before, by)); err != nil {
 				return err
 			}
 		}
-		return t.record(ctx, fact{
-			by: by, object: "user", id: id, name: "user.updated", owner: id, vendor: exchange.VendorOf(updated),
-			before: userFact(before), after: userFact(updated),
-		})
+		updated.User, err = t.saveUser(ctx, before, want, by)
+		return err
 	})
 	return updated, err
+}
+
+// saveUser stores what may change of a user. Deactivation ends its sessions.
+func (t unitTx) saveUser(ctx context.Context, before, want exchange.User, by exchange.Principal) (exchange.User, error) {
+	if want == before {
+		return before, nil
+	}
+	bump := 0
+	if !want.IsActive || want.Role != before.Role {
+		bump = 1
+	}
+	var r userRow
+	if err := t.get(ctx, &r, updateUser, before.ID, want.IsActive, want.Role, nullTime(want.VerifiedAt), bump, t.s.now()); err != nil {
+		return before, err
+	}
+	updated, err := r.user()
+	if err != nil {
+		return before, err
+	}
+	if !updated.IsActive {
+		if _, err := t.exec(ctx, revokeFamilies, before.ID, t.s.now(), "deactivated"); err != nil {
+			return before, err
+		}
+	}
+	return updated, t.record(ctx, fact{
+		by: by, object: "user", id: before.ID, name: "user.updated", owner: before.ID, vendor: exchange.VendorOf(updated),
+		before: userFact(before), after: userFact(updated),
+	})
 }
 
 func (p UserPatch) apply(u exchange.User, now time.Time) (exchange.User, error) {

@@ -138,7 +138,65 @@ func (s *seeder) people(ctx context.Context) error {
 		}
 		s.ids[p.Email] = made.ID
 	}
+	return s.letIn(ctx)
+}
+
+// letIn has the first treasury officer confirm the officers whom the admin made. The first one itself needed
+// nobody: there was none.
+func (s *seeder) letIn(ctx context.Context) error {
+	for _, p := range People() {
+		if p.Role != "treasury" || p.Email == TreasuryEmail {
+			continue
+		}
+		if err := s.Confirm(ctx, s.ids[p.Email]); err != nil {
+			return fmt.Errorf("officer %s: %w", p.Email, err)
+		}
+	}
 	return nil
+}
+
+// change is something that waits for a second person.
+type change struct {
+	ID        uuid.UUID  `json:"id"`
+	SubjectID *uuid.UUID `json:"subject_id"`
+}
+
+// Confirm has the first treasury officer agree to what the admin proposed about a user, and without a user to
+// what it proposed about the house's limits.
+func (w World) Confirm(ctx context.Context, about uuid.UUID) error {
+	officer, err := client.New(w.API).Login(ctx, TreasuryEmail, Password)
+	if err != nil {
+		return err
+	}
+	var waiting struct {
+		Changes []change `json:"changes"`
+	}
+	if err := officer.Get(ctx, "/api/v1/auth/approvals/pending", &waiting); err != nil {
+		return err
+	}
+	for _, c := range waiting.Changes {
+		if (c.SubjectID == nil) != (about == uuid.Nil) || (c.SubjectID != nil && *c.SubjectID != about) {
+			continue
+		}
+		if err := officer.Post(ctx, "/api/v1/auth/approvals/changes/"+c.ID.String()+"/confirm", "confirm-"+c.ID.String(), nil, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LiftCustomers takes the spending limits of customers away, by two persons: measurements and long tests let one
+// customer do what a whole country does.
+func (w World) LiftCustomers(ctx context.Context) error {
+	admin, err := client.New(w.API).Login(ctx, w.AdminEmail, w.AdminPass)
+	if err != nil {
+		return err
+	}
+	in := map[string]any{"roles": map[string]any{"customer": map[string]any{}}}
+	if err := admin.Do(ctx, http.MethodPatch, "/api/v1/auth/limits", "", in, nil); err != nil {
+		return err
+	}
+	return w.Confirm(ctx, uuid.Nil)
 }
 
 // float books the house's money at the operator, from which refunds are paid.

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// wireChange is a loosening of the controls. Was and Change have the fields of what they are about, as the API
+// shows them elsewhere.
+type wireChange struct {
+	ID         uuid.UUID       `json:"id"`
+	Kind       string          `json:"kind"`
+	SubjectID  *uuid.UUID      `json:"subject_id"`
+	Was        json.RawMessage `json:"was"`
+	Change     json.RawMessage `json:"change"`
+	Status     string          `json:"status"`
+	ProposedBy uuid.UUID       `json:"proposed_by"`
+	ProposedAt timestamp       `json:"proposed_at"`
+	ExpiresAt  timestamp       `json:"expires_at"`
+	DecidedBy  *uuid.UUID      `json:"decided_by"`
+	DecidedAt  *timestamp      `json:"decided_at"`
+	Note       *string         `json:"note"`
+}
+
+func changeWire(c exchange.ControlChange) wireChange {
+	return wireChange{
+		ID: c.ID, Kind: string(c.Kind), SubjectID: optID(c.SubjectID), Was: c.Was, Change: c.Change, Status: string(c.Status),
+		ProposedBy: c.ProposedBy, ProposedAt: stamp(c.ProposedAt), ExpiresAt: stamp(c.ExpiresAt), DecidedBy: optID(c.DecidedBy),
+		DecidedAt: optTime(c.DecidedAt), Note: optText(c.Note),
+	}
+}
+
+// tellWaiting answers a request of which something waits for a second person.
+func tellWaiting(c *call, waits ...exchange.ControlChange) error {
+	return c.json(http.StatusAccepted, map[string]any{"changes": each(waits, changeWire)})
+}
+
+var controlStatuses = each(exchange.ControlChangeMachine.States(), func(s exchange.ControlStatus) string { return string(s) })
+
+// listChanges lists what was proposed, whatever became of it.
+func (s *server) listChanges(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.ControlFilter{
+		Status:    exchange.ControlStatus(q.oneOf("status", controlStatuses...)),
+		SubjectID: q.id("subject_id"),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	list, total, err := s.Store.ControlChanges(c.ctx, filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("changes", each(list, changeWire), page, total)
+}
+
+func (s *server) getChange(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	change, err := s.Store.ControlChange(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, changeWire(change))
+}
+
+type changeVerb func(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error)
+
+// decideChange is a second person's word about what another one proposed.
+func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
+	return func(c *call) error {
+		id, err := c.pathID("id")
+		if err != nil {
+			return err
+		}
+		f, err := c.body()
+		if err != nil {
+			return err
+		}
+		note := f.line("note", wantsNote, maxNoteLength)
+		if err := f.done(); err != nil {
+			return err
+		}
+		change, err := do(c.ctx, id, note, c.who)
+		if err != nil {
+			return hideAbsence(err)
+		}
+		s.sessions.forgetAll() // whoever was let in is active now
+		return c.json(http.StatusOK, changeWire(change))
+	}
+}

@@ -1,0 +1,270 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// ControlFilter narrows a list of changes of the controls.
+type ControlFilter struct {
+	Status    exchange.ControlStatus
+	SubjectID uuid.UUID
+}
+
+const controlColumns = `c.id, c.kind, c.subject_id, c.was, c.change, c.proposed_by, c.proposed_at, c.expires_at, c.status, c.decided_by, c.decided_at, c.note`
+
+// controlRow is a row of control_changes.
+type controlRow struct {
+	ID         uuid.UUID
+	Kind       exchange.ControlKind
+	SubjectID  uuid.NullUUID `db:"subject_id"`
+	Was        []byte
+	Change     []byte
+	ProposedBy uuid.UUID `db:"proposed_by"`
+	ProposedAt time.Time `db:"proposed_at"`
+	ExpiresAt  time.Time `db:"expires_at"`
+	Status     exchange.ControlStatus
+	DecidedBy  uuid.NullUUID `db:"decided_by"`
+	DecidedAt  sql.NullTime  `db:"decided_at"`
+	Note       string
+}
+
+func (r controlRow) change() (exchange.ControlChange, error) {
+	return exchange.ControlChange{
+		ID: r.ID, Kind: r.Kind, SubjectID: r.SubjectID.UUID, Was: r.Was, Change: r.Change, ProposedBy: r.ProposedBy, ProposedAt: r.ProposedAt.UTC(),
+		ExpiresAt: r.ExpiresAt.UTC(), Status: r.Status, DecidedBy: r.DecidedBy.UUID, DecidedAt: utc(r.DecidedAt), Note: r.Note,
+	}, nil
+}
+
+func controlFact(c exchange.ControlChange) map[string]any {
+	return map[string]any{
+		"id": c.ID, "kind": c.Kind, "subject_id": nullID(c.SubjectID), "was": c.Was, "change": c.Change, "proposed_by": c.ProposedBy,
+		"expires_at": c.ExpiresAt, "status": c.Status, "decided_by": nullID(c.DecidedBy), "note": c.Note,
+	}
+}
+
+const insertControl = `
+INSERT INTO control_changes (id, kind, subject_id, was, change, proposed_by, proposed_at, expires_at, status)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, 'pending') RETURNING id, kind, subject_id, was, change, proposed_by, proposed_at, expires_at, status,
+    decided_by, decided_at, note`
+
+const samePending = `SELECT ` + controlColumns + ` FROM control_changes c
+WHERE c.status = 'pending' AND c.expires_at > $1 AND c.kind = $2 AND c.subject_id IS NOT DISTINCT FROM $3 AND c.proposed_by = $4
+    AND c.was = $5::jsonb AND c.change = $6::jsonb LIMIT 1`
+
+const countPending = `SELECT count(*) FROM control_changes WHERE status = 'pending' AND expires_at > $1`
+
+// propose writes down a loosening of the controls that a second person has to confirm. Asked for again by the
+// same person it is the one that waits already. CodeForbidden when no person asks; CodeLimitReached when
+// too many wait.
+func (t unitTx) propose(ctx context.Context, kind exchange.ControlKind, subject uuid.UUID, was, change any, by exchange.Principal) (exchange.ControlChange, error) {
+	var none exchange.ControlChange
+	if by.UserID == uuid.Nil {
+		return none, exchange.Errorf(exchange.CodeForbidden, "Only a person can propose what another one has to confirm.")
+	}
+	before, err := document(was)
+	if err != nil {
+		return none, err
+	}
+	after, err := document(change)
+	if err != nil {
+		return none, err
+	}
+	now := t.s.now()
+	var known []controlRow
+	if err := t.all(ctx, &known, samePending, now, kind, nullID(subject), by.UserID, before, after); err != nil {
+		return none, err
+	}
+	if len(known) > 0 {
+		return known[0].change()
+	}
+	var waiting int
+	if err := t.get(ctx, &waiting, countPending, now); err != nil {
+		return none, err
+	}
+	if waiting >= exchange.MaxPendingControlChanges {
+		return none, exchange.Errorf(exchange.CodeLimitReached, "At most %d changes may wait for a second person. Confirm or reject some.", exchange.MaxPendingControlChanges)
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return none, err
+	}
+	var r controlRow
+	if err := t.get(ctx, &r, insertControl, id, kind, nullID(subject), before, after, by.UserID, now, now.Add(exchange.ControlChangeLife)); err != nil {
+		return none, err
+	}
+	c, err := r.change()
+	if err != nil {
+		return c, err
+	}
+	return c, t.record(ctx, fact{by: by, object: "control_change", id: id, name: "control_change.proposed", after: controlFact(c)})
+}
+
+const lockControl = `SELECT ` + controlColumns + ` FROM control_changes c WHERE c.id = $1 FOR UPDATE`
+
+const decideControl = `UPDATE control_changes SET status = $2, decided_by = $3, decided_at = $4, note = $5 WHERE id = $1 AND status = 'pending'`
+
+// ConfirmChange lets a proposed change take effect, in the transaction that says who agreed. The same person may
+// confirm it again and gets it as it is. CodeForbidden for who proposed it, gains by it or may not decide;
+// CodeExpired when its time is over; CodeStateConflict when it was decided, or when what it replaces is not
+// what it was when it was proposed: then the change would do something else than was seen.
+func (s *Store) ConfirmChange(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error) {
+	return s.decideChange(ctx, id, exchange.ControlConfirmed, note, by)
+}
+
+// RejectChange ends a proposed change without effect. Who proposed it may take it back in the same way.
+func (s *Store) RejectChange(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error) {
+	return s.decideChange(ctx, id, exchange.ControlRejected, note, by)
+}
+
+func (s *Store) decideChange(ctx context.Context, id uuid.UUID, to exchange.ControlStatus, note string, by exchange.Principal) (exchange.ControlChange, error) {
+	var decided exchange.ControlChange
+	err := s.inTx(ctx, "change", func(t unitTx) error {
+		var r controlRow
+		if err := t.get(ctx, &r, lockControl, id); err != nil {
+			return err
+		}
+		before, err := r.change()
+		if err != nil {
+			return err
+		}
+		if decided = before; before.Status == to && before.DecidedBy == by.UserID {
+			return nil
+		}
+		if before.Status != exchange.ControlPending {
+			return exchange.Errorf(exchange.CodeStateConflict, "The change was %s.", before.Status)
+		}
+		if err := t.mayDecideChange(ctx, before, to, by.UserID); err != nil {
+			return err
+		}
+		c := before
+		c.Status, c.DecidedBy, c.DecidedAt, c.Note = to, by.UserID, t.s.now(), clip(note, maxControlNote)
+		if err := t.one(ctx, decideControl, id, to, by.UserID, c.DecidedAt, c.Note); err != nil {
+			return err
+		}
+		if to == exchange.ControlConfirmed {
+			if err := t.apply(ctx, c, by); err != nil {
+				return err
+			}
+		}
+		decided = c
+		return t.record(ctx, fact{by: by, object: "control_change", id: id, name: "control_change." + string(to), before: controlFact(before), after: controlFact(c)})
+	})
+	return decided, err
+}
+
+const maxControlNote = 500
+
+// mayDecideChange refuses a decision of who may not take it. The triggers of the table refuse it too.
+func (t unitTx) mayDecideChange(ctx context.Context, c exchange.ControlChange, to exchange.ControlStatus, decider uuid.UUID) error {
+	var u userRow
+	if err := t.get(ctx, &u, readUser, decider); err != nil {
+		return translate(err, "user")
+	}
+	if !u.IsActive || exchange.ScopeOf(u.Role, exchange.ActConfirmChanges) != exchange.ScopeAny {
+		return exchange.Errorf(exchange.CodeForbidden, "Only an active admin or treasury officer decides about changes of the controls.")
+	}
+	if to == exchange.ControlRejected {
+		return nil
+	}
+	if c.ProposedBy == decider {
+		return exchange.Errorf(exchange.CodeForbidden, "Who proposes a change does not confirm it.")
+	}
+	if c.SubjectID == decider || gainsBy(c, u.Role) {
+		return exchange.Errorf(exchange.CodeForbidden, "Who gains by a change does not confirm it.")
+	}
+	if !t.s.now().Before(c.ExpiresAt) {
+		return exchange.Errorf(exchange.CodeExpired, "The time for confirming the change is over. Propose it again.")
+	}
+	var proposer userRow
+	if err := t.get(ctx, &proposer, readUser, c.ProposedBy); err != nil {
+		return translate(err, "user")
+	}
+	if !proposer.IsActive {
+		return exchange.Errorf(exchange.CodeStateConflict, "Who proposed the change was deactivated. Somebody else has to propose it.")
+	}
+	return nil
+}
+
+// gainsBy tells whether a change is about the limits of a role.
+func gainsBy(c exchange.ControlChange, role exchange.Role) bool {
+	var terms struct {
+		Roles map[exchange.Role]json.RawMessage `json:"roles"`
+	}
+	return json.Unmarshal(c.Change, &terms) != nil || len(terms.Roles[role]) > 0
+}
+
+// apply carries a confirmed change out.
+func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
+	switch c.Kind {
+	case exchange.ControlHouseLimits:
+		return t.applyHouseLimits(ctx, c, by)
+	case exchange.ControlUserLimits:
+		return t.applyUserLimits(ctx, c, by)
+	case exchange.ControlStaffAccess:
+		return t.applyStaffAccess(ctx, c, by)
+	}
+	return exchange.Errorf(exchange.CodeInternal, "there are no changes of the kind %s", c.Kind)
+}
+
+// unchanged refuses a change when what it replaces is not what was proposed to be replaced.
+func unchanged(c exchange.ControlChange, now any) error {
+	b, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	var was, is any
+	if err := errors.Join(json.Unmarshal(c.Was, &was), json.Unmarshal(b, &is)); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(was, is) {
+		return exchange.Errorf(exchange.CodeStateConflict, "What the change replaces was changed since it was proposed. Propose it again.")
+	}
+	return nil
+}
+
+const readControl = `SELECT ` + controlColumns + ` FROM control_changes c WHERE c.id = $1`
+
+// ControlChange reads a change of the controls.
+func (s *Store) ControlChange(ctx context.Context, id uuid.UUID) (exchange.ControlChange, error) {
+	var r controlRow
+	if err := s.read(ctx, &r, readControl, id); err != nil {
+		return exchange.ControlChange{}, translate(err, "change")
+	}
+	return r.change()
+}
+
+// ControlChanges pages through the changes of the controls, the newest first, with their number.
+func (s *Store) ControlChanges(ctx context.Context, f ControlFilter, p Page) ([]exchange.ControlChange, int, error) {
+	var w where
+	w.eq("c.status", string(f.Status))
+	w.id("c.subject_id", f.SubjectID)
+	var rows []controlRow
+	total, err := s.page(ctx, &rows, list{columns: controlColumns, from: "control_changes c", where: w, order: "c.proposed_at DESC, c.id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "change")
+	}
+	all, err := convert(rows, controlRow.change)
+	return all, total, err
+}
+
+const readWaiting = `SELECT ` + controlColumns + ` FROM control_changes c JOIN users p ON p.id = c.proposed_by JOIN users d ON d.id = $1
+WHERE c.status = 'pending' AND c.expires_at > $2 AND c.proposed_by <> $1 AND c.subject_id IS DISTINCT FROM $1 AND p.is_active
+    AND NOT coalesce(c.change -> 'roles' ? d.role, false) ORDER BY c.proposed_at, c.id LIMIT $3`
+
+// ChangesFor lists every change that an officer may confirm, the oldest first.
+func (s *Store) ChangesFor(ctx context.Context, officer uuid.UUID) ([]exchange.ControlChange, error) {
+	var rows []controlRow
+	if err := s.readAll(ctx, &rows, readWaiting, officer, s.now(), exchange.MaxPendingControlChanges); err != nil {
+		return nil, translate(err, "change")
+	}
+	return convert(rows, controlRow.change)
+}

@@ -1,0 +1,277 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// LimitPatch changes the house's limits. What is absent stays; a role's limits are replaced as a whole.
+// Transfers that exist keep what they were created under.
+type LimitPatch struct {
+	Roles      map[exchange.Role]exchange.SpendingLimits
+	Valuations map[money.Asset]decimal.Decimal
+	Rule       *exchange.ApprovalRule
+}
+
+func emptyPatch() LimitPatch {
+	return LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{}, Valuations: map[money.Asset]decimal.Decimal{}}
+}
+
+func (p LimitPatch) empty() bool { return len(p.Roles) == 0 && len(p.Valuations) == 0 && p.Rule == nil }
+
+// split parts what loosens the controls, against what holds now, from what does not. A role, a valuation
+// and the rule are whole each.
+func (p LimitPatch) split(now LimitPatch) (tighter, looser LimitPatch) {
+	tighter, looser = emptyPatch(), emptyPatch()
+	for role, l := range p.Roles {
+		if l.Exceeds(now.Roles[role]) {
+			looser.Roles[role] = l
+		} else {
+			tighter.Roles[role] = l
+		}
+	}
+	for asset, rate := range p.Valuations {
+		if rate.LessThan(now.Valuations[asset]) { // what counts as less passes more easily
+			looser.Valuations[asset] = rate
+		} else {
+			tighter.Valuations[asset] = rate
+		}
+	}
+	if p.Rule != nil {
+		if p.Rule.Looser(*now.Rule) {
+			looser.Rule = p.Rule
+		} else {
+			tighter.Rule = p.Rule
+		}
+	}
+	return tighter, looser
+}
+
+// of keeps what another patch names.
+func (p LimitPatch) of(named LimitPatch) LimitPatch {
+	kept := emptyPatch()
+	for role := range named.Roles {
+		kept.Roles[role] = p.Roles[role]
+	}
+	for asset := range named.Valuations {
+		kept.Valuations[asset] = p.Valuations[asset]
+	}
+	if named.Rule != nil {
+		kept.Rule = p.Rule
+	}
+	return kept
+}
+
+// PatchLimits changes the house's limits. What tightens them takes effect at once. What loosens them waits for a
+// second person and is returned; its id is zero when nothing waits.
+func (s *Store) PatchLimits(ctx context.Context, p LimitPatch, by exchange.Principal) (exchange.ControlChange, error) {
+	var waits exchange.ControlChange
+	err := s.inTx(ctx, "limit", func(t unitTx) error {
+		waits = exchange.ControlChange{}
+		now, err := t.houseLimits(ctx)
+		if err != nil {
+			return err
+		}
+		tighter, looser := p.split(now)
+		if err := t.saveHouseLimits(ctx, now, tighter, by); err != nil || looser.empty() {
+			return err
+		}
+		waits, err = t.propose(ctx, exchange.ControlHouseLimits, uuid.Nil, now.of(looser).terms(), looser.terms(), by)
+		return err
+	})
+	return waits, err
+}
+
+// applyHouseLimits carries a confirmed change of the house's limits out.
+func (t unitTx) applyHouseLimits(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
+	now, err := t.houseLimits(ctx)
+	if err != nil {
+		return err
+	}
+	var terms houseTerms
+	if err := json.Unmarshal(c.Change, &terms); err != nil {
+		return err
+	}
+	p, err := terms.patch()
+	if err != nil {
+		return err
+	}
+	if err := unchanged(c, now.of(p).terms()); err != nil {
+		return err
+	}
+	return t.saveHouseLimits(ctx, now, p, by)
+}
+
+const lockRule = readRule + ` FOR UPDATE`
+
+// houseLimits reads all that can be patched, and keeps others from patching it until the transaction ends.
+func (t unitTx) houseLimits(ctx context.Context) (LimitPatch, error) {
+	now := emptyPatch()
+	var rule ruleRow
+	if err := t.get(ctx, &rule, lockRule); err != nil {
+		return now, translate(err, "approval rule")
+	}
+	r, err := rule.rule()
+	if err != nil {
+		return now, err
+	}
+	now.Rule = &r
+	var roles []limitRow
+	if err := t.all(ctx, &roles, readAllRoleLimits); err != nil {
+		return now, err
+	}
+	for _, r := range roles {
+		if now.Roles[r.Role], err = r.limits(); err != nil {
+			return now, err
+		}
+	}
+	var rates []valuationRow
+	if err := t.all(ctx, &rates, readValuations); err != nil {
+		return now, err
+	}
+	for _, v := range rates {
+		now.Valuations[v.Asset] = v.Rate
+	}
+	return now, nil
+}
+
+const saveRoleLimits = `UPDATE role_limits SET per_transaction = $2, per_day = $3, per_month = $4, updated_by = $5, updated_at = $6 WHERE role = $1`
+
+const saveValuation = `UPDATE valuations SET rate = $2, set_by = $3, set_at = $4 WHERE asset = $1`
+
+const saveRule = `UPDATE approval_rules SET one_above = $1, two_above = $2, updated_by = $3, updated_at = $4 WHERE object_type = 'transfer'`
+
+// saveHouseLimits stores a patch of what holds now and records it.
+func (t unitTx) saveHouseLimits(ctx context.Context, now, p LimitPatch, by exchange.Principal) error {
+	at, who := t.s.now(), nullID(by.UserID)
+	for _, role := range exchange.Roles() {
+		l, given := p.Roles[role]
+		if !given {
+			continue
+		}
+		if err := t.one(ctx, saveRoleLimits, role, nullAmount(l.PerTransaction), nullAmount(l.PerDay), nullAmount(l.PerMonth), who, at); err != nil {
+			return err
+		}
+		was, is := map[string]any{"role": role, "limits": limitFact(now.Roles[role])}, map[string]any{"role": role, "limits": limitFact(l)}
+		if err := t.audit(ctx, by, "limits.role_changed", "role", uuid.Nil, was, is); err != nil {
+			return err
+		}
+	}
+	for _, asset := range money.Assets() {
+		rate, given := p.Valuations[asset]
+		if !given {
+			continue
+		}
+		if err := t.one(ctx, saveValuation, asset, rate, who, at); err != nil {
+			return err
+		}
+		was, is := map[string]any{"asset": asset, "rate": now.Valuations[asset].String()}, map[string]any{"asset": asset, "rate": rate.String()}
+		if err := t.audit(ctx, by, "limits.valuation_changed", "valuation", uuid.Nil, was, is); err != nil {
+			return err
+		}
+	}
+	if p.Rule == nil {
+		return nil
+	}
+	if err := t.one(ctx, saveRule, p.Rule.OneAbove.Decimal(), p.Rule.TwoAbove.Decimal(), who, at); err != nil {
+		return err
+	}
+	return t.audit(ctx, by, "limits.approval_rule_changed", "approval_rule", uuid.Nil, ruleTermsOf(*now.Rule), ruleTermsOf(*p.Rule))
+}
+
+// houseTerms is a change of the house's limits as it is stored and shown. The guards of the database read it.
+type houseTerms struct {
+	Roles      map[exchange.Role]limitTerms `json:"roles,omitempty"`
+	Valuations map[money.Asset]string       `json:"valuations,omitempty"`
+	Approvals  *ruleTerms                   `json:"approvals,omitempty"`
+}
+
+// limitTerms is spending limits; null is none.
+type limitTerms struct {
+	PerTransaction *string `json:"per_transaction"`
+	PerDay         *string `json:"per_day"`
+	PerMonth       *string `json:"per_month"`
+}
+
+type ruleTerms struct {
+	OneAbove string `json:"one_above"`
+	TwoAbove string `json:"two_above"`
+}
+
+func ruleTermsOf(r exchange.ApprovalRule) *ruleTerms {
+	return &ruleTerms{r.OneAbove.String(), r.TwoAbove.String()}
+}
+
+func termsOf(l exchange.SpendingLimits) limitTerms {
+	text := func(m money.Amount) *string {
+		if m.Asset() == "" {
+			return nil
+		}
+		s := m.String()
+		return &s
+	}
+	return limitTerms{text(l.PerTransaction), text(l.PerDay), text(l.PerMonth)}
+}
+
+func (l limitTerms) limits() (exchange.SpendingLimits, error) {
+	var out exchange.SpendingLimits
+	for _, f := range []struct {
+		from *string
+		to   *money.Amount
+	}{{l.PerTransaction, &out.PerTransaction}, {l.PerDay, &out.PerDay}, {l.PerMonth, &out.PerMonth}} {
+		if f.from == nil {
+			continue
+		}
+		var err error
+		if *f.to, err = money.Parse(money.KES, *f.from); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+func (p LimitPatch) terms() houseTerms {
+	t := houseTerms{Roles: map[exchange.Role]limitTerms{}, Valuations: map[money.Asset]string{}}
+	for role, l := range p.Roles {
+		t.Roles[role] = termsOf(l)
+	}
+	for asset, rate := range p.Valuations {
+		t.Valuations[asset] = rate.String()
+	}
+	if p.Rule != nil {
+		t.Approvals = ruleTermsOf(*p.Rule)
+	}
+	return t
+}
+
+// patch reads stored terms back.
+func (t houseTerms) patch() (LimitPatch, error) {
+	p := emptyPatch()
+	var err error
+	for role, l := range t.Roles {
+		if p.Roles[role], err = l.limits(); err != nil {
+			return p, err
+		}
+	}
+	for asset, rate := range t.Valuations {
+		if p.Valuations[asset], err = decimal.NewFromString(rate); err != nil {
+			return p, err
+		}
+	}
+	if t.Approvals == nil {
+		return p, nil
+	}
+	var r exchange.ApprovalRule
+	if r.OneAbove, err = money.Parse(money.KES, t.Approvals.OneAbove); err != nil {
+		return p, err
+	}
+	r.TwoAbove, err = money.Parse(money.KES, t.Approvals.TwoAbove)
+	p.Rule = &r
+	return p, err
+}
