@@ -29,6 +29,8 @@ const (
 	// pgIllegalTransition is raised by the trigger that holds the state machines. The other codes of our
 	// triggers, KV002 (a row that never changes) and KV003 (an entry that is off), mean a bug.
 	pgIllegalTransition = "KV001"
+	// pgForeignGas is raised when a fee could be paid with coins of a wallet's owner.
+	pgForeignGas = "KV004"
 )
 
 // translate turns what the driver says into an *exchange.Error; what names the object for people.
@@ -63,6 +65,8 @@ func translatePostgres(pe *pq.Error, what string) error {
 		return exchange.Wrap(exchange.CodeInsufficientFunds, pe, "The available balance is too small.")
 	case pe.Code == pgCheckViolation && pe.Constraint == "collections_refunded":
 		return exchange.Wrap(exchange.CodeInsufficientFunds, pe, "Refunds can't exceed what was paid.")
+	case pe.Code == pgForeignGas:
+		return exchange.Wrap(exchange.CodeConflict, pe, "The house has too few coins in the wallet for the fee.")
 	case pe.Code == pgIllegalTransition:
 		return exchange.Wrap(exchange.CodeStateConflict, pe, "The %s is in a state that does not allow it.", what)
 	case pe.Code == pgForeignKeyViolation:

@@ -36,11 +36,15 @@ type PaymentStore interface {
 	// LaneReserve is the most native coin that a wallet's unmined transactions may still cost, which are
 	// those with the number from and above: their fees and what they send.
 	LaneReserve(ctx context.Context, walletID uuid.UUID, n exchange.Network, from uint64) (money.Amount, error)
+	// HouseGas is what the house has in the wallet that pays the payment's fee, in the native coin; false
+	// where every coin in it may be used.
+	HouseGas(ctx context.Context, p exchange.ChainPayment) (money.Amount, bool, error)
 	// LiveAttempt reads the payment's leading transaction that may still move money, if there is one.
 	LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error)
 	// SaveSignedAttempt stores a signed transaction, numbers it, and moves the payment to signed. If
 	// the payment has a live one already, that one is returned and nothing is stored. It fails with
-	// CodeConflict when the transaction id exists already, or its number was taken by another payment.
+	// CodeConflict when the transaction id exists already, its number was taken by another payment, or
+	// its fee may be above what the house has in the wallet by now.
 	SaveSignedAttempt(ctx context.Context, a exchange.ChainAttempt) (exchange.ChainAttempt, error)
 	// SaveReplacement stores a signed transaction that outbids the leading one of the given id, and
 	// gives back the one that leads then.
@@ -151,6 +155,9 @@ func (s *PaymentSigner) signAndSave(ctx context.Context, o order) (exchange.Chai
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
+	if err := s.housePays(ctx, o, unsigned); err != nil {
+		return exchange.ChainAttempt{}, err
+	}
 	if draft.Nonce > unmined {
 		if err := s.afford(ctx, o, unsigned, unmined); err != nil {
 			return exchange.ChainAttempt{}, err
@@ -186,6 +193,9 @@ func (s *PaymentSigner) OutbidPayment(ctx context.Context, paymentID uuid.UUID, 
 	draft.Nonce, draft.Outbid = live.Nonce, live.Bid
 	unsigned, err := s.prepare(ctx, order, draft)
 	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	if err := s.housePays(ctx, order, unsigned); err != nil {
 		return exchange.ChainAttempt{}, err
 	}
 	signed, err := s.sign(ctx, order, unsigned)
@@ -363,6 +373,23 @@ func (s *PaymentSigner) afford(ctx context.Context, o order, u chain.Unsigned, u
 	}
 	if missing := need.Sub(has.Amount); missing.Positive() {
 		refused := chain.Errorf(chain.ReasonGas, "the payments before it leave %s %s too little for the fee", missing, native)
+		refused.Missing = missing
+		return refused
+	}
+	return nil
+}
+
+// housePays refuses a transaction whose fee could reach into coins that belong to the wallet's owner.
+func (s *PaymentSigner) housePays(ctx context.Context, o order, u chain.Unsigned) error {
+	if u.FeeLimit.Asset() == "" {
+		return nil // the network takes nothing
+	}
+	share, bounded, err := s.store.HouseGas(ctx, o.payment)
+	if err != nil || !bounded {
+		return err
+	}
+	if missing := u.FeeLimit.Sub(share); missing.Positive() {
+		refused := chain.Errorf(chain.ReasonGas, "the fee may be %s %s, and the house has %s in the wallet", u.FeeLimit, u.FeeLimit.Asset(), share)
 		refused.Missing = missing
 		return refused
 	}

@@ -78,6 +78,7 @@ type records struct {
 	live    *exchange.ChainAttempt
 	lane    *exchange.NonceLane
 	reserve money.Amount
+	share   money.Amount // of the house in the wallet; without an asset it is not bounded
 
 	reservedFrom []uint64
 	saved        int
@@ -131,6 +132,10 @@ func (s *records) LaneReserve(_ context.Context, _ uuid.UUID, n exchange.Network
 		return money.Zero(n.NativeCoin()), nil
 	}
 	return s.reserve, nil
+}
+
+func (s *records) HouseGas(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
+	return s.share, s.share.Asset() != "", nil
 }
 
 func (s *records) SaveReplacement(_ context.Context, outbids uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {

@@ -311,3 +311,33 @@ func TestGasOfThePaymentsBefore(t *testing.T) {
 		}
 	}
 }
+
+// TestFeesAreTheHousesToPay signs nothing whose fee could reach into coins of the wallet's owner, and says how
+// much the house has to bring.
+func TestFeesAreTheHousesToPay(t *testing.T) {
+	v := localVault(t)
+	for share, missing := range map[string]string{"0.002": "", "3": "", "0.0015": "0.0005", "0": "0.002", "-0.001": "0.003"} {
+		s, d := numberedRecords(t, v), &counter{latest: 4}
+		s.share = money.Must(money.ETH, share)
+		_, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID)
+		refused, ok := errors.AsType[*chain.Error](err)
+		if ok != (missing != "") || (err != nil) != ok || s.saved == 1 == ok {
+			t.Errorf("%s: %v, %d saved", share, err, s.saved)
+			continue
+		}
+		if ok && (refused.Reason != chain.ReasonGas || !refused.Missing.Equal(money.Must(money.ETH, missing))) {
+			t.Errorf("%s: %v, missing %s", share, err, refused.Missing)
+		}
+	}
+	// A higher bid is bounded like the first one.
+	s, d := numberedRecords(t, v), &counter{latest: 4}
+	signer := sequencedSigner(t, v, s, d)
+	a, err := signer.SignPayment(t.Context(), s.payment.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.payment.Status, s.share = exchange.ChainBroadcast, money.Must(money.ETH, "0.0019")
+	if _, err := signer.OutbidPayment(t.Context(), s.payment.ID, a.N); chain.ReasonOf(err) != chain.ReasonGas || s.saved != 1 {
+		t.Errorf("the replacement: %v, %d saved", err, s.saved)
+	}
+}

@@ -233,7 +233,10 @@ func (w *world) deposit(ctx context.Context, wallet exchange.Wallet, coins money
 	if err := post(ctx, "http://"+w.stack.Addresses.TronControl+"/fund", in); err != nil {
 		return err
 	}
-	return demo.Booked(ctx, w.store, wallet, held.Add(coins))
+	if err := demo.Booked(ctx, w.store, wallet, held.Add(coins)); err != nil {
+		return err
+	}
+	return demo.ForFees(ctx, w.store, wallet)
 }
 
 // post sends a command to a development endpoint.

@@ -46,7 +46,12 @@ func (b *book) LaneReserve(context.Context, uuid.UUID, exchange.Network, uint64)
 	return money.Amount{}, nil
 }
 
-// SaveReplacement is not asked for either.
+// HouseGas lets every coin be used.
+func (b *book) HouseGas(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
+	return money.Amount{}, false, nil
+}
+
+// SaveReplacement is not asked for.
 func (b *book) SaveReplacement(context.Context, uuid.UUID, exchange.ChainAttempt) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{}, errors.New("no replacement")
 }

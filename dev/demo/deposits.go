@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
@@ -57,4 +59,20 @@ func patiently(ctx context.Context, what string, look func() (bool, error)) erro
 		case <-time.After(depositPoll):
 		}
 	}
+}
+
+// ForFees makes the native coins in a wallet the house's, of which alone the network's fees are paid. The
+// wallet's owner, to whom a deposit from outside is owed, gives them up.
+func ForFees(ctx context.Context, db *store.Store, w exchange.Wallet) error {
+	coin := w.Network.NativeCoin()
+	owner := exchange.Owned(exchange.AccWalletBalance, w.ID, coin)
+	owed, err := db.Account(ctx, owner)
+	if err != nil || !owed.Available().Positive() {
+		return err
+	}
+	m := owed.Available()
+	return db.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
+		Key: "seed:fees:" + uuid.NewString(), Kind: "seed.fees", ObjectType: "wallet", ObjectID: w.ID,
+		Lines: []exchange.Line{exchange.Debit(owner, m), exchange.Credit(exchange.House(exchange.AccCapital, coin), m)},
+	}}})
 }

@@ -153,6 +153,9 @@ func (s *seeder) fund(ctx context.Context, n Node, all []fund) error {
 		if err := Booked(ctx, s.store, f.wallet, money.FromUnits(f.amount.Asset(), big.NewInt(1))); err != nil {
 			return err
 		}
+		if err := ForFees(ctx, s.store, f.wallet); err != nil {
+			return err
+		}
 	}
 	return nil
 }

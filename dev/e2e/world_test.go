@@ -240,7 +240,10 @@ func (w *world) deposit(ctx context.Context, m money.Amount) error {
 	if err := w.control(ctx, "POST", "/fund", in, nil); err != nil {
 		return err
 	}
-	return demo.Booked(ctx, w.store, w.wallet, held.Add(m))
+	if err := demo.Booked(ctx, w.store, w.wallet, held.Add(m)); err != nil {
+		return err
+	}
+	return demo.ForFees(ctx, w.store, w.wallet)
 }
 
 func (w *world) api() string { return "http://" + w.stack.Addresses.API }
