@@ -50,6 +50,10 @@ const (
 	ActWriteDenyList    Action = "deny_list.write"
 	ActReadChanges      Action = "changes.read"
 	ActConfirmChanges   Action = "changes.confirm" // as a second person
+	ActReadPricing      Action = "pricing.read"    // rates, fee profiles, replays
+	ActWritePricing     Action = "pricing.write"
+	ActOpenQuotes       Action = "quotes.open"
+	ActReadQuotes       Action = "quotes.read"
 )
 
 type grants map[Role]Scope
@@ -126,6 +130,15 @@ var policy = map[Action]grants{
 	ActReadChanges:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	// Never who proposed it nor who gains by it, which is in the store.
 	ActConfirmChanges: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadPricing:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActWritePricing:   {RoleAdmin: ScopeAny},
+	// Who may send may ask what it is worth and costs.
+	ActOpenQuotes: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
+	},
+	ActReadQuotes: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
+	},
 }
 
 // ScopeOf says how far the role's right to an action reaches.

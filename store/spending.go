@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"time"
 
@@ -311,15 +310,31 @@ func (s *Store) ApprovalRule(ctx context.Context) (exchange.ApprovalRule, error)
 	return r.rule()
 }
 
-// valueOf is what an amount counts as, and at which rate.
+// valueOf is what an amount counts as, and at which rate: by the newest FX rate while that one is fresh, and
+// by the valuation that was entered otherwise.
 func (t unitTx) valueOf(ctx context.Context, m money.Amount) (money.Amount, decimal.Decimal, error) {
 	var rows []valuationRow
 	if err := t.all(ctx, &rows, readValuation, m.Asset()); err != nil {
 		return money.Amount{}, decimal.Zero, err
 	}
-	if len(rows) == 0 {
-		return money.Amount{}, decimal.Zero, translate(sql.ErrNoRows, "valuation of "+string(m.Asset()))
+	var entered exchange.Valuation
+	for _, r := range rows {
+		var err error
+		if entered, err = r.valuation(); err != nil {
+			return money.Amount{}, decimal.Zero, err
+		}
 	}
-	v, err := rows[0].valuation()
-	return v.Value(m), v.Rate, err
+	market, fresh, err := t.freshRate(ctx, m.Asset())
+	if err != nil {
+		return money.Amount{}, decimal.Zero, err
+	}
+	if !fresh && len(rows) == 0 {
+		return money.Amount{}, decimal.Zero, exchange.Errorf(exchange.CodeStateConflict,
+			"There is neither a fresh rate nor a valuation of %s, so that no amount of it can be held against limits.", m.Asset())
+	}
+	v := exchange.Valuation{Asset: m.Asset(), Rate: entered.Rate}
+	if fresh {
+		v.Rate = market.Valuation(entered.Rate)
+	}
+	return v.Value(m), v.Rate, nil
 }

@@ -2,21 +2,25 @@ package store
 
 import (
 	"context"
+	"database/sql"
 
 	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 )
 
 const insertTransfer = `
 INSERT INTO transfers (id, kind, requested_by, sender_id, vendor_id, recipient_id, recipient_vendor_id, network, asset, amount, wallet_id, wallet_type,
-    from_address, to_wallet_id, to_address, note, value, rate, approvals_required, digest, status, status_detail, hold_id, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24)`
+    from_address, to_wallet_id, to_address, note, value, rate, approvals_required, digest, status, status_detail, hold_id, created_at, updated_at,
+    fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $25, $26, $27, $28, $29, $30, $31)`
 
 // OpenTransfer stores a transfer, holds its amount and counts its value against the limits of who asks
 // for it, all in one transaction. The request's id becomes the transfer's: called again, it returns the
 // transfer that is there. CodeInvalid names the field at fault, CodeLimitReached a limit,
-// CodeInsufficientFunds a wallet that has less available.
+// CodeInsufficientFunds a wallet that has less available. A quote is used up in the same transaction: one
+// that was used or replaced is CodeStateConflict, one whose time is over CodeExpired.
 func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) (exchange.Transfer, error) {
 	return change(ctx, s, "transfer", r.RequestedBy, func(ctx context.Context, t unitTx) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
@@ -31,6 +35,10 @@ func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by
 		if err != nil {
 			return f, none, err
 		}
+		if err := t.priceTransfer(ctx, &f, r, asker.Role, by); err != nil {
+			return f, none, err
+		}
+		f.Digest = f.Intent()
 		if f.HoldID, err = uuid.NewV7(); err != nil {
 			return f, none, err
 		}
@@ -47,6 +55,7 @@ func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by
 			ID: f.HoldID, Key: "transfer:" + f.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Amount.Asset()),
 			Amount: f.Amount, ObjectType: "transfer", ObjectID: f.ID,
 		}}}}
+		p.Holds = append(p.Holds, feeHold(f)...)
 		return f, p, t.record(ctx, transferRecord("transfer.created", by, nil, f))
 	})
 }
@@ -139,7 +148,6 @@ func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, a
 		}
 		f.ApprovalsRequired = rule.Required(f.Value)
 	}
-	f.Digest = f.Intent()
 	return f, nil
 }
 
@@ -263,5 +271,7 @@ func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any
 func (t unitTx) insertTransfer(ctx context.Context, f exchange.Transfer) error {
 	return t.one(ctx, insertTransfer, f.ID, f.Kind, f.RequestedBy, nullID(f.SenderID), nullID(f.VendorID), nullID(f.RecipientID),
 		nullID(f.RecipientVendorID), f.Network, f.Amount.Asset(), f.Amount.Decimal(), f.WalletID, f.WalletType, f.FromAddress, nullID(f.ToWalletID),
-		f.ToAddress, f.Note, f.Value.Decimal(), f.Rate, f.ApprovalsRequired, f.Digest, f.Status, f.StatusDetail, f.HoldID, f.CreatedAt)
+		f.ToAddress, f.Note, f.Value.Decimal(), f.Rate, f.ApprovalsRequired, f.Digest, f.Status, f.StatusDetail, f.HoldID, f.CreatedAt,
+		f.Fee.Decimal(), nullID(f.FeeProfileID), nullID(f.FeeHoldID), nullID(f.QuoteID), sql.NullString{String: string(f.QuotedFiat.Asset()), Valid: f.QuoteID != uuid.Nil},
+		nullAmount(f.QuotedFiat), decimal.NullDecimal{Decimal: f.QuotedRate, Valid: f.QuoteID != uuid.Nil})
 }

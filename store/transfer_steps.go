@@ -166,6 +166,9 @@ func (s *Store) SignTransfer(ctx context.Context, id uuid.UUID) (exchange.Transf
 // release frees what a transfer that moves nothing reserved and counted.
 func (t unitTx) release(ctx context.Context, f exchange.Transfer) (exchange.Posting, error) {
 	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: f.HoldID}}}}
+	if f.FeeHoldID != uuid.Nil {
+		p.Holds = append(p.Holds, exchange.HoldOp{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: f.FeeHoldID}})
+	}
 	return p, t.releaseLimit(ctx, "transfer", f.ID)
 }
 

@@ -28,7 +28,7 @@ const transferColumns = `f.id, f.kind, f.requested_by, f.sender_id, f.vendor_id,
 	(SELECT count(*) FROM approvals a JOIN users u ON u.id = a.officer_id WHERE a.object_type = 'transfer' AND a.object_id = f.id
 		AND a.action = 'approve' AND (f.status <> 'pending_approval' OR u.is_active AND u.role IN ('admin', 'treasury'))) AS approvals,
 	f.digest, f.status, f.status_detail, f.hold_id, (SELECT p.id FROM chain_payments p WHERE p.purpose = 'transfer' AND p.object_id = f.id) AS payment_id,
-	f.tx_hash, f.created_at, f.updated_at, f.completed_at, f.version`
+	f.tx_hash, f.created_at, f.updated_at, f.completed_at, f.version, f.fee, f.fee_profile_id, f.fee_hold_id, f.fx_quote_id, f.fiat_amount, f.fiat_rate`
 
 // transferRow is a row of transfers.
 type transferRow struct {
@@ -62,6 +62,12 @@ type transferRow struct {
 	UpdatedAt         time.Time     `db:"updated_at"`
 	CompletedAt       sql.NullTime  `db:"completed_at"`
 	Version           int64
+	Fee               decimal.Decimal
+	FeeProfileID      uuid.NullUUID       `db:"fee_profile_id"`
+	FeeHoldID         uuid.NullUUID       `db:"fee_hold_id"`
+	QuoteID           uuid.NullUUID       `db:"fx_quote_id"`
+	FiatAmount        decimal.NullDecimal `db:"fiat_amount"`
+	FiatRate          decimal.NullDecimal `db:"fiat_rate"`
 }
 
 func (r transferRow) transfer() (exchange.Transfer, error) {
@@ -71,8 +77,17 @@ func (r transferRow) transfer() (exchange.Transfer, error) {
 		ToWalletID: r.ToWalletID.UUID, ToAddress: r.ToAddress, Note: r.Note, Rate: r.Rate, ApprovalsRequired: r.ApprovalsRequired,
 		Approvals: r.Approvals, Digest: r.Digest, Status: r.Status, StatusDetail: r.StatusDetail, HoldID: r.HoldID, PaymentID: r.PaymentID.UUID,
 		TxHash: r.TxHash, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt), Version: r.Version,
+		FeeProfileID: r.FeeProfileID.UUID, FeeHoldID: r.FeeHoldID.UUID, QuoteID: r.QuoteID.UUID, QuotedRate: r.FiatRate.Decimal,
 	}
 	var err error
+	if f.Fee, err = amountOf(r.Asset, r.Fee); err != nil {
+		return f, err
+	}
+	if r.FiatAmount.Valid {
+		if f.QuotedFiat, err = amountOf(money.KES, r.FiatAmount.Decimal); err != nil {
+			return f, err
+		}
+	}
 	if f.Amount, err = amountOf(r.Asset, r.Amount); err != nil {
 		return f, err
 	}
@@ -85,7 +100,8 @@ func transferFact(f exchange.Transfer) map[string]any {
 	return map[string]any{
 		"id": f.ID, "kind": f.Kind, "requested_by": f.RequestedBy, "network": f.Network, "asset": f.Amount.Asset(), "amount": f.Amount.String(),
 		"from_wallet_id": f.WalletID, "from_address": f.FromAddress, "to_wallet_id": nullID(f.ToWalletID), "to_address": f.ToAddress,
-		"value": f.Value.String(), "approvals_required": f.ApprovalsRequired, "status": f.Status, "status_detail": f.StatusDetail,
+		"value": f.Value.String(), "fee": f.Fee.String(), "fx_rate_quote_id": nullID(f.QuoteID), "approvals_required": f.ApprovalsRequired,
+		"status": f.Status, "status_detail": f.StatusDetail,
 		"blockchain_txn_hash": f.TxHash, "version": f.Version,
 	}
 }
