@@ -50,11 +50,14 @@ type coldFile struct {
 	Amount     string           `json:"amount"`
 	From       string           `json:"from_address"`
 	To         string           `json:"to_address"`
+	FeePayer   string           `json:"fee_payer"`
 	FeeLimit   string           `json:"fee_limit"`
 	Nonce      uint64           `json:"nonce"`
 	BidTip     *string          `json:"bid_tip"`
 	BidCap     *string          `json:"bid_cap"`
 	RefBlock   string           `json:"ref_block"`
+	NonceAcct  string           `json:"nonce_account"`
+	NonceBlock uint64           `json:"nonce_block"`
 	Body       string           `json:"body"`
 	Payload    string           `json:"payload"`
 	ExpiresAt  *time.Time       `json:"expires_at"`
@@ -109,13 +112,27 @@ func runColdSign(ctx context.Context, p process, args []string) error {
 
 func coldSign(ctx context.Context, out io.Writer, vault *keys.ColdVault, client chain.Client, f coldFile, u chain.Unsigned, sealed keys.Sealed) error {
 	return vault.Use(ctx, sealed, keys.Ref{WalletID: f.WalletID, Network: f.Network}, func(key chain.Key) error {
-		signed, err := client.Sign(u, key)
+		raw, err := signAlone(client, u, key)
 		if err != nil {
 			return fmt.Errorf("cold-sign: %w", err)
 		}
-		_, err = fmt.Fprintln(out, hex.EncodeToString(signed.Raw))
+		_, err = fmt.Fprintln(out, hex.EncodeToString(raw))
 		return err
 	})
+}
+
+// signAlone signs as the owner. Where somebody else pays the fee, what comes out is no transaction before that one
+// signed too.
+func signAlone(client chain.Client, u chain.Unsigned, key chain.Key) ([]byte, error) {
+	if u.FeePayer != "" {
+		durable, ok := client.(chain.Durable)
+		if !ok {
+			return nil, fmt.Errorf("fee_payer: nobody else pays fees on %s", client.Network())
+		}
+		return durable.SignPart(u, key)
+	}
+	signed, err := client.Sign(u, key)
+	return signed.Raw, err
 }
 
 func readColdFile(path string) (coldFile, error) {
@@ -166,7 +183,8 @@ func (f coldFile) parse() (chain.Unsigned, keys.Sealed, error) {
 	native := f.Network.NativeCoin()
 	u = chain.Unsigned{
 		Transfer: chain.Transfer{From: f.From, To: f.To, Amount: decimal("amount", f.Asset, f.Amount)}, Body: binary("body", f.Body),
-		Payload: binary("payload", f.Payload), Nonce: f.Nonce, RefBlock: f.RefBlock, FeeLimit: decimal("fee_limit", native, f.FeeLimit),
+		Payload: binary("payload", f.Payload), Nonce: f.Nonce, RefBlock: f.RefBlock, FeePayer: f.FeePayer,
+		NonceAccount: f.NonceAcct, NonceBlock: f.NonceBlock, FeeLimit: decimal("fee_limit", native, f.FeeLimit),
 	}
 	if f.ExpiresAt != nil {
 		u.ExpiresAt = f.ExpiresAt.UTC()
@@ -184,8 +202,11 @@ func (f coldFile) parse() (chain.Unsigned, keys.Sealed, error) {
 // confirm shows what would be signed and wants a yes.
 func confirm(in io.Reader, out io.Writer, f coldFile, u chain.Unsigned) error {
 	expires := "never"
-	if !u.ExpiresAt.IsZero() {
+	switch {
+	case !u.ExpiresAt.IsZero():
 		expires = u.ExpiresAt.Format(time.RFC3339)
+	case u.NonceAccount != "":
+		expires = "it is withdrawn, by " + u.FeePayer
 	}
 	_, err := fmt.Fprintf(out, "Transfer %s on %s\n  sends  %s %s\n  from   %s\n  to     %s\n  fee    at most %s %s\n  until  %s\nSign it? Type yes: ",
 		f.TransferID, f.Network, u.Transfer.Amount, f.Asset, f.From, f.To, u.FeeLimit, f.Network.NativeCoin(), expires)
@@ -205,9 +226,7 @@ const nowhere = "127.0.0.1:1"
 // offline makes a network's driver without nodes. It needs the token addresses and ceilings of the deployment,
 // against which the driver proves the transaction.
 func (c Config) offline(n exchange.Network) (driver, error) {
-	if n == exchange.Solana {
-		return nil, errors.New("transactions on solana live for about a minute and are not signed here")
-	}
+	c.Solana.RPC = []string{"http://" + nowhere}
 	c.Tron.FullNodes, c.Tron.SolidityNodes, c.Ethereum.RPC = []string{nowhere}, []string{nowhere}, []string{"http://" + nowhere}
 	var problems need
 	c.network(n).check(&problems)

@@ -93,11 +93,14 @@ type wireCold struct {
 	From       string      `json:"from_address"`
 	To         string      `json:"to_address"`
 	FeeAsset   string      `json:"fee_asset"`
+	FeePayer   string      `json:"fee_payer"`
 	FeeLimit   string      `json:"fee_limit"`
 	Nonce      uint64      `json:"nonce"`
 	BidTip     *string     `json:"bid_tip"`
 	BidCap     *string     `json:"bid_cap"`
 	RefBlock   string      `json:"ref_block"`
+	NonceAcct  string      `json:"nonce_account"`
+	NonceBlock uint64      `json:"nonce_block"`
 	Body       string      `json:"body"`
 	Payload    string      `json:"payload"`
 	ExpiresAt  *timestamp  `json:"expires_at"`
@@ -116,7 +119,7 @@ func coldWire(t exchange.Transfer, p exchange.ChainPayment, d exchange.ColdDraft
 	w := wireCold{
 		DraftID: d.ID, TransferID: t.ID, PaymentID: p.ID, WalletID: p.WalletID, Network: string(p.Network), Asset: string(p.Amount.Asset()),
 		Amount: p.Amount.String(), From: p.FromAddress, To: p.ToAddress, FeeAsset: string(d.FeeLimit.Asset()), FeeLimit: d.FeeLimit.String(),
-		Nonce: d.Nonce, RefBlock: d.RefBlock, Body: hex.EncodeToString(d.Body), Payload: hex.EncodeToString(d.Payload),
+		FeePayer: p.FeePayer, Nonce: d.Nonce, RefBlock: d.RefBlock, NonceAcct: d.NonceAccount, NonceBlock: d.NonceBlock, Body: hex.EncodeToString(d.Body), Payload: hex.EncodeToString(d.Payload),
 		ExpiresAt: optTime(d.ExpiresAt), ClosesAt: stamp(d.ClosesAt),
 	}
 	if !d.Bid.IsZero() {

@@ -66,7 +66,7 @@ func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.Chain
 	if p.Status != exchange.ChainApproved {
 		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "the payment is %s", p.Status)
 	}
-	if n.cold {
+	if n.cold && p.Purpose == exchange.ForTransfer {
 		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeForbidden, "the wallet is cold")
 	}
 	return n.sign(ctx, id)

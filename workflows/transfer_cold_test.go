@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	sdk "go.temporal.io/sdk/activity"
 
 	"kivuko/activities"
@@ -12,25 +13,87 @@ import (
 	"kivuko/workflows"
 )
 
+// vault is a cold wallet's nonce account, and what was handed out by it. All is under the book's lock.
+type vault struct {
+	opened, advanced uuid.UUID // the payments
+	parts            int
+	completed        int
+	refuses          exchange.Code // that nothing can be withdrawn
+	asked            int           // to withdraw
+}
+
+// move is a payment of the gas wallet, which every question gives until it is completed.
+func (w *transferWorld) move(id *uuid.UUID, purpose exchange.ChainPurpose) (uuid.UUID, bool) {
+	b := w.book
+	if *id == uuid.Nil {
+		*id = uuid.New()
+		b.payments[*id] = exchange.ChainPayment{
+			ID: *id, Purpose: purpose, ObjectID: *id, Network: w.ask.Network, Amount: w.ask.Amount, FromAddress: "TGas", ToAddress: "TNonce", Status: exchange.ChainApproved,
+		}
+		b.orders[*id] = exchange.Order{ID: *id, Type: exchange.OnRampBuy, Status: exchange.OrderProcessing}
+	}
+	p := b.payments[*id]
+	if p.Status == exchange.ChainParked {
+		p.Status = exchange.ChainApproved
+		b.payments[*id] = p
+	}
+	return *id, p.Status == exchange.ChainCompleted
+}
+
 // registerCold lets transactions be handed out and taken back. What is signed elsewhere is what the network's
 // book makes next.
 func (w *transferWorld) registerCold() {
+	name := func(s string) sdk.RegisterOptions { return sdk.RegisterOptions{Name: s} }
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in activities.ColdInput) (activities.ColdDraft, error) {
 		w.book.mu.Lock()
 		defer w.book.mu.Unlock()
+		if v := w.send.vault; v != nil {
+			if id, done := w.move(&v.opened, exchange.ForNonceAccount); !done {
+				return activities.ColdDraft{NoncePaymentID: id}, nil
+			}
+		}
 		w.send.handedOut = append(w.send.handedOut, in.Actor.UserID)
 		return activities.ColdDraft{}, nil
-	}, sdk.RegisterOptions{Name: "DraftColdPayment"})
+	}, name("DraftColdPayment"))
 	w.env.RegisterActivityWithOptions(func(ctx context.Context, in activities.ColdImport) (activities.SignedPayment, error) {
+		if v := w.send.vault; v != nil && string(in.Raw) == "good" {
+			v.parts++
+			return activities.SignedPayment{Incomplete: true}, nil
+		}
 		if string(in.Raw) != "good" {
 			return activities.SignedPayment{}, activities.Failure(ctx, exchange.Invalid(exchange.FieldError{Pointer: "/signed_transaction", Code: "transaction", Message: "is another"}))
 		}
-		if a, alive, err := w.book.LiveAttempt(ctx, in.PaymentID); err != nil || alive {
-			return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
+		return w.signedElsewhere(ctx, in.PaymentID)
+	}, name("ImportColdPayment"))
+	w.env.RegisterActivityWithOptions(func(ctx context.Context, in activities.SignInput) (activities.SignedPayment, error) {
+		w.send.vault.completed++
+		return w.signedElsewhere(ctx, in.PaymentID)
+	}, name("CompleteColdPayment"))
+	w.env.RegisterActivityWithOptions(func(ctx context.Context, _ activities.ColdInput) (activities.ColdClosed, error) {
+		w.book.mu.Lock()
+		defer w.book.mu.Unlock()
+		v := w.send.vault
+		if v == nil || len(w.send.handedOut) == 0 {
+			return activities.ColdClosed{}, nil
 		}
-		a, err := w.chain.sign(ctx, in.PaymentID)
+		v.asked++
+		if v.refuses != "" {
+			return activities.ColdClosed{}, activities.Failure(ctx, exchange.Errorf(v.refuses, "It may still be included."))
+		}
+		id, done := w.move(&v.advanced, exchange.ForNonceAdvance)
+		if done {
+			id = uuid.Nil
+		}
+		return activities.ColdClosed{NoncePaymentID: id}, nil
+	}, name("CloseColdPayment"))
+}
+
+func (w *transferWorld) signedElsewhere(ctx context.Context, payment uuid.UUID) (activities.SignedPayment, error) {
+	if a, alive, err := w.book.LiveAttempt(ctx, payment); err != nil || alive {
 		return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
-	}, sdk.RegisterOptions{Name: "ImportColdPayment"})
+	}
+	a, err := w.chain.sign(ctx, payment)
+	return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
 }
 
 // brings imports bytes under the name of a request.
@@ -108,6 +171,77 @@ func TestColdTransfers(t *testing.T) {
 		},
 	} {
 		s.cold = true
+		t.Run(s.name, func(t *testing.T) { t.Parallel(); s.play(t) })
+	}
+}
+
+// On a network of nonce accounts the gas wallet goes before and after the owner: it opens the account, signs what the
+// owner signed, and makes impossible what is withdrawn before any money is given back.
+func TestColdTransfersOfNonceAccounts(t *testing.T) {
+	t.Parallel()
+	waits := workflows.ReasonColdWallet
+	for _, s := range []passage{
+		{
+			name: "signed elsewhere", status: sent, detail: nought, reasons: []workflows.Reason{waits},
+			people: func(w *transferWorld) {
+				w.at(whenParked, func() { w.asksPayload("payload") })
+				w.at(2*whenParked, func() { w.brings("import", "good") })
+			},
+			check: func(t *testing.T, w *transferWorld) {
+				answered("payload", "")(t, w)
+				answered("import", "")(t, w)
+				if v := w.send.vault; len(w.send.handedOut) != 1 || v.parts != 1 || v.completed != 1 || v.asked != 0 || w.chain.built != 2 {
+					t.Errorf("handed out %d times, %+v, %d transactions", len(w.send.handedOut), v, w.chain.built)
+				}
+			},
+		},
+		{
+			name: "the account is not opened at first", status: sent, detail: nought, fates: []fate{{reverts: true}, {}}, reasons: []workflows.Reason{waits},
+			people: func(w *transferWorld) {
+				w.at(whenParked, func() { w.asksPayload("first") })
+				w.at(2*whenParked, func() { w.asksPayload("second") })
+				w.at(3*whenParked, func() { w.brings("import", "good") })
+			},
+			check: func(t *testing.T, w *transferWorld) {
+				answered("first", exchange.CodeStateConflict)(t, w)
+				answered("second", "")(t, w)
+			},
+		},
+		{
+			name: "withdrawn", status: exchange.TransferCancelled, detail: exchange.DetailByPerson, reasons: []workflows.Reason{waits},
+			people: func(w *transferWorld) {
+				w.at(whenParked, func() { w.asksPayload("payload") })
+				w.at(2*whenParked, func() { w.cancel() })
+			},
+			check: func(t *testing.T, w *transferWorld) {
+				answered("cancel", "")(t, w)
+				if p := w.book.payments[w.send.vault.advanced]; p.Status != exchange.ChainCompleted {
+					t.Errorf("the money was given back before the advance, which is %s", p.Status)
+				}
+			},
+		},
+		{
+			name: "withdrawn at the second try", status: exchange.TransferCancelled, detail: exchange.DetailByStaff, fates: []fate{{}, {reverts: true}, {}},
+			reasons: []workflows.Reason{waits, waits},
+			people: func(w *transferWorld) {
+				w.at(whenParked, func() { w.asksPayload("payload") })
+				w.at(2*whenParked, func() { w.order(activities.VerbRefund) })
+				w.at(3*whenParked, func() { w.order(activities.VerbRefund) })
+			},
+		},
+		{
+			name: "it may still be included", status: sent, detail: nought, reasons: []workflows.Reason{waits, waits},
+			people: func(w *transferWorld) {
+				w.send.vault.refuses = exchange.CodeStateConflict
+				w.at(whenParked, func() { w.asksPayload("payload") })
+				w.at(2*whenParked, func() { w.cancel() })
+				w.at(3*whenParked, func() { w.order(activities.VerbRefund) })
+				w.at(4*whenParked, func() { w.brings("import", "good") })
+			},
+			check: answered("cancel", exchange.CodeStateConflict),
+		},
+	} {
+		s.cold, s.durable = true, true
 		t.Run(s.name, func(t *testing.T) { t.Parallel(); s.play(t) })
 	}
 }

@@ -16,6 +16,7 @@ type passage struct {
 	internal bool
 	required int
 	cold     bool
+	durable  bool // the transactions of the cold wallet live by a nonce account
 	answers  []answer
 	fates    []fate
 	people   func(w *transferWorld)
@@ -32,6 +33,9 @@ func (s passage) play(t *testing.T) {
 	}
 	w.send.required, w.send.cold, w.send.answers = s.required, s.cold, s.answers
 	w.chain.cold = s.cold
+	if s.durable {
+		w.send.vault = &vault{}
+	}
 	w.chain.script = func(n int) fate { return pick(s.fates, n, fate{}) }
 	if s.people != nil {
 		s.people(w)

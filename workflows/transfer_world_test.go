@@ -33,6 +33,7 @@ type sending struct {
 	refusal  error // of the request
 
 	handedOut []uuid.UUID // to whom
+	vault     *vault      // of a cold wallet whose transactions live by a nonce account
 	denied    bool
 	held      bool
 	tickets   map[string]*ticket
