@@ -28,6 +28,8 @@ const (
 	defaultTransfers  = 30
 	// troubleEach is after how many transfers something goes wrong, on average.
 	troubleEach = 3
+	// mostAtOnce is how often a trouble comes at most when it comes.
+	mostAtOnce = 3
 )
 
 // planned is one step of the plan: a transfer, or trouble.
@@ -42,24 +44,27 @@ type planned struct {
 
 // The troubles of a plan.
 const (
-	troubleDrop   = "drop"
-	troubleLose   = "lose"
-	troubleBusy   = "busy"
-	troubleDelay  = "delay"
-	troubleReorg  = "reorganise"
-	troubleForget = "reorganise and forget"
-	troubleNode   = "kill the node"
-	troubleChain  = "kill the chain's worker"
-	troubleSigner = "kill the signer"
-	troubleFlows  = "kill the flows' worker"
-	troubleAPI    = "kill the API"
+	troubleDrop    = "drop"
+	troubleDrought = "drop everything until it can't come any more"
+	troubleLose    = "lose"
+	troubleBusy    = "busy"
+	troubleDelay   = "delay"
+	troubleReorg   = "reorganise"
+	troubleForget  = "reorganise and forget"
+	troubleNode    = "kill the node"
+	troubleChain   = "kill the chain's worker"
+	troubleSigner  = "kill the signer"
+	troubleFlows   = "kill the flows' worker"
+	troubleAPI     = "kill the API"
+	troubleFlow    = "kill Temporal"
+	troubleRows    = "kill PostgreSQL"
 )
 
 // plan makes the same steps of the same seed, before anything runs.
 func plan(seed uint64, transfers, networks int) []planned {
-	troubles := []string{
+	all := []string{
 		troubleDrop, troubleLose, troubleBusy, troubleDelay, troubleReorg, troubleForget, troubleNode, troubleChain, troubleSigner, troubleFlows,
-		troubleAPI,
+		troubleAPI, troubleFlow, troubleRows, troubleDrought,
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
 	var steps []planned
@@ -69,7 +74,7 @@ func plan(seed uint64, transfers, networks int) []planned {
 		})
 		if r.IntN(troubleEach) == 0 {
 			steps = append(steps, planned{
-				node: r.IntN(networks), trouble: troubles[r.IntN(len(troubles))], count: 1 + r.IntN(3), pause: time.Duration(r.IntN(150)) * time.Millisecond,
+				node: r.IntN(networks), trouble: all[r.IntN(len(all))], count: 1 + r.IntN(mostAtOnce), pause: time.Duration(r.IntN(150)) * time.Millisecond,
 			})
 		}
 	}
@@ -98,8 +103,8 @@ type movedBy struct {
 	amount  money.Amount
 }
 
-// TestTransfersSurviveAPlan sends on all networks while nodes drop, delay and reorganise, and nodes and workers
-// are killed. At the end no transfer is lost, none is doubled, and the ledger says what the chains say. A run
+// TestTransfersSurviveAPlan sends on all networks while nodes drop, delay and reorganise, and nodes, workers,
+// Temporal and PostgreSQL are killed. At the end no transfer is lost, none is doubled, and the ledger says what the chains say. A run
 // that fails names its seed; KIVUKO_E2E_SEED repeats its plan.
 func TestTransfersSurviveAPlan(t *testing.T) {
 	w := open(t)
@@ -108,9 +113,11 @@ func TestTransfersSurviveAPlan(t *testing.T) {
 	nodes := w.seed().Nodes()
 	t.Logf("%d transfers on %d networks: %s=%d repeats the plan", n, len(nodes), seedVariable, seed)
 	var all []movedBy
+	trouble := &troubles{world: w, dry: map[exchange.Network]time.Time{}}
 	for _, step := range plan(seed, n, len(nodes)) {
+		trouble.relieve(t, nodes)
 		if step.trouble != "" {
-			w.strike(t, nodes[step.node], step)
+			trouble.strike(t, nodes[step.node], step)
 		} else {
 			all = append(all, w.begin(t, nodes[step.node], step))
 		}
@@ -151,8 +158,11 @@ func (w *world) begin(t *testing.T, n demo.Node, step planned) movedBy {
 }
 
 // strike makes trouble.
-func (w *world) strike(t *testing.T, n demo.Node, step planned) {
+func (w *troubles) strike(t *testing.T, n demo.Node, step planned) {
 	t.Helper()
+	if step.trouble == troubleDrought && step.count < mostAtOnce {
+		step.trouble = troubleDrop
+	}
 	t.Logf("%s: %s (%d)", n.Network, step.trouble, step.count)
 	faults := map[string]map[string]any{
 		troubleDrop: {"drop_next": step.count}, troubleLose: {"lose_next": step.count}, troubleBusy: {"busy_next": step.count},
@@ -175,8 +185,49 @@ func (w *world) strike(t *testing.T, n demo.Node, step planned) {
 		w.kill(t, stack.ProcessWorker("flows"), 0)
 	case troubleAPI:
 		w.kill(t, stack.ProcessAPI, 0)
+	case troubleFlow:
+		w.kill(t, stack.ProcessTemporal, 300*time.Millisecond)
+	case troubleRows:
+		databaseDies(t, w.world)
+	case troubleDrought:
+		w.dry[n.Network] = time.Now().Add(transactionLife + dryMargin)
+		w.arm(t, n, map[string]any{})
 	default:
-		post(t, n, "/faults", faults[step.trouble])
+		w.arm(t, n, faults[step.trouble])
+	}
+}
+
+// troubles makes trouble, and knows which nodes forget everything meanwhile and until when.
+type troubles struct {
+	*world
+	dry map[exchange.Network]time.Time
+}
+
+// Droughts outlive a transaction: what was signed can't come any more, and another one has to be. They are rare, so
+// that no payment meets as many as are left to a person.
+const (
+	everything = 1_000_000
+	dryMargin  = 10 * time.Second
+)
+
+// arm sets the faults of a node. A drought goes on, whatever else is armed.
+func (w *troubles) arm(t *testing.T, n demo.Node, faults map[string]any) {
+	t.Helper()
+	if _, dry := w.dry[n.Network]; dry {
+		faults["drop_next"] = everything
+	}
+	post(t, n, "/faults", faults)
+}
+
+// relieve ends the droughts that lasted long enough.
+func (w *troubles) relieve(t *testing.T, nodes []demo.Node) {
+	t.Helper()
+	for _, n := range nodes {
+		if until, dry := w.dry[n.Network]; dry && time.Now().After(until) {
+			t.Logf("%s: the drought is over", n.Network)
+			delete(w.dry, n.Network)
+			w.arm(t, n, map[string]any{})
+		}
 	}
 }
 
