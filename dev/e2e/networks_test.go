@@ -375,7 +375,7 @@ func (w *world) sendAway(t *testing.T, n demo.Node, c *client.Client, meanwhile 
 
 // outbid keeps the blocks empty until the transaction that waits was outbid. Both have one number, so that the
 // chain takes one of them.
-func (w *world) outbid(t *testing.T, n demo.Node) {
+func (w *world) outbid(t *testing.T, n demo.Node) sent {
 	heal(t, n)
 	post(t, n, "/faults", map[string]any{"hold_blocks": 100_000})
 	vendor := w.as(t, demo.VendorEmail)
@@ -403,4 +403,5 @@ func (w *world) outbid(t *testing.T, n demo.Node) {
 	if err != nil || attempts < 2 || numbers != 1 {
 		t.Errorf("%d transactions with %d numbers: %v", attempts, numbers, err)
 	}
+	return f
 }
