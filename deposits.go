@@ -54,18 +54,24 @@ func addWatch(p process, name exchange.Network, db *store.Store, c chain.Client,
 			return fmt.Errorf("KIVUKO_DEPOSITS_FROM: there is no network %q", n)
 		}
 	}
+	net := p.config.network(name)
+	if p.config.Mode == Local {
+		net.life, net.lifeBlocks = 0, 0 // a developer's machine sleeps, and its chains stand still with it
+	}
 	parts.Watch[name] = &activities.Deposits{
-		Store: db, Client: c, Poll: p.config.network(name).blockTime, Stretch: activities.DefaultStretch,
-		From: p.config.Deposits.From[string(name)], Minimum: least,
+		Store: db, Client: c, Poll: net.blockTime, Stretch: activities.DefaultStretch,
+		From: p.config.Deposits.From[string(name)], Minimum: least, Life: net.life, LifeBlocks: net.lifeBlocks,
 	}
 	return nil
 }
 
-// runQuarantine lists the movements that were set aside, or settles one of them.
+// runQuarantine lists the movements that were set aside, or settles one of them. One that left a wallet may be
+// settled as a payment whose transaction is not known here, which the payment then completes by.
 func runQuarantine(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("quarantine", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says what is wrong
 	settle := flags.String("settle", "", "id of a movement that is dealt with")
+	payment := flags.String("payment", "", "id of the chain payment that a movement was, whose transaction is not known here")
 	note := flags.String("note", "", "what it was")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("quarantine: %w", err)
@@ -80,7 +86,15 @@ func runQuarantine(ctx context.Context, p process, args []string) error {
 		if err != nil {
 			return fmt.Errorf("quarantine: -settle: %w", err)
 		}
-		return db.SettleQuarantine(ctx, id, *note, exchange.System("operator"))
+		if *payment == "" {
+			return db.SettleQuarantine(ctx, id, *note, exchange.System("operator"))
+		}
+		pay, err := uuid.Parse(*payment)
+		if err != nil {
+			return fmt.Errorf("quarantine: -payment: %w", err)
+		}
+		_, err = db.AdoptSend(ctx, id, pay, *note, exchange.System("operator"))
+		return err
 	}
 	for _, n := range exchange.Networks() {
 		all, err := db.OpenQuarantine(ctx, n)

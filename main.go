@@ -52,7 +52,7 @@ func commands() map[string]command {
 		"codec":        {"serve the codec endpoint of the Temporal Web UI", runCodec},
 		"migrate":      {"bring the database up to date and make the first admin", runMigrate},
 		"apply":        {"reconcile Temporal with temporal.yaml", runApply},
-		"quarantine":   {"list movements on chains that were set aside, or settle one: -settle <id> -note <text>", runQuarantine},
+		"quarantine":   {"list movements on chains that were set aside, or settle one: -settle <id> [-payment <id>] -note <text>", runQuarantine},
 		"audit-verify": {"recompute the audit log's hash chain", runAuditVerify},
 		"cold-key":     {"make the cold key and print its public half: -out <new file>", runColdKey},
 		"cold-sign":    {"sign a cold wallet's transaction, without a network: -draft <file> [-yes]", runColdSign},

@@ -15,6 +15,10 @@ import (
 // same bytes. A slot takes 0.4 seconds, and nodes drop offered transactions without a word.
 const solanaPoll = 2 * time.Second
 
+// solanaLife is for how many blocks a transaction may be included after it was signed: the 150 of a blockhash,
+// and some more because nodes may name a later one.
+const solanaLife = 200
+
 // SolanaConfig is the Solana network as this deployment sees it.
 type SolanaConfig struct {
 	// RPC are the nodes' addresses (https). Providers put keys into them: they are secrets.
@@ -36,7 +40,7 @@ func (c Config) solanaNetwork() network {
 	n := network{
 		name: exchange.Solana, on: len(c.Solana.RPC) > 0, variable: "KIVUKO_SOLANA_RPC", check: c.checkSolana,
 		open:    func() (driver, error) { return newSolana(c.Solana) },
-		address: c.Solana.address, blockTime: solanaPoll, tokens: c.Solana.tokens(),
+		address: c.Solana.address, blockTime: solanaPoll, lifeBlocks: solanaLife, tokens: c.Solana.tokens(),
 	}
 	if n.on {
 		n.node = hostOf(c.Solana.RPC[0])

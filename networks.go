@@ -40,6 +40,10 @@ type network struct {
 	node string
 	// blockTime is the network's, or what a test's faster chain asks for.
 	blockTime time.Duration
+	// life and lifeBlocks are for how long the network may include a signed transaction, by time or by height; zero
+	// where transactions have numbers.
+	life       time.Duration
+	lifeBlocks uint64
 	// tokens are the addresses of the stablecoins that are configured.
 	tokens map[money.Asset]string
 	// stopped says why a token that may be configured is not offered.

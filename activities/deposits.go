@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 
 // DepositStore is where the watch over a chain writes what it sees.
 type DepositStore interface {
+	WatchAlive(ctx context.Context, n exchange.Network) error
+	RecordLook(ctx context.Context, l exchange.WatchLook) error
 	DepositCursor(ctx context.Context, n exchange.Network) (exchange.DepositCursor, bool, error)
 	StartDeposits(ctx context.Context, n exchange.Network, after exchange.ChainBlock) (exchange.DepositCursor, error)
 	RecordFinalBlock(ctx context.Context, b exchange.BlockScan) (exchange.DepositCursor, error)
@@ -43,6 +46,12 @@ type Deposits struct {
 	From uint64
 	// Minimum is the least amount of an asset that wakes anybody.
 	Minimum map[money.Asset]money.Amount
+	// Life and LifeBlocks are for how long the network may include a transaction after it was signed, by the
+	// time of its blocks or by their height. After the watch was away for long, nothing is signed until what
+	// may have been signed before has been outlived. Both are zero where numbers keep a transaction from being
+	// carried out twice.
+	Life       time.Duration
+	LifeBlocks uint64
 }
 
 // The limits of reading.
@@ -54,6 +63,9 @@ const (
 	readAhead = 64
 	// readers is how many blocks are read at once.
 	readers = 4
+	// lookEvery is the pause between two looks that are written down, below the age at which one is too old
+	// for payments to be signed.
+	lookEvery = 10 * time.Second
 	// maxGlimpse bounds how many blocks above the final one are looked at between two looks at the head.
 	maxGlimpse = 256
 )
@@ -94,8 +106,9 @@ func (d *Deposits) follow(ctx context.Context) (Followed, error) {
 	if err != nil {
 		return Followed{}, err
 	}
+	var looked time.Time
 	for {
-		head, err := d.Client.Head(ctx)
+		head, err := d.look(ctx, &looked)
 		if err != nil {
 			return Followed{}, err
 		}
@@ -125,6 +138,26 @@ func (d *Deposits) follow(ctx context.Context) (Followed, error) {
 	}
 }
 
+// look asks how far the network is and writes it down, not more often than is needed. That the watch is at work
+// is written down first: a network that does not answer is no reason to think that the watch was away.
+func (d *Deposits) look(ctx context.Context, last *time.Time) (chain.Head, error) {
+	due := last.IsZero() || time.Since(*last) >= lookEvery
+	if due {
+		if err := d.Store.WatchAlive(ctx, d.Client.Network()); err != nil {
+			return chain.Head{}, err
+		}
+	}
+	head, err := d.Client.Head(ctx)
+	if err != nil || !due {
+		return head, err
+	}
+	*last = time.Now()
+	return head, d.Store.RecordLook(ctx, exchange.WatchLook{
+		Network: d.Client.Network(), Final: blockOf(head.Final), FinalHeight: head.Final.Height, LatestHeight: head.Latest.Height,
+		Life: d.Life, LifeBlocks: d.LifeBlocks,
+	})
+}
+
 // start begins after the final block of the moment, or before the block that was configured.
 func (d *Deposits) start(ctx context.Context) (exchange.DepositCursor, error) {
 	if d.From > 0 {
@@ -143,8 +176,7 @@ func (d *Deposits) report(ctx context.Context, c exchange.DepositCursor, head ch
 		Final: c.Final.Number, FinalTime: c.Final.Time, Seen: c.Tip.Number, HeadFinal: head.Final.Number, HeadLatest: head.Latest.Number,
 	}
 	activity.RecordHeartbeat(ctx, f)
-	gauge := activity.GetMetricsHandler(ctx).WithTags(map[string]string{"network": string(d.Client.Network())}).Gauge("kivuko_deposit_lag_blocks")
-	gauge.Update(float64(f.Lag())) //nolint:forbidigo // a gauge of the SDK takes nothing else, and a number of blocks is no money
+	d.gauge(ctx, "kivuko_deposit_lag_blocks", int(min(f.Lag(), math.MaxInt32))) //nolint:gosec // G115: bounded just here
 	var err error
 	if f.Wakeups, err = d.Store.DueWakeups(ctx, d.Client.Network()); err != nil {
 		return f, true, err
@@ -154,7 +186,20 @@ func (d *Deposits) report(ctx context.Context, c exchange.DepositCursor, head ch
 	}
 	open, err := d.Store.OpenQuarantine(ctx, d.Client.Network())
 	f.Quarantined = len(open)
+	sent := 0
+	for _, q := range open {
+		if q.Reason == exchange.QuarantineOutgoing || q.Reason == exchange.QuarantineUnexpected {
+			sent++
+		}
+	}
+	d.gauge(ctx, "kivuko_unaccounted_sends", sent)
 	return f, true, err
+}
+
+// gauge exports a number about the network.
+func (d *Deposits) gauge(ctx context.Context, name string, n int) {
+	g := activity.GetMetricsHandler(ctx).WithTags(map[string]string{"network": string(d.Client.Network())}).Gauge(name)
+	g.Update(float64(n)) //nolint:forbidigo // a gauge of the SDK takes nothing else, and a number of things is no money
 }
 
 // pause waits for the next block; false when the call is to end.

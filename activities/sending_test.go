@@ -177,6 +177,8 @@ func (s gasSigner) OutbidPayment(context.Context, uuid.UUID, int) (exchange.Chai
 type parking struct {
 	payment exchange.ChainPayment
 	parked  string
+	hold    exchange.SigningHold
+	waited  bool
 }
 
 func (p *parking) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
@@ -188,7 +190,60 @@ func (p *parking) ParkChainPayment(_ context.Context, _ uuid.UUID, detail string
 	return nil
 }
 
+func (p *parking) SigningHold(context.Context, uuid.UUID) (exchange.SigningHold, error) {
+	return p.hold, nil
+}
+
+func (p *parking) WaitForWatch(context.Context, uuid.UUID) error {
+	p.waited = true
+	return nil
+}
+
 func (p *parking) SetOrderDetail(context.Context, uuid.UUID, string) error { return nil }
+
+// TestHolds sign nothing: what passes by itself is waited for, everything else parks the payment.
+func TestHolds(t *testing.T) {
+	for _, c := range []struct {
+		hold   exchange.SigningHold
+		status exchange.ChainPaymentStatus
+		want   SignedPayment
+	}{
+		{exchange.HoldWatch, exchange.ChainApproved, SignedPayment{Waits: "watch_behind"}},
+		{exchange.HoldForeign, exchange.ChainApproved, SignedPayment{Parked: "foreign_send"}},
+		{exchange.HoldSentBefore, exchange.ChainApproved, SignedPayment{Parked: "sent_before"}},
+		{exchange.HoldUnexpected, exchange.ChainApproved, SignedPayment{Parked: "unexpected_send"}},
+		{exchange.HoldUnexpected, exchange.ChainCompleted, SignedPayment{Completed: true}}, // a step that ran before came this far
+	} {
+		rows := &parking{payment: exchange.ChainPayment{Status: c.status}, hold: c.hold}
+		refusing := gasSigner{exchange.Errorf(exchange.CodeStateConflict, "not approved")}
+		got, err := (&Signing{Signer: refusing, Store: rows}).SignPayment(t.Context(), SignInput{})
+		if err != nil || got != c.want || rows.parked != c.want.Parked || rows.waited != (c.want.Waits != "") {
+			t.Errorf("%s: %+v, %v; parked %q, waited %v", c.hold, got, err, rows.parked, rows.waited)
+		}
+	}
+}
+
+// TestHoldThatComesLate names what the database refused for, not that it refused.
+func TestHoldThatComesLate(t *testing.T) {
+	rows := &parking{payment: exchange.ChainPayment{Status: exchange.ChainApproved}}
+	late := lateHold{rows}
+	got, err := (&Signing{Signer: late, Store: rows}).SignPayment(t.Context(), SignInput{})
+	if err != nil || got.Parked != string(exchange.HoldForeign) {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// lateHold is a signer whose signature the database refuses because of what came meanwhile.
+type lateHold struct{ rows *parking }
+
+func (s lateHold) SignPayment(context.Context, uuid.UUID) (exchange.ChainAttempt, error) {
+	s.rows.hold = exchange.HoldForeign
+	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "refused")
+}
+
+func (s lateHold) OutbidPayment(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
+	return exchange.ChainAttempt{}, nil
+}
 
 // TestMissingGas is reported where a top-up can mend it and parks the payment everywhere else.
 func TestMissingGas(t *testing.T) {

@@ -22,6 +22,10 @@ type SigningStore interface {
 	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
 	ParkChainPayment(ctx context.Context, id uuid.UUID, detail string) error
 	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
+	// SigningHold says what speaks against signing another transaction of a payment.
+	SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.SigningHold, error)
+	// WaitForWatch shows that a payment's signature waits for the watch over the chain.
+	WaitForWatch(ctx context.Context, paymentID uuid.UUID) error
 }
 
 // Signing signs. It is registered on signer queues only, whose processes hold the keys.
@@ -67,6 +71,8 @@ type SignedPayment struct {
 	Gas       *NeedGas  `json:"gas,omitempty"`    // the payment waits for gas and is not parked
 	// Incomplete is set where the fee payer signs a transaction of a cold wallet after its owner, and has not yet.
 	Incomplete bool `json:"incomplete,omitempty"`
+	// Waits is what the signature waits for, which passes by itself; the payment is not parked.
+	Waits string `json:"waits,omitempty"`
 }
 
 // NeedGas says how much native coin a sending wallet lacks for a fee.
@@ -75,13 +81,20 @@ type NeedGas struct {
 }
 
 // SignPayment gives the live transaction of a payment, signing one if there is none. A transaction that
-// can't be built parks the payment: nothing was signed, so nothing is on its way.
+// can't be built parks the payment: nothing was signed, so nothing is on its way. So does what left the wallet
+// and is not accounted for. While the watch over the chain is behind, nobody knows that, and nothing is signed.
 func (s *Signing) SignPayment(ctx context.Context, in SignInput) (SignedPayment, error) {
+	if out, held, err := s.held(ctx, in.PaymentID); held || err != nil {
+		return out, Failure(ctx, err)
+	}
 	attempt, err := s.Signer.SignPayment(ctx, in.PaymentID)
 	if err == nil {
 		return SignedPayment{AttemptID: attempt.ID, TxID: attempt.TxID}, nil
 	}
 	if exchange.CodeOf(err) == exchange.CodeStateConflict {
+		if out, held, holdErr := s.held(ctx, in.PaymentID); held || holdErr != nil { // it came while the transaction was made
+			return out, Failure(ctx, holdErr)
+		}
 		return s.settled(ctx, in.PaymentID, err)
 	}
 	reason, final := buildRefusal(err)
@@ -92,6 +105,23 @@ func (s *Signing) SignPayment(ctx context.Context, in SignInput) (SignedPayment,
 		return s.needGas(ctx, in, err)
 	}
 	return s.park(ctx, in.PaymentID, string(reason))
+}
+
+// held parks a payment for which nothing may be signed until a person has decided, or has it wait for the watch. A
+// payment that is not to be signed anyway is not held.
+func (s *Signing) held(ctx context.Context, id uuid.UUID) (SignedPayment, bool, error) {
+	hold, err := s.Store.SigningHold(ctx, id)
+	if err != nil || hold == exchange.HoldNone {
+		return SignedPayment{}, false, err
+	}
+	p, err := s.Store.ChainPayment(ctx, id)
+	if err != nil || p.Status != exchange.ChainApproved {
+		return SignedPayment{}, false, err
+	}
+	if hold == exchange.HoldWatch {
+		return SignedPayment{Waits: string(hold)}, true, s.Store.WaitForWatch(ctx, id)
+	}
+	return SignedPayment{Parked: string(hold)}, true, s.Store.ParkChainPayment(ctx, id, string(hold))
 }
 
 // needGas reports the missing native coin, or parks the payment because of it. Gas itself is never topped

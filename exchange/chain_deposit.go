@@ -135,6 +135,9 @@ const (
 	QuarantineRefused     QuarantineReason = "refused"      // the database refuses it
 	QuarantineContradicts QuarantineReason = "contradicts"  // the final chain tells it otherwise than before
 	QuarantineOutgoing    QuarantineReason = "not_our_send" // money left a wallet of ours by a transaction that is not ours
+	// QuarantineUnexpected is of a transaction of ours: one that was given up, or that was carried out without
+	// making its payment, has moved money or may have.
+	QuarantineUnexpected QuarantineReason = "unexpected_send"
 )
 
 // QuarantinedMovement waits for a person. Nothing of it was booked.
@@ -150,6 +153,31 @@ type QuarantinedMovement struct {
 	CreatedAt time.Time
 	SettledAt time.Time
 	Note      string
+}
+
+// SigningHold says in a word why no transaction is signed for a payment.
+type SigningHold string
+
+// The reasons for which nothing is signed. All but HoldWatch last until a person has settled what is in the
+// quarantine.
+const (
+	HoldNone       SigningHold = ""
+	HoldUnexpected SigningHold = "unexpected_send" // a transaction of the payment moved something that is not accounted for
+	HoldSentBefore SigningHold = "sent_before"     // exactly this left the wallet by a transaction that is not known here
+	HoldForeign    SigningHold = "foreign_send"    // something left the wallet by a transaction that is not known here
+	HoldWatch      SigningHold = "watch_behind"    // the chain was not read up to now, so nobody knows what left the wallet
+)
+
+// WatchLook is how far a network had come when the watch looked at it.
+type WatchLook struct {
+	Network Network
+	Final   ChainBlock // the newest final block
+	// FinalHeight and LatestHeight count blocks where transactions live by them; zero elsewhere.
+	FinalHeight, LatestHeight uint64
+	// Life and LifeBlocks are for how long a signed transaction can be included; both zero where a number
+	// keeps it from being carried out beside another one.
+	Life       time.Duration
+	LifeBlocks uint64
 }
 
 // DepositWait asks that a flow is woken whenever a movement into a wallet is seen, final or orphaned.

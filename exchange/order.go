@@ -92,6 +92,7 @@ const (
 	WaitOutcome      = "outcome"       // the operator has not said what became of the prompt
 	WaitReceipt      = "receipt"       // paid, but the operator's receipt is not known yet
 	WaitSignature    = "signature"
+	WaitWatch        = "chain_watch" // nothing is signed before the chain was read up to now
 	WaitBroadcast    = "broadcast"
 	WaitFinality     = "finality"
 	WaitOperator     = "operator" // parked

@@ -166,6 +166,9 @@ func (s *Store) RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence
 		if err := st.saveTx(ctx, a); err != nil {
 			return err
 		}
+		if err := st.doubt(ctx, st.tx, false); err != nil {
+			return err
+		}
 		if err := st.expireOthers(ctx, evidence); err != nil {
 			return err
 		}
@@ -179,10 +182,14 @@ func (s *Store) RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence
 	})
 }
 
+// carriedOut is the word of all networks for a transaction that did what it says.
+const carriedOut = "SUCCESS"
+
 // RecordFinal stores the end of a transaction in a final block, with what the network took. One that
 // made the expected transfer completes the payment: the reserved crypto is spent and has left custody.
-// One that failed parks the payment for a person; its fee is booked all the same. Others with its number
-// have expired by it. It may be called again with the same outcome.
+// One that failed parks the payment for a person; its fee is booked all the same. When it was carried out all
+// the same, or the watch has seen it move something, an alarm holds the payment up until a person has settled
+// it. Others with its number have expired by it. It may be called again with the same outcome.
 func (s *Store) RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string) (exchange.ChainPayment, error) {
 	to := exchange.TxFailed
 	if ok {
@@ -213,6 +220,9 @@ func (s *Store) RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, b
 		if err := st.pay(ctx, exchange.ChainParked, func(p *exchange.ChainPayment) {
 			p.Detail, p.TxID, p.Block, p.Fee = clip(code, 200), a.TxID, block, total
 		}); err != nil {
+			return err
+		}
+		if err := st.doubt(ctx, a, code == carriedOut); err != nil {
 			return err
 		}
 		if fee.Positive() {

@@ -24,7 +24,7 @@ type scan struct {
 	byID      map[uuid.UUID]walletEnd
 	known     map[movementKey]exchange.ChainDeposit
 	payments  map[string]uuid.UUID      // of our own transactions
-	givenUp   map[string]bool           // transactions of ours that were judged impossible, or to have paid nothing
+	givenUp   map[string]uuid.UUID      // transactions of ours that were judged impossible, or to have paid nothing
 	waits     map[uuid.UUID][]uuid.UUID // by wallet
 	entries   []exchange.Entry
 }
@@ -143,7 +143,7 @@ func (sc *scan) record(ctx context.Context, b exchange.BlockScan) error {
 			return err
 		}
 		if refusal != nil {
-			if err := sc.quarantine(ctx, m, exchange.QuarantineRefused, refusal.Error()); err != nil {
+			if err := sc.t.setAside(ctx, sc.refused(m, refusal)); err != nil {
 				return err
 			}
 		}
@@ -273,10 +273,10 @@ func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 	if err := sc.t.all(ctx, &own, paymentsOfTx, sc.network, pq.Array(txs)); err != nil {
 		return err
 	}
-	sc.payments, sc.givenUp = map[string]uuid.UUID{}, map[string]bool{}
+	sc.payments, sc.givenUp = map[string]uuid.UUID{}, map[string]uuid.UUID{}
 	for _, o := range own {
 		if o.GivenUp { // no completion will book it: its payment was, or will be, carried out by another one
-			sc.givenUp[o.TxID] = true
+			sc.givenUp[o.TxID] = o.PaymentID
 			continue
 		}
 		sc.payments[o.TxID] = o.PaymentID
@@ -358,11 +358,7 @@ func (sc *scan) movement(ctx context.Context, m exchange.ChainMovement) error {
 		}
 	}
 	if d.FromWalletID != uuid.Nil && d.Kind != exchange.DepositOwn && d.Kind != exchange.DepositEmpty {
-		why := "no payment of ours made this transaction"
-		if sc.givenUp[m.TxID] {
-			why = "this transaction of ours was judged to pay nothing, and its payment may be carried out a second time"
-		}
-		if err := sc.quarantine(ctx, m, exchange.QuarantineOutgoing, why); err != nil {
+		if err := sc.t.setAside(ctx, sc.outgoing(m, d.FromWalletID)); err != nil {
 			return err
 		}
 	}

@@ -159,32 +159,9 @@ func (s *Store) RecordWoken(ctx context.Context, ids []uuid.UUID) error {
 	})
 }
 
-const insertQuarantine = `
-INSERT INTO deposit_quarantine (id, network, block, tx_id, event_index, reason, detail, payload, created_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT ON CONSTRAINT deposit_quarantine_key DO NOTHING`
-
 // quarantine sets a movement aside for a person, once for each reason.
 func (sc *scan) quarantine(ctx context.Context, m exchange.ChainMovement, why exchange.QuarantineReason, detail string) error {
-	id, err := uuid.NewV7()
-	if err != nil {
-		return err
-	}
-	payload := map[string]any{
-		"tx_id": clip(m.TxID, 500), "index": m.Index, "from": clip(m.From, 500), "to": clip(m.To, 500), "asset": m.Amount.Asset(),
-		"amount": m.Amount.Decimal().String(), "block": sc.block.Number, "block_id": sc.block.ID,
-	}
-	raw, err := document(payload)
-	if err != nil {
-		return err
-	}
-	n, err := sc.t.exec(ctx, insertQuarantine, id, sc.network, blockNumber(sc.block.Number), clip(m.TxID, maxTxID), int64(m.Index), why,
-		clip(detail, 500), raw, sc.t.s.now())
-	if err != nil || n == 0 {
-		return err
-	}
-	sc.t.s.log.ErrorContext(ctx, "a movement on a chain needs a person", "network", sc.network, "block", sc.block.Number, "reason", why, "quarantine", id)
-	payload["network"], payload["reason"] = sc.network, why
-	return sc.t.record(ctx, fact{by: watching, object: "deposit_quarantine", id: id, name: "deposit_quarantine.opened", after: payload})
+	return sc.t.setAside(ctx, alarm{network: sc.network, block: sc.block, movement: m, why: why, detail: detail})
 }
 
 // quarantineRow is a row of deposit_quarantine.

@@ -413,7 +413,7 @@ func TestGivenUpTransactionThatPays(t *testing.T) {
 			finalBlock(t, s, b)
 			wantDeposit(t, s, tx.TxID, exchange.DepositOutgoing, exchange.DepositFinal)
 			open, err := s.OpenQuarantine(t.Context(), exchange.Tron)
-			if err != nil || len(open) != 1 || open[0].Reason != exchange.QuarantineOutgoing || !strings.Contains(open[0].Detail, "second time") {
+			if err != nil || len(open) != 1 || open[0].Reason != exchange.QuarantineUnexpected || !strings.Contains(open[0].Detail, "second time") {
 				t.Errorf("the alarms are %+v, %v", open, err)
 			}
 		})

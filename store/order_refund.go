@@ -19,8 +19,9 @@ const payingCollection = `SELECT receipt, attempt_id FROM collections WHERE orde
 
 // RefundOrder gives up delivering a paid order and opens the refund of its price. It refuses with
 // CodeStateConflict while the crypto may still arrive: the chain payment must be parked, cancelled, or
-// approved without a live transaction, and is cancelled with the order. Called again it returns the
-// refund that is there.
+// approved without a live transaction, and is cancelled with the order. It refuses too while something that
+// left the wallet may be the order's crypto and no person has settled what it was. Called again it returns
+// the refund that is there.
 func (s *Store) RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error) {
 	out, err := change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (refunded, exchange.Posting, error) {
 		var none exchange.Posting
@@ -90,6 +91,9 @@ func (t unitTx) cancelPayment(ctx context.Context, o exchange.Order, by exchange
 	}
 	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
 		return exchange.Errorf(exchange.CodeStateConflict, "The order's crypto is on its way; it can't be refunded.")
+	}
+	if err := t.mayGiveUp(ctx, p.ID); err != nil {
+		return err
 	}
 	if p.Status == exchange.ChainApproved {
 		parked := p

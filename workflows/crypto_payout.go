@@ -19,6 +19,7 @@ const (
 	maxSignatures = 10               // transactions of one payment, each after the one before was proven impossible
 	troublePause  = 10 * time.Minute // between tries when looking at the chain fails
 	ceilingPause  = 10 * time.Minute // until a higher bid is tried again after one was refused
+	watchPause    = 15 * time.Second // between looks whether the chain was read up to now
 )
 
 // CryptoPayout carries out one approved payment on a chain: sign once, offer the same bytes until they
@@ -73,15 +74,21 @@ func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
 }
 
 // sign gives the live transaction, or reports that the signer refuses: then nothing was signed. It brings
-// gas first where that is what is missing; a word then says why there is none, and parks the payment.
+// gas first where that is what is missing; a word then says why there is none, and parks the payment. While the
+// watch over the chain is behind, it waits.
 func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, bool) {
 	in := activities.SignInput{PaymentID: f.in.PaymentID, ReportGas: true}
+	began := workflow.Now(ctx)
 	for {
 		var signed activities.SignedPayment
 		err := workflow.ExecuteActivity(signer(ctx, f.in.Network, "Sign the payment"), signing.SignPayment, in).Get(ctx, &signed)
 		if err != nil {
 			workflow.GetLogger(ctx).Error("the payment was not signed", "error", err)
 			return signed, false
+		}
+		if signed.Waits != "" {
+			f.waitForWatch(ctx, began)
+			continue
 		}
 		if signed.Gas == nil {
 			return signed, true
@@ -90,6 +97,19 @@ func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, boo
 			in.ReportGas, in.GasWord = false, word
 		}
 	}
+}
+
+// waitForWatch shows that the signature waits until the chain was read up to now. The watch says by itself when it
+// needs a person.
+func (f *cryptoPayout) waitForWatch(ctx workflow.Context, began time.Time) {
+	c := card{title: "Crypto waits to be signed"}
+	c.add("Payment", f.in.PaymentID.String())
+	c.add("For", f.in.about())
+	c.add("Waits for", "the watch over "+string(f.in.Network)+" ("+DepositWatchID(f.in.Network)+"), which has not read the chain up to now")
+	c.add("Since", moment(began))
+	describe(ctx, c)
+	f.nudged = false
+	await(ctx, slower(ctx, watchPause, began), "See whether the chain was read", func() bool { return f.nudged })
 }
 
 // deliver watches a transaction to its end, however long that takes. When it takes unusually long, a

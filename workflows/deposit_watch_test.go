@@ -50,6 +50,10 @@ func (s *shore) Transfers(context.Context, uint64) (chain.BlockTransfers, error)
 	return chain.BlockTransfers{}, errors.New("there is nothing to read")
 }
 
+func (s *shore) WatchAlive(context.Context, exchange.Network) error { return nil }
+
+func (s *shore) RecordLook(context.Context, exchange.WatchLook) error { return nil }
+
 func (s *shore) DepositCursor(context.Context, exchange.Network) (exchange.DepositCursor, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -48,6 +48,13 @@ const (
 	ReasonColdWallet        Reason = "cold-wallet"
 )
 
+// The reasons to park because of what left a wallet and is not accounted for.
+const (
+	ReasonPayoutSentBefore  Reason = "payout-sent_before"
+	ReasonPayoutForeignSend Reason = "payout-foreign_send"
+	ReasonPayoutUnexpected  Reason = "payout-unexpected_send"
+)
+
 // advice is what the current details of a parked flow say.
 type advice struct {
 	what  string   // what is wrong, in a sentence
@@ -98,6 +105,12 @@ var guide = map[Reason]advice{
 	ReasonPayoutFee:     payoutAdvice("The network's fee is above our limit.", "Wait for a lower fee, or raise the limit."),
 	ReasonPayoutForeign: payoutAdvice("Somebody else has sent a transaction with the key of the sending wallet; nothing more is signed with it.",
 		"Find out who used the key and what left the wallet."),
+	ReasonPayoutSentBefore: payoutAdvice("Exactly this payment left the wallet before, by a transaction that is not known here.",
+		"Compare the two and settle the movement in the quarantine, as this payment if it is."),
+	ReasonPayoutForeignSend: payoutAdvice("Something left the sending wallet by a transaction that is not known here; nothing more is signed with its key.",
+		"Find out who sent it and settle it in the quarantine."),
+	ReasonPayoutUnexpected: payoutAdvice("A transaction of the payment was given up, or did not pay what it should, and moved something.",
+		"Find out what moved and settle it in the quarantine."),
 	ReasonPayoutGasShort: payoutAdvice("The sending wallet lacks the native coin for the fee, and so does the gas wallet of the network.",
 		"Fill the gas wallet up."),
 	ReasonPayoutGasCap: payoutAdvice("The fee asks for more native coin than one top-up may bring.", "Wait for a lower fee, or raise the cap."),
@@ -179,8 +192,15 @@ func (r Reason) wantsReceipt() bool {
 	}, r)
 }
 
+// carriedOut is the word of all networks for a transaction that did what it says, with which a payment is parked
+// when that is not what it should have done.
+const carriedOut = "SUCCESS"
+
 // payoutReason is the reason for the word with which a chain payment was parked.
 func payoutReason(detail string) Reason {
+	if detail == carriedOut {
+		return ReasonPayoutUnexpected
+	}
 	r := Reason("payout-" + detail)
 	if _, known := guide[r]; known {
 		return r

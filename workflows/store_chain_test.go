@@ -142,6 +142,22 @@ func (b *book) RecordFinal(_ context.Context, id uuid.UUID, ok bool, _ uint64, _
 	})
 }
 
+func (b *book) SigningHold(_ context.Context, id uuid.UUID) (exchange.SigningHold, error) {
+	return tx(b, "SigningHold", func() (exchange.SigningHold, error) {
+		if _, alive := b.live(id); alive || b.hold == nil {
+			return exchange.HoldNone, nil
+		}
+		return b.hold(), nil
+	})
+}
+
+func (b *book) WaitForWatch(context.Context, uuid.UUID) error {
+	return run(b, "WaitForWatch", func() error {
+		b.waited++
+		return nil
+	})
+}
+
 func (b *book) ParkChainPayment(_ context.Context, id uuid.UUID, detail string) error {
 	return run(b, "ParkChainPayment", func() error {
 		p := b.payments[id]

@@ -37,6 +37,8 @@ type book struct {
 	vendor     map[uuid.UUID]int // how often an order's vendor was paid
 	unsealed   int               // audit rows
 	wallets    map[uuid.UUID]exchange.Wallet
+	hold       func() exchange.SigningHold // asked while it is not nil
+	waited     int                         // how often a payment was shown to wait for the watch
 }
 
 func newBook() *book {

@@ -1,0 +1,90 @@
+package workflows_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// TestSignatureWaitsForTheWatch asks again by itself until the chain was read, and is no failure.
+func TestSignatureWaitsForTheWatch(t *testing.T) {
+	id := uuid.New()
+	behind := activities.SignedPayment{Waits: string(exchange.HoldWatch)}
+	s := &payoutScript{
+		signs:    map[uuid.UUID][]activities.SignedPayment{id: {behind, behind, behind, signedOnce}},
+		delivers: map[uuid.UUID][]activities.Delivery{id: {completed}},
+	}
+	if r := s.runPayout(t, id); !r.Completed {
+		t.Errorf("ended %+v", r)
+	}
+	if want := []string{"sign", "sign", "sign", "sign", "deliver"}; !slices.Equal(s.calls, want) {
+		t.Errorf("called %v, want %v", s.calls, want)
+	}
+}
+
+// TestPaymentThatWasCarriedOutOtherwise names the reason for a person, not "failed".
+func TestPaymentThatWasCarriedOutOtherwise(t *testing.T) {
+	id := uuid.New()
+	s := &payoutScript{
+		signs:    map[uuid.UUID][]activities.SignedPayment{id: {signedOnce}},
+		delivers: map[uuid.UUID][]activities.Delivery{id: {{End: activities.DeliveryFailed, Code: "SUCCESS"}}},
+	}
+	if r := s.runPayout(t, id); r.Reason != string(workflows.ReasonPayoutUnexpected) {
+		t.Errorf("ended %+v", r)
+	}
+}
+
+// TestForeignSendParksTheOrder parks it with the reason, and goes on after a person has settled what left.
+func TestForeignSendParksTheOrder(t *testing.T) {
+	for _, c := range []struct {
+		hold   exchange.SigningHold
+		reason workflows.Reason
+	}{
+		{exchange.HoldForeign, workflows.ReasonPayoutForeignSend},
+		{exchange.HoldSentBefore, workflows.ReasonPayoutSentBefore},
+	} {
+		t.Run(string(c.hold), func(t *testing.T) {
+			w := newWorld()
+			settled := w.start.Add(time.Hour)
+			w.book.hold = func() exchange.SigningHold {
+				if w.env.Now().Before(settled) {
+					return c.hold
+				}
+				return exchange.HoldNone
+			}
+			for _, after := range []time.Duration{30 * time.Minute, 61 * time.Minute} {
+				w.at(after, func() { w.command(activities.VerbRetry) })
+			}
+			w.run(t)
+			if o := w.order(); o.Status != exchange.OrderCompleted {
+				t.Errorf("the order is %s", o.Status)
+			}
+			w.signs.were(t, workflows.OnRampID(w.request.ID), c.reason, c.reason)
+			w.sound(t)
+		})
+	}
+}
+
+// TestOrderWaitsForTheWatch shows what the order waits for and calls for nobody.
+func TestOrderWaitsForTheWatch(t *testing.T) {
+	w := newWorld()
+	ready := w.start.Add(20 * time.Minute)
+	w.book.hold = func() exchange.SigningHold {
+		if w.env.Now().Before(ready) {
+			return exchange.HoldWatch
+		}
+		return exchange.HoldNone
+	}
+	w.run(t)
+	if o := w.order(); o.Status != exchange.OrderCompleted || w.book.waited == 0 {
+		t.Errorf("the order is %s and was shown to wait %d times", o.Status, w.book.waited)
+	}
+	w.signs.were(t, workflows.OnRampID(w.request.ID))
+	w.sound(t)
+}
