@@ -62,6 +62,7 @@ func crashPoints(parts worker.Parts) worker.Parts {
 	}
 	for _, p := range parts.Sign {
 		p.Signer, p.Store = crashSigner{p.Signer, dir}, crashParking{p.Store, dir}
+		p.Recipients.Store = crashRecipients{p.Recipients.Store, dir}
 	}
 	for _, p := range parts.Wallet {
 		p.Keys, p.Store = crashKeys{p.Keys, dir}, crashWallets{p.Store, dir}
@@ -317,6 +318,15 @@ type crashParking struct {
 
 func (s crashParking) ParkChainPayment(ctx context.Context, id uuid.UUID, detail string) error {
 	return step(s.crash, "ParkChainPayment", func() error { return s.SigningStore.ParkChainPayment(ctx, id, detail) })
+}
+
+type crashRecipients struct {
+	activities.RecipientStore
+	crash
+}
+
+func (s crashRecipients) RecordRecipient(ctx context.Context, id uuid.UUID, said []exchange.Screening) error {
+	return step(s.crash, "RecordRecipient", func() error { return s.RecipientStore.RecordRecipient(ctx, id, said) })
 }
 
 type crashSignatures struct {

@@ -39,6 +39,8 @@ func (w *world) invariants(t *testing.T) {
 			WHERE h.status = 'held' AND h.amount > 0 AND NOT (
 				(h.object_type = 'offer' AND EXISTS (SELECT 1 FROM offers o WHERE o.id = h.object_id))
 				OR EXISTS (SELECT 1 FROM orders o WHERE o.id = h.object_id AND o.status IN ('pending', 'processing', 'confirming'))
+				OR EXISTS (SELECT 1 FROM transfers f WHERE f.id = h.object_id AND f.status_detail <> 'released'
+					AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'failed'))
 				OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('processing', 'needs_review'))
 				OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`,
 		"accounts hold what their holds say": `

@@ -2,14 +2,12 @@ package e2e
 
 import (
 	"fmt"
-	"net/http"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/dev/stack"
 	"kivuko/workflows"
 )
 
@@ -23,6 +21,7 @@ type sent struct {
 	Digest   string    `json:"approval_digest"`
 	TxHash   string    `json:"blockchain_txn_hash"`
 	Required int       `json:"approvals_required"`
+	Given    int       `json:"approvals_given"`
 }
 
 func (w *world) send(t *testing.T, c *client.Client, amount string, recipient map[string]any) sent {
@@ -63,19 +62,8 @@ func TestTransfers(t *testing.T) {
 	if done := w.arrives(t, vendor, f.ID, "completed"); done.TxHash == "" {
 		t.Errorf("completed without a transaction: %+v", done)
 	}
-	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule := func(one string) {
-		t.Helper()
-		in := map[string]any{"approvals": map[string]any{"one_above": one, "two_above": "5000000"}}
-		if err := admin.Do(t.Context(), http.MethodPatch, "/api/v1/auth/limits", "", in, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	rule("0.01")
-	defer rule("200000")
+	w.approvalRule(t, "0.01", ruleTwo)
+	defer w.approvalRule(t, seededOne, ruleTwo)
 	f = w.send(t, vendor, "4", map[string]any{"address": newAddress(t)})
 	officer := w.operator(t)
 	pending := w.arrives(t, officer, f.ID, "pending_approval")
@@ -103,29 +91,11 @@ func (w *world) signalApproval(t *testing.T, officer *client.Client, f sent) {
 		return err
 	})
 	w.arrives(t, officer, f.ID, "pending_approval")
-	var me struct {
-		ID uuid.UUID `json:"id"`
-	}
-	if err := officer.Get(t.Context(), "/api/v1/auth/user/me", &me); err != nil {
+	got, err := w.ask(t, officer, f)
+	if err != nil {
 		t.Fatal(err)
 	}
-	const pin = "73915"
-	in := map[string]any{"pin": pin, "password": demo.Password}
-	if err := officer.Do(t.Context(), http.MethodPut, "/api/v1/auth/user/id/"+me.ID.String()+"/pin", "", in, nil); err != nil {
-		t.Fatal(err)
-	}
-	var token struct {
-		Token      string `json:"token"`
-		WorkflowID string `json:"workflow_id"`
-		Signal     string `json:"signal"`
-	}
-	ask := map[string]any{
-		"object_type": "transfer", "object_id": f.ID, "action": "approve", "amount": f.Amount, "digest": f.Digest, "pin": pin,
-	}
-	if err := officer.Post(t.Context(), "/api/v1/auth/approvals/tokens", "", ask, &token); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.temporal.SignalWorkflow(t.Context(), token.WorkflowID, "", token.Signal, map[string]any{"token": token.Token}); err != nil {
+	if err := w.temporal.SignalWorkflow(t.Context(), got.WorkflowID, "", got.Signal, map[string]any{"token": got.Token}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -45,6 +45,7 @@ const (
 type world struct {
 	stack    *stack.Stack
 	crash    string // the directory in which crash points are armed
+	coldKey  string // the file with the private half, which no process of the stack is told of
 	temporal client.Client
 	db       *sql.DB
 	store    *store.Store
@@ -54,6 +55,8 @@ type world struct {
 	wallet   exchange.Wallet // the vendor's
 	said     *transcript
 	people   people
+
+	screening *screening
 }
 
 var (
@@ -87,6 +90,7 @@ func closeWorld() error {
 		return nil
 	}
 	theWorld.temporal.Close()
+	defer theWorld.screening.server.Close()
 	return errors.Join(theWorld.store.Close(), theWorld.db.Close(), theWorld.stack.Down())
 }
 
@@ -98,7 +102,7 @@ func start(dir string) (_ *world, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{crash: filepath.Join(dir, "crash"), said: &transcript{}}
+	w := &world{crash: filepath.Join(dir, "crash"), said: &transcript{}, screening: newScreening()}
 	if err := os.MkdirAll(w.crash, 0o700); err != nil {
 		return nil, err
 	}
@@ -128,12 +132,12 @@ func start(dir string) (_ *world, err error) {
 	for name, value := range map[string]string{
 		"API_RATE_FACTOR": "1000", "TRON_POLL": tronPoll.String(), "TRON_TRANSACTION_LIFE": transactionLife.String(),
 		"ETHEREUM_POLL": ethereumBlocks.String(), "SENDING_PATIENCE": patienceToOutbid.String(),
-		"CRASH_DIR": w.crash, "LOG_LEVEL": "debug",
+		"SCREENING_URL": w.screening.server.URL, "CRASH_DIR": w.crash, "LOG_LEVEL": "debug",
 		"LIMIT_CUSTOMER_ORDERS": "100000", "LIMIT_PROMPTS_PER_PHONE": "100000", "LIMIT_CUSTOMER_TRANSFERS": "100000", // one customer opens all of them
 	} {
 		w.stack.SetEnvironment(name, value)
 	}
-	if err := w.fill(ctx); err != nil {
+	if err := errors.Join(w.makeColdKey(ctx, dir, product), w.fill(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w\n%s", err, w.said), w.stack.Down())
 	}
 	return w, nil

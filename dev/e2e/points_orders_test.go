@@ -1,0 +1,240 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// orderTale is the tale of an order, on TRON.
+type orderTale struct {
+	fault  string // of the operator, on the order's prompt
+	payout string // of the operator, on what goes back to the phone
+	verb   string // an operator's command that the trial sends, after the transfer was reverted or the money came late
+	late   bool   // the money comes when the order is over
+	scene  scene  // sets the chain up, with nothing else under way; nil for the most
+	cancel bool   // the prompt can't have been sent, so the customer gives up
+	again  bool   // an operator has to let it be tried again
+	status string
+	detail string
+	refund bool // all that was collected goes back
+}
+
+// scene opens the trial's order, arms the point when the order is where the chain is to play its trick, and plays it.
+type scene func(t *testing.T, w *world, tr *trial, arm func())
+
+var (
+	vanished  = orderTale{scene: vanish, status: "completed"}
+	bought    = orderTale{status: "completed"}
+	silent    = orderTale{fault: "callback_lost", status: "completed"}
+	turned    = orderTale{fault: "declined", status: "failed", detail: "declined"}
+	underpaid = orderTale{fault: "pays_less", status: "failed", detail: "underpaid", refund: true}
+	unsent    = orderTale{cancel: true, status: "cancelled"}
+	redone    = orderTale{verb: "retry", status: "completed"}
+	undone    = orderTale{verb: "refund", status: "failed", detail: "refund_opened", refund: true}
+	marked    = orderTale{scene: fail, again: true, status: "completed"}
+	unpayable = orderTale{fault: "pays_less", payout: "unregistered", again: true, status: "failed", detail: "underpaid", refund: true}
+	lateBack  = orderTale{late: true, verb: "refund", status: "cancelled", refund: true}
+	lateKept  = orderTale{late: true, verb: "resolve", status: "cancelled"}
+)
+
+// price of the orders here. What is paid too little goes back, which must be more than the operator's minimum.
+const trialPrice = 500
+
+// tronTrials are the trials with orders. Where the process dies between writing that a prompt is to be sent and
+// hearing that it was, nobody may send it again, so that such an order ends unpaid. Those whose transfers are to
+// fail come first, when no other transfer can be hit.
+func tronTrials() []*trial {
+	var all []*trial
+	add := func(worker, name string, before, after tale) { all = append(all, both(worker, name, before, after)...) }
+	add("flows", "MarkOrder", marked, marked)
+	add("flows", "UseCommand", redone, undone)
+	add("flows", "RetryChainPayment", redone, redone)
+	add("flows", "RefundOrder", undone, undone)
+	gone := &lapse{}
+	add("chain-tron", "RecordExpired", orderTale{scene: gone.first, status: "completed"}, orderTale{scene: gone.second, status: "completed"})
+	add("chain-tron", "RecordVanished", vanished, vanished)
+	add("signer-tron", "CreateKey", walletTale{exchange.Tron}, walletTale{exchange.Tron})
+	add("signer-tron", "CreateWallet", walletTale{exchange.Tron}, walletTale{exchange.Tron})
+	add("momo", "BeginAttempt", bought, unsent)
+	add("momo", "SubmitCollection", unsent, bought)
+	add("momo", "RecordSubmission", bought, bought)
+	add("momo", "SetOrderDetail", bought, bought)
+	add("momo", "Resolve", bought, bought)
+	add("momo", "AcceptPayment", bought, bought)
+	add("momo", "SaveReceipt", silent, silent)
+	add("momo", "RecordFailure", turned, turned)
+	add("momo", "BeginRefundPayout", underpaid, underpaid)
+	add("momo", "SubmitPayout", underpaid, underpaid)
+	add("momo", "RecordPayoutSubmission", underpaid, underpaid)
+	add("momo", "CompleteRefund", underpaid, underpaid)
+	add("momo", "RecordPayoutFailure", unpayable, unpayable)
+	add("momo", "FailRefund", unpayable, unpayable)
+	add("momo", "RefundException", lateBack, lateBack)
+	add("momo", "ResolveException", lateKept, lateKept)
+	add("signer-tron", "SignPayment", bought, bought)
+	add("signer-tron", "SaveSignedAttempt", bought, bought)
+	add("chain-tron", "Broadcast", bought, bought)
+	add("chain-tron", "RecordBroadcast", bought, bought)
+	add("chain-tron", "Locate", bought, bought)
+	add("chain-tron", "RecordIncluded", bought, bought)
+	add("chain-tron", "RecordFinal", bought, bought)
+	add("flows", "CloseOrder", turned, turned)
+	add("flows", "OpenOrder", bought, bought)
+	add("flows", "CompleteOrder", bought, bought)
+	return all
+}
+
+// revert opens the orders whose transfers fail on the chain, and waits until they ask for an operator.
+func (w *world) revert(t *testing.T, parked []*trial) {
+	t.Helper()
+	w.tron(t, "/faults", map[string]any{"fail_next": len(parked), "fail_with": "REVERT"})
+	for _, tr := range parked {
+		tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
+	}
+	for _, tr := range parked {
+		w.until(t, tr.order.ID, "parked", detail("operator"))
+		w.parked(t, workflows.OnRampID(tr.order.ID)) // the row says so before the flow does
+	}
+	w.tron(t, "/reset", nil)
+}
+
+// play sends an order to the point.
+func (b orderTale) play(t *testing.T, w *world, tr *trial, arm func()) {
+	t.Helper()
+	switch {
+	case b.scene != nil:
+		b.scene(t, w, tr, arm)
+	case b.late:
+		w.payLate(t, tr)
+		arm()
+		w.command(t, tr, b.verb)
+	case b.verb != "":
+		arm()
+		w.command(t, tr, b.verb)
+	default:
+		arm()
+		tr.order = w.buyWith(t, b)
+	}
+}
+
+// restarted makes the chain behave again after a scene.
+func (b orderTale) restarted(t *testing.T, w *world, _ *trial) {
+	t.Helper()
+	if b.scene != nil {
+		w.tron(t, "/reset", nil)
+	}
+}
+
+// fail lets the order's transfer fail on the chain; the point is where the order says what it waits for.
+func fail(t *testing.T, w *world, tr *trial, arm func()) {
+	w.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
+	arm()
+	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
+}
+
+// lapse has the transactions of two orders lapse at once, because the chain's clock can be put forward only so
+// far: the first one's trial opens the other's order too, and arms its point before the process is back.
+type lapse struct{ other order }
+
+func (l *lapse) first(t *testing.T, w *world, tr *trial, arm func()) {
+	w.tron(t, "/faults", map[string]any{"drop_next": 1000})
+	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
+	l.other = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
+	w.until(t, tr.order.ID, "confirming", confirming)
+	w.until(t, l.other.ID, "confirming", confirming)
+	arm()
+	w.arm(t, "after:RecordExpired")
+	w.tron(t, "/time", map[string]any{"advance_ms": timeStep.Milliseconds()})
+}
+
+func (l *lapse) second(_ *testing.T, _ *world, tr *trial, _ func()) { tr.order = l.other }
+
+// vanish takes the order's transaction out of the chain.
+func vanish(t *testing.T, w *world, tr *trial, arm func()) {
+	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
+	w.attemptsAre(t, tr.order.ID, "included")
+	arm()
+	w.takeAway(t, tr.order)
+}
+
+// payLate has the money of an order come when its customer has given it up.
+func (w *world) payLate(t *testing.T, tr *trial) {
+	t.Helper()
+	phone := newPhone()
+	w.fault(t, "late_success_1037", "prompt", phone)
+	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice), phone: phone})
+	w.until(t, tr.order.ID, "waiting for another prompt", detail("payment_retry"))
+	w.tell(t, w.amina(t), tr.order.ID, "cancel", nil)
+	w.ends(t, tr.order.ID, "cancelled", "cancelled_by_customer")
+	w.release(t)
+	w.exception(t, tr.order.ID, "late", "open", fmt.Sprintf("%d.00", trialPrice))
+	w.parked(t, workflows.LatePaymentID(w.collection(t, tr.order.ID)))
+}
+
+// buyWith opens an order whose payer meets faults. The answer may come only after a crash, so it is not waited
+// for longer than a client would, and asked for again with the same key.
+func (w *world) buyWith(t *testing.T, b orderTale) order {
+	t.Helper()
+	phone := newPhone()
+	if b.fault != "" {
+		w.fault(t, b.fault, "prompt", phone)
+	}
+	if b.payout != "" {
+		w.fault(t, b.payout, "payout", phone)
+	}
+	return w.buy(t, purchase{fiat: fmt.Sprint(trialPrice), phone: phone})
+}
+
+// command sends the operator's decision beside the test: its answer comes after the crash.
+func (w *world) command(t *testing.T, tr *trial, verb string) {
+	t.Helper()
+	path := "/api/v1/auth/orders/" + tr.order.ID.String() + "/" + verb
+	tr.background(t, w.operator(t), path, uuid.NewString(), map[string]string{"note": "crash trial"}, nil)
+}
+
+func (b orderTale) judge(t *testing.T, w *world, tr *trial) {
+	t.Helper()
+	tr.answered(t)
+	id := tr.order.ID
+	if b.cancel {
+		w.untilFor(t, id, "of unknown outcome", recovery, detail("outcome"))
+		w.tell(t, w.amina(t), id, "cancel", nil)
+	}
+	if b.again {
+		w.parked(t, workflows.OnRampID(id))
+		w.tell(t, w.operator(t), id, "retry", nil)
+	}
+	o := w.untilFor(t, id, "over", recovery, order.over)
+	if o.Status != b.status || (b.detail != "" && o.StatusDetail != b.detail) {
+		t.Fatalf("it ended %s, not %s/%s", o, b.status, b.detail)
+	}
+	books := w.books(t)
+	if n := len(prompted(books, o.ID)); n > 1 {
+		t.Errorf("the payer was prompted %d times", n)
+	}
+	if o.Status == "completed" {
+		w.paidOnce(t, books, o)
+		return
+	}
+	w.notPaidOut(t, o)
+	effects := collected(books, o.ID)
+	kept := b.late && !b.refund
+	switch {
+	case !b.refund && !kept && len(effects) != 0:
+		t.Errorf("nothing should have been collected: %+v", effects)
+	case (b.refund || kept) && len(effects) != 1:
+		t.Errorf("it was collected %d times: %+v", len(effects), effects)
+	case kept:
+		w.exception(t, o.ID, "late", "accepted", fmt.Sprintf("%d.00", trialPrice))
+		if back := paidBack(books, o.Phone.String); len(back) != 0 {
+			t.Errorf("what was kept went back: %+v", back)
+		}
+	case b.refund:
+		w.refunded(t, o, effects[0].Amount)
+	}
+}
