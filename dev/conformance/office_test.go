@@ -85,6 +85,7 @@ func (o office) payment(t testing.TB, m storetest.Market, amount string) exchang
 // pay runs the flow of one payment to its end, on a clock that skips its waits.
 func (o office) pay(t *testing.T, p exchange.ChainPayment) (workflows.CryptoPayoutResult, error) {
 	t.Helper()
+	o.watched(t)
 	suite := testsuite.WorkflowTestSuite{}
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
