@@ -46,6 +46,33 @@ func (b *balances) readers() map[exchange.Network]func(context.Context, string, 
 	return out
 }
 
+// counters are the questions how often an address has sent, of the networks that are on.
+func (b *balances) counters() map[exchange.Network]func(context.Context, string) (exchange.SenderCount, error) {
+	out := map[exchange.Network]func(context.Context, string) (exchange.SenderCount, error){}
+	for _, n := range b.open.config.networks() {
+		if !n.on {
+			continue
+		}
+		out[n.name] = func(ctx context.Context, address string) (exchange.SenderCount, error) {
+			d, err := b.driver(n.name)
+			if err != nil {
+				return exchange.SenderCount{}, err
+			}
+			return count(ctx, d, address)
+		}
+	}
+	return out
+}
+
+func count(ctx context.Context, d driver, address string) (exchange.SenderCount, error) {
+	counter, ok := d.(chain.Sequenced)
+	if !ok {
+		return exchange.SenderCount{}, exchange.Errorf(exchange.CodeUnsupported, "The network %s numbers no transactions.", d.Network())
+	}
+	n, err := counter.Nonces(ctx, address)
+	return exchange.SenderCount{Latest: n.Latest, Final: n.Final, Block: chainBlock(n.Head.Final)}, err
+}
+
 func chainBlock(b chain.Block) exchange.ChainBlock {
 	return exchange.ChainBlock{Number: b.Number, ID: b.ID, Parent: b.Parent, Time: b.Time}
 }

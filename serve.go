@@ -50,7 +50,7 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 	}
 	held := newBalances(p.config)
 	defer held.close()
-	deps.Balances = held.readers()
+	deps.Balances, deps.Counts = held.readers(), held.counters()
 	app, err := api.New(deps)
 	if err != nil {
 		return err

@@ -120,6 +120,9 @@ type Deps struct {
 	// Balances read what an address holds at a network's newest final block. A network without one, or whose
 	// nodes can't be reached, leaves the ledger's side of a wallet's balances as it is.
 	Balances map[exchange.Network]func(ctx context.Context, address string, a money.Asset) (exchange.ChainBalance, error)
+	// Counts read how many transactions of an address a network counts. They fail with CodeUnsupported where
+	// it numbers none.
+	Counts map[exchange.Network]func(ctx context.Context, address string) (exchange.SenderCount, error)
 	// Refuses says why an asset is not offered on a network ("its issuer has stopped it there"), as the rest
 	// of a sentence; empty when it is. Nil offers all.
 	Refuses func(exchange.Network, money.Asset) string

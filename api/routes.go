@@ -145,6 +145,10 @@ func (s *server) walletRoutes() []route {
 		create(wallets+"/owner", exchange.ActCreateWallets, s.createOwnerWallet),
 		create(wallets+"/provision", exchange.ActProvisionWallets, s.provisionWallet),
 		{method: get, path: wallet, action: exchange.ActReadWallets, limit: limitGeneral, handle: s.getWallet},
+		{
+			method: post, path: wallet + "/reopen-lane", action: exchange.ActReopenLanes, limit: limitGeneral, key: keyRequired,
+			timeout: flowTimeout, handle: s.reopenLane,
+		},
 		{method: get, path: wallet + "/balances", action: exchange.ActReadWallets, limit: limitGeneral, handle: s.walletBalances},
 		{method: put, path: wallet + "/set-default-network", action: exchange.ActCreateWallets, limit: limitGeneral, handle: s.setDefaultWallet},
 		{method: put, path: wallet + "/set-default", action: exchange.ActCreateWallets, limit: limitGeneral, handle: s.setDefaultWallet},

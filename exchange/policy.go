@@ -34,6 +34,7 @@ const (
 	ActReadWallets      Action = "wallets.read"
 	ActCreateWallets    Action = "wallets.create"
 	ActProvisionWallets Action = "wallets.provision"
+	ActReopenLanes      Action = "wallets.reopen_lane"
 	ActReadEvents       Action = "events.read"
 	ActReadMachines     Action = "machines.read"
 	ActReadAudit        Action = "audit.read"
@@ -100,6 +101,7 @@ var policy = map[Action]grants{
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
 	ActProvisionWallets: {RoleAdmin: ScopeAny},
+	ActReopenLanes:      {RoleAdmin: ScopeAny},
 	ActReadEvents: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,

@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// wireReopening is a lane that was opened again.
+type wireReopening struct {
+	ID         uuid.UUID `json:"id"`
+	WalletID   uuid.UUID `json:"wallet_id"`
+	Foreign    *uint64   `json:"foreign_nonce"`
+	Before     uint64    `json:"next_before"`
+	After      uint64    `json:"next_after"`
+	Block      uint64    `json:"block"`
+	BlockID    string    `json:"block_id"`
+	Reason     string    `json:"reason"`
+	ReopenedBy uuid.UUID `json:"reopened_by"`
+	ReopenedAt timestamp `json:"reopened_at"`
+}
+
+func reopeningWire(r exchange.LaneReopening) wireReopening {
+	return wireReopening{
+		ID: r.ID, WalletID: r.WalletID, Foreign: r.Foreign, Before: r.Before, After: r.After, Block: r.Block.Number, BlockID: r.Block.ID,
+		Reason: r.Reason, ReopenedBy: r.ReopenedBy, ReopenedAt: stamp(r.ReopenedAt),
+	}
+}
+
+// reopenLane lets a wallet send again whose sequence somebody else's transaction closed. What the chain counts
+// is read anew for each decision.
+func (s *server) reopenLane(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	reason := f.line("reason", true, exchange.MaxLaneReason)
+	if err := f.done(); err != nil {
+		return err
+	}
+	w, err := s.Store.Wallet(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	count, err := s.senderCount(c.ctx, w)
+	if err != nil {
+		return err
+	}
+	done, err := s.Store.ReopenLane(c.ctx, c.objectID, w.ID, reason, count, c.who)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, reopeningWire(done))
+}
+
+func (s *server) senderCount(ctx context.Context, w exchange.Wallet) (exchange.SenderCount, error) {
+	ask := s.Counts[w.Network]
+	if ask == nil {
+		return exchange.SenderCount{}, exchange.Errorf(exchange.CodeUnsupported, "The network %s is off here.", w.Network)
+	}
+	ctx, cancel := context.WithTimeout(ctx, chainTimeout)
+	defer cancel()
+	count, err := ask(ctx, w.Address)
+	if exchange.CodeOf(err) == exchange.CodeUnsupported {
+		return count, err
+	}
+	if err != nil {
+		s.log.Warn("the transactions of a wallet could not be counted", "network", w.Network, "wallet", w.ID, "cause", err)
+		return count, exchange.Errorf(exchange.CodeUnavailable, "No node of the network answers; nothing was changed. Try again.")
+	}
+	return count, nil
+}
