@@ -20,6 +20,7 @@ import (
 // bookkeeper applies postings inside one transaction.
 type bookkeeper struct {
 	t     unitTx
+	hasty bool                          // it posts without a look at the balances
 	fresh map[exchange.AccountRef]int64 // accounts that this transaction created
 }
 

@@ -170,6 +170,10 @@ func (s *Store) readAll(ctx context.Context, dest any, query string, args ...any
 }
 
 // unitTx is a transaction with the store's prepared statements.
+//
+// Its statements run under the transaction's context, which the driver watches from its beginning to its end
+// and ends by asking the server to stop. A second watch over each statement would add nothing but a goroutine,
+// which takes longer than many a statement.
 type unitTx struct {
 	tx      *sqlx.Tx
 	s       *Store
@@ -177,32 +181,39 @@ type unitTx struct {
 }
 
 func (t unitTx) get(ctx context.Context, dest any, query string, args ...any) error {
-	st, err := t.s.statementIn(ctx, t.tx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
-	if err != nil {
-		return err
-	}
-	return st.GetContext(ctx, dest, args...)
+	return t.run(ctx, query, func(ctx context.Context, st *sqlx.Stmt) error { return st.GetContext(ctx, dest, args...) })
 }
 
 func (t unitTx) all(ctx context.Context, dest any, query string, args ...any) error {
-	st, err := t.s.statementIn(ctx, t.tx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
-	if err != nil {
-		return err
-	}
-	return st.SelectContext(ctx, dest, args...)
+	return t.run(ctx, query, func(ctx context.Context, st *sqlx.Stmt) error { return st.SelectContext(ctx, dest, args...) })
 }
 
 // exec runs a statement and returns how many rows it touched.
-func (t unitTx) exec(ctx context.Context, query string, args ...any) (int64, error) {
-	st, err := t.s.statementIn(ctx, t.tx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
-	if err != nil {
-		return 0, err
+func (t unitTx) exec(ctx context.Context, query string, args ...any) (n int64, err error) {
+	err = t.run(ctx, query, func(ctx context.Context, st *sqlx.Stmt) error {
+		r, err := st.ExecContext(ctx, args...)
+		if err == nil {
+			n, err = r.RowsAffected()
+		}
+		return err
+	})
+	return n, err
+}
+
+// run prepares a statement and does something with it, unless the transaction's time is over.
+func (t unitTx) run(ctx context.Context, query string, do func(context.Context, *sqlx.Stmt) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
 	}
-	r, err := st.ExecContext(ctx, args...)
-	if err != nil {
-		return 0, err
+	inside := context.WithoutCancel(ctx)
+	st, err := t.s.statementIn(inside, t.tx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
+	if err == nil {
+		err = do(inside, st)
 	}
-	return r.RowsAffected()
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(ctx.Err(), err) // the watch has ended the transaction
+	}
+	return err
 }
 
 // one runs a statement that must touch exactly one row.

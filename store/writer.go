@@ -20,7 +20,8 @@ import (
 // Money meets in few rows: an offer's hold, the operator's collection account. Writers that lock such
 // a row one after another are as slow as the commit is, and get slower the more of them wait. So each
 // change is a unit that a lane takes together with whatever else waits at that moment, and writes in
-// one transaction. A unit that comes alone is written alone and at once; nobody waits for company.
+// one transaction. A unit that comes alone is written alone and at once; nobody waits for company, and
+// nothing is read first (see direct.go).
 //
 // Every unit gets its own verdict. Units that post only are judged against the locked balances and
 // written with a few statements for all of them. Units with rows of their own run one after the other
@@ -173,7 +174,7 @@ func (w *writer) write(batch []*unit) {
 		live = append(live, u)
 	}
 	if len(live) > 1 {
-		verdicts, err := w.together(ctx, live)
+		verdicts, err := w.together(ctx, live, false)
 		if err == nil {
 			for i, u := range live {
 				u.done <- verdicts[i]
@@ -187,12 +188,21 @@ func (w *writer) write(batch []*unit) {
 	}
 }
 
-// alone writes one unit in a transaction of its own, again when another transaction won a race.
+// alone writes one unit in a transaction of its own, again when another transaction won a race. It posts
+// at once first (see direct.go), and with a look at the balances when that was refused.
 func (w *writer) alone(ctx context.Context, u *unit) error {
+	if u.fn == nil && w.s.postAlone(ctx, u.posting) {
+		return nil
+	}
+	hasty := u.fn != nil
 	for try := 0; ; try++ {
-		verdicts, err := w.together(ctx, []*unit{u})
+		verdicts, err := w.together(ctx, []*unit{u}, hasty)
 		if err == nil {
 			return verdicts[0]
+		}
+		if hasty && errors.Is(err, errRefused) {
+			hasty = false
+			continue
 		}
 		if !lostRace(err) || try == maxRetries {
 			return err
@@ -204,13 +214,14 @@ func (w *writer) alone(ctx context.Context, u *unit) error {
 }
 
 // together writes units in one transaction. The error is about the transaction as a whole, which then
-// left nothing behind; the verdicts are about the units.
-func (w *writer) together(ctx context.Context, units []*unit) ([]error, error) {
+// left nothing behind; the verdicts are about the units. Hasty units are posted without a look at the
+// balances.
+func (w *writer) together(ctx context.Context, units []*unit, hasty bool) ([]error, error) {
 	tx, err := w.s.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &bookkeeper{t: unitTx{tx, w.s, &journal{}}, fresh: map[exchange.AccountRef]int64{}}
+	b := &bookkeeper{t: unitTx{tx, w.s, &journal{}}, hasty: hasty, fresh: map[exchange.AccountRef]int64{}}
 	verdicts, err := w.inside(ctx, b, units)
 	if err == nil {
 		err = b.t.tell(ctx)
@@ -261,6 +272,11 @@ func runUnit(ctx context.Context, b *bookkeeper, u *unit) error {
 	p, err := u.fn(ctx, b.t)
 	if err != nil {
 		return err
+	}
+	if b.hasty {
+		if done, err := b.postDirectly(ctx, p); done || err != nil {
+			return err
+		}
 	}
 	verdicts, err := b.post(ctx, []exchange.Posting{p})
 	if err != nil {
