@@ -38,6 +38,7 @@ func openOffice(t testing.TB, client chain.Client) office {
 	}
 	o.signer, err = keys.NewPaymentSigner(keys.PaymentSignerConfig{
 		Store: worker.SigningRows{Store: o.db}, Vault: o.vault, Clients: map[exchange.Network]chain.Client{client.Network(): client},
+		Cold: worker.SigningRows{Store: o.db},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +93,8 @@ func (o office) pay(t *testing.T, p exchange.ChainPayment) (workflows.CryptoPayo
 	env.SetStartTime(time.Now())
 	env.SetTestTimeout(2 * time.Minute)
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
-	env.RegisterActivity(&activities.Signing{Signer: o.signer, Store: worker.Rows{Store: o.db}})
+	rows := worker.Rows{Store: o.db}
+	env.RegisterActivity(&activities.Signing{Signer: o.signer, Store: rows, Recipients: &activities.Recipients{Store: rows}})
 	env.RegisterActivity(&activities.Chain{
 		Store: worker.Rows{Store: o.db}, Client: o.client, Poll: 30 * time.Second, Patience: 2 * time.Minute, Now: env.Now, Gas: o.gas,
 	})
