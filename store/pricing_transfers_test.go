@@ -152,7 +152,7 @@ func TestRefusedTransfersUseNoQuote(t *testing.T) {
 	wantFault(t, err, exchange.CodeInvalid)
 	_, err = k.send(t, "1", storetest.NewID(t), true)
 	wantFault(t, err, exchange.CodeInvalid)
-	if err := k.PatchLimits(t.Context(), store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{
+	if _, err := k.PatchLimits(t.Context(), store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{
 		exchange.RoleCustomer: {PerTransaction: kes("1")},
 	}}, exchange.System("test")); err != nil {
 		t.Fatal(err)
