@@ -114,3 +114,31 @@ func (e *env) denied() uuid.UUID {
 	}
 	return d.ID
 }
+
+// rate enters a rate of USDT as an admin, a moment after the last one.
+func (e *env) rate(bid, ask string) exchange.FXRate {
+	e.t.Helper()
+	r, err := e.store.EnterRate(e.t.Context(), store.RateEntry{
+		ID: newID(), Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString(bid), Ask: decimal.RequireFromString(ask),
+		Source: exchange.RateSourceAdmin, Life: exchange.DefaultRateLife,
+	}, principalOf(e.person(exchange.RoleAdmin)))
+	if err != nil {
+		e.t.Fatalf("rate: %v", err)
+	}
+	return r
+}
+
+// quote opens a quote for a transfer, entering a rate when there is none.
+func (e *env) quote(owner person, amount string) exchange.FXQuote {
+	e.t.Helper()
+	if _, total, err := e.store.FXRates(e.t.Context(), store.RateFilter{Base: money.USDT}, store.Page{Number: 1, Size: 1}); err != nil || total == 0 {
+		e.rate("128.9", "129.1")
+	}
+	q, err := e.store.OpenQuote(e.t.Context(), store.QuoteRequest{
+		ID: newID(), Purpose: exchange.QuoteForTransfer, Side: exchange.QuoteSell, Amount: money.Must(money.USDT, amount),
+	}, principalOf(owner))
+	if err != nil {
+		e.t.Fatalf("quote: %v", err)
+	}
+	return q
+}

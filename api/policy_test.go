@@ -95,6 +95,15 @@ func (s scene) transferID() uuid.UUID {
 	return s.w.transfer(sender, s.w.wallet[sender.ID]).ID
 }
 
+// quoteID is a quote of the caller's side, or of somebody else.
+func (s scene) quoteID() uuid.UUID {
+	owner := s.customer()
+	if s.who.Role.Merchant() {
+		owner = s.merchant()
+	}
+	return s.w.quote(owner, "2").ID
+}
+
 // cell says how to ask a route so that only the right decides.
 type cell struct {
 	id     func(scene) uuid.UUID // what stands for the path's parameter; nil where there is none
@@ -113,6 +122,7 @@ func cells() map[string]cell {
 	merchant := func(s scene) uuid.UUID { return s.merchant().ID }
 	account := func(s scene) uuid.UUID { return s.w.other.ID }
 	transfer := func(s scene) uuid.UUID { return s.transferID() }
+	quote := func(s scene) uuid.UUID { return s.quoteID() }
 	note := fixed(map[string]any{"note": "because"})
 	const auth = "/api/v1/auth/"
 	all := map[string]cell{
@@ -131,6 +141,8 @@ func cells() map[string]cell {
 		"POST " + auth + "transfers/{id}/refund":             {id: transfer, body: note},
 		"POST " + auth + "transfers/{id}/payload":            {id: transfer},
 		"POST " + auth + "transfers/{id}/signed-transaction": {id: transfer, body: fixed(map[string]any{"signed_transaction": "0a"})},
+		"GET " + auth + "pricing/quotes/{id}":                {id: quote},
+		"POST " + auth + "pricing/quotes/{id}/replay":        {id: quote},
 		"GET " + auth + "offers/{id}":                        {id: published, shared: true},
 		"PATCH " + auth + "offers/{id}":                      {id: draft, body: fixed(map[string]any{"rate": "130"})},
 		"DELETE " + auth + "offers/{id}":                     {id: draft},

@@ -35,7 +35,7 @@ const (
 // routes is the whole table. Fixed paths stand before paths with parameters that would take them too.
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
-		s.transferRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.recordRoutes())
+		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.recordRoutes())
 }
 
 func (s *server) publicRoutes() []route {
@@ -177,6 +177,19 @@ func (s *server) transferRoutes() []route {
 		verb("signed-transaction", exchange.ActApprove, keyRequired, s.importTransfer),
 		verb(verbRetry, exchange.ActOperateFlows, keyRequired, s.operateTransfer(verbRetry)),
 		verb(verbRefund, exchange.ActOperateFlows, keyRequired, s.operateTransfer(verbRefund)),
+	}
+}
+
+func (s *server) pricingRoutes() []route {
+	const pricing = "/api/v1/auth/pricing"
+	return []route{
+		{method: get, path: pricing + "/fx-rates", action: exchange.ActReadPricing, limit: limitGeneral, handle: s.listRates},
+		{method: post, path: pricing + "/fx-rates", action: exchange.ActWritePricing, limit: limitGeneral, key: keyOptional, handle: s.enterRate},
+		{method: get, path: pricing + "/profiles", action: exchange.ActReadPricing, limit: limitGeneral, handle: s.listProfiles},
+		{method: post, path: pricing + "/profiles", action: exchange.ActWritePricing, limit: limitGeneral, key: keyOptional, handle: s.enterProfile},
+		{method: post, path: pricing + "/quotes", action: exchange.ActOpenQuotes, limit: limitGeneral, key: keyOptional, handle: s.openQuote},
+		{method: get, path: pricing + "/quotes/{id}", action: exchange.ActReadQuotes, limit: limitGeneral, handle: s.getQuote},
+		{method: post, path: pricing + "/quotes/{id}/replay", action: exchange.ActReadPricing, limit: limitGeneral, key: keyOptional, handle: s.replayQuote},
 	}
 }
 

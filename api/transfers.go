@@ -33,7 +33,7 @@ func (s *server) openTransfer(c *call) error {
 		Network: exchange.Network(f.oneOf("network", true, networkNames...)), Note: f.line("note", false, exchange.MaxTransferNote),
 	}
 	r.Amount = f.amount("amount", money.Asset(f.oneOf("asset", true, stablecoins...)), true)
-	quote := f.id("fx_rate_quote_id", false)
+	r.QuoteID = f.id("fx_rate_quote_id", false)
 	s.recipient(f.object("recipient", true), &r)
 	if err := f.done(); err != nil {
 		return err
@@ -43,9 +43,6 @@ func (s *server) openTransfer(c *call) error {
 	}
 	if err := s.offered(r.Network, r.Amount.Asset()); err != nil {
 		return err
-	}
-	if quote != uuid.Nil {
-		return exchange.Errorf(exchange.CodeUnsupported, "FX quotes are not offered yet; leave fx_rate_quote_id out.")
 	}
 	if err := s.Flows.OpenTransfer(c.ctx, r, c.who); err != nil {
 		return err
@@ -242,6 +239,12 @@ type wireTransfer struct {
 	ToAddress         string         `json:"to_address"`
 	Note              *string        `json:"note"`
 	FiatEquivalent    equivalentWire `json:"fiat_equivalent"`
+	Fee               *string        `json:"fee"`
+	FeeProfileID      *uuid.UUID     `json:"fee_profile_id"`
+	FXRateQuoteID     *uuid.UUID     `json:"fx_rate_quote_id"`
+	FiatCurrency      *string        `json:"fiat_currency"`
+	FiatAmount        *string        `json:"fiat_amount"`
+	FiatRate          *string        `json:"fiat_rate"`
 	ApprovalsRequired int            `json:"approvals_required"`
 	ApprovalsGiven    int            `json:"approvals_given"`
 	ApprovalDigest    *string        `json:"approval_digest"`
@@ -256,7 +259,7 @@ func equivalent(t exchange.Transfer) equivalentWire {
 }
 
 // transferWire converts a transfer for a reader. The digest is for who may approve. Who receives a transfer
-// sees what is on the chain anyway and the note, and of the sender's account its id alone.
+// sees what is on the chain anyway, the note and the quoted shillings, and of the sender's account its id alone.
 func transferWire(t exchange.Transfer, reader exchange.Principal) wireTransfer {
 	w := wireTransfer{
 		ID: t.ID, Kind: string(t.Kind), Status: string(t.Status), StatusDetail: t.StatusDetail, Network: string(t.Network),
@@ -264,7 +267,10 @@ func transferWire(t exchange.Transfer, reader exchange.Principal) wireTransfer {
 		FromWalletID: optID(t.WalletID), FromAddress: t.FromAddress, RecipientID: optID(t.RecipientID), ToWalletID: optID(t.ToWalletID),
 		ToAddress: t.ToAddress, Note: optText(t.Note), FiatEquivalent: equivalent(t), ApprovalsRequired: t.ApprovalsRequired,
 		ApprovalsGiven: t.Approvals, BlockchainTxnHash: optText(t.TxHash), CreatedAt: stamp(t.CreatedAt), UpdatedAt: stamp(t.UpdatedAt),
-		CompletedAt: optTime(t.CompletedAt),
+		CompletedAt: optTime(t.CompletedAt), Fee: optAmount(t.Fee), FeeProfileID: optID(t.FeeProfileID), FXRateQuoteID: optID(t.QuoteID),
+	}
+	if t.QuoteID != uuid.Nil {
+		w.FiatCurrency, w.FiatAmount, w.FiatRate = optText(string(t.QuotedFiat.Asset())), optAmount(t.QuotedFiat), optText(t.QuotedRate.String())
 	}
 	if reader.Role.Staff() {
 		w.ApprovalDigest = optText(t.Digest)
@@ -272,7 +278,7 @@ func transferWire(t exchange.Transfer, reader exchange.Principal) wireTransfer {
 	}
 	mine := t.SenderID == reader.UserID || (t.VendorID != uuid.Nil && t.VendorID == reader.VendorID)
 	if !mine {
-		w.RequestedBy, w.FromWalletID = nil, nil
+		w.RequestedBy, w.FromWalletID, w.Fee, w.FeeProfileID, w.FXRateQuoteID = nil, nil, nil, nil, nil
 	}
 	return w
 }

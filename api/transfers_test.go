@@ -141,7 +141,7 @@ func TestSendRefusesBadRequests(t *testing.T) {
 	} {
 		c.send(bad.body).blames(bad.wants...)
 	}
-	c.send(set("fx_rate_quote_id", newID())).refused(exchange.CodeUnsupported)
+	c.send(set("fx_rate_quote_id", newID())).blames("/fx_rate_quote_id not_found")
 	ether := set("network", "ethereum")
 	ether["recipient"] = map[string]any{"address": ethereumAddress}
 	c.send(ether).refused(exchange.CodeUnsupported)

@@ -118,6 +118,7 @@ func payloads() map[string]any {
 		"approval_ref":           &workflows.ApprovalRef{Token: "token"},
 		"crypto_payout_transfer": &workflows.CryptoPayoutInput{PaymentID: id(6), TransferID: id(20), Network: exchange.Tron},
 		"open_transfer_input":    &activities.OpenTransferInput{Request: transferSample(), Actor: actor},
+		"open_transfer_quoted":   &activities.OpenTransferInput{Request: quotedSample(), Actor: actor},
 		"opened_transfer": &activities.OpenedTransfer{
 			TransferState: transferStateSample(), Kind: exchange.ExternalTransfer, Network: exchange.Tron, Amount: money.Must(money.USDT, "10"),
 			WalletType: exchange.Cold, MerchantID: id(11), ApprovalsRequired: 2,
@@ -146,6 +147,12 @@ func transferSample() exchange.TransferRequest {
 		ID: id(20), RequestedBy: id(2), WalletID: id(10), Network: exchange.Tron, Amount: money.Must(money.USDT, "10"),
 		Recipient: exchange.Recipient{UserID: id(21), Email: "amina@example.com", Phone: "254700000001", WalletID: id(22), Address: "TAddress"}, Note: "rent",
 	}
+}
+
+func quotedSample() exchange.TransferRequest {
+	r := transferSample()
+	r.QuoteID = id(25)
+	return r
 }
 
 // TestPayloadsKeepTheirShape reads the samples of every shape that was ever written into a history into

@@ -1,0 +1,349 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// The words that pricing takes.
+var (
+	rateAssets   = []string{"USDT", "USDC", "ETH", "SOL", "TRX"}
+	currencies   = []string{"KES"}
+	feeScopes    = []string{string(exchange.FeeTransfer)}
+	quotePurpose = []string{string(exchange.QuoteForTransfer)}
+	quoteSides   = []string{string(exchange.QuoteSell), string(exchange.QuoteBuy)}
+)
+
+const maxTimeText = 40
+
+// moment reads a time; the zero time when absent or broken.
+func (f *form) moment(name string) time.Time {
+	text := f.line(name, false, maxTimeText)
+	if text == "" {
+		if f.has(name) {
+			f.fail(name, "format", "must be a time such as 2026-01-31T12:00:00Z")
+		}
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		f.fail(name, "format", "must be a time such as 2026-01-31T12:00:00Z")
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// charge reads an amount that may be zero, and is when it is absent.
+func (f *form) charge(name string, asset money.Asset) money.Amount {
+	s, ok := f.decimalText(name, false)
+	if !ok || !asset.Valid() {
+		return money.Zero(asset)
+	}
+	m, err := money.Parse(asset, s)
+	if f.failDecimal(name, err); err != nil {
+		return money.Zero(asset)
+	}
+	return m
+}
+
+// whole reads a number that is something else when it is absent.
+func (f *form) whole(name string, fallback, least, most int) int {
+	if n := f.integer(name, false, least, most); n != nil {
+		return *n
+	}
+	return fallback
+}
+
+type wireRate struct {
+	ID            uuid.UUID  `json:"id"`
+	Base          string     `json:"base"`
+	Quote         string     `json:"quote"`
+	Bid           string     `json:"bid"`
+	Ask           string     `json:"ask"`
+	Mid           string     `json:"mid"`
+	Source        string     `json:"source"`
+	ValidFrom     timestamp  `json:"valid_from"`
+	StaleAt       timestamp  `json:"stale_at"`
+	InForce       bool       `json:"in_force"`
+	Replaces      *uuid.UUID `json:"replaces"`
+	ReplacedAt    *timestamp `json:"replaced_at"`
+	JumpConfirmed bool       `json:"jump_confirmed"`
+	CreatedBy     *uuid.UUID `json:"created_by"`
+	CreatedAt     timestamp  `json:"created_at"`
+}
+
+func (s *server) rateWire(r exchange.FXRate) wireRate {
+	return wireRate{
+		ID: r.ID, Base: string(r.Base), Quote: string(r.Quote), Bid: r.Bid.String(), Ask: r.Ask.String(), Mid: r.Mid().String(), Source: r.Source,
+		ValidFrom: stamp(r.ValidFrom), StaleAt: stamp(r.StaleAt), InForce: r.InForce(s.now()), Replaces: optID(r.Replaces),
+		ReplacedAt: optTime(r.ReplacedAt), JumpConfirmed: r.JumpConfirmed, CreatedBy: optID(r.CreatedBy), CreatedAt: stamp(r.CreatedAt),
+	}
+}
+
+func (s *server) listRates(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.RateFilter{Base: money.Asset(q.oneOf("base", rateAssets...)), Source: q.text("source", false)}
+	if err := q.done(); err != nil {
+		return err
+	}
+	list, total, err := s.Store.FXRates(c.ctx, filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("fx_rates", each(list, s.rateWire), page, total)
+}
+
+// enterRate stores a rate that a person names: both sides, or the middle for both.
+func (s *server) enterRate(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	e := store.RateEntry{
+		ID: c.objectID, Base: money.Asset(f.oneOf("base", true, rateAssets...)), Quote: money.KES, Source: exchange.RateSourceAdmin,
+		ValidFrom: f.moment("valid_from"), ConfirmJumpFrom: f.id("confirm_jump_from", false),
+	}
+	f.oneOf("quote", false, currencies...)
+	least, most := int(exchange.MinRateLife.Seconds()), int(exchange.MaxRateLife.Seconds())
+	e.Life = time.Duration(f.whole("stale_after_seconds", int(exchange.DefaultRateLife.Seconds()), least, most)) * time.Second
+	if f.has("mid") {
+		e.Bid = f.rate("mid", true)
+		e.Ask = e.Bid
+		for _, side := range []string{"bid", "ask"} {
+			if f.take(side, false); f.has(side) {
+				f.fail(side, "conflict", "must be absent beside mid")
+			}
+		}
+	} else {
+		f.take("mid", false)
+		e.Bid, e.Ask = f.rate("bid", true), f.rate("ask", true)
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	r, err := s.Store.EnterRate(c.ctx, e, c.who)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusCreated, s.rateWire(r))
+}
+
+type wireProfile struct {
+	ID        uuid.UUID  `json:"id"`
+	Scope     string     `json:"scope"`
+	Asset     string     `json:"asset"`
+	Version   int        `json:"version"`
+	Fixed     string     `json:"fixed"`
+	Points    int64      `json:"basis_points"`
+	Minimum   string     `json:"minimum"`
+	Maximum   *string    `json:"maximum"`
+	Spread    int64      `json:"spread_basis_points"`
+	Note      *string    `json:"note"`
+	ValidFrom timestamp  `json:"valid_from"`
+	EndsAt    *timestamp `json:"ends_at"`
+	InForce   bool       `json:"in_force"`
+	CreatedBy uuid.UUID  `json:"created_by"`
+	CreatedAt timestamp  `json:"created_at"`
+}
+
+// optAmount is an amount that may be absent.
+func optAmount(m money.Amount) *string {
+	if m.Asset() == "" {
+		return nil
+	}
+	s := m.String()
+	return &s
+}
+
+func (s *server) profileWire(p exchange.FeeProfile) wireProfile {
+	return wireProfile{
+		ID: p.ID, Scope: string(p.Scope), Asset: string(p.Asset), Version: p.Version, Fixed: p.Fixed.String(), Points: p.BasisPoints,
+		Minimum: p.Minimum.String(), Maximum: optAmount(p.Maximum), Spread: p.Spread, Note: optText(p.Note), ValidFrom: stamp(p.ValidFrom),
+		EndsAt: optTime(p.EndsAt), InForce: p.InForce(s.now()), CreatedBy: p.CreatedBy, CreatedAt: stamp(p.CreatedAt),
+	}
+}
+
+func (s *server) listProfiles(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.ProfileFilter{Scope: exchange.FeeScope(q.oneOf("scope", feeScopes...)), Asset: money.Asset(q.oneOf("asset", stablecoins...))}
+	if err := q.done(); err != nil {
+		return err
+	}
+	list, total, err := s.Store.FeeProfiles(c.ctx, filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("profiles", each(list, s.profileWire), page, total)
+}
+
+// enterProfile stores the next version of what a scope is charged for an asset.
+func (s *server) enterProfile(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	asset := money.Asset(f.oneOf("asset", true, stablecoins...))
+	p := exchange.FeeProfile{
+		ID: c.objectID, Scope: exchange.FeeScope(f.oneOf("scope", true, feeScopes...)), Asset: asset, Fixed: f.charge("fixed", asset),
+		BasisPoints: int64(f.whole("basis_points", 0, 0, exchange.MaxFeePoints)), Minimum: f.charge("minimum", asset),
+		Maximum: f.amount("maximum", asset, false), Spread: int64(f.whole("spread_basis_points", 0, 0, exchange.MaxSpreadPoints)),
+		Note: f.line("note", false, exchange.MaxProfileNote), ValidFrom: f.moment("valid_from"),
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	p, err = s.Store.EnterProfile(c.ctx, p, c.who)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusCreated, s.profileWire(p))
+}
+
+// quotedRate is the rate that a quote froze.
+type quotedRate struct {
+	ID        uuid.UUID `json:"id"`
+	Bid       string    `json:"bid"`
+	Ask       string    `json:"ask"`
+	Source    string    `json:"source"`
+	ValidFrom timestamp `json:"valid_from"`
+	StaleAt   timestamp `json:"stale_at"`
+}
+
+// quotedFees is the fee profile that a quote froze; id is null for the zero profile.
+type quotedFees struct {
+	ID      *uuid.UUID `json:"id"`
+	Version int        `json:"version"`
+	Fixed   string     `json:"fixed"`
+	Points  int64      `json:"basis_points"`
+	Minimum string     `json:"minimum"`
+	Maximum *string    `json:"maximum"`
+	Spread  int64      `json:"spread_basis_points"`
+}
+
+type wireQuote struct {
+	ID           uuid.UUID  `json:"id"`
+	OwnerID      uuid.UUID  `json:"owner_id"`
+	Purpose      string     `json:"purpose"`
+	Side         string     `json:"side"`
+	Status       string     `json:"status"`
+	Asset        string     `json:"asset"`
+	Amount       string     `json:"amount"`
+	FiatCurrency string     `json:"fiat_currency"`
+	FiatAmount   string     `json:"fiat_amount"`
+	Rate         string     `json:"rate"`
+	Fee          string     `json:"fee"`
+	TotalAmount  string     `json:"total_amount"`
+	FXRate       quotedRate `json:"fx_rate"`
+	FeeProfile   quotedFees `json:"fee_profile"`
+	Rounding     string     `json:"rounding"`
+	Formula      string     `json:"formula"`
+	Hash         string     `json:"hash"`
+	CreatedAt    timestamp  `json:"created_at"`
+	ExpiresAt    timestamp  `json:"expires_at"`
+	ConsumedAt   *timestamp `json:"consumed_at"`
+	ObjectType   *string    `json:"object_type"`
+	ObjectID     *uuid.UUID `json:"object_id"`
+	SupersededBy *uuid.UUID `json:"superseded_by"`
+}
+
+func quoteWire(q exchange.FXQuote) wireQuote {
+	t, p := q.Terms, q.Price
+	return wireQuote{
+		ID: q.ID, OwnerID: q.OwnerID, Purpose: string(t.Purpose), Side: string(t.Side), Status: string(q.Status), Asset: string(t.Amount.Asset()),
+		Amount: t.Amount.String(), FiatCurrency: string(p.Fiat.Asset()), FiatAmount: p.Fiat.String(), Rate: p.Rate.String(), Fee: p.Fee.String(),
+		TotalAmount: p.Total.String(), Rounding: t.Rounding(), Formula: t.Formula, Hash: q.Hash, CreatedAt: stamp(q.CreatedAt), ExpiresAt: stamp(q.ExpiresAt),
+		FXRate: quotedRate{
+			ID: t.Rate.ID, Bid: t.Rate.Bid.String(), Ask: t.Rate.Ask.String(), Source: t.Rate.Source, ValidFrom: stamp(t.Rate.ValidFrom),
+			StaleAt: stamp(t.Rate.StaleAt),
+		},
+		FeeProfile: quotedFees{
+			ID: optID(t.Profile.ID), Version: t.Profile.Version, Fixed: t.Profile.Fixed.String(), Points: t.Profile.BasisPoints,
+			Minimum: t.Profile.Minimum.String(), Maximum: optAmount(t.Profile.Maximum), Spread: t.Profile.Spread,
+		},
+		ConsumedAt: optTime(q.ConsumedAt), ObjectType: optText(q.ObjectType), ObjectID: optID(q.ObjectID), SupersededBy: optID(q.SupersededBy),
+	}
+}
+
+func (s *server) openQuote(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	r := store.QuoteRequest{
+		ID: c.objectID, Purpose: exchange.QuotePurpose(f.oneOf("purpose", true, quotePurpose...)),
+		Amount: f.amount("amount", money.Asset(f.oneOf("asset", true, stablecoins...)), true), Supersedes: f.id("supersedes", false),
+	}
+	if r.Side = exchange.QuoteSide(f.oneOf("side", false, quoteSides...)); r.Side == "" {
+		r.Side = exchange.QuoteSell
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	q, err := s.Store.OpenQuote(c.ctx, r, c.who)
+	if err != nil {
+		return err
+	}
+	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/pricing/quotes/"+q.ID.String())
+	return c.json(http.StatusCreated, quoteWire(q))
+}
+
+func (s *server) getQuote(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	q, err := s.Store.Quote(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, quoteWire(q))
+}
+
+// wirePrice is what the formula makes of a quote's terms.
+type wirePrice struct {
+	Rate        string `json:"rate"`
+	FiatAmount  string `json:"fiat_amount"`
+	Fee         string `json:"fee"`
+	TotalAmount string `json:"total_amount"`
+}
+
+// wireReplay tells what a replay found. Recomputed is null when the terms can't be priced at all.
+type wireReplay struct {
+	Agrees     bool       `json:"agrees"`
+	Differs    []string   `json:"differs"`
+	Recomputed *wirePrice `json:"recomputed"`
+	Hash       string     `json:"hash"`
+	Quote      wireQuote  `json:"quote"`
+}
+
+// replayQuote computes a quote anew. That it does not agree is an answer, not a failure, and raises an alarm.
+func (s *server) replayQuote(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	if err := c.noBody(); err != nil {
+		return err
+	}
+	r, err := s.Store.ReplayQuote(c.ctx, c.view(), id, c.who)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	w := wireReplay{Agrees: len(r.Differs) == 0, Differs: each(r.Differs, func(n string) string { return n }), Hash: r.Quote.Fingerprint(), Quote: quoteWire(r.Quote)}
+	if r.Price.Total.Positive() {
+		w.Recomputed = &wirePrice{r.Price.Rate.String(), r.Price.Fiat.String(), r.Price.Fee.String(), r.Price.Total.String()}
+	}
+	if !w.Agrees {
+		s.log.Error("a quote does not agree with its replay", "quote_id", id, "differs", r.Differs, "request_id", c.who.RequestID)
+	}
+	return c.json(http.StatusOK, w)
+}

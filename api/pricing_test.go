@@ -1,0 +1,177 @@
+package api
+
+import (
+	"net/http"
+	"testing"
+
+	"kivuko/exchange"
+	"kivuko/store/storetest"
+)
+
+const (
+	ratesPath    = "/api/v1/auth/pricing/fx-rates"
+	profilesPath = "/api/v1/auth/pricing/profiles"
+	quotesPath   = "/api/v1/auth/pricing/quotes"
+)
+
+func TestRatesAreTheAdmins(t *testing.T) {
+	e := start(t)
+	admin, officer := e.person(exchange.RoleAdmin), e.person(exchange.RoleTreasury)
+	enter := func(change map[string]any, options ...option) *reply {
+		body := map[string]any{"base": "USDT", "bid": "128.9", "ask": "129.1"}
+		for k, v := range change {
+			if body[k] = v; v == nil {
+				delete(body, k)
+			}
+		}
+		return e.do(post, ratesPath, body, append(options, admin.auth())...)
+	}
+	e.do(post, ratesPath, map[string]any{"base": "USDT", "mid": "129"}, officer.auth()).refused(exchange.CodeForbidden)
+	first := enter(nil, withKey("one")).want(http.StatusCreated)
+	if again := enter(nil, withKey("one")).want(http.StatusCreated); again.text("id") != first.text("id") {
+		t.Error("one key entered two rates")
+	}
+	if got := first.object(); got["mid"] != "129" || got["in_force"] != true || got["source"] != "admin" || got["created_by"] != admin.ID.String() || got["replaces"] != nil {
+		t.Errorf("entered %s", first.body)
+	}
+	enter(map[string]any{"ask": nil}).blames("/ask required")
+	enter(map[string]any{"mid": "129"}).blames("/bid conflict", "/ask conflict")
+	enter(map[string]any{"bid": 128.9}).blames("/bid type")
+	enter(map[string]any{"bid": "128.9000001"}).blames("/bid precision")
+	enter(map[string]any{"bid": "129.2"}).blames("/ask out_of_range")
+	enter(map[string]any{"base": "KES"}).blames("/base enum")
+	enter(map[string]any{"quote": "UGX"}).blames("/quote enum")
+	enter(map[string]any{"stale_after_seconds": 59}).blames("/stale_after_seconds out_of_range")
+	enter(map[string]any{"valid_from": "yesterday"}).blames("/valid_from format")
+	enter(map[string]any{"valid_from": ""}).blames("/valid_from format")
+	enter(map[string]any{"valid_from": "2099-01-01T00:00:00Z"}).blames("/valid_from out_of_range")
+	enter(map[string]any{"valid_from": first.text("valid_from")}).blames("/valid_from out_of_range")
+	enter(map[string]any{"bid": "12.89", "ask": "12.91"}).blames("/confirm_jump_from required")
+	enter(map[string]any{"bid": "12.89", "ask": "12.91", "confirm_jump_from": newID()}).refused(exchange.CodeRateChanged)
+	far := enter(map[string]any{"bid": nil, "ask": nil, "mid": "140", "confirm_jump_from": first.text("id")}).want(http.StatusCreated).object()
+	if far["jump_confirmed"] != true || far["replaces"] != first.text("id") || far["bid"] != "140" || far["ask"] != "140" {
+		t.Errorf("confirmed %v", far)
+	}
+	list := e.do(get, ratesPath+"?base=USDT&source=admin", nil, officer.auth()).want(http.StatusOK).object()
+	rates := list["fx_rates"].([]any)
+	if list["total"] != 2.0 || rates[0].(map[string]any)["in_force"] != true || rates[1].(map[string]any)["in_force"] != false || rates[1].(map[string]any)["replaced_at"] != far["valid_from"] {
+		t.Errorf("listed %v", list)
+	}
+}
+
+func TestProfilesAreTheAdmins(t *testing.T) {
+	e := start(t)
+	admin := e.person(exchange.RoleAdmin)
+	enter := func(change map[string]any) *reply {
+		body := map[string]any{"scope": "transfer", "asset": "USDT", "fixed": "0.25", "basis_points": 30}
+		for k, v := range change {
+			body[k] = v
+		}
+		return e.do(post, profilesPath, body, admin.auth())
+	}
+	first := enter(map[string]any{"maximum": "10", "note": "for a start"}).want(http.StatusCreated).object()
+	if first["version"] != 1.0 || first["in_force"] != true || first["minimum"] != "0.000000" || first["maximum"] != "10.000000" || first["spread_basis_points"] != 0.0 {
+		t.Errorf("entered %v", first)
+	}
+	if second := enter(map[string]any{"fixed": "0"}).want(http.StatusCreated).object(); second["version"] != 2.0 || second["maximum"] != nil {
+		t.Errorf("entered %v", second)
+	}
+	enter(map[string]any{"scope": "swap"}).blames("/scope enum")
+	enter(map[string]any{"asset": "KES"}).blames("/asset enum")
+	enter(map[string]any{"fixed": "0.0000001"}).blames("/fixed precision")
+	enter(map[string]any{"fixed": "-1"}).blames("/fixed format")
+	enter(map[string]any{"maximum": "0"}).blames("/maximum out_of_range")
+	enter(map[string]any{"minimum": "11", "maximum": "10"}).blames("/maximum out_of_range")
+	enter(map[string]any{"basis_points": 2001}).blames("/basis_points out_of_range")
+	enter(map[string]any{"spread_basis_points": "1"}).blames("/spread_basis_points type")
+	enter(map[string]any{"valid_from": "2020-01-01T00:00:00Z"}).blames("/valid_from out_of_range")
+	list := e.do(get, profilesPath+"?scope=transfer&asset=USDT", nil, admin.auth()).want(http.StatusOK).object()
+	versions := list["profiles"].([]any)
+	if list["total"] != 2.0 || versions[0].(map[string]any)["in_force"] != true || versions[1].(map[string]any)["in_force"] != false {
+		t.Errorf("listed %v", list)
+	}
+}
+
+func TestSendWithAQuote(t *testing.T) {
+	c := newCrossing(t, "100")
+	ask := func(who person, change map[string]any) *reply {
+		body := map[string]any{"purpose": "transfer", "asset": "USDT", "amount": "12.5"}
+		for k, v := range change {
+			body[k] = v
+		}
+		return c.do(post, quotesPath, body, who.auth(), withKey(newID().String()))
+	}
+	ask(c.sender, nil).refused(exchange.CodeStateConflict) // no rate
+	c.rate("128.9", "129.1")
+	c.do(post, profilesPath, map[string]any{"scope": "transfer", "asset": "USDT", "fixed": "0.5", "spread_basis_points": 50}, c.admin.auth()).want(http.StatusCreated)
+	q := ask(c.sender, nil).want(http.StatusCreated)
+	got := q.object()
+	if got["fiat_amount"] != "1603.00" || got["rate"] != "128.2555" || got["fee"] != "0.500000" || got["total_amount"] != "13.000000" ||
+		got["rounding"] != "payee_down_to_whole_shillings" || q.header.Get("Location") != quotesPath+"/"+q.text("id") {
+		t.Errorf("quoted %s", q.body)
+	}
+	if buy := ask(c.sender, map[string]any{"side": "buy"}).want(http.StatusCreated).object(); buy["fiat_amount"] != "1622.00" || buy["rate"] != "129.7455" {
+		t.Errorf("buying costs %v at %v", buy["fiat_amount"], buy["rate"])
+	}
+	ask(c.sender, map[string]any{"purpose": "swap"}).blames("/purpose enum")
+	ask(c.sender, map[string]any{"amount": "0.000001"}).blames("/amount out_of_range")
+	ask(c.sender, map[string]any{"supersedes": newID()}).blames("/supersedes not_found")
+	ask(c.person(exchange.RoleOTCOfficer), nil).refused(exchange.CodeForbidden)
+	c.do(get, quotesPath+"/"+q.text("id"), nil, c.other.auth()).refused(exchange.CodeNotFound)
+
+	with := func(amount, quote string) map[string]any {
+		body := sends(amount, map[string]any{"user_id": c.other.ID})
+		body["fx_rate_quote_id"] = quote
+		return body
+	}
+	c.send(with("12.5", newID().String())).blames("/fx_rate_quote_id not_found")
+	c.send(with("12.4", q.text("id"))).blames("/amount mismatch")
+	coin := with("12.5", q.text("id"))
+	coin["asset"] = "USDC"
+	c.send(coin).blames("/asset mismatch")
+	foreign := ask(c.other, nil).want(http.StatusCreated).text("id")
+	c.send(with("12.5", foreign)).blames("/fx_rate_quote_id not_found")
+	body := with("12.5", q.text("id"))
+	sent := c.do(post, transfersPath, body, c.sender.auth(), withKey("k")).want(http.StatusCreated)
+	c.do(post, transfersPath, body, c.sender.auth(), withKey("k")).want(http.StatusCreated)
+	w := sent.object()
+	if w["fiat_amount"] != "1603.00" || w["fiat_currency"] != "KES" || w["fiat_rate"] != "128.2555" || w["fx_rate_quote_id"] != q.text("id") || w["fee"] != "0.500000" ||
+		w["fiat_equivalent"].(map[string]any)["rate"] != "129" {
+		t.Errorf("sent %s", sent.body)
+	}
+	used := c.do(get, quotesPath+"/"+q.text("id"), nil, c.sender.auth()).want(http.StatusOK).object()
+	if used["status"] != "consumed" || used["object_id"] != w["id"] || used["object_type"] != "transfer" {
+		t.Errorf("used %v", used)
+	}
+	seen := c.do(get, transfersPath+"/"+sent.text("id"), nil, c.other.auth()).want(http.StatusOK).object()
+	if seen["fee"] != nil || seen["fx_rate_quote_id"] != nil || seen["fee_profile_id"] != nil || seen["fiat_amount"] != "1603.00" {
+		t.Errorf("the recipient sees %v", seen)
+	}
+	c.send(with("12.5", q.text("id"))).refused(exchange.CodeStateConflict)
+	// Without a quote the fee is charged all the same.
+	if plain := c.send(sends("1", map[string]any{"user_id": c.other.ID})).want(http.StatusCreated).object(); plain["fee"] != "0.500000" || plain["fiat_amount"] != nil {
+		t.Errorf("sent %v", plain)
+	}
+}
+
+func TestReplayTellsWhatWasChanged(t *testing.T) {
+	e := start(t)
+	admin, owner := e.person(exchange.RoleAdmin), e.person(exchange.RoleCustomer)
+	q := e.quote(owner, "10")
+	path := quotesPath + "/" + q.ID.String() + "/replay"
+	e.do(post, path, nil, owner.auth()).refused(exchange.CodeForbidden)
+	got := e.do(post, path, nil, admin.auth()).want(http.StatusOK).object()
+	if got["agrees"] != true || len(got["differs"].([]any)) != 0 || got["hash"] != q.Hash || got["recomputed"].(map[string]any)["fiat_amount"] != q.Price.Fiat.String() {
+		t.Errorf("as it is: %v", got)
+	}
+	storetest.Exec(t, e.store, `ALTER TABLE fx_quotes DISABLE TRIGGER ALL`)
+	storetest.Exec(t, e.store, `UPDATE fx_quotes SET fiat_amount = 1`)
+	got = e.do(post, path, nil, admin.auth()).want(http.StatusOK).object()
+	if got["agrees"] != false || got["differs"].([]any)[0] != "fiat_amount" || got["hash"] == q.Hash {
+		t.Errorf("tampered with: %v", got)
+	}
+	storetest.Exec(t, e.store, `UPDATE fx_quotes SET formula = 'unknown'`)
+	if got = e.do(post, path, nil, admin.auth()).want(http.StatusOK).object(); got["recomputed"] != nil {
+		t.Errorf("without a formula: %v", got)
+	}
+}
