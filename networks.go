@@ -171,7 +171,13 @@ func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client
 	}
 	rows := worker.Rows{Store: db}
 	maker := worker.KeyMaker{Vault: vault, Networks: map[exchange.Network]worker.AddressMaker{name: c}}
-	parts.Sign[name] = &activities.Signing{Signer: signer, Store: rows, Cold: signer}
+	screener, err := p.config.screener()
+	if err != nil {
+		return err
+	}
+	parts.Sign[name] = &activities.Signing{
+		Signer: signer, Store: rows, Cold: signer, Recipients: &activities.Recipients{Store: rows, Screener: screener},
+	}
 	wallets := &activities.Wallets{Keys: maker, Store: rows}
 	if p.config.ColdPublicKey != "" {
 		sealer, err := keys.ReadColdSealer(p.config.ColdPublicKey)

@@ -15,7 +15,7 @@ import (
 
 // HTTPScreener asks a screening service. It sends one POST with
 //
-//	{"reference": transfer id, "network": "tron", "address": "T…", "asset": "USDT", "amount": "10.000000"}
+//	{"reference": transfer or payment id, "network": "tron", "address": "T…", "asset": "USDT", "amount": "10.000000"}
 //
 // and expects 200 with {"verdict": "clear" | "hit" | "unknown", "reference": the service's own name for its
 // answer}. Everything else, a redirect too, is no answer.
@@ -63,7 +63,7 @@ func (s *HTTPScreener) Screen(ctx context.Context, c exchange.Counterparty) (exc
 	silent := func(err error) (exchange.Screening, error) {
 		return exchange.Screening{}, exchange.Wrap(exchange.CodeUnavailable, err, "The screening service gave no answer.")
 	}
-	body, err := json.Marshal(screenQuestion{c.TransferID.String(), string(c.Network), c.Address, string(c.Amount.Asset()), c.Amount.String()})
+	body, err := json.Marshal(screenQuestion{c.Reference().String(), string(c.Network), c.Address, string(c.Amount.Asset()), c.Amount.String()})
 	if err != nil {
 		return silent(err)
 	}

@@ -33,6 +33,9 @@ type Signing struct {
 	Signer Signer
 	Store  SigningStore
 	Cold   ColdSigner // nil where no cold wallet's transaction is completed
+	// Recipients looks at who is paid before anything is signed. Without it nobody is cleared, and the database
+	// keeps no signature of a payment that leaves our custody.
+	Recipients *Recipients
 }
 
 // ColdSigner adds the fee payer's signature to that of a cold wallet's owner, and stores the transaction before it
@@ -47,8 +50,19 @@ func (s *Signing) CompleteColdPayment(ctx context.Context, in SignInput) (Signed
 	if s.Cold == nil {
 		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeUnsupported, "Transactions of cold wallets are not completed here."))
 	}
+	switch hold, err := s.Store.SigningHold(ctx, in.PaymentID); {
+	case err != nil:
+		return SignedPayment{}, Failure(ctx, err)
+	case hold == exchange.HoldWatch:
+		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeUnavailable, "The watch over the chain is behind; nothing is signed until it has caught up."))
+	case hold != exchange.HoldNone:
+		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "Nothing is signed for the payment until a person has settled what left its wallet (%s).", hold))
+	}
 	attempt, err := s.Cold.CompletePayment(ctx, in.PaymentID)
-	return SignedPayment{AttemptID: attempt.ID, TxID: attempt.TxID}, coldFailure(ctx, err)
+	if err != nil {
+		return SignedPayment{}, coldFailure(ctx, err)
+	}
+	return SignedPayment{AttemptID: attempt.ID, TxID: attempt.TxID}, nil
 }
 
 // SignInput names a payment to sign.
@@ -80,12 +94,21 @@ type NeedGas struct {
 	Missing string `json:"missing,omitempty"` // a decimal; empty when the network does not say
 }
 
-// SignPayment gives the live transaction of a payment, signing one if there is none. A transaction that
-// can't be built parks the payment: nothing was signed, so nothing is on its way. So does what left the wallet
-// and is not accounted for. While the watch over the chain is behind, nobody knows that, and nothing is signed.
+// SignPayment gives the live transaction of a payment, signing one if there is none. A recipient whom no screening
+// clears parks the payment, and so does a transaction that can't be built: nothing was signed, so nothing is on its
+// way. So does what left the wallet and is not accounted for. While the watch over the chain is behind, nobody knows that, and nothing is signed.
 func (s *Signing) SignPayment(ctx context.Context, in SignInput) (SignedPayment, error) {
 	if out, held, err := s.held(ctx, in.PaymentID); held || err != nil {
 		return out, Failure(ctx, err)
+	}
+	if s.Recipients != nil {
+		word, err := s.Recipients.obstacle(ctx, in.PaymentID)
+		if err != nil {
+			return SignedPayment{}, Failure(ctx, err)
+		}
+		if word != "" {
+			return s.park(ctx, in.PaymentID, word)
+		}
 	}
 	attempt, err := s.Signer.SignPayment(ctx, in.PaymentID)
 	if err == nil {

@@ -18,18 +18,37 @@ const (
 	VerdictUnknown Verdict = "unknown"
 )
 
-// Counterparty is who is to be paid outside of our custody.
+// Counterparty is who is to be paid outside of our custody, by a transfer or by another payment.
 type Counterparty struct {
 	TransferID uuid.UUID
+	PaymentID  uuid.UUID
 	Network    Network
 	Address    string
 	Amount     money.Amount
 }
 
-// Screening is what one screener said of a transfer's counterparty.
+// Reference names the object in the questions to a screener.
+func (c Counterparty) Reference() uuid.UUID {
+	if c.TransferID != uuid.Nil {
+		return c.TransferID
+	}
+	return c.PaymentID
+}
+
+// SigningTerms is what must be known of a payment before it is signed.
+type SigningTerms struct {
+	Payment  ChainPayment
+	Cold     bool // the sending wallet's key never signs here
+	External bool // the recipient is not in our custody
+	Denied   bool // the recipient stands on the deny list
+	Cleared  bool // the last screening of the recipient is clear
+}
+
+// Screening is what one screener said of the counterparty of a transfer or of another payment.
 type Screening struct {
 	ID         uuid.UUID
 	TransferID uuid.UUID
+	PaymentID  uuid.UUID
 	Screener   string // "deny_list", or the name of the configured one
 	Verdict    Verdict
 	Reference  string // the screener's own name for its answer

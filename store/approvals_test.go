@@ -277,3 +277,41 @@ func TestRequesterNeverApproves(t *testing.T) {
 	}
 	wantTransfers(t, s)
 }
+
+// What was approved by somebody who may not approve any more is not approved.
+func TestApprovalsOfOfficersWhoLeft(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	p.rule(t, "1000")
+	ctx, s := t.Context(), p.store
+	f := p.pending(t, "10")
+	approve := func(officer exchange.User) exchange.Transfer {
+		t.Helper()
+		got, err := s.Decide(ctx, f.ID, p.mustTicket(t, f, officer, exchange.Approve), exchange.Approve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	approve(p.officers[0])
+	off := false
+	if _, err := s.UpdateUser(ctx, p.officers[0].ID, store.UserPatch{IsActive: &off}, storetest.By); err != nil {
+		t.Fatal(err)
+	}
+	if got := approve(p.officers[1]); got.Status != exchange.TransferPending || got.Approvals != 1 {
+		t.Fatalf("after an officer left: %s with %d approvals", got.Status, got.Approvals)
+	}
+	// The database counts in the same way, whoever writes.
+	if _, err := storetest.Owner(t, s).ExecContext(ctx, `UPDATE transfers SET status = 'queued' WHERE id = $1`, f.ID); sqlState(err) != "KV001" {
+		t.Errorf("queued with the approval of somebody who left: %v", err)
+	}
+	got := approve(p.officers[2])
+	if got.Status != exchange.TransferQueued {
+		t.Errorf("after two who are here: %s", got.Status)
+	}
+	payment, err := s.ChainPayment(ctx, got.PaymentID)
+	if err != nil || payment.ApprovedBy != "user:"+p.officers[1].ID.String()+",user:"+p.officers[2].ID.String() {
+		t.Errorf("approved by %q, %v", payment.ApprovedBy, err)
+	}
+	wantTransfers(t, s)
+}

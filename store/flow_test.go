@@ -261,6 +261,9 @@ func TestOrdersToDeniedAddresses(t *testing.T) {
 		t.Errorf("a denied address as destination: %v", err)
 	}
 	signed, waiting, inside := pay(late), pay(late), pay(m.CustomerWallet.Address)
+	if err := s.RecordRecipient(ctx, signed.ID, clear1); err != nil {
+		t.Fatal(err)
+	}
 	sign(t, s, signed)
 	deny(late)
 	deny(m.CustomerWallet.Address)

@@ -74,6 +74,9 @@ func (s *Store) offerVerb(ctx context.Context, v View, id uuid.UUID, from []exch
 		if !slices.Contains(from, o.Status) {
 			return o, p, exchange.Errorf(exchange.CodeStateConflict, "An offer that is %s can't be %s.", o.Status, name)
 		}
+		if err := t.sellsHot(ctx, o, to); err != nil {
+			return o, p, err
+		}
 		before, hold := o, uuid.Nil
 		switch {
 		case before.Status == exchange.OfferDraft && to == exchange.OfferActive:
@@ -99,6 +102,22 @@ func (s *Store) offerVerb(ctx context.Context, v View, id uuid.UUID, from []exch
 	})
 }
 
+// sellsHot refuses to open an offer that sells from a cold wallet: its key never signs by itself, so that no order
+// could be paid.
+func (t unitTx) sellsHot(ctx context.Context, o exchange.Offer, to exchange.OfferStatus) error {
+	if o.Type != exchange.OfferSell || to != exchange.OfferActive {
+		return nil
+	}
+	var kind exchange.WalletType
+	if err := t.get(ctx, &kind, walletType, o.WalletID); err != nil {
+		return translate(err, "wallet")
+	}
+	if kind != exchange.Hot {
+		return exchange.Errorf(exchange.CodeStateConflict, "The offer sells from a cold wallet, whose key never signs by itself. Make one from a hot wallet.")
+	}
+	return nil
+}
+
 // funding reserves what an offer promises: crypto for SELL, shillings for BUY.
 func funding(o exchange.Offer) (exchange.Posting, uuid.UUID, error) {
 	id, err := uuid.NewV7()
@@ -115,7 +134,7 @@ func funding(o exchange.Offer) (exchange.Posting, uuid.UUID, error) {
 }
 
 // PublishOffer opens a draft and reserves what it promises; CodeInsufficientFunds when the merchant has
-// less.
+// less, CodeStateConflict when it sells from a cold wallet.
 func (s *Store) PublishOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
 	return s.offerVerb(ctx, v, id, []exchange.OfferStatus{exchange.OfferDraft}, exchange.OfferActive, "published", by)
 }

@@ -102,7 +102,7 @@ SELECT ` + walletColumns + ` FROM wallets WHERE vendor_id = $1 AND network = $2 
     AND ($3::uuid IS NULL AND is_default OR id = $3) ORDER BY (owner_id = $1) DESC, created_at LIMIT 1`
 
 // CreateOffer stores a draft. Without a wallet it uses the vendor's default one on the network; a
-// wallet of somebody else, or none there, is CodeInvalid. Called again with the same id it returns the
+// wallet of somebody else, none there, or a cold one to sell from is CodeInvalid. Called again with the same id it returns the
 // offer that is there.
 func (s *Store) CreateOffer(ctx context.Context, o exchange.Offer, by exchange.Principal) (exchange.Offer, error) {
 	if err := o.Validate(); err != nil {
@@ -121,6 +121,10 @@ func (s *Store) CreateOffer(ctx context.Context, o exchange.Offer, by exchange.P
 			return exchange.Offer{}, exchange.Posting{}, err
 		}
 		if err := require(len(wallets) == 1, "/network", "no_wallet", "needs a wallet of the merchant on this network"); err != nil {
+			return exchange.Offer{}, exchange.Posting{}, err
+		}
+		if err := require(o.Type != exchange.OfferSell || wallets[0].Type == exchange.Hot, "/wallet_id", "cold",
+			"must be a hot wallet: a cold one's key never signs by itself"); err != nil {
 			return exchange.Offer{}, exchange.Posting{}, err
 		}
 		_, err = t.exec(ctx, insertOffer, o.ID, o.VendorID, o.CreatedBy, o.Type, o.Network, o.Asset, wallets[0].ID, o.Total.Decimal(), o.Rate,

@@ -22,8 +22,8 @@ const readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1
 // crypto out of what the offer has left. The request's id becomes the order's: called again, it returns
 // the order that is there. CodeInvalid names the fields that break the offer's bounds, CodeStateConflict
 // says that the offer is not open, CodeInsufficientOffer that it has less left, CodeLimitReached that the
-// customer has as many pending orders as it may have, or the phone has had as many prompts, CodeRateChanged
-// that the offer has another rate than the request expects. Offers of a deactivated vendor are not open.
+// customer has as many pending orders as it may have, or would go beyond a spending limit, or that the phone
+// has had as many prompts, CodeRateChanged that the offer has another rate than the request expects. Offers of a deactivated vendor are not open.
 func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
 	return change(ctx, s, "order", r.OfferID, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
@@ -153,6 +153,9 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	if err := t.underLimits(ctx, r.Role, *o); err != nil {
 		return err
 	}
+	if err := t.countOrder(ctx, r.Role, *o); err != nil {
+		return err
+	}
 	if o.WalletAddress != "" {
 		return t.checkDestination(ctx, o)
 	}
@@ -165,6 +168,19 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	}
 	o.WalletAddress = wallets[0].Address
 	return nil
+}
+
+// countOrder counts an order against its customer's limits: what is paid for it, or what the crypto counts as when a
+// transfer sends it, whichever is more. Otherwise a price below all others would be a way around the limits.
+func (t unitTx) countOrder(ctx context.Context, role exchange.Role, o exchange.Order) error {
+	value, _, err := t.valueOf(ctx, o.Price.Crypto)
+	if err != nil {
+		return err
+	}
+	if o.Price.Fiat.Cmp(value) > 0 {
+		value = o.Price.Fiat
+	}
+	return t.useLimit(ctx, limitUse{userID: o.CustomerID, role: role, objectType: "order", objectID: o.ID, value: value})
 }
 
 const readWalletPurpose = `SELECT id, owner_id IS NULL AS house FROM wallets WHERE network = $1 AND address = $2`

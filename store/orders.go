@@ -211,11 +211,12 @@ func (s *Store) SetOrderDetail(ctx context.Context, id uuid.UUID, detail string)
 	return err
 }
 
-// giveBack returns an order's reservation to its offer, which may become active again by it.
+// giveBack returns an order's reservation to its offer, which may become active again by it, and what it counts to
+// its customer's limits: nothing is paid out.
 func (t unitTx) giveBack(ctx context.Context, o exchange.Order) (exchange.Posting, error) {
 	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldReturn, Hold: exchange.Hold{ID: o.HoldID}}}}
-	if o.OfferID == uuid.Nil {
-		return p, nil
+	if err := t.releaseLimit(ctx, "order", o.ID); err != nil || o.OfferID == uuid.Nil {
+		return p, err
 	}
 	offer, err := t.lockedOffer(ctx, o.OfferID)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {

@@ -153,7 +153,7 @@ func TestRefusedTransfersUseNoQuote(t *testing.T) {
 	_, err = k.send(t, "1", storetest.NewID(t), true)
 	wantFault(t, err, exchange.CodeInvalid)
 	if _, err := k.PatchLimits(t.Context(), store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{
-		exchange.RoleCustomer: {PerTransaction: kes("1")},
+		exchange.RoleCustomer: {PerTransaction: kes("1"), PerDay: kes("1"), PerMonth: kes("1")},
 	}}, exchange.System("test")); err != nil {
 		t.Fatal(err)
 	}

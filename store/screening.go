@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -95,7 +96,7 @@ func (s *Store) Denied(ctx context.Context, n exchange.Network, address string) 
 	return found, translate(err, "denied address")
 }
 
-const insertScreening = `INSERT INTO screenings (id, transfer_id, screener, verdict, reference, at) VALUES ($1, $2, $3, $4, $5, $6)`
+const insertScreening = `INSERT INTO screenings (id, transfer_id, payment_id, screener, verdict, reference, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
 
 // DenyListScreener is the name under which the deny list answers.
 const DenyListScreener = "deny_list"
@@ -105,5 +106,39 @@ func (t unitTx) saveScreening(ctx context.Context, s exchange.Screening) error {
 	if err != nil {
 		return err
 	}
-	return t.one(ctx, insertScreening, id, s.TransferID, clip(s.Screener, 80), s.Verdict, clip(s.Reference, 200), t.s.now())
+	return t.one(ctx, insertScreening, id, nullID(s.TransferID), nullID(s.PaymentID), clip(s.Screener, 80), s.Verdict, clip(s.Reference, 200), t.s.now())
+}
+
+const readSigningTerms = `
+SELECT ` + paymentColumns + `, w.type = 'cold' AS cold, recipient_cleared(p) AS cleared,
+    NOT EXISTS (SELECT FROM wallets o WHERE o.network = p.network AND o.address = p.to_address) AS external,
+    EXISTS (SELECT FROM deny_list d WHERE d.network = p.network AND d.address = p.to_address AND d.removed_at IS NULL) AS denied
+FROM chain_payments p JOIN wallets w ON w.id = p.wallet_id WHERE p.id = $1`
+
+// SigningTerms reads what must be known of a payment before it is signed.
+func (s *Store) SigningTerms(ctx context.Context, paymentID uuid.UUID) (exchange.SigningTerms, error) {
+	var r struct {
+		paymentRow
+		Cold, Cleared, External, Denied bool
+	}
+	if err := s.read(ctx, &r, readSigningTerms, paymentID); err != nil {
+		return exchange.SigningTerms{}, translate(err, "chain payment")
+	}
+	p, err := r.payment()
+	return exchange.SigningTerms{Payment: p, Cold: r.Cold, External: r.External, Denied: r.Denied, Cleared: r.Cleared}, err
+}
+
+// RecordRecipient stores what screeners said of who gets a payment that is not a transfer's; the worst answer
+// counts. It may be said again: what was said last counts.
+func (s *Store) RecordRecipient(ctx context.Context, paymentID uuid.UUID, said []exchange.Screening) error {
+	return s.inTx(ctx, "screening", func(t unitTx) error {
+		worst := slices.SortedStableFunc(slices.Values(said), func(a, b exchange.Screening) int { return severity(a.Verdict) - severity(b.Verdict) })
+		for _, v := range worst {
+			v.TransferID, v.PaymentID = uuid.Nil, paymentID
+			if err := t.saveScreening(ctx, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"kivuko/exchange"
 	"kivuko/store"
@@ -87,4 +88,114 @@ func TestLimitsOfOneUser(t *testing.T) {
 	if got := try("2"); got != "" {
 		t.Errorf("back at the role's limit: %q", got)
 	}
+}
+
+// A merchant's limits are one purse for all of its people, and a sub-vendor may have a smaller one of its own.
+func TestSubvendorsShareTheirMerchantsLimits(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "0.1")
+	s, ctx := p.store, t.Context()
+	merchant := storetest.User(t, s, exchange.RoleVendor)
+	people := []exchange.User{merchant, storetest.Subvendor(t, s, merchant), storetest.Subvendor(t, s, merchant)}
+	wallet := storetest.Wallet(t, s, merchant)
+	storetest.Deposit(t, s, wallet.ID, usdt("1000"))
+	small := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	set := func(u exchange.User, l exchange.SpendingLimits) {
+		t.Helper()
+		if _, err := s.UpdateUser(ctx, u.ID, store.UserPatch{Limits: &l}, small); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send := func(who exchange.User, amount string) error {
+		_, err := s.OpenTransfer(ctx, exchange.TransferRequest{
+			ID: storetest.NewID(t), RequestedBy: who.ID, WalletID: wallet.ID, Network: exchange.Tron, Amount: usdt(amount),
+			Recipient: exchange.Recipient{Address: outside},
+		}, storetest.PrincipalOf(who))
+		return err
+	}
+	set(merchant, exchange.SpendingLimits{PerTransaction: kes("3000"), PerDay: kes("6000")}) // 20 and 40 USDT
+	set(people[1], exchange.SpendingLimits{PerDay: kes("1500")})
+	if l, err := s.LimitsOf(ctx, people[1]); err != nil || l.Effective.PerDay.String() != "1500.00" || l.Effective.PerTransaction.String() != "3000.00" {
+		t.Errorf("a sub-vendor's limits %+v, %v", l, err)
+	}
+	wantFault(t, send(people[2], "20.000001"), exchange.CodeLimitReached)
+	if err := send(people[1], "10"); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, send(people[1], "0.01"), exchange.CodeLimitReached)
+	if err := send(people[2], "20"); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, send(merchant, "10.01"), exchange.CodeLimitReached)
+	if err := send(merchant, "10"); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, send(people[2], "0.01"), exchange.CodeLimitReached)
+	// At the same moment too.
+	codes := atOnce(6, func(i int) error { return send(people[i%3], "1") })
+	if codes[exchange.CodeLimitReached] != 6 {
+		t.Errorf("outcomes %v", codes)
+	}
+}
+
+// Orders count against their customer's limits from their opening, by whatever is more: their price or what the
+// crypto counts as. What pays nothing out counts nothing.
+func TestOrdersCountAgainstLimits(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	ctx := t.Context()
+	storetest.Patch(t, s, store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{
+		exchange.RoleCustomer: {PerTransaction: kes("1500"), PerDay: kes("3000")},
+	}})
+	buy := func(crypto string) (exchange.Order, error) {
+		return s.OpenOrder(ctx, exchange.OrderRequest{
+			ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt(crypto),
+		}, storetest.PrincipalOf(m.Customer))
+	}
+	_, err := buy("10.000001") // 1500.00015 by the first valuation, 1296 shillings at the offer's rate
+	wantFault(t, err, exchange.CodeLimitReached)
+	one, err := buy("10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := buy("10")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = buy("5")
+	wantFault(t, err, exchange.CodeLimitReached)
+	// A transfer of the same person has no room either.
+	storetest.Deposit(t, s, m.CustomerWallet.ID, usdt("50"))
+	_, err = s.OpenTransfer(ctx, exchange.TransferRequest{
+		ID: storetest.NewID(t), RequestedBy: m.Customer.ID, Network: exchange.Tron, Amount: usdt("5"), Recipient: exchange.Recipient{Address: outside},
+	}, storetest.PrincipalOf(m.Customer))
+	wantFault(t, err, exchange.CodeLimitReached)
+
+	if _, err := s.CloseOrder(ctx, one.ID, exchange.OrderCancelled, "x", storetest.By); err != nil {
+		t.Fatal(err)
+	}
+	three, err := buy("10")
+	if err != nil {
+		t.Errorf("after one was cancelled: %v", err)
+	}
+	// Too little money ends an order without a payout, and a refund gives it up.
+	if _, err := s.AcceptPayment(ctx, storetest.Attempt(t, s, two).ID, storetest.Paid(t, kes("50")), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.AcceptPayment(ctx, storetest.Attempt(t, s, three).ID, storetest.Paid(t, three.Price.Fiat), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := buy("10"); err != nil {
+		t.Errorf("after too little was paid for one: %v", err)
+	}
+	_, err = buy("5")
+	wantFault(t, err, exchange.CodeLimitReached)
+	if _, _, err := s.RefundOrder(ctx, three.ID, "x", storetest.By); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := buy("10"); err != nil {
+		t.Errorf("after one was refunded: %v", err)
+	}
+	wantBooks(t, s)
 }

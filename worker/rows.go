@@ -22,6 +22,7 @@ var (
 	_ activities.RefundStore      = Rows{}
 	_ activities.ChainStore       = Rows{}
 	_ activities.SigningStore     = Rows{}
+	_ activities.RecipientStore   = Rows{}
 	_ activities.WalletStore      = Rows{}
 	_ activities.DepositStore     = Rows{}
 	_ activities.DepositWaitStore = Rows{}

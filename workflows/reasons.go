@@ -29,6 +29,9 @@ const (
 	ReasonPayoutGasCap   Reason = "payout-top_up_cap"
 	ReasonPayoutGasLimit Reason = "payout-top_up_limit"
 	ReasonPayoutGasLost  Reason = "payout-top_up_failed"
+	ReasonPayoutDenied   Reason = "payout-recipient_denied"
+	ReasonPayoutUnknown  Reason = "payout-recipient_unknown"
+	ReasonPayoutCold     Reason = "payout-cold_wallet"
 	ReasonPayoutFailed   Reason = "payout-failed"
 	ReasonPayoutExpiring Reason = "payout-expiring"
 	ReasonPayoutSigning  Reason = "payout-signing"
@@ -118,6 +121,11 @@ var guide = map[Reason]advice{
 		"Find out where the native coin goes."),
 	ReasonPayoutGasLost: payoutAdvice("The native coin for the fee did not arrive at the sending wallet.",
 		"Look at the top-up's own chain payment."),
+	ReasonPayoutDenied: payoutAdvice("The recipient is on the deny list, or the screening service says no. Nothing was signed.",
+		"Settle with compliance what becomes of the money."),
+	ReasonPayoutUnknown: payoutAdvice("Nobody says whether the recipient may be paid. Nothing was signed.", "See that the screening service answers."),
+	ReasonPayoutCold: payoutAdvice("The payment is to leave a cold wallet, whose key never signs here.",
+		"A retry changes nothing; have the vendor close the offer."),
 	ReasonPayoutFailed: payoutAdvice("The transfer is final on the chain and failed; only its fee is gone.", "Find out why."),
 	ReasonPayoutExpiring: payoutAdvice("Several transactions in a row ran out before a block took them.",
 		"Look at the nodes and the network."),

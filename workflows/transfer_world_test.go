@@ -41,6 +41,7 @@ type sending struct {
 	noted     []exchange.Code // decisions without proof
 	answers   []answer        // of the screener, in order; the last one repeats
 	asked     int
+	screened  func() // between what the screening wrote and its answer
 }
 
 // answer is what the screener says.
@@ -166,6 +167,9 @@ func (s *sending) Denied(context.Context, exchange.Network, string) (bool, error
 }
 
 func (s *sending) RecordScreening(_ context.Context, _ uuid.UUID, said []exchange.Screening) (exchange.Transfer, error) {
+	if s.screened != nil {
+		defer s.screened()
+	}
 	return s.step("RecordScreening", func() error {
 		is := func(v exchange.Verdict) bool {
 			return slices.ContainsFunc(said, func(a exchange.Screening) bool { return a.Verdict == v })

@@ -1,0 +1,35 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// An officer may decide while the screening step is still on its way to tell what it wrote. Its answer is older then
+// than what the flow knows, and must not take the flow back to waiting for officers.
+func TestOlderAnswersAboutATransferChangeNothing(t *testing.T) {
+	t.Parallel()
+	w := newTransferWorld()
+	w.send.required = 1
+	w.send.screened = func() {
+		decided := make(chan error, 1)
+		w.env.UpdateWorkflow(workflows.UpdateApprove, "early", &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: func(err error) { decided <- err }, OnComplete: func(_ any, err error) { decided <- err },
+		}, workflows.ApprovalRef{Token: w.token(1, exchange.Approve)})
+		if err := <-decided; err != nil {
+			t.Errorf("the officer's decision: %v", err)
+		}
+	}
+	began := w.env.Now()
+	if r := w.play(t); r.Status != exchange.TransferCompleted {
+		t.Errorf("the transfer ended as %s (%s)", r.Status, r.Detail)
+	}
+	if took := w.env.Now().Sub(began); took > time.Hour {
+		t.Errorf("the flow went back to waiting for officers, for %s", took)
+	}
+}
