@@ -5,11 +5,13 @@ import "context"
 // pruneBatch is how many rows of a kind one step deletes, so that no transaction grows long.
 const pruneBatch = 1000
 
-// Pruned is how many rows were deleted because they had outlived their use.
+// Pruned is how many rows were deleted because they had outlived their use. Quotes are kept for ever; they
+// are moved to their end.
 type Pruned struct {
 	Sessions        int `json:"sessions"`
 	LoginFailures   int `json:"login_failures"`
 	IdempotencyKeys int `json:"idempotency_keys"`
+	ExpiredQuotes   int `json:"expired_quotes,omitempty"`
 	// More is set when there may be more of a kind.
 	More bool `json:"more,omitempty"`
 }
@@ -17,6 +19,6 @@ type Pruned struct {
 // Prune deletes a batch of every kind. Running twice deletes the next batch, which is as old.
 func (o *Orders) Prune(ctx context.Context) (Pruned, error) {
 	p, err := o.Store.Prune(ctx, pruneBatch)
-	p.More = max(p.Sessions, p.LoginFailures, p.IdempotencyKeys) >= pruneBatch
+	p.More = max(p.Sessions, p.LoginFailures, p.IdempotencyKeys, p.ExpiredQuotes) >= pruneBatch
 	return p, Failure(ctx, err)
 }

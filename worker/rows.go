@@ -116,10 +116,14 @@ func (r Rows) ResolveException(ctx context.Context, id uuid.UUID, to exchange.Ex
 	return err
 }
 
-// Prune deletes rows that have outlived their use.
+// Prune deletes rows that have outlived their use, and writes down which quotes have.
 func (r Rows) Prune(ctx context.Context, limit int) (activities.Pruned, error) {
 	p, err := r.Store.Prune(ctx, limit)
-	return activities.Pruned{Sessions: p.Sessions, LoginFailures: p.LoginFailures, IdempotencyKeys: p.IdempotencyKeys}, err
+	out := activities.Pruned{Sessions: p.Sessions, LoginFailures: p.LoginFailures, IdempotencyKeys: p.IdempotencyKeys}
+	if err == nil {
+		out.ExpiredQuotes, err = r.ExpireQuotes(ctx, limit)
+	}
+	return out, err
 }
 
 // SigningRows is the store as the signer asks for it.

@@ -80,6 +80,7 @@ func payloads() map[string]any {
 		"mark_order_input":    &activities.MarkOrderInput{OrderID: id(1), Detail: exchange.WaitOutcome},
 		"confirm_payee_input": &activities.ConfirmPayeeInput{RefundID: id(7), Proof: proof},
 		"pruned":              &activities.Pruned{Sessions: 1, LoginFailures: 2, IdempotencyKeys: 3, More: true},
+		"pruned_quotes":       &activities.Pruned{Sessions: 1, ExpiredQuotes: 4},
 		"order_input":         &activities.OrderInput{OrderID: id(1)},
 		"order_state":         &state,
 		"prove_input":         &activities.ProveInput{CommandID: id(9), Objects: []activities.ObjectRef{{Type: activities.ObjectOrder, ID: id(1)}}},

@@ -9,8 +9,8 @@ import (
 // maxPruneBatches bounds one run; the next one goes on.
 const maxPruneBatches = 100
 
-// Prune deletes sessions, counters of failed logins and idempotency keys that have outlived their use. A
-// schedule starts it. It answers how many rows went, and whether it left some for the next run.
+// Prune deletes sessions, counters of failed logins and idempotency keys that have outlived their use, and
+// ends quotes that nobody used. A schedule starts it. It answers how many rows went, and whether it left some for the next run.
 func Prune(ctx workflow.Context) (activities.Pruned, error) {
 	var all activities.Pruned
 	for range maxPruneBatches {
@@ -21,6 +21,7 @@ func Prune(ctx workflow.Context) (activities.Pruned, error) {
 		all.Sessions += p.Sessions
 		all.LoginFailures += p.LoginFailures
 		all.IdempotencyKeys += p.IdempotencyKeys
+		all.ExpiredQuotes += p.ExpiredQuotes
 		if all.More = p.More; !p.More {
 			break
 		}
