@@ -129,10 +129,14 @@ func (w *world) close() error {
 }
 
 func (w *world) fill(ctx context.Context) error {
-	err := demo.Seed(ctx, demo.World{
+	seed := demo.World{
 		API: w.api(), TronControl: "http://" + w.stack.Addresses.TronControl, DatabaseURL: w.stack.ProductDatabase(),
 		AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: w.stack.Supervisor.Say,
-	})
+	}
+	err := demo.Seed(ctx, seed)
+	if err == nil {
+		err = seed.LiftCustomers(ctx)
+	}
 	if err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}

@@ -76,6 +76,7 @@ func tronTrials() []*trial {
 	add("momo", "FailRefund", unpayable, unpayable)
 	add("momo", "RefundException", lateBack, lateBack)
 	add("momo", "ResolveException", lateKept, lateKept)
+	add("signer-tron", "RecordRecipient", bought, bought)
 	add("signer-tron", "SignPayment", bought, bought)
 	add("signer-tron", "SaveSignedAttempt", bought, bought)
 	add("chain-tron", "Broadcast", bought, bought)

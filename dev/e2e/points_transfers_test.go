@@ -80,6 +80,9 @@ func (w *world) approvalRule(t *testing.T, one, two string) {
 	if err := admin.Do(t.Context(), http.MethodPatch, "/api/v1/auth/limits", "", in, nil); err != nil {
 		t.Fatal(err)
 	}
+	if err := w.seed().Confirm(t.Context(), uuid.Nil); err != nil { // a rule that asks for fewer officers takes two persons
+		t.Fatal(err)
+	}
 }
 
 func (b transferTale) play(t *testing.T, w *world, tr *trial, arm func()) {

@@ -162,6 +162,9 @@ func (w *world) fill(ctx context.Context) error {
 	if err := demo.Seed(ctx, w.seed()); err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
+	if err := w.seed().LiftCustomers(ctx); err != nil { // one customer opens all orders
+		return fmt.Errorf("limits: %w", err)
+	}
 	var err error
 	if w.store, err = store.Open(ctx, w.stack.ProductDatabase(), store.Options{MaxConns: 4}); err != nil {
 		return err
