@@ -18,7 +18,7 @@ import (
 var migrationFiles embed.FS
 
 // Migrate brings the database to the newest schema. There is no way back: a mistake is mended by a
-// new migration. A lock of the database session makes several starting processes wait for each other.
+// new migration. CodeStateConflict when the database has migrations that this build does not know. A lock of the database session makes several starting processes wait for each other.
 func Migrate(ctx context.Context, url string) (err error) {
 	db, err := sql.Open("postgres", url)
 	if err != nil {
@@ -43,6 +43,14 @@ func Migrate(ctx context.Context, url string) (err error) {
 	}
 	if _, err := p.Up(ctx); err != nil {
 		return exchange.Wrap(exchange.CodeUnavailable, err, "The database could not be migrated.")
+	}
+	has, knows, err := p.GetVersions(ctx)
+	if err != nil {
+		return exchange.Wrap(exchange.CodeUnavailable, err, "The version of the schema could not be read.")
+	}
+	if has > knows {
+		return exchange.Errorf(exchange.CodeStateConflict, "The database was migrated by a newer build: it has version %d of the schema, and this build knows no more than %d. "+
+			"Use a build that is at least as new.", has, knows)
 	}
 	if _, err := db.ExecContext(ctx, raiseLogClock); err != nil {
 		return exchange.Wrap(exchange.CodeUnavailable, err, "The log positions could not be checked.")
