@@ -201,11 +201,11 @@ func (s *server) approvalRoutes() []route {
 		{method: get, path: auth + "/approvals/changes/{id}", action: exchange.ActReadChanges, limit: limitGeneral, handle: s.getChange},
 		{
 			method: post, path: auth + "/approvals/changes/{id}/confirm", action: exchange.ActConfirmChanges, limit: limitGeneral,
-			key: keyRequired, handle: s.decideChange(s.Store.ConfirmChange, false),
+			key: keyOptional, handle: s.decideChange(s.Store.ConfirmChange, false),
 		},
 		{
 			method: post, path: auth + "/approvals/changes/{id}/reject", action: exchange.ActConfirmChanges, limit: limitGeneral,
-			key: keyRequired, handle: s.decideChange(s.Store.RejectChange, true),
+			key: keyOptional, handle: s.decideChange(s.Store.RejectChange, true),
 		},
 		{method: post, path: auth + "/approvals/tokens", action: exchange.ActApprove, limit: limitLogin, handle: s.issueToken},
 		{method: get, path: auth + "/deny-list", action: exchange.ActReadDenyList, limit: limitGeneral, handle: s.listDenied},

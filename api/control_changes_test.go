@@ -1,0 +1,96 @@
+package api
+
+import (
+	"net/http"
+	"testing"
+
+	"kivuko/exchange"
+)
+
+const changesPath = "/api/v1/auth/approvals/changes"
+
+// A second person sees what waits, and lets it take effect; the API tells each step.
+func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
+	c := newCrossing(t, "1")
+	colleague := c.person(exchange.RoleAdmin)
+	higher := map[string]any{"approvals": map[string]any{"one_above": "300000", "two_above": "3000000"}}
+	waits := c.do(patch, "/api/v1/auth/limits", higher, c.admin.auth()).want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
+	id := waits["id"].(string)
+	if waits["kind"] != "house_limits" || waits["subject_id"] != nil || waits["status"] != "pending" || waits["proposed_by"] != c.admin.ID.String() {
+		t.Errorf("waits %v", waits)
+	}
+	asked := func(who person) int {
+		return len(c.do(get, "/api/v1/auth/approvals/pending", nil, who.auth()).want(http.StatusOK).object()["changes"].([]any))
+	}
+	if asked(c.admin) != 0 || asked(colleague) != 1 || asked(c.officers[0]) != 1 {
+		t.Errorf("%d, %d and %d wait", asked(c.admin), asked(colleague), asked(c.officers[0]))
+	}
+	verb := func(who person, name string, body any) *reply {
+		return c.do(post, changesPath+"/"+id+"/"+name, body, who.auth(), withKey(newID().String()))
+	}
+	verb(c.admin, "confirm", nil).refused(exchange.CodeForbidden)
+	verb(c.sender, "confirm", nil).refused(exchange.CodeForbidden)
+	verb(colleague, "reject", nil).blames("/note required")
+	rule := func() any {
+		return c.do(get, "/api/v1/auth/limits", nil, c.admin.auth()).want(http.StatusOK).object()["approvals"].(map[string]any)["one_above"]
+	}
+	if rule() != "200000.00" {
+		t.Errorf("before anybody confirmed %v", rule())
+	}
+	done := verb(colleague, "confirm", map[string]any{"note": "as agreed on Monday"}).want(http.StatusOK).object()
+	if done["status"] != "confirmed" || done["decided_by"] != colleague.ID.String() || done["note"] != "as agreed on Monday" || rule() != "300000.00" {
+		t.Errorf("confirmed %v, asked above %v", done, rule())
+	}
+	verb(c.officers[0], "reject", map[string]any{"note": "no"}).refused(exchange.CodeStateConflict)
+	if got := c.do(get, changesPath+"/"+id, nil, c.officers[0].auth()).want(http.StatusOK); got.text("status") != "confirmed" {
+		t.Errorf("read %s", got.body)
+	}
+	c.do(get, changesPath+"/"+newID().String(), nil, c.admin.auth()).refused(exchange.CodeNotFound)
+	if list := c.do(get, changesPath+"?status=confirmed", nil, c.admin.auth()).want(http.StatusOK).object(); list["total"] != 1.0 {
+		t.Errorf("%v changes were confirmed", list["total"])
+	}
+	c.do(get, changesPath+"?status=done", nil, c.admin.auth()).refused(exchange.CodeInvalid)
+
+	// What lowers them needs nobody else, and somebody may take back what it proposed.
+	lower := map[string]any{"approvals": map[string]any{"one_above": "1", "two_above": "2"}}
+	c.do(patch, "/api/v1/auth/limits", lower, c.admin.auth()).want(http.StatusOK)
+	id = c.do(patch, "/api/v1/auth/limits", higher, c.admin.auth()).want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)["id"].(string)
+	if got := verb(c.admin, "reject", map[string]any{"note": "a slip"}).want(http.StatusOK); got.text("status") != "rejected" {
+		t.Errorf("taken back %s", got.body)
+	}
+}
+
+// An account that may approve is let in by two, and can't log in before.
+func TestTwoPersonsLetAnOfficerIn(t *testing.T) {
+	c := newCrossing(t, "1")
+	body := registration("11000777")
+	body["role"] = "treasury"
+	made := c.do(post, "/api/v1/auth/users", body, c.admin.auth(), withKey("officer")).want(http.StatusCreated).object()
+	if made["is_active"] != false {
+		t.Fatalf("one person made %v", made)
+	}
+	login := map[string]any{"email": "11000777@example.com", "password": testPassword}
+	c.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)
+	list := c.do(get, changesPath+"?subject_id="+made["id"].(string), nil, c.officers[0].auth()).want(http.StatusOK).object()["changes"].([]any)
+	change := list[0].(map[string]any)
+	if len(list) != 1 || change["kind"] != "staff_access" {
+		t.Fatalf("waits %v", list)
+	}
+	c.do(post, changesPath+"/"+change["id"].(string)+"/confirm", nil, c.officers[0].auth(), withKey("in")).want(http.StatusOK)
+	c.do(post, "/api/v1/users/login", login).want(http.StatusOK)
+
+	user := "/api/v1/auth/users/" + made["id"].(string)
+	c.do(patch, user, map[string]any{"is_active": false}, c.admin.auth()).want(http.StatusOK)
+	c.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)
+	back := c.do(patch, user, map[string]any{"is_active": true}, c.admin.auth())
+	c.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)
+	c.confirm(back, c.officers[1]).want(http.StatusOK)
+	c.do(post, "/api/v1/users/login", login).want(http.StatusOK)
+
+	limits := map[string]any{"limits": map[string]any{"per_transaction": "250001"}}
+	raise := c.do(patch, "/api/v1/auth/users/"+c.sender.ID.String(), limits, c.admin.auth())
+	c.confirm(raise, c.officers[0]).want(http.StatusOK)
+	if got := c.do(get, "/api/v1/auth/users/"+c.sender.ID.String(), nil, c.admin.auth()).want(http.StatusOK).object()["limits"].(map[string]any); got["effective"].(map[string]any)["per_transaction"] != "250001.00" {
+		t.Errorf("limits %v", got)
+	}
+}
