@@ -23,3 +23,12 @@ func (s crashCold) SaveColdDraft(ctx context.Context, d exchange.ColdDraft, by e
 func (s crashCold) SaveColdAttempt(ctx context.Context, draftID uuid.UUID, a exchange.ChainAttempt, by exchange.Principal) (exchange.ChainAttempt, error) {
 	return around(s.crash, "SaveColdAttempt", func() (exchange.ChainAttempt, error) { return s.ColdStore.SaveColdAttempt(ctx, draftID, a, by) })
 }
+
+type crashCosigner struct {
+	activities.ColdSigner
+	crash
+}
+
+func (s crashCosigner) CompletePayment(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
+	return around(s.crash, "CompletePayment", func() (exchange.ChainAttempt, error) { return s.ColdSigner.CompletePayment(ctx, id) })
+}

@@ -62,6 +62,9 @@ func crashPoints(parts worker.Parts) worker.Parts {
 	}
 	for _, p := range parts.Sign {
 		p.Signer, p.Store = crashSigner{p.Signer, dir}, crashParking{p.Store, dir}
+		if p.Cold != nil {
+			p.Cold = crashCosigner{p.Cold, dir}
+		}
 		p.Recipients.Store = crashRecipients{p.Recipients.Store, dir}
 	}
 	for _, p := range parts.Wallet {

