@@ -26,10 +26,9 @@ func (s *Store) SaveCallback(ctx context.Context, c exchange.MomoCallback) error
 	if body == nil {
 		body = []byte{}
 	}
-	return s.inTx(ctx, "callback", func(t unitTx) error {
-		_, err := t.exec(ctx, insertCallback, c.ID, nullID(c.AttemptID), c.Kind, clip(c.RemoteIP, maxIPLength), body, c.ReceivedAt, c.OffRange, c.Standing)
-		return err
-	})
+	_, err := s.write(ctx, "callback", insertCallback, c.ID, nullID(c.AttemptID), c.Kind, clip(c.RemoteIP, maxIPLength), body, c.ReceivedAt,
+		c.OffRange, c.Standing)
+	return err
 }
 
 const callbackColumns = `id, attempt_id, kind, remote_ip, off_range, standing, body, received_at`

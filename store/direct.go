@@ -153,17 +153,9 @@ func (s *Store) postAlone(ctx context.Context, p exchange.Posting) bool {
 	if !ok || len(steps) != 1 {
 		return false
 	}
-	st, err := s.statement(ctx, steps[0].query) //nolint:sqlclosecheck // kept by the pool for good
-	if err != nil {
-		return false
-	}
 	// A statement that touches another number of rows has written nothing: each either does all or finds
-	// no row at all to begin with.
-	r, err := st.ExecContext(ctx, steps[0].args...)
-	if err != nil {
-		return false // not even a lost answer is lost: the keys tell what was written
-	}
-	n, err := r.RowsAffected()
+	// no row at all to begin with. Not even a lost answer is lost: the keys tell what was written.
+	n, err := s.write(ctx, "posting", steps[0].query, steps[0].args...)
 	return err == nil && n == steps[0].rows
 }
 

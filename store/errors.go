@@ -26,6 +26,7 @@ const (
 	pgSerializationFailure = "40001"
 	pgDeadlockDetected     = "40P01"
 	pgQueryCanceled        = "57014"
+	pgLockNotAvailable     = "55P03"
 	// pgIllegalTransition is raised by the trigger that holds the state machines. The other codes of our
 	// triggers, KV002 (a row that never changes) and KV003 (an entry that is off), mean a bug.
 	pgIllegalTransition = "KV001"
@@ -71,7 +72,7 @@ func translatePostgres(pe *pq.Error, what string) error {
 		return exchange.Wrap(exchange.CodeStateConflict, pe, "The %s is in a state that does not allow it.", what)
 	case pe.Code == pgForeignKeyViolation:
 		return exchange.Wrap(exchange.CodeConflict, pe, "The %s refers to something that does not exist, or is still in use.", what)
-	case pe.Code == pgSerializationFailure, pe.Code == pgDeadlockDetected, pe.Code == pgQueryCanceled:
+	case pe.Code == pgSerializationFailure, pe.Code == pgDeadlockDetected, pe.Code == pgQueryCanceled, pe.Code == pgLockNotAvailable:
 		return exchange.Wrap(exchange.CodeUnavailable, pe, "The database is too busy; try again.")
 	}
 	switch pe.Code.Class() {

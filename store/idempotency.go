@@ -52,16 +52,16 @@ func (s *Store) IdempotencyBegin(ctx context.Context, scope, key string, bodyHas
 	if err != nil {
 		return IdempotencyRecord{}, translate(err, "idempotency key")
 	}
+	n, err := s.write(ctx, "idempotency key", claimKey, scope, key, bodyHash[:], id, s.now())
+	if err != nil {
+		return IdempotencyRecord{}, err
+	}
+	if n == 1 {
+		return IdempotencyRecord{State: IdempotencyNew, ObjectID: id}, nil
+	}
 	var rec IdempotencyRecord
 	err = s.inTx(ctx, "idempotency key", func(t unitTx) error {
-		n, err := t.exec(ctx, claimKey, scope, key, bodyHash[:], id, t.s.now())
-		if err != nil {
-			return err
-		}
-		if n == 1 {
-			rec = IdempotencyRecord{State: IdempotencyNew, ObjectID: id}
-			return nil
-		}
+		var err error
 		rec, err = t.claimAgain(ctx, scope, key, bodyHash, id)
 		return err
 	})
@@ -115,18 +115,14 @@ func (s *Store) IdempotencyFinish(ctx context.Context, scope, key string, status
 	if body == nil {
 		body = []byte{}
 	}
-	return s.inTx(ctx, "idempotency key", func(t unitTx) error {
-		_, err := t.exec(ctx, finishKey, scope, key, status, string(doc), body)
-		return err
-	})
+	_, err = s.write(ctx, "idempotency key", finishKey, scope, key, status, string(doc), body)
+	return err
 }
 
 const abandonKey = `UPDATE idempotency_keys SET state = 'abandoned' WHERE scope = $1 AND key = $2 AND state = 'in_flight'`
 
 // IdempotencyAbandon gives up a claim whose request changed nothing, so that the next one may try at once.
 func (s *Store) IdempotencyAbandon(ctx context.Context, scope, key string) error {
-	return s.inTx(ctx, "idempotency key", func(t unitTx) error {
-		_, err := t.exec(ctx, abandonKey, scope, key)
-		return err
-	})
+	_, err := s.write(ctx, "idempotency key", abandonKey, scope, key)
+	return err
 }

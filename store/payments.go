@@ -193,16 +193,16 @@ func (s *Store) OpenAttempt(ctx context.Context, orderID uuid.UUID) (exchange.Pa
 
 const lockAttempt = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE id = $1 FOR NO KEY UPDATE`
 
-// orderOfAttempt comes first, because orders are locked before their attempts everywhere.
-const orderOfAttempt = `SELECT order_id FROM payment_attempts WHERE id = $1`
+// lockOrderOf comes first, because orders are locked before their attempts everywhere.
+const lockOrderOf = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = (SELECT order_id FROM payment_attempts WHERE id = $1) FOR NO KEY UPDATE`
 
 // lockedAttempt reads an attempt and its order for change.
 func (t unitTx) lockedAttempt(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.PaymentAttempt, error) {
-	var orderID uuid.UUID
-	if err := t.get(ctx, &orderID, orderOfAttempt, id); err != nil {
+	var found orderRow
+	if err := t.get(ctx, &found, lockOrderOf, id); err != nil {
 		return exchange.Order{}, exchange.PaymentAttempt{}, translate(err, "payment attempt")
 	}
-	o, err := t.lockedOrder(ctx, orderID)
+	o, err := found.order()
 	if err != nil {
 		return o, exchange.PaymentAttempt{}, err
 	}

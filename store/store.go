@@ -35,6 +35,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -101,11 +102,14 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// maxLockWait is how long a statement waits for a lock. It bounds what nobody watches over, see unwatched.
+const maxLockWait = 30 * time.Second
+
 // withPlanner makes sessions prefer indexes. Statements are prepared once, and a plan that was made while
 // a table was small would go on reading all of it as it grows, until the statistics are next renewed.
 // Lists, which are planned each time, turn this off (see page).
 func withPlanner(dsn string) string {
-	const settings = "enable_seqscan=off jit=off"
+	settings := fmt.Sprintf("enable_seqscan=off jit=off lock_timeout=%d", maxLockWait.Milliseconds())
 	if !strings.Contains(dsn, "://") {
 		return dsn + " " + settings
 	}
@@ -153,11 +157,41 @@ func (s *Store) statement(ctx context.Context, query string) (*sqlx.Stmt, error)
 
 // read runs a prepared query for one row outside a transaction.
 func (s *Store) read(ctx context.Context, dest any, query string, args ...any) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	st, err := s.statement(ctx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
 	if err != nil {
 		return err
 	}
-	return st.GetContext(ctx, dest, args...)
+	return st.GetContext(s.unwatched(ctx), dest, args...)
+}
+
+// write runs one prepared statement as a transaction of its own, and returns how many rows it touched.
+func (s *Store) write(ctx context.Context, what, query string, args ...any) (int64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, translate(err, what)
+	}
+	st, err := s.statement(ctx, query) //nolint:sqlclosecheck // kept by the pool for good
+	if err != nil {
+		return 0, translate(err, what)
+	}
+	r, err := st.ExecContext(s.unwatched(ctx), args...)
+	if err != nil {
+		return 0, translate(err, what)
+	}
+	n, err := r.RowsAffected()
+	return n, translate(err, what)
+}
+
+// unwatched is a context for one statement that touches a row or two, which the driver would watch with two
+// goroutines that take longer than the statement. All that it could wait for is a lock, and maxLockWait ends
+// that. Where no connection is free the statement has to wait for one first, and stays watched.
+func (s *Store) unwatched(ctx context.Context) context.Context {
+	if pool := s.db.Stats(); pool.InUse >= pool.MaxOpenConnections {
+		return ctx
+	}
+	return context.WithoutCancel(ctx)
 }
 
 // readAll runs a prepared query for many rows outside a transaction.
