@@ -176,7 +176,7 @@ func (d *Deposits) report(ctx context.Context, c exchange.DepositCursor, head ch
 		Final: c.Final.Number, FinalTime: c.Final.Time, Seen: c.Tip.Number, HeadFinal: head.Final.Number, HeadLatest: head.Latest.Number,
 	}
 	activity.RecordHeartbeat(ctx, f)
-	d.gauge(ctx, "kivuko_deposit_lag_blocks", int(min(f.Lag(), math.MaxInt32))) //nolint:gosec // G115: bounded just here
+	d.gauge(ctx, "kivuko_deposit_lag_blocks", int(min(f.Lag(), math.MaxInt32)))
 	var err error
 	if f.Wakeups, err = d.Store.DueWakeups(ctx, d.Client.Network()); err != nil {
 		return f, true, err

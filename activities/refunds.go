@@ -27,6 +27,8 @@ type RefundStore interface {
 	FailRefund(ctx context.Context, refundID uuid.UUID, detail string) error
 	ResolveRefund(ctx context.Context, refundID uuid.UUID, reference string, by exchange.Principal) error
 	RefundException(ctx context.Context, exceptionID uuid.UUID, by exchange.Principal) (exchange.Refund, error)
+	// PaidTwiceBy finds the exception about a payout that was made beside another payment of its refund.
+	PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error)
 	ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) error
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 }

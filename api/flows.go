@@ -116,7 +116,11 @@ func (t temporalFlows) update(ctx context.Context, flow string, id uuid.UUID, na
 func (t temporalFlows) Callback(ctx context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error {
 	ref := workflows.CallbackRef{CallbackID: callback, AttemptID: a.ID}
 	err := t.client.SignalWorkflow(ctx, a.WorkflowID, "", workflows.SignalCallback, ref)
-	if _, over := errors.AsType[*serviceerror.NotFound](err); !over || a.Direction != exchange.Collection {
+	_, over := errors.AsType[*serviceerror.NotFound](err)
+	if a.Direction == exchange.Payout && (over || settled(a.Status)) {
+		return t.latePayout(ctx, a, ref)
+	}
+	if !over || a.Direction != exchange.Collection {
 		return fromTemporal(err)
 	}
 	_, err = t.client.SignalWithStartWorkflow(ctx, workflows.LatePaymentID(a.ID), workflows.SignalCallback, ref,
@@ -124,6 +128,21 @@ func (t temporalFlows) Callback(ctx context.Context, a exchange.PaymentAttempt, 
 			TaskQueue: workflows.QueueFlows, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
 			StaticSummary: workflows.LatePaymentSummary, TypedSearchAttributes: workflows.LatePaymentAttributes(),
 		}, workflows.TypeLatePayment, workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID})
+	return fromTemporal(err)
+}
+
+// settled tells whether the flow of a payout looks at nothing more that comes about it.
+func settled(s exchange.AttemptStatus) bool {
+	return s == exchange.AttemptSucceeded || s == exchange.AttemptFailed || s == exchange.AttemptRefused
+}
+
+// latePayout wakes the look at a late word about a payout: its own flow is over, or has taken it for settled.
+func (t temporalFlows) latePayout(ctx context.Context, a exchange.PaymentAttempt, ref workflows.CallbackRef) error {
+	_, err := t.client.SignalWithStartWorkflow(ctx, workflows.LatePayoutID(a.ID), workflows.SignalCallback, ref,
+		client.StartWorkflowOptions{
+			TaskQueue: workflows.QueueFlows, WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+			StaticSummary: workflows.LatePayoutSummary, TypedSearchAttributes: workflows.LatePayoutAttributes(),
+		}, workflows.TypeLatePayout, workflows.LatePayoutInput{AttemptID: a.ID, RefundID: a.RefundID, OrderID: a.OrderID})
 	return fromTemporal(err)
 }
 

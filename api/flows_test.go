@@ -38,6 +38,7 @@ func TestCallbackWakesWhoWaitsForIt(t *testing.T) {
 	const home = "on-ramp:1"
 	for name, c := range map[string]struct {
 		direction exchange.PaymentDirection
+		status    exchange.AttemptStatus
 		flow      error
 		late      bool
 		code      exchange.Code
@@ -46,11 +47,14 @@ func TestCallbackWakesWhoWaitsForIt(t *testing.T) {
 		"the flow is over":               {direction: exchange.Collection, flow: over, late: true},
 		"the server is away":             {direction: exchange.Collection, flow: serviceerror.NewUnavailable("away"), code: exchange.CodeUnavailable},
 		"a payout whose flow is at work": {direction: exchange.Payout},
-		"a payout whose flow is over":    {direction: exchange.Payout, flow: over, code: exchange.CodeNotFound},
+		"a payout whose flow is over":    {direction: exchange.Payout, flow: over, late: true},
+		"a payout that is on its way":    {direction: exchange.Payout, status: exchange.AttemptAccepted},
+		"a payout that was refused":      {direction: exchange.Payout, status: exchange.AttemptFailed, late: true},
+		"a payout that was made":         {direction: exchange.Payout, status: exchange.AttemptSucceeded, late: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &signalled{over: map[string]error{home: c.flow}}
-			a := exchange.PaymentAttempt{ID: uuid.New(), OrderID: uuid.New(), Direction: c.direction, WorkflowID: home}
+			a := exchange.PaymentAttempt{ID: uuid.New(), OrderID: uuid.New(), RefundID: uuid.New(), Direction: c.direction, Status: c.status, WorkflowID: home}
 			notice := uuid.New()
 			if err := NewFlows(server).Callback(t.Context(), a, notice); exchange.CodeOf(err) != c.code {
 				t.Fatalf("answers %v, want %q", err, c.code)
@@ -71,7 +75,11 @@ func TestCallbackWakesWhoWaitsForIt(t *testing.T) {
 			if stage, ok := o.TypedSearchAttributes.GetKeyword(workflows.AttrStage); !ok || stage != workflows.StageWatch {
 				t.Error("operators can't find the watch")
 			}
-			if want := (workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID}); server.inputs[1] != want {
+			want := any(workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID})
+			if c.direction == exchange.Payout {
+				want = workflows.LatePayoutInput{AttemptID: a.ID, RefundID: a.RefundID, OrderID: a.OrderID}
+			}
+			if server.inputs[1] != want {
 				t.Errorf("started with %+v, want %+v", server.inputs[1], want)
 			}
 			if want := (workflows.CallbackRef{CallbackID: notice, AttemptID: a.ID}); server.inputs[0] != want {

@@ -300,13 +300,17 @@ func (s *server) command(c *call, order, command uuid.UUID) error {
 	return s.commandLate(c, order, command, err)
 }
 
-// commandLate asks the watches over late money, and returns the refusal that says most when none obeys.
+// commandLate asks the watches over late money, and over late words about payouts, and returns the refusal that says most when none obeys.
 func (s *server) commandLate(c *call, order, command uuid.UUID, refusal error) error {
 	prompts, err := s.Store.Collections(c.ctx, order)
 	if err != nil {
 		return err
 	}
-	for _, a := range prompts {
+	payouts, err := s.Store.Payouts(c.ctx, order)
+	if err != nil {
+		return err
+	}
+	for _, a := range append(prompts, payouts...) {
 		err := s.Flows.CommandLate(c.ctx, a.ID, command)
 		switch exchange.CodeOf(err) {
 		case exchange.CodeNotFound: // nobody watches over this one

@@ -92,3 +92,27 @@ func (t unitTx) paidTwice(ctx context.Context, o exchange.Order, r exchange.Refu
 		},
 	}}}, err
 }
+
+const readPaidTwice = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE attempt_id = $1 AND kind = 'paid_twice' ORDER BY created_at DESC LIMIT 1`
+
+// PaidTwiceBy finds the exception about a payout that was made beside another payment of its refund, the newest
+// where the payout itself was made more than once.
+func (s *Store) PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error) {
+	var rows []exceptionRow
+	if err := s.readAll(ctx, &rows, readPaidTwice, attempt); err != nil || len(rows) == 0 {
+		return exchange.PaymentException{}, false, translate(err, "payment exception")
+	}
+	x, err := rows[0].exception()
+	return x, err == nil, err
+}
+
+const readPayouts = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE order_id = $1 AND direction = 'payout' ORDER BY created_at DESC LIMIT 100`
+
+// Payouts lists the payouts of an order's refunds, the newest first, at most a hundred.
+func (s *Store) Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error) {
+	var rows []attemptRow
+	if err := s.readAll(ctx, &rows, readPayouts, orderID); err != nil {
+		return nil, translate(err, "payment attempt")
+	}
+	return convert(rows, attemptRow.attempt)
+}

@@ -52,6 +52,15 @@ func TestRefundPaidTwiceIsBooked(t *testing.T) {
 	wantBalance(t, s, float(), "998000", "0")
 	wantBalance(t, s, receivable(), "1000", "0")
 	wantBalance(t, s, refundsDue(), "0", "0")
+	if x, found, err := s.PaidTwiceBy(ctx, second.ID); err != nil || !found || x.Receipt != two.Receipt {
+		t.Errorf("the exception of the second is %+v, %v", x, err)
+	}
+	if _, found, err := s.PaidTwiceBy(ctx, first.ID); err != nil || found {
+		t.Errorf("the first has an exception, %v", err)
+	}
+	if all, err := s.Payouts(ctx, refund.OrderID); err != nil || len(all) != 2 || all[0].RefundID != refund.ID {
+		t.Errorf("the payouts are %+v, %v", all, err)
+	}
 	a, err := s.Attempt(ctx, second.ID)
 	if err != nil || a.Status != exchange.AttemptSucceeded || a.Receipt != two.Receipt {
 		t.Errorf("the second payout is %+v, %v", a, err)

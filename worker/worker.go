@@ -171,7 +171,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 func registerFlows(w sdk.Registry) {
 	for name, flow := range map[string]any{
 		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
-		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment,
+		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayout: workflows.LatePayout, workflows.TypeLatePayment: workflows.LatePayment,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,

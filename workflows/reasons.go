@@ -51,6 +51,12 @@ const (
 	ReasonColdWallet        Reason = "cold-wallet"
 )
 
+// The reasons to park because of what came late about a payout.
+const (
+	ReasonRefundLate  Reason = "refund-late_claim"
+	ReasonRefundTwice Reason = "refund-paid_twice"
+)
+
 // The reasons to park because of what left a wallet and is not accounted for.
 const (
 	ReasonPayoutSentBefore  Reason = "payout-sent_before"
@@ -157,6 +163,15 @@ var guide = map[Reason]advice{
 		"The operator's answers about the refund contradict each other.",
 		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
 	},
+	ReasonRefundLate: {
+		"Something says that a payout was made after it was taken for refused or settled, and nobody else confirms it.",
+		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note when it was made.", retryOrResolve,
+	},
+	ReasonRefundTwice: {
+		"A refund was paid out twice.",
+		"Get the money back from the payee if it can be had; send resolve with a note to book it as a loss.",
+		[]string{activities.VerbResolve},
+	},
 	ReasonLateMoney: {
 		"Money arrived for an order that was over or paid already.",
 		"Send refund to give it back, or resolve to keep it as it is, with a note.",
@@ -196,7 +211,7 @@ var guide = map[Reason]advice{
 // wantsReceipt tells whether resolving means that something was paid, so that the note must name its receipt.
 func (r Reason) wantsReceipt() bool {
 	return slices.Contains([]Reason{
-		ReasonReceiptMissing, ReasonOneWitness, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree,
+		ReasonReceiptMissing, ReasonOneWitness, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree, ReasonRefundLate,
 	}, r)
 }
 

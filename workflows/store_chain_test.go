@@ -306,6 +306,17 @@ func (b *book) RefundException(_ context.Context, id uuid.UUID, _ exchange.Princ
 	})
 }
 
+func (b *book) PaidTwiceBy(_ context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, x := range b.exceptions {
+		if x.AttemptID == attempt && x.Kind == exchange.ExcPaidTwice {
+			return x, true, nil
+		}
+	}
+	return exchange.PaymentException{}, false, nil
+}
+
 func (b *book) ResolveException(_ context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, _ exchange.Principal) error {
 	return run(b, "ResolveException", func() error {
 		e := b.exceptions[id]

@@ -1,0 +1,191 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+)
+
+// TypeLatePayout is the name of the flow that looks at a payout about which something came late.
+const TypeLatePayout = "LatePayout"
+
+// LatePayoutID is the id of the flow that looks at a payout about which something came late. Commands about late
+// money of an attempt reach it as they reach the watch over a late payment.
+func LatePayoutID(attemptID uuid.UUID) string { return LatePaymentID(attemptID) }
+
+// LatePayoutSummary is the one line that the Web UI shows of such a look.
+const LatePayoutSummary = "Look at a late word about a payout"
+
+// LatePayoutAttributes are the search attributes with which a look at a late payout starts.
+func LatePayoutAttributes() temporal.SearchAttributes { return LatePaymentAttributes() }
+
+// LatePayoutInput names the payout, its refund and its order.
+type LatePayoutInput struct {
+	AttemptID uuid.UUID `json:"attempt_id"`
+	RefundID  uuid.UUID `json:"refund_id"`
+	OrderID   uuid.UUID `json:"order_id"`
+}
+
+// LatePayoutResult is how the look ended.
+type LatePayoutResult struct {
+	Outcome string `json:"outcome"` // "clean", "accounted" or "resolved"
+}
+
+// LatePayout looks at a payout when something comes about it and its own flow is over, or has taken it for settled.
+// The operator is known to report success after failure, and another payout may have been made meanwhile. What
+// two voices agree on is booked, as paid twice where that is so, and a person decides about it. A claim that
+// nobody else confirms or denies is shown to a person, and asked about for as long as it takes.
+func LatePayout(ctx workflow.Context, in LatePayoutInput) (LatePayoutResult, error) {
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	f := &latePayout{in: in, id: LatePayoutID(in.AttemptID)}
+	if err := f.handlers(ctx); err != nil {
+		return LatePayoutResult{}, err
+	}
+	return f.run(ctx)
+}
+
+type latePayout struct {
+	in        LatePayoutInput
+	id        string
+	desk      *desk
+	woken     bool // something came
+	step      activities.LatePayoutStep
+	questions int
+	askAt     time.Time
+	began     time.Time
+}
+
+func (f *latePayout) handlers(ctx workflow.Context) error {
+	var err error
+	f.desk, err = openDesk(ctx, f.id, func() []activities.ObjectRef {
+		objects := []activities.ObjectRef{{Type: activities.ObjectOrder, ID: f.in.OrderID}}
+		if f.step.Exception != uuid.Nil {
+			objects = append(objects, activities.ObjectRef{Type: activities.ObjectException, ID: f.step.Exception})
+		}
+		return objects
+	})
+	if err != nil {
+		return err
+	}
+	f.desk.about = "payout " + f.in.AttemptID.String() + " of refund " + f.in.RefundID.String()
+	workflow.GoNamed(ctx, "callbacks", func(ctx workflow.Context) {
+		for {
+			workflow.GetSignalChannel(ctx, SignalCallback).Receive(ctx, nil)
+			f.woken = true
+		}
+	})
+	return nil
+}
+
+func (f *latePayout) run(ctx workflow.Context) (LatePayoutResult, error) {
+	f.began = workflow.Now(ctx)
+	c := card{title: "Looking at a late word about a payout"}
+	c.add("Payout", f.in.AttemptID.String())
+	c.add("Refund", f.in.RefundID.String())
+	c.add("Waits for", "the operator's word")
+	describe(ctx, c)
+	outcome := LateClean
+	for again := true; again; again = f.heard(ctx) {
+		if f.look(ctx) {
+			outcome = f.settle(ctx)
+		}
+	}
+	f.desk.unpark(ctx, WaitsForNobody)
+	show(ctx, AttrStage.ValueSet(StageDone), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForNobody))
+	return LatePayoutResult{Outcome: outcome}, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+}
+
+// heard tells whether something came in last, which nobody would look at after the end.
+func (f *latePayout) heard(ctx workflow.Context) bool {
+	letOthersRun(ctx)
+	return f.woken
+}
+
+// look asks until the payout is proven to have been made, which it reports, or nobody claims it any more.
+func (f *latePayout) look(ctx workflow.Context) bool {
+	for {
+		f.woken = false
+		known := f.check(ctx)
+		switch {
+		case known && f.step.State == activities.RefundPaid:
+			return true
+		case known && f.step.State != activities.RefundPending:
+			return false
+		case f.questions > refundQuestions && f.desk.reason == "":
+			f.desk.park(ctx, ReasonRefundLate, nil)
+		}
+		await(ctx, max(f.askAt.Sub(workflow.Now(ctx)), time.Second), "Ask the operator what became of the payout", func() bool {
+			return f.woken || f.desk.hasDecision()
+		})
+		if f.desk.hasDecision() && f.vouched(ctx) {
+			return true
+		}
+	}
+}
+
+// check looks at what is known, and asks the operator when it is time.
+func (f *latePayout) check(ctx workflow.Context) bool {
+	now := workflow.Now(ctx)
+	ask := f.questions == 0 || due(f.askAt, now)
+	if ask {
+		f.questions++
+		f.askAt = now.Add(refundLook)
+		if f.questions > refundQuestions {
+			f.askAt = now.Add(slower(ctx, refundSlowLook, f.began))
+		}
+	}
+	in := activities.CheckRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
+	var step activities.LatePayoutStep
+	if err := workflow.ExecuteActivity(look(ctx, "See whether the payout was made"), refunds.CheckLatePayout, in).Get(ctx, &step); err != nil {
+		if !passing(err) {
+			f.desk.park(ctx, ReasonStepFailed, err)
+		}
+		return false
+	}
+	f.step = step
+	if f.desk.reason == ReasonStepFailed {
+		f.desk.unpark(ctx, WaitsForMomo)
+	}
+	return true
+}
+
+// vouched obeys an operator: a resolve names the receipt of the payout, a retry asks at once.
+func (f *latePayout) vouched(ctx workflow.Context) bool {
+	d := f.desk.take()
+	f.askAt = workflow.Now(ctx)
+	if d.verb != activities.VerbResolve {
+		return false
+	}
+	in := activities.SettleRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Proof: d.proof}
+	var step activities.LatePayoutStep
+	if err := workflow.ExecuteActivity(rail(ctx, "Book the payout"), refunds.SettleLatePayout, in).Get(ctx, &step); err != nil {
+		workflow.GetLogger(ctx).Error("the payout was not booked", "error", err)
+		f.desk.park(ctx, ReasonRefundLate, err)
+		return false
+	}
+	f.step = step
+	return true
+}
+
+// settle has a person decide about money that was paid twice.
+func (f *latePayout) settle(ctx workflow.Context) string {
+	f.desk.unpark(ctx, WaitsForNobody)
+	for f.step.Exception != uuid.Nil && f.step.Undecided {
+		f.desk.park(ctx, ReasonRefundTwice, nil)
+		_ = workflow.Await(ctx, f.desk.hasDecision)
+		d := f.desk.take()
+		in := activities.ExceptionInput{ExceptionID: f.step.Exception, Proof: d.proof}
+		err := workflow.ExecuteActivity(rail(ctx, "Settle what was paid twice"), refunds.ResolveException, in).Get(ctx, nil)
+		if err == nil {
+			f.step.Undecided = false
+			return LateResolved
+		}
+		workflow.GetLogger(ctx).Error("the exception was not resolved", "error", err)
+		f.desk.park(ctx, ReasonRefundTwice, err)
+	}
+	return LateAccounted
+}
