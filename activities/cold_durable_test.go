@@ -189,6 +189,9 @@ func TestADurablePaymentIsWithdrawn(t *testing.T) {
 	if out := closes(); out.NoncePaymentID != uuid.NewSHA1(first.DraftID, nil) || d.withdrawn != first.DraftID {
 		t.Errorf("%+v", out)
 	}
+	if out := closes(); out.NoncePaymentID != uuid.NewSHA1(first.DraftID, nil) { // not yet advanced
+		t.Errorf("%+v", out)
+	}
 	d.take(t, "\x01part", exchange.CodeInvalid)
 	if out := d.ask(t, ""); out.NoncePaymentID != uuid.NewSHA1(first.DraftID, nil) || out.DraftID != uuid.Nil {
 		t.Errorf("handed out beside one that is withdrawn: %+v", out)

@@ -197,6 +197,15 @@ func TestNonceSteps(t *testing.T) {
 	next := chain.Draft{Transfer: chain.Transfer{From: authority, To: durable.NonceAccount, Amount: lamports(1)}, Step: chain.NonceAdvance}
 	_, err := c.Prepare(t.Context(), open)
 	wantReason(t, "opened twice", err, chain.ReasonReverts)
+	for name, edit := range map[string]func(*chain.Draft){
+		"under another seed": func(d *chain.Draft) { d.Seed = "1" }, "under no seed": func(d *chain.Draft) { d.Seed = "" },
+		"at another address": func(d *chain.Draft) { d.To = named("bob").address() },
+	} {
+		bad := open
+		edit(&bad)
+		_, err := c.Prepare(t.Context(), bad)
+		wantReason(t, "opened "+name, err, chain.ReasonAddress)
+	}
 	u, err := c.Prepare(t.Context(), next)
 	if err != nil {
 		t.Fatal(err)
@@ -261,10 +270,11 @@ func TestADurableTransactionDiesWithItsNonce(t *testing.T) {
 	if got, err := verdict(); got != chain.VerdictBroadcast || err != nil {
 		t.Errorf("judged %s, %v", got, err)
 	}
-	s.set(func() { s.final, s.latest = 5000, 5100 })
+	s.set(func() { s.final, s.latest = 5000, 5000 })
 	if got, err := verdict(); got != chain.VerdictBroadcast || err != nil {
 		t.Errorf("judged %s after hours, %v", got, err)
 	}
+	s.set(func() { s.latest = 5100 })
 	s.set(func() { s.accounts[d.NonceAccount] = nonceAccountOf(1, named("payer").key(), hashAt(6)) })
 	if got, err := verdict(); got != chain.VerdictBroadcast || err != nil {
 		t.Errorf("judged %s although the final head is older than the nonce, %v", got, err)
