@@ -119,6 +119,9 @@ func runStack(ctx context.Context, args []string) (err error) {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	if flags.NArg() > 0 {
+		return fmt.Errorf("run takes flags only, and not %q: --state names the directory of its data", flags.Arg(0))
+	}
 	if *root == "" {
 		if *root, err = findRoot(); err != nil {
 			return err
@@ -224,6 +227,9 @@ func cleanData(_ context.Context, args []string) error {
 	state := flags.String("state", "", "the state directory (default: .local in the checkout)")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if flags.NArg() > 0 { // it may be meant as the directory, and another one would be removed
+		return fmt.Errorf("clean-data takes flags only, and not %q: --state names the directory", flags.Arg(0))
 	}
 	if *state == "" {
 		root, err := findRoot()

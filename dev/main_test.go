@@ -292,3 +292,13 @@ func TestCommandsExplainThemselves(t *testing.T) {
 		}
 	}
 }
+
+// TestStrayArgumentsAreRefused holds that nobody who forgot --state starts, or removes, another directory's stack.
+func TestStrayArgumentsAreRefused(t *testing.T) {
+	t.Chdir(t.TempDir()) // not a checkout: were the argument ignored, nothing would be started or removed either
+	for name, run := range map[string]command{"run": runStack, "clean-data": cleanData} {
+		if err := run(t.Context(), []string{"elsewhere"}); err == nil || !strings.Contains(err.Error(), `"elsewhere"`) {
+			t.Errorf("%s elsewhere: %v", name, err)
+		}
+	}
+}

@@ -99,30 +99,33 @@ func Open(opts Options) (*Stack, error) {
 	}
 	const dirMode = 0o755
 	if err := os.MkdirAll(opts.State, dirMode); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the state directory can't be made: %w", err)
 	}
 	lock, err := takeLock(filepath.Join(opts.State, "lock"))
 	if err != nil {
 		return nil, err
 	}
 	s := &Stack{Options: opts, lock: lock, stop: func() {}}
-	if s.Addresses, err = assign(filepath.Join(opts.State, "ports.json"), opts.AnyPorts); err != nil {
+	var elsewhere []string
+	if s.Addresses, elsewhere, err = assign(filepath.Join(opts.State, "ports.json"), opts.AnyPorts); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
 	if s.Supervisor, err = supervisor.New(filepath.Join(opts.State, "logs"), opts.Out); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
+	if len(elsewhere) > 0 {
+		s.Supervisor.Say("Other programs had the usual ports when this state directory chose its own: %s", strings.Join(elsewhere, ", "))
+	}
 	return s, nil
 }
 
 // assign finds a port for everything that listens: that of the last run, else the
-// usual one unless anyPort is set, else any free one.
-func assign(path string, anyPort bool) (Addresses, error) {
+// usual one unless anyPort is set, else any free one. It tells which usual ones are not used.
+func assign(path string, anyPort bool) (a Addresses, elsewhere []string, err error) {
 	book, err := ports.OpenBook(path)
 	if err != nil {
-		return Addresses{}, err
+		return Addresses{}, nil, err
 	}
-	var a Addresses
 	for _, p := range []struct {
 		name      string
 		preferred int
@@ -148,11 +151,14 @@ func assign(path string, anyPort bool) (Addresses, error) {
 		}
 		port, err := book.Assign(p.name, p.preferred)
 		if err != nil {
-			return Addresses{}, err
+			return Addresses{}, nil, err
+		}
+		if p.preferred != 0 && port != p.preferred {
+			elsewhere = append(elsewhere, fmt.Sprintf("%s is at %d instead of %d", p.name, port, p.preferred))
 		}
 		*p.address = ports.Address(port)
 	}
-	return a, nil
+	return a, elsewhere, nil
 }
 
 // takeLock refuses a second stack and names the process of the first.
@@ -169,8 +175,8 @@ func takeLock(path string) (*os.File, error) {
 		holder, readErr := io.ReadAll(f)
 		_ = f.Close() // nothing was written
 		if errors.Is(err, syscall.EWOULDBLOCK) && readErr == nil {
-			return nil, fmt.Errorf("the stack of this checkout is running already, as process %s: "+
-				"stop it with Ctrl-C in its terminal first", strings.TrimSpace(string(holder)))
+			return nil, fmt.Errorf("the stack of %s is running already, as process %s: "+
+				"stop it with Ctrl-C in its terminal first", filepath.Dir(path), strings.TrimSpace(string(holder)))
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, errors.Join(err, readErr))
 	}
