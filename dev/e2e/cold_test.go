@@ -37,7 +37,7 @@ func (w *world) makeColdKey(ctx context.Context, dir, product string) error {
 		if err != nil {
 			return fmt.Errorf("cold-key: %w", err)
 		}
-		if err := os.WriteFile(public, half, 0o644); err != nil { //nolint:gosec // G306: it is the public half
+		if err := os.WriteFile(public, half, 0o644); err != nil {
 			return err
 		}
 	}

@@ -172,7 +172,7 @@ func (w *world) transferIs(t *testing.T, tr *trial, status string) sent {
 }
 
 // waits waits for a trial's transfer to wait for something.
-func (w *world) waits(t *testing.T, tr *trial, what string) sent {
+func (w *world) waits(t *testing.T, tr *trial, what string) {
 	t.Helper()
 	var f sent
 	err := await(t.Context(), recovery, func() error {
@@ -187,7 +187,6 @@ func (w *world) waits(t *testing.T, tr *trial, what string) sent {
 	if err != nil {
 		t.Fatalf("transfer %s should wait for %s: %v", tr.transfer.ID, what, err)
 	}
-	return f
 }
 
 // sendFor opens the trial's transfer to a stranger, from the vendor's wallet or a given one.
@@ -302,12 +301,12 @@ func gotGasOnce(t *testing.T, w *world, tr *trial) {
 }
 
 // pending opens a transfer about which an officer has to decide.
-func (w *world) pending(t *testing.T, tr *trial) sent {
+func (w *world) pending(t *testing.T, tr *trial) {
 	t.Helper()
 	w.approvalRule(t, ruleOne, ruleTwo)
 	defer w.approvalRule(t, seededOne, ruleTwo)
 	w.pays(t, tr, large)
-	return w.transferIs(t, tr, "pending_approval")
+	w.transferIs(t, tr, "pending_approval")
 }
 
 // decided has an officer agree.

@@ -36,7 +36,7 @@ const (
 	ethereumBlocks  = 200 * time.Millisecond
 	ethereumIdle    = time.Second
 	solanaSlots     = 100 * time.Millisecond
-	startTimeout    = 5 * time.Minute
+	startTimeout    = 8 * time.Minute
 	// gas is what the vendor's wallet gets on top of the seed, in TRX: each new address costs some.
 	gas = "100000"
 )

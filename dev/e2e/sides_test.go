@@ -1,0 +1,103 @@
+package e2e
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// reads are the methods through which activities ask the world and change nothing.
+var reads = []string{
+	"Attempt", "AttemptAt", "Balance", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts", "CompareReadings",
+	"Denied", "DepositCursor", "DraftSpent", "DueWakeups", "Head", "LiveAttempt", "LiveAttempts", "Network", "NonceLane", "OpenDifferences",
+	"OpenQuarantine", "OrderByID", "PaidTwiceBy", "ParseCallback", "Pull", "ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund",
+	"Screen", "SigningHold", "SigningTerms", "Supports", "TransferByID", "Transfers", "WalletsAfter",
+}
+
+// unpointed are those that change something and have no points.
+var unpointed = []string{
+	// They keep the records of comparisons, reports, looks and waits. No money moves with them.
+	"AwaitDeposits", "BeginReconciliation", "EndDepositWait", "FinishReconciliation", "RecordComparisons", "RecordLook", "RecordWoken", "WaitForWatch",
+	"WatchAlive", "WriteReserves",
+	// They clear and seal what is past.
+	"Prune", "SealAudit",
+	// It is done once in the life of a database, before there is anything to lose.
+	"StartDeposits",
+	// They write down what a person decided about a refund; the payout that may follow has points of its own.
+	"ConfirmPayee", "ResolveRefund",
+}
+
+// TestEverySideEffectHasAPoint holds that whatever activities do to the world has points around it, or is named
+// here with the reason why not. Whoever adds a side effect has to decide.
+func TestEverySideEffectHasAPoint(t *testing.T) {
+	pointed := map[string]bool{}
+	inspect(t, "crash_*.go", func(n ast.Node) {
+		if f, ok := n.(*ast.FuncDecl); ok && f.Recv != nil {
+			pointed[f.Name.Name] = true
+		}
+	})
+	known := slices.Concat(reads, unpointed)
+	for _, name := range doors(t) {
+		switch listed := slices.Contains(known, name); {
+		case !pointed[name] && !listed:
+			t.Errorf("activities call %s, around which there is no point", name)
+		case pointed[name] && listed:
+			t.Errorf("%s has points and is excused from them", name)
+		}
+	}
+}
+
+// doors are the methods of all interfaces that activities declare.
+func doors(t *testing.T) []string {
+	t.Helper()
+	all := map[string]bool{}
+	inspect(t, filepath.Join("activities", "*.go"), func(n ast.Node) {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return
+		}
+		if door, ok := spec.Type.(*ast.InterfaceType); ok {
+			for _, m := range door.Methods.List {
+				for _, name := range m.Names {
+					all[name.Name] = true
+				}
+			}
+		}
+	})
+	const atLeast = 60 // so that a change to how they are declared can't make this empty
+	if len(all) < atLeast {
+		t.Fatalf("only %d methods were found", len(all))
+	}
+	var names []string
+	for name := range all {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// inspect visits the nodes of the product's files, except tests.
+func inspect(t *testing.T, pattern string, visit func(ast.Node)) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			visit(n)
+			return true
+		})
+	}
+}
