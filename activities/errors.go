@@ -67,7 +67,7 @@ func chainFailure(ctx context.Context, e *chain.Error) error {
 		return applicationError(e.Detail, string(e.Reason), false, 0, nil, e.Cause)
 	case chain.ReasonProtocol:
 		return surprise(ctx, e.Detail, e)
-	case chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked, chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh, chain.ReasonForeign: // no repetition mends these
+	case chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked, chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh, chain.ReasonBudget, chain.ReasonForeign: // no repetition mends these
 	}
 	return applicationError(e.Detail, string(e.Reason), true, 0, nil, e.Cause)
 }

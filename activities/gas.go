@@ -31,6 +31,7 @@ const (
 	GasAboveCap    = "top_up_cap"       // the payment lacks more than one top-up may be
 	GasLimit       = "top_up_limit"     // it got as many as it may
 	GasFailed      = "top_up_failed"    // a top-up did not arrive
+	GasBudget      = "fee_budget"       // the house's fees of the day are spent
 )
 
 // TopUpInput asks for gas.

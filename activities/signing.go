@@ -234,7 +234,7 @@ func buildRefusal(err error) (chain.Reason, bool) {
 	reason := chainReason(err)
 	switch reason {
 	case chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked,
-		chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh, chain.ReasonForeign:
+		chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh, chain.ReasonBudget, chain.ReasonForeign:
 		return reason, true
 	case chain.ReasonUnavailable, chain.ReasonProtocol: // these may pass
 	}

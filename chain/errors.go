@@ -20,6 +20,7 @@ const (
 	ReasonPaused      Reason = "token_paused"
 	ReasonReverts     Reason = "would_revert" // the simulation of the real transfer fails
 	ReasonFeeTooHigh  Reason = "fee_too_high"
+	ReasonBudget      Reason = "fee_budget"    // the house's fees of the day are spent
 	ReasonForeign     Reason = "foreign_nonce" // somebody else sends with the wallet's key
 	ReasonUnavailable Reason = "unavailable"   // the node can't be reached or is behind
 	ReasonProtocol    Reason = "protocol"      // the node answered something that its protocol does not allow

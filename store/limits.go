@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
 // Limits bound what customers may ask for at a time. Each order reserves a vendor's crypto while it
@@ -22,6 +23,11 @@ type Limits struct {
 	CustomerTransfers int // transfers that a verified customer may have sent in a day
 	UserTransfers     int // the same of one that nobody has verified yet
 	MerchantTransfers int // the same of a merchant, with its sub-vendors, and of the house
+
+	// What a network may take in a day, in its coin: for the orders and transfers of a user that nobody has
+	// verified, of a verified customer, of a merchant with its sub-vendors (orders against its offers
+	// included), and for all that the house sends.
+	UserFees, CustomerFees, MerchantFees, HouseFees map[money.Asset]money.Amount
 }
 
 // DefaultLimits are the limits of a store that is given none.
@@ -29,6 +35,8 @@ func DefaultLimits() Limits {
 	return Limits{
 		CustomerOrders: 10, UserOrders: 3, PromptsPerPhone: 12, PromptWindow: time.Hour,
 		CustomerTransfers: 50, UserTransfers: 10, MerchantTransfers: 1000,
+		UserFees: defaultFees("0.03", "300", "0.05"), CustomerFees: defaultFees("0.15", "1500", "0.25"),
+		MerchantFees: defaultFees("5", "50000", "10"), HouseFees: defaultFees("20", "200000", "50"),
 	}
 }
 
@@ -56,6 +64,8 @@ func (l Limits) orDefault() Limits {
 	if l.MerchantTransfers <= 0 {
 		l.MerchantTransfers = d.MerchantTransfers
 	}
+	l.UserFees, l.CustomerFees = bounded(l.UserFees, d.UserFees), bounded(l.CustomerFees, d.CustomerFees)
+	l.MerchantFees, l.HouseFees = bounded(l.MerchantFees, d.MerchantFees), bounded(l.HouseFees, d.HouseFees)
 	return l
 }
 

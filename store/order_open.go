@@ -153,6 +153,9 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	if err := t.underLimits(ctx, r.Role, *o); err != nil {
 		return err
 	}
+	if err := t.orderFees(ctx, r.Role, *o); err != nil {
+		return err
+	}
 	if err := t.countOrder(ctx, r.Role, *o); err != nil {
 		return err
 	}

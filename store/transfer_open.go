@@ -45,6 +45,9 @@ func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by
 		if err := t.underTransfers(ctx, f, asker.Role); err != nil {
 			return f, none, err
 		}
+		if err := t.transferFees(ctx, asker.Role, f); err != nil {
+			return f, none, err
+		}
 		if err := t.insertTransfer(ctx, f); err != nil {
 			return f, none, err
 		}

@@ -48,6 +48,8 @@ func (f *cryptoPayout) fetchGas(ctx workflow.Context, in CryptoPayoutInput) stri
 		return ""
 	case result.Reason == string(ReasonPayoutFunds) || result.Reason == string(ReasonPayoutGas):
 		return activities.GasWalletShort
+	case result.Reason == string(ReasonPayoutBudget):
+		return activities.GasBudget
 	}
 	return activities.GasFailed
 }

@@ -24,6 +24,7 @@ const (
 	ReasonPayoutPaused   Reason = "payout-token_paused"
 	ReasonPayoutReverts  Reason = "payout-would_revert"
 	ReasonPayoutFee      Reason = "payout-fee_too_high"
+	ReasonPayoutBudget   Reason = "payout-fee_budget"
 	ReasonPayoutForeign  Reason = "payout-foreign_nonce"
 	ReasonPayoutGasShort Reason = "payout-gas_wallet_short"
 	ReasonPayoutGasCap   Reason = "payout-top_up_cap"
@@ -112,6 +113,8 @@ var guide = map[Reason]advice{
 	ReasonPayoutPaused:  payoutAdvice("The token's issuer has paused all transfers.", "Wait until it is running again."),
 	ReasonPayoutReverts: payoutAdvice("The transfer fails when it is simulated.", "Find out why."),
 	ReasonPayoutFee:     payoutAdvice("The network's fee is above our limit.", "Wait for a lower fee, or raise the limit."),
+	ReasonPayoutBudget: payoutAdvice("The house has spent on the network's fees what it may in a day.",
+		"See who causes the fees; wait for the next day, or raise the budget."),
 	ReasonPayoutForeign: payoutAdvice("Somebody else has sent a transaction with the key of the sending wallet; nothing more is signed with it.",
 		"Find out who used the key and what left the wallet."),
 	ReasonPayoutSentBefore: payoutAdvice("Exactly this payment left the wallet before, by a transaction that is not known here.",

@@ -39,6 +39,9 @@ type PaymentStore interface {
 	// HouseGas is what the house has in the wallet that pays the payment's fee, in the native coin; false
 	// where every coin in it may be used.
 	HouseGas(ctx context.Context, p exchange.ChainPayment) (money.Amount, bool, error)
+	// FeesLeft is what the house may still spend today on the fees of the payment's network; false where
+	// there is no budget.
+	FeesLeft(ctx context.Context, p exchange.ChainPayment) (money.Amount, bool, error)
 	// LiveAttempt reads the payment's leading transaction that may still move money, if there is one.
 	LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error)
 	// SaveSignedAttempt stores a signed transaction, numbers it, and moves the payment to signed. If
@@ -153,6 +156,9 @@ func (s *PaymentSigner) signAndSave(ctx context.Context, o order) (exchange.Chai
 	}
 	unsigned, err := s.prepare(ctx, o, draft)
 	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	if err := s.withinBudget(ctx, o, unsigned); err != nil {
 		return exchange.ChainAttempt{}, err
 	}
 	if err := s.housePays(ctx, o, unsigned); err != nil {
@@ -377,6 +383,19 @@ func (s *PaymentSigner) afford(ctx context.Context, o order, u chain.Unsigned, u
 		return refused
 	}
 	return nil
+}
+
+// withinBudget refuses a transaction whose fee would overdraw what the house spends on fees in a day. One that
+// outbids another is not held against it: the payments behind it would wait too.
+func (s *PaymentSigner) withinBudget(ctx context.Context, o order, u chain.Unsigned) error {
+	if u.FeeLimit.Asset() == "" {
+		return nil // the network takes nothing
+	}
+	left, bounded, err := s.store.FeesLeft(ctx, o.payment)
+	if err != nil || !bounded || u.FeeLimit.Cmp(left) <= 0 {
+		return err
+	}
+	return chain.Errorf(chain.ReasonBudget, "the fee may be %s %s, and the budget of the day has %s left", u.FeeLimit, u.FeeLimit.Asset(), left)
 }
 
 // housePays refuses a transaction whose fee could reach into coins that belong to the wallet's owner.

@@ -78,6 +78,7 @@ type records struct {
 	live    *exchange.ChainAttempt
 	lane    *exchange.NonceLane
 	reserve money.Amount
+	budget  money.Amount // that the house has left; without an asset there is none
 	share   money.Amount // of the house in the wallet; without an asset it is not bounded
 
 	reservedFrom []uint64
@@ -136,6 +137,10 @@ func (s *records) LaneReserve(_ context.Context, _ uuid.UUID, n exchange.Network
 
 func (s *records) HouseGas(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
 	return s.share, s.share.Asset() != "", nil
+}
+
+func (s *records) FeesLeft(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
+	return s.budget, s.budget.Asset() != "", nil
 }
 
 func (s *records) SaveReplacement(_ context.Context, outbids uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {

@@ -341,3 +341,26 @@ func TestFeesAreTheHousesToPay(t *testing.T) {
 		t.Errorf("the replacement: %v, %d saved", err, s.saved)
 	}
 }
+
+// TestFeesOfTheDay signs nothing beyond the house's budget, but outbids what is on its way.
+func TestFeesOfTheDay(t *testing.T) {
+	v := localVault(t)
+	for budget, refused := range map[string]bool{"0.002": false, "0.0019": true, "-1": true} {
+		s, d := numberedRecords(t, v), &counter{latest: 4}
+		s.budget = money.Must(money.ETH, budget)
+		_, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID)
+		if (chain.ReasonOf(err) == chain.ReasonBudget) != refused || (err != nil) != refused || s.saved == 1 == refused {
+			t.Errorf("%s: %v, %d saved", budget, err, s.saved)
+		}
+	}
+	s, d := numberedRecords(t, v), &counter{latest: 4}
+	signer := sequencedSigner(t, v, s, d)
+	a, err := signer.SignPayment(t.Context(), s.payment.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.payment.Status, s.budget = exchange.ChainBroadcast, money.Must(money.ETH, "-1")
+	if _, err := signer.OutbidPayment(t.Context(), s.payment.ID, a.N); err != nil || s.saved != 2 {
+		t.Errorf("the replacement: %v, %d saved", err, s.saved)
+	}
+}

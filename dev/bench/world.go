@@ -45,9 +45,11 @@ const (
 
 	vendorUSDT = "1000000"
 	vendorTRX  = "10000000"
-	offerUSDT  = "900000"
-	buyUSDT    = "1"
-	firstPhone = 254_730_000_000
+	// plentyOfFees is more than networks take in a run.
+	plentyOfFees = "ETH:1000000,TRX:1000000000,SOL:1000000"
+	offerUSDT    = "900000"
+	buyUSDT      = "1"
+	firstPhone   = 254_730_000_000
 )
 
 // Options say where the benchmark finds what it runs.
@@ -106,6 +108,7 @@ func (w *world) ready(ctx context.Context, p part) error {
 	for name, value := range map[string]string{
 		"API_RATE_FACTOR": "100000", "TRON_POLL": finality.String(), "LOG_LEVEL": "warn",
 		"LIMIT_CUSTOMER_ORDERS": "1000000", "LIMIT_PROMPTS_PER_PHONE": "1000000", // one customer opens all of them
+		"LIMIT_CUSTOMER_FEES": plentyOfFees, "LIMIT_MERCHANT_FEES": plentyOfFees, "LIMIT_HOUSE_FEES": plentyOfFees,
 	} {
 		w.stack.SetEnvironment(name, value)
 	}

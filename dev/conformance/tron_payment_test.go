@@ -51,6 +51,11 @@ func (b *book) HouseGas(context.Context, exchange.ChainPayment) (money.Amount, b
 	return money.Amount{}, false, nil
 }
 
+// FeesLeft is no budget.
+func (b *book) FeesLeft(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
+	return money.Amount{}, false, nil
+}
+
 // SaveReplacement is not asked for.
 func (b *book) SaveReplacement(context.Context, uuid.UUID, exchange.ChainAttempt) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{}, errors.New("no replacement")

@@ -39,6 +39,8 @@ const (
 	startTimeout    = 8 * time.Minute
 	// gas is what the vendor's wallet gets on top of the seed, in TRX: each new address costs some.
 	gas = "100000"
+	// plentyOfFees is more than networks take in all the tests.
+	plentyOfFees = "ETH:1000000,TRX:1000000000,SOL:1000000"
 )
 
 // world is the running stack and everybody who looks at it from outside.
@@ -134,6 +136,7 @@ func start(dir string) (_ *world, err error) {
 		"ETHEREUM_POLL": ethereumBlocks.String(), "SENDING_PATIENCE": patienceToOutbid.String(),
 		"SCREENING_URL": w.screening.server.URL, "CRASH_DIR": w.crash, "LOG_LEVEL": "debug",
 		"LIMIT_CUSTOMER_ORDERS": "100000", "LIMIT_PROMPTS_PER_PHONE": "100000", "LIMIT_CUSTOMER_TRANSFERS": "100000", // one customer opens all of them
+		"LIMIT_USER_FEES": plentyOfFees, "LIMIT_CUSTOMER_FEES": plentyOfFees, "LIMIT_MERCHANT_FEES": plentyOfFees, "LIMIT_HOUSE_FEES": plentyOfFees,
 	} {
 		w.stack.SetEnvironment(name, value)
 	}

@@ -95,3 +95,77 @@ BEGIN
     END IF;
 END $$;
 -- +goose StatementEnd
+
+-- What networks take for the payments of people, so that nobody can have the house pay fees without end. expected
+-- is what a payment without a transaction is assumed to cost: as much as the one before it on the network. amount
+-- is what its transactions took and the one on its way may take.
+CREATE TABLE network_fees (
+    payment_id uuid         PRIMARY KEY REFERENCES chain_payments (id),
+    network    network      NOT NULL,
+    user_id    uuid         REFERENCES users (id), -- who bought or asked for it; none for what the house does for itself
+    vendor_id  uuid         REFERENCES users (id), -- the merchant on whose account it was
+    expected   zero_or_more NOT NULL,
+    amount     zero_or_more NOT NULL DEFAULT 0,
+    at         timestamptz  NOT NULL -- of the payment, or of its last transaction
+);
+CREATE INDEX network_fees_user_idx ON network_fees (user_id, network, at) INCLUDE (expected, amount) WHERE user_id IS NOT NULL;
+CREATE INDEX network_fees_vendor_idx ON network_fees (vendor_id, network, at) INCLUDE (expected, amount) WHERE vendor_id IS NOT NULL;
+CREATE INDEX network_fees_network_idx ON network_fees (network, at) INCLUDE (expected, amount);
+CREATE TRIGGER network_fees_kept BEFORE DELETE ON network_fees FOR EACH ROW EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER network_fees_kept_all BEFORE TRUNCATE ON network_fees FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER network_fees_derived BEFORE UPDATE ON network_fees FOR EACH ROW WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION refuse_change();
+
+CREATE FUNCTION fee_causer(purpose text, object_id uuid) RETURNS TABLE (user_id uuid, vendor_id uuid) LANGUAGE sql STABLE AS $$
+    SELECT o.customer_id, o.vendor_id FROM orders o WHERE $1 = 'order' AND o.id = $2
+    UNION ALL SELECT t.requested_by, t.vendor_id FROM transfers t WHERE $1 = 'transfer' AND t.id = $2
+    UNION ALL SELECT f.user_id, f.vendor_id FROM network_fees f WHERE $1 = 'gas' AND f.payment_id = $2
+$$;
+
+-- +goose StatementBegin
+CREATE FUNCTION expect_fee() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    INSERT INTO network_fees (payment_id, network, user_id, vendor_id, expected, at)
+    SELECT NEW.id, NEW.network, c.user_id, c.vendor_id,
+        coalesce((SELECT f.amount FROM network_fees f WHERE f.network = NEW.network AND f.amount > 0 ORDER BY f.at DESC LIMIT 1), 0), NEW.created_at
+    FROM (SELECT 1) one LEFT JOIN fee_causer(NEW.purpose, NEW.object_id) c ON true LIMIT 1;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER chain_payments_fee AFTER INSERT ON chain_payments FOR EACH ROW EXECUTE FUNCTION expect_fee();
+
+-- +goose StatementBegin
+CREATE FUNCTION count_fee() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+DECLARE
+    payment uuid;
+BEGIN
+    IF TG_TABLE_NAME = 'chain_payments' THEN
+        payment := NEW.id;
+    ELSE
+        payment := NEW.payment_id;
+    END IF;
+    UPDATE network_fees SET expected = 0, amount = (SELECT coalesce(sum(a.fee) FILTER (WHERE a.status IN ('succeeded', 'failed')), 0)
+            + coalesce(max(a.fee_limit) FILTER (WHERE a.status IN ('signed', 'broadcast', 'included', 'replaced')), 0)
+        FROM chain_attempts a WHERE a.payment_id = payment), at = greatest(at, NEW.created_at)
+    WHERE payment_id = payment;
+    RETURN NULL;
+END $$;
+-- +goose StatementEnd
+CREATE TRIGGER chain_attempts_count AFTER INSERT OR UPDATE OF status, fee ON chain_attempts FOR EACH ROW EXECUTE FUNCTION count_fee();
+CREATE TRIGGER chain_payments_count AFTER UPDATE OF status ON chain_payments FOR EACH ROW
+    WHEN (NEW.status = 'cancelled' AND OLD.status <> 'cancelled') EXECUTE FUNCTION count_fee();
+
+INSERT INTO network_fees (payment_id, network, user_id, vendor_id, expected, amount, at)
+SELECT p.id, p.network, c.user_id, c.vendor_id, 0, p.fee, p.created_at
+FROM chain_payments p LEFT JOIN LATERAL fee_causer(p.purpose, p.object_id) c ON true WHERE p.purpose <> 'gas';
+INSERT INTO network_fees (payment_id, network, user_id, vendor_id, expected, amount, at)
+SELECT p.id, p.network, c.user_id, c.vendor_id, 0, p.fee, p.created_at
+FROM chain_payments p LEFT JOIN LATERAL fee_causer(p.purpose, p.object_id) c ON true WHERE p.purpose = 'gas';
+
+-- +goose StatementBegin
+DO $$
+BEGIN
+    IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'kivuko_app') THEN
+        GRANT SELECT ON network_fees TO kivuko_app;
+    END IF;
+END $$;
+-- +goose StatementEnd

@@ -11,12 +11,14 @@ import (
 	"encoding/hex"
 	"net/url"
 	"os"
+	"reflect"
 	"sync"
 	"testing"
 	"time"
 
 	_ "github.com/lib/pq" // the driver named "postgres"
 
+	"kivuko/exchange/money"
 	"kivuko/store"
 )
 
@@ -39,7 +41,7 @@ func New(t testing.TB) *store.Store {
 // Open opens a store on a database of URL with options, and closes it at the end of the test.
 func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	t.Helper()
-	if o.Limits == (store.Limits{}) {
+	if reflect.ValueOf(o.Limits).IsZero() {
 		o.Limits = plenty()
 	}
 	s, err := store.Open(t.Context(), WithRole(t, dsn), o)
@@ -59,7 +61,12 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 // plenty are limits that no test meets by accident.
 func plenty() store.Limits {
 	const many = 1_000_000
+	fees := map[money.Asset]money.Amount{}
+	for _, coin := range []money.Asset{money.ETH, money.TRX, money.SOL} {
+		fees[coin] = money.Must(coin, "1000000")
+	}
 	return store.Limits{
+		UserFees: fees, CustomerFees: fees, MerchantFees: fees, HouseFees: fees,
 		CustomerOrders: many, UserOrders: many, PromptsPerPhone: many, CustomerTransfers: many, UserTransfers: many, MerchantTransfers: many,
 	}
 }
