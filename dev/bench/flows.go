@@ -95,7 +95,7 @@ type round struct {
 }
 
 // loop keeps a number of flows in flight, lets them settle for a while and counts those that end within
-// the stretch.
+// the stretch; both last at least until as many flows have ended as are in flight.
 func (w *world) loop(ctx context.Context, k kind, inFlight int, settle, stretch time.Duration) (round, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -128,9 +128,14 @@ func (w *world) loop(ctx context.Context, k kind, inFlight int, settle, stretch 
 			}
 		})
 	}
-	pause(ctx, settle)
+	ended := func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(samples)
+	}
+	generation(ctx, settle, inFlight, ended)
 	from, before, busy := time.Now(), w.measure(), hostBusy()
-	pause(ctx, stretch)
+	generation(ctx, stretch, ended()+inFlight, ended)
 	to, cpu, busy := time.Now(), w.measure().since(before), hostBusy()-busy
 	close(stop)
 	group.Wait()
@@ -149,6 +154,16 @@ func (w *world) loop(ctx context.Context, k kind, inFlight int, settle, stretch 
 		r.share = min(1, float64(cpu.total())/float64(busy))
 	}
 	return r, nil
+}
+
+// generation waits for a time and until as many flows have ended in all. Those that begin together end
+// together, so a stretch that is shorter than a flow's life on a busy machine would count none or all of them.
+func generation(ctx context.Context, least time.Duration, flows int, ended func() int) {
+	pause(ctx, least)
+	const look, limit = 100 * time.Millisecond, flowLimit
+	for began := time.Now(); ended() < flows && ctx.Err() == nil && time.Since(began) < limit; {
+		pause(ctx, look)
+	}
 }
 
 func pause(ctx context.Context, d time.Duration) {

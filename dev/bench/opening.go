@@ -15,7 +15,7 @@ import (
 const maxOpening = 2
 
 // waits is why opening an order takes longer than a start call.
-const waits = "the answer waits for the stored order: the flow's first task, its transaction, and the claim and the end of the idempotency key"
+const waits = "the answer waits for the stored order: the flow's first task, which alone is the third line's floor, its transaction, and the claim and the end of the idempotency key"
 
 // opening compares the answer to POST /orders with the start of a flow that does nothing, one at a time
 // and in turns. The order's answer includes the login's check, the claim of the idempotency key, the

@@ -29,7 +29,7 @@ func (w *world) loads() []load {
 }
 
 // busier is why on-ramps are slower than flows in which nothing happens.
-const busier = "an on-ramp also writes a dozen transactions of about a hundred statements into its own database, " +
+const busier = "an on-ramp also writes a dozen transactions into its own database, " +
 	"calls the operator twice and the network several times, signs, and writes its search attributes three times"
 
 // minRatio is the owner's goal for on-ramps against bare flows.
