@@ -18,7 +18,7 @@ const attemptOfTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE network 
 // lost: a person compared the two. The transaction becomes the payment's, and the payment completes by it like
 // any other; nothing is signed. The movement must be final and exactly what the payment says, and the payment
 // approved or parked without a live transaction; otherwise it is CodeStateConflict. CodeUnsupported on a network
-// with sequence numbers, whose lanes can't take a number back. Called again with the same payment it changes
+// with sequence numbers, whose lanes can't take a number back, and for the house's own coins. Called again with the same payment it changes
 // nothing.
 func (s *Store) AdoptSend(ctx context.Context, quarantineID, paymentID uuid.UUID, note string, by exchange.Principal) (exchange.ChainPayment, error) {
 	if err := require(note != "" && len([]rune(note)) <= 400, "/note", "required", "must say why, in at most 400 characters"); err != nil {
@@ -54,6 +54,8 @@ func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, no
 		return p, nil
 	case len(known) > 0 || q.Settled || q.Reason != exchange.QuarantineOutgoing:
 		return p, exchange.Errorf(exchange.CodeStateConflict, "The movement is settled, or is none that left without us.")
+	case p.Purpose != exchange.ForOrder && p.Purpose != exchange.ForTransfer: // the house's own coins: what is sent twice stays in our custody
+		return p, exchange.Errorf(exchange.CodeUnsupported, "A payment for %s can't be completed by a transaction that is not known here.", p.Purpose)
 	case p.Network.Sequenced():
 		return p, exchange.Errorf(exchange.CodeUnsupported, "A payment on %s can't be completed by a transaction that is not known here.", p.Network)
 	}
