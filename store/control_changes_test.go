@@ -168,7 +168,7 @@ func TestWhoGainsDoesNotConfirm(t *testing.T) {
 		_, err := s.ConfirmChange(ctx, c.ID, "", b.officer)
 		b.wantForbidden(err)
 		query := fmt.Sprintf(`UPDATE control_changes SET status = 'confirmed', decided_by = '%s', decided_at = now() WHERE id = '%s'`, b.officerID, c.ID)
-		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV004" && sqlState(err) != "23514" {
+		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV006" && sqlState(err) != "23514" {
 			t.Errorf("the database lets who gains confirm: %v", err)
 		}
 		if _, err := s.ConfirmChange(ctx, c.ID, "", b.two); err != nil {
@@ -283,7 +283,7 @@ func TestOfficersAreLetInByTwoPersons(t *testing.T) {
 		"confirmation": fmt.Sprintf(`UPDATE control_changes SET status = 'confirmed', decided_by = '%s', decided_at = now() WHERE id = '%s'`, third.ID, back.Waits[0].ID),
 		"own word":     fmt.Sprintf(`UPDATE control_changes SET status = 'confirmed', decided_by = '%s', decided_at = now() WHERE id = '%s'`, first.ID, back.Waits[0].ID),
 	} {
-		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV004" && sqlState(err) != "23514" {
+		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV006" && sqlState(err) != "23514" {
 			t.Errorf("%s past the code: %v", name, err)
 		}
 	}
@@ -305,7 +305,7 @@ func TestControlsAreGuardedByTheDatabase(t *testing.T) {
 		"another rule than agreed": confirm + `UPDATE approval_rules SET one_above = 300001, two_above = 3000000`,
 		"more than was agreed":     confirm + `UPDATE valuations SET rate = 1 WHERE asset = 'USDT'`,
 	} {
-		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV004" {
+		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV006" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -313,11 +313,11 @@ func TestControlsAreGuardedByTheDatabase(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.patch(t, store.LimitPatch{Rule: rule("1", "2")})
-	if _, err := storetest.Owner(t, s).ExecContext(ctx, `UPDATE approval_rules SET one_above = 300000, two_above = 3000000`); sqlState(err) != "KV004" {
+	if _, err := storetest.Owner(t, s).ExecContext(ctx, `UPDATE approval_rules SET one_above = 300000, two_above = 3000000`); sqlState(err) != "KV006" {
 		t.Errorf("an agreement was used twice: %v", err)
 	}
 	for _, query := range []string{`UPDATE control_changes SET note = 'x'`, `DELETE FROM control_changes`, `UPDATE control_changes SET applied_in = pg_current_xact_id()`} {
-		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV002" && sqlState(err) != "KV004" {
+		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV002" && sqlState(err) != "KV006" {
 			t.Errorf("%s: %v", query, err)
 		}
 	}

@@ -44,16 +44,16 @@ BEGIN
     NEW.applied_in := NULL;
     PERFORM FROM users WHERE id = NEW.proposed_by AND is_active AND role = 'admin' FOR SHARE;
     IF NOT FOUND AND NEW.status <> 'rejected' THEN
-        RAISE EXCEPTION 'change % is not proposed by an active admin', NEW.id USING ERRCODE = 'KV004';
+        RAISE EXCEPTION 'change % is not proposed by an active admin', NEW.id USING ERRCODE = 'KV006';
     END IF;
     IF TG_OP = 'UPDATE' THEN
         SELECT role INTO decider FROM users WHERE id = NEW.decided_by AND is_active AND role IN ('admin', 'treasury') FOR SHARE;
         IF decider IS NULL THEN
-            RAISE EXCEPTION 'change % is decided by nobody who may', NEW.id USING ERRCODE = 'KV004';
+            RAISE EXCEPTION 'change % is decided by nobody who may', NEW.id USING ERRCODE = 'KV006';
         END IF;
         IF NEW.status = 'confirmed' THEN
             IF coalesce(NEW.change -> 'roles' ? decider, false) THEN
-                RAISE EXCEPTION 'change % is confirmed by somebody who gains by it', NEW.id USING ERRCODE = 'KV004';
+                RAISE EXCEPTION 'change % is confirmed by somebody who gains by it', NEW.id USING ERRCODE = 'KV006';
             END IF;
             NEW.applied_in := pg_current_xact_id();
         END IF;
@@ -90,7 +90,7 @@ CREATE FUNCTION guard_role_limits() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM control_changes c WHERE c.applied_in = pg_current_xact_id() AND c.kind = 'house_limits'
             AND limits_agreed(c.change -> 'roles' -> NEW.role, NEW.per_transaction, NEW.per_day, NEW.per_month)) THEN
-        RAISE EXCEPTION 'nobody confirmed higher limits for %', NEW.role USING ERRCODE = 'KV004';
+        RAISE EXCEPTION 'nobody confirmed higher limits for %', NEW.role USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;
@@ -106,7 +106,7 @@ CREATE FUNCTION guard_valuation() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM control_changes c WHERE c.applied_in = pg_current_xact_id() AND c.kind = 'house_limits'
             AND (c.change -> 'valuations' ->> NEW.asset)::numeric = NEW.rate) THEN
-        RAISE EXCEPTION 'nobody confirmed a lower valuation of %', NEW.asset USING ERRCODE = 'KV004';
+        RAISE EXCEPTION 'nobody confirmed a lower valuation of %', NEW.asset USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;
@@ -120,7 +120,7 @@ BEGIN
     IF NOT EXISTS (SELECT FROM control_changes c WHERE c.applied_in = pg_current_xact_id() AND c.kind = 'house_limits'
             AND (c.change -> 'approvals' ->> 'one_above')::numeric = NEW.one_above
             AND (c.change -> 'approvals' ->> 'two_above')::numeric = NEW.two_above) THEN
-        RAISE EXCEPTION 'nobody confirmed higher approval values' USING ERRCODE = 'KV004';
+        RAISE EXCEPTION 'nobody confirmed higher approval values' USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;
@@ -143,7 +143,7 @@ BEGIN
             OR (NEW.per_month > general.per_month AND NEW.per_month > coalesce(was.per_month, general.per_month)))
         AND NOT EXISTS (SELECT FROM control_changes c WHERE c.applied_in = pg_current_xact_id() AND c.kind = 'user_limits'
             AND c.subject_id = NEW.user_id AND limits_agreed(c.change -> 'limits', NEW.per_transaction, NEW.per_day, NEW.per_month)) THEN
-        RAISE EXCEPTION 'nobody confirmed limits of user % above those of its role', NEW.user_id USING ERRCODE = 'KV004';
+        RAISE EXCEPTION 'nobody confirmed limits of user % above those of its role', NEW.user_id USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;
@@ -162,7 +162,7 @@ BEGIN
     END IF;
     IF NOT EXISTS (SELECT FROM control_changes c WHERE c.applied_in = pg_current_xact_id() AND c.kind = 'staff_access'
             AND c.subject_id = NEW.id AND c.change ->> 'role' = NEW.role) THEN
-        RAISE EXCEPTION 'nobody confirmed user % as %', NEW.id, NEW.role USING ERRCODE = 'KV004';
+        RAISE EXCEPTION 'nobody confirmed user % as %', NEW.id, NEW.role USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;
