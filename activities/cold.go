@@ -137,7 +137,7 @@ func (c *Cold) payment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment
 	if p.ApprovedBy == "" || subtle.ConstantTimeCompare([]byte(p.IntentHash), []byte(p.Intent())) != 1 {
 		return p, way, exchange.Errorf(exchange.CodeStateConflict, "Payment %s is not what was approved.", id)
 	}
-	fits := false
+	var fits bool
 	if p.FeePayer == "" {
 		way.offline, fits = c.Client.(chain.Offline)
 	} else {
