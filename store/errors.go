@@ -32,6 +32,8 @@ const (
 	pgIllegalTransition = "KV001"
 	// pgForeignGas is raised when a fee could be paid with coins of a wallet's owner.
 	pgForeignGas = "KV004"
+	// pgTwoPersons is raised when a control would be loosened without a second person, or by one who may not any more.
+	pgTwoPersons = "KV006"
 )
 
 // translate turns what the driver says into an *exchange.Error; what names the object for people.
@@ -68,6 +70,8 @@ func translatePostgres(pe *pq.Error, what string) error {
 		return exchange.Wrap(exchange.CodeInsufficientFunds, pe, "Refunds can't exceed what was paid.")
 	case pe.Code == pgForeignGas:
 		return exchange.Wrap(exchange.CodeConflict, pe, "The house has too few coins in the wallet for the fee.")
+	case pe.Code == pgTwoPersons:
+		return exchange.Wrap(exchange.CodeForbidden, pe, "Two persons who may have to agree to that.")
 	case pe.Code == pgIllegalTransition:
 		return exchange.Wrap(exchange.CodeStateConflict, pe, "The %s is in a state that does not allow it.", what)
 	case pe.Code == pgForeignKeyViolation:
