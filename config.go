@@ -15,6 +15,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
@@ -50,6 +51,9 @@ type Config struct {
 
 	// Screening is asked about everybody outside of our custody before a transfer is signed.
 	Screening ScreeningConfig `envPrefix:"SCREENING_"`
+
+	// Rates is where rates of crypto come from beside admins.
+	Rates RatesConfig `envPrefix:"RATES_"`
 
 	// MasterKey seals wallet keys: hcvault://… (Vault transit), awskms://…, or file:///… (local only).
 	MasterKey     string   `env:"MASTER_KEY"`
@@ -126,6 +130,21 @@ type MomoConfig struct {
 type ScreeningConfig struct {
 	URL   string `env:"URL"`
 	Token string `env:"TOKEN"`
+}
+
+// RatesConfig names a source of FX rates; without a URL admins enter them all. The protocol is that of
+// activities.HTTPRates.
+type RatesConfig struct {
+	URL    string        `env:"URL"`
+	Token  string        `env:"TOKEN"`
+	Source string        `env:"SOURCE" envDefault:"feed"` // its name in the books
+	Life   time.Duration `env:"LIFE" envDefault:"1h"`     // from a rate's moment until nothing is priced by it
+}
+
+func (r RatesConfig) check(n *need, mode Mode) {
+	n.rule(mode != Production || r.URL == "" || strings.HasPrefix(r.URL, "https://"), "KIVUKO_RATES_URL must be https in production")
+	n.rule(exchange.ValidRateSource(r.Source) && r.Source != exchange.RateSourceAdmin, "KIVUKO_RATES_SOURCE must be a short name in small letters, and not admin")
+	n.rule(r.Life >= exchange.MinRateLife && r.Life <= exchange.MaxRateLife, "KIVUKO_RATES_LIFE must be between a minute and a week")
 }
 
 // AdminConfig makes the first admin at migration time, if there is none.
@@ -290,6 +309,7 @@ func (c Config) checkQueues(queues []string) error {
 		case q == "flows":
 			n.rule(c.Mode != Production || c.Screening.URL == "" || strings.HasPrefix(c.Screening.URL, "https://"),
 				"KIVUKO_SCREENING_URL must be https in production")
+			c.Rates.check(&n, c.Mode)
 		case q == "momo":
 			c.checkMomo(&n)
 		case strings.HasPrefix(q, "chain-"):

@@ -113,6 +113,9 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			parts.Waits = &activities.DepositWaits{Store: rows}
 			parts.Reconcile = &activities.Reconciliation{Store: rows}
 			parts.Send, err = p.config.transfers(rows)
+			if err == nil {
+				parts.Rates, err = p.config.rates(rows)
+			}
 		case workflows.QueueMomo:
 			err = addMomo(p, rows, &parts)
 		default:
@@ -142,6 +145,20 @@ func (c Config) screener() (activities.Screener, error) {
 func (c Config) transfers(rows worker.Rows) (*activities.Transfers, error) {
 	screener, err := c.screener()
 	return &activities.Transfers{Store: rows, Screener: screener}, err
+}
+
+// rates makes the activities of rates, with the source where one is configured.
+func (c Config) rates(rows worker.Rows) (*activities.Rates, error) {
+	r := &activities.Rates{Store: rows, Name: c.Rates.Source, Life: c.Rates.Life}
+	if c.Rates.URL == "" {
+		return r, nil
+	}
+	source, err := activities.NewHTTPRates(c.Rates.URL, c.Rates.Token)
+	if err != nil {
+		return nil, fmt.Errorf("KIVUKO_RATES_URL: %w", err)
+	}
+	r.Source = source
+	return r, nil
 }
 
 func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {

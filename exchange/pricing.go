@@ -71,6 +71,9 @@ func (r FXRate) Valuation(entered decimal.Decimal) decimal.Decimal {
 	return decimal.Max(r.Mid(), least)
 }
 
+// RateNotNewer is the code of the rule that a rate breaks whose moment is not after the last one's.
+const RateNotNewer = "not_newer"
+
 // Stale tells whether nothing may be priced by the rate any more.
 func (r FXRate) Stale(at time.Time) bool { return !at.Before(r.StaleAt) }
 

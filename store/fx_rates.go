@@ -141,7 +141,7 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 // followRate puts a rate behind the last one of its pair, or refuses it.
 func followRate(r *exchange.FXRate, last exchange.FXRate, confirmed uuid.UUID) error {
 	r.Replaces = last.ID
-	if err := require(r.ValidFrom.After(last.ValidFrom), "/valid_from", "out_of_range",
+	if err := require(r.ValidFrom.After(last.ValidFrom), "/valid_from", exchange.RateNotNewer,
 		"must be later than the last rate's, "+last.ValidFrom.Format(time.RFC3339Nano)); err != nil {
 		return err
 	}

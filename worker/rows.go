@@ -116,6 +116,19 @@ func (r Rows) ResolveException(ctx context.Context, id uuid.UUID, to exchange.Ex
 	return err
 }
 
+// EnterSourcedRate stores a rate of the configured source.
+func (r Rows) EnterSourcedRate(ctx context.Context, rate exchange.FXRate) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	_, err = r.EnterRate(ctx, store.RateEntry{
+		ID: id, Base: rate.Base, Quote: rate.Quote, Bid: rate.Bid, Ask: rate.Ask, Source: rate.Source, ValidFrom: rate.ValidFrom,
+		Life: rate.StaleAt.Sub(rate.ValidFrom),
+	}, exchange.System("rates"))
+	return err
+}
+
 // Prune deletes rows that have outlived their use, and writes down which quotes have.
 func (r Rows) Prune(ctx context.Context, limit int) (activities.Pruned, error) {
 	p, err := r.Store.Prune(ctx, limit)

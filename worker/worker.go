@@ -27,6 +27,7 @@ type Parts struct {
 	Flows  *activities.Orders                        // flows
 	Send   *activities.Transfers                     // flows
 	Decide *activities.Approvals                     // flows
+	Rates  *activities.Rates                         // flows
 	Momo   *activities.Momo                          // momo
 	Refund *activities.Refunds                       // momo
 	Chains map[exchange.Network]*activities.Chain    // chain-<network>
@@ -130,7 +131,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
@@ -139,6 +140,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Decide)
 		w.RegisterActivity(parts.Waits)
 		w.RegisterActivity(parts.Reconcile)
+		w.RegisterActivity(parts.Rates)
 	case name == workflows.QueueMomo:
 		if parts.Momo == nil || parts.Refund == nil {
 			return lacks("the mobile money operator")
@@ -176,6 +178,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,
 		workflows.TypeReconcileNetwork: workflows.ReconcileNetwork, workflows.TypeReserveReport: workflows.ReserveReport,
+		workflows.TypePullRates: workflows.PullRates,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 	}

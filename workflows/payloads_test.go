@@ -80,6 +80,7 @@ func payloads() map[string]any {
 		"mark_order_input":    &activities.MarkOrderInput{OrderID: id(1), Detail: exchange.WaitOutcome},
 		"confirm_payee_input": &activities.ConfirmPayeeInput{RefundID: id(7), Proof: proof},
 		"pruned":              &activities.Pruned{Sessions: 1, LoginFailures: 2, IdempotencyKeys: 3, More: true},
+		"pulled_rates":        &activities.PulledRates{Entered: 1, Known: 2, Refused: 3},
 		"pruned_quotes":       &activities.Pruned{Sessions: 1, ExpiredQuotes: 4},
 		"order_input":         &activities.OrderInput{OrderID: id(1)},
 		"order_state":         &state,

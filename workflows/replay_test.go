@@ -22,7 +22,7 @@ func flows() map[string]any {
 		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment, workflows.TypeTransfer: workflows.Transfer,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypeReconcile: workflows.Reconcile, workflows.TypeReconcileNetwork: workflows.ReconcileNetwork,
-		workflows.TypeReserveReport: workflows.ReserveReport, workflows.TypePrune: workflows.Prune,
+		workflows.TypeReserveReport: workflows.ReserveReport, workflows.TypePrune: workflows.Prune, workflows.TypePullRates: workflows.PullRates,
 	}
 }
 

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kivuko/worker"
+)
+
+// A source of rates is refused at start when it could not work, or would be asked in the clear.
+func TestRatesConfig(t *testing.T) {
+	t.Parallel()
+	good := RatesConfig{URL: "https://rates.example/kes", Source: "bank", Life: time.Hour}
+	for want, change := range map[string]func(*RatesConfig){
+		"":                    func(*RatesConfig) {},
+		"KIVUKO_RATES_URL":    func(r *RatesConfig) { r.URL = "http://rates.example/kes" },
+		"KIVUKO_RATES_SOURCE": func(r *RatesConfig) { r.Source = "admin" },
+		"KIVUKO_RATES_LIFE":   func(r *RatesConfig) { r.Life = time.Second },
+	} {
+		r, n := good, need{}
+		change(&r)
+		r.check(&n, Production)
+		if got := strings.Join(n.problems, " "); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %q", want, got)
+		}
+	}
+	if r, err := (Config{Rates: good}).rates(worker.Rows{}); err != nil || r.Source == nil || r.Name != "bank" || r.Life != time.Hour {
+		t.Errorf("made %+v, %v", r, err)
+	}
+	if r, err := (Config{}).rates(worker.Rows{}); err != nil || r.Source != nil {
+		t.Errorf("made %+v, %v", r, err)
+	}
+	good.URL = "rates.example"
+	if _, err := (Config{Rates: good}).rates(worker.Rows{}); err == nil {
+		t.Error("an address without a scheme is taken")
+	}
+}
