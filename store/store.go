@@ -240,7 +240,7 @@ func (t unitTx) run(ctx context.Context, query string, do func(context.Context, 
 		return err
 	}
 	inside := context.WithoutCancel(ctx)
-	st, err := t.s.statementIn(inside, t.tx, query) //nolint:sqlclosecheck // kept, by the pool for good or by the transaction to its end
+	st, err := t.s.statementIn(inside, t.tx, query)
 	if err == nil {
 		err = do(inside, st)
 	}
