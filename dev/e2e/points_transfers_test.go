@@ -389,6 +389,9 @@ func wake(t *testing.T, w *world, tr *trial) {
 // one it could have to wait for one with a lower number.
 func stuck(t *testing.T, w *world, tr *trial, arm func()) {
 	wallet := w.fundedWallet(t, exchange.Ethereum, demo.SecondEmail, exchange.Hot, money.Must(money.USDT, "5"), money.Must(money.ETH, "0.5"))
+	if err := demo.ForFees(t.Context(), w.store, wallet); err != nil { // else it would be given gas first
+		t.Fatal(err)
+	}
 	post(t, w.ethereum(), "/faults", map[string]any{"hold_blocks": 100_000})
 	arm()
 	w.sendFor(t, tr, w.as(t, demo.SecondEmail), money.Must(money.USDT, small), wallet.ID)
