@@ -36,7 +36,8 @@ const (
 	ethereumBlocks  = 200 * time.Millisecond
 	ethereumIdle    = time.Second
 	solanaSlots     = 100 * time.Millisecond
-	startTimeout    = 8 * time.Minute
+	buildTimeout    = 20 * time.Minute // the first time links the Temporal server
+	startTimeout    = 5 * time.Minute
 	// gas is what the vendor's wallet gets on top of the seed, in TRX: each new address costs some.
 	gas = "100000"
 	// plentyOfFees is more than networks take in all the tests.
@@ -98,8 +99,6 @@ func closeWorld() error {
 
 // start builds the product with crash points, brings the stack up and fills it.
 func start(dir string) (_ *world, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
-	defer cancel()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		return nil, err
@@ -109,18 +108,18 @@ func start(dir string) (_ *world, err error) {
 		return nil, err
 	}
 	product, self := filepath.Join(dir, "kivuko"), filepath.Join(dir, "kivuko-dev")
-	for _, b := range []struct {
-		name, dir, out string
-		flags          []string
-	}{{"build of the product", root, product, []string{"-tags", "crash"}}, {"build of the local stack", filepath.Join(root, "dev"), self, nil}} {
-		began := time.Now()
-		if err := build(ctx, b.dir, b.out, b.flags...); err != nil {
-			return nil, err
-		}
-		_, _ = fmt.Fprintf(w.said, "%-34s %5.1f s\n", b.name, time.Since(began).Seconds())
+	if err := w.buildAll(root, product, self); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	settings, err := copySettings(dir, root)
+	if err != nil {
+		return nil, err
 	}
 	w.stack, err = stack.Open(stack.Options{
 		Root: root, State: filepath.Join(dir, "state"), Product: product, Self: self, Out: w.said, AnyPorts: true, UnsafeDatabase: true,
+		DynamicConfig: settings,
 		TronFlags:     []string{"--interval", blockInterval.String()},
 		EthereumFlags: []string{"--interval", ethereumBlocks.String(), "--idle", ethereumIdle.String()},
 		SolanaFlags:   []string{"--interval", solanaSlots.String()},
@@ -144,6 +143,33 @@ func start(dir string) (_ *world, err error) {
 		return nil, errors.Join(fmt.Errorf("%w\n%s", err, w.said), w.stack.Down())
 	}
 	return w, nil
+}
+
+// buildAll builds the product with crash points, and the local stack.
+func (w *world) buildAll(root, product, self string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
+	defer cancel()
+	for _, b := range []struct {
+		name, dir, out string
+		flags          []string
+	}{{"build of the product", root, product, []string{"-tags", "crash"}}, {"build of the local stack", filepath.Join(root, "dev"), self, nil}} {
+		began := time.Now()
+		if err := build(ctx, b.dir, b.out, b.flags...); err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(w.said, "%-34s %5.1f s\n", b.name, time.Since(began).Seconds())
+	}
+	return nil
+}
+
+// copySettings makes a file of Temporal's settings that a test may change.
+func copySettings(dir, root string) (string, error) {
+	content, err := os.ReadFile(filepath.Join(root, "docker", "dynamicconfig.yaml"))
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "dynamicconfig.yaml")
+	return file, os.WriteFile(file, content, 0o600)
 }
 
 func build(ctx context.Context, dir, out string, flags ...string) error {
