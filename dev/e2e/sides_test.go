@@ -14,14 +14,14 @@ import (
 var reads = []string{
 	"Attempt", "AttemptAt", "Balance", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts", "CompareReadings",
 	"Denied", "DepositCursor", "DraftSpent", "DueWakeups", "Head", "LiveAttempt", "LiveAttempts", "Network", "NonceLane", "OpenDifferences",
-	"OpenQuarantine", "OrderByID", "PaidTwiceBy", "ParseCallback", "Pull", "ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund",
+	"OpenQuarantine", "OrderByID", "PaidTwiceBy", "ParseCallback", "Pull", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund",
 	"Screen", "SigningHold", "SigningTerms", "Supports", "TransferByID", "Transfers", "WalletsAfter",
 }
 
 // unpointed are those that change something and have no points.
 var unpointed = []string{
-	// They keep the records of comparisons, reports, looks and waits. No money moves with them.
-	"AwaitDeposits", "BeginReconciliation", "EndDepositWait", "FinishReconciliation", "RecordComparisons", "RecordLook", "RecordWoken", "WaitForWatch",
+	// They keep the records of rates, comparisons, reports, looks and waits. No money moves with them.
+	"AwaitDeposits", "BeginReconciliation", "EndDepositWait", "EnterSourcedRate", "FinishReconciliation", "RecordComparisons", "RecordLook", "RecordWoken", "WaitForWatch",
 	"WatchAlive", "WriteReserves",
 	// They clear and seal what is past.
 	"Prune", "SealAudit",
