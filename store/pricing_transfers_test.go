@@ -109,6 +109,15 @@ func TestTransfersUseQuotesOnce(t *testing.T) {
 	}
 	_, err = k.send(t, "10", q.ID, false) // also after the transfer came to nothing
 	wantFault(t, err, exchange.CodeStateConflict)
+	// Without a quote the highest version counts that has begun.
+	later := exchange.ZeroProfile(exchange.FeeTransfer, money.USDT)
+	later.ID, later.Fixed, later.ValidFrom = storetest.NewID(t), usdt("9"), k.time.now().Add(time.Hour)
+	if _, err := k.EnterProfile(ctx, later, k.admin); err != nil {
+		t.Fatal(err)
+	}
+	if f := k.sent(t, "1", uuid.Nil, false); f.Fee.String() != "5.000000" {
+		t.Errorf("charged %s", f.Fee)
+	}
 	wantTransfers(t, k.Store)
 }
 
