@@ -21,8 +21,8 @@ var reads = []string{
 // unpointed are those that change something and have no points.
 var unpointed = []string{
 	// They keep the records of rates, comparisons, reports, looks and waits. No money moves with them.
-	"AwaitDeposits", "BeginReconciliation", "EndDepositWait", "EnterSourcedRate", "FinishReconciliation", "RecordComparisons", "RecordLook", "RecordWoken", "WaitForWatch",
-	"WatchAlive", "WriteReserves",
+	"AwaitDeposits", "BeginReconciliation", "EndDepositWait", "EnterSourcedRate", "FinishReconciliation",
+	"RecordComparisons", "RecordLook", "RecordWoken", "WaitForWatch", "WatchAlive", "WriteReserves",
 	// They clear and seal what is past.
 	"Prune", "SealAudit",
 	// It is done once in the life of a database, before there is anything to lose.
