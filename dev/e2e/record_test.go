@@ -33,17 +33,24 @@ func TestRecordHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &recorder{world: w, codec: codec, dir: filepath.Join("..", "..", "workflows", "testdata", "histories")}
-	r.paid(t)
-	r.retried(t)
-	r.cancelled(t)
-	r.refunded(t)
-	r.late(t)
-	r.transfers(t)
-	r.networks(t)
-	r.decided(t)
-	r.scheduled(t)
-	r.watched(t)
-	r.continued(t) // last: it changes Temporal's settings
+	for _, story := range []struct {
+		name string
+		play func(*testing.T)
+	}{
+		{"paid", r.paid},
+		{"retried", r.retried},
+		{"cancelled", r.cancelled},
+		{"refunded", r.refunded},
+		{"late", r.late},
+		{"transfers", r.transfers},
+		{"networks", r.networks},
+		{"decided", r.decided},
+		{"scheduled", r.scheduled},
+		{"watched", r.watched},
+		{"continued", r.continued}, // last: it changes Temporal's settings
+	} {
+		t.Run(story.name, story.play)
+	}
 }
 
 type recorder struct {

@@ -198,6 +198,7 @@ func (r *recorder) scheduled(t *testing.T) {
 	r.keep(t, workflows.ReconciliationID(exchange.Tron), "reconcile_network")
 	for schedule, flow := range map[string]string{
 		"reconcile": workflows.TypeReconcile, "reserve-report": workflows.TypeReserveReport, "seal-audit": workflows.TypeSealAudit, "prune": workflows.TypePrune,
+		"pull-rates": workflows.TypePullRates,
 	} {
 		if schedule != "reconcile" {
 			if err := w.temporal.ScheduleClient().GetHandle(t.Context(), schedule).Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
@@ -276,5 +277,6 @@ func (r *recorder) continued(t *testing.T) {
 func snake(flow string) string {
 	return map[string]string{
 		workflows.TypeReconcile: "reconcile", workflows.TypeReserveReport: "reserve_report", workflows.TypeSealAudit: "seal_audit", workflows.TypePrune: "prune",
+		workflows.TypePullRates: "pull_rates",
 	}[flow]
 }
