@@ -31,7 +31,7 @@ const (
 	// triggers, KV002 (a row that never changes) and KV003 (an entry that is off), mean a bug.
 	pgIllegalTransition = "KV001"
 	// pgForeignGas is raised when a fee could be paid with coins of a wallet's owner.
-	pgForeignGas = "KV004"
+	pgForeignGas = "KV005"
 	// pgTwoPersons is raised when a control would be loosened without a second person, or by one who may not any more.
 	pgTwoPersons = "KV006"
 )

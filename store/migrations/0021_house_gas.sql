@@ -31,7 +31,7 @@ BEGIN
     share := house_gas(payer, NEW.payment_id);
     IF NEW.fee_limit > share THEN
         RAISE EXCEPTION 'the fee of up to % of payment % is above the % that the house has in wallet %', NEW.fee_limit, NEW.payment_id, share, payer
-            USING ERRCODE = 'KV004';
+            USING ERRCODE = 'KV005';
     END IF;
     RETURN NEW;
 END $$;
