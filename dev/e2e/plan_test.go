@@ -127,8 +127,9 @@ func TestTransfersSurviveAPlan(t *testing.T) {
 		post(t, node, "/reset", nil)
 	}
 	// No other test runs before the last transfer has ended: the faults that one arms would strike these.
+	deadline := time.Now().Add(recovery) // of all together: many that are stuck are told in the time of one
 	for _, m := range all {
-		w.judgeMove(t, m)
+		w.judgeMove(t, m, deadline)
 	}
 	w.onePaymentEach(t, all)
 	w.invariants(t)
@@ -231,12 +232,11 @@ func (w *troubles) relieve(t *testing.T, nodes []demo.Node) {
 	}
 }
 
-// judgeMove waits for a transfer's end and asks the chain whether it came, once.
-func (w *world) judgeMove(t *testing.T, m movedBy) {
+// judgeMove waits for a transfer's end, until the deadline of them all, and asks the chain whether it came, once.
+func (w *world) judgeMove(t *testing.T, m movedBy, deadline time.Time) {
 	t.Helper()
-	const recovery = 5 * time.Minute
 	var f sent
-	err := await(t.Context(), recovery, func() error {
+	err := await(t.Context(), time.Until(deadline), func() error {
 		if err := w.as(t, demo.VendorEmail).Get(t.Context(), "/api/v1/auth/transfers/"+m.id.String(), &f); err != nil {
 			return err
 		}
