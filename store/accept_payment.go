@@ -57,7 +57,7 @@ const paidBefore = `SELECT EXISTS (SELECT FROM collections WHERE order_id = $1 A
 // back and is kept as unclaimed. Money for an order that was paid already, or
 // has ended, opens an exception and moves nothing else. It may be called any number of times: a receipt
 // that is booked is PaidKnown, with everything as it is now. CodeConflict when the receipt was booked
-// for another attempt. The observation must carry the receipt and the amount that really moved.
+// for another attempt, or set aside as money of nobody. The observation must carry the receipt and the amount that really moved.
 func (s *Store) AcceptPayment(ctx context.Context, attemptID uuid.UUID, obs exchange.Observation, now time.Time) (PaymentOutcome, error) {
 	if obs.Receipt == "" || len(obs.Receipt) > 40 || !obs.Amount.Positive() || obs.Amount.Asset() != money.KES {
 		return PaymentOutcome{}, exchange.Errorf(exchange.CodeInvalid, "A payment is accepted with its receipt and its amount in KES.")
@@ -123,6 +123,9 @@ func (ar *arrival) book(ctx context.Context) error {
 		ar.out.Kind = PaidOver
 	default:
 		ar.out.Kind = PaidExact
+	}
+	if err := ar.claim(ctx); err != nil {
+		return err
 	}
 	if err := ar.settleAttempt(ctx); err != nil {
 		return err

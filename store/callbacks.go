@@ -90,15 +90,28 @@ const readReceiptAmount = `SELECT asset, amount, reference FROM momo_receipts WH
 // kept as a hash. A second statement that names another amount or reference is CodeConflict: one of the
 // two channels is wrong, and a person has to look.
 func (s *Store) SaveReceipt(ctx context.Context, o exchange.Observation) error {
-	if o.Receipt == "" || !o.Amount.Positive() {
-		return exchange.Errorf(exchange.CodeInvalid, "A receipt needs a number and an amount.")
+	_, err := s.saveReceipt(ctx, o)
+	return err
+}
+
+// saveReceipt tells also whether the payment was unknown before. What contradicts an earlier channel is marked in the
+// payment's row, which is why that is an answer and not the end of the transaction.
+func (s *Store) saveReceipt(ctx context.Context, o exchange.Observation) (born bool, err error) {
+	if o.Receipt == "" || !o.Amount.Positive() || o.Amount.Asset() != money.KES {
+		return false, exchange.Errorf(exchange.CodeInvalid, "A receipt needs a number and an amount in KES.")
 	}
-	party := o.PhoneHash
-	if party == "" && o.Phone != "" {
-		party = o.Phone.Hash()
+	at := o.At
+	if at.IsZero() {
+		at = s.now()
 	}
-	return s.inTx(ctx, "receipt", func(t unitTx) error {
-		n, err := t.exec(ctx, insertReceipt, o.Receipt, o.Witness, o.Amount.Asset(), o.Amount.Decimal(), o.Reference, party, o.At, t.s.now())
+	reference, contradicts := typed(o.Reference), false
+	err = s.inTx(ctx, "receipt", func(t unitTx) error {
+		contradicts = false
+		var err error
+		if born, err = t.noteC2B(ctx, o); err != nil {
+			return err
+		}
+		n, err := t.exec(ctx, insertReceipt, o.Receipt, o.Witness, o.Amount.Asset(), o.Amount.Decimal(), reference, partyOf(o), at, t.s.now())
 		if err != nil || n == 1 {
 			return err
 		}
@@ -110,11 +123,14 @@ func (s *Store) SaveReceipt(ctx context.Context, o exchange.Observation) error {
 		if err := t.get(ctx, &old, readReceiptAmount, o.Receipt); err != nil {
 			return err
 		}
-		if old.Asset != o.Amount.Asset() || !old.Amount.Equal(o.Amount.Decimal()) || (old.Reference != o.Reference && old.Reference != "" && o.Reference != "") {
-			return exchange.Errorf(exchange.CodeConflict, "The receipt is known with another amount or reference.")
-		}
+		contradicts = old.Asset != o.Amount.Asset() || !old.Amount.Equal(o.Amount.Decimal()) ||
+			(typed(old.Reference) != reference && old.Reference != "" && reference != "")
 		return nil
 	})
+	if err == nil && contradicts {
+		err = exchange.Errorf(exchange.CodeConflict, "The receipt is known with another amount or reference.")
+	}
+	return born, err
 }
 
 const readReceipts = `SELECT receipt, channel, asset, amount, reference, party_hash, paid_at FROM momo_receipts
