@@ -124,12 +124,15 @@ func cells() map[string]cell {
 	transfer := func(s scene) uuid.UUID { return s.transferID() }
 	quote := func(s scene) uuid.UUID { return s.quoteID() }
 	note := fixed(map[string]any{"note": "because"})
+	misfit := func(s scene) uuid.UUID { return s.w.misfit().Exception.ID }
 	const auth = "/api/v1/auth/"
 	all := map[string]cell{
 		"GET " + auth + "orders/{id}": {id: order}, "GET " + auth + "orders/{id}/timeline": {id: order},
 		"POST " + auth + "orders/{id}/cancel": {id: order}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
 		"POST " + auth + "orders/{id}/retry": {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
 		"POST " + auth + "orders/{id}/resolve":            {id: order, body: note},
+		"GET " + auth + "payment-exceptions/{id}":         {id: misfit, shared: true},
+		"GET " + auth + "refunds/{id}":                    {id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true},
 		"GET " + auth + "reconciliation/runs/{id}/items":  {id: func(s scene) uuid.UUID { return s.w.comparedRun() }, shared: true},
 		"GET " + auth + "approvals/changes/{id}":          {id: func(s scene) uuid.UUID { return s.w.change() }, shared: true},
 		"POST " + auth + "approvals/changes/{id}/confirm": {id: func(s scene) uuid.UUID { return s.w.change() }, shared: true},
@@ -183,6 +186,16 @@ func (w *world) change() uuid.UUID {
 // comparedRun is a comparison that has ended.
 func (w *world) comparedRun() uuid.UUID {
 	return w.reconcile(w.wallet[w.other.ID]).ID
+}
+
+// misfit is a late payment that nobody has decided about.
+func (w *world) misfit() store.PaymentOutcome {
+	return w.pays(w.other, w.theirs.ID, "259", true)
+}
+
+// owedBack is the refund of a payment of too little.
+func (w *world) owedBack() uuid.UUID {
+	return w.pays(w.other, w.theirs.ID, "100", false).Refund.ID
 }
 
 // TestPolicyHoldsOnEveryRoute walks every route for every role, with objects of the caller's own and

@@ -35,7 +35,8 @@ const (
 // routes is the whole table. Fixed paths stand before paths with parameters that would take them too.
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
-		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.recordRoutes())
+		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(),
+		s.recordRoutes())
 }
 
 func (s *server) publicRoutes() []route {
@@ -244,6 +245,18 @@ func (s *server) catalogRoutes() []route {
 	}
 }
 
+func (s *server) exceptionRoutes() []route {
+	read := func(path string, handle func(*call) error) route {
+		return route{method: get, path: "/api/v1/auth/" + path, action: exchange.ActReadExceptions, limit: limitGeneral, handle: handle}
+	}
+	return []route{
+		read("payment-exceptions", s.listExceptions),
+		read("payment-exceptions/{id}", s.getException),
+		read("refunds", s.listRefunds),
+		read("refunds/{id}", s.getRefund),
+	}
+}
+
 func (s *server) recordRoutes() []route {
 	read := func(path string, action exchange.Action, handle func(*call) error) route {
 		return route{method: get, path: "/api/v1/auth/" + path, action: action, limit: limitGeneral, handle: handle}
@@ -254,7 +267,6 @@ func (s *server) recordRoutes() []route {
 		read("audit", exchange.ActReadAudit, s.listAudit),
 		read("ledger/accounts", exchange.ActReadLedger, s.listAccounts),
 		read("ledger/entries", exchange.ActReadLedger, s.listEntries),
-		read("payment-exceptions", exchange.ActReadExceptions, s.listExceptions),
 		read("reconciliation", exchange.ActReconciliation, s.listDifferences),
 		read("reconciliation/runs", exchange.ActReconciliation, s.listReconciliations),
 		read("reconciliation/runs/{id}/items", exchange.ActReconciliation, s.reconciliationItems),

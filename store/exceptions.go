@@ -16,7 +16,10 @@ import (
 type ExceptionFilter struct {
 	Status  exchange.ExceptionStatus
 	Kind    exchange.ExceptionKind
+	Asset   money.Asset
 	OrderID uuid.UUID
+	// CreatedFrom is in and CreatedTo is out; zero is open.
+	CreatedFrom, CreatedTo time.Time
 }
 
 const exceptionColumns = `id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at, version`
@@ -142,6 +145,8 @@ func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) (
 	var w where
 	w.eq("status", string(f.Status))
 	w.eq("kind", string(f.Kind))
+	w.eq("asset", string(f.Asset))
+	w.between("created_at", f.CreatedFrom, f.CreatedTo)
 	w.id("order_id", f.OrderID)
 	var rows []exceptionRow
 	total, err := s.page(ctx, &rows, list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)

@@ -15,8 +15,12 @@ import (
 
 // RefundFilter narrows a list of refunds.
 type RefundFilter struct {
-	Status  exchange.RefundStatus
-	OrderID uuid.UUID
+	Status      exchange.RefundStatus
+	Asset       money.Asset
+	OrderID     uuid.UUID
+	ExceptionID uuid.UUID
+	// CreatedFrom is in and CreatedTo is out; zero is open.
+	CreatedFrom, CreatedTo time.Time
 }
 
 const refundColumns = `id, order_id, attempt_id, exception_id, asset, amount, phone, reason, status, detail, receipt, paid_by, payee_confirmed,
@@ -104,7 +108,10 @@ func (s *Store) Refund(ctx context.Context, id uuid.UUID) (exchange.Refund, erro
 func (s *Store) ListRefunds(ctx context.Context, f RefundFilter, p Page) ([]exchange.Refund, int, error) {
 	var w where
 	w.eq("status", string(f.Status))
+	w.eq("asset", string(f.Asset))
 	w.id("order_id", f.OrderID)
+	w.id("exception_id", f.ExceptionID)
+	w.between("created_at", f.CreatedFrom, f.CreatedTo)
 	var rows []refundRow
 	total, err := s.page(ctx, &rows, list{columns: refundColumns, from: "refunds", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {

@@ -1,0 +1,144 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// wireException is money that arrived and does not fit.
+type wireException struct {
+	ID           uuid.UUID  `json:"id"`
+	Kind         string     `json:"kind"`
+	Status       string     `json:"status"`
+	StatusDetail string     `json:"status_detail"`
+	OrderID      *uuid.UUID `json:"order_id"`
+	AttemptID    *uuid.UUID `json:"attempt_id"`
+	Receipt      *string    `json:"receipt"`
+	Asset        string     `json:"asset"`
+	Amount       string     `json:"amount"`
+	Note         *string    `json:"note"`
+	CreatedAt    timestamp  `json:"created_at"`
+	UpdatedAt    timestamp  `json:"updated_at"`
+}
+
+func exceptionWire(e exchange.PaymentException) wireException {
+	waits := exchange.WaitNothing
+	switch e.Status {
+	case exchange.ExcOpen:
+		waits = exchange.WaitOperator
+	case exchange.ExcRefunding:
+		waits = "refund"
+	case exchange.ExcAccepted, exchange.ExcRefunded, exchange.ExcCredited, exchange.ExcWrittenOff:
+	}
+	return wireException{
+		ID: e.ID, Kind: string(e.Kind), Status: string(e.Status), StatusDetail: waits, OrderID: optID(e.OrderID),
+		AttemptID: optID(e.AttemptID), Receipt: optText(e.Receipt), Asset: string(e.Amount.Asset()), Amount: e.Amount.String(),
+		Note: optText(e.Note), CreatedAt: stamp(e.CreatedAt), UpdatedAt: stamp(e.UpdatedAt),
+	}
+}
+
+var (
+	exceptionStatuses = []string{"open", "accepted", "refunding", "refunded", "credited", "written_off"}
+	exceptionKinds    = []string{"under", "over", "late", "duplicate", "wrong_asset", "wrong_network", "unmatched", "paid_twice", "reconciliation"}
+	refundStatuses    = []string{"pending", "processing", "completed", "failed", "needs_review"}
+)
+
+func (s *server) listExceptions(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.ExceptionFilter{
+		Status: exchange.ExceptionStatus(q.oneOf("status", exceptionStatuses...)), Kind: exchange.ExceptionKind(q.oneOf("kind", exceptionKinds...)),
+		Asset: money.Asset(q.oneOf("asset", assetNames()...)), OrderID: q.id("order_id"),
+		CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	exceptions, total, err := s.Store.ListExceptions(c.ctx, filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("payment_exceptions", each(exceptions, exceptionWire), page, total)
+}
+
+func (s *server) getException(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	x, err := s.Store.Exception(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, exceptionWire(x))
+}
+
+// wireRefund is money on its way back to who paid it. The phone is masked, as everywhere: who needs the number
+// finds it at the operator, by the receipt.
+type wireRefund struct {
+	ID           uuid.UUID  `json:"id"`
+	OrderID      uuid.UUID  `json:"order_id"`
+	AttemptID    uuid.UUID  `json:"attempt_id"`
+	ExceptionID  *uuid.UUID `json:"payment_exception_id"`
+	Status       string     `json:"status"`
+	StatusDetail string     `json:"status_detail"`
+	Asset        string     `json:"asset"`
+	Amount       string     `json:"amount"`
+	Phone        string     `json:"phone_number"`
+	Reason       string     `json:"reason"`
+	Receipt      *string    `json:"receipt"`
+	CreatedAt    timestamp  `json:"created_at"`
+	UpdatedAt    timestamp  `json:"updated_at"`
+	CompletedAt  *timestamp `json:"completed_at"`
+}
+
+func refundWire(r exchange.Refund) wireRefund {
+	waits := r.Detail
+	switch {
+	case r.Status == exchange.RefundCompleted:
+		waits = exchange.WaitNothing
+	case r.Status == exchange.RefundNeedsReview && waits == "":
+		waits = exchange.WaitOperator
+	case waits == "":
+		waits = "payout"
+	}
+	return wireRefund{
+		ID: r.ID, OrderID: r.OrderID, AttemptID: r.AttemptID, ExceptionID: optID(r.ExceptionID), Status: string(r.Status), StatusDetail: waits,
+		Asset: string(r.Amount.Asset()), Amount: r.Amount.String(), Phone: r.Phone.String(), Reason: r.Reason, Receipt: optText(r.Receipt),
+		CreatedAt: stamp(r.CreatedAt), UpdatedAt: stamp(r.UpdatedAt), CompletedAt: optTime(r.CompletedAt),
+	}
+}
+
+func (s *server) listRefunds(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.RefundFilter{
+		Status: exchange.RefundStatus(q.oneOf("status", refundStatuses...)), Asset: money.Asset(q.oneOf("asset", assetNames()...)),
+		OrderID: q.id("order_id"), ExceptionID: q.id("payment_exception_id"), CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	refunds, total, err := s.Store.ListRefunds(c.ctx, filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("refunds", each(refunds, refundWire), page, total)
+}
+
+func (s *server) getRefund(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	r, err := s.Store.Refund(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, refundWire(r))
+}
