@@ -236,7 +236,7 @@ func (w *troubles) relieve(t *testing.T, nodes []demo.Node) {
 func (w *world) judgeMove(t *testing.T, m movedBy, deadline time.Time) {
 	t.Helper()
 	var f sent
-	err := await(t.Context(), time.Until(deadline), func() error {
+	err := await(t.Context(), max(0, time.Until(deadline)), func() error {
 		if err := w.as(t, demo.VendorEmail).Get(t.Context(), "/api/v1/auth/transfers/"+m.id.String(), &f); err != nil {
 			return err
 		}
