@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/url"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -199,9 +200,13 @@ func (r *Keyring) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// loadConfig reads KIVUKO_* variables.
+// loadConfig reads KIVUKO_* variables, and the files that KIVUKO_*_FILE name.
 func loadConfig() (Config, error) {
-	c, err := env.ParseAsWithOptions[Config](env.Options{Prefix: "KIVUKO_"})
+	variables, err := withFiles(env.ToMap(os.Environ()))
+	if err != nil {
+		return Config{}, err
+	}
+	c, err := env.ParseAsWithOptions[Config](env.Options{Prefix: variablePrefix, Environment: variables})
 	if err != nil {
 		return Config{}, fmt.Errorf("configuration: %w", nameVariables(err))
 	}

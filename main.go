@@ -9,6 +9,7 @@
 //	kivuko audit-verify                  recomputes the audit log's hash chain
 //	kivuko cold-key                      makes the cold key, on a machine without a network
 //	kivuko cold-sign                     signs a cold wallet's transaction there
+//	kivuko health                        asks a process of this machine whether it answers
 //	kivuko version                       prints the build
 //
 // Everything is configured by KIVUKO_* variables; docs/operations.md tells of each.
@@ -56,6 +57,7 @@ func commands() map[string]command {
 		"audit-verify": {"recompute the audit log's hash chain", runAuditVerify},
 		"cold-key":     {"make the cold key and print its public half: -out <new file>", runColdKey},
 		"cold-sign":    {"sign a cold wallet's transaction, without a network: -draft <file> [-yes]", runColdSign},
+		"health":       {"ask a process of this machine whether it answers: api, worker or codec", runHealth},
 		"version":      {"print the build", runVersion},
 	}
 }
@@ -102,7 +104,7 @@ func usage(problem string) error {
 
 func listing() string {
 	var text string
-	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "quarantine", "audit-verify", "cold-key", "cold-sign", "version"} {
+	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "quarantine", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
 		text += fmt.Sprintf("\n  %-13s %s", name, commands()[name].help)
 	}
 	return text
@@ -113,8 +115,14 @@ func runVersion(_ context.Context, p process, _ []string) error {
 	return err
 }
 
+// revision is the commit where the linker was told it: an image is built from files without their history.
+var revision string
+
 // version is the commit that the binary was built from, or "development".
 func version() string {
+	if revision != "" {
+		return revision
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return "development"

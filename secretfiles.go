@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+const (
+	variablePrefix = "KIVUKO_"
+	// fileSuffix names the file that holds a variable's value: KIVUKO_X_FILE in place of KIVUKO_X.
+	fileSuffix = "_FILE"
+	// maxSecretFile bounds such a file; the longest value is a list of keys or nodes.
+	maxSecretFile = 64 << 10
+)
+
+// withFiles replaces each KIVUKO_X_FILE by KIVUKO_X with what the file holds, without a line break at its end; an
+// empty file is a variable that is not set.
+// Secrets then stay out of the environment, which every tool that shows a container shows. All that is wrong is
+// told at once, by the variables' names; what a file holds is never part of an error.
+func withFiles(environment map[string]string) (map[string]string, error) {
+	known := namesOf(reflect.TypeFor[Config](), variablePrefix)
+	out := maps.Clone(environment)
+	var n need
+	for _, name := range slices.Sorted(maps.Keys(environment)) {
+		value, ok := strings.CutSuffix(name, fileSuffix)
+		if !ok || !strings.HasPrefix(name, variablePrefix) || environment[name] == "" {
+			continue
+		}
+		if !slices.Contains(known, value) {
+			n.rule(false, name+" names a file for "+value+", which nothing reads")
+			continue
+		}
+		if environment[value] != "" {
+			n.rule(false, name+" and "+value+" must not both be set")
+			continue
+		}
+		text, err := readSecret(environment[name])
+		if err != nil {
+			n.rule(false, fmt.Sprintf("%s: %v", name, err))
+			continue
+		}
+		delete(out, name)
+		out[value] = text
+	}
+	return out, n.err()
+}
+
+func readSecret(path string) (string, error) {
+	f, err := os.Open(path) //nolint:gosec // whoever sets the environment says which file
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	content, err := io.ReadAll(io.LimitReader(f, maxSecretFile+1))
+	if err != nil {
+		return "", err
+	}
+	if len(content) > maxSecretFile {
+		return "", fmt.Errorf("the file is longer than %d bytes", maxSecretFile)
+	}
+	return strings.TrimRight(string(content), "\r\n"), nil
+}
+
+// namesOf lists all variables of a configuration.
+func namesOf(t reflect.Type, prefix string) []string {
+	var names []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if inner, ok := f.Tag.Lookup("envPrefix"); ok {
+			names = append(names, namesOf(f.Type, prefix+inner)...)
+		} else {
+			names = append(names, prefix+f.Tag.Get("env"))
+		}
+	}
+	return names
+}
