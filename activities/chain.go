@@ -218,7 +218,7 @@ func (c *Chain) outside(ctx context.Context, a exchange.ChainAttempt, f chain.Fa
 			return Delivery{}, err
 		}
 	}
-	if f.Location.Stage == chain.StageAbsent && a.Status != exchange.TxSigned {
+	if f.Location.Stage == chain.StageAbsent && a.Status != exchange.TxSigned && !a.Adopted {
 		if err := c.offer(ctx, a); err != nil {
 			return Delivery{}, err
 		}

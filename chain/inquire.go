@@ -14,14 +14,15 @@ type Locator interface {
 // Inquire gathers the facts about a signed transaction for Judge. Where the first look misses a
 // transaction whose life is over, it looks a second time, so that a rebuild never rests on one
 // answer. On a network with sequence numbers it asks whether a final transaction has taken the number
-// of the missing one; where a transaction lives by a nonce account, whether that has moved on.
+// of the missing one; where a transaction lives by a nonce account, whether that has moved on. Of one that was
+// found on the final chain neither is known, and a node that misses it is behind.
 func Inquire(ctx context.Context, c Locator, a exchange.ChainAttempt, want Transfer) (Facts, error) {
 	f := Facts{Attempt: a, Expected: want}
 	var err error
 	if f.Location, err = c.Locate(ctx, a.TxID); err != nil {
 		return Facts{}, err
 	}
-	if f.Location.Stage == StageFinal || f.Location.Stage == StageIncluded {
+	if f.Location.Stage == StageFinal || f.Location.Stage == StageIncluded || a.Adopted {
 		return f, nil
 	}
 	if a.NonceAccount != "" {

@@ -208,6 +208,7 @@ type ChainAttempt struct {
 	// for other transactions.
 	NonceAccount string
 	NonceBlock   uint64
+	Adopted      bool // found on the final chain: neither its bytes nor its number are known, and it is never offered
 	Bid          Bid
 	FeeLimit     money.Amount
 	Status       ChainAttemptStatus

@@ -40,9 +40,6 @@ func (n Network) WalletAssets() []money.Asset {
 	return []money.Asset{n.NativeCoin(), money.USDT, money.USDC}
 }
 
-// Sequenced tells whether senders on the network number their transactions without gaps.
-func (n Network) Sequenced() bool { return n == Ethereum }
-
 // Sponsored tells whether the house's gas wallet pays the fees of other wallets' transactions on the
 // network, by signing them too.
 func (n Network) Sponsored() bool { return n == Solana }

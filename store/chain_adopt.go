@@ -17,9 +17,9 @@ const attemptOfTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE network 
 // AdoptSend settles money that left a wallet as having been a payment of ours, whose transaction this database has
 // lost: a person compared the two. The transaction becomes the payment's, and the payment completes by it like
 // any other; nothing is signed. The movement must be final and exactly what the payment says, and the payment
-// approved or parked without a live transaction; otherwise it is CodeStateConflict. CodeUnsupported on a network
-// with sequence numbers, whose lanes can't take a number back, and for the house's own coins. Called again with the same payment it changes
-// nothing.
+// approved or parked without a live transaction; otherwise it is CodeStateConflict. CodeUnsupported for the house's own
+// coins. Where transactions have numbers the wallet's lane stays as it is, and ReopenLane lets it go on. Called again
+// with the same payment it changes nothing.
 func (s *Store) AdoptSend(ctx context.Context, quarantineID, paymentID uuid.UUID, note string, by exchange.Principal) (exchange.ChainPayment, error) {
 	if err := require(note != "" && len([]rune(note)) <= 400, "/note", "required", "must say why, in at most 400 characters"); err != nil {
 		return exchange.ChainPayment{}, err
@@ -56,8 +56,6 @@ func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, no
 		return p, exchange.Errorf(exchange.CodeStateConflict, "The movement is settled, or is none that left without us.")
 	case p.Purpose != exchange.ForOrder && p.Purpose != exchange.ForTransfer: // the house's own coins: what is sent twice stays in our custody
 		return p, exchange.Errorf(exchange.CodeUnsupported, "A payment for %s can't be completed by a transaction that is not known here.", p.Purpose)
-	case p.Network.Sequenced():
-		return p, exchange.Errorf(exchange.CodeUnsupported, "A payment on %s can't be completed by a transaction that is not known here.", p.Network)
 	}
 	d, err := t.movementOf(ctx, p, q.Network, q.TxID, q.Index)
 	if err != nil {
@@ -98,7 +96,7 @@ func (t unitTx) takeOver(ctx context.Context, object paymentObject, p exchange.C
 	if err != nil {
 		return p, err
 	}
-	signed, err := t.insertTx(ctx, p, exchange.ChainAttempt{ID: id, PaymentID: p.ID, TxID: d.TxID, Raw: []byte("found on the chain: " + d.TxID)})
+	signed, err := t.insertTx(ctx, p, exchange.ChainAttempt{ID: id, PaymentID: p.ID, TxID: d.TxID, Raw: []byte("found on the chain: " + d.TxID), Adopted: true})
 	if err != nil {
 		return p, err
 	}

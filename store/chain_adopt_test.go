@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 
 	"kivuko/exchange"
@@ -40,4 +41,56 @@ func TestSendsToStrangersAreAdopted(t *testing.T) {
 			wantBooks(t, s)
 		})
 	}
+}
+
+// Where transactions have numbers that of the lost one is not known. The payment completes by it all the same, and
+// the lane goes on when it is opened again.
+func TestNumberedSendsAreAdopted(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	if _, err := s.StartDeposits(ctx, exchange.Ethereum, blockOf("a", 100)); err != nil {
+		t.Fatal(err)
+	}
+	m := storetest.NewMarketOn(t, s, exchange.Ethereum)
+	_, before := paid(t, s, m)
+	if err := ends(t, s, signNext(t, s, before), true); err != nil { // has the number 7
+		t.Fatal(err)
+	}
+	_, p := paid(t, s, m)
+	_, next := paid(t, s, m)
+	_, err := storetest.Owner(t, s).ExecContext(ctx, `INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, adopted, status, created_at, updated_at)
+		VALUES (gen_random_uuid(), $1, 'ethereum', 1, 'lost', 'x', true, 'signed', now(), now())`, p.ID)
+	if err == nil || !strings.Contains(err.Error(), "not found on the final chain") {
+		t.Errorf("what nobody saw was adopted: %v", err)
+	}
+	b := scanOf(blockOf("a", 101), moveOf("lost", p.FromAddress, p.ToAddress, p.Amount))
+	b.Network = exchange.Ethereum
+	finalBlock(t, s, b)
+	open, err := s.OpenQuarantine(ctx, exchange.Ethereum)
+	if err != nil || len(open) != 1 {
+		t.Fatalf("the alarms are %+v, %v", open, err)
+	}
+	for range 2 {
+		if _, err := s.AdoptSend(ctx, open[0].ID, p.ID, "compared", storetest.By); err != nil {
+			t.Fatal(err)
+		}
+	}
+	live, found, err := s.LiveAttempt(ctx, p.ID)
+	if err != nil || !found || !live.Adopted || live.TxID != "lost" {
+		t.Fatalf("the transaction is %+v, %v", live, err)
+	}
+	if err := ends(t, s, live, true); err != nil {
+		t.Fatal(err)
+	}
+	if done, err := s.ChainPayment(ctx, p.ID); err != nil || done.Status != exchange.ChainCompleted {
+		t.Errorf("the payment is %+v, %v", done, err)
+	}
+	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	if _, err := s.ReopenLane(ctx, storetest.NewID(t), m.VendorWallet.ID, "put back from a backup", counts(9, 9), admin); err != nil {
+		t.Fatal(err)
+	}
+	if a := signNext(t, s, next); a.Nonce != 9 {
+		t.Errorf("the next number is %d", a.Nonce)
+	}
+	wantBooks(t, s)
 }

@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-const txColumns = `id, payment_id, network, n, tx_id, raw, expires_at, last_valid_height, lane, nonce, ref_block, nonce_account, nonce_block, bid_tip, bid_cap, fee_limit,
+const txColumns = `id, payment_id, network, n, tx_id, raw, expires_at, last_valid_height, lane, nonce, ref_block, nonce_account, nonce_block, adopted, bid_tip, bid_cap, fee_limit,
 	status, block, block_id, fee, last_code, broadcasts, created_at, updated_at`
 
 // txRow is a row of chain_attempts.
@@ -27,9 +27,10 @@ type txRow struct {
 	LastValidHeight int64        `db:"last_valid_height"`
 	Lane            uuid.NullUUID
 	Nonce           int64
-	RefBlock        string          `db:"ref_block"`
-	NonceAccount    string          `db:"nonce_account"`
-	NonceBlock      int64           `db:"nonce_block"`
+	RefBlock        string `db:"ref_block"`
+	NonceAccount    string `db:"nonce_account"`
+	NonceBlock      int64  `db:"nonce_block"`
+	Adopted         bool
 	BidTip          decimal.Decimal `db:"bid_tip"`
 	BidCap          decimal.Decimal `db:"bid_cap"`
 	FeeLimit        decimal.Decimal `db:"fee_limit"`
@@ -47,7 +48,7 @@ func (r txRow) attempt() (exchange.ChainAttempt, error) {
 	a := exchange.ChainAttempt{
 		ID: r.ID, PaymentID: r.PaymentID, Network: r.Network, N: r.N, TxID: r.TxID, Raw: r.Raw, ExpiresAt: utc(r.ExpiresAt),
 		LastValidHeight: uint64(max(r.LastValidHeight, 0)), Lane: r.Lane.UUID, Nonce: uint64(max(r.Nonce, 0)), RefBlock: r.RefBlock,
-		NonceAccount: r.NonceAccount, NonceBlock: uint64(max(r.NonceBlock, 0)),
+		NonceAccount: r.NonceAccount, NonceBlock: uint64(max(r.NonceBlock, 0)), Adopted: r.Adopted,
 		Status: r.Status, Block: uint64(max(r.Block, 0)), BlockID: r.BlockID, LastCode: r.LastCode, Broadcasts: r.Broadcasts,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}

@@ -76,6 +76,21 @@ func TestAbsenceAtANodeWithoutIndex(t *testing.T) {
 	}
 }
 
+// Of a transaction that was found on the chain no number is known, so that no number is a proof against it: a node
+// that does not have it is behind.
+func TestAdoptedIsNeverGivenUp(t *testing.T) {
+	t.Parallel()
+	s, down := newStub(t), newStub(t)
+	s.knows(100, 90, 50, common.HexToHash("0xfeed"), false)
+	s.set("eth_getTransactionCount", fixed(hexutil.Uint64(8)))
+	down.fail(500)
+	want := chain.Transfer{From: alice.Hex(), To: bob.Hex(), Amount: money.Must(money.USDT, "1")}
+	f, err := chain.Inquire(t.Context(), driver(t, down, s), exchange.ChainAttempt{TxID: someID, Adopted: true}, want)
+	if err != nil || chain.Judge(f) != chain.VerdictBroadcast {
+		t.Errorf("judged %s, %v", chain.Judge(f), err)
+	}
+}
+
 // A node that has seen the transaction and can't describe it is no proof of absence, whatever others miss.
 func TestSightingIsNoAbsence(t *testing.T) {
 	t.Parallel()
