@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/api"
+	"kivuko/momo"
 	"kivuko/store"
 	"kivuko/worker"
 )
@@ -97,7 +98,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: p.config.addresses(), Refuses: p.config.refuses,
+		Addresses: p.config.addresses(), Refuses: p.config.refuses, Notices: momo.ParseCallback,
 	}, nil
 }
 
@@ -119,6 +120,7 @@ func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) err
 	if err != nil {
 		return err
 	}
+	spool.Notices = deps.Notices
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.config.API.Listen)
 	if err != nil {
 		return fmt.Errorf("api: %w", err)

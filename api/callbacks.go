@@ -92,14 +92,21 @@ func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
 	case err != nil:
 		s.log.Error("callback goes to disk", "callback_id", n.ID, "error", err)
 		return s.toDisk(n)
+	case s.spool.takes(n):
+		return "standing", inTime(func(ctx context.Context) { s.spool.note(ctx, n) }), nil
 	case n.Standing:
 		return "standing", nil, nil
 	case attempt.ID == uuid.Nil:
 		return "unknown", nil, nil
 	}
-	return "stored", func() {
+	return "stored", inTime(func(ctx context.Context) { s.spool.wake(ctx, attempt, n.ID) }), nil
+}
+
+// inTime bounds what goes on beside a request.
+func inTime(do func(context.Context)) func() {
+	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), wakeTimeout)
 		defer cancel()
-		s.spool.wake(ctx, attempt, n.ID)
-	}, nil
+		do(ctx)
+	}
 }

@@ -126,6 +126,8 @@ type Deps struct {
 	// Refuses says why an asset is not offered on a network ("its issuer has stopped it there"), as the rest
 	// of a sentence; empty when it is. Nil offers all.
 	Refuses func(exchange.Network, money.Asset) string
+	// Notices reads the operator's notices of payments to our number. Nil leaves them to its statement.
+	Notices ReadNotice
 	// Health asks each dependency whether it works; the map's key names it in /readyz. "postgres" and
 	// "temporal" decide whether the service is ready at all.
 	Health  map[string]func(context.Context) error

@@ -71,6 +71,7 @@ func newServer(d Deps) (*server, error) {
 	if s.spool, err = NewSpool(d.Config.SpoolDir, d.Store, d.Flows, d.Logger); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
+	s.spool.Notices = d.Notices
 	if s.metrics, err = newMetrics(d.Metrics); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}

@@ -43,6 +43,10 @@ type Spool struct {
 	log   *slog.Logger
 	mu    sync.Mutex // one drain at a time
 
+	// Notices reads what tells of payments to our number, so that they are noted at once; nil leaves them to the
+	// operator's statement. It is set before the spool is used.
+	Notices ReadNotice
+
 	measuring sync.Mutex
 	measured  time.Time
 	files     int
@@ -237,8 +241,11 @@ func (s *Spool) drain(ctx context.Context, path string) error {
 	if err := s.store.SaveCallback(ctx, n.callback(attempt.ID)); err != nil {
 		return err
 	}
-	if attempt.ID != uuid.Nil {
+	switch {
+	case attempt.ID != uuid.Nil:
 		s.wake(ctx, attempt, n.ID)
+	case s.takes(n):
+		s.note(ctx, n)
 	}
 	return os.Remove(path)
 }

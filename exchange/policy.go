@@ -41,6 +41,7 @@ const (
 	ActReadLedger       Action = "ledger.read"
 	ActReadExceptions   Action = "exceptions.read"
 	ActReconciliation   Action = "reconciliation.read"
+	ActReadC2B          Action = "c2b.read"
 	ActOpenTransfers    Action = "transfers.open"
 	ActReadTransfers    Action = "transfers.read"
 	ActCancelTransfers  Action = "transfers.cancel"
@@ -111,6 +112,7 @@ var policy = map[Action]grants{
 	ActReadLedger:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadExceptions: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActReconciliation: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadC2B:        {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
 	// A treasury officer sends from the house's treasury alone; which wallets a role may spend from is in
 	// the store, which finds no others.
 	ActOpenTransfers: {

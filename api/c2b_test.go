@@ -1,0 +1,87 @@
+package api
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/storetest"
+)
+
+var standingToken = strings.Repeat("5", 64)
+
+// readNotice reads "receipt amount reference", as the operator's protocol reads its own notices.
+func readNotice(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
+	var receipt, amount, reference string
+	if n, _ := fmt.Sscan(string(body), &receipt, &amount, &reference); n != 3 || kind != exchange.CallbackConfirmation {
+		return nil, errors.New("unreadable")
+	}
+	m, err := money.Parse(money.KES, amount)
+	return []exchange.Observation{{
+		State: exchange.SeenSucceeded, Witness: exchange.WitnessConfirmation, Receipt: receipt, Amount: m, Reference: reference,
+		Phone: "254712345678", At: time.Now(),
+	}}, err
+}
+
+func withNotices(d *Deps) { d.Config.StandingToken, d.Notices = standingToken, readNotice }
+
+func (e *env) confirm(body string, options ...option) {
+	e.t.Helper()
+	e.accepted(e.do(post, "/api/v1/callbacks/momo/"+standingToken+"/confirmation", body, options...))
+	e.server.wakers.wait.Wait()
+}
+
+func TestANoticeIsNotedAndWakesWhatWaits(t *testing.T) {
+	m := openMarket(t, withNotices, func(d *Deps) { d.Config.CallbackSources = []netip.Prefix{netip.MustParsePrefix("196.201.214.0/24")} })
+	m.flows.woken = make(chan uuid.UUID, 4)
+	a, receipt := m.attempt(), storetest.Receipt(t)
+	staff := m.person(exchange.RoleOTCOfficer).auth()
+	const list = "/api/v1/auth/otc/c2b/payments"
+
+	// One from elsewhere is kept and not believed.
+	m.confirm(receipt+" 1 "+a.Reference, from("203.0.113.5"))
+	m.do(get, list, nil, staff).want(200)
+	if n := m.do(get, list, nil, staff).object()["total"]; n != 0.0 {
+		t.Errorf("%v payments from elsewhere are noted", n)
+	}
+	operator := from("196.201.214.7")
+	m.confirm(receipt+" "+a.Amount.String()+" "+strings.ToLower(a.Reference), operator)
+	<-m.flows.woken
+	m.confirm(receipt+" "+a.Amount.String()+" "+a.Reference, operator)
+	<-m.flows.woken
+	m.confirm(storetest.Receipt(t)+" 70 RENT", operator)
+	m.confirm("nonsense", operator)
+	if len(m.flows.woken) != 0 {
+		t.Error("a payment of nobody woke a flow")
+	}
+	if n := m.do(get, list+"?status=unmatched", nil, staff).object()["total"]; n != 2.0 {
+		t.Errorf("%v payments are listed", n)
+	}
+	got := m.do(get, list+"?receipt="+receipt+"&min_amount="+a.Amount.String()+"&phone_hash="+exchange.Phone("254712345678").Hash(), nil, staff).want(200)
+	for _, want := range []string{`"channels":["confirmation"]`, `"status":"unmatched"`, `"status_detail":"statement"`, `"reference":"` + a.Reference + `"`, `"disputed":false`} {
+		if !strings.Contains(string(got.body), want) {
+			t.Errorf("the answer lacks %s: %s", want, got.body)
+		}
+	}
+	// Another amount under the same receipt is told.
+	m.confirm(receipt+" 1 "+a.Reference, operator)
+	if n := m.do(get, list+"?disputed=true", nil, staff).object()["total"]; n != 1.0 || !strings.Contains(m.logs.String(), "ALERT two channels contradict") {
+		t.Errorf("%v payments are disputed", n)
+	}
+	if strings.Contains(m.logs.String(), "254712345678") || strings.Contains(m.logs.String(), standingToken) {
+		t.Error("the log holds the payer's number or the token")
+	}
+	for _, bad := range []string{
+		"status=paid", "phone_hash=254712345678", "min_amount=-1", "min_amount=5&max_amount=4", "listed=maybe", "order_id=1",
+		"from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "page_size=0",
+	} {
+		m.do(get, list+"?"+bad, nil, staff).refused(exchange.CodeInvalid)
+	}
+}
