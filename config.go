@@ -50,7 +50,8 @@ type Config struct {
 	Limits   LimitsConfig   `envPrefix:"LIMIT_"`
 	Deposits DepositsConfig `envPrefix:"DEPOSITS_"`
 
-	// Screening is asked about everybody outside of our custody before a transfer is signed.
+	// Screening is asked about everybody outside of our custody: before a transfer goes on, and by signers before any
+	// other payment is signed.
 	Screening ScreeningConfig `envPrefix:"SCREENING_"`
 
 	// Rates is where rates of crypto come from beside admins.
@@ -131,6 +132,10 @@ type MomoConfig struct {
 type ScreeningConfig struct {
 	URL   string `env:"URL"`
 	Token string `env:"TOKEN"`
+}
+
+func (s ScreeningConfig) check(n *need, mode Mode) {
+	n.rule(mode != Production || s.URL == "" || strings.HasPrefix(s.URL, "https://"), "KIVUKO_SCREENING_URL must be https in production")
 }
 
 // RatesConfig names a source of FX rates; without a URL admins enter them all. The protocol is that of
@@ -312,8 +317,7 @@ func (c Config) checkQueues(queues []string) error {
 	for _, q := range queues {
 		switch {
 		case q == "flows":
-			n.rule(c.Mode != Production || c.Screening.URL == "" || strings.HasPrefix(c.Screening.URL, "https://"),
-				"KIVUKO_SCREENING_URL must be https in production")
+			c.Screening.check(&n, c.Mode)
 			c.Rates.check(&n, c.Mode)
 		case q == "momo":
 			c.checkMomo(&n)
@@ -323,6 +327,7 @@ func (c Config) checkQueues(queues []string) error {
 		case strings.HasPrefix(q, "signer-"):
 			c.checkNetwork(&n, q)
 			c.checkKeys(&n)
+			c.Screening.check(&n, c.Mode)
 		}
 	}
 	return n.err()

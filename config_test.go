@@ -150,6 +150,12 @@ func TestAWorkerIsAskedOnlyForItsQueues(t *testing.T) {
 	if err := c.checkQueues([]string{"signer-tron"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_MASTER_KEY") {
 		t.Errorf("a signer without a master key: got %v", err)
 	}
+	c.Screening.URL = "http://screening.example"
+	for _, queue := range []string{"flows", "signer-tron"} { // both ask it
+		if err := c.checkQueues([]string{queue}); err == nil || !strings.Contains(err.Error(), "KIVUKO_SCREENING_URL") {
+			t.Errorf("%s that screens over http: got %v", queue, err)
+		}
+	}
 	if err := c.checkQueues([]string{"momo"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_MOMO_PASSKEY") {
 		t.Errorf("the momo queue without credentials: got %v", err)
 	}
