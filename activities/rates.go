@@ -139,7 +139,7 @@ func (s *HTTPRates) Rates(ctx context.Context) (SourcedRates, error) {
 	}
 	answer, err := s.client.Do(r)
 	if err != nil {
-		return silent(err)
+		return silent(withoutAddress(err))
 	}
 	defer func() { _ = answer.Body.Close() }() // read to the end or given up
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxRatesAnswer+1))

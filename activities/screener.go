@@ -45,6 +45,15 @@ func NewHTTPScreener(address, token string) (*HTTPScreener, error) {
 	}}, nil
 }
 
+// withoutAddress takes the address out of an error of net/http: a key may be part of it, and errors reach histories
+// and logs.
+func withoutAddress(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
 type screenQuestion struct {
 	Reference string `json:"reference"`
 	Network   string `json:"network"`
@@ -77,7 +86,7 @@ func (s *HTTPScreener) Screen(ctx context.Context, c exchange.Counterparty) (exc
 	}
 	answer, err := s.client.Do(r)
 	if err != nil {
-		return silent(err)
+		return silent(withoutAddress(err))
 	}
 	defer func() { _ = answer.Body.Close() }() // read to the end or given up
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxScreenAnswer+1))

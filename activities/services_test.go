@@ -1,0 +1,42 @@
+package activities_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// The address of a service may hold a key, and what fails is written down.
+func TestServicesThatAreDownAreNotNamed(t *testing.T) {
+	t.Parallel()
+	down := httptest.NewServer(http.NotFoundHandler())
+	address := down.URL + "/ask?key=topsecret"
+	down.Close()
+	screener, err := activities.NewHTTPScreener(address, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := activities.NewHTTPRates(address, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, ask := range map[string]func(context.Context) error{
+		"screening": func(ctx context.Context) error {
+			_, err := screener.Screen(ctx, exchange.Counterparty{})
+			return err
+		},
+		"rates": func(ctx context.Context) error {
+			_, err := source.Rates(ctx)
+			return err
+		},
+	} {
+		if err := ask(t.Context()); exchange.CodeOf(err) != exchange.CodeUnavailable || strings.Contains(err.Error(), "topsecret") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
