@@ -1,0 +1,332 @@
+package docker
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/cli"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+const (
+	folder    = "../../docker"
+	compose   = folder + "/compose.yaml"
+	example   = folder + "/example.env"
+	tables    = "../../docs/operations.md"
+	ours      = "kivuko:"
+	imageUser = "65532:65532"
+	prefix    = "KIVUKO_"
+	fromFile  = "_FILE"
+)
+
+// loadCompose reads a compose file with the example's settings, all profiles on. The library checks it against the
+// specification's schema and for references to what does not exist.
+func loadCompose(t *testing.T, content []byte) (*types.Project, error) {
+	t.Helper()
+	dir, err := filepath.Abs(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "compose.yaml")
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	options, err := cli.NewProjectOptions([]string{file}, cli.WithWorkingDirectory(dir), cli.WithEnvFiles(filepath.Join(dir, "example.env")),
+		cli.WithDotEnv, cli.WithDefaultProfiles("*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return options.LoadProject(t.Context())
+}
+
+func deployment(t *testing.T) *types.Project {
+	t.Helper()
+	p, err := loadCompose(t, read(t, compose))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// faults lists what breaks our rules in a compose file that the specification allows.
+func faults(p *types.Project) []string {
+	var out []string
+	networks := map[string][]string{}
+	for name, s := range p.Services {
+		out = append(out, isolation(s)...)
+		out = append(out, means(s)...)
+		out = append(out, secrecy(s)...)
+		for n := range s.Networks {
+			networks[n] = append(networks[n], name)
+		}
+	}
+	for _, n := range []string{"books", "flows", "histories"} {
+		if !bool(p.Networks[n].Internal) {
+			out = append(out, "the network "+n+" has a way out")
+		}
+	}
+	for _, name := range []string{"books", "histories", "migrate", "temporal"} {
+		for n := range p.Services[name].Networks {
+			if !bool(p.Networks[n].Internal) {
+				out = append(out, name+" is on "+n+", which has a way out")
+			}
+		}
+	}
+	for _, name := range networks["signers"] {
+		if !strings.HasPrefix(name, "signer-") {
+			out = append(out, name+" is on the signers' network")
+		}
+	}
+	if !slices.Equal(slices.Sorted(slices.Values(networks["histories"])), []string{"histories", "temporal", "temporal-schema"}) {
+		out = append(out, "somebody but Temporal reaches its database")
+	}
+	return out
+}
+
+// isolation is what a container may do to its machine.
+func isolation(s types.ServiceConfig) []string {
+	var out []string
+	fault := func(ok bool, text string) {
+		if !ok {
+			out = append(out, s.Name+" "+text)
+		}
+	}
+	fault(s.ReadOnly, "may write to its image")
+	fault(slices.Equal(s.CapDrop, []string{"ALL"}) && len(s.CapAdd) == 0, "keeps capabilities")
+	fault(slices.Contains(s.SecurityOpt, "no-new-privileges:true"), "may gain privileges")
+	fault(!s.Privileged && s.NetworkMode == "" && s.Pid == "" && s.Ipc == "", "shares something of the machine")
+	fault(regexp.MustCompile(`^[1-9]\d*:[1-9]\d*$`).MatchString(s.User), "does not run as the number of somebody")
+	for _, port := range s.Ports {
+		fault(port.HostIP == "127.0.0.1", "publishes a port beyond this machine")
+	}
+	fault(s.Ports == nil || !strings.HasPrefix(s.Name, "signer-"), "publishes a port")
+	fault(s.Networks["default"] == nil && len(s.Networks) > 0, "is on the common network")
+	if strings.HasPrefix(s.Image, ours) {
+		fault(s.User == imageUser, "does not run as the image's user")
+	} else {
+		fault(pinned(s.Image), "has an image that is not pinned: "+s.Image)
+	}
+	return out
+}
+
+// means is what a container may take, and how one sees that it works.
+func means(s types.ServiceConfig) []string {
+	var out []string
+	fault := func(ok bool, text string) {
+		if !ok {
+			out = append(out, s.Name+" "+text)
+		}
+	}
+	limits := s.Deploy != nil && s.Deploy.Resources.Limits != nil
+	fault(limits && s.Deploy.Resources.Limits.MemoryBytes > 0 && s.Deploy.Resources.Limits.NanoCPUs > 0, "has no limit of memory and processors")
+	fault(limits && s.Deploy.Resources.Limits.Pids > 0, "has no limit of processes")
+	fault(s.Logging != nil && s.Logging.Options["max-size"] != "" && s.Logging.Options["max-file"] != "", "may log without end")
+	serves := s.Restart != "no"
+	asked := s.HealthCheck != nil && !s.HealthCheck.Disable && len(s.HealthCheck.Test) > 0
+	fault(!serves || asked || s.Name == "temporal-ui", "is not asked whether it works")
+	for dependency, d := range s.DependsOn {
+		fault(d.Condition != types.ServiceConditionStarted, "does not wait until "+dependency+" works")
+	}
+	return out
+}
+
+// confidential finds the names of variables whose values are secrets. An address of a node may hold a provider's key.
+var confidential = regexp.MustCompile(`DATABASE_URL|PASSWORD|PAYLOAD_KEYS|TOKEN|PEPPER|CONSUMER|PASSKEY|CREDENTIAL|CALLBACK_KEY|API_KEY|ETHEREUM_RPC|SOLANA_RPC`)
+
+// secretsOf says which services alone may hold a secret.
+var secretsOf = map[string]*regexp.Regexp{
+	"vault_token":              regexp.MustCompile(`^signer-`),
+	"database_owner_url":       regexp.MustCompile(`^migrate$`),
+	"admin_password":           regexp.MustCompile(`^migrate$`),
+	"books_owner_password":     regexp.MustCompile(`^books$`),
+	"histories_password":       regexp.MustCompile(`^(histories|temporal|temporal-schema)$`),
+	"pin_pepper":               regexp.MustCompile(`^api$`),
+	"token_keys":               regexp.MustCompile(`^(api|codec)$`),
+	"momo_consumer_secret":     regexp.MustCompile(`^worker-momo$`),
+	"momo_passkey":             regexp.MustCompile(`^worker-momo$`),
+	"momo_callback_key":        regexp.MustCompile(`^worker-momo$`),
+	"momo_security_credential": regexp.MustCompile(`^worker-momo$`),
+}
+
+// secrecy is which secrets a container holds, and how it gets them.
+func secrecy(s types.ServiceConfig) []string {
+	var out []string
+	held := map[string]bool{}
+	for _, secret := range s.Secrets {
+		if who := secretsOf[secret.Source]; who != nil && !who.MatchString(s.Name) {
+			out = append(out, s.Name+" holds "+secret.Source)
+		}
+		target := secret.Target
+		if target == "" {
+			target = secret.Source
+		}
+		held["/run/secrets/"+filepath.Base(target)] = false
+	}
+	for name, value := range s.Environment {
+		if value == nil {
+			out = append(out, fmt.Sprintf("%s takes %s from whoever starts it", s.Name, name))
+			continue
+		}
+		if strings.HasPrefix(name, "KIVUKO_MASTER_KEY") && !strings.HasPrefix(s.Name, "signer-") {
+			out = append(out, s.Name+" knows the master key")
+		}
+		if !strings.HasPrefix(name, prefix) || !strings.HasSuffix(name, fromFile) {
+			if confidential.MatchString(name) && strings.HasPrefix(name, prefix) || strings.HasSuffix(name, "_PASSWORD") {
+				out = append(out, s.Name+" has "+name+" in its environment and not in a file")
+			}
+			continue
+		}
+		if _, ok := held[*value]; !ok {
+			out = append(out, fmt.Sprintf("%s looks for %s in %s, which it is not given", s.Name, name, *value))
+		}
+		held[*value] = true
+	}
+	for path, used := range held {
+		if !used && strings.HasPrefix(s.Image, ours) {
+			out = append(out, s.Name+" is given "+path+" and does not read it")
+		}
+	}
+	return out
+}
+
+func TestComposeFileKeepsTheRules(t *testing.T) {
+	for _, fault := range faults(deployment(t)) {
+		t.Error(fault)
+	}
+}
+
+// Each rule finds what it is there to find.
+func TestComposeRulesAreAwake(t *testing.T) {
+	for name, c := range map[string]struct{ old, bad, want string }{
+		"schema":           {"read_only: true", "read_onyl: true", "read_onyl"},
+		"reference":        {"secrets: [database_owner_url, admin_password]", "secrets: [database_owner_url, admin_pasword]", "admin_pasword"},
+		"setting":          {"{KIVUKO_SIGNER_CEILINGS:?", "{KIVUKO_SIGNER_CEILING:?", "KIVUKO_SIGNER_CEILING"},
+		"writable":         {"read_only: true", "read_only: false", "may write to its image"},
+		"capabilities":     {"cap_drop: [ALL]", "cap_drop: [NET_RAW]", "keeps capabilities"},
+		"privileges":       {`"no-new-privileges:true"`, `"no-new-privileges:false"`, "may gain privileges"},
+		"root":             {`user: "999:999"`, `user: "0:0"`, "does not run as the number of somebody"},
+		"port":             {`"127.0.0.1:8080:8080"`, `"8080:8080"`, "api publishes a port beyond this machine"},
+		"tag":              {"postgres:15.18", "postgres:latest", "books has an image that is not pinned"},
+		"registry":         {"postgres:15.18", "registry.example/postgres:15.18", "books has an image that is not pinned"},
+		"limit":            {`limits: {cpus: "2", memory: 2G, `, `limits: {cpus: "2", `, "books has no limit of memory"},
+		"logs":             {"max-size: 20m, ", "", "api may log without end"},
+		"health":           {"test: [CMD, nc, -z, 127.0.0.1, \"7233\"]", "disable: true", "temporal is not asked whether it works"},
+		"order":            {"migrate: {condition: service_completed_successfully}\n  apply", "migrate: {condition: service_started}\n  apply", "does not wait until migrate works"},
+		"inside":           {"books: {internal: true}", "books: {}", "the network books has a way out"},
+		"database outside": {"networks: [books]\n\n  histories", "networks: [books, edge]\n\n  histories", "books is on edge, which has a way out"},
+		"guest of signers": {"networks: [books, flows, operator]", "networks: [books, flows, signers]", "worker-momo is on the signers' network"},
+		"strange secret":   {"secrets: [payload_keys]", "secrets: [payload_keys, vault_token]", "apply holds vault_token"},
+		"strange key":      {"<<: [*common, *books, *temporal, *nodes]", "<<: [*common, *books, *temporal, *nodes, *keys]", "api knows the master key"},
+		"open secret":      {"KIVUKO_API_PIN_PEPPER_FILE: /run/secrets/pin_pepper", "KIVUKO_API_PIN_PEPPER: abc", "has KIVUKO_API_PIN_PEPPER in its environment"},
+		"lost secret":      {"      - pin_pepper\n", "", "KIVUKO_API_PIN_PEPPER_FILE in /run/secrets/pin_pepper, which it is not given"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			content := read(t, compose)
+			broken := bytes.Replace(content, []byte(c.old), []byte(c.bad), 1)
+			if bytes.Equal(content, broken) {
+				t.Fatalf("the file does not say %q", c.old)
+			}
+			var found []string
+			if p, err := loadCompose(t, broken); err != nil {
+				found = []string{err.Error()}
+			} else {
+				found = faults(p)
+			}
+			if !strings.Contains(strings.Join(found, "\n"), c.want) {
+				t.Errorf("found %q, want %q among it", found, c.want)
+			}
+		})
+	}
+}
+
+// documented are the variables of docs/operations.md, and which production demands.
+func documented(t *testing.T) map[string]bool {
+	t.Helper()
+	out := map[string]bool{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(KIVUKO_[A-Z_0-9]+)` \\|[^|]*\\|([^|]*)\\|").FindAllSubmatch(read(t, tables), -1) {
+		out[string(row[1])] = strings.TrimSpace(string(row[2])) == "required"
+	}
+	return out
+}
+
+func TestComposeSetsTheVariablesOfThePage(t *testing.T) {
+	page, set := documented(t), map[string]bool{}
+	for _, s := range deployment(t).Services {
+		for name := range s.Environment {
+			if !strings.HasPrefix(name, prefix) {
+				continue
+			}
+			name = strings.TrimSuffix(name, fromFile)
+			set[name] = true
+			if _, ok := page[name]; !ok {
+				t.Errorf("%s is given %s, of which docs/operations.md does not tell", s.Name, name)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(page)) {
+		if page[name] && !set[name] {
+			t.Errorf("production demands %s, and no service is given it", name)
+		}
+	}
+}
+
+func TestExampleListsTheSettings(t *testing.T) {
+	used, listed := map[string]bool{}, map[string]bool{"COMPOSE_PROFILES": true}
+	for _, m := range regexp.MustCompile(`\$\{([A-Z_0-9]+)`).FindAllSubmatch(read(t, compose), -1) {
+		used[string(m[1])] = true
+	}
+	used["COMPOSE_PROFILES"] = true
+	for _, m := range regexp.MustCompile(`(?m)^([A-Z_0-9]+)=`).FindAllSubmatch(read(t, example), -1) {
+		listed[string(m[1])] = true
+	}
+	if !maps.Equal(used, listed) {
+		t.Errorf("the compose file asks for %v, and the example lists %v", slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(listed)))
+	}
+}
+
+// The containers run what the local stack was tested with.
+func TestTemporalIsTheTestedRelease(t *testing.T) {
+	stack := string(read(t, "../go.mod"))
+	for image, module := range map[string]string{
+		"temporalio/server": "go.temporal.io/server", "temporalio/admin-tools": "go.temporal.io/server", "temporalio/ui": "github.com/temporalio/ui-server/v2",
+	} {
+		want := regexp.MustCompile(regexp.QuoteMeta(module) + ` v(\S+)`).FindStringSubmatch(stack)
+		if want == nil {
+			t.Fatalf("dev/go.mod does not name %s", module)
+		}
+		found := false
+		for _, s := range deployment(t).Services {
+			if name, tag, _ := strings.Cut(s.Image, ":"); name == image {
+				found = true
+				if tag != want[1] {
+					t.Errorf("%s is %s, and the local stack runs %s", image, tag, want[1])
+				}
+			}
+		}
+		if !found {
+			t.Errorf("no service has the image %s", image)
+		}
+	}
+}
+
+// Secrets lie beside the compose file, where neither git nor a build takes them along.
+func TestSecretsStayOutOfGit(t *testing.T) {
+	ignored := string(read(t, folder+"/.gitignore"))
+	for _, line := range []string{"/.env", "/secrets/"} {
+		if !strings.Contains(ignored, line+"\n") {
+			t.Errorf("docker/.gitignore does not name %s", line)
+		}
+	}
+	for name, s := range deployment(t).Secrets {
+		if filepath.Base(filepath.Dir(s.File)) != "secrets" {
+			t.Errorf("the secret %s lies in %s", name, s.File)
+		}
+	}
+}

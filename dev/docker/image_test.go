@@ -1,0 +1,361 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/types"
+	"github.com/moby/patternmatcher"
+	"github.com/moby/patternmatcher/ignorefile"
+)
+
+const (
+	commit   = "0123456789abcdef0123456789abcdef01234567" // stands for the one that an image is built from
+	spool    = "/var/spool/kivuko"
+	nobody   = 65532
+	most     = 100 << 20 // bytes of the image
+	patience = time.Minute
+)
+
+// buildContext copies what .dockerignore lets the build see.
+func buildContext(t *testing.T) string {
+	t.Helper()
+	patterns, err := ignorefile.ReadAll(bytes.NewReader(read(t, dockerfile+".dockerignore")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	matcher, err := patternmatcher.New(patterns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, dir := "../..", t.TempDir()
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		name, _ := filepath.Rel(root, path)
+		if err != nil || name == "." {
+			return err
+		}
+		if d.IsDir() {
+			if slices.Contains([]string{".git", ".local", "bin", "dev"}, name) { // large, and hidden; the next check holds it
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if hidden, err := matcher.MatchesOrParentMatches(name); hidden || err != nil {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, name), content, info.Mode().Perm())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"docker/secrets/token_keys", "docker/.env", ".git/config", "dev/go.mod", ".local/master.key", "config_test.go"} {
+		if hidden, err := matcher.MatchesOrParentMatches(secret); !hidden || err != nil {
+			t.Errorf("the build sees %s: %v", secret, err)
+		}
+	}
+	return dir
+}
+
+// buildImage does what the Dockerfile's build stage does and returns the directory of the image's files.
+func buildImage(t *testing.T, extra ...string) string {
+	t.Helper()
+	out := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(buildContext(t), "docker", "build.sh"), out)
+	cmd.Env = append(os.Environ(), append(extra, "REVISION="+commit)...)
+	if said, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	return out
+}
+
+func sums(t *testing.T, root string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(root, path)
+		sum := sha256.Sum256(read(t, path))
+		out[name] = hex.EncodeToString(sum[:])
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// container runs the binary as a container of the image would: the image's files are all that it sees, and it is
+// nobody. What a deployment mounts is put beside them.
+type container struct{ root string }
+
+func (c container) command(ctx context.Context, env map[string]string, args ...string) (*exec.Cmd, *bytes.Buffer) {
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, "/kivuko", args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = "/", &out, &out, []string{}
+	for name, value := range env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.root, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	return cmd, &out
+}
+
+func (c container) run(t *testing.T, env map[string]string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd, out := c.command(ctx, env, args...)
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// mount puts a file where a deployment mounts one.
+func (c container) mount(t *testing.T, path, content string) {
+	t.Helper()
+	path = filepath.Join(c.root, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// secretsFor are values of all secrets of the deployment. The databases are on this machine, so that production
+// takes them without TLS.
+func secretsFor(owner, service string) map[string]string {
+	key := func(b string) string { return strings.Repeat(b, 32) }
+	return map[string]string{
+		"database_owner_url": owner, "database_url": service, "admin_password": "a long password of the first admin",
+		"payload_keys": "p1:" + key("c3"), "token_keys": "k1:" + key("a1"), "pin_pepper": key("b2"),
+		"momo_consumer_key": "key", "momo_consumer_secret": "secret", "momo_passkey": "pass", "momo_security_credential": "sealed",
+		"momo_callback_key": key("d4"), "momo_standing_token": key("e5"), "tron_api_key": "", "ethereum_nodes": "https://127.0.0.1:1/key",
+		"solana_nodes": "https://127.0.0.1:1/key", "screening_token": "token", "rates_token": "token", "vault_token": "token",
+	}
+}
+
+func (c container) mountSecrets(t *testing.T, secrets map[string]string) {
+	t.Helper()
+	for name, value := range secrets {
+		c.mount(t, "/run/secrets/"+name, value+"\n")
+	}
+}
+
+// environment is what the compose file gives a service.
+func environment(s types.ServiceConfig) map[string]string {
+	out := map[string]string{}
+	for name, value := range s.Environment {
+		out[name] = *value
+	}
+	delete(out, "TEMPORAL_TLS_SERVER_CA_CERT_PATH") // an authority of the deployment's own, which is not here
+	return out
+}
+
+// TestImage builds what the image holds and runs the binary from these files alone.
+func TestImage(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root may give a process other files as its root")
+	}
+	dir := buildImage(t)
+	c := container{filepath.Join(dir, "root")}
+	t.Run("files", func(t *testing.T) { checkFiles(t, c.root) })
+	t.Run("twice", func(t *testing.T) {
+		var extra []string
+		if os.Getenv("KIVUKO_IMAGE_FRESH") != "" { // compiles everything anew: minutes
+			extra = []string{"GOCACHE=" + t.TempDir()}
+		}
+		if a, b := sums(t, c.root), sums(t, filepath.Join(buildImage(t, extra...), "root")); !maps.Equal(a, b) {
+			t.Errorf("two builds differ: %v and %v", a, b)
+		}
+	})
+	// What the second COPY of the Dockerfile does.
+	if err := os.MkdirAll(filepath.Join(c.root, spool), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(filepath.Join(c.root, spool), nobody, nobody); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("version", func(t *testing.T) {
+		if out, err := c.run(t, nil, "version"); err != nil || strings.TrimSpace(out) != commit {
+			t.Errorf("%q, %v", out, err)
+		}
+	})
+	t.Run("configurations", func(t *testing.T) { checkConfigurations(t, c) })
+	t.Run("deployment", func(t *testing.T) { checkDeployment(t, c) })
+}
+
+// checkFiles sees that the image holds two files, that the binary needs no other, and that it is small.
+func checkFiles(t *testing.T, root string) {
+	want := []string{"etc/ssl/certs/ca-certificates.crt", "kivuko"}
+	if got := slices.Sorted(maps.Keys(sums(t, root))); !slices.Equal(got, want) {
+		t.Errorf("the image holds %v, want %v", got, want)
+	}
+	binary, err := elf.Open(filepath.Join(root, "kivuko"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = binary.Close() }()
+	for _, p := range binary.Progs {
+		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
+			t.Errorf("the binary wants to be linked when it starts: %s", p.Type)
+		}
+	}
+	content := read(t, filepath.Join(root, "kivuko"))
+	if len(content) > most {
+		t.Errorf("the binary has %d bytes, more than %d", len(content), most)
+	}
+	here, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(content, []byte(here+"/")) {
+		t.Error("the binary names a path of this machine")
+	}
+}
+
+// checkConfigurations starts every process with exactly what the compose file gives it. None of them may miss a
+// setting or a secret: each gets as far as asking for what is not here.
+func checkConfigurations(t *testing.T, c container) {
+	const away = "postgres://nobody:x@127.0.0.1:1/kivuko?connect_timeout=2"
+	c.mountSecrets(t, secretsFor(away, away))
+	public, err := c.run(t, nil, "cold-key", "-out", spool+"/cold.json")
+	if err != nil {
+		t.Fatalf("%v: %s", err, public)
+	}
+	c.mount(t, "/etc/kivuko/cold.json", public)
+	for name, s := range deployment(t).Services {
+		if !strings.HasPrefix(s.Image, ours) || name == "apply" { // apply waits for Temporal, and asks for less than the others
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			said, err := c.run(t, environment(s), s.Command...)
+			if err == nil || strings.Contains(said, "configuration:") || !strings.Contains(said, "127.0.0.1:1: connect: connection refused") {
+				t.Errorf("%v: %s", err, said)
+			}
+			// The same without one of its secrets that production demands is refused.
+			env := environment(s)
+			delete(env, "KIVUKO_DATABASE_URL_FILE")
+			if said, err := c.run(t, env, s.Command...); err == nil || !strings.Contains(said, "KIVUKO_DATABASE_URL must be set") {
+				t.Errorf("without its database: %v: %s", err, said)
+			}
+		})
+	}
+}
+
+// checkDeployment makes the roles as the database's container does, migrates as the owner, and serves the API in
+// production mode as the role that owns nothing.
+func checkDeployment(t *testing.T, c container) {
+	server, err := url.Parse(os.Getenv("KIVUKO_TEST_DATABASE_URL"))
+	if err != nil || server.Host == "" {
+		t.Skip("KIVUKO_TEST_DATABASE_URL is not set: make check-docker starts a PostgreSQL for this")
+	}
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skip("there is no psql, which reads the scripts of the databases")
+	}
+	secrets := t.TempDir()
+	for _, name := range []string{"books_owner_password", "books_service_password", "histories_password"} {
+		if err := os.WriteFile(filepath.Join(secrets, name), []byte("it's "+name+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, script := range []string{"books.sql", "histories.sql"} {
+		cmd := exec.CommandContext(t.Context(), psql, "--no-psqlrc", "--dbname", server.String(), "--file", filepath.Join(folder, "postgres", script))
+		cmd.Env = append(os.Environ(), "SECRETS="+secrets)
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", script, err, said)
+		}
+	}
+	as := func(role, password string) string {
+		u := *server
+		u.User, u.Path = url.UserPassword(role, "it's "+password), "/kivuko"
+		return u.String()
+	}
+	c.mountSecrets(t, secretsFor(as("kivuko_owner", "books_owner_password"), as("kivuko_service", "books_service_password")))
+	services := deployment(t).Services
+	for range 2 { // the second one finds everything done
+		if said, err := c.run(t, environment(services["migrate"]), "migrate"); err != nil {
+			t.Fatalf("migrate: %v: %s", err, said)
+		}
+	}
+	serve(t, c, environment(services["api"]))
+}
+
+// serve runs the API until it answers, asks it as the health check does, and stops it.
+func serve(t *testing.T, c container, env map[string]string) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	env["KIVUKO_API_LISTEN"] = address
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	api, out := c.command(ctx, env, "api")
+	if err := api.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- api.Wait() }()
+	for healthy := false; !healthy; {
+		said, err := c.run(t, env, "health", "api")
+		if healthy = err == nil; healthy {
+			continue
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the API ended: %v: %s", err, out)
+		case <-time.After(100 * time.Millisecond):
+			if ctx.Err() != nil {
+				t.Fatalf("the API does not answer: %s", said)
+			}
+		}
+	}
+	answer, err := http.Get(fmt.Sprintf("http://%s/healthz", address))
+	if err != nil || answer.StatusCode != http.StatusOK {
+		t.Errorf("%v, %v", answer, err)
+	} else {
+		_ = answer.Body.Close()
+	}
+	if err := api.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("the API did not stop well: %v: %s", err, out)
+	}
+	if said, err := c.run(t, env, "health", "api"); err == nil {
+		t.Errorf("it has stopped, and is healthy: %s", said)
+	}
+}

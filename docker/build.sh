@@ -1,0 +1,24 @@
+#!/bin/sh
+# Makes what the image holds: <directory>/root, its files, and <directory>/spool, an empty directory. The Dockerfile
+# runs it, and so do the checks, so that both build the same. REVISION is the commit that the files are from.
+set -eu
+
+out=${1:?the directory to fill}
+case ${REVISION:-} in
+*[!0-9a-f]* | '') echo "REVISION must be the commit's name, 40 hexadecimal digits: flows are pinned to it" >&2 && exit 1 ;;
+esac
+if [ ${#REVISION} -ne 40 ]; then
+	echo "REVISION must be the commit's name, 40 hexadecimal digits, and has ${#REVISION}" >&2
+	exit 1
+fi
+
+cd "$(dirname "$0")/.."
+mkdir -p "$out/root/etc/ssl/certs" "$out/spool"
+# No C and no paths of this machine: the same files give the same binary everywhere.
+export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0
+go build -trimpath -buildvcs=false -ldflags="-s -w -buildid= -X main.revision=$REVISION" -o "$out/root/kivuko" .
+# The roots of trust are those of the base image. Time zones are not needed: Kenya's day is computed.
+cp /etc/ssl/certs/ca-certificates.crt "$out/root/etc/ssl/certs/ca-certificates.crt"
+find "$out/root" -type d -exec chmod 0755 {} +
+chmod 0444 "$out/root/etc/ssl/certs/ca-certificates.crt"
+chmod 0555 "$out/root/kivuko"
