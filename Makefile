@@ -160,6 +160,12 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 	fi
 	$(beside_postgres) -count=1 -run 'Conformance|^Test(Tron|Ethereum|Solana)' $(TESTFLAGS)
 
+# No container engine is needed: the Dockerfile's linter and the compose file's schema are libraries, and the binary
+# runs from the image's files alone. KIVUKO_IMAGE_FRESH=1 compiles the second of the two builds without any cache.
+.PHONY: check-docker
+check-docker: bin/with-postgres ## check the image and the deployment in docker/ (root only: the image's files are run)
+	@"$(bin)/with-postgres" -- $(GO) -C dev/docker test -count=1 -v -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./... | grep -vE '^=== (RUN|PAUSE|CONT|NAME)'
+
 # The linters' collection is compiled at a pinned version: its authors advise
 # against a tool directive.
 bin/golangci-lint: check-go FORCE
@@ -179,6 +185,7 @@ lint-only: bin/golangci-lint
 	code=0
 	"$(bin)/golangci-lint" run ./... || code=1
 	(cd dev && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || code=1
+	(cd dev/docker && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || code=1
 	exit $$code
 
 .PHONY: vet
@@ -186,6 +193,7 @@ vet: check-go ## go vet, on both modules
 	@code=0
 	$(GO) vet ./... || code=1
 	$(GO) -C dev vet ./... || code=1
+	$(GO) -C dev/docker vet ./... || code=1
 	exit $$code
 
 .PHONY: workflowcheck
@@ -199,12 +207,14 @@ workflowcheck: check-go ## look for non-determinism in the call trees of the wor
 fmt: bin/golangci-lint ## format all Go files
 	@"$(bin)/golangci-lint" fmt ./...
 	(cd dev && "$(bin)/golangci-lint" fmt --config "$(CURDIR)/.golangci.yml" ./...)
+	(cd dev/docker && "$(bin)/golangci-lint" fmt --config "$(CURDIR)/.golangci.yml" ./...)
 
 .PHONY: check-fmt
 check-fmt: bin/golangci-lint ## fail when a Go file is not formatted
 	@code=0
 	"$(bin)/golangci-lint" fmt --diff ./... || code=1
 	(cd dev && "$(bin)/golangci-lint" fmt --diff --config "$(CURDIR)/.golangci.yml" ./...) || code=1
+	(cd dev/docker && "$(bin)/golangci-lint" fmt --diff --config "$(CURDIR)/.golangci.yml" ./...) || code=1
 	if [ $$code -ne 0 ]; then echo "run make fmt" >&2; fi
 	exit $$code
 

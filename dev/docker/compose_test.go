@@ -68,13 +68,13 @@ func faults(p *types.Project) []string {
 		}
 	}
 	for _, n := range []string{"books", "flows", "histories"} {
-		if !bool(p.Networks[n].Internal) {
+		if !p.Networks[n].Internal {
 			out = append(out, "the network "+n+" has a way out")
 		}
 	}
 	for _, name := range []string{"books", "histories", "migrate", "temporal"} {
 		for n := range p.Services[name].Networks {
-			if !bool(p.Networks[n].Internal) {
+			if !p.Networks[n].Internal {
 				out = append(out, name+" is on "+n+", which has a way out")
 			}
 		}
@@ -205,7 +205,7 @@ func TestComposeFileKeepsTheRules(t *testing.T) {
 // Each rule finds what it is there to find.
 func TestComposeRulesAreAwake(t *testing.T) {
 	for name, c := range map[string]struct{ old, bad, want string }{
-		"schema":           {"read_only: true", "read_onyl: true", "read_onyl"},
+		"schema":           {"read_only: true", "readonly: true", "readonly"},
 		"reference":        {"secrets: [database_owner_url, admin_password]", "secrets: [database_owner_url, admin_pasword]", "admin_pasword"},
 		"setting":          {"{KIVUKO_SIGNER_CEILINGS:?", "{KIVUKO_SIGNER_CEILING:?", "KIVUKO_SIGNER_CEILING"},
 		"writable":         {"read_only: true", "read_only: false", "may write to its image"},
