@@ -172,6 +172,7 @@ func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
 		return err
 	}
 	parts.Momo = &activities.Momo{Store: rows, Operator: operator, Provider: operatorName, Now: time.Now}
+	parts.List = &activities.Statement{Store: rows, Operator: operator, Now: time.Now}
 	parts.Refund = &activities.Refunds{
 		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
 	}

@@ -30,6 +30,7 @@ type Parts struct {
 	Rates  *activities.Rates                         // flows
 	Momo   *activities.Momo                          // momo
 	Refund *activities.Refunds                       // momo
+	List   *activities.Statement                     // momo
 	Chains map[exchange.Network]*activities.Chain    // chain-<network>
 	Watch  map[exchange.Network]*activities.Deposits // chain-<network>
 	Cold   map[exchange.Network]*activities.Cold     // chain-<network>
@@ -142,11 +143,12 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Reconcile)
 		w.RegisterActivity(parts.Rates)
 	case name == workflows.QueueMomo:
-		if parts.Momo == nil || parts.Refund == nil {
+		if parts.Momo == nil || parts.Refund == nil || parts.List == nil {
 			return lacks("the mobile money operator")
 		}
 		w.RegisterActivity(parts.Momo)
 		w.RegisterActivity(parts.Refund)
+		w.RegisterActivity(parts.List)
 	case kind == "chain":
 		n := exchange.Network(network)
 		c, d, compare, cold := parts.Chains[n], parts.Watch[n], parts.Compare[n], parts.Cold[n]
@@ -178,7 +180,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,
 		workflows.TypeReconcileNetwork: workflows.ReconcileNetwork, workflows.TypeReserveReport: workflows.ReserveReport,
-		workflows.TypePullRates: workflows.PullRates,
+		workflows.TypePullRates: workflows.PullRates, workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 	}

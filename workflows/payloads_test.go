@@ -80,6 +80,13 @@ func payloads() map[string]any {
 		"mark_order_input":    &activities.MarkOrderInput{OrderID: id(1), Detail: exchange.WaitOutcome},
 		"confirm_payee_input": &activities.ConfirmPayeeInput{RefundID: id(7), Proof: proof},
 		"pruned":              &activities.Pruned{Sessions: 1, LoginFailures: 2, IdempotencyKeys: 3, More: true},
+		"statement_input":     &activities.StatementInput{From: at, To: at, Offset: 100},
+		"statement_page": &activities.StatementPage{
+			Lines: 4, Found: 1, Disputed: 1, Quarantined: 1, Next: 104, More: true,
+			Waiting: []activities.StatementWaiting{{AttemptID: id(5), OrderID: id(1), Home: "on-ramp:x"}},
+		},
+		"set_aside":           &activities.SetAside{Payments: 1, More: true},
+		"payments_reconciled": &workflows.PaymentsReconciled{Lines: 4, Found: 1, Disputed: 1, Quarantined: 1, Woken: 1, SetAside: 1, Absent: 1, Whole: true},
 		"pulled_rates":        &activities.PulledRates{Entered: 1, Known: 2, Refused: 3},
 		"pruned_quotes":       &activities.Pruned{Sessions: 1, ExpiredQuotes: 4},
 		"order_input":         &activities.OrderInput{OrderID: id(1)},

@@ -15,7 +15,7 @@ var reads = []string{
 	"Attempt", "AttemptAt", "Balance", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts", "CompareReadings",
 	"Denied", "DepositCursor", "DraftSpent", "DueWakeups", "Head", "LiveAttempt", "LiveAttempts", "Network", "NonceLane", "OpenDifferences",
 	"OpenQuarantine", "OrderByID", "PaidTwiceBy", "ParseCallback", "Pull", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund",
-	"Screen", "SigningHold", "SigningTerms", "Supports", "TransferByID", "Transfers", "WalletsAfter",
+	"Screen", "SigningHold", "SigningTerms", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments", "WalletsAfter",
 }
 
 // unpointed are those that change something and have no points.
@@ -23,6 +23,9 @@ var unpointed = []string{
 	// They keep the records of rates, comparisons, reports, looks and waits. No money moves with them.
 	"AwaitDeposits", "BeginReconciliation", "EndDepositWait", "EnterSourcedRate", "FinishReconciliation",
 	"RecordComparisons", "RecordLook", "RecordWoken", "WaitForWatch", "WatchAlive", "WriteReserves",
+	// They take over what the operator's list says, each in one transaction and once by its receipt, for whichever run
+	// comes next; the booking of the order that a payment is for has points of its own.
+	"OpenUnmatched", "QuarantineLine", "TakeReceipt",
 	// They clear and seal what is past.
 	"Prune", "SealAudit",
 	// It is done once in the life of a database, before there is anything to lose.

@@ -1,0 +1,110 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+)
+
+// The names of the flows that hold the books against the operator's list of payments to our number.
+const (
+	TypeReconcilePayments = "ReconcilePayments"
+	TypeSweepPayments     = "SweepPayments"
+)
+
+// How far back the list is read, and how much of it in one run. The operator's list reaches back 48 hours; the
+// windows of runs that follow one another overlap, so that a payment that is listed late is found.
+const (
+	reconcileWindow = 2 * time.Hour
+	sweepWindow     = 47 * time.Hour
+	maxListPages    = 500
+	maxListWakes    = 500
+	maxAsideBatches = 50
+)
+
+var statement *activities.Statement
+
+// PaymentsReconciled is what a run found. Absent is how many payments we know of that the operator's list has not;
+// it is only counted when the list was read to its end.
+type PaymentsReconciled struct {
+	Lines       int  `json:"lines"`
+	Found       int  `json:"found"`
+	Disputed    int  `json:"disputed,omitempty"`
+	Quarantined int  `json:"quarantined,omitempty"`
+	Woken       int  `json:"woken,omitempty"`
+	SetAside    int  `json:"set_aside,omitempty"`
+	Absent      int  `json:"absent,omitempty"`
+	Whole       bool `json:"whole"` // the list was read to its end
+}
+
+// ReconcilePayments holds the payments of the last two hours against the operator's list. A schedule starts it.
+func ReconcilePayments(ctx workflow.Context) (PaymentsReconciled, error) {
+	return reconcilePayments(ctx, reconcileWindow)
+}
+
+// SweepPayments does so with all that the operator's list still holds. A schedule starts it once a day.
+func SweepPayments(ctx workflow.Context) (PaymentsReconciled, error) {
+	return reconcilePayments(ctx, sweepWindow)
+}
+
+// reconcilePayments reads the list page by page, wakes what waits for a payment, and sets aside what nothing waits
+// for. A list that can't be read now is read by the next run, whose window holds the same payments; what is known of
+// earlier runs is set aside all the same.
+func reconcilePayments(ctx workflow.Context, window time.Duration) (PaymentsReconciled, error) {
+	var out PaymentsReconciled
+	to := workflow.Now(ctx).UTC()
+	in := activities.StatementInput{From: to.Add(-window), To: to}
+	for range maxListPages {
+		var page activities.StatementPage
+		err := workflow.ExecuteActivity(look(ctx, "Read the operator's list"), statement.TakeStatementPage, in).Get(ctx, &page)
+		if err != nil {
+			workflow.GetLogger(ctx).Warn("the operator's list could not be read; the next run reads it", "offset", in.Offset, "error", err)
+			break
+		}
+		out.Lines += page.Lines
+		out.Found += page.Found
+		out.Disputed += page.Disputed
+		out.Quarantined += page.Quarantined
+		for _, w := range page.Waiting {
+			if out.Woken < maxListWakes { // the next run wakes the rest
+				wakeForPayment(ctx, w)
+				out.Woken++
+			}
+		}
+		if !page.More {
+			out.Whole = true
+			break
+		}
+		in.Offset = page.Next
+	}
+	for range maxAsideBatches {
+		var aside activities.SetAside
+		if err := workflow.ExecuteActivity(rail(ctx, "Set payments of nobody aside"), statement.SetStrayPaymentsAside).Get(ctx, &aside); err != nil {
+			return out, err
+		}
+		out.SetAside += aside.Payments
+		if !aside.More {
+			break
+		}
+	}
+	if !out.Whole {
+		return out, nil
+	}
+	in.Offset = 0
+	err := workflow.ExecuteActivity(look(ctx, "Count what the list lacks"), statement.CountUnlisted, in).Get(ctx, &out.Absent)
+	return out, err
+}
+
+// wakeForPayment tells the flow of an attempt that a payment under its reference was found. When that flow is over,
+// the watch over late money looks at it; one that is at work is woken.
+func wakeForPayment(ctx workflow.Context, w activities.StatementWaiting) {
+	ref := CallbackRef{AttemptID: w.AttemptID}
+	for _, id := range []string{w.Home, LatePaymentID(w.AttemptID)} {
+		if id != "" && workflow.SignalExternalWorkflow(ctx, id, "", SignalCallback, ref).Get(ctx, nil) == nil {
+			return
+		}
+	}
+	startWatch(ctx, LatePaymentInput{AttemptID: w.AttemptID, OrderID: w.OrderID})
+}
