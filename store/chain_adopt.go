@@ -17,9 +17,9 @@ const attemptOfTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE network 
 // AdoptSend settles money that left a wallet as having been a payment of ours, whose transaction this database has
 // lost: a person compared the two. The transaction becomes the payment's, and the payment completes by it like
 // any other; nothing is signed. The movement must be final and exactly what the payment says, and the payment
-// approved or parked without a live transaction; otherwise it is CodeStateConflict. CodeUnsupported for the house's own
-// coins. Where transactions have numbers the wallet's lane stays as it is, and ReopenLane lets it go on. Called again
-// with the same payment it changes nothing.
+// approved or parked without a live transaction or one that was handed out; otherwise it is CodeStateConflict.
+// CodeUnsupported for the house's own coins. Where transactions have numbers the wallet's lane stays as it is, and
+// ReopenLane lets it go on. Called again with the same payment it changes nothing.
 func (s *Store) AdoptSend(ctx context.Context, quarantineID, paymentID uuid.UUID, note string, by exchange.Principal) (exchange.ChainPayment, error) {
 	if err := require(note != "" && len([]rune(note)) <= 400, "/note", "required", "must say why, in at most 400 characters"); err != nil {
 		return exchange.ChainPayment{}, err
@@ -90,6 +90,9 @@ func (t unitTx) takeOver(ctx context.Context, object paymentObject, p exchange.C
 		if err == nil {
 			err = exchange.Errorf(exchange.CodeStateConflict, "A payment that is %s takes no other transaction.", p.Status)
 		}
+		return p, err
+	}
+	if err := t.closeDraft(ctx, p.ID); err != nil { // it could pay beside what was found; if it is that, it can be imported
 		return p, err
 	}
 	id, err := uuid.NewV7()

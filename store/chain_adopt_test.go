@@ -94,3 +94,40 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 	}
 	wantBooks(t, s)
 }
+
+// A payment of a cold wallet is adopted when what was handed out for it is lost, and not while something is out:
+// that could pay too, and as long as it is open nothing else of the wallet is handed out.
+func TestColdSendsAreAdopted(t *testing.T) {
+	t.Parallel()
+	for name, out := range map[string]bool{"lost": false, "handed out": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, v := t.Context(), newVault(t)
+			if _, err := v.store.StartDeposits(ctx, exchange.Tron, blockOf("a", 100)); err != nil {
+				t.Fatal(err)
+			}
+			p, err := v.store.ChainPayment(ctx, v.f.PaymentID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := exchange.ColdDraft{TxID: "lost"}
+			if out {
+				d = v.handOut(t)
+			}
+			finalBlock(t, v.store, scanOf(blockOf("a", 101), moveOf(d.TxID, p.FromAddress, p.ToAddress, p.Amount)))
+			_, err = v.store.AdoptSend(ctx, alarmOf(t, v.store, exchange.QuarantineOutgoing).ID, p.ID, "compared", storetest.By)
+			if !out {
+				if p, readErr := v.store.ChainPayment(ctx, p.ID); err != nil || readErr != nil || p.Status != exchange.ChainIncluded {
+					t.Errorf("it is %+v, %v, %v", p, err, readErr)
+				}
+				return
+			}
+			if wantFault(t, err, exchange.CodeStateConflict); !strings.Contains(err.Error(), "was handed out") {
+				t.Error(err)
+			}
+			if a, err := v.store.SaveColdAttempt(ctx, d.ID, v.signed(t, d), v.officer()); err != nil || a.TxID != d.TxID {
+				t.Errorf("it came back as %+v, %v", a, err)
+			}
+		})
+	}
+}
