@@ -359,10 +359,14 @@ type ConfirmPayeeInput struct {
 	Proof    Proof     `json:"proof"`
 }
 
-// ConfirmPayee writes an operator's decision about a doubtful payee.
+// ConfirmPayee writes an operator's decision about a doubtful payee. One that was given about an exception asks for a
+// refund and says nothing of the payee: of two persons who ask at once, the second must not confirm it.
 func (r *Refunds) ConfirmPayee(ctx context.Context, in ConfirmPayeeInput) error {
 	ctx, stop := beat(ctx)
 	defer stop()
+	if in.Proof.Object.Type == ObjectException {
+		return Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "The refund is open already. Its payee is confirmed at the order."))
+	}
 	return Failure(ctx, r.Store.ConfirmPayee(ctx, in.RefundID, in.Proof.Principal()))
 }
 

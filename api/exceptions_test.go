@@ -78,3 +78,116 @@ func TestExceptionsAndRefundsAreRead(t *testing.T) {
 	read(x+"?asset=BTC&status=gone&created_from=today").blames("query/status enum", "query/asset enum", "query/created_from format")
 	e.do(get, "/api/v1/auth/"+r, nil, e.person(exchange.RoleVendor).auth()).refused(exchange.CodeForbidden)
 }
+
+// watch has a flow watch over a payment attempt and obey.
+func (e *env) watch(attempt uuid.UUID) {
+	e.flows.mu.Lock()
+	defer e.flows.mu.Unlock()
+	if e.flows.watches == nil {
+		e.flows.watches = map[uuid.UUID]error{}
+	}
+	e.flows.watches[attempt] = nil
+}
+
+// asked counts the calls of a kind about an object.
+func (f *fakeFlows) asked(what string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, c := range f.calls {
+		if c == what {
+			n++
+		}
+	}
+	return n
+}
+
+func verbOf(x exchange.PaymentException, verb string) string {
+	return "/api/v1/auth/payment-exceptions/" + x.ID.String() + "/" + verb
+}
+
+func TestExceptionIsSettledOnce(t *testing.T) {
+	e, late, _ := misfits(t)
+	officer, second, key := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), newID().String()
+	x, vendor := late.Exception, late.Order.VendorID
+	told := "late command " + x.AttemptID.String()
+	body := map[string]any{"reason": "it was for the vendor", "merchant_id": vendor}
+	e.do(post, verbOf(x, "credit"), body, officer.auth()).refused(exchange.CodeIdempotencyRequired)
+	e.do(post, verbOf(x, "credit"), map[string]any{"merchant_id": vendor}, officer.auth(), withKey(newID().String())).blames("/reason required")
+	e.do(post, verbOf(x, "credit"), map[string]any{"reason": "x"}, officer.auth(), withKey(newID().String())).blames("/merchant_id required")
+	e.do(post, verbOf(x, "accept"), body, officer.auth(), withKey(newID().String())).blames("/merchant_id unknown_field")
+	e.do(post, verbOf(x, "accept"), map[string]any{"reason": "x"}, e.person(exchange.RoleOTCOfficer).auth(), withKey(newID().String())).refused(exchange.CodeForbidden)
+	if e.flows.asked(told) != 0 {
+		t.Error("the flow was told of what was refused")
+	}
+	for range 2 {
+		done := e.do(post, verbOf(x, "credit"), body, officer.auth(), withKey(key)).want(http.StatusOK).object()
+		if done["status"] != "credited" || done["note"] != "it was for the vendor" || done["status_detail"] != "none" {
+			t.Errorf("credited %v", done)
+		}
+	}
+	e.do(post, verbOf(x, "credit"), body, second.auth(), withKey(newID().String())).want(http.StatusOK)
+	if n := e.flows.asked(told); n != 1 {
+		t.Errorf("the flow was told %d times", n)
+	}
+	for _, verb := range []string{"accept", "write-off", "refund"} {
+		e.do(post, verbOf(x, verb), map[string]any{"reason": "x"}, second.auth(), withKey(newID().String())).refused(exchange.CodeStateConflict)
+	}
+	a, err := e.store.Account(t.Context(), exchange.Owned(exchange.AccFiatBalance, vendor, money.KES))
+	if err != nil || a.Posted.String() != "259.00" {
+		t.Errorf("the merchant has %s, %v", a.Posted, err)
+	}
+}
+
+func TestExceptionIsGivenBack(t *testing.T) {
+	e, late, under := misfits(t)
+	officer, key := e.person(exchange.RoleTreasury), withKey(newID().String())
+	x, body := late.Exception, map[string]any{"reason": "the payer asks for it"}
+	ask := func(x exchange.PaymentException, o ...option) *reply {
+		return e.do(post, verbOf(x, "refund"), body, append(o, officer.auth())...)
+	}
+	// Nobody watches: a watch is started, and the same request is taken by it.
+	ask(x, key).refused(exchange.CodeUnavailable)
+	if n := e.flows.asked("callback " + x.AttemptID.String()); n != 1 {
+		t.Errorf("the watch was woken %d times", n)
+	}
+	e.watch(x.AttemptID)
+	ask(x, key).want(http.StatusAccepted)
+	if n := e.flows.asked("late command " + x.AttemptID.String()); n != 2 {
+		t.Errorf("the watch was asked %d times", n)
+	}
+	// What is on its way is shown, and nobody is asked.
+	if on := ask(under.Exception, withKey(newID().String())).want(http.StatusAccepted).object(); on["status"] != "refunding" {
+		t.Errorf("on its way: %v", on)
+	}
+	if n := e.flows.asked("late command " + under.Exception.AttemptID.String()); n != 0 {
+		t.Errorf("the watch of a refund on its way was asked %d times", n)
+	}
+	e.reconcile(e.wallet(e.person(exchange.RoleCustomer)))
+	all, _, err := e.store.ListExceptions(t.Context(), store.ExceptionFilter{Kind: exchange.ExcReconciliation}, store.Page{Number: 1, Size: 1})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%d differences, %v", len(all), err)
+	}
+	ask(all[0], withKey(newID().String())).refused(exchange.CodeStateConflict)
+	ask(exchange.PaymentException{ID: newID()}, withKey(newID().String())).refused(exchange.CodeNotFound)
+}
+
+// What has no way back yet says so.
+func TestExceptionsWithoutAWayBack(t *testing.T) {
+	kes := money.Must(money.KES, "259")
+	for name, c := range map[string]struct {
+		x    exchange.PaymentException
+		code exchange.Code
+	}{
+		"crypto":        {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcUnmatched, Amount: money.Must(money.USDT, "5")}, exchange.CodeUnsupported},
+		"of no order":   {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcUnmatched, Amount: kes}, exchange.CodeUnsupported},
+		"paid twice":    {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcPaidTwice, Amount: kes, AttemptID: newID()}, exchange.CodeStateConflict},
+		"too little":    {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcLate, Amount: money.Must(money.KES, "9"), AttemptID: newID()}, exchange.CodeStateConflict},
+		"written off":   {exchange.PaymentException{Status: exchange.ExcWrittenOff, Kind: exchange.ExcLate, Amount: kes, AttemptID: newID()}, exchange.CodeStateConflict},
+		"as it must be": {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcLate, Amount: kes, AttemptID: newID()}, ""},
+	} {
+		if got := exchange.CodeOf(refundable(c.x)); got != c.code {
+			t.Errorf("%s: %q, want %q", name, got, c.code)
+		}
+	}
+}

@@ -166,6 +166,10 @@ func cells() map[string]cell {
 			return s.w.other.ID
 		}, body: fixed(map[string]any{"pin": "73915", "password": testPassword})},
 	}
+	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
+		body := map[string]any{"reason": "because"}
+		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
+	}
 	for _, verb := range []string{"publish", "pause", "resume", "close", "suspend", "unsuspend"} {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}
 	}
@@ -190,7 +194,9 @@ func (w *world) comparedRun() uuid.UUID {
 
 // misfit is a late payment that nobody has decided about.
 func (w *world) misfit() store.PaymentOutcome {
-	return w.pays(w.other, w.theirs.ID, "259", true)
+	out := w.pays(w.other, w.theirs.ID, "259", true)
+	w.watch(out.Exception.AttemptID)
+	return out
 }
 
 // owedBack is the refund of a payment of too little.

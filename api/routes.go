@@ -249,11 +249,21 @@ func (s *server) exceptionRoutes() []route {
 	read := func(path string, handle func(*call) error) route {
 		return route{method: get, path: "/api/v1/auth/" + path, action: exchange.ActReadExceptions, limit: limitGeneral, handle: handle}
 	}
+	settle := func(verb string, handle func(*call) error) route {
+		return route{
+			method: post, path: "/api/v1/auth/payment-exceptions/{id}/" + verb, action: exchange.ActSettleExceptions, limit: limitGeneral,
+			key: keyRequired, timeout: flowTimeout, handle: handle,
+		}
+	}
 	return []route{
 		read("payment-exceptions", s.listExceptions),
 		read("payment-exceptions/{id}", s.getException),
 		read("refunds", s.listRefunds),
 		read("refunds/{id}", s.getRefund),
+		settle("accept", s.settleException(exchange.ExcAccepted)),
+		settle("write-off", s.settleException(exchange.ExcWrittenOff)),
+		settle("credit", s.settleException(exchange.ExcCredited)),
+		settle("refund", s.refundException),
 	}
 }
 

@@ -68,3 +68,18 @@ type PaymentException struct {
 	UpdatedAt time.Time
 	Version   int64
 }
+
+// ExceptionDecision is a person's word about money that does not fit: it is accepted as it is, written off, or
+// credited. Of credited money exactly one account is named: the wallet in which money of a chain lies, or the
+// merchant whose balance shillings are added to.
+type ExceptionDecision struct {
+	ID          uuid.UUID // of the request: decided once under it
+	ExceptionID uuid.UUID
+	Verdict     ExceptionStatus // ExcAccepted, ExcWrittenOff or ExcCredited
+	WalletID    uuid.UUID
+	MerchantID  uuid.UUID
+	Reason      string
+}
+
+// MaxExceptionReason is the length of the reason for a decision, in characters.
+const MaxExceptionReason = 500

@@ -40,6 +40,7 @@ const (
 	ActReadAudit        Action = "audit.read"
 	ActReadLedger       Action = "ledger.read"
 	ActReadExceptions   Action = "exceptions.read"
+	ActSettleExceptions Action = "exceptions.settle" // accept, refund, credit, write off
 	ActReconciliation   Action = "reconciliation.read"
 	ActReadC2B          Action = "c2b.read"
 	ActOpenTransfers    Action = "transfers.open"
@@ -113,6 +114,9 @@ var policy = map[Action]grants{
 	ActReadExceptions: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
 	ActReconciliation: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadC2B:        {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
+	ActSettleExceptions: {
+		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
+	},
 	// A treasury officer sends from the house's treasury alone; which wallets a role may spend from is in
 	// the store, which finds no others.
 	ActOpenTransfers: {

@@ -205,7 +205,8 @@ func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by e
 
 // ResolveException settles an open exception without a refund. Written off and accepted money becomes
 // the house's, and what was paid out twice its loss; for both a note says why. Crediting needs an account of the payer, which customers do not
-// have: CodeUnsupported. An exception that is settled in this way already is returned as it is.
+// have: CodeUnsupported. An exception that is settled in this way already is returned as it is, and so is one that
+// a person credited or wrote off by itself while the flow that asks to accept it was waiting.
 func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) (exchange.PaymentException, error) {
 	if to == exchange.ExcCredited {
 		return exchange.PaymentException{}, exchange.Errorf(exchange.CodeUnsupported, "Money can't be credited to a customer; refund it.")
@@ -218,7 +219,8 @@ func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.
 	}
 	return change(ctx, s, "payment exception", id, func(ctx context.Context, t unitTx) (exchange.PaymentException, exchange.Posting, error) {
 		x, err := t.lockedException(ctx, id)
-		if err != nil || x.Status == to {
+		elsewhere := to == exchange.ExcAccepted && (x.Status == exchange.ExcCredited || x.Status == exchange.ExcWrittenOff)
+		if err != nil || x.Status == to || elsewhere {
 			return x, exchange.Posting{}, err
 		}
 		if x, err = t.moveException(ctx, x, to, note, by); err != nil {

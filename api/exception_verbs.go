@@ -1,0 +1,135 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// settleException carries a person's decision out in one transaction, and then tells the flow that may wait for
+// one. That flow acts on the exception's row, so that it is enough when it hears of it later, or from somebody else.
+func (s *server) settleException(verdict exchange.ExceptionStatus) func(*call) error {
+	return func(c *call) error {
+		id, err := c.pathID("id")
+		if err != nil {
+			return err
+		}
+		f, err := c.body()
+		if err != nil {
+			return err
+		}
+		d := exchange.ExceptionDecision{ID: c.objectID, ExceptionID: id, Verdict: verdict, Reason: f.line("reason", true, exchange.MaxExceptionReason)}
+		if verdict == exchange.ExcCredited {
+			d.WalletID, d.MerchantID = f.id("wallet_id", false), f.id("merchant_id", false)
+		}
+		if err := f.done(); err != nil {
+			return err
+		}
+		x, mine, err := s.Store.DecideException(c.ctx, d, c.who)
+		if err != nil {
+			return hideAbsence(err)
+		}
+		if mine {
+			s.tellWatch(c, x, d.Reason)
+		}
+		return c.json(http.StatusOK, exceptionWire(x))
+	}
+}
+
+// tellWatch ends the waiting of the flow that watches over the payment attempt of a settled exception.
+func (s *server) tellWatch(c *call, x exchange.PaymentException, reason string) {
+	if x.AttemptID == uuid.Nil {
+		return
+	}
+	err := s.commandWatch(c, x, verbResolve, reason)
+	if code := exchange.CodeOf(err); err != nil && code != exchange.CodeNotFound && code != exchange.CodeStateConflict {
+		s.log.Warn("the flow that watches over a payment was not told of a decision", "attempt", x.AttemptID, "exception", x.ID, "error", err)
+	}
+}
+
+// commandWatch records a decision under the request's id, so that a retried request finds its own, and hands it to
+// the flow that watches over the exception's payment attempt.
+func (s *server) commandWatch(c *call, x exchange.PaymentException, verb, reason string) error {
+	command := exchange.OperatorCommand{
+		ID: c.objectID, ObjectType: "payment_exception", ObjectID: x.ID, Verb: verb, Note: reason, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
+	}
+	if err := s.Store.SaveCommand(c.ctx, command, c.who); err != nil {
+		return err
+	}
+	return s.Flows.CommandLate(c.ctx, x.AttemptID, command.ID)
+}
+
+// refundException has the flow that watches over a payment give it back. The flow opens the refund and sees it
+// paid; here nothing is booked. Asked for again, what is on its way is shown.
+func (s *server) refundException(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	reason := f.line("reason", true, exchange.MaxExceptionReason)
+	if err := f.done(); err != nil {
+		return err
+	}
+	x, err := s.Store.Exception(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	if x.Status != exchange.ExcRefunding && x.Status != exchange.ExcRefunded {
+		if err := refundable(x); err != nil {
+			return err
+		}
+		if err := s.askForRefund(c, x, reason); err != nil {
+			return err
+		}
+		if x, err = s.Store.Exception(c.ctx, id); err != nil {
+			return hideAbsence(err)
+		}
+	}
+	return c.json(http.StatusAccepted, exceptionWire(x))
+}
+
+// refundable says why money can't go back, where it can't.
+func refundable(x exchange.PaymentException) error {
+	switch {
+	case x.Status != exchange.ExcOpen:
+		return exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
+	case x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
+		return exchange.Errorf(exchange.CodeStateConflict, "No money arrived that could be given back.")
+	case x.Amount.Asset() != money.KES:
+		return exchange.Errorf(exchange.CodeUnsupported, "Crypto is not sent back from here yet. It lies in suspense until it is accepted, credited or written off.")
+	case x.AttemptID == uuid.Nil:
+		return exchange.Errorf(exchange.CodeUnsupported,
+			"The payment belongs to no order, and its payer's number is not known here. Have the operator reverse it, or credit it to a merchant.")
+	case x.Amount.Cmp(exchange.MinMomoPayout()) < 0:
+		return exchange.Errorf(exchange.CodeStateConflict, "The operator pays out no less than %s KES.", exchange.MinMomoPayout())
+	}
+	return nil
+}
+
+// askForRefund hands the decision on. A watch that is over though nobody has decided is started anew: it finds the
+// money again and waits for the same request.
+func (s *server) askForRefund(c *call, x exchange.PaymentException, reason string) error {
+	err := s.commandWatch(c, x, verbRefund, reason)
+	if exchange.CodeOf(err) != exchange.CodeNotFound {
+		return err
+	}
+	used, readErr := s.Store.CommandUsed(c.ctx, c.objectID)
+	if readErr != nil || used {
+		return readErr // the watch obeyed and is over
+	}
+	a, err := s.Store.Attempt(c.ctx, x.AttemptID)
+	if err != nil {
+		return err
+	}
+	if err := s.Flows.Callback(c.ctx, a, uuid.Nil); err != nil {
+		return err
+	}
+	return exchange.Errorf(exchange.CodeUnavailable, "Nobody watched over the payment any more; a watch was started anew. Ask again in a moment with the same Idempotency-Key.")
+}

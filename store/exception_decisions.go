@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// A person's decision about an exception by itself, without the flow that may wait for one. Transition, entry,
+// decision, event and audit row commit together, under the lock of the exception's row: of two persons one decides.
+
+const readDecision = `SELECT id, verdict, wallet_id, merchant_id FROM exception_decisions WHERE exception_id = $1`
+
+// decisionRow is what is compared of a row of exception_decisions.
+type decisionRow struct {
+	ID         uuid.UUID
+	Verdict    exchange.ExceptionStatus
+	WalletID   uuid.NullUUID `db:"wallet_id"`
+	MerchantID uuid.NullUUID `db:"merchant_id"`
+}
+
+func (r decisionRow) says(d exchange.ExceptionDecision) bool {
+	return r.Verdict == d.Verdict && r.WalletID.UUID == d.WalletID && r.MerchantID.UUID == d.MerchantID
+}
+
+const insertDecision = `
+INSERT INTO exception_decisions (id, exception_id, verdict, wallet_id, merchant_id, reason, decided_by, decided_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+
+// DecideException settles an open exception: accepted and written off money becomes the house's (of the kind
+// ExcPaidTwice: its loss), credited money is owed to the account that the decision names. It reports whether this
+// very decision settled it; one that was settled in the same way before is returned as it is.
+//
+// CodeStateConflict when it was settled in another way, when nothing can be credited, and while an alarm about the
+// movement that brought it is open; CodeLimitReached when it is worth more than one person decides about;
+// CodeInvalid for an account to which the money does not belong.
+func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecision, by exchange.Principal) (exchange.PaymentException, bool, error) {
+	if err := checkDecision(d); err != nil {
+		return exchange.PaymentException{}, false, err
+	}
+	type outcome struct {
+		x    exchange.PaymentException
+		mine bool
+	}
+	out, err := change(ctx, s, "payment exception", d.ExceptionID, func(ctx context.Context, t unitTx) (outcome, exchange.Posting, error) {
+		var none exchange.Posting
+		x, err := t.lockedException(ctx, d.ExceptionID)
+		if err != nil {
+			return outcome{}, none, err
+		}
+		if x.Status != exchange.ExcOpen {
+			mine, err := t.decidedBefore(ctx, x, d)
+			return outcome{x, mine}, none, err
+		}
+		lines, err := t.settling(ctx, x, d)
+		if err != nil {
+			return outcome{}, none, err
+		}
+		if x, err = t.moveException(ctx, x, d.Verdict, d.Reason, by); err != nil {
+			return outcome{}, none, err
+		}
+		_, err = t.exec(ctx, insertDecision, d.ID, x.ID, d.Verdict, nullID(d.WalletID), nullID(d.MerchantID), d.Reason, by.UserID, t.s.now())
+		if err != nil || len(lines) == 0 {
+			return outcome{x, true}, none, err
+		}
+		return outcome{x, true}, exchange.Posting{Entries: []exchange.Entry{{
+			Key: "exception:" + x.ID.String() + ":" + string(d.Verdict), Kind: "exception." + string(d.Verdict), ObjectType: "payment_exception",
+			ObjectID: x.ID, Lines: lines,
+		}}}, nil
+	})
+	return out.x, out.mine, err
+}
+
+func checkDecision(d exchange.ExceptionDecision) error {
+	switch d.Verdict {
+	case exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited:
+	case exchange.ExcOpen, exchange.ExcRefunding, exchange.ExcRefunded:
+		return exchange.Errorf(exchange.CodeStateConflict, "Nobody decides that an exception is %s.", d.Verdict)
+	}
+	return require(d.Reason != "" && len([]rune(d.Reason)) <= exchange.MaxExceptionReason, "/reason", "required", "must say why, in at most 500 characters")
+}
+
+// decidedBefore tells whether a settled exception was settled by this very decision, and refuses another one.
+func (t unitTx) decidedBefore(ctx context.Context, x exchange.PaymentException, d exchange.ExceptionDecision) (bool, error) {
+	var rows []decisionRow
+	if err := t.all(ctx, &rows, readDecision, x.ID); err != nil {
+		return false, err
+	}
+	switch {
+	case len(rows) == 1 && rows[0].says(d):
+		return rows[0].ID == d.ID, nil
+	case len(rows) == 0 && x.Status == d.Verdict && d.Verdict != exchange.ExcCredited:
+		return false, nil // a flow or policy did the same
+	}
+	return false, exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
+}
+
+// settling is what a decision books; nothing where a chain and the ledger differ, because nothing was booked of it.
+func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exchange.ExceptionDecision) ([]exchange.Line, error) {
+	if x.Kind == exchange.ExcReconciliation && d.Verdict != exchange.ExcCredited {
+		return nil, nil
+	}
+	place, err := t.placeOf(ctx, x)
+	if err != nil {
+		return nil, err
+	}
+	if place.Alarm {
+		return nil, exchange.Errorf(exchange.CodeStateConflict,
+			"An alarm about the transaction that brought the money is open. Whose it is can be decided when the alarm is settled.")
+	}
+	account, err := t.creditedAccount(ctx, x, d, place)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.withinOnePerson(ctx, x.Amount); err != nil {
+		return nil, err
+	}
+	if d.Verdict != exchange.ExcCredited {
+		return keeping(x), nil
+	}
+	return []exchange.Line{exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount), exchange.Credit(account, x.Amount)}, nil
+}
+
+// place is where money of a chain lies.
+type place struct {
+	WalletID uuid.UUID     `db:"wallet_id"`
+	OwnerID  uuid.NullUUID `db:"owner_id"`
+	Alarm    bool
+}
+
+const placeOfException = `
+SELECT d.wallet_id, w.owner_id, EXISTS (SELECT FROM deposit_quarantine q WHERE q.network = d.network AND q.tx_id = d.tx_id AND q.settled_at IS NULL) AS alarm
+FROM chain_deposits d JOIN wallets w ON w.id = d.wallet_id WHERE d.exception_id = $1 AND d.status = 'final'`
+
+func (t unitTx) placeOf(ctx context.Context, x exchange.PaymentException) (place, error) {
+	var rows []place
+	if err := t.all(ctx, &rows, placeOfException, x.ID); err != nil || len(rows) == 0 {
+		return place{}, err
+	}
+	return rows[0], nil
+}
+
+const readVendor = `SELECT id FROM users WHERE id = $1 AND role = 'vendor' AND is_active FOR SHARE`
+
+// creditedAccount is the account that a decision names, when the money may be owed there: shillings to a merchant,
+// money of a chain to the owner of the very wallet in which it lies, so that the wallet's ledger stays what the
+// chain says.
+func (t unitTx) creditedAccount(ctx context.Context, x exchange.PaymentException, d exchange.ExceptionDecision, p place) (exchange.AccountRef, error) {
+	var none exchange.AccountRef
+	refuse := func(pointer, code, message string) (exchange.AccountRef, error) {
+		return none, exchange.Invalid(exchange.FieldError{Pointer: pointer, Code: code, Message: message})
+	}
+	chain := x.Amount.Asset() != money.KES
+	switch {
+	case d.Verdict != exchange.ExcCredited && d.WalletID == uuid.Nil && d.MerchantID == uuid.Nil:
+		return none, nil
+	case d.Verdict != exchange.ExcCredited:
+		return none, exchange.Errorf(exchange.CodeInternal, "a decision that credits nothing names an account")
+	case x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
+		return none, exchange.Errorf(exchange.CodeStateConflict, "No money arrived that could be credited.")
+	case chain && d.MerchantID != uuid.Nil:
+		return refuse("/merchant_id", "conflict", "must be absent: money of a chain is credited in the wallet where it lies")
+	case chain && d.WalletID == uuid.Nil:
+		return refuse("/wallet_id", "required", "is required for money of a chain")
+	case chain && (p.WalletID != d.WalletID || !p.OwnerID.Valid):
+		return refuse("/wallet_id", "mismatch", "must be the wallet where the money lies, and that wallet must have an owner")
+	case chain:
+		return exchange.Owned(exchange.AccWalletBalance, d.WalletID, x.Amount.Asset()), nil
+	case d.WalletID != uuid.Nil:
+		return refuse("/wallet_id", "conflict", "must be absent: shillings are credited to a merchant")
+	case d.MerchantID == uuid.Nil:
+		return refuse("/merchant_id", "required", "is required for shillings; a customer has no balance of them, so refund a customer's payment")
+	}
+	var vendors []uuid.UUID
+	if err := t.all(ctx, &vendors, readVendor, d.MerchantID); err != nil {
+		return none, err
+	}
+	if len(vendors) == 0 {
+		return refuse("/merchant_id", "not_found", "must be an active merchant")
+	}
+	return exchange.Owned(exchange.AccFiatBalance, d.MerchantID, money.KES), nil
+}
+
+// withinOnePerson refuses what is worth more than the value above which a transfer needs an officer beside who asks
+// for it.
+func (t unitTx) withinOnePerson(ctx context.Context, m money.Amount) error {
+	value := m
+	if m.Asset() != money.KES {
+		var err error
+		if value, _, err = t.valueOf(ctx, m); err != nil {
+			return err
+		}
+	}
+	var row ruleRow
+	if err := t.get(ctx, &row, readRule+forShare); err != nil {
+		return err
+	}
+	rule, err := row.rule()
+	if err != nil || rule.Required(value) == 0 {
+		return err
+	}
+	return exchange.Errorf(exchange.CodeLimitReached,
+		"One person decides about at most %s %s; this counts as %s. Decisions of two persons about exceptions are not offered yet: it stays in suspense.",
+		money.KES, rule.OneAbove, value)
+}
