@@ -5,6 +5,7 @@
 //	kivuko codec                         lets the Temporal Web UI read encrypted payloads
 //	kivuko migrate                       brings the database up to date and makes the first admin
 //	kivuko apply                         reconciles Temporal with temporal.yaml
+//	kivuko momo-register                 tells the mobile money operator where to report payments
 //	kivuko quarantine                    lists movements on chains that need a person
 //	kivuko audit-verify                  recomputes the audit log's hash chain
 //	kivuko cold-key                      makes the cold key, on a machine without a network
@@ -48,17 +49,18 @@ type process struct {
 
 func commands() map[string]command {
 	return map[string]command{
-		"api":          {"serve the REST API", runAPI},
-		"worker":       {"work on task queues: -queues flows,momo,chain-<network>,signer-<network>", runWorker},
-		"codec":        {"serve the codec endpoint of the Temporal Web UI", runCodec},
-		"migrate":      {"bring the database up to date and make the first admin", runMigrate},
-		"apply":        {"reconcile Temporal with temporal.yaml", runApply},
-		"quarantine":   {"list movements on chains that were set aside, or settle one: -settle <id> [-payment <id>] -note <text>", runQuarantine},
-		"audit-verify": {"recompute the audit log's hash chain", runAuditVerify},
-		"cold-key":     {"make the cold key and print its public half: -out <new file>", runColdKey},
-		"cold-sign":    {"sign a cold wallet's transaction, without a network: -draft <file> [-yes]", runColdSign},
-		"health":       {"ask a process of this machine whether it answers: api, worker or codec", runHealth},
-		"version":      {"print the build", runVersion},
+		"api":           {"serve the REST API", runAPI},
+		"worker":        {"work on task queues: -queues flows,momo,chain-<network>,signer-<network>", runWorker},
+		"codec":         {"serve the codec endpoint of the Temporal Web UI", runCodec},
+		"migrate":       {"bring the database up to date and make the first admin", runMigrate},
+		"apply":         {"reconcile Temporal with temporal.yaml", runApply},
+		"momo-register": {"tell the mobile money operator where to report payments to our number: [-number <telephone>]", runRegister},
+		"quarantine":    {"list movements on chains that were set aside, or settle one: -settle <id> [-payment <id>] -note <text>", runQuarantine},
+		"audit-verify":  {"recompute the audit log's hash chain", runAuditVerify},
+		"cold-key":      {"make the cold key and print its public half: -out <new file>", runColdKey},
+		"cold-sign":     {"sign a cold wallet's transaction, without a network: -draft <file> [-yes]", runColdSign},
+		"health":        {"ask a process of this machine whether it answers: api, worker or codec", runHealth},
+		"version":       {"print the build", runVersion},
 	}
 }
 
@@ -104,7 +106,7 @@ func usage(problem string) error {
 
 func listing() string {
 	var text string
-	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "quarantine", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
+	for _, name := range []string{"api", "worker", "codec", "migrate", "apply", "momo-register", "quarantine", "audit-verify", "cold-key", "cold-sign", "health", "version"} {
 		text += fmt.Sprintf("\n  %-13s %s", name, commands()[name].help)
 	}
 	return text

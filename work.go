@@ -163,11 +163,7 @@ func (c Config) rates(rows worker.Rows) (*activities.Rates, error) {
 
 func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
 	m := p.config.Momo
-	operator, err := momo.New(momo.Config{
-		BaseURL: m.BaseURL, ConsumerKey: m.ConsumerKey, ConsumerSecret: m.ConsumerSecret, Shortcode: m.Shortcode,
-		Passkey: m.Passkey, PayoutShortcode: m.PayoutShortcode, InitiatorName: m.Initiator,
-		SecurityCredential: m.SecurityCredential, CallbackBase: m.CallbackURL, StandingToken: m.StandingToken,
-	})
+	operator, err := momo.New(p.config.momo())
 	if err != nil {
 		return err
 	}
@@ -177,6 +173,16 @@ func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
 		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
 	}
 	return nil
+}
+
+// momo is what a client of the mobile money operator needs.
+func (c Config) momo() momo.Config {
+	m := c.Momo
+	return momo.Config{
+		BaseURL: m.BaseURL, ConsumerKey: m.ConsumerKey, ConsumerSecret: m.ConsumerSecret, Shortcode: m.Shortcode,
+		Passkey: m.Passkey, PayoutShortcode: m.PayoutShortcode, InitiatorName: m.Initiator,
+		SecurityCredential: m.SecurityCredential, CallbackBase: m.CallbackURL, StandingToken: m.StandingToken,
+	}
 }
 
 func (c Config) buildID() string {
