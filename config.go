@@ -57,6 +57,10 @@ type Config struct {
 	// Rates is where rates of crypto come from beside admins.
 	Rates RatesConfig `envPrefix:"RATES_"`
 
+	// WebhookKeys seal the secrets that events are signed with; without them there are no webhooks. The first one
+	// seals. The API and the queue webhooks have them.
+	WebhookKeys Keyring `env:"WEBHOOK_KEYS"` // id:hex of 32 bytes
+
 	// MasterKey seals wallet keys: hcvault://… (Vault transit), awskms://…, or file:///… (local only).
 	MasterKey     string   `env:"MASTER_KEY"`
 	OldMasterKeys []string `env:"OLD_MASTER_KEYS"` // only open what they sealed
@@ -285,6 +289,7 @@ func (c Config) checkTemporal(n *need) {
 func (c Config) checkAPI(n *need) {
 	n.rule(len(c.API.TokenKeys) > 0, "KIVUKO_API_TOKEN_KEYS must be set")
 	n.rule(len(c.API.PINPepper) > 0, "KIVUKO_API_PIN_PEPPER must be set")
+	c.checkWebhooks(n)
 	if c.Mode == Production {
 		n.rule(!c.API.TokenKeys.development(), "KIVUKO_API_TOKEN_KEYS holds a development key")
 		n.rule(!developmentKey(c.API.PINPepper), "KIVUKO_API_PIN_PEPPER is a development secret")
@@ -321,6 +326,9 @@ func (c Config) checkQueues(queues []string) error {
 			c.Rates.check(&n, c.Mode)
 		case q == "momo":
 			c.checkMomo(&n)
+		case q == "webhooks":
+			n.rule(len(c.WebhookKeys) > 0, "KIVUKO_WEBHOOK_KEYS must be set to serve the queue webhooks")
+			c.checkWebhooks(&n)
 		case strings.HasPrefix(q, "chain-"):
 			c.checkNetwork(&n, q)
 			c.checkSending(&n)
@@ -402,7 +410,7 @@ const developmentMark = "kivuko development key "
 // anybody knows them; production refuses them by value.
 func developmentKeys() map[string]HexKey {
 	keys := map[string]HexKey{}
-	for _, name := range []string{"token", "payload", "pepper", "callback"} {
+	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook"} {
 		sum := sha256.Sum256([]byte(developmentMark + name))
 		keys[name] = sum[:]
 	}

@@ -73,6 +73,10 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	if err != nil {
 		return api.Deps{}, err
 	}
+	hooks, err := p.config.webhookSecrets()
+	if err != nil {
+		return api.Deps{}, err
+	}
 	const private = 0o700
 	if err := os.MkdirAll(c.SpoolDir, private); err != nil {
 		return api.Deps{}, fmt.Errorf("spool directory: %w", err)
@@ -98,7 +102,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: p.config.addresses(), Refuses: p.config.refuses, Notices: momo.ParseCallback,
+		Addresses: p.config.addresses(), Refuses: p.config.refuses, Notices: momo.ParseCallback, Webhooks: hooks,
 	}, nil
 }
 

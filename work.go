@@ -72,6 +72,9 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		return err
 	}
 	defer done()
+	if parts.Relay != nil {
+		parts.Relay.Waker = worker.WebhookFlows{Client: temporal}
+	}
 	return work(ctx, p, temporal, parts, metrics, worker.Options{
 		Estate: estate, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
 	})
@@ -111,6 +114,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			parts.Flows = &activities.Orders{Store: rows}
 			parts.Decide = &activities.Approvals{Store: rows}
 			parts.Waits = &activities.DepositWaits{Store: rows}
+			parts.Relay = &activities.Relay{Store: rows}
 			parts.Reconcile = &activities.Reconciliation{Store: rows}
 			parts.Send, err = p.config.transfers(rows)
 			if err == nil {
@@ -118,6 +122,8 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			}
 		case workflows.QueueMomo:
 			err = addMomo(p, rows, &parts)
+		case workflows.QueueWebhooks:
+			parts.Hooks, err = p.config.webhooks(rows)
 		default:
 			err = addNetwork(p, q, db, open, &parts)
 		}

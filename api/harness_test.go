@@ -88,6 +88,7 @@ func testDeps(t *testing.T, s *store.Store) Deps {
 		Store:     s,
 		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: tronAddress},
 		Health:    map[string]func(context.Context) error{"postgres": s.Ping},
+		Webhooks:  testWebhooks(),
 	}
 }
 

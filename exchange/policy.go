@@ -57,6 +57,8 @@ const (
 	ActWritePricing     Action = "pricing.write"
 	ActOpenQuotes       Action = "quotes.open"
 	ActReadQuotes       Action = "quotes.read"
+	ActReadWebhooks     Action = "webhooks.read"
+	ActWriteWebhooks    Action = "webhooks.write"
 )
 
 type grants map[Role]Scope
@@ -144,6 +146,9 @@ var policy = map[Action]grants{
 	ActOpenQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
+	// A sub-vendor sees the merchant's events and has no endpoints: they outlive its account.
+	ActReadWebhooks:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
+	ActWriteWebhooks: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},

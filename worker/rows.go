@@ -34,6 +34,9 @@ var (
 	_ activities.TransferStore = Rows{}
 	_ activities.ApprovalStore = Rows{}
 
+	_ activities.RelayStore   = Rows{}
+	_ activities.WebhookStore = Rows{}
+
 	_ activities.ReconciliationStore = Rows{}
 	_ activities.ComparingStore      = Rows{}
 )
@@ -136,6 +139,9 @@ func (r Rows) Prune(ctx context.Context, limit int) (activities.Pruned, error) {
 	out := activities.Pruned{Sessions: p.Sessions, LoginFailures: p.LoginFailures, IdempotencyKeys: p.IdempotencyKeys}
 	if err == nil {
 		out.ExpiredQuotes, err = r.ExpireQuotes(ctx, limit)
+	}
+	if err == nil {
+		out.WebhookDeliveries, err = r.PruneWebhooks(ctx, limit)
 	}
 	return out, err
 }

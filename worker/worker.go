@@ -28,6 +28,8 @@ type Parts struct {
 	Send   *activities.Transfers                     // flows
 	Decide *activities.Approvals                     // flows
 	Rates  *activities.Rates                         // flows
+	Relay  *activities.Relay                         // flows
+	Hooks  *activities.Webhooks                      // webhooks
 	Momo   *activities.Momo                          // momo
 	Refund *activities.Refunds                       // momo
 	List   *activities.Statement                     // momo
@@ -132,7 +134,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
@@ -142,6 +144,12 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Waits)
 		w.RegisterActivity(parts.Reconcile)
 		w.RegisterActivity(parts.Rates)
+		w.RegisterActivity(parts.Relay)
+	case name == workflows.QueueWebhooks:
+		if parts.Hooks == nil {
+			return lacks("the key of webhook secrets")
+		}
+		w.RegisterActivity(parts.Hooks)
 	case name == workflows.QueueMomo:
 		if parts.Momo == nil || parts.Refund == nil || parts.List == nil {
 			return lacks("the mobile money operator")
@@ -180,6 +188,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,
 		workflows.TypeReconcileNetwork: workflows.ReconcileNetwork, workflows.TypeReserveReport: workflows.ReserveReport,
+		workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
 		workflows.TypePullRates: workflows.PullRates, workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})

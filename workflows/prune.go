@@ -22,6 +22,7 @@ func Prune(ctx workflow.Context) (activities.Pruned, error) {
 		all.LoginFailures += p.LoginFailures
 		all.IdempotencyKeys += p.IdempotencyKeys
 		all.ExpiredQuotes += p.ExpiredQuotes
+		all.WebhookDeliveries += p.WebhookDeliveries
 		if all.More = p.More; !p.More {
 			break
 		}

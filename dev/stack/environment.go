@@ -39,6 +39,7 @@ var secretsOf = map[string][]string{
 	"MOMO_CALLBACK_KEY": {ProcessWorker("momo")},
 	"MOMO_PASSKEY":      {ProcessWorker("momo")},
 	"MOMO_SECURITY_":    {ProcessWorker("momo")},
+	"WEBHOOK_KEYS":      {ProcessAPI, ProcessWorker("webhooks")},
 	"ADMIN_":            {ProcessMigrate},
 	"API_PIN_PEPPER":    {ProcessAPI},
 	"API_TOKEN_KEYS":    {ProcessAPI},
@@ -106,6 +107,8 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"MOMO_PAYOUT_SHORTCODE":    sandbox.DefaultPayoutShortcode,
 		"MOMO_INITIATOR":           sandbox.DefaultInitiatorName,
 		"MOMO_SECURITY_CREDENTIAL": sandbox.DefaultSecurityCredential,
+
+		"WEBHOOK_KEYS": "dev:" + developmentKey("webhook"),
 
 		"ADMIN_EMAIL":    AdminEmail,
 		"ADMIN_PHONE":    AdminPhone,

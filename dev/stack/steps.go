@@ -29,7 +29,7 @@ const (
 
 // Queues are the task queues, each served by a worker process of its own, so that
 // a crash of one takes none of the others along.
-var Queues = []string{"flows", "momo", "chain-tron", "signer-tron", "chain-ethereum", "signer-ethereum"}
+var Queues = []string{"flows", "momo", "webhooks", "chain-tron", "signer-tron", "chain-ethereum", "signer-ethereum"}
 
 // SolanaQueues are served too where Solana's token programs can be had.
 var SolanaQueues = []string{"chain-solana", "signer-solana"}

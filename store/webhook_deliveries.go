@@ -1,0 +1,382 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+)
+
+const deliveryColumns = `d.id, d.endpoint_id, d.status AS delivery_status, d.status_detail, d.attempts, d.tries, d.replays, d.next_at, d.last_at, d.last_status,
+	d.last_error, d.delivered_at, d.created_at, d.updated_at, e.cursor, e.object_type, e.object_id, e.sequence, e.type, e.owner_id, e.vendor_id,
+	e.payload, e.at`
+
+// deliveryRow is a row of webhook_deliveries with its event.
+type deliveryRow struct {
+	ID           uuid.UUID
+	EndpointID   uuid.UUID                      `db:"endpoint_id"`
+	Status       exchange.WebhookDeliveryStatus `db:"delivery_status"`
+	StatusDetail string                         `db:"status_detail"`
+	Attempts     int
+	Tries        int
+	Replays      int
+	NextAt       time.Time    `db:"next_at"`
+	LastAt       sql.NullTime `db:"last_at"`
+	LastStatus   int          `db:"last_status"`
+	LastError    string       `db:"last_error"`
+	DeliveredAt  sql.NullTime `db:"delivered_at"`
+	CreatedAt    time.Time    `db:"created_at"`
+	UpdatedAt    time.Time    `db:"updated_at"`
+	eventRow
+}
+
+func (r deliveryRow) delivery() (exchange.WebhookDelivery, error) {
+	d := exchange.WebhookDelivery{
+		ID: r.ID, EndpointID: r.EndpointID, Event: r.event(), Status: r.Status, StatusDetail: r.StatusDetail, Attempts: r.Attempts, Tries: r.Tries,
+		Replays: r.Replays, LastAt: utc(r.LastAt), LastStatus: r.LastStatus, LastError: r.LastError, DeliveredAt: utc(r.DeliveredAt),
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	}
+	if r.Status == exchange.WebhookPending {
+		d.NextAt = r.NextAt.UTC()
+	}
+	return d, nil
+}
+
+// mayStill holds that whoever made an endpoint p may still read the events that it gets.
+const mayStill = `EXISTS (SELECT FROM users u WHERE u.id = p.created_by AND u.is_active AND CASE
+    WHEN p.vendor_id IS NOT NULL THEN u.id = p.vendor_id AND u.role = 'vendor'
+    WHEN p.owner_id IS NOT NULL THEN u.id = p.owner_id AND u.role IN ('customer', 'user')
+    ELSE u.role = 'admin' END)`
+
+// relayEvents reads a batch of the log, makes a delivery for each endpoint that an event is for, and moves the
+// cursor, all by one statement: the snapshot that says how far the log may be read is the one that says which
+// endpoints there are. Where there is none, the cursor goes to the end of what may be read, because endpoints
+// get nothing from before they were made. Ids are UUIDs of version 7.
+const relayEvents = `
+WITH batch AS MATERIALIZED (
+    SELECT cursor, object_type, object_id, type, owner_id, vendor_id FROM events
+    WHERE cursor > $1 AND cursor < (SELECT log_horizon()) ORDER BY cursor LIMIT $2),
+wanted AS MATERIALIZED (SELECT EXISTS (SELECT FROM webhook_endpoints WHERE status = 'active') AS yes),
+added AS (
+    INSERT INTO webhook_deliveries (id, endpoint_id, event_cursor, object_type, object_id, status, status_detail, next_at, created_at, updated_at)
+    SELECT encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid()) PLACING substring(int8send((extract(epoch FROM $3::timestamptz) * 1000)::bigint) FROM 3) FROM 1 FOR 6), 52, 1), 53, 1), 'hex')::uuid,
+        p.id, b.cursor, b.object_type, b.object_id, 'pending', '', $3, $3, $3
+    FROM batch b JOIN webhook_endpoints p ON p.status = 'active' AND p.from_cursor < b.cursor
+        AND ((p.owner_id IS NULL AND p.vendor_id IS NULL) OR b.owner_id = p.owner_id OR b.vendor_id = p.vendor_id)
+        AND CASE WHEN b.type = 'webhook_endpoint.test' THEN b.object_id = p.id
+            ELSE cardinality(p.event_types) = 0 OR b.type = ANY (p.event_types) OR split_part(b.type, '.', 1) || '.*' = ANY (p.event_types) END
+    WHERE ` + mayStill + `
+    ON CONFLICT (endpoint_id, event_cursor) DO NOTHING RETURNING 1),
+moved AS (
+    UPDATE webhook_relay SET cursor = greatest(cursor, CASE WHEN (SELECT yes FROM wanted) THEN (SELECT max(cursor) FROM batch)
+        ELSE (SELECT max(cursor) FROM events WHERE cursor < (SELECT log_horizon())) END)
+    WHERE EXISTS (SELECT FROM batch) RETURNING 1)
+SELECT (SELECT count(*) FROM batch) AS events, (SELECT count(*) FROM added) AS deliveries, (SELECT yes FROM wanted) AS wanted`
+
+const lockRelay = `SELECT cursor FROM webhook_relay FOR UPDATE`
+
+// WebhookRelayed is what a step of the relay did.
+type WebhookRelayed struct {
+	Events     int
+	Deliveries int
+	Wanted     bool // there is an active endpoint
+}
+
+// RelayEvents hands at most limit events of the log to the endpoints that they are for. Called twice, or by
+// two processes, it makes no delivery twice and leaves none out.
+func (s *Store) RelayEvents(ctx context.Context, limit int) (WebhookRelayed, error) {
+	var out WebhookRelayed
+	err := s.inTx(ctx, "webhook delivery", func(t unitTx) error {
+		var cursor int64
+		if err := t.get(ctx, &cursor, lockRelay); err != nil {
+			return err
+		}
+		return t.get(ctx, &out, relayEvents, cursor, min(max(limit, 1), MaxEvents), t.s.now())
+	})
+	return out, err
+}
+
+// webhookOverdue is how late a delivery has to be before its endpoint's flow is woken again: then nobody looks
+// after it.
+const webhookOverdue = 2 * time.Minute
+
+const readUnannounced = `
+(SELECT endpoint_id, id FROM webhook_deliveries WHERE status = 'pending' AND NOT announced ORDER BY created_at LIMIT $1)
+UNION
+(SELECT endpoint_id, id FROM webhook_deliveries d WHERE status = 'pending' AND next_at < $2 AND (claimed_until IS NULL OR claimed_until < $2)
+    AND NOT EXISTS (SELECT FROM webhook_deliveries o WHERE o.endpoint_id = d.endpoint_id AND o.status = 'pending' AND o.object_type = d.object_type
+        AND o.object_id = d.object_id AND o.event_cursor < d.event_cursor AND o.replays = 0)
+    ORDER BY next_at LIMIT $1)`
+
+const announce = `UPDATE webhook_deliveries SET announced = true WHERE id = ANY ($1::uuid[]) AND NOT announced`
+
+// WebhooksToWake lists endpoints whose flows have to be told of deliveries, with those deliveries: new ones, and
+// ones that are long overdue.
+func (s *Store) WebhooksToWake(ctx context.Context, limit int) (map[uuid.UUID][]uuid.UUID, error) {
+	var rows []struct {
+		EndpointID uuid.UUID `db:"endpoint_id"`
+		ID         uuid.UUID
+	}
+	if err := s.readAll(ctx, &rows, readUnannounced, limit, s.now().Add(-webhookOverdue)); err != nil {
+		return nil, translate(err, "webhook delivery")
+	}
+	out := map[uuid.UUID][]uuid.UUID{}
+	for _, r := range rows {
+		out[r.EndpointID] = append(out[r.EndpointID], r.ID)
+	}
+	return out, nil
+}
+
+// WebhooksWoken notes deliveries of which the flow was told.
+func (s *Store) WebhooksWoken(ctx context.Context, deliveries []uuid.UUID) error {
+	_, err := s.write(ctx, "webhook delivery", announce, pq.Array(deliveries))
+	return err
+}
+
+// Of the events of one object an earlier one goes first. A replay waits for nothing and nothing waits for it:
+// its place in the order is past.
+const inTurn = ` AND (d.replays > 0 OR NOT EXISTS (SELECT FROM webhook_deliveries o WHERE o.endpoint_id = d.endpoint_id AND o.status = 'pending'
+    AND o.object_type = d.object_type AND o.object_id = d.object_id AND o.event_cursor < d.event_cursor AND o.replays = 0))`
+
+const (
+	readDeliverable = `SELECT ` + webhookColumns + `, ` + mayStill + ` AS may FROM webhook_endpoints p WHERE p.id = $1 AND p.deleted_at IS NULL FOR NO KEY UPDATE`
+	claimDue        = `
+WITH due AS (
+    SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = $1 AND d.status = 'pending' AND d.next_at <= $2
+        AND (d.claimed_until IS NULL OR d.claimed_until <= $2)` + inTurn + `
+    ORDER BY d.event_cursor LIMIT $4 FOR UPDATE SKIP LOCKED),
+d AS (
+    UPDATE webhook_deliveries c SET claimed_until = $3, attempts = attempts + 1, tries = least(tries + 1, $5), last_at = $2, updated_at = $2
+    FROM due WHERE c.id = due.id RETURNING c.*)
+SELECT ` + deliveryColumns + ` FROM d JOIN events e ON e.cursor = d.event_cursor ORDER BY e.cursor`
+	nextDue = `SELECT min(greatest(d.next_at, coalesce(d.claimed_until, d.next_at))) FROM webhook_deliveries d WHERE d.endpoint_id = $1 AND d.status = 'pending'` + inTurn
+)
+
+// ClaimWebhooks takes deliveries of an endpoint that are due, at most limit, for one attempt each, and counts the
+// attempt. Until the lease is over nobody else gets them. An endpoint that is disabled or gone has none; one
+// whose maker may not read its events any more is disabled.
+func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int, lease time.Duration) (exchange.WebhookClaim, error) {
+	var out exchange.WebhookClaim
+	err := s.inTx(ctx, "webhook delivery", func(t unitTx) error {
+		out = exchange.WebhookClaim{}
+		var found []struct {
+			webhookRow
+			May bool
+		}
+		if err := t.all(ctx, &found, readDeliverable, endpoint); err != nil {
+			return err
+		}
+		if len(found) == 0 { // the relay may have been reading the log while it was deleted
+			_, err := t.exec(ctx, failDeliveries, endpoint, exchange.WebhookEndpointDeleted, t.s.now())
+			return err
+		}
+		p, err := found[0].endpoint()
+		if err != nil {
+			return err
+		}
+		if p.Status != exchange.WebhookActive {
+			_, err := t.exec(ctx, failDeliveries, endpoint, exchange.WebhookEndpointDisabled, t.s.now())
+			return err
+		}
+		if !found[0].May {
+			return t.dropWebhook(ctx, p, exchange.WebhookOwnerInactive)
+		}
+		now := t.s.now()
+		var rows []deliveryRow
+		if err := t.all(ctx, &rows, claimDue, endpoint, now, now.Add(lease), limit, exchange.WebhookAttempts); err != nil {
+			return err
+		}
+		out.URL = p.URL
+		if out.Deliveries, err = convert(rows, deliveryRow.delivery); err != nil {
+			return err
+		}
+		out.Keys, err = t.webhookKeys(ctx, endpoint)
+		return err
+	})
+	return out, err
+}
+
+// NextWebhook is when a delivery of an endpoint is due next; zero when none waits.
+func (s *Store) NextWebhook(ctx context.Context, endpoint uuid.UUID) (time.Time, error) {
+	var at sql.NullTime
+	err := s.read(ctx, &at, nextDue, endpoint)
+	return utc(at), translate(err, "webhook delivery")
+}
+
+// dropWebhook disables an endpoint for a reason that is no person's.
+func (t unitTx) dropWebhook(ctx context.Context, p exchange.WebhookEndpoint, why string) error {
+	after := p
+	if err := t.disableWebhook(ctx, &after, why); err != nil {
+		return err
+	}
+	saved, err := t.saveWebhook(ctx, after)
+	if err != nil {
+		return err
+	}
+	return t.record(ctx, webhookRecord("disabled", exchange.System("webhooks"), &p, saved))
+}
+
+const (
+	readClaimed    = `SELECT ` + deliveryColumns + ` FROM webhook_deliveries d JOIN events e ON e.cursor = d.event_cursor WHERE d.id = $1 AND d.attempts = $2 AND d.status = 'pending' AND d.claimed_until IS NOT NULL FOR UPDATE OF d`
+	lockEndpointOf = `SELECT ` + webhookColumns + ` FROM webhook_endpoints p WHERE p.id = (SELECT endpoint_id FROM webhook_deliveries WHERE id = $1) AND p.deleted_at IS NULL FOR NO KEY UPDATE`
+	endDelivery    = `UPDATE webhook_deliveries SET status = $2, status_detail = $3, last_status = $4, last_error = $5, claimed_until = NULL,
+	delivered_at = CASE WHEN $2 = 'delivered' THEN $6::timestamptz ELSE delivered_at END, updated_at = $6 WHERE id = $1`
+	putOff     = `UPDATE webhook_deliveries SET next_at = $2, last_status = $3, last_error = $4, claimed_until = NULL, updated_at = $5 WHERE id = $1`
+	setFailing = `UPDATE webhook_endpoints SET failing_since = $2 WHERE id = $1`
+)
+
+// RecordWebhook writes what came of an attempt that was claimed: the delivery ends, or waits for its next
+// attempt. What comes too late, after another claim or a decision, changes nothing. An endpoint that answered
+// 410, or for exchange.WebhookDisableAfter nothing else than failures, is disabled.
+func (s *Store) RecordWebhook(ctx context.Context, r exchange.WebhookResult) error {
+	return s.inTx(ctx, "webhook delivery", func(t unitTx) error {
+		var endpoints []webhookRow
+		if err := t.all(ctx, &endpoints, lockEndpointOf, r.DeliveryID); err != nil || len(endpoints) == 0 {
+			return err
+		}
+		p, err := endpoints[0].endpoint()
+		if err != nil {
+			return err
+		}
+		var rows []deliveryRow
+		if err := t.all(ctx, &rows, readClaimed, r.DeliveryID, r.Attempt); err != nil || len(rows) == 0 {
+			return err
+		}
+		d, err := rows[0].delivery()
+		if err != nil {
+			return err
+		}
+		if r.Error == "" {
+			if err := t.one(ctx, endDelivery, d.ID, exchange.WebhookDelivered, "", r.Status, "", t.s.now()); err != nil || p.FailingSince.IsZero() {
+				return err
+			}
+			return t.one(ctx, setFailing, p.ID, nullTime(time.Time{}))
+		}
+		return t.failWebhook(ctx, p, d, r)
+	})
+}
+
+func (t unitTx) failWebhook(ctx context.Context, p exchange.WebhookEndpoint, d exchange.WebhookDelivery, r exchange.WebhookResult) error {
+	now := t.s.now()
+	if r.Error == exchange.WebhookErrSize { // no fault of the endpoint's, and no repetition mends it
+		return t.one(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookErrSize, 0, r.Error, now)
+	}
+	pause, again := exchange.WebhookPause(d.Tries)
+	var err error
+	switch {
+	case r.Gone:
+		err = t.one(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookGone, r.Status, r.Error, now)
+	case !again:
+		err = t.one(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookExhausted, r.Status, r.Error, now)
+	default:
+		err = t.one(ctx, putOff, d.ID, now.Add(pause), r.Status, r.Error, now)
+	}
+	switch {
+	case err != nil:
+		return err
+	case r.Gone && p.Status == exchange.WebhookActive:
+		return t.dropWebhook(ctx, p, exchange.WebhookGone)
+	case p.FailingSince.IsZero():
+		return t.one(ctx, setFailing, p.ID, nullTime(now))
+	case p.Status == exchange.WebhookActive && now.Sub(p.FailingSince) >= exchange.WebhookDisableAfter:
+		return t.dropWebhook(ctx, p, exchange.WebhookFailing)
+	}
+	return nil
+}
+
+// DeliveryFilter narrows a list of deliveries.
+type DeliveryFilter struct {
+	EndpointID uuid.UUID
+	ObjectID   uuid.UUID
+	Status     exchange.WebhookDeliveryStatus
+	Type       string
+	From, To   time.Time // of the delivery's making; half open
+}
+
+const deliverySource = `webhook_deliveries d JOIN webhook_endpoints p ON p.id = d.endpoint_id JOIN events e ON e.cursor = d.event_cursor`
+
+// WebhookDeliveries pages through the deliveries to the endpoints of a view, the newest first. Those to endpoints
+// that were deleted stay until they are pruned.
+func (s *Store) WebhookDeliveries(ctx context.Context, v View, f DeliveryFilter, p Page) ([]exchange.WebhookDelivery, int, error) {
+	var w where
+	w.scope(v, "p.owner_id", "p.vendor_id")
+	w.id("d.endpoint_id", f.EndpointID)
+	w.id("d.object_id", f.ObjectID)
+	w.eq("d.status", string(f.Status))
+	w.eq("e.type", f.Type)
+	w.between("d.created_at", f.From, f.To)
+	var rows []deliveryRow
+	total, err := s.page(ctx, &rows, list{columns: deliveryColumns, from: deliverySource, where: w, order: "d.created_at DESC, d.id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "webhook delivery")
+	}
+	all, err := convert(rows, deliveryRow.delivery)
+	return all, total, err
+}
+
+const (
+	lockScopedDelivery = `SELECT ` + deliveryColumns + `, p.status AS endpoint_status, p.deleted_at FROM ` + deliverySource + `
+WHERE d.id = $1 AND ($2 OR p.owner_id = $3 OR p.vendor_id = $4) FOR UPDATE OF d FOR SHARE OF p`
+	replayDelivery = `UPDATE webhook_deliveries SET status = 'pending', status_detail = '', tries = 0, replays = replays + 1, next_at = $2, announced = false, updated_at = $2 WHERE id = $1`
+	readDelivery   = `SELECT ` + deliveryColumns + ` FROM ` + deliverySource + ` WHERE d.id = $1`
+)
+
+// ReplayWebhook sends a delivery that came to its end again, under the same webhook-id and with attempts of its
+// own. CodeStateConflict when it has not ended, or its endpoint is not active.
+func (s *Store) ReplayWebhook(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.WebhookDelivery, error) {
+	var out exchange.WebhookDelivery
+	err := s.inTx(ctx, "webhook delivery", func(t unitTx) error {
+		all, owner, vendor := v.args()
+		var r struct {
+			deliveryRow
+			EndpointStatus exchange.WebhookStatus `db:"endpoint_status"`
+			DeletedAt      sql.NullTime           `db:"deleted_at"`
+		}
+		if err := t.get(ctx, &r, lockScopedDelivery, id, all, owner, vendor); err != nil {
+			return err
+		}
+		switch {
+		case r.Status == exchange.WebhookPending:
+			return exchange.Errorf(exchange.CodeStateConflict, "The delivery is still under way.")
+		case r.DeletedAt.Valid || r.EndpointStatus != exchange.WebhookActive:
+			return exchange.Errorf(exchange.CodeStateConflict, "The endpoint is not active.")
+		}
+		if err := t.one(ctx, replayDelivery, id, t.s.now()); err != nil {
+			return err
+		}
+		var after deliveryRow
+		if err := t.get(ctx, &after, readDelivery, id); err != nil {
+			return err
+		}
+		var err error
+		if out, err = after.delivery(); err != nil {
+			return err
+		}
+		return t.audit(ctx, by, "webhook_delivery.replayed", "webhook_delivery", id,
+			map[string]any{"status": r.Status, "attempts": r.Attempts}, map[string]any{"status": out.Status, "replays": out.Replays})
+	})
+	return out, err
+}
+
+const (
+	pruneDeliveries = `
+DELETE FROM webhook_deliveries WHERE id IN (
+    SELECT id FROM webhook_deliveries WHERE status <> 'pending' AND updated_at < $1 ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	pruneWebhookKeys = `
+DELETE FROM webhook_keys WHERE id IN (SELECT id FROM webhook_keys WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
+)
+
+// PruneWebhooks deletes at most limit deliveries that ended longer than exchange.WebhookDeliveriesKept ago, and keys
+// that sign no more. It returns how many deliveries went.
+func (s *Store) PruneWebhooks(ctx context.Context, limit int) (int, error) {
+	now := s.now()
+	n, err := s.write(ctx, "webhook delivery", pruneDeliveries, now.Add(-exchange.WebhookDeliveriesKept), limit)
+	if err == nil {
+		_, err = s.write(ctx, "webhook key", pruneWebhookKeys, now, limit)
+	}
+	return int(n), err
+}

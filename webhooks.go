@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	"kivuko/activities"
+	"kivuko/api"
+	"kivuko/worker"
+)
+
+func (c Config) checkWebhooks(n *need) {
+	n.rule(c.Mode != Production || !c.WebhookKeys.development(), "KIVUKO_WEBHOOK_KEYS holds a development key")
+}
+
+// webhookPolicy lets a developer's machine send to itself. Production sends to the public internet alone.
+func (c Config) webhookPolicy() activities.WebhookPolicy {
+	return activities.WebhookPolicy{Local: c.Mode == Local}
+}
+
+func (c Config) webhookSealer() (*worker.WebhookSealer, error) {
+	keys := make([]worker.Key, len(c.WebhookKeys))
+	for i, k := range c.WebhookKeys {
+		keys[i] = worker.Key{ID: k.ID, Secret: k.Key}
+	}
+	sealer, err := worker.NewWebhookSealer(keys)
+	if err != nil {
+		return nil, fmt.Errorf("KIVUKO_WEBHOOK_KEYS: %w", err)
+	}
+	return sealer, nil
+}
+
+// webhooks makes the activities that send events.
+func (c Config) webhooks(rows worker.Rows) (*activities.Webhooks, error) {
+	sealer, err := c.webhookSealer()
+	if err != nil {
+		return nil, err
+	}
+	return &activities.Webhooks{Store: rows, Opener: sealer, Sender: activities.NewWebhookSender(c.webhookPolicy(), nil), Now: time.Now}, nil
+}
+
+// webhookSecrets is what the API needs for endpoints, nil where webhooks are not configured.
+func (c Config) webhookSecrets() (*api.Webhooks, error) {
+	if len(c.WebhookKeys) == 0 {
+		return nil, nil //nolint:nilnil // no webhooks is a choice, and the API knows it
+	}
+	sealer, err := c.webhookSealer()
+	if err != nil {
+		return nil, err
+	}
+	return &api.Webhooks{Seal: sealer.SealWebhookSecret, CheckURL: c.webhookPolicy().CheckURL}, nil
+}
