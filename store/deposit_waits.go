@@ -230,6 +230,7 @@ func (t unitTx) guarded(ctx context.Context, fn func() error) (refusal, err erro
 	if _, err := t.tx.ExecContext(ctx, `SAVEPOINT movement`); err != nil {
 		return nil, err
 	}
+	noted := len(t.journal.lines)
 	refusal = fn()
 	if refusal == nil {
 		_, err = t.tx.ExecContext(ctx, `RELEASE SAVEPOINT movement`)
@@ -241,5 +242,6 @@ func (t unitTx) guarded(ctx context.Context, fn func() error) (refusal, err erro
 	if _, err := t.tx.ExecContext(ctx, `ROLLBACK TO SAVEPOINT movement; RELEASE SAVEPOINT movement`); err != nil {
 		return nil, err
 	}
+	t.journal.lines = t.journal.lines[:noted] // what was undone did not happen
 	return refusal, nil
 }

@@ -3,6 +3,7 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -96,5 +97,33 @@ func TestFinalDepositsStay(t *testing.T) {
 		amount, wallet_id, from_wallet_id, kind, 'seen', payment_id, exception_id, block, block_id, block_time, now(), now(), NULL, 1 FROM chain_deposits`)
 	if pe, ok := errors.AsType[*pq.Error](err); !ok || pe.Constraint != "chain_deposits_movement_key" {
 		t.Errorf("a second row of one movement: %v", err)
+	}
+}
+
+// Of a movement that was undone nothing is told but that it was set aside.
+func TestWhatIsRefusedIsNotTold(t *testing.T) {
+	t.Parallel()
+	s := started(t)
+	w := storetest.Wallet(t, s, storetest.User(t, s, exchange.RoleCustomer))
+	other := storetest.Wallet(t, s, storetest.User(t, s, exchange.RoleCustomer))
+	storetest.Exec(t, s, `ALTER TABLE chain_deposits ADD CONSTRAINT refused_for_this_test CHECK (status <> 'final')`)
+	finalBlock(t, s, scanOf(blockOf("a", 101), moveOf("lost", w.Address, other.Address, usdt("5"))))
+	alarmOf(t, s, exchange.QuarantineRefused)
+	var told []string
+	rows, err := storetest.Owner(t, s).QueryContext(t.Context(), `SELECT type FROM events WHERE object_type IN ('payment_exception', 'chain_deposit', 'deposit_quarantine')
+		UNION ALL SELECT action FROM audit_log WHERE object_type IN ('payment_exception', 'chain_deposit', 'deposit_quarantine')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var what string
+		if err := rows.Scan(&what); err != nil {
+			t.Fatal(err)
+		}
+		told = append(told, what)
+	}
+	if err := rows.Err(); err != nil || !slices.Equal(told, []string{"deposit_quarantine.opened", "deposit_quarantine.opened"}) {
+		t.Errorf("it is told %q, %v", told, err)
 	}
 }
