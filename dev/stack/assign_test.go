@@ -9,7 +9,7 @@ import (
 
 // TestTakenPortsAreTold holds that nobody looks for the API where another program answers.
 func TestTakenPortsAreTold(t *testing.T) {
-	if l, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil { //nolint:noctx // binding a local port does not wait
+	if l, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil {
 		defer func() { _ = l.Close() }() // the test is over
 	}
 	book := filepath.Join(t.TempDir(), "ports.json")

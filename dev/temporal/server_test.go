@@ -130,6 +130,10 @@ func begin(t *testing.T, c client.Client, id string) client.WorkflowRun {
 func greet(_ workflow.Context, name string) (string, error) { return "hello " + name, nil }
 
 // finish runs a worker until the workflow has ended, and checks its result.
+// patience is how long a workflow may take to go on: the server retries with growing pauses after a crash, and
+// longer on a busy machine.
+const patience = 5 * time.Minute
+
 func finish(t *testing.T, c client.Client, id string) {
 	t.Helper()
 	w := worker.New(c, queue, worker.Options{})
@@ -138,7 +142,7 @@ func finish(t *testing.T, c client.Client, id string) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var got string
 	if err := c.GetWorkflow(ctx, id, "").Get(ctx, &got); err != nil {
