@@ -12,6 +12,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
 	"kivuko/store/storetest"
 )
 
@@ -83,5 +84,29 @@ func TestANoticeIsNotedAndWakesWhatWaits(t *testing.T) {
 		"from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "page_size=0",
 	} {
 		m.do(get, list+"?"+bad, nil, staff).refused(exchange.CodeInvalid)
+	}
+}
+
+// A notice that waited on disk for the database is noted when it comes back.
+func TestANoticeFromDiskIsNoted(t *testing.T) {
+	m := openMarket(t, withNotices)
+	m.flows.woken = make(chan uuid.UUID, 1)
+	a, receipt := m.attempt(), storetest.Receipt(t)
+	n := spooled{
+		ID: newID(), Token: standingToken, Kind: exchange.CallbackConfirmation, Standing: true, ReceivedAt: time.Now(),
+		Body: []byte(receipt + " " + a.Amount.String() + " " + a.Reference),
+	}
+	if err := m.server.spool.keep(n); err != nil {
+		t.Fatal(err)
+	}
+	if drained, err := m.server.spool.Drain(t.Context()); err != nil || drained != 1 {
+		t.Fatalf("%d drained, %v", drained, err)
+	}
+	if woken := <-m.flows.woken; woken != n.ID {
+		t.Errorf("woken by %s", woken)
+	}
+	all, total, err := m.store.ListC2B(t.Context(), store.C2BFilter{Receipt: receipt}, store.Page{Number: 1, Size: 1})
+	if err != nil || total != 1 || all[0].ToldAt.IsZero() || all[0].Reference != a.Reference {
+		t.Errorf("noted %+v, %v", all, err)
 	}
 }
