@@ -1,7 +1,7 @@
 #!/bin/sh
 # Brings Temporal's two databases to the schema of this release. A current one stays as it is.
 set -eu
-SQL_PASSWORD=$(cat /run/secrets/histories_password)
+SQL_PASSWORD=$(cat "${SECRETS:-/run/secrets}/histories_password")
 export SQL_PASSWORD
 for database in temporal temporal_visibility; do
 	schema=postgresql/v12/temporal

@@ -1,0 +1,243 @@
+package temporal_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	enumspb "go.temporal.io/api/enums/v1"
+	taskqueuepb "go.temporal.io/api/taskqueue/v1"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/server/common/authorization"
+	"go.temporal.io/server/common/config"
+	"go.temporal.io/server/common/dynamicconfig"
+	"go.temporal.io/server/common/log"
+	temporalserver "go.temporal.io/server/temporal"
+
+	"kivuko/dev/ports"
+)
+
+const deploymentFiles = "../../docker/"
+
+// deploymentConfig reads what the container's server reads.
+func deploymentConfig(t *testing.T) *config.Config {
+	t.Helper()
+	c, err := config.Load(config.WithConfigFile(deploymentFiles + "temporal/server.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestDeploymentIsReachedOverTLSAlone(t *testing.T) {
+	c := deploymentConfig(t)
+	for name, store := range c.Persistence.DataStores {
+		if s := store.SQL; s.TLS == nil || !s.TLS.Enabled || !s.TLS.EnableHostVerification || s.TLS.CaFile == "" || s.Password != "" || s.PasswordCommand == nil {
+			t.Errorf("the store %s: a verified connection and a password from a file, not %+v", name, s)
+		}
+	}
+	if f := c.Global.TLS.Frontend; f.Server.CertFile == "" || f.Server.KeyFile == "" || f.Client.DisableHostVerification {
+		t.Errorf("the frontend: %+v", f)
+	}
+	for name, s := range c.Services {
+		if name != "frontend" && s.RPC.BindOnIP != "127.0.0.1" {
+			t.Errorf("%s listens on %s, where it has no TLS", name, s.RPC.BindOnIP)
+		}
+	}
+}
+
+// passwordFile keeps the secret of the database where the deployment's scripts look for it.
+func passwordFile(t *testing.T) (dir, file string) {
+	t.Helper()
+	dir = t.TempDir()
+	file = filepath.Join(dir, "histories_password")
+	if err := os.WriteFile(file, []byte("it's-histories_password\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir, file
+}
+
+// certificates are an authority's and those of a server "temporal" that it vouches for, as files.
+func certificates(t *testing.T) (authority, certificate, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	write := func(name, kind string, der []byte) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	make := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if signer == nil {
+			signer = k
+		}
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+		der, err := x509.CreateCertificate(rand.Reader, template, parent, &k.PublicKey, signer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return der, k
+	}
+	root := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	rootDER, rootKey := make(root, root, nil)
+	der, k := make(&x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: []string{"temporal"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}, root, rootKey)
+	secret, err := x509.MarshalPKCS8PrivateKey(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return write("ca.crt", "CERTIFICATE", rootDER), write("temporal.crt", "CERTIFICATE", der), write("temporal.key", "PRIVATE KEY", secret)
+}
+
+// prepareHistories runs the deployment's own scripts: roles and databases, then the schema, twice.
+func prepareHistories(t *testing.T, server *url.URL, secrets string) {
+	t.Helper()
+	psql, err := exec.LookPath("psql")
+	if err != nil {
+		t.Skip("there is no psql, which reads the scripts of the databases")
+	}
+	tools := t.TempDir()
+	run := func(env []string, name string, args ...string) {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Env = append(os.Environ(), env...)
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v: %s", name, err, said)
+		}
+	}
+	run([]string{"SECRETS=" + secrets}, psql, "--no-psqlrc", "--dbname", server.String(), "--file", deploymentFiles+"postgres/histories.sql")
+	run(nil, "go", "build", "-o", filepath.Join(tools, "temporal-sql-tool"), "go.temporal.io/server/cmd/tools/sql")
+	for range 2 {
+		run([]string{
+			"SECRETS=" + secrets, "PATH=" + tools + ":" + os.Getenv("PATH"), "SQL_PLUGIN=postgres12_pgx", "SQL_USER=temporal",
+			"SQL_HOST=" + server.Hostname(), "SQL_PORT=" + server.Port(),
+		}, "/bin/sh", deploymentFiles+"temporal/schema.sh")
+	}
+}
+
+// The server starts from the deployment's file. Ports, the database's address and paths are this machine's, and the
+// database has no TLS here; the rest is as written.
+func TestDeploymentServes(t *testing.T) {
+	server, err := url.Parse(database(t).DSN("postgres"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	secrets, password := passwordFile(t)
+	prepareHistories(t, server, secrets)
+	authority, certificate, key := certificates(t)
+	c := deploymentConfig(t)
+	for _, store := range c.Persistence.DataStores {
+		store.SQL.ConnectAddr, store.SQL.TLS, store.SQL.PasswordCommand.Args = server.Host, nil, []string{password}
+	}
+	frontend := &c.Global.TLS.Frontend
+	frontend.Server.CertFile, frontend.Server.KeyFile, frontend.Client.RootCAFiles = certificate, key, []string{authority}
+	book := ports.NewBook() // its ports fit the 16 bits that the server's membership table has for them
+	for name, s := range c.Services {
+		for part, port := range map[string]*int{"-grpc": &s.RPC.GRPCPort, "-membership": &s.RPC.MembershipPort} {
+			if *port, err = book.Assign(name+part, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.Services[name] = s
+	}
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(c.Services["frontend"].RPC.GRPCPort))
+	c.PublicClient.HostPort = address
+	for name, i := range c.ClusterMetadata.ClusterInformation {
+		i.RPCAddress = address
+		c.ClusterMetadata.ClusterInformation[name] = i
+	}
+	c.DynamicConfigClient.Filepath = deploymentFiles + "dynamicconfig.yaml"
+	serveDeployment(t, c)
+
+	plain, err := client.NewLazyClient(client.Options{HostPort: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	if _, err := plain.CheckHealth(t.Context(), &client.CheckHealthRequest{}); err == nil {
+		t.Error("the frontend answers without TLS")
+	}
+	askOverTLS(t, address, authority)
+}
+
+func serveDeployment(t *testing.T, c *config.Config) {
+	t.Helper()
+	logger := log.NewNoopLogger()
+	stop := make(chan any)
+	settings, err := dynamicconfig.NewFileBasedClient(c.DynamicConfigClient, logger, stop)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authorizer, err := authorization.GetAuthorizerFromConfig(&c.Global.Authorization)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := temporalserver.NewServer(temporalserver.WithConfig(c), temporalserver.ForServices(temporalserver.DefaultServices),
+		temporalserver.WithLogger(logger), temporalserver.WithAuthorizer(authorizer), temporalserver.WithDynamicConfigClient(settings))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		close(stop)
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// askOverTLS waits until the server's own workers poll: they have come in through the frontend's TLS too.
+func askOverTLS(t *testing.T, address, authority string) {
+	t.Helper()
+	pemBytes, err := os.ReadFile(authority)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pemBytes)
+	c, err := client.NewLazyClient(client.Options{HostPort: address, ConnectionOptions: client.ConnectionOptions{
+		TLS: &tls.Config{RootCAs: roots, ServerName: "temporal", MinVersion: tls.VersionTLS12},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for until := time.Now().Add(time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		answer, err := c.WorkflowService().DescribeTaskQueue(t.Context(), &workflowservice.DescribeTaskQueueRequest{
+			Namespace: "temporal-system", TaskQueue: &taskqueuepb.TaskQueue{Name: "default-worker-tq"}, TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
+		})
+		if err == nil && len(answer.GetPollers()) > 0 {
+			return
+		}
+		if time.Now().After(until) {
+			t.Fatalf("the server's workers don't poll: %v, %v", answer, err)
+		}
+	}
+}
