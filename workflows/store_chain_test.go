@@ -320,7 +320,7 @@ func (b *book) PaidTwiceBy(_ context.Context, attempt uuid.UUID) (exchange.Payme
 func (b *book) ResolveException(_ context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, _ exchange.Principal) error {
 	return run(b, "ResolveException", func() error {
 		e := b.exceptions[id]
-		if e.Status == to {
+		if e.Status == to || e.Status == exchange.ExcCredited || e.Status == exchange.ExcWrittenOff { // by its own verb
 			return nil
 		}
 		if err := exchange.ExceptionMachine.Allow(e.Status, to); err != nil {

@@ -1,0 +1,104 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// theException is the one about late money, once the watch has made it.
+func (w *world) theException(t *testing.T) exchange.PaymentException {
+	t.Helper()
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	for _, x := range w.book.exceptions {
+		return x
+	}
+	t.Error("there is no exception")
+	return exchange.PaymentException{}
+}
+
+// verb gives a command about the exception, as the API does; its answer is kept under the key.
+func (w *world) verb(t *testing.T, verb, key string) {
+	t.Helper()
+	id, x := uuid.New(), w.theException(t)
+	w.book.mu.Lock()
+	w.book.commands[id] = exchange.OperatorCommand{
+		ID: id, ObjectType: activities.ObjectException, ObjectID: x.ID, Verb: verb, Note: "because", ActorID: uuid.New(),
+	}
+	w.book.mu.Unlock()
+	w.tellFlow(id, key)
+}
+
+// settled has a person settle the exception by itself, past the flow.
+func (w *world) settled(t *testing.T, to exchange.ExceptionStatus) {
+	t.Helper()
+	x := w.theException(t)
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	x.Status = to
+	w.book.exceptions[x.ID] = x
+}
+
+// The verb "refund" of an exception is carried out by the watch, once, however often it is given.
+func TestExceptionsRefundIsPaidOnce(t *testing.T) {
+	w, a := lateWorld(t)
+	w.at(0, w.pay(a, payer{twice: true}))
+	w.at(time.Hour, func() { w.verb(t, "refund", "first") })
+	w.at(time.Hour, func() { w.verb(t, "refund", "second") })
+	if r := w.late(t, a); r.Outcome != workflows.LateRefunded {
+		t.Errorf("the watch ended %s", r.Outcome)
+	}
+	refunded(price)(t, w)
+	if n := len(w.operator.paidOut(w.request.ID)); n != 1 {
+		t.Errorf("%d payouts", n)
+	}
+	exception(exchange.ExcLate, exchange.ExcRefunded)(t, w)
+}
+
+// A person who settles the exception past the flow ends its waiting, also when a refund was asked for too late.
+func TestExceptionThatWasSettledPastTheWatch(t *testing.T) {
+	for _, to := range []exchange.ExceptionStatus{exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited} {
+		t.Run(string(to), func(t *testing.T) {
+			w, a := lateWorld(t)
+			w.at(0, w.pay(a, payer{}))
+			w.at(time.Hour, func() { w.settled(t, to) })
+			w.at(time.Hour+time.Minute, func() { w.verb(t, "refund", "too late") })
+			w.at(2*time.Hour, func() { w.verb(t, "resolve", "told") })
+			if r := w.late(t, a); r.Outcome != workflows.LateResolved {
+				t.Errorf("the watch ended %s", r.Outcome)
+			}
+			wants("told", "")(t, w)
+			exception(exchange.ExcLate, to)(t, w)
+			if n := len(w.operator.paidOut(w.request.ID)); n != 0 || len(w.book.refunds) != 0 {
+				t.Errorf("%d payouts and %d refunds", n, len(w.book.refunds))
+			}
+		})
+	}
+}
+
+// A doubtful payee is confirmed at the order alone: a second refund of the exception says nothing of who gets it.
+func TestExceptionsRefundConfirmsNoPayee(t *testing.T) {
+	w, a := lateWorld(t)
+	w.book.doubtful = true
+	w.at(0, w.pay(a, payer{}))
+	w.at(time.Hour, func() { w.verb(t, "refund", "first") })
+	w.at(2*time.Hour, func() { w.verb(t, "refund", "second") })
+	w.at(3*time.Hour, func() {
+		if n := len(w.operator.paidOut(w.request.ID)); n != 0 {
+			t.Errorf("%d payouts while the payee is in doubt", n)
+		}
+		w.command("refund")
+	})
+	if r := w.late(t, a); r.Outcome != workflows.LateRefunded {
+		t.Errorf("the watch ended %s", r.Outcome)
+	}
+	if n := len(w.operator.paidOut(w.request.ID)); n != 1 {
+		t.Errorf("%d payouts", n)
+	}
+}
