@@ -144,6 +144,7 @@ bench: build ## measure against bare Temporal, plain SQL, bare HTTP and bare dri
 # Peers that others wrote come from npm into a directory that is thrown away; their install scripts
 # don't run. Without npm their tests are skipped, which the output says.
 ANVIL_VERSION := 1.7.1
+STANDARD_WEBHOOKS_VERSION := 1.1.1
 
 .PHONY: conformance
 conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites, and against nodes that others wrote
@@ -154,6 +155,8 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 		anvil=anvil-$$(node -p 'process.platform + "-" + ({x64: "amd64"}[process.arch] || process.arch)')
 		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" "@foundry-rs/$$anvil@$(ANVIL_VERSION)"
 		export KIVUKO_ANVIL="$$peers/node_modules/@foundry-rs/$$anvil/bin/anvil"
+		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" "standardwebhooks@$(STANDARD_WEBHOOKS_VERSION)"
+		export KIVUKO_STANDARD_WEBHOOKS="$$peers/node_modules/standardwebhooks"
 		export KIVUKO_PEERS=1 # has the test of the Solana machine fetch litesvm
 	else
 		echo "npm is missing: nodes that others wrote are left out"

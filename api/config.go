@@ -130,13 +130,13 @@ type Deps struct {
 	Notices ReadNotice
 	// Health asks each dependency whether it works; the map's key names it in /readyz. "postgres" and
 	// "temporal" decide whether the service is ready at all.
-	Health  map[string]func(context.Context) error
+	Health map[string]func(context.Context) error
 	// Webhooks is what endpoints need; nil where webhooks are not offered.
 	Webhooks *Webhooks
-	Logger  *slog.Logger          // default: discard
-	Now     func() time.Time      // default: time.Now
-	Metrics *prometheus.Registry  // default: a registry of its own, served at /metrics
-	Gather  []prometheus.Gatherer // served at /metrics beside it
+	Logger   *slog.Logger          // default: discard
+	Now      func() time.Time      // default: time.Now
+	Metrics  *prometheus.Registry  // default: a registry of its own, served at /metrics
+	Gather   []prometheus.Gatherer // served at /metrics beside it
 }
 
 func (c *Config) setDefaults() {

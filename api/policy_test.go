@@ -163,7 +163,7 @@ func cells() map[string]cell {
 		"POST " + auth + "webhook-endpoints/{id}/test":          {id: func(s scene) uuid.UUID { return s.webhookID() }},
 		"POST " + auth + "webhook-deliveries/{id}/replay":       {id: func(s scene) uuid.UUID { return s.deliveryID() }},
 		"GET " + auth + "users/{id}":                            {id: account, shared: true},
-		"PATCH " + auth + "users/{id}": {id: account, shared: true, body: fixed(map[string]any{"verified": true})},
+		"PATCH " + auth + "users/{id}":                          {id: account, shared: true, body: fixed(map[string]any{"verified": true})},
 		"PUT " + auth + "user/id/{id}/pin": {id: func(s scene) uuid.UUID {
 			if s.own {
 				return s.who.ID
