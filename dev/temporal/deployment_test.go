@@ -85,7 +85,7 @@ func certificates(t *testing.T) (authority, certificate, key string) {
 		}
 		return path
 	}
-	make := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
+	issue := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
 		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -104,8 +104,8 @@ func certificates(t *testing.T) (authority, certificate, key string) {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "authority"}, IsCA: true,
 		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	rootDER, rootKey := make(root, root, nil)
-	der, k := make(&x509.Certificate{
+	rootDER, rootKey := issue(root, root, nil)
+	der, k := issue(&x509.Certificate{
 		SerialNumber: big.NewInt(2), DNSNames: []string{"temporal"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}, root, rootKey)
 	secret, err := x509.MarshalPKCS8PrivateKey(k)
