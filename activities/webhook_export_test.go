@@ -12,7 +12,9 @@ func WithResolved(s *WebhookSender, to string) *WebhookSender {
 	changed, client := *s, *s.client
 	transport, _ := s.client.Transport.(*http.Transport)
 	transport = transport.Clone()
-	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dialer.DialContext(ctx, network, to) }
+	transport.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return dialer.DialContext(ctx, network, to)
+	}
 	client.Transport = transport
 	changed.client = &client
 	return &changed

@@ -156,10 +156,12 @@ func TestConformanceWebhooks(t *testing.T) {
 		t.Fatalf("received %+v", r)
 	}
 	for name, change := range map[string]func(http.Header, *string){
-		"body":      func(_ http.Header, body *string) { *body = strings.Replace(*body, "test", "tent", 1) },
-		"id":        func(h http.Header, _ *string) { h.Set(exchange.WebhookHeaderID, "evt_1") },
-		"time":      func(h http.Header, _ *string) { h.Set(exchange.WebhookHeaderTimestamp, "1700000000") },
-		"signature": func(h http.Header, _ *string) { h.Set(exchange.WebhookHeaderSignature, "v1,"+strings.Repeat("A", 43)+"=") },
+		"body": func(_ http.Header, body *string) { *body = strings.Replace(*body, "test", "tent", 1) },
+		"id":   func(h http.Header, _ *string) { h.Set(exchange.WebhookHeaderID, "evt_1") },
+		"time": func(h http.Header, _ *string) { h.Set(exchange.WebhookHeaderTimestamp, "1700000000") },
+		"signature": func(h http.Header, _ *string) {
+			h.Set(exchange.WebhookHeaderSignature, "v1,"+strings.Repeat("A", 43)+"=")
+		},
 	} {
 		if again := old.again(t, r, change); again.Refused == "" {
 			t.Errorf("a changed %s was taken", name)
