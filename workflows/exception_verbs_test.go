@@ -86,6 +86,7 @@ func TestExceptionThatWasSettledPastTheWatch(t *testing.T) {
 func TestExceptionsRefundConfirmsNoPayee(t *testing.T) {
 	w, a := lateWorld(t)
 	w.book.doubtful = true
+	inDoubt := false
 	w.at(0, w.pay(a, payer{}))
 	w.at(time.Hour, func() { w.verb(t, "refund", "first") })
 	w.at(2*time.Hour, func() { w.verb(t, "refund", "second") })
@@ -93,12 +94,13 @@ func TestExceptionsRefundConfirmsNoPayee(t *testing.T) {
 		if n := len(w.operator.paidOut(w.request.ID)); n != 0 {
 			t.Errorf("%d payouts while the payee is in doubt", n)
 		}
+		inDoubt = true
 		w.command("refund")
 	})
 	if r := w.late(t, a); r.Outcome != workflows.LateRefunded {
 		t.Errorf("the watch ended %s", r.Outcome)
 	}
-	if n := len(w.operator.paidOut(w.request.ID)); n != 1 {
-		t.Errorf("%d payouts", n)
+	if n := len(w.operator.paidOut(w.request.ID)); n != 1 || !inDoubt {
+		t.Errorf("%d payouts; the payee was in doubt until the order's command: %v", n, inDoubt)
 	}
 }
