@@ -16,7 +16,7 @@ DEV_PACKAGES ?= ./...
 
 GOLANGCI_VERSION := v2.15.0
 # One test binary hangs at most this long.
-TEST_TIMEOUT := 15m
+TEST_TIMEOUT := 25m
 RACE_TIMEOUT := 40m
 
 bin := $(CURDIR)/bin
