@@ -81,6 +81,8 @@ func TestWebhooksCheckWhatANameResolvesTo(t *testing.T) {
 
 func TestWebhookOutcomes(t *testing.T) {
 	var hits []string
+	const flood = 256 << 20
+	flooded := make(chan error, 1)
 	sender, address := receiver(t, activities.WebhookPolicy{Local: true}, func(w http.ResponseWriter, r *http.Request) {
 		hits = append(hits, r.URL.Path)
 		switch r.URL.Path {
@@ -89,7 +91,8 @@ func TestWebhookOutcomes(t *testing.T) {
 		case "/gone":
 			w.WriteHeader(http.StatusGone)
 		case "/flood":
-			_, _ = io.Copy(w, endless{})
+			_, err := io.CopyN(w, endless{}, flood)
+			flooded <- err
 		case "/hang":
 			panic(http.ErrAbortHandler)
 		}
@@ -102,6 +105,9 @@ func TestWebhookOutcomes(t *testing.T) {
 		if status, failure := send(t, sender, address+path); status != want.status || failure != want.failure || len(hits) != 1 {
 			t.Errorf("%s: %d %q, asked for %v", path, status, failure, hits)
 		}
+	}
+	if err := <-flooded; err == nil {
+		t.Error("an answer was read to its end, however long it is")
 	}
 	stranger := activities.NewWebhookSender(activities.WebhookPolicy{Local: true}, nil)
 	if _, failure := send(t, stranger, address); failure != exchange.WebhookErrTLS {
