@@ -13,9 +13,9 @@ import (
 // reads are the methods through which activities ask the world and change nothing.
 var reads = []string{
 	"Attempt", "AttemptAt", "Balance", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts", "CompareReadings",
-	"Denied", "DepositCursor", "DraftSpent", "DueWakeups", "Head", "LiveAttempt", "LiveAttempts", "Network", "NonceLane", "OpenDifferences",
-	"OpenQuarantine", "OrderByID", "PaidTwiceBy", "ParseCallback", "Pull", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund",
-	"Screen", "SigningHold", "SigningTerms", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments", "WalletsAfter",
+	"Denied", "DepositCursor", "DraftSpent", "DueWakeups", "Head", "LiveAttempt", "LiveAttempts", "Network", "NextWebhook", "NonceLane", "OpenDifferences",
+	"OpenQuarantine", "OpenWebhookSecret", "OrderByID", "PaidTwiceBy", "ParseCallback", "Pull", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund",
+	"Screen", "SigningHold", "SigningTerms", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments", "WalletsAfter", "WebhooksToWake",
 }
 
 // unpointed are those that change something and have no points.
@@ -26,6 +26,9 @@ var unpointed = []string{
 	// They take over what the operator's list says, each in one transaction and once by its receipt, for whichever run
 	// comes next; the booking of the order that a payment is for has points of its own.
 	"OpenUnmatched", "QuarantineLine", "TakeReceipt",
+	// They send events to those who asked for them. No money moves; what a dead process leaves is claimed again when
+	// its lease ends, and receivers know repeats by their id.
+	"ClaimWebhooks", "RecordWebhook", "RelayEvents", "WakeWebhooks", "WebhooksWoken",
 	// They clear and seal what is past.
 	"Prune", "SealAudit",
 	// It is done once in the life of a database, before there is anything to lose.
