@@ -159,7 +159,7 @@ func secretsFor(owner, service string) map[string]string {
 		"payload_keys": "p1:" + key("c3"), "token_keys": "k1:" + key("a1"), "pin_pepper": key("b2"),
 		"momo_consumer_key": "key", "momo_consumer_secret": "secret", "momo_passkey": "pass", "momo_security_credential": "sealed",
 		"momo_callback_key": key("d4"), "momo_standing_token": key("e5"), "tron_api_key": "", "ethereum_nodes": "https://127.0.0.1:1/key",
-		"solana_nodes": "https://127.0.0.1:1/key", "screening_token": "token", "rates_token": "token", "vault_token": "token",
+		"solana_nodes": "https://127.0.0.1:1/key", "screening_token": "token", "rates_token": "token", "vault_token": "token", "webhook_keys": "w1:" + key("f6"),
 	}
 }
 
