@@ -203,7 +203,9 @@ func (b orderTale) judge(t *testing.T, w *world, tr *trial) {
 	tr.answered(t)
 	id := tr.order.ID
 	if b.cancel {
-		w.untilFor(t, id, "of unknown outcome", recovery, detail("outcome"))
+		w.untilFor(t, id, "of unknown outcome, or known not to be paid", recovery, func(o order) bool {
+			return o.StatusDetail == "outcome" || o.StatusDetail == "payment_retry" // the operator's list may have told by now
+		})
 		w.tell(t, w.amina(t), id, "cancel", nil)
 	}
 	if b.again {
