@@ -203,10 +203,13 @@ func (b orderTale) judge(t *testing.T, w *world, tr *trial) {
 	tr.answered(t)
 	id := tr.order.ID
 	if b.cancel {
-		w.untilFor(t, id, "of unknown outcome, or known not to be paid", recovery, func(o order) bool {
-			return o.StatusDetail == "outcome" || o.StatusDetail == "payment_retry" // the operator's list may have told by now
+		// Judged late, the operator's list has told that nobody was asked, or the order's time is over.
+		o := w.untilFor(t, id, "of unknown outcome, or known not to be paid", recovery, func(o order) bool {
+			return o.StatusDetail == "outcome" || o.StatusDetail == "payment_retry" || o.over()
 		})
-		w.tell(t, w.amina(t), id, "cancel", nil)
+		if !o.over() {
+			w.tell(t, w.amina(t), id, "cancel", nil)
+		}
 	}
 	if b.again {
 		w.parked(t, workflows.OnRampID(id))
