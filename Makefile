@@ -153,9 +153,10 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 	trap 'rm -rf "$$peers"' EXIT
 	if command -v npm >/dev/null; then
 		anvil=anvil-$$(node -p 'process.platform + "-" + ({x64: "amd64"}[process.arch] || process.arch)')
-		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" "@foundry-rs/$$anvil@$(ANVIL_VERSION)"
+		# All at once: npm removes what an earlier call installed and no file lists.
+		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" \
+			"@foundry-rs/$$anvil@$(ANVIL_VERSION)" "standardwebhooks@$(STANDARD_WEBHOOKS_VERSION)"
 		export KIVUKO_ANVIL="$$peers/node_modules/@foundry-rs/$$anvil/bin/anvil"
-		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" "standardwebhooks@$(STANDARD_WEBHOOKS_VERSION)"
 		export KIVUKO_STANDARD_WEBHOOKS="$$peers/node_modules/standardwebhooks"
 		export KIVUKO_PEERS=1 # has the test of the Solana machine fetch litesvm
 	else
