@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -134,25 +133,12 @@ func (s *HTTPRates) Rates(ctx context.Context) (SourcedRates, error) {
 		return silent(err)
 	}
 	r.Header.Set("Accept", "application/json")
-	if s.token != "" {
-		r.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	answer, err := s.client.Do(r)
+	raw, err := ask(s.client, r, s.token, maxRatesAnswer)
 	if err != nil {
-		return silent(withoutAddress(err))
+		return silent(err)
 	}
-	defer func() { _ = answer.Body.Close() }() // read to the end or given up
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxRatesAnswer+1))
 	var said struct {
 		Rates []json.RawMessage `json:"rates"`
-	}
-	switch {
-	case err != nil:
-		return silent(err)
-	case answer.StatusCode != http.StatusOK:
-		return silent(errors.New("status " + answer.Status))
-	case len(raw) > maxRatesAnswer:
-		return silent(errors.New("the answer is too long"))
 	}
 	if err := json.Unmarshal(raw, &said); err != nil {
 		return silent(err)

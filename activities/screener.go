@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -45,15 +44,6 @@ func NewHTTPScreener(address, token string) (*HTTPScreener, error) {
 	}}, nil
 }
 
-// withoutAddress takes the address out of an error of net/http: a key may be part of it, and errors reach histories
-// and logs.
-func withoutAddress(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
-}
-
 type screenQuestion struct {
 	Reference string `json:"reference"`
 	Network   string `json:"network"`
@@ -81,24 +71,11 @@ func (s *HTTPScreener) Screen(ctx context.Context, c exchange.Counterparty) (exc
 		return silent(err)
 	}
 	r.Header.Set("Content-Type", "application/json")
-	if s.token != "" {
-		r.Header.Set("Authorization", "Bearer "+s.token)
-	}
-	answer, err := s.client.Do(r)
+	raw, err := ask(s.client, r, s.token, maxScreenAnswer)
 	if err != nil {
-		return silent(withoutAddress(err))
-	}
-	defer func() { _ = answer.Body.Close() }() // read to the end or given up
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxScreenAnswer+1))
-	var said screenAnswer
-	switch {
-	case err != nil:
 		return silent(err)
-	case answer.StatusCode != http.StatusOK:
-		return silent(errors.New("status " + answer.Status))
-	case len(raw) > maxScreenAnswer:
-		return silent(errors.New("the answer is too long"))
 	}
+	var said screenAnswer
 	if err := json.Unmarshal(raw, &said); err != nil {
 		return silent(err)
 	}
