@@ -13,12 +13,12 @@ if [ ${#REVISION} -ne 40 ]; then
 fi
 
 cd "$(dirname "$0")/.."
-mkdir -p "$out/root/etc/ssl/certs" "$out/spool"
+mkdir -p "$out/image/etc/ssl/certs" "$out/spool"
 # No C and no paths of this machine: the same files give the same binary everywhere.
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0
-go build -trimpath -buildvcs=false -ldflags="-s -w -buildid= -X main.revision=$REVISION" -o "$out/root/kivuko" .
+go build -trimpath -buildvcs=false -ldflags="-s -w -buildid= -X main.revision=$REVISION" -o "$out/image/kivuko" .
 # The roots of trust are those of the base image. Time zones are not needed: Kenya's day is computed.
-cp /etc/ssl/certs/ca-certificates.crt "$out/root/etc/ssl/certs/ca-certificates.crt"
-find "$out/root" -type d -exec chmod 0755 {} +
-chmod 0444 "$out/root/etc/ssl/certs/ca-certificates.crt"
-chmod 0555 "$out/root/kivuko"
+cp /etc/ssl/certs/ca-certificates.crt "$out/image/etc/ssl/certs/ca-certificates.crt"
+find "$out/image" -type d -exec chmod 0755 {} +
+chmod 0444 "$out/image/etc/ssl/certs/ca-certificates.crt"
+chmod 0555 "$out/image/kivuko"

@@ -186,14 +186,14 @@ func TestImage(t *testing.T) {
 		t.Skip("only root may give a process other files as its root")
 	}
 	dir := buildImage(t)
-	c := container{filepath.Join(dir, "root")}
+	c := container{filepath.Join(dir, "image")}
 	t.Run("files", func(t *testing.T) { checkFiles(t, c.root) })
 	t.Run("twice", func(t *testing.T) {
 		var extra []string
 		if os.Getenv("KIVUKO_IMAGE_FRESH") != "" { // compiles everything anew: minutes
 			extra = []string{"GOCACHE=" + t.TempDir()}
 		}
-		if a, b := sums(t, c.root), sums(t, filepath.Join(buildImage(t, extra...), "root")); !maps.Equal(a, b) {
+		if a, b := sums(t, c.root), sums(t, filepath.Join(buildImage(t, extra...), "image")); !maps.Equal(a, b) {
 			t.Errorf("two builds differ: %v and %v", a, b)
 		}
 	})
