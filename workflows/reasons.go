@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"maps"
 	"slices"
 
 	"kivuko/activities"
@@ -83,7 +84,19 @@ func payoutAdvice(what, do string) advice {
 }
 
 // guide holds the advice for every reason. docs/operations.md has the long form under the same names.
-var guide = map[Reason]advice{
+var guide = merged(onRampGuide, offRampGuide)
+
+// merged makes one guide of several, each of which has reasons of its own.
+func merged(guides ...map[Reason]advice) map[Reason]advice {
+	all := map[Reason]advice{}
+	for _, g := range guides {
+		maps.Copy(all, g)
+	}
+	return all
+}
+
+// onRampGuide is the advice about purchases, about payments on a chain, and about what all flows have in common.
+var onRampGuide = map[Reason]advice{
 	ReasonPromptRefused: {
 		"The operator refuses our prompts because of our own set-up.",
 		"Mend the credentials or the entitlement, then send retry.",
@@ -215,6 +228,7 @@ var guide = map[Reason]advice{
 func (r Reason) wantsReceipt() bool {
 	return slices.Contains([]Reason{
 		ReasonReceiptMissing, ReasonOneWitness, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree, ReasonRefundLate,
+		ReasonMomoUnknown, ReasonMomoDisagree,
 	}, r)
 }
 

@@ -1,0 +1,23 @@
+package exchange
+
+// DepositVerdict says how money that came to an order's escrow address fits the order.
+type DepositVerdict string
+
+// The verdicts.
+const (
+	TakenExact      DepositVerdict = "exact"
+	TakenRepriced   DepositVerdict = "repriced"    // another amount, priced anew at the order's rate
+	TakenMismatch   DepositVerdict = "mismatch"    // another amount, which the offer does not allow: all of it goes back
+	TakenWrongAsset DepositVerdict = "wrong_asset" // another coin: it is set aside, and the order waits on
+	TakenDuplicate  DepositVerdict = "duplicate"   // the order has its deposit already
+	TakenLate       DepositVerdict = "late"        // the order was over
+	TakenKnown      DepositVerdict = "known"       // taken before, or nothing that is to be taken
+)
+
+// DepositTaken is what became of a deposit. Exception and Refund have a zero id where there is none.
+type DepositTaken struct {
+	Verdict   DepositVerdict
+	Order     Order
+	Exception PaymentException
+	Refund    Refund
+}
