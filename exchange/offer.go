@@ -72,7 +72,8 @@ type Offer struct {
 	Asset       money.Asset
 	WalletID    uuid.UUID // the vendor's wallet that pays out (SELL) or receives (BUY)
 	Total       money.Amount
-	Available   money.Amount // the amount of its hold; zero while draft or closed
+	Available   money.Amount // what its hold reserves, in its asset; zero while draft or closed
+	Reserved    money.Amount // the amount of its hold, in the asset of FundingAccount
 	Rate        decimal.Decimal
 	MinOrder    money.Amount
 	MaxOrder    money.Amount
@@ -111,6 +112,14 @@ func (o Offer) FundingAccount() AccountRef {
 		return Owned(AccWalletBalance, o.WalletID, o.Asset)
 	}
 	return Owned(AccFiatBalance, o.VendorID, money.KES)
+}
+
+// After is what the offer has left in its asset when its hold reserves an amount: a BUY offer's is in shillings.
+func (o Offer) After(reserved money.Amount) money.Amount {
+	if o.Type == OfferSell {
+		return reserved
+	}
+	return reserved.DivFloor(o.Asset, o.Rate)
 }
 
 // StatusFor is the state in which an open offer belongs, given what it has left.

@@ -26,6 +26,9 @@ func (t OrderType) Valid() bool {
 	return t == OnRampBuy || t == OnRampSell || t == OffRampBuy || t == OffRampSell
 }
 
+// OffRamp tells whether orders of the type sell crypto for shillings.
+func (t OrderType) OffRamp() bool { return t == OffRampBuy || t == OffRampSell }
+
 // OrderSubtype tells marketplace, remittance, custodial remittance and treasury flows apart.
 type OrderSubtype string
 
@@ -78,8 +81,10 @@ var OffRampMachine = Machine[OrderStatus]{
 		{OrderPending, OrderCancelled, ByFlow, "expired before a deposit"},
 		{OrderConfirming, OrderPending, ByFlow, "the deposit was reorganised away"},
 		{OrderConfirming, OrderProcessing, ByFlow, "the deposit is final, the payout is under way"},
+		{OrderConfirming, OrderFailed, ByFlow, "the deposit does not fit the offer and goes back"},
 		{OrderProcessing, OrderCompleted, ByFlow, "the payout is proven"},
 		{OrderProcessing, OrderFailed, ByFlow, "a definite refusal, with a refund of the crypto opened"},
+		{OrderProcessing, OrderFailed, ByOperator, "a refund of the crypto is opened"},
 	},
 	Final: []OrderStatus{OrderCompleted, OrderCancelled, OrderFailed},
 }
@@ -102,13 +107,30 @@ const (
 	DetailCancelled  = "cancelled_by_customer"
 	DetailUnderpaid  = "underpaid"
 	DetailRefundOpen = "refund_opened"
+
+	WaitDeposit         = "deposit"          // the seller's crypto has not been seen yet
+	WaitDepositFinality = "deposit_finality" // it was seen in a block that may still be undone
+	WaitPayout          = "payout"           // the payout is on its way
+	WaitPayoutOutcome   = "payout_outcome"   // the operator has not said what became of it
+	WaitFloat           = "float"            // the house has too little at the operator to pay out
+	WaitBank            = "bank"             // an officer pays by bank
+	WaitBankSecond      = "bank_second"      // a second officer has to confirm the bank's payment
+	DetailPayoutRefused = "payout_refused"
+	DetailMismatch      = "deposit_mismatch"
 )
 
-// OrderLife is how long a customer has to pay.
-const OrderLife = 15 * time.Minute
+// OrderLife is how long a customer has to pay, OffRampLife how long a seller has to send the crypto: a chain
+// may be busy, and an exchange that the crypto comes from may take its time.
+const (
+	OrderLife   = 15 * time.Minute
+	OffRampLife = 30 * time.Minute
+)
 
-// PaymentMethodMomo is the payment method of orders paid by mobile money.
-const PaymentMethodMomo = "momo"
+// How the shillings of an order move.
+const (
+	PaymentMethodMomo = "momo" // by mobile money
+	PaymentMethodBank = "bank" // by an officer at a bank
+)
 
 // Order is a customer's purchase or sale. Optional texts are empty and optional times zero; the API
 // gives them their nullable form.
@@ -123,9 +145,13 @@ type Order struct {
 	Asset           money.Asset
 	Rate            decimal.Decimal
 	Price           Price
-	WalletID        uuid.UUID // the vendor's wallet that pays or receives the crypto
-	WalletAddress   string    // where the customer's crypto goes
-	RefundAddress   string
+	WalletID        uuid.UUID    // the vendor's wallet that pays or receives the crypto
+	WalletAddress   string       // where the crypto of the order goes: the customer's wallet, of a sale the escrow address
+	RefundAddress   string       // of a sale: where its crypto goes back to; empty until the customer says it
+	AskedAmount     money.Amount // the crypto that was asked for; a sale may be repriced by what arrives
+	OpenedBy        uuid.UUID    // who opened it for its customer; zero where the customer did
+	QuoteID         uuid.UUID    // the quote whose rate it has; zero where an offer's
+	FundWalletID    uuid.UUID    // of a sale: the customer's own wallet that its crypto comes from; zero where it is sent from elsewhere
 	Status          OrderStatus
 	StatusDetail    string
 	PaymentMethod   string
@@ -154,7 +180,7 @@ type Order struct {
 	Version         int64
 }
 
-// Beneficiary is who is paid by bank at the end of a remittance.
+// Beneficiary is who is paid at the end of a remittance, by bank or by mobile money.
 type Beneficiary struct {
 	BankName, BankCode, BankBranch, BankAddress string
 	AccountName, AccountNumber, SwiftCode       string
@@ -162,10 +188,19 @@ type Beneficiary struct {
 
 // Machine is the state machine that governs the order.
 func (o Order) Machine() Machine[OrderStatus] {
-	if o.Type == OnRampBuy || o.Type == OnRampSell {
-		return OnRampMachine
+	if o.OffRamp() {
+		return OffRampMachine
 	}
-	return OffRampMachine
+	return OnRampMachine
+}
+
+// OffRamp tells whether the order sells crypto for shillings.
+func (o Order) OffRamp() bool { return o.Type.OffRamp() }
+
+// Kind is the order's line in the table of kinds.
+func (o Order) Kind() OrderKind {
+	k, _ := KindOf(o.Type, o.Subtype)
+	return k
 }
 
 // PaymentReference is what the payer reads on the prompt: "KVK" and nine characters of the order's
@@ -183,28 +218,4 @@ func upper(s string) string {
 		}
 	}
 	return string(b)
-}
-
-// OrderRequest is a checked request to open an on-ramp order. Exactly one of Crypto and Fiat is set.
-type OrderRequest struct {
-	ID            uuid.UUID    `json:"id"`
-	CustomerID    uuid.UUID    `json:"customer_id"`
-	OfferID       uuid.UUID    `json:"offer_id"`
-	Crypto        money.Amount `json:"crypto,omitzero"`
-	Fiat          money.Amount `json:"fiat,omitzero"`
-	WalletAddress string       `json:"wallet_address"` // empty: the customer's default wallet
-	Phone         string       `json:"phone"`          // digits of the payer's number; empty: the customer's own
-	ExpiresAt     time.Time    `json:"expires_at"`
-	// ExpectedRate is the price that the customer saw; zero takes the offer's, whatever it is by now.
-	ExpectedRate decimal.Decimal `json:"expected_rate,omitzero"`
-	// Seen is what the API read of the offer. The flow can be found by it from its first moment; what counts
-	// is the offer as it is when the order is opened.
-	Seen SeenOffer `json:"seen,omitzero"`
-}
-
-// SeenOffer is the part of an offer that never changes and that its orders are found by.
-type SeenOffer struct {
-	Network    Network     `json:"network"`
-	Asset      money.Asset `json:"asset"`
-	MerchantID uuid.UUID   `json:"merchant_id"`
 }

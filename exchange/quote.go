@@ -28,3 +28,18 @@ func PriceByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Pri
 	exact := crypto.MulFloor(money.KES, rate)
 	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
 }
+
+// SellByCrypto prices a sale of an exact amount of crypto at a rate in KES per unit. The vendor owes crypto times
+// rate, rounded down to cents; the payee gets whole shillings of it, rounded down. Rounding is zero or below:
+// its opposite stays with the house, in the rounding account.
+func SellByCrypto(crypto money.Amount, rate decimal.Decimal) Price {
+	exact := crypto.MulFloor(money.KES, rate)
+	fiat := exact.FloorWhole()
+	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
+}
+
+// SellByFiat prices the sale that brings a whole number of shillings: of the least crypto that does. Where one
+// unit of the asset's last place is worth more than a shilling, it brings more.
+func SellByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Price {
+	return SellByCrypto(fiat.DivCeil(asset, rate), rate)
+}

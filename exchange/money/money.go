@@ -207,6 +207,15 @@ func (m Amount) DivFloor(a Asset, divisor decimal.Decimal) Amount {
 	return Amount{a, q}
 }
 
+// DivCeil divides by a positive divisor into asset a, rounded up to a's places.
+func (m Amount) DivCeil(a Asset, divisor decimal.Decimal) Amount {
+	q, rest := m.value.QuoRem(divisor, a.Scale())
+	if rest.IsPositive() {
+		q = q.Add(decimal.New(1, -a.Scale()))
+	}
+	return Amount{a, q}
+}
+
 func (m Amount) same(o Amount) {
 	if m.asset != o.asset {
 		panic(fmt.Sprintf("money: %s and %s can't be mixed", m.asset, o.asset))
