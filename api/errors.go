@@ -35,6 +35,7 @@ var meanings = map[exchange.Code]meaning{
 	exchange.CodeInsufficientOffer:   {http.StatusConflict, "Offer too small"},
 	exchange.CodeLimitReached:        {http.StatusConflict, "Limit reached"},
 	exchange.CodeRateChanged:         {http.StatusConflict, "Rate changed"},
+	exchange.CodeEscrowDry:           {http.StatusServiceUnavailable, "No escrow address free"},
 	exchange.CodeExpired:             {http.StatusGone, "Expired"},
 	exchange.CodeUnsupported:         {http.StatusNotImplemented, "Not offered"},
 	exchange.CodeIdempotencyReused:   {http.StatusUnprocessableEntity, "Idempotency key reused"},
@@ -76,7 +77,7 @@ func (s *server) writeError(fc *fiber.Ctx, err error) error {
 		fc.Set(fiber.HeaderWWWAuthenticate, `Bearer realm="kivuko"`)
 	}
 	if status == http.StatusServiceUnavailable && len(fc.Response().Header.Peek(fiber.HeaderRetryAfter)) == 0 {
-		fc.Set(fiber.HeaderRetryAfter, "2")
+		fc.Set(fiber.HeaderRetryAfter, retryAfter(known.Code))
 	}
 	body, err := json.Marshal(problem{
 		Type: "urn:kivuko:problem:" + string(known.Code), Title: m.title, Status: status,
@@ -88,6 +89,14 @@ func (s *server) writeError(fc *fiber.Ctx, err error) error {
 	}
 	fc.Set(fiber.HeaderContentType, problemType)
 	return fc.Status(status).Send(body)
+}
+
+// retryAfter is in how many seconds a client may try again. Addresses come back when orders end, not at once.
+func retryAfter(c exchange.Code) string {
+	if c == exchange.CodeEscrowDry {
+		return "5"
+	}
+	return "2"
 }
 
 // understand finds the error to tell a client. A status other than zero overrides that of the code.

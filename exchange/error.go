@@ -27,6 +27,7 @@ const (
 	CodeInsufficientOffer   Code = "insufficient_offer"       // the offer has less left than asked for
 	CodeLimitReached        Code = "limit_reached"            // as many of them as the caller may have at a time
 	CodeRateChanged         Code = "rate_changed"             // the price is not the one that the caller expected
+	CodeEscrowDry           Code = "escrow_exhausted"         // no escrow address is free, and the pool is as large as it may be
 	CodeExpired             Code = "expired"                  // the object's time is over
 	CodeUnsupported         Code = "unsupported"              // a named feature is not offered (501)
 	CodeIdempotencyReused   Code = "idempotency_key_reused"   // same key, other body

@@ -22,7 +22,7 @@ func Machines() []MachineView {
 		view(OnRampMachine), view(OffRampMachine), view(OfferMachine), view(HoldMachine), view(AttemptMachine),
 		view(ChainPaymentMachine), view(ChainAttemptMachine), view(ExceptionMachine), view(RefundMachine),
 		view(ChainDepositMachine), view(TransferMachine), view(ReconciliationMachine), view(DifferenceMachine),
-		view(QuoteMachine), view(ControlChangeMachine),
+		view(QuoteMachine), view(ControlChangeMachine), view(FloatMoveMachine), view(EscrowMachine), view(OrderPayoutMachine),
 	}
 }
 
