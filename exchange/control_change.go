@@ -15,6 +15,10 @@ const (
 	ControlHouseLimits ControlKind = "house_limits" // limits of roles, valuations, the approval rule
 	ControlUserLimits  ControlKind = "user_limits"  // a user's own limits, above those of its role
 	ControlStaffAccess ControlKind = "staff_access" // the account of an admin or a treasury officer becomes active
+	// What is the treasury's business; an officer of it may propose it too.
+	ControlMomoTerms          ControlKind = "momo_terms"          // the operator's limits and tariff, from a time on
+	ControlTreasuryAllocation ControlKind = "treasury_allocation" // shillings for the platform's own treasury, or back
+	ControlFloatMove          ControlKind = "float_move"          // a large movement of float at the operator
 )
 
 // ControlStatus is the state of a change of the controls.

@@ -3,6 +3,8 @@ package exchange
 import (
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange/money"
 )
 
@@ -24,4 +26,115 @@ type FloatReport struct {
 	Text     string         `json:"text,omitempty"`
 	Accounts []FloatAccount `json:"accounts,omitempty"`
 	At       time.Time      `json:"at,omitzero"` // the operator's time, in UTC
+}
+
+// Utility and Working name the accounts at the operator as it writes them in its answer (portal, Account Balance).
+const (
+	FloatUtility = "Utility Account"
+	FloatWorking = "Working Account"
+)
+
+// Account finds one of the reported accounts by the operator's name for it.
+func (r FloatReport) Account(name string) (FloatAccount, bool) {
+	for _, a := range r.Accounts {
+		if a.Name == name {
+			return a, true
+		}
+	}
+	return FloatAccount{}, false
+}
+
+// FloatCheck is a report of the operator beside what the books said when it was heard. All amounts are KES.
+type FloatCheck struct {
+	Ticket     string
+	Utility    money.Amount // the account that payouts leave
+	Working    money.Amount // the account that collections are credited to
+	Booked     money.Amount // momo_payout
+	Held       money.Amount // of it, for payouts that are open
+	Collected  money.Amount // momo_collection
+	Open       int          // payouts that may still move money
+	Difference money.Amount // by how much the utility account is above or below what the books allow
+	ToldAt     time.Time
+	ReceivedAt time.Time
+}
+
+// FloatDifference is by how much the utility account is off the books: above what is booked, or (negative) below what is
+// booked less what is held. Between the two, open payouts may or may not have left it.
+func FloatDifference(utility, booked, held money.Amount) money.Amount {
+	if utility.Cmp(booked) > 0 {
+		return utility.Sub(booked)
+	}
+	if low := booked.Sub(held); utility.Cmp(low) < 0 {
+		return utility.Sub(low)
+	}
+	return money.Zero(booked.Asset())
+}
+
+// FloatState is what can be paid out: the books, the operator's last words, and what stands in the way.
+type FloatState struct {
+	Payout     Account // momo_payout
+	Collection Account // momo_collection
+	Open       int     // payouts that may still move money
+	Reports    []FloatCheck
+	Disagrees  bool // the last two reports differ from the books by the same, with no payout open
+	Breaker    Breaker
+	Moves      []FloatMove // that may still move money
+	Terms      MomoTerms   // in force
+}
+
+// FloatMoveStatus is the state of a movement of float.
+type FloatMoveStatus string
+
+// The states. Like a payout, a movement is written before the operator is asked; unlike a payout, the operator knows no
+// id of ours for it, so it is asked once.
+const (
+	FloatCreated   FloatMoveStatus = "created"
+	FloatAccepted  FloatMoveStatus = "accepted"
+	FloatUnknown   FloatMoveStatus = "unknown"
+	FloatRefused   FloatMoveStatus = "refused"
+	FloatCompleted FloatMoveStatus = "completed"
+	FloatFailed    FloatMoveStatus = "failed"
+)
+
+// FloatMoveMachine governs movements of float.
+var FloatMoveMachine = Machine[FloatMoveStatus]{
+	Name: "float_move", Initial: FloatCreated,
+	Transitions: []Transition[FloatMoveStatus]{
+		{FloatCreated, FloatAccepted, ByFlow, "the operator acknowledged it"},
+		{FloatCreated, FloatRefused, ByFlow, "the operator refused it"},
+		{FloatCreated, FloatUnknown, ByFlow, "no answer came"},
+		{FloatCreated, FloatCompleted, ByFlow, "a result overtook the acknowledgement"},
+		{FloatCreated, FloatFailed, ByFlow, "a result overtook the acknowledgement"},
+		{FloatAccepted, FloatCompleted, ByFlow, "the result and the answer to a question agree"},
+		{FloatAccepted, FloatFailed, ByFlow, "the result and the answer to a question agree"},
+		{FloatUnknown, FloatAccepted, ByFlow, "the operator knows it after all"},
+		{FloatUnknown, FloatCompleted, ByOperator, "its receipt is in the operator's statement"},
+		{FloatUnknown, FloatFailed, ByOperator, "it is in no statement of the operator"},
+	},
+	Final: []FloatMoveStatus{FloatRefused, FloatCompleted, FloatFailed},
+}
+
+// FloatMove moves shillings from the working account to the utility account.
+type FloatMove struct {
+	ID             uuid.UUID
+	Amount         money.Amount // whole shillings
+	Status         FloatMoveStatus
+	ChangeID       uuid.UUID // of the second person's agreement, where the amount asks for one
+	AskedBy        uuid.UUID
+	CallbackToken  string // of the operator's answers; only its hash is stored
+	ConversationID string // the operator's names of it
+	OriginatorID   string
+	Code           string
+	Receipt        string
+	Note           string
+	SettledBy      uuid.UUID // the person who said what became of it
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+	SettledAt      time.Time
+	Version        int64
+}
+
+// Open tells whether it may still move money.
+func (m FloatMove) Open() bool {
+	return m.Status == FloatCreated || m.Status == FloatUnknown || m.Status == FloatAccepted
 }

@@ -32,18 +32,19 @@ const (
 	AccRounding       AccountKind = "rounding"         // what rounding to whole shillings left over
 	AccFees           AccountKind = "fees"             // what the house earned
 	AccNetworkFees    AccountKind = "network_fees"     // per native coin; what networks took
+	AccMomoFees       AccountKind = "momo_fees"        // what the operator charged for payouts
 	AccCapital        AccountKind = "capital"          // what the house put in
 )
 
 // DebitNormal tells whether a debit increases accounts of the kind.
 func (k AccountKind) DebitNormal() bool {
-	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees, AccReceivable}, k)
+	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees, AccMomoFees, AccReceivable}, k)
 }
 
 // MayGoNegative tells whether the available balance of accounts of the kind may fall below zero.
 // Money of other people never may.
 func (k AccountKind) MayGoNegative() bool {
-	return slices.Contains([]AccountKind{AccRounding, AccFees, AccNetworkFees, AccCapital}, k)
+	return slices.Contains([]AccountKind{AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccCapital}, k)
 }
 
 // AccountRef names an account. Owner is the wallet of custody and wallet_balance accounts, the master

@@ -158,6 +158,8 @@ type Observation struct {
 	Refs      Refs      `json:"refs,omitzero"`
 	At        time.Time `json:"at,omitzero"` // the operator's time, in UTC
 	Witness   Witness   `json:"witness"`
+	// Charge is what the operator took from us for the payout; of no asset where the witness does not tell.
+	Charge money.Amount `json:"charge,omitzero"`
 	// Reference is the account that the payer named (BillRefNumber), on confirmations and statements.
 	Reference string `json:"reference,omitempty"`
 	// Ticket is set when the answer comes later as a callback: the operator's name of our question.

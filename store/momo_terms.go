@@ -1,0 +1,127 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+const termsColumns = `id, valid_from, min_prompt, max_prompt, min_payout, max_payout, payee_day, tariff, change_id, entered_at`
+
+// termsRow is a row of momo_terms.
+type termsRow struct {
+	ID        uuid.UUID
+	ValidFrom time.Time       `db:"valid_from"`
+	MinPrompt decimal.Decimal `db:"min_prompt"`
+	MaxPrompt decimal.Decimal `db:"max_prompt"`
+	MinPayout decimal.Decimal `db:"min_payout"`
+	MaxPayout decimal.Decimal `db:"max_payout"`
+	PayeeDay  decimal.Decimal `db:"payee_day"`
+	Tariff    []byte
+	ChangeID  uuid.NullUUID `db:"change_id"`
+	EnteredAt time.Time     `db:"entered_at"`
+}
+
+func (r termsRow) terms() (exchange.MomoTerms, error) {
+	t := exchange.MomoTerms{ID: r.ID, ValidFrom: r.ValidFrom.UTC(), ChangeID: r.ChangeID.UUID, EnteredAt: r.EnteredAt.UTC()}
+	for _, f := range []struct {
+		to   *money.Amount
+		from decimal.Decimal
+	}{{&t.MinPrompt, r.MinPrompt}, {&t.MaxPrompt, r.MaxPrompt}, {&t.MinPayout, r.MinPayout}, {&t.MaxPayout, r.MaxPayout}, {&t.PayeeDay, r.PayeeDay}} {
+		var err error
+		if *f.to, err = amountOf(money.KES, f.from); err != nil {
+			return t, err
+		}
+	}
+	var bands []bandTerms
+	if err := json.Unmarshal(r.Tariff, &bands); err != nil {
+		return t, err
+	}
+	var err error
+	t.Tariff, err = convert(bands, bandTerms.band)
+	return t, err
+}
+
+// bandTerms is a band of the tariff as it is stored and shown.
+type bandTerms struct {
+	UpTo   string `json:"up_to"`
+	Charge string `json:"charge"`
+}
+
+func (b bandTerms) band() (exchange.TariffBand, error) {
+	upTo, err := money.Parse(money.KES, b.UpTo)
+	if err != nil {
+		return exchange.TariffBand{}, err
+	}
+	charge, err := money.Parse(money.KES, b.Charge)
+	return exchange.TariffBand{UpTo: upTo, Charge: charge}, err
+}
+
+// The terms that hold at a time: those that begin last before it.
+const readTermsAt = `SELECT ` + termsColumns + ` FROM momo_terms WHERE valid_from <= $1 ORDER BY valid_from DESC LIMIT 1`
+
+// TermsAt are the mobile money operator's limits and tariff as they hold at a time.
+func (s *Store) TermsAt(ctx context.Context, at time.Time) (exchange.MomoTerms, error) {
+	var r termsRow
+	if err := s.read(ctx, &r, readTermsAt, at); err != nil {
+		return exchange.MomoTerms{}, translate(err, "terms of the operator")
+	}
+	return r.terms()
+}
+
+// termsAt is TermsAt within a transaction.
+func (t unitTx) termsAt(ctx context.Context, at time.Time) (exchange.MomoTerms, error) {
+	var r termsRow
+	if err := t.get(ctx, &r, readTermsAt, at); err != nil {
+		return exchange.MomoTerms{}, translate(err, "terms of the operator")
+	}
+	return r.terms()
+}
+
+// charge is what the operator takes for a payout of that amount that begins now. The float that the payout reserves is
+// the amount and this.
+func (t unitTx) charge(ctx context.Context, amount money.Amount) (money.Amount, error) {
+	terms, err := t.termsAt(ctx, t.s.now())
+	if err != nil {
+		return money.Amount{}, err
+	}
+	return terms.Charge(amount)
+}
+
+const insertCharge = `INSERT INTO payout_charges (attempt_id, expected, told, created_at) VALUES ($1, $2, $3, $4)`
+
+// charged books what the operator took for a payout that is proven: what its terms said when the payout began, which
+// the float was held for. It belongs into the posting that captures the payout's hold. What the operator itself says
+// of the charge (obs.Charge) is kept, and where it differs the difference is booked afterwards (FixCharges), so
+// that the booking of a payout that was made never fails for want of float. There is no entry where nothing is charged.
+func (t unitTx) charged(ctx context.Context, a exchange.PaymentAttempt, obs exchange.Observation) ([]exchange.Entry, error) {
+	terms, err := t.termsAt(ctx, a.CreatedAt)
+	if err != nil {
+		return nil, err
+	}
+	expected, err := terms.Charge(a.Amount)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := t.exec(ctx, insertCharge, a.ID, expected.Decimal(), nullAmount(obs.Charge), t.s.now()); err != nil || expected.IsZero() {
+		return nil, err
+	}
+	return []exchange.Entry{chargeEntry(a.ID, "payout:"+a.ID.String()+":charge", expected)}, nil
+}
+
+// chargeEntry books a charge for a payout, or gives some of it back where it is negative.
+func chargeEntry(attempt uuid.UUID, key string, charge money.Amount) exchange.Entry {
+	return exchange.Entry{
+		Key: key, Kind: "payout.charged", ObjectType: "payment_attempt", ObjectID: attempt,
+		Lines: []exchange.Line{
+			exchange.Debit(exchange.House(exchange.AccMomoFees, charge.Asset()), charge),
+			exchange.Credit(exchange.House(exchange.AccMomoPayout, charge.Asset()), charge),
+		},
+	}
+}
