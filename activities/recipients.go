@@ -55,7 +55,7 @@ func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string,
 	if terms.Denied {
 		said[0].Verdict = exchange.VerdictHit
 	} else if r.Screener != nil {
-		answer, err := r.ask(ctx, terms.Payment, triesOf(ctx))
+		answer, err := askScreener(ctx, r.Screener, payee(terms.Payment), triesOf(ctx))
 		if err != nil {
 			return "", err
 		}
@@ -74,14 +74,19 @@ func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string,
 	return RecipientUnknown, nil
 }
 
-// ask asks the configured screener. Silence fails the call, which is made again, and is an unknown verdict after a
-// few calls: the step is tried for as long as it fails, and nobody would see what it waits for.
-func (r *Recipients) ask(ctx context.Context, p exchange.ChainPayment, tries int32) (exchange.Screening, error) {
-	answer, err := r.Screener.Screen(ctx, exchange.Counterparty{PaymentID: p.ID, Network: p.Network, Address: p.ToAddress, Amount: p.Amount})
+// askScreener asks a screener. Silence fails the call, which is made again, and is an unknown verdict after a few
+// calls: the step is tried for as long as it fails, and nobody would see what it waits for.
+func askScreener(ctx context.Context, screener Screener, c exchange.Counterparty, tries int32) (exchange.Screening, error) {
+	answer, err := screener.Screen(ctx, c)
 	if err == nil || tries < screenTries {
 		return answer, err
 	}
 	return exchange.Screening{Screener: noAnswer, Verdict: exchange.VerdictUnknown}, nil
+}
+
+// payee is who gets a payment.
+func payee(p exchange.ChainPayment) exchange.Counterparty {
+	return exchange.Counterparty{PaymentID: p.ID, Network: p.Network, Address: p.ToAddress, Amount: p.Amount}
 }
 
 // triesOf is how often the activity was begun, this time included.

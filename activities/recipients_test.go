@@ -121,7 +121,7 @@ func TestSilenceOfAScreenerIsSeen(t *testing.T) {
 		t.Errorf("after the first silence: %+v, %v", got, err)
 	}
 	for tries, want := range map[int32]exchange.Verdict{screenTries - 1: "", screenTries: exchange.VerdictUnknown} {
-		said, err := s.Recipients.ask(t.Context(), r.terms.Payment, tries)
+		said, err := askScreener(t.Context(), r, payee(r.terms.Payment), tries)
 		if said.Verdict != want || (err == nil) != (want != "") {
 			t.Errorf("after %d times: %q, %v", tries, said.Verdict, err)
 		}

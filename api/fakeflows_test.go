@@ -61,6 +61,23 @@ func (f *fakeFlows) CancelOrder(ctx context.Context, order, _ uuid.UUID, by exch
 	return err
 }
 
+func (f *fakeFlows) OpenOffRamp(_ context.Context, r exchange.OrderRequest, _ exchange.Principal) error {
+	return f.called("open off-ramp " + r.ID.String())
+}
+
+func (f *fakeFlows) CancelOffRamp(_ context.Context, order, _ uuid.UUID, _ exchange.Principal) error {
+	return f.called("cancel off-ramp " + order.String())
+}
+
+func (f *fakeFlows) CommandOffRamp(ctx context.Context, order, command uuid.UUID) error {
+	refusal := f.called("command off-ramp " + order.String())
+	if refusal != nil && !f.takes {
+		return refusal
+	}
+	_, err := f.store.UseCommand(ctx, command, "order", order)
+	return cmp.Or(refusal, err)
+}
+
 func (f *fakeFlows) RetryPayment(ctx context.Context, order, _ uuid.UUID, _ exchange.Principal) error {
 	if err := f.called("retry-payment " + order.String()); err != nil {
 		return err

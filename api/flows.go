@@ -50,6 +50,8 @@ type Flows interface {
 	// CreateWallet has the signer make a key and returns when the wallet's row is stored. The same
 	// request id never makes two.
 	CreateWallet(ctx context.Context, r exchange.WalletRequest) error
+
+	OffRampFlows
 }
 
 // NewFlows asks a Temporal server.

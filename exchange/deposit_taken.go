@@ -1,5 +1,11 @@
 package exchange
 
+import "github.com/google/uuid"
+
+// OffRampFlow is the id of the flow of an order that sells crypto, which is woken by what comes to its escrow
+// address.
+func OffRampFlow(order uuid.UUID) string { return "off-ramp:" + order.String() }
+
 // DepositVerdict says how money that came to an order's escrow address fits the order.
 type DepositVerdict string
 

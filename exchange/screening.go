@@ -18,10 +18,12 @@ const (
 	VerdictUnknown Verdict = "unknown"
 )
 
-// Counterparty is who is to be paid outside of our custody, by a transfer or by another payment.
+// Counterparty is somebody outside of our custody: who is to be paid, by a transfer or by another payment, or who
+// sent a deposit that an order sells.
 type Counterparty struct {
 	TransferID uuid.UUID
 	PaymentID  uuid.UUID
+	DepositID  uuid.UUID
 	Network    Network
 	Address    string
 	Amount     money.Amount
@@ -31,6 +33,9 @@ type Counterparty struct {
 func (c Counterparty) Reference() uuid.UUID {
 	if c.TransferID != uuid.Nil {
 		return c.TransferID
+	}
+	if c.DepositID != uuid.Nil {
+		return c.DepositID
 	}
 	return c.PaymentID
 }
@@ -44,11 +49,12 @@ type SigningTerms struct {
 	Cleared  bool // the last screening of the recipient is clear
 }
 
-// Screening is what one screener said of the counterparty of a transfer or of another payment.
+// Screening is what one screener said of the counterparty of a transfer, of another payment or of a deposit.
 type Screening struct {
 	ID         uuid.UUID
 	TransferID uuid.UUID
 	PaymentID  uuid.UUID
+	DepositID  uuid.UUID
 	Screener   string // "deny_list", or the name of the configured one
 	Verdict    Verdict
 	Reference  string // the screener's own name for its answer

@@ -27,6 +27,9 @@ var (
 // The stages of flows.
 const (
 	StageCollect   = "collect"
+	StageDeposit   = "deposit"
+	StageBank      = "bank"
+	StageSweep     = "sweep"
 	StagePayout    = "payout"
 	StageComplete  = "complete"
 	StageRefund    = "refund"
@@ -38,13 +41,16 @@ const (
 
 // Whom a flow waits for.
 const (
-	WaitsForPayer    = "payer"
-	WaitsForMomo     = "momo"
-	WaitsForChain    = "chain"
-	WaitsForOperator = "operator"
-	WaitsForNobody   = "nobody"
-	WaitsForScreener = "screener"
-	WaitsForOfficer  = "officer"
+	WaitsForPayer = "payer"
+	// WaitsForDepositor is for the crypto of whoever sells it, WaitsForBank for an officer who pays at the bank.
+	WaitsForDepositor = "depositor"
+	WaitsForBank      = "bank"
+	WaitsForMomo      = "momo"
+	WaitsForChain     = "chain"
+	WaitsForOperator  = "operator"
+	WaitsForNobody    = "nobody"
+	WaitsForScreener  = "screener"
+	WaitsForOfficer   = "officer"
 )
 
 // Priorities on the task queues, 1 first: money that goes back before money that comes in.

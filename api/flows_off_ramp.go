@@ -1,0 +1,56 @@
+package api
+
+import (
+	"context"
+	"errors"
+
+	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// OffRampFlows is what the API asks of the flows of orders that sell crypto, with the errors of Flows.
+type OffRampFlows interface {
+	// OpenOffRamp starts the flow of a sale and returns when its row is stored. The same request id never opens two.
+	OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error
+	// CancelOffRamp asks the sale's flow to give it up; the id names the request.
+	CancelOffRamp(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
+	// CommandOffRamp hands the sale's flow the id of an operator's recorded decision.
+	CommandOffRamp(ctx context.Context, order, command uuid.UUID) error
+}
+
+func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
+	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
+		ID: workflows.OffRampID(r.ID), TaskQueue: workflows.QueueFlows,
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
+		StaticSummary:            workflows.OffRampSummary(r),
+		TypedSearchAttributes:    workflows.OffRampAttributes(r),
+	}, workflows.TypeOffRamp, workflows.OffRampInput{Request: r, Actor: actor(by)})
+	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
+		StartWorkflowOperation: start,
+		UpdateOptions: client.UpdateWorkflowOptions{
+			UpdateID: r.ID.String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
+		},
+	})
+	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
+		return nil // the flow ran and is over: its row tells the rest
+	}
+	if err != nil {
+		return fromTemporal(err)
+	}
+	var opened workflows.Opened
+	return fromTemporal(handle.Get(ctx, &opened))
+}
+
+func (t temporalFlows) CancelOffRamp(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {
+	return t.update(ctx, workflows.OffRampID(order), id, workflows.UpdateCancel, actor(by))
+}
+
+func (t temporalFlows) CommandOffRamp(ctx context.Context, order, command uuid.UUID) error {
+	return t.update(ctx, workflows.OffRampID(order), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
+}

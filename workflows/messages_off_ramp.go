@@ -1,0 +1,59 @@
+package workflows
+
+import (
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
+
+	"kivuko/exchange"
+)
+
+// TypeOffRamp is the name of the flow of an order that sells crypto.
+const TypeOffRamp = "OffRamp"
+
+// OffRampID is the id of the flow of an order that sells crypto.
+func OffRampID(orderID uuid.UUID) string { return exchange.OffRampFlow(orderID) }
+
+// UpdateConfirmBank tells the flow that an officer said something of a bank payout: BankConfirmRef, answers Ack.
+const UpdateConfirmBank = "confirm-bank"
+
+// SignalFloat says that the payout float may be larger now. It has no argument.
+const SignalFloat = "float"
+
+// OffRampInput starts the flow of an order that sells crypto.
+type OffRampInput struct {
+	Request exchange.OrderRequest `json:"request"`
+	Actor   Actor                 `json:"actor"`
+}
+
+// OffRampResult is how the flow ended.
+type OffRampResult struct {
+	OrderID uuid.UUID            `json:"order_id"`
+	Status  exchange.OrderStatus `json:"status,omitempty"` // empty when the order was refused and never existed
+	Detail  string               `json:"detail,omitempty"`
+}
+
+// BankConfirmRef names the row of what an officer said. It proves nothing: the flow reads the rows.
+type BankConfirmRef struct {
+	ConfirmationID uuid.UUID `json:"confirmation_id"`
+}
+
+// OffRampAttributes are the search attributes with which the API starts the flow of a sale.
+func OffRampAttributes(r exchange.OrderRequest) temporal.SearchAttributes {
+	shown := []temporal.SearchAttributeUpdate{
+		AttrStatus.ValueSet(string(exchange.OrderPending)), AttrStage.ValueSet(StageDeposit), AttrOrderType.ValueSet(string(r.Type)),
+		AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForDepositor), AttrDeadline.ValueSet(r.ExpiresAt),
+	}
+	if r.Seen != (exchange.SeenOffer{}) {
+		shown = append(shown, AttrNetwork.ValueSet(string(r.Seen.Network)), AttrAsset.ValueSet(string(r.Seen.Asset)),
+			AttrMerchantID.ValueSet(r.Seen.MerchantID.String()))
+	}
+	return temporal.NewSearchAttributes(shown...)
+}
+
+// OffRampSummary is the one line that the Web UI shows of the flow of a sale.
+func OffRampSummary(r exchange.OrderRequest) string {
+	if r.Crypto.Positive() {
+		return "Sell " + r.Crypto.String() + " " + string(r.Crypto.Asset())
+	}
+	return "Sell crypto for " + r.Fiat.String() + " " + string(r.Fiat.Asset())
+}
