@@ -61,9 +61,22 @@ const (
 	ForTransfer ChainPurpose = "transfer" // crypto that an owner sends
 	ForGas      ChainPurpose = "gas"      // native coin for the fee of another chain payment, its object
 
+	ForSweep   ChainPurpose = "sweep"   // crypto of an escrow address that goes to who bought it, or that the house keeps
+	ForFunding ChainPurpose = "funding" // crypto that pays for an order out of a wallet in our custody
+
 	ForNonceAccount ChainPurpose = "nonce_account" // opens the nonce account of a cold wallet, its object
 	ForNonceAdvance ChainPurpose = "nonce_advance" // makes what was handed out, its object, impossible for ever
 )
+
+// Owed tells whether a payment of the purpose moves what is owed to somebody, and not the house's own coins.
+func (p ChainPurpose) Owed() bool {
+	switch p {
+	case ForOrder, ForRefund, ForTransfer, ForSweep, ForFunding:
+		return true
+	case ForGas, ForNonceAccount, ForNonceAdvance:
+	}
+	return false
+}
 
 // ChainPayment is one approved payment on a blockchain. Its intent (who pays whom how much of what)
 // never changes; the signer recomputes IntentHash and refuses a row whose intent was touched.
@@ -71,7 +84,7 @@ type ChainPayment struct {
 	ID          uuid.UUID
 	Purpose     ChainPurpose
 	ObjectID    uuid.UUID // the order, refund … that it carries out
-	N           int       // 1, or for gas the number of the top-up that the object got
+	N           int       // 1, or the number of the top-up for gas, and of the address that was tried for a refund
 	Network     Network
 	Amount      money.Amount
 	WalletID    uuid.UUID // the sending wallet

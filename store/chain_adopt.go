@@ -54,7 +54,7 @@ func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, no
 		return p, nil
 	case len(known) > 0 || q.Settled || q.Reason != exchange.QuarantineOutgoing:
 		return p, exchange.Errorf(exchange.CodeStateConflict, "The movement is settled, or is none that left without us.")
-	case p.Purpose != exchange.ForOrder && p.Purpose != exchange.ForTransfer: // the house's own coins: what is sent twice stays in our custody
+	case !p.Purpose.Owed(): // the house's own coins: what is sent twice stays in our custody
 		return p, exchange.Errorf(exchange.CodeUnsupported, "A payment for %s can't be completed by a transaction that is not known here.", p.Purpose)
 	}
 	d, err := t.movementOf(ctx, p, q.Network, q.TxID, q.Index)
