@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -26,6 +28,7 @@ type scan struct {
 	payments  map[string]uuid.UUID      // of our own transactions
 	givenUp   map[string]uuid.UUID      // transactions of ours that were judged impossible, or to have paid nothing
 	waits     map[uuid.UUID][]uuid.UUID // by wallet
+	leased    map[uuid.UUID]time.Time   // since when wallets of the escrow pool are lent
 	entries   []exchange.Entry
 }
 
@@ -235,7 +238,9 @@ const depositsOfTx = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE ne
 
 const paymentsOfTx = `SELECT tx_id, payment_id, status IN ('expired', 'failed') AS given_up FROM chain_attempts WHERE network = $1 AND tx_id = ANY ($2)`
 
-const waitsOfWallets = `SELECT id, wallet_id FROM deposit_waits WHERE wallet_id = ANY ($1::uuid[]) AND ended_at IS NULL`
+const waitsOfWallets = `
+SELECT w.id, w.wallet_id, l.leased_at FROM deposit_waits w LEFT JOIN escrow_leases l ON l.wallet_id = w.wallet_id AND l.ended_at IS NULL
+WHERE w.wallet_id = ANY ($1::uuid[]) AND w.ended_at IS NULL`
 
 // load reads what the verdicts depend on.
 func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
@@ -291,14 +296,18 @@ func (sc *scan) loadWaits(ctx context.Context) error {
 	}
 	var waits []struct {
 		ID       uuid.UUID
-		WalletID uuid.UUID `db:"wallet_id"`
+		WalletID uuid.UUID    `db:"wallet_id"`
+		LeasedAt sql.NullTime `db:"leased_at"`
 	}
 	if err := sc.t.all(ctx, &waits, waitsOfWallets, pq.Array(ids)); err != nil {
 		return err
 	}
-	sc.waits = map[uuid.UUID][]uuid.UUID{}
+	sc.waits, sc.leased = map[uuid.UUID][]uuid.UUID{}, map[uuid.UUID]time.Time{}
 	for _, w := range waits {
 		sc.waits[w.WalletID] = append(sc.waits[w.WalletID], w.ID)
+		if w.LeasedAt.Valid {
+			sc.leased[w.WalletID] = w.LeasedAt.Time
+		}
 	}
 	return nil
 }
@@ -326,7 +335,7 @@ func (sc *scan) verdict(m exchange.ChainMovement) exchange.ChainDeposit {
 		d.Kind = exchange.DepositCredit
 	case to.Purpose == exchange.HouseTreasury, to.Purpose == exchange.HouseGas && native:
 		d.Kind = exchange.DepositHouse
-	case len(sc.waits[to.ID]) > 0:
+	case sc.awaited(to.ID):
 		d.Kind = exchange.DepositAwaited
 	default:
 		d.Kind = exchange.DepositUnmatched
@@ -372,10 +381,15 @@ func (sc *scan) movement(ctx context.Context, m exchange.ChainMovement) error {
 func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) error {
 	d.Status, d.FinalAt = exchange.DepositFinal, sc.t.s.now()
 	if d.Kind == exchange.DepositUnmatched {
-		x, err := sc.t.openException(ctx, exchange.Order{}, exchange.PaymentException{
-			Kind: exchange.ExcUnmatched, Receipt: fmt.Sprintf("%s:%s:%d", d.Network, d.TxID, d.Index), Amount: d.Amount,
-		})
+		o, err := sc.lateFor(ctx, d)
 		if err != nil {
+			return err
+		}
+		x := exchange.PaymentException{Kind: exchange.ExcUnmatched, OrderID: o.ID, Receipt: receiptOf(d), Amount: d.Amount}
+		if o.ID != uuid.Nil {
+			x.Kind = exchange.ExcLate
+		}
+		if x, err = sc.t.openException(ctx, o, x); err != nil {
 			return err
 		}
 		d.ExceptionID = x.ID

@@ -30,6 +30,7 @@ func (sc *scan) wake(ctx context.Context, d exchange.ChainDeposit) error {
 		if err := sc.t.all(ctx, &waits, wokenBefore, d.ID); err != nil {
 			return err
 		}
+	case d.Kind == exchange.DepositUnmatched && !sc.leased[d.WalletID].IsZero(): // not for who borrows the address now
 	case d.WalletID != uuid.Nil && d.Amount.Positive() && (!limited || d.Amount.Cmp(least) >= 0):
 		waits = sc.waits[d.WalletID]
 	}

@@ -1,0 +1,326 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// EscrowFilter narrows a list of the escrow pool.
+type EscrowFilter struct {
+	Network exchange.Network
+	Status  exchange.EscrowStatus
+}
+
+const escrowColumns = `a.id, a.network, w.address, a.status, escrow_trouble(a.id) AS trouble, l.order_id, l.leased_at, a.rest_until, a.last_used_at,
+    a.label, a.reason, a.updated_by, a.created_at, a.updated_at, a.version`
+
+const escrowTables = `escrow_addresses a JOIN wallets w ON w.id = a.id LEFT JOIN escrow_leases l ON l.wallet_id = a.id AND l.ended_at IS NULL`
+
+// escrowRow is a row of escrow_addresses with its lease.
+type escrowRow struct {
+	ID         uuid.UUID
+	Network    exchange.Network
+	Address    string
+	Status     exchange.EscrowStatus
+	Trouble    sql.NullString
+	OrderID    uuid.NullUUID `db:"order_id"`
+	LeasedAt   sql.NullTime  `db:"leased_at"`
+	RestUntil  sql.NullTime  `db:"rest_until"`
+	LastUsedAt sql.NullTime  `db:"last_used_at"`
+	Label      string
+	Reason     string
+	UpdatedBy  uuid.NullUUID `db:"updated_by"`
+	CreatedAt  time.Time     `db:"created_at"`
+	UpdatedAt  time.Time     `db:"updated_at"`
+	Version    int64
+}
+
+func (r escrowRow) address() (exchange.EscrowAddress, error) {
+	return exchange.EscrowAddress{
+		ID: r.ID, Network: r.Network, Address: r.Address, Status: r.Status, Trouble: exchange.EscrowTrouble(r.Trouble.String), OrderID: r.OrderID.UUID,
+		LeasedAt: utc(r.LeasedAt), RestUntil: utc(r.RestUntil), LastUsedAt: utc(r.LastUsedAt), Label: r.Label, Reason: r.Reason,
+		UpdatedBy: r.UpdatedBy.UUID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
+	}, nil
+}
+
+// EscrowAddresses pages through the pool, the newest address first, with their number.
+func (s *Store) EscrowAddresses(ctx context.Context, f EscrowFilter, p Page) ([]exchange.EscrowAddress, int, error) {
+	var w where
+	w.eq("a.network", string(f.Network))
+	w.eq("a.status", string(f.Status))
+	var rows []escrowRow
+	total, err := s.page(ctx, &rows, list{columns: escrowColumns, from: escrowTables, where: w, order: "a.created_at DESC, a.id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "escrow address")
+	}
+	all, err := convert(rows, escrowRow.address)
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, total, s.fillBalances(ctx, all)
+}
+
+const readEscrow = `SELECT ` + escrowColumns + ` FROM ` + escrowTables + ` WHERE a.id = $1`
+
+// EscrowAddress reads one address of the pool.
+func (s *Store) EscrowAddress(ctx context.Context, id uuid.UUID) (exchange.EscrowAddress, error) {
+	var r escrowRow
+	if err := s.read(ctx, &r, readEscrow, id); err != nil {
+		return exchange.EscrowAddress{}, translate(err, "escrow address")
+	}
+	a, err := r.address()
+	if err != nil {
+		return a, err
+	}
+	one := []exchange.EscrowAddress{a}
+	err = s.fillBalances(ctx, one)
+	return one[0], err
+}
+
+const custodyOfWallets = `SELECT owner_id, asset, posted FROM ledger_accounts WHERE kind = 'custody' AND owner_id = ANY ($1::uuid[])`
+
+// fillBalances adds what the ledger has on each address, in the order in which the networks list their assets.
+func (s *Store) fillBalances(ctx context.Context, all []exchange.EscrowAddress) error {
+	ids := make([]string, len(all))
+	for i, a := range all {
+		ids[i] = a.ID.String()
+	}
+	var rows []struct {
+		OwnerID uuid.UUID `db:"owner_id"`
+		Asset   money.Asset
+		Posted  decimal.Decimal
+	}
+	if err := s.readAll(ctx, &rows, custodyOfWallets, pq.Array(ids)); err != nil {
+		return translate(err, "escrow address")
+	}
+	type key struct {
+		wallet uuid.UUID
+		asset  money.Asset
+	}
+	there := map[key]money.Amount{}
+	for _, r := range rows {
+		m, err := amountOf(r.Asset, r.Posted)
+		if err != nil {
+			return err
+		}
+		there[key{r.OwnerID, r.Asset}] = m
+	}
+	for i, a := range all {
+		for _, asset := range a.Network.WalletAssets() {
+			m, ok := there[key{a.ID, asset}]
+			if !ok {
+				m = money.Zero(asset)
+			}
+			all[i].Balances = append(all[i].Balances, m)
+		}
+	}
+	return nil
+}
+
+// EscrowPatch changes an address of the pool; nil leaves a field as it is. Reason says why it is disabled.
+type EscrowPatch struct {
+	Status *exchange.EscrowStatus
+	Label  *string
+	Reason *string
+}
+
+const lockEscrow = readEscrow + ` FOR NO KEY UPDATE OF a`
+
+const saveEscrow = `
+UPDATE escrow_addresses SET status = $2, label = $3, reason = $4, updated_by = $5, updated_at = $6, version = version + 1 WHERE id = $1 AND version = $7`
+
+// ChangeEscrow labels an address of the pool, takes it out of use or back into it. CodeStateConflict when it is lent,
+// or when it would come back before it has rested or with money on it.
+func (s *Store) ChangeEscrow(ctx context.Context, id uuid.UUID, p EscrowPatch, by exchange.Principal) (exchange.EscrowAddress, error) {
+	err := s.inTx(ctx, "escrow address", func(t unitTx) error {
+		var r escrowRow
+		if err := t.get(ctx, &r, lockEscrow, id); err != nil {
+			return err
+		}
+		before, err := r.address()
+		if err != nil {
+			return err
+		}
+		a := before
+		if err := patchEscrow(&a, p, t.s.now()); err != nil {
+			return err
+		}
+		if a.Status == before.Status && a.Label == before.Label && a.Reason == before.Reason {
+			return nil
+		}
+		if err := t.one(ctx, saveEscrow, id, a.Status, a.Label, a.Reason, nullID(by.UserID), t.s.now(), before.Version); err != nil {
+			return err
+		}
+		name := "escrow_address.labelled"
+		if a.Status != before.Status {
+			name = "escrow_address." + string(a.Status)
+		}
+		return t.record(ctx, fact{by: by, object: "escrow_address", id: id, name: name, before: patchedFact(before), after: patchedFact(a)})
+	})
+	if err != nil {
+		return exchange.EscrowAddress{}, err
+	}
+	return s.EscrowAddress(ctx, id)
+}
+
+func patchedFact(a exchange.EscrowAddress) map[string]any {
+	f := escrowFact(a.ID, a.Network, a.Status, a.OrderID)
+	f["label"], f["reason"] = a.Label, a.Reason
+	return f
+}
+
+// patchEscrow applies a change, and says in words what the database would refuse.
+func patchEscrow(a *exchange.EscrowAddress, p EscrowPatch, now time.Time) error {
+	if p.Label != nil {
+		a.Label = *p.Label
+	}
+	was := a.Status
+	if p.Status != nil {
+		a.Status = *p.Status
+	}
+	if p.Reason != nil {
+		a.Reason = *p.Reason
+	}
+	if a.Status != exchange.EscrowDisabled {
+		if err := require(p.Reason == nil || *p.Reason == "", "/reason", "forbidden", "belongs to an address that is disabled"); err != nil {
+			return err
+		}
+		a.Reason = ""
+	}
+	if err := require(a.Status != exchange.EscrowDisabled || a.Reason != "", "/reason", "required", "must say why the address is disabled"); err != nil {
+		return err
+	}
+	if a.Status == was {
+		return nil
+	}
+	if err := exchange.EscrowMachine.Allow(was, a.Status); err != nil {
+		return err
+	}
+	if a.Status != exchange.EscrowFree {
+		return nil
+	}
+	if a.RestUntil.After(now) {
+		return exchange.Errorf(exchange.CodeStateConflict, "The address rests until %s.", a.RestUntil.Format(time.RFC3339))
+	}
+	if a.Trouble != exchange.EscrowNoTrouble {
+		return exchange.Errorf(exchange.CodeStateConflict, "The address can't be used now: %s.", a.Trouble)
+	}
+	return nil
+}
+
+// policyRow is a row of escrow_policy.
+type policyRow struct {
+	Network   exchange.Network
+	KeepFree  int           `db:"keep_free"`
+	Most      int           `db:"most"`
+	Seconds   int64         `db:"rest_seconds"`
+	UpdatedBy uuid.NullUUID `db:"updated_by"`
+	UpdatedAt time.Time     `db:"updated_at"`
+	Version   int64
+}
+
+func (r policyRow) policy() (exchange.EscrowPolicy, error) {
+	return exchange.EscrowPolicy{
+		Network: r.Network, KeepFree: r.KeepFree, Most: r.Most, Rest: time.Duration(r.Seconds) * time.Second, UpdatedBy: r.UpdatedBy.UUID,
+		UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
+	}, nil
+}
+
+const policyColumns = `network, keep_free, most, rest_seconds, updated_by, updated_at, version`
+
+const readPolicies = `SELECT ` + policyColumns + ` FROM escrow_policy ORDER BY network`
+
+const lockPolicy = `SELECT ` + policyColumns + ` FROM escrow_policy WHERE network = $1 FOR NO KEY UPDATE`
+
+const savePolicy = `
+UPDATE escrow_policy SET keep_free = $2, most = $3, rest_seconds = $4, updated_by = $5, updated_at = $6, version = version + 1 WHERE network = $1`
+
+// EscrowPolicies reads how large the pools may be and how long their addresses rest, by network.
+func (s *Store) EscrowPolicies(ctx context.Context) ([]exchange.EscrowPolicy, error) {
+	var rows []policyRow
+	if err := s.readAll(ctx, &rows, readPolicies); err != nil {
+		return nil, translate(err, "escrow policy")
+	}
+	return convert(rows, policyRow.policy)
+}
+
+// EscrowPolicyPatch changes the policy of a network; nil leaves a field as it is.
+type EscrowPolicyPatch struct {
+	KeepFree *int
+	Most     *int
+	Rest     *time.Duration
+}
+
+// ChangeEscrowPolicy changes the policy of a network. It moves no money: addresses that rest go on as long as they
+// were told to.
+func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p EscrowPolicyPatch, by exchange.Principal) (exchange.EscrowPolicy, error) {
+	var changed exchange.EscrowPolicy
+	err := s.inTx(ctx, "escrow policy", func(t unitTx) error {
+		before, err := t.lockedPolicy(ctx, n)
+		if err != nil {
+			return err
+		}
+		if changed = before; p.KeepFree != nil {
+			changed.KeepFree = *p.KeepFree
+		}
+		if p.Most != nil {
+			changed.Most = *p.Most
+		}
+		if p.Rest != nil {
+			changed.Rest = *p.Rest
+		}
+		if err := checkPolicy(changed); err != nil || changed == before {
+			return err
+		}
+		changed.UpdatedBy, changed.UpdatedAt, changed.Version = by.UserID, t.s.now(), before.Version+1
+		if err := t.one(ctx, savePolicy, n, changed.KeepFree, changed.Most, int64(changed.Rest/time.Second), nullID(by.UserID), changed.UpdatedAt); err != nil {
+			return err
+		}
+		return t.record(ctx, fact{
+			by: by, object: "escrow_policy", id: escrowPolicyID(n), name: "escrow_policy.changed", before: policyFact(before), after: policyFact(changed),
+		})
+	})
+	return changed, err
+}
+
+func (t unitTx) lockedPolicy(ctx context.Context, n exchange.Network) (exchange.EscrowPolicy, error) {
+	var r policyRow
+	if err := t.get(ctx, &r, lockPolicy, n); err != nil {
+		return exchange.EscrowPolicy{}, translate(err, "network")
+	}
+	return r.policy()
+}
+
+// escrowPolicyID is the object that the events of a network's policy are of.
+func escrowPolicyID(n exchange.Network) uuid.UUID {
+	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("kivuko escrow policy "+string(n)))
+}
+
+func policyFact(p exchange.EscrowPolicy) map[string]any {
+	return map[string]any{"network": p.Network, "keep_free": p.KeepFree, "most": p.Most, "rest_seconds": int64(p.Rest / time.Second)}
+}
+
+func checkPolicy(p exchange.EscrowPolicy) error {
+	for _, rule := range []struct {
+		ok               bool
+		pointer, message string
+	}{
+		{p.Most >= 1 && p.Most <= exchange.MaxEscrowPool, "/most", "must be from 1 to 10000"},
+		{p.KeepFree >= 0 && p.KeepFree <= exchange.MaxEscrowKept, "/keep_free", "must be from 0 to 1000"},
+		{p.KeepFree <= p.Most, "/keep_free", "must not be more than most"},
+		{p.Rest >= exchange.MinEscrowRest && p.Rest <= exchange.MaxEscrowRest && p.Rest%time.Second == 0, "/rest_seconds", "must be from 600 to 7776000"},
+	} {
+		if err := require(rule.ok, rule.pointer, "out_of_range", rule.message); err != nil {
+			return err
+		}
+	}
+	return nil
+}

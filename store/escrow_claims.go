@@ -1,0 +1,146 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+const claimColumns = `id, deposit_id, payment_id, order_id, wallet_id, kind, asset, amount, hold_id, exception_id, taken, refunded, kept, created_at`
+
+// claimRow is a row of escrow_claims.
+type claimRow struct {
+	ID          uuid.UUID
+	DepositID   uuid.NullUUID `db:"deposit_id"`
+	PaymentID   uuid.NullUUID `db:"payment_id"`
+	OrderID     uuid.UUID     `db:"order_id"`
+	WalletID    uuid.UUID     `db:"wallet_id"`
+	Kind        exchange.ClaimKind
+	Asset       money.Asset
+	Amount      decimal.Decimal
+	HoldID      uuid.NullUUID `db:"hold_id"`
+	ExceptionID uuid.NullUUID `db:"exception_id"`
+	Taken       decimal.Decimal
+	Refunded    decimal.Decimal
+	Kept        decimal.Decimal
+	CreatedAt   time.Time `db:"created_at"`
+}
+
+func (r claimRow) claim() (exchange.EscrowClaim, error) {
+	c := exchange.EscrowClaim{
+		ID: r.ID, DepositID: r.DepositID.UUID, PaymentID: r.PaymentID.UUID, OrderID: r.OrderID, WalletID: r.WalletID, Kind: r.Kind,
+		HoldID: r.HoldID.UUID, ExceptionID: r.ExceptionID.UUID, CreatedAt: r.CreatedAt.UTC(),
+	}
+	for _, part := range []struct {
+		to *money.Amount
+		v  decimal.Decimal
+	}{{&c.Amount, r.Amount}, {&c.Taken, r.Taken}, {&c.Refunded, r.Refunded}, {&c.Kept, r.Kept}} {
+		var err error
+		if *part.to, err = amountOf(r.Asset, part.v); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+const claimOfSource = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE deposit_id = $1 OR payment_id = $2`
+
+const orderDecided = `SELECT EXISTS (SELECT FROM escrow_claims WHERE order_id = $1 AND hold_id IS NOT NULL)`
+
+const insertClaim = `
+INSERT INTO escrow_claims (id, deposit_id, payment_id, order_id, wallet_id, kind, asset, amount, hold_id, exception_id, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING ` + claimColumns
+
+// claim says what a final movement to the address that an order borrows is to the order, once for each movement:
+// claimed before in the same way, it returns that claim, and CodeConflict when it was claimed in another.
+//
+// A claim of a kind that holds names the hold that the caller has to place in the same transaction, on the address's
+// balance and over the whole amount, with the entry that takes it out of suspense; the database refuses to commit
+// otherwise. A claim of any other kind than those that pay opens the payment exception.
+func (t unitTx) claim(ctx context.Context, d exchange.ChainDeposit, order uuid.UUID, kind exchange.ClaimKind) (exchange.EscrowClaim, error) {
+	return t.addClaim(ctx, exchange.EscrowClaim{DepositID: d.ID, OrderID: order, WalletID: d.WalletID, Kind: kind, Amount: d.Amount}, receiptOf(d))
+}
+
+// claimFunding says that a payment of ours, which is completed, has funded an order from a custodial wallet.
+func (t unitTx) claimFunding(ctx context.Context, p exchange.ChainPayment, order uuid.UUID) (exchange.EscrowClaim, error) {
+	var r walletRow
+	if err := t.get(ctx, &r, leasedWallet, order); err != nil {
+		return exchange.EscrowClaim{}, translate(err, "escrow lease")
+	}
+	return t.addClaim(ctx, exchange.EscrowClaim{PaymentID: p.ID, OrderID: order, WalletID: r.ID, Kind: exchange.ClaimExact, Amount: p.Amount}, "")
+}
+
+// receiptOf names a movement on a chain for good, as the receipt of a payment exception.
+func receiptOf(d exchange.ChainDeposit) string {
+	return fmt.Sprintf("%s:%s:%d", d.Network, d.TxID, d.Index)
+}
+
+func (t unitTx) addClaim(ctx context.Context, c exchange.EscrowClaim, receipt string) (exchange.EscrowClaim, error) {
+	var rows []claimRow
+	if err := t.all(ctx, &rows, claimOfSource, nullID(c.DepositID), nullID(c.PaymentID)); err != nil {
+		return c, err
+	}
+	if len(rows) == 1 {
+		old, err := rows[0].claim()
+		if err == nil && (old.OrderID != c.OrderID || old.Kind != c.Kind) {
+			err = exchange.Errorf(exchange.CodeConflict, "What came was claimed already, as %s of order %s.", old.Kind, old.OrderID)
+		}
+		return old, err
+	}
+	var err error
+	if c.ID, err = uuid.NewV7(); err != nil {
+		return c, err
+	}
+	if c.Kind.Holds() {
+		if c.HoldID, err = uuid.NewV7(); err != nil {
+			return c, err
+		}
+	}
+	if kind := c.Kind.Exception(); kind != "" {
+		if c.ExceptionID, err = t.exceptOf(ctx, c, kind, receipt); err != nil {
+			return c, err
+		}
+	}
+	var r claimRow
+	err = t.get(ctx, &r, insertClaim, c.ID, nullID(c.DepositID), nullID(c.PaymentID), c.OrderID, c.WalletID, c.Kind, c.Amount.Asset(), c.Amount.Decimal(),
+		nullID(c.HoldID), nullID(c.ExceptionID), t.s.now())
+	if err != nil {
+		return c, err
+	}
+	if c, err = r.claim(); err != nil {
+		return c, err
+	}
+	return c, t.audit(ctx, flow, "escrow_claim.created", "escrow_claim", c.ID, nil, map[string]any{
+		"id": c.ID, "order_id": c.OrderID, "deposit_id": nullID(c.DepositID), "payment_id": nullID(c.PaymentID), "kind": c.Kind,
+		"asset": c.Amount.Asset(), "amount": c.Amount.String(), "exception_id": nullID(c.ExceptionID),
+	})
+}
+
+// exceptOf opens the exception of a claim.
+func (t unitTx) exceptOf(ctx context.Context, c exchange.EscrowClaim, kind exchange.ExceptionKind, receipt string) (uuid.UUID, error) {
+	var owner uuid.UUID
+	if err := t.get(ctx, &owner, ownerOfOrder, c.OrderID); err != nil {
+		return uuid.Nil, translate(err, "order")
+	}
+	x, err := t.openException(ctx, exchange.Order{CustomerID: owner}, exchange.PaymentException{
+		Kind: kind, OrderID: c.OrderID, Receipt: receipt, Amount: c.Amount,
+	})
+	return x.ID, err
+}
+
+const claimsOfOrder = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE order_id = $1 ORDER BY created_at, id`
+
+// EscrowClaims reads what came for an order, the oldest first.
+func (s *Store) EscrowClaims(ctx context.Context, order uuid.UUID) ([]exchange.EscrowClaim, error) {
+	var rows []claimRow
+	if err := s.readAll(ctx, &rows, claimsOfOrder, order); err != nil {
+		return nil, translate(err, "escrow claim")
+	}
+	return convert(rows, claimRow.claim)
+}

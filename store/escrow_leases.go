@@ -1,0 +1,263 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// An address of the pool is lent to one order. All guards stand in the database: that it is free, rested and empty
+// when it is lent, and that its order is over and its money gone when it comes back.
+
+// escrowFact is an address as its events tell of it.
+func escrowFact(id uuid.UUID, n exchange.Network, s exchange.EscrowStatus, order uuid.UUID) map[string]any {
+	return map[string]any{"id": id, "network": n, "status": s, "order_id": nullID(order)}
+}
+
+const leasedWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $1)`
+
+// Those that another order is about to borrow are passed over. Who was used longest ago comes first.
+const pickEscrow = `
+SELECT id FROM escrow_addresses
+WHERE network = $1 AND status = 'free' AND (rest_until IS NULL OR rest_until <= $2) AND escrow_trouble(id) IS NULL
+ORDER BY last_used_at NULLS FIRST, id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED`
+
+const freeRested = `
+UPDATE escrow_addresses SET status = 'free', updated_at = $2, version = version + 1 WHERE id IN (
+    SELECT id FROM escrow_addresses WHERE network = $1 AND status = 'resting' AND rest_until <= $2 AND escrow_trouble(id) IS NULL
+    ORDER BY rest_until, id LIMIT $3 FOR NO KEY UPDATE SKIP LOCKED)
+RETURNING id`
+
+const insertLease = `INSERT INTO escrow_leases (id, wallet_id, order_id, leased_at) VALUES ($1, $2, $3, $4)`
+
+// lease lends an address of the network to an order that is written in the same transaction, and makes its flow wait
+// for what comes there. Called again it returns the address that is lent. CodeEscrowDry when none is free.
+//
+// The network's deposits are not locked, as they are where others begin to wait (AwaitDeposits): nobody can pay for
+// this order before its address is known, and that is after the transaction. What a block brings that is read at the
+// same moment is of somebody before, and scan.verdict tells it by the block's time.
+func (t unitTx) lease(ctx context.Context, n exchange.Network, order uuid.UUID, workflowID string) (exchange.Wallet, error) {
+	var lent []walletRow
+	if err := t.all(ctx, &lent, leasedWallet, order); err != nil {
+		return exchange.Wallet{}, err
+	}
+	if len(lent) == 1 {
+		return lent[0].wallet()
+	}
+	now := t.s.now()
+	wallet, err := t.pickEscrow(ctx, n, now)
+	if err != nil {
+		return exchange.Wallet{}, err
+	}
+	ids := [2]uuid.UUID{}
+	for i := range ids {
+		if ids[i], err = uuid.NewV7(); err != nil {
+			return exchange.Wallet{}, err
+		}
+	}
+	if err := t.one(ctx, insertLease, ids[0], wallet, order, now); err != nil {
+		return exchange.Wallet{}, err
+	}
+	if err := t.one(ctx, insertWait, ids[1], wallet, workflowID, now); err != nil {
+		return exchange.Wallet{}, err
+	}
+	var r walletRow
+	if err := t.get(ctx, &r, readWallet, wallet); err != nil {
+		return exchange.Wallet{}, err
+	}
+	w, err := r.wallet()
+	if err != nil {
+		return w, err
+	}
+	return w, t.record(ctx, fact{
+		by: flow, object: "escrow_address", id: w.ID, name: "escrow_address.leased", after: escrowFact(w.ID, n, exchange.EscrowLeased, order),
+	})
+}
+
+// pickEscrow locks an address that may be lent. One that has rested long enough is as good as a free one, whether
+// the tending flow has come to it or not.
+func (t unitTx) pickEscrow(ctx context.Context, n exchange.Network, now time.Time) (uuid.UUID, error) {
+	var free []uuid.UUID
+	if err := t.all(ctx, &free, pickEscrow, n, now); err != nil {
+		return uuid.Nil, err
+	}
+	if len(free) == 0 {
+		var err error
+		if free, err = t.freeRested(ctx, n, now, 1); err != nil {
+			return uuid.Nil, err
+		}
+	}
+	if len(free) == 0 {
+		return uuid.Nil, exchange.Errorf(exchange.CodeEscrowDry, "Every escrow address on %s is in use. Try again in a moment.", n)
+	}
+	return free[0], nil
+}
+
+// freeRested takes up to some addresses that have rested back into use.
+func (t unitTx) freeRested(ctx context.Context, n exchange.Network, now time.Time, most int) ([]uuid.UUID, error) {
+	var free []uuid.UUID
+	if err := t.all(ctx, &free, freeRested, n, now, most); err != nil {
+		return nil, err
+	}
+	for _, id := range free {
+		err := t.record(ctx, fact{
+			by: flow, object: "escrow_address", id: id, name: "escrow_address.free",
+			before: escrowFact(id, n, exchange.EscrowResting, uuid.Nil), after: escrowFact(id, n, exchange.EscrowFree, uuid.Nil),
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return free, nil
+}
+
+// leaseRow is a row of escrow_leases with its network.
+type leaseRow struct {
+	ID        uuid.UUID
+	WalletID  uuid.UUID `db:"wallet_id"`
+	OrderID   uuid.UUID `db:"order_id"`
+	Network   exchange.Network
+	LeasedAt  time.Time    `db:"leased_at"`
+	EndedAt   sql.NullTime `db:"ended_at"`
+	RestUntil sql.NullTime `db:"rest_until"`
+}
+
+func (r leaseRow) lease() exchange.EscrowLease {
+	return exchange.EscrowLease{
+		ID: r.ID, WalletID: r.WalletID, OrderID: r.OrderID, LeasedAt: r.LeasedAt.UTC(), EndedAt: utc(r.EndedAt), RestUntil: utc(r.RestUntil),
+	}
+}
+
+const leaseOfOrder = `
+SELECT l.id, l.wallet_id, l.order_id, a.network, l.leased_at, l.ended_at, l.rest_until
+FROM escrow_leases l JOIN escrow_addresses a ON a.id = l.wallet_id WHERE l.order_id = $1`
+
+// EscrowLease reads the lease of an order, whether it is over or not.
+func (s *Store) EscrowLease(ctx context.Context, order uuid.UUID) (exchange.EscrowLease, error) {
+	var r leaseRow
+	if err := s.read(ctx, &r, leaseOfOrder, order); err != nil {
+		return exchange.EscrowLease{}, translate(err, "escrow lease")
+	}
+	return r.lease(), nil
+}
+
+const unclaimed = `SELECT ` + depositColumns + ` FROM chain_deposits d
+WHERE d.wallet_id = $1 AND d.kind = 'awaited' AND d.status = 'final' AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id)
+ORDER BY d.block, d.event_index`
+
+const endWaits = `UPDATE deposit_waits SET ended_at = $2 WHERE wallet_id = $1 AND ended_at IS NULL`
+
+const endLease = `UPDATE escrow_leases SET ended_at = $2 WHERE id = $1 AND ended_at IS NULL`
+
+// rest gives the address of an order back, in the transaction that ends the order or a later one. The order is stored
+// as ended before, and the deposits of its network are locked (lockDeposits). It changes nothing when it is called
+// again. CodeStateConflict while crypto that the order took is on the address.
+func (t unitTx) rest(ctx context.Context, order uuid.UUID) error {
+	_, err := t.settleLease(ctx, order)
+	return err
+}
+
+// settleLease makes a payment exception of everything that came and was not taken, ends the waiting and the lease.
+func (t unitTx) settleLease(ctx context.Context, order uuid.UUID) ([]exchange.PaymentException, error) {
+	var found []leaseRow
+	if err := t.all(ctx, &found, leaseOfOrder, order); err != nil || len(found) == 0 || found[0].EndedAt.Valid {
+		return nil, err
+	}
+	l := found[0]
+	o, err := t.lockedOrder(ctx, order)
+	if err != nil {
+		return nil, err
+	}
+	left, err := t.claimRest(ctx, o, l.WalletID)
+	if err != nil {
+		return nil, err
+	}
+	now := t.s.now()
+	if _, err := t.exec(ctx, endWaits, l.WalletID, now); err != nil {
+		return nil, err
+	}
+	if err := t.one(ctx, endLease, l.ID, now); err != nil {
+		return nil, err
+	}
+	return left, t.record(ctx, fact{
+		by: flow, object: "escrow_address", id: l.WalletID, name: "escrow_address.resting",
+		before: escrowFact(l.WalletID, l.Network, exchange.EscrowLeased, order), after: escrowFact(l.WalletID, l.Network, exchange.EscrowResting, uuid.Nil),
+	})
+}
+
+// claimRest claims what came for an order and was not taken: dust that woke nobody, and what a dead flow did not see.
+func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUID) ([]exchange.PaymentException, error) {
+	var rows []depositRow
+	if err := t.all(ctx, &rows, unclaimed, wallet); err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	came, err := convert(rows, depositRow.deposit)
+	if err != nil {
+		return nil, err
+	}
+	var decided bool
+	if err := t.get(ctx, &decided, orderDecided, o.ID); err != nil {
+		return nil, err
+	}
+	left := make([]exchange.PaymentException, 0, len(came))
+	for _, d := range came {
+		kind := exchange.ClaimLate
+		switch {
+		case d.Amount.Asset() != o.Asset:
+			kind = exchange.ClaimWrongAsset
+		case decided:
+			kind = exchange.ClaimDuplicate
+		}
+		c, err := t.claim(ctx, d, o.ID, kind)
+		if err != nil {
+			return nil, err
+		}
+		var r exceptionRow
+		if err := t.get(ctx, &r, readException, c.ExceptionID); err != nil {
+			return nil, err
+		}
+		x, err := r.exception()
+		if err != nil {
+			return nil, err
+		}
+		left = append(left, x)
+	}
+	return left, nil
+}
+
+// ReleaseEscrow gives the address of an order that is over back to the pool, where it rests, and returns the
+// payment exceptions that it made of what came and was not taken. Repeated, it changes nothing. CodeStateConflict
+// while the order is not over, or its crypto is still on the address.
+func (s *Store) ReleaseEscrow(ctx context.Context, order uuid.UUID) ([]exchange.PaymentException, error) {
+	var l leaseRow
+	if err := s.read(ctx, &l, leaseOfOrder, order); err != nil {
+		return nil, translate(err, "escrow lease")
+	}
+	return change(ctx, s, "escrow address", depositsLane(l.Network), func(ctx context.Context, t unitTx) ([]exchange.PaymentException, exchange.Posting, error) {
+		var none exchange.Posting
+		if err := t.lockDeposits(ctx, l.Network); err != nil {
+			return nil, none, err
+		}
+		left, err := t.settleLease(ctx, order)
+		return left, none, err
+	})
+}
+
+const openLeases = `
+SELECT l.order_id FROM escrow_leases l JOIN orders o ON o.id = l.order_id
+WHERE l.ended_at IS NULL AND l.leased_at < $1 AND o.status IN ('completed', 'cancelled', 'failed') AND o.updated_at < $1
+ORDER BY l.leased_at LIMIT $2`
+
+// StaleLeases are orders that ended before a time and whose address was not given back: their crypto is still on its
+// way from there, or their flow is gone.
+func (s *Store) StaleLeases(ctx context.Context, before time.Time, most int) ([]uuid.UUID, error) {
+	var orders []uuid.UUID
+	if err := s.readAll(ctx, &orders, openLeases, before, most); err != nil {
+		return nil, translate(err, "escrow lease")
+	}
+	return orders, nil
+}
