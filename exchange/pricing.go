@@ -145,7 +145,7 @@ type FeeScope string
 const FeeTransfer FeeScope = "transfer"
 
 // Valid tells whether s is a known scope.
-func (s FeeScope) Valid() bool { return s == FeeTransfer }
+func (s FeeScope) Valid() bool { return s == FeeTransfer || s == FeeSale }
 
 // FeeProfile is one version of what the house charges within a scope for an asset. Versions are never
 // changed. Of those that have begun, the one with the highest number is in force. The zero value with a
@@ -197,10 +197,13 @@ func (p FeeProfile) Validate(now time.Time) error {
 		bad = append(bad, FieldError{Pointer: pointer, Code: code, Message: message})
 	}
 	if !p.Scope.Valid() {
-		fail("/scope", "enum", "must be transfer; nothing else is charged by profiles yet")
+		fail("/scope", "enum", "must be transfer or offramp")
 	}
 	if !p.Asset.Stablecoin() {
 		fail("/asset", "enum", "must be USDT or USDC")
+	}
+	if p.Scope == FeeSale && (p.Fixed.Sign() != 0 || p.BasisPoints != 0 || p.Minimum.Sign() != 0 || p.Maximum.Asset() != "") {
+		fail("/scope", "mismatch", "of an offramp has a spread and no fee")
 	}
 	if p.BasisPoints < 0 || p.BasisPoints > MaxFeePoints {
 		fail("/basis_points", "out_of_range", fmt.Sprintf("must be between 0 and %d", MaxFeePoints))

@@ -1,6 +1,10 @@
 package exchange
 
 import (
+	"errors"
+	"strings"
+	"time"
+
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange/money"
@@ -42,4 +46,29 @@ func SellByCrypto(crypto money.Amount, rate decimal.Decimal) Price {
 // unit of the asset's last place is worth more than a shilling, it brings more.
 func SellByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Price {
 	return SellByCrypto(fiat.DivCeil(asset, rate), rate)
+}
+
+// QuoteForSale is the purpose of quotes that sales without an offer are opened with.
+const QuoteForSale QuotePurpose = "offramp"
+
+// FeeSale is the scope of those sales. Its profiles have a spread and no fee: a fee in crypto would have to be sent
+// beside the amount.
+const FeeSale FeeScope = "offramp"
+
+// Valid tells whether p is a known purpose.
+func (p QuotePurpose) Valid() bool { return p == QuoteForTransfer || p == QuoteForSale }
+
+// AdmitSale is Admit for a sale that is about to be opened with the quote.
+func (q FXQuote) AdmitSale(crypto money.Amount, now time.Time) error {
+	err := q.Admit(QuoteForSale, crypto, now)
+	if e, ok := errors.AsType[*Error](err); ok {
+		names := map[string]string{"/fx_rate_quote_id": "/quote_id", "/amount": "/crypto_amount"}
+		for i, f := range e.Fields {
+			if name, other := names[f.Pointer]; other {
+				e.Fields[i].Pointer = name
+			}
+		}
+		e.Message = strings.ReplaceAll(e.Message, "fx_rate_quote_id", "quote_id")
+	}
+	return err
 }

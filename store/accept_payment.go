@@ -203,7 +203,7 @@ func (ar *arrival) refuse(ctx context.Context) error {
 	if ar.out.Order, err = ar.t.saveOrder(ctx, "order.failed", flow, before, o); err != nil {
 		return err
 	}
-	back, err := ar.t.giveBack(ctx, ar.out.Order)
+	back, err := ar.t.returnReservation(ctx, ar.out.Order)
 	if err != nil {
 		return err
 	}

@@ -207,7 +207,10 @@ func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner userRow) (
 	if !owner.IsActive {
 		return q, exchange.Errorf(exchange.CodeForbidden, "Only an active account can ask for quotes.")
 	}
-	if err := require(r.Purpose == exchange.QuoteForTransfer, "/purpose", "enum", "must be transfer"); err != nil {
+	if err := require(r.Purpose.Valid(), "/purpose", "enum", "must be transfer or offramp"); err != nil {
+		return q, err
+	}
+	if err := require(r.Purpose != exchange.QuoteForSale || r.Side == exchange.QuoteSell, "/side", "enum", "must be sell for an offramp"); err != nil {
 		return q, err
 	}
 	if err := require(r.Amount.Asset().Stablecoin(), "/asset", "enum", "must be USDT or USDC"); err != nil {

@@ -115,27 +115,38 @@ func (t unitTx) below(ctx context.Context, limit int, query string, owner uuid.U
 const lockCustomer = readUser + ` FOR NO KEY UPDATE`
 
 const countOpen = `
-SELECT (SELECT is_active FROM users WHERE id = $4) AS vendor, (SELECT type = 'cold' FROM wallets WHERE id = $5) AS cold, (SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending') AS orders,
+SELECT (SELECT is_active FROM users WHERE id = $4) AS vendor, (SELECT type = 'cold' FROM wallets WHERE id = $5) AS cold,
+    (SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending' AND order_type IN ('ON_RAMP_BUY', 'OFF_RAMP_SELL')) AS orders,
+    (SELECT count(*) FROM orders WHERE customer_id = $1 AND vendor_id = $4
+        AND (order_type = 'ON_RAMP_SELL' AND status = 'pending' OR order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'confirming'))) AS asked,
     (SELECT count(*) FROM payment_attempts WHERE phone = $2 AND direction = 'collection' AND status <> 'refused' AND created_at > $3) AS prompts`
 
-// underLimits refuses an order against a vendor who was deactivated or a wallet that does not sign, and one beyond what its customer, whose row is locked, may have waiting. The count
-// of prompts is a courtesy here, so that the customer hears of it at once: BeginAttempt holds the limit.
+// underLimits refuses an order against a vendor who was deactivated or a wallet that does not sign, and one beyond what
+// its customer, whose row is locked, may have waiting. Those that merchants open for a customer don't take the places
+// of its own; of them each merchant may have one waiting. The count of prompts is a courtesy here, so that the
+// customer hears of it at once: BeginAttempt holds the limit.
 func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.Order) error {
 	var open struct {
-		Vendor, Cold    bool
-		Orders, Prompts int
+		Vendor, Cold           bool
+		Orders, Asked, Prompts int
 	}
 	if err := t.get(ctx, &open, countOpen, o.CustomerID, o.PaymentPhone.Digits(), t.promptsSince(), o.VendorID, o.WalletID); err != nil {
 		return err
 	}
-	if !open.Vendor {
+	if !open.Vendor && o.VendorID != exchange.PlatformTreasury {
 		return exchange.Errorf(exchange.CodeStateConflict, "The offer's vendor is not active.")
+	}
+	if o.Kind().VendorOpens && open.Asked > 0 {
+		return exchange.Errorf(exchange.CodeLimitReached, "One order that you opened waits for this customer already.")
+	}
+	if most := t.s.limits.orders(role); !o.Kind().VendorOpens && open.Orders >= most {
+		return exchange.Errorf(exchange.CodeLimitReached, "At most %d orders may wait for their payment at a time. Pay or cancel one.", most)
+	}
+	if o.OffRamp() {
+		return nil // it is paid into a wallet, and prompts nobody
 	}
 	if open.Cold {
 		return exchange.Errorf(exchange.CodeStateConflict, "The offer sells from a cold wallet, out of which no order can be paid.")
-	}
-	if most := t.s.limits.orders(role); open.Orders >= most {
-		return exchange.Errorf(exchange.CodeLimitReached, "At most %d orders may wait for their payment at a time. Pay or cancel one.", most)
 	}
 	if open.Prompts >= t.s.limits.PromptsPerPhone {
 		return exchange.Errorf(exchange.CodeLimitReached, "This phone has been asked for payments %d times within %s. Try again later.",

@@ -29,7 +29,7 @@ const offerColumns = `o.id, o.vendor_id, o.created_by, o.offer_type, o.network, 
 
 const offerTables = `offers o LEFT JOIN holds h ON h.id = o.hold_id`
 
-// availableCrypto is what an offer has left in its asset, as SQL; offer.available is the same in Go.
+// availableCrypto is what an offer has left in its asset, as SQL; Offer.After is the same in Go.
 const availableCrypto = `CASE WHEN o.offer_type = 'SELL' THEN coalesce(h.amount, 0) ELSE coalesce(h.amount, 0) / o.rate END`
 
 // offerRow is a row of offers with what its hold reserves.
@@ -71,17 +71,11 @@ func (r offerRow) offer() (exchange.Offer, error) {
 	if o.MaxOrder, err = amountOf(r.Asset, r.MaxOrder); err != nil {
 		return o, err
 	}
-	reserved, err := amountOf(o.FundingAccount().Asset, r.Reserved.V)
-	o.Available = available(o, reserved)
-	return o, err
-}
-
-// available is what an offer has left in its asset: a BUY offer's hold is in shillings.
-func available(o exchange.Offer, reserved money.Amount) money.Amount {
-	if o.Type == exchange.OfferSell {
-		return reserved
+	if o.Reserved, err = amountOf(o.FundingAccount().Asset, r.Reserved.V); err != nil {
+		return o, err
 	}
-	return reserved.DivFloor(o.Asset, o.Rate)
+	o.Available = o.After(o.Reserved)
+	return o, nil
 }
 
 func offerFact(o exchange.Offer) map[string]any {

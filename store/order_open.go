@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -13,41 +14,48 @@ import (
 const insertOrder = `
 INSERT INTO orders (id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, crypto_amount, fiat_amount,
     vendor_amount, rounding_amount, wallet_id, wallet_address, status, status_detail, payment_method, payment_phone, hold_id, beneficiary,
-    expires_at, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $23)`
+    expires_at, created_at, updated_at, opened_by, quote_id, fund_wallet_id, refund_address, sender_name, sender_country, sender_phone,
+    escrow_address, escrow_network, escrow_reference)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $23, $24, $25, $26, $27, $28, $29,
+    $30, $31, $32, $33)`
 
 const readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1`
 
-// OpenOrder opens a customer's purchase against a SELL offer at the offer's rate, and reserves its
-// crypto out of what the offer has left. The request's id becomes the order's: called again, it returns
-// the order that is there. CodeInvalid names the fields that break the offer's bounds, CodeStateConflict
-// says that the offer is not open, CodeInsufficientOffer that it has less left, CodeLimitReached that the
-// customer has as many pending orders as it may have, or would go beyond a spending limit, or that the phone
-// has had as many prompts, CodeRateChanged that the offer has another rate than the request expects. Offers of a deactivated vendor are not open.
+// OpenOrder opens a purchase against a SELL offer at the offer's rate, and reserves its crypto out of what the
+// offer has left. A customer opens it for itself, or the offer's merchant for a customer. The request's id becomes
+// the order's: called again, it returns the order that is there. CodeInvalid names the fields that break the
+// request's kind or the offer's bounds, CodeStateConflict says that the offer is not open, CodeInsufficientOffer
+// that it has less left, CodeLimitReached that the customer has as many pending orders as it may have, or would go
+// beyond a spending limit, or that the phone has had as many prompts, CodeRateChanged that the offer has another
+// rate than the request expects. Offers of a deactivated vendor are not open.
 func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
 	return change(ctx, s, "order", r.OfferID, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
 		if old, found, err := t.openedBefore(ctx, r); err != nil || found {
 			return old, none, err
 		}
-		offer, err := t.lockedOffer(ctx, r.OfferID)
+		k, ok := r.Kind()
+		if !ok || k.OffRamp() {
+			return exchange.Order{}, none, exchange.Errorf(exchange.CodeUnsupported, "There are no purchases of type %s %s.", r.Type, r.Subtype)
+		}
+		if err := r.Check(k, exchange.Sender{}, exchange.Beneficiary{}); err != nil {
+			return exchange.Order{}, none, err
+		}
+		offer, err := t.openOffer(ctx, r, k)
 		if err != nil {
 			return exchange.Order{}, none, err
 		}
-		o, err := t.draftOrder(ctx, r, offer)
+		o, err := t.draftOrder(ctx, r, k, offer)
 		if err != nil {
 			return exchange.Order{}, none, err
 		}
 		if o.Price.Crypto.Cmp(offer.Available) > 0 {
-			return exchange.Order{}, none, exchange.Errorf(exchange.CodeInsufficientOffer, "The offer has %s %s left.", offer.Available, offer.Asset)
+			return exchange.Order{}, none, tooLittle(offer)
 		}
 		if o.HoldID, err = uuid.NewV7(); err != nil {
 			return exchange.Order{}, none, err
 		}
-		p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldSplit, Hold: exchange.Hold{
-			ID: o.HoldID, Key: "order:" + o.ID.String(), Account: offer.FundingAccount(), ParentID: offer.HoldID, Amount: o.Price.Crypto,
-			ObjectType: "order", ObjectID: o.ID,
-		}}}}
+		p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldSplit, Hold: orderHold(o, "order:"+o.ID.String(), offer.FundingAccount(), offer.HoldID, o.Price.Crypto)}}}
 		if err := t.insertOrder(ctx, o); err != nil {
 			return exchange.Order{}, none, err
 		}
@@ -56,6 +64,15 @@ func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by excha
 		}
 		return o, p, t.record(ctx, orderRecord("order.opened", by, nil, o))
 	})
+}
+
+// orderHold is the reservation of an order.
+func orderHold(o exchange.Order, key string, account exchange.AccountRef, parent uuid.UUID, amount money.Amount) exchange.Hold {
+	return exchange.Hold{ID: o.HoldID, Key: key, Account: account, ParentID: parent, Amount: amount, ObjectType: "order", ObjectID: o.ID}
+}
+
+func tooLittle(offer exchange.Offer) error {
+	return exchange.Errorf(exchange.CodeInsufficientOffer, "The offer has %s %s left.", offer.Available, offer.Asset)
 }
 
 // openedBefore finds the order that a repeated request opened.
@@ -71,42 +88,67 @@ func (t unitTx) openedBefore(ctx context.Context, r exchange.OrderRequest) (exch
 	return o, true, err
 }
 
+// merchantOf is the merchant for which somebody who is active acts.
+const merchantOf = `
+SELECT m.id FROM users u JOIN users m ON m.id = coalesce(u.vendor_id, u.id)
+WHERE u.id = $1 AND u.is_active AND m.is_active AND u.role IN ('vendor', 'subvendor')`
+
+// openOffer locks the offer of a request and refuses one that is not open for it.
+func (t unitTx) openOffer(ctx context.Context, r exchange.OrderRequest, k exchange.OrderKind) (exchange.Offer, error) {
+	offer, err := t.lockedOffer(ctx, r.OfferID)
+	if err != nil {
+		return offer, err
+	}
+	if k.VendorOpens {
+		var merchants []uuid.UUID
+		if err := t.all(ctx, &merchants, merchantOf, r.OpenerID); err != nil {
+			return offer, err
+		}
+		if err := require(len(merchants) == 1 && merchants[0] == offer.VendorID, "/offer_id", "not_found", "is not the id of an offer of yours"); err != nil {
+			return offer, err
+		}
+	}
+	switch {
+	case offer.Type != k.Offer && k.OffRamp():
+		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer sells crypto; a sale needs one that buys.")
+	case offer.Type != k.Offer:
+		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer buys crypto; a purchase needs one that sells.")
+	case offer.Status == exchange.OfferExhausted:
+		return offer, exchange.Errorf(exchange.CodeInsufficientOffer, "The offer is %s.", offer.Status)
+	case offer.Status != exchange.OfferActive:
+		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer is %s.", offer.Status)
+	case !r.ExpectedRate.IsZero() && !r.ExpectedRate.Equal(offer.Rate):
+		return offer, exchange.Errorf(exchange.CodeRateChanged, "The offer's rate is %s KES now, not %s.", offer.Rate, r.ExpectedRate)
+	}
+	return offer, nil
+}
+
 // draftOrder prices and checks a request against its offer.
-func (t unitTx) draftOrder(ctx context.Context, r exchange.OrderRequest, offer exchange.Offer) (exchange.Order, error) {
+func (t unitTx) draftOrder(ctx context.Context, r exchange.OrderRequest, k exchange.OrderKind, offer exchange.Offer) (exchange.Order, error) {
 	now := t.s.now()
 	o := exchange.Order{
-		ID: r.ID, CustomerID: r.CustomerID, VendorID: offer.VendorID, OfferID: offer.ID, Type: exchange.OnRampBuy,
-		Subtype: exchange.StandardOnRamp, Network: offer.Network, Asset: offer.Asset, Rate: offer.Rate, WalletID: offer.WalletID,
+		ID: r.ID, CustomerID: r.CustomerID, VendorID: offer.VendorID, OfferID: offer.ID, Type: k.Type, Subtype: k.Subtype, OpenedBy: r.OpenerID,
+		Network: offer.Network, Asset: offer.Asset, Rate: offer.Rate, WalletID: offer.WalletID,
 		WalletAddress: r.WalletAddress, Status: exchange.OrderPending, StatusDetail: exchange.WaitPrompt,
 		PaymentMethod: exchange.PaymentMethodMomo, PaymentPhone: exchange.Phone(r.Phone), ExpiresAt: r.ExpiresAt.UTC(),
 		CreatedAt: now, UpdatedAt: now, Version: 1,
-	}
-	if offer.Type != exchange.OfferSell {
-		return o, exchange.Errorf(exchange.CodeStateConflict, "The offer buys crypto; a purchase needs one that sells.")
-	}
-	if offer.Status != exchange.OfferActive {
-		code := exchange.CodeStateConflict
-		if offer.Status == exchange.OfferExhausted {
-			code = exchange.CodeInsufficientOffer
-		}
-		return o, exchange.Errorf(code, "The offer is %s.", offer.Status)
-	}
-	if !r.ExpectedRate.IsZero() && !r.ExpectedRate.Equal(offer.Rate) {
-		return o, exchange.Errorf(exchange.CodeRateChanged, "The offer's rate is %s KES now, not %s.", offer.Rate, r.ExpectedRate)
 	}
 	if r.ExpiresAt.IsZero() {
 		o.ExpiresAt = now.Add(exchange.OrderLife)
 	}
 	var err error
-	if o.Price, err = price(r, offer); err != nil {
+	if o.Price, err = price(r, offer, exchange.PriceByCrypto, exchange.PriceByFiat); err != nil {
 		return o, err
 	}
+	o.AskedAmount = o.Price.Crypto
 	return o, t.fillCustomer(ctx, &o)
 }
 
-// price fixes what an order costs and checks it against the offer's bounds.
-func price(r exchange.OrderRequest, offer exchange.Offer) (exchange.Price, error) {
-	pointer, p := "/crypto_amount", exchange.Price{}
+// price fixes what an order costs by an amount of crypto or of shillings, and checks it against the offer's bounds.
+func price(r exchange.OrderRequest, offer exchange.Offer, byCrypto func(money.Amount, decimal.Decimal) exchange.Price,
+	byFiat func(money.Amount, money.Asset, decimal.Decimal) exchange.Price,
+) (exchange.Price, error) {
+	pointer, p := amountPointer(r), exchange.Price{}
 	switch {
 	case r.Crypto.Positive() == r.Fiat.Positive():
 		return p, require(false, pointer, "required", "exactly one of crypto_amount and fiat_amount must be given, above zero")
@@ -114,34 +156,84 @@ func price(r exchange.OrderRequest, offer exchange.Offer) (exchange.Price, error
 		if err := require(r.Crypto.Asset() == offer.Asset, "/asset", "mismatch", "must be the offer's asset"); err != nil {
 			return p, err
 		}
-		p = exchange.PriceByCrypto(r.Crypto, offer.Rate)
+		p = byCrypto(r.Crypto, offer.Rate)
 	default:
-		pointer = "/fiat_amount"
 		if err := require(r.Fiat.Asset() == money.KES && r.Fiat.Equal(r.Fiat.FloorWhole()), pointer, "precision", "must be whole shillings"); err != nil {
 			return p, err
 		}
-		p = exchange.PriceByFiat(r.Fiat, offer.Asset, offer.Rate)
+		p = byFiat(r.Fiat, offer.Asset, offer.Rate)
 	}
-	if !p.Crypto.Positive() || !p.Vendor.Positive() {
-		return p, require(false, pointer, "range", "is too small to buy anything")
+	if !p.Crypto.Positive() || !p.Vendor.Positive() || !p.Fiat.Positive() {
+		return p, require(false, pointer, "range", "is too small to be exchanged")
 	}
-	if p.Crypto.Cmp(offer.MinOrder) < 0 {
-		return p, require(false, pointer, "range", "is below the offer's minimum of "+offer.MinOrder.String()+" "+string(offer.Asset))
+	return p, inBounds(p.Crypto, offer, pointer)
+}
+
+// amountPointer names the field by which a request says how much.
+func amountPointer(r exchange.OrderRequest) string {
+	if r.Fiat.Positive() && !r.Crypto.Positive() {
+		return "/fiat_amount"
 	}
-	if p.Crypto.Cmp(offer.MaxOrder) > 0 {
-		return p, require(false, pointer, "range", "is above the offer's maximum of "+offer.MaxOrder.String()+" "+string(offer.Asset))
+	return "/crypto_amount"
+}
+
+// inBounds refuses an amount that is outside of what an offer is for.
+func inBounds(crypto money.Amount, offer exchange.Offer, pointer string) error {
+	if crypto.Cmp(offer.MinOrder) < 0 {
+		return require(false, pointer, "range", "is below the offer's minimum of "+offer.MinOrder.String()+" "+string(offer.Asset))
 	}
-	return p, nil
+	if crypto.Cmp(offer.MaxOrder) > 0 {
+		return require(false, pointer, "range", "is above the offer's maximum of "+offer.MaxOrder.String()+" "+string(offer.Asset))
+	}
+	return nil
 }
 
 // fillCustomer checks the customer and fills in its number and wallet where the request has none.
 func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
+	if err := t.admitCustomer(ctx, o); err != nil {
+		return err
+	}
+	if o.WalletAddress != "" {
+		return t.checkDestination(ctx, o)
+	}
+	wallet, found, err := t.defaultWallet(ctx, o.CustomerID, o.Network)
+	if err != nil {
+		return err
+	}
+	if o.Kind().VendorOpens {
+		err = require(found, "/customer", "no_wallet", "has no default wallet on this network")
+	} else {
+		err = require(found, "/wallet_address", "required", "must be given: there is no default wallet on this network")
+	}
+	o.WalletAddress = wallet.Address
+	return err
+}
+
+// defaultWallet finds the wallet of somebody that is used where none is named.
+func (t unitTx) defaultWallet(ctx context.Context, owner uuid.UUID, n exchange.Network) (exchange.Wallet, bool, error) {
+	var wallets []walletRow
+	if err := t.all(ctx, &wallets, readDefaultWallet, owner, n); err != nil || len(wallets) == 0 {
+		return exchange.Wallet{}, false, err
+	}
+	w, err := wallets[0].wallet()
+	return w, true, err
+}
+
+// admitCustomer locks the customer of an order, fills in its number, and holds the order against its limits.
+func (t unitTx) admitCustomer(ctx context.Context, o *exchange.Order) error {
 	var r userRow
 	if err := t.get(ctx, &r, lockCustomer, o.CustomerID); err != nil {
 		return translate(err, "customer")
 	}
-	if !r.IsActive || (r.Role != exchange.RoleCustomer && r.Role != exchange.RoleUser) {
-		return exchange.Errorf(exchange.CodeForbidden, "Only an active customer can buy.")
+	k := o.Kind()
+	customer := r.Role == exchange.RoleCustomer || r.Role == exchange.RoleUser
+	if k.VendorOpens {
+		if err := require(r.IsActive && customer, "/customer", "not_found", "is not an active customer"); err != nil {
+			return err
+		}
+	}
+	if !r.IsActive || !customer && !(k.Merchants && r.Role == exchange.RoleVendor) {
+		return exchange.Errorf(exchange.CodeForbidden, "Only an active customer can buy or sell.")
 	}
 	if o.PaymentPhone == "" {
 		o.PaymentPhone = r.PhoneNumber
@@ -156,34 +248,26 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	if err := t.orderFees(ctx, r.Role, *o); err != nil {
 		return err
 	}
-	if err := t.countOrder(ctx, r.Role, *o); err != nil {
-		return err
-	}
-	if o.WalletAddress != "" {
-		return t.checkDestination(ctx, o)
-	}
-	var wallets []walletRow
-	if err := t.all(ctx, &wallets, readDefaultWallet, o.CustomerID, o.Network); err != nil {
-		return err
-	}
-	if err := require(len(wallets) == 1, "/wallet_address", "required", "must be given: there is no default wallet on this network"); err != nil {
-		return err
-	}
-	o.WalletAddress = wallets[0].Address
-	return nil
+	return t.countOrder(ctx, r.Role, *o)
 }
 
-// countOrder counts an order against its customer's limits: what is paid for it, or what the crypto counts as when a
-// transfer sends it, whichever is more. Otherwise a price below all others would be a way around the limits.
+// countOrder counts an order against its customer's limits.
 func (t unitTx) countOrder(ctx context.Context, role exchange.Role, o exchange.Order) error {
-	value, _, err := t.valueOf(ctx, o.Price.Crypto)
+	value, err := t.limitValue(ctx, o.Price)
 	if err != nil {
 		return err
 	}
-	if o.Price.Fiat.Cmp(value) > 0 {
-		value = o.Price.Fiat
-	}
 	return t.useLimit(ctx, limitUse{userID: o.CustomerID, role: role, objectType: "order", objectID: o.ID, value: value})
+}
+
+// limitValue is what an order counts: what is paid for it, or what its crypto counts as when a transfer sends it,
+// whichever is more. Otherwise a price below all others would be a way around the limits.
+func (t unitTx) limitValue(ctx context.Context, p exchange.Price) (money.Amount, error) {
+	value, _, err := t.valueOf(ctx, p.Crypto)
+	if err == nil && p.Fiat.Cmp(value) > 0 {
+		value = p.Fiat
+	}
+	return value, err
 }
 
 const readWalletPurpose = `SELECT id, owner_id IS NULL AS house FROM wallets WHERE network = $1 AND address = $2`
@@ -219,5 +303,7 @@ func (t unitTx) insertOrder(ctx context.Context, o exchange.Order) error {
 	}
 	return t.one(ctx, insertOrder, o.ID, o.CustomerID, o.VendorID, nullID(o.OfferID), o.Type, o.Subtype, o.Network, o.Asset, o.Rate,
 		o.Price.Crypto.Decimal(), o.Price.Fiat.Decimal(), o.Price.Vendor.Decimal(), o.Price.Rounding.Decimal(), o.WalletID, o.WalletAddress,
-		o.Status, o.StatusDetail, o.PaymentMethod, o.PaymentPhone.Digits(), nullID(o.HoldID), string(beneficiary), o.ExpiresAt, o.CreatedAt)
+		o.Status, o.StatusDetail, o.PaymentMethod, o.PaymentPhone.Digits(), nullID(o.HoldID), string(beneficiary), o.ExpiresAt, o.CreatedAt,
+		nullID(o.OpenedBy), nullID(o.QuoteID), nullID(o.FundWalletID), o.RefundAddress, o.SenderName, o.SenderCountry, o.SenderPhone,
+		o.EscrowAddress, o.EscrowNetwork, o.EscrowReference)
 }

@@ -43,7 +43,7 @@ func (s *Store) RefundOrder(ctx context.Context, id uuid.UUID, reason string, by
 		if o, err = t.saveOrder(ctx, "order.failed", by, before, o); err != nil {
 			return refunded{}, none, err
 		}
-		posting, err := t.giveBack(ctx, o)
+		posting, err := t.returnReservation(ctx, o)
 		if err != nil {
 			return refunded{}, none, err
 		}

@@ -28,7 +28,17 @@ const orderColumns = `o.id, o.customer_id, o.vendor_id, o.offer_id, o.order_type
 	o.fiat_amount, o.vendor_amount, o.rounding_amount, o.wallet_id, o.wallet_address, o.refund_address, o.status, o.status_detail,
 	o.payment_method, o.payment_phone, o.hold_id, o.payment_txn_id, o.tx_hash, o.merchant_request, o.checkout_request, o.momo_receipt,
 	o.sender_name, o.sender_country, o.sender_phone, o.beneficiary, o.escrow_address, o.escrow_network, o.escrow_reference,
-	o.deposit_tx_hash, o.deposit_confirms, o.deposit_at, o.expires_at, o.completed_at, o.created_at, o.updated_at, o.deleted_at, o.version`
+	o.deposit_tx_hash, ` + depositConfirms + ` AS deposit_confirms, o.deposit_at, o.expires_at, o.completed_at, o.created_at, o.updated_at, o.deleted_at,
+	o.version, o.asked_amount, o.opened_by, o.quote_id, o.fund_wallet_id`
+
+// depositConfirms is how many blocks confirm the deposit of a sale. While it waits for them they are counted when the
+// order is read: writing them down would be a change of each waiting order for each block. The newest block that
+// was seen may be the final one itself.
+const depositConfirms = `CASE WHEN o.status = 'confirming' AND o.escrow_address <> '' THEN coalesce((
+	SELECT greatest(0, greatest(c.final_number, (SELECT max(b.number) FROM deposit_blocks b WHERE b.network = c.network)) - d.block + 1)
+	FROM chain_deposits d JOIN deposit_cursors c ON c.network = d.network
+	WHERE d.network = o.network AND d.tx_id = o.deposit_tx_hash AND d.to_address = o.escrow_address AND d.status <> 'orphaned'
+	ORDER BY d.event_index LIMIT 1), 0) ELSE o.deposit_confirms END`
 
 // orderRow is a row of orders.
 type orderRow struct {
@@ -74,6 +84,10 @@ type orderRow struct {
 	UpdatedAt       time.Time    `db:"updated_at"`
 	DeletedAt       sql.NullTime `db:"deleted_at"`
 	Version         int64
+	Asked           decimal.Decimal `db:"asked_amount"`
+	OpenedBy        uuid.NullUUID   `db:"opened_by"`
+	QuoteID         uuid.NullUUID   `db:"quote_id"`
+	FundWalletID    uuid.NullUUID   `db:"fund_wallet_id"`
 }
 
 func (r orderRow) order() (exchange.Order, error) {
@@ -86,12 +100,16 @@ func (r orderRow) order() (exchange.Order, error) {
 		EscrowAddress: r.EscrowAddress, EscrowNetwork: r.EscrowNetwork, EscrowReference: r.EscrowReference, DepositTxHash: r.DepositTxHash,
 		DepositConfirms: r.DepositConfirms, DepositAt: utc(r.DepositAt), ExpiresAt: r.ExpiresAt.UTC(), CompletedAt: utc(r.CompletedAt),
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), DeletedAt: utc(r.DeletedAt), Version: r.Version,
+		OpenedBy: r.OpenedBy.UUID, QuoteID: r.QuoteID.UUID, FundWalletID: r.FundWalletID.UUID,
 	}
 	if err := json.Unmarshal(r.Beneficiary, &o.Beneficiary); err != nil {
 		return o, exchange.Wrap(exchange.CodeInternal, err, "a stored beneficiary can't be read")
 	}
 	var err error
 	if o.Price.Crypto, err = amountOf(r.Asset, r.Crypto); err != nil {
+		return o, err
+	}
+	if o.AskedAmount, err = amountOf(r.Asset, r.Asked); err != nil {
 		return o, err
 	}
 	if o.Price.Fiat, err = amountOf(money.KES, r.Fiat); err != nil {
@@ -117,6 +135,9 @@ func orderFact(o exchange.Order) map[string]any {
 
 func orderRecord(name string, by exchange.Principal, before *exchange.Order, after exchange.Order) fact {
 	f := fact{by: by, object: "order", id: after.ID, name: name, owner: after.CustomerID, vendor: after.VendorID, after: orderFact(after)}
+	if after.VendorID == exchange.PlatformTreasury {
+		f.vendor = after.CustomerID // a merchant that sells to the house reads of it; the house's account reads nothing
+	}
 	if before != nil {
 		f.before = orderFact(*before)
 	}
@@ -124,7 +145,7 @@ func orderRecord(name string, by exchange.Principal, before *exchange.Order, aft
 }
 
 const readScopedOrder = `SELECT ` + orderColumns + ` FROM orders o
-WHERE o.id = $1 AND o.deleted_at IS NULL AND ($2 OR o.customer_id = $3 OR o.vendor_id = $4)`
+WHERE o.id = $1 AND o.deleted_at IS NULL AND ($2 OR o.customer_id = $3 OR o.vendor_id = $4 OR o.customer_id = $4)`
 
 // Order reads an order.
 func (s *Store) Order(ctx context.Context, v View, id uuid.UUID) (exchange.Order, error) {
@@ -140,7 +161,9 @@ func (s *Store) Order(ctx context.Context, v View, id uuid.UUID) (exchange.Order
 func (s *Store) ListOrders(ctx context.Context, v View, f OrderFilter, p Page) ([]exchange.Order, int, error) {
 	var w where
 	w.add(`o.deleted_at IS NULL`)
-	w.scope(v, "o.customer_id", "o.vendor_id")
+	if err := s.scopeOrders(ctx, &w, v); err != nil {
+		return nil, 0, translate(err, "order")
+	}
 	w.eq("o.status", string(f.Status))
 	w.eq("o.order_type", string(f.Type))
 	w.eq("o.order_subtype", string(f.Subtype))
@@ -153,6 +176,26 @@ func (s *Store) ListOrders(ctx context.Context, v View, f OrderFilter, p Page) (
 	}
 	all, err := convert(rows, orderRow.order)
 	return all, total, err
+}
+
+const soldToTheHouse = `SELECT EXISTS (SELECT FROM orders WHERE customer_id = $1 AND deleted_at IS NULL)`
+
+// scopeOrders narrows to the orders that a view may see. A merchant that sold crypto of its own to the house is the
+// customer of those orders; only for such a one are both looked at, because one index can't serve both.
+func (s *Store) scopeOrders(ctx context.Context, w *where, v View) error {
+	_, _, vendor := v.args()
+	var both bool
+	if vendor.Valid {
+		if err := s.read(ctx, &both, soldToTheHouse, vendor.UUID); err != nil {
+			return err
+		}
+	}
+	if both {
+		w.add(`(o.vendor_id = ? OR o.customer_id = ?)`, vendor.UUID, vendor.UUID)
+		return nil
+	}
+	w.scope(v, "o.customer_id", "o.vendor_id")
+	return nil
 }
 
 const lockOrder = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1 FOR NO KEY UPDATE`
@@ -171,6 +214,14 @@ UPDATE orders SET status = $2, status_detail = $3, payment_txn_id = $4, tx_hash 
     momo_receipt = $8, completed_at = $9, updated_at = $10, version = version + 1
 WHERE id = $1 AND version = $11 AND status = ANY ($12)`
 
+// saveSale writes what may change of a sale besides: its price with its reservation, its deposit, and where its crypto
+// goes back to.
+const saveSale = `
+UPDATE orders SET status = $2, status_detail = $3, payment_txn_id = $4, tx_hash = $5, merchant_request = $6, checkout_request = $7,
+    momo_receipt = $8, completed_at = $9, updated_at = $10, version = version + 1, crypto_amount = $13, fiat_amount = $14, vendor_amount = $15,
+    rounding_amount = $16, hold_id = $17, deposit_tx_hash = $18, deposit_confirms = $19, deposit_at = $20, refund_address = $21
+WHERE id = $1 AND version = $11 AND status = ANY ($12)`
+
 // saveOrder stores an order that differs from before, with its event and audit row.
 func (t unitTx) saveOrder(ctx context.Context, name string, by exchange.Principal, before, o exchange.Order) (exchange.Order, error) {
 	from := []exchange.OrderStatus{before.Status}
@@ -181,12 +232,19 @@ func (t unitTx) saveOrder(ctx context.Context, name string, by exchange.Principa
 		from = o.Machine().Sources(o.Status)
 	}
 	o.UpdatedAt = t.s.now()
-	if o.Status == exchange.OrderCompleted {
+	if o.Status == exchange.OrderCompleted && before.Status != exchange.OrderCompleted {
 		o.CompletedAt = o.UpdatedAt
 	}
-	err := t.one(ctx, saveOrder, o.ID, o.Status, o.StatusDetail, o.PaymentTxnID, o.TxHash, o.MerchantRequest, o.CheckoutRequest, o.MomoReceipt,
-		nullTime(o.CompletedAt), o.UpdatedAt, before.Version, pq.Array(from))
-	if err != nil {
+	query, args := saveOrder, []any{
+		o.ID, o.Status, o.StatusDetail, o.PaymentTxnID, o.TxHash, o.MerchantRequest, o.CheckoutRequest, o.MomoReceipt,
+		nullTime(o.CompletedAt), o.UpdatedAt, before.Version, pq.Array(from),
+	}
+	if o.OffRamp() {
+		query = saveSale
+		args = append(args, o.Price.Crypto.Decimal(), o.Price.Fiat.Decimal(), o.Price.Vendor.Decimal(), o.Price.Rounding.Decimal(), nullID(o.HoldID),
+			o.DepositTxHash, o.DepositConfirms, nullTime(o.DepositAt), o.RefundAddress)
+	}
+	if err := t.one(ctx, query, args...); err != nil {
 		return before, err
 	}
 	o.Version++
@@ -211,21 +269,31 @@ func (s *Store) SetOrderDetail(ctx context.Context, id uuid.UUID, detail string)
 	return err
 }
 
-// giveBack returns an order's reservation to its offer, which may become active again by it, and what it counts to
-// its customer's limits: nothing is paid out.
-func (t unitTx) giveBack(ctx context.Context, o exchange.Order) (exchange.Posting, error) {
+// returnReservation returns an order's reservation to its offer, which may become active again by it, and what it
+// counts to its customer's limits: nothing is paid out. Without an offer, or with one that is closed, what was
+// reserved is simply free again.
+func (t unitTx) returnReservation(ctx context.Context, o exchange.Order) (exchange.Posting, error) {
 	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldReturn, Hold: exchange.Hold{ID: o.HoldID}}}}
-	if err := t.releaseLimit(ctx, "order", o.ID); err != nil || o.OfferID == uuid.Nil {
-		return p, err
+	for _, use := range []string{"order", repriceUse} {
+		if err := t.releaseLimit(ctx, use, o.ID); err != nil {
+			return p, err
+		}
+	}
+	if o.OfferID == uuid.Nil {
+		return p, nil
 	}
 	offer, err := t.lockedOffer(ctx, o.OfferID)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
-		return p, nil // deleted meanwhile: the money is simply free again
+		return p, nil // deleted meanwhile
 	}
 	if err != nil || offer.Status == exchange.OfferClosed {
 		return p, err
 	}
-	_, err = t.settleOffer(ctx, offer, offer.Available.Add(o.Price.Crypto), flow)
+	back := o.Price.Crypto
+	if o.OffRamp() {
+		back = o.Price.Vendor
+	}
+	_, err = t.settleOffer(ctx, offer, offer.After(offer.Reserved.Add(back)), flow)
 	return p, err
 }
 
@@ -250,7 +318,7 @@ func (s *Store) CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderS
 		if o, err = t.saveOrder(ctx, "order."+string(to), by, before, o); err != nil {
 			return before, none, err
 		}
-		p, err := t.giveBack(ctx, o)
+		p, err := t.returnReservation(ctx, o)
 		return o, p, err
 	})
 }

@@ -1,0 +1,195 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+const networkOfOrder = `SELECT network FROM orders WHERE id = $1`
+
+// What comes to a sale's address and is not final may become its deposit, and what is final and not taken is it, unless
+// it is of another coin.
+const depositUnderWay = `
+SELECT EXISTS (SELECT FROM chain_deposits d JOIN escrow_leases l ON l.wallet_id = d.wallet_id AND l.ended_at IS NULL
+    WHERE l.order_id = $1 AND d.amount > 0 AND d.asset = $2 AND (d.status = 'seen'
+        OR d.status = 'final' AND d.kind = 'awaited' AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id)))`
+
+const fundingUnderWay = `
+SELECT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'funding' AND p.object_id = $1 AND p.status <> 'cancelled')`
+
+// CloseOffRamp cancels a sale for which no crypto came: its shillings go back to the offer, its quote stays used, and its
+// address rests. A sale that is cancelled is returned as it is. CodeStateConflict in any other state, and while crypto
+// is on its way to the address: it is looked at first. What comes afterwards is late money.
+func (s *Store) CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Order, error) {
+	var n exchange.Network
+	if err := s.read(ctx, &n, networkOfOrder, id); err != nil {
+		return exchange.Order{}, translate(err, "order")
+	}
+	return change(ctx, s, "order", depositsLane(n), func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+		var none exchange.Posting
+		// No block is read between the look at what came and the end of the waiting.
+		if err := t.lockDeposits(ctx, n); err != nil {
+			return exchange.Order{}, none, err
+		}
+		before, err := t.lockedOrder(ctx, id)
+		if err != nil || before.Status == exchange.OrderCancelled {
+			return before, none, err
+		}
+		if !before.OffRamp() || before.Status != exchange.OrderPending {
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s can't be cancelled.", before.Status)
+		}
+		var underWay, funded bool
+		if err := t.get(ctx, &underWay, depositUnderWay, id, before.Asset); err != nil {
+			return before, none, err
+		}
+		if err := t.get(ctx, &funded, fundingUnderWay, id); err != nil {
+			return before, none, err
+		}
+		if underWay || funded {
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "Crypto is on its way to the order; it can't be cancelled now.")
+		}
+		o := before
+		o.Status, o.StatusDetail = exchange.OrderCancelled, detail
+		if o, err = t.saveOrder(ctx, "order.cancelled", by, before, o); err != nil {
+			return before, none, err
+		}
+		p, err := t.returnReservation(ctx, o)
+		if err != nil {
+			return before, none, err
+		}
+		return o, p, t.rest(ctx, id)
+	})
+}
+
+// repriceUse is the object type under which what a sale counts more after it was priced anew stands in limit_uses,
+// whose rows never change.
+const repriceUse = "order_reprice"
+
+// repriced gives a sale the price of the crypto that came for it, at the rate that was agreed, with the posting that
+// reserves its new shillings. It reports false where that is not allowed: outside of the offer's bounds or of what it
+// has left, beyond what the operator pays out or the customer may sell, or more than a quote was for. The order is
+// locked, and the caller stores it with the new price as it moves from confirming to processing.
+func (t unitTx) repriced(ctx context.Context, o exchange.Order, crypto money.Amount) (exchange.Order, exchange.Posting, bool, error) {
+	var none exchange.Posting
+	if crypto.Equal(o.Price.Crypto) {
+		return o, none, true, nil
+	}
+	before := o
+	o.Price = exchange.SellByCrypto(crypto, o.Rate)
+	if !o.Price.Fiat.Positive() {
+		return before, none, false, nil
+	}
+	if err := t.payable(ctx, o, "/crypto_amount"); err != nil {
+		return before, none, false, refusedOnly(err)
+	}
+	more := o.Price.Vendor.Cmp(before.Price.Vendor) > 0
+	p, fits, err := t.reserveAnew(ctx, before, &o, more)
+	if err != nil || !fits {
+		return before, none, false, err
+	}
+	if more {
+		if err := t.countMore(ctx, before, o); err != nil {
+			return before, none, false, refusedOnly(err)
+		}
+	}
+	return o, p, true, nil
+}
+
+// refusedOnly swallows a refusal of what a customer may do, and passes on what went wrong.
+func refusedOnly(err error) error {
+	switch exchange.CodeOf(err) {
+	case exchange.CodeInvalid, exchange.CodeLimitReached:
+		return nil
+	default:
+		return err
+	}
+}
+
+// reserveAnew makes the posting that returns a sale's reservation and takes another one, of the new price: out of its
+// offer, or where that is over or there is none, of what the return sets free, which is never enough for more.
+func (t unitTx) reserveAnew(ctx context.Context, before exchange.Order, o *exchange.Order, more bool) (exchange.Posting, bool, error) {
+	var err error
+	if o.HoldID, err = uuid.NewV7(); err != nil {
+		return exchange.Posting{}, false, err
+	}
+	anew := exchange.HoldOp{Verb: exchange.HoldPlace, Hold: orderHold(*o, "order:"+o.ID.String()+":r", vendorShillings(*o), uuid.Nil, o.Price.Vendor)}
+	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldReturn, Hold: exchange.Hold{ID: before.HoldID}}, anew}}
+	if o.OfferID == uuid.Nil {
+		return p, !more, nil
+	}
+	// Also a deleted offer is a closed one, and its bounds still tell what it was for.
+	offer, err := t.offerFor(ctx, o.OfferID)
+	if err != nil || inBounds(o.Price.Crypto, offer, "") != nil {
+		return p, false, err
+	}
+	if offer.Status == exchange.OfferClosed {
+		return p, !more, nil
+	}
+	left := offer.Reserved.Add(before.Price.Vendor).Sub(o.Price.Vendor)
+	if left.Sign() < 0 {
+		return p, false, nil
+	}
+	p.Holds[1].Verb, p.Holds[1].Hold.ParentID = exchange.HoldSplit, offer.HoldID
+	_, err = t.settleOffer(ctx, offer, offer.After(left), flow)
+	return p, true, err
+}
+
+const lockAnyOffer = `SELECT id FROM offers WHERE id = $1 FOR NO KEY UPDATE`
+
+// offerFor locks the offer of an order, whether it was deleted or not.
+func (t unitTx) offerFor(ctx context.Context, id uuid.UUID) (exchange.Offer, error) {
+	return t.lockedOfferBy(ctx, lockAnyOffer, id)
+}
+
+// countMore counts what a sale brings more than it did against its customer's limits.
+func (t unitTx) countMore(ctx context.Context, before, o exchange.Order) error {
+	var u userRow
+	if err := t.get(ctx, &u, lockCustomer, o.CustomerID); err != nil {
+		return translate(err, "customer")
+	}
+	was, err := t.limitValue(ctx, before.Price)
+	if err != nil {
+		return err
+	}
+	now, err := t.limitValue(ctx, o.Price)
+	if err != nil || now.Cmp(was) <= 0 {
+		return err
+	}
+	return t.useLimit(ctx, limitUse{userID: o.CustomerID, role: u.Role, objectType: repriceUse, objectID: o.ID, value: now.Sub(was)})
+}
+
+// SetRefundAddress says where the crypto of a sale goes back to, once. The view is that of the customer. The same
+// address again changes nothing; another one is CodeStateConflict. CodeInvalid where nothing would come back from it.
+func (s *Store) SetRefundAddress(ctx context.Context, v View, id uuid.UUID, address string, by exchange.Principal) (exchange.Order, error) {
+	seen, err := s.Order(ctx, v, id)
+	if err != nil {
+		return seen, err
+	}
+	return change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+		var none exchange.Posting
+		before, err := t.lockedOrder(ctx, id)
+		if err != nil {
+			return before, none, err
+		}
+		if !before.OffRamp() {
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "Only the crypto of a sale can go back to somebody.")
+		}
+		if before.RefundAddress == address {
+			return before, none, nil
+		}
+		if before.RefundAddress != "" {
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "Where the crypto of the order goes back to was said before.")
+		}
+		if err := t.checkReturn(ctx, before, address); err != nil {
+			return before, none, err
+		}
+		o := before
+		o.RefundAddress = address
+		o, err = t.saveOrder(ctx, "order.refund_address_set", by, before, o)
+		return o, none, err
+	})
+}
