@@ -114,6 +114,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			parts.Flows = &activities.Orders{Store: rows}
 			parts.Decide = &activities.Approvals{Store: rows}
 			parts.Waits = &activities.DepositWaits{Store: rows}
+			parts.Pool = &activities.Escrow{Store: rows}
 			parts.Relay = &activities.Relay{Store: rows}
 			parts.Reconcile = &activities.Reconciliation{Store: rows}
 			parts.Send, err = p.config.transfers(rows)

@@ -34,6 +34,7 @@ var (
 	_ activities.TransferStore = Rows{}
 	_ activities.ApprovalStore = Rows{}
 
+	_ activities.EscrowStore  = Rows{}
 	_ activities.RelayStore   = Rows{}
 	_ activities.WebhookStore = Rows{}
 

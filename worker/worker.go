@@ -37,6 +37,7 @@ type Parts struct {
 	Watch  map[exchange.Network]*activities.Deposits // chain-<network>
 	Cold   map[exchange.Network]*activities.Cold     // chain-<network>
 	Waits  *activities.DepositWaits                  // flows
+	Pool   *activities.Escrow                        // flows
 	Sign   map[exchange.Network]*activities.Signing  // signer-<network>
 	Wallet map[exchange.Network]*activities.Wallets  // signer-<network>
 
@@ -134,7 +135,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
@@ -145,6 +146,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Reconcile)
 		w.RegisterActivity(parts.Rates)
 		w.RegisterActivity(parts.Relay)
+		w.RegisterActivity(parts.Pool)
 	case name == workflows.QueueWebhooks:
 		if parts.Hooks == nil {
 			return lacks("the key of webhook secrets")
@@ -188,7 +190,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,
 		workflows.TypeReconcileNetwork: workflows.ReconcileNetwork, workflows.TypeReserveReport: workflows.ReserveReport,
-		workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
+		workflows.TypeTendEscrow: workflows.TendEscrow, workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
 		workflows.TypePullRates: workflows.PullRates, workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})

@@ -1,0 +1,106 @@
+package activities
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+
+	"kivuko/exchange"
+)
+
+// EscrowStore is the pool of escrow addresses. Every method may be called again.
+type EscrowStore interface {
+	EscrowDemand(ctx context.Context) ([]exchange.EscrowDemand, error)
+	EscrowRoom(ctx context.Context, n exchange.Network, order uuid.UUID) (exchange.EscrowDemand, error)
+	ReleaseEscrow(ctx context.Context, order uuid.UUID) ([]exchange.PaymentException, error)
+	StaleLeases(ctx context.Context, before time.Time, most int) ([]uuid.UUID, error)
+}
+
+// Escrow tends the pool of escrow addresses. It runs on the flows queue; keys are made by Wallets.
+type Escrow struct{ Store EscrowStore }
+
+// EscrowDemand takes addresses that have rested back into use, says which wallets are to be made, and shows on the
+// gauges what the pools have.
+func (e *Escrow) EscrowDemand(ctx context.Context) ([]exchange.EscrowDemand, error) {
+	all, err := e.Store.EscrowDemand(ctx)
+	for _, d := range all {
+		of := activity.GetMetricsHandler(ctx).WithTags(map[string]string{"network": string(d.Network)})
+		of.Gauge("kivuko_escrow_free").Update(float64(d.Free))   //nolint:forbidigo // a gauge of the SDK takes nothing else, and a count is no money
+		of.Gauge("kivuko_escrow_total").Update(float64(d.Total)) //nolint:forbidigo // as above
+		of.Gauge("kivuko_escrow_short").Update(float64(d.Short)) //nolint:forbidigo // as above
+	}
+	return all, Failure(ctx, err)
+}
+
+// EscrowRoomInput names the order that found no free address.
+type EscrowRoomInput struct {
+	Network exchange.Network `json:"network"`
+	OrderID uuid.UUID        `json:"order_id"`
+}
+
+// Room says whether to try again: an address is free by now, or the wallets in Make are to be made first.
+type Room struct {
+	MayGrow bool        `json:"may_grow"`
+	Make    []uuid.UUID `json:"make,omitempty"`
+}
+
+// EscrowRoom asks for room in a pool that has run dry. Without any the pool is as large as it may be.
+func (e *Escrow) EscrowRoom(ctx context.Context, in EscrowRoomInput) (Room, error) {
+	d, err := e.Store.EscrowRoom(ctx, in.Network, in.OrderID)
+	return Room{MayGrow: d.Free > 0 || len(d.Make) > 0, Make: d.Make}, Failure(ctx, err)
+}
+
+// EscrowReleased names the payment exceptions that were made of what came and was not taken.
+type EscrowReleased struct {
+	Exceptions []uuid.UUID `json:"exceptions,omitempty"`
+}
+
+// ReleaseEscrow gives the address of an order that is over back. It fails with CodeStateConflict while the order's
+// crypto is still there.
+func (e *Escrow) ReleaseEscrow(ctx context.Context, in OrderInput) (EscrowReleased, error) {
+	left, err := e.Store.ReleaseEscrow(ctx, in.OrderID)
+	var out EscrowReleased
+	for _, x := range left {
+		out.Exceptions = append(out.Exceptions, x.ID)
+	}
+	return out, Failure(ctx, err)
+}
+
+// staleLeases is how many addresses one round looks after.
+const staleLeases = 50
+
+// StaleInput names the time before which an order has to be over to be looked after.
+type StaleInput struct {
+	Before time.Time `json:"before"`
+}
+
+// StaleReleased is how many addresses were given back for flows that did not, and how many still hold crypto that
+// has to leave first.
+type StaleReleased struct {
+	Released int `json:"released,omitempty"`
+	Stuck    int `json:"stuck,omitempty"`
+}
+
+// ReleaseStale gives back the addresses of orders that were over long ago. Those from which the crypto has not left are
+// counted on a gauge: their flow is parked, or gone.
+func (e *Escrow) ReleaseStale(ctx context.Context, in StaleInput) (StaleReleased, error) {
+	var out StaleReleased
+	stale, err := e.Store.StaleLeases(ctx, in.Before, staleLeases)
+	if err != nil {
+		return out, Failure(ctx, err)
+	}
+	for _, order := range stale {
+		switch _, err := e.Store.ReleaseEscrow(ctx, order); {
+		case err == nil:
+			out.Released++
+		case exchange.CodeOf(err) == exchange.CodeStateConflict:
+			out.Stuck++
+		default:
+			return out, Failure(ctx, err)
+		}
+	}
+	activity.GetMetricsHandler(ctx).Gauge("kivuko_escrow_stuck").Update(float64(out.Stuck)) //nolint:forbidigo // a gauge of the SDK takes nothing else, and a count is no money
+	return out, nil
+}
