@@ -128,7 +128,7 @@ func catalogued(c exchange.Code) bool {
 	switch c {
 	case exchange.CodeUnavailable, exchange.CodeMalformed, exchange.CodeInvalid, exchange.CodeForbidden, exchange.CodeNotFound,
 		exchange.CodeConflict, exchange.CodeStateConflict, exchange.CodeInsufficientFunds, exchange.CodeInsufficientOffer,
-		exchange.CodeLimitReached, exchange.CodeRateChanged, exchange.CodeEscrowDry, exchange.CodeExpired, exchange.CodeUnsupported, exchange.CodeRateLimited:
+		exchange.CodeLimitReached, exchange.CodeRateChanged, exchange.CodeEscrowDry, exchange.CodeSuspended, exchange.CodeExpired, exchange.CodeUnsupported, exchange.CodeRateLimited:
 		return true
 	case exchange.CodeInternal, exchange.CodeUnauthenticated, exchange.CodeInvalidCredentials, exchange.CodePINLocked, exchange.CodeIdempotencyReused, exchange.CodeIdempotencyBusy, exchange.CodeIdempotencyRequired, exchange.CodeTooLarge, exchange.CodeMediaType, exchange.CodeMethodNotAllowed: // nothing that a flow says to a caller
 	}

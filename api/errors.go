@@ -36,6 +36,7 @@ var meanings = map[exchange.Code]meaning{
 	exchange.CodeLimitReached:        {http.StatusConflict, "Limit reached"},
 	exchange.CodeRateChanged:         {http.StatusConflict, "Rate changed"},
 	exchange.CodeEscrowDry:           {http.StatusServiceUnavailable, "No escrow address free"},
+	exchange.CodeSuspended:           {http.StatusServiceUnavailable, "Payouts suspended"},
 	exchange.CodeExpired:             {http.StatusGone, "Expired"},
 	exchange.CodeUnsupported:         {http.StatusNotImplemented, "Not offered"},
 	exchange.CodeIdempotencyReused:   {http.StatusUnprocessableEntity, "Idempotency key reused"},

@@ -28,6 +28,7 @@ const (
 	CodeLimitReached        Code = "limit_reached"            // as many of them as the caller may have at a time
 	CodeRateChanged         Code = "rate_changed"             // the price is not the one that the caller expected
 	CodeEscrowDry           Code = "escrow_exhausted"         // no escrow address is free, and the pool is as large as it may be
+	CodeSuspended           Code = "payout_suspended"         // the operator refuses our credential, and nothing is paid out until a person has looked
 	CodeExpired             Code = "expired"                  // the object's time is over
 	CodeUnsupported         Code = "unsupported"              // a named feature is not offered (501)
 	CodeIdempotencyReused   Code = "idempotency_key_reused"   // same key, other body

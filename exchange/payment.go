@@ -166,6 +166,12 @@ type Observation struct {
 	Ticket string `json:"ticket,omitempty"`
 }
 
+// PayeeCheck is what the operator says of a number that money is to go to.
+type PayeeCheck struct {
+	Known bool   // the number is somebody's who can be paid
+	Name  string // as the operator masks it; personal data, which is neither stored nor logged
+}
+
 // Capabilities say what a mobile money provider can promise; flows branch on them, never on a name.
 type Capabilities struct {
 	CollectionIdempotent bool // submitting the same attempt twice starts it once

@@ -127,9 +127,12 @@ func parseResult(body []byte) (exchange.Observation, error) {
 		return o, nil
 	}
 	v := valuesOf(result.Result.Parameters.Parameter)
-	o.Amount = parseAmount(v["TransactionAmount"])
 	o.Phone = partyPhone(v["ReceiverPartyPublicName"])
-	o.At = parseTime(v["TransactionCompletedDateTime"])
+	o.Amount, o.At = parseAmount(v["TransactionAmount"]), parseTime(v["TransactionCompletedDateTime"])
+	if _, payout := v["TransactionAmount"]; !payout { // a movement of float has names of its own
+		o.Amount, o.At = parseAmount(v["Amount"]), parseTime(v["TransCompletedTime"])
+	}
+	o.Charge = parseCharge(v["DebitPartyCharges"])
 	if o.Receipt = v["TransactionReceipt"]; o.Receipt == "" {
 		o.Receipt = realReceipt(result.Result.TransactionID.text())
 	}
@@ -226,7 +229,7 @@ func parseStatus(body []byte) (exchange.Observation, error) {
 		o.At = parseTime(v["InitiatedTime"])
 	}
 	if o.State == exchange.SeenSucceeded {
-		o.Receipt = realReceipt(v["ReceiptNo"])
+		o.Receipt, o.Charge = realReceipt(v["ReceiptNo"]), parseCharge(v["DebitPartyCharges"])
 	}
 	o.Phone = statusPhone(result.Result.Parameters.Parameter)
 	return o, nil

@@ -27,6 +27,8 @@ const (
 	endpointPayout       endpoint = "/mpesa/b2c/v3/paymentrequest"
 	endpointStatus       endpoint = "/mpesa/transactionstatus/v1/query"
 	endpointBalance      endpoint = "/mpesa/accountbalance/v1/query"
+	endpointFloat        endpoint = "/mpesa/b2b/v1/paymentrequest"
+	endpointPayee        endpoint = "/mpesa/b2c/hakikisha/v1/hakikisha"
 	endpointReversal     endpoint = "/mpesa/reversal/v1/request"
 	endpointRegister     endpoint = "/mpesa/c2b/v2/registerurl"
 	endpointPullRegister endpoint = "/pulltransactions/v1/register"

@@ -95,7 +95,7 @@ var checks = map[string]func(*testing.T, []byte){
 	"transaction_status_result_completed.json": callback(exchange.CallbackStatus, exchange.Observation{
 		State: exchange.SeenSucceeded, Code: "0", Text: "Completed", Receipt: "MBN31H462N", Amount: kes("300"), Phone: "254708374149",
 		Refs: exchange.Refs{ConversationID: "AG_20180223_000041b09c22e613d6c9", OriginatorConversationID: "3211-416020-3"},
-		At:   at("2018-02-23T02:41:12Z"), Ticket: "AG_20180223_0000493344ae97d86f75", Witness: exchange.WitnessQuery,
+		At:   at("2018-02-23T02:41:12Z"), Ticket: "AG_20180223_0000493344ae97d86f75", Witness: exchange.WitnessQuery, Charge: kes("22.40"),
 	}),
 	"c2b_confirmation_masked_v1.json": callback(exchange.CallbackConfirmation, exchange.Observation{
 		State: exchange.SeenSucceeded, Receipt: "RKTQDM7W6S", Amount: kes("10"), Reference: "invoice008",
@@ -128,9 +128,10 @@ var checks = map[string]func(*testing.T, []byte){
 	"error_500_002_1001_system_internal.json":      submission(endpointPayout, 500, exchange.Submission{State: exchange.Unknown, Code: "500.002.1001", Text: "System internal error."}),
 
 	// Shapes that are not spoken here must be refused as callbacks and leave a submission open.
-	"hakikisha_error_unknown_customer.json": foreign,
-	"hakikisha_request.json":                foreign,
-	"mtn_requesttopay_status_pending.json":  foreign,
+	"mtn_requesttopay_status_pending.json": foreign,
+
+	"hakikisha_error_unknown_customer.json": checkUnknownPayee,
+	"hakikisha_request.json":                request(payeeRequest{}),
 
 	"stk_push_request.json":           request(promptRequest{}),
 	"stk_query_request.json":          request(promptQuery{}),
@@ -186,7 +187,10 @@ func callback(kind exchange.CallbackKind, want exchange.Observation) func(*testi
 		if !got[0].Amount.Equal(want.Amount) {
 			t.Errorf("amount %s, want %s", got[0].Amount, want.Amount)
 		}
-		got[0].Amount = want.Amount
+		if !got[0].Charge.Equal(want.Charge) {
+			t.Errorf("charge %s, want %s", got[0].Charge, want.Charge)
+		}
+		got[0].Amount, got[0].Charge = want.Amount, want.Charge
 		if !reflect.DeepEqual(got[0], want) {
 			t.Errorf("got  %+v\nwant %+v", got[0], want)
 		}
@@ -398,5 +402,13 @@ func checkPullRegister(t *testing.T, body []byte) {
 	g.says(http.StatusOK, fmt.Sprintf(`{"ResponseStatus":%q}`, "1002"))
 	if err := c.RegisterPull(t.Context(), "254722000000"); err == nil {
 		t.Error("an answer that is neither registered nor already registered passes")
+	}
+}
+
+func checkUnknownPayee(t *testing.T, body []byte) {
+	g, c := newGateway(t)
+	g.says(http.StatusBadRequest, string(body))
+	if got, err := c.CheckPayee(t.Context(), "254722000000"); err != nil || got.Known || got.Name != "" {
+		t.Errorf("got %+v, %v", got, err)
 	}
 }

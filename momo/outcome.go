@@ -69,7 +69,7 @@ var gatewayRules = []gatewayRule{
 // promptAndQuestions are the endpoints at which no money of ours leaves.
 var promptAndQuestions = []endpoint{
 	endpointPrompt, endpointPromptQuery, endpointStatus, endpointBalance, endpointRegister,
-	endpointPullRegister, endpointPull,
+	endpointPullRegister, endpointPull, endpointPayee,
 }
 
 // judge finds the row for an error envelope.
@@ -142,6 +142,9 @@ func (c *Client) unanswered(err error) exchange.Submission {
 	switch {
 	case isToken:
 		s.State, s.Code, s.Transient, s.Config = exchange.Refused, "token", true, token.config
+		if token.config {
+			s.Code = "token_refused" // one of exchange.CredentialCodes: the consumer key, not the way there
+		}
 	case isLocal:
 		s.State, s.Code, s.Transient, s.Config = exchange.Refused, "not_sent", !local.config, local.config
 	}

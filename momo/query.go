@@ -121,6 +121,11 @@ func (c *Client) QueryStatus(ctx context.Context, a exchange.PaymentAttempt) exc
 	default:
 		q.OriginalConversationID = a.ID.String()
 	}
+	return c.askStatus(ctx, q)
+}
+
+// askStatus puts a status question. Its ticket is the operator's name of the question.
+func (c *Client) askStatus(ctx context.Context, q statusQuery) exchange.Observation {
 	r, err := c.post(ctx, endpointStatus, q)
 	s := c.acknowledged(endpointStatus, r, err)
 	if s.State != exchange.Accepted || s.Refs.ConversationID == "" {

@@ -173,6 +173,28 @@ func parseAmount(s string) money.Amount {
 	return a
 }
 
+// parseCharge reads what the operator took from us: "Fee For B2C Payment|KES|22.40", of which there may be several with a
+// semicolon between them. What can't be read was not told: it is of no asset.
+func parseCharge(s string) money.Amount {
+	sum := money.Amount{}
+	for part := range strings.SplitSeq(strings.Trim(s, "; "), ";") {
+		fields := strings.Split(part, "|")
+		if len(fields) != 3 || strings.TrimSpace(fields[1]) != string(money.KES) {
+			return money.Amount{}
+		}
+		charge := parseAmount(fields[2])
+		switch {
+		case charge.Asset() == "":
+			return money.Amount{}
+		case sum.Asset() == "":
+			sum = charge
+		default:
+			sum = sum.Add(charge)
+		}
+	}
+	return sum
+}
+
 // parseBalance reads an account's balance, which may be negative and in old samples has stray
 // decimals; those are cut off, never rounded up.
 func parseBalance(s string) (money.Amount, error) {

@@ -34,6 +34,8 @@ const (
 	pgForeignGas = "KV005"
 	// pgTwoPersons is raised when a control would be loosened without a second person, or by one who may not any more.
 	pgTwoPersons = "KV006"
+	// pgSuspended is raised when a payout would begin while our credential with the operator is in doubt.
+	pgSuspended = "KV055"
 )
 
 // translate turns what the driver says into an *exchange.Error; what names the object for people.
@@ -72,6 +74,8 @@ func translatePostgres(pe *pq.Error, what string) error {
 		return exchange.Wrap(exchange.CodeConflict, pe, "The house has too few coins in the wallet for the fee.")
 	case pe.Code == pgTwoPersons:
 		return exchange.Wrap(exchange.CodeForbidden, pe, "Two persons who may have to agree to that.")
+	case pe.Code == pgSuspended:
+		return exchange.Wrap(exchange.CodeSuspended, pe, "Payouts are suspended: the mobile money operator refuses the house's credential.")
 	case pe.Code == pgIllegalTransition:
 		return exchange.Wrap(exchange.CodeStateConflict, pe, "The %s is in a state that does not allow it.", what)
 	case pe.Code == pgForeignKeyViolation:

@@ -94,7 +94,7 @@ func (t unitTx) charge(ctx context.Context, amount money.Amount) (money.Amount, 
 	return terms.Charge(amount)
 }
 
-const insertCharge = `INSERT INTO payout_charges (attempt_id, expected, told, created_at) VALUES ($1, $2, $3, $4)`
+const insertCharge = `INSERT INTO payout_charges (attempt_id, expected, told, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (attempt_id) DO NOTHING`
 
 // charged books what the operator took for a payout that is proven: what its terms said when the payout began, which
 // the float was held for. It belongs into the posting that captures the payout's hold. What the operator itself says
@@ -109,8 +109,9 @@ func (t unitTx) charged(ctx context.Context, a exchange.PaymentAttempt, obs exch
 	if err != nil {
 		return nil, err
 	}
-	if _, err := t.exec(ctx, insertCharge, a.ID, expected.Decimal(), nullAmount(obs.Charge), t.s.now()); err != nil || expected.IsZero() {
-		return nil, err
+	n, err := t.exec(ctx, insertCharge, a.ID, expected.Decimal(), nullAmount(obs.Charge), t.s.now())
+	if err != nil || n == 0 || expected.IsZero() {
+		return nil, err // of a payout that was made twice, the operator tells no second charge
 	}
 	return []exchange.Entry{chargeEntry(a.ID, "payout:"+a.ID.String()+":charge", expected)}, nil
 }

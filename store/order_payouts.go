@@ -195,7 +195,7 @@ func (s *Store) BeginOrderPayout(ctx context.Context, orderID uuid.UUID, a excha
 		if err != nil {
 			return exchange.PaymentAttempt{}, none, err
 		}
-		charge, err := t.reserveCharge(ctx, created)
+		charge, err := t.charge(ctx, created.Amount)
 		if err != nil {
 			return exchange.PaymentAttempt{}, none, err
 		}
@@ -204,16 +204,6 @@ func (s *Store) BeginOrderPayout(ctx context.Context, orderID uuid.UUID, a excha
 			Amount: a.Amount.Add(charge), ObjectType: "payment_attempt", ObjectID: a.ID,
 		}}}}, t.recordAttempt(ctx, "created", o, created)
 	})
-}
-
-// reserveCharge is what the operator will take for an attempt, which is reserved beside its amount.
-func (t unitTx) reserveCharge(_ context.Context, a exchange.PaymentAttempt) (money.Amount, error) {
-	return money.Zero(a.Amount.Asset()), nil
-}
-
-// chargeEntries books what the operator took for an attempt that was paid.
-func (t unitTx) chargeEntries(context.Context, exchange.PaymentAttempt) ([]exchange.Entry, error) {
-	return nil, nil
 }
 
 // CompleteOrderPayout ends a payout that two witnesses prove: attempt, payout, order and ledger in one transaction.
@@ -235,7 +225,7 @@ func (s *Store) CompleteOrderPayout(ctx context.Context, orderID, attemptID uuid
 			return before, none, err
 		}
 		if before.Status == exchange.PayoutCompleted || before.Status == exchange.PayoutCancelled {
-			p, err := t.paidBesides(ctx, o, a)
+			p, err := t.paidBesides(ctx, o, a, obs)
 			return before, p, err
 		}
 		holds, err := t.endFloatHold(ctx, a.ID, exchange.HoldCapture)
@@ -251,7 +241,7 @@ func (s *Store) CompleteOrderPayout(ctx context.Context, orderID, attemptID uuid
 		if err != nil {
 			return before, none, err
 		}
-		charge, err := t.chargeEntries(ctx, a)
+		charge, err := t.charged(ctx, a, obs)
 		posting.Entries = append(posting.Entries, charge...)
 		posting.Holds = append(posting.Holds, holds...)
 		return p, posting, err
@@ -307,7 +297,7 @@ func (t unitTx) completeOffRamp(ctx context.Context, before exchange.Order, rece
 
 // paidBesides books a payout that was made beside another payment of the order, or after its crypto was promised back.
 // The money is gone, so the books say so whatever else is wrong: the payee owes it, and a person decides.
-func (t unitTx) paidBesides(ctx context.Context, o exchange.Order, a exchange.PaymentAttempt) (exchange.Posting, error) {
+func (t unitTx) paidBesides(ctx context.Context, o exchange.Order, a exchange.PaymentAttempt, obs exchange.Observation) (exchange.Posting, error) {
 	holds, err := t.endFloatHold(ctx, a.ID, exchange.HoldCapture)
 	if err != nil {
 		return exchange.Posting{}, err
@@ -321,7 +311,7 @@ func (t unitTx) paidBesides(ctx context.Context, o exchange.Order, a exchange.Pa
 	if err != nil {
 		return exchange.Posting{}, err
 	}
-	charge, err := t.chargeEntries(ctx, a)
+	charge, err := t.charged(ctx, a, obs)
 	return exchange.Posting{Holds: holds, Entries: append(charge, exchange.Entry{
 		Key: "payout:" + a.ID.String() + ":besides", Kind: "order_payout.paid_twice", ObjectType: "payment_exception", ObjectID: x.ID,
 		Lines: []exchange.Line{

@@ -23,14 +23,16 @@ type RefundFilter struct {
 	CreatedFrom, CreatedTo time.Time
 }
 
-const refundColumns = `id, order_id, attempt_id, exception_id, asset, amount, phone, reason, status, detail, receipt, paid_by, payee_confirmed,
+const refundColumns = `id, rail, order_id, attempt_id, exception_id, asset, amount, coalesce(phone, '') AS phone, reason, status, detail, receipt, paid_by,
+	payee_confirmed, deposit_id, wallet_id, coalesce(network, '') AS network, address, hold_id, value, digest, requested_by, addressed_by,
 	created_at, updated_at, completed_at, version`
 
 // refundRow is a row of refunds.
 type refundRow struct {
 	ID          uuid.UUID
-	OrderID     uuid.UUID     `db:"order_id"`
-	AttemptID   uuid.UUID     `db:"attempt_id"`
+	Rail        exchange.RefundRail
+	OrderID     uuid.NullUUID `db:"order_id"`
+	AttemptID   uuid.NullUUID `db:"attempt_id"`
 	ExceptionID uuid.NullUUID `db:"exception_id"`
 	Asset       money.Asset
 	Amount      decimal.Decimal
@@ -41,6 +43,15 @@ type refundRow struct {
 	Receipt     string
 	PaidBy      uuid.NullUUID `db:"paid_by"`
 	Confirmed   bool          `db:"payee_confirmed"`
+	DepositID   uuid.NullUUID `db:"deposit_id"`
+	WalletID    uuid.NullUUID `db:"wallet_id"`
+	Network     exchange.Network
+	Address     string
+	HoldID      uuid.NullUUID `db:"hold_id"`
+	Value       decimal.NullDecimal
+	Digest      string
+	RequestedBy uuid.NullUUID `db:"requested_by"`
+	AddressedBy uuid.NullUUID `db:"addressed_by"`
 	CreatedAt   time.Time     `db:"created_at"`
 	UpdatedAt   time.Time     `db:"updated_at"`
 	CompletedAt sql.NullTime  `db:"completed_at"`
@@ -48,19 +59,35 @@ type refundRow struct {
 }
 
 func (r refundRow) refund() (exchange.Refund, error) {
-	m, err := amountOf(r.Asset, r.Amount)
-	return exchange.Refund{
-		ID: r.ID, OrderID: r.OrderID, AttemptID: r.AttemptID, ExceptionID: r.ExceptionID.UUID, Amount: m, Phone: r.Phone, Reason: r.Reason,
+	f := exchange.Refund{
+		ID: r.ID, Rail: r.Rail, OrderID: r.OrderID.UUID, AttemptID: r.AttemptID.UUID, ExceptionID: r.ExceptionID.UUID, Phone: r.Phone, Reason: r.Reason,
 		Status: r.Status, Detail: r.Detail, Receipt: r.Receipt, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt),
-		Version: r.Version,
-	}, err
+		Version: r.Version, DepositID: r.DepositID.UUID, WalletID: r.WalletID.UUID, Network: r.Network, Address: r.Address, HoldID: r.HoldID.UUID,
+		Digest: r.Digest, RequestedBy: r.RequestedBy.UUID, AddressedBy: r.AddressedBy.UUID,
+	}
+	var err error
+	if f.Amount, err = amountOf(r.Asset, r.Amount); err != nil {
+		return f, err
+	}
+	if r.Value.Valid {
+		if f.Value, err = amountOf(money.KES, r.Value.Decimal); err != nil {
+			return f, err
+		}
+	}
+	return f, nil
 }
 
 func refundFact(r exchange.Refund, detail string) map[string]any {
-	return map[string]any{
-		"id": r.ID, "order_id": r.OrderID, "exception_id": nullID(r.ExceptionID), "amount": r.Amount.String(), "currency": r.Amount.Asset(),
-		"phone_number": r.Phone.String(), "reason": r.Reason, "status": r.Status, "detail": detail, "receipt": r.Receipt, "version": r.Version,
+	f := map[string]any{
+		"id": r.ID, "rail": r.Rail, "order_id": nullID(r.OrderID), "exception_id": nullID(r.ExceptionID), "amount": r.Amount.String(),
+		"currency": r.Amount.Asset(), "reason": r.Reason, "status": r.Status, "detail": detail, "receipt": r.Receipt, "version": r.Version,
 	}
+	if r.Rail == exchange.RefundOnChain {
+		f["network"], f["address"] = r.Network, r.Address
+	} else {
+		f["phone_number"] = r.Phone.String()
+	}
+	return f
 }
 
 const insertRefund = `
@@ -134,15 +161,29 @@ func (t unitTx) maybeRefund(ctx context.Context, query string, key uuid.UUID) (e
 	return r, true, err
 }
 
-// lockedRefund reads a refund and its order for change, the order first as everywhere.
+// lockedRefund reads a refund by mobile money and its order for change. One in crypto is CodeStateConflict: no
+// payout and no receipt of the operator ends it.
 func (t unitTx) lockedRefund(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.Refund, uuid.UUID, error) {
-	var orderID uuid.UUID
+	o, r, paidBy, err := t.lockedAnyRefund(ctx, id)
+	if err == nil && r.Rail != exchange.RefundByMomo {
+		err = exchange.Errorf(exchange.CodeStateConflict, "The refund goes back on a chain.")
+	}
+	return o, r, paidBy, err
+}
+
+// lockedAnyRefund reads a refund and its order for change, the order first as everywhere. The order is the zero one
+// where the money belongs to none.
+func (t unitTx) lockedAnyRefund(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.Refund, uuid.UUID, error) {
+	var orderID uuid.NullUUID
 	if err := t.get(ctx, &orderID, orderOfRefund, id); err != nil {
 		return exchange.Order{}, exchange.Refund{}, uuid.Nil, translate(err, "refund")
 	}
-	o, err := t.lockedOrder(ctx, orderID)
-	if err != nil {
-		return o, exchange.Refund{}, uuid.Nil, err
+	var o exchange.Order
+	if orderID.Valid {
+		var err error
+		if o, err = t.lockedOrder(ctx, orderID.UUID); err != nil {
+			return o, exchange.Refund{}, uuid.Nil, err
+		}
 	}
 	var r refundRow
 	if err := t.get(ctx, &r, lockRefund, id); err != nil {
@@ -184,8 +225,9 @@ func (t unitTx) moveRefund(ctx context.Context, o exchange.Order, before exchang
 	})
 }
 
-// BeginRefundPayout writes a refund's payout before the operator is asked for it and reserves its money
-// in the payout float; CodeInsufficientFunds when the float is short. Called again with the same attempt
+// BeginRefundPayout writes a refund's payout before the operator is asked for it and reserves its money, and what the
+// operator will charge for it, in the payout float; CodeInsufficientFunds when the float is short, CodeSuspended while
+// the operator refuses our credential. Called again with the same attempt
 // it returns what is there. A refund whose payer is doubtful is handed to a person instead (see
 // doubtPayer): the attempt has no id then, and nothing is to be sent.
 func (s *Store) BeginRefundPayout(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
@@ -207,6 +249,10 @@ func (s *Store) BeginRefundPayout(ctx context.Context, refundID uuid.UUID, a exc
 		if _, err := t.moveRefund(ctx, o, refund, exchange.RefundProcessing, "", "", uuid.Nil, flow); err != nil {
 			return exchange.PaymentAttempt{}, none, err
 		}
+		charge, err := t.charge(ctx, refund.Amount)
+		if err != nil {
+			return exchange.PaymentAttempt{}, none, err
+		}
 		hold, err := uuid.NewV7()
 		if err != nil {
 			return exchange.PaymentAttempt{}, none, err
@@ -217,7 +263,7 @@ func (s *Store) BeginRefundPayout(ctx context.Context, refundID uuid.UUID, a exc
 		}
 		return created, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
 			ID: hold, Key: "refund_payout:" + a.ID.String(), Account: exchange.House(exchange.AccMomoPayout, refund.Amount.Asset()),
-			Amount: refund.Amount, ObjectType: "payment_attempt", ObjectID: a.ID,
+			Amount: refund.Amount.Add(charge), ObjectType: "payment_attempt", ObjectID: a.ID,
 		}}}}, t.recordAttempt(ctx, "created", o, created)
 	})
 }
@@ -288,8 +334,15 @@ func (s *Store) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUI
 				return refund, none, err
 			}
 		}
+		charge, err := t.charged(ctx, before, obs)
+		if err != nil {
+			return refund, none, err
+		}
 		if refund.Status == exchange.RefundCompleted {
 			p, err := t.paidTwice(ctx, o, refund, attemptID, obs.Receipt)
+			if len(p.Entries) > 0 {
+				p.Entries = append(p.Entries, charge...)
+			}
 			return refund, p, err
 		}
 		holds, err := t.endFloatHold(ctx, attemptID, exchange.HoldCapture)
@@ -297,7 +350,7 @@ func (s *Store) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUI
 			return refund, none, err
 		}
 		done, err := t.finishRefund(ctx, o, refund, obs.Receipt, attemptID, flow)
-		return done, exchange.Posting{Entries: []exchange.Entry{paidBack(done)}, Holds: holds}, err
+		return done, exchange.Posting{Entries: append(charge, paidBack(done)), Holds: holds}, err
 	})
 }
 

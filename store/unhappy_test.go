@@ -159,7 +159,7 @@ func TestRefundOfAnOrderThatCanNotBeDelivered(t *testing.T) {
 	wantBalance(t, s, refundsDue(), "1295", "0")
 
 	first := payout(t, s, refund)
-	wantBalance(t, s, exchange.House(exchange.AccMomoPayout, money.KES), "1000000", "1295")
+	wantBalance(t, s, exchange.House(exchange.AccMomoPayout, money.KES), "1000000", "1318") // with the operator's charge of 23
 	_, err = s.FailRefund(ctx, refund.ID, "refused")
 	wantFault(t, err, exchange.CodeStateConflict) // the payout may still move money
 	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
@@ -174,7 +174,8 @@ func TestRefundOfAnOrderThatCanNotBeDelivered(t *testing.T) {
 	if done.Status != exchange.RefundCompleted || done.Receipt != obs.Receipt {
 		t.Errorf("completed %+v", done)
 	}
-	wantBalance(t, s, exchange.House(exchange.AccMomoPayout, money.KES), "998705", "0")
+	wantBalance(t, s, exchange.House(exchange.AccMomoPayout, money.KES), "998682", "0")
+	wantBalance(t, s, exchange.House(exchange.AccMomoFees, money.KES), "23", "0")
 	wantBalance(t, s, refundsDue(), "0", "0")
 	wantBooks(t, s)
 }

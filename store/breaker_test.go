@@ -1,0 +1,181 @@
+package store_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// The database counts the codes that the code calls credential codes, and no others.
+func TestCredentialCodesAreTheDatabases(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	rows, err := storetest.Owner(t, s).QueryContext(t.Context(), `SELECT code FROM momo_credential_codes`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	var codes []string
+	for rows.Next() {
+		var code string
+		if err := rows.Scan(&code); err != nil {
+			t.Fatal(err)
+		}
+		codes = append(codes, code)
+	}
+	want := exchange.CredentialCodes()
+	slices.Sort(codes)
+	slices.Sort(want)
+	if !slices.Equal(codes, want) || rows.Err() != nil {
+		t.Errorf("the database counts %v, the code %v", codes, want)
+	}
+}
+
+const operator = "daraja"
+
+func breaker(t *testing.T, s *store.Store) exchange.Breaker {
+	t.Helper()
+	b, err := s.Breaker(t.Context(), operator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// failed is a payout of a refund of its own that the operator reports as failed.
+func failed(t *testing.T, s *store.Store, code string) exchange.Refund {
+	t.Helper()
+	refund, _ := underpaid(t, s)
+	a := payout(t, s, refund)
+	if _, err := s.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code}); err != nil {
+		t.Fatal(err)
+	}
+	return refund
+}
+
+func begin(ctx context.Context, s *store.Store, r exchange.Refund) error {
+	_, err := s.BeginRefundPayout(ctx, r.ID, exchange.PaymentAttempt{ID: uuid.New(), Provider: operator, Reference: "Refund"})
+	return err
+}
+
+// Two refusals of our credential in a row stop every payout, until a person closes the breaker; then one payout at a
+// time is tried until the operator takes one.
+func TestBreakerStopsPayouts(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
+	failed(t, s, "2001")
+	if b := breaker(t, s); b.State() != exchange.BreakerTrial {
+		t.Fatalf("after one refusal it is %+v", b)
+	}
+	failed(t, s, "2040") // the operator looked at this one, so the credential is good
+	if b := breaker(t, s); b.State() != exchange.BreakerClosed {
+		t.Fatalf("after a word about the payee it is %+v", b)
+	}
+	failed(t, s, "2001")
+	failed(t, s, "TP40153")
+	b := breaker(t, s)
+	if b.State() != exchange.BreakerOpen || b.Code != "TP40153" || b.OpenedAt.IsZero() {
+		t.Fatalf("after two in a row it is %+v", b)
+	}
+	first, _ := underpaid(t, s)
+	second, _ := underpaid(t, s)
+	wantFault(t, begin(ctx, s, first), exchange.CodeSuspended)
+	if r, err := s.Refund(ctx, first.ID); err != nil || r.Status != exchange.RefundPending {
+		t.Fatalf("a refund that was not sent is %s, %v", r.Status, err)
+	}
+
+	closed := twice(t, func(a, b exchange.Breaker) bool { return a == b }, func() (exchange.Breaker, error) {
+		return s.CloseBreaker(ctx, operator, "a new password", officer)
+	})
+	if closed.State() != exchange.BreakerTrial || closed.ClosedBy != officer.UserID {
+		t.Errorf("closed it is %+v", closed)
+	}
+	_, err := s.CloseBreaker(ctx, operator, "again", officer)
+	wantFault(t, err, exchange.CodeStateConflict)
+	trial := payout(t, s, first)
+	wantFault(t, begin(ctx, s, second), exchange.CodeSuspended) // one at a time
+	if _, err := s.CompleteRefund(ctx, first.ID, trial.ID, storetest.Paid(t, first.Amount)); err != nil {
+		t.Fatal(err)
+	}
+	if b := breaker(t, s); b.State() != exchange.BreakerClosed {
+		t.Errorf("after a payout it is %+v", b)
+	}
+	if err := begin(ctx, s, second); err != nil {
+		t.Errorf("the next payout: %v", err)
+	}
+}
+
+// A trial that is refused opens the breaker again.
+func TestBreakerOpensAgain(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	failed(t, s, "8006")
+	failed(t, s, "8006")
+	if _, err := s.CloseBreaker(ctx, operator, "unlocked", officer); err != nil {
+		t.Fatal(err)
+	}
+	failed(t, s, "8006")
+	if b := breaker(t, s); b.State() != exchange.BreakerOpen {
+		t.Errorf("it is %+v", b)
+	}
+}
+
+// One voice that says of a payout that our credential was refused counts at once and once.
+func TestCredentialIsNotedOnce(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	refund, _ := underpaid(t, s)
+	a := payout(t, s, refund)
+	for _, code := range []string{"2040", "2001", "2001"} {
+		if err := s.NoteCredential(ctx, a.ID, code); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if b := breaker(t, s); b.Hits != 1 || b.Code != "2001" {
+		t.Errorf("noted it is %+v", b)
+	}
+	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+		t.Fatal(err)
+	}
+	if b := breaker(t, s); b.Hits != 1 {
+		t.Errorf("settled it is %+v", b)
+	}
+	if err := s.NoteCredential(ctx, a.ID, "2001"); err != nil {
+		t.Fatal(err)
+	}
+	if b := breaker(t, s); b.Hits != 1 {
+		t.Errorf("a settled payout counts again: %+v", b)
+	}
+}
+
+// Nobody but the results of payouts opens the breaker, and nobody but an officer closes it, whoever writes the row.
+func TestBreakerIsGuarded(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	customer := storetest.User(t, s, exchange.RoleCustomer)
+	officer := storetest.User(t, s, exchange.RoleTreasury)
+	failed(t, s, "2001")
+	failed(t, s, "2001")
+	for _, query := range []string{
+		`UPDATE momo_breakers SET hits = 0, opened_at = NULL, closed_at = now(), closed_by = '` + officer.ID.String() + `'`,
+		`UPDATE momo_breakers SET hits = 1, opened_at = NULL`,
+		`UPDATE momo_breakers SET hits = 1, opened_at = NULL, closed_at = now(), closed_by = '` + customer.ID.String() + `'`,
+		`UPDATE momo_breakers SET hits = 5`,
+		`INSERT INTO momo_breakers (provider, hits) VALUES ('other', 0)`,
+		`DELETE FROM momo_breakers`,
+		`TRUNCATE momo_breakers`,
+		`DELETE FROM momo_credential_hits`,
+	} {
+		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV002" && sqlState(err) != "KV006" && sqlState(err) != "23514" {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+}
