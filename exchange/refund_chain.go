@@ -96,4 +96,6 @@ func CryptoBackNeeds(r Refund, doubted bool, rule ApprovalRule) int {
 
 // ValueUnknown is what counts as the value of money that nobody can value: more than any number of persons short of
 // all that the rule ever asks for decides about.
-func (r ApprovalRule) ValueUnknown() money.Amount { return r.TwoAbove.Add(money.Must(money.KES, "0.01")) }
+func (r ApprovalRule) ValueUnknown() money.Amount {
+	return r.TwoAbove.Add(money.Must(money.KES, "0.01"))
+}

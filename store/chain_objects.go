@@ -58,6 +58,10 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 	case exchange.ForNonceAdvance:
 		return t.lockedAdvance(ctx, id)
 	case exchange.ForRefund:
+		o, f, err := t.lockedCryptoRefund(ctx, id)
+		return &refundPayment{order: o, refund: f}, err
+	case exchange.ForSweep:
+		return t.lockedSweep(ctx, id)
 	}
 	return nil, exchange.Errorf(exchange.CodeUnsupported, "A chain payment for a %s is not known here.", purpose)
 }

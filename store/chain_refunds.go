@@ -1,0 +1,327 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Refunds in crypto. The order is locked first, where there is one, then the refund, then its payment.
+
+// cryptoRefund is what a refund in crypto is opened from.
+type cryptoRefund struct {
+	order     exchange.Order // the zero order where the money belongs to none
+	exception uuid.UUID
+	deposit   uuid.UUID // that brought the crypto; zero where a payment of ours did
+	wallet    uuid.UUID // where it lies
+	network   exchange.Network
+	amount    money.Amount
+	// hold reserves the crypto. A zero one is placed by the caller in the same transaction, see refundHold.
+	hold      uuid.UUID
+	reason    string
+	requested uuid.UUID // the person who asked; zero for a flow
+	address   string    // that the person gave; empty for the order's
+}
+
+const insertCryptoRefund = `
+INSERT INTO refunds (id, rail, order_id, exception_id, asset, amount, reason, status, detail, deposit_id, wallet_id, network, address, hold_id, value,
+    digest, requested_by, addressed_by, created_at, updated_at)
+VALUES ($1, 'chain', $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $17) RETURNING ` + refundColumns
+
+// openCryptoRefund promises crypto back that lies in a wallet of the house. Its order is stored as failed before, and
+// its exception as refunding. The database refuses one of money that was promised before, and commits none for which
+// nothing is reserved.
+func (t unitTx) openCryptoRefund(ctx context.Context, c cryptoRefund, by exchange.Principal) (exchange.Refund, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return exchange.Refund{}, err
+	}
+	f := exchange.Refund{
+		ID: id, Rail: exchange.RefundOnChain, OrderID: c.order.ID, ExceptionID: c.exception, Amount: c.amount, Reason: clip(c.reason, 200),
+		DepositID: c.deposit, WalletID: c.wallet, Network: c.network, Address: c.address, HoldID: c.hold, RequestedBy: c.requested,
+	}
+	if c.address != "" {
+		f.AddressedBy = c.requested
+	} else if f.Address, err = t.saidAddress(ctx, c.order); err != nil {
+		return f, err
+	}
+	if f.HoldID == uuid.Nil {
+		if f.HoldID, err = uuid.NewV7(); err != nil {
+			return f, err
+		}
+	}
+	if f.Value, err = t.refundValue(ctx, f.Amount); err != nil {
+		return f, err
+	}
+	if f.Address == "" {
+		f.Detail = string(exchange.RefundWaitsAddress)
+	}
+	var r refundRow
+	err = t.get(ctx, &r, insertCryptoRefund, id, nullID(f.OrderID), nullID(f.ExceptionID), f.Amount.Asset(), f.Amount.Decimal(), f.Reason, f.Detail,
+		nullID(f.DepositID), f.WalletID, f.Network, f.Address, f.HoldID, f.Value.Decimal(), f.Intent(), nullID(f.RequestedBy), nullID(f.AddressedBy), t.s.now())
+	if err != nil {
+		return f, err
+	}
+	if f, err = r.refund(); err != nil {
+		return f, err
+	}
+	return f, t.record(ctx, fact{
+		by: by, object: "refund", id: id, name: "refund.pending", owner: c.order.CustomerID, vendor: c.order.VendorID, after: refundFact(f, f.Detail),
+	})
+}
+
+// refundHold reserves the crypto of a refund that names a hold of its own.
+func refundHold(f exchange.Refund) exchange.HoldOp {
+	return exchange.HoldOp{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+		ID: f.HoldID, Key: "refund:" + f.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Amount.Asset()),
+		Amount: f.Amount, ObjectType: "refund", ObjectID: f.ID,
+	}}
+}
+
+const readWalletAddress = `SELECT address FROM wallets WHERE id = $1`
+
+const isHouse = `SELECT EXISTS (SELECT FROM wallets WHERE network = $1 AND address = $2 AND owner_id IS NULL)`
+
+// saidAddress is where the crypto of an order goes back to by what was said before anything was wrong: the wallet of
+// ours that it came from, or the address that the customer gave. It is never guessed from who sent a deposit.
+func (t unitTx) saidAddress(ctx context.Context, o exchange.Order) (string, error) {
+	if o.FundWalletID != uuid.Nil {
+		var address string
+		err := t.get(ctx, &address, readWalletAddress, o.FundWalletID)
+		return address, err
+	}
+	if o.RefundAddress == "" {
+		return "", nil
+	}
+	var house bool
+	if err := t.get(ctx, &house, isHouse, o.Network, o.RefundAddress); err != nil || house {
+		return "", err // it became a wallet of the house's since; a person has to say
+	}
+	return o.RefundAddress, nil
+}
+
+const readRefundRule = `SELECT one_above, two_above FROM approval_rules WHERE object_type = 'refund'`
+
+func (t unitTx) refundRule(ctx context.Context) (exchange.ApprovalRule, error) {
+	var r ruleRow
+	if err := t.get(ctx, &r, readRefundRule); err != nil {
+		return exchange.ApprovalRule{}, err
+	}
+	return r.rule()
+}
+
+// refundValue is what an amount counts as when it goes back. What nobody values, a network's own coin, counts as more
+// than any one person decides about.
+func (t unitTx) refundValue(ctx context.Context, m money.Amount) (money.Amount, error) {
+	if m.Asset().Stablecoin() {
+		v, _, err := t.valueOf(ctx, m)
+		return v, err
+	}
+	rule, err := t.refundRule(ctx)
+	return rule.ValueUnknown(), err
+}
+
+const payingClaim = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE order_id = $1 AND kind IN ('exact', 'repriced')`
+
+func (t unitTx) claimOf(ctx context.Context, orderID uuid.UUID) (exchange.EscrowClaim, error) {
+	var r claimRow
+	if err := t.get(ctx, &r, payingClaim, orderID); err != nil {
+		return exchange.EscrowClaim{}, translate(err, "deposit of the order")
+	}
+	return r.claim()
+}
+
+// OpenChainRefund promises crypto back. Of an order whose crypto was taken, the order fails in the same transaction and
+// its vendor's shillings are free again; CodeStateConflict while a payout of it may have paid, and when it has. Of an
+// exception, the money leaves suspense and is reserved where it lies; CodeStateConflict when the exception is settled or
+// an alarm about the transaction is open, CodeUnsupported for money that lies in somebody's own wallet. Called again it
+// returns the refund that is there.
+func (s *Store) OpenChainRefund(ctx context.Context, r exchange.ChainRefundRequest, by exchange.Principal) (exchange.Order, exchange.Refund, error) {
+	open, id := s.refundSale, r.OrderID
+	if r.ExceptionID != uuid.Nil {
+		open, id = s.refundDeposit, r.ExceptionID
+	}
+	out, err := change(ctx, s, "refund", id, func(ctx context.Context, t unitTx) (refunded, exchange.Posting, error) {
+		return open(ctx, t, r, by)
+	})
+	return out.order, out.refund, err
+}
+
+// refundSale opens the refund of an order that sells crypto and can't be paid out.
+func (s *Store) refundSale(ctx context.Context, t unitTx, r exchange.ChainRefundRequest, by exchange.Principal) (refunded, exchange.Posting, error) {
+	var none exchange.Posting
+	before, err := t.lockedOrder(ctx, r.OrderID)
+	if err != nil {
+		return refunded{}, none, err
+	}
+	if old, found, err := t.maybeRefund(ctx, readRefundOfOrder, before.ID); err != nil || found {
+		return refunded{before, old}, none, err
+	}
+	if !before.OffRamp() || before.Status != exchange.OrderProcessing {
+		return refunded{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s has no crypto to give back.", before.Status)
+	}
+	claim, err := t.claimOf(ctx, before.ID)
+	if err != nil {
+		return refunded{}, none, err
+	}
+	if err := t.cancelOrderPayout(ctx, before, by); err != nil {
+		return refunded{}, none, err
+	}
+	o := before
+	o.Status, o.StatusDetail = exchange.OrderFailed, exchange.DetailRefundOpen
+	if o, err = t.saveOrder(ctx, "order.failed", by, before, o); err != nil {
+		return refunded{}, none, err
+	}
+	posting, err := t.returnReservation(ctx, o)
+	if err != nil {
+		return refunded{}, none, err
+	}
+	f, err := t.openCryptoRefund(ctx, cryptoRefund{
+		order: o, deposit: claim.DepositID, wallet: claim.WalletID, network: o.Network, amount: claim.Amount, hold: claim.HoldID, reason: r.Reason,
+		requested: by.UserID,
+	}, by)
+	return refunded{o, f}, posting, err
+}
+
+const depositOfException = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE id = (SELECT deposit_of(receipt) FROM payment_exceptions WHERE id = $1)`
+
+const alarmOfDeposit = `
+SELECT EXISTS (SELECT FROM deposit_quarantine q JOIN chain_deposits d ON d.network = q.network AND d.tx_id = q.tx_id
+    WHERE d.id = $1 AND q.settled_at IS NULL)`
+
+const isHotHouse = `SELECT EXISTS (SELECT FROM wallets WHERE id = $1 AND owner_id IS NULL AND type = 'hot')`
+
+// strayDeposit finds the movement of which an exception speaks, where it may be given back or moved on: it lies in a
+// wallet of the house that signs by itself, and nothing about its transaction is unclear.
+func (t unitTx) strayDeposit(ctx context.Context, x exchange.PaymentException) (exchange.ChainDeposit, error) {
+	var rows []depositRow
+	if err := t.all(ctx, &rows, depositOfException, x.ID); err != nil {
+		return exchange.ChainDeposit{}, err
+	}
+	if len(rows) == 0 || x.Kind == exchange.ExcReconciliation || x.Kind == exchange.ExcPaidTwice {
+		return exchange.ChainDeposit{}, exchange.Errorf(exchange.CodeStateConflict, "No money on a chain came with the exception that could be given back.")
+	}
+	d, err := rows[0].deposit()
+	if err != nil {
+		return d, err
+	}
+	var alarm, ours bool
+	if err := t.get(ctx, &alarm, alarmOfDeposit, d.ID); err != nil {
+		return d, err
+	}
+	if alarm {
+		return d, exchange.Errorf(exchange.CodeStateConflict, "An alarm about the transaction that brought the money is open. It can go back when the alarm is settled.")
+	}
+	if err := t.get(ctx, &ours, isHotHouse, d.WalletID); err != nil || ours {
+		return d, err
+	}
+	return d, exchange.Errorf(exchange.CodeUnsupported, "The money lies in somebody's own wallet, or in one whose key does not sign here; credit it to its owner.")
+}
+
+const readRefundRequest = `SELECT address, reason, requested_by FROM refund_requests WHERE id = $1 AND (order_id = $2 OR exception_id = $3)`
+
+type requestRow struct {
+	Address     string
+	Reason      string
+	RequestedBy uuid.UUID `db:"requested_by"`
+}
+
+// refundDeposit opens the refund of money that fits nothing.
+func (s *Store) refundDeposit(ctx context.Context, t unitTx, r exchange.ChainRefundRequest, by exchange.Principal) (refunded, exchange.Posting, error) {
+	var none exchange.Posting
+	var orderID uuid.NullUUID
+	if err := t.get(ctx, &orderID, orderOfException, r.ExceptionID); err != nil {
+		return refunded{}, none, translate(err, "payment exception")
+	}
+	var o exchange.Order
+	if orderID.Valid {
+		var err error
+		if o, err = t.lockedOrder(ctx, orderID.UUID); err != nil {
+			return refunded{}, none, err
+		}
+	}
+	x, err := t.lockedException(ctx, r.ExceptionID)
+	if err != nil {
+		return refunded{}, none, err
+	}
+	if old, found, err := t.refundOf(ctx, x.ID); err != nil || found {
+		return refunded{o, old}, none, err
+	}
+	d, err := t.strayDeposit(ctx, x)
+	if err != nil {
+		return refunded{}, none, err
+	}
+	var asked requestRow
+	if r.RequestID != uuid.Nil {
+		if err := t.get(ctx, &asked, readRefundRequest, r.RequestID, nil, x.ID); err != nil {
+			return refunded{}, none, translate(err, "request for a refund")
+		}
+	}
+	if asked.Address != "" && o.RefundAddress != "" {
+		return refunded{}, none, exchange.Invalid(exchange.FieldError{Pointer: "/address", Code: "conflict", Message: "must be absent: the order says where its crypto goes back to"})
+	}
+	if x, err = t.moveException(ctx, x, exchange.ExcRefunding, clip(asked.Reason, exchange.MaxExceptionReason), by); err != nil {
+		return refunded{}, none, err
+	}
+	reason := asked.Reason
+	if reason == "" {
+		reason = string(x.Kind)
+	}
+	f, err := t.openCryptoRefund(ctx, cryptoRefund{
+		order: o, exception: x.ID, deposit: d.ID, wallet: d.WalletID, network: d.Network, amount: x.Amount, reason: reason,
+		requested: asked.RequestedBy, address: asked.Address,
+	}, by)
+	if err != nil {
+		return refunded{}, none, err
+	}
+	return refunded{o, f}, exchange.Posting{Holds: []exchange.HoldOp{refundHold(f)}, Entries: []exchange.Entry{outOfException(x, d, "refund")}}, nil
+}
+
+const orderOfException = `SELECT order_id FROM payment_exceptions WHERE id = $1`
+
+// outOfException books that money of an exception is what its wallet's owner, the house, owes in that wallet. All of it
+// is reserved in the same posting, so that it leaves by one payment.
+func outOfException(x exchange.PaymentException, d exchange.ChainDeposit, word string) exchange.Entry {
+	return exchange.Entry{
+		Key: "exception:" + x.ID.String() + ":" + word, Kind: "exception." + word, ObjectType: "payment_exception", ObjectID: x.ID,
+		Lines: []exchange.Line{
+			exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount),
+			exchange.Credit(exchange.Owned(exchange.AccWalletBalance, d.WalletID, x.Amount.Asset()), x.Amount),
+		},
+	}
+}
+
+const insertRefundRequest = `
+INSERT INTO refund_requests (id, order_id, exception_id, address, reason, requested_by, requested_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
+ON CONFLICT (id) DO NOTHING`
+
+const sameRefundRequest = `
+SELECT EXISTS (SELECT FROM refund_requests WHERE id = $1 AND order_id IS NOT DISTINCT FROM $2 AND exception_id IS NOT DISTINCT FROM $3
+    AND address = $4 AND reason = $5 AND requested_by = $6)`
+
+// SaveRefundRequest keeps what a person asked for, so that the flow which does it is told an id alone. Saved before in
+// the same words it changes nothing; another request with the id is CodeConflict.
+func (s *Store) SaveRefundRequest(ctx context.Context, r exchange.RefundRequest, by exchange.Principal) error {
+	if err := require(r.Reason != "" && len([]rune(r.Reason)) <= exchange.MaxRefundReason, "/reason", "required", "must say why, in at most 500 characters"); err != nil {
+		return err
+	}
+	return s.inTx(ctx, "request for a refund", func(t unitTx) error {
+		order, exception := nullID(r.OrderID), nullID(r.ExceptionID)
+		n, err := t.exec(ctx, insertRefundRequest, r.ID, order, exception, r.Address, r.Reason, by.UserID, t.s.now())
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			var same bool
+			if err := t.get(ctx, &same, sameRefundRequest, r.ID, order, exception, r.Address, r.Reason, by.UserID); err != nil || same {
+				return err
+			}
+			return exchange.Errorf(exchange.CodeConflict, "The id belongs to another request.")
+		}
+		return t.audit(ctx, by, "refund.requested", "refund_request", r.ID, nil,
+			map[string]any{"order_id": order, "exception_id": exception, "address": r.Address, "reason": r.Reason})
+	})
+}

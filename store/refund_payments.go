@@ -1,0 +1,299 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// refundPayment is a refund whose crypto a payment sends back.
+type refundPayment struct {
+	order  exchange.Order // the zero order where the money belongs to none
+	refund exchange.Refund
+}
+
+func (r *refundPayment) parties() (owner, vendor uuid.UUID) {
+	return r.order.CustomerID, r.order.VendorID
+}
+
+// follow ends the refund with its payment, and the exception that asked for it.
+func (r *refundPayment) follow(ctx context.Context, t unitTx, to paymentStage, txID string) error {
+	if to != stageCompleted || r.refund.Status == exchange.RefundCompleted {
+		return nil
+	}
+	var err error
+	r.refund, err = t.finishRefund(ctx, r.order, r.refund, txID, uuid.Nil, flow)
+	return err
+}
+
+func (r *refundPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
+	return t.spendReserved(ctx, p)
+}
+
+const refundTerms = `
+SELECT nullif(refund_ready_at(f), 'infinity') AS ready_at, refund_ready_at(f) > clock_timestamp() AS cooling, refund_officers(f) AS needed,
+    coalesce((SELECT y.doubted FROM order_payouts y WHERE y.id = f.order_id), false) AS doubted,
+    EXISTS (SELECT FROM order_payouts y WHERE y.id = f.order_id AND y.status <> 'cancelled' AND f.exception_id IS NULL) AS payable,
+    EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) AS refused,
+    (SELECT count(*) FROM approvals a JOIN users u ON u.id = a.officer_id WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'approve'
+        AND a.digest = f.digest AND u.is_active AND u.role IN ('admin', 'treasury')
+        AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by) AS agreed
+FROM refunds f WHERE f.id = $1`
+
+// refundTermsRow is what stands between a refund and its payment.
+type refundTermsRow struct {
+	ReadyAt sql.NullTime `db:"ready_at"` // none while a payout may have paid
+	Cooling bool         // by the clock of the database, which judges again
+	Needed  int
+	Agreed  int
+	Doubted bool
+	Payable bool
+	Refused bool
+}
+
+// standing says where a refund in crypto stands.
+func (t unitTx) standing(ctx context.Context, f exchange.Refund) (exchange.RefundStanding, error) {
+	out := exchange.RefundStanding{Refund: f}
+	p, _, err := t.paymentOf(ctx, exchange.ForRefund, f.ID)
+	if err != nil {
+		return out, err
+	}
+	if p.Status != exchange.ChainCancelled {
+		out.Payment = p
+	}
+	var r refundTermsRow
+	if err := t.get(ctx, &r, refundTerms, f.ID); err != nil {
+		return out, err
+	}
+	rule, err := t.refundRule(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Needed, out.Agreed = max(r.Needed, exchange.CryptoBackNeeds(f, r.Doubted, rule)), r.Agreed
+	switch {
+	case f.Status == exchange.RefundCompleted, f.Status == exchange.RefundProcessing:
+	case f.Status == exchange.RefundNeedsReview && f.Detail == string(exchange.RefundWaitsClaim):
+		out.Wait = exchange.RefundWaitsClaim
+	case r.Payable, !r.ReadyAt.Valid:
+		out.Wait = exchange.RefundWaitsPayout
+	case r.Refused:
+		out.Wait = exchange.RefundWaitsRefused
+	case f.Address == "":
+		out.Wait = exchange.RefundWaitsAddress
+	case r.Cooling:
+		out.Wait, out.Until = exchange.RefundWaitsCoolOff, r.ReadyAt.Time.UTC()
+	case out.Agreed < out.Needed:
+		out.Wait = exchange.RefundWaitsOfficer
+	}
+	return out, nil
+}
+
+// ApproveRefundPayment has the crypto of a refund sent, when nothing stands between them: somebody said where it goes,
+// the payouts of its order are refused for long enough, and as many persons agreed as its value, its address and doubt
+// about a payout ask for. Otherwise it says what the refund waits for, and nothing is approved. Called again it returns
+// what is there.
+func (s *Store) ApproveRefundPayment(ctx context.Context, refundID uuid.UUID) (exchange.RefundStanding, error) {
+	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.RefundStanding, exchange.Posting, error) {
+		out, err := t.approveRefund(ctx, refundID)
+		return out, exchange.Posting{}, err
+	})
+}
+
+func (t unitTx) approveRefund(ctx context.Context, refundID uuid.UUID) (exchange.RefundStanding, error) {
+	o, f, err := t.lockedCryptoRefund(ctx, refundID)
+	if err != nil {
+		return exchange.RefundStanding{}, err
+	}
+	if f.Status == exchange.RefundPending && f.Address == "" {
+		address, err := t.saidAddress(ctx, o) // the customer may have said it meanwhile
+		if err != nil {
+			return exchange.RefundStanding{}, err
+		}
+		if address != "" {
+			if f, err = t.addressRefund(ctx, o, f, address, uuid.Nil, flow); err != nil {
+				return exchange.RefundStanding{}, err
+			}
+		}
+	}
+	out, err := t.standing(ctx, f)
+	if err != nil || out.Wait != exchange.RefundReady || (f.Status != exchange.RefundPending && f.Status != exchange.RefundNeedsReview) {
+		return out, err
+	}
+	if out.Refund, err = t.moveRefund(ctx, o, f, exchange.RefundProcessing, "", "", uuid.Nil, flow); err != nil {
+		return out, err
+	}
+	last, _, err := t.paymentOf(ctx, exchange.ForRefund, f.ID)
+	if err != nil {
+		return out, err
+	}
+	out.Payment, err = t.addPayment(ctx, flow, &refundPayment{order: o, refund: out.Refund}, exchange.ChainPayment{
+		Purpose: exchange.ForRefund, ObjectID: f.ID, N: last.N + 1, Network: f.Network, Amount: f.Amount, WalletID: f.WalletID, ToAddress: f.Address,
+		HoldID: f.HoldID, ApprovedBy: byPolicy,
+	})
+	return out, err
+}
+
+// lockedCryptoRefund reads a refund in crypto and its order for change.
+func (t unitTx) lockedCryptoRefund(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.Refund, error) {
+	o, f, _, err := t.lockedAnyRefund(ctx, id)
+	if err == nil && f.Rail != exchange.RefundOnChain {
+		err = exchange.Errorf(exchange.CodeStateConflict, "The refund goes back by mobile money.")
+	}
+	return o, f, err
+}
+
+const saveAddress = `
+UPDATE refunds SET address = $2, addressed_by = $3, digest = $4, detail = $5, updated_at = $6, version = version + 1
+WHERE id = $1 AND version = $7 AND status IN ('pending', 'needs_review') RETURNING ` + refundColumns
+
+// addressRefund says where a refund goes. Who agreed to another address has agreed to nothing any more.
+func (t unitTx) addressRefund(ctx context.Context, o exchange.Order, before exchange.Refund, address string, giver uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
+	f := before
+	f.Address, f.AddressedBy, f.Detail = address, giver, ""
+	if f.Address == before.Address && f.AddressedBy == before.AddressedBy {
+		return before, nil
+	}
+	f.Digest = f.Intent()
+	var rows []refundRow
+	err := t.all(ctx, &rows, saveAddress, f.ID, f.Address, nullID(f.AddressedBy), f.Digest, f.Detail, t.s.now(), before.Version)
+	if err == nil && len(rows) == 0 {
+		err = errChangedMeanwhile
+	}
+	if err != nil {
+		return before, err
+	}
+	after, err := rows[0].refund()
+	if err != nil {
+		return before, err
+	}
+	return after, t.record(ctx, fact{
+		by: by, object: "refund", id: f.ID, name: "refund.addressed", owner: o.CustomerID, vendor: o.VendorID,
+		before: refundFact(before, before.Detail), after: refundFact(after, after.Detail),
+	})
+}
+
+const readRequestOf = `SELECT address, reason, requested_by FROM refund_requests r WHERE id = $1 AND
+    (order_id = (SELECT order_id FROM refunds WHERE id = $2) OR exception_id = (SELECT exception_id FROM refunds WHERE id = $2))`
+
+// AddressRefund sends a refund where a person said in a request: one that has no address, or whose address can't be
+// used. What was approved for that address is given up, and the refund waits for another person to agree.
+// CodeStateConflict while something of it may still arrive, and where the customer's own address has not been tried;
+// CodeInvalid for an address of the house. Called again with the same request it changes nothing.
+func (s *Store) AddressRefund(ctx context.Context, refundID, requestID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error) {
+	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.RefundStanding, exchange.Posting, error) {
+		out, err := t.giveAddress(ctx, refundID, requestID, by)
+		return out, exchange.Posting{}, err
+	})
+}
+
+func (t unitTx) giveAddress(ctx context.Context, refundID, requestID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error) {
+	var none exchange.RefundStanding
+	o, f, err := t.lockedCryptoRefund(ctx, refundID)
+	if err != nil {
+		return none, err
+	}
+	var asked requestRow
+	if err := t.get(ctx, &asked, readRequestOf, requestID, refundID); err != nil {
+		return none, translate(err, "request for a refund")
+	}
+	if asked.Address == "" || (asked.Address == f.Address && asked.RequestedBy == f.AddressedBy) {
+		return t.standing(ctx, f)
+	}
+	var house bool
+	if err := t.get(ctx, &house, isHouse, f.Network, asked.Address); err != nil {
+		return none, err
+	}
+	if house {
+		return none, exchange.Invalid(exchange.FieldError{Pointer: "/address", Code: "own_wallet", Message: "must not be a wallet of the house"})
+	}
+	switch f.Status {
+	case exchange.RefundPending:
+		if f.Address != "" && f.AddressedBy == uuid.Nil {
+			return none, exchange.Errorf(exchange.CodeStateConflict, "The customer said where the crypto goes back to, and it was not tried.")
+		}
+	case exchange.RefundProcessing:
+		if f, err = t.takeBackRefund(ctx, o, f, by); err != nil {
+			return none, err
+		}
+	case exchange.RefundNeedsReview:
+		if f.Detail == string(exchange.RefundWaitsClaim) {
+			return none, exchange.Errorf(exchange.CodeStateConflict, "The payee may have been paid; that is to be settled first.")
+		}
+	case exchange.RefundCompleted, exchange.RefundFailed:
+		return none, exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s goes nowhere else.", f.Status)
+	}
+	if f, err = t.addressRefund(ctx, o, f, asked.Address, asked.RequestedBy, by); err != nil {
+		return none, err
+	}
+	return t.standing(ctx, f)
+}
+
+// takeBackRefund gives up the payment of a refund of which nothing is on its way, so that its crypto may go elsewhere.
+func (t unitTx) takeBackRefund(ctx context.Context, o exchange.Order, f exchange.Refund, by exchange.Principal) (exchange.Refund, error) {
+	if err := t.cancelRefundPayment(ctx, f, by); err != nil {
+		return f, err
+	}
+	f, err := t.moveRefund(ctx, o, f, exchange.RefundFailed, exchange.RefundReturned, "", uuid.Nil, flow)
+	if err != nil {
+		return f, err
+	}
+	return t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, exchange.RefundReturned, "", uuid.Nil, flow)
+}
+
+// cancelRefundPayment makes sure that nothing of a refund ever leaves by the payment that was approved for it.
+func (t unitTx) cancelRefundPayment(ctx context.Context, f exchange.Refund, by exchange.Principal) error {
+	p, found, err := t.paymentOf(ctx, exchange.ForRefund, f.ID)
+	if err != nil || !found || p.Status == exchange.ChainCancelled {
+		return err
+	}
+	object, p, err := t.objectOf(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	_, alive, err := t.liveAttempt(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
+		return exchange.Errorf(exchange.CodeStateConflict, "The crypto is on its way back.")
+	}
+	if err := t.mayGiveUp(ctx, p.ID); err != nil {
+		return err
+	}
+	if p.Status == exchange.ChainApproved {
+		parked := p
+		parked.Status, parked.Detail = exchange.ChainParked, exchange.RefundReturned
+		if p, err = t.savePayment(ctx, by, object, p, parked); err != nil {
+			return err
+		}
+	}
+	cancelled := p
+	cancelled.Status = exchange.ChainCancelled
+	_, err = t.savePayment(ctx, by, object, p, cancelled)
+	return err
+}
+
+// endCryptoRefund ends the refund of an order whose payout proved true after all: the payee keeps the shillings, and
+// the crypto, which stays reserved, goes to who bought it. The order's payout is stored as completed before, with the
+// receipt. CodeStateConflict when the crypto has left, or may have. An order without a refund is left as it is.
+func (t unitTx) endCryptoRefund(ctx context.Context, o exchange.Order, receipt string, by exchange.Principal) error {
+	f, found, err := t.maybeRefund(ctx, readRefundOfOrder+` FOR NO KEY UPDATE`, o.ID)
+	if err != nil || !found || (f.Status == exchange.RefundCompleted && f.Receipt == receipt) {
+		return err
+	}
+	switch f.Status {
+	case exchange.RefundPending:
+		f, err = t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, string(exchange.RefundWaitsClaim), "", uuid.Nil, by)
+	case exchange.RefundProcessing:
+		f, err = t.takeBackRefund(ctx, o, f, by)
+	case exchange.RefundNeedsReview, exchange.RefundCompleted, exchange.RefundFailed: // as it is; the machine refuses what can't be
+	}
+	if err != nil {
+		return err
+	}
+	_, err = t.moveRefund(ctx, o, f, exchange.RefundCompleted, "", receipt, uuid.Nil, by)
+	return err
+}
