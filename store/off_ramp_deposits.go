@@ -1,0 +1,424 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// What comes to an order's escrow address. The watch over the chain writes the movements and wakes the order's flow;
+// here it stands what they are to the order. The order is locked before the movement, and neither waits for the
+// other way round: who writes movements locks no orders.
+
+// depositOfOrder reads a movement into the wallet that an order borrowed, and keeps it as it is to the end of the
+// transaction.
+const depositOfOrder = `SELECT ` + depositColumns + ` FROM chain_deposits
+WHERE id = $1 AND wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $2) FOR SHARE`
+
+func (t unitTx) lockedDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, exchange.ChainDeposit, error) {
+	o, err := t.lockedOrder(ctx, order)
+	if err != nil {
+		return o, exchange.ChainDeposit{}, err
+	}
+	var r depositRow
+	if err := t.get(ctx, &r, depositOfOrder, deposit, order); err != nil {
+		return o, exchange.ChainDeposit{}, translate(err, "deposit of the order")
+	}
+	d, err := r.deposit()
+	return o, d, err
+}
+
+// errDepositMoved tells that a movement is not any more what the caller took it for.
+func errDepositMoved(d exchange.ChainDeposit) error {
+	return exchange.Errorf(exchange.CodeStateConflict, "The deposit is %s by now.", d.Status)
+}
+
+// tells says whether a movement is what an order waits for, as far as that can be seen before it is final.
+func tells(o exchange.Order, d exchange.ChainDeposit) bool {
+	return d.Kind == exchange.DepositAwaited && d.Amount.Asset() == o.Asset && d.Amount.Positive()
+}
+
+// SeeDeposit shows an order that its crypto is in a block. An order that does not wait for it stays as it is.
+// CodeStateConflict when the movement is final by now, or gone; CodeNotFound when it did not come for the order.
+func (s *Store) SeeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error) {
+	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+		var none exchange.Posting
+		before, d, err := t.lockedDeposit(ctx, order, deposit)
+		if err == nil && d.Status != exchange.DepositSeen {
+			err = errDepositMoved(d)
+		}
+		if err != nil || before.Status != exchange.OrderPending || !tells(before, d) {
+			return before, none, err
+		}
+		o, err := t.confirming(ctx, before, d)
+		return o, none, err
+	})
+}
+
+// confirming shows a deposit at its order.
+func (t unitTx) confirming(ctx context.Context, before exchange.Order, d exchange.ChainDeposit) (exchange.Order, error) {
+	o := before
+	o.Status, o.StatusDetail = exchange.OrderConfirming, exchange.WaitDepositFinality
+	o.DepositTxHash, o.DepositAt = d.TxID, d.BlockTime
+	return t.saveOrder(ctx, "order.confirming", flow, before, o)
+}
+
+// Of several deposits that are there the first one counts.
+const nextDeposit = `SELECT ` + depositColumns + ` FROM chain_deposits d
+WHERE d.wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $1) AND d.asset = $2 AND d.kind = 'awaited' AND d.status IN ('seen', 'final')
+    AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id) AND EXISTS (SELECT FROM deposit_wakeups u WHERE u.deposit_id = d.id)
+ORDER BY d.status, d.block, d.event_index LIMIT 1`
+
+// LoseDeposit takes back what SeeDeposit showed, when the block of the movement was reorganised away and no other
+// movement takes its place. CodeStateConflict when it is in a block again.
+func (s *Store) LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error) {
+	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+		var none exchange.Posting
+		before, d, err := t.lockedDeposit(ctx, order, deposit)
+		if err == nil && d.Status != exchange.DepositOrphaned {
+			err = errDepositMoved(d)
+		}
+		if err != nil || before.Status != exchange.OrderConfirming {
+			return before, none, err
+		}
+		var rows []depositRow
+		if err := t.all(ctx, &rows, nextDeposit, order, before.Asset); err != nil {
+			return before, none, err
+		}
+		o := before
+		name := "order.detail_changed"
+		if len(rows) > 0 {
+			o.DepositTxHash, o.DepositAt = rows[0].TxID, utc(rows[0].BlockTime)
+		} else {
+			name = "order.pending"
+			o.Status, o.StatusDetail = exchange.OrderPending, exchange.WaitDeposit
+			o.DepositTxHash, o.DepositAt, o.DepositConfirms = "", time.Time{}, 0
+		}
+		o, err = t.saveOrder(ctx, name, flow, before, o)
+		return o, none, err
+	})
+}
+
+// arrivedCrypto is a final deposit on its way through one transaction.
+type arrivedCrypto struct {
+	t    unitTx
+	out  exchange.DepositTaken
+	post exchange.Posting
+}
+
+// TakeDeposit gives a final deposit its place, once. The first one of the order's asset decides over the order: of the
+// amount that was asked for it pays it; another amount prices the order anew at its rate, or, where the offer does not
+// allow that, ends the order and goes back whole. Everything else that came is set aside as a payment exception.
+//
+// A deposit that pays becomes the escrow wallet's balance, all of it held for the order until it leaves by the sweep
+// or the refund, and the order owes its payout. Called again it says TakenKnown with everything as it is now.
+// CodeStateConflict when the movement is not final; CodeNotFound when it did not come for the order.
+func (s *Store) TakeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.DepositTaken, error) {
+	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.DepositTaken, exchange.Posting, error) {
+		var none exchange.Posting
+		o, d, err := t.lockedDeposit(ctx, order, deposit)
+		if err != nil {
+			return exchange.DepositTaken{}, none, err
+		}
+		if d.Status != exchange.DepositFinal {
+			return exchange.DepositTaken{Order: o}, none, errDepositMoved(d)
+		}
+		a := &arrivedCrypto{t: t, out: exchange.DepositTaken{Order: o}}
+		err = a.place(ctx, d)
+		return a.out, a.post, err
+	})
+}
+
+const leaseOpen = `SELECT EXISTS (SELECT FROM escrow_leases WHERE order_id = $1 AND ended_at IS NULL)`
+
+// place finds the place of a deposit.
+func (a *arrivedCrypto) place(ctx context.Context, d exchange.ChainDeposit) error {
+	known, err := a.recall(ctx, d)
+	if err != nil || known {
+		return err
+	}
+	var open, decided bool
+	if err := a.t.get(ctx, &open, leaseOpen, a.out.Order.ID); err != nil {
+		return err
+	}
+	if !open || d.Kind != exchange.DepositAwaited {
+		a.out.Verdict = exchange.TakenKnown // what the lease left behind is an exception already; a payment of ours is no deposit
+		return nil
+	}
+	if err := a.t.get(ctx, &decided, orderDecided, a.out.Order.ID); err != nil {
+		return err
+	}
+	o := a.out.Order
+	switch {
+	case d.Amount.Asset() != o.Asset:
+		return a.setAside(ctx, d, exchange.ClaimWrongAsset, exchange.TakenWrongAsset)
+	case decided:
+		return a.setAside(ctx, d, exchange.ClaimDuplicate, exchange.TakenDuplicate)
+	case o.Status != exchange.OrderPending && o.Status != exchange.OrderConfirming:
+		return a.setAside(ctx, d, exchange.ClaimLate, exchange.TakenLate)
+	}
+	return a.takeFirst(ctx, d)
+}
+
+// recall fills in what became of a deposit that was taken before.
+func (a *arrivedCrypto) recall(ctx context.Context, d exchange.ChainDeposit) (bool, error) {
+	var rows []claimRow
+	if err := a.t.all(ctx, &rows, claimOfSource, d.ID, uuid.NullUUID{}); err != nil || len(rows) == 0 {
+		return false, err
+	}
+	c, err := rows[0].claim()
+	if err != nil {
+		return false, err
+	}
+	a.out.Verdict = exchange.TakenKnown
+	return true, a.except(ctx, c)
+}
+
+// except reads the exception of a claim and its refund.
+func (a *arrivedCrypto) except(ctx context.Context, c exchange.EscrowClaim) error {
+	if c.ExceptionID == uuid.Nil {
+		return nil
+	}
+	x, err := a.t.lockedException(ctx, c.ExceptionID)
+	if err != nil {
+		return err
+	}
+	a.out.Exception = x
+	a.out.Refund, _, err = a.t.refundOf(ctx, x.ID)
+	return err
+}
+
+// setAside makes an exception of a deposit that the order has no use for. It stays in suspense.
+func (a *arrivedCrypto) setAside(ctx context.Context, d exchange.ChainDeposit, kind exchange.ClaimKind, verdict exchange.DepositVerdict) error {
+	c, err := a.t.claim(ctx, d, a.out.Order.ID, kind)
+	if err != nil {
+		return err
+	}
+	a.out.Verdict = verdict
+	return a.except(ctx, c)
+}
+
+// takeFirst takes the deposit that came first of those that are final, whichever was asked about: the order of signals
+// must not decide over prices.
+func (a *arrivedCrypto) takeFirst(ctx context.Context, d exchange.ChainDeposit) error {
+	first, err := a.first(ctx, d)
+	if err != nil {
+		return err
+	}
+	if err := a.take(ctx, first); err != nil || first.ID == d.ID {
+		return err
+	}
+	_, err = a.t.claim(ctx, d, a.out.Order.ID, exchange.ClaimDuplicate)
+	return err
+}
+
+func (a *arrivedCrypto) first(ctx context.Context, d exchange.ChainDeposit) (exchange.ChainDeposit, error) {
+	var rows []depositRow
+	if err := a.t.all(ctx, &rows, nextDeposit, a.out.Order.ID, a.out.Order.Asset); err != nil {
+		return d, err
+	}
+	if len(rows) == 0 || rows[0].Status != exchange.DepositFinal {
+		return d, nil
+	}
+	return rows[0].deposit()
+}
+
+// take has the deposit decide over the order.
+func (a *arrivedCrypto) take(ctx context.Context, d exchange.ChainDeposit) error {
+	if a.out.Order.Status == exchange.OrderPending { // it is final before anybody saw it
+		o, err := a.t.confirming(ctx, a.out.Order, d)
+		if err != nil {
+			return err
+		}
+		a.out.Order = o
+	}
+	before, o := a.out.Order, a.out.Order
+	kind, verdict := exchange.ClaimExact, exchange.TakenExact
+	if !d.Amount.Equal(o.Price.Crypto) {
+		anew, post, fits, err := a.t.repriced(ctx, o, d.Amount)
+		if err != nil {
+			return err
+		}
+		if !fits {
+			return a.sendBack(ctx, d)
+		}
+		o, a.post, kind, verdict = anew, post, exchange.ClaimRepriced, exchange.TakenRepriced
+	}
+	c, err := a.t.claim(ctx, d, o.ID, kind)
+	if err != nil {
+		return err
+	}
+	o.DepositTxHash, o.DepositAt = d.TxID, d.BlockTime
+	if o.DepositConfirms, err = a.t.confirmations(ctx, d); err != nil {
+		return err
+	}
+	if a.out.Order, err = a.t.owing(ctx, before, o); err != nil {
+		return err
+	}
+	a.out.Verdict = verdict
+	a.hold(c, fromSuspense(o, d))
+	return nil
+}
+
+// owing moves a sale whose crypto is ours on to its payout.
+func (t unitTx) owing(ctx context.Context, before, o exchange.Order) (exchange.Order, error) {
+	o.Status, o.StatusDetail = exchange.OrderProcessing, exchange.WaitScreening
+	o, err := t.saveOrder(ctx, "order.processing", flow, before, o)
+	if err != nil {
+		return before, err
+	}
+	return o, t.openOrderPayout(ctx, o)
+}
+
+// sendBack ends an order whose deposit does not fit the offer, and opens the refund of all of it.
+func (a *arrivedCrypto) sendBack(ctx context.Context, d exchange.ChainDeposit) error {
+	before, o := a.out.Order, a.out.Order
+	kind := exchange.ClaimUnder
+	if d.Amount.Cmp(o.Price.Crypto) > 0 {
+		kind = exchange.ClaimOver
+	}
+	c, err := a.t.claim(ctx, d, o.ID, kind)
+	if err != nil {
+		return err
+	}
+	o.DepositTxHash, o.DepositAt = d.TxID, d.BlockTime
+	o.Status, o.StatusDetail = exchange.OrderFailed, exchange.DetailMismatch
+	if o, err = a.t.saveOrder(ctx, "order.failed", flow, before, o); err != nil {
+		return err
+	}
+	a.out.Order, a.out.Verdict = o, exchange.TakenMismatch
+	if a.post, err = a.t.returnReservation(ctx, o); err != nil {
+		return err
+	}
+	a.hold(c, fromSuspense(o, d))
+	if err := a.except(ctx, c); err != nil {
+		return err
+	}
+	if a.out.Exception, err = a.t.moveException(ctx, a.out.Exception, exchange.ExcRefunding, "returned by policy", flow); err != nil {
+		return err
+	}
+	a.out.Refund, err = a.t.openCryptoRefund(ctx, cryptoRefund{
+		order: o, exception: c.ExceptionID, deposit: d.ID, wallet: d.WalletID, network: d.Network, amount: d.Amount, hold: c.HoldID, reason: string(kind),
+	}, flow)
+	return err
+}
+
+// hold makes the crypto the escrow wallet's balance, and keeps all of it for the order.
+func (a *arrivedCrypto) hold(c exchange.EscrowClaim, e exchange.Entry) {
+	a.post.Entries = append(a.post.Entries, e)
+	a.post.Holds = append(a.post.Holds, cryptoHold(a.out.Order, c))
+}
+
+// cryptoHold keeps what came for an order, on the escrow wallet's balance. The sweep and the refund of the order both
+// name this hold, so that its crypto leaves once.
+func cryptoHold(o exchange.Order, c exchange.EscrowClaim) exchange.HoldOp {
+	return exchange.HoldOp{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+		ID: c.HoldID, Key: "order:" + o.ID.String() + ":crypto", Account: exchange.Owned(exchange.AccWalletBalance, c.WalletID, c.Amount.Asset()),
+		Amount: c.Amount, ObjectType: "order", ObjectID: o.ID,
+	}}
+}
+
+// fromSuspense books a deposit out of suspense.
+func fromSuspense(o exchange.Order, d exchange.ChainDeposit) exchange.Entry {
+	asset := d.Amount.Asset()
+	return exchange.Entry{
+		Key: "order:" + o.ID.String() + ":deposit:" + d.ID.String(), Kind: "order.deposit", ObjectType: "order", ObjectID: o.ID,
+		Lines: []exchange.Line{
+			exchange.Debit(exchange.House(exchange.AccSuspense, asset), d.Amount),
+			exchange.Credit(exchange.Owned(exchange.AccWalletBalance, d.WalletID, asset), d.Amount),
+		},
+	}
+}
+
+// takePaid moves an order on whose crypto a completed payment of ours brought to its escrow wallet. The posting holds
+// the crypto; the entry of the payment, which the caller adds, credits it.
+func (t unitTx) takePaid(ctx context.Context, before exchange.Order, p exchange.ChainPayment) (exchange.Order, exchange.Posting, error) {
+	c, err := t.claimFunding(ctx, p, before.ID)
+	if err != nil {
+		return before, exchange.Posting{}, err
+	}
+	if before.Status == exchange.OrderPending {
+		o := before
+		o.Status, o.StatusDetail, o.DepositTxHash = exchange.OrderConfirming, exchange.WaitDepositFinality, p.TxID
+		if before, err = t.saveOrder(ctx, "order.confirming", flow, before, o); err != nil {
+			return before, exchange.Posting{}, err
+		}
+	}
+	o := before
+	o.DepositTxHash, o.DepositAt = p.TxID, t.s.now()
+	if o, err = t.owing(ctx, before, o); err != nil {
+		return before, exchange.Posting{}, err
+	}
+	return o, exchange.Posting{Holds: []exchange.HoldOp{cryptoHold(o, c)}}, nil
+}
+
+const confirmationsOf = `
+SELECT greatest(0, greatest(c.final_number, (SELECT max(b.number) FROM deposit_blocks b WHERE b.network = c.network)) - $2::bigint + 1)
+FROM deposit_cursors c WHERE c.network = $1`
+
+// confirmations counts the blocks that the chain has built on a deposit, its own included.
+func (t unitTx) confirmations(ctx context.Context, d exchange.ChainDeposit) (int, error) {
+	var n int
+	err := t.get(ctx, &n, confirmationsOf, d.Network, blockNumber(d.Block))
+	return n, err
+}
+
+// What was shown and is gone, or is there and was not taken. Those that woke nobody are too little to be looked at.
+const offRampDeposits = `
+SELECT d.id FROM escrow_leases l JOIN orders o ON o.id = l.order_id JOIN chain_deposits d ON d.wallet_id = l.wallet_id
+WHERE l.order_id = $1 AND l.ended_at IS NULL AND d.kind = 'awaited'
+    AND EXISTS (SELECT FROM deposit_wakeups u JOIN deposit_waits w ON w.id = u.wait_id WHERE u.deposit_id = d.id AND w.workflow_id = $2)
+    AND (d.status = 'final' AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id)
+        OR d.status = 'seen' AND o.status = 'pending' AND d.asset = o.asset
+        OR d.status = 'orphaned' AND o.status = 'confirming' AND d.tx_id = o.deposit_tx_hash)
+ORDER BY d.block, d.event_index LIMIT 100`
+
+// OffRampDeposits finds the movements that the flow of an order has to look at, at most a hundred.
+func (s *Store) OffRampDeposits(ctx context.Context, order uuid.UUID) ([]uuid.UUID, error) {
+	var ids []uuid.UUID
+	if err := s.readAll(ctx, &ids, offRampDeposits, order, exchange.OffRampFlow(order)); err != nil {
+		return nil, translate(err, "deposit of the order")
+	}
+	return ids, nil
+}
+
+const screenTerms = `
+SELECT ` + depositColumns + ` FROM chain_deposits d
+WHERE d.id IN (SELECT c.deposit_id FROM escrow_claims c WHERE c.order_id = $1 AND c.kind IN ('exact', 'repriced')) AND NOT deposit_cleared(d)`
+
+// ScreenTerms are the senders of the crypto that an order is paid out for, of whom the last word is not that it may be
+// taken. What came out of our own custody needs no word.
+func (s *Store) ScreenTerms(ctx context.Context, order uuid.UUID) ([]exchange.Counterparty, error) {
+	var rows []depositRow
+	if err := s.readAll(ctx, &rows, screenTerms, order); err != nil {
+		return nil, translate(err, "deposit of the order")
+	}
+	return convert(rows, func(r depositRow) (exchange.Counterparty, error) {
+		d, err := r.deposit()
+		return exchange.Counterparty{DepositID: d.ID, Network: d.Network, Address: d.From, Amount: d.Amount}, err
+	})
+}
+
+const insertDepositScreening = `INSERT INTO screenings (id, deposit_id, screener, verdict, reference, at) VALUES ($1, $2, $3, $4, $5, $6)`
+
+// RecordDepositScreening stores what screeners said of who sent a deposit; the worst answer counts. It may be said
+// again: what was said last counts.
+func (s *Store) RecordDepositScreening(ctx context.Context, deposit uuid.UUID, said []exchange.Screening) error {
+	return s.inTx(ctx, "screening", func(t unitTx) error {
+		worst := slices.SortedStableFunc(slices.Values(said), func(a, b exchange.Screening) int { return severity(a.Verdict) - severity(b.Verdict) })
+		for _, v := range worst {
+			id, err := uuid.NewV7()
+			if err != nil {
+				return err
+			}
+			if err := t.one(ctx, insertDepositScreening, id, deposit, clip(v.Screener, 80), v.Verdict, clip(v.Reference, 200), t.s.now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
