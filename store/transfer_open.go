@@ -212,6 +212,10 @@ func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r excha
 	if err := require(to.OwnerID.Valid || asker.Role == exchange.RoleTreasury, pointer, "own_wallet", "must not be one of the house's own wallets"); err != nil {
 		return err
 	}
+	// It would be seen as ours, be owed to nobody, and wake no order.
+	if err := require(to.Purpose != exchange.HouseEscrow, pointer, "own_wallet", "must not be an escrow address; an order is funded by wallet_id"); err != nil {
+		return err
+	}
 	if err := require(to.ID != f.WalletID, pointer, "own_wallet", "must not be the wallet that pays"); err != nil {
 		return err
 	}
