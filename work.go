@@ -179,6 +179,9 @@ func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
 	parts.Refund = &activities.Refunds{
 		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
 	}
+	parts.Payout = &activities.Payouts{
+		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
+	}
 	return nil
 }
 

@@ -40,19 +40,7 @@ func (r *Refunds) CheckLatePayout(ctx context.Context, in CheckRefundInput) (Lat
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	h := hearsay{attempt: a}
-	for _, c := range stored {
-		seen, err := r.Operator.ParseCallback(c.Kind, c.Body)
-		if err != nil {
-			activity.GetLogger(ctx).Warn("a stored callback can't be read", "attempt", a.ID, "callback", c.ID)
-			continue
-		}
-		for _, o := range seen {
-			if id := o.Refs.OriginatorConversationID; id == "" || id == a.ID.String() {
-				h.add(c.Kind, o)
-			}
-		}
-	}
+	h := hear(ctx, r.Operator, a, stored)
 	state, o := h.judge()
 	if state == RefundPending && in.Ask { // where nothing is claimed nothing is asked: each answer comes back here
 		a.CallbackToken = r.token(a.ID)
@@ -64,19 +52,75 @@ func (r *Refunds) CheckLatePayout(ctx context.Context, in CheckRefundInput) (Lat
 			return LatePayoutStep{}, Failure(ctx, err)
 		}
 	}
-	return r.lateStep(ctx, a.ID, state)
+	return lateStep(ctx, r.Store, a.ID, state)
 }
 
-func (r *Refunds) lateStep(ctx context.Context, attempt uuid.UUID, state string) (LatePayoutStep, error) {
+// doubleStore finds what was paid twice.
+type doubleStore interface {
+	PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error)
+}
+
+func lateStep(ctx context.Context, store doubleStore, attempt uuid.UUID, state string) (LatePayoutStep, error) {
 	step := LatePayoutStep{State: state}
 	if state != RefundPaid {
 		return step, nil
 	}
-	x, found, err := r.Store.PaidTwiceBy(ctx, attempt)
+	x, found, err := store.PaidTwiceBy(ctx, attempt)
 	if found {
 		step.Exception, step.Undecided = x.ID, x.Status == exchange.ExcOpen
 	}
 	return step, Failure(ctx, err)
+}
+
+// CheckLateOrderPayout is CheckLatePayout for an order's own payout. One that proves true while the order still waits
+// completes it; after that, and after the crypto was promised back, it is booked as paid twice. The claim of one voice
+// is enough to keep the crypto here until a person has looked.
+func (p *Payouts) CheckLateOrderPayout(ctx context.Context, in CheckPayoutInput) (LatePayoutStep, error) {
+	ctx, stop := beat(ctx)
+	defer stop()
+	a, err := p.Store.Attempt(ctx, in.AttemptID)
+	if err != nil {
+		return LatePayoutStep{}, Failure(ctx, err)
+	}
+	stored, err := p.Store.Callbacks(ctx, a.ID)
+	if err != nil {
+		return LatePayoutStep{}, Failure(ctx, err)
+	}
+	h := hear(ctx, p.Operator, a, stored)
+	state, o := h.judge()
+	if state == RefundPending && in.Ask { // where nothing is claimed nothing is asked: each answer comes back here
+		a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
+		h.add(exchange.CallbackStatus, p.Operator.Resolve(ctx, a))
+		state, o = h.judge()
+	}
+	switch state {
+	case RefundPaid:
+		_, err = p.Store.CompleteOrderPayout(ctx, a.OrderID, a.ID, o)
+	case RefundPending:
+		err = p.Store.DoubtOrderPayout(ctx, a.OrderID)
+	}
+	if err != nil {
+		return LatePayoutStep{}, Failure(ctx, err)
+	}
+	return lateStep(ctx, p.Store, a.ID, state)
+}
+
+// hear reads what was stored of a payout's callbacks, in the order in which they came.
+func hear(ctx context.Context, operator MomoOperator, a exchange.PaymentAttempt, stored []exchange.MomoCallback) hearsay {
+	h := hearsay{attempt: a}
+	for _, c := range stored {
+		seen, err := operator.ParseCallback(c.Kind, c.Body)
+		if err != nil {
+			activity.GetLogger(ctx).Warn("a stored callback can't be read", "attempt", a.ID, "callback", c.ID)
+			continue
+		}
+		for _, o := range seen {
+			if id := o.Refs.OriginatorConversationID; id == "" || id == a.ID.String() {
+				h.add(c.Kind, o)
+			}
+		}
+	}
+	return h
 }
 
 // hearsay is what was said of one payout, in the order in which it was said.
@@ -147,19 +191,26 @@ func (h *hearsay) judge() (string, exchange.Observation) {
 func (r *Refunds) SettleLatePayout(ctx context.Context, in SettleRefundInput) (LatePayoutStep, error) {
 	ctx, stop := beat(ctx)
 	defer stop()
-	c, err := r.Store.UseCommand(ctx, in.Proof.CommandID, in.Proof.Object.Type, in.Proof.Object.ID)
+	o, err := vouchedReceipt(ctx, r.Store, in.Proof, r.Now())
+	if err == nil {
+		err = r.Store.CompleteRefund(ctx, in.RefundID, in.AttemptID, o)
+	}
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	receipt := receiptIn(c.Note)
-	if receipt == "" {
-		return LatePayoutStep{}, Failure(ctx, exchange.Invalid(exchange.FieldError{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment"}))
+	return lateStep(ctx, r.Store, in.AttemptID, RefundPaid)
+}
+
+// SettleLateOrderPayout is SettleLatePayout for an order's own payout.
+func (p *Payouts) SettleLateOrderPayout(ctx context.Context, in SettlePayoutInput) (LatePayoutStep, error) {
+	ctx, stop := beat(ctx)
+	defer stop()
+	o, err := vouchedReceipt(ctx, p.Store, in.Proof, p.Now())
+	if err == nil {
+		_, err = p.Store.CompleteOrderPayout(ctx, in.OrderID, in.AttemptID, o)
 	}
-	err = r.Store.CompleteRefund(ctx, in.RefundID, in.AttemptID, exchange.Observation{
-		State: exchange.SeenSucceeded, Receipt: receipt, Text: "by command " + c.ID.String(), At: r.Now(),
-	})
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	return r.lateStep(ctx, in.AttemptID, RefundPaid)
+	return lateStep(ctx, p.Store, in.AttemptID, RefundPaid)
 }

@@ -2,14 +2,9 @@ package activities
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
 )
@@ -44,14 +39,8 @@ type Refunds struct {
 	Now         func() time.Time
 }
 
-// token is the unguessable part of a payout's callback addresses. It can be made again, unlike that of a
-// prompt, because a payout is asked about by later steps, and sent again by the run after a crash: the
-// answers must come to the same address.
-func (r *Refunds) token(attempt uuid.UUID) string {
-	h := hmac.New(sha256.New, r.CallbackKey)
-	h.Write([]byte("kivuko payout callback " + attempt.String()))
-	return hex.EncodeToString(h.Sum(nil))
-}
+// token is the unguessable part of a payout's callback addresses.
+func (r *Refunds) token(attempt uuid.UUID) string { return payoutToken(r.CallbackKey, attempt) }
 
 // The states of a refund's payout.
 const (
@@ -62,6 +51,7 @@ const (
 	RefundFloatShort = "float_short" // there is not enough float to pay it from
 	RefundPending    = "pending"     // nothing is proven
 	RefundDisputed   = "disputed"    // the witnesses contradict each other
+	RefundSuspended  = "suspended"   // nothing is paid out while the operator refuses our credential
 )
 
 // SubmitRefundInput asks for the try-th payout of a refund, 1 for the first.
@@ -78,16 +68,6 @@ type RefundStep struct {
 	Code      string    `json:"code,omitempty"`
 	Asked     bool      `json:"asked,omitempty"` // a question is out whose answer comes as a callback
 }
-
-// PayoutID is the id of the try-th payout of a refund, and so the operator's key of idempotency. It
-// follows from the refund, so that no repetition of any kind can send a second one.
-func PayoutID(refundID uuid.UUID, try int) uuid.UUID {
-	return uuid.NewSHA1(refundID, fmt.Appendf(nil, "kivuko payout %d", try))
-}
-
-// resubmitFor is how long after its row was written a payout may be sent again under its own id. The
-// operator does not say how long it remembers ids, so an older one is asked for and never sent.
-const resubmitFor = 10 * time.Minute
 
 // SubmitRefund reserves the float and sends the payout.
 func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (RefundStep, error) {
@@ -117,6 +97,9 @@ func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (Refun
 	if exchange.CodeOf(err) == exchange.CodeInsufficientFunds {
 		return RefundStep{State: RefundFloatShort}, nil
 	}
+	if exchange.CodeOf(err) == exchange.CodeSuspended {
+		return RefundStep{State: RefundSuspended}, nil
+	}
 	if err != nil {
 		return RefundStep{}, Failure(ctx, err)
 	}
@@ -138,18 +121,7 @@ func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange
 		return RefundStep{AttemptID: a.ID, State: RefundAccepted}, nil
 	case exchange.AttemptCreated: // nobody knows whether it was sent
 	}
-	var h heard
-	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &h) == nil && h.State != "" {
-		return r.kept(ctx, refund, a, h.submission())
-	}
-	if r.Operator.Capabilities().PayoutIdempotent && r.Now().Sub(a.CreatedAt) < resubmitFor {
-		a.CallbackToken = r.token(a.ID)
-		// A refusal proves nothing here: it is of the repetition, and the first sending may have been taken.
-		if s := r.Operator.SubmitPayout(ctx, a); s.State == exchange.Accepted {
-			return r.kept(ctx, refund, a, s)
-		}
-	}
-	return r.kept(ctx, refund, a, exchange.Submission{State: exchange.Unknown, Text: "the step broke off around the call"})
+	return r.kept(ctx, refund, a, sentAgain(ctx, r.Operator, r.CallbackKey, r.Now(), a))
 }
 
 func (r *Refunds) kept(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt, s exchange.Submission) (RefundStep, error) {
@@ -211,7 +183,7 @@ func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundS
 	if err != nil {
 		return RefundStep{}, Failure(ctx, err)
 	}
-	e := r.listen(ctx, a, stored)
+	e := listen(ctx, r.Operator, a, stored)
 	e.questions = in.Questions
 	if in.Ask {
 		a.CallbackToken = r.token(a.ID)
@@ -223,85 +195,6 @@ func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundS
 	step, err := r.conclude(ctx, in.RefundID, a, e)
 	step.Asked = in.Ask
 	return step, Failure(ctx, err)
-}
-
-// payoutEvidence is what the witnesses say of one payout.
-type payoutEvidence struct {
-	attempt   exchange.PaymentAttempt
-	result    exchange.Observation   // the result callback
-	answers   []exchange.Observation // answers to status questions
-	questions int
-}
-
-func (r *Refunds) listen(ctx context.Context, a exchange.PaymentAttempt, stored []exchange.MomoCallback) payoutEvidence {
-	e := payoutEvidence{attempt: a}
-	var results []exchange.Observation
-	for _, c := range stored {
-		seen, err := r.Operator.ParseCallback(c.Kind, c.Body)
-		if err != nil {
-			activity.GetLogger(ctx).Warn("a stored callback can't be read", "attempt", a.ID, "callback", c.ID)
-			continue
-		}
-		for _, o := range seen {
-			if id := o.Refs.OriginatorConversationID; id != "" && id != a.ID.String() {
-				continue // about another payout
-			}
-			switch c.Kind {
-			case exchange.CallbackResult:
-				results = append(results, o)
-			case exchange.CallbackStatus:
-				e.answers = append(e.answers, o)
-			case exchange.CallbackTimeout, exchange.CallbackConfirmation, exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance: // these say nothing of a payout
-			}
-		}
-	}
-	e.result = strongest(results)
-	return e
-}
-
-// maxQuestions is after how many unanswered questions a result that says "failed" is believed alone.
-// Nothing is sent on the strength of it: a person decides.
-const maxQuestions = 5
-
-// judge weighs the evidence of a payout: paid, refused, disputed or pending, with the observation that
-// tells most.
-func (e payoutEvidence) judge() (string, exchange.Observation) {
-	var yes, no []exchange.Observation
-	tickets := map[string]bool{}
-	for _, o := range e.answers {
-		switch o.State {
-		case exchange.SeenSucceeded:
-			yes, tickets[o.Ticket] = append(yes, o), true
-		case exchange.SeenFailed:
-			no, tickets[o.Ticket] = append(no, o), true
-		case exchange.SeenPending, exchange.SeenUnknown, exchange.SeenNoAnswer: // these say nothing
-		}
-	}
-	paid, failed := e.result.State == exchange.SeenSucceeded, e.result.State == exchange.SeenFailed
-	switch {
-	case len(yes) > 0 && (len(no) > 0 || failed), paid && len(no) > 0:
-		return RefundDisputed, e.result
-	case paid && len(yes) > 0:
-		if !e.agrees(e.result, yes[0]) {
-			return RefundDisputed, e.result
-		}
-		return RefundPaid, e.result
-	case len(yes) > 1 && len(tickets) > 1 && e.agrees(yes[0], yes[1]):
-		return RefundPaid, yes[0]
-	case failed && (len(no) > 0 || e.questions >= maxQuestions):
-		return RefundRefused, e.result
-	case len(no) > 1 && len(tickets) > 1:
-		return RefundRefused, no[0]
-	}
-	return RefundPending, exchange.Observation{}
-}
-
-// agrees tells whether two witnesses speak of the same payment of our amount. What one of them does not
-// tell is no contradiction.
-func (e payoutEvidence) agrees(a, b exchange.Observation) bool {
-	sameReceipt := a.Receipt == "" || b.Receipt == "" || a.Receipt == b.Receipt
-	ours := func(o exchange.Observation) bool { return !o.Amount.Positive() || o.Amount.Equal(e.attempt.Amount) }
-	return sameReceipt && ours(a) && ours(b)
 }
 
 func (r *Refunds) conclude(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt, e payoutEvidence) (RefundStep, error) {

@@ -20,6 +20,7 @@ var (
 	_ activities.OrderStore       = Rows{}
 	_ activities.AttemptStore     = Rows{}
 	_ activities.RefundStore      = Rows{}
+	_ activities.PayoutStore      = Rows{}
 	_ activities.StatementStore   = Rows{}
 	_ activities.ChainStore       = Rows{}
 	_ activities.SigningStore     = Rows{}

@@ -32,6 +32,7 @@ type Parts struct {
 	Hooks  *activities.Webhooks                      // webhooks
 	Momo   *activities.Momo                          // momo
 	Refund *activities.Refunds                       // momo
+	Payout *activities.Payouts                       // momo
 	List   *activities.Statement                     // momo
 	Chains map[exchange.Network]*activities.Chain    // chain-<network>
 	Watch  map[exchange.Network]*activities.Deposits // chain-<network>
@@ -153,11 +154,12 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		}
 		w.RegisterActivity(parts.Hooks)
 	case name == workflows.QueueMomo:
-		if parts.Momo == nil || parts.Refund == nil || parts.List == nil {
+		if parts.Momo == nil || parts.Refund == nil || parts.Payout == nil || parts.List == nil {
 			return lacks("the mobile money operator")
 		}
 		w.RegisterActivity(parts.Momo)
 		w.RegisterActivity(parts.Refund)
+		w.RegisterActivity(parts.Payout)
 		w.RegisterActivity(parts.List)
 	case kind == "chain":
 		n := exchange.Network(network)
@@ -185,7 +187,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 func registerFlows(w sdk.Registry) {
 	for name, flow := range map[string]any{
 		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
-		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayout: workflows.LatePayout, workflows.TypeLatePayment: workflows.LatePayment,
+		workflows.TypeRefund: workflows.Refund, workflows.TypeMomoPayout: workflows.MomoPayout, workflows.TypeLatePayout: workflows.LatePayout, workflows.TypeLatePayment: workflows.LatePayment,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,

@@ -115,7 +115,7 @@ func (f *latePayout) look(ctx workflow.Context) bool {
 			return true
 		case known && f.step.State != activities.RefundPending:
 			return false
-		case f.questions > refundQuestions && f.desk.reason == "":
+		case f.questions > payoutQuestions && f.desk.reason == "":
 			f.desk.park(ctx, ReasonRefundLate, nil)
 		}
 		await(ctx, max(f.askAt.Sub(workflow.Now(ctx)), time.Second), "Ask the operator what became of the payout", func() bool {
@@ -133,9 +133,9 @@ func (f *latePayout) check(ctx workflow.Context) bool {
 	ask := f.questions == 0 || due(f.askAt, now)
 	if ask {
 		f.questions++
-		f.askAt = now.Add(refundLook)
-		if f.questions > refundQuestions {
-			f.askAt = now.Add(slower(ctx, refundSlowLook, f.began))
+		f.askAt = now.Add(payoutLookPause)
+		if f.questions > payoutQuestions {
+			f.askAt = now.Add(slower(ctx, payoutSlowLook, f.began))
 		}
 	}
 	in := activities.CheckRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}

@@ -84,7 +84,7 @@ func payoutAdvice(what, do string) advice {
 }
 
 // guide holds the advice for every reason. docs/operations.md has the long form under the same names.
-var guide = merged(onRampGuide, offRampGuide)
+var guide = merged(onRampGuide, offRampGuide, payoutGuide)
 
 // merged makes one guide of several, each of which has reasons of its own.
 func merged(guides ...map[Reason]advice) map[Reason]advice {
@@ -228,7 +228,7 @@ var onRampGuide = map[Reason]advice{
 func (r Reason) wantsReceipt() bool {
 	return slices.Contains([]Reason{
 		ReasonReceiptMissing, ReasonOneWitness, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree, ReasonRefundLate,
-		ReasonMomoUnknown, ReasonMomoDisagree,
+		ReasonMomoUnknown, ReasonMomoDisagree, ReasonMomoLate, ReasonRefundClaimed,
 	}, r)
 }
 
