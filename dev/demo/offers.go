@@ -14,6 +14,7 @@ import (
 const (
 	offerAmount = "2000"
 	offerRate   = "129.355"
+	buyingRate  = "128.755" // of those who buy
 	offerMin    = "1"
 	offerMax    = "1000"
 )
@@ -21,7 +22,7 @@ const (
 // networkNames are the networks as people call them.
 var networkNames = map[exchange.Network]string{exchange.Tron: "TRON", exchange.Ethereum: "Ethereum", exchange.Solana: "Solana"}
 
-// offers publishes what each vendor sells on a network.
+// offers publishes what each vendor sells and buys on a network.
 func (s *seeder) offers(ctx context.Context, n exchange.Network) error {
 	for email, c := range s.vendors {
 		p := person(email)
@@ -29,18 +30,21 @@ func (s *seeder) offers(ctx context.Context, n exchange.Network) error {
 			if asset == money.USDC && n != usdcOn {
 				continue
 			}
-			if err := s.offer(ctx, c, p, n, asset); err != nil {
-				return fmt.Errorf("offer of %s: %w", p.Email, err)
+			for _, kind := range []exchange.OfferType{exchange.OfferSell, exchange.OfferBuy} {
+				if err := s.offer(ctx, c, p, kind, n, asset); err != nil {
+					return fmt.Errorf("offer of %s: %w", p.Email, err)
+				}
 			}
 		}
 	}
 	return nil
 }
 
-// offer makes one, unless the vendor ever offered the asset there.
-func (s *seeder) offer(ctx context.Context, c *client.Client, p Person, n exchange.Network, asset money.Asset) error {
+// offer makes one, unless the vendor ever had such an offer there.
+func (s *seeder) offer(ctx context.Context, c *client.Client, p Person, kind exchange.OfferType, n exchange.Network, asset money.Asset) error {
 	query := url.Values{
 		"page_id": {"1"}, "page_size": {"5"}, "vendor_id": {s.ids[p.Email].String()}, "network": {string(n)}, "asset": {string(asset)},
+		"offer_type": {string(kind)},
 	}
 	var have []struct {
 		account
@@ -52,14 +56,17 @@ func (s *seeder) offer(ctx context.Context, c *client.Client, p Person, n exchan
 	if len(have) > 0 && have[0].Status != string(exchange.OfferDraft) {
 		return nil
 	}
-	key := strings.Join([]string{p.Email, string(n), string(asset)}, "-")
+	key, does, rate := strings.Join([]string{p.Email, string(n), string(asset)}, "-"), "sells", offerRate
+	if kind == exchange.OfferBuy {
+		key, does, rate = key+"-buy", "buys", buyingRate
+	}
 	var made account
 	if len(have) > 0 {
 		made = have[0].account // an earlier run ended before it was published
 	} else {
 		in := map[string]any{
-			"offer_type": "SELL", "asset": asset, "network": n, "usdt_amount": offerAmount, "rate": offerRate,
-			"min_order": offerMin, "max_order": offerMax, "description": fmt.Sprintf("%s sells %s on %s", p.First, asset, networkNames[n]),
+			"offer_type": kind, "asset": asset, "network": n, "usdt_amount": offerAmount, "rate": rate,
+			"min_order": offerMin, "max_order": offerMax, "description": fmt.Sprintf("%s %s %s on %s", p.First, does, asset, networkNames[n]),
 		}
 		if err := c.Post(ctx, "/api/v1/auth/offers", "demo-offer-"+key, in, &made); err != nil {
 			return err

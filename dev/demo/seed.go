@@ -48,8 +48,8 @@ func (w World) node(n exchange.Network) (Node, bool) {
 	return Node{}, false
 }
 
-// payoutFloat is the house's money at the operator, in shillings.
-const payoutFloat = "1000000"
+// payoutFloat is the house's money at the operator, in shillings: what the sandbox's utility account begins with.
+const payoutFloat = "50000000"
 
 // seeder is one run of Seed.
 type seeder struct {
@@ -88,6 +88,9 @@ func (s *seeder) run(ctx context.Context) error {
 		return err
 	}
 	if err := s.logIn(ctx); err != nil {
+		return err
+	}
+	if err := s.shillings(ctx); err != nil {
 		return err
 	}
 	group, inner := errgroup.WithContext(ctx)
@@ -199,7 +202,7 @@ func (w World) LiftCustomers(ctx context.Context) error {
 	return w.Confirm(ctx, uuid.Nil)
 }
 
-// float books the house's money at the operator, from which refunds are paid.
+// float books the house's money at the operator, from which sales and refunds are paid.
 func (s *seeder) float(ctx context.Context) error {
 	kes := money.Must(money.KES, payoutFloat)
 	return s.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{

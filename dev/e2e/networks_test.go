@@ -286,7 +286,7 @@ func (w *world) offerOn(t *testing.T, vendor string, n exchange.Network) uuid.UU
 		t.Fatal(err)
 	}
 	offers, _, err := w.store.ListOffers(t.Context(), store.Everything(), store.OfferFilter{
-		VendorID: u.ID, Network: n, Asset: money.USDT, Status: exchange.OfferActive,
+		VendorID: u.ID, Type: exchange.OfferSell, Network: n, Asset: money.USDT, Status: exchange.OfferActive,
 	}, store.Page{Number: 1, Size: 1})
 	if err != nil || len(offers) == 0 {
 		t.Fatalf("%s offers nothing on %s: %v", vendor, n, err)

@@ -255,7 +255,7 @@ func (w *world) meet(ctx context.Context) error {
 		return err
 	}
 	offers, _, err := w.store.ListOffers(ctx, store.Everything(),
-		store.OfferFilter{VendorID: vendor.ID, Network: exchange.Tron, Status: exchange.OfferActive}, store.Page{Number: 1, Size: 1})
+		store.OfferFilter{VendorID: vendor.ID, Type: exchange.OfferSell, Network: exchange.Tron, Status: exchange.OfferActive}, store.Page{Number: 1, Size: 1})
 	if err != nil {
 		return err
 	}
