@@ -229,7 +229,7 @@ func TestBalance(t *testing.T) {
 	if err != nil || report.Ticket != ticket || report.Code != "0" || len(report.Accounts) != 5 || report.At.IsZero() {
 		t.Fatalf("got %+v, %v", report, err)
 	}
-	if got, want := report.Accounts[2].Available.Decimal().IntPart(), w.operator.Books().Utility; got != want || want != sandbox.DefaultUtilityOpening-500 {
+	if got, want := report.Accounts[2].Available.Decimal().IntPart(), w.operator.Books().Utility; got != want || want != sandbox.DefaultUtilityOpening-500-7 {
 		t.Errorf("utility: got %d, want %d", got, want)
 	}
 }

@@ -17,11 +17,13 @@ const (
 	OpReversal = "reversal"
 	OpRegister = "register"
 	OpPull     = "pull"
-	OpC2B      = "c2b" // a payment that the payer starts
+	OpFloat    = "float" // from the working account to the utility account
+	OpPayee    = "payee" // whose a number is
+	OpC2B      = "c2b"   // a payment that the payer starts
 )
 
 // anyGateway are the operations that the gateway itself can spoil.
-var anyGateway = []string{OpToken, OpPrompt, OpQuery, OpPayout, OpStatus, OpBalance, OpReversal, OpRegister, OpPull}
+var anyGateway = []string{OpToken, OpPrompt, OpQuery, OpPayout, OpStatus, OpBalance, OpReversal, OpRegister, OpPull, OpFloat, OpPayee}
 
 // ackMode is what the caller gets to see of a request that was accepted.
 type ackMode int
@@ -90,6 +92,7 @@ func (b Behaviour) has(op string) bool { return slices.Contains(b.Ops, op) }
 var (
 	onPrompt  = []string{OpPrompt}
 	onPayout  = []string{OpPayout}
+	onMoney   = []string{OpPayout, OpFloat}
 	onC2B     = []string{OpC2B}
 	locked    = "Unable to lock subscriber, a transaction is already in process for the current subscriber"
 	behaviour = slices.Concat(promptResults, promptFaults, payoutBehaviours, promptRefusals, c2bBehaviours, gatewayBehaviours)
@@ -151,34 +154,35 @@ var promptFaults = []Behaviour{
 }
 
 var payoutBehaviours = []Behaviour{
-	{Name: "utility_short", Magic: "51", Ops: onPayout, code: "1", desc: "The balance is insufficient for the transaction.", Text: "Our utility account is short (1)."},
+	{Name: "utility_short", Magic: "51", Ops: onMoney, code: "1", desc: "The balance is insufficient for the transaction.", Text: "Our utility account is short (1)."},
 	{Name: "unregistered", Magic: "52", Ops: onPayout, code: "2040", desc: "Credit Party customer type (Unregistered or Registered Customer) can't be supported by the service.", Text: "The payee is not registered (2040)."},
 	{Name: "invalid_number", Magic: "53", Ops: onPayout, code: "SFC_IC0003", desc: "The operator does not exist.", Text: "Not the operator's number (SFC_IC0003)."},
 	{Name: "payee_daily_limit", Magic: "54", Ops: onPayout, code: "4", desc: "Declined due to limit rule: would exceed daily transfer limit.", Text: "The payee's daily limit (4)."},
-	{Name: "result_lost", Magic: "55", Ops: onPayout, lost: true, Text: "Paid; the result never comes."},
-	{Name: "result_twice", Magic: "56", Ops: onPayout, twice: true, Text: "Paid; the result comes twice."},
-	{Name: "result_late", Magic: "57", Ops: onPayout, late: true, Text: "Paid at once; the result comes late."},
+	{Name: "result_lost", Magic: "55", Ops: onMoney, lost: true, Text: "Paid; the result never comes."},
+	{Name: "result_twice", Magic: "56", Ops: onMoney, twice: true, Text: "Paid; the result comes twice."},
+	{Name: "result_late", Magic: "57", Ops: onMoney, late: true, Text: "Paid at once; the result comes late."},
 	{Name: "payee_balance_limit", Magic: "58", Ops: onPayout, code: "8", desc: "Declined due to limit rule: would exceed the maximum balance.", Text: "The payee's largest balance (8)."},
-	{Name: "timeout_then_paid", Magic: "59", Ops: onPayout, timeout: true, Text: "The queue's timeout notice, later paid with a result."},
-	{Name: "payout_accepted_5xx", Magic: "60", Ops: onPayout, ack: ackError, Text: "Accepted and paid, but answered with status 500."},
-	{Name: "payout_accepted_drop", Magic: "61", Ops: onPayout, ack: ackDrop, Text: "Accepted and paid, but the connection breaks."},
-	{Name: "payout_forbidden", Magic: "62", Ops: onPayout, refuse: &gatewayFault{status: 403, code: "403.002.1001", message: "You are not authorized to initiate this transaction"}, Text: "Refused: not entitled (403.002.1001)."},
+	{Name: "timeout_then_paid", Magic: "59", Ops: onMoney, timeout: true, Text: "The queue's timeout notice, later paid with a result."},
+	{Name: "payout_accepted_5xx", Magic: "60", Ops: onMoney, ack: ackError, Text: "Accepted and paid, but answered with status 500."},
+	{Name: "payout_accepted_drop", Magic: "61", Ops: onMoney, ack: ackDrop, Text: "Accepted and paid, but the connection breaks."},
+	{Name: "payout_forbidden", Magic: "62", Ops: onMoney, refuse: &gatewayFault{status: 403, code: "403.002.1001", message: "You are not authorized to initiate this transaction"}, Text: "Refused: not entitled (403.002.1001)."},
 	{Name: "system_error", Magic: "63", Ops: onPayout, refuse: &gatewayFault{status: 500, code: "500.002.1001", message: "System internal error."}, Text: "System internal error, not accepted."},
 	{Name: "system_error_accepted", Magic: "64", Ops: onPayout, ack: ackError, lost: true, Text: "System internal error, yet accepted and paid; no result comes."},
-	{Name: "credential_wrong", Magic: "65", Ops: onPayout, code: "2001", desc: "The initiator information is invalid.", Text: "The API credential is wrong (2001)."},
+	{Name: "credential_wrong", Magic: "65", Ops: onMoney, code: "2001", desc: "The initiator information is invalid.", Text: "The API credential is wrong (2001)."},
 	{Name: "credential_locked", Magic: "66", Ops: onPayout, code: "TP40153", desc: "The initiator is locked.", Text: "The API user is locked (TP40153)."},
-	{Name: "result_first", Magic: "67", Ops: onPayout, early: true, Text: "Paid; the result arrives before the acknowledgement."},
-	{Name: "status_contrary", Magic: "68", Ops: []string{OpPayout, OpStatus}, query: queryContrary, Text: "Paid; the status question says Failed."},
+	{Name: "result_first", Magic: "67", Ops: onMoney, early: true, Text: "Paid; the result arrives before the acknowledgement."},
+	{Name: "status_contrary", Magic: "68", Ops: []string{OpPayout, OpFloat, OpStatus}, query: queryContrary, Text: "Paid; the status question says Failed."},
 	{Name: "status_silent", Magic: "69", Ops: []string{OpPayout, OpStatus}, query: querySilent, Text: "Paid; the status question is never answered."},
 	{Name: "payout_spike", Magic: "70", Ops: onPayout, refuse: &gatewayFault{status: 500, code: "500.003.02", message: "System is busy. Please try again in few minutes."}, Text: "Throttled, not accepted (500.003.02)."},
 	{Name: "timeout_then_failed", Magic: "71", Ops: onPayout, timeout: true, code: "2040", desc: "Credit Party customer type can't be supported by the service.", Text: "The queue's timeout notice, later a failure (2040)."},
 	{Name: "status_pending", Magic: "72", Ops: []string{OpPayout, OpStatus}, query: queryPending, Text: "Paid; the status question says Pending."},
 	{Name: "status_amount", Magic: "73", Ops: []string{OpPayout, OpStatus}, query: queryAmount, Text: "Paid; the status question tells another amount."},
 	{Name: "timeout_then_paid_lost", Magic: "74", Ops: onPayout, timeout: true, lost: true, Text: "The queue's timeout notice, later paid; no result comes."},
-	{Name: "payout_never", Magic: "75", Ops: onPayout, hang: true, Text: "Accepted; nothing ever comes of it."},
+	{Name: "payout_never", Magic: "75", Ops: onMoney, hang: true, Text: "Accepted; nothing ever comes of it."},
 	{Name: "account_inactive", Magic: "76", Ops: onPayout, code: "11", desc: "The DebitParty is in an invalid state.", Text: "Our account is not active (11)."},
 	{Name: "payout_busy", Magic: "77", Ops: onPayout, code: "26", desc: "System busy. Traffic blocking condition in place.", Text: "Busy (26)."},
-	{Name: "result_lost_failed", Magic: "78", Ops: onPayout, code: "2040", desc: "Credit Party customer type can't be supported by the service.", lost: true, Text: "Failed (2040); the result never comes."},
+	{Name: "result_lost_failed", Magic: "78", Ops: onMoney, code: "2040", desc: "Credit Party customer type can't be supported by the service.", lost: true, Text: "Failed (2040); the result never comes."},
+	{Name: "late_paid", Magic: "79", Ops: onPayout, code: "2040", desc: "Credit Party customer type can't be supported by the service.", lateSuccess: true, Text: "Failed (2040), later paid all the same, with a second result."},
 }
 
 var promptRefusals = []Behaviour{

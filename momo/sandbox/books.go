@@ -20,6 +20,7 @@ const (
 	Payout     = "payout"     // we paid a person
 	Reversal   = "reversal"   // a collection was given back
 	Funding    = "funding"    // somebody moved our own money from outside into an account of ours
+	Float      = "float"      // our own money went from the working account to the utility account
 )
 
 // Effect is one movement of money that really happened.
@@ -28,7 +29,8 @@ type Effect struct {
 	Direction string    `json:"direction"`
 	Reference string    `json:"reference"` // the account of a collection, the originator's id of a payout, the receipt of what was reversed
 	Receipt   string    `json:"receipt"`
-	Amount    int64     `json:"amount"` // whole shillings
+	Amount    int64     `json:"amount"`           // whole shillings
+	Charge    int64     `json:"charge,omitempty"` // what the operator took from our utility account for a payout
 	Phone     string    `json:"phone,omitempty"`
 	Time      time.Time `json:"time"`
 	RequestID string    `json:"request_id,omitempty"` // CheckoutRequestID or ConversationID
@@ -48,8 +50,9 @@ type Prompt struct {
 	Results           []Result  `json:"results,omitempty"` // the first answer, and a late one
 }
 
-// Transfer is a payout that the operator accepted, whether it said so or not.
+// Transfer is a payout, or a movement of float, that the operator accepted, whether it said so or not.
 type Transfer struct {
+	Direction                string    `json:"direction,omitempty"` // Float; "" is a payout
 	OriginatorConversationID string    `json:"originator_conversation_id"`
 	ConversationID           string    `json:"conversation_id"`
 	Phone                    string    `json:"phone"`
@@ -86,6 +89,7 @@ type Books struct {
 	Utility    int64            `json:"utility"` // our account that payouts leave
 	Prompts    []Prompt         `json:"prompts"`
 	Payouts    []Transfer       `json:"payouts"`
+	Moves      []Transfer       `json:"moves"` // of float
 	Deliveries []Delivery       `json:"deliveries"`
 }
 
@@ -244,7 +248,10 @@ func (l *ledger) move(e Effect) {
 		l.working += e.Amount
 	case Payout:
 		l.wallets[e.Phone] = l.wallet(e.Phone) + e.Amount
-		l.utility -= e.Amount
+		l.utility -= e.Amount + e.Charge
+	case Float:
+		l.working -= e.Amount
+		l.utility += e.Amount
 	case Reversal:
 		l.wallets[e.Phone] = l.wallet(e.Phone) + e.Amount
 		l.working -= e.Amount
@@ -286,7 +293,7 @@ func (l *ledger) books() Books {
 	b := Books{
 		Effects: slices.Clone(l.effects), Wallets: maps.Clone(l.wallets),
 		Working: l.working, Utility: l.utility, Deliveries: slices.Clone(l.deliveries),
-		Prompts: make([]Prompt, 0, len(l.promptIDs)), Payouts: make([]Transfer, 0, len(l.payoutIDs)),
+		Prompts: make([]Prompt, 0, len(l.promptIDs)), Payouts: make([]Transfer, 0, len(l.payoutIDs)), Moves: []Transfer{},
 	}
 	for _, id := range l.promptIDs {
 		p := *l.prompts[id]
@@ -296,6 +303,10 @@ func (l *ledger) books() Books {
 	for _, id := range l.payoutIDs {
 		p := *l.payouts[id]
 		p.Results = slices.Clone(p.Results)
+		if p.Direction == Float {
+			b.Moves = append(b.Moves, p)
+			continue
+		}
 		b.Payouts = append(b.Payouts, p)
 	}
 	return b

@@ -14,6 +14,10 @@
 //   - Payouts are idempotent by OriginatorConversationID.
 //   - A paid prompt is reported twice: as its result and as a payment to our number, with one receipt.
 //   - Status questions, balances and reversals are answered by callback.
+//   - A payout costs what Config.Tariff says, from the utility account, and status questions tell the charge.
+//   - A movement of float from the working to the utility account has no idempotency. /control/faults spoils it with the
+//     behaviours of payouts whose operations name it, under the operation "float".
+//   - Whose a number is (Hakikisha) is answered at once; 52 and 53 are nobody's.
 //   - Money that a wallet, or our account, does not have can't be moved. Wallets and transactions have the
 //     operator's limits.
 //
@@ -72,6 +76,7 @@
 //	62 refused: not entitled (403)    76 our account inactive (11)
 //	63 "System internal error."       77 busy (26)
 //	85 refused: maintenance           78 failed (2040), result lost
+//	79 failed (2040), later paid, with a second result
 //
 // NN of a payment that the payer starts: 90 to 93 as above, and 95 is rejected.
 //

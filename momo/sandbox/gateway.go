@@ -54,6 +54,7 @@ func (s *Server) routeGateway(mux *http.ServeMux) {
 		"/mpesa/stkpush/v1/processrequest":  {OpPrompt, s.handlePrompt},
 		"/mpesa/stkpushquery/v1/query":      {OpQuery, s.handleQuery},
 		"/mpesa/b2c/v3/paymentrequest":      {OpPayout, s.handlePayout},
+		"/mpesa/b2b/v1/paymentrequest":      {OpFloat, s.handleFloat},
 		"/mpesa/transactionstatus/v1/query": {OpStatus, s.handleStatus},
 		"/mpesa/accountbalance/v1/query":    {OpBalance, s.handleBalance},
 		"/mpesa/reversal/v1/request":        {OpReversal, s.handleReversal},
@@ -66,6 +67,7 @@ func (s *Server) routeGateway(mux *http.ServeMux) {
 	} {
 		mux.HandleFunc(path, s.gateway(route.op, route.handle))
 	}
+	mux.HandleFunc("/mpesa/b2c/hakikisha/v1/hakikisha", s.gateway(OpPayee, nil))
 	mux.HandleFunc("/mpesa/", notFound)
 	mux.HandleFunc("/pulltransactions/", notFound)
 	mux.HandleFunc("/oauth/", notFound)
@@ -97,12 +99,16 @@ func (s *Server) gateway(op string, handle handler) http.HandlerFunc {
 			return
 		}
 		switch op {
-		case OpPrompt, OpPayout, OpC2B, OpQuery, OpStatus:
+		case OpPrompt, OpPayout, OpC2B, OpQuery, OpStatus, OpFloat:
 		default:
 			if b := s.pick(op, "", 0); b.refuse != nil {
 				refuse(w, *b.refuse)
 				return
 			}
+		}
+		if op == OpPayee { // the only body that is not flat
+			s.handlePayee(w, f, body)
+			return
 		}
 		handle(w, f)
 	}

@@ -25,7 +25,7 @@ func (s *Server) handlePayout(w http.ResponseWriter, f form) {
 	if !s.initiatorFits(f["InitiatorName"], f["SecurityCredential"]) {
 		b, _ = lookup("credential_wrong")
 	}
-	p, ok := s.acceptPayout(f, b, amount)
+	p, ok := s.acceptTransfer(f, b, amount, "")
 	if !ok {
 		refuse(w, gatewayFault{status: http.StatusInternalServerError, code: "500.002.1001", message: "Duplicate OriginatorConversationID."})
 		return
@@ -75,8 +75,8 @@ func (s *Server) checkPayout(f form, wholeAmount bool) string {
 	return ""
 }
 
-// acceptPayout writes a payout down. It is false when its originator's id was seen before.
-func (s *Server) acceptPayout(f form, b Behaviour, amount int64) (*Transfer, bool) {
+// acceptTransfer writes a payout, or a movement of float, down. It is false when its originator's id was seen before.
+func (s *Server) acceptTransfer(f form, b Behaviour, amount int64, direction string) (*Transfer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	id := f["OriginatorConversationID"]
@@ -85,7 +85,7 @@ func (s *Server) acceptPayout(f form, b Behaviour, amount int64) (*Transfer, boo
 	}
 	now := s.cfg.Clock().UTC()
 	p := &Transfer{
-		OriginatorConversationID: id, ConversationID: newConversationID(now), Phone: f["PartyB"], Amount: amount,
+		Direction: direction, OriginatorConversationID: id, ConversationID: newConversationID(now), Phone: f["PartyB"], Amount: amount,
 		ResultURL: f["ResultURL"], TimeoutURL: f["QueueTimeOutURL"], Behaviour: b.Name, CreatedAt: now,
 	}
 	if !s.writeLocked(record{Payout: p}) {
@@ -131,11 +131,25 @@ func (s *Server) runPayout(id string) {
 		return
 	}
 	p, _ = s.payout(id)
-	body := s.payoutResult(p)
+	body := s.payoutResult(p, p.Results[0])
 	s.deliver(id+"/0", p.ResultURL, b, body)
 	if b.twice {
 		s.deliver(id+"/0/again", p.ResultURL, b, body)
 	}
+	if b.lateSuccess {
+		s.succeedLate(id, b)
+	}
+}
+
+// succeedLate moves the money of a payout after its failure was reported, and reports that too.
+func (s *Server) succeedLate(id string, b Behaviour) {
+	if p, _ := s.payout(id); len(p.Results) == 1 {
+		if b.code = ""; !s.wait(true) || !s.endPayout(id, b) {
+			return
+		}
+	}
+	p, _ := s.payout(id)
+	s.deliver(id+"/1", p.ResultURL, b, s.payoutResult(p, p.Results[1]))
 }
 
 // endPayout decides how a payout ends, and moves the money in the same line of the books.
@@ -151,6 +165,9 @@ func (s *Server) endPayout(id string, b Behaviour) bool {
 	rec := record{Of: id, Result: &Result{Code: code, Text: desc, At: now}}
 	if code == "0" {
 		rec.Effect = s.newEffect(Payout, id, p.Phone, p.Amount, p.ConversationID, now)
+		if rec.Effect.Charge = s.cfg.charge(p.Amount); p.Direction == Float {
+			rec.Effect.Direction, rec.Effect.Charge = Float, 0
+		}
 		rec.Result.Receipt = rec.Effect.Receipt
 	}
 	return s.writeLocked(rec)
@@ -159,11 +176,15 @@ func (s *Server) endPayout(id string, b Behaviour) bool {
 // judgePayout applies the operator's own limits.
 func (s *Server) judgePayout(p *Transfer, now time.Time) (code, desc string) {
 	switch {
+	case p.Direction == Float && s.ledger.working >= p.Amount:
+		return "0", processed
+	case p.Direction == Float:
+		return "1", "The balance is insufficient for the transaction."
 	case p.Amount < minPayout:
 		return "2", "Declined due to limit rule: less than the minimum transaction amount."
 	case p.Amount > maxTransaction:
 		return "3", "Declined due to limit rule: greater than the maximum transaction amount."
-	case s.ledger.utility < p.Amount:
+	case s.ledger.utility < p.Amount+s.cfg.charge(p.Amount):
 		return "1", "The balance is insufficient for the transaction."
 	case s.overDaily(p.Phone, p.Amount, now):
 		return "4", "Declined due to limit rule: would exceed daily transfer limit."
@@ -205,8 +226,7 @@ func resultBody(r result) any {
 // filler is what stands for a transaction where there is none.
 func filler(at time.Time) string { return newReceipt(at)[:3] + "0000000" }
 
-func (s *Server) payoutResult(p Transfer) any {
-	last := p.Results[len(p.Results)-1]
+func (s *Server) payoutResult(p Transfer, last Result) any {
 	r := result{code: last.Code, desc: last.Text, conversation: p.ConversationID, originator: p.OriginatorConversationID, transaction: last.Receipt}
 	if last.Receipt == "" {
 		r.transaction = filler(last.At)
@@ -215,6 +235,10 @@ func (s *Server) payoutResult(p Transfer) any {
 	s.mu.Lock()
 	utility, working := s.ledger.utility, s.ledger.working
 	s.mu.Unlock()
+	if p.Direction == Float {
+		r.parameters = floatParameters(p, last, working)
+		return resultBody(r)
+	}
 	r.parameters = []keyed{
 		{"TransactionAmount", p.Amount},
 		{"TransactionReceipt", last.Receipt},
@@ -282,7 +306,7 @@ func (s *Server) find(receipt, originator string) (*Effect, Transfer, Behaviour)
 		s.mu.Unlock()
 		b := promptResults[0]
 		p := Transfer{Phone: e.Phone, OriginatorConversationID: e.Reference, ConversationID: e.RequestID}
-		if e.Direction == Payout {
+		if e.Direction == Payout || e.Direction == Float {
 			p, b = s.payout(e.Reference)
 		}
 		return &e, p, b
@@ -306,12 +330,12 @@ func statusResult(e *Effect, p Transfer, mode queryMode) result {
 	if e == nil && p.OriginatorConversationID == "" {
 		return result{code: "17", desc: "Internal failure: the transaction was not found."}
 	}
-	status, amount, receipt, at := "Pending", p.Amount, "", p.CreatedAt
+	status, amount, receipt, at, charge := "Pending", p.Amount, "", p.CreatedAt, int64(0)
 	if n := len(p.Results); n > 0 {
 		status, at = "Failed", p.Results[n-1].At
 	}
 	if e != nil {
-		status, amount, receipt, at = "Completed", e.Amount, e.Receipt, e.Time
+		status, amount, receipt, at, charge = "Completed", e.Amount, e.Receipt, e.Time, e.Charge
 	}
 	switch mode {
 	case queryContrary:
@@ -330,7 +354,7 @@ func statusResult(e *Effect, p Transfer, mode queryMode) result {
 		{"ConversationID", p.ConversationID},
 		{"InitiatedTime", stamp},
 		{"DebitAccountType", "Utility Account"},
-		{"DebitPartyCharges", "Fee|KES|0.00"},
+		{"DebitPartyCharges", fmt.Sprintf("Fee For B2C Payment|KES|%d.00", charge)},
 		{Key: "TransactionReason"},
 		{"ReasonType", "Business Payment to Customer via API"},
 		{"TransactionStatus", status},

@@ -127,7 +127,7 @@ func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte
 // TestNaturalLimits: money that is not there, and more than is allowed, can't be moved.
 func TestNaturalLimits(t *testing.T) {
 	in := newInbox(t)
-	s := open(t, Config{WalletOpening: 400_000, UtilityOpening: 300_000, RuleLimit: time.Minute})
+	s := open(t, Config{WalletOpening: 400_000, UtilityOpening: 300_000, RuleLimit: time.Minute, Tariff: []Band{}})
 	result := func(fields map[string]any, path string) string {
 		t.Helper()
 		if status, answer := ask(t, s, path, fields); status != 200 {
@@ -182,11 +182,14 @@ func checkBooks(t *testing.T, s *Server) {
 			working += e.Amount
 			wallets[e.Phone] -= e.Amount
 		case Payout:
-			utility -= e.Amount
+			utility -= e.Amount + e.Charge
 			wallets[e.Phone] += e.Amount
 		case Reversal:
 			working -= e.Amount
 			wallets[e.Phone] += e.Amount
+		case Float:
+			working -= e.Amount
+			utility += e.Amount
 		}
 		if receipts[e.Receipt] || len(e.Receipt) != 10 || e.Seq != i+1 {
 			t.Errorf("effect %+v", e)

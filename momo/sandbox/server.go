@@ -61,6 +61,10 @@ type Config struct {
 	// one switches it off.
 	DailyLimit int64
 
+	// Tariff is what a payout costs, by its amount: ascending, and the last band goes on. nil is DefaultTariff, and
+	// one without bands makes payouts free.
+	Tariff []Band
+
 	MagicAmounts  bool     // amounts of 66,0NN shillings ask for behaviours, as numbers do
 	StringExpiry  bool     // expires_in is a string
 	MSISDN        string   // in confirmations: "hashed" (which "" is), "masked" or "plain"
@@ -107,6 +111,9 @@ func (c *Config) defaults() {
 	c.WalletOpening, c.UtilityOpening, c.WorkingOpening = max(0, c.WalletOpening), max(0, c.UtilityOpening), max(0, c.WorkingOpening)
 	if c.ValidationTimeout == 0 {
 		c.ValidationTimeout = DefaultValidationTimeout
+	}
+	if c.Tariff == nil {
+		c.Tariff = DefaultTariff()
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
