@@ -48,8 +48,11 @@ func (w World) node(n exchange.Network) (Node, bool) {
 	return Node{}, false
 }
 
-// payoutFloat is the house's money at the operator, in shillings: what the sandbox's utility account begins with.
-const payoutFloat = "50000000"
+// The house's money at the operator, in shillings: what the sandbox's accounts begin with.
+const (
+	payoutFloat = "50000000"
+	collected   = "1000000"
+)
 
 // seeder is one run of Seed.
 type seeder struct {
@@ -202,13 +205,19 @@ func (w World) LiftCustomers(ctx context.Context) error {
 	return w.Confirm(ctx, uuid.Nil)
 }
 
-// float books the house's money at the operator, from which sales and refunds are paid.
+// float books the house's money at the operator, from which sales and refunds are paid and to which purchases add.
 func (s *seeder) float(ctx context.Context) error {
-	kes := money.Must(money.KES, payoutFloat)
-	return s.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
-		Key: "opening:momo_payout", Kind: "float.opening", ObjectType: "house", ObjectID: uuid.Nil,
-		Lines: exchange.Lines(
-			exchange.Debit(exchange.House(exchange.AccMomoPayout, money.KES), kes),
-			exchange.Credit(exchange.House(exchange.AccCapital, money.KES), kes)),
-	}}})
+	for kind, text := range map[exchange.AccountKind]string{exchange.AccMomoPayout: payoutFloat, exchange.AccMomoCollection: collected} {
+		kes := money.Must(money.KES, text)
+		err := s.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
+			Key: "opening:" + string(kind), Kind: "float.opening", ObjectType: "house", ObjectID: uuid.Nil,
+			Lines: exchange.Lines(
+				exchange.Debit(exchange.House(kind, money.KES), kes),
+				exchange.Credit(exchange.House(exchange.AccCapital, money.KES), kes)),
+		}}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
