@@ -73,7 +73,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	}
 	defer done()
 	if parts.Relay != nil {
-		parts.Relay.Waker = worker.WebhookFlows{Client: temporal}
+		parts.Relay.Waker = crashWaking(worker.WebhookFlows{Client: temporal})
 	}
 	return work(ctx, p, temporal, parts, metrics, worker.Options{
 		Estate: estate, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
@@ -115,6 +115,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			parts.Decide = &activities.Approvals{Store: rows}
 			parts.Waits = &activities.DepositWaits{Store: rows}
 			parts.Pool = &activities.Escrow{Store: rows}
+			parts.Back, parts.Sweep = &activities.ChainRefunds{Store: rows}, &activities.Sweeps{Store: rows}
 			parts.Relay = &activities.Relay{Store: rows}
 			parts.Reconcile = &activities.Reconciliation{Store: rows}
 			parts.Send, err = p.config.transfers(rows)

@@ -32,8 +32,11 @@ const (
 // ApprovalObject is the type of object that waits for officers.
 type ApprovalObject string
 
-// ApproveTransfer is the only one so far.
-const ApproveTransfer ApprovalObject = "transfer"
+// The objects that wait for officers.
+const (
+	ApproveTransfer ApprovalObject = "transfer"
+	ApproveRefund   ApprovalObject = "refund" // in crypto
+)
 
 // ApprovalTicket asks for the right to one decision. Digest is what the officer saw; it must be that of
 // the object.

@@ -35,9 +35,11 @@ var (
 	_ activities.TransferStore = Rows{}
 	_ activities.ApprovalStore = Rows{}
 
-	_ activities.EscrowStore  = Rows{}
-	_ activities.RelayStore   = Rows{}
-	_ activities.WebhookStore = Rows{}
+	_ activities.EscrowStore      = Rows{}
+	_ activities.ChainRefundStore = Rows{}
+	_ activities.SweepStore       = Rows{}
+	_ activities.RelayStore       = Rows{}
+	_ activities.WebhookStore     = Rows{}
 
 	_ activities.ReconciliationStore = Rows{}
 	_ activities.ComparingStore      = Rows{}
@@ -138,7 +140,7 @@ func (r Rows) EnterSourcedRate(ctx context.Context, rate exchange.FXRate) error 
 // Prune deletes rows that have outlived their use, and writes down which quotes have.
 func (r Rows) Prune(ctx context.Context, limit int) (activities.Pruned, error) {
 	p, err := r.Store.Prune(ctx, limit)
-	out := activities.Pruned{Sessions: p.Sessions, LoginFailures: p.LoginFailures, IdempotencyKeys: p.IdempotencyKeys}
+	out := activities.Pruned{Sessions: p.Sessions, LoginFailures: p.LoginFailures, IdempotencyKeys: p.IdempotencyKeys, Parties: p.Parties}
 	if err == nil {
 		out.ExpiredQuotes, err = r.ExpireQuotes(ctx, limit)
 	}

@@ -39,6 +39,8 @@ type Parts struct {
 	Cold   map[exchange.Network]*activities.Cold     // chain-<network>
 	Waits  *activities.DepositWaits                  // flows
 	Pool   *activities.Escrow                        // flows
+	Back   *activities.ChainRefunds                  // flows
+	Sweep  *activities.Sweeps                        // flows
 	Sign   map[exchange.Network]*activities.Signing  // signer-<network>
 	Wallet map[exchange.Network]*activities.Wallets  // signer-<network>
 
@@ -136,7 +138,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil || parts.Back == nil || parts.Sweep == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
@@ -148,6 +150,8 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Rates)
 		w.RegisterActivity(parts.Relay)
 		w.RegisterActivity(parts.Pool)
+		w.RegisterActivity(parts.Back)
+		w.RegisterActivity(parts.Sweep)
 	case name == workflows.QueueWebhooks:
 		if parts.Hooks == nil {
 			return lacks("the key of webhook secrets")

@@ -1,0 +1,39 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// SweepStore approves what leaves escrow addresses. Every method is one transaction and may be called again.
+type SweepStore interface {
+	ApproveSweep(ctx context.Context, orderID uuid.UUID) (exchange.ChainPayment, error)
+	ApproveKeptSweep(ctx context.Context, exceptionID uuid.UUID) (exchange.ChainPayment, error)
+}
+
+// Sweeps moves crypto off escrow addresses.
+type Sweeps struct {
+	Store SweepStore
+}
+
+// PaymentApproved names a chain payment that is to be carried out.
+type PaymentApproved struct {
+	PaymentID uuid.UUID        `json:"payment_id,omitzero"`
+	Network   exchange.Network `json:"network,omitempty"`
+}
+
+// ApproveSweep has the crypto of an order that is paid out go to who bought it.
+func (s *Sweeps) ApproveSweep(ctx context.Context, in OrderInput) (PaymentApproved, error) {
+	p, err := s.Store.ApproveSweep(ctx, in.OrderID)
+	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
+}
+
+// ApproveKeptSweep has crypto that the house keeps go from an escrow address to the treasury. Where nothing lies on
+// one, no payment is named.
+func (s *Sweeps) ApproveKeptSweep(ctx context.Context, in ExceptionInput) (PaymentApproved, error) {
+	p, err := s.Store.ApproveKeptSweep(ctx, in.ExceptionID)
+	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
+}

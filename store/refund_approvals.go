@@ -1,0 +1,212 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// Decisions about refunds in crypto. They are proven like those about transfers: by a token that the API gave to one
+// officer for one decision about exactly what the refund says.
+
+// IssueRefundTicket gives an officer the right to one decision about one refund in crypto. It is refused unless the
+// officer may decide about exactly what it saw: CodeInvalid names a digest or amount that is not the refund's,
+// CodeForbidden an officer who asked for it, gave its address or is a party to its order, CodeStateConflict a refund
+// that waits for no decision, CodeConflict an officer who has decided about it as it is. Called again with the same
+// ticket it changes nothing.
+func (s *Store) IssueRefundTicket(ctx context.Context, k exchange.ApprovalTicket, by exchange.Principal) (exchange.Refund, error) {
+	var about exchange.Refund
+	err := s.inTx(ctx, "refund", func(t unitTx) error {
+		if k.ObjectType != exchange.ApproveRefund || !k.Action.Valid() {
+			return exchange.Errorf(exchange.CodeInternal, "there are no approvals of a %s here", k.ObjectType)
+		}
+		o, f, err := t.lockedCryptoRefund(ctx, k.ObjectID)
+		if err != nil {
+			return err
+		}
+		about = f
+		if known, err := t.knownTicket(ctx, k); err != nil || known {
+			return err
+		}
+		if err := t.mayDecideRefund(ctx, o, f, k.OfficerID); err != nil {
+			return err
+		}
+		if err := require(k.Digest == f.Digest, "/digest", "mismatch", "is not the digest of the refund as it is"); err != nil {
+			return err
+		}
+		if err := require(k.Amount.Equal(f.Amount), "/amount", "mismatch", "is not the amount of the refund"); err != nil {
+			return err
+		}
+		err = t.one(ctx, insertTicket, k.ID, k.TokenHash[:], k.OfficerID, k.ObjectType, k.ObjectID, k.Action, k.Amount.Asset(), k.Amount.Decimal(),
+			k.Digest, k.Door, k.Note, k.CreatedAt, k.ExpiresAt)
+		if err != nil {
+			return err
+		}
+		return t.audit(ctx, by, "refund."+string(k.Action)+"_token_issued", "refund", f.ID, nil,
+			map[string]any{"token_id": k.ID, "door": k.Door, "expires_at": k.ExpiresAt})
+	})
+	return about, err
+}
+
+const refundDecidedBy = `SELECT EXISTS (SELECT FROM approvals WHERE object_type = 'refund' AND object_id = $1 AND officer_id = $2 AND digest = $3)`
+
+// mayDecideRefund refuses a decision of somebody who has a hand in the refund, may not decide at all, or has decided.
+func (t unitTx) mayDecideRefund(ctx context.Context, o exchange.Order, f exchange.Refund, officer uuid.UUID) error {
+	var u userRow
+	if err := t.get(ctx, &u, readUser, officer); err != nil {
+		return translate(err, "officer")
+	}
+	switch {
+	case !u.IsActive || exchange.ScopeOf(u.Role, exchange.ActApprove) != exchange.ScopeAny:
+		return exchange.Errorf(exchange.CodeForbidden, "Only an active officer decides about refunds.")
+	case officer == f.RequestedBy, officer == f.AddressedBy:
+		return exchange.Errorf(exchange.CodeForbidden, "Who asks for a refund, or says where it goes, does not decide about it.")
+	case officer == o.CustomerID, officer == o.VendorID:
+		return exchange.Errorf(exchange.CodeForbidden, "Nobody decides about an order of one's own.")
+	}
+	var twice bool
+	if err := t.get(ctx, &twice, refundDecidedBy, f.ID, officer, f.Digest); err != nil {
+		return err
+	}
+	if twice {
+		return exchange.Errorf(exchange.CodeConflict, "You have decided about this refund already; another person has to.")
+	}
+	open := f.Status == exchange.RefundPending || f.Status == exchange.RefundNeedsReview
+	if !open || f.Address == "" {
+		return exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s, or goes nowhere yet, waits for no decision.", f.Status)
+	}
+	return nil
+}
+
+const insertRefundApproval = `
+INSERT INTO approvals (id, token_id, object_type, object_id, officer_id, requester_id, action, digest, created_at)
+VALUES ($1, $2, 'refund', $3, $4, $5, $6, $7, $8)`
+
+// DecideRefund proves a token and counts its decision about a refund in crypto. The token alone says who decides what,
+// and is used up. One no stops the refund as it is; it may go to another address then. A repeated call with a token
+// whose decision was counted returns where the refund stands. CodeNotFound for a token that is unknown or of another
+// object, action or address, CodeExpired for one whose time is over, otherwise the codes of IssueRefundTicket.
+func (s *Store) DecideRefund(ctx context.Context, refundID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.RefundStanding, error) {
+	hash := sha256.Sum256([]byte(token))
+	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.RefundStanding, exchange.Posting, error) {
+		out, err := t.decideRefund(ctx, refundID, hash[:], action)
+		return out, exchange.Posting{}, err
+	})
+}
+
+func (t unitTx) decideRefund(ctx context.Context, refundID uuid.UUID, hash []byte, action exchange.ApprovalAction) (exchange.RefundStanding, error) {
+	var none exchange.RefundStanding
+	o, f, err := t.lockedCryptoRefund(ctx, refundID)
+	if err != nil {
+		return none, err
+	}
+	var found []ticketRow
+	if err := t.all(ctx, &found, lockTicket, hash); err != nil {
+		return none, err
+	}
+	if len(found) == 0 || found[0].ObjectID != f.ID || found[0].ObjectType != exchange.ApproveRefund || found[0].Action != action {
+		return none, exchange.Errorf(exchange.CodeNotFound, "There is no such approval token for this.")
+	}
+	k := found[0]
+	if k.UsedAt.Valid {
+		var counted bool
+		if err := t.get(ctx, &counted, readApprovalOfTicket, k.ID); err != nil {
+			return none, err
+		}
+		if !counted {
+			return none, exchange.Errorf(exchange.CodeStateConflict, "The approval token was used.")
+		}
+		return t.standing(ctx, f)
+	}
+	if !t.s.now().Before(k.ExpiresAt) {
+		return none, exchange.Errorf(exchange.CodeExpired, "The time of the approval token is over. Ask for another one.")
+	}
+	if k.Digest != f.Digest || k.Digest != f.Intent() || k.Asset != f.Amount.Asset() || !k.Amount.Equal(f.Amount.Decimal()) {
+		return none, exchange.Errorf(exchange.CodeNotFound, "There is no such approval token for this.")
+	}
+	if err := t.mayDecideRefund(ctx, o, f, k.OfficerID); err != nil {
+		return none, err
+	}
+	if err := t.countRefund(ctx, f, k); err != nil {
+		return none, err
+	}
+	if action == exchange.Reject && f.Status == exchange.RefundPending {
+		if f, err = t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, exchange.RefundRejected, "", uuid.Nil, flow); err != nil {
+			return none, err
+		}
+	}
+	return t.standing(ctx, f)
+}
+
+// countRefund uses a proven token up.
+func (t unitTx) countRefund(ctx context.Context, f exchange.Refund, k ticketRow) error {
+	now := t.s.now()
+	if err := t.one(ctx, useTicket, k.ID, now); err != nil {
+		return err
+	}
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	if err := t.one(ctx, insertRefundApproval, id, k.ID, f.ID, k.OfficerID, nullID(f.RequestedBy), k.Action, f.Digest, now); err != nil {
+		return err
+	}
+	var u userRow
+	if err := t.get(ctx, &u, readUser, k.OfficerID); err != nil {
+		return translate(err, "officer")
+	}
+	by := exchange.Principal{UserID: u.ID, Role: u.Role, RequestID: "approval:" + id.String()}
+	word := "approved"
+	if k.Action == exchange.Reject {
+		word = "rejected"
+	}
+	return t.audit(ctx, by, "refund."+word, "refund", f.ID, nil, map[string]any{
+		"approval_id": id, "token_id": k.ID, "door": k.Door, "digest": f.Digest, "note": k.Note,
+	})
+}
+
+// RecordRefusedRefundDecision notes that somebody tried to decide about a refund without the right to. Nothing of what
+// was sent is kept.
+func (s *Store) RecordRefusedRefundDecision(ctx context.Context, refundID uuid.UUID, action exchange.ApprovalAction, door exchange.ApprovalDoor, code exchange.Code) error {
+	return s.inTx(ctx, "refund", func(t unitTx) error {
+		return t.audit(ctx, flow, "refund.decision_refused", "refund", refundID, nil, map[string]any{"action": action, "door": door, "code": code})
+	})
+}
+
+const clearClaim = `
+UPDATE refunds SET detail = '', updated_at = $2, version = version + 1
+WHERE id = $1 AND version = $3 AND status = 'needs_review' AND detail = 'payout_claimed' RETURNING ` + refundColumns
+
+// DismissClaim lets a refund go on of which somebody said that the payee was paid after all, and nobody proved it. What
+// was claimed stays doubted: another person has to agree. Where a payout did pay, the refund still waits.
+func (s *Store) DismissClaim(ctx context.Context, refundID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error) {
+	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.RefundStanding, exchange.Posting, error) {
+		var none exchange.Posting
+		o, before, err := t.lockedCryptoRefund(ctx, refundID)
+		if err != nil {
+			return exchange.RefundStanding{}, none, err
+		}
+		f := before
+		if before.Status == exchange.RefundNeedsReview && before.Detail == string(exchange.RefundWaitsClaim) {
+			var r refundRow
+			if err := t.get(ctx, &r, clearClaim, refundID, t.s.now(), before.Version); err != nil {
+				return exchange.RefundStanding{}, none, err
+			}
+			if f, err = r.refund(); err != nil {
+				return exchange.RefundStanding{}, none, err
+			}
+			err = t.record(ctx, fact{
+				by: by, object: "refund", id: f.ID, name: "refund.claim_dismissed", owner: o.CustomerID, vendor: o.VendorID,
+				before: refundFact(before, before.Detail), after: refundFact(f, f.Detail),
+			})
+			if err != nil {
+				return exchange.RefundStanding{}, none, err
+			}
+		}
+		out, err := t.standing(ctx, f)
+		return out, none, err
+	})
+}
