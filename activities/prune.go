@@ -14,6 +14,8 @@ type Pruned struct {
 	ExpiredQuotes   int `json:"expired_quotes,omitempty"`
 	// WebhookDeliveries are those that came to their end long ago.
 	WebhookDeliveries int `json:"webhook_deliveries,omitempty"`
+	// Parties are people whose order was never opened.
+	Parties int `json:"parties,omitempty"`
 	// More is set when there may be more of a kind.
 	More bool `json:"more,omitempty"`
 }
@@ -21,6 +23,6 @@ type Pruned struct {
 // Prune deletes a batch of every kind. Running twice deletes the next batch, which is as old.
 func (o *Orders) Prune(ctx context.Context) (Pruned, error) {
 	p, err := o.Store.Prune(ctx, pruneBatch)
-	p.More = max(p.Sessions, p.LoginFailures, p.IdempotencyKeys, p.ExpiredQuotes, p.WebhookDeliveries) >= pruneBatch
+	p.More = max(p.Sessions, p.LoginFailures, p.IdempotencyKeys, p.ExpiredQuotes, p.WebhookDeliveries, p.Parties) >= pruneBatch
 	return p, Failure(ctx, err)
 }

@@ -12,10 +12,10 @@ import (
 const networkOfOrder = `SELECT network FROM orders WHERE id = $1`
 
 // What comes to a sale's address and is not final may become its deposit, and what is final and not taken is it, unless
-// it is of another coin.
+// it is of another coin. What is too little to have woken the flow keeps nothing open: it would for ever.
 const depositUnderWay = `
 SELECT EXISTS (SELECT FROM chain_deposits d JOIN escrow_leases l ON l.wallet_id = d.wallet_id AND l.ended_at IS NULL
-    WHERE l.order_id = $1 AND d.amount > 0 AND d.asset = $2 AND (d.status = 'seen'
+    WHERE l.order_id = $1 AND d.asset = $2 AND EXISTS (SELECT FROM deposit_wakeups u WHERE u.deposit_id = d.id) AND (d.status = 'seen'
         OR d.status = 'final' AND d.kind = 'awaited' AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id)))`
 
 const fundingUnderWay = `
@@ -86,15 +86,9 @@ func (t unitTx) repriced(ctx context.Context, o exchange.Order, crypto money.Amo
 	if err := t.payable(ctx, o, "/crypto_amount"); err != nil {
 		return before, none, false, refusedOnly(err)
 	}
-	more := o.Price.Vendor.Cmp(before.Price.Vendor) > 0
-	p, fits, err := t.reserveAnew(ctx, before, &o, more)
+	p, fits, err := t.reserveAnew(ctx, before, &o)
 	if err != nil || !fits {
 		return before, none, false, err
-	}
-	if more {
-		if err := t.countMore(ctx, before, o); err != nil {
-			return before, none, false, refusedOnly(err)
-		}
 	}
 	return o, p, true, nil
 }
@@ -110,32 +104,43 @@ func refusedOnly(err error) error {
 }
 
 // reserveAnew makes the posting that returns a sale's reservation and takes another one, of the new price: out of its
-// offer, or where that is over or there is none, of what the return sets free, which is never enough for more.
-func (t unitTx) reserveAnew(ctx context.Context, before exchange.Order, o *exchange.Order, more bool) (exchange.Posting, bool, error) {
+// offer, or where that is over or there is none, of what the return sets free, which is never enough for more. Where
+// it reports false it has changed nothing.
+func (t unitTx) reserveAnew(ctx context.Context, before exchange.Order, o *exchange.Order) (exchange.Posting, bool, error) {
 	var err error
 	if o.HoldID, err = uuid.NewV7(); err != nil {
 		return exchange.Posting{}, false, err
 	}
 	anew := exchange.HoldOp{Verb: exchange.HoldPlace, Hold: orderHold(*o, "order:"+o.ID.String()+":r", vendorShillings(*o), uuid.Nil, o.Price.Vendor)}
-	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldReturn, Hold: exchange.Hold{ID: before.HoldID}}, anew}}
+	more := o.Price.Vendor.Cmp(before.Price.Vendor) > 0
 	if o.OfferID == uuid.Nil {
-		return p, !more, nil
+		return repost(before, anew), !more, nil
 	}
 	// Also a deleted offer is a closed one, and its bounds still tell what it was for.
 	offer, err := t.offerFor(ctx, o.OfferID)
 	if err != nil || inBounds(o.Price.Crypto, offer, "") != nil {
-		return p, false, err
+		return exchange.Posting{}, false, err
 	}
 	if offer.Status == exchange.OfferClosed {
-		return p, !more, nil
+		return repost(before, anew), !more, nil
 	}
 	left := offer.Reserved.Add(before.Price.Vendor).Sub(o.Price.Vendor)
 	if left.Sign() < 0 {
-		return p, false, nil
+		return exchange.Posting{}, false, nil
 	}
-	p.Holds[1].Verb, p.Holds[1].Hold.ParentID = exchange.HoldSplit, offer.HoldID
+	if more {
+		if err := t.countMore(ctx, before, *o); err != nil {
+			return exchange.Posting{}, false, refusedOnly(err)
+		}
+	}
+	anew.Verb, anew.Hold.ParentID = exchange.HoldSplit, offer.HoldID
 	_, err = t.settleOffer(ctx, offer, offer.After(left), flow)
-	return p, true, err
+	return repost(before, anew), true, err
+}
+
+// repost puts another reservation in the place of an order's.
+func repost(before exchange.Order, anew exchange.HoldOp) exchange.Posting {
+	return exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldReturn, Hold: exchange.Hold{ID: before.HoldID}}, anew}}
 }
 
 const lockAnyOffer = `SELECT id FROM offers WHERE id = $1 FOR NO KEY UPDATE`

@@ -85,7 +85,7 @@ func (t unitTx) priceByOffer(ctx context.Context, r exchange.OrderRequest, k exc
 	if o.Price, err = price(r, offer, exchange.SellByCrypto, exchange.SellByFiat); err != nil {
 		return err
 	}
-	if o.Price.Vendor.Cmp(offer.Reserved) > 0 {
+	if o.Price.Crypto.Cmp(offer.Available) > 0 {
 		return tooLittle(offer)
 	}
 	d.offer = offer

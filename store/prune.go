@@ -23,13 +23,17 @@ DELETE FROM login_failures WHERE key IN (
 	pruneKeys = `
 DELETE FROM idempotency_keys WHERE (scope, key) IN (
     SELECT scope, key FROM idempotency_keys WHERE created_at < $1 AND claimed_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
+	pruneParties = `
+DELETE FROM order_parties WHERE id IN (
+    SELECT id FROM order_parties WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
 // Pruned is how many rows a call of Prune deleted.
-type Pruned struct{ Sessions, LoginFailures, IdempotencyKeys int }
+type Pruned struct{ Sessions, LoginFailures, IdempotencyKeys, Parties int }
 
 // Prune deletes at most limit rows of each kind that has outlived its use: sessions that expired, counters
-// of failed logins that nobody added to, and idempotency keys older than the contract's promise. The kinds
+// of failed logins that nobody added to, idempotency keys older than the contract's promise, and people whose
+// order was never opened. The kinds
 // are transactions of their own, so that one that is busy does not keep the others.
 func (s *Store) Prune(ctx context.Context, limit int) (Pruned, error) {
 	var p Pruned
@@ -42,6 +46,7 @@ func (s *Store) Prune(ctx context.Context, limit int) (Pruned, error) {
 		{&p.Sessions, pruneSessions, []any{now.Add(-sessionsKept), limit}},
 		{&p.LoginFailures, pruneFailures, []any{now.Add(-failureMemory), limit, now}},
 		{&p.IdempotencyKeys, pruneKeys, []any{now.Add(-keysKept), limit}},
+		{&p.Parties, pruneParties, []any{now.Add(-partiesKept), limit}},
 	} {
 		err := s.inTx(ctx, "old rows", func(t unitTx) error {
 			n, err := t.exec(ctx, kind.query, kind.args...)

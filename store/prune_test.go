@@ -50,7 +50,7 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 	c.advance(47 * time.Hour)
 	failure("young")
 
-	want := []store.Pruned{{2, 2, 2}, {1, 1, 1}, {0, 0, 0}}
+	want := []store.Pruned{{2, 2, 2, 0}, {1, 1, 1, 0}, {0, 0, 0, 0}}
 	for i, w := range want {
 		if got, err := s.Prune(ctx, 2); err != nil || got != w {
 			t.Errorf("round %d deleted %+v, %v, want %+v", i+1, got, err, w)

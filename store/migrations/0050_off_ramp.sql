@@ -208,7 +208,7 @@ ALTER TABLE fee_profiles ADD CONSTRAINT fee_profiles_scope CHECK (scope IN ('tra
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'kivuko_app') THEN
-        GRANT SELECT, INSERT, DELETE ON order_parties TO kivuko_app;
+        GRANT SELECT, INSERT, DELETE, UPDATE (created_at) ON order_parties TO kivuko_app; -- to lock rows; nothing of them changes
         GRANT SELECT ON order_kinds TO kivuko_app;
     END IF;
 END $$;
