@@ -19,6 +19,7 @@ import (
 // pool is a market of sellers whose store has a clock, and whose deposits on TRON are watched.
 type pool struct {
 	store  *store.Store
+	url    string
 	clock  *clock
 	market storetest.Market
 	block  uint64
@@ -26,8 +27,8 @@ type pool struct {
 
 func newPool(t *testing.T) *pool {
 	t.Helper()
-	p := &pool{clock: newClock(), block: 100}
-	p.store = storetest.Open(t, storetest.URL(t), store.Options{Now: p.clock.now})
+	p := &pool{url: storetest.URL(t), clock: newClock(), block: 100}
+	p.store = storetest.Open(t, p.url, store.Options{Now: p.clock.now})
 	if _, err := p.store.StartDeposits(t.Context(), exchange.Tron, blockOf("a", p.block)); err != nil {
 		t.Fatal(err)
 	}

@@ -193,7 +193,7 @@ DECLARE
     why text;
 BEGIN
     SELECT * INTO a FROM escrow_addresses WHERE id = NEW.wallet_id FOR NO KEY UPDATE;
-    IF a.status <> 'free' THEN
+    IF a.status IS DISTINCT FROM 'free' THEN
         RAISE EXCEPTION 'escrow address % is %', NEW.wallet_id, a.status USING ERRCODE = 'KV001';
     END IF;
     IF NEW.ended_at IS NOT NULL THEN
