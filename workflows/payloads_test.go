@@ -141,6 +141,13 @@ func payloads() map[string]any {
 		"cold_import":            &activities.ColdImport{PaymentID: id(6), Raw: []byte("signed"), Actor: actor},
 		"signed_elsewhere":       &workflows.SignedElsewhere{Raw: []byte("signed"), Actor: actor},
 		"decide_input":           &activities.DecideInput{TransferID: id(20), Action: exchange.Approve, Token: "token"},
+		"escrow_demand":          &exchange.EscrowDemand{Network: exchange.Tron, Free: 3, Total: 9, Most: 10, Short: 1, Make: []uuid.UUID{id(31)}},
+		"escrow_room_input":      &activities.EscrowRoomInput{Network: exchange.Tron, OrderID: id(1)},
+		"escrow_room":            &activities.Room{MayGrow: true, Make: []uuid.UUID{id(31)}},
+		"escrow_released":        &activities.EscrowReleased{Exceptions: []uuid.UUID{id(12)}},
+		"escrow_stale_input":     &activities.StaleInput{Before: at},
+		"escrow_stale":           &activities.StaleReleased{Released: 2, Stuck: 1},
+		"escrow_tended":          &workflows.EscrowTended{Made: 1, Failed: []exchange.Network{exchange.Ethereum}, Short: []exchange.Network{exchange.Tron}, Released: 2, Stuck: 1},
 		"refused_decision_input": &activities.RefusedDecisionInput{TransferID: id(20), Action: exchange.Reject, Door: exchange.DoorSignal, Code: exchange.CodeNotFound},
 	}
 }
