@@ -13,60 +13,23 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/api/workflowservice/v1"
 
+	"kivuko/dev/invariants"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/momo/sandbox"
 )
 
-// invariants holds what must be true at every moment, whatever is under way. Each is one statement, and so
-// looks at one moment.
+// invariants holds what must be true at every moment, whatever is under way.
 func (w *world) invariants(t *testing.T) {
 	t.Helper()
-	for rule, query := range map[string]string{
-		"the ledger balances in every asset": `
-			SELECT asset || ' is off by ' || sum(CASE WHEN debit_normal THEN posted ELSE -posted END)
-			FROM ledger_accounts GROUP BY asset HAVING sum(CASE WHEN debit_normal THEN posted ELSE -posted END) <> 0`,
-		"balances are the sums of their lines": `
-			SELECT a.code || ' says ' || a.posted FROM ledger_accounts a
-			LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM ledger_lines GROUP BY account_id) l ON l.account_id = a.id
-			WHERE a.posted <> coalesce(CASE WHEN a.debit_normal THEN l.sum ELSE -l.sum END, 0)`,
-		"what a wallet owes is what it holds": `
-			SELECT c.code || ' holds ' || c.posted || ' and owes ' || b.posted FROM ledger_accounts c
-			JOIN ledger_accounts b ON b.kind = 'wallet_balance' AND b.owner_id = c.owner_id AND b.asset = c.asset
-			WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND c.posted <> b.posted`,
-		"every hold has an owner that still needs it": `
-			SELECT h.key || ' of ' || h.object_type || ' ' || h.object_id || ' holds ' || h.amount FROM holds h
-			WHERE h.status = 'held' AND h.amount > 0 AND NOT (
-				(h.object_type = 'offer' AND EXISTS (SELECT 1 FROM offers o WHERE o.id = h.object_id))
-				OR EXISTS (SELECT 1 FROM orders o WHERE o.id = h.object_id AND o.status IN ('pending', 'processing', 'confirming'))
-				OR EXISTS (SELECT 1 FROM transfers f WHERE f.id = h.object_id AND f.status_detail <> 'released'
-					AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'failed'))
-				OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('processing', 'needs_review'))
-				OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`,
-		"accounts hold what their holds say": `
-			SELECT a.code || ' holds ' || a.held FROM ledger_accounts a
-			LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM holds WHERE status = 'held' GROUP BY account_id) h ON h.account_id = a.id
-			WHERE a.held <> coalesce(h.sum, 0)`,
-	} {
+	for _, rule := range invariants.Rules() {
 		var broken []string
-		eventually(t, rule, func() error {
-			rows, err := w.db.QueryContext(t.Context(), query)
-			if err != nil {
-				return err
-			}
-			defer func() { _ = rows.Close() }()
-			broken = nil
-			for rows.Next() {
-				var line string
-				if err := rows.Scan(&line); err != nil {
-					return err
-				}
-				broken = append(broken, line)
-			}
-			return rows.Err()
+		eventually(t, rule.Words, func() (err error) {
+			broken, err = rule.Broken(t.Context(), w.db)
+			return err
 		})
 		if len(broken) > 0 {
-			t.Errorf("%s, but %s", rule, strings.Join(broken, "; "))
+			t.Errorf("%s, but %s", rule.Words, strings.Join(broken, "; "))
 		}
 	}
 }

@@ -1,0 +1,203 @@
+package catalogue
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/api"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// line carries what the operator posts to us. It takes a notice at once, because the operator waits for nobody and
+// says nothing twice, and hands it over when the story says that it arrives: to the API's own code behind its
+// callback route, which finds the attempt, stores the body, notes payments and wakes the flow before it returns.
+type line struct {
+	w      *world
+	server *httptest.Server
+	spool  *api.Spool
+	dir    string
+
+	mu       sync.Mutex
+	delay    time.Duration
+	waiting  []notice
+	received []notice
+}
+
+// notice is one post of the operator, in the form in which the API keeps those that it can't store at once.
+type notice struct {
+	ID         uuid.UUID             `json:"id"`
+	Token      string                `json:"token"`
+	Kind       exchange.CallbackKind `json:"kind"`
+	RemoteIP   string                `json:"remote_ip"`
+	Standing   bool                  `json:"standing,omitempty"`
+	Body       []byte                `json:"body"`
+	ReceivedAt time.Time             `json:"received_at"`
+}
+
+func newLine(w *world) *line {
+	w.t.Helper()
+	l := &line{w: w, dir: w.t.TempDir(), delay: answersAfter}
+	spool, err := api.NewSpool(l.dir, w.store, wakes{w: w}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	spool.Notices = func(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
+		return w.client.ParseCallback(kind, body)
+	}
+	l.spool = spool
+	l.server = httptest.NewServer(http.HandlerFunc(l.take))
+	w.t.Cleanup(l.server.Close)
+	return l
+}
+
+func (l *line) base() string { return l.server.URL + "/callbacks/momo" }
+
+// at sets how long notices are under way. Without any time the operator waits until the notice was taken.
+func (l *line) at(delay time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.delay = delay
+}
+
+func (l *line) take(rw http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/callbacks/momo/"), "/")
+	body, err := io.ReadAll(r.Body)
+	if err != nil || len(parts) != 2 {
+		rw.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	_, _ = io.WriteString(rw, `{"ResultCode":"0","ResultDesc":"Accepted"}`)
+	if kind := exchange.CallbackKind(parts[1]); kind != exchange.CallbackValidation {
+		l.carry(notice{Token: parts[0], Kind: kind, RemoteIP: "127.0.0.1", Standing: parts[0] == standingToken, Body: body})
+	}
+}
+
+// post sends something to an address of ours, as anybody can, and has it arrive at once.
+func (l *line) post(address string, body any) {
+	l.w.t.Helper()
+	raw, err := json.Marshal(body)
+	if err != nil {
+		l.w.t.Fatal(err)
+	}
+	token, kind, _ := strings.Cut(strings.TrimPrefix(address, l.base()+"/"), "/")
+	n := notice{
+		ID: uuid.Must(uuid.NewV7()), Token: token, Kind: exchange.CallbackKind(kind), RemoteIP: "203.0.113.5", Standing: token == standingToken, Body: raw,
+	}
+	l.mu.Lock()
+	l.waiting = append(l.waiting, n)
+	l.mu.Unlock()
+	l.hand(n.ID)
+}
+
+// carry hands a notice over when its time has come.
+func (l *line) carry(n notice) {
+	n.ID = uuid.Must(uuid.NewV7())
+	l.mu.Lock()
+	l.waiting = append(l.waiting, n)
+	delay := l.delay
+	l.mu.Unlock()
+	env := l.w.playing()
+	switch {
+	case env == nil:
+		l.hand(n.ID)
+	case delay > 0:
+		env.RegisterDelayedCallback(func() { l.hand(n.ID) }, delay)
+	default: // the operator goes on when the notice has arrived
+		done := make(chan struct{})
+		env.RegisterDelayedCallback(func() { defer close(done); l.hand(n.ID) }, 0)
+		<-done
+	}
+}
+
+// hand gives a notice to the API's code, once.
+func (l *line) hand(id uuid.UUID) {
+	l.mu.Lock()
+	var found *notice
+	for i := range l.waiting {
+		if l.waiting[i].ID == id {
+			n := l.waiting[i]
+			n.ReceivedAt = l.w.now()
+			found = &n
+			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
+			l.received = append(l.received, n)
+			break
+		}
+	}
+	l.mu.Unlock()
+	if found == nil {
+		return
+	}
+	raw, err := json.Marshal(found)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(l.dir, found.ID.String()+".callback"), raw, 0o600)
+	}
+	if err == nil {
+		_, err = l.spool.Drain(l.w.t.Context())
+	}
+	if err != nil {
+		l.w.t.Errorf("a notice was not taken: %v", err)
+	}
+}
+
+// rest hands over what was still under way when a flow ended.
+func (l *line) rest() {
+	l.mu.Lock()
+	ids := make([]uuid.UUID, len(l.waiting))
+	for i, n := range l.waiting {
+		ids[i] = n.ID
+	}
+	l.mu.Unlock()
+	for _, id := range ids {
+		l.hand(id)
+	}
+}
+
+// of are the notices of a kind that arrived.
+func (l *line) of(kind exchange.CallbackKind) []notice {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []notice
+	for _, n := range l.received {
+		if n.Kind == kind {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// wakes is what the API asks of Temporal, in the environment of the flow that is played.
+type wakes struct {
+	api.Flows
+	w *world
+}
+
+// Callback wakes the attempt's flow, or the watch over it. Where neither is at work the watch is started, which the
+// test does when it has come to that.
+func (f wakes) Callback(_ context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error {
+	ref := workflows.CallbackRef{CallbackID: callback, AttemptID: a.ID}
+	if env := f.w.playing(); env != nil {
+		for _, id := range []string{a.WorkflowID, workflows.LatePaymentID(a.ID)} {
+			if env.SignalWorkflowByID(id, workflows.SignalCallback, ref) == nil {
+				return nil
+			}
+		}
+	}
+	for _, known := range f.w.unwatched {
+		if known.ID == a.ID {
+			return nil
+		}
+	}
+	f.w.unwatched = append(f.w.unwatched, a)
+	return nil
+}

@@ -1,0 +1,152 @@
+package catalogue
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	rows "kivuko/worker"
+)
+
+// The network's rhythm.
+const (
+	blockTime  = 3 * time.Second
+	finalAfter = 6 * time.Second
+	txLife     = time.Minute
+	watchedTo  = 100 // the block up to which the watch has read
+)
+
+// network is a blockchain that does what it is asked to, with books of its own. The catalogue is about the operator;
+// what chains get up to is held against their nodes elsewhere.
+type network struct {
+	w   *world
+	mu  sync.Mutex
+	txs map[string]*carried
+}
+
+// carried is a transaction that the network took.
+type carried struct {
+	payment  exchange.ChainPayment
+	included time.Time
+}
+
+func newNetwork(w *world) *network {
+	w.t.Helper()
+	if _, err := w.store.StartDeposits(w.t.Context(), exchange.Tron, exchange.ChainBlock{Number: watchedTo, ID: "start", Time: w.now()}); err != nil {
+		w.t.Fatal(err)
+	}
+	return &network{w: w, txs: map[string]*carried{}}
+}
+
+// watched is the store where the watch over the chain is at work: it has just looked when somebody wants to sign.
+type watched struct {
+	rows.Rows
+	chain *network
+}
+
+func (s watched) SigningHold(ctx context.Context, payment uuid.UUID) (exchange.SigningHold, error) {
+	if err := s.WatchAlive(ctx, exchange.Tron); err != nil {
+		return exchange.HoldWatch, err
+	}
+	look := exchange.WatchLook{Network: exchange.Tron, Final: exchange.ChainBlock{Number: watchedTo, ID: "start", Time: s.chain.w.now()}}
+	if err := s.RecordLook(ctx, look); err != nil {
+		return exchange.HoldWatch, err
+	}
+	return s.Rows.SigningHold(ctx, payment)
+}
+
+// SignPayment is the signer: it stores what it signs before it returns it.
+func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
+	if a, alive, err := n.w.store.LiveAttempt(ctx, id); err != nil || alive {
+		return a, err
+	}
+	p, err := n.w.store.ChainPayment(ctx, id)
+	if err != nil {
+		return exchange.ChainAttempt{}, err
+	}
+	if p.Status != exchange.ChainApproved {
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "the payment is %s", p.Status)
+	}
+	attempt := uuid.Must(uuid.NewV7())
+	txID := fmt.Sprintf("%x%x", attempt[:], attempt[:])
+	return n.w.store.SaveSignedAttempt(ctx, exchange.ChainAttempt{
+		ID: attempt, PaymentID: id, Network: p.Network, TxID: txID, Raw: []byte(txID), ExpiresAt: n.w.now().Add(txLife),
+		FeeLimit: money.Must(money.TRX, "30"),
+	})
+}
+
+// OutbidPayment is never asked for: the network numbers no transactions.
+func (n *network) OutbidPayment(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
+	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "nothing can be outbid here")
+}
+
+// Network implements activities.ChainReader.
+func (n *network) Network() exchange.Network { return exchange.Tron }
+
+// Broadcast takes every transaction into the next block.
+func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.txs[string(raw)] == nil {
+		p, err := n.paymentOf(ctx, string(raw))
+		if err != nil {
+			return chain.Broadcast{}, err
+		}
+		n.txs[string(raw)] = &carried{payment: p, included: n.w.now().Add(blockTime)}
+	}
+	return chain.Broadcast{State: chain.BroadcastAccepted, Code: "SUCCESS"}, nil
+}
+
+// paymentOf is what the bytes say: whom they pay.
+func (n *network) paymentOf(ctx context.Context, txID string) (exchange.ChainPayment, error) {
+	var id uuid.UUID
+	if err := n.w.db().QueryRowContext(ctx, `SELECT payment_id FROM chain_attempts WHERE tx_id = $1`, txID).Scan(&id); err != nil {
+		return exchange.ChainPayment{}, err
+	}
+	return n.w.store.ChainPayment(ctx, id)
+}
+
+// Locate implements chain.Locator.
+func (n *network) Locate(_ context.Context, txID string) (chain.Location, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.w.now()
+	l := chain.Location{Stage: chain.StageAbsent, Head: chain.Head{
+		Latest: chain.Block{Number: watchedTo + 2, ID: "latest", Time: now}, Final: chain.Block{Number: watchedTo, ID: "final", Time: now.Add(-finalAfter)},
+	}}
+	tx := n.txs[txID]
+	switch {
+	case tx == nil:
+		return l, nil
+	case now.Before(tx.included):
+		l.Stage = chain.StagePending
+		return l, nil
+	case now.Sub(tx.included) >= finalAfter:
+		l.Stage = chain.StageFinal
+	default:
+		l.Stage = chain.StageIncluded
+	}
+	l.Block = chain.Block{Number: watchedTo, ID: "block of " + txID, Time: tx.included}
+	l.OK, l.Code, l.Fee = true, "SUCCESS", money.Must(money.TRX, "13")
+	l.Transfers = []chain.Movement{{TxID: txID, From: tx.payment.FromAddress, To: tx.payment.ToAddress, Amount: tx.payment.Amount}}
+	return l, nil
+}
+
+// paid are the network's transactions for an object.
+func (n *network) paid(object uuid.UUID) []exchange.ChainPayment {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var all []exchange.ChainPayment
+	for _, tx := range n.txs {
+		if tx.payment.ObjectID == object {
+			all = append(all, tx.payment)
+		}
+	}
+	return all
+}

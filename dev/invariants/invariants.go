@@ -1,0 +1,89 @@
+// Package invariants holds what must be true of Kivuko's database at every moment, whatever is under way.
+package invariants
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// A Rule is one statement about the whole database, in words and in SQL. The query gives one text per place where it
+// is broken, and looks at one moment.
+type Rule struct{ Words, Query string }
+
+// Rules are all of them.
+func Rules() []Rule {
+	return []Rule{
+		{"the ledger balances in every asset", balanced},
+		{"balances are the sums of their lines", sums},
+		{"what a wallet owes is what it holds", owed},
+		{"every hold has an owner that still needs it", needed},
+		{"accounts hold what their holds say", held},
+	}
+}
+
+const balanced = `
+SELECT asset || ' is off by ' || sum(CASE WHEN debit_normal THEN posted ELSE -posted END)
+FROM ledger_accounts GROUP BY asset HAVING sum(CASE WHEN debit_normal THEN posted ELSE -posted END) <> 0`
+
+const sums = `
+SELECT a.code || ' says ' || a.posted FROM ledger_accounts a
+LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM ledger_lines GROUP BY account_id) l ON l.account_id = a.id
+WHERE a.posted <> coalesce(CASE WHEN a.debit_normal THEN l.sum ELSE -l.sum END, 0)`
+
+const owed = `
+SELECT c.code || ' holds ' || c.posted || ' and owes ' || b.posted FROM ledger_accounts c
+JOIN ledger_accounts b ON b.kind = 'wallet_balance' AND b.owner_id = c.owner_id AND b.asset = c.asset
+WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND c.posted <> b.posted`
+
+const needed = `
+SELECT h.key || ' of ' || h.object_type || ' ' || h.object_id || ' holds ' || h.amount FROM holds h
+WHERE h.status = 'held' AND h.amount > 0 AND NOT (
+    (h.object_type = 'offer' AND EXISTS (SELECT 1 FROM offers o WHERE o.id = h.object_id))
+    OR EXISTS (SELECT 1 FROM orders o WHERE o.id = h.object_id AND o.status IN ('pending', 'processing', 'confirming'))
+    OR EXISTS (SELECT 1 FROM transfers f WHERE f.id = h.object_id AND f.status_detail <> 'released'
+        AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'failed'))
+    OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('processing', 'needs_review'))
+    OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`
+
+const held = `
+SELECT a.code || ' holds ' || a.held FROM ledger_accounts a
+LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM holds WHERE status = 'held' GROUP BY account_id) h ON h.account_id = a.id
+WHERE a.held <> coalesce(h.sum, 0)`
+
+// Broken lists the places where a rule is broken.
+func (r Rule) Broken(ctx context.Context, db *sql.DB) ([]string, error) {
+	rows, err := db.QueryContext(ctx, r.Query)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }()
+	var broken []string
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return nil, err
+		}
+		broken = append(broken, line)
+	}
+	return broken, rows.Err()
+}
+
+// Check names every rule that is broken, and where.
+func Check(ctx context.Context, db *sql.DB) error {
+	var all []string
+	for _, r := range Rules() {
+		broken, err := r.Broken(ctx, db)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.Words, err)
+		}
+		if len(broken) > 0 {
+			all = append(all, r.Words+", but "+strings.Join(broken, "; "))
+		}
+	}
+	if len(all) > 0 {
+		return fmt.Errorf("invariants: %s", strings.Join(all, "\n"))
+	}
+	return nil
+}
