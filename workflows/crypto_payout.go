@@ -183,5 +183,11 @@ func (in CryptoPayoutInput) about() string {
 	if in.TransferID != uuid.Nil {
 		return "transfer " + in.TransferID.String()
 	}
+	if in.RefundID != uuid.Nil {
+		return "refund " + in.RefundID.String()
+	}
+	if in.ExceptionID != uuid.Nil {
+		return "payment exception " + in.ExceptionID.String()
+	}
 	return "order " + in.OrderID.String()
 }

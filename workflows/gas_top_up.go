@@ -22,7 +22,8 @@ func (f *cryptoPayout) topUp(ctx workflow.Context, need activities.NeedGas) stri
 		return approved.Refused
 	}
 	return f.fetchGas(ctx, CryptoPayoutInput{
-		PaymentID: approved.PaymentID, OrderID: f.in.OrderID, TransferID: f.in.TransferID, Network: f.in.Network,
+		PaymentID: approved.PaymentID, OrderID: f.in.OrderID, TransferID: f.in.TransferID, RefundID: f.in.RefundID, ExceptionID: f.in.ExceptionID,
+		Network: f.in.Network,
 	})
 }
 

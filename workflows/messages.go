@@ -79,6 +79,9 @@ type CryptoPayoutInput struct {
 	Network   exchange.Network `json:"network"`
 	// TransferID names the object of a payment that carries out a transfer and no order.
 	TransferID uuid.UUID `json:"transfer_id,omitzero"`
+	// RefundID names that of a payment that sends crypto back, and ExceptionID that of one that the house keeps.
+	RefundID    uuid.UUID `json:"refund_id,omitzero"`
+	ExceptionID uuid.UUID `json:"exception_id,omitzero"`
 }
 
 // CryptoPayoutResult is how a chain payment ended: completed, or parked with a reason.

@@ -65,13 +65,11 @@ var offRampGuide = map[Reason]advice{
 	},
 	ReasonRefundAddress: {
 		"Crypto is to be given back and nobody named an address for it.",
-		"The customer sets the order's refund address; retry looks for it at once.",
-		[]string{activities.VerbRetry},
+		"The customer sets the order's refund address, which retry looks for at once; or send refund with an address, which another officer approves.", retryOrRefund,
 	},
 	ReasonRefundSecond: {
 		"Giving the crypto back needs the decision of another officer.",
-		"An officer other than the one who asked approves it; retry looks again.",
-		[]string{activities.VerbRetry},
+		"An officer other than the one who asked approves it; where one refused, send refund with another address.", retryOrRefund,
 	},
 	ReasonRefundClaimed: {
 		"Crypto is to be given back, and the operator says now that the customer was paid after all.",

@@ -54,10 +54,10 @@ END $$;
 -- +goose StatementEnd
 
 -- reserved_for tells whether the money of a payment is held for an object, all of it, in the wallet that it leaves.
-CREATE FUNCTION reserved_for(p chain_payments, kind text, object uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
+CREATE FUNCTION reserved_for(p chain_payments, object_type text, object_id uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT FROM holds h JOIN ledger_accounts a ON a.id = h.account_id
-        WHERE h.id = p.hold_id AND h.status = 'held' AND h.amount = p.amount AND h.object_type = kind AND h.object_id = object
-            AND a.kind = 'wallet_balance' AND a.owner_id = p.wallet_id AND a.asset = p.asset)
+        WHERE h.id = $1.hold_id AND h.status = 'held' AND h.amount = $1.amount AND h.object_type = $2 AND h.object_id = $3
+            AND a.kind = 'wallet_balance' AND a.owner_id = $1.wallet_id AND a.asset = $1.asset)
 $$;
 
 -- deposit_of is the movement on a chain that an exception is about.

@@ -1,0 +1,257 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+var (
+	chainRefunds *activities.ChainRefunds
+	sweeps       *activities.Sweeps
+)
+
+// refundGlance is how often a refund in crypto that waits for a person is looked at by itself: the customer may have
+// said where it goes.
+const refundGlance = 15 * time.Minute
+
+// cryptoBack sees a refund in crypto to its end on behalf of the flow that owes it: it waits for an address, for the
+// last payout to cool off and for the persons who have to agree, has the payment carried out, and parks when something
+// is missing. The database judges at every step whether the crypto may go.
+type cryptoBack struct {
+	refundID uuid.UUID
+	orderID  uuid.UUID // zero where the money belongs to no order
+	merchant uuid.UUID
+	network  exchange.Network
+	desk     *desk
+	door     *refundDoor // where officers decide about it
+	until    func(workflow.Context, func() bool)
+	// paid settles a payout that an operator proves to have paid the order after all, and reports whether it is settled.
+	// It is nil where no payout can have paid.
+	paid func(workflow.Context, activities.Proof) bool
+
+	state activities.ChainRefundState
+	woken bool // something about the refund is new
+	began time.Time
+}
+
+// run ends when the crypto is back, or when the refund was settled by a payout that proved true.
+func (b *cryptoBack) run(ctx workflow.Context) {
+	b.began = workflow.Now(ctx)
+	b.door.back = b
+	defer func() { b.door.back = nil }()
+	for {
+		b.woken = false
+		in := activities.ChainRefundInput{RefundID: b.refundID}
+		err := workflow.ExecuteActivity(record(ctx, "Have the crypto sent back"), chainRefunds.ApproveRefundPayment, in).Get(ctx, &b.state)
+		switch {
+		case err != nil:
+			b.parked(ctx, ReasonStepFailed, err)
+		case b.state.Status == exchange.RefundCompleted:
+			b.desk.unpark(ctx, WaitsForNobody)
+			return
+		case b.state.Status == exchange.RefundProcessing:
+			b.send(ctx)
+		default:
+			b.wait(ctx)
+		}
+	}
+}
+
+// wake tells that something about the refund is new: an address, a decision.
+func (b *cryptoBack) wake() { b.woken = true }
+
+// send has the payment carried out, and waits for a person when no transaction of it can be made.
+func (b *cryptoBack) send(ctx workflow.Context) {
+	b.desk.unpark(ctx, WaitsForChain)
+	in := CryptoPayoutInput{PaymentID: b.state.PaymentID, OrderID: b.orderID, RefundID: b.refundID, Network: b.state.Network}
+	o := workflow.ChildWorkflowOptions{
+		WorkflowID: CryptoPayoutID(in.PaymentID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
+		StaticSummary: "Send crypto back", Priority: fairness(priorityRefund, b.merchant),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			AttrStage.ValueSet(StageRefund), AttrNetwork.ValueSet(string(b.state.Network)), AttrMerchantID.ValueSet(b.merchant.String()),
+			AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
+		),
+	}
+	var result CryptoPayoutResult
+	err := runChild(ctx, o, CryptoPayout, in, &result, b.until)
+	if err == nil && result.Completed {
+		return
+	}
+	reason := Reason(result.Reason)
+	if err != nil {
+		reason = ReasonStepFailed
+	}
+	b.desk.park(ctx, reason, err)
+	b.until(ctx, b.desk.hasDecision) // nothing that passes by itself lets a payment go on
+	if d := b.desk.take(); d.verb == activities.VerbRefund {
+		b.address(ctx, d.proof)
+	} else {
+		in := activities.RetryPayoutInput{PaymentID: b.state.PaymentID, Proof: d.proof}
+		if err := workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, in).Get(ctx, nil); err != nil {
+			workflow.GetLogger(ctx).Error("the payment was not approved again", "error", err)
+		}
+	}
+}
+
+// wait waits for what the refund lacks. What passes by itself parks nobody.
+func (b *cryptoBack) wait(ctx workflow.Context) {
+	reason := ReasonRefundSecond
+	switch b.state.Wait {
+	case exchange.RefundWaitsCoolOff:
+		b.desk.unpark(ctx, WaitsForNobody)
+		describe(ctx, b.card("the last payout to have been refused for long enough", b.state.Until))
+		b.pause(ctx, max(b.state.Until.Sub(workflow.Now(ctx)), time.Second), "The last payout has cooled off", func() bool { return b.woken })
+		return
+	case exchange.RefundWaitsAddress:
+		reason = ReasonRefundAddress
+	case exchange.RefundWaitsClaim, exchange.RefundWaitsPayout:
+		reason = ReasonRefundClaimed
+	case exchange.RefundWaitsOfficer, exchange.RefundWaitsRefused, exchange.RefundReady:
+	}
+	d, decided := b.parked(ctx, reason, nil)
+	if !decided {
+		return
+	}
+	switch d.verb {
+	case activities.VerbRefund:
+		b.address(ctx, d.proof)
+	case activities.VerbResolve:
+		if b.paid != nil && b.paid(ctx, d.proof) {
+			return
+		}
+	default:
+		if reason == ReasonRefundClaimed {
+			b.dismiss(ctx, d.proof)
+		}
+	}
+}
+
+// parked waits for a person, and reports whether one has spoken. The refund is looked at again from time to time
+// and whenever something about it is new; it stays parked with the reason until something has changed.
+func (b *cryptoBack) parked(ctx workflow.Context, r Reason, cause error) (decision, bool) {
+	b.desk.park(ctx, r, cause)
+	b.pause(ctx, slower(ctx, refundGlance, b.began), "Look at the refund again", func() bool { return b.woken || b.desk.hasDecision() })
+	if !b.desk.hasDecision() {
+		return decision{}, false
+	}
+	return b.desk.take(), true
+}
+
+// address sends the refund where a person said. A command that names no address is a word to look again.
+func (b *cryptoBack) address(ctx workflow.Context, proof activities.Proof) {
+	in := activities.AddressRefundInput{RefundID: b.refundID, Proof: proof}
+	if err := workflow.ExecuteActivity(record(ctx, "Take the address over"), chainRefunds.AddressRefund, in).Get(ctx, &b.state); err != nil {
+		workflow.GetLogger(ctx).Warn("no address was taken over", "error", err)
+	}
+}
+
+// dismiss lets the refund go on though somebody claimed that its payee was paid. Another person has to agree to it.
+func (b *cryptoBack) dismiss(ctx workflow.Context, proof activities.Proof) {
+	in := activities.AddressRefundInput{RefundID: b.refundID, Proof: proof}
+	if err := workflow.ExecuteActivity(record(ctx, "Go on with the refund"), chainRefunds.DismissClaim, in).Get(ctx, &b.state); err != nil {
+		workflow.GetLogger(ctx).Error("the claim was not dismissed", "error", err)
+	}
+}
+
+// pause waits as the flow waits that owes the refund, for at most a while.
+func (b *cryptoBack) pause(ctx workflow.Context, d time.Duration, summary string, ready func() bool) {
+	timed, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	timer := workflow.NewTimerWithOptions(timed, d, workflow.TimerOptions{Summary: summary})
+	b.until(ctx, func() bool { return timer.IsReady() || ready() })
+}
+
+func (b *cryptoBack) card(waits string, until time.Time) card {
+	c := card{title: "Crypto goes back"}
+	c.add("Refund", b.refundID.String())
+	if b.orderID != uuid.Nil {
+		c.add("Order", b.orderID.String())
+	}
+	c.add("Waits for", waits)
+	if !until.IsZero() {
+		c.add("Until", moment(until))
+	}
+	return c
+}
+
+// refundDoor is where officers decide about a refund in crypto. Updates of the API and signals of the Web UI lead to one
+// handler, which believes nothing but a token, as for transfers.
+type refundDoor struct {
+	back    *cryptoBack // nil while nobody waits
+	refused int         // signals without a valid token
+}
+
+// openRefundDoor registers the handlers. It is called before the first wait of a flow that may owe crypto.
+func openRefundDoor(ctx workflow.Context, d *refundDoor) error {
+	for _, u := range []struct {
+		update, signal string
+		action         exchange.ApprovalAction
+	}{{UpdateApprove, SignalApprove, exchange.Approve}, {UpdateReject, SignalReject, exchange.Reject}} {
+		handler := func(ctx workflow.Context, ref ApprovalRef) (RefundAck, error) {
+			return d.decide(ctx, u.action, exchange.DoorAPI, ref)
+		}
+		err := workflow.SetUpdateHandlerWithOptions(ctx, u.update, handler, workflow.UpdateHandlerOptions{
+			Validator: d.admit, Description: "An officer's decision about the refund, with a token that the API made for it.",
+		})
+		if err != nil {
+			return err
+		}
+		workflow.GoNamed(ctx, "signal "+u.signal, func(ctx workflow.Context) { d.listen(ctx, u.signal, u.action) })
+	}
+	return nil
+}
+
+// admit refuses decisions while no refund waits.
+func (d *refundDoor) admit(ApprovalRef) error {
+	if d.back == nil {
+		return refuse(exchange.CodeStateConflict, "No refund in crypto waits for a decision.")
+	}
+	return nil
+}
+
+// listen is the Web UI's door.
+func (d *refundDoor) listen(ctx workflow.Context, name string, action exchange.ApprovalAction) {
+	ch := workflow.GetSignalChannel(ctx, name)
+	for {
+		var sent any
+		ch.Receive(ctx, &sent)
+		if d.back == nil || d.refused >= maxRefused {
+			workflow.GetLogger(ctx).Warn("a signal was ignored", "signal", name)
+			continue
+		}
+		if _, err := d.decide(ctx, action, exchange.DoorSignal, tokenIn(sent)); err != nil {
+			d.refused++
+		}
+	}
+}
+
+// decide is the one handler. What is not proven is noted for the auditor and changes nothing.
+func (d *refundDoor) decide(ctx workflow.Context, action exchange.ApprovalAction, door exchange.ApprovalDoor, ref ApprovalRef) (RefundAck, error) {
+	back := d.back
+	var s activities.ChainRefundState
+	in := activities.DecideRefundInput{RefundID: back.refundID, Action: action, Token: ref.Token}
+	err := workflow.ExecuteActivity(record(ctx, "Prove the officer's decision"), chainRefunds.DecideRefund, in).Get(ctx, &s)
+	if err == nil {
+		back.wake()
+		return RefundAck{Status: s.Status, Wait: s.Wait, Needed: s.Needed, Agreed: s.Agreed}, nil
+	}
+	refusal := activities.RefusedRefundDecisionInput{RefundID: back.refundID, Action: action, Door: door, Code: exchange.CodeOf(AsExchangeError(err))}
+	if err := workflow.ExecuteActivity(record(ctx, "Note a decision without proof"), chainRefunds.RecordRefusedRefundDecision, refusal).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Error("a decision without proof was not noted", "error", err)
+	}
+	return RefundAck{}, passOn(err)
+}
+
+// RefundAck answers a decision about a refund with where it stands.
+type RefundAck struct {
+	Status exchange.RefundStatus `json:"status,omitempty"`
+	Wait   exchange.RefundWait   `json:"wait,omitempty"`
+	Needed int                   `json:"needed,omitempty"`
+	Agreed int                   `json:"agreed,omitempty"`
+}
