@@ -85,8 +85,8 @@ type FloatState struct {
 // FloatMoveStatus is the state of a movement of float.
 type FloatMoveStatus string
 
-// The states. Like a payout, a movement is written before the operator is asked; unlike a payout, the operator knows no
-// id of ours for it, so it is asked once.
+// The states. The operator knows no id of ours for a movement, so it is asked once: the outcome is unknown from the
+// moment before it is asked, and only what the operator says, or a person, ends that.
 const (
 	FloatCreated   FloatMoveStatus = "created"
 	FloatAccepted  FloatMoveStatus = "accepted"
@@ -100,16 +100,13 @@ const (
 var FloatMoveMachine = Machine[FloatMoveStatus]{
 	Name: "float_move", Initial: FloatCreated,
 	Transitions: []Transition[FloatMoveStatus]{
-		{FloatCreated, FloatAccepted, ByFlow, "the operator acknowledged it"},
-		{FloatCreated, FloatRefused, ByFlow, "the operator refused it"},
-		{FloatCreated, FloatUnknown, ByFlow, "no answer came"},
-		{FloatCreated, FloatCompleted, ByFlow, "a result overtook the acknowledgement"},
-		{FloatCreated, FloatFailed, ByFlow, "a result overtook the acknowledgement"},
+		{FloatCreated, FloatUnknown, ByFlow, "the operator is about to be asked"},
+		{FloatUnknown, FloatAccepted, ByFlow, "the operator acknowledged it"},
+		{FloatUnknown, FloatRefused, ByFlow, "the operator refused it"},
+		{FloatUnknown, FloatCompleted, ByOperator, "the result and the answer to a question agree, or its receipt is in the operator's statement"},
+		{FloatUnknown, FloatFailed, ByOperator, "the result and the answer to a question agree, or it is in no statement of the operator"},
 		{FloatAccepted, FloatCompleted, ByFlow, "the result and the answer to a question agree"},
 		{FloatAccepted, FloatFailed, ByFlow, "the result and the answer to a question agree"},
-		{FloatUnknown, FloatAccepted, ByFlow, "the operator knows it after all"},
-		{FloatUnknown, FloatCompleted, ByOperator, "its receipt is in the operator's statement"},
-		{FloatUnknown, FloatFailed, ByOperator, "it is in no statement of the operator"},
 	},
 	Final: []FloatMoveStatus{FloatRefused, FloatCompleted, FloatFailed},
 }
@@ -121,8 +118,9 @@ type FloatMove struct {
 	Status         FloatMoveStatus
 	ChangeID       uuid.UUID // of the second person's agreement, where the amount asks for one
 	AskedBy        uuid.UUID
-	CallbackToken  string // of the operator's answers; only its hash is stored
-	ConversationID string // the operator's names of it
+	CallbackToken  string    // of the operator's answers; only its hash is stored
+	HoldID         uuid.UUID // of the amount in the working account
+	ConversationID string    // the operator's names of it
 	OriginatorID   string
 	Code           string
 	Receipt        string

@@ -224,4 +224,6 @@ type MomoCallback struct {
 	Standing   bool // it came to the addresses that belong to no attempt: a payment that a payer started, a balance
 	Body       []byte
 	ReceivedAt time.Time
+	// FloatMoveID is the movement of float whose address it came to; zero for all others.
+	FloatMoveID uuid.UUID
 }

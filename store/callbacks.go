@@ -15,7 +15,7 @@ import (
 const MaxCallbackBody = 64 << 10
 
 const insertCallback = `
-INSERT INTO momo_callbacks (id, attempt_id, kind, remote_ip, body, received_at, off_range, standing) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING`
+INSERT INTO momo_callbacks (id, attempt_id, kind, remote_ip, body, received_at, off_range, standing, float_move_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (id) DO NOTHING`
 
 // SaveCallback stores a callback as it was received, before anything is made of it.
 func (s *Store) SaveCallback(ctx context.Context, c exchange.MomoCallback) error {
@@ -27,11 +27,11 @@ func (s *Store) SaveCallback(ctx context.Context, c exchange.MomoCallback) error
 		body = []byte{}
 	}
 	_, err := s.write(ctx, "callback", insertCallback, c.ID, nullID(c.AttemptID), c.Kind, clip(c.RemoteIP, maxIPLength), body, c.ReceivedAt,
-		c.OffRange, c.Standing)
+		c.OffRange, c.Standing, nullID(c.FloatMoveID))
 	return err
 }
 
-const callbackColumns = `id, attempt_id, kind, remote_ip, off_range, standing, body, received_at`
+const callbackColumns = `id, attempt_id, kind, remote_ip, off_range, standing, body, received_at, float_move_id`
 
 // maxCallbacksRead bounds how many callbacks of an attempt are read from either end. An attempt has a
 // handful; more come only from whoever knows its address, and must not hide the operator's: its first
@@ -52,11 +52,12 @@ type callbackRow struct {
 	OffRange   bool   `db:"off_range"`
 	Standing   bool
 	Body       []byte
-	ReceivedAt time.Time `db:"received_at"`
+	ReceivedAt time.Time     `db:"received_at"`
+	FloatMove  uuid.NullUUID `db:"float_move_id"`
 }
 
 func (r callbackRow) callback() (exchange.MomoCallback, error) {
-	return exchange.MomoCallback{ID: r.ID, AttemptID: r.AttemptID.UUID, Kind: r.Kind, RemoteIP: r.RemoteIP, OffRange: r.OffRange, Standing: r.Standing, Body: r.Body, ReceivedAt: r.ReceivedAt.UTC()}, nil
+	return exchange.MomoCallback{ID: r.ID, AttemptID: r.AttemptID.UUID, Kind: r.Kind, RemoteIP: r.RemoteIP, OffRange: r.OffRange, Standing: r.Standing, FloatMoveID: r.FloatMove.UUID, Body: r.Body, ReceivedAt: r.ReceivedAt.UTC()}, nil
 }
 
 // Callbacks lists the callbacks of an attempt, oldest first: all of them, or the hundred oldest and the

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"errors"
-	"reflect"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,39 +124,35 @@ func (s *Store) RejectChange(ctx context.Context, id uuid.UUID, note string, by 
 }
 
 func (s *Store) decideChange(ctx context.Context, id uuid.UUID, to exchange.ControlStatus, note string, by exchange.Principal) (exchange.ControlChange, error) {
-	var decided exchange.ControlChange
-	err := s.inTx(ctx, "change", func(t unitTx) error {
+	return change(ctx, s, "change", id, func(ctx context.Context, t unitTx) (exchange.ControlChange, exchange.Posting, error) {
+		var none exchange.Posting
 		var r controlRow
 		if err := t.get(ctx, &r, lockControl, id); err != nil {
-			return err
+			return exchange.ControlChange{}, none, err
 		}
 		before, err := r.change()
-		if err != nil {
-			return err
-		}
-		if decided = before; before.Status == to && before.DecidedBy == by.UserID {
-			return nil
+		if err != nil || (before.Status == to && before.DecidedBy == by.UserID) {
+			return before, none, err
 		}
 		if before.Status != exchange.ControlPending {
-			return exchange.Errorf(exchange.CodeStateConflict, "The change was %s.", before.Status)
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The change was %s.", before.Status)
 		}
 		if err := t.mayDecideChange(ctx, before, to, by.UserID); err != nil {
-			return err
+			return before, none, err
 		}
 		c := before
 		c.Status, c.DecidedBy, c.DecidedAt, c.Note = to, by.UserID, t.s.now(), clip(note, maxControlNote)
 		if err := t.one(ctx, decideControl, id, to, by.UserID, c.DecidedAt, c.Note); err != nil {
-			return err
+			return before, none, err
 		}
+		var p exchange.Posting
 		if to == exchange.ControlConfirmed {
-			if err := t.apply(ctx, c, by); err != nil {
-				return err
+			if p, err = t.apply(ctx, c, by); err != nil {
+				return before, none, err
 			}
 		}
-		decided = c
-		return t.record(ctx, fact{by: by, object: "control_change", id: id, name: "control_change." + string(to), before: controlFact(before), after: controlFact(c)})
+		return c, p, t.record(ctx, fact{by: by, object: "control_change", id: id, name: "control_change." + string(to), before: controlFact(before), after: controlFact(c)})
 	})
-	return decided, err
 }
 
 const maxControlNote = 500
@@ -200,35 +194,6 @@ func gainsBy(c exchange.ControlChange, role exchange.Role) bool {
 		Roles map[exchange.Role]json.RawMessage `json:"roles"`
 	}
 	return json.Unmarshal(c.Change, &terms) != nil || len(terms.Roles[role]) > 0
-}
-
-// apply carries a confirmed change out.
-func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
-	switch c.Kind {
-	case exchange.ControlHouseLimits:
-		return t.applyHouseLimits(ctx, c, by)
-	case exchange.ControlUserLimits:
-		return t.applyUserLimits(ctx, c, by)
-	case exchange.ControlStaffAccess:
-		return t.applyStaffAccess(ctx, c, by)
-	}
-	return exchange.Errorf(exchange.CodeInternal, "there are no changes of the kind %s", c.Kind)
-}
-
-// unchanged refuses a change when what it replaces is not what was proposed to be replaced.
-func unchanged(c exchange.ControlChange, now any) error {
-	b, err := json.Marshal(now)
-	if err != nil {
-		return err
-	}
-	var was, is any
-	if err := errors.Join(json.Unmarshal(c.Was, &was), json.Unmarshal(b, &is)); err != nil {
-		return err
-	}
-	if !reflect.DeepEqual(was, is) {
-		return exchange.Errorf(exchange.CodeStateConflict, "What the change replaces was changed since it was proposed. Propose it again.")
-	}
-	return nil
 }
 
 const readControl = `SELECT ` + controlColumns + ` FROM control_changes c WHERE c.id = $1`

@@ -156,8 +156,8 @@ CREATE INDEX float_reports_received_idx ON float_reports (received_at DESC);
 CREATE TRIGGER float_reports_immutable BEFORE UPDATE OR DELETE ON float_reports FOR EACH ROW EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER float_reports_kept BEFORE TRUNCATE ON float_reports FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 
--- Float that is moved from the working account to the utility account. The row is written before the operator is asked,
--- and the operator is asked once: it knows no id of ours here.
+-- Float that is moved from the working account to the utility account. The operator knows no id of ours here, so it is
+-- asked once: a movement is of unknown outcome before the operator is asked, and only what the operator says ends that.
 CREATE TABLE float_moves (
     id              uuid            PRIMARY KEY,
     asset           asset           NOT NULL CHECK (asset = 'KES'),
@@ -166,7 +166,7 @@ CREATE TABLE float_moves (
     hold_id         uuid            NOT NULL REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     change_id       uuid            REFERENCES control_changes (id),
     asked_by        uuid            NOT NULL REFERENCES users (id),
-    token_hash      bytea           NOT NULL CHECK (octet_length(token_hash) = 32),
+    token_hash      bytea           CHECK (octet_length(token_hash) = 32), -- of the operator's answers, from when it is asked
     conversation_id text            NOT NULL DEFAULT '' CHECK (char_length(conversation_id) <= 128),
     originator_id   text            NOT NULL DEFAULT '' CHECK (char_length(originator_id) <= 128),
     code            text            NOT NULL DEFAULT '' CHECK (char_length(code) <= 40),
@@ -180,6 +180,7 @@ CREATE TABLE float_moves (
     CONSTRAINT float_moves_change_key UNIQUE (change_id),
     CONSTRAINT float_moves_token_key UNIQUE (token_hash),
     CONSTRAINT float_moves_hold_key UNIQUE (hold_id),
+    CONSTRAINT float_moves_asked CHECK ((status = 'created') = (token_hash IS NULL)),
     CONSTRAINT float_moves_settled CHECK ((status IN ('refused', 'completed', 'failed')) = (settled_at IS NOT NULL)),
     CONSTRAINT float_moves_proof CHECK (status <> 'completed' OR receipt <> '')
 );
@@ -190,14 +191,11 @@ CREATE INDEX float_moves_list_idx ON float_moves (created_at DESC, id DESC);
 
 INSERT INTO state_transitions (machine, from_state, to_state) VALUES
     ('float_move', '', 'created'),
-    ('float_move', 'created', 'accepted'),
-    ('float_move', 'created', 'refused'),
     ('float_move', 'created', 'unknown'),
-    ('float_move', 'created', 'completed'),
-    ('float_move', 'created', 'failed'),
     ('float_move', 'accepted', 'completed'),
     ('float_move', 'accepted', 'failed'),
     ('float_move', 'unknown', 'accepted'),
+    ('float_move', 'unknown', 'refused'),
     ('float_move', 'unknown', 'completed'),
     ('float_move', 'unknown', 'failed');
 
@@ -219,9 +217,10 @@ CREATE TRIGGER float_moves_guarded BEFORE INSERT ON float_moves FOR EACH ROW EXE
 CREATE TRIGGER float_moves_born BEFORE INSERT ON float_moves FOR EACH ROW EXECUTE FUNCTION check_transition('float_move');
 CREATE TRIGGER float_moves_moves BEFORE UPDATE ON float_moves FOR EACH ROW WHEN (OLD.status <> NEW.status) EXECUTE FUNCTION check_transition('float_move');
 CREATE TRIGGER float_moves_same BEFORE UPDATE ON float_moves FOR EACH ROW
-    WHEN ((OLD.id, OLD.asset, OLD.amount, OLD.hold_id, OLD.change_id, OLD.asked_by, OLD.token_hash, OLD.created_at)
+    WHEN ((OLD.id, OLD.asset, OLD.amount, OLD.hold_id, OLD.change_id, OLD.asked_by, OLD.created_at)
           IS DISTINCT FROM
-          (NEW.id, NEW.asset, NEW.amount, NEW.hold_id, NEW.change_id, NEW.asked_by, NEW.token_hash, NEW.created_at)
+          (NEW.id, NEW.asset, NEW.amount, NEW.hold_id, NEW.change_id, NEW.asked_by, NEW.created_at)
+          OR (OLD.token_hash IS NOT NULL AND OLD.token_hash IS DISTINCT FROM NEW.token_hash)
           OR (OLD.receipt <> '' AND OLD.receipt <> NEW.receipt) OR (OLD.conversation_id <> '' AND OLD.conversation_id <> NEW.conversation_id))
     EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER float_moves_kept BEFORE DELETE ON float_moves FOR EACH ROW EXECUTE FUNCTION refuse_change();
@@ -365,7 +364,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'kivuko_app') THEN
         GRANT SELECT, INSERT ON momo_terms, float_reports, float_moves, payout_charges TO kivuko_app;
         GRANT UPDATE (told, fixed_at) ON payout_charges TO kivuko_app;
-        GRANT UPDATE (status, conversation_id, originator_id, code, receipt, note, settled_by, updated_at, settled_at, version) ON float_moves TO kivuko_app;
+        GRANT UPDATE (status, token_hash, conversation_id, originator_id, code, receipt, note, settled_by, updated_at, settled_at, version) ON float_moves TO kivuko_app;
         GRANT SELECT, INSERT (attempt_id, code) ON momo_credential_hits TO kivuko_app;
         GRANT SELECT ON momo_breakers, momo_credential_codes TO kivuko_app;
         GRANT UPDATE (hits, opened_at, closed_at, closed_by, note) ON momo_breakers TO kivuko_app;

@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"kivuko/exchange"
+)
+
+// apply carries a confirmed change out. What it books is posted in the transaction of the confirmation.
+func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange.Principal) (exchange.Posting, error) {
+	var none exchange.Posting
+	switch c.Kind {
+	case exchange.ControlHouseLimits:
+		return none, t.applyHouseLimits(ctx, c, by)
+	case exchange.ControlUserLimits:
+		return none, t.applyUserLimits(ctx, c, by)
+	case exchange.ControlStaffAccess:
+		return none, t.applyStaffAccess(ctx, c, by)
+	case exchange.ControlMomoTerms:
+		return none, t.applyMomoTerms(ctx, c, by)
+	case exchange.ControlTreasuryAllocation:
+		return t.applyAllocation(ctx, c, by)
+	case exchange.ControlFloatMove:
+		return t.applyFloatMove(ctx, c, by)
+	case exchange.ControlExceptionDecision:
+		return t.applyDecision(ctx, c, by)
+	}
+	return none, exchange.Errorf(exchange.CodeInternal, "there are no changes of the kind %s", c.Kind)
+}
+
+// unchanged refuses a change when what it replaces is not what was proposed to be replaced.
+func unchanged(c exchange.ControlChange, now any) error {
+	b, err := json.Marshal(now)
+	if err != nil {
+		return err
+	}
+	var was, is any
+	if err := errors.Join(json.Unmarshal(c.Was, &was), json.Unmarshal(b, &is)); err != nil {
+		return err
+	}
+	if !reflect.DeepEqual(was, is) {
+		return exchange.Errorf(exchange.CodeStateConflict, "What the change replaces was changed since it was proposed. Propose it again.")
+	}
+	return nil
+}

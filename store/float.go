@@ -1,0 +1,214 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+const checkColumns = `ticket, utility, working, booked, held, collected, open, difference, told_at, received_at`
+
+// checkRow is a row of float_reports.
+type checkRow struct {
+	Ticket     string
+	Utility    decimal.Decimal
+	Working    decimal.Decimal
+	Booked     decimal.Decimal
+	Held       decimal.Decimal
+	Collected  decimal.Decimal
+	Open       int
+	Difference decimal.Decimal
+	ToldAt     time.Time `db:"told_at"`
+	ReceivedAt time.Time `db:"received_at"`
+}
+
+func (r checkRow) check() (exchange.FloatCheck, error) {
+	c := exchange.FloatCheck{Ticket: r.Ticket, Open: r.Open, ToldAt: r.ToldAt.UTC(), ReceivedAt: r.ReceivedAt.UTC()}
+	for _, f := range []struct {
+		to   *money.Amount
+		from decimal.Decimal
+	}{{&c.Utility, r.Utility}, {&c.Working, r.Working}, {&c.Booked, r.Booked}, {&c.Held, r.Held}, {&c.Collected, r.Collected}, {&c.Difference, r.Difference}} {
+		var err error
+		if *f.to, err = amountOf(money.KES, f.from); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// What the books say of the float at this moment, in one statement, so that it is of one moment.
+const readFloatBooks = `
+SELECT coalesce(sum(posted) FILTER (WHERE kind = 'momo_payout'), 0) AS booked, coalesce(sum(held) FILTER (WHERE kind = 'momo_payout'), 0) AS held,
+    coalesce(sum(posted) FILTER (WHERE kind = 'momo_collection'), 0) AS collected,
+    (SELECT count(*) FROM payment_attempts WHERE direction = 'payout' AND status IN ('created', 'unknown', 'accepted')) AS open
+FROM ledger_accounts WHERE code IN ('momo_payout:house:KES', 'momo_collection:house:KES')`
+
+const insertCheck = `
+INSERT INTO float_reports (ticket, utility, working, booked, held, collected, open, difference, told_at, received_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (ticket) DO NOTHING`
+
+const readCheck = `SELECT ` + checkColumns + ` FROM float_reports WHERE ticket = $1`
+
+// RecordFloatReport keeps what the operator says of our accounts, beside what the books say now, once per question. It
+// changes no balance: the books are the truth until a person finds out why they differ. CodeInvalid for an answer that
+// does not name both accounts.
+func (s *Store) RecordFloatReport(ctx context.Context, r exchange.FloatReport) (exchange.FloatCheck, error) {
+	utility, knowsUtility := r.Account(exchange.FloatUtility)
+	working, knowsWorking := r.Account(exchange.FloatWorking)
+	if r.Ticket == "" || !knowsUtility || !knowsWorking {
+		return exchange.FloatCheck{}, exchange.Errorf(exchange.CodeInvalid, "The report does not tell the utility and the working account.")
+	}
+	var check exchange.FloatCheck
+	err := s.inTx(ctx, "float report", func(t unitTx) error {
+		var b checkRow
+		if err := t.get(ctx, &b, readFloatBooks); err != nil {
+			return err
+		}
+		books, err := b.check()
+		if err != nil {
+			return err
+		}
+		now, told := s.now(), r.At
+		if told.IsZero() {
+			told = now
+		}
+		difference := exchange.FloatDifference(utility.Current, books.Booked, books.Held)
+		if _, err := t.exec(ctx, insertCheck, r.Ticket, utility.Current.Decimal(), working.Current.Decimal(), b.Booked, b.Held, b.Collected, b.Open,
+			difference.Decimal(), told, now); err != nil {
+			return err
+		}
+		var kept checkRow
+		if err := t.get(ctx, &kept, readCheck, r.Ticket); err != nil {
+			return err
+		}
+		check, err = kept.check()
+		return err
+	})
+	return check, err
+}
+
+const readLastChecks = `SELECT ` + checkColumns + ` FROM float_reports ORDER BY received_at DESC, ticket LIMIT $1`
+
+// shownChecks is how many of the operator's reports are shown.
+const shownChecks = 10
+
+// FloatState is what can be paid out to phones, and what stands in the way of it.
+func (s *Store) FloatState(ctx context.Context, provider string) (exchange.FloatState, error) {
+	var state exchange.FloatState
+	var err error
+	for _, a := range []struct {
+		kind exchange.AccountKind
+		to   *exchange.Account
+	}{{exchange.AccMomoPayout, &state.Payout}, {exchange.AccMomoCollection, &state.Collection}} {
+		ref := exchange.House(a.kind, money.KES)
+		if *a.to, err = s.Account(ctx, ref); exchange.CodeOf(err) == exchange.CodeNotFound {
+			*a.to = exchange.Account{Ref: ref, Posted: money.Zero(money.KES), Held: money.Zero(money.KES)}
+		} else if err != nil {
+			return state, err
+		}
+	}
+	var books checkRow
+	if err := s.read(ctx, &books, readFloatBooks); err != nil {
+		return state, translate(err, "float")
+	}
+	state.Open = books.Open
+	var rows []checkRow
+	if err := s.readAll(ctx, &rows, readLastChecks, shownChecks); err != nil {
+		return state, translate(err, "float report")
+	}
+	if state.Reports, err = convert(rows, checkRow.check); err != nil {
+		return state, err
+	}
+	state.Disagrees = disagrees(state.Reports)
+	if state.Breaker, err = s.Breaker(ctx, provider); err != nil {
+		return state, err
+	}
+	if state.Moves, err = s.openFloatMoves(ctx); err != nil {
+		return state, err
+	}
+	state.Terms, err = s.TermsAt(ctx, s.now())
+	return state, err
+}
+
+// disagrees tells whether the operator and the books differ: by the same twice, with nothing on its way. Once is what a
+// payment between the two looks causes.
+func disagrees(newest []exchange.FloatCheck) bool {
+	if len(newest) < 2 {
+		return false
+	}
+	a, b := newest[0], newest[1]
+	return a.Open == 0 && b.Open == 0 && !a.Difference.IsZero() && a.Difference.Equal(b.Difference)
+}
+
+const readStandingBalances = `SELECT ` + callbackColumns + ` FROM momo_callbacks
+WHERE attempt_id IS NULL AND standing AND kind = 'balance' AND received_at >= $1 ORDER BY received_at DESC, id DESC LIMIT $2`
+
+// BalanceCallbacks lists the operator's answers about our balances since a time, the newest first.
+func (s *Store) BalanceCallbacks(ctx context.Context, since time.Time) ([]exchange.MomoCallback, error) {
+	var rows []callbackRow
+	if err := s.readAll(ctx, &rows, readStandingBalances, since, maxCallbacksRead); err != nil {
+		return nil, translate(err, "callback")
+	}
+	return convert(rows, callbackRow.callback)
+}
+
+const readChargesOff = `SELECT attempt_id, expected, told FROM payout_charges WHERE told <> expected AND fixed_at IS NULL ORDER BY created_at LIMIT $1`
+
+const lockChargeOff = `SELECT attempt_id, expected, told FROM payout_charges WHERE attempt_id = $1 AND told <> expected AND fixed_at IS NULL FOR UPDATE`
+
+const fixCharge = `UPDATE payout_charges SET fixed_at = $2 WHERE attempt_id = $1`
+
+type chargeRow struct {
+	AttemptID uuid.UUID `db:"attempt_id"`
+	Expected  decimal.Decimal
+	Told      decimal.Decimal
+}
+
+// maxChargeFixes bounds one call; the next goes on.
+const maxChargeFixes = 200
+
+// FixCharges books by how much the operator charged other than its terms say, once for each payout. One for which there
+// is no float now is left for the next call. It tells how many it booked.
+func (s *Store) FixCharges(ctx context.Context) (int, error) {
+	var rows []chargeRow
+	if err := s.readAll(ctx, &rows, readChargesOff, maxChargeFixes); err != nil {
+		return 0, translate(err, "charge")
+	}
+	fixed := 0
+	for _, r := range rows {
+		done, err := s.fixCharge(ctx, r.AttemptID)
+		if exchange.CodeOf(err) == exchange.CodeInsufficientFunds {
+			continue
+		}
+		if err != nil {
+			return fixed, err
+		}
+		if done {
+			fixed++
+		}
+	}
+	return fixed, nil
+}
+
+func (s *Store) fixCharge(ctx context.Context, attempt uuid.UUID) (bool, error) {
+	return change(ctx, s, "charge", attempt, func(ctx context.Context, t unitTx) (bool, exchange.Posting, error) {
+		var none exchange.Posting
+		var rows []chargeRow
+		if err := t.all(ctx, &rows, lockChargeOff, attempt); err != nil || len(rows) == 0 {
+			return false, none, err
+		}
+		more, err := amountOf(money.KES, rows[0].Told.Sub(rows[0].Expected))
+		if err != nil {
+			return false, none, err
+		}
+		if err := t.one(ctx, fixCharge, attempt, t.s.now()); err != nil {
+			return false, none, err
+		}
+		return true, exchange.Posting{Entries: []exchange.Entry{chargeEntry(attempt, "payout:"+attempt.String()+":charge:fix", more)}}, nil
+	})
+}

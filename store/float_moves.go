@@ -1,0 +1,333 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+const moveColumns = `id, asset, amount, status, hold_id, change_id, asked_by, conversation_id, originator_id, code, receipt, note, settled_by,
+	created_at, updated_at, settled_at, version`
+
+// moveRow is a row of float_moves.
+type moveRow struct {
+	ID             uuid.UUID
+	Asset          money.Asset
+	Amount         decimal.Decimal
+	Status         exchange.FloatMoveStatus
+	HoldID         uuid.UUID     `db:"hold_id"`
+	ChangeID       uuid.NullUUID `db:"change_id"`
+	AskedBy        uuid.UUID     `db:"asked_by"`
+	ConversationID string        `db:"conversation_id"`
+	OriginatorID   string        `db:"originator_id"`
+	Code           string
+	Receipt        string
+	Note           string
+	SettledBy      uuid.NullUUID `db:"settled_by"`
+	CreatedAt      time.Time     `db:"created_at"`
+	UpdatedAt      time.Time     `db:"updated_at"`
+	SettledAt      sql.NullTime  `db:"settled_at"`
+	Version        int64
+}
+
+func (r moveRow) move() (exchange.FloatMove, error) {
+	m, err := amountOf(r.Asset, r.Amount)
+	return exchange.FloatMove{
+		ID: r.ID, Amount: m, Status: r.Status, HoldID: r.HoldID, ChangeID: r.ChangeID.UUID, AskedBy: r.AskedBy, ConversationID: r.ConversationID,
+		OriginatorID: r.OriginatorID, Code: r.Code, Receipt: r.Receipt, Note: r.Note, SettledBy: r.SettledBy.UUID, CreatedAt: r.CreatedAt.UTC(),
+		UpdatedAt: r.UpdatedAt.UTC(), SettledAt: utc(r.SettledAt), Version: r.Version,
+	}, err
+}
+
+func moveFact(m exchange.FloatMove) map[string]any {
+	return map[string]any{
+		"id": m.ID, "amount": m.Amount.String(), "currency": m.Amount.Asset(), "status": m.Status, "asked_by": m.AskedBy, "code": m.Code,
+		"receipt": m.Receipt, "settled_by": nullID(m.SettledBy), "version": m.Version,
+	}
+}
+
+// moveDoc is a movement of float as a change of the controls holds it.
+type moveDoc struct {
+	Amount string `json:"amount"`
+}
+
+// BeginFloatMove writes a movement of float and reserves the money in the working account, before the operator is asked.
+// Above the value from which a transfer asks for an officer it waits for a second person instead: the change's
+// id is not zero then, and its confirmation begins the movement. CodeConflict while another movement may still move
+// money, CodeInsufficientFunds when the working account holds less by the books. Asked again with the same id it
+// returns the movement as it is.
+func (s *Store) BeginFloatMove(ctx context.Context, id uuid.UUID, amount money.Amount, by exchange.Principal) (exchange.FloatMove, exchange.ControlChange, error) {
+	rule, err := s.ApprovalRule(ctx)
+	if err != nil {
+		return exchange.FloatMove{}, exchange.ControlChange{}, err
+	}
+	if amount.Asset() != money.KES || !amount.Positive() || !amount.Equal(amount.FloorWhole()) {
+		return exchange.FloatMove{}, exchange.ControlChange{}, exchange.Invalid(exchange.FieldError{
+			Pointer: "/amount", Code: "precision", Message: "must be a whole number of shillings above zero",
+		})
+	}
+	if amount.Cmp(rule.OneAbove) > 0 {
+		var waits exchange.ControlChange
+		err := s.inTx(ctx, "change", func(t unitTx) error {
+			waits, err = t.propose(ctx, exchange.ControlFloatMove, uuid.Nil, struct{}{}, moveDoc{plain(amount)}, by)
+			return err
+		})
+		return exchange.FloatMove{}, waits, err
+	}
+	m, err := change(ctx, s, "movement of float", id, func(ctx context.Context, t unitTx) (exchange.FloatMove, exchange.Posting, error) {
+		return t.beginFloatMove(ctx, exchange.FloatMove{ID: id, Amount: amount, AskedBy: by.UserID}, by)
+	})
+	return m, exchange.ControlChange{}, err
+}
+
+const insertMove = `
+INSERT INTO float_moves (id, asset, amount, status, hold_id, change_id, asked_by, created_at, updated_at)
+VALUES ($1, $2, $3, 'created', $4, $5, $6, $7, $7) RETURNING ` + moveColumns
+
+const readMove = `SELECT ` + moveColumns + ` FROM float_moves WHERE id = $1`
+
+func (t unitTx) beginFloatMove(ctx context.Context, m exchange.FloatMove, by exchange.Principal) (exchange.FloatMove, exchange.Posting, error) {
+	var none exchange.Posting
+	var known []moveRow
+	if err := t.all(ctx, &known, readMove, m.ID); err != nil {
+		return m, none, err
+	}
+	if len(known) > 0 {
+		old, err := known[0].move()
+		if err == nil && !old.Amount.Equal(m.Amount) {
+			err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another movement of float.")
+		}
+		return old, none, err
+	}
+	hold, err := uuid.NewV7()
+	if err != nil {
+		return m, none, err
+	}
+	var r moveRow
+	err = t.get(ctx, &r, insertMove, m.ID, m.Amount.Asset(), m.Amount.Decimal(), hold, nullID(m.ChangeID), m.AskedBy, t.s.now())
+	if brokeConstraint(err, "float_moves_open_key") {
+		err = exchange.Wrap(exchange.CodeConflict, err, "Another movement of float may still move money.")
+	}
+	if err != nil {
+		return m, none, err
+	}
+	created, err := r.move()
+	if err != nil {
+		return m, none, err
+	}
+	return created, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+		ID: hold, Key: "float_move:" + m.ID.String(), Account: exchange.House(exchange.AccMomoCollection, m.Amount.Asset()), Amount: m.Amount,
+		ObjectType: "float_move", ObjectID: m.ID,
+	}}}}, t.record(ctx, fact{by: by, object: "float_move", id: m.ID, name: "float_move.created", after: moveFact(created)})
+}
+
+// applyFloatMove begins a movement that a second person agreed to. Its id is the change's.
+func (t unitTx) applyFloatMove(ctx context.Context, c exchange.ControlChange, by exchange.Principal) (exchange.Posting, error) {
+	var doc moveDoc
+	if err := json.Unmarshal(c.Change, &doc); err != nil {
+		return exchange.Posting{}, err
+	}
+	amount, err := money.Parse(money.KES, doc.Amount)
+	if err != nil {
+		return exchange.Posting{}, err
+	}
+	_, p, err := t.beginFloatMove(ctx, exchange.FloatMove{ID: c.ID, Amount: amount, ChangeID: c.ID, AskedBy: c.ProposedBy}, by)
+	return p, err
+}
+
+// FloatMove reads a movement of float.
+func (s *Store) FloatMove(ctx context.Context, id uuid.UUID) (exchange.FloatMove, error) {
+	var r moveRow
+	if err := s.read(ctx, &r, readMove, id); err != nil {
+		return exchange.FloatMove{}, translate(err, "movement of float")
+	}
+	return r.move()
+}
+
+const readOpenMoves = `SELECT ` + moveColumns + ` FROM float_moves WHERE status IN ('created', 'unknown', 'accepted') ORDER BY created_at`
+
+func (s *Store) openFloatMoves(ctx context.Context) ([]exchange.FloatMove, error) {
+	var rows []moveRow
+	if err := s.readAll(ctx, &rows, readOpenMoves); err != nil {
+		return nil, translate(err, "movement of float")
+	}
+	return convert(rows, moveRow.move)
+}
+
+// OpenFloatMoves lists the movements of float that may still move money: one at most.
+func (s *Store) OpenFloatMoves(ctx context.Context) ([]uuid.UUID, error) {
+	all, err := s.openFloatMoves(ctx)
+	ids := make([]uuid.UUID, len(all))
+	for i, m := range all {
+		ids[i] = m.ID
+	}
+	return ids, err
+}
+
+// ListFloatMoves pages through the movements of float, the newest first, with their number.
+func (s *Store) ListFloatMoves(ctx context.Context, p Page) ([]exchange.FloatMove, int, error) {
+	var rows []moveRow
+	total, err := s.page(ctx, &rows, list{columns: moveColumns, from: "float_moves", order: "created_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "movement of float")
+	}
+	all, err := convert(rows, moveRow.move)
+	return all, total, err
+}
+
+const lockMove = readMove + ` FOR NO KEY UPDATE`
+
+const saveMove = `
+UPDATE float_moves SET status = $2, conversation_id = $3, originator_id = $4, code = $5, receipt = $6, note = $7, settled_by = $8, settled_at = $9,
+    updated_at = $10, version = version + 1, token_hash = coalesce($13, token_hash)
+WHERE id = $1 AND version = $11 AND status = ANY ($12)`
+
+// moveFloat locks a movement and stores what fn makes of it. Completed, the money is booked; refused or failed, its
+// reservation ends.
+func (s *Store) moveFloat(ctx context.Context, id uuid.UUID, token []byte, by exchange.Principal, fn func(exchange.FloatMove, time.Time) (exchange.FloatMove, error)) (exchange.FloatMove, error) {
+	return change(ctx, s, "movement of float", id, func(ctx context.Context, t unitTx) (exchange.FloatMove, exchange.Posting, error) {
+		var none exchange.Posting
+		var r moveRow
+		if err := t.get(ctx, &r, lockMove, id); err != nil {
+			return exchange.FloatMove{}, none, err
+		}
+		before, err := r.move()
+		if err != nil {
+			return before, none, err
+		}
+		m, err := fn(before, t.s.now())
+		if err != nil || m == before {
+			return before, none, err
+		}
+		from := []exchange.FloatMoveStatus{before.Status}
+		if m.Status != before.Status {
+			if err := exchange.FloatMoveMachine.Allow(before.Status, m.Status); err != nil {
+				return before, none, err
+			}
+			from = exchange.FloatMoveMachine.Sources(m.Status)
+		}
+		if !m.Open() {
+			m.SettledAt = t.s.now()
+		}
+		m.UpdatedAt = t.s.now()
+		if err := t.one(ctx, saveMove, id, m.Status, m.ConversationID, m.OriginatorID, m.Code, m.Receipt, clip(m.Note, maxControlNote), nullID(m.SettledBy),
+			nullTime(m.SettledAt), m.UpdatedAt, before.Version, pq.Array(from), token); err != nil {
+			return before, none, err
+		}
+		m.Version++
+		return m, moved(m), t.record(ctx, fact{by: by, object: "float_move", id: id, name: "float_move." + string(m.Status), before: moveFact(before), after: moveFact(m)})
+	})
+}
+
+// moved is what the books say of a movement in its state.
+func moved(m exchange.FloatMove) exchange.Posting {
+	hold := exchange.Hold{ID: m.HoldID}
+	switch m.Status {
+	case exchange.FloatCompleted:
+		return exchange.Posting{
+			Holds: []exchange.HoldOp{{Verb: exchange.HoldCapture, Hold: hold}},
+			Entries: []exchange.Entry{{
+				Key: "float_move:" + m.ID.String(), Kind: "float.moved", ObjectType: "float_move", ObjectID: m.ID,
+				Lines: []exchange.Line{
+					exchange.Debit(exchange.House(exchange.AccMomoPayout, m.Amount.Asset()), m.Amount),
+					exchange.Credit(exchange.House(exchange.AccMomoCollection, m.Amount.Asset()), m.Amount),
+				},
+			}},
+		}
+	case exchange.FloatRefused, exchange.FloatFailed:
+		return exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: hold}}}
+	case exchange.FloatCreated, exchange.FloatUnknown, exchange.FloatAccepted:
+	}
+	return exchange.Posting{}
+}
+
+// ClaimFloatMove lets one caller ask the operator for a movement, and stores the hash of the token of its answers. From
+// then on its outcome is unknown, whatever becomes of the caller. It reports whether this call may ask.
+func (s *Store) ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) (exchange.FloatMove, bool, error) {
+	claimed := false
+	hash := sha256.Sum256([]byte(token))
+	m, err := s.moveFloat(ctx, id, hash[:], flow, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
+		if claimed = m.Status == exchange.FloatCreated; claimed {
+			m.Status = exchange.FloatUnknown
+		}
+		return m, nil
+	})
+	return m, claimed && err == nil, err
+}
+
+// RecordFloatSubmission stores what the operator said when it was asked. A result that overtook it stays.
+func (s *Store) RecordFloatSubmission(ctx context.Context, id uuid.UUID, sub exchange.Submission) (exchange.FloatMove, error) {
+	return s.moveFloat(ctx, id, nil, flow, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
+		if m.Status != exchange.FloatUnknown {
+			return m, nil
+		}
+		if m.ConversationID == "" {
+			m.ConversationID, m.OriginatorID = sub.Refs.ConversationID, sub.Refs.OriginatorConversationID
+		}
+		switch sub.State {
+		case exchange.Accepted:
+			m.Status = exchange.FloatAccepted
+		case exchange.Refused:
+			m.Status, m.Code = exchange.FloatRefused, clip(sub.Code, maxFloatCode)
+		case exchange.Unknown:
+			m.Code = clip(sub.Code, maxFloatCode)
+		}
+		return m, nil
+	})
+}
+
+const maxFloatCode = 40
+
+// SettleFloatMove books what became of a movement: completed with its receipt, or failed. Called again with the same
+// outcome it returns the movement as it is; CodeStateConflict when another outcome is booked, or the operator was
+// not asked yet.
+func (s *Store) SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.FloatMoveStatus, o exchange.Observation, note string, by exchange.Principal) (exchange.FloatMove, error) {
+	if to == exchange.FloatCompleted && o.Receipt == "" {
+		return exchange.FloatMove{}, exchange.Errorf(exchange.CodeInvalid, "A movement of float is proven with its receipt.")
+	}
+	return s.moveFloat(ctx, id, nil, by, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
+		if m.Status == to && m.Receipt == o.Receipt {
+			return m, nil
+		}
+		if by.UserID != uuid.Nil && by.UserID == m.AskedBy {
+			return m, exchange.Errorf(exchange.CodeForbidden, "Who asked for the movement does not say what became of it.")
+		}
+		if o.Amount.Positive() && !o.Amount.Equal(m.Amount) {
+			return m, exchange.Errorf(exchange.CodeConflict, "The operator moved another amount than was asked for.")
+		}
+		m.Status, m.Receipt, m.Code, m.Note, m.SettledBy = to, o.Receipt, clip(o.Code, maxFloatCode), note, by.UserID
+		return m, nil
+	})
+}
+
+const readMoveByToken = `SELECT ` + moveColumns + ` FROM float_moves WHERE token_hash = $1`
+
+// FloatMoveByToken reads the movement whose callback address ends in the token.
+func (s *Store) FloatMoveByToken(ctx context.Context, token string) (exchange.FloatMove, error) {
+	h := sha256.Sum256([]byte(token))
+	var r moveRow
+	if err := s.read(ctx, &r, readMoveByToken, h[:]); err != nil {
+		return exchange.FloatMove{}, translate(err, "movement of float")
+	}
+	return r.move()
+}
+
+const readFloatCallbacks = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE float_move_id = $1 ORDER BY received_at, id LIMIT $2`
+
+// FloatCallbacks lists what the operator posted about a movement, oldest first.
+func (s *Store) FloatCallbacks(ctx context.Context, id uuid.UUID) ([]exchange.MomoCallback, error) {
+	var rows []callbackRow
+	if err := s.readAll(ctx, &rows, readFloatCallbacks, id, maxCallbacksRead); err != nil {
+		return nil, translate(err, "callback")
+	}
+	return convert(rows, callbackRow.callback)
+}
