@@ -35,6 +35,8 @@ const (
 	ActCreateWallets    Action = "wallets.create"
 	ActProvisionWallets Action = "wallets.provision"
 	ActReopenLanes      Action = "wallets.reopen_lane"
+	ActReadEscrow       Action = "escrow.read"
+	ActWriteEscrow      Action = "escrow.write" // addresses of the pool and its policy
 	ActReadEvents       Action = "events.read"
 	ActReadMachines     Action = "machines.read"
 	ActReadAudit        Action = "audit.read"
@@ -106,6 +108,8 @@ var policy = map[Action]grants{
 	},
 	ActProvisionWallets: {RoleAdmin: ScopeAny},
 	ActReopenLanes:      {RoleAdmin: ScopeAny},
+	ActReadEscrow:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActWriteEscrow:      {RoleAdmin: ScopeAny},
 	ActReadEvents: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,

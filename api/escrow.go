@@ -1,0 +1,193 @@
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+var (
+	escrowStatuses = []string{"free", "leased", "resting", "disabled"}
+	escrowSwitches = []string{"free", "disabled"} // what a person may say; orders and time say the rest
+)
+
+func (s *server) escrowRoutes() []route {
+	const pool = "/api/v1/auth/escrow-wallets"
+	return []route{
+		{method: get, path: pool, action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.listEscrow},
+		{method: post, path: pool, action: exchange.ActWriteEscrow, limit: limitGeneral, key: keyOptional, handle: s.growEscrow},
+		{method: get, path: pool + "/policy", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.escrowPolicies},
+		{method: patch, path: pool + "/policy", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrowPolicy},
+		{method: get, path: pool + "/{id}", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.getEscrow},
+		{method: patch, path: pool + "/{id}", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrow},
+	}
+}
+
+// wireEscrow is an address of the escrow pool.
+type wireEscrow struct {
+	ID         uuid.UUID         `json:"id"`
+	WalletID   uuid.UUID         `json:"wallet_id"` // the same: the address is of that wallet
+	Network    string            `json:"network"`
+	Address    string            `json:"address"`
+	Status     string            `json:"status"`
+	Trouble    *string           `json:"trouble"`
+	OrderID    *uuid.UUID        `json:"order_id"`
+	LeasedAt   *timestamp        `json:"leased_at"`
+	RestUntil  *timestamp        `json:"rest_until"`
+	LastUsedAt *timestamp        `json:"last_used_at"`
+	Label      *string           `json:"label"`
+	Reason     *string           `json:"reason"`
+	Balances   map[string]string `json:"balances"`
+	CreatedAt  timestamp         `json:"created_at"`
+	UpdatedAt  timestamp         `json:"updated_at"`
+}
+
+func escrowWire(a exchange.EscrowAddress) wireEscrow {
+	w := wireEscrow{
+		ID: a.ID, WalletID: a.ID, Network: string(a.Network), Address: a.Address, Status: string(a.Status), Trouble: optText(string(a.Trouble)),
+		OrderID: optID(a.OrderID), LeasedAt: optTime(a.LeasedAt), RestUntil: optTime(a.RestUntil), LastUsedAt: optTime(a.LastUsedAt),
+		Label: optText(a.Label), Reason: optText(a.Reason), Balances: map[string]string{}, CreatedAt: stamp(a.CreatedAt), UpdatedAt: stamp(a.UpdatedAt),
+	}
+	for _, m := range a.Balances {
+		w.Balances[string(m.Asset())] = m.String()
+	}
+	return w
+}
+
+func (s *server) listEscrow(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	filter := store.EscrowFilter{
+		Network: exchange.Network(q.oneOf("network", networkNames...)), Status: exchange.EscrowStatus(q.oneOf("status", escrowStatuses...)),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	all, total, err := s.Store.EscrowAddresses(c.ctx, filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("escrow_wallets", each(all, escrowWire), page, total)
+}
+
+func (s *server) getEscrow(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	a, err := s.Store.EscrowAddress(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, escrowWire(a))
+}
+
+// wireGrowth is a wish for more addresses.
+type wireGrowth struct {
+	Network   string      `json:"network"`
+	WalletIDs []uuid.UUID `json:"wallet_ids"`
+	Total     int         `json:"total"`
+	Most      int         `json:"most"`
+}
+
+// growEscrow asks for more addresses. Keys are made by the signer of the network, when the pool is tended next.
+func (s *server) growEscrow(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	network := exchange.Network(f.oneOf("network", true, networkNames...))
+	count := f.integer("count", true, 1, exchange.MaxEscrowBatch)
+	if err := f.done(); err != nil {
+		return err
+	}
+	d, err := s.Store.GrowEscrow(c.ctx, c.objectID, network, *count, c.who)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusAccepted, wireGrowth{Network: string(network), WalletIDs: d.Make, Total: d.Total, Most: d.Most})
+}
+
+// patchEscrow labels an address, or takes it out of use or back into it.
+func (s *server) patchEscrow(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	var p store.EscrowPatch
+	if status := exchange.EscrowStatus(f.oneOf("status", false, escrowSwitches...)); status != "" {
+		p.Status = &status
+	}
+	for name, to := range map[string]**string{"label": &p.Label, "reason": &p.Reason} {
+		if text := f.line(name, false, exchange.MaxEscrowText); f.has(name) {
+			*to = &text
+		}
+	}
+	if err := f.donePatch(); err != nil {
+		return err
+	}
+	a, err := s.Store.ChangeEscrow(c.ctx, id, p, c.who)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, escrowWire(a))
+}
+
+// wireEscrowPolicy is how large the pool of a network is and for how long its addresses rest.
+type wireEscrowPolicy struct {
+	Network     string     `json:"network"`
+	KeepFree    int        `json:"keep_free"`
+	Most        int        `json:"most"`
+	RestSeconds int        `json:"rest_seconds"`
+	UpdatedBy   *uuid.UUID `json:"updated_by"`
+	UpdatedAt   timestamp  `json:"updated_at"`
+}
+
+func escrowPolicyWire(p exchange.EscrowPolicy) wireEscrowPolicy {
+	return wireEscrowPolicy{
+		Network: string(p.Network), KeepFree: p.KeepFree, Most: p.Most, RestSeconds: int(p.Rest / time.Second), UpdatedBy: optID(p.UpdatedBy),
+		UpdatedAt: stamp(p.UpdatedAt),
+	}
+}
+
+func (s *server) escrowPolicies(c *call) error {
+	if err := c.query().done(); err != nil {
+		return err
+	}
+	all, err := s.Store.EscrowPolicies(c.ctx)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, map[string]any{"policies": each(all, escrowPolicyWire)})
+}
+
+func (s *server) patchEscrowPolicy(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	network := exchange.Network(f.oneOf("network", true, networkNames...))
+	p := store.EscrowPolicyPatch{
+		KeepFree: f.integer("keep_free", false, 0, exchange.MaxEscrowKept), Most: f.integer("most", false, 1, exchange.MaxEscrowPool),
+	}
+	if seconds := f.integer("rest_seconds", false, int(exchange.MinEscrowRest/time.Second), int(exchange.MaxEscrowRest/time.Second)); seconds != nil {
+		rest := time.Duration(*seconds) * time.Second
+		p.Rest = &rest
+	}
+	if err := f.donePatch(); err != nil {
+		return err
+	}
+	changed, err := s.Store.ChangeEscrowPolicy(c.ctx, network, p, c.who)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, escrowPolicyWire(changed))
+}
