@@ -17,6 +17,7 @@ DEV_PACKAGES ?= ./...
 GOLANGCI_VERSION := v2.15.0
 # One test binary hangs at most this long.
 TEST_TIMEOUT := 25m
+CRASH_TIMEOUT := 40m
 RACE_TIMEOUT := 40m
 
 bin := $(CURDIR)/bin
@@ -104,7 +105,7 @@ endef
 beside_postgres = "$(bin)/with-postgres" -- bash -c 'go_tests "$$@"' go_tests
 
 .PHONY: test
-test: bin/with-postgres ## run all tests of both modules
+test: bin/with-postgres ## run the tests of both modules; most crashes are test-crash's
 	@$(progress)
 	$(go_tests)
 	# Compiling comes first and says how long it takes; an error in it is the tests' to report.
@@ -112,6 +113,13 @@ test: bin/with-postgres ## run all tests of both modules
 	compile() { $(GO) -C dev list -e -export -test -deps $(DEV_PACKAGES) >/dev/null 2>&1; }
 	progress "building the tests" compile || true
 	$(beside_postgres) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
+
+# Every death of a process of which `make test` plays a few.
+.PHONY: test-crash
+test-crash: bin/with-postgres ## kill processes before and after every side effect; about ten minutes
+	@$(progress)
+	export KIVUKO_E2E_CRASHES=all
+	progress "killing processes" "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -timeout $(CRASH_TIMEOUT) -run '^TestCrashPoints$$' $(TESTFLAGS) ./e2e
 
 .PHONY: race
 race: bin/with-postgres ## run all tests with the race detector (needs a C compiler)

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"kivuko/activities"
 	"kivuko/chain/keys"
 	"kivuko/worker"
 )
@@ -16,3 +17,6 @@ func crashCompleting(s keys.ColdStore) keys.ColdStore { return s }
 
 // crashSigning leaves the signer's rows alone, as crashPoints does the others.
 func crashSigning(s keys.PaymentStore) keys.PaymentStore { return s }
+
+// crashWaking leaves the waking of webhook endpoints' flows alone.
+func crashWaking(w activities.WebhookWaker) activities.WebhookWaker { return w }

@@ -51,6 +51,15 @@ func crashPoints(parts worker.Parts) worker.Parts {
 	if p := parts.Refund; p != nil {
 		p.Store, p.Operator = crashRefunds{p.Store, dir}, crashOperator{p.Operator, dir}
 	}
+	if p := parts.List; p != nil {
+		p.Store = crashStatement{p.Store, dir}
+	}
+	if p := parts.Relay; p != nil {
+		p.Store = crashRelay{p.Store, dir}
+	}
+	if p := parts.Hooks; p != nil {
+		p.Store = crashWebhooks{p.Store, dir}
+	}
 	for _, p := range parts.Chains {
 		p.Store, p.Client = crashChain{p.Store, dir}, crashReader(p.Client, dir)
 	}

@@ -23,6 +23,9 @@ func flows() map[string]any {
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypeReconcile: workflows.Reconcile, workflows.TypeReconcileNetwork: workflows.ReconcileNetwork,
 		workflows.TypeReserveReport: workflows.ReserveReport, workflows.TypePrune: workflows.Prune, workflows.TypePullRates: workflows.PullRates,
+		workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
+		workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
+		workflows.TypeLatePayout: workflows.LatePayout,
 	}
 }
 
@@ -148,8 +151,10 @@ func TestEveryFlowHasASample(t *testing.T) {
 			t.Errorf("no history of %s is recorded: run the end-to-end tests with KIVUKO_RECORD=1", name)
 		}
 	}
-	if !anew[workflows.TypeDepositWatch] {
-		t.Error("no history shows how the watch over deposits goes on as a new run")
+	for _, name := range []string{workflows.TypeDepositWatch, workflows.TypeRelayEvents} {
+		if !anew[name] {
+			t.Errorf("no history shows how %s goes on as a new run", name)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,6 +19,9 @@ const (
 	databaseVariable = "KIVUKO_TEST_DATABASE_URL"
 	// keepVariable names a directory in which state and logs stay, to be looked at.
 	keepVariable = "KIVUKO_E2E_DIR"
+	// atOnce is how many stories go side by side. They wait for the stack for the most part, so that it is more than
+	// this machine has cores.
+	atOnce = "5"
 	// soakVariable is how many orders the soak runs; without it there is none.
 	soakVariable = "KIVUKO_E2E_SOAK"
 )
@@ -64,6 +68,10 @@ func run(m *testing.M) int {
 		return 1
 	}
 	theDir = dir
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
 	code := m.Run()
 	if err := closeWorld(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: the stack did not stop cleanly:", err)

@@ -17,6 +17,7 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
+	"kivuko/dev/invariants"
 	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -58,22 +59,7 @@ func heal(t *testing.T, n demo.Node) {
 }
 
 // stranger is an address of a key that nobody keeps.
-func stranger(n exchange.Network) (string, error) {
-	switch n {
-	case exchange.Solana:
-		public, _, err := ed25519.GenerateKey(rand.Reader)
-		return sdk.PublicKeyFromBytes(public).String(), err
-	case exchange.Ethereum:
-		key, err := crypto.GenerateKey()
-		if err != nil {
-			return "", err
-		}
-		return crypto.PubkeyToAddress(key.PublicKey).Hex(), nil
-	case exchange.Tron:
-		return freshTron()
-	}
-	return "", fmt.Errorf("nobody has an address on %s", n)
-}
+func stranger(n exchange.Network) (string, error) { return demo.Stranger(n) }
 
 // walletOf is the default wallet of a person of the seed.
 func (w *world) walletOf(t *testing.T, email string, n exchange.Network) exchange.Wallet {
@@ -121,45 +107,7 @@ func (w *world) booksAgree(t *testing.T) {
 }
 
 func (w *world) compareAll(ctx context.Context) error {
-	for _, n := range w.seed().Nodes() {
-		for page := 1; ; page++ {
-			const size = 100
-			wallets, _, err := w.store.ListWallets(ctx, store.Everything(), store.WalletFilter{Network: n.Network}, store.Page{Number: page, Size: size})
-			if err != nil {
-				return err
-			}
-			for _, wallet := range wallets {
-				if err := w.compareWallet(ctx, n, wallet); err != nil {
-					return err
-				}
-			}
-			if len(wallets) < size {
-				break
-			}
-		}
-	}
-	return nil
-}
-
-func (w *world) compareWallet(ctx context.Context, n demo.Node, wallet exchange.Wallet) error {
-	holds, err := n.Holds(ctx, wallet.Address)
-	if err != nil {
-		return err
-	}
-	for asset, chain := range holds {
-		booked := money.Zero(asset)
-		a, err := w.store.Account(ctx, exchange.Owned(exchange.AccCustody, wallet.ID, asset))
-		switch {
-		case err == nil:
-			booked = a.Posted
-		case exchange.CodeOf(err) != exchange.CodeNotFound:
-			return err
-		}
-		if !booked.Equal(chain) {
-			return fmt.Errorf("wallet %s on %s: the ledger says %s %s, the chain %s", wallet.Address, n.Network, booked, asset, chain)
-		}
-	}
-	return nil
+	return invariants.Chains(ctx, w.store, w.seed().Nodes())
 }
 
 // TestNetworks plays what every network must do: buy, see deposits, send inside and outside. The chains stand

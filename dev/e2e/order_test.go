@@ -48,6 +48,8 @@ type order struct {
 	Receipt       nullable  `json:"momo_receipt_number"`
 	TxHash        nullable  `json:"blockchain_txn_hash"`
 	Phone         nullable  `json:"payment_phone_number"`
+	Escrow        nullable  `json:"escrow_wallet_address"`
+	Deposit       nullable  `json:"deposit_tx_hash"`
 	CompletedAt   struct {
 		Time  time.Time
 		Valid bool

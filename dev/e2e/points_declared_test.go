@@ -91,3 +91,23 @@ func TestEveryPointIsArmed(t *testing.T) {
 		}
 	}
 }
+
+// TestBriefTrialsHitEachProcess holds that what every run plays leaves out no kind of process.
+func TestBriefTrialsHitEachProcess(t *testing.T) {
+	killed, kinds := map[string]bool{}, map[string]bool{}
+	for _, tr := range trials() {
+		kind, _, _ := strings.Cut(tr.worker, "-")
+		kinds[kind] = true
+		if slices.Contains(brief, tr.point) {
+			killed[kind] = true
+		}
+	}
+	for kind := range kinds {
+		if !killed[kind] {
+			t.Errorf("no trial of every run kills a worker of the kind %q", kind)
+		}
+	}
+	if len(kinds) < 5 {
+		t.Errorf("the trials kill only %v", kinds)
+	}
+}

@@ -76,6 +76,8 @@ func tronTrials() []*trial {
 	add("momo", "FailRefund", unpayable, unpayable)
 	add("momo", "RefundException", lateBack, lateBack)
 	add("momo", "ResolveException", lateKept, lateKept)
+	add("momo", "TakeReceipt", &statementTale{}, &statementTale{})
+	add("momo", "OpenUnmatched", &statementTale{}, &statementTale{})
 	add("signer-tron", "RecordRecipient", bought, bought)
 	add("signer-tron", "SignPayment", bought, bought)
 	add("signer-tron", "SaveSignedAttempt", bought, bought)

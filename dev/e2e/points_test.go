@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,26 +60,64 @@ func both(worker, name string, before, after tale) []*trial {
 	return []*trial{{point: "before:" + name, worker: worker, tale: before}, {point: "after:" + name, worker: worker, tale: after}}
 }
 
-// trials are all that there are.
-func trials() []*trial { return slices.Concat(tronTrials(), solanaTrials(), ethereumTrials()) }
+// lanes are all trials that there are. Those of a lane go one after the other, the lanes side by side: they play on
+// different chains, or on none.
+func lanes() map[string][]*trial {
+	return map[string][]*trial{
+		"tron": tronTrials(), "ethereum": slices.Concat(solanaTrials(), ethereumTrials()), "webhooks": hookTrials(),
+	}
+}
+
+func trials() []*trial { return slices.Concat(slices.Collect(maps.Values(lanes()))...) }
+
+// crashesVariable asks for all trials, which `make test-crash` does. They take several times as long as all other tests
+// of this package.
+const crashesVariable = "KIVUKO_E2E_CRASHES"
+
+// brief are the trials of every run: one death of each kind of process, where it is the least convenient.
+var brief = []string{
+	"after:OpenOrder", "after:SubmitCollection", "after:SaveSignedAttempt", "after:Broadcast", "after:RecordFinalBlock", "before:RecordWebhook",
+}
+
+// TestACrashOfEachProcess is what TestCrashPoints does, with a few trials.
+func TestACrashOfEachProcess(t *testing.T) {
+	if os.Getenv(crashesVariable) != "" {
+		t.Skip("TestCrashPoints has these trials too")
+	}
+	some := lanes()
+	for name, lane := range some {
+		some[name] = slices.DeleteFunc(lane, func(tr *trial) bool { return !slices.Contains(brief, tr.point) })
+	}
+	crash(t, open(t), some)
+}
 
 // TestCrashPoints kills the process in charge before and after every side effect. However that falls, everything
 // ends as if nothing had happened: collected once, paid out once or not at all, and booked so.
 func TestCrashPoints(t *testing.T) {
-	w := open(t)
-	// Two lanes go side by side, on different chains.
-	tron, ethereum := tronTrials(), ethereumTrials()
+	if os.Getenv(crashesVariable) == "" {
+		t.Skip("`make test-crash` runs all trials, TestACrashOfEachProcess some")
+	}
+	crash(t, open(t), lanes())
+}
+
+// crash plays trials, and judges them when all processes have died and are back.
+func crash(t *testing.T, w *world, lanes map[string][]*trial) {
+	t.Helper()
 	var reached sync.Map
-	if w.stack.Solana() {
-		ethereum = append(solanaTrials(), ethereum...)
-	} else {
+	if !w.stack.Solana() {
 		t.Log("what only happens on Solana is left out: its token programs could not be had")
-		for _, tr := range solanaTrials() {
-			reached.Store(tr.point, true)
+		for name, lane := range lanes {
+			lanes[name] = slices.DeleteFunc(lane, func(tr *trial) bool {
+				if !strings.HasSuffix(tr.worker, string(exchange.Solana)) {
+					return false
+				}
+				reached.Store(tr.point, true)
+				return true
+			})
 		}
 	}
 	t.Run("reach", func(t *testing.T) {
-		for name, lane := range map[string][]*trial{"tron": tron, "ethereum": ethereum} {
+		for name, lane := range lanes {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				w.prepare(t, lane)
@@ -90,9 +129,10 @@ func TestCrashPoints(t *testing.T) {
 			})
 		}
 	})
-	for _, point := range declared(t) {
-		if _, ok := reached.Load(point); !ok {
-			t.Errorf("no process died at %s", point)
+	all := slices.Concat(slices.Collect(maps.Values(lanes))...)
+	for _, tr := range all {
+		if _, ok := reached.Load(tr.point); !ok {
+			t.Errorf("no process died at %s", tr.point)
 		}
 	}
 	if t.Failed() {
@@ -100,7 +140,7 @@ func TestCrashPoints(t *testing.T) {
 	}
 	// Other tests run while Temporal learns of the dead.
 	t.Parallel()
-	for _, tr := range append(tron, ethereum...) {
+	for _, tr := range all {
 		t.Run(strings.ReplaceAll(tr.point, ":", " "), func(t *testing.T) { tr.tale.judge(t, w, tr) })
 	}
 	w.invariants(t)
@@ -127,7 +167,8 @@ func (w *world) prepare(t *testing.T, lane []*trial) {
 // crashAt brings a process to its point, restarts it when it died there, and tells whether it did.
 func (w *world) crashAt(t *testing.T, tr *trial) bool {
 	t.Helper()
-	armed := filepath.Join(w.crash, tr.point)
+	armed, began := filepath.Join(w.crash, tr.point), time.Now()
+	defer func() { t.Logf("%-28s %5.1f s", tr.point, time.Since(began).Seconds()) }()
 	tr.tale.play(t, w, tr, func() { w.arm(t, tr.point) })
 	err := await(t.Context(), patience, func() error {
 		if _, err := os.Stat(armed); !errors.Is(err, fs.ErrNotExist) {

@@ -47,7 +47,11 @@ func TestRecordHistories(t *testing.T) {
 		{"decided", r.decided},
 		{"scheduled", r.scheduled},
 		{"watched", r.watched},
-		{"continued", r.continued}, // last: it changes Temporal's settings
+		{"told", r.told},
+		{"listed", r.listed},
+		{"repeated", r.repeated},
+		{"continued", r.continued}, // this and the last change Temporal's settings
+		{"relayed", r.relayed},
 	} {
 		t.Run(story.name, story.play)
 	}
@@ -69,7 +73,13 @@ func (r *recorder) keep(t *testing.T, flow, name string) {
 	eventually(t, "the end of "+flow, func() error {
 		return r.world.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), nil)
 	})
-	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, flow, "", file); err != nil {
+	r.keepRun(t, flow, "", name)
+}
+
+// keepRun records one run of a flow, as far as it has come.
+func (r *recorder) keepRun(t *testing.T, flow, run, name string) {
+	t.Helper()
+	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, flow, run, r.file(name)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -206,22 +206,27 @@ func (r *recorder) scheduled(t *testing.T) {
 			}
 		}
 		var id string
-		eventually(t, "a run of "+flow, func() error {
-			list, err := w.temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
-				Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Completed'", flow),
-			})
-			if err != nil || len(list.GetExecutions()) == 0 {
-				return errors.Join(err, errors.New("there is none"))
-			}
-			id = list.GetExecutions()[0].GetExecution().GetWorkflowId()
-			return nil
+		eventually(t, "a run of "+flow, func() (err error) {
+			id, err = w.latest(t, flow)
+			return err
 		})
 		r.keep(t, id, snake(flow))
 	}
 }
 
-// continued is a watch over deposits whose history grew long, and the run that went on in its place. Temporal is told
-// that a few events are long.
+// latest is the id of the flow of a type that was completed last.
+func (w *world) latest(t *testing.T, flow string) (string, error) {
+	t.Helper()
+	list, err := w.temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Completed'", flow),
+	})
+	if err != nil || len(list.GetExecutions()) == 0 {
+		return "", errors.Join(err, errors.New("there is none"))
+	}
+	return list.GetExecutions()[0].GetExecution().GetWorkflowId(), nil
+}
+
+// continued is a watch over deposits whose history grew long, and the run that went on in its place.
 func (r *recorder) continued(t *testing.T) {
 	const long = 3 * time.Minute // the watch reports once a minute
 	w, id := r.world, workflows.DepositWatchID(exchange.Tron)
@@ -229,14 +234,7 @@ func (r *recorder) continued(t *testing.T) {
 	if ended == "" || anew == "" {
 		return
 	}
-	before := regexp.MustCompile(`(limit\.historyCount\.suggestContinueAsNew:\n  - value: )\d+`)
-	content, err := os.ReadFile(w.stack.DynamicConfig)
-	if err != nil || !before.Match(content) {
-		t.Fatalf("the settings name no length of a history: %v", err)
-	}
-	if err := os.WriteFile(w.stack.DynamicConfig, before.ReplaceAll(content, []byte("${1}10")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	w.shortHistories(t)
 	now := func() (string, error) {
 		d, err := w.temporal.DescribeWorkflowExecution(t.Context(), id, "")
 		return d.GetWorkflowExecutionInfo().GetExecution().GetRunId(), err
@@ -273,10 +271,23 @@ func (r *recorder) continued(t *testing.T) {
 	}
 }
 
+// shortHistories tells Temporal that a few events are long.
+func (w *world) shortHistories(t *testing.T) {
+	t.Helper()
+	before := regexp.MustCompile(`(limit\.historyCount\.suggestContinueAsNew:\n  - value: )\d+`)
+	content, err := os.ReadFile(w.stack.DynamicConfig)
+	if err != nil || !before.Match(content) {
+		t.Fatalf("the settings name no length of a history: %v", err)
+	}
+	if err := os.WriteFile(w.stack.DynamicConfig, before.ReplaceAll(content, []byte("${1}10")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // snake is the name of a file for the type of a flow.
 func snake(flow string) string {
 	return map[string]string{
 		workflows.TypeReconcile: "reconcile", workflows.TypeReserveReport: "reserve_report", workflows.TypeSealAudit: "seal_audit", workflows.TypePrune: "prune",
-		workflows.TypePullRates: "pull_rates",
+		workflows.TypePullRates: "pull_rates", workflows.TypeReconcilePayments: "reconcile_payments", workflows.TypeSweepPayments: "sweep_payments",
 	}[flow]
 }

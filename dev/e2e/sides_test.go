@@ -15,7 +15,7 @@ var reads = []string{
 	"Attempt", "AttemptAt", "Balance", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts", "CompareReadings",
 	"Denied", "DepositCursor", "DraftSpent", "DueWakeups", "Head", "LiveAttempt", "LiveAttempts", "Network", "NextWebhook", "NonceLane", "OpenDifferences",
 	"OpenQuarantine", "OpenWebhookSecret", "OrderByID", "PaidTwiceBy", "ParseCallback", "Pull", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund",
-	"Screen", "SigningHold", "SigningTerms", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments", "WalletsAfter", "WebhooksToWake",
+	"Screen", "SigningHold", "SigningTerms", "StaleLeases", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments", "WalletsAfter", "WebhooksToWake",
 }
 
 // unpointed are those that change something and have no points.
@@ -23,12 +23,10 @@ var unpointed = []string{
 	// They keep the records of rates, comparisons, reports, looks and waits. No money moves with them.
 	"AwaitDeposits", "BeginReconciliation", "EndDepositWait", "EnterSourcedRate", "FinishReconciliation",
 	"RecordComparisons", "RecordLook", "RecordWoken", "WaitForWatch", "WatchAlive", "WriteReserves",
-	// They take over what the operator's list says, each in one transaction and once by its receipt, for whichever run
-	// comes next; the booking of the order that a payment is for has points of its own.
-	"OpenUnmatched", "QuarantineLine", "TakeReceipt",
-	// They send events to those who asked for them. No money moves; what a dead process leaves is claimed again when
-	// its lease ends, and receivers know repeats by their id.
-	"ClaimWebhooks", "RecordWebhook", "RelayEvents", "WakeWebhooks", "WebhooksWoken",
+	// It keeps a line of the operator's list that is no payment, once, for a person to look at.
+	"QuarantineLine",
+	// They write down which escrow wallets are to be made; making them has a point, and finds what was made.
+	"EscrowDemand", "EscrowRoom",
 	// They clear and seal what is past.
 	"Prune", "SealAudit",
 	// It is done once in the life of a database, before there is anything to lose.

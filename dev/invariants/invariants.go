@@ -32,11 +32,18 @@ SELECT a.code || ' says ' || a.posted FROM ledger_accounts a
 LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM ledger_lines GROUP BY account_id) l ON l.account_id = a.id
 WHERE a.posted <> coalesce(CASE WHEN a.debit_normal THEN l.sum ELSE -l.sum END, 0)`
 
+// What came to an escrow address and was not taken for its order lies in suspense, until a person decides about it.
 const owed = `
-SELECT c.code || ' holds ' || c.posted || ' and owes ' || b.posted FROM ledger_accounts c
-JOIN ledger_accounts b ON b.kind = 'wallet_balance' AND b.owner_id = c.owner_id AND b.asset = c.asset
-WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND c.posted <> b.posted`
+SELECT c.code || ' holds ' || c.posted || ', owes ' || coalesce(b.posted, 0) || ' and has ' || s.lies || ' in suspense' FROM ledger_accounts c
+JOIN wallets w ON w.id = c.owner_id
+LEFT JOIN ledger_accounts b ON b.kind = 'wallet_balance' AND b.owner_id = c.owner_id AND b.asset = c.asset
+CROSS JOIN LATERAL (
+    SELECT coalesce(-sum(l.amount), 0) AS lies FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id
+    WHERE w.purpose = 'escrow' AND a.kind = 'suspense' AND a.asset = c.asset
+        AND l.entry_id IN (SELECT o.entry_id FROM ledger_lines o WHERE o.account_id IN (c.id, b.id))) s
+WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND (b.id IS NOT NULL OR w.purpose = 'escrow') AND c.posted <> coalesce(b.posted, 0) + s.lies`
 
+// Crypto of a sale stays held when its order is over, until it has left the escrow address.
 const needed = `
 SELECT h.key || ' of ' || h.object_type || ' ' || h.object_id || ' holds ' || h.amount FROM holds h
 WHERE h.status = 'held' AND h.amount > 0 AND NOT (
@@ -44,7 +51,10 @@ WHERE h.status = 'held' AND h.amount > 0 AND NOT (
     OR EXISTS (SELECT 1 FROM orders o WHERE o.id = h.object_id AND o.status IN ('pending', 'processing', 'confirming'))
     OR EXISTS (SELECT 1 FROM transfers f WHERE f.id = h.object_id AND f.status_detail <> 'released'
         AND f.status NOT IN ('completed', 'cancelled', 'rejected', 'failed'))
-    OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('processing', 'needs_review'))
+    OR EXISTS (SELECT 1 FROM escrow_claims c WHERE c.hold_id = h.id AND c.taken + c.refunded + c.kept < c.amount)
+    OR EXISTS (SELECT 1 FROM order_payouts p WHERE p.hold_id = h.id AND p.status = 'processing')
+    OR (h.object_type = 'payment_exception' AND NOT EXISTS (SELECT 1 FROM chain_payments p WHERE p.hold_id = h.id AND p.status = 'completed'))
+    OR EXISTS (SELECT 1 FROM refunds r WHERE r.id = h.object_id AND r.status IN ('pending', 'processing', 'needs_review'))
     OR EXISTS (SELECT 1 FROM payment_attempts p WHERE p.id = h.object_id AND p.direction = 'payout' AND p.status IN ('created', 'unknown', 'accepted')))`
 
 const held = `

@@ -1,0 +1,126 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
+
+	"kivuko/workflows"
+)
+
+// running is the id of the one flow of a type that runs.
+func (w *world) running(t *testing.T, flow string) (string, error) {
+	t.Helper()
+	list, err := w.temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
+		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", flow),
+	})
+	if err != nil {
+		return "", err
+	}
+	if len(list.GetExecutions()) == 0 {
+		return "", errors.New("none runs")
+	}
+	return list.GetExecutions()[0].GetExecution().GetWorkflowId(), nil
+}
+
+// readStatement has the operator's list be read now, by a run that begins now.
+func (w *world) readStatement(t *testing.T) {
+	t.Helper()
+	eventually(t, "no run reads the list", func() error {
+		if id, err := w.running(t, workflows.TypeReconcilePayments); err == nil {
+			return fmt.Errorf("%s does", id)
+		}
+		return nil
+	})
+	const schedule = "reconcile-payments"
+	if err := w.temporal.ScheduleClient().GetHandle(t.Context(), schedule).Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStatementIsHeldAgainstTheBooks has money come of which nobody tells us: for an order, whose flow goes on when
+// the list is read, and for nothing at all, which is set aside for a person.
+func TestStatementIsHeldAgainstTheBooks(t *testing.T) {
+	w := open(t)
+	phone := newPhone()
+	w.fault(t, "all_lost", "prompt", phone)
+	o := w.buy(t, purchase{fiat: "700", phone: phone})
+	eventually(t, "the payer has paid", func() error {
+		if len(collected(w.books(t), o.ID)) == 0 {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	stray := w.payNobody(t, 321)
+	w.readStatement(t)
+	w.paidOnce(t, w.books(t), w.ends(t, o.ID, "completed", ""))
+	w.setAside(t, stray, 321)
+	w.readStatement(t) // once more, which finds the same lines
+	w.setAside(t, stray, 321)
+	w.invariants(t)
+	w.agree(t)
+}
+
+// payNobody has somebody pay to our number for no reason. The operator tells nobody; its list has it.
+func (w *world) payNobody(t *testing.T, shillings int64) (receipt string) {
+	t.Helper()
+	phone := newPhone()
+	w.fault(t, "confirmation_lost", "c2b", phone)
+	var out struct {
+		Receipt string `json:"receipt"`
+	}
+	in := map[string]any{"phone": phone, "reference": "RENT", "amount": shillings}
+	if err := call(t.Context(), http.MethodPost, w.momo()+"/control/pay", in, &out); err != nil {
+		t.Fatal(err)
+	}
+	return out.Receipt
+}
+
+// setAside waits for a payment to lie aside: stored once, booked once, and shown to a person once.
+func (w *world) setAside(t *testing.T, receipt string, shillings int64) {
+	t.Helper()
+	err := await(t.Context(), recovery, func() error {
+		var stored, booked, shown int
+		err := w.db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM c2b_payments WHERE receipt = $1 AND amount = $2),
+			(SELECT count(*) FROM ledger_entries WHERE key = 'momo:' || $1),
+			(SELECT count(*) FROM payment_exceptions WHERE receipt = $1 AND kind = 'unmatched' AND status = 'open' AND amount = $2)`,
+			receipt, shillings).Scan(&stored, &booked, &shown)
+		if err == nil && (stored != 1 || booked != 1 || shown != 1) {
+			err = fmt.Errorf("stored %d times, booked %d times, shown %d times", stored, booked, shown)
+		}
+		return err
+	})
+	if err != nil {
+		t.Errorf("payment %s, which is for nothing: %v", receipt, err)
+	}
+}
+
+// statementTale is the tale of a payment for nothing, of which only the operator's list tells.
+type statementTale struct{ receipt string }
+
+// What is paid for nothing in trials.
+const strayShillings = 432
+
+func (b *statementTale) play(t *testing.T, w *world, _ *trial, arm func()) {
+	t.Helper()
+	b.receipt = w.payNobody(t, strayShillings)
+	arm()
+	w.readStatement(t)
+}
+
+// restarted lets the run go on that the process had in hand, after which the next trial's can begin.
+func (b *statementTale) restarted(t *testing.T, w *world, _ *trial) {
+	t.Helper()
+	if run, err := w.running(t, workflows.TypeReconcilePayments); err == nil {
+		w.hasten(t, run)
+	}
+}
+
+func (b *statementTale) judge(t *testing.T, w *world, _ *trial) {
+	t.Helper()
+	w.setAside(t, b.receipt, strayShillings)
+}

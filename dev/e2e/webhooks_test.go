@@ -1,0 +1,341 @@
+package e2e
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+
+	api "kivuko/dev/client"
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// posted is a request that came to a receiver.
+type posted struct {
+	id, at, signature string
+	body              string
+	came              time.Time
+}
+
+// receiver takes webhooks as an owner's server does. It is down for as long as it is told to be.
+type receiver struct {
+	server *httptest.Server
+
+	mu     sync.Mutex
+	down   bool
+	all    []posted
+	turned int // away, while it was down
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.server = httptest.NewServer(http.HandlerFunc(r.take))
+	return r
+}
+
+func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(req.Body, exchange.MaxWebhookBody))
+	if err != nil {
+		return // who broke off asks again
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down {
+		r.turned++
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	h := req.Header
+	r.all = append(r.all, posted{h.Get("webhook-id"), h.Get("webhook-timestamp"), h.Get("webhook-signature"), string(body), time.Now()})
+}
+
+func (r *receiver) setDown(down bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.down = down
+}
+
+// took are the requests that were taken so far, and how many were turned away.
+func (r *receiver) took() ([]posted, int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]posted(nil), r.all...), r.turned
+}
+
+// verify checks a request as the standard says, with nothing of the product's.
+func (p posted) verify(t *testing.T, secret string) {
+	t.Helper()
+	const tolerance = 5 * time.Minute // as the standard's libraries have it
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
+	if err != nil || len(key) == 0 {
+		t.Fatalf("the secret can't be read: %v", err)
+	}
+	seconds, err := strconv.ParseInt(p.at, 10, 64)
+	if err != nil || p.came.Sub(time.Unix(seconds, 0)).Abs() > tolerance {
+		t.Errorf("%s, which came at %s, was sent at %q: %v", p.id, p.came, p.at, err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(p.id + "." + p.at + "." + p.body))
+	want := base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	for _, s := range strings.Fields(p.signature) {
+		if version, got, _ := strings.Cut(s, ","); version == "v1" && hmac.Equal([]byte(got), []byte(want)) {
+			return
+		}
+	}
+	t.Errorf("%s has the signatures %q, none of which fits", p.id, p.signature)
+}
+
+// endpoint is a webhook endpoint as the API tells it.
+type endpoint struct {
+	ID     uuid.UUID `json:"id"`
+	Secret string    `json:"secret"`
+}
+
+const endpointPath = "/api/v1/auth/webhook-endpoints"
+
+// hook makes an endpoint of somebody's, which is gone when the test is over. The relay is at work after it.
+func (w *world) hook(t *testing.T, c *api.Client, r *receiver, types ...string) endpoint {
+	t.Helper()
+	var e endpoint
+	in := map[string]any{"url": r.server.URL + "/hooks", "event_types": types, "description": t.Name()[:min(len(t.Name()), 100)]}
+	if err := c.Post(t.Context(), endpointPath, "", in, &e); err != nil {
+		t.Fatal(err)
+	}
+	w.relayOn(t)
+	return e
+}
+
+// unhook removes an endpoint.
+func (w *world) unhook(t *testing.T, c *api.Client, e endpoint) {
+	t.Helper()
+	if err := c.Do(context.WithoutCancel(t.Context()), http.MethodDelete, endpointPath+"/"+e.ID.String(), "", nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// relayOn has the relay begin now, where it would with the next minute.
+func (w *world) relayOn(t *testing.T) {
+	t.Helper()
+	if err := w.temporal.ScheduleClient().GetHandle(t.Context(), "relay-events").Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (w *world) admin(t *testing.T) *api.Client {
+	t.Helper()
+	c, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// delivery is the duty to bring an event to an endpoint, as the API tells it.
+type delivery struct {
+	ID         uuid.UUID `json:"id"`
+	WebhookID  string    `json:"webhook_id"`
+	Type       string    `json:"event_type"`
+	ObjectID   uuid.UUID `json:"object_id"`
+	Status     string    `json:"status"`
+	Attempts   int       `json:"attempts"`
+	LastStatus *int      `json:"last_response_status"`
+}
+
+func deliveries(t *testing.T, c *api.Client, e endpoint) ([]delivery, error) {
+	t.Helper()
+	var out struct {
+		All []delivery `json:"webhook_deliveries"`
+	}
+	return out.All, c.Get(t.Context(), "/api/v1/auth/webhook-deliveries?endpoint_id="+e.ID.String(), &out)
+}
+
+// deliveryIs waits for the endpoint's one delivery to be as wanted.
+func (w *world) deliveryIs(t *testing.T, c *api.Client, e endpoint, what string, limit time.Duration, is func(delivery) bool) delivery {
+	t.Helper()
+	var d delivery
+	err := await(t.Context(), limit, func() error {
+		all, err := deliveries(t, c, e)
+		switch {
+		case err != nil:
+			return err
+		case len(all) != 1:
+			return fmt.Errorf("there are %d", len(all))
+		case !is(all[0]):
+			return fmt.Errorf("it is %+v", all[0])
+		}
+		d = all[0]
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("the delivery to %s should be %s: %v", e.ID, what, err)
+	}
+	return d
+}
+
+func delivered(d delivery) bool { return d.Status == "delivered" }
+
+// TestWebhooks has the running stack bring events to receivers: signed so that the standard's way of checking takes
+// them, once while nothing fails, and under one id when the receiver was down.
+func TestWebhooks(t *testing.T) {
+	w := open(t)
+	t.Run("an order's end is told", func(t *testing.T) { w.toldOnce(t) })
+	t.Run("a receiver that was down is told when it is up", func(t *testing.T) { w.toldLater(t) })
+}
+
+// toldOnce has a house and a merchant told of an order. A customer who has nothing to do with it is not.
+func (w *world) toldOnce(t *testing.T) {
+	house, vendor, stranger := newReceiver(t), newReceiver(t), newReceiver(t)
+	all := map[*receiver]*api.Client{house: w.admin(t), vendor: w.as(t, demo.VendorEmail), stranger: w.as(t, demo.ThirdEmail)}
+	secrets := map[*receiver]string{}
+	for r, c := range all {
+		t.Cleanup(r.server.Close)
+		e := w.hook(t, c, r, "order.completed")
+		t.Cleanup(func() { w.unhook(t, c, e) })
+		secrets[r] = e.Secret
+	}
+	o := w.ends(t, w.buy(t, purchase{crypto: "5"}).ID, "completed", "")
+	var cursor int64
+	const read = `SELECT cursor FROM events WHERE object_id = $1 AND type = 'order.completed'`
+	if err := w.db.QueryRowContext(t.Context(), read, o.ID).Scan(&cursor); err != nil {
+		t.Fatal(err)
+	}
+	want := "evt_" + strconv.FormatInt(cursor, 10)
+	for _, r := range []*receiver{house, vendor} {
+		var got []posted
+		eventually(t, "the order's end is told", func() error {
+			all, _ := r.took() // others may end meanwhile
+			got = slices.DeleteFunc(all, func(p posted) bool { return !strings.Contains(p.body, o.ID.String()) })
+			if len(got) == 0 {
+				return errors.New("it is not")
+			}
+			return nil
+		})
+		if len(got) != 1 || got[0].id != want {
+			t.Errorf("told was %+v, not %s once", got, want)
+		}
+		got[0].verify(t, secrets[r])
+	}
+	if got, _ := stranger.took(); len(got) != 0 {
+		t.Errorf("a stranger to the order was told %+v", got)
+	}
+}
+
+// toldLater has a receiver turn the first attempt away.
+func (w *world) toldLater(t *testing.T) {
+	r, c := newReceiver(t), w.admin(t)
+	t.Cleanup(r.server.Close)
+	r.setDown(true)
+	e := w.hook(t, c, r, exchange.WebhookTest)
+	t.Cleanup(func() { w.unhook(t, c, e) })
+	w.testHook(t, c, e)
+	waiting := w.deliveryIs(t, c, e, "turned away", patience, func(d delivery) bool { return d.LastStatus != nil })
+	if waiting.Status != "pending" || *waiting.LastStatus != http.StatusServiceUnavailable {
+		t.Errorf("a delivery that was turned away is %+v", waiting)
+	}
+	r.setDown(false)
+	done := w.deliveryIs(t, c, e, "delivered", patience, delivered)
+	got, turned := r.took()
+	if turned == 0 || done.Attempts != turned+1 || len(got) != 1 || got[0].id != waiting.WebhookID || got[0].id != done.WebhookID {
+		t.Errorf("after %d attempts, %d of them turned away, %+v was taken as %+v", done.Attempts, turned, got, done)
+	}
+	got[0].verify(t, e.Secret)
+}
+
+// testHook makes an event that goes to one endpoint alone.
+func (w *world) testHook(t *testing.T, c *api.Client, e endpoint) {
+	t.Helper()
+	if err := c.Post(t.Context(), endpointPath+"/"+e.ID.String()+"/test", uuid.NewString(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// hookTale is the tale of an event on its way to a receiver.
+type hookTale struct {
+	of    string // the account whose endpoint it is, since everybody may have a few only
+	times int    // that the receiver is asked, with the death in between
+	// patient leaves it to Temporal to find the death out, which takes as long as a round of requests may.
+	patient bool
+
+	who *api.Client
+	r   *receiver
+	e   endpoint
+}
+
+// hookTrials are those with webhooks. Between the request and the writing of its answer nobody knows of the answer, so
+// that the receiver is asked again, under the same id.
+func hookTrials() []*trial {
+	var all []*trial
+	once, twice := hookTale{of: demo.DryVendorEmail, times: 1}, hookTale{of: demo.DryVendorEmail, times: 2}
+	for _, name := range []string{"RelayEvents", "WakeWebhooks", "WebhooksWoken"} {
+		before, after := once, once
+		before.of, after.of = demo.VendorEmail, demo.VendorEmail
+		all = append(all, both("flows", name, &before, &after)...)
+	}
+	unsent, patient, recorded := once, once, once
+	patient.patient = true
+	all = append(all, both("webhooks", "ClaimWebhooks", &unsent, &patient)...)
+	return append(all, both("webhooks", "RecordWebhook", &twice, &recorded)...)
+}
+
+func (b *hookTale) play(t *testing.T, w *world, _ *trial, arm func()) {
+	t.Helper()
+	b.who, b.r = w.as(t, b.of), newReceiver(t)
+	b.e = w.hook(t, b.who, b.r, exchange.WebhookTest)
+	eventually(t, "the relay is at work", func() error {
+		_, err := w.running(t, workflows.TypeRelayEvents)
+		return err
+	})
+	arm()
+	w.testHook(t, b.who, b.e)
+}
+
+// restarted lets the relay go on, which the next trial needs.
+func (b *hookTale) restarted(t *testing.T, w *world, tr *trial) {
+	t.Helper()
+	if b.patient {
+		return
+	}
+	if tr.worker == workflows.QueueWebhooks {
+		w.hasten(t, workflows.WebhooksID(b.e.ID))
+		return
+	}
+	if relay, err := w.running(t, workflows.TypeRelayEvents); err == nil {
+		w.hasten(t, relay)
+	}
+}
+
+// judge holds that the event came at least once, always under one id and with one body.
+func (b *hookTale) judge(t *testing.T, w *world, _ *trial) {
+	t.Helper()
+	defer b.r.server.Close()
+	d := w.deliveryIs(t, b.who, b.e, "delivered", recovery, delivered)
+	defer w.unhook(t, b.who, b.e)
+	got, _ := b.r.took()
+	if len(got) != b.times {
+		t.Errorf("the receiver was asked %d times, not %d", len(got), b.times)
+	}
+	for _, p := range got {
+		if p.id != d.WebhookID || p.body != got[0].body {
+			t.Errorf("%s came as %+v and %+v", d.WebhookID, got[0], p)
+		}
+		p.verify(t, b.e.Secret)
+	}
+}
