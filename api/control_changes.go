@@ -95,6 +95,7 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 			return hideAbsence(err)
 		}
 		s.sessions.forgetAll() // whoever was let in is active now
+		s.tellOfDecision(c, change)
 		return c.json(http.StatusOK, changeWire(change))
 	}
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -29,6 +30,13 @@ func (s *server) settleException(verdict exchange.ExceptionStatus) func(*call) e
 			return err
 		}
 		x, mine, err := s.Store.DecideException(c.ctx, d, c.who)
+		if exchange.CodeOf(err) == exchange.CodeLimitReached {
+			proposed, err := s.Store.ProposeDecision(c.ctx, d, c.who)
+			if err != nil {
+				return err
+			}
+			return tellWaiting(c, proposed)
+		}
 		if err != nil {
 			return hideAbsence(err)
 		}
@@ -37,6 +45,26 @@ func (s *server) settleException(verdict exchange.ExceptionStatus) func(*call) e
 		}
 		return c.json(http.StatusOK, exceptionWire(x))
 	}
+}
+
+// tellOfDecision tells the flow that waits for a decision about an exception that a second person has confirmed one.
+func (s *server) tellOfDecision(c *call, change exchange.ControlChange) {
+	if change.Kind != exchange.ControlExceptionDecision || change.Status != exchange.ControlConfirmed {
+		return
+	}
+	var about struct {
+		ExceptionID uuid.UUID `json:"exception_id"`
+		Reason      string    `json:"reason"`
+	}
+	err := json.Unmarshal(change.Change, &about)
+	if err == nil {
+		var x exchange.PaymentException
+		if x, err = s.Store.Exception(c.ctx, about.ExceptionID); err == nil {
+			s.tellWatch(c, x, about.Reason)
+			return
+		}
+	}
+	s.log.Warn("the flow that watches over a payment was not told of a decision", "change", change.ID, "error", err)
 }
 
 // tellWatch ends the waiting of the flow that watches over the payment attempt of a settled exception.

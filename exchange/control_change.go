@@ -19,6 +19,7 @@ const (
 	ControlMomoTerms          ControlKind = "momo_terms"          // the operator's limits and tariff, from a time on
 	ControlTreasuryAllocation ControlKind = "treasury_allocation" // shillings for the platform's own treasury, or back
 	ControlFloatMove          ControlKind = "float_move"          // a large movement of float at the operator
+	ControlExceptionDecision  ControlKind = "exception_decision"  // what becomes of much money that does not fit
 )
 
 // ControlStatus is the state of a change of the controls.

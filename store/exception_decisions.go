@@ -27,15 +27,16 @@ func (r decisionRow) says(d exchange.ExceptionDecision) bool {
 }
 
 const insertDecision = `
-INSERT INTO exception_decisions (id, exception_id, verdict, wallet_id, merchant_id, reason, decided_by, decided_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`
+INSERT INTO exception_decisions (id, exception_id, verdict, wallet_id, merchant_id, reason, decided_by, decided_at, change_id)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
 // DecideException settles an open exception: accepted and written off money becomes the house's (of the kind
 // ExcPaidTwice: its loss), credited money is owed to the account that the decision names. It reports whether this
 // very decision settled it; one that was settled in the same way before is returned as it is.
 //
 // CodeStateConflict when it was settled in another way, when nothing can be credited, and while an alarm about the
-// movement that brought it is open; CodeLimitReached when it is worth more than one person decides about;
-// CodeInvalid for an account to which the money does not belong.
+// movement that brought it is open; CodeLimitReached when it is worth more than one person decides about, who then
+// proposes the decision (ProposeDecision); CodeInvalid for an account to which the money does not belong.
 func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecision, by exchange.Principal) (exchange.PaymentException, bool, error) {
 	if err := checkDecision(d); err != nil {
 		return exchange.PaymentException{}, false, err
@@ -58,19 +59,38 @@ func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecisio
 		if err != nil {
 			return outcome{}, none, err
 		}
-		if x, err = t.moveException(ctx, x, d.Verdict, d.Reason, by); err != nil {
+		if err := t.withinOnePerson(ctx, x); err != nil {
 			return outcome{}, none, err
 		}
-		_, err = t.exec(ctx, insertDecision, d.ID, x.ID, d.Verdict, nullID(d.WalletID), nullID(d.MerchantID), d.Reason, by.UserID, t.s.now())
-		if err != nil || len(lines) == 0 {
-			return outcome{x, true}, none, err
-		}
-		return outcome{x, true}, exchange.Posting{Entries: []exchange.Entry{{
-			Key: "exception:" + x.ID.String() + ":" + string(d.Verdict), Kind: "exception." + string(d.Verdict), ObjectType: "payment_exception",
-			ObjectID: x.ID, Lines: lines,
-		}}}, nil
+		x, p, err := t.decide(ctx, x, decided{ExceptionDecision: d, by: by.UserID, at: by}, lines)
+		return outcome{x, true}, p, err
 	})
 	return out.x, out.mine, err
+}
+
+// decided is a decision with who took it, and the change by which a second person confirmed it.
+type decided struct {
+	exchange.ExceptionDecision
+	by     uuid.UUID
+	at     exchange.Principal // in whose request it takes effect
+	change uuid.UUID
+}
+
+// decide writes a decision down and what it books.
+func (t unitTx) decide(ctx context.Context, x exchange.PaymentException, d decided, lines []exchange.Line) (exchange.PaymentException, exchange.Posting, error) {
+	var none exchange.Posting
+	x, err := t.moveException(ctx, x, d.Verdict, d.Reason, d.at)
+	if err != nil {
+		return x, none, err
+	}
+	_, err = t.exec(ctx, insertDecision, d.ID, x.ID, d.Verdict, nullID(d.WalletID), nullID(d.MerchantID), d.Reason, d.by, t.s.now(), nullID(d.change))
+	if err != nil || len(lines) == 0 {
+		return x, none, err
+	}
+	return x, exchange.Posting{Entries: []exchange.Entry{{
+		Key: "exception:" + x.ID.String() + ":" + string(d.Verdict), Kind: "exception." + string(d.Verdict), ObjectType: "payment_exception",
+		ObjectID: x.ID, Lines: lines,
+	}}}, nil
 }
 
 func checkDecision(d exchange.ExceptionDecision) error {
@@ -112,9 +132,6 @@ func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exc
 	}
 	account, err := t.creditedAccount(ctx, x, d, place)
 	if err != nil {
-		return nil, err
-	}
-	if err := t.withinOnePerson(ctx, x.Amount); err != nil {
 		return nil, err
 	}
 	if d.Verdict != exchange.ExcCredited {
@@ -184,12 +201,15 @@ func (t unitTx) creditedAccount(ctx context.Context, x exchange.PaymentException
 }
 
 // withinOnePerson refuses what is worth more than the value above which a transfer needs an officer beside who asks
-// for it.
-func (t unitTx) withinOnePerson(ctx context.Context, m money.Amount) error {
-	value := m
-	if m.Asset() != money.KES {
+// for it. Of a difference between a chain and the ledger nothing is booked, so that anybody may close it.
+func (t unitTx) withinOnePerson(ctx context.Context, x exchange.PaymentException) error {
+	if x.Kind == exchange.ExcReconciliation {
+		return nil
+	}
+	value := x.Amount
+	if value.Asset() != money.KES {
 		var err error
-		if value, _, err = t.valueOf(ctx, m); err != nil {
+		if value, _, err = t.valueOf(ctx, x.Amount); err != nil {
 			return err
 		}
 	}
@@ -201,7 +221,6 @@ func (t unitTx) withinOnePerson(ctx context.Context, m money.Amount) error {
 	if err != nil || rule.Required(value) == 0 {
 		return err
 	}
-	return exchange.Errorf(exchange.CodeLimitReached,
-		"One person decides about at most %s %s; this counts as %s. Decisions of two persons about exceptions are not offered yet: it stays in suspense.",
+	return exchange.Errorf(exchange.CodeLimitReached, "One person decides about at most %s %s; this counts as %s, and a second person has to confirm it.",
 		money.KES, rule.OneAbove, value)
 }
