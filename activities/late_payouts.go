@@ -23,6 +23,8 @@ type LatePayoutStep struct {
 	State     string    `json:"state"`
 	Exception uuid.UUID `json:"exception,omitzero"`
 	Undecided bool      `json:"undecided,omitempty"` // nobody has decided about the exception
+	// Elsewhere says that the order's own flow asks a person about it: the crypto that was to go back is still here.
+	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
 // CheckLatePayout looks at a payout about which something came when its flow was over, or about which everything
@@ -102,7 +104,15 @@ func (p *Payouts) CheckLateOrderPayout(ctx context.Context, in CheckPayoutInput)
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	return lateStep(ctx, p.Store, a.ID, state)
+	return p.lateStep(ctx, a, state)
+}
+
+func (p *Payouts) lateStep(ctx context.Context, a exchange.PaymentAttempt, state string) (LatePayoutStep, error) {
+	step, err := lateStep(ctx, p.Store, a.ID, state)
+	if err == nil && step.Undecided {
+		step.Elsewhere, err = p.Store.CryptoIsHere(ctx, a.OrderID)
+	}
+	return step, Failure(ctx, err)
 }
 
 // hear reads what was stored of a payout's callbacks, in the order in which they came.
@@ -212,5 +222,5 @@ func (p *Payouts) SettleLateOrderPayout(ctx context.Context, in SettlePayoutInpu
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	return lateStep(ctx, p.Store, in.AttemptID, RefundPaid)
+	return p.lateStep(ctx, exchange.PaymentAttempt{ID: in.AttemptID, OrderID: in.OrderID}, RefundPaid)
 }

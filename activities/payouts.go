@@ -24,6 +24,12 @@ type PayoutStore interface {
 	// DoubtOrderPayout notes that a payout which was taken for refused is claimed to have been made.
 	DoubtOrderPayout(ctx context.Context, orderID uuid.UUID) error
 	PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error)
+	// CryptoIsHere tells whether the crypto of an order that was given up has not gone back yet.
+	CryptoIsHere(ctx context.Context, orderID uuid.UUID) (bool, error)
+	// KeepOrderPayout lets a payout that proved true late stand instead of the refund.
+	KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by exchange.Principal) (exchange.OrderPayout, error)
+	// Payouts are the attempts to pay an order, or its refunds, out, the newest first.
+	Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error)
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 	// NoteCredential counts that the operator refuses our credential, before the payout is settled.
 	NoteCredential(ctx context.Context, attempt uuid.UUID, code string) error
@@ -284,6 +290,38 @@ func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error 
 	if err == nil {
 		_, err = p.Store.CompleteOrderPayout(ctx, in.OrderID, in.AttemptID, o)
 	}
+	return Failure(ctx, err)
+}
+
+// KeepPayoutInput lets a payout stand that proved true after the order was given up.
+type KeepPayoutInput struct {
+	OrderID uuid.UUID `json:"order_id"`
+	Proof   Proof     `json:"proof"`
+}
+
+// KeepPayout lets a payout stand instead of the refund of its order. The command's note is the receipt: of the attempt
+// that was proven, or of the newest one, which it proves.
+func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
+	ctx, stop := beat(ctx)
+	defer stop()
+	o, err := vouchedReceipt(ctx, p.Store, in.Proof, p.Now())
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	attempts, err := p.Store.Payouts(ctx, in.OrderID)
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	own := slices.DeleteFunc(attempts, func(a exchange.PaymentAttempt) bool { return a.RefundID != uuid.Nil })
+	if len(own) == 0 {
+		return Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "Nothing of the order was ever paid out."))
+	}
+	if !slices.ContainsFunc(own, func(a exchange.PaymentAttempt) bool { return a.Status == exchange.AttemptSucceeded && a.Receipt == o.Receipt }) {
+		if _, err := p.Store.CompleteOrderPayout(ctx, in.OrderID, own[0].ID, o); err != nil {
+			return Failure(ctx, err)
+		}
+	}
+	_, err = p.Store.KeepOrderPayout(ctx, in.OrderID, in.Proof.Principal())
 	return Failure(ctx, err)
 }
 

@@ -122,7 +122,3 @@ func (b BankPayout) State() BankPayoutState {
 	}
 	return BankWaiting
 }
-
-// RefundPayoutClaimed is the detail of a refund in crypto that waits for a person because somebody says that the
-// order's payout was made after all.
-const RefundPayoutClaimed = "payout_claimed"

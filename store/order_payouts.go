@@ -327,7 +327,7 @@ func (t unitTx) stopRefund(ctx context.Context, o exchange.Order) error {
 	if err != nil || !found || r.Status != exchange.RefundPending {
 		return err
 	}
-	_, err = t.moveRefund(ctx, o, r, exchange.RefundNeedsReview, exchange.RefundPayoutClaimed, "", uuid.Nil, flow)
+	_, err = t.moveRefund(ctx, o, r, exchange.RefundNeedsReview, string(exchange.RefundWaitsClaim), "", uuid.Nil, flow)
 	return err
 }
 

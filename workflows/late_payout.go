@@ -23,12 +23,15 @@ const LatePayoutSummary = "Look at a late word about a payout"
 // LatePayoutAttributes are the search attributes with which a look at a late payout starts.
 func LatePayoutAttributes() temporal.SearchAttributes { return LatePaymentAttributes() }
 
-// LatePayoutInput names the payout, its refund and its order.
+// LatePayoutInput names the payout, its refund and its order. Without a refund it is the order's own payout.
 type LatePayoutInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
 	RefundID  uuid.UUID `json:"refund_id"`
 	OrderID   uuid.UUID `json:"order_id"`
 }
+
+// ofOrder tells whether the payout pays an order out.
+func (in LatePayoutInput) ofOrder() bool { return in.RefundID == uuid.Nil }
 
 // LatePayoutResult is how the look ended.
 type LatePayoutResult struct {
@@ -72,6 +75,9 @@ func (f *latePayout) handlers(ctx workflow.Context) error {
 		return err
 	}
 	f.desk.about = "payout " + f.in.AttemptID.String() + " of refund " + f.in.RefundID.String()
+	if f.in.ofOrder() {
+		f.desk.about = "payout " + f.in.AttemptID.String() + " of order " + f.in.OrderID.String()
+	}
 	workflow.GoNamed(ctx, "callbacks", func(ctx workflow.Context) {
 		for {
 			workflow.GetSignalChannel(ctx, SignalCallback).Receive(ctx, nil)
@@ -85,7 +91,10 @@ func (f *latePayout) run(ctx workflow.Context) (LatePayoutResult, error) {
 	f.began = workflow.Now(ctx)
 	c := card{title: "Looking at a late word about a payout"}
 	c.add("Payout", f.in.AttemptID.String())
-	c.add("Refund", f.in.RefundID.String())
+	if !f.in.ofOrder() {
+		c.add("Refund", f.in.RefundID.String())
+	}
+	c.add("Order", f.in.OrderID.String())
 	c.add("Waits for", "the operator's word")
 	describe(ctx, c)
 	outcome := LateClean
@@ -116,7 +125,7 @@ func (f *latePayout) look(ctx workflow.Context) bool {
 		case known && f.step.State != activities.RefundPending:
 			return false
 		case f.questions > payoutQuestions && f.desk.reason == "":
-			f.desk.park(ctx, ReasonRefundLate, nil)
+			f.desk.park(ctx, f.lateClaim(), nil)
 		}
 		await(ctx, max(f.askAt.Sub(workflow.Now(ctx)), time.Second), "Ask the operator what became of the payout", func() bool {
 			return f.woken || f.desk.hasDecision()
@@ -138,9 +147,8 @@ func (f *latePayout) check(ctx workflow.Context) bool {
 			f.askAt = now.Add(slower(ctx, payoutSlowLook, f.began))
 		}
 	}
-	in := activities.CheckRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
-	var step activities.LatePayoutStep
-	if err := workflow.ExecuteActivity(look(ctx, "See whether the payout was made"), refunds.CheckLatePayout, in).Get(ctx, &step); err != nil {
+	step, err := f.see(ctx, ask)
+	if err != nil {
 		if !passing(err) {
 			f.desk.park(ctx, ReasonStepFailed, err)
 		}
@@ -153,6 +161,48 @@ func (f *latePayout) check(ctx workflow.Context) bool {
 	return true
 }
 
+// see has the activity look that belongs to what the payout pays.
+func (f *latePayout) see(ctx workflow.Context, ask bool) (step activities.LatePayoutStep, err error) {
+	const summary = "See whether the payout was made"
+	if f.in.ofOrder() {
+		in := activities.CheckPayoutInput{OrderID: f.in.OrderID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
+		err = workflow.ExecuteActivity(look(ctx, summary), payouts.CheckLateOrderPayout, in).Get(ctx, &step)
+		return step, err
+	}
+	in := activities.CheckRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
+	err = workflow.ExecuteActivity(look(ctx, summary), refunds.CheckLatePayout, in).Get(ctx, &step)
+	return step, err
+}
+
+// prove books the payout by the receipt that a person found.
+func (f *latePayout) prove(ctx workflow.Context, proof activities.Proof) (step activities.LatePayoutStep, err error) {
+	const summary = "Book the payout"
+	if f.in.ofOrder() {
+		in := activities.SettlePayoutInput{OrderID: f.in.OrderID, AttemptID: f.in.AttemptID, Proof: proof}
+		err = workflow.ExecuteActivity(rail(ctx, summary), payouts.SettleLateOrderPayout, in).Get(ctx, &step)
+		return step, err
+	}
+	in := activities.SettleRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Proof: proof}
+	err = workflow.ExecuteActivity(rail(ctx, summary), refunds.SettleLatePayout, in).Get(ctx, &step)
+	return step, err
+}
+
+// lateClaim is the reason to park while one voice alone says that the payout was made.
+func (f *latePayout) lateClaim() Reason {
+	if f.in.ofOrder() {
+		return ReasonMomoLate
+	}
+	return ReasonRefundLate
+}
+
+// double is the reason to park because the payout was made beside another payment.
+func (f *latePayout) double() Reason {
+	if f.in.ofOrder() {
+		return ReasonMomoTwice
+	}
+	return ReasonRefundTwice
+}
+
 // vouched obeys an operator: a resolve names the receipt of the payout, a retry asks at once.
 func (f *latePayout) vouched(ctx workflow.Context) bool {
 	d := f.desk.take()
@@ -160,9 +210,8 @@ func (f *latePayout) vouched(ctx workflow.Context) bool {
 	if d.verb != activities.VerbResolve {
 		return false
 	}
-	in := activities.SettleRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Proof: d.proof}
-	var step activities.LatePayoutStep
-	if err := workflow.ExecuteActivity(rail(ctx, "Book the payout"), refunds.SettleLatePayout, in).Get(ctx, &step); err != nil {
+	step, err := f.prove(ctx, d.proof)
+	if err != nil {
 		workflow.GetLogger(ctx).Error("the payout was not booked", "error", err)
 		f.desk.park(ctx, ReasonRefundLate, err)
 		return false
@@ -171,11 +220,12 @@ func (f *latePayout) vouched(ctx workflow.Context) bool {
 	return true
 }
 
-// settle has a person decide about money that was paid twice.
+// settle has a person decide about money that was paid twice. While the crypto of an order is still here, the payout can
+// stand instead of the refund; the order's own flow asks for that.
 func (f *latePayout) settle(ctx workflow.Context) string {
 	f.desk.unpark(ctx, WaitsForNobody)
-	for f.step.Exception != uuid.Nil && f.step.Undecided {
-		f.desk.park(ctx, ReasonRefundTwice, nil)
+	for !f.step.Elsewhere && f.step.Exception != uuid.Nil && f.step.Undecided {
+		f.desk.park(ctx, f.double(), nil)
 		_ = workflow.Await(ctx, f.desk.hasDecision)
 		d := f.desk.take()
 		in := activities.ExceptionInput{ExceptionID: f.step.Exception, Proof: d.proof}
@@ -185,7 +235,7 @@ func (f *latePayout) settle(ctx workflow.Context) string {
 			return LateResolved
 		}
 		workflow.GetLogger(ctx).Error("the exception was not resolved", "error", err)
-		f.desk.park(ctx, ReasonRefundTwice, err)
+		f.desk.park(ctx, f.double(), err)
 	}
 	return LateAccounted
 }
