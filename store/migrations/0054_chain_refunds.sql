@@ -252,7 +252,11 @@ END $$;
 -- +goose StatementEnd
 
 -- Nobody asked for a refund that a flow opened. A person agrees once to one address, and anew to another one.
+ALTER TABLE approval_tokens DROP CONSTRAINT approval_tokens_object_type_check,
+    ADD CONSTRAINT approval_tokens_object_type_check CHECK (object_type IN ('transfer', 'refund'));
 ALTER TABLE approvals
+    DROP CONSTRAINT approvals_object_type_check,
+    ADD CONSTRAINT approvals_object_type_check CHECK (object_type IN ('transfer', 'refund')),
     ALTER COLUMN requester_id DROP NOT NULL,
     ADD CONSTRAINT approvals_requester CHECK (requester_id IS NOT NULL OR object_type = 'refund'),
     DROP CONSTRAINT approvals_person_key,

@@ -1,0 +1,509 @@
+package store_test
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+var byFlow = exchange.System("flow")
+
+const (
+	homeOfCoins  = "Thome0000000000000000000000000000000"
+	otherAddress = "Tother000000000000000000000000000000"
+)
+
+// refuses has a payout of the order definitely refused; unsure, after nobody knew for a while.
+func (x *sale) refuses(t *testing.T, unsure bool) exchange.PaymentAttempt {
+	t.Helper()
+	ctx, a := t.Context(), x.tries(t)
+	if unsure {
+		if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Unknown}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "2040"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.s.FailOrderPayout(ctx, x.order.ID, "2040"); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// unpaid is a sale whose payout was refused and whose crypto is promised back; its refund may go at once.
+func unpaid(t *testing.T, unsure bool) (*sale, exchange.Refund) {
+	t.Helper()
+	x := taken(t)
+	x.noCoolOff(t)
+	x.refuses(t, unsure)
+	return x, x.opensRefund(t)
+}
+
+func (x *sale) opensRefund(t *testing.T) exchange.Refund {
+	t.Helper()
+	r := twice(t, sameRefund, func() (exchange.Refund, error) {
+		_, r, err := x.s.OpenChainRefund(t.Context(), exchange.ChainRefundRequest{OrderID: x.order.ID, Reason: "payout_refused"}, byFlow)
+		return r, err
+	})
+	x.order = x.now(t)
+	return r
+}
+
+func (x *sale) noCoolOff(t *testing.T) { storetest.Exec(t, x.s, `UPDATE refund_policy SET cool_off_seconds = 0`) }
+
+// says has the customer name the address.
+func (x *sale) says(t *testing.T, address string) {
+	t.Helper()
+	by := storetest.PrincipalOf(x.m.Customer)
+	if _, err := x.s.SetRefundAddress(t.Context(), store.Everything(), x.order.ID, address, by); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (x *sale) standing(t *testing.T, r exchange.Refund, want exchange.RefundWait) exchange.RefundStanding {
+	t.Helper()
+	s, err := x.s.ApproveRefundPayment(t.Context(), r.ID)
+	if err != nil || s.Wait != want {
+		t.Fatalf("the refund waits for %q, want %q; it is %+v, %v", s.Wait, want, s.Refund, err)
+	}
+	return s
+}
+
+// asks stores what a person asked for.
+func (x *sale) asks(t *testing.T, who exchange.User, exception uuid.UUID, address string) uuid.UUID {
+	t.Helper()
+	r := exchange.RefundRequest{ID: storetest.NewID(t), ExceptionID: exception, Address: address, Reason: "the customer wrote"}
+	if exception == uuid.Nil {
+		r.OrderID = x.order.ID
+	}
+	for range 2 {
+		if err := x.s.SaveRefundRequest(t.Context(), r, storetest.PrincipalOf(who)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r.ID
+}
+
+func (x *sale) ticket(t *testing.T, r exchange.Refund, officer exchange.User, action exchange.ApprovalAction) (string, error) {
+	t.Helper()
+	b := make([]byte, 32)
+	_, _ = rand.Read(b) // never fails
+	token, now := hex.EncodeToString(b), time.Now().UTC().Truncate(time.Millisecond)
+	_, err := x.s.IssueRefundTicket(t.Context(), exchange.ApprovalTicket{
+		ID: storetest.NewID(t), OfficerID: officer.ID, ObjectType: exchange.ApproveRefund, ObjectID: r.ID, Action: action, Amount: r.Amount,
+		Digest: r.Digest, Door: exchange.DoorAPI, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: now, ExpiresAt: now.Add(exchange.ApprovalTokenTTL),
+	}, storetest.PrincipalOf(officer))
+	return token, err
+}
+
+// agrees has an officer approve a refund as it is.
+func (x *sale) agrees(t *testing.T, r exchange.Refund, officer exchange.User) exchange.RefundStanding {
+	t.Helper()
+	token, err := x.ticket(t, r, officer, exchange.Approve)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out exchange.RefundStanding
+	for range 2 {
+		if out, err = x.s.DecideRefund(t.Context(), r.ID, token, exchange.Approve); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+func agent(t *testing.T, s *store.Store) exchange.User { return storetest.User(t, s, exchange.RoleTreasury) }
+
+// An order whose payee was refused fails, its vendor has its shillings again, and the crypto goes where the customer
+// said, in one payment.
+func TestRefusedSaleGoesBack(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), taken(t)
+	x.says(t, homeOfCoins)
+	x.refuses(t, false)
+	r := x.opensRefund(t)
+	wantOrder(t, x.order, exchange.OrderFailed, exchange.DetailRefundOpen, "deposit")
+	if r.Rail != exchange.RefundOnChain || r.Address != homeOfCoins || !r.Amount.Equal(usdt("10")) || r.WalletID != x.e.ID || r.AddressedBy != uuid.Nil {
+		t.Fatalf("the refund is %+v", r)
+	}
+	x.wantMoney(t, "10", "0", "10", "10")
+	wantOffer(t, x.s, x.m.Offer.ID, "258710.00", "2000.000000")
+	if s := x.standing(t, r, exchange.RefundWaitsCoolOff); s.Until.Before(time.Now()) || s.Until.After(time.Now().Add(exchange.RefundCoolOff)) {
+		t.Errorf("it cools off until %s", s.Until)
+	}
+	x.noCoolOff(t)
+	s := x.standing(t, r, exchange.RefundReady)
+	again := x.standing(t, r, exchange.RefundReady)
+	if p := s.Payment; p.Purpose != exchange.ForRefund || p.ToAddress != homeOfCoins || p.WalletID != x.e.ID || !samePayment(p, again.Payment) {
+		t.Fatalf("the payments are %+v and %+v", s.Payment, again.Payment)
+	}
+	_, err := x.s.ApproveSweep(ctx, x.order.ID)
+	wantFault(t, err, exchange.CodeStateConflict)
+	clears(t, x.s, s.Payment)
+	x.carriedOut(t, s.Payment)
+	done, err := x.s.Refund(ctx, r.ID)
+	if err != nil || done.Status != exchange.RefundCompleted || done.Receipt == "" {
+		t.Errorf("the refund is %+v, %v", done, err)
+	}
+	x.wantMoney(t, "0", "0", "0", "0")
+	if _, err := x.s.ReleaseEscrow(ctx, x.order.ID); err != nil {
+		t.Errorf("the address is not given back: %v", err)
+	}
+	claims, err := x.s.EscrowClaims(ctx, x.order.ID)
+	if err != nil || len(claims) != 1 || !claims[0].Refunded.Equal(usdt("10")) || !claims[0].Taken.IsZero() {
+		t.Errorf("the claim is %+v, %v", claims, err)
+	}
+}
+
+func clears(t *testing.T, s *store.Store, p exchange.ChainPayment) {
+	t.Helper()
+	if err := s.RecordRecipient(t.Context(), p.ID, []exchange.Screening{{Screener: "deny_list", Verdict: exchange.VerdictClear}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// While an attempt may have paid, nothing is promised back; one that proves true later stops what was promised.
+func TestNoRefundBesideAPayout(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), taken(t)
+	x.noCoolOff(t)
+	x.says(t, homeOfCoins)
+	open := func() error {
+		_, _, err := x.s.OpenChainRefund(ctx, exchange.ChainRefundRequest{OrderID: x.order.ID}, byFlow)
+		return err
+	}
+	a := x.tries(t)
+	wantFault(t, open(), exchange.CodeStateConflict)
+	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Unknown}); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, open(), exchange.CodeStateConflict)
+	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "2040"}); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, open(), exchange.CodeStateConflict)
+	if _, err := x.s.FailOrderPayout(ctx, x.order.ID, "2040"); err != nil {
+		t.Fatal(err)
+	}
+	r := x.opensRefund(t)
+	x.standing(t, r, exchange.RefundWaitsOfficer)
+	x.agrees(t, r, agent(t, x.s))
+	p := x.standing(t, r, exchange.RefundReady).Payment
+	clears(t, x.s, p)
+	if _, err := x.s.CompleteOrderPayout(ctx, x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
+		t.Fatal(err)
+	}
+	id := storetest.NewID(t)
+	_, err := x.s.SaveSignedAttempt(ctx, exchange.ChainAttempt{ID: id, PaymentID: p.ID, Network: p.Network, TxID: txID(id), Raw: []byte("signed"), FeeLimit: trx("5")})
+	wantFault(t, err, exchange.CodeStateConflict)
+	x.wantMoney(t, "10", "0", "10", "10")
+}
+
+// An address that a person gives waits for another person, whoever asks; the customer's own needs nobody.
+func TestRefundWithoutAnAddressWaitsForTwo(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	x, r := unpaid(t, false)
+	x.standing(t, r, exchange.RefundWaitsAddress)
+	one, two := agent(t, x.s), agent(t, x.s)
+	house := x.asks(t, one, uuid.Nil, x.e.Address)
+	_, err := x.s.AddressRefund(ctx, r.ID, house, storetest.PrincipalOf(one))
+	wantFault(t, err, exchange.CodeInvalid)
+	_, err = x.s.AddressRefund(ctx, r.ID, uuid.New(), storetest.PrincipalOf(one))
+	wantFault(t, err, exchange.CodeNotFound)
+	asked := x.asks(t, one, uuid.Nil, otherAddress)
+	for range 2 {
+		s, err := x.s.AddressRefund(ctx, r.ID, asked, storetest.PrincipalOf(one))
+		if err != nil || s.Wait != exchange.RefundWaitsOfficer || s.Needed != 1 || s.Refund.Address != otherAddress || s.Refund.AddressedBy != one.ID {
+			t.Fatalf("it stands at %+v, %v", s, err)
+		}
+		r = s.Refund
+	}
+	x.standing(t, r, exchange.RefundWaitsOfficer)
+	_, err = x.ticket(t, r, one, exchange.Approve)
+	wantFault(t, err, exchange.CodeForbidden)
+	_, err = x.ticket(t, r, storetest.User(t, x.s, exchange.RoleOTCOfficer), exchange.Approve)
+	wantFault(t, err, exchange.CodeForbidden)
+	x.agrees(t, r, two)
+	_, err = x.ticket(t, r, two, exchange.Approve)
+	wantFault(t, err, exchange.CodeConflict)
+	p := x.standing(t, r, exchange.RefundReady).Payment
+	if p.ToAddress != otherAddress {
+		t.Fatalf("the payment is %+v", p)
+	}
+	// What the customer says now comes too late, and changes nothing.
+	x.says(t, homeOfCoins)
+	if again := x.standing(t, r, exchange.RefundReady); again.Payment.ToAddress != otherAddress {
+		t.Errorf("it goes to %s", again.Payment.ToAddress)
+	}
+	clears(t, x.s, p)
+	x.carriedOut(t, p)
+	x.wantMoney(t, "0", "0", "0", "0")
+}
+
+// The customer may say it after the order has failed. Nobody else overrides that before it was tried.
+func TestCustomerSaysWhereToInTheEnd(t *testing.T) {
+	t.Parallel()
+	x, r := unpaid(t, false)
+	x.standing(t, r, exchange.RefundWaitsAddress)
+	x.says(t, homeOfCoins)
+	one := agent(t, x.s)
+	s := x.standing(t, r, exchange.RefundReady)
+	if s.Payment.ToAddress != homeOfCoins || s.Refund.AddressedBy != uuid.Nil {
+		t.Fatalf("it goes to %+v", s.Payment)
+	}
+	y := taken(t)
+	y.says(t, homeOfCoins)
+	y.refuses(t, false)
+	held := y.opensRefund(t)
+	_, err := y.s.AddressRefund(t.Context(), held.ID, y.asks(t, agent(t, y.s), uuid.Nil, otherAddress), storetest.PrincipalOf(one))
+	wantFault(t, err, exchange.CodeStateConflict)
+}
+
+// A refund whose address can't be paid goes elsewhere when two persons say so; what was approved for the first address
+// is given up for good.
+func TestRefundGoesToAnotherAddress(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), taken(t)
+	x.noCoolOff(t)
+	x.says(t, homeOfCoins)
+	x.refuses(t, false)
+	r := x.opensRefund(t)
+	first := x.standing(t, r, exchange.RefundReady).Payment
+	one, two := agent(t, x.s), agent(t, x.s)
+	asked := x.asks(t, one, uuid.Nil, otherAddress)
+	clears(t, x.s, first)
+	tx := sign(t, x.s, first)
+	_, err := x.s.AddressRefund(ctx, r.ID, asked, storetest.PrincipalOf(one))
+	wantFault(t, err, exchange.CodeStateConflict) // it may still arrive
+	if _, err := x.s.RecordExpired(ctx, tx.ID, "too old"); err != nil {
+		t.Fatal(err)
+	}
+	s, err := x.s.AddressRefund(ctx, r.ID, asked, storetest.PrincipalOf(one))
+	if err != nil || s.Refund.Status != exchange.RefundNeedsReview || s.Wait != exchange.RefundWaitsOfficer {
+		t.Fatalf("it stands at %+v, %v", s, err)
+	}
+	if p, err := x.s.ChainPayment(ctx, first.ID); err != nil || p.Status != exchange.ChainCancelled {
+		t.Errorf("the first payment is %+v, %v", p, err)
+	}
+	x.agrees(t, s.Refund, two)
+	second := x.standing(t, r, exchange.RefundReady).Payment
+	if second.ToAddress != otherAddress || second.HoldID != first.HoldID || second.N != 2 {
+		t.Fatalf("the second payment is %+v", second)
+	}
+	clears(t, x.s, second)
+	x.carriedOut(t, second)
+	x.wantMoney(t, "0", "0", "0", "0")
+}
+
+// One officer's no stops a refund as it is, whatever others say of it, until it goes elsewhere.
+func TestRefusedRefundWaitsForAnotherAddress(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	x, r := unpaid(t, true)
+	x.says(t, homeOfCoins)
+	r = x.standing(t, r, exchange.RefundWaitsOfficer).Refund
+	one, two, three := agent(t, x.s), agent(t, x.s), agent(t, x.s)
+	token, err := x.ticket(t, r, one, exchange.Reject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = x.s.DecideRefund(ctx, r.ID, token, exchange.Approve)
+	wantFault(t, err, exchange.CodeNotFound)
+	if s, err := x.s.DecideRefund(ctx, r.ID, token, exchange.Reject); err != nil || s.Wait != exchange.RefundWaitsRefused || s.Refund.Status != exchange.RefundNeedsReview {
+		t.Fatalf("it stands at %+v, %v", s, err)
+	}
+	x.agrees(t, r, two)
+	x.standing(t, r, exchange.RefundWaitsRefused)
+	s, err := x.s.AddressRefund(ctx, r.ID, x.asks(t, two, uuid.Nil, otherAddress), storetest.PrincipalOf(two))
+	if err != nil || s.Wait != exchange.RefundWaitsOfficer || s.Agreed != 0 {
+		t.Fatalf("it stands at %+v, %v", s, err)
+	}
+	x.agrees(t, s.Refund, three)
+	x.standing(t, r, exchange.RefundReady)
+}
+
+// What came for an order that was over goes back when two persons say where to; the address is empty then.
+func TestStrayDepositGoesBack(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), sold(t)
+	if _, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, byFlow); err != nil {
+		t.Fatal(err)
+	}
+	d := x.final(t, x.to("late", usdt("7")))
+	exception := d.ExceptionID
+	x.wantMoney(t, "7", "7", "0", "0")
+	one, two := agent(t, x.s), agent(t, x.s)
+	asked := x.asks(t, one, exception, otherAddress)
+	r := twice(t, sameRefund, func() (exchange.Refund, error) {
+		_, r, err := x.s.OpenChainRefund(ctx, exchange.ChainRefundRequest{ExceptionID: exception, RequestID: asked}, storetest.PrincipalOf(one))
+		return r, err
+	})
+	x.wantMoney(t, "7", "0", "7", "7")
+	if r.RequestedBy != one.ID || r.AddressedBy != one.ID || r.Address != otherAddress || r.DepositID != d.ID {
+		t.Fatalf("the refund is %+v", r)
+	}
+	x.standing(t, r, exchange.RefundWaitsOfficer)
+	_, err := x.ticket(t, r, one, exchange.Approve)
+	wantFault(t, err, exchange.CodeForbidden)
+	x.agrees(t, r, two)
+	p := x.standing(t, r, exchange.RefundReady).Payment
+	clears(t, x.s, p)
+	x.carriedOut(t, p)
+	x.wantMoney(t, "0", "0", "0", "0")
+	if got, err := x.s.Exception(ctx, exception); err != nil || got.Status != exchange.ExcRefunded {
+		t.Errorf("the exception is %+v, %v", got, err)
+	}
+	_, _, err = x.s.DecideException(ctx, exchange.ExceptionDecision{ID: storetest.NewID(t), ExceptionID: exception, Verdict: exchange.ExcAccepted, Reason: "why"}, storetest.PrincipalOf(one))
+	wantFault(t, err, exchange.CodeStateConflict)
+}
+
+// A deposit that the offer does not allow goes back by the refund that its taking opened.
+func TestUnfitDepositIsSentBack(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), sold(t)
+	x.says(t, homeOfCoins)
+	got := x.take(t, x.final(t, x.to("tx", usdt("4.9"))), exchange.TakenMismatch)
+	p := x.standing(t, got.Refund, exchange.RefundReady).Payment
+	clears(t, x.s, p)
+	x.carriedOut(t, p)
+	x.wantMoney(t, "0", "0", "0", "0")
+	if e, err := x.s.Exception(ctx, got.Exception.ID); err != nil || e.Status != exchange.ExcRefunded {
+		t.Errorf("the exception is %+v, %v", e, err)
+	}
+	if _, err := x.s.ReleaseEscrow(ctx, x.order.ID); err != nil {
+		t.Errorf("the address is not given back: %v", err)
+	}
+}
+
+// The service's own role can't promise crypto back twice, beside a payout, to the house or to where nobody said, nor
+// send it before the rules let it go.
+func TestDatabaseGuardsChainRefunds(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), taken(t)
+	x.says(t, homeOfCoins)
+	db := x.app(t)
+	const refund = `INSERT INTO refunds (id, rail, order_id, asset, amount, reason, status, wallet_id, network, address, hold_id, value, digest, deposit_id, created_at, updated_at)
+		SELECT gen_random_uuid(), 'chain', c.order_id, c.asset, %AMOUNT%, 'why', 'pending', %WALLET%, 'tron', %ADDRESS%, %HOLD%, 1500, repeat('0', 64), c.deposit_id, now(), now()
+		FROM escrow_claims c WHERE c.order_id = '`
+	promise := func(amount, wallet, address, hold string) error {
+		q := strings.NewReplacer("%AMOUNT%", amount, "%WALLET%", wallet, "%ADDRESS%", address, "%HOLD%", hold).Replace(refund)
+		_, err := db.ExecContext(ctx, q+x.order.ID.String()+`'`)
+		return err
+	}
+	vendor := "'" + x.m.VendorWallet.ID.String() + "'"
+	if err := promise("c.amount", "c.wallet_id", "'"+homeOfCoins+"'", "c.hold_id"); sqlState(err) != "KV002" {
+		t.Errorf("beside a payout: %v", err)
+	}
+	x.refuses(t, true)
+	r := x.opensRefund(t)
+	for what, err := range map[string]error{
+		"a second time":      promise("c.amount", "c.wallet_id", "'"+homeOfCoins+"'", "c.hold_id"),
+		"more":               promise("c.amount + 1", "c.wallet_id", "'"+homeOfCoins+"'", "c.hold_id"),
+		"from elsewhere":     promise("c.amount", vendor, "'"+homeOfCoins+"'", "c.hold_id"),
+		"to somebody else":   promise("c.amount", "c.wallet_id", "'"+stranger+"'", "c.hold_id"),
+		"to the house":       promise("c.amount", "c.wallet_id", "'"+x.e.Address+"'", "c.hold_id"),
+		"with another hold":  promise("c.amount", "c.wallet_id", "'"+homeOfCoins+"'", "gen_random_uuid()"),
+		"without its hold":   promise("c.amount", "c.wallet_id", "'"+homeOfCoins+"'", "NULL"),
+		"with a momo payout": exec(t, x, `INSERT INTO payment_attempts (id, direction, order_id, refund_id, provider, status, asset, amount, phone, reference, created_at) SELECT gen_random_uuid(), 'payout', order_id, id, 'daraja', 'created', 'KES', 1, '254712345678', 'X', now() FROM refunds WHERE id = '`+r.ID.String()+`'`),
+	} {
+		if err == nil {
+			t.Errorf("a refund %s was taken", what)
+		}
+	}
+	for _, change := range []string{
+		`amount = amount - 1`, `address = '` + stranger + `'`, `address = '` + stranger + `', digest = repeat('1', 64)`, `hold_id = gen_random_uuid()`, `requested_by = (SELECT id FROM users LIMIT 1)`,
+		`rail = 'momo'`, `wallet_id = ` + vendor, `order_id = NULL`, `value = 0`, `address = '` + stranger + `', digest = repeat('1', 64), addressed_by = '` + x.m.Customer.ID.String() + `'`,
+	} {
+		if err := exec(t, x, `UPDATE refunds SET `+change+` WHERE id = '`+r.ID.String()+`'`); err == nil {
+			t.Errorf("%s was taken", change)
+		}
+	}
+	const send = `INSERT INTO chain_payments (id, purpose, object_id, network, asset, amount, wallet_id, from_address, to_address, hold_id, intent_hash, status, approved_by, created_at, updated_at)
+		SELECT gen_random_uuid(), 'refund', f.id, f.network, f.asset, f.amount, f.wallet_id, w.address, f.address, f.hold_id, repeat('0', 64), 'approved', 'test', now(), now()
+		FROM refunds f JOIN wallets w ON w.id = f.wallet_id WHERE f.id = '`
+	try := func() error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = tx.Rollback() }() // does nothing after the commit
+		if _, err := tx.ExecContext(ctx, `UPDATE refunds SET status = 'processing' WHERE id = $1`, r.ID); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, send+r.ID.String()+`'`); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	wantRefusal := func(err error, because string) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), because) {
+			t.Errorf("got %v, want a refusal because %q", err, because)
+		}
+	}
+	wantRefusal(try(), "a payout of its order may have paid")
+	x.noCoolOff(t)
+	wantRefusal(try(), "too few persons agreed")
+	if err := exec(t, x, `INSERT INTO approvals (id, token_id, object_type, object_id, officer_id, action, digest, created_at)
+		SELECT gen_random_uuid(), gen_random_uuid(), 'refund', id, (SELECT id FROM users LIMIT 1), 'approve', digest, now() FROM refunds WHERE id = '`+r.ID.String()+`'`); err == nil {
+		t.Error("an approval without a token was taken")
+	}
+	x.agrees(t, r, agent(t, x.s))
+	if err := exec(t, x, send+r.ID.String()+`'`); err == nil {
+		t.Error("a refund that is pending was sent")
+	}
+	if err := exec(t, x, `UPDATE refunds SET status = 'completed', completed_at = now(), receipt = 'tx' WHERE id = '`+r.ID.String()+`'`); err == nil {
+		t.Error("a refund was completed without a payment")
+	}
+	if err := try(); err != nil {
+		t.Errorf("as it should be: %v", err)
+	}
+}
+
+// exec runs a statement as the service's own role.
+func exec(t *testing.T, x *sale, query string) error {
+	t.Helper()
+	_, err := x.app(t).ExecContext(t.Context(), query)
+	return err
+}
+
+// What only the value of a refund asks for is asked for by the database too, in the same way.
+func TestOfficersByTheValueOfARefund(t *testing.T) {
+	t.Parallel()
+	rule := exchange.ApprovalRule{OneAbove: kes("200000"), TwoAbove: kes("2000000")}
+	giver := uuid.New()
+	for _, c := range []struct {
+		value     string
+		addressed bool
+		doubted   bool
+		exception bool
+		want      int
+	}{
+		{value: "200000", want: 0}, {value: "200000.01", want: 1}, {value: "2000000.01", want: 2},
+		{value: "10", addressed: true, want: 1}, {value: "10", doubted: true, want: 1}, {value: "10", doubted: true, exception: true, want: 0},
+		{value: "3000000", addressed: true, doubted: true, want: 2},
+	} {
+		r := exchange.Refund{Value: money.Must(money.KES, c.value)}
+		if c.addressed {
+			r.AddressedBy = giver
+		}
+		if c.exception {
+			r.ExceptionID = giver
+		}
+		if got := exchange.CryptoBackNeeds(r, c.doubted, rule); got != c.want {
+			t.Errorf("%+v needs %d, want %d", c, got, c.want)
+		}
+	}
+}
