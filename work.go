@@ -25,7 +25,7 @@ import (
 )
 
 // operatorName is the provider on attempt rows.
-const operatorName = "daraja"
+const operatorName = exchange.ProviderDaraja
 
 // runWorker serves task queues. What a process can do follows from what it is configured with: only
 // one with a master key can serve a signer queue.
@@ -120,6 +120,9 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			parts.Reconcile = &activities.Reconciliation{Store: rows}
 			parts.Send, err = p.config.transfers(rows)
 			if err == nil {
+				parts.Sale, err = p.config.sales(rows)
+			}
+			if err == nil {
 				parts.Rates, err = p.config.rates(rows)
 			}
 		case workflows.QueueMomo:
@@ -155,6 +158,12 @@ func (c Config) transfers(rows worker.Rows) (*activities.Transfers, error) {
 	return &activities.Transfers{Store: rows, Screener: screener}, err
 }
 
+// sales makes the activities of orders that sell crypto.
+func (c Config) sales(rows worker.Rows) (*activities.OffRamps, error) {
+	screener, err := c.screener()
+	return &activities.OffRamps{Store: rows, Screener: screener}, err
+}
+
 // rates makes the activities of rates, with the source where one is configured.
 func (c Config) rates(rows worker.Rows) (*activities.Rates, error) {
 	r := &activities.Rates{Store: rows, Name: c.Rates.Source, Life: c.Rates.Life}
@@ -180,6 +189,7 @@ func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
 	parts.Refund = &activities.Refunds{
 		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
 	}
+	parts.Float = &activities.Float{Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now}
 	parts.Payout = &activities.Payouts{
 		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
 	}

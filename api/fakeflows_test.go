@@ -53,6 +53,8 @@ func (f *fakeFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, by e
 	return err
 }
 
+func (f *fakeFlows) MoveFloat(_ context.Context, move uuid.UUID) error { return f.called("move float " + move.String()) }
+
 func (f *fakeFlows) CancelOrder(ctx context.Context, order, _ uuid.UUID, by exchange.Principal) error {
 	if err := f.called("cancel " + order.String()); err != nil {
 		return err
@@ -61,12 +63,24 @@ func (f *fakeFlows) CancelOrder(ctx context.Context, order, _ uuid.UUID, by exch
 	return err
 }
 
-func (f *fakeFlows) OpenOffRamp(_ context.Context, r exchange.OrderRequest, _ exchange.Principal) error {
-	return f.called("open off-ramp " + r.ID.String())
+func (f *fakeFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
+	if err := f.called("open off-ramp " + r.ID.String()); err != nil {
+		return err
+	}
+	_, err := f.store.OpenOffRamp(ctx, r, by)
+	return err
 }
 
-func (f *fakeFlows) CancelOffRamp(_ context.Context, order, _ uuid.UUID, _ exchange.Principal) error {
-	return f.called("cancel off-ramp " + order.String())
+func (f *fakeFlows) CancelOffRamp(ctx context.Context, order, _ uuid.UUID, by exchange.Principal) error {
+	if err := f.called("cancel off-ramp " + order.String()); err != nil {
+		return err
+	}
+	_, err := f.store.CloseOffRamp(ctx, order, exchange.DetailCancelled, by)
+	return err
+}
+
+func (f *fakeFlows) RefundAddressSet(_ context.Context, order uuid.UUID) error {
+	return f.called("refund address " + order.String())
 }
 
 func (f *fakeFlows) CommandOffRamp(ctx context.Context, order, command uuid.UUID) error {

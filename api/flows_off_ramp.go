@@ -21,6 +21,8 @@ type OffRampFlows interface {
 	CancelOffRamp(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
 	// CommandOffRamp hands the sale's flow the id of an operator's recorded decision.
 	CommandOffRamp(ctx context.Context, order, command uuid.UUID) error
+	// RefundAddressSet tells the sale's flow that its refund address is there now.
+	RefundAddressSet(ctx context.Context, order uuid.UUID) error
 }
 
 func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
@@ -53,4 +55,8 @@ func (t temporalFlows) CancelOffRamp(ctx context.Context, order, id uuid.UUID, b
 
 func (t temporalFlows) CommandOffRamp(ctx context.Context, order, command uuid.UUID) error {
 	return t.update(ctx, workflows.OffRampID(order), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
+}
+
+func (t temporalFlows) RefundAddressSet(ctx context.Context, order uuid.UUID) error {
+	return fromTemporal(t.client.SignalWorkflow(ctx, workflows.OffRampID(order), "", workflows.SignalRefundAddress, nil))
 }

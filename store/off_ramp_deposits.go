@@ -253,7 +253,7 @@ func (a *arrivedCrypto) take(ctx context.Context, d exchange.ChainDeposit) error
 		return err
 	}
 	o.DepositTxHash, o.DepositAt = d.TxID, d.BlockTime
-	if o.DepositConfirms, err = a.t.confirmations(ctx, d); err != nil {
+	if o.DepositConfirms, err = a.t.confirms(ctx, d); err != nil {
 		return err
 	}
 	if a.out.Order, err = a.t.owing(ctx, before, o); err != nil {
@@ -360,8 +360,8 @@ const confirmationsOf = `
 SELECT greatest(0, greatest(c.final_number, (SELECT max(b.number) FROM deposit_blocks b WHERE b.network = c.network)) - $2::bigint + 1)
 FROM deposit_cursors c WHERE c.network = $1`
 
-// confirmations counts the blocks that the chain has built on a deposit, its own included.
-func (t unitTx) confirmations(ctx context.Context, d exchange.ChainDeposit) (int, error) {
+// confirms counts the blocks that the chain has built on a deposit, its own included.
+func (t unitTx) confirms(ctx context.Context, d exchange.ChainDeposit) (int, error) {
 	var n int
 	err := t.get(ctx, &n, confirmationsOf, d.Network, blockNumber(d.Block))
 	return n, err

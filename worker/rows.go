@@ -22,6 +22,7 @@ var (
 	_ activities.RefundStore      = Rows{}
 	_ activities.PayoutStore      = Rows{}
 	_ activities.StatementStore   = Rows{}
+	_ activities.FloatStore       = Rows{}
 	_ activities.ChainStore       = Rows{}
 	_ activities.SigningStore     = Rows{}
 	_ activities.RecipientStore   = Rows{}
@@ -38,6 +39,7 @@ var (
 	_ activities.EscrowStore      = Rows{}
 	_ activities.ChainRefundStore = Rows{}
 	_ activities.SweepStore       = Rows{}
+	_ activities.OffRampStore     = Rows{}
 	_ activities.RelayStore       = Rows{}
 	_ activities.WebhookStore     = Rows{}
 

@@ -33,6 +33,7 @@ type Parts struct {
 	Momo   *activities.Momo                          // momo
 	Refund *activities.Refunds                       // momo
 	Payout *activities.Payouts                       // momo
+	Float  *activities.Float                         // momo
 	List   *activities.Statement                     // momo
 	Chains map[exchange.Network]*activities.Chain    // chain-<network>
 	Watch  map[exchange.Network]*activities.Deposits // chain-<network>
@@ -41,6 +42,7 @@ type Parts struct {
 	Pool   *activities.Escrow                        // flows
 	Back   *activities.ChainRefunds                  // flows
 	Sweep  *activities.Sweeps                        // flows
+	Sale   *activities.OffRamps                      // flows
 	Sign   map[exchange.Network]*activities.Signing  // signer-<network>
 	Wallet map[exchange.Network]*activities.Wallets  // signer-<network>
 
@@ -138,7 +140,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil || parts.Back == nil || parts.Sweep == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil || parts.Back == nil || parts.Sweep == nil || parts.Sale == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
@@ -152,18 +154,20 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Pool)
 		w.RegisterActivity(parts.Back)
 		w.RegisterActivity(parts.Sweep)
+		w.RegisterActivity(parts.Sale)
 	case name == workflows.QueueWebhooks:
 		if parts.Hooks == nil {
 			return lacks("the key of webhook secrets")
 		}
 		w.RegisterActivity(parts.Hooks)
 	case name == workflows.QueueMomo:
-		if parts.Momo == nil || parts.Refund == nil || parts.Payout == nil || parts.List == nil {
+		if parts.Momo == nil || parts.Refund == nil || parts.Payout == nil || parts.List == nil || parts.Float == nil {
 			return lacks("the mobile money operator")
 		}
 		w.RegisterActivity(parts.Momo)
 		w.RegisterActivity(parts.Refund)
 		w.RegisterActivity(parts.Payout)
+		w.RegisterActivity(parts.Float)
 		w.RegisterActivity(parts.List)
 	case kind == "chain":
 		n := exchange.Network(network)
@@ -190,7 +194,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 
 func registerFlows(w sdk.Registry) {
 	for name, flow := range map[string]any{
-		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
+		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeOffRamp: workflows.OffRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
 		workflows.TypeRefund: workflows.Refund, workflows.TypeMomoPayout: workflows.MomoPayout, workflows.TypeLatePayout: workflows.LatePayout, workflows.TypeLatePayment: workflows.LatePayment,
 		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
@@ -198,6 +202,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeReconcileNetwork: workflows.ReconcileNetwork, workflows.TypeReserveReport: workflows.ReserveReport,
 		workflows.TypeTendEscrow: workflows.TendEscrow, workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
 		workflows.TypePullRates: workflows.PullRates, workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
+		workflows.TypeWatchFloat: workflows.WatchFloat, workflows.TypeMoveFloat: workflows.MoveFloat,
 	} {
 		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
 	}

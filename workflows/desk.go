@@ -27,6 +27,8 @@ type desk struct {
 	objects func() []activities.ObjectRef
 	reason  Reason // empty while the flow is not parked
 	decided *decision
+	// only narrows the commands that are taken, where what a reason offers is not all possible; nil takes them all.
+	only []string
 	// pass hands a command on to a child that needs attention by itself; nil when there is none.
 	pass func(ctx workflow.Context, name string, ref CommandRef) error
 }
@@ -120,7 +122,7 @@ func (d *desk) obey(ctx workflow.Context, ref CommandRef, verb string) (Ack, err
 			return Ack{}, refuse(exchange.CodeStateConflict, "Nothing waits for an operator here now.")
 		}
 		return Ack{Detail: proof.Verb}, nil
-	case !slices.Contains(guide[d.reason].verbs, proof.Verb):
+	case !slices.Contains(guide[d.reason].verbs, proof.Verb), d.only != nil && !slices.Contains(d.only, proof.Verb):
 		return Ack{}, refuse(exchange.CodeStateConflict, "A flow that is parked with "+string(d.reason)+" takes no "+proof.Verb+".")
 	}
 	d.decided = &decision{verb: proof.Verb, proof: proof}

@@ -16,6 +16,10 @@ func OffRampID(orderID uuid.UUID) string { return exchange.OffRampFlow(orderID) 
 // UpdateConfirmBank tells the flow that an officer said something of a bank payout: BankConfirmRef, answers Ack.
 const UpdateConfirmBank = "confirm-bank"
 
+// SignalRefundAddress says that the customer named where the order's crypto goes back to. It has no argument: the row
+// tells.
+const SignalRefundAddress = "refund-address"
+
 // SignalFloat says that the payout float may be larger now. It has no argument.
 const SignalFloat = "float"
 

@@ -170,10 +170,25 @@ func (f *onRamp) child(ctx workflow.Context, o workflow.ChildWorkflowOptions, fl
 
 // runChild runs a child to its end, waiting as the flow that starts it waits.
 func runChild(ctx workflow.Context, o workflow.ChildWorkflowOptions, flow, in, result any, until func(workflow.Context, func() bool)) error {
+	return runWatchedChild(ctx, o, flow, in, result, until, nil)
+}
+
+// runWatchedChild runs a child to its end and tells when it can be spoken to: not before it was started, which the
+// server says a moment after it was asked for.
+func runWatchedChild(
+	ctx workflow.Context, o workflow.ChildWorkflowOptions, flow, in, result any, until func(workflow.Context, func() bool), running func(bool),
+) error {
 	began := workflow.Now(ctx)
 	for {
 		future := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), flow, in)
+		if running != nil {
+			until(ctx, future.GetChildWorkflowExecution().IsReady)
+			running(true)
+		}
 		until(ctx, future.IsReady)
+		if running != nil {
+			running(false)
+		}
 		err := future.Get(ctx, result)
 		if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
 			return err

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"maps"
 	"slices"
 
 	"kivuko/activities"
@@ -90,7 +89,9 @@ var guide = merged(onRampGuide, offRampGuide, payoutGuide)
 func merged(guides ...map[Reason]advice) map[Reason]advice {
 	all := map[Reason]advice{}
 	for _, g := range guides {
-		maps.Copy(all, g)
+		for r, a := range g {
+			all[r] = a
+		}
 	}
 	return all
 }

@@ -1,0 +1,270 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+var offRamps *activities.OffRamps
+
+// OffRamp is the flow of an order that sells crypto: open, wait for the crypto, see who sent it, pay the shillings
+// out, and hand the crypto to the vendor; or give it back.
+func OffRamp(ctx workflow.Context, in OffRampInput) (OffRampResult, error) {
+	// Money may be on its way, so a cancellation of the execution is not obeyed. Customers cancel orders
+	// by the update "cancel", operators by their commands.
+	ctx, _ = workflow.NewDisconnectedContext(ctx)
+	f := &offRamp{in: in, id: OffRampID(in.Request.ID)}
+	if err := f.handlers(ctx); err != nil {
+		return OffRampResult{}, err
+	}
+	return f.run(ctx)
+}
+
+// offRamp is one sale on its way. Rows decide what is done; what is kept here is where to go on.
+type offRamp struct {
+	in    OffRampInput
+	id    string
+	order activities.OpenedOffRamp
+	desk  *desk
+
+	opened  bool  // the order is there, or refused
+	refusal error // why it was refused
+
+	deposits  []uuid.UUID // movements that nobody looked at yet
+	heeding   bool        // one is being looked at
+	since     time.Time   // of the wait for crypto
+	expiresAt time.Time   // of the wait for crypto; later than the order's when a deposit vanished again
+	lookAt    time.Time   // when the rows are looked at although nobody was woken
+	cancel    *request
+
+	paying   bool      // a payout's flow is at work, to which callbacks go
+	floated  bool      // somebody says that there is more to pay out from
+	refundID uuid.UUID // what is owed back
+	back     *cryptoBack
+	door     *refundDoor // where officers decide about it
+	kept     bool        // a payout that was taken for refused stands after all
+}
+
+func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
+	f.open(ctx)
+	if f.refusal != nil {
+		return f.finish(ctx)
+	}
+	f.collect(ctx)
+	if f.order.Status == exchange.OrderProcessing && f.cleared(ctx) {
+		f.payOut(ctx)
+	}
+	switch f.order.Status {
+	case exchange.OrderCompleted:
+		f.sweep(ctx)
+	case exchange.OrderFailed:
+		f.giveBack(ctx)
+	case exchange.OrderPending, exchange.OrderConfirming, exchange.OrderProcessing, exchange.OrderCancelled: // nothing to move
+	}
+	f.release(ctx)
+	return f.finish(ctx)
+}
+
+// open writes the order. The update "open" answers with what came of it; see the on-ramp's. A pool without a free
+// address grows by one, where it may, before the customer is sent away.
+func (f *offRamp) open(ctx workflow.Context) {
+	in := activities.OpenOffRampInput{Request: f.in.Request, Actor: f.in.Actor}
+	err := workflow.ExecuteLocalActivity(local(ctx, "Open the order"), offRamps.OpenOffRamp, in).Get(ctx, &f.order)
+	if err != nil && passing(err) {
+		err = f.openVisibly(ctx, in)
+	}
+	if isDry(err) && f.grow(ctx) {
+		err = f.openVisibly(ctx, in)
+	}
+	for unforeseen(err) {
+		f.parked(ctx, ReasonStepFailed, err)
+		f.desk.unpark(ctx, WaitsForNobody)
+		err = f.openVisibly(ctx, in)
+	}
+	f.opened, f.refusal = true, err
+	if err != nil {
+		return
+	}
+	f.since, f.expiresAt = workflow.Now(ctx), f.order.ExpiresAt
+	if f.in.Request.Seen == (exchange.SeenOffer{}) { // else the flow was started with them
+		show(ctx, AttrNetwork.ValueSet(string(f.order.Network)), AttrAsset.ValueSet(string(f.order.Asset)),
+			AttrMerchantID.ValueSet(f.order.MerchantID.String()), AttrDeadline.ValueSet(f.expiresAt))
+	}
+	f.tell(ctx, "the crypto", f.expiresAt)
+}
+
+func (f *offRamp) openVisibly(ctx workflow.Context, in activities.OpenOffRampInput) error {
+	return workflow.ExecuteActivity(record(ctx, "Open the order"), offRamps.OpenOffRamp, in).Get(ctx, &f.order)
+}
+
+// isDry tells that no escrow address is free.
+func isDry(err error) bool {
+	e, ok := asApplication(err)
+	return ok && e.Type() == string(exchange.CodeEscrowDry)
+}
+
+// grow makes one more address of the pool and reports whether there is one.
+func (f *offRamp) grow(ctx workflow.Context) bool {
+	network := f.in.Request.Network
+	if f.in.Request.Seen.Network != "" {
+		network = f.in.Request.Seen.Network
+	}
+	return growEscrow(ctx, network, f.in.Request.ID)
+}
+
+// cleared has the sender of the crypto looked at, and reports whether the payout may go on. Nobody but the screening
+// lets it go on; a person can only give the crypto back.
+func (f *offRamp) cleared(ctx workflow.Context) bool {
+	f.moved(ctx, StageScreening, WaitsForScreener, "the screening of who sent the crypto")
+	for {
+		var s activities.DepositScreened
+		in := activities.OrderInput{OrderID: f.order.OrderID}
+		err := workflow.ExecuteActivity(question(ctx, "See who sent the crypto"), offRamps.ScreenDeposit, in).Get(ctx, &s)
+		if err == nil && s.Verdict == exchange.VerdictClear {
+			return true
+		}
+		reason := ReasonDepositScreening
+		if err == nil && s.Verdict == exchange.VerdictHit {
+			reason = ReasonDepositDenied
+		}
+		if f.refused(ctx, reason, err) {
+			return false
+		}
+		f.desk.unpark(ctx, WaitsForScreener)
+	}
+}
+
+// refused waits with crypto that can't be paid for until an operator decides, and reports whether it is given back
+// instead. A refund that could not be opened leaves the flow waiting.
+func (f *offRamp) refused(ctx workflow.Context, r Reason, cause error) bool {
+	for {
+		d := f.parked(ctx, r, cause)
+		if d.verb != activities.VerbRefund {
+			return false
+		}
+		if cause = f.refund(ctx, d.proof, string(r)); cause == nil {
+			return true
+		}
+	}
+}
+
+// refund fails the order and opens the refund of its crypto, by policy where nobody asked for it.
+func (f *offRamp) refund(ctx workflow.Context, proof activities.Proof, why string) error {
+	var opened activities.RefundOpened
+	in := activities.OpenChainRefundInput{OrderID: f.order.OrderID, Proof: proof, Reason: why}
+	err := workflow.ExecuteActivity(record(ctx, "Open the refund"), chainRefunds.OpenChainRefund, in).Get(ctx, &opened)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the refund was not opened", "error", err)
+		return err
+	}
+	f.order.OrderState, f.refundID = opened.OrderState, opened.RefundID
+	f.desk.unpark(ctx, WaitsForChain)
+	return nil
+}
+
+// sweep hands the crypto on to the vendor. The order is completed already; only its crypto still stands at the
+// escrow address, and can't go back any more.
+func (f *offRamp) sweep(ctx workflow.Context) {
+	f.moved(ctx, StageSweep, WaitsForChain, "the network")
+	var approved activities.PaymentApproved
+	f.must(ctx, "Approve the sweep", func() error {
+		in := activities.OrderInput{OrderID: f.order.OrderID}
+		return workflow.ExecuteActivity(record(ctx, "Approve the sweep"), sweeps.ApproveSweep, in).Get(ctx, &approved)
+	})
+	f.desk.about = "sweep of order " + f.order.OrderID.String()
+	f.desk.only = []string{activities.VerbRetry}
+	defer func() { f.desk.only = nil }()
+	for {
+		result := f.carry(ctx, approved.PaymentID)
+		if result.Completed {
+			return
+		}
+		d := f.parked(ctx, Reason(result.Reason), nil)
+		f.must(ctx, "Approve the sweep again", func() error {
+			in := activities.RetryPayoutInput{PaymentID: approved.PaymentID, Proof: d.proof}
+			return workflow.ExecuteActivity(record(ctx, "Approve the sweep again"), orders.RetryPayout, in).Get(ctx, nil)
+		})
+		f.desk.unpark(ctx, WaitsForChain)
+	}
+}
+
+// carry runs the child that carries a chain payment of the order out.
+func (f *offRamp) carry(ctx workflow.Context, payment uuid.UUID) CryptoPayoutResult {
+	in := CryptoPayoutInput{PaymentID: payment, OrderID: f.order.OrderID, Network: f.order.Network}
+	o := workflow.ChildWorkflowOptions{
+		WorkflowID: CryptoPayoutID(payment), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
+		StaticSummary: "Bring " + f.order.Crypto.String() + " " + string(f.order.Asset) + " to the vendor",
+		Priority:      fairness(priorityOrder, f.order.MerchantID), TypedSearchAttributes: payoutAttributes(f.order.OpenedOrder),
+	}
+	var result CryptoPayoutResult
+	f.must(ctx, "Bring the crypto to the vendor", func() error {
+		return runChild(ctx, o, CryptoPayout, in, &result, f.until)
+	})
+	return result
+}
+
+// giveBack sees the refund of the crypto to its end. When the payout proves to have been made after all, the order stays
+// failed and its crypto goes to the vendor, who paid for it.
+func (f *offRamp) giveBack(ctx workflow.Context) {
+	f.moved(ctx, StageRefund, WaitsForChain, "the refund")
+	b := &cryptoBack{
+		refundID: f.refundID, orderID: f.order.OrderID, network: f.order.Network, merchant: f.order.MerchantID, desk: f.desk, door: f.door,
+		until: f.until, paid: f.keepPayout,
+	}
+	f.back = b
+	b.run(ctx)
+	f.back = nil
+	if f.kept || b.state.PaymentID == uuid.Nil { // it was settled by the payout's receipt, here or by a look at a late word
+		f.sweep(ctx)
+	}
+}
+
+// keepPayout obeys an operator who proves by its receipt that the payout of a failed order was made.
+func (f *offRamp) keepPayout(ctx workflow.Context, proof activities.Proof) bool {
+	in := activities.KeepPayoutInput{OrderID: f.order.OrderID, Proof: proof}
+	if err := workflow.ExecuteActivity(rail(ctx, "Let the payout stand"), payouts.KeepPayout, in).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Error("the payout does not stand", "error", err)
+		return false
+	}
+	f.kept = true
+	return true
+}
+
+// release lets the escrow address rest. What lies there and is not the order's becomes an exception with it.
+func (f *offRamp) release(ctx workflow.Context) {
+	f.must(ctx, "Let the escrow address rest", func() error {
+		in := activities.OrderInput{OrderID: f.order.OrderID}
+		return workflow.ExecuteActivity(record(ctx, "Let the escrow address rest"), escrow.ReleaseEscrow, in).Get(ctx, nil)
+	})
+}
+
+// finish answers who still waits and ends the flow. What comes to the address from now on is found by the watch over
+// the chain, which opens an exception.
+func (f *offRamp) finish(ctx workflow.Context) (OffRampResult, error) {
+	letOthersRun(ctx)
+	f.answer(refuse(exchange.CodeStateConflict, "The order is over."))
+	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+		return OffRampResult{}, err
+	}
+	if f.order.Status == "" { // refused
+		return OffRampResult{OrderID: f.in.Request.ID, Detail: words(f.refusal)}, nil
+	}
+	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNobody))
+	f.tell(ctx, "nobody", time.Time{})
+	return OffRampResult{OrderID: f.order.OrderID, Status: f.order.Status, Detail: f.order.Detail}, nil
+}
+
+// moved shows a new stage.
+func (f *offRamp) moved(ctx workflow.Context, stage, waitsFor, words string) {
+	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(stage), AttrWaitingFor.ValueSet(waitsFor))
+	f.tell(ctx, words, time.Time{})
+}
+
+func (f *offRamp) tell(ctx workflow.Context, waits string, until time.Time) {
+	describe(ctx, saleCard(f.order, waits, until))
+}

@@ -1,0 +1,124 @@
+package workflows
+
+import (
+	"time"
+
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// Limits of paying the shillings out.
+const (
+	busyPause     = 5 * time.Minute // after the operator said that it is busy
+	maxBusy       = 3               // payouts that we make again by ourselves
+	floatPause    = 5 * time.Minute // between looks whether the float is large enough
+	floatPatience = 30 * time.Minute
+)
+
+// payOut has the shillings paid out. It ends when the order is completed, or failed with its refund opened. Another
+// payout is made only after the one before was definitely refused, so that no two can pay.
+func (f *offRamp) payOut(ctx workflow.Context) {
+	f.moved(ctx, StagePayout, WaitsForMomo, "the operator")
+	t := &payoutTries{next: 1}
+	for f.order.Status == exchange.OrderProcessing {
+		result, err := f.momoPayout(ctx, t.next)
+		switch {
+		case err != nil:
+			f.parked(ctx, ReasonStepFailed, err)
+			f.desk.unpark(ctx, WaitsForMomo)
+		case result.Completed:
+			f.desk.unpark(ctx, WaitsForNobody)
+			f.order.OrderState = activities.OrderState{OrderID: f.order.OrderID, Status: exchange.OrderCompleted, Detail: exchange.WaitNothing}
+		default:
+			f.refusedPayout(ctx, result, t)
+		}
+	}
+}
+
+// payoutTries counts the payouts of an order.
+type payoutTries struct {
+	next  int
+	busy  int       // made again because the operator was busy
+	short time.Time // since when the float is too small; zero while it is not
+}
+
+// refusedPayout draws the consequence of a payout that was not made.
+func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *payoutTries) {
+	short := Reason(r.Reason) == ReasonMomoFloat || (r.Refused && r.Class == activities.ClassFloat)
+	if r.Refused {
+		t.next++
+	}
+	if !short {
+		t.short = time.Time{}
+	}
+	switch {
+	case r.Refused && r.Class == activities.ClassPayee:
+		f.must(ctx, "Open the refund", func() error { return f.refund(ctx, activities.Proof{}, "payout refused: "+r.Code) })
+	case r.Refused && r.Class == activities.ClassBusy && t.busy < maxBusy:
+		t.busy++
+		f.pause(ctx, busyPause, "Pay again", func() bool { return false })
+	case short:
+		f.awaitFloat(ctx, t)
+	default:
+		if !f.refused(ctx, Reason(r.Reason), nil) {
+			f.desk.unpark(ctx, WaitsForMomo)
+		}
+	}
+}
+
+// awaitFloat waits until it is worth to try again, and tells a person after a while.
+func (f *offRamp) awaitFloat(ctx workflow.Context, t *payoutTries) {
+	now := workflow.Now(ctx)
+	if t.short.IsZero() {
+		t.short = now
+	}
+	f.mark(ctx, exchange.WaitFloat)
+	if now.Sub(t.short) >= floatPatience {
+		f.desk.park(ctx, ReasonMomoFloat, nil)
+	}
+	f.floated = false
+	f.pause(ctx, slower(ctx, floatPause, t.short), "Look whether the float is large enough", func() bool { return f.floated || f.desk.hasDecision() })
+	if f.desk.hasDecision() {
+		f.desk.unpark(ctx, WaitsForMomo)
+	}
+}
+
+// momoPayout runs the child that carries one payout out. Callbacks and commands that come meanwhile are its.
+func (f *offRamp) momoPayout(ctx workflow.Context, try int) (MomoPayoutResult, error) {
+	in := MomoPayoutInput{OrderID: f.order.OrderID, Try: try, Home: f.id}
+	o := workflow.ChildWorkflowOptions{
+		WorkflowID: MomoPayoutID(f.order.OrderID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
+		StaticSummary: "Pay " + f.order.Fiat.String() + " " + string(f.order.Fiat.Asset()) + " out", Priority: fairness(priorityOrder, f.order.MerchantID),
+		TypedSearchAttributes: temporal.NewSearchAttributes(
+			AttrStage.ValueSet(StagePayout), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
+		),
+	}
+	var result MomoPayoutResult
+	err := runWatchedChild(ctx, o, MomoPayout, in, &result, f.until, func(running bool) {
+		f.paying, f.desk.pass = running, nil
+		if running {
+			f.desk.pass = f.passCommand
+		}
+	})
+	return result, err
+}
+
+// passCommand hands an operator's command on to the payout's flow.
+func (f *offRamp) passCommand(ctx workflow.Context, name string, ref CommandRef) error {
+	return workflow.SignalExternalWorkflow(ctx, MomoPayoutID(f.order.OrderID), "", name, ref).Get(ctx, nil)
+}
+
+// passCallback hands a callback on to the payout's flow. One that comes while none is at work is stored like any
+// other and found by the next, or by the look at a late word.
+func (f *offRamp) passCallback(ctx workflow.Context, ref CallbackRef) {
+	if !f.paying {
+		return
+	}
+	err := workflow.SignalExternalWorkflow(ctx, MomoPayoutID(f.order.OrderID), "", SignalCallback, ref).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Warn("a callback was not passed on", "error", err)
+	}
+}
