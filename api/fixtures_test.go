@@ -7,6 +7,7 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
+	"kivuko/store/storetest"
 )
 
 // goodAddress is a TRON address with a right checksum (the one of TRON's documentation).
@@ -86,6 +87,41 @@ func (e *env) order(customer person, offer uuid.UUID) exchange.Order {
 	}, principalOf(customer))
 	if err != nil {
 		e.t.Fatalf("order: %v", err)
+	}
+	return o
+}
+
+// asked is a purchase of 2 USDT that a merchant opens for a customer, whom it gives a wallet.
+func (e *env) asked(vendor, customer person, offer uuid.UUID) exchange.Order {
+	e.t.Helper()
+	e.wallet(customer)
+	o, err := e.store.OpenOrder(e.t.Context(), exchange.OrderRequest{
+		ID: newID(), CustomerID: customer.ID, OpenerID: vendor.ID, OfferID: offer, Crypto: money.Must(money.USDT, "2"), Type: exchange.OnRampSell,
+		ExpiresAt: e.server.now().Add(exchange.OrderLife),
+	}, principalOf(vendor))
+	if err != nil {
+		e.t.Fatalf("order: %v", err)
+	}
+	return o
+}
+
+// buys publishes an offer of a vendor that buys 2000 USDT, with the shillings for it and addresses to pay to.
+func (e *env) buys(vendor person) exchange.Offer {
+	e.t.Helper()
+	storetest.Shillings(e.t, e.store, vendor.ID, money.Must(money.KES, "300000"))
+	storetest.EscrowPool(e.t, e.store, exchange.Tron, 20)
+	return storetest.BuyOffer(e.t, e.store, vendor.User, exchange.Tron, "2000")
+}
+
+// sale opens a sale of 10 USDT that does not say where the crypto goes back to.
+func (e *env) sale(customer person, offer uuid.UUID) exchange.Order {
+	e.t.Helper()
+	o, err := e.store.OpenOffRamp(e.t.Context(), exchange.OrderRequest{
+		ID: newID(), CustomerID: customer.ID, OfferID: offer, Crypto: money.Must(money.USDT, "10"), Type: exchange.OffRampSell,
+		ExpiresAt: e.server.now().Add(exchange.OffRampLife),
+	}, principalOf(customer))
+	if err != nil {
+		e.t.Fatalf("sale: %v", err)
 	}
 	return o
 }

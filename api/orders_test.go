@@ -139,7 +139,6 @@ func TestOrderRequestsAreChecked(t *testing.T) {
 	if n := m.flows.count(); n != 4 { // the vendor's wallet, the missing default wallet, and the two that only the offer's bounds refuse
 		t.Errorf("%d flows were asked", n)
 	}
-	m.do(post, ordersPath, m.request(map[string]any{"order_type": "OFF_RAMP_SELL"}), m.customer.auth(), withKey("off")).refused(exchange.CodeUnsupported)
 	m.do(post, ordersPath, m.request(nil), m.customer.auth()).refused(exchange.CodeIdempotencyRequired)
 	for _, key := range []string{strings.Repeat("k", 256), "with space", "ümlaut"} {
 		m.do(post, ordersPath, m.request(nil), m.customer.auth(), withKey(key)).blames("header/Idempotency-Key format")

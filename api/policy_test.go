@@ -23,6 +23,7 @@ type world struct {
 	wallet map[uuid.UUID]exchange.Wallet
 	offer  exchange.Offer // the vendor's
 	theirs exchange.Offer // the rival's
+	buys   exchange.Offer // the vendor's that buys
 }
 
 func newWorld(t *testing.T) *world {
@@ -39,6 +40,7 @@ func newWorld(t *testing.T) *world {
 		w.wallet[p.ID] = w.env.wallet(p)
 	}
 	w.offer, w.theirs = w.env.offer(vendor, w.wallet[vendor.ID]), w.env.offer(w.rival, w.wallet[w.rival.ID])
+	w.buys = w.env.buys(vendor)
 	return w
 }
 
@@ -78,6 +80,16 @@ func (s scene) offerID(draft bool) uuid.UUID {
 }
 
 func (s scene) orderID() uuid.UUID { return s.w.order(s.customer(), s.offerID(false)).ID }
+
+// cancelled is an order that the caller's side opened, or somebody else: a merchant can't end those of customers.
+func (s scene) cancelled() uuid.UUID {
+	if s.own && s.who.Role.Merchant() {
+		return s.w.asked(s.merchant(), s.w.person(exchange.RoleCustomer), s.offerID(false)).ID
+	}
+	return s.orderID()
+}
+
+func (s scene) saleID() uuid.UUID { return s.w.sale(s.customer(), s.w.buys.ID).ID }
 
 func (s scene) walletID() uuid.UUID {
 	if s.who.Role == exchange.RoleCustomer || s.who.Role == exchange.RoleUser {
@@ -128,8 +140,9 @@ func cells() map[string]cell {
 	const auth = "/api/v1/auth/"
 	all := map[string]cell{
 		"GET " + auth + "orders/{id}": {id: order}, "GET " + auth + "orders/{id}/timeline": {id: order},
-		"POST " + auth + "orders/{id}/cancel": {id: order}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
-		"POST " + auth + "orders/{id}/retry": {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
+		"POST " + auth + "orders/{id}/cancel": {id: func(s scene) uuid.UUID { return s.cancelled() }}, "POST " + auth + "orders/{id}/retry-payment": {id: order},
+		"PATCH " + auth + "orders/{id}/refund-address": {id: func(s scene) uuid.UUID { return s.saleID() }, body: fixed(map[string]any{"refund_address": goodAddress})},
+		"POST " + auth + "orders/{id}/retry":           {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
 		"POST " + auth + "orders/{id}/resolve":            {id: order, body: note},
 		"GET " + auth + "payment-exceptions/{id}":         {id: misfit, shared: true},
 		"GET " + auth + "refunds/{id}":                    {id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true},

@@ -16,8 +16,8 @@ import (
 var (
 	rateAssets   = []string{"USDT", "USDC", "ETH", "SOL", "TRX"}
 	currencies   = []string{"KES"}
-	feeScopes    = []string{string(exchange.FeeTransfer)}
-	quotePurpose = []string{string(exchange.QuoteForTransfer)}
+	feeScopes    = []string{string(exchange.FeeTransfer), string(exchange.FeeSale)}
+	quotePurpose = []string{string(exchange.QuoteForTransfer), string(exchange.QuoteForSale)}
 	quoteSides   = []string{string(exchange.QuoteSell), string(exchange.QuoteBuy)}
 )
 

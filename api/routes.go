@@ -36,7 +36,7 @@ const (
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
 		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(),
-		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.webhookRoutes(), s.parkedRoutes())
+		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.webhookRoutes(), s.parkedRoutes())
 }
 
 func (s *server) publicRoutes() []route {
@@ -103,8 +103,12 @@ func (s *server) orderRoutes() []route {
 			key: keyOptional, timeout: flowTimeout, handle: s.cancelOrder,
 		},
 		{
-			method: post, path: orders + "/{id}/retry-payment", action: exchange.ActOpenOrders, limit: limitOrderCreate,
+			method: post, path: orders + "/{id}/retry-payment", action: exchange.ActRetryPayment, limit: limitOrderCreate,
 			key: keyRequired, timeout: flowTimeout, handle: s.retryPayment,
+		},
+		{
+			method: patch, path: orders + "/{id}/refund-address", action: exchange.ActRefundAddress, limit: limitGeneral,
+			timeout: flowTimeout, handle: s.setRefundAddress,
 		},
 		operate(verbRetry), operate(verbRefund), operate(verbResolve),
 	}

@@ -27,7 +27,9 @@ const (
 	ActListOffers       Action = "offers.list"
 	ActWriteOffers      Action = "offers.write"
 	ActSuspendOffers    Action = "offers.suspend"
-	ActOpenOrders       Action = "orders.open"
+	ActOpenOrders       Action = "orders.open" // which kinds a role opens is in the table of kinds
+	ActRetryPayment     Action = "orders.retry_payment"
+	ActRefundAddress    Action = "orders.refund_address"
 	ActReadOrders       Action = "orders.read"
 	ActCancelOrders     Action = "orders.cancel"
 	ActOperateFlows     Action = "flows.operate" // retry, refund, resolve
@@ -61,6 +63,11 @@ const (
 	ActReadQuotes       Action = "quotes.read"
 	ActReadWebhooks     Action = "webhooks.read"
 	ActWriteWebhooks    Action = "webhooks.write"
+	ActReadFloat        Action = "float.read" // the float, the breaker and the terms of mobile money
+	ActMoveFloat        Action = "float.move"
+	ActCloseBreaker     Action = "breaker.close"
+	ActWriteMomoTerms   Action = "momo_terms.write"
+	ActAllocate         Action = "treasury.allocate"
 )
 
 type grants map[Role]Scope
@@ -91,12 +98,17 @@ var policy = map[Action]grants{
 	ActListOffers:    everyone(ScopeAny),
 	ActWriteOffers:   {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActSuspendOffers: {RoleAdmin: ScopeAny},
-	ActOpenOrders:    {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
+	ActOpenOrders:    {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
+	// Only who is asked for money asks to be asked again, and only who sells says where its crypto goes back to: a
+	// merchant that said it for a customer could take it.
+	ActRetryPayment:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
+	ActRefundAddress: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
 	ActReadOrders: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	ActCancelOrders: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleAdmin: ScopeAny},
+	// Of merchants those that opened the order.
+	ActCancelOrders: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActOperateFlows: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadWallets: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
@@ -153,6 +165,12 @@ var policy = map[Action]grants{
 	// A sub-vendor sees the merchant's events and has no endpoints: they outlive its account.
 	ActReadWebhooks:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActWriteWebhooks: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
+	// The money of the house at the operator. What is large, and the terms, two of them agree to.
+	ActReadFloat:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActMoveFloat:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActCloseBreaker:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActWriteMomoTerms: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActAllocate:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},

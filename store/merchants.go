@@ -13,6 +13,7 @@ import (
 func (s *Store) ListMerchants(ctx context.Context, v View, p Page) ([]exchange.User, int, error) {
 	var w where
 	w.eq("role", string(exchange.RoleVendor))
+	w.add(`id <> ?`, exchange.PlatformTreasury) // the house itself
 	w.scope(v, "id", "id")
 	var rows []userRow
 	total, err := s.page(ctx, &rows, list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
@@ -23,7 +24,7 @@ func (s *Store) ListMerchants(ctx context.Context, v View, p Page) ([]exchange.U
 	return all, total, err
 }
 
-const readMerchant = `SELECT ` + userColumns + ` FROM users WHERE id = $1 AND role = 'vendor' AND ($2 OR id = $3 OR id = $4)`
+const readMerchant = `SELECT ` + userColumns + ` FROM users WHERE id = $1 AND role = 'vendor' AND ($2 OR id = $3 OR id = $4) AND id <> platform_treasury()`
 
 const readSubVendors = `SELECT ` + userColumns + ` FROM users WHERE vendor_id = $1 ORDER BY created_at, id`
 

@@ -266,6 +266,7 @@ func (s *Store) ListUsers(ctx context.Context, f UserFilter, p Page) ([]exchange
 		return nil, 0, err
 	}
 	var w where
+	w.add(`id <> ?`, exchange.PlatformTreasury) // nobody's account
 	w.eq("role", string(f.Role))
 	if q != "" {
 		like := escapeLike(q) + "%"
@@ -282,7 +283,7 @@ func (s *Store) ListUsers(ctx context.Context, f UserFilter, p Page) ([]exchange
 	return all, total, err
 }
 
-const countUsers = `SELECT count(*) FROM users WHERE role = $1`
+const countUsers = `SELECT count(*) FROM users WHERE role = $1 AND id <> platform_treasury()`
 
 // CountUsers counts the users of a role.
 func (s *Store) CountUsers(ctx context.Context, role exchange.Role) (int, error) {

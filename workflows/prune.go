@@ -9,7 +9,7 @@ import (
 // maxPruneBatches bounds one run; the next one goes on.
 const maxPruneBatches = 100
 
-// Prune deletes sessions, counters of failed logins and idempotency keys that have outlived their use, and
+// Prune deletes sessions, counters of failed logins, idempotency keys and other rows that have outlived their use, and
 // ends quotes that nobody used. A schedule starts it. It answers how many rows went, and whether it left some for the next run.
 func Prune(ctx workflow.Context) (activities.Pruned, error) {
 	var all activities.Pruned
@@ -23,6 +23,7 @@ func Prune(ctx workflow.Context) (activities.Pruned, error) {
 		all.IdempotencyKeys += p.IdempotencyKeys
 		all.ExpiredQuotes += p.ExpiredQuotes
 		all.WebhookDeliveries += p.WebhookDeliveries
+		all.Parties += p.Parties
 		if all.More = p.More; !p.More {
 			break
 		}

@@ -1,0 +1,52 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// offeredKind tells whether orders of a kind can be opened now. Those whose crypto comes from a custodial wallet and
+// those without an offer wait for their flow.
+func offeredKind(k exchange.OrderKind, r exchange.OrderRequest) bool {
+	return !k.Quote && r.FundWalletID == uuid.Nil && r.Method() == exchange.PaymentMethodMomo
+}
+
+// mayCancel tells whether somebody who may see an order may also ask for its end. A merchant sees the orders of
+// customers against its offers, and cancels only those that it opened.
+func mayCancel(o exchange.Order, who exchange.Principal) bool {
+	if !who.Role.Merchant() {
+		return true
+	}
+	return o.Kind().VendorOpens && o.VendorID == who.VendorID || o.CustomerID == who.VendorID
+}
+
+// setRefundAddress says where the crypto of a sale goes back to, where its customer did not say it before.
+func (s *server) setRefundAddress(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	address := f.line("refund_address", true, maxAddressText)
+	if err := f.done(); err != nil {
+		return err
+	}
+	o, err := s.visible(c)
+	if err != nil {
+		return err
+	}
+	check := s.Addresses[o.Network]
+	if check == nil {
+		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is not offered now.", o.Network)
+	}
+	if address, err = check(address); err != nil {
+		f.fail("refund_address", "address", exchange.MessageOf(addressError(o.Network, err)))
+		return f.done()
+	}
+	if o, err = s.Store.SetRefundAddress(c.ctx, c.view(), o.ID, address, c.who); err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, orderWire(o, c.who))
+}

@@ -1,0 +1,335 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+const maxAddressText = 128
+
+// openOrder opens an order of any kind: it reads and checks the request, starts the flow with the claim's id, and
+// answers with the row that the flow stored.
+func (s *server) openOrder(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	d, err := s.readOrder(c, f)
+	if err != nil {
+		return err
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	k, r := d.kind, d.request
+	if !k.MayOpen(c.who.Role) {
+		return exchange.Errorf(exchange.CodeForbidden, "A %s can't open orders of the kind %s.", c.who.Role, k.Name())
+	}
+	if err := r.Check(k, d.sender, d.beneficiary); err != nil {
+		return err
+	}
+	if !offeredKind(k, r) {
+		return exchange.Errorf(exchange.CodeUnsupported, "Orders of the kind %s paid by %s are not offered yet.", k.Name(), r.Method())
+	}
+	if d.sender != (exchange.Sender{}) || d.beneficiary != (exchange.Beneficiary{}) {
+		r.HasParties = true
+		if err := s.Store.SaveParties(c.ctx, r.ID, d.sender, d.beneficiary, c.who); err != nil {
+			return err
+		}
+	}
+	open := s.Flows.OpenOrder
+	if k.OffRamp() {
+		open = s.Flows.OpenOffRamp
+	}
+	if err := open(c.ctx, r, c.who); err != nil {
+		return err
+	}
+	order, err := s.Store.Order(c.ctx, c.view(), r.ID)
+	if err != nil {
+		return err
+	}
+	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/orders/"+order.ID.String())
+	return c.json(http.StatusCreated, orderWire(order, c.who))
+}
+
+// orderDraft is a request for an order as it was read.
+type orderDraft struct {
+	kind        exchange.OrderKind
+	request     exchange.OrderRequest
+	sender      exchange.Sender
+	beneficiary exchange.Beneficiary
+}
+
+// readOrder reads every field that some kind of order has, so that a field that is wrong for this kind is refused as
+// that and not as unknown.
+func (s *server) readOrder(c *call, f *form) (orderDraft, error) {
+	d := orderDraft{kind: readKind(f)}
+	d.request = exchange.OrderRequest{
+		ID: c.objectID, CustomerID: c.who.UserID, Type: d.kind.Type, Subtype: d.kind.Subtype, OfferID: f.id("offer_id", false),
+		ExpectedRate: f.rate("expected_rate", false), PayoutMethod: f.oneOf("payment_method", false, exchange.PaymentMethodMomo, exchange.PaymentMethodBank),
+		FundWalletID: f.id("wallet_id", false), QuoteID: f.id("quote_id", false), ExpiresAt: s.now().UTC().Add(exchange.OrderLife),
+		Network: exchange.Network(f.oneOf("network", false, networkNames...)),
+	}
+	if d.kind.OffRamp() {
+		d.request.ExpiresAt = s.now().UTC().Add(exchange.OffRampLife)
+	}
+	f.decimalText("crypto_amount", false)
+	f.decimalText("fiat_amount", false)
+	if phone := f.line("payment_phone_number", false, maxPhoneText); phone != "" {
+		parsed, err := exchange.ParsePhone(phone)
+		f.check("payment_phone_number", err)
+		d.request.Phone = parsed.Digits()
+	}
+	d.sender, d.beneficiary = readSender(f), readBeneficiary(f)
+	to, back := f.line("wallet_address", false, maxAddressText), f.line("refund_address", false, maxAddressText)
+	asset := money.Asset(f.oneOf("asset", false, stablecoins...))
+	if err := s.readCustomer(c, f, &d); err != nil {
+		return d, err
+	}
+	switch {
+	case f.has("crypto_amount") && f.has("fiat_amount"):
+		f.fail("fiat_amount", "conflict", "must be left out when crypto_amount is given")
+	case !f.has("crypto_amount") && !f.has("fiat_amount") && !d.kind.Quote:
+		f.fail("crypto_amount", "required", "is required, or fiat_amount instead")
+	}
+	if err := s.fitTerms(c, f, &d); err != nil {
+		return d, err
+	}
+	seen := d.request.Seen
+	if asset != "" && seen.Asset != "" && asset != seen.Asset {
+		f.fail("asset", "mismatch", "must be "+string(seen.Asset)+", as in the offer or the quote")
+	}
+	if n := d.request.Network; n != "" && seen.Network != "" && n != seen.Network {
+		f.fail("network", "mismatch", "must be "+string(seen.Network)+", as in the offer or the wallet")
+	}
+	return d, s.readAddresses(f, &d.request, to, back)
+}
+
+// readKind finds the kind of order. Where the words are no kind, that is noted and the default stands in.
+func readKind(f *form) exchange.OrderKind {
+	kind, subtype := f.oneOf("order_type", false, orderTypes...), f.oneOf("order_subtype", false, orderSubtypes...)
+	k, ok := exchange.KindOf(exchange.OrderType(kind), exchange.OrderSubtype(subtype))
+	if !ok {
+		f.fail("order_subtype", "mismatch", "is not a kind of "+kind+" orders")
+		k, _ = exchange.KindOf("", "")
+	}
+	return k
+}
+
+func readSender(f *form) exchange.Sender {
+	return exchange.Sender{
+		Name: f.line("sender_name", false, exchange.MaxSenderName), Country: strings.ToUpper(f.line("sender_country", false, 2)),
+		Phone: digitsOf(f.line("sender_phone", false, maxPhoneText)),
+	}
+}
+
+// digitsOf takes out of a number what people write between its digits. Whatever else is left is refused as no number.
+func digitsOf(phone string) string {
+	return strings.NewReplacer(" ", "", "-", "", "(", "", ")", "").Replace(strings.TrimPrefix(phone, "+"))
+}
+
+func readBeneficiary(f *form) exchange.Beneficiary {
+	text := func(name string, limit int) string { return f.line("beneficiary_"+name, false, limit) }
+	return exchange.Beneficiary{
+		BankName: text("bank_name", exchange.MaxBeneficiaryText), BankCode: text("bank_code", exchange.MaxBankCode),
+		BankBranch: text("bank_branch", exchange.MaxBeneficiaryText), BankAddress: text("bank_address", exchange.MaxBeneficiaryText),
+		AccountName:   text("account_name", exchange.MaxBeneficiaryText),
+		AccountNumber: strings.ReplaceAll(text("account_number", exchange.MaxAccountNumber+maxSpaces), " ", ""),
+		SwiftCode:     strings.ToUpper(text("swift_code", maxSwiftCode)),
+	}
+}
+
+const (
+	maxSpaces    = 10 // that people write into an account number
+	maxSwiftCode = 11
+)
+
+// readCustomer finds out for whom the order is. A merchant names a customer; whether there is one that is active is
+// told in one way, whatever it was named by.
+func (s *server) readCustomer(c *call, f *form, d *orderDraft) error {
+	who := f.object("customer", false)
+	if c.who.Role.Merchant() {
+		d.request.OpenerID, d.request.CustomerID = c.who.UserID, c.who.VendorID
+		if d.request.OpenerID == d.request.CustomerID && !d.kind.VendorOpens {
+			d.request.OpenerID = uuid.Nil
+		}
+	}
+	if !d.kind.VendorOpens {
+		if who != nil {
+			s.named(who)
+			f.fail("customer", "forbidden", "must be left out of "+d.kind.Name())
+		}
+		return nil
+	}
+	d.request.CustomerID = uuid.Nil
+	if who == nil {
+		return nil // the rules of the kind say that it is required
+	}
+	find, ok := s.named(who)
+	if !ok {
+		return nil
+	}
+	u, err := find(c)
+	if exchange.CodeOf(err) == exchange.CodeNotFound || err == nil && (!u.IsActive || u.Role != exchange.RoleCustomer && u.Role != exchange.RoleUser) {
+		f.fail("customer", "not_found", "is not an active customer")
+		return nil
+	}
+	d.request.CustomerID = u.ID
+	return err
+}
+
+// named reads the one field by which a customer is named.
+func (s *server) named(f *form) (func(*call) (exchange.User, error), bool) {
+	names, given := []string{"user_id", "email", "phone_number"}, 0
+	for _, name := range names {
+		if f.has(name) {
+			given++
+		}
+	}
+	before := len(*f.bad)
+	id, email, phone := f.id("user_id", false), f.line("email", false, exchange.MaxEmailLength), f.line("phone_number", false, maxPhoneText)
+	if given != 1 {
+		*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at, Code: "required", Message: "must have exactly one of " + orList(names)})
+		return nil, false
+	}
+	var parsed exchange.Phone
+	var err error
+	switch {
+	case email != "":
+		email, err = exchange.ParseEmail(email)
+		f.check("email", err)
+	case phone != "":
+		parsed, err = exchange.ParsePhone(phone)
+		f.check("phone_number", err)
+	case id == uuid.Nil && len(*f.bad) == before:
+		*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at, Code: "required", Message: "must have exactly one of " + orList(names)})
+	}
+	return func(c *call) (exchange.User, error) {
+		switch {
+		case email != "":
+			return s.Store.UserByEmail(c.ctx, email)
+		case parsed != "":
+			return s.Store.UserByPhone(c.ctx, parsed)
+		}
+		return s.Store.User(c.ctx, id)
+	}, len(*f.bad) == before
+}
+
+// fitTerms reads what depends on the offer or the quote: which asset the amounts are of, and by which network the
+// crypto goes.
+func (s *server) fitTerms(c *call, f *form, d *orderDraft) error {
+	r := &d.request
+	var err error
+	switch {
+	case d.kind.Quote:
+		err = s.seeQuote(c, f, r)
+	case r.OfferID != uuid.Nil:
+		err = s.seeOffer(c, f, r)
+	}
+	if err != nil {
+		return err
+	}
+	asset := r.Seen.Asset
+	if asset == "" {
+		asset = money.USDT // nothing says which: the forms of both stablecoins are the same
+	} else if r.Seen.Network != "" {
+		if err := s.offered(r.Seen.Network, asset); err != nil {
+			return err
+		}
+	}
+	r.Crypto = f.optionalAmount("crypto_amount", asset)
+	r.Fiat = f.optionalAmount("fiat_amount", money.KES)
+	if f.has("fiat_amount") && !r.Fiat.Equal(r.Fiat.FloorWhole()) {
+		f.fail("fiat_amount", "precision", "must be whole shillings, because mobile money moves no cents")
+	}
+	return nil
+}
+
+func (s *server) seeOffer(c *call, f *form, r *exchange.OrderRequest) error {
+	offer, err := s.Store.Offer(c.ctx, store.ViewOf(c.who, exchange.ActListOffers), r.OfferID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		f.fail("offer_id", "not_found", "is not the id of an open offer")
+		return nil
+	}
+	r.Seen = exchange.SeenOffer{Network: offer.Network, Asset: offer.Asset, MerchantID: offer.VendorID}
+	return err
+}
+
+// seeQuote: the amount is the quote's, and the network that of the wallet that pays, or a named one.
+func (s *server) seeQuote(c *call, f *form, r *exchange.OrderRequest) error {
+	if r.QuoteID == uuid.Nil {
+		return nil // the rules of the kind say that it is required
+	}
+	q, err := s.Store.Quote(c.ctx, store.ViewOf(c.who, exchange.ActReadQuotes), r.QuoteID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		f.fail("quote_id", "not_found", "is not the id of a quote of yours")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r.Seen = exchange.SeenOffer{Network: r.Network, Asset: q.Terms.Amount.Asset(), MerchantID: exchange.PlatformTreasury}
+	if r.FundWalletID != uuid.Nil {
+		wallet, err := s.Store.Wallet(c.ctx, store.ViewOf(c.who, exchange.ActReadWallets), r.FundWalletID)
+		if exchange.CodeOf(err) == exchange.CodeNotFound {
+			f.fail("wallet_id", "not_found", "is not the id of a hot custodial wallet of yours on this network")
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		r.Seen.Network = wallet.Network
+	}
+	if !f.has("crypto_amount") && !f.has("fiat_amount") {
+		f.values["crypto_amount"] = q.Terms.Amount.String()
+	}
+	return nil
+}
+
+// readAddresses checks addresses for their network, where that is known.
+func (s *server) readAddresses(f *form, r *exchange.OrderRequest, to, back string) error {
+	if r.Seen.Network == "" || to == "" && back == "" {
+		r.WalletAddress, r.RefundAddress = to, back // what the kind does not have is refused as that
+		return nil
+	}
+	check := s.Addresses[r.Seen.Network]
+	if check == nil {
+		return exchange.Errorf(exchange.CodeUnsupported, "Orders on the network %s are not offered yet.", r.Seen.Network)
+	}
+	for _, a := range []struct {
+		name, text string
+		into       *string
+	}{{"wallet_address", to, &r.WalletAddress}, {"refund_address", back, &r.RefundAddress}} {
+		if a.text == "" {
+			continue
+		}
+		var err error
+		if *a.into, err = check(a.text); err != nil {
+			f.fail(a.name, "address", exchange.MessageOf(addressError(r.Seen.Network, err)))
+		}
+	}
+	return nil
+}
+
+// addressError words a refused address for people, unless the network's own check did.
+func addressError(n exchange.Network, err error) error {
+	if exchange.CodeOf(err) == exchange.CodeInternal {
+		return exchange.Wrap(exchange.CodeInvalid, err, "is not a valid address on the network %s", n)
+	}
+	return err
+}
+
+// optionalAmount reads an amount whose form decimalText has checked.
+func (f *form) optionalAmount(name string, asset money.Asset) money.Amount {
+	if _, ok := f.values[name].(string); !ok {
+		return money.Amount{}
+	}
+	return f.amount(name, asset, false)
+}

@@ -1,0 +1,221 @@
+package exchange_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+	"pgregory.net/rapid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Every pair of type and subtype that is not in the table is no kind, and the defaults are the standard ones.
+func TestKinds(t *testing.T) {
+	t.Parallel()
+	known := 0
+	types := []exchange.OrderType{exchange.OnRampBuy, exchange.OnRampSell, exchange.OffRampBuy, exchange.OffRampSell}
+	subtypes := []exchange.OrderSubtype{
+		exchange.StandardOnRamp, exchange.StandardOffRamp, exchange.RemittanceOffRamp, exchange.CustodialRemittanceOffRamp, exchange.TreasuryOffRamp,
+	}
+	for _, ty := range types {
+		for _, st := range subtypes {
+			if k, ok := exchange.KindOf(ty, st); ok {
+				known++
+				if k.Type != ty || k.Subtype != st || (k.Offer == "") != k.Quote || k.VendorOpens && k.MayOpen(exchange.RoleCustomer) {
+					t.Errorf("%s is %+v", k.Name(), k)
+				}
+			}
+		}
+	}
+	if known != len(exchange.OrderKinds()) || known != 7 {
+		t.Errorf("%d kinds are found", known)
+	}
+	for ty, want := range map[exchange.OrderType]exchange.OrderSubtype{"": exchange.StandardOnRamp, exchange.OnRampSell: exchange.StandardOnRamp, exchange.OffRampBuy: exchange.StandardOffRamp, exchange.OffRampSell: exchange.StandardOffRamp} {
+		if k, ok := exchange.KindOf(ty, ""); !ok || k.Subtype != want {
+			t.Errorf("%q is by default %q", ty, k.Subtype)
+		}
+	}
+}
+
+// Who opens what: merchants their own kinds and sales to the house, customers the others, staff nothing.
+func TestWhoOpens(t *testing.T) {
+	t.Parallel()
+	for _, k := range exchange.OrderKinds() {
+		for _, r := range exchange.Roles() {
+			want := !k.VendorOpens
+			if r.Merchant() {
+				want = k.VendorOpens || k.Subtype == exchange.TreasuryOffRamp
+			}
+			if want = want && !r.Staff(); k.MayOpen(r) != want {
+				t.Errorf("%s may open %s: %v", r, k.Name(), !want)
+			}
+		}
+	}
+}
+
+// complete is a request of a kind that breaks no rule, by mobile money.
+func complete(k exchange.OrderKind) (exchange.OrderRequest, exchange.Sender, exchange.Beneficiary) {
+	r := exchange.OrderRequest{ID: uuid.New(), CustomerID: uuid.New(), Type: k.Type, Subtype: k.Subtype, Crypto: money.Must(money.USDT, "10")}
+	var s exchange.Sender
+	var b exchange.Beneficiary
+	if k.Offer != "" {
+		r.OfferID = uuid.New()
+	}
+	if k.Quote {
+		r.QuoteID, r.Network = uuid.New(), exchange.Tron
+	}
+	if k.VendorOpens {
+		r.OpenerID = uuid.New()
+	}
+	if k.Custodial {
+		r.FundWalletID = uuid.New()
+	}
+	if k.Sender {
+		s = exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"}
+		b = exchange.Beneficiary{AccountName: "Amina Otieno"}
+		r.Phone = "254712345678"
+	}
+	return r, s, b
+}
+
+func TestCompleteRequestsPass(t *testing.T) {
+	t.Parallel()
+	for _, k := range exchange.OrderKinds() {
+		r, s, b := complete(k)
+		if err := r.Check(k, s, b); err != nil {
+			t.Errorf("%s: %v", k.Name(), err)
+		}
+		if !k.Bank {
+			continue
+		}
+		r.PayoutMethod, r.Phone = exchange.PaymentMethodBank, ""
+		b = exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Equity", AccountNumber: "0123456789", SwiftCode: "EQBLKENA"}
+		if err := r.Check(k, s, b); err != nil {
+			t.Errorf("%s by bank: %v", k.Name(), err)
+		}
+	}
+}
+
+// Each rule of the table, broken alone, is told by the pointer of its field.
+func TestBrokenRequestsAreNamed(t *testing.T) {
+	t.Parallel()
+	type draft struct {
+		r exchange.OrderRequest
+		s exchange.Sender
+		b exchange.Beneficiary
+	}
+	bank := func(d *draft) {
+		d.r.PayoutMethod, d.r.Phone = exchange.PaymentMethodBank, ""
+		d.b = exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Equity", AccountNumber: "0123456789", BankCode: "68"}
+	}
+	standard, remittance, custodial := kind(exchange.OffRampSell, exchange.StandardOffRamp), kind(exchange.OffRampSell, exchange.RemittanceOffRamp), kind(exchange.OffRampSell, exchange.CustodialRemittanceOffRamp)
+	treasury, bought, sold := kind(exchange.OffRampSell, exchange.TreasuryOffRamp), kind(exchange.OffRampBuy, ""), kind(exchange.OnRampSell, "")
+	purchase := kind(exchange.OnRampBuy, "")
+	for name, c := range map[string]struct {
+		kind  exchange.OrderKind
+		spoil func(*draft)
+		want  string
+	}{
+		"no amount":                    {standard, func(d *draft) { d.r.Crypto = money.Amount{} }, "/crypto_amount required"},
+		"two amounts":                  {standard, func(d *draft) { d.r.Fiat = money.Must(money.KES, "10") }, "/crypto_amount required"},
+		"cents":                        {standard, func(d *draft) { d.r.Crypto, d.r.Fiat = money.Amount{}, money.Must(money.KES, "10.50") }, "/fiat_amount precision"},
+		"shillings by a quote":         {treasury, func(d *draft) { d.r.Crypto, d.r.Fiat = money.Amount{}, money.Must(money.KES, "10") }, "/fiat_amount forbidden"},
+		"no stablecoin":                {standard, func(d *draft) { d.r.Crypto = money.Must(money.TRX, "10") }, "/asset enum"},
+		"no offer":                     {standard, func(d *draft) { d.r.OfferID = uuid.Nil }, "/offer_id required"},
+		"an offer":                     {treasury, func(d *draft) { d.r.OfferID = uuid.New() }, "/offer_id forbidden"},
+		"no quote":                     {custodial, func(d *draft) { d.r.QuoteID = uuid.Nil }, "/quote_id required"},
+		"a quote":                      {remittance, func(d *draft) { d.r.QuoteID = uuid.New() }, "/quote_id forbidden"},
+		"no network":                   {treasury, func(d *draft) { d.r.Network = "" }, "/network required"},
+		"no customer":                  {bought, func(d *draft) { d.r.CustomerID = uuid.Nil }, "/customer required"},
+		"no wallet":                    {custodial, func(d *draft) { d.r.FundWalletID = uuid.Nil }, "/wallet_id required"},
+		"the customer's wallet":        {bought, func(d *draft) { d.r.FundWalletID = uuid.New() }, "/wallet_id forbidden"},
+		"a wallet for a purchase":      {purchase, func(d *draft) { d.r.FundWalletID = uuid.New() }, "/wallet_id forbidden"},
+		"an address of a sale":         {standard, func(d *draft) { d.r.WalletAddress = "T" }, "/wallet_address forbidden"},
+		"an address for a customer":    {sold, func(d *draft) { d.r.WalletAddress = "T" }, "/wallet_address forbidden"},
+		"a phone for a customer":       {bought, func(d *draft) { d.r.Phone = "254712345678" }, "/payment_phone_number forbidden"},
+		"a refund for a customer":      {bought, func(d *draft) { d.r.RefundAddress = "T" }, "/refund_address forbidden"},
+		"a refund of a purchase":       {purchase, func(d *draft) { d.r.RefundAddress = "T" }, "/refund_address forbidden"},
+		"a refund beside the wallet":   {custodial, func(d *draft) { d.r.RefundAddress = "T" }, "/refund_address forbidden"},
+		"a bank":                       {standard, func(d *draft) { d.r.PayoutMethod = "bank" }, "/payment_method enum"},
+		"a pigeon":                     {remittance, func(d *draft) { d.r.PayoutMethod = "pigeon" }, "/payment_method enum"},
+		"a phone beside the bank":      {remittance, func(d *draft) { bank(d); d.r.Phone = "254712345678" }, "/payment_phone_number forbidden"},
+		"no phone":                     {remittance, func(d *draft) { d.r.Phone = "" }, "/payment_phone_number required"},
+		"no sender":                    {remittance, func(d *draft) { d.s.Name = "" }, "/sender_name required"},
+		"a sender":                     {standard, func(d *draft) { d.s.Name = "Jane" }, "/sender_name forbidden"},
+		"a long name":                  {remittance, func(d *draft) { d.s.Name = strings.Repeat("ä", 121) }, "/sender_name format"},
+		"two lines":                    {remittance, func(d *draft) { d.s.Name = "Jane\nRoe" }, "/sender_name format"},
+		"a country in small letters":   {remittance, func(d *draft) { d.s.Country = "gb" }, "/sender_country format"},
+		"a short phone":                {remittance, func(d *draft) { d.s.Phone = "447700" }, "/sender_phone format"},
+		"a long phone":                 {remittance, func(d *draft) { d.s.Phone = strings.Repeat("4", 16) }, "/sender_phone format"},
+		"letters":                      {remittance, func(d *draft) { d.s.Phone = "44770090012x" }, "/sender_phone format"},
+		"nobody to pay":                {remittance, func(d *draft) { d.b.AccountName = "" }, "/beneficiary_account_name required"},
+		"somebody to pay":              {standard, func(d *draft) { d.b.AccountName = "Amina" }, "/beneficiary_account_name forbidden"},
+		"a bank's name by phone":       {remittance, func(d *draft) { d.b.BankName = "Equity" }, "/beneficiary_bank_name forbidden"},
+		"no bank":                      {remittance, func(d *draft) { bank(d); d.b.BankName = "" }, "/beneficiary_bank_name required"},
+		"no account":                   {treasury, func(d *draft) { bank(d); d.b.AccountNumber = "" }, "/beneficiary_account_number required"},
+		"a long account":               {treasury, func(d *draft) { bank(d); d.b.AccountNumber = strings.Repeat("1", 35) }, "/beneficiary_account_number format"},
+		"signs in the account":         {treasury, func(d *draft) { bank(d); d.b.AccountNumber = "12-3" }, "/beneficiary_account_number format"},
+		"no code":                      {remittance, func(d *draft) { bank(d); d.b.BankCode = "" }, "/beneficiary_bank_code required"},
+		"a SWIFT code of nine signs":   {remittance, func(d *draft) { bank(d); d.b.SwiftCode = "EQBLKENA1" }, "/beneficiary_swift_code format"},
+		"nobody to pay at the bank":    {treasury, func(d *draft) { bank(d); d.b.AccountName = "" }, "/beneficiary_account_name required"},
+		"a branch of more than a line": {remittance, func(d *draft) { bank(d); d.b.BankBranch = "a\nb" }, "/beneficiary_bank_branch format"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var d draft
+			d.r, d.s, d.b = complete(c.kind)
+			c.spoil(&d)
+			err := d.r.Check(c.kind, d.s, d.b)
+			e, ok := errors.AsType[*exchange.Error](err)
+			if !ok || len(e.Fields) != 1 || e.Fields[0].Pointer+" "+e.Fields[0].Code != c.want {
+				t.Errorf("%v, want %s alone", err, c.want)
+			}
+		})
+	}
+}
+
+func kind(t exchange.OrderType, s exchange.OrderSubtype) exchange.OrderKind {
+	k, _ := exchange.KindOf(t, s)
+	return k
+}
+
+// The price of a sale: the payee gets whole shillings, rounded down; the vendor owes the crypto times the rate to the
+// cent, rounded down; the house keeps the difference, less than a shilling.
+func TestSalesByCrypto(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		crypto := usdtUnits(rapid.Int64Range(1, 1e12).Draw(rt, "units"))
+		rate := decimal.New(rapid.Int64Range(1, 1e9).Draw(rt, "rate"), -exchange.RatePlaces)
+		p := exchange.SellByCrypto(crypto, rate)
+		exact := crypto.Decimal().Mul(rate)
+		kept := p.Rounding.Decimal().Neg()
+		switch {
+		case !p.Crypto.Equal(crypto):
+			rt.Fatalf("%s became %s", crypto, p.Crypto)
+		case p.Vendor.Decimal().GreaterThan(exact) || exact.Sub(p.Vendor.Decimal()).GreaterThanOrEqual(decimal.New(1, -2)):
+			rt.Fatalf("%s at %s costs the vendor %s", crypto, rate, p.Vendor)
+		case !p.Fiat.Equal(p.Fiat.FloorWhole()) || p.Fiat.Cmp(p.Vendor) > 0 || !p.Fiat.Equal(p.Vendor.Add(p.Rounding)):
+			rt.Fatalf("%s at %s brings %s of %s", crypto, rate, p.Fiat, p.Vendor)
+		case kept.IsNegative() || kept.GreaterThanOrEqual(decimal.NewFromInt(1)):
+			rt.Fatalf("the house keeps %s", kept)
+		}
+	})
+}
+
+// By shillings a sale brings what was asked for, and one unit of crypto less would not.
+func TestSalesByFiat(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		fiat := money.Must(money.KES, decimal.NewFromInt(rapid.Int64Range(1, 1e9).Draw(rt, "shillings")).String())
+		rate := decimal.New(rapid.Int64Range(1, 1e9).Draw(rt, "rate"), -exchange.RatePlaces)
+		p := exchange.SellByFiat(fiat, money.USDT, rate)
+		less := exchange.SellByCrypto(p.Crypto.Sub(money.Must(money.USDT, "0.000001")), rate)
+		if p.Fiat.Cmp(fiat) < 0 || less.Fiat.Cmp(fiat) >= 0 {
+			rt.Fatalf("%s at %s: %s brings %s, one unit less %s", fiat, rate, p.Crypto, p.Fiat, less.Fiat)
+		}
+	})
+}
