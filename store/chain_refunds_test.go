@@ -60,7 +60,9 @@ func (x *sale) opensRefund(t *testing.T) exchange.Refund {
 	return r
 }
 
-func (x *sale) noCoolOff(t *testing.T) { storetest.Exec(t, x.s, `UPDATE refund_policy SET cool_off_seconds = 0`) }
+func (x *sale) noCoolOff(t *testing.T) {
+	storetest.Exec(t, x.s, `UPDATE refund_policy SET cool_off_seconds = 0`)
+}
 
 // says has the customer name the address.
 func (x *sale) says(t *testing.T, address string) {
@@ -123,7 +125,9 @@ func (x *sale) agrees(t *testing.T, r exchange.Refund, officer exchange.User) ex
 	return out
 }
 
-func agent(t *testing.T, s *store.Store) exchange.User { return storetest.User(t, s, exchange.RoleTreasury) }
+func agent(t *testing.T, s *store.Store) exchange.User {
+	return storetest.User(t, s, exchange.RoleTreasury)
+}
 
 // An order whose payee was refused fails, its vendor has its shillings again, and the crypto goes where the customer
 // said, in one payment.

@@ -95,6 +95,33 @@ func keptHoldKey(exceptionID uuid.UUID) string {
 	return "exception:" + exceptionID.String() + ":crypto"
 }
 
+// keptOnEscrow books what the house keeps of what lies on an escrow address: the house owes it to itself there, all of
+// it reserved, until it has gone to the treasury. As income of the house alone, nothing could move it off the address,
+// which is lent again only when it is empty.
+func keptOnEscrow(x exchange.PaymentException, wallet uuid.UUID) settlement {
+	balance := exchange.Owned(exchange.AccWalletBalance, wallet, x.Amount.Asset())
+	return settlement{
+		lines: []exchange.Line{exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount), exchange.Credit(balance, x.Amount)},
+		holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+			ID: uuid.NewSHA1(x.ID, []byte("kept")), Key: keptHoldKey(x.ID), Account: balance, Amount: x.Amount, ObjectType: "payment_exception", ObjectID: x.ID,
+		}}},
+	}
+}
+
+const keptNetwork = `
+SELECT w.network FROM holds h JOIN ledger_accounts a ON a.id = h.account_id JOIN wallets w ON w.id = a.owner_id
+WHERE h.key = $1 AND h.status = 'held'`
+
+// KeptOnEscrow tells on which network crypto of an exception lies on an escrow address that the house keeps and has not
+// brought to its treasury.
+func (s *Store) KeptOnEscrow(ctx context.Context, exceptionID uuid.UUID) (exchange.Network, bool, error) {
+	var found []exchange.Network
+	if err := s.readAll(ctx, &found, keptNetwork, keptHoldKey(exceptionID)); err != nil || len(found) == 0 {
+		return "", false, translate(err, "payment exception")
+	}
+	return found[0], true, nil
+}
+
 // ApproveKeptSweep has crypto of an exception that the house keeps go from the escrow address where it lies to the
 // treasury, so that the address may be lent again. An exception of which nothing lies on an escrow address has no
 // payment: the zero one is returned. CodeUnsupported where the network has no treasury wallet. Called again it returns

@@ -210,3 +210,54 @@ func TestSweepIsNotSignedWithoutItsHold(t *testing.T) {
 	_, err = x.s.SaveSignedAttempt(ctx, exchange.ChainAttempt{ID: id, PaymentID: p.ID, Network: p.Network, TxID: txID(id), Raw: []byte("signed"), FeeLimit: trx("5")})
 	wantFault(t, err, exchange.CodeStateConflict)
 }
+
+// What the house keeps of what came to an escrow address goes to its treasury, so that the address is empty again.
+func TestKeptCryptoGoesToTheTreasury(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), taken(t)
+	x.paysOut(t)
+	p, err := x.s.ApproveSweep(ctx, x.order.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.carriedOut(t, p)
+	d := x.final(t, x.to("again", usdt("7")))
+	more := x.take(t, d, exchange.TakenDuplicate).Exception
+	who := storetest.PrincipalOf(agent(t, x.s))
+	if p, err := x.s.ApproveKeptSweep(ctx, more.ID); err != nil || p.ID != uuid.Nil {
+		t.Fatalf("what nobody decided about is %+v, %v", p, err)
+	}
+	decision := exchange.ExceptionDecision{ID: storetest.NewID(t), ExceptionID: more.ID, Verdict: exchange.ExcWrittenOff, Reason: "nobody answers"}
+	for range 2 {
+		if got, mine, err := x.s.DecideException(ctx, decision, who); err != nil || !mine || got.Status != exchange.ExcWrittenOff {
+			t.Fatalf("the exception is %+v (%t), %v", got, mine, err)
+		}
+	}
+	x.wantMoney(t, "7", "0", "7", "7")
+	if n, found, err := x.s.KeptOnEscrow(ctx, more.ID); err != nil || !found || n != exchange.Tron {
+		t.Errorf("it lies on %s (%t), %v", n, found, err)
+	}
+	_, err = x.s.ApproveKeptSweep(ctx, more.ID)
+	wantFault(t, err, exchange.CodeUnsupported) // there is no treasury yet
+	treasury := storetest.TreasuryWallet(t, x.s, exchange.Tron)
+	kept := twice(t, samePayment, func() (exchange.ChainPayment, error) { return x.s.ApproveKeptSweep(ctx, more.ID) })
+	if kept.ToAddress != treasury.Address || kept.WalletID != x.e.ID || !kept.Amount.Equal(usdt("7")) {
+		t.Fatalf("the payment is %+v", kept)
+	}
+	_, _, err = x.s.OpenChainRefund(ctx, exchange.ChainRefundRequest{ExceptionID: more.ID}, who)
+	wantFault(t, err, exchange.CodeStateConflict)
+	x.carriedOut(t, kept)
+	x.wantMoney(t, "0", "0", "0", "0")
+	wantBalance(t, x.s, owed(treasury, money.USDT), "7", "0")
+	wantBalance(t, x.s, custody(treasury), "7", "0")
+	if _, found, err := x.s.KeptOnEscrow(ctx, more.ID); err != nil || found {
+		t.Errorf("it lies there still: %t, %v", found, err)
+	}
+	if _, err := x.s.ReleaseEscrow(ctx, x.order.ID); err != nil {
+		t.Errorf("the address is not given back: %v", err)
+	}
+	claims, err := x.s.EscrowClaims(ctx, x.order.ID)
+	if err != nil || len(claims) != 2 || !claims[1].Kept.Equal(usdt("7")) {
+		t.Errorf("the claims are %+v, %v", claims, err)
+	}
+}

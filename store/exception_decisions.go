@@ -55,14 +55,14 @@ func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecisio
 			mine, err := t.decidedBefore(ctx, x, d)
 			return outcome{x, mine}, none, err
 		}
-		lines, err := t.settling(ctx, x, d)
+		books, err := t.settling(ctx, x, d)
 		if err != nil {
 			return outcome{}, none, err
 		}
 		if err := t.withinOnePerson(ctx, x); err != nil {
 			return outcome{}, none, err
 		}
-		x, p, err := t.decide(ctx, x, decided{ExceptionDecision: d, by: by.UserID, at: by}, lines)
+		x, p, err := t.decide(ctx, x, decided{ExceptionDecision: d, by: by.UserID, at: by}, books)
 		return outcome{x, true}, p, err
 	})
 	return out.x, out.mine, err
@@ -77,20 +77,26 @@ type decided struct {
 }
 
 // decide writes a decision down and what it books.
-func (t unitTx) decide(ctx context.Context, x exchange.PaymentException, d decided, lines []exchange.Line) (exchange.PaymentException, exchange.Posting, error) {
+func (t unitTx) decide(ctx context.Context, x exchange.PaymentException, d decided, books settlement) (exchange.PaymentException, exchange.Posting, error) {
 	var none exchange.Posting
 	x, err := t.moveException(ctx, x, d.Verdict, d.Reason, d.at)
 	if err != nil {
 		return x, none, err
 	}
 	_, err = t.exec(ctx, insertDecision, d.ID, x.ID, d.Verdict, nullID(d.WalletID), nullID(d.MerchantID), d.Reason, d.by, t.s.now(), nullID(d.change))
-	if err != nil || len(lines) == 0 {
+	if err != nil || len(books.lines) == 0 {
 		return x, none, err
 	}
-	return x, exchange.Posting{Entries: []exchange.Entry{{
+	return x, exchange.Posting{Holds: books.holds, Entries: []exchange.Entry{{
 		Key: "exception:" + x.ID.String() + ":" + string(d.Verdict), Kind: "exception." + string(d.Verdict), ObjectType: "payment_exception",
-		ObjectID: x.ID, Lines: lines,
+		ObjectID: x.ID, Lines: books.lines,
 	}}}, nil
+}
+
+// settlement is what a decision books, and what it reserves of it.
+type settlement struct {
+	lines []exchange.Line
+	holds []exchange.HoldOp
 }
 
 func checkDecision(d exchange.ExceptionDecision) error {
@@ -118,38 +124,45 @@ func (t unitTx) decidedBefore(ctx context.Context, x exchange.PaymentException, 
 }
 
 // settling is what a decision books; nothing where a chain and the ledger differ, because nothing was booked of it.
-func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exchange.ExceptionDecision) ([]exchange.Line, error) {
+func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exchange.ExceptionDecision) (settlement, error) {
+	var none settlement
 	if x.Kind == exchange.ExcReconciliation && d.Verdict != exchange.ExcCredited {
-		return nil, nil
+		return none, nil
 	}
 	place, err := t.placeOf(ctx, x)
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 	if place.Alarm {
-		return nil, exchange.Errorf(exchange.CodeStateConflict,
+		return none, exchange.Errorf(exchange.CodeStateConflict,
 			"An alarm about the transaction that brought the money is open. Whose it is can be decided when the alarm is settled.")
 	}
 	account, err := t.creditedAccount(ctx, x, d, place)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+		return none, err
+	case d.Verdict != exchange.ExcCredited && place.Purpose == exchange.HouseEscrow && x.Amount.Asset().Stablecoin():
+		return keptOnEscrow(x, place.WalletID), nil
+	case d.Verdict != exchange.ExcCredited:
+		return settlement{lines: keeping(x)}, nil
 	}
-	if d.Verdict != exchange.ExcCredited {
-		return keeping(x), nil
-	}
-	return []exchange.Line{exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount), exchange.Credit(account, x.Amount)}, nil
+	return settlement{lines: []exchange.Line{
+		exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount), exchange.Credit(account, x.Amount),
+	}}, nil
 }
 
 // place is where money of a chain lies.
 type place struct {
 	WalletID uuid.UUID     `db:"wallet_id"`
 	OwnerID  uuid.NullUUID `db:"owner_id"`
+	Purpose  exchange.HousePurpose
 	Alarm    bool
 }
 
 const placeOfException = `
-SELECT d.wallet_id, w.owner_id, EXISTS (SELECT FROM deposit_quarantine q WHERE q.network = d.network AND q.tx_id = d.tx_id AND q.settled_at IS NULL) AS alarm
-FROM chain_deposits d JOIN wallets w ON w.id = d.wallet_id WHERE d.exception_id = $1 AND d.status = 'final'`
+SELECT d.wallet_id, w.owner_id, w.purpose, EXISTS (SELECT FROM deposit_quarantine q WHERE q.network = d.network AND q.tx_id = d.tx_id AND q.settled_at IS NULL) AS alarm
+FROM chain_deposits d JOIN wallets w ON w.id = d.wallet_id
+WHERE d.id = (SELECT deposit_of(x.receipt) FROM payment_exceptions x WHERE x.id = $1) AND d.status = 'final'`
 
 func (t unitTx) placeOf(ctx context.Context, x exchange.PaymentException) (place, error) {
 	var rows []place

@@ -94,10 +94,10 @@ func (t unitTx) applyDecision(ctx context.Context, c exchange.ControlChange, by 
 	if terms.MerchantID != nil {
 		d.MerchantID = *terms.MerchantID
 	}
-	lines, err := t.settling(ctx, x, d.ExceptionDecision)
+	books, err := t.settling(ctx, x, d.ExceptionDecision)
 	if err != nil {
 		return exchange.Posting{}, err
 	}
-	_, p, err := t.decide(ctx, x, d, lines)
+	_, p, err := t.decide(ctx, x, d, books)
 	return p, err
 }
