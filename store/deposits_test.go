@@ -24,7 +24,7 @@ var testsBegan = time.Now().UTC().Truncate(time.Second)
 func blockOf(branch string, n uint64) exchange.ChainBlock {
 	return exchange.ChainBlock{
 		Number: n, ID: fmt.Sprintf("%s-%d", branch, n), Parent: fmt.Sprintf("%s-%d", branch, n-1),
-		Time: testsBegan.Add(time.Duration(n) * time.Second), //nolint:gosec // G115: the blocks of tests have small numbers
+		Time: testsBegan.Add(time.Duration(n) * time.Second),
 	}
 }
 

@@ -113,13 +113,14 @@ func (s *Store) fillBalances(ctx context.Context, all []exchange.EscrowAddress) 
 		}
 		there[key{r.OwnerID, r.Asset}] = m
 	}
-	for i, a := range all {
+	for i := range all {
+		a := &all[i]
 		for _, asset := range a.Network.WalletAssets() {
 			m, ok := there[key{a.ID, asset}]
 			if !ok {
 				m = money.Zero(asset)
 			}
-			all[i].Balances = append(all[i].Balances, m)
+			a.Balances = append(a.Balances, m)
 		}
 	}
 	return nil
