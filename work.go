@@ -114,7 +114,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			parts.Flows = &activities.Orders{Store: rows}
 			parts.Decide = &activities.Approvals{Store: rows}
 			parts.Waits = &activities.DepositWaits{Store: rows}
-			parts.Pool = &activities.Escrow{Store: rows}
+			parts.Pool, parts.Bank = &activities.Escrow{Store: rows}, &activities.Bank{Store: rows}
 			parts.Back, parts.Sweep = &activities.ChainRefunds{Store: rows}, &activities.Sweeps{Store: rows}
 			parts.Relay = &activities.Relay{Store: rows}
 			parts.Reconcile = &activities.Reconciliation{Store: rows}

@@ -316,7 +316,9 @@ func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 	if len(own) == 0 {
 		return Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "Nothing of the order was ever paid out."))
 	}
-	if !slices.ContainsFunc(own, func(a exchange.PaymentAttempt) bool { return a.Status == exchange.AttemptSucceeded && a.Receipt == o.Receipt }) {
+	if !slices.ContainsFunc(own, func(a exchange.PaymentAttempt) bool {
+		return a.Status == exchange.AttemptSucceeded && a.Receipt == o.Receipt
+	}) {
 		if _, err := p.Store.CompleteOrderPayout(ctx, in.OrderID, own[0].ID, o); err != nil {
 			return Failure(ctx, err)
 		}

@@ -21,6 +21,7 @@ var (
 	_ activities.AttemptStore     = Rows{}
 	_ activities.RefundStore      = Rows{}
 	_ activities.PayoutStore      = Rows{}
+	_ activities.BankStore        = Rows{}
 	_ activities.StatementStore   = Rows{}
 	_ activities.FloatStore       = Rows{}
 	_ activities.ChainStore       = Rows{}

@@ -33,6 +33,7 @@ type Parts struct {
 	Momo   *activities.Momo                          // momo
 	Refund *activities.Refunds                       // momo
 	Payout *activities.Payouts                       // momo
+	Bank   *activities.Bank                          // flows
 	Float  *activities.Float                         // momo
 	List   *activities.Statement                     // momo
 	Chains map[exchange.Network]*activities.Chain    // chain-<network>
@@ -140,7 +141,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil || parts.Back == nil || parts.Sweep == nil || parts.Sale == nil {
+		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil || parts.Back == nil || parts.Sweep == nil || parts.Sale == nil || parts.Bank == nil {
 			return lacks("the store")
 		}
 		registerFlows(w)
@@ -155,6 +156,7 @@ func register(w sdk.Registry, name string, parts Parts) error {
 		w.RegisterActivity(parts.Back)
 		w.RegisterActivity(parts.Sweep)
 		w.RegisterActivity(parts.Sale)
+		w.RegisterActivity(parts.Bank)
 	case name == workflows.QueueWebhooks:
 		if parts.Hooks == nil {
 			return lacks("the key of webhook secrets")

@@ -42,8 +42,9 @@ type offRamp struct {
 	lookAt    time.Time   // when the rows are looked at although nobody was woken
 	cancel    *request
 
-	paying   bool      // a payout's flow is at work, to which callbacks go
-	floated  bool      // somebody says that there is more to pay out from
+	paying   bool // a payout's flow is at work, to which callbacks go
+	floated  bool // somebody says that there is more to pay out from
+	bank     bankTask
 	refundID uuid.UUID // what is owed back
 	back     *cryptoBack
 	door     *refundDoor // where officers decide about it
@@ -57,7 +58,7 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 	}
 	f.collect(ctx)
 	if f.order.Status == exchange.OrderProcessing && f.cleared(ctx) {
-		f.payOut(ctx)
+		f.pay(ctx)
 	}
 	switch f.order.Status {
 	case exchange.OrderCompleted:

@@ -58,6 +58,9 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 			f.floated = true
 		}
 	})
+	if err := f.openBank(ctx); err != nil {
+		return err
+	}
 	f.door = &refundDoor{}
 	return openRefundDoor(ctx, f.door)
 }

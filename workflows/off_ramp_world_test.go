@@ -136,7 +136,7 @@ func (m *market) OpenOffRamp(_ context.Context, r exchange.OrderRequest, _ excha
 		m.order = exchange.Order{
 			ID: r.ID, CustomerID: r.CustomerID, Type: r.Type, Network: exchange.Tron, Asset: money.USDT, Rate: rate,
 			Price: exchange.SellByCrypto(r.Crypto, rate), Status: exchange.OrderPending, StatusDetail: exchange.WaitDeposit,
-			EscrowAddress: "TEscrow", PaymentMethod: exchange.PaymentMethodMomo, ExpiresAt: r.ExpiresAt, VendorID: r.Seen.MerchantID,
+			EscrowAddress: "TEscrow", PaymentMethod: r.Method(), ExpiresAt: r.ExpiresAt, VendorID: r.Seen.MerchantID,
 		}
 		return m.order, nil
 	})

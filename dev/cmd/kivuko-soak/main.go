@@ -1,0 +1,52 @@
+// Command kivuko-soak runs Kivuko for a while with everything around it failing at random, and checks the end. `make
+// soak` builds what it needs and runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"kivuko/dev/soak"
+)
+
+const exitUsage = 2
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer stop()
+	o, err := options(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		os.Exit(exitUsage)
+	}
+	if err == nil {
+		err = soak.Run(ctx, o)
+	}
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "kivuko-soak: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func options(args []string) (soak.Options, error) {
+	o := soak.Options{Out: os.Stdout}
+	flags := flag.NewFlagSet("kivuko-soak", flag.ContinueOnError)
+	flags.StringVar(&o.Root, "root", ".", "the checkout")
+	flags.StringVar(&o.State, "state", "", "where data and logs are kept (default: a directory that goes with the run)")
+	flags.DurationVar(&o.For, "for", 10*time.Minute, "how long people act")
+	flags.Uint64Var(&o.Seed, "seed", uint64(rand.Uint32()), "which plan (default: a new one)") //nolint:gosec // G404: it names a plan
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	var err error
+	o.Root, err = filepath.Abs(o.Root)
+	o.Product, o.Dev = filepath.Join(o.Root, "bin", "kivuko"), filepath.Join(o.Root, "bin", "kivuko-dev")
+	return o, err
+}

@@ -1,0 +1,171 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/invariants"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/momo/sandbox"
+)
+
+// judge holds the end against what the outside says. What does not fit yet may be on its way: it is looked at until it
+// fits, or the time is over.
+func (w *world) judge(ctx context.Context, deeds []deed, ends map[uuid.UUID]object, parked []waiting) error {
+	w.tell(deeds, ends, parked)
+	for _, p := range parked {
+		if p.Reason == "" {
+			return fmt.Errorf("%s waits for a person and does not say why", p.Flow)
+		}
+	}
+	const settling = 3 * time.Minute
+	return until(ctx, settling, func() error {
+		b, err := w.books(ctx)
+		if err != nil {
+			return err
+		}
+		return errors.Join(
+			invariants.Check(ctx, w.db),
+			w.operatorAgrees(ctx, b, parked),
+			w.nothingTwice(ctx, b),
+			w.delivered(ctx, deeds, ends),
+			invariants.Chains(ctx, w.store, w.nodes))
+	})
+}
+
+// tell prints how everything ended.
+func (w *world) tell(deeds []deed, ends map[uuid.UUID]object, parked []waiting) {
+	counts := map[string]int{}
+	for _, d := range deeds {
+		how := ends[d.id].Status + " (" + ends[d.id].Detail + ")"
+		if d.refused != nil {
+			how = "refused: " + d.refused.Error()
+		}
+		counts[string(d.step.Kind)+" "+how]++
+	}
+	for _, p := range parked {
+		counts["parked with "+p.Reason]++
+	}
+	var lines []string
+	for what, n := range counts {
+		lines = append(lines, fmt.Sprintf("  %3d  %s", n, what))
+	}
+	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[5:], b[5:]) })
+	w.say("How it ended:\n%s", strings.Join(lines, "\n"))
+}
+
+// operatorAgrees compares the ledger's accounts at the operator with the operator's own, to the shilling. What the
+// ledger does not have yet must be with somebody who waits for a person.
+func (w *world) operatorAgrees(ctx context.Context, b sandbox.Books, parked []waiting) error {
+	var in, out int64
+	for _, e := range b.Effects {
+		switch e.Direction {
+		case sandbox.Collection:
+			in += e.Amount
+		case sandbox.Payout:
+			out += e.Amount + e.Charge
+		}
+	}
+	var errs []error
+	for _, c := range []struct {
+		kind  exchange.AccountKind
+		moved int64
+		lines string
+	}{
+		{exchange.AccMomoCollection, in, "payment.%"},
+		{exchange.AccMomoPayout, -out, "float.opening"},
+	} {
+		a, err := w.store.Account(ctx, exchange.House(c.kind, money.KES))
+		if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+			return err
+		}
+		opening, err := w.opening(ctx, c.kind)
+		if err != nil {
+			return err
+		}
+		want := opening.Add(money.Must(money.KES, fmt.Sprint(c.moved)))
+		if !a.Posted.Equal(want) && len(parked) == 0 {
+			errs = append(errs, fmt.Errorf("%s is %s by the ledger and %s by the operator", c.kind, a.Posted, want))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// opening is what an account began with.
+func (w *world) opening(ctx context.Context, k exchange.AccountKind) (money.Amount, error) {
+	var sum string
+	err := w.db.QueryRowContext(ctx, `SELECT coalesce(sum(l.amount), 0)::text FROM ledger_lines l JOIN ledger_entries e ON e.id = l.entry_id
+		JOIN ledger_accounts a ON a.id = l.account_id WHERE a.kind = $1 AND e.kind LIKE '%opening'`, k).Scan(&sum)
+	if err != nil {
+		return money.Amount{}, err
+	}
+	return money.Parse(money.KES, sum)
+}
+
+// nothingTwice checks by the operator's books that no prompt was on a phone twice and no order or refund was paid out
+// twice, and that each receipt is in the ledger at most once.
+func (w *world) nothingTwice(ctx context.Context, b sandbox.Books) error {
+	var errs []error
+	prompts := map[string]int{}
+	for _, p := range b.Prompts {
+		if prompts[p.CallbackURL]++; prompts[p.CallbackURL] > 1 {
+			errs = append(errs, fmt.Errorf("one attempt prompted %s twice", p.Phone))
+		}
+	}
+	paid := map[string][]string{}
+	for _, e := range b.Effects {
+		if e.Direction != sandbox.Payout {
+			continue
+		}
+		var object string
+		err := w.db.QueryRowContext(ctx, `SELECT coalesce('refund ' || refund_id, 'order ' || order_id) FROM payment_attempts WHERE direction = 'payout' AND id::text = $1`, e.Reference).Scan(&object)
+		if err != nil {
+			return fmt.Errorf("the payout %s of %d to %s: %w", e.Reference, e.Amount, e.Phone, err)
+		}
+		paid[object] = append(paid[object], e.Receipt)
+	}
+	for object, receipts := range paid {
+		if len(receipts) > 1 {
+			errs = append(errs, fmt.Errorf("%s was paid out %d times: %v", object, len(receipts), receipts))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// delivered checks by the chains that what was completed came exactly once, and nothing else came.
+func (w *world) delivered(ctx context.Context, deeds []deed, ends map[uuid.UUID]object) error {
+	var errs []error
+	for _, d := range deeds {
+		if d.refused != nil || d.address == "" || d.step.Kind == Sale {
+			continue
+		}
+		changes, err := d.node.Changes(ctx, d.address)
+		if err != nil {
+			return err
+		}
+		came := 0
+		for _, c := range changes {
+			if c.Amount.Asset() == money.USDT {
+				came++
+				if !c.Amount.Equal(d.amount) {
+					errs = append(errs, fmt.Errorf("%s %s brought %s, not %s", d.step.Kind, d.id, c.Amount, d.amount))
+				}
+			}
+		}
+		want := 0
+		if ends[d.id].Status == "completed" {
+			want = 1
+		}
+		if came != want && ends[d.id].over() {
+			errs = append(errs, fmt.Errorf("%s %s is %s and came %d times", d.step.Kind, d.id, ends[d.id].Status, came))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,114 @@
+package soak
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"syscall"
+	"time"
+
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+	"kivuko/exchange"
+	"kivuko/momo/sandbox"
+)
+
+// nodeProcesses are the networks' nodes.
+var nodeProcesses = map[exchange.Network]string{
+	exchange.Tron: stack.ProcessTron, exchange.Ethereum: stack.ProcessEthereum, exchange.Solana: stack.ProcessSolana,
+}
+
+// away is how long what dies stays away.
+const away = 300 * time.Millisecond
+
+// strike makes a trouble of the plan.
+func (w *world) strike(ctx context.Context, s Step) error {
+	n := w.nodes[s.Network]
+	faults := map[Blow]map[string]any{
+		blowDrop: {"drop_next": s.Count}, blowLose: {"lose_next": s.Count}, blowBusy: {"busy_next": s.Count}, blowDelay: {"answer_delay_ms": 1000 * s.Count},
+	}
+	switch s.Blow {
+	case blowDrop, blowLose, blowBusy, blowDelay:
+		return n.Call(ctx, http.MethodPost, "/faults", faults[s.Blow], nil)
+	case blowReorg, blowForget:
+		return n.Call(ctx, http.MethodPost, "/reorganise", map[string]any{"blocks": s.Count, "drop": s.Blow == blowForget}, nil)
+	case blowNode:
+		return w.kill(ctx, nodeProcesses[n.Network])
+	case blowChain:
+		return w.kill(ctx, stack.ProcessWorker("chain-"+string(n.Network)))
+	case blowSigner:
+		return w.kill(ctx, stack.ProcessWorker("signer-"+string(n.Network)))
+	case blowMomo, blowFlows, blowAPI, blowFlow:
+		return w.kill(ctx, processes[s.Blow])
+	case blowRows:
+		return w.databaseDies(ctx)
+	case blowMute:
+		return w.fault(ctx, "maintenance", "", "", s.Count)
+	case blowPages:
+		return w.fault(ctx, "html_502", sandbox.OpQuery, "", s.Count)
+	case blowAsk:
+		return w.fault(ctx, "status_silent", sandbox.OpStatus, "", s.Count)
+	case blowTokens:
+		return w.operator(ctx, http.MethodPost, "/control/revoke", nil, nil)
+	}
+	return fmt.Errorf("no such trouble: %q", s.Blow)
+}
+
+// kill ends a process as a crash would and starts it again after a moment.
+func (w *world) kill(ctx context.Context, name string) error {
+	c := w.stack.Supervisor.Child(name)
+	if c == nil {
+		return fmt.Errorf("nothing is called %q", name)
+	}
+	if err := c.Kill(); err != nil {
+		return err
+	}
+	if err := pause(ctx, away); err != nil {
+		return err
+	}
+	return c.Restart(ctx)
+}
+
+// databaseDies takes Kivuko's database and Temporal's away at once, without a checkpoint, and waits for it to be back.
+func (w *world) databaseDies(ctx context.Context) error {
+	before := w.stack.Postgres.PID()
+	if err := syscall.Kill(before, syscall.SIGQUIT); err != nil {
+		return err
+	}
+	return until(ctx, time.Minute, func() error {
+		if w.stack.Postgres.PID() == before {
+			return errors.New("PostgreSQL is down")
+		}
+		return w.db.PingContext(ctx)
+	})
+}
+
+// calm ends all troubles, and lets go on what the operator is late with.
+func (w *world) calm(ctx context.Context) error {
+	for _, n := range w.nodes {
+		if err := until(ctx, time.Minute, func() error { return heal(ctx, n) }); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		w.operator(ctx, http.MethodPost, "/control/reset", nil, nil),
+		w.operator(ctx, http.MethodPost, "/control/release", nil, nil))
+}
+
+func heal(ctx context.Context, n demo.Node) error {
+	return n.Call(ctx, http.MethodPost, "/reset", nil, nil)
+}
+
+// until tries until it works.
+func until(ctx context.Context, limit time.Duration, try func() error) error {
+	for deadline := time.Now().Add(limit); ; {
+		err := try()
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/activity"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// counter is a bank of which the flow reads what officers said.
+type counter struct {
+	m     *market
+	state string
+	looks int
+	begun int // how often a refused payment was put on the desk again
+}
+
+func (c *counter) look(_ context.Context, in activities.BankInput) (activities.BankStep, error) {
+	return step(c.m, "LookAtBank", func() (activities.BankStep, error) {
+		c.looks++
+		if in.Again && c.state == activities.RefundRefused {
+			c.state = activities.BankWaits
+			c.begun++
+		}
+		return activities.BankStep{State: c.state}, nil
+	})
+}
+
+// say has officers say something, of which the flow is told or not.
+func (c *counter) say(state string, told bool) func() {
+	return func() {
+		c.m.mu.Lock()
+		if c.state = state; state == activities.RefundPaid {
+			c.m.paid++
+			if err := c.m.move(exchange.OrderCompleted, exchange.WaitNothing); err != nil {
+				panic(err)
+			}
+		}
+		c.m.mu.Unlock()
+		if told {
+			c.m.env.UpdateWorkflow(workflows.UpdateConfirmBank, state, c.m.answer("bank "+state), workflows.BankConfirmRef{})
+		}
+	}
+}
+
+// TestSaleIsPaidByBank waits for officers, and calls for one who does not come.
+func TestSaleIsPaidByBank(t *testing.T) {
+	const min = time.Minute
+	failed := exchange.OrderFailed
+	for _, s := range []struct {
+		name   string
+		set    func(m *market, c *counter)
+		status exchange.OrderStatus
+		detail string
+		parked []workflows.Reason
+		begun  int
+	}{
+		{"confirmed at once", func(m *market, c *counter) { m.at(20*min, c.say(activities.RefundPaid, true)) }, sold, none, nil, 0},
+		{"by two officers", func(m *market, c *counter) {
+			m.at(20*min, c.say(activities.BankWaitsSecond, true))
+			m.at(50*min, func() {
+				if m.order.StatusDetail != exchange.WaitBankSecond {
+					m.answers["detail"] = errBug
+				}
+			})
+			m.at(60*min, c.say(activities.RefundPaid, true))
+		}, sold, none, nil, 0},
+		{"confirmed, and the flow is not told", func(m *market, c *counter) { m.at(20*min, c.say(activities.RefundPaid, false)) }, sold, none, nil, 0},
+		{"nobody comes for hours", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.RefundPaid, true)) }, sold, none,
+			[]workflows.Reason{workflows.ReasonBankWaiting}, 0},
+		{"the house has too little at its bank", func(m *market, c *counter) {
+			c.state = activities.RefundFloatShort
+			m.at(40*min, c.say(activities.BankWaits, false))
+			m.at(90*min, c.say(activities.RefundPaid, true))
+		}, sold, none, nil, 0},
+		{"refused, then paid all the same", func(m *market, c *counter) {
+			m.at(20*min, c.say(activities.RefundRefused, true))
+			m.at(60*min, m.command("retry"))
+			m.at(90*min, c.say(activities.RefundPaid, true))
+		}, sold, none, []workflows.Reason{workflows.ReasonBankRefused}, 1},
+		{"refused, and given back", func(m *market, c *counter) {
+			m.at(20*min, c.say(activities.RefundRefused, true))
+			m.at(60*min, m.command("refund"))
+		}, failed, exchange.DetailPayoutRefused, []workflows.Reason{workflows.ReasonBankRefused}, 0},
+		{"a look breaks off", func(m *market, c *counter) {
+			m.fault = once("LookAtBank")
+			m.at(20*min, c.say(activities.RefundPaid, true))
+		}, sold, none, nil, 0},
+	} {
+		t.Run(s.name, func(t *testing.T) {
+			m := newMarket()
+			m.request.PayoutMethod = exchange.PaymentMethodBank
+			c := &counter{m: m, state: activities.BankWaits}
+			m.env.RegisterActivityWithOptions(c.look, activity.RegisterOptions{Name: "LookAtBank"})
+			m.deposit(time.Minute, 1, crypto("10"))
+			s.set(m, c)
+			m.run(t)
+			if m.order.Status != s.status || m.order.StatusDetail != s.detail || m.answers["detail"] != nil || c.begun != s.begun {
+				t.Errorf("the order is %s (%s); begun again %d times; while it waited for a second officer: %v", m.order.Status, m.order.StatusDetail, c.begun, m.answers["detail"])
+			}
+			m.sound(t)
+			m.signs.were(t, workflows.OffRampID(m.request.ID), s.parked...)
+			if c.looks > 40 || len(m.tries) > 0 {
+				t.Errorf("%d looks, %d payouts by mobile money", c.looks, len(m.tries))
+			}
+		})
+	}
+}
