@@ -3,7 +3,6 @@ package activities
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -159,7 +158,6 @@ func (o *OffRamps) FindDeposits(ctx context.Context, in OrderInput) (FoundDeposi
 // DepositScreened is what is known of who sent an order's crypto.
 type DepositScreened struct {
 	Verdict exchange.Verdict `json:"verdict"`
-	At      time.Time        `json:"at,omitzero"`
 }
 
 // ScreenDeposit looks at who sent the crypto that an order sells, against the deny list and, where there is one, by

@@ -141,6 +141,25 @@ func payloads() map[string]any {
 		"cold_import":            &activities.ColdImport{PaymentID: id(6), Raw: []byte("signed"), Actor: actor},
 		"signed_elsewhere":       &workflows.SignedElsewhere{Raw: []byte("signed"), Actor: actor},
 		"decide_input":           &activities.DecideInput{TransferID: id(20), Action: exchange.Approve, Token: "token"},
+		"off_ramp_input":         &workflows.OffRampInput{Request: saleSample(), Actor: actor},
+		"off_ramp_result":        &workflows.OffRampResult{OrderID: id(1), Status: exchange.OrderCompleted, Detail: exchange.WaitNothing},
+		"open_off_ramp_input":    &activities.OpenOffRampInput{Request: saleSample(), Actor: actor},
+		"opened_off_ramp": &activities.OpenedOffRamp{
+			OpenedOrder: activities.OpenedOrder{
+				OrderState: state, Type: exchange.OffRampSell, Network: exchange.Tron, Asset: money.USDT, MerchantID: id(11),
+				Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1293"), ExpiresAt: at,
+			},
+			Escrow: "TEscrow", Method: exchange.PaymentMethodMomo, FundFromID: id(10),
+		},
+		"close_off_ramp_input": &activities.CloseOffRampInput{OrderID: id(1), Detail: exchange.DetailExpired, Actor: actor},
+		"heed_deposit_input":   &activities.HeedDepositInput{OrderID: id(1), DepositID: id(12)},
+		"deposit_heard": &activities.DepositHeard{
+			Outcome: string(exchange.TakenMismatch), OrderState: state, Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1293"),
+			RefundID: id(7), ExceptionID: id(12),
+		},
+		"found_deposits":         &activities.FoundDeposits{IDs: []uuid.UUID{id(12)}},
+		"deposit_screened":       &activities.DepositScreened{Verdict: exchange.VerdictHit},
+		"bank_confirm_ref":       &workflows.BankConfirmRef{ConfirmationID: id(16)},
 		"escrow_demand":          &exchange.EscrowDemand{Network: exchange.Tron, Free: 3, Total: 9, Most: 10, Short: 1, Make: []uuid.UUID{id(31)}},
 		"escrow_room_input":      &activities.EscrowRoomInput{Network: exchange.Tron, OrderID: id(1)},
 		"escrow_room":            &activities.Room{MayGrow: true, Make: []uuid.UUID{id(31)}},
@@ -162,6 +181,15 @@ func transferSample() exchange.TransferRequest {
 	return exchange.TransferRequest{
 		ID: id(20), RequestedBy: id(2), WalletID: id(10), Network: exchange.Tron, Amount: money.Must(money.USDT, "10"),
 		Recipient: exchange.Recipient{UserID: id(21), Email: "amina@example.com", Phone: "254700000001", WalletID: id(22), Address: "TAddress"}, Note: "rent",
+	}
+}
+
+func saleSample() exchange.OrderRequest {
+	return exchange.OrderRequest{
+		ID: id(1), CustomerID: id(2), OfferID: id(3), Crypto: money.Must(money.USDT, "10"), Phone: "254700000001",
+		ExpiresAt: time.Date(2026, 11, 21, 9, 45, 0, 0, time.UTC), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, OpenerID: id(8),
+		RefundAddress: "TRefund", FundWalletID: id(10), PayoutMethod: exchange.PaymentMethodMomo, QuoteID: id(25), Network: exchange.Tron,
+		HasParties: true, Seen: exchange.SeenOffer{Network: exchange.Tron, Asset: money.USDT, MerchantID: id(11)},
 	}
 }
 
