@@ -141,22 +141,9 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
 	switch kind, network, _ := strings.Cut(name, "-"); {
 	case name == workflows.QueueFlows:
-		if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil || parts.Back == nil || parts.Sweep == nil || parts.Sale == nil || parts.Bank == nil {
+		if !registerRows(w, parts) {
 			return lacks("the store")
 		}
-		registerFlows(w)
-		w.RegisterActivity(parts.Flows)
-		w.RegisterActivity(parts.Send)
-		w.RegisterActivity(parts.Decide)
-		w.RegisterActivity(parts.Waits)
-		w.RegisterActivity(parts.Reconcile)
-		w.RegisterActivity(parts.Rates)
-		w.RegisterActivity(parts.Relay)
-		w.RegisterActivity(parts.Pool)
-		w.RegisterActivity(parts.Back)
-		w.RegisterActivity(parts.Sweep)
-		w.RegisterActivity(parts.Sale)
-		w.RegisterActivity(parts.Bank)
 	case name == workflows.QueueWebhooks:
 		if parts.Hooks == nil {
 			return lacks("the key of webhook secrets")
@@ -194,6 +181,21 @@ func register(w sdk.Registry, name string, parts Parts) error {
 	return nil
 }
 
+// registerRows puts the flows and the activities that need nothing but the store on their queue, and reports whether all
+// of them are there.
+func registerRows(w sdk.Registry, parts Parts) bool {
+	if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil || parts.Back == nil || parts.Sweep == nil || parts.Sale == nil || parts.Bank == nil {
+		return false
+	}
+	registerFlows(w)
+	for _, activities := range []any{
+		parts.Flows, parts.Send, parts.Decide, parts.Waits, parts.Reconcile, parts.Rates, parts.Relay, parts.Pool, parts.Back, parts.Sweep, parts.Sale, parts.Bank,
+	} {
+		w.RegisterActivity(activities)
+	}
+	return true
+}
+
 func registerFlows(w sdk.Registry) {
 	for name, flow := range map[string]any{
 		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeOffRamp: workflows.OffRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
@@ -202,7 +204,7 @@ func registerFlows(w sdk.Registry) {
 		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
 		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,
 		workflows.TypeReconcileNetwork: workflows.ReconcileNetwork, workflows.TypeReserveReport: workflows.ReserveReport,
-		workflows.TypeTendEscrow: workflows.TendEscrow, workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
+		workflows.TypeTendEscrow: workflows.TendEscrow, workflows.TypeReturnDeposit: workflows.ReturnDeposit, workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
 		workflows.TypePullRates: workflows.PullRates, workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
 		workflows.TypeWatchFloat: workflows.WatchFloat, workflows.TypeMoveFloat: workflows.MoveFloat,
 	} {

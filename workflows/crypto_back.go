@@ -173,6 +173,9 @@ func (b *cryptoBack) card(waits string, until time.Time) card {
 	if b.orderID != uuid.Nil {
 		c.add("Order", b.orderID.String())
 	}
+	if b.network != "" {
+		c.add("Network", string(b.network))
+	}
 	c.add("Waits for", waits)
 	if !until.IsZero() {
 		c.add("Until", moment(until))
