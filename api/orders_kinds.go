@@ -48,5 +48,9 @@ func (s *server) setRefundAddress(c *call) error {
 	if o, err = s.Store.SetRefundAddress(c.ctx, c.view(), o.ID, address, c.who); err != nil {
 		return hideAbsence(err)
 	}
+	// It is stored: a flow that waits for it and does not hear of it looks again by itself.
+	if err := s.Flows.RefundAddressSet(c.ctx, o.ID); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+		s.log.Warn("a sale's flow was not told of its refund address", "order", o.ID, "error", err)
+	}
 	return c.json(http.StatusOK, orderWire(o, c.who))
 }

@@ -91,7 +91,10 @@ const readTimeline = `SELECT ` + eventColumns + ` FROM events
 WHERE (object_type, object_id) IN (
     SELECT 'order', $1::uuid
     UNION ALL SELECT 'payment_attempt', id FROM payment_attempts WHERE order_id = $1
-    UNION ALL SELECT 'chain_payment', id FROM chain_payments WHERE purpose = 'order' AND object_id = $1
+    UNION ALL SELECT 'chain_payment', id FROM chain_payments WHERE purpose IN ('order', 'sweep', 'funding') AND object_id = $1
+    UNION ALL SELECT 'chain_payment', p.id FROM refunds r JOIN chain_payments p ON p.purpose = 'refund' AND p.object_id = r.id WHERE r.order_id = $1
+    UNION ALL SELECT 'order_payout', $1
+    UNION ALL SELECT 'chain_deposit', deposit_id FROM escrow_claims WHERE order_id = $1
     UNION ALL SELECT 'payment_exception', id FROM payment_exceptions WHERE order_id = $1
     UNION ALL SELECT 'refund', id FROM refunds WHERE order_id = $1)
 ORDER BY cursor LIMIT 1000`
