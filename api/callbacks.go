@@ -81,12 +81,12 @@ func (s *server) standing(token string) bool {
 // take keeps a notice: in the database, or on disk. It returns what became of it and how to wake the
 // flow that waits for it.
 func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
-	attempt, err := s.spool.match(ctx, n)
-	if err == nil && attempt.ID == uuid.Nil && !n.Standing && !s.unknown.allow() {
+	of, err := s.spool.match(ctx, n)
+	if err == nil && of.nobody() && !n.Standing && !s.unknown.allow() {
 		return "dropped", nil, nil
 	}
 	if err == nil {
-		err = s.Store.SaveCallback(ctx, n.callback(attempt.ID))
+		err = s.Store.SaveCallback(ctx, n.callback(of))
 	}
 	switch {
 	case err != nil:
@@ -96,10 +96,12 @@ func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
 		return "standing", inTime(func(ctx context.Context) { s.spool.note(ctx, n) }), nil
 	case n.Standing:
 		return "standing", nil, nil
-	case attempt.ID == uuid.Nil:
+	case of.nobody():
 		return "unknown", nil, nil
+	case of.move != uuid.Nil:
+		return "stored", nil, nil // its flow looks by itself
 	}
-	return "stored", inTime(func(ctx context.Context) { s.spool.wake(ctx, attempt, n.ID) }), nil
+	return "stored", inTime(func(ctx context.Context) { s.spool.wake(ctx, of.attempt, n.ID) }), nil
 }
 
 // inTime bounds what goes on beside a request.

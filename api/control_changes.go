@@ -95,6 +95,11 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 			return hideAbsence(err)
 		}
 		s.sessions.forgetAll() // whoever was let in is active now
+		if change.Kind == exchange.ControlFloatMove && change.Status == exchange.ControlConfirmed {
+			if err := s.Flows.MoveFloat(c.ctx, change.ID); err != nil {
+				s.log.Warn("the flow of a movement of float was not started; the next look at the float starts it", "move", change.ID, "error", err)
+			}
+		}
 		s.tellOfDecision(c, change)
 		return c.json(http.StatusOK, changeWire(change))
 	}

@@ -53,7 +53,9 @@ func (f *fakeFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, by e
 	return err
 }
 
-func (f *fakeFlows) MoveFloat(_ context.Context, move uuid.UUID) error { return f.called("move float " + move.String()) }
+func (f *fakeFlows) MoveFloat(_ context.Context, move uuid.UUID) error {
+	return f.called("move float " + move.String())
+}
 
 func (f *fakeFlows) CancelOrder(ctx context.Context, order, _ uuid.UUID, by exchange.Principal) error {
 	if err := f.called("cancel " + order.String()); err != nil {

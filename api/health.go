@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"kivuko/exchange"
 )
 
 // checkTimeout bounds one dependency's answer.
@@ -28,12 +31,26 @@ func (s *server) healthz(c *call) error {
 	return c.json(http.StatusOK, map[string]string{"status": "ok"})
 }
 
+// breakerCheck tells whether payouts are suspended, which makes the service degraded: all else goes on.
+func (s *server) breakerCheck(ctx context.Context) error {
+	b, err := s.Store.Breaker(ctx, exchange.ProviderDaraja)
+	if err == nil && b.State() == exchange.BreakerOpen {
+		err = exchange.Errorf(exchange.CodeSuspended, "Payouts are suspended: the operator refuses the house's credential with %s.", b.Code)
+	}
+	return err
+}
+
 // readyz tells what each dependency says. What exactly is wrong stands in the log: the page is public.
 func (s *server) readyz(c *call) error {
 	var mu sync.Mutex
 	states, status, code := map[string]dependencyWire{}, "ready", http.StatusOK
 	var wait sync.WaitGroup
-	for name, check := range s.Health {
+	checks := maps.Clone(s.Health)
+	if checks == nil {
+		checks = map[string]func(context.Context) error{}
+	}
+	checks["momo-payouts"] = s.breakerCheck
+	for name, check := range checks {
 		wait.Go(func() {
 			start := time.Now()
 			err := bounded(c.ctx, check)

@@ -165,9 +165,10 @@ func cells() map[string]cell {
 		"GET " + auth + "wallet/id/{id}":                     {id: wallet}, "GET " + auth + "wallet/id/{id}/balances": {id: wallet},
 		"POST " + auth + "wallet/id/{id}/reopen-lane":        {id: wallet, body: fixed(map[string]any{"reason": "why"})},
 		"PUT " + auth + "wallet/id/{id}/set-default-network": {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
-		"GET " + auth + "escrow-wallets/{id}":     {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
-		"PATCH " + auth + "escrow-wallets/{id}":   {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true, body: fixed(map[string]any{"label": "shelf"})},
-		"GET " + auth + "merchants/{merchant_id}": {id: merchant},
+		"POST " + auth + "momo/float/moves/{id}/settle": {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
+		"GET " + auth + "escrow-wallets/{id}":           {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
+		"PATCH " + auth + "escrow-wallets/{id}":         {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true, body: fixed(map[string]any{"label": "shelf"})},
+		"GET " + auth + "merchants/{merchant_id}":       {id: merchant},
 		"POST " + auth + "merchants/{merchant_id}/sub-vendors": {id: merchant, body: func(scene) any {
 			n := people.Add(1)
 			return registration("1" + strings.Repeat("0", 4) + string(rune('0'+n/100%10)) + string(rune('0'+n/10%10)) + string(rune('0'+n%10)))

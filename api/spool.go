@@ -67,15 +67,23 @@ type spooled struct {
 
 // callback is the notice as it is stored. Of one that belongs to nothing only the beginning is kept:
 // anybody may send those, and what is stored stays for ever.
-func (n spooled) callback(attempt uuid.UUID) exchange.MomoCallback {
-	if attempt == uuid.Nil && !n.Standing && len(n.Body) > unknownBody {
+func (n spooled) callback(of addressee) exchange.MomoCallback {
+	if of.nobody() && !n.Standing && len(n.Body) > unknownBody {
 		n.Body = n.Body[:unknownBody]
 	}
 	return exchange.MomoCallback{
-		ID: n.ID, AttemptID: attempt, Kind: n.Kind, RemoteIP: n.RemoteIP, OffRange: n.OffRange, Standing: n.Standing && attempt == uuid.Nil,
-		Body: n.Body, ReceivedAt: n.ReceivedAt,
+		ID: n.ID, AttemptID: of.attempt.ID, FloatMoveID: of.move, Kind: n.Kind, RemoteIP: n.RemoteIP, OffRange: n.OffRange,
+		Standing: n.Standing && of.nobody(), Body: n.Body, ReceivedAt: n.ReceivedAt,
 	}
 }
+
+// addressee is whose address a notice came to: a payment attempt's, a movement of float's, or nobody's.
+type addressee struct {
+	attempt exchange.PaymentAttempt
+	move    uuid.UUID
+}
+
+func (a addressee) nobody() bool { return a.attempt.ID == uuid.Nil && a.move == uuid.Nil }
 
 // NewSpool opens the directory, which must exist and be writable.
 func NewSpool(dir string, st *store.Store, flows Flows, log *slog.Logger) (*Spool, error) {
@@ -234,29 +242,36 @@ func (s *Spool) drain(ctx context.Context, path string) error {
 		s.log.Error("a spooled callback can't be read", "file", filepath.Base(path), "error", err)
 		return os.Rename(path, path+".damaged")
 	}
-	attempt, err := s.match(ctx, n)
+	of, err := s.match(ctx, n)
 	if err != nil {
 		return err
 	}
-	if err := s.store.SaveCallback(ctx, n.callback(attempt.ID)); err != nil {
+	if err := s.store.SaveCallback(ctx, n.callback(of)); err != nil {
 		return err
 	}
 	switch {
-	case attempt.ID != uuid.Nil:
-		s.wake(ctx, attempt, n.ID)
+	case of.attempt.ID != uuid.Nil:
+		s.wake(ctx, of.attempt, n.ID)
 	case s.takes(n):
 		s.note(ctx, n)
 	}
 	return os.Remove(path)
 }
 
-// match finds the attempt of a notice; none, without an error, when the token is nobody's.
-func (s *Spool) match(ctx context.Context, n spooled) (exchange.PaymentAttempt, error) {
+// match finds whose address a notice came to; nobody's, without an error, when the token belongs to nothing.
+func (s *Spool) match(ctx context.Context, n spooled) (addressee, error) {
 	attempt, err := s.store.AttemptByToken(ctx, n.Token)
-	if exchange.CodeOf(err) == exchange.CodeNotFound {
-		return exchange.PaymentAttempt{}, nil
+	if err == nil || exchange.CodeOf(err) != exchange.CodeNotFound {
+		return addressee{attempt: attempt}, err
 	}
-	return attempt, err
+	if n.Standing {
+		return addressee{}, nil
+	}
+	move, err := s.store.FloatMoveByToken(ctx, n.Token)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return addressee{}, nil
+	}
+	return addressee{move: move.ID}, err
 }
 
 // wake tells the flow. A flow that was not told asks the operator by itself, only later.

@@ -54,6 +54,10 @@ var AttemptMachine = Machine[AttemptStatus]{
 	Final: []AttemptStatus{AttemptSucceeded},
 }
 
+// ProviderDaraja is the name of the operator behind Safaricom's Daraja on payments and their breaker. Flows branch on
+// Capabilities, never on it.
+const ProviderDaraja = "daraja"
+
 // PaymentAttempt is one try to move mobile money. An order may have several; each is a row of its
 // own, and the order shows the winning one.
 type PaymentAttempt struct {

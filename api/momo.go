@@ -1,0 +1,366 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/gofiber/fiber/v2"
+	"github.com/google/uuid"
+	"go.temporal.io/api/enums/v1"
+	"go.temporal.io/api/serviceerror"
+	"go.temporal.io/sdk/client"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+// FloatFlows is what the API asks of Temporal about the float.
+type FloatFlows interface {
+	// MoveFloat starts the flow of a movement that is stored. The same movement never has two at a time.
+	MoveFloat(ctx context.Context, move uuid.UUID) error
+}
+
+func (t temporalFlows) MoveFloat(ctx context.Context, move uuid.UUID) error {
+	_, err := t.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
+		ID: workflows.MoveFloatID(move), TaskQueue: workflows.QueueFlows,
+		WorkflowIDReusePolicy:                    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		WorkflowExecutionErrorWhenAlreadyStarted: true,
+		StaticSummary:                            workflows.MoveFloatSummary, TypedSearchAttributes: workflows.MoveFloatAttributes(),
+	}, workflows.TypeMoveFloat, workflows.MoveFloatInput{MoveID: move})
+	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
+		return nil
+	}
+	return fromTemporal(err)
+}
+
+// wireFloatAccount is an account of the ledger as the float shows it.
+type wireFloatAccount struct {
+	Booked    string `json:"booked"`
+	Held      string `json:"held"`
+	Available string `json:"available"`
+}
+
+type wireFloatReport struct {
+	Ticket     string    `json:"ticket"`
+	Utility    string    `json:"utility"`
+	Working    string    `json:"working"`
+	Booked     string    `json:"booked"`
+	Held       string    `json:"held"`
+	Open       int       `json:"open_payouts"`
+	Difference string    `json:"difference"`
+	ToldAt     timestamp `json:"told_at"`
+	ReceivedAt timestamp `json:"received_at"`
+}
+
+type wireBreaker struct {
+	State    string     `json:"state"`
+	Code     *string    `json:"code"`
+	OpenedAt *timestamp `json:"opened_at"`
+	ClosedAt *timestamp `json:"closed_at"`
+	ClosedBy *uuid.UUID `json:"closed_by"`
+	Note     *string    `json:"note"`
+}
+
+type wireFloatMove struct {
+	ID        uuid.UUID  `json:"id"`
+	Amount    string     `json:"amount"`
+	Currency  string     `json:"currency"`
+	Status    string     `json:"status"`
+	Code      *string    `json:"code"`
+	Receipt   *string    `json:"receipt"`
+	Note      *string    `json:"note"`
+	ChangeID  *uuid.UUID `json:"change_id"`
+	AskedBy   uuid.UUID  `json:"asked_by"`
+	SettledBy *uuid.UUID `json:"settled_by"`
+	CreatedAt timestamp  `json:"created_at"`
+	SettledAt *timestamp `json:"settled_at"`
+}
+
+type wireFloat struct {
+	Currency   string            `json:"currency"`
+	Payout     wireFloatAccount  `json:"payout"`
+	Collection wireFloatAccount  `json:"collection"`
+	Open       int               `json:"open_payouts"`
+	Disagrees  bool              `json:"disagrees"`
+	Breaker    wireBreaker       `json:"breaker"`
+	Reports    []wireFloatReport `json:"reports"`
+	Moves      []wireFloatMove   `json:"open_moves"`
+}
+
+func floatAccountWire(a exchange.Account) wireFloatAccount {
+	return wireFloatAccount{a.Posted.String(), a.Held.String(), a.Available().String()}
+}
+
+func floatReportWire(r exchange.FloatCheck) wireFloatReport {
+	return wireFloatReport{
+		r.Ticket, r.Utility.String(), r.Working.String(), r.Booked.String(), r.Held.String(), r.Open, r.Difference.String(),
+		stamp(r.ToldAt), stamp(r.ReceivedAt),
+	}
+}
+
+func breakerWire(b exchange.Breaker) wireBreaker {
+	w := wireBreaker{State: string(b.State()), OpenedAt: optTime(b.OpenedAt), ClosedAt: optTime(b.ClosedAt), ClosedBy: optID(b.ClosedBy), Note: optText(b.Note)}
+	if b.Hits > 0 {
+		w.Code = optText(b.Code)
+	}
+	return w
+}
+
+func floatMoveWire(m exchange.FloatMove) wireFloatMove {
+	return wireFloatMove{
+		ID: m.ID, Amount: m.Amount.String(), Currency: string(m.Amount.Asset()), Status: string(m.Status), Code: optText(m.Code),
+		Receipt: optText(m.Receipt), Note: optText(m.Note), ChangeID: optID(m.ChangeID), AskedBy: m.AskedBy, SettledBy: optID(m.SettledBy),
+		CreatedAt: stamp(m.CreatedAt), SettledAt: optTime(m.SettledAt),
+	}
+}
+
+// getFloat shows what can be paid out to phones, and what stands in the way of it.
+func (s *server) getFloat(c *call) error {
+	f, err := s.Store.FloatState(c.ctx, exchange.ProviderDaraja)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, wireFloat{
+		Currency: string(money.KES), Payout: floatAccountWire(f.Payout), Collection: floatAccountWire(f.Collection), Open: f.Open, Disagrees: f.Disagrees,
+		Breaker: breakerWire(f.Breaker), Reports: each(f.Reports, floatReportWire), Moves: each(f.Moves, floatMoveWire),
+	})
+}
+
+// closeBreaker lets payouts go again after a person has looked.
+func (s *server) closeBreaker(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	note := f.line("note", true, maxNoteLength)
+	if err := f.done(); err != nil {
+		return err
+	}
+	b, err := s.Store.CloseBreaker(c.ctx, exchange.ProviderDaraja, note, c.who)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, breakerWire(b))
+}
+
+// moveFloat moves money to the account that payouts leave. A large movement waits for a second person.
+func (s *server) moveFloat(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	amount := f.amount("amount", money.KES, true)
+	if err := f.done(); err != nil {
+		return err
+	}
+	m, waits, err := s.Store.BeginFloatMove(c.ctx, c.objectID, amount, c.who)
+	if err != nil {
+		return err
+	}
+	if waits.ID != uuid.Nil {
+		return tellWaiting(c, waits)
+	}
+	if err := s.Flows.MoveFloat(c.ctx, m.ID); err != nil {
+		return err
+	}
+	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/momo/float/moves")
+	return c.json(http.StatusCreated, floatMoveWire(m))
+}
+
+func (s *server) listFloatMoves(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	if err := q.done(); err != nil {
+		return err
+	}
+	all, total, err := s.Store.ListFloatMoves(c.ctx, page)
+	if err != nil {
+		return err
+	}
+	return c.list("moves", each(all, floatMoveWire), page, total)
+}
+
+// settleFloatMove is a person's word about a movement of which the operator says nothing.
+func (s *server) settleFloatMove(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	outcome := f.oneOf("outcome", true, string(exchange.FloatCompleted), string(exchange.FloatFailed))
+	receipt := f.line("receipt", outcome == string(exchange.FloatCompleted), maxMoveReceipt)
+	note := f.line("note", true, maxNoteLength)
+	if outcome == string(exchange.FloatFailed) && receipt != "" {
+		f.fail("receipt", "unknown_field", "has no meaning for a movement that failed")
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	m, err := s.Store.SettleFloatMove(c.ctx, id, exchange.FloatMoveStatus(outcome), exchange.Observation{Receipt: receipt}, note, c.who)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, floatMoveWire(m))
+}
+
+const maxMoveReceipt = 20 // the operator's have ten characters
+
+// wireTerms is the operator's terms.
+type wireTerms struct {
+	ID        uuid.UUID  `json:"id"`
+	ValidFrom timestamp  `json:"valid_from"`
+	Currency  string     `json:"currency"`
+	MinPrompt string     `json:"min_prompt"`
+	MaxPrompt string     `json:"max_prompt"`
+	MinPayout string     `json:"min_payout"`
+	MaxPayout string     `json:"max_payout"`
+	PayeeDay  string     `json:"payee_day"`
+	Tariff    []wireBand `json:"tariff"`
+	ChangeID  *uuid.UUID `json:"change_id"`
+}
+
+type wireBand struct {
+	UpTo   string `json:"up_to"`
+	Charge string `json:"charge"`
+}
+
+func termsWire(t exchange.MomoTerms) wireTerms {
+	return wireTerms{
+		ID: t.ID, ValidFrom: stamp(t.ValidFrom), Currency: string(money.KES), MinPrompt: t.MinPrompt.String(), MaxPrompt: t.MaxPrompt.String(),
+		MinPayout: t.MinPayout.String(), MaxPayout: t.MaxPayout.String(), PayeeDay: t.PayeeDay.String(),
+		Tariff: each(t.Tariff, func(b exchange.TariffBand) wireBand { return wireBand{b.UpTo.String(), b.Charge.String()} }), ChangeID: optID(t.ChangeID),
+	}
+}
+
+func (s *server) listTerms(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	if err := q.done(); err != nil {
+		return err
+	}
+	all, total, err := s.Store.ListTerms(c.ctx, page)
+	if err != nil {
+		return err
+	}
+	return c.list("terms", each(all, termsWire), page, total)
+}
+
+// proposeTerms asks for other terms from a time on. They wait for a second person.
+func (s *server) proposeTerms(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	t := exchange.MomoTerms{
+		ValidFrom: f.time("valid_from", true), MinPrompt: f.amount("min_prompt", money.KES, true), MaxPrompt: f.amount("max_prompt", money.KES, true),
+		MinPayout: f.amount("min_payout", money.KES, true), MaxPayout: f.amount("max_payout", money.KES, true),
+		PayeeDay: f.amount("payee_day", money.KES, true), Tariff: f.tariff("tariff"),
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	waits, err := s.Store.ProposeTerms(c.ctx, t, c.who)
+	if err != nil {
+		return err
+	}
+	return tellWaiting(c, waits)
+}
+
+// tariff reads the bands of a tariff.
+func (f *form) tariff(name string) []exchange.TariffBand {
+	v, ok := f.take(name, true)
+	if !ok {
+		return nil
+	}
+	items, ok := v.([]any)
+	if !ok {
+		f.fail(name, "type", "must be a list of bands")
+		return nil
+	}
+	if len(items) > exchange.MaxTariffBands {
+		f.fail(name, "out_of_range", "must have at most "+strconv.Itoa(exchange.MaxTariffBands)+" bands")
+		return nil
+	}
+	list := &form{values: map[string]any{}, at: f.at + "/" + escape(name), read: map[string]bool{}, bad: f.bad}
+	var bands []exchange.TariffBand
+	var err error
+	for i, item := range items {
+		index := strconv.Itoa(i)
+		list.values[index] = item
+		in := list.object(index, true)
+		if in == nil {
+			continue
+		}
+		b := exchange.TariffBand{UpTo: in.amount("up_to", money.KES, true)}
+		if s, ok := in.decimalText("charge", true); ok { // a payout may cost nothing
+			b.Charge, err = money.Parse(money.KES, s)
+			in.failDecimal("charge", err)
+		}
+		bands = append(bands, b)
+	}
+	f.inner = append(f.inner, list.inner...)
+	return bands
+}
+
+// time reads a moment with its zone; the zero time when absent or broken.
+func (f *form) time(name string, required bool) time.Time {
+	s := f.line(name, required, maxTimeLength)
+	if s == "" {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		f.fail(name, "format", "must be a time such as 2026-11-21T08:00:00Z")
+	}
+	return t
+}
+
+const maxTimeLength = 40
+
+// allocate asks for shillings of the house for the platform's treasury, or for some of them back.
+func (s *server) allocate(c *call) error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	amount := f.amount("amount", money.KES, true)
+	direction := f.oneOf("direction", true, "in", "out")
+	reason := f.line("reason", true, maxReasonLength)
+	if err := f.done(); err != nil {
+		return err
+	}
+	if direction == "out" {
+		amount = amount.Neg()
+	}
+	waits, err := s.Store.ProposeAllocation(c.ctx, amount, reason, c.who)
+	if err != nil {
+		return err
+	}
+	return tellWaiting(c, waits)
+}
+
+const maxReasonLength = 200
+
+func (s *server) momoRoutes() []route {
+	const auth = "/api/v1/auth"
+	return []route{
+		{method: get, path: auth + "/momo/float", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.getFloat},
+		{method: get, path: auth + "/momo/float/moves", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listFloatMoves},
+		{
+			method: post, path: auth + "/momo/float/moves", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired,
+			timeout: flowTimeout, handle: s.moveFloat,
+		},
+		{method: post, path: auth + "/momo/float/moves/{id}/settle", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyOptional, handle: s.settleFloatMove},
+		{method: post, path: auth + "/momo/breaker/close", action: exchange.ActCloseBreaker, limit: limitGeneral, key: keyOptional, handle: s.closeBreaker},
+		{method: get, path: auth + "/momo/terms", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listTerms},
+		{method: post, path: auth + "/momo/terms", action: exchange.ActWriteMomoTerms, limit: limitGeneral, key: keyOptional, handle: s.proposeTerms},
+		{method: post, path: auth + "/treasury/allocations", action: exchange.ActAllocate, limit: limitGeneral, key: keyRequired, handle: s.allocate},
+	}
+}

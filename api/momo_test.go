@@ -1,0 +1,216 @@
+package api
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/storetest"
+)
+
+const (
+	floatPath      = "/api/v1/auth/momo/float"
+	movesPath      = "/api/v1/auth/momo/float/moves"
+	termsPath      = "/api/v1/auth/momo/terms"
+	closePath      = "/api/v1/auth/momo/breaker/close"
+	allocationPath = "/api/v1/auth/treasury/allocations"
+)
+
+// collects puts shillings into the account that payers pay to.
+func (e *env) collects(amount string) {
+	e.t.Helper()
+	m := money.Must(money.KES, amount)
+	err := e.store.Post(e.t.Context(), exchange.Posting{Entries: []exchange.Entry{{
+		Key: "test:" + newID().String(), Kind: "test", ObjectType: "test", Lines: []exchange.Line{
+			exchange.Debit(exchange.House(exchange.AccMomoCollection, money.KES), m), exchange.Credit(exchange.House(exchange.AccCapital, money.KES), m),
+		},
+	}}})
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// movedFloat is a movement that an admin of nobody's asked for.
+func (w *world) movedFloat() uuid.UUID {
+	w.t.Helper()
+	open, err := w.store.OpenFloatMoves(w.t.Context())
+	if err == nil && len(open) > 0 {
+		return open[0]
+	}
+	w.collects("1000")
+	id := newID()
+	if _, _, err := w.store.BeginFloatMove(w.t.Context(), id, money.Must(money.KES, "10"), principalOf(w.env.person(exchange.RoleAdmin))); err != nil {
+		w.t.Fatal(err)
+	}
+	return id
+}
+
+func waiting(r *reply) map[string]any {
+	return r.want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
+}
+
+// The float is shown, moved once for a key, settled by somebody else, and a large movement waits for a second person.
+func TestFloatIsMoved(t *testing.T) {
+	c := newCrossing(t, "1")
+	colleague := c.person(exchange.RoleTreasury)
+	c.collects("5000000")
+	ask := func(who person, body any, key string) *reply {
+		return c.do(post, movesPath, body, who.auth(), withKey(key))
+	}
+	c.do(post, movesPath, map[string]any{"amount": "5"}, c.admin.auth()).refused(exchange.CodeIdempotencyRequired)
+	ask(c.admin, map[string]any{"amount": "10.50"}, "cents").blames("/amount precision")
+	ask(c.sender, map[string]any{"amount": "10"}, "who").refused(exchange.CodeForbidden)
+	first := ask(c.admin, map[string]any{"amount": "50000"}, "one").want(http.StatusCreated).object()
+	again := ask(c.admin, map[string]any{"amount": "50000"}, "one").want(http.StatusCreated).object()
+	if first["id"] != again["id"] || first["status"] != "created" {
+		t.Errorf("%v, and again %v", first, again)
+	}
+	ask(c.admin, map[string]any{"amount": "60000"}, "two").refused(exchange.CodeConflict)
+	id := uuid.MustParse(first["id"].(string))
+	if _, _, err := c.store.ClaimFloatMove(t.Context(), id, strings.Repeat("a", 64)); err != nil {
+		t.Fatal(err)
+	}
+	shown := c.do(get, floatPath, nil, colleague.auth()).want(http.StatusOK).object()
+	if moves := shown["open_moves"].([]any); len(moves) != 1 || shown["collection"].(map[string]any)["held"] != "50000.00" || shown["breaker"].(map[string]any)["state"] != "closed" {
+		t.Errorf("the float is %v", shown)
+	}
+	settle := func(who person, body any) *reply {
+		return c.do(post, movesPath+"/"+id.String()+"/settle", body, who.auth(), withKey(newID().String()))
+	}
+	settle(colleague, map[string]any{"outcome": "completed", "note": "seen"}).blames("/receipt required")
+	settle(colleague, map[string]any{"outcome": "failed", "receipt": "X1", "note": "seen"}).blames("/receipt unknown_field")
+	settle(c.admin, map[string]any{"outcome": "completed", "receipt": "UKL1234567", "note": "seen"}).refused(exchange.CodeForbidden)
+	if done := settle(colleague, map[string]any{"outcome": "completed", "receipt": "UKL1234567", "note": "in the statement"}).want(http.StatusOK).object(); done["status"] != "completed" {
+		t.Errorf("settled %v", done)
+	}
+	waits := waiting(ask(c.admin, map[string]any{"amount": "4000000"}, "large"))
+	before := c.flows.count()
+	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", map[string]any{"note": "for payday"}, colleague.auth(), withKey("yes")).want(http.StatusOK)
+	if list := c.do(get, movesPath, nil, c.admin.auth()).want(http.StatusOK).object(); list["total"] != 2.0 || c.flows.count() != before+1 {
+		t.Errorf("%v movements, %d flows were started", list["total"], c.flows.count()-before)
+	}
+}
+
+// A refused credential shows on the readiness page and with the float, and an officer closes the breaker with a note.
+func TestBreakerShowsAndIsClosed(t *testing.T) {
+	w := newWorld(t)
+	admin := w.people[exchange.RoleAdmin]
+	storetest.Float(t, w.store, money.Must(money.KES, "100000"))
+	for range exchange.BreakerHits {
+		r, err := w.store.Refund(t.Context(), w.owedBack())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := w.store.BeginRefundPayout(t.Context(), r.ID, exchange.PaymentAttempt{ID: newID(), Provider: exchange.ProviderDaraja, Reference: "Refund"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.store.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	state := func() any {
+		return w.do(get, floatPath, nil, admin.auth()).want(http.StatusOK).object()["breaker"].(map[string]any)["state"]
+	}
+	ready := w.do(get, "/readyz", nil).object()
+	if state() != "open" || ready["dependencies"].(map[string]any)["momo-payouts"].(map[string]any)["status"] != "down" {
+		t.Errorf("the breaker is %v, ready %v", state(), ready)
+	}
+	w.do(post, closePath, map[string]any{}, admin.auth()).blames("/note required")
+	if got := w.do(post, closePath, map[string]any{"note": "a new password"}, admin.auth()).want(http.StatusOK).object(); got["state"] != "trial" || got["code"] != "2001" {
+		t.Errorf("closed %v", got)
+	}
+	w.do(post, closePath, map[string]any{"note": "once more"}, admin.auth()).refused(exchange.CodeStateConflict)
+	if ready := w.do(get, "/readyz", nil).object(); ready["dependencies"].(map[string]any)["momo-payouts"].(map[string]any)["status"] != "up" {
+		t.Errorf("closed, it is still %v", ready)
+	}
+}
+
+// Terms of the operator are entered by two persons, with every broken rule named.
+func TestMomoTermsAreEnteredByTwo(t *testing.T) {
+	c := newCrossing(t, "1")
+	colleague := c.person(exchange.RoleTreasury)
+	body := func(change func(map[string]any)) map[string]any {
+		b := map[string]any{
+			"valid_from": time.Now().Add(time.Hour).Format(time.RFC3339), "min_prompt": "1", "max_prompt": "250000", "min_payout": "10", "max_payout": "250000", "payee_day": "500000",
+			"tariff": []any{map[string]any{"up_to": "1000", "charge": "0"}, map[string]any{"up_to": "250000", "charge": "11.50"}},
+		}
+		change(b)
+		return b
+	}
+	ask := func(who person, change func(map[string]any)) *reply {
+		return c.do(post, termsPath, body(change), who.auth())
+	}
+	for rule, change := range map[string]func(map[string]any){
+		"/valid_from out_of_range":  func(b map[string]any) { b["valid_from"] = time.Now().Add(-time.Hour).Format(time.RFC3339) },
+		"/valid_from format":        func(b map[string]any) { b["valid_from"] = "tomorrow" },
+		"/max_payout out_of_range":  func(b map[string]any) { b["max_payout"] = "5" },
+		"/payee_day out_of_range":   func(b map[string]any) { b["payee_day"] = "1000" },
+		"/min_payout out_of_range":  func(b map[string]any) { b["min_payout"] = "10.50" },
+		"/tariff out_of_range":      func(b map[string]any) { b["tariff"] = []any{map[string]any{"up_to": "1000", "charge": "5"}} },
+		"/tariff type":              func(b map[string]any) { b["tariff"] = "cheap" },
+		"/tariff/0/charge required": func(b map[string]any) { b["tariff"] = []any{map[string]any{"up_to": "250000"}} },
+		"/tariff/0/more unknown_field": func(b map[string]any) {
+			b["tariff"] = []any{map[string]any{"up_to": "250000", "charge": "1", "more": true}}
+		},
+		"/tariff/1/up_to out_of_range": func(b map[string]any) {
+			b["tariff"] = []any{map[string]any{"up_to": "1000", "charge": "5"}, map[string]any{"up_to": "900", "charge": "5"}}
+		},
+	} {
+		ask(c.admin, change).blames(rule)
+	}
+	none := func(map[string]any) {}
+	ask(c.sender, none).refused(exchange.CodeForbidden)
+	waits := waiting(ask(c.admin, none))
+	if waits["kind"] != "momo_terms" || waits["was"].(map[string]any)["max_payout"] != "250000" {
+		t.Errorf("waits %v", waits)
+	}
+	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, c.admin.auth()).refused(exchange.CodeForbidden)
+	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, colleague.auth()).want(http.StatusOK)
+	list := c.do(get, termsPath, nil, colleague.auth()).want(http.StatusOK).object()
+	newest := list["terms"].([]any)[0].(map[string]any)
+	if list["total"] != 2.0 || newest["change_id"] != waits["id"] || newest["tariff"].([]any)[1].(map[string]any)["charge"] != "11.50" {
+		t.Errorf("the terms are %v", list)
+	}
+}
+
+// The platform's treasury gets its shillings from two persons, and gives them back the same way.
+func TestTreasuryIsAllocatedByTwo(t *testing.T) {
+	c := newCrossing(t, "1")
+	colleague := c.person(exchange.RoleTreasury)
+	ask := func(who person, amount, direction string) *reply {
+		return c.do(post, allocationPath, map[string]any{"amount": amount, "direction": direction, "reason": "sales without an offer"}, who.auth(), withKey(newID().String()))
+	}
+	ask(c.admin, "0", "in").blames("/amount out_of_range")
+	ask(c.admin, "5", "up").blames("/direction enum")
+	ask(c.sender, "5", "in").refused(exchange.CodeForbidden)
+	confirm := func(waits map[string]any, who person) *reply {
+		return c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, who.auth())
+	}
+	confirm(waiting(ask(colleague, "500000", "in")), c.admin).want(http.StatusOK)
+	confirm(waiting(ask(c.admin, "200000", "out")), colleague).want(http.StatusOK)
+	confirm(waiting(ask(c.admin, "300001", "out")), colleague).refused(exchange.CodeInsufficientFunds)
+	a, err := c.store.Account(t.Context(), exchange.Owned(exchange.AccFiatBalance, exchange.PlatformTreasury, money.KES))
+	if err != nil || a.Posted.String() != "300000.00" {
+		t.Errorf("the treasury has %s, %v", a.Posted, err)
+	}
+}
+
+// What the operator posts to the address of a movement is stored for it, and stands nowhere else.
+func TestFloatCallbacksAreStored(t *testing.T) {
+	w := newWorld(t)
+	id, token := w.movedFloat(), strings.Repeat("b", 64)
+	if _, _, err := w.store.ClaimFloatMove(t.Context(), id, token); err != nil {
+		t.Fatal(err)
+	}
+	w.do(post, "/api/v1/callbacks/momo/"+token+"/result", `{"Result":{}}`).want(http.StatusOK)
+	w.do(post, "/api/v1/callbacks/momo/"+strings.Repeat("c", 64)+"/result", `{"Result":{}}`).want(http.StatusOK)
+	if got, err := w.store.FloatCallbacks(t.Context(), id); err != nil || len(got) != 1 || got[0].Kind != exchange.CallbackResult || got[0].AttemptID != uuid.Nil {
+		t.Errorf("stored %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,150 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// The names of the flows about the money from which payouts are made.
+const (
+	TypeWatchFloat = "WatchFloat"
+	TypeMoveFloat  = "MoveFloat"
+)
+
+// MoveFloatID is the id of the flow of a movement of float.
+func MoveFloatID(move uuid.UUID) string { return "float-move:" + move.String() }
+
+// MoveFloatSummary is the one line that the Web UI shows of a movement of float.
+const MoveFloatSummary = "Move float to the account that payouts leave"
+
+// MoveFloatAttributes are the search attributes with which a movement of float starts.
+func MoveFloatAttributes() temporal.SearchAttributes {
+	return temporal.NewSearchAttributes(AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo))
+}
+
+var float *activities.Float
+
+// The operator answers a question for our balances within minutes. Answers that come later are left: the next run asks
+// again.
+var balancePauses = []time.Duration{15 * time.Second, 45 * time.Second, 90 * time.Second}
+
+// FloatWatched is what a run found.
+type FloatWatched struct {
+	Asked     bool `json:"asked"`
+	Told      bool `json:"told"`
+	Disagrees bool `json:"disagrees,omitempty"`
+	Charges   int  `json:"charges,omitempty"` // booked other than the operator's terms say
+	Moves     int  `json:"moves,omitempty"`   // that had no flow any more
+}
+
+// WatchFloat asks the operator for our balances, holds its answer against the books, books what it charged beside its
+// terms, and takes up movements of float whose flow was never started. A schedule starts it.
+func WatchFloat(ctx workflow.Context) (FloatWatched, error) {
+	var found FloatWatched
+	if err := workflow.ExecuteActivity(look(ctx, "Book charges beside the terms"), float.FixCharges).Get(ctx, &found.Charges); err != nil {
+		return found, err
+	}
+	var open []uuid.UUID
+	if err := workflow.ExecuteActivity(look(ctx, "List movements of float"), float.OpenFloatMoves).Get(ctx, &open); err != nil {
+		return found, err
+	}
+	for _, id := range open {
+		if takeUp(ctx, id) {
+			found.Moves++
+		}
+	}
+	var asked activities.FloatAsked
+	if err := workflow.ExecuteActivity(look(ctx, "Ask for our balances"), float.AskBalance).Get(ctx, &asked); err != nil {
+		return found, err
+	}
+	found.Asked = asked.Ticket != ""
+	for _, pause := range balancePauses {
+		if !found.Asked || found.Told {
+			break
+		}
+		if err := workflow.Sleep(ctx, pause); err != nil {
+			return found, err
+		}
+		var taken activities.FloatTaken
+		if err := workflow.ExecuteActivity(look(ctx, "Hold the balances against the books"), float.TakeFloatReport, asked).Get(ctx, &taken); err != nil {
+			return found, err
+		}
+		found.Told, found.Disagrees = taken.Found, taken.Disagrees
+	}
+	return found, nil
+}
+
+// takeUp starts the flow of a movement unless it has one, and tells whether it did.
+func takeUp(ctx workflow.Context, move uuid.UUID) bool {
+	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
+		WorkflowID: MoveFloatID(move), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
+		StaticSummary: MoveFloatSummary, TypedSearchAttributes: MoveFloatAttributes(),
+	})
+	started := workflow.ExecuteChildWorkflow(child, TypeMoveFloat, MoveFloatInput{MoveID: move}).GetChildWorkflowExecution()
+	return started.Get(ctx, nil) == nil
+}
+
+// MoveFloatInput names a movement. Looks is how often it was looked at by runs before.
+type MoveFloatInput struct {
+	MoveID uuid.UUID `json:"move_id"`
+	Looks  int       `json:"looks,omitempty"`
+}
+
+// MoveFloatResult is how a movement ended.
+type MoveFloatResult struct {
+	Status exchange.FloatMoveStatus `json:"status"`
+	Code   string                   `json:"code,omitempty"`
+}
+
+// How often a movement is looked at: soon at first, for float is moved when payouts wait for it.
+const (
+	moveSoon     = 10 * time.Second
+	moveLook     = 2 * time.Minute
+	moveSlowLook = 30 * time.Minute
+	moveSoonLook = 6
+	moveRunLooks = 200 // after which a run hands over to the next
+)
+
+// MoveFloat moves float from the working account to the utility account. The operator is asked once; after that the
+// flow asks what became of it for as long as that takes. A person may say it too (POST /momo/float/moves/{id}/settle),
+// which the flow finds at its next look.
+func MoveFloat(ctx workflow.Context, in MoveFloatInput) (MoveFloatResult, error) {
+	began := workflow.Now(ctx)
+	c := card{title: "Float on its way"}
+	c.add("Movement", in.MoveID.String())
+	c.add("Waits for", "the operator's word")
+	describe(ctx, c)
+	var step activities.FloatMoveStep
+	if err := workflow.ExecuteActivity(rail(ctx, "Ask the operator to move float"), float.SubmitFloatMove, in.MoveID).Get(ctx, &step); err != nil {
+		return MoveFloatResult{}, err
+	}
+	for looks := in.Looks; ; looks++ {
+		switch step.Status {
+		case exchange.FloatRefused, exchange.FloatCompleted, exchange.FloatFailed:
+			show(ctx, AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNobody))
+			return MoveFloatResult{Status: step.Status, Code: step.Code}, nil
+		case exchange.FloatCreated, exchange.FloatUnknown, exchange.FloatAccepted:
+		}
+		if looks-in.Looks >= moveRunLooks {
+			return MoveFloatResult{}, workflow.NewContinueAsNewError(ctx, TypeMoveFloat, MoveFloatInput{MoveID: in.MoveID, Looks: looks})
+		}
+		pause := moveSoon
+		if looks >= moveSoonLook {
+			pause = slower(ctx, min(moveLook*time.Duration(looks-moveSoonLook+1), moveSlowLook), began)
+		}
+		if err := workflow.Sleep(ctx, pause); err != nil {
+			return MoveFloatResult{}, err
+		}
+		look := look(ctx, "See what became of the movement")
+		check := activities.CheckFloatMoveInput{MoveID: in.MoveID, Ask: true, Questions: looks}
+		if err := workflow.ExecuteActivity(look, float.CheckFloatMove, check).Get(ctx, &step); err != nil {
+			workflow.GetLogger(ctx).Warn("a movement of float could not be looked at", "error", err)
+		}
+	}
+}
