@@ -8,13 +8,15 @@ import (
 	"kivuko/exchange"
 )
 
-// SweepStore approves what leaves escrow addresses. Every method is one transaction and may be called again.
+// SweepStore approves what comes to escrow addresses from our custody, and what leaves them. Every method is one transaction and may be called again.
 type SweepStore interface {
 	ApproveSweep(ctx context.Context, orderID uuid.UUID) (exchange.ChainPayment, error)
 	ApproveKeptSweep(ctx context.Context, exceptionID uuid.UUID) (exchange.ChainPayment, error)
+	ApproveFunding(ctx context.Context, orderID uuid.UUID) (exchange.ChainPayment, error)
+	CancelFunding(ctx context.Context, orderID uuid.UUID, by exchange.Principal) error
 }
 
-// Sweeps moves crypto off escrow addresses.
+// Sweeps moves crypto to and off escrow addresses.
 type Sweeps struct {
 	Store SweepStore
 }
@@ -36,4 +38,22 @@ func (s *Sweeps) ApproveSweep(ctx context.Context, in OrderInput) (PaymentApprov
 func (s *Sweeps) ApproveKeptSweep(ctx context.Context, in ExceptionInput) (PaymentApproved, error) {
 	p, err := s.Store.ApproveKeptSweep(ctx, in.ExceptionID)
 	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
+}
+
+// ApproveFunding has an order paid out of the wallet in our custody that its customer named. It is refused with
+// CodeInsufficientFunds when that has too little, and with CodeStateConflict when the order is over.
+func (s *Sweeps) ApproveFunding(ctx context.Context, in OrderInput) (PaymentApproved, error) {
+	p, err := s.Store.ApproveFunding(ctx, in.OrderID)
+	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
+}
+
+// CancelFundingInput gives the payment up that is to fund an order.
+type CancelFundingInput struct {
+	OrderID uuid.UUID `json:"order_id"`
+	Actor   Actor     `json:"actor,omitzero"`
+}
+
+// CancelFunding gives it up before anything is signed; CodeStateConflict after that.
+func (s *Sweeps) CancelFunding(ctx context.Context, in CancelFundingInput) error {
+	return Failure(ctx, s.Store.CancelFunding(ctx, in.OrderID, in.Actor.Principal()))
 }

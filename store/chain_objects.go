@@ -38,7 +38,7 @@ type paymentObject interface {
 	// has ended or whose state does not depend on the stage.
 	follow(ctx context.Context, t unitTx, to paymentStage, txID string) error
 	// spend says what the completed payment moves in the books: lines that sum to zero without the
-	// network's fee, and the holds that are used up. It changes no row of the object.
+	// network's fee, and the holds that are used up or placed. It is called once, when the payment is completed.
 	spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error)
 }
 
@@ -62,6 +62,9 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 		return &refundPayment{order: o, refund: f}, err
 	case exchange.ForSweep:
 		return t.lockedSweep(ctx, id)
+	case exchange.ForFunding:
+		o, err := t.lockedOrder(ctx, id)
+		return &fundingPayment{order: o}, err
 	}
 	return nil, exchange.Errorf(exchange.CodeUnsupported, "A chain payment for a %s is not known here.", purpose)
 }

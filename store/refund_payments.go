@@ -249,31 +249,7 @@ func (t unitTx) cancelRefundPayment(ctx context.Context, f exchange.Refund, by e
 	if err != nil || !found || p.Status == exchange.ChainCancelled {
 		return err
 	}
-	object, p, err := t.objectOf(ctx, p.ID)
-	if err != nil {
-		return err
-	}
-	_, alive, err := t.liveAttempt(ctx, p.ID)
-	if err != nil {
-		return err
-	}
-	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
-		return exchange.Errorf(exchange.CodeStateConflict, "The crypto is on its way back.")
-	}
-	if err := t.mayGiveUp(ctx, p.ID); err != nil {
-		return err
-	}
-	if p.Status == exchange.ChainApproved {
-		parked := p
-		parked.Status, parked.Detail = exchange.ChainParked, exchange.RefundReturned
-		if p, err = t.savePayment(ctx, by, object, p, parked); err != nil {
-			return err
-		}
-	}
-	cancelled := p
-	cancelled.Status = exchange.ChainCancelled
-	_, err = t.savePayment(ctx, by, object, p, cancelled)
-	return err
+	return t.abandonPayment(ctx, p.ID, exchange.RefundReturned, by)
 }
 
 // endCryptoRefund ends the refund of an order whose payout proved true after all: the payee keeps the shillings, and

@@ -167,6 +167,14 @@ func (s *stray) ApproveSweep(context.Context, uuid.UUID) (exchange.ChainPayment,
 	panic("no order is swept here")
 }
 
+func (s *stray) ApproveFunding(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
+	panic("no order is funded here")
+}
+
+func (s *stray) CancelFunding(context.Context, uuid.UUID, exchange.Principal) error {
+	panic("no order is funded here")
+}
+
 func (s *stray) ApproveKeptSweep(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
 	return did(s, "ApproveKeptSweep", func() (exchange.ChainPayment, error) {
 		if s.refusal != nil || s.nothing {

@@ -1,0 +1,112 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// fundingPayment pays for an order out of a wallet in our custody. While one is not given up, its order is neither
+// closed nor paid by anything else, so that what it brings always has its place.
+type fundingPayment struct{ order exchange.Order }
+
+func (f *fundingPayment) parties() (owner, vendor uuid.UUID) {
+	return f.order.CustomerID, f.order.VendorID
+}
+
+func (f *fundingPayment) follow(context.Context, unitTx, paymentStage, string) error { return nil }
+
+// spend moves the crypto to the escrow wallet, where all of it is held for the order, and the order on: what a deposit
+// does in a step of its own. Other objects change no row here; this one has to know what to hold.
+func (f *fundingPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
+	posting, lines, err := t.spendReserved(ctx, p)
+	if err != nil {
+		return posting, lines, err
+	}
+	o, held, err := t.takePaid(ctx, f.order, p)
+	f.order = o
+	posting.Holds = append(posting.Holds, held.Holds...)
+	return posting, lines, err
+}
+
+// ApproveFunding has an order paid out of the wallet in our custody that its customer named: the crypto is reserved
+// there and goes to the order's escrow address. CodeInsufficientFunds when the wallet has too little, CodeStateConflict
+// for an order that does not wait for its crypto any more. Called again it returns the payment that is there.
+func (s *Store) ApproveFunding(ctx context.Context, orderID uuid.UUID) (exchange.ChainPayment, error) {
+	return change(ctx, s, "funding", orderID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
+		var none exchange.Posting
+		o, err := t.lockedOrder(ctx, orderID)
+		if err != nil {
+			return exchange.ChainPayment{}, none, err
+		}
+		if old, found, err := t.paymentOf(ctx, exchange.ForFunding, o.ID); err != nil || found {
+			return old, none, err
+		}
+		if o.FundWalletID == uuid.Nil || o.Status != exchange.OrderPending {
+			return exchange.ChainPayment{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s is not paid out of a wallet here.", o.Status)
+		}
+		hold, err := uuid.NewV7()
+		if err != nil {
+			return exchange.ChainPayment{}, none, err
+		}
+		p, err := t.addPayment(ctx, flow, &fundingPayment{order: o}, exchange.ChainPayment{
+			Purpose: exchange.ForFunding, ObjectID: o.ID, Network: o.Network, Amount: o.Price.Crypto, WalletID: o.FundWalletID, ToAddress: o.EscrowAddress,
+			HoldID: hold, ApprovedBy: byPolicy,
+		})
+		return p, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+			ID: hold, Key: "funding:" + o.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, o.FundWalletID, o.Asset), Amount: o.Price.Crypto,
+			ObjectType: "order", ObjectID: o.ID,
+		}}}}, err
+	})
+}
+
+// CancelFunding gives the payment up that is to fund an order, and frees what it reserves. CodeStateConflict when a
+// transaction of it may move the crypto, or has. An order without one, or with one that is given up, is left as it is.
+func (s *Store) CancelFunding(ctx context.Context, orderID uuid.UUID, by exchange.Principal) error {
+	_, err := change(ctx, s, "funding", orderID, func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
+		var none exchange.Posting
+		if _, err := t.lockedOrder(ctx, orderID); err != nil {
+			return struct{}{}, none, err
+		}
+		p, found, err := t.paymentOf(ctx, exchange.ForFunding, orderID)
+		if err != nil || !found || p.Status == exchange.ChainCancelled {
+			return struct{}{}, none, err
+		}
+		if err := t.abandonPayment(ctx, p.ID, "cancelled", by); err != nil {
+			return struct{}{}, none, err
+		}
+		return struct{}{}, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: p.HoldID}}}}, nil
+	})
+	return err
+}
+
+// abandonPayment makes sure that a payment of which nothing is on its way never moves anything.
+func (t unitTx) abandonPayment(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) error {
+	object, p, err := t.objectOf(ctx, id)
+	if err != nil {
+		return err
+	}
+	_, alive, err := t.liveAttempt(ctx, p.ID)
+	if err != nil {
+		return err
+	}
+	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
+		return exchange.Errorf(exchange.CodeStateConflict, "The crypto is on its way.")
+	}
+	if err := t.mayGiveUp(ctx, p.ID); err != nil {
+		return err
+	}
+	if p.Status == exchange.ChainApproved {
+		parked := p
+		parked.Status, parked.Detail = exchange.ChainParked, detail
+		if p, err = t.savePayment(ctx, by, object, p, parked); err != nil {
+			return err
+		}
+	}
+	cancelled := p
+	cancelled.Status = exchange.ChainCancelled
+	_, err = t.savePayment(ctx, by, object, p, cancelled)
+	return err
+}
