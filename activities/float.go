@@ -85,6 +85,9 @@ func gauge(ctx context.Context, name string, n int64) {
 	activity.GetMetricsHandler(ctx).Gauge(name).Update(float64(n)) //nolint:forbidigo // the library asks for one; it is a count
 }
 
+// clockLeeway is by how much the clocks of our machines may differ. The ticket tells whose answer it is.
+const clockLeeway = time.Minute
+
 // FloatTaken is what the operator's answer said.
 type FloatTaken struct {
 	Found     bool `json:"found"`
@@ -96,7 +99,7 @@ type FloatTaken struct {
 func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTaken, error) {
 	ctx, stop := beat(ctx)
 	defer stop()
-	stored, err := f.Store.BalanceCallbacks(ctx, asked.At)
+	stored, err := f.Store.BalanceCallbacks(ctx, asked.At.Add(-clockLeeway))
 	if err != nil {
 		return FloatTaken{}, Failure(ctx, err)
 	}
