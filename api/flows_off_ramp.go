@@ -28,7 +28,8 @@ type OffRampFlows interface {
 func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
 	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: workflows.OffRampID(r.ID), TaskQueue: workflows.QueueFlows,
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		// A flow that was refused for a while, and opened nothing, has failed: the same request may try again.
+		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            workflows.OffRampSummary(r),
 		TypedSearchAttributes:    workflows.OffRampAttributes(r),

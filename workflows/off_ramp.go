@@ -109,6 +109,13 @@ func isDry(err error) bool {
 	return ok && e.Type() == string(exchange.CodeEscrowDry)
 }
 
+// again tells a refusal that passes by itself. Its answer is not kept under the request's key, so the same request comes
+// again with the same id; the flow fails with it, because only a failed flow's id may be used for another run.
+func again(err error) bool {
+	e, ok := asApplication(err)
+	return ok && (e.Type() == string(exchange.CodeEscrowDry) || e.Type() == string(exchange.CodeSuspended))
+}
+
 // grow makes one more address of the pool and reports whether there is one.
 func (f *offRamp) grow(ctx workflow.Context) bool {
 	network := f.in.Request.Network
@@ -251,6 +258,9 @@ func (f *offRamp) finish(ctx workflow.Context) (OffRampResult, error) {
 	f.answer(refuse(exchange.CodeStateConflict, "The order is over."))
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return OffRampResult{}, err
+	}
+	if again(f.refusal) {
+		return OffRampResult{}, passOn(f.refusal)
 	}
 	if f.order.Status == "" { // refused
 		return OffRampResult{OrderID: f.in.Request.ID, Detail: words(f.refusal)}, nil

@@ -539,8 +539,12 @@ func (m *market) run(t *testing.T) {
 	if !m.env.IsWorkflowCompleted() {
 		t.Fatal("the flow did not end")
 	}
-	if err := m.env.GetWorkflowError(); err != nil {
-		t.Fatalf("the flow failed: %v", err)
+	dry := code(m.answers["open"]) == exchange.CodeEscrowDry
+	if err := m.env.GetWorkflowError(); dry != (code(err) == exchange.CodeEscrowDry) || err != nil && m.order.ID != uuid.Nil {
+		t.Fatalf("the flow failed: %v", err) // or did not, where the same request may come again
+	}
+	if dry {
+		return
 	}
 	var r workflows.OffRampResult
 	if err := m.env.GetWorkflowResult(&r); err != nil || r.OrderID != m.request.ID || r.Status != m.order.Status {
