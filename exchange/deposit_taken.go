@@ -6,6 +6,9 @@ import "github.com/google/uuid"
 // address.
 func OffRampFlow(order uuid.UUID) string { return "off-ramp:" + order.String() }
 
+// DetailUnfunded is the detail of a sale that was closed because the wallet that should have paid for it had too little.
+const DetailUnfunded = "unfunded"
+
 // DepositVerdict says how money that came to an order's escrow address fits the order.
 type DepositVerdict string
 

@@ -39,7 +39,7 @@ func errDepositMoved(d exchange.ChainDeposit) error {
 
 // tells says whether a movement is what an order waits for, as far as that can be seen before it is final.
 func tells(o exchange.Order, d exchange.ChainDeposit) bool {
-	return d.Kind == exchange.DepositAwaited && d.Amount.Asset() == o.Asset && d.Amount.Positive()
+	return d.Kind == exchange.DepositAwaited && d.Amount.Asset() == o.Asset && d.Amount.Positive() && o.FundWalletID == uuid.Nil
 }
 
 // SeeDeposit shows an order that its crypto is in a block. An order that does not wait for it stays as it is.
@@ -156,7 +156,7 @@ func (a *arrivedCrypto) place(ctx context.Context, d exchange.ChainDeposit) erro
 	switch {
 	case d.Amount.Asset() != o.Asset:
 		return a.setAside(ctx, d, exchange.ClaimWrongAsset, exchange.TakenWrongAsset)
-	case decided:
+	case decided, o.FundWalletID != uuid.Nil: // what is paid out of a wallet of ours is paid by nothing else
 		return a.setAside(ctx, d, exchange.ClaimDuplicate, exchange.TakenDuplicate)
 	case o.Status != exchange.OrderPending && o.Status != exchange.OrderConfirming:
 		return a.setAside(ctx, d, exchange.ClaimLate, exchange.TakenLate)

@@ -89,7 +89,9 @@ func (x *sale) take(t *testing.T, d exchange.ChainDeposit, want exchange.Deposit
 	return first
 }
 
-func (x *sale) suspense() exchange.AccountRef { return exchange.House(exchange.AccSuspense, money.USDT) }
+func (x *sale) suspense() exchange.AccountRef {
+	return exchange.House(exchange.AccSuspense, money.USDT)
+}
 
 // wantMoney checks where the crypto stands: on the chain, in suspense, and on the escrow wallet with what is held.
 func (x *sale) wantMoney(t *testing.T, custodyOf, inSuspense, owedOf, held string) {

@@ -41,6 +41,8 @@ type offRamp struct {
 	expiresAt time.Time   // of the wait for crypto; later than the order's when a deposit vanished again
 	lookAt    time.Time   // when the rows are looked at although nobody was woken
 	cancel    *request
+	closing   string // why the order is closed without crypto; empty: its time is over
+	unfunded  bool   // the payment from the customer's wallet was given up
 
 	paying   bool // a payout's flow is at work, to which callbacks go
 	floated  bool // somebody says that there is more to pay out from
@@ -55,6 +57,9 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 	f.open(ctx)
 	if f.refusal != nil {
 		return f.finish(ctx)
+	}
+	if f.order.FundFromID != uuid.Nil {
+		f.fund(ctx)
 	}
 	f.collect(ctx)
 	if f.order.Status == exchange.OrderProcessing && f.cleared(ctx) {

@@ -1,6 +1,7 @@
 package workflows
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -31,7 +32,7 @@ func (f *offRamp) collect(ctx workflow.Context) {
 		case f.cancel != nil:
 			f.cancelled(ctx)
 		case pending && due(f.expiresAt, now):
-			f.close(ctx, exchange.DetailExpired, Actor{})
+			f.close(ctx, cmp.Or(f.closing, exchange.DetailExpired), Actor{})
 		case due(f.lookAt, now):
 			f.lookAround(ctx)
 		default:

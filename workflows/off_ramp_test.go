@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/workflows"
@@ -404,6 +406,57 @@ func givingBack() []sell {
 	}
 }
 
+func funding() []sell {
+	const min = time.Minute
+	return []sell{
+		{
+			name: "paid from a wallet in our custody", status: sold, detail: none, check: tried(1),
+			set: func(m *market) { m.request.FundWalletID = id(10) },
+		},
+		{
+			name: "the wallet has too little by now", status: exchange.OrderCancelled, detail: exchange.DetailUnfunded,
+			set: func(m *market) { m.request.FundWalletID, m.poor = id(10), true },
+		},
+		{
+			name: "the wallet has no gas, then goes on", status: sold, detail: none, parked: []workflows.Reason{workflows.ReasonPayoutGasShort},
+			set: func(m *market) {
+				m.request.FundWalletID, m.funding = id(10), []string{"payout-gas_wallet_short", ""}
+				m.at(time.Hour, m.command("retry")) // long after the order's time
+			},
+		},
+		{
+			name: "the wallet has no gas, given up by an operator", status: exchange.OrderCancelled, detail: exchange.DetailExpired,
+			parked: []workflows.Reason{workflows.ReasonPayoutGasShort}, check: told("refund", ""),
+			set: func(m *market) {
+				m.request.FundWalletID, m.funding = id(10), []string{"payout-gas_wallet_short"}
+				m.at(time.Hour, m.command("refund"))
+			},
+		},
+		{
+			name: "the wallet has no gas, given up by the customer", status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
+			parked: []workflows.Reason{workflows.ReasonPayoutGasShort}, check: told("cancel", ""),
+			set: func(m *market) {
+				m.request.FundWalletID, m.funding = id(10), []string{"payout-gas_wallet_short"}
+				m.at(min, m.cancel)
+			},
+		},
+		{
+			name: "given up before it is signed", status: exchange.OrderCancelled, detail: exchange.DetailCancelled, check: told("cancel", ""),
+			set: func(m *market) {
+				m.request.FundWalletID = id(10)
+				m.at(10*time.Second, m.cancel)
+			},
+		},
+		{
+			name: "given up too late", status: sold, detail: none, check: told("cancel", exchange.CodeStateConflict),
+			set: func(m *market) {
+				m.request.FundWalletID, m.signed = id(10), true
+				m.at(10*time.Second, m.cancel)
+			},
+		},
+	}
+}
+
 func sweeping() []sell {
 	const min = time.Minute
 	return []sell{
@@ -443,7 +496,7 @@ func opening() []sell {
 
 // TestSales plays what can happen to an order that sells crypto.
 func TestSales(t *testing.T) {
-	for _, s := range slices.Concat(opening(), depositing(), givingUp(), screened(), payingOut(), givingBack(), sweeping()) {
+	for _, s := range slices.Concat(opening(), depositing(), givingUp(), screened(), payingOut(), givingBack(), funding(), sweeping()) {
 		t.Run(s.name, s.play)
 	}
 }
@@ -452,7 +505,7 @@ func TestSales(t *testing.T) {
 func TestSalesSurviveFaults(t *testing.T) {
 	steps := []string{
 		"OpenOffRamp", "ChainDeposit", "SeeDeposit", "TakeDeposit", "ScreenTerms", "Denied", "RecordDepositScreening", "ApproveSweep", "ReleaseEscrow",
-		"OpenChainRefund", "CloseOffRamp", "LoseDeposit",
+		"OpenChainRefund", "CloseOffRamp", "LoseDeposit", "ApproveFunding", "OrderByID",
 	}
 	for _, call := range steps {
 		for name, where := range map[string]func(m *market, f func(string) error){
@@ -474,13 +527,15 @@ func TestSalesSurviveFaults(t *testing.T) {
 				case "OpenChainRefund":
 					status = exchange.OrderFailed
 					m.payouts = []momoFate{wasRefused("payee", "momo-refused", "2040")}
+				case "ApproveFunding", "OrderByID":
+					m.request.FundWalletID = id(10)
 				case "LoseDeposit":
 					m.at(30*time.Second, m.comes(1, exchange.DepositSeen, crypto("10"), true))
 					m.at(40*time.Second, m.comes(1, exchange.DepositOrphaned, crypto("10"), true))
 				case "CloseOffRamp":
 					status = exchange.OrderCancelled
 				}
-				if status != exchange.OrderCancelled {
+				if status != exchange.OrderCancelled && m.request.FundWalletID == uuid.Nil {
 					m.deposit(time.Minute, 1, crypto("10"))
 				}
 				m.run(t)

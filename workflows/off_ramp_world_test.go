@@ -56,6 +56,11 @@ type market struct {
 	refusals  int                 // how often a refund can't be opened
 	waits     exchange.RefundWait // what the refund waits for
 	kept      bool                // the payout stands instead of the refund
+	funding   []string            // reasons of the tries to take the crypto from a wallet; the last one repeats, empty completes
+	poor      bool                // that wallet has too little by now
+	signed    bool                // its crypto may be on its way
+	givenUp   bool                // its payment was given up
+	funded    bool                // its crypto came
 }
 
 // momoFate is what becomes of one payout.
@@ -80,7 +85,8 @@ func newMarket() *market {
 		claims: map[uuid.UUID]exchange.DepositVerdict{}, commands: map[uuid.UUID]activities.Proof{},
 	}
 	m.env.SetStartTime(m.start)
-	m.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{m.signs}})
+	// A busy machine is no deadlock.
+	m.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{m.signs}, DeadlockDetectionTimeout: time.Minute})
 	m.env.SetTestTimeout(time.Minute)
 	m.request = exchange.OrderRequest{
 		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),
@@ -100,6 +106,7 @@ func (m *market) register() {
 		"EscrowRoom": m.escrowRoom, "MakeWallet": m.makeWallet, "ReleaseEscrow": m.releaseEscrow, "ApproveSweep": m.approveSweep,
 		"OpenChainRefund": m.openRefund, "MarkOrder": m.markOrder, "ProveCommand": m.prove, "RetryPayout": m.retryPayout,
 		"ApproveRefundPayment": m.approveRefund, "KeepPayout": m.keepPayout,
+		"ApproveFunding": m.approveFunding, "CancelFunding": m.cancelFunding,
 	} {
 		m.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: name})
 	}
@@ -163,7 +170,7 @@ func (m *market) CloseOffRamp(_ context.Context, _ uuid.UUID, detail string, _ e
 				return m.order, conflict("a deposit is on its way")
 			}
 		}
-		if m.order.Status != exchange.OrderPending {
+		if m.order.Status != exchange.OrderPending || (m.request.FundWalletID != uuid.Nil && !m.givenUp && !m.poor) {
 			return m.order, conflict("the order is %s", m.order.Status)
 		}
 		m.lease = false
@@ -382,6 +389,51 @@ func (m *market) approveRefund(ctx context.Context, in activities.ChainRefundInp
 	return out, activities.Failure(ctx, err)
 }
 
+var fundingPayment = uuid.MustParse("0192f0a0-0000-7000-8000-00000000ee03")
+
+func (m *market) approveFunding(ctx context.Context, _ activities.OrderInput) (activities.PaymentApproved, error) {
+	out, err := step(m, "ApproveFunding", func() (activities.PaymentApproved, error) {
+		if m.poor {
+			return activities.PaymentApproved{}, exchange.Errorf(exchange.CodeInsufficientFunds, "the wallet has too little")
+		}
+		return activities.PaymentApproved{PaymentID: fundingPayment}, nil
+	})
+	return out, activities.Failure(ctx, err)
+}
+
+func (m *market) cancelFunding(ctx context.Context, _ activities.CancelFundingInput) error {
+	_, err := step(m, "CancelFunding", func() (struct{}, error) {
+		if m.signed || m.funded {
+			return struct{}{}, conflict("the crypto is on its way")
+		}
+		m.givenUp = true
+		return struct{}{}, nil
+	})
+	return activities.Failure(ctx, err)
+}
+
+// fundOrder is what becomes of the payment from the customer's wallet.
+func (m *market) fundOrder() workflows.CryptoPayoutResult {
+	reason := pick(m.funding, 1, "")
+	if len(m.funding) > 0 {
+		m.funding = m.funding[1:]
+	}
+	switch {
+	case m.givenUp:
+		return workflows.CryptoPayoutResult{Reason: string(workflows.ReasonPayoutSigning)}
+	case reason != "":
+		return workflows.CryptoPayoutResult{Reason: reason}
+	}
+	m.funded = true
+	if err := m.move(exchange.OrderConfirming, exchange.WaitDepositFinality); err != nil {
+		return workflows.CryptoPayoutResult{Reason: err.Error()}
+	}
+	if err := m.move(exchange.OrderProcessing, exchange.WaitScreening); err != nil {
+		return workflows.CryptoPayoutResult{Reason: err.Error()}
+	}
+	return workflows.CryptoPayoutResult{Completed: true, TxID: "ef"}
+}
+
 // keepPayout lets a payout stand that was taken for refused.
 func (m *market) keepPayout(ctx context.Context, _ activities.KeepPayoutInput) error {
 	_, err := step(m, "KeepPayout", func() (struct{}, error) {
@@ -464,6 +516,9 @@ func (m *market) cryptoPayout(ctx workflow.Context, in workflows.CryptoPayoutInp
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if in.PaymentID == fundingPayment {
+		return m.fundOrder(), nil
+	}
 	if in.PaymentID != sweepPayment {
 		m.refunded++
 		return workflows.CryptoPayoutResult{Completed: true, TxID: "cd"}, nil
@@ -556,6 +611,9 @@ func (m *market) run(t *testing.T) {
 func (m *market) sound(t *testing.T) {
 	t.Helper()
 	paying := 0
+	if m.funded {
+		paying++
+	}
 	for id, v := range m.claims {
 		if v == exchange.TakenExact || v == exchange.TakenRepriced {
 			paying++
