@@ -139,6 +139,29 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 	}
 }
 
+// Above the first approval value the decision waits for a second person; the flow hears of it when it counts.
+func TestExceptionIsSettledByTwo(t *testing.T) {
+	e, late, _ := misfits(t)
+	storetest.Patch(t, e.store, store.LimitPatch{Rule: &exchange.ApprovalRule{OneAbove: money.Must(money.KES, "258"), TwoAbove: money.Must(money.KES, "2000000")}})
+	officer, second, x := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), late.Exception
+	told := "late command " + x.AttemptID.String()
+	waits := e.do(post, verbOf(x, "write-off"), map[string]any{"reason": "nobody asks"}, officer.auth(), withKey(newID().String())).
+		want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
+	if waits["kind"] != "exception_decision" || waits["change"].(map[string]any)["verdict"] != "written_off" || waits["was"].(map[string]any)["amount"] != "259.00" {
+		t.Errorf("waits %v", waits)
+	}
+	confirm := changesPath + "/" + waits["id"].(string) + "/confirm"
+	e.do(post, confirm, nil, officer.auth(), withKey(newID().String())).refused(exchange.CodeForbidden)
+	if n := e.flows.asked(told); n != 0 {
+		t.Errorf("the flow was told %d times of what nobody confirmed", n)
+	}
+	e.do(post, confirm, nil, second.auth(), withKey(newID().String())).want(http.StatusOK)
+	now := e.do(get, "/api/v1/auth/payment-exceptions/"+x.ID.String(), nil, officer.auth()).want(http.StatusOK).object()
+	if now["status"] != "written_off" || now["note"] != "nobody asks" || e.flows.asked(told) != 1 {
+		t.Errorf("the exception is %v, the flow was told %d times", now, e.flows.asked(told))
+	}
+}
+
 func TestExceptionIsGivenBack(t *testing.T) {
 	e, late, under := misfits(t)
 	officer, key := e.person(exchange.RoleTreasury), withKey(newID().String())
