@@ -251,3 +251,41 @@ func TestStaleLeases(t *testing.T) {
 		t.Errorf("released it is stale: %v", stale)
 	}
 }
+
+// Whatever is the matter with a free address is told in a word, and keeps it from being lent until it is settled.
+func TestTroubleKeepsAddressesFromBeingLent(t *testing.T) {
+	t.Parallel()
+	ctx, p := t.Context(), newPool(t)
+	officer := storetest.PrincipalOf(storetest.User(t, p.store, exchange.RoleTreasury))
+	free := p.addresses(t, exchange.EscrowFree)
+	p.final(t, 0, moveOf("coins", stranger, free[0].Address, usdt("1")), moveOf("gas", stranger, free[1].Address, trx("1")))
+	seenBlock(t, p.store, p.at(0, moveOf("coming", stranger, free[2].Address, usdt("1"))))
+	alarm := storetest.NewID(t)
+	storetest.Exec(t, p.store, `INSERT INTO deposit_quarantine (id, network, block, tx_id, event_index, reason, detail, payload, created_at)
+		VALUES ($1, 'tron', 1, 'odd', 0, 'refused', 'x', jsonb_build_object('from', 'x', 'to', $2::text), now())`, alarm, free[3].Address)
+	trouble := func(i int) exchange.EscrowTrouble {
+		t.Helper()
+		a, err := p.store.EscrowAddress(ctx, free[i].ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Trouble
+	}
+	for i, want := range []exchange.EscrowTrouble{exchange.EscrowMoney, exchange.EscrowException, exchange.EscrowSeen, exchange.EscrowQuarantine} {
+		if got := trouble(i); got != want {
+			t.Errorf("the trouble with address %d is %q, want %q", i, got, want)
+		}
+	}
+	_, err := p.sell(t)
+	wantFault(t, err, exchange.CodeEscrowDry)
+	if err := p.store.SettleQuarantine(ctx, alarm, "a test", officer); err != nil {
+		t.Fatal(err)
+	}
+	if o, err := p.sell(t); err != nil || o.EscrowAddress != free[3].Address {
+		t.Errorf("lent %s, %v, want %s", o.EscrowAddress, err, free[3].Address)
+	}
+	storetest.Exec(t, p.store, `UPDATE payment_exceptions SET status = 'accepted', note = 'x' WHERE id = $1`, deposits(t, p.store, "gas")[0].ExceptionID)
+	if got := trouble(1); got != exchange.EscrowNoTrouble {
+		t.Errorf("the trouble with a settled address is %q", got)
+	}
+}
