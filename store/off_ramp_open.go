@@ -67,7 +67,7 @@ func (t unitTx) draftSale(ctx context.Context, r exchange.OrderRequest, k exchan
 	}
 	var err error
 	if k.Quote {
-		err = t.priceByQuote(ctx, r, k, &d)
+		err = t.priceByQuote(ctx, r, &d)
 	} else {
 		err = t.priceByOffer(ctx, r, k, &d)
 	}
@@ -99,7 +99,7 @@ ORDER BY (type = 'hot') DESC, created_at, id LIMIT 1`
 
 // priceByQuote takes the price that was promised to whoever asks. Which network the crypto comes by is not in a quote:
 // it is that of the wallet that it comes from, or is named.
-func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, k exchange.OrderKind, d *saleDraft) error {
+func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *saleDraft) error {
 	asker := r.CustomerID
 	if r.OpenerID != uuid.Nil {
 		asker = r.OpenerID

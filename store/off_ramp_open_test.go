@@ -133,18 +133,15 @@ func TestSalesAreRefused(t *testing.T) {
 		"an absent customer":     {func(r *exchange.OrderRequest) { r.CustomerID = storetest.NewID(t) }, exchange.CodeNotFound, ""},
 		"a vendor":               {func(r *exchange.OrderRequest) { r.CustomerID = m.Vendor.ID }, exchange.CodeForbidden, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r := saleOf(t, m)
-			c.change(&r)
-			_, err := s.OpenOffRamp(ctx, r, storetest.PrincipalOf(m.Customer))
-			if c.code == "" {
-				c.code = exchange.CodeInvalid
-			}
-			wantFault(t, err, c.code)
-			if got := blames(err); got != c.blame {
-				t.Errorf("blames %q, want %q: %v", got, c.blame, err)
-			}
-		})
+		r := saleOf(t, m)
+		c.change(&r)
+		_, err := s.OpenOffRamp(ctx, r, storetest.PrincipalOf(m.Customer))
+		if c.code == "" {
+			c.code = exchange.CodeInvalid
+		}
+		if exchange.CodeOf(err) != c.code || blames(err) != c.blame {
+			t.Errorf("%s: %v, want %s %q", name, err, c.code, c.blame)
+		}
 	}
 	wantOffer(t, s, m.Offer.ID, "258710.00", "2000.000000")
 	for table, where := range map[string]string{"orders": "true", "escrow_leases": "true", "deposit_waits": "true", "limit_uses": "true", "holds": "object_type = 'order'"} {
