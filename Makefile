@@ -114,11 +114,11 @@ test: bin/with-postgres ## run the tests of both modules; most crashes are test-
 	progress "building the tests" compile || true
 	$(beside_postgres) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
 
-# Every death of a process of which `make test` plays a few.
+# Every death of a process of which `make test` plays a few. KIVUKO_E2E_CRASHES='Sweep|OpenOrder' plays those alone.
 .PHONY: test-crash
 test-crash: bin/with-postgres ## kill processes before and after every side effect; about ten minutes
 	@$(progress)
-	export KIVUKO_E2E_CRASHES=all
+	export KIVUKO_E2E_CRASHES=$${KIVUKO_E2E_CRASHES:-all}
 	progress "killing processes" "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -timeout $(CRASH_TIMEOUT) -run '^TestCrashPoints$$' $(TESTFLAGS) ./e2e
 
 .PHONY: race

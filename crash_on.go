@@ -51,6 +51,7 @@ func crashPoints(parts worker.Parts) worker.Parts {
 	if p := parts.Refund; p != nil {
 		p.Store, p.Operator = crashRefunds{p.Store, dir}, crashOperator{p.Operator, dir}
 	}
+	crashSales(parts, dir)
 	if p := parts.List; p != nil {
 		p.Store = crashStatement{p.Store, dir}
 	}

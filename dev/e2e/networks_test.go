@@ -2,8 +2,6 @@ package e2e
 
 import (
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
@@ -11,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ethereum/go-ethereum/crypto"
-	sdk "github.com/gagliardetto/solana-go"
 	"github.com/google/uuid"
 
 	"kivuko/dev/client"

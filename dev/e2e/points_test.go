@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -64,14 +65,14 @@ func both(worker, name string, before, after tale) []*trial {
 // different chains, or on none.
 func lanes() map[string][]*trial {
 	return map[string][]*trial{
-		"tron": tronTrials(), "ethereum": slices.Concat(solanaTrials(), ethereumTrials()), "webhooks": hookTrials(),
+		"tron": slices.Concat(tronTrials(), offRampTrials()), "ethereum": slices.Concat(solanaTrials(), ethereumTrials()), "webhooks": hookTrials(),
 	}
 }
 
 func trials() []*trial { return slices.Concat(slices.Collect(maps.Values(lanes()))...) }
 
-// crashesVariable asks for all trials, which `make test-crash` does. They take several times as long as all other tests
-// of this package.
+// crashesVariable asks for the trials whose points match a regular expression, or for "all", which `make test-crash`
+// does. They take several times as long as all other tests of this package.
 const crashesVariable = "KIVUKO_E2E_CRASHES"
 
 // brief are the trials of every run: one death of each kind of process, where it is the least convenient.
@@ -84,20 +85,30 @@ func TestACrashOfEachProcess(t *testing.T) {
 	if os.Getenv(crashesVariable) != "" {
 		t.Skip("TestCrashPoints has these trials too")
 	}
+	crash(t, open(t), only(func(tr *trial) bool { return slices.Contains(brief, tr.point) }))
+}
+
+// only are the lanes with some of their trials.
+func only(which func(*trial) bool) map[string][]*trial {
 	some := lanes()
 	for name, lane := range some {
-		some[name] = slices.DeleteFunc(lane, func(tr *trial) bool { return !slices.Contains(brief, tr.point) })
+		some[name] = slices.DeleteFunc(lane, func(tr *trial) bool { return !which(tr) })
 	}
-	crash(t, open(t), some)
+	return some
 }
 
 // TestCrashPoints kills the process in charge before and after every side effect. However that falls, everything
 // ends as if nothing had happened: collected once, paid out once or not at all, and booked so.
 func TestCrashPoints(t *testing.T) {
-	if os.Getenv(crashesVariable) == "" {
+	which := os.Getenv(crashesVariable)
+	if which == "" {
 		t.Skip("`make test-crash` runs all trials, TestACrashOfEachProcess some")
 	}
-	crash(t, open(t), lanes())
+	points, err := regexp.Compile(strings.TrimPrefix(which, "all"))
+	if err != nil {
+		t.Fatalf("%s: %v", crashesVariable, err)
+	}
+	crash(t, open(t), only(func(tr *trial) bool { return points.MatchString(tr.point) }))
 }
 
 // crash plays trials, and judges them when all processes have died and are back.

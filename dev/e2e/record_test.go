@@ -50,6 +50,9 @@ func TestRecordHistories(t *testing.T) {
 		{"told", r.told},
 		{"listed", r.listed},
 		{"repeated", r.repeated},
+		{"sales", r.sales},
+		{"returned", r.returned},
+		{"tended", r.tended},
 		{"continued", r.continued}, // this and the last change Temporal's settings
 		{"relayed", r.relayed},
 	} {

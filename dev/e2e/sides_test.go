@@ -12,10 +12,12 @@ import (
 
 // reads are the methods through which activities ask the world and change nothing.
 var reads = []string{
-	"Attempt", "AttemptAt", "Balance", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts", "CompareReadings",
-	"Denied", "DepositCursor", "DraftSpent", "DueWakeups", "Head", "LiveAttempt", "LiveAttempts", "Network", "NextWebhook", "NonceLane", "OpenDifferences",
-	"OpenQuarantine", "OpenWebhookSecret", "OrderByID", "PaidTwiceBy", "ParseCallback", "Pull", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund",
-	"Screen", "SigningHold", "SigningTerms", "StaleLeases", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments", "WalletsAfter", "WebhooksToWake",
+	"Attempt", "AttemptAt", "Balance", "BalanceCallbacks", "BankPayout", "Breaker", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts",
+	"CompareReadings", "CryptoIsHere", "Denied", "DepositCursor", "DraftSpent", "DueWakeups", "FloatCallbacks", "FloatMove", "FloatState", "Head", "LiveAttempt",
+	"LiveAttempts", "Network", "NextWebhook", "NonceLane", "OffRampDeposits", "OpenDifferences", "OpenFloatMoves", "OpenQuarantine", "OpenWebhookSecret", "OrderByID",
+	"OrderPayout", "PaidTwiceBy", "ParseBalance", "ParseCallback", "Payouts", "Pull", "QueryFloat", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation",
+	"Refund", "Screen", "ScreenTerms", "SigningHold", "SigningTerms", "StaleLeases", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments",
+	"WalletsAfter", "WebhooksToWake",
 }
 
 // unpointed are those that change something and have no points.
@@ -25,14 +27,20 @@ var unpointed = []string{
 	"RecordComparisons", "RecordLook", "RecordWoken", "WaitForWatch", "WatchAlive", "WriteReserves",
 	// It keeps a line of the operator's list that is no payment, once, for a person to look at.
 	"QuarantineLine",
-	// They write down which escrow wallets are to be made; making them has a point, and finds what was made.
-	"EscrowDemand", "EscrowRoom",
 	// They clear and seal what is past.
 	"Prune", "SealAudit",
 	// It is done once in the life of a database, before there is anything to lose.
 	"StartDeposits",
-	// They write down what a person decided about a refund; the payout that may follow has points of its own.
-	"ConfirmPayee", "ResolveRefund",
+	// They write down what a person decided about a refund, once by the command or token; what pays it has points of its own.
+	"AddressRefund", "ConfirmPayee", "DecideRefund", "DismissClaim", "KeepOrderPayout", "RecordRefusedRefundDecision", "ResolveRefund",
+	// It gives a payment up of which nothing is signed, by a customer's word, and finds it given up the second time.
+	"CancelFunding",
+	// They write down a doubt, or what the operator says of our credential; both only ever stop payouts.
+	"DoubtOrderPayout", "NoteCredential",
+	// It puts a payment by bank on the desk of the officers; what they confirm is a transaction of the API's.
+	"BeginBankPayout",
+	// They write down what the operator says that it holds and took. No money moves with them.
+	"FixCharges", "RecordFloatReport",
 }
 
 // TestEverySideEffectHasAPoint holds that whatever activities do to the world has points around it, or is named

@@ -202,10 +202,23 @@ func (w *world) fill(ctx context.Context) error {
 		return err
 	}
 	w.db.SetMaxOpenConns(4)
+	if err := w.hurry(ctx); err != nil {
+		return err
+	}
 	if w.temporal, err = w.dial(ctx); err != nil {
 		return err
 	}
 	return w.meet(ctx)
+}
+
+// hurry takes the waits out of sales that are there for people, and keeps the pools of escrow addresses small.
+func (w *world) hurry(ctx context.Context) error {
+	_, err := w.db.ExecContext(ctx, `UPDATE refund_policy SET cool_off_seconds = 1`)
+	if err != nil {
+		return err
+	}
+	_, err = w.db.ExecContext(ctx, `UPDATE escrow_policy SET keep_free = 5, rest_seconds = 600`)
+	return err
 }
 
 // seed is the world as the demo sees it.

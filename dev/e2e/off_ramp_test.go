@@ -1,0 +1,434 @@
+package e2e
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+
+	"kivuko/dev/demo"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/workflows"
+)
+
+// What a usual sale is about, and what the seed's buyers pay for it: 10 at 128.755, less the cents.
+const (
+	soldCrypto = "10"
+	soldFiat   = 1287
+)
+
+// sale is one order that a test opens, of crypto against shillings.
+type sale struct {
+	crypto string // empty: soldCrypto
+	phone  string // empty: a fresh one
+	back   string // the refund address; empty: a stranger's
+	key    string // of idempotency; empty: a fresh one
+}
+
+// sell opens an order as a customer would who has crypto elsewhere.
+func (w *world) sell(t *testing.T, n demo.Node, s sale) order {
+	t.Helper()
+	o, err := place(t.Context(), w.amina(t), w.saleForm(t, n, &s), s.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Status != "pending" || o.StatusDetail != exchange.WaitDeposit || o.Escrow.String == "" || o.WalletAddress != o.Escrow.String {
+		t.Fatalf("a new sale is %+v", o)
+	}
+	return o
+}
+
+// saleForm is the body of a request for a sale, which it fills up.
+func (w *world) saleForm(t *testing.T, n demo.Node, s *sale) map[string]any {
+	t.Helper()
+	if s.crypto == "" {
+		s.crypto = soldCrypto
+	}
+	if s.phone == "" {
+		s.phone = newPhone()
+	}
+	if s.key == "" {
+		s.key = uuid.NewString()
+	}
+	if s.back == "" {
+		var err error
+		if s.back, err = stranger(n.Network); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return map[string]any{
+		"order_type": "OFF_RAMP_SELL", "order_subtype": "standard_offramp", "offer_id": w.buyerOn(t, n.Network), "crypto_amount": s.crypto,
+		"payment_phone_number": "+" + s.phone, "refund_address": s.back,
+	}
+}
+
+// buyerOn is the vendor's offer to buy on a network.
+func (w *world) buyerOn(t *testing.T, n exchange.Network) uuid.UUID {
+	t.Helper()
+	offers, _, err := w.store.ListOffers(t.Context(), store.Everything(), store.OfferFilter{
+		VendorID: w.vendor, Type: exchange.OfferBuy, Network: n, Asset: money.USDT, Status: exchange.OfferActive,
+	}, store.Page{Number: 1, Size: 1})
+	if err != nil || len(offers) == 0 {
+		t.Fatalf("nobody buys on %s: %v", n, err)
+	}
+	return offers[0].ID
+}
+
+// payIn sends crypto to an order's escrow address, from a wallet that is not of our custody.
+func (w *world) payIn(t *testing.T, n demo.Node, o order, amount string) {
+	t.Helper()
+	if err := n.Fund(t.Context(), o.Escrow.String, money.Must(money.USDT, amount)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// soldOnce waits for the end of a sale and all that follows it, and holds it against the operator's books and the
+// chain: the payee got the shillings once, the vendor the crypto once, and nothing is held or left.
+func (w *world) soldOnce(t *testing.T, n demo.Node, o order, crypto string, shillings int64) order {
+	t.Helper()
+	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	if o.Status != "completed" || o.FiatAmount != fmt.Sprintf("%d.00", shillings) {
+		t.Fatalf("the sale ended %s for KES %s", o, o.FiatAmount)
+	}
+	w.saleOver(t, o)
+	paid := paidBack(w.books(t), o.Phone.String)
+	if len(paid) != 1 || paid[0].Amount != shillings || paid[0].Receipt != o.Receipt.String {
+		t.Errorf("sale %s of KES %d names receipt %q, the operator's books say %+v", o.ID, shillings, o.Receipt.String, paid)
+	}
+	m := money.Must(money.USDT, crypto)
+	cameOnce(t, n, w.walletOf(t, demo.VendorEmail, n.Network).Address, w.sentFor(t, "sweep", o.ID), m)
+	w.leftNothing(t, n, o)
+	return o
+}
+
+// saleOver waits until the flow of a sale has ended, which it does when its address is given back.
+func (w *world) saleOver(t *testing.T, o order) {
+	t.Helper()
+	err := await(t.Context(), recovery, func() error {
+		var held, lent int
+		err := w.db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM holds WHERE object_id = $1 AND status = 'held' AND amount > 0),
+			(SELECT count(*) FROM escrow_leases WHERE order_id = $1 AND ended_at IS NULL)`, o.ID).Scan(&held, &lent)
+		if err == nil && (held != 0 || lent != 0) {
+			err = fmt.Errorf("%d holds and %d addresses are its own", held, lent)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatalf("sale %s: %v", o.ID, err)
+	}
+	w.history(t, workflows.OffRampID(o.ID))
+}
+
+// sentFor is the transaction that paid for a purpose of an object, of which there must be one.
+func (w *world) sentFor(t *testing.T, purpose string, object uuid.UUID) string {
+	t.Helper()
+	var tx string
+	err := w.db.QueryRowContext(t.Context(), `SELECT a.tx_id FROM chain_attempts a JOIN chain_payments p ON p.id = a.payment_id
+		WHERE p.purpose = $1 AND p.object_id = $2 AND a.status = 'succeeded'`, purpose, object).Scan(&tx)
+	if err != nil {
+		t.Fatalf("the %s of %s: %v", purpose, object, err)
+	}
+	return tx
+}
+
+// leftNothing checks on the chain that nothing of what came to a sale's address is there any more.
+func (w *world) leftNothing(t *testing.T, n demo.Node, o order) {
+	t.Helper()
+	eventually(t, "nothing is left at "+o.Escrow.String, func() error {
+		holds, err := n.Holds(t.Context(), o.Escrow.String)
+		if err == nil && holds[money.USDT].Positive() {
+			err = fmt.Errorf("there is %s", holds[money.USDT])
+		}
+		return err
+	})
+}
+
+// cryptoBack waits for a sale to have failed and its crypto to have gone back, all of it and once, and for nobody to
+// have got shillings.
+func (w *world) cryptoBack(t *testing.T, n demo.Node, o order, detail, back, crypto string) {
+	t.Helper()
+	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	if o.Status != "failed" || o.StatusDetail != detail {
+		t.Fatalf("the sale ended %s, not failed/%s", o, detail)
+	}
+	w.saleOver(t, o)
+	var refund uuid.UUID
+	err := w.db.QueryRowContext(t.Context(), `SELECT id FROM refunds WHERE order_id = $1 AND rail = 'chain' AND status = 'completed'`, o.ID).Scan(&refund)
+	if err != nil {
+		t.Fatalf("the refund of %s: %v", o.ID, err)
+	}
+	cameOnce(t, n, back, w.sentFor(t, "refund", refund), money.Must(money.USDT, crypto))
+	w.leftNothing(t, n, o)
+	if paid := paidBack(w.books(t), o.Phone.String); len(paid) != 0 {
+		t.Errorf("sale %s failed, and its payee got %+v", o.ID, paid)
+	}
+}
+
+// TestSales plays the stories of those who sell crypto, on every network. The chains stand beside each other, and so
+// do these stories; those of one network go one after the other, because some stop its chain.
+func TestSales(t *testing.T) {
+	w := open(t)
+	t.Run("all", func(t *testing.T) {
+		w.eachNetwork(t, func(t *testing.T, n demo.Node) {
+			t.Parallel()
+			for _, story := range []struct {
+				name string
+				play func(*testing.T, *world, demo.Node)
+			}{
+				{"crypto is sold", sold},
+				{"less comes than was named", soldLess},
+				{"more comes than was named", soldMore},
+				{"much more comes than the buyer takes", soldTooMuch},
+				{"the payee can't be paid", unpayablePayee},
+				{"a reorganisation takes the deposit away", soldAgain},
+				{"it comes when the order is cancelled", soldLate},
+				{"it comes twice", soldTwice},
+				{"nothing comes", unsold},
+			} {
+				t.Run(story.name, func(t *testing.T) { story.play(t, w, n) })
+			}
+			if n.Network == exchange.Ethereum {
+				t.Run("another coin comes", func(t *testing.T) { otherCoin(t, w, n) })
+			}
+		})
+	})
+	w.invariants(t)
+	w.booksAgree(t)
+}
+
+// sold is a sale that goes well, with its bookings.
+func sold(t *testing.T, w *world, n demo.Node) {
+	o := w.sell(t, n, sale{})
+	w.payIn(t, n, o, soldCrypto)
+	o = w.soldOnce(t, n, o, soldCrypto, soldFiat)
+	if o.CryptoAmount != "10.000000" || o.Rate != "128.755" || o.Deposit.String == "" || !o.CompletedAt.Valid {
+		t.Errorf("a sale that went well is %+v", o)
+	}
+	for key, lines := range map[string]map[string]string{
+		"order:" + o.ID.String() + ":completed": {"fiat_balance": "1287.55", "momo_payout": "-1287", "rounding": "0.55"},
+	} {
+		if got := w.lines(t, key); !equalAmounts(got, lines) {
+			t.Errorf("%s is booked as %v, not %v", key, got, lines)
+		}
+	}
+}
+
+// lines are the amounts of an entry by kind of account: above zero on the side that grows it, for what is owed, when
+// it is paid.
+func (w *world) lines(t *testing.T, key string) map[string]string {
+	t.Helper()
+	rows, err := w.db.QueryContext(t.Context(), `SELECT a.kind, CASE WHEN a.debit_normal OR l.amount > 0 THEN l.amount ELSE -l.amount END
+		FROM ledger_lines l JOIN ledger_entries e ON e.id = l.entry_id JOIN ledger_accounts a ON a.id = l.account_id WHERE e.key = $1`, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rows.Close() }()
+	all := map[string]string{}
+	for rows.Next() {
+		var kind, amount string
+		if err := rows.Scan(&kind, &amount); err != nil {
+			t.Fatal(err)
+		}
+		all[kind] = amount
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// equalAmounts compares amounts in shillings, however they are written.
+func equalAmounts(got, want map[string]string) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for kind, text := range want {
+		a, read := new(big.Rat).SetString(got[kind])
+		if b, _ := new(big.Rat).SetString(text); !read || a.Cmp(b) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// soldLess and soldMore are sales of what came, at the rate that was agreed.
+func soldLess(t *testing.T, w *world, n demo.Node) {
+	o := w.sell(t, n, sale{})
+	w.payIn(t, n, o, "9.5")
+	w.soldOnce(t, n, o, "9.5", 1223) // 9.5 at 128.755 are 1223.1725
+}
+
+func soldMore(t *testing.T, w *world, n demo.Node) {
+	o := w.sell(t, n, sale{})
+	w.payIn(t, n, o, "10.5")
+	w.soldOnce(t, n, o, "10.5", 1351) // 1351.9275
+}
+
+// soldTooMuch brings more than the offer takes in one order: nobody agreed to a part of it.
+func soldTooMuch(t *testing.T, w *world, n demo.Node) {
+	back, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := w.sell(t, n, sale{back: back})
+	w.payIn(t, n, o, "1200")
+	w.cryptoBack(t, n, o, exchange.DetailMismatch, back, "1200")
+	w.exception(t, o.ID, "over", "refunded", "1200.000000")
+}
+
+// unpayablePayee has no account at the operator.
+func unpayablePayee(t *testing.T, w *world, n demo.Node) {
+	phone := newPhone()
+	back, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.fault(t, "unregistered", "payout", phone)
+	o := w.sell(t, n, sale{phone: phone, back: back})
+	w.payIn(t, n, o, soldCrypto)
+	w.cryptoBack(t, n, o, exchange.DetailRefundOpen, back, soldCrypto)
+}
+
+// soldAgain has the block reorganised away in which the crypto was seen. It comes once more.
+func soldAgain(t *testing.T, w *world, n demo.Node) {
+	heal(t, n)
+	o := w.sell(t, n, sale{})
+	post(t, n, "/pause", nil)
+	w.payIn(t, n, o, soldCrypto)
+	depth := 1
+	if n.Network == exchange.Solana { // a block is seen when it is confirmed, which the next ones do
+		post(t, n, "/produce", map[string]any{"blocks": 2})
+		depth = 3
+	}
+	w.until(t, o.ID, "seen", func(o order) bool { return o.Status == "confirming" && o.Deposit.String != "" })
+	post(t, n, "/reorganise", map[string]any{"blocks": depth, "drop": true})
+	post(t, n, "/resume", nil)
+	w.until(t, o.ID, "waiting for the crypto again", func(o order) bool { return o.Status == "pending" && o.Deposit.String == "" })
+	if paid := paidBack(w.books(t), o.Phone.String); len(paid) != 0 {
+		t.Fatalf("for crypto that never came the operator paid %+v", paid)
+	}
+	w.payIn(t, n, o, soldCrypto)
+	w.soldOnce(t, n, o, soldCrypto, soldFiat)
+}
+
+// soldLate brings the crypto when its order is cancelled: a person has it sent back.
+func soldLate(t *testing.T, w *world, n demo.Node) {
+	back, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := w.sell(t, n, sale{back: back})
+	w.tell(t, w.amina(t), o.ID, "cancel", nil)
+	w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
+	w.payIn(t, n, o, "4")
+	w.exception(t, o.ID, "late", "open", "4.000000")
+	w.sendBack(t, n, o, "late", back, "4")
+}
+
+// soldTwice brings the crypto twice in a row: the first deposit pays, the second waits for a person.
+func soldTwice(t *testing.T, w *world, n demo.Node) {
+	heal(t, n)
+	back, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := w.sell(t, n, sale{back: back})
+	post(t, n, "/pause", nil)
+	w.payIn(t, n, o, soldCrypto)
+	w.payIn(t, n, o, "3")
+	post(t, n, "/resume", nil)
+	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	w.exception(t, o.ID, "duplicate", "open", "3.000000")
+	w.sendBack(t, n, o, "duplicate", back, "3")
+	w.soldOnce(t, n, o, soldCrypto, soldFiat)
+}
+
+// sendBack has an operator send an exception's crypto back to where its order says.
+func (w *world) sendBack(t *testing.T, n demo.Node, o order, kind, back, crypto string) {
+	t.Helper()
+	var id uuid.UUID
+	err := w.db.QueryRowContext(t.Context(), `SELECT id FROM payment_exceptions WHERE order_id = $1 AND kind = $2`, o.ID, kind).Scan(&id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "/api/v1/auth/payment-exceptions/" + id.String() + "/refund"
+	if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), map[string]any{"reason": "it belongs to nobody here"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	m := money.Must(money.USDT, crypto)
+	w.exception(t, o.ID, kind, "refunded", m.String())
+	var refund uuid.UUID
+	err = w.db.QueryRowContext(t.Context(), `SELECT id FROM refunds WHERE exception_id = $1 AND status = 'completed'`, id).Scan(&refund)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cameOnce(t, n, back, w.sentFor(t, "refund", refund), m)
+}
+
+// unsold starts its flow as the API does, with less time than the API gives.
+func unsold(t *testing.T, w *world, n demo.Node) {
+	back, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := uuid.Must(uuid.NewV7())
+	request := exchange.OrderRequest{
+		ID: id, CustomerID: w.customer, OfferID: w.buyerOn(t, n.Network), Crypto: money.Must(money.USDT, "5"), Phone: newPhone(),
+		ExpiresAt: time.Now().UTC().Add(6 * time.Second), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, RefundAddress: back,
+	}
+	_, err = w.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.OffRampID(id), TaskQueue: workflows.QueueFlows},
+		workflows.TypeOffRamp, workflows.OffRampInput{Request: request, Actor: workflows.Actor{UserID: w.customer, Role: exchange.RoleCustomer}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := w.ends(t, id, "cancelled", "expired")
+	w.saleOver(t, o)
+}
+
+// otherCoin brings USDC for an order of USDT: it lies aside, and the order still waits.
+func otherCoin(t *testing.T, w *world, n demo.Node) {
+	o := w.sell(t, n, sale{})
+	if err := n.Fund(t.Context(), o.Escrow.String, money.Must(money.USDC, "6")); err != nil {
+		t.Fatal(err)
+	}
+	w.exception(t, o.ID, "wrong_asset", "open", "6.000000")
+	if now, err := w.read(t, o.ID); err != nil || now.Status != "pending" {
+		t.Fatalf("the sale is %s: %v", now, err)
+	}
+	w.payIn(t, n, o, soldCrypto)
+	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	if o.Status != "completed" {
+		t.Errorf("the sale ended %s", o)
+	}
+}
+
+// TestSalesSurviveTheDeathOfWorkers kills the workers of all kinds while sales are under way on every network. All end
+// well, and nobody is paid twice.
+func TestSalesSurviveTheDeathOfWorkers(t *testing.T) {
+	w := open(t)
+	const each = 3
+	type running struct {
+		n demo.Node
+		o order
+	}
+	var all []running
+	for _, n := range w.seed().Nodes() {
+		for range each {
+			all = append(all, running{n, w.sell(t, n, sale{})})
+		}
+	}
+	for _, r := range all {
+		w.payIn(t, r.n, r.o, soldCrypto)
+	}
+	workersDie(t, w)
+	for _, r := range all {
+		w.soldOnce(t, r.n, r.o, soldCrypto, soldFiat)
+	}
+	w.invariants(t)
+	w.booksAgree(t)
+}

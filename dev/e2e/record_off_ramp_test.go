@@ -1,0 +1,110 @@
+package e2e
+
+import (
+	"testing"
+
+	"kivuko/dev/demo"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// sales are the ways that a sale of crypto can go, on TRON.
+func (r *recorder) sales(t *testing.T) {
+	w, n := r.world, r.world.tronNode()
+	keep := func(o order, name string) {
+		t.Helper()
+		r.keep(t, workflows.OffRampID(o.ID), name)
+	}
+	paid := w.sell(t, n, sale{})
+	w.payIn(t, n, paid, soldCrypto)
+	w.soldOnce(t, n, paid, soldCrypto, soldFiat)
+	keep(paid, "off_ramp_paid")
+	r.keep(t, workflows.MomoPayoutID(paid.ID), "momo_payout_paid")
+	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "sweep", paid.ID)), "crypto_payout_sweep")
+
+	less := w.sell(t, n, sale{})
+	w.payIn(t, n, less, "9.5")
+	w.soldOnce(t, n, less, "9.5", 1223)
+	keep(less, "off_ramp_repriced")
+
+	keep(r.notSold(t, n, func(o order) { w.tell(t, w.amina(t), o.ID, "cancel", nil) }), "off_ramp_cancelled")
+	r.salesUndone(t, n)
+}
+
+// notSold is a sale for which nothing came.
+func (r *recorder) notSold(t *testing.T, n demo.Node, end func(order)) order {
+	t.Helper()
+	o := r.world.sell(t, n, sale{})
+	end(o)
+	r.world.saleOver(t, r.world.ends(t, o.ID, "cancelled", ""))
+	return o
+}
+
+// salesUndone are sales whose crypto goes back: because the payee can't be paid and because too much came; and
+// one whose deposit a reorganisation takes away first.
+func (r *recorder) salesUndone(t *testing.T, n demo.Node) {
+	w, phone := r.world, newPhone()
+	back, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.fault(t, "unregistered", "payout", phone)
+	refused := w.sell(t, n, sale{phone: phone, back: back})
+	w.payIn(t, n, refused, soldCrypto)
+	w.cryptoBack(t, n, refused, exchange.DetailRefundOpen, back, soldCrypto)
+	r.keep(t, workflows.OffRampID(refused.ID), "off_ramp_refused_refunded")
+	r.keep(t, workflows.MomoPayoutID(refused.ID), "momo_payout_refused")
+	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "refund", r.refund(t, refused.ID))), "crypto_payout_refund")
+
+	much := w.sell(t, n, sale{back: back})
+	w.payIn(t, n, much, "1200")
+	w.cryptoBack(t, n, much, exchange.DetailMismatch, back, "1200")
+	r.keep(t, workflows.OffRampID(much.ID), "off_ramp_mismatch")
+
+	again := w.sell(t, n, sale{})
+	post(t, n, "/pause", nil)
+	w.payIn(t, n, again, soldCrypto)
+	w.until(t, again.ID, "seen", func(o order) bool { return o.Status == "confirming" })
+	post(t, n, "/reorganise", map[string]any{"blocks": 1, "drop": true})
+	post(t, n, "/resume", nil)
+	w.until(t, again.ID, "waiting for the crypto again", func(o order) bool { return o.Status == "pending" })
+	w.payIn(t, n, again, soldCrypto)
+	w.soldOnce(t, n, again, soldCrypto, soldFiat)
+	r.keep(t, workflows.OffRampID(again.ID), "off_ramp_reorganised")
+}
+
+// returned is crypto that came too late, and goes back by command.
+func (r *recorder) returned(t *testing.T) {
+	w, n := r.world, r.world.tronNode()
+	back, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := w.sell(t, n, sale{back: back})
+	w.tell(t, w.amina(t), late.ID, "cancel", nil)
+	w.ends(t, late.ID, "cancelled", "")
+	w.payIn(t, n, late, "4")
+	w.exception(t, late.ID, "late", "open", "4.000000")
+	w.sendBack(t, n, late, "late", back, "4")
+	r.keep(t, workflows.ReturnDepositID(w.exceptionOf(t, late.ID, "late")), "return_deposit")
+}
+
+// tended is a run of the flow that keeps the pools of addresses, which makes some.
+func (r *recorder) tended(t *testing.T) {
+	w := r.world
+	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_policy SET keep_free = keep_free + 2`); err != nil {
+		t.Fatal(err)
+	}
+	var before int
+	count := `SELECT count(*) FROM escrow_addresses`
+	if err := w.db.QueryRowContext(t.Context(), count).Scan(&before); err != nil {
+		t.Fatal(err)
+	}
+	w.tendPool(t)
+	var id string
+	eventually(t, "a run that made addresses", func() (err error) {
+		id, err = w.latest(t, workflows.TypeTendEscrow)
+		return err
+	})
+	r.keep(t, id, "tend_escrow")
+}
