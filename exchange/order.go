@@ -115,7 +115,6 @@ const (
 	WaitFloat           = "float"            // the house has too little at the operator to pay out
 	WaitBank            = "bank"             // an officer pays by bank
 	WaitBankSecond      = "bank_second"      // a second officer has to confirm the bank's payment
-	DetailPayoutRefused = "payout_refused"
 	DetailMismatch      = "deposit_mismatch"
 )
 

@@ -225,6 +225,9 @@ func (f *offRamp) carry(ctx workflow.Context, payment uuid.UUID) CryptoPayoutRes
 // failed and its crypto goes to the vendor, who paid for it.
 func (f *offRamp) giveBack(ctx workflow.Context) {
 	f.moved(ctx, StageRefund, WaitsForChain, "the refund")
+	if f.refundID == uuid.Nil { // the flow was run anew for an order that had failed: its refund is there
+		f.must(ctx, "Find the refund", func() error { return f.refund(ctx, activities.Proof{}, "") })
+	}
 	b := &cryptoBack{
 		refundID: f.refundID, orderID: f.order.OrderID, network: f.order.Network, merchant: f.order.MerchantID, desk: f.desk, door: f.door,
 		until: f.until, paid: f.keepPayout,

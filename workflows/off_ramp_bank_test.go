@@ -71,8 +71,11 @@ func TestSaleIsPaidByBank(t *testing.T) {
 			m.at(60*min, c.say(activities.RefundPaid, true))
 		}, sold, none, nil, 0},
 		{"confirmed, and the flow is not told", func(m *market, c *counter) { m.at(20*min, c.say(activities.RefundPaid, false)) }, sold, none, nil, 0},
-		{"nobody comes for hours", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.RefundPaid, true)) }, sold, none,
-			[]workflows.Reason{workflows.ReasonBankWaiting}, 0},
+		{
+			"nobody comes for hours", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.RefundPaid, true)) }, sold, none,
+			[]workflows.Reason{workflows.ReasonBankWaiting},
+			0,
+		},
 		{"the house has too little at its bank", func(m *market, c *counter) {
 			c.state = activities.RefundFloatShort
 			m.at(40*min, c.say(activities.BankWaits, false))
@@ -86,7 +89,7 @@ func TestSaleIsPaidByBank(t *testing.T) {
 		{"refused, and given back", func(m *market, c *counter) {
 			m.at(20*min, c.say(activities.RefundRefused, true))
 			m.at(60*min, m.command("refund"))
-		}, failed, exchange.DetailPayoutRefused, []workflows.Reason{workflows.ReasonBankRefused}, 0},
+		}, failed, exchange.DetailRefundOpen, []workflows.Reason{workflows.ReasonBankRefused}, 0},
 		{"a look breaks off", func(m *market, c *counter) {
 			m.fault = once("LookAtBank")
 			m.at(20*min, c.say(activities.RefundPaid, true))

@@ -224,7 +224,7 @@ func screened() []sell {
 	const min = time.Minute
 	return []sell{
 		{
-			name: "a denied sender, given back", status: exchange.OrderFailed, detail: exchange.DetailPayoutRefused, parked: []workflows.Reason{workflows.ReasonDepositDenied},
+			name: "a denied sender, given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, parked: []workflows.Reason{workflows.ReasonDepositDenied},
 			set: func(m *market) {
 				m.said = []exchange.Verdict{exchange.VerdictHit}
 				m.deposit(min, 1, crypto("10"))
@@ -241,7 +241,7 @@ func screened() []sell {
 			},
 		},
 		{
-			name: "an unknown sender, given back in the second try", status: exchange.OrderFailed, detail: exchange.DetailPayoutRefused,
+			name: "an unknown sender, given back in the second try", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonDepositScreening},
 			set: func(m *market) {
 				m.said, m.refusals = []exchange.Verdict{exchange.VerdictUnknown}, 1
@@ -251,7 +251,7 @@ func screened() []sell {
 			},
 		},
 		{
-			name: "an order that nobody may resolve", status: exchange.OrderFailed, detail: exchange.DetailPayoutRefused,
+			name: "an order that nobody may resolve", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonDepositDenied},
 			set: func(m *market) {
 				m.said = []exchange.Verdict{exchange.VerdictHit}
@@ -270,14 +270,14 @@ func payingOut() []sell {
 	float := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
 	return []sell{
 		{
-			name: "a payee who can't be paid", status: exchange.OrderFailed, detail: exchange.DetailPayoutRefused, check: tried(1),
+			name: "a payee who can't be paid", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: tried(1),
 			set: func(m *market) {
 				m.payouts = []momoFate{wasRefused("payee", "momo-refused", "2040")}
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
 		{
-			name: "a payee who can't be paid, and a refund that must wait", status: exchange.OrderFailed, detail: exchange.DetailPayoutRefused,
+			name: "a payee who can't be paid, and a refund that must wait", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonStepFailed},
 			set: func(m *market) {
 				m.payouts, m.refusals = []momoFate{wasRefused("payee", "momo-refused", "2040")}, 1
@@ -293,7 +293,7 @@ func payingOut() []sell {
 			},
 		},
 		{
-			name: "busy for ever, given back", status: exchange.OrderFailed, detail: exchange.DetailPayoutRefused,
+			name: "busy for ever, given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonMomoRefused}, check: tried(1, 2, 3, 4),
 			set: func(m *market) {
 				m.payouts = []momoFate{busy}
@@ -380,7 +380,7 @@ func givingBack() []sell {
 	}
 	return []sell{
 		{
-			name: "the customer names an address later", status: exchange.OrderFailed, detail: exchange.DetailPayoutRefused,
+			name: "the customer names an address later", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonRefundAddress}, check: after(3*time.Hour + 20*time.Second),
 			set: func(m *market) {
 				failed(m, exchange.RefundWaitsAddress)
@@ -391,7 +391,7 @@ func givingBack() []sell {
 			},
 		},
 		{
-			name: "the payout was made after all", status: exchange.OrderFailed, detail: exchange.DetailPayoutRefused,
+			name: "the payout was made after all", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonRefundClaimed},
 			set: func(m *market) {
 				failed(m, exchange.RefundWaitsClaim)

@@ -362,7 +362,7 @@ func (m *market) openRefund(ctx context.Context, _ activities.OpenChainRefundInp
 			m.refusals--
 			return activities.RefundOpened{}, conflict("a payout may still pay")
 		}
-		err := m.move(exchange.OrderFailed, exchange.DetailPayoutRefused)
+		err := m.move(exchange.OrderFailed, exchange.DetailRefundOpen)
 		return activities.RefundOpened{RefundID: refundOfSale, OrderState: activities.OrderState{
 			OrderID: m.order.ID, Status: m.order.Status, Detail: m.order.StatusDetail,
 		}}, err
