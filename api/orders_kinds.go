@@ -3,16 +3,11 @@ package api
 import (
 	"net/http"
 
-	"github.com/google/uuid"
-
 	"kivuko/exchange"
 )
 
-// offeredKind tells whether orders of a kind can be opened now. Those whose crypto comes from a custodial wallet and
-// those without an offer wait for their flow.
-func offeredKind(k exchange.OrderKind, r exchange.OrderRequest) bool {
-	return !k.Quote && r.FundWalletID == uuid.Nil && r.Method() == exchange.PaymentMethodMomo
-}
+// offeredKind tells whether orders of a kind can be opened now. Officers have no desk yet to pay by bank from.
+func offeredKind(r exchange.OrderRequest) bool { return r.Method() == exchange.PaymentMethodMomo }
 
 // mayCancel tells whether somebody who may see an order may also ask for its end. A merchant sees the orders of
 // customers against its offers, and cancels only those that it opened.

@@ -10,6 +10,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/storetest"
 )
 
 // counter is a vendor whose offer buys, and a customer with a wallet.
@@ -245,4 +246,74 @@ func encoded(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// quoted is what the house promises for an amount.
+func (c counter) quoted(who person, amount string) string {
+	c.t.Helper()
+	return c.do(post, "/api/v1/auth/pricing/quotes", map[string]any{"purpose": "offramp", "side": "sell", "asset": "USDT", "amount": amount}, who.auth(),
+		withKey(newID().String())).want(http.StatusCreated).text("id")
+}
+
+// The house buys at a quote, from customers and merchants, and out of custodial wallets.
+func TestSalesWithQuotes(t *testing.T) {
+	c := openCounter(t)
+	if err := c.store.SeedCatalogs(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c.rate("129", "131")
+	storetest.Shillings(t, c.store, exchange.PlatformTreasury, money.Must(money.KES, "20000"))
+	storetest.TreasuryWallet(t, c.store, exchange.Tron)
+	wallet := c.env.wallet(c.customer)
+	c.fund(wallet, "10")
+	sub := c.person(exchange.RoleSubvendor, c.vendor.ID)
+	treasury := func(quote string, more map[string]any) map[string]any {
+		body := map[string]any{"order_type": "OFF_RAMP_SELL", "order_subtype": "treasury_offramp", "quote_id": quote, "network": "tron"}
+		for k, v := range more {
+			if body[k] = v; v == nil {
+				delete(body, k)
+			}
+		}
+		return body
+	}
+	for _, who := range []person{c.customer, c.vendor, sub} {
+		r := c.open(who, treasury(c.quoted(who, "10"), nil)).want(http.StatusCreated)
+		o := r.object()
+		if _, there := o["offer_id"]; there || o["vendor_id"] != exchange.PlatformTreasury.String() || o["fiat_amount"] != "1290.00" || o["crypto_amount"] != "10.000000" {
+			t.Errorf("a %s sells %s", who.Role, r.body)
+		}
+	}
+	if found := c.do(get, ordersPath+"?order_subtype=treasury_offramp", nil, sub.auth()).want(200).object(); found["total"] != 2.0 {
+		t.Errorf("the merchant lists %v sales to the house", found["total"])
+	}
+	mine := c.quoted(c.customer, "10")
+	for want, more := range map[string]map[string]any{
+		"/quote_id required":      {"quote_id": nil, "crypto_amount": "10"},
+		"/quote_id not_found":     {"quote_id": c.quoted(c.vendor, "10")},
+		"/network required":       {"network": nil},
+		"/network mismatch":       {"network": "ethereum", "wallet_id": wallet.ID.String()},
+		"/fiat_amount forbidden":  {"fiat_amount": "1290"},
+		"/offer_id forbidden":     {"offer_id": c.buys.ID.String()},
+		"/sender_name forbidden":  {"sender_name": "Jane"},
+		"/crypto_amount mismatch": {"crypto_amount": "11"},
+		"/wallet_id not_found":    {"wallet_id": c.market.wallet.ID.String()},
+	} {
+		c.open(c.customer, treasury(mine, more)).blames(want)
+	}
+	remittance := map[string]any{
+		"order_type": "OFF_RAMP_SELL", "order_subtype": "custodial_remittance_offramp", "quote_id": mine, "wallet_id": wallet.ID.String(),
+		"sender_name": "Jane Roe", "sender_country": "KE", "sender_phone": "+254711111111", "beneficiary_account_name": "Amina Otieno", "payment_phone_number": "0712345678",
+	}
+	r := c.open(c.customer, remittance).want(http.StatusCreated)
+	if !strings.Contains(string(r.body), `"offer_id":null`) || r.object()["network"] != "tron" || r.object()["refund_address"].(map[string]any)["String"] != wallet.Address {
+		t.Errorf("the remittance is %s", r.body)
+	}
+	remittance["quote_id"] = c.quoted(c.customer, "10")
+	remittance["refund_address"] = goodAddress
+	c.open(c.customer, remittance).blames("/refund_address forbidden")
+	delete(remittance, "refund_address")
+	delete(remittance, "wallet_id")
+	c.open(c.customer, remittance).blames("/wallet_id required")
+	remittance["quote_id"] = c.quoted(c.vendor, "10")
+	c.open(c.vendor, remittance).refused(exchange.CodeForbidden)
 }

@@ -35,7 +35,7 @@ func (s *server) openOrder(c *call) error {
 	if err := r.Check(k, d.sender, d.beneficiary); err != nil {
 		return err
 	}
-	if !offeredKind(k, r) {
+	if !offeredKind(r) {
 		return exchange.Errorf(exchange.CodeUnsupported, "Orders of the kind %s paid by %s are not offered yet.", k.Name(), r.Method())
 	}
 	if d.sender != (exchange.Sender{}) || d.beneficiary != (exchange.Beneficiary{}) {
