@@ -98,7 +98,9 @@ func (s *server) issueToken(c *call) error {
 	if err != nil {
 		return err
 	}
-	f.oneOf("object_type", true, string(exchange.ApproveTransfer))
+	if f.oneOf("object_type", true, string(exchange.ApproveTransfer), string(exchange.ApproveRefund)) == string(exchange.ApproveRefund) {
+		return s.issueRefundToken(c, f)
+	}
 	id := f.id("object_id", true)
 	action := exchange.ApprovalAction(f.oneOf("action", true, string(exchange.Approve), string(exchange.Reject)))
 	digest, pin := f.line("digest", true, digestLength), f.secret("pin", true)
@@ -196,8 +198,12 @@ func (s *server) pendingApprovals(c *call) error {
 	if err != nil {
 		return err
 	}
+	refunds, err := s.Store.PendingRefunds(c.ctx, c.who.UserID)
+	if err != nil {
+		return err
+	}
 	c.fc.Set("X-Total-Count", strconv.Itoa(total))
-	return c.json(http.StatusOK, map[string]any{ // of changes there are never so many that they need pages
-		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "page_id": page.Number, "page_size": page.Size, "total": total,
+	return c.json(http.StatusOK, map[string]any{ // of changes and refunds there are never so many that they need pages
+		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "refunds": each(refunds, pendingRefundWire), "page_id": page.Number, "page_size": page.Size, "total": total,
 	})
 }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -42,6 +43,7 @@ func (s *server) settleException(verdict exchange.ExceptionStatus) func(*call) e
 		}
 		if mine {
 			s.tellWatch(c, x, d.Reason)
+			s.sweepKept(c, x.ID)
 		}
 		return c.json(http.StatusOK, exceptionWire(x))
 	}
@@ -61,6 +63,7 @@ func (s *server) tellOfDecision(c *call, change exchange.ControlChange) {
 		var x exchange.PaymentException
 		if x, err = s.Store.Exception(c.ctx, about.ExceptionID); err == nil {
 			s.tellWatch(c, x, about.Reason)
+			s.sweepKept(c, x.ID)
 			return
 		}
 	}
@@ -90,8 +93,8 @@ func (s *server) commandWatch(c *call, x exchange.PaymentException, verb, reason
 	return s.Flows.CommandLate(c.ctx, x.AttemptID, command.ID)
 }
 
-// refundException has the flow that watches over a payment give it back. The flow opens the refund and sees it
-// paid; here nothing is booked. Asked for again, what is on its way is shown.
+// refundException has the flow that watches over a payment give it back, or one that sends crypto back. The flow opens
+// the refund and sees it paid; here nothing is booked. Asked for again, what is on its way is shown.
 func (s *server) refundException(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -102,12 +105,25 @@ func (s *server) refundException(c *call) error {
 		return err
 	}
 	reason := f.line("reason", true, exchange.MaxExceptionReason)
+	x, err := s.Store.Exception(c.ctx, id)
+	if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+		return err
+	}
+	address, addressErr := s.returnAddress(f, x)
 	if err := f.done(); err != nil {
 		return err
 	}
-	x, err := s.Store.Exception(c.ctx, id)
-	if err != nil {
+	if err := cmp.Or(err, addressErr); err != nil {
 		return hideAbsence(err)
+	}
+	if x.Amount.Asset() != money.KES {
+		if err := s.returnCrypto(c, x, reason, address); err != nil {
+			return err
+		}
+		if x, err = s.Store.Exception(c.ctx, id); err != nil {
+			return hideAbsence(err)
+		}
+		return c.json(http.StatusAccepted, exceptionWire(x))
 	}
 	if x.Status != exchange.ExcRefunding && x.Status != exchange.ExcRefunded {
 		if err := refundable(x); err != nil {
@@ -130,8 +146,6 @@ func refundable(x exchange.PaymentException) error {
 		return exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
 	case x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
 		return exchange.Errorf(exchange.CodeStateConflict, "No money arrived that could be given back.")
-	case x.Amount.Asset() != money.KES:
-		return exchange.Errorf(exchange.CodeUnsupported, "Crypto is not sent back from here yet. It lies in suspense until it is accepted, credited or written off.")
 	case x.AttemptID == uuid.Nil:
 		return exchange.Errorf(exchange.CodeUnsupported,
 			"The payment belongs to no order, and its payer's number is not known here. Have the operator reverse it, or credit it to a merchant.")

@@ -82,14 +82,21 @@ func (s *server) getException(c *call) error {
 // finds it at the operator, by the receipt.
 type wireRefund struct {
 	ID           uuid.UUID  `json:"id"`
-	OrderID      uuid.UUID  `json:"order_id"`
-	AttemptID    uuid.UUID  `json:"attempt_id"`
+	Rail         string     `json:"rail"`
+	OrderID      *uuid.UUID `json:"order_id"`
+	AttemptID    *uuid.UUID `json:"attempt_id"`
 	ExceptionID  *uuid.UUID `json:"payment_exception_id"`
 	Status       string     `json:"status"`
 	StatusDetail string     `json:"status_detail"`
 	Asset        string     `json:"asset"`
 	Amount       string     `json:"amount"`
-	Phone        string     `json:"phone_number"`
+	Phone        *string    `json:"phone_number"`
+	Network      *string    `json:"network"`
+	Address      *string    `json:"address"`
+	TxHash       *string    `json:"tx_hash"`
+	Digest       *string    `json:"approval_digest"`
+	RequestedBy  *uuid.UUID `json:"requested_by"`
+	AddressedBy  *uuid.UUID `json:"addressed_by"`
 	Reason       string     `json:"reason"`
 	Receipt      *string    `json:"receipt"`
 	CreatedAt    timestamp  `json:"created_at"`
@@ -107,11 +114,17 @@ func refundWire(r exchange.Refund) wireRefund {
 	case waits == "":
 		waits = "payout"
 	}
-	return wireRefund{
-		ID: r.ID, OrderID: r.OrderID, AttemptID: r.AttemptID, ExceptionID: optID(r.ExceptionID), Status: string(r.Status), StatusDetail: waits,
-		Asset: string(r.Amount.Asset()), Amount: r.Amount.String(), Phone: r.Phone.String(), Reason: r.Reason, Receipt: optText(r.Receipt),
-		CreatedAt: stamp(r.CreatedAt), UpdatedAt: stamp(r.UpdatedAt), CompletedAt: optTime(r.CompletedAt),
+	w := wireRefund{
+		ID: r.ID, Rail: string(r.Rail), OrderID: optID(r.OrderID), AttemptID: optID(r.AttemptID), ExceptionID: optID(r.ExceptionID),
+		Status: string(r.Status), StatusDetail: waits, Asset: string(r.Amount.Asset()), Amount: r.Amount.String(), Phone: optText(r.Phone.String()),
+		Network: optText(string(r.Network)), Address: optText(r.Address), Digest: optText(r.Digest), RequestedBy: optID(r.RequestedBy),
+		AddressedBy: optID(r.AddressedBy), Reason: r.Reason, Receipt: optText(r.Receipt), CreatedAt: stamp(r.CreatedAt), UpdatedAt: stamp(r.UpdatedAt),
+		CompletedAt: optTime(r.CompletedAt),
 	}
+	if r.Rail == exchange.RefundOnChain && !r.SettledByPayout() {
+		w.TxHash = w.Receipt
+	}
+	return w
 }
 
 func (s *server) listRefunds(c *call) error {

@@ -85,6 +85,10 @@ func (f *fakeFlows) RefundAddressSet(_ context.Context, order uuid.UUID) error {
 	return f.called("refund address " + order.String())
 }
 
+func (f *fakeFlows) ConfirmBank(_ context.Context, order, _ uuid.UUID) error {
+	return f.called("bank " + order.String())
+}
+
 func (f *fakeFlows) CommandOffRamp(ctx context.Context, order, command uuid.UUID) error {
 	refusal := f.called("command off-ramp " + order.String())
 	if refusal != nil && !f.takes {
@@ -219,4 +223,41 @@ func fakeAddress(id uuid.UUID) string {
 		out = append(out, alphabet[(int(id[i%16])*(i/16+3)+i)%len(alphabet)])
 	}
 	return string(out)
+}
+
+func (f *fakeFlows) ReturnDeposit(ctx context.Context, exception, request uuid.UUID, n exchange.Network, by exchange.Principal) error {
+	if err := f.called("return " + exception.String() + " on " + string(n)); err != nil {
+		return err
+	}
+	_, _, err := f.store.OpenChainRefund(ctx, exchange.ChainRefundRequest{ExceptionID: exception, RequestID: request}, by)
+	return err
+}
+
+func (f *fakeFlows) KeepDeposit(ctx context.Context, exception uuid.UUID, n exchange.Network) error {
+	if err := f.called("keep " + exception.String() + " on " + string(n)); err != nil {
+		return err
+	}
+	_, err := f.store.ApproveKeptSweep(ctx, exception)
+	return err
+}
+
+func (f *fakeFlows) CommandReturn(ctx context.Context, exception, command uuid.UUID) error {
+	refusal := f.called("command return " + exception.String())
+	if refusal != nil && !f.takes {
+		return refusal
+	}
+	_, err := f.store.UseCommand(ctx, command, "payment_exception", exception)
+	return cmp.Or(refusal, err)
+}
+
+func (f *fakeFlows) DecideRefund(ctx context.Context, order, exception, _ uuid.UUID, action exchange.ApprovalAction, token string) error {
+	if err := f.called("decide refund of order " + order.String() + ", exception " + exception.String()); err != nil {
+		return err
+	}
+	filter := store.RefundFilter{OrderID: order, ExceptionID: exception}
+	list, _, err := f.store.ListRefunds(ctx, filter, store.Page{Number: 1, Size: 1})
+	if err == nil && len(list) == 1 {
+		_, err = f.store.DecideRefund(ctx, list[0].ID, token, action)
+	}
+	return err
 }

@@ -54,6 +54,7 @@ type Flows interface {
 	Parked(ctx context.Context, f ParkedFilter) (ParkedFlows, error)
 
 	OffRampFlows
+	RefundFlows
 	FloatFlows
 }
 

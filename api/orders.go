@@ -164,12 +164,21 @@ func (s *server) operate(verb string) func(*call) error {
 		}
 		// A retry changes nothing about the money; the other verbs must say why.
 		note := f.line("note", verb != verbRetry, maxNoteLength)
+		address := ""
+		if verb == verbRefund {
+			address = f.line("address", false, maxAddressText)
+		}
 		if err := f.done(); err != nil {
 			return err
 		}
 		o, err := s.visible(c)
 		if err != nil {
 			return err
+		}
+		if address != "" {
+			if err := s.askForAddress(c, f, o, address, note); err != nil {
+				return err
+			}
 		}
 		command := exchange.OperatorCommand{
 			ID: c.objectID, ObjectType: "order", ObjectID: o.ID, Verb: verb, Note: note, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),

@@ -191,6 +191,9 @@ func cells() map[string]cell {
 		body := map[string]any{"reason": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
 	}
+	for _, verb := range []string{"approve", "reject"} {
+		all["POST "+auth+"refunds/{id}/"+verb] = cell{id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true, body: note}
+	}
 	for _, verb := range []string{"publish", "pause", "resume", "close", "suspend", "unsuspend"} {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}
 	}

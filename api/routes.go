@@ -35,7 +35,7 @@ const (
 // routes is the whole table. Fixed paths stand before paths with parameters that would take them too.
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
-		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(),
+		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(), s.refundRoutes(),
 		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.webhookRoutes(), s.parkedRoutes())
 }
 

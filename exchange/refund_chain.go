@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -99,3 +100,21 @@ func CryptoBackNeeds(r Refund, doubted bool, rule ApprovalRule) int {
 func (r ApprovalRule) ValueUnknown() money.Amount {
 	return r.TwoAbove.Add(money.Must(money.KES, "0.01"))
 }
+
+// SettledByPayout tells whether a refund in crypto ended because the payout proved true that it was to make good for.
+// Its receipt is the operator's then.
+func (r Refund) SettledByPayout() bool {
+	const longestReceipt = 40 // of the operator; ids of transactions are longer
+	return r.Rail == RefundOnChain && r.Status == RefundCompleted && len(r.Receipt) <= longestReceipt
+}
+
+// ChainOf is the network that an exception's money came on, by its receipt, which names the movement as
+// network:transaction:index; false for money that came on none.
+func (x PaymentException) ChainOf() (Network, bool) {
+	network, movement, found := strings.Cut(x.Receipt, ":")
+	return Network(network), found && movement != "" && Network(network).Valid()
+}
+
+// InFlow tells whether what becomes of the exception's money is in the hands of its order's own flow: it decided over
+// the order.
+func (x PaymentException) InFlow() bool { return x.Kind == ExcUnder || x.Kind == ExcOver }

@@ -1,0 +1,290 @@
+package api
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+// refundRoutes are those of officers who decide about refunds in crypto.
+func (s *server) refundRoutes() []route {
+	decide := func(action exchange.ApprovalAction) route {
+		return route{
+			method: post, path: "/api/v1/auth/refunds/{id}/" + string(action), action: exchange.ActApprove, limit: limitGeneral,
+			key: keyRequired, timeout: flowTimeout, handle: s.decideRefund(action),
+		}
+	}
+	return []route{decide(exchange.Approve), decide(exchange.Reject)}
+}
+
+// address reads an address of a network in its canonical form. An absent one is empty.
+func (s *server) address(f *form, name string, n exchange.Network) (string, error) {
+	text := f.line(name, false, maxAddressText)
+	if text == "" {
+		return "", nil
+	}
+	check := s.Addresses[n]
+	if check == nil {
+		return "", exchange.Errorf(exchange.CodeUnsupported, "The network %s is not offered now.", n)
+	}
+	address, err := check(text)
+	if err != nil {
+		f.fail(name, "address", exchange.MessageOf(addressError(n, err)))
+	}
+	return address, nil
+}
+
+// returnAddress reads where money of an exception is to go back to: of a chain to an address, of a phone to the phone.
+func (s *server) returnAddress(f *form, x exchange.PaymentException) (string, error) {
+	if n, found := x.ChainOf(); found && x.Amount.Asset() != money.KES {
+		return s.address(f, "address", n)
+	}
+	if f.line("address", false, maxAddressText) != "" {
+		f.fail("address", "conflict", "must be absent: the money goes back to who paid it")
+	}
+	return "", nil
+}
+
+// returnCrypto has money of a chain sent back that fits nothing. The flow opens the refund and sees it to its end; where
+// it goes is the order's refund address, or what the request says, which another officer then has to agree to. Asked
+// again with another address while nothing of it is on its way, it goes there.
+func (s *server) returnCrypto(c *call, x exchange.PaymentException, reason, address string) error {
+	n, found := x.ChainOf()
+	switch {
+	case !found, x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
+		return exchange.Errorf(exchange.CodeStateConflict, "No money arrived that could be given back.")
+	case x.Status != exchange.ExcOpen && x.Status != exchange.ExcRefunding && x.Status != exchange.ExcRefunded:
+		return exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
+	case x.Status == exchange.ExcRefunded, x.Status == exchange.ExcRefunding && address == "":
+		return nil
+	case x.InFlow():
+		return exchange.Errorf(exchange.CodeStateConflict, "The order's own flow gives it back; say at the order where it goes (POST /orders/%s/refund).", x.OrderID)
+	}
+	request := exchange.RefundRequest{ID: c.objectID, ExceptionID: x.ID, Address: address, Reason: reason}
+	if err := s.Store.SaveRefundRequest(c.ctx, request, c.who); err != nil {
+		return err
+	}
+	if x.Status == exchange.ExcOpen {
+		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who)
+	}
+	command := exchange.OperatorCommand{
+		ID: request.ID, ObjectType: "payment_exception", ObjectID: x.ID, Verb: verbRefund, Note: reason, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
+	}
+	if err := s.Store.SaveCommand(c.ctx, command, c.who); err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
+		return err
+	}
+	err := s.Flows.CommandReturn(c.ctx, x.ID, command.ID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who) // nobody sees to it any more
+	}
+	return err
+}
+
+// sweepKept has what the house keeps of an exception brought to its treasury, where it lies on an escrow address.
+func (s *server) sweepKept(c *call, exception uuid.UUID) {
+	n, found, err := s.Store.KeptOnEscrow(c.ctx, exception)
+	if err == nil && found {
+		err = s.Flows.KeepDeposit(c.ctx, exception, n)
+	}
+	if err != nil { // the decision stands; the escrow address shows the money, and asking again moves it
+		s.log.Warn("what the house keeps is not on its way to the treasury", "exception", exception, "error", err)
+	}
+}
+
+// decideRefund takes an officer's decision about a refund in crypto, by the same door as one from the Web UI.
+func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error {
+	return func(c *call) error {
+		id, err := c.pathID("id")
+		if err != nil {
+			return err
+		}
+		f, err := c.body()
+		if err != nil {
+			return err
+		}
+		note, digest := f.line("note", action == exchange.Reject, maxNoteLength), f.line("digest", false, digestLength)
+		if err := f.done(); err != nil {
+			return err
+		}
+		r, err := s.Store.Refund(c.ctx, id)
+		if err != nil {
+			return hideAbsence(err)
+		}
+		if r.Rail != exchange.RefundOnChain {
+			return exchange.Errorf(exchange.CodeStateConflict, "Nobody decides about a refund by mobile money.")
+		}
+		if digest == "" {
+			digest = r.Digest
+		}
+		token, now := s.ownToken(c.objectID), s.now().UTC()
+		_, err = s.Store.IssueRefundTicket(c.ctx, exchange.ApprovalTicket{
+			ID: c.objectID, OfficerID: c.who.UserID, ObjectType: exchange.ApproveRefund, ObjectID: r.ID, Action: action, Amount: r.Amount,
+			Digest: digest, Door: exchange.DoorAPI, Note: note, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: now, ExpiresAt: now.Add(apiTokenLife),
+		}, c.who)
+		if err != nil {
+			return err
+		}
+		if err := s.handDecision(c, r, action, token); err != nil {
+			return err
+		}
+		if r, err = s.Store.Refund(c.ctx, id); err != nil {
+			return err
+		}
+		return c.json(http.StatusOK, refundWire(r))
+	}
+}
+
+// handDecision hands a decision to the flow that owes the refund. A repeated request may find it counted and the flow
+// over.
+func (s *server) handDecision(c *call, r exchange.Refund, action exchange.ApprovalAction, token string) error {
+	order, exception, err := s.owes(c, r)
+	if err != nil {
+		return err
+	}
+	refusal := s.Flows.DecideRefund(c.ctx, order, exception, c.objectID, action, token)
+	if refusal == nil {
+		return nil
+	}
+	counted, err := s.Store.TicketCounted(c.ctx, c.objectID)
+	if err != nil || counted {
+		return err
+	}
+	if exchange.CodeOf(refusal) == exchange.CodeNotFound {
+		return exchange.Errorf(exchange.CodeStateConflict, "The refund is %s and its flow has ended; nothing can be decided about it any more.", r.Status)
+	}
+	return refusal
+}
+
+// owes names the flow that owes a refund in crypto: an order's, or that of an exception.
+func (s *server) owes(c *call, r exchange.Refund) (order, exception uuid.UUID, err error) {
+	if r.ExceptionID == uuid.Nil {
+		return r.OrderID, uuid.Nil, nil
+	}
+	x, err := s.Store.Exception(c.ctx, r.ExceptionID)
+	if err != nil {
+		return uuid.Nil, uuid.Nil, err
+	}
+	if x.InFlow() {
+		return r.OrderID, uuid.Nil, nil
+	}
+	return uuid.Nil, x.ID, nil
+}
+
+// refundFlow is the id of that flow, for who decides by a signal.
+func (s *server) refundFlow(c *call, r exchange.Refund) (string, error) {
+	order, exception, err := s.owes(c, r)
+	if exception != uuid.Nil {
+		return workflows.ReturnDepositID(exception), err
+	}
+	return workflows.OffRampID(order), err
+}
+
+// wirePendingRefund is a refund in crypto that waits for the caller.
+type wirePendingRefund struct {
+	ObjectType   string     `json:"object_type"`
+	ObjectID     uuid.UUID  `json:"object_id"`
+	OrderID      *uuid.UUID `json:"order_id"`
+	ExceptionID  *uuid.UUID `json:"payment_exception_id"`
+	Network      string     `json:"network"`
+	Asset        string     `json:"asset"`
+	Amount       string     `json:"amount"`
+	ToAddress    string     `json:"to_address"`
+	FiatAmount   string     `json:"fiat_amount"`
+	FiatCurrency string     `json:"fiat_currency"`
+	Digest       string     `json:"digest"`
+	RequestedBy  *uuid.UUID `json:"requested_by"`
+	AddressedBy  *uuid.UUID `json:"addressed_by"`
+	CreatedAt    timestamp  `json:"created_at"`
+}
+
+func pendingRefundWire(r exchange.Refund) wirePendingRefund {
+	return wirePendingRefund{
+		ObjectType: string(exchange.ApproveRefund), ObjectID: r.ID, OrderID: optID(r.OrderID), ExceptionID: optID(r.ExceptionID), Network: string(r.Network),
+		Asset: string(r.Amount.Asset()), Amount: r.Amount.String(), ToAddress: r.Address, FiatAmount: r.Value.String(), FiatCurrency: string(r.Value.Asset()),
+		Digest: r.Digest, RequestedBy: optID(r.RequestedBy), AddressedBy: optID(r.AddressedBy), CreatedAt: stamp(r.CreatedAt),
+	}
+}
+
+// askForAddress keeps where an operator says that the crypto of a sale goes back to, under the id of the command that
+// the flow is handed. Another officer has to agree to it.
+func (s *server) askForAddress(c *call, f *form, o exchange.Order, text, reason string) error {
+	if !o.OffRamp() {
+		f.fail("address", "conflict", "must be absent: the money goes back to who paid it")
+		return f.done()
+	}
+	check := s.Addresses[o.Network]
+	if check == nil {
+		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is not offered now.", o.Network)
+	}
+	address, err := check(text)
+	if err != nil {
+		f.fail("address", "address", exchange.MessageOf(addressError(o.Network, err)))
+		return f.done()
+	}
+	return s.Store.SaveRefundRequest(c.ctx, exchange.RefundRequest{ID: c.objectID, OrderID: o.ID, Address: address, Reason: reason}, c.who)
+}
+
+// issueRefundToken gives an officer the right to one decision about a refund in crypto, to be handed in by a signal.
+func (s *server) issueRefundToken(c *call, f *form) error {
+	id := f.id("object_id", true)
+	action := exchange.ApprovalAction(f.oneOf("action", true, string(exchange.Approve), string(exchange.Reject)))
+	digest, pin := f.line("digest", true, digestLength), f.secret("pin", true)
+	note := f.line("note", false, maxNoteLength)
+	f.decimalText("amount", true)
+	about, err := s.Store.Refund(c.ctx, id)
+	switch {
+	case exchange.CodeOf(err) == exchange.CodeNotFound, err == nil && about.Rail != exchange.RefundOnChain:
+		if id != uuid.Nil {
+			f.fail("object_id", "not_found", "is not the id of a refund in crypto")
+		}
+	case err != nil:
+		return err
+	}
+	amount := f.optionalAmount("amount", about.Amount.Asset())
+	if err := f.done(); err != nil {
+		return err
+	}
+	if err := s.confirmPIN(c, pin); err != nil {
+		return err
+	}
+	k, text, err := s.freshTicket(c, exchange.ApproveRefund, id, action, note)
+	if err != nil {
+		return err
+	}
+	k.Amount, k.Digest = amount, digest
+	if _, err := s.Store.IssueRefundTicket(c.ctx, k, c.who); err != nil {
+		return err
+	}
+	flow, err := s.refundFlow(c, about)
+	if err != nil {
+		return err
+	}
+	signal := workflows.SignalReject
+	if action == exchange.Approve {
+		signal = workflows.SignalApprove
+	}
+	return c.json(http.StatusCreated, tokenWire{
+		ID: k.ID, Token: text, ObjectType: string(k.ObjectType), ObjectID: id, Action: string(action), Asset: string(amount.Asset()),
+		Amount: amount.String(), Digest: digest, WorkflowID: flow, Signal: signal, ExpiresAt: stamp(k.ExpiresAt),
+	})
+}
+
+// freshTicket makes a token of chance and the ticket that stores its hash.
+func (s *server) freshTicket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note string) (exchange.ApprovalTicket, string, error) {
+	token, now := make([]byte, approvalTokenBytes), s.now().UTC()
+	if _, err := rand.Read(token); err != nil {
+		return exchange.ApprovalTicket{}, "", err
+	}
+	text := hex.EncodeToString(token)
+	return exchange.ApprovalTicket{
+		ID: newID(), OfficerID: c.who.UserID, ObjectType: object, ObjectID: id, Action: action, Door: exchange.DoorSignal, Note: note,
+		TokenHash: sha256.Sum256([]byte(text)), CreatedAt: now, ExpiresAt: now.Add(exchange.ApprovalTokenTTL),
+	}, text, nil
+}

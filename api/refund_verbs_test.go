@@ -1,0 +1,123 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// strays has crypto come to an escrow address for which nobody waits, once for each amount of USDT.
+func strays(t *testing.T, amounts ...string) (*env, []exchange.PaymentException) {
+	t.Helper()
+	e := start(t)
+	address := storetest.EscrowPool(t, e.store, exchange.Tron, 1)[0].Address
+	block := func(n uint64) exchange.ChainBlock {
+		return exchange.ChainBlock{Number: n, ID: fmt.Sprintf("b%d", n), Parent: fmt.Sprintf("b%d", n-1), Time: time.Now().UTC()}
+	}
+	if _, err := e.store.StartDeposits(t.Context(), exchange.Tron, block(100)); err != nil {
+		t.Fatal(err)
+	}
+	found := make([]exchange.PaymentException, len(amounts))
+	for i, amount := range amounts {
+		n := 101 + uint64(i) //nolint:gosec // G115: a few
+		moved := exchange.ChainMovement{TxID: fmt.Sprintf("tx%d", i), From: "Tstranger0000000000000000000000000", To: address, Amount: money.Must(money.USDT, amount)}
+		if _, err := e.store.RecordFinalBlock(t.Context(), exchange.BlockScan{Network: exchange.Tron, Block: block(n), Movements: []exchange.ChainMovement{moved}}); err != nil {
+			t.Fatal(err)
+		}
+		all, _, err := e.store.ListExceptions(t.Context(), store.ExceptionFilter{Status: exchange.ExcOpen}, store.Page{Number: 1, Size: 1})
+		if err != nil || len(all) == 0 {
+			t.Fatalf("the exception of %s is not there: %v", amount, err)
+		}
+		found[i] = all[0]
+	}
+	return e, found
+}
+
+// Crypto that fits nothing goes back to an address that one officer names and another agrees to.
+func TestCryptoIsReturnedByTwo(t *testing.T) {
+	e, found := strays(t, "7")
+	x := found[0]
+	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
+	path := "/api/v1/auth/payment-exceptions/" + x.ID.String() + "/refund"
+	e.do(post, path, map[string]any{"reason": "they wrote", "address": mistypedAddress}, one.auth(), freshKey()).blames("/address address")
+	e.do(post, path, map[string]any{"address": goodAddress}, one.auth(), freshKey()).blames("/reason required")
+	key := freshKey()
+	for range 2 {
+		got := e.do(post, path, map[string]any{"reason": "they wrote", "address": goodAddress}, one.auth(), key).want(http.StatusAccepted).object()
+		if got["status"] != "refunding" {
+			t.Fatalf("the exception is %v", got)
+		}
+	}
+	if n := e.flows.asked("return " + x.ID.String() + " on tron"); n != 1 {
+		t.Errorf("the flow was asked %d times", n)
+	}
+	refunds := e.do(get, "/api/v1/auth/refunds?payment_exception_id="+x.ID.String(), nil, one.auth()).want(http.StatusOK).object()["refunds"].([]any)
+	r := refunds[0].(map[string]any)
+	if r["rail"] != "chain" || r["address"] != goodAddress || r["phone_number"] != nil || r["order_id"] != nil || r["addressed_by"] != one.ID.String() || r["tx_hash"] != nil {
+		t.Fatalf("the refund is %v", r)
+	}
+	pending := func(p person) int {
+		t.Helper()
+		return len(e.do(get, "/api/v1/auth/approvals/pending", nil, p.auth()).want(http.StatusOK).object()["refunds"].([]any))
+	}
+	if pending(one) != 0 || pending(two) != 1 {
+		t.Errorf("it waits for %d and %d of the two", pending(one), pending(two))
+	}
+	decide := "/api/v1/auth/refunds/" + r["id"].(string) + "/"
+	e.do(post, decide+"approve", map[string]any{}, one.auth(), freshKey()).refused(exchange.CodeForbidden)
+	e.do(post, decide+"approve", map[string]any{"digest": "another"}, two.auth(), freshKey()).blames("/digest mismatch")
+	e.do(post, decide+"reject", map[string]any{}, two.auth(), freshKey()).blames("/note required")
+	e.do(post, decide+"approve", map[string]any{}, e.person(exchange.RoleOTCOfficer).auth(), freshKey()).refused(exchange.CodeForbidden)
+	key = freshKey()
+	for range 2 {
+		e.do(post, decide+"approve", map[string]any{"digest": r["approval_digest"]}, two.auth(), key).want(http.StatusOK)
+	}
+	if pending(two) != 0 {
+		t.Error("it waits for who has agreed")
+	}
+	if s, err := e.store.ApproveRefundPayment(t.Context(), uuid.MustParse(r["id"].(string))); err != nil || s.Wait != exchange.RefundReady || s.Payment.ToAddress != goodAddress {
+		t.Errorf("it stands at %+v, %v", s, err)
+	}
+}
+
+// Another address is a command to the flow that sees to the refund; money by mobile money takes none.
+func TestReturnedCryptoGetsAnotherAddress(t *testing.T) {
+	e, found := strays(t, "7")
+	x, officer := found[0], e.person(exchange.RoleTreasury)
+	path := "/api/v1/auth/payment-exceptions/" + x.ID.String() + "/refund"
+	e.do(post, path, map[string]any{"reason": "they wrote"}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	e.do(post, path, map[string]any{"reason": "again"}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	if n := e.flows.asked("command return " + x.ID.String()); n != 0 {
+		t.Errorf("the flow was told %d times of nothing", n)
+	}
+	e.do(post, path, map[string]any{"reason": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	if n := e.flows.asked("command return " + x.ID.String()); n != 1 {
+		t.Errorf("the flow was told %d times of the address", n)
+	}
+	f, late, _ := misfits(t)
+	f.do(post, "/api/v1/auth/payment-exceptions/"+late.Exception.ID.String()+"/refund", map[string]any{"reason": "x", "address": goodAddress},
+		f.person(exchange.RoleTreasury).auth(), freshKey()).blames("/address conflict")
+}
+
+// What the house keeps of an escrow address is brought to its treasury by the request that decides so.
+func TestKeptCryptoIsBroughtAway(t *testing.T) {
+	e, found := strays(t, "7")
+	storetest.TreasuryWallet(t, e.store, exchange.Tron)
+	x, officer := found[0], e.person(exchange.RoleTreasury)
+	e.do(post, "/api/v1/auth/payment-exceptions/"+x.ID.String()+"/write-off", map[string]any{"reason": "nobody answers"}, officer.auth(), freshKey()).want(http.StatusOK)
+	if n := e.flows.asked("keep " + x.ID.String() + " on tron"); n != 1 {
+		t.Errorf("the flow was asked %d times", n)
+	}
+	e.do(post, "/api/v1/auth/payment-exceptions/"+x.ID.String()+"/refund", map[string]any{"reason": "x", "address": goodAddress}, officer.auth(), freshKey()).
+		refused(exchange.CodeStateConflict)
+}
+
+func freshKey() option { return withKey(newID().String()) }
