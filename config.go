@@ -128,7 +128,9 @@ type MomoConfig struct {
 	CallbackKey        HexKey `env:"CALLBACK_KEY"`        // 32 bytes in hex: payouts' callback addresses are derived from it
 	StandingToken      string `env:"STANDING_TOKEN"`      // 64 hexadecimal digits: the addresses that belong to no attempt
 	CallbackURL        string `env:"CALLBACK_URL" envDefault:"http://127.0.0.1:8080/api/v1/callbacks/momo"`
-	Development        bool   `env:"DEVELOPMENT"` // the operator is the sandbox of the local stack
+	Development        bool   `env:"DEVELOPMENT"`    // the operator is the sandbox of the local stack
+	Hakikisha          bool   `env:"HAKIKISHA"`      // ask whose a number is before money goes there
+	RejectUnknown      bool   `env:"REJECT_UNKNOWN"` // let in only payments to our number that something waits for
 }
 
 // ScreeningConfig names a screening service beside the deny list; without a URL the list is all there is.

@@ -99,7 +99,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	return api.Deps{
 		Config: api.Config{
 			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, TrustedProxies: proxies, CallbackSources: sources, MetricsReaders: readers,
-			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, Rates: rates(c.RateFactor),
+			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
 		Addresses: p.config.addresses(), Refuses: p.config.refuses, Notices: momo.ParseCallback, Webhooks: hooks,

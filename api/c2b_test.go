@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -108,5 +109,42 @@ func TestANoticeFromDiskIsNoted(t *testing.T) {
 	all, total, err := m.store.ListC2B(t.Context(), store.C2BFilter{Receipt: receipt}, store.Page{Number: 1, Size: 1})
 	if err != nil || total != 1 || all[0].ToldAt.IsZero() || all[0].Reference != a.Reference {
 		t.Errorf("noted %+v, %v", all, err)
+	}
+}
+
+// The operator's question whether to let a payment in is answered with yes, unless only payments that something waits
+// for are let in.
+func TestPaymentsAreLetIn(t *testing.T) {
+	ask := func(m market, reference, amount string) string {
+		m.t.Helper()
+		return string(m.do(post, "/api/v1/callbacks/momo/"+standingToken+"/validation", amount+" "+reference).want(http.StatusOK).body)
+	}
+	const yes = `{"ResultCode":0,"ResultDesc":"Accepted"}`
+	questions := func(d *Deps) {
+		d.Notices = func(_ exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
+			amount, reference, _ := strings.Cut(string(body), " ")
+			m, err := money.Parse(money.KES, amount)
+			return []exchange.Observation{{State: exchange.SeenPending, Amount: m, Reference: reference}}, err
+		}
+	}
+	open := openMarket(t, withNotices, questions)
+	if got := ask(open, "RENT", "5.00"); got != yes {
+		t.Errorf("by default answers %s", got)
+	}
+	strict := openMarket(t, withNotices, questions, func(d *Deps) { d.Config.RejectUnknown = true })
+	a := strict.attempt()
+	for _, c := range []struct{ reference, amount, want string }{
+		{a.Reference, a.Amount.String(), "0"},
+		{strings.ToLower(a.Reference), a.Amount.String(), "0"},
+		{a.Reference, "1.00", "C2B00013"},
+		{"RENT", a.Amount.String(), "C2B00012"},
+		{"", a.Amount.String(), "C2B00012"},
+	} {
+		if got := ask(strict, c.reference, c.amount); !strings.Contains(got, `"ResultCode":"`+c.want+`"`) && (c.want != "0" || got != yes) {
+			t.Errorf("%q of %s: %s, want %s", c.reference, c.amount, got, c.want)
+		}
+	}
+	if got := string(strict.do(post, "/api/v1/callbacks/momo/"+standingToken+"/validation", `{}`).want(http.StatusOK).body); got != yes {
+		t.Errorf("what can't be read is answered with %s", got)
 	}
 }

@@ -18,11 +18,19 @@ const (
 	minCallbackToken = 16
 	maxCallbackToken = 128
 	wakeTimeout      = 10 * time.Second
-	maxWakers        = 64
+	// The operator waits eight seconds for an answer to the question whether to let a payment in (portal, C2B).
+	validationTimeout = 5 * time.Second
+	maxWakers         = 64
 )
 
 // callbackAnswer is what the operator takes for a receipt of its notice.
 var callbackAnswer = []byte(`{"ResultCode":0,"ResultDesc":"Accepted"}`)
+
+// The answers that send a payment away (portal, C2B result codes): the account is not known, the amount is not asked for.
+var (
+	rejectAccount = []byte(`{"ResultCode":"C2B00012","ResultDesc":"Rejected"}`)
+	rejectAmount  = []byte(`{"ResultCode":"C2B00013","ResultDesc":"Rejected"}`)
+)
 
 // momoCallback takes a notice of the mobile money operator. The operator says each thing once, so the
 // body is stored before anything is made of it, on disk when the database is away, and only when it
@@ -43,7 +51,12 @@ func (s *server) momoCallback(c *call) error {
 		s.metrics.callbacks.WithLabelValues("off_range").Inc()
 		s.log.Warn("ALERT callback from outside the operator's addresses", "request_id", c.who.RequestID, "callback_id", notice.ID)
 	}
-	outcome, wake, err := s.take(c.ctx, notice)
+	ctx, cancel := c.ctx, context.CancelFunc(func() {})
+	if kind == exchange.CallbackValidation {
+		ctx, cancel = context.WithTimeout(ctx, validationTimeout)
+	}
+	defer cancel()
+	outcome, wake, err := s.take(ctx, notice)
 	s.metrics.callbacks.WithLabelValues(outcome).Inc()
 	if err != nil {
 		return exchange.Wrap(exchange.CodeUnavailable, err, "The notice could not be kept. Send it again.")
@@ -52,7 +65,30 @@ func (s *server) momoCallback(c *call) error {
 		s.wakers.start(wake)
 	}
 	c.fc.Set("Content-Type", "application/json")
-	return c.fc.Status(http.StatusOK).Send(callbackAnswer)
+	return c.fc.Status(http.StatusOK).Send(s.verdict(ctx, notice))
+}
+
+// verdict answers a notice. All are taken; only the question whether to let a payment in may be answered with no, and
+// only where that is configured and the store says in time that nothing waits for the payment.
+func (s *server) verdict(ctx context.Context, n spooled) []byte {
+	if n.Kind != exchange.CallbackValidation || !s.Config.RejectUnknown || !n.Standing || n.OffRange || s.Notices == nil {
+		return callbackAnswer
+	}
+	seen, err := s.Notices(n.Kind, n.Body)
+	if err != nil || len(seen) != 1 {
+		return callbackAnswer
+	}
+	known, fits, err := s.Store.AwaitsPayment(ctx, seen[0].Reference, seen[0].Amount)
+	switch {
+	case err != nil: // a payment that fits nothing is better than one that is lost
+		s.log.Warn("a payment is let in without a look", "callback_id", n.ID, "error", err)
+		return callbackAnswer
+	case !known:
+		return rejectAccount
+	case !fits:
+		return rejectAmount
+	}
+	return callbackAnswer
 }
 
 // toDisk keeps a notice that the database did not take. The operator says each thing once, so one that is

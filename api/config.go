@@ -98,6 +98,9 @@ type Config struct {
 	// StandingToken is that of the operator's addresses that belong to no attempt; "" where there are none.
 	// It opens nothing: it tells our own notices from noise.
 	StandingToken string
+	// RejectUnknown answers the operator's question whether to let a payment in with no, where nothing waits for the
+	// payment. Otherwise all are let in: one that fits nothing is an exception for a person, one that was sent away is lost.
+	RejectUnknown bool
 	// MetricsReaders may read /metrics; to others it does not exist. Empty: everybody.
 	MetricsReaders []netip.Prefix
 	// SpoolDir keeps callbacks while the database is away. It must exist and be writable.

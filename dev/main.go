@@ -75,7 +75,7 @@ func main() {
 // steps is all that `run` does, in order.
 func steps() []stack.Step {
 	var all []stack.Step
-	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product(), demonstration()} {
+	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product(), stack.Notices(), demonstration()} {
 		all = append(all, part...)
 	}
 	return all

@@ -61,6 +61,10 @@ type Config struct {
 	// any more.
 	StandingToken string
 
+	// CheckPayees asks whose a number is before money goes there, for which the operator has to enable a product. A
+	// number that is nobody's is refused without sending; where nobody answers, the payout is sent all the same.
+	CheckPayees bool
+
 	StatusKey   StatusKey // "" is OriginalConversationID
 	Description string    // what a prompt says it is for, at most 13 characters; "" is "Payment"
 

@@ -181,6 +181,25 @@ func TestCheckPayee(t *testing.T) {
 	}
 }
 
+// With the check switched on, nothing is sent to a number that is nobody's; without an answer the payout goes.
+func TestPayeeIsCheckedBeforeAPayout(t *testing.T) {
+	w := newWorld(t, func(_ *sandbox.Config, c *momo.Config) { c.CheckPayees = true })
+	if s := w.client.SubmitPayout(t.Context(), payout(magic("52"))); s.State != exchange.Refused || s.Code != "2040" || s.Transient {
+		t.Errorf("nobody's: %+v", s)
+	}
+	if n := len(w.operator.Books().Payouts); n != 0 {
+		t.Errorf("%d payouts were sent", n)
+	}
+	if err := w.operator.Set(sandbox.Fault{Behaviour: "drop", Op: sandbox.OpPayee}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // without an answer, and with one
+		if s := w.client.SubmitPayout(t.Context(), payout(payer)); s.State != exchange.Accepted {
+			t.Errorf("somebody's: %+v", s)
+		}
+	}
+}
+
 // Two holders of one consumer key end each other's tokens. Both go on, and nothing is sent twice.
 func TestTwoClientsEndEachOthersTokens(t *testing.T) {
 	w := newWorld(t, nil)

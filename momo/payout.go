@@ -62,6 +62,11 @@ func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) ex
 	if len(a.Reference) > maxReference || !printable(a.Reference) {
 		return invalid("reference: must have at most %d printable ASCII characters", maxReference)
 	}
+	if c.cfg.CheckPayees {
+		if payee, err := c.CheckPayee(ctx, a.Phone); err == nil && !payee.Known {
+			return exchange.Submission{State: exchange.Refused, Code: codeNobody, Text: "the operator says that the number is nobody's"}
+		}
+	}
 	r, err := c.post(ctx, endpointPayout, payoutRequest{
 		OriginatorConversationID: a.ID.String(),
 		InitiatorName:            c.cfg.InitiatorName,
@@ -96,6 +101,9 @@ func (c *Client) acknowledged(at endpoint, r reply, err error) exchange.Submissi
 	}
 	return c.submission(at, r, err)
 }
+
+// codeNobody is the operator's code of a payout to somebody who is not registered (portal, B2C).
+const codeNobody = "2040"
 
 func (c *Client) payoutsOffered() error {
 	if c.cfg.PayoutShortcode == "" {

@@ -137,6 +137,19 @@ const readWaitingAttempt = `SELECT ` + attemptColumns + ` FROM payment_attempts
 WHERE direction = 'collection' AND reference = $1 AND reference <> '' AND status <> 'succeeded'
 ORDER BY status IN ('created', 'unknown', 'accepted') DESC, created_at DESC, id DESC LIMIT 1`
 
+const readAwaited = `SELECT EXISTS (SELECT FROM payment_attempts WHERE direction = 'collection' AND reference = $1 AND reference <> ''
+    AND status IN ('created', 'unknown', 'accepted')) AS known, EXISTS (SELECT FROM payment_attempts WHERE direction = 'collection' AND reference = $1
+    AND reference <> '' AND status IN ('created', 'unknown', 'accepted') AND amount = $2) AS fits`
+
+// AwaitsPayment tells whether something waits for a payment under a reference, and whether for one of that amount.
+func (s *Store) AwaitsPayment(ctx context.Context, reference string, amount money.Amount) (known, fits bool, err error) {
+	var r struct{ Known, Fits bool }
+	if err := s.read(ctx, &r, readAwaited, typed(reference), amount.Decimal()); err != nil {
+		return false, false, translate(err, "payment")
+	}
+	return r.Known, r.Fits, nil
+}
+
 // TakeReceipt stores what a notice or a line of the statement says of a payment to our number, once by its receipt
 // whatever order and however often the channels tell it, and finds the attempt that waits for it. It books nothing:
 // the attempt's flow asks a second witness. A channel that contradicts another marks the payment as disputed.

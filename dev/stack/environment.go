@@ -35,10 +35,11 @@ func (s *Stack) baseEnvironment() []string {
 // have it. A variable whose prefix is not listed goes to all of them.
 var secretsOf = map[string][]string{
 	"MASTER_KEY":        {ProcessWorker("signer-tron"), ProcessWorker("signer-ethereum"), ProcessWorker("signer-solana")},
-	"MOMO_CONSUMER_":    {ProcessWorker("momo")},
+	"MOMO_CONSUMER_":    {ProcessWorker("momo"), ProcessRegister},
 	"MOMO_CALLBACK_KEY": {ProcessWorker("momo")},
-	"MOMO_PASSKEY":      {ProcessWorker("momo")},
-	"MOMO_SECURITY_":    {ProcessWorker("momo")},
+	"MOMO_PASSKEY":      {ProcessWorker("momo"), ProcessRegister},
+	"MOMO_SECURITY_":    {ProcessWorker("momo"), ProcessRegister},
+	"MOMO_STANDING_":    {ProcessAPI, ProcessWorker("momo"), ProcessRegister},
 	"WEBHOOK_KEYS":      {ProcessAPI, ProcessWorker("webhooks")},
 	"ADMIN_":            {ProcessMigrate},
 	"API_PIN_PEPPER":    {ProcessAPI},
@@ -99,6 +100,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"MOMO_BASE_URL":            "http://" + s.Addresses.Momo,
 		"MOMO_CALLBACK_URL":        "http://" + s.Addresses.API + "/api/v1/callbacks/momo",
 		"MOMO_CALLBACK_KEY":        developmentKey("callback"),
+		"MOMO_STANDING_TOKEN":      developmentKey("standing"),
 		"MOMO_DEVELOPMENT":         "true",
 		"MOMO_CONSUMER_KEY":        sandbox.DefaultConsumerKey,
 		"MOMO_CONSUMER_SECRET":     sandbox.DefaultConsumerSecret,

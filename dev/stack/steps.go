@@ -25,6 +25,7 @@ const (
 	ProcessAPI      = "api"
 	ProcessMigrate  = "migrate"
 	ProcessCodec    = "codec"
+	ProcessRegister = "momo-register"
 )
 
 // Queues are the task queues, each served by a worker process of its own, so that
@@ -64,6 +65,16 @@ func Product() []Step {
 		{"workers", startWorkers},
 		{"codec server", startCodec},
 	}
+}
+
+// Notices is the step after which the mobile money sandbox reports payments to our number, as the operator does.
+func Notices() []Step { return []Step{{"notices of payments to our number", registerNotices}} }
+
+// ourNumber is the telephone by which the operator opens its list of payments.
+const ourNumber = "254700999999"
+
+func registerNotices(ctx context.Context, s *Stack) error {
+	return s.Supervisor.RunOnce(ctx, s.product(ProcessRegister, ProcessRegister, "-number", ourNumber))
 }
 
 func startPostgres(ctx context.Context, s *Stack) error {
