@@ -21,11 +21,13 @@ type attempt struct{ name, code, query string }
 // tries runs each statement in a transaction of its own up to its commit, where deferred guards speak.
 func tries(t *testing.T, db *sql.DB, ids map[string]string, all ...attempt) {
 	t.Helper()
+	var pairs []string
+	for name, id := range ids {
+		pairs = append(pairs, name, id)
+	}
+	named := strings.NewReplacer(pairs...) // from left to right, so that a name within another one is none
 	for _, a := range all {
-		query := a.query
-		for name, id := range ids {
-			query = strings.ReplaceAll(query, name, id)
-		}
+		query := named.Replace(a.query)
 		if err := commit(t.Context(), db, query); sqlState(err) != a.code {
 			t.Errorf("%s: %v, want %s", a.name, err, a.code)
 		}
@@ -97,6 +99,11 @@ func TestEscrowIsGuardedByTheDatabase(t *testing.T) {
 		{"pay out without crypto", "KV002", `UPDATE orders SET status = 'confirming' WHERE id = 'OPEN_ORDER';
 			UPDATE orders SET status = 'processing' WHERE id = 'OPEN_ORDER'`},
 	}...)
+	p.clock.advance(8 * 24 * time.Hour)
+	if _, err := p.store.EscrowDemand(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tries(t, p.service(t), ids, attempt{"lend an address in the middle of its rest, by a time in the past", "KV001", lease + `'RESTING', 'PURCHASE', ` + now + `)`})
 	wantBooks(t, p.store)
 }
 

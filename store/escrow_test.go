@@ -338,7 +338,7 @@ func TestTransfersDoNotReachEscrow(t *testing.T) {
 	f := p.open(t, "5", exchange.Recipient{WalletID: p.theirs.ID})
 	_, err := storetest.DB(t, storetest.WithRole(t, url)).ExecContext(t.Context(), `INSERT INTO transfers
 		SELECT (jsonb_populate_record(f, jsonb_build_object('id', gen_random_uuid(), 'to_address', $2::text))).* FROM transfers f WHERE id = $1`, f.ID, escrow.Address)
-	if sqlState(err) != "KV002" {
-		t.Errorf("by SQL: %v, want KV002", err)
+	if sqlState(err) != "KV002" || !strings.Contains(err.Error(), "escrow pool") {
+		t.Errorf("by SQL: %v, want KV002 that speaks of the escrow pool", err)
 	}
 }
