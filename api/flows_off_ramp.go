@@ -23,6 +23,8 @@ type OffRampFlows interface {
 	CommandOffRamp(ctx context.Context, order, command uuid.UUID) error
 	// RefundAddressSet tells the sale's flow that its refund address is there now.
 	RefundAddressSet(ctx context.Context, order uuid.UUID) error
+	// ConfirmBank tells the sale's flow that an officer said something of its payment by bank; the id is of what was said.
+	ConfirmBank(ctx context.Context, order, confirmation uuid.UUID) error
 }
 
 func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
@@ -60,4 +62,8 @@ func (t temporalFlows) CommandOffRamp(ctx context.Context, order, command uuid.U
 
 func (t temporalFlows) RefundAddressSet(ctx context.Context, order uuid.UUID) error {
 	return fromTemporal(t.client.SignalWorkflow(ctx, workflows.OffRampID(order), "", workflows.SignalRefundAddress, nil))
+}
+
+func (t temporalFlows) ConfirmBank(ctx context.Context, order, confirmation uuid.UUID) error {
+	return t.update(ctx, workflows.OffRampID(order), confirmation, workflows.UpdateConfirmBank, workflows.BankConfirmRef{ConfirmationID: confirmation})
 }

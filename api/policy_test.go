@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -187,6 +188,7 @@ func cells() map[string]cell {
 			return s.w.other.ID
 		}, body: fixed(map[string]any{"pin": "73915", "password": testPassword})},
 	}
+	maps.Copy(all, bankCells())
 	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
 		body := map[string]any{"reason": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}

@@ -33,6 +33,8 @@ const (
 	ActReadOrders       Action = "orders.read"
 	ActCancelOrders     Action = "orders.cancel"
 	ActOperateFlows     Action = "flows.operate" // retry, refund, resolve
+	ActReadBank         Action = "bank_payouts.read"
+	ActConfirmBank      Action = "bank_payouts.confirm" // or refuse
 	ActReadWallets      Action = "wallets.read"
 	ActCreateWallets    Action = "wallets.create"
 	ActProvisionWallets Action = "wallets.provision"
@@ -110,6 +112,8 @@ var policy = map[Action]grants{
 	// Of merchants those that opened the order.
 	ActCancelOrders: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActOperateFlows: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActReadBank:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	ActConfirmBank:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadWallets: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,

@@ -17,22 +17,7 @@ func banking(t *testing.T) *sale {
 	t.Helper()
 	ctx, s := t.Context(), started(t)
 	m := storetest.NewSellers(t, s)
-	if err := s.SeedCatalogs(ctx); err != nil {
-		t.Fatal(err)
-	}
-	storetest.Exec(t, s, `UPDATE countries SET is_active = true WHERE alpha2_code = 'GB'`)
-	r := saleOf(t, m)
-	r.Subtype, r.HasParties, r.PayoutMethod = exchange.RemittanceOffRamp, true, exchange.PaymentMethodBank
-	by := storetest.PrincipalOf(m.Customer)
-	err := s.SaveParties(ctx, r.ID, exchange.Sender{Name: "Jane Roe", Country: "GB", Phone: "447700900123"},
-		exchange.Beneficiary{AccountName: "Amina Otieno", BankName: "Bank of Examples", BankCode: "01", AccountNumber: "0011223344"}, by)
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := s.OpenOffRamp(ctx, r, by)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := m.RemittanceToBank(t, s)
 	l, err := s.EscrowLease(ctx, o.ID)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"net/http"
+	"regexp"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+var bankStates = []string{"waiting", "second", "done", "refused"}
+
+func (s *server) bankRoutes() []route {
+	const auth = "/api/v1/auth"
+	return []route{
+		{method: get, path: auth + "/bank-payouts", action: exchange.ActReadBank, limit: limitGeneral, handle: s.listBankPayouts},
+		{method: get, path: auth + "/bank-payouts/{id}", action: exchange.ActReadBank, limit: limitGeneral, handle: s.getBankPayout},
+		{
+			method: post, path: auth + "/orders/{id}/confirm-bank-payout", action: exchange.ActConfirmBank, limit: limitGeneral, key: keyRequired,
+			handle: s.confirmBankPayout,
+		},
+		{
+			method: post, path: auth + "/orders/{id}/refuse-bank-payout", action: exchange.ActConfirmBank, limit: limitGeneral, key: keyRequired,
+			handle: s.refuseBankPayout,
+		},
+	}
+}
+
+// wireConfirmation is an officer's word that the bank has paid.
+type wireConfirmation struct {
+	ID        uuid.UUID `json:"id"`
+	OfficerID uuid.UUID `json:"officer_id"`
+	Reference string    `json:"reference"`
+	PaidOn    string    `json:"paid_on"`
+	Amount    string    `json:"amount"`
+	Note      *string   `json:"note"`
+	CreatedAt timestamp `json:"created_at"`
+}
+
+// wireBankPayout is what an officer needs to pay an order at a bank. It is for officers alone: nobody else sees an
+// account number of somebody else.
+type wireBankPayout struct {
+	OrderID       uuid.UUID          `json:"order_id"`
+	Status        string             `json:"status"`
+	Amount        string             `json:"amount"`
+	Currency      string             `json:"currency"`
+	Reference     string             `json:"payment_reference"` // to put on the payment
+	AccountName   string             `json:"beneficiary_account_name"`
+	AccountNumber string             `json:"beneficiary_account_number"`
+	BankName      string             `json:"beneficiary_bank_name"`
+	BankCode      *string            `json:"beneficiary_bank_code"`
+	BankBranch    *string            `json:"beneficiary_bank_branch"`
+	BankAddress   *string            `json:"beneficiary_bank_address"`
+	SwiftCode     *string            `json:"beneficiary_swift_code"`
+	SenderName    *string            `json:"sender_name"`
+	SenderCountry *string            `json:"sender_country"`
+	Second        bool               `json:"second_person_required"`
+	Confirmations []wireConfirmation `json:"confirmations"`
+	BankReference *string            `json:"bank_reference"` // of the payment that completed the order
+	CreatedAt     timestamp          `json:"created_at"`
+	CompletedAt   *timestamp         `json:"completed_at"`
+}
+
+func bankPayoutWire(b exchange.BankPayout) wireBankPayout {
+	payee := b.Order.Beneficiary
+	w := wireBankPayout{
+		OrderID: b.OrderID, Status: string(b.State()), Amount: b.Amount.String(), Currency: string(b.Amount.Asset()), Reference: b.Order.PaymentReference(),
+		AccountName: payee.AccountName, AccountNumber: payee.AccountNumber, BankName: payee.BankName, BankCode: optText(payee.BankCode),
+		BankBranch: optText(payee.BankBranch), BankAddress: optText(payee.BankAddress), SwiftCode: optText(payee.SwiftCode),
+		SenderName: optText(b.Order.SenderName), SenderCountry: optText(b.Order.SenderCountry), Second: b.SecondNeeded,
+		Confirmations: []wireConfirmation{}, BankReference: optText(b.Receipt), CreatedAt: stamp(b.CreatedAt), CompletedAt: optTime(b.CompletedAt),
+	}
+	for _, c := range b.Confirmations {
+		w.Confirmations = append(w.Confirmations, wireConfirmation{
+			ID: c.ID, OfficerID: c.OfficerID, Reference: c.Reference, PaidOn: c.PaidOn.Format(time.DateOnly), Amount: c.Amount.String(),
+			Note: optText(c.Note), CreatedAt: stamp(c.CreatedAt),
+		})
+	}
+	return w
+}
+
+func (s *server) listBankPayouts(c *call) error {
+	q := c.query()
+	page := q.page(anyPage)
+	state := exchange.BankPayoutState(q.oneOf("status", bankStates...))
+	if err := q.done(); err != nil {
+		return err
+	}
+	all, total, err := s.Store.BankPayouts(c.ctx, state, page)
+	if err != nil {
+		return err
+	}
+	return c.list("bank_payouts", each(all, bankPayoutWire), page, total)
+}
+
+func (s *server) getBankPayout(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	return s.showBankPayout(c, id)
+}
+
+func (s *server) showBankPayout(c *call, order uuid.UUID) error {
+	b, err := s.Store.BankPayout(c.ctx, order)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, bankPayoutWire(b))
+}
+
+// bankReference is what a bank's reference may look like: printable ASCII without spaces around it.
+var bankReference = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
+
+// confirmBankPayout stores an officer's word that the bank has paid. The last word that the amount asks for completes the
+// order in the same transaction; its flow reads the rows, so that it is enough when it hears of it later.
+func (s *server) confirmBankPayout(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	said := exchange.BankConfirmation{
+		ID: c.objectID, OrderID: id, OfficerID: c.who.UserID, Reference: f.line("reference", true, exchange.MaxBankReference), PaidOn: f.date("paid_on"),
+		Amount: f.amount("amount", money.KES, true), Note: f.line("note", false, exchange.MaxBankNote),
+	}
+	if said.Reference != "" && !bankReference.MatchString(said.Reference) {
+		f.fail("reference", "format", "must be printable ASCII characters without spaces around them")
+	}
+	if err := f.done(); err != nil {
+		return err
+	}
+	if _, err := s.Store.SaveBankConfirmation(c.ctx, said, c.who); err != nil {
+		return hideAbsence(err)
+	}
+	s.tellBank(c, id)
+	return s.showBankPayout(c, id)
+}
+
+// refuseBankPayout stores that an order can't be paid by bank. The order's flow asks a person what becomes of it.
+func (s *server) refuseBankPayout(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	reason := f.line("reason", true, exchange.MaxBankNote)
+	if err := f.done(); err != nil {
+		return err
+	}
+	if _, err := s.Store.RefuseBankPayout(c.ctx, id, reason, c.who); err != nil {
+		return hideAbsence(err)
+	}
+	s.tellBank(c, id)
+	return s.showBankPayout(c, id)
+}
+
+// tellBank wakes the order's flow, which looks by itself too.
+func (s *server) tellBank(c *call, order uuid.UUID) {
+	if err := s.Flows.ConfirmBank(c.ctx, order, c.objectID); err != nil {
+		s.log.Warn("an order's flow was not told of its payment by bank", "order", order, "error", err)
+	}
+}
+
+// date reads a required day; the zero time when absent or broken.
+func (f *form) date(name string) time.Time {
+	text := f.line(name, true, len(time.DateOnly))
+	if text == "" {
+		return time.Time{}
+	}
+	day, err := time.Parse(time.DateOnly, text)
+	if err != nil || day.Year() < 2000 {
+		f.fail(name, "format", "must be a date like 2026-11-21")
+	}
+	return day
+}

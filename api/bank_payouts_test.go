@@ -1,0 +1,145 @@
+package api
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/storetest"
+)
+
+const bankPath = "/api/v1/auth/bank-payouts"
+
+// atBank is an order of 10 USDT whose 1293 KES wait on the desk of the treasury.
+func atBank(t *testing.T) (*env, exchange.Order) {
+	t.Helper()
+	e := start(t)
+	m := storetest.NewSellers(t, e.store)
+	o := storetest.TakeCrypto(t, e.store, m.RemittanceToBank(t, e.store))
+	if _, err := e.store.BeginBankPayout(t.Context(), o.ID); err != nil {
+		t.Fatal(err)
+	}
+	return e, o
+}
+
+func today() string { return time.Now().In(time.FixedZone("EAT", 3*60*60)).Format(time.DateOnly) }
+
+func (e *env) confirmBank(who person, o exchange.Order, reference string) *reply {
+	e.t.Helper()
+	return e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/confirm-bank-payout",
+		map[string]any{"reference": reference, "paid_on": today(), "amount": "1293"}, who.auth(), withKey(newID().String()))
+}
+
+// An officer sees what to pay to whom, pays it, and names the bank's reference: the order is completed.
+func TestOfficerPaysByBank(t *testing.T) {
+	e, o := atBank(t)
+	officer := e.person(exchange.RoleTreasury)
+	for query, want := range map[string]int{"": 1, "?status=waiting": 1, "?status=second": 0, "?status=done": 0} {
+		if list := e.do(get, bankPath+query, nil, officer.auth()).want(http.StatusOK).object()["bank_payouts"].([]any); len(list) != want {
+			t.Errorf("%s: %d", query, len(list))
+		}
+	}
+	b := e.do(get, bankPath+"/"+o.ID.String(), nil, officer.auth()).want(http.StatusOK).object()
+	for name, want := range map[string]any{
+		"order_id": o.ID.String(), "status": "waiting", "amount": "1293.00", "currency": "KES", "payment_reference": o.PaymentReference(),
+		"beneficiary_account_name": "Amina Otieno", "beneficiary_account_number": "0011223344", "beneficiary_bank_name": "Bank of Examples",
+		"beneficiary_bank_code": "01", "beneficiary_swift_code": nil, "sender_name": "Jane Roe", "second_person_required": false, "bank_reference": nil,
+	} {
+		if b[name] != want {
+			t.Errorf("%s is %v, want %v", name, b[name], want)
+		}
+	}
+	key := newID().String()
+	body := map[string]any{"reference": "FT26325XYZ", "paid_on": today(), "amount": "1293", "note": "by hand"}
+	for range 2 {
+		r := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/confirm-bank-payout", body, officer.auth(), withKey(key)).want(http.StatusOK).object()
+		said := r["confirmations"].([]any)
+		if r["status"] != "done" || r["bank_reference"] != "FT26325XYZ" || r["completed_at"] == nil || len(said) != 1 || said[0].(map[string]any)["note"] != "by hand" {
+			t.Errorf("confirmed %v", r)
+		}
+	}
+	if n := e.flows.count(); n != 1 || e.flows.calls[0] != "bank "+o.ID.String() {
+		t.Errorf("the flow was told %v", e.flows.calls)
+	}
+	if done := e.do(get, "/api/v1/auth/orders/"+o.ID.String(), nil, officer.auth()).want(http.StatusOK).object(); done["status"] != "completed" {
+		t.Errorf("the order is %v", done["status"])
+	}
+	e.confirmBank(e.person(exchange.RoleAdmin), o, "FT26325XYZ").refused(exchange.CodeStateConflict)
+}
+
+// Above the value two officers have to agree; what they say is held against each other and against the order.
+func TestOfficersAtTheBankAgree(t *testing.T) {
+	e, o := atBank(t)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 1000 WHERE object_type = 'bank_payout'`)
+	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
+	// That the flow can't be told changes nothing: it reads the rows.
+	e.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "away"))
+	if r := e.confirmBank(one, o, "FT1").want(http.StatusOK).object(); r["status"] != "second" || r["second_person_required"] != true {
+		t.Errorf("after one: %v", r)
+	}
+	e.confirmBank(two, o, "FT2").refused(exchange.CodeConflict)
+	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"reason": "closed"}, two.auth(), withKey(newID().String())).refused(exchange.CodeConflict)
+	e.confirmBank(one, o, "FT1").refused(exchange.CodeConflict)
+	if r := e.confirmBank(two, o, "FT1").want(http.StatusOK).object(); r["status"] != "done" {
+		t.Errorf("after two: %v", r["status"])
+	}
+	a, err := e.store.Account(t.Context(), exchange.House(exchange.AccBank, money.KES))
+	if err != nil || a.Posted.String() != "298707.00" || !a.Held.IsZero() {
+		t.Errorf("at the bank are %s, %s held, %v", a.Posted, a.Held, err)
+	}
+}
+
+// What is wrong about a confirmation is named.
+func TestBankConfirmationIsRead(t *testing.T) {
+	e, o := atBank(t)
+	officer := e.person(exchange.RoleTreasury)
+	path := "/api/v1/auth/orders/" + o.ID.String() + "/confirm-bank-payout"
+	for body, blamed := range map[string][]string{
+		`{}`: {"/reference required", "/paid_on required", "/amount required"},
+		`{"reference": " x", "paid_on": "2026-11-21T00:00:00Z", "amount": "0"}`: {"/paid_on too_long", "/amount out_of_range"},
+		`{"reference": "x\u00e9", "paid_on": "2026-11-21", "amount": "1293"}`:   {"/reference format"},
+		`{"reference": "x", "paid_on": "yesterday", "amount": "1293"}`:          {"/paid_on format"},
+		`{"reference": "x", "paid_on": "2001-01-01", "amount": "1293"}`:         {"/paid_on range"},
+		`{"reference": "x", "paid_on": "` + today() + `", "amount": "1292"}`:    {"/amount mismatch"},
+	} {
+		e.do(post, path, body, officer.auth(), withKey(newID().String())).blames(blamed...)
+	}
+	e.do(post, path, `{"reference": "x", "paid_on": "`+today()+`", "amount": "1293"}`, officer.auth()).refused(exchange.CodeIdempotencyRequired)
+	bought := storetest.NewMarket(t, e.store)
+	e.confirmBank(officer, bought.Order(t, e.store, "10"), "FT1").refused(exchange.CodeNotFound)
+	e.do(get, bankPath+"/"+newID().String(), nil, officer.auth()).refused(exchange.CodeNotFound)
+	r := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"reason": "the account is closed"}, officer.auth(), withKey(newID().String()))
+	if r.want(http.StatusOK).object()["status"] != "refused" {
+		t.Error("it is not refused")
+	}
+	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{}, officer.auth(), withKey(newID().String())).blames("/reason required")
+}
+
+// bankCells are the lines of the matrix about payments by bank.
+func bankCells() map[string]cell {
+	const auth = "/api/v1/auth/"
+	order := func(s scene) uuid.UUID { return s.w.paidByBank() }
+	return map[string]cell{
+		"GET " + auth + "bank-payouts/{id}": {id: order, shared: true},
+		"POST " + auth + "orders/{id}/confirm-bank-payout": {id: order, shared: true, body: func(scene) any {
+			return map[string]any{"reference": newID().String(), "paid_on": today(), "amount": "1293"}
+		}},
+		"POST " + auth + "orders/{id}/refuse-bank-payout": {id: order, shared: true, body: fixed(map[string]any{"reason": "because"})},
+	}
+}
+
+// paidByBank is an order that waits on the desk of the treasury.
+func (w *world) paidByBank() uuid.UUID {
+	w.t.Helper()
+	storetest.EscrowPool(w.t, w.store, exchange.Tron, 1)
+	o := storetest.Market{Customer: w.other.User, Offer: w.buys}.RemittanceToBank(w.t, w.store)
+	o = storetest.TakeCrypto(w.t, w.store, o)
+	if _, err := w.store.BeginBankPayout(w.t.Context(), o.ID); err != nil {
+		w.t.Fatal(err)
+	}
+	return o.ID
+}
