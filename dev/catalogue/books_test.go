@@ -17,6 +17,8 @@ import (
 const (
 	seededFloat  = "1000000"
 	seededCrypto = "1500"
+	// seededShillings is what the vendor has who buys crypto.
+	seededShillings = "300000"
 )
 
 // db reads tables past the store, as their owner.
@@ -118,17 +120,21 @@ func (w *world) oneOfEach(b sandbox.Books) {
 	}
 }
 
-// delivered compares orders, the chain and the vendor's wallet.
+// delivered compares orders with the chain: what an order has bought was delivered once, and what it has sold went on
+// to the vendor once, or back to the seller.
 func (w *world) delivered() {
 	w.t.Helper()
 	orders, _, err := w.store.ListOrders(w.t.Context(), store.Everything(), store.OrderFilter{}, store.Page{Number: 1, Size: 100})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	left := money.Must(money.USDT, seededCrypto)
+	vendor := money.Zero(money.USDT)
+	if !w.selling {
+		vendor = money.Must(money.USDT, seededCrypto)
+	}
+	shillings := money.Must(money.KES, seededShillings)
 	for _, o := range orders {
-		paid := w.chain.paid(o.ID)
-		want := 0
+		paid, want := w.chain.paid(o.ID), 0
 		if o.Status == exchange.OrderCompleted {
 			want = 1
 		}
@@ -136,10 +142,20 @@ func (w *world) delivered() {
 			w.t.Errorf("order %s is %s, and the chain paid %d times", o.ID, o.Status, len(paid))
 		}
 		for _, p := range paid {
-			left = left.Sub(p.Amount)
+			if !w.selling {
+				vendor = vendor.Sub(p.Amount)
+				continue
+			}
+			vendor, shillings = vendor.Add(p.Amount), shillings.Sub(o.Price.Vendor)
+			if p.ToAddress != w.market.VendorWallet.Address || !p.Amount.Equal(o.Price.Crypto) {
+				w.t.Errorf("%s of order %s went to %s", p.Amount, o.ID, p.ToAddress)
+			}
 		}
 	}
-	w.holds(exchange.Owned(exchange.AccCustody, w.market.VendorWallet.ID, money.USDT), left)
+	w.holds(exchange.Owned(exchange.AccCustody, w.market.VendorWallet.ID, money.USDT), vendor)
+	if w.selling {
+		w.holds(exchange.Owned(exchange.AccFiatBalance, w.market.Vendor.ID, money.KES), shillings)
+	}
 }
 
 // is checks how an order ended.

@@ -42,6 +42,15 @@ func (i *showing) Init(out interceptor.WorkflowOutboundInterceptor) error {
 	return i.Next.Init(o)
 }
 
+// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. A flow that is over calls for nobody.
+func (i *showing) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	out, err := i.Next.ExecuteWorkflow(ctx, in)
+	i.signs.mu.Lock()
+	defer i.signs.mu.Unlock()
+	i.signs.calling[workflow.GetInfo(ctx).WorkflowExecution.ID] = false
+	return out, err
+}
+
 type shown struct {
 	interceptor.WorkflowOutboundInterceptorBase
 	signs *signs

@@ -43,7 +43,7 @@ const (
 
 	// answersAfter is how long the operator's notices are under way.
 	answersAfter = 5 * time.Second
-	longest      = 90 * 24 * time.Hour
+	longest      = 5 * 24 * time.Hour
 	patience     = 30 * time.Second // of the real clock, for a flow that hangs
 )
 
@@ -57,6 +57,8 @@ type world struct {
 	line     *line
 	chain    *network
 	signs    *signs
+	selling  bool   // the market buys crypto from customers
+	block    uint64 // the newest one that the watch over the chain has booked
 
 	mu    sync.Mutex
 	owner *sql.DB
@@ -84,9 +86,14 @@ func open(t *testing.T) *world {
 
 func openAt(t *testing.T, at time.Time) *world {
 	t.Helper()
+	return openWith(t, at, storetest.NewMarket)
+}
+
+func openWith(t *testing.T, at time.Time, market func(testing.TB, *store.Store) storetest.Market) *world {
+	t.Helper()
 	w := &world{t: t, at: at, answers: map[string]error{}, signs: newSigns()}
 	w.store = storetest.Open(t, storetest.URL(t), store.Options{Now: w.now, MaxConns: 6})
-	w.market = storetest.NewMarket(t, w.store)
+	w.market = market(t, w.store)
 	var err error
 	if w.operator, err = sandbox.New(sandbox.Config{LateDelay: -1, Clock: w.now}); err != nil {
 		t.Fatal(err)
@@ -172,7 +179,7 @@ func (p patient) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchang
 // register puts everything on an environment that a deployment has on its queues.
 func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 	for _, flow := range []any{
-		workflows.OnRamp, workflows.CryptoPayout, workflows.Refund, workflows.LatePayment, workflows.LatePayout,
+		workflows.OnRamp, workflows.OffRamp, workflows.MomoPayout, workflows.CryptoPayout, workflows.Refund, workflows.LatePayment, workflows.LatePayout,
 		workflows.ReconcilePayments, workflows.SweepPayments,
 	} {
 		env.RegisterWorkflow(flow)
@@ -182,6 +189,11 @@ func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 	env.RegisterActivity(&activities.Orders{Store: r})
 	env.RegisterActivity(&activities.Momo{Store: r, Operator: asked, Provider: provider, Now: w.now})
 	env.RegisterActivity(&activities.Refunds{Store: r, Operator: asked, Provider: provider, CallbackKey: []byte(callbackKey), Now: w.now})
+	env.RegisterActivity(&activities.Payouts{Store: r, Operator: asked, Provider: provider, CallbackKey: []byte(callbackKey), Now: w.now})
+	env.RegisterActivity(&activities.OffRamps{Store: r})
+	env.RegisterActivity(&activities.Escrow{Store: r})
+	env.RegisterActivity(&activities.Sweeps{Store: r})
+	env.RegisterActivity(&activities.ChainRefunds{Store: r})
 	env.RegisterActivity(&activities.Statement{Store: r, Operator: asked, Now: w.now})
 	env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: watched{r, w.chain}, Recipients: &activities.Recipients{Store: r}})
 	env.RegisterActivity(&activities.Chain{Store: r, Client: w.chain, Poll: blockTime, Now: w.now})
@@ -195,10 +207,12 @@ func (w *world) play(id string, flow, in any, script func(*testsuite.TestWorkflo
 	suite.SetLogger(silent{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetStartTime(w.now())
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
+	// A machine that is busy with other tests may let a flow's turn take longer than the SDK thinks a turn can.
+	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}, DeadlockDetectionTimeout: patience})
 	env.SetTestTimeout(patience)
 	stops := w.stopAfter > 0
 	env.SetWorkflowRunTimeout(cmp.Or(w.stopAfter, longest))
+	env.SetDetachedChildWait(!stops)
 	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueFlows})
 	w.register(env)
 	w.mu.Lock()
@@ -221,7 +235,7 @@ func (w *world) play(id string, flow, in any, script func(*testsuite.TestWorkflo
 		err = nil
 	}
 	if !env.IsWorkflowCompleted() || err != nil {
-		w.t.Fatalf("%s: completed %v, %v", id, env.IsWorkflowCompleted(), err)
+		w.t.Fatalf("%s: completed %v, %v; flows were parked with %v", id, env.IsWorkflowCompleted(), err, w.signs.reasons)
 	}
 	w.line.rest()
 }

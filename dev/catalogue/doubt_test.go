@@ -1,0 +1,100 @@
+package catalogue
+
+import (
+	"crypto/sha256"
+	"testing"
+	"time"
+
+	"go.temporal.io/sdk/testsuite"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/momo/sandbox"
+	"kivuko/store/storetest"
+	"kivuko/workflows"
+)
+
+// Case 17: the payout is unknown, and somebody asks for the crypto back. It can't go: not by command, and not past the
+// flow. Only the operator's word that it was not paid lets it go, with the consent of as many persons as the rule for
+// refunds asks for.
+func TestCatalogue17_NoCryptoGoesBackInDoubt(t *testing.T) {
+	t.Parallel()
+	w := openSales(t)
+	storetest.Exec(t, w.store, `UPDATE approval_rules SET one_above = 1000 WHERE object_type = 'refund'`)
+	r := w.sale("71") // the queue times out, and the refusal is held back
+	o := w.sell(r,
+		after(30*time.Minute, func(env *testsuite.TestWorkflowEnvironment) {
+			w.is(w.order(r.ID), exchange.OrderProcessing, w.order(r.ID).StatusDetail)
+			if _, _, err := w.store.OpenChainRefund(t.Context(), exchange.ChainRefundRequest{OrderID: r.ID, Reason: "asked"}, storetest.By); exchange.CodeOf(err) != exchange.CodeStateConflict {
+				t.Errorf("the store sends the crypto back: %v", err)
+			}
+			w.tell(env, r.ID, activities.VerbRefund, "")
+		}),
+		after(40*time.Minute, func(*testsuite.TestWorkflowEnvironment) { w.late() }),
+		after(3*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
+			if n := len(w.chain.paid(w.refund().ID)); n != 0 {
+				t.Errorf("the crypto went back without a second person, %d times", n)
+			}
+			w.approve(env, w.refund())
+		}))
+	w.wentBack(o)
+	w.parked(workflows.MomoPayoutID(r.ID), workflows.ReasonMomoUnknown)
+	w.parked(workflows.OffRampID(r.ID), workflows.ReasonRefundSecond)
+	w.books()
+}
+
+// approve has another officer agree to a refund in crypto, as it is.
+func (w *world) approve(env *testsuite.TestWorkflowEnvironment, r exchange.Refund) {
+	w.t.Helper()
+	const token = "a token of the test"
+	officer := storetest.User(w.t, w.store, exchange.RoleTreasury)
+	_, err := w.store.IssueRefundTicket(w.t.Context(), exchange.ApprovalTicket{
+		ID: storetest.NewID(w.t), TokenHash: sha256.Sum256([]byte(token)), OfficerID: officer.ID, ObjectType: exchange.ApproveRefund, ObjectID: r.ID,
+		Action: exchange.Approve, Amount: r.Amount, Digest: r.Digest, Door: exchange.DoorAPI, CreatedAt: w.now(), ExpiresAt: w.now().Add(time.Minute),
+	}, storetest.PrincipalOf(officer))
+	if err != nil {
+		w.t.Errorf("no right to decide: %v", err)
+	}
+	env.UpdateWorkflow(workflows.UpdateApprove, token, w.answer("approve"), workflows.ApprovalRef{Token: token})
+}
+
+// Case 18: the operator refuses our credential. After two refusals nothing is sent any more, because more would lock the
+// account; a person mends it, one payout goes on trial, and then all of them go.
+func TestCatalogue18_TheCredentialIsRefused(t *testing.T) {
+	t.Parallel()
+	w := openSales(t)
+	w.fault("credential_wrong", sandbox.OpPayout)
+	w.fault("credential_locked", sandbox.OpPayout)
+	var all []exchange.OrderRequest
+	for i := range 3 {
+		r := w.sale("00")
+		all = append(all, r)
+		w.stopAfter = 30 * time.Minute
+		if o := w.sell(r); o.Status != exchange.OrderProcessing {
+			t.Errorf("the sale is %s", o.Status)
+		}
+		if i != 1 { // about the second the operator can't be asked any more
+			w.parkedStill(workflows.OffRampID(r.ID), workflows.ReasonMomoCredential)
+		}
+	}
+	if n := w.sent.Load(); n != 2 {
+		t.Errorf("%d payouts were sent with a credential that is refused", n)
+	}
+	officer := storetest.User(t, w.store, exchange.RoleTreasury)
+	if _, err := w.store.CloseBreaker(t.Context(), provider, "the password was changed", storetest.PrincipalOf(officer)); err != nil {
+		t.Fatal(err)
+	}
+	all[0], all[1] = all[1], all[0] // what is under way is asked about first, and is the trial
+	for i, r := range all {
+		o := w.resumes(r, after(10*time.Minute, func(env *testsuite.TestWorkflowEnvironment) {
+			if i < 2 { // the third was never sent, and goes out by itself
+				w.tell(env, r.ID, activities.VerbRetry, "")
+			}
+		}))
+		w.is(o, exchange.OrderCompleted, exchange.WaitNothing)
+	}
+	if out := w.effects(sandbox.Payout); len(out) != len(all) {
+		t.Errorf("the operator paid out %+v", out)
+	}
+	w.books()
+}
