@@ -39,7 +39,9 @@ func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest,
 	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateID: r.ID.String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
+			// Each call waits for itself: of a closed run the server remembers what an update with the same id was answered
+			// with, and would go on refusing what was refused for a while.
+			UpdateID: newID().String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
 	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
