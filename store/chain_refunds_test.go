@@ -211,7 +211,51 @@ func TestNoRefundBesideAPayout(t *testing.T) {
 	id := storetest.NewID(t)
 	_, err := x.s.SaveSignedAttempt(ctx, exchange.ChainAttempt{ID: id, PaymentID: p.ID, Network: p.Network, TxID: txID(id), Raw: []byte("signed"), FeeLimit: trx("5")})
 	wantFault(t, err, exchange.CodeStateConflict)
+	x.standing(t, r, exchange.RefundWaitsClaim)
+	for range 2 {
+		if s, err := x.s.DismissClaim(ctx, r.ID, byFlow); err != nil || s.Wait != exchange.RefundWaitsPayout {
+			t.Fatalf("a refund beside a payout that was made waits for %q, %v", s.Wait, err)
+		}
+	}
 	x.wantMoney(t, "10", "0", "10", "10")
+}
+
+// A claim that nobody proves stops a refund until an officer dismisses it; what is on its way can't be stopped.
+func TestClaimStopsARefund(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	x, r := unpaid(t, false)
+	x.says(t, homeOfCoins)
+	sent := x.standing(t, r, exchange.RefundReady)
+	first := sent.Payment
+	r = sent.Refund
+	for range 2 {
+		if err := x.s.DoubtOrderPayout(ctx, x.order.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.standing(t, r, exchange.RefundWaitsClaim)
+	if p, err := x.s.ChainPayment(ctx, first.ID); err != nil || p.Status != exchange.ChainCancelled {
+		t.Errorf("the payment is %s, %v", p.Status, err)
+	}
+	if s, err := x.s.DismissClaim(ctx, r.ID, byFlow); err != nil || s.Wait != exchange.RefundWaitsOfficer {
+		t.Fatalf("it waits for %q, %v", s.Wait, err)
+	}
+	x.agrees(t, r, agent(t, x.s))
+	second := x.standing(t, r, exchange.RefundReady).Payment
+	clears(t, x.s, second)
+	tx := sign(t, x.s, second)
+	if err := x.s.DoubtOrderPayout(ctx, x.order.ID); err != nil {
+		t.Fatal(err)
+	}
+	if s := x.standing(t, r, exchange.RefundReady); s.Refund.Status != exchange.RefundProcessing {
+		t.Errorf("a refund that is on its way is %s", s.Refund.Status)
+	}
+	storetest.Gas(t, x.s, second.WalletID, trx("2"))
+	if _, err := x.s.RecordFinal(ctx, tx.ID, true, 200, "a-200", trx("1"), "SUCCESS"); err != nil {
+		t.Fatal(err)
+	}
+	x.wantMoney(t, "0", "0", "0", "0")
 }
 
 // An address that a person gives waits for another person, whoever asks; the customer's own needs nobody.

@@ -324,11 +324,10 @@ func (t unitTx) paidBesides(ctx context.Context, o exchange.Order, a exchange.Pa
 // stopRefund hands the refund of an order to a person, when nothing of it has left yet: the payee may have been paid.
 func (t unitTx) stopRefund(ctx context.Context, o exchange.Order) error {
 	r, found, err := t.maybeRefund(ctx, readRefundOfOrder+` FOR NO KEY UPDATE`, o.ID)
-	if err != nil || !found || r.Status != exchange.RefundPending {
+	if err != nil || !found {
 		return err
 	}
-	_, err = t.moveRefund(ctx, o, r, exchange.RefundNeedsReview, string(exchange.RefundWaitsClaim), "", uuid.Nil, flow)
-	return err
+	return t.stopCryptoRefund(ctx, o, r)
 }
 
 const heldOfFailedPayouts = `

@@ -236,11 +236,41 @@ func (t unitTx) takeBackRefund(ctx context.Context, o exchange.Order, f exchange
 	if err := t.cancelRefundPayment(ctx, f, by); err != nil {
 		return f, err
 	}
-	f, err := t.moveRefund(ctx, o, f, exchange.RefundFailed, exchange.RefundReturned, "", uuid.Nil, flow)
+	return t.reviewRefund(ctx, o, f, exchange.RefundReturned)
+}
+
+// reviewRefund hands a refund of which nothing can leave any more to a person.
+func (t unitTx) reviewRefund(ctx context.Context, o exchange.Order, f exchange.Refund, detail string) (exchange.Refund, error) {
+	f, err := t.moveRefund(ctx, o, f, exchange.RefundFailed, detail, "", uuid.Nil, flow)
 	if err != nil {
 		return f, err
 	}
-	return t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, exchange.RefundReturned, "", uuid.Nil, flow)
+	return t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, detail, "", uuid.Nil, flow)
+}
+
+const claimDetail = `UPDATE refunds SET detail = 'payout_claimed', updated_at = $2, version = version + 1 WHERE id = $1 AND status = 'needs_review' AND detail <> 'payout_claimed'`
+
+// stopCryptoRefund hands a refund to a person because the payee of its order may have been paid. What was approved is
+// taken back. A transaction that is on its way can't be: then the refund goes on.
+func (t unitTx) stopCryptoRefund(ctx context.Context, o exchange.Order, f exchange.Refund) error {
+	claim := string(exchange.RefundWaitsClaim)
+	var err error
+	switch f.Status {
+	case exchange.RefundPending:
+		_, err = t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, claim, "", uuid.Nil, flow)
+	case exchange.RefundNeedsReview:
+		_, err = t.exec(ctx, claimDetail, f.ID, t.s.now())
+	case exchange.RefundProcessing:
+		err = t.cancelRefundPayment(ctx, f, flow)
+		if exchange.CodeOf(err) == exchange.CodeStateConflict {
+			return nil
+		}
+		if err == nil {
+			_, err = t.reviewRefund(ctx, o, f, claim)
+		}
+	case exchange.RefundCompleted, exchange.RefundFailed: // it has left
+	}
+	return err
 }
 
 // cancelRefundPayment makes sure that nothing of a refund ever leaves by the payment that was approved for it.

@@ -87,16 +87,34 @@ func (b *cryptoBack) send(ctx workflow.Context) {
 	if err != nil {
 		reason = ReasonStepFailed
 	}
+	if !b.sending(ctx) {
+		return
+	}
 	b.desk.park(ctx, reason, err)
-	b.until(ctx, b.desk.hasDecision) // nothing that passes by itself lets a payment go on
+	for !b.desk.hasDecision() { // nothing that passes by itself lets the payment go on, but it may be taken back
+		b.pause(ctx, slower(ctx, refundGlance, b.began), "Look at the refund again", func() bool { return b.woken || b.desk.hasDecision() })
+		if !b.desk.hasDecision() && !b.sending(ctx) {
+			return
+		}
+	}
 	if d := b.desk.take(); d.verb == activities.VerbRefund {
 		b.address(ctx, d.proof)
 	} else {
-		in := activities.RetryPayoutInput{PaymentID: b.state.PaymentID, Proof: d.proof}
+		in := activities.RetryPayoutInput{PaymentID: in.PaymentID, Proof: d.proof}
 		if err := workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, in).Get(ctx, nil); err != nil {
 			workflow.GetLogger(ctx).Error("the payment was not approved again", "error", err)
 		}
 	}
+}
+
+// sending looks whether the refund still waits for the payment that was approved. A payout that proves true takes it
+// back as long as nothing is signed.
+func (b *cryptoBack) sending(ctx workflow.Context) bool {
+	b.woken = false
+	payment := b.state.PaymentID
+	in := activities.ChainRefundInput{RefundID: b.refundID}
+	err := workflow.ExecuteActivity(record(ctx, "Look at the refund"), chainRefunds.ApproveRefundPayment, in).Get(ctx, &b.state)
+	return err != nil || (b.state.Status == exchange.RefundProcessing && b.state.PaymentID == payment)
 }
 
 // wait waits for what the refund lacks. What passes by itself parks nobody.
@@ -126,7 +144,7 @@ func (b *cryptoBack) wait(ctx workflow.Context) {
 			return
 		}
 	default:
-		if reason == ReasonRefundClaimed {
+		if reason == ReasonRefundClaimed && d.proof.CommandID != uuid.Nil { // a mere nudge dismisses nothing
 			b.dismiss(ctx, d.proof)
 		}
 	}

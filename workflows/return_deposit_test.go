@@ -330,6 +330,19 @@ func TestReturnDeposit(t *testing.T) {
 			},
 		},
 		{
+			name: "a payout proves true while the payment waits for its signature", paid: []string{"TGiven"},
+			reasons: []workflows.Reason{workflows.ReasonPayoutSigning, workflows.ReasonRefundClaimed},
+			people: func(s *stray) {
+				s.needed, s.parked = 0, string(workflows.ReasonPayoutSigning)
+				s.at(time.Hour, func() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.status, s.claimed, s.payment, s.parked = exchange.RefundNeedsReview, true, uuid.Nil, ""
+				})
+				s.at(48*time.Hour, func() { s.order(activities.VerbRetry, "") })
+			},
+		},
+		{
 			name: "answers get lost", paid: []string{"TGiven"},
 			people: func(s *stray) {
 				s.needed = 0
