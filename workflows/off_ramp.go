@@ -50,7 +50,6 @@ type offRamp struct {
 	refundID uuid.UUID // what is owed back
 	back     *cryptoBack
 	door     *refundDoor // where officers decide about it
-	kept     bool        // a payout that was taken for refused stands after all
 }
 
 func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
@@ -235,7 +234,7 @@ func (f *offRamp) giveBack(ctx workflow.Context) {
 	f.back = b
 	b.run(ctx)
 	f.back = nil
-	if f.kept || b.state.PaymentID == uuid.Nil { // it was settled by the payout's receipt, here or by a look at a late word
+	if b.state.PaymentID == uuid.Nil { // it was settled by the payout's receipt, here or by a look at a late word
 		f.sweep(ctx)
 	}
 }
@@ -247,7 +246,6 @@ func (f *offRamp) keepPayout(ctx workflow.Context, proof activities.Proof) bool 
 		workflow.GetLogger(ctx).Error("the payout does not stand", "error", err)
 		return false
 	}
-	f.kept = true
 	return true
 }
 
