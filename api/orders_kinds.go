@@ -6,9 +6,6 @@ import (
 	"kivuko/exchange"
 )
 
-// offeredKind tells whether orders of a kind can be opened now. Officers have no desk yet to pay by bank from.
-func offeredKind(r exchange.OrderRequest) bool { return r.Method() == exchange.PaymentMethodMomo }
-
 // mayCancel tells whether somebody who may see an order may also ask for its end. A merchant sees the orders of
 // customers against its offers, and cancels only those that it opened.
 func mayCancel(o exchange.Order, who exchange.Principal) bool {

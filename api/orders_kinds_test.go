@@ -99,6 +99,22 @@ func TestRemittances(t *testing.T) {
 	if got := text(seen.object(), "sender_phone"); got != "********1111" {
 		t.Errorf("the vendor reads %q", got)
 	}
+	bank := map[string]any{"payment_method": "bank", "beneficiary_bank_name": "Equity", "beneficiary_account_number": "0123 4567 89", "beneficiary_swift_code": "eqblkena"}
+	for name, value := range body {
+		if name != "payment_phone_number" {
+			bank[name] = value
+		}
+	}
+	paid := c.open(c.customer, bank).want(http.StatusCreated).object()
+	if paid["payment_method"] != "bank" || text(paid, "beneficiary_account_number") != "0123456789" || text(paid, "beneficiary_swift_code") != "EQBLKENA" {
+		t.Errorf("by bank the order is %v", paid)
+	}
+	hidden := c.do(get, ordersPath+"/"+paid["id"].(string), nil, c.vendor.auth()).want(200).object()
+	if got := text(hidden, "beneficiary_account_number"); got != "******6789" {
+		t.Errorf("the vendor reads the account %q", got)
+	}
+	bank["payment_phone_number"] = "0712345678"
+	c.open(c.customer, bank).blames("/payment_phone_number forbidden")
 	delete(body, "sender_name")
 	c.open(c.customer, body).blames("/sender_name required")
 	body["sender_name"], body["sender_country"] = "Jane Roe", "ZZ"

@@ -35,9 +35,6 @@ func (s *server) openOrder(c *call) error {
 	if err := r.Check(k, d.sender, d.beneficiary); err != nil {
 		return err
 	}
-	if !offeredKind(r) {
-		return exchange.Errorf(exchange.CodeUnsupported, "Orders of the kind %s paid by %s are not offered yet.", k.Name(), r.Method())
-	}
 	if d.sender != (exchange.Sender{}) || d.beneficiary != (exchange.Beneficiary{}) {
 		r.HasParties = true
 		if err := s.Store.SaveParties(c.ctx, r.ID, d.sender, d.beneficiary, c.who); err != nil {

@@ -304,6 +304,32 @@ func TestUnpaidSalesAreClosed(t *testing.T) {
 	wantBooks(t, s)
 }
 
+// An offer that a sale exhausted is active again when the sale is closed.
+func TestClosedSalesReviveTheirOffer(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewSellers(t, s)
+	m.Offer = storetest.BuyOffer(t, s, m.Vendor, exchange.Tron, "12")
+	o := m.Sale(t, s, "10")
+	status := func() exchange.OfferStatus {
+		t.Helper()
+		offer, err := s.Offer(ctx, store.Everything(), m.Offer.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return offer.Status
+	}
+	if got := status(); got != exchange.OfferExhausted {
+		t.Errorf("with a sale it is %s", got)
+	}
+	if _, err := s.CloseOffRamp(ctx, o.ID, exchange.DetailExpired, exchange.System("flow")); err != nil {
+		t.Fatal(err)
+	}
+	if got := status(); got != exchange.OfferActive {
+		t.Errorf("without it it is %s", got)
+	}
+}
+
 // Where the crypto goes back to is said once, by its seller.
 func TestRefundAddressIsSaidOnce(t *testing.T) {
 	t.Parallel()
