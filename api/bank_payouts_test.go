@@ -9,6 +9,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
 	"kivuko/store/storetest"
 )
 
@@ -142,4 +143,37 @@ func (w *world) paidByBank() uuid.UUID {
 		w.t.Fatal(err)
 	}
 	return o.ID
+}
+
+// A remittance to a bank account is opened like any other, and is completed by an officer's word.
+func TestRemittanceGoesToABank(t *testing.T) {
+	c := openCounter(t)
+	if err := c.store.SeedCatalogs(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, c.store, `UPDATE countries SET is_active = true WHERE alpha2_code = 'KE'`)
+	body := c.sell(map[string]any{
+		"order_subtype": "remittance_offramp", "payment_method": "bank", "sender_name": "Jane Roe", "sender_country": "KE", "sender_phone": "+254711111111",
+		"beneficiary_account_name": "Amina Otieno", "beneficiary_account_number": "0011223344", "beneficiary_bank_name": "Bank of Examples", "beneficiary_bank_code": "01",
+	})
+	opened := c.open(c.customer, body).want(http.StatusCreated).object()
+	if opened["payment_method"] != "bank" || opened["fiat_amount"] != "1293.00" {
+		t.Errorf("opened %v", opened)
+	}
+	id, err := uuid.Parse(opened["id"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := c.store.Order(t.Context(), store.Everything(), id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = storetest.TakeCrypto(t, c.store, o)
+	if _, err := c.store.BeginBankPayout(t.Context(), o.ID); err != nil {
+		t.Fatal(err)
+	}
+	officer := c.person(exchange.RoleTreasury)
+	if r := c.confirmBank(officer, o, "FT1").want(http.StatusOK).object(); r["status"] != "done" || r["beneficiary_account_number"] != "0011223344" {
+		t.Errorf("confirmed %v", r)
+	}
 }
