@@ -83,7 +83,10 @@ func (f *offRamp) open(ctx workflow.Context) {
 	if err != nil && passing(err) {
 		err = f.openVisibly(ctx, in)
 	}
-	if isDry(err) && f.grow(ctx) {
+	for range maxGrowth {
+		if !isDry(err) || !f.grow(ctx) {
+			break
+		}
 		err = f.openVisibly(ctx, in)
 	}
 	for unforeseen(err) {
@@ -106,6 +109,9 @@ func (f *offRamp) open(ctx workflow.Context) {
 func (f *offRamp) openVisibly(ctx workflow.Context, in activities.OpenOffRampInput) error {
 	return workflow.ExecuteActivity(record(ctx, "Open the order"), offRamps.OpenOffRamp, in).Get(ctx, &f.order)
 }
+
+// maxGrowth is how often an order asks for another address when others were quicker to borrow the one that was made.
+const maxGrowth = 3
 
 // isDry tells that no escrow address is free.
 func isDry(err error) bool {

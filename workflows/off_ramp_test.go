@@ -484,7 +484,14 @@ func opening() []sell {
 			},
 		},
 		{name: "the pool is dry and full", set: func(m *market) { m.dry, m.full = 1, true }, check: told("open", exchange.CodeEscrowDry)},
-		{name: "the pool grows and another order was quicker", set: func(m *market) { m.dry = 2 }, check: told("open", exchange.CodeEscrowDry)},
+		{
+			name: "the pool grows and another order was quicker", status: sold, detail: none, check: told("open", ""),
+			set: func(m *market) {
+				m.dry = 3
+				m.deposit(min, 1, crypto("10"))
+			},
+		},
+		{name: "the pool grows and others are always quicker", set: func(m *market) { m.dry = 4 }, check: told("open", exchange.CodeEscrowDry)},
 		{
 			name: "refused", check: told("open", exchange.CodeInsufficientOffer),
 			set: func(m *market) {
