@@ -27,7 +27,7 @@ func strays(t *testing.T, amounts ...string) (*env, []exchange.PaymentException)
 	}
 	found := make([]exchange.PaymentException, len(amounts))
 	for i, amount := range amounts {
-		n := 101 + uint64(i) //nolint:gosec // G115: a few
+		n := 101 + uint64(i)
 		moved := exchange.ChainMovement{TxID: fmt.Sprintf("tx%d", i), From: "Tstranger0000000000000000000000000", To: address, Amount: money.Must(money.USDT, amount)}
 		if _, err := e.store.RecordFinalBlock(t.Context(), exchange.BlockScan{Network: exchange.Tron, Block: block(n), Movements: []exchange.ChainMovement{moved}}); err != nil {
 			t.Fatal(err)

@@ -39,13 +39,12 @@ func (x *sale) tries(t *testing.T) exchange.PaymentAttempt {
 }
 
 // paysOut completes the order by a proven payout.
-func (x *sale) paysOut(t *testing.T) exchange.PaymentAttempt {
+func (x *sale) paysOut(t *testing.T) {
 	t.Helper()
 	a := x.tries(t)
 	if _, err := x.s.CompleteOrderPayout(t.Context(), x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
 		t.Fatal(err)
 	}
-	return a
 }
 
 // app is the database as the service's own role reaches it.

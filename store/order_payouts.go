@@ -228,7 +228,7 @@ func (s *Store) CompleteOrderPayout(ctx context.Context, orderID, attemptID uuid
 			p, err := t.paidBesides(ctx, o, a, obs)
 			return before, p, err
 		}
-		holds, err := t.endFloatHold(ctx, a.ID, exchange.HoldCapture)
+		holds, err := t.captureFloat(ctx, a.ID)
 		if err != nil {
 			return before, none, err
 		}
@@ -298,7 +298,7 @@ func (t unitTx) completeOffRamp(ctx context.Context, before exchange.Order, rece
 // paidBesides books a payout that was made beside another payment of the order, or after its crypto was promised back.
 // The money is gone, so the books say so whatever else is wrong: the payee owes it, and a person decides.
 func (t unitTx) paidBesides(ctx context.Context, o exchange.Order, a exchange.PaymentAttempt, obs exchange.Observation) (exchange.Posting, error) {
-	holds, err := t.endFloatHold(ctx, a.ID, exchange.HoldCapture)
+	holds, err := t.captureFloat(ctx, a.ID)
 	if err != nil {
 		return exchange.Posting{}, err
 	}

@@ -77,7 +77,7 @@ func (t unitTx) paidTwice(ctx context.Context, o exchange.Order, r exchange.Refu
 	if _, known, err := t.exceptionOf(ctx, receipt); err != nil || known {
 		return exchange.Posting{}, err
 	}
-	holds, err := t.endFloatHold(ctx, attemptID, exchange.HoldCapture)
+	holds, err := t.captureFloat(ctx, attemptID)
 	if err != nil {
 		return exchange.Posting{}, err
 	}

@@ -281,9 +281,9 @@ func paidBack(r exchange.Refund) exchange.Entry {
 
 const holdOfAttempt = `SELECT h.id, h.status FROM payment_attempts a JOIN holds h ON h.id = a.hold_id WHERE a.id = $1`
 
-// endFloatHold captures or releases what a payout reserved. Once released, for a payout that seemed to
+// captureFloat uses up what a payout reserved. Once released, for a payout that seemed to
 // have failed, there is nothing to capture and the float is debited as it stands.
-func (t unitTx) endFloatHold(ctx context.Context, attemptID uuid.UUID, verb exchange.HoldVerb) ([]exchange.HoldOp, error) {
+func (t unitTx) captureFloat(ctx context.Context, attemptID uuid.UUID) ([]exchange.HoldOp, error) {
 	var h struct {
 		ID     uuid.UUID
 		Status exchange.HoldStatus
@@ -294,7 +294,7 @@ func (t unitTx) endFloatHold(ctx context.Context, attemptID uuid.UUID, verb exch
 	if h.Status != exchange.HoldHeld {
 		return nil, nil
 	}
-	return []exchange.HoldOp{{Verb: verb, Hold: exchange.Hold{ID: h.ID}}}, nil
+	return []exchange.HoldOp{{Verb: exchange.HoldCapture, Hold: exchange.Hold{ID: h.ID}}}, nil
 }
 
 // CompleteRefund ends a refund whose payout is proven. Called again it returns the refund as it is. A
@@ -345,7 +345,7 @@ func (s *Store) CompleteRefund(ctx context.Context, refundID, attemptID uuid.UUI
 			}
 			return refund, p, err
 		}
-		holds, err := t.endFloatHold(ctx, attemptID, exchange.HoldCapture)
+		holds, err := t.captureFloat(ctx, attemptID)
 		if err != nil {
 			return refund, none, err
 		}

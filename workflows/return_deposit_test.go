@@ -232,8 +232,8 @@ func (s *stray) order(verb, address string) {
 	s.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), s.answer(verb), workflows.CommandRef{CommandID: id})
 }
 
-func (s *stray) decide(name, update, token string) {
-	s.env.UpdateWorkflow(update, name, s.answer(name), workflows.ApprovalRef{Token: token})
+func (s *stray) approve(name, token string) {
+	s.env.UpdateWorkflow(workflows.UpdateApprove, name, s.answer(name), workflows.ApprovalRef{Token: token})
 }
 
 func (s *stray) answer(name string) *testsuite.TestUpdateCallback {
@@ -269,8 +269,8 @@ func TestReturnDeposit(t *testing.T) {
 		{
 			name: "another officer agrees", paid: []string{"TGiven"}, reasons: []workflows.Reason{workflows.ReasonRefundSecond},
 			people: func(s *stray) {
-				s.at(time.Hour, func() { s.decide("wrong", workflows.UpdateApprove, "bad") })
-				s.at(2*time.Hour, func() { s.decide("right", workflows.UpdateApprove, "good") })
+				s.at(time.Hour, func() { s.approve("wrong", "bad") })
+				s.at(2*time.Hour, func() { s.approve("right", "good") })
 			},
 		},
 		{
@@ -286,7 +286,7 @@ func TestReturnDeposit(t *testing.T) {
 				s.at(time.Hour, func() { s.order(activities.VerbRetry, "") })
 				s.at(2*time.Hour, func() { s.order(activities.VerbRefund, "") }) // names none
 				s.at(3*time.Hour, func() { s.order(activities.VerbRefund, "TSaid") })
-				s.at(4*time.Hour, func() { s.decide("right", workflows.UpdateApprove, "good") })
+				s.at(4*time.Hour, func() { s.approve("right", "good") })
 			},
 		},
 		{
@@ -310,7 +310,7 @@ func TestReturnDeposit(t *testing.T) {
 			people: func(s *stray) {
 				s.needed, s.parked = 0, string(workflows.ReasonPayoutDenied)
 				s.at(time.Hour, func() { s.order(activities.VerbRefund, "TOther") })
-				s.at(2*time.Hour, func() { s.decide("right", workflows.UpdateApprove, "good") })
+				s.at(2*time.Hour, func() { s.approve("right", "good") })
 			},
 		},
 		{
@@ -326,7 +326,7 @@ func TestReturnDeposit(t *testing.T) {
 			people: func(s *stray) {
 				s.claimed = true
 				s.at(time.Hour, func() { s.order(activities.VerbRetry, "") })
-				s.at(2*time.Hour, func() { s.decide("right", workflows.UpdateApprove, "good") })
+				s.at(2*time.Hour, func() { s.approve("right", "good") })
 			},
 		},
 		{
