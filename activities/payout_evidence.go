@@ -110,6 +110,28 @@ func (e payoutEvidence) silent() bool {
 	return e.result.State == "" && !e.timedOut
 }
 
+// credentialStore keeps whether the operator refuses our credential.
+type credentialStore interface {
+	// NoteCredential counts that the operator refuses our credential, before the payout is settled.
+	NoteCredential(ctx context.Context, attempt uuid.UUID, code string) error
+	Breaker(ctx context.Context, provider string) (exchange.Breaker, error)
+}
+
+// mayAsk counts a result that says that our credential was refused as soon as it is heard, and tells whether a question
+// that is due may be put: not while the breaker is open, because more questions would lock the credential.
+func (e payoutEvidence) mayAsk(ctx context.Context, store credentialStore, provider string, due bool) (bool, error) {
+	if e.result.State == exchange.SeenFailed && exchange.CredentialCode(e.result.Code) {
+		if err := store.NoteCredential(ctx, e.attempt.ID, e.result.Code); err != nil {
+			return false, err
+		}
+	}
+	if !due {
+		return false, nil
+	}
+	breaker, err := store.Breaker(ctx, provider)
+	return err == nil && breaker.State() != exchange.BreakerOpen, err
+}
+
 // maxQuestions is after how many unanswered questions a result that says "failed" is believed alone, where
 // nothing is sent on the strength of it: a person decides.
 const maxQuestions = 5
@@ -157,6 +179,9 @@ func proven(o, second exchange.Observation) (string, exchange.Observation) {
 	}
 	if o.Receipt == "" {
 		return RefundPending, exchange.Observation{}
+	}
+	if o.Charge.Asset() == "" {
+		o.Charge = second.Charge // results don't tell it, answers do
 	}
 	return RefundPaid, o
 }

@@ -11,6 +11,7 @@ import (
 
 // RefundStore is what refunds need of the database.
 type RefundStore interface {
+	credentialStore
 	Refund(ctx context.Context, id uuid.UUID) (exchange.Refund, error)
 	BeginRefundPayout(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error)
 	Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error)
@@ -185,7 +186,11 @@ func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundS
 	}
 	e := listen(ctx, r.Operator, a, stored)
 	e.questions = in.Questions
-	if in.Ask {
+	ask, err := e.mayAsk(ctx, r.Store, r.Provider, in.Ask)
+	if err != nil {
+		return RefundStep{}, Failure(ctx, err)
+	}
+	if ask {
 		a.CallbackToken = r.token(a.ID)
 		answer := r.Operator.Resolve(ctx, a)
 		if answer.State == exchange.SeenSucceeded || answer.State == exchange.SeenFailed {

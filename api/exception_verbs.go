@@ -126,7 +126,11 @@ func (s *server) refundException(c *call) error {
 		return c.json(http.StatusAccepted, exceptionWire(x))
 	}
 	if x.Status != exchange.ExcRefunding && x.Status != exchange.ExcRefunded {
-		if err := refundable(x); err != nil {
+		terms, err := s.Store.TermsAt(c.ctx, s.now())
+		if err != nil {
+			return err
+		}
+		if err := refundable(x, terms.MinPayout); err != nil {
 			return err
 		}
 		if err := s.askForRefund(c, x, reason); err != nil {
@@ -139,8 +143,8 @@ func (s *server) refundException(c *call) error {
 	return c.json(http.StatusAccepted, exceptionWire(x))
 }
 
-// refundable says why money can't go back, where it can't.
-func refundable(x exchange.PaymentException) error {
+// refundable says why money can't go back, where it can't. least is what the operator pays out at the least.
+func refundable(x exchange.PaymentException, least money.Amount) error {
 	switch {
 	case x.Status != exchange.ExcOpen:
 		return exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
@@ -149,8 +153,8 @@ func refundable(x exchange.PaymentException) error {
 	case x.AttemptID == uuid.Nil:
 		return exchange.Errorf(exchange.CodeUnsupported,
 			"The payment belongs to no order, and its payer's number is not known here. Have the operator reverse it, or credit it to a merchant.")
-	case x.Amount.Cmp(exchange.MinMomoPayout()) < 0:
-		return exchange.Errorf(exchange.CodeStateConflict, "The operator pays out no less than %s KES.", exchange.MinMomoPayout())
+	case x.Amount.Cmp(least) < 0:
+		return exchange.Errorf(exchange.CodeStateConflict, "The operator pays out no less than %s KES.", least)
 	}
 	return nil
 }

@@ -209,7 +209,7 @@ func TestExceptionsWithoutAWayBack(t *testing.T) {
 		"written off":   {exchange.PaymentException{Status: exchange.ExcWrittenOff, Kind: exchange.ExcLate, Amount: kes, AttemptID: newID()}, exchange.CodeStateConflict},
 		"as it must be": {exchange.PaymentException{Status: exchange.ExcOpen, Kind: exchange.ExcLate, Amount: kes, AttemptID: newID()}, ""},
 	} {
-		if got := exchange.CodeOf(refundable(c.x)); got != c.code {
+		if got := exchange.CodeOf(refundable(c.x, exchange.MinMomoPayout())); got != c.code {
 			t.Errorf("%s: %q, want %q", name, got, c.code)
 		}
 	}

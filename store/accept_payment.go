@@ -42,6 +42,7 @@ type arrival struct {
 	money money.Amount
 	out   PaymentOutcome
 	post  exchange.Posting
+	least money.Amount // that the operator pays out, where some of the payment goes back
 }
 
 const readCollection = `SELECT attempt_id FROM collections WHERE receipt = $1`
@@ -53,7 +54,7 @@ const paidBefore = `SELECT EXISTS (SELECT FROM collections WHERE order_id = $1 A
 
 // AcceptPayment books money that two witnesses proved. The attempt succeeds and the receipt is used up.
 // An order that waits goes on when enough came: its chain payment is approved by policy, and a surplus
-// goes back. Too little ends the order and goes back whole. What is below exchange.MinMomoPayout can't go
+// goes back. Too little ends the order and goes back whole. What is below the operator's least payout can't go
 // back and is kept as unclaimed. Money for an order that was paid already, or
 // has ended, opens an exception and moves nothing else. It may be called any number of times: a receipt
 // that is booked is PaidKnown, with everything as it is now. CodeConflict when the receipt was booked
@@ -134,6 +135,13 @@ func (ar *arrival) book(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if ar.out.Kind == PaidOver || ar.out.Kind == PaidUnder {
+		terms, err := ar.t.termsAt(ctx, ar.t.s.now())
+		if err != nil {
+			return err
+		}
+		ar.least = terms.MinPayout
+	}
 	switch ar.out.Kind {
 	case PaidExact:
 		return ar.pay(ctx, ar.money)
@@ -188,7 +196,7 @@ func (ar *arrival) pay(ctx context.Context, price money.Amount) error {
 	}
 	ar.entry(exchange.Lines(
 		exchange.Credit(exchange.House(exchange.AccOrdersInFlight, money.KES), price),
-		exchange.Credit(goesBack(ar.money.Sub(price)), ar.money.Sub(price)),
+		exchange.Credit(ar.goesBack(ar.money.Sub(price)), ar.money.Sub(price)),
 	)...)
 	return nil
 }
@@ -208,14 +216,14 @@ func (ar *arrival) refuse(ctx context.Context) error {
 		return err
 	}
 	ar.post.Holds = append(ar.post.Holds, back.Holds...)
-	ar.entry(exchange.Credit(goesBack(ar.money), ar.money))
+	ar.entry(exchange.Credit(ar.goesBack(ar.money), ar.money))
 	return ar.sendBack(ctx, exchange.ExcUnder, ar.money)
 }
 
 // goesBack is the account of money that belongs to the payer: on its way back, or, where the operator pays
 // out no such little sum, kept for the payer's asking.
-func goesBack(m money.Amount) exchange.AccountRef {
-	if m.Cmp(exchange.MinMomoPayout()) < 0 {
+func (ar *arrival) goesBack(m money.Amount) exchange.AccountRef {
+	if m.Positive() && m.Cmp(ar.least) < 0 {
 		return exchange.House(exchange.AccUnclaimed, m.Asset())
 	}
 	return exchange.House(exchange.AccRefundsDue, m.Asset())
@@ -228,7 +236,7 @@ func (ar *arrival) sendBack(ctx context.Context, kind exchange.ExceptionKind, am
 	if err != nil {
 		return err
 	}
-	if amount.Cmp(exchange.MinMomoPayout()) < 0 {
+	if amount.Cmp(ar.least) < 0 {
 		ar.out.Exception, err = ar.t.moveException(ctx, x, exchange.ExcAccepted, "below the operator's least payout", flow)
 		return err
 	}

@@ -1,10 +1,14 @@
 package store_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/store"
 	"kivuko/store/storetest"
 )
@@ -160,4 +164,36 @@ func TestTreasuryAllocation(t *testing.T) {
 		}
 	}
 	wantBooks(t, s)
+}
+
+// The limits of prompts and of what can be sent back are those of the terms in force.
+func TestLimitsComeFromTheTerms(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	b := newBoard(t, store.Options{Now: func() time.Time { return now }})
+	ctx, s := t.Context(), b.store
+	m := storetest.NewMarket(t, s)
+	attempt := storetest.Attempt(t, s, m.Order(t, s, "10"))
+	strict := terms(now.Add(time.Minute))
+	strict.MaxPrompt, strict.MinPayout = kes("1200"), kes("1001")
+	c, err := s.ProposeTerms(ctx, strict, b.one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ConfirmChange(ctx, c.ID, "", b.two); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(2 * time.Minute)
+	out, err := s.AcceptPayment(ctx, attempt.ID, storetest.Paid(t, kes("1000")), time.Time{})
+	if err != nil || out.Refund.ID != uuid.Nil || out.Exception.Status != exchange.ExcAccepted {
+		t.Errorf("too little to be sent back: %+v, %v", out, err)
+	}
+	wantBalance(t, s, exchange.House(exchange.AccUnclaimed, money.KES), "1000", "0")
+	_, err = s.OpenOrder(ctx, exchange.OrderRequest{
+		ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: money.Must(money.USDT, "10"),
+	}, storetest.PrincipalOf(m.Customer))
+	wantFault(t, err, exchange.CodeInvalid)
+	if e, ok := errors.AsType[*exchange.Error](err); !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != "/crypto_amount" {
+		t.Errorf("refused with %v", err)
+	}
 }

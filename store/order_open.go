@@ -52,6 +52,9 @@ func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by excha
 		if o.Price.Crypto.Cmp(offer.Available) > 0 {
 			return exchange.Order{}, none, tooLittle(offer)
 		}
+		if err := t.promptable(ctx, o, r); err != nil {
+			return exchange.Order{}, none, err
+		}
 		if o.HoldID, err = uuid.NewV7(); err != nil {
 			return exchange.Order{}, none, err
 		}
@@ -64,6 +67,19 @@ func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by excha
 		}
 		return o, p, t.record(ctx, orderRecord("order.opened", by, nil, o))
 	})
+}
+
+// promptable refuses a price that the mobile money operator asks no payer for at a time.
+func (t unitTx) promptable(ctx context.Context, o exchange.Order, r exchange.OrderRequest) error {
+	terms, err := t.termsAt(ctx, t.s.now())
+	if err != nil {
+		return err
+	}
+	pointer := "/crypto_amount"
+	if r.Fiat.Positive() {
+		pointer = "/fiat_amount"
+	}
+	return terms.AllowPrompt(o.Price.Fiat, pointer)
 }
 
 // orderHold is the reservation of an order.
