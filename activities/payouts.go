@@ -124,10 +124,10 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 		return PayoutStep{}, Failure(ctx, err)
 	}
 	stored, err := p.Store.BeginOrderPayout(ctx, in.OrderID, fresh)
-	switch exchange.CodeOf(err) {
-	case exchange.CodeInsufficientFunds:
+	if exchange.CodeOf(err) == exchange.CodeInsufficientFunds {
 		return PayoutStep{State: RefundFloatShort, Class: ClassFloat}, nil
-	case exchange.CodeSuspended:
+	}
+	if exchange.CodeOf(err) == exchange.CodeSuspended {
 		return PayoutStep{State: RefundSuspended, Class: ClassCredential}, nil
 	}
 	if err != nil {
