@@ -48,7 +48,7 @@ func (b *cryptoBack) run(ctx workflow.Context) {
 	for {
 		b.woken = false
 		in := activities.ChainRefundInput{RefundID: b.refundID}
-		err := workflow.ExecuteActivity(record(ctx, "Have the crypto sent back"), chainRefunds.ApproveRefundPayment, in).Get(ctx, &b.state)
+		err := b.learn(ctx, workflow.ExecuteActivity(record(ctx, "Have the crypto sent back"), chainRefunds.ApproveRefundPayment, in))
 		switch {
 		case err != nil:
 			b.parked(ctx, ReasonStepFailed, err)
@@ -61,6 +61,17 @@ func (b *cryptoBack) run(ctx workflow.Context) {
 			b.wait(ctx)
 		}
 	}
+}
+
+// learn takes over where the refund stands. The answer is read into a value of its own: what it leaves out would stay in
+// the old one.
+func (b *cryptoBack) learn(ctx workflow.Context, step workflow.Future) error {
+	var s activities.ChainRefundState
+	err := step.Get(ctx, &s)
+	if err == nil {
+		b.state = s
+	}
+	return err
 }
 
 // wake tells that something about the refund is new: an address, a decision.
@@ -113,7 +124,7 @@ func (b *cryptoBack) sending(ctx workflow.Context) bool {
 	b.woken = false
 	payment := b.state.PaymentID
 	in := activities.ChainRefundInput{RefundID: b.refundID}
-	err := workflow.ExecuteActivity(record(ctx, "Look at the refund"), chainRefunds.ApproveRefundPayment, in).Get(ctx, &b.state)
+	err := b.learn(ctx, workflow.ExecuteActivity(record(ctx, "Look at the refund"), chainRefunds.ApproveRefundPayment, in))
 	return err != nil || (b.state.Status == exchange.RefundProcessing && b.state.PaymentID == payment)
 }
 
@@ -164,7 +175,7 @@ func (b *cryptoBack) parked(ctx workflow.Context, r Reason, cause error) (decisi
 // address sends the refund where a person said. A command that names no address is a word to look again.
 func (b *cryptoBack) address(ctx workflow.Context, proof activities.Proof) {
 	in := activities.AddressRefundInput{RefundID: b.refundID, Proof: proof}
-	if err := workflow.ExecuteActivity(record(ctx, "Take the address over"), chainRefunds.AddressRefund, in).Get(ctx, &b.state); err != nil {
+	if err := b.learn(ctx, workflow.ExecuteActivity(record(ctx, "Take the address over"), chainRefunds.AddressRefund, in)); err != nil {
 		workflow.GetLogger(ctx).Warn("no address was taken over", "error", err)
 	}
 }
@@ -172,7 +183,7 @@ func (b *cryptoBack) address(ctx workflow.Context, proof activities.Proof) {
 // dismiss lets the refund go on though somebody claimed that its payee was paid. Another person has to agree to it.
 func (b *cryptoBack) dismiss(ctx workflow.Context, proof activities.Proof) {
 	in := activities.AddressRefundInput{RefundID: b.refundID, Proof: proof}
-	if err := workflow.ExecuteActivity(record(ctx, "Go on with the refund"), chainRefunds.DismissClaim, in).Get(ctx, &b.state); err != nil {
+	if err := b.learn(ctx, workflow.ExecuteActivity(record(ctx, "Go on with the refund"), chainRefunds.DismissClaim, in)); err != nil {
 		workflow.GetLogger(ctx).Error("the claim was not dismissed", "error", err)
 	}
 }
