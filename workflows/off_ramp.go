@@ -76,7 +76,7 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 }
 
 // open writes the order. The update "open" answers with what came of it; see the on-ramp's. A pool without a free
-// address grows by one, where it may, before the customer is sent away.
+// address grows, where it may, before the customer is sent away.
 func (f *offRamp) open(ctx workflow.Context) {
 	in := activities.OpenOffRampInput{Request: f.in.Request, Actor: f.in.Actor}
 	err := workflow.ExecuteLocalActivity(local(ctx, "Open the order"), offRamps.OpenOffRamp, in).Get(ctx, &f.order)

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,7 +12,14 @@ import (
 const ParkedQuery = `KivukoNeedsAttention = true AND ExecutionStatus = "Running"`
 
 // Reasons lists every reason to park.
-func Reasons() []Reason { return slices.Sorted(maps.Keys(guide)) }
+func Reasons() []Reason {
+	all := make([]Reason, 0, len(guide))
+	for r := range guide {
+		all = append(all, r)
+	}
+	slices.Sort(all)
+	return all
+}
 
 // Advice is what a person is told of a parked flow.
 type Advice struct {
