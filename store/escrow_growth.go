@@ -17,6 +17,7 @@ import (
 const (
 	maxEscrowMade  = 10  // wallets that are handed out to be made
 	maxEscrowFreed = 200 // addresses that come back from their rest
+	maxOrderGrowth = 3   // wallets that are made for one order, when others were quicker to borrow them
 )
 
 const countEscrow = `
@@ -85,11 +86,10 @@ func (s *Store) escrowDemand(ctx context.Context, n exchange.Network) (exchange.
 }
 
 // EscrowRoom is asked for an order that found no free address: whether one is free by now, or a wallet may be made for
-// it, whose id it returns in Make. It gives neither when the pool is as large as it may be. The wallet's id follows
-// from the order's, so that asking again finds it.
+// it, whose id it returns in Make. It gives neither when the pool is as large as it may be, or the order has had its share.
+// The ids of its wallets follow from the order's, so that asking again finds the one that is not made yet.
 func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.UUID) (exchange.EscrowDemand, error) {
 	var d exchange.EscrowDemand
-	id := uuid.NewSHA1(order, []byte("escrow"))
 	err := s.inTx(ctx, "escrow address", func(t unitTx) error {
 		p, err := t.lockedPolicy(ctx, n)
 		if err != nil {
@@ -101,24 +101,28 @@ func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.U
 			return err
 		}
 		d = exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most}
-		var made []bool
-		if err := t.all(ctx, &made, growthAsked, id); err != nil {
-			return err
-		}
-		switch {
-		case len(made) == 1:
-			if !made[0] {
-				d.Make = []uuid.UUID{id}
+		for i := range maxOrderGrowth {
+			id := uuid.NewSHA1(order, fmt.Appendf(nil, "escrow %d", i))
+			var made []bool
+			if err := t.all(ctx, &made, growthAsked, id); err != nil {
+				return err
 			}
-			return nil
-		case has.Free > 0:
-			return nil
-		case has.Total+has.Asked >= p.Most:
-			d.Short = 1
-			return nil
+			switch {
+			case len(made) == 1 && !made[0]:
+				d.Make = []uuid.UUID{id}
+				return nil
+			case has.Free > 0:
+				return nil
+			case len(made) == 1:
+				continue // it was made, and another order was quicker
+			case has.Total+has.Asked >= p.Most:
+				d.Short = 1
+				return nil
+			}
+			d.Make = []uuid.UUID{id}
+			return t.one(ctx, insertGrowth, id, n, order, nil, now)
 		}
-		d.Make = []uuid.UUID{id}
-		return t.one(ctx, insertGrowth, id, n, order, nil, now)
+		return nil
 	})
 	return d, err
 }

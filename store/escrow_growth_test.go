@@ -122,6 +122,23 @@ func TestOrderMakesRoom(t *testing.T) {
 	if _, err := p.sell(t); err != nil {
 		t.Error(err)
 	}
+	p.policy(t, 0, 100)
+	had := map[uuid.UUID]bool{d.Make[0]: true}
+	for range 2 { // each time another order borrows what was made
+		next := room(first)
+		if len(next.Make) != 1 || had[next.Make[0]] {
+			t.Fatalf("when it was borrowed there is to make %+v", next)
+		}
+		had[next.Make[0]] = true
+		p.make(t, next.Make...)
+		if _, err := p.sell(t); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if over := room(first); len(over.Make) != 0 || over.Free != 0 {
+		t.Errorf("an order that had its share makes %+v", over)
+	}
+	p.policy(t, 0, 7)
 	err := commit(ctx, p.service(t), `INSERT INTO escrow_growth (id, network, created_at) VALUES (gen_random_uuid(), 'tron', now())`)
 	if sqlState(err) != "KV002" {
 		t.Errorf("grown beyond its limit by SQL: %v", err)
