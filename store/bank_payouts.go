@@ -136,7 +136,7 @@ func (t unitTx) paidByBank(ctx context.Context, o exchange.Order, before exchang
 	if _, err := t.movePayout(ctx, o, before, p, by); err != nil {
 		return exchange.Posting{}, err
 	}
-	_, posting, err := t.completeOffRamp(ctx, o, reference, exchange.House(exchange.AccBank, money.KES), by)
+	posting, err := t.completeOffRamp(ctx, o, reference, exchange.House(exchange.AccBank, money.KES), by)
 	posting.Holds = append(posting.Holds, exchange.HoldOp{Verb: exchange.HoldCapture, Hold: exchange.Hold{ID: before.HoldID}})
 	return posting, err
 }

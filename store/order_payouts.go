@@ -237,7 +237,7 @@ func (s *Store) CompleteOrderPayout(ctx context.Context, orderID, attemptID uuid
 		if p, err = t.movePayout(ctx, o, before, p, flow); err != nil {
 			return before, none, err
 		}
-		_, posting, err := t.completeOffRamp(ctx, o, obs.Receipt, exchange.House(exchange.AccMomoPayout, a.Amount.Asset()), flow)
+		posting, err := t.completeOffRamp(ctx, o, obs.Receipt, exchange.House(exchange.AccMomoPayout, a.Amount.Asset()), flow)
 		if err != nil {
 			return before, none, err
 		}
@@ -272,7 +272,7 @@ func (t unitTx) provenAttempt(ctx context.Context, o exchange.Order, p exchange.
 
 // completeOffRamp ends an order that was paid out of an account of the house: the vendor's shillings pay for it, and what
 // rounding left over stays with the house.
-func (t unitTx) completeOffRamp(ctx context.Context, before exchange.Order, receipt string, from exchange.AccountRef, by exchange.Principal) (exchange.Order, exchange.Posting, error) {
+func (t unitTx) completeOffRamp(ctx context.Context, before exchange.Order, receipt string, from exchange.AccountRef, by exchange.Principal) (exchange.Posting, error) {
 	o := before
 	o.Status, o.StatusDetail, o.PaymentTxnID = exchange.OrderCompleted, exchange.WaitNothing, receipt
 	if from.Kind == exchange.AccMomoPayout {
@@ -280,9 +280,9 @@ func (t unitTx) completeOffRamp(ctx context.Context, before exchange.Order, rece
 	}
 	o, err := t.saveOrder(ctx, "order.completed", by, before, o)
 	if err != nil {
-		return before, exchange.Posting{}, err
+		return exchange.Posting{}, err
 	}
-	return o, exchange.Posting{
+	return exchange.Posting{
 		Holds: []exchange.HoldOp{{Verb: exchange.HoldCapture, Hold: exchange.Hold{ID: o.HoldID}}},
 		Entries: []exchange.Entry{{
 			Key: "order:" + o.ID.String() + ":completed", Kind: "order.completed", ObjectType: "order", ObjectID: o.ID,
