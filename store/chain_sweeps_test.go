@@ -193,6 +193,9 @@ func TestDatabaseGuardsSweeps(t *testing.T) {
 	if err := insert("sweep", x.order.ID, "USDT", "10", vendor); err == nil {
 		t.Error("a second one was taken")
 	}
+	if err := insert("refund", x.order.ID, "USDT", "10", stranger); err == nil || !strings.Contains(err.Error(), "chain_payments_hold_key") {
+		t.Errorf("another payment of the same hold: %v", err)
+	}
 }
 
 // What was true when a sweep was approved must be true when it is signed.
