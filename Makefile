@@ -119,7 +119,7 @@ test: bin/with-postgres ## run the tests of both modules; most crashes are test-
 test-crash: bin/with-postgres ## kill processes before and after every side effect; about ten minutes
 	@$(progress)
 	export KIVUKO_E2E_CRASHES=$${KIVUKO_E2E_CRASHES:-all}
-	progress "killing processes" "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -timeout $(CRASH_TIMEOUT) -run '^TestCrashPoints$$' $(TESTFLAGS) ./e2e
+	progress "killing processes" "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -timeout $(CRASH_TIMEOUT) -run '^(TestCrashPoints|TestSalesSurviveTheDeathOfWorkers)$$' $(TESTFLAGS) ./e2e
 
 .PHONY: race
 race: bin/with-postgres ## run all tests with the race detector (needs a C compiler)
@@ -134,13 +134,22 @@ TRANSFERS ?= 1000
 soak-transfers: bin/with-postgres ## send 1,000 transfers on three chains while everything fails; TRANSFERS says how many
 	@KIVUKO_E2E_TRANSFERS=$(TRANSFERS) "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -v -timeout 3h -run '^TestTransfersSurviveAPlan$$' ./e2e
 
+# SOAK is how long people act, SEED which plan they follow; each run names its own.
+SOAK ?= 10m
+SEED ?=
+
+.PHONY: soak
+soak: build ## buy, sell and send on three chains for SOAK (10m) while everything fails; SEED repeats a plan
+	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-soak" ./cmd/kivuko-soak
+	exec "$(bin)/kivuko-soak" -root "$(CURDIR)" -for $(SOAK) $(if $(SEED),-seed $(SEED))
+
 .PHONY: replay
 replay: check-go ## replay all recorded histories against today's workflows
 	@if [ ! -d workflows ]; then echo "no workflows yet"; exit 0; fi
 	$(GO) test -count=1 -run '^TestRecordedHistoriesReplay$$' -v ./workflows/
 
 # BENCHFLAGS='-quick' is one short round; '-only opening,throughput' runs some parts
-# (suites, deposits, sending, history, parked, opening, throughput).
+# (suites, deposits, sending, history, parked, opening, throughput, selling).
 # KIVUKO_BENCH_ORDERS=1000000,10000000 searches both sizes: filling the larger takes about half an hour.
 BENCHFLAGS ?=
 

@@ -25,7 +25,8 @@ func flows() map[string]any {
 		workflows.TypeReserveReport: workflows.ReserveReport, workflows.TypePrune: workflows.Prune, workflows.TypePullRates: workflows.PullRates,
 		workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
 		workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
-		workflows.TypeLatePayout: workflows.LatePayout,
+		workflows.TypeLatePayout: workflows.LatePayout, workflows.TypeOffRamp: workflows.OffRamp, workflows.TypeMomoPayout: workflows.MomoPayout,
+		workflows.TypeReturnDeposit: workflows.ReturnDeposit, workflows.TypeTendEscrow: workflows.TendEscrow,
 	}
 }
 

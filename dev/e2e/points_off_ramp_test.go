@@ -11,6 +11,7 @@ import (
 	"kivuko/dev/demo"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/workflows"
 )
 
 // saleTale is the tale of a sale of crypto, on TRON.
@@ -53,9 +54,10 @@ func offRampTrials() []*trial {
 	add("momo", "FailOrderPayout", refused)
 	add("flows", "OpenChainRefund", refused)
 	add("flows", "ApproveRefundPayment", refused)
-	for _, name := range []string{"ClaimFloatMove", "MoveFloat", "RecordFloatSubmission", "SettleFloatMove"} {
-		all = append(all, both("momo", name, &floatTale{}, &floatTale{})...)
-	}
+	all = append(all, both("momo", "ClaimFloatMove", &floatTale{}, &floatTale{unsent: true})...)
+	all = append(all, both("momo", "MoveFloat", &floatTale{unsent: true}, &floatTale{})...)
+	all = append(all, both("momo", "RecordFloatSubmission", &floatTale{}, &floatTale{})...)
+	all = append(all, both("momo", "SettleFloatMove", &floatTale{}, &floatTale{})...)
 	add("flows", "ApproveFunding", saleTale{scene: saleFunded, judgement: salePaid})
 	add("flows", "ApproveKeptSweep", saleTale{scene: saleKept, judgement: saleSweptUp})
 	add("flows", "EscrowDemand", saleTale{scene: poolTended, judgement: poolAsWanted})
@@ -248,11 +250,14 @@ func saleSweptUp(t *testing.T, w *world, _ *saleTale, tr *trial) {
 }
 
 // floatTale is the tale of money that goes from our account of collections to that of payouts. Where the process dies
-// between writing that it is to be moved and hearing that it was, nobody may ask for it again, so that it may not have
-// been moved.
-type floatTale struct{ id uuid.UUID }
+// between writing that it is to be moved and asking for it, nobody may ask any more, and a person finds that it was
+// never moved.
+type floatTale struct {
+	unsent bool
+	id     uuid.UUID
+}
 
-// What a trial moves, in shillings: each its own amount, so that a doubled one would be seen.
+// floatMoved is what a trial moves, in shillings.
 const floatMoved = 1000
 
 func (b *floatTale) play(t *testing.T, w *world, _ *trial, arm func()) {
@@ -268,27 +273,47 @@ func (b *floatTale) play(t *testing.T, w *world, _ *trial, arm func()) {
 	b.id = made.ID
 }
 
-// judge waits until the movement is settled, by a person where the operator never heard of it, and compares what is
-// booked with the operator's books.
-func (b *floatTale) judge(t *testing.T, w *world, _ *trial) {
+// restarted waits until the movement is settled, because there is one at a time.
+func (b *floatTale) restarted(t *testing.T, w *world, _ *trial) {
 	t.Helper()
-	var status string
-	err := await(t.Context(), recovery, func() error {
-		err := w.db.QueryRowContext(t.Context(), `SELECT status FROM float_moves WHERE id = $1`, b.id).Scan(&status)
+	w.hasten(t, workflows.MoveFloatID(b.id))
+	if b.unsent {
+		path := "/api/v1/auth/momo/float/moves/" + b.id.String() + "/settle"
+		in := map[string]any{"outcome": "failed", "note": "the operator never heard of it"}
+		eventually(t, "the movement is settled by hand", func() error { return w.operator(t).Post(t.Context(), path, uuid.NewString(), in, nil) })
+	}
+	if _, err := w.floatSettled(t, b.id); err != nil {
+		t.Error(err)
+	}
+}
+
+// floatSettled waits until nothing more happens to a movement.
+func (w *world) floatSettled(t *testing.T, id uuid.UUID) (status string, err error) {
+	t.Helper()
+	return status, await(t.Context(), recovery, func() error {
+		err := w.db.QueryRowContext(t.Context(), `SELECT status FROM float_moves WHERE id = $1`, id).Scan(&status)
 		if err == nil && (status == "created" || status == "accepted" || status == "unknown") {
-			err = errors.New(status)
+			err = errors.New("the movement is " + status)
 		}
 		return err
 	})
+}
+
+// judge compares what is booked with the operator's books.
+func (b *floatTale) judge(t *testing.T, w *world, _ *trial) {
+	t.Helper()
+	status, err := w.floatSettled(t, b.id)
 	moved := 0
-	for _, m := range w.books(t).Moves {
-		if m.OriginatorConversationID == b.id.String() {
+	for _, e := range w.books(t).Effects {
+		if e.Reference == b.id.String() {
 			moved++
 		}
 	}
 	var booked int
 	read := `SELECT count(*) FROM ledger_entries WHERE key = 'float_move:' || $1`
-	if err := errors.Join(err, w.db.QueryRowContext(t.Context(), read, b.id).Scan(&booked)); err != nil || moved > 1 || booked != moved {
+	err = errors.Join(err, w.db.QueryRowContext(t.Context(), read, b.id).Scan(&booked))
+	want := map[bool]int{false: 1}[b.unsent]
+	if err != nil || moved != want || booked != want {
 		t.Errorf("float was moved %d times, booked %d times, and is %s: %v", moved, booked, status, err)
 	}
 }

@@ -1,0 +1,267 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/client"
+	"kivuko/dev/demo"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// saleKind is a kind of sale beside the standard one.
+type saleKind struct {
+	name string
+	on   exchange.Network
+	// form gives who opens it, and with what.
+	form func(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any)
+	// funded is paid from a wallet in our custody, so that nobody brings anything.
+	funded bool
+	// treasury says that the house buys.
+	treasury bool
+	// bank is paid by an officer.
+	bank bool
+}
+
+// TestKindsOfSales sells in every way that there is, each on one network: what the kinds have in common was seen on
+// all of them.
+func TestKindsOfSales(t *testing.T) {
+	w := open(t)
+	w.rate(t, "128.755")
+	w.letSend(t, "GB")
+	for _, k := range []saleKind{
+		{name: "a merchant buys from a customer", on: exchange.Tron, form: boughtByVendor},
+		{name: "a remittance", on: exchange.Ethereum, form: remitted},
+		{name: "from a wallet here", on: exchange.Solana, form: fundedHere, funded: true},
+		{name: "to the treasury", on: exchange.Tron, form: toTreasury, treasury: true},
+		{name: "a remittance to a bank", on: exchange.Tron, form: remittedToBank, bank: true},
+		{name: "a remittance from a wallet here", on: exchange.Ethereum, form: custodialRemitted, funded: true, treasury: true},
+	} {
+		n, runs := w.nodeOf(k.on)
+		if !runs {
+			t.Logf("%s: left out, because %s does not run", k.name, k.on)
+			continue
+		}
+		t.Run(k.name, func(t *testing.T) {
+			c, in := k.form(t, w, n)
+			o, err := place(t.Context(), c, in, uuid.NewString())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !k.funded {
+				w.payIn(t, n, o, soldCrypto)
+			}
+			if k.bank {
+				w.payAtBank(t, n, o)
+				return
+			}
+			to := w.walletOf(t, demo.VendorEmail, n.Network).Address
+			if k.treasury {
+				to = w.treasuryOn(t, n.Network)
+			}
+			w.soldTo(t, n, o, soldCrypto, soldFiat, to)
+		})
+	}
+	w.invariants(t)
+	w.booksAgree(t)
+}
+
+// TestMerchantSells has a merchant open a purchase for a customer, whom the prompt and the crypto go to.
+func TestMerchantSells(t *testing.T) {
+	w := open(t)
+	vendor, n := w.as(t, demo.VendorEmail), w.tronNode()
+	in := map[string]any{
+		"order_type": "ON_RAMP_SELL", "order_subtype": "standard_onramp", "offer_id": w.offer, "crypto_amount": "5",
+		"customer": map[string]any{"email": demo.CustomerEmail},
+	}
+	o, err := place(t.Context(), vendor, in, uuid.NewString())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o = w.ends(t, o.ID, "completed", "")
+	customer := w.walletOf(t, demo.CustomerEmail, n.Network)
+	if o.WalletAddress != customer.Address {
+		t.Errorf("the crypto went to %s, not to the customer's wallet", o.WalletAddress)
+	}
+	cameOnce(t, n, customer.Address, o.TxHash.String, money.Must(money.USDT, "5"))
+	if got := collected(w.books(t), o.ID); len(got) != 1 {
+		t.Errorf("it was collected %d times: %+v", len(got), got)
+	}
+}
+
+// nodeOf finds a network that runs.
+func (w *world) nodeOf(n exchange.Network) (demo.Node, bool) {
+	for _, one := range w.seed().Nodes() {
+		if one.Network == n {
+			return one, true
+		}
+	}
+	return demo.Node{}, false
+}
+
+// letSend opens a country from which people may send.
+func (w *world) letSend(t *testing.T, code string) {
+	t.Helper()
+	var id uuid.UUID
+	if err := w.db.QueryRowContext(t.Context(), `SELECT id FROM countries WHERE alpha2_code = $1`, code).Scan(&id); err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]any{"is_active": true}
+	if err := w.admin(t).Do(t.Context(), http.MethodPatch, "/api/v1/auth/countries/"+id.String(), "", in, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rate enters what USDT is worth.
+func (w *world) rate(t *testing.T, mid string) {
+	t.Helper()
+	in := map[string]any{"base": "USDT", "quote": "KES", "mid": mid}
+	if err := w.admin(t).Post(t.Context(), "/api/v1/auth/pricing/fx-rates", uuid.NewString(), in, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// quote locks the rate of a sale.
+func (w *world) quote(t *testing.T) uuid.UUID {
+	t.Helper()
+	var made struct {
+		ID uuid.UUID `json:"id"`
+	}
+	in := map[string]any{"purpose": "offramp", "side": "sell", "asset": "USDT", "amount": soldCrypto}
+	if err := w.amina(t).Post(t.Context(), "/api/v1/auth/pricing/quotes", uuid.NewString(), in, &made); err != nil {
+		t.Fatal(err)
+	}
+	return made.ID
+}
+
+// treasuryOn is the address of the house's treasury on a network.
+func (w *world) treasuryOn(t *testing.T, n exchange.Network) (address string) {
+	t.Helper()
+	err := w.db.QueryRowContext(t.Context(), `SELECT address FROM wallets WHERE purpose = 'treasury' AND network = $1`, n).Scan(&address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address
+}
+
+func boughtByVendor(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+	t.Helper()
+	return w.as(t, demo.VendorEmail), map[string]any{
+		"order_type": "OFF_RAMP_BUY", "order_subtype": "standard_offramp", "offer_id": w.buyerOn(t, n.Network), "crypto_amount": soldCrypto,
+		"customer": map[string]any{"email": demo.CustomerEmail},
+	}
+}
+
+// parties are who sends a remittance and who gets it.
+func parties(in map[string]any) map[string]any {
+	for name, text := range map[string]string{
+		"sender_name": "Jane Doe", "sender_country": "GB", "sender_phone": "+447700900123", "beneficiary_account_name": "John Kamau",
+	} {
+		in[name] = text
+	}
+	return in
+}
+
+func remitted(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+	t.Helper()
+	in := w.saleForm(t, n, &sale{})
+	in["order_subtype"] = "remittance_offramp"
+	return w.amina(t), parties(in)
+}
+
+// walletWith is a wallet of the customer's with enough to sell, and coin for the fee.
+func (w *world) walletWith(t *testing.T, n demo.Node) uuid.UUID {
+	t.Helper()
+	brings := []money.Amount{money.Must(money.USDT, "15")}
+	switch n.Network {
+	case exchange.Ethereum:
+		brings = append(brings, money.Must(money.ETH, "0.5"))
+	case exchange.Tron:
+		brings = append(brings, money.Must(money.TRX, "200"))
+	case exchange.Solana: // the house pays its fees
+	}
+	return w.fundedWallet(t, n.Network, demo.CustomerEmail, exchange.Hot, brings...).ID
+}
+
+func fundedHere(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+	t.Helper()
+	in := w.saleForm(t, n, &sale{})
+	in["wallet_id"] = w.walletWith(t, n)
+	delete(in, "refund_address")
+	return w.amina(t), in
+}
+
+func toTreasury(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+	t.Helper()
+	in := w.saleForm(t, n, &sale{})
+	delete(in, "offer_id")
+	in["order_subtype"], in["quote_id"], in["network"] = "treasury_offramp", w.quote(t), n.Network
+	return w.amina(t), in
+}
+
+func custodialRemitted(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+	t.Helper()
+	_, in := fundedHere(t, w, n)
+	delete(in, "offer_id")
+	in["order_subtype"], in["quote_id"] = "custodial_remittance_offramp", w.quote(t)
+	return w.amina(t), parties(in)
+}
+
+func remittedToBank(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+	t.Helper()
+	c, in := remitted(t, w, n)
+	delete(in, "payment_phone_number")
+	for name, text := range map[string]string{
+		"payment_method": "bank", "beneficiary_bank_name": "Equity Bank", "beneficiary_account_number": "0123456789", "beneficiary_bank_code": "68",
+	} {
+		in[name] = text
+	}
+	return c, in
+}
+
+// payAtBank has an officer pay the beneficiary and say so: the order is completed by that, once, and nothing leaves by
+// mobile money.
+func (w *world) payAtBank(t *testing.T, n demo.Node, o order) {
+	t.Helper()
+	eventually(t, "the payment is on the desk", func() error {
+		var desk struct {
+			All []struct {
+				OrderID uuid.UUID `json:"order_id"`
+			} `json:"bank_payouts"`
+		}
+		if err := w.operator(t).Get(t.Context(), "/api/v1/auth/bank-payouts?status=waiting", &desk); err != nil {
+			return err
+		}
+		for _, p := range desk.All {
+			if p.OrderID == o.ID {
+				return nil
+			}
+		}
+		return errors.New("it is not")
+	})
+	reference := "FT" + fmt.Sprint(time.Now().UnixNano())
+	in := map[string]any{"reference": reference, "paid_on": time.Now().UTC().Format(time.DateOnly), "amount": fmt.Sprint(soldFiat)}
+	path := "/api/v1/auth/orders/" + o.ID.String() + "/confirm-bank-payout"
+	if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), in, nil); err != nil {
+		t.Fatal(err)
+	}
+	o = w.untilFor(t, o.ID, "over", recovery, order.over)
+	if o.Status != "completed" || o.FiatAmount != fmt.Sprintf("%d.00", soldFiat) {
+		t.Fatalf("a sale that was paid at the bank ended %s", o)
+	}
+	w.saleOver(t, o)
+	cameOnce(t, n, w.walletOf(t, demo.VendorEmail, n.Network).Address, w.sentFor(t, "sweep", o.ID), money.Must(money.USDT, soldCrypto))
+	w.leftNothing(t, n, o)
+	if paid := w.paidFor(t, o); len(paid) != 0 {
+		t.Errorf("a sale that was paid at the bank was paid by mobile money too: %+v", paid)
+	}
+	if got := w.lines(t, "order:"+o.ID.String()+":completed"); got["bank"] == "" || got["momo_payout"] != "" {
+		t.Errorf("it is booked as %v", got)
+	}
+}
