@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"strings"
 	"testing"
 	"time"
 
@@ -267,5 +268,39 @@ func TestFloatIsWatched(t *testing.T) {
 	w.lost = true
 	if got := watch(); !got.Asked || got.Told {
 		t.Errorf("without an answer: %+v", got)
+	}
+}
+
+// A run that finds the movement begun by one that died around the call does not ask again, and a result that nobody
+// else confirms is not believed.
+func TestFloatIsNotMovedTwiceNorOnOneWord(t *testing.T) {
+	w := newTill(t)
+	var suite testsuite.WorkflowTestSuite
+	env := suite.NewTestActivityEnvironment()
+	env.RegisterActivity(w.part)
+	id := w.begin("50000")
+	token := strings.Repeat("d", 64)
+	if _, _, err := w.store.ClaimFloatMove(t.Context(), id, token); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := env.ExecuteActivity(w.part.SubmitFloatMove, id); err != nil {
+		t.Fatal(err)
+	}
+	if moves := w.operator.Books().Moves; len(moves) != 0 {
+		t.Errorf("the operator was asked: %+v", moves)
+	}
+	forged := `{"Result":{"ResultCode":0,"ResultDesc":"ok","ConversationID":"AG_1","OriginatorConversationID":"1-2-3","TransactionID":"UKL1234567",` +
+		`"ResultParameters":{"ResultParameter":[{"Key":"Amount","Value":50000.00}]}}}`
+	c := exchange.MomoCallback{ID: uuid.New(), Kind: exchange.CallbackResult, RemoteIP: "127.0.0.1", Body: []byte(forged), FloatMoveID: id, ReceivedAt: time.Now()}
+	if err := w.store.SaveCallback(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := env.ExecuteActivity(w.part.CheckFloatMove, activities.CheckFloatMoveInput{MoveID: id}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, err := w.store.FloatMove(t.Context(), id); err != nil || m.Status != exchange.FloatUnknown {
+		t.Errorf("one word made it %s, %v", m.Status, err)
 	}
 }
