@@ -72,8 +72,24 @@ var weights = []struct {
 	blow  Blow
 	times int
 }{
-	{blowDrop, 4}, {blowLose, 4}, {blowBusy, 4}, {blowDelay, 3}, {blowReorg, 4}, {blowForget, 2}, {blowNode, 2}, {blowChain, 3}, {blowSigner, 3},
-	{blowMomo, 4}, {blowFlows, 3}, {blowAPI, 3}, {blowRows, 1}, {blowFlow, 1}, {blowMute, 2}, {blowPages, 2}, {blowTokens, 3}, {blowAsk, 2},
+	{blowDrop, 4},
+	{blowLose, 4},
+	{blowBusy, 4},
+	{blowDelay, 3},
+	{blowReorg, 4},
+	{blowForget, 2},
+	{blowNode, 2},
+	{blowChain, 3},
+	{blowSigner, 3},
+	{blowMomo, 4},
+	{blowFlows, 3},
+	{blowAPI, 3},
+	{blowRows, 1},
+	{blowFlow, 1},
+	{blowMute, 2},
+	{blowPages, 2},
+	{blowTokens, 3},
+	{blowAsk, 2},
 }
 
 // collecting and paying are how the operator may behave about a prompt and about a payout; each by its sandbox's name.
@@ -85,7 +101,7 @@ var (
 	}
 	paying = []string{
 		"result_lost", "result_twice", "result_late", "timeout_then_paid", "payout_accepted_5xx", "payout_accepted_drop", "system_error_accepted",
-		"result_first", "timeout_then_paid_lost", "unregistered", "payout_busy", "status_pending", "timeout_then_failed", "result_lost_failed",
+		"result_first", "timeout_then_paid_lost", "unregistered", "payout_busy", "timeout_then_failed", "result_lost_failed",
 	}
 )
 

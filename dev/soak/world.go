@@ -106,7 +106,8 @@ func (w *world) house() (err error) {
 		return err
 	}
 	w.temporary = w.State
-	return os.Chmod(w.State, 0o755) //nolint:gosec // G302: the database runs as a user of its own where we are root
+	// The database runs as a user of its own where we are root.
+	return os.Chmod(w.State, 0o755)
 }
 
 func (w *world) fill(ctx context.Context) error {
