@@ -264,10 +264,10 @@ func encoded(t *testing.T, v any) string {
 	return string(b)
 }
 
-// quoted is what the house promises for an amount.
-func (c counter) quoted(who person, amount string) string {
+// quoted is what the house promises for ten USDT.
+func (c counter) quoted(who person) string {
 	c.t.Helper()
-	return c.do(post, "/api/v1/auth/pricing/quotes", map[string]any{"purpose": "offramp", "side": "sell", "asset": "USDT", "amount": amount}, who.auth(),
+	return c.do(post, "/api/v1/auth/pricing/quotes", map[string]any{"purpose": "offramp", "side": "sell", "asset": "USDT", "amount": "10"}, who.auth(),
 		withKey(newID().String())).want(http.StatusCreated).text("id")
 }
 
@@ -293,7 +293,7 @@ func TestSalesWithQuotes(t *testing.T) {
 		return body
 	}
 	for _, who := range []person{c.customer, c.vendor, sub} {
-		r := c.open(who, treasury(c.quoted(who, "10"), nil)).want(http.StatusCreated)
+		r := c.open(who, treasury(c.quoted(who), nil)).want(http.StatusCreated)
 		o := r.object()
 		if _, there := o["offer_id"]; there || o["vendor_id"] != exchange.PlatformTreasury.String() || o["fiat_amount"] != "1290.00" || o["crypto_amount"] != "10.000000" {
 			t.Errorf("a %s sells %s", who.Role, r.body)
@@ -302,10 +302,10 @@ func TestSalesWithQuotes(t *testing.T) {
 	if found := c.do(get, ordersPath+"?order_subtype=treasury_offramp", nil, sub.auth()).want(200).object(); found["total"] != 2.0 {
 		t.Errorf("the merchant lists %v sales to the house", found["total"])
 	}
-	mine := c.quoted(c.customer, "10")
+	mine := c.quoted(c.customer)
 	for want, more := range map[string]map[string]any{
 		"/quote_id required":      {"quote_id": nil, "crypto_amount": "10"},
-		"/quote_id not_found":     {"quote_id": c.quoted(c.vendor, "10")},
+		"/quote_id not_found":     {"quote_id": c.quoted(c.vendor)},
 		"/network required":       {"network": nil},
 		"/network mismatch":       {"network": "ethereum", "wallet_id": wallet.ID.String()},
 		"/fiat_amount forbidden":  {"fiat_amount": "1290"},
@@ -324,12 +324,12 @@ func TestSalesWithQuotes(t *testing.T) {
 	if !strings.Contains(string(r.body), `"offer_id":null`) || r.object()["network"] != "tron" || r.object()["refund_address"].(map[string]any)["String"] != wallet.Address {
 		t.Errorf("the remittance is %s", r.body)
 	}
-	remittance["quote_id"] = c.quoted(c.customer, "10")
+	remittance["quote_id"] = c.quoted(c.customer)
 	remittance["refund_address"] = goodAddress
 	c.open(c.customer, remittance).blames("/refund_address forbidden")
 	delete(remittance, "refund_address")
 	delete(remittance, "wallet_id")
 	c.open(c.customer, remittance).blames("/wallet_id required")
-	remittance["quote_id"] = c.quoted(c.vendor, "10")
+	remittance["quote_id"] = c.quoted(c.vendor)
 	c.open(c.vendor, remittance).refused(exchange.CodeForbidden)
 }
