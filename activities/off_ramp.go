@@ -115,6 +115,9 @@ func (o *OffRamps) HeedDeposit(ctx context.Context, in HeedDepositInput) (Deposi
 	var conflict error
 	for range heedTries {
 		d, err := o.Store.ChainDeposit(ctx, in.DepositID)
+		if exchange.CodeOf(err) == exchange.CodeNotFound {
+			return o.unheard(ctx, in)
+		}
 		if err != nil {
 			return DepositHeard{}, Failure(ctx, err)
 		}
@@ -127,21 +130,39 @@ func (o *OffRamps) HeedDeposit(ctx context.Context, in HeedDepositInput) (Deposi
 	return DepositHeard{}, Failure(ctx, exchange.Wrap(exchange.CodeUnavailable, conflict, "The deposit changes too often."))
 }
 
+// unheard is the answer to a signal that names no movement: anybody who may send one can say anything.
+func (o *OffRamps) unheard(ctx context.Context, in HeedDepositInput) (DepositHeard, error) {
+	order, err := o.Store.OrderByID(ctx, in.OrderID)
+	return DepositHeard{Outcome: string(exchange.TakenKnown), OrderState: stateOf(order)}, Failure(ctx, err)
+}
+
+// heed does what follows from a movement. One that came for the order, and goes elsewhere since a reorganisation, is as
+// good as gone.
 func (o *OffRamps) heed(ctx context.Context, order uuid.UUID, d exchange.ChainDeposit) (DepositHeard, error) {
 	switch d.Status {
 	case exchange.DepositSeen:
 		after, err := o.Store.SeeDeposit(ctx, order, d.ID)
-		return DepositHeard{Outcome: DepositNoticed, OrderState: stateOf(after)}, err
+		if exchange.CodeOf(err) != exchange.CodeNotFound {
+			return DepositHeard{Outcome: DepositNoticed, OrderState: stateOf(after)}, err
+		}
+		return o.lose(ctx, order, d)
 	case exchange.DepositOrphaned:
-		after, err := o.Store.LoseDeposit(ctx, order, d.ID)
-		return DepositHeard{Outcome: DepositGone, OrderState: stateOf(after)}, err
+		return o.lose(ctx, order, d)
 	case exchange.DepositFinal:
 	}
 	taken, err := o.Store.TakeDeposit(ctx, order, d.ID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return o.lose(ctx, order, d)
+	}
 	return DepositHeard{
 		Outcome: string(taken.Verdict), OrderState: stateOf(taken.Order), Crypto: taken.Order.Price.Crypto, Fiat: taken.Order.Price.Fiat,
 		RefundID: taken.Refund.ID, ExceptionID: taken.Exception.ID,
 	}, err
+}
+
+func (o *OffRamps) lose(ctx context.Context, order uuid.UUID, d exchange.ChainDeposit) (DepositHeard, error) {
+	after, err := o.Store.LoseDeposit(ctx, order, d.ID)
+	return DepositHeard{Outcome: DepositGone, OrderState: stateOf(after)}, err
 }
 
 // FoundDeposits are movements that an order's flow has to look at.

@@ -14,21 +14,33 @@ import (
 // here it stands what they are to the order. The order is locked before the movement, and neither waits for the
 // other way round: who writes movements locks no orders.
 
-// depositOfOrder reads a movement into the wallet that an order borrowed, and keeps it as it is to the end of the
-// transaction.
-const depositOfOrder = `SELECT ` + depositColumns + ` FROM chain_deposits
-WHERE id = $1 AND wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $2) FOR SHARE`
+// depositOfOrder reads a movement, and whether it came to the wallet that an order borrowed, and keeps it as it is to the
+// end of the transaction.
+const depositOfOrder = `SELECT ` + depositColumns + `, coalesce(wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $2), false) AS own
+FROM chain_deposits WHERE id = $1 FOR SHARE`
 
-func (t unitTx) lockedDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, exchange.ChainDeposit, error) {
-	o, err := t.lockedOrder(ctx, order)
-	if err != nil {
-		return o, exchange.ChainDeposit{}, err
+// lockedDeposit reads an order and a movement for change, and tells whether that came for the order.
+func (t unitTx) lockedDeposit(ctx context.Context, order, deposit uuid.UUID) (o exchange.Order, d exchange.ChainDeposit, own bool, err error) {
+	if o, err = t.lockedOrder(ctx, order); err != nil {
+		return o, d, false, err
 	}
-	var r depositRow
+	var r struct {
+		depositRow
+		Own bool
+	}
 	if err := t.get(ctx, &r, depositOfOrder, deposit, order); err != nil {
-		return o, exchange.ChainDeposit{}, translate(err, "deposit of the order")
+		return o, d, false, translate(err, "deposit of the order")
 	}
-	d, err := r.deposit()
+	d, err = r.deposit()
+	return o, d, r.Own, err
+}
+
+// ownDeposit is lockedDeposit for a movement that must have come for the order.
+func (t unitTx) ownDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, exchange.ChainDeposit, error) {
+	o, d, own, err := t.lockedDeposit(ctx, order, deposit)
+	if err == nil && !own {
+		err = exchange.Errorf(exchange.CodeNotFound, "The deposit did not come for the order.")
+	}
 	return o, d, err
 }
 
@@ -47,7 +59,7 @@ func tells(o exchange.Order, d exchange.ChainDeposit) bool {
 func (s *Store) SeeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error) {
 	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
-		before, d, err := t.lockedDeposit(ctx, order, deposit)
+		before, d, err := t.ownDeposit(ctx, order, deposit)
 		if err == nil && d.Status != exchange.DepositSeen {
 			err = errDepositMoved(d)
 		}
@@ -73,13 +85,13 @@ WHERE d.wallet_id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $1) AN
     AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id) AND EXISTS (SELECT FROM deposit_wakeups u WHERE u.deposit_id = d.id)
 ORDER BY d.status, d.block, d.event_index LIMIT 1`
 
-// LoseDeposit takes back what SeeDeposit showed, when the block of the movement was reorganised away and no other
-// movement takes its place. CodeStateConflict when it is in a block again.
+// LoseDeposit takes back what SeeDeposit showed, when the block of the movement was reorganised away, or has it go
+// elsewhere by now, and no other movement takes its place. CodeStateConflict when it is in a block again.
 func (s *Store) LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error) {
 	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
-		before, d, err := t.lockedDeposit(ctx, order, deposit)
-		if err == nil && d.Status != exchange.DepositOrphaned {
+		before, d, own, err := t.lockedDeposit(ctx, order, deposit)
+		if err == nil && own && d.Status != exchange.DepositOrphaned {
 			err = errDepositMoved(d)
 		}
 		if err != nil || before.Status != exchange.OrderConfirming {
@@ -120,7 +132,7 @@ type arrivedCrypto struct {
 func (s *Store) TakeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.DepositTaken, error) {
 	return change(ctx, s, "deposit of the order", order, func(ctx context.Context, t unitTx) (exchange.DepositTaken, exchange.Posting, error) {
 		var none exchange.Posting
-		o, d, err := t.lockedDeposit(ctx, order, deposit)
+		o, d, err := t.ownDeposit(ctx, order, deposit)
 		if err != nil {
 			return exchange.DepositTaken{}, none, err
 		}

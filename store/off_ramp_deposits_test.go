@@ -346,8 +346,8 @@ func TestDepositsOfOthers(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"take": func() error { _, err := x.s.TakeDeposit(ctx, other.ID, d.ID); return err },
 		"see":  func() error { _, err := x.s.SeeDeposit(ctx, other.ID, d.ID); return err },
-		"lose": func() error { _, err := x.s.LoseDeposit(ctx, other.ID, d.ID); return err },
 		"none": func() error { _, err := x.s.TakeDeposit(ctx, storetest.NewID(t), d.ID); return err },
+		"lose": func() error { _, err := x.s.LoseDeposit(ctx, x.order.ID, storetest.NewID(t)); return err },
 	} {
 		if err := call(); exchange.CodeOf(err) != exchange.CodeNotFound {
 			t.Errorf("%s: %v", name, err)
@@ -418,4 +418,24 @@ func TestSendersAreScreened(t *testing.T) {
 	if err := begin(); err != nil {
 		t.Errorf("a cleared payout: %v", err)
 	}
+}
+
+// A transaction that comes again in another block may pay somebody else there. The order that showed it waits again.
+func TestDepositThatGoesElsewhere(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), sold(t)
+	x.seen(t, x.to("tx", usdt("10")))
+	d := x.row(t, "tx")
+	if _, err := x.s.SeeDeposit(ctx, x.order.ID, d.ID); err != nil {
+		t.Fatal(err)
+	}
+	x.gone(t)
+	x.seen(t, moveOf("tx", stranger, x.m.CustomerWallet.Address, usdt("10")))
+	_, err := x.s.SeeDeposit(ctx, x.order.ID, d.ID)
+	wantFault(t, err, exchange.CodeNotFound)
+	o, err := x.s.LoseDeposit(ctx, x.order.ID, d.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOrder(t, o, exchange.OrderPending, exchange.WaitDeposit, "")
 }

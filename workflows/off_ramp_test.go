@@ -146,6 +146,14 @@ func depositing() []sell {
 			},
 		},
 		{
+			name: "a signal about nothing", status: sold, detail: none,
+			set: func(m *market) {
+				m.at(30*time.Second, func() { m.env.SignalWorkflow(workflows.SignalDeposit, workflows.DepositRef{DepositID: id(99)}) })
+				m.at(40*time.Second, func() { m.env.SignalWorkflow(workflows.SignalDeposit, "nothing at all") })
+				m.deposit(min, 1, crypto("10"))
+			},
+		},
+		{
 			name: "priced anew", set: func(m *market) { m.deposit(min, 1, crypto("9.5")) }, status: sold, detail: none,
 			check: every(took(1, exchange.TakenRepriced), func(t *testing.T, m *market) {
 				if !m.order.Price.Fiat.Equal(money.Must(money.KES, "1228")) {
