@@ -59,10 +59,8 @@ func (b *payback) pay(ctx workflow.Context, try int) (RefundResult, error) {
 			AttrStage.ValueSet(StageRefund), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
 		),
 	}
-	b.running = true
-	defer func() { b.running = false }()
 	var result RefundResult
-	err := runChild(ctx, o, Refund, in, &result, b.until)
+	err := runWatchedChild(ctx, o, Refund, in, &result, b.until, func(running bool) { b.running = running })
 	return result, err
 }
 
