@@ -86,7 +86,7 @@ func demonstration() []stack.Step {
 	world := func(s *stack.Stack) demo.World {
 		w := demo.World{
 			API: "http://" + s.Addresses.API, TronControl: "http://" + s.Addresses.TronControl,
-			EthereumControl: "http://" + s.Addresses.EthereumControl, DatabaseURL: s.ProductDatabase(),
+			EthereumControl: "http://" + s.Addresses.EthereumControl, Momo: "http://" + s.Addresses.Momo, DatabaseURL: s.ProductDatabase(),
 			AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: s.Supervisor.Say,
 		}
 		if s.Solana() {

@@ -25,6 +25,7 @@ type order struct {
 	WalletAddress string    `json:"wallet_address"`
 	Receipt       nullable  `json:"momo_receipt_number"`
 	TxHash        nullable  `json:"blockchain_txn_hash"`
+	Escrow        nullable  `json:"escrow_wallet_address"`
 }
 
 type nullable struct {
@@ -32,9 +33,9 @@ type nullable struct {
 	Valid  bool
 }
 
-// jobTime bounds the main job: a prompt, an answer, and finality, which takes TRON nineteen blocks of three
-// seconds and the others less.
-const jobTime = 4 * time.Minute
+// jobTime bounds the main job: a prompt and its answer, a payout and its answer, and finality four times, which takes
+// TRON nineteen blocks of three seconds and the others less.
+const jobTime = 9 * time.Minute
 
 // buy is how much USDT each purchase of the main job is, sent how much of it is sent on.
 const (
@@ -53,8 +54,9 @@ type job struct {
 	say   func(format string, args ...any)
 }
 
-// MainJob runs one purchase on each network side by side, from the offer to the tokens in the wallet, and
-// prints each step. Who bought on Solana, or else on Ethereum, sends some of it on to another customer.
+// MainJob runs one purchase on each network side by side, from the offer to the tokens in the wallet, and prints each
+// step. Who bought on Solana, or else on Ethereum, sends some of it on to another customer. Then each buyer sells some
+// of it back, for shillings on the phone.
 func MainJob(ctx context.Context, w World) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
@@ -63,7 +65,7 @@ func MainJob(ctx context.Context, w World) error {
 		sender = exchange.Ethereum
 	}
 	began := time.Now()
-	w.Say("\nThe main job: on each network a customer buys %s USDT with shillings from a phone.", buy)
+	w.Say("\nThe main job: on each network a customer buys %s USDT with shillings from a phone, and sells %s of them again.", buy, sold)
 	group, inner := errgroup.WithContext(ctx)
 	for _, n := range w.Nodes() {
 		j := job{World: w, node: n, buyer: person(buyers[n.Network])}
@@ -78,6 +80,9 @@ func MainJob(ctx context.Context, w World) error {
 			if err == nil && n.Network == sender {
 				err = j.sendOn(inner, c)
 			}
+			if err == nil {
+				err = j.sell(inner, c)
+			}
 			if err != nil {
 				return fmt.Errorf("%s: %w", networkNames[n.Network], err)
 			}
@@ -87,7 +92,7 @@ func MainJob(ctx context.Context, w World) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	w.Say("  %5.1f s  every chain itself confirms what arrived", time.Since(began).Seconds())
+	w.Say("  %5.1f s  every chain and the operator themselves confirm what arrived", time.Since(began).Seconds())
 	return nil
 }
 
@@ -102,7 +107,7 @@ func person(email string) Person {
 }
 
 func (j job) purchase(ctx context.Context, c *client.Client) error {
-	offer, err := j.pickOffer(ctx, c)
+	offer, err := j.pick(ctx, c, exchange.OfferSell, buy)
 	if err != nil {
 		return err
 	}
@@ -118,18 +123,18 @@ func (j job) purchase(ctx context.Context, c *client.Client) error {
 	return j.arrived(ctx, o.TxHash.String, o.WalletAddress, o.CryptoAmount)
 }
 
-// pickOffer takes the first active offer of USDT on the network.
-func (j job) pickOffer(ctx context.Context, c *client.Client) (uuid.UUID, error) {
+// pick takes the first active offer of USDT on the network.
+func (j job) pick(ctx context.Context, c *client.Client, kind exchange.OfferType, amount string) (uuid.UUID, error) {
 	query := url.Values{
-		"page_id": {"1"}, "page_size": {"5"}, "offer_type": {"SELL"}, "asset": {"USDT"}, "network": {string(j.node.Network)},
-		"status": {"active"}, "amount": {buy},
+		"page_id": {"1"}, "page_size": {"5"}, "offer_type": {string(kind)}, "asset": {"USDT"}, "network": {string(j.node.Network)},
+		"status": {"active"}, "amount": {amount},
 	}
 	var offers []account
 	if err := c.Get(ctx, "/api/v1/auth/offers?"+query.Encode(), &offers); err != nil {
 		return uuid.Nil, err
 	}
 	if len(offers) == 0 {
-		return uuid.Nil, fmt.Errorf("no offer sells %s USDT any more: `make clean-data` starts over", buy)
+		return uuid.Nil, fmt.Errorf("no %s offer has %s USDT left: `make clean-data` starts over", kind, amount)
 	}
 	return offers[0].ID, nil
 }

@@ -21,6 +21,7 @@ type World struct {
 	TronControl     string // http://host:port of the development node's control
 	EthereumControl string
 	SolanaControl   string
+	Momo            string // http://host:port of the mobile money sandbox
 	DatabaseURL     string
 	AdminEmail      string
 	AdminPass       string

@@ -1,0 +1,199 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/client"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/momo/sandbox"
+)
+
+// sold is how much USDT each buyer sells back.
+const sold = "5"
+
+// outside is the network on which the seller pays from a wallet elsewhere. On the others the crypto comes from the
+// seller's wallet here.
+const outside = exchange.Ethereum
+
+// sell sells some of what was bought: the buyer's crypto goes to the order's address, shillings come to the phone, and
+// the crypto goes on to the vendor who bought it.
+func (j job) sell(ctx context.Context, c *client.Client) error {
+	offer, err := j.pick(ctx, c, exchange.OfferBuy, sold)
+	if err != nil {
+		return err
+	}
+	wallet, err := j.ownWallet(ctx, c)
+	if err != nil {
+		return err
+	}
+	in := map[string]any{"order_type": exchange.OffRampSell, "order_subtype": exchange.StandardOffRamp, "offer_id": offer, "crypto_amount": sold}
+	if j.node.Network == outside {
+		in["refund_address"] = wallet.Address
+	} else {
+		in["wallet_id"] = wallet.ID
+	}
+	var o order
+	if err := c.Post(ctx, "/api/v1/auth/orders", "demo-sale-"+uuid.NewString(), in, &o); err != nil {
+		return fmt.Errorf("opening the sale: %w", err)
+	}
+	j.say("%s sells %s USDT for KES %s: sale %s waits at %s", j.buyer.First, o.CryptoAmount, o.FiatAmount, o.ID, o.Escrow.String)
+	if j.node.Network == outside {
+		paid, err := money.Parse(money.USDT, sold)
+		if err != nil {
+			return err
+		}
+		if err := j.node.Fund(ctx, o.Escrow.String, paid); err != nil {
+			return fmt.Errorf("paying the order's address: %w", err)
+		}
+		j.say("%s pays it from a wallet elsewhere", j.buyer.First)
+	}
+	if o, err = j.followSale(ctx, c, o); err != nil {
+		return err
+	}
+	if err := j.shillingsCame(ctx, o); err != nil {
+		return err
+	}
+	return j.sweptOn(ctx, o.Escrow.String)
+}
+
+// wallet is what the demo reads of a wallet.
+type wallet struct {
+	ID      uuid.UUID `json:"id"`
+	Address string    `json:"address"`
+	Default bool      `json:"is_default"`
+}
+
+// ownWallet is the customer's wallet on the network.
+func (j job) ownWallet(ctx context.Context, c *client.Client) (wallet, error) {
+	query := url.Values{"page_id": {"1"}, "page_size": {"5"}, "network": {string(j.node.Network)}}
+	var have struct {
+		Wallets []wallet `json:"wallets"`
+	}
+	if err := c.Get(ctx, "/api/v1/auth/wallets?"+query.Encode(), &have); err != nil {
+		return wallet{}, err
+	}
+	if len(have.Wallets) == 0 {
+		return wallet{}, fmt.Errorf("%s has no wallet there", j.buyer.First)
+	}
+	return have.Wallets[0], nil
+}
+
+// saleWords says what each state of a sale means.
+var saleWords = map[string]string{
+	"pending/deposit":             "waiting for the crypto at the order's address",
+	"pending/signature":           "the wallet here signs the payment to the order's address",
+	"confirming/deposit_finality": "seen on the chain; waiting until the block is final",
+	"processing/payout":           "the crypto is final; the shillings go to the phone",
+	"processing/payout_outcome":   "the operator took the payout; asking what became of it",
+	"processing/float":            "waiting for money at the operator to pay from",
+}
+
+// followSale prints every change of the sale until it ends.
+func (j job) followSale(ctx context.Context, c *client.Client, o order) (order, error) {
+	last := ""
+	for {
+		if now := o.Status + "/" + o.StatusDetail; now != last {
+			last = now
+			if text := saleWords[now]; text != "" {
+				j.say("sale %s: %s", o.Status, text)
+			}
+		}
+		switch o.Status {
+		case "completed":
+			j.say("sale completed: KES %s paid out, receipt %s", o.FiatAmount, o.Receipt.String)
+			return o, nil
+		case "cancelled", "failed":
+			return o, fmt.Errorf("the sale ended %s (%s)", o.Status, o.StatusDetail)
+		}
+		if err := j.again(ctx, c, "/api/v1/auth/orders/"+o.ID.String(), &o); err != nil {
+			return o, fmt.Errorf("the sale is still %s (%s): %w", o.Status, o.StatusDetail, err)
+		}
+	}
+}
+
+// again reads something a moment later.
+func (j job) again(ctx context.Context, c *client.Client, path string, out any) error {
+	if err := pause(ctx); err != nil {
+		return err
+	}
+	return c.Get(ctx, path, out)
+}
+
+func pause(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(look):
+		return nil
+	}
+}
+
+// shillingsCame asks the operator itself, not Kivuko, whether the seller's phone got the shillings, once.
+func (j job) shillingsCame(ctx context.Context, o order) error {
+	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, j.Momo+"/control/books", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }() // the answer was read
+	var books sandbox.Books
+	if err := json.NewDecoder(resp.Body).Decode(&books); err != nil {
+		return fmt.Errorf("the operator's books: %w", err)
+	}
+	want, err := money.Parse(money.KES, o.FiatAmount)
+	if err != nil {
+		return err
+	}
+	for _, e := range books.Effects {
+		if e.Receipt != o.Receipt.String || e.Direction != sandbox.Payout {
+			continue
+		}
+		came := money.Must(money.KES, fmt.Sprint(e.Amount))
+		if "+"+e.Phone != j.buyer.Phone || !came.Equal(want) {
+			return fmt.Errorf("the operator says that %s came to %s, not %s to %s", came, e.Phone, want, j.buyer.Phone)
+		}
+		j.say("the operator agrees: KES %s came to %s's phone", came, j.buyer.First)
+		return nil
+	}
+	return fmt.Errorf("the operator knows no payout with the receipt %q", o.Receipt.String)
+}
+
+// sweptOn waits until the chain says that the sale's crypto has left the order's address again.
+func (j job) sweptOn(ctx context.Context, address string) error {
+	for {
+		changes, err := j.node.Changes(ctx, address)
+		if err != nil {
+			return err
+		}
+		left, tx := money.Zero(money.USDT), ""
+		for _, c := range changes {
+			if c.Amount.Asset() != money.USDT {
+				continue
+			}
+			left = left.Add(c.Amount)
+			if !c.Amount.Positive() {
+				tx = c.Transaction
+			}
+		}
+		if tx != "" && left.IsZero() {
+			j.say("the chain agrees: the crypto went on to the vendor: transaction %s", tx)
+			return nil
+		}
+		if err := pause(ctx); err != nil {
+			return fmt.Errorf("%s USDT are still at the sale's address: %w", left, err)
+		}
+	}
+}
