@@ -20,8 +20,8 @@ INSERT INTO deposit_wakeups (id, network, wait_id, deposit_id, version, created_
 const wokenBefore = `SELECT DISTINCT u.wait_id FROM deposit_wakeups u JOIN deposit_waits w ON w.id = u.wait_id
 WHERE u.deposit_id = $1 AND w.ended_at IS NULL`
 
-// wake writes the signals that follow from a change of a movement. Empty ones and those below the minimum
-// wake nobody; that one is gone is told to whom it was shown.
+// wake writes the signals that follow from a change of a movement. Empty ones, those below the minimum and those of
+// payments of ours, such as gas for the address, wake nobody; that one is gone is told to whom it was shown.
 func (sc *scan) wake(ctx context.Context, d exchange.ChainDeposit) error {
 	var waits []uuid.UUID
 	least, limited := sc.minimum[d.Amount.Asset()]
@@ -30,6 +30,7 @@ func (sc *scan) wake(ctx context.Context, d exchange.ChainDeposit) error {
 		if err := sc.t.all(ctx, &waits, wokenBefore, d.ID); err != nil {
 			return err
 		}
+	case d.Kind == exchange.DepositOwn: // whoever made the payment knows
 	case d.Kind == exchange.DepositUnmatched && !sc.leased[d.WalletID].IsZero(): // not for who borrows the address now
 	case d.WalletID != uuid.Nil && d.Amount.Positive() && (!limited || d.Amount.Cmp(least) >= 0):
 		waits = sc.waits[d.WalletID]

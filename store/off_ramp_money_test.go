@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -156,7 +157,12 @@ func TestDepositsBesideAFunding(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x.carriedOut(t, p)
+	done := x.carriedOut(t, p)
+	own := x.final(t, moveOf(done.TxID, x.m.CustomerWallet.Address, x.e.Address, usdt("10")))
+	due, err := x.s.DueWakeups(ctx, exchange.Tron)
+	if err != nil || own.Kind != exchange.DepositOwn || slices.ContainsFunc(due, func(u exchange.DepositWakeup) bool { return u.DepositID == own.ID }) {
+		t.Errorf("our own payment is %s and wakes %+v, %v", own.Kind, due, err)
+	}
 	if o := x.now(t); o.Status != exchange.OrderProcessing || !o.Price.Crypto.Equal(usdt("10")) {
 		t.Errorf("the order is %s for %s", o.Status, o.Price.Crypto)
 	}
