@@ -27,6 +27,7 @@ func flows() map[string]any {
 		workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
 		workflows.TypeLatePayout: workflows.LatePayout, workflows.TypeOffRamp: workflows.OffRamp, workflows.TypeMomoPayout: workflows.MomoPayout,
 		workflows.TypeReturnDeposit: workflows.ReturnDeposit, workflows.TypeTendEscrow: workflows.TendEscrow,
+		workflows.TypeWatchFloat: workflows.WatchFloat, workflows.TypeMoveFloat: workflows.MoveFloat,
 	}
 }
 
