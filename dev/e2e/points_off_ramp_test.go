@@ -280,7 +280,9 @@ func (b *floatTale) restarted(t *testing.T, w *world, _ *trial) {
 	if b.unsent {
 		path := "/api/v1/auth/momo/float/moves/" + b.id.String() + "/settle"
 		in := map[string]any{"outcome": "failed", "note": "the operator never heard of it"}
-		eventually(t, "the movement is settled by hand", func() error { return w.operator(t).Post(t.Context(), path, uuid.NewString(), in, nil) })
+		eventually(t, "the movement is settled by another officer", func() error {
+			return w.as(t, secondOfficer).Post(t.Context(), path, uuid.NewString(), in, nil)
+		})
 	}
 	if _, err := w.floatSettled(t, b.id); err != nil {
 		t.Error(err)
