@@ -101,7 +101,7 @@ var (
 	}
 	paying = []string{
 		"result_lost", "result_twice", "result_late", "timeout_then_paid", "payout_accepted_5xx", "payout_accepted_drop", "system_error_accepted",
-		"result_first", "timeout_then_paid_lost", "unregistered", "payout_busy", "timeout_then_failed", "result_lost_failed",
+		"result_first", "timeout_then_paid_lost", "unregistered", "timeout_then_failed", "result_lost_failed",
 	}
 )
 

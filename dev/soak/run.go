@@ -17,8 +17,9 @@ import (
 
 // The end's patience.
 const (
-	// quiet is how long everything may take to come to its end when nothing is wrong any more.
-	quiet = 5 * time.Minute
+	// quiet is how long everything may take to come to its end when nothing is wrong any more: the operator is asked
+	// about a payout every two minutes, and two answers are needed where its result is lost.
+	quiet = 8 * time.Minute
 	// givenUp is after how long a customer gives up an order that waits for a payment which nobody makes.
 	givenUp  = 30 * time.Second
 	lookEach = 3 * time.Second
