@@ -27,6 +27,7 @@ func parts() []part {
 		{"parked", true, func(ctx context.Context, w *world, t *table) error { return w.parked(ctx, t) }},
 		{"opening", true, func(ctx context.Context, w *world, t *table) error { return w.opening(ctx, t) }},
 		{"throughput", true, func(ctx context.Context, w *world, t *table) error { return w.throughput(ctx, t) }},
+		{"selling", true, func(ctx context.Context, w *world, t *table) error { return w.selling(ctx, t) }},
 	}
 }
 

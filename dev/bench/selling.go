@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"kivuko/dev/client"
+	"kivuko/workflows"
+)
+
+// What one sale may take of Temporal: its own flow, and with its children, which pay out and hand the crypto on.
+const (
+	maxSaleEvents = 72
+	maxSaleTotal  = maxSaleEvents + 30 + 20
+)
+
+// How many sales are measured. Each takes an escrow address, which rests after it, so that they are few.
+const (
+	salesAlone              = 8
+	salesBeside             = 20
+	quickAlone, quickBeside = 2, 4
+)
+
+// saleWaits is why a sale takes longer to open than a start call.
+const saleWaits = "beside all that opening a purchase waits for, an escrow address is lent in the same transaction"
+
+// selling measures sales of crypto: how long opening takes, what one writes into histories, and how many go side by
+// side from the deposit on the chain to the crypto with the vendor.
+func (w *world) selling(ctx context.Context, t *table) error {
+	if err := w.login(ctx); err != nil {
+		return err
+	}
+	offer, err := w.buyer(ctx)
+	if err != nil {
+		return err
+	}
+	alone, beside := salesAlone, salesBeside
+	if w.Quick {
+		alone, beside = quickAlone, quickBeside
+	}
+	var opened, starts []time.Duration
+	for range alone {
+		began := time.Now()
+		s, err := w.openSale(ctx, offer)
+		if err != nil {
+			return err
+		}
+		opened = append(opened, time.Since(began))
+		if err := w.settle(ctx, s); err != nil {
+			return err
+		}
+		start, _, err := w.startEmpty(ctx)
+		if err != nil {
+			return err
+		}
+		starts = append(starts, start)
+		if len(opened) == alone {
+			if err := w.saleHistory(ctx, t, s); err != nil {
+				return err
+			}
+		}
+	}
+	ours, bare := quantile(opened, 0.5), quantile(starts, 0.5)
+	t.add(figure{
+		name: "opening a sale against the start call of an empty flow: p50", why: saleWaits, ratio: ours.Seconds() / bare.Seconds(),
+		note: fmt.Sprintf("%.1f ms to %.1f ms; %d times", ms(ours), ms(bare), alone),
+	})
+	return w.salesBeside(ctx, t, offer, beside)
+}
+
+// salesBeside plays sales side by side, each from its opening to the crypto with the vendor.
+func (w *world) salesBeside(ctx context.Context, t *table, offer uuid.UUID, n int) error {
+	began := time.Now()
+	group, inner := errgroup.WithContext(ctx)
+	for range n {
+		group.Go(func() error {
+			s, err := w.insistOnSale(inner, offer)
+			if err == nil {
+				err = w.settle(inner, s)
+			}
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	t.add(figure{
+		name: "sales side by side", unit: "a second", ratio: float64(n) / took.Seconds(),
+		note: fmt.Sprintf("%d in %.1f s, from the opening to the crypto with the vendor; two finalities of %s each are waited for", n, took.Seconds(), finality),
+	})
+	return nil
+}
+
+// insistOnSale opens a sale as an app does when every escrow address is in use: it comes again, until the pool has grown.
+func (w *world) insistOnSale(ctx context.Context, offer uuid.UUID) (sale, error) {
+	const each, limit = time.Second, 2 * time.Minute
+	for deadline := time.Now().Add(limit); ; {
+		s, err := w.openSale(ctx, offer)
+		problem, answered := errors.AsType[*client.Problem](err)
+		if err == nil || !answered || problem.Status != http.StatusServiceUnavailable || time.Now().After(deadline) {
+			return s, err
+		}
+		select {
+		case <-ctx.Done():
+			return s, ctx.Err()
+		case <-time.After(each):
+		}
+	}
+}
+
+// sale is what the benchmark knows of a sale.
+type sale struct {
+	ID     uuid.UUID `json:"id"`
+	Escrow struct {
+		String string
+	} `json:"escrow_wallet_address"`
+}
+
+// buyer is a seeded offer that buys USDT on TRON.
+func (w *world) buyer(ctx context.Context) (uuid.UUID, error) {
+	query := url.Values{"page_id": {"1"}, "page_size": {"5"}, "offer_type": {"BUY"}, "asset": {"USDT"}, "network": {"tron"}, "status": {"active"}}
+	var offers []sale
+	err := w.customer.Get(ctx, "/api/v1/auth/offers?"+query.Encode(), &offers)
+	if err == nil && len(offers) == 0 {
+		err = errors.New("nobody buys USDT on TRON")
+	}
+	if err != nil {
+		return uuid.Nil, err
+	}
+	return offers[0].ID, nil
+}
+
+func (w *world) openSale(ctx context.Context, offer uuid.UUID) (s sale, err error) {
+	err = w.customer.Post(ctx, "/api/v1/auth/orders", uuid.NewString(), map[string]any{
+		"order_type": "OFF_RAMP_SELL", "order_subtype": "standard_offramp", "offer_id": offer, "crypto_amount": buyUSDT,
+		"payment_phone_number": fmt.Sprintf("+%d", firstPhone+w.phones.Add(1)),
+	}, &s)
+	return s, err
+}
+
+// settle pays a sale's address from outside and waits for the end of its flow, at which the crypto is the vendor's.
+func (w *world) settle(ctx context.Context, s sale) error {
+	in := map[string]any{"address": s.Escrow.String, "token": "USDT", "amount": "1000000", "mine": true}
+	if err := post(ctx, "http://"+w.stack.Addresses.TronControl+"/fund", in); err != nil {
+		return err
+	}
+	var result workflows.OffRampResult
+	if err := w.temporal.GetWorkflow(ctx, workflows.OffRampID(s.ID), "").Get(ctx, &result); err != nil {
+		return err
+	}
+	if result.Status != "completed" {
+		return fmt.Errorf("a sale ended %s (%s)", result.Status, result.Detail)
+	}
+	return nil
+}
+
+// saleHistory counts what a sale wrote into histories.
+func (w *world) saleHistory(ctx context.Context, t *table, s sale) error {
+	c := count{}
+	if err := w.countFlow(ctx, "off-ramp", workflows.OffRampID(s.ID), &c); err != nil {
+		return err
+	}
+	t.add(figure{
+		name: "history events of one sale's flow", unit: "events", ratio: float64(c.own), goal: atMost(maxSaleEvents),
+		note: fmt.Sprintf("%d activities and %d local ones with its children; %d bytes", c.activities, c.local, c.bytes),
+	})
+	t.add(figure{
+		name: "history events of one sale with its children", unit: "events", ratio: float64(c.events), goal: atMost(maxSaleTotal),
+		note: "the payout of the shillings and the payment that hands the crypto on are flows of their own",
+	})
+	return nil
+}
