@@ -206,7 +206,7 @@ func poolAsWanted(t *testing.T, w *world, _ *saleTale, _ *trial) {
 
 // poolDry opens a sale when no address is free: one is made for it.
 func poolDry(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
-	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'disabled' WHERE network = 'tron' AND status = 'free'`); err != nil {
+	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'disabled', reason = 'crash trial' WHERE network = 'tron' AND status = 'free'`); err != nil {
 		t.Fatal(err)
 	}
 	arm()
@@ -215,7 +215,7 @@ func poolDry(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 }
 
 func poolOpen(t *testing.T, w *world, _ *trial) {
-	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'free' WHERE network = 'tron' AND status = 'disabled'`); err != nil {
+	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'free', reason = '' WHERE network = 'tron' AND status = 'disabled'`); err != nil {
 		t.Fatal(err)
 	}
 }
