@@ -16,6 +16,7 @@ type EscrowStore interface {
 	EscrowRoom(ctx context.Context, n exchange.Network, order uuid.UUID) (exchange.EscrowDemand, error)
 	ReleaseEscrow(ctx context.Context, order uuid.UUID) ([]exchange.PaymentException, error)
 	StaleLeases(ctx context.Context, before time.Time, most int) ([]uuid.UUID, error)
+	KeptUnmoved(ctx context.Context, before time.Time, most int) ([]exchange.KeptDeposit, error)
 }
 
 // Escrow tends the pool of escrow addresses. It runs on the flows queue; keys are made by Wallets.
@@ -81,10 +82,12 @@ type StaleInput struct {
 type StaleReleased struct {
 	Released int `json:"released,omitempty"`
 	Stuck    int `json:"stuck,omitempty"`
+	// Kept is what the house keeps there and nobody has begun to move to the treasury.
+	Kept []exchange.KeptDeposit `json:"kept,omitempty"`
 }
 
 // ReleaseStale gives back the addresses of orders that were over long ago. Those from which the crypto has not left are
-// counted on a gauge: their flow is parked, or gone.
+// counted on a gauge: their flow is parked, or gone. It also names what the house keeps on addresses of the pool.
 func (e *Escrow) ReleaseStale(ctx context.Context, in StaleInput) (StaleReleased, error) {
 	var out StaleReleased
 	stale, err := e.Store.StaleLeases(ctx, in.Before, staleLeases)
@@ -102,5 +105,6 @@ func (e *Escrow) ReleaseStale(ctx context.Context, in StaleInput) (StaleReleased
 		}
 	}
 	activity.GetMetricsHandler(ctx).Gauge("kivuko_escrow_stuck").Update(float64(out.Stuck)) //nolint:forbidigo // a gauge of the SDK takes nothing else, and a count is no money
-	return out, nil
+	out.Kept, err = e.Store.KeptUnmoved(ctx, in.Before, staleLeases)
+	return out, Failure(ctx, err)
 }

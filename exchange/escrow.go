@@ -167,3 +167,9 @@ type EscrowDemand struct {
 func EscrowWallet(id uuid.UUID, n Network) WalletRequest {
 	return WalletRequest{ID: id, OwnerType: OwnerTreasury, Purpose: HouseEscrow, Network: n, Asset: money.USDT, Type: Hot}
 }
+
+// KeptDeposit is crypto on an escrow address that the house keeps, by the exception that it came with.
+type KeptDeposit struct {
+	ExceptionID uuid.UUID `json:"exception_id"`
+	Network     Network   `json:"network"`
+}

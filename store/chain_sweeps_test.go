@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"database/sql"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -239,6 +241,17 @@ func TestKeptCryptoGoesToTheTreasury(t *testing.T) {
 	if n, found, err := x.s.KeptOnEscrow(ctx, more.ID); err != nil || !found || n != exchange.Tron {
 		t.Errorf("it lies on %s (%t), %v", n, found, err)
 	}
+	unmoved := func(want ...exchange.KeptDeposit) {
+		t.Helper()
+		got, err := x.s.KeptUnmoved(ctx, time.Now().Add(time.Hour), 10)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("on its way to nowhere is %v, want %v, %v", got, want, err)
+		}
+	}
+	unmoved(exchange.KeptDeposit{ExceptionID: more.ID, Network: exchange.Tron})
+	if early, err := x.s.KeptUnmoved(ctx, time.Now().Add(-time.Hour), 10); err != nil || len(early) != 0 {
+		t.Errorf("kept an hour ago is %v, %v", early, err)
+	}
 	_, err = x.s.ApproveKeptSweep(ctx, more.ID)
 	wantFault(t, err, exchange.CodeUnsupported) // there is no treasury yet
 	treasury := storetest.TreasuryWallet(t, x.s, exchange.Tron)
@@ -248,7 +261,9 @@ func TestKeptCryptoGoesToTheTreasury(t *testing.T) {
 	}
 	_, _, err = x.s.OpenChainRefund(ctx, exchange.ChainRefundRequest{ExceptionID: more.ID}, who)
 	wantFault(t, err, exchange.CodeStateConflict)
+	unmoved()
 	x.carriedOut(t, kept)
+	unmoved()
 	x.wantMoney(t, "0", "0", "0", "0")
 	wantBalance(t, x.s, owed(treasury, money.USDT), "7", "0")
 	wantBalance(t, x.s, custody(treasury), "7", "0")

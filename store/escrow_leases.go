@@ -261,3 +261,27 @@ func (s *Store) StaleLeases(ctx context.Context, before time.Time, most int) ([]
 	}
 	return orders, nil
 }
+
+const keptUnmoved = `
+SELECT h.object_id AS exception_id, w.network FROM escrow_addresses e JOIN wallets w ON w.id = e.id
+JOIN ledger_accounts a ON a.owner_id = w.id AND a.kind = 'wallet_balance' JOIN holds h ON h.account_id = a.id AND h.status = 'held'
+WHERE h.object_type = 'payment_exception' AND h.created_at < $1
+    AND NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'sweep' AND p.object_id = h.object_id)
+ORDER BY h.created_at LIMIT $2`
+
+// KeptUnmoved are exceptions whose crypto the house decided to keep before a time and that nothing has begun to bring
+// to the treasury: whoever should have started that was gone.
+func (s *Store) KeptUnmoved(ctx context.Context, before time.Time, most int) ([]exchange.KeptDeposit, error) {
+	var rows []struct {
+		ExceptionID uuid.UUID `db:"exception_id"`
+		Network     exchange.Network
+	}
+	if err := s.readAll(ctx, &rows, keptUnmoved, before, most); err != nil {
+		return nil, translate(err, "payment exception")
+	}
+	kept := make([]exchange.KeptDeposit, 0, len(rows))
+	for _, r := range rows {
+		kept = append(kept, exchange.KeptDeposit{ExceptionID: r.ExceptionID, Network: r.Network})
+	}
+	return kept, nil
+}

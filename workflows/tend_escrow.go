@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -32,6 +33,7 @@ type EscrowTended struct {
 	Short    []exchange.Network `json:"short,omitempty"`  // networks whose pool is as large as it may be, and too small
 	Released int                `json:"released,omitempty"`
 	Stuck    int                `json:"stuck,omitempty"`
+	Moved    int                `json:"moved,omitempty"` // what the house keeps and is on its way to the treasury now
 }
 
 // TendEscrow takes addresses that have rested back into use, makes the wallets that are lacking, and looks after
@@ -68,7 +70,27 @@ func TendEscrow(ctx workflow.Context) (EscrowTended, error) {
 		return out, passOn(err)
 	}
 	out.Released, out.Stuck = stale.Released, stale.Stuck
+	for _, k := range stale.Kept {
+		if bringKept(ctx, k) {
+			out.Moved++
+		}
+	}
 	return out, nil
+}
+
+// bringKept starts the flow that brings crypto which the house keeps to its treasury. The API starts it with the
+// decision; this is for decisions after which the API died.
+func bringKept(ctx workflow.Context, k exchange.KeptDeposit) bool {
+	o := workflow.ChildWorkflowOptions{
+		WorkflowID: ReturnDepositID(k.ExceptionID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
+		StaticSummary: ReturnDepositSummary, TypedSearchAttributes: ReturnDepositAttributes(k.Network, true),
+	}
+	in := ReturnDepositInput{ExceptionID: k.ExceptionID, Keep: true}
+	err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), ReturnDeposit, in).GetChildWorkflowExecution().Get(ctx, nil)
+	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		workflow.GetLogger(ctx).Warn("crypto that the house keeps is not on its way to the treasury", "exception", k.ExceptionID, "error", err)
+	}
+	return err == nil
 }
 
 // growEscrow makes room in a pool that has run dry for an order, and tells whether it is worth to try again. A pool

@@ -25,6 +25,7 @@ type pools struct {
 	away   map[exchange.Network]error // signers that fail
 	stale  []uuid.UUID
 	before time.Time
+	kept   []exchange.KeptDeposit
 	stuck  map[uuid.UUID]bool
 	fault  func(string) error
 }
@@ -69,6 +70,13 @@ func (p *pools) ReleaseEscrow(_ context.Context, order uuid.UUID) ([]exchange.Pa
 func (p *pools) StaleLeases(_ context.Context, before time.Time, _ int) ([]uuid.UUID, error) {
 	p.before = before
 	return p.stale, nil
+}
+
+func (p *pools) KeptUnmoved(_ context.Context, before time.Time, _ int) ([]exchange.KeptDeposit, error) {
+	if !before.Equal(p.before) {
+		return nil, fmt.Errorf("asked for what was kept before %s", before)
+	}
+	return p.kept, nil
 }
 
 func (p *pools) CreateKey(_ context.Context, wallet uuid.UUID, n exchange.Network) (string, exchange.SealedKey, error) {
@@ -187,5 +195,21 @@ func TestOrdersGrowThePool(t *testing.T) {
 				t.Errorf("the customer waited %s for the answer", waited)
 			}
 		})
+	}
+}
+
+// What the house keeps and nobody has begun to move is moved.
+func TestKeptCryptoIsBroughtToTheTreasury(t *testing.T) {
+	t.Parallel()
+	p := newPools()
+	p.kept = []exchange.KeptDeposit{{ExceptionID: id(3), Network: exchange.Solana}, {ExceptionID: id(4), Network: exchange.Tron}}
+	var begun []workflows.ReturnDepositInput
+	p.env.RegisterWorkflowWithOptions(func(_ workflow.Context, in workflows.ReturnDepositInput) (workflows.ReturnDepositResult, error) {
+		begun = append(begun, in)
+		return workflows.ReturnDepositResult{}, nil
+	}, workflow.RegisterOptions{Name: workflows.TypeReturnDeposit})
+	want := []workflows.ReturnDepositInput{{ExceptionID: id(3), Keep: true}, {ExceptionID: id(4), Keep: true}}
+	if out := p.tend(t); out.Moved != 2 || !slices.Equal(begun, want) {
+		t.Errorf("%+v, begun %+v", out, begun)
 	}
 }

@@ -16,7 +16,7 @@ var reads = []string{
 	"CompareReadings", "CryptoIsHere", "Denied", "DepositCursor", "DraftSpent", "DueWakeups", "FloatCallbacks", "FloatMove", "FloatState", "Head", "LiveAttempt",
 	"LiveAttempts", "Network", "NextWebhook", "NonceLane", "OffRampDeposits", "OpenDifferences", "OpenFloatMoves", "OpenQuarantine", "OpenWebhookSecret", "OrderByID",
 	"OrderPayout", "PaidTwiceBy", "ParseBalance", "ParseCallback", "Payouts", "Pull", "QueryFloat", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation",
-	"Refund", "Screen", "ScreenTerms", "SigningHold", "SigningTerms", "StaleLeases", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments",
+	"KeptUnmoved", "Refund", "Screen", "ScreenTerms", "SigningHold", "SigningTerms", "StaleLeases", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments",
 	"WalletsAfter", "WebhooksToWake",
 }
 
