@@ -99,7 +99,9 @@ func (p *Payouts) CheckLateOrderPayout(ctx context.Context, in CheckPayoutInput)
 	case RefundPaid:
 		_, err = p.Store.CompleteOrderPayout(ctx, a.OrderID, a.ID, o)
 	case RefundPending:
-		err = p.Store.DoubtOrderPayout(ctx, a.OrderID)
+		err = p.Store.DoubtOrderPayout(ctx, a.OrderID, true)
+	case PayoutDenied:
+		err = p.Store.DoubtOrderPayout(ctx, a.OrderID, false)
 	}
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)

@@ -21,8 +21,8 @@ type PayoutStore interface {
 	Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error)
 	CompleteOrderPayout(ctx context.Context, orderID, attemptID uuid.UUID, o exchange.Observation) (exchange.OrderPayout, error)
 	FailOrderPayout(ctx context.Context, orderID uuid.UUID, code string) (exchange.OrderPayout, error)
-	// DoubtOrderPayout notes that a payout which was taken for refused is claimed to have been made.
-	DoubtOrderPayout(ctx context.Context, orderID uuid.UUID) error
+	// DoubtOrderPayout notes that a payout which was taken for refused is claimed to have been made, or no more.
+	DoubtOrderPayout(ctx context.Context, orderID uuid.UUID, claimed bool) error
 	PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error)
 	// CryptoIsHere tells whether the crypto of an order that was given up has not gone back yet.
 	CryptoIsHere(ctx context.Context, orderID uuid.UUID) (bool, error)

@@ -60,7 +60,9 @@ type OrderPayout struct {
 	RefusedCode string
 	// Doubted says that nobody knew, at some time, whether an attempt had paid. It stays: a refund of the order then
 	// needs a second person for ever.
-	Doubted     bool
+	Doubted bool
+	// Claimed says that a payout which was refused is said to have been made, and nobody has denied it yet.
+	Claimed     bool
 	HoldID      uuid.UUID // what a bank payout reserves of the house's money at its bank
 	CreatedAt   time.Time
 	UpdatedAt   time.Time

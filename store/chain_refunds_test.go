@@ -227,7 +227,7 @@ func TestClaimStopsARefund(t *testing.T) {
 	first := sent.Payment
 	r = sent.Refund
 	for range 2 {
-		if err := x.s.DoubtOrderPayout(ctx, x.order.ID); err != nil {
+		if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -242,7 +242,7 @@ func TestClaimStopsARefund(t *testing.T) {
 	second := x.standing(t, r, exchange.RefundReady).Payment
 	clears(t, x.s, second)
 	tx := sign(t, x.s, second)
-	if err := x.s.DoubtOrderPayout(ctx, x.order.ID); err != nil {
+	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
 		t.Fatal(err)
 	}
 	if s := x.standing(t, r, exchange.RefundReady); s.Refund.Status != exchange.RefundProcessing {

@@ -15,7 +15,7 @@ import (
 
 // What an order that sells crypto pays out. The order is locked first, then its payout, then the attempt.
 
-const orderPayoutColumns = `p.id, p.rail, p.asset, p.amount, p.phone, p.status, p.paid_by, p.hold_id, p.receipt, p.refused_code, p.doubted,
+const orderPayoutColumns = `p.id, p.rail, p.asset, p.amount, p.phone, p.status, p.paid_by, p.hold_id, p.receipt, p.refused_code, p.doubted, p.claimed,
 	p.created_at, p.updated_at, p.completed_at, p.version`
 
 // orderPayoutRow is a row of order_payouts.
@@ -31,6 +31,7 @@ type orderPayoutRow struct {
 	Receipt     string
 	RefusedCode string `db:"refused_code"`
 	Doubted     bool
+	Claimed     bool
 	CreatedAt   time.Time    `db:"created_at"`
 	UpdatedAt   time.Time    `db:"updated_at"`
 	CompletedAt sql.NullTime `db:"completed_at"`
@@ -41,7 +42,7 @@ func (r orderPayoutRow) payout() (exchange.OrderPayout, error) {
 	m, err := amountOf(r.Asset, r.Amount)
 	return exchange.OrderPayout{
 		OrderID: r.ID, Rail: r.Rail, Amount: m, Phone: r.Phone, Status: r.Status, PaidBy: r.PaidBy.UUID, HoldID: r.HoldID.UUID, Receipt: r.Receipt,
-		RefusedCode: r.RefusedCode, Doubted: r.Doubted, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt),
+		RefusedCode: r.RefusedCode, Doubted: r.Doubted, Claimed: r.Claimed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt),
 		Version: r.Version,
 	}, err
 }
@@ -182,9 +183,14 @@ func (s *Store) BeginOrderPayout(ctx context.Context, orderID uuid.UUID, a excha
 		if before.Rail != exchange.PayoutByMomo || (before.Status != exchange.PayoutPending && before.Status != exchange.PayoutRefused) {
 			return exchange.PaymentAttempt{}, none, exchange.Errorf(exchange.CodeStateConflict, "A payout that is %s takes no other attempt.", before.Status)
 		}
+		if before.Claimed {
+			return exchange.PaymentAttempt{}, none, exchange.Errorf(exchange.CodeStateConflict,
+				"A payout of the order that was refused is said to have been made. Another one begins when that is settled.")
+		}
 		p := before
 		p.Status = exchange.PayoutProcessing
-		if _, err := t.movePayout(ctx, o, before, p, flow); err != nil {
+		_, err = t.movePayout(ctx, o, before, p, flow)
+		if err := t.say(ctx, o, exchange.WaitPayout, err); err != nil {
 			return exchange.PaymentAttempt{}, none, err
 		}
 		hold, err := uuid.NewV7()
@@ -373,18 +379,25 @@ func (s *Store) FailOrderPayout(ctx context.Context, orderID uuid.UUID, code str
 	})
 }
 
-const doubtPayout = `UPDATE order_payouts SET doubted = true WHERE id = $1 AND NOT doubted`
+const (
+	claimPayout     = `UPDATE order_payouts SET doubted = true, claimed = true WHERE id = $1 AND NOT (doubted AND claimed)`
+	endClaimOfOrder = `UPDATE order_payouts SET claimed = false WHERE id = $1 AND claimed`
+)
 
-// DoubtOrderPayout stores that somebody claims that a payout was made which was taken for refused. A refund of the order
-// that has not left yet waits for a person, and needs a second one from now on.
-func (s *Store) DoubtOrderPayout(ctx context.Context, orderID uuid.UUID) error {
+// DoubtOrderPayout stores that somebody claims that a payout was made which was taken for refused. No other attempt
+// begins while it is claimed; a refund of the order that has not left yet waits for a person, and needs a second one from
+// now on. Not claimed says that the operator has denied it since: the payout may be tried again, and stays doubted.
+func (s *Store) DoubtOrderPayout(ctx context.Context, orderID uuid.UUID, claimed bool) error {
 	_, err := change(ctx, s, "payout", orderID, func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
 		o, _, err := t.lockedOrderPayout(ctx, orderID)
-		if err == nil {
-			_, err = t.exec(ctx, doubtPayout, orderID)
-		}
-		if err == nil {
-			err = t.stopRefund(ctx, o)
+		switch {
+		case err != nil:
+		case !claimed:
+			_, err = t.exec(ctx, endClaimOfOrder, orderID)
+		default:
+			if _, err = t.exec(ctx, claimPayout, orderID); err == nil {
+				err = t.stopRefund(ctx, o)
+			}
 		}
 		return struct{}{}, exchange.Posting{}, err
 	})

@@ -317,13 +317,33 @@ func TestClaimStopsTheRefund(t *testing.T) {
 		t.Fatal("the payout is doubted from the beginning")
 	}
 	for range 2 {
-		if err := x.s.DoubtOrderPayout(ctx, x.order.ID); err != nil {
+		if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r, err := x.s.Refund(ctx, r.ID)
 	if err != nil || r.Status != exchange.RefundNeedsReview || !x.payout(t).Doubted {
 		t.Errorf("the refund is %s, %v", r.Status, err)
+	}
+	wantBooks(t, x.s)
+}
+
+// While somebody claims that a refused payout was made, no other one begins: the payee would be paid twice.
+func TestClaimStopsOtherPayouts(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), owing(t)
+	x.refused(t, x.begun(t, 1))
+	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	_, err := x.begin(ctx, x.s, 2)
+	wantFault(t, err, exchange.CodeStateConflict)
+	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	x.begun(t, 2)
+	if !x.payout(t).Doubted {
+		t.Error("what was claimed once is doubted no more")
 	}
 	wantBooks(t, x.s)
 }
@@ -432,7 +452,7 @@ func TestForbiddenRowsOfPayouts(t *testing.T) {
 	try(x.s, "KV002", attempt(id, "phone", "amount", "(SELECT id FROM holds WHERE key LIKE 'offer:%' LIMIT 1)")) // not the float
 	x.refused(t, a)
 	try(x.s, "KV001", attempt(id, "phone", "amount", "gen_random_uuid()"))
-	if err := x.s.DoubtOrderPayout(ctx, x.order.ID); err != nil {
+	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
 		t.Fatal(err)
 	}
 	try(x.s, "KV002", `UPDATE order_payouts SET doubted = false`)

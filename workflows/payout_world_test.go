@@ -91,8 +91,11 @@ func (r *payoutRows) FailOrderPayout(_ context.Context, _ uuid.UUID, code string
 	})
 }
 
-func (r *payoutRows) DoubtOrderPayout(context.Context, uuid.UUID) error {
-	return run(r.book, "DoubtOrderPayout", func() error { r.payout.Doubted = true; return nil })
+func (r *payoutRows) DoubtOrderPayout(_ context.Context, _ uuid.UUID, claimed bool) error {
+	return run(r.book, "DoubtOrderPayout", func() error {
+		r.payout.Doubted, r.payout.Claimed = r.payout.Doubted || claimed, claimed
+		return nil
+	})
 }
 
 func (r *payoutRows) CryptoIsHere(context.Context, uuid.UUID) (bool, error) {

@@ -15,6 +15,8 @@ CREATE TABLE order_payouts (
     refused_code text            NOT NULL DEFAULT '' CHECK (char_length(refused_code) <= 40),
     -- Nobody knew, at some time, whether an attempt had paid.
     doubted      boolean         NOT NULL DEFAULT false,
+    -- Somebody claims that an attempt which was refused has paid, and nobody has denied it yet.
+    claimed      boolean         NOT NULL DEFAULT false,
     created_at   timestamptz     NOT NULL,
     updated_at   timestamptz     NOT NULL,
     completed_at timestamptz,
@@ -67,13 +69,13 @@ ALTER TABLE payment_attempts DROP CONSTRAINT payment_attempts_direction,
     ADD CONSTRAINT payment_attempts_direction CHECK (direction = 'payout' OR refund_id IS NULL);
 
 -- check_order_payout lets an attempt begin only for a payout that is under way, to its payee, over its amount, and while
--- nobody gives the crypto back. payment_attempts_open_key lets one at a time be open.
+-- nobody gives the crypto back or claims that it is paid. payment_attempts_open_key lets one at a time be open.
 -- +goose StatementBegin
 CREATE FUNCTION check_order_payout() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM order_payouts p JOIN orders o ON o.id = p.id
         WHERE p.id = NEW.order_id AND p.rail = 'momo' AND p.status = 'processing' AND o.status = 'processing'
-            AND p.asset = NEW.asset AND p.amount = NEW.amount AND p.phone = NEW.phone FOR SHARE OF p;
+            AND p.asset = NEW.asset AND p.amount = NEW.amount AND p.phone = NEW.phone AND NOT p.claimed FOR SHARE OF p;
     IF NOT FOUND OR NEW.hold_id IS NULL THEN
         RAISE EXCEPTION 'payment attempt % does not pay what its order owes now', NEW.id USING ERRCODE = 'KV001';
     END IF;
@@ -271,7 +273,7 @@ CREATE TRIGGER refunds_own_receipt BEFORE UPDATE ON refunds FOR EACH ROW WHEN (O
 DO $$
 BEGIN
     IF EXISTS (SELECT FROM pg_roles WHERE rolname = 'kivuko_app') THEN
-        GRANT SELECT, INSERT, UPDATE (status, paid_by, hold_id, receipt, refused_code, doubted, updated_at, completed_at, version) ON order_payouts TO kivuko_app;
+        GRANT SELECT, INSERT, UPDATE (status, paid_by, hold_id, receipt, refused_code, doubted, claimed, updated_at, completed_at, version) ON order_payouts TO kivuko_app;
         GRANT SELECT, INSERT, UPDATE (withdrawn_at) ON bank_confirmations TO kivuko_app;
     END IF;
 END $$;
