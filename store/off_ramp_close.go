@@ -124,8 +124,11 @@ func (t unitTx) reserveAnew(ctx context.Context, before exchange.Order, o *excha
 	if offer.Status == exchange.OfferClosed {
 		return repost(before, anew), !more, nil
 	}
+	// An offer that was paused or suspended meanwhile sells out what it had agreed to and nothing more: otherwise whoever
+	// has a small order open takes all of it at a price that its vendor no longer gives.
+	closedToMore := more && offer.Status != exchange.OfferActive && offer.Status != exchange.OfferExhausted
 	left := offer.Reserved.Add(before.Price.Vendor).Sub(o.Price.Vendor)
-	if left.Sign() < 0 {
+	if closedToMore || left.Sign() < 0 {
 		return exchange.Posting{}, false, nil
 	}
 	if more {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -230,6 +231,42 @@ func TestOtherAmountsPriceASaleAnew(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An offer that was paused or suspended keeps to what it agreed to, and takes no more at its old price.
+func TestPausedOffersBuyNoMore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		amount string
+		stop   func(*sale) error
+		want   exchange.DepositVerdict
+	}{
+		"more of a paused one":    {"12", (*sale).pause, exchange.TakenMismatch},
+		"more of a suspended one": {"12", (*sale).suspend, exchange.TakenMismatch},
+		"less of a paused one":    {"9.5", (*sale).pause, exchange.TakenRepriced},
+		"what was agreed":         {"10", (*sale).pause, exchange.TakenExact},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := sold(t)
+			if err := c.stop(x); err != nil {
+				t.Fatal(err)
+			}
+			x.take(t, x.final(t, x.to("tx", usdt(c.amount))), c.want)
+			wantBooks(t, x.s)
+		})
+	}
+}
+
+func (x *sale) pause() error {
+	by := storetest.PrincipalOf(x.m.Vendor)
+	_, err := x.s.PauseOffer(context.Background(), store.ViewOf(by, exchange.ActWriteOffers), x.m.Offer.ID, by)
+	return err
+}
+
+func (x *sale) suspend() error {
+	_, err := x.s.SuspendOffer(context.Background(), store.Everything(), x.m.Offer.ID, storetest.By)
+	return err
 }
 
 // What the offer does not allow ends the order, and all of the crypto goes back.
