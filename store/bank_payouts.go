@@ -270,6 +270,10 @@ func (s *Store) RefuseBankPayout(ctx context.Context, orderID uuid.UUID, reason 
 				return before, none, err
 			}
 		}
+		// One officer's word that nothing was paid is no proof: whoever has the crypto go back asks another one.
+		if _, err := t.exec(ctx, doubtPayout, orderID); err != nil {
+			return before, none, err
+		}
 		p := before
 		p.Status, p.RefusedCode = exchange.PayoutRefused, exchange.RefusedByBank
 		if p, err = t.movePayout(ctx, o, before, p, by); err != nil {

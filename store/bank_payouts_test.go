@@ -197,10 +197,14 @@ func TestBankPayoutIsRefused(t *testing.T) {
 	if _, err := x.s.RefuseBankPayout(ctx, x.order.ID, "still closed", storetest.PrincipalOf(officer)); err != nil {
 		t.Fatal(err)
 	}
-	x.backing(t)
+	r := x.backing(t)
 	x.wantBank(t, "300000", "0")
 	_, err := x.s.BeginBankPayout(ctx, x.order.ID)
 	wantFault(t, err, exchange.CodeStateConflict)
+	// That the bank paid nothing is the word of one officer, who does not have the crypto go back alone.
+	if got, err := x.s.ApproveRefundPayment(ctx, r.ID); err != nil || got.Needed != 1 || got.Payment.ID != uuid.Nil {
+		t.Errorf("the refund needs %d officers and has payment %s, %v", got.Needed, got.Payment.ID, err)
+	}
 }
 
 // A house with too little at its bank pays nobody, and leaves no trace.

@@ -380,6 +380,7 @@ func (s *Store) FailOrderPayout(ctx context.Context, orderID uuid.UUID, code str
 }
 
 const (
+	doubtPayout     = `UPDATE order_payouts SET doubted = true WHERE id = $1 AND NOT doubted`
 	claimPayout     = `UPDATE order_payouts SET doubted = true, claimed = true WHERE id = $1 AND NOT (doubted AND claimed)`
 	endClaimOfOrder = `UPDATE order_payouts SET claimed = false WHERE id = $1 AND claimed`
 )
