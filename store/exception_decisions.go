@@ -129,6 +129,9 @@ func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exc
 	if x.Kind == exchange.ExcReconciliation && d.Verdict != exchange.ExcCredited {
 		return none, nil
 	}
+	if err := t.stillOpen(ctx, x); err != nil {
+		return none, err
+	}
 	place, err := t.placeOf(ctx, x)
 	if err != nil {
 		return none, err
@@ -149,6 +152,21 @@ func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exc
 	return settlement{lines: []exchange.Line{
 		exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount), exchange.Credit(account, x.Amount),
 	}}, nil
+}
+
+// stillOpen refuses a decision about a payout that was made beside a refund whose crypto has not left: the payout stands
+// instead of it, and the vendor pays. Decided as a loss, neither could be carried out any more, and the crypto would lie
+// at its escrow address for ever.
+func (t unitTx) stillOpen(ctx context.Context, x exchange.PaymentException) error {
+	if x.Kind != exchange.ExcPaidTwice || x.OrderID == uuid.Nil {
+		return nil
+	}
+	var here bool
+	if err := t.get(ctx, &here, refundAwaitsWord, x.OrderID); err != nil || !here {
+		return err
+	}
+	return exchange.Errorf(exchange.CodeStateConflict,
+		"The crypto that was to go back is still here. Settle the order with the payout's receipt; then nothing was paid twice.")
 }
 
 // place is where money of a chain lies.

@@ -226,6 +226,9 @@ func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.
 		if err := t.withinOnePerson(ctx, x); err != nil {
 			return x, exchange.Posting{}, err
 		}
+		if err := t.stillOpen(ctx, x); err != nil {
+			return x, exchange.Posting{}, err
+		}
 		if x, err = t.moveException(ctx, x, to, note, by); err != nil {
 			return x, exchange.Posting{}, err
 		}

@@ -260,6 +260,7 @@ func TestLateSuccessStopsTheRefund(t *testing.T) {
 	if here, err := x.s.CryptoIsHere(ctx, x.order.ID); err != nil || !here {
 		t.Errorf("the crypto is here: %t, %v", here, err)
 	}
+	x.cannotBeDecided(t, a)
 	kept := twice(t, samePayout, func() (exchange.OrderPayout, error) { return x.s.KeepOrderPayout(ctx, x.order.ID, storetest.By) })
 	if kept.Status != exchange.PayoutCompleted || kept.Receipt != obs.Receipt || kept.PaidBy != a.ID {
 		t.Errorf("kept %+v", kept)
@@ -277,6 +278,24 @@ func TestLateSuccessStopsTheRefund(t *testing.T) {
 	if here, err := x.s.CryptoIsHere(ctx, x.order.ID); err != nil || here {
 		t.Errorf("the crypto is to go back still: %t, %v", here, err)
 	}
+}
+
+// cannotBeDecided wants nobody to write off a payout beside which the crypto is still here: it would stay here for ever.
+func (x *sale) cannotBeDecided(t *testing.T, a exchange.PaymentAttempt) {
+	t.Helper()
+	ctx := t.Context()
+	e, _, err := x.s.PaidTwiceBy(ctx, a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = x.s.ResolveException(ctx, e.ID, exchange.ExcAccepted, "a loss", storetest.By)
+	wantFault(t, err, exchange.CodeStateConflict)
+	d := exchange.ExceptionDecision{ID: storetest.NewID(t), ExceptionID: e.ID, Verdict: exchange.ExcWrittenOff, Reason: "a loss"}
+	by := storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleAdmin))
+	_, _, err = x.s.DecideException(ctx, d, by)
+	wantFault(t, err, exchange.CodeStateConflict)
+	_, err = x.s.ProposeDecision(ctx, d, by)
+	wantFault(t, err, exchange.CodeStateConflict)
 }
 
 // A vendor who has spent the shillings can't pay for a payout that stands; nothing changes until it can.
