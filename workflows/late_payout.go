@@ -213,7 +213,7 @@ func (f *latePayout) vouched(ctx workflow.Context) bool {
 	step, err := f.prove(ctx, d.proof)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the payout was not booked", "error", err)
-		f.desk.park(ctx, ReasonRefundLate, err)
+		f.desk.park(ctx, f.lateClaim(), err)
 		return false
 	}
 	f.step = step

@@ -19,7 +19,8 @@ type signs struct {
 	mu      sync.Mutex
 	reasons map[string][]string
 	alarmed map[string]bool
-	shown   map[string]int // upserts by flow
+	shown   map[string]int              // upserts by flow
+	parks   []func(flow, reason string) // told of every reason that a flow is parked with
 }
 
 func newSigns() *signs {
@@ -53,13 +54,20 @@ func (o *signsOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, update
 	o.signs.mu.Lock()
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	o.signs.shown[id]++
+	parked := ""
 	if r, ok := shown.GetKeyword(workflows.AttrReason); ok && r != "none" {
 		o.signs.reasons[id] = append(o.signs.reasons[id], r)
+		parked = r
 	}
 	if on, ok := shown.GetBool(workflows.AttrNeedsAttention); ok {
 		o.signs.alarmed[id] = on
 	}
 	o.signs.mu.Unlock()
+	if parked != "" {
+		for _, tell := range o.signs.parks {
+			tell(id, parked)
+		}
+	}
 	return o.Next.UpsertTypedSearchAttributes(ctx, updates...)
 }
 

@@ -1,0 +1,139 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// lateRehearsals are the reasons of what comes when a flow is over.
+func lateRehearsals() map[workflows.Reason]rehearsal {
+	return map[workflows.Reason]rehearsal{
+		workflows.ReasonLateMoney: {refundOrResolve, func(t *testing.T, c *cue) {
+			w, a := lateWorld(t)
+			w.at(0, w.pay(a, payer{}))
+			c.await(t, w.env, w.signs, workflows.LatePaymentID(a.ID), func() { w.command(c.verb) })
+			outcome := w.late(t, a).Outcome
+			wants(c.verb, "")(t, w)
+			ended(t, w, exchange.OrderCancelled, exchange.DetailExpired)
+			if c.verb == activities.VerbResolve {
+				exception(exchange.ExcLate, exchange.ExcAccepted)(t, w)
+				c.ends(t, outcome, workflows.LateResolved)
+				return
+			}
+			refunded(price)(t, w)
+			exception(exchange.ExcLate, exchange.ExcRefunded)(t, w)
+			c.ends(t, outcome, workflows.LateRefunded)
+		}},
+		workflows.ReasonMomoLate: {retryOrResolve, func(t *testing.T, c *cue) {
+			p := payer{code: "0", mute: true}
+			w, a := refusedBefore(exchange.PayoutRefused, p)
+			c.mend = func() { w.operator.amend(a.ID, func(p *payer) { p.mute = false }) }
+			c.await(t, w.env, w.signs, workflows.LatePayoutID(a.ID), func() { w.says(c.verb, "UKL0000001") })
+			c.ends(t, w.late(t, a, p), workflows.LateAccounted)
+			wants(c.verb, "")(t, w.world)
+			if w.rows.booked != 1 || w.rows.payout.Receipt != "UKL0000001" {
+				t.Errorf("booked %d times with %q", w.rows.booked, w.rows.payout.Receipt)
+			}
+		}},
+		workflows.ReasonMomoTwice: {[]string{activities.VerbResolve}, func(t *testing.T, c *cue) {
+			p := payer{code: "0"}
+			w, a := refusedBefore(exchange.PayoutCancelled, p)
+			c.await(t, w.env, w.signs, workflows.LatePayoutID(a.ID), func() {
+				w.book.mu.Lock()
+				for _, x := range w.rows.doubles {
+					w.book.exceptions[x.ID] = x
+				}
+				w.book.mu.Unlock()
+				w.says(c.verb, "it is lost")
+			})
+			c.ends(t, w.late(t, a, p), workflows.LateResolved)
+			wants(c.verb, "")(t, w.world)
+			for _, x := range w.book.exceptions {
+				if x.Status != exchange.ExcAccepted {
+					t.Errorf("the exception is %s", x.Status)
+				}
+			}
+		}},
+		workflows.ReasonRefundLate: {retryOrResolve, func(t *testing.T, c *cue) {
+			proven := activities.LatePayoutStep{State: activities.RefundPaid}
+			w := &lateWord{steps: []activities.LatePayoutStep{{State: activities.RefundPending}}, booked: proven}
+			c.mend = func() { w.steps = []activities.LatePayoutStep{proven} }
+			c.ends(t, w.rehearse(t, c), workflows.LateAccounted)
+			if by := w.settled == 1; by != (c.verb == activities.VerbResolve) {
+				t.Errorf("settled by the receipt %d times", w.settled)
+			}
+		}},
+		workflows.ReasonRefundTwice: {[]string{activities.VerbResolve}, func(t *testing.T, c *cue) {
+			w := &lateWord{steps: []activities.LatePayoutStep{{State: activities.RefundPaid, Exception: uuid.New(), Undecided: true}}}
+			c.ends(t, w.rehearse(t, c), workflows.LateResolved)
+			if len(w.resolved) != 1 {
+				t.Errorf("%d exceptions were resolved", len(w.resolved))
+			}
+		}},
+	}
+}
+
+// ends checks the outcome that a flow tells.
+func (c *cue) ends(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("the flow ended %s, want %s", got, want)
+	}
+}
+
+// says gives a command about the order, with a note, to the flow that the environment runs.
+func (w *world) says(verb, note string) {
+	id := uuid.New()
+	w.book.mu.Lock()
+	w.book.commands[id] = exchange.OperatorCommand{
+		ID: id, ObjectType: activities.ObjectOrder, ObjectID: w.request.ID, Verb: verb, Note: note, ActorID: uuid.New(),
+	}
+	w.book.mu.Unlock()
+	w.tellFlow(id, verb)
+}
+
+// rehearse plays the look at a refund's payout, with the command of the cue.
+func (w *lateWord) rehearse(t *testing.T, c *cue) string {
+	t.Helper()
+	suite := testsuite.WorkflowTestSuite{}
+	suite.SetLogger(silentLogger{})
+	w.env, w.signs, w.verb = suite.NewTestWorkflowEnvironment(), newSigns(), c.verb
+	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
+	w.env.SetTestTimeout(time.Minute)
+	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove} {
+		w.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
+	}
+	flow := workflows.LatePayoutID(lateInput.AttemptID)
+	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: flow, TaskQueue: workflows.QueueFlows})
+	refused := func(err error) { t.Errorf("the command was answered with %v", err) }
+	c.await(t, w.env, w.signs, flow, func() {
+		id := uuid.New()
+		w.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), &testsuite.TestUpdateCallback{
+			OnAccept: func() {}, OnReject: refused, OnComplete: func(_ any, err error) {
+				if err != nil {
+					refused(err)
+				}
+			},
+		}, workflows.CommandRef{CommandID: id})
+	})
+	w.env.ExecuteWorkflow(workflows.LatePayout, lateInput)
+	var r workflows.LatePayoutResult
+	if err := w.env.GetWorkflowError(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.env.GetWorkflowResult(&r); err != nil {
+		t.Fatal(err)
+	}
+	return r.Outcome
+}

@@ -1,0 +1,182 @@
+package workflows_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/activities"
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+// purchaseRehearsals are the reasons of an order that waits for its shillings, and of steps that fail.
+func purchaseRehearsals() map[workflows.Reason]rehearsal {
+	const never = 10000 * time.Hour
+	unseen := func(p payer, plain func(*payer), resolved func(*testing.T, *world)) rehearsal {
+		return rehearsal{retryOrResolve, func(t *testing.T, c *cue) {
+			w := newWorld()
+			w.operator.script = func(exchange.PaymentAttempt, int) payer { return p }
+			c.mend = func() { w.operator.amend(activities.CollectionID(w.request.ID, 1), plain) }
+			c.await(t, w.env, w.signs, workflows.OnRampID(w.request.ID), func() {
+				w.command(c.verb)
+				w.at(40*time.Hour, func() { w.lateCommand(activities.VerbResolve) }) // to the watch over a prompt that stays unknown
+			})
+			w.run(t)
+			wants(c.verb, "")(t, w)
+			if c.verb == activities.VerbResolve {
+				resolved(t, w)
+				return
+			}
+			delivered(t, w)
+		}}
+	}
+	unpaid := func(t *testing.T, w *world) {
+		t.Helper()
+		ended(t, w, exchange.OrderCancelled, exchange.DetailExpired)
+	}
+	return map[workflows.Reason]rehearsal{
+		workflows.ReasonPromptRefused: {onlyRetry, func(t *testing.T, c *cue) {
+			w := newWorld()
+			w.operator.script = func(exchange.PaymentAttempt, int) payer {
+				if c.mended() {
+					return pays
+				}
+				return payer{refuse: "403.002.1001", config: true}
+			}
+			c.await(t, w.env, w.signs, workflows.OnRampID(w.request.ID), func() { w.command(c.verb) })
+			w.run(t)
+			wants(c.verb, "")(t, w)
+			delivered(t, w)
+		}},
+		workflows.ReasonReceiptMissing: unseen(payer{code: "0", after: time.Minute, silent: true, unlisted: true}, func(p *payer) { p.unlisted = false }, delivered),
+		workflows.ReasonOneWitness:     unseen(payer{code: "0", after: time.Minute, mute: true, unlisted: true}, func(p *payer) { p.mute = false }, delivered),
+		workflows.ReasonDisagree:       unseen(payer{code: "0", after: time.Minute, lies: true, unlisted: true}, func(p *payer) { p.lies = false }, delivered),
+		workflows.ReasonOutcomeUnknown: {retryOrResolve, func(t *testing.T, c *cue) {
+			if c.verb == activities.VerbResolve { // nothing was paid
+				unseen(payer{code: "0", after: never, silent: true, mute: true}, nil, unpaid).play(t, c)
+				return
+			}
+			unseen(payer{code: "0", after: time.Minute, silent: true, mute: true, unlisted: true}, func(p *payer) { p.mute, p.unlisted = false, false }, nil).play(t, c)
+		}},
+		workflows.ReasonStepFailed: {onlyRetry, func(t *testing.T, c *cue) {
+			w := newWorld()
+			w.book.fault = func(call string) error {
+				if call == "CompleteOrder" && !c.mended() {
+					return errBug
+				}
+				return nil
+			}
+			c.await(t, w.env, w.signs, workflows.OnRampID(w.request.ID), func() { w.command(c.verb) })
+			w.run(t)
+			wants(c.verb, "")(t, w)
+			delivered(t, w)
+		}},
+	}
+}
+
+// amend changes what the operator does about a request from now on.
+func (o *operator) amend(id uuid.UUID, change func(*payer)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	p := o.plans[id]
+	change(&p)
+	o.plans[id] = p
+	for i := range o.book {
+		if o.book[i].attempt.ID == id {
+			change(&o.book[i].payer)
+		}
+	}
+}
+
+// refundRehearsals are the reasons of shillings that are to be paid back because the crypto can't be sent.
+func refundRehearsals() map[workflows.Reason]rehearsal {
+	orders := func(w *world) string { return workflows.OnRampID(w.request.ID) }
+	own := func(w *world) string { return workflows.RefundID(refundOf(w)) }
+	return map[workflows.Reason]rehearsal{
+		workflows.ReasonRefundPayee: {refundOrResolve, owed(orders, func(_ *cue, w *world) { w.book.doubtful = true })},
+		workflows.ReasonRefundRefused: {retryOrResolve, owed(orders, func(c *cue, w *world) {
+			payouts(w, func() payer {
+				if c.mended() {
+					return pays
+				}
+				return payer{code: "2040", after: 5 * time.Second}
+			})
+		})},
+		workflows.ReasonRefundFloat: {onlyRetry, owed(orders, func(c *cue, w *world) {
+			enough := w.book.float
+			w.book.float = money.Must(money.KES, "10")
+			c.mend = func() { w.book.mu.Lock(); defer w.book.mu.Unlock(); w.book.float = enough }
+		})},
+		workflows.ReasonRefundSuspended: {onlyRetry, owed(orders, func(c *cue, w *world) {
+			w.env.RegisterActivityWithOptions(&activities.Refunds{
+				Store: &suspended{w.book, c.mended}, Operator: w.operator, Provider: "daraja", Now: w.env.Now,
+			}, replaced(""))
+		})},
+		workflows.ReasonRefundUnknown: {retryOrResolve, owed(own, func(c *cue, w *world) {
+			payouts(w, func() payer { return payer{code: "0", after: 5 * time.Second, silent: true, mute: true} })
+			c.mend = func() { w.operator.amend(activities.PayoutID(refundOf(w), 1), func(p *payer) { p.mute = false }) }
+		})},
+		workflows.ReasonRefundDisagree: {retryOrResolve, owed(own, func(c *cue, w *world) {
+			payouts(w, func() payer { return payer{code: "0", after: 5 * time.Second, lies: true} })
+			// What contradicts stays in the rows, so that after another question it still takes a receipt.
+			c.mend = func() { w.at(2*time.Hour, func() { w.tellFlow(w.decree(activities.VerbResolve), "receipt") }) }
+		})},
+	}
+}
+
+// refundOf is the refund of a purchase whose crypto could not be sent.
+func refundOf(w *world) uuid.UUID { return uuid.NewSHA1(w.request.ID, []byte("refund")) }
+
+// payouts has the operator do as told with the payouts of refunds.
+func payouts(w *world, do func() payer) {
+	w.operator.script = func(a exchange.PaymentAttempt, _ int) payer {
+		if a.Direction == exchange.Payout {
+			return do()
+		}
+		return pays
+	}
+}
+
+// suspended is a book whose breaker is open.
+type suspended struct {
+	*book
+	closed func() bool
+}
+
+func (s *suspended) BeginRefundPayout(ctx context.Context, id uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+	if !s.closed() {
+		return a, exchange.Errorf(exchange.CodeSuspended, "suspended")
+	}
+	return s.book.BeginRefundPayout(ctx, id, a)
+}
+
+// owed plays a purchase that is given back by command, and whose refund meets trouble. The flow that parks is the order's
+// own or the refund's; commands go to the order's.
+func owed(parks func(*world) string, set func(*cue, *world)) func(*testing.T, *cue) {
+	return func(t *testing.T, c *cue) {
+		w := newWorld()
+		w.chain.script = func(int) fate { return fate{refused: chain.ReasonBlocked} }
+		set(c, w)
+		w.at(5*time.Minute, func() { w.tellFlow(w.decree(activities.VerbRefund), "give back") })
+		c.await(t, w.env, w.signs, parks(w), func() { w.command(c.verb) })
+		w.run(t)
+		wants("give back", "")(t, w)
+		wants(c.verb, "")(t, w)
+		ended(t, w, exchange.OrderFailed, exchange.DetailRefundOpen)
+		r := w.book.refunds[refundOf(w)]
+		if r.Status != exchange.RefundCompleted {
+			t.Errorf("the refund is %s", r.Status)
+		}
+		otherwise := c.verb == activities.VerbResolve && (c.reason == workflows.ReasonRefundPayee || c.reason == workflows.ReasonRefundRefused)
+		if !otherwise {
+			refunded(price)(t, w)
+		} else if out := w.operator.paidOut(w.request.ID); len(out) != 0 || r.Receipt != "UKLMANUAL1" {
+			t.Errorf("%v was paid besides the payment by other means, the receipt is %q", out, r.Receipt)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"kivuko/activities"
+	"kivuko/chain"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// transferRehearsals are the reasons of transfers.
+func transferRehearsals() map[workflows.Reason]rehearsal {
+	const back = exchange.TransferCancelled
+	moves := func(set func(*cue, *transferWorld), over exchange.TransferStatus, detail string) func(*testing.T, *cue) {
+		return func(t *testing.T, c *cue) {
+			w := newTransferWorld()
+			set(c, w)
+			w.chain.cold = w.send.cold
+			c.await(t, w.env, w.signs, workflows.TransferID(w.ask.ID), func() { w.order(c.verb) })
+			r := w.play(t)
+			wants(c.verb, "")(t, w.world)
+			want, why := over, detail
+			if c.verb == activities.VerbRetry {
+				want, why = exchange.TransferCompleted, exchange.WaitNothing
+			}
+			if r.Status != want || r.Detail != why {
+				t.Errorf("the transfer ended as %s (%s), want %s (%s)", r.Status, r.Detail, want, why)
+			}
+		}
+	}
+	return map[workflows.Reason]rehearsal{
+		workflows.ReasonScreening: {retryOrRefund, moves(func(c *cue, w *transferWorld) {
+			w.send.answers = []answer{{verdict: exchange.VerdictUnknown}}
+			c.mend = func() { w.book.mu.Lock(); defer w.book.mu.Unlock(); w.send.answers = nil }
+		}, back, exchange.DetailByStaff)},
+		workflows.ReasonBlocked: {[]string{activities.VerbRefund}, moves(func(_ *cue, w *transferWorld) {
+			w.send.denied = true
+		}, exchange.TransferBlocked, exchange.DetailReleased)},
+		// A retry looks at the rows; what ends the wait is the transaction that an officer brings.
+		workflows.ReasonColdWallet: {retryOrRefund, moves(func(c *cue, w *transferWorld) {
+			w.send.cold = true
+			c.mend = func() {
+				w.at(time.Hour, func() { w.asksPayload("payload") })
+				w.at(2*time.Hour, func() { w.brings("import", "good") })
+			}
+		}, back, exchange.DetailByStaff)},
+	}
+}
+
+// watchRehearsals are the reasons of the watch over a chain, which never ends: it goes on as a new run and calls for nobody.
+func watchRehearsals() map[workflows.Reason]rehearsal {
+	watches := func(after time.Duration, look func(c *cue, s *shore) error) rehearsal {
+		return rehearsal{onlyRetry, func(t *testing.T, c *cue) {
+			env, s, shown := newShore()
+			s.fault = func(int) error { return look(c, s) }
+			c.after = after
+			c.await(t, env, shown, workflows.DepositWatchID(exchange.Tron), func() { env.SignalWorkflow(workflows.SignalRetry, nil) })
+			env.ExecuteWorkflow(workflows.DepositWatch, watchTron)
+			if err := env.GetWorkflowError(); err == nil {
+				t.Error("the watch ended")
+			}
+		}}
+	}
+	return map[workflows.Reason]rehearsal{
+		workflows.ReasonDepositsStalled: watches(time.Minute, func(c *cue, _ *shore) error {
+			if c.mended() {
+				return nil
+			}
+			return chain.Errorf(chain.ReasonProtocol, "final block 8 follows from nothing")
+		}),
+		// The mark goes away when every movement is settled; a retry has nothing to repeat and does no harm.
+		workflows.ReasonDepositQuarantine: watches(time.Nanosecond, func(c *cue, s *shore) error {
+			if s.set = 2; c.mended() {
+				s.set = 0
+			}
+			return nil
+		}),
+	}
+}
