@@ -235,9 +235,12 @@ func TestClaimStopsARefund(t *testing.T) {
 	if p, err := x.s.ChainPayment(ctx, first.ID); err != nil || p.Status != exchange.ChainCancelled {
 		t.Errorf("the payment is %s, %v", p.Status, err)
 	}
-	if s, err := x.s.DismissClaim(ctx, r.ID, byFlow); err != nil || s.Wait != exchange.RefundWaitsOfficer {
+	alone := agent(t, x.s)
+	if s, err := x.s.DismissClaim(ctx, r.ID, storetest.PrincipalOf(alone)); err != nil || s.Wait != exchange.RefundWaitsOfficer {
 		t.Fatalf("it waits for %q, %v", s.Wait, err)
 	}
+	_, err := x.ticket(t, r, alone, exchange.Approve)
+	wantFault(t, err, exchange.CodeForbidden)
 	x.agrees(t, r, agent(t, x.s))
 	second := x.standing(t, r, exchange.RefundReady).Payment
 	clears(t, x.s, second)

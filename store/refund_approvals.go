@@ -51,6 +51,8 @@ func (s *Store) IssueRefundTicket(ctx context.Context, k exchange.ApprovalTicket
 	return about, err
 }
 
+const claimDismissedBy = `SELECT coalesce(dismissed_by = $2, false) FROM refunds WHERE id = $1`
+
 const refundDecidedBy = `SELECT EXISTS (SELECT FROM approvals WHERE object_type = 'refund' AND object_id = $1 AND officer_id = $2 AND digest = $3)`
 
 // mayDecideRefund refuses a decision of somebody who has a hand in the refund, may not decide at all, or has decided.
@@ -67,7 +69,13 @@ func (t unitTx) mayDecideRefund(ctx context.Context, o exchange.Order, f exchang
 	case officer == o.CustomerID, officer == o.VendorID:
 		return exchange.Errorf(exchange.CodeForbidden, "Nobody decides about an order of one's own.")
 	}
-	var twice bool
+	var dismissed, twice bool
+	if err := t.get(ctx, &dismissed, claimDismissedBy, f.ID, officer); err != nil {
+		return err
+	}
+	if dismissed {
+		return exchange.Errorf(exchange.CodeForbidden, "Who lets a refund go on although its payee was said to be paid does not decide about it.")
+	}
 	if err := t.get(ctx, &twice, refundDecidedBy, f.ID, officer, f.Digest); err != nil {
 		return err
 	}
@@ -177,7 +185,7 @@ func (s *Store) RecordRefusedRefundDecision(ctx context.Context, refundID uuid.U
 }
 
 const clearClaim = `
-UPDATE refunds SET detail = '', updated_at = $2, version = version + 1
+UPDATE refunds SET detail = '', dismissed_by = $4, updated_at = $2, version = version + 1
 WHERE id = $1 AND version = $3 AND status = 'needs_review' AND detail = 'payout_claimed' RETURNING ` + refundColumns
 
 // DismissClaim lets a refund go on of which somebody said that the payee was paid after all, and nobody proved it. What
@@ -192,7 +200,7 @@ func (s *Store) DismissClaim(ctx context.Context, refundID uuid.UUID, by exchang
 		f := before
 		if before.Status == exchange.RefundNeedsReview && before.Detail == string(exchange.RefundWaitsClaim) {
 			var r refundRow
-			if err := t.get(ctx, &r, clearClaim, refundID, t.s.now(), before.Version); err != nil {
+			if err := t.get(ctx, &r, clearClaim, refundID, t.s.now(), before.Version, nullID(by.UserID)); err != nil {
 				return exchange.RefundStanding{}, none, err
 			}
 			if f, err = r.refund(); err != nil {

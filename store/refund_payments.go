@@ -40,7 +40,7 @@ SELECT nullif(refund_ready_at(f), 'infinity') AS ready_at, refund_ready_at(f) > 
     EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) AS refused,
     (SELECT count(*) FROM approvals a JOIN users u ON u.id = a.officer_id WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'approve'
         AND a.digest = f.digest AND u.is_active AND u.role IN ('admin', 'treasury')
-        AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by) AS agreed
+        AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by AND u.id IS DISTINCT FROM f.dismissed_by) AS agreed
 FROM refunds f WHERE f.id = $1`
 
 // refundTermsRow is what stands between a refund and its payment.

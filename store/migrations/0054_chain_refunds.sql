@@ -26,6 +26,7 @@ ALTER TABLE refunds
     ADD COLUMN digest       text NOT NULL DEFAULT '',
     ADD COLUMN requested_by uuid REFERENCES users (id),          -- none where a flow opened it
     ADD COLUMN addressed_by uuid REFERENCES users (id),          -- who gave the address, where it is not the order's
+    ADD COLUMN dismissed_by uuid REFERENCES users (id),          -- who let it go on although the payee was said to be paid
     ADD CONSTRAINT refunds_rail CHECK (CASE rail
         WHEN 'momo' THEN num_nulls(order_id, attempt_id, collection, phone) = 0 AND address = '' AND digest = ''
             AND num_nonnulls(deposit_id, wallet_id, network, hold_id, value, requested_by, addressed_by) = 0
@@ -191,7 +192,8 @@ END $$;
 -- +goose StatementEnd
 CREATE TRIGGER payment_attempts_rail BEFORE INSERT ON payment_attempts FOR EACH ROW WHEN (NEW.refund_id IS NOT NULL) EXECUTE FUNCTION check_refund_rail();
 
--- refund_officers is how many persons have to agree to a refund beside who asked for it and who gave its address.
+-- refund_officers is how many persons have to agree to a refund beside who asked for it, who gave its address and who
+-- dismissed a claim that its payee was paid.
 -- +goose StatementBegin
 CREATE FUNCTION refund_officers(f refunds) RETURNS int LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -241,7 +243,8 @@ BEGIN
     END IF;
     IF refund_officers(f) > (SELECT count(*) FROM (SELECT u.id FROM approvals a JOIN users u ON u.id = a.officer_id
             WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'approve' AND a.digest = f.digest AND u.is_active
-                AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by FOR SHARE OF u) x) THEN
+                AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by
+                AND u.id IS DISTINCT FROM f.dismissed_by FOR SHARE OF u) x) THEN
         RETURN 'too few persons agreed';
     END IF;
     IF EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) THEN
@@ -279,7 +282,8 @@ BEGIN
     IF NEW.object_type = 'refund' AND NOT EXISTS (SELECT FROM refunds f LEFT JOIN orders o ON o.id = f.order_id
             WHERE f.id = NEW.object_id AND f.rail = 'chain' AND f.address <> '' AND f.digest = NEW.digest AND f.status IN ('pending', 'needs_review')
                 AND f.requested_by IS NOT DISTINCT FROM NEW.requester_id AND NEW.officer_id IS DISTINCT FROM f.requested_by
-                AND NEW.officer_id IS DISTINCT FROM f.addressed_by AND NEW.officer_id IS DISTINCT FROM o.customer_id AND NEW.officer_id IS DISTINCT FROM o.vendor_id) THEN
+                AND NEW.officer_id IS DISTINCT FROM f.addressed_by AND NEW.officer_id IS DISTINCT FROM f.dismissed_by
+                AND NEW.officer_id IS DISTINCT FROM o.customer_id AND NEW.officer_id IS DISTINCT FROM o.vendor_id) THEN
         RAISE EXCEPTION 'approval % does not fit its refund', NEW.id USING ERRCODE = 'KV004';
     END IF;
     IF NOT EXISTS (SELECT FROM users u WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('treasury', 'admin')) THEN
