@@ -22,6 +22,7 @@ type StatementStore interface {
 	StrayPayments(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)
 	OpenUnmatched(ctx context.Context, id uuid.UUID) (exchange.C2BPayment, error)
 	UnlistedPayments(ctx context.Context, from, to time.Time) (int, error)
+	CallbackSilence(ctx context.Context, from, to time.Time) (exchange.CallbackSilence, error)
 }
 
 // Statement holds what we know of payments to our number against the operator's list. It is registered on the momo
@@ -147,8 +148,9 @@ func (m *Statement) SetStrayPaymentsAside(ctx context.Context) (SetAside, error)
 	return out, nil
 }
 
-// CountUnlisted counts the payments of a time that we know of and the operator's list has not. The newest are left
-// out, because the operator may list them yet. It says so for a person and changes nothing.
+// CountUnlisted counts the payments of a time that we know of and the operator's list has not, and the requests about
+// which the operator has posted nothing. The newest are left out, because the operator may list them, and post, yet. It
+// says so for a person and changes nothing.
 func (m *Statement) CountUnlisted(ctx context.Context, in StatementInput) (int, error) {
 	n, err := m.Store.UnlistedPayments(ctx, in.From, in.To.Add(-listLag))
 	if err != nil {
@@ -158,5 +160,21 @@ func (m *Statement) CountUnlisted(ctx context.Context, in StatementInput) (int, 
 		activity.GetLogger(ctx).Error("ALERT the operator's statement lacks payments that we know of", "payments", n)
 	}
 	activity.GetMetricsHandler(ctx).Gauge("kivuko_momo_unlisted_payments").Update(float64(n)) //nolint:forbidigo // the library asks for one; it is a count
-	return n, nil
+	return n, m.listen(ctx, in.From, in.To.Add(-listLag))
+}
+
+// listen sees whether the operator's callbacks arrive at all.
+func (m *Statement) listen(ctx context.Context, from, to time.Time) error {
+	silence, err := m.Store.CallbackSilence(ctx, from, to)
+	if err != nil {
+		return Failure(ctx, err)
+	}
+	if silence.Alarming() {
+		activity.GetLogger(ctx).Error("ALERT the operator's callbacks don't arrive; see that its addresses of ours answer",
+			"submitted", silence.Submitted, "without_callback", silence.Silent)
+	}
+	metrics := activity.GetMetricsHandler(ctx)
+	metrics.Gauge("kivuko_momo_submitted").Update(float64(silence.Submitted))     //nolint:forbidigo // the library asks for one; it is a count
+	metrics.Gauge("kivuko_momo_without_callback").Update(float64(silence.Silent)) //nolint:forbidigo // as above
+	return nil
 }

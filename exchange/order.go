@@ -111,7 +111,6 @@ const (
 	WaitDeposit         = "deposit"          // the seller's crypto has not been seen yet
 	WaitDepositFinality = "deposit_finality" // it was seen in a block that may still be undone
 	WaitPayout          = "payout"           // the payout is on its way
-	WaitPayoutOutcome   = "payout_outcome"   // the operator has not said what became of it
 	WaitFloat           = "float"            // the house has too little at the operator to pay out
 	WaitBank            = "bank"             // an officer pays by bank
 	WaitBankSecond      = "bank_second"      // a second officer has to confirm the bank's payment

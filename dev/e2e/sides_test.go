@@ -12,7 +12,7 @@ import (
 
 // reads are the methods through which activities ask the world and change nothing.
 var reads = []string{
-	"Attempt", "AttemptAt", "Balance", "BalanceCallbacks", "BankPayout", "Breaker", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts",
+	"Attempt", "AttemptAt", "Balance", "BalanceCallbacks", "BankPayout", "Breaker", "CallbackSilence", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts",
 	"CompareReadings", "CryptoIsHere", "Denied", "DepositCursor", "DraftSpent", "DueWakeups", "FloatCallbacks", "FloatMove", "FloatState", "Head", "KeptUnmoved", "LiveAttempt",
 	"LiveAttempts", "Network", "NextWebhook", "NonceLane", "OffRampDeposits", "OpenDifferences", "OpenFloatMoves", "OpenQuarantine", "OpenWebhookSecret", "OrderByID",
 	"OrderPayout", "PaidTwiceBy", "ParseBalance", "ParseCallback", "Payouts", "Pull", "QueryFloat", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation",
