@@ -39,7 +39,7 @@ func (t temporalFlows) MoveFloat(ctx context.Context, move uuid.UUID) error {
 
 // wireFloatAccount is an account of the ledger as the float shows it.
 type wireFloatAccount struct {
-	Booked    string `json:"booked"`
+	Posted    string `json:"posted"`
 	Held      string `json:"held"`
 	Available string `json:"available"`
 }
@@ -48,7 +48,7 @@ type wireFloatReport struct {
 	Ticket     string    `json:"ticket"`
 	Utility    string    `json:"utility"`
 	Working    string    `json:"working"`
-	Booked     string    `json:"booked"`
+	Posted     string    `json:"posted"`
 	Held       string    `json:"held"`
 	Open       int       `json:"open_payouts"`
 	Difference string    `json:"difference"`
@@ -74,7 +74,7 @@ type wireFloatMove struct {
 	Receipt   *string    `json:"receipt"`
 	Note      *string    `json:"note"`
 	ChangeID  *uuid.UUID `json:"change_id"`
-	AskedBy   uuid.UUID  `json:"asked_by"`
+	AskedBy   uuid.UUID  `json:"requested_by"`
 	SettledBy *uuid.UUID `json:"settled_by"`
 	CreatedAt timestamp  `json:"created_at"`
 	SettledAt *timestamp `json:"settled_at"`
@@ -198,7 +198,7 @@ func (s *server) settleFloatMove(c *call) error {
 	receipt := f.line("receipt", outcome == string(exchange.FloatCompleted), maxMoveReceipt)
 	note := f.line("note", true, maxNoteLength)
 	if outcome == string(exchange.FloatFailed) && receipt != "" {
-		f.fail("receipt", "unknown_field", "has no meaning for a movement that failed")
+		f.fail("receipt", "forbidden", "must be left out: a movement that failed has no receipt")
 	}
 	if err := f.done(); err != nil {
 		return err
@@ -357,7 +357,7 @@ func (s *server) momoRoutes() []route {
 			method: post, path: auth + "/momo/float/moves", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired,
 			timeout: flowTimeout, handle: s.moveFloat,
 		},
-		{method: post, path: auth + "/momo/float/moves/{id}/settle", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyOptional, handle: s.settleFloatMove},
+		{method: post, path: auth + "/momo/float/moves/{id}/settle", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired, handle: s.settleFloatMove},
 		{method: post, path: auth + "/momo/breaker/close", action: exchange.ActCloseBreaker, limit: limitGeneral, key: keyOptional, handle: s.closeBreaker},
 		{method: get, path: auth + "/momo/terms", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listTerms},
 		{method: post, path: auth + "/momo/terms", action: exchange.ActWriteMomoTerms, limit: limitGeneral, key: keyOptional, handle: s.proposeTerms},

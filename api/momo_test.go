@@ -83,7 +83,7 @@ func TestFloatIsMoved(t *testing.T) {
 		return c.do(post, movesPath+"/"+id.String()+"/settle", body, who.auth(), withKey(newID().String()))
 	}
 	settle(colleague, map[string]any{"outcome": "completed", "note": "seen"}).blames("/receipt required")
-	settle(colleague, map[string]any{"outcome": "failed", "receipt": "X1", "note": "seen"}).blames("/receipt unknown_field")
+	settle(colleague, map[string]any{"outcome": "failed", "receipt": "X1", "note": "seen"}).blames("/receipt forbidden")
 	settle(c.admin, map[string]any{"outcome": "completed", "receipt": "UKL1234567", "note": "seen"}).refused(exchange.CodeForbidden)
 	if done := settle(colleague, map[string]any{"outcome": "completed", "receipt": "UKL1234567", "note": "in the statement"}).want(http.StatusOK).object(); done["status"] != "completed" {
 		t.Errorf("settled %v", done)
@@ -170,8 +170,8 @@ func TestMomoTermsAreEnteredByTwo(t *testing.T) {
 	if waits["kind"] != "momo_terms" || waits["was"].(map[string]any)["max_payout"] != "250000" {
 		t.Errorf("waits %v", waits)
 	}
-	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, c.admin.auth()).refused(exchange.CodeForbidden)
-	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, colleague.auth()).want(http.StatusOK)
+	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, c.admin.auth(), freshKey()).refused(exchange.CodeForbidden)
+	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, colleague.auth(), freshKey()).want(http.StatusOK)
 	list := c.do(get, termsPath, nil, colleague.auth()).want(http.StatusOK).object()
 	newest := list["terms"].([]any)[0].(map[string]any)
 	if list["total"] != 2.0 || newest["change_id"] != waits["id"] || newest["tariff"].([]any)[1].(map[string]any)["charge"] != "11.50" {
@@ -190,7 +190,7 @@ func TestTreasuryIsAllocatedByTwo(t *testing.T) {
 	ask(c.admin, "5", "up").blames("/direction enum")
 	ask(c.sender, "5", "in").refused(exchange.CodeForbidden)
 	confirm := func(waits map[string]any, who person) *reply {
-		return c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, who.auth())
+		return c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, who.auth(), freshKey())
 	}
 	confirm(waiting(ask(colleague, "500000", "in")), c.admin).want(http.StatusOK)
 	confirm(waiting(ask(c.admin, "200000", "out")), colleague).want(http.StatusOK)

@@ -75,7 +75,7 @@ func (s *server) orderTimeline(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, map[string]any{"order_id": id, "events": each(events, eventWire)})
+	return c.json(http.StatusOK, map[string]any{"order_id": id, "events": each(events, c.eventWire)})
 }
 
 // visible reads the order that a verb acts on.

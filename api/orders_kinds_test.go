@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
@@ -99,6 +100,11 @@ func TestRemittances(t *testing.T) {
 	if got := text(seen.object(), "sender_phone"); got != "********1111" {
 		t.Errorf("the vendor reads %q", got)
 	}
+	for _, name := range []string{"Jane Roe", "Amina Otieno"} {
+		if strings.Contains(string(seen.body), name) {
+			t.Errorf("the vendor reads %s in %s", name, seen.body)
+		}
+	}
 	bank := map[string]any{"payment_method": "bank", "beneficiary_bank_name": "Equity", "beneficiary_account_number": "0123 4567 89", "beneficiary_swift_code": "eqblkena"}
 	for name, value := range body {
 		if name != "payment_phone_number" {
@@ -112,6 +118,12 @@ func TestRemittances(t *testing.T) {
 	hidden := c.do(get, ordersPath+"/"+paid["id"].(string), nil, c.vendor.auth()).want(200).object()
 	if got := text(hidden, "beneficiary_account_number"); got != "******6789" {
 		t.Errorf("the vendor reads the account %q", got)
+	}
+	for role, want := range map[exchange.Role]string{exchange.RoleOTCOfficer: "******6789", exchange.RoleTreasury: "0123456789", exchange.RoleAdmin: "0123456789"} {
+		o := c.do(get, ordersPath+"/"+paid["id"].(string), nil, c.person(role).auth()).want(200).object()
+		if got := text(o, "beneficiary_account_number"); got != want || text(o, "sender_name") != "Jane Roe" {
+			t.Errorf("a %s reads the account %q of %q", role, got, text(o, "sender_name"))
+		}
 	}
 	bank["payment_phone_number"] = "0712345678"
 	c.open(c.customer, bank).blames("/payment_phone_number forbidden")
@@ -304,15 +316,16 @@ func TestSalesWithQuotes(t *testing.T) {
 	}
 	mine := c.quoted(c.customer)
 	for want, more := range map[string]map[string]any{
-		"/quote_id required":      {"quote_id": nil, "crypto_amount": "10"},
-		"/quote_id not_found":     {"quote_id": c.quoted(c.vendor)},
-		"/network required":       {"network": nil},
-		"/network mismatch":       {"network": "ethereum", "wallet_id": wallet.ID.String()},
-		"/fiat_amount forbidden":  {"fiat_amount": "1290"},
-		"/offer_id forbidden":     {"offer_id": c.buys.ID.String()},
-		"/sender_name forbidden":  {"sender_name": "Jane"},
-		"/crypto_amount mismatch": {"crypto_amount": "11"},
-		"/wallet_id not_found":    {"wallet_id": c.market.wallet.ID.String()},
+		"/quote_id required":       {"quote_id": nil, "crypto_amount": "10"},
+		"/quote_id not_found":      {"quote_id": c.quoted(c.vendor)},
+		"/network required":        {"network": nil},
+		"/network mismatch":        {"network": "ethereum", "wallet_id": wallet.ID.String()},
+		"/fiat_amount forbidden":   {"fiat_amount": "1290"},
+		"/offer_id forbidden":      {"offer_id": c.buys.ID.String()},
+		"/expected_rate forbidden": {"expected_rate": "129"},
+		"/sender_name forbidden":   {"sender_name": "Jane"},
+		"/crypto_amount mismatch":  {"crypto_amount": "11"},
+		"/wallet_id not_found":     {"wallet_id": c.market.wallet.ID.String()},
 	} {
 		c.open(c.customer, treasury(mine, more)).blames(want)
 	}
@@ -332,4 +345,31 @@ func TestSalesWithQuotes(t *testing.T) {
 	c.open(c.customer, remittance).blames("/wallet_id required")
 	remittance["quote_id"] = c.quoted(c.vendor)
 	c.open(c.vendor, remittance).refused(exchange.CodeForbidden)
+}
+
+// A vendor reads in events that crypto goes back to a customer, and not where to.
+func TestEventsHideWhereCryptoGoesBackTo(t *testing.T) {
+	vendor, customer := newID(), newID()
+	said := `{"status":"pending","address":"` + goodAddress + `"}`
+	signed := `{"purpose":"refund","to_address":"` + goodAddress + `"}`
+	sent := `{"purpose":"order","to_address":"` + goodAddress + `"}`
+	for _, c := range []struct {
+		who             exchange.Principal
+		owner           uuid.UUID
+		object, payload string
+		shown           bool
+	}{
+		{exchange.Principal{Role: exchange.RoleVendor, UserID: vendor, VendorID: vendor}, customer, "refund", said, false},
+		{exchange.Principal{Role: exchange.RoleSubvendor, UserID: newID(), VendorID: vendor}, customer, "chain_payment", signed, false},
+		{exchange.Principal{Role: exchange.RoleVendor, UserID: vendor, VendorID: vendor}, customer, "chain_payment", sent, true},
+		{exchange.Principal{Role: exchange.RoleVendor, UserID: vendor, VendorID: vendor}, vendor, "refund", said, true},
+		{exchange.Principal{Role: exchange.RoleCustomer, UserID: customer}, customer, "refund", said, true},
+		{exchange.Principal{Role: exchange.RoleTreasury, UserID: newID()}, customer, "chain_payment", signed, true},
+	} {
+		caller := &call{who: c.who}
+		shown := caller.eventWire(exchange.Event{ObjectType: c.object, OwnerID: c.owner, VendorID: vendor, Payload: []byte(c.payload)})
+		if text := encoded(t, shown); strings.Contains(text, goodAddress) != c.shown || !strings.Contains(text, "pending") && !strings.Contains(text, "purpose") {
+			t.Errorf("a %s reads %s", c.who.Role, text)
+		}
+	}
 }

@@ -78,9 +78,9 @@ func offerWireOf(o exchange.Order) *wireOfferID {
 	return &id
 }
 
-// orderWire converts an order for a reader. Customers and staff see the numbers of people in full; the vendor, who
-// needs them for nothing, sees them masked, and neither the operator's checkout id, which holds one, nor where the
-// customer's crypto goes back to.
+// orderWire converts an order for a reader. Whoever sells or buys sees all of it, and staff all but account numbers, which
+// are for those who pay by bank. The vendor, who needs the people of an order for nothing, sees numbers masked, and neither
+// names, the operator's checkout id, which holds a number, nor where the customer's crypto goes back to.
 func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 	amount := o.Price.Crypto.String()
 	w := wireOrder{
@@ -103,9 +103,14 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 		DepositTxHash: nullString(o.DepositTxHash), DepositConfirms: o.DepositConfirms, DepositDetectedAt: nullTime(o.DepositAt),
 		RefundAddress: nullString(o.RefundAddress),
 	}
-	if reader.Role.Merchant() && o.CustomerID != reader.VendorID {
+	own := o.CustomerID == reader.UserID || reader.Role.Merchant() && o.CustomerID == reader.VendorID
+	if !own && exchange.ScopeOf(reader.Role, exchange.ActReadBank) == exchange.ScopeNone {
+		w.AccountNumber = nullString(lastDigits(o.Beneficiary.AccountNumber))
+	}
+	if !own && reader.Role.Merchant() {
 		w.PaymentPhone, w.CheckoutRequestID = nullString(o.PaymentPhone.String()), NullableString{}
-		w.SenderPhone, w.AccountNumber = nullString(lastDigits(o.SenderPhone)), nullString(lastDigits(o.Beneficiary.AccountNumber))
+		w.SenderPhone, w.SenderName = nullString(lastDigits(o.SenderPhone)), NullableString{}
+		w.AccountName, w.BankAddress = NullableString{}, NullableString{}
 		w.RefundAddress = NullableString{}
 	}
 	return w

@@ -7,11 +7,10 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
+	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
-
-	commonpb "go.temporal.io/api/common/v1"
 
 	"kivuko/exchange"
 	"kivuko/workflows"

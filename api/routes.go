@@ -206,7 +206,7 @@ func (s *server) approvalRoutes() []route {
 		{method: get, path: auth + "/approvals/changes/{id}", action: exchange.ActReadChanges, limit: limitGeneral, handle: s.getChange},
 		{
 			method: post, path: auth + "/approvals/changes/{id}/confirm", action: exchange.ActConfirmChanges, limit: limitGeneral,
-			key: keyOptional, handle: s.decideChange(s.Store.ConfirmChange, false),
+			key: keyRequired, handle: s.decideChange(s.Store.ConfirmChange, false),
 		},
 		{
 			method: post, path: auth + "/approvals/changes/{id}/reject", action: exchange.ActConfirmChanges, limit: limitGeneral,

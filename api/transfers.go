@@ -146,7 +146,7 @@ func (s *server) transferTimeline(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, map[string]any{"transfer_id": id, "events": each(events, eventWire)})
+	return c.json(http.StatusOK, map[string]any{"transfer_id": id, "events": each(events, c.eventWire)})
 }
 
 // sent reads the transfer that a verb acts on. Who only receives it may not act on it.

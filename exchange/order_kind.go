@@ -102,6 +102,7 @@ func (c *checker) needs(needed, given bool, pointer string, k OrderKind) {
 }
 
 func (c *checker) amounts(r OrderRequest, k OrderKind) {
+	c.rule(!k.Quote || r.ExpectedRate.IsZero(), "/expected_rate", "forbidden", "must be left out: the rate is the quote's")
 	switch {
 	case k.Quote && r.Fiat.Asset() != "":
 		c.rule(false, "/fiat_amount", "forbidden", "must be left out: the price is the quote's")
