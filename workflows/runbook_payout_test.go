@@ -146,7 +146,6 @@ type recipient struct {
 	verdict exchange.Verdict
 	cold    bool // the sending wallet
 	clear   func() bool
-	said    int
 }
 
 func (r *recipient) SigningTerms(ctx context.Context, id uuid.UUID) (exchange.SigningTerms, error) {
@@ -154,8 +153,8 @@ func (r *recipient) SigningTerms(ctx context.Context, id uuid.UUID) (exchange.Si
 	return exchange.SigningTerms{Payment: p, External: true, Cold: r.cold}, err
 }
 
-func (r *recipient) RecordRecipient(_ context.Context, _ uuid.UUID, said []exchange.Screening) error {
-	return run(r.book, "RecordRecipient", func() error { r.said += len(said); return nil })
+func (r *recipient) RecordRecipient(_ context.Context, _ uuid.UUID, _ []exchange.Screening) error {
+	return run(r.book, "RecordRecipient", func() error { return nil })
 }
 
 func (r *recipient) Screen(context.Context, exchange.Counterparty) (exchange.Screening, error) {
@@ -166,10 +165,9 @@ func (r *recipient) Screen(context.Context, exchange.Counterparty) (exchange.Scr
 }
 
 // paying has the recipient looked at before anything is signed.
-func paying(r recipient) func(*cue, *world) {
+func paying(known recipient) func(*cue, *world) {
 	return func(c *cue, w *world) {
-		r := &r
-		r.book, r.clear = w.book, c.mended
+		r := &recipient{book: w.book, clear: c.mended, verdict: known.verdict, cold: known.cold}
 		w.env.RegisterActivityWithOptions(&activities.Signing{
 			Signer: w.chain, Store: w.book, Recipients: &activities.Recipients{Store: r, Screener: r},
 		}, replaced(""))
