@@ -135,8 +135,8 @@ func (t unitTx) claimOf(ctx context.Context, orderID uuid.UUID) (exchange.Escrow
 }
 
 // OpenChainRefund promises crypto back. Of an order whose crypto was taken, the order fails in the same transaction and
-// its vendor's shillings are free again; CodeStateConflict while a payout of it may have paid, and when it has. Of an
-// exception, the money leaves suspense and is reserved where it lies; CodeStateConflict when the exception is settled or
+// its vendor's shillings are free again; CodeStateConflict while a payout of it may have paid. An order that is completed
+// is returned without a refund. Of an exception, the money leaves suspense and is reserved where it lies; CodeStateConflict when the exception is settled or
 // an alarm about the transaction is open, CodeUnsupported for money that lies in somebody's own wallet. Called again it
 // returns the refund that is there.
 func (s *Store) OpenChainRefund(ctx context.Context, r exchange.ChainRefundRequest, by exchange.Principal) (exchange.Order, exchange.Refund, error) {
@@ -159,6 +159,9 @@ func (s *Store) refundSale(ctx context.Context, t unitTx, r exchange.ChainRefund
 	}
 	if old, found, err := t.maybeRefund(ctx, readRefundOfOrder, before.ID); err != nil || found {
 		return refunded{before, old}, none, err
+	}
+	if before.OffRamp() && before.Status == exchange.OrderCompleted {
+		return refunded{order: before}, none, nil // a payout that was refused proved true meanwhile: the flow goes on from there
 	}
 	if !before.OffRamp() || before.Status != exchange.OrderProcessing {
 		return refunded{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s has no crypto to give back.", before.Status)

@@ -217,6 +217,28 @@ func TestNoRefundBesideAPayout(t *testing.T) {
 	x.wantMoney(t, "10", "0", "10", "10")
 }
 
+// An order that a late success has completed meanwhile gives nothing back, and its flow learns that it is paid: told of a
+// conflict alone, it would ask for the refund for ever and never bring the crypto to the vendor.
+func TestRefundOfAPaidOrder(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), taken(t)
+	a := x.tries(t)
+	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "2040"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.s.FailOrderPayout(ctx, x.order.ID, "2040"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.s.CompleteOrderPayout(ctx, x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
+		t.Fatal(err)
+	}
+	o, r, err := x.s.OpenChainRefund(ctx, exchange.ChainRefundRequest{OrderID: x.order.ID}, byFlow)
+	if err != nil || o.Status != exchange.OrderCompleted || r.ID != uuid.Nil {
+		t.Errorf("the order is %s with refund %s, %v", o.Status, r.ID, err)
+	}
+	x.wantMoney(t, "10", "0", "10", "10")
+}
+
 // A claim that nobody proves stops a refund until an officer dismisses it; what is on its way can't be stopped.
 func TestClaimStopsARefund(t *testing.T) {
 	t.Parallel()
