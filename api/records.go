@@ -23,34 +23,12 @@ type wireEvent struct {
 	At         timestamp       `json:"at"`
 }
 
-// eventWire converts an event for the caller. A vendor reads of a customer's refund, and not where it goes.
+// eventWire converts an event for the caller.
 func (c *call) eventWire(e exchange.Event) wireEvent {
-	payload := document(e.Payload)
-	if c.who.Role.Merchant() && e.OwnerID != c.who.VendorID {
-		payload = withoutReturn(e.ObjectType, payload)
+	if c.who.Role.Merchant() {
+		e = e.ForMerchant(c.who.VendorID)
 	}
-	return wireEvent{e.Cursor, e.ObjectType, e.ObjectID, e.Sequence, e.Type, payload, stamp(e.At)}
-}
-
-// withoutReturn takes out of the payload of an event where crypto goes back to. What can't be read is not shown.
-func withoutReturn(object string, payload json.RawMessage) json.RawMessage {
-	if object != "refund" && object != "chain_payment" {
-		return payload
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(payload, &fields); err != nil {
-		return document(nil)
-	}
-	if object == "chain_payment" && string(fields["purpose"]) != `"`+string(exchange.ForRefund)+`"` {
-		return payload
-	}
-	delete(fields, "address")
-	delete(fields, "to_address")
-	shown, err := json.Marshal(fields)
-	if err != nil {
-		return document(nil)
-	}
-	return shown
+	return wireEvent{e.Cursor, e.ObjectType, e.ObjectID, e.Sequence, e.Type, document(e.Payload), stamp(e.At)}
 }
 
 // document is a stored JSON document, null when there is none.

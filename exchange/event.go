@@ -21,6 +21,30 @@ type Event struct {
 	At       time.Time
 }
 
+// ForMerchant is the event as a merchant reads it: of a customer's refund in crypto, without where it goes. A payload
+// that can't be read is not shown.
+func (e Event) ForMerchant(merchant uuid.UUID) Event {
+	if e.OwnerID == merchant || len(e.Payload) == 0 || (e.ObjectType != "refund" && e.ObjectType != "chain_payment") {
+		return e
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(e.Payload, &fields); err != nil {
+		e.Payload = nil
+		return e
+	}
+	if e.ObjectType == "chain_payment" && string(fields["purpose"]) != `"`+string(ForRefund)+`"` {
+		return e
+	}
+	delete(fields, "address")
+	delete(fields, "to_address")
+	shown, err := json.Marshal(fields)
+	if err != nil {
+		shown = nil
+	}
+	e.Payload = shown
+	return e
+}
+
 // AuditRecord says who did what, when, from where, and what changed. Rows are sealed into a hash
 // chain after they are written.
 type AuditRecord struct {

@@ -194,6 +194,11 @@ func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int
 		if out.Deliveries, err = convert(rows, deliveryRow.delivery); err != nil {
 			return err
 		}
+		if p.VendorID != uuid.Nil { // the owner reads the same of an event here as in the log
+			for i := range out.Deliveries {
+				out.Deliveries[i].Event = out.Deliveries[i].Event.ForMerchant(p.VendorID)
+			}
+		}
 		out.Keys, err = t.webhookKeys(ctx, endpoint)
 		return err
 	})

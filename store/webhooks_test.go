@@ -413,3 +413,23 @@ func TestDeliveriesHaveTheirTime(t *testing.T) {
 		t.Errorf("next %s, %v", next, err)
 	}
 }
+
+// A vendor is told of its customer's refund, and not where it goes; the customer is told all of it.
+func TestVendorsAreNotToldWhereRefundsGo(t *testing.T) {
+	t.Parallel()
+	h := newHooks(t)
+	m := storetest.NewMarket(t, h.s)
+	vendors, customers := h.endpoint(m.Vendor, "refund.*"), h.endpoint(m.Customer, "refund.*")
+	storetest.Exec(t, h.s, `INSERT INTO events (cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at)
+		SELECT max(cursor) + 1, 'refund', $1, 1, 'refund.pending', $2, $3, '{"status": "pending", "address": "where-it-goes"}', now() FROM events`, storetest.NewID(t), m.Customer.ID, m.Vendor.ID)
+	for _, c := range []struct {
+		endpoint uuid.UUID
+		told     bool
+	}{{vendors.ID, false}, {customers.ID, true}} {
+		h.relay(c.endpoint, 1)
+		got := h.claim(c.endpoint)
+		if len(got) != 1 || strings.Contains(string(got[0].Event.Payload), "where-it-goes") != c.told || !strings.Contains(string(got[0].Event.Payload), "pending") {
+			t.Errorf("told %v: %+v", c.told, got)
+		}
+	}
+}
