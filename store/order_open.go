@@ -248,7 +248,7 @@ func (t unitTx) admitCustomer(ctx context.Context, o *exchange.Order) error {
 			return err
 		}
 	}
-	if !r.IsActive || !customer && !(k.Merchants && r.Role == exchange.RoleVendor) {
+	if merchant := k.Merchants && r.Role == exchange.RoleVendor; !r.IsActive || (!customer && !merchant) {
 		return exchange.Errorf(exchange.CodeForbidden, "Only an active customer can buy or sell.")
 	}
 	if o.PaymentPhone == "" {

@@ -133,10 +133,10 @@ func (w *till) env() *testsuite.TestWorkflowEnvironment {
 	return env
 }
 
-func (w *till) begin(amount string) uuid.UUID {
+func (w *till) begin() uuid.UUID {
 	w.t.Helper()
 	id := uuid.New()
-	_, _, err := w.store.BeginFloatMove(w.t.Context(), id, money.Must(money.KES, amount), storetest.PrincipalOf(storetest.User(w.t, w.store, exchange.RoleTreasury)))
+	_, _, err := w.store.BeginFloatMove(w.t.Context(), id, money.Must(money.KES, "50000"), storetest.PrincipalOf(storetest.User(w.t, w.store, exchange.RoleTreasury)))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestFloatIsMovedOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			id := w.begin("50000")
+			id := w.begin()
 			got, err := w.move(id)
 			if err != nil || got.Status != c.want {
 				t.Fatalf("%+v, %v", got, err)
@@ -208,7 +208,7 @@ func TestFloatIsMovedOnce(t *testing.T) {
 func TestLostFloatMoveIsSettledByAPerson(t *testing.T) {
 	w := newTill(t)
 	w.lost = true
-	id := w.begin("50000")
+	id := w.begin()
 	env := w.env()
 	looked := 0
 	env.SetOnActivityStartedListener(func(_ *activity.Info, _ context.Context, _ converter.EncodedValues) {
@@ -257,7 +257,7 @@ func TestFloatIsWatched(t *testing.T) {
 	if err := w.operator.Fund("utility", -700); err != nil {
 		t.Fatal(err)
 	}
-	w.begin("50000")
+	w.begin()
 	if got := watch(); got.Moves != 1 || got.Disagrees {
 		t.Errorf("with a movement: %+v", got)
 	}
@@ -278,7 +278,7 @@ func TestFloatIsNotMovedTwiceNorOnOneWord(t *testing.T) {
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
 	env.RegisterActivity(w.part)
-	id := w.begin("50000")
+	id := w.begin()
 	token := strings.Repeat("d", 64)
 	if _, _, err := w.store.ClaimFloatMove(t.Context(), id, token); err != nil {
 		t.Fatal(err)
