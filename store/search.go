@@ -68,7 +68,8 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 	if err := require(q != "", "query/query", "required", "must not be empty"); err != nil {
 		return nil, 0, err
 	}
-	ways := recognise(q)
+	_, _, seller := v.args()
+	ways := recognise(q, seller.Valid)
 	if utf8.RuneCountInString(q) < shortQuery {
 		ways = []way{newest(v, q)}
 	}
@@ -81,8 +82,8 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 		parts, args = append(parts, `(`+w.sql+`)`), append(args, w.args...)
 	}
 	var visible where
-	if _, _, merchant := v.args(); merchant.Valid { // of candidates, which are few, also what it sold to the house itself
-		visible.add(`(c.vendor_id = ? OR c.customer_id = ?)`, merchant.UUID, merchant.UUID)
+	if seller.Valid { // of candidates, which are few, also what it sold to the house itself
+		visible.add(`(c.vendor_id = ? OR c.customer_id = ?)`, seller.UUID, seller.UUID)
 	} else {
 		visible.scope(v, "c.customer_id", "c.vendor_id")
 	}
@@ -119,6 +120,10 @@ func newest(v View, q string) way {
 	w.add(`o.deleted_at IS NULL`)
 	w.scope(v, "o.customer_id", "o.vendor_id")
 	like := "%" + escapeLike(strings.ToLower(q)) + "%"
+	phone := like
+	if _, _, merchant := v.args(); merchant.Valid {
+		phone = escapeLike(phonePrefix(q)) // too short for a number, see recognise
+	}
 	args := append(w.args, newestOrders) //nolint:gocritic // a new slice is meant
 	return way{
 		sql: `SELECT n.id, n.customer_id, n.vendor_id FROM (SELECT o.id, o.customer_id, o.vendor_id, o.momo_receipt, o.tx_hash, o.payment_phone FROM orders o` + w.sql() + `
@@ -126,7 +131,7 @@ func newest(v View, q string) way {
 			JOIN users c ON c.id = n.customer_id JOIN users m ON m.id = n.vendor_id
 			WHERE n.id::text LIKE ? OR lower(n.momo_receipt) LIKE ? OR lower(n.tx_hash) LIKE ? OR n.payment_phone LIKE ?
 				OR lower(c.first_name || ' ' || c.last_name) LIKE ? OR lower(m.first_name || ' ' || m.last_name) LIKE ?`,
-		args: append(args, like, like, like, like, like, like),
+		args: append(args, like, like, like, phone, like, like),
 	}
 }
 
@@ -138,8 +143,9 @@ var (
 	phonePattern   = regexp.MustCompile(`^\+?[0-9][0-9 -]{3,19}$`)
 )
 
-// recognise lists the ways of looking for a query.
-func recognise(q string) []way {
+// recognise lists the ways of looking for a query. Merchants, to whom the numbers of people are shown in part, find them
+// by the whole number alone: parts would tell the rest digit by digit.
+func recognise(q string, merchant bool) []way {
 	lower, upper := strings.ToLower(q), strings.ToUpper(q)
 	var ways []way
 	// add looks among the orders that are not deleted.
@@ -169,6 +175,10 @@ func recognise(q string) []way {
 	}
 	if phonePattern.MatchString(q) {
 		digits := phonePrefix(q)
+		if merchant {
+			add(`payment_phone = ? LIMIT ?`, digits, candidates)
+			return ways
+		}
 		add(`payment_phone LIKE ? LIMIT ?`, digits+"%", candidates)
 		add(`reverse(payment_phone) LIKE reverse(?) || '%' LIMIT ?`, strings.TrimPrefix(digits, "254"), candidates)
 		return ways

@@ -98,3 +98,22 @@ func TestSearchPagesNewestFirst(t *testing.T) {
 		}
 	}
 }
+
+// A merchant sees parts of people's numbers, and can't learn the rest by looking for it: only whole numbers are found.
+func TestMerchantsFindWholeNumbersOnly(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	o := m.Order(t, s, "10")
+	phone := m.Customer.PhoneNumber.Digits()
+	v := store.ViewOf(storetest.PrincipalOf(m.Vendor), exchange.ActReadOrders)
+	for query, found := range map[string]bool{
+		phone: true, "+" + phone: true, "0" + phone[3:]: true,
+		phone[:11]: false, phone[4:]: false, phone[5:]: false,
+	} {
+		got, total, err := s.SearchOrders(ctx, v, query, store.Page{Number: 1, Size: 10})
+		if err != nil || (total == 1) != found || (found && got[0].ID != o.ID) {
+			t.Errorf("%q finds %d, %v", query, total, err)
+		}
+	}
+}
