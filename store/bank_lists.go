@@ -19,7 +19,7 @@ func (s *Store) BankPayouts(ctx context.Context, state exchange.BankPayoutState,
 	w.add(`p.rail = 'bank'`)
 	switch state {
 	case exchange.BankWaiting:
-		w.add(`p.status IN ('pending', 'processing') AND NOT ` + said)
+		w.add(`p.status = 'processing' AND NOT ` + said) // before, its money is not reserved, and nobody can confirm it
 	case exchange.BankSecond:
 		w.add(`p.status = 'processing' AND ` + said)
 	case exchange.BankDone:
