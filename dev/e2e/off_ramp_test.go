@@ -393,7 +393,8 @@ func (w *world) sendBack(t *testing.T, n demo.Node, o order, kind, back, crypto 
 	cameOnce(t, n, back, w.sentFor(t, "refund", refund), m)
 }
 
-// unsold starts its flow as the API does, with less time than the API gives.
+// unsold starts its flow as the API does, with less time than the API gives, but with more than it takes to open the
+// order: one whose time is up is refused.
 func unsold(t *testing.T, w *world, n demo.Node) {
 	back, err := stranger(n.Network)
 	if err != nil {
@@ -402,7 +403,7 @@ func unsold(t *testing.T, w *world, n demo.Node) {
 	id := uuid.Must(uuid.NewV7())
 	request := exchange.OrderRequest{
 		ID: id, CustomerID: w.customer, OfferID: w.buyerOn(t, n.Network), Crypto: money.Must(money.USDT, "5"), Phone: newPhone(),
-		ExpiresAt: time.Now().UTC().Add(6 * time.Second), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, RefundAddress: back,
+		ExpiresAt: time.Now().UTC().Add(30 * time.Second), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, RefundAddress: back,
 	}
 	_, err = w.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.OffRampID(id), TaskQueue: workflows.QueueFlows},
 		workflows.TypeOffRamp, workflows.OffRampInput{Request: request, Actor: workflows.Actor{UserID: w.customer, Role: exchange.RoleCustomer}})

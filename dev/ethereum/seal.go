@@ -65,6 +65,10 @@ func (n *Node) seal(parent *types.Header, what content) (*types.Block, error) {
 	if err := n.choose(ctx, block.Header()); err != nil {
 		return nil, err
 	}
+	// Whoever saw the block must not be able to send what the block has made impossible.
+	if err := n.eth.TxPool().Sync(); err != nil {
+		return nil, fmt.Errorf("have the pool follow: %w", err)
+	}
 	if len(block.Transactions()) > 0 {
 		n.worked = block.NumberU64()
 	}
