@@ -50,8 +50,8 @@ type Config struct {
 	Limits   LimitsConfig   `envPrefix:"LIMIT_"`
 	Deposits DepositsConfig `envPrefix:"DEPOSITS_"`
 
-	// Screening is asked about everybody outside of our custody: before a transfer goes on, and by signers before any
-	// other payment is signed.
+	// Screening is asked about everybody outside of our custody: by the queue flows about who sent the crypto of a sale
+	// and who gets a transfer, by signers before any other payment is signed.
 	Screening ScreeningConfig `envPrefix:"SCREENING_"`
 
 	// Rates is where rates of crypto come from beside admins.
@@ -131,17 +131,6 @@ type MomoConfig struct {
 	Development        bool   `env:"DEVELOPMENT"`    // the operator is the sandbox of the local stack
 	Hakikisha          bool   `env:"HAKIKISHA"`      // ask whose a number is before money goes there
 	RejectUnknown      bool   `env:"REJECT_UNKNOWN"` // let in only payments to our number that something waits for
-}
-
-// ScreeningConfig names a screening service beside the deny list; without a URL the list is all there is.
-// The protocol is that of activities.HTTPScreener.
-type ScreeningConfig struct {
-	URL   string `env:"URL"`
-	Token string `env:"TOKEN"`
-}
-
-func (s ScreeningConfig) check(n *need, mode Mode) {
-	n.rule(mode != Production || s.URL == "" || strings.HasPrefix(s.URL, "https://"), "KIVUKO_SCREENING_URL must be https in production")
 }
 
 // RatesConfig names a source of FX rates; without a URL admins enter them all. The protocol is that of
@@ -292,6 +281,7 @@ func (c Config) checkAPI(n *need) {
 	n.rule(len(c.API.TokenKeys) > 0, "KIVUKO_API_TOKEN_KEYS must be set")
 	n.rule(len(c.API.PINPepper) > 0, "KIVUKO_API_PIN_PEPPER must be set")
 	c.checkWebhooks(n)
+	c.checkStanding(n)
 	if c.Mode == Production {
 		n.rule(!c.API.TokenKeys.development(), "KIVUKO_API_TOKEN_KEYS holds a development key")
 		n.rule(!developmentKey(c.API.PINPepper), "KIVUKO_API_PIN_PEPPER is a development secret")
@@ -343,21 +333,42 @@ func (c Config) checkQueues(queues []string) error {
 	return n.err()
 }
 
+// checkMomo checks what the queue momo needs: what every client of the operator does, and what payouts are made with.
 func (c Config) checkMomo(n *need) {
+	c.checkOperator(n)
+	n.set("KIVUKO_MOMO_PAYOUT_SHORTCODE", c.Momo.PayoutShortcode)
+	n.set("KIVUKO_MOMO_INITIATOR", c.Momo.Initiator)
+	n.set("KIVUKO_MOMO_SECURITY_CREDENTIAL", c.Momo.SecurityCredential)
+	n.rule(len(c.Momo.CallbackKey) > 0, "KIVUKO_MOMO_CALLBACK_KEY must be set")
+	n.rule(c.Mode != Production || !developmentKey(c.Momo.CallbackKey), "KIVUKO_MOMO_CALLBACK_KEY is a development secret")
+}
+
+// checkOperator checks what a client of the operator needs, whatever it asks.
+func (c Config) checkOperator(n *need) {
 	for name, v := range map[string]string{
 		"BASE_URL": c.Momo.BaseURL, "CONSUMER_KEY": c.Momo.ConsumerKey, "CONSUMER_SECRET": c.Momo.ConsumerSecret,
-		"SHORTCODE": c.Momo.Shortcode, "PASSKEY": c.Momo.Passkey, "PAYOUT_SHORTCODE": c.Momo.PayoutShortcode,
-		"INITIATOR": c.Momo.Initiator, "SECURITY_CREDENTIAL": c.Momo.SecurityCredential, "CALLBACK_URL": c.Momo.CallbackURL,
+		"SHORTCODE": c.Momo.Shortcode, "PASSKEY": c.Momo.Passkey, "CALLBACK_URL": c.Momo.CallbackURL,
 	} {
 		n.set("KIVUKO_MOMO_"+name, v)
 	}
-	n.rule(len(c.Momo.CallbackKey) > 0, "KIVUKO_MOMO_CALLBACK_KEY must be set")
+	c.checkStanding(n)
 	if c.Mode == Production {
-		n.rule(!developmentKey(c.Momo.CallbackKey), "KIVUKO_MOMO_CALLBACK_KEY is a development secret")
 		n.rule(!c.Momo.Development, "KIVUKO_MOMO_DEVELOPMENT must be off in production: the sandbox moves no money")
 		n.rule(strings.HasPrefix(c.Momo.BaseURL, "https://"), "KIVUKO_MOMO_BASE_URL must be https in production")
 		n.rule(strings.HasPrefix(c.Momo.CallbackURL, "https://"), "KIVUKO_MOMO_CALLBACK_URL must be https in production")
 	}
+}
+
+// checkStanding checks the token of the addresses that belong to no attempt. The workers give them to the operator and
+// the API knows its notices by them, so that each of the two must have it.
+func (c Config) checkStanding(n *need) {
+	token := c.Momo.StandingToken
+	if c.Mode == Production && token == "" {
+		n.rule(false, "KIVUKO_MOMO_STANDING_TOKEN must be set in production: without it neither notices of payments nor our balances arrive")
+	}
+	_, err := hex.DecodeString(token)
+	n.rule(token == "" || (err == nil && len(token) == 64 && token == strings.ToLower(token)), "KIVUKO_MOMO_STANDING_TOKEN must be 64 hexadecimal digits in small letters")
+	n.rule(c.Mode != Production || token != hex.EncodeToString(developmentKeys()["standing"]), "KIVUKO_MOMO_STANDING_TOKEN is a development secret")
 }
 
 func (c Config) checkKeys(n *need) {
@@ -412,7 +423,7 @@ const developmentMark = "kivuko development key "
 // anybody knows them; production refuses them by value.
 func developmentKeys() map[string]HexKey {
 	keys := map[string]HexKey{}
-	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook"} {
+	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook", "standing"} {
 		sum := sha256.Sum256([]byte(developmentMark + name))
 		keys[name] = sum[:]
 	}

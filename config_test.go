@@ -22,7 +22,8 @@ func productionEnvironment() map[string]string {
 		"MOMO_BASE_URL": "https://operator.example", "MOMO_CONSUMER_KEY": "key", "MOMO_CONSUMER_SECRET": "secret",
 		"MOMO_SHORTCODE": "600000", "MOMO_PASSKEY": "pass", "MOMO_PAYOUT_SHORTCODE": "600001", "MOMO_INITIATOR": "api",
 		"MOMO_SECURITY_CREDENTIAL": "sealed", "MOMO_CALLBACK_URL": "https://api.example/api/v1/callbacks/momo",
-		"MOMO_CALLBACK_KEY": key("d4"), "SIGNER_CEILINGS": "USDT:20000",
+		"MOMO_CALLBACK_KEY": key("d4"), "MOMO_STANDING_TOKEN": key("e5"), "SIGNER_CEILINGS": "USDT:20000",
+		"SCREENING_URL": "https://screening.example/v1/check",
 	}
 }
 
@@ -71,6 +72,9 @@ func TestProductionRefuses(t *testing.T) {
 		{"MOMO_DEVELOPMENT", "true", "KIVUKO_MOMO_DEVELOPMENT must be off"},
 		{"MOMO_BASE_URL", "http://operator.example", "KIVUKO_MOMO_BASE_URL must be https"},
 		{"MOMO_CALLBACK_URL", "http://api.example/x", "KIVUKO_MOMO_CALLBACK_URL must be https"},
+		{"MOMO_STANDING_TOKEN", strings.Repeat("E5", 32), "KIVUKO_MOMO_STANDING_TOKEN must be 64 hexadecimal digits in small letters"},
+		{"MOMO_STANDING_TOKEN", hex.EncodeToString(dev["standing"]), "KIVUKO_MOMO_STANDING_TOKEN is a development secret"},
+		{"SCREENING_URL", "http://screening.example", "KIVUKO_SCREENING_URL must be https"},
 		{"CODEC_OPEN", "true", "KIVUKO_CODEC_OPEN must be off"},
 		{"DATABASE_URL", "", "KIVUKO_DATABASE_URL must be set"},
 		{"DATABASE_URL", "postgres://db.example/kivuko", "KIVUKO_DATABASE_URL must say sslmode=verify-full"},
@@ -150,14 +154,34 @@ func TestAWorkerIsAskedOnlyForItsQueues(t *testing.T) {
 	if err := c.checkQueues([]string{"signer-tron"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_MASTER_KEY") {
 		t.Errorf("a signer without a master key: got %v", err)
 	}
-	c.Screening.URL = "http://screening.example"
-	for _, queue := range []string{"flows", "signer-tron"} { // both ask it
-		if err := c.checkQueues([]string{queue}); err == nil || !strings.Contains(err.Error(), "KIVUKO_SCREENING_URL") {
-			t.Errorf("%s that screens over http: got %v", queue, err)
-		}
-	}
 	if err := c.checkQueues([]string{"momo"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_MOMO_PASSKEY") {
 		t.Errorf("the momo queue without credentials: got %v", err)
+	}
+}
+
+// TestEachProcessThatScreensSaysWithWhat keeps a signer from asking the deny list alone while the other processes ask
+// the service, because somebody forgot a variable.
+func TestEachProcessThatScreensSaysWithWhat(t *testing.T) {
+	c, err := load(t, productionEnvironment())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, queue := range []string{"flows", "signer-tron"} {
+		c.Screening.URL = ""
+		if err := c.checkQueues([]string{queue}); err == nil || !strings.Contains(err.Error(), "KIVUKO_SCREENING_URL must be set in production") {
+			t.Errorf("%s that nobody told of a service: got %v", queue, err)
+		}
+		c.Screening.URL = noScreening
+		if err := c.checkQueues([]string{queue}); err != nil {
+			t.Errorf("%s that does without: %v", queue, err)
+		}
+	}
+	if s, err := c.screener(); s != nil || err != nil {
+		t.Errorf("a deployment without a service asks %v, %v", s, err)
+	}
+	c.Screening.URL = ""
+	if err := c.checkQueues([]string{"momo", "chain-tron"}); err != nil {
+		t.Errorf("queues that screen nobody: %v", err)
 	}
 }
 

@@ -28,8 +28,11 @@ func runRegister(ctx context.Context, p process, args []string) error {
 			return fmt.Errorf("momo-register: -number: %w", err)
 		}
 	}
-	if p.config.Momo.StandingToken == "" {
-		return fmt.Errorf("momo-register: KIVUKO_MOMO_STANDING_TOKEN must be set: its addresses are what is registered")
+	var n need
+	p.config.checkOperator(&n)
+	n.set("KIVUKO_MOMO_STANDING_TOKEN", p.config.Momo.StandingToken)
+	if err := n.err(); err != nil {
+		return err
 	}
 	operator, err := momo.New(p.config.momo())
 	if err != nil {

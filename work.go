@@ -140,18 +140,6 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 	return crashPoints(parts), open.close, nil
 }
 
-// screener is the screening service, nil where the deny list is all there is.
-func (c Config) screener() (activities.Screener, error) {
-	if c.Screening.URL == "" {
-		return nil, nil //nolint:nilnil // no service is a choice, and the activities know it
-	}
-	screener, err := activities.NewHTTPScreener(c.Screening.URL, c.Screening.Token)
-	if err != nil {
-		return nil, fmt.Errorf("KIVUKO_SCREENING_URL: %w", err)
-	}
-	return screener, nil
-}
-
 // transfers makes the activities of transfers.
 func (c Config) transfers(rows worker.Rows) (*activities.Transfers, error) {
 	screener, err := c.screener()

@@ -148,6 +148,12 @@ var secretsOf = map[string]*regexp.Regexp{
 	"books_owner_password":     regexp.MustCompile(`^books$`),
 	"histories_password":       regexp.MustCompile(`^(histories|temporal|temporal-schema)$`),
 	"pin_pepper":               regexp.MustCompile(`^api$`),
+	"tron_api_key":             regexp.MustCompile(`^(api|(worker|signer)-tron)$`),
+	"ethereum_nodes":           regexp.MustCompile(`^(api|(worker|signer)-ethereum)$`),
+	"solana_nodes":             regexp.MustCompile(`^(api|(worker|signer)-solana)$`),
+	"screening_token":          regexp.MustCompile(`^(worker-flows|signer-.*)$`),
+	"rates_token":              regexp.MustCompile(`^worker-flows$`),
+	"webhook_keys":             regexp.MustCompile(`^(api|worker-webhooks)$`),
 	"token_keys":               regexp.MustCompile(`^(api|codec)$`),
 	"momo_consumer_secret":     regexp.MustCompile(`^worker-momo$`),
 	"momo_passkey":             regexp.MustCompile(`^worker-momo$`),
@@ -223,7 +229,7 @@ func TestComposeRulesAreAwake(t *testing.T) {
 		"database outside": {"networks: [books]\n\n  histories", "networks: [books, edge]\n\n  histories", "books is on edge, which has a way out"},
 		"guest of signers": {"networks: [books, flows, operator]", "networks: [books, flows, signers]", "worker-momo is on the signers' network"},
 		"strange secret":   {"secrets: [payload_keys]", "secrets: [payload_keys, vault_token]", "apply holds vault_token"},
-		"strange key":      {"<<: [*common, *books, *temporal, *nodes]", "<<: [*common, *books, *temporal, *nodes, *keys]", "api knows the master key"},
+		"strange key":      {"<<: [*common, *books, *temporal, *tron, *ethereum, *solana]", "<<: [*common, *books, *temporal, *tron, *ethereum, *solana, *keys]", "api knows the master key"},
 		"open secret":      {"KIVUKO_API_PIN_PEPPER_FILE: /run/secrets/pin_pepper", "KIVUKO_API_PIN_PEPPER: abc", "has KIVUKO_API_PIN_PEPPER in its environment"},
 		"lost secret":      {"      - pin_pepper\n", "", "KIVUKO_API_PIN_PEPPER_FILE in /run/secrets/pin_pepper, which it is not given"},
 	} {
@@ -246,34 +252,94 @@ func TestComposeRulesAreAwake(t *testing.T) {
 	}
 }
 
-// documented are the variables of docs/operations.md, and which production demands.
+// documented are the variables of docs/operations.md.
 func documented(t *testing.T) map[string]bool {
 	t.Helper()
 	out := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(KIVUKO_[A-Z_0-9]+)` \\|[^|]*\\|([^|]*)\\|").FindAllSubmatch(read(t, tables), -1) {
-		out[string(row[1])] = strings.TrimSpace(string(row[2])) == "required"
+	for _, row := range regexp.MustCompile("(?m)^\\| `(KIVUKO_[A-Z_0-9]+)` \\|").FindAllSubmatch(read(t, tables), -1) {
+		out[string(row[1])] = true
+	}
+	return out
+}
+
+// notOfADeployment are the variables that this deployment has no use for: of the local stack, of the cold machine, of
+// a Temporal elsewhere, and those that a pipeline sets.
+var notOfADeployment = regexp.MustCompile(`_(DEVELOPMENT|POLL|OPEN|RATE_FACTOR|BUILD_ID|PROMOTE|COLD_KEY|TEMPORAL_API_KEY)$`)
+
+// readersOf says which services read the variables that some of them share. What they do with money must not depend
+// on which of them was told.
+var readersOf = map[string]*regexp.Regexp{
+	"KIVUKO_MODE":                  regexp.MustCompile(`.`),
+	"KIVUKO_LIMIT_":                regexp.MustCompile(`^(worker|signer)-`),
+	"KIVUKO_SENDING_":              regexp.MustCompile(`^worker-(tron|ethereum|solana)$`),
+	"KIVUKO_DEPOSITS_":             regexp.MustCompile(`^worker-(tron|ethereum|solana)$`),
+	"KIVUKO_SCREENING_":            regexp.MustCompile(`^(worker-flows|signer-.*)$`),
+	"KIVUKO_WEBHOOK_KEYS":          regexp.MustCompile(`^(api|worker-webhooks)$`),
+	"KIVUKO_MOMO_BASE_URL":         regexp.MustCompile(`^(api|worker-momo)$`),
+	"KIVUKO_MOMO_STANDING_TOKEN":   regexp.MustCompile(`^(api|worker-momo)$`),
+	"KIVUKO_MOMO_REJECT_UNKNOWN":   regexp.MustCompile(`^api$`),
+	"KIVUKO_MOMO_HAKIKISHA":        regexp.MustCompile(`^worker-momo$`),
+	"KIVUKO_MOMO_CALLBACK_":        regexp.MustCompile(`^worker-momo$`),
+	"KIVUKO_RATES_":                regexp.MustCompile(`^worker-flows$`),
+	"KIVUKO_SIGNER_CEILINGS":       regexp.MustCompile(`^signer-`),
+	"KIVUKO_COLD_PUBLIC_KEY":       regexp.MustCompile(`^signer-`),
+	"KIVUKO_TEMPORAL_PAYLOAD_KEYS": regexp.MustCompile(`^(api|apply|codec|worker-.*|signer-.*)$`),
+	"KIVUKO_TRON_":                 regexp.MustCompile(`^(api|worker-tron|signer-tron)$`),
+	"KIVUKO_ETHEREUM_":             regexp.MustCompile(`^(api|worker-ethereum|signer-ethereum)$`),
+	"KIVUKO_SOLANA_":               regexp.MustCompile(`^(api|worker-solana|signer-solana)$`),
+}
+
+// unset lists the variables of the page that a deployment may want and that no service, or not each of its readers, is
+// given.
+func unset(page map[string]bool, p *types.Project) []string {
+	var out []string
+	given := func(service, variable string) bool {
+		e := p.Services[service].Environment
+		_, plain := e[variable]
+		_, file := e[variable+fromFile]
+		return plain || file
+	}
+	for _, name := range slices.Sorted(maps.Keys(page)) {
+		if notOfADeployment.MatchString(name) {
+			continue
+		}
+		readers, somebody := regexp.MustCompile(`^$`), false
+		for begin, who := range readersOf {
+			if strings.HasPrefix(name, begin) {
+				readers = who
+			}
+		}
+		for service, s := range p.Services {
+			has := given(service, name)
+			somebody = somebody || has
+			if !has && strings.HasPrefix(s.Image, ours) && readers.MatchString(service) {
+				out = append(out, service+" is not given "+name)
+			}
+		}
+		if !somebody {
+			out = append(out, "no service is given "+name)
+		}
 	}
 	return out
 }
 
 func TestComposeSetsTheVariablesOfThePage(t *testing.T) {
-	page, set := documented(t), map[string]bool{}
-	for _, s := range deployment(t).Services {
+	page, p := documented(t), deployment(t)
+	for _, s := range p.Services {
 		for name := range s.Environment {
-			if !strings.HasPrefix(name, prefix) {
-				continue
-			}
-			name = strings.TrimSuffix(name, fromFile)
-			set[name] = true
-			if _, ok := page[name]; !ok {
+			if _, ok := page[strings.TrimSuffix(name, fromFile)]; !ok && strings.HasPrefix(name, prefix) {
 				t.Errorf("%s is given %s, of which docs/operations.md does not tell", s.Name, name)
 			}
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(page)) {
-		if page[name] && !set[name] {
-			t.Errorf("production demands %s, and no service is given it", name)
-		}
+	for _, fault := range unset(page, p) {
+		t.Error(fault)
+	}
+	delete(p.Services["signer-tron"].Environment, "KIVUKO_SCREENING_URL")
+	delete(p.Services["worker-momo"].Environment, "KIVUKO_MOMO_HAKIKISHA")
+	want := []string{"worker-momo is not given KIVUKO_MOMO_HAKIKISHA", "no service is given KIVUKO_MOMO_HAKIKISHA", "signer-tron is not given KIVUKO_SCREENING_URL"}
+	if got := unset(page, p); !slices.Equal(got, want) {
+		t.Errorf("%q are found missing, want %q", got, want)
 	}
 }
 
@@ -288,6 +354,26 @@ func TestExampleListsTheSettings(t *testing.T) {
 	}
 	if !maps.Equal(used, listed) {
 		t.Errorf("the compose file asks for %v, and the example lists %v", slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(listed)))
+	}
+}
+
+// Every queue of temporal.yaml has one service that serves it. Nobody waits for a queue that does not exist.
+func TestEveryQueueHasAWorker(t *testing.T) {
+	_, queues, _ := strings.Cut(string(read(t, "../../temporal.yaml")), "\nqueues:\n")
+	queues, _, _ = strings.Cut(queues, "\ncalls:\n")
+	var want, got []string
+	for _, m := range regexp.MustCompile(`(?m)^  ([a-z-]+):`).FindAllStringSubmatch(queues, -1) {
+		want = append(want, m[1])
+	}
+	for _, s := range deployment(t).Services {
+		if i := slices.Index(s.Command, "-queues"); i >= 0 {
+			got = append(got, strings.Split(s.Command[i+1], ",")...)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if len(want) == 0 || !slices.Equal(want, got) {
+		t.Errorf("temporal.yaml has the queues %v, and the services serve %v", want, got)
 	}
 }
 
