@@ -2,11 +2,15 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 
 	"github.com/google/uuid"
 
+	"kivuko/dev/demo"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/momo/sandbox"
 	"kivuko/workflows"
 )
@@ -21,6 +25,131 @@ func TestLatePayouts(t *testing.T) {
 		t.Errorf("the look at a repetition ended with %+v: %v", out, err)
 	}
 	w.invariants(t)
+}
+
+// TestSalesPaidLate has the operator refuse payouts of sales and make them all the same, later. Whoever was paid keeps
+// the shillings: where the crypto is still here it goes to the vendor, and where it is gone a person books the loss.
+func TestSalesPaidLate(t *testing.T) {
+	w := open(t)
+	n := w.tronNode()
+	here, gone, back := w.refusedForNow(t, n)
+	w.release(t)
+	w.keepsPayout(t, n, here)
+	w.booksLoss(t, n, gone, back)
+	w.invariants(t)
+	w.booksAgree(t)
+	w.floatAgrees(t)
+}
+
+// refusedForNow are two sales whose payouts the operator refuses, with which it is late. The crypto of one is gone to its
+// refund address, that of the other waits for one.
+func (w *world) refusedForNow(t *testing.T, n demo.Node) (here, gone order, back string) {
+	t.Helper()
+	back, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	phone := newPhone()
+	w.fault(t, "late_paid", "payout", phone)
+	gone = w.sell(t, n, sale{phone: phone, back: back})
+	here = w.homeless(t, n, "late_paid")
+	w.payIn(t, n, gone, soldCrypto)
+	w.cryptoBack(t, n, gone, exchange.DetailRefundOpen, back, soldCrypto)
+	w.parkedWith(t, workflows.OffRampID(here.ID), workflows.ReasonRefundAddress)
+	if paid := w.paidFor(t, here); len(paid) != 0 {
+		t.Fatalf("the operator has paid already: %+v", paid)
+	}
+	return here, gone, back
+}
+
+// paidLate waits until a late payout is booked as made beside the refund, and returns its receipt.
+func (w *world) paidLate(t *testing.T, o order) string {
+	t.Helper()
+	w.exception(t, o.ID, "paid_twice", "open", fmt.Sprintf("%d.00", soldFiat))
+	paid := w.paidFor(t, o)
+	if len(paid) != 1 || paid[0].Amount != soldFiat || paid[0].Phone != o.Phone.String {
+		t.Fatalf("the operator's books say %+v", paid)
+	}
+	return paid[0].Receipt
+}
+
+// latePayout is the flow that looks at the one payout of a sale.
+func (w *world) latePayout(t *testing.T, o order) string {
+	t.Helper()
+	var attempt uuid.UUID
+	err := w.db.QueryRowContext(t.Context(), `SELECT id FROM payment_attempts WHERE order_id = $1 AND direction = 'payout' AND refund_id IS NULL`, o.ID).Scan(&attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return workflows.LatePayoutID(attempt)
+}
+
+// keepsPayout has a person let the late payout stand while the crypto is here: an address that comes now brings nothing
+// back any more.
+func (w *world) keepsPayout(t *testing.T, n demo.Node, o order) {
+	t.Helper()
+	receipt := w.paidLate(t, o)
+	w.ended(t, w.latePayout(t, o))
+	to, err := stranger(n.Network)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]any{"refund_address": to}
+	path := "/api/v1/auth/orders/" + o.ID.String() + "/refund-address"
+	if err := w.amina(t).Do(t.Context(), http.MethodPatch, path, "", in, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.parkedWith(t, workflows.OffRampID(o.ID), workflows.ReasonRefundClaimed)
+	w.notSentBack(t, o)
+	w.tell(t, w.operator(t), o.ID, "resolve", map[string]any{"note": receipt})
+	w.saleOver(t, o)
+	o = w.ends(t, o.ID, "failed", exchange.DetailRefundOpen)
+	if paid := w.paidFor(t, o); len(paid) != 1 {
+		t.Errorf("the payee was paid %d times: %+v", len(paid), paid)
+	}
+	cameOnce(t, n, w.walletOf(t, demo.VendorEmail, n.Network).Address, w.sentFor(t, "sweep", o.ID), money.Must(money.USDT, soldCrypto))
+	w.leftNothing(t, n, o)
+	w.notSentBack(t, o)
+	w.exception(t, o.ID, "paid_twice", "accepted", fmt.Sprintf("%d.00", soldFiat))
+	// What the payee owed is paid by the vendor, who has the crypto for it.
+	want := map[string]string{"fiat_balance": "1287.55", "receivable": "-1287", "rounding": "0.55"}
+	if got := w.lines(t, "order:"+o.ID.String()+":kept"); !equalAmounts(got, want) {
+		t.Errorf("it is booked as %v, not %v", got, want)
+	}
+}
+
+// booksLoss has a person decide about a late payout when the crypto is gone.
+func (w *world) booksLoss(t *testing.T, n demo.Node, o order, back string) {
+	t.Helper()
+	w.paidLate(t, o)
+	flow := w.latePayout(t, o)
+	w.parkedWith(t, flow, workflows.ReasonMomoTwice)
+	w.tell(t, w.operator(t), o.ID, "resolve", map[string]any{"note": "the payee does not answer"})
+	w.ended(t, flow)
+	w.exception(t, o.ID, "paid_twice", "accepted", fmt.Sprintf("%d.00", soldFiat))
+	if paid := w.paidFor(t, o); len(paid) != 1 {
+		t.Errorf("the payee was paid %d times: %+v", len(paid), paid)
+	}
+	cameOnce(t, n, back, w.sentFor(t, "refund", w.refundOf(t, o)), money.Must(money.USDT, soldCrypto))
+	w.leftNothing(t, n, o)
+}
+
+// floatAgrees waits until the ledger says of both accounts at the operator what the operator's books say.
+func (w *world) floatAgrees(t *testing.T) {
+	t.Helper()
+	eventually(t, "ledger and operator agree", func() error {
+		b := w.books(t)
+		for kind, there := range map[exchange.AccountKind]int64{exchange.AccMomoPayout: b.Utility, exchange.AccMomoCollection: b.Working} {
+			a, err := w.store.Account(t.Context(), exchange.House(kind, money.KES))
+			if err != nil {
+				return err
+			}
+			if !a.Posted.Equal(money.Must(money.KES, fmt.Sprint(there))) {
+				return fmt.Errorf("%s is %s in the ledger and %d at the operator", kind, a.Posted, there)
+			}
+		}
+		return nil
+	})
 }
 
 // repeatResult gives money back, and has the operator's result come once more. It returns the flow that looked at it,
