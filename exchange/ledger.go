@@ -105,6 +105,16 @@ type Entry struct {
 	Lines      []Line
 }
 
+// PaidOut tells whether the entry books a payout that was made. Its money has left the operator's account, so that the
+// payout float may fall below what is held of it by such an entry alone.
+func (e Entry) PaidOut() bool {
+	switch e.Kind {
+	case "order.completed", "order_payout.paid_twice", "refund.completed", "refund.paid_twice", "payout.charged":
+		return true
+	}
+	return false
+}
+
 // Validate checks that the entry has a key, at least two lines, no empty line, matching assets, and
 // sums to zero in every asset.
 func (e Entry) Validate() error {

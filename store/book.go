@@ -16,7 +16,7 @@ import (
 // for each other. The accounts of named holds are found inside the statement. NO KEY UPDATE leaves the
 // foreign keys of other transactions' lines alone.
 const lockAccounts = `
-SELECT id, posted, held, may_go_below, debit_normal FROM ledger_accounts
+SELECT id, posted, held, may_go_below, debit_normal, kind = 'momo_payout' AS float FROM ledger_accounts
 WHERE id = ANY (ARRAY(SELECT unnest($1::bigint[]) UNION SELECT account_id FROM holds WHERE id = ANY ($2::uuid[])))
 ORDER BY id FOR NO KEY UPDATE`
 
@@ -106,12 +106,13 @@ func (b *bookkeeper) loadAccounts(ctx context.Context, bk *book, w wanted) error
 		Held       decimal.Decimal
 		MayGoBelow bool `db:"may_go_below"`
 		Debit      bool `db:"debit_normal"`
+		Float      bool
 	}
 	if err := b.t.all(ctx, &rows, lockAccounts, pq.Array(ids), pq.Array(w.holdIDs)); err != nil {
 		return err
 	}
 	for _, r := range rows {
-		a := &accountState{posted: r.Posted, held: r.Held, limited: !r.MayGoBelow, sign: -1}
+		a := &accountState{posted: r.Posted, held: r.Held, limited: !r.MayGoBelow, float: r.Float, sign: -1}
 		if r.Debit {
 			a.sign = 1
 		}

@@ -41,6 +41,7 @@ type holdState struct {
 type accountState struct {
 	posted, held decimal.Decimal
 	limited      bool // may not go below zero
+	float        bool // may go below what is held of it, by payouts that were made
 	sign         int  // of a debit
 }
 
@@ -130,7 +131,7 @@ func (bk *book) judge(p exchange.Posting) (wait bool, err error) {
 	if err != nil || known {
 		return false, err
 	}
-	touched := map[int64]bool{}
+	touched := map[int64]accountState{}
 	for _, op := range p.Holds {
 		if wait, err = bk.hold(op, touched); wait || err != nil {
 			break
@@ -138,7 +139,7 @@ func (bk *book) judge(p exchange.Posting) (wait bool, err error) {
 	}
 	if !wait && err == nil {
 		bk.book(p.Entries, touched)
-		err = bk.covered(touched)
+		err = bk.covered(p, touched)
 	}
 	if wait || err != nil {
 		for _, f := range slices.Backward(bk.undo) {
@@ -170,36 +171,60 @@ func (bk *book) known(entries []exchange.Entry) (bool, error) {
 }
 
 // book adds entries to what will be written and moves the balances.
-func (bk *book) book(entries []exchange.Entry, touched map[int64]bool) {
+func (bk *book) book(entries []exchange.Entry, touched map[int64]accountState) {
 	for _, e := range entries {
 		bk.entries = append(bk.entries, e)
 		bk.digests[e.Key] = digest(e)
 		bk.undo = append(bk.undo, func() { delete(bk.digests, e.Key) })
 		for _, l := range e.Lines {
 			id := bk.ids[l.Account]
-			a := bk.accounts[id]
+			a := bk.touch(id, touched)
 			was := a.posted
 			bk.undo = append(bk.undo, func() { a.posted = was })
 			a.posted = was.Add(l.Amount.Decimal().Mul(decimal.NewFromInt(int64(a.sign))))
 			bk.lines = append(bk.lines, line{e.Key, id, l.Amount.Decimal()})
-			touched[id] = true
 		}
 	}
 }
 
+// touch gives an account that is about to change, and keeps how it was before the posting.
+func (bk *book) touch(id int64, touched map[int64]accountState) *accountState {
+	a := bk.accounts[id]
+	if _, known := touched[id]; !known {
+		touched[id] = *a
+	}
+	return a
+}
+
 // covered checks that no touched account went below what it may.
-func (bk *book) covered(touched map[int64]bool) error {
-	for id := range touched {
+func (bk *book) covered(p exchange.Posting, touched map[int64]accountState) error {
+	for id, was := range touched {
 		a := bk.accounts[id]
-		if a.limited && a.posted.LessThan(a.held) {
-			return exchange.Errorf(exchange.CodeInsufficientFunds, "The available balance is too small.")
+		if !a.limited || !a.posted.LessThan(a.held) {
+			continue
 		}
+		if a.float && a.held.LessThanOrEqual(was.held) && bk.left(p, id) {
+			continue // the database holds the same rule
+		}
+		return exchange.Errorf(exchange.CodeInsufficientFunds, "The available balance is too small.")
 	}
 	return nil
 }
 
+// left tells whether all that a posting takes from an account has left it already, whatever the books say.
+func (bk *book) left(p exchange.Posting, account int64) bool {
+	for _, e := range p.Entries {
+		for _, l := range e.Lines {
+			if bk.ids[l.Account] == account && l.Amount.Decimal().Sign() < 0 && !e.PaidOut() {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // hold applies one step on a hold. It asks to wait when the hold is born in the same round.
-func (bk *book) hold(op exchange.HoldOp, touched map[int64]bool) (wait bool, err error) {
+func (bk *book) hold(op exchange.HoldOp, touched map[int64]accountState) (wait bool, err error) {
 	switch op.Verb {
 	case exchange.HoldPlace, exchange.HoldSplit:
 		return bk.create(op, touched)
@@ -242,7 +267,7 @@ func (bk *book) hold(op exchange.HoldOp, touched map[int64]bool) (wait bool, err
 }
 
 // create places a hold or splits one off its parent.
-func (bk *book) create(op exchange.HoldOp, touched map[int64]bool) (wait bool, err error) {
+func (bk *book) create(op exchange.HoldOp, touched map[int64]accountState) (wait bool, err error) {
 	amount, account := op.Hold.Amount.Decimal(), bk.ids[op.Hold.Account]
 	if old := bk.keys[op.Hold.Key]; old != nil {
 		if old.account != account || !old.placed.Equal(amount) {
@@ -279,7 +304,7 @@ func (bk *book) create(op exchange.HoldOp, touched map[int64]bool) (wait bool, e
 }
 
 // move gives a hold another amount or status and its account the difference.
-func (bk *book) move(h *holdState, amount decimal.Decimal, to exchange.HoldStatus, touched map[int64]bool) {
+func (bk *book) move(h *holdState, amount decimal.Decimal, to exchange.HoldStatus, touched map[int64]accountState) {
 	before := *h
 	bk.undo = append(bk.undo, func() { *h = before })
 	was, now := decimal.Zero, decimal.Zero
@@ -293,12 +318,11 @@ func (bk *book) move(h *holdState, amount decimal.Decimal, to exchange.HoldStatu
 	bk.reserve(h.account, now.Sub(was), touched)
 }
 
-func (bk *book) reserve(account int64, amount decimal.Decimal, touched map[int64]bool) {
-	a := bk.accounts[account]
+func (bk *book) reserve(account int64, amount decimal.Decimal, touched map[int64]accountState) {
+	a := bk.touch(account, touched)
 	was := a.held
 	bk.undo = append(bk.undo, func() { a.held = was })
 	a.held = was.Add(amount)
-	touched[account] = true
 }
 
 // digest identifies what an entry books, so that a repetition is told from a clash of keys.
