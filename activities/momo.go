@@ -183,7 +183,11 @@ type submissionStore interface {
 func keepSubmission(ctx context.Context, store submissionStore, id uuid.UUID, s exchange.Submission) (Submitted, error) {
 	var err error
 	for try := range keepTries {
-		if _, err = store.RecordSubmission(ctx, id, s); err == nil {
+		var stored exchange.PaymentAttempt
+		if stored, err = store.RecordSubmission(ctx, id, s); err == nil {
+			if s.State == exchange.Refused && stored.Status != exchange.AttemptRefused { // another run of the step has sent it too
+				return Submitted{AttemptID: id, State: exchange.Unknown}, nil
+			}
 			return Submitted{AttemptID: id, State: s.State, Code: s.Code, Transient: s.Transient, Config: s.Config}, nil
 		}
 		if try == 0 {

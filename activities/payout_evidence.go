@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,16 +36,34 @@ func payoutToken(key []byte, attempt uuid.UUID) string {
 // operator does not say how long it remembers ids, so an older one is asked for and never sent.
 const resubmitFor = 10 * time.Minute
 
-// sentAgain goes on with a payout whose row an earlier run wrote and whose answer nobody stored.
-func sentAgain(ctx context.Context, operator MomoOperator, key []byte, now time.Time, a exchange.PaymentAttempt) exchange.Submission {
+// again is what became of a payout whose row an earlier run wrote.
+type again struct {
+	submission exchange.Submission
+	// spoken says that the earlier run has stored its answer meanwhile, which is in the attempt.
+	spoken  bool
+	attempt exchange.PaymentAttempt
+}
+
+// sentAgain goes on with a payout whose row an earlier run wrote and whose answer nobody stored. The run before may still
+// be at work, cut off from everything but the database. So the outcome is stored as unknown before anything is sent: from
+// then on a refusal that the other run got for its own sending proves nothing, and is not taken for one.
+func sentAgain(ctx context.Context, store submissionStore, operator MomoOperator, key []byte, now time.Time, a exchange.PaymentAttempt) (again, error) {
 	var h heard
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &h) == nil && h.State != "" {
-		return h.submission()
+		return again{submission: h.submission()}, nil
+	}
+	unknown := exchange.Submission{State: exchange.Unknown, Text: "the step broke off around the call"}
+	marked, err := store.RecordSubmission(ctx, a.ID, unknown)
+	if err != nil {
+		return again{}, err
+	}
+	if marked.Status != exchange.AttemptUnknown {
+		return again{spoken: true, attempt: marked}, nil
 	}
 	if s := resend(ctx, operator, key, now, a); s.State == exchange.Accepted {
-		return s
+		return again{submission: s}, nil
 	}
-	return exchange.Submission{State: exchange.Unknown, Text: "the step broke off around the call"}
+	return again{submission: unknown}, nil
 }
 
 // resend sends a payout of unknown outcome again under its own id, while the operator is sure to remember it. All but an
@@ -108,6 +127,11 @@ func (e payoutEvidence) silent() bool {
 		}
 	}
 	return e.result.State == "" && !e.timedOut
+}
+
+// claimed tells whether anybody says that the payout was made.
+func (e payoutEvidence) claimed() bool {
+	return e.result.State == exchange.SeenSucceeded || slices.ContainsFunc(e.answers, func(o exchange.Observation) bool { return o.State == exchange.SeenSucceeded })
 }
 
 // credentialStore keeps whether the operator refuses our credential.

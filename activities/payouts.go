@@ -133,7 +133,9 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
-	stored.CallbackToken = fresh.CallbackToken
+	if stored.CallbackToken == "" { // another run wrote it a moment ago, and may be sending it
+		return p.resume(ctx, stored)
+	}
 	return p.kept(ctx, stored, p.Operator.SubmitPayout(ctx, stored))
 }
 
@@ -148,7 +150,14 @@ func (p *Payouts) resume(ctx context.Context, a exchange.PaymentAttempt) (Payout
 		return PayoutStep{AttemptID: a.ID, State: RefundAccepted}, nil
 	case exchange.AttemptCreated: // nobody knows whether it was sent
 	}
-	return p.kept(ctx, a, sentAgain(ctx, p.Operator, p.CallbackKey, p.Now(), a))
+	sent, err := sentAgain(ctx, p.Store, p.Operator, p.CallbackKey, p.Now(), a)
+	switch {
+	case err != nil:
+		return PayoutStep{}, Failure(ctx, err)
+	case sent.spoken:
+		return p.resume(ctx, sent.attempt)
+	}
+	return p.kept(ctx, a, sent.submission)
 }
 
 func (p *Payouts) kept(ctx context.Context, a exchange.PaymentAttempt, s exchange.Submission) (PayoutStep, error) {

@@ -107,7 +107,9 @@ func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (Refun
 	if stored.ID == uuid.Nil {
 		return RefundStep{State: RefundHeld}, nil
 	}
-	stored.CallbackToken = fresh.CallbackToken
+	if stored.CallbackToken == "" { // another run wrote it a moment ago, and may be sending it
+		return r.resume(ctx, refund, stored)
+	}
 	return r.kept(ctx, refund, stored, r.Operator.SubmitPayout(ctx, stored))
 }
 
@@ -122,7 +124,14 @@ func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange
 		return RefundStep{AttemptID: a.ID, State: RefundAccepted}, nil
 	case exchange.AttemptCreated: // nobody knows whether it was sent
 	}
-	return r.kept(ctx, refund, a, sentAgain(ctx, r.Operator, r.CallbackKey, r.Now(), a))
+	sent, err := sentAgain(ctx, r.Store, r.Operator, r.CallbackKey, r.Now(), a)
+	switch {
+	case err != nil:
+		return RefundStep{}, Failure(ctx, err)
+	case sent.spoken:
+		return r.resume(ctx, refund, sent.attempt)
+	}
+	return r.kept(ctx, refund, a, sent.submission)
 }
 
 func (r *Refunds) kept(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt, s exchange.Submission) (RefundStep, error) {

@@ -32,7 +32,7 @@ func (x *sale) refuses(t *testing.T, unsure bool) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "2040"}); err != nil {
+	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.s.FailOrderPayout(ctx, x.order.ID, "2040"); err != nil {
@@ -190,7 +190,7 @@ func TestNoRefundBesideAPayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFault(t, open(), exchange.CodeStateConflict)
-	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "2040"}); err != nil {
+	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
 		t.Fatal(err)
 	}
 	wantFault(t, open(), exchange.CodeStateConflict)

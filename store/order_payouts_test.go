@@ -149,6 +149,15 @@ func TestUnknownPayoutIsNeverReplaced(t *testing.T) {
 		if doubted := sub != ""; x.payout(t).Doubted != doubted {
 			t.Errorf("after %q the payout is doubted %t", sub, !doubted)
 		}
+		if sub == exchange.Unknown { // another run of the step may have sent it: a refusal is of one sending
+			still, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "not_sent"})
+			if err != nil || still.Status != exchange.AttemptUnknown {
+				t.Errorf("a payout that may have been sent is %s, %v", still.Status, err)
+			}
+			if _, err := storetest.Owner(t, x.s).ExecContext(ctx, `UPDATE payment_attempts SET status = 'refused' WHERE id = $1`, a.ID); err == nil {
+				t.Error("the database lets it be refused")
+			}
+		}
 	}
 	x.refused(t, a)
 	if p := x.payout(t); p.Status != exchange.PayoutRefused || p.RefusedCode != "2040" || !p.Doubted {

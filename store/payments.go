@@ -253,7 +253,8 @@ func (s *Store) changeAttempt(ctx context.Context, id uuid.UUID, fn func(exchang
 }
 
 // RecordSubmission stores what became of asking the operator. When a result overtook the answer, the
-// result stays and only the operator's names are added.
+// result stays and only the operator's names are added. A payout of unknown outcome stays unknown whatever is refused:
+// two runs of a step may send it, and an answer to one of them says nothing of the other.
 func (s *Store) RecordSubmission(ctx context.Context, attemptID uuid.UUID, sub exchange.Submission) (exchange.PaymentAttempt, error) {
 	return s.changeAttempt(ctx, attemptID, func(a exchange.PaymentAttempt, now time.Time) exchange.PaymentAttempt {
 		keep := func(field *string, v string) {
@@ -267,7 +268,8 @@ func (s *Store) RecordSubmission(ctx context.Context, attemptID uuid.UUID, sub e
 		to := map[exchange.SubmissionState]exchange.AttemptStatus{
 			exchange.Accepted: exchange.AttemptAccepted, exchange.Refused: exchange.AttemptRefused, exchange.Unknown: exchange.AttemptUnknown,
 		}[sub.State]
-		if exchange.AttemptMachine.Allow(a.Status, to) != nil {
+		sentTwice := a.Direction == exchange.Payout && a.Status == exchange.AttemptUnknown && to == exchange.AttemptRefused
+		if sentTwice || exchange.AttemptMachine.Allow(a.Status, to) != nil {
 			return a
 		}
 		a.Status = to

@@ -49,7 +49,9 @@ func (r *payoutRows) BeginOrderPayout(_ context.Context, order uuid.UUID, a exch
 		}
 		r.payout.Status = exchange.PayoutProcessing
 		a.OrderID, a.CreatedAt = order, r.now()
-		r.attempts[a.ID] = a
+		stored := a
+		stored.CallbackToken = ""
+		r.attempts[a.ID] = stored
 		return a, nil
 	})
 }

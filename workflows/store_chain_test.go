@@ -210,8 +210,9 @@ func (b *book) BeginRefundPayout(_ context.Context, id uuid.UUID, a exchange.Pay
 		}
 		b.float = b.float.Sub(r.Amount)
 		r.Status = exchange.RefundProcessing
-		a.CallbackToken = ""
-		b.refunds[id], b.attempts[a.ID] = r, a
+		stored := a
+		stored.CallbackToken = ""
+		b.refunds[id], b.attempts[a.ID] = r, stored
 		return a, nil
 	})
 }
