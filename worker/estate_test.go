@@ -37,9 +37,11 @@ func TestEstateNamesWhatTheFlowsUse(t *testing.T) {
 			t.Errorf("search attribute %s: temporal.yaml says %q, the flows use it as %s", name, e.SearchAttributes[name], kind)
 		}
 	}
-	for _, q := range []string{
-		workflows.QueueFlows, workflows.QueueMomo, workflows.QueueChain(exchange.Tron), workflows.QueueSigner(exchange.Tron),
-	} {
+	queues := []string{workflows.QueueFlows, workflows.QueueMomo, workflows.QueueWebhooks}
+	for _, n := range exchange.Networks() {
+		queues = append(queues, workflows.QueueChain(n), workflows.QueueSigner(n))
+	}
+	for _, q := range queues {
 		if _, ok := e.Queues[q]; !ok {
 			t.Errorf("temporal.yaml has no queue %s", q)
 		}

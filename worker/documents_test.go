@@ -1,0 +1,98 @@
+package worker
+
+import (
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	sdk "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/exchange"
+)
+
+// registry notes what is registered.
+type registry struct {
+	sdk.Registry
+	flows, activities []string
+}
+
+func (r *registry) RegisterWorkflowWithOptions(_ any, o workflow.RegisterOptions) {
+	r.flows = append(r.flows, o.Name)
+}
+
+func (r *registry) RegisterActivity(a any) {
+	r.activities = append(r.activities, reflect.TypeOf(a).Elem().Name())
+}
+
+// allParts are the parts of a process that serves every queue of a network.
+func allParts(n exchange.Network) Parts {
+	var p Parts
+	v := reflect.ValueOf(&p).Elem()
+	for i := range v.NumField() {
+		f := v.Field(i)
+		if f.Kind() == reflect.Map {
+			f.Set(reflect.MakeMap(f.Type()))
+			f.SetMapIndex(reflect.ValueOf(n), reflect.New(f.Type().Elem().Elem()))
+			continue
+		}
+		f.Set(reflect.New(f.Type().Elem()))
+	}
+	return p
+}
+
+// tableOf are the lines of the table below a heading of a page, by what their first cells quote.
+func tableOf(t *testing.T, name, heading string) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut("\n"+string(page), "\n"+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	lines := map[string]string{}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|(.*)\\|$").FindAllStringSubmatch(section, -1) {
+		lines[m[1]] = m[2]
+	}
+	return lines
+}
+
+// docs/architecture.md says which activities run on which queue, and docs/flows.md which flows there are and which
+// schedule starts them.
+func TestPagesTellOfQueuesFlowsAndSchedules(t *testing.T) {
+	estate := ours(t)
+	queues, flows := tableOf(t, "../docs/architecture.md", "## Queues"), tableOf(t, "../docs/flows.md", "# Flows")
+	for _, name := range slices.Sorted(maps.Keys(estate.Queues)) {
+		kind, network, ofNetwork := strings.Cut(name, "-")
+		var r registry
+		if err := register(&r, name, allParts(exchange.Network(network))); err != nil {
+			t.Fatal(err)
+		}
+		label := name
+		if ofNetwork {
+			label = kind + "-<network>"
+		}
+		cells := strings.Split(queues[label], "|")
+		var written []string
+		for _, m := range regexp.MustCompile("`([A-Za-z]+)`").FindAllStringSubmatch(cells[len(cells)-1], -1) {
+			written = append(written, m[1])
+		}
+		slices.Sort(written)
+		slices.Sort(r.activities)
+		if !slices.Equal(written, r.activities) {
+			t.Errorf("docs/architecture.md has the activities %v on the queue %s, and they are %v", written, name, r.activities)
+		}
+		if written := slices.Sorted(maps.Keys(flows)); len(r.flows) > 0 && !slices.Equal(written, slices.Sorted(slices.Values(r.flows))) {
+			t.Errorf("docs/flows.md tells of the flows %v, and they are %v", written, r.flows)
+		}
+	}
+	for name, schedule := range estate.Schedules {
+		if !strings.Contains(flows[schedule.Workflow], "`"+name+"`") {
+			t.Errorf("docs/flows.md does not say that the schedule %s starts %s", name, schedule.Workflow)
+		}
+	}
+}
