@@ -88,6 +88,10 @@ func gauge(ctx context.Context, name string, n int64) {
 // clockLeeway is by how much the clocks of our machines may differ. The ticket tells whose answer it is.
 const clockLeeway = time.Minute
 
+// answerPatience is how long the operator's answer may take. It comes to the address to which every notice comes, so that
+// its absence tells of an address that nobody reaches also while nobody buys and sells.
+const answerPatience = 2 * time.Minute
+
 // FloatTaken is what the operator's answer said.
 type FloatTaken struct {
 	Found     bool `json:"found"`
@@ -108,6 +112,7 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 		if err != nil || report.Ticket != asked.Ticket {
 			continue
 		}
+		gauge(ctx, gaugeAnswered, 1)
 		if report.Code != "0" {
 			activity.GetLogger(ctx).Error("ALERT the operator does not tell our balances", "code", report.Code)
 			return FloatTaken{Found: true}, nil
@@ -122,8 +127,15 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 		f.tell(ctx, state)
 		return FloatTaken{Found: true, Disagrees: state.Disagrees}, nil
 	}
+	if f.Now().Sub(asked.At) >= answerPatience {
+		activity.GetLogger(ctx).Error("ALERT the operator took a question for our balances and its answer did not reach us; see whether its notices do")
+		gauge(ctx, gaugeAnswered, 0)
+	}
 	return FloatTaken{}, nil
 }
+
+// gaugeAnswered is 1 when the last answer about our balances reached us and 0 when it did not.
+const gaugeAnswered = "kivuko_momo_answered"
 
 // tell gives the state of the float to whoever watches. Shillings are whole enough for that.
 func (f *Float) tell(ctx context.Context, s exchange.FloatState) {

@@ -41,6 +41,25 @@ func TestCatalogue01_TheSubmissionIsUnknown(t *testing.T) {
 	})
 }
 
+// Case 1, where the payer asks for another prompt meanwhile: the first may be on the phone, so that there is none.
+func TestCatalogue01_NoOtherPromptInDoubt(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]string{"answered with 500": "47", "connection breaks and nothing comes": "23"}, func(w *world, magic string) {
+		r := w.request(magic)
+		again := workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}
+		o := w.buy(r, after(2*time.Second, func(env *testsuite.TestWorkflowEnvironment) {
+			env.UpdateWorkflow(workflows.UpdateRetryPayment, "again", w.answer("again"), again)
+		}))
+		w.completed(o)
+		if code := exchange.CodeOf(workflows.AsExchangeError(w.answers["again"])); code != exchange.CodeStateConflict {
+			w.t.Errorf("another prompt was answered with %q: %v", code, w.answers["again"])
+		}
+		if n := len(w.operator.Books().Prompts); n != 1 {
+			w.t.Errorf("%d prompts were on the phone", n)
+		}
+	})
+}
+
 // Case 1, where the prompt never was: after the order's time the whole statement does not hold it.
 func TestCatalogue01_TheSubmissionNeverArrived(t *testing.T) {
 	t.Parallel()
@@ -152,6 +171,25 @@ func TestCatalogue07_TheQueryGivesNoAnswer(t *testing.T) {
 	t.Parallel()
 	each(t, map[string]string{"being processed": "44", "without words": "45", "never heard of": "46"}, func(w *world, magic string) {
 		w.completed(w.buy(w.request(magic)))
+	})
+}
+
+// Case 7, where nothing comes but the statement: no number of such answers is a failure, and they are no second witness
+// either. A person who finds the receipt at the operator is.
+func TestCatalogue07_OnlyTheStatementTells(t *testing.T) {
+	t.Parallel()
+	each(t, map[string]string{"being processed": "query_busy", "without words": "query_blank", "never heard of": "query_unknown"}, func(w *world, behaviour string) {
+		w.fault(behaviour, sandbox.OpQuery, -1)
+		r := w.request("94") // callback and confirmation are lost
+		o := w.buy(r, after(6*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
+			w.is(w.order(r.ID), exchange.OrderPending, exchange.WaitOperator)
+			if a := w.attempts(r.ID)[0]; a.Status != exchange.AttemptAccepted {
+				w.t.Errorf("the prompt is %s", a.Status)
+			}
+			w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Collection)[0].Receipt)
+		}))
+		w.completed(o)
+		w.parked(workflows.OnRampID(r.ID), workflows.ReasonOneWitness)
 	})
 }
 

@@ -29,6 +29,7 @@ type line struct {
 	dir    string
 
 	mu       sync.Mutex
+	dead     bool // nothing that the operator posts reaches us
 	delay    time.Duration
 	waiting  []notice
 	received []notice
@@ -70,7 +71,21 @@ func (l *line) at(delay time.Duration) {
 	l.delay = delay
 }
 
+// dies lets nothing through any more, or again.
+func (l *line) dies(dead bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = dead
+}
+
 func (l *line) take(rw http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	dead := l.dead
+	l.mu.Unlock()
+	if dead {
+		rw.WriteHeader(http.StatusBadGateway)
+		return
+	}
 	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/callbacks/momo/"), "/")
 	body, err := io.ReadAll(r.Body)
 	if err != nil || len(parts) != 2 {

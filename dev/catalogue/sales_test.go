@@ -157,6 +157,35 @@ func TestCatalogue12_ThePayoutOfASaleNeverArrived(t *testing.T) {
 	})
 }
 
+// Case 12, where no question is ever answered: after some of them a person is told, and the payout is neither refused nor
+// made again until that person names its receipt.
+func TestCatalogue12_NobodyTellsOfThePayoutOfASale(t *testing.T) {
+	t.Parallel()
+	sales(t, map[string]string{"the status is silent": "69", "the status is pending for ever": "72"}, func(w *world, magic string) {
+		r := w.sale(magic)
+		o := w.sell(r,
+			after(26*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
+				w.is(w.order(r.ID), exchange.OrderProcessing, w.order(r.ID).StatusDetail)
+				if a := w.payoutOf(r.ID); a.Status != exchange.AttemptAccepted {
+					w.t.Errorf("after a day without an answer the payout is %s", a.Status)
+				}
+				w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
+			}))
+		w.sold(o)
+		w.parked(workflows.MomoPayoutID(r.ID), workflows.ReasonMomoUnknown)
+	})
+}
+
+// payoutOf is the newest attempt to pay a sale out.
+func (w *world) payoutOf(order uuid.UUID) exchange.PaymentAttempt {
+	w.t.Helper()
+	all, err := w.store.Payouts(w.t.Context(), order)
+	if err != nil || len(all) == 0 {
+		w.t.Fatalf("the payouts of the sale: %+v, %v", all, err)
+	}
+	return all[0]
+}
+
 // Case 13, of a sale.
 func TestCatalogue13_TheIDOfASaleIsKnown(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,7 @@ type world struct {
 	line     *line
 	chain    *network
 	signs    *signs
+	gauges   *gauges
 	selling  bool   // the market buys crypto from customers
 	block    uint64 // the newest one that the watch over the chain has booked
 
@@ -91,7 +92,7 @@ func openAt(t *testing.T, at time.Time) *world {
 
 func openWith(t *testing.T, at time.Time, market func(testing.TB, *store.Store) storetest.Market) *world {
 	t.Helper()
-	w := &world{t: t, at: at, answers: map[string]error{}, signs: newSigns()}
+	w := &world{t: t, at: at, answers: map[string]error{}, signs: newSigns(), gauges: newGauges()}
 	w.store = storetest.Open(t, storetest.URL(t), store.Options{Now: w.now, MaxConns: 6})
 	w.market = market(t, w.store)
 	var err error
@@ -180,7 +181,7 @@ func (p patient) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchang
 func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 	for _, flow := range []any{
 		workflows.OnRamp, workflows.OffRamp, workflows.MomoPayout, workflows.CryptoPayout, workflows.Refund, workflows.LatePayment, workflows.LatePayout,
-		workflows.ReconcilePayments, workflows.SweepPayments,
+		workflows.ReconcilePayments, workflows.SweepPayments, workflows.WatchFloat,
 	} {
 		env.RegisterWorkflow(flow)
 	}
@@ -194,6 +195,7 @@ func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 	env.RegisterActivity(&activities.Escrow{Store: r})
 	env.RegisterActivity(&activities.Sweeps{Store: r})
 	env.RegisterActivity(&activities.ChainRefunds{Store: r})
+	env.RegisterActivity(&activities.Float{Store: r, Operator: asked, Provider: provider, CallbackKey: []byte(callbackKey), Now: w.now})
 	env.RegisterActivity(&activities.Statement{Store: r, Operator: asked, Now: w.now})
 	env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: watched{r, w.chain}, Recipients: &activities.Recipients{Store: r}})
 	env.RegisterActivity(&activities.Chain{Store: r, Client: w.chain, Poll: blockTime, Now: w.now})
@@ -205,6 +207,7 @@ func (w *world) play(id string, flow, in any, script func(*testsuite.TestWorkflo
 	w.t.Helper()
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(silent{})
+	suite.SetMetricsHandler(w.gauges)
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetStartTime(w.now())
 	// A machine that is busy with other tests may let a flow's turn take longer than the SDK thinks a turn can.
