@@ -20,14 +20,17 @@ const (
 	MaxRateSpread   = 1000 // basis points that the ask may lie above the bid
 	// MaxValuationDiscount is how many basis points below the entered valuation a rate may count.
 	MaxValuationDiscount = 2500
-	MaxFeePoints         = 2000                 // basis points of a fee
-	MaxSpreadPoints      = 2000                 // basis points by which a profile worsens a rate
-	MaxProfileNote       = 200                  // characters
-	MaxProfileLead       = 366 * 24 * time.Hour // how long before a version holds it may be entered
-	basisPoints          = 10000                // in one
-	FXRatePlaces         = RatePlaces
-	RateSourceAdmin      = "admin"
-	maxRateSourceLen     = 40
+	// MaxSalePremium is how many basis points above the valuation that two persons agreed to the house pays for crypto.
+	// The database knows it too.
+	MaxSalePremium   = 1000
+	MaxFeePoints     = 2000                 // basis points of a fee
+	MaxSpreadPoints  = 2000                 // basis points by which a profile worsens a rate
+	MaxProfileNote   = 200                  // characters
+	MaxProfileLead   = 366 * 24 * time.Hour // how long before a version holds it may be entered
+	basisPoints      = 10000                // in one
+	FXRatePlaces     = RatePlaces
+	RateSourceAdmin  = "admin"
+	maxRateSourceLen = 40
 )
 
 var rateSource = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
@@ -69,6 +72,12 @@ func (r FXRate) Mid() decimal.Decimal {
 func (r FXRate) Valuation(entered decimal.Decimal) decimal.Decimal {
 	least := entered.Mul(decimal.New(basisPoints-MaxValuationDiscount, -4)).RoundCeil(FXRatePlaces)
 	return decimal.Max(r.Mid(), least)
+}
+
+// MaxSaleRate is the most that the house pays for a unit by a quote, where two persons agreed what that is worth: a rate
+// is one person's entry.
+func MaxSaleRate(agreed decimal.Decimal) decimal.Decimal {
+	return agreed.Mul(decimal.New(basisPoints+MaxSalePremium, -4)).RoundFloor(FXRatePlaces)
 }
 
 // RateNotNewer is the code of the rule that a rate breaks whose moment is not after the last one's.

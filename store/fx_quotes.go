@@ -238,8 +238,28 @@ func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner userRow) (
 	if q.Price, err = q.Terms.Price(); err != nil {
 		return q, err
 	}
+	if r.Purpose == exchange.QuoteForSale {
+		if err := t.agreedPrice(ctx, q); err != nil {
+			return q, err
+		}
+	}
 	q.Hash = q.Fingerprint()
 	return q, nil
+}
+
+const readAgreed = `SELECT agreed FROM valuations WHERE asset = $1 AND agreed IS NOT NULL`
+
+// agreedPrice refuses a price at which the house would pay more than two persons agreed that the crypto is worth.
+func (t unitTx) agreedPrice(ctx context.Context, q exchange.FXQuote) error {
+	var agreed []decimal.Decimal
+	if err := t.all(ctx, &agreed, readAgreed, q.Terms.Amount.Asset()); err != nil {
+		return err
+	}
+	if len(agreed) == 0 || q.Price.Rate.GreaterThan(exchange.MaxSaleRate(agreed[0])) {
+		return exchange.Errorf(exchange.CodeStateConflict, "The house does not buy %s at %s KES: that is more than two persons agreed to.",
+			q.Terms.Amount.Asset(), q.Price.Rate)
+	}
+	return nil
 }
 
 // supersedeQuote ends the active quote in whose place another one is opened.

@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -83,6 +85,55 @@ func TestSalesToTheTreasury(t *testing.T) {
 	}
 	wantBalance(t, h.Store, pool, "5000", "0")
 	wantBooks(t, h.Store)
+}
+
+// One person, who enters rates and raises valuations alone, does not make the house pay more than two agreed to.
+func TestPriceOfASaleTakesTwoPersons(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	b := newBoard(t, store.Options{Now: func() time.Time { return now }})
+	ctx, s := t.Context(), b.store
+	seller := storetest.User(t, s, exchange.RoleCustomer)
+	var last exchange.FXRate
+	rate := func(bid, ask string) {
+		t.Helper()
+		now = now.Add(time.Second)
+		e := bureau{}.entry(t, bid, ask)
+		e.ConfirmJumpFrom = last.ID
+		var err error
+		if last, err = s.EnterRate(ctx, e, b.one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	quote := func() error {
+		_, err := s.OpenQuote(ctx, store.QuoteRequest{
+			ID: storetest.NewID(t), Purpose: exchange.QuoteForSale, Side: exchange.QuoteSell, Amount: usdt("10"),
+		}, storetest.PrincipalOf(seller))
+		return err
+	}
+	worth := func(kes string) exchange.ControlChange {
+		return b.patch(t, store.LimitPatch{Valuations: map[money.Asset]decimal.Decimal{money.USDT: decimal.RequireFromString(kes)}})
+	}
+	rate("165", "166") // a tenth above the valuation of 150
+	if err := quote(); err != nil {
+		t.Fatal(err)
+	}
+	rate("165.01", "166")
+	wantFault(t, quote(), exchange.CodeStateConflict)
+	rate("25000", "25000")
+	wantFault(t, quote(), exchange.CodeStateConflict)
+	if c := worth("25000"); c.ID != uuid.Nil {
+		t.Fatal("a higher valuation waits for a second person")
+	}
+	wantFault(t, quote(), exchange.CodeStateConflict)
+	storetest.Exec(t, s, `UPDATE valuations SET agreed = rate`)
+	wantFault(t, quote(), exchange.CodeStateConflict)
+	if _, err := s.ConfirmChange(ctx, worth("24999").ID, "that much", b.officer); err != nil {
+		t.Fatal(err)
+	}
+	if err := quote(); err != nil {
+		t.Errorf("a price that two agreed to: %v", err)
+	}
 }
 
 // A quote is for who asked for it, for its amount and its purpose, and for a while.
