@@ -153,11 +153,11 @@ func (s *server) refuseBankPayout(c *call) error {
 	if err != nil {
 		return err
 	}
-	reason := f.line("reason", true, exchange.MaxBankNote)
+	note := f.line("note", true, exchange.MaxBankNote)
 	if err := f.done(); err != nil {
 		return err
 	}
-	if _, err := s.Store.RefuseBankPayout(c.ctx, id, reason, c.who); err != nil {
+	if _, err := s.Store.RefuseBankPayout(c.ctx, id, note, c.who); err != nil {
 		return hideAbsence(err)
 	}
 	s.tellBank(c, id)

@@ -75,7 +75,7 @@ func TestOfficerPaysByBank(t *testing.T) {
 // Above the value two officers have to agree; what they say is held against each other and against the order.
 func TestOfficersAtTheBankAgree(t *testing.T) {
 	e, o := atBank(t)
-	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 1000 WHERE object_type = 'bank_payout'`)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 1000, two_above = 1000 WHERE object_type = 'bank_payout'`)
 	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
 	// That the flow can't be told changes nothing: it reads the rows.
 	e.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "away"))
@@ -83,7 +83,7 @@ func TestOfficersAtTheBankAgree(t *testing.T) {
 		t.Errorf("after one: %v", r)
 	}
 	e.confirmBank(two, o, "FT2").refused(exchange.CodeConflict)
-	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"reason": "closed"}, two.auth(), withKey(newID().String())).refused(exchange.CodeConflict)
+	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"note": "closed"}, two.auth(), withKey(newID().String())).refused(exchange.CodeConflict)
 	e.confirmBank(one, o, "FT1").refused(exchange.CodeConflict)
 	if r := e.confirmBank(two, o, "FT1").want(http.StatusOK).object(); r["status"] != "done" {
 		t.Errorf("after two: %v", r["status"])
@@ -113,11 +113,11 @@ func TestBankConfirmationIsRead(t *testing.T) {
 	bought := storetest.NewMarket(t, e.store)
 	e.confirmBank(officer, bought.Order(t, e.store, "10"), "FT1").refused(exchange.CodeNotFound)
 	e.do(get, bankPath+"/"+newID().String(), nil, officer.auth()).refused(exchange.CodeNotFound)
-	r := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"reason": "the account is closed"}, officer.auth(), withKey(newID().String()))
+	r := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"note": "the account is closed"}, officer.auth(), withKey(newID().String()))
 	if r.want(http.StatusOK).object()["status"] != "refused" {
 		t.Error("it is not refused")
 	}
-	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{}, officer.auth(), withKey(newID().String())).blames("/reason required")
+	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{}, officer.auth(), withKey(newID().String())).blames("/note required")
 }
 
 // bankCells are the lines of the matrix about payments by bank.
@@ -129,7 +129,7 @@ func bankCells() map[string]cell {
 		"POST " + auth + "orders/{id}/confirm-bank-payout": {id: order, shared: true, body: func(scene) any {
 			return map[string]any{"reference": newID().String(), "paid_on": today(), "amount": "1293"}
 		}},
-		"POST " + auth + "orders/{id}/refuse-bank-payout": {id: order, shared: true, body: fixed(map[string]any{"reason": "because"})},
+		"POST " + auth + "orders/{id}/refuse-bank-payout": {id: order, shared: true, body: fixed(map[string]any{"note": "because"})},
 	}
 }
 

@@ -13,7 +13,7 @@ const changesPath = "/api/v1/auth/approvals/changes"
 func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
 	c := newCrossing(t, "1")
 	colleague := c.person(exchange.RoleAdmin)
-	higher := map[string]any{"approvals": map[string]any{"one_above": "300000", "two_above": "3000000"}}
+	higher := map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": "300000", "two_above": "3000000"}}}
 	waits := c.do(patch, "/api/v1/auth/limits", higher, c.admin.auth()).want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
 	id := waits["id"].(string)
 	if waits["kind"] != "house_limits" || waits["subject_id"] != nil || waits["status"] != "pending" || waits["proposed_by"] != c.admin.ID.String() {
@@ -32,7 +32,7 @@ func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
 	verb(c.sender, "confirm", nil).refused(exchange.CodeForbidden)
 	verb(colleague, "reject", nil).blames("/note required")
 	rule := func() any {
-		return c.do(get, "/api/v1/auth/limits", nil, c.admin.auth()).want(http.StatusOK).object()["approvals"].(map[string]any)["one_above"]
+		return c.do(get, "/api/v1/auth/limits", nil, c.admin.auth()).want(http.StatusOK).object()["approvals"].(map[string]any)["transfer"].(map[string]any)["one_above"]
 	}
 	if rule() != "200000.00" {
 		t.Errorf("before anybody confirmed %v", rule())
@@ -52,11 +52,44 @@ func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
 	c.do(get, changesPath+"?status=done", nil, c.admin.auth()).refused(exchange.CodeInvalid)
 
 	// What lowers them needs nobody else, and somebody may take back what it proposed.
-	lower := map[string]any{"approvals": map[string]any{"one_above": "1", "two_above": "2"}}
+	lower := map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": "1", "two_above": "2"}}}
 	c.do(patch, "/api/v1/auth/limits", lower, c.admin.auth()).want(http.StatusOK)
 	id = c.do(patch, "/api/v1/auth/limits", higher, c.admin.auth()).want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)["id"].(string)
 	if got := verb(c.admin, "reject", map[string]any{"note": "a slip"}).want(http.StatusOK); got.text("status") != "rejected" {
 		t.Errorf("taken back %s", got.body)
+	}
+}
+
+// The values from which refunds in crypto and payments by bank need more persons are changed in the same way.
+func TestTwoPersonsRaiseTheRulesOfPayouts(t *testing.T) {
+	c := newCrossing(t, "1")
+	const path = "/api/v1/auth/limits"
+	rules := func(all map[string]any) map[string]any { return map[string]any{"approvals": all} }
+	shown := func() map[string]any {
+		return c.do(get, path, nil, c.admin.auth()).want(http.StatusOK).object()["approvals"].(map[string]any)
+	}
+	if bank := shown()["bank_payout"].(map[string]any); len(bank) != 1 || bank["two_above"] != "200000.00" {
+		t.Errorf("a payment by bank needs two above %v", bank)
+	}
+	c.do(patch, path, rules(map[string]any{"bank_payout": map[string]any{"one_above": "1", "two_above": "2"}}), c.admin.auth()).
+		blames("/approvals/bank_payout/one_above unknown_field")
+	c.do(patch, path, rules(map[string]any{"swap": map[string]any{}}), c.admin.auth()).blames("/approvals/swap unknown_field")
+	c.do(patch, path, rules(map[string]any{}), c.admin.auth()).blames(" required")
+
+	c.do(patch, path, rules(map[string]any{"bank_payout": map[string]any{"two_above": "1000"}}), c.admin.auth()).want(http.StatusOK)
+	waits := c.do(patch, path, rules(map[string]any{
+		"bank_payout": map[string]any{"two_above": "500000"}, "refund": map[string]any{"one_above": "10", "two_above": "20"},
+	}), c.admin.auth())
+	change := waits.want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
+	if asked := change["change"].(map[string]any)["approvals"].(map[string]any); len(asked) != 1 || asked["bank_payout"].(map[string]any)["two_above"] != "500000.00" {
+		t.Errorf("what waits is %v", asked)
+	}
+	if now := shown(); now["refund"].(map[string]any)["one_above"] != "10.00" || now["bank_payout"].(map[string]any)["two_above"] != "1000.00" {
+		t.Errorf("meanwhile the rules are %v", now)
+	}
+	c.confirm(waits, c.officers[0]).want(http.StatusOK)
+	if now := shown(); now["bank_payout"].(map[string]any)["two_above"] != "500000.00" || now["transfer"].(map[string]any)["one_above"] != "200000.00" {
+		t.Errorf("confirmed, the rules are %v", now)
 	}
 }
 

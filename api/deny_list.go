@@ -13,7 +13,7 @@ type wireDenied struct {
 	ID      uuid.UUID `json:"id"`
 	Network string    `json:"network"`
 	Address string    `json:"address"`
-	Reason  string    `json:"reason"`
+	Note    string    `json:"note"`
 	AddedBy uuid.UUID `json:"added_by"`
 	AddedAt timestamp `json:"added_at"`
 }
@@ -43,7 +43,7 @@ func (s *server) deny(c *call) error {
 		return err
 	}
 	d := exchange.DeniedAddress{ID: c.objectID, Network: exchange.Network(f.oneOf("network", true, networkNames...))}
-	d.Reason = f.line("reason", true, maxNoteLength)
+	d.Reason = f.line("note", true, maxNoteLength)
 	address := f.line("address", true, maxAddressText)
 	if check := s.Addresses[d.Network]; check != nil && address != "" {
 		if d.Address, err = check(address); err != nil {

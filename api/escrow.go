@@ -40,7 +40,7 @@ type wireEscrow struct {
 	RestUntil  *timestamp        `json:"rest_until"`
 	LastUsedAt *timestamp        `json:"last_used_at"`
 	Label      *string           `json:"label"`
-	Reason     *string           `json:"reason"`
+	Note       *string           `json:"note"`
 	Balances   map[string]string `json:"balances"`
 	CreatedAt  timestamp         `json:"created_at"`
 	UpdatedAt  timestamp         `json:"updated_at"`
@@ -50,7 +50,7 @@ func escrowWire(a exchange.EscrowAddress) wireEscrow {
 	w := wireEscrow{
 		ID: a.ID, WalletID: a.ID, Network: string(a.Network), Address: a.Address, Status: string(a.Status), Trouble: optText(string(a.Trouble)),
 		OrderID: optID(a.OrderID), LeasedAt: optTime(a.LeasedAt), RestUntil: optTime(a.RestUntil), LastUsedAt: optTime(a.LastUsedAt),
-		Label: optText(a.Label), Reason: optText(a.Reason), Balances: map[string]string{}, CreatedAt: stamp(a.CreatedAt), UpdatedAt: stamp(a.UpdatedAt),
+		Label: optText(a.Label), Note: optText(a.Reason), Balances: map[string]string{}, CreatedAt: stamp(a.CreatedAt), UpdatedAt: stamp(a.UpdatedAt),
 	}
 	for _, m := range a.Balances {
 		w.Balances[string(m.Asset())] = m.String()
@@ -126,7 +126,7 @@ func (s *server) patchEscrow(c *call) error {
 	if status := exchange.EscrowStatus(f.oneOf("status", false, escrowSwitches...)); status != "" {
 		p.Status = &status
 	}
-	for name, to := range map[string]**string{"label": &p.Label, "reason": &p.Reason} {
+	for name, to := range map[string]**string{"label": &p.Label, "note": &p.Reason} {
 		if text := f.line(name, false, exchange.MaxEscrowText); f.has(name) {
 			*to = &text
 		}

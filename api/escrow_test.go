@@ -68,16 +68,16 @@ func TestEscrowAddressIsSwitchedOffAndOn(t *testing.T) {
 	admin := e.person(exchange.RoleAdmin)
 	path := escrowPath + "/" + e.escrow().String()
 	change := func(body map[string]any) *reply { return e.do(patch, path, body, admin.auth()) }
-	change(map[string]any{"status": "disabled"}).blames("/reason required")
-	change(map[string]any{"reason": "its key was shown"}).blames("/reason forbidden")
+	change(map[string]any{"status": "disabled"}).blames("/note required")
+	change(map[string]any{"note": "its key was shown"}).blames("/note forbidden")
 	change(map[string]any{}).blames(" required")
 	change(map[string]any{"status": "leased"}).blames("/status enum")
-	off := change(map[string]any{"status": "disabled", "reason": "its key was shown", "label": "shelf"}).want(http.StatusOK).object()
-	if off["status"] != "disabled" || off["reason"] != "its key was shown" || off["label"] != "shelf" {
+	off := change(map[string]any{"status": "disabled", "note": "its key was shown", "label": "shelf"}).want(http.StatusOK).object()
+	if off["status"] != "disabled" || off["note"] != "its key was shown" || off["label"] != "shelf" {
 		t.Errorf("switched off it is %v", off)
 	}
 	on := change(map[string]any{"status": "free", "label": ""}).want(http.StatusOK).object()
-	if on["status"] != "free" || on["reason"] != nil || on["label"] != nil {
+	if on["status"] != "free" || on["note"] != nil || on["label"] != nil {
 		t.Errorf("switched on it is %v", on)
 	}
 }

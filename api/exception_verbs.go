@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"encoding/json"
 	"net/http"
 
@@ -23,7 +22,7 @@ func (s *server) settleException(verdict exchange.ExceptionStatus) func(*call) e
 		if err != nil {
 			return err
 		}
-		d := exchange.ExceptionDecision{ID: c.objectID, ExceptionID: id, Verdict: verdict, Reason: f.line("reason", true, exchange.MaxExceptionReason)}
+		d := exchange.ExceptionDecision{ID: c.objectID, ExceptionID: id, Verdict: verdict, Reason: f.line("note", true, exchange.MaxExceptionReason)}
 		if verdict == exchange.ExcCredited {
 			d.WalletID, d.MerchantID = f.id("wallet_id", false), f.id("merchant_id", false)
 		}
@@ -56,13 +55,13 @@ func (s *server) tellOfDecision(c *call, change exchange.ControlChange) {
 	}
 	var about struct {
 		ExceptionID uuid.UUID `json:"exception_id"`
-		Reason      string    `json:"reason"`
+		Note        string    `json:"note"`
 	}
 	err := json.Unmarshal(change.Change, &about)
 	if err == nil {
 		var x exchange.PaymentException
 		if x, err = s.Store.Exception(c.ctx, about.ExceptionID); err == nil {
-			s.tellWatch(c, x, about.Reason)
+			s.tellWatch(c, x, about.Note)
 			s.sweepKept(c, x.ID)
 			return
 		}
@@ -104,17 +103,17 @@ func (s *server) refundException(c *call) error {
 	if err != nil {
 		return err
 	}
-	reason := f.line("reason", true, exchange.MaxExceptionReason)
-	x, err := s.Store.Exception(c.ctx, id)
-	if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
-		return err
-	}
-	address, addressErr := s.returnAddress(f, x)
+	reason, to := f.line("note", true, exchange.MaxExceptionReason), f.line("address", false, maxAddressText)
 	if err := f.done(); err != nil {
 		return err
 	}
-	if err := cmp.Or(err, addressErr); err != nil {
+	x, err := s.Store.Exception(c.ctx, id)
+	if err != nil {
 		return hideAbsence(err)
+	}
+	address, err := s.returnAddress(f, x, to)
+	if err != nil {
+		return err
 	}
 	if x.Amount.Asset() != money.KES {
 		if err := s.returnCrypto(c, x, reason, address); err != nil {

@@ -111,12 +111,12 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 	officer, second, key := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), newID().String()
 	x, vendor := late.Exception, late.Order.VendorID
 	told := "late command " + x.AttemptID.String()
-	body := map[string]any{"reason": "it was for the vendor", "merchant_id": vendor}
+	body := map[string]any{"note": "it was for the vendor", "merchant_id": vendor}
 	e.do(post, verbOf(x, "credit"), body, officer.auth()).refused(exchange.CodeIdempotencyRequired)
-	e.do(post, verbOf(x, "credit"), map[string]any{"merchant_id": vendor}, officer.auth(), withKey(newID().String())).blames("/reason required")
-	e.do(post, verbOf(x, "credit"), map[string]any{"reason": "x"}, officer.auth(), withKey(newID().String())).blames("/merchant_id required")
+	e.do(post, verbOf(x, "credit"), map[string]any{"merchant_id": vendor}, officer.auth(), withKey(newID().String())).blames("/note required")
+	e.do(post, verbOf(x, "credit"), map[string]any{"note": "x"}, officer.auth(), withKey(newID().String())).blames("/merchant_id required")
 	e.do(post, verbOf(x, "accept"), body, officer.auth(), withKey(newID().String())).blames("/merchant_id unknown_field")
-	e.do(post, verbOf(x, "accept"), map[string]any{"reason": "x"}, e.person(exchange.RoleOTCOfficer).auth(), withKey(newID().String())).refused(exchange.CodeForbidden)
+	e.do(post, verbOf(x, "accept"), map[string]any{"note": "x"}, e.person(exchange.RoleOTCOfficer).auth(), withKey(newID().String())).refused(exchange.CodeForbidden)
 	if e.flows.asked(told) != 0 {
 		t.Error("the flow was told of what was refused")
 	}
@@ -131,7 +131,7 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 		t.Errorf("the flow was told %d times", n)
 	}
 	for _, verb := range []string{"accept", "write-off", "refund"} {
-		e.do(post, verbOf(x, verb), map[string]any{"reason": "x"}, second.auth(), withKey(newID().String())).refused(exchange.CodeStateConflict)
+		e.do(post, verbOf(x, verb), map[string]any{"note": "x"}, second.auth(), withKey(newID().String())).refused(exchange.CodeStateConflict)
 	}
 	a, err := e.store.Account(t.Context(), exchange.Owned(exchange.AccFiatBalance, vendor, money.KES))
 	if err != nil || a.Posted.String() != "259.00" {
@@ -142,10 +142,12 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 // Above the first approval value the decision waits for a second person; the flow hears of it when it counts.
 func TestExceptionIsSettledByTwo(t *testing.T) {
 	e, late, _ := misfits(t)
-	storetest.Patch(t, e.store, store.LimitPatch{Rule: &exchange.ApprovalRule{OneAbove: money.Must(money.KES, "258"), TwoAbove: money.Must(money.KES, "2000000")}})
+	storetest.Patch(t, e.store, store.LimitPatch{Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{
+		exchange.ApproveTransfer: {OneAbove: money.Must(money.KES, "258"), TwoAbove: money.Must(money.KES, "2000000")},
+	}})
 	officer, second, x := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), late.Exception
 	told := "late command " + x.AttemptID.String()
-	waits := e.do(post, verbOf(x, "write-off"), map[string]any{"reason": "nobody asks"}, officer.auth(), withKey(newID().String())).
+	waits := e.do(post, verbOf(x, "write-off"), map[string]any{"note": "nobody asks"}, officer.auth(), withKey(newID().String())).
 		want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
 	if waits["kind"] != "exception_decision" || waits["change"].(map[string]any)["verdict"] != "written_off" || waits["was"].(map[string]any)["amount"] != "259.00" {
 		t.Errorf("waits %v", waits)
@@ -165,7 +167,7 @@ func TestExceptionIsSettledByTwo(t *testing.T) {
 func TestExceptionIsGivenBack(t *testing.T) {
 	e, late, under := misfits(t)
 	officer, key := e.person(exchange.RoleTreasury), withKey(newID().String())
-	x, body := late.Exception, map[string]any{"reason": "the payer asks for it"}
+	x, body := late.Exception, map[string]any{"note": "the payer asks for it"}
 	ask := func(x exchange.PaymentException, o ...option) *reply {
 		return e.do(post, verbOf(x, "refund"), body, append(o, officer.auth())...)
 	}

@@ -18,7 +18,7 @@ type wireReopening struct {
 	After      uint64    `json:"next_after"`
 	Block      uint64    `json:"block"`
 	BlockID    string    `json:"block_id"`
-	Reason     string    `json:"reason"`
+	Note       string    `json:"note"`
 	ReopenedBy uuid.UUID `json:"reopened_by"`
 	ReopenedAt timestamp `json:"reopened_at"`
 }
@@ -26,7 +26,7 @@ type wireReopening struct {
 func reopeningWire(r exchange.LaneReopening) wireReopening {
 	return wireReopening{
 		ID: r.ID, WalletID: r.WalletID, Foreign: r.Foreign, Before: r.Before, After: r.After, Block: r.Block.Number, BlockID: r.Block.ID,
-		Reason: r.Reason, ReopenedBy: r.ReopenedBy, ReopenedAt: stamp(r.ReopenedAt),
+		Note: r.Reason, ReopenedBy: r.ReopenedBy, ReopenedAt: stamp(r.ReopenedAt),
 	}
 }
 
@@ -41,7 +41,7 @@ func (s *server) reopenLane(c *call) error {
 	if err != nil {
 		return err
 	}
-	reason := f.line("reason", true, exchange.MaxLaneReason)
+	note := f.line("note", true, exchange.MaxLaneReason)
 	if err := f.done(); err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *server) reopenLane(c *call) error {
 	if err != nil {
 		return err
 	}
-	done, err := s.Store.ReopenLane(c.ctx, c.objectID, w.ID, reason, count, c.who)
+	done, err := s.Store.ReopenLane(c.ctx, c.objectID, w.ID, note, count, c.who)
 	if err != nil {
 		return err
 	}

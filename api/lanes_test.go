@@ -35,13 +35,13 @@ func TestReopenLane(t *testing.T) {
 	closed := storetest.WalletOn(t, e.store, owner.User, exchange.Ethereum)
 	storetest.Exec(t, e.store, `INSERT INTO nonce_lanes (wallet_id, first, next, opened_at) VALUES ($1, 7, 7, now())`, closed.ID)
 	storetest.Exec(t, e.store, `UPDATE nonce_lanes SET foreign_nonce = 7 WHERE wallet_id = $1`, closed.ID)
-	why := map[string]any{"reason": "the database was put back by an hour"}
+	why := map[string]any{"note": "the database was put back by an hour"}
 	reopen := "/api/v1/auth/wallet/id/" + closed.ID.String() + "/reopen-lane"
 
 	e.do(post, reopen, why, owner.auth(), withKey("a")).refused(exchange.CodeForbidden)
 	e.do(post, reopen, why, e.person(exchange.RoleTreasury).auth(), withKey("b")).refused(exchange.CodeForbidden)
 	e.do(post, reopen, why, admin.auth()).want(http.StatusPreconditionRequired)
-	e.do(post, reopen, map[string]any{}, admin.auth(), withKey("c")).blames("/reason required")
+	e.do(post, reopen, map[string]any{}, admin.auth(), withKey("c")).blames("/note required")
 	e.do(post, path(exchange.Tron), why, admin.auth(), withKey("d")).refused(exchange.CodeUnsupported)
 	e.do(post, path(exchange.Solana), why, admin.auth(), withKey("e")).refused(exchange.CodeUnsupported)
 	e.do(post, path(exchange.Ethereum), why, admin.auth(), withKey("f")).refused(exchange.CodeStateConflict) // nothing was ever sent

@@ -332,21 +332,21 @@ func (s *server) allocate(c *call) error {
 	}
 	amount := f.amount("amount", money.KES, true)
 	direction := f.oneOf("direction", true, "in", "out")
-	reason := f.line("reason", true, maxReasonLength)
+	note := f.line("note", true, maxAllocationNote)
 	if err := f.done(); err != nil {
 		return err
 	}
 	if direction == "out" {
 		amount = amount.Neg()
 	}
-	waits, err := s.Store.ProposeAllocation(c.ctx, amount, reason, c.who)
+	waits, err := s.Store.ProposeAllocation(c.ctx, amount, note, c.who)
 	if err != nil {
 		return err
 	}
 	return tellWaiting(c, waits)
 }
 
-const maxReasonLength = 200
+const maxAllocationNote = 200
 
 func (s *server) momoRoutes() []route {
 	const auth = "/api/v1/auth"

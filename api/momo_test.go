@@ -184,7 +184,7 @@ func TestTreasuryIsAllocatedByTwo(t *testing.T) {
 	c := newCrossing(t, "1")
 	colleague := c.person(exchange.RoleTreasury)
 	ask := func(who person, amount, direction string) *reply {
-		return c.do(post, allocationPath, map[string]any{"amount": amount, "direction": direction, "reason": "sales without an offer"}, who.auth(), withKey(newID().String()))
+		return c.do(post, allocationPath, map[string]any{"amount": amount, "direction": direction, "note": "sales without an offer"}, who.auth(), withKey(newID().String()))
 	}
 	ask(c.admin, "0", "in").blames("/amount out_of_range")
 	ask(c.admin, "5", "up").blames("/direction enum")

@@ -29,13 +29,8 @@ func (s *server) setRefundAddress(c *call) error {
 	if err != nil {
 		return err
 	}
-	check := s.Addresses[o.Network]
-	if check == nil {
-		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is not offered now.", o.Network)
-	}
-	if address, err = check(address); err != nil {
-		f.fail("refund_address", "address", exchange.MessageOf(addressError(o.Network, err)))
-		return f.done()
+	if address, err = s.address(f, "refund_address", o.Network, address); err != nil {
+		return err
 	}
 	if o, err = s.Store.SetRefundAddress(c.ctx, c.view(), o.ID, address, c.who); err != nil {
 		return hideAbsence(err)

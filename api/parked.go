@@ -82,7 +82,7 @@ func keyword(fields map[string]*commonpb.Payload, key temporal.SearchAttributeKe
 
 // wireParked is a parked flow with what can be done about it.
 type wireParked struct {
-	Flow       string     `json:"flow"`
+	WorkflowID string     `json:"workflow_id"`
 	Type       string     `json:"type"`
 	ObjectType *string    `json:"object_type"`
 	ObjectID   *uuid.UUID `json:"object_id"`
@@ -99,7 +99,7 @@ func parkedWire(f ParkedFlow) wireParked {
 	object, id := workflows.ObjectOf(f.Type, f.ID)
 	a := f.Reason.Advice()
 	return wireParked{
-		Flow: f.ID, Type: f.Type, ObjectType: optText(object), ObjectID: optID(id), Reason: string(f.Reason), What: a.What, Do: a.Do,
+		WorkflowID: f.ID, Type: f.Type, ObjectType: optText(object), ObjectID: optID(id), Reason: string(f.Reason), What: a.What, Do: a.Do,
 		Commands: append([]string{}, a.Verbs...), Network: optText(f.Network), MerchantID: optText(f.MerchantID), Runbook: a.Runbook,
 	}
 }
@@ -123,7 +123,8 @@ func (s *server) listParked(c *call) error {
 		return err
 	}
 	return c.json(http.StatusOK, map[string]any{
-		"parked": each(page.Flows, parkedWire), "page_size": size, "total": page.Total, "next_after": optText(base64.RawURLEncoding.EncodeToString(page.Next)),
+		"parked": each(page.Flows, parkedWire), "page_size": size, "total": page.Total,
+		"has_more": len(page.Next) > 0, "next_after": optText(base64.RawURLEncoding.EncodeToString(page.Next)),
 	})
 }
 

@@ -47,8 +47,11 @@ func TestParkedFlowsAreListedWithWhatToDo(t *testing.T) {
 	if watch := flows[1].(map[string]any); watch["object_type"] != nil || watch["object_id"] != nil || watch["network"] != nil {
 		t.Errorf("the watch over a chain is shown as %v", watch)
 	}
+	if order["workflow_id"] != workflows.OnRampID(uuid.Max) || first["has_more"] != true {
+		t.Errorf("the parked order is %v, more %v", order["workflow_id"], first["has_more"])
+	}
 	next := first["next_after"].(string)
-	if last := m.do(get, list+"?network=tron&reason=step-failed&after="+next, nil, officer).want(200).object(); last["next_after"] != nil {
+	if last := m.do(get, list+"?network=tron&reason=step-failed&after="+next, nil, officer).want(200).object(); last["next_after"] != nil || last["has_more"] != false {
 		t.Errorf("the last page goes on with %v", last["next_after"])
 	}
 	if got := m.flows.calls[len(m.flows.calls)-1]; got != "parked step-failed tron place" {

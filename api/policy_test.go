@@ -164,7 +164,7 @@ func cells() map[string]cell {
 		"PATCH " + auth + "offers/{id}":                      {id: draft, body: fixed(map[string]any{"rate": "130"})},
 		"DELETE " + auth + "offers/{id}":                     {id: draft},
 		"GET " + auth + "wallet/id/{id}":                     {id: wallet}, "GET " + auth + "wallet/id/{id}/balances": {id: wallet},
-		"POST " + auth + "wallet/id/{id}/reopen-lane":        {id: wallet, body: fixed(map[string]any{"reason": "why"})},
+		"POST " + auth + "wallet/id/{id}/reopen-lane":        {id: wallet, body: fixed(map[string]any{"note": "why"})},
 		"PUT " + auth + "wallet/id/{id}/set-default-network": {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
 		"POST " + auth + "momo/float/moves/{id}/settle": {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
 		"GET " + auth + "escrow-wallets/{id}":           {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
@@ -190,7 +190,7 @@ func cells() map[string]cell {
 	}
 	maps.Copy(all, bankCells())
 	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
-		body := map[string]any{"reason": "because"}
+		body := map[string]any{"note": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
 	}
 	for _, verb := range []string{"approve", "reject"} {

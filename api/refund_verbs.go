@@ -24,9 +24,8 @@ func (s *server) refundRoutes() []route {
 	return []route{decide(exchange.Approve), decide(exchange.Reject)}
 }
 
-// address reads an address of a network in its canonical form. An absent one is empty.
-func (s *server) address(f *form, name string, n exchange.Network) (string, error) {
-	text := f.line(name, false, maxAddressText)
+// address is the canonical form of an address that a field of a request names. An absent one stays empty.
+func (s *server) address(f *form, name string, n exchange.Network, text string) (string, error) {
 	if text == "" {
 		return "", nil
 	}
@@ -38,18 +37,23 @@ func (s *server) address(f *form, name string, n exchange.Network) (string, erro
 	if err != nil {
 		f.fail(name, "address", exchange.MessageOf(addressError(n, err)))
 	}
-	return address, nil
+	return address, f.done()
 }
 
-// returnAddress reads where money of an exception is to go back to: of a chain to an address, of a phone to the phone.
-func (s *server) returnAddress(f *form, x exchange.PaymentException) (string, error) {
+// returnAddress is where money of an exception is to go back to: of a chain to an address, of a phone to the phone.
+func (s *server) returnAddress(f *form, x exchange.PaymentException, text string) (string, error) {
 	if n, found := x.ChainOf(); found && x.Amount.Asset() != money.KES {
-		return s.address(f, "address", n)
+		return s.address(f, "address", n, text)
 	}
-	if f.line("address", false, maxAddressText) != "" {
+	return "", f.noAddress(text)
+}
+
+// noAddress refuses an address where money goes back to who paid it.
+func (f *form) noAddress(text string) error {
+	if text != "" {
 		f.fail("address", "conflict", "must be absent: the money goes back to who paid it")
 	}
-	return "", nil
+	return f.done()
 }
 
 // returnCrypto has money of a chain sent back that fits nothing. The flow opens the refund and sees it to its end; where
@@ -216,17 +220,11 @@ func pendingRefundWire(r exchange.Refund) wirePendingRefund {
 // the flow is handed. Another officer has to agree to it.
 func (s *server) askForAddress(c *call, f *form, o exchange.Order, text, reason string) error {
 	if !o.OffRamp() {
-		f.fail("address", "conflict", "must be absent: the money goes back to who paid it")
-		return f.done()
+		return f.noAddress(text)
 	}
-	check := s.Addresses[o.Network]
-	if check == nil {
-		return exchange.Errorf(exchange.CodeUnsupported, "The network %s is not offered now.", o.Network)
-	}
-	address, err := check(text)
+	address, err := s.address(f, "address", o.Network, text)
 	if err != nil {
-		f.fail("address", "address", exchange.MessageOf(addressError(o.Network, err)))
-		return f.done()
+		return err
 	}
 	return s.Store.SaveRefundRequest(c.ctx, exchange.RefundRequest{ID: c.objectID, OrderID: o.ID, Address: address, Reason: reason}, c.who)
 }

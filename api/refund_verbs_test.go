@@ -47,11 +47,13 @@ func TestCryptoIsReturnedByTwo(t *testing.T) {
 	x := found[0]
 	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
 	path := "/api/v1/auth/payment-exceptions/" + x.ID.String() + "/refund"
-	e.do(post, path, map[string]any{"reason": "they wrote", "address": mistypedAddress}, one.auth(), freshKey()).blames("/address address")
-	e.do(post, path, map[string]any{"address": goodAddress}, one.auth(), freshKey()).blames("/reason required")
+	e.do(post, "/api/v1/auth/payment-exceptions/"+newID().String()+"/refund", map[string]any{"note": "they wrote", "address": goodAddress}, one.auth(), freshKey()).
+		refused(exchange.CodeNotFound)
+	e.do(post, path, map[string]any{"note": "they wrote", "address": mistypedAddress}, one.auth(), freshKey()).blames("/address address")
+	e.do(post, path, map[string]any{"address": goodAddress}, one.auth(), freshKey()).blames("/note required")
 	key := freshKey()
 	for range 2 {
-		got := e.do(post, path, map[string]any{"reason": "they wrote", "address": goodAddress}, one.auth(), key).want(http.StatusAccepted).object()
+		got := e.do(post, path, map[string]any{"note": "they wrote", "address": goodAddress}, one.auth(), key).want(http.StatusAccepted).object()
 		if got["status"] != "refunding" {
 			t.Fatalf("the exception is %v", got)
 		}
@@ -93,17 +95,17 @@ func TestReturnedCryptoGetsAnotherAddress(t *testing.T) {
 	e, found := strays(t, "7")
 	x, officer := found[0], e.person(exchange.RoleTreasury)
 	path := "/api/v1/auth/payment-exceptions/" + x.ID.String() + "/refund"
-	e.do(post, path, map[string]any{"reason": "they wrote"}, officer.auth(), freshKey()).want(http.StatusAccepted)
-	e.do(post, path, map[string]any{"reason": "again"}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	e.do(post, path, map[string]any{"note": "they wrote"}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	e.do(post, path, map[string]any{"note": "again"}, officer.auth(), freshKey()).want(http.StatusAccepted)
 	if n := e.flows.asked("command return " + x.ID.String()); n != 0 {
 		t.Errorf("the flow was told %d times of nothing", n)
 	}
-	e.do(post, path, map[string]any{"reason": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	e.do(post, path, map[string]any{"note": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusAccepted)
 	if n := e.flows.asked("command return " + x.ID.String()); n != 1 {
 		t.Errorf("the flow was told %d times of the address", n)
 	}
 	f, late, _ := misfits(t)
-	f.do(post, "/api/v1/auth/payment-exceptions/"+late.Exception.ID.String()+"/refund", map[string]any{"reason": "x", "address": goodAddress},
+	f.do(post, "/api/v1/auth/payment-exceptions/"+late.Exception.ID.String()+"/refund", map[string]any{"note": "x", "address": goodAddress},
 		f.person(exchange.RoleTreasury).auth(), freshKey()).blames("/address conflict")
 }
 
@@ -112,11 +114,11 @@ func TestKeptCryptoIsBroughtAway(t *testing.T) {
 	e, found := strays(t, "7")
 	storetest.TreasuryWallet(t, e.store, exchange.Tron)
 	x, officer := found[0], e.person(exchange.RoleTreasury)
-	e.do(post, "/api/v1/auth/payment-exceptions/"+x.ID.String()+"/write-off", map[string]any{"reason": "nobody answers"}, officer.auth(), freshKey()).want(http.StatusOK)
+	e.do(post, "/api/v1/auth/payment-exceptions/"+x.ID.String()+"/write-off", map[string]any{"note": "nobody answers"}, officer.auth(), freshKey()).want(http.StatusOK)
 	if n := e.flows.asked("keep " + x.ID.String() + " on tron"); n != 1 {
 		t.Errorf("the flow was asked %d times", n)
 	}
-	e.do(post, "/api/v1/auth/payment-exceptions/"+x.ID.String()+"/refund", map[string]any{"reason": "x", "address": goodAddress}, officer.auth(), freshKey()).
+	e.do(post, "/api/v1/auth/payment-exceptions/"+x.ID.String()+"/refund", map[string]any{"note": "x", "address": goodAddress}, officer.auth(), freshKey()).
 		refused(exchange.CodeStateConflict)
 }
 

@@ -67,13 +67,14 @@ func (s *server) tellUser(c *call, u exchange.User) error {
 
 // houseLimits is everything by which transfers are held back before anybody looks at them.
 type houseLimits struct {
-	Roles      map[exchange.Role]limitsWire `json:"roles"`
-	Valuations map[money.Asset]string       `json:"valuations"`
-	Approvals  ruleWire                     `json:"approvals"`
+	Roles      map[exchange.Role]limitsWire         `json:"roles"`
+	Valuations map[money.Asset]string               `json:"valuations"`
+	Approvals  map[exchange.ApprovalObject]ruleWire `json:"approvals"`
 }
 
+// ruleWire is an approval rule. Of payments by bank, which one officer always confirms, it has one value alone.
 type ruleWire struct {
-	OneAbove string `json:"one_above"`
+	OneAbove string `json:"one_above,omitempty"`
 	TwoAbove string `json:"two_above"`
 }
 
@@ -86,19 +87,26 @@ func (s *server) getLimits(c *call) error {
 	if err != nil {
 		return err
 	}
-	rule, err := s.Store.ApprovalRule(c.ctx)
+	rules, err := s.Store.ApprovalRules(c.ctx)
 	if err != nil {
 		return err
 	}
 	w := houseLimits{
 		Roles: map[exchange.Role]limitsWire{}, Valuations: map[money.Asset]string{},
-		Approvals: ruleWire{rule.OneAbove.String(), rule.TwoAbove.String()},
+		Approvals: map[exchange.ApprovalObject]ruleWire{},
 	}
 	for role, l := range roles {
 		w.Roles[role] = limitWire(l)
 	}
 	for _, v := range rates {
 		w.Valuations[v.Asset] = v.Rate.String()
+	}
+	for object, r := range rules {
+		shown := ruleWire{TwoAbove: r.TwoAbove.String()}
+		if object != exchange.ApproveBankPayout {
+			shown.OneAbove = r.OneAbove.String()
+		}
+		w.Approvals[object] = shown
 	}
 	return c.json(http.StatusOK, w)
 }
@@ -110,7 +118,10 @@ func (s *server) patchLimits(c *call) error {
 	if err != nil {
 		return err
 	}
-	p := store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{}, Valuations: map[money.Asset]decimal.Decimal{}}
+	p := store.LimitPatch{
+		Roles: map[exchange.Role]exchange.SpendingLimits{}, Valuations: map[money.Asset]decimal.Decimal{},
+		Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{},
+	}
 	if in := f.object("roles", false); in != nil {
 		for _, role := range exchange.Roles() {
 			if l := in.object(string(role), false); l != nil {
@@ -126,15 +137,16 @@ func (s *server) patchLimits(c *call) error {
 		}
 	}
 	if in := f.object("approvals", false); in != nil {
-		p.Rule = &exchange.ApprovalRule{OneAbove: in.amount("one_above", money.KES, true), TwoAbove: in.amount("two_above", money.KES, true)}
-		if p.Rule.OneAbove.Positive() && p.Rule.TwoAbove.Positive() && p.Rule.TwoAbove.Cmp(p.Rule.OneAbove) < 0 {
-			in.fail("two_above", "out_of_range", "must not be below one_above")
+		for _, object := range exchange.ApprovalObjects() {
+			if r := in.object(string(object), false); r != nil {
+				p.Rules[object] = r.approvalRule(object)
+			}
 		}
 	}
 	if err := f.done(); err != nil {
 		return err
 	}
-	if len(p.Roles) == 0 && len(p.Valuations) == 0 && p.Rule == nil {
+	if len(p.Roles) == 0 && len(p.Valuations) == 0 && len(p.Rules) == 0 {
 		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change roles, valuations or approvals"})
 	}
 	waits, err := s.Store.PatchLimits(c.ctx, p, c.who)
@@ -145,4 +157,18 @@ func (s *server) patchLimits(c *call) error {
 		return tellWaiting(c, waits)
 	}
 	return s.getLimits(c)
+}
+
+// approvalRule reads the values of a rule. That of payments by bank has the second alone.
+func (f *form) approvalRule(object exchange.ApprovalObject) exchange.ApprovalRule {
+	r := exchange.ApprovalRule{TwoAbove: f.amount("two_above", money.KES, true)}
+	if object == exchange.ApproveBankPayout {
+		r.OneAbove = r.TwoAbove
+		return r
+	}
+	r.OneAbove = f.amount("one_above", money.KES, true)
+	if r.OneAbove.Positive() && r.TwoAbove.Positive() && r.TwoAbove.Cmp(r.OneAbove) < 0 {
+		f.fail("two_above", "out_of_range", "must not be below one_above")
+	}
+	return r
 }

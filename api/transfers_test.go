@@ -47,7 +47,7 @@ func (c *crossing) send(body map[string]any) *reply {
 // rule makes every external transfer ask for officers: one, and two above a value that is below the first rule's.
 func (c *crossing) rule(two string) {
 	c.t.Helper()
-	c.do(patch, "/api/v1/auth/limits", map[string]any{"approvals": map[string]any{"one_above": "0.01", "two_above": two}}, c.admin.auth()).want(http.StatusOK)
+	c.do(patch, "/api/v1/auth/limits", map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": "0.01", "two_above": two}}}, c.admin.auth()).want(http.StatusOK)
 }
 
 // confirm has a second person agree to what waits.
@@ -206,7 +206,8 @@ func TestLimitsAreTheAdmins(t *testing.T) {
 	c.do(patch, path, map[string]any{}, c.admin.auth()).blames(" required")
 	c.do(patch, path, map[string]any{"roles": map[string]any{"king": map[string]any{}}}, c.admin.auth()).blames("/roles/king unknown_field")
 	c.do(patch, path, map[string]any{"valuations": map[string]any{"USDT": "0"}}, c.admin.auth()).blames("/valuations/USDT out_of_range")
-	c.do(patch, path, map[string]any{"approvals": map[string]any{"one_above": "10", "two_above": "5"}}, c.admin.auth()).blames("/approvals/two_above out_of_range")
+	c.do(patch, path, map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": "10", "two_above": "5"}}}, c.admin.auth()).
+		blames("/approvals/transfer/two_above out_of_range")
 	c.do(patch, path, map[string]any{"valuations": map[string]any{"USDT": "100"}}, c.officers[0].auth()).refused(exchange.CodeForbidden)
 	waits := c.do(patch, path, map[string]any{
 		"valuations": map[string]any{"USDT": "100"}, "roles": map[string]any{"customer": map[string]any{"per_transaction": "200", "per_day": "500000", "per_month": "500000"}},
@@ -234,7 +235,7 @@ func TestDenyListIsTheAdmins(t *testing.T) {
 	c := newCrossing(t, "100")
 	const path = "/api/v1/auth/deny-list"
 	add := func(who person, change map[string]any) *reply {
-		body := map[string]any{"network": "tron", "address": goodAddress, "reason": "court order 7"}
+		body := map[string]any{"network": "tron", "address": goodAddress, "note": "court order 7"}
 		for k, v := range change {
 			body[k] = v
 		}
@@ -242,10 +243,10 @@ func TestDenyListIsTheAdmins(t *testing.T) {
 	}
 	add(c.officers[0], nil).refused(exchange.CodeForbidden)
 	add(c.admin, map[string]any{"address": mistypedAddress}).blames("/address address")
-	add(c.admin, map[string]any{"reason": ""}).blames("/reason required")
+	add(c.admin, map[string]any{"note": ""}).blames("/note required")
 	add(c.admin, map[string]any{"network": "ethereum"}).refused(exchange.CodeUnsupported)
 	listed := add(c.admin, nil).want(http.StatusCreated)
-	if again := add(c.admin, map[string]any{"reason": "another"}).want(http.StatusCreated); again.text("id") != listed.text("id") || again.text("reason") != "court order 7" {
+	if again := add(c.admin, map[string]any{"note": "another"}).want(http.StatusCreated); again.text("id") != listed.text("id") || again.text("note") != "court order 7" {
 		t.Errorf("listed twice: %s", again.body)
 	}
 	if list := c.do(get, path+"?network=tron", nil, c.officers[0].auth()).want(http.StatusOK).object(); list["total"] != 1.0 {

@@ -34,9 +34,15 @@ type ApprovalObject string
 
 // The objects that wait for officers.
 const (
-	ApproveTransfer ApprovalObject = "transfer"
-	ApproveRefund   ApprovalObject = "refund" // in crypto
+	ApproveTransfer   ApprovalObject = "transfer"
+	ApproveRefund     ApprovalObject = "refund"      // in crypto
+	ApproveBankPayout ApprovalObject = "bank_payout" // officers confirm that it was made
 )
+
+// ApprovalObjects lists them.
+func ApprovalObjects() []ApprovalObject {
+	return []ApprovalObject{ApproveTransfer, ApproveRefund, ApproveBankPayout}
+}
 
 // ApprovalTicket asks for the right to one decision. Digest is what the officer saw; it must be that of
 // the object.

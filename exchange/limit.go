@@ -100,8 +100,9 @@ type Valuation struct {
 // Value is what an amount counts as, rounded up to the cent.
 func (v Valuation) Value(m money.Amount) money.Amount { return m.MulCeil(money.KES, v.Rate) }
 
-// ApprovalRule says how many officers have to agree to an external transfer: one when it is worth more
-// than OneAbove, two when it is worth more than TwoAbove.
+// ApprovalRule says how many officers have to agree to an external transfer or a refund in crypto: one when it is worth
+// more than OneAbove, two when it is worth more than TwoAbove. A payment by bank is confirmed by one in any case; both
+// values of its rule are the same.
 type ApprovalRule struct {
 	OneAbove money.Amount
 	TwoAbove money.Amount

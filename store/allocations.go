@@ -13,14 +13,14 @@ import (
 // allocationDoc is an allocation as a change of the controls holds it. A negative amount goes back.
 type allocationDoc struct {
 	Amount string `json:"amount"`
-	Reason string `json:"reason"`
+	Note   string `json:"note"`
 }
 
-const maxAllocationReason = 200
+const maxAllocationNote = 200
 
 // ProposeAllocation asks for shillings of the house's own for the platform's treasury, with which it buys the crypto of
 // sales without an offer, or for some of them back (a negative amount). They move when a second person confirms it.
-func (s *Store) ProposeAllocation(ctx context.Context, amount money.Amount, reason string, by exchange.Principal) (exchange.ControlChange, error) {
+func (s *Store) ProposeAllocation(ctx context.Context, amount money.Amount, note string, by exchange.Principal) (exchange.ControlChange, error) {
 	if amount.Asset() != money.KES || amount.IsZero() {
 		return exchange.ControlChange{}, exchange.Invalid(exchange.FieldError{Pointer: "/amount", Code: "out_of_range", Message: "must not be zero"})
 	}
@@ -28,7 +28,7 @@ func (s *Store) ProposeAllocation(ctx context.Context, amount money.Amount, reas
 	err := s.inTx(ctx, "change", func(t unitTx) error {
 		var err error
 		waits, err = t.propose(ctx, exchange.ControlTreasuryAllocation, uuid.Nil, struct{}{},
-			allocationDoc{plain(amount), clip(reason, maxAllocationReason)}, by)
+			allocationDoc{plain(amount), clip(note, maxAllocationNote)}, by)
 		return err
 	})
 	return waits, err

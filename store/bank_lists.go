@@ -63,11 +63,7 @@ func (s *Store) bankPayouts(ctx context.Context, rows []orderPayoutRow) ([]excha
 	if err := s.readAll(ctx, &said, readConfirmations, pq.Array(ids)); err != nil {
 		return nil, translate(err, "confirmation")
 	}
-	var rule ruleRow
-	if err := s.read(ctx, &rule, readBankRule); err != nil {
-		return nil, translate(err, "approval rule")
-	}
-	agreed, err := rule.rule()
+	agreed, err := s.ApprovalRules(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +73,7 @@ func (s *Store) bankPayouts(ctx context.Context, rows []orderPayoutRow) ([]excha
 	}
 	return convert(rows, func(r orderPayoutRow) (exchange.BankPayout, error) {
 		b, err := bankPayout(r, byID[r.ID], said)
-		b.SecondNeeded = confirmationsNeeded(agreed, b.Amount) > 1
+		b.SecondNeeded = confirmationsNeeded(agreed[exchange.ApproveBankPayout], b.Amount) > 1
 		return b, err
 	})
 }

@@ -109,7 +109,7 @@ func (s *Store) SaveBankConfirmation(ctx context.Context, c exchange.BankConfirm
 		if err != nil {
 			return false, none, err
 		}
-		rule, err := t.bankRule(ctx)
+		rule, err := t.approvalRule(ctx, exchange.ApproveBankPayout)
 		if err != nil || len(said) < confirmationsNeeded(rule, p.Amount) {
 			return false, none, t.say(ctx, o, exchange.WaitBankSecond, err)
 		}
@@ -224,19 +224,9 @@ func (t unitTx) bankWords(ctx context.Context, orderID uuid.UUID) ([]exchange.Ba
 	return convert(rows, confirmationRow.confirmation)
 }
 
-const readBankRule = `SELECT one_above, two_above FROM approval_rules WHERE object_type = 'bank_payout'`
-
-func (t unitTx) bankRule(ctx context.Context) (exchange.ApprovalRule, error) {
-	var r ruleRow
-	if err := t.get(ctx, &r, readBankRule+forShare); err != nil {
-		return exchange.ApprovalRule{}, err
-	}
-	return r.rule()
-}
-
 // confirmationsNeeded is how many officers have to confirm a payment by bank.
 func confirmationsNeeded(rule exchange.ApprovalRule, amount money.Amount) int {
-	if amount.Cmp(rule.OneAbove) > 0 {
+	if amount.Cmp(rule.TwoAbove) > 0 {
 		return 2
 	}
 	return 1
@@ -246,7 +236,7 @@ func confirmationsNeeded(rule exchange.ApprovalRule, amount money.Amount) int {
 // is taken back; one of another officer makes it CodeConflict, because then something was paid. Called again it returns
 // the payout as it is.
 func (s *Store) RefuseBankPayout(ctx context.Context, orderID uuid.UUID, reason string, by exchange.Principal) (exchange.OrderPayout, error) {
-	if err := require(reason != "" && len([]rune(reason)) <= exchange.MaxBankNote, "/reason", "required", "must say why, in at most 500 characters"); err != nil {
+	if err := require(reason != "" && len([]rune(reason)) <= exchange.MaxBankNote, "/note", "required", "must say why, in at most 500 characters"); err != nil {
 		return exchange.OrderPayout{}, err
 	}
 	return change(ctx, s, "payment by bank", orderID, func(ctx context.Context, t unitTx) (exchange.OrderPayout, exchange.Posting, error) {

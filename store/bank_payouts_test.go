@@ -55,7 +55,7 @@ func (x *sale) wantBank(t *testing.T, posted, held string) {
 // alone makes one officer too few for the payouts of these tests.
 func (x *sale) alone(t *testing.T) {
 	t.Helper()
-	storetest.Exec(t, x.s, `UPDATE approval_rules SET one_above = 1000 WHERE object_type = 'bank_payout'`)
+	storetest.Exec(t, x.s, `UPDATE approval_rules SET one_above = 1000, two_above = 1000 WHERE object_type = 'bank_payout'`)
 }
 
 func (x *sale) bankPayout(t *testing.T, state exchange.BankPayoutState, words int) exchange.BankPayout {

@@ -103,16 +103,6 @@ func (t unitTx) saidAddress(ctx context.Context, o exchange.Order) (string, erro
 	return o.RefundAddress, nil
 }
 
-const readRefundRule = `SELECT one_above, two_above FROM approval_rules WHERE object_type = 'refund'`
-
-func (t unitTx) refundRule(ctx context.Context) (exchange.ApprovalRule, error) {
-	var r ruleRow
-	if err := t.get(ctx, &r, readRefundRule); err != nil {
-		return exchange.ApprovalRule{}, err
-	}
-	return r.rule()
-}
-
 // refundValue is what an amount counts as when it goes back. What nobody values, a network's own coin, counts as more
 // than any one person decides about.
 func (t unitTx) refundValue(ctx context.Context, m money.Amount) (money.Amount, error) {
@@ -120,7 +110,7 @@ func (t unitTx) refundValue(ctx context.Context, m money.Amount) (money.Amount, 
 		v, _, err := t.valueOf(ctx, m)
 		return v, err
 	}
-	rule, err := t.refundRule(ctx)
+	rule, err := t.approvalRule(ctx, exchange.ApproveRefund)
 	return rule.ValueUnknown(), err
 }
 
@@ -308,7 +298,7 @@ SELECT EXISTS (SELECT FROM refund_requests WHERE id = $1 AND order_id IS NOT DIS
 // SaveRefundRequest keeps what a person asked for, so that the flow which does it is told an id alone. Saved before in
 // the same words it changes nothing; another request with the id is CodeConflict.
 func (s *Store) SaveRefundRequest(ctx context.Context, r exchange.RefundRequest, by exchange.Principal) error {
-	if err := require(r.Reason != "" && len([]rune(r.Reason)) <= exchange.MaxRefundReason, "/reason", "required", "must say why, in at most 500 characters"); err != nil {
+	if err := require(r.Reason != "" && len([]rune(r.Reason)) <= exchange.MaxRefundReason, "/note", "required", "must say why, in at most 500 characters"); err != nil {
 		return err
 	}
 	return s.inTx(ctx, "request for a refund", func(t unitTx) error {

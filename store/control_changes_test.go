@@ -36,8 +36,9 @@ func newBoard(t *testing.T, o store.Options) board {
 	}
 }
 
-func rule(one, two string) *exchange.ApprovalRule {
-	return &exchange.ApprovalRule{OneAbove: kes(one), TwoAbove: kes(two)}
+// rule is one for transfers.
+func rule(one, two string) map[exchange.ApprovalObject]exchange.ApprovalRule {
+	return map[exchange.ApprovalObject]exchange.ApprovalRule{exchange.ApproveTransfer: {OneAbove: kes(one), TwoAbove: kes(two)}}
 }
 
 func (b board) patch(t *testing.T, p store.LimitPatch) exchange.ControlChange {
@@ -51,7 +52,8 @@ func (b board) patch(t *testing.T, p store.LimitPatch) exchange.ControlChange {
 
 func (b board) wantRule(t *testing.T, one, two string) {
 	t.Helper()
-	r, err := b.store.ApprovalRule(t.Context())
+	all, err := b.store.ApprovalRules(t.Context())
+	r := all[exchange.ApproveTransfer]
 	if err != nil || r.OneAbove.String() != one || r.TwoAbove.String() != two {
 		t.Errorf("officers are asked above %s and %s, %v; want %s and %s", r.OneAbove, r.TwoAbove, err, one, two)
 	}
@@ -62,12 +64,12 @@ func TestHouseLimitsRiseWithTwoPersons(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})
 	ctx, s := t.Context(), b.store
-	if c := b.patch(t, store.LimitPatch{Rule: rule("100000", "1000000")}); c.ID != uuid.Nil {
+	if c := b.patch(t, store.LimitPatch{Rules: rule("100000", "1000000")}); c.ID != uuid.Nil {
 		t.Errorf("a lower rule waits: %+v", c)
 	}
 	b.wantRule(t, "100000.00", "1000000.00")
 	p := store.LimitPatch{
-		Rule:       rule("300000", "1000000"),
+		Rules:      rule("300000", "1000000"),
 		Valuations: map[money.Asset]decimal.Decimal{money.USDT: decimal.RequireFromString("0.01"), money.USDC: decimal.RequireFromString("160")},
 		Roles: map[exchange.Role]exchange.SpendingLimits{
 			exchange.RoleCustomer: {PerTransaction: kes("250000"), PerDay: kes("500000")}, exchange.RoleVendor: {PerTransaction: kes("1"), PerDay: kes("2"), PerMonth: kes("3")},
@@ -118,20 +120,20 @@ func TestOldChangesAreNotConfirmed(t *testing.T) {
 	now := time.Now()
 	b := newBoard(t, store.Options{Now: func() time.Time { return now }})
 	ctx, s := t.Context(), b.store
-	old := b.patch(t, store.LimitPatch{Rule: rule("300000", "2000000")})
-	b.patch(t, store.LimitPatch{Rule: rule("1", "2")})
+	old := b.patch(t, store.LimitPatch{Rules: rule("300000", "2000000")})
+	b.patch(t, store.LimitPatch{Rules: rule("1", "2")})
 	_, err := s.ConfirmChange(ctx, old.ID, "", b.two)
 	wantFault(t, err, exchange.CodeStateConflict)
 	b.wantRule(t, "1.00", "2.00")
 
-	late := b.patch(t, store.LimitPatch{Rule: rule("5", "6")})
+	late := b.patch(t, store.LimitPatch{Rules: rule("5", "6")})
 	now = now.Add(exchange.ControlChangeLife)
 	_, err = s.ConfirmChange(ctx, late.ID, "", b.two)
 	wantFault(t, err, exchange.CodeExpired)
 	if list, err := s.ChangesFor(ctx, b.officerID); err != nil || len(list) != 0 {
 		t.Errorf("asked about what is too late: %d, %v", len(list), err)
 	}
-	fresh := b.patch(t, store.LimitPatch{Rule: rule("5", "6")})
+	fresh := b.patch(t, store.LimitPatch{Rules: rule("5", "6")})
 	if fresh.ID == late.ID {
 		t.Error("what is too late was proposed again and not renewed")
 	}
@@ -142,7 +144,7 @@ func TestOldChangesAreNotConfirmed(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 
 	// What somebody proposed who was deactivated since counts no more.
-	gone := b.patch(t, store.LimitPatch{Rule: rule("7", "8")})
+	gone := b.patch(t, store.LimitPatch{Rules: rule("7", "8")})
 	off := false
 	if _, err := s.UpdateUser(ctx, b.one.UserID, store.UserPatch{IsActive: &off}, b.two); err != nil {
 		t.Fatal(err)
@@ -294,16 +296,17 @@ func TestControlsAreGuardedByTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})
 	ctx, s := t.Context(), b.store
-	c := b.patch(t, store.LimitPatch{Rule: rule("300000", "3000000")})
+	c := b.patch(t, store.LimitPatch{Rules: rule("300000", "3000000")})
 	confirm := fmt.Sprintf(`UPDATE control_changes SET status = 'confirmed', decided_by = '%s', decided_at = now() WHERE id = '%s'; `, b.two.UserID, c.ID)
 	for name, query := range map[string]string{
-		"a higher rule":            `UPDATE approval_rules SET one_above = 200001`,
-		"a lower valuation":        `UPDATE valuations SET rate = 149 WHERE asset = 'USDT'`,
-		"a lifted limit":           `UPDATE role_limits SET per_day = NULL WHERE role = 'customer'`,
-		"a higher limit":           `UPDATE role_limits SET per_day = per_day + 1 WHERE role = 'customer'`,
-		"limits above the role's":  fmt.Sprintf(`INSERT INTO user_limits (user_id, per_day, updated_at) VALUES ('%s', 600000, now())`, b.customer.ID),
-		"another rule than agreed": confirm + `UPDATE approval_rules SET one_above = 300001, two_above = 3000000`,
-		"more than was agreed":     confirm + `UPDATE valuations SET rate = 1 WHERE asset = 'USDT'`,
+		"a higher rule":              `UPDATE approval_rules SET one_above = 200001`,
+		"a lower valuation":          `UPDATE valuations SET rate = 149 WHERE asset = 'USDT'`,
+		"a lifted limit":             `UPDATE role_limits SET per_day = NULL WHERE role = 'customer'`,
+		"a higher limit":             `UPDATE role_limits SET per_day = per_day + 1 WHERE role = 'customer'`,
+		"limits above the role's":    fmt.Sprintf(`INSERT INTO user_limits (user_id, per_day, updated_at) VALUES ('%s', 600000, now())`, b.customer.ID),
+		"another rule than agreed":   confirm + `UPDATE approval_rules SET one_above = 300001, two_above = 3000000`,
+		"the rule of another object": confirm + `UPDATE approval_rules SET one_above = 300000, two_above = 3000000 WHERE object_type = 'refund'`,
+		"more than was agreed":       confirm + `UPDATE valuations SET rate = 1 WHERE asset = 'USDT'`,
 	} {
 		if _, err := storetest.Owner(t, s).ExecContext(ctx, query); sqlState(err) != "KV006" {
 			t.Errorf("%s: %v", name, err)
@@ -312,7 +315,7 @@ func TestControlsAreGuardedByTheDatabase(t *testing.T) {
 	if _, err := s.ConfirmChange(ctx, c.ID, "", b.two); err != nil {
 		t.Fatal(err)
 	}
-	b.patch(t, store.LimitPatch{Rule: rule("1", "2")})
+	b.patch(t, store.LimitPatch{Rules: rule("1", "2")})
 	if _, err := storetest.Owner(t, s).ExecContext(ctx, `UPDATE approval_rules SET one_above = 300000, two_above = 3000000`); sqlState(err) != "KV006" {
 		t.Errorf("an agreement was used twice: %v", err)
 	}

@@ -191,12 +191,12 @@ func patchEscrow(a *exchange.EscrowAddress, p EscrowPatch, now time.Time) error 
 		a.Reason = *p.Reason
 	}
 	if a.Status != exchange.EscrowDisabled {
-		if err := require(p.Reason == nil || *p.Reason == "", "/reason", "forbidden", "belongs to an address that is disabled"); err != nil {
+		if err := require(p.Reason == nil || *p.Reason == "", "/note", "forbidden", "belongs to an address that is disabled"); err != nil {
 			return err
 		}
 		a.Reason = ""
 	}
-	if err := require(a.Status != exchange.EscrowDisabled || a.Reason != "", "/reason", "required", "must say why the address is disabled"); err != nil {
+	if err := require(a.Status != exchange.EscrowDisabled || a.Reason != "", "/note", "required", "must say why the address is disabled"); err != nil {
 		return err
 	}
 	if a.Status == was {

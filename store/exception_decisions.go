@@ -105,7 +105,7 @@ func checkDecision(d exchange.ExceptionDecision) error {
 	case exchange.ExcOpen, exchange.ExcRefunding, exchange.ExcRefunded:
 		return exchange.Errorf(exchange.CodeStateConflict, "Nobody decides that an exception is %s.", d.Verdict)
 	}
-	return require(d.Reason != "" && len([]rune(d.Reason)) <= exchange.MaxExceptionReason, "/reason", "required", "must say why, in at most 500 characters")
+	return require(d.Reason != "" && len([]rune(d.Reason)) <= exchange.MaxExceptionReason, "/note", "required", "must say why, in at most 500 characters")
 }
 
 // decidedBefore tells whether a settled exception was settled by this very decision, and refuses another one.
@@ -244,11 +244,7 @@ func (t unitTx) withinOnePerson(ctx context.Context, x exchange.PaymentException
 			return err
 		}
 	}
-	var row ruleRow
-	if err := t.get(ctx, &row, readRule+forShare); err != nil {
-		return err
-	}
-	rule, err := row.rule()
+	rule, err := t.approvalRule(ctx, exchange.ApproveTransfer)
 	if err != nil || rule.Required(value) == 0 {
 		return err
 	}

@@ -125,7 +125,7 @@ func TestDecisionsThatAreRefused(t *testing.T) {
 	_, _, err := s.DecideException(ctx, decide(t, x, exchange.ExcAccepted), storetest.PrincipalOf(m.Vendor))
 	wantFault(t, err, exchange.CodeForbidden)
 	one := kes("1294")
-	storetest.Patch(t, s, store.LimitPatch{Rule: &exchange.ApprovalRule{OneAbove: one, TwoAbove: kes("2000000")}})
+	storetest.Patch(t, s, store.LimitPatch{Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{exchange.ApproveTransfer: {OneAbove: one, TwoAbove: kes("2000000")}}})
 	_, _, err = s.DecideException(ctx, decide(t, x, exchange.ExcWrittenOff), by)
 	wantFault(t, err, exchange.CodeLimitReached)
 	if y, err := s.Exception(ctx, x.ID); err != nil || y.Status != exchange.ExcOpen {

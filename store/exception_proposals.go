@@ -20,7 +20,7 @@ type decisionTerms struct {
 	Verdict     exchange.ExceptionStatus `json:"verdict"`
 	WalletID    *uuid.UUID               `json:"wallet_id"`
 	MerchantID  *uuid.UUID               `json:"merchant_id"`
-	Reason      string                   `json:"reason"`
+	Note        string                   `json:"note"`
 }
 
 // exceptionTerms is what the decision is about.
@@ -57,7 +57,7 @@ func (s *Store) ProposeDecision(ctx context.Context, d exchange.ExceptionDecisio
 		// One exception waits for one decision by a person, so that its id follows from theirs and asking again finds it.
 		terms := decisionTerms{
 			ID:          uuid.NewSHA1(x.ID, []byte(by.UserID.String()+string(d.Verdict)+d.WalletID.String()+d.MerchantID.String()+d.Reason)),
-			ExceptionID: x.ID, Verdict: d.Verdict, WalletID: pointerTo(d.WalletID), MerchantID: pointerTo(d.MerchantID), Reason: d.Reason,
+			ExceptionID: x.ID, Verdict: d.Verdict, WalletID: pointerTo(d.WalletID), MerchantID: pointerTo(d.MerchantID), Note: d.Reason,
 		}
 		proposed, err = t.propose(ctx, exchange.ControlExceptionDecision, uuid.Nil, termsOfException(x), terms, by)
 		return err
@@ -86,7 +86,7 @@ func (t unitTx) applyDecision(ctx context.Context, c exchange.ControlChange, by 
 		return exchange.Posting{}, err
 	}
 	d := decided{by: c.ProposedBy, at: by, change: c.ID, ExceptionDecision: exchange.ExceptionDecision{
-		ID: terms.ID, ExceptionID: x.ID, Verdict: terms.Verdict, Reason: terms.Reason,
+		ID: terms.ID, ExceptionID: x.ID, Verdict: terms.Verdict, Reason: terms.Note,
 	}}
 	if terms.WalletID != nil {
 		d.WalletID = *terms.WalletID

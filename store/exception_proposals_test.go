@@ -19,7 +19,7 @@ func valuable(t *testing.T, s *store.Store) (storetest.Market, exchange.PaymentE
 	t.Helper()
 	m := storetest.NewMarket(t, s)
 	x := latePayment(t, s, m)
-	storetest.Patch(t, s, store.LimitPatch{Rule: &exchange.ApprovalRule{OneAbove: kes("1294"), TwoAbove: kes("2000000")}})
+	storetest.Patch(t, s, store.LimitPatch{Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{exchange.ApproveTransfer: {OneAbove: kes("1294"), TwoAbove: kes("2000000")}}})
 	return m, x
 }
 

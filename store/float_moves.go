@@ -66,7 +66,7 @@ type moveDoc struct {
 // money, CodeInsufficientFunds when the working account holds less by the books. Asked again with the same id it
 // returns the movement as it is.
 func (s *Store) BeginFloatMove(ctx context.Context, id uuid.UUID, amount money.Amount, by exchange.Principal) (exchange.FloatMove, exchange.ControlChange, error) {
-	rule, err := s.ApprovalRule(ctx)
+	agreed, err := s.ApprovalRules(ctx)
 	if err != nil {
 		return exchange.FloatMove{}, exchange.ControlChange{}, err
 	}
@@ -75,7 +75,7 @@ func (s *Store) BeginFloatMove(ctx context.Context, id uuid.UUID, amount money.A
 			Pointer: "/amount", Code: "precision", Message: "must be a whole number of shillings above zero",
 		})
 	}
-	if amount.Cmp(rule.OneAbove) > 0 {
+	if amount.Cmp(agreed[exchange.ApproveTransfer].OneAbove) > 0 {
 		var waits exchange.ControlChange
 		err := s.inTx(ctx, "change", func(t unitTx) error {
 			waits, err = t.propose(ctx, exchange.ControlFloatMove, uuid.Nil, struct{}{}, moveDoc{plain(amount)}, by)

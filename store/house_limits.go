@@ -16,17 +16,19 @@ import (
 type LimitPatch struct {
 	Roles      map[exchange.Role]exchange.SpendingLimits
 	Valuations map[money.Asset]decimal.Decimal
-	Rule       *exchange.ApprovalRule
+	Rules      map[exchange.ApprovalObject]exchange.ApprovalRule
 }
 
 func emptyPatch() LimitPatch {
-	return LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{}, Valuations: map[money.Asset]decimal.Decimal{}}
+	return LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{}, Valuations: map[money.Asset]decimal.Decimal{}, Rules: rules{}}
 }
 
-func (p LimitPatch) empty() bool { return len(p.Roles) == 0 && len(p.Valuations) == 0 && p.Rule == nil }
+func (p LimitPatch) empty() bool {
+	return len(p.Roles) == 0 && len(p.Valuations) == 0 && len(p.Rules) == 0
+}
 
 // split parts what loosens the controls, against what holds now, from what does not. A role, a valuation
-// and the rule are whole each.
+// and a rule are whole each.
 func (p LimitPatch) split(now LimitPatch) (tighter, looser LimitPatch) {
 	tighter, looser = emptyPatch(), emptyPatch()
 	for role, l := range p.Roles {
@@ -43,11 +45,11 @@ func (p LimitPatch) split(now LimitPatch) (tighter, looser LimitPatch) {
 			tighter.Valuations[asset] = rate
 		}
 	}
-	if p.Rule != nil {
-		if p.Rule.Looser(*now.Rule) {
-			looser.Rule = p.Rule
+	for object, r := range p.Rules {
+		if r.Looser(now.Rules[object]) {
+			looser.Rules[object] = r
 		} else {
-			tighter.Rule = p.Rule
+			tighter.Rules[object] = r
 		}
 	}
 	return tighter, looser
@@ -62,8 +64,8 @@ func (p LimitPatch) of(named LimitPatch) LimitPatch {
 	for asset := range named.Valuations {
 		kept.Valuations[asset] = p.Valuations[asset]
 	}
-	if named.Rule != nil {
-		kept.Rule = p.Rule
+	for object := range named.Rules {
+		kept.Rules[object] = p.Rules[object]
 	}
 	return kept
 }
@@ -108,20 +110,19 @@ func (t unitTx) applyHouseLimits(ctx context.Context, c exchange.ControlChange, 
 	return t.saveHouseLimits(ctx, now, p, by)
 }
 
-const lockRule = readRule + ` FOR UPDATE`
+const lockRules = readRules + ` FOR UPDATE`
 
 // houseLimits reads all that can be patched, and keeps others from patching it until the transaction ends.
 func (t unitTx) houseLimits(ctx context.Context) (LimitPatch, error) {
 	now := emptyPatch()
-	var rule ruleRow
-	if err := t.get(ctx, &rule, lockRule); err != nil {
-		return now, translate(err, "approval rule")
-	}
-	r, err := rule.rule()
+	var agreed []ruleRow
+	err := t.all(ctx, &agreed, lockRules)
 	if err != nil {
 		return now, err
 	}
-	now.Rule = &r
+	if now.Rules, err = rulesOf(agreed); err != nil {
+		return now, err
+	}
 	var roles []limitRow
 	if err := t.all(ctx, &roles, readAllRoleLimits); err != nil {
 		return now, err
@@ -145,7 +146,7 @@ const saveRoleLimits = `UPDATE role_limits SET per_transaction = $2, per_day = $
 
 const saveValuation = `UPDATE valuations SET rate = $2, set_by = $3, set_at = $4 WHERE asset = $1`
 
-const saveRule = `UPDATE approval_rules SET one_above = $1, two_above = $2, updated_by = $3, updated_at = $4 WHERE object_type = 'transfer'`
+const saveRule = `UPDATE approval_rules SET one_above = $2, two_above = $3, updated_by = $4, updated_at = $5 WHERE object_type = $1`
 
 // saveHouseLimits stores a patch of what holds now and records it.
 func (t unitTx) saveHouseLimits(ctx context.Context, now, p LimitPatch, by exchange.Principal) error {
@@ -176,20 +177,27 @@ func (t unitTx) saveHouseLimits(ctx context.Context, now, p LimitPatch, by excha
 			return err
 		}
 	}
-	if p.Rule == nil {
-		return nil
+	for _, object := range exchange.ApprovalObjects() {
+		r, given := p.Rules[object]
+		if !given {
+			continue
+		}
+		if err := t.one(ctx, saveRule, object, r.OneAbove.Decimal(), r.TwoAbove.Decimal(), who, at); err != nil {
+			return err
+		}
+		was, is := map[string]any{"object": object, "rule": ruleTermsOf(object, now.Rules[object])}, map[string]any{"object": object, "rule": ruleTermsOf(object, r)}
+		if err := t.audit(ctx, by, "limits.approval_rule_changed", "approval_rule", uuid.Nil, was, is); err != nil {
+			return err
+		}
 	}
-	if err := t.one(ctx, saveRule, p.Rule.OneAbove.Decimal(), p.Rule.TwoAbove.Decimal(), who, at); err != nil {
-		return err
-	}
-	return t.audit(ctx, by, "limits.approval_rule_changed", "approval_rule", uuid.Nil, ruleTermsOf(*now.Rule), ruleTermsOf(*p.Rule))
+	return nil
 }
 
 // houseTerms is a change of the house's limits as it is stored and shown. The guards of the database read it.
 type houseTerms struct {
-	Roles      map[exchange.Role]limitTerms `json:"roles,omitempty"`
-	Valuations map[money.Asset]string       `json:"valuations,omitempty"`
-	Approvals  *ruleTerms                   `json:"approvals,omitempty"`
+	Roles      map[exchange.Role]limitTerms          `json:"roles,omitempty"`
+	Valuations map[money.Asset]string                `json:"valuations,omitempty"`
+	Approvals  map[exchange.ApprovalObject]ruleTerms `json:"approvals,omitempty"`
 }
 
 // limitTerms is spending limits; null is none.
@@ -199,13 +207,26 @@ type limitTerms struct {
 	PerMonth       *string `json:"per_month"`
 }
 
+// ruleTerms is an approval rule. That of payments by bank, which one officer always confirms, has one value alone.
 type ruleTerms struct {
-	OneAbove string `json:"one_above"`
+	OneAbove string `json:"one_above,omitempty"`
 	TwoAbove string `json:"two_above"`
 }
 
-func ruleTermsOf(r exchange.ApprovalRule) *ruleTerms {
-	return &ruleTerms{r.OneAbove.String(), r.TwoAbove.String()}
+func ruleTermsOf(object exchange.ApprovalObject, r exchange.ApprovalRule) ruleTerms {
+	if object == exchange.ApproveBankPayout {
+		return ruleTerms{TwoAbove: r.TwoAbove.String()}
+	}
+	return ruleTerms{r.OneAbove.String(), r.TwoAbove.String()}
+}
+
+func (r ruleTerms) rule() (exchange.ApprovalRule, error) {
+	two, err := money.Parse(money.KES, r.TwoAbove)
+	if err != nil || r.OneAbove == "" {
+		return exchange.ApprovalRule{OneAbove: two, TwoAbove: two}, err
+	}
+	one, err := money.Parse(money.KES, r.OneAbove)
+	return exchange.ApprovalRule{OneAbove: one, TwoAbove: two}, err
 }
 
 func termsOf(l exchange.SpendingLimits) limitTerms {
@@ -237,15 +258,15 @@ func (l limitTerms) limits() (exchange.SpendingLimits, error) {
 }
 
 func (p LimitPatch) terms() houseTerms {
-	t := houseTerms{Roles: map[exchange.Role]limitTerms{}, Valuations: map[money.Asset]string{}}
+	t := houseTerms{Roles: map[exchange.Role]limitTerms{}, Valuations: map[money.Asset]string{}, Approvals: map[exchange.ApprovalObject]ruleTerms{}}
 	for role, l := range p.Roles {
 		t.Roles[role] = termsOf(l)
 	}
 	for asset, rate := range p.Valuations {
 		t.Valuations[asset] = rate.String()
 	}
-	if p.Rule != nil {
-		t.Approvals = ruleTermsOf(*p.Rule)
+	for object, r := range p.Rules {
+		t.Approvals[object] = ruleTermsOf(object, r)
 	}
 	return t
 }
@@ -264,14 +285,10 @@ func (t houseTerms) patch() (LimitPatch, error) {
 			return p, err
 		}
 	}
-	if t.Approvals == nil {
-		return p, nil
+	for object, r := range t.Approvals {
+		if p.Rules[object], err = r.rule(); err != nil {
+			return p, err
+		}
 	}
-	var r exchange.ApprovalRule
-	if r.OneAbove, err = money.Parse(money.KES, t.Approvals.OneAbove); err != nil {
-		return p, err
-	}
-	r.TwoAbove, err = money.Parse(money.KES, t.Approvals.TwoAbove)
-	p.Rule = &r
-	return p, err
+	return p, nil
 }

@@ -53,7 +53,7 @@ SELECT EXISTS (SELECT FROM chain_attempts WHERE lane = $1 AND status IN ('signed
 // was given out, and while a transaction of the lane is undecided.
 func (s *Store) ReopenLane(ctx context.Context, id, walletID uuid.UUID, reason string, count exchange.SenderCount, by exchange.Principal) (exchange.LaneReopening, error) {
 	var done exchange.LaneReopening
-	if err := require(reason != "" && len([]rune(reason)) <= exchange.MaxLaneReason, "/reason", "required", "must say why, in at most 500 characters"); err != nil {
+	if err := require(reason != "" && len([]rune(reason)) <= exchange.MaxLaneReason, "/note", "required", "must say why, in at most 500 characters"); err != nil {
 		return done, err
 	}
 	err := s.inTx(ctx, "lane", func(t unitTx) error {

@@ -68,7 +68,7 @@ func (t unitTx) standing(ctx context.Context, f exchange.Refund) (exchange.Refun
 	if err := t.get(ctx, &r, refundTerms, f.ID); err != nil {
 		return out, err
 	}
-	rule, err := t.refundRule(ctx)
+	rule, err := t.approvalRule(ctx, exchange.ApproveRefund)
 	if err != nil {
 		return out, err
 	}

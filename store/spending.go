@@ -284,32 +284,6 @@ func (s *Store) Valuations(ctx context.Context) ([]exchange.Valuation, error) {
 	return convert(rows, valuationRow.valuation)
 }
 
-// ruleRow is a row of approval_rules.
-type ruleRow struct {
-	OneAbove decimal.Decimal `db:"one_above"`
-	TwoAbove decimal.Decimal `db:"two_above"`
-}
-
-func (r ruleRow) rule() (exchange.ApprovalRule, error) {
-	one, err := amountOf(money.KES, r.OneAbove)
-	if err != nil {
-		return exchange.ApprovalRule{}, err
-	}
-	two, err := amountOf(money.KES, r.TwoAbove)
-	return exchange.ApprovalRule{OneAbove: one, TwoAbove: two}, err
-}
-
-const readRule = `SELECT one_above, two_above FROM approval_rules WHERE object_type = 'transfer'`
-
-// ApprovalRule reads above what values officers have to agree.
-func (s *Store) ApprovalRule(ctx context.Context) (exchange.ApprovalRule, error) {
-	var r ruleRow
-	if err := s.read(ctx, &r, readRule); err != nil {
-		return exchange.ApprovalRule{}, translate(err, "approval rule")
-	}
-	return r.rule()
-}
-
 // valueOf is what an amount counts as, and at which rate: by the newest FX rate while that one is fresh, and
 // by the valuation that was entered otherwise.
 func (t unitTx) valueOf(ctx context.Context, m money.Amount) (money.Amount, decimal.Decimal, error) {

@@ -141,11 +141,7 @@ func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, a
 		return f, err
 	}
 	if f.Kind == exchange.ExternalTransfer {
-		var row ruleRow
-		if err := t.get(ctx, &row, readRule+forShare); err != nil {
-			return f, err
-		}
-		rule, err := row.rule()
+		rule, err := t.approvalRule(ctx, exchange.ApproveTransfer)
 		if err != nil {
 			return f, err
 		}

@@ -66,7 +66,7 @@ func (p purse) rule(t *testing.T, two string) {
 	t.Helper()
 	storetest.Patch(t, p.store, store.LimitPatch{
 		Roles: map[exchange.Role]exchange.SpendingLimits{exchange.RoleCustomer: {}},
-		Rule:  &exchange.ApprovalRule{OneAbove: kes("0"), TwoAbove: kes(two)},
+		Rules: rule("0", two),
 	})
 }
 

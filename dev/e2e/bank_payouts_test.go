@@ -70,7 +70,7 @@ func TestPaymentsByBank(t *testing.T) {
 // twoOfficersAbove lowers the value up to which one officer is enough.
 func (w *world) twoOfficersAbove(t *testing.T, shillings int64) {
 	t.Helper()
-	lower := `UPDATE approval_rules SET one_above = $1 WHERE object_type = 'bank_payout' AND one_above > $1`
+	lower := `UPDATE approval_rules SET one_above = $1, two_above = $1 WHERE object_type = 'bank_payout' AND one_above > $1`
 	if _, err := w.db.ExecContext(t.Context(), lower, shillings); err != nil {
 		t.Fatal(err)
 	}

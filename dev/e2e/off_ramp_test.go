@@ -380,7 +380,7 @@ func (w *world) sendBack(t *testing.T, n demo.Node, o order, kind, back, crypto 
 		t.Fatal(err)
 	}
 	path := "/api/v1/auth/payment-exceptions/" + id.String() + "/refund"
-	if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), map[string]any{"reason": "it belongs to nobody here"}, nil); err != nil {
+	if err := insist(t.Context(), w.operator(t), path, uuid.NewString(), map[string]any{"note": "it belongs to nobody here"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	m := money.Must(money.USDT, crypto)

@@ -143,7 +143,7 @@ func saleKept(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 	w.exception(t, tr.order.ID, "late", "open", "4.000000")
 	arm()
 	path := "/api/v1/auth/payment-exceptions/" + w.exceptionOf(t, tr.order.ID, "late").String() + "/accept"
-	tr.background(t, w.operator(t), path, uuid.NewString(), map[string]any{"reason": "crash trial"}, nil)
+	tr.background(t, w.operator(t), path, uuid.NewString(), map[string]any{"note": "crash trial"}, nil)
 }
 
 func (w *world) exceptionOf(t *testing.T, orderID uuid.UUID, kind string) (id uuid.UUID) {
@@ -247,75 +247,4 @@ func saleSweptUp(t *testing.T, w *world, _ *saleTale, tr *trial) {
 		t.Fatalf("what was kept of %s is in the treasury: %v", tr.order.ID, err)
 	}
 	w.leftNothing(t, w.tronNode(), tr.order)
-}
-
-// floatTale is the tale of money that goes from our account of collections to that of payouts. Where the process dies
-// between writing that it is to be moved and asking for it, nobody may ask any more, and a person finds that it was
-// never moved.
-type floatTale struct {
-	unsent bool
-	id     uuid.UUID
-}
-
-// floatMoved is what a trial moves, in shillings.
-const floatMoved = 1000
-
-func (b *floatTale) play(t *testing.T, w *world, _ *trial, arm func()) {
-	t.Helper()
-	arm()
-	var made struct {
-		ID uuid.UUID `json:"id"`
-	}
-	in := map[string]any{"amount": fmt.Sprint(floatMoved)}
-	if err := insist(t.Context(), w.operator(t), "/api/v1/auth/momo/float/moves", uuid.NewString(), in, &made); err != nil {
-		t.Fatal(err)
-	}
-	b.id = made.ID
-}
-
-// restarted waits until the movement is settled, because there is one at a time.
-func (b *floatTale) restarted(t *testing.T, w *world, _ *trial) {
-	t.Helper()
-	w.hasten(t, workflows.MoveFloatID(b.id))
-	if b.unsent {
-		path := "/api/v1/auth/momo/float/moves/" + b.id.String() + "/settle"
-		in := map[string]any{"outcome": "failed", "note": "the operator never heard of it"}
-		eventually(t, "the movement is settled by another officer", func() error {
-			return w.as(t, secondOfficer).Post(t.Context(), path, uuid.NewString(), in, nil)
-		})
-	}
-	if _, err := w.floatSettled(t, b.id); err != nil {
-		t.Error(err)
-	}
-}
-
-// floatSettled waits until nothing more happens to a movement.
-func (w *world) floatSettled(t *testing.T, id uuid.UUID) (status string, err error) {
-	t.Helper()
-	return status, await(t.Context(), recovery, func() error {
-		err := w.db.QueryRowContext(t.Context(), `SELECT status FROM float_moves WHERE id = $1`, id).Scan(&status)
-		if err == nil && (status == "created" || status == "accepted" || status == "unknown") {
-			err = errors.New("the movement is " + status)
-		}
-		return err
-	})
-}
-
-// judge compares what is booked with the operator's books.
-func (b *floatTale) judge(t *testing.T, w *world, _ *trial) {
-	t.Helper()
-	status, err := w.floatSettled(t, b.id)
-	moved := 0
-	for _, e := range w.books(t).Effects {
-		if e.Reference == b.id.String() {
-			moved++
-		}
-	}
-	var booked int
-	read := `SELECT count(*) FROM ledger_entries WHERE key = 'float_move:' || $1`
-	err = errors.Join(err, w.db.QueryRowContext(t.Context(), read, b.id).Scan(&booked))
-	want := map[bool]int{false: 1}[b.unsent]
-	if err != nil || moved != want || booked != want {
-		t.Errorf("float was moved %d times, booked %d times, and is %s: %v", moved, booked, status, err)
-	}
 }

@@ -105,7 +105,7 @@ func (w *world) approvalRule(t *testing.T, one, two string) {
 			ID uuid.UUID `json:"id"`
 		} `json:"changes"`
 	}
-	in := map[string]any{"approvals": map[string]any{"one_above": one, "two_above": two}}
+	in := map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": one, "two_above": two}}}
 	if err := admin.Do(t.Context(), http.MethodPatch, "/api/v1/auth/limits", "", in, &waits); err != nil {
 		t.Fatal(err)
 	}

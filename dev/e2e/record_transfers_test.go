@@ -161,7 +161,7 @@ func (r *recorder) blocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := map[string]any{"network": "tron", "address": to, "reason": "an example"}
+	in := map[string]any{"network": "tron", "address": to, "note": "an example"}
 	if err := admin.Post(t.Context(), "/api/v1/auth/deny-list", uuid.NewString(), in, nil); err != nil {
 		t.Fatal(err)
 	}
