@@ -211,7 +211,7 @@ func TestSales(t *testing.T) {
 				{"a reorganisation takes the deposit away", soldAgain},
 				{"it comes when the order is cancelled", soldLate},
 				{"it comes twice", soldTwice},
-				{"nothing comes", unsold},
+				{"nothing comes", func(t *testing.T, w *world, n demo.Node) { w.unsold(t, n) }},
 			} {
 				t.Run(story.name, func(t *testing.T) { story.play(t, w, n) })
 			}
@@ -395,7 +395,8 @@ func (w *world) sendBack(t *testing.T, n demo.Node, o order, kind, back, crypto 
 
 // unsold starts its flow as the API does, with less time than the API gives, but with more than it takes to open the
 // order: one whose time is up is refused.
-func unsold(t *testing.T, w *world, n demo.Node) {
+func (w *world) unsold(t *testing.T, n demo.Node) order {
+	t.Helper()
 	back, err := stranger(n.Network)
 	if err != nil {
 		t.Fatal(err)
@@ -403,7 +404,7 @@ func unsold(t *testing.T, w *world, n demo.Node) {
 	id := uuid.Must(uuid.NewV7())
 	request := exchange.OrderRequest{
 		ID: id, CustomerID: w.customer, OfferID: w.buyerOn(t, n.Network), Crypto: money.Must(money.USDT, "5"), Phone: newPhone(),
-		ExpiresAt: time.Now().UTC().Add(30 * time.Second), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, RefundAddress: back,
+		ExpiresAt: time.Now().UTC().Add(30 * time.Second), Type: exchange.OffRampSell, Subtype: exchange.StandardOffRamp, Network: n.Network, RefundAddress: back,
 	}
 	_, err = w.temporal.ExecuteWorkflow(t.Context(), client.StartWorkflowOptions{ID: workflows.OffRampID(id), TaskQueue: workflows.QueueFlows},
 		workflows.TypeOffRamp, workflows.OffRampInput{Request: request, Actor: workflows.Actor{UserID: w.customer, Role: exchange.RoleCustomer}})
@@ -412,6 +413,7 @@ func unsold(t *testing.T, w *world, n demo.Node) {
 	}
 	o := w.ends(t, id, "cancelled", "expired")
 	w.saleOver(t, o)
+	return o
 }
 
 // otherCoin brings USDC for an order of USDT: it lies aside, and the order still waits.

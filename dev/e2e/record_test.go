@@ -52,6 +52,11 @@ func TestRecordHistories(t *testing.T) {
 		{"repeated", r.repeated},
 		{"sales", r.sales},
 		{"returned", r.returned},
+		{"kinds", r.kinds},
+		{"banked", r.banked},
+		{"stranded", r.stranded},
+		{"paid late", r.paidLate},
+		{"unanswered", r.unanswered},
 		{"tended", r.tended},
 		{"continued", r.continued}, // this and the last change Temporal's settings
 		{"relayed", r.relayed},
