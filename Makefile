@@ -43,7 +43,7 @@ endef
 
 .PHONY: help
 help: ## list what there is to run
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort -t: -k1,1 | awk -F ':.*## ' '{printf "  make %-14s  %s\n", $$1, $$2}'
 
 .PHONY: check-go
 check-go:
@@ -198,7 +198,7 @@ bin/golangci-lint: check-go FORCE
 	fi
 
 .PHONY: lint
-lint: vet workflowcheck lint-only ## all linters, on both modules
+lint: vet workflowcheck lint-only ## all linters, on all modules
 
 .PHONY: lint-only
 lint-only: bin/golangci-lint
@@ -210,7 +210,7 @@ lint-only: bin/golangci-lint
 	exit $$code
 
 .PHONY: vet
-vet: check-go ## go vet, on both modules
+vet: check-go ## go vet, on all modules
 	@code=0
 	$(GO) vet ./... || code=1
 	$(GO) -C dev vet ./... || code=1

@@ -219,6 +219,11 @@ func TestCommandLine(t *testing.T) {
 	if err := run(context.Background(), []string{"serve"}, &out, &log); err == nil || !strings.Contains(err.Error(), `unknown command "serve"`) {
 		t.Errorf("got %v", err)
 	}
+	for name, c := range commands() {
+		if !strings.Contains(listing(), "\n  "+name+" ") || !strings.Contains(listing(), c.help) {
+			t.Errorf("the list of commands lacks %s", name)
+		}
+	}
 	if err := run(context.Background(), []string{"version"}, &out, &log); err != nil || out.Len() == 0 {
 		t.Errorf("version: %v, printed %q", err, out.String())
 	}

@@ -50,7 +50,7 @@ type process struct {
 func commands() map[string]command {
 	return map[string]command{
 		"api":           {"serve the REST API", runAPI},
-		"worker":        {"work on task queues: -queues flows,momo,chain-<network>,signer-<network>", runWorker},
+		"worker":        {"work on task queues: -queues flows,momo,webhooks,chain-<network>,signer-<network>", runWorker},
 		"codec":         {"serve the codec endpoint of the Temporal Web UI", runCodec},
 		"migrate":       {"bring the database up to date and make the first admin", runMigrate},
 		"apply":         {"reconcile Temporal with temporal.yaml", runApply},
@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return usage("no command given")
 	}
 	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
-		_, err := fmt.Fprintln(out, "The commands are:"+listing()+"\nEverything is configured by KIVUKO_* variables; docs/operations.md tells of each.")
+		_, err := fmt.Fprintln(out, "Kivuko exchanges stablecoins against Kenyan shillings over mobile money. The commands are:"+listing()+"\nEverything is configured by KIVUKO_* variables; docs/operations.md tells of each.")
 		return err
 	}
 	c, ok := commands()[args[0]]

@@ -8,6 +8,8 @@
 //	kivuko-dev solana      a Solana node
 //	kivuko-dev momo        the mobile money operator's sandbox
 //	kivuko-dev clean-data  forget everything that the stack kept
+//
+// `kivuko-dev help` lists them, and `kivuko-dev <command> -h` the flags of one.
 package main
 
 import (
@@ -19,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -36,38 +39,69 @@ import (
 const exitUsage = 2
 
 // command is a subcommand: it runs until it is done or ctx ends.
-type command func(ctx context.Context, args []string) error
+type command struct {
+	name, help string
+	run        func(ctx context.Context, args []string) error
+}
 
-var commands = map[string]command{
-	"run":        runStack,
-	"temporal":   runTemporal,
-	"postgres":   runPostgres,
-	"tron":       tron.Command,
-	"ethereum":   ethereum.Command,
-	"solana":     solana.Command,
-	"momo":       sandbox.Command,
-	"clean-data": cleanData,
+func commands() []command {
+	return []command{
+		{"run", "the whole stack, until Ctrl-C", runStack},
+		{"temporal", "the Temporal server and its Web UI", runTemporal},
+		{"postgres", "a PostgreSQL server", runPostgres},
+		{"tron", "a TRON node", tron.Command},
+		{"ethereum", "an Ethereum node", ethereum.Command},
+		{"solana", "a Solana node", solana.Command},
+		{"momo", "the mobile money operator's sandbox", sandbox.Command},
+		{"clean-data", "forget everything that the stack kept", cleanData},
+	}
+}
+
+// usage lists the commands.
+func usage() string {
+	text := "The commands of kivuko-dev are:\n"
+	for _, c := range commands() {
+		text += fmt.Sprintf("  %-10s  %s\n", c.name, c.help)
+	}
+	return text + "kivuko-dev <command> -h lists the flags of one. The product's own commands are those of kivuko."
+}
+
+// find returns the command that the arguments name, or says what there is to name.
+func find(args []string) (command, error) {
+	if len(args) == 0 {
+		return command{}, errors.New("kivuko-dev: no command given\n" + usage())
+	}
+	i := slices.IndexFunc(commands(), func(c command) bool { return c.name == args[0] })
+	if i < 0 {
+		return command{}, fmt.Errorf("kivuko-dev: there is no command %q\n%s", args[0], usage())
+	}
+	return commands()[i], nil
 }
 
 func main() {
-	if len(os.Args) < 2 || commands[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: kivuko-dev run|temporal|postgres|tron|ethereum|solana|momo|clean-data [flags]")
+	if len(os.Args) > 1 && slices.Contains([]string{"help", "-h", "--help"}, os.Args[1]) {
+		fmt.Println(usage())
+		return
+	}
+	c, err := find(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		os.Exit(exitUsage)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	// A second signal ends the process at once; the kernel then ends its children.
 	context.AfterFunc(ctx, stop)
-	err := commands[os.Args[1]](ctx, os.Args[2:])
+	err = c.run(ctx, os.Args[2:])
 	var unavailable *programs.UnavailableError
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		os.Exit(exitUsage)
 	case errors.As(err, &unavailable):
-		fmt.Fprintf(os.Stderr, "kivuko-dev %s: %v\n", os.Args[1], err)
+		fmt.Fprintf(os.Stderr, "kivuko-dev %s: %v\n", c.name, err)
 		os.Exit(solana.ExitUnavailable)
 	case err != nil && !errors.Is(err, context.Canceled):
-		fmt.Fprintf(os.Stderr, "kivuko-dev %s: %v\n", os.Args[1], err)
+		fmt.Fprintf(os.Stderr, "kivuko-dev %s: %v\n", c.name, err)
 		os.Exit(1)
 	}
 }

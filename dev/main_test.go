@@ -36,6 +36,25 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// What is typed wrong is told what there is to type.
+func TestWrongCommandsNameWhatExists(t *testing.T) {
+	for _, args := range [][]string{nil, {"runs"}, {""}} {
+		_, err := find(args)
+		if err == nil {
+			t.Errorf("%q is a command", args)
+			continue
+		}
+		for _, c := range commands() {
+			if !strings.Contains(err.Error(), "\n  "+c.name+" ") || !strings.Contains(err.Error(), c.help) {
+				t.Errorf("%q: the answer lacks %s: %v", args, c.name, err)
+			}
+		}
+	}
+	if c, err := find([]string{"momo", "-h"}); err != nil || c.name != "momo" {
+		t.Errorf("%s, %v", c.name, err)
+	}
+}
+
 // output collects what the person would see.
 type output struct {
 	mu  sync.Mutex
@@ -296,7 +315,7 @@ func TestCommandsExplainThemselves(t *testing.T) {
 // TestStrayArgumentsAreRefused holds that nobody who forgot --state starts, or removes, another directory's stack.
 func TestStrayArgumentsAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir()) // not a checkout: were the argument ignored, nothing would be started or removed either
-	for name, run := range map[string]command{"run": runStack, "clean-data": cleanData} {
+	for name, run := range map[string]func(context.Context, []string) error{"run": runStack, "clean-data": cleanData} {
 		if err := run(t.Context(), []string{"elsewhere"}); err == nil || !strings.Contains(err.Error(), `"elsewhere"`) {
 			t.Errorf("%s elsewhere: %v", name, err)
 		}
