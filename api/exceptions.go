@@ -21,9 +21,23 @@ type wireException struct {
 	Receipt      *string    `json:"receipt"`
 	Asset        string     `json:"asset"`
 	Amount       string     `json:"amount"`
+	Network      *string    `json:"network"`
+	TxHash       *string    `json:"tx_hash"`
+	FromAddress  *string    `json:"from_address"`
+	Address      *string    `json:"address"`
+	WalletID     *uuid.UUID `json:"wallet_id"`
+	DepositID    *uuid.UUID `json:"chain_deposit_id"`
+	MeantFor     *wireMeant `json:"meant_for"`
 	Note         *string    `json:"note"`
 	CreatedAt    timestamp  `json:"created_at"`
 	UpdatedAt    timestamp  `json:"updated_at"`
+}
+
+// wireMeant is the wallet whose address was used on the wrong network.
+type wireMeant struct {
+	WalletID uuid.UUID `json:"wallet_id"`
+	Network  string    `json:"network"`
+	Address  string    `json:"address"`
 }
 
 func exceptionWire(e exchange.PaymentException) wireException {
@@ -35,11 +49,17 @@ func exceptionWire(e exchange.PaymentException) wireException {
 		waits = "refund"
 	case exchange.ExcAccepted, exchange.ExcRefunded, exchange.ExcCredited, exchange.ExcWrittenOff:
 	}
-	return wireException{
+	p := e.Place
+	w := wireException{
 		ID: e.ID, Kind: string(e.Kind), Status: string(e.Status), StatusDetail: waits, OrderID: optID(e.OrderID),
 		AttemptID: optID(e.AttemptID), Receipt: optText(e.Receipt), Asset: string(e.Amount.Asset()), Amount: e.Amount.String(),
-		Note: optText(e.Note), CreatedAt: stamp(e.CreatedAt), UpdatedAt: stamp(e.UpdatedAt),
+		Network: optText(string(p.Network)), TxHash: optText(p.TxID), FromAddress: optText(p.From), Address: optText(p.Address), WalletID: optID(p.WalletID),
+		DepositID: optID(p.DepositID), Note: optText(e.Note), CreatedAt: stamp(e.CreatedAt), UpdatedAt: stamp(e.UpdatedAt),
 	}
+	if p.MeantWalletID != uuid.Nil {
+		w.MeantFor = &wireMeant{WalletID: p.MeantWalletID, Network: string(p.MeantNetwork), Address: p.MeantAddress}
+	}
+	return w
 }
 
 var (

@@ -42,6 +42,8 @@ var (
 	walletTypes   = []string{"hot", "cold"}
 	ownerTypes    = []string{"customer", "treasury", "merchant", "sub_merchant"}
 	housePurposes = []string{"treasury", "gas", "escrow"}
+	// listedPurposes are those of house wallets that there are. A twin is made when money came there, and by nobody.
+	listedPurposes = append([]string{"twin"}, housePurposes...)
 	// walletNetworks are those that interface.md lets wallets be created on; a Solana wallet is
 	// provisioned by an admin.
 	walletNetworks = []string{"ethereum", "tron"}
@@ -291,7 +293,7 @@ func (s *server) listWallets(c *call) error {
 	page := q.page(anyPage)
 	filter := store.WalletFilter{
 		OwnerID: q.id("owner_id"), Network: exchange.Network(q.oneOf("network", networkNames...)),
-		Purpose: exchange.HousePurpose(q.oneOf("purpose", housePurposes...)),
+		Purpose: exchange.HousePurpose(q.oneOf("purpose", listedPurposes...)),
 	}
 	if err := q.done(); err != nil {
 		return err

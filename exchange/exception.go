@@ -63,10 +63,26 @@ type PaymentException struct {
 	AttemptID uuid.UUID // the collection that brought it, or the payout that took it
 	Receipt   string
 	Amount    money.Amount
+	Place     ExceptionPlace // of crypto, where it was read for a person; else zero
 	Note      string
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	Version   int64
+}
+
+// ExceptionPlace is where the crypto of an exception lies, and how it came there. Of a difference between the ledger
+// and a chain it is the wallet alone.
+type ExceptionPlace struct {
+	Network   Network
+	TxID      string
+	DepositID uuid.UUID
+	WalletID  uuid.UUID
+	From      string // who sent it
+	Address   string // where it lies
+	// Of the kind ExcWrongNetwork, the wallet whose key it is: the one that was most probably meant.
+	MeantWalletID uuid.UUID
+	MeantNetwork  Network
+	MeantAddress  string
 }
 
 // ExceptionDecision is a person's word about money that does not fit: it is accepted as it is, written off, or

@@ -53,6 +53,9 @@ const (
 	HouseTreasury HousePurpose = "treasury" // the hot treasury wallet of a network
 	HouseGas      HousePurpose = "gas"      // pays the network's fees
 	HouseEscrow   HousePurpose = "escrow"   // an address of the escrow pool
+	// HouseTwin is the other network's side of a wallet's key: Ethereum and TRON spell the same account in two ways.
+	// It is made when money came there, which nobody had asked for.
+	HouseTwin HousePurpose = "twin"
 )
 
 // Wallet is one address on one network and who owns it. Its key is sealed in a row of its own.
@@ -68,7 +71,8 @@ type Wallet struct {
 	Type      WalletType
 	Custody   Custody
 	Label     string
-	IsDefault bool // the owner's default on its network
+	IsDefault bool      // the owner's default on its network
+	TwinOf    uuid.UUID // whose key a wallet with the purpose HouseTwin has; zero for all others
 	CreatedBy uuid.UUID
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -77,6 +81,7 @@ type Wallet struct {
 // SealedKey is a wallet's private key as the key store sealed it.
 type SealedKey struct {
 	WalletID   uuid.UUID
+	Network    Network // of the wallet that it was sealed for; empty when the key is new
 	Ciphertext []byte
 	MasterKey  string // the address of the key that sealed it
 	PublicKey  []byte

@@ -183,8 +183,9 @@ func (t unitTx) savePayment(ctx context.Context, by exchange.Principal, object p
 }
 
 const readSealedKey = `
-SELECT k.wallet_id, k.ciphertext, k.master_key, k.public_key, k.algorithm, w.type FROM wallet_keys k JOIN wallets w ON w.id = k.wallet_id
-WHERE k.wallet_id = $1`
+SELECT k.wallet_id, o.network, k.ciphertext, k.master_key, k.public_key, k.algorithm, CASE WHEN o.type = 'hot' THEN w.type ELSE o.type END AS type
+FROM wallets w JOIN wallets o ON o.id = coalesce(w.twin_of, w.id) JOIN wallet_keys k ON k.wallet_id = o.id
+WHERE w.id = $1`
 
 // PaymentForSigning reads a payment with the sealed keys that sign it: the sending wallet's, and after it
 // that of the wallet that pays the fee, where that is another one. CodeForbidden when one of them is cold:
@@ -217,10 +218,12 @@ func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.C
 	return p, sealed, nil
 }
 
-// hotKey reads a sealed key that the signer opens. CodeForbidden for a cold wallet's.
+// hotKey reads a sealed key that the signer opens: the wallet's own, or for the twin of a wallet that one's.
+// CodeForbidden for a cold wallet's.
 func (s *Store) hotKey(ctx context.Context, wallet uuid.UUID) (exchange.SealedKey, error) {
 	var k struct {
 		WalletID   uuid.UUID `db:"wallet_id"`
+		Network    exchange.Network
 		Ciphertext []byte
 		MasterKey  string `db:"master_key"`
 		PublicKey  []byte `db:"public_key"`
@@ -233,7 +236,9 @@ func (s *Store) hotKey(ctx context.Context, wallet uuid.UUID) (exchange.SealedKe
 	if k.Type != exchange.Hot {
 		return exchange.SealedKey{}, exchange.Errorf(exchange.CodeForbidden, "Wallet %s is cold; nothing is signed with its key here.", wallet)
 	}
-	return exchange.SealedKey{WalletID: k.WalletID, Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: k.Algorithm}, nil
+	return exchange.SealedKey{
+		WalletID: k.WalletID, Network: k.Network, Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: k.Algorithm,
+	}, nil
 }
 
 // ParkChainPayment sets a payment aside for a person because no transaction of it can be built. While

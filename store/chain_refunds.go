@@ -45,7 +45,7 @@ func (t unitTx) openCryptoRefund(ctx context.Context, c cryptoRefund, by exchang
 	}
 	if c.address != "" {
 		f.AddressedBy = c.requested
-	} else if f.Address, err = t.saidAddress(ctx, c.order); err != nil {
+	} else if f.Address, err = t.saidAddress(ctx, c.order, c.network); err != nil {
 		return f, err
 	}
 	if f.HoldID == uuid.Nil {
@@ -83,11 +83,15 @@ func refundHold(f exchange.Refund) exchange.HoldOp {
 
 const readWalletAddress = `SELECT address FROM wallets WHERE id = $1`
 
-const isHouse = `SELECT EXISTS (SELECT FROM wallets WHERE network = $1 AND address = $2 AND owner_id IS NULL)`
+const isHouse = `SELECT is_twin($1, $2) OR EXISTS (SELECT FROM wallets WHERE network = $1 AND address = $2 AND owner_id IS NULL)`
 
 // saidAddress is where the crypto of an order goes back to by what was said before anything was wrong: the wallet of
-// ours that it came from, or the address that the customer gave. It is never guessed from who sent a deposit.
-func (t unitTx) saidAddress(ctx context.Context, o exchange.Order) (string, error) {
+// ours that it came from, or the address that the customer gave. It is never guessed from who sent a deposit. Of what
+// came on another network than the order's nothing was said.
+func (t unitTx) saidAddress(ctx context.Context, o exchange.Order, n exchange.Network) (string, error) {
+	if o.Network != n {
+		return "", nil
+	}
 	if o.FundWalletID != uuid.Nil {
 		var address string
 		err := t.get(ctx, &address, readWalletAddress, o.FundWalletID)
@@ -253,7 +257,7 @@ func (s *Store) refundDeposit(ctx context.Context, t unitTx, r exchange.ChainRef
 			return refunded{}, none, translate(err, "request for a refund")
 		}
 	}
-	if asked.Address != "" && o.RefundAddress != "" {
+	if asked.Address != "" && o.RefundAddress != "" && o.Network == d.Network {
 		return refunded{}, none, exchange.Invalid(exchange.FieldError{Pointer: "/address", Code: "conflict", Message: "must be absent: the order says where its crypto goes back to"})
 	}
 	if x, err = t.moveException(ctx, x, exchange.ExcRefunding, clip(asked.Reason, exchange.MaxExceptionReason), by); err != nil {

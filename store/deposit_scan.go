@@ -44,6 +44,7 @@ type walletEnd struct {
 	Purpose  exchange.HousePurpose
 	OwnerID  uuid.NullUUID `db:"owner_id"`
 	VendorID uuid.NullUUID `db:"vendor_id"`
+	TwinOf   uuid.NullUUID `db:"twin_of"`
 }
 
 // RecordFinalBlock records a block that can't be undone, books what came into wallets of ours, and moves the
@@ -177,7 +178,7 @@ func faultOf(n exchange.Network, m exchange.ChainMovement, again bool) string {
 	return ""
 }
 
-const walletsAt = `SELECT id, address, purpose, owner_id, vendor_id FROM wallets WHERE network = $1 AND address = ANY ($2)`
+const walletsAt = `SELECT id, address, purpose, owner_id, vendor_id, twin_of FROM wallets WHERE network = $1 AND address = ANY ($2)`
 
 // ours picks the movements that touch a wallet of ours. The question names the block's addresses, so its
 // cost depends on the block and not on how many wallets there are.
@@ -192,7 +193,11 @@ func (sc *scan) ours(ctx context.Context, all []exchange.ChainMovement) ([]excha
 	slices.Sort(addresses)
 	addresses = slices.Compact(addresses)
 	var ends []walletEnd
-	if err := sc.t.all(ctx, &ends, walletsAt, sc.network, pq.Array(addresses)); err != nil || len(ends) == 0 {
+	if err := sc.t.all(ctx, &ends, walletsAt, sc.network, pq.Array(addresses)); err != nil {
+		return nil, err
+	}
+	twins, err := sc.twins(ctx, all)
+	if ends = append(ends, twins...); err != nil || len(ends) == 0 {
 		return nil, err
 	}
 	sc.byAddress, sc.byID = map[string]walletEnd{}, map[uuid.UUID]walletEnd{}
@@ -210,7 +215,7 @@ func (sc *scan) ours(ctx context.Context, all []exchange.ChainMovement) ([]excha
 	return ours, nil
 }
 
-const walletsByID = `SELECT id, address, purpose, owner_id, vendor_id FROM wallets WHERE id = ANY ($1::uuid[])`
+const walletsByID = `SELECT id, address, purpose, owner_id, vendor_id, twin_of FROM wallets WHERE id = ANY ($1::uuid[])`
 
 // loadEnds reads the wallets of movements that are known.
 func (sc *scan) loadEnds(ctx context.Context, all []exchange.ChainDeposit) error {
@@ -386,7 +391,10 @@ func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) err
 			return err
 		}
 		x := exchange.PaymentException{Kind: exchange.ExcUnmatched, OrderID: o.ID, Receipt: receiptOf(d), Amount: d.Amount}
-		if o.ID != uuid.Nil {
+		switch {
+		case sc.byID[d.WalletID].TwinOf.Valid:
+			x.Kind = exchange.ExcWrongNetwork
+		case o.ID != uuid.Nil:
 			x.Kind = exchange.ExcLate
 		}
 		if x, err = sc.t.openException(ctx, o, x); err != nil {

@@ -263,9 +263,8 @@ func (s *Store) StaleLeases(ctx context.Context, before time.Time, most int) ([]
 }
 
 const keptUnmoved = `
-SELECT h.object_id AS exception_id, w.network FROM escrow_addresses e JOIN wallets w ON w.id = e.id
-JOIN ledger_accounts a ON a.owner_id = w.id AND a.kind = 'wallet_balance' JOIN holds h ON h.account_id = a.id AND h.status = 'held'
-WHERE h.object_type = 'payment_exception' AND h.created_at < $1
+SELECT h.object_id AS exception_id, w.network FROM wallets w JOIN ledger_accounts a ON a.owner_id = w.id AND a.kind = 'wallet_balance' JOIN holds h ON h.account_id = a.id AND h.status = 'held'
+WHERE w.purpose IN ('escrow', 'twin') AND h.object_type = 'payment_exception' AND h.created_at < $1
     AND NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'sweep' AND p.object_id = h.object_id)
 ORDER BY h.created_at LIMIT $2`
 

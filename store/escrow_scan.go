@@ -24,10 +24,15 @@ WHERE l.wallet_id = $1 AND ($2::timestamptz IS NULL OR l.leased_at <= $2) ORDER 
 
 // lateFor finds the order that borrowed an escrow address last before something came there for which nobody waits: it
 // is most probably what that order's customer paid. A zero order when there is none, or when the money left a wallet
-// of ours.
+// of ours. What came on the wrong network is looked up at the address that was lent.
 func (sc *scan) lateFor(ctx context.Context, d exchange.ChainDeposit) (exchange.Order, error) {
-	if sc.byID[d.WalletID].Purpose != exchange.HouseEscrow || d.FromWalletID != uuid.Nil {
+	end := sc.byID[d.WalletID]
+	if (end.Purpose != exchange.HouseEscrow && end.Purpose != exchange.HouseTwin) || d.FromWalletID != uuid.Nil {
 		return exchange.Order{}, nil
+	}
+	lent := d.WalletID
+	if end.TwinOf.Valid {
+		lent = end.TwinOf.UUID
 	}
 	var by any
 	if !d.BlockTime.IsZero() {
@@ -37,7 +42,7 @@ func (sc *scan) lateFor(ctx context.Context, d exchange.ChainDeposit) (exchange.
 		ID         uuid.UUID
 		CustomerID uuid.UUID `db:"customer_id"`
 	}
-	if err := sc.t.all(ctx, &found, lastLease, d.WalletID, by); err != nil || len(found) == 0 {
+	if err := sc.t.all(ctx, &found, lastLease, lent, by); err != nil || len(found) == 0 {
 		return exchange.Order{}, err
 	}
 	return exchange.Order{ID: found[0].ID, CustomerID: found[0].CustomerID}, nil

@@ -65,6 +65,9 @@ func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecisio
 		x, p, err := t.decide(ctx, x, decided{ExceptionDecision: d, by: by.UserID, at: by}, books)
 		return outcome{x, true}, p, err
 	})
+	if err == nil {
+		out.x, err = s.placed(ctx, out.x)
+	}
 	return out.x, out.mine, err
 }
 
@@ -144,7 +147,7 @@ func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exc
 	switch {
 	case err != nil:
 		return none, err
-	case d.Verdict != exchange.ExcCredited && place.Purpose == exchange.HouseEscrow && x.Amount.Asset().Stablecoin():
+	case d.Verdict != exchange.ExcCredited && place.passing() && x.Amount.Asset().Stablecoin():
 		return keptOnEscrow(x, place.WalletID), nil
 	case d.Verdict != exchange.ExcCredited:
 		return settlement{lines: keeping(x)}, nil
@@ -174,11 +177,18 @@ type place struct {
 	WalletID uuid.UUID     `db:"wallet_id"`
 	OwnerID  uuid.NullUUID `db:"owner_id"`
 	Purpose  exchange.HousePurpose
+	Type     exchange.WalletType
 	Alarm    bool
 }
 
+// passing tells whether money that the house keeps leaves the place for the treasury: an escrow address is to be lent
+// again, and from a twin officers send nothing.
+func (p place) passing() bool {
+	return p.Purpose == exchange.HouseEscrow || (p.Purpose == exchange.HouseTwin && p.Type == exchange.Hot)
+}
+
 const placeOfException = `
-SELECT d.wallet_id, w.owner_id, w.purpose, EXISTS (SELECT FROM deposit_quarantine q WHERE q.network = d.network AND q.tx_id = d.tx_id AND q.settled_at IS NULL) AS alarm
+SELECT d.wallet_id, w.owner_id, w.purpose, w.type, EXISTS (SELECT FROM deposit_quarantine q WHERE q.network = d.network AND q.tx_id = d.tx_id AND q.settled_at IS NULL) AS alarm
 FROM chain_deposits d JOIN wallets w ON w.id = d.wallet_id
 WHERE d.id = (SELECT deposit_of(x.receipt) FROM payment_exceptions x WHERE x.id = $1) AND d.status = 'final'`
 

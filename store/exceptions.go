@@ -120,7 +120,11 @@ func (s *Store) Exception(ctx context.Context, id uuid.UUID) (exchange.PaymentEx
 	if err := s.read(ctx, &r, readException, id); err != nil {
 		return exchange.PaymentException{}, translate(err, "payment exception")
 	}
-	return r.exception()
+	x, err := r.exception()
+	if err != nil {
+		return x, err
+	}
+	return s.placed(ctx, x)
 }
 
 func (t unitTx) exceptionOf(ctx context.Context, receipt string) (exchange.PaymentException, bool, error) {
@@ -140,7 +144,7 @@ func (t unitTx) lockedException(ctx context.Context, id uuid.UUID) (exchange.Pay
 	return r.exception()
 }
 
-// ListExceptions pages through the payment exceptions, the newest first, with their number.
+// ListExceptions pages through the payment exceptions, the newest first, with their number and where their crypto lies.
 func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) ([]exchange.PaymentException, int, error) {
 	var w where
 	w.eq("status", string(f.Status))
@@ -154,7 +158,10 @@ func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) (
 		return nil, 0, translate(err, "payment exception")
 	}
 	all, err := convert(rows, exceptionRow.exception)
-	return all, total, err
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, total, s.fillPlaces(ctx, all)
 }
 
 // RefundException gives back money that lies in suspense. Called again it returns the refund that is

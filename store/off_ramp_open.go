@@ -231,7 +231,7 @@ func (t unitTx) checkReturn(ctx context.Context, o exchange.Order, address strin
 		return err
 	}
 	if len(ours) == 0 {
-		return nil
+		return t.notOnWrongNetwork(ctx, o.Network, address, "/refund_address")
 	}
 	if err := require(!ours[0].House, "/refund_address", "own_wallet", "must not be one of the house's own wallets"); err != nil {
 		return err

@@ -300,6 +300,9 @@ func (t unitTx) checkDestination(ctx context.Context, o *exchange.Order) error {
 		return err
 	}
 	if len(ours) == 0 {
+		if err := t.notOnWrongNetwork(ctx, o.Network, o.WalletAddress, "/wallet_address"); err != nil {
+			return err
+		}
 		var denied bool
 		if err := t.get(ctx, &denied, isDenied, o.Network, o.WalletAddress); err != nil {
 			return err

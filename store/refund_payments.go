@@ -108,7 +108,7 @@ func (t unitTx) approveRefund(ctx context.Context, refundID uuid.UUID) (exchange
 		return exchange.RefundStanding{}, err
 	}
 	if f.Status == exchange.RefundPending && f.Address == "" {
-		address, err := t.saidAddress(ctx, o) // the customer may have said it meanwhile
+		address, err := t.saidAddress(ctx, o, f.Network) // the customer may have said it meanwhile
 		if err != nil {
 			return exchange.RefundStanding{}, err
 		}

@@ -209,6 +209,9 @@ func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r excha
 		return err
 	}
 	// It would be seen as ours, be owed to nobody, and wake no order.
+	if err := require(to.Purpose != exchange.HouseTwin, pointer, "own_wallet", "must not be the address of a wallet of ours on another network"); err != nil {
+		return err
+	}
 	if err := require(to.Purpose != exchange.HouseEscrow, pointer, "own_wallet", "must not be an escrow address; an order is funded by wallet_id"); err != nil {
 		return err
 	}
@@ -227,8 +230,11 @@ func (t unitTx) receivingWallet(ctx context.Context, r exchange.TransferRequest)
 	switch to := r.Recipient; {
 	case to.Address != "":
 		const pointer = "/recipient/address"
-		if err := t.all(ctx, &found, readWalletByAddress, r.Network, to.Address); err != nil || len(found) == 0 {
+		if err := t.all(ctx, &found, readWalletByAddress, r.Network, to.Address); err != nil {
 			return nil, pointer, err
+		}
+		if len(found) == 0 {
+			return nil, pointer, t.notOnWrongNetwork(ctx, r.Network, to.Address, pointer)
 		}
 		return &found[0], pointer, nil
 	case to.WalletID != uuid.Nil:

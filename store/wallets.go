@@ -17,7 +17,7 @@ type WalletFilter struct {
 	Purpose exchange.HousePurpose
 }
 
-const walletColumns = `id, owner_type, owner_id, vendor_id, purpose, network, address, asset, type, custody, label, is_default, created_by, created_at, updated_at`
+const walletColumns = `id, owner_type, owner_id, vendor_id, purpose, network, address, asset, type, custody, label, is_default, twin_of, created_by, created_at, updated_at`
 
 // walletRow is a row of wallets.
 type walletRow struct {
@@ -33,6 +33,7 @@ type walletRow struct {
 	Custody   exchange.Custody
 	Label     string
 	IsDefault bool          `db:"is_default"`
+	TwinOf    uuid.NullUUID `db:"twin_of"`
 	CreatedBy uuid.NullUUID `db:"created_by"`
 	CreatedAt time.Time     `db:"created_at"`
 	UpdatedAt time.Time     `db:"updated_at"`
@@ -42,14 +43,14 @@ func (r walletRow) wallet() (exchange.Wallet, error) {
 	return exchange.Wallet{
 		ID: r.ID, OwnerType: r.OwnerType, OwnerID: r.OwnerID.UUID, VendorID: r.VendorID.UUID, Purpose: r.Purpose, Network: r.Network,
 		Address: r.Address, Asset: r.Asset, Type: r.Type, Custody: r.Custody, Label: r.Label, IsDefault: r.IsDefault,
-		CreatedBy: r.CreatedBy.UUID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+		TwinOf: r.TwinOf.UUID, CreatedBy: r.CreatedBy.UUID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
 	}, nil
 }
 
 func walletFact(w exchange.Wallet) map[string]any {
 	return map[string]any{
 		"id": w.ID, "owner_type": w.OwnerType, "owner_id": w.OwnerID, "purpose": w.Purpose, "network": w.Network, "address": w.Address,
-		"asset": w.Asset, "type": w.Type, "custody": w.Custody, "is_default": w.IsDefault,
+		"asset": w.Asset, "type": w.Type, "custody": w.Custody, "is_default": w.IsDefault, "twin_of": nullID(w.TwinOf),
 	}
 }
 

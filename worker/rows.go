@@ -162,6 +162,9 @@ func (r SigningRows) PaymentForSigning(ctx context.Context, id uuid.UUID) (excha
 	sealed := make([]keys.Sealed, len(stored))
 	for i, k := range stored {
 		sealed[i] = keys.Sealed{Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: keys.Algorithm(k.Algorithm)}
+		if k.Network != p.Network { // the wallet is the twin of the one that the key was sealed for
+			sealed[i].For = keys.Ref{WalletID: k.WalletID, Network: k.Network}
+		}
 	}
 	return p, sealed, err
 }

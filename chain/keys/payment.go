@@ -421,7 +421,7 @@ func (s *PaymentSigner) sign(ctx context.Context, o order, unsigned chain.Unsign
 	var signed chain.Signed
 	// Each key checks that its signature recovers to its public key, which is the address's, and
 	// withholds it otherwise.
-	err := s.vault.Use(ctx, o.sealed[0], Ref{WalletID: p.WalletID, Network: p.Network}, func(sender chain.Key) error {
+	err := s.vault.Use(ctx, o.sealed[0], o.sealed[0].ref(p.WalletID, p.Network), func(sender chain.Key) error {
 		if len(o.sealed) == 1 {
 			var signErr error
 			signed, signErr = o.client.Sign(unsigned, &onceKey{Key: sender})

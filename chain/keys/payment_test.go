@@ -290,6 +290,48 @@ func TestWalletKeyOfAnotherWalletDoesNotSign(t *testing.T) {
 	}
 }
 
+// A wallet's twin on the other network signs with the wallet's own key, which opens for the wallet alone, and with no
+// key of another account.
+func TestTwinSignsWithTheKeyThatItIs(t *testing.T) {
+	v, d := localVault(t), &driver{}
+	of := ref(exchange.Ethereum)
+	sealed, err := v.Create(t.Context(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := approved(t, v)
+	twin := func(key Sealed) {
+		s.sealed = []Sealed{key}
+		if s.payment.FromAddress, err = d.Address(sealed.PublicKey); err != nil {
+			t.Fatal(err)
+		}
+		s.payment.IntentHash = s.payment.Intent()
+	}
+	refused := func(what string, want error) {
+		t.Helper()
+		if _, err := signer(t, v, s, d).SignPayment(t.Context(), s.payment.ID); err == nil || (want != nil && !errors.Is(err, want)) || d.signatures.Load() != 0 {
+			t.Errorf("%s: %v with %d signatures", what, err, d.signatures.Load())
+		}
+	}
+	twin(sealed)
+	refused("a key of another network", ErrOpen)
+	sealed.For = ref(exchange.Tron)
+	twin(sealed)
+	refused("a key of another wallet", ErrOpen)
+	stranger, err := v.Create(t.Context(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger.For = of
+	twin(stranger)
+	refused("another key of the wallet", nil)
+	sealed.For = of
+	twin(sealed)
+	if a, err := signer(t, v, s, d).SignPayment(t.Context(), s.payment.ID); err != nil || len(a.Raw) == 0 || d.signatures.Load() != 1 {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
 func TestDriverThatPreparesAnotherTransferIsRefused(t *testing.T) {
 	v := localVault(t)
 	for name, change := range map[string]func(*chain.Unsigned){

@@ -76,6 +76,17 @@ type Sealed struct {
 	MasterKey  string // names the master key that opens it
 	PublicKey  []byte // 65 bytes uncompressed secp256k1, or 32 bytes ed25519
 	Algorithm  Algorithm
+	// For is whose key it is, where a wallet signs with another one's: the twin of a wallet of Ethereum or TRON, which
+	// is the same account on the other network. Zero for a wallet's own key.
+	For Ref
+}
+
+// ref is what a key was sealed for that signs for a wallet.
+func (s Sealed) ref(wallet uuid.UUID, n exchange.Network) Ref {
+	if s.For != (Ref{}) {
+		return s.For
+	}
+	return Ref{WalletID: wallet, Network: n}
 }
 
 // String names the public parts.
