@@ -67,11 +67,11 @@ func TestPaymentsByBank(t *testing.T) {
 	w.booksAgree(t)
 }
 
-// twoOfficersAbove lowers the value up to which one officer is enough.
+// twoOfficersAbove lowers the value up to which one officer is enough. To ask for more decisions takes one person.
 func (w *world) twoOfficersAbove(t *testing.T, shillings int64) {
 	t.Helper()
-	lower := `UPDATE approval_rules SET one_above = $1, two_above = $1 WHERE object_type = 'bank_payout' AND one_above > $1`
-	if _, err := w.db.ExecContext(t.Context(), lower, shillings); err != nil {
+	in := map[string]any{"approvals": map[string]any{"bank_payout": map[string]any{"two_above": fmt.Sprint(shillings)}}}
+	if err := w.admin(t).Do(t.Context(), http.MethodPatch, "/api/v1/auth/limits", "", in, nil); err != nil {
 		t.Fatal(err)
 	}
 }
