@@ -132,3 +132,56 @@ func TestNamedFilesExist(t *testing.T) {
 		}
 	}
 }
+
+var (
+	counted = regexp.MustCompile("(Counter\\()?\"(kivuko_[a-z_]+)\"")
+	alarmed = regexp.MustCompile("\"ALERT ([^\";]+)")
+)
+
+// signals are the names of our metrics as they are exported, and the messages of alerts.
+func signals(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, dir := range []string{"activities", "api", "worker"} {
+		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range counted.FindAllStringSubmatch(string(content), -1) {
+				if m[1] != "" {
+					m[2] += "_total" // the exporter adds it
+				}
+				out = append(out, m[2])
+			}
+			for _, m := range alarmed.FindAllStringSubmatch(string(content), -1) {
+				out = append(out, m[1])
+			}
+		}
+	}
+	return out
+}
+
+// Every metric of ours and every alert in a log is in the operators' table.
+func TestOperationsTellOfEveryAlert(t *testing.T) {
+	_, section, _ := strings.Cut(documents(t)["docs/operations.md"], "\n## Alerts\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	known := signals(t)
+	for _, name := range known {
+		if !strings.Contains(section, "`"+name+"`") && !strings.Contains(section, "\""+name+"\"") {
+			t.Errorf("the section Alerts of docs/operations.md does not tell of %s", name)
+		}
+	}
+	for _, m := range regexp.MustCompile("`(kivuko_[a-z_]+)`").FindAllStringSubmatch(section, -1) {
+		if !slices.Contains(known, m[1]) {
+			t.Errorf("docs/operations.md tells of %s, which nothing counts", m[1])
+		}
+	}
+}
