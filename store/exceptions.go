@@ -114,7 +114,7 @@ const readExceptionByReceipt = `SELECT ` + exceptionColumns + ` FROM payment_exc
 
 const lockException = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE id = $1 FOR NO KEY UPDATE`
 
-// Exception reads a payment exception.
+// Exception reads a payment exception, with where its crypto lies.
 func (s *Store) Exception(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
 	var r exceptionRow
 	if err := s.read(ctx, &r, readException, id); err != nil {
