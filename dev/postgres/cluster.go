@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -123,7 +124,11 @@ func (c *cluster) chooseDir(ctx context.Context, opts Options) error {
 }
 
 func (c *cluster) chooseTemporaryDir(ctx context.Context) error {
-	for _, parent := range []string{os.TempDir(), "/tmp", "/var/tmp"} {
+	parents := []string{os.TempDir(), "/tmp", "/var/tmp"}
+	if roomy(memoryDir) {
+		parents = slices.Insert(parents, 0, memoryDir)
+	}
+	for _, parent := range parents {
 		sweepTemporary(parent)
 		dir, err := os.MkdirTemp(parent, temporaryPrefix)
 		if err != nil {
@@ -142,6 +147,18 @@ func (c *cluster) chooseTemporaryDir(ctx context.Context) error {
 		c.dir = ""
 	}
 	return fmt.Errorf("no temporary directory that the server's system user can use: set TMPDIR to one")
+}
+
+// memoryDir is where Linux keeps files in memory. A test's database is made of almost a thousand small files, which takes
+// a third of the time there and no share of the disk.
+const memoryDir = "/dev/shm"
+
+// roomy tells whether a directory takes the databases of a run of all tests, with plenty to spare. Containers often have
+// little there.
+func roomy(dir string) bool {
+	const enough = 4 << 30
+	var room syscall.Statfs_t
+	return syscall.Statfs(dir, &room) == nil && uint64(room.Bsize)*room.Bavail >= enough
 }
 
 // sweepTemporary removes the throw-away clusters of processes that were killed

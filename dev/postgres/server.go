@@ -310,7 +310,6 @@ func (s *Server) settings(port int) []string {
 		"unix_socket_permissions=0700",
 		"max_connections=300",
 		"shared_buffers=256MB",
-		"max_wal_size=2GB",
 		"timezone=UTC",
 		"log_timezone=UTC",
 		"logging_collector=off",
@@ -320,9 +319,9 @@ func (s *Server) settings(port int) []string {
 	if s.opts.Unsafe {
 		// Commits stay synchronous: what the server confirmed is with the operating
 		// system and outlives a kill of the server.
-		settings = append(settings, "fsync=off", "full_page_writes=off", "autovacuum_naptime=5min")
+		return append(settings, "fsync=off", "full_page_writes=off", "autovacuum_naptime=5min", "max_wal_size=256MB") // it may lie in memory
 	}
-	return settings
+	return append(settings, "max_wal_size=2GB")
 }
 
 // waitReady waits until a query is answered over TCP with the password: what every
