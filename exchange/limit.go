@@ -62,10 +62,10 @@ type Spent struct{ Day, Month money.Amount }
 
 // Admit refuses a value that would go beyond a limit, with CodeLimitReached and the limit's name.
 func (l SpendingLimits) Admit(value money.Amount, spent Spent) error {
-	over := func(limit, sum money.Amount) bool { return limit.Asset() != "" && sum.Cmp(limit) > 0 }
+	if err := l.AdmitOne(value); err != nil {
+		return err
+	}
 	switch {
-	case over(l.PerTransaction, value):
-		return Errorf(CodeLimitReached, "A single transaction may be worth %s KES at most; this one counts as %s.", l.PerTransaction, value)
 	case over(l.PerDay, spent.Day.Add(value)):
 		return Errorf(CodeLimitReached, "At most %s KES may be sent in a day; %s are counted already and this counts as %s.", l.PerDay, spent.Day, value)
 	case over(l.PerMonth, spent.Month.Add(value)):
@@ -73,6 +73,18 @@ func (l SpendingLimits) Admit(value money.Amount, spent Spent) error {
 	}
 	return nil
 }
+
+// AdmitOne refuses what a single transaction may not be worth, with CodeLimitReached. Of one that is counted in parts
+// it holds for the whole.
+func (l SpendingLimits) AdmitOne(value money.Amount) error {
+	if over(l.PerTransaction, value) {
+		return Errorf(CodeLimitReached, "A single transaction may be worth %s KES at most; this one counts as %s.", l.PerTransaction, value)
+	}
+	return nil
+}
+
+// over tells whether a sum is beyond a limit; one without an asset is no limit.
+func over(limit, sum money.Amount) bool { return limit.Asset() != "" && sum.Cmp(limit) > 0 }
 
 // kenya is the time by which days and months of limits are counted. It has no summer time.
 const kenya = 3 * time.Hour

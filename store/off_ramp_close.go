@@ -167,7 +167,7 @@ func (t unitTx) countMore(ctx context.Context, before, o exchange.Order) error {
 	if err != nil || now.Cmp(was) <= 0 {
 		return err
 	}
-	return t.useLimit(ctx, limitUse{userID: o.CustomerID, role: u.Role, objectType: repriceUse, objectID: o.ID, value: now.Sub(was)})
+	return t.useLimit(ctx, limitUse{userID: o.CustomerID, role: u.Role, objectType: repriceUse, objectID: o.ID, value: now.Sub(was), whole: now})
 }
 
 // SetRefundAddress says where the crypto of a sale goes back to, once. The view is that of the customer. The same

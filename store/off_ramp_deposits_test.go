@@ -258,6 +258,20 @@ func TestPausedOffersBuyNoMore(t *testing.T) {
 	}
 }
 
+// A sale that is priced anew is one transaction still: it may be worth no more than one may.
+func TestRepricedSaleIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	for amount, want := range map[string]exchange.DepositVerdict{"10.5": exchange.TakenRepriced, "12": exchange.TakenMismatch} {
+		t.Run(amount, func(t *testing.T) {
+			t.Parallel()
+			x := sold(t)
+			storetest.Exec(t, x.s, `UPDATE role_limits SET per_transaction = 1600 WHERE role = 'customer'`)
+			x.take(t, x.final(t, x.to("tx", usdt(amount))), want)
+			wantBooks(t, x.s)
+		})
+	}
+}
+
 func (x *sale) pause() error {
 	by := storetest.PrincipalOf(x.m.Vendor)
 	_, err := x.s.PauseOffer(context.Background(), store.ViewOf(by, exchange.ActWriteOffers), x.m.Offer.ID, by)

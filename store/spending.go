@@ -57,6 +57,7 @@ type limitUse struct {
 	objectType string
 	objectID   uuid.UUID
 	value      money.Amount // in shillings
+	whole      money.Amount // what the transaction is worth in all, where the value is what came on top; else zero
 }
 
 // What is spent is summed up only where a limit of a day or a month asks for it: a condition without the rows
@@ -80,26 +81,26 @@ const insertUse = `INSERT INTO limit_uses (object_type, object_id, user_id, valu
 // caller must hold the rows of both (lockCustomer): otherwise two requests at once could find room for one.
 func (t unitTx) useLimit(ctx context.Context, u limitUse) error {
 	if u.role != exchange.RoleVendor { // whose own are among its merchant's
-		if err := t.admit(ctx, roomOfUser, u.userID, u.role, u.value); err != nil {
+		if err := t.admit(ctx, roomOfUser, u.role, u); err != nil {
 			return err
 		}
 	}
 	if u.role.Merchant() {
-		if err := t.admit(ctx, roomOfMerchant, u.userID, exchange.RoleVendor, u.value); err != nil {
+		if err := t.admit(ctx, roomOfMerchant, exchange.RoleVendor, u); err != nil {
 			return err
 		}
 	}
 	return t.one(ctx, insertUse, u.objectType, u.objectID, u.userID, u.value.Decimal(), t.s.now())
 }
 
-// admit refuses a value that would go beyond the limits of somebody.
-func (t unitTx) admit(ctx context.Context, query string, id uuid.UUID, role exchange.Role, value money.Amount) error {
+// admit refuses a use that would go beyond the limits of somebody.
+func (t unitTx) admit(ctx context.Context, query string, role exchange.Role, u limitUse) error {
 	now := t.s.now()
 	var r struct {
 		limitRow
 		Day, Month decimal.Decimal
 	}
-	if err := t.get(ctx, &r, query, id, role, exchange.DayOf(now), exchange.MonthOf(now)); err != nil {
+	if err := t.get(ctx, &r, query, u.userID, role, exchange.DayOf(now), exchange.MonthOf(now)); err != nil {
 		return translate(err, "limit of the role")
 	}
 	limits, err := r.limits()
@@ -113,7 +114,10 @@ func (t unitTx) admit(ctx context.Context, query string, id uuid.UUID, role exch
 	if spent.Month, err = amountOf(money.KES, r.Month); err != nil {
 		return err
 	}
-	return limits.Admit(value, spent)
+	if err := limits.Admit(u.value, spent); err != nil || u.whole.Asset() == "" {
+		return err
+	}
+	return limits.AdmitOne(u.whole)
 }
 
 const releaseUse = `UPDATE limit_uses SET released_at = $3 WHERE object_type = $1 AND object_id = $2 AND released_at IS NULL`
