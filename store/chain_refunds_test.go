@@ -280,6 +280,30 @@ func TestClaimStopsARefund(t *testing.T) {
 	x.wantMoney(t, "0", "0", "0", "0")
 }
 
+// An address that the customer names while a claim stops the refund changes nothing of the claim, and is taken when that
+// is dismissed.
+func TestAddressOfAClaimedRefund(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	x, r := unpaid(t, false)
+	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+		t.Fatal(err)
+	}
+	x.says(t)
+	if s := x.standing(t, r, exchange.RefundWaitsClaim); s.Refund.Address != "" {
+		t.Errorf("it goes to %s", s.Refund.Address)
+	}
+	if _, err := x.s.DismissClaim(ctx, r.ID, storetest.PrincipalOf(agent(t, x.s))); err != nil {
+		t.Fatal(err)
+	}
+	r = x.standing(t, r, exchange.RefundWaitsOfficer).Refund
+	if r.Address != homeOfCoins || r.AddressedBy != uuid.Nil {
+		t.Errorf("it goes to %q, which %s named", r.Address, r.AddressedBy)
+	}
+	x.agrees(t, r, agent(t, x.s))
+	x.standing(t, r, exchange.RefundReady)
+}
+
 // An address that a person gives waits for another person, whoever asks; the customer's own needs nobody.
 func TestRefundWithoutAnAddressWaitsForTwo(t *testing.T) {
 	t.Parallel()

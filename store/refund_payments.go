@@ -107,7 +107,8 @@ func (t unitTx) approveRefund(ctx context.Context, refundID uuid.UUID) (exchange
 	if err != nil {
 		return exchange.RefundStanding{}, err
 	}
-	if f.Status == exchange.RefundPending && f.Address == "" {
+	claimed := f.Detail == string(exchange.RefundWaitsClaim)
+	if f.Address == "" && (f.Status == exchange.RefundPending || (f.Status == exchange.RefundNeedsReview && !claimed)) {
 		address, err := t.saidAddress(ctx, o, f.Network) // the customer may have said it meanwhile
 		if err != nil {
 			return exchange.RefundStanding{}, err
