@@ -1,0 +1,75 @@
+package workflows_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"kivuko/workflows"
+)
+
+// way is what a sample of a flow must show: words of its history that it has for no other reason.
+type way struct {
+	flow  string
+	shows []string
+}
+
+// ways are the samples of what can become of a sale, of its payout and of its crypto, by the names of their files.
+func ways() map[string]way {
+	sale := func(shows ...string) way { return way{workflows.TypeOffRamp, shows} }
+	parked := func(r workflows.Reason) string { return `"` + string(r) + `"` }
+	return map[string]way{
+		"off_ramp_paid":                 sale(`"outcome":"exact"`, "Approve the sweep"),
+		"off_ramp_repriced":             sale(`"outcome":"repriced"`),
+		"off_ramp_mismatch":             sale(`"outcome":"mismatch"`),
+		"off_ramp_reorganised":          sale(`"outcome":"lost"`),
+		"off_ramp_cancelled":            sale(`"detail":"cancelled_by_customer"`),
+		"off_ramp_expired":              sale(`"detail":"expired"`),
+		"off_ramp_by_vendor":            sale("OFF_RAMP_BUY"),
+		"off_ramp_treasury":             sale("treasury_offramp"),
+		"off_ramp_custodial":            sale("custodial_remittance_offramp", "Take the crypto from the wallet", "Make an escrow wallet"),
+		"off_ramp_bank":                 sale("Look at the payment by bank", `"detail":"bank_second"`),
+		"off_ramp_bank_refused":         sale(parked(workflows.ReasonBankRefused), "Open the refund"),
+		"off_ramp_bank_again":           sale(parked(workflows.ReasonBankRefused), `"again":true`),
+		"off_ramp_refused_refunded":     sale("Open the refund", "Have the crypto sent back"),
+		"off_ramp_addressed":            sale(parked(workflows.ReasonRefundAddress), workflows.SignalRefundAddress),
+		"off_ramp_addressed_by_officer": sale(parked(workflows.ReasonRefundAddress), parked(workflows.ReasonRefundSecond), "Take the address over"),
+		"off_ramp_payout_kept":          sale(parked(workflows.ReasonRefundClaimed), "Let the payout stand", "Approve the sweep"),
+		"off_ramp_float":                sale("Look whether the float is large enough"),
+		"off_ramp_resolved":             sale(`"verb":"resolve"`, "Approve the sweep"),
+		"momo_payout_paid":              {workflows.TypeMomoPayout, []string{`"completed":true`}},
+		"momo_payout_refused":           {workflows.TypeMomoPayout, []string{`"refused":true`}},
+		"momo_payout_unknown":           {workflows.TypeMomoPayout, []string{parked(workflows.ReasonMomoUnknown), "Settle the payout"}},
+		"late_payout_repeated":          {workflows.TypeLatePayout, []string{`"outcome":"accounted"`}},
+		"late_payout_kept":              {workflows.TypeLatePayout, []string{`"elsewhere":true`, `"outcome":"accounted"`}},
+		"late_payout_twice":             {workflows.TypeLatePayout, []string{parked(workflows.ReasonMomoTwice), `"outcome":"resolved"`}},
+		"return_deposit":                {workflows.TypeReturnDeposit, []string{"Have the crypto sent back"}},
+		"crypto_payout_sweep":           {workflows.TypeCryptoPayout, []string{`"completed":true`}},
+		"crypto_payout_refund":          {workflows.TypeCryptoPayout, []string{`"refund_id"`, `"completed":true`}},
+		"crypto_payout_funding":         {workflows.TypeCryptoPayout, []string{`"completed":true`}},
+	}
+}
+
+// TestEveryWayOfASaleHasASample holds that sales under way can be gone on with by the next build, whatever has become of
+// them: each way that they can take is among the histories that TestRecordedHistoriesReplay replays.
+func TestEveryWayOfASaleHasASample(t *testing.T) {
+	recorded := map[string]sample{}
+	for _, f := range samples(t) {
+		recorded[strings.TrimSuffix(filepath.Base(f), ".json")] = readSample(t, f)
+	}
+	for name, want := range ways() {
+		s, found := recorded[name]
+		if !found {
+			t.Errorf("no history %s is recorded: run the end-to-end tests with KIVUKO_RECORD=1", name)
+			continue
+		}
+		if s.flow != want.flow {
+			t.Errorf("%s is of the flow %s, not %s", name, s.flow, want.flow)
+		}
+		for _, words := range want.shows {
+			if !strings.Contains(s.text, words) {
+				t.Errorf("%s does not show %s", name, words)
+			}
+		}
+	}
+}
