@@ -217,7 +217,7 @@ func (r *Refunds) SettleLatePayout(ctx context.Context, in SettleRefundInput) (L
 func (p *Payouts) SettleLateOrderPayout(ctx context.Context, in SettlePayoutInput) (LatePayoutStep, error) {
 	ctx, stop := beat(ctx)
 	defer stop()
-	o, err := vouchedReceipt(ctx, p.Store, in.Proof, p.Now())
+	o, err := p.vouched(ctx, in.OrderID, in.Proof)
 	if err == nil {
 		_, err = p.Store.CompleteOrderPayout(ctx, in.OrderID, in.AttemptID, o)
 	}

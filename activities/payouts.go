@@ -28,6 +28,10 @@ type PayoutStore interface {
 	CryptoIsHere(ctx context.Context, orderID uuid.UUID) (bool, error)
 	// KeepOrderPayout lets a payout that proved true late stand instead of the refund.
 	KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by exchange.Principal) (exchange.OrderPayout, error)
+	// DeclaredUnpaid tells whether two persons declared that an attempt was not made.
+	DeclaredUnpaid(ctx context.Context, attemptID uuid.UUID) (bool, error)
+	// ReceiptNeedsSecond tells whether one person's word that the order's payout was made is not enough.
+	ReceiptNeedsSecond(ctx context.Context, orderID uuid.UUID, receipt string) (bool, error)
 	// Payouts are the attempts to pay an order, or its refunds, out, the newest first.
 	Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error)
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
@@ -55,7 +59,15 @@ const (
 	ClassConfig     = "config"      // our own set-up
 	ClassCredential = "credential"  // our credential: nothing more may be sent with it
 	ClassDenied     = "denied"      // definitely not paid, for a reason that nobody tells
+	ClassDeclared   = "declared"    // two persons say that it was not made, and nobody proves it
+	ClassPayeeDay   = "payee_day"   // nothing was sent: the payee has got what the operator pays to one in a day
 )
+
+// PayoutClaimed says that nothing was sent, because a payout of the order that was refused is said to have been made.
+const PayoutClaimed = "claimed"
+
+// PayoutTomorrow says that nothing was sent, because the operator pays the payee no more today.
+const PayoutTomorrow = "tomorrow"
 
 // codeNotPaid is the result code of a payout that status questions alone prove not to be paid: their answers name no code
 // of the payout.
@@ -75,8 +87,11 @@ func RefusalClass(code string) string {
 			return class
 		}
 	}
-	if exchange.CredentialCode(code) {
+	switch {
+	case exchange.CredentialCode(code):
 		return ClassCredential
+	case code == exchange.CodeDeclared:
+		return ClassDeclared
 	}
 	return ClassDenied
 }
@@ -123,12 +138,17 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 	if exchange.CodeOf(err) != exchange.CodeNotFound {
 		return PayoutStep{}, Failure(ctx, err)
 	}
-	stored, err := p.Store.BeginOrderPayout(ctx, in.OrderID, fresh)
-	if exchange.CodeOf(err) == exchange.CodeInsufficientFunds {
-		return PayoutStep{State: RefundFloatShort, Class: ClassFloat}, nil
+	if payout.Claimed {
+		return PayoutStep{State: PayoutClaimed}, nil // the database refuses it too
 	}
-	if exchange.CodeOf(err) == exchange.CodeSuspended {
+	stored, err := p.Store.BeginOrderPayout(ctx, in.OrderID, fresh)
+	switch exchange.CodeOf(err) {
+	case exchange.CodeInsufficientFunds:
+		return PayoutStep{State: RefundFloatShort, Class: ClassFloat}, nil
+	case exchange.CodeSuspended:
 		return PayoutStep{State: RefundSuspended, Class: ClassCredential}, nil
+	case exchange.CodeLimitReached:
+		return PayoutStep{State: PayoutTomorrow, Class: ClassPayeeDay}, nil
 	}
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
@@ -225,7 +245,7 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 			return PayoutStep{}, Failure(ctx, err)
 		}
 	}
-	step, err := p.conclude(ctx, in.OrderID, a, e)
+	step, err := p.conclude(ctx, in, a, e)
 	step.Asked = asked
 	return step, Failure(ctx, err)
 }
@@ -263,11 +283,17 @@ func (p *Payouts) ask(ctx context.Context, e *payoutEvidence) (bool, error) {
 	return answer.State != exchange.SeenNoAnswer, nil
 }
 
-func (p *Payouts) conclude(ctx context.Context, orderID uuid.UUID, a exchange.PaymentAttempt, e payoutEvidence) (PayoutStep, error) {
+func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.PaymentAttempt, e payoutEvidence) (PayoutStep, error) {
 	state, o := e.judge()
+	if state == RefundPending && in.Questions > maxQuestions {
+		var err error
+		if state, o, err = p.declared(ctx, e); err != nil {
+			return PayoutStep{}, err
+		}
+	}
 	switch state {
 	case RefundPaid:
-		if _, err := p.Store.CompleteOrderPayout(ctx, orderID, a.ID, o); err != nil {
+		if _, err := p.Store.CompleteOrderPayout(ctx, in.OrderID, a.ID, o); err != nil {
 			return PayoutStep{}, err
 		}
 	case RefundRefused:
@@ -284,6 +310,19 @@ func (p *Payouts) conclude(ctx context.Context, orderID uuid.UUID, a exchange.Pa
 	return PayoutStep{AttemptID: a.ID, State: state, Code: o.Code}, nil
 }
 
+// declared heeds two persons who say that an attempt of which the operator says nothing was not made. Against a voice
+// that says that it was, their word is a contradiction and no refusal.
+func (p *Payouts) declared(ctx context.Context, e payoutEvidence) (string, exchange.Observation, error) {
+	said, err := p.Store.DeclaredUnpaid(ctx, e.attempt.ID)
+	switch {
+	case err != nil || !said:
+		return RefundPending, exchange.Observation{}, err
+	case e.claimed():
+		return RefundDisputed, e.result, nil
+	}
+	return RefundRefused, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared, Text: "two persons declared that it was not made", At: p.Now()}, nil
+}
+
 // SettlePayoutInput ends a payout that a person found at the operator.
 type SettlePayoutInput struct {
 	OrderID   uuid.UUID `json:"order_id"`
@@ -295,7 +334,7 @@ type SettlePayoutInput struct {
 func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error {
 	ctx, stop := beat(ctx)
 	defer stop()
-	o, err := vouchedReceipt(ctx, p.Store, in.Proof, p.Now())
+	o, err := p.vouched(ctx, in.OrderID, in.Proof)
 	if err == nil {
 		_, err = p.Store.CompleteOrderPayout(ctx, in.OrderID, in.AttemptID, o)
 	}
@@ -313,7 +352,7 @@ type KeepPayoutInput struct {
 func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 	ctx, stop := beat(ctx)
 	defer stop()
-	o, err := vouchedReceipt(ctx, p.Store, in.Proof, p.Now())
+	o, err := p.vouched(ctx, in.OrderID, in.Proof)
 	if err != nil {
 		return Failure(ctx, err)
 	}
@@ -334,6 +373,20 @@ func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 	}
 	_, err = p.Store.KeepOrderPayout(ctx, in.OrderID, in.Proof.Principal())
 	return Failure(ctx, err)
+}
+
+// vouched is a payout that a person found by its receipt. Above the value for one person a second one has to have
+// confirmed the same receipt: CodeForbidden.
+func (p *Payouts) vouched(ctx context.Context, order uuid.UUID, proof Proof) (exchange.Observation, error) {
+	o, err := vouchedReceipt(ctx, p.Store, proof, p.Now())
+	if err != nil {
+		return o, err
+	}
+	second, err := p.Store.ReceiptNeedsSecond(ctx, order, o.Receipt)
+	if err == nil && second {
+		err = exchange.Errorf(exchange.CodeForbidden, "A payout as large as this one is settled by its receipt when a second person has confirmed it.")
+	}
+	return o, err
 }
 
 // commandStore uses an operator's command up.

@@ -20,6 +20,7 @@ const (
 	ControlTreasuryAllocation ControlKind = "treasury_allocation" // shillings for the platform's own treasury, or back
 	ControlFloatMove          ControlKind = "float_move"          // a large movement of float at the operator
 	ControlExceptionDecision  ControlKind = "exception_decision"  // what becomes of much money that does not fit
+	ControlPayoutWord         ControlKind = "payout_word"         // what became of a payout of which the operator says too little
 )
 
 // ControlStatus is the state of a change of the controls.

@@ -180,7 +180,21 @@ func (s *Store) refundSale(ctx context.Context, t unitTx, r exchange.ChainRefund
 		order: o, deposit: claim.DepositID, wallet: claim.WalletID, network: o.Network, amount: claim.Amount, hold: claim.HoldID, reason: r.Reason,
 		requested: by.UserID,
 	}, by)
+	if err == nil {
+		f, err = t.stopClaimed(ctx, o, f)
+	}
 	return refunded{o, f}, posting, err
+}
+
+const isClaimed = `SELECT EXISTS (SELECT FROM order_payouts WHERE id = $1 AND claimed)`
+
+// stopClaimed hands the new refund of an order to a person when somebody claims that the order was paid out.
+func (t unitTx) stopClaimed(ctx context.Context, o exchange.Order, f exchange.Refund) (exchange.Refund, error) {
+	var claimed bool
+	if err := t.get(ctx, &claimed, isClaimed, o.ID); err != nil || !claimed {
+		return f, err
+	}
+	return t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, string(exchange.RefundWaitsClaim), "", uuid.Nil, flow)
 }
 
 const depositOfException = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE id = (SELECT deposit_of(receipt) FROM payment_exceptions WHERE id = $1)`

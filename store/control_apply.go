@@ -27,6 +27,8 @@ func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange
 		return t.applyFloatMove(ctx, c, by)
 	case exchange.ControlExceptionDecision:
 		return t.applyDecision(ctx, c, by)
+	case exchange.ControlPayoutWord:
+		return none, t.applyWord(ctx, c, by)
 	}
 	return none, exchange.Errorf(exchange.CodeInternal, "there are no changes of the kind %s", c.Kind)
 }

@@ -86,6 +86,9 @@ func (t unitTx) repriced(ctx context.Context, o exchange.Order, crypto money.Amo
 	if err := t.payable(ctx, o, "/crypto_amount"); err != nil {
 		return before, none, false, refusedOnly(err)
 	}
+	if err := t.promisable(ctx, o, "/crypto_amount"); err != nil {
+		return before, none, false, refusedOnly(err)
+	}
 	p, fits, err := t.reserveAnew(ctx, before, &o)
 	if err != nil || !fits {
 		return before, none, false, err
@@ -170,7 +173,7 @@ func (t unitTx) countMore(ctx context.Context, before, o exchange.Order) error {
 	return t.useLimit(ctx, limitUse{userID: o.CustomerID, role: u.Role, objectType: repriceUse, objectID: o.ID, value: now.Sub(was), whole: now})
 }
 
-// SetRefundAddress says where the crypto of a sale goes back to, once. The view is that of the customer. The same
+// SetRefundAddress says where the crypto of a sale goes back to, once. Of a merchant it is CodeForbidden for what a customer sells to it. The same
 // address again changes nothing; another one is CodeStateConflict. CodeInvalid where nothing would come back from it.
 func (s *Store) SetRefundAddress(ctx context.Context, v View, id uuid.UUID, address string, by exchange.Principal) (exchange.Order, error) {
 	seen, err := s.Order(ctx, v, id)
@@ -185,6 +188,9 @@ func (s *Store) SetRefundAddress(ctx context.Context, v View, id uuid.UUID, addr
 		}
 		if !before.OffRamp() {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "Only the crypto of a sale can go back to somebody.")
+		}
+		if by.Role.Merchant() && before.CustomerID != by.VendorID {
+			return before, none, exchange.Errorf(exchange.CodeForbidden, "Where the crypto of a customer goes back to is the customer's to say.")
 		}
 		if before.RefundAddress == address {
 			return before, none, nil

@@ -149,6 +149,9 @@ func (t unitTx) fitSale(ctx context.Context, o *exchange.Order, pointer string) 
 	if err := t.admitCustomer(ctx, o); err != nil {
 		return err
 	}
+	if err := t.promisable(ctx, *o, pointer); err != nil {
+		return err
+	}
 	if o.Kind().VendorOpens {
 		// Only the customer says where its crypto goes back to; until it does, its own default wallet is safe.
 		wallet, _, err := t.defaultWallet(ctx, o.CustomerID, o.Network)

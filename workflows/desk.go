@@ -153,6 +153,16 @@ func (d *desk) unpark(ctx workflow.Context, waitsFor string) {
 	show(ctx, AttrNeedsAttention.ValueSet(false), AttrReason.ValueSet("none"), AttrWaitingFor.ValueSet(waitsFor))
 }
 
+// attended runs a flow that has a desk to its end. A flow that is over calls for nobody: whoever was to be called hears of
+// it from the flow that goes on.
+func attended[R any](ctx workflow.Context, d *desk, run func(workflow.Context) (R, error)) (R, error) {
+	result, err := run(ctx)
+	if d.reason != "" && closesDesk(ctx) {
+		d.unpark(ctx, WaitsForNobody)
+	}
+	return result, err
+}
+
 // hasDecision tells whether an operator has spoken.
 func (d *desk) hasDecision() bool { return d.decided != nil }
 

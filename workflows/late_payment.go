@@ -35,7 +35,7 @@ func LatePayment(ctx workflow.Context, in LatePaymentInput) (LatePaymentResult, 
 	if err := f.handlers(ctx); err != nil {
 		return LatePaymentResult{}, err
 	}
-	return f.run(ctx)
+	return attended(ctx, f.desk, f.run)
 }
 
 type latePayment struct {

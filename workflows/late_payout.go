@@ -48,7 +48,7 @@ func LatePayout(ctx workflow.Context, in LatePayoutInput) (LatePayoutResult, err
 	if err := f.handlers(ctx); err != nil {
 		return LatePayoutResult{}, err
 	}
-	return f.run(ctx)
+	return attended(ctx, f.desk, f.run)
 }
 
 type latePayout struct {

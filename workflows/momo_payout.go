@@ -47,11 +47,8 @@ func MomoPayout(ctx workflow.Context, in MomoPayoutInput) (MomoPayoutResult, err
 	if err := f.handlers(ctx, MomoPayoutID(in.OrderID)); err != nil {
 		return MomoPayoutResult{}, err
 	}
-	step, err := f.run(ctx)
-	if err != nil {
-		return MomoPayoutResult{}, err
-	}
-	return payoutResult(step), workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	step, err := attended(ctx, f.desk, f.run)
+	return payoutResult(step), err
 }
 
 // payoutResult says what the order's flow needs to know of an attempt that ended.
@@ -65,6 +62,12 @@ func payoutResult(step activities.PayoutStep) MomoPayoutResult {
 		return r
 	case activities.RefundFloatShort:
 		r.Reason = string(ReasonMomoFloat)
+		return r
+	case activities.PayoutClaimed:
+		r.Reason = string(ReasonMomoClaimed)
+		return r
+	case activities.PayoutTomorrow:
+		r.Reason = string(ReasonMomoPayeeLimit)
 		return r
 	}
 	r.Refused, r.Reason = true, string(ReasonMomoRefused)
@@ -154,8 +157,16 @@ func (f *payoutTry) handlers(ctx workflow.Context, id string) error {
 	return nil
 }
 
-// run ends when the payout is paid or refused, or was not sent.
+// run ends when the payout is paid or refused, or was not sent, and everybody who asked something has the answer.
 func (f *payoutTry) run(ctx workflow.Context) (activities.PayoutStep, error) {
+	step, err := f.see(ctx)
+	if err == nil {
+		err = workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	}
+	return step, err
+}
+
+func (f *payoutTry) see(ctx workflow.Context) (activities.PayoutStep, error) {
 	f.began = workflow.Now(ctx)
 	describe(ctx, f.card("the operator"))
 	var err error
@@ -168,7 +179,8 @@ func (f *payoutTry) run(ctx workflow.Context) (activities.PayoutStep, error) {
 		case activities.RefundPaid:
 			f.desk.unpark(ctx, WaitsForNobody)
 			return f.step, nil
-		case activities.RefundRefused, activities.RefundHeld, activities.RefundFloatShort, activities.RefundSuspended:
+		case activities.RefundRefused, activities.RefundHeld, activities.RefundFloatShort, activities.RefundSuspended,
+			activities.PayoutClaimed, activities.PayoutTomorrow:
 			return f.step, nil
 		}
 		if f.settled(ctx) {

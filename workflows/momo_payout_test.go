@@ -90,6 +90,57 @@ func TestMomoPayout(t *testing.T) {
 			want:   paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown},
 		},
 		{
+			name: "nobody says anything, until two persons declare that it was not made", plan: payer{unsent: true, mute: true, silent: true},
+			people: func(w *payoutWorld) {
+				w.at(min, func() { w.rows.declared = true }) // before it is parked a word counts for nothing
+				w.at(2*min, func() { w.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{}) })
+				w.at(3*min, func() {
+					if w.rows.payout.Status != exchange.PayoutProcessing {
+						w.answers["declared too early"] = errBug
+					}
+					w.rows.declared = false
+				})
+				w.at(3*time.Hour, func() { w.rows.declared = true })
+				w.at(3*time.Hour, func() { w.command("retry") })
+			},
+			want:   refusal(workflows.ReasonMomoRefused, activities.ClassDeclared, exchange.CodeDeclared),
+			parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("declared too early"),
+		},
+		{
+			name: "two persons deny what the operator claims", plan: payer{code: "0", after: 5 * sec},
+			people: func(w *payoutWorld) {
+				w.operator.fault = w.during(0, 24*time.Hour, errAway, "resolve") // the result alone says that it was paid
+				w.at(2*time.Hour, func() { w.rows.declared = true })
+				w.at(4*time.Hour, func() { w.command("resolve") })
+			},
+			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown, workflows.ReasonMomoDisagree},
+		},
+		{
+			name: "a large payout, and one person's receipt", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
+			people: func(w *payoutWorld) {
+				w.rows.second = true
+				w.at(time.Hour, func() { w.command("resolve") })
+				w.at(2*time.Hour, func() {
+					if w.rows.booked > 0 {
+						w.answers["settled by one person"] = errBug
+					}
+					w.rows.second = false // another person named it too
+				})
+				w.at(3*time.Hour, func() { w.command("resolve") })
+			},
+			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("settled by one person"),
+		},
+		{
+			name: "said to be paid by a try before", plan: payer{}, people: func(w *payoutWorld) { w.rows.payout.Claimed = true },
+			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoClaimed)}, check: nothingWritten,
+		},
+		{
+			name: "the payee gets no more today", plan: payer{}, people: func(w *payoutWorld) {
+				w.book.fault = w.during(0, time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginOrderPayout")
+			},
+			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoPayeeLimit), Class: activities.ClassPayeeDay}, check: nothingWritten,
+		},
+		{
 			name: "the voices contradict each other", plan: payer{code: "0", after: 5 * sec, lies: true},
 			people: func(w *payoutWorld) {
 				w.at(20*min, func() { w.command("retry") })

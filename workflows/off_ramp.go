@@ -22,7 +22,7 @@ func OffRamp(ctx workflow.Context, in OffRampInput) (OffRampResult, error) {
 	if err := f.handlers(ctx); err != nil {
 		return OffRampResult{}, err
 	}
-	return f.run(ctx)
+	return attended(ctx, f.desk, f.run)
 }
 
 // offRamp is one sale on its way. Rows decide what is done; what is kept here is where to go on.

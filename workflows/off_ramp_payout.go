@@ -43,6 +43,9 @@ type payoutTries struct {
 	next  int
 	busy  int       // made again because the operator was busy
 	short time.Time // since when the float is too small; zero while it is not
+	// claimed is since when a payout that was refused is said to have been made; zero while nobody says so.
+	claimed time.Time
+	full    bool // the payee could get no more the last time
 }
 
 // refusedPayout draws the consequence of a payout that was not made.
@@ -54,8 +57,16 @@ func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *pay
 	if !short {
 		t.short = time.Time{}
 	}
+	claimed, full := Reason(r.Reason) == ReasonMomoClaimed, r.Class == activities.ClassPayeeDay && !t.full
+	if t.full = full; !claimed {
+		t.claimed = time.Time{}
+	}
 	switch {
-	case r.Refused && r.Class == activities.ClassPayee:
+	case claimed:
+		f.awaitClaim(ctx, t)
+	case full:
+		f.awaitDay(ctx)
+	case r.Refused && (r.Class == activities.ClassPayee || r.Class == activities.ClassDeclared):
 		f.must(ctx, "Open the refund", func() error { return f.refund(ctx, activities.Proof{}, "payout refused: "+r.Code) })
 	case r.Refused && r.Class == activities.ClassBusy && t.busy < maxBusy:
 		t.busy++
@@ -84,6 +95,59 @@ func (f *offRamp) awaitFloat(ctx workflow.Context, t *payoutTries) {
 	if f.desk.hasDecision() {
 		f.desk.unpark(ctx, WaitsForMomo)
 	}
+}
+
+// awaitClaim waits until it is known whether a payout that was refused was made after all: nothing else is sent before.
+// It looks by itself, because the look at the late word ends without a word to this flow.
+func (f *offRamp) awaitClaim(ctx workflow.Context, t *payoutTries) {
+	if t.claimed.IsZero() {
+		t.claimed = workflow.Now(ctx)
+	}
+	var cause error
+	for {
+		f.desk.park(ctx, ReasonMomoClaimed, cause)
+		f.mark(ctx, exchange.WaitOperator)
+		f.pause(ctx, slower(ctx, refundGlance, t.claimed), "See whether the claim is settled", f.desk.hasDecision)
+		if !f.desk.hasDecision() {
+			break
+		}
+		d := f.desk.take()
+		switch d.verb {
+		case activities.VerbRefund:
+			cause = f.refund(ctx, d.proof, string(ReasonMomoClaimed))
+		case activities.VerbResolve:
+			cause = f.settleClaim(ctx, t.next-1, d.proof)
+		default:
+			cause = nil
+		}
+		if cause == nil {
+			break
+		}
+	}
+	f.desk.unpark(ctx, WaitsForMomo)
+}
+
+// settleClaim completes the order by the receipt of the payout that was taken for refused. The next try finds it paid.
+func (f *offRamp) settleClaim(ctx workflow.Context, try int, proof activities.Proof) error {
+	in := activities.SettlePayoutInput{OrderID: f.order.OrderID, AttemptID: activities.PayoutID(f.order.OrderID, try), Proof: proof}
+	err := workflow.ExecuteActivity(rail(ctx, "Settle the payout"), payouts.SettlePayout, in).Get(ctx, nil)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the payout was not settled", "error", err)
+	}
+	return err
+}
+
+// eastAfrica is the operator's time, which has no other in summer.
+const eastAfrica = 3 * time.Hour
+
+// awaitDay waits for the operator's next day, on which the payee can get more. Who can get no more even then is a
+// person's business.
+func (f *offRamp) awaitDay(ctx workflow.Context) {
+	f.mark(ctx, exchange.WaitPayeeDay)
+	now := workflow.Now(ctx)
+	tomorrow := now.Add(eastAfrica).Truncate(24 * time.Hour).Add(24*time.Hour - eastAfrica)
+	f.tell(ctx, "the next day: the operator pays this payee no more today", tomorrow)
+	f.pause(ctx, tomorrow.Sub(now), "Pay on the next day", func() bool { return false })
 }
 
 // momoPayout runs the child that carries one payout out. Callbacks and commands that come meanwhile are its.

@@ -272,10 +272,14 @@ func screened() []sell {
 	}
 }
 
+// claimed is a payout that is not sent because one that was refused is said to have been made.
+var claimed = momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-claimed"}}
+
 func payingOut() []sell {
 	const min = time.Minute
 	busy := wasRefused("busy", "momo-refused", "17")
 	float := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
+	full := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-payee_limit", Class: "payee_day"}}
 	return []sell{
 		{
 			name: "a payee who can't be paid", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: tried(1),
@@ -315,6 +319,60 @@ func payingOut() []sell {
 				m.payouts = []momoFate{wasRefused("payee_limit", "momo-payee_limit", "8"), wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
+			},
+		},
+		{
+			name: "declared not made by two persons: given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: tried(1),
+			set: func(m *market) {
+				m.payouts = []momoFate{wasRefused("declared", "momo-refused", exchange.CodeDeclared)}
+				m.deposit(min, 1, crypto("10"))
+			},
+		},
+		{
+			name: "a refused payout that somebody claims: waits until that is settled", status: sold, detail: none, check: tried(1, 2, 2, 2),
+			parked: []workflows.Reason{workflows.ReasonMomoClaimed, workflows.ReasonMomoClaimed},
+			set: func(m *market) {
+				m.payouts = []momoFate{busy, claimed, claimed, wasPaid}
+				m.deposit(min, 1, crypto("10"))
+			},
+		},
+		{
+			name: "a refused payout that somebody claims, and a receipt that does not fit", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			parked: []workflows.Reason{workflows.ReasonMomoClaimed}, check: tried(1, 2),
+			set: func(m *market) {
+				m.payouts = []momoFate{busy, claimed}
+				m.settle = func() error { return conflict("another amount") }
+				m.deposit(min, 1, crypto("10"))
+				m.at(10*min, m.command("resolve"))
+				m.at(12*min, m.command("refund"))
+			},
+		},
+		{
+			name: "the payee gets no more today: paid tomorrow", status: sold, detail: none,
+			check: func(t *testing.T, m *market) {
+				tried(1, 1)(t, m)
+				if len(m.answers) != 1 { // to the opening
+					t.Errorf("it did not wait for the next day, or for longer: %v", m.answers)
+				}
+			},
+			set: func(m *market) {
+				m.payouts = []momoFate{full, wasPaid}
+				m.deposit(min, 1, crypto("10"))
+				m.at(11*time.Hour+58*min, func() { // 23:58 in Kenya
+					if m.order.StatusDetail != exchange.WaitPayeeDay || len(m.tries) != 1 {
+						m.answers["waits"] = errBug
+					}
+				})
+				m.at(12*time.Hour+2*min, func() { m.answers["paid"] = errBug }) // the flow is over by then
+			},
+		},
+		{
+			name: "the payee gets no more tomorrow either: given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			parked: []workflows.Reason{workflows.ReasonMomoPayeeLimit}, check: tried(1, 1),
+			set: func(m *market) {
+				m.payouts = []momoFate{full}
+				m.deposit(min, 1, crypto("10"))
+				m.at(24*time.Hour, m.command("refund"))
 			},
 		},
 		{

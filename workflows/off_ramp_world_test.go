@@ -55,6 +55,7 @@ type market struct {
 	refunded  int
 	refusals  int                 // how often a refund can't be opened
 	waits     exchange.RefundWait // what the refund waits for
+	settle    func() error        // what comes of a receipt of a payout that was taken for refused
 	kept      bool                // the payout stands instead of the refund
 	funding   []string            // reasons of the tries to take the crypto from a wallet; the last one repeats, empty completes
 	poor      bool                // that wallet has too little by now
@@ -105,7 +106,7 @@ func (m *market) register() {
 	for name, do := range map[string]any{
 		"EscrowRoom": m.escrowRoom, "MakeWallet": m.makeWallet, "ReleaseEscrow": m.releaseEscrow, "ApproveSweep": m.approveSweep,
 		"OpenChainRefund": m.openRefund, "MarkOrder": m.markOrder, "ProveCommand": m.prove, "RetryPayout": m.retryPayout,
-		"ApproveRefundPayment": m.approveRefund, "KeepPayout": m.keepPayout,
+		"ApproveRefundPayment": m.approveRefund, "KeepPayout": m.keepPayout, "SettlePayout": m.settlePayout,
 		"ApproveFunding": m.approveFunding, "CancelFunding": m.cancelFunding,
 	} {
 		m.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: name})
@@ -441,6 +442,12 @@ func (m *market) keepPayout(ctx context.Context, _ activities.KeepPayoutInput) e
 		m.paid++
 		return struct{}{}, nil
 	})
+	return activities.Failure(ctx, err)
+}
+
+// settlePayout takes the receipt of a payout that was taken for refused. The next try finds it paid.
+func (m *market) settlePayout(ctx context.Context, _ activities.SettlePayoutInput) error {
+	_, err := step(m, "SettlePayout", func() (struct{}, error) { return struct{}{}, m.settle() })
 	return activities.Failure(ctx, err)
 }
 

@@ -25,7 +25,7 @@ func OnRamp(ctx workflow.Context, in OnRampInput) (OnRampResult, error) {
 	if err := f.handlers(ctx); err != nil {
 		return OnRampResult{}, err
 	}
-	return f.run(ctx)
+	return attended(ctx, f.desk, f.run)
 }
 
 // onRamp is one order on its way.

@@ -27,6 +27,8 @@ type payoutRows struct {
 	suspended bool
 	hits      []string // codes that say that our credential was refused
 	here      bool     // the crypto has not gone back
+	declared  bool     // two persons say that it was not made
+	second    bool     // a receipt needs a second person
 }
 
 func (r *payoutRows) OrderPayout(context.Context, uuid.UUID) (exchange.OrderPayout, error) {
@@ -98,6 +100,14 @@ func (r *payoutRows) DoubtOrderPayout(_ context.Context, _ uuid.UUID, claimed bo
 		r.payout.Doubted, r.payout.Claimed = r.payout.Doubted || claimed, claimed
 		return nil
 	})
+}
+
+func (r *payoutRows) DeclaredUnpaid(context.Context, uuid.UUID) (bool, error) {
+	return tx(r.book, "DeclaredUnpaid", func() (bool, error) { return r.declared, nil })
+}
+
+func (r *payoutRows) ReceiptNeedsSecond(context.Context, uuid.UUID, string) (bool, error) {
+	return tx(r.book, "ReceiptNeedsSecond", func() (bool, error) { return r.second, nil })
 }
 
 func (r *payoutRows) CryptoIsHere(context.Context, uuid.UUID) (bool, error) {

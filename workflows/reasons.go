@@ -229,7 +229,7 @@ var onRampGuide = map[Reason]advice{
 func (r Reason) wantsReceipt() bool {
 	return slices.Contains([]Reason{
 		ReasonReceiptMissing, ReasonOneWitness, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree, ReasonRefundLate,
-		ReasonMomoUnknown, ReasonMomoDisagree, ReasonMomoLate, ReasonRefundClaimed,
+		ReasonMomoUnknown, ReasonMomoDisagree, ReasonMomoLate, ReasonMomoClaimed, ReasonRefundClaimed,
 	}, r)
 }
 

@@ -12,6 +12,7 @@ const (
 	ReasonMomoFloat        Reason = "momo-float"
 	ReasonMomoUnknown      Reason = "momo-unknown"
 	ReasonMomoDisagree     Reason = "momo-disagree"
+	ReasonMomoClaimed      Reason = "momo-claimed"
 	ReasonBankWaiting      Reason = "bank-waiting"
 	ReasonBankRefused      Reason = "bank-refused"
 	ReasonRefundAddress    Reason = "refund-address"
@@ -48,11 +49,16 @@ var offRampGuide = map[Reason]advice{
 	},
 	ReasonMomoUnknown: {
 		"The operator has not said whether the customer was paid.",
-		"Look the payout up at the operator; send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
+		"Look the payout up at the operator; send retry to ask again, or resolve with its receipt as the note. When it was not made, two officers declare that.", retryOrResolve,
 	},
 	ReasonMomoDisagree: {
 		"The operator's answers about the payout to the customer contradict each other.",
 		"Look the payout up at the operator; send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
+	},
+	ReasonMomoClaimed: {
+		"A payout to the customer that was refused is said to have been made after all, so no other one is sent.",
+		"Look it up at the operator; send resolve with its receipt as the note when it was made, refund to give the crypto back, or retry to look again.",
+		[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve},
 	},
 	ReasonBankWaiting: {
 		"A payout to a bank account waits for an officer for longer than it should.",

@@ -20,11 +20,8 @@ func Refund(ctx workflow.Context, in RefundInput) (RefundResult, error) {
 	if err := f.handlers(ctx, RefundID(in.RefundID)); err != nil {
 		return RefundResult{}, err
 	}
-	step, err := f.run(ctx)
-	if err != nil {
-		return RefundResult{}, err
-	}
-	return refundResult(step), workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	step, err := attended(ctx, f.desk, f.run)
+	return refundResult(step), err
 }
 
 // refundResult says what the flow that owes the refund needs to know of a payout that ended.

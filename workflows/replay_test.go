@@ -160,6 +160,47 @@ func TestEveryFlowHasASample(t *testing.T) {
 	}
 }
 
+// TestNoClosedFlowCallsForAPerson looks at how the recorded flows ended.
+func TestNoClosedFlowCallsForAPerson(t *testing.T) {
+	type fields struct {
+		Fields map[string]struct {
+			Data []byte `json:"data"`
+		} `json:"indexedFields"`
+	}
+	for _, f := range samples(t) {
+		raw, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var h struct {
+			Events []struct {
+				Type    string `json:"eventType"`
+				Started struct {
+					Attributes fields `json:"searchAttributes"`
+				} `json:"workflowExecutionStartedEventAttributes"`
+				Shown struct {
+					Attributes fields `json:"searchAttributes"`
+				} `json:"upsertWorkflowSearchAttributesEventAttributes"`
+			} `json:"events"`
+		}
+		if err := json.Unmarshal(raw, &h); err != nil {
+			t.Fatal(err)
+		}
+		calls, over := false, false
+		for _, e := range h.Events {
+			for _, at := range []fields{e.Started.Attributes, e.Shown.Attributes} {
+				if v, shown := at.Fields[workflows.AttrNeedsAttention.GetName()]; shown {
+					calls = string(v.Data) == "true"
+				}
+			}
+			over = e.Type == "EVENT_TYPE_WORKFLOW_EXECUTION_COMPLETED"
+		}
+		if over && calls {
+			t.Errorf("%s ended while it called for a person", filepath.Base(f))
+		}
+	}
+}
+
 // Limits that a smooth order keeps to, so that a change that makes each order dearer is seen.
 const (
 	maxOrderEvents  = 40

@@ -51,9 +51,11 @@ func ReturnDeposit(ctx workflow.Context, in ReturnDepositInput) (ReturnDepositRe
 	if err := f.handlers(ctx); err != nil {
 		return ReturnDepositResult{}, err
 	}
-	out := f.run(ctx)
-	letOthersRun(ctx)
-	return out, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	return attended(ctx, f.desk, func(ctx workflow.Context) (ReturnDepositResult, error) {
+		out := f.run(ctx)
+		letOthersRun(ctx)
+		return out, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+	})
 }
 
 type returnDeposit struct {

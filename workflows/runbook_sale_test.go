@@ -34,6 +34,21 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 		workflows.ReasonMomoCredential:   {retryOrRefund, sale(pays(notSent))},
 		workflows.ReasonMomoPayeeLimit:   {retryOrRefund, sale(pays(wasRefused("payee_limit", "momo-payee_limit", "8")))},
 		workflows.ReasonMomoFloat:        {onlyRetry, sale(pays(noFloat))},
+		workflows.ReasonMomoClaimed: {[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve}, func(t *testing.T, c *cue) {
+			if c.verb != activities.VerbResolve {
+				sale(pays(claimed))(t, c)
+				return
+			}
+			m := newMarket()
+			m.payouts = []momoFate{wasRefused("busy", "momo-refused", "17"), claimed}
+			m.settle = func() error { m.payouts = nil; return nil } // the next try finds it paid
+			m.deposit(time.Minute, 1, crypto("10"))
+			c.await(t, m.env, m.signs, workflows.OffRampID(m.request.ID), m.command(c.verb))
+			m.run(t)
+			if m.sound(t); m.order.Status != sold || m.paid != 1 {
+				t.Errorf("the order is %s, paid %d times", m.order.Status, m.paid)
+			}
+		}},
 		workflows.ReasonBankWaiting: {onlyRetry, sale(func(c *cue, m *market) {
 			officer := atBank(m)
 			c.mend = officer.say(activities.RefundPaid, false) // the flow is not told, and looks because of the command

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -42,6 +43,18 @@ func (i *signsInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
 	o := &signsOutbound{signs: i.signs}
 	o.Next = out
 	return i.Next.Init(o)
+}
+
+// ExecuteWorkflow fails a flow that ends and still calls for a person: nobody could help it any more.
+func (i *signsInbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
+	out, err := i.Next.ExecuteWorkflow(ctx, in)
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	i.signs.mu.Lock()
+	defer i.signs.mu.Unlock()
+	if i.signs.alarmed[id] && !workflow.IsContinueAsNewError(err) {
+		return nil, fmt.Errorf("%s is over and still calls for a person; it ended with %v", id, err)
+	}
+	return out, err
 }
 
 type signsOutbound struct {

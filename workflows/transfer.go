@@ -22,7 +22,7 @@ func Transfer(ctx workflow.Context, in TransferInput) (TransferResult, error) {
 	if err := f.handlers(ctx); err != nil {
 		return TransferResult{}, err
 	}
-	return f.run(ctx)
+	return attended(ctx, f.desk, f.run)
 }
 
 // transfer is one transfer on its way. What its row says decides what comes next, because the sender,

@@ -1,0 +1,21 @@
+package exchange
+
+import (
+	"github.com/google/uuid"
+)
+
+// PayoutWord is what two persons say of a payout of which the operator says too little. With a receipt it was made;
+// without one the attempt that it names was not.
+type PayoutWord struct {
+	OrderID   uuid.UUID
+	AttemptID uuid.UUID
+	Receipt   string
+	Note      string // how it was found out, of 1 to MaxPayoutNote characters
+}
+
+// MaxPayoutNote is how many characters may say how it was found out what became of a payout.
+const MaxPayoutNote = 500
+
+// CodeDeclared is the result code of an attempt to pay out that two persons declared not made. Nobody has proven it, so
+// that its order stays in doubt for ever.
+const CodeDeclared = "declared"

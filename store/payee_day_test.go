@@ -1,0 +1,102 @@
+package store_test
+
+import (
+	"errors"
+	"testing"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// payeeDay has the operator pay one payee no more than that in a day.
+func (x *sale) payeeDay(t *testing.T, most string) {
+	t.Helper()
+	storetest.Exec(t, x.s, `ALTER TABLE momo_terms DISABLE TRIGGER USER`)
+	storetest.Exec(t, x.s, `UPDATE momo_terms SET max_payout = $1, payee_day = $1`, most)
+	storetest.Exec(t, x.s, `ALTER TABLE momo_terms ENABLE TRIGGER USER`)
+}
+
+// opens asks for another sale of the same customer.
+func (x *sale) opens(t *testing.T) (exchange.Order, error) {
+	return x.s.OpenOffRamp(t.Context(), exchange.OrderRequest{
+		ID: storetest.NewID(t), CustomerID: x.m.Customer.ID, OfferID: x.m.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell,
+	}, storetest.PrincipalOf(x.m.Customer))
+}
+
+// another is a second sale of the same customer whose crypto was taken.
+func (x *sale) another(t *testing.T) *sale {
+	t.Helper()
+	o, err := x.opens(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := x.s.EscrowLease(t.Context(), o.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y := &sale{s: x.s, m: x.m, order: o, block: x.block}
+	if y.e, err = x.s.Wallet(t.Context(), store.Everything(), l.WalletID); err != nil {
+		t.Fatal(err)
+	}
+	d := y.final(t, y.to("tx2", o.Price.Crypto))
+	if _, err := x.s.TakeDeposit(t.Context(), o.ID, d.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.s.RecordDepositScreening(t.Context(), d.ID, clear1); err != nil {
+		t.Fatal(err)
+	}
+	return y
+}
+
+// A payee is promised no more in a day than the operator pays out to one, however many ask at once. What is given up is
+// promised to nobody.
+func TestPayeeIsPromisedWhatADayPays(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), sold(t) // 1293 KES
+	x.payeeDay(t, "2600")
+	if _, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, byFlow); err != nil {
+		t.Fatal(err)
+	}
+	codes := atOnce(8, func(int) error { _, err := x.opens(t); return err })
+	if codes[""] != 2 || codes[exchange.CodeInvalid] != 6 {
+		t.Errorf("of 8 sales at once: %v", codes)
+	}
+	_, err := x.opens(t)
+	wantFault(t, err, exchange.CodeInvalid)
+	if e, ok := errors.AsType[*exchange.Error](err); !ok || len(e.Fields) != 1 || e.Fields[0].Pointer != "/crypto_amount" || e.Fields[0].Code != "payee_day" {
+		t.Errorf("it is refused as %v", err)
+	}
+}
+
+// Of what was promised under other terms, or on another day, the payee gets what the day allows, and the rest tomorrow.
+func TestPayeeIsPaidWhatADayPays(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), owing(t)
+	y := x.another(t)
+	x.payeeDay(t, "2000")
+	codes := atOnce(2, func(i int) error {
+		_, err := []*sale{x, y}[i].begin(ctx, x.s, 1)
+		return err
+	})
+	if codes[""] != 1 || codes[exchange.CodeLimitReached] != 1 {
+		t.Fatalf("two payouts at once: %v", codes)
+	}
+	if x.payout(t).Status == exchange.PayoutPending {
+		x, y = y, x
+	}
+	a := x.begun(t, 1)
+	if _, err := x.s.CompleteOrderPayout(ctx, x.order.ID, a.ID, storetest.Paid(t, a.Amount)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := y.begin(ctx, y.s, 1)
+	wantFault(t, err, exchange.CodeLimitReached)
+	if p := y.payout(t); p.Status != exchange.PayoutPending {
+		t.Errorf("the payout is %s", p.Status)
+	}
+	storetest.Exec(t, x.s, `ALTER TABLE payment_attempts DISABLE TRIGGER USER`)
+	storetest.Exec(t, x.s, `UPDATE payment_attempts SET settled_at = settled_at - interval '1 day' WHERE status = 'succeeded'`)
+	storetest.Exec(t, x.s, `ALTER TABLE payment_attempts ENABLE TRIGGER USER`)
+	y.begun(t, 1)
+	wantBooks(t, x.s)
+}
