@@ -36,6 +36,8 @@ type Config struct {
 	Mode        Mode   `env:"MODE" envDefault:"local"`
 	DatabaseURL string `env:"DATABASE_URL"`
 	LogLevel    string `env:"LOG_LEVEL" envDefault:"info"`
+	// Runbooks is where operators read docs/operations.md: what the details of parked flows link to.
+	Runbooks string `env:"RUNBOOKS" envDefault:"docs/operations.md"`
 
 	API      APIConfig      `envPrefix:"API_"`
 	Temporal TemporalConfig `envPrefix:"TEMPORAL_"`
@@ -282,12 +284,21 @@ func (c Config) checkAPI(n *need) {
 	n.rule(len(c.API.PINPepper) > 0, "KIVUKO_API_PIN_PEPPER must be set")
 	c.checkWebhooks(n)
 	c.checkStanding(n)
+	c.checkRunbooks(n)
 	if c.Mode == Production {
 		n.rule(!c.API.TokenKeys.development(), "KIVUKO_API_TOKEN_KEYS holds a development key")
 		n.rule(!developmentKey(c.API.PINPepper), "KIVUKO_API_PIN_PEPPER is a development secret")
 		n.rule(strings.HasPrefix(c.API.PublicURL, "https://"), "KIVUKO_API_PUBLIC_URL must be https in production")
 		n.rule(len(c.API.MetricsReaders) > 0, "KIVUKO_API_METRICS_READERS must be set in production: without it everybody may read /metrics")
 	}
+}
+
+// checkRunbooks wants an address to which a heading can be added, and that a browser opens from the Web UI.
+func (c Config) checkRunbooks(n *need) {
+	u, err := url.Parse(c.Runbooks)
+	whole := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
+	n.rule(c.Runbooks == "docs/operations.md" || (whole && !strings.ContainsAny(c.Runbooks, "#() ")),
+		"KIVUKO_RUNBOOKS must be the http or https address of the page, without a heading")
 }
 
 func (c Config) checkCodec(n *need) {
@@ -311,6 +322,7 @@ func (c Config) checkQueues(queues []string) error {
 	c.checkDatabase(&n)
 	c.checkTemporal(&n)
 	c.checkLimits(&n)
+	c.checkRunbooks(&n)
 	for _, q := range queues {
 		switch {
 		case q == "flows":

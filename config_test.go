@@ -75,6 +75,8 @@ func TestProductionRefuses(t *testing.T) {
 		{"MOMO_STANDING_TOKEN", strings.Repeat("E5", 32), "KIVUKO_MOMO_STANDING_TOKEN must be 64 hexadecimal digits in small letters"},
 		{"MOMO_STANDING_TOKEN", hex.EncodeToString(dev["standing"]), "KIVUKO_MOMO_STANDING_TOKEN is a development secret"},
 		{"SCREENING_URL", "http://screening.example", "KIVUKO_SCREENING_URL must be https"},
+		{"RUNBOOKS", "docs/other.md", "KIVUKO_RUNBOOKS must be the http or https address"},
+		{"RUNBOOKS", "https://pages.example/operations.html#limits", "KIVUKO_RUNBOOKS must be the http or https address"},
 		{"CODEC_OPEN", "true", "KIVUKO_CODEC_OPEN must be off"},
 		{"DATABASE_URL", "", "KIVUKO_DATABASE_URL must be set"},
 		{"DATABASE_URL", "postgres://db.example/kivuko", "KIVUKO_DATABASE_URL must say sslmode=verify-full"},

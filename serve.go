@@ -20,6 +20,7 @@ import (
 	"kivuko/momo"
 	"kivuko/store"
 	"kivuko/worker"
+	"kivuko/workflows"
 )
 
 // spoolPause is how often callbacks that the database missed are tried again.
@@ -34,6 +35,7 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 	if err := n.err(); err != nil {
 		return err
 	}
+	workflows.UseRunbooks(p.config.Runbooks)
 	db, err := openStore(ctx, p, store.Options{})
 	if err != nil {
 		return err

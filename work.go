@@ -52,6 +52,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	if err := keys.HardenProcess(); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
+	workflows.UseRunbooks(p.config.Runbooks)
 	db, err := openStore(ctx, p, store.Options{Limits: p.config.limits()})
 	if err != nil {
 		return err

@@ -12,8 +12,19 @@ import (
 	"kivuko/activities"
 )
 
-// operationsDoc is where the long form of every reason to park is, from the root of the repository.
+// operationsDoc is the page with the long form of every reason to park, from the root of the repository.
 const operationsDoc = "docs/operations.md"
+
+// runbooks is where people read that page. Details are no part of what a replay compares, so a worker may name another
+// place than the one that began a flow.
+var runbooks = operationsDoc
+
+// UseRunbooks sets where people read docs/operations.md, as the address without a heading, before the first worker or
+// server of a process starts. A link in the Web UI leads there only if it is a whole address.
+func UseRunbooks(address string) { runbooks = address }
+
+// runbook is the address of a reason's heading.
+func runbook(r Reason) string { return runbooks + "#" + string(r) }
 
 // card is what the Web UI shows of a flow: a line that says where it stands, and what follows.
 type card struct {
@@ -58,7 +69,7 @@ func parkedCard(about, flow string, r Reason, cause error) card {
 	c.add("About", about)
 	c.add("Flow", flow)
 	c.add("Error", words(cause))
-	c.add("More", fmt.Sprintf("[%s](%s#%s)", r, operationsDoc, r))
+	c.add("More", fmt.Sprintf("[%s](%s)", r, runbook(r)))
 	return c
 }
 

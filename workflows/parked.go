@@ -26,19 +26,20 @@ type Advice struct {
 	What    string   // what is wrong, in a sentence
 	Do      string   // what can be done, in a sentence
 	Verbs   []string // the commands that the flow obeys
-	Runbook string   // the long form, from the root of the repository
+	Runbook string   // the address of the long form; see UseRunbooks
 }
 
 // Advice is what operators are told about the reason; empty but for the runbook when it is unknown.
 func (r Reason) Advice() Advice {
 	a := guide[r]
-	return Advice{What: a.what, Do: a.do, Verbs: slices.Clone(a.verbs), Runbook: operationsDoc + "#" + string(r)}
+	return Advice{What: a.what, Do: a.do, Verbs: slices.Clone(a.verbs), Runbook: runbook(r)}
 }
 
 // objectTypes says what the id of a flow of a type names. Flows that are missing are about no single object.
 var objectTypes = map[string]string{
 	TypeOnRamp: "order", TypeOffRamp: "order", TypeMomoPayout: "order", TypeTransfer: "transfer", TypeCryptoPayout: "chain_payment",
 	TypeRefund: "refund", TypeLatePayment: "payment_attempt", TypeLatePayout: "payment_attempt", TypeCreateWallet: "wallet",
+	TypeReturnDeposit: "payment_exception",
 }
 
 // ObjectOf tells what a flow is about, by its type and id: "order" and the order's id, for example. It is "" and the

@@ -44,3 +44,16 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		t.Error("a failed transaction must be named so")
 	}
 }
+
+// What the Web UI and the API link to is where the deployment says that its operators read the page.
+func TestRunbooksAreWhereTheDeploymentSays(t *testing.T) {
+	t.Cleanup(func() { UseRunbooks(operationsDoc) })
+	UseRunbooks("https://pages.example/operations.md")
+	const want = "https://pages.example/operations.md#refund-float"
+	if got := ReasonRefundFloat.Advice().Runbook; got != want {
+		t.Errorf("the API names %s, want %s", got, want)
+	}
+	if got := parkedCard("x", "y", ReasonRefundFloat, nil).String(); !strings.Contains(got, "[refund-float]("+want+")") {
+		t.Errorf("the details do not link %s:\n%s", want, got)
+	}
+}
