@@ -32,16 +32,17 @@ SELECT a.code || ' says ' || a.posted FROM ledger_accounts a
 LEFT JOIN (SELECT account_id, sum(amount) AS sum FROM ledger_lines GROUP BY account_id) l ON l.account_id = a.id
 WHERE a.posted <> coalesce(CASE WHEN a.debit_normal THEN l.sum ELSE -l.sum END, 0)`
 
-// What came to an escrow address and was not taken for its order lies in suspense, until a person decides about it.
+// What came to an escrow address and was not taken for its order lies in suspense until a person decides about it, and so
+// does what came to an address of ours on a network where it is nobody's.
 const owed = `
 SELECT c.code || ' holds ' || c.posted || ', owes ' || coalesce(b.posted, 0) || ' and has ' || s.lies || ' in suspense' FROM ledger_accounts c
 JOIN wallets w ON w.id = c.owner_id
 LEFT JOIN ledger_accounts b ON b.kind = 'wallet_balance' AND b.owner_id = c.owner_id AND b.asset = c.asset
 CROSS JOIN LATERAL (
     SELECT coalesce(-sum(l.amount), 0) AS lies FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id
-    WHERE w.purpose = 'escrow' AND a.kind = 'suspense' AND a.asset = c.asset
+    WHERE w.purpose IN ('escrow', 'twin') AND a.kind = 'suspense' AND a.asset = c.asset
         AND l.entry_id IN (SELECT o.entry_id FROM ledger_lines o WHERE o.account_id IN (c.id, b.id))) s
-WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND (b.id IS NOT NULL OR w.purpose = 'escrow') AND c.posted <> coalesce(b.posted, 0) + s.lies`
+WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND (b.id IS NOT NULL OR w.purpose IN ('escrow', 'twin')) AND c.posted <> coalesce(b.posted, 0) + s.lies`
 
 // Crypto of a sale stays held when its order is over, until it has left the escrow address.
 const needed = `

@@ -2,8 +2,10 @@ package soak
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,55 +13,246 @@ import (
 
 	"github.com/google/uuid"
 
+	"kivuko/dev/client"
 	"kivuko/dev/invariants"
+	"kivuko/dev/stack"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/momo/sandbox"
+	"kivuko/workflows"
 )
 
 // judge holds the end against what the outside says. What does not fit yet may be on its way: it is looked at until it
 // fits, or the time is over.
-func (w *world) judge(ctx context.Context, deeds []deed, ends map[uuid.UUID]object, parked []waiting) error {
-	w.tell(deeds, ends, parked)
-	for _, p := range parked {
-		if p.Reason == "" {
-			return fmt.Errorf("%s waits for a person and does not say why", p.Flow)
+func (w *world) judge(ctx context.Context, e ending, bank map[uuid.UUID]int64) error {
+	for _, p := range e.parked {
+		if !slices.Contains(workflows.Reasons(), workflows.Reason(p.Reason)) {
+			return fmt.Errorf("%s waits for a person and does not say why: %q", p.Flow, p.Reason)
 		}
 	}
-	const settling = 3 * time.Minute
-	return until(ctx, settling, func() error {
-		b, err := w.books(ctx)
-		if err != nil {
-			return err
-		}
-		return errors.Join(
-			invariants.Check(ctx, w.db),
-			w.operatorAgrees(ctx, b, parked),
-			w.nothingTwice(ctx, b),
-			w.delivered(ctx, deeds, ends),
-			invariants.Chains(ctx, w.store, w.nodes))
-	})
+	const settling = 2 * time.Minute
+	return until(ctx, settling, func() error { return w.claims(ctx, e, bank) })
 }
 
-// tell prints how everything ended.
-func (w *world) tell(deeds []deed, ends map[uuid.UUID]object, parked []waiting) {
-	counts := map[string]int{}
-	for _, d := range deeds {
-		how := ends[d.id].Status + " (" + ends[d.id].Detail + ")"
+// claims are all that must be so at the end.
+func (w *world) claims(ctx context.Context, e ending, bank map[uuid.UUID]int64) error {
+	b, err := w.books(ctx)
+	if err != nil {
+		return err
+	}
+	return errors.Join(
+		invariants.Check(ctx, w.db),
+		w.operatorAgrees(ctx, b, e.parked),
+		w.bankAgrees(ctx, bank),
+		w.nothingTwice(ctx, b),
+		w.everyDeed(ctx, e, b, bank),
+		invariants.Chains(ctx, w.store, w.nodes))
+}
+
+// report tells how everything ended.
+func (e ending) report(out io.Writer, did map[string]int) {
+	counts, parked := map[string]int{}, map[string]int{}
+	for _, d := range e.deeds {
+		how := e.objects[d.id].Status + " (" + e.objects[d.id].Detail + ")"
 		if d.refused != nil {
 			how = "refused: " + d.refused.Error()
 		}
-		counts[string(d.step.Kind)+" "+how]++
+		counts[string(d.step.Kind)+": "+how]++
 	}
-	for _, p := range parked {
-		counts["parked with "+p.Reason]++
+	for _, p := range e.parked {
+		what := p.Reason + ", " + p.Flow
+		if p.ObjectID != nil {
+			for _, d := range e.deeds {
+				if d.id == *p.ObjectID {
+					what = p.Reason + ", " + d.name()
+				}
+			}
+		}
+		parked[what]++
 	}
-	var lines []string
-	for what, n := range counts {
-		lines = append(lines, fmt.Sprintf("  %3d  %s", n, what))
+	for _, part := range []struct {
+		title  string
+		counts map[string]int
+	}{{"How it ended:", counts}, {"What the staff did:", did}, {"What stays parked:", parked}} {
+		if len(part.counts) > 0 {
+			_, _ = fmt.Fprintf(out, "%s\n%s", part.title, tally(part.counts))
+		}
 	}
-	slices.SortFunc(lines, func(a, b string) int { return strings.Compare(a[5:], b[5:]) })
-	w.say("How it ended:\n%s", strings.Join(lines, "\n"))
+	_, _ = fmt.Fprintf(out, "%d flows look out for late money for the rest of the day.\n", e.watching)
+}
+
+// everyDeed holds each deed against what the operator, the bank and the chain say of its phone and its addresses.
+func (w *world) everyDeed(ctx context.Context, e ending, b sandbox.Books, bank map[uuid.UUID]int64) error {
+	flows, err := w.running(ctx)
+	if err != nil {
+		return err
+	}
+	var wrong []error
+	for _, d := range e.deeds {
+		if d.refused != nil {
+			wrong = append(wrong, fmt.Errorf("%s was refused: %w", d.name(), d.refused))
+			continue
+		}
+		if now, _ := w.deedOf(d.id); d.back == "" {
+			d.back = now.back // somebody named it since
+		}
+		f, err := w.gather(ctx, d, e, b, bank, flows)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.name(), err)
+		}
+		for _, sentence := range f.verdict() {
+			wrong = append(wrong, errors.New(sentence))
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// gather collects the evidence of a deed.
+func (w *world) gather(ctx context.Context, d deed, e ending, b sandbox.Books, bank map[uuid.UUID]int64, flows []flow) (f evidence, err error) {
+	o := e.objects[d.id]
+	f = evidence{deed: d, status: o.Status, crypto: d.amount}
+	for _, p := range e.parked {
+		id, err := (&office{world: w}).objectOf(ctx, p)
+		if err != nil {
+			return f, err
+		}
+		if id == d.id {
+			f.why = append(f.why, p.Reason)
+		}
+	}
+	if d.address != "" && !d.step.Kind.sells() {
+		if f.came, _, err = w.movedAt(ctx, d, d.address); err != nil {
+			return f, err
+		}
+	}
+	if d.step.Kind == Transfer {
+		return f, nil
+	}
+	if f.price, err = shillings(o.Fiat); err != nil {
+		return f, err
+	}
+	if f.crypto, err = money.Parse(money.USDT, o.Crypto); err != nil {
+		return f, err
+	}
+	if paid, there := bank[d.id]; there {
+		f.atBank = []int64{paid}
+	}
+	if d.step.Kind.sells() {
+		if f.brought, f.left, err = w.movedAt(ctx, d, d.address); err != nil {
+			return f, err
+		}
+		if d.back != "" {
+			if f.back, _, err = w.movedAt(ctx, d, d.back); err != nil {
+				return f, err
+			}
+		}
+	}
+	return f, errors.Join(w.atOperator(ctx, d, b, flows, &f), w.decisions(ctx, d, &f))
+}
+
+// movedAt is what came to an address in stablecoins, and what is still there, by the chain.
+func (w *world) movedAt(ctx context.Context, d deed, address string) (came, left []money.Amount, err error) {
+	changes, err := d.node.Changes(ctx, address)
+	for _, c := range changes {
+		if c.Amount.Asset() != money.USDT && c.Amount.Asset() != money.USDC {
+			continue
+		}
+		left = append(left, c.Amount)
+		if c.Amount.Positive() {
+			came = append(came, c.Amount)
+		}
+	}
+	return came, left, err
+}
+
+// atOperator is what the operator's books say of the deed's phone.
+func (w *world) atOperator(ctx context.Context, d deed, b sandbox.Books, flows []flow, f *evidence) error {
+	for _, m := range b.Effects {
+		if m.Phone != d.phone {
+			continue
+		}
+		switch m.Direction {
+		case sandbox.Payout:
+			f.paidOut = append(f.paidOut, m.Amount)
+		case sandbox.Collection:
+			f.collected = append(f.collected, m.Amount)
+			booked, _, err := w.booked(ctx, m)
+			if err != nil {
+				return err
+			}
+			if !booked {
+				f.unbooked += m.Amount
+			}
+		}
+	}
+	if f.unbooked == 0 {
+		return nil
+	}
+	for _, one := range flows {
+		if !one.watches() {
+			continue
+		}
+		id, err := (&office{world: w}).objectOf(ctx, waiting{Flow: one.id})
+		if err != nil {
+			return err
+		}
+		f.watched = f.watched || id == d.id
+	}
+	return nil
+}
+
+// decisions are what Kivuko says became of money that fits nothing, and of refunds in crypto.
+func (w *world) decisions(ctx context.Context, d deed, f *evidence) error {
+	var desk struct {
+		Exceptions []exception `json:"payment_exceptions"`
+	}
+	var back struct {
+		Refunds []struct {
+			Rail    string  `json:"rail"`
+			Status  string  `json:"status"`
+			Asset   string  `json:"asset"`
+			Amount  string  `json:"amount"`
+			Tx      *string `json:"tx_hash"`
+			Receipt *string `json:"receipt"`
+		} `json:"refunds"`
+	}
+	query := fmt.Sprintf("?page_id=1&page_size=%d&order_id=%s", listed, d.id)
+	err := w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
+		if err := c.Get(ctx, "/api/v1/auth/payment-exceptions"+query, &desk); err != nil {
+			return err
+		}
+		return c.Get(ctx, "/api/v1/auth/refunds"+query, &back)
+	})
+	if err != nil {
+		return err
+	}
+	for _, x := range desk.Exceptions {
+		m, err := money.Parse(money.Asset(x.Asset), x.Amount)
+		if err != nil {
+			return err
+		}
+		switch {
+		case exchange.ExceptionKind(x.Kind) == exchange.ExcPaidTwice:
+			f.twice = append(f.twice, m)
+		case slices.Contains([]exchange.ExceptionStatus{exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited}, exchange.ExceptionStatus(x.Status)):
+			f.kept = append(f.kept, m)
+		}
+	}
+	for _, r := range back.Refunds {
+		if r.Rail != string(exchange.RefundOnChain) || r.Status != string(exchange.RefundCompleted) {
+			continue
+		}
+		if r.Tx == nil {
+			f.stands = true
+			continue
+		}
+		m, err := money.Parse(money.Asset(r.Asset), r.Amount)
+		if err != nil {
+			return err
+		}
+		f.refunds = append(f.refunds, m)
+	}
+	return nil
 }
 
 // operatorAgrees compares the ledger's accounts at the operator with the operator's own, to the shilling. A movement
@@ -68,19 +261,18 @@ func (w *world) operatorAgrees(ctx context.Context, b sandbox.Books, parked []wa
 	moved := map[exchange.AccountKind]int64{}
 	var errs []error
 	for _, e := range b.Effects {
-		kind, amount, query := exchange.AccMomoCollection, e.Amount, bookedCollection
+		kind, amount := exchange.AccMomoCollection, e.Amount
 		switch e.Direction {
 		case sandbox.Collection:
 		case sandbox.Payout:
-			kind, amount, query = exchange.AccMomoPayout, -e.Amount-e.Charge, bookedPayout
+			kind, amount = exchange.AccMomoPayout, -e.Amount-e.Charge
 		default:
 			continue
 		}
-		var booked, known bool
-		if err := w.db.QueryRowContext(ctx, query, e.Receipt).Scan(&booked, &known); err != nil {
-			return err
-		}
+		booked, known, err := w.booked(ctx, e)
 		switch {
+		case err != nil:
+			return err
 		case booked:
 			moved[kind] += amount
 		case !known && len(parked) == 0:
@@ -88,26 +280,45 @@ func (w *world) operatorAgrees(ctx context.Context, b sandbox.Books, parked []wa
 		}
 	}
 	for _, k := range []exchange.AccountKind{exchange.AccMomoCollection, exchange.AccMomoPayout} {
-		a, err := w.store.Account(ctx, exchange.House(k, money.KES))
-		if err != nil {
-			return err
-		}
-		opening, err := w.opening(ctx, k)
-		if err != nil {
-			return err
-		}
-		if want := opening.Add(money.Must(money.KES, strconv.FormatInt(moved[k], 10))); !a.Posted.Equal(want) {
-			errs = append(errs, fmt.Errorf("%s is %s by the ledger and %s by the operator", k, a.Posted, want))
-		}
+		errs = append(errs, w.movedSince(ctx, k, moved[k], "the operator"))
 	}
 	return errors.Join(errs...)
 }
 
-// Whether a movement at the operator is in the ledger, and whether we know of it at all.
-const (
-	bookedCollection = `SELECT EXISTS (SELECT FROM ledger_entries WHERE key = 'momo:' || $1), EXISTS (SELECT FROM c2b_payments WHERE receipt = $1)`
-	bookedPayout     = `SELECT count(*) FILTER (WHERE status = 'succeeded') = 1, false FROM payment_attempts WHERE direction = 'payout' AND receipt = $1`
-)
+// bankAgrees compares the ledger's account at the bank with the bank's own books.
+func (w *world) bankAgrees(ctx context.Context, bank map[uuid.UUID]int64) error {
+	var paid int64
+	for _, amount := range bank {
+		paid -= amount
+	}
+	return w.movedSince(ctx, exchange.AccBank, paid, "the bank")
+}
+
+// movedSince compares what an account of the house changed by since it was opened.
+func (w *world) movedSince(ctx context.Context, k exchange.AccountKind, by int64, who string) error {
+	a, err := w.store.Account(ctx, exchange.House(k, money.KES))
+	if err != nil {
+		return err
+	}
+	opening, err := w.opening(ctx, k)
+	if err != nil {
+		return err
+	}
+	if want := opening.Add(money.Must(money.KES, strconv.FormatInt(by, 10))); !a.Posted.Equal(want) {
+		return fmt.Errorf("the account %s is %s by the ledger and %s by %s", k, a.Posted, want, who)
+	}
+	return nil
+}
+
+// booked tells whether a movement at the operator is in the ledger, and whether we know of it at all.
+func (w *world) booked(ctx context.Context, e sandbox.Effect) (booked, known bool, err error) {
+	query := `SELECT EXISTS (SELECT FROM ledger_entries WHERE key = 'momo:' || $1), EXISTS (SELECT FROM c2b_payments WHERE receipt = $1)`
+	if e.Direction == sandbox.Payout {
+		query = `SELECT count(*) FILTER (WHERE status = 'succeeded') = 1, false FROM payment_attempts WHERE direction = 'payout' AND receipt = $1`
+	}
+	err = w.db.QueryRowContext(ctx, query, e.Receipt).Scan(&booked, &known)
+	return booked, known, err
+}
 
 // opening is what an account began with.
 func (w *world) opening(ctx context.Context, k exchange.AccountKind) (money.Amount, error) {
@@ -121,7 +332,7 @@ func (w *world) opening(ctx context.Context, k exchange.AccountKind) (money.Amou
 }
 
 // nothingTwice checks by the operator's books that no prompt was on a phone twice and no order or refund was paid out
-// twice, and that each receipt is in the ledger at most once.
+// twice.
 func (w *world) nothingTwice(ctx context.Context, b sandbox.Books) error {
 	var errs []error
 	prompts := map[string]int{}
@@ -137,45 +348,18 @@ func (w *world) nothingTwice(ctx context.Context, b sandbox.Books) error {
 		}
 		var object string
 		err := w.db.QueryRowContext(ctx, `SELECT coalesce('refund ' || refund_id, 'order ' || order_id) FROM payment_attempts WHERE direction = 'payout' AND id::text = $1`, e.Reference).Scan(&object)
+		if errors.Is(err, sql.ErrNoRows) {
+			errs = append(errs, fmt.Errorf("the operator paid %d to %s under the id %s, which is of no payout of ours", e.Amount, e.Phone, e.Reference))
+			continue
+		}
 		if err != nil {
-			return fmt.Errorf("the payout %s of %d to %s: %w", e.Reference, e.Amount, e.Phone, err)
+			return err
 		}
 		paid[object] = append(paid[object], e.Receipt)
 	}
 	for object, receipts := range paid {
 		if len(receipts) > 1 {
-			errs = append(errs, fmt.Errorf("%s was paid out %d times: %v", object, len(receipts), receipts))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// delivered checks by the chains that what was completed came exactly once, and nothing else came.
-func (w *world) delivered(ctx context.Context, deeds []deed, ends map[uuid.UUID]object) error {
-	var errs []error
-	for _, d := range deeds {
-		if d.refused != nil || d.address == "" || d.step.Kind == Sale {
-			continue
-		}
-		changes, err := d.node.Changes(ctx, d.address)
-		if err != nil {
-			return err
-		}
-		came := 0
-		for _, c := range changes {
-			if c.Amount.Asset() == money.USDT {
-				came++
-				if !c.Amount.Equal(d.amount) {
-					errs = append(errs, fmt.Errorf("%s %s brought %s, not %s", d.step.Kind, d.id, c.Amount, d.amount))
-				}
-			}
-		}
-		want := 0
-		if ends[d.id].Status == "completed" {
-			want = 1
-		}
-		if came != want && ends[d.id].over() {
-			errs = append(errs, fmt.Errorf("%s %s is %s and came %d times", d.step.Kind, d.id, ends[d.id].Status, came))
+			errs = append(errs, fmt.Errorf("%s was paid out %d times: %s", object, len(receipts), strings.Join(receipts, ", ")))
 		}
 	}
 	return errors.Join(errs...)

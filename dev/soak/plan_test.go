@@ -20,29 +20,40 @@ func TestPlansRepeat(t *testing.T) {
 }
 
 // Every behaviour that a plan asks for is one of the sandbox's, for the service that it is asked of, and every kind of
-// thing comes in a long plan.
+// thing comes in a long plan, on every network.
 func TestPlansAskForWhatThereIs(t *testing.T) {
 	t.Parallel()
 	known := sandbox.Behaviours()
-	for kind, names := range map[Kind][]string{Purchase: collecting, Sale: paying} {
-		for _, name := range names {
-			if !slices.ContainsFunc(known, func(b sandbox.Behaviour) bool { return b.Name == name && slices.Contains(b.Ops, operations[kind]) }) {
-				t.Errorf("%s is no behaviour for a %s", name, kind)
-			}
-		}
-	}
 	seen := map[string]bool{}
-	for _, s := range Plan(1, 3*time.Hour, 3) {
-		seen[string(s.Kind)], seen[string(s.Blow)], seen[s.Operator] = true, true, true
+	for _, s := range Plan(1, 10*time.Hour, 3) {
+		if s.Operator != "" && !slices.ContainsFunc(known, func(b sandbox.Behaviour) bool { return b.Name == s.Operator && slices.Contains(b.Ops, s.operation()) }) {
+			t.Fatalf("%q is no behaviour of the operator's for a %s", s.Operator, s.Kind)
+		}
+		seen[string(s.Blow)], seen[s.Operator] = true, true
+		for _, what := range []any{s.Kind, s.Odd, s.Inside, s.Bank, s.Refuses, s.Returns} {
+			seen[fmt.Sprintf("%s %v on %d", s.Kind, what, s.Network)] = true
+		}
 	}
 	for _, w := range weights {
 		if !seen[string(w.blow)] {
 			t.Errorf("%q never comes", w.blow)
 		}
 	}
-	for _, name := range slices.Concat(collecting, paying, []string{string(Purchase), string(Sale), string(Transfer)}) {
+	for _, name := range slices.Concat(collecting, paying, unhurried) {
 		if !seen[name] {
 			t.Errorf("%q never comes", name)
+		}
+	}
+	for network := range 3 {
+		for _, o := range odds {
+			if what := fmt.Sprintf("%s %v on %d", Sale, o, network); !seen[what] {
+				t.Errorf("%q never comes", what)
+			}
+		}
+		for _, s := range shares {
+			if what := fmt.Sprintf("%s %v on %d", s.kind, s.kind, network); !seen[what] {
+				t.Errorf("%q never comes", what)
+			}
 		}
 	}
 }

@@ -11,17 +11,17 @@ import (
 
 	"github.com/google/uuid"
 
-	"kivuko/dev/client"
 	"kivuko/dev/stack"
 )
 
 // The end's patience.
 const (
-	// quiet is how long everything may take to come to its end when nothing is wrong any more: the operator is asked
-	// about a payout every two minutes, and two answers are needed where its result is lost.
-	quiet = 8 * time.Minute
+	// quiet is how long everything may take to come to its end when nothing is wrong any more.
+	quiet = 10 * time.Minute
 	// givenUp is after how long a customer gives up an order that waits for a payment which nobody makes.
-	givenUp  = 30 * time.Second
+	givenUp = 30 * time.Second
+	// answered is for how long the office has tried when a flow stays parked.
+	answered = time.Minute
 	lookEach = 3 * time.Second
 	atOnce   = 40 // deeds under way
 )
@@ -36,24 +36,46 @@ func Run(ctx context.Context, o Options) (err error) {
 	defer func() { err = errors.Join(err, w.close()) }()
 	steps := Plan(o.Seed, o.For, len(w.nodes))
 	Print(o.Out, o.Seed, o.For, steps)
-	w.say("the stack is up after %s, with %d networks", time.Since(began).Round(time.Second), len(w.nodes))
+	w.say("The stack is up after %s, with %d networks.", time.Since(began).Round(time.Second), len(w.nodes))
+	err = w.run(ctx, steps)
+	w.say("The soak took %s.", time.Since(began).Round(time.Second))
+	if err != nil {
+		return fmt.Errorf("seed %d: %w", o.Seed, err)
+	}
+	w.say("Seed %d: every claim holds.", o.Seed)
+	return nil
+}
+
+// run plays the plan with the office at work, and judges the end.
+func (w *world) run(ctx context.Context, steps []Step) error {
+	began := time.Now()
+	office := w.openOffice()
+	working, home := context.WithCancel(ctx)
+	var wait sync.WaitGroup
+	wait.Go(func() { office.work(working) })
+	defer wait.Wait()
+	defer home()
 	deeds, err := w.play(ctx, steps)
 	if err != nil {
 		return err
 	}
-	w.say("the plan was played after %s; everything behaves again", time.Since(began).Round(time.Second))
+	w.say("The plan was played after %s; everything behaves again.", time.Since(began).Round(time.Second))
 	if err := w.calm(ctx); err != nil {
 		return fmt.Errorf("ending the troubles: %w", err)
 	}
-	ends, parked, err := w.end(ctx, deeds)
-	if err == nil {
-		err = w.judge(ctx, deeds, ends, parked)
-	}
-	w.say("the soak took %s", time.Since(began).Round(time.Second))
+	e, err := w.end(ctx, office, deeds)
+	did, bank := office.records()
+	e.report(w.Out, did)
 	if err != nil {
-		return fmt.Errorf("seed %d: %w", o.Seed, err)
+		if ctx.Err() == nil { // what is wrong already says more than what is missing
+			err = errors.Join(err, w.claims(ctx, e, bank))
+		}
+		return err
 	}
-	return nil
+	w.say("All of it has ended, %s after the plan began.", time.Since(began).Round(time.Second))
+	home()
+	wait.Wait()
+	return w.judge(ctx, e, bank)
 }
 
 // play takes the plan's steps at their times. Deeds go on side by side; a trouble is over before the next step.
@@ -92,66 +114,107 @@ func (w *world) play(ctx context.Context, steps []Step) ([]deed, error) {
 
 // waiting is a flow that waits for a person, with the reason that it shows.
 type waiting struct {
-	Flow     string     `json:"flow"`
+	Flow     string     `json:"workflow_id"`
 	Reason   string     `json:"reason"`
 	ObjectID *uuid.UUID `json:"object_id"`
 }
 
 // parkedNow asks the API who waits for a person.
-func (w *world) parkedNow(ctx context.Context) (all []waiting, err error) {
-	const page = 100
+func (w *world) parkedNow(ctx context.Context) ([]waiting, error) {
 	var out struct {
 		Parked []waiting `json:"parked"`
 	}
-	c, err := w.as(ctx, stack.AdminEmail, stack.AdminPassword)
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	c, err := w.as(ctx, stack.AdminEmail)
 	if err == nil {
-		err = c.Get(ctx, fmt.Sprintf("/api/v1/auth/parked?page_size=%d", page), &out)
+		err = c.Get(ctx, fmt.Sprintf("/api/v1/auth/parked?page_size=%d", listed), &out)
 	}
 	return out.Parked, err
 }
 
-// end waits until every deed has come to its end or waits for a person, and tells how.
-func (w *world) end(ctx context.Context, deeds []deed) (map[uuid.UUID]object, []waiting, error) {
-	ends, began := map[uuid.UUID]object{}, time.Now()
+// ending is how everything stands at the end.
+type ending struct {
+	deeds    []deed
+	objects  map[uuid.UUID]object
+	parked   []waiting
+	watching int // flows that look out for late money
+	open     []string
+}
+
+// end waits until every deed and every flow has come to its end. What the office can't end stays parked.
+func (w *world) end(ctx context.Context, o *office, deeds []deed) (ending, error) {
+	e := ending{deeds: deeds, objects: map[uuid.UUID]object{}}
+	began, last, since := time.Now(), "", time.Now()
 	for {
-		parked, err := w.parkedNow(ctx)
-		if err != nil && time.Since(began) > quiet {
-			return nil, nil, err
+		err := w.look(ctx, o, &e, time.Since(began))
+		now := fmt.Sprint(e.open, e.parked)
+		if now != last {
+			last, since = now, time.Now()
 		}
-		var open []string
-		for _, d := range deeds {
-			if d.refused != nil || ends[d.id].over() {
-				continue
-			}
-			o, err := w.read(ctx, d)
-			if err != nil {
-				return nil, nil, fmt.Errorf("%s %s: %w", d.step.Kind, d.id, err)
-			}
-			ends[d.id] = o
-			if !o.over() && !slices.ContainsFunc(parked, func(p waiting) bool { return p.ObjectID != nil && *p.ObjectID == d.id }) {
-				open = append(open, fmt.Sprintf("%s %s on %s (operator: %q) is %s (%s)", d.step.Kind, d.id, d.node.Network, d.step.Operator, o.Status, o.Detail))
-				w.giveUp(ctx, d, o, time.Since(began))
-			}
-		}
-		if err == nil && len(open) == 0 {
-			return ends, parked, nil
-		}
-		if time.Since(began) > quiet {
-			return nil, nil, fmt.Errorf("%d have no end and wait for nobody after %s:\n%s", len(open), quiet, strings.Join(open, "\n"))
+		switch {
+		case err == nil && len(e.open) == 0 && (len(e.parked) == 0 || time.Since(since) > answered):
+			return e, nil
+		case time.Since(began) > quiet && err != nil:
+			return e, err
+		case time.Since(began) > quiet:
+			return e, fmt.Errorf("%d have no end and wait for nobody after %s:\n%s", len(e.open), quiet, strings.Join(e.open, "\n"))
 		}
 		if err := pause(ctx, lookEach); err != nil {
-			return nil, nil, err
+			return e, err
 		}
 	}
 }
 
+// look sees how everything stands now, and who is still under way.
+func (w *world) look(ctx context.Context, o *office, e *ending, after time.Duration) (err error) {
+	e.open, e.watching = nil, 0
+	if e.parked, err = w.parkedNow(ctx); err != nil {
+		return err
+	}
+	waits := map[string]bool{}
+	for _, p := range e.parked {
+		waits[p.Flow] = true
+	}
+	for _, d := range e.deeds {
+		if d.refused != nil || e.objects[d.id].over() {
+			continue
+		}
+		now, err := w.read(ctx, d)
+		if err != nil {
+			return fmt.Errorf("%s: %w", d.name(), err)
+		}
+		e.objects[d.id] = now
+		if !now.over() {
+			if !slices.ContainsFunc(e.parked, func(p waiting) bool { return p.ObjectID != nil && *p.ObjectID == d.id }) {
+				e.open = append(e.open, fmt.Sprintf("%s is %s (%s)", d.name(), now.Status, now.Detail))
+			}
+			w.giveUp(ctx, d, now, after)
+		}
+	}
+	flows, err := w.running(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range flows {
+		switch {
+		case waits[f.id]:
+		case f.watches():
+			e.watching++
+		default:
+			e.open = append(e.open, f.String())
+		}
+	}
+	undecided, err := o.openExceptions(ctx)
+	for _, x := range undecided {
+		e.open = append(e.open, fmt.Sprintf("nobody has decided about the exception %s: %s %s, %s", x.ID, x.Amount, x.Asset, x.Kind))
+	}
+	return err
+}
+
 // giveUp cancels an order that nobody pays, as its customer would. Whether that still can be is for the flow to say.
 func (w *world) giveUp(ctx context.Context, d deed, o object, after time.Duration) {
-	if d.step.Kind == Transfer || o.Status != "pending" || after < givenUp {
-		return
+	if d.step.Kind != Transfer && o.Status == "pending" && after >= givenUp {
+		_ = w.cancel(ctx, d)
 	}
-	key := newKey()
-	_ = w.insist(ctx, d.email, func(ctx context.Context, c *client.Client) error {
-		return c.Post(ctx, "/api/v1/auth/orders/"+d.id.String()+"/cancel", key, nil, nil)
-	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/google/uuid"
 	_ "github.com/lib/pq" // the driver named "postgres"
+	temporal "go.temporal.io/sdk/client"
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
@@ -55,22 +56,29 @@ type Options struct {
 // world is the running stack and who looks at it from outside.
 type world struct {
 	Options
-	stack *stack.Stack
-	db    *sql.DB
-	store *store.Store
-	nodes []demo.Node
+	stack    *stack.Stack
+	db       *sql.DB
+	store    *store.Store
+	temporal temporal.Client
+	nodes    []demo.Node
 	// temporary is the directory that goes with the run.
 	temporary string
+
+	vendor  uuid.UUID                      // who opens the orders of merchants
+	wallets map[exchange.Network]uuid.UUID // from which sales are paid
 
 	mu     sync.Mutex
 	logins map[string]*client.Client
 	since  map[string]time.Time
-	phones int
+	deeds  map[uuid.UUID]deed // by their objects, as soon as those are there
 }
 
 // open brings the stack up and fills it.
 func open(ctx context.Context, o Options) (_ *world, err error) {
-	w := &world{Options: o, logins: map[string]*client.Client{}, since: map[string]time.Time{}}
+	w := &world{
+		Options: o, logins: map[string]*client.Client{}, since: map[string]time.Time{}, deeds: map[uuid.UUID]deed{},
+		wallets: map[exchange.Network]uuid.UUID{},
+	}
 	if err := w.house(); err != nil {
 		return nil, err
 	}
@@ -135,10 +143,11 @@ func (w *world) fill(ctx context.Context) error {
 	if w.store, err = store.Open(ctx, w.stack.ProductDatabase(), store.Options{MaxConns: 4}); err != nil {
 		return err
 	}
-	if w.db, err = sql.Open("postgres", w.stack.ProductDatabase()); err == nil {
-		w.db.SetMaxOpenConns(4)
+	if w.db, err = sql.Open("postgres", w.stack.ProductDatabase()); err != nil {
+		return err
 	}
-	return err
+	w.db.SetMaxOpenConns(4)
+	return w.furnish(ctx)
 }
 
 func (w *world) close() error {
@@ -148,6 +157,9 @@ func (w *world) close() error {
 	}
 	if w.db != nil {
 		err = errors.Join(err, w.db.Close())
+	}
+	if w.temporal != nil {
+		w.temporal.Close()
 	}
 	err = errors.Join(err, w.stack.Down())
 	if w.temporary != "" {
@@ -159,7 +171,11 @@ func (w *world) close() error {
 func (w *world) say(format string, args ...any) { _, _ = fmt.Fprintf(w.Out, format+"\n", args...) }
 
 // as is a caller with an account's login.
-func (w *world) as(ctx context.Context, email, password string) (*client.Client, error) {
+func (w *world) as(ctx context.Context, email string) (*client.Client, error) {
+	password := demo.Password
+	if email == stack.AdminEmail {
+		password = stack.AdminPassword
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if c := w.logins[email]; c != nil && time.Since(w.since[email]) < loginLife {
@@ -178,14 +194,14 @@ func (w *world) insist(ctx context.Context, email string, do func(context.Contex
 	const insisting = 3 * time.Minute
 	for deadline := time.Now().Add(insisting); ; {
 		call, cancel := context.WithTimeout(ctx, answerLimit)
-		c, err := w.as(call, email, demo.Password)
+		c, err := w.as(call, email)
 		if err == nil {
 			err = do(call, c)
 		}
 		cancel()
 		problem, answered := errors.AsType[*client.Problem](err)
 		final := answered && problem.Status < http.StatusInternalServerError && problem.Status != http.StatusTooManyRequests &&
-			problem.Status != http.StatusRequestTimeout && problem.Code != string(exchange.CodeConflict)
+			problem.Status != http.StatusRequestTimeout && problem.Code != string(exchange.CodeConflict) && problem.Code != string(exchange.CodeIdempotencyBusy)
 		if err == nil || final || ctx.Err() != nil || time.Now().After(deadline) {
 			return err
 		}
@@ -206,12 +222,19 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// phone is a number that nobody had before, and none of the sandbox's magic ones.
-func (w *world) phone() string {
+// opened remembers whose an object is.
+func (w *world) opened(d deed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.phones++
-	return fmt.Sprintf("2547%08d", 30_000_000+w.phones)
+	w.deeds[d.id] = d
+}
+
+// deedOf is the deed that made an object.
+func (w *world) deedOf(id uuid.UUID) (deed, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	d, known := w.deeds[id]
+	return d, known
 }
 
 // operator speaks to the sandbox's switches.

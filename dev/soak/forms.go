@@ -1,0 +1,144 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/client"
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// form is how a kind of sale is asked for.
+type form struct {
+	kind     exchange.OrderType
+	subtype  exchange.OrderSubtype
+	merchant bool // a merchant opens it for a customer
+	quote    bool // its price is a quote's, and the house buys
+	sender   bool // it says who sends and who gets the money
+	funded   bool // it is paid from a wallet here, always
+	bank     bool // the shillings may go to a bank account
+}
+
+var forms = map[Kind]form{
+	Sale:         {kind: exchange.OffRampSell, subtype: exchange.StandardOffRamp},
+	MerchantBuys: {kind: exchange.OffRampBuy, subtype: exchange.StandardOffRamp, merchant: true},
+	Remittance:   {kind: exchange.OffRampSell, subtype: exchange.RemittanceOffRamp, sender: true, bank: true},
+	Custodial:    {kind: exchange.OffRampSell, subtype: exchange.CustodialRemittanceOffRamp, quote: true, sender: true, funded: true, bank: true},
+	TreasurySale: {kind: exchange.OffRampSell, subtype: exchange.TreasuryOffRamp, quote: true, bank: true},
+}
+
+// saleForm is the request for a sale.
+func (w *world) saleForm(ctx context.Context, d *deed) (map[string]any, error) {
+	f := forms[d.step.Kind]
+	in := map[string]any{"order_type": f.kind, "order_subtype": f.subtype, "crypto_amount": d.amount.String()}
+	if err := w.price(ctx, d, f, in); err != nil {
+		return nil, err
+	}
+	if f.merchant {
+		in["customer"] = map[string]any{"email": d.customer}
+		return in, nil // the phone and the address to give back to are the customer's own
+	}
+	if d.step.Inside {
+		in["wallet_id"] = w.wallets[d.node.Network]
+	} else {
+		back, err := demo.Stranger(d.node.Network)
+		if err != nil {
+			return nil, err
+		}
+		d.back, in["refund_address"] = back, back
+	}
+	if f.sender {
+		maps.Copy(in, map[string]any{
+			"sender_name": "Jane Doe", "sender_country": senderCountry, "sender_phone": "+447700900123", "beneficiary_account_name": "John Kamau",
+		})
+	}
+	if !d.step.Bank {
+		in["payment_phone_number"] = d.phone
+		return in, nil
+	}
+	maps.Copy(in, map[string]any{
+		"payment_method": exchange.PaymentMethodBank, "beneficiary_account_name": "John Kamau", "beneficiary_bank_name": "Equity Bank",
+		"beneficiary_account_number": fmt.Sprintf("%010d", d.step.Number), "beneficiary_bank_code": "68",
+	})
+	return in, nil
+}
+
+// price names what the shillings of a sale follow from.
+func (w *world) price(ctx context.Context, d *deed, f form, in map[string]any) error {
+	if !f.quote {
+		offer, err := w.offer(ctx, d, exchange.OfferBuy)
+		in["offer_id"] = offer
+		return err
+	}
+	var made object
+	key, ask := newKey(), map[string]any{"purpose": "offramp", "side": "sell", "asset": money.USDT, "amount": d.amount.String()}
+	err := w.insist(ctx, d.email, func(ctx context.Context, c *client.Client) error {
+		return c.Post(ctx, "/api/v1/auth/pricing/quotes", key, ask, &made)
+	})
+	in["quote_id"] = made.ID
+	if !f.funded && !d.step.Inside { // otherwise the wallet says which network it is
+		in["network"] = d.node.Network
+	}
+	return err
+}
+
+// senderCountry is the country that remittances come from.
+const senderCountry = "GB"
+
+// offer is one on the network that has so much left.
+func (w *world) offer(ctx context.Context, d *deed, kind exchange.OfferType) (uuid.UUID, error) {
+	query := url.Values{
+		"page_id": {"1"}, "page_size": {"5"}, "offer_type": {string(kind)}, "asset": {string(money.USDT)}, "network": {string(d.node.Network)},
+		"status": {"active"}, "amount": {d.amount.String()},
+	}
+	if forms[d.step.Kind].merchant || d.step.Kind == MerchantSells {
+		query.Set("vendor_id", w.vendor.String())
+	}
+	var all []object
+	err := w.insist(ctx, d.email, func(ctx context.Context, c *client.Client) error {
+		return c.Get(ctx, "/api/v1/auth/offers?"+query.Encode(), &all)
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("no %s offer on %s has %s USDT left", kind, d.node.Network, d.amount)
+	}
+	if err != nil {
+		return uuid.Nil, err
+	}
+	return all[0].ID, nil
+}
+
+// walkIn makes the customer of a merchant's order, with a wallet where the crypto is to go. A merchant has one order at
+// a time for each customer, so each has one of its own.
+func (w *world) walkIn(ctx context.Context, d *deed) error {
+	d.customer = fmt.Sprintf("walk-in-%d@kivuko.example", d.step.Number)
+	admin := func(path string, in map[string]any, out any) error {
+		key := newKey()
+		return w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
+			return c.Do(ctx, http.MethodPost, "/api/v1/auth/"+path, key, in, out)
+		})
+	}
+	var made object
+	err := admin("users", map[string]any{
+		"email": d.customer, "phone_number": "+" + d.phone, "first_name": "Walk", "last_name": "In", "password": demo.Password, "role": exchange.RoleCustomer,
+	}, &made)
+	if err != nil || d.step.Kind != MerchantSells {
+		return err
+	}
+	var wallet struct {
+		ID      uuid.UUID `json:"id"`
+		Address string    `json:"address"`
+	}
+	err = admin("wallets/provision", map[string]any{
+		"user_id": made.ID, "network": d.node.Network, "asset": money.USDT, "set_default": true, "label": "walk-in",
+	}, &wallet)
+	d.address = wallet.Address
+	return err
+}

@@ -1,0 +1,110 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/google/uuid"
+	temporal "go.temporal.io/sdk/client"
+
+	"kivuko/dev/client"
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// What the house decides for the soak. The sums are such that the plan's orders lie on both sides of them.
+const (
+	bankSecond   = 350     // shillings above which a payment by bank needs two officers
+	refundSecond = 100_000 // shillings above which crypto goes back only when another officer agrees
+	coolOff      = 5       // seconds after a refused payout until crypto goes back
+	rate         = "128.755"
+	inHand       = "3000" // USDT in the wallet from which sales are paid
+)
+
+// furnish adds what the demo's world lacks: a rate, a country to send from, a wallet to sell from on each network, and
+// rules under which a run of minutes shows what takes hours or large sums otherwise.
+func (w *world) furnish(ctx context.Context) (err error) {
+	for _, rule := range []struct {
+		words string
+		value int
+	}{
+		{`UPDATE refund_policy SET cool_off_seconds = $1`, coolOff},
+		{`UPDATE approval_rules SET one_above = $1, two_above = $1 WHERE object_type = 'bank_payout'`, bankSecond},
+		{`UPDATE approval_rules SET one_above = $1 WHERE object_type = 'refund'`, refundSecond},
+		{`UPDATE escrow_policy SET rest_seconds = $1`, 600},
+	} {
+		if _, err := w.db.ExecContext(ctx, rule.words, rule.value); err != nil {
+			return fmt.Errorf("%s: %w", rule.words, err)
+		}
+	}
+	vendor, err := w.store.UserByEmail(ctx, demo.VendorEmail)
+	if err != nil {
+		return err
+	}
+	w.vendor = vendor.ID
+	if err := w.priced(ctx); err != nil {
+		return err
+	}
+	for _, n := range w.nodes {
+		if err := w.stocked(ctx, n); err != nil {
+			return fmt.Errorf("the wallet to sell from on %s: %w", n.Network, err)
+		}
+	}
+	w.temporal, err = temporal.DialContext(ctx, temporal.Options{HostPort: w.stack.Addresses.Temporal, Namespace: "kivuko", Logger: quietLog{}})
+	return err
+}
+
+// priced enters what USDT is worth, and lets people send from abroad.
+func (w *world) priced(ctx context.Context) error {
+	var country uuid.UUID
+	if err := w.db.QueryRowContext(ctx, `SELECT id FROM countries WHERE alpha2_code = $1`, senderCountry).Scan(&country); err != nil {
+		return err
+	}
+	return w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
+		in := map[string]any{"base": money.USDT, "quote": money.KES, "mid": rate}
+		if err := c.Post(ctx, "/api/v1/auth/pricing/fx-rates", newKey(), in, nil); err != nil {
+			return err
+		}
+		return c.Do(ctx, http.MethodPatch, "/api/v1/auth/countries/"+country.String(), "", map[string]any{"is_active": true}, nil)
+	})
+}
+
+// stocked brings crypto to the wallet of the customer who sells, and coins for the fees where they are the sender's.
+func (w *world) stocked(ctx context.Context, n demo.Node) error {
+	seller, err := w.store.UserByEmail(ctx, demo.SecondEmail)
+	if err != nil {
+		return err
+	}
+	wallet, err := w.store.DefaultWallet(ctx, seller.ID, n.Network)
+	if err != nil {
+		return err
+	}
+	w.wallets[n.Network] = wallet.ID
+	brings := []money.Amount{money.Must(money.USDT, inHand)}
+	switch n.Network {
+	case exchange.Tron:
+		brings = append(brings, money.Must(money.TRX, "2000"))
+	case exchange.Ethereum: // the house brings it coins for fees, by top-ups
+	case exchange.Solana: // the house pays its fees
+	}
+	for _, m := range brings {
+		if err := n.Fund(ctx, wallet.Address, m); err != nil {
+			return err
+		}
+		if err := demo.Booked(ctx, w.store, wallet, m); err != nil {
+			return err
+		}
+	}
+	return demo.ForFees(ctx, w.store, wallet)
+}
+
+// quietLog drops what the client of Temporal says while the server is away: that is planned.
+type quietLog struct{}
+
+func (quietLog) Debug(string, ...any) {}
+func (quietLog) Info(string, ...any)  {}
+func (quietLog) Warn(string, ...any)  {}
+func (quietLog) Error(string, ...any) {}

@@ -1,0 +1,210 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/dev/client"
+	"kivuko/dev/demo"
+	"kivuko/dev/stack"
+)
+
+// The staff. What one asks for another has to agree to.
+const (
+	operatorEmail = stack.AdminEmail
+	officerEmail  = demo.TreasuryEmail
+	secondEmail   = "otieno@kivuko.example"
+)
+
+// The office's rhythm.
+const (
+	roundEach = 2 * time.Second
+	again     = 8 * time.Second // until the same flow is answered again
+)
+
+// office is the staff: operators who answer parked flows as docs/operations.md says, officers who pay at the bank and
+// agree to refunds. They see what the API shows, the operator's portal (its books), and the bank.
+type office struct {
+	*world
+	mu   sync.Mutex
+	did  map[string]int       // what was done, in words
+	last map[string]time.Time // when something was answered
+	bank map[uuid.UUID]int64  // what the bank paid, by orders; in shillings
+	turn map[uuid.UUID]bool   // orders whose payment the bank has refused
+}
+
+func (w *world) openOffice() *office {
+	return &office{world: w, did: map[string]int{}, last: map[string]time.Time{}, bank: map[uuid.UUID]int64{}, turn: map[uuid.UUID]bool{}}
+}
+
+// work goes on until its context ends. What can't be done now is done in a later round.
+func (o *office) work(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, task := range []func(context.Context) error{o.parked, o.exceptions, o.approvals, o.payments, o.breaker} {
+			if ctx.Err() == nil {
+				_ = task(ctx)
+			}
+		}
+		if pause(ctx, roundEach) != nil {
+			return
+		}
+	}
+}
+
+// asks makes one call as a member of the staff.
+func (o *office) asks(ctx context.Context, email string, do func(context.Context, *client.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
+	defer cancel()
+	c, err := o.as(ctx, email)
+	if err != nil {
+		return err
+	}
+	return do(ctx, c)
+}
+
+func (o *office) gets(ctx context.Context, email, path string, out any) error {
+	return o.asks(ctx, email, func(ctx context.Context, c *client.Client) error { return c.Get(ctx, "/api/v1/auth/"+path, out) })
+}
+
+// says gives an order under a key of its own, as people do who never saw an answer to the one before.
+func (o *office) says(ctx context.Context, email, path, what string, in any) error {
+	err := o.asks(ctx, email, func(ctx context.Context, c *client.Client) error {
+		return c.Post(ctx, "/api/v1/auth/"+path, newKey(), in, nil)
+	})
+	if err == nil {
+		o.note(what)
+	}
+	return err
+}
+
+func (o *office) note(what string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.did[what]++
+}
+
+// due tells whether something may be answered again, and remembers that it is.
+func (o *office) due(what string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Since(o.last[what]) < again {
+		return false
+	}
+	o.last[what] = time.Now()
+	return true
+}
+
+// records are what was done, and the bank's books.
+func (o *office) records() (did map[string]int, bank map[uuid.UUID]int64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return maps.Clone(o.did), maps.Clone(o.bank)
+}
+
+// exception is what the API shows of money that fits nothing.
+type exception struct {
+	ID      uuid.UUID  `json:"id"`
+	Kind    string     `json:"kind"`
+	Status  string     `json:"status"`
+	OrderID *uuid.UUID `json:"order_id"`
+	Asset   string     `json:"asset"`
+	Amount  string     `json:"amount"`
+}
+
+const listed = 100
+
+// payments are the officers' work at the bank: they read what is to be paid, pay it, and confirm it with the bank's
+// reference; above the limit a second one does. Some payments the bank refuses at first.
+func (o *office) payments(ctx context.Context) error {
+	for _, state := range []string{"waiting", "second"} {
+		var desk struct {
+			All []struct {
+				OrderID uuid.UUID `json:"order_id"`
+				Amount  string    `json:"amount"`
+			} `json:"bank_payouts"`
+		}
+		if err := o.gets(ctx, officerEmail, fmt.Sprintf("bank-payouts?page_id=1&page_size=%d&status=%s", listed, state), &desk); err != nil {
+			return err
+		}
+		for _, p := range desk.All {
+			d, known := o.deedOf(p.OrderID)
+			if !known {
+				continue
+			}
+			path := "orders/" + p.OrderID.String()
+			if d.step.Refuses && !o.turn[p.OrderID] {
+				err := o.says(ctx, officerEmail, path+"/refuse-bank-payout", "told that the bank refuses", map[string]any{"note": "the account is closed"})
+				o.turn[p.OrderID] = err == nil
+				continue
+			}
+			who, what := officerEmail, "paid at the bank"
+			if state == "second" {
+				who, what = secondEmail, "confirmed what another paid at the bank"
+			}
+			if err := o.pays(p.OrderID, p.Amount); err != nil {
+				return err
+			}
+			nairobi := time.FixedZone("EAT", 3*60*60)
+			_ = o.says(ctx, who, path+"/confirm-bank-payout", what, map[string]any{
+				"reference": fmt.Sprintf("FT%08d", d.step.Number), "paid_on": time.Now().In(nairobi).Format(time.DateOnly), "amount": p.Amount,
+			}) // not yet, or once more, or no answer: the next round sees it
+		}
+	}
+	return nil
+}
+
+// pays has the bank pay an order, once.
+func (o *office) pays(order uuid.UUID, amount string) error {
+	paid, err := shillings(amount)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if _, before := o.bank[order]; !before {
+		o.bank[order] = paid
+	}
+	return nil
+}
+
+// approvals has another officer agree to the refunds that need it, and to what operators say on their own of large sums.
+func (o *office) approvals(ctx context.Context) error {
+	var desk struct {
+		Refunds []struct {
+			ID uuid.UUID `json:"object_id"`
+		} `json:"refunds"`
+		Changes []object `json:"changes"`
+	}
+	if err := o.gets(ctx, secondEmail, "approvals/pending", &desk); err != nil {
+		return err
+	}
+	for _, r := range desk.Refunds {
+		if o.due(r.ID.String()) {
+			_ = o.says(ctx, secondEmail, "refunds/"+r.ID.String()+"/approve", "agreed to a refund", nil)
+		}
+	}
+	for _, c := range desk.Changes {
+		if o.due(c.ID.String()) {
+			_ = o.says(ctx, secondEmail, "approvals/changes/"+c.ID.String()+"/confirm", "agreed to what an operator said", nil)
+		}
+	}
+	return nil
+}
+
+// breaker closes the breaker, as after the credentials were mended.
+func (o *office) breaker(ctx context.Context) error {
+	var float struct {
+		Breaker struct {
+			State string `json:"state"`
+		} `json:"breaker"`
+	}
+	if err := o.gets(ctx, operatorEmail, "momo/float", &float); err != nil || float.Breaker.State != "open" {
+		return err
+	}
+	return o.says(ctx, operatorEmail, "momo/breaker/close", "closed the breaker", map[string]any{"note": "the credentials are in order"})
+}
