@@ -77,6 +77,22 @@ func (l Limits) orders(r exchange.Role) int {
 	return l.CustomerOrders
 }
 
+// Of sales for which nothing comes somebody may open some more within a day than may wait at a time: each of them keeps an
+// escrow address from everybody for as long as that rests, so that a single account could use up the pool.
+const (
+	unpaidWindow      = 24 * time.Hour
+	unpaidPerWaiting  = 5  // of a customer's own, for each that may wait
+	unpaidPerMerchant = 10 // of a merchant's, for each of a customer's that may wait
+)
+
+// unpaidSales is how many sales for which nothing came a role may open in a day.
+func (l Limits) unpaidSales(r exchange.Role, vendorOpens bool) int {
+	if vendorOpens {
+		return unpaidPerMerchant * l.CustomerOrders
+	}
+	return unpaidPerWaiting * l.orders(r)
+}
+
 // transfers is how many transfers a role may have sent in a day.
 func (l Limits) transfers(r exchange.Role) int {
 	switch r {
@@ -119,6 +135,8 @@ SELECT (SELECT is_active FROM users WHERE id = $4) AS vendor, (SELECT type = 'co
     (SELECT count(*) FROM orders WHERE customer_id = $1 AND status = 'pending' AND order_type IN ('ON_RAMP_BUY', 'OFF_RAMP_SELL')) AS orders,
     (SELECT count(*) FROM orders WHERE customer_id = $1 AND vendor_id = $4
         AND (order_type = 'ON_RAMP_SELL' AND status = 'pending' OR order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'confirming'))) AS asked,
+    CASE WHEN $6 THEN (SELECT count(*) FROM orders WHERE vendor_id = $4 AND order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'cancelled') AND created_at > $7)
+        ELSE (SELECT count(*) FROM orders WHERE customer_id = $1 AND order_type = 'OFF_RAMP_SELL' AND status IN ('pending', 'cancelled') AND created_at > $7) END AS unpaid,
     (SELECT count(*) FROM payment_attempts WHERE phone = $2 AND direction = 'collection' AND status <> 'refused' AND created_at > $3) AS prompts`
 
 // underLimits refuses an order against a vendor who was deactivated or a wallet that does not sign, and one beyond what
@@ -127,10 +145,12 @@ SELECT (SELECT is_active FROM users WHERE id = $4) AS vendor, (SELECT type = 'co
 // customer hears of it at once: BeginAttempt holds the limit.
 func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.Order) error {
 	var open struct {
-		Vendor, Cold           bool
-		Orders, Asked, Prompts int
+		Vendor, Cold                   bool
+		Orders, Asked, Unpaid, Prompts int
 	}
-	if err := t.get(ctx, &open, countOpen, o.CustomerID, o.PaymentPhone.Digits(), t.promptsSince(), o.VendorID, o.WalletID); err != nil {
+	err := t.get(ctx, &open, countOpen, o.CustomerID, o.PaymentPhone.Digits(), t.promptsSince(), o.VendorID, o.WalletID, o.Kind().VendorOpens,
+		t.s.now().Add(-unpaidWindow))
+	if err != nil {
 		return err
 	}
 	if !open.Vendor && o.VendorID != exchange.PlatformTreasury {
@@ -142,8 +162,11 @@ func (t unitTx) underLimits(ctx context.Context, role exchange.Role, o exchange.
 	if most := t.s.limits.orders(role); !o.Kind().VendorOpens && open.Orders >= most {
 		return exchange.Errorf(exchange.CodeLimitReached, "At most %d orders may wait for their payment at a time. Pay or cancel one.", most)
 	}
-	if o.OffRamp() {
-		return nil // it is paid into a wallet, and prompts nobody
+	if o.OffRamp() { // it is paid into a wallet, and prompts nobody
+		if most := t.s.limits.unpaidSales(role, o.Kind().VendorOpens); open.Unpaid >= most {
+			return exchange.Errorf(exchange.CodeLimitReached, "Nothing came for %d sales within %s. Try again later.", open.Unpaid, unpaidWindow)
+		}
+		return nil
 	}
 	if open.Cold {
 		return exchange.Errorf(exchange.CodeStateConflict, "The offer sells from a cold wallet, out of which no order can be paid.")

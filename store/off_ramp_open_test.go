@@ -230,6 +230,23 @@ func TestSalesHaveLimits(t *testing.T) {
 			t.Errorf("after one was cancelled: %v", err)
 		}
 	})
+	t.Run("addresses of the pool", func(t *testing.T) {
+		t.Parallel()
+		s := storetest.Open(t, storetest.URL(t), store.Options{Limits: store.Limits{CustomerOrders: 1}})
+		m := storetest.NewSellers(t, s)
+		storetest.EscrowPool(t, s, exchange.Tron, 4)
+		for range 5 {
+			o := m.Sale(t, s, "10")
+			if _, err := s.CloseOffRamp(ctx, o.ID, exchange.DetailCancelled, storetest.PrincipalOf(m.Customer)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantFault(t, open(s, m, saleOf(t, m)), exchange.CodeLimitReached)
+		m.Customer = storetest.User(t, s, exchange.RoleCustomer)
+		if err := open(s, m, saleOf(t, m)); err != nil {
+			t.Errorf("somebody else: %v", err)
+		}
+	})
 	t.Run("its day", func(t *testing.T) {
 		t.Parallel()
 		s := storetest.New(t)
