@@ -22,8 +22,12 @@
 // for the disk. Deposits are read by the watch, from the node into the ledger, against the driver reading the
 // same blocks and keeping nothing.
 //
-// Both wait for finality: the on-ramp and the bare flow of its shape ask to be tried again after 460 ms,
-// which the server's timers, coarse below a second, make up to a second. The second floor sleeps the
-// 460 ms within its activity. With few flows in flight the rates therefore say little; the latencies and the
-// processor time do.
+// A sale of crypto has no floor of the same shape: what is measured is how long it takes to open, the events that it
+// writes into histories by itself and with its children, against a goal for each, and how many go side by side from the
+// deposit on the chain to the crypto with the vendor. Beside that, on the database alone, what opening one costs with a
+// large escrow pool against a small one, and what taking its crypto costs against opening it.
+//
+// Both the on-ramp and its floor wait for finality: each asks to be tried again after 460 ms, which the server's
+// timers, coarse below a second, make up to a second. The second floor sleeps the 460 ms within its activity. With few
+// flows in flight the rates therefore say little; the latencies and the processor time do.
 package bench

@@ -21,7 +21,7 @@ import (
 type suite struct{ module, dir, bench, times string }
 
 var (
-	storeSuite   = suite{".", "./store", "HotAccount|Search", "1x"}
+	storeSuite   = suite{".", "./store", "HotAccount|Search|Sales", "1x"}
 	apiSuite     = suite{".", "./api", ".", "20x"}
 	depositSuite = suite{".", "./store", "Deposits", "1x"}
 	sendingSuite = suite{"dev", "./conformance", "Sending", "1x"}
@@ -119,6 +119,7 @@ const (
 	maxSearch  = 10  // milliseconds, the 95th percentile at one million orders
 	maxGrowth  = 2   // of that at ten millions
 	maxWallets = 1.2 // times the cost of a block with a hundred watched wallets, at a hundred thousand
+	maxPool    = 1.2 // times the cost of opening a sale with fifty escrow addresses, at a thousand
 	minBeside  = 1   // of the rate of one sending wallet, with eight side by side
 )
 
@@ -154,6 +155,10 @@ func goals(found findings) []figure {
 		"the token, the session, the policy, the log line and the metrics of each request")
 	pick("Deposits x_wallets", "one block with 100,000 watched wallets against 100", "", atMost(maxWallets),
 		fmt.Sprintf("%.0f deposits booked per second", found["Deposits deposits/s"]), "")
+	pick("Sales x_pool", "opening a sale with 1,000 escrow addresses against 50", "", atMost(maxPool),
+		fmt.Sprintf("%.0f sales opened per second, one after the other", found["Sales opened/s"]), "")
+	pick("Sales x_open", "taking the crypto of a sale against opening one", "", goal{},
+		fmt.Sprintf("%.0f taken per second, one after the other", found["Sales taken/s"]), "")
 	for _, n := range exchange.Networks() {
 		out = append(out, sendingGoals(found, n)...)
 	}
