@@ -23,6 +23,9 @@ func crashSales(parts worker.Parts, dir crash) {
 	if p := parts.Payout; p != nil {
 		p.Store, p.Operator = crashPayouts{p.Store, dir}, crashPayer{p.Operator, dir}
 	}
+	if p := parts.Bank; p != nil {
+		p.Store = crashBank{p.Store, dir}
+	}
 	if p := parts.Float; p != nil {
 		p.Store, p.Operator = crashFloat{p.Store, dir}, crashFloatOperator{p.Operator, dir}
 	}
@@ -111,6 +114,23 @@ func (s crashPayouts) FailOrderPayout(ctx context.Context, order uuid.UUID, code
 	return around(s.crash, "FailOrderPayout", func() (exchange.OrderPayout, error) { return s.PayoutStore.FailOrderPayout(ctx, order, code) })
 }
 
+func (s crashPayouts) DoubtOrderPayout(ctx context.Context, order uuid.UUID, claimed bool) error {
+	return step(s.crash, "DoubtOrderPayout", func() error { return s.PayoutStore.DoubtOrderPayout(ctx, order, claimed) })
+}
+
+func (s crashPayouts) KeepOrderPayout(ctx context.Context, order uuid.UUID, by exchange.Principal) (exchange.OrderPayout, error) {
+	return around(s.crash, "KeepOrderPayout", func() (exchange.OrderPayout, error) { return s.PayoutStore.KeepOrderPayout(ctx, order, by) })
+}
+
+type crashBank struct {
+	activities.BankStore
+	crash
+}
+
+func (s crashBank) BeginBankPayout(ctx context.Context, order uuid.UUID) (exchange.OrderPayout, error) {
+	return around(s.crash, "BeginBankPayout", func() (exchange.OrderPayout, error) { return s.BankStore.BeginBankPayout(ctx, order) })
+}
+
 // crashPayer has points of its own around what crashOperator has for refunds.
 type crashPayer struct {
 	activities.MomoOperator
@@ -142,6 +162,30 @@ func (s crashChainRefunds) ApproveRefundPayment(ctx context.Context, refund uuid
 	})
 }
 
+func (s crashChainRefunds) AddressRefund(ctx context.Context, refund, request uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error) {
+	return around(s.crash, "AddressRefund", func() (exchange.RefundStanding, error) {
+		return s.ChainRefundStore.AddressRefund(ctx, refund, request, by)
+	})
+}
+
+func (s crashChainRefunds) DismissClaim(ctx context.Context, refund uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error) {
+	return around(s.crash, "DismissClaim", func() (exchange.RefundStanding, error) { return s.ChainRefundStore.DismissClaim(ctx, refund, by) })
+}
+
+func (s crashChainRefunds) DecideRefund(ctx context.Context, refund uuid.UUID, token string, action exchange.ApprovalAction) (exchange.RefundStanding, error) {
+	return around(s.crash, "DecideRefund", func() (exchange.RefundStanding, error) {
+		return s.ChainRefundStore.DecideRefund(ctx, refund, token, action)
+	})
+}
+
+func (s crashChainRefunds) RecordRefusedRefundDecision(
+	ctx context.Context, refund uuid.UUID, action exchange.ApprovalAction, door exchange.ApprovalDoor, code exchange.Code,
+) error {
+	return step(s.crash, "RecordRefusedRefundDecision", func() error {
+		return s.ChainRefundStore.RecordRefusedRefundDecision(ctx, refund, action, door, code)
+	})
+}
+
 type crashSweeps struct {
 	activities.SweepStore
 	crash
@@ -157,4 +201,8 @@ func (s crashSweeps) ApproveKeptSweep(ctx context.Context, exception uuid.UUID) 
 
 func (s crashSweeps) ApproveFunding(ctx context.Context, order uuid.UUID) (exchange.ChainPayment, error) {
 	return around(s.crash, "ApproveFunding", func() (exchange.ChainPayment, error) { return s.SweepStore.ApproveFunding(ctx, order) })
+}
+
+func (s crashSweeps) CancelFunding(ctx context.Context, order uuid.UUID, by exchange.Principal) error {
+	return step(s.crash, "CancelFunding", func() error { return s.SweepStore.CancelFunding(ctx, order, by) })
 }

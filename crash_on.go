@@ -238,6 +238,10 @@ func (s crashRefunds) FailRefund(ctx context.Context, refundID uuid.UUID, detail
 	return step(s.crash, "FailRefund", func() error { return s.RefundStore.FailRefund(ctx, refundID, detail) })
 }
 
+func (s crashRefunds) ResolveRefund(ctx context.Context, refundID uuid.UUID, reference string, by exchange.Principal) error {
+	return step(s.crash, "ResolveRefund", func() error { return s.RefundStore.ResolveRefund(ctx, refundID, reference, by) })
+}
+
 func (s crashRefunds) RefundException(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
 	return around(s.crash, "RefundException", func() (exchange.Refund, error) { return s.RefundStore.RefundException(ctx, id, by) })
 }

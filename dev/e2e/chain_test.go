@@ -82,7 +82,7 @@ func dropped(t *testing.T, w *world) {
 // reorganised takes the block away in which a transaction was, and the transaction with it.
 func reorganised(t *testing.T, w *world) {
 	w.mend(t)
-	o := w.buy(t, purchase{crypto: "5"})
+	o := w.aboard(t, purchase{crypto: "5"}, func() {})
 	w.attemptsAre(t, o.ID, "included")
 	w.takeAway(t, o)
 	o, _ = w.read(t, o.ID)
@@ -108,11 +108,23 @@ func count(all []string, one string) (n int) {
 	return n
 }
 
-// takeAway stops the chain and replaces the block in which an order's transaction is, and those after it, by empty
-// ones. The transaction is as if it had never been sent.
-func (w *world) takeAway(t *testing.T, o order) {
+// aboard opens an order on a chain that stands still, and has its transaction taken into a block, which is the last
+// one until the chain goes on: however slow the machine is, the product meets the transaction before it is final.
+// Before says that the transaction is on its way.
+func (w *world) aboard(t *testing.T, p purchase, before func()) order {
 	t.Helper()
 	w.tron(t, "/pause", nil)
+	o := w.buy(t, p)
+	w.until(t, o.ID, "confirming", confirming)
+	before()
+	w.tron(t, "/produce", map[string]any{"blocks": 1})
+	return o
+}
+
+// takeAway replaces the block in which an order's transaction is, and those after it, by empty ones. The transaction is
+// as if it had never been sent. The chain stands still.
+func (w *world) takeAway(t *testing.T, o order) {
+	t.Helper()
 	moves := w.arrived(t, o.WalletAddress)
 	if len(moves) != 1 || moves[0].Solid {
 		t.Fatalf("the transfer is not in one block that is not final: %+v", moves)

@@ -18,6 +18,7 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
+	"kivuko/workflows"
 )
 
 // patienceToOutbid is how long a transaction on Ethereum waits for a block before it is outbid.
@@ -177,6 +178,7 @@ func (w *world) depositSeen(t *testing.T, n demo.Node) {
 		t.Fatal(err)
 	}
 	w.kill(t, stack.ProcessWorker("chain-"+string(n.Network)), 0)
+	w.hasten(t, workflows.DepositWatchID(n.Network)) // trials wait for Temporal to learn of it
 	eventually(t, "the deposit is booked", func() error {
 		held, err := demo.Held(t.Context(), w.store, wallet, money.USDT)
 		if err == nil && !held.Equal(m) {

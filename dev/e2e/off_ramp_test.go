@@ -3,7 +3,6 @@ package e2e
 import (
 	"fmt"
 	"math/big"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -431,33 +430,4 @@ func otherCoin(t *testing.T, w *world, n demo.Node) {
 	if o.Status != "completed" {
 		t.Errorf("the sale ended %s", o)
 	}
-}
-
-// TestSalesSurviveTheDeathOfWorkers kills the workers of all kinds while sales are under way on every network. All end
-// well, and nobody is paid twice.
-func TestSalesSurviveTheDeathOfWorkers(t *testing.T) {
-	if os.Getenv(crashesVariable) == "" {
-		t.Skip("`make test-crash` runs it; TestPartsOfTheWorldDie kills the same workers under purchases")
-	}
-	w := open(t)
-	const each = 3
-	type running struct {
-		n demo.Node
-		o order
-	}
-	var all []running
-	for _, n := range w.seed().Nodes() {
-		for range each {
-			all = append(all, running{n, w.sell(t, n, sale{})})
-		}
-	}
-	for _, r := range all {
-		w.payIn(t, r.n, r.o, soldCrypto)
-	}
-	workersDie(t, w)
-	for _, r := range all {
-		w.soldOnce(t, r.n, r.o, soldCrypto, soldFiat)
-	}
-	w.invariants(t)
-	w.booksAgree(t)
 }

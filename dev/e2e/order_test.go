@@ -21,8 +21,8 @@ import (
 
 const (
 	// patience bounds a wait for something that should happen soon. It only decides how long a broken
-	// product is waited for.
-	patience = 90 * time.Second
+	// product is waited for, so that it leaves room for slow machines.
+	patience = 3 * time.Minute
 	pollEach = 100 * time.Millisecond
 	// loginLife is well below the life of an access token.
 	loginLife = 8 * time.Minute

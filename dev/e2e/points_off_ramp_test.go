@@ -2,16 +2,13 @@ package e2e
 
 import (
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/client"
 
 	"kivuko/dev/demo"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	"kivuko/workflows"
 )
 
 // saleTale is the tale of a sale of crypto, on TRON.
@@ -41,7 +38,7 @@ func offRampTrials() []*trial {
 	paid, refused := saleTale{scene: saleBrought, judgement: salePaid}, saleTale{scene: saleBrought, fault: "unregistered", judgement: saleGivenBack}
 	add("flows", "OpenOffRamp", saleTale{scene: saleOpened, judgement: salePaid})
 	add("flows", "CloseOffRamp", saleTale{scene: saleCancelled, judgement: saleGivenUp})
-	add("flows", "SeeDeposit", paid)
+	add("flows", "SeeDeposit", saleTale{scene: saleSeen, then: tronOn, judgement: salePaid})
 	add("flows", "TakeDeposit", paid)
 	add("flows", "RecordDepositScreening", paid)
 	add("momo", "BeginOrderPayout", paid)
@@ -54,13 +51,11 @@ func offRampTrials() []*trial {
 	add("momo", "FailOrderPayout", refused)
 	add("flows", "OpenChainRefund", refused)
 	add("flows", "ApproveRefundPayment", refused)
-	all = append(all, both("momo", "ClaimFloatMove", &floatTale{}, &floatTale{unsent: true})...)
-	all = append(all, both("momo", "MoveFloat", &floatTale{unsent: true}, &floatTale{})...)
-	all = append(all, both("momo", "RecordFloatSubmission", &floatTale{}, &floatTale{})...)
-	all = append(all, both("momo", "SettleFloatMove", &floatTale{}, &floatTale{})...)
 	add("flows", "ApproveFunding", saleTale{scene: saleFunded, judgement: salePaid})
 	add("flows", "ApproveKeptSweep", saleTale{scene: saleKept, judgement: saleSweptUp})
-	add("flows", "EscrowDemand", saleTale{scene: poolTended, judgement: poolAsWanted})
+	add("flows", "BeginBankPayout", saleTale{scene: saleToBank, judgement: salePaidByBank})
+	all = append(all, decisionTrials()...)
+	add("flows", "EscrowDemand", saleTale{scene: poolTended, then: poolWasTended, judgement: poolAsWanted})
 	add("flows", "EscrowRoom", saleTale{scene: poolDry, then: poolOpen, judgement: salePaid})
 	add("flows", "LoseDeposit", saleTale{scene: saleLost, then: saleFound, judgement: salePaid})
 	return all
@@ -105,6 +100,16 @@ func saleBrought(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 	arm()
 	w.payIn(t, w.tronNode(), tr.order, soldCrypto)
 }
+
+// saleSeen has the crypto be in a block that is not final until the process has died.
+func saleSeen(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
+	b.open(t, w, tr)
+	w.tron(t, "/pause", nil)
+	arm()
+	w.payIn(t, w.tronNode(), tr.order, soldCrypto)
+}
+
+func tronOn(t *testing.T, w *world, _ *trial) { w.tron(t, "/resume", nil) }
 
 func saleOpened(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 	arm()
@@ -166,56 +171,6 @@ func saleFunded(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 	arm()
 	var err error
 	if tr.order, err = place(t.Context(), w.amina(t), in, s.key); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// tendPool has the pools be tended now, by a run that begins now.
-func (w *world) tendPool(t *testing.T) {
-	t.Helper()
-	if err := w.temporal.ScheduleClient().GetHandle(t.Context(), "tend-escrow").Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// poolTended asks for more free addresses than there are.
-func poolTended(t *testing.T, w *world, _ *saleTale, _ *trial, arm func()) {
-	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_policy SET keep_free = keep_free + 1 WHERE network = 'tron'`); err != nil {
-		t.Fatal(err)
-	}
-	arm()
-	w.tendPool(t)
-}
-
-// poolAsWanted holds that addresses were made until there were enough. Sales take and give back meanwhile, so that
-// there may be more; no wallet was made twice for the same place.
-func poolAsWanted(t *testing.T, w *world, _ *saleTale, _ *trial) {
-	err := await(t.Context(), recovery, func() error {
-		var free, want int
-		err := w.db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM escrow_addresses WHERE network = 'tron' AND status = 'free'),
-			(SELECT keep_free FROM escrow_policy WHERE network = 'tron')`).Scan(&free, &want)
-		if err == nil && free < want {
-			err = fmt.Errorf("%d of %d", free, want)
-		}
-		return err
-	})
-	if err != nil {
-		t.Errorf("addresses are free: %v", err)
-	}
-}
-
-// poolDry opens a sale when no address is free: one is made for it.
-func poolDry(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
-	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'disabled', reason = 'crash trial' WHERE network = 'tron' AND status = 'free'`); err != nil {
-		t.Fatal(err)
-	}
-	arm()
-	b.open(t, w, tr)
-	w.payIn(t, w.tronNode(), tr.order, soldCrypto)
-}
-
-func poolOpen(t *testing.T, w *world, _ *trial) {
-	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'free', reason = '' WHERE network = 'tron' AND status = 'disabled'`); err != nil {
 		t.Fatal(err)
 	}
 }

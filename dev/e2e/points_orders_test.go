@@ -12,13 +12,14 @@ import (
 
 // orderTale is the tale of an order, on TRON.
 type orderTale struct {
-	fault  string // of the operator, on the order's prompt
-	payout string // of the operator, on what goes back to the phone
-	verb   string // an operator's command that the trial sends, after the transfer was reverted or the money came late
-	late   bool   // the money comes when the order is over
-	scene  scene  // sets the chain up, with nothing else under way; nil for the most
-	cancel bool   // the prompt can't have been sent, so the customer gives up
-	again  bool   // an operator has to let it be tried again
+	fault  string                                  // of the operator, on the order's prompt
+	payout string                                  // of the operator, on what goes back to the phone
+	verb   string                                  // an operator's command that the trial sends, after the transfer was reverted or the money came late
+	late   bool                                    // the money comes when the order is over
+	scene  scene                                   // sets the chain up, with nothing else under way; nil for the most
+	after  func(t *testing.T, w *world, tr *trial) // when the process is back; nil: the chain of a scene behaves again
+	cancel bool                                    // the prompt can't have been sent, so the customer gives up
+	again  bool                                    // an operator has to let it be tried again
 	status string
 	detail string
 	refund bool // all that was collected goes back
@@ -29,8 +30,8 @@ type scene func(t *testing.T, w *world, tr *trial, arm func())
 
 var (
 	vanished  = orderTale{scene: vanish, status: "completed"}
+	included  = orderTale{scene: include, status: "completed"}
 	bought    = orderTale{status: "completed"}
-	silent    = orderTale{fault: "callback_lost", status: "completed"}
 	turned    = orderTale{fault: "declined", status: "failed", detail: "declined"}
 	underpaid = orderTale{fault: "pays_less", status: "failed", detail: "underpaid", refund: true}
 	unsent    = orderTale{cancel: true, status: "cancelled"}
@@ -51,12 +52,13 @@ const trialPrice = 500
 func tronTrials() []*trial {
 	var all []*trial
 	add := func(worker, name string, before, after tale) { all = append(all, both(worker, name, before, after)...) }
+	add("flows", "CancelFunding", &saleTale{scene: saleUnfunded, judgement: saleGivenUp}, &saleTale{scene: saleUnfunded, judgement: saleGivenUp})
 	add("flows", "MarkOrder", marked, marked)
 	add("flows", "UseCommand", redone, undone)
 	add("flows", "RetryChainPayment", redone, redone)
 	add("flows", "RefundOrder", undone, undone)
 	gone := &lapse{}
-	add("chain-tron", "RecordExpired", orderTale{scene: gone.first, status: "completed"}, orderTale{scene: gone.second, status: "completed"})
+	add("chain-tron", "RecordExpired", orderTale{scene: gone.first, after: gone.on, status: "completed"}, orderTale{scene: gone.second, status: "completed"})
 	add("chain-tron", "RecordVanished", vanished, vanished)
 	add("signer-tron", "CreateKey", walletTale{exchange.Tron}, walletTale{exchange.Tron})
 	add("signer-tron", "CreateWallet", walletTale{exchange.Tron}, walletTale{exchange.Tron})
@@ -66,7 +68,8 @@ func tronTrials() []*trial {
 	add("momo", "SetOrderDetail", bought, bought)
 	add("momo", "Resolve", bought, bought)
 	add("momo", "AcceptPayment", bought, bought)
-	add("momo", "SaveReceipt", silent, silent)
+	unheard := &unheard{}
+	add("momo", "SaveReceipt", orderTale{scene: unheard.first, after: unheard.on, status: "completed"}, orderTale{scene: unheard.second, status: "completed"})
 	add("momo", "RecordFailure", turned, turned)
 	add("momo", "BeginRefundPayout", underpaid, underpaid)
 	add("momo", "SubmitPayout", underpaid, underpaid)
@@ -74,6 +77,7 @@ func tronTrials() []*trial {
 	add("momo", "CompleteRefund", underpaid, underpaid)
 	add("momo", "RecordPayoutFailure", unpayable, unpayable)
 	add("momo", "FailRefund", unpayable, unpayable)
+	add("momo", "ResolveRefund", &saleTale{scene: paidByHand, judgement: settledByHand}, &saleTale{scene: paidByHand, judgement: settledByHand})
 	add("momo", "RefundException", lateBack, lateBack)
 	add("momo", "ResolveException", lateKept, lateKept)
 	add("momo", "TakeReceipt", &statementTale{}, &statementTale{})
@@ -84,7 +88,7 @@ func tronTrials() []*trial {
 	add("chain-tron", "Broadcast", bought, bought)
 	add("chain-tron", "RecordBroadcast", bought, bought)
 	add("chain-tron", "Locate", bought, bought)
-	add("chain-tron", "RecordIncluded", bought, bought)
+	add("chain-tron", "RecordIncluded", included, included)
 	add("chain-tron", "RecordFinal", bought, bought)
 	add("flows", "CloseOrder", turned, turned)
 	add("flows", "OpenOrder", bought, bought)
@@ -125,10 +129,16 @@ func (b orderTale) play(t *testing.T, w *world, tr *trial, arm func()) {
 	}
 }
 
-// restarted makes the chain behave again after a scene.
-func (b orderTale) restarted(t *testing.T, w *world, _ *trial) {
+// restarted makes the chain behave again after a scene, and has the watch over it go on, which sales need.
+func (b orderTale) restarted(t *testing.T, w *world, tr *trial) {
 	t.Helper()
-	if b.scene != nil {
+	if tr.worker == workflows.QueueChain(exchange.Tron) {
+		w.hasten(t, workflows.DepositWatchID(exchange.Tron))
+	}
+	switch {
+	case b.after != nil:
+		b.after(t, w, tr)
+	case b.scene != nil:
 		w.tron(t, "/reset", nil)
 	}
 }
@@ -155,14 +165,45 @@ func (l *lapse) first(t *testing.T, w *world, tr *trial, arm func()) {
 	w.tron(t, "/time", map[string]any{"advance_ms": timeStep.Milliseconds()})
 }
 
+// on has Temporal begin anew what the dead process had in hand. The chain goes on forgetting: else the second
+// transaction could come before it lapses.
+func (l *lapse) on(t *testing.T, w *world, tr *trial) {
+	for _, o := range []order{tr.order, l.other} {
+		w.hasten(t, workflows.CryptoPayoutID(w.paymentOf(t, o.ID)))
+	}
+}
+
 func (l *lapse) second(_ *testing.T, _ *world, tr *trial, _ func()) { tr.order = l.other }
+
+// unheard are two orders of whose payments nothing is heard, so that the product asks after a while. They wait for it
+// together.
+type unheard struct{ other order }
+
+func (u *unheard) first(t *testing.T, w *world, tr *trial, arm func()) {
+	tr.order, u.other = w.buyWith(t, orderTale{fault: "callback_lost"}), w.buyWith(t, orderTale{fault: "callback_lost"})
+	arm()
+	w.arm(t, "after:SaveReceipt")
+}
+
+func (u *unheard) on(t *testing.T, w *world, tr *trial) {
+	for _, o := range []order{tr.order, u.other} {
+		w.hasten(t, workflows.OnRampID(o.ID))
+	}
+}
+
+func (u *unheard) second(_ *testing.T, _ *world, tr *trial, _ func()) { tr.order = u.other }
 
 // vanish takes the order's transaction out of the chain.
 func vanish(t *testing.T, w *world, tr *trial, arm func()) {
-	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
+	tr.order = w.aboard(t, purchase{fiat: fmt.Sprint(trialPrice)}, func() {})
 	w.attemptsAre(t, tr.order.ID, "included")
 	arm()
 	w.takeAway(t, tr.order)
+}
+
+// include has the order's transaction be in a block that is not final.
+func include(t *testing.T, w *world, tr *trial, arm func()) {
+	tr.order = w.aboard(t, purchase{fiat: fmt.Sprint(trialPrice)}, arm)
 }
 
 // payLate has the money of an order come when its customer has given it up.

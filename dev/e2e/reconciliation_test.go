@@ -106,24 +106,27 @@ func TestBalancesStandSideBySide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range networks {
-		want := map[string]money.Amount{}
+	want, ids := map[exchange.Network]map[string]money.Amount{}, map[exchange.Network]string{}
+	for _, n := range networks { // all at once: each is read some seconds later
+		want[n] = map[string]money.Amount{}
 		for _, a := range n.WalletAssets() {
-			want[string(a)] = money.Must(a, "2.5")
+			want[n][string(a)] = money.Must(a, "2.5")
 		}
-		id := w.walletOn(t, n, slices.Collect(maps.Values(want))...)
-		eventually(t, "ledger and chain agree about wallet "+id+" on "+string(n), func() error {
+		ids[n] = w.walletOn(t, n, slices.Collect(maps.Values(want[n]))...)
+	}
+	for _, n := range networks {
+		eventually(t, "ledger and chain agree about wallet "+ids[n]+" on "+string(n), func() error {
 			var got struct{ Balances []balance }
-			if err := w.amina(t).Get(t.Context(), "/api/v1/auth/wallet/id/"+id+"/balances", &got); err != nil {
+			if err := w.amina(t).Get(t.Context(), "/api/v1/auth/wallet/id/"+ids[n]+"/balances", &got); err != nil {
 				return err
 			}
 			for _, b := range got.Balances {
-				m := want[b.Asset].String()
+				m := want[n][b.Asset].String()
 				if b.Posted != m || b.Custody != m || b.Chain.Status != "read" || b.Chain.Amount == nil || *b.Chain.Amount != m || b.Chain.Block.ID == "" {
 					return fmt.Errorf("%+v, want %s", b, m)
 				}
 			}
-			if len(got.Balances) != len(want) {
+			if len(got.Balances) != len(want[n]) {
 				return fmt.Errorf("%d balances", len(got.Balances))
 			}
 			return nil

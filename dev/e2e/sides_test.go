@@ -31,14 +31,10 @@ var unpointed = []string{
 	"Prune", "SealAudit",
 	// It is done once in the life of a database, before there is anything to lose.
 	"StartDeposits",
-	// They write down what a person decided about a refund, once by the command or token; what pays it has points of its own.
-	"AddressRefund", "ConfirmPayee", "DecideRefund", "DismissClaim", "KeepOrderPayout", "RecordRefusedRefundDecision", "ResolveRefund",
-	// It gives a payment up of which nothing is signed, by a customer's word, and finds it given up the second time.
-	"CancelFunding",
-	// They write down a doubt, or what the operator says of our credential; both only ever stop payouts.
-	"DoubtOrderPayout", "NoteCredential",
-	// It puts a payment by bank on the desk of the officers; what they confirm is a transaction of the API's.
-	"BeginBankPayout",
+	// It writes down that a person confirmed who is paid; what pays has points of its own.
+	"ConfirmPayee",
+	// It writes down what the operator says of our credential, which only ever stops payouts.
+	"NoteCredential",
 	// They write down what the operator says that it holds and took. No money moves with them.
 	"FixCharges", "RecordFloatReport",
 }

@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
+	"kivuko/dev/demo"
 	"kivuko/dev/stack"
 )
 
@@ -35,6 +37,7 @@ func TestPartsOfTheWorldDie(t *testing.T) {
 	if t.Failed() {
 		return
 	}
+	t.Parallel() // Temporal learns of the dead while other tests run
 	t.Run("every order ends once", func(t *testing.T) {
 		for _, o := range all {
 			w.settled(t, o)
@@ -104,10 +107,24 @@ func (w *world) kill(t *testing.T, name string, away time.Duration) {
 	}
 }
 
+// apiDies has the API die three times. The requests that it had in hand are taken for abandoned at once, where it would
+// wait a minute for those who have them.
 func apiDies(t *testing.T, w *world) {
+	var dead time.Time
 	for range 3 {
-		w.kill(t, stack.ProcessAPI, 0)
+		api := w.stack.Supervisor.Child(stack.ProcessAPI)
+		if err := api.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		dead = time.Now()
+		if err := api.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Duration(rand.IntN(100)) * time.Millisecond)
+	}
+	const older = `UPDATE idempotency_keys SET claimed_at = claimed_at - interval '10 minutes' WHERE state = 'in_flight' AND claimed_at < $1`
+	if _, err := w.db.ExecContext(t.Context(), older, dead); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -137,6 +154,36 @@ func workersDie(t *testing.T, w *world) {
 		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond)
 		w.kill(t, stack.ProcessWorker(queue), 0)
 	}
+}
+
+// TestSalesSurviveTheDeathOfWorkers kills the workers of all kinds while sales are under way on every network. All end
+// well, and nobody is paid twice.
+func TestSalesSurviveTheDeathOfWorkers(t *testing.T) {
+	if os.Getenv(crashesVariable) == "" {
+		t.Skip("`make test-crash` runs it; TestPartsOfTheWorldDie kills the same workers under purchases")
+	}
+	w := open(t)
+	const each = 3
+	type running struct {
+		n demo.Node
+		o order
+	}
+	var all []running
+	for _, n := range w.seed().Nodes() {
+		for range each {
+			all = append(all, running{n, w.sell(t, n, sale{})})
+		}
+	}
+	for _, r := range all {
+		w.payIn(t, r.n, r.o, soldCrypto)
+	}
+	workersDie(t, w)
+	t.Parallel() // TestCrashPoints waits for Temporal to learn of its dead meanwhile
+	for _, r := range all {
+		w.soldOnce(t, r.n, r.o, soldCrypto, soldFiat)
+	}
+	w.invariants(t)
+	w.booksAgree(t)
 }
 
 // TestSoak runs many orders while everything dies again and again. It runs on request only.

@@ -1,0 +1,145 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/momo/sandbox"
+	"kivuko/workflows"
+)
+
+// floatTrials are those with money that goes from our account of collections to that of payouts, in groups that belong
+// together. There is one movement at a time, and the product takes twenty seconds to be sure of it, so that they go
+// among others.
+func floatTrials() [][]*trial {
+	amount := int64(floatMoved)
+	one := func(point string, tale *floatTale) []*trial {
+		amount++
+		tale.amount = amount
+		return []*trial{{point: point, worker: "momo", tale: tale}}
+	}
+	settled := &floatTale{next: "after:SettleFloatMove", amount: floatMoved}
+	return [][]*trial{
+		one("before:ClaimFloatMove", &floatTale{}), one("after:ClaimFloatMove", &floatTale{unsent: true}),
+		one("before:MoveFloat", &floatTale{unsent: true}), one("after:MoveFloat", &floatTale{}),
+		one("before:RecordFloatSubmission", &floatTale{}), one("after:RecordFloatSubmission", &floatTale{}),
+		both("momo", "SettleFloatMove", settled, &floatTale{of: settled}),
+	}
+}
+
+// among puts groups of trials among others, at even distances.
+func among(others []*trial, groups [][]*trial) []*trial {
+	var all []*trial
+	placed := 0
+	for i, tr := range others {
+		all = append(all, tr)
+		for ; placed < (i+1)*len(groups)/len(others); placed++ {
+			all = append(all, groups[placed]...)
+		}
+	}
+	return all
+}
+
+// floatTale is the tale of money that goes from our account of collections to that of payouts. Where the process dies
+// between writing that it is to be moved and asking for it, nobody may ask any more, and a person finds that it was
+// never moved.
+type floatTale struct {
+	unsent bool
+	next   string     // another point, which the same movement comes to when the process is back
+	of     *floatTale // whose movement it is; nil: one of its own
+	amount int64      // in shillings, by which the operator's books tell it: it names movements itself
+	id     uuid.UUID
+}
+
+// floatMoved is about what a trial moves, in shillings.
+const floatMoved = 1000
+
+func (b *floatTale) play(t *testing.T, w *world, _ *trial, arm func()) {
+	t.Helper()
+	if b.of != nil { // its point is armed, and may have been come to
+		b.id, b.amount = b.of.id, b.of.amount
+		return
+	}
+	w.floatStill(t)
+	if b.next != "" {
+		w.arm(t, b.next)
+	}
+	arm()
+	var made struct {
+		ID uuid.UUID `json:"id"`
+	}
+	in := map[string]any{"amount": fmt.Sprint(b.amount)}
+	if err := insist(t.Context(), w.operator(t), "/api/v1/auth/momo/float/moves", uuid.NewString(), in, &made); err != nil {
+		t.Fatal(err)
+	}
+	b.id = made.ID
+}
+
+// floatStill waits until no float is on its way.
+func (w *world) floatStill(t *testing.T) {
+	t.Helper()
+	eventually(t, "no float is on its way", func() error {
+		var open int
+		err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM float_moves WHERE status IN ('created', 'accepted', 'unknown')`).Scan(&open)
+		if err == nil && open > 0 {
+			err = fmt.Errorf("%d movements are open", open)
+		}
+		return err
+	})
+}
+
+// restarted has the movement go on. One that was never asked for is settled by people.
+func (b *floatTale) restarted(t *testing.T, w *world, _ *trial) {
+	t.Helper()
+	w.hasten(t, workflows.MoveFloatID(b.id))
+	if b.unsent {
+		path := "/api/v1/auth/momo/float/moves/" + b.id.String() + "/settle"
+		in := map[string]any{"outcome": "failed", "note": "the operator never heard of it"}
+		eventually(t, "the movement is settled by another officer", func() error {
+			return w.as(t, secondOfficer).Post(t.Context(), path, uuid.NewString(), in, nil)
+		})
+		return
+	}
+	eventually(t, "the movement is asked for", func() error { // before the next trial kills the process again
+		var asked bool
+		err := w.db.QueryRowContext(t.Context(), `SELECT status <> 'created' FROM float_moves WHERE id = $1`, b.id).Scan(&asked)
+		if err == nil && !asked {
+			err = errors.New("it is not")
+		}
+		return err
+	})
+}
+
+// floatSettled waits until nothing more happens to a movement.
+func (w *world) floatSettled(t *testing.T, id uuid.UUID) (status string, err error) {
+	t.Helper()
+	return status, await(t.Context(), recovery, func() error {
+		err := w.db.QueryRowContext(t.Context(), `SELECT status FROM float_moves WHERE id = $1`, id).Scan(&status)
+		if err == nil && (status == "created" || status == "accepted" || status == "unknown") {
+			err = errors.New("the movement is " + status)
+		}
+		return err
+	})
+}
+
+// judge compares what is booked with the operator's books.
+func (b *floatTale) judge(t *testing.T, w *world, _ *trial) {
+	t.Helper()
+	status, err := w.floatSettled(t, b.id)
+	moved := 0
+	for _, e := range w.books(t).Effects {
+		if e.Direction == sandbox.Float && e.Amount == b.amount {
+			moved++
+		}
+	}
+	var booked int
+	read := `SELECT count(*) FROM ledger_entries WHERE key = 'float_move:' || $1`
+	err = errors.Join(err, w.db.QueryRowContext(t.Context(), read, b.id).Scan(&booked))
+	want := map[bool]int{false: 1}[b.unsent]
+	if err != nil || moved != want || booked != want {
+		t.Errorf("float was moved %d times, booked %d times, and is %s: %v", moved, booked, status, err)
+	}
+}
