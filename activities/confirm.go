@@ -91,7 +91,7 @@ func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, in Confir
 		if err != nil {
 			return Confirmed{}, err
 		}
-		e.vouchedFor = receiptIn(c.Note)
+		e.vouchedFor = exchange.ReceiptIn(c.Note)
 	}
 	found := e.judge()
 	if found.state != PaymentPaid && e.wantsStatement(found.state, in.Thorough, m.Now()) {

@@ -125,26 +125,6 @@ func (e evidence) byPerson() []exchange.Observation {
 	return nil
 }
 
-// Lengths of what can be a receipt; those of today have ten characters.
-const (
-	minReceipt = 8
-	maxReceipt = 20
-)
-
-// receiptIn reads a note that is a receipt: capital letters and digits alone. Any other note is "".
-func receiptIn(note string) string {
-	note = strings.TrimSpace(note)
-	if len(note) < minReceipt || len(note) > maxReceipt {
-		return ""
-	}
-	for _, c := range []byte(note) {
-		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
-			return ""
-		}
-	}
-	return note
-}
-
 // vouched tells whether another witness stands behind an observation of a payment. The query names
 // neither receipt nor amount, so it stands behind a callback only when that says what we asked for, and
 // behind another row only when it belongs to the time of the prompt.

@@ -151,7 +151,7 @@ func (o *Orders) ProveCommand(ctx context.Context, in ProveInput) (Proof, error)
 		if err != nil {
 			return Proof{}, Failure(ctx, err)
 		}
-		return Proof{CommandID: c.ID, Object: object, Verb: c.Verb, ActorID: c.ActorID, NoReceipt: receiptIn(c.Note) == ""}, nil
+		return Proof{CommandID: c.ID, Object: object, Verb: c.Verb, ActorID: c.ActorID, NoReceipt: exchange.ReceiptIn(c.Note) == ""}, nil
 	}
 	return Proof{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "There is no such command for this object."))
 }

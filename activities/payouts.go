@@ -400,7 +400,7 @@ func vouchedReceipt(ctx context.Context, store commandStore, proof Proof, now ti
 	if err != nil {
 		return exchange.Observation{}, err
 	}
-	receipt := receiptIn(c.Note)
+	receipt := exchange.ReceiptIn(c.Note)
 	if receipt == "" {
 		return exchange.Observation{}, exchange.Invalid(exchange.FieldError{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment"})
 	}

@@ -243,7 +243,7 @@ func (r *Refunds) SettleRefund(ctx context.Context, in SettleRefundInput) error 
 	if err != nil {
 		return Failure(ctx, err)
 	}
-	receipt := receiptIn(c.Note)
+	receipt := exchange.ReceiptIn(c.Note)
 	if receipt == "" {
 		return Failure(ctx, exchange.Invalid(exchange.FieldError{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment"}))
 	}

@@ -104,3 +104,4 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		return c.json(http.StatusOK, changeWire(change))
 	}
 }
+		s.tellOfWord(c, change)

@@ -180,6 +180,9 @@ func (s *server) operate(verb string) func(*call) error {
 				return err
 			}
 		}
+		if answered, err := s.needsSecond(c, o, verb, note); answered || err != nil {
+			return err
+		}
 		command := exchange.OperatorCommand{
 			ID: c.objectID, ObjectType: "order", ObjectID: o.ID, Verb: verb, Note: note, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
 		}

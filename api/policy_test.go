@@ -196,6 +196,7 @@ func cells() map[string]cell {
 	for _, verb := range []string{"approve", "reject"} {
 		all["POST "+auth+"refunds/{id}/"+verb] = cell{id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true, body: note}
 	}
+	maps.Copy(all, wordCells())
 	for _, verb := range []string{"publish", "pause", "resume", "close", "suspend", "unsuspend"} {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}
 	}

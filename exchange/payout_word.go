@@ -1,6 +1,8 @@
 package exchange
 
 import (
+	"strings"
+
 	"github.com/google/uuid"
 )
 
@@ -19,3 +21,24 @@ const MaxPayoutNote = 500
 // CodeDeclared is the result code of an attempt to pay out that two persons declared not made. Nobody has proven it, so
 // that its order stays in doubt for ever.
 const CodeDeclared = "declared"
+
+// Lengths of what can be a receipt of the mobile money operator; those of today have ten characters.
+const (
+	minReceipt = 8
+	maxReceipt = 20
+)
+
+// ReceiptIn reads a person's note that is a receipt of the mobile money operator: capital letters and digits alone. Any
+// other note is "".
+func ReceiptIn(note string) string {
+	note = strings.TrimSpace(note)
+	if len(note) < minReceipt || len(note) > maxReceipt {
+		return ""
+	}
+	for _, c := range []byte(note) {
+		if (c < '0' || c > '9') && (c < 'A' || c > 'Z') {
+			return ""
+		}
+	}
+	return note
+}

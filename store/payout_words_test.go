@@ -101,7 +101,9 @@ func TestDeclarationComesTooLate(t *testing.T) {
 			_, err := x.s.RecordSubmission(t.Context(), b.ID, exchange.Submission{State: exchange.Accepted})
 			return err
 		},
-		"claimed": func(x *sale, _ exchange.PaymentAttempt) error { return x.s.DoubtOrderPayout(t.Context(), x.order.ID, true) },
+		"claimed": func(x *sale, _ exchange.PaymentAttempt) error {
+			return x.s.DoubtOrderPayout(t.Context(), x.order.ID, true)
+		},
 	} {
 		x := owing(t)
 		x.old(t)
