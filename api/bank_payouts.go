@@ -170,16 +170,3 @@ func (s *server) tellBank(c *call, order uuid.UUID) {
 		s.log.Warn("an order's flow was not told of its payment by bank", "order", order, "error", err)
 	}
 }
-
-// date reads a required day; the zero time when absent or broken.
-func (f *form) date(name string) time.Time {
-	text := f.line(name, true, len(time.DateOnly))
-	if text == "" {
-		return time.Time{}
-	}
-	day, err := time.Parse(time.DateOnly, text)
-	if err != nil || day.Year() < 2000 {
-		f.fail(name, "format", "must be a date like 2026-11-21")
-	}
-	return day
-}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
@@ -36,8 +37,11 @@ func changeWire(c exchange.ControlChange) wireChange {
 	}
 }
 
-// tellWaiting answers a request of which something waits for a second person.
+// tellWaiting answers a request of which something waits for a second person. It points to what waits, where that is one.
 func tellWaiting(c *call, waits ...exchange.ControlChange) error {
+	if len(waits) == 1 {
+		c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/approvals/changes/"+waits[0].ID.String())
+	}
 	return c.json(http.StatusAccepted, map[string]any{"changes": each(waits, changeWire)})
 }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -398,6 +399,48 @@ func (f *form) failDecimal(name string, err error) {
 	default:
 		f.fail(name, "format", err.Error())
 	}
+}
+
+// time reads a moment; the zero time when absent or broken.
+func (f *form) time(name string, required bool) time.Time {
+	text, ok := f.timeText(name, required)
+	if !ok {
+		return time.Time{}
+	}
+	t, err := parseTime(text)
+	f.check(name, err)
+	return t
+}
+
+// timeText reads the text of a time or a day, of which an empty one is none.
+func (f *form) timeText(name string, required bool) (string, bool) {
+	const limit = 40
+	before := len(*f.bad)
+	text := f.line(name, required, limit)
+	return text, f.has(name) && len(*f.bad) == before
+}
+
+// parseTime reads what clients send as a time, in a body or in the query.
+func parseTime(text string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		return time.Time{}, exchange.Errorf(exchange.CodeInvalid, "must be a time such as 2026-01-31T12:00:00Z")
+	}
+	return t.UTC(), nil
+}
+
+// date reads a required day; the zero time when absent or broken.
+func (f *form) date(name string) time.Time {
+	text, ok := f.timeText(name, true)
+	if !ok {
+		return time.Time{}
+	}
+	day, err := time.Parse(time.DateOnly, text)
+	if err != nil || day.Year() < 2000 {
+		f.fail(name, "format", "must be a date such as 2026-01-31")
+		return time.Time{}
+	}
+	return day
 }
 
 // object reads an inner object; absent ones read as nil.

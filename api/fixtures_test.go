@@ -126,6 +126,21 @@ func (e *env) sale(customer person, offer uuid.UUID) exchange.Order {
 	return o
 }
 
+// soldToHouse opens a merchant's sale of 10 USDT to the platform's treasury.
+func (e *env) soldToHouse(merchant person) exchange.Order {
+	e.t.Helper()
+	e.treasuries.Do(func() { storetest.TreasuryWallet(e.t, e.store, exchange.Tron) })
+	storetest.Shillings(e.t, e.store, exchange.PlatformTreasury, money.Must(money.KES, "2000"))
+	o, err := e.store.OpenOffRamp(e.t.Context(), exchange.OrderRequest{
+		ID: newID(), CustomerID: merchant.ID, Type: exchange.OffRampSell, Subtype: exchange.TreasuryOffRamp, Network: exchange.Tron, Crypto: money.Must(money.USDT, "10"),
+		QuoteID: e.quoteFor(merchant, exchange.QuoteForSale, "10").ID, ExpiresAt: e.server.now().Add(exchange.OffRampLife),
+	}, principalOf(merchant))
+	if err != nil {
+		e.t.Fatalf("sale to the house: %v", err)
+	}
+	return o
+}
+
 // transfer stores a transfer of 2 USDT from a funded wallet to a stranger.
 func (e *env) transfer(sender person, from exchange.Wallet) exchange.Transfer {
 	e.t.Helper()
@@ -167,11 +182,16 @@ func (e *env) rate(bid, ask string) exchange.FXRate {
 // quote opens a quote for a transfer, entering a rate when there is none.
 func (e *env) quote(owner person, amount string) exchange.FXQuote {
 	e.t.Helper()
+	return e.quoteFor(owner, exchange.QuoteForTransfer, amount)
+}
+
+func (e *env) quoteFor(owner person, purpose exchange.QuotePurpose, amount string) exchange.FXQuote {
+	e.t.Helper()
 	if _, total, err := e.store.FXRates(e.t.Context(), store.RateFilter{Base: money.USDT}, store.Page{Number: 1, Size: 1}); err != nil || total == 0 {
 		e.rate("128.9", "129.1")
 	}
 	q, err := e.store.OpenQuote(e.t.Context(), store.QuoteRequest{
-		ID: newID(), Purpose: exchange.QuoteForTransfer, Side: exchange.QuoteSell, Amount: money.Must(money.USDT, amount),
+		ID: newID(), Purpose: purpose, Side: exchange.QuoteSell, Amount: money.Must(money.USDT, amount),
 	}, principalOf(owner))
 	if err != nil {
 		e.t.Fatalf("quote: %v", err)

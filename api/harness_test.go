@@ -55,6 +55,8 @@ type env struct {
 	client *http.Client
 	logs   *logBuffer
 	skew   atomic.Int64 // by how much the API's clock is ahead
+	// treasuries makes the wallet of the house once.
+	treasuries sync.Once
 }
 
 // logBuffer keeps what was logged, to look for what must not be in it.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
@@ -167,8 +166,22 @@ func (s *server) moveFloat(c *call) error {
 	if err := s.Flows.MoveFloat(c.ctx, m.ID); err != nil {
 		return err
 	}
-	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/momo/float/moves")
+	c.fc.Set(fiber.HeaderLocation, floatMovesPath+"/"+m.ID.String())
 	return c.json(http.StatusCreated, floatMoveWire(m))
+}
+
+const floatMovesPath = "/api/v1/auth/momo/float/moves"
+
+func (s *server) getFloatMove(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	m, err := s.Store.FloatMove(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.json(http.StatusOK, floatMoveWire(m))
 }
 
 func (s *server) listFloatMoves(c *call) error {
@@ -309,21 +322,6 @@ func (f *form) tariff(name string) []exchange.TariffBand {
 	return bands
 }
 
-// time reads a moment with its zone; the zero time when absent or broken.
-func (f *form) time(name string, required bool) time.Time {
-	s := f.line(name, required, maxTimeLength)
-	if s == "" {
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
-		f.fail(name, "format", "must be a time such as 2026-11-21T08:00:00Z")
-	}
-	return t
-}
-
-const maxTimeLength = 40
-
 // allocate asks for shillings of the house for the platform's treasury, or for some of them back.
 func (s *server) allocate(c *call) error {
 	f, err := c.body()
@@ -352,12 +350,13 @@ func (s *server) momoRoutes() []route {
 	const auth = "/api/v1/auth"
 	return []route{
 		{method: get, path: auth + "/momo/float", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.getFloat},
-		{method: get, path: auth + "/momo/float/moves", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listFloatMoves},
+		{method: get, path: floatMovesPath, action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listFloatMoves},
+		{method: get, path: floatMovesPath + "/{id}", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.getFloatMove},
 		{
-			method: post, path: auth + "/momo/float/moves", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired,
+			method: post, path: floatMovesPath, action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired,
 			timeout: flowTimeout, handle: s.moveFloat,
 		},
-		{method: post, path: auth + "/momo/float/moves/{id}/settle", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired, handle: s.settleFloatMove},
+		{method: post, path: floatMovesPath + "/{id}/settle", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired, handle: s.settleFloatMove},
 		{method: post, path: auth + "/momo/breaker/close", action: exchange.ActCloseBreaker, limit: limitGeneral, key: keyOptional, handle: s.closeBreaker},
 		{method: get, path: auth + "/momo/terms", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listTerms},
 		{method: post, path: auth + "/momo/terms", action: exchange.ActWriteMomoTerms, limit: limitGeneral, key: keyOptional, handle: s.proposeTerms},

@@ -66,10 +66,12 @@ func TestFloatIsMoved(t *testing.T) {
 	ask(c.admin, map[string]any{"amount": "10.50"}, "cents").blames("/amount precision")
 	ask(c.sender, map[string]any{"amount": "10"}, "who").refused(exchange.CodeForbidden)
 	first := ask(c.admin, map[string]any{"amount": "50000"}, "one").want(http.StatusCreated).object()
-	again := ask(c.admin, map[string]any{"amount": "50000"}, "one").want(http.StatusCreated).object()
-	if first["id"] != again["id"] || first["status"] != "created" {
-		t.Errorf("%v, and again %v", first, again)
+	again := ask(c.admin, map[string]any{"amount": "50000"}, "one").want(http.StatusCreated)
+	read := c.do(get, again.header.Get("Location"), nil, colleague.auth()).want(http.StatusOK).object()
+	if first["id"] != again.text("id") || first["status"] != "created" || read["id"] != first["id"] || read["amount"] != "50000.00" {
+		t.Errorf("%v, again %s, and read %v", first, again.body, read)
 	}
+	c.do(get, movesPath+"/"+newID().String(), nil, colleague.auth()).refused(exchange.CodeNotFound)
 	ask(c.admin, map[string]any{"amount": "60000"}, "two").refused(exchange.CodeConflict)
 	id := uuid.MustParse(first["id"].(string))
 	if _, _, err := c.store.ClaimFloatMove(t.Context(), id, strings.Repeat("a", 64)); err != nil {
@@ -88,7 +90,11 @@ func TestFloatIsMoved(t *testing.T) {
 	if done := settle(colleague, map[string]any{"outcome": "completed", "receipt": "UKL1234567", "note": "in the statement"}).want(http.StatusOK).object(); done["status"] != "completed" {
 		t.Errorf("settled %v", done)
 	}
-	waits := waiting(ask(c.admin, map[string]any{"amount": "4000000"}, "large"))
+	large := ask(c.admin, map[string]any{"amount": "4000000"}, "large")
+	waits := waiting(large)
+	if large.header.Get("Location") != changesPath+"/"+waits["id"].(string) {
+		t.Errorf("what waits is at %q", large.header.Get("Location"))
+	}
 	before := c.flows.count()
 	c.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", map[string]any{"note": "for payday"}, colleague.auth(), withKey("yes")).want(http.StatusOK)
 	if list := c.do(get, movesPath, nil, c.admin.auth()).want(http.StatusOK).object(); list["total"] != 2.0 || c.flows.count() != before+1 {

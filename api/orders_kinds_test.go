@@ -240,6 +240,7 @@ func TestRefundAddresses(t *testing.T) {
 	say(c.customer, mistypedAddress).blames("/refund_address address")
 	say(c.customer, "").blames("/refund_address required")
 	say(c.vendor, goodAddress).refused(exchange.CodeForbidden)
+	say(c.person(exchange.RoleVendor), goodAddress).refused(exchange.CodeNotFound)
 	say(c.person(exchange.RoleCustomer), goodAddress).refused(exchange.CodeNotFound)
 	for range 2 {
 		if got := say(c.customer, goodAddress).want(200).object()["refund_address"].(map[string]any)["String"]; got != goodAddress {
@@ -247,6 +248,12 @@ func TestRefundAddresses(t *testing.T) {
 		}
 	}
 	say(c.customer, c.env.wallet(c.customer).Address).blames("/refund_address address") // the fakes' addresses have no checksum
+	path = ordersPath + "/" + c.soldToHouse(c.vendor).ID.String() + "/refund-address"
+	for _, who := range []person{c.person(exchange.RoleSubvendor, c.vendor.ID), c.vendor} {
+		if got := say(who, goodAddress).want(200).object()["refund_address"].(map[string]any)["String"]; got != goodAddress {
+			t.Errorf("what a %s sells to the house goes back to %v", who.Role, got)
+		}
+	}
 	c.do(patch, ordersPath+"/"+c.order(c.customer, c.offer.ID).ID.String()+"/refund-address", map[string]any{"refund_address": goodAddress}, c.customer.auth()).
 		refused(exchange.CodeStateConflict)
 }

@@ -99,12 +99,11 @@ func (q *query) time(name string) time.Time {
 	if !ok {
 		return time.Time{}
 	}
-	t, err := time.Parse(time.RFC3339, s)
-	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
-		q.fail(name, "format", "must be a time such as 2026-01-31T12:00:00Z")
-		return time.Time{}
+	t, err := parseTime(s)
+	if err != nil {
+		q.fail(name, "format", exchange.MessageOf(err))
 	}
-	return t.UTC()
+	return t
 }
 
 // integer reads a whole number within bounds and gives fallback when it is absent.

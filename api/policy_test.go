@@ -90,7 +90,13 @@ func (s scene) cancelled() uuid.UUID {
 	return s.orderID()
 }
 
-func (s scene) saleID() uuid.UUID { return s.w.sale(s.customer(), s.w.buys.ID).ID }
+// saleID is a sale of the caller's side, or of somebody else. Merchants sell to the house.
+func (s scene) saleID() uuid.UUID {
+	if s.who.Role.Merchant() {
+		return s.w.soldToHouse(s.merchant()).ID
+	}
+	return s.w.sale(s.customer(), s.w.buys.ID).ID
+}
 
 func (s scene) walletID() uuid.UUID {
 	if s.who.Role == exchange.RoleCustomer || s.who.Role == exchange.RoleUser {
@@ -166,6 +172,7 @@ func cells() map[string]cell {
 		"GET " + auth + "wallet/id/{id}":                     {id: wallet}, "GET " + auth + "wallet/id/{id}/balances": {id: wallet},
 		"POST " + auth + "wallet/id/{id}/reopen-lane":        {id: wallet, body: fixed(map[string]any{"note": "why"})},
 		"PUT " + auth + "wallet/id/{id}/set-default-network": {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
+		"GET " + auth + "momo/float/moves/{id}":         {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
 		"POST " + auth + "momo/float/moves/{id}/settle": {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
 		"GET " + auth + "escrow-wallets/{id}":           {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
 		"PATCH " + auth + "escrow-wallets/{id}":         {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true, body: fixed(map[string]any{"label": "shelf"})},

@@ -21,25 +21,6 @@ var (
 	quoteSides   = []string{string(exchange.QuoteSell), string(exchange.QuoteBuy)}
 )
 
-const maxTimeText = 40
-
-// moment reads a time; the zero time when absent or broken.
-func (f *form) moment(name string) time.Time {
-	text := f.line(name, false, maxTimeText)
-	if text == "" {
-		if f.has(name) {
-			f.fail(name, "format", "must be a time such as 2026-01-31T12:00:00Z")
-		}
-		return time.Time{}
-	}
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
-		f.fail(name, "format", "must be a time such as 2026-01-31T12:00:00Z")
-		return time.Time{}
-	}
-	return t.UTC()
-}
-
 // charge reads an amount that may be zero, and is when it is absent.
 func (f *form) charge(name string, asset money.Asset) money.Amount {
 	s, ok := f.decimalText(name, false)
@@ -109,7 +90,7 @@ func (s *server) enterRate(c *call) error {
 	}
 	e := store.RateEntry{
 		ID: c.objectID, Base: money.Asset(f.oneOf("base", true, rateAssets...)), Quote: money.KES, Source: exchange.RateSourceAdmin,
-		ValidFrom: f.moment("valid_from"), ConfirmJumpFrom: f.id("confirm_jump_from", false),
+		ValidFrom: f.time("valid_from", false), ConfirmJumpFrom: f.id("confirm_jump_from", false),
 	}
 	f.oneOf("quote", false, currencies...)
 	least, most := int(exchange.MinRateLife.Seconds()), int(exchange.MaxRateLife.Seconds())
@@ -196,7 +177,7 @@ func (s *server) enterProfile(c *call) error {
 		ID: c.objectID, Scope: exchange.FeeScope(f.oneOf("scope", true, feeScopes...)), Asset: asset, Fixed: f.charge("fixed", asset),
 		BasisPoints: int64(f.whole("basis_points", 0, 0, exchange.MaxFeePoints)), Minimum: f.charge("minimum", asset),
 		Maximum: f.amount("maximum", asset, false), Spread: int64(f.whole("spread_basis_points", 0, 0, exchange.MaxSpreadPoints)),
-		Note: f.line("note", false, exchange.MaxProfileNote), ValidFrom: f.moment("valid_from"),
+		Note: f.line("note", false, exchange.MaxProfileNote), ValidFrom: f.time("valid_from", false),
 	}
 	if err := f.done(); err != nil {
 		return err

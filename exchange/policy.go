@@ -102,9 +102,9 @@ var policy = map[Action]grants{
 	ActSuspendOffers: {RoleAdmin: ScopeAny},
 	ActOpenOrders:    {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	// Only who is asked for money asks to be asked again, and only who sells says where its crypto goes back to: a
-	// merchant that said it for a customer could take it.
+	// merchant that said it for a customer could take it. What a merchant sells itself is told apart in the store.
 	ActRetryPayment:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
-	ActRefundAddress: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
+	ActRefundAddress: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActReadOrders: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
