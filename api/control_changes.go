@@ -105,7 +105,7 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 			}
 		}
 		s.tellOfDecision(c, change)
+		s.tellOfWord(c, change)
 		return c.json(http.StatusOK, changeWire(change))
 	}
 }
-		s.tellOfWord(c, change)

@@ -196,6 +196,7 @@ func cells() map[string]cell {
 		}, body: fixed(map[string]any{"pin": "73915", "password": testPassword})},
 	}
 	maps.Copy(all, bankCells())
+	maps.Copy(all, wordCells())
 	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
 		body := map[string]any{"note": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
@@ -203,7 +204,6 @@ func cells() map[string]cell {
 	for _, verb := range []string{"approve", "reject"} {
 		all["POST "+auth+"refunds/{id}/"+verb] = cell{id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true, body: note}
 	}
-	maps.Copy(all, wordCells())
 	for _, verb := range []string{"publish", "pause", "resume", "close", "suspend", "unsuspend"} {
 		all["POST "+auth+"offers/{id}/"+verb] = cell{id: draft}
 	}
