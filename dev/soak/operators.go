@@ -88,7 +88,7 @@ func (o *office) answer(ctx context.Context, p waiting, object uuid.UUID) error 
 	case reason == workflows.ReasonMomoTwice, reason == workflows.ReasonRefundTwice:
 		return o.command(ctx, d, p.Reason, "resolve", "the payee does not give it back")
 	case slices.Contains(reason.Advice().Verbs, "resolve"):
-		receipt, err := o.portal(ctx, d)
+		receipt, err := o.portal(ctx, d, reason == workflows.ReasonRefundClaimed)
 		if err != nil {
 			return err
 		}
@@ -155,9 +155,9 @@ func (o *office) home(d deed) (string, error) {
 	return now.back, nil
 }
 
-// portal looks a payment of a deed up in the operator's own books that Kivuko does not count yet, as a person does in
-// the operator's portal. It answers its receipt, or nothing.
-func (o *office) portal(ctx context.Context, d deed) (string, error) {
+// portal looks a payment of a deed up in the operator's own books, as a person does in the operator's portal: one that
+// Kivuko does not count yet, or any payout. It answers its receipt, or nothing.
+func (o *office) portal(ctx context.Context, d deed, counted bool) (string, error) {
 	b, err := o.books(ctx)
 	if err != nil {
 		return "", err
@@ -165,6 +165,9 @@ func (o *office) portal(ctx context.Context, d deed) (string, error) {
 	for _, e := range b.Effects {
 		if e.Phone != d.phone || (e.Direction != sandbox.Payout && e.Direction != sandbox.Collection) {
 			continue
+		}
+		if counted && e.Direction == sandbox.Payout {
+			return e.Receipt, nil
 		}
 		booked, _, err := o.booked(ctx, e)
 		if err != nil || !booked {

@@ -1,7 +1,8 @@
-// Package soak runs Kivuko for a while as it will be run: people buy, sell and send on three chains side by side,
-// while the mobile money operator, the chains, the database, Temporal and Kivuko's own processes fail at random. At the
-// end, when everything behaves again, each order has its end or waits for a person with a reason, nothing was paid
-// twice, and the ledger says what the operator's books and the chains say.
+// Package soak runs Kivuko for a while as it will be run: people buy, sell and send in all ways that there are on three
+// chains side by side, and do otherwise than was agreed; operators and officers answer what waits for them as the runbooks
+// say; and the mobile money operator, the chains, the database, Temporal and Kivuko's own processes fail at random. At the
+// end, when everything behaves again, each flow has its end or waits for a person with a reason, nobody was paid twice, and
+// what Kivuko says of each deed is what the operator's books, the bank's and the chains say.
 //
 // All of it is planned before it begins, from a seed, so that a run that fails can be made again.
 package soak

@@ -67,7 +67,7 @@ func (w *world) run(ctx context.Context, steps []Step) error {
 	did, bank := office.records()
 	e.report(w.Out, did)
 	if err != nil {
-		if ctx.Err() == nil { // what is wrong already says more than what is missing
+		if e.late { // what is wrong already says more than what is missing
 			err = errors.Join(err, w.claims(ctx, e, bank))
 		}
 		return err
@@ -140,6 +140,7 @@ type ending struct {
 	parked   []waiting
 	watching int // flows that look out for late money
 	open     []string
+	late     bool // the time was over
 }
 
 // end waits until every deed and every flow has come to its end. What the office can't end stays parked.
@@ -148,6 +149,11 @@ func (w *world) end(ctx context.Context, o *office, deeds []deed) (ending, error
 	began, last, since := time.Now(), "", time.Now()
 	for {
 		err := w.look(ctx, o, &e, time.Since(began))
+		if b, err := w.books(ctx); err == nil {
+			if err := w.nothingTwice(ctx, b); err != nil { // nothing that comes can mend it
+				return e, err
+			}
+		}
 		now := fmt.Sprint(e.open, e.parked)
 		if now != last {
 			last, since = now, time.Now()
@@ -158,6 +164,7 @@ func (w *world) end(ctx context.Context, o *office, deeds []deed) (ending, error
 		case time.Since(began) > quiet && err != nil:
 			return e, err
 		case time.Since(began) > quiet:
+			e.late = true
 			return e, fmt.Errorf("%d have no end and wait for nobody after %s:\n%s", len(e.open), quiet, strings.Join(e.open, "\n"))
 		}
 		if err := pause(ctx, lookEach); err != nil {
@@ -207,6 +214,9 @@ func (w *world) look(ctx context.Context, o *office, e *ending, after time.Durat
 	}
 	undecided, err := o.openExceptions(ctx)
 	for _, x := range undecided {
+		if x.OrderID != nil && slices.ContainsFunc(e.parked, func(p waiting) bool { return p.ObjectID != nil && *p.ObjectID == *x.OrderID }) {
+			continue // the order's flow asks about it
+		}
 		e.open = append(e.open, fmt.Sprintf("nobody has decided about the exception %s: %s %s, %s", x.ID, x.Amount, x.Asset, x.Kind))
 	}
 	return err
