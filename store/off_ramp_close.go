@@ -127,14 +127,14 @@ func (t unitTx) reserveAnew(ctx context.Context, before exchange.Order, o *excha
 	if offer.Status == exchange.OfferClosed {
 		return repost(before, anew), !more, nil
 	}
-	// An offer that was paused or suspended meanwhile sells out what it had agreed to and nothing more: otherwise whoever
-	// has a small order open takes all of it at a price that its vendor no longer gives.
-	closedToMore := more && offer.Status != exchange.OfferActive && offer.Status != exchange.OfferExhausted
 	left := offer.Reserved.Add(before.Price.Vendor).Sub(o.Price.Vendor)
-	if closedToMore || left.Sign() < 0 {
+	if left.Sign() < 0 {
 		return exchange.Posting{}, false, nil
 	}
 	if more {
+		if open, err := t.buysMore(ctx, offer); err != nil || !open {
+			return exchange.Posting{}, false, err
+		}
 		if err := t.countMore(ctx, before, *o); err != nil {
 			return exchange.Posting{}, false, refusedOnly(err)
 		}
@@ -142,6 +142,20 @@ func (t unitTx) reserveAnew(ctx context.Context, before exchange.Order, o *excha
 	anew.Verb, anew.Hold.ParentID = exchange.HoldSplit, offer.HoldID
 	_, err = t.settleOffer(ctx, offer, offer.After(left), flow)
 	return repost(before, anew), true, err
+}
+
+const isActive = `SELECT is_active FROM users WHERE id = $1`
+
+// buysMore tells whether an offer buys more than it had agreed to. One that was paused or suspended meanwhile, or whose
+// vendor was deactivated, does not: otherwise whoever has a small order open takes all of it at a price that nobody gives
+// any more.
+func (t unitTx) buysMore(ctx context.Context, offer exchange.Offer) (bool, error) {
+	if offer.Status != exchange.OfferActive && offer.Status != exchange.OfferExhausted {
+		return false, nil
+	}
+	var active bool
+	err := t.get(ctx, &active, isActive, offer.VendorID)
+	return active, err
 }
 
 // repost puts another reservation in the place of an order's.

@@ -241,10 +241,11 @@ func TestPausedOffersBuyNoMore(t *testing.T) {
 		stop   func(*sale) error
 		want   exchange.DepositVerdict
 	}{
-		"more of a paused one":    {"12", (*sale).pause, exchange.TakenMismatch},
-		"more of a suspended one": {"12", (*sale).suspend, exchange.TakenMismatch},
-		"less of a paused one":    {"9.5", (*sale).pause, exchange.TakenRepriced},
-		"what was agreed":         {"10", (*sale).pause, exchange.TakenExact},
+		"more of a paused one":     {"12", (*sale).pause, exchange.TakenMismatch},
+		"more of a suspended one":  {"12", (*sale).suspend, exchange.TakenMismatch},
+		"more of who is not there": {"12", (*sale).dismiss, exchange.TakenMismatch},
+		"less of a paused one":     {"9.5", (*sale).pause, exchange.TakenRepriced},
+		"what was agreed":          {"10", (*sale).pause, exchange.TakenExact},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -275,6 +276,13 @@ func TestRepricedSaleIsOneTransaction(t *testing.T) {
 func (x *sale) pause() error {
 	by := storetest.PrincipalOf(x.m.Vendor)
 	_, err := x.s.PauseOffer(context.Background(), store.ViewOf(by, exchange.ActWriteOffers), x.m.Offer.ID, by)
+	return err
+}
+
+// dismiss deactivates the vendor.
+func (x *sale) dismiss() error {
+	off := false
+	_, err := x.s.UpdateUser(context.Background(), x.m.Vendor.ID, store.UserPatch{IsActive: &off}, storetest.By)
 	return err
 }
 
