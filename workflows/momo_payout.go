@@ -20,7 +20,7 @@ func MomoPayoutID(orderID uuid.UUID) string { return "momo-payout:" + orderID.St
 type MomoPayoutInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 	Try     int       `json:"try"`
-	// Home is the flow that the operator's callbacks and commands go to; it passes them on.
+	// Home is the flow that the operator's callbacks go to: this one, or one that passes them on.
 	Home string `json:"home"`
 }
 

@@ -150,9 +150,10 @@ func (f *offRamp) awaitDay(ctx workflow.Context) {
 	f.pause(ctx, tomorrow.Sub(now), "Pay on the next day", func() bool { return false })
 }
 
-// momoPayout runs the child that carries one payout out. Callbacks and commands that come meanwhile are its.
+// momoPayout runs the child that carries one payout out. Commands that come meanwhile are its, and callbacks come to it by
+// themselves: passed on from here, each would cost this flow two tasks.
 func (f *offRamp) momoPayout(ctx workflow.Context, try int) (MomoPayoutResult, error) {
-	in := MomoPayoutInput{OrderID: f.order.OrderID, Try: try, Home: f.id}
+	in := MomoPayoutInput{OrderID: f.order.OrderID, Try: try, Home: MomoPayoutID(f.order.OrderID)}
 	o := workflow.ChildWorkflowOptions{
 		WorkflowID: MomoPayoutID(f.order.OrderID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
 		StaticSummary: "Pay " + f.order.Fiat.String() + " " + string(f.order.Fiat.Asset()) + " out", Priority: fairness(priorityOrder, f.order.MerchantID),
@@ -175,7 +176,7 @@ func (f *offRamp) passCommand(ctx workflow.Context, name string, ref CommandRef)
 	return workflow.SignalExternalWorkflow(ctx, MomoPayoutID(f.order.OrderID), "", name, ref).Get(ctx, nil)
 }
 
-// passCallback hands a callback on to the payout's flow. One that comes while none is at work is stored like any
+// passCallback hands a callback of an attempt whose home is this flow, as an earlier build made them, on to the payout's flow. One that comes while none is at work is stored like any
 // other and found by the next, or by the look at a late word.
 func (f *offRamp) passCallback(ctx workflow.Context, ref CallbackRef) {
 	if !f.paying {

@@ -49,6 +49,7 @@ type market struct {
 	tries     []int
 	paid      int
 	callbacks int      // that came to a payout's flow
+	home      string   // where a payout's callbacks go
 	verbs     []string // that came to a payout's flow
 	sweeps    []string // reasons of the sweep's tries; the last one repeats, empty completes
 	swept     int
@@ -497,7 +498,7 @@ func (m *market) momoPayout(ctx workflow.Context, in workflows.MomoPayoutInput) 
 	}
 	m.mu.Lock()
 	fate := pick(m.payouts, len(m.tries)+1, wasPaid)
-	m.tries = append(m.tries, in.Try)
+	m.tries, m.home = append(m.tries, in.Try), in.Home
 	m.mu.Unlock()
 	if err := workflow.Sleep(ctx, fate.after); err != nil {
 		return workflows.MomoPayoutResult{}, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/temporal"
@@ -21,11 +22,23 @@ type signs struct {
 	reasons map[string][]string
 	alarmed map[string]bool
 	shown   map[string]int              // upserts by flow
+	steps   map[string]map[string]int   // what a flow asked of the server, by flow and kind
 	parks   []func(flow, reason string) // told of every reason that a flow is parked with
 }
 
 func newSigns() *signs {
-	return &signs{reasons: map[string][]string{}, alarmed: map[string]bool{}, shown: map[string]int{}}
+	return &signs{reasons: map[string][]string{}, alarmed: map[string]bool{}, shown: map[string]int{}, steps: map[string]map[string]int{}}
+}
+
+// step counts something that a flow asks of the server.
+func (s *signs) step(ctx workflow.Context, kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	id := workflow.GetInfo(ctx).WorkflowExecution.ID
+	if s.steps[id] == nil {
+		s.steps[id] = map[string]int{}
+	}
+	s.steps[id][kind]++
 }
 
 func (s *signs) InterceptWorkflow(_ workflow.Context, next interceptor.WorkflowInboundInterceptor) interceptor.WorkflowInboundInterceptor {
@@ -60,6 +73,31 @@ func (i *signsInbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Exe
 type signsOutbound struct {
 	interceptor.WorkflowOutboundInterceptorBase
 	signs *signs
+}
+
+func (o *signsOutbound) ExecuteActivity(ctx workflow.Context, activity string, args ...any) workflow.Future {
+	o.signs.step(ctx, "activity")
+	return o.Next.ExecuteActivity(ctx, activity, args...)
+}
+
+func (o *signsOutbound) ExecuteLocalActivity(ctx workflow.Context, activity string, args ...any) workflow.Future {
+	o.signs.step(ctx, "local activity")
+	return o.Next.ExecuteLocalActivity(ctx, activity, args...)
+}
+
+func (o *signsOutbound) ExecuteChildWorkflow(ctx workflow.Context, flow string, args ...any) workflow.ChildWorkflowFuture {
+	o.signs.step(ctx, "child")
+	return o.Next.ExecuteChildWorkflow(ctx, flow, args...)
+}
+
+func (o *signsOutbound) NewTimerWithOptions(ctx workflow.Context, d time.Duration, options workflow.TimerOptions) workflow.Future {
+	o.signs.step(ctx, "timer")
+	return o.Next.NewTimerWithOptions(ctx, d, options)
+}
+
+func (o *signsOutbound) SignalExternalWorkflow(ctx workflow.Context, flow, run, signal string, arg any) workflow.Future {
+	o.signs.step(ctx, "signal")
+	return o.Next.SignalExternalWorkflow(ctx, flow, run, signal, arg)
 }
 
 func (o *signsOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) error {

@@ -1,0 +1,43 @@
+package workflows_test
+
+import (
+	"testing"
+	"time"
+
+	"kivuko/workflows"
+)
+
+// What each thing that a flow asks for leaves in its history, with the task in which it hears the answer.
+var eventsOf = map[string]int{
+	"activity":       6, // scheduled, started, completed, and a task of three events
+	"local activity": 1,
+	"child":          9, // initiated, started, completed, and two tasks
+	"timer":          2, // started, fired or cancelled
+	"signal":         5, // initiated, delivered, and a task
+	"upsert":         1,
+}
+
+// maxSaleEvents is what a smooth sale may write of its own, the two words about its deposit included.
+const maxSaleEvents = 73
+
+// A smooth sale wakes for what it has to decide about, and for nothing else: what the operator says of its payout comes
+// to the payout's own flow.
+func TestSmoothSaleIsCheap(t *testing.T) {
+	m := newMarket()
+	m.deposit(time.Minute, 1, crypto("10"))
+	m.run(t)
+	m.sound(t)
+	if m.home != workflows.MomoPayoutID(m.request.ID) {
+		t.Errorf("callbacks of the payout go to %s", m.home)
+	}
+	flow := workflows.OffRampID(m.request.ID)
+	steps := m.signs.steps[flow]
+	steps["upsert"] = m.signs.shown[flow]
+	events := 1 + 3 + 2 + 1 + 2*4 // started, its first task, the update that opens it, its end, and two signals with a task each
+	for kind, n := range steps {
+		events += n * eventsOf[kind]
+	}
+	if events > maxSaleEvents || steps["activity"] == 0 || steps["child"] != 2 {
+		t.Errorf("a smooth sale writes about %d events, at most %d are allowed: %v", events, maxSaleEvents, steps)
+	}
+}
