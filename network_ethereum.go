@@ -102,12 +102,5 @@ func newEthereum(c EthereumConfig) (*ethereum.Client, error) {
 }
 
 func (c EthereumConfig) tokens() map[money.Asset]string {
-	if len(c.RPC) == 0 {
-		return nil
-	}
-	t := map[money.Asset]string{money.USDT: c.USDT}
-	if c.USDC != "" {
-		t[money.USDC] = c.USDC
-	}
-	return t
+	return stablecoins(len(c.RPC) > 0, c.USDT, c.USDC)
 }

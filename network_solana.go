@@ -113,12 +113,5 @@ func (c SolanaConfig) address(s string) (string, error) {
 }
 
 func (c SolanaConfig) tokens() map[money.Asset]string {
-	if len(c.RPC) == 0 {
-		return nil
-	}
-	t := map[money.Asset]string{money.USDT: c.USDT}
-	if c.USDC != "" {
-		t[money.USDC] = c.USDC
-	}
-	return t
+	return stablecoins(len(c.RPC) > 0, c.USDT, c.USDC)
 }

@@ -69,9 +69,5 @@ func newTron(c TronConfig) (*tron.Client, error) {
 }
 
 func (c TronConfig) tokens() map[money.Asset]string {
-	t := map[money.Asset]string{money.USDT: c.USDT}
-	if c.USDC != "" {
-		t[money.USDC] = c.USDC
-	}
-	return t
+	return stablecoins(len(c.FullNodes) > 0, c.USDT, c.USDC)
 }

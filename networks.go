@@ -60,6 +60,18 @@ func (c Config) networks() []network {
 	}
 }
 
+// stablecoins are the addresses of a network's tokens, none where the network is off.
+func stablecoins(on bool, usdt, usdc string) map[money.Asset]string {
+	if !on {
+		return nil
+	}
+	t := map[money.Asset]string{money.USDT: usdt}
+	if usdc != "" {
+		t[money.USDC] = usdc
+	}
+	return t
+}
+
 // network finds a line of the table; a network that the build does not know is off.
 func (c Config) network(name exchange.Network) network {
 	for _, n := range c.networks() {

@@ -28,7 +28,7 @@ func New(c Config) (*Client, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	contracts, assets, err := c.tokens()
+	contracts, assets, err := chain.ReadTokens("ethereum", c.Tokens, parse)
 	if err != nil {
 		return nil, err
 	}

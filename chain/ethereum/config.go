@@ -18,7 +18,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/shopspring/decimal"
 
 	"kivuko/chain"
@@ -158,26 +157,6 @@ func (c Config) check() error {
 		}
 	}
 	return nil
-}
-
-// tokens reads the contract addresses both ways round.
-func (c Config) tokens() (map[money.Asset]common.Address, map[common.Address]money.Asset, error) {
-	contracts := make(map[money.Asset]common.Address, len(c.Tokens))
-	assets := make(map[common.Address]money.Asset, len(c.Tokens))
-	for asset, text := range c.Tokens {
-		if !asset.Stablecoin() {
-			return nil, nil, fmt.Errorf("ethereum: Tokens: %q is not a token that Kivuko exchanges", string(asset))
-		}
-		a, err := parse(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("ethereum: Tokens[%s]: %w", asset, err)
-		}
-		if other, taken := assets[a]; taken {
-			return nil, nil, fmt.Errorf("ethereum: Tokens: %s and %s have the same contract %s", asset, other, text)
-		}
-		contracts[asset], assets[a] = a, asset
-	}
-	return contracts, assets, nil
 }
 
 // Supports tells whether the asset can be held and sent as configured.

@@ -425,7 +425,7 @@ func TestConfigIsChecked(t *testing.T) {
 		"Nodes: an address": func(c *Config) { c.Nodes = []Endpoint{{URL: "ipc:/geth"}} },
 		"not a token":       func(c *Config) { c.Tokens = map[money.Asset]string{money.ETH: usdtContract.Hex()} },
 		"Tokens[USDT]":      func(c *Config) { c.Tokens = map[money.Asset]string{money.USDT: "0x0"} },
-		"the same contract": func(c *Config) {
+		"the same address": func(c *Config) {
 			c.Tokens = map[money.Asset]string{money.USDT: usdtContract.Hex(), money.USDC: strings.ToLower(usdtContract.Hex())}
 		},
 		"in ETH":           func(c *Config) { c.Fees.Most = money.Must(money.TRX, "1") },

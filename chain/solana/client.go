@@ -27,7 +27,7 @@ func New(c Config) (*Client, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	mints, assets, err := c.tokens()
+	mints, assets, err := chain.ReadTokens("solana", c.Tokens, readKey)
 	if err != nil {
 		return nil, err
 	}

@@ -21,8 +21,6 @@ import (
 	"net/url"
 	"time"
 
-	sdk "github.com/gagliardetto/solana-go"
-
 	"kivuko/chain"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -151,26 +149,6 @@ func (c Config) check() error {
 		}
 	}
 	return nil
-}
-
-// tokens reads the mints both ways round.
-func (c Config) tokens() (map[money.Asset]sdk.PublicKey, map[sdk.PublicKey]money.Asset, error) {
-	mints := make(map[money.Asset]sdk.PublicKey, len(c.Tokens))
-	assets := make(map[sdk.PublicKey]money.Asset, len(c.Tokens))
-	for asset, text := range c.Tokens {
-		if !asset.Stablecoin() {
-			return nil, nil, fmt.Errorf("solana: Tokens: %q is not a token that Kivuko exchanges", string(asset))
-		}
-		mint, err := readKey(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("solana: Tokens[%s]: %w", asset, err)
-		}
-		if other, taken := assets[mint]; taken {
-			return nil, nil, fmt.Errorf("solana: Tokens: %s and %s have the same mint %s", asset, other, text)
-		}
-		mints[asset], assets[mint] = mint, asset
-	}
-	return mints, assets, nil
 }
 
 // Supports tells whether the asset can be held and sent as configured.

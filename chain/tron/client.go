@@ -29,7 +29,7 @@ func New(c Config) (*Client, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	contracts, assets, err := c.tokens()
+	contracts, assets, err := chain.ReadTokens("tron", c.Tokens, parse)
 	if err != nil {
 		return nil, err
 	}

@@ -143,26 +143,6 @@ func (c Config) check() error {
 	return nil
 }
 
-// tokens reads the contract addresses both ways round.
-func (c Config) tokens() (map[money.Asset]accountID, map[accountID]money.Asset, error) {
-	contracts := make(map[money.Asset]accountID, len(c.Tokens))
-	assets := make(map[accountID]money.Asset, len(c.Tokens))
-	for asset, text := range c.Tokens {
-		if !asset.Stablecoin() {
-			return nil, nil, fmt.Errorf("tron: Tokens: %q is not a token that Kivuko exchanges", string(asset))
-		}
-		id, err := parse(text)
-		if err != nil {
-			return nil, nil, fmt.Errorf("tron: Tokens[%s]: %w", asset, err)
-		}
-		if other, taken := assets[id]; taken {
-			return nil, nil, fmt.Errorf("tron: Tokens: %s and %s have the same contract %s", asset, other, text)
-		}
-		contracts[asset], assets[id] = id, asset
-	}
-	return contracts, assets, nil
-}
-
 // Supports tells whether the asset can be held and sent as configured.
 func (c *Client) Supports(a money.Asset) error {
 	if a == exchange.Tron.NativeCoin() {
