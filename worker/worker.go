@@ -1,5 +1,6 @@
-// Package worker puts activities and flows on their task queues. It composes; it holds no rule of the
-// business.
+// Package worker is what Kivuko does with Temporal itself: it puts activities and flows on their task queues, encrypts
+// payloads and opens them for the Web UI, reconciles a server with temporal.yaml, and fits the store to the small
+// interfaces of the activities. It composes; it holds no rule of the business.
 package worker
 
 import (

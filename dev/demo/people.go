@@ -1,8 +1,9 @@
-// Package demo fills a local stack with people, wallets and offers, and runs Kivuko's main job once:
-// a customer pays shillings from a phone and gets USDT.
+// Package demo fills a local stack with people, wallets and offers, and runs Kivuko's main job once on each network: a
+// customer pays shillings from a phone, gets USDT, and sells some of it back.
 //
-// Everything goes through the public API, as an app would do it. The exception is money from outside:
-// coins come from the development node's treasury, and the product sees and books them as deposits.
+// Everything goes through the public API, as an app would do it. The exception is money from outside: coins come from
+// the development node's treasury, and the product sees and books them as deposits; the shillings that vendors and the
+// house begin with are booked.
 package demo
 
 // Password is that of every demo account. The stack listens on loopback alone.
