@@ -29,11 +29,22 @@ var spellings = []spelling{
 // Both spellings of an account follow from each other, and a text that is no address has no twin.
 func TestTwinsAreSpelt(t *testing.T) {
 	t.Parallel()
-	db := storetest.Owner(t, storetest.New(t))
+	db, err := storetest.Owner(t, storetest.New(t)).Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() }) // it ends with its pool in any case
+	var schema string
+	if err := db.QueryRowContext(t.Context(), `SELECT current_schema()`).Scan(&schema); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), `SET search_path = ''`); err != nil { // as where a backup is restored
+		t.Fatal(err)
+	}
 	twin := func(network, address string) string {
 		t.Helper()
 		var out *string
-		if err := db.QueryRowContext(t.Context(), `SELECT twin_address($1, $2)`, network, address).Scan(&out); err != nil {
+		if err := db.QueryRowContext(t.Context(), `SELECT `+schema+`.twin_address($1, $2)`, network, address).Scan(&out); err != nil {
 			t.Fatal(err)
 		}
 		if out == nil {

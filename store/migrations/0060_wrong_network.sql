@@ -27,9 +27,10 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- tron_account is the account of a TRON address; NULL for a text that is none.
+-- tron_account is the account of a TRON address; NULL for a text that is none. It and twin_address name where their
+-- helpers are, because a backup is restored without a search path.
 -- +goose StatementBegin
-CREATE FUNCTION tron_account(address text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+CREATE FUNCTION tron_account(address text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
     digits  CONSTANT text := '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
     raw     bytea := decode(repeat('00', 25), 'hex');
@@ -59,7 +60,7 @@ CREATE FUNCTION hex_address(address text) RETURNS text LANGUAGE sql IMMUTABLE ST
 
 -- twin_address is the other network's spelling of an address, that of Ethereum in small letters. NULL where a network's
 -- keys are of another kind, as Solana's are.
-CREATE FUNCTION twin_address(network text, address text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$
+CREATE FUNCTION twin_address(network text, address text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
     SELECT CASE
         WHEN network = 'tron' THEN '0x' || encode(tron_account(address), 'hex')
         WHEN network = 'ethereum' AND hex_address(address) ~ '^0x[0-9a-f]{40}$' THEN tron_address(decode(substr(hex_address(address), 3), 'hex'))
