@@ -113,7 +113,7 @@ func TestNotesThatAreReceipts(t *testing.T) {
 		"UKL1234567": "UKL1234567", " UKL1234567 ": "UKL1234567", "not paid": "", "NOT PAID AT ALL": "", "ukl1234567": "", "UKL": "",
 		"UKL12345678901234567890": "", "": "",
 	} {
-		if got := receiptIn(note); got != want {
+		if got := exchange.ReceiptIn(note); got != want {
 			t.Errorf("%q reads as %q, want %q", note, got, want)
 		}
 	}
