@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -22,8 +23,10 @@ import (
 )
 
 // crashVariable names a directory. A file in it arms a point: the process that reaches the point removes
-// the file and dies. The file is removed first, so that each arming kills once, whatever restarts. This
-// is no configuration of the service and exists in no build of it, so it is read here and not in config.go.
+// the file and dies. The file is removed first, so that each arming kills once, whatever restarts. It names
+// the queue whose process is to die, because those of other networks come to the same points; an empty one
+// is for whoever comes first. This is no configuration of the service and exists in no build of it, so it is
+// read here and not in config.go.
 const crashVariable = "KIVUKO_CRASH_DIR"
 
 // crash is the directory in which points are armed.
@@ -94,7 +97,11 @@ func crashSigning(s keys.PaymentStore) keys.PaymentStore {
 
 // point kills the process when it is armed here.
 func (c crash) point(name string) {
-	switch err := os.Remove(filepath.Join(string(c), name)); {
+	file := filepath.Join(string(c), name)
+	if queue, err := os.ReadFile(file); err == nil && len(queue) > 0 && !slices.Contains(os.Args, string(queue)) {
+		return
+	}
+	switch err := os.Remove(file); {
 	case err == nil:
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 		select {} // the signal is on its way

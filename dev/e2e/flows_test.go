@@ -296,7 +296,8 @@ func cancelled(t *testing.T, w *world) {
 	}
 }
 
-// expired starts its flow as the API does, with less time than the API gives.
+// expired starts its flow as the API does, with less time than the API gives, but with more than it takes to open the
+// order: one whose time is up is refused.
 func expired(t *testing.T, w *world) {
 	t.Parallel()
 	phone := newPhone()
@@ -304,7 +305,7 @@ func expired(t *testing.T, w *world) {
 	id := uuid.Must(uuid.NewV7())
 	request := exchange.OrderRequest{
 		ID: id, CustomerID: w.customer, OfferID: w.offer, Crypto: money.Must(money.USDT, "5"), WalletAddress: newAddress(t), Phone: phone,
-		ExpiresAt: time.Now().UTC().Add(8 * time.Second),
+		ExpiresAt: time.Now().UTC().Add(30 * time.Second),
 	}
 	_, err := w.temporal.ExecuteWorkflow(t.Context(), temporal.StartWorkflowOptions{ID: workflows.OnRampID(id), TaskQueue: workflows.QueueFlows},
 		workflows.TypeOnRamp, workflows.OnRampInput{Request: request, Actor: workflows.Actor{UserID: w.customer, Role: exchange.RoleCustomer}})

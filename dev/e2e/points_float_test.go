@@ -57,7 +57,7 @@ type floatTale struct {
 // floatMoved is about what a trial moves, in shillings.
 const floatMoved = 1000
 
-func (b *floatTale) play(t *testing.T, w *world, _ *trial, arm func()) {
+func (b *floatTale) play(t *testing.T, w *world, tr *trial, arm func()) {
 	t.Helper()
 	if b.of != nil { // its point is armed, and may have been come to
 		b.id, b.amount = b.of.id, b.of.amount
@@ -65,7 +65,7 @@ func (b *floatTale) play(t *testing.T, w *world, _ *trial, arm func()) {
 	}
 	w.floatStill(t)
 	if b.next != "" {
-		w.arm(t, b.next)
+		w.arm(t, b.next, tr.worker)
 	}
 	arm()
 	var made struct {

@@ -161,7 +161,7 @@ func (l *lapse) first(t *testing.T, w *world, tr *trial, arm func()) {
 	w.until(t, tr.order.ID, "confirming", confirming)
 	w.until(t, l.other.ID, "confirming", confirming)
 	arm()
-	w.arm(t, "after:RecordExpired")
+	w.arm(t, "after:RecordExpired", tr.worker)
 	w.tron(t, "/time", map[string]any{"advance_ms": timeStep.Milliseconds()})
 }
 
@@ -182,7 +182,7 @@ type unheard struct{ other order }
 func (u *unheard) first(t *testing.T, w *world, tr *trial, arm func()) {
 	tr.order, u.other = w.buyWith(t, orderTale{fault: "callback_lost"}), w.buyWith(t, orderTale{fault: "callback_lost"})
 	arm()
-	w.arm(t, "after:SaveReceipt")
+	w.arm(t, "after:SaveReceipt", tr.worker)
 }
 
 func (u *unheard) on(t *testing.T, w *world, tr *trial) {

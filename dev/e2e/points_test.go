@@ -177,7 +177,7 @@ func (w *world) crashAt(t *testing.T, tr *trial) {
 	armed, victim := filepath.Join(w.crash, tr.point), 0
 	tr.tale.play(t, w, tr, func() {
 		victim = w.stack.Supervisor.Child(stack.ProcessWorker(tr.worker)).PID()
-		w.arm(t, tr.point)
+		w.arm(t, tr.point, tr.worker)
 	})
 	err := await(t.Context(), recovery, func() error {
 		if _, err := os.Stat(armed); !errors.Is(err, fs.ErrNotExist) {
@@ -224,10 +224,16 @@ func (w *world) revive(t *testing.T, tr *trial, victim int) {
 	w.kill(t, name, 0)
 }
 
-// arm has the next process that comes to a point kill itself.
-func (w *world) arm(t *testing.T, point string) {
+// arm has the process of a queue kill itself when it comes to a point next. The file appears as a whole: an empty one
+// would be for any process.
+func (w *world) arm(t *testing.T, point, worker string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(w.crash, point), nil, 0o600); err != nil {
+	f, err := os.CreateTemp(w.crash, "arming-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.WriteString(worker)
+	if err = errors.Join(err, f.Close(), os.Rename(f.Name(), filepath.Join(w.crash, point))); err != nil {
 		t.Fatal(err)
 	}
 }
