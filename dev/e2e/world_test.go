@@ -94,7 +94,10 @@ func closeWorld() error {
 	}
 	theWorld.temporal.Close()
 	defer theWorld.screening.server.Close()
-	return errors.Join(theWorld.store.Close(), theWorld.db.Close(), theWorld.stack.Down())
+	// A connection that broke when a test killed the database says so when it is closed; nothing of it is left to stop.
+	_ = theWorld.store.Close()
+	_ = theWorld.db.Close()
+	return theWorld.stack.Down()
 }
 
 // start builds the product with crash points, brings the stack up and fills it.
