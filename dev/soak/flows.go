@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/api/workflowservice/v1"
 
 	"kivuko/workflows"
@@ -49,5 +50,11 @@ var moneyFlows = []string{
 
 // watches tells whether a flow may go on without anybody waiting: the look-out for late money lasts a day.
 func (f flow) watches() bool { return f.kind == workflows.TypeLatePayment }
+
+// object is what the flow is about; zero where that is no single thing.
+func (f flow) object() uuid.UUID {
+	_, id := workflows.ObjectOf(f.kind, f.id)
+	return id
+}
 
 func (f flow) String() string { return fmt.Sprintf("the flow %s goes on", f.id) }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -35,10 +36,17 @@ func (o *office) parked(ctx context.Context) error {
 			return err
 		}
 		if err := o.answer(ctx, p, object); err != nil {
-			o.note("was refused: " + err.Error())
+			o.refused(err)
 		}
 	}
 	return nil
+}
+
+// refused notes what the API says no to. An answer that does not come is asked for again in a later round.
+func (o *office) refused(err error) {
+	if p, said := errors.AsType[*client.Problem](err); said && p.Status < http.StatusInternalServerError {
+		o.note("was refused: " + p.Error())
+	}
 }
 
 // objectOf is the order or transfer to which a parked flow's commands go.
@@ -193,7 +201,7 @@ func (o *office) exceptions(ctx context.Context) error {
 			continue
 		}
 		if err := o.settle(ctx, d, x); err != nil {
-			o.note("was refused: " + err.Error())
+			o.refused(err)
 		}
 	}
 	return nil

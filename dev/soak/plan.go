@@ -135,7 +135,7 @@ var (
 	collecting = []string{
 		"callback_lost", "callback_twice", "callback_late", "late_success_1037", "late_success_1032", "late_success_1019", "pays_less", "pays_more",
 		"callback_first", "no_metadata", "foreign_id", "query_contrary", "query_pending", "query_busy", "query_blank", "query_unknown", "accepted_5xx",
-		"accepted_drop", "accepted_html", "accepted_drop_lost", "accepted_blank", "no_receipt", "declined", "insufficient", "locked",
+		"accepted_drop", "accepted_html", "accepted_blank", "no_receipt", "declined", "insufficient", "locked",
 		"confirmation_lost", "all_lost",
 	}
 	paying = []string{

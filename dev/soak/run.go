@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/dev/stack"
+	"kivuko/exchange"
 )
 
 // The end's patience.
@@ -22,6 +23,9 @@ const (
 	givenUp = 30 * time.Second
 	// answered is for how long the office has tried when a flow stays parked.
 	answered = time.Minute
+	// unsaid is after how long a purchase may be left whose prompt nobody answered and of which no notice came: only the
+	// statement tells of it, which is one voice, and its flow tells a person half an hour after the order's time.
+	unsaid   = 6 * time.Minute
 	lookEach = 3 * time.Second
 	atOnce   = 40 // deeds under way
 )
@@ -138,14 +142,15 @@ type ending struct {
 	deeds    []deed
 	objects  map[uuid.UUID]object
 	parked   []waiting
-	watching int // flows that look out for late money
+	watching int                // flows that look out for late money
+	asked    map[uuid.UUID]bool // purchases of which nobody says whether they were paid
 	open     []string
 	late     bool // the time was over
 }
 
 // end waits until every deed and every flow has come to its end. What the office can't end stays parked.
 func (w *world) end(ctx context.Context, o *office, deeds []deed) (ending, error) {
-	e := ending{deeds: deeds, objects: map[uuid.UUID]object{}}
+	e := ending{deeds: deeds, objects: map[uuid.UUID]object{}, asked: map[uuid.UUID]bool{}}
 	began, last, since := time.Now(), "", time.Now()
 	for {
 		err := w.look(ctx, o, &e, time.Since(began))
@@ -192,6 +197,9 @@ func (w *world) look(ctx context.Context, o *office, e *ending, after time.Durat
 			return fmt.Errorf("%s: %w", d.name(), err)
 		}
 		e.objects[d.id] = now
+		if e.asked[d.id] = d.step.Kind.buys() && now.Detail == exchange.WaitOutcome && after > unsaid; e.asked[d.id] {
+			continue
+		}
 		if !now.over() {
 			if !slices.ContainsFunc(e.parked, func(p waiting) bool { return p.ObjectID != nil && *p.ObjectID == d.id }) {
 				e.open = append(e.open, fmt.Sprintf("%s is %s (%s)", d.name(), now.Status, now.Detail))
@@ -205,7 +213,7 @@ func (w *world) look(ctx context.Context, o *office, e *ending, after time.Durat
 	}
 	for _, f := range flows {
 		switch {
-		case waits[f.id]:
+		case waits[f.id], e.asked[f.object()]:
 		case f.watches():
 			e.watching++
 		default:
