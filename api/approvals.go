@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/store"
 	"kivuko/workflows"
 )
@@ -27,11 +28,7 @@ const (
 // would be from the Web UI: there is one door behind the two, and nothing but a token opens it.
 func (s *server) decideTransfer(action exchange.ApprovalAction) func(*call) error {
 	return func(c *call) error {
-		id, err := c.pathID("id")
-		if err != nil {
-			return err
-		}
-		f, err := c.body()
+		id, f, err := c.idAndBody()
 		if err != nil {
 			return err
 		}
@@ -46,12 +43,9 @@ func (s *server) decideTransfer(action exchange.ApprovalAction) func(*call) erro
 		if digest == "" {
 			digest = t.Digest
 		}
-		token, now := s.ownToken(c.objectID), s.now().UTC()
-		_, err = s.Store.IssueTicket(c.ctx, exchange.ApprovalTicket{
-			ID: c.objectID, OfficerID: c.who.UserID, ObjectType: exchange.ApproveTransfer, ObjectID: t.ID, Action: action, Amount: t.Amount,
-			Digest: digest, Door: exchange.DoorAPI, Note: note, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: now, ExpiresAt: now.Add(apiTokenLife),
-		}, c.who)
-		if err != nil {
+		k, token := s.ownTicket(c, exchange.ApproveTransfer, t.ID, action, note)
+		k.Amount, k.Digest = t.Amount, digest
+		if _, err = s.Store.IssueTicket(c.ctx, k, c.who); err != nil {
 			return err
 		}
 		if err := s.Flows.DecideTransfer(c.ctx, t.ID, c.objectID, action, token); err != nil {
@@ -68,12 +62,34 @@ func (s *server) decideTransfer(action exchange.ApprovalAction) func(*call) erro
 	}
 }
 
-// ownToken is the token of a request's own decision. It follows from the request, so that a retry hands in
-// the same one, and from the pepper, so that nobody else can make it.
-func (s *server) ownToken(request uuid.UUID) string {
+// ticket is the right of the caller to one decision. It holds the token's hash alone.
+func (s *server) ticket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note, token string) exchange.ApprovalTicket {
+	return exchange.ApprovalTicket{
+		OfficerID: c.who.UserID, ObjectType: object, ObjectID: id, Action: action, Note: note, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: s.now().UTC(),
+	}
+}
+
+// ownTicket is for the token of a request's own decision. That follows from the request, so that a retry hands in the
+// same one, and from the pepper, so that nobody else can make it.
+func (s *server) ownTicket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note string) (exchange.ApprovalTicket, string) {
 	mac := hmac.New(sha256.New, s.hasher.pepper)
-	fmt.Fprintf(mac, "kivuko approval v1\n%s", request)
-	return hex.EncodeToString(mac.Sum(nil))
+	fmt.Fprintf(mac, "kivuko approval v1\n%s", c.objectID)
+	token := hex.EncodeToString(mac.Sum(nil))
+	k := s.ticket(c, object, id, action, note, token)
+	k.ID, k.Door, k.ExpiresAt = c.objectID, exchange.DoorAPI, k.CreatedAt.Add(apiTokenLife)
+	return k, token
+}
+
+// signalTicket is for a token of chance that the officer hands in by a signal.
+func (s *server) signalTicket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note string) (exchange.ApprovalTicket, string, error) {
+	raw := make([]byte, approvalTokenBytes)
+	if _, err := rand.Read(raw); err != nil {
+		return exchange.ApprovalTicket{}, "", err
+	}
+	token := hex.EncodeToString(raw)
+	k := s.ticket(c, object, id, action, note, token)
+	k.ID, k.Door, k.ExpiresAt = newID(), exchange.DoorSignal, k.CreatedAt.Add(exchange.ApprovalTokenTTL)
+	return k, token, nil
 }
 
 // tokenWire answers with a token, once: it is stored nowhere.
@@ -98,40 +114,36 @@ func (s *server) issueToken(c *call) error {
 	if err != nil {
 		return err
 	}
-	if f.oneOf("object_type", true, string(exchange.ApproveTransfer), string(exchange.ApproveRefund)) == string(exchange.ApproveRefund) {
-		return s.issueRefundToken(c, f)
-	}
+	object := exchange.ApprovalObject(f.oneOf("object_type", true, string(exchange.ApproveTransfer), string(exchange.ApproveRefund)))
 	id := f.id("object_id", true)
 	action := exchange.ApprovalAction(f.oneOf("action", true, string(exchange.Approve), string(exchange.Reject)))
 	digest, pin := f.line("digest", true, digestLength), f.secret("pin", true)
 	note := f.line("note", false, maxNoteLength)
 	f.decimalText("amount", true)
-	about, err := s.Store.Transfer(c.ctx, store.ViewOf(c.who, exchange.ActApprove), id)
-	switch {
-	case exchange.CodeOf(err) == exchange.CodeNotFound:
-		if id != uuid.Nil {
-			f.fail("object_id", "not_found", "is not the id of a transfer")
-		}
-	case err != nil:
+	asset, flow, err := s.awaiting(c, object, id)
+	if exchange.CodeOf(err) == exchange.CodeNotFound && id != uuid.Nil {
+		f.fail("object_id", "not_found", "is not the id of what waits for officers")
+	} else if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 		return err
 	}
-	amount := f.optionalAmount("amount", about.Amount.Asset())
+	amount := f.optionalAmount("amount", asset)
 	if err := f.done(); err != nil {
 		return err
 	}
 	if err := s.confirmPIN(c, pin); err != nil {
 		return err
 	}
-	token, now := make([]byte, approvalTokenBytes), s.now().UTC()
-	if _, err := rand.Read(token); err != nil {
+	k, text, err := s.signalTicket(c, object, id, action, note)
+	if err != nil {
 		return err
 	}
-	text := hex.EncodeToString(token)
-	k := exchange.ApprovalTicket{
-		ID: newID(), OfficerID: c.who.UserID, ObjectType: exchange.ApproveTransfer, ObjectID: id, Action: action, Amount: amount, Digest: digest,
-		Door: exchange.DoorSignal, Note: note, TokenHash: sha256.Sum256([]byte(text)), CreatedAt: now, ExpiresAt: now.Add(exchange.ApprovalTokenTTL),
+	k.Amount, k.Digest = amount, digest
+	if object == exchange.ApproveRefund {
+		_, err = s.Store.IssueRefundTicket(c.ctx, k, c.who)
+	} else {
+		_, err = s.Store.IssueTicket(c.ctx, k, c.who)
 	}
-	if _, err := s.Store.IssueTicket(c.ctx, k, c.who); err != nil {
+	if err != nil {
 		return err
 	}
 	signal := workflows.SignalReject
@@ -139,9 +151,26 @@ func (s *server) issueToken(c *call) error {
 		signal = workflows.SignalApprove
 	}
 	return c.json(http.StatusCreated, tokenWire{
-		ID: k.ID, Token: text, ObjectType: string(k.ObjectType), ObjectID: id, Action: string(action), Asset: string(amount.Asset()),
-		Amount: amount.String(), Digest: digest, WorkflowID: workflows.TransferID(id), Signal: signal, ExpiresAt: stamp(k.ExpiresAt),
+		ID: k.ID, Token: text, ObjectType: string(object), ObjectID: id, Action: string(action), Asset: string(amount.Asset()),
+		Amount: amount.String(), Digest: digest, WorkflowID: flow, Signal: signal, ExpiresAt: stamp(k.ExpiresAt),
 	})
+}
+
+// awaiting finds what a token is to be about: the asset of its amount, and the flow that takes the signal.
+func (s *server) awaiting(c *call, object exchange.ApprovalObject, id uuid.UUID) (money.Asset, string, error) {
+	if object != exchange.ApproveRefund {
+		t, err := s.Store.Transfer(c.ctx, store.ViewOf(c.who, exchange.ActApprove), id)
+		return t.Amount.Asset(), workflows.TransferID(id), err
+	}
+	r, err := s.Store.Refund(c.ctx, id)
+	if err != nil {
+		return "", "", err
+	}
+	if r.Rail != exchange.RefundOnChain {
+		return "", "", notFound()
+	}
+	flow, err := s.refundFlow(c, r)
+	return r.Amount.Asset(), flow, err
 }
 
 // confirmPIN asks for the caller's PIN once more, under the same counters as the login.

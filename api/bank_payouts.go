@@ -118,11 +118,7 @@ var bankReference = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
 // confirmBankPayout stores an officer's word that the bank has paid. The last word that the amount asks for completes the
 // order in the same transaction; its flow reads the rows, so that it is enough when it hears of it later.
 func (s *server) confirmBankPayout(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}
@@ -145,11 +141,7 @@ func (s *server) confirmBankPayout(c *call) error {
 
 // refuseBankPayout stores that an order can't be paid by bank. The order's flow asks a person what becomes of it.
 func (s *server) refuseBankPayout(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}

@@ -190,11 +190,7 @@ func (k catalog[T]) create(c *call) error {
 }
 
 func (k catalog[T]) patch(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}

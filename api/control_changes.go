@@ -65,28 +65,12 @@ func (s *server) listChanges(c *call) error {
 	return c.list("changes", each(list, changeWire), page, total)
 }
 
-func (s *server) getChange(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	change, err := s.Store.ControlChange(c.ctx, id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, changeWire(change))
-}
-
 type changeVerb func(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error)
 
 // decideChange is a second person's word about what another one proposed.
 func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 	return func(c *call) error {
-		id, err := c.pathID("id")
-		if err != nil {
-			return err
-		}
-		f, err := c.body()
+		id, f, err := c.idAndBody()
 		if err != nil {
 			return err
 		}

@@ -53,6 +53,34 @@ func (c *call) body() (*form, error) {
 	return f, nil
 }
 
+// noBody takes an empty body or an empty object.
+func (c *call) noBody() error {
+	f, err := c.body()
+	if err != nil {
+		return err
+	}
+	return f.done()
+}
+
+// idAndBody reads what a verb on an object is about, and with what.
+func (c *call) idAndBody() (uuid.UUID, *form, error) {
+	id, err := c.pathID("id")
+	if err != nil {
+		return id, nil, err
+	}
+	f, err := c.body()
+	return id, f, err
+}
+
+// idAlone reads what a verb without parameters is about.
+func (c *call) idAlone() (uuid.UUID, error) {
+	id, err := c.pathID("id")
+	if err != nil {
+		return id, err
+	}
+	return id, c.noBody()
+}
+
 func checkMediaType(fc *fiber.Ctx) error {
 	if len(fc.Request().Header.ContentEncoding()) > 0 {
 		return exchange.Errorf(exchange.CodeMediaType, "Send the body without a Content-Encoding.")

@@ -22,7 +22,7 @@ func (s *server) escrowRoutes() []route {
 		{method: post, path: pool, action: exchange.ActWriteEscrow, limit: limitGeneral, key: keyOptional, handle: s.growEscrow},
 		{method: get, path: pool + "/policy", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.escrowPolicies},
 		{method: patch, path: pool + "/policy", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrowPolicy},
-		{method: get, path: pool + "/{id}", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.getEscrow},
+		{method: get, path: pool + "/{id}", action: exchange.ActReadEscrow, limit: limitGeneral, handle: showOne(s.Store.EscrowAddress, escrowWire)},
 		{method: patch, path: pool + "/{id}", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrow},
 	}
 }
@@ -74,18 +74,6 @@ func (s *server) listEscrow(c *call) error {
 	return c.list("escrow_wallets", each(all, escrowWire), page, total)
 }
 
-func (s *server) getEscrow(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	a, err := s.Store.EscrowAddress(c.ctx, id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, escrowWire(a))
-}
-
 // wireGrowth is a wish for more addresses.
 type wireGrowth struct {
 	Network   string      `json:"network"`
@@ -114,11 +102,7 @@ func (s *server) growEscrow(c *call) error {
 
 // patchEscrow labels an address, or takes it out of use or back into it.
 func (s *server) patchEscrow(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}

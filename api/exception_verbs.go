@@ -14,11 +14,7 @@ import (
 // one. That flow acts on the exception's row, so that it is enough when it hears of it later, or from somebody else.
 func (s *server) settleException(verdict exchange.ExceptionStatus) func(*call) error {
 	return func(c *call) error {
-		id, err := c.pathID("id")
-		if err != nil {
-			return err
-		}
-		f, err := c.body()
+		id, f, err := c.idAndBody()
 		if err != nil {
 			return err
 		}
@@ -83,23 +79,16 @@ func (s *server) tellWatch(c *call, x exchange.PaymentException, reason string) 
 // commandWatch records a decision under the request's id, so that a retried request finds its own, and hands it to
 // the flow that watches over the exception's payment attempt.
 func (s *server) commandWatch(c *call, x exchange.PaymentException, verb, reason string) error {
-	command := exchange.OperatorCommand{
-		ID: c.objectID, ObjectType: "payment_exception", ObjectID: x.ID, Verb: verb, Note: reason, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
-	}
-	if err := s.Store.SaveCommand(c.ctx, command, c.who); err != nil {
+	if err := s.saveCommand(c, "payment_exception", x.ID, verb, reason); err != nil {
 		return err
 	}
-	return s.Flows.CommandLate(c.ctx, x.AttemptID, command.ID)
+	return s.Flows.CommandLate(c.ctx, x.AttemptID, c.objectID)
 }
 
 // refundException has the flow that watches over a payment give it back, or one that sends crypto back. The flow opens
 // the refund and sees it paid; here nothing is booked. Asked for again, what is on its way is shown.
 func (s *server) refundException(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}

@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
@@ -86,18 +84,6 @@ func (s *server) listExceptions(c *call) error {
 	return c.list("payment_exceptions", each(exceptions, exceptionWire), page, total)
 }
 
-func (s *server) getException(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	x, err := s.Store.Exception(c.ctx, id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, exceptionWire(x))
-}
-
 // wireRefund is money on its way back to who paid it. The phone is masked, as everywhere: who needs the number
 // finds it at the operator, by the receipt.
 type wireRefund struct {
@@ -162,16 +148,4 @@ func (s *server) listRefunds(c *call) error {
 		return err
 	}
 	return c.list("refunds", each(refunds, refundWire), page, total)
-}
-
-func (s *server) getRefund(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	r, err := s.Store.Refund(c.ctx, id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, refundWire(r))
 }

@@ -33,11 +33,7 @@ func reopeningWire(r exchange.LaneReopening) wireReopening {
 // reopenLane lets a wallet send again whose sequence somebody else's transaction closed. What the chain counts
 // is read anew for each decision.
 func (s *server) reopenLane(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}

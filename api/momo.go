@@ -172,18 +172,6 @@ func (s *server) moveFloat(c *call) error {
 
 const floatMovesPath = "/api/v1/auth/momo/float/moves"
 
-func (s *server) getFloatMove(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	m, err := s.Store.FloatMove(c.ctx, id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return c.json(http.StatusOK, floatMoveWire(m))
-}
-
 func (s *server) listFloatMoves(c *call) error {
 	q := c.query()
 	page := q.page(anyPage)
@@ -199,11 +187,7 @@ func (s *server) listFloatMoves(c *call) error {
 
 // settleFloatMove is a person's word about a movement of which the operator says nothing.
 func (s *server) settleFloatMove(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}
@@ -351,7 +335,7 @@ func (s *server) momoRoutes() []route {
 	return []route{
 		{method: get, path: auth + "/momo/float", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.getFloat},
 		{method: get, path: floatMovesPath, action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listFloatMoves},
-		{method: get, path: floatMovesPath + "/{id}", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.getFloatMove},
+		{method: get, path: floatMovesPath + "/{id}", action: exchange.ActReadFloat, limit: limitGeneral, handle: showOne(s.Store.FloatMove, floatMoveWire)},
 		{
 			method: post, path: floatMovesPath, action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired,
 			timeout: flowTimeout, handle: s.moveFloat,

@@ -141,11 +141,7 @@ func (s *server) createOffer(c *call) error {
 // patchOffer changes what a vendor may change. The total can be changed while the offer is a draft;
 // afterwards it is held money.
 func (s *server) patchOffer(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}
@@ -204,11 +200,8 @@ type offerVerb func(context.Context, store.View, uuid.UUID, exchange.Principal) 
 
 func (s *server) moveOffer(do offerVerb) func(*call) error {
 	return func(c *call) error {
-		id, err := c.pathID("id")
+		id, err := c.idAlone()
 		if err != nil {
-			return err
-		}
-		if err := c.noBody(); err != nil {
 			return err
 		}
 		o, err := do(c.ctx, c.view(), id, c.who)

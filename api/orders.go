@@ -183,14 +183,10 @@ func (s *server) operate(verb string) func(*call) error {
 		if answered, err := s.needsSecond(c, o, verb, note); answered || err != nil {
 			return err
 		}
-		command := exchange.OperatorCommand{
-			ID: c.objectID, ObjectType: "order", ObjectID: o.ID, Verb: verb, Note: note, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
-		}
-		// The id is the claim's, so a retried request finds its own row.
-		if err := s.Store.SaveCommand(c.ctx, command, c.who); err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
+		if err := s.saveCommand(c, "order", o.ID, verb, note); err != nil {
 			return err
 		}
-		if err := s.command(c, o, command.ID); err != nil {
+		if err := s.command(c, o, c.objectID); err != nil {
 			return s.ended(c, o, err)
 		}
 		return s.told(c, o.ID)
@@ -245,11 +241,10 @@ func (s *server) commandLate(c *call, order, command uuid.UUID, refusal error) e
 	return refusal
 }
 
-// noBody takes an empty body or an empty object.
-func (c *call) noBody() error {
-	f, err := c.body()
-	if err != nil {
-		return err
-	}
-	return f.done()
+// saveCommand records an operator's decision about an object under the request's id, so that a retried request finds
+// its own.
+func (s *server) saveCommand(c *call, object string, id uuid.UUID, verb, note string) error {
+	return s.Store.SaveCommand(c.ctx, exchange.OperatorCommand{
+		ID: c.objectID, ObjectType: object, ObjectID: id, Verb: verb, Note: note, ActorID: c.who.UserID,
+	}, c.who)
 }

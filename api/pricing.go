@@ -308,11 +308,8 @@ type wireReplay struct {
 
 // replayQuote computes a quote anew. That it does not agree is an answer, not a failure, and raises an alarm.
 func (s *server) replayQuote(c *call) error {
-	id, err := c.pathID("id")
+	id, err := c.idAlone()
 	if err != nil {
-		return err
-	}
-	if err := c.noBody(); err != nil {
 		return err
 	}
 	r, err := s.Store.ReplayQuote(c.ctx, c.view(), id, c.who)

@@ -1,9 +1,6 @@
 package api
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -78,13 +75,10 @@ func (s *server) returnCrypto(c *call, x exchange.PaymentException, reason, addr
 	if x.Status == exchange.ExcOpen {
 		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who)
 	}
-	command := exchange.OperatorCommand{
-		ID: request.ID, ObjectType: "payment_exception", ObjectID: x.ID, Verb: verbRefund, Note: reason, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
-	}
-	if err := s.Store.SaveCommand(c.ctx, command, c.who); err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
+	if err := s.saveCommand(c, "payment_exception", x.ID, verbRefund, reason); err != nil {
 		return err
 	}
-	err := s.Flows.CommandReturn(c.ctx, x.ID, command.ID)
+	err := s.Flows.CommandReturn(c.ctx, x.ID, c.objectID)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
 		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who) // nobody sees to it any more
 	}
@@ -105,11 +99,7 @@ func (s *server) sweepKept(c *call, exception uuid.UUID) {
 // decideRefund takes an officer's decision about a refund in crypto, by the same door as one from the Web UI.
 func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error {
 	return func(c *call) error {
-		id, err := c.pathID("id")
-		if err != nil {
-			return err
-		}
-		f, err := c.body()
+		id, f, err := c.idAndBody()
 		if err != nil {
 			return err
 		}
@@ -127,12 +117,9 @@ func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error 
 		if digest == "" {
 			digest = r.Digest
 		}
-		token, now := s.ownToken(c.objectID), s.now().UTC()
-		_, err = s.Store.IssueRefundTicket(c.ctx, exchange.ApprovalTicket{
-			ID: c.objectID, OfficerID: c.who.UserID, ObjectType: exchange.ApproveRefund, ObjectID: r.ID, Action: action, Amount: r.Amount,
-			Digest: digest, Door: exchange.DoorAPI, Note: note, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: now, ExpiresAt: now.Add(apiTokenLife),
-		}, c.who)
-		if err != nil {
+		k, token := s.ownTicket(c, exchange.ApproveRefund, r.ID, action, note)
+		k.Amount, k.Digest = r.Amount, digest
+		if _, err = s.Store.IssueRefundTicket(c.ctx, k, c.who); err != nil {
 			return err
 		}
 		if err := s.handDecision(c, r, action, token); err != nil {
@@ -227,62 +214,4 @@ func (s *server) askForAddress(c *call, f *form, o exchange.Order, text, reason 
 		return err
 	}
 	return s.Store.SaveRefundRequest(c.ctx, exchange.RefundRequest{ID: c.objectID, OrderID: o.ID, Address: address, Reason: reason}, c.who)
-}
-
-// issueRefundToken gives an officer the right to one decision about a refund in crypto, to be handed in by a signal.
-func (s *server) issueRefundToken(c *call, f *form) error {
-	id := f.id("object_id", true)
-	action := exchange.ApprovalAction(f.oneOf("action", true, string(exchange.Approve), string(exchange.Reject)))
-	digest, pin := f.line("digest", true, digestLength), f.secret("pin", true)
-	note := f.line("note", false, maxNoteLength)
-	f.decimalText("amount", true)
-	about, err := s.Store.Refund(c.ctx, id)
-	switch {
-	case exchange.CodeOf(err) == exchange.CodeNotFound, err == nil && about.Rail != exchange.RefundOnChain:
-		if id != uuid.Nil {
-			f.fail("object_id", "not_found", "is not the id of a refund in crypto")
-		}
-	case err != nil:
-		return err
-	}
-	amount := f.optionalAmount("amount", about.Amount.Asset())
-	if err := f.done(); err != nil {
-		return err
-	}
-	if err := s.confirmPIN(c, pin); err != nil {
-		return err
-	}
-	k, text, err := s.freshTicket(c, exchange.ApproveRefund, id, action, note)
-	if err != nil {
-		return err
-	}
-	k.Amount, k.Digest = amount, digest
-	if _, err := s.Store.IssueRefundTicket(c.ctx, k, c.who); err != nil {
-		return err
-	}
-	flow, err := s.refundFlow(c, about)
-	if err != nil {
-		return err
-	}
-	signal := workflows.SignalReject
-	if action == exchange.Approve {
-		signal = workflows.SignalApprove
-	}
-	return c.json(http.StatusCreated, tokenWire{
-		ID: k.ID, Token: text, ObjectType: string(k.ObjectType), ObjectID: id, Action: string(action), Asset: string(amount.Asset()),
-		Amount: amount.String(), Digest: digest, WorkflowID: flow, Signal: signal, ExpiresAt: stamp(k.ExpiresAt),
-	})
-}
-
-// freshTicket makes a token of chance and the ticket that stores its hash.
-func (s *server) freshTicket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note string) (exchange.ApprovalTicket, string, error) {
-	token, now := make([]byte, approvalTokenBytes), s.now().UTC()
-	if _, err := rand.Read(token); err != nil {
-		return exchange.ApprovalTicket{}, "", err
-	}
-	text := hex.EncodeToString(token)
-	return exchange.ApprovalTicket{
-		ID: newID(), OfficerID: c.who.UserID, ObjectType: object, ObjectID: id, Action: action, Door: exchange.DoorSignal, Note: note,
-		TokenHash: sha256.Sum256([]byte(text)), CreatedAt: now, ExpiresAt: now.Add(exchange.ApprovalTokenTTL),
-	}, text, nil
 }

@@ -203,7 +203,7 @@ func (s *server) approvalRoutes() []route {
 	return []route{
 		{method: get, path: auth + "/approvals/pending", action: exchange.ActApprove, limit: limitGeneral, handle: s.pendingApprovals},
 		{method: get, path: auth + "/approvals/changes", action: exchange.ActReadChanges, limit: limitGeneral, handle: s.listChanges},
-		{method: get, path: auth + "/approvals/changes/{id}", action: exchange.ActReadChanges, limit: limitGeneral, handle: s.getChange},
+		{method: get, path: auth + "/approvals/changes/{id}", action: exchange.ActReadChanges, limit: limitGeneral, handle: showOne(s.Store.ControlChange, changeWire)},
 		{
 			method: post, path: auth + "/approvals/changes/{id}/confirm", action: exchange.ActConfirmChanges, limit: limitGeneral,
 			key: keyRequired, handle: s.decideChange(s.Store.ConfirmChange, false),
@@ -261,9 +261,9 @@ func (s *server) exceptionRoutes() []route {
 	}
 	return []route{
 		read("payment-exceptions", s.listExceptions),
-		read("payment-exceptions/{id}", s.getException),
+		read("payment-exceptions/{id}", showOne(s.Store.Exception, exceptionWire)),
 		read("refunds", s.listRefunds),
-		read("refunds/{id}", s.getRefund),
+		read("refunds/{id}", showOne(s.Store.Refund, refundWire)),
 		settle("accept", s.settleException(exchange.ExcAccepted)),
 		settle("write-off", s.settleException(exchange.ExcWrittenOff)),
 		settle("credit", s.settleException(exchange.ExcCredited)),

@@ -201,14 +201,10 @@ func (s *server) operateTransfer(verb string) func(*call) error {
 		if err != nil {
 			return err
 		}
-		command := exchange.OperatorCommand{
-			ID: c.objectID, ObjectType: "transfer", ObjectID: t.ID, Verb: verb, Note: note, ActorID: c.who.UserID, CreatedAt: s.now().UTC(),
-		}
-		// The id is the claim's, so a retried request finds its own row.
-		if err := s.Store.SaveCommand(c.ctx, command, c.who); err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
+		if err := s.saveCommand(c, "transfer", t.ID, verb, note); err != nil {
 			return err
 		}
-		if err := s.Flows.CommandTransfer(c.ctx, t.ID, command.ID); err != nil {
+		if err := s.Flows.CommandTransfer(c.ctx, t.ID, c.objectID); err != nil {
 			return s.endedTransfer(c, t.ID, err)
 		}
 		return s.tellTransfer(c, t.ID)

@@ -201,11 +201,7 @@ func (s *server) getUser(c *call) error {
 // patchUser activates, deactivates, verifies, and gives a user limits of its own. Deactivation ends every session
 // of the user. What a second person has to confirm is answered with 202; the rest of the patch took effect.
 func (s *server) patchUser(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}

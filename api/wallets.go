@@ -320,11 +320,8 @@ func (s *server) getWallet(c *call) error {
 // setDefaultWallet makes a wallet its owner's default on the wallet's network. The legacy operation
 // is the same: a wallet has one network.
 func (s *server) setDefaultWallet(c *call) error {
-	id, err := c.pathID("id")
+	id, err := c.idAlone()
 	if err != nil {
-		return err
-	}
-	if err := c.noBody(); err != nil {
 		return err
 	}
 	w, err := s.Store.SetDefaultWallet(c.ctx, c.view(), id, c.who)

@@ -201,11 +201,7 @@ func (s *server) showSecret(c *call, status int, e exchange.WebhookEndpoint, sec
 }
 
 func (s *server) patchWebhook(c *call) error {
-	id, err := c.pathID("id")
-	if err != nil {
-		return err
-	}
-	f, err := c.body()
+	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}
@@ -252,11 +248,8 @@ func (s *server) deleteWebhook(c *call) error {
 
 // rotateWebhook gives an endpoint a new secret, which is answered once.
 func (s *server) rotateWebhook(c *call) error {
-	id, err := c.pathID("id")
+	id, err := c.idAlone()
 	if err != nil {
-		return err
-	}
-	if err := c.noBody(); err != nil {
 		return err
 	}
 	if err := s.offersWebhooks(); err != nil {
@@ -275,11 +268,8 @@ func (s *server) rotateWebhook(c *call) error {
 
 // testWebhook makes an event that goes to this endpoint alone, on the way of every other.
 func (s *server) testWebhook(c *call) error {
-	id, err := c.pathID("id")
+	id, err := c.idAlone()
 	if err != nil {
-		return err
-	}
-	if err := c.noBody(); err != nil {
 		return err
 	}
 	if err := s.offersWebhooks(); err != nil {
@@ -346,11 +336,8 @@ func (s *server) listDeliveries(c *call) error {
 
 // replayDelivery sends a delivery that came to its end once more, under its webhook-id.
 func (s *server) replayDelivery(c *call) error {
-	id, err := c.pathID("id")
+	id, err := c.idAlone()
 	if err != nil {
-		return err
-	}
-	if err := c.noBody(); err != nil {
 		return err
 	}
 	if err := s.offersWebhooks(); err != nil {

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"context"
+	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -65,6 +67,21 @@ func each[A, B any](in []A, convert func(A) B) []B {
 		out = append(out, convert(a))
 	}
 	return out
+}
+
+// showOne answers with the object of the path's id, which everybody may see who may ask.
+func showOne[T, W any](find func(context.Context, uuid.UUID) (T, error), wire func(T) W) func(*call) error {
+	return func(c *call) error {
+		id, err := c.pathID("id")
+		if err != nil {
+			return err
+		}
+		found, err := find(c.ctx, id)
+		if err != nil {
+			return hideAbsence(err)
+		}
+		return c.json(http.StatusOK, wire(found))
+	}
 }
 
 // wireUser is a user as staff, and the user itself, see it.
