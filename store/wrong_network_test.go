@@ -406,6 +406,10 @@ func TestNobodyIsPaidOnTheWrongNetwork(t *testing.T) {
 			p := newPurseIn(t, x.s, "100")
 			_, err = x.s.OpenTransfer(ctx, p.request(t, "5", exchange.Recipient{Address: x.twin}), storetest.PrincipalOf(p.sender))
 			wantField("a transfer", err, "/recipient/address")
+			house := p.request(t, "5", exchange.Recipient{Address: x.twin})
+			house.RequestedBy, house.WalletID = agent(t, x.s).ID, storetest.TreasuryWallet(t, x.s, exchange.Tron).ID
+			_, err = x.s.OpenTransfer(ctx, house, exchange.Principal{UserID: house.RequestedBy, Role: exchange.RoleTreasury, RequestID: "test"})
+			wantField("a transfer of the house", err, "/recipient/address")
 			sellers := storetest.NewSellers(t, x.s)
 			_, err = x.s.OpenOffRamp(ctx, exchange.OrderRequest{
 				ID: storetest.NewID(t), CustomerID: sellers.Customer.ID, OfferID: sellers.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell, RefundAddress: x.twin,
