@@ -20,6 +20,7 @@ const (
 	bankSecond   = 350     // shillings above which a payment by bank needs two officers
 	refundSecond = 100_000 // shillings above which crypto goes back only when another officer agrees
 	coolOff      = 5       // seconds after a refused payout until crypto goes back
+	rest         = 86_400 // seconds until an address is lent again: in a run each is of one order, by which the judge tells whose crypto came
 	rate         = "128.755"
 	inHand       = "3000" // USDT in the wallet from which sales are paid
 )
@@ -34,7 +35,7 @@ func (w *world) furnish(ctx context.Context) (err error) {
 		{`UPDATE refund_policy SET cool_off_seconds = $1`, coolOff},
 		{`UPDATE approval_rules SET one_above = $1, two_above = $1 WHERE object_type = 'bank_payout'`, bankSecond},
 		{`UPDATE approval_rules SET one_above = $1 WHERE object_type = 'refund'`, refundSecond},
-		{`UPDATE escrow_policy SET rest_seconds = $1`, 600},
+		{`UPDATE escrow_policy SET rest_seconds = $1`, rest},
 	} {
 		if _, err := w.db.ExecContext(ctx, rule.words, rule.value); err != nil {
 			return fmt.Errorf("%s: %w", rule.words, err)
