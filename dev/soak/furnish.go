@@ -20,7 +20,7 @@ const (
 	bankSecond   = 350     // shillings above which a payment by bank needs two officers
 	refundSecond = 100_000 // shillings above which crypto goes back only when another officer agrees
 	coolOff      = 5       // seconds after a refused payout until crypto goes back
-	rest         = 86_400 // seconds until an address is lent again: in a run each is of one order, by which the judge tells whose crypto came
+	rest         = 86_400  // seconds until an address is lent again: in a run each is of one order, by which the judge tells whose crypto came
 	rate         = "128.755"
 	inHand       = "3000" // USDT in the wallet from which sales are paid
 )
