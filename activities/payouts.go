@@ -142,15 +142,14 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 		return PayoutStep{State: PayoutClaimed}, nil // the database refuses it too
 	}
 	stored, err := p.Store.BeginOrderPayout(ctx, in.OrderID, fresh)
-	switch exchange.CodeOf(err) {
-	case exchange.CodeInsufficientFunds:
+	switch code := exchange.CodeOf(err); {
+	case code == exchange.CodeInsufficientFunds:
 		return PayoutStep{State: RefundFloatShort, Class: ClassFloat}, nil
-	case exchange.CodeSuspended:
+	case code == exchange.CodeSuspended:
 		return PayoutStep{State: RefundSuspended, Class: ClassCredential}, nil
-	case exchange.CodeLimitReached:
+	case code == exchange.CodeLimitReached:
 		return PayoutStep{State: PayoutTomorrow, Class: ClassPayeeDay}, nil
-	}
-	if err != nil {
+	case err != nil:
 		return PayoutStep{}, Failure(ctx, err)
 	}
 	if stored.CallbackToken == "" { // another run wrote it a moment ago, and may be sending it

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -65,7 +66,7 @@ func (i *signsInbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.Exe
 	i.signs.mu.Lock()
 	defer i.signs.mu.Unlock()
 	if i.signs.alarmed[id] && !workflow.IsContinueAsNewError(err) {
-		return nil, fmt.Errorf("%s is over and still calls for a person; it ended with %v", id, err)
+		return nil, errors.Join(fmt.Errorf("%s is over and still calls for a person", id), err)
 	}
 	return out, err
 }
