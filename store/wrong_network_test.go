@@ -477,9 +477,10 @@ func TestDatabaseGuardsTwins(t *testing.T) {
 	if _, err := app.ExecContext(ctx, insert, "twin", "ethereum", spellings[1].ethereum, "hot", fresh.ID); err != nil {
 		t.Errorf("a true twin is refused: %v", err)
 	}
+	third := walletAt(t, x.s, exchange.EscrowWallet(storetest.NewID(t), exchange.Tron), spellings[2].tron)
 	for _, query := range []string{
 		`INSERT INTO wallet_keys (wallet_id, ciphertext, master_key, public_key, algorithm) VALUES ('` + twin.ID.String() + `', 'x', 'test', 'x', 'secp256k1')`,
-		`UPDATE wallets SET twin_of = '` + fresh.ID.String() + `' WHERE id = '` + twin.ID.String() + `'`,
+		`UPDATE wallets SET twin_of = '` + third.ID.String() + `' WHERE id = '` + twin.ID.String() + `'`,
 		`UPDATE wallets SET twin = 'Telse' WHERE id = '` + twin.ID.String() + `'`,
 	} {
 		if _, err := app.ExecContext(ctx, query); err == nil {
