@@ -363,7 +363,9 @@ func (d *Deposits) scan(b chain.BlockTransfers) exchange.BlockScan {
 		return s
 	}
 	for _, m := range b.Movements {
-		s.Movements = append(s.Movements, exchange.ChainMovement{TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Amount: m.Amount})
+		s.Movements = append(s.Movements, exchange.ChainMovement{
+			TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Amount: m.Amount, Others: m.Others,
+		})
 	}
 	for _, u := range b.Unreadable {
 		s.Unreadable = append(s.Unreadable, exchange.UnreadableMovement{TxID: u.TxID, Detail: u.Detail})

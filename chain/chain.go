@@ -210,6 +210,11 @@ type Movement struct {
 	From   string
 	To     string
 	Amount money.Amount
+	// Others are who may have sent it besides From, in order, where the chain does not record who paid whom.
+	// TRON and Ethereum name the sender in each transfer, so nobody stands here. Solana tells the balances of
+	// accounts before and after a transaction (meta of getTransaction and getBlock): here stand the other
+	// accounts that lost the asset in it, and the owners of those for which no owner's address is named.
+	Others []string
 }
 
 // BlockTransfers are the movements in one block.

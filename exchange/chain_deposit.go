@@ -69,6 +69,7 @@ type ChainMovement struct {
 	From   string
 	To     string
 	Amount money.Amount
+	Others []string // who may have sent it besides From, where the chain does not tell who paid whom
 }
 
 // UnreadableMovement is an event, or a transaction, that a driver could not read.
@@ -110,6 +111,7 @@ type ChainDeposit struct {
 	Index        uint32
 	From         string
 	To           string
+	Others       []string // who may have sent it besides From; they are screened like From
 	Amount       money.Amount
 	WalletID     uuid.UUID // that it came to; zero when only the sender is ours
 	FromWalletID uuid.UUID // that it left; zero when only the recipient is ours

@@ -18,7 +18,7 @@ import (
 const maxHeight = math.MaxInt64
 
 const depositColumns = `id, network, tx_id, event_index, from_address, to_address, asset, amount, wallet_id, from_wallet_id, kind, status, payment_id,
-	exception_id, block, block_id, block_time, created_at, final_at, version`
+	exception_id, block, block_id, block_time, created_at, final_at, version, other_senders`
 
 // depositRow is a row of chain_deposits.
 type depositRow struct {
@@ -42,6 +42,7 @@ type depositRow struct {
 	CreatedAt    time.Time    `db:"created_at"`
 	FinalAt      sql.NullTime `db:"final_at"`
 	Version      int64
+	Others       pq.StringArray `db:"other_senders"`
 }
 
 func (r depositRow) deposit() (exchange.ChainDeposit, error) {
@@ -50,7 +51,7 @@ func (r depositRow) deposit() (exchange.ChainDeposit, error) {
 		ID: r.ID, Network: r.Network, TxID: r.TxID, Index: uint32(r.Index), From: r.From, To: r.To, Amount: m, //nolint:gosec // G115: it was one when it was written
 		WalletID: r.WalletID.UUID, FromWalletID: r.FromWalletID.UUID, Kind: r.Kind, Status: r.Status, PaymentID: r.PaymentID.UUID,
 		ExceptionID: r.ExceptionID.UUID, Block: height(r.Block), BlockID: r.BlockID, BlockTime: utc(r.BlockTime), CreatedAt: r.CreatedAt.UTC(),
-		FinalAt: utc(r.FinalAt), Version: r.Version,
+		FinalAt: utc(r.FinalAt), Version: r.Version, Others: r.Others,
 	}, err
 }
 
@@ -101,8 +102,8 @@ func (s *Store) ListChainDeposits(ctx context.Context, f ChainDepositFilter, p P
 
 const insertDeposit = `
 INSERT INTO chain_deposits (id, network, tx_id, event_index, from_address, to_address, asset, amount, wallet_id, from_wallet_id, kind, status,
-    payment_id, block, block_id, block_time, created_at, updated_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'seen', $12, $13, $14, $15, $16, $16) RETURNING ` + depositColumns
+    payment_id, block, block_id, block_time, created_at, updated_at, other_senders)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'seen', $12, $13, $14, $15, $16, $16, $17) RETURNING ` + depositColumns
 
 // addDeposit writes a movement that was not known. It is born as seen, also when its block is final.
 func (t unitTx) addDeposit(ctx context.Context, d exchange.ChainDeposit) (exchange.ChainDeposit, error) {
@@ -112,7 +113,8 @@ func (t unitTx) addDeposit(ctx context.Context, d exchange.ChainDeposit) (exchan
 	}
 	var r depositRow
 	err = t.get(ctx, &r, insertDeposit, id, d.Network, d.TxID, int64(d.Index), d.From, d.To, d.Amount.Asset(), d.Amount.Decimal(), nullID(d.WalletID),
-		nullID(d.FromWalletID), d.Kind, nullID(d.PaymentID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now())
+		nullID(d.FromWalletID), d.Kind, nullID(d.PaymentID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now(),
+		pq.StringArray(notNil(d.Others)))
 	if err != nil {
 		return d, err
 	}
@@ -121,7 +123,8 @@ func (t unitTx) addDeposit(ctx context.Context, d exchange.ChainDeposit) (exchan
 
 const saveDeposit = `
 UPDATE chain_deposits SET from_address = $2, to_address = $3, asset = $4, amount = $5, wallet_id = $6, from_wallet_id = $7, kind = $8, status = $9,
-    payment_id = $10, exception_id = $11, block = $12, block_id = $13, block_time = $14, updated_at = $15, final_at = $16, version = version + 1
+    payment_id = $10, exception_id = $11, block = $12, block_id = $13, block_time = $14, updated_at = $15, final_at = $16, other_senders = $19,
+    version = version + 1
 WHERE id = $1 AND version = $17 AND status = ANY ($18) RETURNING ` + depositColumns
 
 // saveDeposit stores what a block says of a movement that is known. A transaction that comes again in
@@ -137,7 +140,7 @@ func (t unitTx) saveDeposit(ctx context.Context, before, d exchange.ChainDeposit
 	var rows []depositRow
 	err := t.all(ctx, &rows, saveDeposit, before.ID, d.From, d.To, d.Amount.Asset(), d.Amount.Decimal(), nullID(d.WalletID), nullID(d.FromWalletID),
 		d.Kind, d.Status, nullID(d.PaymentID), nullID(d.ExceptionID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now(),
-		nullTime(d.FinalAt), before.Version, pq.Array(from))
+		nullTime(d.FinalAt), before.Version, pq.Array(from), pq.StringArray(notNil(d.Others)))
 	if err == nil && len(rows) == 0 {
 		err = errChangedMeanwhile
 	}

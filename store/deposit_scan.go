@@ -159,6 +159,7 @@ func (sc *scan) record(ctx context.Context, b exchange.BlockScan) error {
 const (
 	maxTxID    = 128
 	maxAddress = 128
+	maxOthers  = 255 // a transaction of Solana has 256 accounts, of which one is the sender or the recipient
 )
 
 // faultOf says why what a driver read can't be a movement; empty when it can.
@@ -170,6 +171,8 @@ func faultOf(n exchange.Network, m exchange.ChainMovement, again bool) string {
 		return "the transaction's id is empty or too long"
 	case len(m.From) > maxAddress || len(m.To) > maxAddress:
 		return "an address is too long"
+	case len(m.Others) > maxOthers || slices.ContainsFunc(m.Others, func(a string) bool { return len(a) > maxAddress }):
+		return "too many may have sent it, or the address of one is too long"
 	case !slices.Contains(n.WalletAssets(), m.Amount.Asset()):
 		return "the asset is none of the network's"
 	case m.Amount.Sign() < 0:
@@ -323,7 +326,7 @@ func (sc *scan) verdict(m exchange.ChainMovement) exchange.ChainDeposit {
 	to, arrives := sc.byAddress[m.To]
 	payment, own := sc.payments[m.TxID]
 	d := exchange.ChainDeposit{
-		Network: sc.network, TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Amount: m.Amount, Status: exchange.DepositSeen,
+		Network: sc.network, TxID: m.TxID, Index: m.Index, From: m.From, To: m.To, Others: m.Others, Amount: m.Amount, Status: exchange.DepositSeen,
 		FromWalletID: from.ID, WalletID: to.ID, Block: sc.block.Number, BlockID: sc.block.ID, BlockTime: sc.block.Time,
 	}
 	native := m.Amount.Asset() == sc.network.NativeCoin()

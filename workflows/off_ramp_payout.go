@@ -176,8 +176,8 @@ func (f *offRamp) passCommand(ctx workflow.Context, name string, ref CommandRef)
 	return workflow.SignalExternalWorkflow(ctx, MomoPayoutID(f.order.OrderID), "", name, ref).Get(ctx, nil)
 }
 
-// passCallback hands a callback of an attempt whose home is this flow, as an earlier build made them, on to the payout's flow. One that comes while none is at work is stored like any
-// other and found by the next, or by the look at a late word.
+// passCallback hands a callback of an attempt whose home is this flow, as an earlier build made them, on to the payout's
+// flow. One that comes while none is at work is stored like any other and found by the next, or by the look at a late word.
 func (f *offRamp) passCallback(ctx workflow.Context, ref CallbackRef) {
 	if !f.paying {
 		return

@@ -106,13 +106,15 @@ type reader struct {
 type change struct {
 	index int
 	name  string // the wallet for whose address the account stands, or the account itself
+	owner string // of a token account
 	gain  *big.Int
 }
 
 // tokenMovements reads what the configured tokens did. There is one movement for each account that
 // gained. Programs may move one token between many accounts in one transaction, and then who paid
-// whom is not to be known from balances: the account that lost most is named as the sender. A payment
-// of ours has one sender and one receiver. What was minted comes from the mint itself.
+// whom is not to be known from balances: the account that lost most is named as the sender, and all others
+// that lost beside it. A payment of ours has one sender and one receiver. What was minted comes from the
+// mint itself.
 func (r *reader) tokenMovements() ([]chain.Movement, error) {
 	changes := map[sdk.PublicKey][]change{}
 	before, err := r.holdings(r.tx.Meta.PreTokenBalances)
@@ -192,7 +194,7 @@ func (r *reader) holdings(all []tokenHolding) (map[int]holding, error) {
 // note adds a change of a configured token.
 func (r *reader) note(changes map[sdk.PublicKey][]change, index int, h holding, gain *big.Int) {
 	if h.ours && gain.Sign() != 0 {
-		changes[h.mint] = append(changes[h.mint], change{index: index, name: r.nameOf(index, h), gain: gain})
+		changes[h.mint] = append(changes[h.mint], change{index: index, name: r.nameOf(index, h), owner: h.owner, gain: gain})
 	}
 }
 
@@ -219,16 +221,30 @@ func (r *reader) gains(asset money.Asset, all []change, nobody string, offset ui
 			from, least = c.name, c.gain
 		}
 	}
+	others := othersThan(from, all)
 	var out []chain.Movement
 	for _, c := range all {
 		if c.gain.Sign() > 0 {
 			out = append(out, chain.Movement{
 				TxID: r.id, Index: offset + uint32(c.index), From: from, To: c.name,
-				Amount: money.FromUnits(asset, c.gain),
+				Amount: money.FromUnits(asset, c.gain), Others: slices.Clone(others),
 			})
 		}
 	}
 	return out
+}
+
+// othersThan are all who lost, without the one that is named as the sender. Of an account that is not its
+// owner's associated one the owner stands beside it: lists of addresses know people by their wallets.
+func othersThan(from string, all []change) []string {
+	var out []string
+	for _, c := range all {
+		if c.gain.Sign() < 0 {
+			out = append(out, c.name, c.owner)
+		}
+	}
+	slices.Sort(out)
+	return slices.DeleteFunc(slices.Compact(out), func(name string) bool { return name == from || name == "" })
 }
 
 // nativeMovements reads what became of SOL besides the fee, and how much the fee payer gave for the

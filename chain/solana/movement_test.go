@@ -37,15 +37,19 @@ func answerOf(t testing.TB, keys []sdk.PublicKey, pre, post []uint64, before, af
 	return tx
 }
 
-func flow(index uint32, from, to, amount string) string {
+func flow(index uint32, from, to, amount string, others ...string) string {
 	quantity, asset, _ := strings.Cut(amount, " ")
-	return fmt.Sprintf("%d %s>%s %s %s", index, from, to, money.Must(money.Asset(asset), quantity), asset)
+	slices.Sort(others)
+	return fmt.Sprintf("%d %s>%s %s %s %v", index, from, to, money.Must(money.Asset(asset), quantity), asset, others)
 }
 
 func flows(all []chain.Movement) []string {
 	out := []string{}
 	for _, m := range all {
-		out = append(out, flow(m.Index, m.From, m.To, m.Amount.String()+" "+string(m.Amount.Asset())))
+		if !slices.IsSorted(m.Others) {
+			out = append(out, "out of order")
+		}
+		out = append(out, flow(m.Index, m.From, m.To, m.Amount.String()+" "+string(m.Amount.Asset()), m.Others...))
 	}
 	return out
 }
@@ -97,7 +101,25 @@ func TestTokenMovements(t *testing.T) {
 		"two pay one": {
 			[]any{entry(1, alice, "3000000"), entry(2, bob, "4000000"), entry(3, carol, "0")},
 			[]any{entry(1, alice, "0"), entry(2, bob, "0"), entry(3, carol, "7000000")},
-			[]string{flow(3, bob.String(), carol.String(), "7 USDT")},
+			[]string{flow(3, bob.String(), carol.String(), "7 USDT", alice.String())},
+		},
+		"one pays beside another who moves more": {
+			[]any{entry(1, alice, "1000000000"), entry(2, bob, "1001000000"), entry(3, carol, "0"), entry(4, payer, "0")},
+			[]any{entry(1, alice, "0"), entry(2, bob, "0"), entry(3, carol, "1000000000"), entry(4, payer, "1001000000")},
+			[]string{
+				flow(3, bob.String(), carol.String(), "1000 USDT", alice.String()),
+				flow(4, bob.String(), side.String(), "1001 USDT", alice.String()),
+			},
+		},
+		"from an account besides the associated one": {
+			[]any{entry(4, bob, "7000000"), entry(3, carol, "0")},
+			[]any{entry(4, bob, "0"), entry(3, carol, "7000000")},
+			[]string{flow(3, side.String(), carol.String(), "7 USDT", bob.String())},
+		},
+		"from both accounts of one": {
+			[]any{entry(2, bob, "4000000"), entry(4, bob, "3000000"), entry(3, carol, "0")},
+			[]any{entry(2, bob, "0"), entry(4, bob, "0"), entry(3, carol, "7000000")},
+			[]string{flow(3, bob.String(), carol.String(), "7 USDT", side.String())},
 		},
 		"minted": {
 			[]any{entry(1, alice, "0")},
@@ -162,6 +184,13 @@ func TestNativeMovements(t *testing.T) {
 			[]uint64{4_000, 1_000, 7_001},
 			nil, nil, 5_000,
 			[]string{flow(nativeIndex+2, a, b, "0.000007 SOL")},
+		},
+		"two pay one": {
+			[]sdk.PublicKey{payer, alice, bob},
+			[]uint64{9_000, 8_000, 1},
+			[]uint64{3_000, 1_000, 8_001},
+			nil, nil, 5_000,
+			[]string{flow(nativeIndex+2, a, b, "0.000008 SOL", p)},
 		},
 		"to the payer": {[]sdk.PublicKey{payer, alice}, []uint64{9_000, 8_000}, []uint64{11_000, 1_000}, nil, nil, 5_000, []string{flow(nativeIndex, a, p, "0.000007 SOL")}},
 		"rent": {
