@@ -3,6 +3,7 @@ package activities
 import (
 	"context"
 	"slices"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -22,7 +23,7 @@ type OffRampStore interface {
 	SeeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error)
 	LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error)
 	TakeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.DepositTaken, error)
-	// ScreenTerms are the senders of an order's crypto that have no clear word yet.
+	// ScreenTerms are all who may have sent an order's crypto, deposit by deposit, where that has no clear word yet.
 	ScreenTerms(ctx context.Context, order uuid.UUID) ([]exchange.Counterparty, error)
 	RecordDepositScreening(ctx context.Context, deposit uuid.UUID, said []exchange.Screening) error
 	Denied(ctx context.Context, n exchange.Network, address string) (bool, error)
@@ -181,33 +182,62 @@ type DepositScreened struct {
 	Verdict exchange.Verdict `json:"verdict"`
 }
 
-// ScreenDeposit looks at who sent the crypto that an order sells, against the deny list and, where there is one, by
-// the screening service. It is asked again until the last word is clear; nobody is paid before.
+// maxSenders is how many senders of one deposit are asked about. Nobody says of more whether they may be paid for.
+const maxSenders = 8
+
+// tooManySenders is the name under which it is kept that a deposit has more senders than are asked about.
+const tooManySenders = "too_many_senders"
+
+// ScreenDeposit looks at all who may have sent the crypto that an order sells, against the deny list and, where there
+// is one, by the screening service. The worst answer counts. It is asked again until the last word is clear; nobody is
+// paid before.
 func (o *OffRamps) ScreenDeposit(ctx context.Context, in OrderInput) (DepositScreened, error) {
+	ctx, stop := beat(ctx)
+	defer stop()
 	senders, err := o.Store.ScreenTerms(ctx, in.OrderID)
 	if err != nil {
 		return DepositScreened{}, Failure(ctx, err)
 	}
-	verdicts := []exchange.Verdict{exchange.VerdictClear}
+	byDeposit := map[uuid.UUID][]exchange.Counterparty{}
 	for _, c := range senders {
-		said, err := o.screen(ctx, c)
+		byDeposit[c.DepositID] = append(byDeposit[c.DepositID], c)
+	}
+	var all []exchange.Screening
+	for deposit, senders := range byDeposit {
+		said, err := o.screenAll(ctx, senders)
 		if err == nil {
-			err = o.Store.RecordDepositScreening(ctx, c.DepositID, said)
+			err = o.Store.RecordDepositScreening(ctx, deposit, said)
 		}
 		if err != nil {
 			return DepositScreened{}, Failure(ctx, err)
 		}
-		verdicts = append(verdicts, said[len(said)-1].Verdict)
+		all = append(all, said...)
 	}
 	for _, v := range []exchange.Verdict{exchange.VerdictHit, exchange.VerdictUnknown} {
-		if slices.Contains(verdicts, v) {
+		if slices.ContainsFunc(all, func(s exchange.Screening) bool { return s.Verdict == v }) {
 			return DepositScreened{Verdict: v}, nil
 		}
 	}
 	return DepositScreened{Verdict: exchange.VerdictClear}, nil
 }
 
-// screen asks about one sender. The last answer is the one that counts.
+// screenAll asks about the senders of one deposit.
+func (o *OffRamps) screenAll(ctx context.Context, senders []exchange.Counterparty) ([]exchange.Screening, error) {
+	if len(senders) > maxSenders {
+		return []exchange.Screening{{Screener: tooManySenders, Verdict: exchange.VerdictUnknown, Reference: strconv.Itoa(len(senders))}}, nil
+	}
+	var all []exchange.Screening
+	for _, c := range senders {
+		said, err := o.screen(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, said...)
+	}
+	return all, nil
+}
+
+// screen asks about one sender.
 func (o *OffRamps) screen(ctx context.Context, c exchange.Counterparty) ([]exchange.Screening, error) {
 	denied, err := o.Store.Denied(ctx, c.Network, c.Address)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 
 // HTTPScreener asks a screening service. It sends one POST with
 //
-//	{"reference": transfer or payment id, "network": "tron", "address": "T…", "asset": "USDT", "amount": "10.000000"}
+//	{"reference": transfer, payment or deposit id, "network": "tron", "address": "T…", "asset": "USDT", "amount": "10.000000"}
 //
 // and expects 200 with {"verdict": "clear" | "hit" | "unknown", "reference": the service's own name for its
 // answer}. Everything else, a redirect too, is no answer.

@@ -159,7 +159,7 @@ func (sc *scan) record(ctx context.Context, b exchange.BlockScan) error {
 const (
 	maxTxID    = 128
 	maxAddress = 128
-	maxOthers  = 255 // a transaction of Solana has 256 accounts, of which one is the sender or the recipient
+	maxOthers  = 512 // senders besides the one that is named: a transaction of Solana has 256 accounts, each with an owner
 )
 
 // faultOf says why what a driver read can't be a movement; empty when it can.

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
 // What comes to an order's escrow address. The watch over the chain writes the movements and wakes the order's flow;
@@ -399,26 +401,35 @@ func (s *Store) OffRampDeposits(ctx context.Context, order uuid.UUID) ([]uuid.UU
 }
 
 const screenTerms = `
-SELECT ` + depositColumns + ` FROM chain_deposits d
-WHERE d.id IN (SELECT c.deposit_id FROM escrow_claims c WHERE c.order_id = $1 AND c.kind IN ('exact', 'repriced')) AND NOT deposit_cleared(d)`
+SELECT d.id, d.network, d.asset, d.amount, a.address FROM chain_deposits d, outside_senders(d) AS a (address)
+WHERE d.id IN (SELECT c.deposit_id FROM escrow_claims c WHERE c.order_id = $1 AND c.kind IN ('exact', 'repriced')) AND NOT deposit_cleared(d)
+ORDER BY d.id, a.address`
 
-// ScreenTerms are the senders of the crypto that an order is paid out for, of whom the last word is not that it may be
-// taken. What came out of our own custody needs no word.
+// ScreenTerms are all who may have sent the crypto that an order is paid out for, deposit by deposit, where the last word
+// about a deposit is not that it may be taken, or one of them has come on the deny list since. What came out of our own
+// custody needs no word.
 func (s *Store) ScreenTerms(ctx context.Context, order uuid.UUID) ([]exchange.Counterparty, error) {
-	var rows []depositRow
+	type senderRow struct {
+		ID      uuid.UUID
+		Network exchange.Network
+		Asset   money.Asset
+		Amount  decimal.Decimal
+		Address string
+	}
+	var rows []senderRow
 	if err := s.readAll(ctx, &rows, screenTerms, order); err != nil {
 		return nil, translate(err, "deposit of the order")
 	}
-	return convert(rows, func(r depositRow) (exchange.Counterparty, error) {
-		d, err := r.deposit()
-		return exchange.Counterparty{DepositID: d.ID, Network: d.Network, Address: d.From, Amount: d.Amount}, err
+	return convert(rows, func(r senderRow) (exchange.Counterparty, error) {
+		m, err := amountOf(r.Asset, r.Amount)
+		return exchange.Counterparty{DepositID: r.ID, Network: r.Network, Address: r.Address, Amount: m}, err
 	})
 }
 
 const insertDepositScreening = `INSERT INTO screenings (id, deposit_id, screener, verdict, reference, at) VALUES ($1, $2, $3, $4, $5, $6)`
 
-// RecordDepositScreening stores what screeners said of who sent a deposit; the worst answer counts. It may be said
-// again: what was said last counts.
+// RecordDepositScreening stores what screeners said of all who may have sent a deposit; the worst answer counts. It may
+// be said again: what was said last counts, so nobody's answer is stored without the others'.
 func (s *Store) RecordDepositScreening(ctx context.Context, deposit uuid.UUID, said []exchange.Screening) error {
 	return s.inTx(ctx, "screening", func(t unitTx) error {
 		worst := slices.SortedStableFunc(slices.Values(said), func(a, b exchange.Screening) int { return severity(a.Verdict) - severity(b.Verdict) })
