@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/google/uuid"
 
@@ -45,4 +46,22 @@ func (s crashFloatOperator) MoveFloat(ctx context.Context, m exchange.FloatMove)
 	out := s.FloatOperator.MoveFloat(ctx, m)
 	s.point("after:MoveFloat")
 	return out
+}
+
+// crashFloatWaking puts points around waking a sale that waits for float.
+func crashFloatWaking(w activities.FloatWaker) activities.FloatWaker {
+	dir := crash(os.Getenv(crashVariable)) //nolint:forbidigo // see crashVariable
+	if dir == "" {
+		return w
+	}
+	return crashFloatWaker{w, dir}
+}
+
+type crashFloatWaker struct {
+	activities.FloatWaker
+	crash
+}
+
+func (w crashFloatWaker) WakeForFloat(ctx context.Context, order uuid.UUID) error {
+	return step(w.crash, "WakeForFloat", func() error { return w.FloatWaker.WakeForFloat(ctx, order) })
 }

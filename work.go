@@ -76,6 +76,9 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	if parts.Relay != nil {
 		parts.Relay.Waker = crashWaking(worker.WebhookFlows{Client: temporal})
 	}
+	if parts.Float != nil {
+		parts.Float.Waker = crashFloatWaking(worker.FloatFlows{Client: temporal})
+	}
 	return work(ctx, p, temporal, parts, metrics, worker.Options{
 		Estate: estate, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
 	})

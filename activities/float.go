@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
 // FloatOperator holds our accounts and moves money between them. momo.Client is one.
@@ -34,6 +35,7 @@ type FloatStore interface {
 	FloatCallbacks(ctx context.Context, id uuid.UUID) ([]exchange.MomoCallback, error)
 	ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) (exchange.FloatMove, bool, error)
 	RecordFloatSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.FloatMove, error)
+	WaitingForFloat(ctx context.Context, room money.Amount, limit int) ([]uuid.UUID, error)
 	SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.FloatMoveStatus, o exchange.Observation, note string, by exchange.Principal) (exchange.FloatMove, error)
 }
 
@@ -41,6 +43,7 @@ type FloatStore interface {
 type Float struct {
 	Store    FloatStore
 	Operator FloatOperator
+	Waker    FloatWaker
 	Provider string
 	// CallbackKey is what the tokens of the movements' addresses are derived from, as those of payouts are.
 	CallbackKey []byte
@@ -125,6 +128,9 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 			return FloatTaken{}, Failure(ctx, err)
 		}
 		f.tell(ctx, state)
+		if state.Grew() {
+			f.wake(ctx, state, state.Reports[0].Room())
+		}
 		return FloatTaken{Found: true, Disagrees: state.Disagrees}, nil
 	}
 	if f.Now().Sub(asked.At) >= answerPatience {
@@ -220,8 +226,12 @@ func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (Flo
 	ctx, stop := beat(ctx)
 	defer stop()
 	m, err := f.Store.FloatMove(ctx, in.MoveID)
-	if err != nil || !m.Open() {
-		return stepOf(m), Failure(ctx, err)
+	if err != nil {
+		return FloatMoveStep{}, Failure(ctx, err)
+	}
+	if !m.Open() { // a person said so, or a run that died before it told those who wait
+		f.arrived(ctx, m)
+		return stepOf(m), nil
 	}
 	stored, err := f.Store.FloatCallbacks(ctx, m.ID)
 	if err != nil {
@@ -238,6 +248,7 @@ func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (Flo
 		if m, err = f.Store.SettleFloatMove(ctx, m.ID, to, result, "", exchange.System("float")); err != nil {
 			return FloatMoveStep{}, Failure(ctx, err)
 		}
+		f.arrived(ctx, m)
 		return stepOf(m), nil
 	}
 	if in.Ask {

@@ -79,7 +79,7 @@ func RefusalClass(code string) string {
 	for class, codes := range map[string][]string{
 		ClassPayee:      {"2", "3", "2040", "SFC_IC0003"},
 		ClassPayeeLimit: {"4", "8"},
-		ClassFloat:      {"1"},
+		ClassFloat:      {exchange.CodeFloatShort},
 		ClassBusy:       {"17", "26", "token", "not_sent"},
 		ClassConfig:     {"11", "21", "2006", "2028", "invalid", "400.002.02", "400.002.05", "400.003.02", "404.001.01", "404.002.01", "404.003.01", "405.001"},
 	} {

@@ -21,6 +21,12 @@ import (
 type FloatFlows interface {
 	// MoveFloat starts the flow of a movement that is stored. The same movement never has two at a time.
 	MoveFloat(ctx context.Context, move uuid.UUID) error
+	// WakeForFloat tells the flow of a sale that there may be float.
+	WakeForFloat(ctx context.Context, order uuid.UUID) error
+}
+
+func (t temporalFlows) WakeForFloat(ctx context.Context, order uuid.UUID) error {
+	return fromTemporal(t.client.SignalWorkflow(ctx, workflows.OffRampID(order), "", workflows.SignalFloat, nil))
 }
 
 func (t temporalFlows) MoveFloat(ctx context.Context, move uuid.UUID) error {
@@ -204,7 +210,28 @@ func (s *server) settleFloatMove(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
+	if m.Status == exchange.FloatCompleted {
+		s.wakeForFloat(c.ctx)
+	}
 	return c.json(http.StatusOK, floatMoveWire(m))
+}
+
+// wakeForFloat tells sales that wait for float that there is some, unless payouts are suspended. What was settled stands
+// whether they hear of it or not: each looks by itself too, and the movement's own flow tells them at its next look.
+func (s *server) wakeForFloat(ctx context.Context) {
+	var waiting []uuid.UUID
+	state, err := s.Store.FloatState(ctx, exchange.ProviderDaraja)
+	if err == nil && state.Breaker.State() == exchange.BreakerClosed {
+		waiting, err = s.Store.WaitingForFloat(ctx, state.Payout.Available(), exchange.FloatWakeups)
+	}
+	if err != nil {
+		s.log.Warn("who waits for float is not known", "error", err)
+	}
+	for _, order := range waiting {
+		if err := s.Flows.WakeForFloat(ctx, order); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+			s.log.Warn("a sale was not told that there is float", "order", order, "error", err)
+		}
+	}
 }
 
 const maxMoveReceipt = 20 // the operator's have ten characters

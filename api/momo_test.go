@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,11 +85,18 @@ func TestFloatIsMoved(t *testing.T) {
 	settle := func(who person, body any) *reply {
 		return c.do(post, movesPath+"/"+id.String()+"/settle", body, who.auth(), withKey(newID().String()))
 	}
+	sale := storetest.TakeCrypto(t, c.store, storetest.NewSellers(t, c.store).Sale(t, c.store, "10")).ID
+	if err := c.store.SetOrderDetail(t.Context(), sale, exchange.WaitFloat); err != nil {
+		t.Fatal(err)
+	}
 	settle(colleague, map[string]any{"outcome": "completed", "note": "seen"}).blames("/receipt required")
 	settle(colleague, map[string]any{"outcome": "failed", "receipt": "X1", "note": "seen"}).blames("/receipt forbidden")
 	settle(c.admin, map[string]any{"outcome": "completed", "receipt": "UKL1234567", "note": "seen"}).refused(exchange.CodeForbidden)
 	if done := settle(colleague, map[string]any{"outcome": "completed", "receipt": "UKL1234567", "note": "in the statement"}).want(http.StatusOK).object(); done["status"] != "completed" {
 		t.Errorf("settled %v", done)
+	}
+	if !slices.Contains(c.flows.calls, "wake for float "+sale.String()) {
+		t.Errorf("a sale that waits for float was not told: %v", c.flows.calls)
 	}
 	large := ask(c.admin, map[string]any{"amount": "4000000"}, "large")
 	waits := waiting(large)

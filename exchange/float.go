@@ -58,6 +58,15 @@ type FloatCheck struct {
 	ReceivedAt time.Time
 }
 
+// Room is what payouts can be made from: what the operator says that is there, and the books don't hold for other payouts.
+func (c FloatCheck) Room() money.Amount {
+	free := c.Booked.Sub(c.Held)
+	if c.Utility.Cmp(free) < 0 {
+		return c.Utility
+	}
+	return free
+}
+
 // FloatDifference is by how much the utility account is off the books: above what is booked, or (negative) below what is
 // booked less what is held. Between the two, open payouts may or may not have left it.
 func FloatDifference(utility, booked, held money.Amount) money.Amount {
@@ -80,6 +89,21 @@ type FloatState struct {
 	Breaker    Breaker
 	Moves      []FloatMove // that may still move money
 	Terms      MomoTerms   // in force
+}
+
+// FloatWakeups is how many sales that wait for float are told at once that there is some. The others are told when there is
+// more again, and look by themselves too.
+const FloatWakeups = 100
+
+// Grew tells whether the operator's last report left more room than the one before it. The first one did.
+func (s FloatState) Grew() bool {
+	switch len(s.Reports) {
+	case 0:
+		return false
+	case 1:
+		return true
+	}
+	return s.Reports[0].Room().Cmp(s.Reports[1].Room()) > 0
 }
 
 // FloatMoveStatus is the state of a movement of float.

@@ -22,6 +22,9 @@ const MaxPayoutNote = 500
 // that its order stays in doubt for ever.
 const CodeDeclared = "declared"
 
+// CodeFloatShort is the operator's result code of a payout for which our account had too little (portal, B2C result codes).
+const CodeFloatShort = "1"
+
 // Lengths of what can be a receipt of the mobile money operator; those of today have ten characters.
 const (
 	minReceipt = 8

@@ -36,7 +36,23 @@ type till struct {
 	store    *store.Store
 	operator *sandbox.Server
 	part     *activities.Float
-	lost     bool // what the operator posts goes nowhere
+	lost     bool        // what the operator posts goes nowhere
+	woken    []uuid.UUID // sales that were told of float
+	deaf     bool        // the flows of sales can't be reached
+}
+
+// WakeForFloat notes who was told.
+func (w *till) WakeForFloat(_ context.Context, order uuid.UUID) error {
+	if w.woken = append(w.woken, order); w.deaf {
+		return exchange.Errorf(exchange.CodeUnavailable, "deaf")
+	}
+	return nil
+}
+
+// told hands out who was told since it was asked last.
+func (w *till) told() []uuid.UUID {
+	defer func() { w.woken = nil }()
+	return w.woken
 }
 
 // patient asks the operator and waits until it has posted what it has to say: time is skipped here, and its posts are not.
@@ -86,7 +102,7 @@ func newTill(t *testing.T) *till {
 		t.Fatal(err)
 	}
 	w.part = &activities.Float{
-		Store: worker.Rows{Store: w.store}, Operator: patient{client, w}, Provider: exchange.ProviderDaraja,
+		Store: worker.Rows{Store: w.store}, Operator: patient{client, w}, Waker: w, Provider: exchange.ProviderDaraja,
 		CallbackKey: make([]byte, 32), Now: time.Now,
 	}
 	storetest.Float(t, w.store, money.Must(money.KES, "100000"))

@@ -24,6 +24,7 @@ func (f *offRamp) payOut(ctx workflow.Context) {
 	f.moved(ctx, StagePayout, WaitsForMomo, "the operator")
 	t := &payoutTries{next: 1}
 	for f.order.Status == exchange.OrderProcessing {
+		f.floated = false // what is said from here on may be of float that the try did not see
 		result, err := f.momoPayout(ctx, t.next)
 		switch {
 		case err != nil:
@@ -90,7 +91,6 @@ func (f *offRamp) awaitFloat(ctx workflow.Context, t *payoutTries) {
 	if now.Sub(t.short) >= floatPatience {
 		f.desk.park(ctx, ReasonMomoFloat, nil)
 	}
-	f.floated = false
 	f.pause(ctx, slower(ctx, floatPause, t.short), "Look whether the float is large enough", func() bool { return f.floated || f.desk.hasDecision() })
 	if f.desk.hasDecision() {
 		f.desk.unpark(ctx, WaitsForMomo)

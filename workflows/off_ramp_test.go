@@ -385,11 +385,20 @@ func payingOut() []sell {
 			},
 		},
 		{
-			name: "no float, topped up soon", status: sold, detail: none, check: tried(1, 1, 1),
+			name: "no float, topped up soon, and a second time too late", status: sold, detail: none, check: every(tried(1, 1), after(3*min)),
 			set: func(m *market) {
-				m.payouts = []momoFate{float, float, wasPaid}
+				m.payouts = []momoFate{float, wasPaid}
 				m.deposit(min, 1, crypto("10"))
-				m.at(4*min, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
+				m.at(3*min, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
+				m.at(3*min+5*time.Second, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
+			},
+		},
+		{
+			name: "topped up while a try finds no float", status: sold, detail: none, check: every(tried(1, 1), after(4*min)),
+			set: func(m *market) {
+				m.payouts = []momoFate{{after: 2 * min, result: workflows.MomoPayoutResult{Reason: "momo-float"}}, wasPaid}
+				m.deposit(min, 1, crypto("10"))
+				m.at(3*min, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
 			},
 		},
 		{

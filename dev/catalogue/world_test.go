@@ -177,6 +177,11 @@ func (p patient) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchang
 	return o
 }
 
+// WakeForFloat tells a sale that there may be float, if it is the one that is played.
+func (p patient) WakeForFloat(_ context.Context, order uuid.UUID) error {
+	return p.w.env.SignalWorkflowByID(workflows.OffRampID(order), workflows.SignalFloat, nil)
+}
+
 // register puts everything on an environment that a deployment has on its queues.
 func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 	for _, flow := range []any{
@@ -195,7 +200,7 @@ func (w *world) register(env *testsuite.TestWorkflowEnvironment) {
 	env.RegisterActivity(&activities.Escrow{Store: r})
 	env.RegisterActivity(&activities.Sweeps{Store: r})
 	env.RegisterActivity(&activities.ChainRefunds{Store: r})
-	env.RegisterActivity(&activities.Float{Store: r, Operator: asked, Provider: provider, CallbackKey: []byte(callbackKey), Now: w.now})
+	env.RegisterActivity(&activities.Float{Store: r, Operator: asked, Waker: asked, Provider: provider, CallbackKey: []byte(callbackKey), Now: w.now})
 	env.RegisterActivity(&activities.Statement{Store: r, Operator: asked, Now: w.now})
 	env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: watched{r, w.chain}, Recipients: &activities.Recipients{Store: r}})
 	env.RegisterActivity(&activities.Chain{Store: r, Client: w.chain, Poll: blockTime, Now: w.now})

@@ -1,0 +1,48 @@
+package activities
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// FloatWaker tells the flow of a sale that waits for float to try again. A flow that is over is no error.
+type FloatWaker interface {
+	WakeForFloat(ctx context.Context, order uuid.UUID) error
+}
+
+// arrived tells those who wait for float of a movement that brought some.
+func (f *Float) arrived(ctx context.Context, m exchange.FloatMove) {
+	if m.Status != exchange.FloatCompleted {
+		return
+	}
+	state, err := f.Store.FloatState(ctx, f.Provider)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("who waits for float was not told of a movement", "move", m.ID, "error", err)
+		return
+	}
+	f.wake(ctx, state, state.Payout.Available())
+}
+
+// wake tells sales that wait for float to try again: the oldest that the room is enough for. It never fails what it is called
+// from, because every sale looks by itself too; told twice, one tries once more and finds what the database lets it find.
+// While the operator refuses our credential nobody is told: a try would need a person then.
+func (f *Float) wake(ctx context.Context, state exchange.FloatState, room money.Amount) {
+	if state.Breaker.State() != exchange.BreakerClosed {
+		return
+	}
+	waiting, err := f.Store.WaitingForFloat(ctx, room, exchange.FloatWakeups)
+	if err != nil {
+		activity.GetLogger(ctx).Warn("who waits for float is not known", "error", err)
+		return
+	}
+	for _, order := range waiting {
+		if err := f.Waker.WakeForFloat(ctx, order); err != nil {
+			activity.GetLogger(ctx).Warn("a sale was not told that there is float", "order", order, "error", err)
+		}
+	}
+}

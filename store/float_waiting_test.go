@@ -1,0 +1,73 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store/storetest"
+)
+
+// Of the sales that wait for float, those are told that can be paid from it together, the oldest first. of 20 USDT 2587 KES
+// and 56 are needed, of 10 USDT 1293 and 23.
+func TestSalesThatWaitForFloat(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewSellers(t, s)
+	sale := func(crypto string) uuid.UUID { return storetest.TakeCrypto(t, s, m.Sale(t, s, crypto)).ID }
+	large, one, two := sale("20"), sale("10"), sale("10")
+	bank := storetest.TakeCrypto(t, s, m.RemittanceToBank(t, s)).ID
+	names := map[uuid.UUID]string{large: "large", one: "one", two: "two", bank: "bank"}
+	want := func(room string, limit int, want ...string) {
+		t.Helper()
+		ids, err := s.WaitingForFloat(ctx, kes(room), limit)
+		var got []string
+		for _, id := range ids {
+			got = append(got, names[id])
+		}
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("from %s KES, %d at most: %v, %v; want %v", room, limit, got, err, want)
+		}
+	}
+	want("1000000", 10)
+	for id := range names {
+		if err := s.SetOrderDetail(ctx, id, exchange.WaitFloat); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("0", 10)
+	want("1315", 10)
+	want("1316", 1, "one")
+	want("2632", 10, "one", "two")
+	want("3958", 10, "large")
+	want("3959", 10, "large", "one")
+	want("1000000", 10, "large", "one", "two")
+	want("1000000", 2, "large", "one")
+	if ids, err := s.WaitingForFloat(ctx, kes("1").Neg(), 10); err != nil || len(ids) > 0 {
+		t.Errorf("of no room: %v, %v", ids, err)
+	}
+	refused := func(try int, code string) {
+		t.Helper()
+		id := uuid.NewSHA1(one, fmt.Appendf(nil, "try %d", try))
+		a, err := s.BeginOrderPayout(ctx, one, exchange.PaymentAttempt{
+			ID: id, Provider: operator, Reference: exchange.Order{ID: one}.PaymentReference(), CallbackToken: id.String(), WorkflowID: exchange.OffRampFlow(one),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want("1000000", 10, "large", "two") // a payout of the other is under way
+		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.FailOrderPayout(ctx, one, code); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refused(1, "2040")
+	want("1000000", 10, "large", "two")
+	refused(2, exchange.CodeFloatShort)
+	want("1000000", 10, "large", "one", "two")
+}
