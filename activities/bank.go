@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 
 	"github.com/google/uuid"
 
@@ -24,7 +25,7 @@ type BankInput struct {
 	Again   bool      `json:"again,omitempty"`
 }
 
-// The states of a payment by bank, besides RefundPaid, RefundRefused and RefundFloatShort.
+// The states of a payment by bank, besides RefundPaid, RefundRefused, RefundFloatShort and PayoutUncleared.
 const (
 	BankWaits       = "waiting" // nobody has confirmed it
 	BankWaitsSecond = "second"  // another officer has to
@@ -46,6 +47,8 @@ func (b *Bank) LookAtBank(ctx context.Context, in BankInput) (BankStep, error) {
 		switch {
 		case exchange.CodeOf(err) == exchange.CodeInsufficientFunds:
 			return BankStep{State: RefundFloatShort}, nil
+		case errors.Is(err, exchange.ErrUncleared):
+			return BankStep{State: PayoutUncleared}, nil
 		case err != nil:
 			return BankStep{}, Failure(ctx, err)
 		}

@@ -118,3 +118,23 @@ func TestDepositsKeepTheirOwnWords(t *testing.T) {
 		t.Errorf("%q of %v, %v", got.Verdict, s.last, err)
 	}
 }
+
+// deniedSince is a bank whose payout can't begin.
+type deniedSince struct{ BankStore }
+
+func (deniedSince) BankPayout(context.Context, uuid.UUID) (exchange.BankPayout, error) {
+	return exchange.BankPayout{OrderPayout: exchange.OrderPayout{Status: exchange.PayoutPending}}, nil
+}
+
+func (deniedSince) BeginBankPayout(context.Context, uuid.UUID) (exchange.OrderPayout, error) {
+	return exchange.OrderPayout{}, exchange.Wrap(exchange.CodeStateConflict, exchange.ErrUncleared, "look again")
+}
+
+// A payment by bank that does not begin because of its sender says so, as one by mobile money does.
+func TestBankTellsOfUnclearedSenders(t *testing.T) {
+	t.Parallel()
+	got, err := (&Bank{Store: deniedSince{}}).LookAtBank(t.Context(), BankInput{})
+	if err != nil || got.State != PayoutUncleared {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

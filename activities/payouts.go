@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -68,6 +69,9 @@ const PayoutClaimed = "claimed"
 
 // PayoutTomorrow says that nothing was sent, because the operator pays the payee no more today.
 const PayoutTomorrow = "tomorrow"
+
+// PayoutUncleared says that nothing was sent, because who sent the crypto has to be looked at again.
+const PayoutUncleared = "uncleared"
 
 // codeNotPaid is the result code of a payout that status questions alone prove not to be paid: their answers name no code
 // of the payout.
@@ -149,6 +153,8 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 		return PayoutStep{State: RefundSuspended, Class: ClassCredential}, nil
 	case code == exchange.CodeLimitReached:
 		return PayoutStep{State: PayoutTomorrow, Class: ClassPayeeDay}, nil
+	case errors.Is(err, exchange.ErrUncleared):
+		return PayoutStep{State: PayoutUncleared}, nil
 	case err != nil:
 		return PayoutStep{}, Failure(ctx, err)
 	}

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"errors"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,6 +18,10 @@ const (
 	VerdictHit     Verdict = "hit"
 	VerdictUnknown Verdict = "unknown"
 )
+
+// ErrUncleared is the cause of a refusal to pay for crypto of which the last word about who sent it is not that it may be
+// taken. Its senders have to be looked at anew.
+var ErrUncleared = errors.New("who sent the crypto is not cleared")
 
 // Counterparty is somebody outside of our custody: who is to be paid, by a transfer or by another payment, or who
 // sent a deposit that an order sells.

@@ -19,7 +19,8 @@ import (
 // officer has to say the same. What they say is rows; the last one completes the order.
 
 // BeginBankPayout puts an order's payout on the desk of the treasury and reserves its money at the bank. Called again it
-// returns the payout as it is. CodeInsufficientFunds when the house has too little at its bank.
+// returns the payout as it is. CodeInsufficientFunds when the house has too little at its bank; CodeStateConflict for the
+// cause ErrUncleared when who sent the crypto has to be looked at again.
 func (s *Store) BeginBankPayout(ctx context.Context, orderID uuid.UUID) (exchange.OrderPayout, error) {
 	return change(ctx, s, "payout", orderID, func(ctx context.Context, t unitTx) (exchange.OrderPayout, exchange.Posting, error) {
 		var none exchange.Posting
@@ -29,6 +30,9 @@ func (s *Store) BeginBankPayout(ctx context.Context, orderID uuid.UUID) (exchang
 		}
 		if before.Rail != exchange.PayoutByBank {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The order is not paid out by bank.")
+		}
+		if err := t.sendersCleared(ctx, orderID); err != nil {
+			return before, none, err
 		}
 		hold, err := uuid.NewV7()
 		if err != nil {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,17 @@ const (
 	decoy     = "Tdecoy00000000000000000000000000000"
 	bystander = "Tbystander0000000000000000000000000"
 )
+
+// deny puts an address on the deny list.
+func (x *sale) deny(t *testing.T, address string) exchange.DeniedAddress {
+	t.Helper()
+	by := storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleAdmin))
+	d, err := x.s.Deny(t.Context(), exchange.DeniedAddress{ID: storetest.NewID(t), Network: exchange.Tron, Address: address, Reason: "test"}, by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
 
 // screened records one word about all who may have sent a deposit.
 func (x *sale) screened(t *testing.T, d exchange.ChainDeposit, said ...exchange.Verdict) {
@@ -104,5 +116,63 @@ func TestSendersHaveLimits(t *testing.T) {
 	set, err := x.s.OpenQuarantine(t.Context(), exchange.Tron)
 	if err != nil || len(set) != 2 || set[0].Reason != exchange.QuarantineInvalid || set[1].Reason != exchange.QuarantineInvalid {
 		t.Errorf("set aside: %+v, %v", set, err)
+	}
+}
+
+// Who may have sent the crypto and comes on the deny list after the screening is noticed by each begin of a payout, which
+// changes nothing then. The crypto can be given back.
+func TestDeniedAfterTheScreening(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), sold(t)
+	m := x.to("tx", x.order.Price.Crypto)
+	m.Others = []string{decoy}
+	d := x.final(t, m)
+	x.take(t, d, exchange.TakenExact)
+	x.screened(t, d, exchange.VerdictClear)
+	by := storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleAdmin))
+	for try, address := range []string{stranger, decoy} {
+		before := x.payout(t)
+		line := x.deny(t, address)
+		_, err := x.begin(ctx, x.s, try)
+		wantFault(t, err, exchange.CodeStateConflict)
+		if p := x.payout(t); !errors.Is(err, exchange.ErrUncleared) || p.Status != before.Status || p.Version != before.Version {
+			t.Errorf("try %d, with %s denied: %v; the payout is %s", try, address, err, p.Status)
+		}
+		x.wantAsked(t, stranger, decoy)
+		if err := x.s.Undeny(ctx, line.ID, by); err != nil {
+			t.Fatal(err)
+		}
+		x.refused(t, x.begun(t, try)) // the next try begins with a payout that was refused
+	}
+	x.deny(t, decoy)
+	if _, err := x.begin(ctx, x.s, 2); !errors.Is(err, exchange.ErrUncleared) {
+		t.Errorf("the third try: %v", err)
+	}
+	x.screened(t, d, exchange.VerdictHit)
+	x.opensRefund(t)
+}
+
+// The database refuses it whoever begins the payout.
+func TestDatabaseLooksAtTheDenyListAgain(t *testing.T) {
+	t.Parallel()
+	x := owing(t)
+	x.refused(t, x.begun(t, 1))
+	x.deny(t, stranger)
+	err := exec(t, x, `UPDATE order_payouts SET status = 'processing', version = version + 1`)
+	if err == nil || !strings.Contains(err.Error(), "not cleared by a screening") {
+		t.Errorf("the payout of a denied sender's crypto begins: %v", err)
+	}
+}
+
+// A payment by bank is held to the same.
+func TestDeniedBeforeThePaymentByBank(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), banking(t)
+	if _, err := x.s.RefuseBankPayout(ctx, x.order.ID, "later", storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleTreasury))); err != nil {
+		t.Fatal(err)
+	}
+	x.deny(t, stranger)
+	if _, err := x.s.BeginBankPayout(ctx, x.order.ID); !errors.Is(err, exchange.ErrUncleared) || x.payout(t).Status != exchange.PayoutRefused {
+		t.Errorf("%v; the payout is %s", err, x.payout(t).Status)
 	}
 }

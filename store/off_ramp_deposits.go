@@ -426,6 +426,20 @@ func (s *Store) ScreenTerms(ctx context.Context, order uuid.UUID) ([]exchange.Co
 	})
 }
 
+const soldUncleared = `
+SELECT EXISTS (SELECT FROM escrow_claims c JOIN chain_deposits d ON d.id = c.deposit_id
+    WHERE c.order_id = $1 AND c.kind IN ('exact', 'repriced') AND NOT deposit_cleared(d))`
+
+// sendersCleared refuses to begin a payout, with ErrUncleared as the cause, while somebody who may have sent the crypto is
+// not cleared, or has come on the deny list since. The database refuses it too, without saying why.
+func (t unitTx) sendersCleared(ctx context.Context, order uuid.UUID) error {
+	var uncleared bool
+	if err := t.get(ctx, &uncleared, soldUncleared, order); err != nil || !uncleared {
+		return err
+	}
+	return exchange.Wrap(exchange.CodeStateConflict, exchange.ErrUncleared, "Who sent the crypto has to be looked at before it is paid for.")
+}
+
 const insertDepositScreening = `INSERT INTO screenings (id, deposit_id, screener, verdict, reference, at) VALUES ($1, $2, $3, $4, $5, $6)`
 
 // RecordDepositScreening stores what screeners said of all who may have sent a deposit; the worst answer counts. It may

@@ -166,7 +166,8 @@ func (t unitTx) cancelOrderPayout(ctx context.Context, o exchange.Order, by exch
 // BeginOrderPayout writes an attempt to pay an order out before the operator is asked for it, and reserves its money in
 // the payout float together with what the operator charges; CodeInsufficientFunds when the float is short. Called again
 // with the same attempt it returns what is there. CodeStateConflict while an attempt before it was not definitely
-// refused, and when the order pays nothing out any more; CodeLimitReached when the payee gets no more today.
+// refused, and when the order pays nothing out any more, and for the cause ErrUncleared when who sent the crypto has to be
+// looked at again; CodeLimitReached when the payee gets no more today.
 func (s *Store) BeginOrderPayout(ctx context.Context, orderID uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	a.Direction, a.RefundID, a.OrderID = exchange.Payout, uuid.Nil, orderID
 	return change(ctx, s, "payout", orderID, func(ctx context.Context, t unitTx) (exchange.PaymentAttempt, exchange.Posting, error) {
@@ -186,6 +187,9 @@ func (s *Store) BeginOrderPayout(ctx context.Context, orderID uuid.UUID, a excha
 		if before.Claimed {
 			return exchange.PaymentAttempt{}, none, exchange.Errorf(exchange.CodeStateConflict,
 				"A payout of the order that was refused is said to have been made. Another one begins when that is settled.")
+		}
+		if err := t.sendersCleared(ctx, orderID); err != nil {
+			return exchange.PaymentAttempt{}, none, err
 		}
 		if err := t.payeeHasRoom(ctx, before); err != nil {
 			return exchange.PaymentAttempt{}, none, err

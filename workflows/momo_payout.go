@@ -69,6 +69,9 @@ func payoutResult(step activities.PayoutStep) MomoPayoutResult {
 	case activities.PayoutTomorrow:
 		r.Reason = string(ReasonMomoPayeeLimit)
 		return r
+	case activities.PayoutUncleared:
+		r.Reason = string(ReasonDepositScreening)
+		return r
 	}
 	r.Refused, r.Reason = true, string(ReasonMomoRefused)
 	switch step.Class {
@@ -180,7 +183,7 @@ func (f *payoutTry) see(ctx workflow.Context) (activities.PayoutStep, error) {
 			f.desk.unpark(ctx, WaitsForNobody)
 			return f.step, nil
 		case activities.RefundRefused, activities.RefundHeld, activities.RefundFloatShort, activities.RefundSuspended,
-			activities.PayoutClaimed, activities.PayoutTomorrow:
+			activities.PayoutClaimed, activities.PayoutTomorrow, activities.PayoutUncleared:
 			return f.step, nil
 		}
 		if f.settled(ctx) {

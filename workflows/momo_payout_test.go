@@ -141,6 +141,12 @@ func TestMomoPayout(t *testing.T) {
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoPayeeLimit), Class: activities.ClassPayeeDay}, check: nothingWritten,
 		},
 		{
+			name: "who sent the crypto is denied since", plan: payer{}, people: func(w *payoutWorld) {
+				w.book.fault = w.during(0, time.Hour, exchange.Wrap(exchange.CodeStateConflict, exchange.ErrUncleared, "look again"), "BeginOrderPayout")
+			},
+			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonDepositScreening)}, check: nothingWritten,
+		},
+		{
 			name: "the voices contradict each other", plan: payer{code: "0", after: 5 * sec, lies: true},
 			people: func(w *payoutWorld) {
 				w.at(20*min, func() { w.command("retry") })

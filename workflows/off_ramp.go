@@ -157,6 +157,16 @@ func (f *offRamp) cleared(ctx workflow.Context) bool {
 	}
 }
 
+// clearedAgain has the sender looked at once more, for a payout that did not begin because the word about them changed since
+// the first look: they came on the deny list, for example. The payout goes on at its stage, or the crypto is given back.
+func (f *offRamp) clearedAgain(ctx workflow.Context, stage, waitsFor, words string) {
+	f.desk.unpark(ctx, WaitsForScreener)
+	f.mark(ctx, exchange.WaitScreening)
+	if f.cleared(ctx) {
+		f.moved(ctx, stage, waitsFor, words)
+	}
+}
+
 // refused waits with crypto that can't be paid for until an operator decides, and reports whether it is given back
 // instead. A refund that could not be opened leaves the flow waiting.
 func (f *offRamp) refused(ctx workflow.Context, r Reason, cause error) bool {

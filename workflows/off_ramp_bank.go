@@ -52,6 +52,9 @@ func (f *offRamp) payByBank(ctx workflow.Context) {
 		err := workflow.ExecuteActivity(record(ctx, "Look at the payment by bank"), bank.LookAtBank, in).Get(ctx, &step)
 		f.bank.again = false
 		switch {
+		case err == nil && step.State == activities.PayoutUncleared:
+			f.clearedAgain(ctx, StageBank, WaitsForBank, "an officer at the bank")
+			f.bank.again, began = in.Again, workflow.Now(ctx)
 		case err != nil:
 			f.parked(ctx, ReasonStepFailed, err)
 			f.desk.unpark(ctx, WaitsForBank)

@@ -18,11 +18,21 @@ type counter struct {
 	state string
 	looks int
 	begun int // how often a refused payment was put on the desk again
+	// denied is that somebody comes on the deny list before a refused payment is put on the desk again.
+	denied bool
 }
 
 func (c *counter) look(_ context.Context, in activities.BankInput) (activities.BankStep, error) {
 	return step(c.m, "LookAtBank", func() (activities.BankStep, error) {
 		c.looks++
+		if c.state == activities.PayoutUncleared {
+			c.state = activities.BankWaits // for the next look
+			return activities.BankStep{State: activities.PayoutUncleared}, nil
+		}
+		if in.Again && c.denied {
+			c.denied, c.state = false, activities.RefundRefused
+			return activities.BankStep{State: activities.PayoutUncleared}, nil
+		}
 		if in.Again && c.state == activities.RefundRefused {
 			c.state = activities.BankWaits
 			c.begun++
@@ -90,6 +100,17 @@ func TestSaleIsPaidByBank(t *testing.T) {
 			m.at(20*min, c.say(activities.RefundRefused, true))
 			m.at(60*min, m.command("refund"))
 		}, failed, exchange.DetailRefundOpen, []workflows.Reason{workflows.ReasonBankRefused}, 0},
+		{"the sender is denied since, and given back", func(m *market, c *counter) {
+			c.state, m.said = activities.PayoutUncleared, []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit}
+			m.at(60*min, m.command("refund"))
+		}, failed, exchange.DetailRefundOpen, []workflows.Reason{workflows.ReasonDepositDenied}, 0},
+		{"refused, the sender is denied since and cleared, then paid", func(m *market, c *counter) {
+			c.denied, m.said = true, []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictClear}
+			m.at(20*min, c.say(activities.RefundRefused, true))
+			m.at(60*min, m.command("retry"))
+			m.at(90*min, m.command("retry"))
+			m.at(120*min, c.say(activities.RefundPaid, true))
+		}, sold, none, []workflows.Reason{workflows.ReasonBankRefused, workflows.ReasonDepositDenied}, 1},
 		{"a look breaks off", func(m *market, c *counter) {
 			m.fault = once("LookAtBank")
 			m.at(20*min, c.say(activities.RefundPaid, true))

@@ -63,6 +63,8 @@ func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *pay
 		t.claimed = time.Time{}
 	}
 	switch {
+	case Reason(r.Reason) == ReasonDepositScreening:
+		f.clearedAgain(ctx, StagePayout, WaitsForMomo, "the operator")
 	case claimed:
 		f.awaitClaim(ctx, t)
 	case full:

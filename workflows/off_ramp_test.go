@@ -269,8 +269,45 @@ func screened() []sell {
 			},
 			check: told("resolve", exchange.CodeStateConflict),
 		},
+		{
+			name: "denied between the screening and the payout, given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			parked: []workflows.Reason{workflows.ReasonDepositDenied}, check: every(tried(1), told("refund", "")),
+			set: func(m *market) {
+				m.said, m.payouts = []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit}, []momoFate{uncleared}
+				m.deposit(min, 1, crypto("10"))
+				m.at(time.Hour, m.command("refund"))
+			},
+		},
+		{
+			name: "denied between two payouts, and cleared", status: sold, detail: none,
+			parked: []workflows.Reason{workflows.ReasonDepositDenied}, check: tried(1, 2, 2),
+			set: func(m *market) {
+				m.said = []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictClear}
+				m.payouts = []momoFate{wasRefused("busy", "momo-refused", "17"), uncleared, wasPaid}
+				m.deposit(min, 1, crypto("10"))
+				m.at(time.Hour, m.command("retry"))
+			},
+		},
+		{
+			name: "denied while a person is called because of the float, and cleared at once", status: sold, detail: none,
+			parked: []workflows.Reason{workflows.ReasonMomoFloat},
+			set: func(m *market) {
+				short := momoFate{after: 40 * min, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
+				m.payouts = []momoFate{short, short, uncleared, {after: 4 * time.Hour, result: wasPaid.result}}
+				m.deposit(min, 1, crypto("10"))
+				m.at(4*time.Hour, m.command("retry")) // nothing waits for it but the payout that is under way
+			},
+			check: every(tried(1, 1, 1, 1), func(t *testing.T, m *market) {
+				if !slices.Equal(m.verbs, []string{"retry"}) {
+					t.Errorf("to the payout came %v", m.verbs)
+				}
+			}),
+		},
 	}
 }
+
+// uncleared is a payout that does not begin because who sent the crypto has to be looked at again.
+var uncleared = momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "deposit-screening"}}
 
 // claimed is a payout that is not sent because one that was refused is said to have been made.
 var claimed = momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-claimed"}}
