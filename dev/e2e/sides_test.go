@@ -12,12 +12,15 @@ import (
 
 // reads are the methods through which activities ask the world and change nothing.
 var reads = []string{
-	"Attempt", "AttemptAt", "Balance", "BalanceCallbacks", "BankPayout", "Breaker", "CallbackSilence", "Callbacks", "Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts",
-	"CompareReadings", "CryptoIsHere", "Denied", "DepositCursor", "DraftSpent", "DueWakeups", "FloatCallbacks", "FloatMove", "FloatState", "Head", "KeptUnmoved", "LiveAttempt",
-	"LiveAttempts", "Network", "NextWebhook", "NonceLane", "OffRampDeposits", "OpenDifferences", "OpenFloatMoves", "OpenQuarantine", "OpenWebhookSecret", "OrderByID",
-	"OrderPayout", "PaidTwiceBy", "ParseBalance", "ParseCallback", "Payouts", "Pull", "QueryFloat", "Rates", "ReceiptsFor", "ReconciledNetworks", "Reconciliation",
-	"KeptUnmoved", "Refund", "Screen", "ScreenTerms", "SigningHold", "SigningTerms", "StaleLeases", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments",
-	"WalletsAfter", "WebhooksToWake",
+	"Attempt", "AttemptAt", "Balance", "BalanceCallbacks", "BankPayout", "Breaker", "CallbackSilence", "Callbacks",
+	"Capabilities", "ChainDeposit", "ChainPayment", "ColdDrafts", "CompareReadings", "CryptoIsHere", "DeclaredUnpaid",
+	"Denied", "DepositCursor", "DraftSpent", "DueWakeups", "FloatCallbacks", "FloatMove", "FloatState", "Head",
+	"KeptUnmoved", "LiveAttempt", "LiveAttempts", "Network", "NextWebhook", "NonceLane", "OffRampDeposits",
+	"OpenDifferences", "OpenFloatMoves", "OpenQuarantine", "OpenWebhookSecret", "OrderByID", "OrderPayout",
+	"PaidTwiceBy", "ParseBalance", "ParseCallback", "Payouts", "Pull", "QueryFloat", "Rates", "ReceiptNeedsSecond",
+	"ReceiptsFor", "ReconciledNetworks", "Reconciliation", "Refund", "Screen", "ScreenTerms", "SigningHold",
+	"SigningTerms", "StaleLeases", "StrayPayments", "Supports", "TransferByID", "Transfers", "UnlistedPayments",
+	"WaitingForFloat", "WalletsAfter", "WebhooksToWake",
 }
 
 // unpointed are those that change something and have no points.
