@@ -48,7 +48,7 @@ func (s crashFloatOperator) MoveFloat(ctx context.Context, m exchange.FloatMove)
 	return out
 }
 
-// crashFloatWaking puts points around waking a sale that waits for float.
+// crashFloatWaking puts points around waking who waits for float.
 func crashFloatWaking(w activities.FloatWaker) activities.FloatWaker {
 	dir := crash(os.Getenv(crashVariable)) //nolint:forbidigo // see crashVariable
 	if dir == "" {
@@ -62,6 +62,6 @@ type crashFloatWaker struct {
 	crash
 }
 
-func (w crashFloatWaker) WakeForFloat(ctx context.Context, order uuid.UUID) error {
-	return step(w.crash, "WakeForFloat", func() error { return w.FloatWaker.WakeForFloat(ctx, order) })
+func (w crashFloatWaker) WakeForFloat(ctx context.Context, who exchange.FloatWaiter) error {
+	return step(w.crash, "WakeForFloat", func() error { return w.FloatWaker.WakeForFloat(ctx, who) })
 }

@@ -35,7 +35,7 @@ type FloatStore interface {
 	FloatCallbacks(ctx context.Context, id uuid.UUID) ([]exchange.MomoCallback, error)
 	ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) (exchange.FloatMove, bool, error)
 	RecordFloatSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.FloatMove, error)
-	WaitingForFloat(ctx context.Context, room money.Amount, limit int) ([]uuid.UUID, error)
+	WaitingForFloat(ctx context.Context, room money.Amount, limit int) ([]exchange.FloatWaiter, error)
 	SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.FloatMoveStatus, o exchange.Observation, note string, by exchange.Principal) (exchange.FloatMove, error)
 }
 

@@ -3,16 +3,15 @@ package activities
 import (
 	"context"
 
-	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
-// FloatWaker tells the flow of a sale that waits for float to try again. A flow that is over is no error.
+// FloatWaker tells the flow of a sale or a refund that waits for float to try again. A flow that is over is no error.
 type FloatWaker interface {
-	WakeForFloat(ctx context.Context, order uuid.UUID) error
+	WakeForFloat(ctx context.Context, w exchange.FloatWaiter) error
 }
 
 // arrived tells those who wait for float of a movement that brought some.
@@ -28,8 +27,9 @@ func (f *Float) arrived(ctx context.Context, m exchange.FloatMove) {
 	f.wake(ctx, state, state.Payout.Available())
 }
 
-// wake tells sales that wait for float to try again: the oldest that the room is enough for. It never fails what it is called
-// from, because every sale looks by itself too; told twice, one tries once more and finds what the database lets it find.
+// wake tells sales and refunds that wait for float to try again: the oldest that the room is enough for. It never fails what it
+// is called from: a sale looks by itself too, and a refund has called for a person. Told twice, one tries once more and finds
+// what the database lets it find.
 // While the operator refuses our credential nobody is told: a try would need a person then.
 func (f *Float) wake(ctx context.Context, state exchange.FloatState, room money.Amount) {
 	if state.Breaker.State() != exchange.BreakerClosed {
@@ -40,9 +40,9 @@ func (f *Float) wake(ctx context.Context, state exchange.FloatState, room money.
 		activity.GetLogger(ctx).Warn("who waits for float is not known", "error", err)
 		return
 	}
-	for _, order := range waiting {
-		if err := f.Waker.WakeForFloat(ctx, order); err != nil {
-			activity.GetLogger(ctx).Warn("a sale was not told that there is float", "order", order, "error", err)
+	for _, w := range waiting {
+		if err := f.Waker.WakeForFloat(ctx, w); err != nil {
+			activity.GetLogger(ctx).Warn("who waits for float was not told", "order", w.OrderID, "error", err)
 		}
 	}
 }

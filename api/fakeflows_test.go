@@ -57,8 +57,8 @@ func (f *fakeFlows) MoveFloat(_ context.Context, move uuid.UUID) error {
 	return f.called("move float " + move.String())
 }
 
-func (f *fakeFlows) WakeForFloat(_ context.Context, order uuid.UUID) error {
-	return f.called("wake for float " + order.String())
+func (f *fakeFlows) WakeForFloat(_ context.Context, w exchange.FloatWaiter) error {
+	return f.called("wake for float " + w.OrderID.String())
 }
 
 func (f *fakeFlows) CancelOrder(ctx context.Context, order, _ uuid.UUID, by exchange.Principal) error {

@@ -21,12 +21,19 @@ import (
 type FloatFlows interface {
 	// MoveFloat starts the flow of a movement that is stored. The same movement never has two at a time.
 	MoveFloat(ctx context.Context, move uuid.UUID) error
-	// WakeForFloat tells the flow of a sale that there may be float.
-	WakeForFloat(ctx context.Context, order uuid.UUID) error
+	// WakeForFloat tells the flow of a sale or a refund that there may be float. One that is over is no error.
+	WakeForFloat(ctx context.Context, w exchange.FloatWaiter) error
 }
 
-func (t temporalFlows) WakeForFloat(ctx context.Context, order uuid.UUID) error {
-	return fromTemporal(t.client.SignalWorkflow(ctx, workflows.OffRampID(order), "", workflows.SignalFloat, nil))
+func (t temporalFlows) WakeForFloat(ctx context.Context, w exchange.FloatWaiter) error {
+	var failed error
+	for _, id := range workflows.FlowsForFloat(w) {
+		err := fromTemporal(t.client.SignalWorkflow(ctx, id, "", workflows.SignalFloat, nil))
+		if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+			failed = err
+		}
+	}
+	return failed
 }
 
 func (t temporalFlows) MoveFloat(ctx context.Context, move uuid.UUID) error {
@@ -216,10 +223,10 @@ func (s *server) settleFloatMove(c *call) error {
 	return c.json(http.StatusOK, floatMoveWire(m))
 }
 
-// wakeForFloat tells sales that wait for float that there is some, unless payouts are suspended. What was settled stands
-// whether they hear of it or not: each looks by itself too, and the movement's own flow tells them at its next look.
+// wakeForFloat tells sales and refunds that wait for float that there is some, unless payouts are suspended. What was settled
+// stands whether they hear of it or not: the movement's own flow tells them again at its next look.
 func (s *server) wakeForFloat(ctx context.Context) {
-	var waiting []uuid.UUID
+	var waiting []exchange.FloatWaiter
 	state, err := s.Store.FloatState(ctx, exchange.ProviderDaraja)
 	if err == nil && state.Breaker.State() == exchange.BreakerClosed {
 		waiting, err = s.Store.WaitingForFloat(ctx, state.Payout.Available(), exchange.FloatWakeups)
@@ -227,9 +234,9 @@ func (s *server) wakeForFloat(ctx context.Context) {
 	if err != nil {
 		s.log.Warn("who waits for float is not known", "error", err)
 	}
-	for _, order := range waiting {
-		if err := s.Flows.WakeForFloat(ctx, order); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
-			s.log.Warn("a sale was not told that there is float", "order", order, "error", err)
+	for _, w := range waiting {
+		if err := s.Flows.WakeForFloat(ctx, w); err != nil {
+			s.log.Warn("who waits for float was not told", "order", w.OrderID, "error", err)
 		}
 	}
 }

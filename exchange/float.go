@@ -91,9 +91,16 @@ type FloatState struct {
 	Terms      MomoTerms   // in force
 }
 
-// FloatWakeups is how many sales that wait for float are told at once that there is some. The others are told when there is
-// more again, and look by themselves too.
+// FloatWakeups is how many that wait for float are told at once that there is some. The others are told when there is more
+// again.
 const FloatWakeups = 100
+
+// FloatWaiter is a sale that waits for float, or a refund that does: with its id and its collection's attempt.
+type FloatWaiter struct {
+	OrderID   uuid.UUID
+	RefundID  uuid.UUID
+	AttemptID uuid.UUID
+}
 
 // Grew tells whether the operator's last report left more room than the one before it. The first one did.
 func (s FloatState) Grew() bool {

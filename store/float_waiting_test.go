@@ -23,10 +23,13 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 	names := map[uuid.UUID]string{large: "large", one: "one", two: "two", bank: "bank"}
 	want := func(room string, limit int, want ...string) {
 		t.Helper()
-		ids, err := s.WaitingForFloat(ctx, kes(room), limit)
+		all, err := s.WaitingForFloat(ctx, kes(room), limit)
 		var got []string
-		for _, id := range ids {
-			got = append(got, names[id])
+		for _, w := range all {
+			if w.RefundID != uuid.Nil || w.AttemptID != uuid.Nil {
+				t.Errorf("a sale is shown as the refund %s", w.RefundID)
+			}
+			got = append(got, names[w.OrderID])
 		}
 		if err != nil || !slices.Equal(got, want) {
 			t.Errorf("from %s KES, %d at most: %v, %v; want %v", room, limit, got, err, want)
@@ -70,4 +73,22 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 	want("1000000", 10, "large", "two")
 	refused(2, exchange.CodeFloatShort)
 	want("1000000", 10, "large", "one", "two")
+}
+
+// A refund waits for float until an attempt to pay it begins. Both of its flows may be told: its order's, and that of its
+// payment when that came too late.
+func TestRefundsThatWaitForFloat(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	refund, _ := underpaid(t, s) // of 1,000, for which 13 are charged
+	want := func(room string, want ...exchange.FloatWaiter) {
+		t.Helper()
+		if got, err := s.WaitingForFloat(ctx, kes(room), 10); err != nil || !slices.Equal(got, want) {
+			t.Errorf("from %s KES: %+v, %v; want %+v", room, got, err, want)
+		}
+	}
+	want("1012")
+	want("1013", exchange.FloatWaiter{OrderID: refund.OrderID, RefundID: refund.ID, AttemptID: refund.AttemptID})
+	payout(t, s, refund)
+	want("1000000")
 }

@@ -4,24 +4,27 @@ import (
 	"context"
 	"errors"
 
-	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"kivuko/activities"
+	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
-// FloatFlows wakes the flows of sales that wait for float.
+// FloatFlows wakes the flows of sales and refunds that wait for float.
 type FloatFlows struct{ Client client.Client }
 
 var _ activities.FloatWaker = FloatFlows{}
 
-// WakeForFloat tells the flow of a sale that there may be float. One that is over has no need of it.
-func (f FloatFlows) WakeForFloat(ctx context.Context, order uuid.UUID) error {
-	err := f.Client.SignalWorkflow(ctx, workflows.OffRampID(order), "", workflows.SignalFloat, nil)
-	if _, over := errors.AsType[*serviceerror.NotFound](err); over {
-		return nil
+// WakeForFloat tells those flows that may wait for float that there may be some. One that is over has no need of it.
+func (f FloatFlows) WakeForFloat(ctx context.Context, w exchange.FloatWaiter) error {
+	var failed error
+	for _, id := range workflows.FlowsForFloat(w) {
+		err := f.Client.SignalWorkflow(ctx, id, "", workflows.SignalFloat, nil)
+		if _, over := errors.AsType[*serviceerror.NotFound](err); err != nil && !over {
+			failed = err
+		}
 	}
-	return err
+	return failed
 }

@@ -42,8 +42,8 @@ type till struct {
 }
 
 // WakeForFloat notes who was told.
-func (w *till) WakeForFloat(_ context.Context, order uuid.UUID) error {
-	if w.woken = append(w.woken, order); w.deaf {
+func (w *till) WakeForFloat(_ context.Context, who exchange.FloatWaiter) error {
+	if w.woken = append(w.woken, who.OrderID); w.deaf {
 		return exchange.Errorf(exchange.CodeUnavailable, "deaf")
 	}
 	return nil

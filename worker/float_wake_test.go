@@ -141,14 +141,25 @@ func TestReportOfMoreFloatWakesSales(t *testing.T) {
 
 // A flow that is over has no need of float. Of one that can't be told now, the caller hears.
 func TestFloatSignal(t *testing.T) {
-	away, order := errors.New("away"), uuid.New()
+	away, order, attempt := errors.New("away"), uuid.New(), uuid.New()
 	for name, c := range map[string]struct{ answer, want error }{
 		"told": {}, "over": {serviceerror.NewNotFound("over"), nil}, "away": {away, away},
 	} {
-		temporal := &line{answer: c.answer}
-		err := worker.FloatFlows{Client: temporal}.WakeForFloat(t.Context(), order)
-		if !errors.Is(err, c.want) || !slices.Equal(temporal.sent, []string{workflows.OffRampID(order) + " float"}) {
-			t.Errorf("%s: %v, sent %v", name, err, temporal.sent)
+		for _, who := range []struct {
+			waits exchange.FloatWaiter
+			want  []string
+		}{
+			{exchange.FloatWaiter{OrderID: order}, []string{workflows.OffRampID(order) + " float"}},
+			{
+				exchange.FloatWaiter{OrderID: order, RefundID: uuid.New(), AttemptID: attempt},
+				[]string{workflows.OnRampID(order) + " float", workflows.LatePaymentID(attempt) + " float"},
+			},
+		} {
+			temporal := &line{answer: c.answer}
+			err := worker.FloatFlows{Client: temporal}.WakeForFloat(t.Context(), who.waits)
+			if !errors.Is(err, c.want) || !slices.Equal(temporal.sent, who.want) {
+				t.Errorf("%s: %v, sent %v", name, err, temporal.sent)
+			}
 		}
 	}
 }

@@ -23,6 +23,14 @@ const SignalRefundAddress = "refund-address"
 // SignalFloat says that the payout float may be larger now. It has no argument.
 const SignalFloat = "float"
 
+// FlowsForFloat are the flows one of which waits for float: a sale's own, or those that can owe a refund.
+func FlowsForFloat(w exchange.FloatWaiter) []string {
+	if w.RefundID == uuid.Nil {
+		return []string{OffRampID(w.OrderID)}
+	}
+	return []string{OnRampID(w.OrderID), LatePaymentID(w.AttemptID)}
+}
+
 // OffRampInput starts the flow of an order that sells crypto.
 type OffRampInput struct {
 	Request exchange.OrderRequest `json:"request"`

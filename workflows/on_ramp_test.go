@@ -110,6 +110,24 @@ func exception(kind exchange.ExceptionKind, status exchange.ExceptionStatus) fun
 	}
 }
 
+// lasted checks that the story took about so long.
+func lasted(d time.Duration) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		if took := w.env.Now().Sub(w.start); took < d || took > d+5*time.Minute {
+			t.Errorf("it took %s, want %s", took, d)
+		}
+	}
+}
+
+// waitedWith checks why the flow called for a person, in order.
+func waitedWith(want ...workflows.Reason) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		t.Helper()
+		w.signs.were(t, workflows.OnRampID(w.request.ID), want...)
+	}
+}
+
 func all(checks ...func(*testing.T, *world)) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {
 		t.Helper()
@@ -364,6 +382,33 @@ func delivering() []story {
 					w.command("retry")
 				})
 			},
+		},
+		{
+			name: "a refund without float is told of some, and of none before", fates: []fate{{refused: chain.ReasonBlocked}},
+			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: all(refunded(price), lasted(10*min)),
+			people: func(w *world) {
+				w.book.float = money.Must(money.KES, "10")
+				told := func() { w.env.SignalWorkflow(workflows.SignalFloat, nil) }
+				w.at(4*min, told) // while something else is waited for
+				w.at(5*min, func() { w.command("refund") })
+				w.at(8*min, told)
+				w.at(10*min, func() {
+					w.book.mu.Lock()
+					w.book.float = money.Must(money.KES, "5000")
+					w.book.mu.Unlock()
+					told()
+				})
+			},
+		},
+		{
+			name: "float is not what a refused refund waits for", fates: []fate{{refused: chain.ReasonBlocked}},
+			payout: []payer{{refuse: "2040"}, pays}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			people: func(w *world) {
+				w.at(5*min, func() { w.command("refund") })
+				w.at(10*min, func() { w.env.SignalWorkflow(workflows.SignalFloat, nil) })
+				w.at(time.Hour, func() { w.command("retry") })
+			},
+			check: all(refunded(price), lasted(time.Hour), waitedWith(workflows.ReasonPayoutBlocked, workflows.ReasonRefundRefused)),
 		},
 	}
 }

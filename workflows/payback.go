@@ -19,13 +19,18 @@ type payback struct {
 	desk     *desk
 	until    func(workflow.Context, func() bool)
 	running  bool
+	floated  bool // somebody says that there is more to pay out from
 }
 
 // run ends when the refund is paid, by the operator or by other means.
 func (b *payback) run(ctx workflow.Context) {
 	b.desk.pass = b.pass
 	defer func() { b.desk.pass = nil }()
+	listening, stop := workflow.WithCancel(ctx) // a flow may owe another refund afterwards, which listens for itself
+	defer stop()
+	workflow.GoNamed(listening, "float", b.listen)
 	for try := 1; ; {
+		b.floated = false // what is said from here on may be of float that the try did not see
 		result, err := b.pay(ctx, try)
 		if err == nil && result.Completed {
 			return
@@ -35,7 +40,11 @@ func (b *payback) run(ctx workflow.Context) {
 			reason = ReasonStepFailed
 		}
 		b.desk.park(ctx, reason, err)
-		b.until(ctx, b.desk.hasDecision)
+		b.until(ctx, func() bool { return b.desk.hasDecision() || (b.floated && reason == ReasonRefundFloat) })
+		if !b.desk.hasDecision() {
+			b.desk.unpark(ctx, WaitsForMomo) // nothing was sent, so that the try is the same
+			continue
+		}
 		d := b.desk.take()
 		b.desk.unpark(ctx, WaitsForMomo)
 		if d.verb == activities.VerbResolve && b.settle(ctx, try, d.proof) {
@@ -47,6 +56,19 @@ func (b *payback) run(ctx workflow.Context) {
 		if d.verb == activities.VerbRetry && result.Refused {
 			try++ // the payout before was definitely refused, so that another one can't pay twice
 		}
+	}
+}
+
+// listen hears that there may be more to pay out from, until it is stopped.
+func (b *payback) listen(ctx workflow.Context) {
+	told := workflow.NewSelector(ctx)
+	told.AddReceive(ctx.Done(), func(workflow.ReceiveChannel, bool) {})
+	told.AddReceive(workflow.GetSignalChannel(ctx, SignalFloat), func(c workflow.ReceiveChannel, _ bool) {
+		c.Receive(ctx, nil)
+		b.floated = true
+	})
+	for ctx.Err() == nil {
+		told.Select(ctx)
 	}
 }
 

@@ -177,9 +177,13 @@ func (p patient) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchang
 	return o
 }
 
-// WakeForFloat tells a sale that there may be float, if it is the one that is played.
-func (p patient) WakeForFloat(_ context.Context, order uuid.UUID) error {
-	return p.w.env.SignalWorkflowByID(workflows.OffRampID(order), workflows.SignalFloat, nil)
+// WakeForFloat tells who waits for float, if it is the flow that is played.
+func (p patient) WakeForFloat(_ context.Context, w exchange.FloatWaiter) error {
+	var failed error
+	for _, id := range workflows.FlowsForFloat(w) {
+		failed = errors.Join(failed, p.w.env.SignalWorkflowByID(id, workflows.SignalFloat, nil))
+	}
+	return failed
 }
 
 // register puts everything on an environment that a deployment has on its queues.
