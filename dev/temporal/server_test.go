@@ -229,6 +229,10 @@ func TestServerSurvivesACrashOfItsDatabase(t *testing.T) {
 	s := start(t, options(pg.DSN("postgres"), t.TempDir()))
 	c := dial(t, s.Address())
 	register(t, c)
+	// Each service of the server looks a namespace up when it first meets it. What it was about to do for one that is
+	// seconds old is dropped when the database dies under that look.
+	begin(t, c, "before")
+	finish(t, c, "before")
 	begin(t, c, "crash")
 	if err := pg.Restart(t.Context(), postgres.Kill); err != nil {
 		t.Fatal(err)
