@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"os"
 
 	"github.com/google/uuid"
 
@@ -46,22 +45,4 @@ func (s crashFloatOperator) MoveFloat(ctx context.Context, m exchange.FloatMove)
 	out := s.FloatOperator.MoveFloat(ctx, m)
 	s.point("after:MoveFloat")
 	return out
-}
-
-// crashFloatWaking puts points around waking who waits for float.
-func crashFloatWaking(w activities.FloatWaker) activities.FloatWaker {
-	dir := crash(os.Getenv(crashVariable)) //nolint:forbidigo // see crashVariable
-	if dir == "" {
-		return w
-	}
-	return crashFloatWaker{w, dir}
-}
-
-type crashFloatWaker struct {
-	activities.FloatWaker
-	crash
-}
-
-func (w crashFloatWaker) WakeForFloat(ctx context.Context, who exchange.FloatWaiter) error {
-	return step(w.crash, "WakeForFloat", func() error { return w.FloatWaker.WakeForFloat(ctx, who) })
 }

@@ -18,8 +18,5 @@ func crashCompleting(s keys.ColdStore) keys.ColdStore { return s }
 // crashSigning leaves the signer's rows alone, as crashPoints does the others.
 func crashSigning(s keys.PaymentStore) keys.PaymentStore { return s }
 
-// crashFloatWaking leaves the waking of who waits for float alone.
-func crashFloatWaking(w activities.FloatWaker) activities.FloatWaker { return w }
-
 // crashWaking leaves the waking of webhook endpoints' flows alone.
 func crashWaking(w activities.WebhookWaker) activities.WebhookWaker { return w }

@@ -77,7 +77,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		parts.Relay.Waker = crashWaking(worker.WebhookFlows{Client: temporal})
 	}
 	if parts.Float != nil {
-		parts.Float.Waker = crashFloatWaking(worker.FloatFlows{Client: temporal})
+		parts.Float.Waker = worker.FloatFlows{Client: temporal}
 	}
 	return work(ctx, p, temporal, parts, metrics, worker.Options{
 		Estate: estate, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,

@@ -40,6 +40,8 @@ var unpointed = []string{
 	"NoteCredential",
 	// They write down what the operator says that it holds and took. No money moves with them.
 	"FixCharges", "RecordFloatReport",
+	// It tells who waits for float to look at once. A sale that is not told looks a while later; a refund is parked anyway.
+	"WakeForFloat",
 }
 
 // TestEverySideEffectHasAPoint holds that whatever activities do to the world has points around it, or is named
