@@ -261,9 +261,26 @@ func TestClaimStopsARefund(t *testing.T) {
 	if s, err := x.s.DismissClaim(ctx, r.ID, storetest.PrincipalOf(alone)); err != nil || s.Wait != exchange.RefundWaitsOfficer {
 		t.Fatalf("it waits for %q, %v", s.Wait, err)
 	}
+	// The look at the late word says once more what was dismissed.
+	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+		t.Fatal(err)
+	}
 	_, err := x.ticket(t, r, alone, exchange.Approve)
 	wantFault(t, err, exchange.CodeForbidden)
+	// What comes after a denial is another claim.
+	for _, claimed := range []bool{false, true} {
+		if err := x.s.DoubtOrderPayout(ctx, x.order.ID, claimed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.standing(t, r, exchange.RefundWaitsClaim)
+	if s, err := x.s.DismissClaim(ctx, r.ID, storetest.PrincipalOf(alone)); err != nil || s.Wait != exchange.RefundWaitsOfficer {
+		t.Fatalf("it waits for %q, %v", s.Wait, err)
+	}
 	x.agrees(t, r, agent(t, x.s))
+	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+		t.Fatal(err)
+	}
 	second := x.standing(t, r, exchange.RefundReady).Payment
 	clears(t, x.s, second)
 	tx := sign(t, x.s, second)

@@ -390,11 +390,27 @@ const (
 	doubtPayout     = `UPDATE order_payouts SET doubted = true WHERE id = $1 AND NOT doubted`
 	claimPayout     = `UPDATE order_payouts SET doubted = true, claimed = true WHERE id = $1 AND NOT (doubted AND claimed)`
 	endClaimOfOrder = `UPDATE order_payouts SET claimed = false WHERE id = $1 AND claimed`
+	// isDismissed tells of a claim that stands that a person has let the refund go on all the same.
+	isDismissed = `SELECT EXISTS (SELECT FROM order_payouts p JOIN refunds r ON r.order_id = p.id WHERE p.id = $1 AND p.claimed AND r.dismissed_by IS NOT NULL)`
 )
+
+// heedClaim marks the payout of a locked order as claimed and stops its refund, unless a person has dismissed that claim.
+func (t unitTx) heedClaim(ctx context.Context, o exchange.Order) error {
+	var dismissed bool
+	if err := t.get(ctx, &dismissed, isDismissed, o.ID); err != nil || dismissed {
+		return err
+	}
+	if _, err := t.exec(ctx, claimPayout, o.ID); err != nil {
+		return err
+	}
+	return t.stopRefund(ctx, o)
+}
 
 // DoubtOrderPayout stores that somebody claims that a payout was made which was taken for refused. No other attempt
 // begins while it is claimed; a refund of the order that has not left yet waits for a person, and needs a second one from
 // now on. Not claimed says that the operator has denied it since: the payout may be tried again, and stays doubted.
+// The look at a late word repeats its claim until the operator denies it; one that a person has dismissed stops nothing
+// again, and one that comes after a denial does.
 func (s *Store) DoubtOrderPayout(ctx context.Context, orderID uuid.UUID, claimed bool) error {
 	_, err := change(ctx, s, "payout", orderID, func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
 		o, _, err := t.lockedOrderPayout(ctx, orderID)
@@ -403,9 +419,7 @@ func (s *Store) DoubtOrderPayout(ctx context.Context, orderID uuid.UUID, claimed
 		case !claimed:
 			_, err = t.exec(ctx, endClaimOfOrder, orderID)
 		default:
-			if _, err = t.exec(ctx, claimPayout, orderID); err == nil {
-				err = t.stopRefund(ctx, o)
-			}
+			err = t.heedClaim(ctx, o)
 		}
 		return struct{}{}, exchange.Posting{}, err
 	})
