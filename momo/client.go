@@ -35,6 +35,12 @@ const (
 	endpointPull         endpoint = "/pulltransactions/v1/query"
 )
 
+// queries are the endpoints that only read. The operator may close a connection that is kept alive just when a request
+// goes out on it; net/http sends these again on a new connection then. What may move money is sent once.
+var queries = map[endpoint]bool{
+	endpointPromptQuery: true, endpointStatus: true, endpointBalance: true, endpointPayee: true, endpointPull: true,
+}
+
 // Limits of what is read and sent.
 const (
 	maxReply       = 4 << 20  // bytes of an answer; a page of the statement is the longest
@@ -124,7 +130,11 @@ func (c *Client) send(ctx context.Context, to endpoint, token string, body []byt
 	if err != nil {
 		return reply{}, &notSentError{config: true, err: fmt.Errorf("%s: the request can't be built", to)}
 	}
-	req.GetBody = nil // nothing may send the body a second time
+	if queries[to] {
+		req.Header["Idempotency-Key"] = nil // marks it for net/http; without a value it is not sent itself
+	} else {
+		req.GetBody = nil // nothing may send the body a second time
+	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
 	r, err := c.do(req)

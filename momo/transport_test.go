@@ -9,12 +9,15 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"kivuko/chain/chaintest"
 	"kivuko/exchange"
 )
 
@@ -212,6 +215,58 @@ func TestBrokenConnections(t *testing.T) {
 			t.Errorf("got %+v", s)
 		}
 	})
+}
+
+// TestAKeptConnectionIsClosed: the operator closes a connection just when a request goes out on it. A query is sent again,
+// and what may move money goes out once.
+func TestAKeptConnectionIsClosed(t *testing.T) {
+	g, c := newGateway(t)
+	direct, err := url.Parse(g.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.says(200, `{"ResponseCode":"0","ConversationID":"AG_1","MerchantRequestID":"m","CheckoutRequestID":"ws_CO_1","ResultCode":"0"}`)
+	address, lost := chaintest.HangsUp(t, httputil.NewSingleHostReverseProxy(direct))
+	cfg := testConfig(address)
+	if c, err = New(cfg); err != nil {
+		t.Fatal(err)
+	}
+	for what, query := range map[string]func() error{
+		"prompt": func() error { return noAnswer(c.Resolve(t.Context(), testAttempt(exchange.Collection))) },
+		"status": func() error { return noAnswer(c.QueryStatus(t.Context(), testAttempt(exchange.Payout))) },
+		"balance": func() error {
+			_, err := c.Balance(t.Context())
+			return err
+		},
+	} {
+		before, arrived := lost.Load(), len(g.asked())
+		if err := query(); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if lost.Load() != before+1 || len(g.asked()) != arrived+1 {
+			t.Errorf("%s: lost %d times, answered %d times", what, lost.Load()-before, len(g.asked())-arrived)
+		}
+	}
+	for _, at := range []endpoint{endpointPrompt, endpointPayout, endpointReversal} {
+		if o := c.Resolve(t.Context(), testAttempt(exchange.Collection)); o.State == exchange.SeenNoAnswer { // leaves a connection that is kept
+			t.Fatalf("got %+v", o)
+		}
+		before, arrived := lost.Load(), len(g.asked())
+		if s := c.ask(t.Context(), at); s.State != exchange.Unknown {
+			t.Errorf("%s: got %+v", at, s)
+		}
+		if lost.Load() != before+1 || len(g.asked()) != arrived {
+			t.Errorf("%s: lost %d times, answered %d times", at, lost.Load()-before, len(g.asked())-arrived)
+		}
+	}
+}
+
+// noAnswer is an error where a question went unanswered.
+func noAnswer(o exchange.Observation) error {
+	if o.State == exchange.SeenNoAnswer {
+		return fmt.Errorf("got %+v", o)
+	}
+	return nil
 }
 
 // TestRedirectsAreNotFollowed: following one would send the payment a second time, and the token elsewhere.

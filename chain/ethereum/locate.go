@@ -50,7 +50,7 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	best := chain.Location{}
 	var failures []error
 	look := func(ctx context.Context, conn *rpc.Client) (chain.Location, error) { return c.locate(ctx, conn, id) }
-	for l, err := range endpoints.All(ctx, c.nodes, connected(look)) {
+	for l, err := range endpoints.All(ctx, c.nodes, reading(look)) {
 		switch {
 		case err != nil:
 			failures = append(failures, err)

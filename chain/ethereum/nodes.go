@@ -104,7 +104,18 @@ func (n *node) client(ctx context.Context) (*rpc.Client, error) {
 
 // ask puts a question to one node after the other until one answers.
 func ask[T any](ctx context.Context, n *nodes, question func(context.Context, *rpc.Client) (T, error)) (T, error) {
-	return endpoints.Ask(ctx, n, connected(question))
+	return endpoints.Ask(ctx, n, reading(question))
+}
+
+// idempotent marks requests that net/http may send again on a new connection, when the node closed a kept one just as
+// they went out (net/http Transport). Without a value the header is not sent itself.
+var idempotent = http.Header{"Idempotency-Key": nil}
+
+// reading is connected for a question that only reads.
+func reading[T any](question func(context.Context, *rpc.Client) (T, error)) func(context.Context, *node) (T, error) {
+	return connected(func(ctx context.Context, conn *rpc.Client) (T, error) {
+		return question(rpc.NewContextWithHeaders(ctx, idempotent), conn)
+	})
 }
 
 // connected makes a question to a connection one to a node. What the RPC library says of a failure is made
@@ -129,7 +140,7 @@ func understood(err error) error {
 
 // Prove asks the node which chain it is on.
 func (n *node) Prove(ctx context.Context) error {
-	_, err := connected(n.prove)(ctx, n)
+	_, err := reading(n.prove)(ctx, n)
 	return err
 }
 

@@ -45,7 +45,7 @@ func referenceOf(raw []byte) (sdk.Hash, bool, error) {
 // so it is asked afterwards whether it has included the transaction already, and if not, whether it
 // still knows the blockhash, unless that is zero.
 func offer(ctx context.Context, n *node, raw []byte, id string, hash sdk.Hash) (chain.Broadcast, error) {
-	got, err := call[string](ctx, n, "sendTransaction", encode(raw), options{
+	got, err := callOnce[string](ctx, n, "sendTransaction", encode(raw), options{
 		"encoding": "base64", "skipPreflight": true, "maxRetries": 0,
 	})
 	if e, ok := errors.AsType[*rpcError](err); ok {

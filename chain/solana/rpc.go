@@ -24,6 +24,9 @@ const (
 	maxNodeText = 200
 )
 
+// idempotent marks a request that net/http may send again (net/http Transport); without a value it is not sent itself.
+const idempotent = "Idempotency-Key"
+
 // Codes of Agave's RPC (rpc-client-api custom_error.rs) that mean something of their own here.
 const (
 	codePreflightFailure   = -32002
@@ -65,8 +68,17 @@ func quote(s string) string {
 // options is the last parameter of most methods.
 type options map[string]any
 
-// call asks a node one thing. A null answer leaves a pointer nil.
+// call reads one thing of a node. A null answer leaves a pointer nil. It may be sent a second time, see post.
 func call[T any](ctx context.Context, n *node, method string, params ...any) (T, error) {
+	return request[T](ctx, n, true, method, params)
+}
+
+// callOnce is call for what is more than a read. It is sent at most once.
+func callOnce[T any](ctx context.Context, n *node, method string, params ...any) (T, error) {
+	return request[T](ctx, n, false, method, params)
+}
+
+func request[T any](ctx context.Context, n *node, read bool, method string, params []any) (T, error) {
 	var out T
 	if params == nil {
 		params = []any{}
@@ -75,7 +87,7 @@ func call[T any](ctx context.Context, n *node, method string, params ...any) (T,
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", method, err)
 	}
-	result, err := n.post(ctx, question)
+	result, err := n.post(ctx, question, read)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", method, err)
 	}
@@ -85,13 +97,17 @@ func call[T any](ctx context.Context, n *node, method string, params ...any) (T,
 	return out, nil
 }
 
-// post sends one question and reads the result of its answer.
-func (n *node) post(ctx context.Context, question []byte) (json.RawMessage, error) {
+// post sends one question and reads the result of its answer. A node may close a connection that is kept alive just
+// when a question goes out on it; net/http sends a read again on a new connection then.
+func (n *node) post(ctx context.Context, question []byte, read bool) (json.RawMessage, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, n.endpoint.URL, bytes.NewReader(question))
 	if err != nil {
 		return nil, withoutAddress(err)
 	}
 	request.Header.Set("Content-Type", "application/json")
+	if read {
+		request.Header[idempotent] = nil
+	}
 	response, err := n.client.Do(request)
 	if err != nil {
 		return nil, withoutAddress(err)

@@ -53,6 +53,14 @@ func dial(kind string, list []Endpoint, timeout, retryAfter time.Duration) (*nod
 	return endpoints.New(all, timeout, retryAfter), nil
 }
 
+// askAgain has gRPC send a read a second time where the connection ended under it, as one does that a node closes while it
+// is kept alive. A broadcast is sent once: the entry for a method goes before that for its service.
+const askAgain = `{"methodConfig": [
+	{"name": [{"service": "protocol.Wallet", "method": "BroadcastTransaction"}]},
+	{"name": [{"service": "protocol.Wallet"}, {"service": "protocol.WalletSolidity"}],
+	 "retryPolicy": {"maxAttempts": 2, "initialBackoff": "0.01s", "maxBackoff": "0.01s", "backoffMultiplier": 1, "retryableStatusCodes": ["UNAVAILABLE"]}}
+]}`
+
 func options(e Endpoint) []grpc.DialOption {
 	security := insecure.NewCredentials()
 	if e.TLS {
@@ -60,6 +68,7 @@ func options(e Endpoint) []grpc.DialOption {
 	}
 	o := []grpc.DialOption{
 		grpc.WithTransportCredentials(security),
+		grpc.WithDefaultServiceConfig(askAgain),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessageBytes)),
 	}
 	if e.APIKey != "" {

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"kivuko/exchange/money"
@@ -34,6 +35,7 @@ type stub struct {
 	head     int64      // number of the newest block
 	lag      time.Duration
 	down     bool
+	lose     int // questions whose connection is closed in place of an answer
 	asked    int
 	key      string
 	tx       *core.Transaction
@@ -177,6 +179,32 @@ func (s stubWallet) GetAccountResource(context.Context, *core.Account) (*api.Acc
 	return orEmpty(s.resource), nil
 }
 
+// connections remembers what it accepted, by the client's address.
+type connections struct {
+	net.Listener
+	mu     sync.Mutex
+	byPeer map[string]net.Conn
+}
+
+func (c *connections) Accept() (net.Conn, error) {
+	conn, err := c.Listener.Accept()
+	if err == nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.byPeer[conn.RemoteAddr().String()] = conn
+	}
+	return conn, err
+}
+
+// hangUp closes the connection of a call.
+func (c *connections) hangUp(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if p, ok := peer.FromContext(ctx); ok {
+		_ = c.byPeer[p.Addr.String()].Close() // it is the stub's to close
+	}
+}
+
 // serve puts a stub on a port of this machine.
 func serve(t *testing.T, s *stub) Endpoint {
 	t.Helper()
@@ -184,12 +212,17 @@ func serve(t *testing.T, s *stub) Endpoint {
 	if err != nil {
 		t.Fatal(err)
 	}
+	accepted := &connections{Listener: l, byPeer: map[string]net.Conn{}}
 	server := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, req any, _ *grpc.UnaryServerInfo, h grpc.UnaryHandler) (any, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.asked++
 		if keys := metadata.ValueFromIncomingContext(ctx, apiKeyHeader); len(keys) == 1 {
 			s.key = keys[0]
+		}
+		if s.lose > 0 {
+			s.lose--
+			accepted.hangUp(ctx)
 		}
 		if s.down {
 			return nil, status.Error(codes.Unavailable, "out of order")
@@ -198,7 +231,7 @@ func serve(t *testing.T, s *stub) Endpoint {
 	}))
 	api.RegisterWalletServer(server, stubWallet{stub: s})
 	api.RegisterWalletSolidityServer(server, stubSolidity{stub: s})
-	go func() { _ = server.Serve(l) }() // ends with Stop
+	go func() { _ = server.Serve(accepted) }() // ends with Stop
 	t.Cleanup(server.Stop)
 	return Endpoint{Address: l.Addr().String()}
 }
