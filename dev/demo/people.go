@@ -37,7 +37,7 @@ func People() []Person {
 		{Email: DryVendorEmail, Phone: "+254711000022", First: "Simba", Last: "Forex", Role: "vendor", Wallet: true},
 		{Email: "nairobi@kivuko.example", Phone: "+254711000023", First: "Kevin", Last: "Nairobi", Role: "subvendor", Vendor: VendorEmail, Wallet: true},
 		{Email: "mombasa@kivuko.example", Phone: "+254711000024", First: "Fatuma", Last: "Mombasa", Role: "subvendor", Vendor: DryVendorEmail, Wallet: true},
-		{Email: CustomerEmail, Phone: "+254722000031", First: "Amina", Last: "Hassan", Role: "customer", Wallet: true},
+		{Email: CustomerEmail, Phone: "+254722000031", First: "Amina", Last: "Hassan-Wanjiru", Role: "customer", Wallet: true},
 		{Email: SecondEmail, Phone: "+254722000032", First: "Juma", Last: "Ali", Role: "customer", Wallet: true},
 		{Email: ThirdEmail, Phone: "+254722000033", First: "Zawadi", Last: "Mutua", Role: "customer", Wallet: true},
 	}
