@@ -162,6 +162,8 @@ bench: build ## measure against bare Temporal, plain SQL, bare HTTP and bare dri
 # don't run. Without npm their tests are skipped, which the output says.
 ANVIL_VERSION := 1.7.1
 STANDARD_WEBHOOKS_VERSION := 1.1.1
+OPENAPI_TYPESCRIPT_VERSION := 7.13.0
+TYPESCRIPT_VERSION := 5.9.3
 
 .PHONY: conformance
 conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites, and against nodes that others wrote
@@ -172,9 +174,11 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 		anvil=anvil-$$(node -p 'process.platform + "-" + ({x64: "amd64"}[process.arch] || process.arch)')
 		# All at once: npm removes what an earlier call installed and no file lists.
 		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" \
-			"@foundry-rs/$$anvil@$(ANVIL_VERSION)" "standardwebhooks@$(STANDARD_WEBHOOKS_VERSION)"
+			"@foundry-rs/$$anvil@$(ANVIL_VERSION)" "standardwebhooks@$(STANDARD_WEBHOOKS_VERSION)" \
+			"openapi-typescript@$(OPENAPI_TYPESCRIPT_VERSION)" "typescript@$(TYPESCRIPT_VERSION)"
 		export KIVUKO_ANVIL="$$peers/node_modules/@foundry-rs/$$anvil/bin/anvil"
 		export KIVUKO_STANDARD_WEBHOOKS="$$peers/node_modules/standardwebhooks"
+		export KIVUKO_OPENAPI_TYPESCRIPT="$$peers/node_modules/.bin"
 		export KIVUKO_PEERS=1 # has the test of the Solana machine fetch litesvm
 	else
 		echo "npm is missing: nodes that others wrote are left out"

@@ -18,7 +18,7 @@ type LimitsConfig struct {
 
 	CustomerTransfers int `env:"CUSTOMER_TRANSFERS" envDefault:"50"`   // transfers of a verified customer in a day
 	UserTransfers     int `env:"USER_TRANSFERS" envDefault:"10"`       // of one that is not verified
-	MerchantTransfers int `env:"MERCHANT_TRANSFERS" envDefault:"1000"` // of a merchant with its sub-vendors
+	MerchantTransfers int `env:"MERCHANT_TRANSFERS" envDefault:"1000"` // of a merchant with its subvendors
 
 	// What networks may take in a day, each in its coin ("ETH:0.03,TRX:300,SOL:0.05").
 	UserFees     map[string]string `env:"USER_FEES" envDefault:"ETH:0.03,TRX:300,SOL:0.05"`

@@ -343,11 +343,11 @@ func TestUsersOfAnAdmin(t *testing.T) {
 func TestVendorMakesItsOwnSubvendorsAlone(t *testing.T) {
 	e := start(t)
 	vendor, rival := e.person(exchange.RoleVendor), e.person(exchange.RoleVendor)
-	path := "/api/v1/auth/merchants/" + vendor.ID.String() + "/sub-vendors"
+	path := "/api/v1/auth/merchants/" + vendor.ID.String() + "/subvendors"
 	e.do(post, path, registration("11000009"), vendor.auth()).want(http.StatusCreated)
 	e.do(post, path, registration("11000010"), rival.auth()).refused(exchange.CodeNotFound)
 	detail := e.do(get, "/api/v1/auth/merchants/"+vendor.ID.String(), nil, vendor.auth()).want(200).object()
-	if len(detail["sub_vendors"].([]any)) != 1 {
+	if len(detail["subvendors"].([]any)) != 1 {
 		t.Errorf("detail %v", detail)
 	}
 	e.do(get, "/api/v1/auth/merchants/"+vendor.ID.String(), nil, rival.auth()).refused(exchange.CodeNotFound)

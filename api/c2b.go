@@ -75,7 +75,7 @@ func (s *server) listC2B(c *call) error {
 	filter := store.C2BFilter{
 		Status: exchange.C2BStatus(q.oneOf("status", c2bStatuses...)), Receipt: q.text("receipt", false), Reference: q.text("reference", false),
 		PartyHash: q.text("phone_hash", false), OrderID: q.id("order_id"), Least: q.amount("min_amount", money.KES), Most: q.amount("max_amount", money.KES),
-		From: q.time("from"), To: q.time("to"), Listed: q.yesNo("listed"), Disputed: q.yesNo("disputed"),
+		From: q.time("paid_from"), To: q.time("paid_to"), Listed: q.yesNo("listed"), Disputed: q.yesNo("disputed"),
 	}
 	if filter.PartyHash != "" && !phoneHash.MatchString(filter.PartyHash) {
 		q.fail("phone_hash", "format", "must be the SHA-256 of the number in the form 254712345678, as 64 lower-case hexadecimal digits")
@@ -84,7 +84,7 @@ func (s *server) listC2B(c *call) error {
 		q.fail("max_amount", "out_of_range", "must not be below min_amount")
 	}
 	if !filter.From.IsZero() && !filter.To.IsZero() && !filter.From.Before(filter.To) {
-		q.fail("to", "out_of_range", "must be after from")
+		q.fail("paid_to", "out_of_range", "must be after paid_from")
 	}
 	if err := q.done(); err != nil {
 		return err

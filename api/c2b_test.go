@@ -82,7 +82,7 @@ func TestANoticeIsNotedAndWakesWhatWaits(t *testing.T) {
 	}
 	for _, bad := range []string{
 		"status=paid", "phone_hash=254712345678", "min_amount=-1", "min_amount=5&max_amount=4", "listed=maybe", "order_id=1",
-		"from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z", "page_size=0",
+		"paid_from=2026-01-02T00:00:00Z&paid_to=2026-01-01T00:00:00Z", "page_size=0",
 	} {
 		m.do(get, list+"?"+bad, nil, staff).refused(exchange.CodeInvalid)
 	}
@@ -119,7 +119,7 @@ func TestPaymentsAreLetIn(t *testing.T) {
 		m.t.Helper()
 		return string(m.do(post, "/api/v1/callbacks/momo/"+standingToken+"/validation", amount+" "+reference).want(http.StatusOK).body)
 	}
-	const yes = `{"ResultCode":0,"ResultDesc":"Accepted"}`
+	const yes = `{"ResultCode":"0","ResultDesc":"Accepted"}`
 	questions := func(d *Deps) {
 		d.Notices = func(_ exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
 			amount, reference, _ := strings.Cut(string(body), " ")

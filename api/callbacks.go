@@ -24,7 +24,7 @@ const (
 )
 
 // callbackAnswer is what the operator takes for a receipt of its notice.
-var callbackAnswer = []byte(`{"ResultCode":0,"ResultDesc":"Accepted"}`)
+var callbackAnswer = []byte(`{"ResultCode":"0","ResultDesc":"Accepted"}`)
 
 // The answers that send a payment away (portal, C2B result codes): the account is not known, the amount is not asked for.
 var (

@@ -38,7 +38,7 @@ func (m market) attempt() exchange.PaymentAttempt {
 
 func (e *env) accepted(r *reply) {
 	e.t.Helper()
-	if r.want(http.StatusOK); string(r.body) != `{"ResultCode":0,"ResultDesc":"Accepted"}` {
+	if r.want(http.StatusOK); string(r.body) != `{"ResultCode":"0","ResultDesc":"Accepted"}` {
 		e.t.Fatalf("answers %s", r.body)
 	}
 }

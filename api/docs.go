@@ -16,8 +16,8 @@ import (
 //go:embed openapi.yaml
 var openapiYAML []byte
 
-// documentJSON is the contract as JSON, made once.
-func documentJSON() ([]byte, error) {
+// Document is the contract as it is served, as JSON.
+func Document() ([]byte, error) {
 	var tree map[string]any
 	if err := yaml.Unmarshal(openapiYAML, &tree); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)

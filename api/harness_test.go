@@ -31,7 +31,7 @@ import (
 
 // contractRouter finds the operation of a request; made once, because it compiles every path.
 var contractRouter = sync.OnceValues(func() (routers.Router, error) {
-	raw, err := documentJSON()
+	raw, err := Document()
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 // contract loads the document as the service serves it.
 func contract(t testing.TB) *openapi3.T {
 	t.Helper()
-	raw, err := documentJSON()
+	raw, err := Document()
 	if err != nil {
 		t.Fatal(err)
 	}

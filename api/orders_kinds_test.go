@@ -211,7 +211,7 @@ func TestKindsOfOrders(t *testing.T) {
 		"/refund_address address":          {"refund_address": mistypedAddress},
 		"/asset mismatch":                  {"asset": "USDC"},
 		"/network mismatch":                {"network": "solana"},
-		"/quote_id forbidden":              {"quote_id": newID().String()},
+		"/fx_rate_quote_id forbidden":              {"fx_rate_quote_id": newID().String()},
 		"/payment_method enum":             {"payment_method": "bank", "beneficiary_account_name": nil},
 		"/sender_name forbidden":           {"sender_name": "Jane"},
 		"/beneficiary_bank_name forbidden": {"beneficiary_bank_name": "Equity"},
@@ -286,7 +286,7 @@ func encoded(t *testing.T, v any) string {
 // quoted is what the house promises for ten USDT.
 func (c counter) quoted(who person) string {
 	c.t.Helper()
-	return c.do(post, "/api/v1/auth/pricing/quotes", map[string]any{"purpose": "offramp", "side": "sell", "asset": "USDT", "amount": "10"}, who.auth(),
+	return c.do(post, "/api/v1/auth/pricing/quotes", map[string]any{"purpose": "offramp", "offer_type": "BUY", "asset": "USDT", "amount": "10"}, who.auth(),
 		withKey(newID().String())).want(http.StatusCreated).text("id")
 }
 
@@ -303,7 +303,7 @@ func TestSalesWithQuotes(t *testing.T) {
 	c.fund(wallet, "10")
 	sub := c.person(exchange.RoleSubvendor, c.vendor.ID)
 	treasury := func(quote string, more map[string]any) map[string]any {
-		body := map[string]any{"order_type": "OFF_RAMP_SELL", "order_subtype": "treasury_offramp", "quote_id": quote, "network": "tron"}
+		body := map[string]any{"order_type": "OFF_RAMP_SELL", "order_subtype": "treasury_offramp", "fx_rate_quote_id": quote, "network": "tron"}
 		for k, v := range more {
 			if body[k] = v; v == nil {
 				delete(body, k)
@@ -323,8 +323,8 @@ func TestSalesWithQuotes(t *testing.T) {
 	}
 	mine := c.quoted(c.customer)
 	for want, more := range map[string]map[string]any{
-		"/quote_id required":       {"quote_id": nil, "crypto_amount": "10"},
-		"/quote_id not_found":      {"quote_id": c.quoted(c.vendor)},
+		"/fx_rate_quote_id required":       {"fx_rate_quote_id": nil, "crypto_amount": "10"},
+		"/fx_rate_quote_id not_found":      {"fx_rate_quote_id": c.quoted(c.vendor)},
 		"/network required":        {"network": nil},
 		"/network mismatch":        {"network": "ethereum", "wallet_id": wallet.ID.String()},
 		"/fiat_amount forbidden":   {"fiat_amount": "1290"},
@@ -337,20 +337,20 @@ func TestSalesWithQuotes(t *testing.T) {
 		c.open(c.customer, treasury(mine, more)).blames(want)
 	}
 	remittance := map[string]any{
-		"order_type": "OFF_RAMP_SELL", "order_subtype": "custodial_remittance_offramp", "quote_id": mine, "wallet_id": wallet.ID.String(),
+		"order_type": "OFF_RAMP_SELL", "order_subtype": "custodial_remittance_offramp", "fx_rate_quote_id": mine, "wallet_id": wallet.ID.String(),
 		"sender_name": "Jane Roe", "sender_country": "KE", "sender_phone": "+254711111111", "beneficiary_account_name": "Amina Otieno", "payment_phone_number": "0712345678",
 	}
 	r := c.open(c.customer, remittance).want(http.StatusCreated)
 	if !strings.Contains(string(r.body), `"offer_id":null`) || r.object()["network"] != "tron" || r.object()["refund_address"].(map[string]any)["String"] != wallet.Address {
 		t.Errorf("the remittance is %s", r.body)
 	}
-	remittance["quote_id"] = c.quoted(c.customer)
+	remittance["fx_rate_quote_id"] = c.quoted(c.customer)
 	remittance["refund_address"] = goodAddress
 	c.open(c.customer, remittance).blames("/refund_address forbidden")
 	delete(remittance, "refund_address")
 	delete(remittance, "wallet_id")
 	c.open(c.customer, remittance).blames("/wallet_id required")
-	remittance["quote_id"] = c.quoted(c.vendor)
+	remittance["fx_rate_quote_id"] = c.quoted(c.vendor)
 	c.open(c.vendor, remittance).refused(exchange.CodeForbidden)
 }
 

@@ -71,7 +71,7 @@ func (s *server) readOrder(c *call, f *form) (orderDraft, error) {
 	d.request = exchange.OrderRequest{
 		ID: c.objectID, CustomerID: c.who.UserID, Type: d.kind.Type, Subtype: d.kind.Subtype, OfferID: f.id("offer_id", false),
 		ExpectedRate: f.rate("expected_rate", false), PayoutMethod: f.oneOf("payment_method", false, exchange.PaymentMethodMomo, exchange.PaymentMethodBank),
-		FundWalletID: f.id("wallet_id", false), QuoteID: f.id("quote_id", false), ExpiresAt: s.now().UTC().Add(exchange.OrderLife),
+		FundWalletID: f.id("wallet_id", false), QuoteID: f.quoteID(), ExpiresAt: s.now().UTC().Add(exchange.OrderLife),
 		Network: exchange.Network(f.oneOf("network", false, networkNames...)),
 	}
 	if d.kind.OffRamp() {
@@ -266,7 +266,7 @@ func (s *server) seeQuote(c *call, f *form, r *exchange.OrderRequest) error {
 	}
 	q, err := s.Store.Quote(c.ctx, store.ViewOf(c.who, exchange.ActReadQuotes), r.QuoteID)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
-		f.fail("quote_id", "not_found", "is not the id of a quote of yours")
+		f.fail("fx_rate_quote_id", "not_found", "is not the id of a quote of yours")
 		return nil
 	}
 	if err != nil {

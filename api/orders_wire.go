@@ -56,6 +56,7 @@ type wireOrder struct {
 	DepositConfirms   int            `json:"deposit_confirmations"`
 	DepositDetectedAt NullableTime   `json:"deposit_detected_at"`
 	RefundAddress     NullableString `json:"refund_address"`
+	FXRateQuoteID     *uuid.UUID     `json:"fx_rate_quote_id"`
 }
 
 // wireOfferID is the offer of an order: null for a remittance out of a custodial wallet, which has none. Orders to the
@@ -101,7 +102,7 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 		SwiftCode: nullString(o.Beneficiary.SwiftCode), EscrowAddress: nullString(o.EscrowAddress),
 		EscrowNetwork: nullString(o.EscrowNetwork), EscrowReference: nullString(o.EscrowReference),
 		DepositTxHash: nullString(o.DepositTxHash), DepositConfirms: o.DepositConfirms, DepositDetectedAt: nullTime(o.DepositAt),
-		RefundAddress: nullString(o.RefundAddress),
+		RefundAddress: nullString(o.RefundAddress), FXRateQuoteID: optID(o.QuoteID),
 	}
 	own := o.CustomerID == reader.UserID || reader.Role.Merchant() && o.CustomerID == reader.VendorID
 	if !own && exchange.ScopeOf(reader.Role, exchange.ActReadBank) == exchange.ScopeNone {
@@ -111,7 +112,7 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 		w.PaymentPhone, w.CheckoutRequestID = nullString(o.PaymentPhone.String()), NullableString{}
 		w.SenderPhone, w.SenderName = nullString(lastDigits(o.SenderPhone)), NullableString{}
 		w.AccountName, w.BankAddress = NullableString{}, NullableString{}
-		w.RefundAddress = NullableString{}
+		w.RefundAddress, w.FXRateQuoteID = NullableString{}, nil
 	}
 	return w
 }

@@ -177,7 +177,7 @@ func cells() map[string]cell {
 		"GET " + auth + "escrow-wallets/{id}":           {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
 		"PATCH " + auth + "escrow-wallets/{id}":         {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true, body: fixed(map[string]any{"label": "shelf"})},
 		"GET " + auth + "merchants/{merchant_id}":       {id: merchant},
-		"POST " + auth + "merchants/{merchant_id}/sub-vendors": {id: merchant, body: func(scene) any {
+		"POST " + auth + "merchants/{merchant_id}/subvendors": {id: merchant, body: func(scene) any {
 			n := people.Add(1)
 			return registration("1" + strings.Repeat("0", 4) + string(rune('0'+n/100%10)) + string(rune('0'+n/10%10)) + string(rune('0'+n%10)))
 		}},

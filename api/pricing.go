@@ -18,7 +18,6 @@ var (
 	currencies   = []string{"KES"}
 	feeScopes    = []string{string(exchange.FeeTransfer), string(exchange.FeeSale)}
 	quotePurpose = []string{string(exchange.QuoteForTransfer), string(exchange.QuoteForSale)}
-	quoteSides   = []string{string(exchange.QuoteSell), string(exchange.QuoteBuy)}
 )
 
 // charge reads an amount that may be zero, and is when it is absent.
@@ -214,7 +213,7 @@ type wireQuote struct {
 	ID           uuid.UUID  `json:"id"`
 	OwnerID      uuid.UUID  `json:"owner_id"`
 	Purpose      string     `json:"purpose"`
-	Side         string     `json:"side"`
+	OfferType    string     `json:"offer_type"`
 	Status       string     `json:"status"`
 	Asset        string     `json:"asset"`
 	Amount       string     `json:"amount"`
@@ -239,7 +238,7 @@ type wireQuote struct {
 func quoteWire(q exchange.FXQuote) wireQuote {
 	t, p := q.Terms, q.Price
 	return wireQuote{
-		ID: q.ID, OwnerID: q.OwnerID, Purpose: string(t.Purpose), Side: string(t.Side), Status: string(q.Status), Asset: string(t.Amount.Asset()),
+		ID: q.ID, OwnerID: q.OwnerID, Purpose: string(t.Purpose), OfferType: string(t.Side.OfferType()), Status: string(q.Status), Asset: string(t.Amount.Asset()),
 		Amount: t.Amount.String(), FiatCurrency: string(p.Fiat.Asset()), FiatAmount: p.Fiat.String(), Rate: p.Rate.String(), Fee: p.Fee.String(),
 		TotalAmount: p.Total.String(), Rounding: t.Rounding(), Formula: t.Formula, Hash: q.Hash, CreatedAt: stamp(q.CreatedAt), ExpiresAt: stamp(q.ExpiresAt),
 		FXRate: quotedRate{
@@ -263,8 +262,9 @@ func (s *server) openQuote(c *call) error {
 		ID: c.objectID, Purpose: exchange.QuotePurpose(f.oneOf("purpose", true, quotePurpose...)),
 		Amount: f.amount("amount", money.Asset(f.oneOf("asset", true, stablecoins...)), true), Supersedes: f.id("supersedes", false),
 	}
-	if r.Side = exchange.QuoteSide(f.oneOf("side", false, quoteSides...)); r.Side == "" {
-		r.Side = exchange.QuoteSell
+	r.Side = exchange.QuoteSell
+	if f.oneOf("offer_type", false, offerTypes...) == string(exchange.OfferSell) {
+		r.Side = exchange.QuoteBuy
 	}
 	if err := f.done(); err != nil {
 		return err
@@ -275,6 +275,18 @@ func (s *server) openQuote(c *call) error {
 	}
 	c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/pricing/quotes/"+q.ID.String())
 	return c.json(http.StatusCreated, quoteWire(q))
+}
+
+// quoteID reads the quote that a request uses up, under its name or the alias quote_id.
+func (f *form) quoteID() uuid.UUID {
+	id, alias := f.id("fx_rate_quote_id", false), f.id("quote_id", false)
+	if f.has("fx_rate_quote_id") && f.has("quote_id") {
+		f.fail("quote_id", "conflict", "is an alias of fx_rate_quote_id: give one of the two")
+	}
+	if id == uuid.Nil {
+		return alias
+	}
+	return id
 }
 
 func (s *server) getQuote(c *call) error {

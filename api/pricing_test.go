@@ -110,7 +110,7 @@ func TestSendWithAQuote(t *testing.T) {
 		got["rounding"] != "payee_down_to_whole_shillings" || q.header.Get("Location") != quotesPath+"/"+q.text("id") {
 		t.Errorf("quoted %s", q.body)
 	}
-	if buy := ask(c.sender, map[string]any{"side": "buy"}).want(http.StatusCreated).object(); buy["fiat_amount"] != "1622.00" || buy["rate"] != "129.7455" {
+	if buy := ask(c.sender, map[string]any{"offer_type": "SELL"}).want(http.StatusCreated).object(); buy["fiat_amount"] != "1622.00" || buy["rate"] != "129.7455" {
 		t.Errorf("buying costs %v at %v", buy["fiat_amount"], buy["rate"])
 	}
 	ask(c.sender, map[string]any{"purpose": "swap"}).blames("/purpose enum")

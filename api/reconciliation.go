@@ -170,12 +170,12 @@ func reserveWire(l exchange.ReserveLine) wireReserve {
 	}
 }
 
-// listReserves reads the daily reports. Both ends are days: from is in, to is out.
+// listReserves reads the daily reports. Both ends are days: from_day is in, to_day is out.
 func (s *server) listReserves(c *call) error {
 	q := c.query()
 	page := q.page(anyPage)
 	asset := money.Asset(q.oneOf("asset", assetNames()...))
-	from, to := q.day("from"), q.day("to")
+	from, to := q.day("from_day"), q.day("to_day")
 	if err := q.done(); err != nil {
 		return err
 	}

@@ -103,8 +103,8 @@ func TestReservesAreRead(t *testing.T) {
 		got[0].(map[string]any)["compared_at"] == nil || got[1].(map[string]any)["compared_at"] != nil || got[1].(map[string]any)["surplus"] != "0.000000" {
 		t.Errorf("USDT: %v", got)
 	}
-	if got := read("?from=2026-11-21&to=2026-11-22"); len(got) != len(money.Assets()) {
+	if got := read("?from_day=2026-11-21&to_day=2026-11-22"); len(got) != len(money.Assets()) {
 		t.Errorf("one day has %d lines", len(got))
 	}
-	e.do(get, path+"?from=yesterday&asset=BTC", nil, admin.auth()).blames("query/asset enum", "query/from format")
+	e.do(get, path+"?from_day=yesterday&asset=BTC", nil, admin.auth()).blames("query/asset enum", "query/from_day format")
 }

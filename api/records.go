@@ -102,7 +102,7 @@ func (s *server) listAudit(c *call) error {
 	page := q.page(anyPage)
 	filter := store.AuditFilter{
 		Actor: q.text("actor", false), Action: q.text("action", false), ObjectType: q.text("object_type", false),
-		ObjectID: q.id("object_id"), From: q.time("from"), To: q.time("to"),
+		ObjectID: q.id("object_id"), From: q.time("created_from"), To: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {
 		return err

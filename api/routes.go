@@ -75,7 +75,7 @@ func (s *server) userRoutes() []route {
 		{method: get, path: auth + "/merchants", action: exchange.ActReadMerchants, limit: limitGeneral, handle: s.listMerchants},
 		{method: get, path: auth + "/merchants/{merchant_id}", action: exchange.ActReadMerchants, limit: limitGeneral, handle: s.getMerchant},
 		{
-			method: post, path: auth + "/merchants/{merchant_id}/sub-vendors", action: exchange.ActCreateSubvendor,
+			method: post, path: auth + "/merchants/{merchant_id}/subvendors", action: exchange.ActCreateSubvendor,
 			limit: limitGeneral, key: keyOptional, handle: s.createSubvendor,
 		},
 	}

@@ -65,7 +65,7 @@ func newServer(d Deps) (*server, error) {
 	if s.hasher, err = newHasher(d.Config.Pepper, d.Config.Argon2); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	if s.document, err = documentJSON(); err != nil {
+	if s.document, err = Document(); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	if s.spool, err = NewSpool(d.Config.SpoolDir, d.Store, d.Flows, d.Logger); err != nil {

@@ -33,7 +33,7 @@ func (s *server) openTransfer(c *call) error {
 		Network: exchange.Network(f.oneOf("network", true, networkNames...)), Note: f.line("note", false, exchange.MaxTransferNote),
 	}
 	r.Amount = f.amount("amount", money.Asset(f.oneOf("asset", true, stablecoins...)), true)
-	r.QuoteID = f.id("fx_rate_quote_id", false)
+	r.QuoteID = f.quoteID()
 	s.recipient(f.object("recipient", true), &r)
 	if err := f.done(); err != nil {
 		return err
@@ -236,6 +236,7 @@ type wireTransfer struct {
 	Note              *string        `json:"note"`
 	FiatEquivalent    equivalentWire `json:"fiat_equivalent"`
 	Fee               *string        `json:"fee"`
+	PricingProfileID  *uuid.UUID     `json:"pricing_profile_id"`
 	FeeProfileID      *uuid.UUID     `json:"fee_profile_id"`
 	FXRateQuoteID     *uuid.UUID     `json:"fx_rate_quote_id"`
 	FiatCurrency      *string        `json:"fiat_currency"`
@@ -244,7 +245,7 @@ type wireTransfer struct {
 	ApprovalsRequired int            `json:"approvals_required"`
 	ApprovalsGiven    int            `json:"approvals_given"`
 	ApprovalDigest    *string        `json:"approval_digest"`
-	BlockchainTxnHash *string        `json:"blockchain_txn_hash"`
+	TxHash            *string        `json:"tx_hash"`
 	CreatedAt         timestamp      `json:"created_at"`
 	UpdatedAt         timestamp      `json:"updated_at"`
 	CompletedAt       *timestamp     `json:"completed_at"`
@@ -262,8 +263,8 @@ func transferWire(t exchange.Transfer, reader exchange.Principal) wireTransfer {
 		Asset: string(t.Amount.Asset()), Amount: t.Amount.String(), RequestedBy: optID(t.RequestedBy), SenderID: optID(t.SenderID),
 		FromWalletID: optID(t.WalletID), FromAddress: t.FromAddress, RecipientID: optID(t.RecipientID), ToWalletID: optID(t.ToWalletID),
 		ToAddress: t.ToAddress, Note: optText(t.Note), FiatEquivalent: equivalent(t), ApprovalsRequired: t.ApprovalsRequired,
-		ApprovalsGiven: t.Approvals, BlockchainTxnHash: optText(t.TxHash), CreatedAt: stamp(t.CreatedAt), UpdatedAt: stamp(t.UpdatedAt),
-		CompletedAt: optTime(t.CompletedAt), Fee: optAmount(t.Fee), FeeProfileID: optID(t.FeeProfileID), FXRateQuoteID: optID(t.QuoteID),
+		ApprovalsGiven: t.Approvals, TxHash: optText(t.TxHash), CreatedAt: stamp(t.CreatedAt), UpdatedAt: stamp(t.UpdatedAt),
+		CompletedAt: optTime(t.CompletedAt), Fee: optAmount(t.Fee), PricingProfileID: optID(t.FeeProfileID), FeeProfileID: optID(t.FeeProfileID), FXRateQuoteID: optID(t.QuoteID),
 	}
 	if t.QuoteID != uuid.Nil {
 		w.FiatCurrency, w.FiatAmount, w.FiatRate = optText(string(t.QuotedFiat.Asset())), optAmount(t.QuotedFiat), optText(t.QuotedRate.String())
@@ -274,7 +275,7 @@ func transferWire(t exchange.Transfer, reader exchange.Principal) wireTransfer {
 	}
 	mine := t.SenderID == reader.UserID || (t.VendorID != uuid.Nil && t.VendorID == reader.VendorID)
 	if !mine {
-		w.RequestedBy, w.FromWalletID, w.Fee, w.FeeProfileID, w.FXRateQuoteID = nil, nil, nil, nil, nil
+		w.RequestedBy, w.FromWalletID, w.Fee, w.PricingProfileID, w.FeeProfileID, w.FXRateQuoteID = nil, nil, nil, nil, nil, nil
 	}
 	return w
 }

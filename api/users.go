@@ -245,7 +245,7 @@ func accountBalance(a exchange.Account) balanceWire {
 	return balanceWire{string(a.Ref.Asset), a.Posted.String(), a.Held.String(), a.Available().String()}
 }
 
-type subVendorWire struct {
+type subvendorWire struct {
 	wireUser
 	Wallets []wireWallet `json:"wallets"`
 }
@@ -254,7 +254,7 @@ type merchantDetail struct {
 	wireUser
 	FiatBalance balanceWire     `json:"fiat_balance"`
 	Wallets     []wireWallet    `json:"wallets"`
-	SubVendors  []subVendorWire `json:"sub_vendors"`
+	Subvendors  []subvendorWire `json:"subvendors"`
 }
 
 func (s *server) listMerchants(c *call) error {
@@ -281,8 +281,8 @@ func (s *server) getMerchant(c *call) error {
 	}
 	return c.json(http.StatusOK, merchantDetail{
 		wireUser: userWire(m.User), FiatBalance: accountBalance(m.FiatKES), Wallets: each(m.Wallets, walletWire),
-		SubVendors: each(slices.Clone(m.SubVendors), func(v exchange.SubVendor) subVendorWire {
-			return subVendorWire{userWire(v.User), each(v.Wallets, walletWire)}
+		Subvendors: each(slices.Clone(m.Subvendors), func(v exchange.Subvendor) subvendorWire {
+			return subvendorWire{userWire(v.User), each(v.Wallets, walletWire)}
 		}),
 	})
 }

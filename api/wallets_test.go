@@ -82,7 +82,7 @@ func TestWalletsOnEveryNetwork(t *testing.T) {
 		"treasury": map[string]any{"name": "Main", "custody_provider": "provider_multisig"},
 	}, admin.auth()).refused(exchange.CodeUnsupported)
 
-	// The merchant's page has the wallets of all networks, its own and its sub-vendors'.
+	// The merchant's page has the wallets of all networks, its own and its subvendors'.
 	m := e.do(get, "/api/v1/auth/merchants/"+vendor.ID.String(), nil, vendor.auth()).want(http.StatusOK).object()
 	counts := func(list any) map[string]int {
 		on := map[string]int{}
@@ -91,11 +91,11 @@ func TestWalletsOnEveryNetwork(t *testing.T) {
 		}
 		return on
 	}
-	subs := m["sub_vendors"].([]any)
+	subs := m["subvendors"].([]any)
 	if len(subs) != 1 {
-		t.Fatalf("%d sub-vendors", len(subs))
+		t.Fatalf("%d subvendors", len(subs))
 	}
-	for who, list := range map[string]any{"vendor": m["wallets"], "sub-vendor": subs[0].(map[string]any)["wallets"]} {
+	for who, list := range map[string]any{"vendor": m["wallets"], "subvendor": subs[0].(map[string]any)["wallets"]} {
 		if on := counts(list); on["ethereum"] != 2 || on["tron"] != 2 || on["solana"] != 1 {
 			t.Errorf("the %s's wallets: %v", who, on)
 		}

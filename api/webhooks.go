@@ -322,7 +322,7 @@ func (s *server) listDeliveries(c *call) error {
 	page := q.page(anyPage)
 	filter := store.DeliveryFilter{
 		EndpointID: q.id("endpoint_id"), ObjectID: q.id("object_id"), Status: exchange.WebhookDeliveryStatus(q.oneOf("status", deliveryStatuses...)),
-		Type: q.text("event_type", false), From: q.time("from"), To: q.time("to"),
+		Type: q.text("event_type", false), From: q.time("created_from"), To: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {
 		return err

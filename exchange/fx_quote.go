@@ -48,6 +48,15 @@ const QuoteForTransfer QuotePurpose = "transfer"
 // Scope is the scope whose fee profile prices the purpose.
 func (p QuotePurpose) Scope() FeeScope { return FeeScope(p) }
 
+// OfferType is the kind of offer that a price of this side compares with, seen from the house as from a merchant: what
+// the owner sells, the house buys.
+func (s QuoteSide) OfferType() OfferType {
+	if s == QuoteBuy {
+		return OfferSell
+	}
+	return OfferBuy
+}
+
 // QuoteSide is which way the priced amount goes between its owner and the house.
 type QuoteSide string
 

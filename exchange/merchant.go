@@ -2,16 +2,16 @@ package exchange
 
 import "github.com/google/uuid"
 
-// Merchant is a master vendor with its wallets and sub-vendors.
+// Merchant is a master vendor with its wallets and subvendors.
 type Merchant struct {
 	User       User
 	Wallets    []Wallet
-	SubVendors []SubVendor
+	Subvendors []Subvendor
 	FiatKES    Account
 }
 
-// SubVendor is a user that acts for a master vendor, with its wallets.
-type SubVendor struct {
+// Subvendor is a user that acts for a master vendor, with its wallets.
+type Subvendor struct {
 	User    User
 	Wallets []Wallet
 }

@@ -7,7 +7,7 @@ type Scope int
 const (
 	ScopeNone   Scope = iota
 	ScopeOwn          // objects of the caller's own
-	ScopeVendor       // objects of the merchant that the caller acts for, sub-vendors included
+	ScopeVendor       // objects of the merchant that the caller acts for, subvendors included
 	ScopeAny
 )
 
@@ -166,7 +166,7 @@ var policy = map[Action]grants{
 	ActOpenQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	// A sub-vendor sees the merchant's events and has no endpoints: they outlive its account.
+	// A subvendor sees the merchant's events and has no endpoints: they outlive its account.
 	ActReadWebhooks:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActWriteWebhooks: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	// The money of the house at the operator. What is large, and the terms, two of them agree to.

@@ -2,7 +2,6 @@ package exchange
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/shopspring/decimal"
@@ -62,13 +61,11 @@ func (p QuotePurpose) Valid() bool { return p == QuoteForTransfer || p == QuoteF
 func (q FXQuote) AdmitSale(crypto money.Amount, now time.Time) error {
 	err := q.Admit(QuoteForSale, crypto, now)
 	if e, ok := errors.AsType[*Error](err); ok {
-		names := map[string]string{"/fx_rate_quote_id": "/quote_id", "/amount": "/crypto_amount"}
 		for i, f := range e.Fields {
-			if name, other := names[f.Pointer]; other {
-				e.Fields[i].Pointer = name
+			if f.Pointer == "/amount" {
+				e.Fields[i].Pointer = "/crypto_amount"
 			}
 		}
-		e.Message = strings.ReplaceAll(e.Message, "fx_rate_quote_id", "quote_id")
 	}
 	return err
 }

@@ -108,7 +108,7 @@ func TestApprovalOfADeactivatedAccount(t *testing.T) {
 	wantTransfers(t, p.store)
 }
 
-// What a sub-vendor asked for does not go out once its merchant is deactivated, whose money it is.
+// What a subvendor asked for does not go out once its merchant is deactivated, whose money it is.
 func TestApprovalForADeactivatedMerchant(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "0.1")

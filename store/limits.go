@@ -22,10 +22,10 @@ type Limits struct {
 
 	CustomerTransfers int // transfers that a verified customer may have sent in a day
 	UserTransfers     int // the same of one that nobody has verified yet
-	MerchantTransfers int // the same of a merchant, with its sub-vendors, and of the house
+	MerchantTransfers int // the same of a merchant, with its subvendors, and of the house
 
 	// What a network may take in a day, in its coin: for the orders and transfers of a user that nobody has
-	// verified, of a verified customer, of a merchant with its sub-vendors (orders against its offers
+	// verified, of a verified customer, of a merchant with its subvendors (orders against its offers
 	// included), and for all that the house sends.
 	UserFees, CustomerFees, MerchantFees, HouseFees map[money.Asset]money.Amount
 }
@@ -105,7 +105,7 @@ func (l Limits) transfers(r exchange.Role) int {
 	return l.MerchantTransfers
 }
 
-// Limits of what one account may own. Each wallet is a key in the key store, each sub-vendor a login.
+// Limits of what one account may own. Each wallet is a key in the key store, each subvendor a login.
 const (
 	MaxWalletsPerOwner     = 50
 	MaxSubvendorsPerVendor = 100

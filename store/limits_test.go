@@ -189,7 +189,7 @@ func TestOffersOfDeactivatedVendorsAreNotOpen(t *testing.T) {
 	}
 }
 
-// The last wallet and the last sub-vendor that an account may have go to one of two requests.
+// The last wallet and the last subvendor that an account may have go to one of two requests.
 func TestRaceAccountsOwnOnlySoMuch(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -218,7 +218,7 @@ func TestRaceAccountsOwnOnlySoMuch(t *testing.T) {
 		return err
 	})
 	if codes[""] != 1 || codes[exchange.CodeLimitReached] != 3 {
-		t.Errorf("sub-vendors: %v", codes)
+		t.Errorf("subvendors: %v", codes)
 	}
 }
 

@@ -26,11 +26,11 @@ func (s *Store) ListMerchants(ctx context.Context, v View, p Page) ([]exchange.U
 
 const readMerchant = `SELECT ` + userColumns + ` FROM users WHERE id = $1 AND role = 'vendor' AND ($2 OR id = $3 OR id = $4) AND id <> platform_treasury()`
 
-const readSubVendors = `SELECT ` + userColumns + ` FROM users WHERE vendor_id = $1 ORDER BY created_at, id`
+const readSubvendors = `SELECT ` + userColumns + ` FROM users WHERE vendor_id = $1 ORDER BY created_at, id`
 
 const readVendorWallets = `SELECT ` + walletColumns + ` FROM wallets WHERE vendor_id = $1 ORDER BY created_at, id`
 
-// Merchant reads a master vendor with its wallets, its sub-vendors with theirs, and its KES balance.
+// Merchant reads a master vendor with its wallets, its subvendors with theirs, and its KES balance.
 func (s *Store) Merchant(ctx context.Context, v View, id uuid.UUID) (exchange.Merchant, error) {
 	all, owner, vendor := v.args()
 	var r userRow
@@ -43,7 +43,7 @@ func (s *Store) Merchant(ctx context.Context, v View, id uuid.UUID) (exchange.Me
 		return m, err
 	}
 	var subs []userRow
-	if err := s.readAll(ctx, &subs, readSubVendors, id); err != nil {
+	if err := s.readAll(ctx, &subs, readSubvendors, id); err != nil {
 		return m, translate(err, "merchant")
 	}
 	var wallets []walletRow
@@ -64,7 +64,7 @@ func (s *Store) Merchant(ctx context.Context, v View, id uuid.UUID) (exchange.Me
 		if err != nil {
 			return m, err
 		}
-		m.SubVendors = append(m.SubVendors, exchange.SubVendor{User: u, Wallets: byOwner[u.ID]})
+		m.Subvendors = append(m.Subvendors, exchange.Subvendor{User: u, Wallets: byOwner[u.ID]})
 	}
 	m.FiatKES, err = s.Account(ctx, exchange.Owned(exchange.AccFiatBalance, id, money.KES))
 	return m, err

@@ -104,7 +104,7 @@ func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *sa
 	if r.OpenerID != uuid.Nil {
 		asker = r.OpenerID
 	}
-	q, err := t.ownQuote(ctx, r.QuoteID, asker, "/quote_id")
+	q, err := t.ownQuote(ctx, r.QuoteID, asker, "/fx_rate_quote_id")
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (t unitTx) payable(ctx context.Context, o exchange.Order, pointer string) e
 	return nil
 }
 
-// A customer's wallet, or a merchant's or one of its sub-vendors'.
+// A customer's wallet, or a merchant's or one of its subvendors'.
 const fundingWallet = `
 SELECT address FROM wallets WHERE id = $1 AND network = $2 AND custody = 'custodial' AND type = 'hot' AND coalesce(vendor_id, owner_id) = $3`
 

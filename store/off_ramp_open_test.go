@@ -119,7 +119,7 @@ func TestSalesAreRefused(t *testing.T) {
 		"an absent offer":        {func(r *exchange.OrderRequest) { r.OfferID = storetest.NewID(t) }, exchange.CodeNotFound, ""},
 		"a selling offer":        {func(r *exchange.OrderRequest) { r.OfferID = selling.Offer.ID }, exchange.CodeStateConflict, ""},
 		"a wallet address":       {func(r *exchange.OrderRequest) { r.WalletAddress = m.CustomerWallet.Address }, "", "/wallet_address forbidden"},
-		"a quote":                {func(r *exchange.OrderRequest) { r.QuoteID = storetest.NewID(t) }, "", "/quote_id forbidden"},
+		"a quote":                {func(r *exchange.OrderRequest) { r.QuoteID = storetest.NewID(t) }, "", "/fx_rate_quote_id forbidden"},
 		"a bank":                 {func(r *exchange.OrderRequest) { r.PayoutMethod = "bank" }, "", "/payment_method enum"},
 		"by pigeon":              {func(r *exchange.OrderRequest) { r.PayoutMethod = "pigeon" }, "", "/payment_method enum"},
 		"a foreign phone":        {func(r *exchange.OrderRequest) { r.Phone = "4915112345678" }, "", "/phone_number format"},

@@ -154,8 +154,8 @@ func TestQuotesOfSalesAreHeldToTheirTerms(t *testing.T) {
 		change func(*exchange.OrderRequest)
 		want   string
 	}{
-		"somebody else's":  {func(r *exchange.OrderRequest) { r.QuoteID = theirs.ID }, "/quote_id not_found"},
-		"of a transfer":    {func(r *exchange.OrderRequest) { r.QuoteID = sending.ID }, "/quote_id mismatch"},
+		"somebody else's":  {func(r *exchange.OrderRequest) { r.QuoteID = theirs.ID }, "/fx_rate_quote_id not_found"},
+		"of a transfer":    {func(r *exchange.OrderRequest) { r.QuoteID = sending.ID }, "/fx_rate_quote_id mismatch"},
 		"another amount":   {func(r *exchange.OrderRequest) { r.Crypto = usdt("10.000001") }, "/crypto_amount mismatch"},
 		"another asset":    {func(r *exchange.OrderRequest) { r.Crypto = money.Must(money.USDC, "10") }, "/asset mismatch"},
 		"no network":       {func(r *exchange.OrderRequest) { r.Network = "" }, "/network required"},
@@ -179,7 +179,7 @@ func TestQuotesOfSalesAreHeldToTheirTerms(t *testing.T) {
 	wantBalance(t, h.Store, exchange.Owned(exchange.AccFiatBalance, exchange.PlatformTreasury, money.KES), "5000", "0")
 }
 
-// A merchant sells to the house as a customer would, also through its sub-vendor, and sees what it sold.
+// A merchant sells to the house as a customer would, also through its subvendor, and sees what it sold.
 func TestMerchantsSellToTheTreasury(t *testing.T) {
 	t.Parallel()
 	ctx, h := t.Context(), openHouse(t)

@@ -61,7 +61,7 @@ type limitUse struct {
 }
 
 // What is spent is summed up only where a limit of a day or a month asks for it: a condition without the rows
-// is looked at once. Of a sub-vendor the second finds its merchant.
+// is looked at once. Of a subvendor the second finds its merchant.
 const (
 	roomLimits = `
 SELECT coalesce(u.per_transaction, r.per_transaction) AS per_transaction, coalesce(u.per_day, r.per_day) AS per_day,
@@ -77,7 +77,7 @@ FROM role_limits r JOIN users a ON a.id = $1 LEFT JOIN user_limits u ON u.user_i
 const insertUse = `INSERT INTO limit_uses (object_type, object_id, user_id, value, used_at) VALUES ($1, $2, $3, $4, $5)`
 
 // useLimit counts a value against the limits that hold for its user, or refuses it with CodeLimitReached. What the
-// people of a merchant send counts at the merchant as a whole, and a sub-vendor's also at the sub-vendor. The
+// people of a merchant send counts at the merchant as a whole, and a subvendor's also at the subvendor. The
 // caller must hold the rows of both (lockCustomer): otherwise two requests at once could find room for one.
 func (t unitTx) useLimit(ctx context.Context, u limitUse) error {
 	if u.role != exchange.RoleVendor { // whose own are among its merchant's
@@ -136,7 +136,7 @@ SELECT r.role, coalesce(u.per_transaction, r.per_transaction) AS per_transaction
     coalesce(u.per_month, r.per_month) AS per_month
 FROM role_limits r LEFT JOIN user_limits u ON u.user_id = $1 WHERE r.role = $2`
 
-// LimitsOf reads the limits of a user. A sub-vendor can't send more than its merchant as a whole.
+// LimitsOf reads the limits of a user. A subvendor can't send more than its merchant as a whole.
 func (s *Store) LimitsOf(ctx context.Context, u exchange.User) (UserLimits, error) {
 	var l UserLimits
 	var own []limitRow

@@ -90,7 +90,7 @@ func TestLimitsOfOneUser(t *testing.T) {
 	}
 }
 
-// A merchant's limits are one purse for all of its people, and a sub-vendor may have a smaller one of its own.
+// A merchant's limits are one purse for all of its people, and a subvendor may have a smaller one of its own.
 func TestSubvendorsShareTheirMerchantsLimits(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "0.1")
@@ -116,7 +116,7 @@ func TestSubvendorsShareTheirMerchantsLimits(t *testing.T) {
 	set(merchant, exchange.SpendingLimits{PerTransaction: kes("3000"), PerDay: kes("6000")}) // 20 and 40 USDT
 	set(people[1], exchange.SpendingLimits{PerDay: kes("1500")})
 	if l, err := s.LimitsOf(ctx, people[1]); err != nil || l.Effective.PerDay.String() != "1500.00" || l.Effective.PerTransaction.String() != "3000.00" {
-		t.Errorf("a sub-vendor's limits %+v, %v", l, err)
+		t.Errorf("a subvendor's limits %+v, %v", l, err)
 	}
 	wantFault(t, send(people[2], "20.000001"), exchange.CodeLimitReached)
 	if err := send(people[1], "10"); err != nil {

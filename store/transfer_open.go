@@ -76,7 +76,7 @@ func (t unitTx) transferBefore(ctx context.Context, r exchange.TransferRequest) 
 	return f, true, err
 }
 
-// Those of a merchant and its sub-vendors are counted together. What was never sent cost nothing.
+// Those of a merchant and its subvendors are counted together. What was never sent cost nothing.
 const countSent = `
 SELECT count(*) FROM transfers WHERE created_at >= $1 AND status NOT IN ('cancelled', 'rejected', 'blocked')
     AND CASE WHEN $2::uuid IS NOT NULL THEN vendor_id = $2 WHEN $3::uuid IS NOT NULL THEN sender_id = $3 ELSE sender_id IS NULL END`

@@ -102,7 +102,7 @@ func transferFact(f exchange.Transfer) map[string]any {
 		"from_wallet_id": f.WalletID, "from_address": f.FromAddress, "to_wallet_id": nullID(f.ToWalletID), "to_address": f.ToAddress,
 		"value": f.Value.String(), "fee": f.Fee.String(), "fx_rate_quote_id": nullID(f.QuoteID), "approvals_required": f.ApprovalsRequired,
 		"status": f.Status, "status_detail": f.StatusDetail,
-		"blockchain_txn_hash": f.TxHash, "version": f.Version,
+		"tx_hash": f.TxHash, "version": f.Version,
 	}
 }
 

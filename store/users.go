@@ -79,7 +79,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $12) RETURNING ` + us
 const readUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1`
 
 // CreateUser adds a user. Called again with the same id and e-mail address, it returns the user that is
-// there. An account that may approve is inactive until a second person confirms it (ControlChanges names it). CodeLimitReached when its vendor has as many sub-vendors as it may have. CodeConflict names the field that somebody else has: /email or /phone_number.
+// there. An account that may approve is inactive until a second person confirms it (ControlChanges names it). CodeLimitReached when its vendor has as many subvendors as it may have. CodeConflict names the field that somebody else has: /email or /phone_number.
 func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal) (exchange.User, error) {
 	var created exchange.User
 	err := s.inTx(ctx, "user", func(t unitTx) error {
@@ -96,7 +96,7 @@ func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Cred
 			if err := t.one(ctx, lockOwner, u.VendorID); err != nil {
 				return err
 			}
-			if err := t.below(ctx, MaxSubvendorsPerVendor, countSubvendors, u.VendorID, "sub-vendors of one vendor"); err != nil {
+			if err := t.below(ctx, MaxSubvendorsPerVendor, countSubvendors, u.VendorID, "subvendors of one vendor"); err != nil {
 				return err
 			}
 		}

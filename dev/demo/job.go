@@ -215,7 +215,7 @@ type transfer struct {
 	Detail    string    `json:"status_detail"`
 	Amount    string    `json:"amount"`
 	ToAddress string    `json:"to_address"`
-	TxHash    string    `json:"blockchain_txn_hash"`
+	TxHash    string    `json:"tx_hash"`
 }
 
 // sendOn sends some of what was bought to another customer, who is known by the phone number.

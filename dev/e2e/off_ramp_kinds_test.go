@@ -131,7 +131,7 @@ func (w *world) quote(t *testing.T) uuid.UUID {
 	var made struct {
 		ID uuid.UUID `json:"id"`
 	}
-	in := map[string]any{"purpose": "offramp", "side": "sell", "asset": "USDT", "amount": soldCrypto}
+	in := map[string]any{"purpose": "offramp", "offer_type": "BUY", "asset": "USDT", "amount": soldCrypto}
 	if err := w.amina(t).Post(t.Context(), "/api/v1/auth/pricing/quotes", uuid.NewString(), in, &made); err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func toTreasury(t *testing.T, w *world, n demo.Node) (*client.Client, map[string
 	t.Helper()
 	in := w.saleForm(t, n, &sale{})
 	delete(in, "offer_id")
-	in["order_subtype"], in["quote_id"], in["network"] = "treasury_offramp", w.quote(t), n.Network
+	in["order_subtype"], in["fx_rate_quote_id"], in["network"] = "treasury_offramp", w.quote(t), n.Network
 	return w.amina(t), in
 }
 
@@ -207,6 +207,6 @@ func custodialRemitted(t *testing.T, w *world, n demo.Node) (*client.Client, map
 	t.Helper()
 	_, in := fundedHere(t, w, n)
 	delete(in, "offer_id")
-	in["order_subtype"], in["quote_id"] = "custodial_remittance_offramp", w.quote(t)
+	in["order_subtype"], in["fx_rate_quote_id"] = "custodial_remittance_offramp", w.quote(t)
 	return w.amina(t), parties(in)
 }

@@ -19,7 +19,7 @@ type sent struct {
 	Detail   string    `json:"status_detail"`
 	Amount   string    `json:"amount"`
 	Digest   string    `json:"approval_digest"`
-	TxHash   string    `json:"blockchain_txn_hash"`
+	TxHash   string    `json:"tx_hash"`
 	Required int       `json:"approvals_required"`
 	Given    int       `json:"approvals_given"`
 }

@@ -79,11 +79,11 @@ func (w *world) price(ctx context.Context, d *deed, f form, in map[string]any) e
 		return err
 	}
 	var made object
-	key, ask := newKey(), map[string]any{"purpose": "offramp", "side": "sell", "asset": money.USDT, "amount": d.amount.String()}
+	key, ask := newKey(), map[string]any{"purpose": "offramp", "offer_type": "BUY", "asset": money.USDT, "amount": d.amount.String()}
 	err := w.insist(ctx, d.email, func(ctx context.Context, c *client.Client) error {
 		return c.Post(ctx, "/api/v1/auth/pricing/quotes", key, ask, &made)
 	})
-	in["quote_id"] = made.ID
+	in["fx_rate_quote_id"] = made.ID
 	if !f.funded && !d.step.Inside { // otherwise the wallet says which network it is
 		in["network"] = d.node.Network
 	}
