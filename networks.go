@@ -160,6 +160,28 @@ func addNetwork(p process, queue string, db *store.Store, open drivers, parts *w
 	return addWatch(p, name, db, c, parts)
 }
 
+// addWatch adds what sees the deposits on a network.
+func addWatch(p process, name exchange.Network, db *store.Store, c chain.Client, parts *worker.Parts) error {
+	least, err := p.config.Deposits.minimum()
+	if err != nil {
+		return err
+	}
+	for n := range p.config.Deposits.From {
+		if !exchange.Network(n).Valid() {
+			return fmt.Errorf("KIVUKO_DEPOSITS_FROM: there is no network %q", n)
+		}
+	}
+	net := p.config.network(name)
+	if p.config.Mode == Local {
+		net.life, net.lifeBlocks = 0, 0 // a developer's machine sleeps, and its chains stand still with it
+	}
+	parts.Watch[name] = &activities.Deposits{
+		Store: db, Client: c, Poll: net.blockTime, Stretch: activities.DefaultStretch,
+		From: p.config.Deposits.From[string(name)], Minimum: least, Life: net.life, LifeBlocks: net.lifeBlocks,
+	}
+	return nil
+}
+
 // addSigner adds what makes keys and signatures. Each network's signer has a vault of its own, so that a
 // process that serves one of them opens nothing of another.
 func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client, parts *worker.Parts) error {

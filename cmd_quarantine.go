@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+)
+
+// runQuarantine lists the movements that were set aside, or settles one of them. One that left a wallet may be
+// settled as a payment whose transaction is not known here, which the payment then completes by.
+func runQuarantine(ctx context.Context, p process, args []string) error {
+	flags := flag.NewFlagSet("quarantine", flag.ContinueOnError)
+	flags.SetOutput(io.Discard) // the error says what is wrong
+	settle := flags.String("settle", "", "id of a movement that is dealt with")
+	payment := flags.String("payment", "", "id of the chain payment that a movement was, whose transaction is not known here")
+	note := flags.String("note", "", "what it was")
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("quarantine: %w", err)
+	}
+	var n need
+	p.config.checkDatabase(&n)
+	if err := n.err(); err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})
+	if err != nil {
+		return err
+	}
+	defer closing(p, db)
+	if *settle != "" {
+		id, err := uuid.Parse(*settle)
+		if err != nil {
+			return fmt.Errorf("quarantine: -settle: %w", err)
+		}
+		if *payment == "" {
+			return db.SettleQuarantine(ctx, id, *note, exchange.System("operator"))
+		}
+		pay, err := uuid.Parse(*payment)
+		if err != nil {
+			return fmt.Errorf("quarantine: -payment: %w", err)
+		}
+		_, err = db.AdoptSend(ctx, id, pay, *note, exchange.System("operator"))
+		return err
+	}
+	for _, n := range exchange.Networks() {
+		all, err := db.OpenQuarantine(ctx, n)
+		if err != nil {
+			return err
+		}
+		for _, q := range all {
+			_, err := fmt.Fprintf(p.out, "%s  %s  %s  block %d  %s  %s\n  %s\n", q.ID, q.CreatedAt.Format(time.RFC3339), q.Network, q.Block, q.Reason, q.Detail, q.Payload)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
