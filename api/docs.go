@@ -10,7 +10,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	swaggerFiles "github.com/swaggo/files/v2"
-	"gopkg.in/yaml.v3"
+	"go.yaml.in/yaml/v3"
 )
 
 //go:embed openapi.yaml

@@ -108,6 +108,10 @@ func (s *server) guarded(fc *fiber.Ctx) (err error) {
 			err = exchange.Errorf(exchange.CodeInternal, "panic")
 		}
 	}()
+	if err := checkFraming(&fc.Request().Header); err != nil {
+		fc.Context().SetConnectionClose()
+		return err
+	}
 	return fc.Next()
 }
 

@@ -96,6 +96,7 @@ func (s *server) app() (*fiber.App, error) {
 			return s.writeError(fc, err)
 		},
 	})
+	app.Server().Handler = routable(app.Server().Handler)
 	app.Use(s.outer)
 	app.Hooks().OnShutdown(func() error {
 		s.wakers.wait.Wait()

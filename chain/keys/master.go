@@ -2,6 +2,7 @@ package keys
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,7 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tink-crypto/tink-go-awskms/v2/integration/awskms"
+	"github.com/tink-crypto/tink-go-awskms/v3/integration/awskms"
 	"github.com/tink-crypto/tink-go-hcvault/v2/integration/hcvault"
 	"github.com/tink-crypto/tink-go/v2/aead"
 	"github.com/tink-crypto/tink-go/v2/core/registry"
@@ -35,7 +36,7 @@ func openMaster(c Config, uri string, create bool) (master, error) {
 	switch {
 	case strings.HasPrefix(uri, schemeAWS):
 		native := tinkAWS + strings.TrimPrefix(uri, schemeAWS)
-		client, err := awskms.NewClientWithOptions(native)
+		client, err := awskms.NewClientWithOptions(context.Background(), native)
 		return remoteMaster(client, uri, native, err)
 	case strings.HasPrefix(uri, schemeVault):
 		if c.VaultToken == "" {
