@@ -40,10 +40,40 @@ func (s *server) breakerCheck(ctx context.Context) error {
 	return err
 }
 
-// readyz tells what each dependency says. What exactly is wrong stands in the log: the page is public.
+// readyAge is for how long an answer of /readyz serves everybody who asks. The page is public and its questions go to
+// nodes and the database, so that their number must not be the callers' to choose.
+const readyAge = time.Second
+
+// readiness is the last answer of /readyz. Its lock is held while the dependencies are asked: whoever comes meanwhile
+// waits for that answer.
+type readiness struct {
+	mu     sync.Mutex
+	at     time.Time
+	status int
+	body   readyWire
+}
+
+type readyWire struct {
+	Status       string                    `json:"status"` // "ready", "degraded" or "unavailable"
+	Dependencies map[string]dependencyWire `json:"dependencies"`
+}
+
+// readyz answers what each dependency says. What exactly is wrong stands in the log: the page is public.
 func (s *server) readyz(c *call) error {
+	r := &s.ready
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if age := s.now().Sub(r.at); age < 0 || age >= readyAge {
+		r.status, r.body = s.askDependencies(c.ctx)
+		r.at = s.now()
+	}
+	return c.json(r.status, r.body)
+}
+
+// askDependencies runs all checks at the same time.
+func (s *server) askDependencies(ctx context.Context) (int, readyWire) {
 	var mu sync.Mutex
-	states, status, code := map[string]dependencyWire{}, "ready", http.StatusOK
+	code, body := http.StatusOK, readyWire{"ready", map[string]dependencyWire{}}
 	var wait sync.WaitGroup
 	checks := maps.Clone(s.Health)
 	if checks == nil {
@@ -53,7 +83,7 @@ func (s *server) readyz(c *call) error {
 	for name, check := range checks {
 		wait.Go(func() {
 			start := time.Now()
-			err := bounded(c.ctx, check)
+			err := bounded(ctx, check)
 			state := dependencyWire{Status: "up", Vital: vital[name], Millis: time.Since(start).Milliseconds()}
 			mu.Lock()
 			defer mu.Unlock()
@@ -61,16 +91,16 @@ func (s *server) readyz(c *call) error {
 				state.Status = "down"
 				s.log.Warn("a dependency is down", "dependency", name, "error", err)
 				if vital[name] {
-					status, code = "unavailable", http.StatusServiceUnavailable
+					body.Status, code = "unavailable", http.StatusServiceUnavailable
 				} else if code == http.StatusOK {
-					status = "degraded"
+					body.Status = "degraded"
 				}
 			}
-			states[name] = state
+			body.Dependencies[name] = state
 		})
 	}
 	wait.Wait()
-	return c.json(code, map[string]any{"status": status, "dependencies": states})
+	return code, body
 }
 
 // bounded runs a check that may ignore its context.

@@ -140,6 +140,7 @@ func TestBreakerShowsAndIsClosed(t *testing.T) {
 		t.Errorf("closed %v", got)
 	}
 	w.do(post, closePath, map[string]any{"note": "once more"}, admin.auth()).refused(exchange.CodeStateConflict)
+	w.skew.Add(int64(readyAge))
 	if ready := w.do(get, "/readyz", nil).object(); ready["dependencies"].(map[string]any)["momo-payouts"].(map[string]any)["status"] != "up" {
 		t.Errorf("closed, it is still %v", ready)
 	}

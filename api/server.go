@@ -25,6 +25,7 @@ type server struct {
 	unknown  *window
 	wakers   *wakers
 	reads    chan struct{} // of chains, one for each that goes on
+	ready    readiness
 }
 
 // New builds the API. It refuses a configuration that is not fit to serve.

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,11 +33,47 @@ func TestHealth(t *testing.T) {
 	}{{"", 200, "ready"}, {"tron", 200, "degraded"}, {"temporal", 503, "unavailable"}, {"postgres", 503, "unavailable"}} {
 		clear(broken)
 		broken[c.down] = errors.New("secret host refused")
+		e.skew.Add(int64(readyAge))
 		r := e.do(get, "/readyz", nil).want(c.status)
 		if r.text("status") != c.word || strings.Contains(string(r.body), "secret") {
 			t.Errorf("without %s: %s", c.down, r.body)
 		}
 	}
+}
+
+// TestReadinessIsAskedOnce has many ask at once: the page is public, and what it asks costs others.
+func TestReadinessIsAskedOnce(t *testing.T) {
+	var asked atomic.Int64
+	e := start(t, func(d *Deps) {
+		now := time.Now() // the second never ends
+		d.Now = func() time.Time { return now }
+		d.Health = map[string]func(context.Context) error{"tron": func(context.Context) error {
+			asked.Add(1)
+			return nil
+		}}
+	})
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for range 125 {
+				if r := e.do(get, "/readyz", nil); r.status != http.StatusOK {
+					t.Errorf("status %d", r.status)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	if n := asked.Load(); n != 1 {
+		t.Errorf("1,000 requests asked %d times", n)
+	}
+}
+
+func TestReadinessIsLimited(t *testing.T) {
+	e := start(t, func(d *Deps) { d.Config.Rates.General = Rate{Max: 2, Per: time.Hour} })
+	e.do(get, "/readyz", nil).want(http.StatusOK)
+	e.do(get, "/readyz", nil).want(http.StatusOK)
+	e.do(get, "/readyz", nil).refused(exchange.CodeRateLimited)
+	e.do(get, "/healthz", nil).want(http.StatusOK)
 }
 
 func TestMetricsCountByTemplate(t *testing.T) {
