@@ -41,7 +41,10 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 		return err
 	}
 	defer closing(p, db)
-	metrics := prometheus.NewRegistry()
+	metrics, err := newRegistry(db)
+	if err != nil {
+		return err
+	}
 	temporal, err := dialTemporal(p, metrics)
 	if err != nil {
 		return err

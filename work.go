@@ -58,7 +58,10 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		return err
 	}
 	defer closing(p, db)
-	metrics := prometheus.NewRegistry()
+	metrics, err := newRegistry(db)
+	if err != nil {
+		return err
+	}
 	var counted prometheus.Registerer // nil where nobody can read them, because counting is not free
 	if p.config.Worker.MetricsListen != "" {
 		counted = metrics

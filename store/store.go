@@ -102,6 +102,9 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	return s, nil
 }
 
+// Pool returns the pool of connections, whose statistics are measured.
+func (s *Store) Pool() *sql.DB { return s.db.DB }
+
 // maxLockWait is how long a statement waits for a lock. It bounds what nobody watches over, see unwatched.
 const maxLockWait = 30 * time.Second
 

@@ -1,0 +1,24 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"kivuko/store"
+)
+
+// newRegistry returns the metrics that every process has: its memory, goroutines and files, and its connections to the
+// database, whose waiting is the first sign of a pool that is too small.
+func newRegistry(db *store.Store) (*prometheus.Registry, error) {
+	r := prometheus.NewRegistry()
+	var all []error
+	for _, c := range []prometheus.Collector{
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewDBStatsCollector(db.Pool(), "kivuko"),
+	} {
+		all = append(all, r.Register(c))
+	}
+	return r, errors.Join(all...)
+}
