@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -231,6 +232,23 @@ func TestCommandLine(t *testing.T) {
 	}
 	if err := run(context.Background(), []string{"worker", "-queue", "x"}, &out, &log); err == nil || !strings.Contains(err.Error(), "-queue") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestTwoCommandsNeedNoConfiguration covers the machine without a network, where the cold key is made, and whoever asks
+// an image for its build.
+func TestTwoCommandsNeedNoConfiguration(t *testing.T) {
+	t.Setenv("KIVUKO_MODE", "neither")
+	t.Setenv("KIVUKO_API_DRAIN_TIMEOUT", "soon")
+	var log bytes.Buffer
+	if err := run(t.Context(), []string{"health"}, &log, &log); err == nil {
+		t.Fatal("the environment is no obstacle")
+	}
+	for _, args := range [][]string{{"version"}, {"cold-key", "-out", filepath.Join(t.TempDir(), "key")}} {
+		var out bytes.Buffer
+		if err := run(t.Context(), args, &out, &log); err != nil || out.Len() == 0 {
+			t.Errorf("%s: %v, printed %q", args[0], err, out.String())
+		}
 	}
 }
 

@@ -38,6 +38,8 @@ var temporalYAML []byte
 type command struct {
 	help string
 	run  func(ctx context.Context, p process, args []string) error
+	// bare commands run with any environment: their process has no configuration.
+	bare bool
 }
 
 // process is what every command gets: its configuration, its log and where it prints.
@@ -49,18 +51,18 @@ type process struct {
 
 func commands() map[string]command {
 	return map[string]command{
-		"api":           {"serve the REST API", runAPI},
-		"worker":        {"work on task queues: -queues flows,momo,webhooks,chain-<network>,signer-<network>", runWorker},
-		"codec":         {"serve the codec endpoint of the Temporal Web UI", runCodec},
-		"migrate":       {"bring the database up to date and make the first admin", runMigrate},
-		"apply":         {"reconcile Temporal with temporal.yaml", runApply},
-		"momo-register": {"tell the mobile money operator where to report payments to our number: [-number <telephone>]", runRegister},
-		"quarantine":    {"list movements on chains that were set aside, or settle one: -settle <id> [-payment <id>] -note <text>", runQuarantine},
-		"audit-verify":  {"recompute the audit log's hash chain", runAuditVerify},
-		"cold-key":      {"make the cold key and print its public half: -out <new file>", runColdKey},
-		"cold-sign":     {"sign a cold wallet's transaction, without a network: -draft <file> [-yes]", runColdSign},
-		"health":        {"ask a process of this machine whether it answers: api, worker or codec", runHealth},
-		"version":       {"print the build", runVersion},
+		"api":           {help: "serve the REST API", run: runAPI},
+		"worker":        {help: "work on task queues: -queues flows,momo,webhooks,chain-<network>,signer-<network>", run: runWorker},
+		"codec":         {help: "serve the codec endpoint of the Temporal Web UI", run: runCodec},
+		"migrate":       {help: "bring the database up to date and make the first admin", run: runMigrate},
+		"apply":         {help: "reconcile Temporal with temporal.yaml", run: runApply},
+		"momo-register": {help: "tell the mobile money operator where to report payments to our number: [-number <telephone>]", run: runRegister},
+		"quarantine":    {help: "list movements on chains that were set aside, or settle one: -settle <id> [-payment <id>] -note <text>", run: runQuarantine},
+		"audit-verify":  {help: "recompute the audit log's hash chain", run: runAuditVerify},
+		"cold-key":      {help: "make the cold key and print its public half: -out <new file>", run: runColdKey, bare: true},
+		"cold-sign":     {help: "sign a cold wallet's transaction, without a network: -draft <file> [-yes]", run: runColdSign},
+		"health":        {help: "ask a process of this machine whether it answers: api, worker or codec", run: runHealth},
+		"version":       {help: "print the build", run: runVersion, bare: true},
 	}
 }
 
@@ -87,6 +89,9 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	c, ok := commands()[args[0]]
 	if !ok {
 		return usage(fmt.Sprintf("unknown command %q", args[0]))
+	}
+	if c.bare {
+		return c.run(ctx, process{log: slog.New(slog.NewJSONHandler(log, nil)).With("process", args[0]), out: out}, args[1:])
 	}
 	config, err := loadConfig()
 	if err != nil {
