@@ -62,24 +62,16 @@ type SubmitRefundInput struct {
 	Home     string    `json:"home"`
 }
 
-// RefundStep is what a step found of a refund's payout.
-type RefundStep struct {
-	AttemptID uuid.UUID `json:"attempt_id,omitzero"`
-	State     string    `json:"state"`
-	Code      string    `json:"code,omitempty"`
-	Asked     bool      `json:"asked,omitempty"` // a question is out whose answer comes as a callback
-}
-
 // SubmitRefund reserves the float and sends the payout.
-func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (RefundStep, error) {
+func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (PayoutStep, error) {
 	ctx, stop := beat(ctx)
 	defer stop()
 	refund, err := r.Store.Refund(ctx, in.RefundID)
 	if err != nil {
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	}
 	if refund.Status == exchange.RefundCompleted {
-		return RefundStep{State: RefundPaid}, nil
+		return PayoutStep{State: RefundPaid}, nil
 	}
 	id := PayoutID(refund.ID, in.Try)
 	fresh := exchange.PaymentAttempt{
@@ -92,20 +84,20 @@ func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (Refun
 		return r.resume(ctx, refund, before)
 	}
 	if exchange.CodeOf(err) != exchange.CodeNotFound {
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	}
 	stored, err := r.Store.BeginRefundPayout(ctx, refund.ID, fresh)
 	if exchange.CodeOf(err) == exchange.CodeInsufficientFunds {
-		return RefundStep{State: RefundFloatShort}, nil
+		return PayoutStep{State: RefundFloatShort}, nil
 	}
 	if exchange.CodeOf(err) == exchange.CodeSuspended {
-		return RefundStep{State: RefundSuspended}, nil
+		return PayoutStep{State: RefundSuspended}, nil
 	}
 	if err != nil {
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	}
 	if stored.ID == uuid.Nil {
-		return RefundStep{State: RefundHeld}, nil
+		return PayoutStep{State: RefundHeld}, nil
 	}
 	if stored.CallbackToken == "" { // another run wrote it a moment ago, and may be sending it
 		return r.resume(ctx, refund, stored)
@@ -114,53 +106,53 @@ func (r *Refunds) SubmitRefund(ctx context.Context, in SubmitRefundInput) (Refun
 }
 
 // resume goes on with a payout whose row an earlier run wrote.
-func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt) (RefundStep, error) {
+func (r *Refunds) resume(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt) (PayoutStep, error) {
 	switch a.Status {
 	case exchange.AttemptSucceeded:
-		return RefundStep{AttemptID: a.ID, State: RefundPaid}, nil
+		return PayoutStep{AttemptID: a.ID, State: RefundPaid}, nil
 	case exchange.AttemptRefused, exchange.AttemptFailed:
 		return r.refuse(ctx, refund.ID, a, a.ResultCode)
 	case exchange.AttemptAccepted, exchange.AttemptUnknown:
-		return RefundStep{AttemptID: a.ID, State: RefundAccepted}, nil
+		return PayoutStep{AttemptID: a.ID, State: RefundAccepted}, nil
 	case exchange.AttemptCreated: // nobody knows whether it was sent
 	}
 	sent, err := sentAgain(ctx, r.Store, r.Operator, r.CallbackKey, r.Now(), a)
 	switch {
 	case err != nil:
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	case sent.spoken:
 		return r.resume(ctx, refund, sent.attempt)
 	}
 	return r.kept(ctx, refund, a, sent.submission)
 }
 
-func (r *Refunds) kept(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt, s exchange.Submission) (RefundStep, error) {
+func (r *Refunds) kept(ctx context.Context, refund exchange.Refund, a exchange.PaymentAttempt, s exchange.Submission) (PayoutStep, error) {
 	leave(ctx, s) // first: of a payout without its names the operator can't always be asked
 	done, err := keepSubmission(ctx, r.Store, a.ID, s)
 	if err != nil {
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	}
 	if done.State == exchange.Refused {
 		return r.refuse(ctx, refund.ID, a, done.Code)
 	}
-	return RefundStep{AttemptID: a.ID, State: RefundAccepted}, nil
+	return PayoutStep{AttemptID: a.ID, State: RefundAccepted}, nil
 }
 
 // refuse books a definite refusal: the float is free again and a person decides.
-func (r *Refunds) refuse(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt, code string) (RefundStep, error) {
+func (r *Refunds) refuse(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt, code string) (PayoutStep, error) {
 	refund, err := r.Store.Refund(ctx, refundID)
 	if err != nil {
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	}
 	if refund.Status == exchange.RefundProcessing || refund.Status == exchange.RefundCompleted {
 		if err := r.Store.FailRefund(ctx, refundID, "refused: "+code); err != nil {
-			return RefundStep{}, Failure(ctx, err)
+			return PayoutStep{}, Failure(ctx, err)
 		}
 	}
 	if refund.Status == exchange.RefundCompleted {
-		return RefundStep{AttemptID: a.ID, State: RefundPaid}, nil // by another payout
+		return PayoutStep{AttemptID: a.ID, State: RefundPaid}, nil // by another payout
 	}
-	return RefundStep{AttemptID: a.ID, State: RefundRefused, Code: code}, nil
+	return PayoutStep{AttemptID: a.ID, State: RefundRefused, Code: code}, nil
 }
 
 // CheckRefundInput asks for a look at a payout. Questions is how often the operator was asked for its
@@ -175,29 +167,29 @@ type CheckRefundInput struct {
 // CheckRefund looks for what became of a payout. Its result and the operator's answer to a question must
 // agree, or two answers must; then it is booked as paid or as refused. A timeout of the operator's
 // queue is neither.
-func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundStep, error) {
+func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (PayoutStep, error) {
 	ctx, stop := beat(ctx)
 	defer stop()
 	a, err := r.Store.Attempt(ctx, in.AttemptID)
 	if err != nil {
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	}
 	switch a.Status {
 	case exchange.AttemptSucceeded:
-		return RefundStep{AttemptID: a.ID, State: RefundPaid}, nil
+		return PayoutStep{AttemptID: a.ID, State: RefundPaid}, nil
 	case exchange.AttemptFailed, exchange.AttemptRefused:
 		return r.refuse(ctx, in.RefundID, a, a.ResultCode)
 	case exchange.AttemptCreated, exchange.AttemptUnknown, exchange.AttemptAccepted: // still open
 	}
 	stored, err := r.Store.Callbacks(ctx, a.ID)
 	if err != nil {
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	}
 	e := listen(ctx, r.Operator, a, stored)
 	e.questions = in.Questions
 	ask, err := e.mayAsk(ctx, r.Store, r.Provider, in.Ask)
 	if err != nil {
-		return RefundStep{}, Failure(ctx, err)
+		return PayoutStep{}, Failure(ctx, err)
 	}
 	if ask {
 		a.CallbackToken = r.token(a.ID)
@@ -211,20 +203,20 @@ func (r *Refunds) CheckRefund(ctx context.Context, in CheckRefundInput) (RefundS
 	return step, Failure(ctx, err)
 }
 
-func (r *Refunds) conclude(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt, e payoutEvidence) (RefundStep, error) {
+func (r *Refunds) conclude(ctx context.Context, refundID uuid.UUID, a exchange.PaymentAttempt, e payoutEvidence) (PayoutStep, error) {
 	state, o := e.judge()
 	switch state {
 	case RefundPaid:
 		if err := r.Store.CompleteRefund(ctx, refundID, a.ID, o); err != nil {
-			return RefundStep{}, err
+			return PayoutStep{}, err
 		}
 	case RefundRefused:
 		if _, err := r.Store.RecordFailure(ctx, a.ID, o); err != nil {
-			return RefundStep{}, err
+			return PayoutStep{}, err
 		}
 		return r.refuse(ctx, refundID, a, o.Code)
 	}
-	return RefundStep{AttemptID: a.ID, State: state, Code: o.Code}, nil
+	return PayoutStep{AttemptID: a.ID, State: state, Code: o.Code}, nil
 }
 
 // SettleRefundInput ends a refund that was paid by other means.

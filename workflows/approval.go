@@ -28,28 +28,21 @@ type approvalDoor struct {
 const maxRefused = 100
 
 // openApprovalDoor registers the handlers. It is called before the first wait.
-func openApprovalDoor(ctx workflow.Context, d *approvalDoor) error {
+func openApprovalDoor(h *handlers, d *approvalDoor) {
 	for _, u := range []struct {
 		name   string
 		action exchange.ApprovalAction
 	}{{UpdateApprove, exchange.Approve}, {UpdateReject, exchange.Reject}} {
-		handler := func(ctx workflow.Context, ref ApprovalRef) (TransferAck, error) {
+		h.update(u.name, "An officer's decision, with a token that the API made for it.", func(ctx workflow.Context, ref ApprovalRef) (TransferAck, error) {
 			return d.decide(ctx, u.action, exchange.DoorAPI, ref)
-		}
-		err := workflow.SetUpdateHandlerWithOptions(ctx, u.name, handler, workflow.UpdateHandlerOptions{
-			Validator: d.admit, Description: "An officer's decision, with a token that the API made for it.",
-		})
-		if err != nil {
-			return err
-		}
+		}, d.admit)
 	}
 	for _, s := range []struct {
 		name   string
 		action exchange.ApprovalAction
 	}{{SignalApprove, exchange.Approve}, {SignalReject, exchange.Reject}} {
-		workflow.GoNamed(ctx, "signal "+s.name, func(ctx workflow.Context) { d.listen(ctx, s.name, s.action) })
+		signal(h.ctx, "signal "+s.name, s.name, func(ctx workflow.Context, sent any) { d.listen(ctx, s.name, s.action, sent) })
 	}
-	return nil
 }
 
 // admit refuses decisions while nobody waits for one.
@@ -60,33 +53,27 @@ func (d *approvalDoor) admit(ApprovalRef) error {
 	return nil
 }
 
-// listen is the Web UI's door.
-func (d *approvalDoor) listen(ctx workflow.Context, name string, action exchange.ApprovalAction) {
-	ch := workflow.GetSignalChannel(ctx, name)
-	for {
-		var sent any // whatever somebody typed: what can't be read as a token is refused and noted like a wrong one
-		ch.Receive(ctx, &sent)
-		if d.refused >= maxRefused {
-			workflow.GetLogger(ctx).Warn("a signal was ignored: there were too many without a valid token", "signal", name)
-			continue
-		}
-		if _, err := d.decide(ctx, action, exchange.DoorSignal, tokenIn(sent)); err != nil {
-			d.refused++
-		}
+// listen is the Web UI's door. Whatever was typed arrives; what can't be read as a token is refused and noted like a wrong one.
+func (d *approvalDoor) listen(ctx workflow.Context, name string, action exchange.ApprovalAction, sent any) {
+	if d.refused >= maxRefused {
+		workflow.GetLogger(ctx).Warn("a signal was ignored: there were too many without a valid token", "signal", name)
+		return
+	}
+	if _, err := d.decide(ctx, action, exchange.DoorSignal, tokenIn(sent)); err != nil {
+		d.refused++
 	}
 }
 
 // decide is the one handler. What is not proven is noted for the auditor and changes nothing.
 func (d *approvalDoor) decide(ctx workflow.Context, action exchange.ApprovalAction, door exchange.ApprovalDoor, ref ApprovalRef) (TransferAck, error) {
-	var s activities.TransferState
 	in := activities.DecideInput{TransferID: d.transfer, Action: action, Token: ref.Token}
-	err := workflow.ExecuteActivity(record(ctx, "Prove the officer's decision"), approvals.DecideTransfer, in).Get(ctx, &s)
+	s, err := step(ctx, database, "Prove the officer's decision", approvals.DecideTransfer, in)
 	if err == nil {
 		d.learn(ctx, s)
 		return TransferAck{Status: s.Status, Detail: s.Detail}, nil
 	}
 	refusal := activities.RefusedDecisionInput{TransferID: d.transfer, Action: action, Door: door, Code: exchange.CodeOf(AsExchangeError(err))}
-	if err := workflow.ExecuteActivity(record(ctx, "Note a decision without proof"), approvals.RecordRefusedDecision, refusal).Get(ctx, nil); err != nil {
+	if err := do(ctx, database, "Note a decision without proof", approvals.RecordRefusedDecision, refusal); err != nil {
 		workflow.GetLogger(ctx).Error("a decision without proof was not noted", "error", err)
 	}
 	return TransferAck{}, passOn(err)

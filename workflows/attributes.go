@@ -87,9 +87,7 @@ const LatePaymentSummary = "Watch for late money"
 
 // LatePaymentAttributes are the search attributes with which a watch over late money starts.
 func LatePaymentAttributes() temporal.SearchAttributes {
-	return temporal.NewSearchAttributes(
-		AttrStage.ValueSet(StageWatch), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
-	)
+	return attributes(StageWatch, WaitsForMomo)
 }
 
 // show writes search attributes. It fails only for attributes that can't be encoded, which is a bug

@@ -13,8 +13,7 @@ var wallets *activities.Wallets
 // only sealed. The API starts the flow and waits for its result; a refusal fails it with the exchange
 // code as its type.
 func CreateWallet(ctx workflow.Context, r exchange.WalletRequest) (WalletCreated, error) {
-	var made activities.MadeWallet
-	err := workflow.ExecuteActivity(signer(ctx, r.Network, "Make the wallet"), wallets.MakeWallet, r).Get(ctx, &made)
+	made, err := step(ctx, signer(r.Network), "Make the wallet", wallets.MakeWallet, r)
 	if err != nil {
 		return WalletCreated{}, passOn(err)
 	}

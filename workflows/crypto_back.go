@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -30,7 +29,7 @@ type cryptoBack struct {
 	network  exchange.Network
 	desk     *desk
 	door     *refundDoor // where officers decide about it
-	until    func(workflow.Context, func() bool)
+	until    waiting
 	// paid settles a payout that an operator proves to have paid the order after all, and reports whether it is settled.
 	// It is nil where no payout can have paid.
 	paid func(workflow.Context, activities.Proof) bool
@@ -48,7 +47,7 @@ func (b *cryptoBack) run(ctx workflow.Context) {
 	for {
 		b.woken = false
 		in := activities.ChainRefundInput{RefundID: b.refundID}
-		err := b.learn(ctx, workflow.ExecuteActivity(record(ctx, "Have the crypto sent back"), chainRefunds.ApproveRefundPayment, in))
+		err := b.learn(step(ctx, database, "Have the crypto sent back", chainRefunds.ApproveRefundPayment, in))
 		switch {
 		case err != nil:
 			b.parked(ctx, ReasonStepFailed, err)
@@ -63,11 +62,8 @@ func (b *cryptoBack) run(ctx workflow.Context) {
 	}
 }
 
-// learn takes over where the refund stands. The answer is read into a value of its own: what it leaves out would stay in
-// the old one.
-func (b *cryptoBack) learn(ctx workflow.Context, step workflow.Future) error {
-	var s activities.ChainRefundState
-	err := step.Get(ctx, &s)
+// learn takes over where the refund stands, where a step could tell.
+func (b *cryptoBack) learn(s activities.ChainRefundState, err error) error {
 	if err == nil {
 		b.state = s
 	}
@@ -81,16 +77,11 @@ func (b *cryptoBack) wake() { b.woken = true }
 func (b *cryptoBack) send(ctx workflow.Context) {
 	b.desk.unpark(ctx, WaitsForChain)
 	in := CryptoPayoutInput{PaymentID: b.state.PaymentID, OrderID: b.orderID, RefundID: b.refundID, Network: b.state.Network}
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: CryptoPayoutID(in.PaymentID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
-		StaticSummary: "Send crypto back", Priority: fairness(priorityRefund, b.merchant),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			AttrStage.ValueSet(StageRefund), AttrNetwork.ValueSet(string(b.state.Network)), AttrMerchantID.ValueSet(b.merchant.String()),
-			AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
-		),
+	c := child{
+		summary: "Send crypto back", priority: fairness(priorityRefund, b.merchant),
+		shown: attributes(StageRefund, WaitsForChain, AttrNetwork.ValueSet(string(b.state.Network)), AttrMerchantID.ValueSet(b.merchant.String())),
 	}
-	var result CryptoPayoutResult
-	err := runChild(ctx, o, CryptoPayout, in, &result, b.until)
+	result, err := carry(ctx, in, c, b.until)
 	if err == nil && result.Completed {
 		return
 	}
@@ -111,10 +102,7 @@ func (b *cryptoBack) send(ctx workflow.Context) {
 	if d := b.desk.take(); d.verb == activities.VerbRefund {
 		b.address(ctx, d.proof)
 	} else {
-		in := activities.RetryPayoutInput{PaymentID: in.PaymentID, Proof: d.proof}
-		if err := workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, in).Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Error("the payment was not approved again", "error", err)
-		}
+		_ = approveAgain(ctx, in.PaymentID, d.proof) // it is logged, and the next round finds the payment parked still
 	}
 }
 
@@ -124,7 +112,7 @@ func (b *cryptoBack) sending(ctx workflow.Context) bool {
 	b.woken = false
 	payment := b.state.PaymentID
 	in := activities.ChainRefundInput{RefundID: b.refundID}
-	err := b.learn(ctx, workflow.ExecuteActivity(record(ctx, "Look at the refund"), chainRefunds.ApproveRefundPayment, in))
+	err := b.learn(step(ctx, database, "Look at the refund", chainRefunds.ApproveRefundPayment, in))
 	return err != nil || (b.state.Status == exchange.RefundProcessing && b.state.PaymentID == payment)
 }
 
@@ -175,7 +163,7 @@ func (b *cryptoBack) parked(ctx workflow.Context, r Reason, cause error) (decisi
 // address sends the refund where a person said. A command that names no address is a word to look again.
 func (b *cryptoBack) address(ctx workflow.Context, proof activities.Proof) {
 	in := activities.AddressRefundInput{RefundID: b.refundID, Proof: proof}
-	if err := b.learn(ctx, workflow.ExecuteActivity(record(ctx, "Take the address over"), chainRefunds.AddressRefund, in)); err != nil {
+	if err := b.learn(step(ctx, database, "Take the address over", chainRefunds.AddressRefund, in)); err != nil {
 		workflow.GetLogger(ctx).Warn("no address was taken over", "error", err)
 	}
 }
@@ -183,7 +171,7 @@ func (b *cryptoBack) address(ctx workflow.Context, proof activities.Proof) {
 // dismiss lets the refund go on though somebody claimed that its payee was paid. Another person has to agree to it.
 func (b *cryptoBack) dismiss(ctx workflow.Context, proof activities.Proof) {
 	in := activities.AddressRefundInput{RefundID: b.refundID, Proof: proof}
-	if err := b.learn(ctx, workflow.ExecuteActivity(record(ctx, "Go on with the refund"), chainRefunds.DismissClaim, in)); err != nil {
+	if err := b.learn(step(ctx, database, "Go on with the refund", chainRefunds.DismissClaim, in)); err != nil {
 		workflow.GetLogger(ctx).Error("the claim was not dismissed", "error", err)
 	}
 }
@@ -220,23 +208,17 @@ type refundDoor struct {
 }
 
 // openRefundDoor registers the handlers. It is called before the first wait of a flow that may owe crypto.
-func openRefundDoor(ctx workflow.Context, d *refundDoor) error {
+func openRefundDoor(h *handlers, d *refundDoor) {
 	for _, u := range []struct {
 		update, signal string
 		action         exchange.ApprovalAction
 	}{{UpdateApprove, SignalApprove, exchange.Approve}, {UpdateReject, SignalReject, exchange.Reject}} {
-		handler := func(ctx workflow.Context, ref ApprovalRef) (RefundAck, error) {
-			return d.decide(ctx, u.action, exchange.DoorAPI, ref)
-		}
-		err := workflow.SetUpdateHandlerWithOptions(ctx, u.update, handler, workflow.UpdateHandlerOptions{
-			Validator: d.admit, Description: "An officer's decision about the refund, with a token that the API made for it.",
-		})
-		if err != nil {
-			return err
-		}
-		workflow.GoNamed(ctx, "signal "+u.signal, func(ctx workflow.Context) { d.listen(ctx, u.signal, u.action) })
+		h.update(u.update, "An officer's decision about the refund, with a token that the API made for it.",
+			func(ctx workflow.Context, ref ApprovalRef) (RefundAck, error) {
+				return d.decide(ctx, u.action, exchange.DoorAPI, ref)
+			}, d.admit)
+		signal(h.ctx, "signal "+u.signal, u.signal, func(ctx workflow.Context, sent any) { d.listen(ctx, u.signal, u.action, sent) })
 	}
-	return nil
 }
 
 // admit refuses decisions while no refund waits.
@@ -247,34 +229,28 @@ func (d *refundDoor) admit(ApprovalRef) error {
 	return nil
 }
 
-// listen is the Web UI's door.
-func (d *refundDoor) listen(ctx workflow.Context, name string, action exchange.ApprovalAction) {
-	ch := workflow.GetSignalChannel(ctx, name)
-	for {
-		var sent any
-		ch.Receive(ctx, &sent)
-		if d.back == nil || d.refused >= maxRefused {
-			workflow.GetLogger(ctx).Warn("a signal was ignored", "signal", name)
-			continue
-		}
-		if _, err := d.decide(ctx, action, exchange.DoorSignal, tokenIn(sent)); err != nil {
-			d.refused++
-		}
+// listen is the Web UI's door. Whatever was typed arrives; what can't be read as a token is refused like a wrong one.
+func (d *refundDoor) listen(ctx workflow.Context, name string, action exchange.ApprovalAction, sent any) {
+	if d.back == nil || d.refused >= maxRefused {
+		workflow.GetLogger(ctx).Warn("a signal was ignored", "signal", name)
+		return
+	}
+	if _, err := d.decide(ctx, action, exchange.DoorSignal, tokenIn(sent)); err != nil {
+		d.refused++
 	}
 }
 
 // decide is the one handler. What is not proven is noted for the auditor and changes nothing.
 func (d *refundDoor) decide(ctx workflow.Context, action exchange.ApprovalAction, door exchange.ApprovalDoor, ref ApprovalRef) (RefundAck, error) {
 	back := d.back
-	var s activities.ChainRefundState
 	in := activities.DecideRefundInput{RefundID: back.refundID, Action: action, Token: ref.Token}
-	err := workflow.ExecuteActivity(record(ctx, "Prove the officer's decision"), chainRefunds.DecideRefund, in).Get(ctx, &s)
+	s, err := step(ctx, database, "Prove the officer's decision", chainRefunds.DecideRefund, in)
 	if err == nil {
 		back.wake()
 		return RefundAck{Status: s.Status, Wait: s.Wait, Needed: s.Needed, Agreed: s.Agreed}, nil
 	}
 	refusal := activities.RefusedRefundDecisionInput{RefundID: back.refundID, Action: action, Door: door, Code: exchange.CodeOf(AsExchangeError(err))}
-	if err := workflow.ExecuteActivity(record(ctx, "Note a decision without proof"), chainRefunds.RecordRefusedRefundDecision, refusal).Get(ctx, nil); err != nil {
+	if err := do(ctx, database, "Note a decision without proof", chainRefunds.RecordRefusedRefundDecision, refusal); err != nil {
 		workflow.GetLogger(ctx).Error("a decision without proof was not noted", "error", err)
 	}
 	return RefundAck{}, passOn(err)

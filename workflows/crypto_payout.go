@@ -80,8 +80,7 @@ func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, boo
 	in := activities.SignInput{PaymentID: f.in.PaymentID, ReportGas: true}
 	began := workflow.Now(ctx)
 	for {
-		var signed activities.SignedPayment
-		err := workflow.ExecuteActivity(signer(ctx, f.in.Network, "Sign the payment"), signing.SignPayment, in).Get(ctx, &signed)
+		signed, err := step(ctx, signer(f.in.Network), "Sign the payment", signing.SignPayment, in)
 		if err != nil {
 			workflow.GetLogger(ctx).Error("the payment was not signed", "error", err)
 			return signed, false
@@ -118,8 +117,7 @@ func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 	began := workflow.Now(ctx)
 	in := activities.DeliverInput{PaymentID: f.in.PaymentID, OutbidAfter: began}
 	for {
-		var d activities.Delivery
-		err := workflow.ExecuteActivity(delivery(ctx, f.in.Network, "Bring the transaction to its end"), chains.DeliverPayment, in).Get(ctx, &d)
+		d, err := step(ctx, delivery(f.in.Network), "Bring the transaction to its end", chains.DeliverPayment, in)
 		if err == nil && d.End == activities.DeliveryStuck {
 			in.OutbidAfter = f.outbid(ctx, d, began)
 			continue
@@ -138,9 +136,8 @@ func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 // outbid has a higher bid made for the place in a block, and tells when the next one may be. Where none can
 // be had, what exists goes on being offered.
 func (f *cryptoPayout) outbid(ctx workflow.Context, stuck activities.Delivery, began time.Time) time.Time {
-	var out activities.Outbid
 	in := activities.OutbidInput{PaymentID: f.in.PaymentID, N: stuck.N}
-	err := workflow.ExecuteActivity(signer(ctx, f.in.Network, "Bid more for a place in a block"), signing.OutbidPayment, in).Get(ctx, &out)
+	out, err := step(ctx, signer(f.in.Network), "Bid more for a place in a block", signing.OutbidPayment, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the transaction was not outbid", "error", err)
 	}

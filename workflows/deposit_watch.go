@@ -29,10 +29,7 @@ func DepositWatchSummary(n exchange.Network) string { return "Watch " + string(n
 
 // DepositWatchAttributes are the search attributes with which a watch starts.
 func DepositWatchAttributes(n exchange.Network) temporal.SearchAttributes {
-	return temporal.NewSearchAttributes(
-		AttrNetwork.ValueSet(string(n)), AttrStage.ValueSet(StageWatch), AttrStatus.ValueSet(WatchFollowing),
-		AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain), AttrLag.ValueSet(0),
-	)
+	return attributes(StageWatch, WaitsForChain, AttrNetwork.ValueSet(string(n)), AttrStatus.ValueSet(WatchFollowing), AttrLag.ValueSet(0))
 }
 
 // AttrLag is how many final blocks of a network are not booked yet.
@@ -93,9 +90,8 @@ func (f *depositWatch) listen(ctx workflow.Context) {
 
 func (f *depositWatch) run(ctx workflow.Context) error {
 	for n := 0; n < watchRounds && !workflow.GetInfo(ctx).GetContinueAsNewSuggested(); n++ {
-		var now activities.Followed
 		in := activities.FollowInput{Network: f.in.Network}
-		err := workflow.ExecuteActivity(watch(ctx, f.in.Network, "Follow the blocks"), deposits.FollowDeposits, in).Get(ctx, &now)
+		now, err := step(ctx, watch(f.in.Network), "Follow the blocks", deposits.FollowDeposits, in)
 		if err != nil {
 			f.stall(ctx, err)
 			continue
@@ -103,8 +99,7 @@ func (f *depositWatch) run(ctx workflow.Context) error {
 		f.report(ctx, now)
 		f.wake(ctx, now.Wakeups)
 	}
-	o := workflow.ContinueAsNewErrorOptions{InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade}
-	return workflow.NewContinueAsNewErrorWithOptions(ctx, o, TypeDepositWatch, f.in)
+	return goOn(ctx, TypeDepositWatch, f.in)
 }
 
 // stall tells a person that the chain can't be read. Nothing is lost meanwhile: reading goes on where it
@@ -177,7 +172,7 @@ func (f *depositWatch) wake(ctx workflow.Context, due []exchange.DepositWakeup) 
 			workflow.GetLogger(ctx).Warn("a flow was not told of a deposit", "flow", w.WorkflowID, "deposit", w.DepositID, "error", err)
 		}
 	}
-	if err := workflow.ExecuteActivity(record(ctx, "Note who was told"), waits.RecordWoken, woken).Get(ctx, nil); err != nil {
+	if err := do(ctx, database, "Note who was told", waits.RecordWoken, woken); err != nil {
 		workflow.GetLogger(ctx).Error("who was told was not noted; they are told again", "error", err)
 	}
 }

@@ -104,9 +104,9 @@ func (d *desk) nudge(ctx workflow.Context) {
 
 // obey proves a command and takes it over. Where a verb is given, the command must have that one.
 func (d *desk) obey(ctx workflow.Context, ref CommandRef, verb string) (Ack, error) {
-	var proof activities.Proof
 	in := activities.ProveInput{CommandID: ref.CommandID, Objects: d.objects()}
-	if err := workflow.ExecuteActivity(record(ctx, "Prove the operator's command"), orders.ProveCommand, in).Get(ctx, &proof); err != nil {
+	proof, err := step(ctx, database, "Prove the operator's command", orders.ProveCommand, in)
+	if err != nil {
 		return Ack{}, passOn(err)
 	}
 	switch {

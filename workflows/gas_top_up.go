@@ -11,10 +11,9 @@ import (
 // is signed and delivered like every other. It answers "" when the sender has been given gas, or needs
 // none any more, and otherwise the word that says why not.
 func (f *cryptoPayout) topUp(ctx workflow.Context, need activities.NeedGas) string {
-	var approved activities.TopUp
 	in := activities.TopUpInput{PaymentID: f.in.PaymentID, Missing: need.Missing}
-	ask := calls.Record.on(ctx, QueueChain(f.in.Network), "Approve gas for the sending wallet")
-	if err := workflow.ExecuteActivity(ask, chains.ApproveTopUp, in).Get(ctx, &approved); err != nil {
+	approved, err := step(ctx, topUp(f.in.Network), "Approve gas for the sending wallet", chains.ApproveTopUp, in)
+	if err != nil {
 		workflow.GetLogger(ctx).Error("no gas was approved", "error", err)
 		return activities.GasFailed
 	}
@@ -34,13 +33,8 @@ func (f *cryptoPayout) fetchGas(ctx workflow.Context, in CryptoPayoutInput) stri
 	c.add("For", f.in.about())
 	c.add("Waits for", "native coin for the sending wallet, payment "+in.PaymentID.String())
 	describe(ctx, c)
-	opts := workflow.ChildWorkflowOptions{
-		WorkflowID: CryptoPayoutID(in.PaymentID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
-		ParentClosePolicy: leaveAlone, StaticSummary: "Gas for the payment " + f.in.PaymentID.String(),
-	}
-	var result CryptoPayoutResult
-	patient := func(ctx workflow.Context, ready func() bool) { _ = workflow.Await(ctx, ready) }
-	if err := runChild(ctx, opts, CryptoPayout, in, &result, patient); err != nil {
+	result, err := carry(ctx, in, child{summary: "Gas for the payment " + f.in.PaymentID.String()}, patiently)
+	if err != nil {
 		workflow.GetLogger(ctx).Error("the gas did not arrive", "error", err)
 		return activities.GasFailed
 	}

@@ -31,7 +31,7 @@ var lateLooks = []time.Duration{
 // person decides. It never touches the order.
 func LatePayment(ctx workflow.Context, in LatePaymentInput) (LatePaymentResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	f := &latePayment{in: in, id: LatePaymentID(in.AttemptID)}
+	f := &latePayment{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return LatePaymentResult{}, err
 	}
@@ -39,9 +39,8 @@ func LatePayment(ctx workflow.Context, in LatePaymentInput) (LatePaymentResult, 
 }
 
 type latePayment struct {
+	flow
 	in        LatePaymentInput
-	id        string
-	desk      *desk
 	callbacks []CallbackRef
 	found     activities.Confirmed
 	back      *payback
@@ -49,8 +48,8 @@ type latePayment struct {
 }
 
 func (f *latePayment) handlers(ctx workflow.Context) error {
-	var err error
-	f.desk, err = openDesk(ctx, f.id, func() []activities.ObjectRef {
+	f.arrived, f.attend = func() bool { return len(f.callbacks) > 0 }, f.passCallbacks
+	err := f.reach(ctx, LatePaymentID(f.in.AttemptID), "payment attempt "+f.in.AttemptID.String(), func() []activities.ObjectRef {
 		objects := []activities.ObjectRef{}
 		if f.found.Exception != uuid.Nil {
 			objects = append(objects, activities.ObjectRef{Type: activities.ObjectException, ID: f.found.Exception})
@@ -60,19 +59,8 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 		}
 		return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.in.OrderID})
 	})
-	if err != nil {
-		return err
-	}
-	f.desk.about = "payment attempt " + f.in.AttemptID.String()
-	workflow.GoNamed(ctx, "callbacks", func(ctx workflow.Context) {
-		ch := workflow.GetSignalChannel(ctx, SignalCallback)
-		for {
-			var ref CallbackRef
-			ch.Receive(ctx, &ref)
-			f.callbacks = append(f.callbacks, ref)
-		}
-	})
-	return nil
+	signal(ctx, "callbacks", SignalCallback, func(_ workflow.Context, ref CallbackRef) { f.callbacks = append(f.callbacks, ref) })
+	return err
 }
 
 func (f *latePayment) run(ctx workflow.Context) (LatePaymentResult, error) {
@@ -130,8 +118,8 @@ func (f *latePayment) watch(ctx workflow.Context) bool {
 func (f *latePayment) look(ctx workflow.Context, vouch activities.Proof) bool {
 	f.looks++
 	in := activities.ConfirmInput{AttemptID: f.in.AttemptID, Thorough: f.looks > 2, Vouch: vouch}
-	var c activities.Confirmed
-	if err := workflow.ExecuteActivity(look(ctx, "See whether late money came"), momo.ConfirmPayment, in).Get(ctx, &c); err != nil {
+	c, err := step(ctx, look, "See whether late money came", momo.ConfirmPayment, in)
+	if err != nil {
 		if !passing(err) {
 			f.desk.park(ctx, ReasonStepFailed, err)
 		}
@@ -159,9 +147,7 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 	}
 	var trouble error
 	for f.found.Exception != uuid.Nil && f.found.Undecided {
-		f.desk.park(ctx, ReasonLateMoney, trouble)
-		f.until(ctx, f.desk.hasDecision)
-		d := f.desk.take()
+		d := f.parked(ctx, ReasonLateMoney, trouble)
 		f.desk.unpark(ctx, WaitsForMomo)
 		in := activities.ExceptionInput{ExceptionID: f.found.Exception, Proof: d.proof}
 		if d.verb == activities.VerbRefund {
@@ -170,7 +156,7 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 			}
 			continue
 		}
-		trouble = workflow.ExecuteActivity(rail(ctx, "Keep the money as it is"), refunds.ResolveException, in).Get(ctx, nil)
+		trouble = do(ctx, rail, "Keep the money as it is", refunds.ResolveException, in)
 		if trouble == nil {
 			return LateResolved
 		}
@@ -181,8 +167,7 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 
 // refund opens the refund of the exception and sees it paid.
 func (f *latePayment) refund(ctx workflow.Context, in activities.ExceptionInput) error {
-	var opened activities.RefundOpened
-	err := workflow.ExecuteActivity(rail(ctx, "Open the refund"), refunds.RefundException, in).Get(ctx, &opened)
+	opened, err := step(ctx, rail, "Open the refund", refunds.RefundException, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the refund was not opened", "error", err)
 		return err
@@ -203,19 +188,13 @@ func (f *latePayment) wakeOrder(ctx workflow.Context) {
 	}
 }
 
-// until waits, and passes callbacks on to the refund in the meantime.
-func (f *latePayment) until(ctx workflow.Context, ready func() bool) {
-	for {
-		_ = workflow.Await(ctx, func() bool { return ready() || len(f.callbacks) > 0 })
-		if ready() {
-			return
-		}
-		refs := f.callbacks
-		f.callbacks = nil
-		for _, ref := range refs {
-			if f.back != nil && ref.AttemptID != f.in.AttemptID {
-				f.back.wake(ctx, ref)
-			}
+// passCallbacks passes callbacks on to the refund.
+func (f *latePayment) passCallbacks(ctx workflow.Context) {
+	refs := f.callbacks
+	f.callbacks = nil
+	for _, ref := range refs {
+		if f.back != nil && ref.AttemptID != f.in.AttemptID {
+			f.back.wake(ctx, ref)
 		}
 	}
 }

@@ -44,7 +44,7 @@ type LatePayoutResult struct {
 // nobody else confirms or denies is shown to a person, and asked about for as long as it takes.
 func LatePayout(ctx workflow.Context, in LatePayoutInput) (LatePayoutResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	f := &latePayout{in: in, id: LatePayoutID(in.AttemptID)}
+	f := &latePayout{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return LatePayoutResult{}, err
 	}
@@ -52,9 +52,8 @@ func LatePayout(ctx workflow.Context, in LatePayoutInput) (LatePayoutResult, err
 }
 
 type latePayout struct {
+	flow
 	in        LatePayoutInput
-	id        string
-	desk      *desk
 	woken     bool // something came
 	step      activities.LatePayoutStep
 	questions int
@@ -63,28 +62,19 @@ type latePayout struct {
 }
 
 func (f *latePayout) handlers(ctx workflow.Context) error {
-	var err error
-	f.desk, err = openDesk(ctx, f.id, func() []activities.ObjectRef {
+	about := "payout " + f.in.AttemptID.String() + " of refund " + f.in.RefundID.String()
+	if f.in.ofOrder() {
+		about = "payout " + f.in.AttemptID.String() + " of order " + f.in.OrderID.String()
+	}
+	err := f.reach(ctx, LatePayoutID(f.in.AttemptID), about, func() []activities.ObjectRef {
 		objects := []activities.ObjectRef{{Type: activities.ObjectOrder, ID: f.in.OrderID}}
 		if f.step.Exception != uuid.Nil {
 			objects = append(objects, activities.ObjectRef{Type: activities.ObjectException, ID: f.step.Exception})
 		}
 		return objects
 	})
-	if err != nil {
-		return err
-	}
-	f.desk.about = "payout " + f.in.AttemptID.String() + " of refund " + f.in.RefundID.String()
-	if f.in.ofOrder() {
-		f.desk.about = "payout " + f.in.AttemptID.String() + " of order " + f.in.OrderID.String()
-	}
-	workflow.GoNamed(ctx, "callbacks", func(ctx workflow.Context) {
-		for {
-			workflow.GetSignalChannel(ctx, SignalCallback).Receive(ctx, nil)
-			f.woken = true
-		}
-	})
-	return nil
+	woken(ctx, "callbacks", SignalCallback, func(workflow.Context) { f.woken = true })
+	return err
 }
 
 func (f *latePayout) run(ctx workflow.Context) (LatePayoutResult, error) {
@@ -162,29 +152,25 @@ func (f *latePayout) check(ctx workflow.Context) bool {
 }
 
 // see has the activity look that belongs to what the payout pays.
-func (f *latePayout) see(ctx workflow.Context, ask bool) (step activities.LatePayoutStep, err error) {
+func (f *latePayout) see(ctx workflow.Context, ask bool) (activities.LatePayoutStep, error) {
 	const summary = "See whether the payout was made"
 	if f.in.ofOrder() {
 		in := activities.CheckPayoutInput{OrderID: f.in.OrderID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
-		err = workflow.ExecuteActivity(look(ctx, summary), payouts.CheckLateOrderPayout, in).Get(ctx, &step)
-		return step, err
+		return step(ctx, look, summary, payouts.CheckLateOrderPayout, in)
 	}
 	in := activities.CheckRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
-	err = workflow.ExecuteActivity(look(ctx, summary), refunds.CheckLatePayout, in).Get(ctx, &step)
-	return step, err
+	return step(ctx, look, summary, refunds.CheckLatePayout, in)
 }
 
 // prove books the payout by the receipt that a person found.
-func (f *latePayout) prove(ctx workflow.Context, proof activities.Proof) (step activities.LatePayoutStep, err error) {
+func (f *latePayout) prove(ctx workflow.Context, proof activities.Proof) (activities.LatePayoutStep, error) {
 	const summary = "Book the payout"
 	if f.in.ofOrder() {
 		in := activities.SettlePayoutInput{OrderID: f.in.OrderID, AttemptID: f.in.AttemptID, Proof: proof}
-		err = workflow.ExecuteActivity(rail(ctx, summary), payouts.SettleLateOrderPayout, in).Get(ctx, &step)
-		return step, err
+		return step(ctx, rail, summary, payouts.SettleLateOrderPayout, in)
 	}
 	in := activities.SettleRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Proof: proof}
-	err = workflow.ExecuteActivity(rail(ctx, summary), refunds.SettleLatePayout, in).Get(ctx, &step)
-	return step, err
+	return step(ctx, rail, summary, refunds.SettleLatePayout, in)
 }
 
 // lateClaim is the reason to park while one voice alone says that the payout was made.
@@ -225,11 +211,9 @@ func (f *latePayout) vouched(ctx workflow.Context) bool {
 func (f *latePayout) settle(ctx workflow.Context) string {
 	f.desk.unpark(ctx, WaitsForNobody)
 	for !f.step.Elsewhere && f.step.Exception != uuid.Nil && f.step.Undecided {
-		f.desk.park(ctx, f.double(), nil)
-		_ = workflow.Await(ctx, f.desk.hasDecision)
-		d := f.desk.take()
+		d := f.parked(ctx, f.double(), nil)
 		in := activities.ExceptionInput{ExceptionID: f.step.Exception, Proof: d.proof}
-		err := workflow.ExecuteActivity(rail(ctx, "Settle what was paid twice"), refunds.ResolveException, in).Get(ctx, nil)
+		err := do(ctx, rail, "Settle what was paid twice", refunds.ResolveException, in)
 		if err == nil {
 			f.step.Undecided = false
 			return LateResolved

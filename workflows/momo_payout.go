@@ -87,19 +87,17 @@ func payoutResult(step activities.PayoutStep) MomoPayoutResult {
 
 func momoRail(in MomoPayoutInput) payoutRail {
 	return payoutRail{
-		submit: func(ctx workflow.Context) (step activities.PayoutStep, err error) {
+		submit: func(ctx workflow.Context) (activities.PayoutStep, error) {
 			in := activities.SubmitPayoutInput{OrderID: in.OrderID, Try: in.Try, Home: in.Home}
-			err = workflow.ExecuteActivity(rail(ctx, "Send the payout"), payouts.SubmitPayout, in).Get(ctx, &step)
-			return step, err
+			return step(ctx, rail, "Send the payout", payouts.SubmitPayout, in)
 		},
-		check: func(ctx workflow.Context, l payoutLook) (step activities.PayoutStep, err error) {
+		check: func(ctx workflow.Context, l payoutLook) (activities.PayoutStep, error) {
 			in := activities.CheckPayoutInput{OrderID: in.OrderID, AttemptID: l.attempt, Ask: l.ask, Questions: l.questions}
-			err = workflow.ExecuteActivity(look(ctx, "See whether the payout was paid"), payouts.CheckPayout, in).Get(ctx, &step)
-			return step, err
+			return step(ctx, look, "See whether the payout was paid", payouts.CheckPayout, in)
 		},
 		settle: func(ctx workflow.Context, attempt uuid.UUID, proof activities.Proof) error {
 			in := activities.SettlePayoutInput{OrderID: in.OrderID, AttemptID: attempt, Proof: proof}
-			return workflow.ExecuteActivity(rail(ctx, "Settle the payout"), payouts.SettlePayout, in).Get(ctx, nil)
+			return do(ctx, rail, "Settle the payout", payouts.SettlePayout, in)
 		},
 	}
 }
@@ -127,6 +125,7 @@ type payoutRail struct {
 
 // payoutTry is one attempt to pay money out, of a refund or of an order, from its submission to what became of it.
 type payoutTry struct {
+	flow
 	orderID           uuid.UUID // whose commands reach it
 	about             string
 	title, what       string
@@ -134,7 +133,6 @@ type payoutTry struct {
 	objectID          uuid.UUID
 	unknown, disagree Reason
 	rail              payoutRail
-	desk              *desk
 	woken             bool // a callback came
 	step              activities.PayoutStep
 	questions         int
@@ -143,21 +141,9 @@ type payoutTry struct {
 }
 
 func (f *payoutTry) handlers(ctx workflow.Context, id string) error {
-	var err error
-	f.desk, err = openDesk(ctx, id, func() []activities.ObjectRef {
-		return []activities.ObjectRef{{Type: activities.ObjectOrder, ID: f.orderID}}
-	})
-	if err != nil {
-		return err
-	}
-	f.desk.about = f.about
-	workflow.GoNamed(ctx, "callbacks", func(ctx workflow.Context) {
-		for {
-			workflow.GetSignalChannel(ctx, SignalCallback).Receive(ctx, nil)
-			f.woken = true
-		}
-	})
-	return nil
+	err := f.reach(ctx, id, f.about, of(activities.ObjectOrder, f.orderID))
+	woken(ctx, "callbacks", SignalCallback, func(workflow.Context) { f.woken = true })
+	return err
 }
 
 // run ends when the payout is paid or refused, or was not sent, and everybody who asked something has the answer.

@@ -57,8 +57,7 @@ func reconcilePayments(ctx workflow.Context, window time.Duration) (PaymentsReco
 	to := workflow.Now(ctx).UTC()
 	in := activities.StatementInput{From: to.Add(-window), To: to}
 	for range maxListPages {
-		var page activities.StatementPage
-		err := workflow.ExecuteActivity(look(ctx, "Read the operator's list"), statement.TakeStatementPage, in).Get(ctx, &page)
+		page, err := step(ctx, look, "Read the operator's list", statement.TakeStatementPage, in)
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("the operator's list could not be read; the next run reads it", "offset", in.Offset, "error", err)
 			break
@@ -80,8 +79,8 @@ func reconcilePayments(ctx workflow.Context, window time.Duration) (PaymentsReco
 		in.Offset = page.Next
 	}
 	for range maxAsideBatches {
-		var aside activities.SetAside
-		if err := workflow.ExecuteActivity(rail(ctx, "Set payments of nobody aside"), statement.SetStrayPaymentsAside).Get(ctx, &aside); err != nil {
+		aside, err := fetch(ctx, rail, "Set payments of nobody aside", statement.SetStrayPaymentsAside)
+		if err != nil {
 			return out, err
 		}
 		out.SetAside += aside.Payments
@@ -93,7 +92,8 @@ func reconcilePayments(ctx workflow.Context, window time.Duration) (PaymentsReco
 		return out, nil
 	}
 	in.Offset = 0
-	err := workflow.ExecuteActivity(look(ctx, "Count what the list lacks"), statement.CountUnlisted, in).Get(ctx, &out.Absent)
+	absent, err := step(ctx, look, "Count what the list lacks", statement.CountUnlisted, in)
+	out.Absent = absent
 	return out, err
 }
 

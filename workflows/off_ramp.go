@@ -18,7 +18,7 @@ func OffRamp(ctx workflow.Context, in OffRampInput) (OffRampResult, error) {
 	// Money may be on its way, so a cancellation of the execution is not obeyed. Customers cancel orders
 	// by the update "cancel", operators by their commands.
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	f := &offRamp{in: in, id: OffRampID(in.Request.ID)}
+	f := &offRamp{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return OffRampResult{}, err
 	}
@@ -27,22 +27,17 @@ func OffRamp(ctx workflow.Context, in OffRampInput) (OffRampResult, error) {
 
 // offRamp is one sale on its way. Rows decide what is done; what is kept here is where to go on.
 type offRamp struct {
-	in    OffRampInput
-	id    string
-	order activities.OpenedOffRamp
-	desk  *desk
-
-	opened  bool  // the order is there, or refused
-	refusal error // why it was refused
+	ramp
+	in   OffRampInput
+	sale activities.OpenedOffRamp // as it was opened
 
 	deposits  []uuid.UUID // movements that nobody looked at yet
 	heeding   bool        // one is being looked at
 	since     time.Time   // of the wait for crypto
 	expiresAt time.Time   // of the wait for crypto; later than the order's when a deposit vanished again
 	lookAt    time.Time   // when the rows are looked at although nobody was woken
-	cancel    *request
-	closing   string // why the order is closed without crypto; empty: its time is over
-	unfunded  bool   // the payment from the customer's wallet was given up
+	closing   string      // why the order is closed without crypto; empty: its time is over
+	unfunded  bool        // the payment from the customer's wallet was given up
 
 	paying   bool // a payout's flow is at work, to which callbacks go
 	floated  bool // somebody says that there is more to pay out from
@@ -57,7 +52,7 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 	if f.refusal != nil {
 		return f.finish(ctx)
 	}
-	if f.order.FundFromID != uuid.Nil {
+	if f.sale.FundFromID != uuid.Nil {
 		f.fund(ctx)
 	}
 	f.collect(ctx)
@@ -78,24 +73,13 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 // open writes the order. The update "open" answers with what came of it; see the on-ramp's. A pool without a free
 // address grows, where it may, before the customer is sent away.
 func (f *offRamp) open(ctx workflow.Context) {
-	in := activities.OpenOffRampInput{Request: f.in.Request, Actor: f.in.Actor}
-	err := workflow.ExecuteLocalActivity(local(ctx, "Open the order"), offRamps.OpenOffRamp, in).Get(ctx, &f.order)
-	if err != nil && passing(err) {
-		err = f.openVisibly(ctx, in)
-	}
-	for range maxGrowth {
-		if !isDry(err) || !f.grow(ctx) {
-			break
-		}
-		err = f.openVisibly(ctx, in)
-	}
-	for unforeseen(err) {
-		f.parked(ctx, ReasonStepFailed, err)
-		f.desk.unpark(ctx, WaitsForNobody)
-		err = f.openVisibly(ctx, in)
-	}
-	f.opened, f.refusal = true, err
-	if err != nil {
+	in, grown := activities.OpenOffRampInput{Request: f.in.Request, Actor: f.in.Actor}, 0
+	f.sale = open(ctx, &f.flow, "Open the order", offRamps.OpenOffRamp, in, func(err error) bool {
+		grown++
+		return grown <= maxGrowth && isDry(err) && f.grow(ctx)
+	})
+	f.order = f.sale.OpenedOrder
+	if f.refusal != nil {
 		return
 	}
 	f.since, f.expiresAt = workflow.Now(ctx), f.order.ExpiresAt
@@ -104,10 +88,6 @@ func (f *offRamp) open(ctx workflow.Context) {
 			AttrMerchantID.ValueSet(f.order.MerchantID.String()), AttrDeadline.ValueSet(f.expiresAt))
 	}
 	f.tell(ctx, "the crypto", f.expiresAt)
-}
-
-func (f *offRamp) openVisibly(ctx workflow.Context, in activities.OpenOffRampInput) error {
-	return workflow.ExecuteActivity(record(ctx, "Open the order"), offRamps.OpenOffRamp, in).Get(ctx, &f.order)
 }
 
 // maxGrowth is how often an order asks for another address when others were quicker to borrow the one that was made.
@@ -140,9 +120,8 @@ func (f *offRamp) grow(ctx workflow.Context) bool {
 func (f *offRamp) cleared(ctx workflow.Context) bool {
 	f.moved(ctx, StageScreening, WaitsForScreener, "the screening of who sent the crypto")
 	for {
-		var s activities.DepositScreened
 		in := activities.OrderInput{OrderID: f.order.OrderID}
-		err := workflow.ExecuteActivity(question(ctx, "See who sent the crypto"), offRamps.ScreenDeposit, in).Get(ctx, &s)
+		s, err := step(ctx, question, "See who sent the crypto", offRamps.ScreenDeposit, in)
 		if err == nil && s.Verdict == exchange.VerdictClear {
 			return true
 		}
@@ -183,9 +162,8 @@ func (f *offRamp) refused(ctx workflow.Context, r Reason, cause error) bool {
 
 // refund fails the order and opens the refund of its crypto, by policy where nobody asked for it.
 func (f *offRamp) refund(ctx workflow.Context, proof activities.Proof, why string) error {
-	var opened activities.RefundOpened
 	in := activities.OpenChainRefundInput{OrderID: f.order.OrderID, Proof: proof, Reason: why}
-	err := workflow.ExecuteActivity(record(ctx, "Open the refund"), chainRefunds.OpenChainRefund, in).Get(ctx, &opened)
+	opened, err := step(ctx, database, "Open the refund", chainRefunds.OpenChainRefund, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the refund was not opened", "error", err)
 		return err
@@ -199,41 +177,19 @@ func (f *offRamp) refund(ctx workflow.Context, proof activities.Proof, why strin
 // escrow address, and can't go back any more.
 func (f *offRamp) sweep(ctx workflow.Context) {
 	f.moved(ctx, StageSweep, WaitsForChain, "the network")
-	var approved activities.PaymentApproved
-	f.must(ctx, "Approve the sweep", func() error {
-		in := activities.OrderInput{OrderID: f.order.OrderID}
-		return workflow.ExecuteActivity(record(ctx, "Approve the sweep"), sweeps.ApproveSweep, in).Get(ctx, &approved)
-	})
+	approved := mustStep(ctx, &f.flow, database, "Approve the sweep", sweeps.ApproveSweep, activities.OrderInput{OrderID: f.order.OrderID})
 	f.desk.about = "sweep of order " + f.order.OrderID.String()
 	f.desk.only = []string{activities.VerbRetry}
 	defer func() { f.desk.only = nil }()
 	for {
-		result := f.carry(ctx, approved.PaymentID)
+		result := f.payOutCrypto(ctx, approved.PaymentID, "Bring", "to the vendor", f.until)
 		if result.Completed {
 			return
 		}
 		d := f.parked(ctx, Reason(result.Reason), nil)
-		f.must(ctx, "Approve the sweep again", func() error {
-			in := activities.RetryPayoutInput{PaymentID: approved.PaymentID, Proof: d.proof}
-			return workflow.ExecuteActivity(record(ctx, "Approve the sweep again"), orders.RetryPayout, in).Get(ctx, nil)
-		})
+		f.must(ctx, "Approve the sweep again", func() error { return approveAgain(ctx, approved.PaymentID, d.proof) })
 		f.desk.unpark(ctx, WaitsForChain)
 	}
-}
-
-// carry runs the child that carries a chain payment of the order out.
-func (f *offRamp) carry(ctx workflow.Context, payment uuid.UUID) CryptoPayoutResult {
-	in := CryptoPayoutInput{PaymentID: payment, OrderID: f.order.OrderID, Network: f.order.Network}
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: CryptoPayoutID(payment), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
-		StaticSummary: "Bring " + f.order.Crypto.String() + " " + string(f.order.Asset) + " to the vendor",
-		Priority:      fairness(priorityOrder, f.order.MerchantID), TypedSearchAttributes: payoutAttributes(f.order.OpenedOrder),
-	}
-	var result CryptoPayoutResult
-	f.must(ctx, "Bring the crypto to the vendor", func() error {
-		return runChild(ctx, o, CryptoPayout, in, &result, f.until)
-	})
-	return result
 }
 
 // giveBack sees the refund of the crypto to its end. When the payout proves to have been made after all, the order stays
@@ -258,7 +214,7 @@ func (f *offRamp) giveBack(ctx workflow.Context) {
 // keepPayout obeys an operator who proves by its receipt that the payout of a failed order was made.
 func (f *offRamp) keepPayout(ctx workflow.Context, proof activities.Proof) bool {
 	in := activities.KeepPayoutInput{OrderID: f.order.OrderID, Proof: proof}
-	if err := workflow.ExecuteActivity(rail(ctx, "Let the payout stand"), payouts.KeepPayout, in).Get(ctx, nil); err != nil {
+	if err := do(ctx, rail, "Let the payout stand", payouts.KeepPayout, in); err != nil {
 		workflow.GetLogger(ctx).Error("the payout does not stand", "error", err)
 		return false
 	}
@@ -267,17 +223,14 @@ func (f *offRamp) keepPayout(ctx workflow.Context, proof activities.Proof) bool 
 
 // release lets the escrow address rest. What lies there and is not the order's becomes an exception with it.
 func (f *offRamp) release(ctx workflow.Context) {
-	f.must(ctx, "Let the escrow address rest", func() error {
-		in := activities.OrderInput{OrderID: f.order.OrderID}
-		return workflow.ExecuteActivity(record(ctx, "Let the escrow address rest"), escrow.ReleaseEscrow, in).Get(ctx, nil)
-	})
+	mustStep(ctx, &f.flow, database, "Let the escrow address rest", escrow.ReleaseEscrow, activities.OrderInput{OrderID: f.order.OrderID})
 }
 
 // finish answers who still waits and ends the flow. What comes to the address from now on is found by the watch over
 // the chain, which opens an exception.
 func (f *offRamp) finish(ctx workflow.Context) (OffRampResult, error) {
 	letOthersRun(ctx)
-	f.answer(refuse(exchange.CodeStateConflict, "The order is over."))
+	f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order is over."))
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return OffRampResult{}, err
 	}
@@ -287,17 +240,6 @@ func (f *offRamp) finish(ctx workflow.Context) (OffRampResult, error) {
 	if f.order.Status == "" { // refused
 		return OffRampResult{OrderID: f.in.Request.ID, Detail: words(f.refusal)}, nil
 	}
-	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNobody))
-	f.tell(ctx, "nobody", time.Time{})
+	f.ended(ctx)
 	return OffRampResult{OrderID: f.order.OrderID, Status: f.order.Status, Detail: f.order.Detail}, nil
-}
-
-// moved shows a new stage.
-func (f *offRamp) moved(ctx workflow.Context, stage, waitsFor, words string) {
-	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(stage), AttrWaitingFor.ValueSet(waitsFor))
-	f.tell(ctx, words, time.Time{})
-}
-
-func (f *offRamp) tell(ctx workflow.Context, waits string, until time.Time) {
-	describe(ctx, saleCard(f.order, waits, until))
 }

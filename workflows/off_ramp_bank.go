@@ -23,17 +23,15 @@ type bankTask struct {
 	again bool // one that was refused is to be paid all the same
 }
 
-// openBank registers the door through which the API tells of what officers said. It proves nothing: the rows are read.
-func (f *offRamp) openBank(ctx workflow.Context) error {
-	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateConfirmBank, func(workflow.Context, BankConfirmRef) (Ack, error) {
-		f.bank.woken = true
-		return Ack{Status: f.order.Status, Detail: f.order.Detail}, nil
-	}, workflow.UpdateHandlerOptions{Description: "An officer confirmed or refused the order's payment by bank; the rows tell which."})
+// onConfirmBank hears from the API that officers said something. It proves nothing: the rows are read.
+func (f *offRamp) onConfirmBank(workflow.Context, BankConfirmRef) (Ack, error) {
+	f.bank.woken = true
+	return Ack{Status: f.order.Status, Detail: f.order.Detail}, nil
 }
 
 // pay has the order paid out on its rail.
 func (f *offRamp) pay(ctx workflow.Context) {
-	if f.order.Method == exchange.PaymentMethodBank {
+	if f.sale.Method == exchange.PaymentMethodBank {
 		f.payByBank(ctx)
 		return
 	}
@@ -47,9 +45,8 @@ func (f *offRamp) payByBank(ctx workflow.Context) {
 	began := workflow.Now(ctx)
 	for f.order.Status == exchange.OrderProcessing {
 		f.bank.woken = false
-		var step activities.BankStep
 		in := activities.BankInput{OrderID: f.order.OrderID, Again: f.bank.again}
-		err := workflow.ExecuteActivity(record(ctx, "Look at the payment by bank"), bank.LookAtBank, in).Get(ctx, &step)
+		step, err := step(ctx, database, "Look at the payment by bank", bank.LookAtBank, in)
 		f.bank.again = false
 		switch {
 		case err == nil && step.State == activities.PayoutUncleared:

@@ -28,7 +28,7 @@ func (f *offRamp) collect(ctx workflow.Context) {
 		case len(f.deposits) > 0:
 			f.heed(ctx)
 		case f.cancel != nil && !pending:
-			f.answer(refuse(exchange.CodeStateConflict, "The deposit was seen: the order can't be cancelled any more."))
+			f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The deposit was seen: the order can't be cancelled any more."))
 		case f.cancel != nil:
 			f.cancelled(ctx)
 		case pending && due(f.expiresAt, now):
@@ -39,7 +39,7 @@ func (f *offRamp) collect(ctx workflow.Context) {
 			f.wait(ctx, now, pending)
 		}
 	}
-	f.answer(refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
+	f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order can't be cancelled any more."))
 }
 
 // waiting tells whether the order still waits for its crypto.
@@ -62,12 +62,8 @@ func (f *offRamp) heed(ctx workflow.Context) {
 	f.deposits = slices.DeleteFunc(f.deposits, func(other uuid.UUID) bool { return other == id }) // one look at the row tells all
 	f.heeding = true                                                                              // a step that is parked waits as everything else does, and must not begin another one
 	defer func() { f.heeding = false }()
-	var h activities.DepositHeard
-	f.must(ctx, "Look at a deposit", func() error {
-		in := activities.HeedDepositInput{OrderID: f.order.OrderID, DepositID: id}
-		return workflow.ExecuteActivity(record(ctx, "Look at a deposit"), offRamps.HeedDeposit, in).Get(ctx, &h)
-	})
-	f.heard(ctx, h)
+	in := activities.HeedDepositInput{OrderID: f.order.OrderID, DepositID: id}
+	f.heard(ctx, mustStep(ctx, &f.flow, database, "Look at a deposit", offRamps.HeedDeposit, in))
 }
 
 // heard draws the consequence. A deposit that vanished gives the customer time to send it again.
@@ -99,9 +95,9 @@ func (f *offRamp) heard(ctx workflow.Context, h activities.DepositHeard) {
 // lookAround reads what came to the address.
 func (f *offRamp) lookAround(ctx workflow.Context) {
 	f.lookAt = workflow.Now(ctx).Add(slower(ctx, depositLook, f.since))
-	var found activities.FoundDeposits
 	in := activities.OrderInput{OrderID: f.order.OrderID}
-	if err := workflow.ExecuteActivity(question(ctx, "Look for deposits"), offRamps.FindDeposits, in).Get(ctx, &found); err != nil {
+	found, err := step(ctx, question, "Look for deposits", offRamps.FindDeposits, in)
+	if err != nil {
 		workflow.GetLogger(ctx).Warn("the deposits were not read", "error", err)
 		return
 	}
@@ -112,7 +108,10 @@ func (f *offRamp) lookAround(ctx workflow.Context) {
 func (f *offRamp) close(ctx workflow.Context, detail string, by Actor) {
 	f.must(ctx, "Close the order", func() error {
 		in := activities.CloseOffRampInput{OrderID: f.order.OrderID, Detail: detail, Actor: by}
-		err := workflow.ExecuteActivity(record(ctx, "Close the order: "+detail), offRamps.CloseOffRamp, in).Get(ctx, &f.order.OrderState)
+		state, err := step(ctx, database, "Close the order: "+detail, offRamps.CloseOffRamp, in)
+		if err == nil {
+			f.order.OrderState = state
+		}
 		if !isConflict(err) {
 			return err
 		}
@@ -133,18 +132,18 @@ const depositPatience = 30 * time.Second
 func (f *offRamp) cancelled(ctx workflow.Context) {
 	f.close(ctx, exchange.DetailCancelled, f.cancel.actor)
 	if f.order.Status != exchange.OrderCancelled {
-		f.answer(refuse(exchange.CodeStateConflict, "A deposit is on its way: the order can't be cancelled any more."))
+		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "A deposit is on its way: the order can't be cancelled any more."))
 		return
 	}
-	f.answer(nil)
+	f.answer(&f.cancel, nil)
 }
 
 // saleCard says where a sale stands.
-func saleCard(o activities.OpenedOffRamp, waits string, until time.Time) card {
+func saleCard(o activities.OpenedOrder, escrow, waits string, until time.Time) card {
 	c := card{title: "Order " + string(o.Status)}
 	c.add("Order", o.OrderID.String())
 	c.add("Sells", fmt.Sprintf("%s %s on %s for %s %s", o.Crypto, o.Asset, o.Network, o.Fiat, o.Fiat.Asset()))
-	c.add("Escrow", "`"+o.Escrow+"`")
+	c.add("Escrow", "`"+escrow+"`")
 	c.add("Waits for", waits)
 	if !until.IsZero() {
 		c.add("Until", moment(until))

@@ -13,13 +13,10 @@ import (
 func (f *offRamp) fund(ctx workflow.Context) {
 	f.moved(ctx, StageDeposit, WaitsForChain, "the crypto from the customer's wallet")
 	payment, ok := f.approveFunding(ctx)
-	for ok {
-		result := f.carryFunding(ctx, payment)
+	for ok { // until something is signed the customer may give the order up
+		result := f.payOutCrypto(ctx, payment, "Take", "from the customer's wallet", f.untilFunded)
 		if result.Completed {
-			f.must(ctx, "Look at the order", func() error {
-				in := activities.OrderInput{OrderID: f.order.OrderID}
-				return workflow.ExecuteActivity(record(ctx, "Look at the order"), offRamps.ReadOffRamp, in).Get(ctx, &f.order.OrderState)
-			})
+			f.order.OrderState = mustStep(ctx, &f.flow, database, "Look at the order", offRamps.ReadOffRamp, activities.OrderInput{OrderID: f.order.OrderID})
 			return
 		}
 		ok = !f.unfunded && f.retryFunding(ctx, payment, Reason(result.Reason))
@@ -31,9 +28,9 @@ func (f *offRamp) fund(ctx workflow.Context) {
 // now.
 func (f *offRamp) approveFunding(ctx workflow.Context) (uuid.UUID, bool) {
 	var approved activities.PaymentApproved
-	f.must(ctx, "Take the crypto from the wallet", func() error {
+	f.must(ctx, "Take the crypto from the wallet", func() (err error) {
 		in := activities.OrderInput{OrderID: f.order.OrderID}
-		err := workflow.ExecuteActivity(record(ctx, "Take the crypto from the wallet"), sweeps.ApproveFunding, in).Get(ctx, &approved)
+		approved, err = step(ctx, database, "Take the crypto from the wallet", sweeps.ApproveFunding, in)
 		if e, refused := asApplication(err); refused && e.Type() == string(exchange.CodeInsufficientFunds) {
 			f.closing = exchange.DetailUnfunded
 			return nil
@@ -41,21 +38,6 @@ func (f *offRamp) approveFunding(ctx workflow.Context) (uuid.UUID, bool) {
 		return err
 	})
 	return approved.PaymentID, f.closing == ""
-}
-
-// carryFunding runs the child that carries the payment out. Until something is signed the customer may give the order up.
-func (f *offRamp) carryFunding(ctx workflow.Context, payment uuid.UUID) CryptoPayoutResult {
-	in := CryptoPayoutInput{PaymentID: payment, OrderID: f.order.OrderID, Network: f.order.Network}
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: CryptoPayoutID(payment), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
-		StaticSummary: "Take " + f.order.Crypto.String() + " " + string(f.order.Asset) + " from the customer's wallet",
-		Priority:      fairness(priorityOrder, f.order.MerchantID), TypedSearchAttributes: payoutAttributes(f.order.OpenedOrder),
-	}
-	var result CryptoPayoutResult
-	f.must(ctx, "Take the crypto from the wallet", func() error {
-		return runChild(ctx, o, CryptoPayout, in, &result, f.untilFunded)
-	})
-	return result
 }
 
 // untilFunded waits, and lets the customer give the order up meanwhile.
@@ -77,10 +59,10 @@ func (f *offRamp) untilFunded(ctx workflow.Context, ready func() bool) {
 // is closed.
 func (f *offRamp) giveFundingUp(ctx workflow.Context, by Actor) {
 	in := activities.CancelFundingInput{OrderID: f.order.OrderID, Actor: by}
-	err := workflow.ExecuteActivity(record(ctx, "Leave the crypto in the wallet"), sweeps.CancelFunding, in).Get(ctx, nil)
+	err := do(ctx, database, "Leave the crypto in the wallet", sweeps.CancelFunding, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Warn("the funding was not given up", "error", err)
-		f.answer(refuse(exchange.CodeStateConflict, "The crypto is on its way: the order can't be cancelled any more."))
+		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The crypto is on its way: the order can't be cancelled any more."))
 		return
 	}
 	f.unfunded = true
@@ -96,10 +78,7 @@ func (f *offRamp) retryFunding(ctx workflow.Context, payment uuid.UUID, r Reason
 		if !f.unfunded {
 			d := f.desk.take()
 			if d.verb == activities.VerbRetry {
-				f.must(ctx, "Approve the payment again", func() error {
-					in := activities.RetryPayoutInput{PaymentID: payment, Proof: d.proof}
-					return workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, in).Get(ctx, nil)
-				})
+				f.must(ctx, "Approve the payment again", func() error { return approveAgain(ctx, payment, d.proof) })
 				f.desk.unpark(ctx, WaitsForChain)
 				return true
 			}

@@ -3,7 +3,6 @@ package workflows
 import (
 	"time"
 
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -132,7 +131,7 @@ func (f *offRamp) awaitClaim(ctx workflow.Context, t *payoutTries) {
 // settleClaim completes the order by the receipt of the payout that was taken for refused. The next try finds it paid.
 func (f *offRamp) settleClaim(ctx workflow.Context, try int, proof activities.Proof) error {
 	in := activities.SettlePayoutInput{OrderID: f.order.OrderID, AttemptID: activities.PayoutID(f.order.OrderID, try), Proof: proof}
-	err := workflow.ExecuteActivity(rail(ctx, "Settle the payout"), payouts.SettlePayout, in).Get(ctx, nil)
+	err := do(ctx, rail, "Settle the payout", payouts.SettlePayout, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the payout was not settled", "error", err)
 	}
@@ -156,21 +155,16 @@ func (f *offRamp) awaitDay(ctx workflow.Context) {
 // themselves: passed on from here, each would cost this flow two tasks.
 func (f *offRamp) momoPayout(ctx workflow.Context, try int) (MomoPayoutResult, error) {
 	in := MomoPayoutInput{OrderID: f.order.OrderID, Try: try, Home: MomoPayoutID(f.order.OrderID)}
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: MomoPayoutID(f.order.OrderID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
-		StaticSummary: "Pay " + f.order.Fiat.String() + " " + string(f.order.Fiat.Asset()) + " out", Priority: fairness(priorityOrder, f.order.MerchantID),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			AttrStage.ValueSet(StagePayout), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
-		),
+	c := child{
+		id: MomoPayoutID(f.order.OrderID), summary: "Pay " + f.order.Fiat.String() + " " + string(f.order.Fiat.Asset()) + " out",
+		priority: fairness(priorityOrder, f.order.MerchantID), shown: attributes(StagePayout, WaitsForMomo),
 	}
-	var result MomoPayoutResult
-	err := runWatchedChild(ctx, o, MomoPayout, in, &result, f.until, func(running bool) {
+	return runWatched(ctx, c, MomoPayout, in, f.until, func(running bool) {
 		f.paying, f.desk.pass = running, nil
 		if running {
 			f.desk.pass = f.passCommand
 		}
 	})
-	return result, err
 }
 
 // passCommand hands an operator's command on to the payout's flow.

@@ -21,7 +21,7 @@ func OnRamp(ctx workflow.Context, in OnRampInput) (OnRampResult, error) {
 	// Money may be on its way, so a cancellation of the execution is not obeyed. Customers cancel orders
 	// by the update "cancel", operators by their commands.
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	f := &onRamp{in: in, id: OnRampID(in.Request.ID)}
+	f := &onRamp{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return OnRampResult{}, err
 	}
@@ -30,17 +30,11 @@ func OnRamp(ctx workflow.Context, in OnRampInput) (OnRampResult, error) {
 
 // onRamp is one order on its way.
 type onRamp struct {
-	in    OnRampInput
-	id    string
-	order activities.OpenedOrder
-	desk  *desk
-
-	opened  bool  // the order is there, or refused
-	refusal error // why it was refused
+	ramp
+	in OnRampInput
 
 	prompts   []*prompt     // every prompt that was made, in order
 	callbacks []CallbackRef // that nobody looked at yet
-	cancel    *request
 	retry     *request
 	repeatAt  time.Time // when a prompt that was refused for the moment is tried again
 	repeats   int
@@ -65,13 +59,6 @@ type prompt struct {
 	state  activities.PaymentState
 }
 
-// request is an update that waits for the story to come to it.
-type request struct {
-	actor Actor
-	done  bool
-	err   error
-}
-
 func (f *onRamp) run(ctx workflow.Context) (OnRampResult, error) {
 	f.open(ctx)
 	if f.refusal != nil {
@@ -88,23 +75,11 @@ func (f *onRamp) run(ctx workflow.Context) (OnRampResult, error) {
 	return f.finish(ctx)
 }
 
-// open writes the order. The update "open" answers with what came of it. A business refusal ends the
-// flow; after every other failure nobody could say whether the order exists, so the flow keeps trying
-// while the database is away, and waits for a person where that does not help.
+// open writes the order and shows it.
 func (f *onRamp) open(ctx workflow.Context) {
 	in := activities.OpenOrderInput{Request: f.in.Request, Actor: f.in.Actor}
-	err := workflow.ExecuteLocalActivity(local(ctx, "Open the order"), orders.OpenOrder, in).Get(ctx, &f.order)
-	if err != nil && passing(err) {
-		err = workflow.ExecuteActivity(record(ctx, "Open the order"), orders.OpenOrder, in).Get(ctx, &f.order)
-	}
-	f.desk.about = "order " + f.in.Request.ID.String()
-	for unforeseen(err) {
-		f.parked(ctx, ReasonStepFailed, err)
-		f.desk.unpark(ctx, WaitsForNobody)
-		err = workflow.ExecuteActivity(record(ctx, "Open the order"), orders.OpenOrder, in).Get(ctx, &f.order)
-	}
-	f.opened, f.refusal = true, err
-	if err != nil {
+	f.order = open(ctx, &f.flow, "Open the order", orders.OpenOrder, in, nil)
+	if f.refusal != nil {
 		return
 	}
 	if f.in.Request.Seen == (exchange.SeenOffer{}) { // else the flow was started with them
@@ -113,17 +88,11 @@ func (f *onRamp) open(ctx workflow.Context) {
 	f.tell(ctx, "the payer", f.order.ExpiresAt)
 }
 
-// unforeseen tells a failure that says nothing about what was asked for from a refusal of it.
-func unforeseen(err error) bool {
-	e, ok := asApplication(err)
-	return err != nil && (!ok || e.Type() == activities.TypeInternal)
-}
-
 // deliver pays the crypto out and settles with the vendor. Only a person ends it otherwise.
 func (f *onRamp) deliver(ctx workflow.Context) {
 	f.moved(ctx, StagePayout, WaitsForChain, "the network")
 	for {
-		result := f.payout(ctx)
+		result := f.payOutCrypto(ctx, f.payment.PaymentID, "Pay", "out", f.until)
 		if result.Completed {
 			break
 		}
@@ -143,10 +112,7 @@ func (f *onRamp) stuck(ctx workflow.Context, r Reason) bool {
 	for {
 		d := f.parked(ctx, r, trouble)
 		if d.verb == activities.VerbRetry {
-			f.must(ctx, "Approve the payment again", func() error {
-				in := activities.RetryPayoutInput{PaymentID: f.payment.PaymentID, Proof: d.proof}
-				return workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, in).Get(ctx, nil)
-			})
+			f.must(ctx, "Approve the payment again", func() error { return approveAgain(ctx, f.payment.PaymentID, d.proof) })
 			return false
 		}
 		if trouble = f.refund(ctx, d.proof); trouble == nil {
@@ -158,44 +124,24 @@ func (f *onRamp) stuck(ctx workflow.Context, r Reason) bool {
 	}
 }
 
-func isConflict(err error) bool {
-	e, ok := asApplication(err)
-	return ok && e.Type() == string(exchange.CodeStateConflict)
-}
-
 // complete books the end of the order. It is quick and always follows the payout, so it is local; where
 // that fails, it is a step that everybody sees.
 func (f *onRamp) complete(ctx workflow.Context) error {
 	in := activities.OrderInput{OrderID: f.order.OrderID}
-	err := workflow.ExecuteLocalActivity(local(ctx, "Complete the order"), orders.CompleteOrder, in).Get(ctx, &f.order.OrderState)
+	state, err := step(ctx, local, "Complete the order", orders.CompleteOrder, in)
+	if err != nil {
+		state, err = step(ctx, database, "Complete the order", orders.CompleteOrder, in)
+	}
 	if err == nil {
-		return nil
+		f.order.OrderState = state
 	}
-	return workflow.ExecuteActivity(record(ctx, "Complete the order"), orders.CompleteOrder, in).Get(ctx, &f.order.OrderState)
-}
-
-// payout runs the child that carries the chain payment out. After a reset of this flow an earlier child
-// may still be at work; this one then waits for it and hears its result from a new one.
-func (f *onRamp) payout(ctx workflow.Context) CryptoPayoutResult {
-	in := CryptoPayoutInput{PaymentID: f.payment.PaymentID, OrderID: f.order.OrderID, Network: f.order.Network}
-	opts := workflow.ChildWorkflowOptions{
-		WorkflowID: CryptoPayoutID(in.PaymentID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
-		ParentClosePolicy: leaveAlone, StaticSummary: "Pay " + f.order.Crypto.String() + " " + string(f.order.Asset) + " out",
-		Priority:              fairness(priorityOrder, f.order.MerchantID),
-		TypedSearchAttributes: payoutAttributes(f.order),
-	}
-	var result CryptoPayoutResult
-	f.must(ctx, "Pay the crypto out", func() error {
-		return f.child(ctx, opts, CryptoPayout, in, &result)
-	})
-	return result
+	return err
 }
 
 // refund gives the crypto leg up by command and opens the refund.
 func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) error {
-	var opened activities.RefundOpened
 	in := activities.RefundOrderInput{OrderID: f.order.OrderID, Proof: proof}
-	err := workflow.ExecuteActivity(record(ctx, "Open the refund"), orders.RefundOrder, in).Get(ctx, &opened)
+	opened, err := step(ctx, database, "Open the refund", orders.RefundOrder, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the refund could not be opened", "error", err)
 		return err
@@ -235,17 +181,6 @@ func (f *onRamp) finish(ctx workflow.Context) (OnRampResult, error) {
 	if f.order.Status == "" { // refused
 		return OnRampResult{OrderID: f.in.Request.ID, Detail: words(f.refusal)}, nil
 	}
-	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNobody))
-	f.tell(ctx, "nobody", time.Time{})
+	f.ended(ctx)
 	return OnRampResult{OrderID: f.order.OrderID, Status: f.order.Status, Detail: f.order.Detail}, nil
-}
-
-// moved shows a new stage.
-func (f *onRamp) moved(ctx workflow.Context, stage, waitsFor, words string) {
-	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(stage), AttrWaitingFor.ValueSet(waitsFor))
-	f.tell(ctx, words, time.Time{})
-}
-
-func (f *onRamp) tell(ctx workflow.Context, waits string, until time.Time) {
-	describe(ctx, orderCard(f.order, waits, until))
 }

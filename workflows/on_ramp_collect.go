@@ -86,8 +86,7 @@ func (f *onRamp) prompt(ctx workflow.Context) {
 func (f *onRamp) submit(ctx workflow.Context, n int) {
 	p := f.prompts[n-1]
 	in := activities.PromptInput{OrderID: f.order.OrderID, N: n, Home: f.id}
-	var s activities.Submitted
-	err := workflow.ExecuteActivity(rail(ctx, "Prompt the payer"), momo.PromptPayer, in).Get(ctx, &s)
+	s, err := step(ctx, rail, "Prompt the payer", momo.PromptPayer, in)
 	p.since = workflow.Now(ctx)
 	p.open, p.unsure = err != nil || s.State != exchange.Refused, err != nil
 	p.next = p.since.Add(quickLooks[0])
@@ -143,8 +142,7 @@ func (f *onRamp) look(ctx workflow.Context, p *prompt, thorough bool) {
 func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmInput) {
 	p.asked++
 	p.next = f.nextLook(ctx, p)
-	var c activities.Confirmed
-	err := workflow.ExecuteActivity(look(ctx, "See whether the order is paid"), momo.ConfirmPayment, in).Get(ctx, &c)
+	c, err := step(ctx, look, "See whether the order is paid", momo.ConfirmPayment, in)
 	if err != nil {
 		f.unseen(ctx, p, err)
 		return
@@ -337,7 +335,10 @@ func (f *onRamp) again(ctx workflow.Context) {
 func (f *onRamp) close(ctx workflow.Context, to exchange.OrderStatus, detail string, by Actor) {
 	in := activities.CloseOrderInput{OrderID: f.order.OrderID, To: to, Detail: detail, Actor: by}
 	f.must(ctx, "Close the order", func() error {
-		err := workflow.ExecuteActivity(record(ctx, "Close the order: "+detail), orders.CloseOrder, in).Get(ctx, &f.order.OrderState)
+		state, err := step(ctx, database, "Close the order: "+detail, orders.CloseOrder, in)
+		if err == nil {
+			f.order.OrderState = state
+		}
 		elsewhere := isConflict(err) || (err == nil && f.order.Detail != detail) // it ended for another reason
 		if elsewhere && f.recall(ctx) {
 			return nil
@@ -350,9 +351,8 @@ func (f *onRamp) close(ctx workflow.Context, to exchange.OrderStatus, detail str
 // recall finds the payment by which the order stopped waiting without this flow knowing.
 func (f *onRamp) recall(ctx workflow.Context) bool {
 	for _, p := range f.prompts {
-		var c activities.Confirmed
 		in := activities.ConfirmInput{AttemptID: p.id}
-		err := workflow.ExecuteActivity(look(ctx, "See what paid the order"), momo.ConfirmPayment, in).Get(ctx, &c)
+		c, err := step(ctx, look, "See what paid the order", momo.ConfirmPayment, in)
 		if err == nil && c.State == activities.PaymentPaid && c.Order.Status != exchange.OrderPending {
 			f.paid(ctx, p, c)
 			return true

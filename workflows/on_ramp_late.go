@@ -4,10 +4,7 @@ import (
 	"slices"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
-
-	"kivuko/activities"
 )
 
 // watchOthers hands every prompt that may still bring money to a watch of its own, now that the order
@@ -20,8 +17,8 @@ func (f *onRamp) watchOthers(ctx workflow.Context) {
 	}
 }
 
-// attend deals with callbacks that come when the order is paid or over.
-func (f *onRamp) attend(ctx workflow.Context) {
+// attendCallbacks deals with callbacks that come when the order is paid or over.
+func (f *onRamp) attendCallbacks(ctx workflow.Context) {
 	refs := f.callbacks
 	f.callbacks = nil
 	for _, ref := range refs {
@@ -64,21 +61,8 @@ func (f *onRamp) watch(ctx workflow.Context, attempt uuid.UUID, ref CallbackRef)
 
 // startWatch starts the watch over an attempt and goes on when it runs.
 func startWatch(ctx workflow.Context, in LatePaymentInput) {
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: LatePaymentID(in.AttemptID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
-		ParentClosePolicy: leaveAlone, StaticSummary: LatePaymentSummary, TypedSearchAttributes: LatePaymentAttributes(),
-	}
-	future := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), LatePayment, in)
-	err := future.GetChildWorkflowExecution().Get(ctx, nil)
-	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+	c := child{id: LatePaymentID(in.AttemptID), summary: LatePaymentSummary, shown: LatePaymentAttributes()}
+	if _, err := start(ctx, c, LatePayment, in); err != nil {
 		workflow.GetLogger(ctx).Error("a watch for late money was not started", "attempt", in.AttemptID, "error", err)
 	}
-}
-
-// payoutAttributes are the search attributes of the child that pays an order's crypto out.
-func payoutAttributes(o activities.OpenedOrder) temporal.SearchAttributes {
-	return temporal.NewSearchAttributes(
-		AttrStage.ValueSet(StagePayout), AttrNetwork.ValueSet(string(o.Network)), AttrAsset.ValueSet(string(o.Asset)),
-		AttrMerchantID.ValueSet(o.MerchantID.String()), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
-	)
 }

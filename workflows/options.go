@@ -23,7 +23,7 @@ type Limits struct {
 // Calls are the limits by kind of call; temporal.yaml holds them.
 type Calls struct {
 	Local    Limits `yaml:"local"`
-	Record   Limits `yaml:"record"`
+	Database Limits `yaml:"database"`
 	Rail     Limits `yaml:"rail"`
 	Look     Limits `yaml:"look"`
 	Signer   Limits `yaml:"signer"`
@@ -35,7 +35,7 @@ type Calls struct {
 // have other limits than the one that began a flow.
 var calls = Calls{
 	Local:    Limits{Timeout: 3 * time.Second, FirstRetry: 100 * time.Millisecond, LastRetry: time.Second, Tries: 3},
-	Record:   Limits{Timeout: 20 * time.Second, FirstRetry: 500 * time.Millisecond, LastRetry: 30 * time.Second},
+	Database: Limits{Timeout: 20 * time.Second, FirstRetry: 500 * time.Millisecond, LastRetry: 30 * time.Second},
 	Rail:     Limits{Timeout: 2 * time.Minute, Heartbeat: 15 * time.Second, FirstRetry: time.Second, LastRetry: 30 * time.Second},
 	Look:     Limits{Timeout: 2 * time.Minute, Budget: 3 * time.Minute, Heartbeat: 15 * time.Second, FirstRetry: time.Second, LastRetry: 30 * time.Second},
 	Signer:   Limits{Timeout: time.Minute, FirstRetry: time.Second, LastRetry: 30 * time.Second},
@@ -61,7 +61,7 @@ func (c Calls) check() error {
 		ends, patient bool
 	}{
 		{"local", c.Local, true, false},
-		{"record", c.Record, false, true},
+		{"database", c.Database, false, true},
 		{"rail", c.Rail, false, true},
 		{"look", c.Look, true, false},
 		{"signer", c.Signer, false, true},
@@ -89,76 +89,63 @@ func (l Limits) policy() *temporal.RetryPolicy {
 	}
 }
 
-func (l Limits) on(ctx workflow.Context, queue, summary string) workflow.Context {
-	return workflow.WithActivityOptions(ctx, workflow.ActivityOptions{
-		TaskQueue: queue, StartToCloseTimeout: l.Timeout, ScheduleToCloseTimeout: l.Budget, HeartbeatTimeout: l.Heartbeat,
-		RetryPolicy: l.policy(), Summary: summary,
-	})
+// kind is how a step is carried out: on which queue and within which limits. One without a queue is a local activity.
+type kind struct {
+	queue   string
+	limits  *Limits       // in calls, so that UseCalls reaches them
+	timeout time.Duration // in place of the limits' own where it is set
+	budget  time.Duration // likewise
 }
 
-// local is for one short transaction that nobody needs to see.
-func local(ctx workflow.Context, summary string) workflow.Context {
-	return workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{
-		StartToCloseTimeout: calls.Local.Timeout, ScheduleToCloseTimeout: calls.Local.Budget, RetryPolicy: calls.Local.policy(), Summary: summary,
-	})
+// within is the kind with another budget.
+func (k kind) within(budget time.Duration) kind {
+	k.budget = budget
+	return k
 }
 
-// record is for transactions of our own database. They are tried for as long as it is away: nothing
-// else can be done in the meantime, and running twice changes nothing.
-func record(ctx workflow.Context, summary string) workflow.Context {
-	return calls.Record.on(ctx, QueueFlows, summary)
-}
+var (
+	// local is for one short transaction that operators need not see.
+	local = kind{limits: &calls.Local}
+	// database is for transactions of our own database. They are tried for as long as it is away: nothing
+	// else can be done in the meantime, and running twice changes nothing.
+	database = kind{queue: QueueFlows, limits: &calls.Database}
+	// rail is for steps that talk to the mobile money operator and write down what it said. They ask
+	// what is known before they act, so they too are tried for as long as something is away.
+	rail = kind{queue: QueueMomo, limits: &calls.Rail}
+	// look is for questions to the operator, which are asked again later in any case.
+	look = kind{queue: QueueMomo, limits: &calls.Look}
+	// question is for asking others than the operator what they know, within the same limits.
+	question = kind{queue: QueueFlows, limits: &calls.Look}
+	// webhook is for a round of attempts. Receivers have limits of their own, so that only a failure of our own parts
+	// is tried again.
+	webhook = kind{queue: QueueWebhooks, limits: &calls.Database, timeout: hookTimeout}
+)
 
-// rail is for steps that talk to the mobile money operator and write down what it said. They ask
-// what is known before they act, so they too are tried for as long as something is away.
-func rail(ctx workflow.Context, summary string) workflow.Context {
-	return calls.Rail.on(ctx, QueueMomo, summary)
-}
+// signer is for signatures, and for making keys.
+func signer(n exchange.Network) kind { return kind{queue: QueueSigner(n), limits: &calls.Signer} }
 
-// look is for questions to the operator, which are asked again later in any case.
-func look(ctx workflow.Context, summary string) workflow.Context {
-	return calls.Look.on(ctx, QueueMomo, summary)
-}
+// cosigner is for adding a signature to what an officer brought, who waits for the answer.
+func cosigner(n exchange.Network) kind { return signer(n).within(offlineBudget) }
 
-// question is for asking others than the operator what they know, within the same limits.
-func question(ctx workflow.Context, summary string) workflow.Context {
-	return calls.Look.on(ctx, QueueFlows, summary)
-}
-
-// signer is for signatures.
-func signer(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
-	return calls.Signer.on(ctx, QueueSigner(n), summary)
-}
-
-// offline is for transactions that are signed elsewhere. A person waits for the answer, so the network is
+// offline is for transactions that are signed elsewhere. An officer waits for the answer, so the network is
 // not asked without end.
-func offline(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
-	l := calls.Signer
-	l.Budget = offlineBudget
-	return l.on(ctx, QueueChain(n), summary)
+func offline(n exchange.Network) kind {
+	return kind{queue: QueueChain(n), limits: &calls.Signer, budget: offlineBudget}
 }
 
-// cosigner is for adding a signature to what a person brought, who waits for the answer.
-func cosigner(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
-	l := calls.Signer
-	l.Budget = offlineBudget
-	return l.on(ctx, QueueSigner(n), summary)
-}
-
-// offlineBudget is how long a person waits for a transaction to be handed out or taken.
+// offlineBudget is how long an officer waits for a transaction to be handed out or taken.
 const offlineBudget = 2 * time.Minute
 
-// delivery is for bringing a transaction to its end, which polls. When its budget is used up a person is
+// topUp is for approving gas, which asks a node for the price.
+func topUp(n exchange.Network) kind { return kind{queue: QueueChain(n), limits: &calls.Database} }
+
+// delivery is for bringing a transaction to its end, which polls. When its budget is used up an operator is
 // told; the watch goes on.
-func delivery(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
-	return calls.Delivery.on(ctx, QueueChain(n), summary)
-}
+func delivery(n exchange.Network) kind { return kind{queue: QueueChain(n), limits: &calls.Delivery} }
 
 // watch is for following a network's blocks, which takes a minute and heartbeats. When its budget is used up
-// a person is told; the watch goes on.
-func watch(ctx workflow.Context, n exchange.Network, summary string) workflow.Context {
-	return calls.Watch.on(ctx, QueueChain(n), summary)
-}
+// an operator is told; the watch goes on.
+func watch(n exchange.Network) kind { return kind{queue: QueueChain(n), limits: &calls.Watch} }
 
 // longestPause ends the growth of pauses: a flow looks at least once a day.
 const longestPause = 24 * time.Hour

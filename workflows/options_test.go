@@ -12,7 +12,7 @@ func TestLimitsThatWouldStopAFlowAreRefused(t *testing.T) {
 	for name, spoil := range map[string]func(*Calls){
 		"no timeout":                   func(c *Calls) { c.Look.Timeout = 0 },
 		"no end of a look":             func(c *Calls) { c.Look.Budget = 0 },
-		"a record that gives up":       func(c *Calls) { c.Record.Tries = 5 },
+		"a transaction that gives up":  func(c *Calls) { c.Database.Tries = 5 },
 		"a signature that gives up":    func(c *Calls) { c.Signer.Budget = time.Minute },
 		"pauses that shrink":           func(c *Calls) { c.Rail.LastRetry = time.Millisecond },
 		"negative":                     func(c *Calls) { c.Delivery.Heartbeat = -1 },

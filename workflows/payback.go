@@ -2,7 +2,6 @@ package workflows
 
 import (
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -17,7 +16,7 @@ type payback struct {
 	merchant uuid.UUID
 	home     string
 	desk     *desk
-	until    func(workflow.Context, func() bool)
+	until    waiting
 	running  bool
 	floated  bool // somebody says that there is more to pay out from
 }
@@ -74,22 +73,17 @@ func (b *payback) listen(ctx workflow.Context) {
 
 func (b *payback) pay(ctx workflow.Context, try int) (RefundResult, error) {
 	in := RefundInput{RefundID: b.refundID, OrderID: b.orderID, Try: try, Home: b.home}
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: RefundID(b.refundID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
-		StaticSummary: "Pay a refund out", Priority: fairness(priorityRefund, b.merchant),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			AttrStage.ValueSet(StageRefund), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo),
-		),
+	c := child{
+		id: RefundID(b.refundID), summary: "Pay a refund out", priority: fairness(priorityRefund, b.merchant),
+		shown: attributes(StageRefund, WaitsForMomo),
 	}
-	var result RefundResult
-	err := runWatchedChild(ctx, o, Refund, in, &result, b.until, func(running bool) { b.running = running })
-	return result, err
+	return runWatched(ctx, c, Refund, in, b.until, func(running bool) { b.running = running })
 }
 
 // settle completes the refund by command, with a reference.
 func (b *payback) settle(ctx workflow.Context, try int, proof activities.Proof) bool {
 	in := activities.SettleRefundInput{RefundID: b.refundID, AttemptID: activities.PayoutID(b.refundID, try), Proof: proof}
-	err := workflow.ExecuteActivity(rail(ctx, "Settle the refund"), refunds.SettleRefund, in).Get(ctx, nil)
+	err := do(ctx, rail, "Settle the refund", refunds.SettleRefund, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the refund was not settled", "error", err)
 	}
@@ -100,7 +94,7 @@ func (b *payback) settle(ctx workflow.Context, try int, proof activities.Proof) 
 // try hands the same reason back.
 func (b *payback) confirm(ctx workflow.Context, proof activities.Proof) {
 	in := activities.ConfirmPayeeInput{RefundID: b.refundID, Proof: proof}
-	if err := workflow.ExecuteActivity(rail(ctx, "Confirm the payee"), refunds.ConfirmPayee, in).Get(ctx, nil); err != nil {
+	if err := do(ctx, rail, "Confirm the payee", refunds.ConfirmPayee, in); err != nil {
 		workflow.GetLogger(ctx).Error("the payee was not confirmed", "error", err)
 	}
 }

@@ -142,7 +142,7 @@ func payloads() map[string]any {
 		"top_up_input":           &activities.TopUpInput{PaymentID: id(6), Missing: "1.5"},
 		"top_up":                 &activities.TopUp{PaymentID: id(15), Refused: activities.GasAboveCap},
 		"submit_refund_input":    &activities.SubmitRefundInput{RefundID: id(7), Try: 1, Home: "on-ramp:x"},
-		"refund_step":            &activities.RefundStep{AttemptID: id(14), State: activities.RefundPaid, Code: "0", Asked: true},
+		"refund_step":            &activities.PayoutStep{AttemptID: id(14), State: activities.RefundPaid, Code: "0", Asked: true},
 		"check_refund_input":     &activities.CheckRefundInput{RefundID: id(7), AttemptID: id(14), Ask: true, Questions: 3},
 		"settle_refund_input":    &activities.SettleRefundInput{RefundID: id(7), AttemptID: id(14), Proof: proof},
 		"exception_input":        &activities.ExceptionInput{ExceptionID: id(12), Proof: proof},

@@ -14,8 +14,8 @@ const maxPruneBatches = 100
 func Prune(ctx workflow.Context) (activities.Pruned, error) {
 	var all activities.Pruned
 	for range maxPruneBatches {
-		var p activities.Pruned
-		if err := workflow.ExecuteActivity(record(ctx, "Delete rows that have outlived their use"), orders.Prune).Get(ctx, &p); err != nil {
+		p, err := fetch(ctx, database, "Delete rows that have outlived their use", orders.Prune)
+		if err != nil {
 			return all, err
 		}
 		all.Sessions += p.Sessions

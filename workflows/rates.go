@@ -14,7 +14,6 @@ var rates *activities.Rates
 // PullRates looks once at the configured source of rates. A schedule starts it; without a source it does
 // nothing.
 func PullRates(ctx workflow.Context) (activities.PulledRates, error) {
-	var p activities.PulledRates
-	err := workflow.ExecuteActivity(question(ctx, "Look at the source of rates"), rates.PullRates).Get(ctx, &p)
+	p, err := fetch(ctx, question, "Look at the source of rates", rates.PullRates)
 	return p, err
 }

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	enumspb "go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -40,29 +38,22 @@ type ReconcileStarted struct {
 // many wallets they take longer than a scheduled flow may.
 func Reconcile(ctx workflow.Context) (ReconcileStarted, error) {
 	out := ReconcileStarted{Started: []exchange.Network{}}
-	var networks []exchange.Network
-	err := workflow.ExecuteActivity(record(ctx, "List the networks"), reconciliation.ReconciledNetworks).Get(ctx, &networks)
+	networks, err := fetch(ctx, database, "List the networks", reconciliation.ReconciledNetworks)
 	if err != nil {
 		return out, err
 	}
 	for _, n := range networks {
-		child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-			WorkflowID: ReconciliationID(n), TaskQueue: QueueFlows, ParentClosePolicy: enumspb.PARENT_CLOSE_POLICY_ABANDON,
-			WorkflowIDReusePolicy: enumspb.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-			StaticSummary:         "Hold the ledger against " + string(n),
-			TypedSearchAttributes: temporal.NewSearchAttributes(
-				AttrNetwork.ValueSet(string(n)), AttrStage.ValueSet(StageReconcile), AttrStatus.ValueSet(string(exchange.ReconciliationRunning)),
-				AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
-			),
-		})
-		err := workflow.ExecuteChildWorkflow(child, TypeReconcileNetwork, ReconcileNetworkInput{Network: n}).GetChildWorkflowExecution().Get(ctx, nil)
-		switch {
-		case temporal.IsWorkflowExecutionAlreadyStartedError(err):
-			out.Running = append(out.Running, n)
+		c := child{
+			id: ReconciliationID(n), summary: "Hold the ledger against " + string(n),
+			shown: attributes(StageReconcile, WaitsForChain, AttrNetwork.ValueSet(string(n)), AttrStatus.ValueSet(string(exchange.ReconciliationRunning))),
+		}
+		switch started, err := start(ctx, c, ReconcileNetwork, ReconcileNetworkInput{Network: n}); {
 		case err != nil:
 			return out, err
-		default:
+		case started:
 			out.Started = append(out.Started, n)
+		default:
+			out.Running = append(out.Running, n)
 		}
 	}
 	return out, nil
@@ -81,20 +72,17 @@ const reconcileBatches = 500
 // network can't be read its run has failed, which says nothing of the wallets; the next one begins anew.
 func ReconcileNetwork(ctx workflow.Context, in ReconcileNetworkInput) (activities.Reconciled, error) {
 	of := activities.ReconciliationInput{RunID: in.RunID, Network: in.Network}
-	var begun activities.ReconciliationBegun
-	if err := workflow.ExecuteActivity(record(ctx, "Begin the comparison"), reconciliation.BeginReconciliation, of).Get(ctx, &begun); err != nil {
+	begun, err := step(ctx, database, "Begin the comparison", reconciliation.BeginReconciliation, of)
+	if err != nil {
 		return activities.Reconciled{}, passOn(err)
 	}
 	of.RunID = begun.RunID
 	for n := 0; ; n++ {
 		if n == reconcileBatches || workflow.GetInfo(ctx).GetContinueAsNewSuggested() {
-			o := workflow.ContinueAsNewErrorOptions{InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade}
-			return activities.Reconciled{}, workflow.NewContinueAsNewErrorWithOptions(ctx, o, TypeReconcileNetwork,
-				ReconcileNetworkInput{Network: in.Network, RunID: of.RunID})
+			return activities.Reconciled{}, goOn(ctx, TypeReconcileNetwork, ReconcileNetworkInput{Network: in.Network, RunID: of.RunID})
 		}
-		var now activities.Compared
 		next := activities.CompareInput{RunID: of.RunID, Network: in.Network}
-		err := workflow.ExecuteActivity(watch(ctx, in.Network, "Compare wallets"), comparing.CompareWallets, next).Get(ctx, &now)
+		now, err := step(ctx, watch(in.Network), "Compare wallets", comparing.CompareWallets, next)
 		if err != nil {
 			workflow.GetLogger(ctx).Warn("a comparison with the chain failed", "network", in.Network, "error", err)
 			of.Failed, of.Detail = true, reconcileFault(err)
@@ -103,8 +91,7 @@ func ReconcileNetwork(ctx workflow.Context, in ReconcileNetworkInput) (activitie
 			break
 		}
 	}
-	var done activities.Reconciled
-	err := workflow.ExecuteActivity(record(ctx, "End the comparison"), reconciliation.FinishReconciliation, of).Get(ctx, &done)
+	done, err := step(ctx, database, "End the comparison", reconciliation.FinishReconciliation, of)
 	if err != nil {
 		return done, passOn(err)
 	}
@@ -122,8 +109,7 @@ func reconcileFault(err error) string {
 
 // ReserveReport writes what is owed and what there is to pay it with, once a day. A schedule starts it.
 func ReserveReport(ctx workflow.Context) (activities.ReservesWritten, error) {
-	var written activities.ReservesWritten
 	in := activities.ReservesInput{Day: workflow.Now(ctx).UTC().Truncate(24 * time.Hour)}
-	err := workflow.ExecuteActivity(record(ctx, "Write the report"), reconciliation.WriteReserves, in).Get(ctx, &written)
+	written, err := step(ctx, database, "Write the report", reconciliation.WriteReserves, in)
 	return written, err
 }

@@ -41,19 +41,17 @@ func refundResult(step activities.PayoutStep) RefundResult {
 
 func refundRail(in RefundInput) payoutRail {
 	return payoutRail{
-		submit: func(ctx workflow.Context) (step activities.PayoutStep, err error) {
+		submit: func(ctx workflow.Context) (activities.PayoutStep, error) {
 			in := activities.SubmitRefundInput{RefundID: in.RefundID, Try: in.Try, Home: in.Home}
-			err = workflow.ExecuteActivity(rail(ctx, "Send the refund"), refunds.SubmitRefund, in).Get(ctx, &step)
-			return step, err
+			return step(ctx, rail, "Send the refund", refunds.SubmitRefund, in)
 		},
-		check: func(ctx workflow.Context, l payoutLook) (step activities.PayoutStep, err error) {
+		check: func(ctx workflow.Context, l payoutLook) (activities.PayoutStep, error) {
 			in := activities.CheckRefundInput{RefundID: in.RefundID, AttemptID: l.attempt, Ask: l.ask, Questions: l.questions}
-			err = workflow.ExecuteActivity(look(ctx, "See whether the refund was paid"), refunds.CheckRefund, in).Get(ctx, &step)
-			return step, err
+			return step(ctx, look, "See whether the refund was paid", refunds.CheckRefund, in)
 		},
 		settle: func(ctx workflow.Context, attempt uuid.UUID, proof activities.Proof) error {
 			in := activities.SettleRefundInput{RefundID: in.RefundID, AttemptID: attempt, Proof: proof}
-			return workflow.ExecuteActivity(rail(ctx, "Settle the refund"), refunds.SettleRefund, in).Get(ctx, nil)
+			return do(ctx, rail, "Settle the refund", refunds.SettleRefund, in)
 		},
 	}
 }

@@ -47,50 +47,36 @@ type RefundOpenedAck struct {
 // the address on which it lies may be lent again.
 func ReturnDeposit(ctx workflow.Context, in ReturnDepositInput) (ReturnDepositResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	f := &returnDeposit{in: in, id: ReturnDepositID(in.ExceptionID)}
+	f := &returnDeposit{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return ReturnDepositResult{}, err
 	}
 	return attended(ctx, f.desk, func(ctx workflow.Context) (ReturnDepositResult, error) {
 		out := f.run(ctx)
-		letOthersRun(ctx)
-		return out, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
+		return out, lastHandlers(ctx)
 	})
 }
 
 type returnDeposit struct {
+	flow
 	in     ReturnDepositInput
-	id     string
-	desk   *desk
 	door   refundDoor
 	refund activities.RefundOpened
-
-	opened  bool
-	refusal error
 }
 
 func (f *returnDeposit) handlers(ctx workflow.Context) error {
-	var err error
-	f.desk, err = openDesk(ctx, f.id, func() []activities.ObjectRef {
-		return []activities.ObjectRef{{Type: activities.ObjectException, ID: f.in.ExceptionID}}
-	})
-	if err != nil {
-		return err
+	h := &handlers{ctx: ctx}
+	h.err = f.reach(ctx, ReturnDepositID(f.in.ExceptionID), "payment exception "+f.in.ExceptionID.String(), of(activities.ObjectException, f.in.ExceptionID))
+	h.update(UpdateOpen, "Answers when the refund is opened, or the money is on its way to the treasury.", f.onOpen, nil)
+	openRefundDoor(h, &f.door)
+	return h.err
+}
+
+func (f *returnDeposit) onOpen(ctx workflow.Context) (RefundOpenedAck, error) {
+	if err := f.hasOpened(ctx); err != nil {
+		return RefundOpenedAck{}, err
 	}
-	f.desk.about = "payment exception " + f.in.ExceptionID.String()
-	err = workflow.SetUpdateHandlerWithOptions(ctx, UpdateOpen, func(ctx workflow.Context) (RefundOpenedAck, error) {
-		if err := workflow.Await(ctx, func() bool { return f.opened }); err != nil {
-			return RefundOpenedAck{}, err
-		}
-		if f.refusal != nil {
-			return RefundOpenedAck{}, passOn(f.refusal)
-		}
-		return RefundOpenedAck{RefundID: f.refund.RefundID}, nil
-	}, workflow.UpdateHandlerOptions{Description: "Answers when the refund is opened, or the money is on its way to the treasury."})
-	if err != nil {
-		return err
-	}
-	return openRefundDoor(ctx, &f.door)
+	return RefundOpenedAck{RefundID: f.refund.RefundID}, nil
 }
 
 func (f *returnDeposit) run(ctx workflow.Context) ReturnDepositResult {
@@ -98,10 +84,7 @@ func (f *returnDeposit) run(ctx workflow.Context) ReturnDepositResult {
 		return f.keep(ctx)
 	}
 	in := activities.OpenChainRefundInput{ExceptionID: f.in.ExceptionID, RequestID: f.in.RequestID, Actor: f.in.Actor}
-	f.refusal = f.step(ctx, "Open the refund", func(ctx workflow.Context) workflow.Future {
-		return workflow.ExecuteActivity(ctx, chainRefunds.OpenChainRefund, in)
-	}, &f.refund)
-	f.opened = true
+	f.refund = begin(ctx, f, "Open the refund", chainRefunds.OpenChainRefund, in)
 	if f.refusal != nil {
 		return ReturnDepositResult{Outcome: OutcomeRefused}
 	}
@@ -112,12 +95,8 @@ func (f *returnDeposit) run(ctx workflow.Context) ReturnDepositResult {
 
 // keep moves what the house keeps to its treasury.
 func (f *returnDeposit) keep(ctx workflow.Context) ReturnDepositResult {
-	var p activities.PaymentApproved
 	in := activities.ExceptionInput{ExceptionID: f.in.ExceptionID}
-	f.refusal = f.step(ctx, "Approve the way to the treasury", func(ctx workflow.Context) workflow.Future {
-		return workflow.ExecuteActivity(ctx, sweeps.ApproveKeptSweep, in)
-	}, &p)
-	f.opened = true
+	p := begin(ctx, f, "Approve the way to the treasury", sweeps.ApproveKeptSweep, in)
 	switch {
 	case f.refusal != nil:
 		return ReturnDepositResult{Outcome: OutcomeRefused}
@@ -133,15 +112,11 @@ func (f *returnDeposit) keep(ctx workflow.Context) ReturnDepositResult {
 // sweep has the payment to the treasury carried out, and waits for a person when no transaction of it can be made.
 func (f *returnDeposit) sweep(ctx workflow.Context, p activities.PaymentApproved) bool {
 	in := CryptoPayoutInput{PaymentID: p.PaymentID, ExceptionID: f.in.ExceptionID, Network: p.Network}
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: CryptoPayoutID(in.PaymentID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
-		StaticSummary: "Bring crypto to the treasury", Priority: fairness(priorityOrder, uuid.Nil),
-		TypedSearchAttributes: temporal.NewSearchAttributes(
-			AttrStage.ValueSet(StageSweep), AttrNetwork.ValueSet(string(p.Network)), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
-		),
+	c := child{
+		summary: "Bring crypto to the treasury", priority: fairness(priorityOrder, uuid.Nil),
+		shown: attributes(StageSweep, WaitsForChain, AttrNetwork.ValueSet(string(p.Network))),
 	}
-	var result CryptoPayoutResult
-	err := runChild(ctx, o, CryptoPayout, in, &result, patiently)
+	result, err := carry(ctx, in, c, patiently)
 	if err == nil && result.Completed {
 		return true
 	}
@@ -149,33 +124,24 @@ func (f *returnDeposit) sweep(ctx workflow.Context, p activities.PaymentApproved
 	if err != nil {
 		reason = ReasonStepFailed
 	}
-	f.desk.park(ctx, reason, err)
-	patiently(ctx, f.desk.hasDecision)
-	retry := activities.RetryPayoutInput{PaymentID: p.PaymentID, Proof: f.desk.take().proof}
-	if err := workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, retry).Get(ctx, nil); err != nil {
-		workflow.GetLogger(ctx).Error("the payment was not approved again", "error", err)
-	}
+	_ = approveAgain(ctx, p.PaymentID, f.parked(ctx, reason, err).proof) // the next try finds the payment parked still
 	return false
 }
 
-// step runs one step to its end. A refusal in the words of ours comes back; after everything else a person is asked.
-func (f *returnDeposit) step(ctx workflow.Context, what string, do func(workflow.Context) workflow.Future, out any) error {
-	for {
-		err := do(record(ctx, what)).Get(ctx, out)
-		if !unforeseen(err) {
-			if err == nil {
-				f.desk.unpark(ctx, WaitsForChain)
-			}
-			return err
-		}
-		f.desk.park(ctx, ReasonStepFailed, err)
-		patiently(ctx, f.desk.hasDecision)
-		f.desk.take()
+// begin runs the step that the flow begins with to its end. A refusal in the words of ours ends the flow; after everything
+// else an operator is asked.
+func begin[C, In, Out any](ctx workflow.Context, f *returnDeposit, what string, activity func(C, In) (Out, error), in In) Out {
+	out, err := step(ctx, database, what, activity, in)
+	for unforeseen(err) {
+		f.parked(ctx, ReasonStepFailed, err)
+		out, err = step(ctx, database, what, activity, in)
 	}
+	if err == nil {
+		f.desk.unpark(ctx, WaitsForChain)
+	}
+	f.opened, f.refusal = true, err
+	return out
 }
-
-// patiently waits for something, however long it takes.
-func patiently(ctx workflow.Context, ready func() bool) { _ = workflow.Await(ctx, ready) }
 
 // ReturnDepositAttributes are the search attributes with which the API starts the flow.
 func ReturnDepositAttributes(n exchange.Network, keep bool) temporal.SearchAttributes {
@@ -183,9 +149,7 @@ func ReturnDepositAttributes(n exchange.Network, keep bool) temporal.SearchAttri
 	if keep {
 		stage = StageSweep
 	}
-	return temporal.NewSearchAttributes(
-		AttrStage.ValueSet(stage), AttrNetwork.ValueSet(string(n)), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
-	)
+	return attributes(stage, WaitsForChain, AttrNetwork.ValueSet(string(n)))
 }
 
 // ReturnDepositSummary is the one line that the Web UI shows of the flow.

@@ -8,7 +8,6 @@ import (
 
 // SealAudit seals the audit rows written since the last time. A schedule starts it.
 func SealAudit(ctx workflow.Context) (activities.Sealed, error) {
-	var sealed activities.Sealed
-	err := workflow.ExecuteActivity(record(ctx, "Seal the audit rows"), orders.SealAudit).Get(ctx, &sealed)
+	sealed, err := fetch(ctx, database, "Seal the audit rows", orders.SealAudit)
 	return sealed, err
 }

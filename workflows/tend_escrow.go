@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -41,8 +40,8 @@ type EscrowTended struct {
 // wallets that are to be made stand in rows.
 func TendEscrow(ctx workflow.Context) (EscrowTended, error) {
 	var out EscrowTended
-	var demand []exchange.EscrowDemand
-	if err := workflow.ExecuteActivity(record(ctx, "See what the pools lack"), escrow.EscrowDemand).Get(ctx, &demand); err != nil {
+	demand, err := fetch(ctx, database, "See what the pools lack", escrow.EscrowDemand)
+	if err != nil {
 		return out, passOn(err)
 	}
 	wg := workflow.NewWaitGroup(ctx)
@@ -65,8 +64,8 @@ func TendEscrow(ctx workflow.Context) (EscrowTended, error) {
 	}
 	wg.Wait(ctx)
 	in := activities.StaleInput{Before: workflow.Now(ctx).Add(-staleAfter)}
-	var stale activities.StaleReleased
-	if err := workflow.ExecuteActivity(record(ctx, "Look after addresses that were not given back"), escrow.ReleaseStale, in).Get(ctx, &stale); err != nil {
+	stale, err := step(ctx, database, "Look after addresses that were not given back", escrow.ReleaseStale, in)
+	if err != nil {
 		return out, passOn(err)
 	}
 	out.Released, out.Stuck = stale.Released, stale.Stuck
@@ -81,24 +80,20 @@ func TendEscrow(ctx workflow.Context) (EscrowTended, error) {
 // bringKept starts the flow that brings crypto which the house keeps to its treasury. The API starts it with the
 // decision; this is for decisions after which the API died.
 func bringKept(ctx workflow.Context, k exchange.KeptDeposit) bool {
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: ReturnDepositID(k.ExceptionID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
-		StaticSummary: ReturnDepositSummary, TypedSearchAttributes: ReturnDepositAttributes(k.Network, true),
-	}
-	in := ReturnDepositInput{ExceptionID: k.ExceptionID, Keep: true}
-	err := workflow.ExecuteChildWorkflow(workflow.WithChildOptions(ctx, o), ReturnDeposit, in).GetChildWorkflowExecution().Get(ctx, nil)
-	if err != nil && !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+	c := child{id: ReturnDepositID(k.ExceptionID), summary: ReturnDepositSummary, shown: ReturnDepositAttributes(k.Network, true)}
+	started, err := start(ctx, c, ReturnDeposit, ReturnDepositInput{ExceptionID: k.ExceptionID, Keep: true})
+	if err != nil {
 		workflow.GetLogger(ctx).Warn("crypto that the house keeps is not on its way to the treasury", "exception", k.ExceptionID, "error", err)
 	}
-	return err == nil
+	return started
 }
 
 // growEscrow makes room in a pool that has run dry for an order, and tells whether it is worth to try again. A pool
 // that may not grow, or whose signer does not answer in time, leaves the order refused; the customer may come again.
 func growEscrow(ctx workflow.Context, n exchange.Network, order uuid.UUID) bool {
 	in := activities.EscrowRoomInput{Network: n, OrderID: order}
-	var room activities.Room
-	if err := workflow.ExecuteActivity(record(ctx, "Make room in the escrow pool"), escrow.EscrowRoom, in).Get(ctx, &room); err != nil {
+	room, err := step(ctx, database, "Make room in the escrow pool", escrow.EscrowRoom, in)
+	if err != nil {
 		return false
 	}
 	for _, id := range room.Make {
@@ -111,7 +106,6 @@ func growEscrow(ctx workflow.Context, n exchange.Network, order uuid.UUID) bool 
 
 // makeEscrow makes a wallet of the pool. The id is the wallet's, so making it twice makes one.
 func makeEscrow(ctx workflow.Context, n exchange.Network, id uuid.UUID, budget time.Duration) error {
-	l := calls.Signer
-	l.Budget = budget
-	return workflow.ExecuteActivity(l.on(ctx, QueueSigner(n), "Make an escrow wallet"), wallets.MakeWallet, exchange.EscrowWallet(id, n)).Get(ctx, nil)
+	_, err := step(ctx, signer(n).within(budget), "Make an escrow wallet", wallets.MakeWallet, exchange.EscrowWallet(id, n))
+	return err
 }

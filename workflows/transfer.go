@@ -18,7 +18,7 @@ func Transfer(ctx workflow.Context, in TransferInput) (TransferResult, error) {
 	// Money is held, so a cancellation of the execution is not obeyed. Senders cancel transfers by the
 	// update "cancel", operators by their commands.
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	f := &transfer{in: in, id: TransferID(in.Request.ID)}
+	f := &transfer{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return TransferResult{}, err
 	}
@@ -28,13 +28,9 @@ func Transfer(ctx workflow.Context, in TransferInput) (TransferResult, error) {
 // transfer is one transfer on its way. What its row says decides what comes next, because the sender,
 // the officers and the network change it meanwhile.
 type transfer struct {
-	in   TransferInput
-	id   string
-	row  activities.OpenedTransfer
-	desk *desk
-
-	opened   bool  // the transfer is there, or refused
-	refusal  error // why it was refused
+	flow
+	in       TransferInput
+	row      activities.OpenedTransfer
 	lapsesAt time.Time
 
 	imported bool // a cold wallet's transaction was signed elsewhere and is stored
@@ -45,9 +41,7 @@ func (f *transfer) run(ctx workflow.Context) (TransferResult, error) {
 	for f.refusal == nil && !f.over() {
 		switch f.row.Status {
 		case exchange.TransferCreated:
-			f.must(ctx, "Take the transfer on", func(ctx workflow.Context, what string) workflow.Future {
-				return workflow.ExecuteActivity(record(ctx, what), transfers.AdvanceTransfer, f.named())
-			})
+			advance(ctx, f, "Take the transfer on", transfers.AdvanceTransfer)
 		case exchange.TransferScreening:
 			f.screen(ctx)
 		case exchange.TransferPending:
@@ -80,22 +74,11 @@ func (f *transfer) named() activities.TransferInput {
 	return activities.TransferInput{TransferID: f.in.Request.ID}
 }
 
-// open writes the transfer. The update "open" answers with what came of it; see the on-ramp's.
+// open writes the transfer and shows it.
 func (f *transfer) open(ctx workflow.Context) {
 	in := activities.OpenTransferInput{Request: f.in.Request, Actor: f.in.Actor}
-	err := workflow.ExecuteLocalActivity(local(ctx, "Open the transfer"), transfers.OpenTransfer, in).Get(ctx, &f.row)
-	if err != nil && passing(err) {
-		err = workflow.ExecuteActivity(record(ctx, "Open the transfer"), transfers.OpenTransfer, in).Get(ctx, &f.row)
-	}
-	for unforeseen(err) {
-		f.desk.park(ctx, ReasonStepFailed, err)
-		_ = workflow.Await(ctx, f.desk.hasDecision) // the context is never cancelled
-		f.desk.take()
-		f.desk.unpark(ctx, WaitsForNobody)
-		err = workflow.ExecuteActivity(record(ctx, "Open the transfer"), transfers.OpenTransfer, in).Get(ctx, &f.row)
-	}
-	f.opened, f.refusal = true, err
-	if err != nil {
+	f.row = open(ctx, &f.flow, "Open the transfer", transfers.OpenTransfer, in, nil)
+	if f.refusal != nil {
 		return
 	}
 	show(ctx, AttrNetwork.ValueSet(string(f.row.Network)), AttrAsset.ValueSet(string(f.row.Amount.Asset())),
@@ -114,15 +97,14 @@ func (f *transfer) learn(ctx workflow.Context, s activities.TransferState) {
 // screen asks about who is to be paid. Without an answer a person is asked to see to it; nobody but the
 // screening itself lets the transfer go on.
 func (f *transfer) screen(ctx workflow.Context) {
-	var s activities.TransferState
-	err := workflow.ExecuteActivity(question(ctx, "Screen who is to be paid"), transfers.ScreenTransfer, f.named()).Get(ctx, &s)
+	s, err := step(ctx, question, "Screen who is to be paid", transfers.ScreenTransfer, f.named())
 	if err == nil {
 		f.learn(ctx, s)
 	}
 	if f.row.Status != exchange.TransferScreening {
 		return
 	}
-	d, decided := f.parked(ctx, ReasonScreening, err)
+	d, decided := f.parkedOrMoved(ctx, ReasonScreening, err)
 	if decided && d.verb == activities.VerbRefund {
 		f.giveUp(ctx, d.proof)
 		return
@@ -143,9 +125,7 @@ func (f *transfer) awaitOfficers(ctx workflow.Context) {
 	if f.row.Version != was || workflow.Now(ctx).Before(f.lapsesAt) {
 		return
 	}
-	f.must(ctx, "Give up waiting for officers", func(ctx workflow.Context, what string) workflow.Future {
-		return workflow.ExecuteActivity(record(ctx, what), transfers.LapseTransfer, f.named())
-	})
+	advance(ctx, f, "Give up waiting for officers", transfers.LapseTransfer)
 }
 
 // queued hands the transfer to the signer, unless its wallet is cold.
@@ -154,9 +134,7 @@ func (f *transfer) queued(ctx workflow.Context) {
 		f.awaitImport(ctx)
 		return
 	}
-	f.must(ctx, "Hand the transfer to the signer", func(ctx workflow.Context, what string) workflow.Future {
-		return workflow.ExecuteActivity(record(ctx, what), transfers.HandToSigner, f.named())
-	})
+	advance(ctx, f, "Hand the transfer to the signer", transfers.HandToSigner)
 }
 
 // pay has the chain payment carried out, and waits for a person when no transaction of it can be made. The
@@ -176,17 +154,13 @@ func (f *transfer) pay(ctx workflow.Context) {
 	if err != nil || result.Completed { // paid, and the row does not say so
 		reason = ReasonStepFailed
 	}
-	d, decided := f.parked(ctx, reason, err)
+	d, decided := f.parkedOrMoved(ctx, reason, err)
 	switch {
 	case !decided:
 	case d.verb == activities.VerbRefund:
 		f.giveUp(ctx, d.proof)
 	default:
-		in := activities.RetryPayoutInput{PaymentID: f.row.PaymentID, Proof: d.proof}
-		err := workflow.ExecuteActivity(record(ctx, "Approve the payment again"), orders.RetryPayout, in).Get(ctx, nil)
-		if err != nil {
-			workflow.GetLogger(ctx).Error("the payment was not approved again", "error", err)
-		}
+		_ = approveAgain(ctx, f.row.PaymentID, d.proof) // the row says whether it is
 		f.refresh(ctx)
 	}
 }
@@ -194,21 +168,16 @@ func (f *transfer) pay(ctx workflow.Context) {
 // payout runs the child that carries the chain payment out.
 func (f *transfer) payout(ctx workflow.Context) (CryptoPayoutResult, error) {
 	in := CryptoPayoutInput{PaymentID: f.row.PaymentID, TransferID: f.row.TransferID, Network: f.row.Network}
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: CryptoPayoutID(in.PaymentID), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
-		ParentClosePolicy: leaveAlone, StaticSummary: "Pay " + f.row.Amount.String() + " " + string(f.row.Amount.Asset()) + " out",
-		Priority: fairness(priorityOrder, f.row.MerchantID), TypedSearchAttributes: transferPayoutAttributes(f.row),
+	c := child{
+		summary: "Pay " + f.row.Amount.String() + " " + string(f.row.Amount.Asset()) + " out", priority: fairness(priorityOrder, f.row.MerchantID),
+		shown: transferPayoutAttributes(f.row),
 	}
-	var result CryptoPayoutResult
-	err := runChild(ctx, o, CryptoPayout, in, &result, func(ctx workflow.Context, ready func() bool) {
-		_ = workflow.Await(ctx, ready) // the context is never cancelled
-	})
-	return result, err
+	return carry(ctx, in, c, patiently)
 }
 
 // held waits with the money of a blocked transfer until an operator frees it. Nothing else ever does.
 func (f *transfer) held(ctx workflow.Context) {
-	if d, decided := f.parked(ctx, ReasonBlocked, nil); decided {
+	if d, decided := f.parkedOrMoved(ctx, ReasonBlocked, nil); decided {
 		f.giveUp(ctx, d.proof)
 	}
 }
@@ -221,9 +190,8 @@ func (f *transfer) giveUp(ctx workflow.Context, proof activities.Proof) {
 		f.refresh(ctx)
 		return
 	}
-	var s activities.TransferState
 	in := activities.GiveUpTransferInput{TransferID: f.row.TransferID, Proof: proof}
-	err := workflow.ExecuteActivity(record(ctx, "Give the money back"), transfers.GiveUpTransfer, in).Get(ctx, &s)
+	s, err := step(ctx, database, "Give the money back", transfers.GiveUpTransfer, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the transfer was not given up", "error", err)
 		f.refresh(ctx)
@@ -234,28 +202,26 @@ func (f *transfer) giveUp(ctx workflow.Context, proof activities.Proof) {
 
 // refresh reads where the transfer stands.
 func (f *transfer) refresh(ctx workflow.Context) {
-	f.must(ctx, "Look at the transfer", func(ctx workflow.Context, what string) workflow.Future {
-		return workflow.ExecuteActivity(record(ctx, what), transfers.ReadTransfer, f.named())
-	})
+	advance(ctx, f, "Look at the transfer", transfers.ReadTransfer)
 }
 
-// must runs a step until it succeeds. Between tries that a person has to clear, the flow is parked.
-func (f *transfer) must(ctx workflow.Context, what string, step func(workflow.Context, string) workflow.Future) {
+// advance runs a step until it succeeds, and learns from it where the transfer stands. Between tries that an operator has to
+// clear, the flow is parked.
+func advance[C any](ctx workflow.Context, f *transfer, what string, activity func(C, activities.TransferInput) (activities.TransferState, error)) {
 	for {
-		var s activities.TransferState
-		err := step(ctx, what).Get(ctx, &s)
+		s, err := step(ctx, database, what, activity, f.named())
 		if err == nil {
 			f.learn(ctx, s)
 			return
 		}
 		workflow.GetLogger(ctx).Error("a step failed", "step", what, "error", err)
-		f.parked(ctx, ReasonStepFailed, err)
+		f.parkedOrMoved(ctx, ReasonStepFailed, err)
 	}
 }
 
-// parked waits for an operator, or until the transfer moves by itself, because its sender gave it up. It
-// tells whether there is a decision.
-func (f *transfer) parked(ctx workflow.Context, r Reason, cause error) (decision, bool) {
+// parkedOrMoved waits for an operator, or until the transfer moves by itself, because its sender gave it up. It
+// reports whether there is a decision.
+func (f *transfer) parkedOrMoved(ctx workflow.Context, r Reason, cause error) (decision, bool) {
 	if r != ReasonColdWallet && r != ReasonBlocked {
 		f.mark(ctx, exchange.WaitOperator)
 	}
@@ -279,9 +245,9 @@ func (f *transfer) mark(ctx workflow.Context, detail string) {
 	if f.row.Detail == detail || f.row.TransferID == uuid.Nil || f.over() {
 		return
 	}
-	var s activities.TransferState
 	in := activities.MarkTransferInput{TransferID: f.row.TransferID, Detail: detail}
-	if err := workflow.ExecuteActivity(record(ctx, "Say that the transfer waits for "+detail), transfers.MarkTransfer, in).Get(ctx, &s); err != nil {
+	s, err := step(ctx, database, "Say that the transfer waits for "+detail, transfers.MarkTransfer, in)
+	if err != nil {
 		workflow.GetLogger(ctx).Error("the transfer's detail was not written", "error", err)
 		return
 	}

@@ -15,7 +15,7 @@ func (f *transfer) cold() bool { return f.row.WalletType == exchange.Cold }
 
 // awaitImport waits for a transaction that was signed elsewhere, in sight of the operators.
 func (f *transfer) awaitImport(ctx workflow.Context) {
-	if d, decided := f.parked(ctx, ReasonColdWallet, nil); decided && d.verb == activities.VerbRefund {
+	if d, decided := f.parkedOrMoved(ctx, ReasonColdWallet, nil); decided && d.verb == activities.VerbRefund {
 		f.giveUp(ctx, d.proof)
 		return
 	}
@@ -23,18 +23,6 @@ func (f *transfer) awaitImport(ctx workflow.Context) {
 	if f.row.Status == exchange.TransferQueued {
 		f.imported = false // the row knows of none: wait on, instead of asking it without a pause
 	}
-}
-
-// coldDoors are the updates by which a transaction is handed out and comes back.
-func (f *transfer) coldDoors(ctx workflow.Context) error {
-	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdatePayload, f.onPayload, workflow.UpdateHandlerOptions{
-		Validator: func(Actor) error { return f.admitCold() }, Description: "An officer asks for the transaction of a cold wallet, to sign it elsewhere.",
-	}); err != nil {
-		return err
-	}
-	return workflow.SetUpdateHandlerWithOptions(ctx, UpdateImport, f.onImport, workflow.UpdateHandlerOptions{
-		Validator: func(SignedElsewhere) error { return f.admitCold() }, Description: "An officer brings the transaction of a cold wallet, signed elsewhere.",
-	})
 }
 
 // admitCold refuses what is known to be in vain. The rows decide about the rest.
@@ -68,8 +56,8 @@ func (f *transfer) onPayload(ctx workflow.Context, a Actor) (TransferAck, error)
 	}
 	in := activities.ColdInput{PaymentID: f.row.PaymentID, Actor: a}
 	for range maxNoncePayments {
-		var out activities.ColdDraft
-		if err := workflow.ExecuteActivity(offline(ctx, f.row.Network, "Hand out a transaction to be signed"), cold.DraftColdPayment, in).Get(ctx, &out); err != nil {
+		out, err := step(ctx, offline(f.row.Network), "Hand out a transaction to be signed", cold.DraftColdPayment, in)
+		if err != nil {
 			return TransferAck{}, passOn(err)
 		}
 		if out.NoncePaymentID == uuid.Nil {
@@ -90,13 +78,8 @@ const maxNoncePayments = 3
 // is final. Whoever waits for the answer may go away; it is carried out all the same.
 func (f *transfer) moveNonce(ctx workflow.Context, payment uuid.UUID) error {
 	in := CryptoPayoutInput{PaymentID: payment, TransferID: f.row.TransferID, Network: f.row.Network}
-	o := workflow.ChildWorkflowOptions{
-		WorkflowID: CryptoPayoutID(payment), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd,
-		ParentClosePolicy: leaveAlone, StaticSummary: "Nonce account for the transfer " + f.row.TransferID.String(),
-	}
-	var result CryptoPayoutResult
-	patient := func(ctx workflow.Context, ready func() bool) { _ = workflow.Await(ctx, ready) } // the context is never cancelled
-	if err := runChild(ctx, o, CryptoPayout, in, &result, patient); err != nil {
+	result, err := carry(ctx, in, child{summary: "Nonce account for the transfer " + f.row.TransferID.String()}, patiently)
+	if err != nil {
 		workflow.GetLogger(ctx).Error("the nonce account was not moved", "error", err)
 		return refuse(exchange.CodeUnavailable, "The network's gas wallet could not prepare the transaction; ask again.")
 	}
@@ -112,8 +95,8 @@ func (f *transfer) withdraw(ctx workflow.Context, a Actor) error {
 		return nil
 	}
 	in := activities.ColdInput{PaymentID: f.row.PaymentID, Actor: a}
-	var out activities.ColdClosed
-	if err := workflow.ExecuteActivity(offline(ctx, f.row.Network, "Make sure that nothing comes back signed"), cold.CloseColdPayment, in).Get(ctx, &out); err != nil {
+	out, err := step(ctx, offline(f.row.Network), "Make sure that nothing comes back signed", cold.CloseColdPayment, in)
+	if err != nil {
 		return passOn(err)
 	}
 	if out.NoncePaymentID == uuid.Nil {
@@ -128,13 +111,13 @@ func (f *transfer) onImport(ctx workflow.Context, s SignedElsewhere) (TransferAc
 		return TransferAck{}, err
 	}
 	in := activities.ColdImport{PaymentID: f.row.PaymentID, Raw: s.Raw, Actor: s.Actor}
-	var out activities.SignedPayment
-	if err := workflow.ExecuteActivity(offline(ctx, f.row.Network, "Take the signed transaction"), cold.ImportColdPayment, in).Get(ctx, &out); err != nil {
+	out, err := step(ctx, offline(f.row.Network), "Take the signed transaction", cold.ImportColdPayment, in)
+	if err != nil {
 		return TransferAck{}, passOn(err)
 	}
 	if out.Incomplete {
 		sign := activities.SignInput{PaymentID: f.row.PaymentID}
-		if err := workflow.ExecuteActivity(cosigner(ctx, f.row.Network, "Add the fee payer's signature"), signing.CompleteColdPayment, sign).Get(ctx, nil); err != nil {
+		if _, err := step(ctx, cosigner(f.row.Network), "Add the fee payer's signature", signing.CompleteColdPayment, sign); err != nil {
 			return TransferAck{}, passOn(err)
 		}
 	}

@@ -13,42 +13,27 @@ import (
 
 // handlers registers every door before the first wait.
 func (f *transfer) handlers(ctx workflow.Context) error {
-	var err error
-	f.desk, err = openDesk(ctx, f.id, func() []activities.ObjectRef {
-		return []activities.ObjectRef{{Type: activities.ObjectTransfer, ID: f.in.Request.ID}}
-	})
-	if err != nil {
-		return err
-	}
-	f.desk.about = "transfer " + f.in.Request.ID.String()
-	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateOpen, f.onOpen, workflow.UpdateHandlerOptions{
-		Description: "Answers when the transfer is stored, or refused.",
-	}); err != nil {
-		return err
-	}
-	if err := workflow.SetUpdateHandlerWithOptions(ctx, UpdateCancel, f.onCancel, workflow.UpdateHandlerOptions{
-		Validator: f.admitCancel, Description: "The sender gives the transfer up before anything is signed.",
-	}); err != nil {
-		return err
-	}
-	if err := f.coldDoors(ctx); err != nil {
-		return err
-	}
-	return openApprovalDoor(ctx, &approvalDoor{
-		transfer: f.in.Request.ID, learn: f.learn,
+	id, cold := f.in.Request.ID, func(Actor) error { return f.admitCold() }
+	h := &handlers{ctx: ctx}
+	h.err = f.reach(ctx, TransferID(id), "transfer "+id.String(), of(activities.ObjectTransfer, id))
+	h.update(UpdateOpen, "Answers when the transfer is stored, or refused.", f.onOpen, nil)
+	h.update(UpdateCancel, "The sender gives the transfer up before anything is signed.", f.onCancel, f.admitCancel)
+	h.update(UpdatePayload, "An officer asks for the transaction of a cold wallet, to sign it elsewhere.", f.onPayload, cold)
+	h.update(UpdateImport, "An officer brings the transaction of a cold wallet, signed elsewhere.", f.onImport,
+		func(SignedElsewhere) error { return f.admitCold() })
+	openApprovalDoor(h, &approvalDoor{
+		transfer: id, learn: f.learn,
 		// The row may say already what the screening step is still on its way to tell.
 		waiting: func() bool {
 			return f.opened && (f.row.Status == exchange.TransferPending || f.row.Status == exchange.TransferScreening)
 		},
 	})
+	return h.err
 }
 
 func (f *transfer) onOpen(ctx workflow.Context) (TransferOpened, error) {
-	if err := workflow.Await(ctx, func() bool { return f.opened }); err != nil {
+	if err := f.hasOpened(ctx); err != nil {
 		return TransferOpened{}, err
-	}
-	if f.refusal != nil {
-		return TransferOpened{}, passOn(f.refusal)
 	}
 	return TransferOpened{TransferID: f.row.TransferID}, nil
 }
@@ -63,18 +48,15 @@ func (f *transfer) admitCancel(Actor) error {
 // onCancel asks the database, which alone knows whether something was signed. The story goes on with what
 // the row says then.
 func (f *transfer) onCancel(ctx workflow.Context, a Actor) (TransferAck, error) {
-	if err := workflow.Await(ctx, func() bool { return f.opened }); err != nil {
+	if err := f.hasOpened(ctx); err != nil {
 		return TransferAck{}, err
-	}
-	if f.refusal != nil {
-		return TransferAck{}, passOn(f.refusal)
 	}
 	if err := f.withdraw(ctx, a); err != nil {
 		return TransferAck{}, err
 	}
-	var s activities.TransferState
 	in := activities.CancelTransferInput{TransferID: f.in.Request.ID, Actor: a}
-	if err := workflow.ExecuteActivity(record(ctx, "Cancel the transfer"), transfers.CancelTransfer, in).Get(ctx, &s); err != nil {
+	s, err := step(ctx, database, "Cancel the transfer", transfers.CancelTransfer, in)
+	if err != nil {
 		return TransferAck{}, passOn(err)
 	}
 	f.learn(ctx, s)
@@ -83,8 +65,7 @@ func (f *transfer) onCancel(ctx workflow.Context, a Actor) (TransferAck, error) 
 
 // finish lets the handlers end and then the flow.
 func (f *transfer) finish(ctx workflow.Context) (TransferResult, error) {
-	letOthersRun(ctx)
-	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
+	if err := lastHandlers(ctx); err != nil {
 		return TransferResult{}, err
 	}
 	if f.row.Status == "" { // refused
@@ -169,8 +150,6 @@ func TransferSummary(r exchange.TransferRequest) string {
 
 // transferPayoutAttributes are those of the child that carries a transfer's payment out.
 func transferPayoutAttributes(t activities.OpenedTransfer) temporal.SearchAttributes {
-	return temporal.NewSearchAttributes(
-		AttrNetwork.ValueSet(string(t.Network)), AttrAsset.ValueSet(string(t.Amount.Asset())), AttrMerchantID.ValueSet(t.MerchantID.String()),
-		AttrStage.ValueSet(StagePayout), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForChain),
-	)
+	return attributes(StagePayout, WaitsForChain, AttrNetwork.ValueSet(string(t.Network)), AttrAsset.ValueSet(string(t.Amount.Asset())),
+		AttrMerchantID.ValueSet(t.MerchantID.String()))
 }

@@ -47,11 +47,13 @@ type FloatWatched struct {
 // terms, and takes up movements of float whose flow was never started. A schedule starts it.
 func WatchFloat(ctx workflow.Context) (FloatWatched, error) {
 	var found FloatWatched
-	if err := workflow.ExecuteActivity(look(ctx, "Book charges beside the terms"), float.FixCharges).Get(ctx, &found.Charges); err != nil {
+	charges, err := fetch(ctx, look, "Book charges beside the terms", float.FixCharges)
+	if err != nil {
 		return found, err
 	}
-	var open []uuid.UUID
-	if err := workflow.ExecuteActivity(look(ctx, "List movements of float"), float.OpenFloatMoves).Get(ctx, &open); err != nil {
+	found.Charges = charges
+	open, err := fetch(ctx, look, "List movements of float", float.OpenFloatMoves)
+	if err != nil {
 		return found, err
 	}
 	for _, id := range open {
@@ -59,8 +61,8 @@ func WatchFloat(ctx workflow.Context) (FloatWatched, error) {
 			found.Moves++
 		}
 	}
-	var asked activities.FloatAsked
-	if err := workflow.ExecuteActivity(look(ctx, "Ask for our balances"), float.AskBalance).Get(ctx, &asked); err != nil {
+	asked, err := fetch(ctx, look, "Ask for our balances", float.AskBalance)
+	if err != nil {
 		return found, err
 	}
 	found.Asked = asked.Ticket != ""
@@ -71,8 +73,8 @@ func WatchFloat(ctx workflow.Context) (FloatWatched, error) {
 		if err := workflow.Sleep(ctx, pause); err != nil {
 			return found, err
 		}
-		var taken activities.FloatTaken
-		if err := workflow.ExecuteActivity(look(ctx, "Hold the balances against the books"), float.TakeFloatReport, asked).Get(ctx, &taken); err != nil {
+		taken, err := step(ctx, look, "Hold the balances against the books", float.TakeFloatReport, asked)
+		if err != nil {
 			return found, err
 		}
 		found.Told, found.Disagrees = taken.Found, taken.Disagrees
@@ -82,12 +84,9 @@ func WatchFloat(ctx workflow.Context) (FloatWatched, error) {
 
 // takeUp starts the flow of a movement unless it has one, and tells whether it did.
 func takeUp(ctx workflow.Context, move uuid.UUID) bool {
-	child := workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{
-		WorkflowID: MoveFloatID(move), TaskQueue: QueueFlows, WorkflowIDReusePolicy: reuseAfterEnd, ParentClosePolicy: leaveAlone,
-		StaticSummary: MoveFloatSummary, TypedSearchAttributes: MoveFloatAttributes(),
-	})
-	started := workflow.ExecuteChildWorkflow(child, TypeMoveFloat, MoveFloatInput{MoveID: move}).GetChildWorkflowExecution()
-	return started.Get(ctx, nil) == nil
+	c := child{id: MoveFloatID(move), summary: MoveFloatSummary, shown: MoveFloatAttributes()}
+	started, _ := start(ctx, c, MoveFloat, MoveFloatInput{MoveID: move}) // one that could not be started now is found by the next run
+	return started
 }
 
 // MoveFloatInput names a movement. Looks is how often it was looked at by runs before.
@@ -120,15 +119,15 @@ func MoveFloat(ctx workflow.Context, in MoveFloatInput) (MoveFloatResult, error)
 	c.add("Movement", in.MoveID.String())
 	c.add("Waits for", "the operator's word")
 	describe(ctx, c)
-	var step activities.FloatMoveStep
-	if err := workflow.ExecuteActivity(rail(ctx, "Ask the operator to move float"), float.SubmitFloatMove, in.MoveID).Get(ctx, &step); err != nil {
+	moved, err := step(ctx, rail, "Ask the operator to move float", float.SubmitFloatMove, in.MoveID)
+	if err != nil {
 		return MoveFloatResult{}, err
 	}
 	for looks := in.Looks; ; looks++ {
-		switch step.Status {
+		switch moved.Status {
 		case exchange.FloatRefused, exchange.FloatCompleted, exchange.FloatFailed:
 			show(ctx, AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNobody))
-			return MoveFloatResult{Status: step.Status, Code: step.Code}, nil
+			return MoveFloatResult{Status: moved.Status, Code: moved.Code}, nil
 		case exchange.FloatCreated, exchange.FloatUnknown, exchange.FloatAccepted:
 		}
 		if looks-in.Looks >= moveRunLooks {
@@ -141,9 +140,10 @@ func MoveFloat(ctx workflow.Context, in MoveFloatInput) (MoveFloatResult, error)
 		if err := workflow.Sleep(ctx, pause); err != nil {
 			return MoveFloatResult{}, err
 		}
-		look := look(ctx, "See what became of the movement")
 		check := activities.CheckFloatMoveInput{MoveID: in.MoveID, Ask: true, Questions: looks}
-		if err := workflow.ExecuteActivity(look, float.CheckFloatMove, check).Get(ctx, &step); err != nil {
+		if now, err := step(ctx, look, "See what became of the movement", float.CheckFloatMove, check); err == nil {
+			moved = now
+		} else {
 			workflow.GetLogger(ctx).Warn("a movement of float could not be looked at", "error", err)
 		}
 	}

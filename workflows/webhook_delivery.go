@@ -42,14 +42,6 @@ const (
 	hookTrouble  = 5 * time.Minute // after a failure that is ours and does not pass
 )
 
-// webhook is for a round of attempts. Receivers have limits of their own, so the flow's patience is with our
-// own parts alone.
-func webhook(ctx workflow.Context, summary string) workflow.Context {
-	l := calls.Record
-	l.Timeout = hookTimeout
-	return l.on(ctx, QueueWebhooks, summary)
-}
-
 // hookTimeout is longer than a round of attempts can take.
 const hookTimeout = 2 * time.Minute
 
@@ -57,8 +49,8 @@ const hookTimeout = 2 * time.Minute
 // on while there is an active endpoint, as new runs on the newest build, and ends when there is none.
 func RelayEvents(ctx workflow.Context) error {
 	for n := 0; n < relayRounds && !workflow.GetInfo(ctx).GetContinueAsNewSuggested(); n++ {
-		var did activities.RelayedEvents
-		if err := workflow.ExecuteActivity(record(ctx, "Hand on the event log"), relay.RelayEvents).Get(ctx, &did); err != nil {
+		did, err := fetch(ctx, database, "Hand on the event log", relay.RelayEvents)
+		if err != nil {
 			return err // the schedule starts it anew
 		}
 		switch {
@@ -105,8 +97,7 @@ func (f *webhookDelivery) run(ctx workflow.Context) error {
 	for n := 0; n < hookRounds && !workflow.GetInfo(ctx).GetContinueAsNewSuggested(); n++ {
 		letOthersRun(ctx)
 		f.woken = false
-		var sent activities.WebhooksSent
-		err := workflow.ExecuteActivity(webhook(ctx, "Send what is due"), webhooks.DeliverWebhooks, f.in).Get(ctx, &sent)
+		sent, err := step(ctx, webhook, "Send what is due", webhooks.DeliverWebhooks, f.in)
 		if err != nil {
 			workflow.GetLogger(ctx).Error("webhooks could not be sent; it is tried again", "endpoint", f.in.EndpointID.String(), "error", err)
 			describe(ctx, card{title: "Sending fails for a reason of ours; it is tried again"})

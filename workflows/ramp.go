@@ -1,0 +1,124 @@
+package workflows
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+)
+
+// ramp is what the flows of orders have in common.
+type ramp struct {
+	flow
+	order  activities.OpenedOrder
+	card   func(waits string, until time.Time) card
+	cancel *request // of the customer
+}
+
+// request is an update that waits for the story to come to it.
+type request struct {
+	actor Actor
+	done  bool
+	err   error
+}
+
+// handlers registers what every order answers to.
+func (f *ramp) handlers(ctx workflow.Context, id string, order uuid.UUID) *handlers {
+	h := &handlers{ctx: ctx}
+	h.err = f.reach(ctx, id, "order "+order.String(), of(activities.ObjectOrder, order))
+	f.mark = f.markOrder
+	h.update(UpdateOpen, "Answers when the order is stored, or refused.", f.onOpen, nil)
+	h.update(UpdateCancel, "The order is given up while nothing was paid.", f.onCancel, f.admitCancel)
+	return h
+}
+
+func (f *ramp) onOpen(ctx workflow.Context) (Opened, error) {
+	if err := f.hasOpened(ctx); err != nil {
+		return Opened{}, err
+	}
+	return Opened{OrderID: f.order.OrderID}, nil
+}
+
+// pending reports whether the order still waits for its payment.
+func (f *ramp) pending() bool { return f.order.Status == exchange.OrderPending }
+
+func (f *ramp) admitCancel(Actor) error {
+	switch {
+	case f.refusal != nil || (f.opened && !f.pending()):
+		return refuse(exchange.CodeStateConflict, "The order can't be cancelled any more.")
+	case f.cancel != nil:
+		return refuse(exchange.CodeStateConflict, "The order is being cancelled already.")
+	}
+	return nil
+}
+
+func (f *ramp) onCancel(ctx workflow.Context, a Actor) (Ack, error) {
+	return f.ask(ctx, &f.cancel, a)
+}
+
+// ask puts a request before the story and waits until the story has answered it.
+func (f *ramp) ask(ctx workflow.Context, slot **request, a Actor) (Ack, error) {
+	r := &request{actor: a}
+	*slot = r
+	if err := workflow.Await(ctx, func() bool { return r.done }); err != nil {
+		return Ack{}, err
+	}
+	return Ack{Status: f.order.Status, Detail: f.order.Detail}, r.err
+}
+
+// answer ends a request, if there is one.
+func (f *ramp) answer(slot **request, err error) {
+	if r := *slot; r != nil {
+		r.done, r.err = true, err
+		*slot = nil
+	}
+}
+
+// markOrder writes what the order waits for, until it is over: the same states are final whether it buys or sells. The
+// rows tell it to readers only, so that a failure is no reason to stop.
+func (f *ramp) markOrder(ctx workflow.Context, detail string) {
+	if f.order.Detail == detail || f.order.OrderID == uuid.Nil || exchange.OnRampMachine.Terminal(f.order.Status) {
+		return
+	}
+	in := activities.MarkOrderInput{OrderID: f.order.OrderID, Detail: detail}
+	if err := do(ctx, database, "Say that the order waits for "+detail, orders.MarkOrder, in); err != nil {
+		workflow.GetLogger(ctx).Error("the order's detail was not written", "error", err)
+		return
+	}
+	f.order.Detail = detail
+}
+
+// payOutCrypto runs the child that carries a chain payment of the order out, until it succeeds or hands a reason back.
+func (f *ramp) payOutCrypto(ctx workflow.Context, payment uuid.UUID, verb, to string, until waiting) CryptoPayoutResult {
+	in := CryptoPayoutInput{PaymentID: payment, OrderID: f.order.OrderID, Network: f.order.Network}
+	c := child{
+		summary:  verb + " " + f.order.Crypto.String() + " " + string(f.order.Asset) + " " + to,
+		priority: fairness(priorityOrder, f.order.MerchantID),
+		shown: attributes(StagePayout, WaitsForChain, AttrNetwork.ValueSet(string(f.order.Network)), AttrAsset.ValueSet(string(f.order.Asset)),
+			AttrMerchantID.ValueSet(f.order.MerchantID.String())),
+	}
+	var result CryptoPayoutResult
+	f.must(ctx, c.summary, func() (err error) {
+		result, err = carry(ctx, in, c, until)
+		return err
+	})
+	return result
+}
+
+// moved shows a new stage.
+func (f *ramp) moved(ctx workflow.Context, stage, waitsFor, words string) {
+	show(ctx, AttrStatus.ValueSet(string(f.order.Status)), AttrStage.ValueSet(stage), AttrWaitingFor.ValueSet(waitsFor))
+	f.tell(ctx, words, time.Time{})
+}
+
+func (f *ramp) tell(ctx workflow.Context, waits string, until time.Time) {
+	describe(ctx, f.card(waits, until))
+}
+
+// ended shows that the order is over.
+func (f *ramp) ended(ctx workflow.Context) {
+	f.moved(ctx, StageDone, WaitsForNobody, "nobody")
+}
