@@ -121,12 +121,20 @@ func (n *Node) Pause() { n.rhythm.Pause() }
 // Resume undoes Pause.
 func (n *Node) Resume() { n.rhythm.Resume() }
 
-// Fund sends wei from the faucet.
+// Fund sends wei from the faucet. A recipient with code may take more gas than a wallet.
 func (n *Node) Fund(to common.Address, wei *big.Int) (common.Hash, error) {
 	if wei == nil || wei.Sign() <= 0 || wei.BitLen() > maxWeiBits {
 		return common.Hash{}, errors.New("ethereum: fund: the amount must be positive and below the faucet's")
 	}
-	return n.pay(&types.DynamicFeeTx{Gas: params.TxGas, To: &to, Value: wei})
+	state, err := n.eth.BlockChain().State()
+	if err != nil {
+		return common.Hash{}, fmt.Errorf("ethereum: fund: %w", err)
+	}
+	gas := params.TxGas
+	if state.GetCodeSize(to) > 0 {
+		gas = callGas
+	}
+	return n.pay(&types.DynamicFeeTx{Gas: gas, To: &to, Value: wei})
 }
 
 // maxWeiBits keeps a request within what the faucet could ever hold.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"kivuko/dev/devnode"
 )
@@ -133,7 +134,7 @@ type fundRequest struct {
 	Mine    bool
 }
 
-// controlFund sends ether or tokens and, when asked, mines them at once.
+// controlFund sends ether or tokens and, when asked, mines them at once, which fails where the recipient refuses them.
 func (n *Node) controlFund(r fundRequest) (any, error) {
 	to, err := address(r.Address)
 	if err != nil {
@@ -157,8 +158,14 @@ func (n *Node) controlFund(r fundRequest) (any, error) {
 		return nil, err
 	}
 	if r.Mine {
-		if _, err := n.MineBlock(); err != nil {
+		block, err := n.MineBlock()
+		if err != nil {
 			return nil, err
+		}
+		for _, r := range n.eth.BlockChain().GetReceiptsByHash(block.ID) {
+			if r.TxHash == id && r.Status != types.ReceiptStatusSuccessful {
+				return nil, fmt.Errorf("address: %s refuses the payment (transaction %s failed)", to, id)
+			}
 		}
 	}
 	return object{"transaction": id}, nil

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -112,6 +113,27 @@ func (b *bench) balance(a common.Address) *big.Int {
 		b.t.Fatal(err)
 	}
 	return got
+}
+
+// deploy puts a contract with the given code onto the chain.
+func (b *bench) deploy(code string) common.Address {
+	b.t.Helper()
+	const gwei, gas = 1_000_000_000, 200_000
+	nonce, err := b.eth.PendingNonceAt(b.t.Context(), FaucetAddress())
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	// What runs at the deployment: it returns the bytes that follow its own eleven.
+	data := common.FromHex(fmt.Sprintf("60%02x80600b6000396000f3%s", len(code)/2, code))
+	tx, err := b.sign(key(FaucetKey), &types.DynamicFeeTx{
+		Nonce: nonce, Gas: gas, Data: data, GasTipCap: big.NewInt(gwei), GasFeeCap: big.NewInt(5 * gwei),
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.send(tx)
+	b.mine(1)
+	return crypto.CreateAddress(FaucetAddress(), nonce)
 }
 
 func stranger(t *testing.T) common.Address {
@@ -231,6 +253,35 @@ func TestFaultsOfBroadcasts(t *testing.T) {
 	}
 	if err := b.SetFaults(Faults{DropNext: -1}); err == nil {
 		t.Error("a negative count was taken")
+	}
+}
+
+// Bytes that are no transaction are refused as a public node refuses them.
+func TestUndecodableTransactions(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, Config{})
+	for _, raw := range []string{"0x", "0x00", "0x02", "0xdeadbeef", "0x02c0"} {
+		var id common.Hash
+		err := b.eth.Client().CallContext(t.Context(), &id, "eth_sendRawTransaction", raw)
+		if e, ok := errors.AsType[rpc.Error](err); !ok || e.ErrorCode() != -32000 || strings.Contains(e.Error(), "crashed") {
+			t.Errorf("%s: %v", raw, err)
+		}
+	}
+}
+
+// The faucet pays contracts that take what comes, and says of others that they refuse it.
+func TestFaucetPaysContracts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, Config{})
+	// Each is deployed by code that returns its own last bytes: one counts payments in storage, one reverts.
+	counts, refuses := b.deploy("600160005401600055"), b.deploy("60006000fd")
+	fund := func(to common.Address, status int) {
+		b.post("/fund", `{"address":"`+to.Hex()+`","token":"ETH","amount":"5","mine":true}`, status)
+	}
+	fund(counts, http.StatusOK)
+	fund(refuses, http.StatusBadRequest)
+	if b.balance(counts).Int64() != 5 || b.balance(refuses).Sign() != 0 {
+		t.Errorf("they hold %s and %s", b.balance(counts), b.balance(refuses))
 	}
 }
 

@@ -146,7 +146,11 @@ func (s *sendAPI) take(ctx context.Context, input hexutil.Bytes) (common.Hash, e
 		return common.Hash{}, busyError{}
 	}
 	tx := new(types.Transaction)
-	if err := tx.UnmarshalBinary(input); err == nil && !n.knows(tx.Hash()) && n.faults.drop() {
+	if err := tx.UnmarshalBinary(input); err != nil {
+		n.log.Info("broadcast refused", "reason", err)
+		return common.Hash{}, err
+	}
+	if !n.knows(tx.Hash()) && n.faults.drop() {
 		n.log.Info("transaction dropped on purpose", "tx", tx.Hash())
 		return tx.Hash(), nil
 	}
