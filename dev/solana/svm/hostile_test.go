@@ -108,6 +108,11 @@ func words(b []byte) []uint64 {
 // invokes writes an invocation of System's transfer from one account to another
 // into the heap, and makes it. All accounts are passed; the callee is account 0.
 func (in input) invokes(from, to int, lamports uint64, fromFlags, toFlags byte) []byte {
+	return in.invokesAt(in.key(0), from, to, lamports, fromFlags, toFlags)
+}
+
+// invokesAt is invokes of the callee whose key stands at an address.
+func (in input) invokesAt(callee uint64, from, to int, lamports uint64, fromFlags, toFlags byte) []byte {
 	const instructionAt, metasAt, dataAt, infosAt = sbpf.HeapStart, sbpf.HeapStart + 0x40, sbpf.HeapStart + 0x80, sbpf.HeapStart + 0x100
 	meta := func(account int, flags byte) []uint64 { // writable, signer
 		return []uint64{in.key(account), uint64(flags&1) | uint64(flags>>1)<<8}
@@ -117,7 +122,7 @@ func (in input) invokes(from, to int, lamports uint64, fromFlags, toFlags byte) 
 		infos = append(infos, in.key(account), in.lamports(account), uint64(in.sizes[account]), in.data(account), in.owner(account), ^uint64(0), 0x0101)
 	}
 	return phase(pack(uint64(1), uint64(instructionAt), uint64(infosAt), uint64(2), uint64(0), uint64(0)),
-		poke(instructionAt, in.key(0), metasAt, 2, dataAt, 12),
+		poke(instructionAt, callee, metasAt, 2, dataAt, 12),
 		poke(metasAt, append(meta(from, fromFlags), meta(to, toFlags)...)...),
 		poke(dataAt, words(pack(transfer, lamports))...),
 		poke(infosAt, infos...))
@@ -204,6 +209,28 @@ func TestRuntimeStopsHostilePrograms(t *testing.T) {
 			checkSums(t, tx, r)
 		})
 	}
+}
+
+// A program calls only what it was given, wherever else in the transaction the callee stands.
+func TestCalleeIsAmongTheCallersAccounts(t *testing.T) {
+	set := programs.Set{{Name: "hostile", Address: (&chain{keys: map[solana.PublicKey]solana.PrivateKey{}}).key("hostile program"), ELF: hostile()}}
+	c := newChain(t, set)
+	payer := c.payer("payer")
+	w := newHostileWorld(c)
+	const keyAt = sbpf.HeapStart + 0x200
+	elsewhere := instruction(solana.SystemProgramID, pack(transfer, uint64(1)), signsWrite(payer), writes(w.empty))
+	execute := func(first solana.PublicKey) string {
+		in := input{sizes: []int{(len(c.accounts[first].Data) + 7) / 8 * 8, vaultSize, 0, 0}}
+		data := in.invokesAt(keyAt, 3, 1, 5, 3, 1)
+		binary.LittleEndian.PutUint64(data, binary.LittleEndian.Uint64(data)+1) // one more write: the callee's key
+		data = pack2([][]byte{data[:8], poke(keyAt, words(solana.SystemProgramID[:])...), data[8:], phase(returns(0))})
+		call := instruction(w.program, data, read(first), writes(w.vault), writes(w.empty), signsWrite(w.victim))
+		tx, err := Decode(c.sign(payer, c.block.LastBlockhash, false, call, elsewhere))
+		require.NoError(t, err)
+		return marshal(t, c.machine.Execute(tx, c.block, c).Err)
+	}
+	require.JSONEq(t, "null", execute(solana.SystemProgramID))
+	require.JSONEq(t, `{"InstructionError":[0,"MissingAccount"]}`, execute(c.key("no program")))
 }
 
 // FuzzHostile lets the hostile program do whatever it is told: the runtime may

@@ -154,8 +154,8 @@ type meta struct {
 }
 
 // prepare makes an invocation of what a program wants to call. It may pass on what
-// it was given, with no more rights than it has, except that it may sign for the
-// addresses that it derived itself.
+// it was given, the callee included, with no more rights than it has, except that it
+// may sign for the addresses that it derived itself.
 func (x *execution) prepare(program solana.PublicKey, metas []meta, data []byte, derived []solana.PublicKey) (*invocation, error) {
 	caller := x.current()
 	granted := map[int]passed{} // what the callee gets, by place
@@ -182,7 +182,7 @@ func (x *execution) prepare(program solana.PublicKey, metas []meta, data []byte,
 		v.accounts = append(v.accounts, g)
 	}
 	place, ok := x.places[program]
-	if !ok {
+	if !ok || !caller.has(place, func(passed) bool { return true }) {
 		x.log.add("Unknown program %s", program)
 		return nil, fail("MissingAccount")
 	}
@@ -194,7 +194,7 @@ func (x *execution) prepare(program solana.PublicKey, metas []meta, data []byte,
 	return v, nil
 }
 
-// has tells whether the instruction got an account with a right.
+// has reports whether the instruction got an account with a right.
 func (v *invocation) has(place int, right func(passed) bool) bool {
 	return slices.ContainsFunc(v.accounts, func(p passed) bool { return p.place == place && right(p) })
 }
