@@ -24,7 +24,7 @@ type OrderKind struct {
 	Bank        bool      // the money may go to a bank account
 }
 
-// orderKinds is the one place that says which orders there are. The same rows stand in migration 0050.
+// orderKinds is the one place that says which orders there are. The same rows stand in 0007_exchange.sql.
 var orderKinds = []OrderKind{
 	{Type: OnRampBuy, Subtype: StandardOnRamp, Offer: OfferSell},
 	{Type: OnRampSell, Subtype: StandardOnRamp, Offer: OfferSell, VendorOpens: true},

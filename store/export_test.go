@@ -2,3 +2,19 @@ package store
 
 // WriteJournal is the statement that draws positions in the logs, for a test of what two transactions draw.
 const WriteJournal = writeJournal
+
+// SchemaDigests returns the digest of the functions and grants of this build, and those that digests.txt lists.
+func SchemaDigests() (now string, listed []string, err error) {
+	c, err := readSchemaCode()
+	return c.digest(), c.digests, err
+}
+
+// SchemaFunctions returns the statements that create the functions, by name.
+func SchemaFunctions() (map[string]string, error) {
+	c, err := readSchemaCode()
+	all := map[string]string{}
+	for _, f := range c.functions {
+		all[f.name] = f.create
+	}
+	return all, err
+}

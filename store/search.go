@@ -19,7 +19,7 @@ import (
 // beginning, phone numbers by their end too. Names are found by the beginning of a name, else by a part
 // of one of its words. Each way yields a bounded number of candidates, so the work does not grow with
 // the table. Receipts, phone numbers and people, which many orders can share, are answered by indexes
-// alone (migrations 0014 and 0019). A query of less than four characters fits so much that it looks at the
+// alone (0007_exchange.sql). A query of less than four characters fits so much that it looks at the
 // newest orders only. Ids are UUIDv7, so the greater one is the newer.
 
 // Limits of the search.

@@ -65,7 +65,6 @@ CREATE TABLE countries (
     CONSTRAINT countries_rail_currency_check CHECK (default_fiat_currency IS NOT NULL OR NOT (supports_momo OR supports_bank_payout)),
     CONSTRAINT countries_times_check CHECK (updated_at >= created_at)
 );
-
 CREATE INDEX countries_default_fiat_currency_idx ON countries (default_fiat_currency);
 
 -- What an admin deleted from a catalog. Seeding leaves these codes alone, so that a deletion lasts

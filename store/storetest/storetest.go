@@ -107,20 +107,38 @@ func WithRole(t testing.TB, dsn string) string {
 // into tables or tamper with them. The database is dropped at the end of the test.
 func URL(t testing.TB) string {
 	t.Helper()
-	server := os.Getenv(URLVariable)
-	if server == "" {
-		t.Fatalf("%s is not set: run the tests with \"make test\", which starts a PostgreSQL for them", URLVariable)
-	}
+	server := serverURL(t)
 	tpl, err := template(server)
 	if err != nil {
 		t.Fatalf("make the template database: %v", err)
 	}
+	return create(t, server, ` TEMPLATE `+tpl+` STRATEGY wal_log`)
+}
+
+// EmptyURL makes an empty database, for tests of the migrations themselves.
+func EmptyURL(t testing.TB) string {
+	t.Helper()
+	return create(t, serverURL(t), "")
+}
+
+func serverURL(t testing.TB) string {
+	t.Helper()
+	server := os.Getenv(URLVariable)
+	if server == "" {
+		t.Fatalf("%s is not set: run the tests with \"make test\", which starts a PostgreSQL for them", URLVariable)
+	}
+	return server
+}
+
+// create makes a database that is dropped at the end of the test.
+func create(t testing.TB, server, options string) string {
+	t.Helper()
 	name := "kivuko_test_" + randomName()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	admin := connect(t, server)
-	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name+` TEMPLATE `+tpl+` STRATEGY wal_log`); err != nil {
-		t.Fatalf("clone the template database: %v", err)
+	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name+options); err != nil {
+		t.Fatalf("create a database: %v", err)
 	}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

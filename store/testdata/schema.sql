@@ -58,7 +58,7 @@ lines (section, line) AS (
     FROM rights r LEFT JOIN pg_roles o ON o.oid = r.grantee GROUP BY r.name, o.rolname
     UNION ALL
     SELECT 9, 'grant schema to ' || coalesce(o.rolname, 'public') || ': ' || lower(a.privilege_type)
-    FROM here JOIN pg_namespace n ON n.oid = here.ns, aclexplode(n.nspacl) a LEFT JOIN pg_roles o ON o.oid = a.grantee WHERE a.grantee <> n.nspowner
+    FROM here JOIN pg_namespace n ON n.oid = here.ns, aclexplode(n.nspacl) a LEFT JOIN pg_roles o ON o.oid = a.grantee WHERE a.grantee NOT IN (n.nspowner, 0)
     UNION ALL
     SELECT 10, 'moves ' || machine || ': ' || from_state || ' > ' || string_agg(to_state, ', ' ORDER BY to_state)
     FROM state_transitions GROUP BY machine, from_state
@@ -67,6 +67,6 @@ lines (section, line) AS (
     FROM tables t, LATERAL (SELECT ('<all>' || query_to_xml('SELECT to_jsonb(x)::text AS r FROM ' || quote_ident(t.name) || ' x', true, true, '')::text || '</all>')::xml AS doc) d,
         LATERAL (SELECT unnest(xpath('//*[local-name() = "r"]/text()', d.doc))::text AS escaped) e,
         LATERAL (SELECT replace(replace(replace(replace(e.escaped, '&quot;', '"'), '&lt;', '<'), '&gt;', '>'), '&amp;', '&')::jsonb AS row) x
-    WHERE t.name <> 'state_transitions'
+    WHERE t.name NOT IN ('state_transitions', 'schema_code')
 )
 SELECT regexp_replace(line, '\s+', ' ', 'g') FROM lines ORDER BY section, line COLLATE "C"

@@ -1,0 +1,312 @@
+-- +goose Up
+-- Wallets, offers and orders. A row and the hold that it names are written in one transaction, the hold last; so the
+-- references to holds are checked at its end.
+
+-- Money on the wrong network. An Ethereum and a TRON address are two spellings of the same 20 bytes of one key, so that
+-- what is sent on one network to the other one's spelling of an address of ours lies where our key signs. Every wallet knows
+-- its counterpart's address (twin), and what comes there gets a wallet of its own.
+
+-- tron_address writes an account, 20 bytes, as TRON does: base58 of a prefix, the account and four bytes of a checksum.
+-- +goose StatementBegin
+CREATE FUNCTION tron_address(account bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE
+    digits CONSTANT text := '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+    raw    bytea := '\x41'::bytea || account;
+    number numeric := 0;
+    spelt  text := '';
+BEGIN
+    IF length(account) <> 20 THEN
+        RETURN NULL;
+    END IF;
+    raw := raw || substr(sha256(sha256(raw)), 1, 4);
+    FOR i IN 0 .. 24 LOOP
+        number := number * 256 + get_byte(raw, i);
+    END LOOP;
+    WHILE number > 0 LOOP
+        spelt := substr(digits, mod(number, 58)::int + 1, 1) || spelt;
+        number := div(number, 58);
+    END LOOP;
+    RETURN spelt;
+END $$;
+-- +goose StatementEnd
+
+-- tron_account is the account of a TRON address; NULL for a text that is none. It and twin_address name where their
+-- helpers are, because a backup is restored without a search path.
+-- +goose StatementBegin
+CREATE FUNCTION tron_account(address text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
+DECLARE
+    digits  CONSTANT text := '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz';
+    raw     bytea := decode(repeat('00', 25), 'hex');
+    number  numeric := 0;
+    account bytea;
+BEGIN
+    IF address COLLATE "C" !~ '^T[1-9A-HJ-NP-Za-km-z]{33}$' THEN
+        RETURN NULL;
+    END IF;
+    FOR i IN 1 .. 34 LOOP
+        number := number * 58 + strpos(digits, substr(address, i, 1)) - 1;
+    END LOOP;
+    FOR i IN REVERSE 24 .. 0 LOOP
+        raw := set_byte(raw, i, mod(number, 256)::int);
+        number := div(number, 256);
+    END LOOP;
+    account := substr(raw, 2, 20);
+    IF number <> 0 OR tron_address(account) COLLATE "C" <> address THEN
+        RETURN NULL; -- it has a mistyped character
+    END IF;
+    RETURN account;
+END $$;
+-- +goose StatementEnd
+
+-- hex_address gives an Ethereum address as it is compared: the case of its letters is a checksum and no more.
+CREATE FUNCTION hex_address(address text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT lower(address COLLATE "C") $$;
+
+-- twin_address is the other network's spelling of an address, that of Ethereum in small letters. NULL where a network's
+-- keys are of another kind, as Solana's are.
+CREATE FUNCTION twin_address(network text, address text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
+    SELECT CASE
+        WHEN network = 'tron' THEN '0x' || encode(tron_account(address), 'hex')
+        WHEN network = 'ethereum' AND hex_address(address) ~ '^0x[0-9a-f]{40}$' THEN tron_address(decode(substr(hex_address(address), 3), 'hex'))
+    END
+$$;
+
+CREATE TABLE wallets (
+    id         uuid        PRIMARY KEY,
+    owner_type text        NOT NULL CHECK (owner_type IN ('customer', 'treasury', 'merchant', 'sub_merchant')),
+    owner_id   uuid        REFERENCES users (id),
+    vendor_id  uuid        REFERENCES users (id),
+    purpose    text        NOT NULL DEFAULT '' CHECK (purpose IN ('', 'treasury', 'gas', 'escrow', 'twin')),
+    network    network     NOT NULL,
+    address    text        NOT NULL CHECK (char_length(address) BETWEEN 20 AND 128),
+    asset      asset       NOT NULL,
+    type       text        NOT NULL CHECK (type IN ('hot', 'cold')),
+    custody    text        NOT NULL CHECK (custody IN ('custodial', 'multisig')),
+    label      text        NOT NULL CHECK (char_length(label) <= 200),
+    is_default boolean     NOT NULL,
+    created_by uuid,
+    created_at timestamptz NOT NULL,
+    updated_at timestamptz NOT NULL,
+    twin       text        GENERATED ALWAYS AS (twin_address(network, address)) STORED,
+    twin_of    uuid        REFERENCES wallets (id),
+    CONSTRAINT wallets_address_key UNIQUE (network, address),
+    CONSTRAINT wallets_owner CHECK ((owner_id IS NULL) = (purpose <> '')),
+    CONSTRAINT wallets_vendor CHECK ((vendor_id IS NOT NULL) = (owner_type IN ('merchant', 'sub_merchant'))),
+    CONSTRAINT wallets_twin CHECK ((twin_of IS NOT NULL) = (purpose = 'twin')),
+    CONSTRAINT wallets_twin_of_key UNIQUE (twin_of)
+);
+-- One default wallet of an owner on a network.
+CREATE UNIQUE INDEX wallets_default_key ON wallets (owner_id, network) WHERE is_default AND owner_id IS NOT NULL;
+CREATE INDEX wallets_owner_idx ON wallets (owner_id, created_at);
+CREATE INDEX wallets_vendor_idx ON wallets (vendor_id, created_at) WHERE vendor_id IS NOT NULL;
+CREATE INDEX wallets_house_idx ON wallets (network, purpose) WHERE owner_id IS NULL;
+-- For reconciliation, which goes through the wallets of a network in order.
+CREATE INDEX wallets_network_idx ON wallets (network, id) WHERE custody = 'custodial';
+-- One key is one wallet: with a wallet of its own on each network, what is meant for one of them would be the other's.
+CREATE UNIQUE INDEX wallets_account_key ON wallets ((CASE WHEN network = 'ethereum' THEN hex_address(address) ELSE twin END)) WHERE purpose <> 'twin';
+CREATE UNIQUE INDEX wallets_twin_key ON wallets (twin) WHERE purpose <> 'twin';
+CALL same_columns('wallets', 'owner_type, owner_id, vendor_id, purpose, network, address, custody, twin_of');
+-- A hot wallet may be made cold. The way back would let a key sign that was promised never to.
+CREATE TRIGGER wallets_stay_cold BEFORE UPDATE ON wallets FOR EACH ROW
+    WHEN (OLD.type = 'cold' AND NEW.type <> 'cold')
+    EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER wallets_escrow_hot BEFORE UPDATE ON wallets FOR EACH ROW
+    WHEN (NEW.purpose = 'escrow' AND NEW.type <> 'hot')
+    EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER wallets_join_escrow AFTER INSERT ON wallets FOR EACH ROW WHEN (NEW.purpose = 'escrow') EXECUTE FUNCTION add_escrow_address();
+CREATE TRIGGER wallets_twin_true BEFORE INSERT ON wallets FOR EACH ROW WHEN (NEW.twin_of IS NOT NULL) EXECUTE FUNCTION check_twin();
+
+CREATE TABLE wallet_keys (
+    wallet_id  uuid  PRIMARY KEY REFERENCES wallets (id),
+    ciphertext bytea NOT NULL CHECK (octet_length(ciphertext) BETWEEN 1 AND 4096),
+    master_key text  NOT NULL,
+    public_key bytea NOT NULL,
+    algorithm  text  NOT NULL CHECK (algorithm IN ('secp256k1', 'ed25519'))
+);
+CALL append_only('wallet_keys');
+CREATE TRIGGER wallet_keys_no_twin BEFORE INSERT ON wallet_keys FOR EACH ROW EXECUTE FUNCTION refuse_twin_key();
+
+CREATE TABLE offers (
+    id          uuid            PRIMARY KEY,
+    vendor_id   uuid            NOT NULL REFERENCES users (id),
+    created_by  uuid            NOT NULL REFERENCES users (id),
+    offer_type  text            NOT NULL CHECK (offer_type IN ('SELL', 'BUY')),
+    network     network         NOT NULL,
+    asset       asset           NOT NULL CHECK (asset IN ('USDT', 'USDC')),
+    wallet_id   uuid            NOT NULL REFERENCES wallets (id),
+    total       positive_amount NOT NULL,
+    rate        numeric         NOT NULL CHECK (rate > 0 AND rate < 1e15 AND scale(rate) <= 6),
+    min_order   positive_amount NOT NULL,
+    max_order   positive_amount NOT NULL,
+    status      text            NOT NULL,
+    description text            NOT NULL CHECK (char_length(description) <= 500),
+    -- What an offer has left is the amount of this hold and stands nowhere else.
+    hold_id     uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
+    created_at  timestamptz     NOT NULL,
+    updated_at  timestamptz     NOT NULL,
+    deleted_at  timestamptz,
+    version     bigint          NOT NULL DEFAULT 1,
+    CONSTRAINT offers_hold_key UNIQUE (hold_id),
+    CONSTRAINT offers_bounds CHECK (min_order <= max_order AND min_order <= total),
+    CONSTRAINT offers_funded CHECK (status IN ('draft', 'closed') OR hold_id IS NOT NULL),
+    CONSTRAINT offers_deleted CHECK (deleted_at IS NULL OR status IN ('draft', 'closed'))
+);
+CREATE INDEX offers_list_idx ON offers (status, created_at DESC, id DESC) WHERE deleted_at IS NULL;
+CREATE INDEX offers_vendor_idx ON offers (vendor_id, created_at DESC, id DESC) WHERE deleted_at IS NULL;
+CALL moves_by('offers', 'offer');
+-- A hold, once named, stays the offer's.
+CALL same_columns('offers', 'vendor_id, offer_type, network, asset, wallet_id');
+CALL set_once('offers', 'hold_id');
+CREATE TRIGGER offers_sell_hot BEFORE UPDATE ON offers FOR EACH ROW
+    WHEN (NEW.offer_type = 'SELL' AND NEW.status = 'active' AND OLD.status IN ('draft', 'paused')) EXECUTE FUNCTION check_selling_wallet();
+
+-- The kinds of orders, as in the code. A kind without an offer has the price of a quote.
+CREATE TABLE order_kinds (
+    order_type    text    NOT NULL,
+    order_subtype text    NOT NULL,
+    offer         text    NOT NULL CHECK (offer IN ('', 'SELL', 'BUY')),
+    quoted        boolean NOT NULL,
+    vendor_opens  boolean NOT NULL,
+    custodial     boolean NOT NULL,
+    parties       boolean NOT NULL,
+    bank          boolean NOT NULL,
+    PRIMARY KEY (order_type, order_subtype),
+    CHECK ((offer = '') = quoted)
+);
+INSERT INTO order_kinds (order_type, order_subtype, offer, quoted, vendor_opens, custodial, parties, bank) VALUES
+    ('ON_RAMP_BUY', 'standard_onramp', 'SELL', false, false, false, false, false),
+    ('ON_RAMP_SELL', 'standard_onramp', 'SELL', false, true, false, false, false),
+    ('OFF_RAMP_SELL', 'standard_offramp', 'BUY', false, false, false, false, false),
+    ('OFF_RAMP_SELL', 'remittance_offramp', 'BUY', false, false, false, true, true),
+    ('OFF_RAMP_SELL', 'custodial_remittance_offramp', '', true, false, true, true, true),
+    ('OFF_RAMP_SELL', 'treasury_offramp', '', true, false, false, false, true),
+    ('OFF_RAMP_BUY', 'standard_offramp', 'BUY', false, true, false, false, false);
+CREATE TRIGGER order_kinds_same BEFORE INSERT OR UPDATE OR DELETE ON order_kinds FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+-- Who sends and who gets the money of a remittance, under the id of the request, until its order is opened: so that
+-- no history of a flow holds names and account numbers. The order takes the row away when it takes its content.
+CREATE TABLE order_parties (
+    id          uuid        PRIMARY KEY,
+    owner_id    uuid        NOT NULL REFERENCES users (id),
+    sender      jsonb       NOT NULL CHECK (octet_length(sender::text) <= 2000),
+    beneficiary jsonb       NOT NULL CHECK (octet_length(beneficiary::text) <= 8000),
+    created_at  timestamptz NOT NULL
+);
+CREATE INDEX order_parties_created_idx ON order_parties (created_at);
+CREATE TRIGGER order_parties_same BEFORE UPDATE ON order_parties FOR EACH ROW EXECUTE FUNCTION refuse_change();
+
+CREATE TABLE orders (
+    id               uuid            PRIMARY KEY,
+    customer_id      uuid            NOT NULL REFERENCES users (id),
+    vendor_id        uuid            NOT NULL REFERENCES users (id),
+    offer_id         uuid            REFERENCES offers (id),
+    order_type       text            NOT NULL CHECK (order_type IN ('ON_RAMP_BUY', 'ON_RAMP_SELL', 'OFF_RAMP_BUY', 'OFF_RAMP_SELL')),
+    order_subtype    text            NOT NULL CHECK (order_subtype IN ('standard_onramp', 'standard_offramp', 'remittance_offramp',
+                                                      'custodial_remittance_offramp', 'treasury_offramp')),
+    network          network         NOT NULL,
+    asset            asset           NOT NULL,
+    rate             numeric         NOT NULL CHECK (rate > 0 AND rate < 1e15 AND scale(rate) <= 6),
+    asked_amount     positive_amount NOT NULL,
+    crypto_amount    positive_amount NOT NULL,
+    fiat_amount      positive_amount NOT NULL,
+    vendor_amount    positive_amount NOT NULL,
+    rounding_amount  amount          NOT NULL,
+    wallet_id        uuid            NOT NULL REFERENCES wallets (id),
+    wallet_address   text            NOT NULL CHECK (char_length(wallet_address) <= 128),
+    refund_address   text            NOT NULL DEFAULT '',
+    status           text            NOT NULL,
+    status_detail    text            NOT NULL CHECK (char_length(status_detail) <= 200),
+    payment_method   text            NOT NULL,
+    payment_phone    text            NOT NULL CHECK (payment_phone ~ '^254[17][0-9]{8}$'),
+    hold_id          uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
+    payment_txn_id   text            NOT NULL DEFAULT '',
+    tx_hash          text            NOT NULL DEFAULT '',
+    merchant_request text            NOT NULL DEFAULT '',
+    checkout_request text            NOT NULL DEFAULT '',
+    momo_receipt     text            NOT NULL DEFAULT '',
+    sender_name      text            NOT NULL DEFAULT '',
+    sender_country   text            NOT NULL DEFAULT '',
+    sender_phone     text            NOT NULL DEFAULT '',
+    beneficiary      jsonb           NOT NULL DEFAULT '{}',
+    escrow_address   text            NOT NULL DEFAULT '',
+    escrow_network   text            NOT NULL DEFAULT '',
+    escrow_reference text            NOT NULL DEFAULT '',
+    deposit_tx_hash  text            NOT NULL DEFAULT '',
+    deposit_confirms int             NOT NULL DEFAULT 0,
+    deposit_at       timestamptz,
+    expires_at       timestamptz     NOT NULL,
+    completed_at     timestamptz,
+    created_at       timestamptz     NOT NULL,
+    updated_at       timestamptz     NOT NULL,
+    deleted_at       timestamptz,
+    version          bigint          NOT NULL DEFAULT 1,
+    opened_by        uuid            REFERENCES users (id), -- none: the customer itself
+    quote_id         uuid            REFERENCES fx_quotes (id) DEFERRABLE INITIALLY DEFERRED,
+    fund_wallet_id   uuid            REFERENCES wallets (id),
+    CONSTRAINT orders_hold_key UNIQUE (hold_id),
+    CONSTRAINT orders_price CHECK (fiat_amount = vendor_amount + rounding_amount AND fiat_amount = trunc(fiat_amount)),
+    CONSTRAINT orders_completed CHECK ((status = 'completed') = (completed_at IS NOT NULL)),
+    CONSTRAINT orders_quote_key UNIQUE (quote_id)
+);
+CREATE INDEX orders_created_idx ON orders (created_at DESC, id DESC);
+CREATE INDEX orders_offer_idx ON orders (offer_id, created_at DESC) WHERE offer_id IS NOT NULL;
+CREATE INDEX orders_open_idx ON orders (status, created_at DESC, id DESC) WHERE status NOT IN ('completed', 'cancelled', 'failed');
+CREATE INDEX orders_tx_hash_idx ON orders (lower(tx_hash) text_pattern_ops) WHERE tx_hash <> '';
+CREATE INDEX orders_deposit_tx_idx ON orders (lower(deposit_tx_hash) text_pattern_ops) WHERE deposit_tx_hash <> '';
+CREATE INDEX orders_address_idx ON orders (wallet_address);
+CREATE INDEX orders_pending_idx ON orders (customer_id) WHERE status = 'pending';
+CREATE INDEX orders_receipt_idx ON orders (momo_receipt text_pattern_ops) INCLUDE (id, customer_id, vendor_id) WHERE momo_receipt <> '' AND deleted_at IS NULL;
+CREATE INDEX orders_phone_idx ON orders (payment_phone text_pattern_ops) INCLUDE (id, customer_id, vendor_id) WHERE deleted_at IS NULL;
+CREATE INDEX orders_phone_end_idx ON orders (reverse(payment_phone) text_pattern_ops) INCLUDE (id, customer_id, vendor_id) WHERE deleted_at IS NULL;
+CREATE INDEX orders_customer_idx ON orders (customer_id, created_at DESC, id DESC) INCLUDE (vendor_id) WHERE deleted_at IS NULL;
+CREATE INDEX orders_vendor_idx ON orders (vendor_id, created_at DESC, id DESC) INCLUDE (customer_id) WHERE deleted_at IS NULL;
+-- One order of a vendor's waits for a customer at a time, so that no one is flooded with prompts and addresses. A deposit
+-- that was seen may be undone, and the order waits again.
+CREATE UNIQUE INDEX orders_vendor_opened_key ON orders (vendor_id, customer_id)
+    WHERE order_type = 'ON_RAMP_SELL' AND status = 'pending' OR order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'confirming');
+CREATE INDEX orders_payee_idx ON orders (payment_phone, created_at) WHERE payment_method = 'momo' AND order_type LIKE 'OFF\_RAMP%';
+-- Each sale borrows an escrow address, which then rests for days though nothing came. How many of them go unpaid is
+-- counted whenever another one is opened.
+CREATE INDEX orders_unpaid_idx ON orders (customer_id, created_at) WHERE order_type = 'OFF_RAMP_SELL' AND status IN ('pending', 'cancelled');
+CREATE INDEX orders_unpaid_vendor_idx ON orders (vendor_id, created_at) WHERE order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'cancelled');
+CALL moves_by('orders', 'order');
+CALL never_removed('orders');
+CREATE TRIGGER orders_sell_hot BEFORE INSERT ON orders FOR EACH ROW WHEN (NEW.order_type IN ('ON_RAMP_BUY', 'ON_RAMP_SELL'))
+    EXECUTE FUNCTION check_selling_wallet();
+CREATE TRIGGER orders_asked BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION fill_asked_amount();
+CREATE TRIGGER orders_kind_fits BEFORE INSERT ON orders FOR EACH ROW EXECUTE FUNCTION check_order_kind();
+CREATE CONSTRAINT TRIGGER orders_quote_used AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.quote_id IS NOT NULL)
+    EXECUTE FUNCTION check_order_quote();
+CREATE CONSTRAINT TRIGGER orders_sale_held AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.order_type IN ('OFF_RAMP_BUY', 'OFF_RAMP_SELL')) EXECUTE FUNCTION check_sale_hold();
+CREATE CONSTRAINT TRIGGER orders_sale_held_anew AFTER UPDATE OF hold_id, vendor_amount ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.order_type IN ('OFF_RAMP_BUY', 'OFF_RAMP_SELL') AND (OLD.hold_id, OLD.vendor_amount) IS DISTINCT FROM (NEW.hold_id, NEW.vendor_amount))
+    EXECUTE FUNCTION check_sale_hold();
+CREATE CONSTRAINT TRIGGER orders_sale_paid AFTER UPDATE OF status ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.order_type IN ('OFF_RAMP_BUY', 'OFF_RAMP_SELL') AND NEW.status = 'completed' AND OLD.status <> 'completed') EXECUTE FUNCTION check_sale_paid();
+-- What was agreed stays agreed.
+CALL same_columns('orders',
+    'id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, asked_amount, wallet_id, wallet_address,
+     payment_method, payment_phone, opened_by, quote_id, fund_wallet_id, sender_name, sender_country, sender_phone, beneficiary,
+     escrow_address, escrow_network, escrow_reference, created_at');
+CREATE TRIGGER orders_price_same BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION check_order_change();
+CREATE CONSTRAINT TRIGGER orders_escrow AFTER INSERT ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.order_type LIKE 'OFF\_RAMP%') EXECUTE FUNCTION check_order_escrow();
+CREATE CONSTRAINT TRIGGER orders_claimed AFTER UPDATE ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.order_type LIKE 'OFF\_RAMP%' AND OLD.status <> NEW.status AND NEW.status IN ('processing', 'completed')) EXECUTE FUNCTION check_order_claim();
+CREATE CONSTRAINT TRIGGER orders_payout_end AFTER UPDATE ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (OLD.status <> NEW.status AND NEW.status IN ('completed', 'failed') AND NEW.order_type LIKE 'OFF\_RAMP%') EXECUTE FUNCTION check_payout_end();
+
+CREATE TABLE operator_commands (
+    id          uuid        PRIMARY KEY,
+    object_type text        NOT NULL,
+    object_id   uuid        NOT NULL,
+    verb        text        NOT NULL CHECK (verb IN ('retry', 'refund', 'resolve')),
+    note        text        NOT NULL CHECK (char_length(note) <= 500),
+    actor_id    uuid        NOT NULL REFERENCES users (id),
+    created_at  timestamptz NOT NULL,
+    used_at     timestamptz
+);
+CREATE INDEX operator_commands_object_idx ON operator_commands (object_type, object_id, created_at);
+-- A decision stays as it was made; only its use is noted, once.
+CALL same_columns('operator_commands', 'object_type, object_id, verb, note, actor_id, created_at');
+CALL set_once('operator_commands', 'used_at');

@@ -1,0 +1,8 @@
+-- Keeps what an account has held equal to the sum of its holds, as apply_changed_holds does.
+CREATE OR REPLACE FUNCTION apply_new_holds() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
+BEGIN
+    UPDATE ledger_accounts a SET held = a.held + d.sum, updated_at = now()
+        FROM (SELECT account_id, sum(amount) AS sum FROM new_holds GROUP BY account_id) d
+        WHERE a.id = d.account_id AND d.sum <> 0;
+    RETURN NULL;
+END $$;

@@ -1,0 +1,25 @@
+-- Compares a decision with its token, its object and its officer, whoever writes it. A refund is agreed to while it
+-- waits, as it stands, by an officer who neither asked for it nor gave its address, and whose order it is not.
+CREATE OR REPLACE FUNCTION check_approval() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM approval_tokens k WHERE k.id = NEW.token_id AND k.officer_id = NEW.officer_id
+            AND k.object_type = NEW.object_type AND k.object_id = NEW.object_id AND k.action = NEW.action AND k.digest = NEW.digest
+            AND k.used_at IS NOT NULL) THEN
+        RAISE EXCEPTION 'approval % has no token of its officer for exactly its object', NEW.id USING ERRCODE = 'KV004';
+    END IF;
+    IF NEW.object_type = 'transfer' AND NOT EXISTS (SELECT FROM transfers f WHERE f.id = NEW.object_id AND f.requested_by = NEW.requester_id
+            AND f.digest = NEW.digest AND f.status = 'pending_approval') THEN
+        RAISE EXCEPTION 'approval % does not fit its transfer', NEW.id USING ERRCODE = 'KV004';
+    END IF;
+    IF NEW.object_type = 'refund' AND NOT EXISTS (SELECT FROM refunds f LEFT JOIN orders o ON o.id = f.order_id
+            WHERE f.id = NEW.object_id AND f.rail = 'chain' AND f.address <> '' AND f.digest = NEW.digest AND f.status IN ('pending', 'needs_review')
+                AND f.requested_by IS NOT DISTINCT FROM NEW.requester_id AND NEW.officer_id IS DISTINCT FROM f.requested_by
+                AND NEW.officer_id IS DISTINCT FROM f.addressed_by AND NEW.officer_id IS DISTINCT FROM f.dismissed_by
+                AND NEW.officer_id IS DISTINCT FROM o.customer_id AND NEW.officer_id IS DISTINCT FROM o.vendor_id) THEN
+        RAISE EXCEPTION 'approval % does not fit its refund', NEW.id USING ERRCODE = 'KV004';
+    END IF;
+    IF NOT EXISTS (SELECT FROM users u WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('treasury', 'admin')) THEN
+        RAISE EXCEPTION 'approval % is by nobody who may approve', NEW.id USING ERRCODE = 'KV004';
+    END IF;
+    RETURN NEW;
+END $$;

@@ -1,0 +1,36 @@
+-- Compares a claim with what came: a final movement to the address that the order borrows, or a payment of ours that
+-- funded it, in full.
+CREATE OR REPLACE FUNCTION check_claim() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    l escrow_leases;
+    o orders;
+BEGIN
+    SELECT * INTO l FROM escrow_leases WHERE order_id = NEW.order_id AND wallet_id = NEW.wallet_id AND ended_at IS NULL FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'order % does not borrow escrow address %', NEW.order_id, NEW.wallet_id USING ERRCODE = 'KV002';
+    END IF;
+    SELECT * INTO o FROM orders WHERE id = NEW.order_id;
+    IF NEW.deposit_id IS NOT NULL THEN
+        PERFORM FROM chain_deposits d WHERE d.id = NEW.deposit_id AND d.status = 'final' AND d.kind = 'awaited' AND d.wallet_id = NEW.wallet_id
+            AND d.asset = NEW.asset AND d.amount = NEW.amount AND d.final_at >= l.leased_at;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'movement % did not bring this to order %', NEW.deposit_id, NEW.order_id USING ERRCODE = 'KV002';
+        END IF;
+    ELSE
+        PERFORM FROM chain_payments p JOIN wallets w ON w.id = NEW.wallet_id WHERE p.id = NEW.payment_id AND p.purpose = 'funding' AND p.object_id = NEW.order_id
+            AND p.status = 'completed' AND p.network = w.network AND p.to_address = w.address AND p.asset = NEW.asset AND p.amount = NEW.amount;
+        IF NOT FOUND THEN
+            RAISE EXCEPTION 'payment % did not fund order %', NEW.payment_id, NEW.order_id USING ERRCODE = 'KV002';
+        END IF;
+    END IF;
+    IF (NEW.kind = 'wrong_asset') <> (NEW.asset <> o.asset) THEN
+        RAISE EXCEPTION 'order % asks for %', NEW.order_id, o.asset USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.hold_id IS NOT NULL AND o.status NOT IN ('pending', 'confirming', 'processing', 'failed') THEN
+        RAISE EXCEPTION 'order % is % and takes nothing', NEW.order_id, o.status USING ERRCODE = 'KV001';
+    END IF;
+    IF (NEW.taken, NEW.refunded, NEW.kept) <> (0, 0, 0) THEN
+        RAISE EXCEPTION 'a claim begins unspent' USING ERRCODE = 'KV002';
+    END IF;
+    RETURN NEW;
+END $$;

@@ -1,0 +1,27 @@
+-- Holds a decision to who may take it, to what became of the exception, and to an account that the money may be owed
+-- to: shillings to a merchant, money of a chain in the wallet where it lies.
+CREATE OR REPLACE FUNCTION check_exception_decision() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    x payment_exceptions;
+BEGIN
+    PERFORM FROM users WHERE id = NEW.decided_by AND is_active AND role IN ('admin', 'treasury') FOR SHARE;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'exception % is decided by nobody who may', NEW.exception_id USING ERRCODE = 'KV006';
+    END IF;
+    SELECT * INTO x FROM payment_exceptions WHERE id = NEW.exception_id;
+    IF x.status <> NEW.verdict THEN
+        RAISE EXCEPTION 'exception % is %, not %', x.id, x.status, NEW.verdict USING ERRCODE = 'KV001';
+    END IF;
+    IF NEW.verdict = 'credited' AND x.kind IN ('paid_twice', 'reconciliation') THEN
+        RAISE EXCEPTION 'exception % brought no money', x.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.merchant_id IS NOT NULL AND (x.asset <> 'KES' OR NOT EXISTS (SELECT FROM users WHERE id = NEW.merchant_id AND role = 'vendor')) THEN
+        RAISE EXCEPTION 'exception % is not credited to a merchant', x.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.wallet_id IS NOT NULL AND NOT EXISTS (SELECT FROM chain_deposits d JOIN wallets w ON w.id = d.wallet_id
+            WHERE d.exception_id = x.id AND d.status = 'final' AND d.wallet_id = NEW.wallet_id AND d.asset = x.asset
+                AND d.amount = x.amount AND w.owner_id IS NOT NULL) THEN
+        RAISE EXCEPTION 'exception % does not lie in wallet %', x.id, NEW.wallet_id USING ERRCODE = 'KV002';
+    END IF;
+    RETURN NEW;
+END $$;

@@ -1,0 +1,23 @@
+-- A rate follows exactly the last one of its pair, and far from it only when a person confirmed the jump.
+CREATE OR REPLACE FUNCTION check_fx_rate() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    last fx_rates;
+BEGIN
+    SELECT * INTO last FROM fx_rates WHERE base = NEW.base AND quote = NEW.quote ORDER BY valid_from DESC LIMIT 1;
+    IF NEW.replaces IS DISTINCT FROM last.id THEN
+        RAISE EXCEPTION 'rate % does not follow the last one of its pair', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF last.id IS NULL THEN
+        IF NEW.source <> 'admin' THEN
+            RAISE EXCEPTION 'rate % of a source has nothing to be held against', NEW.id USING ERRCODE = 'KV002';
+        END IF;
+        RETURN NEW;
+    END IF;
+    IF NEW.valid_from <= last.valid_from THEN
+        RAISE EXCEPTION 'rate % is older than the last one', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NOT NEW.jump_confirmed AND (abs(NEW.bid - last.bid) > last.bid * 0.05 OR abs(NEW.ask - last.ask) > last.ask * 0.05) THEN
+        RAISE EXCEPTION 'rate % lies far from the last one and nobody confirmed it', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    RETURN NEW;
+END $$;

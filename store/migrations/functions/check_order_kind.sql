@@ -1,0 +1,42 @@
+-- Holds a new order to its kind: its offer, its quote, its vendor, how it is paid and whom it names.
+CREATE OR REPLACE FUNCTION check_order_kind() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    k order_kinds;
+    sale boolean := NEW.order_type LIKE 'OFF\_RAMP%';
+BEGIN
+    SELECT * INTO k FROM order_kinds WHERE order_type = NEW.order_type AND order_subtype = NEW.order_subtype;
+    IF NOT FOUND THEN
+        RAISE EXCEPTION 'order % is of no kind', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF k.offer <> '' AND NOT EXISTS (SELECT FROM offers f WHERE f.id = NEW.offer_id AND f.offer_type = k.offer AND f.vendor_id = NEW.vendor_id
+            AND f.network = NEW.network AND f.asset = NEW.asset AND f.wallet_id = NEW.wallet_id) THEN
+        RAISE EXCEPTION 'order % is not what its offer says', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF k.offer = '' AND (NEW.offer_id IS NOT NULL OR NEW.vendor_id <> platform_treasury()) THEN
+        RAISE EXCEPTION 'order % has an offer or a vendor beside the house', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF k.quoted <> (NEW.quote_id IS NOT NULL) OR k.vendor_opens AND NEW.opened_by IS NULL OR k.custodial AND NEW.fund_wallet_id IS NULL
+            OR (NOT sale OR k.vendor_opens) AND NEW.fund_wallet_id IS NOT NULL THEN
+        RAISE EXCEPTION 'order % has another quote, opener or source than its kind', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.payment_method <> 'momo' AND NOT (NEW.payment_method = 'bank' AND k.bank) THEN
+        RAISE EXCEPTION 'order % can not be paid by %', NEW.id, NEW.payment_method USING ERRCODE = 'KV002';
+    END IF;
+    IF k.parties <> (NEW.sender_name <> '') OR k.parties <> (NEW.sender_country ~ '^[A-Z]{2}$') OR k.parties <> (NEW.sender_phone ~ '^[1-9][0-9]{6,14}$') THEN
+        RAISE EXCEPTION 'order % names another sender than its kind', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF sale AND (NEW.escrow_address = '' OR NEW.escrow_address <> NEW.wallet_address OR NEW.escrow_network <> NEW.network OR NEW.rounding_amount > 0
+            OR NEW.rounding_amount <= -1 OR NEW.hold_id IS NULL) OR NOT sale AND (NEW.escrow_address <> '' OR NEW.refund_address <> '' OR NEW.rounding_amount < 0) THEN
+        RAISE EXCEPTION 'order % has another address or price than its kind', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    -- The coins come back to who sent them. A wallet of the house would swallow them; what is the customer's own is its to name.
+    IF NEW.fund_wallet_id IS NOT NULL AND NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.fund_wallet_id AND w.network = NEW.network
+            AND w.custody = 'custodial' AND w.type = 'hot' AND coalesce(w.vendor_id, w.owner_id) = NEW.customer_id) THEN
+        RAISE EXCEPTION 'order % is paid from a wallet that is not its customer''s', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF k.quoted AND NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.quote_id AND q.purpose = 'offramp' AND q.side = 'sell' AND q.asset = NEW.asset
+            AND q.amount = NEW.crypto_amount AND q.rate = NEW.rate AND q.fiat_amount = NEW.fiat_amount) THEN
+        RAISE EXCEPTION 'order % has another price than its quote', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    RETURN NEW;
+END $$;

@@ -1,0 +1,26 @@
+-- A chain payment pays what its object says, out of the wallet that its object names, whoever writes the row. Gas needs
+-- this most: nothing is reserved for it, so that a row with the wrong ends would be signed out of any wallet. The
+-- payment of an order delivers what was bought; of an order that sells crypto nothing is delivered.
+CREATE OR REPLACE FUNCTION check_payment_ends() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.address = NEW.from_address) THEN
+        RAISE EXCEPTION 'chain payment % has another sender than its wallet', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.fee_wallet_id IS NOT NULL AND NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.fee_wallet_id AND w.network = NEW.network
+            AND w.address = NEW.fee_payer AND w.owner_id IS NULL AND w.purpose = 'gas' AND w.type = 'hot') THEN
+        RAISE EXCEPTION 'chain payment % has its fee paid by no gas wallet of the house', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.purpose = 'order' AND NOT EXISTS (SELECT FROM orders o WHERE o.id = NEW.object_id AND o.status = 'processing'
+            AND o.order_type IN ('ON_RAMP_BUY', 'ON_RAMP_SELL')
+            AND o.network = NEW.network AND o.asset = NEW.asset AND o.crypto_amount = NEW.amount AND o.wallet_id = NEW.wallet_id
+            AND o.wallet_address = NEW.to_address AND o.hold_id = NEW.hold_id) THEN
+        RAISE EXCEPTION 'chain payment % is not what its order says', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.purpose = 'gas' AND NOT EXISTS (SELECT FROM chain_payments p JOIN wallets w ON w.id = NEW.wallet_id WHERE p.id = NEW.object_id
+            AND p.status = 'approved' AND p.purpose <> 'gas' AND p.network = NEW.network AND p.from_address = NEW.to_address
+            AND p.wallet_id <> NEW.wallet_id AND w.owner_id IS NULL AND w.purpose = 'gas' AND w.type = 'hot'
+            AND NEW.asset = CASE NEW.network WHEN 'ethereum' THEN 'ETH' WHEN 'tron' THEN 'TRX' END) THEN
+        RAISE EXCEPTION 'chain payment % is no gas for another one', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    RETURN NEW;
+END $$;

@@ -1,0 +1,29 @@
+-- Compares each step of a payout with its attempts, or with the officers' confirmations.
+CREATE OR REPLACE FUNCTION check_payout_moves() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    needed int;
+BEGIN
+    IF NEW.status IN ('refused', 'cancelled') AND (
+            EXISTS (SELECT FROM payment_attempts a WHERE a.order_id = NEW.id AND a.direction = 'payout' AND a.refund_id IS NULL
+                AND a.status IN ('created', 'unknown', 'accepted', 'succeeded'))
+            OR EXISTS (SELECT FROM bank_confirmations c WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL)) THEN
+        RAISE EXCEPTION 'the payout of order % has moved money, or may', NEW.id USING ERRCODE = 'KV001';
+    END IF;
+    IF NEW.status = 'processing' AND NOT EXISTS (SELECT FROM orders o WHERE o.id = NEW.id AND o.status = 'processing') THEN
+        RAISE EXCEPTION 'order % pays nothing out', NEW.id USING ERRCODE = 'KV001';
+    END IF;
+    IF NEW.status = 'completed' AND NEW.rail = 'momo' AND NOT EXISTS (SELECT FROM payment_attempts a WHERE a.id = NEW.paid_by
+            AND a.order_id = NEW.id AND a.direction = 'payout' AND a.refund_id IS NULL AND a.status = 'succeeded'
+            AND a.moved = NEW.amount AND a.receipt = NEW.receipt) THEN
+        RAISE EXCEPTION 'no attempt has paid order %', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.status = 'completed' AND NEW.rail = 'bank' THEN
+        SELECT CASE WHEN NEW.amount > r.one_above THEN 2 ELSE 1 END INTO needed FROM approval_rules r WHERE r.object_type = 'bank_payout' FOR SHARE;
+        IF coalesce(needed, 2) > (SELECT count(*) FROM (SELECT u.id FROM bank_confirmations c JOIN users u ON u.id = c.officer_id
+                WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL AND c.reference = NEW.receipt AND c.amount = NEW.amount
+                    AND u.is_active AND u.role IN ('admin', 'treasury') FOR SHARE OF u) x) THEN
+            RAISE EXCEPTION 'the payment of order % by bank lacks officers', NEW.id USING ERRCODE = 'KV006';
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$;

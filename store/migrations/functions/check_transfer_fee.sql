@@ -1,0 +1,14 @@
+-- At the end of the transaction, the fee of a completed transfer is taken and that of any other end is free.
+CREATE OR REPLACE FUNCTION check_transfer_fee() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    held text := (SELECT status FROM holds WHERE id = NEW.fee_hold_id);
+BEGIN
+    IF held IS DISTINCT FROM (CASE NEW.status WHEN 'completed' THEN 'captured' ELSE 'released' END) THEN
+        RAISE EXCEPTION 'transfer % is % and the hold of its fee is %', NEW.id, NEW.status, held USING ERRCODE = 'KV001';
+    END IF;
+    IF NEW.status = 'completed' AND NOT EXISTS (SELECT FROM ledger_entries e JOIN ledger_lines l ON l.entry_id = e.id JOIN ledger_accounts a ON a.id = l.account_id
+            WHERE e.key = 'transfer:' || NEW.id || ':fee' AND a.kind = 'fees' AND a.asset = NEW.asset AND l.amount = -NEW.fee) THEN
+        RAISE EXCEPTION 'the fee of transfer % is not booked', NEW.id USING ERRCODE = 'KV001';
+    END IF;
+    RETURN NULL;
+END $$;

@@ -1,0 +1,21 @@
+-- A transfer is born with the terms that hold for it: its ends are wallets as they are, and it asks for as many
+-- officers as its value does. What is written then never changes, so that this is the moment to refuse.
+CREATE OR REPLACE FUNCTION check_transfer_terms() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.address = NEW.from_address
+            AND w.type = NEW.wallet_type AND w.custody = 'custodial' AND w.owner_id IS NOT DISTINCT FROM NEW.sender_id) THEN
+        RAISE EXCEPTION 'transfer % has another sender than its wallet', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.kind = 'internal' AND NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.to_wallet_id AND w.network = NEW.network
+            AND w.address = NEW.to_address AND w.owner_id IS NOT DISTINCT FROM NEW.recipient_id) THEN
+        RAISE EXCEPTION 'transfer % leaves our custody and is called internal', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.value < NEW.amount * NEW.rate THEN
+        RAISE EXCEPTION 'transfer % is worth more than it says', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.kind = 'external' AND NEW.approvals_required < (SELECT CASE WHEN NEW.value > two_above THEN 2 WHEN NEW.value > one_above THEN 1 ELSE 0 END
+            FROM approval_rules WHERE object_type = 'transfer') THEN
+        RAISE EXCEPTION 'transfer % asks for fewer officers than its value does', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    RETURN NEW;
+END $$;

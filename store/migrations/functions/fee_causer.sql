@@ -1,0 +1,8 @@
+-- Who causes the network fees of a payment. Those for the crypto of an order count at the order's customer and vendor.
+-- What the house keeps, and what is returned of no order, it pays for itself.
+CREATE OR REPLACE FUNCTION fee_causer(purpose text, object_id uuid) RETURNS TABLE (user_id uuid, vendor_id uuid) LANGUAGE sql STABLE AS $$
+    SELECT o.customer_id, o.vendor_id FROM orders o WHERE $1 IN ('order', 'sweep', 'funding') AND o.id = $2
+    UNION ALL SELECT o.customer_id, o.vendor_id FROM refunds f JOIN orders o ON o.id = f.order_id WHERE $1 = 'refund' AND f.id = $2
+    UNION ALL SELECT t.requested_by, t.vendor_id FROM transfers t WHERE $1 = 'transfer' AND t.id = $2
+    UNION ALL SELECT f.user_id, f.vendor_id FROM network_fees f WHERE $1 = 'gas' AND f.payment_id = $2
+$$;

@@ -1,0 +1,16 @@
+-- Fees are the house's to pay. A wallet may hold native coins of its owner beside what the house brought it: no
+-- transaction is stored whose fee could reach into them. Of two that are stored at once the second one counts the
+-- first: it waits for its lock, which is also that of the fees and native deposits that are booked.
+CREATE OR REPLACE FUNCTION fee_is_the_houses() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    payer uuid := (SELECT coalesce(fee_wallet_id, wallet_id) FROM chain_payments WHERE id = NEW.payment_id);
+    share numeric;
+BEGIN
+    PERFORM pg_advisory_xact_lock(hashtextextended('kivuko gas ' || payer, 0));
+    share := house_gas(payer, NEW.payment_id);
+    IF NEW.fee_limit > share THEN
+        RAISE EXCEPTION 'the fee of up to % of payment % is above the % that the house has in wallet %', NEW.fee_limit, NEW.payment_id, share, payer
+            USING ERRCODE = 'KV005';
+    END IF;
+    RETURN NEW;
+END $$;

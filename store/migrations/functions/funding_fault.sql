@@ -1,0 +1,19 @@
+-- What speaks against a payment that funds an order out of a customer's wallet in our custody: it goes to the order's
+-- escrow address.
+CREATE OR REPLACE FUNCTION funding_fault(p chain_payments) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    o orders;
+BEGIN
+    SELECT * INTO o FROM orders WHERE id = p.object_id FOR SHARE;
+    IF NOT FOUND OR o.status NOT IN ('pending', 'confirming') OR o.order_type <> 'OFF_RAMP_SELL'
+        OR (o.network, o.asset, o.crypto_amount, o.fund_wallet_id, o.escrow_address) IS DISTINCT FROM (p.network, p.asset, p.amount, p.wallet_id, p.to_address) THEN
+        RETURN 'it is not what its order says';
+    END IF;
+    IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = p.wallet_id AND coalesce(w.vendor_id, w.owner_id) = o.customer_id AND w.type = 'hot') THEN
+        RETURN 'it does not leave a wallet of the customer';
+    END IF;
+    IF NOT reserved_for(p, 'order', o.id) THEN
+        RETURN 'its money is not held';
+    END IF;
+    RETURN '';
+END $$;

@@ -1,0 +1,14 @@
+-- What the house has in a wallet for the fee of one more transaction, of the given payment: custody without what is
+-- owed to the owner and without the most that the other payments on their way may still cost. It is below zero when the
+-- house owes the wallet coins. NULL where nothing is to be kept apart: in the house's own wallets, and in cold ones,
+-- whose transactions are signed elsewhere.
+CREATE OR REPLACE FUNCTION house_gas(wallet uuid, payment uuid) RETURNS numeric LANGUAGE sql STABLE AS $$
+    SELECT coalesce((SELECT posted FROM ledger_accounts WHERE code = 'custody:' || w.id || ':' || c.coin), 0)
+        - coalesce((SELECT posted FROM ledger_accounts WHERE code = 'wallet_balance:' || w.id || ':' || c.coin), 0)
+        - coalesce((SELECT sum((SELECT max(t.fee_limit) FROM chain_attempts t
+                WHERE t.payment_id = p.id AND t.status IN ('signed', 'broadcast', 'included', 'replaced')))
+            FROM chain_payments p
+            WHERE coalesce(p.fee_wallet_id, p.wallet_id) = w.id AND p.status IN ('signed', 'broadcast', 'included') AND p.id <> payment), 0)
+    FROM wallets w, (VALUES ('ethereum', 'ETH'), ('tron', 'TRX'), ('solana', 'SOL')) AS c (network, coin)
+    WHERE w.id = wallet AND c.network = w.network AND w.owner_id IS NOT NULL AND w.type = 'hot'
+$$;

@@ -1,0 +1,4 @@
+-- The position at which the current transaction writes into the logs; see log_clock.
+CREATE OR REPLACE FUNCTION log_position() RETURNS bigint LANGUAGE sql VOLATILE AS $$
+    SELECT (base + pg_current_xact_id()::text::bigint) << 20 FROM log_clock
+$$;

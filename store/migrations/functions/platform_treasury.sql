@@ -1,0 +1,2 @@
+-- The house as a vendor.
+CREATE OR REPLACE FUNCTION platform_treasury() RETURNS uuid LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT '00000000-0000-7000-8000-6b6976756b6f'::uuid $$;

@@ -1,0 +1,33 @@
+-- What speaks against the chain payment of a refund.
+CREATE OR REPLACE FUNCTION refund_fault(p chain_payments) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    f refunds;
+    o orders;
+BEGIN
+    SELECT * INTO f FROM refunds WHERE id = p.object_id FOR SHARE;
+    IF NOT FOUND OR f.rail <> 'chain' OR f.status <> 'processing' OR (f.network, f.asset, f.amount, f.wallet_id, f.address, f.hold_id)
+        IS DISTINCT FROM (p.network, p.asset, p.amount, p.wallet_id, p.to_address, p.hold_id) THEN
+        RETURN 'it is not what its refund says';
+    END IF;
+    IF reserved_for(p, 'order', f.order_id) THEN
+        SELECT * INTO o FROM orders WHERE id = f.order_id FOR SHARE;
+        IF o.status <> 'failed' OR EXISTS (SELECT FROM order_payouts y WHERE y.id = o.id AND y.status <> 'cancelled') THEN
+            RETURN 'its order may be paid out';
+        END IF;
+        IF refund_ready_at(f) > clock_timestamp() THEN
+            RETURN 'a payout of its order may have paid';
+        END IF;
+    ELSIF NOT reserved_for(p, 'refund', f.id) THEN
+        RETURN 'its money is not held';
+    END IF;
+    IF refund_officers(f) > (SELECT count(*) FROM (SELECT u.id FROM approvals a JOIN users u ON u.id = a.officer_id
+            WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'approve' AND a.digest = f.digest AND u.is_active
+                AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by
+                AND u.id IS DISTINCT FROM f.dismissed_by FOR SHARE OF u) x) THEN
+        RETURN 'too few persons agreed';
+    END IF;
+    IF EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) THEN
+        RETURN 'somebody refused it';
+    END IF;
+    RETURN '';
+END $$;

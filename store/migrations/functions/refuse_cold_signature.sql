@@ -1,0 +1,25 @@
+-- Signed bytes are stored before they are sent, and nothing else is ever sent. A payment of a cold wallet has no signed
+-- bytes but those that came back for what was handed out, whatever the service believes. A payment that the watch has
+-- found on the chain needs none; but while something is handed out that could pay beside it, or may be it, that has to
+-- be brought back first.
+CREATE OR REPLACE FUNCTION refuse_cold_signature() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.adopted THEN
+        PERFORM FROM cold_drafts WHERE payment_id = NEW.payment_id AND status IN ('open', 'closing');
+        IF FOUND THEN
+            RAISE EXCEPTION 'a transaction of payment % was handed out and may come back signed', NEW.payment_id USING ERRCODE = 'KV001';
+        END IF;
+        RETURN NEW;
+    END IF;
+    PERFORM FROM chain_payments p JOIN wallets w ON w.id = p.wallet_id WHERE p.id = NEW.payment_id AND w.type = 'cold'
+        AND NOT EXISTS (SELECT FROM cold_drafts d WHERE d.payment_id = p.id AND d.attempt_id = NEW.id AND d.tx_id IN ('', NEW.tx_id)
+            AND (d.lane, d.nonce) IS NOT DISTINCT FROM (NEW.lane, NEW.nonce));
+    IF FOUND THEN
+        RAISE EXCEPTION 'payment % is of a cold wallet, whose key signs nothing here', NEW.payment_id USING ERRCODE = 'KV001';
+    END IF;
+    PERFORM FROM chain_payments p JOIN wallets w ON w.id = p.fee_wallet_id WHERE p.id = NEW.payment_id AND w.type = 'cold';
+    IF FOUND THEN
+        RAISE EXCEPTION 'the fee of payment % is of a cold wallet, whose key signs nothing here', NEW.payment_id USING ERRCODE = 'KV001';
+    END IF;
+    RETURN NEW;
+END $$;
