@@ -297,6 +297,7 @@ func TestSalesWithQuotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.rate("129", "131")
+	storetest.AgreeValuations(t, c.store)
 	storetest.Shillings(t, c.store, exchange.PlatformTreasury, money.Must(money.KES, "20000"))
 	storetest.TreasuryWallet(t, c.store, exchange.Tron)
 	wallet := c.env.wallet(c.customer)

@@ -22,6 +22,7 @@ func treasurySale(t *testing.T) (*sale, exchange.Wallet) {
 	house := storetest.TreasuryWallet(t, s, exchange.Tron)
 	storetest.Shillings(t, s, exchange.PlatformTreasury, kes("300000"))
 	storetest.Float(t, s, kes("1000000"))
+	storetest.AgreeValuations(t, s)
 	_, err := s.EnterRate(ctx, store.RateEntry{
 		ID: storetest.NewID(t), Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString("129.355"), Ask: decimal.RequireFromString("130"),
 		Source: exchange.RateSourceAdmin, Life: time.Hour,

@@ -27,6 +27,7 @@ func openHouse(t *testing.T) house {
 	if _, err := h.EnterRate(t.Context(), entry, storetest.PrincipalOf(storetest.User(t, h.Store, exchange.RoleAdmin))); err != nil {
 		t.Fatal(err)
 	}
+	storetest.AgreeValuations(t, h.Store)
 	storetest.Shillings(t, h.Store, exchange.PlatformTreasury, kes("5000"))
 	h.treasury = storetest.TreasuryWallet(t, h.Store, exchange.Tron)
 	storetest.EscrowPool(t, h.Store, exchange.Tron, 8)
@@ -114,11 +115,16 @@ func TestPriceOfASaleTakesTwoPersons(t *testing.T) {
 	worth := func(kes string) exchange.ControlChange {
 		return b.patch(t, store.LimitPatch{Valuations: map[money.Asset]decimal.Decimal{money.USDT: decimal.RequireFromString(kes)}})
 	}
-	rate("165", "166") // a tenth above the valuation of 150
+	rate("129", "130")
+	wantFault(t, quote(), exchange.CodeStateConflict) // nothing is agreed yet: the first valuation is no agreement
+	if _, err := s.ConfirmChange(ctx, worth("149").ID, "that much", b.officer); err != nil {
+		t.Fatal(err)
+	}
+	rate("163.9", "166") // a tenth above what two agreed to
 	if err := quote(); err != nil {
 		t.Fatal(err)
 	}
-	rate("165.01", "166")
+	rate("163.91", "166")
 	wantFault(t, quote(), exchange.CodeStateConflict)
 	rate("25000", "25000")
 	wantFault(t, quote(), exchange.CodeStateConflict)

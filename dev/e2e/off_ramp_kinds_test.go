@@ -123,6 +123,8 @@ func (w *world) rate(t *testing.T, mid string) {
 	if err := w.admin(t).Post(t.Context(), "/api/v1/auth/pricing/fx-rates", uuid.NewString(), in, nil); err != nil {
 		t.Fatal(err)
 	}
+	// The house buys at a rate that lies near what two persons agreed to: a lower valuation than the first takes two.
+	w.houseLimits(t, map[string]any{"valuations": map[string]any{"USDT": "149"}})
 }
 
 // quote locks the rate of a sale.

@@ -96,6 +96,12 @@ func (w *world) ethereum() demo.Node {
 // second person.
 func (w *world) approvalRule(t *testing.T, one, two string) {
 	t.Helper()
+	w.houseLimits(t, map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": one, "two_above": two}}})
+}
+
+// houseLimits patches what the house allows, and has a second person confirm what waits for one.
+func (w *world) houseLimits(t *testing.T, in map[string]any) {
+	t.Helper()
 	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +111,6 @@ func (w *world) approvalRule(t *testing.T, one, two string) {
 			ID uuid.UUID `json:"id"`
 		} `json:"changes"`
 	}
-	in := map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": one, "two_above": two}}}
 	if err := admin.Do(t.Context(), http.MethodPatch, "/api/v1/auth/limits", "", in, &waits); err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ const (
 	coolOff      = 5       // seconds after a refused payout until crypto goes back
 	rest         = 86_400  // seconds until an address is lent again: in a run each is of one order, by which the judge tells whose crypto came
 	rate         = "128.755"
+	valuation    = "149"  // lower than the first one, so that two persons agree to it
 	inHand       = "3000" // USDT in the wallet from which sales are paid
 )
 
@@ -58,18 +59,38 @@ func (w *world) furnish(ctx context.Context) (err error) {
 	return err
 }
 
-// priced enters what USDT is worth, and lets people send from abroad.
+// priced enters what USDT is worth, which two persons agree to, and lets people send from abroad.
 func (w *world) priced(ctx context.Context) error {
 	var country uuid.UUID
 	if err := w.db.QueryRowContext(ctx, `SELECT id FROM countries WHERE alpha2_code = $1`, senderCountry).Scan(&country); err != nil {
 		return err
 	}
-	return w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
+	var waits struct {
+		Changes []struct {
+			ID uuid.UUID `json:"id"`
+		} `json:"changes"`
+	}
+	err := w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
+		worth := map[string]any{"valuations": map[string]any{"USDT": valuation}}
+		if err := c.Do(ctx, http.MethodPatch, "/api/v1/auth/limits", "", worth, &waits); err != nil {
+			return err
+		}
 		in := map[string]any{"base": money.USDT, "quote": money.KES, "mid": rate}
 		if err := c.Post(ctx, "/api/v1/auth/pricing/fx-rates", newKey(), in, nil); err != nil {
 			return err
 		}
 		return c.Do(ctx, http.MethodPatch, "/api/v1/auth/countries/"+country.String(), "", map[string]any{"is_active": true}, nil)
+	})
+	if err != nil {
+		return err
+	}
+	return w.insist(ctx, secondEmail, func(ctx context.Context, c *client.Client) error {
+		for _, change := range waits.Changes {
+			if err := c.Post(ctx, "/api/v1/auth/approvals/changes/"+change.ID.String()+"/confirm", newKey(), nil, nil); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
