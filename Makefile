@@ -15,6 +15,11 @@ PACKAGES ?= ./...
 DEV_PACKAGES ?= ./...
 
 GOLANGCI_VERSION := v2.15.0
+# What operators and networks published lies beside the repository where it is at hand, since it is not ours to copy. The
+# tests that read it find it here and are skipped elsewhere.
+ifneq ($(wildcard $(CURDIR)/../shared/fixtures),)
+export KIVUKO_FIXTURES ?= $(abspath $(CURDIR)/../shared/fixtures)
+endif
 # One test binary hangs at most this long.
 TEST_TIMEOUT := 25m
 CRASH_TIMEOUT := 40m
@@ -164,6 +169,7 @@ ANVIL_VERSION := 1.7.1
 STANDARD_WEBHOOKS_VERSION := 1.1.1
 OPENAPI_TYPESCRIPT_VERSION := 7.13.0
 TYPESCRIPT_VERSION := 5.9.3
+TRONWEB_VERSION := 6.5.1
 
 .PHONY: conformance
 conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites, and against nodes that others wrote
@@ -175,10 +181,11 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 		# All at once: npm removes what an earlier call installed and no file lists.
 		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" \
 			"@foundry-rs/$$anvil@$(ANVIL_VERSION)" "standardwebhooks@$(STANDARD_WEBHOOKS_VERSION)" \
-			"openapi-typescript@$(OPENAPI_TYPESCRIPT_VERSION)" "typescript@$(TYPESCRIPT_VERSION)"
+			"openapi-typescript@$(OPENAPI_TYPESCRIPT_VERSION)" "typescript@$(TYPESCRIPT_VERSION)" "tronweb@$(TRONWEB_VERSION)"
 		export KIVUKO_ANVIL="$$peers/node_modules/@foundry-rs/$$anvil/bin/anvil"
 		export KIVUKO_STANDARD_WEBHOOKS="$$peers/node_modules/standardwebhooks"
 		export KIVUKO_OPENAPI_TYPESCRIPT="$$peers/node_modules/.bin"
+		export KIVUKO_TRONWEB="$$peers"
 		export KIVUKO_PEERS=1 # has the test of the Solana machine fetch litesvm
 	else
 		echo "npm is missing: nodes that others wrote are left out"

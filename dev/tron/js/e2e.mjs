@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drives a running development node with tronweb, a client that is not ours:
 //   node e2e.mjs http://HTTP-ADDRESS http://CONTROL-ADDRESS DIR
-// DIR is where npm put tronweb. `make e2e` in this directory does it all.
+// DIR is where npm put tronweb. `make conformance` does it all.
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 import fs from 'node:fs';
