@@ -15,6 +15,7 @@ import (
 
 var (
 	c2bStatuses = []string{string(exchange.C2BUnmatched), string(exchange.C2BMatched)}
+	c2bDetails  = []string{exchange.WaitNothing, exchange.WaitOperator, "statement", "witness"}
 	phoneHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 

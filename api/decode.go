@@ -303,7 +303,13 @@ func (f *form) oneOf(name string, required bool, allowed ...string) string {
 	return s
 }
 
+// maxListed is how many words a message lists.
+const maxListed = 24
+
 func orList(words []string) string {
+	if len(words) > maxListed {
+		return "one of the words that the contract lists"
+	}
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}

@@ -1,5 +1,8 @@
 package api
 
+// The words of the contract, its webhooks and docs/words.md are written from the code; a test fails when they are not current.
+//go:generate go test -count=1 -run WordsAreCurrent . -update
+
 import (
 	_ "embed" // openapi.yaml
 	"encoding/json"

@@ -12,42 +12,6 @@ import (
 	"kivuko/exchange"
 )
 
-// meaning is how a code looks to clients.
-type meaning struct {
-	status int
-	title  string
-}
-
-// meanings is the only map from codes to statuses. docs/contract.md is checked against it.
-var meanings = map[exchange.Code]meaning{
-	exchange.CodeInternal:            {http.StatusInternalServerError, "Internal error"},
-	exchange.CodeUnavailable:         {http.StatusServiceUnavailable, "Temporarily unavailable"},
-	exchange.CodeMalformed:           {http.StatusBadRequest, "Unreadable request"},
-	exchange.CodeInvalid:             {http.StatusUnprocessableEntity, "Invalid request"},
-	exchange.CodeUnauthenticated:     {http.StatusUnauthorized, "Not authenticated"},
-	exchange.CodeInvalidCredentials:  {http.StatusUnauthorized, "Wrong credentials"},
-	exchange.CodePINLocked:           {http.StatusTooManyRequests, "PIN login locked"},
-	exchange.CodeForbidden:           {http.StatusForbidden, "Not allowed"},
-	exchange.CodeNotFound:            {http.StatusNotFound, "Not found"},
-	exchange.CodeConflict:            {http.StatusConflict, "Already exists"},
-	exchange.CodeStateConflict:       {http.StatusConflict, "Not possible in this state"},
-	exchange.CodeInsufficientFunds:   {http.StatusConflict, "Insufficient funds"},
-	exchange.CodeInsufficientOffer:   {http.StatusConflict, "Offer too small"},
-	exchange.CodeLimitReached:        {http.StatusConflict, "Limit reached"},
-	exchange.CodeRateChanged:         {http.StatusConflict, "Rate changed"},
-	exchange.CodeEscrowDry:           {http.StatusServiceUnavailable, "No escrow address free"},
-	exchange.CodeSuspended:           {http.StatusServiceUnavailable, "Payouts suspended"},
-	exchange.CodeExpired:             {http.StatusGone, "Expired"},
-	exchange.CodeUnsupported:         {http.StatusNotImplemented, "Not offered"},
-	exchange.CodeIdempotencyReused:   {http.StatusUnprocessableEntity, "Idempotency key reused"},
-	exchange.CodeIdempotencyBusy:     {http.StatusConflict, "Request in flight"},
-	exchange.CodeIdempotencyRequired: {http.StatusPreconditionRequired, "Idempotency key required"},
-	exchange.CodeRateLimited:         {http.StatusTooManyRequests, "Too many requests"},
-	exchange.CodeTooLarge:            {http.StatusRequestEntityTooLarge, "Too large"},
-	exchange.CodeMediaType:           {http.StatusUnsupportedMediaType, "Unsupported media type"},
-	exchange.CodeMethodNotAllowed:    {http.StatusMethodNotAllowed, "Method not allowed"},
-}
-
 const problemType = "application/problem+json"
 
 // problem is the body of every error (RFC 9457 with members of our own).
@@ -81,7 +45,7 @@ func (s *server) writeError(fc *fiber.Ctx, err error) error {
 		fc.Set(fiber.HeaderRetryAfter, retryAfter(known.Code))
 	}
 	body, err := json.Marshal(problem{
-		Type: "urn:kivuko:problem:" + string(known.Code), Title: m.title, Status: status,
+		Type: errorsPath + string(known.Code), Title: m.title, Status: status,
 		Detail: exchange.MessageOf(known), Instance: "urn:kivuko:request:" + id, Code: known.Code,
 		RequestID: id, Errors: known.Fields,
 	})

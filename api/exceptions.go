@@ -44,7 +44,7 @@ func exceptionWire(e exchange.PaymentException) wireException {
 	case exchange.ExcOpen:
 		waits = exchange.WaitOperator
 	case exchange.ExcRefunding:
-		waits = "refund"
+		waits = exchange.WaitRefund
 	case exchange.ExcAccepted, exchange.ExcRefunded, exchange.ExcCredited, exchange.ExcWrittenOff:
 	}
 	p := e.Place
@@ -111,18 +111,9 @@ type wireRefund struct {
 }
 
 func refundWire(r exchange.Refund) wireRefund {
-	waits := r.Detail
-	switch {
-	case r.Status == exchange.RefundCompleted:
-		waits = exchange.WaitNothing
-	case r.Status == exchange.RefundNeedsReview && waits == "":
-		waits = exchange.WaitOperator
-	case waits == "":
-		waits = "payout"
-	}
 	w := wireRefund{
 		ID: r.ID, Rail: string(r.Rail), OrderID: optID(r.OrderID), AttemptID: optID(r.AttemptID), ExceptionID: optID(r.ExceptionID),
-		Status: string(r.Status), StatusDetail: waits, Asset: string(r.Amount.Asset()), Amount: r.Amount.String(), Phone: optText(r.Phone.String()),
+		Status: string(r.Status), StatusDetail: r.WaitsFor(), Asset: string(r.Amount.Asset()), Amount: r.Amount.String(), Phone: optText(r.Phone.String()),
 		Network: optText(string(r.Network)), Address: optText(r.Address), Digest: optText(r.Digest), RequestedBy: optID(r.RequestedBy),
 		AddressedBy: optID(r.AddressedBy), Reason: r.Reason, Receipt: optText(r.Receipt), CreatedAt: stamp(r.CreatedAt), UpdatedAt: stamp(r.UpdatedAt),
 		CompletedAt: optTime(r.CompletedAt),

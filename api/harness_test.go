@@ -35,6 +35,14 @@ var contractRouter = sync.OnceValues(func() (routers.Router, error) {
 	if err != nil {
 		return nil, err
 	}
+	var tree any
+	if err := json.Unmarshal(raw, &tree); err != nil {
+		return nil, err
+	}
+	closeObjects(tree)
+	if raw, err = json.Marshal(tree); err != nil {
+		return nil, err
+	}
 	doc, err := loadDocument(raw)
 	if err != nil {
 		return nil, err
@@ -44,6 +52,24 @@ var contractRouter = sync.OnceValues(func() (routers.Router, error) {
 	}
 	return gorillamux.NewRouter(doc)
 })
+
+// closeObjects closes what the document leaves open for fields to come: here an answer has exactly the fields that are
+// written down.
+func closeObjects(tree any) {
+	switch node := tree.(type) {
+	case map[string]any:
+		if _, object := node["properties"].(map[string]any); object && node["additionalProperties"] == nil {
+			node["additionalProperties"] = false
+		}
+		for _, inner := range node {
+			closeObjects(inner)
+		}
+	case []any:
+		for _, inner := range node {
+			closeObjects(inner)
+		}
+	}
+}
 
 // env is the API on a real listener and a real database, with flows that write through the store.
 type env struct {

@@ -49,13 +49,13 @@ func offerWire(o exchange.Offer) wireOffer {
 func offerWaitsFor(s exchange.OfferStatus) string {
 	switch s {
 	case exchange.OfferDraft:
-		return "publish"
+		return exchange.WaitPublish
 	case exchange.OfferPaused:
-		return "vendor"
+		return exchange.WaitVendor
 	case exchange.OfferExhausted:
-		return "liquidity"
+		return exchange.WaitLiquidity
 	case exchange.OfferSuspended:
-		return "admin"
+		return exchange.WaitAdmin
 	case exchange.OfferActive, exchange.OfferClosed:
 	}
 	return exchange.WaitNothing

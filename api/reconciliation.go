@@ -93,13 +93,18 @@ type wireReconciliation struct {
 	FinishedAt   *timestamp `json:"finished_at"`
 }
 
+// reconciliationDetails are what a run waits for, or why it failed.
+var reconciliationDetails = []string{exchange.WaitNothing, "chain", store.Superseded, "failed"}
+
 func reconciliationWire(r exchange.Reconciliation) wireReconciliation {
-	detail := r.Detail
+	detail := exchange.WaitNothing
 	switch {
 	case r.Status == exchange.ReconciliationRunning:
 		detail = "chain"
-	case detail == "":
-		detail = exchange.WaitNothing
+	case r.Detail == store.Superseded:
+		detail = store.Superseded
+	case r.Detail != "":
+		detail = "failed" // the flow's history says why
 	}
 	return wireReconciliation{
 		ID: r.ID, Network: string(r.Network), Status: string(r.Status), StatusDetail: detail, Compared: r.Compared, Deferred: r.Deferred,

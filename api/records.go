@@ -1,9 +1,10 @@
 package api
 
 import (
+	"encoding/base64"
 	"encoding/json"
-	"math"
 	"net/http"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -39,16 +40,15 @@ func document(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// listEvents reads the log after a cursor. next_after is the cursor to ask with next; asking again
-// with the same one later shows what has happened since.
+// listEvents reads the log after a position. next_after is where to ask next; asking again with the same one later shows
+// what has happened since.
 func (s *server) listEvents(c *call) error {
 	q := c.query()
-	after := q.integer("after", false, 0, 0, math.MaxInt64)
-	size := q.integer("page_size", false, defaultPageSize, 1, maxPageSize)
+	after, size := q.position(), q.size()
 	if err := q.done(); err != nil {
 		return err
 	}
-	events, err := s.Store.Events(c.ctx, c.view(), after, int(size))
+	events, err := s.Store.Events(c.ctx, c.view(), after, size)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,39 @@ func (s *server) listEvents(c *call) error {
 		next = events[len(events)-1].Cursor
 	}
 	return c.json(http.StatusOK, map[string]any{
-		"events": each(events, c.eventWire), "after": after, "next_after": next, "page_size": size, "has_more": len(events) == int(size),
+		"events": each(events, c.eventWire), "next_after": position(next), "page_size": size, "has_more": len(events) == size,
 	})
+}
+
+// A position in a log is opaque to clients: they send what next_after said.
+
+func position(n int64) string { return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(n, 10))) }
+
+// position reads where a page of a log begins; zero when absent.
+func (q *query) position() int64 {
+	raw := q.cursor("after")
+	if raw == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
+	if err != nil || n < 0 {
+		q.fail("after", "format", "must be the next_after of the page before")
+		return 0
+	}
+	return n
+}
+
+func (q *query) size() int { return int(q.integer("page_size", false, defaultPageSize, 1, maxPageSize)) }
+
+// log answers a page of a log that is read from its newest row on. Rows are read one more than the page has.
+func log[R, W any](c *call, plural string, rows []R, size int, id func(R) int64, wire func(R) W) error {
+	var next *string
+	if more := len(rows) > size; more {
+		rows = rows[:size]
+		at := position(id(rows[size-1]))
+		next = &at
+	}
+	return c.json(http.StatusOK, map[string]any{plural: each(rows, wire), "next_after": next, "page_size": size, "has_more": next != nil})
 }
 
 // wireMachine is a state machine with its drawing.
@@ -99,19 +130,20 @@ func auditWire(a exchange.AuditRecord) wireAudit {
 
 func (s *server) listAudit(c *call) error {
 	q := c.query()
-	page := q.page(anyPage)
+	size := q.size()
 	filter := store.AuditFilter{
-		Actor: q.text("actor", false), Action: q.text("action", false), ObjectType: q.text("object_type", false),
+		Before: q.position(),
+		Actor: q.text("actor", false), Action: q.oneOf("action", exchange.AuditActions()...), ObjectType: q.oneOf("object_type", exchange.AuditObjects()...),
 		ObjectID: q.id("object_id"), From: q.time("created_from"), To: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {
 		return err
 	}
-	records, total, err := s.Store.AuditRecords(c.ctx, filter, page)
+	records, _, err := s.Store.AuditRecords(c.ctx, filter, store.Page{Number: 1, Size: size + 1})
 	if err != nil {
 		return err
 	}
-	return c.list("audit", each(records, auditWire), page, total)
+	return log(c, "audit", records, size, func(r exchange.AuditRecord) int64 { return r.ID }, auditWire)
 }
 
 // wireAccount is an account of the ledger.
@@ -138,10 +170,7 @@ func accountWire(a exchange.Account) wireAccount {
 	}
 }
 
-var accountKinds = []string{
-	"custody", "wallet_balance", "fiat_balance", "momo_collection", "momo_payout", "bank", "orders_in_flight", "refunds_due",
-	"suspense", "unclaimed", "receivable", "rounding", "fees", "network_fees", "capital",
-}
+var accountKinds = each(exchange.AccountKinds(), func(k exchange.AccountKind) string { return string(k) })
 
 func assetNames() []string {
 	return each(money.Assets(), func(a money.Asset) string { return string(a) })
@@ -200,8 +229,8 @@ func entryRecordWire(e store.EntryRecord) wireEntry {
 // listEntries filters by object, or by an account that is named by kind, owner and asset together.
 func (s *server) listEntries(c *call) error {
 	q := c.query()
-	page := q.page(anyPage)
-	filter := store.EntryFilter{ObjectType: q.text("object_type", false), ObjectID: q.id("object_id")}
+	size := q.size()
+	filter := store.EntryFilter{Before: q.position(), ObjectType: q.text("object_type", false), ObjectID: q.id("object_id")}
 	ref := exchange.AccountRef{
 		Kind: exchange.AccountKind(q.oneOf("kind", accountKinds...)), Owner: q.id("owner_id"), Asset: money.Asset(q.oneOf("asset", assetNames()...)),
 	}
@@ -214,9 +243,9 @@ func (s *server) listEntries(c *call) error {
 	if ref.Kind != "" {
 		filter.Account = &ref
 	}
-	entries, total, err := s.Store.ListEntries(c.ctx, filter, page)
+	entries, _, err := s.Store.ListEntries(c.ctx, filter, store.Page{Number: 1, Size: size + 1})
 	if err != nil {
 		return err
 	}
-	return c.list("entries", each(entries, entryRecordWire), page, total)
+	return log(c, "entries", entries, size, func(r store.EntryRecord) int64 { return r.ID }, entryRecordWire)
 }

@@ -46,6 +46,7 @@ func (s *server) publicRoutes() []route {
 		{method: get, path: "/metrics", public: true, limit: limitNone, handle: s.exposeMetrics},
 		{method: get, path: "/openapi.json", public: true, limit: limitGeneral, handle: s.openapi},
 		{method: get, path: "/docs", public: true, limit: limitGeneral, handle: s.docs},
+		{method: get, path: "/docs/errors/{code}", public: true, limit: limitGeneral, handle: s.errorPage},
 		{method: get, path: "/docs/{asset}", public: true, limit: limitGeneral, handle: s.docsAsset},
 		{method: post, path: "/api/v1/users/register", public: true, limit: limitLogin, key: keyOptional, handle: s.register},
 		{method: post, path: "/api/v1/users/login", public: true, limit: limitLogin, handle: s.login},

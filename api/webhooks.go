@@ -135,13 +135,17 @@ func (f *form) eventTypes(name string) []string {
 	all := make([]string, 0, len(values))
 	for _, v := range values {
 		s, ok := v.(string)
-		if !ok || !exchange.ValidWebhookEventType(s) {
-			f.fail(name, "format", "must hold types such as order.completed or order.*")
+		if !ok || !exchange.HappensEvent(s) {
+			f.fail(name, "enum", "must hold types of events that there are, such as order.completed, or all of an object, such as order.*")
 			return nil
 		}
 		all = append(all, s)
 	}
 	return all
+}
+
+func eventTypes() []string {
+	return each(exchange.EventTypes(), func(e exchange.EventType) string { return e.Type })
 }
 
 // offersWebhooks refuses what has no meaning here.
@@ -322,7 +326,7 @@ func (s *server) listDeliveries(c *call) error {
 	page := q.page(anyPage)
 	filter := store.DeliveryFilter{
 		EndpointID: q.id("endpoint_id"), ObjectID: q.id("object_id"), Status: exchange.WebhookDeliveryStatus(q.oneOf("status", deliveryStatuses...)),
-		Type: q.text("event_type", false), From: q.time("created_from"), To: q.time("created_to"),
+		Type: q.oneOf("event_type", eventTypes()...), From: q.time("created_from"), To: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {
 		return err

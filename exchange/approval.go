@@ -17,6 +17,14 @@ const (
 	Reject  ApprovalAction = "reject"
 )
 
+// Done is the word for a decision that was made: "approved", "rejected".
+func (a ApprovalAction) Done() string {
+	if a == Approve {
+		return "approved"
+	}
+	return "rejected"
+}
+
 // Valid tells whether a is a known decision.
 func (a ApprovalAction) Valid() bool { return a == Approve || a == Reject }
 

@@ -33,6 +33,14 @@ const (
 	ControlRejected  ControlStatus = "rejected"  // a second person said no, or who proposed it thought better of it
 )
 
+// ControlKinds lists what a change may loosen.
+func ControlKinds() []ControlKind {
+	return []ControlKind{
+		ControlHouseLimits, ControlUserLimits, ControlStaffAccess, ControlMomoTerms, ControlTreasuryAllocation, ControlFloatMove,
+		ControlExceptionDecision, ControlPayoutWord,
+	}
+}
+
 // ByColleague is an admin or a treasury officer who neither proposed the change nor gains by it.
 const ByColleague = "colleague"
 

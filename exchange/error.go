@@ -23,6 +23,7 @@ const (
 	CodeNotFound            Code = "not_found"                // absent, or not the caller's to see
 	CodeConflict            Code = "conflict"                 // a unique thing exists already
 	CodeStateConflict       Code = "state_conflict"           // the object's state does not allow it
+	CodePrecondition        Code = "precondition_failed"      // the object changed since the version in If-Match
 	CodeInsufficientFunds   Code = "insufficient_funds"       // an account's available balance is too small
 	CodeInsufficientOffer   Code = "insufficient_offer"       // the offer has less left than asked for
 	CodeLimitReached        Code = "limit_reached"            // as many of them as the caller may have at a time

@@ -36,6 +36,14 @@ const (
 	AccCapital        AccountKind = "capital"          // what the house put in
 )
 
+// AccountKinds lists all kinds.
+func AccountKinds() []AccountKind {
+	return []AccountKind{
+		AccCustody, AccWalletBalance, AccFiatBalance, AccMomoCollection, AccMomoPayout, AccBank, AccOrdersInFlight, AccRefundsDue, AccSuspense,
+		AccUnclaimed, AccReceivable, AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccCapital,
+	}
+}
+
 // DebitNormal tells whether a debit increases accounts of the kind.
 func (k AccountKind) DebitNormal() bool {
 	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees, AccMomoFees, AccReceivable}, k)

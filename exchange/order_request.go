@@ -76,7 +76,7 @@ func (r OrderRequest) Check(k OrderKind, s Sender, b Beneficiary) error {
 	c := checker{}
 	c.amounts(r, k)
 	c.needs(k.Offer != "", r.OfferID != uuid.Nil, "/offer_id", k)
-	c.needs(k.Quote, r.QuoteID != uuid.Nil, "/quote_id", k)
+	c.needs(k.Quote, r.QuoteID != uuid.Nil, "/fx_rate_quote_id", k)
 	c.rule(!k.VendorOpens || r.OpenerID != uuid.Nil && r.CustomerID != uuid.Nil, "/customer", "required", "is required for "+k.Name())
 	c.rule(k.VendorOpens || k.Merchants || r.OpenerID == uuid.Nil, "/customer", "forbidden", "must be left out of "+k.Name())
 	c.rule(!k.Custodial || r.FundWalletID != uuid.Nil, "/wallet_id", "required", "is required: the crypto comes from this wallet of yours")

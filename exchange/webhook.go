@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +36,6 @@ const (
 	MaxWebhookURL         = 500      // characters
 	MaxWebhookDescription = 200      // characters
 	MaxWebhookEventTypes  = 50       // in a filter
-	MaxWebhookEventType   = 80       // characters of one
 	MaxWebhookBody        = 64 << 10 // bytes of a delivery; an event that does not fit is told as failed
 )
 
@@ -180,13 +178,6 @@ type WebhookClaim struct {
 // WebhookTest is the type of the event that a test makes. It goes to its own endpoint alone, whatever the
 // filter.
 const WebhookTest = "webhook_endpoint.test"
-
-var webhookEventType = regexp.MustCompile(`^[a-z][a-z_]*\.([a-z][a-z_]*|\*)$`)
-
-// ValidWebhookEventType tells whether a text can be in an endpoint's filter.
-func ValidWebhookEventType(s string) bool {
-	return len(s) <= MaxWebhookEventType && webhookEventType.MatchString(s)
-}
 
 // WebhookID is the id of an event on its way, the same in each attempt and for each endpoint.
 func WebhookID(cursor int64) string { return "evt_" + strconv.FormatInt(cursor, 10) }

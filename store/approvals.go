@@ -201,7 +201,7 @@ func (t unitTx) count(ctx context.Context, f exchange.Transfer, k ticketRow) (ex
 		return f, none, translate(err, "officer")
 	}
 	by := exchange.Principal{UserID: u.ID, Role: u.Role, RequestID: "approval:" + id.String()}
-	err = t.audit(ctx, by, "transfer."+string(k.Action)+"d", "transfer", f.ID, nil, map[string]any{
+	err = t.audit(ctx, by, "transfer."+k.Action.Done(), "transfer", f.ID, nil, map[string]any{
 		"approval_id": id, "token_id": k.ID, "door": k.Door, "digest": f.Digest, "note": k.Note,
 	})
 	if err != nil {

@@ -24,6 +24,7 @@ type AuditFilter struct {
 	ObjectType string
 	ObjectID   uuid.UUID
 	From, To   time.Time
+	Before     int64 // records older than this one; zero begins with the newest
 }
 
 // auditRow is a row of audit_log with its seal, if it has one.
@@ -60,6 +61,9 @@ func (s *Store) AuditRecords(ctx context.Context, f AuditFilter, p Page) ([]exch
 	w.eq("a.object_type", f.ObjectType)
 	w.id("a.object_id", f.ObjectID)
 	w.between("a.at", f.From, f.To)
+	if f.Before != 0 {
+		w.add("a.id < ?", f.Before)
+	}
 	var rows []auditRow
 	total, err := s.page(ctx, &rows, list{
 		columns: auditColumns, from: `audit_log a LEFT JOIN audit_seals s ON s.audit_id = a.id`,

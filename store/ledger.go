@@ -25,6 +25,7 @@ type EntryFilter struct {
 	ObjectType string
 	ObjectID   uuid.UUID
 	Account    *exchange.AccountRef
+	Before     int64 // entries older than this one; zero begins with the newest
 }
 
 // EntryRecord is an entry as it was booked.
@@ -129,6 +130,9 @@ func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]Entry
 	var w where
 	w.eq("object_type", f.ObjectType)
 	w.id("object_id", f.ObjectID)
+	if f.Before != 0 {
+		w.add("id < ?", f.Before)
+	}
 	if f.Account != nil {
 		w.add(`id IN (SELECT l.entry_id FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id WHERE a.code = ?)`, f.Account.Code())
 	}

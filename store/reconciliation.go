@@ -72,8 +72,8 @@ const runningRun = `SELECT ` + runColumns + ` FROM reconciliation_runs WHERE net
 
 const insertRun = `INSERT INTO reconciliation_runs (id, network, status, started_at) VALUES ($1, $2, 'running', $3) RETURNING ` + runColumns
 
-// superseded is why a run failed whose flow was ended by somebody.
-const superseded = "superseded"
+// Superseded is why a run failed whose flow was ended by somebody.
+const Superseded = "superseded"
 
 // BeginReconciliation opens a run of a network. Called again it returns the run that is there. Another one
 // that still runs has lost its flow, because a network has one flow at a time: it has failed by this.
@@ -113,7 +113,7 @@ func (t unitTx) supersede(ctx context.Context, n exchange.Network) error {
 	if err != nil {
 		return err
 	}
-	return t.endRun(ctx, old, exchange.ReconciliationFailed, superseded)
+	return t.endRun(ctx, old, exchange.ReconciliationFailed, Superseded)
 }
 
 const endRun = `UPDATE reconciliation_runs SET status = $2, detail = $3, finished_at = $4 WHERE id = $1 AND status = ANY ($5)`

@@ -167,11 +167,7 @@ func (t unitTx) countRefund(ctx context.Context, f exchange.Refund, k ticketRow)
 		return translate(err, "officer")
 	}
 	by := exchange.Principal{UserID: u.ID, Role: u.Role, RequestID: "approval:" + id.String()}
-	word := "approved"
-	if k.Action == exchange.Reject {
-		word = "rejected"
-	}
-	return t.audit(ctx, by, "refund."+word, "refund", f.ID, nil, map[string]any{
+	return t.audit(ctx, by, "refund."+k.Action.Done(), "refund", f.ID, nil, map[string]any{
 		"approval_id": id, "token_id": k.ID, "door": k.Door, "digest": f.Digest, "note": k.Note,
 	})
 }

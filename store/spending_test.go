@@ -172,7 +172,7 @@ func TestOrdersCountAgainstLimits(t *testing.T) {
 	}, storetest.PrincipalOf(m.Customer))
 	wantFault(t, err, exchange.CodeLimitReached)
 
-	if _, err := s.CloseOrder(ctx, one.ID, exchange.OrderCancelled, "x", storetest.By); err != nil {
+	if _, err := s.CloseOrder(ctx, one.ID, exchange.OrderCancelled, exchange.DetailCancelled, storetest.By); err != nil {
 		t.Fatal(err)
 	}
 	three, err := buy("10")

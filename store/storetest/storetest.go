@@ -12,12 +12,14 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	_ "github.com/lib/pq" // the driver named "postgres"
 
+	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
 )
@@ -50,12 +52,54 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	}
 	urls.Store(s, dsn)
 	t.Cleanup(func() {
+		knownWords(t, dsn)
 		urls.Delete(s)
 		if err := s.Close(); err != nil {
 			t.Errorf("close the store: %v", err)
 		}
 	})
 	return s
+}
+
+// written are the words of rows that clients branch on.
+const written = `
+SELECT 'event' AS list, type AS word FROM events WHERE object_type <> 'test' UNION SELECT 'event object', object_type FROM events WHERE object_type <> 'test'
+UNION SELECT 'action', action FROM audit_log UNION SELECT 'audit object', object_type FROM audit_log
+UNION SELECT 'order', status_detail FROM orders UNION SELECT 'transfer', status_detail FROM transfers`
+
+// knownWords fails the test when it wrote a word that the contract does not have.
+func knownWords(t testing.TB, dsn string) {
+	t.Helper()
+	var events []string
+	for _, e := range exchange.EventTypes() {
+		events = append(events, e.Type)
+	}
+	known := map[string][]string{
+		"event": events, "event object": exchange.EventObjects(), "action": exchange.AuditActions(), "audit object": exchange.AuditObjects(),
+		"order": exchange.OrderDetails(), "transfer": exchange.TransferDetails(),
+	}
+	db, err := sql.Open("postgres", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	rows, err := db.QueryContext(context.Background(), written)
+	if err != nil {
+		return // a test has taken the database away
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		var list, word string
+		if err := rows.Scan(&list, &word); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Contains(known[list], word) {
+			t.Errorf("the database has the word %q for an %s, and the lists of package exchange don't", word, list)
+		}
+	}
+	if err := rows.Err(); err != nil {
+		t.Error(err)
+	}
 }
 
 // plenty are limits that no test meets by accident.

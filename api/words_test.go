@@ -1,0 +1,309 @@
+package api
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+var update = flag.Bool("update", false, "write what is generated anew")
+
+const (
+	contractFile = "openapi.yaml"
+	wordsPage    = "../docs/words.md"
+	lineLength   = 150
+)
+
+// word is a schema whose values are fixed in the code.
+type word struct {
+	name, description string
+	values            []string
+	nullable          bool
+}
+
+func text[S ~string](values ...S) []string {
+	return each(values, func(v S) string { return string(v) })
+}
+
+// words are the enums of the contract, by name.
+func words() []word {
+	all := append(statusWords(), []word{
+		{"ErrorCode", "What went wrong. Each code has a page at /docs/errors/{code}.", text(Codes()...), false},
+		{"EventType", "What happened.", eventTypes(), false},
+		{"EventFilter", "A type of event, or with .* all types of an object.", eventFilters(), false},
+		{"EventObject", "What an event is about.", exchange.EventObjects(), false},
+		{"AuditAction", "What was done.", exchange.AuditActions(), false},
+		{"AuditObject", "What a row of the audit log is about.", exchange.AuditObjects(), false},
+		{"ParkReason", "Why a flow waits for a person.", text(workflows.Reasons()...), false},
+		{"Role", "What an account may do.", text(exchange.Roles()...), false},
+		{"Network", "A blockchain.", networkNames, false},
+		{"Asset", "A currency or coin.", text(money.Assets()...), false},
+		{"AccountKind", "What an account of the ledger is for.", accountKinds, false},
+		{"OrderType", "Who opens the order, and which way it goes.", text(exchange.OnRampBuy, exchange.OnRampSell, exchange.OffRampSell, exchange.OffRampBuy), false},
+		{"OrderSubtype", "How the order is carried out.", text(exchange.StandardOnRamp, exchange.StandardOffRamp, exchange.RemittanceOffRamp,
+			exchange.CustodialRemittanceOffRamp, exchange.TreasuryOffRamp), false},
+		{"OfferType", "Whether the merchant sells crypto or buys it.", offerTypes, false},
+		{"TransferKind", "Whether the recipient is in our custody.", text(exchange.InternalTransfer, exchange.ExternalTransfer), false},
+		{"FeeScope", "What a fee or a quote is for.", quotePurpose, false},
+		{"ControlKind", "What a change that waits for a second person is about.", text(exchange.ControlKinds()...), false},
+		{"PaymentExceptionKind", "Why money does not fit.", exceptionKinds, false},
+		{"RefundRail", "On which way money goes back.", text(exchange.RefundByMomo, exchange.RefundOnChain), false},
+		{"WalletPurpose", "What a wallet of the house is for.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseTwin), false},
+		{"OptionalWalletPurpose", "What a wallet of the house is for; null of others.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseTwin), true},
+	}...)
+	slices.SortFunc(all, func(a, b word) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+func statusWords() []word {
+	return []word{
+		{"OrderStatus", "The state of an order.", text(exchange.OnRampMachine.States()...), false},
+		{"OrderStatusDetail", "What the order waits for, or why it ended.", exchange.OrderDetails(), false},
+		{"TransferStatus", "The state of a transfer.", text(exchange.TransferMachine.States()...), false},
+		{"TransferStatusDetail", "What the transfer waits for, or why it ended.", exchange.TransferDetails(), false},
+		{"OfferStatus", "The state of an offer.", text(exchange.OfferMachine.States()...), false},
+		{"OfferStatusDetail", "What the offer needs to be orderable.", exchange.OfferDetails(), false},
+		{"QuoteStatus", "The state of a quote.", text(exchange.QuoteMachine.States()...), false},
+		{"RefundStatus", "The state of a refund.", text(exchange.RefundMachine.States()...), false},
+		{"RefundStatusDetail", "What the refund waits for.", exchange.RefundDetails(), false},
+		{"PaymentExceptionStatus", "The state of a payment exception.", text(exchange.ExceptionMachine.States()...), false},
+		{"PaymentExceptionStatusDetail", "What the payment exception waits for.", exchange.ExceptionDetails(), false},
+		{"ReconciliationStatus", "The state of a comparison of ledger and chain.", text(exchange.ReconciliationMachine.States()...), false},
+		{"ReconciliationStatusDetail", "What the comparison waits for, or why it failed.", reconciliationDetails, false},
+		{"DifferenceStatus", "The state of a difference.", text(exchange.DifferenceMachine.States()...), false},
+		{"DifferenceStatusDetail", "What the difference waits for.", []string{exchange.WaitNothing, exchange.WaitOperator}, false},
+		{"ControlStatus", "The state of a change that needs a second person.", controlStatuses, false},
+		{"FloatMoveStatus", "The state of a movement of float.", text(exchange.FloatMoveMachine.States()...), false},
+		{"EscrowStatus", "The state of an escrow address.", text(exchange.EscrowMachine.States()...), false},
+		{"C2BStatus", "Whether a payment has paid something.", c2bStatuses, false},
+		{"C2BStatusDetail", "What the payment waits for.", c2bDetails, false},
+		{"BankPayoutStatus", "The state of a payout by bank.", bankStates, false},
+		{"WebhookStatus", "Whether events are sent to the endpoint.", webhookStatuses, false},
+		{"WebhookDeliveryStatus", "The state of a delivery.", deliveryStatuses, false},
+	}
+}
+
+func eventFilters() []string {
+	all := eventTypes()
+	for _, t := range eventTypes() {
+		prefix, _, _ := strings.Cut(t, ".")
+		all = append(all, prefix+".*")
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// wrapped writes the values of an enum in lines of a readable length.
+func wrapped(values []string, indent string) string {
+	var b strings.Builder
+	at := 0
+	for i, v := range values {
+		if i > 0 {
+			b.WriteString(",")
+			at++
+		}
+		if at+len(v)+len(indent)+2 > lineLength {
+			b.WriteString("\n" + indent)
+			at = 0
+		} else if i > 0 {
+			b.WriteString(" ")
+		}
+		b.WriteString(v)
+		at += len(v) + 1
+	}
+	return b.String()
+}
+
+// generatedWords is the part of the contract with the enums and the events.
+func generatedWords() string {
+	var b strings.Builder
+	for _, w := range words() {
+		kind, values := "string", w.values
+		if w.nullable {
+			kind, values = "[string, 'null']", append(slices.Clone(values), "null")
+		}
+		fmt.Fprintf(&b, "    %s:\n      type: %s\n      description: %s\n      enum: [%s]\n", w.name, kind, yamlText(w.description), wrapped(values, "        "))
+	}
+	for _, e := range exchange.EventTypes() {
+		fmt.Fprintf(&b, `    %s:
+      type: object
+      description: %s
+      required: [id, type, timestamp, data]
+      properties:
+        id: {$ref: '#/components/schemas/WebhookID'}
+        type: {type: string, const: %s, description: What happened.}
+        timestamp: {$ref: '#/components/schemas/Timestamp'}
+        data: {$ref: '#/components/schemas/Event'}
+`, eventSchema(e.Type), yamlText(e.Means), e.Type)
+	}
+	return b.String()
+}
+
+func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
+
+// eventSchema is the name of an event's schema: OrderCompletedEvent.
+func eventSchema(kind string) string {
+	var b strings.Builder
+	for _, part := range strings.FieldsFunc(kind, func(r rune) bool { return r == '.' || r == '_' }) {
+		b.WriteString(strings.ToUpper(part[:1]) + part[1:])
+	}
+	return b.String() + "Event"
+}
+
+func generatedWebhooks() string {
+	var b strings.Builder
+	for _, e := range exchange.EventTypes() {
+		fmt.Fprintf(&b, `  %[1]s:
+    post:
+      operationId: on%[2]s
+      tags: [Webhooks]
+      summary: %[3]s
+      security: []
+      requestBody:
+        required: true
+        content: {application/json: {schema: {$ref: '#/components/schemas/%[2]s'}}}
+      responses:
+        '200': {description: Any status from 200 to 299 says that it was taken.}
+`, e.Type, eventSchema(e.Type), yamlText(e.Means))
+	}
+	return b.String()
+}
+
+// between replaces what stands after the line first and before the line last.
+func between(t *testing.T, page, first, last, content string) string {
+	t.Helper()
+	_, rest, found := strings.Cut(page, first+"\n")
+	head := page[:len(page)-len(rest)]
+	i := strings.Index(rest, last)
+	if !found || i < 0 {
+		t.Fatalf("the lines %q and %q are not in the page", first, last)
+	}
+	return head + content + rest[i:]
+}
+
+// TestWordsAreCurrent holds what is generated from the code against the code.
+func TestWordsAreCurrent(t *testing.T) {
+	contract, err := os.ReadFile(contractFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := between(t, string(contract), "    # The words that clients branch on. Generated from the code by go generate ./api.",
+		"    # The end of what is generated.", generatedWords())
+	want = between(t, want, "webhooks:", "# The end of the webhooks.", generatedWebhooks())
+	holdFile(t, contractFile, want)
+	holdFile(t, wordsPage, generatedPage())
+}
+
+func holdFile(t *testing.T, name, want string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil { //nolint:gosec // a page of the repository
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.ReadFile(name); err != nil || string(got) != want {
+		t.Errorf("%s is not current (%v): run go generate ./api", name, err)
+	}
+}
+
+// generatedPage is docs/words.md.
+func generatedPage() string {
+	var b strings.Builder
+	b.WriteString("# The words of the contract\n\n<!-- Generated by go generate ./api. Do not edit. -->\n\n" +
+		"Clients branch on these words. The lists grow; take a word that you don't know as the page of the [contract](contract.md#compatibility) says.\n\n" +
+		"## Error codes\n\n| Code | Status | Means | What to do |\n|---|---|---|---|\n")
+	for _, c := range Codes() {
+		m := meanings[c]
+		fmt.Fprintf(&b, "| `%s` | %d | %s | %s |\n", c, m.status, m.means, m.do)
+	}
+	b.WriteString("\n## Event types\n\nThose marked staff are sent to endpoints of the house alone.\n\n| Type | Object | Means | For |\n|---|---|---|---|\n")
+	for _, e := range exchange.EventTypes() {
+		reader := "parties and staff"
+		if e.Staff {
+			reader = "staff"
+		}
+		fmt.Fprintf(&b, "| `%s` | `%s` | %s | %s |\n", e.Type, e.Object, e.Means, reader)
+	}
+	b.WriteString("\n## Reasons to park\n\n| Reason | What is wrong | What can be done | Commands |\n|---|---|---|---|\n")
+	for _, r := range slices.Sorted(slices.Values(workflows.Reasons())) {
+		a := r.Advice()
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r, a.What, a.Do, strings.Join(a.Verbs, ", "))
+	}
+	return b.String()
+}
+
+// TestWordsOfTheContract looks for words that are written by hand where a list of the code exists.
+func TestWordsOfTheContract(t *testing.T) {
+	doc := contract(t)
+	lists := map[string]bool{}
+	for _, w := range words() {
+		if !w.nullable {
+			lists[strings.Join(slices.Sorted(slices.Values(w.values)), " ")] = true
+		}
+	}
+	generated := map[string]bool{}
+	for _, w := range words() {
+		generated[w.name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(doc.Components.Schemas)) {
+		eachProperty(doc.Components.Schemas[name], func(path string, s *openapi3.SchemaRef) {
+			free := s.Ref == "" && s.Value.Type.Is("string") && len(s.Value.Enum) == 0 && s.Value.Const == nil
+			if free && regexp.MustCompile(`(^|\.)(status|status_detail|code|object_type|action|purpose)$`).MatchString(path) && !freeWords[name+"."+path] {
+				t.Errorf("%s.%s is a word that clients branch on and has no list", name, path)
+			}
+		})
+	}
+}
+
+// freeWords are texts with names like words: codes of countries and accounts, an operator's own code.
+var freeWords = map[string]bool{
+	"FiatCurrency.code": true, "Account.code": true, "Entry.object_type": true, "ControlTerms.status": true, "PaymentException.code": true,
+	"Problem.errors.code": true,
+}
+
+func eachProperty(s *openapi3.SchemaRef, visit func(path string, s *openapi3.SchemaRef)) {
+	var walk func(at string, s *openapi3.SchemaRef)
+	walk = func(at string, s *openapi3.SchemaRef) {
+		if s == nil || s.Value == nil {
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Value.Properties)) {
+			p := s.Value.Properties[name]
+			path := strings.TrimPrefix(at+"."+name, ".")
+			visit(path, p)
+			if p.Ref == "" {
+				walk(path, p)
+			}
+		}
+		if s.Value.Items != nil && s.Value.Items.Ref == "" {
+			walk(at, s.Value.Items)
+		}
+	}
+	walk("", s)
+}
+
+// TestReconciliationDetails: what a failed run says is one of the words.
+func TestReconciliationDetails(t *testing.T) {
+	for detail, want := range map[string]string{"superseded": "superseded", "the node is behind": "failed", "": exchange.WaitNothing} {
+		status := exchange.ReconciliationFailed
+		if detail == "" {
+			status = exchange.ReconciliationCompleted
+		}
+		got := reconciliationWire(exchange.Reconciliation{Status: status, Detail: detail}).StatusDetail
+		if got != want || !slices.Contains(reconciliationDetails, got) {
+			t.Errorf("detail %q is shown as %q, want %q", detail, got, want)
+		}
+	}
+}
+

@@ -1,0 +1,161 @@
+package exchange
+
+import (
+	"slices"
+	"strings"
+)
+
+// EventType is a kind of event: what happened to an object of a kind.
+type EventType struct {
+	Type   string // "order.completed"
+	Object string // "order"
+	Means  string // a sentence
+	Staff  bool   // of interest to staff alone: no customer and no merchant reads it
+}
+
+// eventTypes are the types that no state machine names.
+var eventTypes = []EventType{
+	{"order.opened", "order", "An order was opened.", false},
+	{"order.detail_changed", "order", "What the order waits for changed, and its status did not.", false},
+	{"order.refund_address_set", "order", "It was said where the crypto of the order goes back to.", false},
+	{"offer.created", "offer", "An offer was described.", false},
+	{"offer.changed", "offer", "Terms of the offer changed.", false},
+	{"offer.published", "offer", "The offer was published, and its money is held.", false},
+	{"offer.paused", "offer", "The offer was paused.", false},
+	{"offer.resumed", "offer", "The offer was resumed.", false},
+	{"offer.closed", "offer", "The offer was closed, and what was left of it released.", false},
+	{"offer.suspended", "offer", "An admin suspended the offer.", false},
+	{"offer.unsuspended", "offer", "The suspension was lifted; the offer is paused.", false},
+	{"offer.active", "offer", "The offer has liquidity again.", false},
+	{"offer.exhausted", "offer", "The offer has too little left for another order.", false},
+	{"offer.deleted", "offer", "The offer was deleted.", false},
+	{"transfer.created", "transfer", "A transfer was created, and its amount is held.", false},
+	{"transfer.detail_changed", "transfer", "What the transfer waits for changed, and its status did not.", false},
+	{"transfer.approval_counted", "transfer", "An officer approved the transfer, and another one has to.", false},
+	{"transfer.released", "transfer", "The held money of a blocked transfer became free.", false},
+	{"fx_quote.created", "fx_quote", "A quote was made.", false},
+	{"fx_rate.entered", "fx_rate", "A rate was entered.", true},
+	{"fee_profile.entered", "fee_profile", "A version of a fee profile was entered.", true},
+	{"payment_attempt.created", "payment_attempt", "A collection or a payout by mobile money is about to be submitted.", false},
+	{"payment_attempt.changed", "payment_attempt", "More is known about a payment attempt, and its status did not change.", false},
+	{"chain_payment.handed_out", "chain_payment", "An unsigned transaction was handed out for a cold wallet.", false},
+	{"chain_payment.brought_back", "chain_payment", "The signed transaction of a cold wallet was brought back.", false},
+	{"chain_payment.draft_lapsed", "chain_payment", "What was handed out can't be included by the network any more.", false},
+	{"chain_payment.withdrawn", "chain_payment", "What was handed out is being made impossible.", false},
+	{"payment_exception.opened", "payment_exception", "Money arrived that fits nothing.", false},
+	{"refund.addressed", "refund", "It was said where a refund in crypto goes.", false},
+	{"refund.payee_confirmed", "refund", "A person confirmed who is paid back.", false},
+	{"refund.claim_dismissed", "refund", "A person dismissed the claim that the payee had been paid after all.", false},
+	{"reconciliation_difference.opened", "reconciliation_difference", "The ledger and a chain differ.", true},
+	{"reconciliation_difference.changed", "reconciliation_difference", "A difference is another amount now.", true},
+	{"control_change.proposed", "control_change", "A change waits for a second person.", true},
+	{"bank_confirmation.saved", "bank_confirmation", "An officer confirmed a payment by bank, or took the confirmation back.", true},
+	{"deposit_cursor.started", "deposit_cursor", "The watch over a network began.", true},
+	{"deposit_quarantine.opened", "deposit_quarantine", "A movement on a chain can't be booked by itself.", true},
+	{"deposit_quarantine.settled", "deposit_quarantine", "A movement that could not be booked is settled.", true},
+	{"escrow_address.labelled", "escrow_address", "An escrow address got another label.", true},
+	{"escrow_address.free", "escrow_address", "An escrow address is free.", true},
+	{"escrow_policy.changed", "escrow_policy", "The size of an escrow pool or the rest of its addresses changed.", true},
+	{"user.created", "user", "An account was created.", false},
+	{"user.updated", "user", "An account changed.", false},
+	{"user.pin_changed", "user", "The PIN of an account was set or changed.", false},
+	{"wallet.created", "wallet", "A wallet was created.", false},
+	{"wallet.default_changed", "wallet", "A wallet became its owner's default on its network.", false},
+	{"security.refresh_token_reused", "session", "An old refresh token was used again, and its session was revoked.", false},
+	{"webhook_endpoint.created", "webhook_endpoint", "A webhook endpoint was created.", false},
+	{"webhook_endpoint.updated", "webhook_endpoint", "A webhook endpoint changed.", false},
+	{"webhook_endpoint.disabled", "webhook_endpoint", "A webhook endpoint was disabled by the service.", false},
+	{"webhook_endpoint.secret_rotated", "webhook_endpoint", "A webhook endpoint got a new secret.", false},
+	{"webhook_endpoint.test", "webhook_endpoint", "A test event was asked for.", false},
+	{"webhook_endpoint.deleted", "webhook_endpoint", "A webhook endpoint was deleted.", false},
+}
+
+// machineEvents are the machines of which every state but those left out has an event of its name.
+var machineEvents = []struct {
+	object string
+	states []string
+	staff  bool
+}{
+	{"order", texts(OnRampMachine.States()), false},
+	{"transfer", without(texts(TransferMachine.States()), string(TransferCreated)), false},
+	{"fx_quote", without(texts(QuoteMachine.States()), string(QuoteActive)), false},
+	{"payment_attempt", without(texts(AttemptMachine.States()), string(AttemptCreated)), false},
+	{"chain_payment", texts(ChainPaymentMachine.States()), false},
+	{"order_payout", texts(OrderPayoutMachine.States()), false},
+	{"payment_exception", without(texts(ExceptionMachine.States()), string(ExcOpen)), false},
+	{"refund", texts(RefundMachine.States()), false},
+	{"chain_deposit", texts(ChainDepositMachine.States()), false},
+	{"float_move", texts(FloatMoveMachine.States()), true},
+	{"escrow_address", without(texts(EscrowMachine.States()), string(EscrowFree)), true},
+	{"reconciliation", without(texts(ReconciliationMachine.States()), string(ReconciliationRunning)), true},
+	{"reconciliation_difference", without(texts(DifferenceMachine.States()), string(DifferenceOpen)), true},
+	{"control_change", without(texts(ControlChangeMachine.States()), string(ControlPending)), true},
+}
+
+func without(all []string, gone string) []string {
+	return slices.DeleteFunc(all, func(s string) bool { return s == gone })
+}
+
+// EventTypes lists every type of event that there is, by name.
+func EventTypes() []EventType {
+	all := slices.Clone(eventTypes)
+	for _, m := range machineEvents {
+		object := strings.ReplaceAll(m.object, "_", " ")
+		for _, state := range m.states {
+			all = append(all, EventType{m.object + "." + state, m.object, "The " + object + " is " + strings.ReplaceAll(state, "_", " ") + ".", m.staff})
+		}
+	}
+	slices.SortFunc(all, func(a, b EventType) int { return strings.Compare(a.Type, b.Type) })
+	return all
+}
+
+// EventObjects lists what events are about.
+func EventObjects() []string {
+	var all []string
+	for _, e := range EventTypes() {
+		all = append(all, e.Object)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// HappensEvent reports whether there are events of a type, or, for "order.*", of an object.
+func HappensEvent(pattern string) bool {
+	return slices.ContainsFunc(EventTypes(), func(e EventType) bool {
+		prefix, _, _ := strings.Cut(e.Type, ".")
+		return pattern == e.Type || pattern == prefix+".*"
+	})
+}
+
+// auditOnly are the actions of the audit log that are no events.
+var auditOnly = []string{
+	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "escrow.grown", "escrow_claim.created", "fiat_currency.create",
+	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "fx_quote.replayed", "limits.approval_rule_changed",
+	"limits.role_changed", "limits.valuation_changed", "momo_breaker.closed", "momo_terms.entered", "order.refund", "order.resolve", "order.retry",
+	"order_payout.refused_by_bank", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
+	"refund.rejected", "refund.requested", "session.all_revoked", "session.created", "session.revoked", "staff.appointed_by_one_person",
+	"transfer.approve_token_issued", "transfer.approved", "transfer.decision_refused", "transfer.refund", "transfer.reject_token_issued",
+	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.lane_reopened", "webhook_delivery.replayed",
+}
+
+// auditObjects are what the audit log alone is about.
+var auditObjects = []string{
+	"approval_rule", "country", "denied_address", "escrow_claim", "fiat_currency", "momo_breaker", "momo_terms", "refund_request", "role", "valuation", "webhook_delivery",
+}
+
+// AuditActions lists every action of the audit log.
+func AuditActions() []string {
+	all := slices.Clone(auditOnly)
+	for _, e := range EventTypes() {
+		all = append(all, e.Type)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// AuditObjects lists what rows of the audit log are about.
+func AuditObjects() []string {
+	all := slices.Concat(auditObjects, EventObjects())
+	slices.Sort(all)
+	return slices.Compact(all)
+}
