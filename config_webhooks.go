@@ -6,6 +6,7 @@ import (
 
 	"kivuko/activities"
 	"kivuko/api"
+	"kivuko/crash"
 	"kivuko/worker"
 )
 
@@ -36,7 +37,7 @@ func (c Config) webhooks(rows worker.Rows) (*activities.Webhooks, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &activities.Webhooks{Store: rows, Opener: sealer, Sender: activities.NewWebhookSender(c.webhookPolicy(), nil), Now: time.Now}, nil
+	return &activities.Webhooks{Store: rows, Opener: sealer, Sender: activities.NewWebhookSender(c.webhookPolicy(), nil).Through(crash.Transport), Now: time.Now}, nil
 }
 
 // webhookSecrets is what the API needs for endpoints, nil where webhooks are not configured.

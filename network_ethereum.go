@@ -8,6 +8,7 @@ import (
 	"github.com/shopspring/decimal"
 
 	"kivuko/chain/ethereum"
+	"kivuko/crash"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -91,7 +92,7 @@ func newEthereum(c EthereumConfig) (*ethereum.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := ethereum.Config{ChainID: c.ChainID, Tokens: c.tokens(), Fees: fees}
+	config := ethereum.Config{ChainID: c.ChainID, Tokens: c.tokens(), Fees: fees, Transport: crash.Transport}
 	for _, address := range c.RPC {
 		config.Nodes = append(config.Nodes, ethereum.Endpoint{URL: address})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"kivuko/chain"
 	"kivuko/chain/solana"
+	"kivuko/crash"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -84,7 +85,7 @@ func newSolana(c SolanaConfig) (*solana.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := solana.Config{Genesis: c.Genesis, Tokens: c.tokens(), Fees: fees}
+	config := solana.Config{Genesis: c.Genesis, Tokens: c.tokens(), Fees: fees, Transport: crash.Transport}
 	if config.Genesis == "" {
 		config.Genesis = solana.GenesisMainnet
 	}

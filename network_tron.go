@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kivuko/chain/tron"
+	"kivuko/crash"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -64,7 +65,7 @@ func newTron(c TronConfig) (*tron.Client, error) {
 	}
 	return tron.New(tron.Config{
 		FullNodes: endpoints(c.FullNodes), SolidityNodes: endpoints(c.SolidityNodes), Tokens: c.tokens(),
-		USDCEnabled: c.USDCEnabled, TransactionLife: c.Life,
+		USDCEnabled: c.USDCEnabled, TransactionLife: c.Life, Dial: crash.Dial(),
 	})
 }
 

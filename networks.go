@@ -197,8 +197,8 @@ func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client
 		return err
 	}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
-		Store: crashSigning(worker.SigningRows{Store: db}), Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
-		Ceilings: ceilings, Cold: crashCompleting(worker.SigningRows{Store: db}),
+		Store: worker.SigningRows{Store: db}, Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
+		Ceilings: ceilings, Cold: worker.SigningRows{Store: db},
 	})
 	if err != nil {
 		return err

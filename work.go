@@ -17,6 +17,7 @@ import (
 
 	"kivuko/activities"
 	"kivuko/chain/keys"
+	"kivuko/crash"
 	"kivuko/exchange"
 	"kivuko/momo"
 	"kivuko/store"
@@ -53,7 +54,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		return fmt.Errorf("worker: %w", err)
 	}
 	workflows.UseRunbooks(p.config.Runbooks)
-	db, err := openStore(ctx, p, store.Options{Limits: p.config.limits()})
+	db, err := openStore(ctx, p, store.Options{Limits: p.config.limits(), Commits: crash.Commits()})
 	if err != nil {
 		return err
 	}
@@ -77,13 +78,14 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	}
 	defer done()
 	if parts.Relay != nil {
-		parts.Relay.Waker = crashWaking(worker.WebhookFlows{Client: temporal})
+		parts.Relay.Waker = worker.WebhookFlows{Client: temporal}
 	}
 	if parts.Float != nil {
 		parts.Float.Waker = worker.FloatFlows{Client: temporal}
 	}
 	return work(ctx, p, temporal, parts, metrics, worker.Options{
 		Estate: estate, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
+		Interceptors: crash.Interceptors(),
 	})
 }
 
@@ -144,7 +146,7 @@ func assemble(p process, db *store.Store, queues []string) (worker.Parts, func()
 			return parts, nil, err
 		}
 	}
-	return crashPoints(parts), open.close, nil
+	return parts, open.close, nil
 }
 
 // transfers makes the activities of transfers.
@@ -219,7 +221,7 @@ func dialTemporal(p process, metrics prometheus.Registerer) (client.Client, erro
 	return worker.DialLazy(worker.ClientConfig{
 		Address: p.config.Temporal.Address, Namespace: p.config.Temporal.Namespace, TLS: p.config.Temporal.TLS,
 		APIKey: p.config.Temporal.APIKey, Keys: payloadKeys(p.config), Identity: fmt.Sprintf("kivuko@%s:%d", host, os.Getpid()),
-		Logger: p.log, Metrics: metrics,
+		Logger: p.log, Metrics: metrics, Dial: crash.Dial(),
 	})
 }
 

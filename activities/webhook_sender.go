@@ -143,6 +143,12 @@ func NewWebhookSender(p WebhookPolicy, roots *tls.Config) *WebhookSender {
 	}}
 }
 
+// Through puts something around the sender's transport.
+func (s *WebhookSender) Through(wrap func(http.RoundTripper) http.RoundTripper) *WebhookSender {
+	s.client.Transport = wrap(s.client.Transport)
+	return s
+}
+
 // WebhookMessage is a delivery on its way.
 type WebhookMessage struct {
 	URL       string

@@ -57,15 +57,18 @@ type Options struct {
 	Now      func() time.Time // the clock; the time in UTC with milliseconds when nil
 	Logger   *slog.Logger     // slog.Default when nil
 	Limits   Limits           // what customers may ask for at a time; DefaultLimits where zero
+	// Commits watches commits, see commit; nil: they are not watched. A store that is watched writes in transactions alone.
+	Commits func(context.Context) func(committed bool)
 }
 
 // Store is a pool of connections and the writer in front of it. It is safe for concurrent use.
 type Store struct {
-	db     *sqlx.DB
-	clock  func() time.Time
-	log    *slog.Logger
-	limits Limits
-	writer *writer
+	db      *sqlx.DB
+	clock   func() time.Time
+	log     *slog.Logger
+	limits  Limits
+	writer  *writer
+	commits func(context.Context) func(committed bool)
 
 	mu       sync.RWMutex
 	prepared map[string]*sqlx.Stmt
@@ -75,7 +78,7 @@ type Store struct {
 
 // Open connects to a migrated database. The caller must Close the store.
 func Open(ctx context.Context, url string, o Options) (*Store, error) {
-	db, err := sqlx.Open("postgres", withPlanner(url))
+	db, err := sqlx.Open("postgres", withSettings(url, o.Commits != nil))
 	if err != nil {
 		return nil, exchange.Wrap(exchange.CodeInternal, err, "The database URL can't be read.")
 	}
@@ -91,7 +94,7 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	db.SetMaxOpenConns(o.MaxConns)
 	db.SetMaxIdleConns(o.MaxConns)
 	s := &Store{
-		db: db, clock: o.Now, log: o.Logger, limits: o.Limits.orDefault(), prepared: map[string]*sqlx.Stmt{}, wanted: map[string]bool{},
+		db: db, clock: o.Now, log: o.Logger, limits: o.Limits.orDefault(), commits: o.Commits, prepared: map[string]*sqlx.Stmt{}, wanted: map[string]bool{},
 		accounts: map[exchange.AccountRef]int64{},
 	}
 	if err := s.Ping(ctx); err != nil {
@@ -108,11 +111,15 @@ func (s *Store) Pool() *sql.DB { return s.db.DB }
 // maxLockWait is how long a statement waits for a lock. It bounds what nobody watches over, see unwatched.
 const maxLockWait = 30 * time.Second
 
-// withPlanner makes sessions prefer indexes. Statements are prepared once, and a plan that was made while
+// withSettings makes sessions prefer indexes. Statements are prepared once, and a plan that was made while
 // a table was small would go on reading all of it as it grows, until the statistics are next renewed.
-// Lists, which are planned each time, turn this off (see page).
-func withPlanner(dsn string) string {
+// Lists, which are planned each time, turn this off (see page). Where commits are watched, PostgreSQL refuses what is
+// written outside of a transaction of ours, which could not be watched.
+func withSettings(dsn string, watched bool) string {
 	settings := fmt.Sprintf("enable_seqscan=off jit=off lock_timeout=%d", maxLockWait.Milliseconds())
+	if watched {
+		settings += " default_transaction_read_only=on"
+	}
 	if !strings.Contains(dsn, "://") {
 		return dsn + " " + settings
 	}
@@ -171,7 +178,14 @@ func (s *Store) read(ctx context.Context, dest any, query string, args ...any) e
 }
 
 // write runs one prepared statement as a transaction of its own, and returns how many rows it touched.
-func (s *Store) write(ctx context.Context, what, query string, args ...any) (int64, error) {
+func (s *Store) write(ctx context.Context, what, query string, args ...any) (n int64, err error) {
+	if s.commits != nil {
+		err = s.inTx(ctx, what, func(t unitTx) error {
+			n, err = t.exec(ctx, query, args...)
+			return err
+		})
+		return n, err
+	}
 	if err := ctx.Err(); err != nil {
 		return 0, translate(err, what)
 	}
@@ -183,7 +197,7 @@ func (s *Store) write(ctx context.Context, what, query string, args ...any) (int
 	if err != nil {
 		return 0, translate(err, what)
 	}
-	n, err := r.RowsAffected()
+	n, err = r.RowsAffected()
 	return n, translate(err, what)
 }
 
@@ -302,8 +316,9 @@ const maxRetries = 8
 // failure repeats it, so fn must set its results anew each time.
 func (s *Store) inTx(ctx context.Context, what string, fn func(unitTx) error) error {
 	var err error
+	watch := s.watch(ctx)
 	for try := range maxRetries {
-		if err = s.once(ctx, fn); !lostRace(err) {
+		if err = s.once(ctx, fn, watch); !lostRace(err) {
 			break
 		}
 		if err := pause(ctx, try); err != nil {
@@ -313,7 +328,7 @@ func (s *Store) inTx(ctx context.Context, what string, fn func(unitTx) error) er
 	return translate(err, what)
 }
 
-func (s *Store) once(ctx context.Context, fn func(unitTx) error) error {
+func (s *Store) once(ctx context.Context, fn func(unitTx) error, watch func(committed bool)) error {
 	tx, err := s.begin(ctx)
 	if err != nil {
 		return err
@@ -326,7 +341,38 @@ func (s *Store) once(ctx context.Context, fn func(unitTx) error) error {
 	if err != nil {
 		return errors.Join(err, rollback(tx))
 	}
-	return tx.Commit()
+	return s.commit(ctx, tx, watch)
+}
+
+// watch returns what is to be called around the commit of a change, nil where commits are not watched. It is called by who
+// asks for the change, on the goroutine of the caller.
+func (s *Store) watch(ctx context.Context) func(committed bool) {
+	if s.commits == nil {
+		return nil
+	}
+	return s.commits(ctx)
+}
+
+// commit commits a transaction. Those who watch are called before, when it has written something, and after.
+func (s *Store) commit(ctx context.Context, tx *sqlx.Tx, watches ...func(committed bool)) error {
+	if s.commits == nil {
+		return tx.Commit()
+	}
+	var wrote bool
+	if err := tx.GetContext(ctx, &wrote, `SELECT pg_current_xact_id_if_assigned() IS NOT NULL`); err != nil {
+		return errors.Join(err, rollback(tx))
+	}
+	if !wrote {
+		return tx.Commit()
+	}
+	for _, watch := range watches {
+		watch(false)
+	}
+	err := tx.Commit()
+	for _, watch := range watches {
+		watch(true)
+	}
+	return err
 }
 
 func rollback(tx *sqlx.Tx) error {

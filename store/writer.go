@@ -50,6 +50,7 @@ type unit struct {
 	fn      func(context.Context, unitTx) (exchange.Posting, error)
 	posting exchange.Posting
 	done    chan error // takes one verdict
+	watch   func(committed bool)
 }
 
 type writer struct {
@@ -96,7 +97,7 @@ func (w *writer) close() {
 // submit hands a unit to the lane of its hint and waits for the verdict. Units with the same hint
 // share a lane, so that those that meet in one row meet in one transaction.
 func (w *writer) submit(hint []byte, u *unit) error {
-	u.done = make(chan error, 1)
+	u.done, u.watch = make(chan error, 1), w.s.watch(u.ctx)
 	h := fnv.New32a()
 	_, _ = h.Write(hint) // never fails
 	if err := w.enqueue(w.lanes[int(h.Sum32())%len(w.lanes)], u); err != nil {
@@ -191,7 +192,7 @@ func (w *writer) write(batch []*unit) {
 // alone writes one unit in a transaction of its own, again when another transaction won a race. It posts
 // at once first (see direct.go), and with a look at the balances when that was refused.
 func (w *writer) alone(ctx context.Context, u *unit) error {
-	if u.fn == nil && w.s.postAlone(ctx, u.posting) {
+	if u.fn == nil && u.watch == nil && w.s.postAlone(ctx, u.posting) {
 		return nil
 	}
 	hasty := u.fn != nil
@@ -229,7 +230,13 @@ func (w *writer) together(ctx context.Context, units []*unit, hasty bool) ([]err
 	if err != nil {
 		return nil, errors.Join(err, rollback(tx))
 	}
-	if err := tx.Commit(); err != nil {
+	var watches []func(committed bool)
+	for i, u := range units {
+		if verdicts[i] == nil {
+			watches = append(watches, u.watch)
+		}
+	}
+	if err := w.s.commit(ctx, tx, watches...); err != nil {
 		return nil, err
 	}
 	w.s.remember(b.fresh)

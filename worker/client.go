@@ -15,6 +15,7 @@ import (
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/temporal"
+	"google.golang.org/grpc"
 )
 
 // ClientConfig says how to reach Temporal. What is left empty comes from the variables and files that
@@ -28,6 +29,7 @@ type ClientConfig struct {
 	Identity  string
 	Logger    *slog.Logger
 	Metrics   prometheus.Registerer // nil: no metrics of the SDK
+	Dial      []grpc.DialOption     // further options of the connection
 }
 
 // Dial connects to Temporal with payload encryption. Failures are encrypted too, because a message or
@@ -75,6 +77,7 @@ func clientOptions(c ClientConfig) (client.Options, error) {
 		return options, err
 	}
 	options.Identity = c.Identity
+	options.ConnectionOptions.DialOptions = append(options.ConnectionOptions.DialOptions, c.Dial...)
 	options.DataConverter = DataConverter(codec)
 	options.FailureConverter = temporal.NewDefaultFailureConverter(temporal.DefaultFailureConverterOptions{
 		DataConverter: options.DataConverter, EncodeCommonAttributes: true,

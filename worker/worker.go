@@ -14,6 +14,7 @@ import (
 
 	taskqueuepb "go.temporal.io/api/taskqueue/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
@@ -61,6 +62,8 @@ type Options struct {
 	// Promote makes this build the current version of the deployment once it polls. Deployments
 	// promote by hand or by pipeline; the local stack has nobody to do it.
 	Promote bool
+	// Interceptors are put inside of our own.
+	Interceptors []interceptor.WorkerInterceptor
 }
 
 // stopTimeout is how long running activities may finish after the process was told to stop. It is
@@ -124,7 +127,7 @@ func build(c client.Client, name string, parts Parts, o Options, fatal chan<- er
 		DisableWorkflowWorker:                   !q.Flows,
 		WorkerStopTimeout:                       stopTimeout,
 		OnFatalError:                            func(err error) { fatal <- fmt.Errorf("queue %s: %w", name, err) },
-		Interceptors:                            interceptors(o.Logger),
+		Interceptors:                            append(interceptors(o.Logger), o.Interceptors...),
 		DeploymentOptions: sdk.DeploymentOptions{
 			UseVersioning:             true,
 			Version:                   sdk.WorkerDeploymentVersion{DeploymentName: o.Estate.Deployment, BuildID: o.BuildID},

@@ -90,6 +90,8 @@ type Config struct {
 	RetryAfter  time.Duration
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
+	// Transport, where set, is put around the connections to nodes.
+	Transport func(http.RoundTripper) http.RoundTripper
 }
 
 // withDefaults fills what was left zero.

@@ -26,6 +26,7 @@ const (
 type node struct {
 	endpoint Endpoint
 	chainID  uint64 // that it must tell
+	wrap     func(http.RoundTripper) http.RoundTripper
 
 	mu   sync.Mutex
 	conn *rpc.Client // nil until the first question
@@ -38,11 +39,14 @@ type nodes = endpoints.Pool[*node]
 
 // webClient follows no redirection, which could lead to a place without TLS, and reads no answer
 // without an end.
-func webClient() *http.Client {
-	transport := &http.Transport{
+func webClient(wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
+	var transport http.RoundTripper = &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 		MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: DefaultMaxHeadAge,
 		TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	if wrap != nil {
+		transport = wrap(transport)
 	}
 	return &http.Client{
 		Transport:     bounded{transport},
@@ -71,7 +75,7 @@ type cut struct {
 func newNodes(c Config) *nodes {
 	all := make([]*node, len(c.Nodes))
 	for i, e := range c.Nodes {
-		all[i] = &node{endpoint: e, chainID: c.ChainID}
+		all[i] = &node{endpoint: e, chainID: c.ChainID, wrap: c.Transport}
 	}
 	return endpoints.New(all, c.CallTimeout, c.RetryAfter)
 }
@@ -94,7 +98,7 @@ func (n *node) client(ctx context.Context) (*rpc.Client, error) {
 		return n.conn, nil
 	}
 	conn, err := rpc.DialOptions(ctx, n.endpoint.URL,
-		rpc.WithHeaders(n.endpoint.Headers), rpc.WithHTTPClient(webClient()), rpc.WithWebsocketMessageSizeLimit(maxAnswerBytes))
+		rpc.WithHeaders(n.endpoint.Headers), rpc.WithHTTPClient(webClient(n.wrap)), rpc.WithWebsocketMessageSizeLimit(maxAnswerBytes))
 	if err != nil {
 		return nil, err
 	}

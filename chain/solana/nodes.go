@@ -29,11 +29,15 @@ type nodes = endpoints.Pool[*node]
 func newNodes(c Config) *nodes {
 	var all []*node
 	for _, e := range c.Nodes {
+		var transport http.RoundTripper = &http.Transport{
+			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
+			MaxIdleConnsPerHost: maxIdleConnections, IdleConnTimeout: idleTimeout,
+		}
+		if c.Transport != nil {
+			transport = c.Transport(transport)
+		}
 		all = append(all, &node{endpoint: e, genesis: c.Genesis, client: &http.Client{
-			Transport: &http.Transport{
-				Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
-				MaxIdleConnsPerHost: maxIdleConnections, IdleConnTimeout: idleTimeout,
-			},
+			Transport: transport,
 			// A redirection would take questions to a place that nobody configured.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}})

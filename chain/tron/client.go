@@ -33,11 +33,11 @@ func New(c Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	full, err := dial("full", c.FullNodes, c.CallTimeout, c.RetryAfter)
+	full, err := dial("full", c.FullNodes, c.CallTimeout, c.RetryAfter, c.Dial)
 	if err != nil {
 		return nil, err
 	}
-	solid, err := dial("solidity", c.SolidityNodes, c.CallTimeout, c.RetryAfter)
+	solid, err := dial("solidity", c.SolidityNodes, c.CallTimeout, c.RetryAfter, c.Dial)
 	if err != nil {
 		hangUp(full.Nodes())
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/shopspring/decimal"
+	"google.golang.org/grpc"
 
 	"kivuko/chain"
 	"kivuko/exchange"
@@ -90,6 +91,8 @@ type Config struct {
 	RetryAfter      time.Duration
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
+	// Dial are further options of the connections to nodes.
+	Dial []grpc.DialOption
 }
 
 // withDefaults fills what was left zero.

@@ -37,10 +37,10 @@ func (n *node) Prove(context.Context) error { return nil }
 type nodes = endpoints.Pool[*node]
 
 // dial prepares the connections; none is opened before it is used.
-func dial(kind string, list []Endpoint, timeout, retryAfter time.Duration) (*nodes, error) {
+func dial(kind string, list []Endpoint, timeout, retryAfter time.Duration, more []grpc.DialOption) (*nodes, error) {
 	var all []*node
 	for _, e := range list {
-		conn, err := grpc.NewClient(e.Address, options(e)...)
+		conn, err := grpc.NewClient(e.Address, append(options(e), more...)...)
 		if err != nil {
 			hangUp(all)
 			return nil, fmt.Errorf("tron: %s node %s: %w", kind, e, err)

@@ -14,20 +14,16 @@ import (
 	"kivuko/workflows"
 )
 
-// decisionTrials are those with what people decide about sales whose payee could not be paid, on TRON.
-func decisionTrials() []*trial {
-	var all []*trial
-	add := func(worker, name string, tale saleTale) {
-		before, after := tale, tale
-		all = append(all, both(worker, name, &before, &after)...)
+// decisionRows are those with what people decide about sales whose payee could not be paid, on TRON.
+func decisionRows() []row {
+	return []row{
+		{"AddressRefund/*/*", "flows", saleTale{scene: refundAddressed, judgement: refundAgreed}.tale},
+		{"DecideRefund/*/*", "flows", saleTale{scene: refundDecided, judgement: saleGivenBack}.tale},
+		{"RecordRefusedRefundDecision/*/*", "flows", saleTale{scene: refundPretended, judgement: refundAgreed}.tale},
+		{"CheckLateOrderPayout/DoubtOrderPayout#?/*", "momo", saleTale{scene: payoutClaimed, judgement: claimDismissed}.tale},
+		{"DismissClaim/*/*", "flows", saleTale{scene: claimBeingDismissed, judgement: refundAgreed}.tale},
+		{"KeepPayout/*/*", "momo", saleTale{scene: payoutKept, judgement: salePaidLate}.tale},
 	}
-	add("flows", "AddressRefund", saleTale{scene: refundAddressed, judgement: refundAgreed})
-	add("flows", "DecideRefund", saleTale{scene: refundDecided, judgement: saleGivenBack})
-	add("flows", "RecordRefusedRefundDecision", saleTale{scene: refundPretended, judgement: refundAgreed})
-	add("momo", "DoubtOrderPayout", saleTale{scene: payoutClaimed, judgement: claimDismissed})
-	add("flows", "DismissClaim", saleTale{scene: claimBeingDismissed, judgement: refundAgreed})
-	add("momo", "KeepOrderPayout", saleTale{scene: payoutKept, judgement: salePaidLate})
-	return all
 }
 
 // ofOrder sends a command about the trial's order beside the test.

@@ -20,16 +20,17 @@ type depositTale struct {
 	patient bool
 }
 
-func depositTrials() []*trial {
+func depositRows() []row {
 	const worker = "chain-ethereum"
-	orphaned := depositTale{begin: takenAway, status: "orphaned"}
-	seen := depositTale{begin: seenFirst, status: "final"}
 	final := depositTale{begin: finalFirst, status: "final"}
 	last := final
 	last.patient = true
-	all := both(worker, "DropSeenBlock", orphaned, orphaned)
-	all = append(all, both(worker, "RecordSeenBlock", seen, seen)...)
-	return append(all, both(worker, "RecordFinalBlock", final, last)...)
+	return []row{
+		{"FollowDeposits/DropSeenBlock#?/*", worker, always(depositTale{begin: takenAway, status: "orphaned"})},
+		{"FollowDeposits/RecordSeenBlock#?/*", worker, always(depositTale{begin: seenFirst, status: "final"})},
+		{"FollowDeposits/RecordFinalBlock#?/*", worker, always(final)},
+		{"FollowDeposits/RecordFinalBlock#1/after", worker, always(last)},
+	}
 }
 
 func (b depositTale) play(t *testing.T, w *world, tr *trial, arm func()) {

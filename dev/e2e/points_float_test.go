@@ -11,31 +11,36 @@ import (
 	"kivuko/workflows"
 )
 
-// floatTrials are those with money that goes from our account of collections to that of payouts, in groups that belong
-// together. There is one movement at a time, and the product takes twenty seconds to be sure of it, so that they go
-// among others.
-func floatTrials() [][]*trial {
-	amount := int64(floatMoved)
-	one := func(point string, tale *floatTale) []*trial {
-		amount++
-		tale.amount = amount
-		return []*trial{{point: point, worker: "momo", tale: tale}}
+// floatRows are those with money that goes from our account of collections to that of payouts. There is one movement at a
+// time, and the product takes twenty seconds to be sure of it, so that they go among others. Groups belong together.
+func floatRows() [][]row {
+	var moved int64 = floatMoved
+	made := func(b floatTale) func() tale {
+		return func() tale {
+			moved++
+			one := b
+			one.amount = moved
+			return &one
+		}
 	}
-	settled := &floatTale{next: "after:SettleFloatMove", amount: floatMoved}
-	return [][]*trial{
-		one("before:ClaimFloatMove", &floatTale{}), one("after:ClaimFloatMove", &floatTale{unsent: true}),
-		one("before:MoveFloat", &floatTale{unsent: true}), one("after:MoveFloat", &floatTale{}),
-		one("before:RecordFloatSubmission", &floatTale{}), one("after:RecordFloatSubmission", &floatTale{}),
-		both("momo", "SettleFloatMove", settled, &floatTale{of: settled}),
+	settled := &floatTale{next: "CheckFloatMove/SettleFloatMove#1/after", amount: floatMoved}
+	return [][]row{
+		{{"SubmitFloatMove/*/*", "momo", made(floatTale{})}},
+		{{"SubmitFloatMove/ClaimFloatMove#1/after", "momo", made(floatTale{unsent: true})}},
+		{{"SubmitFloatMove/call#1/before", "momo", made(floatTale{unsent: true})}},
+		{
+			{"CheckFloatMove/SettleFloatMove#1/before", "momo", func() tale { return settled }},
+			{"CheckFloatMove/SettleFloatMove#1/after", "momo", func() tale { return &floatTale{of: settled} }},
+		},
 	}
 }
 
-// among puts groups of trials among others, at even distances.
-func among(others []*trial, groups [][]*trial) []*trial {
-	var all []*trial
+// among puts groups of rows among others, at even distances.
+func among(others []row, groups [][]row) []row {
+	var all []row
 	placed := 0
-	for i, tr := range others {
-		all = append(all, tr)
+	for i, r := range others {
+		all = append(all, r)
 		for ; placed < (i+1)*len(groups)/len(others); placed++ {
 			all = append(all, groups[placed]...)
 		}

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/google/uuid"
@@ -27,39 +28,37 @@ type saleScene func(t *testing.T, w *world, b *saleTale, tr *trial, arm func())
 // judgement waits for a sale's end and holds it against the world outside.
 type judgement func(t *testing.T, w *world, b *saleTale, tr *trial)
 
-// offRampTrials are those with sales. They follow the others of TRON, where nothing fails any more; the one that
-// reorganises the chain comes last.
-func offRampTrials() []*trial {
-	var all []*trial
-	add := func(worker, name string, tale saleTale) {
-		before, after := tale, tale
-		all = append(all, both(worker, name, &before, &after)...)
-	}
-	paid, refused := saleTale{scene: saleBrought, judgement: salePaid}, saleTale{scene: saleBrought, fault: "unregistered", judgement: saleGivenBack}
-	add("flows", "OpenOffRamp", saleTale{scene: saleOpened, judgement: salePaid})
-	add("flows", "CloseOffRamp", saleTale{scene: saleCancelled, judgement: saleGivenUp})
-	add("flows", "SeeDeposit", saleTale{scene: saleSeen, then: tronOn, judgement: salePaid})
-	add("flows", "TakeDeposit", paid)
-	add("flows", "RecordDepositScreening", paid)
-	add("momo", "BeginOrderPayout", paid)
-	add("momo", "SubmitOrderPayout", paid)
-	add("momo", "RecordOrderPayoutSubmission", paid)
-	add("momo", "CompleteOrderPayout", paid)
-	add("flows", "ApproveSweep", paid)
-	add("flows", "ReleaseEscrow", paid)
-	add("momo", "RecordOrderPayoutFailure", refused)
-	add("momo", "FailOrderPayout", refused)
-	add("flows", "OpenChainRefund", refused)
-	add("flows", "ApproveRefundPayment", refused)
-	add("flows", "ApproveFunding", saleTale{scene: saleFunded, judgement: salePaid})
-	add("flows", "ApproveKeptSweep", saleTale{scene: saleKept, judgement: saleSweptUp})
-	add("flows", "BeginBankPayout", saleTale{scene: saleToBank, judgement: salePaidByBank})
-	all = append(all, decisionTrials()...)
-	add("flows", "EscrowDemand", saleTale{scene: poolTended, then: poolWasTended, judgement: poolAsWanted})
-	add("flows", "EscrowRoom", saleTale{scene: poolDry, then: poolOpen, judgement: salePaid})
-	add("flows", "LoseDeposit", saleTale{scene: saleLost, then: saleFound, judgement: salePaid})
-	return all
+// saleRows are those with sales. They follow the others of TRON, where nothing fails any more; the one that reorganises the
+// chain comes last.
+func saleRows() []row {
+	paid := saleTale{scene: saleBrought, judgement: salePaid}.tale
+	refused := saleTale{scene: saleBrought, fault: "unregistered", judgement: saleGivenBack}.tale
+	return slices.Concat([]row{
+		{"OpenOffRamp/*/*", "flows", saleTale{scene: saleOpened, judgement: salePaid}.tale},
+		{"CloseOffRamp/*/*", "flows", saleTale{scene: saleCancelled, judgement: saleGivenUp}.tale},
+		{"HeedDeposit/SeeDeposit#?/*", "flows", saleTale{scene: saleSeen, then: tronOn, judgement: salePaid}.tale},
+		{"HeedDeposit/TakeDeposit#?/*", "flows", paid},
+		{"ScreenDeposit/*/*", "flows", paid},
+		{"SubmitPayout/*/*", "momo", paid},
+		{"CheckPayout/CompleteOrderPayout#?/*", "momo", paid},
+		{"ApproveSweep/*/*", "flows", paid},
+		{"ReleaseEscrow/*/*", "flows", paid},
+		{"CheckPayout/RecordFailure#?/*", "momo", refused},
+		{"CheckPayout/FailOrderPayout#?/*", "momo", refused},
+		{"OpenChainRefund/*/*", "flows", refused},
+		{"ApproveRefundPayment/*/*", "flows", refused},
+		{"ApproveFunding/*/*", "flows", saleTale{scene: saleFunded, judgement: salePaid}.tale},
+		{"ApproveKeptSweep/*/*", "flows", saleTale{scene: saleKept, judgement: saleSweptUp}.tale},
+		{"LookAtBank/*/*", "flows", saleTale{scene: saleToBank, judgement: salePaidByBank}.tale},
+	}, decisionRows(), []row{
+		{"EscrowDemand/*/*", "flows", saleTale{scene: poolTended, then: poolWasTended, judgement: poolAsWanted}.tale},
+		{"EscrowRoom/*/*", "flows", saleTale{scene: poolDry, then: poolOpen, judgement: salePaid}.tale},
+		{"HeedDeposit/LoseDeposit#?/*", "flows", saleTale{scene: saleLost, then: saleFound, judgement: salePaid}.tale},
+	})
 }
+
+// tale makes a tale of its own for each trial.
+func (b saleTale) tale() tale { return &b }
 
 func (w *world) tronNode() demo.Node { return w.seed().Nodes()[0] }
 

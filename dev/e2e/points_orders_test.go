@@ -46,54 +46,48 @@ var (
 // price of the orders here. What is paid too little goes back, which must be more than the operator's minimum.
 const trialPrice = 500
 
-// tronTrials are the trials with orders. Where the process dies between writing that a prompt is to be sent and
-// hearing that it was, nobody may send it again, so that such an order ends unpaid. Those whose transfers are to
-// fail come first, when no other transfer can be hit.
-func tronTrials() []*trial {
-	var all []*trial
-	add := func(worker, name string, before, after tale) { all = append(all, both(worker, name, before, after)...) }
-	add("flows", "CancelFunding", &saleTale{scene: saleUnfunded, judgement: saleGivenUp}, &saleTale{scene: saleUnfunded, judgement: saleGivenUp})
-	add("flows", "MarkOrder", marked, marked)
-	add("flows", "UseCommand", redone, undone)
-	add("flows", "RetryChainPayment", redone, redone)
-	add("flows", "RefundOrder", undone, undone)
-	gone := &lapse{}
-	add("chain-tron", "RecordExpired", orderTale{scene: gone.first, after: gone.on, status: "completed"}, orderTale{scene: gone.second, status: "completed"})
-	add("chain-tron", "RecordVanished", vanished, vanished)
-	add("signer-tron", "CreateKey", walletTale{exchange.Tron}, walletTale{exchange.Tron})
-	add("signer-tron", "CreateWallet", walletTale{exchange.Tron}, walletTale{exchange.Tron})
-	add("momo", "BeginAttempt", bought, unsent)
-	add("momo", "SubmitCollection", unsent, bought)
-	add("momo", "RecordSubmission", bought, bought)
-	add("momo", "SetOrderDetail", bought, bought)
-	add("momo", "Resolve", bought, bought)
-	add("momo", "AcceptPayment", bought, bought)
-	unheard := &unheard{}
-	add("momo", "SaveReceipt", orderTale{scene: unheard.first, after: unheard.on, status: "completed"}, orderTale{scene: unheard.second, status: "completed"})
-	add("momo", "RecordFailure", turned, turned)
-	add("momo", "BeginRefundPayout", underpaid, underpaid)
-	add("momo", "SubmitPayout", underpaid, underpaid)
-	add("momo", "RecordPayoutSubmission", underpaid, underpaid)
-	add("momo", "CompleteRefund", underpaid, underpaid)
-	add("momo", "RecordPayoutFailure", unpayable, unpayable)
-	add("momo", "FailRefund", unpayable, unpayable)
-	add("momo", "ResolveRefund", &saleTale{scene: paidByHand, judgement: settledByHand}, &saleTale{scene: paidByHand, judgement: settledByHand})
-	add("momo", "RefundException", lateBack, lateBack)
-	add("momo", "ResolveException", lateKept, lateKept)
-	add("momo", "TakeReceipt", &statementTale{}, &statementTale{})
-	add("momo", "OpenUnmatched", &statementTale{}, &statementTale{})
-	add("signer-tron", "RecordRecipient", bought, bought)
-	add("signer-tron", "SignPayment", bought, bought)
-	add("signer-tron", "SaveSignedAttempt", bought, bought)
-	add("chain-tron", "Broadcast", bought, bought)
-	add("chain-tron", "RecordBroadcast", bought, bought)
-	add("chain-tron", "Locate", bought, bought)
-	add("chain-tron", "RecordIncluded", included, included)
-	add("chain-tron", "RecordFinal", bought, bought)
-	add("flows", "CloseOrder", turned, turned)
-	add("flows", "OpenOrder", bought, bought)
-	add("flows", "CompleteOrder", bought, bought)
-	return all
+// orderRows are those with orders. Where the process dies between writing that a prompt is to be sent and hearing that it
+// was, it can't be sent again, so that such an order ends unpaid. Those whose transfers are to fail come first, when no other
+// transfer can be hit.
+func orderRows() []row {
+	gone, unheard := &lapse{}, &unheard{}
+	return []row{
+		{"CancelFunding/*/*", "flows", saleTale{scene: saleUnfunded, judgement: saleGivenUp}.tale},
+		{"MarkOrder/*/*", "flows", always(marked)},
+		{"ProveCommand/*/*", "flows", always(redone)},
+		{"ProveCommand/UseCommand#1/after", "flows", always(undone)},
+		{"RetryPayout/*/*", "flows", always(redone)},
+		{"RefundOrder/*/*", "flows", always(undone)},
+		{"DeliverPayment/RecordExpired#1/before", "chain-tron", always(orderTale{scene: gone.first, after: gone.on, status: "completed"})},
+		{"DeliverPayment/RecordExpired#1/after", "chain-tron", always(orderTale{scene: gone.second, status: "completed"})},
+		{"DeliverPayment/RecordVanished#?/*", "chain-tron", always(vanished)},
+		{"MakeWallet/*/*", "signer-tron", always(walletTale{exchange.Tron})},
+		{"PromptPayer/*/*", "momo", always(bought)},
+		{"PromptPayer/BeginAttempt#1/after", "momo", always(unsent)},
+		{"PromptPayer/call#1/before", "momo", always(unsent)},
+		{"ConfirmPayment/call#?/*", "momo", always(bought)},
+		{"ConfirmPayment/AcceptPayment#?/*", "momo", always(bought)},
+		{"ConfirmPayment/SaveReceipt#1/before", "momo", always(orderTale{scene: unheard.first, after: unheard.on, status: "completed"})},
+		{"ConfirmPayment/SaveReceipt#1/after", "momo", always(orderTale{scene: unheard.second, status: "completed"})},
+		{"ConfirmPayment/RecordFailure#?/*", "momo", always(turned)},
+		{"SubmitRefund/*/*", "momo", always(underpaid)},
+		{"CheckRefund/CompleteRefund#?/*", "momo", always(underpaid)},
+		{"CheckRefund/RecordFailure#?/*", "momo", always(unpayable)},
+		{"CheckRefund/FailRefund#?/*", "momo", always(unpayable)},
+		{"SettleRefund/*/*", "momo", saleTale{scene: paidByHand, judgement: settledByHand}.tale},
+		{"RefundException/*/*", "momo", always(lateBack)},
+		{"ResolveException/*/*", "momo", always(lateKept)},
+		{"TakeStatementPage/TakeReceipt#?/*", "momo", func() tale { return &statementTale{} }},
+		{"SetStrayPaymentsAside/*/*", "momo", func() tale { return &statementTale{} }},
+		{"SignPayment/*/*", "signer-tron", always(bought)},
+		{"DeliverPayment/call#?/*", "chain-tron", always(bought)},
+		{"DeliverPayment/RecordBroadcast#?/*", "chain-tron", always(bought)},
+		{"DeliverPayment/RecordIncluded#?/*", "chain-tron", always(included)},
+		{"DeliverPayment/RecordFinal#?/*", "chain-tron", always(bought)},
+		{"CloseOrder/*/*", "flows", always(turned)},
+		{"OpenOrder/*/*", "flows", always(bought)},
+		{"CompleteOrder/*/*", "flows", always(bought)},
+	}
 }
 
 // revert opens the orders whose transfers fail on the chain, and waits until they ask for an operator.
@@ -161,7 +155,7 @@ func (l *lapse) first(t *testing.T, w *world, tr *trial, arm func()) {
 	w.until(t, tr.order.ID, "confirming", confirming)
 	w.until(t, l.other.ID, "confirming", confirming)
 	arm()
-	w.arm(t, "after:RecordExpired", tr.worker)
+	w.arm(t, "DeliverPayment/RecordExpired#1/after", tr.worker)
 	w.tron(t, "/time", map[string]any{"advance_ms": timeStep.Milliseconds()})
 }
 
@@ -182,7 +176,7 @@ type unheard struct{ other order }
 func (u *unheard) first(t *testing.T, w *world, tr *trial, arm func()) {
 	tr.order, u.other = w.buyWith(t, orderTale{fault: "callback_lost"}), w.buyWith(t, orderTale{fault: "callback_lost"})
 	arm()
-	w.arm(t, "after:SaveReceipt", tr.worker)
+	w.arm(t, "ConfirmPayment/SaveReceipt#1/after", tr.worker)
 }
 
 func (u *unheard) on(t *testing.T, w *world, tr *trial) {

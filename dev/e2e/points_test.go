@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -31,12 +31,20 @@ import (
 // up to two minutes.
 const recovery = 5 * time.Minute
 
-// trial is something that a process works at while it kills itself at one point, once.
+// row says which scenario brings a process to the points of some activities. The points themselves are found as they are
+// passed, see package crash: a pattern stands for whatever there is, and the most specific one counts.
+type row struct {
+	at     string // a pattern of path.Match, "OpenOrder/*/*"
+	worker string // the queue whose process dies
+	tale   func() tale
+}
+
+// trial is one run of a scenario, in which a process kills itself at one point, once.
 type trial struct {
-	point   string // "before:Broadcast"
-	worker  string // the queue whose process dies
+	row
+	point   string // "DeliverPayment/RecordFinal#1/after", or a pattern: the process dies at the first that matches
 	tale    tale
-	reached bool // the process has died there
+	reached string // where the process has died
 
 	told chan error // the answer to a request that dies with the process, where the tale has one
 	// What it is about: one of these.
@@ -51,27 +59,83 @@ type trial struct {
 
 // tale is what happens in a trial, crash or no crash.
 type tale interface {
-	// play brings the process to its point, which it arms when nobody else can come there first.
+	// play brings the process to its point, which it arms when no other flow can come there first.
 	play(t *testing.T, w *world, tr *trial, arm func())
-	// judge waits for the end, with what a person has to do for it, and compares it with what the operator
+	// judge waits for the end, with what people have to do for it, and compares it with what the operator
 	// and the chains recorded.
 	judge(t *testing.T, w *world, tr *trial)
 }
 
-// both are the trials of a side effect: the process dies before it in one, after it in the other.
-func both(worker, name string, before, after tale) []*trial {
-	return []*trial{{point: "before:" + name, worker: worker, tale: before}, {point: "after:" + name, worker: worker, tale: after}}
+// always has a tale that keeps nothing between trials.
+func always(b tale) func() tale { return func() tale { return b } }
+
+// lane is a part of the table. Its trials go one after the other, the lanes side by side: they play on different chains, or
+// on none.
+type lane struct {
+	name string
+	rows []row
 }
 
-// lanes are all trials that there are. Those of a lane go one after the other, the lanes side by side: they play on
-// different chains, or on none.
-func lanes() map[string][]*trial {
-	return map[string][]*trial{
-		"tron": among(slices.Concat(tronTrials(), offRampTrials()), floatTrials()), "ethereum": slices.Concat(solanaTrials(), ethereumTrials()), "webhooks": hookTrials(),
+func table() []lane {
+	return []lane{
+		{"tron", among(slices.Concat(orderRows(), saleRows()), floatRows())},
+		{"ethereum", slices.Concat(solanaRows(), transferRows())},
+		{"webhooks", hookRows()},
 	}
 }
 
-func trials() []*trial { return slices.Concat(slices.Collect(maps.Values(lanes()))...) }
+// rowOf finds the most specific row of a point.
+func rowOf(lanes []lane, point string) (best row, found bool) {
+	for _, l := range lanes {
+		for _, r := range l.rows {
+			if matches(r.at, point) && len(r.at) > len(best.at) {
+				best, found = r, true
+			}
+		}
+	}
+	return best, found
+}
+
+func matches(pattern, point string) bool {
+	ok, err := path.Match(pattern, point)
+	if err != nil {
+		panic(pattern + ": " + err.Error())
+	}
+	return ok
+}
+
+// round are the trials to be played together, by lane.
+type round map[string][]*trial
+
+func (r round) all() []*trial { return slices.Concat(slices.Collect(maps.Values(r))...) }
+
+// firstRound has a trial for each row, at the first of its points.
+func firstRound(lanes []lane, which *regexp.Regexp) round {
+	r := round{}
+	for _, l := range lanes {
+		for _, row := range l.rows {
+			if which.MatchString(row.at) {
+				r[l.name] = append(r[l.name], &trial{row: row, point: row.at, tale: row.tale()})
+			}
+		}
+	}
+	return r
+}
+
+// roundOf has a trial for each point, in the order of the table.
+func roundOf(lanes []lane, points []string) round {
+	r := round{}
+	for _, l := range lanes {
+		for _, row := range l.rows {
+			for _, point := range points {
+				if best, _ := rowOf(lanes, point); best.at == row.at {
+					r[l.name] = append(r[l.name], &trial{row: row, point: point, tale: row.tale()})
+				}
+			}
+		}
+	}
+	return r
+}
 
 // crashesVariable asks for the trials whose points match a regular expression, or for "all", which `make test-crash`
 // does. They take several times as long as all other tests of this package.
@@ -79,7 +143,8 @@ const crashesVariable = "KIVUKO_E2E_CRASHES"
 
 // brief are the trials of every run: one death of each kind of process, where it is the least convenient.
 var brief = []string{
-	"after:OpenOrder", "after:SubmitCollection", "after:SaveSignedAttempt", "after:Broadcast", "after:RecordFinalBlock", "before:RecordWebhook",
+	"OpenOrder/OpenOrder#1/after", "PromptPayer/call#1/after", "SignPayment/SaveSignedAttempt#1/after", "DeliverPayment/call#1/after",
+	"FollowDeposits/RecordFinalBlock#1/after", "DeliverWebhooks/RecordWebhook#1/before",
 }
 
 // TestACrashOfEachProcess is what TestCrashPoints does, with a few trials.
@@ -87,61 +152,96 @@ func TestACrashOfEachProcess(t *testing.T) {
 	if os.Getenv(crashesVariable) != "" {
 		t.Skip("TestCrashPoints has these trials too")
 	}
-	crash(t, open(t), only(func(tr *trial) bool { return slices.Contains(brief, tr.point) }))
-}
-
-// only are the lanes with some of their trials.
-func only(which func(*trial) bool) map[string][]*trial {
-	some := lanes()
-	for name, lane := range some {
-		some[name] = slices.DeleteFunc(lane, func(tr *trial) bool { return !which(tr) })
-	}
-	return some
+	w := open(t)
+	r := roundOf(table(), brief)
+	w.reach(t, r)
+	t.Parallel() // other tests run while Temporal learns of the dead
+	w.judge(t, r)
 }
 
 // TestCrashPoints kills the process in charge before and after every side effect. However that falls, everything
 // ends as if nothing had happened: collected once, paid out once or not at all, and booked so.
+//
+// In the first round each row of the table kills once. That, and the recovery, shows which points there are; the next rounds
+// kill at each that was not played yet, until there is none.
 func TestCrashPoints(t *testing.T) {
 	which := os.Getenv(crashesVariable)
 	if which == "" {
 		t.Skip("`make test-crash` runs all trials, TestACrashOfEachProcess some")
 	}
-	points, err := regexp.Compile(strings.TrimPrefix(which, "all"))
+	wanted, err := regexp.Compile(strings.TrimPrefix(which, "all"))
 	if err != nil {
 		t.Fatalf("%s: %v", crashesVariable, err)
 	}
-	crash(t, open(t), only(func(tr *trial) bool { return points.MatchString(tr.point) }))
+	w, lanes, played := open(t), table(), map[string]bool{}
+	const most = 4
+	for n, r := 1, firstRound(lanes, wanted); n <= most && len(r) > 0; n++ {
+		t.Run(fmt.Sprintf("round %d", n), func(t *testing.T) {
+			w.reach(t, r)
+			w.judge(t, r)
+		})
+		for _, tr := range r.all() {
+			played[tr.point], played[tr.reached] = true, true
+		}
+		var left []string
+		all, err := passed(w.crash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for point, places := range all {
+			row, found := rowOf(lanes, point)
+			if found && !played[point] && !exempt(point, flowsOf(places)) && (wanted.MatchString(point) || wanted.MatchString(row.at)) && w.plays(row) {
+				left = append(left, point)
+			}
+		}
+		slices.Sort(left)
+		t.Logf("round %d played %d points; %d more are known", n, len(r.all()), len(left))
+		r = roundOf(lanes, left)
+		if n == most && len(left) > 0 {
+			t.Errorf("after %d rounds these points are not played: %v", n, left)
+		}
+	}
+	if wanted.String() == "" {
+		w.complete(t)
+	}
 }
 
-// crash plays trials, and judges them when all processes have died and are back. What was not reached is told at the
-// end too, in one line: of a long output often only the end is kept.
-func crash(t *testing.T, w *world, lanes map[string][]*trial) {
+// plays reports whether the stack has the network on which a row plays.
+func (w *world) plays(r row) bool {
+	return w.stack.Solana() || !strings.HasSuffix(r.worker, string(exchange.Solana))
+}
+
+// reach has the processes of a round die, and has them run again.
+func (w *world) reach(t *testing.T, r round) {
 	t.Helper()
-	if !w.stack.Solana() {
-		t.Log("what only happens on Solana is left out: its token programs could not be had")
-		for name, lane := range lanes {
-			lanes[name] = slices.DeleteFunc(lane, func(tr *trial) bool { return strings.HasSuffix(tr.worker, string(exchange.Solana)) })
+	for name, trials := range r {
+		r[name] = slices.DeleteFunc(trials, func(tr *trial) bool { return !w.plays(tr.row) })
+		if len(r[name]) < len(trials) {
+			t.Log("what only happens on Solana is left out: its token programs could not be had")
 		}
 	}
 	t.Run("reach", func(t *testing.T) {
 		w.mend(t) // when all lanes are through: one may still play what another one's end would heal
 		heal(t, w.ethereum())
-		for name, lane := range lanes {
+		for name, trials := range r {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				w.prepare(t, lane)
-				for _, tr := range lane {
+				w.prepare(t, trials)
+				for _, tr := range trials {
 					t.Run(tr.name(), func(t *testing.T) { w.crashAt(t, tr) })
 				}
 			})
 		}
 	})
-	// Other tests run while Temporal learns of the dead.
-	t.Parallel()
-	all := slices.Concat(slices.Collect(maps.Values(lanes))...)
+}
+
+// judge waits for the ends of a round. What was not reached is told at the end too, in one line: of a long output often only
+// the end is kept.
+func (w *world) judge(t *testing.T, r round) {
+	t.Helper()
 	var missed, failed []string
-	for _, tr := range all {
-		if !tr.reached {
+	for _, tr := range r.all() {
+		if tr.reached == "" {
 			missed = append(missed, tr.point)
 		} else if !t.Run(tr.name(), func(t *testing.T) { tr.tale.judge(t, w, tr) }) {
 			failed = append(failed, tr.point)
@@ -151,18 +251,18 @@ func crash(t *testing.T, w *world, lanes map[string][]*trial) {
 	w.agree(t)
 	w.booksAgree(t)
 	if len(missed)+len(failed) > 0 {
-		t.Errorf("of %d points: not reached, or not gone on from: %v; did not end as they should: %v", len(all), missed, failed)
+		t.Errorf("of %d points: not reached, or not gone on from: %v; did not end as they should: %v", len(r.all()), missed, failed)
 	}
 }
 
 // name is the trial's as a test.
-func (tr *trial) name() string { return strings.ReplaceAll(tr.point, ":", " ") }
+func (tr *trial) name() string { return strings.ReplaceAll(tr.point, "/", " ") }
 
 // prepare opens, all at once, what the trials of a lane begin with.
-func (w *world) prepare(t *testing.T, lane []*trial) {
+func (w *world) prepare(t *testing.T, trials []*trial) {
 	t.Helper()
 	var reverted []*trial
-	for _, tr := range lane {
+	for _, tr := range trials {
 		if o, ok := tr.tale.(orderTale); ok && o.verb != "" && !o.late {
 			reverted = append(reverted, tr)
 		}
@@ -175,20 +275,24 @@ func (w *world) prepare(t *testing.T, lane []*trial) {
 // crashAt brings a process to its point, and has it run again when it died there.
 func (w *world) crashAt(t *testing.T, tr *trial) {
 	t.Helper()
-	armed, victim := filepath.Join(w.crash, tr.point), 0
+	victim, died := 0, ""
 	tr.tale.play(t, w, tr, func() {
 		victim = w.stack.Supervisor.Child(stack.ProcessWorker(tr.worker)).PID()
 		w.arm(t, tr.point, tr.worker)
 	})
 	err := await(t.Context(), recovery, func() error {
-		if _, err := os.Stat(armed); !errors.Is(err, fs.ErrNotExist) {
-			return errors.New("it was not reached")
+		content, err := os.ReadFile(filepath.Join(w.crash, "fallen", fileOf(tr.point)))
+		if died = string(content); err == nil && died == "" {
+			err = errors.New("it is being written")
 		}
-		return nil
+		return err
 	})
 	if err != nil {
-		_ = os.Remove(armed)
-		t.Fatalf("point %s: %v; %s", tr.point, err, w.standOf(tr))
+		_ = os.Remove(filepath.Join(w.crash, "armed", fileOf(tr.point)))
+		t.Fatalf("point %s was not reached; %s", tr.point, w.standOf(tr))
+	}
+	if best, _ := rowOf(table(), died); best.at != tr.at {
+		t.Errorf("the process died at %s, which is played by %q and not by %q", died, best.at, tr.at)
 	}
 	w.revive(t, tr, victim)
 	if after, ok := tr.tale.(interface {
@@ -199,8 +303,11 @@ func (w *world) crashAt(t *testing.T, tr *trial) {
 	if tr.worker == workflows.QueueMomo {
 		w.retaken(t)
 	}
-	tr.reached = true
+	tr.reached = died
 }
+
+// fileOf is the name of the file that arms a point.
+func fileOf(point string) string { return strings.NewReplacer("/", ".", "*", "_").Replace(point) }
 
 // standOf says where the order or transfer of a trial stands whose point was not reached.
 func (w *world) standOf(tr *trial) string {
@@ -228,16 +335,13 @@ func (w *world) revive(t *testing.T, tr *trial, victim int) {
 	w.kill(t, name, 0)
 }
 
-// arm has the process of a queue kill itself when it comes to a point next. The file appears as a whole: an empty one
-// would be for any process.
+// arm has the process of a queue kill itself when it comes to a point next.
 func (w *world) arm(t *testing.T, point, worker string) {
 	t.Helper()
-	f, err := os.CreateTemp(w.crash, "arming-")
+	_ = os.Remove(filepath.Join(w.crash, "fallen", fileOf(point))) // of an earlier arming
+	file := filepath.Join(w.crash, "arming."+fileOf(point))        // appears in its place as a whole
+	err := errors.Join(os.WriteFile(file, []byte(worker+"\n"+point), 0o600), os.Rename(file, filepath.Join(w.crash, "armed", fileOf(point))))
 	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = f.WriteString(worker)
-	if err = errors.Join(err, f.Close(), os.Rename(f.Name(), filepath.Join(w.crash, point))); err != nil {
 		t.Fatal(err)
 	}
 }

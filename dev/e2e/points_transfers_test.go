@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -42,42 +43,43 @@ const (
 	seededOne = "200000"  // as the migrations have it
 )
 
-// ethereumTrials are the trials with transfers and deposits. Those whose transfers are to fail come first, when no
-// other transfer can be hit; the deposits come last, because they stop the chain.
-func ethereumTrials() []*trial {
-	var all []*trial
-	add := func(worker, name string, tale tale) { all = append(all, both(worker, name, tale, tale)...) }
-	add("flows", "GiveUpTransfer", transferTale{begin: givenUp, status: "failed"})
-	add("signer-ethereum", "ParkChainPayment", transferTale{begin: toBlocked, then: unblock, status: "completed"})
-	add("chain-ethereum", "ApproveTopUp", transferTale{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})
-	add("chain-ethereum", "SaveColdDraft", transferTale{begin: coldAsked, after: watchOn, then: signElsewhere, status: "completed"})
-	add("chain-ethereum", "SaveColdAttempt", transferTale{begin: coldBrought, after: watchOn, status: "completed"})
-	add("chain-ethereum", "LapseColdDraft", transferTale{begin: coldOvertaken, after: watchOn, status: "cancelled"})
-	add("flows", "MarkTransfer", transferTale{begin: unscreened, then: screenedNow, status: "completed"})
-	add("flows", "OpenTransfer", transferTale{begin: plain, status: "completed"})
-	add("flows", "AdvanceTransfer", transferTale{begin: plain, status: "completed"})
-	add("flows", "RecordScreening", transferTale{begin: plain, status: "completed"})
-	add("flows", "SignTransfer", transferTale{begin: plain, status: "completed"})
-	add("flows", "Decide", transferTale{begin: decided, then: countedOnce, status: "completed"})
-	add("flows", "RecordRefusedDecision", transferTale{begin: pretended, then: decideNow, status: "completed"})
-	add("flows", "CancelTransfer", transferTale{begin: withdrawn, status: "cancelled"})
-	add("flows", "LapseTransfer", transferTale{begin: lapsed, then: wake, status: "cancelled"})
-	add("signer-ethereum", "OutbidPayment", transferTale{begin: stuck, after: outbidSoon, status: "completed"})
-	add("signer-ethereum", "SaveReplacement", transferTale{begin: stuck, after: outbidSoon, status: "completed"})
-	return append(all, depositTrials()...)
+// transferRows are those with transfers and deposits. Those whose transfers are to fail come first, when no other transfer can
+// be hit; the deposits come last, because they stop the chain.
+func transferRows() []row {
+	sent := always(transferTale{begin: plain, status: "completed"})
+	return slices.Concat([]row{
+		{"GiveUpTransfer/*/*", "flows", always(transferTale{begin: givenUp, status: "failed"})},
+		{"SignPayment/ParkChainPayment#?/*", "signer-ethereum", always(transferTale{begin: toBlocked, then: unblock, status: "completed"})},
+		{"ApproveTopUp/*/*", "chain-ethereum", always(transferTale{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})},
+		{"DraftColdPayment/*/*", "chain-ethereum", always(transferTale{begin: coldAsked, after: watchOn, then: signElsewhere, status: "completed"})},
+		{"ImportColdPayment/*/*", "chain-ethereum", always(transferTale{begin: coldBrought, after: watchOn, status: "completed"})},
+		{"CloseColdPayment/*/*", "chain-ethereum", always(transferTale{begin: coldOvertaken, after: watchOn, status: "cancelled"})},
+		{"MarkTransfer/*/*", "flows", always(transferTale{begin: unscreened, then: screenedNow, status: "completed"})},
+		{"OpenTransfer/*/*", "flows", sent},
+		{"AdvanceTransfer/*/*", "flows", sent},
+		{"ScreenTransfer/*/*", "flows", sent},
+		{"HandToSigner/*/*", "flows", sent},
+		{"DecideTransfer/*/*", "flows", always(transferTale{begin: decided, then: countedOnce, status: "completed"})},
+		{"RecordRefusedDecision/*/*", "flows", always(transferTale{begin: pretended, then: decideNow, status: "completed"})},
+		{"CancelTransfer/*/*", "flows", always(transferTale{begin: withdrawn, status: "cancelled"})},
+		{"LapseTransfer/*/*", "flows", always(transferTale{begin: lapsed, then: wake, status: "cancelled"})},
+		{"OutbidPayment/*/*", "signer-ethereum", always(transferTale{begin: stuck, after: outbidSoon, status: "completed"})},
+	}, depositRows())
 }
 
-// solanaTrials are those with what only happens on Solana. They go in Ethereum's lane, since both have cold wallets.
-func solanaTrials() []*trial {
-	const on = exchange.Solana
-	var all []*trial
-	add := func(worker, name string, tale tale) { all = append(all, both(worker, name, tale, tale)...) }
-	add("chain-solana", "ApproveNonceAccount", transferTale{on: on, begin: coldAsked, after: watchOn, then: signElsewhere, status: "completed"})
-	add("chain-solana", "SaveColdPart", transferTale{on: on, begin: coldBrought, after: watchOn, status: "completed"})
-	add("signer-solana", "CompletePayment", transferTale{on: on, begin: coldBrought, status: "completed"})
-	add("signer-solana", "SaveCompletedAttempt", transferTale{on: on, begin: coldBrought, status: "completed"})
-	add("chain-solana", "WithdrawColdDraft", transferTale{on: on, begin: coldWithdrawn, after: watchOn, status: "cancelled"})
-	return all
+// solanaRows are those with what only happens on Solana. They go in Ethereum's lane, since both have cold wallets.
+func solanaRows() []row {
+	brought := transferTale{on: exchange.Solana, begin: coldBrought, status: "completed"}
+	carried, asked, withdrawn := brought, brought, brought
+	carried.after = watchOn
+	asked.begin, asked.after, asked.then = coldAsked, watchOn, signElsewhere
+	withdrawn.begin, withdrawn.after, withdrawn.status = coldWithdrawn, watchOn, "cancelled"
+	return []row{
+		{"DraftColdPayment/ApproveNonceAccount#?/*", "chain-solana", always(asked)},
+		{"ImportColdPayment/SaveColdPart#?/*", "chain-solana", always(carried)},
+		{"CompleteColdPayment/*/*", "signer-solana", always(brought)},
+		{"CloseColdPayment/WithdrawColdDraft#?/*", "chain-solana", always(withdrawn)},
+	}
 }
 
 // node is that of the network on which the trial plays.

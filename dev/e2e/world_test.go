@@ -48,6 +48,7 @@ const (
 type world struct {
 	stack    *stack.Stack
 	crash    string // the directory in which crash points are armed
+	product  string // its binary
 	coldKey  string // the file with the private half, which no process of the stack is told of
 	temporal client.Client
 	db       *sql.DB
@@ -107,10 +108,13 @@ func start(dir string) (_ *world, err error) {
 		return nil, err
 	}
 	w := &world{crash: filepath.Join(dir, "crash"), said: &transcript{}, screening: newScreening()}
-	if err := os.MkdirAll(w.crash, 0o700); err != nil {
-		return nil, err
+	for _, name := range []string{"armed", "fallen", "passed"} {
+		if err := os.MkdirAll(filepath.Join(w.crash, name), 0o700); err != nil {
+			return nil, err
+		}
 	}
 	product, self := filepath.Join(dir, "kivuko"), filepath.Join(dir, "kivuko-dev")
+	w.product = product
 	if err := w.buildAll(root, product, self); err != nil {
 		return nil, err
 	}

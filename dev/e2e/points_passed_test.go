@@ -1,0 +1,234 @@
+package e2e
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"kivuko/workflows"
+)
+
+// exemption excuses points from being played, with a reason.
+type exemption struct {
+	at   string // a pattern of points, or the name of an activity that no scenario executes
+	flow string // the type of the workflow in which it holds; empty: any
+	why  string
+}
+
+const (
+	noMoney  = "it keeps records of rates, comparisons, reports or looks; no money moves by them"
+	question = "it asks the operator a question; the answer that is lost is asked for again"
+)
+
+// exemptions are few, each for a kind of points and not for one.
+var exemptions = []exemption{
+	{"*/*/*", workflows.TypePullRates, noMoney},
+	{"*/*/*", workflows.TypeReconcile, noMoney},
+	{"*/*/*", workflows.TypeReconcileNetwork, noMoney},
+	{"*/*/*", workflows.TypeReserveReport, noMoney},
+	{"*/*/*", workflows.TypeWatchFloat, "it writes down what the operator says that it holds and took, and has those look who wait for float, who look later anyway"},
+	{"*/*/*", workflows.TypePrune, "it clears what is past"},
+	{"*/*/*", workflows.TypeSealAudit, "it seals what is past"},
+	{"AwaitDeposits/*/*", "", "it keeps the record of a wait"},
+	{"EndDepositWait/*/*", "", "it keeps the record of a wait"},
+	{"RecordWoken/*/*", "", "it keeps the record of a wait"},
+	{"FollowDeposits/RecordLook#?/*", "", noMoney},
+	{"FollowDeposits/WatchAlive#?/*", "", noMoney},
+	{"FollowDeposits/StartDeposits#?/*", "", "it is done once in the life of a database, before there is anything to lose"},
+	{"SignPayment/WaitForWatch#?/*", "", "it keeps the record of a wait"},
+	{"*/NoteCredential#?/*", "", "it writes down what the operator says of our credential, which only ever stops payouts"},
+	{"TakeStatementPage/QuarantineLine#?/*", "", "it keeps a line of the operator's list that is no payment, once, for people to look at"},
+	{"TakeStatementPage/call#?/*", "", question},
+	{"CheckPayout/call#?/*", "", question},
+	{"CheckRefund/call#?/*", "", question},
+	{"CheckFloatMove/call#?/*", "", question},
+	{"CheckLatePayout/call#?/*", "", question},
+	{"CheckLateOrderPayout/call#?/*", "", question},
+}
+
+// broadcasters are the queues on which a broadcast has to be a point.
+func (w *world) broadcasters() []string {
+	var queues []string
+	for _, n := range w.seed().Nodes() {
+		queues = append(queues, workflows.QueueChain(n.Network))
+	}
+	return queues
+}
+
+// exempt reports whether a point that is passed in flows of some types needs no trial.
+func exempt(point string, flows []string) bool {
+	for _, flow := range flows {
+		if !slices.ContainsFunc(exemptions, func(e exemption) bool { return matches(e.at, point) && (e.flow == "" || e.flow == flow) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// place is where a point is passed.
+type place struct{ flow, queue string }
+
+// passed reads which points the processes of a stack have passed so far, and where. Activities that were executed are there
+// too, by their names alone.
+func passed(dir string) (map[string][]place, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "passed", "*"))
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]place{}
+	for _, name := range files {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(content)) {
+			cells := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+			if len(cells) != 3 {
+				continue // the process died while it wrote
+			}
+			if at := (place{cells[1], cells[2]}); !slices.Contains(all[cells[0]], at) {
+				all[cells[0]] = append(all[cells[0]], at)
+			}
+		}
+	}
+	return all, nil
+}
+
+func flowsOf(places []place) (flows []string) {
+	for _, p := range places {
+		flows = append(flows, p.flow)
+	}
+	return flows
+}
+
+// unaccounted are the points that were passed, which no row of the table plays and no exemption excuses.
+func unaccounted(all map[string][]place) (points []string) {
+	lanes := table()
+	for point, places := range all {
+		_, found := rowOf(lanes, point)
+		if strings.Contains(point, "/") && !found && !exempt(point, flowsOf(places)) {
+			points = append(points, point)
+		}
+	}
+	slices.Sort(points)
+	return points
+}
+
+// complete holds that whatever activities do is played or excused: each point that was passed, and each activity that there
+// is, since one that no scenario executes shows no points.
+func (w *world) complete(t *testing.T) {
+	t.Helper()
+	all, err := passed(w.crash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if points := unaccounted(all); len(points) > 0 {
+		t.Errorf("no trial plays these points: %v", points)
+	}
+	for _, queue := range w.broadcasters() {
+		if !slices.ContainsFunc(all["DeliverPayment/call#1/before"], func(p place) bool { return p.queue == queue }) {
+			t.Errorf("no broadcast on the queue %s was a point", queue)
+		}
+	}
+	excused := func(name string) bool {
+		return slices.ContainsFunc(exemptions, func(e exemption) bool { return e.at == name })
+	}
+	for _, name := range activitiesOf(t) {
+		switch executed := len(all[name]) > 0; {
+		case !executed && !excused(name):
+			t.Errorf("no scenario executes the activity %s: give it one, or an exemption with its name and a reason", name)
+		case executed && excused(name):
+			t.Errorf("the activity %s is executed, and excused from it", name)
+		}
+	}
+}
+
+// activitiesOf reads the names of all activities from the source: the exported methods with a context, but those of adapters.
+func activitiesOf(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "activities", "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && isActivity(f) {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	const atLeast = 60 // so that a change to how they are written can't make this empty
+	if len(names) < atLeast {
+		t.Fatalf("only %d activities were found", len(names))
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func isActivity(f *ast.FuncDecl) bool {
+	if f.Recv == nil || !f.Name.IsExported() || len(f.Type.Params.List) == 0 {
+		return false
+	}
+	first, isType := f.Type.Params.List[0].Type.(*ast.SelectorExpr)
+	on, isPointer := f.Recv.List[0].Type.(*ast.StarExpr)
+	if !isType || first.Sel.Name != "Context" || !isPointer {
+		return false
+	}
+	receiver, _ := on.X.(*ast.Ident)
+	return !strings.HasPrefix(receiver.Name, "HTTP") && !strings.HasSuffix(receiver.Name, "Sender")
+}
+
+// TestBriefTrialsHitEachProcess holds that what every run plays leaves out no kind of process.
+func TestBriefTrialsHitEachProcess(t *testing.T) {
+	killed, kinds := map[string]bool{}, map[string]bool{}
+	lanes := table()
+	for _, l := range lanes {
+		for _, r := range l.rows {
+			kind, _, _ := strings.Cut(r.worker, "-")
+			kinds[kind] = true
+		}
+	}
+	for _, point := range brief {
+		r, _ := rowOf(lanes, point)
+		kind, _, _ := strings.Cut(r.worker, "-")
+		killed[kind] = true
+	}
+	if len(kinds) < 5 || !maps.Equal(killed, kinds) {
+		t.Errorf("every run kills workers of the kinds %v, of %v", killed, kinds)
+	}
+}
+
+// TestReleasesHaveNoPoints holds that a build without the tag has nothing of package crash in it.
+func TestReleasesHaveNoPoints(t *testing.T) {
+	w := open(t)
+	released := filepath.Join(t.TempDir(), "kivuko")
+	if err := build(t.Context(), filepath.Join("..", ".."), released); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{w.product: true, released: false} {
+		binary, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, sign := range []string{"KIVUKO_CRASH_DIR", "kivuko/crash.(*"} {
+			if got := bytes.Contains(binary, []byte(sign)); got != want {
+				t.Errorf("%s is in %s: %t", sign, name, got)
+			}
+		}
+	}
+}
