@@ -110,7 +110,7 @@ func applySchedules(ctx context.Context, c client.Client, e Estate) error {
 	for id, s := range e.Schedules {
 		spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.Every}}}
 		action := &client.ScheduleWorkflowAction{
-			ID: id, Workflow: s.Workflow, TaskQueue: workflows.QueueFlows, WorkflowExecutionTimeout: scheduledTimeout,
+			ID: id, Workflow: s.Workflow, TaskQueue: workflows.QueueFlows, WorkflowRunTimeout: scheduledTimeout,
 		}
 		_, err := c.ScheduleClient().Create(ctx, client.ScheduleOptions{
 			ID: id, Spec: spec, Action: action, Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, CatchupWindow: s.CatchUp,
@@ -132,8 +132,10 @@ func applySchedules(ctx context.Context, c client.Client, e Estate) error {
 	return nil
 }
 
-// scheduledTimeout ends a scheduled flow that hangs, since the next run is dropped while it lives.
-const scheduledTimeout = 30 * time.Minute
+// scheduledTimeout ends a scheduled run that no worker can go on with, since the next one is dropped while it is open. It is
+// of one run, because RelayEvents continues as new ones, and longer than a stack is usually busy or stopped: what it ends
+// shows up among the failures.
+const scheduledTimeout = 2 * time.Hour
 
 // until repeats a look until it succeeds or ctx ends; it then returns the last answer.
 func until(ctx context.Context, look func() error) error {
