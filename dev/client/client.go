@@ -6,9 +6,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -16,6 +18,8 @@ import (
 // Limits of a call.
 const (
 	callTimeout = 30 * time.Second
+	retryFor    = 3 * time.Minute // a database that was killed is back within seconds
+	retryPause  = 250 * time.Millisecond
 	maxAnswer   = 16 << 20
 )
 
@@ -24,11 +28,20 @@ type Client struct {
 	base  string
 	token string
 	http  *http.Client
+	retry bool
 }
 
 // New makes a caller of the API at an address such as http://127.0.0.1:8080.
 func New(base string) *Client {
 	return &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{Timeout: callTimeout}}
+}
+
+// WithRetries returns the caller with calls that are made again, with the same Idempotency-Key, while the service is away:
+// when it doesn't answer, answers 503, or still works on the first one. It gives up after three minutes.
+func (c *Client) WithRetries() *Client {
+	retrying := *c
+	retrying.retry = true
+	return &retrying
 }
 
 // Problem is an error answer of the API (RFC 9457).
@@ -63,7 +76,9 @@ func (c *Client) Login(ctx context.Context, email, password string) (*Client, er
 	if err := c.Do(ctx, http.MethodPost, "/api/v1/users/login", "", in, &tokens); err != nil {
 		return nil, fmt.Errorf("login of %s: %w", email, err)
 	}
-	return &Client{base: c.base, token: tokens.AccessToken, http: c.http}, nil
+	known := *c
+	known.token = tokens.AccessToken
+	return &known, nil
 }
 
 // Get reads a resource.
@@ -76,8 +91,31 @@ func (c *Client) Post(ctx context.Context, path, key string, in, out any) error 
 	return c.Do(ctx, http.MethodPost, path, key, in, out)
 }
 
-// Do makes one call. An answer of 400 and above is a *Problem.
+// Do makes a call. An answer of 400 and above is a *Problem.
 func (c *Client) Do(ctx context.Context, method, path, key string, in, out any) error {
+	for deadline := time.Now().Add(retryFor); ; {
+		err := c.once(ctx, method, path, key, in, out)
+		if err == nil || !c.retry || !away(err) || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// away reports whether a failure passes by itself.
+func away(err error) bool {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p.Status == http.StatusServiceUnavailable || p.Code == "idempotency_in_flight"
+	}
+	_, unanswered := errors.AsType[*url.Error](err)
+	return unanswered || errors.Is(err, io.ErrUnexpectedEOF)
+}
+
+func (c *Client) once(ctx context.Context, method, path, key string, in, out any) error {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)

@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"strings"
@@ -73,7 +74,7 @@ func MainJob(ctx context.Context, w World) error {
 			w.Say("  %5.1f s  %-8s  %s", time.Since(began).Seconds(), networkNames[n.Network], fmt.Sprintf(format, args...))
 		}
 		group.Go(func() error {
-			c, err := client.New(w.API).Login(inner, j.buyer.Email, Password)
+			c, err := w.caller().Login(inner, j.buyer.Email, Password)
 			if err == nil {
 				err = j.purchase(inner, c)
 			}
@@ -185,13 +186,23 @@ func (j job) follow(ctx context.Context, c *client.Client, o order) (order, erro
 	}
 }
 
+// changes is what the chain's node says of an address. A node that was killed is asked until it is back.
+func (j job) changes(ctx context.Context, address string) ([]Change, error) {
+	for {
+		all, err := j.node.Changes(ctx, address)
+		if _, unanswered := errors.AsType[*url.Error](err); !unanswered || pause(ctx) != nil {
+			return all, err
+		}
+	}
+}
+
 // arrived asks the chain itself, not Kivuko, whether the tokens came.
 func (j job) arrived(ctx context.Context, tx, address, amount string) error {
 	want, err := money.Parse(money.USDT, amount)
 	if err != nil {
 		return err
 	}
-	changes, err := j.node.Changes(ctx, address)
+	changes, err := j.changes(ctx, address)
 	if err != nil {
 		return err
 	}

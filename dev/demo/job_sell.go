@@ -174,7 +174,7 @@ func (j job) shillingsCame(ctx context.Context, o order) error {
 // sweptOn waits until the chain says that the sale's crypto has left the order's address again.
 func (j job) sweptOn(ctx context.Context, address string) error {
 	for {
-		changes, err := j.node.Changes(ctx, address)
+		changes, err := j.changes(ctx, address)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strconv"
 	"strings"
+
+	"github.com/google/uuid"
 
 	"kivuko/dev/client"
 	"kivuko/exchange"
@@ -40,39 +43,54 @@ func (s *seeder) offers(ctx context.Context, n exchange.Network) error {
 	return nil
 }
 
-// offer makes one, unless the vendor ever had such an offer there.
+// offersPage is the largest page of offers.
+const offersPage = 10
+
+// listed is what the demo reads of an offer.
+type listed struct {
+	account
+	Status      string   `json:"status"`
+	Description nullable `json:"description"`
+}
+
+// offer makes one, unless the vendor ever published such an offer there. A draft that somebody else made is left alone.
 func (s *seeder) offer(ctx context.Context, c *client.Client, p Person, kind exchange.OfferType, n exchange.Network, asset money.Asset) error {
-	query := url.Values{
-		"page_id": {"1"}, "page_size": {"5"}, "vendor_id": {s.ids[p.Email].String()}, "network": {string(n)}, "asset": {string(asset)},
-		"offer_type": {string(kind)},
-	}
-	var have []struct {
-		account
-		Status string `json:"status"`
-	}
-	if err := c.Get(ctx, "/api/v1/auth/offers?"+query.Encode(), &have); err != nil {
-		return err
-	}
-	if len(have) > 0 && have[0].Status != string(exchange.OfferDraft) {
-		return nil
-	}
 	key, does, rate := strings.Join([]string{p.Email, string(n), string(asset)}, "-"), "sells", offerRate
 	if kind == exchange.OfferBuy {
 		key, does, rate = key+"-buy", "buys", buyingRate
 	}
+	description := fmt.Sprintf("%s %s %s on %s", p.First, does, asset, networkNames[n])
 	var made account
-	if len(have) > 0 {
-		made = have[0].account // an earlier run ended before it was published
-	} else {
+	query := url.Values{
+		"page_size": {strconv.Itoa(offersPage)}, "vendor_id": {s.ids[p.Email].String()}, "network": {string(n)}, "asset": {string(asset)},
+		"offer_type": {string(kind)},
+	}
+	for page, more := 1, true; more; page++ {
+		query.Set("page_id", strconv.Itoa(page))
+		var have []listed
+		if err := c.Get(ctx, "/api/v1/auth/offers?"+query.Encode(), &have); err != nil {
+			return err
+		}
+		for _, one := range have {
+			if one.Status != string(exchange.OfferDraft) {
+				return nil
+			}
+			if one.Description.String == description {
+				made = one.account // an earlier run ended before it was published
+			}
+		}
+		more = len(have) == offersPage
+	}
+	if made.ID == uuid.Nil {
 		in := map[string]any{
 			"offer_type": kind, "asset": asset, "network": n, "usdt_amount": offerAmount, "rate": rate,
-			"min_order": offerMin, "max_order": offerMax, "description": fmt.Sprintf("%s %s %s on %s", p.First, does, asset, networkNames[n]),
+			"min_order": offerMin, "max_order": offerMax, "description": description,
 		}
 		if err := c.Post(ctx, "/api/v1/auth/offers", "demo-offer-"+key, in, &made); err != nil {
 			return err
 		}
 	}
-	if err := c.Post(ctx, "/api/v1/auth/offers/"+made.ID.String()+"/publish", "demo-publish-"+key, nil, nil); err != nil {
+	if err := c.Post(ctx, "/api/v1/auth/offers/"+made.ID.String()+"/publish", "demo-publish-"+made.ID.String(), nil, nil); err != nil {
 		return fmt.Errorf("publishing: %w", err)
 	}
 	return nil

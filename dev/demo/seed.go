@@ -28,6 +28,9 @@ type World struct {
 	Say             func(format string, args ...any)
 }
 
+// caller is an app that goes on where a part of the stack was killed.
+func (w World) caller() *client.Client { return client.New(w.API).WithRetries() }
+
 // Nodes are the networks that run.
 func (w World) Nodes() []Node {
 	var all []Node
@@ -72,7 +75,7 @@ type account struct {
 // Seed makes what is missing of the demo's accounts, wallets, balances and offers. Running it again
 // changes nothing; running it on the data of a stack with fewer networks adds the others.
 func Seed(ctx context.Context, w World) error {
-	admin, err := client.New(w.API).Login(ctx, w.AdminEmail, w.AdminPass)
+	admin, err := w.caller().Login(ctx, w.AdminEmail, w.AdminPass)
 	if err != nil {
 		return err
 	}
@@ -114,7 +117,7 @@ func (s *seeder) logIn(ctx context.Context) (err error) {
 		if p.Role != "vendor" {
 			continue
 		}
-		if s.vendors[p.Email], err = client.New(s.API).Login(ctx, p.Email, Password); err != nil {
+		if s.vendors[p.Email], err = s.caller().Login(ctx, p.Email, Password); err != nil {
 			return err
 		}
 	}
@@ -171,7 +174,7 @@ type change struct {
 // Confirm has the first treasury officer agree to what the admin proposed about a user, and without a user to
 // what it proposed about the house's limits.
 func (w World) Confirm(ctx context.Context, about uuid.UUID) error {
-	officer, err := client.New(w.API).Login(ctx, TreasuryEmail, Password)
+	officer, err := w.caller().Login(ctx, TreasuryEmail, Password)
 	if err != nil {
 		return err
 	}
@@ -195,7 +198,7 @@ func (w World) Confirm(ctx context.Context, about uuid.UUID) error {
 // LiftCustomers takes the spending limits of customers away, by two persons: measurements and long tests let one
 // customer do what a whole country does.
 func (w World) LiftCustomers(ctx context.Context) error {
-	admin, err := client.New(w.API).Login(ctx, w.AdminEmail, w.AdminPass)
+	admin, err := w.caller().Login(ctx, w.AdminEmail, w.AdminPass)
 	if err != nil {
 		return err
 	}
