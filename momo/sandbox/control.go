@@ -113,29 +113,30 @@ th{font-weight:600}code{background:#f1f4f6;padding:.1rem .3rem;border-radius:3px
 <h1>Mobile money sandbox</h1>
 <p>Working account KES {{.Books.Working}}, utility account KES {{.Books.Utility}}. Times are East Africa Time.
 This page as JSON: ask for <code>application/json</code>; all of the books: <a href="/control/books">/control/books</a>.</p>
-<h2>Effects: money that moved</h2>
-<table><tr><th>Time</th><th>Direction</th><th>Receipt</th><th>Reference</th><th>Phone</th><th class="n">KES</th></tr>
-{{range .Effects}}<tr><td>{{eat .Time}}</td><td>{{.Direction}}</td><td><code>{{.Receipt}}</code></td><td>{{.Reference}}</td><td>{{.Phone}}</td><td class="n">{{.Amount}}</td></tr>
-{{else}}<tr><td colspan="6">None yet.</td></tr>{{end}}</table>
-<h2>Prompts</h2>
-<table><tr><th>Time</th><th>Phone</th><th>Reference</th><th class="n">KES</th><th>Behaviour</th><th>Result</th></tr>
-{{range .Prompts}}<tr><td>{{eat .CreatedAt}}</td><td>{{.Phone}}</td><td>{{.Reference}}</td><td class="n">{{.Amount}}</td><td>{{.Behaviour}}</td><td>{{range .Results}}{{.Code}} {{.Text}} {{.Receipt}}<br>{{else}}open{{end}}</td></tr>
-{{else}}<tr><td colspan="6">None yet.</td></tr>{{end}}</table>
-<h2>Payouts</h2>
-<table><tr><th>Time</th><th>Phone</th><th>Originator's id</th><th class="n">KES</th><th>Behaviour</th><th>Result</th></tr>
-{{range .Payouts}}<tr><td>{{eat .CreatedAt}}</td><td>{{.Phone}}</td><td>{{.OriginatorConversationID}}</td><td class="n">{{.Amount}}</td><td>{{.Behaviour}}</td><td>{{range .Results}}{{.Code}} {{.Text}} {{.Receipt}}<br>{{else}}open{{end}}</td></tr>
-{{else}}<tr><td colspan="6">None yet.</td></tr>{{end}}</table>
-<h2>Behaviours</h2>
+<h2>Numbers that force an outcome</h2>
 <p>A number <code>{{.Prefix}}NN</code>{{if .Amounts}}, or an amount of {{.Amount}} + NN shillings,{{end}} asks for one; every other number works.
 For the next requests: <code>POST /control/faults {"behaviour":"declined","phone":"254712345678","times":2}</code>,
 and <code>POST /control/reset</code> to forget that. <code>result:CODE</code> ends a prompt or payout with any code.</p>
 <table><tr><th>NN</th><th>Behaviour</th><th>For</th><th>What happens</th></tr>
 {{range .Behaviours}}<tr><td>{{.Magic}}</td><td><code>{{.Name}}</code></td><td>{{range .Ops}}{{.}} {{end}}</td><td>{{.Text}}</td></tr>
 {{end}}</table>
+<p>The newest {{.Rows}} of each follow: <a href="#effects">effects</a>, <a href="#prompts">prompts</a>, <a href="#payouts">payouts</a>.</p>
+<h2 id="effects">Effects: money that moved</h2>
+<table><tr><th>Time</th><th>Direction</th><th>Receipt</th><th>Reference</th><th>Phone</th><th class="n">KES</th></tr>
+{{range .Effects}}<tr><td>{{eat .Time}}</td><td>{{.Direction}}</td><td><code>{{.Receipt}}</code></td><td>{{.Reference}}</td><td>{{.Phone}}</td><td class="n">{{.Amount}}</td></tr>
+{{else}}<tr><td colspan="6">None yet.</td></tr>{{end}}</table>
+<h2 id="prompts">Prompts</h2>
+<table><tr><th>Time</th><th>Phone</th><th>Reference</th><th class="n">KES</th><th>Behaviour</th><th>Result</th></tr>
+{{range .Prompts}}<tr><td>{{eat .CreatedAt}}</td><td>{{.Phone}}</td><td>{{.Reference}}</td><td class="n">{{.Amount}}</td><td>{{.Behaviour}}</td><td>{{range .Results}}{{.Code}} {{.Text}} {{.Receipt}}<br>{{else}}open{{end}}</td></tr>
+{{else}}<tr><td colspan="6">None yet.</td></tr>{{end}}</table>
+<h2 id="payouts">Payouts</h2>
+<table><tr><th>Time</th><th>Phone</th><th>Originator's id</th><th class="n">KES</th><th>Behaviour</th><th>Result</th></tr>
+{{range .Payouts}}<tr><td>{{eat .CreatedAt}}</td><td>{{.Phone}}</td><td>{{.OriginatorConversationID}}</td><td class="n">{{.Amount}}</td><td>{{.Behaviour}}</td><td>{{range .Results}}{{.Code}} {{.Text}} {{.Receipt}}<br>{{else}}open{{end}}</td></tr>
+{{else}}<tr><td colspan="6">None yet.</td></tr>{{end}}</table>
 </body></html>`))
 
 // pageRows bounds each list on the page.
-const pageRows = 200
+const pageRows = 50
 
 // overview is the page's content.
 type overview struct {
@@ -149,6 +150,7 @@ type overview struct {
 	Prefix     string      `json:"magic_prefix"`
 	Amount     int64       `json:"magic_amount"`
 	Amounts    bool        `json:"magic_amounts"`
+	Rows       int         `json:"-"` // of each list
 }
 
 func newest[T any](rows []T) []T {
@@ -163,7 +165,7 @@ func (s *Server) showPage(w http.ResponseWriter, r *http.Request) {
 	o := overview{
 		Books: b, Working: b.Working, Utility: b.Utility,
 		Effects: newest(b.Effects), Prompts: newest(b.Prompts), Payouts: newest(b.Payouts),
-		Behaviours: Behaviours(), Prefix: magicPrefix, Amount: magicAmount, Amounts: s.cfg.MagicAmounts,
+		Behaviours: Behaviours(), Prefix: magicPrefix, Amount: magicAmount, Amounts: s.cfg.MagicAmounts, Rows: pageRows,
 	}
 	if strings.Contains(r.Header.Get("Accept"), "application/json") {
 		reply(w, http.StatusOK, o)
