@@ -20,6 +20,7 @@ import (
 	"kivuko/chain/keys"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/workflows"
 )
 
 // maxDraftFile bounds what is read as a payload.
@@ -79,7 +80,7 @@ func runColdSign(ctx context.Context, p process, args []string) error {
 	if err := flags.Parse(args); err != nil || *path == "" {
 		return errors.Join(errors.New("cold-sign: -draft must name the file with the payload"), err)
 	}
-	if p.config.ColdKey == "" {
+	if p.config.Keys.Cold == "" {
 		return errors.New("configuration: KIVUKO_COLD_KEY must be set")
 	}
 	if err := keys.HardenProcess(); err != nil {
@@ -98,7 +99,7 @@ func runColdSign(ctx context.Context, p process, args []string) error {
 		return fmt.Errorf("cold-sign: %w", err)
 	}
 	defer client.Close()
-	vault, err := keys.OpenColdVault(p.config.ColdKey)
+	vault, err := keys.OpenColdVault(p.config.Keys.Cold)
 	if err != nil {
 		return err
 	}
@@ -230,6 +231,9 @@ func (c Config) offline(n exchange.Network) (driver, error) {
 	c.Tron.FullNodes, c.Tron.SolidityNodes, c.Ethereum.RPC = []string{nowhere}, []string{nowhere}, []string{"http://" + nowhere}
 	var problems need
 	c.network(n).check(&problems)
+	for _, v := range c.variables() {
+		problems.rule(v.network != string(n) || !v.neededBy(workflows.QueueSigner(n)) || !v.empty(), v.name+" must be set")
+	}
 	if err := problems.err(); err != nil {
 		return nil, err
 	}

@@ -38,10 +38,10 @@ func newColdWorld(t *testing.T) *coldWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.ColdKey = filepath.Join(dir, "cold.json")
+	config.Keys.Cold = filepath.Join(dir, "cold.json")
 	config.Ethereum.RPC, config.Tron.FullNodes = nil, nil // the machine reaches nobody
 	w.process = process{config, slog.New(slog.DiscardHandler), w.out}
-	if err := runColdKey(t.Context(), w.process, []string{"-out", config.ColdKey}); err != nil {
+	if err := runColdKey(t.Context(), w.process, []string{"-out", config.Keys.Cold}); err != nil {
 		t.Fatal(err)
 	}
 	public := filepath.Join(dir, "public.json")
@@ -170,7 +170,7 @@ func TestASignerWithTheColdKeyIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := config.checkQueues([]string{"signer-ethereum"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_COLD_KEY") {
+	if err := config.check("signer-ethereum"); err == nil || !strings.Contains(err.Error(), "KIVUKO_COLD_KEY") {
 		t.Errorf("%v", err)
 	}
 }

@@ -16,13 +16,7 @@ const applyPatience = 2 * time.Minute
 
 // runMigrate brings the database up to date, fills the catalogs and makes the first admin.
 func runMigrate(ctx context.Context, p process, _ []string) error {
-	var n need
-	p.config.checkDatabase(&n)
-	if p.config.Admin.Email != "" {
-		n.set("KIVUKO_ADMIN_PHONE", p.config.Admin.Phone)
-		n.set("KIVUKO_ADMIN_PASSWORD", p.config.Admin.Password)
-	}
-	if err := n.err(); err != nil {
+	if err := p.config.check("migrate"); err != nil {
 		return err
 	}
 	if err := store.Migrate(ctx, p.config.DatabaseURL); err != nil {
@@ -56,9 +50,7 @@ func firstAdmin(ctx context.Context, p process, db *store.Store) error {
 
 // runApply reconciles Temporal with temporal.yaml.
 func runApply(ctx context.Context, p process, _ []string) error {
-	var n need
-	p.config.checkTemporal(&n)
-	if err := n.err(); err != nil {
+	if err := p.config.check("apply"); err != nil {
 		return err
 	}
 	estate, err := worker.ParseEstate(temporalYAML)
@@ -80,9 +72,7 @@ func runApply(ctx context.Context, p process, _ []string) error {
 
 // runAuditVerify seals what is not sealed yet and recomputes the whole chain.
 func runAuditVerify(ctx context.Context, p process, _ []string) error {
-	var n need
-	p.config.checkDatabase(&n)
-	if err := n.err(); err != nil {
+	if err := p.config.check("audit-verify"); err != nil {
 		return err
 	}
 	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})

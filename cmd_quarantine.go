@@ -24,9 +24,7 @@ func runQuarantine(ctx context.Context, p process, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("quarantine: %w", err)
 	}
-	var n need
-	p.config.checkDatabase(&n)
-	if err := n.err(); err != nil {
+	if err := p.config.check("quarantine"); err != nil {
 		return err
 	}
 	db, err := store.Open(ctx, p.config.DatabaseURL, store.Options{Logger: p.log})

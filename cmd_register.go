@@ -28,10 +28,7 @@ func runRegister(ctx context.Context, p process, args []string) error {
 			return fmt.Errorf("momo-register: -number: %w", err)
 		}
 	}
-	var n need
-	p.config.checkOperator(&n)
-	n.set("KIVUKO_MOMO_STANDING_TOKEN", p.config.Momo.StandingToken)
-	if err := n.err(); err != nil {
+	if err := p.config.check("momo-register"); err != nil {
 		return err
 	}
 	operator, err := momo.New(p.config.momo())

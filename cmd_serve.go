@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"os"
 	"time"
 
@@ -28,11 +27,7 @@ const spoolPause = 5 * time.Second
 
 // runAPI serves the REST API. It holds no wallet key and no secret of the operator.
 func runAPI(ctx context.Context, p process, _ []string) error {
-	var n need
-	p.config.checkDatabase(&n)
-	p.config.checkTemporal(&n)
-	p.config.checkAPI(&n)
-	if err := n.err(); err != nil {
+	if err := p.config.check("api"); err != nil {
 		return err
 	}
 	workflows.UseRunbooks(p.config.Runbooks)
@@ -66,18 +61,6 @@ func runAPI(ctx context.Context, p process, _ []string) error {
 
 func apiDeps(p process, db *store.Store, temporal client.Client, metrics *prometheus.Registry) (api.Deps, error) {
 	c := p.config.API
-	proxies, err := prefixes("KIVUKO_API_TRUSTED_PROXIES", c.TrustedProxies)
-	if err != nil {
-		return api.Deps{}, err
-	}
-	sources, err := prefixes("KIVUKO_API_CALLBACK_IPS", c.CallbackIPs)
-	if err != nil {
-		return api.Deps{}, err
-	}
-	readers, err := prefixes("KIVUKO_API_METRICS_READERS", c.MetricsReaders)
-	if err != nil {
-		return api.Deps{}, err
-	}
 	hooks, err := p.config.webhookSecrets()
 	if err != nil {
 		return api.Deps{}, err
@@ -103,7 +86,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	}
 	return api.Deps{
 		Config: api.Config{
-			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, TrustedProxies: proxies, CallbackSources: sources, MetricsReaders: readers,
+			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders,
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
@@ -152,9 +135,7 @@ func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) err
 // API would say of the same access token; on the local stack, whose Web UI has no login and sends
 // none, the loopback address is the guard.
 func runCodec(ctx context.Context, p process, _ []string) error {
-	var n need
-	p.config.checkCodec(&n)
-	if err := n.err(); err != nil {
+	if err := p.config.check("codec"); err != nil {
 		return err
 	}
 	codec, err := worker.NewCodec(payloadKeys(p.config))
@@ -223,22 +204,6 @@ func reachable(address string) func(context.Context) error {
 		}
 		return c.Close()
 	}
-}
-
-func prefixes(name string, texts []string) ([]netip.Prefix, error) {
-	out := make([]netip.Prefix, 0, len(texts))
-	for _, t := range texts {
-		if a, err := netip.ParseAddr(t); err == nil {
-			out = append(out, netip.PrefixFrom(a, a.BitLen()))
-			continue
-		}
-		prefix, err := netip.ParsePrefix(t)
-		if err != nil {
-			return nil, fmt.Errorf("configuration: %s: %q is neither an address nor a prefix", name, t)
-		}
-		out = append(out, prefix)
-	}
-	return out, nil
 }
 
 // closing closes the database when a command ends. What it waited to say is in the database already.

@@ -1,23 +1,20 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"maps"
+	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/caarlos0/env/v11"
 
-	"kivuko/exchange"
-	"kivuko/exchange/money"
+	"kivuko/workflows"
 )
 
 // Mode says how strict the service is about its own set-up.
@@ -32,230 +29,189 @@ const (
 
 // Config is everything that the environment may say. This file is the only place of the product that
 // reads the environment; packages receive values. Each process checks only the parts it uses.
+//
+// The tags of a field say all about its variable but its meaning, which is the field's comment. docs/configuration.md is
+// generated from both, and the checks of config_variables.go follow the tags:
+//
+//	env, envDefault   the name without its prefix, and the default
+//	for               the processes that read it: commands, kinds of queues, "workers" (all queues) or "all"
+//	need              those of them that refuse to start without it
+//	production        what production demands besides: "required", "off", "https", or a rule in words that a check holds
+//	secret            "true" where the value is a secret
 type Config struct {
-	Mode        Mode   `env:"MODE" envDefault:"local"`
-	DatabaseURL string `env:"DATABASE_URL"`
-	LogLevel    string `env:"LOG_LEVEL" envDefault:"info"`
-	// Runbooks is where operators read docs/operations.md: what the details of parked flows link to.
-	Runbooks string `env:"RUNBOOKS" envDefault:"docs/operations.md"`
+	// `local` or `production`. Production refuses development secrets, embedded chains, sandboxes and unencrypted connections.
+	Mode Mode `env:"MODE" envDefault:"local" for:"all"`
+	// PostgreSQL, as `postgres://…`. Production wants `sslmode=verify-full`, unless the database is on this machine.
+	DatabaseURL string `env:"DATABASE_URL" for:"api codec workers migrate quarantine audit-verify" need:"api workers migrate quarantine audit-verify" production:"required" secret:"true"`
+	// The least severe messages that are logged: `debug`, `info`, `warn` or `error`.
+	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info" for:"all"`
+	// Where your operators read docs/runbooks.md: a whole http or https address without a heading. The details of parked flows
+	// and `GET /parked` link to it.
+	Runbooks string `env:"RUNBOOKS" envDefault:"docs/runbooks.md" for:"api workers"`
 
-	API      APIConfig      `envPrefix:"API_"`
-	Temporal TemporalConfig `envPrefix:"TEMPORAL_"`
-	Codec    CodecConfig    `envPrefix:"CODEC_"`
-	Worker   WorkerConfig   `envPrefix:"WORKER_"`
-	Tron     TronConfig     `envPrefix:"TRON_"` // the networks are in networks.go
-	Ethereum EthereumConfig `envPrefix:"ETHEREUM_"`
-	Solana   SolanaConfig   `envPrefix:"SOLANA_"`
-	Momo     MomoConfig     `envPrefix:"MOMO_"`
-	Sending  SendingConfig  `envPrefix:"SENDING_"`
-	Admin    AdminConfig    `envPrefix:"ADMIN_"`
-	Limits   LimitsConfig   `envPrefix:"LIMIT_"`
-	Deposits DepositsConfig `envPrefix:"DEPOSITS_"`
+	API      APIConfig      `envPrefix:"API_" title:"API"`
+	Admin    AdminConfig    `envPrefix:"ADMIN_" title:"First admin"`
+	Temporal TemporalConfig `envPrefix:"TEMPORAL_" title:"Temporal"`
+	Codec    CodecConfig    `envPrefix:"CODEC_" title:"Codec"`
+	Worker   WorkerConfig   `envPrefix:"WORKER_" title:"Workers"`
+	Limits   LimitsConfig   `envPrefix:"LIMIT_" title:"Limits"`
+	Momo     MomoConfig     `envPrefix:"MOMO_" title:"Mobile money"`
+	Rates    RatesConfig    `envPrefix:"RATES_" title:"Rates"`
 
 	// Screening is asked about everybody outside of our custody: by the queue flows about who sent the crypto of a sale
 	// and who gets a transfer, by signers before any other payment is signed.
-	Screening ScreeningConfig `envPrefix:"SCREENING_"`
+	Screening ScreeningConfig `envPrefix:"SCREENING_" title:"Screening"`
+	Keys      KeysConfig      `envPrefix:"" title:"Keys"`
+	Sending   SendingConfig   `envPrefix:"SENDING_" title:"Sending"`
+	Deposits  DepositsConfig  `envPrefix:"DEPOSITS_" title:"Deposits"`
 
-	// Rates is where rates of crypto come from beside admins.
-	Rates RatesConfig `envPrefix:"RATES_"`
-
-	// WebhookKeys seal the secrets that events are signed with; without them there are no webhooks. The first one
-	// seals. The API and the queue webhooks have them.
-	WebhookKeys Keyring `env:"WEBHOOK_KEYS"` // id:hex of 32 bytes
-
-	// MasterKey seals wallet keys: hcvault://… (Vault transit), awskms://…, or file:///… (local only).
-	MasterKey     string   `env:"MASTER_KEY"`
-	OldMasterKeys []string `env:"OLD_MASTER_KEYS"` // only open what they sealed
-	VaultToken    string   `env:"VAULT_TOKEN"`
-	// ColdPublicKey is the file with the public half of the cold key, with which the signer seals the keys of new
-	// cold wallets. ColdKey is the file with the private half, on the cold machine alone.
-	ColdPublicKey string `env:"COLD_PUBLIC_KEY"`
-	ColdKey       string `env:"COLD_KEY"`
-	// SignerCeilings bound a single payment of an asset ("USDT:20000,USDC:20000"), whoever approved it:
-	// the signer's own limit, which a row in the database can't lift.
-	SignerCeilings map[string]string `env:"SIGNER_CEILINGS"`
+	Tron     TronConfig     `envPrefix:"TRON_" network:"tron" title:"TRON"` // the networks are in networks.go
+	Ethereum EthereumConfig `envPrefix:"ETHEREUM_" network:"ethereum" title:"Ethereum"`
+	Solana   SolanaConfig   `envPrefix:"SOLANA_" network:"solana" title:"Solana"`
 }
 
 // APIConfig is what the API process needs beside the database and Temporal.
 type APIConfig struct {
-	Listen         string        `env:"LISTEN" envDefault:"127.0.0.1:8080"`
-	PublicURL      string        `env:"PUBLIC_URL" envDefault:"http://127.0.0.1:8080"`
-	TokenKeys      Keyring       `env:"TOKEN_KEYS"` // id:hex of 32 bytes, comma-separated; the first one signs
-	PINPepper      HexKey        `env:"PIN_PEPPER"` // 32 bytes in hex
-	SpoolDir       string        `env:"SPOOL_DIR" envDefault:".local/spool"`
-	CallbackIPs    []string      `env:"CALLBACK_IPS"`    // addresses or prefixes of the operator; empty: any
-	MetricsReaders []string      `env:"METRICS_READERS"` // addresses or prefixes that may read /metrics; empty: any
-	TrustedProxies []string      `env:"TRUSTED_PROXIES"`
-	DrainTimeout   time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s"`
-	RateFactor     int           `env:"RATE_FACTOR" envDefault:"1"` // multiplies every rate limit
+	// The address and port where the API listens.
+	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8080" for:"api health"`
+	// The address by which the outside world reaches the API.
+	PublicURL string `env:"PUBLIC_URL" envDefault:"http://127.0.0.1:8080" for:"api" production:"required https"`
+	// `id:` and 64 hexadecimal digits, several for rotation. The first signs access tokens, all of them verify.
+	TokenKeys Keyring `env:"TOKEN_KEYS" for:"api codec" need:"api" production:"required" secret:"true"`
+	// 64 hexadecimal digits that PINs and passwords are hashed with. When it is lost, everybody has to set a new PIN and password.
+	PINPepper HexKey `env:"PIN_PEPPER" for:"api" need:"api" secret:"true"`
+	// The directory where callbacks wait while the database is away. It must outlive the process.
+	SpoolDir string `env:"SPOOL_DIR" envDefault:".local/spool" for:"api"`
+	// Addresses or prefixes of the operator. Callbacks from other addresses are marked; empty marks none.
+	CallbackIPs Prefixes `env:"CALLBACK_IPS" for:"api"`
+	// Addresses or prefixes that may read `/metrics`; empty lets everybody read it.
+	MetricsReaders Prefixes `env:"METRICS_READERS" for:"api" production:"required"`
+	// Addresses or prefixes of proxies whose `X-Forwarded-For` is believed.
+	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" for:"api"`
+	// How long running requests may take to end when the process is stopped.
+	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" for:"api"`
+	// Multiplies every rate limit, for load tests.
+	RateFactor int `env:"RATE_FACTOR" envDefault:"1" for:"api"`
 }
 
 // TemporalConfig says where Temporal is; temporal.yaml says how the service uses it.
 type TemporalConfig struct {
-	Address     string  `env:"ADDRESS"`
-	Namespace   string  `env:"NAMESPACE"`
-	TLS         bool    `env:"TLS"`
-	APIKey      string  `env:"API_KEY"`
-	PayloadKeys Keyring `env:"PAYLOAD_KEYS"` // id:hex of 32 bytes; the first one encrypts
+	// Host and port of Temporal. What is not set here is taken from the variables and files of the `temporal` command line,
+	// client certificates too.
+	Address string `env:"ADDRESS" for:"api workers apply"`
+	// The namespace, in place of the one in `temporal.yaml`.
+	Namespace string `env:"NAMESPACE" for:"api workers apply"`
+	// Whether Temporal is reached over TLS.
+	TLS bool `env:"TLS" for:"api workers apply" production:"required unless Temporal is on this machine"`
+	// For a Temporal that asks for one.
+	APIKey string `env:"API_KEY" for:"api workers apply" secret:"true"`
+	// `id:` and 64 hexadecimal digits, several for rotation. The first encrypts payloads, all of them decrypt. Keep each one as long
+	// as a history lives that it encrypted.
+	PayloadKeys Keyring `env:"PAYLOAD_KEYS" for:"api codec workers apply" need:"api codec workers apply" secret:"true"`
 }
 
 // CodecConfig is the endpoint that lets the Web UI read encrypted payloads.
 type CodecConfig struct {
-	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081"`
-	Origin string `env:"ORIGIN" envDefault:"http://127.0.0.1:8233"`
-	// Open lets everybody who reaches the address read payloads. It counts on the local stack only,
-	// whose Web UI has no login; otherwise an access token of staff is asked for.
-	Open bool `env:"OPEN"`
+	// The address and port where the codec endpoint listens.
+	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081" for:"codec health"`
+	// The address of the Web UI that may ask it.
+	Origin string `env:"ORIGIN" envDefault:"http://127.0.0.1:8233" for:"codec"`
+	// Lets everybody who reaches the address read payloads. For the local stack, whose Web UI has no login; otherwise the endpoint
+	// asks for an access token of staff.
+	Open bool `env:"OPEN" for:"codec" production:"off"`
 }
 
 // WorkerConfig is what each worker process needs.
 type WorkerConfig struct {
-	MetricsListen string `env:"METRICS_LISTEN"`
-	BuildID       string `env:"BUILD_ID"`
-	// Promote makes this build the current version at start. Deployments promote by hand or by
-	// pipeline; the local stack has nobody to do it.
-	Promote bool `env:"PROMOTE"`
-}
-
-// MomoConfig is the mobile money operator's account of this deployment.
-type MomoConfig struct {
-	BaseURL            string `env:"BASE_URL"`
-	ConsumerKey        string `env:"CONSUMER_KEY"`
-	ConsumerSecret     string `env:"CONSUMER_SECRET"`
-	Shortcode          string `env:"SHORTCODE"`
-	Passkey            string `env:"PASSKEY"`
-	PayoutShortcode    string `env:"PAYOUT_SHORTCODE"`
-	Initiator          string `env:"INITIATOR"`
-	SecurityCredential string `env:"SECURITY_CREDENTIAL"` // the initiator's password, encrypted for the operator
-	CallbackKey        HexKey `env:"CALLBACK_KEY"`        // 32 bytes in hex: payouts' callback addresses are derived from it
-	StandingToken      string `env:"STANDING_TOKEN"`      // 64 hexadecimal digits: the addresses that belong to no attempt
-	CallbackURL        string `env:"CALLBACK_URL" envDefault:"http://127.0.0.1:8080/api/v1/callbacks/momo"`
-	Development        bool   `env:"DEVELOPMENT"`    // the operator is the sandbox of the local stack
-	Hakikisha          bool   `env:"HAKIKISHA"`      // ask whose a number is before money goes there
-	RejectUnknown      bool   `env:"REJECT_UNKNOWN"` // let in only payments to our number that something waits for
-}
-
-// RatesConfig names a source of FX rates; without a URL admins enter them all. The protocol is that of
-// activities.HTTPRates.
-type RatesConfig struct {
-	URL    string        `env:"URL"`
-	Token  string        `env:"TOKEN"`
-	Source string        `env:"SOURCE" envDefault:"feed"` // its name in the books
-	Life   time.Duration `env:"LIFE" envDefault:"1h"`     // from a rate's moment until nothing is priced by it
-}
-
-func (r RatesConfig) check(n *need, mode Mode) {
-	n.rule(mode != Production || r.URL == "" || strings.HasPrefix(r.URL, "https://"), "KIVUKO_RATES_URL must be https in production")
-	n.rule(exchange.ValidRateSource(r.Source) && r.Source != exchange.RateSourceAdmin, "KIVUKO_RATES_SOURCE must be a short name in small letters, and not admin")
-	n.rule(r.Life >= exchange.MinRateLife && r.Life <= exchange.MaxRateLife, "KIVUKO_RATES_LIFE must be between a minute and a week")
+	// The address and port where the worker serves `/metrics`; empty serves none.
+	MetricsListen string `env:"METRICS_LISTEN" for:"workers health"`
+	// The build that flows are pinned to; the commit unless set.
+	BuildID string `env:"BUILD_ID" for:"workers"`
+	// Makes this build the current version at start, for the local stack. Deployments promote a build by hand or by pipeline.
+	Promote bool `env:"PROMOTE" for:"workers"`
 }
 
 // AdminConfig makes the first admin at migration time, if there is none.
 type AdminConfig struct {
-	Email    string `env:"EMAIL"`
-	Phone    string `env:"PHONE"`
-	Password string `env:"PASSWORD"`
+	// The e-mail address of the first admin, whom `kivuko migrate` creates if there is none.
+	Email string `env:"EMAIL" for:"migrate"`
+	// Its phone number; needed with the e-mail address.
+	Phone string `env:"PHONE" for:"migrate"`
+	// Its password; needed with the e-mail address. Unset it afterwards.
+	Password string `env:"PASSWORD" for:"migrate" secret:"true"`
 }
 
-// HexKey is a secret of 32 bytes that prints as nothing.
-type HexKey []byte
+// Prefixes are ranges of addresses.
+type Prefixes []netip.Prefix
 
-// UnmarshalText reads 64 hexadecimal digits.
-func (k *HexKey) UnmarshalText(text []byte) error {
-	b, err := hex.DecodeString(string(text))
-	if err != nil || len(b) != 32 {
-		return errors.New("must be 64 hexadecimal digits")
+// UnmarshalText reads comma-separated addresses and prefixes.
+func (p *Prefixes) UnmarshalText(text []byte) error {
+	for _, t := range strings.Split(string(text), ",") {
+		if a, err := netip.ParseAddr(t); err == nil {
+			*p = append(*p, netip.PrefixFrom(a, a.BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(t)
+		if err != nil {
+			return fmt.Errorf("%q is neither an address nor a prefix", t)
+		}
+		*p = append(*p, prefix)
 	}
-	*k = b
 	return nil
 }
 
-// String hides the key.
-func (k HexKey) String() string { return "[redacted]" }
-
-// GoString hides the key.
-func (k HexKey) GoString() string { return "[redacted]" }
-
-// NamedKey is a key of a ring.
-type NamedKey struct {
-	ID  string
-	Key HexKey
-}
-
-// Keyring is an ordered set of named keys; the first is used for new things, the others still read
-// old ones.
-type Keyring []NamedKey
-
-// UnmarshalText reads "id:hex,id:hex".
-func (r *Keyring) UnmarshalText(text []byte) error {
-	for _, part := range strings.Split(string(text), ",") {
-		id, digits, ok := strings.Cut(part, ":")
-		if !ok || id == "" {
-			return errors.New("must be id:hex, comma-separated")
-		}
-		k := NamedKey{ID: id}
-		if err := k.Key.UnmarshalText([]byte(digits)); err != nil {
-			return fmt.Errorf("key %s %w", id, err)
-		}
-		*r = append(*r, k)
+// UnmarshalText reads local or production.
+func (m *Mode) UnmarshalText(text []byte) error {
+	*m = Mode(text)
+	if *m != Local && *m != Production {
+		return fmt.Errorf("must be local or production, not %q", text)
 	}
 	return nil
 }
 
 // loadConfig reads KIVUKO_* variables, and the files that KIVUKO_*_FILE name.
 func loadConfig() (Config, error) {
-	variables, err := withFiles(env.ToMap(os.Environ()))
+	values, err := withFiles(env.ToMap(os.Environ()))
 	if err != nil {
 		return Config{}, err
 	}
-	c, err := env.ParseAsWithOptions[Config](env.Options{Prefix: variablePrefix, Environment: variables})
+	c, err := env.ParseAsWithOptions[Config](env.Options{Prefix: variablePrefix, Environment: values})
 	if err != nil {
-		return Config{}, fmt.Errorf("configuration: %w", nameVariables(err))
-	}
-	if c.Mode != Local && c.Mode != Production {
-		return Config{}, fmt.Errorf("configuration: KIVUKO_MODE must be local or production, not %q", c.Mode)
+		return Config{}, nameVariables(err, values)
 	}
 	return c, nil
 }
 
-// nameVariables says which variables a parse error is about: the library knows only the names of fields.
-func nameVariables(err error) error {
+// nameVariables says which variables a parse error is about: the library knows only the names of fields. Two parts of the
+// configuration may have fields of one name; the ones that are not set have nothing wrong.
+func nameVariables(err error, values map[string]string) error {
 	all, ok := errors.AsType[env.AggregateError](err)
 	if !ok {
-		return err
+		return fmt.Errorf("configuration: %w", err)
 	}
-	var named []error
+	var n need
 	for _, e := range all.Errors {
-		if p, ok := errors.AsType[env.ParseError](e); ok {
-			e = fmt.Errorf("%s: %w", strings.Join(variablesOf(reflect.TypeFor[Config](), p.Name, "KIVUKO_"), " or "), p.Err)
+		p, ok := errors.AsType[env.ParseError](e)
+		if !ok {
+			n.problems = append(n.problems, e.Error())
+			continue
 		}
-		named = append(named, e)
+		var names []string
+		for _, v := range (Config{}).variables() {
+			if v.field.Name == p.Name && values[v.name] != "" {
+				names = append(names, v.name)
+			}
+		}
+		n.problems = append(n.problems, fmt.Sprintf("%s: %v", strings.Join(names, " or "), p.Err))
 	}
-	return errors.Join(named...)
+	return n.err()
 }
 
-// variablesOf lists the variables of the fields with a name. Two parts of the configuration may have
-// fields of one name; an error then names both.
-func variablesOf(t reflect.Type, field, prefix string) []string {
-	var names []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if inner, ok := f.Tag.Lookup("envPrefix"); ok {
-			names = append(names, variablesOf(f.Type, field, prefix+inner)...)
-		} else if f.Name == field {
-			names = append(names, prefix+f.Tag.Get("env"))
-		}
-	}
-	return names
-}
-
-// need collects what is missing for one process, so that a person sees all of it at once.
+// need collects what is wrong for one process, so that an operator sees all of it at once.
 type need struct{ problems []string }
 
 func (n *need) set(name, value string) {
-	if value == "" {
-		n.problems = append(n.problems, name+" must be set")
-	}
+	n.rule(value != "", name+" must be set")
 }
 
 func (n *need) rule(ok bool, problem string) {
@@ -268,28 +224,63 @@ func (n *need) err() error {
 	if len(n.problems) == 0 {
 		return nil
 	}
-	return errors.New("configuration:\n  " + strings.Join(n.problems, "\n  "))
+	return errors.New("configuration:\n  " + strings.Join(n.problems, "\n  ") + "\ndocs/configuration.md describes every variable.")
 }
 
-func (c Config) checkTemporal(n *need) {
-	n.rule(len(c.Temporal.PayloadKeys) > 0, "KIVUKO_TEMPORAL_PAYLOAD_KEYS must be set")
-	if c.Mode == Production {
-		n.rule(c.Temporal.TLS || loopback(c.Temporal.Address), "KIVUKO_TEMPORAL_TLS must be true: in production Temporal is reached over TLS unless it is on this machine")
-		n.rule(!c.Temporal.PayloadKeys.development(), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key")
+// check names everything that a process lacks, and every rule that its variables break. A process is a command or a
+// queue of a worker.
+func (c Config) check(processes ...string) error {
+	var n need
+	for _, p := range processes {
+		c.checkTags(&n, p)
+		c.checkRules(&n, p)
 	}
+	slices.Sort(n.problems)
+	n.problems = slices.Compact(n.problems)
+	return n.err()
 }
 
-func (c Config) checkAPI(n *need) {
-	n.rule(len(c.API.TokenKeys) > 0, "KIVUKO_API_TOKEN_KEYS must be set")
-	n.rule(len(c.API.PINPepper) > 0, "KIVUKO_API_PIN_PEPPER must be set")
-	c.checkWebhooks(n)
-	c.checkStanding(n)
-	c.checkRunbooks(n)
-	if c.Mode == Production {
-		n.rule(!c.API.TokenKeys.development(), "KIVUKO_API_TOKEN_KEYS holds a development key")
-		n.rule(!developmentKey(c.API.PINPepper), "KIVUKO_API_PIN_PEPPER is a development secret")
-		n.rule(strings.HasPrefix(c.API.PublicURL, "https://"), "KIVUKO_API_PUBLIC_URL must be https in production")
-		n.rule(len(c.API.MetricsReaders) > 0, "KIVUKO_API_METRICS_READERS must be set in production: without it everybody may read /metrics")
+// checkRules holds the rules that the tags can't say.
+func (c Config) checkRules(n *need, process string) {
+	kind, _ := kindOf(process)
+	if reads("api codec workers migrate quarantine audit-verify", kind) {
+		c.checkDatabase(n)
+	}
+	if reads("api workers apply", kind) {
+		n.rule(c.Mode != Production || c.Temporal.TLS || loopback(c.Temporal.Address),
+			"KIVUKO_TEMPORAL_TLS must be true: in production Temporal is reached over TLS unless it is on this machine")
+	}
+	if reads("api workers", kind) {
+		c.checkRunbooks(n)
+	}
+	if reads("api momo momo-register", kind) {
+		c.checkStandingToken(n)
+	}
+	if reads("workers", kind) {
+		c.checkLimits(n)
+	}
+	switch kind {
+	case "api":
+		for _, network := range c.networks() {
+			if network.on {
+				network.check(n)
+			}
+		}
+	case "codec":
+		c.checkCodec(n)
+	case "migrate":
+		c.checkAdmin(n)
+	case "flows":
+		c.Screening.check(n, c.Mode)
+		c.Rates.check(n)
+	case "chain":
+		c.checkNetwork(n, process)
+		c.checkSending(n)
+		c.checkDeposits(n)
+	case "signer":
+		c.checkNetwork(n, process)
+		c.checkKeys(n)
+		c.Screening.check(n, c.Mode)
 	}
 }
 
@@ -297,170 +288,24 @@ func (c Config) checkAPI(n *need) {
 func (c Config) checkRunbooks(n *need) {
 	u, err := url.Parse(c.Runbooks)
 	whole := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
-	n.rule(c.Runbooks == "docs/operations.md" || (whole && !strings.ContainsAny(c.Runbooks, "#() ")),
+	n.rule(c.Runbooks == workflows.RunbooksPage || (whole && !strings.ContainsAny(c.Runbooks, "#() ")),
 		"KIVUKO_RUNBOOKS must be the http or https address of the page, without a heading")
 }
 
 func (c Config) checkCodec(n *need) {
-	n.rule(len(c.Temporal.PayloadKeys) > 0, "KIVUKO_TEMPORAL_PAYLOAD_KEYS must be set")
-	n.rule(len(c.API.TokenKeys) > 0 || c.Codec.Open, "KIVUKO_API_TOKEN_KEYS must be set: the codec endpoint asks for an access token")
-	if !c.Codec.Open {
-		c.checkDatabase(n)
-	}
+	n.rule(len(c.API.TokenKeys) > 0 || c.Codec.Open || c.Mode == Production, "KIVUKO_API_TOKEN_KEYS must be set: the codec endpoint asks for an access token")
+	n.rule(c.DatabaseURL != "" || c.Codec.Open || c.Mode == Production, "KIVUKO_DATABASE_URL must be set: the codec endpoint looks up whose access token it is")
 	n.rule(!c.Codec.Open || loopback(c.Codec.Listen), "KIVUKO_CODEC_OPEN needs a loopback KIVUKO_CODEC_LISTEN")
-	if c.Mode == Production {
-		n.rule(!c.Codec.Open, "KIVUKO_CODEC_OPEN must be off in production")
-		n.rule(!c.Temporal.PayloadKeys.development(), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key")
-		n.rule(!c.API.TokenKeys.development(), "KIVUKO_API_TOKEN_KEYS holds a development key")
+}
+
+func (c Config) checkAdmin(n *need) {
+	if c.Admin.Email != "" {
+		n.set("KIVUKO_ADMIN_PHONE", c.Admin.Phone)
+		n.set("KIVUKO_ADMIN_PASSWORD", c.Admin.Password)
 	}
 }
 
-// checkQueues checks what a worker of the queues needs, and nothing more: a process that serves no
-// signer queue should not even be given the master key.
-func (c Config) checkQueues(queues []string) error {
-	var n need
-	c.checkDatabase(&n)
-	c.checkTemporal(&n)
-	c.checkLimits(&n)
-	c.checkRunbooks(&n)
-	for _, q := range queues {
-		switch {
-		case q == "flows":
-			c.Screening.check(&n, c.Mode)
-			c.Rates.check(&n, c.Mode)
-		case q == "momo":
-			c.checkMomo(&n)
-		case q == "webhooks":
-			n.rule(len(c.WebhookKeys) > 0, "KIVUKO_WEBHOOK_KEYS must be set to serve the queue webhooks")
-			c.checkWebhooks(&n)
-		case strings.HasPrefix(q, "chain-"):
-			c.checkNetwork(&n, q)
-			c.checkSending(&n)
-		case strings.HasPrefix(q, "signer-"):
-			c.checkNetwork(&n, q)
-			c.checkKeys(&n)
-			c.Screening.check(&n, c.Mode)
-		}
-	}
-	return n.err()
-}
-
-// checkMomo checks what the queue momo needs: what every client of the operator does, and what payouts are made with.
-func (c Config) checkMomo(n *need) {
-	c.checkOperator(n)
-	n.set("KIVUKO_MOMO_PAYOUT_SHORTCODE", c.Momo.PayoutShortcode)
-	n.set("KIVUKO_MOMO_INITIATOR", c.Momo.Initiator)
-	n.set("KIVUKO_MOMO_SECURITY_CREDENTIAL", c.Momo.SecurityCredential)
-	n.rule(len(c.Momo.CallbackKey) > 0, "KIVUKO_MOMO_CALLBACK_KEY must be set")
-	n.rule(c.Mode != Production || !developmentKey(c.Momo.CallbackKey), "KIVUKO_MOMO_CALLBACK_KEY is a development secret")
-}
-
-// checkOperator checks what a client of the operator needs, whatever it asks.
-func (c Config) checkOperator(n *need) {
-	for name, v := range map[string]string{
-		"BASE_URL": c.Momo.BaseURL, "CONSUMER_KEY": c.Momo.ConsumerKey, "CONSUMER_SECRET": c.Momo.ConsumerSecret,
-		"SHORTCODE": c.Momo.Shortcode, "PASSKEY": c.Momo.Passkey, "CALLBACK_URL": c.Momo.CallbackURL,
-	} {
-		n.set("KIVUKO_MOMO_"+name, v)
-	}
-	c.checkStanding(n)
-	if c.Mode == Production {
-		n.rule(!c.Momo.Development, "KIVUKO_MOMO_DEVELOPMENT must be off in production: the sandbox moves no money")
-		n.rule(strings.HasPrefix(c.Momo.BaseURL, "https://"), "KIVUKO_MOMO_BASE_URL must be https in production")
-		n.rule(strings.HasPrefix(c.Momo.CallbackURL, "https://"), "KIVUKO_MOMO_CALLBACK_URL must be https in production")
-	}
-}
-
-// checkStanding checks the token of the addresses that belong to no attempt. The workers give them to the operator and
-// the API knows its notices by them, so that each of the two must have it.
-func (c Config) checkStanding(n *need) {
-	token := c.Momo.StandingToken
-	if c.Mode == Production && token == "" {
-		n.rule(false, "KIVUKO_MOMO_STANDING_TOKEN must be set in production: without it neither notices of payments nor our balances arrive")
-	}
-	_, err := hex.DecodeString(token)
-	n.rule(token == "" || (err == nil && len(token) == 64 && token == strings.ToLower(token)), "KIVUKO_MOMO_STANDING_TOKEN must be 64 hexadecimal digits in small letters")
-	n.rule(c.Mode != Production || token != hex.EncodeToString(developmentKeys()["standing"]), "KIVUKO_MOMO_STANDING_TOKEN is a development secret")
-}
-
-func (c Config) checkKeys(n *need) {
-	n.set("KIVUKO_MASTER_KEY", c.MasterKey)
-	n.rule(c.ColdKey == "", "KIVUKO_COLD_KEY must not be set here: a signer must not be able to open the keys of cold wallets")
-	ceilings, err := c.ceilings()
-	if err != nil {
-		n.problems = append(n.problems, err.Error())
-	}
-	if c.Mode == Production {
-		for _, asset := range c.signedAssets() {
-			_, ok := ceilings[asset]
-			n.rule(ok, "KIVUKO_SIGNER_CEILINGS must name "+string(asset)+": in production the signer bounds each payment by itself")
-		}
-		n.rule(!strings.HasPrefix(c.MasterKey, "file:"), "KIVUKO_MASTER_KEY must name a key service in production, not a file")
-	}
-}
-
-func (c Config) ceilings() (map[money.Asset]money.Amount, error) {
-	out := map[money.Asset]money.Amount{}
-	for name, text := range c.SignerCeilings {
-		asset := money.Asset(name)
-		if !asset.Valid() {
-			return nil, fmt.Errorf("KIVUKO_SIGNER_CEILINGS: %q is no asset of ours", name)
-		}
-		limit, err := money.Parse(asset, text)
-		if err != nil || !limit.Positive() {
-			return nil, fmt.Errorf("KIVUKO_SIGNER_CEILINGS: the ceiling of %s must be a decimal above zero", name)
-		}
-		out[asset] = limit
-	}
-	return out, nil
-}
-
-// signedAssets are the tokens of all networks that are on.
-func (c Config) signedAssets() []money.Asset {
-	var out []money.Asset
-	for _, n := range c.networks() {
-		for _, asset := range slices.Sorted(maps.Keys(n.tokens)) {
-			if n.on && !slices.Contains(out, asset) {
-				out = append(out, asset)
-			}
-		}
-	}
-	return out
-}
-
-// developmentMark is what every development key is derived from; see developmentKey.
-const developmentMark = "kivuko development key "
-
-// developmentKeys are the keys that the local stack uses. Each is the SHA-256 of a public text, so
-// anybody knows them; production refuses them by value.
-func developmentKeys() map[string]HexKey {
-	keys := map[string]HexKey{}
-	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook", "standing"} {
-		sum := sha256.Sum256([]byte(developmentMark + name))
-		keys[name] = sum[:]
-	}
-	return keys
-}
-
-func developmentKey(k HexKey) bool {
-	for _, d := range developmentKeys() {
-		if string(d) == string(k) {
-			return true
-		}
-	}
-	return false
-}
-
-func (r Keyring) development() bool {
-	for _, k := range r {
-		if developmentKey(k.Key) {
-			return true
-		}
-	}
-	return false
-}
-
-// allLoopback tells whether every address of some lists is on this machine.
+// allLoopback reports whether every address of some lists is on this machine.
 func allLoopback(lists ...[]string) bool {
 	for _, a := range slices.Concat(lists...) {
 		if !loopback(a) {

@@ -17,7 +17,6 @@ import (
 const sslVerifyFull = "verify-full"
 
 func (c Config) checkDatabase(n *need) {
-	n.set("KIVUKO_DATABASE_URL", c.DatabaseURL)
 	if c.Mode != Production || c.DatabaseURL == "" {
 		return
 	}
@@ -31,7 +30,7 @@ func (c Config) checkDatabase(n *need) {
 	n.rule(verified || onThisMachine(u), "KIVUKO_DATABASE_URL must say sslmode=verify-full: in production PostgreSQL is reached over verified TLS unless it is on this machine")
 }
 
-// onThisMachine tells whether a database URL names nothing but a loopback address or a local socket.
+// onThisMachine reports whether a database URL names nothing but a loopback address or a local socket.
 func onThisMachine(u *url.URL) bool {
 	hosts := u.Query()["host"] // the driver takes the host from here too
 	if u.Host != "" || len(hosts) == 0 {

@@ -5,23 +5,33 @@ import (
 	"maps"
 	"slices"
 
+	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
 // DepositsConfig is how deposits on the chains are watched.
 type DepositsConfig struct {
-	// From is the first block to read of a network where nothing was read before ("tron:1"). Without it
-	// reading begins with what becomes final after the first start.
-	From map[string]uint64 `env:"FROM"`
-	// Minimum is the least amount that wakes anybody. Less is booked all the same.
-	Minimum map[string]string `env:"MINIMUM" envDefault:"USDT:0.01,USDC:0.01,TRX:0.1,ETH:0.00001,SOL:0.0001"`
+	// The first block to read of a network where nothing was read before (`tron:1`); otherwise the final one of the moment.
+	From map[string]uint64 `env:"FROM" for:"chain"`
+	// The least amount of each asset that is acted upon. Less is booked all the same.
+	Minimum map[string]string `env:"MINIMUM" envDefault:"USDT:0.01,USDC:0.01,TRX:0.1,ETH:0.00001,SOL:0.0001" for:"chain"`
+}
+
+// checkDeposits holds the rules of a watch over a network.
+func (c Config) checkDeposits(n *need) {
+	for name := range c.Deposits.From {
+		n.rule(exchange.Network(name).Valid(), fmt.Sprintf("KIVUKO_DEPOSITS_FROM: there is no network %q", name))
+	}
+	if _, err := c.Deposits.minimum(); err != nil {
+		n.problems = append(n.problems, err.Error())
+	}
 }
 
 func (c DepositsConfig) minimum() (map[money.Asset]money.Amount, error) {
 	least := map[money.Asset]money.Amount{}
 	for _, name := range slices.Sorted(maps.Keys(c.Minimum)) {
 		if !money.Asset(name).Valid() || money.Asset(name).Fiat() {
-			return nil, fmt.Errorf("KIVUKO_DEPOSITS_MINIMUM: %q is no crypto asset", name)
+			return nil, fmt.Errorf("KIVUKO_DEPOSITS_MINIMUM: %q is not a crypto asset", name)
 		}
 		m, err := money.Parse(money.Asset(name), c.Minimum[name])
 		if err != nil {

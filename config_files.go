@@ -5,7 +5,6 @@ import (
 	"io"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 )
@@ -21,9 +20,12 @@ const (
 // withFiles replaces each KIVUKO_X_FILE by KIVUKO_X with what the file holds, without a line break at its end; an
 // empty file is a variable that is not set.
 // Secrets then stay out of the environment, which every tool that shows a container shows. All that is wrong is
-// told at once, by the variables' names; what a file holds is never part of an error.
+// reported at once, by the variables' names; what a file holds is never part of an error.
 func withFiles(environment map[string]string) (map[string]string, error) {
-	known := namesOf(reflect.TypeFor[Config](), variablePrefix)
+	known := map[string]bool{}
+	for _, v := range (Config{}).variables() {
+		known[v.name] = true
+	}
 	out := maps.Clone(environment)
 	var n need
 	for _, name := range slices.Sorted(maps.Keys(environment)) {
@@ -31,7 +33,7 @@ func withFiles(environment map[string]string) (map[string]string, error) {
 		if !ok || !strings.HasPrefix(name, variablePrefix) || environment[name] == "" {
 			continue
 		}
-		if !slices.Contains(known, value) {
+		if !known[value] {
 			n.rule(false, name+" names a file for "+value+", which nothing reads")
 			continue
 		}
@@ -64,18 +66,4 @@ func readSecret(path string) (string, error) {
 		return "", fmt.Errorf("the file is longer than %d bytes", maxSecretFile)
 	}
 	return strings.TrimRight(string(content), "\r\n"), nil
-}
-
-// namesOf lists all variables of a configuration.
-func namesOf(t reflect.Type, prefix string) []string {
-	var names []string
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if inner, ok := f.Tag.Lookup("envPrefix"); ok {
-			names = append(names, namesOf(f.Type, prefix+inner)...)
-		} else {
-			names = append(names, prefix+f.Tag.Get("env"))
-		}
-	}
-	return names
 }

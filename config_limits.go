@@ -11,20 +11,30 @@ import (
 
 // LimitsConfig bounds what customers may ask for at a time; workers hold the limits.
 type LimitsConfig struct {
-	CustomerOrders  int           `env:"CUSTOMER_ORDERS" envDefault:"10"`   // pending orders of a verified customer
-	UserOrders      int           `env:"USER_ORDERS" envDefault:"3"`        // pending orders of one that is not verified
-	PromptsPerPhone int           `env:"PROMPTS_PER_PHONE" envDefault:"12"` // prompts to one phone within the window
-	PromptWindow    time.Duration `env:"PROMPT_WINDOW" envDefault:"1h"`
-
-	CustomerTransfers int `env:"CUSTOMER_TRANSFERS" envDefault:"50"`   // transfers of a verified customer in a day
-	UserTransfers     int `env:"USER_TRANSFERS" envDefault:"10"`       // of one that is not verified
-	MerchantTransfers int `env:"MERCHANT_TRANSFERS" envDefault:"1000"` // of a merchant with its subvendors
-
-	// What networks may take in a day, each in its coin ("ETH:0.03,TRX:300,SOL:0.05").
-	UserFees     map[string]string `env:"USER_FEES" envDefault:"ETH:0.03,TRX:300,SOL:0.05"`
-	CustomerFees map[string]string `env:"CUSTOMER_FEES" envDefault:"ETH:0.15,TRX:1500,SOL:0.25"`
-	MerchantFees map[string]string `env:"MERCHANT_FEES" envDefault:"ETH:5,TRX:50000,SOL:10"`
-	HouseFees    map[string]string `env:"HOUSE_FEES" envDefault:"ETH:20,TRX:200000,SOL:50"`
+	// Pending orders that a verified customer may have at a time. A customer may open five times as many sales within a day for
+	// which nothing comes, and a merchant ten times as many for its customers: each keeps an escrow address until that has rested.
+	CustomerOrders int `env:"CUSTOMER_ORDERS" envDefault:"10" for:"workers"`
+	// The same for a `user`, whose identity is not verified; never above the customers'.
+	UserOrders int `env:"USER_ORDERS" envDefault:"3" for:"workers"`
+	// Prompts to one phone within the window, whichever customers ask for them.
+	PromptsPerPhone int `env:"PROMPTS_PER_PHONE" envDefault:"12" for:"workers"`
+	// How long a prompt counts.
+	PromptWindow time.Duration `env:"PROMPT_WINDOW" envDefault:"1h" for:"workers"`
+	// Transfers that a verified customer may send in a day of Kenya, whatever they are worth.
+	CustomerTransfers int `env:"CUSTOMER_TRANSFERS" envDefault:"50" for:"workers"`
+	// The same for a `user`; never above the customers'.
+	UserTransfers int `env:"USER_TRANSFERS" envDefault:"10" for:"workers"`
+	// The same for a merchant with all its subvendors, and for the house.
+	MerchantTransfers int `env:"MERCHANT_TRANSFERS" envDefault:"1000" for:"workers"`
+	// The network fees of a day of Kenya for the orders and transfers of a `user`, for each network in its coin. Every coin must be
+	// named, here and below.
+	UserFees map[string]string `env:"USER_FEES" envDefault:"ETH:0.03,TRX:300,SOL:0.05" for:"workers"`
+	// The same for a verified customer.
+	CustomerFees map[string]string `env:"CUSTOMER_FEES" envDefault:"ETH:0.15,TRX:1500,SOL:0.25" for:"workers"`
+	// The same for a merchant with all its subvendors, orders against its offers included.
+	MerchantFees map[string]string `env:"MERCHANT_FEES" envDefault:"ETH:5,TRX:50000,SOL:10" for:"workers"`
+	// The network fees of a day for everything that is sent. Beyond it payments park with `payout-fee_budget`.
+	HouseFees map[string]string `env:"HOUSE_FEES" envDefault:"ETH:20,TRX:200000,SOL:50" for:"workers"`
 }
 
 func (c Config) checkLimits(n *need) {
@@ -38,8 +48,8 @@ func (c Config) checkLimits(n *need) {
 	}
 	n.rule(l.PromptWindow > 0, "KIVUKO_LIMIT_PROMPT_WINDOW must be above zero")
 	n.rule(l.UserTransfers <= l.CustomerTransfers,
-		"KIVUKO_LIMIT_USER_TRANSFERS must not be above KIVUKO_LIMIT_CUSTOMER_TRANSFERS: nobody has verified who they are")
-	n.rule(l.UserOrders <= l.CustomerOrders, "KIVUKO_LIMIT_USER_ORDERS must not be above KIVUKO_LIMIT_CUSTOMER_ORDERS: nobody has verified who they are")
+		"KIVUKO_LIMIT_USER_TRANSFERS must not be above KIVUKO_LIMIT_CUSTOMER_TRANSFERS: their identity is not verified")
+	n.rule(l.UserOrders <= l.CustomerOrders, "KIVUKO_LIMIT_USER_ORDERS must not be above KIVUKO_LIMIT_CUSTOMER_ORDERS: their identity is not verified")
 }
 
 // fees reads a limit of each network's fees. Each coin must be named: what is forgotten is not free.

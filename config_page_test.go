@@ -1,10 +1,14 @@
 package main
 
 import (
+	"flag"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"maps"
 	"os"
+	"path/filepath"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -13,113 +17,199 @@ import (
 	"kivuko/workflows"
 )
 
-// written is one line of the tables of variables in docs/operations.md.
-type written struct{ standard, production string }
+//go:generate go test -count=1 -run ConfigurationPage . -update
 
-// variable is one that the configuration reads.
-type variable struct {
-	name     string // without KIVUKO_
-	standard string
-	flag     bool
-}
+var update = flag.Bool("update", false, "write docs/configuration.md anew")
 
-func readVariables(t reflect.Type, prefix string) []variable {
-	var out []variable
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if inner, ok := f.Tag.Lookup("envPrefix"); ok {
-			out = append(out, readVariables(f.Type, prefix+inner)...)
-			continue
+const configurationPage = "docs/configuration.md"
+
+// meanings are the comments of the fields of all structs in the files of the configuration, by struct and field.
+func meanings(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	for _, pattern := range []string{"config*.go", "network_*.go"} {
+		files, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
 		}
-		out = append(out, variable{prefix + f.Tag.Get("env"), f.Tag.Get("envDefault"), f.Type.Kind() == reflect.Bool})
+		for _, name := range files {
+			file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				spec, ok := n.(*ast.TypeSpec)
+				if !ok {
+					return true
+				}
+				fields, ok := spec.Type.(*ast.StructType)
+				if !ok {
+					return true
+				}
+				for _, f := range fields.Fields.List {
+					for _, id := range f.Names {
+						out[spec.Name.Name+"."+id.Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+					}
+				}
+				return true
+			})
+		}
 	}
 	return out
 }
 
-func writtenVariables(t *testing.T) map[string]written {
+const configurationHead = `# Configuration
+
+<!-- Generated from the structs of config*.go and network_*.go by ` + "`make generate`" + `. Do not edit. -->
+
+Kivuko is configured by environment variables alone. A process checks at start what it needs itself, and names every variable that is missing or breaks a rule.
+
+- **Writing.** Lists are comma-separated, pairs have a colon (` + "`USDT:20000`" + `), durations are written ` + "`90s`, `15m` or `1h`" + `. Flags are ` + "`true` or `false`" + `.
+- **Files.** ` + "`KIVUKO_X_FILE`" + ` names a file that holds the value of ` + "`KIVUKO_X`" + `; an empty file sets nothing. Pass what is marked *secret* this way.
+- **Read by** lists the commands that read the variable, and of workers the queues. In **bold** are those that refuse to start without it, of a network only where it is served. *workers* means every queue; *chain* and *signer* are the queues of a network.
+- **Production** says what ` + "`KIVUKO_MODE=production`" + ` demands besides. No process takes a key of the local stack there.
+- A network is on in the processes where its first variable is set. The API reads balances from its nodes, and needs the network's tokens for that.
+`
+
+// drawConfiguration is the page of all variables.
+func drawConfiguration(t *testing.T) string {
 	t.Helper()
-	page, err := os.ReadFile("docs/operations.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out := map[string]written{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `KIVUKO_([A-Z_0-9]+)` \\|([^|]*)\\|([^|]*)\\|(.*)\\|$").FindAllStringSubmatch(string(page), -1) {
-		if _, twice := out[row[1]]; twice {
-			t.Errorf("docs/operations.md tells of KIVUKO_%s twice", row[1])
+	var b strings.Builder
+	b.WriteString(configurationHead)
+	comments := meanings(t)
+	table := func(title string, structure reflect.Type, prefix string) {
+		b.WriteString("\n## " + title + "\n\n| Variable | Default | Read by | Production | Meaning |\n|---|---|---|---|---|\n")
+		for f := range structure.Fields() {
+			if _, nested := f.Tag.Lookup("envPrefix"); nested {
+				continue
+			}
+			meaning := comments[structure.Name()+"."+f.Name]
+			if !strings.HasSuffix(meaning, ".") {
+				t.Errorf("the comment of %s.%s must be whole sentences: %q", structure.Name(), f.Name, meaning)
+			}
+			if f.Tag.Get("secret") == "true" {
+				meaning = "*Secret.* " + meaning
+			}
+			standard := f.Tag.Get("envDefault")
+			if standard != "" {
+				standard = "`" + standard + "`"
+			}
+			b.WriteString("| " + strings.Join([]string{"`" + prefix + f.Tag.Get("env") + "`", standard, readers(f), f.Tag.Get("production"), meaning}, " | ") + " |\n")
 		}
-		if strings.TrimSpace(row[4]) == "" {
-			t.Errorf("docs/operations.md does not say what KIVUKO_%s is", row[1])
-		}
-		out[row[1]] = written{strings.Trim(row[2], " `"), strings.TrimSpace(row[3])}
 	}
-	return out
+	config := reflect.TypeFor[Config]()
+	table("All processes", config, variablePrefix)
+	for f := range config.Fields() {
+		if prefix, nested := f.Tag.Lookup("envPrefix"); nested {
+			table(f.Tag.Get("title"), f.Type, variablePrefix+prefix)
+		}
+	}
+	return strings.ReplaceAll(b.String(), "|  |", "| |")
 }
 
-func TestOperationsTellOfEveryVariable(t *testing.T) {
-	page := writtenVariables(t)
-	known := map[string]bool{}
-	for _, v := range readVariables(reflect.TypeFor[Config](), "") {
-		known[v.name] = true
-		w, ok := page[v.name]
-		switch {
-		case !ok:
-			t.Errorf("docs/operations.md does not tell of KIVUKO_%s", v.name)
-		case w.standard != v.standard:
-			t.Errorf("docs/operations.md says that the default of KIVUKO_%s is %q, and it is %q", v.name, w.standard, v.standard)
+func readers(f reflect.StructField) string {
+	var out []string
+	needed := strings.Fields(f.Tag.Get("need"))
+	for _, r := range strings.Fields(f.Tag.Get("for")) {
+		if slices.Contains(needed, r) {
+			r = "**" + r + "**"
+		}
+		out = append(out, r)
+	}
+	return strings.Join(out, ", ")
+}
+
+func TestConfigurationPageIsCurrent(t *testing.T) {
+	page := drawConfiguration(t)
+	if *update {
+		if err := os.WriteFile(configurationPage, []byte(page), 0o644); err != nil {
+			t.Fatal(err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(page)) {
-		if !known[name] {
-			t.Errorf("docs/operations.md tells of KIVUKO_%s, which nothing reads", name)
-		}
+	have, err := os.ReadFile(configurationPage)
+	if err != nil || string(have) != page {
+		t.Errorf("%s is out of date: run make generate (%v)", configurationPage, err)
 	}
 }
 
-// refusal is what a deployment of all processes and networks says of an environment.
-func refusal(t *testing.T, variables map[string]string) string {
-	t.Helper()
-	c, err := load(t, variables)
-	if err != nil {
-		return err.Error()
-	}
-	var n need
-	c.checkAPI(&n)
-	c.checkCodec(&n)
-	queues := []string{workflows.QueueFlows, workflows.QueueMomo}
+// everyProcess are all commands that have a configuration, and all queues.
+func everyProcess() []string {
+	out := []string{"api", "codec", "migrate", "apply", "momo-register", "quarantine", "audit-verify", workflows.QueueFlows, workflows.QueueMomo, workflows.QueueWebhooks}
 	for _, network := range exchange.Networks() {
-		queues = append(queues, workflows.QueueChain(network), workflows.QueueSigner(network))
+		out = append(out, workflows.QueueChain(network), workflows.QueueSigner(network))
 	}
-	if err := c.checkQueues(queues); err != nil {
-		n.problems = append(n.problems, err.Error())
-	}
-	return strings.Join(n.problems, "\n")
+	return out
 }
 
-// What the tables say of production is what production does: it misses what is required, and refuses
-// what must be off, and nothing else.
-func TestOperationsTellWhatProductionDemands(t *testing.T) {
+// Tags name processes that exist, each of those that need a variable reads it, and what is a key is a secret.
+func TestTagsOfVariables(t *testing.T) {
+	known := []string{"all", "workers", "health", "cold-key", "cold-sign"}
+	for _, p := range everyProcess() {
+		kind, _ := kindOf(p)
+		known = append(known, kind)
+	}
+	for _, v := range (Config{}).variables() {
+		tag := v.field.Tag
+		listed := strings.Fields(tag.Get("for"))
+		if len(listed) == 0 {
+			t.Errorf("%s is read by no process", v.name)
+		}
+		for _, p := range append(slices.Clone(listed), strings.Fields(tag.Get("need"))...) {
+			if !slices.Contains(known, p) || !slices.Contains(listed, p) {
+				t.Errorf("%s: %q is no process, or needs what it does not read", v.name, p)
+			}
+		}
+		if k := v.value.Interface(); reflect.TypeOf(k) == reflect.TypeFor[Keyring]() || reflect.TypeOf(k) == reflect.TypeFor[HexKey]() {
+			if tag.Get("secret") != "true" {
+				t.Errorf("%s is a key and no secret", v.name)
+			}
+		}
+	}
+}
+
+// Each process demands in production what the tags say, and nothing else: it misses what is required, and refuses what
+// must be off or encrypted.
+func TestEachProcessDemandsWhatTheTagsSay(t *testing.T) {
 	all := productionEnvironment()
 	maps.Copy(all, map[string]string{
 		"ETHEREUM_RPC": "https://node.example", "ETHEREUM_USDT": "0xdAC17F958D2ee523a2206206994597C13D831ec7",
 		"SOLANA_RPC": "https://node.example", "SOLANA_USDT": "Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB",
+		"RATES_URL": "https://rates.example/v1",
 	})
-	if said := refusal(t, all); said != "" {
-		t.Fatalf("a complete environment is refused: %s", said)
+	whole, err := load(t, all)
+	if err != nil {
+		t.Fatal(err)
 	}
-	page := writtenVariables(t)
-	for _, v := range readVariables(reflect.TypeFor[Config](), "") {
-		t.Run(v.name, func(t *testing.T) {
-			for value, cell := range map[string]string{"": "required", "true": "must be off"} {
-				if value != "" && !v.flag {
-					continue
-				}
+	for _, process := range everyProcess() {
+		if err := whole.check(process); err != nil {
+			t.Fatalf("%s refuses a complete environment: %v", process, err)
+		}
+	}
+	for _, v := range whole.variables() {
+		rule := v.field.Tag.Get("production")
+		changes := map[string]bool{"": strings.HasPrefix(rule, "required")}
+		if v.value.Kind() == reflect.Bool {
+			changes["true"] = rule == "off"
+		}
+		if strings.Contains(rule, "https") {
+			changes["http://plain.example"] = true
+		}
+		for value, demanded := range changes {
+			t.Run(v.name+"="+value, func(t *testing.T) {
 				changed := maps.Clone(all)
-				changed[v.name] = value
-				demanded := strings.Contains(refusal(t, changed), "KIVUKO_"+v.name+" ")
-				if wrote := page[v.name].production == cell; wrote != demanded {
-					t.Errorf("%q in docs/operations.md: %t; with the value %q production refuses: %t", cell, wrote, value, demanded)
+				changed[strings.TrimPrefix(v.name, variablePrefix)] = value
+				c, err := load(t, changed)
+				if err != nil {
+					t.Fatal(err)
 				}
-			}
-		})
+				for _, process := range everyProcess() {
+					err := c.check(process)
+					want := v.readBy(process) && (demanded || value == "" && v.neededBy(process))
+					if refused := err != nil && strings.Contains(err.Error(), "\n  "+v.name+" must be "); refused != want {
+						t.Errorf("%s refuses: %t, and the tags say %t (%v)", process, refused, want, err)
+					}
+				}
+			})
+		}
 	}
 }

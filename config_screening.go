@@ -12,22 +12,18 @@ const noScreening = "none"
 
 // ScreeningConfig names a screening service beside the deny list. The protocol is that of activities.HTTPScreener.
 type ScreeningConfig struct {
-	URL   string `env:"URL"` // "" or "none": the deny list is all there is
-	Token string `env:"TOKEN"`
+	// The screening service, with the same address for each of its readers; https in production. `none` says that the deny list is
+	// all that is asked.
+	URL string `env:"URL" for:"flows signer" production:"required"`
+	// Sent to the service as a bearer token.
+	Token string `env:"TOKEN" for:"flows signer" secret:"true"`
 }
 
-// check has production say that it does without a service. A process that merely lacks the address, while the others
-// have it, would pay people whom the service refuses.
+// check wants https in production. That the address is set, or says none, is demanded by its tag: a process that merely
+// lacks the address, while the others have it, would pay people whom the service refuses.
 func (s ScreeningConfig) check(n *need, mode Mode) {
-	if mode != Production || s.URL == noScreening {
-		return
-	}
-	if s.URL == "" {
-		n.rule(false, "KIVUKO_SCREENING_URL must be set in production for each process that screens (queues flows and signer-*): the service's address, or "+
-			noScreening+" where the deny list shall be all that is asked")
-		return
-	}
-	n.rule(strings.HasPrefix(s.URL, "https://"), "KIVUKO_SCREENING_URL must be https in production")
+	n.rule(mode != Production || s.URL == "" || s.URL == noScreening || strings.HasPrefix(s.URL, "https://"),
+		"KIVUKO_SCREENING_URL must be https in production, or none")
 }
 
 // screener is the screening service, nil where the deny list is all there is.

@@ -11,15 +11,15 @@ import (
 
 // SendingConfig is how payments are sent on every network.
 type SendingConfig struct {
-	// Patience is how long a transaction whose turn it is may wait for a block before it is outbid, where
-	// the network numbers transactions.
-	Patience time.Duration `env:"PATIENCE" envDefault:"2m"`
-	// A sending wallet without native coin for a fee is given what it lacks: at least the floor, so that
-	// not every payment needs it, and never more than the cap ("ETH:0.02,TRX:200"). A network whose coin
-	// is in neither list gives none.
-	TopUpFloors map[string]string `env:"TOP_UP_FLOORS" envDefault:"ETH:0.004,TRX:40"`
-	TopUpCaps   map[string]string `env:"TOP_UP_CAPS" envDefault:"ETH:0.05,TRX:300"`
-	TopUpLimit  int               `env:"TOP_UP_LIMIT" envDefault:"3"` // for one payment
+	// How long a numbered transaction whose turn it is may wait for a block before its fee is raised.
+	Patience time.Duration `env:"PATIENCE" envDefault:"2m" for:"chain"`
+	// The least that a top-up brings to a sender without native coin, so that not every payment needs one. A coin that is in neither
+	// list gets no top-ups.
+	TopUpFloors map[string]string `env:"TOP_UP_FLOORS" envDefault:"ETH:0.004,TRX:40" for:"chain"`
+	// The most that one top-up may bring.
+	TopUpCaps map[string]string `env:"TOP_UP_CAPS" envDefault:"ETH:0.05,TRX:300" for:"chain"`
+	// How many top-ups one payment may have.
+	TopUpLimit int `env:"TOP_UP_LIMIT" envDefault:"3" for:"chain"`
 }
 
 // checkSending refuses limits under which money could not be sent, or without end.

@@ -23,7 +23,7 @@ func productionEnvironment() map[string]string {
 		"MOMO_BASE_URL": "https://operator.example", "MOMO_CONSUMER_KEY": "key", "MOMO_CONSUMER_SECRET": "secret",
 		"MOMO_SHORTCODE": "600000", "MOMO_PASSKEY": "pass", "MOMO_PAYOUT_SHORTCODE": "600001", "MOMO_INITIATOR": "api",
 		"MOMO_SECURITY_CREDENTIAL": "sealed", "MOMO_CALLBACK_URL": "https://api.example/api/v1/callbacks/momo",
-		"MOMO_CALLBACK_KEY": key("d4"), "MOMO_STANDING_TOKEN": key("e5"), "SIGNER_CEILINGS": "USDT:20000",
+		"MOMO_CALLBACK_KEY": key("d4"), "MOMO_STANDING_TOKEN": key("e5"), "SIGNER_CEILINGS": "USDT:20000", "WEBHOOK_KEYS": "w1:" + key("f6"),
 		"SCREENING_URL": "https://screening.example/v1/check",
 	}
 }
@@ -36,15 +36,9 @@ func load(t *testing.T, variables map[string]string) (Config, error) {
 	return loadConfig()
 }
 
-// checkAll is what all processes together demand.
+// checkAll is what all processes of a deployment on TRON demand.
 func checkAll(c Config) error {
-	var n need
-	c.checkAPI(&n)
-	c.checkCodec(&n)
-	if err := c.checkQueues([]string{"flows", "momo", "chain-tron", "signer-tron"}); err != nil {
-		n.problems = append(n.problems, err.Error())
-	}
-	return n.err()
+	return c.check("api", "codec", "flows", "momo", "webhooks", "chain-tron", "signer-tron")
 }
 
 func TestProductionAcceptsACompleteConfiguration(t *testing.T) {
@@ -64,7 +58,7 @@ func TestProductionRefuses(t *testing.T) {
 	dev := developmentKeys()
 	for _, c := range []struct{ name, value, want string }{
 		{"API_TOKEN_KEYS", "dev:" + hex.EncodeToString(dev["token"]), "KIVUKO_API_TOKEN_KEYS holds a development key"},
-		{"API_PIN_PEPPER", hex.EncodeToString(dev["pepper"]), "KIVUKO_API_PIN_PEPPER is a development secret"},
+		{"API_PIN_PEPPER", hex.EncodeToString(dev["pepper"]), "KIVUKO_API_PIN_PEPPER is a development key"},
 		{"TEMPORAL_PAYLOAD_KEYS", "dev:" + hex.EncodeToString(dev["payload"]), "KIVUKO_TEMPORAL_PAYLOAD_KEYS holds a development key"},
 		{"TEMPORAL_TLS", "false", "KIVUKO_TEMPORAL_TLS must be true"},
 		{"API_PUBLIC_URL", "http://api.example", "KIVUKO_API_PUBLIC_URL must be https"},
@@ -74,10 +68,10 @@ func TestProductionRefuses(t *testing.T) {
 		{"MOMO_BASE_URL", "http://operator.example", "KIVUKO_MOMO_BASE_URL must be https"},
 		{"MOMO_CALLBACK_URL", "http://api.example/x", "KIVUKO_MOMO_CALLBACK_URL must be https"},
 		{"MOMO_STANDING_TOKEN", strings.Repeat("E5", 32), "KIVUKO_MOMO_STANDING_TOKEN must be 64 hexadecimal digits in small letters"},
-		{"MOMO_STANDING_TOKEN", hex.EncodeToString(dev["standing"]), "KIVUKO_MOMO_STANDING_TOKEN is a development secret"},
+		{"MOMO_STANDING_TOKEN", hex.EncodeToString(dev["standing"]), "KIVUKO_MOMO_STANDING_TOKEN is a development key"},
 		{"SCREENING_URL", "http://screening.example", "KIVUKO_SCREENING_URL must be https"},
 		{"RUNBOOKS", "docs/other.md", "KIVUKO_RUNBOOKS must be the http or https address"},
-		{"RUNBOOKS", "https://pages.example/operations.html#limits", "KIVUKO_RUNBOOKS must be the http or https address"},
+		{"RUNBOOKS", "https://pages.example/runbooks.html#limits", "KIVUKO_RUNBOOKS must be the http or https address"},
 		{"CODEC_OPEN", "true", "KIVUKO_CODEC_OPEN must be off"},
 		{"DATABASE_URL", "", "KIVUKO_DATABASE_URL must be set"},
 		{"DATABASE_URL", "postgres://db.example/kivuko", "KIVUKO_DATABASE_URL must say sslmode=verify-full"},
@@ -94,9 +88,10 @@ func TestProductionRefuses(t *testing.T) {
 		{"LIMIT_HOUSE_FEES", "ETH:0,TRX:300,SOL:1", "KIVUKO_LIMIT_HOUSE_FEES must name an amount above zero of ETH"},
 		{"LIMIT_MERCHANT_FEES", "ETH:1,TRX:300,SOL:1,USDT:5", "KIVUKO_LIMIT_MERCHANT_FEES names a coin that no network takes fees in"},
 		{"LIMIT_PROMPTS_PER_PHONE", "0", "KIVUKO_LIMIT_PROMPTS_PER_PHONE must be above zero"},
-		{"SIGNER_CEILINGS", "", "KIVUKO_SIGNER_CEILINGS must name USDT"},
+		{"SIGNER_CEILINGS", "", "KIVUKO_SIGNER_CEILINGS must be set in production"},
+		{"SIGNER_CEILINGS", "USDC:1", "KIVUKO_SIGNER_CEILINGS must name USDT"},
 		{"SIGNER_CEILINGS", "USDT:-1", "the ceiling of USDT must be a decimal above zero"},
-		{"SIGNER_CEILINGS", "BTC:1", "\"BTC\" is no asset of ours"},
+		{"SIGNER_CEILINGS", "BTC:1", "\"BTC\" is not an asset of Kivuko"},
 		{"SENDING_PATIENCE", "0s", "KIVUKO_SENDING_PATIENCE must be above zero"},
 		{"SENDING_TOP_UP_LIMIT", "0", "KIVUKO_SENDING_TOP_UP_LIMIT must be above zero"},
 		{"SENDING_TOP_UP_CAPS", "TRX:300,ETH:0.001", "the cap of ETH must not be below its floor"},
@@ -151,13 +146,13 @@ func TestAWorkerIsAskedOnlyForItsQueues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.checkQueues([]string{"flows", "chain-tron"}); err != nil {
+	if err := c.check("flows", "chain-tron"); err != nil {
 		t.Errorf("flows and chain-tron need neither key: %v", err)
 	}
-	if err := c.checkQueues([]string{"signer-tron"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_MASTER_KEY") {
+	if err := c.check("signer-tron"); err == nil || !strings.Contains(err.Error(), "KIVUKO_MASTER_KEY") {
 		t.Errorf("a signer without a master key: got %v", err)
 	}
-	if err := c.checkQueues([]string{"momo"}); err == nil || !strings.Contains(err.Error(), "KIVUKO_MOMO_PASSKEY") {
+	if err := c.check("momo"); err == nil || !strings.Contains(err.Error(), "KIVUKO_MOMO_PASSKEY") {
 		t.Errorf("the momo queue without credentials: got %v", err)
 	}
 }
@@ -171,11 +166,11 @@ func TestEachProcessThatScreensSaysWithWhat(t *testing.T) {
 	}
 	for _, queue := range []string{"flows", "signer-tron"} {
 		c.Screening.URL = ""
-		if err := c.checkQueues([]string{queue}); err == nil || !strings.Contains(err.Error(), "KIVUKO_SCREENING_URL must be set in production") {
+		if err := c.check(queue); err == nil || !strings.Contains(err.Error(), "KIVUKO_SCREENING_URL must be set in production") {
 			t.Errorf("%s that nobody told of a service: got %v", queue, err)
 		}
 		c.Screening.URL = noScreening
-		if err := c.checkQueues([]string{queue}); err != nil {
+		if err := c.check(queue); err != nil {
 			t.Errorf("%s that does without: %v", queue, err)
 		}
 	}
@@ -183,20 +178,45 @@ func TestEachProcessThatScreensSaysWithWhat(t *testing.T) {
 		t.Errorf("a deployment without a service asks %v, %v", s, err)
 	}
 	c.Screening.URL = ""
-	if err := c.checkQueues([]string{"momo", "chain-tron"}); err != nil {
+	if err := c.check("momo", "chain-tron"); err != nil {
 		t.Errorf("queues that screen nobody: %v", err)
 	}
 }
 
 func TestConfigurationNamesTheBrokenVariable(t *testing.T) {
 	for name, value := range map[string]string{
-		"MODE": "prod", "API_PIN_PEPPER": "abc", "API_TOKEN_KEYS": "nocolon", "TEMPORAL_PAYLOAD_KEYS": "k:zz",
+		"MODE": "prod", "LOG_LEVEL": "loud", "API_METRICS_READERS": "everybody", "CODEC_OPEN": "perhaps", "API_PIN_PEPPER": "abc", "API_TOKEN_KEYS": "nocolon", "TEMPORAL_PAYLOAD_KEYS": "k:zz",
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := load(t, map[string]string{name: value}); err == nil || !strings.Contains(err.Error(), "KIVUKO_"+name) {
 				t.Errorf("got %v, want it to name KIVUKO_%s", err, name)
 			}
 		})
+	}
+}
+
+// All that is wrong is reported at once, and no variable that is right.
+func TestConfigurationNamesEveryVariableThatCannotBeRead(t *testing.T) {
+	_, err := load(t, map[string]string{"MODE": "prod", "API_PIN_PEPPER": "abc", "CODEC_OPEN": "perhaps"})
+	for _, want := range []string{"KIVUKO_MODE: must be local or production", "KIVUKO_API_PIN_PEPPER: must be 64 hexadecimal digits", "KIVUKO_CODEC_OPEN: "} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want it to say %q", err, want)
+		}
+	}
+}
+
+func TestConfigurationNamesEveryBrokenRule(t *testing.T) {
+	all := productionEnvironment()
+	all["MOMO_PASSKEY"], all["TRON_TLS"], all["LIMIT_USER_ORDERS"] = "", "false", "11"
+	c, err := load(t, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = checkAll(c)
+	for _, want := range []string{"KIVUKO_MOMO_PASSKEY must be set", "KIVUKO_TRON_TLS must be true", "KIVUKO_LIMIT_USER_ORDERS must not be above"} {
+		if err == nil || strings.Count(err.Error(), want) != 1 {
+			t.Errorf("got %v, want it to say %q once", err, want)
+		}
 	}
 }
 
@@ -262,12 +282,12 @@ func TestANetworkWithoutConfigurationIsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, queue := range []string{"chain-tron", "signer-tron"} {
-		err := c.checkQueues([]string{queue})
+		err := c.check(queue)
 		if err == nil || !strings.Contains(err.Error(), "the network tron is off here; KIVUKO_TRON_GRPC turns it on") {
 			t.Errorf("%s: got %v", queue, err)
 		}
 	}
-	if err := c.checkQueues([]string{"chain-nowhere"}); err == nil || !strings.Contains(err.Error(), "no driver for nowhere") {
+	if err := c.check("chain-nowhere"); err == nil || !strings.Contains(err.Error(), "no driver for nowhere") {
 		t.Errorf("got %v", err)
 	}
 	if len(c.addresses()) != 0 {

@@ -10,18 +10,14 @@ import (
 	"kivuko/worker"
 )
 
-func (c Config) checkWebhooks(n *need) {
-	n.rule(c.Mode != Production || !c.WebhookKeys.development(), "KIVUKO_WEBHOOK_KEYS holds a development key")
-}
-
 // webhookPolicy lets a developer's machine send to itself. Production sends to the public internet alone.
 func (c Config) webhookPolicy() activities.WebhookPolicy {
 	return activities.WebhookPolicy{Local: c.Mode == Local}
 }
 
 func (c Config) webhookSealer() (*worker.WebhookSealer, error) {
-	keys := make([]worker.Key, len(c.WebhookKeys))
-	for i, k := range c.WebhookKeys {
+	keys := make([]worker.Key, len(c.Keys.Webhooks))
+	for i, k := range c.Keys.Webhooks {
 		keys[i] = worker.Key{ID: k.ID, Secret: k.Key}
 	}
 	sealer, err := worker.NewWebhookSealer(keys)
@@ -42,7 +38,7 @@ func (c Config) webhooks(rows worker.Rows) (*activities.Webhooks, error) {
 
 // webhookSecrets is what the API needs for endpoints, nil where webhooks are not configured.
 func (c Config) webhookSecrets() (*api.Webhooks, error) {
-	if len(c.WebhookKeys) == 0 {
+	if len(c.Keys.Webhooks) == 0 {
 		return nil, nil //nolint:nilnil // no webhooks is a choice, and the API knows it
 	}
 	sealer, err := c.webhookSealer()

@@ -84,7 +84,7 @@ func TestReferencesOfThePagesResolve(t *testing.T) {
 	for _, fault := range lost(pages) {
 		t.Error(fault)
 	}
-	pages["docs/operations.md"] = strings.Replace(pages["docs/operations.md"], "](#limits)", "](#limit)", 1)
+	pages["docs/runbooks.md"] = strings.Replace(pages["docs/runbooks.md"], "](#incidents)", "](#incident)", 1)
 	if found := lost(pages); len(found) != 1 || !strings.Contains(found[0], "no such heading") {
 		t.Errorf("found %q where one reference is broken", found)
 	}
@@ -169,19 +169,24 @@ func signals(t *testing.T) []string {
 	return out
 }
 
-// Every metric of ours and every alert in a log is in the operators' table.
-func TestOperationsTellOfEveryAlert(t *testing.T) {
-	_, section, _ := strings.Cut(documents(t)["docs/operations.md"], "\n## Alerts\n")
-	section, _, _ = strings.Cut(section, "\n## ")
+// Every metric of ours and every alert in a log has a line in docs/alerts.md, which says when it counts, what it means, and
+// what to do.
+func TestEveryAlertIsDescribed(t *testing.T) {
+	page := documents(t)["docs/alerts.md"]
 	known := signals(t)
 	for _, name := range known {
-		if !strings.Contains(section, "`"+name+"`") && !strings.Contains(section, "\""+name+"\"") {
-			t.Errorf("the section Alerts of docs/operations.md does not tell of %s", name)
+		if !strings.Contains(page, "`"+name+"`") && !strings.Contains(page, "\""+name+"\"") {
+			t.Errorf("docs/alerts.md does not describe %s", name)
 		}
 	}
-	for _, m := range regexp.MustCompile("`(kivuko_[a-z_]+)`").FindAllStringSubmatch(section, -1) {
-		if !slices.Contains(known, m[1]) {
-			t.Errorf("docs/operations.md tells of %s, which nothing counts", m[1])
+	for _, line := range strings.Split(page, "\n") {
+		for _, m := range regexp.MustCompile("`(kivuko_[a-z_]+)`").FindAllStringSubmatch(line, -1) {
+			if !slices.Contains(known, m[1]) {
+				t.Errorf("docs/alerts.md describes %s, which nothing counts", m[1])
+			}
+		}
+		if cells := strings.Split(line, " | "); strings.HasPrefix(line, "| `kivuko") && len(cells) != 4 {
+			t.Errorf("a line of docs/alerts.md has %d cells, want metric, threshold, meaning and action: %s", len(cells), line)
 		}
 	}
 }

@@ -13,7 +13,7 @@
 //	kivuko health                        asks a process of this machine whether it answers
 //	kivuko version                       prints the build
 //
-// Everything is configured by KIVUKO_* variables; docs/operations.md tells of each.
+// Everything is configured by KIVUKO_* variables; docs/configuration.md describes each.
 package main
 
 import (
@@ -83,7 +83,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return usage("no command given")
 	}
 	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" {
-		_, err := fmt.Fprintln(out, "Kivuko exchanges stablecoins against Kenyan shillings over mobile money. The commands are:"+listing()+"\nEverything is configured by KIVUKO_* variables; docs/operations.md tells of each.")
+		_, err := fmt.Fprintln(out, "Kivuko exchanges stablecoins against Kenyan shillings over mobile money. The commands are:"+listing()+"\nEverything is configured by KIVUKO_* variables; docs/configuration.md describes each.")
 		return err
 	}
 	c, ok := commands()[args[0]]
@@ -97,11 +97,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if err != nil {
 		return err
 	}
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(config.LogLevel)); err != nil {
-		return fmt.Errorf("configuration: KIVUKO_LOG_LEVEL: %w", err)
-	}
-	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: level})).With("process", args[0])
+	logger := slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: config.LogLevel})).With("process", args[0])
 	return c.run(ctx, process{config, logger, out}, args[1:])
 }
 

@@ -22,17 +22,22 @@ const developmentHeadAge = 2 * time.Hour
 
 // EthereumConfig is the Ethereum network as this deployment sees it.
 type EthereumConfig struct {
-	// RPC are the nodes' addresses (https or wss). Providers put keys into them: they are secrets.
-	RPC     []string `env:"RPC"`
-	ChainID uint64   `env:"CHAIN_ID" envDefault:"1"`
-	USDT    string   `env:"USDT"`
-	USDC    string   `env:"USDC"`
-	// FeeCeiling is the most that one transaction may cost, in ETH, and GasCeiling the most for a unit
-	// of gas, in gwei.
-	FeeCeiling  string        `env:"FEE_CEILING" envDefault:"0.05"`
-	GasCeiling  string        `env:"GAS_CEILING" envDefault:"300"`
-	Development bool          `env:"DEVELOPMENT"` // the node is the embedded one
-	Poll        time.Duration `env:"POLL"`        // its block time; development only
+	// Addresses of nodes, asked in their order. Providers put keys into them.
+	RPC []string `env:"RPC" for:"api chain signer" need:"chain signer" production:"https or wss unless on this machine" secret:"true"`
+	// The id of the chain.
+	ChainID uint64 `env:"CHAIN_ID" envDefault:"1" for:"api chain signer cold-sign"`
+	// The contract of USDT. Transfers of other contracts are not believed.
+	USDT string `env:"USDT" for:"api chain signer cold-sign" need:"chain signer"`
+	// The contract of USDC; without it USDC is not offered on the network.
+	USDC string `env:"USDC" for:"api chain signer cold-sign"`
+	// The most that one transaction may cost, in ETH.
+	FeeCeiling string `env:"FEE_CEILING" envDefault:"0.05" for:"api chain signer cold-sign"`
+	// The most for a unit of gas, in gwei. Above it payments wait.
+	GasCeiling string `env:"GAS_CEILING" envDefault:"300" for:"api chain signer cold-sign"`
+	// The node is the one of this repository.
+	Development bool `env:"DEVELOPMENT" for:"api chain signer" production:"off"`
+	// The time between blocks of the node of this repository. Has no effect on others.
+	Poll time.Duration `env:"POLL" for:"api chain signer"`
 }
 
 // ethereumNetwork is Ethereum's line of the table.
@@ -52,15 +57,12 @@ func (c Config) ethereumNetwork() network {
 }
 
 func (c Config) checkEthereum(n *need) {
-	n.rule(len(c.Ethereum.RPC) > 0, "KIVUKO_ETHEREUM_RPC must be set")
-	n.set("KIVUKO_ETHEREUM_USDT", c.Ethereum.USDT)
 	if _, err := c.Ethereum.fees(); err != nil {
 		n.problems = append(n.problems, err.Error())
 	}
 	if c.Mode != Production {
 		return
 	}
-	n.rule(!c.Ethereum.Development, "KIVUKO_ETHEREUM_DEVELOPMENT must be off in production: the embedded chain is not Ethereum")
 	for _, a := range c.Ethereum.RPC {
 		n.rule(strings.HasPrefix(a, "https://") || strings.HasPrefix(a, "wss://") || loopback(a),
 			"KIVUKO_ETHEREUM_RPC must be https or wss: in production Ethereum nodes are reached over TLS unless they are on this machine")

@@ -22,7 +22,7 @@ func TestEthereumIsOnWithItsNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.checkQueues([]string{"chain-ethereum", "signer-ethereum"}); err != nil {
+	if err := c.check("chain-ethereum", "signer-ethereum"); err != nil {
 		t.Fatal(err)
 	}
 	n := c.network(exchange.Ethereum)
@@ -62,7 +62,7 @@ func TestEthereumRefuses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := config.checkQueues([]string{"signer-ethereum"}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if err := config.check("signer-ethereum"); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want it to say %q", err, c.want)
 			}
 		})

@@ -22,18 +22,22 @@ const solanaLife = 200
 
 // SolanaConfig is the Solana network as this deployment sees it.
 type SolanaConfig struct {
-	// RPC are the nodes' addresses (https). Providers put keys into them: they are secrets.
-	RPC []string `env:"RPC"`
-	// Genesis is the hash by which the cluster is known; mainnet's unless set.
-	Genesis string `env:"GENESIS"`
-	USDT    string `env:"USDT"` // addresses of the mints
-	USDC    string `env:"USDC"`
-	// FeeCeiling is the most that one transaction may cost, in SOL, with the rent of a recipient's new
-	// token account. PriceCeiling is the most that is bid for a unit of computation, in micro-lamports.
-	FeeCeiling   string        `env:"FEE_CEILING" envDefault:"0.01"`
-	PriceCeiling uint64        `env:"PRICE_CEILING" envDefault:"1000000"`
-	Development  bool          `env:"DEVELOPMENT"` // the node is the embedded one
-	Poll         time.Duration `env:"POLL"`        // between two looks; development only
+	// Addresses of nodes, asked in their order. Providers put keys into them.
+	RPC []string `env:"RPC" for:"api chain signer" need:"chain signer" production:"https unless on this machine" secret:"true"`
+	// The hash by which the cluster is known; mainnet's unless set.
+	Genesis string `env:"GENESIS" for:"api chain signer cold-sign"`
+	// The mint of USDT.
+	USDT string `env:"USDT" for:"api chain signer cold-sign" need:"chain signer"`
+	// The mint of USDC; without it USDC is not offered on the network.
+	USDC string `env:"USDC" for:"api chain signer cold-sign"`
+	// The most that one transaction may cost, with the rent of a recipient's new token account, in SOL.
+	FeeCeiling string `env:"FEE_CEILING" envDefault:"0.01" for:"api chain signer cold-sign"`
+	// The most that is offered for a unit of computation, in micro-lamports. On a busier network payments take longer.
+	PriceCeiling uint64 `env:"PRICE_CEILING" envDefault:"1000000" for:"api chain signer cold-sign"`
+	// The node is the one of this repository.
+	Development bool `env:"DEVELOPMENT" for:"api chain signer" production:"off"`
+	// The time between two looks at the node of this repository. Has no effect on others.
+	Poll time.Duration `env:"POLL" for:"api chain signer"`
 }
 
 // solanaNetwork is Solana's line of the table.
@@ -53,15 +57,12 @@ func (c Config) solanaNetwork() network {
 }
 
 func (c Config) checkSolana(n *need) {
-	n.rule(len(c.Solana.RPC) > 0, "KIVUKO_SOLANA_RPC must be set")
-	n.set("KIVUKO_SOLANA_USDT", c.Solana.USDT)
 	if _, err := c.Solana.fees(); err != nil {
 		n.problems = append(n.problems, err.Error())
 	}
 	if c.Mode != Production {
 		return
 	}
-	n.rule(!c.Solana.Development, "KIVUKO_SOLANA_DEVELOPMENT must be off in production: the embedded chain is not Solana")
 	for _, a := range c.Solana.RPC {
 		n.rule(strings.HasPrefix(a, "https://") || loopback(a),
 			"KIVUKO_SOLANA_RPC must be https: in production Solana nodes are reached over TLS unless they are on this machine")

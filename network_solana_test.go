@@ -23,7 +23,7 @@ func TestSolanaConfiguration(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.checkQueues([]string{"chain-solana", "signer-solana"}); err != nil {
+	if err := c.check("chain-solana", "signer-solana"); err != nil {
 		t.Fatal(err)
 	}
 	n := c.network(exchange.Solana)
@@ -66,7 +66,7 @@ func TestSolanaRefusesConfigurations(t *testing.T) {
 			env[q.variable] = q.value
 			c, err := load(t, env)
 			if err == nil {
-				err = c.checkQueues([]string{"chain-solana", "signer-solana"})
+				err = c.check("chain-solana", "signer-solana")
 			}
 			if err == nil || !strings.Contains(err.Error(), q.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v", err)

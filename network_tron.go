@@ -14,16 +14,27 @@ const tronBlockTime = 3 * time.Second
 
 // TronConfig is the TRON network as this deployment sees it.
 type TronConfig struct {
-	FullNodes     []string      `env:"GRPC"`
-	SolidityNodes []string      `env:"SOLIDITY_GRPC"`
-	TLS           bool          `env:"TLS"`
-	APIKey        string        `env:"API_KEY"`
-	USDT          string        `env:"USDT"`
-	USDC          string        `env:"USDC"`
-	USDCEnabled   bool          `env:"USDC_ENABLED"`
-	Life          time.Duration `env:"TRANSACTION_LIFE" envDefault:"10m"`
-	Development   bool          `env:"DEVELOPMENT"` // the node is the embedded one
-	Poll          time.Duration `env:"POLL"`        // its block time; development only
+	// Full nodes (host and port), asked in their order.
+	FullNodes []string `env:"GRPC" for:"api chain signer" need:"chain signer"`
+	// Solidity nodes (host and port), which know final blocks alone.
+	SolidityNodes []string `env:"SOLIDITY_GRPC" for:"api chain signer" need:"chain signer"`
+	// Whether the nodes are reached over TLS.
+	TLS bool `env:"TLS" for:"api chain signer" production:"required unless all nodes are on this machine"`
+	// For a provider that asks for one.
+	APIKey string `env:"API_KEY" for:"api chain signer" secret:"true"`
+	// The contract of USDT.
+	USDT string `env:"USDT" for:"api chain signer cold-sign" need:"chain signer"`
+	// The contract of USDC.
+	USDC string `env:"USDC" for:"api chain signer cold-sign"`
+	// Offers USDC on TRON too. Its issuer left TRON in 2024, so wallets, offers, orders and transfers that name it are refused
+	// unless this is true.
+	USDCEnabled bool `env:"USDC_ENABLED" for:"api chain signer cold-sign"`
+	// How long a block may include a signed transaction: a minute to 23 hours.
+	Life time.Duration `env:"TRANSACTION_LIFE" envDefault:"10m" for:"api chain signer"`
+	// The node is the one of this repository.
+	Development bool `env:"DEVELOPMENT" for:"api chain signer" production:"off"`
+	// The time between blocks of the node of this repository. Has no effect on others.
+	Poll time.Duration `env:"POLL" for:"api chain signer"`
 }
 
 // tronNetwork is TRON's line of the table.
@@ -46,13 +57,8 @@ func (c Config) tronNetwork() network {
 }
 
 func (c Config) checkTron(n *need) {
-	n.rule(len(c.Tron.FullNodes) > 0, "KIVUKO_TRON_GRPC must be set")
-	n.rule(len(c.Tron.SolidityNodes) > 0, "KIVUKO_TRON_SOLIDITY_GRPC must be set")
-	n.set("KIVUKO_TRON_USDT", c.Tron.USDT)
-	if c.Mode == Production {
-		n.rule(c.Tron.TLS || allLoopback(c.Tron.FullNodes, c.Tron.SolidityNodes), "KIVUKO_TRON_TLS must be true: in production TRON nodes are reached over TLS unless they are on this machine")
-		n.rule(!c.Tron.Development, "KIVUKO_TRON_DEVELOPMENT must be off in production: the embedded chain is not TRON")
-	}
+	n.rule(c.Mode != Production || c.Tron.TLS || allLoopback(c.Tron.FullNodes, c.Tron.SolidityNodes),
+		"KIVUKO_TRON_TLS must be true: in production TRON nodes are reached over TLS unless they are on this machine")
 }
 
 func newTron(c TronConfig) (*tron.Client, error) {

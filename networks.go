@@ -30,7 +30,7 @@ type network struct {
 	on bool
 	// variable is the one that turns the network on.
 	variable string
-	// check names what its configuration lacks.
+	// check names the rules that its configuration breaks, beside those of the tags.
 	check func(n *need)
 	// open makes the driver. Only workers do, and only for the queues that they serve.
 	open func() (driver, error)
@@ -166,11 +166,6 @@ func addWatch(p process, name exchange.Network, db *store.Store, c chain.Client,
 	if err != nil {
 		return err
 	}
-	for n := range p.config.Deposits.From {
-		if !exchange.Network(n).Valid() {
-			return fmt.Errorf("KIVUKO_DEPOSITS_FROM: there is no network %q", n)
-		}
-	}
 	net := p.config.network(name)
 	if p.config.Mode == Local {
 		net.life, net.lifeBlocks = 0, 0 // a developer's machine sleeps, and its chains stand still with it
@@ -186,7 +181,7 @@ func addWatch(p process, name exchange.Network, db *store.Store, c chain.Client,
 // process that serves one of them opens nothing of another.
 func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client, parts *worker.Parts) error {
 	vault, err := keys.Open(keys.Config{
-		MasterKey: p.config.MasterKey, OldMasterKeys: p.config.OldMasterKeys, VaultToken: p.config.VaultToken,
+		MasterKey: p.config.Keys.Master, OldMasterKeys: p.config.Keys.OldMasters, VaultToken: p.config.Keys.VaultToken,
 		CreateLocal: p.config.Mode == Local, Production: p.config.Mode == Production,
 	})
 	if err != nil {
@@ -213,8 +208,8 @@ func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client
 		Signer: signer, Store: rows, Cold: signer, Recipients: &activities.Recipients{Store: rows, Screener: screener},
 	}
 	wallets := &activities.Wallets{Keys: maker, Store: rows}
-	if p.config.ColdPublicKey != "" {
-		sealer, err := keys.ReadColdSealer(p.config.ColdPublicKey)
+	if p.config.Keys.ColdPublic != "" {
+		sealer, err := keys.ReadColdSealer(p.config.Keys.ColdPublic)
 		if err != nil {
 			return fmt.Errorf("KIVUKO_COLD_PUBLIC_KEY: %w", err)
 		}

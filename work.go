@@ -47,7 +47,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := p.config.checkQueues(queues); err != nil {
+	if err := p.config.check(queues...); err != nil {
 		return err
 	}
 	if err := keys.HardenProcess(); err != nil {

@@ -40,7 +40,7 @@ func TestParkedFlowsAreListedWithWhatToDo(t *testing.T) {
 		t.Fatalf("the list holds %v", first)
 	}
 	order := flows[0].(map[string]any)
-	if order["object_type"] != "order" || order["object_id"] != uuid.Max.String() || order["runbook"] != "docs/operations.md#payout-insufficient_gas" ||
+	if order["object_type"] != "order" || order["object_id"] != uuid.Max.String() || order["runbook"] != "docs/runbooks.md#payout-insufficient_gas" ||
 		len(order["commands"].([]any)) != 2 || order["what"] == "" {
 		t.Errorf("the parked order is shown as %v", order)
 	}

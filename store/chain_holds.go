@@ -20,7 +20,7 @@ const (
 	// MaxLookAge is how old the watch's last look at the network may be.
 	MaxLookAge = 2 * time.Minute
 	// MaxWatchGap is how long the watch may be away without having resumed. Nobody puts a database back and
-	// starts everything within it; docs/operations.md asks for the rest.
+	// starts everything within it; docs/deployment.md asks for the rest.
 	MaxWatchGap = 5 * time.Minute
 	// lifeMargin covers the difference between our clock and the chain's.
 	lifeMargin = time.Minute

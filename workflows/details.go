@@ -12,14 +12,14 @@ import (
 	"kivuko/activities"
 )
 
-// operationsDoc is the page with the long form of every reason to park, from the root of the repository.
-const operationsDoc = "docs/operations.md"
+// RunbooksPage has the runbook of every reason to park, from the root of the repository.
+const RunbooksPage = "docs/runbooks.md"
 
 // runbooks is where people read that page. Details are no part of what a replay compares, so a worker may name another
 // place than the one that began a flow.
-var runbooks = operationsDoc
+var runbooks = RunbooksPage
 
-// UseRunbooks sets where people read docs/operations.md, as the address without a heading, before the first worker or
+// UseRunbooks sets where people read docs/runbooks.md, as the address without a heading, before the first worker or
 // server of a process starts. A link in the Web UI leads there only if it is a whole address.
 func UseRunbooks(address string) { runbooks = address }
 

@@ -19,7 +19,7 @@ import (
 	"kivuko/workflows"
 )
 
-var update = flag.Bool("update", false, "write the payload samples anew; only for shapes that no release has")
+var update = flag.Bool("update", false, "write generated pages anew, and payload samples: those only for shapes that no release has")
 
 func id(n byte) uuid.UUID { return uuid.UUID{0: 1, 1: 0x92, 6: 0x70, 8: 0x80, 15: n} }
 

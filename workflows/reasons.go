@@ -6,7 +6,10 @@ import (
 	"kivuko/activities"
 )
 
-// Reason is why a flow needs a person. It is also the heading of docs/operations.md that says what to do.
+// The table of reasons in the runbooks is made from the guide; a test fails when it is not current.
+//go:generate go test -count=1 -run ReasonsTable . -update
+
+// Reason is the park reason of a flow: why it waits for a command. It is also the heading of its runbook in docs/runbooks.md.
 type Reason string
 
 // The reasons to park.
@@ -82,7 +85,7 @@ func payoutAdvice(what, do string) advice {
 	return advice{what, do + " Then send retry; or send refund to give the money back.", retryOrRefund}
 }
 
-// guide holds the advice for every reason. docs/operations.md has the long form under the same names.
+// guide holds the advice for every reason. docs/runbooks.md has the long form under the same names.
 var guide = merged(onRampGuide, offRampGuide, payoutGuide)
 
 // merged makes one guide of several, each of which has reasons of its own.

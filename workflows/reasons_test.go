@@ -12,19 +12,19 @@ import (
 
 // TestEveryReasonIsExplained holds the guide, the operators' document and the chain's reasons together.
 func TestEveryReasonIsExplained(t *testing.T) {
-	doc, err := os.ReadFile(filepath.Join("..", operationsDoc))
+	doc, err := os.ReadFile(filepath.Join("..", RunbooksPage))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for r, a := range guide {
 		_, section, ok := strings.Cut(string(doc), "\n## "+string(r)+"\n")
 		if !ok {
-			t.Errorf("%s has no heading for %s", operationsDoc, r)
+			t.Errorf("%s has no heading for %s", RunbooksPage, r)
 		}
 		section, _, _ = strings.Cut(section, "\n## ")
 		for _, part := range []string{"Means", "Look", "Send"} {
 			if !strings.Contains(section, "\n**"+part+".** ") {
-				t.Errorf("%s does not say %q about %s", operationsDoc, part, r)
+				t.Errorf("%s does not say %q about %s", RunbooksPage, part, r)
 			}
 		}
 		if a.what == "" || a.do == "" || len(a.verbs) == 0 {
@@ -47,9 +47,9 @@ func TestEveryReasonIsExplained(t *testing.T) {
 
 // What the Web UI and the API link to is where the deployment says that its operators read the page.
 func TestRunbooksAreWhereTheDeploymentSays(t *testing.T) {
-	t.Cleanup(func() { UseRunbooks(operationsDoc) })
-	UseRunbooks("https://pages.example/operations.md")
-	const want = "https://pages.example/operations.md#refund-float"
+	t.Cleanup(func() { UseRunbooks(RunbooksPage) })
+	UseRunbooks("https://pages.example/runbooks.md")
+	const want = "https://pages.example/runbooks.md#refund-float"
 	if got := ReasonRefundFloat.Advice().Runbook; got != want {
 		t.Errorf("the API names %s, want %s", got, want)
 	}

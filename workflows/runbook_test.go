@@ -16,7 +16,7 @@ import (
 	"kivuko/workflows"
 )
 
-// A rehearsal plays what docs/operations.md says about a reason to park: the flow parks with it, one of the commands is
+// A rehearsal plays what docs/runbooks.md says about a reason to park: the flow parks with it, one of the commands is
 // sent through the door that the document names, and the flow ends as the document says.
 type rehearsal struct {
 	verbs []string
@@ -87,7 +87,7 @@ func (c *cue) shown(t *testing.T, env *testsuite.TestWorkflowEnvironment, s *sig
 		return
 	}
 	a := c.reason.Advice()
-	for _, want := range []string{"](docs/operations.md#" + string(c.reason) + ")", a.What, a.Do, strings.Join(a.Verbs, ", ")} {
+	for _, want := range []string{"](docs/runbooks.md#" + string(c.reason) + ")", a.What, a.Do, strings.Join(a.Verbs, ", ")} {
 		if !strings.Contains(m.GetCurrentDetails(), want) {
 			t.Errorf("the details of %s do not say %q:\n%s", flow, want, m.GetCurrentDetails())
 		}
@@ -165,13 +165,13 @@ func TestEveryReasonIsRehearsed(t *testing.T) {
 			t.Errorf("%s is rehearsed and is no reason to park", r)
 		}
 	}
-	doc, err := os.ReadFile(filepath.Join("..", "docs", "operations.md"))
+	doc, err := os.ReadFile(filepath.Join("..", "docs", "runbooks.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, text := range runbooks(string(doc)) {
 		if _, ok := table[workflows.Reason(name)]; !ok {
-			t.Errorf("docs/operations.md has a runbook for %q, which is no reason to park", name)
+			t.Errorf("docs/runbooks.md has a runbook for %q, which is no reason to park", name)
 		}
 		for _, part := range []string{"Means", "Look", "Send"} {
 			if !strings.Contains(text, "\n**"+part+".** ") {
@@ -188,7 +188,7 @@ func TestEveryReasonIsRehearsed(t *testing.T) {
 	}
 	for r := range maps.Keys(table) {
 		if runbooks(string(doc))[string(r)] == "" {
-			t.Errorf("docs/operations.md has no heading %s", r)
+			t.Errorf("docs/runbooks.md has no heading %s", r)
 		}
 	}
 }

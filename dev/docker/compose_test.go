@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/cli"
@@ -19,7 +20,7 @@ const (
 	folder    = "../../docker"
 	compose   = folder + "/compose.yaml"
 	example   = folder + "/example.env"
-	tables    = "../../docs/operations.md"
+	tables    = "../../docs/configuration.md"
 	ours      = "kivuko:"
 	imageUser = "65532:65532"
 	prefix    = "KIVUKO_"
@@ -137,28 +138,56 @@ func means(s types.ServiceConfig) []string {
 	return out
 }
 
-// confidential finds the names of variables whose values are secrets. An address of a node may hold a provider's key.
-var confidential = regexp.MustCompile(`DATABASE_URL|PASSWORD|PAYLOAD_KEYS|TOKEN|PEPPER|CONSUMER|PASSKEY|CREDENTIAL|CALLBACK_KEY|API_KEY|ETHEREUM_RPC|SOLANA_RPC`)
-
-// secretsOf says which services alone may hold a secret.
+// secretsOf says which services alone may hold a secret that is not read through a variable of ours, or that several
+// variables could hold.
 var secretsOf = map[string]*regexp.Regexp{
-	"vault_token":              regexp.MustCompile(`^signer-`),
-	"database_owner_url":       regexp.MustCompile(`^migrate$`),
-	"admin_password":           regexp.MustCompile(`^migrate$`),
-	"books_owner_password":     regexp.MustCompile(`^books$`),
-	"histories_password":       regexp.MustCompile(`^(histories|temporal|temporal-schema)$`),
-	"pin_pepper":               regexp.MustCompile(`^api$`),
-	"tron_api_key":             regexp.MustCompile(`^(api|(worker|signer)-tron)$`),
-	"ethereum_nodes":           regexp.MustCompile(`^(api|(worker|signer)-ethereum)$`),
-	"solana_nodes":             regexp.MustCompile(`^(api|(worker|signer)-solana)$`),
-	"screening_token":          regexp.MustCompile(`^(worker-flows|signer-.*)$`),
-	"rates_token":              regexp.MustCompile(`^worker-flows$`),
-	"webhook_keys":             regexp.MustCompile(`^(api|worker-webhooks)$`),
-	"token_keys":               regexp.MustCompile(`^(api|codec)$`),
-	"momo_consumer_secret":     regexp.MustCompile(`^worker-momo$`),
-	"momo_passkey":             regexp.MustCompile(`^worker-momo$`),
-	"momo_callback_key":        regexp.MustCompile(`^worker-momo$`),
-	"momo_security_credential": regexp.MustCompile(`^worker-momo$`),
+	"database_owner_url":   regexp.MustCompile(`^migrate$`),
+	"books_owner_password": regexp.MustCompile(`^books$`),
+	"histories_password":   regexp.MustCompile(`^(histories|temporal|temporal-schema)$`),
+	"vault_token":          regexp.MustCompile(`^signer-`),
+}
+
+// described is one line of the tables of variables.
+type described struct {
+	readers string
+	secret  bool
+}
+
+// variables are the lines of docs/configuration.md, which are generated from what the configuration says of itself.
+var variables = sync.OnceValue(func() map[string]described {
+	page, err := os.ReadFile(tables)
+	if err != nil {
+		panic(err)
+	}
+	out := map[string]described{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(KIVUKO_[A-Z_0-9]+)` \\|([^|]*)\\|([^|]*)\\|([^|]*)\\|(.*)\\|$").FindAllStringSubmatch(string(page), -1) {
+		out[row[1]] = described{strings.ReplaceAll(row[3], "*", ""), strings.HasPrefix(row[5], " *Secret.*")}
+	}
+	return out
+})
+
+// reads reports whether a service of ours reads a variable.
+func reads(s types.ServiceConfig, name string) bool {
+	if !strings.HasPrefix(s.Image, ours) || len(s.Command) == 0 {
+		return false
+	}
+	process, network := s.Command[0], ""
+	all := []string{"all"}
+	if i := slices.Index(s.Command, "-queues"); i >= 0 {
+		process, network, _ = strings.Cut(s.Command[i+1], "-")
+		all = append(all, "workers")
+	}
+	for _, n := range []string{"tron", "ethereum", "solana"} {
+		if network != "" && network != n && strings.HasPrefix(name, prefix+strings.ToUpper(n)+"_") {
+			return false
+		}
+	}
+	for _, r := range strings.Split(variables()[name].readers, ",") {
+		if slices.Contains(append(all, process), strings.TrimSpace(r)) {
+			return true
+		}
+	}
+	return false
 }
 
 // secrecy is which secrets a container holds, and how it gets them.
@@ -184,10 +213,13 @@ func secrecy(s types.ServiceConfig) []string {
 			out = append(out, s.Name+" knows the master key")
 		}
 		if !strings.HasPrefix(name, prefix) || !strings.HasSuffix(name, fromFile) {
-			if confidential.MatchString(name) && strings.HasPrefix(name, prefix) || strings.HasSuffix(name, "_PASSWORD") {
+			if variables()[name].secret || strings.HasSuffix(name, "_PASSWORD") {
 				out = append(out, s.Name+" has "+name+" in its environment and not in a file")
 			}
 			continue
+		}
+		if variable := strings.TrimSuffix(name, fromFile); !reads(s, variable) {
+			out = append(out, s.Name+" is given "+variable+", which it does not read")
 		}
 		if _, ok := held[*value]; !ok {
 			out = append(out, fmt.Sprintf("%s looks for %s in %s, which it is not given", s.Name, name, *value))
@@ -252,93 +284,46 @@ func TestComposeRulesAreAwake(t *testing.T) {
 	}
 }
 
-// documented are the variables of docs/operations.md.
-func documented(t *testing.T) map[string]bool {
-	t.Helper()
-	out := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(KIVUKO_[A-Z_0-9]+)` \\|").FindAllSubmatch(read(t, tables), -1) {
-		out[string(row[1])] = true
-	}
-	return out
-}
-
 // notOfADeployment are the variables that this deployment has no use for: of the local stack, of the cold machine, of
 // a Temporal elsewhere, and those that a pipeline sets.
 var notOfADeployment = regexp.MustCompile(`_(DEVELOPMENT|POLL|OPEN|RATE_FACTOR|BUILD_ID|PROMOTE|COLD_KEY|TEMPORAL_API_KEY)$`)
 
-// readersOf says which services read the variables that some of them share. What they do with money must not depend
-// on which of them was told.
-var readersOf = map[string]*regexp.Regexp{
-	"KIVUKO_MODE":                  regexp.MustCompile(`.`),
-	"KIVUKO_LIMIT_":                regexp.MustCompile(`^(worker|signer)-`),
-	"KIVUKO_SENDING_":              regexp.MustCompile(`^worker-(tron|ethereum|solana)$`),
-	"KIVUKO_DEPOSITS_":             regexp.MustCompile(`^worker-(tron|ethereum|solana)$`),
-	"KIVUKO_SCREENING_":            regexp.MustCompile(`^(worker-flows|signer-.*)$`),
-	"KIVUKO_WEBHOOK_KEYS":          regexp.MustCompile(`^(api|worker-webhooks)$`),
-	"KIVUKO_MOMO_BASE_URL":         regexp.MustCompile(`^(api|worker-momo)$`),
-	"KIVUKO_MOMO_STANDING_TOKEN":   regexp.MustCompile(`^(api|worker-momo)$`),
-	"KIVUKO_MOMO_REJECT_UNKNOWN":   regexp.MustCompile(`^api$`),
-	"KIVUKO_MOMO_HAKIKISHA":        regexp.MustCompile(`^worker-momo$`),
-	"KIVUKO_MOMO_CALLBACK_":        regexp.MustCompile(`^worker-momo$`),
-	"KIVUKO_RATES_":                regexp.MustCompile(`^worker-flows$`),
-	"KIVUKO_SIGNER_CEILINGS":       regexp.MustCompile(`^signer-`),
-	"KIVUKO_COLD_PUBLIC_KEY":       regexp.MustCompile(`^signer-`),
-	"KIVUKO_TEMPORAL_PAYLOAD_KEYS": regexp.MustCompile(`^(api|apply|codec|worker-.*|signer-.*)$`),
-	"KIVUKO_TRON_":                 regexp.MustCompile(`^(api|worker-tron|signer-tron)$`),
-	"KIVUKO_ETHEREUM_":             regexp.MustCompile(`^(api|worker-ethereum|signer-ethereum)$`),
-	"KIVUKO_SOLANA_":               regexp.MustCompile(`^(api|worker-solana|signer-solana)$`),
-}
-
-// unset lists the variables of the page that a deployment may want and that no service, or not each of its readers, is
-// given.
-func unset(page map[string]bool, p *types.Project) []string {
+// unset lists the variables that a deployment may want and that one of their readers is not given. What the readers do
+// with money must not depend on which of them was told.
+func unset(p *types.Project) []string {
 	var out []string
-	given := func(service, variable string) bool {
-		e := p.Services[service].Environment
-		_, plain := e[variable]
-		_, file := e[variable+fromFile]
-		return plain || file
-	}
-	for _, name := range slices.Sorted(maps.Keys(page)) {
+	for _, name := range slices.Sorted(maps.Keys(variables())) {
 		if notOfADeployment.MatchString(name) {
 			continue
 		}
-		readers, somebody := regexp.MustCompile(`^$`), false
-		for begin, who := range readersOf {
-			if strings.HasPrefix(name, begin) {
-				readers = who
-			}
-		}
-		for service, s := range p.Services {
-			has := given(service, name)
-			somebody = somebody || has
-			if !has && strings.HasPrefix(s.Image, ours) && readers.MatchString(service) {
+		for _, service := range slices.Sorted(maps.Keys(p.Services)) {
+			s := p.Services[service]
+			_, plain := s.Environment[name]
+			_, file := s.Environment[name+fromFile]
+			if reads(s, name) && !plain && !file {
 				out = append(out, service+" is not given "+name)
 			}
-		}
-		if !somebody {
-			out = append(out, "no service is given "+name)
 		}
 	}
 	return out
 }
 
 func TestComposeSetsTheVariablesOfThePage(t *testing.T) {
-	page, p := documented(t), deployment(t)
+	p := deployment(t)
 	for _, s := range p.Services {
 		for name := range s.Environment {
-			if _, ok := page[strings.TrimSuffix(name, fromFile)]; !ok && strings.HasPrefix(name, prefix) {
-				t.Errorf("%s is given %s, of which docs/operations.md does not tell", s.Name, name)
+			if _, ok := variables()[strings.TrimSuffix(name, fromFile)]; !ok && strings.HasPrefix(name, prefix) {
+				t.Errorf("%s is given %s, which docs/configuration.md does not describe", s.Name, name)
 			}
 		}
 	}
-	for _, fault := range unset(page, p) {
+	for _, fault := range unset(p) {
 		t.Error(fault)
 	}
 	delete(p.Services["signer-tron"].Environment, "KIVUKO_SCREENING_URL")
 	delete(p.Services["worker-momo"].Environment, "KIVUKO_MOMO_HAKIKISHA")
-	want := []string{"worker-momo is not given KIVUKO_MOMO_HAKIKISHA", "no service is given KIVUKO_MOMO_HAKIKISHA", "signer-tron is not given KIVUKO_SCREENING_URL"}
-	if got := unset(page, p); !slices.Equal(got, want) {
+	want := []string{"worker-momo is not given KIVUKO_MOMO_HAKIKISHA", "signer-tron is not given KIVUKO_SCREENING_URL"}
+	if got := unset(p); !slices.Equal(got, want) {
 		t.Errorf("%q are found missing, want %q", got, want)
 	}
 }

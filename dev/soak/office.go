@@ -27,7 +27,7 @@ const (
 	again     = 8 * time.Second // until the same flow is answered again
 )
 
-// office is the staff: operators who answer parked flows as docs/operations.md says, officers who pay at the bank and
+// office is the staff: operators who answer parked flows as docs/runbooks.md says, officers who pay at the bank and
 // agree to refunds. They see what the API shows, the operator's portal (its books), and the bank.
 type office struct {
 	*world

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kivuko/exchange/money"
+)
+
+// KeysConfig is what seals the keys of wallets and of webhooks, and what bounds a signature.
+type KeysConfig struct {
+	// What seals wallet keys: `hcvault://…` (Vault transit), `awskms://…`, or `file:///…` on a developer's machine.
+	Master string `env:"MASTER_KEY" for:"signer" need:"signer" production:"a key service, not a file"`
+	// Former ones, which only open what they sealed.
+	OldMasters []string `env:"OLD_MASTER_KEYS" for:"signer"`
+	// The token for a Vault.
+	VaultToken string `env:"VAULT_TOKEN" for:"signer" secret:"true"`
+	// The file with the public half of the cold key: the signer seals the keys of new cold wallets with it. See
+	// [the cold machine](runbooks.md#the-cold-machine).
+	ColdPublic string `env:"COLD_PUBLIC_KEY" for:"signer"`
+	// The file with its private half, on the cold machine alone. A signer refuses to start with it.
+	Cold string `env:"COLD_KEY" for:"cold-key cold-sign"`
+	// The most that a single payment of an asset may be (`USDT:20000,USDC:20000`), whoever approved it: the signer's own limit,
+	// which a row in the database can't lift. Production wants one for each token that is served.
+	Ceilings map[string]string `env:"SIGNER_CEILINGS" for:"signer" production:"required"`
+	// `id:` and 64 hexadecimal digits, several for rotation. The first seals the secrets that webhooks are signed with, all of them
+	// open; keep each one as long as an endpoint has a secret that it sealed. Without it there are no webhooks.
+	Webhooks Keyring `env:"WEBHOOK_KEYS" for:"api webhooks" need:"webhooks" secret:"true"`
+}
+
+// HexKey is a secret of 32 bytes that prints as nothing.
+type HexKey []byte
+
+// UnmarshalText reads 64 hexadecimal digits.
+func (k *HexKey) UnmarshalText(text []byte) error {
+	b, err := hex.DecodeString(string(text))
+	if err != nil || len(b) != 32 {
+		return errors.New("must be 64 hexadecimal digits")
+	}
+	*k = b
+	return nil
+}
+
+// String hides the key.
+func (k HexKey) String() string { return "[redacted]" }
+
+// GoString hides the key.
+func (k HexKey) GoString() string { return "[redacted]" }
+
+// NamedKey is a key of a ring.
+type NamedKey struct {
+	ID  string
+	Key HexKey
+}
+
+// Keyring is an ordered set of named keys; the first is used for new things, the others still read
+// old ones.
+type Keyring []NamedKey
+
+// UnmarshalText reads "id:hex,id:hex".
+func (r *Keyring) UnmarshalText(text []byte) error {
+	for _, part := range strings.Split(string(text), ",") {
+		id, digits, ok := strings.Cut(part, ":")
+		if !ok || id == "" {
+			return errors.New("must be id:hex, comma-separated")
+		}
+		k := NamedKey{ID: id}
+		if err := k.Key.UnmarshalText([]byte(digits)); err != nil {
+			return fmt.Errorf("key %s %w", id, err)
+		}
+		*r = append(*r, k)
+	}
+	return nil
+}
+
+// checkKeys holds the rules of a signer.
+func (c Config) checkKeys(n *need) {
+	n.rule(c.Keys.Cold == "", "KIVUKO_COLD_KEY must not be set here: a signer must not be able to open the keys of cold wallets")
+	ceilings, err := c.ceilings()
+	if err != nil {
+		n.problems = append(n.problems, err.Error())
+	}
+	if c.Mode == Production {
+		for _, asset := range c.signedAssets() {
+			_, ok := ceilings[asset]
+			n.rule(ok || len(c.Keys.Ceilings) == 0, "KIVUKO_SIGNER_CEILINGS must name "+string(asset)+": in production the signer bounds each payment by itself")
+		}
+		n.rule(!strings.HasPrefix(c.Keys.Master, "file:"), "KIVUKO_MASTER_KEY must name a key service in production, not a file")
+	}
+}
+
+func (c Config) ceilings() (map[money.Asset]money.Amount, error) {
+	out := map[money.Asset]money.Amount{}
+	for name, text := range c.Keys.Ceilings {
+		asset := money.Asset(name)
+		if !asset.Valid() {
+			return nil, fmt.Errorf("KIVUKO_SIGNER_CEILINGS: %q is not an asset of Kivuko", name)
+		}
+		limit, err := money.Parse(asset, text)
+		if err != nil || !limit.Positive() {
+			return nil, fmt.Errorf("KIVUKO_SIGNER_CEILINGS: the ceiling of %s must be a decimal above zero", name)
+		}
+		out[asset] = limit
+	}
+	return out, nil
+}
+
+// signedAssets are the tokens of all networks that are on.
+func (c Config) signedAssets() []money.Asset {
+	var out []money.Asset
+	for _, n := range c.networks() {
+		for _, asset := range slices.Sorted(maps.Keys(n.tokens)) {
+			if n.on && !slices.Contains(out, asset) {
+				out = append(out, asset)
+			}
+		}
+	}
+	return out
+}
+
+// developmentMark is what every development key is derived from; see developmentKey.
+const developmentMark = "kivuko development key "
+
+// developmentKeys are the keys that the local stack uses. Each is the SHA-256 of a public text, so
+// anybody knows them; production refuses them by value.
+func developmentKeys() map[string]HexKey {
+	keys := map[string]HexKey{}
+	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook", "standing"} {
+		sum := sha256.Sum256([]byte(developmentMark + name))
+		keys[name] = sum[:]
+	}
+	return keys
+}
+
+func developmentKey(k HexKey) bool {
+	for _, d := range developmentKeys() {
+		if string(d) == string(k) {
+			return true
+		}
+	}
+	return false
+}
+
+func (r Keyring) development() bool {
+	for _, k := range r {
+		if developmentKey(k.Key) {
+			return true
+		}
+	}
+	return false
+}
