@@ -7,5 +7,6 @@
 //	<activity>/<method of the store>#<n>/before
 //	<activity>/call#<n>/after
 //
+// A step of the store is named by the store's method, so that it has the same name whatever else was written before.
 // n counts, within one execution of the activity, the places in the code that ask for the same. Nothing names points by hand: whatever an activity does is a point.
 package crash

@@ -72,17 +72,17 @@ func exempt(point string, flows []string) bool {
 	return true
 }
 
-// place is where a point is passed.
-type place struct{ flow, queue string }
+// pointUse is where a point is passed.
+type pointUse struct{ flow, queue string }
 
 // passed reads which points the processes of a stack have passed so far, and where. Activities that were executed are there
 // too, by their names alone.
-func passed(dir string) (map[string][]place, error) {
+func passed(dir string) (map[string][]pointUse, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "passed", "*"))
 	if err != nil {
 		return nil, err
 	}
-	all := map[string][]place{}
+	all := map[string][]pointUse{}
 	for _, name := range files {
 		content, err := os.ReadFile(name)
 		if err != nil {
@@ -93,7 +93,7 @@ func passed(dir string) (map[string][]place, error) {
 			if len(cells) != 3 {
 				continue // the process died while it wrote
 			}
-			if at := (place{cells[1], cells[2]}); !slices.Contains(all[cells[0]], at) {
+			if at := (pointUse{cells[1], cells[2]}); !slices.Contains(all[cells[0]], at) {
 				all[cells[0]] = append(all[cells[0]], at)
 			}
 		}
@@ -101,7 +101,7 @@ func passed(dir string) (map[string][]place, error) {
 	return all, nil
 }
 
-func flowsOf(places []place) (flows []string) {
+func flowsOf(places []pointUse) (flows []string) {
 	for _, p := range places {
 		flows = append(flows, p.flow)
 	}
@@ -109,7 +109,7 @@ func flowsOf(places []place) (flows []string) {
 }
 
 // unaccounted are the points that were passed, which no row of the table plays and no exemption excuses.
-func unaccounted(all map[string][]place) (points []string) {
+func unaccounted(all map[string][]pointUse) (points []string) {
 	lanes := table()
 	for point, places := range all {
 		_, found := rowOf(lanes, point)
@@ -133,7 +133,7 @@ func (w *world) complete(t *testing.T) {
 		t.Errorf("no trial plays these points: %v", points)
 	}
 	for _, queue := range w.broadcasters() {
-		if !slices.ContainsFunc(all["DeliverPayment/call#1/before"], func(p place) bool { return p.queue == queue }) {
+		if !slices.ContainsFunc(all["DeliverPayment/call#1/before"], func(p pointUse) bool { return p.queue == queue }) {
 			t.Errorf("no broadcast on the queue %s was a point", queue)
 		}
 	}
