@@ -287,9 +287,10 @@ func hookRows() []row {
 	return []row{
 		{"RelayEvents/*/*", "flows", relayed},
 		{"DeliverWebhooks/*/*", "webhooks", once},
-		{"DeliverWebhooks/ClaimWebhooks#1/after", "webhooks", made(hookTale{of: demo.DryVendorEmail, times: 1, patient: true})},
 		{"DeliverWebhooks/call#1/after", "webhooks", twice},
 		{"DeliverWebhooks/RecordWebhook#1/before", "webhooks", twice},
+		// The last: what Temporal finds out after a while would come to the point of a later trial.
+		{"DeliverWebhooks/ClaimWebhooks#1/after", "webhooks", made(hookTale{of: demo.DryVendorEmail, times: 1, patient: true})},
 	}
 }
 
