@@ -11,9 +11,7 @@ import (
 	"kivuko/chain/keys"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	"kivuko/store"
 	"kivuko/worker"
-	"kivuko/workflows"
 )
 
 // driver is a network's client with its connections.
@@ -92,19 +90,6 @@ func (c Config) checkNetwork(n *need, queue string) {
 	net.check(n)
 }
 
-// networkOf splits the name of a queue of a network.
-func networkOf(queue string) (kind string, name exchange.Network, ok bool) {
-	for _, n := range exchange.Networks() {
-		switch queue {
-		case workflows.QueueChain(n):
-			return "chain", n, true
-		case workflows.QueueSigner(n):
-			return "signer", n, true
-		}
-	}
-	return "", "", false
-}
-
 // drivers opens each network once for all queues of a process.
 type drivers struct {
 	config Config
@@ -133,90 +118,87 @@ func (d drivers) close() {
 	}
 }
 
-// addNetwork adds what one queue of a network does.
-func addNetwork(p process, queue string, db *store.Store, open drivers, parts *worker.Parts) error {
-	kind, name, ok := networkOf(queue)
-	if !ok {
-		return nil // the worker refuses a queue that it does not know
-	}
-	c, err := open.of(name)
+// chain makes the activities that ask a network's nodes.
+func (p parts) chain(name exchange.Network) ([]any, error) {
+	c, err := p.drivers.of(name)
 	if err != nil {
-		return err
-	}
-	if kind == "signer" {
-		return addSigner(p, name, db, c, parts)
+		return nil, err
 	}
 	gas, err := p.config.gas(name)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	parts.Chains[name] = &activities.Chain{
-		Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime, Patience: p.config.Sending.Patience, Gas: gas, Now: time.Now,
+	watch, err := p.watch(name, c)
+	if err != nil {
+		return nil, err
 	}
-	parts.Cold[name] = &activities.Cold{Store: worker.Rows{Store: db}, Client: c, Now: time.Now}
-	parts.Compare[name] = &activities.Comparing{
-		Store: worker.Rows{Store: db}, Client: c, Poll: p.config.network(name).blockTime, Patience: activities.DefaultPatience,
-	}
-	return addWatch(p, name, db, c, parts)
+	poll := p.config.network(name).blockTime
+	return []any{
+		&activities.Chain{Store: p.rows, Client: c, Poll: poll, Patience: p.config.Sending.Patience, Gas: gas, Now: time.Now},
+		watch,
+		&activities.Comparing{Store: p.rows, Client: c, Poll: poll, Patience: activities.DefaultPatience},
+		&activities.Cold{Store: p.rows, Client: c, Now: time.Now},
+	}, nil
 }
 
-// addWatch adds what sees the deposits on a network.
-func addWatch(p process, name exchange.Network, db *store.Store, c chain.Client, parts *worker.Parts) error {
+// watch makes what sees the deposits on a network.
+func (p parts) watch(name exchange.Network, c chain.Client) (*activities.Deposits, error) {
 	least, err := p.config.Deposits.minimum()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	net := p.config.network(name)
 	if p.config.Mode == Local {
 		net.life, net.lifeBlocks = 0, 0 // a developer's machine sleeps, and its chains stand still with it
 	}
-	parts.Watch[name] = &activities.Deposits{
-		Store: db, Client: c, Poll: net.blockTime, Stretch: activities.DefaultStretch,
+	return &activities.Deposits{
+		Store: p.rows, Client: c, Poll: net.blockTime, Stretch: activities.DefaultStretch,
 		From: p.config.Deposits.From[string(name)], Minimum: least, Life: net.life, LifeBlocks: net.lifeBlocks,
-	}
-	return nil
+	}, nil
 }
 
-// addSigner adds what makes keys and signatures. Each network's signer has a vault of its own, so that a
+// signer makes the activities that make keys and signatures. Each network's signer has a vault of its own, so that a
 // process that serves one of them opens nothing of another.
-func addSigner(p process, name exchange.Network, db *store.Store, c chain.Client, parts *worker.Parts) error {
+func (p parts) signer(name exchange.Network) ([]any, error) {
+	c, err := p.drivers.of(name)
+	if err != nil {
+		return nil, err
+	}
 	vault, err := keys.Open(keys.Config{
 		MasterKey: p.config.Keys.Master, OldMasterKeys: p.config.Keys.OldMasters, VaultToken: p.config.Keys.VaultToken,
 		CreateLocal: p.config.Mode == Local, Production: p.config.Mode == Production,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ceilings, err := p.config.ceilings()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
-		Store: worker.SigningRows{Store: db}, Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
-		Ceilings: ceilings, Cold: worker.SigningRows{Store: db},
+		Store: worker.SigningRows{Store: p.rows.Store}, Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
+		Ceilings: ceilings, Cold: worker.SigningRows{Store: p.rows.Store},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rows := worker.Rows{Store: db}
-	maker := worker.KeyMaker{Vault: vault, Networks: map[exchange.Network]worker.AddressMaker{name: c}}
 	screener, err := p.config.screener()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	parts.Sign[name] = &activities.Signing{
-		Signer: signer, Store: rows, Cold: signer, Recipients: &activities.Recipients{Store: rows, Screener: screener},
-	}
-	wallets := &activities.Wallets{Keys: maker, Store: rows}
+	maker := worker.KeyMaker{Vault: vault, Networks: map[exchange.Network]worker.AddressMaker{name: c}}
+	wallets := &activities.Wallets{Keys: maker, Store: p.rows}
 	if p.config.Keys.ColdPublic != "" {
 		sealer, err := keys.ReadColdSealer(p.config.Keys.ColdPublic)
 		if err != nil {
-			return fmt.Errorf("KIVUKO_COLD_PUBLIC_KEY: %w", err)
+			return nil, fmt.Errorf("KIVUKO_COLD_PUBLIC_KEY: %w", err)
 		}
 		wallets.ColdKeys = worker.KeyMaker{Vault: sealer, Networks: maker.Networks}
 	}
-	parts.Wallet[name] = wallets
-	return nil
+	return []any{
+		&activities.Signing{Signer: signer, Store: p.rows, Cold: signer, Recipients: &activities.Recipients{Store: p.rows, Screener: screener}},
+		wallets,
+	}, nil
 }
 
 // addresses are the address checks of the networks that are on.

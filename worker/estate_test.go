@@ -2,6 +2,7 @@ package worker
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,8 +76,11 @@ func TestParseEstateRefuses(t *testing.T) {
 
 func TestAQueueWithoutItsPartsDoesNotStart(t *testing.T) {
 	for _, name := range queueNames(ours(t)) {
-		if err := register(nil, name, Parts{}); err == nil || !strings.Contains(err.Error(), name) {
-			t.Errorf("queue %s: got %v", name, err)
+		all := workflows.Activities(name)
+		for what, have := range map[string][]any{"none": nil, "one too few": all[1:], "one too many": append(slices.Clone(all), &registry{}), "one twice": append(slices.Clone(all), all[0])} {
+			if err := register(nil, name, have); err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("queue %s with %s: got %v", name, what, err)
+			}
 		}
 	}
 }

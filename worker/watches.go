@@ -17,11 +17,15 @@ const watchCheck = time.Minute
 
 // keepWatches has a watch over deposits run for each network whose queue this process serves, until ctx ends.
 // Several processes may do so: there is one watch of a network, whoever starts it.
-func keepWatches(ctx context.Context, c client.Client, parts Parts, o Options) {
+func keepWatches(ctx context.Context, c client.Client, o Options) {
 	ticker := time.NewTicker(watchCheck)
 	defer ticker.Stop()
 	for {
-		for network := range parts.Watch {
+		for _, queue := range o.Queues {
+			network := workflows.ChainOf(queue)
+			if network == "" {
+				continue
+			}
 			if err := startWatch(ctx, c, network); err != nil && ctx.Err() == nil {
 				o.Logger.Warn("the watch over deposits could not be started; it is tried again", "network", network, "cause", err)
 			}

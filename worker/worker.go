@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -18,40 +19,11 @@ import (
 	sdk "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
-	"kivuko/activities"
-	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
-// Parts are what activities work with. A process fills only what its queues need: the queue names in
-// the comments fail to start without it.
-type Parts struct {
-	Flows  *activities.Orders                        // flows
-	Send   *activities.Transfers                     // flows
-	Decide *activities.Approvals                     // flows
-	Rates  *activities.Rates                         // flows
-	Relay  *activities.Relay                         // flows
-	Hooks  *activities.Webhooks                      // webhooks
-	Momo   *activities.Momo                          // momo
-	Refund *activities.Refunds                       // momo
-	Payout *activities.Payouts                       // momo
-	Bank   *activities.Bank                          // flows
-	Float  *activities.Float                         // momo
-	List   *activities.Statement                     // momo
-	Chains map[exchange.Network]*activities.Chain    // chain-<network>
-	Watch  map[exchange.Network]*activities.Deposits // chain-<network>
-	Cold   map[exchange.Network]*activities.Cold     // chain-<network>
-	Waits  *activities.DepositWaits                  // flows
-	Pool   *activities.Escrow                        // flows
-	Back   *activities.ChainRefunds                  // flows
-	Sweep  *activities.Sweeps                        // flows
-	Sale   *activities.OffRamps                      // flows
-	Sign   map[exchange.Network]*activities.Signing  // signer-<network>
-	Wallet map[exchange.Network]*activities.Wallets  // signer-<network>
-
-	Reconcile *activities.Reconciliation                 // flows
-	Compare   map[exchange.Network]*activities.Comparing // chain-<network>
-}
+// Activities are what a process carries out, by queue: structs whose methods are activities.
+type Activities map[string][]any
 
 // Options say how the workers of a process run.
 type Options struct {
@@ -71,7 +43,7 @@ type Options struct {
 const stopTimeout = 30 * time.Second
 
 // Run serves the queues until ctx ends, or until one of them fails for good.
-func Run(ctx context.Context, c client.Client, parts Parts, o Options) error {
+func Run(ctx context.Context, c client.Client, have Activities, o Options) error {
 	if len(o.Queues) == 0 {
 		return errors.New("worker: no queue given; the queues are " + strings.Join(queueNames(o.Estate), ", "))
 	}
@@ -86,7 +58,7 @@ func Run(ctx context.Context, c client.Client, parts Parts, o Options) error {
 		}
 	}()
 	for _, name := range o.Queues {
-		w, err := build(c, name, parts, o, fatal)
+		w, err := build(c, name, have[name], o, fatal)
 		if err != nil {
 			return err
 		}
@@ -101,11 +73,9 @@ func Run(ctx context.Context, c client.Client, parts Parts, o Options) error {
 			return err
 		}
 	}
-	if len(parts.Watch) > 0 {
-		watching, stop := context.WithCancel(ctx)
-		defer stop()
-		go keepWatches(watching, c, parts, o)
-	}
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	go keepWatches(watching, c, o)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -114,7 +84,7 @@ func Run(ctx context.Context, c client.Client, parts Parts, o Options) error {
 	}
 }
 
-func build(c client.Client, name string, parts Parts, o Options, fatal chan<- error) (sdk.Worker, error) {
+func build(c client.Client, name string, have []any, o Options, fatal chan<- error) (sdk.Worker, error) {
 	q, ok := o.Estate.Queues[name]
 	if !ok {
 		return nil, fmt.Errorf("worker: unknown queue %q; the queues are %s", name, strings.Join(queueNames(o.Estate), ", "))
@@ -134,86 +104,40 @@ func build(c client.Client, name string, parts Parts, o Options, fatal chan<- er
 			DefaultVersioningBehavior: workflow.VersioningBehaviorPinned,
 		},
 	})
-	if err := register(w, name, parts); err != nil {
+	if err := register(w, name, have); err != nil {
 		return nil, err
 	}
 	return w, nil
 }
 
-// register puts on a queue what belongs there, and refuses a process that lacks a part of it.
-func register(w sdk.Registry, name string, parts Parts) error {
-	lacks := func(what string) error { return fmt.Errorf("worker: queue %s: %s is not configured", name, what) }
-	switch kind, network, _ := strings.Cut(name, "-"); {
-	case name == workflows.QueueFlows:
-		if !registerRows(w, parts) {
-			return lacks("the store")
-		}
-	case name == workflows.QueueWebhooks:
-		if parts.Hooks == nil {
-			return lacks("the key of webhook secrets")
-		}
-		w.RegisterActivity(parts.Hooks)
-	case name == workflows.QueueMomo:
-		if parts.Momo == nil || parts.Refund == nil || parts.Payout == nil || parts.List == nil || parts.Float == nil {
-			return lacks("the mobile money operator")
-		}
-		w.RegisterActivity(parts.Momo)
-		w.RegisterActivity(parts.Refund)
-		w.RegisterActivity(parts.Payout)
-		w.RegisterActivity(parts.Float)
-		w.RegisterActivity(parts.List)
-	case kind == "chain":
-		n := exchange.Network(network)
-		c, d, compare, cold := parts.Chains[n], parts.Watch[n], parts.Compare[n], parts.Cold[n]
-		if c == nil || d == nil || compare == nil || cold == nil {
-			return lacks("the network")
-		}
-		w.RegisterActivity(c)
-		w.RegisterActivity(d)
-		w.RegisterActivity(compare)
-		w.RegisterActivity(cold)
-	case kind == "signer":
-		s, k := parts.Sign[exchange.Network(network)], parts.Wallet[exchange.Network(network)]
-		if s == nil || k == nil {
-			return lacks("the key store")
-		}
-		w.RegisterActivity(s)
-		w.RegisterActivity(k)
-	default:
+// register puts on a queue what belongs there, and refuses a process that lacks a part of it or has one of another queue.
+func register(w sdk.Registry, name string, have []any) error {
+	belongs := workflows.Activities(name)
+	if len(belongs) == 0 {
 		return fmt.Errorf("worker: nothing is registered for queue %s", name)
 	}
+	left := map[reflect.Type]bool{}
+	for _, a := range belongs {
+		left[reflect.TypeOf(a)] = true
+	}
+	for _, a := range have {
+		if !left[reflect.TypeOf(a)] {
+			return fmt.Errorf("worker: queue %s: %T does not belong there", name, a)
+		}
+		delete(left, reflect.TypeOf(a))
+	}
+	for t := range left {
+		return fmt.Errorf("worker: queue %s: %s is not configured", name, t)
+	}
+	for _, a := range have {
+		w.RegisterActivity(a)
+	}
+	if name == workflows.QueueFlows {
+		for _, f := range workflows.Flows() {
+			w.RegisterWorkflowWithOptions(f.Run, workflow.RegisterOptions{Name: f.Type})
+		}
+	}
 	return nil
-}
-
-// registerRows puts the flows and the activities that need nothing but the store on their queue, and reports whether all
-// of them are there.
-func registerRows(w sdk.Registry, parts Parts) bool {
-	if parts.Flows == nil || parts.Send == nil || parts.Decide == nil || parts.Waits == nil || parts.Reconcile == nil || parts.Rates == nil || parts.Relay == nil || parts.Pool == nil || parts.Back == nil || parts.Sweep == nil || parts.Sale == nil || parts.Bank == nil {
-		return false
-	}
-	registerFlows(w)
-	for _, activities := range []any{
-		parts.Flows, parts.Send, parts.Decide, parts.Waits, parts.Reconcile, parts.Rates, parts.Relay, parts.Pool, parts.Back, parts.Sweep, parts.Sale, parts.Bank,
-	} {
-		w.RegisterActivity(activities)
-	}
-	return true
-}
-
-func registerFlows(w sdk.Registry) {
-	for name, flow := range map[string]any{
-		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeOffRamp: workflows.OffRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
-		workflows.TypeRefund: workflows.Refund, workflows.TypeMomoPayout: workflows.MomoPayout, workflows.TypeLatePayout: workflows.LatePayout, workflows.TypeLatePayment: workflows.LatePayment,
-		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit,
-		workflows.TypeTransfer: workflows.Transfer, workflows.TypeDepositWatch: workflows.DepositWatch,
-		workflows.TypePrune: workflows.Prune, workflows.TypeReconcile: workflows.Reconcile,
-		workflows.TypeReconcileNetwork: workflows.ReconcileNetwork, workflows.TypeReserveReport: workflows.ReserveReport,
-		workflows.TypeTendEscrow: workflows.TendEscrow, workflows.TypeReturnDeposit: workflows.ReturnDeposit, workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
-		workflows.TypePullRates: workflows.PullRates, workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
-		workflows.TypeWatchFloat: workflows.WatchFloat, workflows.TypeMoveFloat: workflows.MoveFloat,
-	} {
-		w.RegisterWorkflowWithOptions(flow, workflow.RegisterOptions{Name: name})
-	}
 }
 
 func queueNames(e Estate) []string {

@@ -8,8 +8,6 @@ import (
 	"kivuko/exchange"
 )
 
-var approvals *activities.Approvals
-
 // approvalDoor is where officers decide about a transfer. Its two doors, the updates of the API and the
 // signals of the Web UI, lead to one function, which believes nothing but a token that the API gave to one
 // officer for one decision.

@@ -3,11 +3,8 @@ package workflows
 import (
 	"go.temporal.io/sdk/workflow"
 
-	"kivuko/activities"
 	"kivuko/exchange"
 )
-
-var wallets *activities.Wallets
 
 // CreateWallet makes a custodial wallet: its key is born in the signer of its network and leaves it
 // only sealed. The API starts the flow and waits for its result; a refusal fails it with the exchange

@@ -10,11 +10,6 @@ import (
 	"kivuko/exchange"
 )
 
-var (
-	chainRefunds *activities.ChainRefunds
-	sweeps       *activities.Sweeps
-)
-
 // refundGlance is how often a refund in crypto that waits for a person is looked at by itself: the customer may have
 // said where it goes.
 const refundGlance = 15 * time.Minute

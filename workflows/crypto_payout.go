@@ -9,11 +9,6 @@ import (
 	"kivuko/activities"
 )
 
-var (
-	signing *activities.Signing
-	chains  *activities.Chain
-)
-
 // Limits of a payout.
 const (
 	maxSignatures = 10               // transactions of one payment, each after the one before was proven impossible

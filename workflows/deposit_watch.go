@@ -13,17 +13,6 @@ import (
 	"kivuko/exchange"
 )
 
-var (
-	deposits *activities.Deposits
-	waits    *activities.DepositWaits
-)
-
-// TypeDepositWatch is the name of the flow that watches a network for deposits.
-const TypeDepositWatch = "DepositWatch"
-
-// DepositWatchID is the id of the flow that watches a network for deposits. There is one of each.
-func DepositWatchID(n exchange.Network) string { return "deposit-watch:" + string(n) }
-
 // DepositWatchSummary is the one line that the Web UI shows of the watch.
 func DepositWatchSummary(n exchange.Network) string { return "Watch " + string(n) + " for deposits" }
 

@@ -10,8 +10,6 @@ import (
 	"kivuko/exchange"
 )
 
-var orders *activities.Orders
-
 // decision is what an operator wants of a parked flow.
 type decision struct {
 	verb  string

@@ -10,13 +10,6 @@ import (
 	"kivuko/activities"
 )
 
-// TypeLatePayout is the name of the flow that looks at a payout about which something came late.
-const TypeLatePayout = "LatePayout"
-
-// LatePayoutID is the id of the flow that looks at a payout about which something came late. Commands about late
-// money of an attempt reach it as they reach the watch over a late payment.
-func LatePayoutID(attemptID uuid.UUID) string { return LatePaymentID(attemptID) }
-
 // LatePayoutSummary is the one line that the Web UI shows of such a look.
 const LatePayoutSummary = "Look at a late word about a payout"
 

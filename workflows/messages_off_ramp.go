@@ -7,12 +7,6 @@ import (
 	"kivuko/exchange"
 )
 
-// TypeOffRamp is the name of the flow of an order that sells crypto.
-const TypeOffRamp = "OffRamp"
-
-// OffRampID is the id of the flow of an order that sells crypto.
-func OffRampID(orderID uuid.UUID) string { return exchange.OffRampFlow(orderID) }
-
 // UpdateConfirmBank tells the flow that an officer said something of a bank payout: BankConfirmRef, answers Ack.
 const UpdateConfirmBank = "confirm-bank"
 

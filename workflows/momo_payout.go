@@ -9,12 +9,6 @@ import (
 	"kivuko/activities"
 )
 
-// TypeMomoPayout is the name of the flow that pays an order out by mobile money.
-const TypeMomoPayout = "MomoPayout"
-
-// MomoPayoutID is the id of the flow that pays an order out.
-func MomoPayoutID(orderID uuid.UUID) string { return "momo-payout:" + orderID.String() }
-
 // MomoPayoutInput starts one attempt to pay an order out. Try counts the attempts: another one may be made only after the
 // one before was definitely refused.
 type MomoPayoutInput struct {
@@ -32,8 +26,6 @@ type MomoPayoutResult struct {
 	Class     string `json:"class,omitempty"`   // of the refusal, a Class of activities
 	Code      string `json:"code,omitempty"`    // the operator's
 }
-
-var payouts *activities.Payouts
 
 // MomoPayout makes one attempt to pay an order out, under an id that follows from the order. It ends when the payout is
 // proven paid or proven refused, or when nothing was sent. While neither is known it goes on asking, for as long as that

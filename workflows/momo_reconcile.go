@@ -8,12 +8,6 @@ import (
 	"kivuko/activities"
 )
 
-// The names of the flows that hold the books against the operator's list of payments to our number.
-const (
-	TypeReconcilePayments = "ReconcilePayments"
-	TypeSweepPayments     = "SweepPayments"
-)
-
 // How far back the list is read, and how much of it in one run. The operator's list reaches back 48 hours; the
 // windows of runs that follow one another overlap, so that a payment that is listed late is found.
 const (
@@ -23,8 +17,6 @@ const (
 	maxListWakes    = 500
 	maxAsideBatches = 50
 )
-
-var statement *activities.Statement
 
 // PaymentsReconciled is what a run found. Absent is how many payments we know of that the operator's list has not;
 // it is only counted when the list was read to its end.

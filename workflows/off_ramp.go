@@ -10,8 +10,6 @@ import (
 	"kivuko/exchange"
 )
 
-var offRamps *activities.OffRamps
-
 // OffRamp is the flow of an order that sells crypto: open, wait for the crypto, see who sent it, pay the shillings
 // out, and hand the crypto to the vendor; or give it back.
 func OffRamp(ctx workflow.Context, in OffRampInput) (OffRampResult, error) {

@@ -15,8 +15,6 @@ const (
 	bankPatience = 4 * time.Hour    // until somebody is called
 )
 
-var bank *activities.Bank
-
 // bankTask is what a sale keeps of its payment by bank.
 type bankTask struct {
 	woken bool // an officer said something

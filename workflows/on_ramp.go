@@ -10,11 +10,6 @@ import (
 	"kivuko/exchange"
 )
 
-var (
-	momo    *activities.Momo
-	refunds *activities.Refunds
-)
-
 // OnRamp is the flow of an order that buys crypto: open, collect the shillings, pay the crypto out,
 // settle with the vendor, and give back what does not belong to us.
 func OnRamp(ctx workflow.Context, in OnRampInput) (OnRampResult, error) {

@@ -6,11 +6,6 @@ import (
 	"kivuko/activities"
 )
 
-// TypePullRates is the name of PullRates.
-const TypePullRates = "PullRates"
-
-var rates *activities.Rates
-
 // PullRates looks once at the configured source of rates. A schedule starts it; without a source it does
 // nothing.
 func PullRates(ctx workflow.Context) (activities.PulledRates, error) {

@@ -10,23 +10,8 @@ import (
 	"kivuko/exchange"
 )
 
-var (
-	reconciliation *activities.Reconciliation
-	comparing      *activities.Comparing
-)
-
-// The names of the flows that hold the ledger against the chains.
-const (
-	TypeReconcile        = "Reconcile"
-	TypeReconcileNetwork = "ReconcileNetwork"
-	TypeReserveReport    = "ReserveReport"
-)
-
 // StageReconcile is the stage of a flow that compares a network.
 const StageReconcile = "reconcile"
-
-// ReconciliationID is the id of the flow that compares a network. There is one of each at a time.
-func ReconciliationID(n exchange.Network) string { return "reconciliation:" + string(n) }
 
 // ReconcileStarted says on which networks a comparison was started, and on which one goes on already.
 type ReconcileStarted struct {

@@ -17,18 +17,11 @@ import (
 
 // flows are all that may be under way when a new build comes.
 func flows() map[string]any {
-	return map[string]any{
-		workflows.TypeOnRamp: workflows.OnRamp, workflows.TypeCryptoPayout: workflows.CryptoPayout,
-		workflows.TypeRefund: workflows.Refund, workflows.TypeLatePayment: workflows.LatePayment, workflows.TypeTransfer: workflows.Transfer,
-		workflows.TypeCreateWallet: workflows.CreateWallet, workflows.TypeSealAudit: workflows.SealAudit, workflows.TypeDepositWatch: workflows.DepositWatch,
-		workflows.TypeReconcile: workflows.Reconcile, workflows.TypeReconcileNetwork: workflows.ReconcileNetwork,
-		workflows.TypeReserveReport: workflows.ReserveReport, workflows.TypePrune: workflows.Prune, workflows.TypePullRates: workflows.PullRates,
-		workflows.TypeRelayEvents: workflows.RelayEvents, workflows.TypeDeliverWebhooks: workflows.DeliverWebhooks,
-		workflows.TypeReconcilePayments: workflows.ReconcilePayments, workflows.TypeSweepPayments: workflows.SweepPayments,
-		workflows.TypeLatePayout: workflows.LatePayout, workflows.TypeOffRamp: workflows.OffRamp, workflows.TypeMomoPayout: workflows.MomoPayout,
-		workflows.TypeReturnDeposit: workflows.ReturnDeposit, workflows.TypeTendEscrow: workflows.TendEscrow,
-		workflows.TypeWatchFloat: workflows.WatchFloat, workflows.TypeMoveFloat: workflows.MoveFloat,
+	all := map[string]any{}
+	for _, f := range workflows.Flows() {
+		all[f.Type] = f.Run
 	}
+	return all
 }
 
 func replayer() worker.WorkflowReplayer {

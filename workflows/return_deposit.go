@@ -9,12 +9,6 @@ import (
 	"kivuko/exchange"
 )
 
-// TypeReturnDeposit is the name of the flow that moves crypto which fits nothing off the address where it lies.
-const TypeReturnDeposit = "ReturnDeposit"
-
-// ReturnDepositID is the id of that flow for a payment exception.
-func ReturnDepositID(exceptionID uuid.UUID) string { return "return-deposit:" + exceptionID.String() }
-
 // ReturnDepositInput starts the flow. With Keep the house keeps what came, and it goes to the treasury; otherwise it
 // goes back, as a person asked in the request.
 type ReturnDepositInput struct {

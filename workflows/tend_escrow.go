@@ -10,11 +10,6 @@ import (
 	"kivuko/exchange"
 )
 
-var escrow *activities.Escrow
-
-// TypeTendEscrow is the name of the flow that keeps the pools of escrow addresses filled.
-const TypeTendEscrow = "TendEscrow"
-
 // How long a wallet of the pool may take to be made. A network whose signer is away must keep neither a customer who
 // waits for an answer nor the pools of the other networks.
 const (

@@ -10,8 +10,6 @@ import (
 	"kivuko/exchange"
 )
 
-var transfers *activities.Transfers
-
 // Transfer is the flow of a transfer: screen who gets it, wait for the officers whom its value asks
 // for, and pay it out. One within our custody is paid out at once.
 func Transfer(ctx workflow.Context, in TransferInput) (TransferResult, error) {

@@ -8,8 +8,6 @@ import (
 	"kivuko/exchange"
 )
 
-var cold *activities.Cold
-
 // cold tells whether the sending wallet's key never signs in the signer.
 func (f *transfer) cold() bool { return f.row.WalletType == exchange.Cold }
 

@@ -11,15 +11,6 @@ import (
 	"kivuko/exchange"
 )
 
-// The names of the flows about the money from which payouts are made.
-const (
-	TypeWatchFloat = "WatchFloat"
-	TypeMoveFloat  = "MoveFloat"
-)
-
-// MoveFloatID is the id of the flow of a movement of float.
-func MoveFloatID(move uuid.UUID) string { return "float-move:" + move.String() }
-
 // MoveFloatSummary is the one line that the Web UI shows of a movement of float.
 const MoveFloatSummary = "Move float to the account that payouts leave"
 
@@ -27,8 +18,6 @@ const MoveFloatSummary = "Move float to the account that payouts leave"
 func MoveFloatAttributes() temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo))
 }
-
-var float *activities.Float
 
 // The operator answers a question for our balances within minutes. Answers that come later are left: the next run asks
 // again.

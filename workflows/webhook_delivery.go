@@ -4,34 +4,16 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
 )
 
-// The flows of webhooks.
-const (
-	TypeRelayEvents     = "RelayEvents"
-	TypeDeliverWebhooks = "DeliverWebhooks"
-)
-
-// QueueWebhooks is the queue of the processes that talk to addresses which others named.
-const QueueWebhooks = "webhooks"
-
 // SignalWebhooks tells an endpoint's flow that there is something to deliver. It carries nothing.
 const SignalWebhooks = "webhooks-due"
 
-// WebhooksID is the id of the flow of an endpoint. There is one of each, while it has something to deliver.
-func WebhooksID(endpoint uuid.UUID) string { return "webhooks:" + endpoint.String() }
-
 // WebhooksSummary is the one line that the Web UI shows of it.
 const WebhooksSummary = "Deliver events to a webhook endpoint"
-
-var (
-	relay    *activities.Relay
-	webhooks *activities.Webhooks
-)
 
 // Rhythms of webhooks.
 const (

@@ -72,30 +72,27 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		return err
 	}
 	defer temporal.Close()
-	parts, done, err := assemble(p, db, queues)
-	if err != nil {
-		return err
+	parts := parts{process: p, rows: worker.Rows{Store: db}, temporal: temporal, drivers: drivers{config: p.config, open: map[exchange.Network]driver{}}}
+	defer parts.drivers.close()
+	activities := worker.Activities{}
+	for _, q := range queues {
+		if activities[q], err = parts.activities(q); err != nil {
+			return err
+		}
 	}
-	defer done()
-	if parts.Relay != nil {
-		parts.Relay.Waker = worker.WebhookFlows{Client: temporal}
-	}
-	if parts.Float != nil {
-		parts.Float.Waker = worker.FloatFlows{Client: temporal}
-	}
-	return work(ctx, p, temporal, parts, metrics, worker.Options{
+	return work(ctx, p, temporal, activities, metrics, worker.Options{
 		Estate: estate, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
 		Interceptors: crash.Interceptors(),
 	})
 }
 
-func work(ctx context.Context, p process, temporal client.Client, parts worker.Parts, metrics *prometheus.Registry, o worker.Options) error {
+func work(ctx context.Context, p process, temporal client.Client, activities worker.Activities, metrics *prometheus.Registry, o worker.Options) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if p.config.Worker.MetricsListen != "" {
 		g.Go(func() error { return serveMetrics(ctx, p, metrics) })
 	}
 	g.Go(func() error {
-		err := worker.Run(ctx, temporal, parts, o)
+		err := worker.Run(ctx, temporal, activities, o)
 		if err == nil {
 			err = context.Canceled // ends the other servers too
 		}
@@ -107,58 +104,51 @@ func work(ctx context.Context, p process, temporal client.Client, parts worker.P
 	return nil
 }
 
-// assemble makes the parts that the queues need, and a function that closes them.
-func assemble(p process, db *store.Store, queues []string) (worker.Parts, func(), error) {
-	rows := worker.Rows{Store: db}
-	parts := worker.Parts{
-		Chains: map[exchange.Network]*activities.Chain{}, Sign: map[exchange.Network]*activities.Signing{},
-		Wallet: map[exchange.Network]*activities.Wallets{}, Watch: map[exchange.Network]*activities.Deposits{},
-		Compare: map[exchange.Network]*activities.Comparing{}, Cold: map[exchange.Network]*activities.Cold{},
-	}
-	open := drivers{config: p.config, open: map[exchange.Network]driver{}}
-	for _, q := range queues {
-		var err error
-		switch q {
-		case workflows.QueueFlows:
-			parts.Flows = &activities.Orders{Store: rows}
-			parts.Decide = &activities.Approvals{Store: rows}
-			parts.Waits = &activities.DepositWaits{Store: rows}
-			parts.Pool, parts.Bank = &activities.Escrow{Store: rows}, &activities.Bank{Store: rows}
-			parts.Back, parts.Sweep = &activities.ChainRefunds{Store: rows}, &activities.Sweeps{Store: rows}
-			parts.Relay = &activities.Relay{Store: rows}
-			parts.Reconcile = &activities.Reconciliation{Store: rows}
-			parts.Send, err = p.config.transfers(rows)
-			if err == nil {
-				parts.Sale, err = p.config.sales(rows)
-			}
-			if err == nil {
-				parts.Rates, err = p.config.rates(rows)
-			}
-		case workflows.QueueMomo:
-			err = addMomo(p, rows, &parts)
-		case workflows.QueueWebhooks:
-			parts.Hooks, err = p.config.webhooks(rows)
-		default:
-			err = addNetwork(p, q, db, open, &parts)
-		}
-		if err != nil {
-			open.close()
-			return parts, nil, err
-		}
-	}
-	return parts, open.close, nil
+// parts is what the activities of a process are made from.
+type parts struct {
+	process
+	rows     worker.Rows
+	temporal client.Client
+	drivers  drivers
 }
 
-// transfers makes the activities of transfers.
-func (c Config) transfers(rows worker.Rows) (*activities.Transfers, error) {
-	screener, err := c.screener()
-	return &activities.Transfers{Store: rows, Screener: screener}, err
+// activities makes what a queue's processes carry out; the worker refuses a queue that it does not know, and one of which
+// something is missing.
+func (p parts) activities(queue string) ([]any, error) {
+	chain, signer := workflows.ChainOf(queue), workflows.SignerOf(queue)
+	switch {
+	case queue == workflows.QueueFlows:
+		return p.flows()
+	case queue == workflows.QueueMomo:
+		return p.momo()
+	case queue == workflows.QueueWebhooks:
+		w, err := p.config.webhooks(p.rows)
+		return []any{w}, err
+	case chain != "":
+		return p.chain(chain)
+	case signer != "":
+		return p.signer(signer)
+	}
+	return nil, nil
 }
 
-// sales makes the activities of orders that sell crypto.
-func (c Config) sales(rows worker.Rows) (*activities.OffRamps, error) {
-	screener, err := c.screener()
-	return &activities.OffRamps{Store: rows, Screener: screener}, err
+// flows makes the activities that need nothing but the store, and what others say of people and of rates.
+func (p parts) flows() ([]any, error) {
+	screener, err := p.config.screener()
+	if err != nil {
+		return nil, err
+	}
+	rates, err := p.config.rates(p.rows)
+	if err != nil {
+		return nil, err
+	}
+	return []any{
+		&activities.Orders{Store: p.rows}, &activities.OffRamps{Store: p.rows, Screener: screener}, &activities.Bank{Store: p.rows},
+		&activities.Escrow{Store: p.rows}, &activities.Sweeps{Store: p.rows}, &activities.ChainRefunds{Store: p.rows},
+		&activities.Transfers{Store: p.rows, Screener: screener}, &activities.Approvals{Store: p.rows}, &activities.DepositWaits{Store: p.rows},
+		&activities.Reconciliation{Store: p.rows}, rates,
+		&activities.Relay{Store: p.rows, Waker: worker.WebhookFlows{Client: p.temporal}},
+	}, nil
 }
 
 // rates makes the activities of rates, with the source where one is configured.
@@ -175,22 +165,22 @@ func (c Config) rates(rows worker.Rows) (*activities.Rates, error) {
 	return r, nil
 }
 
-func addMomo(p process, rows worker.Rows, parts *worker.Parts) error {
-	m := p.config.Momo
+// momo makes the activities that talk to the mobile money operator.
+func (p parts) momo() ([]any, error) {
 	operator, err := momo.New(p.config.momo())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	parts.Momo = &activities.Momo{Store: rows, Operator: operator, Provider: operatorName, Now: time.Now}
-	parts.List = &activities.Statement{Store: rows, Operator: operator, Now: time.Now}
-	parts.Refund = &activities.Refunds{
-		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
-	}
-	parts.Float = &activities.Float{Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now}
-	parts.Payout = &activities.Payouts{
-		Store: rows, Operator: operator, Provider: operatorName, CallbackKey: m.CallbackKey, Now: time.Now,
-	}
-	return nil
+	rows, key := p.rows, p.config.Momo.CallbackKey
+	return []any{
+		&activities.Momo{Store: rows, Operator: operator, Provider: operatorName, Now: time.Now},
+		&activities.Payouts{Store: rows, Operator: operator, Provider: operatorName, CallbackKey: key, Now: time.Now},
+		&activities.Refunds{Store: rows, Operator: operator, Provider: operatorName, CallbackKey: key, Now: time.Now},
+		&activities.Float{
+			Store: rows, Operator: operator, Waker: worker.FloatFlows{Client: p.temporal}, Provider: operatorName, CallbackKey: key, Now: time.Now,
+		},
+		&activities.Statement{Store: rows, Operator: operator, Now: time.Now},
+	}, nil
 }
 
 // momo is what a client of the mobile money operator needs.
