@@ -58,8 +58,10 @@ func newServer(d Deps) (*server, error) {
 		Deps: d, log: d.Logger, now: d.Now, unknown: newWindow(d.Config.Rates.Unknown, d.Now), wakers: newWakers(maxWakers),
 		reads: make(chan struct{}, maxChainReads),
 	}
-	s.sessions = newSessionCache(d.Now)
 	var err error
+	if s.sessions, err = newSessionCache(d.Now); err != nil {
+		return nil, fmt.Errorf("api: %w", err)
+	}
 	if s.ring, err = newKeyring(d.Config.Issuer, d.Config.TokenKeys); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
 
 	"kivuko/exchange"
 	"kivuko/store"
@@ -16,10 +17,11 @@ import (
 // request asks. A change made through this process forgets the user at once; one made through
 // another process takes effect here when the entry is older than sessionCacheLife.
 type sessionCache struct {
-	mu      sync.Mutex
+	entries *otter.Cache[sessionKey, sessionEntry]
 	now     func() time.Time
-	entries map[sessionKey]sessionEntry
-	changes uint64 // grows with each forget, so that an answer from before it is not kept
+
+	mu      sync.Mutex // orders what is kept and what is forgotten; readers don't need it
+	changes uint64     // grows with each forget, so that an answer from before it is not kept
 }
 
 type sessionKey struct{ user, session uuid.UUID }
@@ -29,27 +31,26 @@ type sessionEntry struct {
 	until time.Time
 }
 
-func newSessionCache(now func() time.Time) *sessionCache {
-	return &sessionCache{now: now, entries: map[sessionKey]sessionEntry{}}
+func newSessionCache(now func() time.Time) (*sessionCache, error) {
+	entries, err := otter.New(&otter.Options[sessionKey, sessionEntry]{MaximumSize: sessionCacheSize})
+	return &sessionCache{entries: entries, now: now}, err
 }
 
 func (c *sessionCache) get(k sessionKey) (store.AuthState, uint64, bool) {
+	if e, ok := c.entries.GetIfPresent(k); ok && c.now().Before(e.until) {
+		return e.state, 0, true
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.entries[k]
-	return e.state, c.changes, ok && c.now().Before(e.until)
+	return store.AuthState{}, c.changes, false
 }
 
 func (c *sessionCache) put(k sessionKey, state store.AuthState, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if changes != c.changes {
-		return
+	if changes == c.changes {
+		c.entries.Set(k, sessionEntry{state, c.now().Add(sessionCacheLife)})
 	}
-	if len(c.entries) >= sessionCacheSize {
-		clear(c.entries)
-	}
-	c.entries[k] = sessionEntry{state, c.now().Add(sessionCacheLife)}
 }
 
 // forget drops all sessions of a user.
@@ -57,9 +58,9 @@ func (c *sessionCache) forget(user uuid.UUID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changes++
-	for k := range c.entries {
+	for k := range c.entries.Keys() {
 		if k.user == user {
-			delete(c.entries, k)
+			c.entries.Invalidate(k)
 		}
 	}
 }
@@ -69,7 +70,7 @@ func (c *sessionCache) forgetAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changes++
-	clear(c.entries)
+	c.entries.InvalidateAll()
 }
 
 var (

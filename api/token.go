@@ -7,11 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"aidanwoods.dev/go-paseto"
 	"github.com/google/uuid"
+	"github.com/maypok86/otter/v2"
 )
 
 // TokenKey is one key of access tokens. Its id travels in the footer of each token and says nothing
@@ -37,11 +37,15 @@ type keyring struct {
 	issuer string
 	signer string
 	keys   map[string]paseto.V4SymmetricKey
-	proven provenTokens
+	proven *otter.Cache[string, provenToken]
 }
 
 func newKeyring(issuer string, keys []TokenKey) (*keyring, error) {
-	r := &keyring{issuer: issuer, signer: keys[0].ID, keys: map[string]paseto.V4SymmetricKey{}}
+	proven, err := otter.New(&otter.Options[string, provenToken]{MaximumSize: maxProvenTokens})
+	if err != nil {
+		return nil, err
+	}
+	r := &keyring{issuer: issuer, signer: keys[0].ID, keys: map[string]paseto.V4SymmetricKey{}, proven: proven}
 	for _, k := range keys {
 		key, err := paseto.V4SymmetricKeyFromBytes(k.Secret[:])
 		if err != nil {
@@ -58,35 +62,20 @@ func (r *keyring) assertion(kind string) []byte {
 	return []byte("kivuko|v1|" + kind + "|" + r.issuer + "|" + tokenAudience)
 }
 
-// provenTokens remembers what proven tokens say. A token says the same until its end, so proving it
-// once is enough; whether its session still lives is another question, asked each time.
-type provenTokens struct {
-	mu  sync.RWMutex
-	all map[string]provenToken
-}
-
+// provenToken is what a proven token says. A token says the same until its end, so proving it once is enough; whether
+// its session is still live is another question, asked each time.
 type provenToken struct {
 	claims  claims
 	from    time.Time
 	expires time.Time
 }
 
+// maxProvenTokens bounds the memory of proven tokens. Above it, those that are used least go.
 const maxProvenTokens = 10_000
 
-func (p *provenTokens) get(text string, now time.Time) (claims, bool) {
-	p.mu.RLock()
-	t, ok := p.all[text]
-	p.mu.RUnlock()
+func (r *keyring) known(text string, now time.Time) (claims, bool) {
+	t, ok := r.proven.GetIfPresent(text)
 	return t.claims, ok && now.Before(t.expires) && !t.from.After(now.Add(clockSkew))
-}
-
-func (p *provenTokens) put(text string, t provenToken) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.all == nil || len(p.all) >= maxProvenTokens {
-		p.all = map[string]provenToken{}
-	}
-	p.all[text] = t
 }
 
 // claims is what an access token says.
@@ -141,7 +130,7 @@ func (r *keyring) open(text string, now time.Time) (claims, error) {
 	if len(text) > maxBearerLength {
 		return claims{}, errToken
 	}
-	if c, ok := r.proven.get(text, now); ok {
+	if c, ok := r.known(text, now); ok {
 		return c, nil
 	}
 	p := paseto.NewParserWithoutExpiryCheck()
@@ -166,7 +155,7 @@ func (r *keyring) open(text string, now time.Time) (claims, error) {
 	if err != nil {
 		return claims{}, err
 	}
-	r.proven.put(text, proven)
+	r.proven.Set(text, proven)
 	return proven.claims, nil
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"aidanwoods.dev/go-paseto"
 	"github.com/google/uuid"
+
+	"kivuko/store"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -116,5 +118,49 @@ func TestKeysDoNotPrint(t *testing.T) {
 		if strings.Contains(text, "AAAA") || strings.Contains(text, "65") {
 			t.Errorf("the secret shows in %q", text)
 		}
+	}
+}
+
+// TestFullCachesKeepWhatTheyHave fills both caches above their limits. One more entry must not cost all others.
+func TestFullCachesKeepWhatTheyHave(t *testing.T) {
+	now := time.Now()
+	ring, err := newKeyring("kivuko", []TokenKey{testKey("a", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessions, err := newSessionCache(func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []sessionKey
+	for i := range maxProvenTokens + 100 {
+		ring.proven.Set(strconv.Itoa(i), provenToken{from: now, expires: now.Add(time.Minute)})
+	}
+	for range sessionCacheSize + 100 {
+		keys = append(keys, sessionKey{newID(), newID()})
+		sessions.put(keys[len(keys)-1], store.AuthState{}, 0)
+	}
+	var tokens, kept int
+	for i := range maxProvenTokens + 100 {
+		if _, ok := ring.known(strconv.Itoa(i), now); ok {
+			tokens++
+		}
+	}
+	for _, k := range keys {
+		if _, _, ok := sessions.get(k); ok {
+			kept++
+		}
+	}
+	if tokens < maxProvenTokens/2 || kept < sessionCacheSize/2 {
+		t.Errorf("%d tokens and %d sessions are left", tokens, kept)
+	}
+	ring.proven.CleanUp()
+	sessions.entries.CleanUp()
+	if n, m := ring.proven.EstimatedSize(), sessions.entries.EstimatedSize(); n > maxProvenTokens || m > sessionCacheSize {
+		t.Errorf("%d tokens and %d sessions are kept", n, m)
+	}
+	sessions.forget(keys[len(keys)-1].user)
+	if _, _, ok := sessions.get(keys[len(keys)-1]); ok {
+		t.Error("a forgotten session is kept")
 	}
 }
