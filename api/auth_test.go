@@ -193,6 +193,10 @@ func TestRegistrationRules(t *testing.T) {
 		"foreign phone":                {with("phone_number", "+4915112345678"), "/phone_number format"},
 		"empty name":                   {with("first_name", "  "), "/first_name required"},
 		"NUL in a name":                {with("first_name", "A\x00B"), "/first_name control_character"},
+		"invisible name":               {with("last_name", "\u3164"), "/last_name format"},
+		"invisible e-mail":             {with("email", "ami\u200bna@example.com"), "/email format"},
+		"look-alike e-mail":            {with("email", "\u0430mina@example.com"), "/email format"},
+		"own name as password":         {with("password", "AminaOtieno"), "/password too_common"},
 		"number as phone":              {with("phone_number", 711000005), "/phone_number type"},
 	} {
 		t.Run(name, func(t *testing.T) { e.doIn(t, post, "/api/v1/users/register", c.body).blames(c.blame) })

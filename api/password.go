@@ -10,10 +10,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync/atomic"
 
+	"github.com/ccojocar/zxcvbn-go"
 	"github.com/google/uuid"
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/sync/semaphore"
@@ -157,25 +157,30 @@ func verifySecret(phc string, secret []byte) (bool, error) {
 	return subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-// commonPasswords are tried first by everybody who guesses.
-var commonPasswords = []string{
-	"password", "password1", "password12", "password123", "passw0rd", "p@ssw0rd", "p@ssword", "12345678", "123456789",
-	"1234567890", "0123456789", "87654321", "11111111", "00000000", "12341234", "11223344", "qwertyui", "qwertyuiop",
-	"qwerty123", "1q2w3e4r", "1qaz2wsx", "asdfghjk", "zxcvbnm1", "iloveyou", "sunshine", "princess", "football",
-	"baseball", "superman", "trustno1", "whatever", "welcome1", "welcome123", "letmein1", "changeme", "changeme1",
-	"admin123", "administrator", "abcd1234", "abc12345", "a1b2c3d4", "kenya123", "nairobi1", "secret123", "test1234",
-}
+// Passwords are held to how many guesses they take, not to which characters they have.
+const (
+	// minPasswordScore is of zxcvbn's scores, 0 to 4, the first that resists somebody who has the stored hash.
+	minPasswordScore = 3
+	// scoredLength bounds the work of the estimate, which grows with the square of the length. What is strong up to
+	// there is strong.
+	scoredLength = 64
+)
 
-// checkPassword says what is wrong with a new password; nothing when it may be used.
-func checkPassword(password, email string) (code, message string) {
-	n := len([]rune(password))
-	switch {
-	case n < exchange.MinPasswordLength || n > exchange.MaxPasswordLength:
+// checkPassword says what is wrong with a new password; nothing when it may be used. Texts about its user (names, the
+// e-mail address) count as guessed first.
+func checkPassword(password string, about ...string) (code, message string) {
+	all := []rune(password)
+	if n := len(all); n < exchange.MinPasswordLength || n > exchange.MaxPasswordLength {
 		return "length", fmt.Sprintf("must have %d to %d characters", exchange.MinPasswordLength, exchange.MaxPasswordLength)
-	case slices.Contains(commonPasswords, strings.ToLower(password)) || strings.Count(password, password[:1]) == len(password):
-		return "too_common", "is one of the passwords that are guessed first"
-	case email != "" && strings.EqualFold(password, email):
-		return "too_common", "must not be the e-mail address"
+	}
+	guessed := []string{"kivuko"}
+	for _, text := range about {
+		guessed = append(guessed, strings.FieldsFunc(strings.ToLower(text), func(r rune) bool { return strings.ContainsRune("@. ", r) })...)
+		guessed = append(guessed, strings.ToLower(text))
+	}
+	scored := string(all[:min(len(all), scoredLength)])
+	if zxcvbn.PasswordStrength(scored, guessed).Score < minPasswordScore {
+		return "too_common", "is too easy to guess: use several words that have nothing to do with each other or with you"
 	}
 	return "", ""
 }

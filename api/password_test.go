@@ -96,9 +96,10 @@ func TestHashingRefusesWhenTheQueueIsFull(t *testing.T) {
 func TestWeakPasswordsAreRefused(t *testing.T) {
 	for password, want := range map[string]string{
 		"short": "length", strings.Repeat("x", 129): "length", "Password123": "too_common", "zzzzzzzzzz": "too_common",
-		"amina@example.com": "too_common", "a perfectly fine one": "",
+		"amina@example.com": "too_common", "AminaOtieno": "too_common", "otieno2026": "too_common", "Nairobi2024!": "too_common",
+		"qazwsxedc": "too_common", "monkey dragon": "too_common", "a perfectly fine one": "", "vK7#pw2Lq9x": "",
 	} {
-		if got, _ := checkPassword(password, "Amina@Example.com"); got != want {
+		if got, _ := checkPassword(password, "Amina@Example.com", "Amina", "Otieno"); got != want {
 			t.Errorf("%q: %q, want %q", password, got, want)
 		}
 	}

@@ -19,7 +19,7 @@ type newUser struct {
 // readUser reads the fields that registration and both ways of creating users share.
 func (f *form) readUser() newUser {
 	n := newUser{user: exchange.User{
-		ID: newID(), FirstName: f.line("first_name", true, exchange.MaxNameLength), LastName: f.line("last_name", true, exchange.MaxNameLength),
+		ID: newID(), FirstName: f.personName("first_name"), LastName: f.personName("last_name"),
 		IsActive: true,
 	}}
 	if email := f.line("email", true, exchange.MaxEmailLength); email != "" {
@@ -33,7 +33,7 @@ func (f *form) readUser() newUser {
 		f.check("phone_number", err)
 	}
 	if n.password = f.secret("password", true); n.password != "" {
-		if code, message := checkPassword(n.password, n.user.Email); code != "" {
+		if code, message := checkPassword(n.password, n.user.Email, n.user.FirstName, n.user.LastName); code != "" {
 			f.fail("password", code, message)
 		}
 	}
@@ -41,6 +41,18 @@ func (f *form) readUser() newUser {
 		f.check("pin", exchange.CheckPIN(n.pin))
 	}
 	return n
+}
+
+// personName reads a first or last name.
+func (f *form) personName(name string) string {
+	before := len(*f.bad)
+	text := f.line(name, true, exchange.MaxNameLength)
+	if text == "" || len(*f.bad) > before {
+		return ""
+	}
+	text, err := exchange.ParseName(text)
+	f.check(name, err)
+	return text
 }
 
 // addUser hashes the secrets and stores the user.

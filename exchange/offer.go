@@ -56,6 +56,13 @@ var OfferMachine = Machine[OfferStatus]{
 	Final: []OfferStatus{OfferClosed},
 }
 
+// MinRate and MaxRate bound what an offer may ask for a unit of a stablecoin, in KES. The market moves far inside of
+// them: what lies outside is a slip of the decimal point.
+var (
+	MinRate = decimal.New(1, 0)
+	MaxRate = decimal.New(10_000, 0)
+)
+
 // RatePlaces are the decimal places of a rate in KES per unit of the stablecoin.
 const RatePlaces = 6
 
@@ -97,7 +104,7 @@ func (o Offer) Validate() error {
 	rule(o.Type.Valid(), "/offer_type", "enum", "must be SELL or BUY")
 	rule(o.Network.Valid(), "/network", "enum", "must be ethereum, tron or solana")
 	rule(o.Asset.Stablecoin(), "/asset", "enum", "must be USDT or USDC")
-	rule(o.Rate.IsPositive(), "/rate", "range", "must be above zero")
+	rule(o.Rate.Cmp(MinRate) >= 0 && o.Rate.Cmp(MaxRate) <= 0, "/rate", "range", "must be from "+MinRate.String()+" to "+MaxRate.String()+" KES")
 	rule(o.Total.Positive(), "/usdt_amount", "range", "must be above zero")
 	rule(o.MinOrder.Positive(), "/min_order", "range", "must be above zero")
 	rule(o.MaxOrder.Cmp(o.MinOrder) >= 0, "/max_order", "range", "must not be below min_order")

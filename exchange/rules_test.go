@@ -72,9 +72,24 @@ func TestEmails(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"Amina@Example.com": "amina@example.com", "a@b": "", "Amina <a@example.com>": "", "a b@example.com": "", "": "", "a@example.com\n": "",
-		strings.Repeat("a", 250) + "@example.com": "",
+		strings.Repeat("a", 250) + "@example.com": "", "o'brien+x@example.co.ke": "o'brien+x@example.co.ke", "josé@example.com": "josé@example.com",
+		"ａmina@example.com": "amina@example.com", "иван@example.com": "иван@example.com", // full width is ASCII; one script is fine
+		"\u0430mina@example.com": "", "amin\u200ba@example.com": "", "\u202eamina@example.com": "", "amina\u200f@example.com": "",
+		"ami\u00adna@example.com": "", "amina@ex\u0430mple.com": "", "amina@example\u3002com": "",
 	} {
 		if got, err := exchange.ParseEmail(text); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q is %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Amina": "Amina", "Ng'ang'a": "Ng'ang'a", "O’Brien": "O’Brien", "José": "José", "李": "李", "محمد": "محمد", "Mary  Jane": "Mary Jane",
+		"\u3164": "", "\u200b": "", "\u115f": "", "a\u202eb": "", "\u00ad": "", "\u2800": "", "...": "", "7": "", "": "",
+	} {
+		if got, err := exchange.ParseName(text); got != want || (err == nil) != (want != "") {
 			t.Errorf("%q is %q, %v", text, got, err)
 		}
 	}
@@ -236,6 +251,13 @@ func TestOffers(t *testing.T) {
 		own, ok := errors.AsType[*exchange.Error](err)
 		if !ok || own.Code != exchange.CodeInvalid || own.Fields[0].Pointer != pointer {
 			t.Errorf("%s: %v", pointer, err)
+		}
+	}
+	for rate, fine := range map[string]bool{"0.000001": false, "0.999999": false, "1": true, "10000": true, "10000.000001": false, "1000000000": false} {
+		o := good
+		o.Rate = decimal.RequireFromString(rate)
+		if err := o.Validate(); (err == nil) != fine {
+			t.Errorf("the rate %s: %v", rate, err)
 		}
 	}
 	for _, c := range []struct {

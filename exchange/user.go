@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/google/uuid"
+	"golang.org/x/text/secure/precis"
 )
 
 // Role is what a user is to Kivuko; it decides what the policy lets them do.
@@ -68,7 +70,7 @@ type Credentials struct {
 	UserID       uuid.UUID
 	PasswordHash string
 	PINHash      string // empty when none is set
-	// AuthVersion grows whenever every token of the user must die (deactivation, role change,
+	// AuthVersion grows whenever every token of the user must die (deactivation,
 	// revoke-all); an access token carries the one it was made under.
 	AuthVersion int64
 }
@@ -94,13 +96,56 @@ func (p Principal) ActorName() string {
 	return "user:" + p.UserID.String()
 }
 
-// ParseEmail checks an address and returns it in lower case, the form in which it is unique.
+// ParseEmail checks an address and returns the form in which it is unique: that of PRECIS (RFC 8265), in which full-width
+// letters are ASCII, nothing is invisible, and all is in lower case. Letters of two scripts in one address are refused,
+// since they can look like another person's, and so are hosts that are not in ASCII: they have an xn-- form.
 func ParseEmail(s string) (string, error) {
 	a, err := mail.ParseAddress(s)
-	if err != nil || a.Address != s || a.Name != "" || len(s) > MaxEmailLength || !strings.Contains(s[strings.LastIndex(s, "@")+1:], ".") {
-		return "", Errorf(CodeInvalid, "must be an e-mail address such as amina@example.com")
+	if err != nil || a.Address != s || a.Name != "" {
+		return "", errEmail
 	}
-	return strings.ToLower(s), nil
+	s, err = precis.UsernameCaseMapped.String(s)
+	if err != nil {
+		return "", Errorf(CodeInvalid, "must not have invisible characters, or text that runs in two directions")
+	}
+	name, host, _ := strings.Cut(s, "@")
+	switch {
+	case len(s) > MaxEmailLength || !strings.Contains(host, ".") || strings.Contains(host, "@"):
+		return "", errEmail
+	case strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }):
+		return "", Errorf(CodeInvalid, "must have a host in ASCII; write names of other scripts in their xn-- form")
+	case scripts(name) > 1:
+		return "", Errorf(CodeInvalid, "must not mix letters of several scripts")
+	}
+	return s, nil
+}
+
+var errEmail = Errorf(CodeInvalid, "must be an e-mail address such as amina@example.com")
+
+// scripts counts the scripts that the letters of a text belong to.
+func scripts(text string) int {
+	found := map[string]bool{}
+	for _, r := range text {
+		if !unicode.IsLetter(r) {
+			continue
+		}
+		for name, table := range unicode.Scripts {
+			if name != "Common" && name != "Inherited" && unicode.Is(table, r) {
+				found[name] = true
+			}
+		}
+	}
+	return len(found)
+}
+
+// ParseName checks a first or last name and returns it as it is kept: without invisible characters (RFC 8266) and
+// without spaces around it. It must have a letter.
+func ParseName(s string) (string, error) {
+	t, err := precis.Nickname.String(s)
+	if err != nil || !strings.ContainsFunc(t, unicode.IsLetter) {
+		return "", Errorf(CodeInvalid, "must have a letter, and no invisible characters")
+	}
+	return t, nil
 }
 
 // CheckPIN refuses PINs that are not 4 to 6 digits and those that are guessed first: one digit

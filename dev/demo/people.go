@@ -7,7 +7,7 @@
 package demo
 
 // Password is that of every demo account. The stack listens on loopback alone.
-const Password = "kivuko demo pass"
+const Password = "shillings for tokens, demo"
 
 // Person is a demo account.
 type Person struct {

@@ -22,7 +22,7 @@ const productDatabase = "kivuko"
 const (
 	AdminEmail    = "admin@kivuko.example"
 	AdminPhone    = "+254700000001"
-	AdminPassword = "kivuko local admin"
+	AdminPassword = "shillings for tokens, admin"
 )
 
 // baseEnvironment is what every process gets: our own environment without the
