@@ -17,6 +17,8 @@ import (
 	"time"
 	"unicode"
 
+	"code.dny.dev/ssrf"
+
 	"kivuko/exchange"
 )
 
@@ -71,23 +73,8 @@ func (p WebhookPolicy) CheckURL(text string) error {
 // domain ends in a digit.
 func endsInDigit(host string) bool { return host[len(host)-1] >= '0' && host[len(host)-1] <= '9' }
 
-// Special-purpose addresses, from the IANA registries (RFC 6890 and its updates). Of IPv6 only 2000::/3 is
-// routed, and these of it reach IPv4 or nothing.
-var specialAddresses = prefixesOf(
-	"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24",
-	"192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
-)
-
-var routedIPv6 = netip.MustParsePrefix("2000::/3")
-
-func prefixesOf(texts ...string) []netip.Prefix {
-	all := make([]netip.Prefix, len(texts))
-	for i, t := range texts {
-		all[i] = netip.MustParsePrefix(t)
-	}
-	return all
-}
+// public refuses every address that the IANA registries give a special purpose, and of IPv6 all that is not routed.
+var public = ssrf.New(ssrf.WithAnyPort())
 
 // Allows tells whether events may be sent to an address.
 func (p WebhookPolicy) Allows(a netip.Addr) bool {
@@ -98,15 +85,7 @@ func (p WebhookPolicy) Allows(a netip.Addr) bool {
 	if p.Local && (a.IsLoopback() || a.IsPrivate()) {
 		return true
 	}
-	if a.Is6() && !routedIPv6.Contains(a) {
-		return false
-	}
-	for _, s := range specialAddresses {
-		if s.Contains(a) {
-			return false
-		}
-	}
-	return true
+	return public.SafeAddr(a) == nil
 }
 
 // errBlocked is a connection that the policy refuses.

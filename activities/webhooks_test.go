@@ -35,6 +35,7 @@ func TestWebhookAddresses(t *testing.T) {
 		"https://2130706433", "https://017700000001", "https://10.0.0.1", "https://172.16.3.4", "https://192.168.1.1", "https://169.254.169.254/latest/meta-data",
 		"https://100.64.0.1", "https://0.0.0.0", "https://[::]", "https://[::1]", "https://[::ffff:127.0.0.1]", "https://[fe80::1]", "https://[fe80::1%25eth0]",
 		"https://[fc00::1]", "https://[64:ff9b::7f00:1]", "https://[2002:7f00:1::]", "https://[2001::1]", "https://224.0.0.1", "https://255.255.255.255",
+		"https://192.31.196.1", "https://192.52.193.1", "https://192.175.48.1", "https://[2620:4f:8000::1]",
 	} {
 		if err := production.CheckURL(address); exchange.CodeOf(err) != exchange.CodeInvalid {
 			t.Errorf("%s: %v", address, err)
