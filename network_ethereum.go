@@ -45,7 +45,7 @@ func (c Config) ethereumNetwork() network {
 	n := network{
 		name: exchange.Ethereum, on: len(c.Ethereum.RPC) > 0, variable: "KIVUKO_ETHEREUM_RPC", check: c.checkEthereum,
 		open:    func() (driver, error) { return newEthereum(c.Ethereum) },
-		address: ethereum.ParseAddress, blockTime: ethereumBlockTime, tokens: c.Ethereum.tokens(),
+		address: wallets(ethereum.ParseAddress, c.Ethereum.tokens()), blockTime: ethereumBlockTime, tokens: c.Ethereum.tokens(),
 	}
 	if n.on {
 		n.node = hostOf(c.Ethereum.RPC[0])

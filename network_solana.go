@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"kivuko/chain"
 	"kivuko/chain/solana"
 	"kivuko/crash"
 	"kivuko/exchange"
@@ -45,7 +44,7 @@ func (c Config) solanaNetwork() network {
 	n := network{
 		name: exchange.Solana, on: len(c.Solana.RPC) > 0, variable: "KIVUKO_SOLANA_RPC", check: c.checkSolana,
 		open:    func() (driver, error) { return newSolana(c.Solana) },
-		address: c.Solana.address, blockTime: solanaPoll, lifeBlocks: solanaLife, tokens: c.Solana.tokens(),
+		address: wallets(solana.ParseAddress, c.Solana.tokens()), blockTime: solanaPoll, lifeBlocks: solanaLife, tokens: c.Solana.tokens(),
 	}
 	if n.on {
 		n.node = hostOf(c.Solana.RPC[0])
@@ -97,21 +96,6 @@ func newSolana(c SolanaConfig) (*solana.Client, error) {
 		config.MaxHeadAge = developmentHeadAge
 	}
 	return solana.New(config)
-}
-
-// address checks the address of a wallet. The mint of a token looks like one, and is what people copy
-// from an explorer by mistake.
-func (c SolanaConfig) address(s string) (string, error) {
-	canonical, err := solana.ParseAddress(s)
-	if err != nil {
-		return "", err
-	}
-	for asset, mint := range c.tokens() {
-		if canonical == mint {
-			return "", chain.Errorf(chain.ReasonAddress, "the address is the mint of %s itself; what is sent there is lost", string(asset))
-		}
-	}
-	return canonical, nil
 }
 
 func (c SolanaConfig) tokens() map[money.Asset]string {

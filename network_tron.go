@@ -42,7 +42,7 @@ func (c Config) tronNetwork() network {
 	n := network{
 		name: exchange.Tron, on: len(c.Tron.FullNodes) > 0, variable: "KIVUKO_TRON_GRPC", check: c.checkTron,
 		open:    func() (driver, error) { return newTron(c.Tron) },
-		address: tron.ParseAddress, blockTime: tronBlockTime, life: c.Tron.Life, tokens: c.Tron.tokens(),
+		address: wallets(tron.ParseAddress, c.Tron.tokens()), blockTime: tronBlockTime, life: c.Tron.Life, tokens: c.Tron.tokens(),
 	}
 	if !c.Tron.USDCEnabled {
 		n.stopped = map[money.Asset]string{money.USDC: "its issuer has stopped it there"}

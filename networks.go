@@ -70,6 +70,23 @@ func stablecoins(on bool, usdt, usdc string) map[money.Asset]string {
 	return t
 }
 
+// wallets checks addresses with parse, and refuses the contracts and mints of tokens: they are what people copy from an
+// explorer by mistake, and what is sent there is lost.
+func wallets(parse func(string) (string, error), tokens map[money.Asset]string) func(string) (string, error) {
+	return func(s string) (string, error) {
+		canonical, err := parse(s)
+		if err != nil {
+			return "", err
+		}
+		for asset, address := range tokens {
+			if token, err := parse(address); err == nil && token == canonical {
+				return "", chain.Errorf(chain.ReasonAddress, "is the contract of %s itself; what is sent there is lost", string(asset))
+			}
+		}
+		return canonical, nil
+	}
+}
+
 // network finds a line of the table; a network that the build does not know is off.
 func (c Config) network(name exchange.Network) network {
 	for _, n := range c.networks() {

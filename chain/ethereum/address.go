@@ -23,6 +23,7 @@ var (
 	errAddressPrefix   = errors.New("is not an Ethereum address: it must start with 0x")
 	errAddressLength   = errors.New("has the wrong length: an Ethereum address is 0x and 40 hexadecimal digits")
 	errAddressAlphabet = errors.New("has characters that an Ethereum address can't have (0 to 9, a to f)")
+	errAddressBurns    = errors.New("belongs to nobody; what is sent there is burnt")
 	errAddressChecksum = errors.New("has a wrong checksum (EIP-55): a character is mistyped or in the wrong case")
 )
 
@@ -30,10 +31,23 @@ var (
 // so that the API can use it too. Its errors are of ReasonAddress and their Detail is fit for clients.
 func ParseAddress(s string) (string, error) {
 	a, err := parse(s)
+	if err == nil && burns(a) {
+		err = errAddressBurns
+	}
 	if err != nil {
 		return "", chain.Errorf(chain.ReasonAddress, "%s", err.Error())
 	}
 	return a.Hex(), nil
+}
+
+// dead is where people burn tokens.
+var dead = common.HexToAddress("0x000000000000000000000000000000000000dEaD")
+
+// burns reports whether what is sent to an address is lost: it is one that coins are burnt at, or one of the lowest 256,
+// which are the zero address and those kept for the network's own contracts.
+func burns(a common.Address) bool {
+	const last = common.AddressLength - 1
+	return a == dead || a == common.Address{last: a[last]}
 }
 
 // parse reads an address. The order of the checks picks the message that helps most.

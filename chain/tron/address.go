@@ -3,6 +3,7 @@ package tron
 import (
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/crypto"
@@ -22,9 +23,6 @@ const (
 
 // accountID is an address without its network prefix, as contracts and event logs hold it.
 type accountID [idLength]byte
-
-// zeroAccount is the address of nobody; money sent there is burnt.
-var zeroAccount accountID
 
 // full is the address with its prefix, as transactions hold it.
 func (a accountID) full() []byte { return append([]byte{address.TronBytePrefix}, a[:]...) }
@@ -61,10 +59,26 @@ func fromWord(b []byte) (accountID, bool) {
 // API can use it too. Its errors are of ReasonAddress and their Detail is fit for clients.
 func ParseAddress(s string) (string, error) {
 	id, err := parse(s)
+	if err == nil && burns(id) {
+		err = errAddressBurns
+	}
 	if err != nil {
 		return "", chain.Errorf(chain.ReasonAddress, "%s", err.Error())
 	}
 	return id.String(), nil
+}
+
+// What is sent to these is lost. The first is the account of the genesis block that burnt fees go to, the other where
+// people burn tokens.
+var blackHoles = [...]accountID{
+	{0x77, 0x94, 0x4d, 0x19, 0xc0, 0x52, 0xb7, 0x3e, 0xe2, 0x28, 0x68, 0x23, 0xaa, 0x83, 0xf8, 0x13, 0x8c, 0xb7, 0x03, 0x2f},
+	{18: 0xde, 19: 0xad},
+}
+
+// burns reports whether what is sent to an address is lost: it is a black hole, or one of the lowest 256, which are the
+// zero address and those kept for the network's own contracts.
+func burns(a accountID) bool {
+	return slices.Contains(blackHoles[:], a) || a == accountID{19: a[19]}
 }
 
 var (
@@ -74,6 +88,7 @@ var (
 	errAddressAlphabet = errors.New("has characters that a TRON address can't have (letters and digits without 0, O, I and l)")
 	errAddressLength   = errors.New("has the wrong length: a TRON address has 34 characters")
 	errAddressPrefix   = errors.New("is not a TRON address: it must start with T")
+	errAddressBurns    = errors.New("belongs to nobody; what is sent there is burnt")
 	errAddressChecksum = errors.New("has a wrong checksum: a character is mistyped or missing")
 )
 

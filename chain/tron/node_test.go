@@ -379,7 +379,7 @@ func TestPrepareRefusesSenselessRecipients(t *testing.T) {
 		amount money.Amount
 		reason chain.Reason
 	}{
-		"nobody":              {zeroAccount.String(), money.Must(money.USDT, "1"), chain.ReasonAddress},
+		"nobody":              {accountID{}.String(), money.Must(money.USDT, "1"), chain.ReasonAddress},
 		"the token itself":    {usdt, money.Must(money.USDT, "1"), chain.ReasonAddress},
 		"the token, in TRX":   {usdt, money.Must(money.TRX, "1"), chain.ReasonAddress},
 		"nothing":             {bob, money.Zero(money.USDT), chain.ReasonUnsupported},

@@ -84,8 +84,8 @@ func (c *Client) intent(t chain.Transfer) (intent, error) {
 	switch {
 	case in.from == in.to:
 		return in, chain.Errorf(chain.ReasonAddress, "sender and recipient are the same account")
-	case in.to == zeroAccount:
-		return in, chain.Errorf(chain.ReasonAddress, "the recipient is the address of nobody; what is sent there is burnt")
+	case burns(in.to):
+		return in, chain.Errorf(chain.ReasonAddress, "the recipient %s", errAddressBurns)
 	case units.Sign() <= 0 || units.BitLen() > maxTransferBits:
 		return in, chain.Errorf(chain.ReasonUnsupported, "an amount of %s can't be sent", t.Amount)
 	}
