@@ -85,7 +85,7 @@ func TestOfficersAtTheBankAgree(t *testing.T) {
 	e.confirmBank(two, o, "FT2").refused(exchange.CodeConflict)
 	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"note": "closed"}, two.auth(), withKey(newID().String())).refused(exchange.CodeConflict)
 	e.confirmBank(one, o, "FT1").refused(exchange.CodeConflict)
-	if r := e.confirmBank(two, o, "FT1").want(http.StatusOK).object(); r["status"] != "done" {
+	if r := e.confirmBank(two, o, "ft 1").want(http.StatusOK).object(); r["status"] != "done" {
 		t.Errorf("after two: %v", r["status"])
 	}
 	a, err := e.store.Account(t.Context(), exchange.House(exchange.AccBank, money.KES))

@@ -1,6 +1,7 @@
 package exchange
 
 import (
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -75,7 +76,7 @@ type BankConfirmation struct {
 	ID        uuid.UUID // of the request
 	OrderID   uuid.UUID
 	OfficerID uuid.UUID
-	Reference string    // the bank's, of 1 to MaxBankReference printable characters
+	Reference string    // the bank's, as BankReference writes it
 	PaidOn    time.Time // the day of the payment, at midnight UTC
 	Amount    money.Amount
 	Note      string
@@ -87,6 +88,12 @@ const (
 	MaxBankReference = 64
 	MaxBankNote      = 500
 )
+
+// BankReference is a bank's reference in the one form in which it is kept and compared: banks print the same one in
+// capitals and in small letters, with and without spaces.
+func BankReference(text string) string {
+	return strings.ToUpper(strings.ReplaceAll(text, " ", ""))
+}
 
 // RefusedByBank is the RefusedCode of a bank payout that can't be made.
 const RefusedByBank = "bank"

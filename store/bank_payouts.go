@@ -90,6 +90,7 @@ const withdrawConfirmation = `UPDATE bank_confirmations SET withdrawn_at = $2 WH
 // another officer has named another reference, or the reference paid another order; CodeStateConflict when the order
 // waits for no payment by bank; CodeForbidden for who may not confirm it.
 func (s *Store) SaveBankConfirmation(ctx context.Context, c exchange.BankConfirmation, by exchange.Principal) (done bool, err error) {
+	c.Reference = exchange.BankReference(c.Reference)
 	return change(ctx, s, "payment by bank", c.OrderID, func(ctx context.Context, t unitTx) (bool, exchange.Posting, error) {
 		var none exchange.Posting
 		o, p, err := t.lockedOrderPayout(ctx, c.OrderID)

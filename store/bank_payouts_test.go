@@ -258,10 +258,15 @@ func TestForbiddenRowsOfBankPayouts(t *testing.T) {
 		return `INSERT INTO bank_confirmations (id, order_id, officer_id, reference, paid_on, amount, note, created_at) VALUES (gen_random_uuid(), '` +
 			x.order.ID.String() + `', '` + officer.String() + `', '` + reference + `', current_date, ` + amount + `, '', now() + interval '1 day')`
 	}
-	if _, err := x.confirm(t, x.word(t, one, "FT1")); err != nil {
+	db := storetest.Owner(t, x.s)
+	for _, reference := range []string{"ft1", "FT 1"} {
+		if _, err := db.ExecContext(ctx, word(one.ID, reference, "1293")); sqlState(err) != "23514" {
+			t.Errorf("the reference %q is kept as it is: %v", reference, err)
+		}
+	}
+	if _, err := x.confirm(t, x.word(t, one, "ft 1")); err != nil {
 		t.Fatal(err)
 	}
-	db := storetest.Owner(t, x.s)
 	for query, want := range map[string]string{
 		word(otc.ID, "FT1", "1293"):                       "KV006",
 		word(x.m.Customer.ID, "FT1", "1293"):              "KV006",
