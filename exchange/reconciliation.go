@@ -158,7 +158,7 @@ func (l ReserveLine) Reserves() money.Amount { return l.Custody.Add(l.Discrepanc
 // Surplus is what would be left when everything owed were paid; negative when something is missing.
 func (l ReserveLine) Surplus() money.Amount { return l.Reserves().Sub(l.Owed) }
 
-// OwedKinds are the accounts of money that belongs to others, or may.
+// OwedKinds are the accounts of money that belongs to others, or may. Of these, those of the house itself are not owed.
 func OwedKinds() []AccountKind {
 	return []AccountKind{AccWalletBalance, AccFiatBalance, AccOrdersInFlight, AccRefundsDue, AccSuspense, AccUnclaimed}
 }

@@ -409,6 +409,11 @@ func TestReserves(t *testing.T) {
 	if err != nil || total != 1 || !all[0].Surplus().Equal(usdt("-2")) {
 		t.Errorf("listed %+v, %v", all, err)
 	}
+	// What the house owns itself is there to pay with, and owed to nobody.
+	storetest.Deposit(t, a.store, storetest.TreasuryWallet(t, a.store, exchange.Tron).ID, usdt("3"))
+	if l := line(money.USDT, next.Add(24*time.Hour)); !l.Owed.Equal(usdt("7")) || !l.Custody.Equal(usdt("10")) {
+		t.Errorf("with coins of the house: %+v", l)
+	}
 }
 
 // The database itself keeps what was found and which wallets are cold.

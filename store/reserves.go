@@ -91,11 +91,13 @@ func (s *Store) ListReconciliationItems(ctx context.Context, runID uuid.UUID, p 
 	return all, total, err
 }
 
-// What is owed by asset, what there is of it outside the chains and on them, all in one snapshot.
+// What is owed by asset, what there is of it outside the chains and on them, all in one snapshot. The coins of the
+// house's treasury and gas wallets, and the shillings of the house as a merchant, are owed to nobody.
 const sumAccounts = `
-SELECT asset, coalesce(sum(posted) FILTER (WHERE kind = ANY ($1)), 0) AS owed, coalesce(sum(posted) FILTER (WHERE kind = ANY ($2)), 0) AS float,
-    coalesce(sum(posted) FILTER (WHERE kind = 'custody'), 0) AS custody
-FROM ledger_accounts GROUP BY asset`
+SELECT a.asset, coalesce(sum(a.posted) FILTER (WHERE a.kind = ANY ($1) AND w.id IS NULL AND a.owner_id IS DISTINCT FROM $3), 0) AS owed,
+    coalesce(sum(a.posted) FILTER (WHERE a.kind = ANY ($2)), 0) AS float, coalesce(sum(a.posted) FILTER (WHERE a.kind = 'custody'), 0) AS custody
+FROM ledger_accounts a LEFT JOIN wallets w ON w.id = a.owner_id AND a.kind = 'wallet_balance' AND w.purpose IN ('treasury', 'gas')
+GROUP BY a.asset`
 
 // The last completed run of each network that is watched, with what it found; without columns of a run where
 // there is none.
@@ -173,7 +175,7 @@ func (s *Store) measureReserves(ctx context.Context) ([]reserveRow, error) {
 	var sums []reserveRow
 	var runs []foundRun
 	err := s.planned(ctx, func(tx *sqlx.Tx) error {
-		if err := tx.SelectContext(ctx, &sums, sumAccounts, pq.Array(exchange.OwedKinds()), pq.Array(exchange.FloatKinds())); err != nil {
+		if err := tx.SelectContext(ctx, &sums, sumAccounts, pq.Array(exchange.OwedKinds()), pq.Array(exchange.FloatKinds()), exchange.PlatformTreasury); err != nil {
 			return err
 		}
 		return tx.SelectContext(ctx, &runs, lastRuns)
