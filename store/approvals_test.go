@@ -224,6 +224,11 @@ func TestWhoMayNotDecide(t *testing.T) {
 	if got.Status != exchange.TransferRejected {
 		t.Errorf("rejected: %s", got.Status)
 	}
+	var named int
+	err = storetest.Owner(t, s).QueryRowContext(ctx, `SELECT count(*) FROM audit_log WHERE object_id = $1 AND action = 'transfer.rejected' AND after::text LIKE '%approval_id%'`, f.ID).Scan(&named)
+	if err != nil || named != 1 {
+		t.Errorf("the audit log names the decision %d times, %v", named, err)
+	}
 	_, err = p.ticket(t, f, p.officers[2], exchange.Approve)
 	wantFault(t, err, exchange.CodeStateConflict)
 	wantBalance(t, s, p.balance(), "100", "11")

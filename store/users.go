@@ -312,8 +312,8 @@ func (u *UpdatedUser) wait(c exchange.ControlChange, err error) error {
 	return err
 }
 
-// UpdateUser applies a patch. Deactivation and a change of role make every token of the user invalid
-// at once. Only users and customers can be verified: CodeStateConflict for other roles. Limits above those of the
+// UpdateUser applies a patch. Deactivation makes every token of the user invalid at once. Being verified changes limits
+// and no rights, so that it ends no session. Only users and customers can be verified: CodeStateConflict for other roles. Limits above those of the
 // role, and the activation of an officer's account, wait for a second person and change nothing yet.
 func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, by exchange.Principal) (UpdatedUser, error) {
 	var updated UpdatedUser
@@ -354,7 +354,7 @@ func (t unitTx) saveUser(ctx context.Context, before, want exchange.User, by exc
 		return before, nil
 	}
 	bump := 0
-	if !want.IsActive || want.Role != before.Role {
+	if !want.IsActive {
 		bump = 1
 	}
 	var r userRow
