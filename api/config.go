@@ -90,6 +90,9 @@ type Config struct {
 	Pepper []byte
 	Issuer string // names this installation in tokens; default "kivuko"
 
+	// Operator is the mobile money operator whose float and breaker are shown, as payments name it.
+	Operator string
+
 	// TrustedProxies may name the client in X-Forwarded-For. From all other peers the header is ignored.
 	TrustedProxies []netip.Prefix
 	// CallbackSources are the addresses from which the mobile money operator calls. A callback from
@@ -194,6 +197,9 @@ func (c Config) Validate() error {
 			bad = append(bad, fmt.Errorf("token keys: the secret of %q is empty", k.ID))
 		}
 		seen[k.ID] = true
+	}
+	if c.Operator == "" {
+		bad = append(bad, errors.New("operator: the name of the mobile money operator is needed"))
 	}
 	if len(c.Pepper) < minPepper {
 		bad = append(bad, fmt.Errorf("pepper: at least %d bytes are needed", minPepper))

@@ -110,7 +110,7 @@ var generous = Rates{
 func testDeps(t *testing.T, s *store.Store) Deps {
 	return Deps{
 		Config: Config{
-			TokenKeys: []TokenKey{testKey("test", 7)}, Pepper: bytes.Repeat([]byte("p"), minPepper), SpoolDir: t.TempDir(),
+			TokenKeys: []TokenKey{testKey("test", 7)}, Pepper: bytes.Repeat([]byte("p"), minPepper), SpoolDir: t.TempDir(), Operator: exchange.ProviderDaraja,
 			Rates: generous, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 		Store:     s,

@@ -33,7 +33,7 @@ func (s *server) healthz(c *call) error {
 
 // breakerCheck tells whether payouts are suspended, which makes the service degraded: all else goes on.
 func (s *server) breakerCheck(ctx context.Context) error {
-	b, err := s.Store.Breaker(ctx, exchange.ProviderDaraja)
+	b, err := s.Store.Breaker(ctx, s.Config.Operator)
 	if err == nil && b.State() == exchange.BreakerOpen {
 		err = exchange.Errorf(exchange.CodeSuspended, "Payouts are suspended: the operator refuses the house's credential with %s.", b.Code)
 	}

@@ -132,7 +132,7 @@ func floatMoveWire(m exchange.FloatMove) wireFloatMove {
 
 // getFloat shows what can be paid out to phones, and what stands in the way of it.
 func (s *server) getFloat(c *call) error {
-	f, err := s.Store.FloatState(c.ctx, exchange.ProviderDaraja)
+	f, err := s.Store.FloatState(c.ctx, s.Config.Operator)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *server) closeBreaker(c *call) error {
 	if err := f.done(); err != nil {
 		return err
 	}
-	b, err := s.Store.CloseBreaker(c.ctx, exchange.ProviderDaraja, note, c.who)
+	b, err := s.Store.CloseBreaker(c.ctx, s.Config.Operator, note, c.who)
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (s *server) settleFloatMove(c *call) error {
 // stands whether they hear of it or not: the movement's own flow tells them again at its next look.
 func (s *server) wakeForFloat(ctx context.Context) {
 	var waiting []exchange.FloatWaiter
-	state, err := s.Store.FloatState(ctx, exchange.ProviderDaraja)
+	state, err := s.Store.FloatState(ctx, s.Config.Operator)
 	if err == nil && state.Breaker.State() == exchange.BreakerClosed {
 		waiting, err = s.Store.WaitingForFloat(ctx, state.Payout.Available(), exchange.FloatWakeups)
 	}
