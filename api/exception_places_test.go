@@ -58,6 +58,7 @@ func TestExceptionsShowWhereTheCryptoIs(t *testing.T) {
 		t.Errorf("the difference is %v", d)
 	}
 	path := list + "/" + x["id"].(string)
+	e.do(post, path+"/refund", map[string]any{"note": "mixed up"}, officer.auth(), freshKey()).blames("/address required")
 	e.do(post, path+"/refund", map[string]any{"note": "mixed up", "address": meant}, officer.auth(), freshKey()).blames("/address address")
 	e.do(post, "/api/v1/auth/wallets/provision", map[string]any{"network": "tron", "asset": "USDT", "purpose": "twin"}, e.person(exchange.RoleAdmin).auth(), freshKey()).
 		blames("/purpose enum")

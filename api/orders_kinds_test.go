@@ -129,7 +129,11 @@ func TestRemittances(t *testing.T) {
 	c.open(c.customer, bank).blames("/payment_phone_number forbidden")
 	delete(body, "sender_name")
 	c.open(c.customer, body).blames("/sender_name required")
-	body["sender_name"], body["sender_country"] = "Jane Roe", "ZZ"
+	body["sender_name"], body["sender_phone"] = "Jane Roe", "+44 7700 900123"
+	c.open(c.customer, body).blames("/sender_phone mismatch")
+	body["sender_phone"] = "+254 7111"
+	c.open(c.customer, body).blames("/sender_phone format")
+	body["sender_country"], body["sender_phone"] = "ZZ", "+254711111111"
 	c.open(c.customer, body).blames("/sender_country not_found")
 	for _, call := range c.flows.calls {
 		if strings.Contains(call, "Roe") {

@@ -1,11 +1,13 @@
 package api
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
+	"github.com/nyaruka/phonenumbers"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -121,10 +123,20 @@ func readKind(f *form) exchange.OrderKind {
 }
 
 func readSender(f *form) exchange.Sender {
-	return exchange.Sender{
+	s := exchange.Sender{
 		Name: f.line("sender_name", false, exchange.MaxSenderName), Country: strings.ToUpper(f.line("sender_country", false, 2)),
 		Phone: digitsOf(f.line("sender_phone", false, maxPhoneText)),
 	}
+	prefix := phonenumbers.GetCountryCodeForRegion(s.Country)
+	if n, err := phonenumbers.Parse("+"+s.Phone, ""); err == nil && prefix != 0 {
+		switch {
+		case int(n.GetCountryCode()) != prefix:
+			f.fail("sender_phone", "mismatch", fmt.Sprintf("must be a number of sender_country, with the prefix +%d", prefix))
+		case !phonenumbers.IsPossibleNumber(n):
+			f.fail("sender_phone", "format", "has too many or too few digits for a number of sender_country")
+		}
+	}
+	return s
 }
 
 // digitsOf takes out of a number what people write between its digits. Whatever else is left is refused as no number.
@@ -250,8 +262,10 @@ func (s *server) fitTerms(c *call, f *form, d *orderDraft) error {
 }
 
 func (s *server) seeOffer(c *call, f *form, r *exchange.OrderRequest) error {
-	offer, err := s.Store.Offer(c.ctx, store.ViewOf(c.who, exchange.ActListOffers), r.OfferID)
-	if exchange.CodeOf(err) == exchange.CodeNotFound {
+	// An offer that was public once and takes no orders now is refused by its state when the order opens; a draft is
+	// nobody's but its vendor's.
+	offer, err := s.Store.Offer(c.ctx, store.Everything(), r.OfferID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound || offer.Status == exchange.OfferDraft && offer.VendorID != c.who.VendorID {
 		f.fail("offer_id", "not_found", "is not the id of an open offer")
 		return nil
 	}

@@ -38,7 +38,12 @@ func (s *server) address(f *form, name string, n exchange.Network, text string) 
 }
 
 // returnAddress is where money of an exception is to go back to: of a chain to an address, of a phone to the phone.
+// What came on another network than it was meant for has no address to go back to until somebody names one.
 func (s *server) returnAddress(f *form, x exchange.PaymentException, text string) (string, error) {
+	if x.Kind == exchange.ExcWrongNetwork && x.Status == exchange.ExcOpen && text == "" {
+		f.fail("address", "required", "is required: nothing says where it goes back to on this network")
+		return "", f.done()
+	}
 	if n, found := x.ChainOf(); found && x.Amount.Asset() != money.KES {
 		return s.address(f, "address", n, text)
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -74,6 +75,17 @@ func TestReadinessIsLimited(t *testing.T) {
 	e.do(get, "/readyz", nil).want(http.StatusOK)
 	e.do(get, "/readyz", nil).refused(exchange.CodeRateLimited)
 	e.do(get, "/healthz", nil).want(http.StatusOK)
+}
+
+// TestTransfersAreLimited: transfers count with orders, and who is refused hears when to come back.
+func TestTransfersAreLimited(t *testing.T) {
+	e := start(t, func(d *Deps) { d.Config.Rates.OrderCreate = Rate{Max: 1, Per: time.Hour} })
+	p := e.person(exchange.RoleCustomer)
+	e.do(post, "/api/v1/auth/transfers", map[string]any{}, p.auth(), freshKey()).want(http.StatusUnprocessableEntity)
+	r := e.do(post, "/api/v1/auth/transfers", map[string]any{}, p.auth(), freshKey()).refused(exchange.CodeRateLimited)
+	if after, err := strconv.Atoi(r.header.Get("Retry-After")); err != nil || after < 1 || after > 3600 {
+		t.Errorf("Retry-After is %q", r.header.Get("Retry-After"))
+	}
 }
 
 func TestMetricsCountByTemplate(t *testing.T) {
@@ -183,8 +195,20 @@ func TestCountriesAndCurrencies(t *testing.T) {
 	e.do(post, "/api/v1/auth/countries", land, admin.auth()).refused(exchange.CodeConflict)
 	land["phone_code"] = "254"
 	e.do(post, "/api/v1/auth/countries", land, admin.auth()).blames("/phone_code format")
+	e.do(patch, "/api/v1/auth/countries/"+kenyaOf(public), map[string]any{"phone_code": "+44"}, admin.auth()).blames("/phone_code mismatch")
 	e.do(del, "/api/v1/auth/countries/"+made.text("id"), nil, admin.auth()).want(http.StatusNoContent)
 	e.do(get, "/api/v1/auth/countries/"+made.text("id"), nil, admin.auth()).refused(exchange.CodeNotFound)
+}
+
+// kenyaOf finds the id of Kenya in a listing.
+func kenyaOf(countries []any) string {
+	for _, c := range countries {
+		if row, ok := c.(map[string]any); ok && row["alpha2_code"] == "KE" {
+			id, _ := row["id"].(string)
+			return id
+		}
+	}
+	return ""
 }
 
 func TestOffersLive(t *testing.T) {
@@ -214,7 +238,16 @@ func TestOffersLive(t *testing.T) {
 		t.Errorf("published with %s", left)
 	}
 	m.do(patch, id, map[string]any{"usdt_amount": "62"}, m.vendor.auth()).want(http.StatusConflict)
+	body["wallet_id"] = m.env.wallet(m.person(exchange.RoleVendor)).ID.String()
+	m.do(post, path, body, m.vendor.auth()).blames("/wallet_id not_found")
+	delete(body, "wallet_id")
+	for _, rate := range []string{"0.000001", "0.99", "10000.01", "1000000000"} {
+		body["rate"] = rate
+		m.do(post, path, body, m.vendor.auth()).blames("/rate range")
+	}
+	body["rate"] = "128.75"
 	state("pause", "paused", m.vendor)
+	m.do(post, ordersPath, m.request(map[string]any{"offer_id": made.text("id")}), m.customer.auth(), freshKey()).refused(exchange.CodeStateConflict)
 	state("resume", "active", m.vendor)
 	state("suspend", "suspended", admin)
 	m.do(post, id+"/resume", nil, m.vendor.auth()).refused(exchange.CodeStateConflict)

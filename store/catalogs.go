@@ -332,7 +332,7 @@ func updateCurrency(ctx context.Context, u unitTx, c exchange.FiatCurrency, by e
 }
 
 // DeleteFiatCurrency takes a currency out of the catalog for good: seeding does not bring it back.
-// CodeConflict when Kivuko keeps its books in it or a country has it as its default: such a currency
+// CodeStateConflict when Kivuko keeps its books in it or a country has it as its default: such a currency
 // is made inactive instead. CodeNotFound when there is none with the id.
 func (s *Store) DeleteFiatCurrency(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
 	err := s.inTx(ctx, "currency", func(u unitTx) error {
@@ -341,14 +341,14 @@ func (s *Store) DeleteFiatCurrency(ctx context.Context, id uuid.UUID, by exchang
 			return err
 		}
 		if catalogdata.Booked(r.Code) {
-			return exchange.Errorf(exchange.CodeConflict, "Kivuko keeps its books in %s, so it can't be deleted; set is_active to false instead.", r.Code)
+			return exchange.Errorf(exchange.CodeStateConflict, "Kivuko keeps its books in %s, so it can't be deleted; set is_active to false instead.", r.Code)
 		}
 		return catalogChanged(ctx, u, by, catalogChange{
 			catalog: catalogCurrency, verb: "delete", id: id, code: r.Code, before: currencyFields(r.currency()),
 		})
 	})
 	if brokeConstraint(err, defaultCurrencyReference) {
-		return exchange.Wrap(exchange.CodeConflict, err, "A country has this currency as its default, so it can't be deleted; set is_active to false instead.")
+		return exchange.Wrap(exchange.CodeStateConflict, err, "A country has this currency as its default, so it can't be deleted; set is_active to false instead.")
 	}
 	return err
 }

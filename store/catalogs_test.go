@@ -166,6 +166,7 @@ func TestCatalogSeedKeepsWhatAdminsDid(t *testing.T) {
 	}
 	byHand := utopia()
 	byHand.Alpha2Code, byHand.Alpha3Code, byHand.NumericCode, byHand.DisplayName = "ZW", "ZWE", "716", "Zimbabwe"
+	byHand.PhoneCode = "+263"
 	byHand, err = s.CreateCountry(ctx, byHand, catalogAdmin)
 	if err != nil {
 		t.Fatal(err)
@@ -377,9 +378,10 @@ func TestCatalogRefusesBadCountries(t *testing.T) {
 		pointers []string
 	}{
 		"rules":            {func(c *exchange.Country) { c.Alpha2Code, c.PhoneCode = "xu", "999" }, exchange.CodeInvalid, []string{"/alpha2_code", "/phone_code"}},
+		"another's prefix": {func(c *exchange.Country) { c.Alpha2Code, c.PhoneCode = "KE", "+44" }, exchange.CodeInvalid, []string{"/phone_code"}},
 		"unknown currency": {func(c *exchange.Country) { c.DefaultFiatCurrency = "XQQ" }, exchange.CodeInvalid, []string{"/default_fiat_currency"}},
 		"name taken":       {func(c *exchange.Country) { c.DisplayName = "Kenya" }, exchange.CodeConflict, []string{"/display_name"}},
-		"alpha-2 taken":    {func(c *exchange.Country) { c.Alpha2Code = "KE" }, exchange.CodeConflict, []string{"/alpha2_code"}},
+		"alpha-2 taken":    {func(c *exchange.Country) { c.Alpha2Code, c.PhoneCode = "KE", "+254" }, exchange.CodeConflict, []string{"/alpha2_code"}},
 		"alpha-3 taken":    {func(c *exchange.Country) { c.Alpha3Code = "KEN" }, exchange.CodeConflict, []string{"/alpha3_code"}},
 		"numeric taken":    {func(c *exchange.Country) { c.NumericCode = "404" }, exchange.CodeConflict, []string{"/numeric_code"}},
 	}
@@ -396,7 +398,7 @@ func TestCatalogRefusesBadCountries(t *testing.T) {
 			tc.spoil(&c)
 			c.ID = catalogdata.CountryID("UG")
 			if c.Alpha2Code == "XU" {
-				c.Alpha2Code = "UG"
+				c.Alpha2Code, c.PhoneCode = "UG", "+256"
 			}
 			_, err = s.UpdateCountry(ctx, c, catalogAdmin)
 			wantCode(t, err, tc.code, tc.pointers...)
@@ -441,7 +443,7 @@ func TestCatalogKeepsCurrenciesInUse(t *testing.T) {
 	refused := func(code string) {
 		t.Helper()
 		err := s.DeleteFiatCurrency(ctx, catalogdata.CurrencyID(code), catalogAdmin)
-		wantCode(t, err, exchange.CodeConflict)
+		wantCode(t, err, exchange.CodeStateConflict)
 		if !strings.Contains(exchange.MessageOf(err), "is_active to false") {
 			t.Errorf("%s: the message %q gives no way out", code, exchange.MessageOf(err))
 		}

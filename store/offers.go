@@ -114,6 +114,9 @@ func (s *Store) CreateOffer(ctx context.Context, o exchange.Offer, by exchange.P
 		if err := t.all(ctx, &wallets, vendorWallet, o.VendorID, o.Network, nullID(o.WalletID)); err != nil {
 			return exchange.Offer{}, exchange.Posting{}, err
 		}
+		if err := require(len(wallets) == 1 || o.WalletID == uuid.Nil, "/wallet_id", "not_found", "is not the id of a wallet of the merchant on this network"); err != nil {
+			return exchange.Offer{}, exchange.Posting{}, err
+		}
 		if err := require(len(wallets) == 1, "/network", "no_wallet", "needs a wallet of the merchant on this network"); err != nil {
 			return exchange.Offer{}, exchange.Posting{}, err
 		}

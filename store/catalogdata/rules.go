@@ -8,6 +8,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/nyaruka/phonenumbers"
+
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -49,6 +51,11 @@ func CheckCountry(c exchange.Country) error {
 	f.form("/alpha3_code", c.Alpha3Code, threeLetters, "must be three capital letters such as KEN (ISO 3166-1 alpha-3)")
 	f.form("/numeric_code", c.NumericCode, threeDigits, "must be three digits such as 404 (ISO 3166-1 numeric)")
 	f.form("/phone_code", c.PhoneCode, phonePrefix, "must be a plus and one to seven digits such as +254")
+	if n := phonenumbers.GetCountryCodeForRegion(c.Alpha2Code); n != 0 && phonePrefix.MatchString(c.PhoneCode) {
+		if prefix := fmt.Sprintf("+%d", n); !strings.HasPrefix(c.PhoneCode, prefix) {
+			f.add("/phone_code", "mismatch", "must begin with %s, the prefix of %s", prefix, c.Alpha2Code)
+		}
+	}
 	f.name("/nationality", c.Nationality, MaxTextLength)
 	f.area(c.Region, c.Subregion)
 	rail := c.SupportsMomo || c.SupportsBankPayout
