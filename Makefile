@@ -121,7 +121,7 @@ test: bin/with-postgres ## run the tests of both modules; most crashes are test-
 
 # Every death of a process of which `make test` plays a few. KIVUKO_E2E_CRASHES='Sweep|OpenOrder' plays those alone.
 .PHONY: test-crash
-test-crash: bin/with-postgres ## kill processes before and after every side effect; about ten minutes
+test-crash: bin/with-postgres ## kill processes before and after every side effect, found as they are passed; about ten minutes
 	@$(progress)
 	export KIVUKO_E2E_CRASHES=$${KIVUKO_E2E_CRASHES:-all}
 	progress "killing processes" "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -timeout $(CRASH_TIMEOUT) -run '^(TestCrashPoints|TestSalesSurviveTheDeathOfWorkers)$$' $(TESTFLAGS) ./e2e
