@@ -1,6 +1,8 @@
 package api
 
 import (
+	"net/http"
+
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
@@ -77,11 +79,13 @@ func (s *server) listExceptions(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
+	view := c.view()
+	filter.View = &view
 	exceptions, total, err := s.Store.ListExceptions(c.ctx, filter, page)
 	if err != nil {
 		return err
 	}
-	return c.list("payment_exceptions", each(exceptions, exceptionWire), page, total)
+	return c.list("payment_exceptions", each(exceptions, c.exceptionWire), page, total)
 }
 
 // wireRefund is money on its way back to who paid it. The phone is masked, as everywhere: who needs the number
@@ -134,9 +138,73 @@ func (s *server) listRefunds(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
+	view := c.view()
+	filter.View = &view
 	refunds, total, err := s.Store.ListRefunds(c.ctx, filter, page)
 	if err != nil {
 		return err
 	}
-	return c.list("refunds", each(refunds, refundWire), page, total)
+	return c.list("refunds", each(refunds, c.refundWire), page, total)
+}
+
+// exceptionWire is an exception as the caller may see it: parties of the order without what staff wrote, and a merchant
+// without where the customer's crypto came from.
+func (c *call) exceptionWire(e exchange.PaymentException) wireException {
+	w := exceptionWire(e)
+	if c.who.Role.Staff() {
+		return w
+	}
+	w.Note, w.MeantFor = nil, nil
+	if c.who.Role.Merchant() {
+		w.FromAddress, w.Receipt = nil, nil
+	}
+	return w
+}
+
+// refundWire is a refund as the caller may see it: parties of the order without what officers need, and a merchant
+// without where the money goes.
+func (c *call) refundWire(r exchange.Refund) wireRefund {
+	w := refundWire(r)
+	if c.who.Role.Staff() {
+		return w
+	}
+	w.Digest, w.RequestedBy, w.AddressedBy = nil, nil, nil
+	if c.who.Role.Merchant() {
+		w.Phone, w.Address, w.Receipt = nil, nil, nil
+	}
+	return w
+}
+
+// showException answers one exception that the caller may see.
+func (s *server) showException(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	view := c.view()
+	found, _, err := s.Store.ListExceptions(c.ctx, store.ExceptionFilter{ID: id, View: &view}, store.Page{Number: 1, Size: 1})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return notFound()
+	}
+	return c.json(http.StatusOK, c.exceptionWire(found[0]))
+}
+
+// showRefund answers one refund that the caller may see.
+func (s *server) showRefund(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	view := c.view()
+	found, _, err := s.Store.ListRefunds(c.ctx, store.RefundFilter{ID: id, View: &view}, store.Page{Number: 1, Size: 1})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return notFound()
+	}
+	return c.json(http.StatusOK, c.refundWire(found[0]))
 }

@@ -74,7 +74,7 @@ func (s *server) listOffers(c *call) error {
 	filter := store.OfferFilter{
 		Type: exchange.OfferType(q.oneOf("offer_type", offerTypes...)), Asset: money.Asset(q.oneOf("asset", stablecoins...)),
 		Network: exchange.Network(q.oneOf("network", networkNames...)), Status: exchange.OfferStatus(q.oneOf("status", offerStatuses...)),
-		VendorID: q.id("vendor_id"),
+		VendorID: q.id("vendor_id"), Best: q.oneOf("sort", "newest", "best_rate") == "best_rate",
 	}
 	asset := filter.Asset
 	if asset == "" {
@@ -100,7 +100,7 @@ func (s *server) getOffer(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, offerWire(o))
+	return c.tagged(o.Version, offerWire(o))
 }
 
 // createOffer makes a draft. Its crypto is held when it is published.
@@ -155,11 +155,15 @@ func (s *server) patchOffer(c *call) error {
 	if len(f.values) == 0 {
 		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change at least one field"})
 	}
+	version, err := c.ifMatch()
+	if err != nil {
+		return err
+	}
 	offer, err := s.Store.Offer(c.ctx, c.view(), id)
 	if err != nil {
 		return hideAbsence(err)
 	}
-	var p store.OfferPatch
+	p := store.OfferPatch{IfVersion: version}
 	in := func(m money.Amount) *money.Amount {
 		if !m.Positive() {
 			return nil
@@ -181,7 +185,7 @@ func (s *server) patchOffer(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, offerWire(changed))
+	return c.tagged(changed.Version, offerWire(changed))
 }
 
 func (s *server) deleteOffer(c *call) error {

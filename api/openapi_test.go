@@ -108,7 +108,7 @@ func TestRouterRefusesARouteWithoutAction(t *testing.T) {
 }
 
 // TestCodesAreWritten holds the three lists of codes together: the domain's constants, the map to
-// statuses with the document's enum, and the table in docs/contract.md.
+// statuses with the document's enum, and the table in docs/words.md.
 func TestCodesAreWritten(t *testing.T) {
 	source, err := os.ReadFile("../exchange/error.go")
 	if err != nil {
@@ -121,7 +121,7 @@ func TestCodesAreWritten(t *testing.T) {
 	if len(declared) < 20 {
 		t.Fatalf("only %d codes found in exchange/error.go: the pattern is broken", len(declared))
 	}
-	page, err := os.ReadFile("../docs/contract.md")
+	page, err := os.ReadFile("../docs/words.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestCodesAreWritten(t *testing.T) {
 		mapped = append(mapped, string(c))
 		line := string(c) + " " + strings.TrimSpace(itoa(StatusOf(c)))
 		if !slices.Contains(written, line) {
-			t.Errorf("docs/contract.md does not say %q", line)
+			t.Errorf("docs/words.md does not say %q", line)
 		}
 	}
 	slices.Sort(declared)
@@ -150,8 +150,80 @@ func TestCodesAreWritten(t *testing.T) {
 		t.Errorf("codes of the document %v and of the status map %v differ", enum, mapped)
 	}
 	if len(written) != len(mapped) {
-		t.Errorf("docs/contract.md lists %d codes, the map has %d", len(written), len(mapped))
+		t.Errorf("docs/words.md lists %d codes, the map has %d", len(written), len(mapped))
 	}
 }
 
 func loadDocument(raw []byte) (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(raw) }
+
+// TestEverythingIsDescribed: each tag, parameter, property and schema says in a sentence what it is; a reference says it
+// by what it refers to.
+func TestEverythingIsDescribed(t *testing.T) {
+	doc := contract(t)
+	for _, tag := range doc.Tags {
+		if tag.Description == "" {
+			t.Errorf("tag %s is not described", tag.Name)
+		}
+	}
+	described := func(where string, s *openapi3.SchemaRef) {
+		if s == nil {
+			return
+		}
+		eachProperty(s, func(path string, p *openapi3.SchemaRef) {
+			if p.Value.Description == "" {
+				t.Errorf("%s: the property %s is not described", where, path)
+			}
+		})
+	}
+	for name, s := range doc.Components.Schemas {
+		if s.Value.Description == "" {
+			t.Errorf("schema %s is not described", name)
+		}
+		described(name, s)
+	}
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			where := method + " " + path
+			if op.Summary == "" {
+				t.Errorf("%s has no summary", where)
+			}
+			for _, p := range op.Parameters {
+				if p.Value.Description == "" {
+					t.Errorf("%s: the parameter %s is not described", where, p.Value.Name)
+				}
+			}
+			for _, r := range op.Responses.Map() {
+				for _, m := range r.Value.Content {
+					described(where, m.Schema)
+				}
+			}
+			if op.RequestBody != nil {
+				for _, m := range op.RequestBody.Value.Content {
+					described(where, m.Schema)
+				}
+			}
+		}
+	}
+}
+
+// TestAnswersAreOpen: fields may be added to an answer, so the served document closes none; what a request holds stays closed.
+func TestAnswersAreOpen(t *testing.T) {
+	doc := contract(t)
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			for status, r := range op.Responses.Map() {
+				for _, m := range r.Value.Content {
+					if m.Schema != nil && m.Schema.Value.AdditionalProperties.Has != nil && !*m.Schema.Value.AdditionalProperties.Has {
+						t.Errorf("%s %s: the answer %s is closed", method, path, status)
+					}
+				}
+			}
+			if op.RequestBody == nil {
+				continue
+			}
+			if m := op.RequestBody.Value.Content["application/json"]; m != nil && (m.Schema.Value.AdditionalProperties.Has == nil || *m.Schema.Value.AdditionalProperties.Has) {
+				t.Errorf("%s %s: the request is open", method, path)
+			}
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/store"
 )
 
@@ -40,6 +41,8 @@ func (s *server) listOrders(c *call) error {
 	filter := store.OrderFilter{
 		Status: exchange.OrderStatus(q.oneOf("status", orderStatuses...)), Type: exchange.OrderType(q.oneOf("order_type", orderTypes...)),
 		Subtype: exchange.OrderSubtype(q.oneOf("order_subtype", orderSubtypes...)), OfferID: q.id("offer_id"),
+		Network: exchange.Network(q.oneOf("network", networkNames...)), Asset: money.Asset(q.oneOf("asset", stablecoins...)),
+		CustomerID: q.id("customer_id"), VendorID: q.id("vendor_id"), Least: q.amount("min_amount", money.USDT), Most: q.amount("max_amount", money.USDT),
 		CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {

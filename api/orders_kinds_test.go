@@ -215,7 +215,7 @@ func TestKindsOfOrders(t *testing.T) {
 		"/refund_address address":          {"refund_address": mistypedAddress},
 		"/asset mismatch":                  {"asset": "USDC"},
 		"/network mismatch":                {"network": "solana"},
-		"/fx_rate_quote_id forbidden":              {"fx_rate_quote_id": newID().String()},
+		"/fx_rate_quote_id forbidden":      {"fx_rate_quote_id": newID().String()},
 		"/payment_method enum":             {"payment_method": "bank", "beneficiary_account_name": nil},
 		"/sender_name forbidden":           {"sender_name": "Jane"},
 		"/beneficiary_bank_name forbidden": {"beneficiary_bank_name": "Equity"},
@@ -328,16 +328,16 @@ func TestSalesWithQuotes(t *testing.T) {
 	}
 	mine := c.quoted(c.customer)
 	for want, more := range map[string]map[string]any{
-		"/fx_rate_quote_id required":       {"fx_rate_quote_id": nil, "crypto_amount": "10"},
-		"/fx_rate_quote_id not_found":      {"fx_rate_quote_id": c.quoted(c.vendor)},
-		"/network required":        {"network": nil},
-		"/network mismatch":        {"network": "ethereum", "wallet_id": wallet.ID.String()},
-		"/fiat_amount forbidden":   {"fiat_amount": "1290"},
-		"/offer_id forbidden":      {"offer_id": c.buys.ID.String()},
-		"/expected_rate forbidden": {"expected_rate": "129"},
-		"/sender_name forbidden":   {"sender_name": "Jane"},
-		"/crypto_amount mismatch":  {"crypto_amount": "11"},
-		"/wallet_id not_found":     {"wallet_id": c.market.wallet.ID.String()},
+		"/fx_rate_quote_id required":  {"fx_rate_quote_id": nil, "crypto_amount": "10"},
+		"/fx_rate_quote_id not_found": {"fx_rate_quote_id": c.quoted(c.vendor)},
+		"/network required":           {"network": nil},
+		"/network mismatch":           {"network": "ethereum", "wallet_id": wallet.ID.String()},
+		"/fiat_amount forbidden":      {"fiat_amount": "1290"},
+		"/offer_id forbidden":         {"offer_id": c.buys.ID.String()},
+		"/expected_rate forbidden":    {"expected_rate": "129"},
+		"/sender_name forbidden":      {"sender_name": "Jane"},
+		"/crypto_amount mismatch":     {"crypto_amount": "11"},
+		"/wallet_id not_found":        {"wallet_id": c.market.wallet.ID.String()},
 	} {
 		c.open(c.customer, treasury(mine, more)).blames(want)
 	}

@@ -82,6 +82,15 @@ func (s scene) offerID(draft bool) uuid.UUID {
 
 func (s scene) orderID() uuid.UUID { return s.w.order(s.customer(), s.offerID(false)).ID }
 
+// paid is a payment for an order of the caller's side, or of somebody else.
+func (s scene) paid(amount string, late bool) store.PaymentOutcome {
+	out := s.w.pays(s.customer(), s.offerID(false), amount, late)
+	if late {
+		s.w.watch(out.Exception.AttemptID)
+	}
+	return out
+}
+
 // cancelled is an order that the caller's side opened, or somebody else: a merchant can't end those of customers.
 func (s scene) cancelled() uuid.UUID {
 	if s.own && s.who.Role.Merchant() {
@@ -151,8 +160,8 @@ func cells() map[string]cell {
 		"PATCH " + auth + "orders/{id}/refund-address": {id: func(s scene) uuid.UUID { return s.saleID() }, body: fixed(map[string]any{"refund_address": goodAddress})},
 		"POST " + auth + "orders/{id}/retry":           {id: order}, "POST " + auth + "orders/{id}/refund": {id: order, body: note},
 		"POST " + auth + "orders/{id}/resolve":            {id: order, body: note},
-		"GET " + auth + "payment-exceptions/{id}":         {id: misfit, shared: true},
-		"GET " + auth + "refunds/{id}":                    {id: func(s scene) uuid.UUID { return s.w.owedBack() }, shared: true},
+		"GET " + auth + "payment-exceptions/{id}":         {id: func(s scene) uuid.UUID { return s.paid("259", true).Exception.ID }},
+		"GET " + auth + "refunds/{id}":                    {id: func(s scene) uuid.UUID { return s.paid("100", false).Refund.ID }},
 		"GET " + auth + "reconciliation/runs/{id}/items":  {id: func(s scene) uuid.UUID { return s.w.comparedRun() }, shared: true},
 		"GET " + auth + "approvals/changes/{id}":          {id: func(s scene) uuid.UUID { return s.w.change() }, shared: true},
 		"POST " + auth + "approvals/changes/{id}/confirm": {id: func(s scene) uuid.UUID { return s.w.change() }, shared: true},
@@ -170,6 +179,7 @@ func cells() map[string]cell {
 		"PATCH " + auth + "offers/{id}":                      {id: draft, body: fixed(map[string]any{"rate": "130"})},
 		"DELETE " + auth + "offers/{id}":                     {id: draft},
 		"GET " + auth + "wallet/id/{id}":                     {id: wallet}, "GET " + auth + "wallet/id/{id}/balances": {id: wallet},
+		"GET " + auth + "wallet/id/{id}/movements":           {id: wallet},
 		"POST " + auth + "wallet/id/{id}/reopen-lane":        {id: wallet, body: fixed(map[string]any{"note": "why"})},
 		"PUT " + auth + "wallet/id/{id}/set-default-network": {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
 		"GET " + auth + "momo/float/moves/{id}":         {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},

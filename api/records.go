@@ -45,10 +45,13 @@ func document(raw json.RawMessage) json.RawMessage {
 func (s *server) listEvents(c *call) error {
 	q := c.query()
 	after, size := q.position(), q.size()
+	filter := store.EventFilter{
+		Type: q.oneOf("event_type", eventTypes()...), Object: q.oneOf("object_type", exchange.EventObjects()...), ObjectID: q.id("object_id"),
+	}
 	if err := q.done(); err != nil {
 		return err
 	}
-	events, err := s.Store.Events(c.ctx, c.view(), after, size)
+	events, err := s.Store.FilteredEvents(c.ctx, c.view(), filter, after, size)
 	if err != nil {
 		return err
 	}
@@ -63,7 +66,9 @@ func (s *server) listEvents(c *call) error {
 
 // A position in a log is opaque to clients: they send what next_after said.
 
-func position(n int64) string { return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(n, 10))) }
+func position(n int64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(n, 10)))
+}
 
 // position reads where a page of a log begins; zero when absent.
 func (q *query) position() int64 {
@@ -79,7 +84,9 @@ func (q *query) position() int64 {
 	return n
 }
 
-func (q *query) size() int { return int(q.integer("page_size", false, defaultPageSize, 1, maxPageSize)) }
+func (q *query) size() int {
+	return int(q.integer("page_size", false, defaultPageSize, 1, maxPageSize))
+}
 
 // log answers a page of a log that is read from its newest row on. Rows are read one more than the page has.
 func log[R, W any](c *call, plural string, rows []R, size int, id func(R) int64, wire func(R) W) error {
@@ -133,7 +140,7 @@ func (s *server) listAudit(c *call) error {
 	size := q.size()
 	filter := store.AuditFilter{
 		Before: q.position(),
-		Actor: q.text("actor", false), Action: q.oneOf("action", exchange.AuditActions()...), ObjectType: q.oneOf("object_type", exchange.AuditObjects()...),
+		Actor:  q.text("actor", false), Action: q.oneOf("action", exchange.AuditActions()...), ObjectType: q.oneOf("object_type", exchange.AuditObjects()...),
 		ObjectID: q.id("object_id"), From: q.time("created_from"), To: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {

@@ -64,6 +64,7 @@ func (s *server) userRoutes() []route {
 	const auth = "/api/v1/auth"
 	return []route{
 		{method: get, path: auth + "/user/me", action: exchange.ActReadSelf, limit: limitGeneral, handle: s.me},
+		{method: get, path: auth + "/user/me/limits", action: exchange.ActReadSelf, limit: limitGeneral, handle: s.myLimits},
 		{method: put, path: auth + "/user/id/{id}/pin", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.setPIN},
 		{method: post, path: auth + "/logout", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.logout},
 		{method: post, path: auth + "/sessions/revoke-all", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.revokeAll},
@@ -156,6 +157,7 @@ func (s *server) walletRoutes() []route {
 			timeout: flowTimeout, handle: s.reopenLane,
 		},
 		{method: get, path: wallet + "/balances", action: exchange.ActReadWallets, limit: limitGeneral, handle: s.walletBalances},
+		{method: get, path: wallet + "/movements", action: exchange.ActReadWallets, limit: limitGeneral, handle: s.walletMovements},
 		{method: put, path: wallet + "/set-default-network", action: exchange.ActCreateWallets, limit: limitGeneral, handle: s.setDefaultWallet},
 		{method: put, path: wallet + "/set-default", action: exchange.ActCreateWallets, limit: limitGeneral, handle: s.setDefaultWallet},
 	}
@@ -262,9 +264,9 @@ func (s *server) exceptionRoutes() []route {
 	}
 	return []route{
 		read("payment-exceptions", s.listExceptions),
-		read("payment-exceptions/{id}", showOne(s.Store.Exception, exceptionWire)),
+		read("payment-exceptions/{id}", s.showException),
 		read("refunds", s.listRefunds),
-		read("refunds/{id}", showOne(s.Store.Refund, refundWire)),
+		read("refunds/{id}", s.showRefund),
 		settle("accept", s.settleException(exchange.ExcAccepted)),
 		settle("write-off", s.settleException(exchange.ExcWrittenOff)),
 		settle("credit", s.settleException(exchange.ExcCredited)),

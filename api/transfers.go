@@ -125,6 +125,7 @@ func (s *server) listTransfers(c *call) error {
 	filter := store.TransferFilter{
 		Status: exchange.TransferStatus(q.oneOf("status", transferStatuses...)), Kind: exchange.TransferKind(q.oneOf("kind", transferKinds...)),
 		Network: exchange.Network(q.oneOf("network", networkNames...)), WalletID: q.id("wallet_id"),
+		Asset: money.Asset(q.oneOf("asset", stablecoins...)), Counterpart: q.id("counterparty_id"),
 		CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {

@@ -293,7 +293,8 @@ func (s *server) listWallets(c *call) error {
 	page := q.page(anyPage)
 	filter := store.WalletFilter{
 		OwnerID: q.id("owner_id"), Network: exchange.Network(q.oneOf("network", networkNames...)),
-		Purpose: exchange.HousePurpose(q.oneOf("purpose", listedPurposes...)),
+		Purpose: exchange.HousePurpose(q.oneOf("purpose", listedPurposes...)), Asset: money.Asset(q.oneOf("asset", stablecoins...)),
+		Type: exchange.WalletType(q.oneOf("wallet_type", walletTypes...)), Default: q.yesNo("is_default"),
 	}
 	if err := q.done(); err != nil {
 		return err

@@ -209,7 +209,11 @@ func (s *server) patchWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	var p store.WebhookPatch
+	version, err := c.ifMatch()
+	if err != nil {
+		return err
+	}
+	p := store.WebhookPatch{IfVersion: version}
 	if address := s.webhookURL(f, false); f.has("url") {
 		if address == "" {
 			f.fail("url", "required", "must not be empty")
@@ -236,7 +240,7 @@ func (s *server) patchWebhook(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, webhookWire(e))
+	return c.tagged(e.Version, webhookWire(e))
 }
 
 func (s *server) deleteWebhook(c *call) error {

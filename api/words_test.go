@@ -58,6 +58,8 @@ func words() []word {
 		{"FeeScope", "What a fee or a quote is for.", quotePurpose, false},
 		{"ControlKind", "What a change that waits for a second person is about.", text(exchange.ControlKinds()...), false},
 		{"PaymentExceptionKind", "Why money does not fit.", exceptionKinds, false},
+		{"MovementKind", "What a movement on a chain is.", movementKinds, false},
+		{"MovementStatus", "Whether a movement on a chain is final.", movementStatuses, false},
 		{"RefundRail", "On which way money goes back.", text(exchange.RefundByMomo, exchange.RefundOnChain), false},
 		{"WalletPurpose", "What a wallet of the house is for.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseTwin), false},
 		{"OptionalWalletPurpose", "What a wallet of the house is for; null of others.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseTwin), true},
@@ -306,4 +308,3 @@ func TestReconciliationDetails(t *testing.T) {
 		}
 	}
 }
-

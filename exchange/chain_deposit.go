@@ -19,6 +19,11 @@ const (
 	DepositOrphaned ChainDepositStatus = "orphaned" // its block was reorganised away; its transaction may come again
 )
 
+// DepositKinds lists every kind of movement.
+func DepositKinds() []DepositKind {
+	return []DepositKind{DepositCredit, DepositHouse, DepositAwaited, DepositUnmatched, DepositOwn, DepositOutgoing, DepositEmpty}
+}
+
 // ChainDepositMachine governs movements that were seen. An orphaned one may come back: its transaction
 // is as good as pending, and may be in another block, even in one that is final by the time it is seen.
 var ChainDepositMachine = Machine[ChainDepositStatus]{

@@ -112,3 +112,8 @@ func MessageOf(err error) string {
 	}
 	return "Something went wrong on our side."
 }
+
+// ChangedMeanwhile refuses a change to another version of an object than the one that is stored.
+func ChangedMeanwhile() *Error {
+	return Errorf(CodePrecondition, "The object is not any more as the version in If-Match. Read it again.")
+}

@@ -130,10 +130,14 @@ var policy = map[Action]grants{
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	ActReadMachines:   everyone(ScopeAny),
-	ActReadAudit:      {RoleAdmin: ScopeAny},
-	ActReadLedger:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	ActReadExceptions: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActReadMachines: everyone(ScopeAny),
+	ActReadAudit:    {RoleAdmin: ScopeAny},
+	ActReadLedger:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
+	// Exceptions and refunds of the orders that the caller is a party of.
+	ActReadExceptions: {
+		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
+		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny,
+	},
 	ActReconciliation: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadC2B:        {RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny},
 	ActSettleExceptions: {

@@ -70,6 +70,8 @@ type ChainDepositFilter struct {
 	TxID     string
 	Status   exchange.ChainDepositStatus
 	Kind     exchange.DepositKind
+	Asset    money.Asset
+	View     *View // whose wallets; nil is everybody's
 }
 
 const readDeposit = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE id = $1`
@@ -86,6 +88,11 @@ func (s *Store) ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainD
 // ListChainDeposits pages through the movements, the newest first, with their number.
 func (s *Store) ListChainDeposits(ctx context.Context, f ChainDepositFilter, p Page) ([]exchange.ChainDeposit, int, error) {
 	var w where
+	if f.View != nil {
+		all, owner, vendor := f.View.args()
+		w.add(`wallet_id IN (SELECT id FROM wallets WHERE ? OR owner_id = ? OR vendor_id = ?)`, all, owner, vendor)
+	}
+	w.eq("asset", string(f.Asset))
 	w.eq("network", string(f.Network))
 	w.id("wallet_id", f.WalletID)
 	w.eq("tx_id", f.TxID)

@@ -56,30 +56,38 @@ func eventsOf(rows []eventRow) []exchange.Event {
 }
 
 const readEvents = `SELECT ` + eventColumns + ` FROM events
-WHERE cursor > $1 AND cursor < (SELECT log_horizon())
-ORDER BY cursor LIMIT $2`
+WHERE cursor > $1 AND cursor < (SELECT log_horizon()) AND ($3::text = '' OR type = $3) AND ($4::text = '' OR object_type = $4)
+    AND ($5::uuid IS NULL OR object_id = $5)`
 
-// The same with an index of its own for each scope that is not everything.
-const readOwnEvents = `SELECT ` + eventColumns + ` FROM events
-WHERE cursor > $1 AND cursor < (SELECT log_horizon()) AND owner_id = $2 ORDER BY cursor LIMIT $3`
+const eventOrder = ` ORDER BY cursor LIMIT $2`
 
-const readVendorEvents = `SELECT ` + eventColumns + ` FROM events
-WHERE cursor > $1 AND cursor < (SELECT log_horizon()) AND vendor_id = $2 ORDER BY cursor LIMIT $3`
+// EventFilter narrows the log; zero values narrow nothing.
+type EventFilter struct {
+	Type     string
+	Object   string
+	ObjectID uuid.UUID
+}
 
 // Events reads the log after a cursor, at most MaxEvents at once. It ends before the oldest running
 // transaction, so that a reader who goes on from the last cursor never misses an event that committed
 // late; an event may therefore show a moment after its change.
 func (s *Store) Events(ctx context.Context, v View, after int64, limit int) ([]exchange.Event, error) {
+	return s.FilteredEvents(ctx, v, EventFilter{}, after, limit)
+}
+
+// FilteredEvents is Events for those that a filter keeps. Each scope that is not everything has an index of its own.
+func (s *Store) FilteredEvents(ctx context.Context, v View, f EventFilter, after int64, limit int) ([]exchange.Event, error) {
 	limit = min(max(limit, 1), MaxEvents)
 	var rows []eventRow
 	var err error
+	args := []any{after, limit, f.Type, f.Object, nullID(f.ObjectID)}
 	switch all, owner, vendor := v.args(); {
 	case all:
-		err = s.readAll(ctx, &rows, readEvents, after, limit)
+		err = s.readAll(ctx, &rows, readEvents+eventOrder, args...)
 	case owner.Valid:
-		err = s.readAll(ctx, &rows, readOwnEvents, after, owner, limit)
+		err = s.readAll(ctx, &rows, readEvents+` AND owner_id = $6`+eventOrder, append(args, owner)...)
 	case vendor.Valid:
-		err = s.readAll(ctx, &rows, readVendorEvents, after, vendor, limit)
+		err = s.readAll(ctx, &rows, readEvents+` AND vendor_id = $6`+eventOrder, append(args, vendor)...)
 	}
 	if err != nil {
 		return nil, translate(err, "event")

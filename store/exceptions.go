@@ -20,6 +20,8 @@ type ExceptionFilter struct {
 	OrderID uuid.UUID
 	// CreatedFrom is in and CreatedTo is out; zero is open.
 	CreatedFrom, CreatedTo time.Time
+	ID                     uuid.UUID
+	View                   *View // whose orders the exceptions are of; nil is everybody's
 }
 
 const exceptionColumns = `id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at, version`
@@ -147,6 +149,8 @@ func (t unitTx) lockedException(ctx context.Context, id uuid.UUID) (exchange.Pay
 // ListExceptions pages through the payment exceptions, the newest first, with their number and where their crypto lies.
 func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) ([]exchange.PaymentException, int, error) {
 	var w where
+	w.orders(f.View)
+	w.id("id", f.ID)
 	w.eq("status", string(f.Status))
 	w.eq("kind", string(f.Kind))
 	w.eq("asset", string(f.Asset))

@@ -60,6 +60,23 @@ func (w *where) scope(v View, owner, vendor string) {
 	}
 }
 
+// orders narrows to rows whose order, in the column order_id, the view may see.
+func (w *where) orders(v *View) {
+	if v == nil {
+		return
+	}
+	all, o, m := v.args()
+	switch {
+	case all:
+	case o.Valid:
+		w.add(`order_id IN (SELECT id FROM orders WHERE customer_id = ?)`, o.UUID)
+	case m.Valid:
+		w.add(`order_id IN (SELECT id FROM orders WHERE vendor_id = ? OR customer_id = ?)`, m.UUID, m.UUID)
+	default:
+		w.add(`false`)
+	}
+}
+
 func (w *where) sql() string {
 	if len(w.conditions) == 0 {
 		return ""

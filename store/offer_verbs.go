@@ -19,6 +19,7 @@ type OfferPatch struct {
 	MaxOrder    *money.Amount
 	Description *string
 	Total       *money.Amount // of drafts only
+	IfVersion   int64         // the version that is to be changed; zero is any
 }
 
 // moveOffer changes an offer's status under the guard of its machine. Only a hold given here replaces
@@ -194,9 +195,16 @@ func (s *Store) PatchOffer(ctx context.Context, v View, id uuid.UUID, patch Offe
 		if err := o.Validate(); err != nil {
 			return before, none, err
 		}
-		err := t.one(ctx, patchOffer, id, o.Rate, o.MinOrder.Decimal(), o.MaxOrder.Decimal(), o.Description, o.Total.Decimal(), t.s.now(), o.Version)
+		expected := o.Version
+		if patch.IfVersion != 0 {
+			expected = patch.IfVersion
+		}
+		n, err := t.exec(ctx, patchOffer, id, o.Rate, o.MinOrder.Decimal(), o.MaxOrder.Decimal(), o.Description, o.Total.Decimal(), t.s.now(), expected)
 		if err != nil {
 			return before, none, err
+		}
+		if n == 0 {
+			return before, none, exchange.ChangedMeanwhile()
 		}
 		o.Version++
 		o.UpdatedAt = t.s.now()

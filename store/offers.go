@@ -20,6 +20,7 @@ type OfferFilter struct {
 	Status   exchange.OfferStatus
 	VendorID uuid.UUID
 	Amount   *money.Amount
+	Best bool // the best rate for who orders first: the lowest of offers that sell, the highest of those that buy
 }
 
 // What an offer has left is read from its hold and stands nowhere else.
@@ -217,8 +218,12 @@ func (s *Store) ListOffers(ctx context.Context, v View, f OfferFilter, p Page) (
 		w.add(`o.asset = ? AND o.min_order <= ? AND o.max_order >= ? AND `+availableCrypto+` >= ?`, string(f.Amount.Asset()),
 			f.Amount.Decimal(), f.Amount.Decimal(), f.Amount.Decimal())
 	}
+	order := "o.created_at DESC, o.id DESC"
+	if f.Best {
+		order = "CASE o.offer_type WHEN 'SELL' THEN o.rate ELSE -o.rate END, o.created_at, o.id"
+	}
 	var rows []offerRow
-	total, err := s.page(ctx, &rows, list{columns: offerColumns, from: offerTables, where: w, order: "o.created_at DESC, o.id DESC"}, p)
+	total, err := s.page(ctx, &rows, list{columns: offerColumns, from: offerTables, where: w, order: order}, p)
 	if err != nil {
 		return nil, 0, translate(err, "offer")
 	}

@@ -20,6 +20,11 @@ type OrderFilter struct {
 	Type        exchange.OrderType
 	Subtype     exchange.OrderSubtype
 	OfferID     uuid.UUID
+	Network     exchange.Network
+	Asset       money.Asset
+	CustomerID  uuid.UUID
+	VendorID    uuid.UUID
+	Least, Most *money.Amount // of crypto, both in
 	CreatedFrom time.Time
 	CreatedTo   time.Time
 }
@@ -168,6 +173,16 @@ func (s *Store) ListOrders(ctx context.Context, v View, f OrderFilter, p Page) (
 	w.eq("o.order_type", string(f.Type))
 	w.eq("o.order_subtype", string(f.Subtype))
 	w.id("o.offer_id", f.OfferID)
+	w.eq("o.network", string(f.Network))
+	w.eq("o.asset", string(f.Asset))
+	w.id("o.customer_id", f.CustomerID)
+	w.id("o.vendor_id", f.VendorID)
+	if f.Least != nil {
+		w.add(`o.crypto_amount >= ?`, f.Least.Decimal())
+	}
+	if f.Most != nil {
+		w.add(`o.crypto_amount <= ?`, f.Most.Decimal())
+	}
 	w.between("o.created_at", f.CreatedFrom, f.CreatedTo)
 	var rows []orderRow
 	total, err := s.page(ctx, &rows, list{columns: orderColumns, from: "orders o", where: w, order: "o.created_at DESC, o.id DESC"}, p)

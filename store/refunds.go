@@ -15,12 +15,14 @@ import (
 
 // RefundFilter narrows a list of refunds.
 type RefundFilter struct {
+	ID          uuid.UUID
 	Status      exchange.RefundStatus
 	Asset       money.Asset
 	OrderID     uuid.UUID
 	ExceptionID uuid.UUID
 	// CreatedFrom is in and CreatedTo is out; zero is open.
 	CreatedFrom, CreatedTo time.Time
+	View                   *View // whose orders the refunds are of; nil is everybody's
 }
 
 const refundColumns = `id, rail, order_id, attempt_id, exception_id, asset, amount, coalesce(phone, '') AS phone, reason, status, detail, receipt, paid_by,
@@ -134,6 +136,8 @@ func (s *Store) Refund(ctx context.Context, id uuid.UUID) (exchange.Refund, erro
 // ListRefunds pages through the refunds, the newest first, with their number.
 func (s *Store) ListRefunds(ctx context.Context, f RefundFilter, p Page) ([]exchange.Refund, int, error) {
 	var w where
+	w.orders(f.View)
+	w.id("id", f.ID)
 	w.eq("status", string(f.Status))
 	w.eq("asset", string(f.Asset))
 	w.id("order_id", f.OrderID)

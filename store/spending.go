@@ -157,6 +157,29 @@ func (s *Store) LimitsOf(ctx context.Context, u exchange.User) (UserLimits, erro
 	return l, err
 }
 
+const readSpent = `
+SELECT coalesce(sum(value) FILTER (WHERE used_at >= $3), 0) AS day, coalesce(sum(value), 0) AS month FROM limit_uses
+WHERE used_at >= $4 AND released_at IS NULL AND (user_id = $1 OR merchant_id = $2)`
+
+// SpentOf is what counts against the limits of a user: of a vendor what its subvendors sent too.
+func (s *Store) SpentOf(ctx context.Context, u exchange.User) (exchange.Spent, error) {
+	var merchant uuid.NullUUID
+	if u.Role == exchange.RoleVendor {
+		merchant = nullID(u.ID)
+	}
+	var r struct{ Day, Month decimal.Decimal }
+	now := s.now()
+	if err := s.read(ctx, &r, readSpent, u.ID, merchant, exchange.DayOf(now), exchange.MonthOf(now)); err != nil {
+		return exchange.Spent{}, translate(err, "limit")
+	}
+	day, err := amountOf(money.KES, r.Day)
+	if err != nil {
+		return exchange.Spent{}, err
+	}
+	month, err := amountOf(money.KES, r.Month)
+	return exchange.Spent{Day: day, Month: month}, err
+}
+
 func (s *Store) effective(ctx context.Context, id uuid.UUID, role exchange.Role) (exchange.SpendingLimits, error) {
 	var r limitRow
 	if err := s.read(ctx, &r, readLimitsOf, id, role); err != nil {

@@ -19,6 +19,8 @@ type TransferFilter struct {
 	Kind        exchange.TransferKind
 	Network     exchange.Network
 	WalletID    uuid.UUID // that sends or receives
+	Asset       money.Asset
+	Counterpart uuid.UUID // the user who sends or receives
 	CreatedFrom time.Time
 	CreatedTo   time.Time
 }
@@ -159,6 +161,10 @@ func (s *Store) ListTransfers(ctx context.Context, v View, f TransferFilter, p P
 	w.eq("f.network", string(f.Network))
 	if f.WalletID != uuid.Nil {
 		w.add(`(f.wallet_id = ? OR f.to_wallet_id = ?)`, f.WalletID, f.WalletID)
+	}
+	w.eq("f.asset", string(f.Asset))
+	if f.Counterpart != uuid.Nil {
+		w.add(`(f.sender_id = ? OR f.recipient_id = ?)`, f.Counterpart, f.Counterpart)
 	}
 	w.between("f.created_at", f.CreatedFrom, f.CreatedTo)
 	var rows []transferRow

@@ -15,6 +15,9 @@ type WalletFilter struct {
 	OwnerID uuid.UUID
 	Network exchange.Network
 	Purpose exchange.HousePurpose
+	Asset   money.Asset
+	Type    exchange.WalletType
+	Default *bool
 }
 
 const walletColumns = `id, owner_type, owner_id, vendor_id, purpose, network, address, asset, type, custody, label, is_default, twin_of, created_by, created_at, updated_at`
@@ -151,6 +154,11 @@ func (s *Store) ListWallets(ctx context.Context, v View, f WalletFilter, p Page)
 	w.id("owner_id", f.OwnerID)
 	w.eq("network", string(f.Network))
 	w.eq("purpose", string(f.Purpose))
+	w.eq("asset", string(f.Asset))
+	w.eq("type", string(f.Type))
+	if f.Default != nil {
+		w.add(`is_default = ?`, *f.Default)
+	}
 	var rows []walletRow
 	total, err := s.page(ctx, &rows, list{columns: walletColumns, from: "wallets", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {

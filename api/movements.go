@@ -1,0 +1,88 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+)
+
+// wireMovement is what a chain moved into a wallet, or out of it without us.
+type wireMovement struct {
+	ID          uuid.UUID  `json:"id"`
+	WalletID    uuid.UUID  `json:"wallet_id"`
+	Network     string     `json:"network"`
+	TxHash      string     `json:"tx_hash"`
+	Kind        string     `json:"kind"`
+	Status      string     `json:"status"`
+	Asset       string     `json:"asset"`
+	Amount      string     `json:"amount"`
+	FromAddress string     `json:"from_address"`
+	ToAddress   string     `json:"to_address"`
+	Block       int64      `json:"block"`
+	CreatedAt   timestamp  `json:"created_at"`
+	FinalAt     *timestamp `json:"final_at"`
+}
+
+func movementWire(d exchange.ChainDeposit) wireMovement {
+	return wireMovement{
+		ID: d.ID, WalletID: d.WalletID, Network: string(d.Network), TxHash: d.TxID, Kind: string(d.Kind), Status: string(d.Status),
+		Asset: string(d.Amount.Asset()), Amount: d.Amount.String(), FromAddress: d.From, ToAddress: d.To, Block: int64(d.Block), //nolint:gosec // no chain has as many blocks
+		CreatedAt: stamp(d.CreatedAt), FinalAt: optTime(d.FinalAt),
+	}
+}
+
+var (
+	movementKinds    = each(exchange.DepositKinds(), func(k exchange.DepositKind) string { return string(k) })
+	movementStatuses = each(exchange.ChainDepositMachine.States(), func(s exchange.ChainDepositStatus) string { return string(s) })
+)
+
+// walletMovements lists what a chain moved into and out of a wallet of the caller's.
+func (s *server) walletMovements(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	q := c.query()
+	page := q.page(anyPage)
+	view := c.view()
+	filter := store.ChainDepositFilter{
+		WalletID: id, View: &view, Asset: money.Asset(q.oneOf("asset", assetNames()...)),
+		Kind: exchange.DepositKind(q.oneOf("kind", movementKinds...)), Status: exchange.ChainDepositStatus(q.oneOf("status", movementStatuses...)),
+	}
+	if err := q.done(); err != nil {
+		return err
+	}
+	if _, err := s.Store.Wallet(c.ctx, view, id); err != nil {
+		return hideAbsence(err)
+	}
+	all, total, err := s.Store.ListChainDeposits(c.ctx, filter, page)
+	if err != nil {
+		return err
+	}
+	return c.list("movements", each(all, movementWire), page, total)
+}
+
+// wireSpent is what counts against limits by now.
+type wireSpent struct {
+	Day   string `json:"day"`
+	Month string `json:"month"`
+}
+
+// myLimits answers the caller's limits and what of them is used.
+func (s *server) myLimits(c *call) error {
+	limits, err := s.Store.LimitsOf(c.ctx, c.user)
+	if err != nil {
+		return err
+	}
+	spent, err := s.Store.SpentOf(c.ctx, c.user)
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, map[string]any{
+		"own": limitWire(limits.Own), "effective": limitWire(limits.Effective), "used": wireSpent{spent.Day.String(), spent.Month.String()},
+	})
+}
