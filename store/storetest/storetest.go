@@ -50,10 +50,13 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
 	}
-	urls.Store(s, dsn)
+	owners.Store(s, sync.OnceValue(func() *sql.DB { return connect(t, dsn) }))
 	t.Cleanup(func() {
-		knownWords(t, dsn)
-		urls.Delete(s)
+		knownWords(t, s.Pool())
+		owner, _ := owners.LoadAndDelete(s)
+		if err := owner.(func() *sql.DB)().Close(); err != nil {
+			t.Errorf("close the owner's connections: %v", err)
+		}
 		if err := s.Close(); err != nil {
 			t.Errorf("close the store: %v", err)
 		}
@@ -68,7 +71,7 @@ UNION SELECT 'action', action FROM audit_log UNION SELECT 'audit object', object
 UNION SELECT 'order', status_detail FROM orders UNION SELECT 'transfer', status_detail FROM transfers`
 
 // knownWords fails the test when it wrote a word that the contract does not have.
-func knownWords(t testing.TB, dsn string) {
+func knownWords(t testing.TB, db *sql.DB) {
 	t.Helper()
 	var events []string
 	for _, e := range exchange.EventTypes() {
@@ -78,11 +81,6 @@ func knownWords(t testing.TB, dsn string) {
 		"event": events, "event object": exchange.EventObjects(), "action": exchange.AuditActions(), "audit object": exchange.AuditObjects(),
 		"order": exchange.OrderDetails(), "transfer": exchange.TransferDetails(),
 	}
-	db, err := sql.Open("postgres", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
 	rows, err := db.QueryContext(context.Background(), written)
 	if err != nil {
 		return // a test has taken the database away
@@ -115,8 +113,9 @@ func plenty() store.Limits {
 	}
 }
 
-// urls holds the owner's URL of each open store.
-var urls sync.Map
+// owners holds what opens the owner's connections for each open store, once: the first statement on a new connection
+// costs the server as much as a whole test.
+var owners sync.Map
 
 // Exec runs a statement on the database of a store as the owner of the schema, who may do what the
 // service may not.
@@ -127,14 +126,14 @@ func Exec(t testing.TB, s *store.Store, query string, args ...any) {
 	}
 }
 
-// Owner opens a plain connection pool on the database of a store as the owner of the schema.
+// Owner is the plain connection pool on the database of a store as the owner of the schema.
 func Owner(t testing.TB, s *store.Store) *sql.DB {
 	t.Helper()
-	dsn, ok := urls.Load(s)
+	owner, ok := owners.Load(s)
 	if !ok {
 		t.Fatal("the store was not opened by storetest")
 	}
-	return DB(t, dsn.(string))
+	return owner.(func() *sql.DB)()
 }
 
 // WithRole makes sessions of the URL work as the restricted role of the service.
@@ -152,17 +151,18 @@ func WithRole(t testing.TB, dsn string) string {
 func URL(t testing.TB) string {
 	t.Helper()
 	server := serverURL(t)
-	tpl, err := template(server)
+	tpl, admin, err := template(server)
 	if err != nil {
 		t.Fatalf("make the template database: %v", err)
 	}
-	return create(t, server, ` TEMPLATE `+tpl+` STRATEGY wal_log`)
+	return create(t, admin, server, ` TEMPLATE `+tpl+` STRATEGY file_copy`)
 }
 
 // EmptyURL makes an empty database, for tests of the migrations themselves.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
-	return create(t, serverURL(t), "")
+	server := serverURL(t)
+	return create(t, DB(t, server), server, "")
 }
 
 func serverURL(t testing.TB) string {
@@ -175,12 +175,11 @@ func serverURL(t testing.TB) string {
 }
 
 // create makes a database that is dropped at the end of the test.
-func create(t testing.TB, server, options string) string {
+func create(t testing.TB, admin *sql.DB, server, options string) string {
 	t.Helper()
 	name := "kivuko_test_" + randomName()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	admin := connect(t, server)
 	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name+options); err != nil {
 		t.Fatalf("create a database: %v", err)
 	}
@@ -189,9 +188,6 @@ func create(t testing.TB, server, options string) string {
 		defer cancel()
 		if _, err := admin.ExecContext(ctx, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`); err != nil {
 			t.Errorf("drop the test database: %v", err)
-		}
-		if err := admin.Close(); err != nil {
-			t.Errorf("close the server's connection: %v", err)
 		}
 	})
 	return database(t, server, name)
@@ -242,29 +238,39 @@ func randomName() string {
 
 var templates struct {
 	sync.Mutex
-	made map[string]string // server URL to template name
+	made map[string]cloner // by server URL
+}
+
+// cloner is a template's name and the connections that clone it, which live as long as the process.
+type cloner struct {
+	template string
+	admin    *sql.DB
 }
 
 // template makes the template database unless this or another test binary made it before.
-func template(server string) (string, error) {
+func template(server string) (string, *sql.DB, error) {
 	templates.Lock()
 	defer templates.Unlock()
-	if name := templates.made[server]; name != "" {
-		return name, nil
+	if c, ok := templates.made[server]; ok {
+		return c.template, c.admin, nil
 	}
 	hash, err := store.SchemaHash()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	name := "kivuko_template_" + hash
 	if err := ensureTemplate(server, name); err != nil {
-		return "", err
+		return "", nil, err
+	}
+	admin, err := sql.Open("postgres", server)
+	if err != nil {
+		return "", nil, err
 	}
 	if templates.made == nil {
-		templates.made = map[string]string{}
+		templates.made = map[string]cloner{}
 	}
-	templates.made[server] = name
-	return name, nil
+	templates.made[server] = cloner{template: name, admin: admin}
+	return name, admin, nil
 }
 
 func ensureTemplate(server, name string) (err error) {
