@@ -96,13 +96,19 @@ bin/with-postgres: check-go FORCE
 .PHONY: FORCE
 FORCE:
 
-# go_tests runs `go test` with the given arguments in both modules; the second one
-# runs even when the first one failed. It needs a PostgreSQL around it.
+# go_tests runs `go test` with the given arguments in both modules, side by side: the whole stack's tests wait for blocks
+# most of the time, the product's compute. What the product's say comes in one piece. It needs a PostgreSQL around it.
 define go_tests
 go_tests() {
-	local code=0
-	$(GO) test "$$@" $(PACKAGES) || code=1
+	local code=0 said pid
+	said=$$(mktemp)
+	$(GO) test "$$@" $(PACKAGES) >"$$said" 2>&1 & pid=$$!
+	trap 'kill $$pid 2>/dev/null' INT TERM
 	$(GO) -C dev test "$$@" $(DEV_PACKAGES) || code=1
+	wait $$pid || code=1
+	trap - INT TERM
+	cat "$$said"
+	rm -f "$$said"
 	return $$code
 }
 export -f go_tests

@@ -113,7 +113,12 @@ func start(dir string) (_ *world, err error) {
 			return nil, err
 		}
 	}
-	product, self := filepath.Join(dir, "kivuko"), filepath.Join(dir, "kivuko-dev")
+	// They stay from one run to the next: linking the Temporal server takes longer than most stories.
+	kept := filepath.Join(root, "bin", "e2e")
+	if err := os.MkdirAll(kept, 0o755); err != nil {
+		return nil, err
+	}
+	product, self := filepath.Join(kept, "kivuko"), filepath.Join(kept, "kivuko-dev")
 	w.product = product
 	if err := w.buildAll(root, product, self); err != nil {
 		return nil, err
