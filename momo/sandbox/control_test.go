@@ -142,6 +142,24 @@ func TestControl(t *testing.T) {
 	}
 }
 
+// The page begins with the numbers that force outcomes, and ends in sight however much has moved.
+func TestPageBeginsWithTheNumbers(t *testing.T) {
+	s := open(t, Config{Control: "127.0.0.1:0"})
+	for range pageRows + 5 {
+		if _, err := s.Pay(phone, "INVOICE-7", 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	status, page := control(t, s, http.MethodGet, "/", "", "")
+	numbers, moved := strings.Index(page, "<td><code>declined</code></td>"), strings.Index(page, "INVOICE-7")
+	if status != http.StatusOK || numbers < 0 || moved < numbers {
+		t.Errorf("status %d, the numbers are at %d and what moved at %d", status, numbers, moved)
+	}
+	if n := strings.Count(page, "INVOICE-7"); n != pageRows {
+		t.Errorf("%d rows, want %d", n, pageRows)
+	}
+}
+
 // TestCommand starts the sandbox as the development stack does, and ends it.
 func TestCommand(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
