@@ -129,7 +129,10 @@ func (e *env) sale(customer person, offer uuid.UUID) exchange.Order {
 // soldToHouse opens a merchant's sale of 10 USDT to the platform's treasury.
 func (e *env) soldToHouse(merchant person) exchange.Order {
 	e.t.Helper()
-	e.treasuries.Do(func() { storetest.TreasuryWallet(e.t, e.store, exchange.Tron) })
+	e.treasuries.Do(func() {
+		storetest.TreasuryWallet(e.t, e.store, exchange.Tron)
+		storetest.AgreeValuations(e.t, e.store)
+	})
 	storetest.Shillings(e.t, e.store, exchange.PlatformTreasury, money.Must(money.KES, "2000"))
 	o, err := e.store.OpenOffRamp(e.t.Context(), exchange.OrderRequest{
 		ID: newID(), CustomerID: merchant.ID, Type: exchange.OffRampSell, Subtype: exchange.TreasuryOffRamp, Network: exchange.Tron, Crypto: money.Must(money.USDT, "10"),

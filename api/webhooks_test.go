@@ -107,7 +107,7 @@ func TestWebhookEndpoints(t *testing.T) {
 		e.webhook(vendor, map[string]any{"url": address}).blames("/url url")
 	}
 	e.webhook(vendor, map[string]any{"url": "https://hooks.example/" + strings.Repeat("x", exchange.MaxWebhookURL)}).blames("/url too_long")
-	e.webhook(vendor, map[string]any{"event_types": []string{"order"}}).blames("/event_types format")
+	e.webhook(vendor, map[string]any{"event_types": []string{"order"}}).blames("/event_types enum")
 	e.webhook(vendor, map[string]any{"event_types": "order.*"}).blames("/event_types type")
 	e.do(post, webhooksPath, map[string]any{}, vendor.auth()).blames("/url required")
 	made := e.webhook(vendor, map[string]any{"event_types": []string{"order.*"}, "description": "till"}).want(http.StatusCreated)

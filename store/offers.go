@@ -20,7 +20,7 @@ type OfferFilter struct {
 	Status   exchange.OfferStatus
 	VendorID uuid.UUID
 	Amount   *money.Amount
-	Best bool // the best rate for who orders first: the lowest of offers that sell, the highest of those that buy
+	Best     bool // the best rate for who orders first: the lowest of offers that sell, the highest of those that buy
 }
 
 // What an offer has left is read from its hold and stands nowhere else.
