@@ -56,7 +56,7 @@ func (s *Signing) CompleteColdPayment(ctx context.Context, in SignInput) (Signed
 	case hold == exchange.HoldWatch:
 		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeUnavailable, "The watch over the chain is behind; nothing is signed until it has caught up."))
 	case hold != exchange.HoldNone:
-		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "Nothing is signed for the payment until a person has settled what left its wallet (%s).", hold))
+		return SignedPayment{}, Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "Nothing is signed for the payment until an officer has settled what left its wallet (%s).", hold))
 	}
 	attempt, err := s.Cold.CompletePayment(ctx, in.PaymentID)
 	if err != nil {

@@ -165,5 +165,5 @@ func (s *server) askForRefund(c *call, x exchange.PaymentException, reason strin
 	if err := s.Flows.Callback(c.ctx, a, uuid.Nil); err != nil {
 		return err
 	}
-	return exchange.Errorf(exchange.CodeUnavailable, "Nobody watched over the payment any more; a watch was started anew. Ask again in a moment with the same Idempotency-Key.")
+	return exchange.Errorf(exchange.CodeUnavailable, "The flow that watches the payment had ended and was started again. Repeat the request in a moment with the same Idempotency-Key.")
 }

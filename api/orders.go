@@ -143,7 +143,7 @@ func (s *server) retryPayment(c *call) error {
 		return err
 	}
 	if o.OffRamp() {
-		return exchange.Errorf(exchange.CodeStateConflict, "A sale asks nobody for a payment.")
+		return exchange.Errorf(exchange.CodeStateConflict, "Off-ramp orders have no payment to retry.")
 	}
 	if err := s.Flows.RetryPayment(c.ctx, o.ID, c.objectID, c.who); err != nil {
 		return s.ended(c, o, err)

@@ -117,7 +117,7 @@ func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error 
 			return hideAbsence(err)
 		}
 		if r.Rail != exchange.RefundOnChain {
-			return exchange.Errorf(exchange.CodeStateConflict, "Nobody decides about a refund by mobile money.")
+			return exchange.Errorf(exchange.CodeStateConflict, "Mobile money refunds need no approval.")
 		}
 		if digest == "" {
 			digest = r.Digest

@@ -124,7 +124,7 @@ func (ar *arrival) claim(ctx context.Context) error {
 	var claimed []uuid.UUID
 	err = ar.t.all(ctx, &claimed, claimC2B, id, ar.obs.Receipt, ar.money.Asset(), ar.money.Decimal(), a.Reference, partyOf(ar.obs), paid, a.OrderID, a.ID, ar.now)
 	if err == nil && len(claimed) == 0 {
-		err = exchange.Errorf(exchange.CodeConflict, "The payment was set aside as one of nobody; a person decides about it.")
+		err = exchange.Errorf(exchange.CodeConflict, "No order waits for the payment, so it is a payment exception, which an officer settles.")
 	}
 	return err
 }

@@ -282,7 +282,7 @@ func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by e
 		}
 		if hold, err := t.hold(ctx, paymentID); err != nil || hold == exchange.HoldUnexpected {
 			if err == nil {
-				err = exchange.Errorf(exchange.CodeStateConflict, "A transaction of the payment moved something else than it should have; it can't be tried again before a person has settled what that was.")
+				err = exchange.Errorf(exchange.CodeStateConflict, "A transaction of the payment moved something else than it should have; it can't be tried again before an officer has settled what that was.")
 			}
 			return before, none, err
 		}

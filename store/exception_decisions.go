@@ -106,7 +106,7 @@ func checkDecision(d exchange.ExceptionDecision) error {
 	switch d.Verdict {
 	case exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited:
 	case exchange.ExcOpen, exchange.ExcRefunding, exchange.ExcRefunded:
-		return exchange.Errorf(exchange.CodeStateConflict, "Nobody decides that an exception is %s.", d.Verdict)
+		return exchange.Errorf(exchange.CodeStateConflict, "An exception can't be decided to be %s.", d.Verdict)
 	}
 	return require(d.Reason != "" && len([]rune(d.Reason)) <= exchange.MaxExceptionReason, "/note", "required", "must say why, in at most 500 characters")
 }

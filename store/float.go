@@ -61,7 +61,7 @@ func (s *Store) RecordFloatReport(ctx context.Context, r exchange.FloatReport) (
 	utility, knowsUtility := r.Account(exchange.FloatUtility)
 	working, knowsWorking := r.Account(exchange.FloatWorking)
 	if r.Ticket == "" || !knowsUtility || !knowsWorking {
-		return exchange.FloatCheck{}, exchange.Errorf(exchange.CodeInvalid, "The report does not tell the utility and the working account.")
+		return exchange.FloatCheck{}, exchange.Errorf(exchange.CodeInvalid, "The report lacks the utility or the working account.")
 	}
 	var check exchange.FloatCheck
 	err := s.inTx(ctx, "float report", func(t unitTx) error {

@@ -128,7 +128,7 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 			return r, err
 		}
 	case r.Source != exchange.RateSourceAdmin:
-		return r, exchange.Errorf(exchange.CodeStateConflict, "The first rate of %s in %s is entered by a person.", r.Base, r.Quote)
+		return r, exchange.Errorf(exchange.CodeStateConflict, "An admin must enter the first rate of %s in %s.", r.Base, r.Quote)
 	}
 	err := t.one(ctx, insertRate, r.ID, r.Base, r.Quote, r.Bid, r.Ask, r.Source, r.ValidFrom, r.StaleAt, nullID(r.Replaces), r.JumpConfirmed,
 		nullID(r.CreatedBy), r.CreatedAt)

@@ -230,7 +230,7 @@ func (t unitTx) checkReturn(ctx context.Context, o exchange.Order, address strin
 	if err := t.get(ctx, &denied, isDenied, o.Network, address); err != nil {
 		return err
 	}
-	if err := require(!denied || len(ours) > 0, "/refund_address", "denied", "must not be an address that nobody is paid at"); err != nil {
+	if err := require(!denied || len(ours) > 0, "/refund_address", "denied", "is on the deny list"); err != nil {
 		return err
 	}
 	if len(ours) == 0 {

@@ -307,7 +307,7 @@ func (t unitTx) checkDestination(ctx context.Context, o *exchange.Order) error {
 		if err := t.get(ctx, &denied, isDenied, o.Network, o.WalletAddress); err != nil {
 			return err
 		}
-		return require(!denied, "/wallet_address", "denied", "must not be an address that nobody is paid at")
+		return require(!denied, "/wallet_address", "denied", "is on the deny list")
 	}
 	if err := require(!ours[0].House, "/wallet_address", "own_wallet", "must not be one of the house's own wallets"); err != nil {
 		return err

@@ -78,7 +78,7 @@ func (s *Store) proposeWord(ctx context.Context, w exchange.PayoutWord, by excha
 // undecided is the attempt of a payout that may be declared not made.
 func (t unitTx) undecided(ctx context.Context, p exchange.OrderPayout) (uuid.UUID, error) {
 	if p.Rail != exchange.PayoutByMomo || p.Status != exchange.PayoutProcessing {
-		return uuid.Nil, exchange.Errorf(exchange.CodeStateConflict, "Of a payout by %s that is %s nobody declares that it was not made.", p.Rail, p.Status)
+		return uuid.Nil, exchange.Errorf(exchange.CodeStateConflict, "A %s payout that is %s can't be declared unpaid.", p.Rail, p.Status)
 	}
 	var rows []struct {
 		ID      uuid.UUID

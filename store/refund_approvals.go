@@ -67,7 +67,7 @@ func (t unitTx) mayDecideRefund(ctx context.Context, o exchange.Order, f exchang
 	case officer == f.RequestedBy, officer == f.AddressedBy:
 		return exchange.Errorf(exchange.CodeForbidden, "Who asks for a refund, or says where it goes, does not decide about it.")
 	case officer == o.CustomerID, officer == o.VendorID:
-		return exchange.Errorf(exchange.CodeForbidden, "Nobody decides about an order of one's own.")
+		return exchange.Errorf(exchange.CodeForbidden, "You can't decide about your own order.")
 	}
 	var dismissed, twice bool
 	if err := t.get(ctx, &dismissed, claimDismissedBy, f.ID, officer); err != nil {

@@ -436,7 +436,7 @@ func (s *Store) ResolveRefund(ctx context.Context, refundID uuid.UUID, reference
 			return refund, exchange.Posting{}, err
 		}
 		if refund.Status != exchange.RefundNeedsReview {
-			return refund, exchange.Posting{}, exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s is not for a person to resolve.", refund.Status)
+			return refund, exchange.Posting{}, exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s can't be resolved by an officer.", refund.Status)
 		}
 		done, err := t.finishRefund(ctx, o, refund, reference, uuid.Nil, by)
 		return done, exchange.Posting{Entries: []exchange.Entry{paidBack(done)}}, err

@@ -263,7 +263,7 @@ func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any
 	if err := t.all(ctx, &people, query, key); err != nil {
 		return nil, pointer, err
 	}
-	absent := require(false, pointer, "not_found", "names nobody who has a wallet on this network here")
+	absent := require(false, pointer, "not_found", "is not a user who has a wallet on this network")
 	if len(people) == 0 || !people[0].IsActive {
 		return nil, pointer, absent
 	}

@@ -115,11 +115,11 @@ var onRampGuide = map[Reason]advice{
 		"See that the operator's statement is readable and send retry; or find the receipt there and send resolve with it as the note.", retryOrResolve,
 	},
 	ReasonOneWitness: {
-		"A single witness says that the order is paid.",
+		"Only one source says that the order is paid.",
 		"Look the payment up at the operator; send retry to look again, or resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonDisagree: {
-		"The witnesses of the payment contradict each other.",
+		"The sources of evidence about the payment contradict each other.",
 		"Compare callback, query and statement; send retry to look again, or resolve with the receipt as the note.", retryOrResolve,
 	},
 	ReasonPayoutAddress: payoutAdvice("The address of the customer is not valid on the network.", "Correct what refuses it."),
@@ -149,7 +149,7 @@ var onRampGuide = map[Reason]advice{
 		"Look at the top-up's own chain payment."),
 	ReasonPayoutDenied: payoutAdvice("The recipient is on the deny list, or the screening service says no. Nothing was signed.",
 		"Settle with compliance what becomes of the money."),
-	ReasonPayoutUnknown: payoutAdvice("Nobody says whether the recipient may be paid. Nothing was signed.", "See that the screening service answers."),
+	ReasonPayoutUnknown: payoutAdvice("Screening gave no answer about the recipient. Nothing was signed.", "See that the screening service answers."),
 	ReasonPayoutCold: payoutAdvice("The payment is to leave a cold wallet, whose key never signs here.",
 		"A retry changes nothing; have the vendor close the offer."),
 	ReasonPayoutFailed: payoutAdvice("The transfer is final on the chain and failed; only its fee is gone.", "Find out why."),
@@ -184,7 +184,7 @@ var onRampGuide = map[Reason]advice{
 		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonRefundLate: {
-		"Something says that a payout was made after it was taken for refused or settled, and nobody else confirms it.",
+		"One source says that a payout was made after it was taken for refused or settled, and no second source confirms it.",
 		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note when it was made.", retryOrResolve,
 	},
 	ReasonRefundTwice: {
@@ -198,7 +198,7 @@ var onRampGuide = map[Reason]advice{
 		[]string{activities.VerbRefund, activities.VerbResolve},
 	},
 	ReasonScreening: {
-		"Nobody says whether the recipient of a transfer may be paid.",
+		"Screening gave no answer about the recipient of a transfer.",
 		"See that the screening service answers and send retry; or send refund to give the money back.", retryOrRefund,
 	},
 	ReasonBlocked: {
@@ -222,8 +222,8 @@ var onRampGuide = map[Reason]advice{
 		[]string{activities.VerbRetry},
 	},
 	ReasonStepFailed: {
-		"A step failed in a way that nobody foresaw.",
-		"Read the error, mend its cause, then send retry.",
+		"A step failed with an unexpected error.",
+		"Read the error, correct its cause, then send retry.",
 		[]string{activities.VerbRetry},
 	},
 }

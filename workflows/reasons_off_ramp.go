@@ -27,7 +27,7 @@ var offRampGuide = map[Reason]advice{
 		"Settle with compliance what becomes of the money; send retry when the hit was cleared, or refund to give the crypto back.", retryOrRefund,
 	},
 	ReasonDepositScreening: {
-		"Nobody says whether crypto may be taken from who sent the deposit. Nothing was paid out.",
+		"Screening gave no answer about the sender of the deposit. Nothing was paid out.",
 		"See that the screening service answers and send retry; or send refund to give the crypto back.", retryOrRefund,
 	},
 	ReasonMomoRefused: {
@@ -70,7 +70,7 @@ var offRampGuide = map[Reason]advice{
 		"Send retry to have it paid all the same, or refund to give the crypto back.", retryOrRefund,
 	},
 	ReasonRefundAddress: {
-		"Crypto is to be given back and nobody named an address for it.",
+		"Crypto is to be given back, and the order has no refund address.",
 		"The customer sets the order's refund address, which retry looks for at once; or send refund with an address, which another officer approves.", retryOrRefund,
 	},
 	ReasonRefundSecond: {

@@ -12,7 +12,7 @@ const (
 // payoutGuide is the advice about them.
 var payoutGuide = map[Reason]advice{
 	ReasonMomoLate: {
-		"Something says that a customer was paid by a payout that was taken for refused, and nobody else confirms it.",
+		"One source says that a customer was paid by a payout that was taken for refused, and no second source confirms it.",
 		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note when it was made.", retryOrResolve,
 	},
 	ReasonMomoTwice: {
