@@ -192,8 +192,8 @@ func (e *env) quoteFor(owner person, purpose exchange.QuotePurpose, amount strin
 	e.t.Helper()
 	if _, total, err := e.store.FXRates(e.t.Context(), store.RateFilter{Base: money.USDT}, store.Page{Number: 1, Size: 1}); err != nil || total == 0 {
 		e.rate("128.9", "129.1")
-		storetest.AgreeValuations(e.t, e.store)
 	}
+	storetest.AgreeValuations(e.t, e.store)
 	q, err := e.store.OpenQuote(e.t.Context(), store.QuoteRequest{
 		ID: newID(), Purpose: purpose, Side: exchange.QuoteSell, Amount: money.Must(money.USDT, amount),
 	}, principalOf(owner))
