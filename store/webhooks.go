@@ -88,7 +88,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', '', log_position(), $8, $8, 1) RET
 	deleteOldKeys    = `DELETE FROM webhook_keys WHERE endpoint_id = $1 AND expires_at <= $2`
 	updateWebhook    = `UPDATE webhook_endpoints p SET url = $2, description = $3, event_types = $4, status = $5, status_detail = $6, failing_since = $7, disabled_at = $8,
 	from_cursor = CASE WHEN p.status = 'disabled' AND $5 = 'active' THEN log_position() ELSE p.from_cursor END, updated_at = $9, version = version + 1
-WHERE p.id = $1 AND p.version = $10 RETURNING ` + webhookColumns
+WHERE p.id = $1 RETURNING ` + webhookColumns
 	deleteWebhook  = `UPDATE webhook_endpoints SET deleted_at = $2 WHERE id = $1`
 	failDeliveries = `UPDATE webhook_deliveries SET status = 'failed', status_detail = $2, claimed_until = NULL, updated_at = $3 WHERE endpoint_id = $1 AND status = 'pending'`
 )
@@ -213,10 +213,7 @@ func (s *Store) changeWebhook(ctx context.Context, v View, id uuid.UUID, name st
 
 func (t unitTx) saveWebhook(ctx context.Context, e exchange.WebhookEndpoint) (exchange.WebhookEndpoint, error) {
 	var r webhookRow
-	err := t.get(ctx, &r, updateWebhook, e.ID, e.URL, e.Description, pq.StringArray(notNil(e.EventTypes)), e.Status, e.StatusDetail, nullTime(e.FailingSince), nullTime(e.DisabledAt), t.s.now(), e.Version)
-	if errors.Is(err, sql.ErrNoRows) {
-		return e, exchange.ChangedMeanwhile()
-	}
+	err := t.get(ctx, &r, updateWebhook, e.ID, e.URL, e.Description, pq.StringArray(notNil(e.EventTypes)), e.Status, e.StatusDetail, nullTime(e.FailingSince), nullTime(e.DisabledAt), t.s.now())
 	if err != nil {
 		return e, err
 	}
@@ -233,8 +230,8 @@ func foreign(e exchange.WebhookEndpoint, v View) bool {
 // CodeStateConflict. An endpoint that is disabled gets nothing of what happens until it is active again.
 func (s *Store) PatchWebhook(ctx context.Context, v View, id uuid.UUID, p WebhookPatch, by exchange.Principal) (exchange.WebhookEndpoint, error) {
 	return s.changeWebhook(ctx, v, id, "updated", by, func(t unitTx, e *exchange.WebhookEndpoint) error {
-		if p.IfVersion != 0 {
-			e.Version = p.IfVersion // the UPDATE finds no other
+		if p.IfVersion != 0 && p.IfVersion != e.Version { // the row is locked until it is changed
+			return exchange.ChangedMeanwhile()
 		}
 		if p.URL != nil && *p.URL != e.URL {
 			if foreign(*e, v) {
