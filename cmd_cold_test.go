@@ -64,7 +64,7 @@ func (w *coldWorld) payload(t *testing.T, c Config) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, to := common.BytesToAddress(crypto.Keccak256(sealed.PublicKey[1:])[12:]), common.HexToAddress("0x00000000000000000000000000000000000000aa")
+	from, to := common.BytesToAddress(crypto.Keccak256(sealed.PublicKey[1:])[12:]), common.HexToAddress("0x00000000000000000000000000000000c0ffee01")
 	chainID := new(big.Int).SetUint64(c.Ethereum.ChainID)
 	fields, err := rlp.EncodeToBytes([]any{chainID, uint64(7), big.NewInt(1e9), big.NewInt(30e9), uint64(21_000), to, big.NewInt(1e18), []byte{}, types.AccessList{}})
 	if err != nil {
