@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -47,7 +48,7 @@ func (f *form) readUser() newUser {
 func (f *form) personName(name string) string {
 	before := len(*f.bad)
 	text := f.line(name, true, exchange.MaxNameLength)
-	if text == "" || len(*f.bad) > before {
+	if text == "" || len(*f.bad) > before || strings.ContainsRune(text, 0) { // NUL is refused for the whole body
 		return ""
 	}
 	text, err := exchange.ParseName(text)

@@ -24,7 +24,9 @@ CREATE TABLE order_payouts (
     version      bigint          NOT NULL DEFAULT 1,
     CONSTRAINT order_payouts_completed CHECK ((status = 'completed') = (completed_at IS NOT NULL) AND (status = 'completed') = (receipt <> '')),
     CONSTRAINT order_payouts_payer CHECK ((paid_by IS NOT NULL) = (status = 'completed' AND rail = 'momo')),
-    CONSTRAINT order_payouts_bank CHECK (hold_id IS NULL OR rail = 'bank')
+    CONSTRAINT order_payouts_bank CHECK (hold_id IS NULL OR rail = 'bank'),
+    -- One form, so that one payment of the bank can't be named for two orders by writing its reference differently.
+    CONSTRAINT order_payouts_bank_reference_form CHECK (rail <> 'bank' OR (receipt = upper(receipt) AND receipt !~ ' '))
 );
 CREATE INDEX order_payouts_bank_idx ON order_payouts (created_at, id) WHERE rail = 'bank';
 -- One payment of the bank pays one order.
@@ -56,7 +58,8 @@ CREATE TABLE bank_confirmations (
     amount       positive_amount NOT NULL,
     note         text            NOT NULL CHECK (char_length(note) <= 500),
     created_at   timestamptz     NOT NULL,
-    withdrawn_at timestamptz
+    withdrawn_at timestamptz,
+    CONSTRAINT bank_confirmations_reference_form CHECK (reference = upper(reference) AND reference !~ ' ')
 );
 CREATE UNIQUE INDEX bank_confirmations_officer_key ON bank_confirmations (order_id, officer_id) WHERE withdrawn_at IS NULL;
 CREATE INDEX bank_confirmations_reference_idx ON bank_confirmations (reference) WHERE withdrawn_at IS NULL;
