@@ -130,7 +130,7 @@ func catalogued(c exchange.Code) bool {
 		exchange.CodeConflict, exchange.CodeStateConflict, exchange.CodeInsufficientFunds, exchange.CodeInsufficientOffer,
 		exchange.CodeLimitReached, exchange.CodeRateChanged, exchange.CodeEscrowDry, exchange.CodeSuspended, exchange.CodeExpired, exchange.CodeUnsupported, exchange.CodeRateLimited:
 		return true
-	case exchange.CodeInternal, exchange.CodeUnauthenticated, exchange.CodeInvalidCredentials, exchange.CodePINLocked, exchange.CodeIdempotencyReused, exchange.CodeIdempotencyBusy, exchange.CodeIdempotencyRequired, exchange.CodeTooLarge, exchange.CodeMediaType, exchange.CodeMethodNotAllowed: // nothing that a flow says to a caller
+	case exchange.CodeInternal, exchange.CodeUnauthenticated, exchange.CodeInvalidCredentials, exchange.CodePINLocked, exchange.CodeIdempotencyReused, exchange.CodeIdempotencyBusy, exchange.CodeIdempotencyRequired, exchange.CodeTooLarge, exchange.CodeMediaType, exchange.CodeMethodNotAllowed, exchange.CodePrecondition: // nothing that a flow says to a caller
 	}
 	return false
 }

@@ -210,7 +210,7 @@ func TestWordsAreCurrent(t *testing.T) {
 func holdFile(t *testing.T, name, want string) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(name, []byte(want), 0o644); err != nil { //nolint:gosec // a page of the repository
+		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

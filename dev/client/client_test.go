@@ -30,6 +30,7 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A caller with retries goes on with the same key while the service is away, and takes every other refusal.
 func TestRetries(t *testing.T) {
+	t.Parallel()
 	const away, refused = http.StatusServiceUnavailable, http.StatusUnprocessableEntity
 	for name, test := range map[string]struct {
 		statuses     []int
