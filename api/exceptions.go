@@ -107,7 +107,7 @@ type wireRefund struct {
 	Digest       *string    `json:"approval_digest"`
 	RequestedBy  *uuid.UUID `json:"requested_by"`
 	AddressedBy  *uuid.UUID `json:"addressed_by"`
-	Reason       string     `json:"reason"`
+	Reason       *string    `json:"reason"`
 	Receipt      *string    `json:"receipt"`
 	CreatedAt    timestamp  `json:"created_at"`
 	UpdatedAt    timestamp  `json:"updated_at"`
@@ -119,7 +119,7 @@ func refundWire(r exchange.Refund) wireRefund {
 		ID: r.ID, Rail: string(r.Rail), OrderID: optID(r.OrderID), AttemptID: optID(r.AttemptID), ExceptionID: optID(r.ExceptionID),
 		Status: string(r.Status), StatusDetail: r.WaitsFor(), Asset: string(r.Amount.Asset()), Amount: r.Amount.String(), Phone: optText(r.Phone.String()),
 		Network: optText(string(r.Network)), Address: optText(r.Address), Digest: optText(r.Digest), RequestedBy: optID(r.RequestedBy),
-		AddressedBy: optID(r.AddressedBy), Reason: r.Reason, Receipt: optText(r.Receipt), CreatedAt: stamp(r.CreatedAt), UpdatedAt: stamp(r.UpdatedAt),
+		AddressedBy: optID(r.AddressedBy), Reason: optText(r.Reason), Receipt: optText(r.Receipt), CreatedAt: stamp(r.CreatedAt), UpdatedAt: stamp(r.UpdatedAt),
 		CompletedAt: optTime(r.CompletedAt),
 	}
 	if r.Rail == exchange.RefundOnChain && !r.SettledByPayout() {
@@ -156,21 +156,22 @@ func (c *call) exceptionWire(e exchange.PaymentException) wireException {
 	}
 	w.Note, w.MeantFor = nil, nil
 	if c.who.Role.Merchant() {
-		w.FromAddress, w.Receipt = nil, nil
+		w.FromAddress, w.Receipt, w.TxHash = nil, nil, nil
 	}
 	return w
 }
 
-// refundWire is a refund as the caller may see it: parties of the order without what officers need, and a merchant
-// without where the money goes.
+// refundWire is a refund as the caller may see it: parties of the order without what officers need and without its reason,
+// which may be an officer's note or say that screening refused the sender; a merchant without where the money goes, which
+// the transaction would tell.
 func (c *call) refundWire(r exchange.Refund) wireRefund {
 	w := refundWire(r)
 	if c.who.Role.Staff() {
 		return w
 	}
-	w.Digest, w.RequestedBy, w.AddressedBy = nil, nil, nil
+	w.Digest, w.RequestedBy, w.AddressedBy, w.Reason = nil, nil, nil, nil
 	if c.who.Role.Merchant() {
-		w.Phone, w.Address, w.Receipt = nil, nil, nil
+		w.Phone, w.Address, w.Receipt, w.TxHash = nil, nil, nil, nil
 	}
 	return w
 }

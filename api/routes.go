@@ -42,7 +42,7 @@ func (s *server) routes() []route {
 func (s *server) publicRoutes() []route {
 	return []route{
 		{method: get, path: "/healthz", public: true, limit: limitNone, handle: s.healthz},
-		{method: get, path: "/readyz", public: true, limit: limitGeneral, handle: s.readyz},
+		{method: get, path: "/readyz", public: true, limit: limitNone, handle: s.readyz},
 		{method: get, path: "/metrics", public: true, limit: limitNone, handle: s.exposeMetrics},
 		{method: get, path: "/openapi.json", public: true, limit: limitGeneral, handle: s.openapi},
 		{method: get, path: "/docs", public: true, limit: limitGeneral, handle: s.docs},

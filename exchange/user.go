@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"golang.org/x/text/secure/precis"
@@ -139,11 +140,14 @@ func scripts(text string) int {
 }
 
 // ParseName checks a first or last name and returns it as it is kept: without invisible characters (RFC 8266) and
-// without spaces around it. It must have a letter.
+// without spaces around it. It must have a letter, and at most MaxNameLength characters.
 func ParseName(s string) (string, error) {
 	t, err := precis.Nickname.String(s)
 	if err != nil || !strings.ContainsFunc(t, unicode.IsLetter) {
 		return "", Errorf(CodeInvalid, "must have a letter, and no invisible characters")
+	}
+	if utf8.RuneCountInString(t) > MaxNameLength { // one character may be kept as several
+		return "", Errorf(CodeInvalid, "must have at most %d characters", MaxNameLength)
 	}
 	return t, nil
 }

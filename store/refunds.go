@@ -79,10 +79,11 @@ func (r refundRow) refund() (exchange.Refund, error) {
 	return f, nil
 }
 
+// refundFact leaves the reason out: parties of the order read events, and it may say that screening refused the sender.
 func refundFact(r exchange.Refund, detail string) map[string]any {
 	f := map[string]any{
 		"id": r.ID, "rail": r.Rail, "order_id": nullID(r.OrderID), "exception_id": nullID(r.ExceptionID), "amount": r.Amount.String(),
-		"currency": r.Amount.Asset(), "reason": r.Reason, "status": r.Status, "detail": detail, "receipt": r.Receipt, "version": r.Version,
+		"currency": r.Amount.Asset(), "status": r.Status, "detail": detail, "receipt": r.Receipt, "version": r.Version,
 	}
 	if r.Rail == exchange.RefundOnChain {
 		f["network"], f["address"] = r.Network, r.Address

@@ -51,7 +51,7 @@ type Page struct{ Number, Size int }
 
 // bounds is the page as LIMIT and OFFSET. A page beyond the depth limit is empty.
 func (p Page) bounds() (limit, offset int) {
-	limit = min(max(p.Size, 1), MaxPageSize)
+	limit = min(max(p.Size, 1), MaxPageSize+1) // one more tells whether there is another page
 	if p.Number > maxPageDepth/limit {
 		return 0, 0
 	}

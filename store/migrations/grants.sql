@@ -20,7 +20,11 @@ BEGIN
         END;
     END IF;
     EXECUTE 'GRANT USAGE ON SCHEMA ' || here || ' TO kivuko_app';
-    EXECUTE 'REVOKE ALL ON ALL TABLES IN SCHEMA ' || here || ' FROM kivuko_app';
+    FOR g IN SELECT oid::regclass AS name FROM pg_class -- a schema may hold tables of others
+        WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v') AND pg_has_role(relowner, 'USAGE')
+    LOOP
+        EXECUTE 'REVOKE ALL ON ' || g.name || ' FROM kivuko_app';
+    END LOOP;
     FOR g IN SELECT * FROM (VALUES
         -- table                        kivuko_app
         ('state_transitions',          'SELECT'),
