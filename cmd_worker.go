@@ -143,7 +143,7 @@ func (p parts) flows() ([]any, error) {
 		return nil, err
 	}
 	return []any{
-		&activities.Orders{Store: p.rows}, &activities.OffRamps{Store: p.rows, Screener: screener}, &activities.Bank{Store: p.rows},
+		&activities.Orders{Store: p.rows, Index: worker.ParkedIndex{Client: p.temporal}}, &activities.OffRamps{Store: p.rows, Screener: screener}, &activities.Bank{Store: p.rows},
 		&activities.Escrow{Store: p.rows}, &activities.Sweeps{Store: p.rows}, &activities.ChainRefunds{Store: p.rows},
 		&activities.Transfers{Store: p.rows, Screener: screener}, &activities.Approvals{Store: p.rows}, &activities.DepositWaits{Store: p.rows},
 		&activities.Reconciliation{Store: p.rows}, rates,

@@ -22,11 +22,13 @@ type OrderStore interface {
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 	SealAudit(ctx context.Context) (int, error)
 	Prune(ctx context.Context, limit int) (Pruned, error)
+	ParkedStore
 }
 
 // Orders moves the rows of orders.
 type Orders struct {
 	Store OrderStore
+	Index ParkedIndex
 }
 
 // OrderState is where an order stands.

@@ -50,8 +50,6 @@ type Flows interface {
 	// CreateWallet has the signer make a key and returns when the wallet's row is stored. The same
 	// request id never makes two.
 	CreateWallet(ctx context.Context, r exchange.WalletRequest) error
-	// Parked lists the flows that wait for a person.
-	Parked(ctx context.Context, f ParkedFilter) (ParkedFlows, error)
 
 	OffRampFlows
 	RefundFlows

@@ -1,88 +1,22 @@
 package api
 
 import (
-	"context"
 	"encoding/base64"
 	"net/http"
-	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
-	commonpb "go.temporal.io/api/common/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/converter"
-	"go.temporal.io/sdk/temporal"
 
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
-// ParkedFilter narrows the list of parked flows; zero values narrow nothing.
-type ParkedFilter struct {
-	Reason  workflows.Reason
-	Network exchange.Network
-	After   []byte // where the page before ended
-	Size    int
-}
-
-// ParkedFlow is a flow that waits for a person.
-type ParkedFlow struct {
-	ID         string
-	Type       string
-	Reason     workflows.Reason
-	Network    string
-	MerchantID string
-}
-
-// ParkedFlows is a page of parked flows. Next is empty on the last one. Total counts all that the filter finds.
-type ParkedFlows struct {
-	Flows []ParkedFlow
-	Next  []byte
-	Total int64
-}
-
-// Parked asks Temporal's list of flows, which follows what happens within about a second.
-func (t temporalFlows) Parked(ctx context.Context, f ParkedFilter) (ParkedFlows, error) {
-	query := workflows.ParkedQuery
-	// Both values are of fixed lists, so that nothing of a request becomes part of the query.
-	if f.Reason != "" {
-		query += ` AND KivukoParkedReason = "` + string(f.Reason) + `"`
-	}
-	if f.Network != "" {
-		query += ` AND KivukoNetwork = "` + string(f.Network) + `"`
-	}
-	count, err := t.client.CountWorkflow(ctx, &workflowservice.CountWorkflowExecutionsRequest{Query: query})
-	if err != nil {
-		return ParkedFlows{}, fromTemporal(err)
-	}
-	list, err := t.client.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
-		Query: query, PageSize: int32(f.Size), NextPageToken: f.After, //nolint:gosec // at most maxPageSize
-	})
-	if err != nil {
-		return ParkedFlows{}, fromTemporal(err)
-	}
-	out := ParkedFlows{Next: list.GetNextPageToken(), Total: count.GetCount()}
-	for _, e := range list.GetExecutions() {
-		fields := e.GetSearchAttributes().GetIndexedFields()
-		out.Flows = append(out.Flows, ParkedFlow{
-			ID: e.GetExecution().GetWorkflowId(), Type: e.GetType().GetName(), Reason: workflows.Reason(keyword(fields, workflows.AttrReason)),
-			Network: keyword(fields, workflows.AttrNetwork), MerchantID: keyword(fields, workflows.AttrMerchantID),
-		})
-	}
-	return out, nil
-}
-
-// keyword reads a search attribute, "" where a flow has none.
-func keyword(fields map[string]*commonpb.Payload, key temporal.SearchAttributeKeyKeyword) string {
-	var s string
-	if p := fields[key.GetName()]; p != nil {
-		_ = converter.GetDefaultDataConverter().FromPayload(p, &s) // what is no text is shown as nothing
-	}
-	return s
-}
-
 // wireParked is a parked flow with what can be done about it.
 type wireParked struct {
 	WorkflowID string     `json:"workflow_id"`
+	RunID      string     `json:"run_id"`
 	Type       string     `json:"type"`
 	ObjectType *string    `json:"object_type"`
 	ObjectID   *uuid.UUID `json:"object_id"`
@@ -91,55 +25,74 @@ type wireParked struct {
 	Do         string     `json:"do"`
 	Commands   []string   `json:"commands"`
 	Network    *string    `json:"network"`
-	MerchantID *string    `json:"merchant_id"`
+	OrderID    *uuid.UUID `json:"order_id"`
+	CustomerID *uuid.UUID `json:"customer_id"`
+	MerchantID *uuid.UUID `json:"merchant_id"`
+	Amount     *string    `json:"amount"`
+	Asset      *string    `json:"asset"`
+	Since      timestamp  `json:"since"`
 	Runbook    string     `json:"runbook"`
 }
 
-func parkedWire(f ParkedFlow) wireParked {
-	object, id := workflows.ObjectOf(f.Type, f.ID)
-	a := f.Reason.Advice()
-	return wireParked{
-		WorkflowID: f.ID, Type: f.Type, ObjectType: optText(object), ObjectID: optID(id), Reason: string(f.Reason), What: a.What, Do: a.Do,
-		Commands: append([]string{}, a.Verbs...), Network: optText(f.Network), MerchantID: optText(f.MerchantID), Runbook: a.Runbook,
+func parkedWire(f exchange.ParkedFlow) wireParked {
+	a := workflows.Reason(f.Reason).Advice()
+	w := wireParked{
+		WorkflowID: f.WorkflowID, RunID: f.RunID, Type: f.Type, ObjectType: optText(f.ObjectType), ObjectID: optID(f.ObjectID), Reason: f.Reason,
+		What: a.What, Do: a.Do, Commands: append([]string{}, a.Verbs...), Network: optText(string(f.Network)), OrderID: optID(f.OrderID),
+		CustomerID: optID(f.CustomerID), MerchantID: optID(f.MerchantID), Since: stamp(f.Since), Runbook: a.Runbook,
 	}
+	if f.Amount.Asset() != "" {
+		w.Amount, w.Asset = optText(f.Amount.String()), optText(string(f.Amount.Asset()))
+	}
+	return w
 }
 
-// maxCursor is the length of the place where a page of Temporal's list ended, as text.
+// maxCursor is the length of the place where a page ended, as text.
 const maxCursor = 2000
 
-// listParked reads the flows that wait for a person.
+// listParked reads the flows that wait for an operator, those that wait longest first.
 func (s *server) listParked(c *call) error {
 	q := c.query()
 	size := q.integer("page_size", false, defaultPageSize, 1, maxPageSize)
-	f := ParkedFilter{
-		Reason:  workflows.Reason(q.oneOf("reason", each(workflows.Reasons(), func(r workflows.Reason) string { return string(r) })...)),
-		Network: exchange.Network(q.oneOf("network", networkNames...)), After: q.cursor("after"), Size: int(size),
+	f := exchange.ParkedFilter{
+		Reason:  q.oneOf("reason", each(workflows.Reasons(), func(r workflows.Reason) string { return string(r) })...),
+		Network: exchange.Network(q.oneOf("network", networkNames...)), After: q.parkedPlace("after"), Size: int(size) + 1,
 	}
 	if err := q.done(); err != nil {
 		return err
 	}
-	page, err := s.Flows.Parked(c.ctx, f)
+	flows, total, err := s.Store.ListParked(c.ctx, f)
 	if err != nil {
 		return err
 	}
+	next := ""
+	if len(flows) > int(size) {
+		flows = flows[:size]
+		next = parkedCursor(flows[size-1].Place())
+	}
 	return c.json(http.StatusOK, map[string]any{
-		"parked": each(page.Flows, parkedWire), "page_size": size, "total": page.Total,
-		"has_more": len(page.Next) > 0, "next_after": optText(base64.RawURLEncoding.EncodeToString(page.Next)),
+		"parked": each(flows, parkedWire), "page_size": size, "total": total, "has_more": next != "", "next_after": optText(next),
 	})
 }
 
-// cursor reads where a page ended; nil when absent.
-func (q *query) cursor(name string) []byte {
+// parkedCursor is the place of a flow in the list, as text.
+func parkedCursor(p exchange.ParkedPlace) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(p.Since.UTC().Format(time.RFC3339Nano) + " " + p.WorkflowID))
+}
+
+// parkedPlace reads where a page ended; the beginning of the list when absent.
+func (q *query) parkedPlace(name string) exchange.ParkedPlace {
 	s, ok := q.take(name, false)
 	if !ok {
-		return nil
+		return exchange.ParkedPlace{}
 	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
-	if err != nil || len(s) > maxCursor {
+	at, id, found := strings.Cut(string(b), " ")
+	since, failed := time.Parse(time.RFC3339Nano, at)
+	if err != nil || failed != nil || !found || !utf8.ValidString(id) || strings.ContainsRune(id, 0) || len(s) > maxCursor {
 		q.fail(name, "format", "must be the next_after of the page before")
-		return nil
 	}
-	return slices.Clip(b)
+	return exchange.ParkedPlace{Since: since, WorkflowID: id}
 }
 
 func (s *server) parkedRoutes() []route {

@@ -1,65 +1,57 @@
 package api
 
 import (
-	"context"
 	"encoding/base64"
-	"net/http"
 	"net/url"
 	"strings"
 	"testing"
-
-	"github.com/google/uuid"
+	"time"
 
 	"kivuko/exchange"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
-// Parked answers one flow of every type and, while there is no cursor, says that there is more.
-func (f *fakeFlows) Parked(_ context.Context, q ParkedFilter) (ParkedFlows, error) {
-	if err := f.called("parked " + string(q.Reason) + " " + string(q.Network) + " " + string(q.After)); err != nil {
-		return ParkedFlows{}, err
-	}
-	page := ParkedFlows{Total: 2, Flows: []ParkedFlow{
-		{ID: workflows.OnRampID(uuid.Max), Type: workflows.TypeOnRamp, Reason: workflows.ReasonPayoutGas, Network: "tron", MerchantID: uuid.Max.String()},
-		{ID: workflows.DepositWatchID("tron"), Type: workflows.TypeDepositWatch, Reason: workflows.ReasonDepositsStalled},
-	}}
-	if len(q.After) == 0 {
-		page.Next = []byte("place")
-	}
-	return page, nil
-}
-
+// The list shows what each flow is about, with what can be done, the longest parked first, page by page.
 func TestParkedFlowsAreListedWithWhatToDo(t *testing.T) {
 	m := openMarket(t)
 	const list = "/api/v1/auth/parked"
 	officer := m.person(exchange.RoleTreasury).auth()
-
-	first := m.do(get, list, nil, officer).want(200).object()
+	order := storetest.NewMarket(t, m.store).Order(t, m.store, "10")
+	began := time.Now().Add(-time.Hour)
+	for i, p := range []exchange.ParkedFlow{
+		{WorkflowID: workflows.OnRampID(order.ID), Type: workflows.TypeOnRamp, ObjectType: "order", ObjectID: order.ID, Reason: string(workflows.ReasonPayoutGas), Network: "tron"},
+		{WorkflowID: workflows.DepositWatchID("tron"), Type: workflows.TypeDepositWatch, Reason: string(workflows.ReasonDepositsStalled)},
+	} {
+		p.RunID, p.Since = "run", began.Add(time.Duration(i)*time.Minute)
+		if err := m.store.KeepParked(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := m.do(get, list+"?page_size=1", nil, officer).want(200).object()
 	flows := first["parked"].([]any)
-	if len(flows) != 2 || first["total"] != 2.0 {
-		t.Fatalf("the list holds %v", first)
+	if len(flows) != 1 || first["total"] != 2.0 || first["has_more"] != true {
+		t.Fatalf("the first page is %v", first)
 	}
-	order := flows[0].(map[string]any)
-	if order["object_type"] != "order" || order["object_id"] != uuid.Max.String() || order["runbook"] != "docs/runbooks.md#payout-insufficient_gas" ||
-		len(order["commands"].([]any)) != 2 || order["what"] == "" {
-		t.Errorf("the parked order is shown as %v", order)
+	shown := flows[0].(map[string]any)
+	if shown["object_type"] != "order" || shown["object_id"] != order.ID.String() || shown["runbook"] != "docs/runbooks.md#payout-insufficient_gas" ||
+		len(shown["commands"].([]any)) != 2 || shown["what"] == "" || shown["workflow_id"] != workflows.OnRampID(order.ID) ||
+		shown["customer_id"] != order.CustomerID.String() || shown["merchant_id"] != order.VendorID.String() || shown["order_id"] != order.ID.String() ||
+		shown["amount"] != order.Price.Crypto.String() || shown["asset"] != string(order.Asset) {
+		t.Errorf("the parked order is shown as %v", shown)
 	}
-	if watch := flows[1].(map[string]any); watch["object_type"] != nil || watch["object_id"] != nil || watch["network"] != nil {
+	last := m.do(get, list+"?page_size=1&after="+first["next_after"].(string), nil, officer).want(200).object()
+	if flows = last["parked"].([]any); len(flows) != 1 || last["next_after"] != nil || last["has_more"] != false {
+		t.Fatalf("the last page is %v", last)
+	}
+	if watch := flows[0].(map[string]any); watch["object_type"] != nil || watch["object_id"] != nil || watch["network"] != nil || watch["merchant_id"] != nil || watch["amount"] != nil {
 		t.Errorf("the watch over a chain is shown as %v", watch)
 	}
-	if order["workflow_id"] != workflows.OnRampID(uuid.Max) || first["has_more"] != true {
-		t.Errorf("the parked order is %v, more %v", order["workflow_id"], first["has_more"])
+	for query, want := range map[string]float64{"?network=tron": 1, "?reason=deposits-stalled": 1, "?reason=step-failed": 0, "": 2} {
+		if got := m.do(get, list+query, nil, officer).want(200).object(); got["total"] != want || len(got["parked"].([]any)) != int(want) {
+			t.Errorf("%q finds %v", query, got)
+		}
 	}
-	next := first["next_after"].(string)
-	if last := m.do(get, list+"?network=tron&reason=step-failed&after="+next, nil, officer).want(200).object(); last["next_after"] != nil || last["has_more"] != false {
-		t.Errorf("the last page goes on with %v", last["next_after"])
-	}
-	if got := m.flows.calls[len(m.flows.calls)-1]; got != "parked step-failed tron place" {
-		t.Errorf("Temporal was asked for %q", got)
-	}
-
-	m.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "away"))
-	m.do(get, list, nil, officer).want(http.StatusServiceUnavailable).refused(exchange.CodeUnavailable)
 }
 
 func TestParkedFlowsRefuseWhatIsNoFilter(t *testing.T) {
@@ -67,6 +59,7 @@ func TestParkedFlowsRefuseWhatIsNoFilter(t *testing.T) {
 	officer := m.person(exchange.RoleAdmin).auth()
 	for query, pointer := range map[string]string{
 		`reason=x" OR KivukoReason="`: "query/reason enum", "network=bitcoin": "query/network enum", "page_size=101": "query/page_size out_of_range", "after=%": "query/after format",
+		"after=" + base64.RawURLEncoding.EncodeToString([]byte("yesterday on-ramp:1")): "query/after format",
 		"after=" + base64.RawURLEncoding.EncodeToString([]byte(strings.Repeat("x", maxCursor))): "query/after format",
 	} {
 		name, value, _ := strings.Cut(query, "=")

@@ -151,13 +151,13 @@ func (f *cryptoPayout) alert(ctx workflow.Context, cause error) {
 		return
 	}
 	f.alerted = true
-	show(ctx, AttrNeedsAttention.ValueSet(true), AttrReason.ValueSet(string(ReasonPayoutOverdue)))
+	markParked(ctx, ReasonPayoutOverdue)
 }
 
 func (f *cryptoPayout) calm(ctx workflow.Context) {
 	if f.alerted {
 		f.alerted = false
-		show(ctx, AttrNeedsAttention.ValueSet(false), AttrReason.ValueSet("none"))
+		markParked(ctx, "")
 	}
 }
 

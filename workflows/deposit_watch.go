@@ -129,18 +129,15 @@ func (f *depositWatch) show(ctx workflow.Context, status string, reason Reason, 
 	if status != f.in.Status {
 		updates = append(updates, AttrStatus.ValueSet(status))
 	}
-	if reason != f.in.Reason {
-		word := string(reason)
-		if word == "" {
-			word = "none"
-		}
-		updates = append(updates, AttrNeedsAttention.ValueSet(reason != ""), AttrReason.ValueSet(word))
-	}
+	parks := reason != f.in.Reason
 	if lag != f.in.Lag {
 		updates = append(updates, AttrLag.ValueSet(int64(lag))) //nolint:gosec // G115: a number of blocks
 	}
 	f.in.Status, f.in.Reason, f.in.Lag = status, reason, lag
-	if len(updates) > 0 {
+	switch {
+	case parks:
+		markParked(ctx, reason, updates...)
+	case len(updates) > 0:
 		show(ctx, updates...)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
@@ -119,6 +120,7 @@ func newShore() (*testsuite.TestWorkflowEnvironment, *shore, *signs) {
 	env.RegisterWorkflowWithOptions(workflows.DepositWatch, workflow.RegisterOptions{Name: workflows.TypeDepositWatch})
 	env.RegisterActivity(&activities.Deposits{Store: s, Client: s})
 	env.RegisterActivity(&activities.DepositWaits{Store: s})
+	env.RegisterActivityWithOptions(listed, activity.RegisterOptions{Name: "ListParked"})
 	return env, s, shown
 }
 

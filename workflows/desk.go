@@ -136,9 +136,9 @@ func (d *desk) park(ctx workflow.Context, r Reason, cause error) {
 		return
 	}
 	d.reason = r
-	show(ctx, AttrNeedsAttention.ValueSet(true), AttrReason.ValueSet(string(r)), AttrWaitingFor.ValueSet(WaitsForOperator))
 	describe(ctx, parkedCard(d.about, d.flow, r, cause))
 	workflow.GetLogger(ctx).Error("the flow is parked", "reason", string(r))
+	markParked(ctx, r, AttrWaitingFor.ValueSet(WaitsForOperator))
 }
 
 // unpark goes on by itself or after a decision.
@@ -148,7 +148,7 @@ func (d *desk) unpark(ctx workflow.Context, waitsFor string) {
 		return
 	}
 	d.reason = ""
-	show(ctx, AttrNeedsAttention.ValueSet(false), AttrReason.ValueSet("none"), AttrWaitingFor.ValueSet(waitsFor))
+	markParked(ctx, "", AttrWaitingFor.ValueSet(waitsFor))
 }
 
 // attended runs a flow that has a desk to its end. A flow that is over calls for nobody: whoever was to be called hears of

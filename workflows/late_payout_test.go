@@ -60,7 +60,7 @@ func (w *lateWord) run(t *testing.T, at time.Duration, verb string) workflows.La
 	suite.SetLogger(silentLogger{})
 	w.env, w.signs, w.verb = suite.NewTestWorkflowEnvironment(), newSigns(), verb
 	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
-	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove} {
+	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove, "ListParked": listed} {
 		w.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
 	if verb != "" {

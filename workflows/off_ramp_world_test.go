@@ -108,7 +108,7 @@ func (m *market) register() {
 		"EscrowRoom": m.escrowRoom, "MakeWallet": m.makeWallet, "ReleaseEscrow": m.releaseEscrow, "ApproveSweep": m.approveSweep,
 		"OpenChainRefund": m.openRefund, "MarkOrder": m.markOrder, "ProveCommand": m.prove, "RetryPayout": m.retryPayout,
 		"ApproveRefundPayment": m.approveRefund, "KeepPayout": m.keepPayout, "SettlePayout": m.settlePayout,
-		"ApproveFunding": m.approveFunding, "CancelFunding": m.cancelFunding,
+		"ApproveFunding": m.approveFunding, "CancelFunding": m.cancelFunding, "ListParked": listed,
 	} {
 		m.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: name})
 	}

@@ -5,11 +5,46 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/temporal"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
 )
 
 // ParkedQuery finds the flows that wait for a person, in the language of Temporal's lists. Operators type the same
 // into the Web UI.
 const ParkedQuery = `KivukoNeedsAttention = true AND ExecutionStatus = "Running"`
+
+// markParked shows that a flow is parked with a reason, or, without one, that it goes on: in its search attributes, and in the row
+// from which the list of parked flows is read. Both commands leave with one workflow task, so neither stands alone for longer
+// than the database is away; RepairParked mends what a terminated or reset flow leaves behind.
+func markParked(ctx workflow.Context, r Reason, more ...temporal.SearchAttributeUpdate) {
+	word := r
+	if r == "" {
+		word = "none"
+	}
+	show(ctx, append(more, AttrNeedsAttention.ValueSet(r != ""), AttrReason.ValueSet(string(word)))...)
+	if !listsParked(ctx) {
+		return
+	}
+	info := workflow.GetInfo(ctx)
+	in := activities.ListParkedInput{
+		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID, Type: info.WorkflowType.Name, Reason: string(r), Since: workflow.Now(ctx),
+	}
+	in.ObjectType, in.ObjectID = ObjectOf(in.Type, in.WorkflowID)
+	if network, ok := workflow.GetTypedSearchAttributes(ctx).GetKeyword(AttrNetwork); ok {
+		in.Network = exchange.Network(network)
+	}
+	what := "List the flow as parked"
+	if r == "" {
+		what = "Take the flow off the list of parked flows"
+	}
+	// The context is never cancelled and the call is tried for ever, so that only a mistake of ours fails it: the flow goes on.
+	if err := workflow.ExecuteActivity(record(ctx, what), orders.ListParked, in).Get(ctx, nil); err != nil {
+		workflow.GetLogger(ctx).Error("the list of parked flows was not written", "error", err)
+	}
+}
 
 // Reasons lists every reason to park.
 func Reasons() []Reason {

@@ -35,6 +35,7 @@ const (
 	TypeDeliverWebhooks   = "DeliverWebhooks"
 	TypePullRates         = "PullRates"
 	TypePrune             = "Prune"
+	TypeRepairParked      = "RepairParked"
 	TypeSealAudit         = "SealAudit"
 )
 
@@ -97,6 +98,7 @@ func Flows() []Flow {
 		{TypeDeliverWebhooks, DeliverWebhooks, webhooksForm},
 		{TypePullRates, PullRates, ""},
 		{TypePrune, Prune, ""},
+		{TypeRepairParked, RepairParked, ""},
 		{TypeSealAudit, SealAudit, ""},
 	}
 }

@@ -66,7 +66,7 @@ func newStray() *stray {
 	s.env.RegisterWorkflowWithOptions(s.cryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
 	s.env.RegisterActivity(&activities.ChainRefunds{Store: s})
 	s.env.RegisterActivity(&activities.Sweeps{Store: s})
-	for name, do := range map[string]any{"ProveCommand": s.prove, "RetryPayout": s.retry} {
+	for name, do := range map[string]any{"ProveCommand": s.prove, "RetryPayout": s.retry, "ListParked": listed} {
 		s.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: name})
 	}
 	return s

@@ -111,7 +111,7 @@ func (w *lateWord) rehearse(t *testing.T, c *cue) string {
 	w.env, w.signs, w.verb = suite.NewTestWorkflowEnvironment(), newSigns(), c.verb
 	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
 	w.env.SetTestTimeout(time.Minute)
-	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove} {
+	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove, "ListParked": listed} {
 		w.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
 	flow := workflows.LatePayoutID(lateInput.AttemptID)

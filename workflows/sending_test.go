@@ -74,7 +74,7 @@ func (s *payoutScript) runPayout(t *testing.T, id uuid.UUID) workflows.CryptoPay
 	s.now = env.Now
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
 	for name, f := range map[string]any{
-		"SignPayment": s.sign, "DeliverPayment": s.deliver, "OutbidPayment": s.outbid, "ApproveTopUp": s.topUp,
+		"SignPayment": s.sign, "DeliverPayment": s.deliver, "OutbidPayment": s.outbid, "ApproveTopUp": s.topUp, "ListParked": listed,
 	} {
 		env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}

@@ -39,6 +39,8 @@ type book struct {
 	wallets    map[uuid.UUID]exchange.Wallet
 	hold       func() exchange.SigningHold // asked while it is not nil
 	waited     int                         // how often a payment was shown to wait for the watch
+	parked     map[string]exchange.ParkedFlow
+	wasParked  []string
 }
 
 func newBook() *book {

@@ -40,6 +40,7 @@ func TestPayoutOverdue(t *testing.T) {
 	w.run(t)
 	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
 	w.signs.were(t, payoutFlow(w), workflows.ReasonPayoutOverdue)
+	w.book.wantListed(t, payoutFlow(w), string(workflows.ReasonPayoutOverdue))
 	if w.chain.built != 1 {
 		t.Errorf("%d transactions were signed while the first one was alive", w.chain.built)
 	}
@@ -118,7 +119,9 @@ func TestSignerTrouble(t *testing.T) {
 		{
 			name: "refused, then refunded", fates: []fate{{trouble: refused}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			people: func(w *world) { w.at(5*min, func() { w.command("refund") }) },
-			check:  all(wants("refund", ""), refunded(price), parkedWith(workflows.ReasonPayoutSigning)),
+			check: all(wants("refund", ""), refunded(price), parkedWith(workflows.ReasonPayoutSigning), func(t *testing.T, w *world) {
+				w.book.wantListed(t, workflows.OnRampID(w.request.ID), string(workflows.ReasonPayoutSigning))
+			}),
 		},
 		{
 			name: "a bug of the signer, tried a few times", fates: []fate{{trouble: errBug}, {trouble: errBug}, {}},

@@ -18,3 +18,12 @@ const changeClosedDesk = "closed-desk"
 func closesDesk(ctx workflow.Context) bool {
 	return workflow.GetVersion(ctx, changeClosedDesk, workflow.DefaultVersion, 1) >= 1
 }
+
+// changeParkedRows makes a flow that parks write the row of the list of parked flows. It may go when no flow is under way, and
+// no history is recorded, of a build from before 23 November 2026.
+const changeParkedRows = "parked-rows"
+
+// listsParked reports whether a flow writes that row.
+func listsParked(ctx workflow.Context) bool {
+	return workflow.GetVersion(ctx, changeParkedRows, workflow.DefaultVersion, 1) >= 1
+}

@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// parkedIDs are the flows on the list, by a filter.
+func parkedIDs(t *testing.T, s *store.Store, f exchange.ParkedFilter) []exchange.ParkedFlow {
+	t.Helper()
+	if f.Size == 0 {
+		f.Size = 100
+	}
+	all, _, err := s.ListParked(t.Context(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A flow has one row while it is parked, however often it says so, and none afterwards.
+func TestParkedRowsAreKeptOnce(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	at := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+	p := exchange.ParkedFlow{WorkflowID: "transfer:1", RunID: "a", Type: "Transfer", Reason: "step-failed", Since: at}
+	keep := func(p exchange.ParkedFlow) {
+		t.Helper()
+		if err := s.KeepParked(ctx, p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(p)
+	p.Since = at.Add(time.Hour)
+	keep(p)
+	if all := parkedIDs(t, s, exchange.ParkedFilter{}); len(all) != 1 || !all[0].Since.Equal(at) {
+		t.Errorf("parked twice with the same reason: %+v", all)
+	}
+	p.Reason = "cold-wallet"
+	keep(p)
+	all := parkedIDs(t, s, exchange.ParkedFilter{Reason: "cold-wallet"})
+	if len(all) != 1 || !all[0].Since.Equal(p.Since) {
+		t.Fatalf("parked with another reason: %+v", all)
+	}
+	stale := all[0]
+	p.RunID, p.Since = "b", at.Add(2*time.Hour)
+	keep(p)
+	if err := s.DropStaleParked(ctx, stale); err != nil || len(parkedIDs(t, s, exchange.ParkedFilter{})) != 1 {
+		t.Errorf("a flow that parked again was taken off the list by what was read before: %v", err)
+	}
+	for range 2 {
+		if err := s.DropParked(ctx, p.WorkflowID); err != nil || len(parkedIDs(t, s, exchange.ParkedFilter{})) != 0 {
+			t.Errorf("taken off the list: %v", err)
+		}
+	}
+}
+
+// A parked transfer names its sender, and no merchant where it has none.
+func TestParkedTransferNamesItsSender(t *testing.T) {
+	t.Parallel()
+	p := newPurse(t, "100")
+	f := p.open(t, "10", exchange.Recipient{Address: outside})
+	row := exchange.ParkedFlow{WorkflowID: "transfer:" + f.ID.String(), RunID: "a", Type: "Transfer", ObjectType: "transfer", ObjectID: f.ID, Reason: "step-failed", Since: time.Now()}
+	if err := p.store.KeepParked(t.Context(), row); err != nil {
+		t.Fatal(err)
+	}
+	all := parkedIDs(t, p.store, exchange.ParkedFilter{})
+	if len(all) != 1 || all[0].MerchantID != f.VendorID || all[0].CustomerID != f.SenderID || all[0].OrderID != uuid.Nil || !all[0].Amount.Equal(f.Amount) || all[0].Network != f.Network {
+		t.Errorf("the transfer %+v is shown as %+v", f, all)
+	}
+}
