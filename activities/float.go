@@ -35,6 +35,7 @@ type FloatStore interface {
 	FloatCallbacks(ctx context.Context, id uuid.UUID) ([]exchange.MomoCallback, error)
 	ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) (exchange.FloatMove, bool, error)
 	RecordFloatSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.FloatMove, error)
+	SuspendedBefore(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error)
 	WaitingForFloat(ctx context.Context, room money.Amount, limit int) ([]exchange.FloatWaiter, error)
 	SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.FloatMoveStatus, o exchange.Observation, note string, by exchange.Principal) (exchange.FloatMove, error)
 }
@@ -75,6 +76,7 @@ func (f *Float) AskBalance(ctx context.Context) (FloatAsked, error) {
 	if b.State() == exchange.BreakerOpen {
 		return asked, nil
 	}
+	f.wakeSuspended(ctx, b)
 	asked.Ticket, err = f.Operator.Balance(ctx)
 	if exchange.CodeOf(err) == exchange.CodeInvalid {
 		activity.GetLogger(ctx).Warn("balances are not asked for", "error", err) // payouts are not offered here

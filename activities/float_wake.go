@@ -46,3 +46,18 @@ func (f *Float) wake(ctx context.Context, state exchange.FloatState, room money.
 		}
 	}
 }
+
+// wakeSuspended tells flows that parked because our credential was refused to try again after the breaker was closed: one while a
+// payout is on trial, and all when it was taken. Whoever is told once parks later than that when it is refused again, and is
+// left to an officer.
+func (f *Float) wakeSuspended(ctx context.Context, b exchange.Breaker) {
+	waiting, err := f.Store.SuspendedBefore(ctx, b.ClosedAt, b.Wakeups())
+	if err != nil {
+		activity.GetLogger(ctx).Warn("which flows were parked by the breaker is not known", "error", err)
+	}
+	for _, w := range waiting {
+		if err := f.Waker.WakeForFloat(ctx, w); err != nil {
+			activity.GetLogger(ctx).Warn("a flow was not told that the breaker is closed", "flow", w.WorkflowID, "error", err)
+		}
+	}
+}

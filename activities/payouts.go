@@ -59,6 +59,7 @@ const (
 	ClassBusy       = "busy"        // the operator was busy or could not be reached
 	ClassConfig     = "config"      // our own set-up
 	ClassCredential = "credential"  // our credential: nothing more may be sent with it
+	ClassTrial      = "trial"       // nothing was sent: another payout is on trial, after our credential was refused
 	ClassDenied     = "denied"      // definitely not paid, for a reason that nobody tells
 	ClassDeclared   = "declared"    // two persons say that it was not made, and nobody proves it
 	ClassPayeeDay   = "payee_day"   // nothing was sent: the payee has got what the operator pays to one in a day
@@ -150,7 +151,7 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 	case code == exchange.CodeInsufficientFunds:
 		return PayoutStep{State: RefundFloatShort, Class: ClassFloat}, nil
 	case code == exchange.CodeSuspended:
-		return PayoutStep{State: RefundSuspended, Class: ClassCredential}, nil
+		return p.suspended(ctx)
 	case code == exchange.CodeLimitReached:
 		return PayoutStep{State: PayoutTomorrow, Class: ClassPayeeDay}, nil
 	case errors.Is(err, exchange.ErrUncleared):
@@ -162,6 +163,18 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 		return p.resume(ctx, stored)
 	}
 	return p.kept(ctx, stored, p.Operator.SubmitPayout(ctx, stored))
+}
+
+// suspended says whether nothing was sent because the breaker is open, or because another payout is on trial.
+func (p *Payouts) suspended(ctx context.Context) (PayoutStep, error) {
+	b, err := p.Store.Breaker(ctx, p.Provider)
+	if err != nil {
+		return PayoutStep{}, Failure(ctx, err)
+	}
+	if b.State() == exchange.BreakerOpen {
+		return PayoutStep{State: RefundSuspended, Class: ClassCredential}, nil
+	}
+	return PayoutStep{State: RefundSuspended, Class: ClassTrial}, nil
 }
 
 // resume goes on with an attempt whose row an earlier run wrote.

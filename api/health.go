@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofiber/fiber/v2/middleware/adaptor"
@@ -20,10 +21,14 @@ const checkTimeout = 3 * time.Second
 // Without these the API can serve nothing; without the others it serves most things.
 var vital = map[string]bool{"postgres": true, "temporal": true}
 
+// breakerName is what the page of readiness calls the breaker of payouts.
+const breakerName = "momo-payouts"
+
 type dependencyWire struct {
 	Status string `json:"status"` // "up" or "down"
 	Vital  bool   `json:"vital"`
 	Millis int64  `json:"latency_ms"`
+	State  string `json:"state,omitempty"` // of the breaker
 }
 
 // healthz tells that the process answers.
@@ -31,13 +36,20 @@ func (s *server) healthz(c *call) error {
 	return c.json(http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// breakerCheck tells whether payouts are suspended, which makes the service degraded: all else goes on.
-func (s *server) breakerCheck(ctx context.Context) error {
-	b, err := s.Store.Breaker(ctx, s.Config.Operator)
-	if err == nil && b.State() == exchange.BreakerOpen {
-		err = exchange.Errorf(exchange.CodeSuspended, "Payouts are suspended: the operator refuses the house's credential with %s.", b.Code)
+// breakerCheck reports whether payouts are suspended or on trial, which makes the service degraded: all else goes on. It writes
+// the breaker's state down before it returns.
+func (s *server) breakerCheck(state *atomic.Value) func(context.Context) error {
+	return func(ctx context.Context) error {
+		b, err := s.Store.Breaker(ctx, s.Config.Operator)
+		if err != nil {
+			return err
+		}
+		state.Store(string(b.State()))
+		if b.State() != exchange.BreakerClosed {
+			return exchange.Errorf(exchange.CodeSuspended, "The breaker of payouts is in state %s: the operator refused the house's credential with %s.", b.State(), b.Code)
+		}
+		return nil
 	}
-	return err
 }
 
 // readyAge is for how long an answer of /readyz serves everybody who asks. The page is public and its questions go to
@@ -79,7 +91,8 @@ func (s *server) askDependencies(ctx context.Context) (int, readyWire) {
 	if checks == nil {
 		checks = map[string]func(context.Context) error{}
 	}
-	checks["momo-payouts"] = s.breakerCheck
+	var breaker atomic.Value
+	checks[breakerName] = s.breakerCheck(&breaker)
 	for name, check := range checks {
 		wait.Go(func() {
 			start := time.Now()
@@ -100,6 +113,11 @@ func (s *server) askDependencies(ctx context.Context) (int, readyWire) {
 		})
 	}
 	wait.Wait()
+	if state, ok := breaker.Load().(string); ok {
+		d := body.Dependencies[breakerName]
+		d.State = state
+		body.Dependencies[breakerName] = d
+	}
 	return code, body
 }
 

@@ -156,7 +156,22 @@ func (s *server) closeBreaker(c *call) error {
 	if err != nil {
 		return err
 	}
+	s.wakeSuspended(c.ctx, b)
 	return c.json(http.StatusOK, breakerWire(b))
+}
+
+// wakeSuspended tells the first of the flows that the breaker parked to try again. The others are told when its payout was taken;
+// WatchFloat tells again whom this does not reach.
+func (s *server) wakeSuspended(ctx context.Context, b exchange.Breaker) {
+	waiting, err := s.Store.SuspendedBefore(ctx, b.ClosedAt, b.Wakeups())
+	if err != nil {
+		s.log.Warn("which flows were parked by the breaker is not known", "error", err)
+	}
+	for _, w := range waiting {
+		if err := s.Flows.WakeForFloat(ctx, w); err != nil {
+			s.log.Warn("a flow was not told that the breaker is closed", "flow", w.WorkflowID, "error", err)
+		}
+	}
 }
 
 // moveFloat moves money to the account that payouts leave. A large movement waits for a second person.

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -80,16 +81,29 @@ func parkedCursor(p exchange.ParkedPlace) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.Since.UTC().Format(time.RFC3339Nano) + " " + p.WorkflowID))
 }
 
-// parkedPlace reads where a page ended; the beginning of the list when absent.
-func (q *query) parkedPlace(name string) exchange.ParkedPlace {
+// cursor reads where a page ended; nil when absent.
+func (q *query) cursor(name string) []byte {
 	s, ok := q.take(name, false)
 	if !ok {
-		return exchange.ParkedPlace{}
+		return nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(s) > maxCursor {
+		q.fail(name, "format", "must be the next_after of the page before")
+		return nil
+	}
+	return slices.Clip(b)
+}
+
+// parkedPlace reads where a page ended; the beginning of the list when absent.
+func (q *query) parkedPlace(name string) exchange.ParkedPlace {
+	b := q.cursor(name)
+	if b == nil {
+		return exchange.ParkedPlace{}
+	}
 	at, id, found := strings.Cut(string(b), " ")
-	since, failed := time.Parse(time.RFC3339Nano, at)
-	if err != nil || failed != nil || !found || !utf8.ValidString(id) || strings.ContainsRune(id, 0) || len(s) > maxCursor {
+	since, err := time.Parse(time.RFC3339Nano, at)
+	if err != nil || !found || !utf8.ValidString(id) || strings.ContainsRune(id, 0) {
 		q.fail(name, "format", "must be the next_after of the page before")
 	}
 	return exchange.ParkedPlace{Since: since, WorkflowID: id}

@@ -59,7 +59,7 @@ func TestParkedFlowsRefuseWhatIsNoFilter(t *testing.T) {
 	officer := m.person(exchange.RoleAdmin).auth()
 	for query, pointer := range map[string]string{
 		`reason=x" OR KivukoReason="`: "query/reason enum", "network=bitcoin": "query/network enum", "page_size=101": "query/page_size out_of_range", "after=%": "query/after format",
-		"after=" + base64.RawURLEncoding.EncodeToString([]byte("yesterday on-ramp:1")): "query/after format",
+		"after=" + base64.RawURLEncoding.EncodeToString([]byte("yesterday on-ramp:1")):          "query/after format",
 		"after=" + base64.RawURLEncoding.EncodeToString([]byte(strings.Repeat("x", maxCursor))): "query/after format",
 	} {
 		name, value, _ := strings.Cut(query, "=")

@@ -7,8 +7,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// BreakerHits is after how many refusals of our own credential in a row payouts are suspended. The operator locks
-// an API user that goes on trying with a wrong password.
+// BreakerHits is after how many refusals of our own credential in a row payouts are suspended. One of them stops its own
+// payout alone. The operator locks an API user that goes on trying with a wrong password.
 const BreakerHits = 2
 
 // CredentialCodes are the results with which the operator turns our own credential down, or our right to pay out:
@@ -31,6 +31,7 @@ func CredentialCode(code string) bool { return slices.Contains(CredentialCodes()
 type Breaker struct {
 	Provider string
 	Hits     int       // refusals of our credential in a row; one is left after closing, until a payout is taken
+	Trial    bool      // closed by an officer, and the operator has taken no payout since
 	Code     string    // of the last refusal
 	OpenedAt time.Time // zero: not open
 	ClosedAt time.Time // when it was closed last
@@ -44,7 +45,7 @@ type BreakerState string
 // The states of a breaker.
 const (
 	BreakerClosed BreakerState = "closed" // payouts go
-	BreakerTrial  BreakerState = "trial"  // one payout at a time, until the operator takes one
+	BreakerTrial  BreakerState = "trial"  // one payout at a time, whatever else is open, until the operator takes one
 	BreakerOpen   BreakerState = "open"   // none
 )
 
@@ -53,8 +54,19 @@ func (b Breaker) State() BreakerState {
 	switch {
 	case !b.OpenedAt.IsZero():
 		return BreakerOpen
-	case b.Hits > 0:
+	case b.Trial:
 		return BreakerTrial
 	}
 	return BreakerClosed
+}
+
+// breakerWakeups is how many flows are told at once that payouts go again; the others are told a few minutes later.
+const breakerWakeups = 1000
+
+// Wakeups is how many of the flows that the breaker parked are told at a time to try again.
+func (b Breaker) Wakeups() int {
+	if b.State() == BreakerTrial {
+		return 1
+	}
+	return breakerWakeups
 }

@@ -11,7 +11,7 @@ import (
 func OrderDetails() []string {
 	return []string{
 		WaitNothing, WaitPrompt, WaitPayment, WaitRetry, WaitOutcome, WaitReceipt, WaitScreening, WaitSignature, WaitWatch, WaitBroadcast, WaitFinality,
-		WaitDeposit, WaitDepositFinality, WaitPayout, WaitFloat, WaitPayeeDay, WaitBank, WaitBankSecond, WaitOperator, DetailDeclined, DetailExpired,
+		WaitDeposit, WaitDepositFinality, WaitPayout, WaitFloat, WaitSuspended, WaitPayeeDay, WaitBank, WaitBankSecond, WaitOperator, DetailDeclined, DetailExpired,
 		DetailCancelled, DetailUnderpaid, DetailUnfunded, DetailMismatch, DetailRefundOpen,
 	}
 }

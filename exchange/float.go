@@ -97,9 +97,10 @@ const FloatWakeups = 100
 
 // FloatWaiter is a sale that waits for float, or a refund that does: with its id and its collection's attempt.
 type FloatWaiter struct {
-	OrderID   uuid.UUID
-	RefundID  uuid.UUID
-	AttemptID uuid.UUID
+	WorkflowID string // of the flow to tell, when it is known; the others then are zero
+	OrderID    uuid.UUID
+	RefundID   uuid.UUID
+	AttemptID  uuid.UUID
 }
 
 // Grew tells whether the operator's last report left more room than the one before it. The first one did.

@@ -112,6 +112,7 @@ const (
 	WaitDepositFinality = "deposit_finality" // it was seen in a block that may still be undone
 	WaitPayout          = "payout"           // the payout is on its way
 	WaitFloat           = "float"            // the house has too little at the operator to pay out
+	WaitSuspended       = "payout_suspended" // the operator refuses the house's credential, and nothing is paid out
 	WaitPayeeDay        = "payee_day"        // the operator pays the payee no more today
 	WaitBank            = "bank"             // an officer pays by bank
 	WaitBankSecond      = "bank_second"      // a second officer has to confirm the bank's payment

@@ -10,12 +10,13 @@ import (
 	"kivuko/exchange"
 )
 
-const breakerColumns = `provider, hits, code, opened_at, closed_at, closed_by, note`
+const breakerColumns = `provider, hits, trial, code, opened_at, closed_at, closed_by, note`
 
 // breakerRow is a row of momo_breakers.
 type breakerRow struct {
 	Provider string
 	Hits     int
+	Trial    bool
 	Code     string
 	OpenedAt sql.NullTime  `db:"opened_at"`
 	ClosedAt sql.NullTime  `db:"closed_at"`
@@ -25,7 +26,7 @@ type breakerRow struct {
 
 func (r breakerRow) breaker() (exchange.Breaker, error) {
 	return exchange.Breaker{
-		Provider: r.Provider, Hits: r.Hits, Code: r.Code, OpenedAt: utc(r.OpenedAt), ClosedAt: utc(r.ClosedAt), ClosedBy: r.ClosedBy.UUID, Note: r.Note,
+		Provider: r.Provider, Hits: r.Hits, Trial: r.Trial, Code: r.Code, OpenedAt: utc(r.OpenedAt), ClosedAt: utc(r.ClosedAt), ClosedBy: r.ClosedBy.UUID, Note: r.Note,
 	}, nil
 }
 
@@ -64,7 +65,7 @@ func (s *Store) NoteCredential(ctx context.Context, attempt uuid.UUID, code stri
 
 const lockBreaker = readBreaker + ` FOR UPDATE`
 
-const closeBreaker = `UPDATE momo_breakers SET hits = 1, opened_at = NULL, closed_at = $2, closed_by = $3, note = $4 WHERE provider = $1`
+const closeBreaker = `UPDATE momo_breakers SET hits = 1, trial = true, closings = closings + 1, opened_at = NULL, closed_at = $2, closed_by = $3, note = $4 WHERE provider = $1`
 
 const maxBreakerNote = 500
 
@@ -88,7 +89,7 @@ func (s *Store) CloseBreaker(ctx context.Context, provider, note string, by exch
 			return exchange.Errorf(exchange.CodeStateConflict, "The breaker is not open.")
 		}
 		b := before
-		b.Hits, b.OpenedAt, b.ClosedAt, b.ClosedBy, b.Note = exchange.BreakerHits-1, time.Time{}, t.s.now(), by.UserID, clip(note, maxBreakerNote)
+		b.Hits, b.Trial, b.OpenedAt, b.ClosedAt, b.ClosedBy, b.Note = exchange.BreakerHits-1, true, time.Time{}, t.s.now(), by.UserID, clip(note, maxBreakerNote)
 		if err := t.one(ctx, closeBreaker, provider, b.ClosedAt, nullID(b.ClosedBy), b.Note); err != nil {
 			return err
 		}

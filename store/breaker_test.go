@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -71,7 +72,7 @@ func TestBreakerStopsPayouts(t *testing.T) {
 	ctx, s := t.Context(), storetest.New(t)
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 	failed(t, s, "2001")
-	if b := breaker(t, s); b.State() != exchange.BreakerTrial {
+	if b := breaker(t, s); b.State() != exchange.BreakerClosed || b.Hits != 1 {
 		t.Fatalf("after one refusal it is %+v", b)
 	}
 	failed(t, s, "2040") // the operator looked at this one, so the credential is good
@@ -110,6 +111,100 @@ func TestBreakerStopsPayouts(t *testing.T) {
 	if err := begin(ctx, s, second); err != nil {
 		t.Errorf("the next payout: %v", err)
 	}
+}
+
+// One refusal of our credential stops its own payout alone, and the same payout refused again counts once. A payee who was refused
+// before others were taken says nothing of the credential any more.
+func TestBreakerStopsWhatIsProven(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	refused := func(r exchange.Refund, code string) {
+		t.Helper()
+		a := payout(t, s, r)
+		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.FailRefund(ctx, r.ID, code); err != nil {
+			t.Fatal(err)
+		}
+	}
+	hits := func(want int, when string) {
+		t.Helper()
+		if b := breaker(t, s); b.Hits != want || b.State() != exchange.BreakerClosed {
+			t.Fatalf("%s the breaker is %+v, want %d hits", when, b, want)
+		}
+	}
+	bad, _ := underpaid(t, s)
+	refused(bad, "2001")
+	refused(bad, "2001")
+	hits(1, "after two refusals of one payout")
+	good, _ := underpaid(t, s)
+	setPhone(t, s, good, "254711111111")
+	if _, err := s.CompleteRefund(ctx, good.ID, payout(t, s, good).ID, storetest.Paid(t, good.Amount)); err != nil {
+		t.Fatal(err)
+	}
+	hits(0, "after a payout")
+	refused(bad, "2001")
+	hits(0, "after the payee was refused again")
+	for i, phone := range []string{"254722222222", "254733333333"} {
+		other, _ := underpaid(t, s)
+		setPhone(t, s, other, phone)
+		a := payout(t, s, other)
+		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+			t.Fatal(err)
+		}
+		if b := breaker(t, s); b.Hits != i+1 {
+			t.Errorf("after %d payees were refused the breaker is %+v", i+1, b)
+		}
+	}
+	if b := breaker(t, s); b.State() != exchange.BreakerOpen {
+		t.Errorf("after two payees in a row it is %+v", b)
+	}
+}
+
+// setPhone names another payee of a refund.
+func setPhone(t *testing.T, s *store.Store, r exchange.Refund, phone string) {
+	t.Helper()
+	storetest.Exec(t, s, `SET session_replication_role = replica; UPDATE refunds SET phone = '`+phone+`' WHERE id = '`+r.ID.String()+`'; SET session_replication_role = origin`)
+}
+
+// On trial one payout goes at a time, whatever was open before and whether it is ever answered or not.
+func TestTrialIsNotHeldUp(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
+	silent, _ := underpaid(t, s)
+	payout(t, s, silent) // nothing is ever said of it
+	failed(t, s, "8006")
+	failed(t, s, "8006")
+	if _, err := s.CloseBreaker(ctx, operator, "unlocked", officer); err != nil {
+		t.Fatal(err)
+	}
+	first, _ := underpaid(t, s)
+	second, _ := underpaid(t, s)
+	payout(t, s, first) // although another payout is open
+	wantFault(t, begin(ctx, s, second), exchange.CodeSuspended)
+	storetest.Exec(t, s, `SET session_replication_role = replica; UPDATE payment_attempts SET created_at = created_at - interval '121 seconds';
+		UPDATE momo_breakers SET closed_at = closed_at - interval '121 seconds'; SET session_replication_role = origin`)
+	if err := begin(ctx, s, second); err != nil {
+		t.Errorf("a payout that is not answered holds the next one up: %v", err)
+	}
+}
+
+// A sale by mobile money is refused while payouts are suspended, one by bank is not.
+func TestSalesAreRefusedWhileSuspended(t *testing.T) {
+	t.Parallel()
+	s := storetest.New(t)
+	m := storetest.NewSellers(t, s)
+	failed(t, s, "2001")
+	failed(t, s, "2001")
+	r := exchange.OrderRequest{
+		ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell, Phone: "254712345678",
+		ExpiresAt: time.Now().Add(exchange.OffRampLife),
+	}
+	_, err := s.OpenOffRamp(t.Context(), r, storetest.By)
+	wantFault(t, err, exchange.CodeSuspended)
+	m.RemittanceToBank(t, s)
 }
 
 // A trial that is refused opens the breaker again.

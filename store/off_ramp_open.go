@@ -146,6 +146,9 @@ func (t unitTx) fitSale(ctx context.Context, o *exchange.Order, pointer string) 
 	if err := t.payable(ctx, *o, pointer); err != nil {
 		return err
 	}
+	if err := t.notSuspended(ctx, *o); err != nil {
+		return err
+	}
 	if err := t.admitCustomer(ctx, o); err != nil {
 		return err
 	}
@@ -171,6 +174,23 @@ func (t unitTx) fitSale(ctx context.Context, o *exchange.Order, pointer string) 
 		return nil
 	}
 	return t.checkReturn(ctx, *o, o.RefundAddress)
+}
+
+const isSuspended = `SELECT EXISTS (SELECT FROM momo_breakers WHERE provider = $1 AND opened_at IS NOT NULL)`
+
+// notSuspended refuses a sale by mobile money while the operator refuses our credential: its payout could not begin.
+func (t unitTx) notSuspended(ctx context.Context, o exchange.Order) error {
+	if o.PaymentMethod != exchange.PaymentMethodMomo {
+		return nil
+	}
+	var suspended bool
+	if err := t.get(ctx, &suspended, isSuspended, exchange.ProviderDaraja); err != nil {
+		return err
+	}
+	if suspended {
+		return exchange.Errorf(exchange.CodeSuspended, "Payouts by mobile money are suspended. Ask again later.")
+	}
+	return nil
 }
 
 // payable refuses an amount that the mobile money operator does not pay out at a time.

@@ -101,3 +101,21 @@ func (s *Store) ListParked(ctx context.Context, f exchange.ParkedFilter) ([]exch
 	all, err := convert(rows, parkedRow.parked)
 	return all, total, err
 }
+
+// Flows whose payout was never sent come before those whose payout was refused: they are the better trial.
+const readSuspended = `
+SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'momo-credential') AND since < $1
+ORDER BY reason = 'momo-credential', since, workflow_id LIMIT $2`
+
+// SuspendedBefore lists flows that parked before the breaker was closed because the operator refused our credential.
+func (s *Store) SuspendedBefore(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error) {
+	var ids []string
+	if err := s.readAll(ctx, &ids, readSuspended, closed.UTC(), limit); err != nil {
+		return nil, translate(err, "parked flow")
+	}
+	waiting := make([]exchange.FloatWaiter, len(ids))
+	for i, id := range ids {
+		waiting[i] = exchange.FloatWaiter{WorkflowID: id}
+	}
+	return waiting, nil
+}

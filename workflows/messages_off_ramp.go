@@ -19,6 +19,9 @@ const SignalFloat = "float"
 
 // FlowsForFloat are the flows one of which waits for float: a sale's own, or those that can owe a refund.
 func FlowsForFloat(w exchange.FloatWaiter) []string {
+	if w.WorkflowID != "" {
+		return []string{w.WorkflowID}
+	}
 	if w.RefundID == uuid.Nil {
 		return []string{OffRampID(w.OrderID)}
 	}

@@ -50,7 +50,7 @@ func payoutResult(step activities.PayoutStep) MomoPayoutResult {
 	case activities.RefundPaid:
 		return MomoPayoutResult{Completed: true}
 	case activities.RefundSuspended:
-		r.Reason = string(ReasonMomoCredential)
+		r.Reason = string(ReasonMomoSuspended)
 		return r
 	case activities.RefundFloatShort:
 		r.Reason = string(ReasonMomoFloat)

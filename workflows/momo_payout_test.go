@@ -165,7 +165,7 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "payouts are suspended", plan: payer{}, people: func(w *payoutWorld) { w.rows.suspended = true },
-			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoCredential), Class: activities.ClassCredential}, check: nothingWritten,
+			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoSuspended), Class: activities.ClassCredential}, check: nothingWritten,
 		},
 		{
 			name: "suspended while it is open", plan: payer{code: "0", after: 5 * sec},

@@ -15,6 +15,7 @@ const (
 	maxBusy       = 3               // payouts that we make again by ourselves
 	floatPause    = 5 * time.Minute // between looks whether the float is large enough
 	floatPatience = 30 * time.Minute
+	trialPause    = 2 * time.Minute // as long as a payout on trial holds the next one up
 )
 
 // payOut has the shillings paid out. It ends when the order is completed, or failed with its refund opened. Another
@@ -75,6 +76,8 @@ func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *pay
 		f.pause(ctx, busyPause, "Pay again", func() bool { return false })
 	case short:
 		f.awaitFloat(ctx, t)
+	case Reason(r.Reason) == ReasonMomoSuspended, Reason(r.Reason) == ReasonMomoCredential:
+		f.awaitBreaker(ctx, r)
 	default:
 		if !f.refused(ctx, Reason(r.Reason), nil) {
 			f.desk.unpark(ctx, WaitsForMomo)
@@ -96,6 +99,39 @@ func (f *offRamp) awaitFloat(ctx workflow.Context, t *payoutTries) {
 	if f.desk.hasDecision() {
 		f.desk.unpark(ctx, WaitsForMomo)
 	}
+}
+
+// awaitBreaker waits until a payout may be tried after the operator refused our credential: until the flow is told that the
+// breaker was closed, or for an operator. While another payout is on trial it looks by itself.
+func (f *offRamp) awaitBreaker(ctx workflow.Context, r MomoPayoutResult) {
+	ready := func() bool { return f.floated || f.desk.hasDecision() }
+	if r.Class == activities.ClassTrial {
+		f.desk.unpark(ctx, WaitsForMomo)
+		f.mark(ctx, exchange.WaitSuspended)
+		f.pause(ctx, trialPause, "See whether the payout on trial was taken", ready)
+		return
+	}
+	var cause error
+	for {
+		f.desk.park(ctx, Reason(r.Reason), cause)
+		detail := exchange.WaitSuspended
+		if r.Refused {
+			detail = exchange.WaitOperator
+		}
+		f.mark(ctx, detail)
+		f.until(ctx, ready)
+		if !f.desk.hasDecision() {
+			break
+		}
+		d := f.desk.take()
+		if d.verb != activities.VerbRefund {
+			break
+		}
+		if cause = f.refund(ctx, d.proof, r.Reason); cause == nil {
+			return
+		}
+	}
+	f.desk.unpark(ctx, WaitsForMomo)
 }
 
 // awaitClaim waits until it is known whether a payout that was refused was made after all: nothing else is sent before.

@@ -414,11 +414,33 @@ func payingOut() []sell {
 		},
 		{
 			name: "suspended: nothing was sent, so that the try is the same", status: sold, detail: none,
-			parked: []workflows.Reason{workflows.ReasonMomoCredential}, check: tried(1, 1),
+			parked: []workflows.Reason{workflows.ReasonMomoSuspended}, check: tried(1, 1),
 			set: func(m *market) {
-				m.payouts = []momoFate{{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-credential"}}, wasPaid}
+				m.payouts = []momoFate{{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended"}}, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
+			},
+		},
+		{
+			name: "suspended, then the breaker is closed: it goes on by itself, after the payout on trial", status: sold, detail: none,
+			parked: []workflows.Reason{workflows.ReasonMomoSuspended}, check: every(tried(1, 1, 1), after(time.Hour+2*min+5*time.Second)),
+			set: func(m *market) {
+				m.payouts = []momoFate{
+					{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended", Class: "credential"}},
+					{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended", Class: "trial"}},
+					wasPaid,
+				}
+				m.deposit(min, 1, crypto("10"))
+				m.at(time.Hour, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
+			},
+		},
+		{
+			name: "refused with our credential: another payout when the breaker is closed, under a new id", status: sold, detail: none,
+			parked: []workflows.Reason{workflows.ReasonMomoCredential}, check: tried(1, 2),
+			set: func(m *market) {
+				m.payouts = []momoFate{wasRefused("credential", "momo-credential", "2001"), wasPaid}
+				m.deposit(min, 1, crypto("10"))
+				m.at(time.Hour, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
 			},
 		},
 		{

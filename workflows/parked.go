@@ -41,7 +41,7 @@ func markParked(ctx workflow.Context, r Reason, more ...temporal.SearchAttribute
 		what = "Take the flow off the list of parked flows"
 	}
 	// The context is never cancelled and the call is tried for ever, so that only a mistake of ours fails it: the flow goes on.
-	if err := workflow.ExecuteActivity(record(ctx, what), orders.ListParked, in).Get(ctx, nil); err != nil {
+	if err := do(ctx, database, what, orders.ListParked, in); err != nil {
 		workflow.GetLogger(ctx).Error("the list of parked flows was not written", "error", err)
 	}
 }

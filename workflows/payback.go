@@ -39,7 +39,9 @@ func (b *payback) run(ctx workflow.Context) {
 			reason = ReasonStepFailed
 		}
 		b.desk.park(ctx, reason, err)
-		b.until(ctx, func() bool { return b.desk.hasDecision() || (b.floated && reason == ReasonRefundFloat) })
+		b.until(ctx, func() bool {
+			return b.desk.hasDecision() || (b.floated && (reason == ReasonRefundFloat || reason == ReasonRefundSuspended))
+		})
 		if !b.desk.hasDecision() {
 			b.desk.unpark(ctx, WaitsForMomo) // nothing was sent, so that the try is the same
 			continue

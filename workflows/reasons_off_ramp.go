@@ -8,6 +8,7 @@ const (
 	ReasonDepositScreening Reason = "deposit-screening"
 	ReasonMomoRefused      Reason = "momo-refused"
 	ReasonMomoCredential   Reason = "momo-credential"
+	ReasonMomoSuspended    Reason = "momo-suspended"
 	ReasonMomoPayeeLimit   Reason = "momo-payee_limit"
 	ReasonMomoFloat        Reason = "momo-float"
 	ReasonMomoUnknown      Reason = "momo-unknown"
@@ -35,8 +36,12 @@ var offRampGuide = map[Reason]advice{
 		"Mend what its code names, then send retry; or send refund to give the crypto back.", retryOrRefund,
 	},
 	ReasonMomoCredential: {
+		"The operator refused this payout because of our credentials.",
+		"See whether others are paid out. If not, mend the credentials; the flow goes on by itself when an open breaker is closed. Else send retry for another payout, or refund to give the crypto back.", retryOrRefund,
+	},
+	ReasonMomoSuspended: {
 		"The operator refuses our credentials, so no payout is sent any more.",
-		"Mend the credentials, close the breaker, then send retry; or send refund to give the crypto back.", retryOrRefund,
+		"Mend the credentials and close the breaker: the flow goes on by itself. Send retry to try at once, or refund to give the crypto back.", retryOrRefund,
 	},
 	ReasonMomoPayeeLimit: {
 		"The payout would take the customer's mobile money account above a limit of its own.",

@@ -22,7 +22,7 @@ var payoutGuide = map[Reason]advice{
 	},
 	ReasonRefundSuspended: {
 		"The operator refuses our credentials, so no refund is sent.",
-		"Mend the credentials and close the breaker, then send retry.",
+		"Mend the credentials and close the breaker: the flow goes on by itself. Send retry to try at once.",
 		[]string{activities.VerbRetry},
 	},
 }

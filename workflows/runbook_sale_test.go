@@ -25,13 +25,14 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 			c.mend = func() { m.payouts = nil }
 		}
 	}
-	notSent := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-credential"}}
+	notSent := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended"}}
 	noFloat := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonDepositDenied:    {retryOrRefund, sale(said(exchange.VerdictHit))},
 		workflows.ReasonDepositScreening: {retryOrRefund, sale(said(exchange.VerdictUnknown))},
 		workflows.ReasonMomoRefused:      {retryOrRefund, sale(pays(wasRefused("config", "momo-refused", "2028")))},
-		workflows.ReasonMomoCredential:   {retryOrRefund, sale(pays(notSent))},
+		workflows.ReasonMomoCredential:   {retryOrRefund, sale(pays(wasRefused("credential", "momo-credential", "2001")))},
+		workflows.ReasonMomoSuspended:    {retryOrRefund, sale(pays(notSent))},
 		workflows.ReasonMomoPayeeLimit:   {retryOrRefund, sale(pays(wasRefused("payee_limit", "momo-payee_limit", "8")))},
 		workflows.ReasonMomoFloat:        {onlyRetry, sale(pays(noFloat))},
 		workflows.ReasonMomoClaimed: {[]string{activities.VerbRetry, activities.VerbRefund, activities.VerbResolve}, func(t *testing.T, c *cue) {

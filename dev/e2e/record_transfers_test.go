@@ -197,7 +197,7 @@ func (r *recorder) scheduled(t *testing.T) {
 	w.reconcile(t)
 	r.keep(t, workflows.ReconciliationID(exchange.Tron), "reconcile_network")
 	for schedule, flow := range map[string]string{
-		"reconcile": workflows.TypeReconcile, "reserve-report": workflows.TypeReserveReport, "seal-audit": workflows.TypeSealAudit, "prune": workflows.TypePrune,
+		"reconcile": workflows.TypeReconcile, "reserve-report": workflows.TypeReserveReport, "seal-audit": workflows.TypeSealAudit, "prune": workflows.TypePrune, "repair-parked": workflows.TypeRepairParked,
 		"pull-rates": workflows.TypePullRates,
 	} {
 		if schedule != "reconcile" {
@@ -288,6 +288,6 @@ func (w *world) shortHistories(t *testing.T) {
 func snake(flow string) string {
 	return map[string]string{
 		workflows.TypeReconcile: "reconcile", workflows.TypeReserveReport: "reserve_report", workflows.TypeSealAudit: "seal_audit", workflows.TypePrune: "prune",
-		workflows.TypePullRates: "pull_rates", workflows.TypeReconcilePayments: "reconcile_payments", workflows.TypeSweepPayments: "sweep_payments",
+		workflows.TypePullRates: "pull_rates", workflows.TypeRepairParked: "repair_parked", workflows.TypeReconcilePayments: "reconcile_payments", workflows.TypeSweepPayments: "sweep_payments",
 	}[flow]
 }

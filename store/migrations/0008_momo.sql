@@ -355,8 +355,10 @@ INSERT INTO momo_credential_codes (code) VALUES
     ('11'), ('18'), ('20'), ('21'), ('22'), ('2001'), ('2006'), ('2028'), ('8006'), ('TP40153'),
     ('token_refused'), ('401'), ('400.003.01'), ('401.002.01'), ('401.003.01'), ('403.002.1001'), ('404.001.03'), ('404.001.04');
 
--- The breaker of a provider: two such results in a row open it, and while it is open no payout begins. An officer closes
--- it; then one payout at a time is tried, until the operator takes one.
+-- The breaker of a provider: two such results in a row open it, and while it is open no payout begins. One alone stops its own
+-- payout. A refusal counts once for a payout, and not for a payee of whom it says nothing new: who was refused before others were
+-- taken. An officer closes the breaker; then one payout at a time is on trial, whatever else is open, until the operator takes
+-- one. One that the operator does not answer about holds the next one up for two minutes.
 CREATE TABLE momo_breakers (
     provider    text        PRIMARY KEY,
     hits        int         NOT NULL CHECK (hits >= 0),
@@ -365,8 +367,15 @@ CREATE TABLE momo_breakers (
     closed_at   timestamptz,
     closed_by   uuid        REFERENCES users (id),
     note        text        NOT NULL DEFAULT '' CHECK (char_length(note) <= 500),
+    -- Closed by an officer, and nothing was taken since.
+    trial       boolean     NOT NULL DEFAULT false,
+    -- How often an officer closed it, and how often the operator took a payout after a refusal, so that refusals can be placed
+    -- between them by no clock.
+    closings    int         NOT NULL DEFAULT 0 CHECK (closings >= 0),
+    takings     int         NOT NULL DEFAULT 0 CHECK (takings >= 0),
     CONSTRAINT momo_breakers_open CHECK ((opened_at IS NOT NULL) = (hits >= 2)),
-    CONSTRAINT momo_breakers_closed CHECK ((closed_at IS NULL) = (closed_by IS NULL))
+    CONSTRAINT momo_breakers_closed CHECK ((closed_at IS NULL) = (closed_by IS NULL)),
+    CONSTRAINT momo_breakers_trial CHECK (NOT trial OR (hits = 1 AND closed_at IS NOT NULL))
 );
 CALL never_removed('momo_breakers');
 CREATE TRIGGER momo_breakers_guarded BEFORE INSERT OR UPDATE ON momo_breakers FOR EACH ROW EXECUTE FUNCTION guard_breaker();
@@ -375,7 +384,10 @@ CREATE TRIGGER momo_breakers_guarded BEFORE INSERT OR UPDATE ON momo_breakers FO
 CREATE TABLE momo_credential_hits (
     attempt_id uuid        PRIMARY KEY REFERENCES payment_attempts (id),
     code       text        NOT NULL REFERENCES momo_credential_codes (code),
-    at         timestamptz NOT NULL DEFAULT now()
+    at         timestamptz NOT NULL DEFAULT now(),
+    closings   int         NOT NULL DEFAULT 0,
+    takings    int         NOT NULL DEFAULT 0
 );
 CALL append_only('momo_credential_hits');
+CREATE TRIGGER momo_credential_hits_placed BEFORE INSERT ON momo_credential_hits FOR EACH ROW EXECUTE FUNCTION place_credential_hit();
 CREATE TRIGGER momo_credential_hits_counted AFTER INSERT ON momo_credential_hits FOR EACH ROW EXECUTE FUNCTION count_credential_hit();

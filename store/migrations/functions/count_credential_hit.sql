@@ -1,14 +1,17 @@
--- Two results in a row that turn our credential down open the breaker.
+-- Two results in a row that turn our credential down open the breaker. One counts once for a payout, and not for a payee of whom
+-- it says nothing new: who was refused before others were taken.
 CREATE OR REPLACE FUNCTION count_credential_hit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
-    payer text;
+    a payment_attempts;
 BEGIN
-    SELECT provider INTO payer FROM payment_attempts WHERE id = NEW.attempt_id AND direction = 'payout';
-    IF payer IS NULL THEN
-        RAISE EXCEPTION 'attempt % is no payout', NEW.attempt_id USING ERRCODE = 'KV002';
+    SELECT * INTO a FROM payment_attempts WHERE id = NEW.attempt_id;
+    IF EXISTS (SELECT FROM momo_credential_hits h JOIN payment_attempts b ON b.id = h.attempt_id
+        WHERE h.attempt_id <> NEW.attempt_id AND h.at > now() - interval '1 day' AND b.provider = a.provider AND b.phone = a.phone
+            AND (h.takings < NEW.takings
+                OR h.closings = NEW.closings AND (b.order_id, b.refund_id) IS NOT DISTINCT FROM (a.order_id, a.refund_id))) THEN
+        RETURN NULL;
     END IF;
-    INSERT INTO momo_breakers AS b (provider, hits, code) VALUES (payer, 1, NEW.code)
-    ON CONFLICT (provider) DO UPDATE SET hits = b.hits + 1, code = NEW.code,
-        opened_at = CASE WHEN b.hits + 1 >= 2 THEN coalesce(b.opened_at, now()) END;
+    UPDATE momo_breakers SET hits = hits + 1, code = NEW.code, trial = false, opened_at = CASE WHEN hits + 1 >= 2 THEN coalesce(opened_at, now()) END
+    WHERE provider = a.provider;
     RETURN NULL;
 END $$;

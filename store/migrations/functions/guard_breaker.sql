@@ -1,17 +1,16 @@
--- Only the results of payouts count and open, and only an active officer closes, which leaves one hit: the next refusal
--- opens it again.
+-- Only the results of payouts count and open, and only an active officer closes, which puts the next payout on trial.
 CREATE OR REPLACE FUNCTION guard_breaker() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF pg_trigger_depth() > 1 THEN
         RETURN NEW;
     END IF;
     IF TG_OP = 'INSERT' OR OLD.opened_at IS NULL OR NEW.opened_at IS NOT NULL OR NEW.hits <> 1 OR NEW.provider <> OLD.provider
-        OR NEW.code <> OLD.code OR NEW.closed_at IS NULL THEN
-        RAISE EXCEPTION 'the breaker of % is closed by a person and moved by results', NEW.provider USING ERRCODE = 'KV002';
+        OR NEW.code <> OLD.code OR NEW.closed_at IS NULL OR NOT NEW.trial OR NEW.closings <> OLD.closings + 1 OR NEW.takings <> OLD.takings THEN
+        RAISE EXCEPTION 'the breaker of % is closed by an officer and moved by results', NEW.provider USING ERRCODE = 'KV002';
     END IF;
     PERFORM FROM users WHERE id = NEW.closed_by AND is_active AND role IN ('admin', 'treasury') FOR SHARE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'the breaker of % is closed by nobody who may', NEW.provider USING ERRCODE = 'KV006';
+        RAISE EXCEPTION 'only an active admin or treasury officer closes the breaker of %', NEW.provider USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;
