@@ -177,6 +177,12 @@ func (p patient) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchang
 	return o
 }
 
+func (p patient) Balance(ctx context.Context) (string, error) {
+	ticket, err := p.Client.Balance(ctx)
+	_ = p.w.operator.Settle(ctx)
+	return ticket, err
+}
+
 // WakeForFloat tells who waits for float, if it is the flow that is played.
 func (p patient) WakeForFloat(_ context.Context, w exchange.FloatWaiter) error {
 	var failed error
