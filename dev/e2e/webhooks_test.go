@@ -307,7 +307,8 @@ func (b *hookTale) play(t *testing.T, w *world, _ *trial, arm func()) {
 	w.testHook(t, who, b.e)
 }
 
-// restarted lets the relay go on, which the next trial needs.
+// restarted lets the relay go on, which the next trial needs, and waits for the event: while it is under way it would come to
+// the point of the next trial.
 func (b *hookTale) restarted(t *testing.T, w *world, tr *trial) {
 	t.Helper()
 	if b.patient {
@@ -315,11 +316,10 @@ func (b *hookTale) restarted(t *testing.T, w *world, tr *trial) {
 	}
 	if tr.worker == workflows.QueueWebhooks {
 		w.hasten(t, workflows.WebhooksID(b.e.ID))
-		return
-	}
-	if relay, err := w.running(t, workflows.TypeRelayEvents); err == nil {
+	} else if relay, err := w.running(t, workflows.TypeRelayEvents); err == nil {
 		w.hasten(t, relay)
 	}
+	w.deliveryIs(t, w.as(t, b.of), b.e, "delivered", recovery, delivered)
 }
 
 // judge holds that the event came at least once, always under one id and with one body.
