@@ -1,6 +1,6 @@
-# Kivuko: everything a person runs, on any machine with Go. `make` lists it.
-# PostgreSQL is found or installed; the Temporal server, a TRON network and the
-# mobile money sandbox are Go code of this repository. No containers.
+# Kivuko's commands, for any machine with Go. `make` lists them.
+# PostgreSQL is found or installed; the Temporal server, the chains' nodes and the
+# mobile money sandbox are built from Go code. No containers.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -10,17 +10,17 @@ SHELL := /bin/bash
 GO ?= go
 # Extra arguments for `go test`, for example TESTFLAGS='-run OnRamp -v'.
 TESTFLAGS ?=
-# The packages of the product and of the local stack that the tests look at.
+# The packages of the product and of the local stack that are tested.
 PACKAGES ?= ./...
 DEV_PACKAGES ?= ./...
 
 GOLANGCI_VERSION := v2.15.0
-# What operators and networks published lies beside the repository where it is at hand, since it is not ours to copy. The
-# tests that read it find it here and are skipped elsewhere.
+# Published payloads of operators and networks may not be copied into the repository. Where the folder is missing, the
+# tests that need it are skipped.
 ifneq ($(wildcard $(CURDIR)/../shared/fixtures),)
 export KIVUKO_FIXTURES ?= $(abspath $(CURDIR)/../shared/fixtures)
 endif
-# One test binary hangs at most this long.
+# Time limits for one test binary.
 TEST_TIMEOUT := 25m
 CRASH_TIMEOUT := 40m
 RACE_TIMEOUT := 40m
@@ -28,7 +28,7 @@ RACE_TIMEOUT := 40m
 bin := $(CURDIR)/bin
 tool = $(GO) tool -modfile=$(CURDIR)/dev/tools/go.mod
 
-# progress runs a command that may take minutes in silence, and says that it lives.
+# progress runs a command that may be silent for minutes, and prints the elapsed time every 20 seconds.
 define progress
 progress() {
 	local what=$$1 began=$$SECONDS said=0 pid code=0; shift
@@ -47,7 +47,7 @@ progress() {
 endef
 
 .PHONY: help
-help: ## list what there is to run
+help: ## list the commands
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort -t: -k1,1 | awk -F ':.*## ' '{printf "  make %-14s  %s\n", $$1, $$2}'
 
 .PHONY: check-go
@@ -70,7 +70,7 @@ build: check-go ## compile the product and the local stack into bin/
 	if [ ! -x "$(bin)/kivuko-dev" ]; then
 		echo "building the Temporal server: the first time takes about six minutes on two cores"
 	fi
-	# A checkout that git refuses to look at (another user's, or no git here) must not
+	# A checkout that git can't read (another user's, or no git here) must not
 	# fail the build; the binary then does not know its commit.
 	stamp=()
 	if ! git status --porcelain >/dev/null 2>&1; then stamp=(-buildvcs=false); fi
@@ -78,11 +78,11 @@ build: check-go ## compile the product and the local stack into bin/
 	progress "building Kivuko" $(GO) build "$${stamp[@]}" -o "$(bin)/kivuko" .
 
 .PHONY: run
-run: build ## run the whole stack on this machine until Ctrl-C; the data stays
+run: build ## run the whole stack on this machine until Ctrl-C; the data is kept
 	@exec "$(bin)/kivuko-dev" run
 
 .PHONY: clean-data
-clean-data: ## forget everything that `make run` kept
+clean-data: ## delete the data of `make run`
 	@if [ -x "$(bin)/kivuko-dev" ]; then
 		"$(bin)/kivuko-dev" clean-data
 	else
@@ -96,8 +96,8 @@ bin/with-postgres: check-go FORCE
 .PHONY: FORCE
 FORCE:
 
-# go_tests runs `go test` with the given arguments in both modules, side by side: the whole stack's tests wait for blocks
-# most of the time, the product's compute. What the product's say comes in one piece. It needs a PostgreSQL around it.
+# go_tests runs `go test` with the given arguments in both modules, in parallel: the whole stack's tests wait for blocks
+# most of the time, the product's compute. The product's output is printed at the end. It needs a PostgreSQL around it.
 define go_tests
 go_tests() {
 	local code=0 said pid
@@ -116,18 +116,18 @@ endef
 beside_postgres = "$(bin)/with-postgres" -- bash -c 'go_tests "$$@"' go_tests
 
 .PHONY: test
-test: bin/with-postgres ## run the tests of both modules; most crashes are test-crash's
+test: bin/with-postgres ## run the tests of both modules, with a sample of the crash trials
 	@$(progress)
 	$(go_tests)
-	# Compiling comes first and says how long it takes; an error in it is the tests' to report.
+	# Compiling first shows its progress. The tests report a compile error.
 	echo "building the tests: the first time takes about eight minutes on two cores, most of it for the Temporal server"
 	compile() { $(GO) -C dev list -e -export -test -deps $(DEV_PACKAGES) >/dev/null 2>&1; }
 	progress "building the tests" compile || true
 	$(beside_postgres) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
 
-# Every death of a process of which `make test` plays a few. KIVUKO_E2E_CRASHES='Sweep|OpenOrder' plays those alone.
+# All crash trials; `make test` runs a sample. KIVUKO_E2E_CRASHES='Sweep|OpenOrder' runs those alone.
 .PHONY: test-crash
-test-crash: bin/with-postgres ## kill processes before and after every side effect, found as they are passed; about ten minutes
+test-crash: bin/with-postgres ## kill processes before and after every side effect; about ten minutes
 	@$(progress)
 	export KIVUKO_E2E_CRASHES=$${KIVUKO_E2E_CRASHES:-all}
 	progress "killing processes" "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -timeout $(CRASH_TIMEOUT) -run '^(TestCrashPoints|TestSalesSurviveTheDeathOfWorkers)$$' $(TESTFLAGS) ./e2e
@@ -138,19 +138,19 @@ race: bin/with-postgres ## run all tests with the race detector (needs a C compi
 	$(go_tests)
 	$(beside_postgres) -race -timeout $(RACE_TIMEOUT) $(TESTFLAGS)
 
-# KIVUKO_E2E_SEED repeats a plan; each run names its own.
+# KIVUKO_E2E_SEED repeats a plan; each run prints its seed.
 TRANSFERS ?= 1000
 
 .PHONY: soak-transfers
-soak-transfers: bin/with-postgres ## send 1,000 transfers on three chains while everything fails; TRANSFERS says how many
+soak-transfers: bin/with-postgres ## send TRANSFERS (1,000) transfers on three chains with injected failures
 	@KIVUKO_E2E_TRANSFERS=$(TRANSFERS) "$(bin)/with-postgres" -- $(GO) -C dev test -count=1 -v -timeout 3h -run '^TestTransfersSurviveAPlan$$' ./e2e
 
-# SOAK is how long people act, SEED which plan they follow; each run names its own.
+# SOAK is the duration, SEED selects the plan of actions and failures; each run prints its seed.
 SOAK ?= 10m
 SEED ?=
 
 .PHONY: soak
-soak: build ## buy, sell and send on three chains for SOAK (10m) while everything fails; SEED repeats a plan
+soak: build ## buy, sell and send on three chains for SOAK (10m) with injected failures; SEED repeats a plan
 	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-soak" ./cmd/kivuko-soak
 	exec "$(bin)/kivuko-soak" -root "$(CURDIR)" -for $(SOAK) $(if $(SEED),-seed $(SEED))
 
@@ -161,7 +161,7 @@ replay: check-go ## replay all recorded histories against today's workflows
 
 # BENCHFLAGS='-quick' is one short round; '-only opening,throughput' runs some parts
 # (suites, deposits, sending, history, parked, opening, throughput, selling).
-# KIVUKO_BENCH_ORDERS=1000000,10000000 searches both sizes: filling the larger takes about half an hour.
+# KIVUKO_BENCH_ORDERS=1000000,10000000 measures both sizes: filling the larger takes about half an hour.
 BENCHFLAGS ?=
 
 .PHONY: bench
@@ -169,8 +169,8 @@ bench: build ## measure against bare Temporal, plain SQL, bare HTTP and bare dri
 	@$(GO) -C dev build -buildvcs=false -o "$(bin)/kivuko-bench" ./cmd/kivuko-bench
 	exec "$(bin)/kivuko-bench" -root "$(CURDIR)" $(BENCHFLAGS)
 
-# Peers that others wrote come from npm into a directory that is thrown away; their install scripts
-# don't run. Without npm their tests are skipped, which the output says.
+# Third-party nodes and libraries are installed from npm into a temporary directory, without their install
+# scripts. Without npm their tests are skipped, with a message.
 ANVIL_VERSION := 1.7.1
 STANDARD_WEBHOOKS_VERSION := 1.1.1
 OPENAPI_TYPESCRIPT_VERSION := 7.13.0
@@ -178,13 +178,13 @@ TYPESCRIPT_VERSION := 5.9.3
 TRONWEB_VERSION := 6.5.1
 
 .PHONY: conformance
-conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites, and against nodes that others wrote
+conformance: bin/with-postgres ## check every chain driver and the operator's sandbox against the common suites and third-party nodes
 	@$(go_tests)
 	peers=$$(mktemp -d)
 	trap 'rm -rf "$$peers"' EXIT
 	if command -v npm >/dev/null; then
 		anvil=anvil-$$(node -p 'process.platform + "-" + ({x64: "amd64"}[process.arch] || process.arch)')
-		# All at once: npm removes what an earlier call installed and no file lists.
+		# In one call: npm removes packages of an earlier call that no file lists.
 		npm install --silent --no-audit --no-fund --no-save --ignore-scripts --prefix "$$peers" \
 			"@foundry-rs/$$anvil@$(ANVIL_VERSION)" "standardwebhooks@$(STANDARD_WEBHOOKS_VERSION)" \
 			"openapi-typescript@$(OPENAPI_TYPESCRIPT_VERSION)" "typescript@$(TYPESCRIPT_VERSION)" "tronweb@$(TRONWEB_VERSION)"
@@ -192,20 +192,19 @@ conformance: bin/with-postgres ## check every chain driver and the operator's sa
 		export KIVUKO_STANDARD_WEBHOOKS="$$peers/node_modules/standardwebhooks"
 		export KIVUKO_OPENAPI_TYPESCRIPT="$$peers/node_modules/.bin"
 		export KIVUKO_TRONWEB="$$peers"
-		export KIVUKO_PEERS=1 # has the test of the Solana machine fetch litesvm
+		export KIVUKO_PEERS=1 # makes the test of the Solana machine fetch litesvm
 	else
-		echo "npm is missing: nodes that others wrote are left out"
+		echo "npm is missing: the tests against third-party nodes are skipped"
 	fi
 	$(beside_postgres) -count=1 -run 'Conformance|^Test(Tron|Ethereum|Solana)' $(TESTFLAGS)
 
 # No container engine is needed: the Dockerfile's linter and the compose file's schema are libraries, and the binary
 # runs from the image's files alone. KIVUKO_IMAGE_FRESH=1 compiles the second of the two builds without any cache.
 .PHONY: check-docker
-check-docker: bin/with-postgres ## check the image and the deployment in docker/ (root only: the image's files are run)
+check-docker: bin/with-postgres ## check the image and the deployment in docker/ (as root, because the image's files are run)
 	@"$(bin)/with-postgres" -- $(GO) -C dev/docker test -count=1 -v -timeout $(TEST_TIMEOUT) $(TESTFLAGS) ./... | grep -vE '^=== (RUN|PAUSE|CONT|NAME)'
 
-# The linters' collection is compiled at a pinned version: its authors advise
-# against a tool directive.
+# golangci-lint is compiled at a pinned version: its authors advise against a tool directive.
 bin/golangci-lint: check-go FORCE
 	@$(progress)
 	if ! "$(bin)/golangci-lint" version 2>/dev/null | grep -q ' $(GOLANGCI_VERSION:v%=%) '; then
@@ -257,11 +256,11 @@ check-fmt: bin/golangci-lint ## fail when a Go file is not formatted
 	exit $$code
 
 .PHONY: generate
-generate: check-go ## make the generated files again
+generate: check-go ## write the generated files anew
 	@$(GO) generate ./...
 	$(GO) -C dev generate ./...
 
-# fingerprint lists all files that git knows or would add, with their hashes.
+# fingerprint lists all tracked files and those that git would add, with their hashes.
 fingerprint = git ls-files -z --cached --others --exclude-standard | xargs -0 -r sha256sum 2>/dev/null | sort -k 2
 
 .PHONY: verify
@@ -270,7 +269,7 @@ verify: check-go ## fail when a generated file is not current
 	$(MAKE) --no-print-directory generate
 	after=$$($(fingerprint) || true)
 	if [ "$$before" != "$$after" ]; then
-		echo "these generated files were not current (they are now: commit them):" >&2
+		echo "these generated files were out of date and have been updated; commit them:" >&2
 		diff <(echo "$$before") <(echo "$$after") | sed -n 's/^[<>] [0-9a-f]*  /  /p' | sort -u >&2
 		exit 1
 	fi

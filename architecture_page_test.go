@@ -12,7 +12,7 @@ import (
 
 //go:generate go test -count=1 -run ArchitecturePage . -update
 
-// imports are our packages, each with those of ours that its code imports, tests left out.
+// imports are our packages, each with its imports of our packages, without tests.
 func imports(t *testing.T) map[string][]string {
 	t.Helper()
 	said, err := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}}:{{join .Imports ","}}`, "./...").Output()
@@ -32,7 +32,7 @@ func imports(t *testing.T) map[string][]string {
 	return out
 }
 
-// drawImports draws an arrow for each import but those that follow from others: who imports api has what api imports.
+// drawImports draws an arrow for each import, except for imports that follow from others.
 func drawImports(all map[string][]string) string {
 	var reaches func(from, to string) bool
 	reaches = func(from, to string) bool {
@@ -60,7 +60,7 @@ func drawImports(all map[string][]string) string {
 	return b.String()
 }
 
-// The drawing of the packages is what the compiler sees.
+// The diagram of the packages matches their imports.
 func TestArchitecturePageIsCurrent(t *testing.T) {
 	const name, begin, end = "docs/architecture.md", "Do not edit up to the next mark. -->\n", "<!-- /imports -->\n"
 	page, err := os.ReadFile(name)
@@ -94,7 +94,7 @@ func TestDrawImports(t *testing.T) {
 	}
 }
 
-// Every package has its line in the table of folders, or is named in the line of a folder above it.
+// Every package has its row in the table of folders, or is named in the row of a parent folder.
 func TestEveryPackageIsInTheTable(t *testing.T) {
 	page := documents(t)["docs/architecture.md"]
 	for name := range imports(t) {

@@ -23,7 +23,7 @@ import (
 	"kivuko/workflows"
 )
 
-// maxDraftFile bounds what is read as a payload.
+// maxDraftFile is the maximum size of a payload file.
 const maxDraftFile = 64 << 10
 
 // runColdKey makes the cold key and prints its public half.
@@ -70,8 +70,8 @@ type coldFile struct {
 	} `json:"sealed_key"`
 }
 
-// runColdSign signs one transaction with the cold key and prints it. It asks no network and no database: the
-// sealed key is in the payload, and the driver proves that the bytes do what is shown.
+// runColdSign signs one transaction with the cold key and prints it. It uses no network and no database: the encrypted
+// key is in the payload, and the driver verifies that the bytes do what is shown.
 func runColdSign(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("cold-sign", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says what is wrong
@@ -122,13 +122,13 @@ func coldSign(ctx context.Context, out io.Writer, vault *keys.ColdVault, client 
 	})
 }
 
-// signAlone signs as the owner. Where somebody else pays the fee, what comes out is no transaction before that one
-// signed too.
+// signAlone signs as the owner. When another account pays the fee, the result is not a valid transaction until that
+// account has signed too.
 func signAlone(client chain.Client, u chain.Unsigned, key chain.Key) ([]byte, error) {
 	if u.FeePayer != "" {
 		durable, ok := client.(chain.Durable)
 		if !ok {
-			return nil, fmt.Errorf("fee_payer: nobody else pays fees on %s", client.Network())
+			return nil, fmt.Errorf("fee_payer: must be empty, because only the sender pays fees on %s", client.Network())
 		}
 		return durable.SignPart(u, key)
 	}
@@ -151,7 +151,7 @@ func readColdFile(path string) (coldFile, error) {
 		return f, fmt.Errorf("the payload is larger than %d bytes", maxDraftFile)
 	}
 	if err := json.Unmarshal(content, &f); err != nil {
-		return f, fmt.Errorf("the file holds no payload: %w", err)
+		return f, fmt.Errorf("the file does not contain a payload: %w", err)
 	}
 	return f, nil
 }
@@ -161,10 +161,10 @@ func (f coldFile) parse() (chain.Unsigned, keys.Sealed, error) {
 	var u chain.Unsigned
 	var sealed keys.Sealed
 	if !f.Network.Valid() || !f.Asset.Valid() {
-		return u, sealed, errors.New("network and asset: must be ones of ours")
+		return u, sealed, errors.New("network and asset: must be a network and an asset of Kivuko")
 	}
 	if f.SealedKey == nil {
-		return u, sealed, errors.New("sealed_key: the wallet has no key that the cold machine opens")
+		return u, sealed, errors.New("sealed_key: the wallet has no key that the cold machine can decrypt")
 	}
 	var problems []error
 	decimal := func(name string, asset money.Asset, text string) money.Amount {
@@ -200,14 +200,14 @@ func (f coldFile) parse() (chain.Unsigned, keys.Sealed, error) {
 	return u, sealed, errors.Join(problems...)
 }
 
-// confirm shows what would be signed and wants a yes.
+// confirm shows what would be signed and asks for a yes.
 func confirm(in io.Reader, out io.Writer, f coldFile, u chain.Unsigned) error {
 	expires := "never"
 	switch {
 	case !u.ExpiresAt.IsZero():
 		expires = u.ExpiresAt.Format(time.RFC3339)
 	case u.NonceAccount != "":
-		expires = "it is withdrawn, by " + u.FeePayer
+		expires = "it is withdrawn by " + u.FeePayer
 	}
 	_, err := fmt.Fprintf(out, "Transfer %s on %s\n  sends  %s %s\n  from   %s\n  to     %s\n  fee    at most %s %s\n  until  %s\nSign it? Type yes: ",
 		f.TransferID, f.Network, u.Transfer.Amount, f.Asset, f.From, f.To, u.FeeLimit, f.Network.NativeCoin(), expires)
@@ -221,11 +221,11 @@ func confirm(in io.Reader, out io.Writer, f coldFile, u chain.Unsigned) error {
 	return nil
 }
 
-// nowhere stands for the nodes that the cold machine does not reach.
+// nowhere is the address of the nodes, which the cold machine can't reach.
 const nowhere = "127.0.0.1:1"
 
-// offline makes a network's driver without nodes. It needs the token addresses and ceilings of the deployment,
-// against which the driver proves the transaction.
+// offline creates a network's driver without nodes. It needs the token addresses and ceilings of the deployment, with
+// which the driver verifies the transaction.
 func (c Config) offline(n exchange.Network) (driver, error) {
 	c.Solana.RPC = []string{"http://" + nowhere}
 	c.Tron.FullNodes, c.Tron.SolidityNodes, c.Ethereum.RPC = []string{nowhere}, []string{nowhere}, []string{"http://" + nowhere}

@@ -16,9 +16,9 @@ import (
 	"kivuko/exchange"
 )
 
-// solanaPayload is a payment of one SOL that lives by a nonce account, as the service hands it out. Its message is
-// put together by hand: the header, the accounts, the account's value, and five instructions.
-func (w *coldWorld) solanaPayload(t *testing.T) {
+// solanaPayload is a payment of one SOL with a nonce account, as the service hands it out. Its message is built by hand:
+// the header, the accounts, the account's value, and five instructions.
+func (w *coldHarness) solanaPayload(t *testing.T) {
 	t.Helper()
 	w.process.config.Solana.USDT, w.process.config.Solana.RPC = "Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB", nil
 	wallet := uuid.New()
@@ -58,9 +58,9 @@ func (w *coldWorld) solanaPayload(t *testing.T) {
 	}
 }
 
-// On Solana the owner signs first, and what it signed is worth nothing before the fee payer signed too.
+// On Solana the owner signs first, and the transaction is invalid until the fee payer has signed too.
 func TestColdSigningOnSolana(t *testing.T) {
-	w := newColdWorld(t)
+	w := newColdHarness(t)
 	w.solanaPayload(t)
 	text, err := w.sign(t, func(map[string]any) {})
 	if err != nil {
@@ -88,7 +88,7 @@ func TestColdSigningOnSolana(t *testing.T) {
 		t.Fatal(err)
 	}
 	if part, err := client.(chain.Durable).TakePart(u, raw); err != nil || len(part) != sdk.SignatureLength {
-		t.Errorf("the service would not take it: %v", err)
+		t.Errorf("the service would not accept it: %v", err)
 	}
 	if tx, err := sdk.TransactionFromBytes(raw); err != nil || !tx.Signatures[0].IsZero() || tx.VerifySignatures() == nil {
 		t.Errorf("it is a whole transaction: %v", err)

@@ -22,18 +22,18 @@ import (
 	"kivuko/exchange"
 )
 
-// coldWorld is a cold machine with a key, and a payload for it.
-type coldWorld struct {
+// coldHarness is a cold machine with a key, and a payload for it.
+type coldHarness struct {
 	process process
 	out     *bytes.Buffer
 	file    map[string]any
 	sealer  *keys.ColdSealer
 }
 
-func newColdWorld(t *testing.T) *coldWorld {
+func newColdHarness(t *testing.T) *coldHarness {
 	t.Helper()
 	dir := t.TempDir()
-	w := &coldWorld{out: &bytes.Buffer{}}
+	w := &coldHarness{out: &bytes.Buffer{}}
 	config, err := load(t, ethereumEnvironment())
 	if err != nil {
 		t.Fatal(err)
@@ -57,7 +57,7 @@ func newColdWorld(t *testing.T) *coldWorld {
 }
 
 // payload is a payment of one ether, as the service hands it out.
-func (w *coldWorld) payload(t *testing.T, c Config) {
+func (w *coldHarness) payload(t *testing.T, c Config) {
 	t.Helper()
 	wallet := uuid.New()
 	sealed, err := w.sealer.Create(t.Context(), keys.Ref{WalletID: wallet, Network: exchange.Ethereum})
@@ -81,7 +81,7 @@ func (w *coldWorld) payload(t *testing.T, c Config) {
 	}
 }
 
-func (w *coldWorld) sign(t *testing.T, change func(map[string]any)) (string, error) {
+func (w *coldHarness) sign(t *testing.T, change func(map[string]any)) (string, error) {
 	t.Helper()
 	file := map[string]any{}
 	for k, v := range w.file {
@@ -102,7 +102,7 @@ func (w *coldWorld) sign(t *testing.T, change func(map[string]any)) (string, err
 }
 
 func TestColdSigning(t *testing.T) {
-	w := newColdWorld(t)
+	w := newColdHarness(t)
 	text, err := w.sign(t, func(map[string]any) {})
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestColdSigning(t *testing.T) {
 		t.Fatal(err)
 	}
 	if signed, err := client.(chain.Offline).TakeSigned(u, raw); err != nil || signed.Nonce != 7 {
-		t.Errorf("the service would not take it: %v", err)
+		t.Errorf("the service would not accept it: %v", err)
 	}
 	for name, change := range map[string]func(map[string]any){
 		"another recipient": func(f map[string]any) { f["to_address"] = "0x00000000000000000000000000000000000000bB" },
@@ -147,7 +147,7 @@ func TestColdSigning(t *testing.T) {
 	}
 }
 
-// Nothing is signed without a yes, and what is shown are the facts that the bytes are proven against.
+// Nothing is signed without a yes, and the values shown are those that the bytes are verified against.
 func TestColdSigningAsks(t *testing.T) {
 	t.Parallel()
 	f := coldFile{Network: exchange.Tron, Asset: "USDT", From: "TFrom", To: "TTo"}
@@ -162,7 +162,7 @@ func TestColdSigningAsks(t *testing.T) {
 	}
 }
 
-// A signer that could open cold keys does not start.
+// A signer that could decrypt cold keys does not start.
 func TestASignerWithTheColdKeyIsRefused(t *testing.T) {
 	env := ethereumEnvironment()
 	env["COLD_KEY"] = "cold.json"

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// healthPatience bounds the question of `kivuko health`; a process that takes longer is not well.
-const healthPatience = 5 * time.Second
+// healthTimeout bounds the request of `kivuko health`; a slower process is not healthy.
+const healthTimeout = 5 * time.Second
 
-// probe is how a kind of process is asked whether it works: at the address where it listens itself.
+// probe is how the health of a kind of process is checked: at the address where it listens.
 type probe struct{ variable, listen, method, path string }
 
-// probeOf finds the probe of "api", "worker" or "codec". A worker answers where it shows its metrics, and the
-// codec endpoint answers a browser's preflight, which needs no token.
+// probeOf returns the probe of "api", "worker" or "codec". A worker answers at its metrics address, and the codec
+// endpoint answers a browser's preflight request, which needs no token.
 func (c Config) probeOf(kind string) (probe, error) {
 	switch kind {
 	case "api":
@@ -28,8 +28,8 @@ func (c Config) probeOf(kind string) (probe, error) {
 	return probe{}, fmt.Errorf("health: there is no process %q; the processes are api, worker and codec", kind)
 }
 
-// runHealth asks a process of this machine whether it answers, for images that hold nothing else to ask with.
-// It fails unless the answer is a success.
+// runHealth checks that a process of this machine answers, for images without another HTTP client. It fails unless
+// the answer is a success.
 func runHealth(ctx context.Context, p process, args []string) error {
 	kind := "api"
 	if len(args) > 0 {
@@ -47,9 +47,9 @@ func runHealth(ctx context.Context, p process, args []string) error {
 		return fmt.Errorf("configuration: %s must be an address and a port: %w", ask.variable, err)
 	}
 	if ip := net.ParseIP(host); host == "" || (ip != nil && ip.IsUnspecified()) {
-		host = "localhost" // who listens everywhere listens here too
+		host = "localhost" // a process that listens everywhere listens here too
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthPatience)
+	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, ask.method, "http://"+net.JoinHostPort(host, port)+ask.path, http.NoBody)
 	if err != nil {

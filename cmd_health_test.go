@@ -53,6 +53,6 @@ func TestHealthRefuses(t *testing.T) {
 	t.Setenv("KIVUKO_API_LISTEN", "127.0.0.1:1")
 	var out bytes.Buffer
 	if err := run(t.Context(), []string{"health"}, &out, &out); err == nil {
-		t.Error("nobody listens, and that is healthy?")
+		t.Error("no process listens, but the check succeeds")
 	}
 }

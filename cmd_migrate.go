@@ -11,10 +11,10 @@ import (
 	"kivuko/worker"
 )
 
-// applyPatience bounds the reconciliation of Temporal.
-const applyPatience = 2 * time.Minute
+// applyTimeout bounds the reconciliation of Temporal.
+const applyTimeout = 2 * time.Minute
 
-// runMigrate brings the database up to date, fills the catalogs and makes the first admin.
+// runMigrate updates the database, fills the catalogs and creates the first admin.
 func runMigrate(ctx context.Context, p process, _ []string) error {
 	if err := p.config.check("migrate"); err != nil {
 		return err
@@ -33,7 +33,7 @@ func runMigrate(ctx context.Context, p process, _ []string) error {
 	return firstAdmin(ctx, p, db)
 }
 
-// firstAdmin makes the configured admin if there is no admin at all. Later ones are made by an admin.
+// firstAdmin creates the configured admin if there is no admin. Admins create later ones.
 func firstAdmin(ctx context.Context, p process, db *store.Store) error {
 	a := p.config.Admin
 	if a.Email == "" {
@@ -43,7 +43,7 @@ func firstAdmin(ctx context.Context, p process, db *store.Store) error {
 		Email: a.Email, PhoneNumber: a.Phone, FirstName: "First", LastName: "Admin", Password: a.Password,
 	})
 	if created {
-		p.log.Info("made the first admin")
+		p.log.Info("created the first admin")
 	}
 	return err
 }
@@ -53,24 +53,24 @@ func runApply(ctx context.Context, p process, _ []string) error {
 	if err := p.config.check("apply"); err != nil {
 		return err
 	}
-	estate, err := worker.ParseEstate(temporalYAML)
+	temporalConfig, err := worker.ParseTemporalConfig(temporalYAML)
 	if err != nil {
 		return err
 	}
 	if p.config.Temporal.Namespace != "" {
-		estate.Namespace = p.config.Temporal.Namespace
+		temporalConfig.Namespace = p.config.Temporal.Namespace
 	}
 	temporal, err := dialTemporal(p, nil)
 	if err != nil {
 		return err
 	}
 	defer temporal.Close()
-	ctx, cancel := context.WithTimeout(ctx, applyPatience)
+	ctx, cancel := context.WithTimeout(ctx, applyTimeout)
 	defer cancel()
-	return worker.Apply(ctx, temporal, estate, p.log)
+	return worker.Apply(ctx, temporal, temporalConfig, p.log)
 }
 
-// runAuditVerify seals what is not sealed yet and recomputes the whole chain.
+// runAuditVerify seals the rows that are not sealed yet and recomputes the whole hash chain.
 func runAuditVerify(ctx context.Context, p process, _ []string) error {
 	if err := p.config.check("audit-verify"); err != nil {
 		return err

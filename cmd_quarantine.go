@@ -13,14 +13,14 @@ import (
 	"kivuko/store"
 )
 
-// runQuarantine lists the movements that were set aside, or settles one of them. One that left a wallet may be
-// settled as a payment whose transaction is not known here, which the payment then completes by.
+// runQuarantine lists the quarantined movements, or settles one of them. A movement out of a wallet may be settled as the
+// transaction of a payment whose transaction is not known here; it then completes the payment.
 func runQuarantine(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("quarantine", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says what is wrong
-	settle := flags.String("settle", "", "id of a movement that is dealt with")
-	payment := flags.String("payment", "", "id of the chain payment that a movement was, whose transaction is not known here")
-	note := flags.String("note", "", "what it was")
+	settle := flags.String("settle", "", "id of the movement to settle")
+	payment := flags.String("payment", "", "id of the chain payment that the movement completes, if its transaction is not known here")
+	note := flags.String("note", "", "what the movement was")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("quarantine: %w", err)
 	}

@@ -9,12 +9,12 @@ import (
 	"kivuko/momo"
 )
 
-// runRegister tells the mobile money operator where to report payments to our number, and opens its list of them. Both
-// are done once in the life of a number, and doing them again is no error.
+// runRegister registers our addresses for payment notices with the mobile money operator, and opens the operator's list of
+// payments. Both are done once for each number; repeating them is no error.
 func runRegister(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("momo-register", flag.ContinueOnError)
 	flags.SetOutput(p.out)
-	number := flags.String("number", "", "a telephone number of ours, by which the operator opens its list")
+	number := flags.String("number", "", "one of our telephone numbers, with which the operator opens its list of payments")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -42,12 +42,12 @@ func runRegister(ctx context.Context, p process, args []string) error {
 		return err
 	}
 	if nominated == "" {
-		_, err := fmt.Fprintln(p.out, "Its list was not opened: no -number was given.")
+		_, err := fmt.Fprintln(p.out, "The operator's list of payments was not opened: no -number was given.")
 		return err
 	}
 	if err := operator.RegisterPull(ctx, nominated); err != nil {
 		return fmt.Errorf("momo-register: the list of payments: %w", err)
 	}
-	_, err = fmt.Fprintln(p.out, "Its list of payments is open.")
+	_, err = fmt.Fprintln(p.out, "The operator's list of payments is open.")
 	return err
 }

@@ -11,7 +11,7 @@ import (
 	"kivuko/momo/sandbox"
 )
 
-// What is registered is where the operator's notices go from then on. Doing it again changes nothing.
+// After the registration, the operator sends its notices to our addresses. Repeating it changes nothing.
 func TestRegisteredAddressesGetNotices(t *testing.T) {
 	token, told := strings.Repeat("5", 64), make(chan string, 8)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -31,13 +31,13 @@ func TestRegisteredAddressesGetNotices(t *testing.T) {
 	m.Shortcode, m.Passkey, m.CallbackURL = sandbox.DefaultShortcode, sandbox.DefaultPasskey, receiver.URL+"/cb"
 	for _, bad := range [][]string{{}, {"-number", "0712345678"}, {"more"}, {"-number", "12"}} {
 		if err := runRegister(t.Context(), p, bad); err == nil {
-			t.Errorf("%q is taken without a standing token", bad)
+			t.Errorf("%q is accepted without a standing token", bad)
 		}
 	}
 	m.StandingToken = token
 	for _, bad := range [][]string{{"more"}, {"-number", "12"}} {
 		if err := runRegister(t.Context(), p, bad); err == nil {
-			t.Errorf("%q is taken", bad)
+			t.Errorf("%q is accepted", bad)
 		}
 	}
 	if err := runRegister(t.Context(), p, nil); err != nil || !strings.Contains(out.String(), "was not opened") {
@@ -51,7 +51,7 @@ func TestRegisteredAddressesGetNotices(t *testing.T) {
 	}
 	for _, want := range []string{"/cb/" + token + "/validation", "/cb/" + token + "/confirmation"} {
 		if got := <-told; got != want {
-			t.Errorf("told %s, want %s", got, want)
+			t.Errorf("registered %s, want %s", got, want)
 		}
 	}
 }

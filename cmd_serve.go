@@ -22,10 +22,10 @@ import (
 	"kivuko/workflows"
 )
 
-// spoolPause is how often callbacks that the database missed are tried again.
+// spoolPause is how often spooled callbacks are tried again.
 const spoolPause = 5 * time.Second
 
-// runAPI serves the REST API. It holds no wallet key and no secret of the operator.
+// runAPI serves the REST API. It has no wallet keys and no secrets of the mobile money operator.
 func runAPI(ctx context.Context, p process, _ []string) error {
 	if err := p.config.check("api"); err != nil {
 		return err
@@ -71,6 +71,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	}
 	health := map[string]func(context.Context) error{
 		"postgres": db.Ping,
+		"schema":   db.CheckSchema,
 		"temporal": func(ctx context.Context) error {
 			_, err := temporal.CheckHealth(ctx, &client.CheckHealthRequest{})
 			return err
@@ -84,13 +85,14 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	if host := hostOf(p.config.Momo.BaseURL); host != "" {
 		health["momo"] = reachable(host)
 	}
+	payable, all := p.config.addresses()
 	return api.Deps{
 		Config: api.Config{
 			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, Operator: operatorName, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders,
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: p.config.addresses(), Refuses: p.config.refuses, Notices: momo.ParseCallback, Webhooks: hooks,
+		Addresses: payable, AnyAddresses: all, Refuses: p.config.refuses, Notices: momo.ParseCallback, Webhooks: hooks,
 	}, nil
 }
 
@@ -131,9 +133,8 @@ func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) err
 	return g.Wait()
 }
 
-// runCodec serves the endpoint through which the Web UI reads payloads. Who may read them is what the
-// API would say of the same access token; on the local stack, whose Web UI has no login and sends
-// none, the loopback address is the guard.
+// runCodec serves the endpoint through which the Web UI reads payloads. It checks the access token like the API does. The
+// local stack's Web UI has no login and sends no token; there the loopback address is the guard.
 func runCodec(ctx context.Context, p process, _ []string) error {
 	if err := p.config.check("codec"); err != nil {
 		return err
@@ -195,7 +196,7 @@ func serveMetrics(ctx context.Context, p process, metrics *prometheus.Registry) 
 	return serveHTTP(ctx, p, p.config.Worker.MetricsListen, mux)
 }
 
-// reachable tells whether something listens at an address.
+// reachable reports whether something listens at an address.
 func reachable(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -206,7 +207,7 @@ func reachable(address string) func(context.Context) error {
 	}
 }
 
-// closing closes the database when a command ends. What it waited to say is in the database already.
+// closing closes the database when a command ends. Errors are only logged, because everything is committed already.
 func closing(p process, db *store.Store) {
 	if err := db.Close(); err != nil {
 		p.log.Warn("the database did not close", "error", err)

@@ -10,8 +10,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// balances reads what addresses hold, for the API, which shows it beside the ledger. A network's driver is
-// opened when it is first asked; one that can't be opened is tried again with the next question.
+// balances reads the balances of addresses for the API, which shows them with the ledger's. A network's driver is opened at
+// its first use; if that fails, the next read tries again.
 type balances struct {
 	mu   sync.Mutex
 	open drivers
@@ -27,7 +27,7 @@ func (b *balances) driver(n exchange.Network) (driver, error) {
 	return b.open.of(n)
 }
 
-// readers are the questions that can be asked of the networks that are on.
+// readers returns the balance readers of the networks that are on.
 func (b *balances) readers() map[exchange.Network]func(context.Context, string, money.Asset) (exchange.ChainBalance, error) {
 	out := map[exchange.Network]func(context.Context, string, money.Asset) (exchange.ChainBalance, error){}
 	for _, n := range b.open.config.networks() {
@@ -46,7 +46,7 @@ func (b *balances) readers() map[exchange.Network]func(context.Context, string, 
 	return out
 }
 
-// counters are the questions how often an address has sent, of the networks that are on.
+// counters returns the readers of transaction counts of the networks that are on.
 func (b *balances) counters() map[exchange.Network]func(context.Context, string) (exchange.SenderCount, error) {
 	out := map[exchange.Network]func(context.Context, string) (exchange.SenderCount, error){}
 	for _, n := range b.open.config.networks() {
@@ -67,7 +67,7 @@ func (b *balances) counters() map[exchange.Network]func(context.Context, string)
 func count(ctx context.Context, d driver, address string) (exchange.SenderCount, error) {
 	counter, ok := d.(chain.Sequenced)
 	if !ok {
-		return exchange.SenderCount{}, exchange.Errorf(exchange.CodeUnsupported, "The network %s numbers no transactions.", d.Network())
+		return exchange.SenderCount{}, exchange.Errorf(exchange.CodeUnsupported, "The network %s does not number transactions.", d.Network())
 	}
 	n, err := counter.Nonces(ctx, address)
 	return exchange.SenderCount{Latest: n.Latest, Final: n.Final, Block: chainBlock(n.Head.Final)}, err
@@ -83,8 +83,8 @@ func (b *balances) close() {
 	b.open.close()
 }
 
-// refuses says why an asset is not offered on a network, as the rest of a sentence; empty when it is, and
-// of a network that is off, which is refused as a whole.
+// refuses returns why an asset is not offered on a network, as the rest of a sentence. It returns "" when the asset is
+// offered, and for a network that is off, which is refused as a whole.
 func (c Config) refuses(name exchange.Network, a money.Asset) string {
 	n := c.network(name)
 	if !n.on || a == name.NativeCoin() {
@@ -93,7 +93,7 @@ func (c Config) refuses(name exchange.Network, a money.Asset) string {
 	if why := n.stopped[a]; why != "" {
 		return why
 	}
-	known := false // an API that was given no contract at all leaves the answer to the workers
+	known := false // without any configured contract, the API leaves this check to the workers
 	for _, address := range n.tokens {
 		known = known || address != ""
 	}

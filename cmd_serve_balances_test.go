@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// USDC is off on TRON unless somebody turns it on, also where its contract is configured.
+// USDC is off on TRON unless the configuration enables it, even if its contract is configured.
 func TestRefusedAssets(t *testing.T) {
 	nodes := []string{"node:50051"}
 	tron := func(usdc string, enabled bool) Config {
@@ -40,7 +40,7 @@ func TestRefusedAssets(t *testing.T) {
 	}
 }
 
-// By default the variable is not set, and what production starts with refuses USDC on TRON.
+// By default the variable is not set, and production refuses USDC on TRON.
 func TestUSDCOnTronIsOffByDefault(t *testing.T) {
 	t.Setenv("KIVUKO_MODE", "production")
 	t.Setenv("KIVUKO_TRON_GRPC", "node:50051")
@@ -62,7 +62,7 @@ func TestUSDCOnTronIsOffByDefault(t *testing.T) {
 	}
 }
 
-// A network is asked only where it is on.
+// Only networks that are on are read.
 func TestBalancesAreReadOfNetworksThatAreOn(t *testing.T) {
 	b := newBalances(Config{Tron: TronConfig{FullNodes: []string{"127.0.0.1:1"}, SolidityNodes: []string{"127.0.0.1:1"}, USDT: "bad"}})
 	defer b.close()

@@ -20,16 +20,17 @@ import (
 	"kivuko/crash"
 	"kivuko/exchange"
 	"kivuko/momo"
+	"kivuko/service"
 	"kivuko/store"
 	"kivuko/worker"
 	"kivuko/workflows"
 )
 
-// operatorName is the provider on attempt rows.
+// operatorName is the provider of payment attempts.
 const operatorName = exchange.ProviderDaraja
 
-// runWorker serves task queues. What a process can do follows from what it is configured with: only
-// one with a master key can serve a signer queue.
+// runWorker serves task queues. The configuration of a process decides which queues it can serve: only one with a master
+// key can serve a signer queue.
 func runWorker(ctx context.Context, p process, args []string) error {
 	flags := flag.NewFlagSet("worker", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // the error says what is wrong
@@ -43,7 +44,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 			queues = append(queues, q)
 		}
 	}
-	estate, err := worker.ParseEstate(temporalYAML)
+	temporalConfig, err := worker.ParseTemporalConfig(temporalYAML)
 	if err != nil {
 		return err
 	}
@@ -54,6 +55,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		return fmt.Errorf("worker: %w", err)
 	}
 	workflows.UseRunbooks(p.config.Runbooks)
+	workflows.UseAPI(p.config.API.PublicURL)
 	db, err := openStore(ctx, p, store.Options{Limits: p.config.limits(), Commits: crash.Commits()})
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 	if err != nil {
 		return err
 	}
-	var counted prometheus.Registerer // nil where nobody can read them, because counting is not free
+	var counted prometheus.Registerer // nil when the metrics are not served, because counting has a cost
 	if p.config.Worker.MetricsListen != "" {
 		counted = metrics
 	}
@@ -72,7 +74,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		return err
 	}
 	defer temporal.Close()
-	parts := parts{process: p, rows: worker.Rows{Store: db}, temporal: temporal, drivers: drivers{config: p.config, open: map[exchange.Network]driver{}}}
+	parts := parts{process: p, db: db, temporal: temporal, drivers: drivers{config: p.config, open: map[exchange.Network]driver{}}}
 	defer parts.drivers.close()
 	activities := worker.Activities{}
 	for _, q := range queues {
@@ -81,7 +83,7 @@ func runWorker(ctx context.Context, p process, args []string) error {
 		}
 	}
 	return work(ctx, p, temporal, activities, metrics, worker.Options{
-		Estate: estate, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
+		TemporalConfig: temporalConfig, Queues: queues, BuildID: p.config.buildID(), Logger: p.log, Promote: p.config.Worker.Promote,
 		Interceptors: crash.Interceptors(),
 	})
 }
@@ -107,13 +109,12 @@ func work(ctx context.Context, p process, temporal client.Client, activities wor
 // parts is what the activities of a process are made from.
 type parts struct {
 	process
-	rows     worker.Rows
+	db       *store.Store
 	temporal client.Client
 	drivers  drivers
 }
 
-// activities makes what a queue's processes carry out; the worker refuses a queue that it does not know, and one of which
-// something is missing.
+// activities creates the activities of a queue. The worker refuses an unknown queue, and one with missing activities.
 func (p parts) activities(queue string) ([]any, error) {
 	chain, signer := workflows.ChainOf(queue), workflows.SignerOf(queue)
 	switch {
@@ -122,7 +123,7 @@ func (p parts) activities(queue string) ([]any, error) {
 	case queue == workflows.QueueMomo:
 		return p.momo()
 	case queue == workflows.QueueWebhooks:
-		w, err := p.config.webhooks(p.rows)
+		w, err := p.config.webhooks(p.db)
 		return []any{w}, err
 	case chain != "":
 		return p.chain(chain)
@@ -132,32 +133,33 @@ func (p parts) activities(queue string) ([]any, error) {
 	return nil, nil
 }
 
-// flows makes the activities that need nothing but the store, and what others say of people and of rates.
+// flows creates the activities that need only the store, the screening service and the source of rates.
 func (p parts) flows() ([]any, error) {
 	screener, err := p.config.screener()
 	if err != nil {
 		return nil, err
 	}
-	rates, err := p.config.rates(p.rows)
+	rates, err := p.config.rates(p.db)
 	if err != nil {
 		return nil, err
 	}
 	return []any{
-		&activities.Orders{Store: p.rows, Index: worker.ParkedIndex{Client: p.temporal}}, &activities.OffRamps{Store: p.rows, Screener: screener}, &activities.Bank{Store: p.rows},
-		&activities.Escrow{Store: p.rows}, &activities.Sweeps{Store: p.rows}, &activities.ChainRefunds{Store: p.rows},
-		&activities.Transfers{Store: p.rows, Screener: screener}, &activities.Approvals{Store: p.rows}, &activities.DepositWaits{Store: p.rows},
-		&activities.Reconciliation{Store: p.rows}, rates,
-		&activities.Relay{Store: p.rows, Waker: worker.WebhookFlows{Client: p.temporal}},
+		&activities.Orders{Store: p.db, Index: worker.ParkedIndex{Client: p.temporal}},
+		&activities.OffRamps{Store: p.db, Screener: screener, Provider: operatorName}, &activities.Bank{Store: p.db},
+		&activities.Escrow{Store: p.db}, &activities.Sweeps{Store: p.db}, &activities.ChainRefunds{Store: p.db},
+		&activities.Transfers{Store: p.db, Screener: screener}, &activities.Approvals{Store: p.db}, &activities.DepositWaits{Store: p.db},
+		&activities.Reconciliation{Store: p.db}, rates,
+		&activities.Relay{Store: p.db, Waker: worker.WebhookFlows{Client: p.temporal}},
 	}, nil
 }
 
-// rates makes the activities of rates, with the source where one is configured.
-func (c Config) rates(rows worker.Rows) (*activities.Rates, error) {
-	r := &activities.Rates{Store: rows, Name: c.Rates.Source, Life: c.Rates.Life}
+// rates creates the activities of rates, with the source if one is configured.
+func (c Config) rates(db *store.Store) (*activities.Rates, error) {
+	r := &activities.Rates{Store: db, Name: c.Rates.Source, Life: c.Rates.Life}
 	if c.Rates.URL == "" {
 		return r, nil
 	}
-	source, err := activities.NewHTTPRates(c.Rates.URL, c.Rates.Token)
+	source, err := service.NewRates(c.Rates.URL, c.Rates.Token)
 	if err != nil {
 		return nil, fmt.Errorf("KIVUKO_RATES_URL: %w", err)
 	}
@@ -165,17 +167,17 @@ func (c Config) rates(rows worker.Rows) (*activities.Rates, error) {
 	return r, nil
 }
 
-// momo makes the activities that talk to the mobile money operator.
+// momo creates the activities that use the mobile money operator.
 func (p parts) momo() ([]any, error) {
 	operator, err := momo.New(p.config.momo())
 	if err != nil {
 		return nil, err
 	}
-	rows, key := p.rows, p.config.Momo.CallbackKey
+	rows, key := p.db, p.config.Momo.CallbackKey
 	return []any{
 		&activities.Momo{Store: rows, Operator: operator, Provider: operatorName, Now: time.Now},
 		&activities.Payouts{Store: rows, Operator: operator, Provider: operatorName, CallbackKey: key, Now: time.Now},
-		&activities.Refunds{Store: rows, Operator: operator, Provider: operatorName, CallbackKey: key, Now: time.Now},
+		&activities.Refunds{Store: rows},
 		&activities.Float{
 			Store: rows, Operator: operator, Waker: worker.FloatFlows{Client: p.temporal}, Provider: operatorName, CallbackKey: key, Now: time.Now,
 		},
@@ -183,7 +185,7 @@ func (p parts) momo() ([]any, error) {
 	}, nil
 }
 
-// momo is what a client of the mobile money operator needs.
+// momo returns the configuration of a client of the mobile money operator.
 func (c Config) momo() momo.Config {
 	m := c.Momo
 	return momo.Config{
@@ -201,8 +203,7 @@ func (c Config) buildID() string {
 	return version()
 }
 
-// dialTemporal prepares the connection; it is made when it is first used, so that a process may start
-// before Temporal does.
+// dialTemporal prepares the connection. It connects at the first use, so that a process may start before Temporal.
 func dialTemporal(p process, metrics prometheus.Registerer) (client.Client, error) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -223,7 +224,7 @@ func payloadKeys(c Config) []worker.Key {
 	return out
 }
 
-// hostOf is the host and port of a URL, "" for none.
+// hostOf returns the host and port of a URL, or "".
 func hostOf(address string) string {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" {

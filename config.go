@@ -17,7 +17,7 @@ import (
 	"kivuko/workflows"
 )
 
-// Mode says how strict the service is about its own set-up.
+// Mode is how strict the service is about its own configuration.
 type Mode string
 
 // Local runs on one machine with development secrets and embedded chains. Production refuses to
@@ -27,26 +27,26 @@ const (
 	Production Mode = "production"
 )
 
-// Config is everything that the environment may say. This file is the only place of the product that
-// reads the environment; packages receive values. Each process checks only the parts it uses.
+// Config is the whole configuration. Only this file reads the environment; packages receive values. Each process checks
+// only the parts that it uses.
 //
-// The tags of a field say all about its variable but its meaning, which is the field's comment. docs/configuration.md is
-// generated from both, and the checks of config_variables.go follow the tags:
+// The tags of a field describe its variable; the field's comment is the meaning. docs/configuration.md is generated from
+// both, and config_variables.go checks what the tags require:
 //
 //	env, envDefault   the name without its prefix, and the default
 //	for               the processes that read it: commands, kinds of queues, "workers" (all queues) or "all"
 //	need              those of them that refuse to start without it
-//	production        what production demands besides: "required", "off", "https", or a rule in words that a check holds
+//	production        what production requires in addition: "required", "off", "https", or a rule in words that a check enforces
 //	secret            "true" where the value is a secret
 type Config struct {
 	// `local` or `production`. Production refuses development secrets, embedded chains, sandboxes and unencrypted connections.
 	Mode Mode `env:"MODE" envDefault:"local" for:"all"`
-	// PostgreSQL, as `postgres://…`. Production wants `sslmode=verify-full`, unless the database is on this machine.
+	// PostgreSQL, as `postgres://…`. Production requires `sslmode=verify-full`, unless the database is on this machine.
 	DatabaseURL string `env:"DATABASE_URL" for:"api codec workers migrate quarantine audit-verify" need:"api workers migrate quarantine audit-verify" production:"required" secret:"true"`
-	// The least severe messages that are logged: `debug`, `info`, `warn` or `error`.
+	// The lowest level that is logged: `debug`, `info`, `warn` or `error`.
 	LogLevel slog.Level `env:"LOG_LEVEL" envDefault:"info" for:"all"`
-	// Where your operators read docs/runbooks.md: a whole http or https address without a heading. The details of parked flows
-	// and `GET /parked` link to it.
+	// The address where your operators read docs/runbooks.md: a full http or https URL without a heading. The details of parked
+	// flows and `GET /parked` link to it.
 	Runbooks string `env:"RUNBOOKS" envDefault:"docs/runbooks.md" for:"api workers"`
 
 	API      APIConfig      `envPrefix:"API_" title:"API"`
@@ -58,8 +58,8 @@ type Config struct {
 	Momo     MomoConfig     `envPrefix:"MOMO_" title:"Mobile money"`
 	Rates    RatesConfig    `envPrefix:"RATES_" title:"Rates"`
 
-	// Screening is asked about everybody outside of our custody: by the queue flows about who sent the crypto of a sale
-	// and who gets a transfer, by signers before any other payment is signed.
+	// Screening checks every party outside of our custody. The queue flows checks the sender of a sale's crypto and the
+	// recipient of a transfer; signers check the recipient of every other payment before they sign it.
 	Screening ScreeningConfig `envPrefix:"SCREENING_" title:"Screening"`
 	Keys      KeysConfig      `envPrefix:"" title:"Keys"`
 	Sending   SendingConfig   `envPrefix:"SENDING_" title:"Sending"`
@@ -70,43 +70,43 @@ type Config struct {
 	Solana   SolanaConfig   `envPrefix:"SOLANA_" network:"solana" title:"Solana"`
 }
 
-// APIConfig is what the API process needs beside the database and Temporal.
+// APIConfig is what the API process needs besides the database and Temporal.
 type APIConfig struct {
 	// The address and port where the API listens.
 	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8080" for:"api health"`
-	// The address by which the outside world reaches the API.
-	PublicURL string `env:"PUBLIC_URL" envDefault:"http://127.0.0.1:8080" for:"api" production:"required https"`
+	// The public address of the API. The details of parked flows link to it.
+	PublicURL string `env:"PUBLIC_URL" envDefault:"http://127.0.0.1:8080" for:"api flows" production:"required https"`
 	// `id:` and 64 hexadecimal digits, several for rotation. The first signs access tokens, all of them verify.
 	TokenKeys Keyring `env:"TOKEN_KEYS" for:"api codec" need:"api" production:"required" secret:"true"`
-	// 64 hexadecimal digits that PINs and passwords are hashed with. When it is lost, everybody has to set a new PIN and password.
+	// 64 hexadecimal digits that PINs and passwords are hashed with. If it is lost, every user has to set a new PIN and password.
 	PINPepper HexKey `env:"PIN_PEPPER" for:"api" need:"api" secret:"true"`
-	// The directory where callbacks wait while the database is away. It must outlive the process.
+	// The directory where callbacks wait while the database is down. It must outlive the process.
 	SpoolDir string `env:"SPOOL_DIR" envDefault:".local/spool" for:"api"`
-	// Addresses or prefixes of the operator. Callbacks from other addresses are marked; empty marks none.
+	// Addresses or prefixes of the mobile money operator. Callbacks from other addresses are marked. Empty marks none.
 	CallbackIPs Prefixes `env:"CALLBACK_IPS" for:"api"`
-	// Addresses or prefixes that may read `/metrics`; empty lets everybody read it.
+	// Addresses or prefixes that may read `/metrics`. If empty, every address may read it.
 	MetricsReaders Prefixes `env:"METRICS_READERS" for:"api" production:"required"`
-	// Addresses or prefixes of proxies whose `X-Forwarded-For` is believed.
+	// Addresses or prefixes of proxies whose `X-Forwarded-For` is trusted.
 	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" for:"api"`
-	// How long running requests may take to end when the process is stopped.
+	// How long running requests may take to finish when the process is stopped.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" for:"api"`
 	// Multiplies every rate limit, for load tests.
 	RateFactor int `env:"RATE_FACTOR" envDefault:"1" for:"api"`
 }
 
-// TemporalConfig says where Temporal is; temporal.yaml says how the service uses it.
+// TemporalConfig is the connection to Temporal; temporal.yaml describes how the service uses it.
 type TemporalConfig struct {
-	// Host and port of Temporal. What is not set here is taken from the variables and files of the `temporal` command line,
-	// client certificates too.
+	// Host and port of Temporal. Values that are not set here, and client certificates, come from the variables and files of the
+	// `temporal` command line.
 	Address string `env:"ADDRESS" for:"api workers apply"`
 	// The namespace, in place of the one in `temporal.yaml`.
 	Namespace string `env:"NAMESPACE" for:"api workers apply"`
 	// Whether Temporal is reached over TLS.
 	TLS bool `env:"TLS" for:"api workers apply" production:"required unless Temporal is on this machine"`
-	// For a Temporal that asks for one.
+	// The API key, for a Temporal that requires one.
 	APIKey string `env:"API_KEY" for:"api workers apply" secret:"true"`
 	// `id:` and 64 hexadecimal digits, several for rotation. The first encrypts payloads, all of them decrypt. Keep each one as long
-	// as a history lives that it encrypted.
+	// as a history exists that it encrypted.
 	PayloadKeys Keyring `env:"PAYLOAD_KEYS" for:"api codec workers apply" need:"api codec workers apply" secret:"true"`
 }
 
@@ -114,16 +114,16 @@ type TemporalConfig struct {
 type CodecConfig struct {
 	// The address and port where the codec endpoint listens.
 	Listen string `env:"LISTEN" envDefault:"127.0.0.1:8081" for:"codec health"`
-	// The address of the Web UI that may ask it.
+	// The address of the Web UI that may use it.
 	Origin string `env:"ORIGIN" envDefault:"http://127.0.0.1:8233" for:"codec"`
-	// Lets everybody who reaches the address read payloads. For the local stack, whose Web UI has no login; otherwise the endpoint
-	// asks for an access token of staff.
+	// Allows every client that reaches the address to read payloads. For the local stack, whose Web UI has no login. Otherwise the
+	// endpoint requires an access token of staff.
 	Open bool `env:"OPEN" for:"codec" production:"off"`
 }
 
 // WorkerConfig is what each worker process needs.
 type WorkerConfig struct {
-	// The address and port where the worker serves `/metrics`; empty serves none.
+	// The address and port where the worker serves `/metrics`. If empty, it serves none.
 	MetricsListen string `env:"METRICS_LISTEN" for:"workers health"`
 	// The build that flows are pinned to; the commit unless set.
 	BuildID string `env:"BUILD_ID" for:"workers"`
@@ -131,13 +131,13 @@ type WorkerConfig struct {
 	Promote bool `env:"PROMOTE" for:"workers"`
 }
 
-// AdminConfig makes the first admin at migration time, if there is none.
+// AdminConfig is the first admin, whom the migration creates if there is no admin.
 type AdminConfig struct {
 	// The e-mail address of the first admin, whom `kivuko migrate` creates if there is none.
 	Email string `env:"EMAIL" for:"migrate"`
-	// Its phone number; needed with the e-mail address.
+	// The admin's phone number; required with the e-mail address.
 	Phone string `env:"PHONE" for:"migrate"`
-	// Its password; needed with the e-mail address. Unset it afterwards.
+	// The admin's password; required with the e-mail address. Unset it afterwards.
 	Password string `env:"PASSWORD" for:"migrate" secret:"true"`
 }
 
@@ -182,8 +182,8 @@ func loadConfig() (Config, error) {
 	return c, nil
 }
 
-// nameVariables says which variables a parse error is about: the library knows only the names of fields. Two parts of the
-// configuration may have fields of one name; the ones that are not set have nothing wrong.
+// nameVariables adds the names of the variables to a parse error: the library knows only the names of fields. Two parts of
+// the configuration may have fields of the same name; only set ones can be wrong.
 func nameVariables(err error, values map[string]string) error {
 	all, ok := errors.AsType[env.AggregateError](err)
 	if !ok {
@@ -207,7 +207,7 @@ func nameVariables(err error, values map[string]string) error {
 	return n.err()
 }
 
-// need collects what is wrong for one process, so that an operator sees all of it at once.
+// need collects all problems of a process, so that an operator sees them at once.
 type need struct{ problems []string }
 
 func (n *need) set(name, value string) {
@@ -227,8 +227,8 @@ func (n *need) err() error {
 	return errors.New("configuration:\n  " + strings.Join(n.problems, "\n  ") + "\ndocs/configuration.md describes every variable.")
 }
 
-// check names everything that a process lacks, and every rule that its variables break. A process is a command or a
-// queue of a worker.
+// check reports every missing variable of a process, and every rule that its variables break. A process is a command or
+// a queue of a worker.
 func (c Config) check(processes ...string) error {
 	var n need
 	for _, p := range processes {
@@ -240,7 +240,7 @@ func (c Config) check(processes ...string) error {
 	return n.err()
 }
 
-// checkRules holds the rules that the tags can't say.
+// checkRules checks the rules that the tags can't express.
 func (c Config) checkRules(n *need, process string) {
 	kind, _ := kindOf(process)
 	if reads("api codec workers migrate quarantine audit-verify", kind) {
@@ -284,7 +284,7 @@ func (c Config) checkRules(n *need, process string) {
 	}
 }
 
-// checkRunbooks wants an address to which a heading can be added, and that a browser opens from the Web UI.
+// checkRunbooks requires an address to which a heading can be added, and that a browser can open from the Web UI.
 func (c Config) checkRunbooks(n *need) {
 	u, err := url.Parse(c.Runbooks)
 	whole := err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Host != ""
@@ -293,9 +293,9 @@ func (c Config) checkRunbooks(n *need) {
 }
 
 func (c Config) checkCodec(n *need) {
-	n.rule(len(c.API.TokenKeys) > 0 || c.Codec.Open || c.Mode == Production, "KIVUKO_API_TOKEN_KEYS must be set: the codec endpoint asks for an access token")
-	n.rule(c.DatabaseURL != "" || c.Codec.Open || c.Mode == Production, "KIVUKO_DATABASE_URL must be set: the codec endpoint looks up whose access token it is")
-	n.rule(!c.Codec.Open || loopback(c.Codec.Listen), "KIVUKO_CODEC_OPEN needs a loopback KIVUKO_CODEC_LISTEN")
+	n.rule(len(c.API.TokenKeys) > 0 || c.Codec.Open || c.Mode == Production, "KIVUKO_API_TOKEN_KEYS must be set: the codec endpoint requires an access token")
+	n.rule(c.DatabaseURL != "" || c.Codec.Open || c.Mode == Production, "KIVUKO_DATABASE_URL must be set: the codec endpoint looks up the user of an access token")
+	n.rule(!c.Codec.Open || loopback(c.Codec.Listen), "KIVUKO_CODEC_OPEN requires a loopback address in KIVUKO_CODEC_LISTEN")
 }
 
 func (c Config) checkAdmin(n *need) {

@@ -12,8 +12,8 @@ import (
 	"kivuko/store"
 )
 
-// sslVerifyFull is libpq's mode in which the server's certificate is checked, its name included. Every
-// weaker mode lets somebody between us and the database read and write the books.
+// sslVerifyFull is libpq's mode that checks the server's certificate and its name. With a weaker mode, a
+// man in the middle can read and write the ledger.
 const sslVerifyFull = "verify-full"
 
 func (c Config) checkDatabase(n *need) {
@@ -30,7 +30,7 @@ func (c Config) checkDatabase(n *need) {
 	n.rule(verified || onThisMachine(u), "KIVUKO_DATABASE_URL must say sslmode=verify-full: in production PostgreSQL is reached over verified TLS unless it is on this machine")
 }
 
-// onThisMachine reports whether a database URL names nothing but a loopback address or a local socket.
+// onThisMachine reports whether a database URL names only loopback addresses or a local socket.
 func onThisMachine(u *url.URL) bool {
 	hosts := u.Query()["host"] // the driver takes the host from here too
 	if u.Host != "" || len(hosts) == 0 {
@@ -47,21 +47,30 @@ func onThisMachine(u *url.URL) bool {
 	return !u.Query().Has("hostaddr") && !u.Query().Has("service")
 }
 
-// openStore opens the database for a process that serves. In production its role must be one that can
-// change neither the schema nor the guards in it.
+// openStore opens the database for a process that serves. Its schema must be that of this build, and in production its
+// role must not be able to change the schema or the guards in it.
 func openStore(ctx context.Context, p process, o store.Options) (*store.Store, error) {
 	o.Logger = p.log
 	db, err := store.Open(ctx, p.config.DatabaseURL, o)
-	if err != nil || p.config.Mode != Production {
-		return db, err
+	if err != nil {
+		return nil, err
 	}
-	if err := db.Restricted(ctx); err != nil {
+	err = db.CheckSchema(ctx)
+	if err == nil && p.config.Mode == Production {
+		err = restricted(ctx, db)
+	}
+	if err != nil {
 		closing(p, db)
-		if exchange.CodeOf(err) == exchange.CodeForbidden {
-			err = fmt.Errorf("KIVUKO_DATABASE_URL must log in with a role that is no more than a member of kivuko_app: in production the service can't change its own guards. %s",
-				exchange.MessageOf(err))
-		}
 		return nil, err
 	}
 	return db, nil
+}
+
+func restricted(ctx context.Context, db *store.Store) error {
+	err := db.Restricted(ctx)
+	if exchange.CodeOf(err) == exchange.CodeForbidden {
+		err = fmt.Errorf("KIVUKO_DATABASE_URL must log in with a role that is only a member of kivuko_app: in production the service must not be able to change its own guards. %s",
+			exchange.MessageOf(err))
+	}
+	return err
 }

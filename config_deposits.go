@@ -11,13 +11,13 @@ import (
 
 // DepositsConfig is how deposits on the chains are watched.
 type DepositsConfig struct {
-	// The first block to read of a network where nothing was read before (`tron:1`); otherwise the final one of the moment.
+	// The first block to read on a network that was not read before (`tron:1`). By default the newest final block.
 	From map[string]uint64 `env:"FROM" for:"chain"`
-	// The least amount of each asset that is acted upon. Less is booked all the same.
+	// The smallest deposit of each asset that is acted upon. A smaller one is only booked.
 	Minimum map[string]string `env:"MINIMUM" envDefault:"USDT:0.01,USDC:0.01,TRX:0.1,ETH:0.00001,SOL:0.0001" for:"chain"`
 }
 
-// checkDeposits holds the rules of a watch over a network.
+// checkDeposits checks the rules for watching a network.
 func (c Config) checkDeposits(n *need) {
 	for name := range c.Deposits.From {
 		n.rule(exchange.Network(name).Valid(), fmt.Sprintf("KIVUKO_DEPOSITS_FROM: there is no network %q", name))

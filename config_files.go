@@ -17,10 +17,10 @@ const (
 	maxSecretFile = 64 << 10
 )
 
-// withFiles replaces each KIVUKO_X_FILE by KIVUKO_X with what the file holds, without a line break at its end; an
+// withFiles replaces each KIVUKO_X_FILE by KIVUKO_X with the file's content, without a line break at its end; an
 // empty file is a variable that is not set.
-// Secrets then stay out of the environment, which every tool that shows a container shows. All that is wrong is
-// reported at once, by the variables' names; what a file holds is never part of an error.
+// Secrets then stay out of the environment, which every container tool shows. All problems are reported at once, by
+// the variables' names; a file's content is never part of an error.
 func withFiles(environment map[string]string) (map[string]string, error) {
 	known := map[string]bool{}
 	for _, v := range (Config{}).variables() {
@@ -34,7 +34,7 @@ func withFiles(environment map[string]string) (map[string]string, error) {
 			continue
 		}
 		if !known[value] {
-			n.rule(false, name+" names a file for "+value+", which nothing reads")
+			n.rule(false, name+" names a file for "+value+", which is not a variable of Kivuko")
 			continue
 		}
 		if environment[value] != "" {
@@ -53,7 +53,7 @@ func withFiles(environment map[string]string) (map[string]string, error) {
 }
 
 func readSecret(path string) (string, error) {
-	f, err := os.Open(path) //nolint:gosec // whoever sets the environment says which file
+	f, err := os.Open(path) //nolint:gosec // the deployment's environment names the file
 	if err != nil {
 		return "", err
 	}

@@ -42,7 +42,7 @@ func TestFilesOfVariablesAreRefused(t *testing.T) {
 		want      string
 	}{
 		"both":     {map[string]string{"MOMO_PASSKEY": "a", "MOMO_PASSKEY_FILE": secretFile(t, secret)}, "KIVUKO_MOMO_PASSKEY_FILE and KIVUKO_MOMO_PASSKEY must not both be set"},
-		"unknown":  {map[string]string{"MOMO_PASKEY_FILE": secretFile(t, secret)}, "KIVUKO_MOMO_PASKEY_FILE names a file for KIVUKO_MOMO_PASKEY, which nothing reads"},
+		"unknown":  {map[string]string{"MOMO_PASKEY_FILE": secretFile(t, secret)}, "KIVUKO_MOMO_PASKEY_FILE names a file for KIVUKO_MOMO_PASKEY, which is not a variable of Kivuko"},
 		"absent":   {map[string]string{"MOMO_PASSKEY_FILE": filepath.Join(t.TempDir(), "none")}, "KIVUKO_MOMO_PASSKEY_FILE: open"},
 		"too long": {map[string]string{"MOMO_PASSKEY_FILE": secretFile(t, strings.Repeat(secret, maxSecretFile))}, "KIVUKO_MOMO_PASSKEY_FILE: the file is longer than 65536 bytes"},
 		"no key":   {map[string]string{"API_PIN_PEPPER_FILE": secretFile(t, secret)}, "KIVUKO_API_PIN_PEPPER: must be 64 hexadecimal digits"},
@@ -56,7 +56,7 @@ func TestFilesOfVariablesAreRefused(t *testing.T) {
 	}
 }
 
-// Production misses what an empty file leaves unset.
+// Production refuses to start when an empty file leaves a variable unset.
 func TestAnEmptyFileSetsNothing(t *testing.T) {
 	files := productionEnvironment()
 	delete(files, "MOMO_PASSKEY")
@@ -70,7 +70,7 @@ func TestAnEmptyFileSetsNothing(t *testing.T) {
 	}
 }
 
-// What is no variable of ours keeps its name and its value.
+// Variables of other programs keep their names and values.
 func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 	given := map[string]string{"SSL_CERT_FILE": "/absent", "KIVUKO_MODE": "local", "KIVUKO_COLD_KEY": "cold.json"}
 	if got, err := withFiles(given); err != nil || !maps.Equal(got, given) {

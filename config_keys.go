@@ -12,28 +12,28 @@ import (
 	"kivuko/exchange/money"
 )
 
-// KeysConfig is what seals the keys of wallets and of webhooks, and what bounds a signature.
+// KeysConfig is the keys that encrypt the keys of wallets and webhooks, and the signer's limits.
 type KeysConfig struct {
-	// What seals wallet keys: `hcvault://…` (Vault transit), `awskms://…`, or `file:///…` on a developer's machine.
+	// The key that encrypts wallet keys: `hcvault://…` (Vault transit), `awskms://…`, or `file:///…` on a developer's machine.
 	Master string `env:"MASTER_KEY" for:"signer" need:"signer" production:"a key service, not a file"`
-	// Former ones, which only open what they sealed.
+	// Former master keys, which only decrypt what they encrypted.
 	OldMasters []string `env:"OLD_MASTER_KEYS" for:"signer"`
 	// The token for a Vault.
 	VaultToken string `env:"VAULT_TOKEN" for:"signer" secret:"true"`
-	// The file with the public half of the cold key: the signer seals the keys of new cold wallets with it. See
+	// The file with the public half of the cold key: the signer encrypts the keys of new cold wallets with it. See
 	// [the cold machine](runbooks.md#the-cold-machine).
 	ColdPublic string `env:"COLD_PUBLIC_KEY" for:"signer"`
-	// The file with its private half, on the cold machine alone. A signer refuses to start with it.
+	// The file with its private half, only on the cold machine. A signer refuses to start with it.
 	Cold string `env:"COLD_KEY" for:"cold-key cold-sign"`
-	// The most that a single payment of an asset may be (`USDT:20000,USDC:20000`), whoever approved it: the signer's own limit,
-	// which a row in the database can't lift. Production wants one for each token that is served.
+	// The maximum of a single payment for each asset (`USDT:20000,USDC:20000`), whatever its approvals. It is the signer's own
+	// limit, which no row in the database can raise. Production requires one for each token that is served.
 	Ceilings map[string]string `env:"SIGNER_CEILINGS" for:"signer" production:"required"`
-	// `id:` and 64 hexadecimal digits, several for rotation. The first seals the secrets that webhooks are signed with, all of them
-	// open; keep each one as long as an endpoint has a secret that it sealed. Without it there are no webhooks.
+	// `id:` and 64 hexadecimal digits, several for rotation. The first encrypts the secrets that sign webhooks, all of them
+	// decrypt. Keep each one as long as an endpoint has a secret that it encrypted. Without it there are no webhooks.
 	Webhooks Keyring `env:"WEBHOOK_KEYS" for:"api webhooks" need:"webhooks" secret:"true"`
 }
 
-// HexKey is a secret of 32 bytes that prints as nothing.
+// HexKey is a secret of 32 bytes that is never printed.
 type HexKey []byte
 
 // UnmarshalText reads 64 hexadecimal digits.
@@ -58,8 +58,7 @@ type NamedKey struct {
 	Key HexKey
 }
 
-// Keyring is an ordered set of named keys; the first is used for new things, the others still read
-// old ones.
+// Keyring is an ordered set of named keys. New data uses the first; the others only read old data.
 type Keyring []NamedKey
 
 // UnmarshalText reads "id:hex,id:hex".
@@ -78,9 +77,9 @@ func (r *Keyring) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// checkKeys holds the rules of a signer.
+// checkKeys checks the rules for a signer.
 func (c Config) checkKeys(n *need) {
-	n.rule(c.Keys.Cold == "", "KIVUKO_COLD_KEY must not be set here: a signer must not be able to open the keys of cold wallets")
+	n.rule(c.Keys.Cold == "", "KIVUKO_COLD_KEY must not be set here: a signer must not be able to decrypt the keys of cold wallets")
 	ceilings, err := c.ceilings()
 	if err != nil {
 		n.problems = append(n.problems, err.Error())
@@ -126,8 +125,8 @@ func (c Config) signedAssets() []money.Asset {
 // developmentMark is what every development key is derived from; see developmentKey.
 const developmentMark = "kivuko development key "
 
-// developmentKeys are the keys that the local stack uses. Each is the SHA-256 of a public text, so
-// anybody knows them; production refuses them by value.
+// developmentKeys are the keys of the local stack. Each is the SHA-256 of a public text, so they are not secret.
+// Production refuses them by value.
 func developmentKeys() map[string]HexKey {
 	keys := map[string]HexKey{}
 	for _, name := range []string{"token", "payload", "pepper", "callback", "webhook", "standing"} {

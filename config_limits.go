@@ -9,31 +9,31 @@ import (
 	"kivuko/store"
 )
 
-// LimitsConfig bounds what customers may ask for at a time; workers hold the limits.
+// LimitsConfig bounds what customers may open or send; workers enforce the limits.
 type LimitsConfig struct {
-	// Pending orders that a verified customer may have at a time. A customer may open five times as many sales within a day for
-	// which nothing comes, and a merchant ten times as many for its customers: each keeps an escrow address until that has rested.
+	// Pending orders that a verified customer may have at a time. A customer may open five times as many sales within a day that
+	// get no deposit, and a merchant ten times as many for its customers: each keeps an escrow address until that has rested.
 	CustomerOrders int `env:"CUSTOMER_ORDERS" envDefault:"10" for:"workers"`
-	// The same for a `user`, whose identity is not verified; never above the customers'.
+	// The same for a `user`, whose identity is not verified. It must not be above the customers' limit.
 	UserOrders int `env:"USER_ORDERS" envDefault:"3" for:"workers"`
-	// Prompts to one phone within the window, whichever customers ask for them.
+	// Prompts to one phone within the window, from all customers together.
 	PromptsPerPhone int `env:"PROMPTS_PER_PHONE" envDefault:"12" for:"workers"`
-	// How long a prompt counts.
+	// The window in which prompts are counted.
 	PromptWindow time.Duration `env:"PROMPT_WINDOW" envDefault:"1h" for:"workers"`
-	// Transfers that a verified customer may send in a day of Kenya, whatever they are worth.
+	// Transfers that a verified customer may send in a day of Kenya, whatever their value.
 	CustomerTransfers int `env:"CUSTOMER_TRANSFERS" envDefault:"50" for:"workers"`
-	// The same for a `user`; never above the customers'.
+	// The same for a `user`. It must not be above the customers' limit.
 	UserTransfers int `env:"USER_TRANSFERS" envDefault:"10" for:"workers"`
 	// The same for a merchant with all its subvendors, and for the house.
 	MerchantTransfers int `env:"MERCHANT_TRANSFERS" envDefault:"1000" for:"workers"`
-	// The network fees of a day of Kenya for the orders and transfers of a `user`, for each network in its coin. Every coin must be
-	// named, here and below.
+	// The maximum of network fees in a day of Kenya for the orders and transfers of a `user`, for each network in its coin. Every
+	// coin must be named, here and below.
 	UserFees map[string]string `env:"USER_FEES" envDefault:"ETH:0.03,TRX:300,SOL:0.05" for:"workers"`
 	// The same for a verified customer.
 	CustomerFees map[string]string `env:"CUSTOMER_FEES" envDefault:"ETH:0.15,TRX:1500,SOL:0.25" for:"workers"`
 	// The same for a merchant with all its subvendors, orders against its offers included.
 	MerchantFees map[string]string `env:"MERCHANT_FEES" envDefault:"ETH:5,TRX:50000,SOL:10" for:"workers"`
-	// The network fees of a day for everything that is sent. Beyond it payments park with `payout-fee_budget`.
+	// The maximum of network fees in a day for everything that is sent. Above it payments park with `payout-fee_budget`.
 	HouseFees map[string]string `env:"HOUSE_FEES" envDefault:"ETH:20,TRX:200000,SOL:50" for:"workers"`
 }
 
@@ -52,7 +52,7 @@ func (c Config) checkLimits(n *need) {
 	n.rule(l.UserOrders <= l.CustomerOrders, "KIVUKO_LIMIT_USER_ORDERS must not be above KIVUKO_LIMIT_CUSTOMER_ORDERS: their identity is not verified")
 }
 
-// fees reads a limit of each network's fees. Each coin must be named: what is forgotten is not free.
+// fees reads a limit of each network's fees. Each coin must be named, so that none is unlimited by mistake.
 func fees(variable string, list map[string]string) (map[money.Asset]money.Amount, error) {
 	all := map[money.Asset]money.Amount{}
 	for _, n := range exchange.Networks() {
@@ -79,7 +79,7 @@ func (c Config) checkFees(n *need) {
 	}
 }
 
-// mustFees is for a configuration that was checked.
+// mustFees returns the fees of a checked configuration.
 func mustFees(list map[string]string) map[money.Asset]money.Amount {
 	all, _ := fees("", list)
 	return all

@@ -7,17 +7,17 @@ import (
 
 // MomoConfig is the mobile money operator's account of this deployment.
 type MomoConfig struct {
-	// The address of the operator's API. Given to the API process, `/readyz` says whether it can be reached.
+	// The address of the operator's API. If the API process has it, `/readyz` shows whether it can be reached.
 	BaseURL string `env:"BASE_URL" for:"api momo momo-register" need:"momo momo-register" production:"https"`
 	// The key of our application at the operator.
 	ConsumerKey string `env:"CONSUMER_KEY" for:"momo momo-register" need:"momo momo-register" secret:"true"`
 	// The secret of our application at the operator.
 	ConsumerSecret string `env:"CONSUMER_SECRET" for:"momo momo-register" need:"momo momo-register" secret:"true"`
-	// The number that customers pay to.
+	// The short code that customers pay to.
 	Shortcode string `env:"SHORTCODE" for:"momo momo-register" need:"momo momo-register"`
-	// What prompts of that number are signed with.
+	// The passkey that signs prompts of that short code.
 	Passkey string `env:"PASSKEY" for:"momo momo-register" need:"momo momo-register" secret:"true"`
-	// The number that payouts and refunds are paid from.
+	// The short code that payouts and refunds are paid from.
 	PayoutShortcode string `env:"PAYOUT_SHORTCODE" for:"momo" need:"momo"`
 	// The operator's user that makes payouts.
 	Initiator string `env:"INITIATOR" for:"momo" need:"momo"`
@@ -25,17 +25,17 @@ type MomoConfig struct {
 	SecurityCredential string `env:"SECURITY_CREDENTIAL" for:"momo" need:"momo" secret:"true"`
 	// 64 hexadecimal digits that the callback addresses of payouts are derived from. It must not change while payouts are open.
 	CallbackKey HexKey `env:"CALLBACK_KEY" for:"momo" need:"momo" secret:"true"`
-	// 64 hexadecimal digits in small letters: the address of notices that belong to no single attempt. The API and the queue `momo`
-	// need the same. Without it neither notices of payments nor our balances arrive.
+	// 64 hexadecimal digits in small letters: the token in the address of notices that belong to no single attempt. The API and
+	// the queue `momo` need the same value. Without it neither notices of payments nor our balances arrive.
 	StandingToken string `env:"STANDING_TOKEN" for:"api momo momo-register" need:"momo-register" production:"required" secret:"true"`
-	// The address where the operator's answers come.
+	// The address to which the operator sends its results.
 	CallbackURL string `env:"CALLBACK_URL" envDefault:"http://127.0.0.1:8080/api/v1/callbacks/momo" for:"momo momo-register" need:"momo momo-register" production:"https"`
 	// The operator is the sandbox, which moves no money.
 	Development bool `env:"DEVELOPMENT" for:"momo momo-register" production:"off"`
-	// Ask the operator whose a number is before a payout goes there. The operator has to enable the product first.
+	// Ask the operator for the name of a number's owner before a payout. The operator has to enable the product first.
 	Hakikisha bool `env:"HAKIKISHA" for:"momo"`
-	// Reject payments to our number that no order waits for. By default all are accepted, and one that fits nothing becomes a
-	// payment exception.
+	// Reject payments to our number that no order waits for. By default all are accepted, and an unmatched one becomes a payment
+	// exception.
 	RejectUnknown bool `env:"REJECT_UNKNOWN" for:"api"`
 }
 

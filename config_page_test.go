@@ -19,7 +19,7 @@ import (
 
 //go:generate go test -count=1 -run ConfigurationPage . -update
 
-var update = flag.Bool("update", false, "write docs/configuration.md anew")
+var update = flag.Bool("update", false, "write docs/configuration.md again")
 
 const configurationPage = "docs/configuration.md"
 
@@ -71,7 +71,7 @@ Kivuko is configured by environment variables alone. A process checks at start w
 - A network is on in the processes where its first variable is set. The API reads balances from its nodes, and needs the network's tokens for that.
 `
 
-// drawConfiguration is the page of all variables.
+// drawConfiguration returns the page of all variables.
 func drawConfiguration(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -141,7 +141,7 @@ func everyProcess() []string {
 	return out
 }
 
-// Tags name processes that exist, each of those that need a variable reads it, and what is a key is a secret.
+// Tags name existing processes, each process that needs a variable reads it, and keys are secrets.
 func TestTagsOfVariables(t *testing.T) {
 	known := []string{"all", "workers", "health", "cold-key", "cold-sign"}
 	for _, p := range everyProcess() {
@@ -167,8 +167,8 @@ func TestTagsOfVariables(t *testing.T) {
 	}
 }
 
-// Each process demands in production what the tags say, and nothing else: it misses what is required, and refuses what
-// must be off or encrypted.
+// In production each process enforces exactly its tags: it needs required values, and refuses those that must be off or
+// encrypted.
 func TestEachProcessDemandsWhatTheTagsSay(t *testing.T) {
 	all := productionEnvironment()
 	maps.Copy(all, map[string]string{

@@ -6,16 +6,16 @@ import (
 	"kivuko/exchange"
 )
 
-// RatesConfig names a source of FX rates; without a URL admins enter them all. The protocol is that of
-// activities.HTTPRates.
+// RatesConfig is the source of FX rates; without a URL, admins enter all rates. The protocol is that of
+// service.Rates.
 type RatesConfig struct {
-	// The address of a source of FX rates; empty where admins enter them all.
+	// The address of a source of FX rates. If empty, admins enter all rates.
 	URL string `env:"URL" for:"flows" production:"https"`
 	// Sent to the source as a bearer token.
 	Token string `env:"TOKEN" for:"flows" secret:"true"`
 	// The name of the source on the rates that it gave: small letters, not `admin`.
 	Source string `env:"SOURCE" envDefault:"feed" for:"flows"`
-	// How long a rate is used for prices, from its own time on: a minute to a week.
+	// How long a rate is used for prices, from its valid_from on: a minute to a week.
 	Life time.Duration `env:"LIFE" envDefault:"1h" for:"flows"`
 }
 

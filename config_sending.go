@@ -11,20 +11,20 @@ import (
 
 // SendingConfig is how payments are sent on every network.
 type SendingConfig struct {
-	// How long a numbered transaction whose turn it is may wait for a block before its fee is raised.
-	Patience time.Duration `env:"PATIENCE" envDefault:"2m" for:"chain"`
-	// The least that a top-up brings to a sender without native coin, so that not every payment needs one. A coin that is in neither
-	// list gets no top-ups.
+	// How long the transaction with the next nonce may wait for a block before its fee is raised.
+	StuckTimeout time.Duration `env:"STUCK_TIMEOUT" envDefault:"2m" for:"chain"`
+	// The minimum amount of a top-up for a sender without native coin, so that not every payment needs one. A coin that is in
+	// neither list gets no top-ups.
 	TopUpFloors map[string]string `env:"TOP_UP_FLOORS" envDefault:"ETH:0.004,TRX:40" for:"chain"`
-	// The most that one top-up may bring.
+	// The maximum amount of one top-up.
 	TopUpCaps map[string]string `env:"TOP_UP_CAPS" envDefault:"ETH:0.05,TRX:300" for:"chain"`
 	// How many top-ups one payment may have.
 	TopUpLimit int `env:"TOP_UP_LIMIT" envDefault:"3" for:"chain"`
 }
 
-// checkSending refuses limits under which money could not be sent, or without end.
+// checkSending refuses limits with which no money or unlimited fees could be sent.
 func (c Config) checkSending(n *need) {
-	n.rule(c.Sending.Patience > 0, "KIVUKO_SENDING_PATIENCE must be above zero")
+	n.rule(c.Sending.StuckTimeout > 0, "KIVUKO_SENDING_STUCK_TIMEOUT must be above zero")
 	n.rule(c.Sending.TopUpLimit > 0, "KIVUKO_SENDING_TOP_UP_LIMIT must be above zero")
 	for _, net := range exchange.Networks() {
 		if _, err := c.gas(net); err != nil {
@@ -33,7 +33,7 @@ func (c Config) checkSending(n *need) {
 	}
 }
 
-// gas is what the house's gas wallet of a network may give.
+// gas returns what the house's gas wallet of a network may send.
 func (c Config) gas(n exchange.Network) (activities.GasPolicy, error) {
 	native := n.NativeCoin()
 	policy := activities.GasPolicy{Limit: c.Sending.TopUpLimit}

@@ -92,7 +92,7 @@ func TestProductionRefuses(t *testing.T) {
 		{"SIGNER_CEILINGS", "USDC:1", "KIVUKO_SIGNER_CEILINGS must name USDT"},
 		{"SIGNER_CEILINGS", "USDT:-1", "the ceiling of USDT must be a decimal above zero"},
 		{"SIGNER_CEILINGS", "BTC:1", "\"BTC\" is not an asset of Kivuko"},
-		{"SENDING_PATIENCE", "0s", "KIVUKO_SENDING_PATIENCE must be above zero"},
+		{"SENDING_STUCK_TIMEOUT", "0s", "KIVUKO_SENDING_STUCK_TIMEOUT must be above zero"},
 		{"SENDING_TOP_UP_LIMIT", "0", "KIVUKO_SENDING_TOP_UP_LIMIT must be above zero"},
 		{"SENDING_TOP_UP_CAPS", "TRX:300,ETH:0.001", "the cap of ETH must not be below its floor"},
 		{"SENDING_TOP_UP_CAPS", "TRX:300", "must both name ETH, or neither"},
@@ -112,7 +112,7 @@ func TestProductionRefuses(t *testing.T) {
 	}
 }
 
-// What is on this machine needs no TLS, whatever the mode.
+// Services on this machine need no TLS, in every mode.
 func TestProductionAcceptsPlainConnectionsOnThisMachine(t *testing.T) {
 	for name, value := range map[string]string{
 		"loopback": "postgres://[::1]:5432/kivuko?sslmode=disable", "name": "postgres://localhost/kivuko?sslmode=disable",
@@ -133,12 +133,12 @@ func TestProductionAcceptsPlainConnectionsOnThisMachine(t *testing.T) {
 	}
 }
 
-// TestAWorkerIsAskedOnlyForItsQueues keeps the master key and the operator's secrets out of processes
-// that do not need them: they must be able to start without.
+// TestAWorkerIsAskedOnlyForItsQueues checks that processes start without the master key and the operator's secrets if
+// they don't need them.
 func TestAWorkerIsAskedOnlyForItsQueues(t *testing.T) {
 	env := productionEnvironment()
 	for name := range env {
-		if strings.HasPrefix(name, "MOMO_") || name == "MASTER_KEY" || strings.HasPrefix(name, "API_") {
+		if strings.HasPrefix(name, "MOMO_") || name == "MASTER_KEY" || strings.HasPrefix(name, "API_") && name != "API_PUBLIC_URL" {
 			delete(env, name)
 		}
 	}
@@ -157,8 +157,8 @@ func TestAWorkerIsAskedOnlyForItsQueues(t *testing.T) {
 	}
 }
 
-// TestEachProcessThatScreensSaysWithWhat keeps a signer from asking the deny list alone while the other processes ask
-// the service, because somebody forgot a variable.
+// TestEachProcessThatScreensSaysWithWhat checks that a forgotten variable can't make a signer use only the deny list
+// while the other processes use the service.
 func TestEachProcessThatScreensSaysWithWhat(t *testing.T) {
 	c, err := load(t, productionEnvironment())
 	if err != nil {
@@ -167,7 +167,7 @@ func TestEachProcessThatScreensSaysWithWhat(t *testing.T) {
 	for _, queue := range []string{"flows", "signer-tron"} {
 		c.Screening.URL = ""
 		if err := c.check(queue); err == nil || !strings.Contains(err.Error(), "KIVUKO_SCREENING_URL must be set in production") {
-			t.Errorf("%s that nobody told of a service: got %v", queue, err)
+			t.Errorf("%s without a screening service: got %v", queue, err)
 		}
 		c.Screening.URL = noScreening
 		if err := c.check(queue); err != nil {
@@ -179,7 +179,7 @@ func TestEachProcessThatScreensSaysWithWhat(t *testing.T) {
 	}
 	c.Screening.URL = ""
 	if err := c.check("momo", "chain-tron"); err != nil {
-		t.Errorf("queues that screen nobody: %v", err)
+		t.Errorf("queues without screening: %v", err)
 	}
 }
 
@@ -195,7 +195,7 @@ func TestConfigurationNamesTheBrokenVariable(t *testing.T) {
 	}
 }
 
-// All that is wrong is reported at once, and no variable that is right.
+// All wrong variables are reported at once, and no correct one.
 func TestConfigurationNamesEveryVariableThatCannotBeRead(t *testing.T) {
 	_, err := load(t, map[string]string{"MODE": "prod", "API_PIN_PEPPER": "abc", "CODEC_OPEN": "perhaps"})
 	for _, want := range []string{"KIVUKO_MODE: must be local or production", "KIVUKO_API_PIN_PEPPER: must be 64 hexadecimal digits", "KIVUKO_CODEC_OPEN: "} {
@@ -255,8 +255,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestTwoCommandsNeedNoConfiguration covers the machine without a network, where the cold key is made, and whoever asks
-// an image for its build.
+// TestTwoCommandsNeedNoConfiguration covers the machine without a network, where the cold key is made, and the command
+// that prints an image's build.
 func TestTwoCommandsNeedNoConfiguration(t *testing.T) {
 	t.Setenv("KIVUKO_MODE", "neither")
 	t.Setenv("KIVUKO_API_DRAIN_TIMEOUT", "soon")
@@ -272,8 +272,8 @@ func TestTwoCommandsNeedNoConfiguration(t *testing.T) {
 	}
 }
 
-// TestANetworkWithoutConfigurationIsOff covers a deployment that serves some networks only: the queues of
-// the others refuse and say what turns them on, and nobody is offered an address there.
+// TestANetworkWithoutConfigurationIsOff covers a deployment that serves only some networks: the queues of the others
+// refuse to start and name the variable that turns them on, and no addresses are offered there.
 func TestANetworkWithoutConfigurationIsOff(t *testing.T) {
 	env := productionEnvironment()
 	delete(env, "TRON_GRPC")
@@ -290,7 +290,7 @@ func TestANetworkWithoutConfigurationIsOff(t *testing.T) {
 	if err := c.check("chain-nowhere"); err == nil || !strings.Contains(err.Error(), "no driver for nowhere") {
 		t.Errorf("got %v", err)
 	}
-	if len(c.addresses()) != 0 {
+	if payable, all := c.addresses(); len(payable)+len(all) != 0 {
 		t.Error("addresses of a network that is off are accepted")
 	}
 	if _, err := (drivers{config: c, open: map[exchange.Network]driver{}}).of(exchange.Tron); err == nil {

@@ -50,7 +50,7 @@ func reads(list, kind string) bool {
 	return slices.Contains(listed, "all") || slices.Contains(listed, kind) || (queue && slices.Contains(listed, "workers"))
 }
 
-// readBy reports whether a process reads the variable, and neededBy whether it never starts without it.
+// readBy reports whether a process reads the variable, and neededBy whether the process needs it to start.
 func (v variable) readBy(process string) bool { return v.of(process, "for") }
 
 func (v variable) neededBy(process string) bool { return v.of(process, "need") }
@@ -60,7 +60,7 @@ func (v variable) of(process, tag string) bool {
 	return reads(v.field.Tag.Get(tag), kind) && (v.network == "" || network == "" || v.network == network)
 }
 
-// demands reports whether production demands something of the variable: required, off or https.
+// demands reports whether production has a rule for the variable: required, off or https.
 func (v variable) demands(what string) bool {
 	rule, _, _ := strings.Cut(v.field.Tag.Get("production"), ",")
 	return slices.Contains(strings.Fields(rule), what) && !strings.Contains(rule, "unless")
@@ -70,7 +70,7 @@ func (v variable) empty() bool {
 	return v.value.IsZero() || (v.value.Kind() == reflect.Slice || v.value.Kind() == reflect.Map) && v.value.Len() == 0
 }
 
-// checkTags holds what the tags demand of the variables that a process reads.
+// checkTags checks the tags' rules for the variables that a process reads.
 func (c Config) checkTags(n *need, process string) {
 	for _, v := range c.variables() {
 		if !v.readBy(process) {

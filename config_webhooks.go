@@ -7,12 +7,14 @@ import (
 	"kivuko/activities"
 	"kivuko/api"
 	"kivuko/crash"
+	"kivuko/store"
+	"kivuko/webhook"
 	"kivuko/worker"
 )
 
-// webhookPolicy lets a developer's machine send to itself. Production sends to the public internet alone.
-func (c Config) webhookPolicy() activities.WebhookPolicy {
-	return activities.WebhookPolicy{Local: c.Mode == Local}
+// webhookPolicy lets a developer's machine send to itself. Production sends only to the public internet.
+func (c Config) webhookPolicy() webhook.Policy {
+	return webhook.Policy{Local: c.Mode == Local}
 }
 
 func (c Config) webhookSealer() (*worker.WebhookSealer, error) {
@@ -28,18 +30,18 @@ func (c Config) webhookSealer() (*worker.WebhookSealer, error) {
 }
 
 // webhooks makes the activities that send events.
-func (c Config) webhooks(rows worker.Rows) (*activities.Webhooks, error) {
+func (c Config) webhooks(db *store.Store) (*activities.Webhooks, error) {
 	sealer, err := c.webhookSealer()
 	if err != nil {
 		return nil, err
 	}
-	return &activities.Webhooks{Store: rows, Opener: sealer, Sender: activities.NewWebhookSender(c.webhookPolicy(), nil).Through(crash.Transport), Now: time.Now}, nil
+	return &activities.Webhooks{Store: db, Opener: sealer, Sender: webhook.NewSender(c.webhookPolicy(), nil).Through(crash.Transport), Now: time.Now}, nil
 }
 
-// webhookSecrets is what the API needs for endpoints, nil where webhooks are not configured.
+// webhookSecrets returns what the API needs for endpoints, or nil when webhooks are not configured.
 func (c Config) webhookSecrets() (*api.Webhooks, error) {
 	if len(c.Keys.Webhooks) == 0 {
-		return nil, nil //nolint:nilnil // no webhooks is a choice, and the API knows it
+		return nil, nil //nolint:nilnil // the API accepts nil
 	}
 	sealer, err := c.webhookSealer()
 	if err != nil {

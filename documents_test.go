@@ -44,7 +44,7 @@ var (
 	quoted    = regexp.MustCompile("`([^`\n]+)`")
 )
 
-// anchorsOf are the names of a page's headings, as the usual viewers of Markdown make them: in small letters, without
+// anchorsOf returns the anchors of a page's headings, as the usual Markdown viewers make them: in small letters, without
 // punctuation, with a dash for each space.
 func anchorsOf(page string) map[string]bool {
 	out := map[string]bool{}
@@ -90,7 +90,7 @@ func TestReferencesOfThePagesResolve(t *testing.T) {
 	}
 }
 
-// Every decision has its line in the index, with its own title.
+// Every decision has its entry in the index, with its title.
 func TestDecisionsAreInTheirIndex(t *testing.T) {
 	pages := documents(t)
 	index := pages["docs/decisions/README.md"]
@@ -109,7 +109,7 @@ func TestDecisionsAreInTheirIndex(t *testing.T) {
 	}
 }
 
-// What the pages for newcomers name of the checkout is there.
+// Files and commands that the pages for newcomers name exist.
 func TestNamedFilesExist(t *testing.T) {
 	pages := documents(t)
 	for _, name := range []string{"README.md", "CONTRIBUTING.md", "docs/architecture.md"} {
@@ -138,7 +138,7 @@ var (
 	alarmed = regexp.MustCompile("\"ALERT ([^\";]+)")
 )
 
-// signals are the names of our metrics as they are exported, and the messages of alerts.
+// signals are the exported names of our metrics, and the messages of alerts.
 func signals(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -169,8 +169,7 @@ func signals(t *testing.T) []string {
 	return out
 }
 
-// Every metric of ours and every alert in a log has a line in docs/alerts.md, which says when it counts, what it means, and
-// what to do.
+// Every metric and every alert in a log has a row in docs/alerts.md: when it counts, what it means, and what to do.
 func TestEveryAlertIsDescribed(t *testing.T) {
 	page := documents(t)["docs/alerts.md"]
 	known := signals(t)

@@ -3,17 +3,17 @@
 //	kivuko api                           serves the REST API
 //	kivuko worker -queues flows,momo     works on task queues
 //	kivuko codec                         lets the Temporal Web UI read encrypted payloads
-//	kivuko migrate                       brings the database up to date and makes the first admin
+//	kivuko migrate                       updates the database and creates the first admin
 //	kivuko apply                         reconciles Temporal with temporal.yaml
-//	kivuko momo-register                 tells the mobile money operator where to report payments
-//	kivuko quarantine                    lists movements on chains that need a person
+//	kivuko momo-register                 registers our addresses with the mobile money operator
+//	kivuko quarantine                    lists movements on chains that need an operator
 //	kivuko audit-verify                  recomputes the audit log's hash chain
 //	kivuko cold-key                      makes the cold key, on a machine without a network
 //	kivuko cold-sign                     signs a cold wallet's transaction there
-//	kivuko health                        asks a process of this machine whether it answers
+//	kivuko health                        checks that a process of this machine answers
 //	kivuko version                       prints the build
 //
-// Everything is configured by KIVUKO_* variables; docs/configuration.md describes each.
+// KIVUKO_* variables configure everything; docs/configuration.md describes each.
 package main
 
 import (
@@ -38,7 +38,7 @@ var temporalYAML []byte
 type command struct {
 	help string
 	run  func(ctx context.Context, p process, args []string) error
-	// bare commands run with any environment: their process has no configuration.
+	// bare commands need no configuration and run with any environment.
 	bare bool
 }
 
@@ -54,14 +54,14 @@ func commands() map[string]command {
 		"api":           {help: "serve the REST API", run: runAPI},
 		"worker":        {help: "work on task queues: -queues flows,momo,webhooks,chain-<network>,signer-<network>", run: runWorker},
 		"codec":         {help: "serve the codec endpoint of the Temporal Web UI", run: runCodec},
-		"migrate":       {help: "bring the database up to date and make the first admin", run: runMigrate},
+		"migrate":       {help: "update the database and create the first admin", run: runMigrate},
 		"apply":         {help: "reconcile Temporal with temporal.yaml", run: runApply},
-		"momo-register": {help: "tell the mobile money operator where to report payments to our number: [-number <telephone>]", run: runRegister},
+		"momo-register": {help: "register our addresses for payment notices with the mobile money operator: [-number <telephone>]", run: runRegister},
 		"quarantine":    {help: "list movements on chains that were set aside, or settle one: -settle <id> [-payment <id>] -note <text>", run: runQuarantine},
 		"audit-verify":  {help: "recompute the audit log's hash chain", run: runAuditVerify},
 		"cold-key":      {help: "make the cold key and print its public half: -out <new file>", run: runColdKey, bare: true},
 		"cold-sign":     {help: "sign a cold wallet's transaction, without a network: -draft <file> [-yes]", run: runColdSign},
-		"health":        {help: "ask a process of this machine whether it answers: api, worker or codec", run: runHealth},
+		"health":        {help: "check that a process of this machine answers: api, worker or codec", run: runHealth},
 		"version":       {help: "print the build", run: runVersion, bare: true},
 	}
 }
@@ -77,7 +77,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main without the process around it.
+// run is main without os.Exit, for tests.
 func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if len(args) == 0 {
 		return usage("no command given")
@@ -118,7 +118,7 @@ func runVersion(_ context.Context, p process, _ []string) error {
 	return err
 }
 
-// revision is the commit where the linker was told it: an image is built from files without their history.
+// revision is the commit that the linker sets, because an image is built without the git history.
 var revision string
 
 // version is the commit that the binary was built from, or "development".

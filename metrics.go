@@ -9,8 +9,8 @@ import (
 	"kivuko/store"
 )
 
-// newRegistry returns the metrics that every process has: its memory, goroutines and files, and its connections to the
-// database, whose waiting is the first sign of a pool that is too small.
+// newRegistry returns the metrics of every process: its memory, goroutines and files, and its database connections. Waits
+// for a connection are the first sign of a pool that is too small.
 func newRegistry(db *store.Store) (*prometheus.Registry, error) {
 	r := prometheus.NewRegistry()
 	var all []error

@@ -16,36 +16,37 @@ import (
 // ethereumBlockTime is the time between two slots of Ethereum.
 const ethereumBlockTime = 12 * time.Second
 
-// developmentHeadAge is how far the embedded chain's clock may run ahead: it may be asked for many
-// blocks at once, and their times are a second apart at least.
+// developmentHeadAge is how far the embedded chain's clock may run ahead: it may make many blocks at once,
+// and their times are at least a second apart.
 const developmentHeadAge = 2 * time.Hour
 
 // EthereumConfig is the Ethereum network as this deployment sees it.
 type EthereumConfig struct {
-	// Addresses of nodes, asked in their order. Providers put keys into them.
+	// Addresses of nodes, used in this order. A secret, because providers put keys into them.
 	RPC []string `env:"RPC" for:"api chain signer" need:"chain signer" production:"https or wss unless on this machine" secret:"true"`
 	// The id of the chain.
 	ChainID uint64 `env:"CHAIN_ID" envDefault:"1" for:"api chain signer cold-sign"`
-	// The contract of USDT. Transfers of other contracts are not believed.
+	// The contract of USDT. Transfers of other contracts are ignored.
 	USDT string `env:"USDT" for:"api chain signer cold-sign" need:"chain signer"`
 	// The contract of USDC; without it USDC is not offered on the network.
 	USDC string `env:"USDC" for:"api chain signer cold-sign"`
-	// The most that one transaction may cost, in ETH.
+	// The maximum fee of one transaction, in ETH.
 	FeeCeiling string `env:"FEE_CEILING" envDefault:"0.05" for:"api chain signer cold-sign"`
-	// The most for a unit of gas, in gwei. Above it payments wait.
+	// The maximum price of a unit of gas, in gwei. Above it payments wait.
 	GasCeiling string `env:"GAS_CEILING" envDefault:"300" for:"api chain signer cold-sign"`
-	// The node is the one of this repository.
+	// Whether the node is the one of this repository.
 	Development bool `env:"DEVELOPMENT" for:"api chain signer" production:"off"`
 	// The time between blocks of the node of this repository. Has no effect on others.
 	Poll time.Duration `env:"POLL" for:"api chain signer"`
 }
 
-// ethereumNetwork is Ethereum's line of the table.
+// ethereumNetwork returns Ethereum's entry of the table.
 func (c Config) ethereumNetwork() network {
 	n := network{
 		name: exchange.Ethereum, on: len(c.Ethereum.RPC) > 0, variable: "KIVUKO_ETHEREUM_RPC", check: c.checkEthereum,
 		open:    func() (driver, error) { return newEthereum(c.Ethereum) },
-		address: wallets(ethereum.ParseAddress, c.Ethereum.tokens()), blockTime: ethereumBlockTime, tokens: c.Ethereum.tokens(),
+		address: wallets(ethereum.ParseAddress, c.Ethereum.tokens()), anyAddress: ethereum.ReadAddress,
+		blockTime: ethereumBlockTime, tokens: c.Ethereum.tokens(),
 	}
 	if n.on {
 		n.node = hostOf(c.Ethereum.RPC[0])
@@ -83,7 +84,7 @@ func (c EthereumConfig) fees() (ethereum.FeeRule, error) {
 	return ethereum.FeeRule{Most: most, CapCeiling: gwei(price)}, nil
 }
 
-// gwei is a price for a unit of gas as an amount of ETH.
+// gwei converts a price of a unit of gas to an amount of ETH.
 func gwei(price decimal.Decimal) money.Amount {
 	const weiPlaces = 9 // a gwei is 10^9 wei
 	return money.FromUnits(money.ETH, price.Shift(weiPlaces).BigInt())

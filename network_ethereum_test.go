@@ -69,7 +69,7 @@ func TestEthereumRefuses(t *testing.T) {
 	}
 }
 
-// The address of a node is a secret where a provider put a key into it: no error may hold it.
+// The address of a node may contain a provider's key, so no error may contain it.
 func TestEthereumNodesStayOutOfErrors(t *testing.T) {
 	env := ethereumEnvironment()
 	env["ETHEREUM_RPC"] = "https://127.0.0.1:1/v3/0123456789abcdef"

@@ -11,8 +11,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// solanaPoll is the wait between two looks at a transaction of Solana, and between two offers of the
-// same bytes. A slot takes 0.4 seconds, and nodes drop offered transactions without a word.
+// solanaPoll is the wait between two checks of a transaction, and between two submissions of the same bytes. A slot takes
+// 0.4 seconds, and nodes drop submitted transactions silently.
 const solanaPoll = 2 * time.Second
 
 // solanaLife is for how many blocks a transaction may be included after it was signed: the 150 of a blockhash,
@@ -21,30 +21,31 @@ const solanaLife = 200
 
 // SolanaConfig is the Solana network as this deployment sees it.
 type SolanaConfig struct {
-	// Addresses of nodes, asked in their order. Providers put keys into them.
+	// Addresses of nodes, used in this order. A secret, because providers put keys into them.
 	RPC []string `env:"RPC" for:"api chain signer" need:"chain signer" production:"https unless on this machine" secret:"true"`
-	// The hash by which the cluster is known; mainnet's unless set.
+	// The genesis hash of the cluster; mainnet's by default.
 	Genesis string `env:"GENESIS" for:"api chain signer cold-sign"`
 	// The mint of USDT.
 	USDT string `env:"USDT" for:"api chain signer cold-sign" need:"chain signer"`
 	// The mint of USDC; without it USDC is not offered on the network.
 	USDC string `env:"USDC" for:"api chain signer cold-sign"`
-	// The most that one transaction may cost, with the rent of a recipient's new token account, in SOL.
+	// The maximum cost of one transaction, with the rent of a recipient's new token account, in SOL.
 	FeeCeiling string `env:"FEE_CEILING" envDefault:"0.01" for:"api chain signer cold-sign"`
-	// The most that is offered for a unit of computation, in micro-lamports. On a busier network payments take longer.
+	// The maximum price of a compute unit, in micro-lamports. When the network's price is higher, payments take longer.
 	PriceCeiling uint64 `env:"PRICE_CEILING" envDefault:"1000000" for:"api chain signer cold-sign"`
-	// The node is the one of this repository.
+	// Whether the node is the one of this repository.
 	Development bool `env:"DEVELOPMENT" for:"api chain signer" production:"off"`
-	// The time between two looks at the node of this repository. Has no effect on others.
+	// The polling interval for the node of this repository. Has no effect on others.
 	Poll time.Duration `env:"POLL" for:"api chain signer"`
 }
 
-// solanaNetwork is Solana's line of the table.
+// solanaNetwork returns Solana's entry of the table.
 func (c Config) solanaNetwork() network {
 	n := network{
 		name: exchange.Solana, on: len(c.Solana.RPC) > 0, variable: "KIVUKO_SOLANA_RPC", check: c.checkSolana,
 		open:    func() (driver, error) { return newSolana(c.Solana) },
-		address: wallets(solana.ParseAddress, c.Solana.tokens()), blockTime: solanaPoll, lifeBlocks: solanaLife, tokens: c.Solana.tokens(),
+		address: wallets(solana.ParseAddress, c.Solana.tokens()), anyAddress: solana.ReadAddress,
+		blockTime: solanaPoll, lifeBlocks: solanaLife, tokens: c.Solana.tokens(),
 	}
 	if n.on {
 		n.node = hostOf(c.Solana.RPC[0])

@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// solanaEnvironment adds Solana to what production accepts.
+// solanaEnvironment adds Solana to the environment that production accepts.
 func solanaEnvironment() map[string]string {
 	env := productionEnvironment()
 	env["SOLANA_RPC"] = "https://solana.example/v1/secret?key=secret,https://other.example"
@@ -28,7 +28,7 @@ func TestSolanaConfiguration(t *testing.T) {
 	}
 	n := c.network(exchange.Solana)
 	if !n.on || n.node != "solana.example:443" || n.blockTime != solanaPoll {
-		t.Errorf("the line of the table is %+v", n)
+		t.Errorf("the entry of the table is %+v", n)
 	}
 	client, err := n.open()
 	if err != nil {
@@ -38,7 +38,8 @@ func TestSolanaConfiguration(t *testing.T) {
 	if client.Network() != exchange.Solana || client.Supports(money.USDT) != nil || client.Supports(money.USDC) != nil {
 		t.Errorf("the driver is of %s", client.Network())
 	}
-	check := c.addresses()[exchange.Solana]
+	payable, all := c.addresses()
+	check := payable[exchange.Solana]
 	if got, err := check("7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q"); err != nil || got != "7v91N7iZ9mNicL8WfG6cgSCKyRXydQjLh6UYBWwm6y1Q" {
 		t.Errorf("a wallet is read as %q (%v)", got, err)
 	}
@@ -46,7 +47,10 @@ func TestSolanaConfiguration(t *testing.T) {
 		"a token account": "EDNd1ycsydWYwVmrYZvqYazFqwk1QjBgAUKFjBoz1jKP", "a mint": "Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB",
 	} {
 		if _, err := check(bad); exchange.CodeOf(err) != exchange.CodeInvalid {
-			t.Errorf("%s is taken: %v", what, err)
+			t.Errorf("%s is accepted: %v", what, err)
+		}
+		if got, err := all[exchange.Solana](bad); err != nil || got != bad {
+			t.Errorf("%s is read as %q (%v)", what, got, err)
 		}
 	}
 }

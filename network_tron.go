@@ -14,13 +14,13 @@ const tronBlockTime = 3 * time.Second
 
 // TronConfig is the TRON network as this deployment sees it.
 type TronConfig struct {
-	// Full nodes (host and port), asked in their order.
+	// Full nodes (host and port), used in this order.
 	FullNodes []string `env:"GRPC" for:"api chain signer" need:"chain signer"`
-	// Solidity nodes (host and port), which know final blocks alone.
+	// Solidity nodes (host and port), which know only final blocks.
 	SolidityNodes []string `env:"SOLIDITY_GRPC" for:"api chain signer" need:"chain signer"`
 	// Whether the nodes are reached over TLS.
 	TLS bool `env:"TLS" for:"api chain signer" production:"required unless all nodes are on this machine"`
-	// For a provider that asks for one.
+	// The API key, for a provider that requires one.
 	APIKey string `env:"API_KEY" for:"api chain signer" secret:"true"`
 	// The contract of USDT.
 	USDT string `env:"USDT" for:"api chain signer cold-sign" need:"chain signer"`
@@ -31,18 +31,19 @@ type TronConfig struct {
 	USDCEnabled bool `env:"USDC_ENABLED" for:"api chain signer cold-sign"`
 	// How long a block may include a signed transaction: a minute to 23 hours.
 	Life time.Duration `env:"TRANSACTION_LIFE" envDefault:"10m" for:"api chain signer"`
-	// The node is the one of this repository.
+	// Whether the node is the one of this repository.
 	Development bool `env:"DEVELOPMENT" for:"api chain signer" production:"off"`
 	// The time between blocks of the node of this repository. Has no effect on others.
 	Poll time.Duration `env:"POLL" for:"api chain signer"`
 }
 
-// tronNetwork is TRON's line of the table.
+// tronNetwork returns TRON's entry of the table.
 func (c Config) tronNetwork() network {
 	n := network{
 		name: exchange.Tron, on: len(c.Tron.FullNodes) > 0, variable: "KIVUKO_TRON_GRPC", check: c.checkTron,
 		open:    func() (driver, error) { return newTron(c.Tron) },
-		address: wallets(tron.ParseAddress, c.Tron.tokens()), blockTime: tronBlockTime, life: c.Tron.Life, tokens: c.Tron.tokens(),
+		address: wallets(tron.ParseAddress, c.Tron.tokens()), anyAddress: tron.ReadAddress,
+		blockTime: tronBlockTime, life: c.Tron.Life, tokens: c.Tron.tokens(),
 	}
 	if !c.Tron.USDCEnabled {
 		n.stopped = map[money.Asset]string{money.USDC: "its issuer has stopped it there"}

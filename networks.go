@@ -23,33 +23,33 @@ type driver interface {
 // network is one chain as this deployment serves it.
 type network struct {
 	name exchange.Network
-	// on is set when the deployment configures the network at all. One that is off has no worker, no
+	// on is set when the deployment configures the network. One that is off has no worker, no
 	// addresses and no health.
 	on bool
 	// variable is the one that turns the network on.
 	variable string
-	// check names the rules that its configuration breaks, beside those of the tags.
+	// check reports the rules that its configuration breaks, in addition to those of the tags.
 	check func(n *need)
-	// open makes the driver. Only workers do, and only for the queues that they serve.
+	// open creates the driver. Only workers use it, and only for their queues.
 	open func() (driver, error)
-	// address checks an address without asking anybody, for the API.
-	address func(string) (string, error)
+	// address checks an address that is to be paid, anyAddress one that is only named; for the API, without a network call.
+	address, anyAddress func(string) (string, error)
 	// node is host and port of its first node, for the health page.
 	node string
-	// blockTime is the network's, or what a test's faster chain asks for.
+	// blockTime is the network's, or the shorter one of a test's chain.
 	blockTime time.Duration
 	// life and lifeBlocks are for how long the network may include a signed transaction, by time or by height; zero
-	// where transactions have numbers.
+	// where transactions have nonces.
 	life       time.Duration
 	lifeBlocks uint64
 	// tokens are the addresses of the stablecoins that are configured.
 	tokens map[money.Asset]string
-	// stopped says why a token that may be configured is not offered.
+	// stopped has the reason why a configured token is not offered.
 	stopped map[money.Asset]string
 }
 
-// networks is the table of the chains that this build knows. Each has its variables, its construction and
-// its line of the table in a file of its own: network_<name>.go.
+// networks is the table of the chains that this build knows. Each has its variables, its construction and its entry in
+// its own file: network_<name>.go.
 func (c Config) networks() []network {
 	return []network{
 		c.tronNetwork(),
@@ -70,8 +70,8 @@ func stablecoins(on bool, usdt, usdc string) map[money.Asset]string {
 	return t
 }
 
-// wallets checks addresses with parse, and refuses the contracts and mints of tokens: they are what people copy from an
-// explorer by mistake, and what is sent there is lost.
+// wallets checks addresses with parse, and refuses the contracts and mints of tokens: users copy them from an explorer by
+// mistake, and money sent there is lost.
 func wallets(parse func(string) (string, error), tokens map[money.Asset]string) func(string) (string, error) {
 	return func(s string) (string, error) {
 		canonical, err := parse(s)
@@ -80,14 +80,14 @@ func wallets(parse func(string) (string, error), tokens map[money.Asset]string) 
 		}
 		for asset, address := range tokens {
 			if token, err := parse(address); err == nil && token == canonical {
-				return "", chain.Errorf(chain.ReasonAddress, "is the contract of %s itself; what is sent there is lost", string(asset))
+				return "", chain.Errorf(chain.ReasonAddress, "is the contract of %s itself; money sent there is lost", string(asset))
 			}
 		}
 		return canonical, nil
 	}
 }
 
-// network finds a line of the table; a network that the build does not know is off.
+// network returns an entry of the table; a network that the build does not know is off.
 func (c Config) network(name exchange.Network) network {
 	for _, n := range c.networks() {
 		if n.name == name {
@@ -97,7 +97,7 @@ func (c Config) network(name exchange.Network) network {
 	return network{name: name, check: func(n *need) { n.rule(false, fmt.Sprintf("this build has no driver for %s", name)) }}
 }
 
-// checkNetwork names what a worker of one of the network's queues lacks.
+// checkNetwork reports what a worker of one of the network's queues lacks.
 func (c Config) checkNetwork(n *need, queue string) {
 	_, name, _ := strings.Cut(queue, "-")
 	net := c.network(exchange.Network(name))
@@ -135,7 +135,7 @@ func (d drivers) close() {
 	}
 }
 
-// chain makes the activities that ask a network's nodes.
+// chain creates the activities that use a network's nodes.
 func (p parts) chain(name exchange.Network) ([]any, error) {
 	c, err := p.drivers.of(name)
 	if err != nil {
@@ -151,14 +151,14 @@ func (p parts) chain(name exchange.Network) ([]any, error) {
 	}
 	poll := p.config.network(name).blockTime
 	return []any{
-		&activities.Chain{Store: p.rows, Client: c, Poll: poll, Patience: p.config.Sending.Patience, Gas: gas, Now: time.Now},
+		&activities.Chain{Store: p.db, Client: c, Poll: poll, StuckTimeout: p.config.Sending.StuckTimeout, Gas: gas, Now: time.Now},
 		watch,
-		&activities.Comparing{Store: p.rows, Client: c, Poll: poll, Patience: activities.DefaultPatience},
-		&activities.Cold{Store: p.rows, Client: c, Now: time.Now},
+		&activities.Comparing{Store: p.db, Client: c, Poll: poll, WatchTimeout: activities.DefaultWatchTimeout},
+		&activities.Cold{Store: p.db, Client: c, Now: time.Now},
 	}, nil
 }
 
-// watch makes what sees the deposits on a network.
+// watch creates the activities that watch the deposits on a network.
 func (p parts) watch(name exchange.Network, c chain.Client) (*activities.Deposits, error) {
 	least, err := p.config.Deposits.minimum()
 	if err != nil {
@@ -166,16 +166,16 @@ func (p parts) watch(name exchange.Network, c chain.Client) (*activities.Deposit
 	}
 	net := p.config.network(name)
 	if p.config.Mode == Local {
-		net.life, net.lifeBlocks = 0, 0 // a developer's machine sleeps, and its chains stand still with it
+		net.life, net.lifeBlocks = 0, 0 // a developer's machine sleeps, and its chains stop with it
 	}
 	return &activities.Deposits{
-		Store: p.rows, Client: c, Poll: net.blockTime, Stretch: activities.DefaultStretch,
+		Store: p.db, Client: c, Poll: net.blockTime, Stretch: activities.DefaultStretch,
 		From: p.config.Deposits.From[string(name)], Minimum: least, Life: net.life, LifeBlocks: net.lifeBlocks,
 	}, nil
 }
 
-// signer makes the activities that make keys and signatures. Each network's signer has a vault of its own, so that a
-// process that serves one of them opens nothing of another.
+// signer creates the activities that make keys and signatures. Each network's signer has its own vault, so that the signer
+// of one network can't decrypt the keys of another.
 func (p parts) signer(name exchange.Network) ([]any, error) {
 	c, err := p.drivers.of(name)
 	if err != nil {
@@ -193,8 +193,8 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 		return nil, err
 	}
 	signer, err := keys.NewPaymentSigner(keys.PaymentSignerConfig{
-		Store: worker.SigningRows{Store: p.rows.Store}, Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
-		Ceilings: ceilings, Cold: worker.SigningRows{Store: p.rows.Store},
+		Store: worker.SigningRows{Store: p.db}, Vault: vault, Clients: map[exchange.Network]chain.Client{name: c},
+		Ceilings: ceilings, Cold: worker.SigningRows{Store: p.db},
 	})
 	if err != nil {
 		return nil, err
@@ -203,33 +203,33 @@ func (p parts) signer(name exchange.Network) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	maker := worker.KeyMaker{Vault: vault, Networks: map[exchange.Network]worker.AddressMaker{name: c}}
-	wallets := &activities.Wallets{Keys: maker, Store: p.rows}
+	maker := keys.Maker{Vault: vault, Networks: map[exchange.Network]keys.Addresser{name: c}}
+	wallets := &activities.Wallets{Keys: maker, Store: p.db}
 	if p.config.Keys.ColdPublic != "" {
 		sealer, err := keys.ReadColdSealer(p.config.Keys.ColdPublic)
 		if err != nil {
 			return nil, fmt.Errorf("KIVUKO_COLD_PUBLIC_KEY: %w", err)
 		}
-		wallets.ColdKeys = worker.KeyMaker{Vault: sealer, Networks: maker.Networks}
+		wallets.ColdKeys = keys.Maker{Vault: sealer, Networks: maker.Networks}
 	}
 	return []any{
-		&activities.Signing{Signer: signer, Store: p.rows, Cold: signer, Recipients: &activities.Recipients{Store: p.rows, Screener: screener}},
+		&activities.Signing{Signer: signer, Store: p.db, Cold: signer, Recipients: &activities.Recipients{Store: p.db, Screener: screener}},
 		wallets,
 	}, nil
 }
 
-// addresses are the address checks of the networks that are on.
-func (c Config) addresses() map[exchange.Network]func(string) (string, error) {
-	out := map[exchange.Network]func(string) (string, error){}
+// addresses are the address checks of the networks that are on: of what is to be paid, and of all others.
+func (c Config) addresses() (payable, all map[exchange.Network]func(string) (string, error)) {
+	payable, all = map[exchange.Network]func(string) (string, error){}, map[exchange.Network]func(string) (string, error){}
 	for _, n := range c.networks() {
 		if n.on {
-			out[n.name] = forPeople(n.address)
+			payable[n.name], all[n.name] = forPeople(n.address), forPeople(n.anyAddress)
 		}
 	}
-	return out
+	return payable, all
 }
 
-// forPeople words what is wrong with an address.
+// forPeople replaces the error of parse with a readable one.
 func forPeople(parse func(string) (string, error)) func(string) (string, error) {
 	return func(s string) (string, error) {
 		address, err := parse(s)

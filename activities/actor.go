@@ -6,8 +6,8 @@ import (
 	"kivuko/exchange"
 )
 
-// Actor is the person on whose behalf a flow acts, as the API established it. It travels in
-// payloads and grants nothing: rights are checked before a flow hears of it.
+// Actor is the user on whose behalf a flow acts, as the API authenticated them. It is part of payloads and grants no rights:
+// the API checks rights before it calls a flow.
 type Actor struct {
 	UserID    uuid.UUID     `json:"user_id"`
 	Role      exchange.Role `json:"role"`
@@ -15,7 +15,7 @@ type Actor struct {
 	RequestID string        `json:"request_id,omitempty"`
 }
 
-// Principal is the form in which the store wants to know who acts. Nobody is the flow itself.
+// Principal returns the actor in the store's form. Without a user it is the flow itself.
 func (a Actor) Principal() exchange.Principal {
 	if a.UserID == uuid.Nil {
 		return exchange.System("flow")

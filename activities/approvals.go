@@ -8,49 +8,48 @@ import (
 	"kivuko/exchange"
 )
 
-// ApprovalStore is where decisions are proven and counted.
+// ApprovalStore proves and counts decisions.
 type ApprovalStore interface {
-	// Decide proves a token and carries its decision out in one transaction; repeated, it returns the
-	// transfer as it is.
+	// Decide proves a token and carries out its decision in one transaction; repeated, it returns the transfer unchanged.
 	Decide(ctx context.Context, transferID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.Transfer, error)
-	RecordRefusedDecision(ctx context.Context, transferID uuid.UUID, action exchange.ApprovalAction, door exchange.ApprovalDoor, code exchange.Code) error
+	RecordRefusedDecision(ctx context.Context, transferID uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error
 }
 
-// Approvals proves what officers decide.
+// Approvals proves the officers' decisions.
 type Approvals struct {
 	Store ApprovalStore
 }
 
-// DecideInput is a decision that claims to be an officer's. The token is a secret for minutes only and
-// good for one use; by the time a history is read it opens nothing.
+// DecideInput is a decision that claims to be an officer's. The token is valid for minutes and for one use, so a later reader
+// of the history can't use it.
 type DecideInput struct {
 	TransferID uuid.UUID               `json:"transfer_id"`
 	Action     exchange.ApprovalAction `json:"action"`
 	Token      string                  `json:"token"`
 }
 
-// maxTokenLength bounds what is looked up as a token; what is longer is none.
+// maxTokenLength bounds the text that is looked up as a token; longer text is never a token.
 const maxTokenLength = 256
 
-// DecideTransfer believes nothing but the token: it says which officer decides what about which transfer,
-// and is used up by it. Refusals have the codes of the store's Decide.
+// DecideTransfer accepts only the token, which names the officer, the decision and the transfer, and marks it as used.
+// Refusals have the codes of the store's Decide.
 func (a *Approvals) DecideTransfer(ctx context.Context, in DecideInput) (TransferState, error) {
 	if in.Token == "" || len(in.Token) > maxTokenLength || !in.Action.Valid() {
-		return TransferState{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "There is no such approval token for this."))
+		return TransferState{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "The approval token does not exist or is for another decision."))
 	}
 	f, err := a.Store.Decide(ctx, in.TransferID, in.Token, in.Action)
 	return transferState(f), Failure(ctx, err)
 }
 
-// RefusedDecisionInput tells of a decision that was not proven.
+// RefusedDecisionInput describes a decision without proof.
 type RefusedDecisionInput struct {
-	TransferID uuid.UUID               `json:"transfer_id"`
-	Action     exchange.ApprovalAction `json:"action"`
-	Door       exchange.ApprovalDoor   `json:"door"`
-	Code       exchange.Code           `json:"code"`
+	TransferID uuid.UUID                `json:"transfer_id"`
+	Action     exchange.ApprovalAction  `json:"action"`
+	Channel    exchange.ApprovalChannel `json:"channel"`
+	Code       exchange.Code            `json:"code"`
 }
 
-// RecordRefusedDecision notes for the auditor that somebody tried to decide without the right to.
+// RecordRefusedDecision records an attempt to decide without the right to, for the auditor.
 func (a *Approvals) RecordRefusedDecision(ctx context.Context, in RefusedDecisionInput) error {
-	return Failure(ctx, a.Store.RecordRefusedDecision(ctx, in.TransferID, in.Action, in.Door, in.Code))
+	return Failure(ctx, a.Store.RecordRefusedDecision(ctx, in.TransferID, in.Action, in.Channel, in.Code))
 }

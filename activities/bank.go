@@ -9,34 +9,34 @@ import (
 	"kivuko/exchange"
 )
 
-// BankStore is what payments by bank need of the database.
+// BankStore is the database interface of bank payments.
 type BankStore interface {
 	BankPayout(ctx context.Context, orderID uuid.UUID) (exchange.BankPayout, error)
 	BeginBankPayout(ctx context.Context, orderID uuid.UUID) (exchange.OrderPayout, error)
 }
 
-// Bank looks after orders that officers pay at a bank. It talks to nobody: what officers say are rows, which the API
-// writes and whose last one completes the order.
+// Bank handles orders that officers pay at a bank. It makes no network call: the API writes the officers' confirmations as
+// rows, and the last one completes the order.
 type Bank struct{ Store BankStore }
 
-// BankInput asks where a payment by bank stands. Again puts one that was refused on the desk once more.
+// BankInput asks for the state of a bank payment. Again puts a refused one into the treasury's queue again.
 type BankInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 	Again   bool      `json:"again,omitempty"`
 }
 
-// The states of a payment by bank, besides RefundPaid, RefundRefused, RefundFloatShort and PayoutUncleared.
+// The states of a bank payment, besides PayoutPaid, PayoutRefused, PayoutFloatShort and PayoutUncleared.
 const (
-	BankWaits       = "waiting" // nobody has confirmed it
-	BankWaitsSecond = "second"  // another officer has to
+	BankWaits       = "waiting" // no officer has confirmed it
+	BankWaitsSecond = "second"  // a second officer has to confirm it
 )
 
-// BankStep is where a payment by bank stands.
+// BankStep is the state of a bank payment.
 type BankStep struct {
 	State string `json:"state"`
 }
 
-// LookAtBank puts an order's payment on the desk of the treasury, where it is not yet, and tells where it stands.
+// LookAtBank puts an order's payment into the treasury's queue, unless it is there, and returns its state.
 func (b *Bank) LookAtBank(ctx context.Context, in BankInput) (BankStep, error) {
 	p, err := b.Store.BankPayout(ctx, in.OrderID)
 	if err != nil {
@@ -46,7 +46,7 @@ func (b *Bank) LookAtBank(ctx context.Context, in BankInput) (BankStep, error) {
 		_, err := b.Store.BeginBankPayout(ctx, in.OrderID)
 		switch {
 		case exchange.CodeOf(err) == exchange.CodeInsufficientFunds:
-			return BankStep{State: RefundFloatShort}, nil
+			return BankStep{State: PayoutFloatShort}, nil
 		case errors.Is(err, exchange.ErrUncleared):
 			return BankStep{State: PayoutUncleared}, nil
 		case err != nil:
@@ -56,9 +56,9 @@ func (b *Bank) LookAtBank(ctx context.Context, in BankInput) (BankStep, error) {
 	}
 	switch p.State() {
 	case exchange.BankDone:
-		return BankStep{State: RefundPaid}, nil
+		return BankStep{State: PayoutPaid}, nil
 	case exchange.BankRefused:
-		return BankStep{State: RefundRefused}, nil
+		return BankStep{State: PayoutRefused}, nil
 	case exchange.BankSecond:
 		return BankStep{State: BankWaitsSecond}, nil
 	case exchange.BankWaiting:

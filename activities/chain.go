@@ -12,56 +12,55 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ChainStore is where the progress of transactions is written.
+// ChainStore stores the progress of transactions.
 type ChainStore interface {
 	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
 	LiveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ChainAttempt, error)
 	AttemptAt(ctx context.Context, walletID uuid.UUID, nonce uint64) (exchange.ChainAttempt, bool, error)
 	ApproveTopUp(ctx context.Context, paymentID uuid.UUID, amount money.Amount, limit int) (exchange.ChainPayment, error)
 	RecordBroadcast(ctx context.Context, attemptID uuid.UUID, code string, accepted bool) (exchange.ChainPayment, error)
-	RecordIncluded(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string) error
-	RecordVanished(ctx context.Context, attemptID uuid.UUID) error
-	RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence string) error
+	RecordIncluded(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string) (exchange.ChainPayment, error)
+	RecordVanished(ctx context.Context, attemptID uuid.UUID) (exchange.ChainPayment, error)
+	RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence string) (exchange.ChainPayment, error)
 	RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string) (exchange.ChainPayment, error)
 }
 
-// ChainReader is the part of a network's driver that needs no key. On a sequenced network it is a
-// chain.Sequenced too.
+// ChainReader is the part of a network's driver that needs no key. On a sequenced network it is a chain.Sequenced too.
 type ChainReader interface {
 	chain.Locator
 	Network() exchange.Network
 	Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error)
 }
 
-// Chain brings signed transactions to their end on one network.
+// Chain delivers signed transactions on one network.
 type Chain struct {
 	Store  ChainStore
 	Client ChainReader
-	Poll   time.Duration // between two looks: the network's block time
-	// Patience is how long the transaction whose turn it is may wait before it is outbid, on a sequenced
-	// network.
-	Patience time.Duration
-	Gas      GasPolicy
-	Now      func() time.Time
+	Poll   time.Duration // between two checks: the network's block time
+	// StuckTimeout is how long the transaction with the next nonce may wait before it is replaced with a higher fee, on a
+	// sequenced network.
+	StuckTimeout time.Duration
+	Gas          GasPolicy
+	Now          func() time.Time
 }
 
-// maxFinalityWait bounds the wait for finality between two looks, in case the network speeds up or a
-// reorganisation undoes what was waited for.
+// maxFinalityWait bounds the wait for finality between two checks, in case the network speeds up or a reorganisation drops
+// the block.
 const maxFinalityWait = 5 * time.Minute
 
 // The ends of a delivery.
 const (
 	DeliveryCompleted = "completed" // final, with the expected transfer
 	DeliveryFailed    = "failed"    // final, without it: the payment is parked
-	DeliveryExpired   = "expired"   // proven impossible: the payment may be signed anew
-	DeliveryStuck     = "stuck"     // its turn came long ago: it may be outbid, and must be delivered on in any case
+	DeliveryExpired   = "expired"   // proven impossible: the payment may be signed again
+	DeliveryStuck     = "stuck"     // next in sequence for too long: replace it with a higher fee, and keep delivering it in any case
 )
 
 // DeliverInput names a payment to deliver.
 type DeliverInput struct {
 	PaymentID uuid.UUID `json:"payment_id"`
-	// OutbidAfter is the moment from which DeliveryStuck may be answered; zero for never.
-	OutbidAfter time.Time `json:"outbid_after,omitzero"`
+	// BumpAfter is the time from which DeliveryStuck may be returned; zero for never.
+	BumpAfter time.Time `json:"bump_after,omitzero"`
 }
 
 // Delivery is how the delivery of a transaction ended.
@@ -69,15 +68,14 @@ type Delivery struct {
 	End  string `json:"end"`
 	TxID string `json:"tx_id,omitempty"`
 	N    int    `json:"n,omitempty"`    // of the attempt, when it is stuck
-	Code string `json:"code,omitempty"` // the network's own word for it
+	Code string `json:"code,omitempty"` // the network's own code
 }
 
-// DeliverPayment brings the payment's live transaction a step further and answers when it came to an
-// end; until then it asks to be called again. The same bytes are offered as often as needed, and
-// what may be done with them is for chain.Judge to say, from facts alone. Where several transactions
-// have one number, whichever comes into a block counts.
+// DeliverPayment advances the payment's pending transaction and returns when it has ended; until then it returns NotYet. It
+// broadcasts the same bytes as often as needed; chain.Judge decides from facts alone what may be done with them. Of several
+// transactions with one nonce, the one that is included in a block counts.
 func (c *Chain) DeliverPayment(ctx context.Context, in DeliverInput) (Delivery, error) {
-	ctx, stop := beat(ctx) // a look at the chain is over before the first sign, which would cost the server a write
+	ctx, stop := heartbeat(ctx) // a check usually ends before the first heartbeat, which would cost the server a write
 	defer stop()
 	payment, err := c.Store.ChainPayment(ctx, in.PaymentID)
 	if err != nil {
@@ -95,8 +93,7 @@ func (c *Chain) DeliverPayment(ctx context.Context, in DeliverInput) (Delivery, 
 	return d, Failure(ctx, err)
 }
 
-// leaderFirst puts the transaction that is offered or in a block before those that it shares its number
-// with.
+// leaderFirst puts the transaction that is broadcast or in a block before the others with the same nonce.
 func leaderFirst(live []exchange.ChainAttempt) []exchange.ChainAttempt {
 	for i, a := range live {
 		if a.Leads() {
@@ -107,8 +104,8 @@ func leaderFirst(live []exchange.ChainAttempt) []exchange.ChainAttempt {
 	return live
 }
 
-// ended answers for a payment without a live transaction: a step that ran before came this far and
-// was not heard.
+// ended returns the delivery of a payment without a pending transaction: an earlier step ended it, but its response was
+// lost.
 func ended(p exchange.ChainPayment) (Delivery, error) {
 	switch p.Status {
 	case exchange.ChainCompleted:
@@ -117,9 +114,9 @@ func ended(p exchange.ChainPayment) (Delivery, error) {
 		return Delivery{End: DeliveryFailed, Code: p.Detail}, nil
 	case exchange.ChainApproved:
 		return Delivery{End: DeliveryExpired}, nil
-	case exchange.ChainSigned, exchange.ChainBroadcast, exchange.ChainIncluded, exchange.ChainCancelled: // a live transaction belongs to these, or nothing ever will
+	case exchange.ChainSigned, exchange.ChainBroadcast, exchange.ChainIncluded, exchange.ChainCancelled: // these have a pending transaction, or never will
 	}
-	return Delivery{}, exchange.Errorf(exchange.CodeStateConflict, "The payment is %s and has no live transaction.", p.Status)
+	return Delivery{}, exchange.Errorf(exchange.CodeStateConflict, "The chain payment is %s and has no pending transaction.", p.Status)
 }
 
 func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exchange.ChainAttempt, in DeliverInput) (Delivery, error) {
@@ -151,11 +148,12 @@ func (c *Chain) advance(ctx context.Context, p exchange.ChainPayment, live []exc
 			return Delivery{}, c.included(ctx, a, l)
 		case chain.VerdictRebuild:
 			dead++
-		case chain.VerdictBroadcast: // offered again below
+		case chain.VerdictBroadcast: // broadcast again below
 		}
 	}
 	if dead == len(live) {
-		return Delivery{End: DeliveryExpired, TxID: leader.TxID}, c.Store.RecordExpired(ctx, leader.ID, "absent from every node after final block "+first.Location.Head.Final.ID)
+		_, err := c.Store.RecordExpired(ctx, leader.ID, "absent from every node after final block "+first.Location.Head.Final.ID)
+		return Delivery{End: DeliveryExpired, TxID: leader.TxID}, err
 	}
 	return c.outside(ctx, leader, first, in)
 }
@@ -165,8 +163,8 @@ func (c *Chain) look(ctx context.Context, p exchange.ChainPayment, a exchange.Ch
 	return chain.Inquire(ctx, c.Client, a, chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount})
 }
 
-// offer broadcasts the stored bytes and writes down what the node said. No answer is as good as any:
-// the bytes may have arrived.
+// offer broadcasts the stored bytes and records the node's answer. Without an answer the state is unknown: the bytes may have
+// arrived.
 func (c *Chain) offer(ctx context.Context, a exchange.ChainAttempt) error {
 	b, err := c.Client.Broadcast(ctx, a.Raw)
 	if err != nil {
@@ -180,17 +178,17 @@ func (c *Chain) offer(ctx context.Context, a exchange.ChainAttempt) error {
 	return err
 }
 
-// included waits for finality: the blocks that are still missing, at the network's pace.
+// included waits for finality, for the blocks that are still missing at the network's block time.
 func (c *Chain) included(ctx context.Context, a exchange.ChainAttempt, l chain.Location) error {
 	if a.Status != exchange.TxIncluded || a.BlockID != l.Block.ID {
-		if err := c.Store.RecordIncluded(ctx, a.ID, l.Block.Number, l.Block.ID); err != nil {
+		if _, err := c.Store.RecordIncluded(ctx, a.ID, l.Block.Number, l.Block.ID); err != nil {
 			return err
 		}
 	}
 	return NotYet("The transaction is in a block that is not final yet.", c.untilFinal(l))
 }
 
-// untilFinal estimates how long finality takes: a block time for each block that is missing.
+// untilFinal estimates the time to finality: one block time for each missing block.
 func (c *Chain) untilFinal(l chain.Location) time.Duration {
 	wait, each := c.Poll, c.blockTime(l.Head)
 	for block := l.Head.Final.Number + 1; block < l.Block.Number && wait < maxFinalityWait; block++ {
@@ -199,8 +197,8 @@ func (c *Chain) untilFinal(l chain.Location) time.Duration {
 	return min(wait, max(c.Poll, maxFinalityWait))
 }
 
-// blockTime is the network's rhythm as its newest blocks show it. It is never longer than the pause
-// between two looks, which on a network of short slots is several blocks.
+// blockTime estimates the block time from the newest blocks. It is never longer than the pause between two checks, which on
+// a network with short slots is several blocks.
 func (c *Chain) blockTime(h chain.Head) time.Duration {
 	span := h.Latest.Time.Sub(h.Final.Time)
 	if h.Latest.Number <= h.Final.Number || span <= 0 {
@@ -210,11 +208,11 @@ func (c *Chain) blockTime(h chain.Head) time.Duration {
 	return max(min(c.Poll, span/blocks), time.Millisecond)
 }
 
-// outside handles a transaction that is in no block: it came out of one by a reorganisation, or it
-// never was in one and is offered again.
+// outside handles a transaction that is in no block: a reorganisation removed it, or it was never included and is broadcast
+// again.
 func (c *Chain) outside(ctx context.Context, a exchange.ChainAttempt, f chain.Facts, in DeliverInput) (Delivery, error) {
 	if a.Status == exchange.TxIncluded {
-		if err := c.Store.RecordVanished(ctx, a.ID); err != nil {
+		if _, err := c.Store.RecordVanished(ctx, a.ID); err != nil {
 			return Delivery{}, err
 		}
 	}
@@ -223,7 +221,7 @@ func (c *Chain) outside(ctx context.Context, a exchange.ChainAttempt, f chain.Fa
 			return Delivery{}, err
 		}
 	}
-	if a.Lane != uuid.Nil {
+	if a.NonceWallet != uuid.Nil {
 		if f.Nonces.Latest < a.Nonce {
 			return Delivery{}, c.behind(ctx, a, f.Nonces.Latest)
 		}
@@ -234,19 +232,18 @@ func (c *Chain) outside(ctx context.Context, a exchange.ChainAttempt, f chain.Fa
 	return Delivery{}, NotYet("The transaction is in no block yet.", c.Poll)
 }
 
-// stuck tells whether a transaction waits for a block although its turn has come. Only the first of a lane
-// can be helped by a higher bid; those behind it wait for the first.
+// stuck reports whether a transaction with the next nonce has waited too long for a block. A higher fee helps only the first
+// of a sequence; those behind it wait for the first.
 func (c *Chain) stuck(a exchange.ChainAttempt, f chain.Facts, in DeliverInput) bool {
 	now := c.Now()
-	return a.Status == exchange.TxBroadcast && f.Nonces.Latest == a.Nonce && !in.OutbidAfter.IsZero() && !now.Before(in.OutbidAfter) &&
-		now.Sub(a.CreatedAt) >= c.Patience
+	return a.Status == exchange.TxBroadcast && f.Nonces.Latest == a.Nonce && !in.BumpAfter.IsZero() && !now.Before(in.BumpAfter) &&
+		now.Sub(a.CreatedAt) >= c.StuckTimeout
 }
 
-// behind waits for a lower number. The transaction that has it is offered too, whosever payment it is:
-// should its own delivery have stopped, the lane goes on all the same. What the node says of it is for
-// that delivery to write down.
+// behind waits for a lower nonce. It also broadcasts the transaction with that nonce, of whichever payment, so that the
+// sequence goes on even if that delivery has stopped. Only that delivery records the node's answer.
 func (c *Chain) behind(ctx context.Context, a exchange.ChainAttempt, turn uint64) error {
-	before, found, err := c.Store.AttemptAt(ctx, a.Lane, turn)
+	before, found, err := c.Store.AttemptAt(ctx, a.NonceWallet, turn)
 	if err != nil {
 		return err
 	}
@@ -255,10 +252,10 @@ func (c *Chain) behind(ctx context.Context, a exchange.ChainAttempt, turn uint64
 			return err
 		}
 	}
-	return NotYet("The transaction waits for one with a lower number.", c.Poll)
+	return NotYet("The transaction waits for one with a lower nonce.", c.Poll)
 }
 
-// chainReason finds the reason of a chain error, "" for every other error.
+// chainReason returns the reason of a chain error, "" for every other error.
 func chainReason(err error) chain.Reason {
 	if e, ok := errors.AsType[*chain.Error](err); ok {
 		return e.Reason

@@ -9,34 +9,35 @@ import (
 	"kivuko/exchange"
 )
 
-// ChainRefundStore is what flows change of refunds in crypto. Every method is one transaction and may be called again.
+// ChainRefundStore stores crypto refunds for flows. Every method is one transaction and may be called again.
 type ChainRefundStore interface {
 	OpenChainRefund(ctx context.Context, r exchange.ChainRefundRequest, by exchange.Principal) (exchange.Order, exchange.Refund, error)
 	ApproveRefundPayment(ctx context.Context, refundID uuid.UUID) (exchange.RefundStanding, error)
 	AddressRefund(ctx context.Context, refundID, requestID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error)
 	DismissClaim(ctx context.Context, refundID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error)
 	DecideRefund(ctx context.Context, refundID uuid.UUID, token string, action exchange.ApprovalAction) (exchange.RefundStanding, error)
-	RecordRefusedRefundDecision(ctx context.Context, refundID uuid.UUID, action exchange.ApprovalAction, door exchange.ApprovalDoor, code exchange.Code) error
+	RecordRefusedRefundDecision(ctx context.Context, refundID uuid.UUID, action exchange.ApprovalAction, channel exchange.ApprovalChannel, code exchange.Code) error
 }
 
-// ChainRefunds moves the rows of refunds in crypto.
+// ChainRefunds changes the rows of crypto refunds.
 type ChainRefunds struct {
 	Store ChainRefundStore
 }
 
-// OpenChainRefundInput asks for the crypto of an order, or of an exception, back.
+// OpenChainRefundInput asks to return the crypto of an order or of an exception.
 type OpenChainRefundInput struct {
 	OrderID     uuid.UUID `json:"order_id,omitzero"`
 	ExceptionID uuid.UUID `json:"exception_id,omitzero"`
-	// RequestID is of what a person asked for through the API. Actor asks, or else Proof's; nobody where a flow does.
+	// RequestID is that of a request through the API. The requester is Actor, or else Proof's actor; neither when the flow
+	// itself asks.
 	RequestID uuid.UUID `json:"request_id,omitzero"`
 	Actor     Actor     `json:"actor,omitzero"`
 	Proof     Proof     `json:"proof,omitzero"`
 	Reason    string    `json:"reason,omitempty"`
 }
 
-// OpenChainRefund promises crypto back. An order fails by it. It is refused with CodeStateConflict while the payee may
-// have got the shillings.
+// OpenChainRefund opens the refund and fails the order. It is refused with CodeStateConflict while the payee may have got
+// the shillings.
 func (c *ChainRefunds) OpenChainRefund(ctx context.Context, in OpenChainRefundInput) (RefundOpened, error) {
 	by := in.Actor
 	if by.UserID == uuid.Nil {
@@ -47,12 +48,12 @@ func (c *ChainRefunds) OpenChainRefund(ctx context.Context, in OpenChainRefundIn
 	return RefundOpened{OrderState: stateOf(order), RefundID: refund.ID}, Failure(ctx, err)
 }
 
-// ChainRefundInput names a refund in crypto.
+// ChainRefundInput names a crypto refund.
 type ChainRefundInput struct {
 	RefundID uuid.UUID `json:"refund_id"`
 }
 
-// ChainRefundState is where a refund in crypto stands.
+// ChainRefundState is the state of a crypto refund.
 type ChainRefundState struct {
 	Status    exchange.RefundStatus `json:"status"`
 	Wait      exchange.RefundWait   `json:"wait,omitempty"`
@@ -71,26 +72,25 @@ func refundState(s exchange.RefundStanding) ChainRefundState {
 	}
 }
 
-// ApproveRefundPayment has the crypto sent back when nothing stands between, and says otherwise what it waits for.
+// ApproveRefundPayment approves the payment that returns the crypto, or returns what the refund still waits for.
 func (c *ChainRefunds) ApproveRefundPayment(ctx context.Context, in ChainRefundInput) (ChainRefundState, error) {
 	s, err := c.Store.ApproveRefundPayment(ctx, in.RefundID)
 	return refundState(s), Failure(ctx, err)
 }
 
-// AddressRefundInput sends a refund where a person said, by a command with the id of the request.
+// AddressRefundInput sets a refund's address by a command with the id of the request.
 type AddressRefundInput struct {
 	RefundID uuid.UUID `json:"refund_id"`
 	Proof    Proof     `json:"proof"`
 }
 
-// AddressRefund gives a refund the address of a request. A command without one, which is a plain word to go on, is
-// CodeNotFound.
+// AddressRefund sets the refund's address to that of the request. A command without a request is CodeNotFound.
 func (c *ChainRefunds) AddressRefund(ctx context.Context, in AddressRefundInput) (ChainRefundState, error) {
 	s, err := c.Store.AddressRefund(ctx, in.RefundID, in.Proof.CommandID, in.Proof.Principal())
 	return refundState(s), Failure(ctx, err)
 }
 
-// DismissClaim lets a refund go on of which nobody proved that its payee was paid.
+// DismissClaim lets a refund go on despite an unproven claim that its payee was paid.
 func (c *ChainRefunds) DismissClaim(ctx context.Context, in AddressRefundInput) (ChainRefundState, error) {
 	s, err := c.Store.DismissClaim(ctx, in.RefundID, in.Proof.Principal())
 	return refundState(s), Failure(ctx, err)
@@ -103,24 +103,24 @@ type DecideRefundInput struct {
 	Token    string                  `json:"token"`
 }
 
-// DecideRefund believes nothing but the token, like DecideTransfer.
+// DecideRefund accepts only the token, like DecideTransfer.
 func (c *ChainRefunds) DecideRefund(ctx context.Context, in DecideRefundInput) (ChainRefundState, error) {
 	if in.Token == "" || len(in.Token) > maxTokenLength || !in.Action.Valid() {
-		return ChainRefundState{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "There is no such approval token for this."))
+		return ChainRefundState{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "The approval token does not exist or is for another decision."))
 	}
 	s, err := c.Store.DecideRefund(ctx, in.RefundID, in.Token, in.Action)
 	return refundState(s), Failure(ctx, err)
 }
 
-// RefusedRefundDecisionInput tells of a decision about a refund that was not proven.
+// RefusedRefundDecisionInput describes a decision about a refund without proof.
 type RefusedRefundDecisionInput struct {
-	RefundID uuid.UUID               `json:"refund_id"`
-	Action   exchange.ApprovalAction `json:"action"`
-	Door     exchange.ApprovalDoor   `json:"door"`
-	Code     exchange.Code           `json:"code"`
+	RefundID uuid.UUID                `json:"refund_id"`
+	Action   exchange.ApprovalAction  `json:"action"`
+	Channel  exchange.ApprovalChannel `json:"channel"`
+	Code     exchange.Code            `json:"code"`
 }
 
-// RecordRefusedRefundDecision notes for the auditor that somebody tried to decide without the right to.
+// RecordRefusedRefundDecision records an attempt to decide without the right to, for the auditor.
 func (c *ChainRefunds) RecordRefusedRefundDecision(ctx context.Context, in RefusedRefundDecisionInput) error {
-	return Failure(ctx, c.Store.RecordRefusedRefundDecision(ctx, in.RefundID, in.Action, in.Door, in.Code))
+	return Failure(ctx, c.Store.RecordRefusedRefundDecision(ctx, in.RefundID, in.Action, in.Channel, in.Code))
 }

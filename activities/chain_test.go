@@ -58,19 +58,19 @@ func (r *chainRows) RecordBroadcast(_ context.Context, _ uuid.UUID, _ string, ac
 	return r.payment, nil
 }
 
-func (r *chainRows) RecordIncluded(context.Context, uuid.UUID, uint64, string) error {
+func (r *chainRows) RecordIncluded(context.Context, uuid.UUID, uint64, string) (exchange.ChainPayment, error) {
 	r.note("included")
-	return nil
+	return exchange.ChainPayment{}, nil
 }
 
-func (r *chainRows) RecordVanished(context.Context, uuid.UUID) error {
+func (r *chainRows) RecordVanished(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
 	r.note("vanished")
-	return nil
+	return exchange.ChainPayment{}, nil
 }
 
-func (r *chainRows) RecordExpired(context.Context, uuid.UUID, string) error {
+func (r *chainRows) RecordExpired(context.Context, uuid.UUID, string) (exchange.ChainPayment, error) {
 	r.note("expired")
-	return nil
+	return exchange.ChainPayment{}, nil
 }
 
 func (r *chainRows) RecordFinal(_ context.Context, _ uuid.UUID, ok bool, _ uint64, _ string, _ money.Amount, _ string) (exchange.ChainPayment, error) {
@@ -82,13 +82,13 @@ func (r *chainRows) RecordFinal(_ context.Context, _ uuid.UUID, ok bool, _ uint6
 	return r.payment, nil
 }
 
-// sight is what one look at the network shows.
+// sight is what one check of the network shows.
 type sight struct {
 	at  chain.Location
 	err error
 }
 
-// reader shows one sight after the other; the last one repeats.
+// reader returns one sight after the other; the last one repeats.
 type reader struct {
 	sights []sight
 	looks  int
@@ -113,7 +113,7 @@ var (
 	tenUSDT  = money.Must(money.USDT, "10")
 )
 
-// seen is a sight of the transaction at a stage, with the final chain at a time.
+// seen returns a sight of the transaction at a stage, with the final chain at a time.
 func seen(stage chain.Stage, final time.Time) sight {
 	l := chain.Location{Stage: stage, Head: chain.Head{Final: chain.Block{Number: 9, ID: "final", Time: final}}}
 	if stage == chain.StageIncluded || stage == chain.StageFinal {
@@ -123,9 +123,8 @@ func seen(stage chain.Stage, final time.Time) sight {
 	return sight{at: l}
 }
 
-// TestDeliveryLooksTwiceBeforeItGivesUp shows a transaction that seems to be gone for good to a delivery. It
-// may be signed anew only when a second look says so too: nodes differ, and a transaction that one of
-// them does not know may be in a block of the other.
+// TestDeliveryLooksTwiceBeforeItGivesUp delivers a transaction that seems to be gone. The payment may be signed again only
+// after a second check: nodes differ, and a transaction that one of them does not know may be in a block of another.
 func TestDeliveryLooksTwiceBeforeItGivesUp(t *testing.T) {
 	alive, dead := lifeEnds.Add(-time.Second), lifeEnds.Add(time.Second)
 	away := sight{err: chain.Errorf(chain.ReasonUnavailable, "no node")}
@@ -165,7 +164,7 @@ func TestDeliveryLooksTwiceBeforeItGivesUp(t *testing.T) {
 			network := &reader{sights: c.sights}
 			d, err := deliver(t, rows, network)
 			if network.looks != c.looks || !slices.Equal(rows.recorded, c.recorded) {
-				t.Errorf("looked %d times and recorded %v, want %d and %v", network.looks, rows.recorded, c.looks, c.recorded)
+				t.Errorf("checked %d times and recorded %v, want %d and %v", network.looks, rows.recorded, c.looks, c.recorded)
 			}
 			if (err == nil) != (c.end != "") || d.End != c.end {
 				t.Errorf("ended %q (%v), want %q", d.End, err, c.end)
@@ -191,8 +190,8 @@ func deliver(t *testing.T, rows *chainRows, network *reader) (Delivery, error) {
 	return d, nil
 }
 
-// TestOfferThatIsNotAnswered breaks a broadcast off. The bytes may have arrived, so the delivery looks for
-// them and neither fails nor signs anew.
+// TestOfferThatIsNotAnswered interrupts a broadcast. The bytes may have arrived, so the delivery looks them up and
+// neither fails nor signs again.
 func TestOfferThatIsNotAnswered(t *testing.T) {
 	rows := &chainRows{
 		payment: exchange.ChainPayment{ID: uuid.New(), FromAddress: "TFrom", ToAddress: "TTo", Amount: tenUSDT},

@@ -13,11 +13,11 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ColdStore is where transactions are kept that are signed away from the service.
+// ColdStore stores transactions that are signed offline.
 type ColdStore interface {
 	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
 	LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error)
-	NonceLane(ctx context.Context, walletID uuid.UUID) (exchange.NonceLane, bool, error)
+	NonceSequence(ctx context.Context, walletID uuid.UUID) (exchange.NonceSequence, bool, error)
 	ColdDrafts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ColdDraft, error)
 	SaveColdDraft(ctx context.Context, d exchange.ColdDraft, by exchange.Principal) (exchange.ColdDraft, error)
 	SaveColdAttempt(ctx context.Context, draftID uuid.UUID, a exchange.ChainAttempt, by exchange.Principal) (exchange.ChainAttempt, error)
@@ -28,30 +28,28 @@ type ColdStore interface {
 	ApproveNonceAccount(ctx context.Context, paymentID uuid.UUID, account string, rent money.Amount) (exchange.ChainPayment, error)
 }
 
-// Cold hands out unsigned transactions of cold wallets on one network and takes the signed ones back. It
-// holds no key and opens none.
+// Cold issues unsigned transactions of cold wallets on one network and imports the signed ones. It holds no keys.
 type Cold struct {
 	Store  ColdStore
 	Client chain.Client
 	Now    func() time.Time
 }
 
-// ColdInput asks for a transaction to be signed elsewhere.
+// ColdInput asks for a transaction for offline signing.
 type ColdInput struct {
 	PaymentID uuid.UUID `json:"payment_id"`
 	Actor     Actor     `json:"actor"`
 }
 
-// ColdDraft names what was handed out.
+// ColdDraft names the issued draft.
 type ColdDraft struct {
 	DraftID uuid.UUID `json:"draft_id"`
-	// NoncePaymentID is a payment that has to be completed first; nothing was handed out then.
+	// NoncePaymentID is a payment that must be completed first; then no draft was issued.
 	NoncePaymentID uuid.UUID `json:"nonce_payment_id,omitzero"`
 }
 
-// DraftColdPayment builds an unsigned transaction of an approved payment and stores it. While one that was
-// handed out may still come back that one is given again. CodeUnsupported where the network's transactions
-// can't wait for a person.
+// DraftColdPayment builds an unsigned transaction of an approved payment and stores it. While an earlier draft may still be
+// imported, it returns that one. CodeUnsupported where the network's transactions expire too soon for offline signing.
 func (c *Cold) DraftColdPayment(ctx context.Context, in ColdInput) (ColdDraft, error) {
 	p, way, err := c.payment(ctx, in.PaymentID)
 	if err != nil {
@@ -82,7 +80,7 @@ func (c *Cold) draft(ctx context.Context, p exchange.ChainPayment, way coldWay, 
 	if err := c.unsent(ctx, way, before); err != nil {
 		return none, err
 	}
-	if open && (before[0].Lane == uuid.Nil || before[0].Nonce != d.Nonce) { // with the same number one of the two can be included
+	if open && (before[0].NonceWallet == uuid.Nil || before[0].Nonce != d.Nonce) { // of two with the same nonce only one can be included
 		if err := c.over(ctx, p, way, before[0], by); err != nil {
 			return none, err
 		}
@@ -90,15 +88,15 @@ func (c *Cold) draft(ctx context.Context, p exchange.ChainPayment, way coldWay, 
 	return c.handOut(ctx, p, way, d, by)
 }
 
-// approved reads what was handed out for a payment that may be signed.
+// approved reads the drafts of a payment that may be signed.
 func (c *Cold) approved(ctx context.Context, p exchange.ChainPayment) ([]exchange.ColdDraft, error) {
 	if p.Status != exchange.ChainApproved {
-		return nil, exchange.Errorf(exchange.CodeStateConflict, "The payment is %s; nothing of it is to be signed now.", p.Status)
+		return nil, exchange.Errorf(exchange.CodeStateConflict, "The payment is %s and can't be signed now.", p.Status)
 	}
 	return c.Store.ColdDrafts(ctx, p.ID)
 }
 
-// handOut prepares a transaction and stores it.
+// handOut prepares a draft and stores it.
 func (c *Cold) handOut(ctx context.Context, p exchange.ChainPayment, way coldWay, d chain.Draft, by Actor) (exchange.ColdDraft, error) {
 	u, err := way.Prepare(ctx, d)
 	if err != nil {
@@ -111,23 +109,23 @@ func (c *Cold) handOut(ctx context.Context, p exchange.ChainPayment, way coldWay
 	return c.Store.SaveColdDraft(ctx, c.row(p, way, u, by), by.Principal())
 }
 
-// alive refuses a transaction that nobody can sign in time any more, and that may be in a block all the same.
+// alive refuses an expired draft that may still be in a block.
 func (c *Cold) alive(d exchange.ColdDraft) error {
 	if d.ExpiresAt.IsZero() || c.Now().Before(d.ExpiresAt) {
 		return nil
 	}
-	return exchange.Errorf(exchange.CodeStateConflict, "What was handed out has expired; ask for a new payload after %s.", d.ClosesAt.Format(time.RFC3339))
+	return exchange.Errorf(exchange.CodeStateConflict, "The issued payload has expired. Request a new one after %s.", d.ClosesAt.Format(time.RFC3339))
 }
 
-// coldWay is how a payment is signed away from the service: by its owner alone, within the life of its
-// transaction, or by its owner first and by who pays the fee after it.
+// coldWay is how a payment is signed offline: by its owner alone, before the transaction expires, or by its owner first and
+// by the fee payer after that.
 type coldWay struct {
 	chain.Client
 	offline chain.Offline
 	durable chain.Durable
 }
 
-// payment reads an approved payment whose transaction can wait for a person.
+// payment reads an approved payment whose transaction can be signed offline.
 func (c *Cold) payment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, coldWay, error) {
 	way := coldWay{Client: c.Client}
 	p, err := c.Store.ChainPayment(ctx, id)
@@ -135,7 +133,7 @@ func (c *Cold) payment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment
 		return p, way, err
 	}
 	if p.ApprovedBy == "" || subtle.ConstantTimeCompare([]byte(p.IntentHash), []byte(p.Intent())) != 1 {
-		return p, way, exchange.Errorf(exchange.CodeStateConflict, "Payment %s is not what was approved.", id)
+		return p, way, exchange.Errorf(exchange.CodeStateConflict, "Payment %s differs from what was approved.", id)
 	}
 	var fits bool
 	if p.FeePayer == "" {
@@ -145,58 +143,57 @@ func (c *Cold) payment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment
 	}
 	if !fits || p.Network != c.Client.Network() {
 		return p, way, exchange.Errorf(exchange.CodeUnsupported,
-			"Cold wallets can't send on %s: its transactions live for about a minute unless a gas wallet of the house keeps an account for them, and there is none.", p.Network)
+			"Cold wallets can't send on %s: its transactions expire after about a minute, and no gas wallet with a nonce account is configured.", p.Network)
 	}
 	return p, way, nil
 }
 
-// number gives the number that the transaction must have, on a network that numbers them. Two of one wallet
-// are never on their way at once, and a payment of which one was handed out gets no later number before the
-// earlier one was used by us.
+// number returns the nonce that the transaction must have, on a sequenced network. A wallet never has two pending
+// transactions, and a payment with an issued draft gets no later nonce before a transaction of ours has used the earlier
+// one.
 func (c *Cold) number(ctx context.Context, p exchange.ChainPayment, way coldWay, before []exchange.ColdDraft) (uint64, error) {
 	if !way.Traits().Sequenced {
 		return 0, nil
 	}
 	counter, ok := c.Client.(chain.Sequenced)
 	if !ok {
-		return 0, exchange.Errorf(exchange.CodeInternal, "the client for %s counts no transactions", p.Network)
+		return 0, exchange.Errorf(exchange.CodeInternal, "the client for %s does not support nonces", p.Network)
 	}
-	// The count comes before the lane: every transaction of ours that it counts is then in the lane.
+	// The count comes before the sequence: every transaction of ours that it counts is then in the sequence.
 	counted, err := counter.Nonces(ctx, p.FromAddress)
 	if err != nil {
 		return 0, err
 	}
-	lane, open, err := c.Store.NonceLane(ctx, p.WalletID)
+	sequence, open, err := c.Store.NonceSequence(ctx, p.WalletID)
 	if err != nil {
 		return 0, err
 	}
 	switch {
-	case lane.Foreign || (open && counted.Latest > lane.Next):
-		return 0, chain.Errorf(chain.ReasonForeign, "the wallet sent a transaction that was not imported here")
-	case open && counted.Latest < lane.Next:
-		return 0, exchange.Errorf(exchange.CodeStateConflict, "An earlier transaction of the wallet is not in a block yet; ask again when it is.")
+	case sequence.Foreign || (open && counted.Latest > sequence.Next):
+		return 0, chain.Errorf(chain.ReasonForeign, "the wallet sent a transaction that was not imported")
+	case open && counted.Latest < sequence.Next:
+		return 0, exchange.Errorf(exchange.CodeStateConflict, "An earlier transaction of the wallet is not in a block yet. Try again when it is.")
 	}
 	for _, d := range before {
-		if d.Lane != uuid.Nil && counted.Latest > d.Nonce && (!open || lane.Next <= d.Nonce) {
-			return 0, chain.Errorf(chain.ReasonForeign, "the wallet used the number of a transaction that was handed out, and it was not imported here")
+		if d.NonceWallet != uuid.Nil && counted.Latest > d.Nonce && (!open || sequence.Next <= d.Nonce) {
+			return 0, chain.Errorf(chain.ReasonForeign, "the wallet used the nonce of an issued payload in a transaction that was not imported")
 		}
 	}
 	return counted.Latest, nil
 }
 
-// unsent refuses to build another transaction when one that was handed out is on the network: it was sent
-// by somebody, and may be imported still.
+// unsent refuses to build another transaction when an issued one is on the network: it was sent, and may still be imported.
 func (c *Cold) unsent(ctx context.Context, way coldWay, before []exchange.ColdDraft) error {
 	for _, d := range before {
 		if d.TxID == "" || d.Status == exchange.ColdSigned {
-			continue // what was imported is watched by its own means
+			continue // an imported transaction has its own delivery
 		}
 		at, err := way.Locate(ctx, d.TxID)
 		if err != nil {
 			return err
 		}
 		if at.Stage != chain.StageAbsent {
-			return exchange.Errorf(exchange.CodeStateConflict, "The transaction %s was handed out before and is on the network; import its signed bytes.", d.TxID)
+			return exchange.Errorf(exchange.CodeStateConflict, "The transaction %s was issued before and is on the network. Import its signed bytes.", d.TxID)
 		}
 	}
 	return nil
@@ -215,20 +212,20 @@ func (c *Cold) row(p exchange.ChainPayment, way coldWay, u chain.Unsigned, by Ac
 		d.ClosesAt = end
 	}
 	if way.Traits().Sequenced {
-		d.Lane = p.WalletID
+		d.NonceWallet = p.WalletID
 	}
 	return d
 }
 
-// ColdImport brings a signed transaction back.
+// ColdImport carries a signed transaction.
 type ColdImport struct {
 	PaymentID uuid.UUID `json:"payment_id"`
 	Raw       []byte    `json:"raw"` // in the network's encoding
 	Actor     Actor     `json:"actor"`
 }
 
-// ImportColdPayment takes a signed transaction that was handed out, and stores it as the payment's live one.
-// The same bytes may come again. CodeInvalid for bytes that are not what was handed out, signed by the wallet.
+// ImportColdPayment stores a signed transaction of an issued draft as the payment's pending one. The same bytes may be
+// imported again. CodeInvalid for bytes that are not an issued draft, signed by the wallet.
 func (c *Cold) ImportColdPayment(ctx context.Context, in ColdImport) (SignedPayment, error) {
 	p, way, err := c.payment(ctx, in.PaymentID)
 	if err != nil {
@@ -259,28 +256,28 @@ func (c *Cold) take(ctx context.Context, p exchange.ChainPayment, client chain.O
 	case alive && live.TxID == signed.TxID:
 		return live, nil
 	case alive || d.Status == exchange.ColdSigned:
-		return none, exchange.Errorf(exchange.CodeStateConflict, "The payment has a signed transaction already.")
+		return none, exchange.Errorf(exchange.CodeStateConflict, "The payment already has a signed transaction.")
 	}
 	if err := c.intime(ctx, client, d, signed.TxID); err != nil {
 		return none, err
 	}
 	saved, err := c.Store.SaveColdAttempt(ctx, d.ID, exchange.ChainAttempt{
-		ID: uuid.Must(uuid.NewV7()), PaymentID: p.ID, Network: p.Network, Lane: d.Lane, TxID: signed.TxID, Raw: signed.Raw, ExpiresAt: signed.ExpiresAt,
+		ID: uuid.Must(uuid.NewV7()), PaymentID: p.ID, Network: p.Network, NonceWallet: d.NonceWallet, TxID: signed.TxID, Raw: signed.Raw, ExpiresAt: signed.ExpiresAt,
 		Nonce: signed.Nonce, RefBlock: signed.RefBlock, Bid: signed.Bid, FeeLimit: signed.FeeLimit, Status: exchange.TxSigned,
 	}, in.Actor.Principal())
 	switch {
 	case exchange.CodeOf(err) == exchange.CodeConflict:
-		return none, invalidImport("taken", "has a number that another payment of the wallet took; ask for a new payload")
+		return none, invalidImport("taken", "has a nonce that another payment of the wallet used; request a new payload")
 	case err == nil && saved.TxID != signed.TxID: // another import was faster
-		return none, exchange.Errorf(exchange.CodeStateConflict, "The payment has a signed transaction already.")
+		return none, exchange.Errorf(exchange.CodeStateConflict, "The payment already has a signed transaction.")
 	}
 	return saved, err
 }
 
-// match finds what was handed out in what came back.
+// match finds the draft of an imported transaction.
 func match[T any](p exchange.ChainPayment, drafts []exchange.ColdDraft, raw []byte, take func(chain.Unsigned, []byte) (T, error)) (exchange.ColdDraft, T, error) {
 	var none T
-	var refused error = chain.Errorf(chain.ReasonForeign, "no transaction of the payment was handed out")
+	var refused error = chain.Errorf(chain.ReasonForeign, "no payload of the payment was issued")
 	for i, d := range drafts {
 		got, err := take(unsigned(p, d), raw)
 		if err == nil {
@@ -291,12 +288,12 @@ func match[T any](p exchange.ChainPayment, drafts []exchange.ColdDraft, raw []by
 		}
 	}
 	if e, ok := errors.AsType[*chain.Error](refused); ok {
-		return exchange.ColdDraft{}, none, invalidImport("transaction", "is not what was handed out, signed by the wallet: "+e.Detail)
+		return exchange.ColdDraft{}, none, invalidImport("transaction", "must be the issued transaction, signed by the wallet: "+e.Detail)
 	}
 	return exchange.ColdDraft{}, none, refused
 }
 
-// unsigned is the transaction that was handed out.
+// unsigned returns the issued transaction of a draft.
 func unsigned(p exchange.ChainPayment, d exchange.ColdDraft) chain.Unsigned {
 	return chain.Unsigned{
 		Transfer: chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}, FeePayer: p.FeePayer, Payload: d.Payload, Body: d.Body,
@@ -304,8 +301,7 @@ func unsigned(p exchange.ChainPayment, d exchange.ColdDraft) chain.Unsigned {
 	}
 }
 
-// intime refuses a transaction whose time is over, unless the network has it: somebody sent it, and its fate
-// has to be followed.
+// intime refuses an expired transaction, unless the network has it: then it was sent, and its outcome must be followed.
 func (c *Cold) intime(ctx context.Context, client chain.Offline, d exchange.ColdDraft, txID string) error {
 	expired := !d.ExpiresAt.IsZero() && !c.Now().Before(d.ExpiresAt)
 	if !expired && d.Status == exchange.ColdOpen {
@@ -316,7 +312,7 @@ func (c *Cold) intime(ctx context.Context, client chain.Offline, d exchange.Cold
 		return err
 	}
 	if at.Stage == chain.StageAbsent {
-		return invalidImport("expired", "was handed out too long ago; ask for a new payload")
+		return invalidImport("expired", "was issued too long ago; request a new payload")
 	}
 	return nil
 }
@@ -328,10 +324,10 @@ func invalidImport(code, message string) error {
 	}
 }
 
-// coldFailure words what the network says for the person who waits for the answer. What passes is tried again.
+// coldFailure words the network's refusal for the officer who waits for the answer. Temporary failures are retried.
 func coldFailure(ctx context.Context, err error) error {
 	if reason, final := buildRefusal(err); final {
-		return Failure(ctx, exchange.Wrap(exchange.CodeStateConflict, err, "No transaction can be built now (%s).", reason))
+		return Failure(ctx, exchange.Wrap(exchange.CodeStateConflict, err, "The transaction can't be built now (%s).", reason))
 	}
 	return Failure(ctx, err)
 }

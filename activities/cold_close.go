@@ -10,10 +10,10 @@ import (
 	"kivuko/exchange"
 )
 
-// The end of what was handed out, and transactions that live by a nonce account.
+// This file ends issued drafts, and handles transactions that a nonce account keeps valid.
 
-// draftDurable hands out a transaction that lives by the wallet's nonce account. The account is opened first if it
-// is not there, and what was handed out before and can't be included any more is withdrawn.
+// draftDurable issues a draft that the wallet's nonce account keeps valid. It first opens the account if that does not exist,
+// and withdraws an earlier draft that can't be included any more.
 func (c *Cold) draftDurable(ctx context.Context, p exchange.ChainPayment, way coldWay, by Actor) (ColdDraft, error) {
 	before, err := c.approved(ctx, p)
 	if err != nil {
@@ -39,7 +39,7 @@ func (c *Cold) draftDurable(ctx context.Context, p exchange.ChainPayment, way co
 		return ColdDraft{NoncePaymentID: opening.ID}, err
 	}
 	if n.Authority != p.FeePayer {
-		return ColdDraft{}, chain.Errorf(chain.ReasonForeign, "somebody else rules the nonce account %s", account)
+		return ColdDraft{}, chain.Errorf(chain.ReasonForeign, "another key is the authority of the nonce account %s", account)
 	}
 	d, err := c.handOut(ctx, p, way, chain.Draft{
 		Transfer: chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}, FeePayer: p.FeePayer, NonceAccount: account,
@@ -47,7 +47,7 @@ func (c *Cold) draftDurable(ctx context.Context, p exchange.ChainPayment, way co
 	return ColdDraft{DraftID: d.ID}, err
 }
 
-// again gives what was handed out again, unless its nonce account has moved past it: nobody could send it then.
+// again returns the issued draft again, unless its nonce account has advanced: then the draft can't be sent any more.
 func (c *Cold) again(ctx context.Context, client chain.Durable, d exchange.ColdDraft, by Actor) (ColdDraft, error) {
 	n, err := client.DurableNonce(ctx, d.NonceAccount, d.NonceBlock)
 	if err != nil {
@@ -60,7 +60,7 @@ func (c *Cold) again(ctx context.Context, client chain.Durable, d exchange.ColdD
 	return ColdDraft{NoncePaymentID: closing.ID}, err
 }
 
-// takePart stores the owner's signature. The fee payer's is added by the signer, see Signing.CompleteColdPayment.
+// takePart stores the owner's signature. The signer adds the fee payer's, see Signing.CompleteColdPayment.
 func (c *Cold) takePart(ctx context.Context, p exchange.ChainPayment, client chain.Durable, drafts []exchange.ColdDraft, in ColdImport) (SignedPayment, error) {
 	d, part, err := match(p, drafts, in.Raw, client.TakePart)
 	if err != nil {
@@ -73,9 +73,9 @@ func (c *Cold) takePart(ctx context.Context, p exchange.ChainPayment, client cha
 	case alive && live.ID == d.AttemptID:
 		return SignedPayment{AttemptID: live.ID, TxID: live.TxID}, nil
 	case alive || d.Status == exchange.ColdSigned:
-		return SignedPayment{}, exchange.Errorf(exchange.CodeStateConflict, "The payment has a signed transaction already.")
+		return SignedPayment{}, exchange.Errorf(exchange.CodeStateConflict, "The payment already has a signed transaction.")
 	case d.Status != exchange.ColdOpen:
-		return SignedPayment{}, invalidImport("withdrawn", "was withdrawn and can never be included; ask for a new payload")
+		return SignedPayment{}, invalidImport("withdrawn", "was withdrawn and can never be included; request a new payload")
 	}
 	if err := c.Store.SaveColdPart(ctx, d.ID, part, in.Actor.Principal()); err != nil {
 		return SignedPayment{}, err
@@ -83,14 +83,14 @@ func (c *Cold) takePart(ctx context.Context, p exchange.ChainPayment, client cha
 	return SignedPayment{Incomplete: true}, nil
 }
 
-// ColdClosed says what came of making an end of what was handed out.
+// ColdClosed is the result of closing a draft.
 type ColdClosed struct {
-	// NoncePaymentID is a payment that has to be completed for it; empty when nothing can come back any more.
+	// NoncePaymentID is a payment that must be completed for it; empty when no issued draft can be used any more.
 	NoncePaymentID uuid.UUID `json:"nonce_payment_id,omitzero"`
 }
 
-// CloseColdPayment makes sure that nothing that was handed out of a payment can be included any more, so that the
-// payment may be given up. No clock of ours is a proof. CodeStateConflict while it may still be included.
+// CloseColdPayment makes sure that no issued draft of a payment can be included any more, so that the payment may be
+// cancelled. Our own clock is not accepted as proof. It returns CodeStateConflict while a draft may still be included.
 func (c *Cold) CloseColdPayment(ctx context.Context, in ColdInput) (ColdClosed, error) {
 	out, err := c.closeDraft(ctx, in)
 	return out, coldFailure(ctx, err)
@@ -119,8 +119,8 @@ func (c *Cold) closeDraft(ctx context.Context, in ColdInput) (ColdClosed, error)
 	return ColdClosed{}, c.over(ctx, p, way, d, in.Actor)
 }
 
-// over ends a draft that its network can't include any more: a transaction with its number is final, or the final
-// chain has passed its life and no node has it. CodeStateConflict while it may be included.
+// over ends a draft that its network can't include any more: a transaction with its nonce is final, or the final chain has
+// passed its expiry and no node has it. It returns CodeStateConflict while the draft may be included.
 func (c *Cold) over(ctx context.Context, p exchange.ChainPayment, way coldWay, d exchange.ColdDraft, by Actor) error {
 	evidence, err := c.Store.DraftSpent(ctx, d)
 	if err != nil {
@@ -137,15 +137,15 @@ func (c *Cold) over(ctx context.Context, p exchange.ChainPayment, way coldWay, d
 		}
 	}
 	if evidence == "" {
-		return exchange.Errorf(exchange.CodeStateConflict, "A transaction was handed out and may be signed and sent by anybody who has it. %s", possible(d))
+		return exchange.Errorf(exchange.CodeStateConflict, "A payload was issued and may still be signed and sent. %s", possible(d))
 	}
 	return c.Store.LapseColdDraft(ctx, d.ID, evidence, by.Principal())
 }
 
-// possible says when what was handed out is over.
+// possible describes when an issued draft can't be included any more.
 func possible(d exchange.ColdDraft) string {
-	if d.Lane != uuid.Nil {
-		return "It never expires: it is over when another transaction of the wallet with its number is final. Sign it and import it, or send another payment from the wallet."
+	if d.NonceWallet != uuid.Nil {
+		return "It never expires: it becomes invalid when another transaction of the wallet with its nonce is final. Sign and import it, or send another payment from the wallet."
 	}
-	return "It is over when the network's final block is younger than " + d.ExpiresAt.Format(time.RFC3339) + "."
+	return "It becomes invalid when the network's final block is newer than " + d.ExpiresAt.Format(time.RFC3339) + "."
 }

@@ -10,7 +10,7 @@ import (
 	"kivuko/exchange"
 )
 
-// cosigner is the signer of what a cold wallet's owner signed, and the rows that may hold it up.
+// cosigner is the signer that completes what a cold wallet's owner signed, and the rows that may hold it.
 type cosigner struct {
 	SigningStore
 	hold   exchange.SigningHold
@@ -27,7 +27,7 @@ func (c *cosigner) CompletePayment(context.Context, uuid.UUID) (exchange.ChainAt
 	return exchange.ChainAttempt{TxID: "done"}, c.err
 }
 
-// What holds up the signatures of hot wallets holds up the one that makes a cold wallet's transaction whole.
+// A hold that stops the signatures of hot wallets also stops the fee payer's signature of a cold wallet's transaction.
 func TestCompletingIsHeldUp(t *testing.T) {
 	t.Parallel()
 	for name, q := range map[string]struct {
@@ -40,7 +40,7 @@ func TestCompletingIsHeldUp(t *testing.T) {
 		"the watch":            {hold: exchange.HoldWatch, want: exchange.CodeUnavailable},
 		"something that left":  {hold: exchange.HoldForeign, want: exchange.CodeStateConflict},
 		"something unexpected": {hold: exchange.HoldUnexpected, want: exchange.CodeStateConflict},
-		"a foreign nonce":      {err: chain.Errorf(chain.ReasonForeign, "somebody else"), want: exchange.CodeStateConflict, signed: 1},
+		"a foreign nonce":      {err: chain.Errorf(chain.ReasonForeign, "another account"), want: exchange.CodeStateConflict, signed: 1},
 	} {
 		c := &cosigner{hold: q.hold, err: q.err}
 		out, err := (&Signing{Store: c, Cold: c}).CompleteColdPayment(t.Context(), SignInput{PaymentID: uuid.New()})

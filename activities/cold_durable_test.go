@@ -11,83 +11,85 @@ import (
 	"kivuko/exchange/money"
 )
 
-// durableDesk is a cold wallet's payment on a network whose transactions live by a nonce account.
-type durableDesk struct {
-	*coldDesk
+// durableHarness is a cold wallet's payment on a network with nonce accounts.
+type durableHarness struct {
+	*coldHarness
 	chain.Durable
-	value     string // of the account; none while it is not there
+	value     string // of the account; empty until the account exists
 	authority string
 	parts     []string
 	withdrawn uuid.UUID
 	opened    uuid.UUID
 }
 
-func newDurableDesk() *durableDesk {
-	d := &durableDesk{coldDesk: newColdDesk(), value: "v1", authority: "payer"}
+func newDurableHarness() *durableHarness {
+	d := &durableHarness{coldHarness: newColdHarness(), value: "v1", authority: "payer"}
 	p := &d.payment
 	p.Network, p.FeeWalletID, p.FeePayer = exchange.Solana, uuid.New(), "payer"
 	p.IntentHash = p.Intent()
 	return d
 }
 
-func (d *durableDesk) cold() *Cold { return &Cold{Store: d, Client: d, Now: d.coldDesk.cold().Now} }
-
-func (d *durableDesk) Network() exchange.Network { return exchange.Solana }
-func (d *durableDesk) Traits() chain.Traits      { return chain.Traits{Sponsored: true} }
-
-func (d *durableDesk) Locate(ctx context.Context, id string) (chain.Location, error) {
-	return d.coldDesk.Locate(ctx, id)
+func (d *durableHarness) cold() *Cold {
+	return &Cold{Store: d, Client: d, Now: d.coldHarness.cold().Now}
 }
-func (d *durableDesk) ParseAddress(s string) (string, error)    { return s, nil }
-func (d *durableDesk) Address([]byte) (string, error)           { return "", nil }
-func (d *durableDesk) Supports(money.Asset) error               { return nil }
-func (d *durableDesk) Head(context.Context) (chain.Head, error) { return chain.Head{}, nil }
 
-func (d *durableDesk) Balance(context.Context, string, money.Asset) (chain.Balance, error) {
+func (d *durableHarness) Network() exchange.Network { return exchange.Solana }
+func (d *durableHarness) Traits() chain.Traits      { return chain.Traits{Sponsored: true} }
+
+func (d *durableHarness) Locate(ctx context.Context, id string) (chain.Location, error) {
+	return d.coldHarness.Locate(ctx, id)
+}
+func (d *durableHarness) ParseAddress(s string) (string, error)    { return s, nil }
+func (d *durableHarness) Address([]byte) (string, error)           { return "", nil }
+func (d *durableHarness) Supports(money.Asset) error               { return nil }
+func (d *durableHarness) Head(context.Context) (chain.Head, error) { return chain.Head{}, nil }
+
+func (d *durableHarness) Balance(context.Context, string, money.Asset) (chain.Balance, error) {
 	return chain.Balance{}, nil
 }
 
-func (d *durableDesk) Sign(chain.Unsigned, ...chain.Key) (chain.Signed, error) {
+func (d *durableHarness) Sign(chain.Unsigned, ...chain.Key) (chain.Signed, error) {
 	return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "nothing is signed here")
 }
 
-func (d *durableDesk) Broadcast(context.Context, []byte) (chain.Broadcast, error) {
+func (d *durableHarness) Broadcast(context.Context, []byte) (chain.Broadcast, error) {
 	return chain.Broadcast{}, nil
 }
 
-func (d *durableDesk) Transfers(context.Context, uint64) (chain.BlockTransfers, error) {
+func (d *durableHarness) Transfers(context.Context, uint64) (chain.BlockTransfers, error) {
 	return chain.BlockTransfers{}, nil
 }
 
-func (d *durableDesk) Prepare(_ context.Context, t chain.Draft) (chain.Unsigned, error) {
+func (d *durableHarness) Prepare(_ context.Context, t chain.Draft) (chain.Unsigned, error) {
 	d.prepared++
 	body := []byte{byte(d.prepared)}
 	return chain.Unsigned{Transfer: t.Transfer, FeePayer: t.FeePayer, Body: body, Payload: body, RefBlock: d.value, NonceAccount: t.NonceAccount, NonceBlock: 7, FeeLimit: money.Must(money.SOL, "0.003")}, nil
 }
 
-func (d *durableDesk) NonceAccount(authority, seed string) (string, error) {
+func (d *durableHarness) NonceAccount(authority, seed string) (string, error) {
 	return authority + "/" + seed, nil
 }
 
-func (d *durableDesk) DurableNonce(context.Context, string, uint64) (chain.DurableNonce, error) {
+func (d *durableHarness) DurableNonce(context.Context, string, uint64) (chain.DurableNonce, error) {
 	if d.value == "" {
 		return chain.DurableNonce{}, nil
 	}
 	return chain.DurableNonce{Value: d.value, Authority: d.authority}, nil
 }
 
-func (d *durableDesk) NonceRent(context.Context) (money.Amount, error) {
+func (d *durableHarness) NonceRent(context.Context) (money.Amount, error) {
 	return money.Must(money.SOL, "0.00144768"), nil
 }
 
-func (d *durableDesk) TakePart(u chain.Unsigned, raw []byte) ([]byte, error) {
+func (d *durableHarness) TakePart(u chain.Unsigned, raw []byte) ([]byte, error) {
 	if string(raw) != string(u.Body)+"part" {
 		return nil, chain.Errorf(chain.ReasonForeign, "another transaction")
 	}
 	return raw[len(u.Body):], nil
 }
 
-func (d *durableDesk) SaveColdPart(_ context.Context, id uuid.UUID, part []byte, _ exchange.Principal) error {
+func (d *durableHarness) SaveColdPart(_ context.Context, id uuid.UUID, part []byte, _ exchange.Principal) error {
 	d.parts = append(d.parts, string(part))
 	for i := range d.drafts {
 		if d.drafts[i].ID == id {
@@ -97,7 +99,7 @@ func (d *durableDesk) SaveColdPart(_ context.Context, id uuid.UUID, part []byte,
 	return nil
 }
 
-func (d *durableDesk) WithdrawColdDraft(_ context.Context, id uuid.UUID, _ exchange.Principal) (exchange.ChainPayment, error) {
+func (d *durableHarness) WithdrawColdDraft(_ context.Context, id uuid.UUID, _ exchange.Principal) (exchange.ChainPayment, error) {
 	d.withdrawn = id
 	for i := range d.drafts {
 		if d.drafts[i].ID == id {
@@ -107,7 +109,7 @@ func (d *durableDesk) WithdrawColdDraft(_ context.Context, id uuid.UUID, _ excha
 	return exchange.ChainPayment{ID: uuid.NewSHA1(id, nil)}, nil
 }
 
-func (d *durableDesk) ApproveNonceAccount(_ context.Context, _ uuid.UUID, account string, rent money.Amount) (exchange.ChainPayment, error) {
+func (d *durableHarness) ApproveNonceAccount(_ context.Context, _ uuid.UUID, account string, rent money.Amount) (exchange.ChainPayment, error) {
 	if account != "payer/"+exchange.NonceSeed(d.payment.WalletID) || !rent.Positive() {
 		return exchange.ChainPayment{}, exchange.Errorf(exchange.CodeInternal, "opens %s for %s", account, rent)
 	}
@@ -115,7 +117,7 @@ func (d *durableDesk) ApproveNonceAccount(_ context.Context, _ uuid.UUID, accoun
 	return exchange.ChainPayment{ID: d.opened}, nil
 }
 
-func (d *durableDesk) ask(t *testing.T, want exchange.Code) ColdDraft {
+func (d *durableHarness) ask(t *testing.T, want exchange.Code) ColdDraft {
 	t.Helper()
 	out, err := d.cold().DraftColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
 	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
@@ -124,7 +126,7 @@ func (d *durableDesk) ask(t *testing.T, want exchange.Code) ColdDraft {
 	return out
 }
 
-func (d *durableDesk) take(t *testing.T, raw string, want exchange.Code) SignedPayment {
+func (d *durableHarness) take(t *testing.T, raw string, want exchange.Code) SignedPayment {
 	t.Helper()
 	out, err := d.cold().ImportColdPayment(t.Context(), ColdImport{PaymentID: d.payment.ID, Raw: []byte(raw)})
 	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
@@ -135,7 +137,7 @@ func (d *durableDesk) take(t *testing.T, raw string, want exchange.Code) SignedP
 
 func TestADurablePaymentIsHandedOut(t *testing.T) {
 	t.Parallel()
-	d := newDurableDesk()
+	d := newDurableHarness()
 	d.value = ""
 	if out := d.ask(t, ""); out.NoncePaymentID != d.opened || out.DraftID != uuid.Nil || d.prepared != 0 {
 		t.Errorf("%+v", out)
@@ -165,11 +167,10 @@ func TestADurablePaymentIsHandedOut(t *testing.T) {
 	d.take(t, "\x01part", exchange.CodeStateConflict)
 }
 
-// What was handed out is withdrawn before the payment is given up, however long ago it was, and so is one whose nonce
-// account has moved past it.
+// An issued payload of any age is withdrawn before the payment is cancelled, and so is one whose nonce account has advanced.
 func TestADurablePaymentIsWithdrawn(t *testing.T) {
 	t.Parallel()
-	d := newDurableDesk()
+	d := newDurableHarness()
 	closes := func() ColdClosed {
 		t.Helper()
 		out, err := d.cold().CloseColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
@@ -194,14 +195,14 @@ func TestADurablePaymentIsWithdrawn(t *testing.T) {
 	}
 	d.take(t, "\x01part", exchange.CodeInvalid)
 	if out := d.ask(t, ""); out.NoncePaymentID != uuid.NewSHA1(first.DraftID, nil) || out.DraftID != uuid.Nil {
-		t.Errorf("handed out beside one that is withdrawn: %+v", out)
+		t.Errorf("handed out in addition to one that is withdrawn: %+v", out)
 	}
 	d.drafts[0].Status, d.value, d.withdrawn = exchange.ColdLapsed, "v2", uuid.Nil
 	second := d.ask(t, "")
 	if second.DraftID == first.DraftID || d.withdrawn != uuid.Nil {
 		t.Errorf("%+v", second)
 	}
-	d.value = "v3" // something else moved the account
+	d.value = "v3" // something else advanced the nonce
 	if out := d.ask(t, ""); out.DraftID != uuid.Nil || d.withdrawn != second.DraftID {
 		t.Errorf("a dead transaction was handed out again: %+v", out)
 	}

@@ -13,15 +13,15 @@ import (
 	"kivuko/exchange/money"
 )
 
-// coldDesk is the rows and the network of one cold wallet's payment. What is signed is its body with a mark.
-type coldDesk struct {
+// coldHarness is the rows and the network of one cold wallet's payment. A signed transaction is its body with a mark.
+type coldHarness struct {
 	chain.Client
 	now      time.Time
 	payment  exchange.ChainPayment
 	drafts   []exchange.ColdDraft // the last one first
 	live     *exchange.ChainAttempt
 	taken    bool // the number was taken when an attempt is stored
-	lane     exchange.NonceLane
+	sequence exchange.NonceSequence
 	open     bool
 	numbered bool
 	counted  uint64
@@ -32,8 +32,8 @@ type coldDesk struct {
 	spent    string      // why the network can't include what was handed out
 }
 
-func newColdDesk() *coldDesk {
-	d := &coldDesk{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), found: map[string]chain.Stage{}}
+func newColdHarness() *coldHarness {
+	d := &coldHarness{now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), found: map[string]chain.Stage{}}
 	d.payment = exchange.ChainPayment{
 		ID: uuid.New(), Purpose: exchange.ForTransfer, ObjectID: uuid.New(), Network: exchange.Tron, Amount: money.Must(money.USDT, "10"), WalletID: uuid.New(),
 		FromAddress: "from", ToAddress: "to", Status: exchange.ChainApproved, ApprovedBy: "policy",
@@ -42,30 +42,30 @@ func newColdDesk() *coldDesk {
 	return d
 }
 
-func (d *coldDesk) cold() *Cold {
+func (d *coldHarness) cold() *Cold {
 	return &Cold{Store: d, Client: d, Now: func() time.Time { return d.now }}
 }
 
-func (d *coldDesk) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
+func (d *coldHarness) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
 	return d.payment, nil
 }
 
-func (d *coldDesk) LiveAttempt(context.Context, uuid.UUID) (exchange.ChainAttempt, bool, error) {
+func (d *coldHarness) LiveAttempt(context.Context, uuid.UUID) (exchange.ChainAttempt, bool, error) {
 	if d.live == nil {
 		return exchange.ChainAttempt{}, false, nil
 	}
 	return *d.live, true, nil
 }
 
-func (d *coldDesk) NonceLane(context.Context, uuid.UUID) (exchange.NonceLane, bool, error) {
-	return d.lane, d.open, nil
+func (d *coldHarness) NonceSequence(context.Context, uuid.UUID) (exchange.NonceSequence, bool, error) {
+	return d.sequence, d.open, nil
 }
 
-func (d *coldDesk) ColdDrafts(context.Context, uuid.UUID) ([]exchange.ColdDraft, error) {
+func (d *coldHarness) ColdDrafts(context.Context, uuid.UUID) ([]exchange.ColdDraft, error) {
 	return slices.Clone(d.drafts), nil
 }
 
-func (d *coldDesk) SaveColdDraft(_ context.Context, c exchange.ColdDraft, _ exchange.Principal) (exchange.ColdDraft, error) {
+func (d *coldHarness) SaveColdDraft(_ context.Context, c exchange.ColdDraft, _ exchange.Principal) (exchange.ColdDraft, error) {
 	for i := range d.drafts {
 		if d.drafts[i].Status == exchange.ColdOpen {
 			d.drafts[i].Status = exchange.ColdLapsed
@@ -76,7 +76,7 @@ func (d *coldDesk) SaveColdDraft(_ context.Context, c exchange.ColdDraft, _ exch
 	return c, nil
 }
 
-func (d *coldDesk) SaveColdAttempt(_ context.Context, draft uuid.UUID, a exchange.ChainAttempt, _ exchange.Principal) (exchange.ChainAttempt, error) {
+func (d *coldHarness) SaveColdAttempt(_ context.Context, draft uuid.UUID, a exchange.ChainAttempt, _ exchange.Principal) (exchange.ChainAttempt, error) {
 	if d.taken {
 		return a, exchange.Errorf(exchange.CodeConflict, "taken")
 	}
@@ -89,15 +89,15 @@ func (d *coldDesk) SaveColdAttempt(_ context.Context, draft uuid.UUID, a exchang
 	return a, nil
 }
 
-func (d *coldDesk) SaveColdPart(context.Context, uuid.UUID, []byte, exchange.Principal) error {
-	return exchange.Errorf(exchange.CodeStateConflict, "nobody signs after the owner")
+func (d *coldHarness) SaveColdPart(context.Context, uuid.UUID, []byte, exchange.Principal) error {
+	return exchange.Errorf(exchange.CodeStateConflict, "the owner's signature is the last one")
 }
 
-func (d *coldDesk) DraftSpent(context.Context, exchange.ColdDraft) (string, error) {
+func (d *coldHarness) DraftSpent(context.Context, exchange.ColdDraft) (string, error) {
 	return d.spent, nil
 }
 
-func (d *coldDesk) LapseColdDraft(_ context.Context, draft uuid.UUID, evidence string, _ exchange.Principal) error {
+func (d *coldHarness) LapseColdDraft(_ context.Context, draft uuid.UUID, evidence string, _ exchange.Principal) error {
 	for i := range d.drafts {
 		if d.drafts[i].ID == draft {
 			d.drafts[i].Status, d.drafts[i].Evidence = exchange.ColdLapsed, evidence
@@ -106,15 +106,15 @@ func (d *coldDesk) LapseColdDraft(_ context.Context, draft uuid.UUID, evidence s
 	return nil
 }
 
-func (d *coldDesk) WithdrawColdDraft(context.Context, uuid.UUID, exchange.Principal) (exchange.ChainPayment, error) {
+func (d *coldHarness) WithdrawColdDraft(context.Context, uuid.UUID, exchange.Principal) (exchange.ChainPayment, error) {
 	return exchange.ChainPayment{}, exchange.Errorf(exchange.CodeStateConflict, "it lives by no nonce account")
 }
 
-func (d *coldDesk) ApproveNonceAccount(context.Context, uuid.UUID, string, money.Amount) (exchange.ChainPayment, error) {
+func (d *coldHarness) ApproveNonceAccount(context.Context, uuid.UUID, string, money.Amount) (exchange.ChainPayment, error) {
 	return exchange.ChainPayment{}, exchange.Errorf(exchange.CodeStateConflict, "it needs no nonce account")
 }
 
-func (d *coldDesk) close(t *testing.T, want exchange.Code) {
+func (d *coldHarness) close(t *testing.T, want exchange.Code) {
 	t.Helper()
 	_, err := d.cold().CloseColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
 	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
@@ -122,22 +122,22 @@ func (d *coldDesk) close(t *testing.T, want exchange.Code) {
 	}
 }
 
-func (d *coldDesk) Network() exchange.Network { return exchange.Tron }
+func (d *coldHarness) Network() exchange.Network { return exchange.Tron }
 
-func (d *coldDesk) Traits() chain.Traits { return chain.Traits{Sequenced: d.numbered} }
+func (d *coldHarness) Traits() chain.Traits { return chain.Traits{Sequenced: d.numbered} }
 
-func (d *coldDesk) Nonces(context.Context, string) (chain.Nonces, error) {
+func (d *coldHarness) Nonces(context.Context, string) (chain.Nonces, error) {
 	return chain.Nonces{Latest: d.counted}, nil
 }
 
-func (d *coldDesk) Locate(_ context.Context, id string) (chain.Location, error) {
+func (d *coldHarness) Locate(_ context.Context, id string) (chain.Location, error) {
 	if s, ok := d.found[id]; ok {
 		return chain.Location{Stage: s}, nil
 	}
 	return chain.Location{Stage: chain.StageAbsent, Head: chain.Head{Final: d.head}}, nil
 }
 
-func (d *coldDesk) Prepare(_ context.Context, t chain.Draft) (chain.Unsigned, error) {
+func (d *coldHarness) Prepare(_ context.Context, t chain.Draft) (chain.Unsigned, error) {
 	if d.refuses != "" {
 		return chain.Unsigned{}, chain.Errorf(d.refuses, "no")
 	}
@@ -150,21 +150,21 @@ func (d *coldDesk) Prepare(_ context.Context, t chain.Draft) (chain.Unsigned, er
 	return u, nil
 }
 
-func (d *coldDesk) KnownID(u chain.Unsigned) string {
+func (d *coldHarness) KnownID(u chain.Unsigned) string {
 	if d.numbered {
 		return ""
 	}
 	return "tx" + string(u.Body)
 }
 
-func (d *coldDesk) TakeSigned(u chain.Unsigned, raw []byte) (chain.Signed, error) {
+func (d *coldHarness) TakeSigned(u chain.Unsigned, raw []byte) (chain.Signed, error) {
 	if string(raw) != string(u.Body)+"signed" {
 		return chain.Signed{}, chain.Errorf(chain.ReasonForeign, "another transaction")
 	}
 	return chain.Signed{Unsigned: u, TxID: "tx" + string(u.Body), Raw: raw}, nil
 }
 
-func (d *coldDesk) handOut(t *testing.T, want exchange.Code) uuid.UUID {
+func (d *coldHarness) handOut(t *testing.T, want exchange.Code) uuid.UUID {
 	t.Helper()
 	out, err := d.cold().DraftColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
 	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
@@ -173,7 +173,7 @@ func (d *coldDesk) handOut(t *testing.T, want exchange.Code) uuid.UUID {
 	return out.DraftID
 }
 
-func (d *coldDesk) bring(t *testing.T, raw string, want exchange.Code) SignedPayment {
+func (d *coldHarness) bring(t *testing.T, raw string, want exchange.Code) SignedPayment {
 	t.Helper()
 	out, err := d.cold().ImportColdPayment(t.Context(), ColdImport{PaymentID: d.payment.ID, Raw: []byte(raw)})
 	if code := exchange.CodeOf(AsExchangeError(err)); code != want {
@@ -184,7 +184,7 @@ func (d *coldDesk) bring(t *testing.T, raw string, want exchange.Code) SignedPay
 
 func TestAColdPaymentIsHandedOutAndComesBack(t *testing.T) {
 	t.Parallel()
-	d := newColdDesk()
+	d := newColdHarness()
 	first := d.handOut(t, "")
 	if again := d.handOut(t, ""); again != first || d.prepared != 1 {
 		t.Errorf("prepared %d times", d.prepared)
@@ -198,16 +198,16 @@ func TestAColdPaymentIsHandedOutAndComesBack(t *testing.T) {
 	d.handOut(t, exchange.CodeStateConflict)
 }
 
-// A second transaction is never built while the first may pay, by anybody's hand.
+// A second transaction is never built while the first may still pay, regardless of who sends the first.
 func TestASecondTransactionWaitsForTheFirst(t *testing.T) {
 	t.Parallel()
-	d := newColdDesk()
+	d := newColdHarness()
 	d.handOut(t, "")
 	d.now = d.now.Add(exchange.ColdLife)
-	d.handOut(t, exchange.CodeStateConflict) // expired, and not over yet
+	d.handOut(t, exchange.CodeStateConflict) // expired by our clock, but still includable
 	d.bring(t, "\x01signed", exchange.CodeInvalid)
 	d.now = d.now.Add(exchange.ColdMargin)
-	d.found["tx\x01"] = chain.StageFinal // somebody sent it
+	d.found["tx\x01"] = chain.StageFinal // it was sent
 	d.handOut(t, exchange.CodeStateConflict)
 	d.close(t, exchange.CodeStateConflict)
 	d.drafts[0].Status = exchange.ColdLapsed
@@ -216,34 +216,34 @@ func TestASecondTransactionWaitsForTheFirst(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 
-	d = newColdDesk()
+	d = newColdHarness()
 	d.handOut(t, "")
 	d.now = d.now.Add(exchange.ColdLife + exchange.ColdMargin)
-	d.handOut(t, exchange.CodeStateConflict) // by our clock alone it is over
+	d.handOut(t, exchange.CodeStateConflict) // it is over by our clock only
 	d.close(t, exchange.CodeStateConflict)
 	d.head.Time = d.drafts[0].ExpiresAt.Add(-time.Second)
 	d.close(t, exchange.CodeStateConflict)
 	d.head.Time = d.drafts[0].ExpiresAt
 	d.handOut(t, "")
-	d.bring(t, "\x01signed", exchange.CodeInvalid) // the first one's time is over
+	d.bring(t, "\x01signed", exchange.CodeInvalid) // the first one has expired
 	d.bring(t, "\x02signed", "")
 }
 
 func TestNumbersOfColdWallets(t *testing.T) {
 	t.Parallel()
-	d := newColdDesk()
+	d := newColdHarness()
 	d.numbered, d.counted = true, 4
 	d.handOut(t, "")
-	if d.drafts[0].Nonce != 4 || d.drafts[0].Lane != d.payment.WalletID {
+	if d.drafts[0].Nonce != 4 || d.drafts[0].NonceWallet != d.payment.WalletID {
 		t.Errorf("%+v", d.drafts[0])
 	}
 	d.now = d.now.Add(1000 * time.Hour)
 	d.close(t, exchange.CodeStateConflict) // its bytes never expire
-	d.handOut(t, "")                       // the same number once more: one of the two can be included
+	d.handOut(t, "")                       // the same nonce again: only one of the two can be included
 	d.now = d.now.Add(24 * time.Hour)
-	d.counted = 5 // the number was used, and not by us
+	d.counted = 5 // a foreign transaction used the nonce
 	d.handOut(t, exchange.CodeStateConflict)
-	d.counted, d.open, d.lane.Next = 4, true, 5 // one of ours is on its way
+	d.counted, d.open, d.sequence.Next = 4, true, 5 // one of our transactions is under way
 	d.handOut(t, exchange.CodeStateConflict)
 	d.counted = 5 // it is in a block, which may be undone
 	d.handOut(t, exchange.CodeStateConflict)
@@ -260,26 +260,26 @@ func TestNumbersOfColdWallets(t *testing.T) {
 	}
 	d.taken = true
 	d.bring(t, "\x03signed", exchange.CodeInvalid)
-	d.lane.Foreign = true
+	d.sequence.Foreign = true
 	d.handOut(t, exchange.CodeStateConflict)
 }
 
 func TestWhatIsNeverHandedOut(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*coldDesk){
-		"changed after approval": func(d *coldDesk) { d.payment.ToAddress = "thief" },
-		"not approved":           func(d *coldDesk) { d.payment.ApprovedBy = "" },
-		"no gas":                 func(d *coldDesk) { d.refuses = chain.ReasonGas },
+	for name, change := range map[string]func(*coldHarness){
+		"changed after approval": func(d *coldHarness) { d.payment.ToAddress = "thief" },
+		"not approved":           func(d *coldHarness) { d.payment.ApprovedBy = "" },
+		"no gas":                 func(d *coldHarness) { d.refuses = chain.ReasonGas },
 	} {
-		d := newColdDesk()
+		d := newColdHarness()
 		change(d)
 		if d.handOut(t, exchange.CodeStateConflict); len(d.drafts) > 0 {
 			t.Errorf("%s: handed out", name)
 		}
 	}
-	d := newColdDesk()
+	d := newColdHarness()
 	c := d.cold()
-	c.Client = struct{ chain.Client }{d} // a driver whose transactions can't wait
+	c.Client = struct{ chain.Client }{d} // a driver without durable transactions
 	_, err := c.DraftColdPayment(t.Context(), ColdInput{PaymentID: d.payment.ID})
 	if exchange.CodeOf(AsExchangeError(err)) != exchange.CodeUnsupported {
 		t.Errorf("%v", err)
@@ -300,7 +300,7 @@ func (s *walletShelf) CreateWallet(_ context.Context, r exchange.WalletRequest, 
 	return exchange.Wallet{ID: r.ID}, nil
 }
 
-// The key of a cold wallet is sealed for the cold machine, and that of a hot one never is.
+// The key of a cold wallet is sealed for the cold machine; the key of a hot wallet never is.
 func TestColdWalletsHaveColdKeys(t *testing.T) {
 	t.Parallel()
 	shelf := &walletShelf{}

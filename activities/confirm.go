@@ -10,61 +10,63 @@ import (
 	"kivuko/exchange"
 )
 
-// PaymentState is what is known of a collection when it was looked at.
+// PaymentState is the known state of a collection.
 type PaymentState string
 
-// The states in which a look can find a collection.
+// The states that a check of a collection can find.
 const (
 	PaymentPending  PaymentState = "pending"  // nothing is proven either way
-	PaymentClaimed  PaymentState = "claimed"  // one witness says paid, and no other has spoken
+	PaymentClaimed  PaymentState = "claimed"  // one source says paid, and no other confirms or denies it
 	PaymentReceipt  PaymentState = "receipt"  // the operator says paid, but no receipt is known
-	PaymentDisputed PaymentState = "disputed" // the witnesses contradict each other
+	PaymentDisputed PaymentState = "disputed" // the sources contradict each other
 	PaymentPaid     PaymentState = "paid"     // proven and booked
-	PaymentDeclined PaymentState = "declined" // the payer said no
-	PaymentFailed   PaymentState = "failed"   // it did not happen
+	PaymentDeclined PaymentState = "declined" // the payer declined
+	PaymentFailed   PaymentState = "failed"   // not paid
 )
 
-// ConfirmInput asks for a look at an attempt. A thorough look also reads the operator's statement,
-// which is too slow for every look.
+// ConfirmInput asks for a check of an attempt. A thorough check also reads the operator's statement, which is too slow for
+// every check.
 type ConfirmInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
 	Thorough  bool      `json:"thorough,omitempty"`
-	// Vouch is an operator's command whose note is the receipt that they found at the operator. A person
-	// is a witness too, never the only one.
+	// Vouch is a command whose note is the receipt that our operator found at the mobile money operator. It counts as a
+	// source, but never as the only one.
 	Vouch Proof `json:"vouch,omitzero"`
 }
 
-// Confirmed is what a look found, and for a paid attempt what the payment led to.
+// Confirmed is the result of a check, and for a paid attempt the result of the payment.
 type Confirmed struct {
 	AttemptID uuid.UUID    `json:"attempt_id"`
 	State     PaymentState `json:"state"`
-	Soft      bool         `json:"soft,omitempty"` // failed, yet a late success is still possible
+	Soft      bool         `json:"soft,omitempty"` // failed, but a late success is still possible
 	Code      string       `json:"code,omitempty"` // the operator's
 	Order     OrderState   `json:"order"`
 	Kind      string       `json:"kind,omitempty"` // of the payment; "known" when it was booked before
 	PaymentID uuid.UUID    `json:"payment_id,omitzero"`
 	RefundID  uuid.UUID    `json:"refund_id,omitzero"`
 	Exception uuid.UUID    `json:"exception_id,omitzero"`
-	// Undecided is set while the exception waits for somebody to decide about it.
+	// Undecided is set while the exception waits for an operator's decision.
 	Undecided bool `json:"undecided,omitempty"`
+	// Owed is set while the refund of late or duplicate money is not completed. The flow that watches the attempt pays it;
+	// the order's flow pays the refund of a payment that was too much or too little.
+	Owed bool `json:"owed,omitempty"`
 }
 
-// Limits of looking at the operator's statement.
+// Limits of reading the operator's statement.
 const (
 	// statementLead is how long before the prompt the statement is read, for clocks that differ.
 	statementLead = 5 * time.Minute
 	// statementWindow is what the operator's statement holds, less a margin.
 	statementWindow = 47 * time.Hour
 	maxPages        = 20
-	// promptLife is after which time nobody can accept a prompt any more: it lives for one to three
-	// minutes on the phone.
+	// promptLife is the time after which a prompt can't be accepted any more: it stays on the phone for one to three minutes.
 	promptLife = 5 * time.Minute
 )
 
-// ConfirmPayment looks for what became of a collection and books it when two different witnesses say
-// that it was paid. A single witness proves nothing, and a witness that can't be heard says nothing.
+// ConfirmPayment checks the outcome of a collection and books it when two different sources say that it was paid. A single
+// source proves nothing, and neither does a source that can't be reached.
 func (m *Momo) ConfirmPayment(ctx context.Context, in ConfirmInput) (Confirmed, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	a, err := m.Store.Attempt(ctx, in.AttemptID)
 	if err != nil {
@@ -73,7 +75,7 @@ func (m *Momo) ConfirmPayment(ctx context.Context, in ConfirmInput) (Confirmed, 
 	var c Confirmed
 	if a.Status == exchange.AttemptSucceeded {
 		c, err = m.accept(ctx, a, exchange.Observation{
-			State: exchange.SeenSucceeded, Receipt: a.Receipt, Amount: a.Moved, At: a.SettledAt, Witness: exchange.WitnessCallback,
+			State: exchange.SeenSucceeded, Receipt: a.Receipt, Amount: a.Moved, At: a.SettledAt, Source: exchange.SourceCallback,
 		})
 	} else {
 		c, err = m.examine(ctx, a, in)
@@ -119,7 +121,7 @@ func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, in Confir
 	return m.unsettled(ctx, e, found)
 }
 
-// gather asks every witness that answers at once.
+// gather reads every source that answers at once.
 func (m *Momo) gather(ctx context.Context, a exchange.PaymentAttempt) (evidence, error) {
 	stored, err := m.Store.Callbacks(ctx, a.ID)
 	if err != nil {
@@ -147,8 +149,7 @@ func (m *Momo) gather(ctx context.Context, a exchange.PaymentAttempt) (evidence,
 	return e, nil
 }
 
-// siblings looks at the order's other prompts, which share the reference on the payer's phone: what
-// one of them was paid with is no evidence for another.
+// siblings reads the order's other prompts, which share the reference: the receipt of one prompt is no evidence for another.
 func (m *Momo) siblings(ctx context.Context, e *evidence) error {
 	for n := 1; ; n++ {
 		id := CollectionID(e.attempt.OrderID, n)
@@ -169,8 +170,7 @@ func (m *Momo) siblings(ctx context.Context, e *evidence) error {
 	}
 }
 
-// read parses stored callbacks. One that can't be read is left alone: it stays stored, and other
-// witnesses decide.
+// read parses stored callbacks. It skips a callback that can't be read; other sources decide then.
 func (m *Momo) read(ctx context.Context, a exchange.PaymentAttempt, stored []exchange.MomoCallback) []exchange.Observation {
 	var said []exchange.Observation
 	for _, c := range stored {
@@ -187,8 +187,8 @@ func (m *Momo) read(ctx context.Context, a exchange.PaymentAttempt, stored []exc
 	return said
 }
 
-// adopt takes the operator's names of a prompt from a callback at the attempt's own address, when the
-// answer to the submission never came.
+// adopt takes the operator's ids of a prompt from a callback at the attempt's own address, when the response to the
+// submission was lost.
 func (m *Momo) adopt(ctx context.Context, a exchange.PaymentAttempt, said []exchange.Observation) (exchange.PaymentAttempt, error) {
 	if a.CheckoutRequestID != "" || (a.Status != exchange.AttemptCreated && a.Status != exchange.AttemptUnknown) {
 		return a, nil
@@ -201,7 +201,7 @@ func (m *Momo) adopt(ctx context.Context, a exchange.PaymentAttempt, said []exch
 	return a, nil
 }
 
-// readStatement reads what the operator's statement says of the time since the prompt and stores it.
+// readStatement reads the operator's statement since the prompt and stores the matching receipts.
 func (m *Momo) readStatement(ctx context.Context, e *evidence) error {
 	now := m.Now()
 	from := e.attempt.CreatedAt.Add(-statementLead)
@@ -231,7 +231,7 @@ func (m *Momo) readStatement(ctx context.Context, e *evidence) error {
 	return nil
 }
 
-// acceptFirst books the first proven receipt that no other attempt has.
+// acceptFirst books the first proven receipt that no other attempt uses.
 func (m *Momo) acceptFirst(ctx context.Context, e evidence, found finding) (Confirmed, error) {
 	for _, o := range found.proven {
 		c, err := m.accept(ctx, e.attempt, o)
@@ -249,10 +249,17 @@ func (m *Momo) accept(ctx context.Context, a exchange.PaymentAttempt, o exchange
 		return Confirmed{}, err
 	}
 	return Confirmed{
-		AttemptID: a.ID, State: PaymentPaid, Order: stateOf(out.Order), Kind: out.Kind,
+		AttemptID: a.ID, State: PaymentPaid, Order: stateOf(out.Order), Kind: string(out.Kind),
 		PaymentID: out.ChainPayment.ID, RefundID: out.Refund.ID, Exception: out.Exception.ID,
-		Undecided: out.Exception.Status == exchange.ExcOpen,
+		Undecided: out.Exception.Status == exchange.ExcOpen, Owed: owed(out),
 	}, nil
+}
+
+// owed reports whether the flow that watches the attempt has to pay the refund. One that an earlier run of that flow left
+// behind counts too.
+func owed(out exchange.PaymentOutcome) bool {
+	late := out.Exception.Kind == exchange.ExcLate || out.Exception.Kind == exchange.ExcDuplicate
+	return late && out.Refund.ID != uuid.Nil && out.Refund.Status != exchange.RefundCompleted
 }
 
 func (m *Momo) fail(ctx context.Context, e evidence, found finding) (Confirmed, error) {
@@ -270,7 +277,7 @@ func failedBefore(a exchange.PaymentAttempt) bool {
 	return a.Status == exchange.AttemptFailed || a.Status == exchange.AttemptRefused
 }
 
-// unsettled reports that nothing was decided. Of a payment without receipt everybody may know.
+// unsettled returns an undecided result. The order's detail shows a payment whose receipt is missing.
 func (m *Momo) unsettled(ctx context.Context, e evidence, found finding) (Confirmed, error) {
 	order := e.order
 	if found.state == PaymentReceipt && order.Status == exchange.OrderPending && order.StatusDetail != exchange.WaitReceipt {

@@ -10,7 +10,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// Everybody who may have sent a deposit is kept with it, from the driver's word to the row.
+// Every possible sender of a deposit is stored with it, from the driver's report to the row.
 func TestDepositsKeepAllSenders(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

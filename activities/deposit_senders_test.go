@@ -13,14 +13,14 @@ import (
 	"kivuko/exchange/money"
 )
 
-// sender is a database with deposits of several senders, and a service that knows each of them.
+// sender is a database with deposits of several senders, and a screening service that knows each of them.
 type sender struct {
-	OffRampStore // for what is not asked here
+	OffRampStore // for the methods that are not called here
 	terms        []exchange.Counterparty
 	denied       []string
 	service      map[string]exchange.Verdict
 	asked        []string
-	last         map[uuid.UUID]exchange.Verdict // the worst of the last words, by deposit
+	last         map[uuid.UUID]exchange.Verdict // the worst of the last verdicts, by deposit
 	calls        int
 }
 
@@ -51,7 +51,7 @@ func (s *sender) Screen(_ context.Context, c exchange.Counterparty) (exchange.Sc
 	return exchange.Screening{Screener: "service", Verdict: exchange.VerdictClear}, nil
 }
 
-// screen runs the step.
+// screen runs the activity.
 func (s *sender) screen(t *testing.T) (DepositScreened, error) {
 	t.Helper()
 	var suite testsuite.WorkflowTestSuite
@@ -66,8 +66,8 @@ func (s *sender) screen(t *testing.T) (DepositScreened, error) {
 	return got, err
 }
 
-// The worst word about those who may have sent a deposit is its last one, in whatever order they stand. Of too many nobody
-// is asked, and nobody knows.
+// The worst verdict about the possible senders of a deposit is stored last, in whatever order they come. Too many
+// senders are not screened, and the verdict is unknown.
 func TestTheWorstSenderCounts(t *testing.T) {
 	t.Parallel()
 	clean, hit, unknown := exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictUnknown
@@ -101,12 +101,12 @@ func TestTheWorstSenderCounts(t *testing.T) {
 		}
 		got, err := s.screen(t)
 		if err != nil || got.Verdict != c.want || s.last[deposit] != c.want || s.calls != 1 || len(s.asked) != c.asked {
-			t.Errorf("%s: %q, kept as %q in %d words, asked about %v, %v", name, got.Verdict, s.last[deposit], s.calls, s.asked, err)
+			t.Errorf("%s: %q, kept as %q in %d verdicts, asked about %v, %v", name, got.Verdict, s.last[deposit], s.calls, s.asked, err)
 		}
 	}
 }
 
-// Each deposit keeps its own word; the worst of all of them is the order's.
+// Each deposit has its own verdict; the worst of them is the order's verdict.
 func TestDepositsKeepTheirOwnWords(t *testing.T) {
 	t.Parallel()
 	one, two := uuid.New(), uuid.New()
@@ -130,7 +130,7 @@ func (deniedSince) BeginBankPayout(context.Context, uuid.UUID) (exchange.OrderPa
 	return exchange.OrderPayout{}, exchange.Wrap(exchange.CodeStateConflict, exchange.ErrUncleared, "look again")
 }
 
-// A payment by bank that does not begin because of its sender says so, as one by mobile money does.
+// A bank payment that does not begin because of its sender reports that, as a mobile money payout does.
 func TestBankTellsOfUnclearedSenders(t *testing.T) {
 	t.Parallel()
 	got, err := (&Bank{Store: deniedSince{}}).LookAtBank(t.Context(), BankInput{})

@@ -10,7 +10,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// DepositWaitStore is where flows say that they wait for money.
+// DepositWaitStore stores which flows wait for deposits.
 type DepositWaitStore interface {
 	AwaitDeposits(ctx context.Context, n exchange.Network, address, workflowID string, since time.Time) (exchange.DepositWait, error)
 	EndDepositWait(ctx context.Context, n exchange.Network, address, workflowID string) error
@@ -18,10 +18,10 @@ type DepositWaitStore interface {
 	RecordWoken(ctx context.Context, ids []uuid.UUID) error
 }
 
-// DepositWaits lets flows wait for money on a chain.
+// DepositWaits lets flows wait for deposits on a chain.
 type DepositWaits struct{ Store DepositWaitStore }
 
-// AwaitInput says which flow waits for money at which address of ours, and from when on.
+// AwaitInput names the flow that waits, the address of ours, and the start of the wait.
 type AwaitInput struct {
 	Network    exchange.Network `json:"network"`
 	Address    string           `json:"address"`
@@ -29,14 +29,14 @@ type AwaitInput struct {
 	Since      time.Time        `json:"since"`
 }
 
-// AwaitDeposits has the flow woken by the signal "chain-deposit" whenever a movement into the address is
-// seen, final or orphaned; what came since the given time wakes it too.
+// AwaitDeposits makes the watch send the flow the signal "chain-deposit" whenever a movement into the address is seen, final
+// or orphaned, including movements since the given time.
 func (w *DepositWaits) AwaitDeposits(ctx context.Context, in AwaitInput) error {
 	_, err := w.Store.AwaitDeposits(ctx, in.Network, in.Address, in.WorkflowID, in.Since)
 	return Failure(ctx, err)
 }
 
-// EndDepositWait stops it.
+// EndDepositWait ends the wait.
 func (w *DepositWaits) EndDepositWait(ctx context.Context, in AwaitInput) error {
 	return Failure(ctx, w.Store.EndDepositWait(ctx, in.Network, in.Address, in.WorkflowID))
 }
@@ -46,7 +46,7 @@ type DepositInput struct {
 	DepositID uuid.UUID `json:"deposit_id"`
 }
 
-// DepositState is what a flow may know of a movement.
+// DepositState is the part of a movement that flows may know.
 type DepositState struct {
 	DepositID uuid.UUID                   `json:"deposit_id"`
 	Network   exchange.Network            `json:"network"`
@@ -59,7 +59,7 @@ type DepositState struct {
 	Block     uint64                      `json:"block"`
 }
 
-// LookAtDeposit reads a movement that a flow was woken for. A signal proves nothing; the row does.
+// LookAtDeposit reads the movement that a signal named. Only the row proves it.
 func (w *DepositWaits) LookAtDeposit(ctx context.Context, in DepositInput) (DepositState, error) {
 	d, err := w.Store.ChainDeposit(ctx, in.DepositID)
 	return DepositState{
@@ -68,12 +68,12 @@ func (w *DepositWaits) LookAtDeposit(ctx context.Context, in DepositInput) (Depo
 	}, Failure(ctx, err)
 }
 
-// WokenInput names signals that were sent.
+// WokenInput names the signals that were sent.
 type WokenInput struct {
 	IDs []uuid.UUID `json:"ids"`
 }
 
-// RecordWoken notes that signals were sent, so that they are not sent again.
+// RecordWoken records that signals were sent, so that they are not sent again.
 func (w *DepositWaits) RecordWoken(ctx context.Context, in WokenInput) error {
 	return Failure(ctx, w.Store.RecordWoken(ctx, in.IDs))
 }

@@ -14,7 +14,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// DepositStore is where the watch over a chain writes what it sees.
+// DepositStore stores what the deposit watch reads.
 type DepositStore interface {
 	WatchAlive(ctx context.Context, n exchange.Network) error
 	RecordLook(ctx context.Context, l exchange.WatchLook) error
@@ -34,22 +34,21 @@ type BlockReader interface {
 	Transfers(ctx context.Context, number uint64) (chain.BlockTransfers, error)
 }
 
-// Deposits sees what arrives in wallets of ours on one network.
+// Deposits watches one network for deposits into our wallets.
 type Deposits struct {
 	Store  DepositStore
 	Client BlockReader
-	// Poll is the wait between two looks at the chain; about the network's block time.
+	// Poll is the wait between two reads of the chain; about the network's block time.
 	Poll time.Duration
-	// Stretch is how long one call follows the chain before it reports; zero makes it look once.
+	// Stretch is how long one call follows the chain before it reports; zero makes it read once.
 	Stretch time.Duration
-	// From is the first block to read where nothing was read before. Zero begins with the next final one.
+	// From is the first block to read on a network without progress. Zero begins with the next final block.
 	From uint64
-	// Minimum is the least amount of an asset that wakes anybody.
+	// Minimum is the least amount of an asset that wakes a flow.
 	Minimum map[money.Asset]money.Amount
-	// Life and LifeBlocks are for how long the network may include a transaction after it was signed, by the
-	// time of its blocks or by their height. After the watch was away for long, nothing is signed until what
-	// may have been signed before has been outlived. Both are zero where numbers keep a transaction from being
-	// carried out twice.
+	// Life and LifeBlocks are how long the network may include a transaction after it was signed, in block time or blocks.
+	// After the watch was down for long, nothing is signed until every transaction signed before has expired. Both are zero
+	// where nonces keep a transaction from being executed twice.
 	Life       time.Duration
 	LifeBlocks uint64
 }
@@ -58,15 +57,15 @@ type Deposits struct {
 const (
 	// DefaultStretch makes one report a minute, and few events in the history of the watch.
 	DefaultStretch = time.Minute
-	// readAhead is how many blocks are read before the first of them is recorded. Those up to the final
-	// head must lead to it; those of a longer way back are at least as deep below it as this.
+	// readAhead is how many blocks are read before the first of them is recorded. Blocks up to the final head must link to
+	// it; blocks of an older range are at least this deep below it.
 	readAhead = 64
 	// readers is how many blocks are read at once.
 	readers = 4
-	// lookEvery is the pause between two looks that are written down, below the age at which one is too old
-	// for payments to be signed.
+	// lookEvery is the pause between two recorded reads of the head. It is shorter than the age at which a read is too old
+	// for signing.
 	lookEvery = 10 * time.Second
-	// maxGlimpse bounds how many blocks above the final one are looked at between two looks at the head.
+	// maxGlimpse bounds how many blocks above the final one are read between two reads of the head.
 	maxGlimpse = 256
 )
 
@@ -79,19 +78,19 @@ type FollowInput struct {
 type Followed struct {
 	Final       uint64                   `json:"final"` // the newest block that is booked
 	FinalTime   time.Time                `json:"final_time,omitzero"`
-	Seen        uint64                   `json:"seen"`       // the newest block that was looked at
+	Seen        uint64                   `json:"seen"`       // the newest block that was read
 	HeadFinal   uint64                   `json:"head_final"` // the network's newest final block
 	HeadLatest  uint64                   `json:"head_latest"`
-	Quarantined int                      `json:"quarantined,omitempty"` // movements that wait for a person
+	Quarantined int                      `json:"quarantined,omitempty"` // movements that wait for an operator
 	Wakeups     []exchange.DepositWakeup `json:"wakeups,omitempty"`
 }
 
 // Lag counts the final blocks that are not booked yet.
 func (f Followed) Lag() uint64 { return f.HeadFinal - min(f.Final, f.HeadFinal) }
 
-// FollowDeposits reads a network's blocks: those that are final to book what came, then the newer ones to
-// show it early. It reports when somebody is to be woken and otherwise after a while, and is called again.
-// All of its progress is in the database, so it may die anywhere and run beside itself.
+// FollowDeposits reads a network's blocks: final blocks to book deposits, then newer ones to show deposits early. It returns
+// when a flow must be woken, otherwise after a while, and is called again. All of its progress is in the database, so it may
+// crash anywhere, and two runs may overlap.
 func (d *Deposits) FollowDeposits(ctx context.Context, _ FollowInput) (Followed, error) {
 	f, err := d.follow(ctx)
 	return f, Failure(ctx, err)
@@ -138,8 +137,8 @@ func (d *Deposits) follow(ctx context.Context) (Followed, error) {
 	}
 }
 
-// look asks how far the network is and writes it down, not more often than is needed. That the watch is at work
-// is written down first: a network that does not answer is no reason to think that the watch was away.
+// look reads the network's head and records it, not more often than needed. It first records that the watch runs, because a
+// network without an answer does not mean that the watch was down.
 func (d *Deposits) look(ctx context.Context, last *time.Time) (chain.Head, error) {
 	due := last.IsZero() || time.Since(*last) >= lookEvery
 	if due {
@@ -158,7 +157,7 @@ func (d *Deposits) look(ctx context.Context, last *time.Time) (chain.Head, error
 	})
 }
 
-// start begins after the final block of the moment, or before the block that was configured.
+// start begins after the current final block, or at the configured block.
 func (d *Deposits) start(ctx context.Context) (exchange.DepositCursor, error) {
 	if d.From > 0 {
 		return d.Store.StartDeposits(ctx, d.Client.Network(), exchange.ChainBlock{Number: d.From - 1})
@@ -170,7 +169,7 @@ func (d *Deposits) start(ctx context.Context) (exchange.DepositCursor, error) {
 	return d.Store.StartDeposits(ctx, d.Client.Network(), blockOf(head.Final))
 }
 
-// report says how far reading came, and whether the call is over.
+// report returns the progress, and whether the call must end.
 func (d *Deposits) report(ctx context.Context, c exchange.DepositCursor, head chain.Head, end time.Time) (Followed, bool, error) {
 	f := Followed{
 		Final: c.Final.Number, FinalTime: c.Final.Time, Seen: c.Tip.Number, HeadFinal: head.Final.Number, HeadLatest: head.Latest.Number,
@@ -202,7 +201,7 @@ func (d *Deposits) gauge(ctx context.Context, name string, n int) {
 	g.Update(float64(n)) //nolint:forbidigo // a gauge of the SDK takes nothing else, and a number of things is no money
 }
 
-// pause waits for the next block; false when the call is to end.
+// pause waits for the next block; it returns false when the call must end.
 func (d *Deposits) pause(ctx context.Context) bool {
 	timer := time.NewTimer(d.Poll)
 	defer timer.Stop()
@@ -216,9 +215,9 @@ func (d *Deposits) pause(ctx context.Context) bool {
 	}
 }
 
-// finalise records some of the final blocks that were not recorded yet. Each is read anew, whatever was seen
-// of it before it was final, and is recorded only when it leads to the final head that the network named, or
-// lies far below it: a node that is behind, or on another branch, must not be believed.
+// finalise records some of the final blocks that are not recorded yet. Each is read again, even if it was read before it was
+// final. It is recorded only when it links to the network's final head or is far below it, because a node may be behind or
+// on another branch.
 func (d *Deposits) finalise(ctx context.Context, c exchange.DepositCursor, head chain.Head) (exchange.DepositCursor, error) {
 	if c.Final.Number >= head.Final.Number {
 		return c, nil
@@ -236,7 +235,7 @@ func (d *Deposits) finalise(ctx context.Context, c exchange.DepositCursor, head 
 	}
 	for _, b := range blocks {
 		after, err := d.Store.RecordFinalBlock(ctx, d.scan(b))
-		if exchange.CodeOf(err) == exchange.CodeStateConflict { // another run of this call is further
+		if exchange.CodeOf(err) == exchange.CodeStateConflict { // another run of this call has advanced more
 			after, _, err = d.Store.DepositCursor(ctx, d.Client.Network())
 			return after, err
 		}
@@ -249,9 +248,8 @@ func (d *Deposits) finalise(ctx context.Context, c exchange.DepositCursor, head 
 	return c, nil
 }
 
-// linked checks that each block follows from the one before, and that the last one is the final head where
-// the blocks reach it. It returns the blocks that are proven so: that numbers at the end of a range were
-// skipped is known only when a later block follows from what is before them.
+// linked checks that each block follows from the previous one, and that the last one is the final head if the range reaches
+// it. It returns the blocks that are proven so: skipped numbers at the end of a range are proven only by a later block.
 func linked(link string, blocks []chain.BlockTransfers, final chain.Block) ([]chain.BlockTransfers, error) {
 	proven := 0
 	for i, b := range blocks {
@@ -290,7 +288,7 @@ func (d *Deposits) read(ctx context.Context, from, to uint64) ([]chain.BlockTran
 	return blocks, errors.Join(faults...)
 }
 
-// glimpse looks at the blocks above the final one. What it finds is shown and may vanish again.
+// glimpse reads the blocks above the final one. Its deposits are shown but may vanish again.
 func (d *Deposits) glimpse(ctx context.Context, c exchange.DepositCursor, head chain.Head) (exchange.DepositCursor, error) {
 	for range maxGlimpse {
 		switch {
@@ -327,9 +325,8 @@ func (d *Deposits) glimpse(ctx context.Context, c exchange.DepositCursor, head c
 	return c, nil
 }
 
-// unwind compares the newest block that was seen with the chain's and forgets it when the chain has another
-// one in its place; then the one below it is the newest. A skipped number tells nothing, so the comparison
-// goes on below it. It says whether the chain was another one.
+// unwind compares the newest recorded block above the final one with the chain, and drops it if the chain has another block
+// there. A skipped number proves nothing, so the comparison goes on below it. It reports whether a block was dropped.
 func (d *Deposits) unwind(ctx context.Context, c exchange.DepositCursor) (exchange.DepositCursor, bool, error) {
 	for c.Tip.Number > c.Final.Number { // at the final block it is the node that is not on the final chain yet
 		now, err := d.Client.Transfers(ctx, c.Tip.Number)
@@ -355,7 +352,7 @@ func blockOf(b chain.Block) exchange.ChainBlock {
 	return exchange.ChainBlock{Number: b.Number, ID: b.ID, Parent: b.Parent, Time: b.Time}
 }
 
-// scan gives a block the form in which it is recorded.
+// scan converts a block to the form in which it is recorded.
 func (d *Deposits) scan(b chain.BlockTransfers) exchange.BlockScan {
 	s := exchange.BlockScan{Network: d.Client.Network(), Block: blockOf(b.Block), Minimum: d.Minimum}
 	if b.Skipped {

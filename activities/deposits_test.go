@@ -23,16 +23,16 @@ import (
 	"kivuko/store/storetest"
 )
 
-// script is a network whose every block the test writes. Blocks above final may be replaced.
+// script is a network whose blocks the test writes. Blocks above final may be replaced.
 type script struct {
 	mu     sync.Mutex
 	base   chain.Block // final before the script begins
 	blocks []chain.BlockTransfers
-	old    map[uint64]chain.BlockTransfers // of branches that were given up
+	old    map[uint64]chain.BlockTransfers // of abandoned branches
 	final  int                             // how many blocks are final
 	name   string                          // with made, names blocks and transactions
 	made   int
-	// fault decides about one answer: nil is the truth, errStale what a node on an old branch would say.
+	// fault decides about one response: nil is the truth, errStale is the response of a node on an old branch.
 	fault func() error
 	reads int
 }
@@ -71,7 +71,7 @@ func (s *script) skip() {
 	s.blocks = append(s.blocks, chain.BlockTransfers{Block: chain.Block{Number: s.number(len(s.blocks))}, Skipped: true})
 }
 
-// reorganise gives the newest blocks up and returns what moved in them.
+// reorganise abandons the newest blocks and returns what moved in them.
 func (s *script) reorganise(depth int) []chain.Movement {
 	var lost []chain.Movement
 	for range depth {
@@ -114,7 +114,7 @@ func (s *script) Transfers(_ context.Context, number uint64) (chain.BlockTransfe
 	return s.blocks[number-s.base.Number-1], nil
 }
 
-// unsure is a store whose answers get lost: what was asked was done or not.
+// unsure is a store whose responses get lost: the request was carried out or not.
 type unsure struct {
 	*store.Store
 	lose func() bool
@@ -184,9 +184,9 @@ func held(t testing.TB, s *store.Store, w exchange.Wallet) string {
 	return a.Posted.String()
 }
 
-// TestDepositsFollowTheFinalChain plays random histories of a chain: blocks, skipped numbers, reorganisations
-// whose transactions come again or never, nodes that are away or on an old branch, and answers of the database
-// that get lost. Whatever happens, the books say in the end what the final chain says.
+// TestDepositsFollowTheFinalChain plays random histories of a chain: blocks, skipped numbers, reorganisations whose
+// transactions return or not, nodes that are down or on an old branch, and lost responses of the database. In every
+// case, the books agree with the final chain at the end.
 func TestDepositsFollowTheFinalChain(t *testing.T) {
 	s := storetest.New(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -234,7 +234,7 @@ func TestDepositsFollowTheFinalChain(t *testing.T) {
 					}
 					return errAway
 				}
-				_, _ = follow(t, d) // tries again at the next step
+				_, _ = follow(t, d) // retries at the next step
 				net.fault = nil
 			}
 		}
@@ -277,7 +277,7 @@ func TestDepositsFollowTheFinalChain(t *testing.T) {
 	})
 }
 
-// A first start on a chain that lives begins with what becomes final from now on.
+// A first start on a running chain begins with the next final block.
 func TestDepositsBeginAtTheFinalHead(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -318,7 +318,7 @@ func TestDepositsBeginWhereTheyAreToldTo(t *testing.T) {
 	}
 }
 
-// After a long stop everything is made up for, a bounded number of blocks at a time.
+// After a long stop all missed blocks are read, a bounded number at a time.
 func TestDepositsCatchUp(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -346,7 +346,7 @@ func TestDepositsCatchUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := net.reads - before; n > 130 {
-			t.Errorf("one look read %d blocks", n)
+			t.Errorf("one call read %d blocks", n)
 		}
 		if f.Lag() == 0 {
 			break
@@ -357,7 +357,7 @@ func TestDepositsCatchUp(t *testing.T) {
 	}
 }
 
-// A node that names another final block than the chain that was read is not believed.
+// A node whose final block differs from the chain that was read is refused.
 func TestDepositsRefuseAnotherFinalChain(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -371,7 +371,7 @@ func TestDepositsRefuseAnotherFinalChain(t *testing.T) {
 	net.final = 1
 	net.blocks[0].Block.Parent = "somewhere else"
 	if _, err := follow(t, d); err == nil {
-		t.Error("a final block that follows from nothing was taken")
+		t.Error("a final block without a known parent was accepted")
 	}
 	net.blocks[0].Block.Parent = net.base.ID
 	net.old[101] = chain.BlockTransfers{
@@ -379,7 +379,7 @@ func TestDepositsRefuseAnotherFinalChain(t *testing.T) {
 	}
 	net.fault = func() error { return errStale }
 	if _, err := follow(t, d); err == nil {
-		t.Error("a block was taken that is not the final head")
+		t.Error("a block that is not the final head was accepted")
 	}
 	net.fault = nil
 	if _, err := follow(t, d); err != nil || held(t, s, w) != "1.000000" {
@@ -387,7 +387,7 @@ func TestDepositsRefuseAnotherFinalChain(t *testing.T) {
 	}
 }
 
-// What was seen is taken back when its block is replaced, also by one of the same height, and comes again.
+// A seen deposit is removed when its block is replaced, also by one of the same height, and may return.
 func TestDepositsSeeReorganisations(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -428,7 +428,7 @@ func TestDepositsSeeReorganisations(t *testing.T) {
 	}
 }
 
-// A transaction that the driver can't read is set aside and told of, and hides nothing.
+// A transaction that the driver can't read is quarantined and reported, and hides no other.
 func TestDepositsWithAnUnreadableTransaction(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -447,13 +447,13 @@ func TestDepositsWithAnUnreadableTransaction(t *testing.T) {
 	}
 }
 
-// Who waits is named once for each thing that happens.
+// A waiting flow is listed once for each event.
 func TestDepositsNameWhoWaits(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
 	w := storetest.Wallet(t, s, storetest.User(t, s, exchange.RoleCustomer))
 	net := newScript(t, s)
-	d := &activities.Deposits{Client: net, Store: s, Stretch: time.Hour, Poll: time.Hour} // ends at once all the same
+	d := &activities.Deposits{Client: net, Store: s, Stretch: time.Hour, Poll: time.Hour} // still ends at once
 	if _, err := follow(t, &activities.Deposits{Client: net, Store: s}); err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +480,7 @@ func TestDepositsNameWhoWaits(t *testing.T) {
 		statuses = append(statuses, at.Status)
 	}
 	if !slices.Equal(statuses, []exchange.ChainDepositStatus{exchange.DepositSeen, exchange.DepositFinal}) {
-		t.Errorf("woken when it was %v", statuses)
+		t.Errorf("notified when it was %v", statuses)
 	}
 	if err := waits.EndDepositWait(t.Context(), in); err != nil {
 		t.Fatal(err)

@@ -13,26 +13,24 @@ import (
 	"kivuko/exchange"
 )
 
-// TypePending is the error type of a poll that has nothing to tell yet. It is no failure.
+// TypePending is the error type of a poll without a result yet. It is not a failure.
 const TypePending = "pending"
 
-// TypeInternal is the error type of a failure that nobody foresaw.
+// TypeInternal is the error type of an unexpected failure.
 const TypeInternal = string(exchange.CodeInternal)
 
-// maxSurprises is how often a failure that nobody foresaw is tried again before a person must look.
+// maxSurprises is how often an unexpected failure is retried before its flow parks.
 const maxSurprises = 8
 
-// rateLimitPause is the wait after a dependency asked for less.
+// rateLimitPause is the wait after a dependency limited our rate.
 const rateLimitPause = 30 * time.Second
 
-// retryable are the codes of failures that pass by themselves: they are retried for as long as the
-// options of the call allow.
+// retryable are the codes of temporary failures: they are retried for as long as the options of the call allow.
 var retryable = []exchange.Code{exchange.CodeUnavailable, exchange.CodeRateLimited}
 
-// Failure gives an error its Temporal form; nil stays nil. The type is the exchange code or the chain
-// reason, the details of a CodeInvalid error are its fields, and whether it is tried again follows
-// from the code alone. A business refusal is final. A surprise is tried a few times and is final then,
-// so that a bug parks its flow instead of running for ever.
+// Failure converts an error to a Temporal error; nil stays nil. The type is the exchange code or the chain reason, and the
+// details of a CodeInvalid error are its fields. The code alone decides whether it is retried. A business refusal is final.
+// An unexpected failure is final after a few retries, so that a bug parks its flow instead of running for ever.
 func Failure(ctx context.Context, err error) error {
 	if err == nil || temporal.IsApplicationError(err) || temporal.IsCanceledError(err) {
 		return err
@@ -67,7 +65,7 @@ func chainFailure(ctx context.Context, e *chain.Error) error {
 		return applicationError(e.Detail, string(e.Reason), false, 0, nil, e.Cause)
 	case chain.ReasonProtocol:
 		return surprise(ctx, e.Detail, e)
-	case chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked, chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh, chain.ReasonBudget, chain.ReasonForeign: // no repetition mends these
+	case chain.ReasonAddress, chain.ReasonUnsupported, chain.ReasonFunds, chain.ReasonGas, chain.ReasonBlocked, chain.ReasonPaused, chain.ReasonReverts, chain.ReasonFeeTooHigh, chain.ReasonBudget, chain.ReasonForeign: // a retry does not help
 	}
 	return applicationError(e.Detail, string(e.Reason), true, 0, nil, e.Cause)
 }
@@ -77,7 +75,7 @@ func surprise(ctx context.Context, message string, cause error) error {
 	return applicationError(message, TypeInternal, final, 0, nil, cause)
 }
 
-// NotYet is the answer of a poll that must be made again after a pause. It raises no alarm.
+// NotYet returns the error of a poll that must be repeated after a pause. It raises no alarm.
 func NotYet(what string, pause time.Duration) error {
 	return temporal.NewApplicationErrorWithOptions(what, TypePending, temporal.ApplicationErrorOptions{
 		NextRetryDelay: pause, Category: temporal.ApplicationErrorCategoryBenign,
@@ -92,9 +90,9 @@ func applicationError(message, kind string, final bool, pause time.Duration, fie
 	return temporal.NewApplicationErrorWithOptions(message, kind, o)
 }
 
-// AsExchangeError turns an error that came through Temporal back into the exchange.Error that it was.
-// An error whose type is no code of the catalogue becomes CodeInternal and says nothing to clients; a
-// lapsed wait becomes CodeUnavailable. Nil stays nil.
+// AsExchangeError converts an error that came through Temporal back to the exchange.Error that it was. An error whose type is
+// no code of the catalogue becomes CodeInternal without details for clients; a timeout becomes CodeUnavailable. Nil stays
+// nil.
 func AsExchangeError(err error) error {
 	if err == nil {
 		return nil
@@ -106,7 +104,7 @@ func AsExchangeError(err error) error {
 		return fromApplication(e, err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || temporal.IsTimeoutError(err) {
-		return exchange.Wrap(exchange.CodeUnavailable, err, "The answer did not come in time. Ask again with the same key.")
+		return exchange.Wrap(exchange.CodeUnavailable, err, "There was no answer in time. Try again with the same Idempotency-Key.")
 	}
 	return exchange.Wrap(exchange.CodeInternal, err, "a flow failed")
 }
@@ -118,7 +116,7 @@ func fromApplication(e *temporal.ApplicationError, err error) error {
 	}
 	out := &exchange.Error{Code: code, Message: e.Message(), Cause: e.Unwrap()}
 	if e.HasDetails() {
-		// Details of another shape than fields are left out; the code and the message stand by themselves.
+		// Details of another form are left out; the code and the message are enough.
 		_ = e.Details(&out.Fields)
 	}
 	return out
@@ -128,9 +126,9 @@ func catalogued(c exchange.Code) bool {
 	switch c {
 	case exchange.CodeUnavailable, exchange.CodeMalformed, exchange.CodeInvalid, exchange.CodeForbidden, exchange.CodeNotFound,
 		exchange.CodeConflict, exchange.CodeStateConflict, exchange.CodeInsufficientFunds, exchange.CodeInsufficientOffer,
-		exchange.CodeLimitReached, exchange.CodeRateChanged, exchange.CodeEscrowDry, exchange.CodeSuspended, exchange.CodeExpired, exchange.CodeUnsupported, exchange.CodeRateLimited:
+		exchange.CodeLimitReached, exchange.CodeRateChanged, exchange.CodeEscrowExhausted, exchange.CodeSuspended, exchange.CodeExpired, exchange.CodeUnsupported, exchange.CodeRateLimited:
 		return true
-	case exchange.CodeInternal, exchange.CodeUnauthenticated, exchange.CodeInvalidCredentials, exchange.CodePINLocked, exchange.CodeIdempotencyReused, exchange.CodeIdempotencyBusy, exchange.CodeIdempotencyRequired, exchange.CodeTooLarge, exchange.CodeMediaType, exchange.CodeMethodNotAllowed, exchange.CodePrecondition: // nothing that a flow says to a caller
+	case exchange.CodeInternal, exchange.CodeUnauthenticated, exchange.CodeInvalidCredentials, exchange.CodePINLocked, exchange.CodeIdempotencyReused, exchange.CodeIdempotencyBusy, exchange.CodeIdempotencyRequired, exchange.CodeTooLarge, exchange.CodeMediaType, exchange.CodeMethodNotAllowed, exchange.CodePrecondition: // flows never return these to a caller
 	}
 	return false
 }

@@ -19,11 +19,11 @@ type EscrowStore interface {
 	KeptUnmoved(ctx context.Context, before time.Time, most int) ([]exchange.KeptDeposit, error)
 }
 
-// Escrow tends the pool of escrow addresses. It runs on the flows queue; keys are made by Wallets.
+// Escrow replenishes the pool of escrow addresses. It runs on the flows queue; keys are made by Wallets.
 type Escrow struct{ Store EscrowStore }
 
-// EscrowDemand takes addresses that have rested back into use, says which wallets are to be made, and shows on the
-// gauges what the pools have.
+// EscrowDemand takes rested addresses back into use, returns which wallets must be created, and updates the gauges of the
+// pools.
 func (e *Escrow) EscrowDemand(ctx context.Context) ([]exchange.EscrowDemand, error) {
 	all, err := e.Store.EscrowDemand(ctx)
 	for _, d := range all {
@@ -35,31 +35,31 @@ func (e *Escrow) EscrowDemand(ctx context.Context) ([]exchange.EscrowDemand, err
 	return all, Failure(ctx, err)
 }
 
-// EscrowRoomInput names the order that found no free address.
+// EscrowRoomInput names the order that got no free address.
 type EscrowRoomInput struct {
 	Network exchange.Network `json:"network"`
 	OrderID uuid.UUID        `json:"order_id"`
 }
 
-// Room says whether to try again: an address is free by now, or the wallets in Make are to be made first.
+// Room reports whether to try again: an address is free now, or the wallets in Make must be created first.
 type Room struct {
-	MayGrow bool        `json:"may_grow"`
-	Make    []uuid.UUID `json:"make,omitempty"`
+	MayProvision bool        `json:"may_provision"`
+	Make         []uuid.UUID `json:"make,omitempty"`
 }
 
-// EscrowRoom asks for room in a pool that has run dry. Without any the pool is as large as it may be.
+// EscrowRoom asks to extend an exhausted pool. Without a result the pool has its maximum size.
 func (e *Escrow) EscrowRoom(ctx context.Context, in EscrowRoomInput) (Room, error) {
 	d, err := e.Store.EscrowRoom(ctx, in.Network, in.OrderID)
-	return Room{MayGrow: d.Free > 0 || len(d.Make) > 0, Make: d.Make}, Failure(ctx, err)
+	return Room{MayProvision: d.Free > 0 || len(d.Make) > 0, Make: d.Make}, Failure(ctx, err)
 }
 
-// EscrowReleased names the payment exceptions that were made of what came and was not taken.
+// EscrowReleased names the payment exceptions that were opened for crypto that the order did not take.
 type EscrowReleased struct {
 	Exceptions []uuid.UUID `json:"exceptions,omitempty"`
 }
 
-// ReleaseEscrow gives the address of an order that is over back. It fails with CodeStateConflict while the order's
-// crypto is still there.
+// ReleaseEscrow releases the address of an order that has ended. It fails with CodeStateConflict while the order's crypto is
+// still there.
 func (e *Escrow) ReleaseEscrow(ctx context.Context, in OrderInput) (EscrowReleased, error) {
 	left, err := e.Store.ReleaseEscrow(ctx, in.OrderID)
 	var out EscrowReleased
@@ -69,25 +69,25 @@ func (e *Escrow) ReleaseEscrow(ctx context.Context, in OrderInput) (EscrowReleas
 	return out, Failure(ctx, err)
 }
 
-// staleLeases is how many addresses one round looks after.
+// staleLeases is how many addresses one round handles.
 const staleLeases = 50
 
-// StaleInput names the time before which an order has to be over to be looked after.
+// StaleInput names the time before which an order must have ended for its address to be stale.
 type StaleInput struct {
 	Before time.Time `json:"before"`
 }
 
-// StaleReleased is how many addresses were given back for flows that did not, and how many still hold crypto that
-// has to leave first.
+// StaleReleased is how many addresses were released in place of their flows, and how many still hold crypto that has to
+// leave first.
 type StaleReleased struct {
 	Released int `json:"released,omitempty"`
 	Stuck    int `json:"stuck,omitempty"`
-	// Kept is what the house keeps there and nobody has begun to move to the treasury.
+	// Kept is the crypto that we keep there and whose move to the treasury has not begun.
 	Kept []exchange.KeptDeposit `json:"kept,omitempty"`
 }
 
-// ReleaseStale gives back the addresses of orders that were over long ago. Those from which the crypto has not left are
-// counted on a gauge: their flow is parked, or gone. It also names what the house keeps on addresses of the pool.
+// ReleaseStale releases the addresses of orders that ended long ago. A gauge counts those that still hold crypto: their flow
+// is parked or gone. It also lists the crypto that we keep on addresses of the pool.
 func (e *Escrow) ReleaseStale(ctx context.Context, in StaleInput) (StaleReleased, error) {
 	var out StaleReleased
 	stale, err := e.Store.StaleLeases(ctx, in.Before, staleLeases)

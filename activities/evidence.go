@@ -9,48 +9,46 @@ import (
 	"kivuko/exchange"
 )
 
-// evidence is what the witnesses say of one collection. The operator has no signature, so that no
-// single voice is believed: a callback could be forged, a query names no amount, and a statement row
-// names only what the payer typed.
+// evidence is what the sources report about one collection. The operator signs nothing, so no single source is enough: a
+// callback could be forged, a query names no amount, and a statement row names only what the payer typed.
 type evidence struct {
 	attempt       exchange.PaymentAttempt
 	order         exchange.Order
 	claimed       []string               // receipts that paid for other prompts of the order
 	rivals        bool                   // another prompt of the order may have been paid late
-	callback      exchange.Observation   // the strongest of those at the attempt's own address
-	query         exchange.Observation   // the answer to our question
+	callback      exchange.Observation   // the strongest one at the attempt's own address
+	query         exchange.Observation   // the answer to our query
 	receipts      []exchange.Observation // confirmations and statement rows with the attempt's reference
 	statementRead bool                   // the statement was read to its end
-	vouchedFor    string                 // the receipt that a person found at the operator
+	vouchedFor    string                 // the receipt that our operator found at the mobile money operator
 }
 
-// finding is what follows from the evidence.
+// finding is the conclusion from the evidence.
 type finding struct {
 	state   PaymentState
 	proven  []exchange.Observation // when paid: the receipts that are proven, best first
 	failure exchange.Observation   // when failed or declined
 }
 
-// codeDeclined is the operator's code for a payer who said no (portal, Express).
+// codeDeclined is the operator's code for a payer who declined (portal, Express).
 const codeDeclined = "1032"
 
-// neverStarted is the conclusion about a prompt that the operator never acknowledged: nobody can accept
-// a prompt that old, and the whole statement does not hold it. It is soft, so late money is still
-// watched for.
+// neverStarted is the finding for a prompt that the operator never acknowledged: it is too old to be accepted, and the whole
+// statement does not list it. It is soft, so late money is still watched for.
 var neverStarted = finding{state: PaymentFailed, failure: exchange.Observation{
-	State: exchange.SeenFailed, Soft: true, Code: "not_found", Text: "not in the operator's statement", Witness: exchange.WitnessStatement,
+	State: exchange.SeenFailed, Soft: true, Code: "not_found", Text: "not in the operator's statement", Source: exchange.SourceStatement,
 }}
 
-// judge weighs the evidence. It is a pure function of it.
+// judge returns the finding. It is a pure function of the evidence.
 func (e evidence) judge() finding {
 	if proven := e.proven(); len(proven) > 0 {
 		return finding{state: PaymentPaid, proven: proven}
 	}
-	paidVoice := e.callback.State == exchange.SeenSucceeded || len(e.receipts) > 0
+	paidAnswer := e.callback.State == exchange.SeenSucceeded || len(e.receipts) > 0
 	switch {
-	case paidVoice && e.query.State == exchange.SeenFailed:
+	case paidAnswer && e.query.State == exchange.SeenFailed:
 		if e.callback.State != exchange.SeenSucceeded && e.rivals {
-			return failed(e.query) // the rows belong to the other prompt
+			return failed(e.query) // the rows are the other prompt's
 		}
 		return finding{state: PaymentDisputed}
 	case e.callback.State == exchange.SeenFailed && e.query.State == exchange.SeenSucceeded:
@@ -60,7 +58,7 @@ func (e evidence) judge() finding {
 			return finding{state: PaymentDisputed} // paid, but not as asked: amount or payer differ
 		}
 		return finding{state: PaymentReceipt}
-	case paidVoice:
+	case paidAnswer:
 		return finding{state: PaymentClaimed}
 	case e.callback.State == exchange.SeenFailed:
 		return failed(e.callback)
@@ -77,7 +75,7 @@ func failed(o exchange.Observation) finding {
 	return finding{state: PaymentFailed, failure: o}
 }
 
-// add takes rows that are not known to be other prompts' money.
+// add adds rows that did not pay another prompt.
 func (e *evidence) add(rows []exchange.Observation) {
 	for _, r := range rows {
 		if r.State == exchange.SeenSucceeded && !slices.Contains(e.claimed, r.Receipt) {
@@ -86,8 +84,7 @@ func (e *evidence) add(rows []exchange.Observation) {
 	}
 }
 
-// proven lists the receipts that two different witnesses vouch for, the callback's before others and
-// then the oldest first.
+// proven lists the receipts that two different sources confirm: the callback's first, then the oldest first.
 func (e evidence) proven() []exchange.Observation {
 	list := e.byPerson()
 	if c := e.callback; c.State == exchange.SeenSucceeded && c.Receipt != "" && c.Amount.Positive() && e.vouched(c) {
@@ -106,8 +103,8 @@ func (e evidence) proven() []exchange.Observation {
 	return list
 }
 
-// byPerson is the payment that a person found by its receipt, when it is the receipt that another
-// witness names, or the one that is missing.
+// byPerson returns the payment whose receipt our operator found, if another source names that receipt or a receipt is
+// missing.
 func (e evidence) byPerson() []exchange.Observation {
 	if e.vouchedFor == "" || slices.Contains(e.claimed, e.vouchedFor) {
 		return nil
@@ -125,31 +122,31 @@ func (e evidence) byPerson() []exchange.Observation {
 	return nil
 }
 
-// vouched tells whether another witness stands behind an observation of a payment. The query names
-// neither receipt nor amount, so it stands behind a callback only when that says what we asked for, and
-// behind another row only when it belongs to the time of the prompt.
+// vouched reports whether another source confirms an observation of a payment. The query names neither receipt nor amount,
+// so it confirms a callback only if that has our amount and payer, and another row only if it is from the time of the
+// prompt.
 //
-// Two rows prove a payment without the prompt's own channels, unless the prompt is still open: then
-// they are money of another prompt.
+// Two rows prove a payment without the prompt's own channels, unless the prompt is still open: then they are the payment of
+// another prompt.
 func (e evidence) vouched(o exchange.Observation) bool {
 	for _, r := range e.receipts {
-		if o.Witness != exchange.WitnessCallback && e.query.State == exchange.SeenPending {
+		if o.Source != exchange.SourceCallback && e.query.State == exchange.SeenPending {
 			break
 		}
-		if r.Witness != o.Witness && r.Receipt == o.Receipt && r.Amount.Equal(o.Amount) {
+		if r.Source != o.Source && r.Receipt == o.Receipt && r.Amount.Equal(o.Amount) {
 			return true
 		}
 	}
 	if e.query.State != exchange.SeenSucceeded {
 		return false
 	}
-	if o.Witness == exchange.WitnessCallback {
+	if o.Source == exchange.SourceCallback {
 		return o.Amount.Equal(e.attempt.Amount) && (o.Phone == "" || o.Phone == e.attempt.Phone)
 	}
 	return !o.At.Before(e.attempt.CreatedAt.Add(-statementLead))
 }
 
-// wantsStatement tells whether the operator's statement could decide what the quick witnesses left open.
+// wantsStatement reports whether the operator's statement could decide what the quick sources left open.
 func (e evidence) wantsStatement(s PaymentState, thorough bool, now time.Time) bool {
 	switch s {
 	case PaymentReceipt, PaymentDisputed:
@@ -161,19 +158,19 @@ func (e evidence) wantsStatement(s PaymentState, thorough bool, now time.Time) b
 	return false
 }
 
-// unheardOf tells whether the operator never acknowledged the prompt.
+// unheardOf reports whether the operator never acknowledged the prompt.
 func (e evidence) unheardOf() bool {
 	return e.attempt.CheckoutRequestID == "" &&
 		(e.attempt.Status == exchange.AttemptCreated || e.attempt.Status == exchange.AttemptUnknown)
 }
 
-// neverStarted tells whether the prompt can't have reached the payer, or can't have been paid.
+// neverStarted reports whether the prompt can't have reached the payer, or can't have been paid.
 func (e evidence) neverStarted(now time.Time) bool {
 	return e.unheardOf() && e.statementRead && len(e.receipts) == 0 && e.callback.State == "" &&
 		now.Sub(e.attempt.CreatedAt) > promptLife
 }
 
-// matching drops callbacks that name another prompt than the attempt's.
+// matching drops callbacks about another prompt.
 func matching(a exchange.PaymentAttempt, said []exchange.Observation) []exchange.Observation {
 	return slices.DeleteFunc(slices.Clone(said), func(o exchange.Observation) bool {
 		foreign := o.Refs.CheckoutRequestID != "" && o.Refs.CheckoutRequestID != a.CheckoutRequestID
@@ -181,7 +178,7 @@ func matching(a exchange.PaymentAttempt, said []exchange.Observation) []exchange
 	})
 }
 
-// strongest picks the observation that says most: a success before a failure before the rest.
+// strongest returns the observation with the most evidence: a success before a failure before the rest.
 func strongest(said []exchange.Observation) exchange.Observation {
 	rank := map[exchange.ObservationState]int{exchange.SeenSucceeded: 3, exchange.SeenFailed: 2, exchange.SeenPending: 1}
 	var best exchange.Observation

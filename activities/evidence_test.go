@@ -13,8 +13,8 @@ var (
 	prompted = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 )
 
-func said(w exchange.Witness, s exchange.ObservationState, receipt, amount string) exchange.Observation {
-	o := exchange.Observation{Witness: w, State: s, Receipt: receipt, At: prompted.Add(20 * time.Second)}
+func said(w exchange.EvidenceSource, s exchange.ObservationState, receipt, amount string) exchange.Observation {
+	o := exchange.Observation{Source: w, State: s, Receipt: receipt, At: prompted.Add(20 * time.Second)}
 	if amount != "" {
 		o.Amount = money.Must(money.KES, amount)
 	}
@@ -24,14 +24,14 @@ func said(w exchange.Witness, s exchange.ObservationState, receipt, amount strin
 	return o
 }
 
-func TestTwoWitnessesDecide(t *testing.T) {
+func TestTwoSourcesDecide(t *testing.T) {
 	const yes, no, pending, silent = exchange.SeenSucceeded, exchange.SeenFailed, exchange.SeenPending, exchange.SeenNoAnswer
 	callback := func(s exchange.ObservationState, receipt, amount string) exchange.Observation {
-		return said(exchange.WitnessCallback, s, receipt, amount)
+		return said(exchange.SourceCallback, s, receipt, amount)
 	}
-	query := func(s exchange.ObservationState) exchange.Observation { return said(exchange.WitnessQuery, s, "", "") }
-	notice := said(exchange.WitnessConfirmation, yes, "R1", "1294")
-	row := said(exchange.WitnessStatement, yes, "R1", "1294")
+	query := func(s exchange.ObservationState) exchange.Observation { return said(exchange.SourceQuery, s, "", "") }
+	notice := said(exchange.SourceConfirmation, yes, "R1", "1294")
+	row := said(exchange.SourceStatement, yes, "R1", "1294")
 	stranger := callback(yes, "R1", "1294")
 	stranger.Phone = "254799999999"
 	declined := callback(no, "", "")
@@ -91,7 +91,7 @@ func rows(list ...exchange.Observation) []exchange.Observation { return list }
 
 func TestReceiptOfAnotherPromptIsNoEvidence(t *testing.T) {
 	e := evidence{attempt: exchange.PaymentAttempt{Amount: asked, CreatedAt: prompted}, claimed: []string{"R1"}}
-	e.add(rows(said(exchange.WitnessConfirmation, exchange.SeenSucceeded, "R1", "1294"), said(exchange.WitnessStatement, exchange.SeenSucceeded, "R1", "1294")))
+	e.add(rows(said(exchange.SourceConfirmation, exchange.SeenSucceeded, "R1", "1294"), said(exchange.SourceStatement, exchange.SeenSucceeded, "R1", "1294")))
 	if got := e.judge().state; got != PaymentPending {
 		t.Errorf("judged %q", got)
 	}
@@ -119,43 +119,40 @@ func TestNotesThatAreReceipts(t *testing.T) {
 	}
 }
 
-func TestPayoutNeedsTwoWitnesses(t *testing.T) {
+func TestPayoutNeedsTwoSources(t *testing.T) {
 	const yes, no, pending = exchange.SeenSucceeded, exchange.SeenFailed, exchange.SeenPending
 	result := func(s exchange.ObservationState) exchange.Observation {
-		return said(exchange.WitnessCallback, s, "R1", "1294")
+		return said(exchange.SourceCallback, s, "R1", "1294")
 	}
 	answer := func(s exchange.ObservationState, ticket string) exchange.Observation {
-		o := said(exchange.WitnessQuery, s, "R1", "1294")
+		o := said(exchange.SourceQuery, s, "R1", "1294")
 		o.Ticket = ticket
 		return o
 	}
 	other := answer(yes, "t1")
 	other.Amount = money.Must(money.KES, "1")
 	for name, c := range map[string]struct {
-		result    exchange.Observation
-		answers   []exchange.Observation
-		questions int
-		want      string
+		result  exchange.Observation
+		answers []exchange.Observation
+		want    string
 	}{
-		"nobody":                           {want: RefundPending},
-		"result alone":                     {result: result(yes), want: RefundPending},
-		"result and answer":                {result: result(yes), answers: rows(answer(yes, "t1")), want: RefundPaid},
-		"answer alone":                     {answers: rows(answer(yes, "t1")), want: RefundPending},
-		"one answer twice":                 {answers: rows(answer(yes, "t1"), answer(yes, "t1")), want: RefundPending},
-		"two answers":                      {answers: rows(answer(yes, "t1"), answer(yes, "t2")), want: RefundPaid},
-		"result paid, answer failed":       {result: result(yes), answers: rows(answer(no, "t1")), want: RefundDisputed},
-		"result failed, answer paid":       {result: result(no), answers: rows(answer(yes, "t1")), want: RefundDisputed},
-		"another amount":                   {result: result(yes), answers: rows(other), want: RefundDisputed},
-		"failed alone":                     {result: result(no), want: RefundPending},
-		"failed and answer":                {result: result(no), answers: rows(answer(no, "t1")), want: RefundRefused},
-		"failed and nobody answers":        {result: result(no), questions: maxQuestions, want: RefundRefused},
-		"two answers failed":               {answers: rows(answer(no, "t1"), answer(no, "t2")), want: RefundRefused},
-		"answer still open":                {answers: rows(answer(pending, "t1")), want: RefundPending},
-		"unanswered for long, no result":   {questions: 100, want: RefundPending},
-		"the queue's timeout says nothing": {result: said(exchange.WitnessCallback, exchange.SeenUnknown, "", ""), questions: 100, want: RefundPending},
+		"nobody":                           {want: PayoutPending},
+		"result alone":                     {result: result(yes), want: PayoutPending},
+		"result and answer":                {result: result(yes), answers: rows(answer(yes, "t1")), want: PayoutPaid},
+		"answer alone":                     {answers: rows(answer(yes, "t1")), want: PayoutPending},
+		"one answer twice":                 {answers: rows(answer(yes, "t1"), answer(yes, "t1")), want: PayoutPending},
+		"two answers":                      {answers: rows(answer(yes, "t1"), answer(yes, "t2")), want: PayoutPaid},
+		"result paid, answer failed":       {result: result(yes), answers: rows(answer(no, "t1")), want: PayoutDisputed},
+		"result failed, answer paid":       {result: result(no), answers: rows(answer(yes, "t1")), want: PayoutDisputed},
+		"another amount":                   {result: result(yes), answers: rows(other), want: PayoutDisputed},
+		"failed alone":                     {result: result(no), want: PayoutPending},
+		"failed and answer":                {result: result(no), answers: rows(answer(no, "t1")), want: PayoutRefused},
+		"two answers failed":               {answers: rows(answer(no, "t1"), answer(no, "t2")), want: PayoutRefused},
+		"answer still open":                {answers: rows(answer(pending, "t1")), want: PayoutPending},
+		"the queue's timeout says nothing": {result: said(exchange.SourceCallback, exchange.SeenUnknown, "", ""), want: PayoutPending},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := payoutEvidence{attempt: exchange.PaymentAttempt{Amount: asked}, result: c.result, answers: c.answers, questions: c.questions}
+			e := payoutEvidence{attempt: exchange.PaymentAttempt{Amount: asked}, result: c.result, answers: c.answers}
 			if got, _ := e.judge(); got != c.want {
 				t.Errorf("judged %q, want %q", got, c.want)
 			}

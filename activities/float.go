@@ -14,7 +14,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// FloatOperator holds our accounts and moves money between them. momo.Client is one.
+// FloatOperator is the mobile money operator's interface to our accounts. momo.Client implements it.
 type FloatOperator interface {
 	Balance(ctx context.Context) (ticket string, err error)
 	ParseBalance(body []byte) (exchange.FloatReport, error)
@@ -23,7 +23,7 @@ type FloatOperator interface {
 	ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error)
 }
 
-// FloatStore is what watching over the float needs of the database.
+// FloatStore is the database interface of Float.
 type FloatStore interface {
 	Breaker(ctx context.Context, provider string) (exchange.Breaker, error)
 	BalanceCallbacks(ctx context.Context, since time.Time) ([]exchange.MomoCallback, error)
@@ -40,27 +40,27 @@ type FloatStore interface {
 	SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.FloatMoveStatus, o exchange.Observation, note string, by exchange.Principal) (exchange.FloatMove, error)
 }
 
-// Float watches over the money from which payouts are made. It is registered on the momo queue.
+// Float watches and moves the money from which payouts are made. It is registered on the momo queue.
 type Float struct {
 	Store    FloatStore
 	Operator FloatOperator
 	Waker    FloatWaker
 	Provider string
-	// CallbackKey is what the tokens of the movements' addresses are derived from, as those of payouts are.
+	// CallbackKey is the key from which the tokens in the movements' callback addresses are derived, as for payouts.
 	CallbackKey []byte
 	Now         func() time.Time
 }
 
-// FloatAsked is a question for our balances. Ticket is the operator's name of it; without one nothing was asked, because
-// the operator refuses our credential and another question could lock it.
+// FloatAsked is a query for our balances. Ticket is the operator's id of it. It is empty when nothing was asked, because the
+// operator refuses our credential and another query could lock it.
 type FloatAsked struct {
 	Ticket string    `json:"ticket,omitempty"`
 	At     time.Time `json:"at"`
 }
 
-// AskBalance asks the operator for our balances. A second question does no harm: each has its own answer.
+// AskBalance asks the operator for our balances. A second query does no harm: each has its own answer.
 func (f *Float) AskBalance(ctx context.Context) (FloatAsked, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	asked := FloatAsked{At: f.Now()}
 	b, err := f.Store.Breaker(ctx, f.Provider)
@@ -70,7 +70,7 @@ func (f *Float) AskBalance(ctx context.Context) (FloatAsked, error) {
 	open := int64(0)
 	if b.State() != exchange.BreakerClosed {
 		open = 1
-		activity.GetLogger(ctx).Error("ALERT payouts are suspended: the operator refuses our credential", "state", b.State(), "code", b.Code)
+		activity.GetLogger(ctx).Error("ALERT payouts are suspended: the mobile money operator refuses our credential", "state", b.State(), "code", b.Code)
 	}
 	gauge(ctx, "kivuko_momo_breaker_open", open)
 	if b.State() == exchange.BreakerOpen {
@@ -79,34 +79,34 @@ func (f *Float) AskBalance(ctx context.Context) (FloatAsked, error) {
 	f.wakeSuspended(ctx, b)
 	asked.Ticket, err = f.Operator.Balance(ctx)
 	if exchange.CodeOf(err) == exchange.CodeInvalid {
-		activity.GetLogger(ctx).Warn("balances are not asked for", "error", err) // payouts are not offered here
+		activity.GetLogger(ctx).Warn("the balances can't be queried", "error", err) // payouts are not configured here
 		return asked, nil
 	}
 	return asked, Failure(ctx, err)
 }
 
-// gauge tells a whole number to whoever watches.
+// gauge exports a whole number.
 func gauge(ctx context.Context, name string, n int64) {
 	activity.GetMetricsHandler(ctx).Gauge(name).Update(float64(n)) //nolint:forbidigo // the library asks for one; it is a count
 }
 
-// clockLeeway is by how much the clocks of our machines may differ. The ticket tells whose answer it is.
+// clockLeeway is how much the clocks of our machines may differ. The ticket identifies the answer.
 const clockLeeway = time.Minute
 
-// answerPatience is how long the operator's answer may take. It comes to the address to which every notice comes, so that
-// its absence tells of an address that nobody reaches also while nobody buys and sells.
-const answerPatience = 2 * time.Minute
+// answerTimeout is how long the operator's answer may take. It comes to the same host as all callbacks, so a missing answer
+// reveals an unreachable callback address even while there are no orders.
+const answerTimeout = 2 * time.Minute
 
-// FloatTaken is what the operator's answer said.
+// FloatTaken is the result of the operator's answer.
 type FloatTaken struct {
 	Found     bool `json:"found"`
-	Disagrees bool `json:"disagrees,omitempty"` // with the books, twice by the same and with nothing on its way
+	Disagrees bool `json:"disagrees,omitempty"` // with the books, twice by the same amount and with no pending movement
 }
 
-// TakeFloatReport looks for the answer to a question and holds it against the books. An answer to another question, or
-// to none, is left: anybody may post to the address.
+// TakeFloatReport finds the answer to a query and compares it with the books. It ignores answers to other queries, because
+// anybody may post to the address.
 func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTaken, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	stored, err := f.Store.BalanceCallbacks(ctx, asked.At.Add(-clockLeeway))
 	if err != nil {
@@ -119,7 +119,7 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 		}
 		gauge(ctx, gaugeAnswered, 1)
 		if report.Code != "0" {
-			activity.GetLogger(ctx).Error("ALERT the operator does not tell our balances", "code", report.Code)
+			activity.GetLogger(ctx).Error("ALERT the mobile money operator refuses to report our balances", "code", report.Code)
 			return FloatTaken{Found: true}, nil
 		}
 		if _, err := f.Store.RecordFloatReport(ctx, report); err != nil {
@@ -135,8 +135,8 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 		}
 		return FloatTaken{Found: true, Disagrees: state.Disagrees}, nil
 	}
-	if f.Now().Sub(asked.At) >= answerPatience {
-		activity.GetLogger(ctx).Error("ALERT the operator took a question for our balances and its answer did not reach us; see whether its notices do")
+	if f.Now().Sub(asked.At) >= answerTimeout {
+		activity.GetLogger(ctx).Error("ALERT the mobile money operator accepted a balance query but its answer did not arrive; check that its callbacks arrive")
 		gauge(ctx, gaugeAnswered, 0)
 	}
 	return FloatTaken{}, nil
@@ -145,32 +145,32 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 // gaugeAnswered is 1 when the last answer about our balances reached us and 0 when it did not.
 const gaugeAnswered = "kivuko_momo_answered"
 
-// tell gives the state of the float to whoever watches. Shillings are whole enough for that.
+// tell exports the state of the float, in whole shillings.
 func (f *Float) tell(ctx context.Context, s exchange.FloatState) {
 	gauge(ctx, "kivuko_momo_float_available_kes", s.Payout.Available().Decimal().IntPart())
 	off := int64(0)
 	if s.Disagrees {
 		off = s.Reports[0].Difference.CeilWhole().Decimal().IntPart()
-		activity.GetLogger(ctx).Error("ALERT the operator and our books disagree about the float", "difference", s.Reports[0].Difference.String())
+		activity.GetLogger(ctx).Error("ALERT the mobile money operator's balances and our books disagree about the float", "difference", s.Reports[0].Difference.String())
 	}
 	gauge(ctx, "kivuko_momo_float_difference_kes", off)
 }
 
-// FixCharges books by how much the operator charged for payouts other than its terms say.
+// FixCharges books the differences between the operator's charges for payouts and its terms.
 func (f *Float) FixCharges(ctx context.Context) (int, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	n, err := f.Store.FixCharges(ctx)
 	return n, Failure(ctx, err)
 }
 
-// OpenFloatMoves lists the movements of float that may still move money.
+// OpenFloatMoves lists the float movements that may still move money.
 func (f *Float) OpenFloatMoves(ctx context.Context) ([]uuid.UUID, error) {
 	ids, err := f.Store.OpenFloatMoves(ctx)
 	return ids, Failure(ctx, err)
 }
 
-// FloatMoveStep is where a movement of float stands.
+// FloatMoveStep is the state of a float movement.
 type FloatMoveStep struct {
 	Status exchange.FloatMoveStatus `json:"status"`
 	Code   string                   `json:"code,omitempty"`
@@ -184,10 +184,10 @@ func (f *Float) token(move uuid.UUID) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// SubmitFloatMove asks the operator for a movement, at most once: the operator knows no id of ours here. The row says
-// that the outcome is unknown before the call, so that a run that finds it so does not ask again.
+// SubmitFloatMove asks the operator for a movement, at most once, because the operator accepts no id of ours here. Before the
+// call the row is set to unknown, so that a later run does not ask again.
 func (f *Float) SubmitFloatMove(ctx context.Context, id uuid.UUID) (FloatMoveStep, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	m, first, err := f.Store.ClaimFloatMove(ctx, id, f.token(id))
 	if err != nil {
@@ -200,7 +200,7 @@ func (f *Float) SubmitFloatMove(ctx context.Context, id uuid.UUID) (FloatMoveSte
 		s = f.Operator.MoveFloat(ctx, m)
 		leave(ctx, s)
 	case m.Status == exchange.FloatUnknown && activity.HasHeartbeatDetails(ctx):
-		var h heard
+		var h submissionDetails
 		if activity.GetHeartbeatDetails(ctx, &h) != nil || h.State == "" {
 			return stepOf(m), nil
 		}
@@ -212,26 +212,26 @@ func (f *Float) SubmitFloatMove(ctx context.Context, id uuid.UUID) (FloatMoveSte
 	return stepOf(m), Failure(ctx, err)
 }
 
-// CheckFloatMoveInput asks for a look at a movement; Ask asks the operator once more. Questions is how often it was asked.
+// CheckFloatMoveInput asks for a check of a movement. Ask also queries the operator. Questions is the number of queries.
 type CheckFloatMoveInput struct {
 	MoveID    uuid.UUID `json:"move_id"`
 	Ask       bool      `json:"ask,omitempty"`
 	Questions int       `json:"questions,omitempty"`
 }
 
-// floatPatience is after how many questions a person is told of a movement.
-const floatPatience = 8
+// floatQuestions is the number of queries after which an alert about a movement is logged.
+const floatQuestions = 8
 
-// CheckFloatMove looks for what became of a movement. Its result and the answer to a question must agree, because
-// anybody who learns the address could post either; then it is booked.
+// CheckFloatMove checks the outcome of a movement. It is booked when its result and the answer to a query agree, because
+// anybody who learns the address could post either.
 func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (FloatMoveStep, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	m, err := f.Store.FloatMove(ctx, in.MoveID)
 	if err != nil {
 		return FloatMoveStep{}, Failure(ctx, err)
 	}
-	if !m.Open() { // a person said so, or a run that died before it told those who wait
+	if !m.Open() { // settled by an officer, or by a run that crashed before it woke the waiting flows
 		f.arrived(ctx, m)
 		return stepOf(m), nil
 	}
@@ -256,17 +256,17 @@ func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (Flo
 	if in.Ask {
 		m.CallbackToken = f.token(m.ID)
 		if m.Receipt = result.Receipt; m.OriginatorID == "" {
-			m.OriginatorID = result.Refs.OriginatorConversationID // of one whose acknowledgement was lost
+			m.OriginatorID = result.Refs.OriginatorConversationID // its acknowledgement was lost
 		}
-		_ = f.Operator.QueryFloat(ctx, m) // its answer comes as a callback; a question that failed is put again
+		_ = f.Operator.QueryFloat(ctx, m) // its answer comes as a callback; a failed query is repeated
 	}
-	if in.Questions >= floatPatience {
-		activity.GetLogger(ctx).Error("ALERT nobody says what became of a movement of float", "move", m.ID)
+	if in.Questions >= floatQuestions {
+		activity.GetLogger(ctx).Error("ALERT the outcome of a float movement is unknown", "move", m.ID)
 	}
 	return stepOf(m), nil
 }
 
-// words reads what the operator posted about a movement: its result, and what it answered last.
+// words reads the operator's callbacks about a movement: its result and its last answer.
 func (f *Float) words(ctx context.Context, m exchange.FloatMove, stored []exchange.MomoCallback) (result, answer exchange.Observation) {
 	for _, c := range stored {
 		seen, err := f.Operator.ParseCallback(c.Kind, c.Body)
@@ -277,7 +277,7 @@ func (f *Float) words(ctx context.Context, m exchange.FloatMove, stored []exchan
 		for _, o := range seen {
 			switch {
 			case o.State != exchange.SeenSucceeded && o.State != exchange.SeenFailed:
-			case c.Kind == exchange.CallbackResult && result.State != exchange.SeenSucceeded: // nothing follows success
+			case c.Kind == exchange.CallbackResult && result.State != exchange.SeenSucceeded: // a success is final
 				result = o
 			case c.Kind == exchange.CallbackStatus && answer.State != exchange.SeenSucceeded:
 				answer = o

@@ -11,27 +11,26 @@ import (
 	"kivuko/exchange/money"
 )
 
-// GasPolicy bounds what the house's gas wallet gives to a sending wallet that lacks native coin.
+// GasPolicy bounds the top-ups from our gas wallet to sending wallets that lack native coin.
 type GasPolicy struct {
 	Floor money.Amount // the least of one top-up, so that not every payment needs one
-	Cap   money.Amount // the most; a payment that lacks more is for a person
+	Cap   money.Amount // the most; a payment that lacks more is parked
 	Limit int          // top-ups of one payment
 }
 
-// gasMargin is what a top-up gives of what is missing, as a fraction: the fee may rise until the payment is
-// signed.
+// gasMargin is the fraction of the missing amount that a top-up brings: the fee may rise until the payment is signed.
 const (
 	gasMarginNumerator   = 5
 	gasMarginDenominator = 4
 )
 
-// The words with which a payment is parked because it can have no gas.
+// The codes with which a payment is parked because it can get no gas.
 const (
-	GasWalletShort = "gas_wallet_short" // the gas wallet lacks it too
-	GasAboveCap    = "top_up_cap"       // the payment lacks more than one top-up may be
-	GasLimit       = "top_up_limit"     // it got as many as it may
+	GasWalletShort = "gas_wallet_short" // the gas wallet also has too little
+	GasAboveCap    = "top_up_cap"       // the payment lacks more than one top-up may bring
+	GasLimit       = "top_up_limit"     // the payment has used all its top-ups
 	GasFailed      = "top_up_failed"    // a top-up did not arrive
-	GasBudget      = "fee_budget"       // the house's fees of the day are spent
+	GasBudget      = "fee_budget"       // the daily budget for fees is used up
 )
 
 // TopUpInput asks for gas.
@@ -40,14 +39,14 @@ type TopUpInput struct {
 	Missing   string    `json:"missing,omitempty"` // see NeedGas
 }
 
-// TopUp is the payment that brings gas, or the word that says why there is none.
+// TopUp is the payment that brings gas, or the code why there is none.
 type TopUp struct {
 	PaymentID uuid.UUID `json:"payment_id,omitzero"`
 	Refused   string    `json:"refused,omitempty"`
 }
 
-// ApproveTopUp writes the payment that brings gas to the sending wallet of another payment, or finds the
-// one that is open. Neither a payment nor a refusal is given when the payment needs no gas any more.
+// ApproveTopUp writes the payment that brings gas to the sending wallet of another payment, or finds the open one. It returns
+// neither a payment nor a refusal when the payment needs no gas any more.
 func (c *Chain) ApproveTopUp(ctx context.Context, in TopUpInput) (TopUp, error) {
 	amount, refused, err := c.Gas.amount(c.Client.Network(), in.Missing)
 	if err != nil || refused != "" {
@@ -67,12 +66,11 @@ func (c *Chain) ApproveTopUp(ctx context.Context, in TopUpInput) (TopUp, error) 
 	return TopUp{}, Failure(ctx, err)
 }
 
-// amount is what a top-up brings: what is missing and a margin, not less than the floor and not more than
-// the cap.
+// amount returns the amount of a top-up: the missing amount plus a margin, at least the floor and at most the cap.
 func (g GasPolicy) amount(n exchange.Network, missing string) (money.Amount, string, error) {
 	native := n.NativeCoin()
 	if g.Floor.Asset() != native || g.Cap.Asset() != native {
-		return money.Zero(native), string(chain.ReasonGas), nil // nothing may be topped up here
+		return money.Zero(native), string(chain.ReasonGas), nil // top-ups are not configured for the network
 	}
 	amount := g.Floor
 	if missing != "" {

@@ -9,76 +9,30 @@ import (
 	"kivuko/exchange"
 )
 
-// What a late look at a payout can find, beside RefundPaid and RefundPending.
+// What a late check of a payout can find, besides PayoutPaid and PayoutPending.
 const (
-	// PayoutSilent says that nobody claims that the payout was made.
+	// PayoutSilent means that no source claims that the payout was made.
 	PayoutSilent = "silent"
-	// PayoutDenied says that somebody claimed it, and the operator has denied it twice since.
+	// PayoutDenied means that a source claimed it, and the operator has denied it twice since.
 	PayoutDenied = "denied"
 )
 
-// LatePayoutStep is what a late look at a payout found. An exception is named when the payout was made beside
-// another payment of its refund.
+// LatePayoutStep is the result of a late check of a payout. Exception is set when the payout was made in addition to another
+// payment of its object.
 type LatePayoutStep struct {
 	State     string    `json:"state"`
 	Exception uuid.UUID `json:"exception,omitzero"`
-	Undecided bool      `json:"undecided,omitempty"` // nobody has decided about the exception
-	// Elsewhere says that the order's own flow asks a person about it: the crypto that was to go back is still here.
+	Undecided bool      `json:"undecided,omitempty"` // the exception waits for a decision
+	// Elsewhere is set when the order's own flow asks for the decision: the crypto to be returned is still here.
 	Elsewhere bool `json:"elsewhere,omitempty"`
 }
 
-// CheckLatePayout looks at a payout about which something came when its flow was over, or about which everything
-// seemed said. A success is believed when two voices agree on it, whatever was said before: then it is booked, and
-// where another payment has completed the refund, as paid twice. While one voice alone claims it, it is
-// RefundPending; a denial counts only when it is younger than the claim.
-func (r *Refunds) CheckLatePayout(ctx context.Context, in CheckRefundInput) (LatePayoutStep, error) {
-	ctx, stop := beat(ctx)
-	defer stop()
-	a, err := r.Store.Attempt(ctx, in.AttemptID)
-	if err != nil {
-		return LatePayoutStep{}, Failure(ctx, err)
-	}
-	stored, err := r.Store.Callbacks(ctx, a.ID)
-	if err != nil {
-		return LatePayoutStep{}, Failure(ctx, err)
-	}
-	h := hear(ctx, r.Operator, a, stored)
-	state, o := h.judge()
-	if state == RefundPending && in.Ask { // where nothing is claimed nothing is asked: each answer comes back here
-		a.CallbackToken = r.token(a.ID)
-		h.add(exchange.CallbackStatus, r.Operator.Resolve(ctx, a))
-		state, o = h.judge()
-	}
-	if state == RefundPaid {
-		if err := r.Store.CompleteRefund(ctx, in.RefundID, a.ID, o); err != nil {
-			return LatePayoutStep{}, Failure(ctx, err)
-		}
-	}
-	return lateStep(ctx, r.Store, a.ID, state)
-}
-
-// doubleStore finds what was paid twice.
-type doubleStore interface {
-	PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error)
-}
-
-func lateStep(ctx context.Context, store doubleStore, attempt uuid.UUID, state string) (LatePayoutStep, error) {
-	step := LatePayoutStep{State: state}
-	if state != RefundPaid {
-		return step, nil
-	}
-	x, found, err := store.PaidTwiceBy(ctx, attempt)
-	if found {
-		step.Exception, step.Undecided = x.ID, x.Status == exchange.ExcOpen
-	}
-	return step, Failure(ctx, err)
-}
-
-// CheckLateOrderPayout is CheckLatePayout for an order's own payout. One that proves true while the order still waits
-// completes it; after that, and after the crypto was promised back, it is booked as paid twice. The claim of one voice
-// is enough to keep the crypto here until a person has looked.
-func (p *Payouts) CheckLateOrderPayout(ctx context.Context, in CheckPayoutInput) (LatePayoutStep, error) {
-	ctx, stop := beat(ctx)
+// CheckLatePayout checks a payout when evidence comes after its flow ended or after it was settled. A success is booked when
+// two sources confirm it, whatever was recorded before: it completes an object that still waits, and is else booked as paid
+// twice. While only one source claims it, the state is PayoutPending; that is enough to begin no other payout of the object
+// and to keep an order's crypto here. A denial counts only if it is newer than the claim.
+func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (LatePayoutStep, error) {
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	a, err := p.Store.Attempt(ctx, in.AttemptID)
 	if err != nil {
@@ -88,38 +42,44 @@ func (p *Payouts) CheckLateOrderPayout(ctx context.Context, in CheckPayoutInput)
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	h := hear(ctx, p.Operator, a, stored)
+	h := readLateEvidence(ctx, p.Operator, a, stored)
 	state, o := h.judge()
-	if state == RefundPending && in.Ask { // where nothing is claimed nothing is asked: each answer comes back here
+	if state == PayoutPending && in.Ask { // without a claim nothing is asked, because each answer starts this check again
 		a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
 		h.add(exchange.CallbackStatus, p.Operator.Resolve(ctx, a))
 		state, o = h.judge()
 	}
 	switch state {
-	case RefundPaid:
-		_, err = p.Store.CompleteOrderPayout(ctx, a.OrderID, a.ID, o)
-	case RefundPending:
-		err = p.Store.DoubtOrderPayout(ctx, a.OrderID, true)
-	case PayoutDenied:
-		err = p.Store.DoubtOrderPayout(ctx, a.OrderID, false)
+	case PayoutPaid:
+		_, err = p.Store.CompletePayout(ctx, a.Pays(), a.ID, o)
+	case PayoutPending, PayoutDenied:
+		err = p.Store.DoubtPayout(ctx, a.Pays(), state == PayoutPending)
 	}
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	return p.lateStep(ctx, a, state)
+	return p.lateStep(ctx, a.Pays(), a.ID, state)
 }
 
-func (p *Payouts) lateStep(ctx context.Context, a exchange.PaymentAttempt, state string) (LatePayoutStep, error) {
-	step, err := lateStep(ctx, p.Store, a.ID, state)
-	if err == nil && step.Undecided {
-		step.Elsewhere, err = p.Store.CryptoIsHere(ctx, a.OrderID)
+// lateStep adds the exception about a payout that was made in addition to another payment.
+func (p *Payouts) lateStep(ctx context.Context, of exchange.PayoutObject, attempt uuid.UUID, state string) (LatePayoutStep, error) {
+	step := LatePayoutStep{State: state}
+	if state != PayoutPaid {
+		return step, nil
+	}
+	x, found, err := p.Store.PaidTwiceBy(ctx, attempt)
+	if found {
+		step.Exception, step.Undecided = x.ID, x.Status == exchange.ExcOpen
+	}
+	if err == nil && step.Undecided && of.Type == exchange.PayoutOrder {
+		step.Elsewhere, err = p.Store.CryptoIsHere(ctx, of.ID)
 	}
 	return step, Failure(ctx, err)
 }
 
-// hear reads what was stored of a payout's callbacks, in the order in which they came.
-func hear(ctx context.Context, operator MomoOperator, a exchange.PaymentAttempt, stored []exchange.MomoCallback) hearsay {
-	h := hearsay{attempt: a}
+// readLateEvidence reads the stored callbacks of a payout, in the order in which they came.
+func readLateEvidence(ctx context.Context, operator MomoOperator, a exchange.PaymentAttempt, stored []exchange.MomoCallback) lateEvidence {
+	h := lateEvidence{attempt: a}
 	for _, c := range stored {
 		seen, err := operator.ParseCallback(c.Kind, c.Body)
 		if err != nil {
@@ -135,17 +95,17 @@ func hear(ctx context.Context, operator MomoOperator, a exchange.PaymentAttempt,
 	return h
 }
 
-// hearsay is what was said of one payout, in the order in which it was said.
-type hearsay struct {
+// lateEvidence is the evidence about one payout.
+type lateEvidence struct {
 	attempt exchange.PaymentAttempt
 	result  exchange.Observation            // the newest result that says paid
 	yes     map[string]exchange.Observation // answers that say paid, by ticket
 	no      map[string]bool                 // tickets of answers that deny it, since the last claim
 }
 
-func (h *hearsay) add(kind exchange.CallbackKind, o exchange.Observation) {
+func (h *lateEvidence) add(kind exchange.CallbackKind, o exchange.Observation) {
 	if kind != exchange.CallbackResult && kind != exchange.CallbackStatus {
-		return // these say nothing of a payout
+		return // no evidence about a payout
 	}
 	switch o.State {
 	case exchange.SeenSucceeded:
@@ -160,30 +120,30 @@ func (h *hearsay) add(kind exchange.CallbackKind, o exchange.Observation) {
 		h.yes[o.Ticket] = o
 	case exchange.SeenFailed:
 		if kind != exchange.CallbackStatus {
-			return // a result that says failed is what everybody believed before
+			return // a failed result only confirms what is recorded
 		}
 		if h.no == nil {
 			h.no = map[string]bool{}
 		}
 		h.no[o.Ticket] = true
-	case exchange.SeenPending, exchange.SeenUnknown, exchange.SeenNoAnswer: // these say nothing
+	case exchange.SeenPending, exchange.SeenUnknown, exchange.SeenNoAnswer: // no evidence
 	}
 }
 
-// judge weighs what was said: paid with the observation that proves it, denied, pending or silent.
-func (h *hearsay) judge() (string, exchange.Observation) {
+// judge returns the state: paid with the observation that proves it, denied, pending or silent.
+func (h *lateEvidence) judge() (string, exchange.Observation) {
 	e := payoutEvidence{attempt: h.attempt}
 	claimed := h.result.State == exchange.SeenSucceeded
 	if claimed && h.attempt.Status == exchange.AttemptSucceeded && h.result.Receipt == h.attempt.Receipt {
-		return RefundPaid, h.result // a repetition of what is booked
+		return PayoutPaid, h.result // already booked
 	}
 	var before exchange.Observation
 	for _, o := range h.yes {
 		switch {
 		case claimed && h.result.Receipt != "" && e.agrees(h.result, o):
-			return RefundPaid, h.result
+			return PayoutPaid, h.result
 		case before.Receipt != "" && e.agrees(before, o):
-			return RefundPaid, before
+			return PayoutPaid, before
 		}
 		if o.Receipt != "" {
 			before = o
@@ -195,34 +155,20 @@ func (h *hearsay) judge() (string, exchange.Observation) {
 	case len(h.no) > 1:
 		return PayoutDenied, exchange.Observation{}
 	}
-	return RefundPending, exchange.Observation{}
+	return PayoutPending, exchange.Observation{}
 }
 
-// SettleLatePayout books a payout as made because a person found it at the operator. The command's note is its
-// receipt.
-func (r *Refunds) SettleLatePayout(ctx context.Context, in SettleRefundInput) (LatePayoutStep, error) {
-	ctx, stop := beat(ctx)
+// SettleLatePayout books a payout as made because our operator found it at the mobile money operator. The command's note is
+// its receipt.
+func (p *Payouts) SettleLatePayout(ctx context.Context, in SettlePayoutInput) (LatePayoutStep, error) {
+	ctx, stop := heartbeat(ctx)
 	defer stop()
-	o, err := vouchedReceipt(ctx, r.Store, in.Proof, r.Now())
-	if err == nil {
-		err = r.Store.CompleteRefund(ctx, in.RefundID, in.AttemptID, o)
-	}
+	o, err := p.vouched(ctx, in.Object, in.Proof)
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	return lateStep(ctx, r.Store, in.AttemptID, RefundPaid)
-}
-
-// SettleLateOrderPayout is SettleLatePayout for an order's own payout.
-func (p *Payouts) SettleLateOrderPayout(ctx context.Context, in SettlePayoutInput) (LatePayoutStep, error) {
-	ctx, stop := beat(ctx)
-	defer stop()
-	o, err := p.vouched(ctx, in.OrderID, in.Proof)
-	if err == nil {
-		_, err = p.Store.CompleteOrderPayout(ctx, in.OrderID, in.AttemptID, o)
-	}
-	if err != nil {
+	if _, err = p.Store.CompletePayout(ctx, in.Object, in.AttemptID, o); err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	return p.lateStep(ctx, exchange.PaymentAttempt{ID: in.AttemptID, OrderID: in.OrderID}, RefundPaid)
+	return p.lateStep(ctx, in.Object, in.AttemptID, PayoutPaid)
 }

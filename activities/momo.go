@@ -13,7 +13,7 @@ import (
 	"kivuko/exchange"
 )
 
-// MomoOperator is the mobile money operator. momo.Client is one.
+// MomoOperator is the mobile money operator. momo.Client implements it.
 type MomoOperator interface {
 	Capabilities() exchange.Capabilities
 	SubmitCollection(ctx context.Context, a exchange.PaymentAttempt) exchange.Submission
@@ -23,7 +23,7 @@ type MomoOperator interface {
 	Pull(ctx context.Context, from, to time.Time, offset int) (seen []exchange.Observation, next int, more bool, err error)
 }
 
-// AttemptStore is what mobile money steps need of the database.
+// AttemptStore is the database interface of mobile money steps.
 type AttemptStore interface {
 	OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error)
 	BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (stored exchange.PaymentAttempt, created bool, err error)
@@ -33,19 +33,9 @@ type AttemptStore interface {
 	Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error)
 	SaveReceipt(ctx context.Context, o exchange.Observation) error
 	ReceiptsFor(ctx context.Context, reference string) ([]exchange.Observation, error)
-	AcceptPayment(ctx context.Context, id uuid.UUID, o exchange.Observation, now time.Time) (PaymentOutcome, error)
+	AcceptPayment(ctx context.Context, id uuid.UUID, o exchange.Observation, now time.Time) (exchange.PaymentOutcome, error)
 	SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
-}
-
-// PaymentOutcome is what the acceptance of a payment led to. Objects that it did not lead to are zero.
-type PaymentOutcome struct {
-	Order        exchange.Order
-	Attempt      exchange.PaymentAttempt
-	ChainPayment exchange.ChainPayment
-	Exception    exchange.PaymentException
-	Refund       exchange.Refund
-	Kind         string // "exact", "over", "under", "late", "duplicate", or "known" when it was accepted before
 }
 
 // Momo collects money. It is registered on the momo queue, whose processes know the operator's secrets.
@@ -56,34 +46,33 @@ type Momo struct {
 	Now      func() time.Time
 }
 
-// PromptInput asks for the n-th prompt of an order, 1 for the first. Home is the flow that its
-// callbacks wake.
+// PromptInput asks for the n-th prompt of an order, 1 for the first. Home is the flow that its callbacks wake.
 type PromptInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 	N       int       `json:"n"`
 	Home    string    `json:"home"`
 }
 
-// Submitted is what became of asking the operator.
+// Submitted is the outcome of a request to the operator.
 type Submitted struct {
 	AttemptID uuid.UUID                `json:"attempt_id"`
 	State     exchange.SubmissionState `json:"state"`
 	Code      string                   `json:"code,omitempty"`
 	Transient bool                     `json:"transient,omitempty"` // refused for now
-	Config    bool                     `json:"config,omitempty"`    // refused because of our own set-up
+	Config    bool                     `json:"config,omitempty"`    // refused because of our configuration
 }
 
-// CollectionID is the id of the n-th prompt of an order. It follows from the order, so that a step
-// that runs again, even from the beginning of its flow, finds its row.
+// CollectionID is the id of the n-th prompt of an order. It is derived from the order, so that a repeated step, even in a new
+// run of the flow, finds its row.
 func CollectionID(orderID uuid.UUID, n int) uuid.UUID {
 	return uuid.NewSHA1(orderID, fmt.Appendf(nil, "kivuko collection %d", n))
 }
 
-// PromptPayer sends a prompt to the payer's phone, at most once per attempt row, because the operator
-// has no idempotency here. The row is written before the call and the answer after it. A run that
-// finds the row without an answer does not ask again: its outcome is unknown.
+// PromptPayer sends a prompt to the payer's phone, at most once per attempt row, because the operator has no idempotency
+// here. The row is written before the call and the answer after it. A run that finds the row without an answer does not send
+// again: the outcome is unknown.
 func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	order, err := m.Store.OrderByID(ctx, in.OrderID)
 	if err != nil {
@@ -115,7 +104,7 @@ func (m *Momo) PromptPayer(ctx context.Context, in PromptInput) (Submitted, erro
 	return s, Failure(ctx, m.Store.SetOrderDetail(ctx, order.ID, waitsFor(s)))
 }
 
-// waitsFor is what an order waits for after its payer was prompted.
+// waitsFor returns what an order waits for after its payer was prompted.
 func waitsFor(s Submitted) string {
 	switch {
 	case s.State == exchange.Accepted:
@@ -128,12 +117,12 @@ func waitsFor(s Submitted) string {
 	return exchange.WaitRetry
 }
 
-// remembered answers for a row that an earlier run wrote. That run may have left the operator's
-// answer behind when it could not store it.
+// remembered returns the outcome for a row that an earlier run wrote. That run may have left the operator's answer in the
+// heartbeat details if it could not store it.
 func (m *Momo) remembered(ctx context.Context, a exchange.PaymentAttempt) (Submitted, error) {
 	switch a.Status {
 	case exchange.AttemptCreated:
-		var s heard
+		var s submissionDetails
 		if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &s) == nil && s.State != "" {
 			return keepSubmission(ctx, m.Store, a.ID, s.submission())
 		}
@@ -144,13 +133,13 @@ func (m *Momo) remembered(ctx context.Context, a exchange.PaymentAttempt) (Submi
 		return Submitted{AttemptID: a.ID, State: exchange.Refused, Code: a.ResultCode}, nil
 	case exchange.AttemptUnknown:
 		return Submitted{AttemptID: a.ID, State: exchange.Unknown}, nil
-	case exchange.AttemptAccepted, exchange.AttemptFailed, exchange.AttemptSucceeded: // the operator took it
+	case exchange.AttemptAccepted, exchange.AttemptFailed, exchange.AttemptSucceeded: // the operator accepted it
 	}
 	return Submitted{AttemptID: a.ID, State: exchange.Accepted}, nil
 }
 
-// heard is the operator's answer on its way to the database.
-type heard struct {
+// submissionDetails is the operator's answer as heartbeat details.
+type submissionDetails struct {
 	State     exchange.SubmissionState `json:"state"`
 	Refs      exchange.Refs            `json:"refs"`
 	Code      string                   `json:"code,omitempty"`
@@ -158,13 +147,13 @@ type heard struct {
 	Config    bool                     `json:"config,omitempty"`
 }
 
-func (h heard) submission() exchange.Submission {
+func (h submissionDetails) submission() exchange.Submission {
 	return exchange.Submission{State: h.State, Refs: h.Refs, Code: h.Code, Transient: h.Transient, Config: h.Config}
 }
 
-// leave leaves the operator's answer with the server, which costs it a write.
+// leave records the operator's answer as heartbeat details, which costs the server a write.
 func leave(ctx context.Context, s exchange.Submission) {
-	tell(ctx, heard{State: s.State, Refs: s.Refs, Code: s.Code, Transient: s.Transient, Config: s.Config})
+	recordHeartbeat(ctx, submissionDetails{State: s.State, Refs: s.Refs, Code: s.Code, Transient: s.Transient, Config: s.Config})
 }
 
 // Limits of storing an answer that can't be had a second time.
@@ -177,9 +166,9 @@ type submissionStore interface {
 	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
 }
 
-// keepSubmission stores the operator's answer. It tries for a while, because this run alone knows it,
-// and leaves it with the heartbeat for the next run when the first try fails. A run that dies in between
-// makes the outcome an unknown one, which the callback and the operator's statement resolve.
+// keepSubmission stores the operator's answer. It retries for a while, because only this run knows the answer, and leaves it
+// in the heartbeat details for the next run when the first try fails. After a crash in between the outcome is unknown, which
+// the callback and the operator's statement resolve.
 func keepSubmission(ctx context.Context, store submissionStore, id uuid.UUID, s exchange.Submission) (Submitted, error) {
 	var err error
 	for try := range keepTries {
@@ -203,7 +192,7 @@ func keepSubmission(ctx context.Context, store submissionStore, id uuid.UUID, s 
 	return Submitted{}, err
 }
 
-// pause waits and tells whether the time is to be used.
+// pause waits, and returns false when the context ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
@@ -215,8 +204,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// newToken is the unguessable part of an attempt's callback addresses: 256 bits in hexadecimal, which
-// can spell none of the words that the operator refuses in addresses.
+// newToken returns the unguessable part of an attempt's callback addresses: 256 bits in hexadecimal, which can't contain the
+// words that the operator refuses in addresses.
 func newToken() (string, error) {
 	b := make([]byte, 32)
 	if _, err := rand.Read(b); err != nil {

@@ -11,34 +11,34 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OffRampStore is what flows that sell crypto change of orders. Every method is one transaction and may be called
-// again.
+// OffRampStore stores orders that sell crypto for their flows. Every method is one transaction and may be called again.
 type OffRampStore interface {
 	OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error)
 	CloseOffRamp(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Order, error)
 	OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error)
 	ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainDeposit, error)
-	// OffRampDeposits are the movements into an order's escrow wallet that its flow has to look at.
+	// OffRampDeposits lists the movements into an order's escrow wallet that its flow must handle.
 	OffRampDeposits(ctx context.Context, order uuid.UUID) ([]uuid.UUID, error)
 	SeeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error)
 	LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.Order, error)
 	TakeDeposit(ctx context.Context, order, deposit uuid.UUID) (exchange.DepositTaken, error)
-	// ScreenTerms are all who may have sent an order's crypto, deposit by deposit, where that has no clear word yet.
+	// ScreenTerms lists the possible senders of an order's deposits whose screening is not clear yet.
 	ScreenTerms(ctx context.Context, order uuid.UUID) ([]exchange.Counterparty, error)
 	RecordDepositScreening(ctx context.Context, deposit uuid.UUID, said []exchange.Screening) error
 	Denied(ctx context.Context, n exchange.Network, address string) (bool, error)
 }
 
-// OffRamps moves the rows of orders that sell crypto. Screener is nil where the deny list is all there is.
+// OffRamps changes the rows of orders that sell crypto. Screener is nil if only the deny list is used.
 type OffRamps struct {
 	Store    OffRampStore
 	Screener Screener
+	Provider string // the operator that pays sales out by mobile money
 }
 
 // OpenedOffRamp is a sale as it was opened.
 type OpenedOffRamp struct {
 	OpenedOrder
-	Escrow     string    `json:"escrow"`                // the address that the crypto is to come to
+	Escrow     string    `json:"escrow"`                // the address to which the crypto must be sent
 	Method     string    `json:"method"`                // of the payout
 	FundFromID uuid.UUID `json:"fund_from_id,omitzero"` // a custodial wallet from which the crypto is taken
 }
@@ -49,9 +49,10 @@ type OpenOffRampInput struct {
 	Actor   Actor                 `json:"actor"`
 }
 
-// OpenOffRamp inserts the order, reserves what it is to pay out, and leases it an escrow address for which its flow
-// waits from then on. A second call with the same id gives the same order. Refusals have the codes of the store.
+// OpenOffRamp inserts the order, reserves its payout, and leases an escrow address for whose deposits its flow waits from
+// then on. A second call with the same id returns the same order. Refusals have the codes of the store.
 func (o *OffRamps) OpenOffRamp(ctx context.Context, in OpenOffRampInput) (OpenedOffRamp, error) {
+	in.Request.Provider = o.Provider
 	order, err := o.Store.OpenOffRamp(ctx, in.Request, in.Actor.Principal())
 	if err != nil {
 		return OpenedOffRamp{}, Failure(ctx, err)
@@ -65,41 +66,41 @@ func (o *OffRamps) OpenOffRamp(ctx context.Context, in OpenOffRampInput) (Opened
 	}, nil
 }
 
-// CloseOffRampInput gives up a sale for which no crypto was seen.
+// CloseOffRampInput ends a sale for which no crypto was seen.
 type CloseOffRampInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 	Detail  string    `json:"detail"`
 	Actor   Actor     `json:"actor,omitzero"`
 }
 
-// CloseOffRamp cancels a pending order and gives its reservation back. It fails with CodeStateConflict when crypto
-// is on its way to the escrow address, or was there before.
+// CloseOffRamp cancels a pending order and releases its reservation. It fails with CodeStateConflict when crypto is on its
+// way to the escrow address, or was there before.
 func (o *OffRamps) CloseOffRamp(ctx context.Context, in CloseOffRampInput) (OrderState, error) {
 	order, err := o.Store.CloseOffRamp(ctx, in.OrderID, in.Detail, in.Actor.Principal())
 	return stateOf(order), Failure(ctx, err)
 }
 
-// ReadOffRamp tells where an order stands.
+// ReadOffRamp returns the state of an order.
 func (o *OffRamps) ReadOffRamp(ctx context.Context, in OrderInput) (OrderState, error) {
 	order, err := o.Store.OrderByID(ctx, in.OrderID)
 	return stateOf(order), Failure(ctx, err)
 }
 
-// HeedDepositInput names a movement into an order's escrow wallet.
-type HeedDepositInput struct {
+// ApplyDepositInput names a movement into an order's escrow wallet.
+type ApplyDepositInput struct {
 	OrderID   uuid.UUID `json:"order_id"`
 	DepositID uuid.UUID `json:"deposit_id"`
 }
 
-// What a step did about a movement, besides the verdicts of exchange about one that was taken.
+// The outcomes of a movement, besides the verdicts of package exchange about a taken one.
 const (
 	DepositNoticed = "seen" // the order knows of it, and waits until it is final
 	DepositGone    = "lost" // its block was reorganised away
 )
 
-// DepositHeard is what became of a movement, and where the order stands after that.
-type DepositHeard struct {
-	Outcome string `json:"outcome"` // a Deposit… word, or a verdict of exchange
+// DepositApplied is the outcome of a movement, and the state of the order after it.
+type DepositApplied struct {
+	Outcome string `json:"outcome"` // a Deposit… constant, or a verdict of package exchange
 	OrderState
 	Crypto      money.Amount `json:"crypto,omitzero"` // what is sold now, and for how much; after it was taken
 	Fiat        money.Amount `json:"fiat,omitzero"`
@@ -107,44 +108,43 @@ type DepositHeard struct {
 	ExceptionID uuid.UUID    `json:"exception_id,omitzero"`
 }
 
-// heedTries bounds how often a step follows a movement that changes under its hands.
-const heedTries = 5
+// applyTries bounds how often a step is repeated because the movement changed meanwhile.
+const applyTries = 5
 
-// HeedDeposit does what follows from a movement as it is now: the signal that brought it proves nothing. A seen one is
-// shown, one that vanished is forgotten, and a final one is taken, for the order or as an exception.
-func (o *OffRamps) HeedDeposit(ctx context.Context, in HeedDepositInput) (DepositHeard, error) {
+// ApplyDeposit applies the current state of a movement to its order; the signal itself proves nothing. A seen movement is
+// shown, a vanished one is removed, and a final one is taken, for the order or as an exception.
+func (o *OffRamps) ApplyDeposit(ctx context.Context, in ApplyDepositInput) (DepositApplied, error) {
 	var conflict error
-	for range heedTries {
+	for range applyTries {
 		d, err := o.Store.ChainDeposit(ctx, in.DepositID)
 		if exchange.CodeOf(err) == exchange.CodeNotFound {
-			return o.unheard(ctx, in)
+			return o.unnamedDeposit(ctx, in)
 		}
 		if err != nil {
-			return DepositHeard{}, Failure(ctx, err)
+			return DepositApplied{}, Failure(ctx, err)
 		}
-		heard, err := o.heed(ctx, in.OrderID, d)
+		applied, err := o.apply(ctx, in.OrderID, d)
 		if exchange.CodeOf(err) != exchange.CodeStateConflict {
-			return heard, Failure(ctx, err)
+			return applied, Failure(ctx, err)
 		}
-		conflict = err // the movement went on meanwhile
+		conflict = err // the movement changed meanwhile
 	}
-	return DepositHeard{}, Failure(ctx, exchange.Wrap(exchange.CodeUnavailable, conflict, "The deposit changes too often."))
+	return DepositApplied{}, Failure(ctx, exchange.Wrap(exchange.CodeUnavailable, conflict, "The deposit changes too often. Try again."))
 }
 
-// unheard is the answer to a signal that names no movement: anybody who may send one can say anything.
-func (o *OffRamps) unheard(ctx context.Context, in HeedDepositInput) (DepositHeard, error) {
+// unnamedDeposit returns the order unchanged for a signal that names no movement: a signal is not trusted.
+func (o *OffRamps) unnamedDeposit(ctx context.Context, in ApplyDepositInput) (DepositApplied, error) {
 	order, err := o.Store.OrderByID(ctx, in.OrderID)
-	return DepositHeard{Outcome: string(exchange.TakenKnown), OrderState: stateOf(order)}, Failure(ctx, err)
+	return DepositApplied{Outcome: string(exchange.TakenKnown), OrderState: stateOf(order)}, Failure(ctx, err)
 }
 
-// heed does what follows from a movement. One that came for the order, and goes elsewhere since a reorganisation, is as
-// good as gone.
-func (o *OffRamps) heed(ctx context.Context, order uuid.UUID, d exchange.ChainDeposit) (DepositHeard, error) {
+// apply applies a movement to its order. A movement that pays another address since a reorganisation counts as vanished.
+func (o *OffRamps) apply(ctx context.Context, order uuid.UUID, d exchange.ChainDeposit) (DepositApplied, error) {
 	switch d.Status {
 	case exchange.DepositSeen:
 		after, err := o.Store.SeeDeposit(ctx, order, d.ID)
 		if exchange.CodeOf(err) != exchange.CodeNotFound {
-			return DepositHeard{Outcome: DepositNoticed, OrderState: stateOf(after)}, err
+			return DepositApplied{Outcome: DepositNoticed, OrderState: stateOf(after)}, err
 		}
 		return o.lose(ctx, order, d)
 	case exchange.DepositOrphaned:
@@ -155,44 +155,43 @@ func (o *OffRamps) heed(ctx context.Context, order uuid.UUID, d exchange.ChainDe
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
 		return o.lose(ctx, order, d)
 	}
-	return DepositHeard{
+	return DepositApplied{
 		Outcome: string(taken.Verdict), OrderState: stateOf(taken.Order), Crypto: taken.Order.Price.Crypto, Fiat: taken.Order.Price.Fiat,
 		RefundID: taken.Refund.ID, ExceptionID: taken.Exception.ID,
 	}, err
 }
 
-func (o *OffRamps) lose(ctx context.Context, order uuid.UUID, d exchange.ChainDeposit) (DepositHeard, error) {
+func (o *OffRamps) lose(ctx context.Context, order uuid.UUID, d exchange.ChainDeposit) (DepositApplied, error) {
 	after, err := o.Store.LoseDeposit(ctx, order, d.ID)
-	return DepositHeard{Outcome: DepositGone, OrderState: stateOf(after)}, err
+	return DepositApplied{Outcome: DepositGone, OrderState: stateOf(after)}, err
 }
 
-// FoundDeposits are movements that an order's flow has to look at.
+// FoundDeposits are movements that an order's flow must handle.
 type FoundDeposits struct {
 	IDs []uuid.UUID `json:"ids,omitempty"`
 }
 
-// FindDeposits looks for movements into an order's escrow wallet, for the case that a signal was lost.
+// FindDeposits finds movements into an order's escrow wallet, in case a signal was lost.
 func (o *OffRamps) FindDeposits(ctx context.Context, in OrderInput) (FoundDeposits, error) {
 	ids, err := o.Store.OffRampDeposits(ctx, in.OrderID)
 	return FoundDeposits{IDs: ids}, Failure(ctx, err)
 }
 
-// DepositScreened is what is known of who sent an order's crypto.
+// DepositScreened is the screening result for the senders of an order's crypto.
 type DepositScreened struct {
 	Verdict exchange.Verdict `json:"verdict"`
 }
 
-// maxSenders is how many senders of one deposit are asked about. Nobody says of more whether they may be paid for.
+// maxSenders is how many senders of one deposit are screened. A deposit with more has an unknown verdict.
 const maxSenders = 8
 
-// tooManySenders is the name under which it is kept that a deposit has more senders than are asked about.
+// tooManySenders is the screener name for a deposit with more senders than are screened.
 const tooManySenders = "too_many_senders"
 
-// ScreenDeposit looks at all who may have sent the crypto that an order sells, against the deny list and, where there
-// is one, by the screening service. The worst answer counts. It is asked again until the last word is clear; nobody is
-// paid before.
+// ScreenDeposit screens every possible sender of the crypto that an order sells, by the deny list and, if configured, by the
+// screening service. The worst verdict counts. Nothing is paid out before the verdict is clear.
 func (o *OffRamps) ScreenDeposit(ctx context.Context, in OrderInput) (DepositScreened, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	senders, err := o.Store.ScreenTerms(ctx, in.OrderID)
 	if err != nil {
@@ -221,7 +220,7 @@ func (o *OffRamps) ScreenDeposit(ctx context.Context, in OrderInput) (DepositScr
 	return DepositScreened{Verdict: exchange.VerdictClear}, nil
 }
 
-// screenAll asks about the senders of one deposit.
+// screenAll screens the senders of one deposit.
 func (o *OffRamps) screenAll(ctx context.Context, senders []exchange.Counterparty) ([]exchange.Screening, error) {
 	if len(senders) > maxSenders {
 		return []exchange.Screening{{Screener: tooManySenders, Verdict: exchange.VerdictUnknown, Reference: strconv.Itoa(len(senders))}}, nil
@@ -237,7 +236,7 @@ func (o *OffRamps) screenAll(ctx context.Context, senders []exchange.Counterpart
 	return all, nil
 }
 
-// screen asks about one sender.
+// screen screens one sender.
 func (o *OffRamps) screen(ctx context.Context, c exchange.Counterparty) ([]exchange.Screening, error) {
 	denied, err := o.Store.Denied(ctx, c.Network, c.Address)
 	if err != nil {

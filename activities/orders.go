@@ -10,7 +10,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OrderStore is what flows change of orders. Every method is one transaction and may be called again.
+// OrderStore stores orders for flows. Every method is one transaction and may be called again.
 type OrderStore interface {
 	OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error)
 	CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, by exchange.Principal) (exchange.Order, error)
@@ -18,27 +18,27 @@ type OrderStore interface {
 	CompleteOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error)
 	RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error)
 	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
-	RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) error
+	RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) (exchange.ChainPayment, error)
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 	SealAudit(ctx context.Context) (int, error)
-	Prune(ctx context.Context, limit int) (Pruned, error)
+	Prune(ctx context.Context, limit int) (exchange.Pruned, error)
 	ParkedStore
 }
 
-// Orders moves the rows of orders.
+// Orders changes the rows of orders.
 type Orders struct {
 	Store OrderStore
 	Index ParkedIndex
 }
 
-// OrderState is where an order stands.
+// OrderState is the state of an order.
 type OrderState struct {
 	OrderID uuid.UUID            `json:"order_id"`
 	Status  exchange.OrderStatus `json:"status"`
 	Detail  string               `json:"detail,omitempty"`
 }
 
-// OpenedOrder is an order as it was opened: what the flow needs to steer and to say what it is about.
+// OpenedOrder is an order as it was opened: what the flow needs for its decisions and its details.
 type OpenedOrder struct {
 	OrderState
 	Type       exchange.OrderType `json:"type"`
@@ -56,8 +56,8 @@ type OpenOrderInput struct {
 	Actor   Actor                 `json:"actor"`
 }
 
-// OpenOrder inserts the order and reserves its crypto. A second call with the same id gives the same
-// order. Refusals have the codes of the store's OpenOrder.
+// OpenOrder inserts the order and reserves its crypto. A second call with the same id returns the same order. Refusals have
+// the codes of the store's OpenOrder.
 func (o *Orders) OpenOrder(ctx context.Context, in OpenOrderInput) (OpenedOrder, error) {
 	order, err := o.Store.OpenOrder(ctx, in.Request, in.Actor.Principal())
 	if err != nil {
@@ -77,20 +77,20 @@ type CloseOrderInput struct {
 	Actor   Actor                `json:"actor,omitzero"`
 }
 
-// CloseOrder ends a pending order and gives its reservation back. It fails with CodeStateConflict when
-// the order was paid in the meantime.
+// CloseOrder ends a pending order and releases its reservation. It fails with CodeStateConflict when the order was paid
+// meanwhile.
 func (o *Orders) CloseOrder(ctx context.Context, in CloseOrderInput) (OrderState, error) {
 	order, err := o.Store.CloseOrder(ctx, in.OrderID, in.To, in.Detail, in.Actor.Principal())
 	return stateOf(order), Failure(ctx, err)
 }
 
-// MarkOrderInput says what an order waits for.
+// MarkOrderInput names what an order waits for.
 type MarkOrderInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 	Detail  string    `json:"detail"`
 }
 
-// MarkOrder writes what an order waits for, for everybody who reads it.
+// MarkOrder writes what an order waits for into its row.
 func (o *Orders) MarkOrder(ctx context.Context, in MarkOrderInput) error {
 	return Failure(ctx, o.Store.SetOrderDetail(ctx, in.OrderID, in.Detail))
 }
@@ -100,7 +100,7 @@ type OrderInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 }
 
-// CompleteOrder pays the vendor and ends the order. It needs the completed chain payment.
+// CompleteOrder pays the vendor and ends the order. The chain payment must be completed.
 func (o *Orders) CompleteOrder(ctx context.Context, in OrderInput) (OrderState, error) {
 	order, err := o.Store.CompleteOrder(ctx, in.OrderID)
 	return stateOf(order), Failure(ctx, err)
@@ -131,8 +131,8 @@ type Proof struct {
 	Object    ObjectRef `json:"object"`
 	Verb      string    `json:"verb"`
 	ActorID   uuid.UUID `json:"actor_id"`
-	// NoReceipt is set when the command's note names no receipt, which some decisions need. It is told so
-	// that a proof without the field counts as it did before there was one.
+	// NoReceipt is set when the command's note is no receipt, which some decisions need. It is negative so that an older
+	// proof without the field keeps its meaning.
 	NoReceipt bool `json:"no_receipt,omitempty"`
 }
 
@@ -143,7 +143,7 @@ const (
 	VerbResolve = "resolve"
 )
 
-// ProveCommand finds the command and uses it up. A command about another object is CodeNotFound.
+// ProveCommand finds the command and marks it as used. A command about another object is CodeNotFound.
 func (o *Orders) ProveCommand(ctx context.Context, in ProveInput) (Proof, error) {
 	for _, object := range in.Objects {
 		c, err := o.Store.UseCommand(ctx, in.CommandID, object.Type, object.ID)
@@ -158,17 +158,17 @@ func (o *Orders) ProveCommand(ctx context.Context, in ProveInput) (Proof, error)
 	return Proof{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "There is no such command for this object."))
 }
 
-// Principal is who gave the command. The role is known to the command's own audit row.
+// Principal returns who gave the command. The role is in the command's own audit row.
 func (p Proof) Principal() exchange.Principal {
 	return p.Actor().Principal()
 }
 
-// Actor is who gave the command, for steps that ask on behalf of a person.
+// Actor returns who gave the command, for steps that act on behalf of a user.
 func (p Proof) Actor() Actor {
 	return Actor{UserID: p.ActorID, RequestID: "command:" + p.CommandID.String()}
 }
 
-// RefundOrderInput gives a paid order's money back by command.
+// RefundOrderInput refunds a paid order by an operator's command.
 type RefundOrderInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 	Proof   Proof     `json:"proof"`
@@ -180,8 +180,8 @@ type RefundOpened struct {
 	RefundID uuid.UUID `json:"refund_id"`
 }
 
-// RefundOrder gives the crypto leg up and opens the refund of the whole payment. It is refused with
-// CodeStateConflict while a transaction of the order may still move crypto.
+// RefundOrder cancels the crypto payout and opens the refund of the whole payment. It is refused with CodeStateConflict
+// while a transaction of the order may still move crypto.
 func (o *Orders) RefundOrder(ctx context.Context, in RefundOrderInput) (RefundOpened, error) {
 	order, refund, err := o.Store.RefundOrder(ctx, in.OrderID, "by command "+in.Proof.CommandID.String(), in.Proof.Principal())
 	return RefundOpened{OrderState: stateOf(order), RefundID: refund.ID}, Failure(ctx, err)
@@ -193,8 +193,8 @@ type RetryPayoutInput struct {
 	Proof     Proof     `json:"proof,omitzero"`
 }
 
-// RetryPayout approves a parked chain payment again. No transaction of it can be alive then, so that
-// another one can't pay twice. One that goes on already is left alone.
+// RetryPayout approves a parked chain payment again. A parked payment has no pending transaction, so another one can't pay
+// twice. A payment that is not parked stays unchanged.
 func (o *Orders) RetryPayout(ctx context.Context, in RetryPayoutInput) error {
 	p, err := o.Store.ChainPayment(ctx, in.PaymentID)
 	if err != nil {
@@ -203,7 +203,8 @@ func (o *Orders) RetryPayout(ctx context.Context, in RetryPayoutInput) error {
 	if p.Status != exchange.ChainParked {
 		return nil
 	}
-	return Failure(ctx, o.Store.RetryChainPayment(ctx, in.PaymentID, in.Proof.Principal()))
+	_, err = o.Store.RetryChainPayment(ctx, in.PaymentID, in.Proof.Principal())
+	return Failure(ctx, err)
 }
 
 // Sealed is how many audit rows were sealed.
@@ -211,7 +212,7 @@ type Sealed struct {
 	Rows int `json:"rows"`
 }
 
-// SealAudit seals the audit rows written since the last time into the hash chain.
+// SealAudit seals the audit rows written since the last run into the hash chain.
 func (o *Orders) SealAudit(ctx context.Context) (Sealed, error) {
 	n, err := o.Store.SealAudit(ctx)
 	return Sealed{Rows: n}, Failure(ctx, err)

@@ -8,23 +8,25 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
-// ParkedStore is what the list of parked flows needs of the database. Every method may be called again.
+// ParkedStore is the database interface of the list of parked flows. Every method may be called again.
 type ParkedStore interface {
 	KeepParked(ctx context.Context, p exchange.ParkedFlow) error
 	DropParked(ctx context.Context, workflowID string) error
 	DropStaleParked(ctx context.Context, p exchange.ParkedFlow) error
 	ListParked(ctx context.Context, f exchange.ParkedFilter) ([]exchange.ParkedFlow, int, error)
+	ParkedFlow(ctx context.Context, workflowID string) (exchange.ParkedFlow, error)
 }
 
-// ParkedIndex is Temporal's own list of the flows whose search attributes say that they are parked, which is right when it
-// differs from the rows. It follows what happens within about a second.
+// ParkedIndex is Temporal's own list of the flows whose search attributes show them as parked. It takes precedence over the
+// rows, and lags by about a second.
 type ParkedIndex interface {
 	ParkedFlows(ctx context.Context) ([]exchange.ParkedFlow, error)
 }
 
-// ListParkedInput says that a flow is parked with a reason, or, without one, that it is not parked any more.
+// ListParkedInput names a flow that is parked with a reason, or, without one, is not parked any more.
 type ListParkedInput struct {
 	WorkflowID string           `json:"workflow_id"`
 	RunID      string           `json:"run_id"`
@@ -36,19 +38,40 @@ type ListParkedInput struct {
 	Since      time.Time        `json:"since,omitzero"`
 }
 
-// ListParked writes or deletes the row of a flow that parks or goes on. Called again it changes nothing.
-func (o *Orders) ListParked(ctx context.Context, in ListParkedInput) error {
-	if in.Reason == "" {
-		return Failure(ctx, o.Store.DropParked(ctx, in.WorkflowID))
-	}
-	return Failure(ctx, o.Store.KeepParked(ctx, exchange.ParkedFlow{
-		WorkflowID: in.WorkflowID, RunID: in.RunID, Type: in.Type, ObjectType: in.ObjectType, ObjectID: in.ObjectID, Reason: in.Reason,
-		Network: in.Network, Since: in.Since,
-	}))
+// ParkedObject identifies the object of a parked flow for its details: ids and an amount, no personal data.
+type ParkedObject struct {
+	OrderID     uuid.UUID    `json:"order_id,omitzero"`
+	ExceptionID uuid.UUID    `json:"exception_id,omitzero"`
+	RefundID    uuid.UUID    `json:"refund_id,omitzero"`
+	TransferID  uuid.UUID    `json:"transfer_id,omitzero"`
+	CustomerID  uuid.UUID    `json:"customer_id,omitzero"`
+	Amount      money.Amount `json:"amount,omitzero"`
 }
 
-// parkedGrace is how old a difference between the rows and Temporal's list must be: the list lags, and a flow's row is written
-// a moment after its search attribute.
+// ListParked writes the row of a flow that parks and returns its object, or deletes the row of a flow that goes on. Called
+// again it changes nothing.
+func (o *Orders) ListParked(ctx context.Context, in ListParkedInput) (ParkedObject, error) {
+	if in.Reason == "" {
+		return ParkedObject{}, Failure(ctx, o.Store.DropParked(ctx, in.WorkflowID))
+	}
+	err := o.Store.KeepParked(ctx, exchange.ParkedFlow{
+		WorkflowID: in.WorkflowID, RunID: in.RunID, Type: in.Type, ObjectType: in.ObjectType, ObjectID: in.ObjectID, Reason: in.Reason,
+		Network: in.Network, Since: in.Since,
+	})
+	if err != nil {
+		return ParkedObject{}, Failure(ctx, err)
+	}
+	p, err := o.Store.ParkedFlow(ctx, in.WorkflowID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return ParkedObject{}, nil // RepairParked has removed a stale row, and writes it again
+	}
+	return ParkedObject{
+		OrderID: p.OrderID, ExceptionID: p.ExceptionID, RefundID: p.RefundID, TransferID: p.TransferID, CustomerID: p.CustomerID, Amount: p.Amount,
+	}, Failure(ctx, err)
+}
+
+// parkedGrace is the minimum age of a difference between the rows and Temporal's list before it is repaired: the list lags,
+// and a flow's row is written a moment after its search attribute.
 const parkedGrace = 2 * time.Minute
 
 // RepairedParked is how many rows a comparison with Temporal's list changed.
@@ -57,12 +80,12 @@ type RepairedParked struct {
 	Removed int `json:"removed,omitempty"`
 }
 
-// RepairParked makes the rows what Temporal's list says: a flow that was terminated leaves its row behind, and a flow that was
-// reset may have none. What changed within parkedGrace is left for the next comparison. A flow that parks or goes on meanwhile
-// writes its own row, and a stale row is deleted only as it was read.
+// RepairParked makes the rows agree with Temporal's list: a terminated flow leaves its row behind, and a reset flow may have
+// none. Changes within parkedGrace are left for the next comparison. A flow that parks or goes on meanwhile writes its own
+// row, and a stale row is deleted only if it is unchanged since it was read.
 func (o *Orders) RepairParked(ctx context.Context) (RepairedParked, error) {
 	var done RepairedParked
-	// The rows are read first: what parks between the two reads is then only added, which KeepParked takes twice.
+	// The rows are read first: a flow that parks between the two reads is then added again, which KeepParked allows.
 	rows, err := o.everyParked(ctx)
 	if err != nil {
 		return done, Failure(ctx, err)

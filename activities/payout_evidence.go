@@ -15,40 +15,39 @@ import (
 	"kivuko/exchange"
 )
 
-// What payouts of refunds and of orders have in common: their ids, their addresses, and how their witnesses are judged.
+// This file has the ids, addresses and evidence of payouts.
 
-// PayoutID is the id of the try-th payout of a refund or of an order, and so the operator's key of idempotency. It
-// follows from what is paid, so that no repetition of any kind can send a second one.
+// PayoutID is the id of the try-th payout of a refund or an order, and the idempotency key at the operator. It is derived
+// from the id of the paid object, so that no repeated step can send a second payout.
 func PayoutID(paid uuid.UUID, try int) uuid.UUID {
 	return uuid.NewSHA1(paid, fmt.Appendf(nil, "kivuko payout %d", try))
 }
 
-// payoutToken is the unguessable part of a payout's callback addresses. It can be made again, unlike that of a
-// prompt, because a payout is asked about by later steps, and sent again by the run after a crash: the
-// answers must come to the same address.
+// payoutToken is the unguessable part of a payout's callback addresses. Unlike that of a prompt it is derived from a key,
+// because later steps query the payout, and the run after a crash sends it again: the answers must come to the same address.
 func payoutToken(key []byte, attempt uuid.UUID) string {
 	h := hmac.New(sha256.New, key)
 	h.Write([]byte("kivuko payout callback " + attempt.String()))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// resubmitFor is how long after its row was written a payout may be sent again under its own id. The
-// operator does not say how long it remembers ids, so an older one is asked for and never sent.
+// resubmitFor is how long after its row was written a payout may be sent again under its own id. The operator does not
+// document how long it remembers ids, so an older payout is only queried.
 const resubmitFor = 10 * time.Minute
 
-// again is what became of a payout whose row an earlier run wrote.
+// again is the outcome of a payout whose row an earlier run wrote.
 type again struct {
 	submission exchange.Submission
-	// spoken says that the earlier run has stored its answer meanwhile, which is in the attempt.
+	// spoken is set when the earlier run has stored its answer meanwhile, which is in the attempt.
 	spoken  bool
 	attempt exchange.PaymentAttempt
 }
 
-// sentAgain goes on with a payout whose row an earlier run wrote and whose answer nobody stored. The run before may still
-// be at work, cut off from everything but the database. So the outcome is stored as unknown before anything is sent: from
-// then on a refusal that the other run got for its own sending proves nothing, and is not taken for one.
+// sentAgain continues a payout whose row an earlier run wrote without storing an answer. That run may still be active. So
+// the outcome is stored as unknown before anything is sent: from then on a refusal of the other run's request proves
+// nothing and is not recorded as one.
 func sentAgain(ctx context.Context, store submissionStore, operator MomoOperator, key []byte, now time.Time, a exchange.PaymentAttempt) (again, error) {
-	var h heard
+	var h submissionDetails
 	if activity.HasHeartbeatDetails(ctx) && activity.GetHeartbeatDetails(ctx, &h) == nil && h.State != "" {
 		return again{submission: h.submission()}, nil
 	}
@@ -66,9 +65,9 @@ func sentAgain(ctx context.Context, store submissionStore, operator MomoOperator
 	return again{submission: unknown}, nil
 }
 
-// resend sends a payout of unknown outcome again under its own id, while the operator is sure to remember it. All but an
-// acceptance is unknown still: a refusal proves nothing here, because it is of the repetition, and the first sending may
-// have been taken.
+// resend sends a payout with an unknown outcome again under its own id, while the operator certainly remembers the id. Any
+// answer but an acceptance leaves the outcome unknown: a refusal may be of the repetition only, after the first request was
+// accepted.
 func resend(ctx context.Context, operator MomoOperator, key []byte, now time.Time, a exchange.PaymentAttempt) exchange.Submission {
 	if operator.Capabilities().PayoutIdempotent && now.Sub(a.CreatedAt) < resubmitFor {
 		a.CallbackToken = payoutToken(key, a.ID)
@@ -79,18 +78,15 @@ func resend(ctx context.Context, operator MomoOperator, key []byte, now time.Tim
 	return exchange.Submission{State: exchange.Unknown}
 }
 
-// payoutEvidence is what the witnesses say of one payout.
+// payoutEvidence is what the sources report about one payout.
 type payoutEvidence struct {
-	attempt   exchange.PaymentAttempt
-	result    exchange.Observation   // the result callback
-	answers   []exchange.Observation // answers to status questions
-	timedOut  bool                   // the operator's queue gave up waiting, which says nothing
-	questions int
-	// strict says that something is sent on the strength of a refusal, so that one voice is never enough for it.
-	strict bool
+	attempt  exchange.PaymentAttempt
+	result   exchange.Observation   // the result callback
+	answers  []exchange.Observation // answers to status queries
+	timedOut bool                   // the operator's queue timed out, which proves nothing
 }
 
-// listen reads what was stored of a payout's callbacks.
+// listen reads the stored callbacks of a payout.
 func listen(ctx context.Context, operator MomoOperator, a exchange.PaymentAttempt, stored []exchange.MomoCallback) payoutEvidence {
 	e := payoutEvidence{attempt: a}
 	var results []exchange.Observation
@@ -111,7 +107,7 @@ func listen(ctx context.Context, operator MomoOperator, a exchange.PaymentAttemp
 				e.answers = append(e.answers, o)
 			case exchange.CallbackTimeout:
 				e.timedOut = true
-			case exchange.CallbackConfirmation, exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance: // these say nothing of a payout
+			case exchange.CallbackConfirmation, exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance: // not about payouts
 			}
 		}
 	}
@@ -119,7 +115,7 @@ func listen(ctx context.Context, operator MomoOperator, a exchange.PaymentAttemp
 	return e
 }
 
-// silent tells whether nobody has said anything of the payout, not even that it is being looked at.
+// silent reports whether there is no evidence about the payout at all, not even a pending answer.
 func (e payoutEvidence) silent() bool {
 	for _, o := range e.answers {
 		if o.State != exchange.SeenNoAnswer {
@@ -129,39 +125,16 @@ func (e payoutEvidence) silent() bool {
 	return e.result.State == "" && !e.timedOut
 }
 
-// claimed tells whether anybody says that the payout was made.
+// claimed reports whether any source says that the payout was made.
 func (e payoutEvidence) claimed() bool {
 	return e.result.State == exchange.SeenSucceeded || slices.ContainsFunc(e.answers, func(o exchange.Observation) bool { return o.State == exchange.SeenSucceeded })
 }
 
-// credentialStore keeps whether the operator refuses our credential.
-type credentialStore interface {
-	// NoteCredential counts that the operator refuses our credential, before the payout is settled.
-	NoteCredential(ctx context.Context, attempt uuid.UUID, code string) error
-	Breaker(ctx context.Context, provider string) (exchange.Breaker, error)
-}
-
-// mayAsk counts a result that says that our credential was refused as soon as it is heard, and tells whether a question
-// that is due may be put: not while the breaker is open, because more questions would lock the credential.
-func (e payoutEvidence) mayAsk(ctx context.Context, store credentialStore, provider string, due bool) (bool, error) {
-	if e.result.State == exchange.SeenFailed && exchange.CredentialCode(e.result.Code) {
-		if err := store.NoteCredential(ctx, e.attempt.ID, e.result.Code); err != nil {
-			return false, err
-		}
-	}
-	if !due {
-		return false, nil
-	}
-	breaker, err := store.Breaker(ctx, provider)
-	return err == nil && breaker.State() != exchange.BreakerOpen, err
-}
-
-// maxQuestions is after how many unanswered questions a result that says "failed" is believed alone, where
-// nothing is sent on the strength of it: a person decides.
+// maxQuestions is the number of unanswered queries after which the declaration of two officers counts.
 const maxQuestions = 5
 
-// judge weighs the evidence of a payout: paid, refused, disputed or pending, with the observation that
-// tells most.
+// judge returns the state of a payout: paid, refused, disputed or pending, with the strongest observation. A refusal by one
+// source is never enough, because other money may be sent on its account.
 func (e payoutEvidence) judge() (string, exchange.Observation) {
 	var yes, no []exchange.Observation
 	tickets := map[string]bool{}
@@ -171,47 +144,47 @@ func (e payoutEvidence) judge() (string, exchange.Observation) {
 			yes, tickets[o.Ticket] = append(yes, o), true
 		case exchange.SeenFailed:
 			no, tickets[o.Ticket] = append(no, o), true
-		case exchange.SeenPending, exchange.SeenUnknown, exchange.SeenNoAnswer: // these say nothing
+		case exchange.SeenPending, exchange.SeenUnknown, exchange.SeenNoAnswer: // no evidence
 		}
 	}
 	paid, failed := e.result.State == exchange.SeenSucceeded, e.result.State == exchange.SeenFailed
 	switch {
 	case len(yes) > 0 && (len(no) > 0 || failed), paid && len(no) > 0:
-		return RefundDisputed, e.result
+		return PayoutDisputed, e.result
 	case paid && len(yes) > 0:
 		if !e.agrees(e.result, yes[0]) {
-			return RefundDisputed, e.result
+			return PayoutDisputed, e.result
 		}
 		return proven(e.result, yes[0])
 	case len(yes) > 1 && len(tickets) > 1:
 		if !e.agrees(yes[0], yes[1]) {
-			return RefundDisputed, yes[0]
+			return PayoutDisputed, yes[0]
 		}
 		return proven(yes[0], yes[1])
-	case failed && (len(no) > 0 || (e.questions >= maxQuestions && !e.strict)):
-		return RefundRefused, e.result
+	case failed && len(no) > 0:
+		return PayoutRefused, e.result
 	case len(no) > 1 && len(tickets) > 1:
-		return RefundRefused, no[0]
+		return PayoutRefused, no[0]
 	}
-	return RefundPending, exchange.Observation{}
+	return PayoutPending, exchange.Observation{}
 }
 
-// proven is what two voices say together. A success that neither names a receipt for can't be booked yet.
+// proven merges two observations that confirm each other. A success without a receipt can't be booked yet.
 func proven(o, second exchange.Observation) (string, exchange.Observation) {
 	if o.Receipt == "" {
 		o.Receipt = second.Receipt
 	}
 	if o.Receipt == "" {
-		return RefundPending, exchange.Observation{}
+		return PayoutPending, exchange.Observation{}
 	}
 	if o.Charge.Asset() == "" {
-		o.Charge = second.Charge // results don't tell it, answers do
+		o.Charge = second.Charge // answers have the charge, results don't
 	}
-	return RefundPaid, o
+	return PayoutPaid, o
 }
 
-// agrees tells whether two witnesses speak of the same payment of our amount to our payee. What one of them does not
-// tell is no contradiction.
+// agrees reports whether two sources describe the same payment of our amount to our payee. A missing value is no
+// contradiction.
 func (e payoutEvidence) agrees(a, b exchange.Observation) bool {
 	sameReceipt := a.Receipt == "" || b.Receipt == "" || a.Receipt == b.Receipt
 	ours := func(o exchange.Observation) bool {

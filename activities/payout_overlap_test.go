@@ -19,18 +19,18 @@ type oneAttempt struct {
 	failed  bool
 }
 
-func (s *oneAttempt) OrderPayout(context.Context, uuid.UUID) (exchange.OrderPayout, error) {
-	return exchange.OrderPayout{Status: exchange.PayoutProcessing, Amount: s.attempt.Amount}, nil
+func (s *oneAttempt) Payable(context.Context, exchange.PayoutObject) (exchange.Payable, error) {
+	return exchange.Payable{Amount: s.attempt.Amount}, nil
 }
 
-func (s *oneAttempt) Attempt(context.Context, uuid.UUID) (exchange.PaymentAttempt, error) {
-	if s.attempt.ID == uuid.Nil {
+func (s *oneAttempt) Attempt(_ context.Context, id uuid.UUID) (exchange.PaymentAttempt, error) {
+	if s.attempt.ID != id {
 		return s.attempt, exchange.Errorf(exchange.CodeNotFound, "none")
 	}
 	return s.attempt, nil
 }
 
-func (s *oneAttempt) BeginOrderPayout(_ context.Context, _ uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+func (s *oneAttempt) BeginPayout(_ context.Context, _ exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	s.attempt = a
 	s.attempt.CallbackToken = ""
 	return a, nil
@@ -47,12 +47,12 @@ func (s *oneAttempt) RecordSubmission(_ context.Context, _ uuid.UUID, sub exchan
 	return s.attempt, nil
 }
 
-func (s *oneAttempt) FailOrderPayout(context.Context, uuid.UUID, string) (exchange.OrderPayout, error) {
+func (s *oneAttempt) FailPayout(context.Context, exchange.PayoutObject, string) (exchange.Payable, error) {
 	s.failed = true
-	return exchange.OrderPayout{Status: exchange.PayoutRefused}, nil
+	return exchange.Payable{}, nil
 }
 
-// twoRuns is an operator that answers the runs of a step one by one.
+// twoRuns is an operator that responds to the runs of an activity one by one.
 type twoRuns struct {
 	MomoOperator
 	answers []func() exchange.Submission
@@ -68,9 +68,9 @@ func (o *twoRuns) SubmitPayout(context.Context, exchange.PaymentAttempt) exchang
 	return o.answers[o.calls-1]()
 }
 
-// TestPayoutIsSentByTwoRuns cuts a worker off from everything but the database while it sends a payout. Another one sends
-// the same payout, and it is taken. What the first one's own call came to proves nothing: taken for a refusal, the payout
-// would be made a second time under another id.
+// TestPayoutIsSentByTwoRuns cuts a worker off from everything but the database while it sends a payout. Another
+// worker sends the same payout, and the operator accepts it. The result of the first worker's call proves nothing: if
+// it were recorded as a refusal, the payout would be made a second time under another id.
 func TestPayoutIsSentByTwoRuns(t *testing.T) {
 	accepted := exchange.Submission{State: exchange.Accepted, Refs: exchange.Refs{ConversationID: "AG_1"}}
 	cutOff := exchange.Submission{State: exchange.Refused, Code: "not_sent", Transient: true}
@@ -78,12 +78,12 @@ func TestPayoutIsSentByTwoRuns(t *testing.T) {
 		for _, when := range []string{"after the second run", "while the second run sends"} {
 			t.Run(name+", "+when, func(t *testing.T) {
 				var suite testsuite.WorkflowTestSuite
-				store, operator := &oneAttempt{}, &twoRuns{}
+				store, operator, of := &oneAttempt{}, &twoRuns{}, exchange.PayoutOfOrder(uuid.New())
 				p := &Payouts{Store: store, Operator: operator, Provider: "daraja", CallbackKey: []byte("key"), Now: time.Now}
 				run := func() PayoutStep {
 					env := suite.NewTestActivityEnvironment()
 					env.RegisterActivity(p.SubmitPayout)
-					v, err := env.ExecuteActivity(p.SubmitPayout, SubmitPayoutInput{OrderID: uuid.New(), Try: 1})
+					v, err := env.ExecuteActivity(p.SubmitPayout, SubmitPayoutInput{Object: of, Try: 1})
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -106,7 +106,7 @@ func TestPayoutIsSentByTwoRuns(t *testing.T) {
 					},
 				}
 				step := run()
-				if store.failed || store.attempt.Status == exchange.AttemptRefused || step.State != RefundAccepted || other.State != RefundAccepted {
+				if store.failed || store.attempt.Status == exchange.AttemptRefused || step.State != PayoutAccepted || other.State != PayoutAccepted {
 					t.Errorf("the attempt is %s, the runs say %q and %q", store.attempt.Status, step.State, other.State)
 				}
 			})

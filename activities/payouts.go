@@ -12,74 +12,87 @@ import (
 	"kivuko/exchange"
 )
 
-// PayoutStore is what payouts of orders need of the database.
+// PayoutStore is the database interface of payouts.
 type PayoutStore interface {
-	OrderPayout(ctx context.Context, orderID uuid.UUID) (exchange.OrderPayout, error)
-	BeginOrderPayout(ctx context.Context, orderID uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error)
+	submissionStore
+	commandStore
+	Payable(ctx context.Context, of exchange.PayoutObject) (exchange.Payable, error)
+	// BeginPayout stores an attempt before it is sent. The attempt has no id when nothing must be sent, because an officer has
+	// to confirm the payee.
+	BeginPayout(ctx context.Context, of exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error)
 	Attempt(ctx context.Context, id uuid.UUID) (exchange.PaymentAttempt, error)
-	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
 	RecordFailure(ctx context.Context, id uuid.UUID, o exchange.Observation) (exchange.PaymentAttempt, error)
 	Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error)
-	CompleteOrderPayout(ctx context.Context, orderID, attemptID uuid.UUID, o exchange.Observation) (exchange.OrderPayout, error)
-	FailOrderPayout(ctx context.Context, orderID uuid.UUID, code string) (exchange.OrderPayout, error)
-	// DoubtOrderPayout notes that a payout which was taken for refused is claimed to have been made, or no more.
-	DoubtOrderPayout(ctx context.Context, orderID uuid.UUID, claimed bool) error
+	CompletePayout(ctx context.Context, of exchange.PayoutObject, attemptID uuid.UUID, o exchange.Observation) (exchange.Payable, error)
+	FailPayout(ctx context.Context, of exchange.PayoutObject, code string) (exchange.Payable, error)
+	// SettlePayout ends a payout by a receipt that an officer found: of the attempt, or of a payment by other means.
+	SettlePayout(ctx context.Context, of exchange.PayoutObject, attemptID uuid.UUID, o exchange.Observation, by exchange.Principal) error
+	// DoubtPayout records that a source claims that a refused payout was made, so that no other begins, or that the operator
+	// has denied it since.
+	DoubtPayout(ctx context.Context, of exchange.PayoutObject, claimed bool) error
+	// PaidTwiceBy finds the exception about a payout that was made in addition to another payment of its object.
 	PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error)
-	// CryptoIsHere tells whether the crypto of an order that was given up has not gone back yet.
+	// CryptoIsHere reports whether the crypto of a failed order has not been returned yet.
 	CryptoIsHere(ctx context.Context, orderID uuid.UUID) (bool, error)
-	// KeepOrderPayout lets a payout that proved true late stand instead of the refund.
+	// KeepOrderPayout keeps a payout that was proven late instead of the refund.
 	KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by exchange.Principal) (exchange.OrderPayout, error)
-	// DeclaredUnpaid tells whether two persons declared that an attempt was not made.
+	// DeclaredUnpaid reports whether two officers declared an attempt unpaid.
 	DeclaredUnpaid(ctx context.Context, attemptID uuid.UUID) (bool, error)
-	// ReceiptNeedsSecond tells whether one person's word that the order's payout was made is not enough.
-	ReceiptNeedsSecond(ctx context.Context, orderID uuid.UUID, receipt string) (bool, error)
-	// Payouts are the attempts to pay an order, or its refunds, out, the newest first.
+	// ReceiptNeedsSecond reports whether a second officer must confirm the receipt of a payout.
+	ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject, receipt string) (bool, error)
+	// Payouts lists the attempts to pay out an order or its refunds, newest first.
 	Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error)
-	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 	// NoteCredential counts that the operator refuses our credential, before the payout is settled.
 	NoteCredential(ctx context.Context, attempt uuid.UUID, code string) error
 	Breaker(ctx context.Context, provider string) (exchange.Breaker, error)
 }
 
-// Payouts pays orders out by mobile money. It is registered on the momo queue.
+// Payouts pays out orders and refunds by mobile money. It is registered on the momo queue.
 type Payouts struct {
 	Store    PayoutStore
 	Operator MomoOperator
 	Provider string
-	// CallbackKey is what the callback tokens of payouts are derived from, as of Refunds.
+	// CallbackKey is the 32-byte key from which callback tokens are derived. It must not change while a payout is open: the
+	// operator's answers would come to an unknown address.
 	CallbackKey []byte
 	Now         func() time.Time
 }
 
-// The classes of definite refusals: what may be done about one follows from its class.
+// The classes of definite refusals. The class decides what may be done.
 const (
 	ClassPayee      = "payee"       // this payee can't be paid, now or later
 	ClassPayeeLimit = "payee_limit" // the payee's account has reached a limit of its own
 	ClassFloat      = "float"       // our utility account is short
 	ClassBusy       = "busy"        // the operator was busy or could not be reached
-	ClassConfig     = "config"      // our own set-up
+	ClassConfig     = "config"      // our configuration
 	ClassCredential = "credential"  // our credential: nothing more may be sent with it
 	ClassTrial      = "trial"       // nothing was sent: another payout is on trial, after our credential was refused
-	ClassDenied     = "denied"      // definitely not paid, for a reason that nobody tells
-	ClassDeclared   = "declared"    // two persons say that it was not made, and nobody proves it
-	ClassPayeeDay   = "payee_day"   // nothing was sent: the payee has got what the operator pays to one in a day
+	ClassDenied     = "denied"      // definitely not paid, for an unknown reason
+	ClassDeclared   = "declared"    // two officers declared it unpaid, and no source says otherwise
+	ClassPayeeDay   = "payee_day"   // nothing was sent: the payee has reached the operator's daily limit
 )
 
-// PayoutClaimed says that nothing was sent, because a payout of the order that was refused is said to have been made.
-const PayoutClaimed = "claimed"
+// The states of a payout. Those from PayoutFloatShort on mean that nothing was sent.
+const (
+	PayoutAccepted   = "accepted"    // the operator accepted it, or may have: query its outcome
+	PayoutPaid       = "paid"        // proven and booked
+	PayoutRefused    = "refused"     // definitely not paid
+	PayoutPending    = "pending"     // nothing is proven
+	PayoutDisputed   = "disputed"    // the sources contradict each other
+	PayoutFloatShort = "float_short" // there is not enough float to pay it from
+	PayoutSuspended  = "suspended"   // nothing is paid out while the operator refuses our credential
+	PayoutHeld       = "held"        // the mobile money operator names another payer: our operator must decide
+	PayoutClaimed    = "claimed"     // a source claims that a refused payout of the object was made
+	PayoutTomorrow   = "tomorrow"    // the payee has reached the operator's daily limit
+	PayoutUncleared  = "uncleared"   // the sender of the crypto must be screened again
+)
 
-// PayoutTomorrow says that nothing was sent, because the operator pays the payee no more today.
-const PayoutTomorrow = "tomorrow"
-
-// PayoutUncleared says that nothing was sent, because who sent the crypto has to be looked at again.
-const PayoutUncleared = "uncleared"
-
-// codeNotPaid is the result code of a payout that status questions alone prove not to be paid: their answers name no code
-// of the payout.
+// codeNotPaid is the result code of a payout that only status queries prove unpaid: their answers name no code of the
+// payout.
 const codeNotPaid = "not_paid"
 
-// RefusalClass tells what a definite refusal with a result code means. Codes that the operator's catalogue does not hold
-// are no refusals to begin with.
+// RefusalClass returns the class of a definite refusal with a result code. Codes outside the operator's catalogue never
+// count as refusals.
 func RefusalClass(code string) string {
 	for class, codes := range map[string][]string{
 		ClassPayee:      {"2", "3", "2040", "SFC_IC0003"},
@@ -101,55 +114,82 @@ func RefusalClass(code string) string {
 	return ClassDenied
 }
 
-// SubmitPayoutInput asks for the try-th attempt to pay an order out, 1 for the first. Home is the flow that its
-// callbacks wake.
+// SubmitPayoutInput asks for the try-th attempt to pay out an object, 1 for the first. Where later ones were begun, the last
+// counts. Home is the flow that its callbacks wake.
 type SubmitPayoutInput struct {
-	OrderID uuid.UUID `json:"order_id"`
-	Try     int       `json:"try"`
-	Home    string    `json:"home"`
+	Object exchange.PayoutObject `json:"object"`
+	Try    int                   `json:"try"`
+	Home   string                `json:"home"`
 }
 
-// PayoutStep is what a step found of an attempt to pay an order out. Its states are those of refunds' payouts.
+// PayoutStep is the result of a step of a payout attempt.
 type PayoutStep struct {
 	AttemptID uuid.UUID `json:"attempt_id,omitzero"`
+	Try       int       `json:"try,omitempty"` // that the attempt was sent for, which may be later than the one asked for
 	State     string    `json:"state"`
 	Code      string    `json:"code,omitempty"`  // of a definite refusal
 	Class     string    `json:"class,omitempty"` // of that code
-	Asked     bool      `json:"asked,omitempty"` // a question is out whose answer comes as a callback
+	Asked     bool      `json:"asked,omitempty"` // a query was sent, whose answer comes as a callback
 }
 
-// SubmitPayout reserves the float and sends the payout. The row of the attempt is written before the call and the answer
-// after it; its id is the operator's key of idempotency, so that a run after a crash sends the same payout again, or asks
-// what became of it.
+// SubmitPayout reserves the float and sends the payout. The attempt's row is written before the call and the answer after
+// it. Its id is the idempotency key at the operator, so a run after a crash sends the same payout again, or queries its
+// outcome.
 func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (PayoutStep, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
-	payout, err := p.Store.OrderPayout(ctx, in.OrderID)
+	owed, err := p.Store.Payable(ctx, in.Object)
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
-	if payout.Status == exchange.PayoutCompleted {
-		return PayoutStep{AttemptID: payout.PaidBy, State: RefundPaid}, nil // by a late success of the try before, for example
+	if owed.Paid {
+		return PayoutStep{State: PayoutPaid}, nil // by a late success of the previous try, for example
 	}
 	fresh := exchange.PaymentAttempt{
-		ID: PayoutID(in.OrderID, in.Try), Direction: exchange.Payout, OrderID: in.OrderID, Provider: p.Provider, Status: exchange.AttemptCreated,
-		Amount: payout.Amount, Phone: payout.Phone, Reference: exchange.Order{ID: in.OrderID}.PaymentReference(), WorkflowID: in.Home, CreatedAt: p.Now(),
+		ID: PayoutID(in.Object.ID, in.Try), Direction: exchange.Payout, OrderID: owed.OrderID, Provider: p.Provider, Status: exchange.AttemptCreated,
+		Amount: owed.Amount, Phone: owed.Phone, Reference: owed.Reference, WorkflowID: in.Home, CreatedAt: p.Now(),
 	}
 	fresh.CallbackToken = payoutToken(p.CallbackKey, fresh.ID)
-	before, err := p.Store.Attempt(ctx, fresh.ID)
-	if err == nil {
-		return p.resume(ctx, before)
-	}
-	if exchange.CodeOf(err) != exchange.CodeNotFound {
+	before, try, err := p.latest(ctx, in.Object.ID, in.Try)
+	var step PayoutStep
+	switch {
+	case err != nil:
 		return PayoutStep{}, Failure(ctx, err)
-	}
-	if payout.Claimed {
+	case try > 0:
+		step, err = p.resume(ctx, before)
+	case owed.Claimed:
 		return PayoutStep{State: PayoutClaimed}, nil // the database refuses it too
+	default:
+		step, err = p.begin(ctx, in.Object, fresh)
 	}
-	stored, err := p.Store.BeginOrderPayout(ctx, in.OrderID, fresh)
+	if step.AttemptID != uuid.Nil {
+		step.Try = max(try, in.Try)
+	}
+	return step, err
+}
+
+// latest returns the attempt of a try, or of the last try after it, and that try; 0 when there is none. A flow that was
+// started again counts its tries from the first: it must find the payout that may have been made, not an earlier one that
+// was refused.
+func (p *Payouts) latest(ctx context.Context, object uuid.UUID, try int) (last exchange.PaymentAttempt, of int, err error) {
+	for ; ; try++ {
+		a, err := p.Store.Attempt(ctx, PayoutID(object, try))
+		if exchange.CodeOf(err) == exchange.CodeNotFound {
+			return last, of, nil
+		}
+		if err != nil {
+			return last, of, err
+		}
+		last, of = a, try
+	}
+}
+
+// begin stores an attempt and sends it, unless the database says why not now.
+func (p *Payouts) begin(ctx context.Context, of exchange.PayoutObject, fresh exchange.PaymentAttempt) (PayoutStep, error) {
+	stored, err := p.Store.BeginPayout(ctx, of, fresh)
 	switch code := exchange.CodeOf(err); {
 	case code == exchange.CodeInsufficientFunds:
-		return PayoutStep{State: RefundFloatShort, Class: ClassFloat}, nil
+		return PayoutStep{State: PayoutFloatShort, Class: ClassFloat}, nil
 	case code == exchange.CodeSuspended:
 		return p.suspended(ctx)
 	case code == exchange.CodeLimitReached:
@@ -158,35 +198,36 @@ func (p *Payouts) SubmitPayout(ctx context.Context, in SubmitPayoutInput) (Payou
 		return PayoutStep{State: PayoutUncleared}, nil
 	case err != nil:
 		return PayoutStep{}, Failure(ctx, err)
-	}
-	if stored.CallbackToken == "" { // another run wrote it a moment ago, and may be sending it
+	case stored.ID == uuid.Nil:
+		return PayoutStep{State: PayoutHeld}, nil
+	case stored.CallbackToken == "": // another run wrote it a moment ago, and may be sending it
 		return p.resume(ctx, stored)
 	}
 	return p.kept(ctx, stored, p.Operator.SubmitPayout(ctx, stored))
 }
 
-// suspended says whether nothing was sent because the breaker is open, or because another payout is on trial.
+// suspended returns why nothing was sent: the breaker is open, or another payout is on trial.
 func (p *Payouts) suspended(ctx context.Context) (PayoutStep, error) {
 	b, err := p.Store.Breaker(ctx, p.Provider)
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
 	if b.State() == exchange.BreakerOpen {
-		return PayoutStep{State: RefundSuspended, Class: ClassCredential}, nil
+		return PayoutStep{State: PayoutSuspended, Class: ClassCredential}, nil
 	}
-	return PayoutStep{State: RefundSuspended, Class: ClassTrial}, nil
+	return PayoutStep{State: PayoutSuspended, Class: ClassTrial}, nil
 }
 
-// resume goes on with an attempt whose row an earlier run wrote.
+// resume continues an attempt whose row an earlier run wrote.
 func (p *Payouts) resume(ctx context.Context, a exchange.PaymentAttempt) (PayoutStep, error) {
 	switch a.Status {
 	case exchange.AttemptSucceeded:
-		return PayoutStep{AttemptID: a.ID, State: RefundPaid}, nil
+		return PayoutStep{AttemptID: a.ID, State: PayoutPaid}, nil
 	case exchange.AttemptRefused, exchange.AttemptFailed:
 		return p.refuse(ctx, a, a.ResultCode)
 	case exchange.AttemptAccepted, exchange.AttemptUnknown:
-		return PayoutStep{AttemptID: a.ID, State: RefundAccepted}, nil
-	case exchange.AttemptCreated: // nobody knows whether it was sent
+		return PayoutStep{AttemptID: a.ID, State: PayoutAccepted}, nil
+	case exchange.AttemptCreated: // it is unknown whether it was sent
 	}
 	sent, err := sentAgain(ctx, p.Store, p.Operator, p.CallbackKey, p.Now(), a)
 	switch {
@@ -199,7 +240,7 @@ func (p *Payouts) resume(ctx context.Context, a exchange.PaymentAttempt) (Payout
 }
 
 func (p *Payouts) kept(ctx context.Context, a exchange.PaymentAttempt, s exchange.Submission) (PayoutStep, error) {
-	leave(ctx, s) // first: of a payout without its names the operator can't always be asked
+	leave(ctx, s) // first, because without its ids the operator can't always query a payout
 	done, err := keepSubmission(ctx, p.Store, a.ID, s)
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
@@ -207,35 +248,33 @@ func (p *Payouts) kept(ctx context.Context, a exchange.PaymentAttempt, s exchang
 	if done.State == exchange.Refused {
 		return p.refuse(ctx, a, done.Code)
 	}
-	return PayoutStep{AttemptID: a.ID, State: RefundAccepted}, nil
+	return PayoutStep{AttemptID: a.ID, State: PayoutAccepted}, nil
 }
 
-// refuse books a definite refusal: the float is free again, and what follows depends on the class.
+// refuse books a definite refusal: it releases the float and returns the refusal's class.
 func (p *Payouts) refuse(ctx context.Context, a exchange.PaymentAttempt, code string) (PayoutStep, error) {
-	payout, err := p.Store.FailOrderPayout(ctx, a.OrderID, code)
+	owed, err := p.Store.FailPayout(ctx, a.Pays(), code)
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
-	if payout.Status == exchange.PayoutCompleted {
-		return PayoutStep{AttemptID: a.ID, State: RefundPaid}, nil // by another attempt
+	if owed.Paid {
+		return PayoutStep{AttemptID: a.ID, State: PayoutPaid}, nil // by another attempt
 	}
-	return PayoutStep{AttemptID: a.ID, State: RefundRefused, Code: code, Class: RefusalClass(code)}, nil
+	return PayoutStep{AttemptID: a.ID, State: PayoutRefused, Code: code, Class: RefusalClass(code)}, nil
 }
 
-// CheckPayoutInput asks for a look at an attempt. Questions is how often the operator was asked for its status so far;
-// Ask asks once more.
+// CheckPayoutInput asks for a check of an attempt. Questions is the number of status queries so far; Ask sends another one.
 type CheckPayoutInput struct {
-	OrderID   uuid.UUID `json:"order_id"`
 	AttemptID uuid.UUID `json:"attempt_id"`
 	Ask       bool      `json:"ask,omitempty"`
 	Questions int       `json:"questions,omitempty"`
 }
 
-// CheckPayout looks for what became of an attempt. Its result and the operator's answer to a question must agree, or two
-// answers must; then it is booked as paid or as refused. A timeout of the operator's queue is neither, and no number of
-// unanswered questions makes an unknown outcome a refusal: the crypto would go back, and the money might be paid still.
+// CheckPayout checks the outcome of an attempt. It books the attempt as paid or refused when its result and the answer to a
+// query agree, or two answers do. A timeout of the operator's queue proves nothing. No number of unanswered queries makes an
+// unknown outcome a refusal: the crypto would be returned while the money might still be paid.
 func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutStep, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	a, err := p.Store.Attempt(ctx, in.AttemptID)
 	if err != nil {
@@ -243,7 +282,7 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 	}
 	switch a.Status {
 	case exchange.AttemptSucceeded:
-		return PayoutStep{AttemptID: a.ID, State: RefundPaid}, nil
+		return PayoutStep{AttemptID: a.ID, State: PayoutPaid}, nil
 	case exchange.AttemptFailed, exchange.AttemptRefused:
 		return p.refuse(ctx, a, a.ResultCode)
 	case exchange.AttemptCreated, exchange.AttemptUnknown, exchange.AttemptAccepted: // still open
@@ -253,8 +292,7 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 		return PayoutStep{}, Failure(ctx, err)
 	}
 	e := listen(ctx, p.Operator, a, stored)
-	e.questions, e.strict = in.Questions, true
-	if err := p.heedCredential(ctx, e); err != nil {
+	if err := p.countCredentialRefusal(ctx, e); err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
 	asked := false
@@ -268,18 +306,18 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 	return step, Failure(ctx, err)
 }
 
-// heedCredential counts a result that says that our credential was refused as soon as it is heard, before any question
-// that would be refused too.
-func (p *Payouts) heedCredential(ctx context.Context, e payoutEvidence) error {
+// countCredentialRefusal counts a result that refuses our credential as soon as it arrives, before a query would be refused
+// too.
+func (p *Payouts) countCredentialRefusal(ctx context.Context, e payoutEvidence) error {
 	if e.result.State != exchange.SeenFailed || !exchange.CredentialCode(e.result.Code) {
 		return nil
 	}
 	return p.Store.NoteCredential(ctx, e.attempt.ID, e.result.Code)
 }
 
-// ask asks the operator what became of an attempt, unless it refuses our credential: more questions would lock it. One of
-// unknown outcome about which nobody has said anything may never have arrived, so it is sent again under its own id while
-// the operator is sure to remember that.
+// ask queries the outcome of an attempt, unless the operator refuses our credential: more queries would lock it. An attempt
+// with an unknown outcome and no evidence may never have arrived, so it is first sent again under its own id while the
+// operator certainly remembers the id.
 func (p *Payouts) ask(ctx context.Context, e *payoutEvidence) (bool, error) {
 	breaker, err := p.Store.Breaker(ctx, p.Provider)
 	if err != nil || breaker.State() == exchange.BreakerOpen {
@@ -303,89 +341,117 @@ func (p *Payouts) ask(ctx context.Context, e *payoutEvidence) (bool, error) {
 
 func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.PaymentAttempt, e payoutEvidence) (PayoutStep, error) {
 	state, o := e.judge()
-	if state == RefundPending && in.Questions > maxQuestions {
+	if state == PayoutPending && in.Questions > maxQuestions {
 		var err error
 		if state, o, err = p.declared(ctx, e); err != nil {
 			return PayoutStep{}, err
 		}
 	}
 	switch state {
-	case RefundPaid:
-		if _, err := p.Store.CompleteOrderPayout(ctx, in.OrderID, a.ID, o); err != nil {
+	case PayoutPaid:
+		if _, err := p.Store.CompletePayout(ctx, a.Pays(), a.ID, o); err != nil {
 			return PayoutStep{}, err
 		}
-	case RefundRefused:
-		if o.Witness == exchange.WitnessQuery {
+	case PayoutRefused:
+		if o.Source == exchange.SourceQuery {
 			o.Code = codeNotPaid
 		}
 		if _, err := p.Store.RecordFailure(ctx, a.ID, o); err != nil {
 			return PayoutStep{}, err
 		}
 		return p.refuse(ctx, a, o.Code)
-	case RefundDisputed:
-		activity.GetLogger(ctx).Error("the witnesses of a payout contradict each other", "attempt", a.ID)
+	case PayoutDisputed:
+		activity.GetLogger(ctx).Error("the sources of a payout contradict each other", "attempt", a.ID)
 	}
 	return PayoutStep{AttemptID: a.ID, State: state, Code: o.Code}, nil
 }
 
-// declared heeds two persons who say that an attempt of which the operator says nothing was not made. Against a voice
-// that says that it was, their word is a contradiction and no refusal.
+// declared accepts the attestation of two officers that an attempt without an answer was not paid. If a source claims that
+// it was paid, the attestation is a dispute and not a refusal.
 func (p *Payouts) declared(ctx context.Context, e payoutEvidence) (string, exchange.Observation, error) {
 	said, err := p.Store.DeclaredUnpaid(ctx, e.attempt.ID)
 	switch {
 	case err != nil || !said:
-		return RefundPending, exchange.Observation{}, err
+		return PayoutPending, exchange.Observation{}, err
 	case e.claimed():
-		return RefundDisputed, e.result, nil
+		return PayoutDisputed, e.result, nil
 	}
-	return RefundRefused, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared, Text: "two persons declared that it was not made", At: p.Now()}, nil
+	return PayoutRefused, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared, Text: "two officers declared it unpaid", At: p.Now()}, nil
 }
 
-// SettlePayoutInput ends a payout that a person found at the operator.
+// SettlePayoutInput ends a payout that our operator found at the mobile money operator, or made by other means. A zero
+// AttemptID stands for the open attempt of the object, or else for the newest one.
 type SettlePayoutInput struct {
-	OrderID   uuid.UUID `json:"order_id"`
-	AttemptID uuid.UUID `json:"attempt_id"`
-	Proof     Proof     `json:"proof"`
+	Object    exchange.PayoutObject `json:"object"`
+	AttemptID uuid.UUID             `json:"attempt_id,omitzero"`
+	Proof     Proof                 `json:"proof"`
 }
 
-// SettlePayout completes a payout by command. The command's note is the operator's receipt of it.
+// SettlePayout completes a payout by command. The command's note is the receipt: of the payout, or, for a refund that waits
+// for an officer, of a payment by other means.
 func (p *Payouts) SettlePayout(ctx context.Context, in SettlePayoutInput) error {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
-	o, err := p.vouched(ctx, in.OrderID, in.Proof)
+	o, err := p.vouched(ctx, in.Object, in.Proof)
+	if err == nil && in.AttemptID == uuid.Nil {
+		in.AttemptID, err = p.toSettle(ctx, in.Object)
+	}
 	if err == nil {
-		_, err = p.Store.CompleteOrderPayout(ctx, in.OrderID, in.AttemptID, o)
+		err = p.Store.SettlePayout(ctx, in.Object, in.AttemptID, o, in.Proof.Principal())
 	}
 	return Failure(ctx, err)
 }
 
-// KeepPayoutInput lets a payout stand that proved true after the order was given up.
+// toSettle returns the open attempt of an object, or else the newest one: an earlier one was refused, so its receipt can't
+// be the one that was found. It returns the zero id when there is none.
+func (p *Payouts) toSettle(ctx context.Context, of exchange.PayoutObject) (uuid.UUID, error) {
+	own, err := p.attemptsOf(ctx, of)
+	if err != nil || len(own) == 0 {
+		return uuid.Nil, err
+	}
+	open := slices.IndexFunc(own, func(a exchange.PaymentAttempt) bool {
+		return a.Status == exchange.AttemptCreated || a.Status == exchange.AttemptAccepted || a.Status == exchange.AttemptUnknown
+	})
+	return own[max(0, open)].ID, nil
+}
+
+// attemptsOf lists the attempts to pay out an object, newest first.
+func (p *Payouts) attemptsOf(ctx context.Context, of exchange.PayoutObject) ([]exchange.PaymentAttempt, error) {
+	owed, err := p.Store.Payable(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := p.Store.Payouts(ctx, owed.OrderID)
+	return slices.DeleteFunc(attempts, func(a exchange.PaymentAttempt) bool { return a.Pays() != of }), err
+}
+
+// KeepPayoutInput keeps a payout that was proven after the order failed.
 type KeepPayoutInput struct {
 	OrderID uuid.UUID `json:"order_id"`
 	Proof   Proof     `json:"proof"`
 }
 
-// KeepPayout lets a payout stand instead of the refund of its order. The command's note is the receipt: of the attempt
-// that was proven, or of the newest one, which it proves.
+// KeepPayout keeps a payout instead of the refund of its order. The command's note is the receipt: of the proven attempt, or
+// of the newest one, which it proves.
 func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
-	o, err := p.vouched(ctx, in.OrderID, in.Proof)
+	of := exchange.PayoutOfOrder(in.OrderID)
+	o, err := p.vouched(ctx, of, in.Proof)
 	if err != nil {
 		return Failure(ctx, err)
 	}
-	attempts, err := p.Store.Payouts(ctx, in.OrderID)
+	own, err := p.attemptsOf(ctx, of)
 	if err != nil {
 		return Failure(ctx, err)
 	}
-	own := slices.DeleteFunc(attempts, func(a exchange.PaymentAttempt) bool { return a.RefundID != uuid.Nil })
 	if len(own) == 0 {
-		return Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "Nothing of the order was ever paid out."))
+		return Failure(ctx, exchange.Errorf(exchange.CodeStateConflict, "The order has no payout to keep."))
 	}
 	if !slices.ContainsFunc(own, func(a exchange.PaymentAttempt) bool {
 		return a.Status == exchange.AttemptSucceeded && a.Receipt == o.Receipt
 	}) {
-		if _, err := p.Store.CompleteOrderPayout(ctx, in.OrderID, own[0].ID, o); err != nil {
+		if _, err := p.Store.CompletePayout(ctx, of, own[0].ID, o); err != nil {
 			return Failure(ctx, err)
 		}
 	}
@@ -393,34 +459,25 @@ func (p *Payouts) KeepPayout(ctx context.Context, in KeepPayoutInput) error {
 	return Failure(ctx, err)
 }
 
-// vouched is a payout that a person found by its receipt. Above the value for one person a second one has to have
-// confirmed the same receipt: CodeForbidden.
-func (p *Payouts) vouched(ctx context.Context, order uuid.UUID, proof Proof) (exchange.Observation, error) {
-	o, err := vouchedReceipt(ctx, p.Store, proof, p.Now())
+// vouched returns a payout that our operator found by its receipt, which is the note of the command. Above the limit for
+// one officer, a second one must have confirmed the same receipt; else CodeForbidden.
+func (p *Payouts) vouched(ctx context.Context, of exchange.PayoutObject, proof Proof) (exchange.Observation, error) {
+	c, err := p.Store.UseCommand(ctx, proof.CommandID, proof.Object.Type, proof.Object.ID)
 	if err != nil {
-		return o, err
+		return exchange.Observation{}, err
 	}
-	second, err := p.Store.ReceiptNeedsSecond(ctx, order, o.Receipt)
+	o := exchange.Observation{State: exchange.SeenSucceeded, Receipt: exchange.ReceiptIn(c.Note), Code: exchange.CodeVouched, Text: "by command " + c.ID.String(), At: p.Now()}
+	if o.Receipt == "" {
+		return o, exchange.Invalid(exchange.FieldError{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment"})
+	}
+	second, err := p.Store.ReceiptNeedsSecond(ctx, of, o.Receipt)
 	if err == nil && second {
-		err = exchange.Errorf(exchange.CodeForbidden, "A payout as large as this one is settled by its receipt when a second person has confirmed it.")
+		err = exchange.Errorf(exchange.CodeForbidden, "A payout of this value can be settled by its receipt only after a second officer has confirmed the receipt.")
 	}
 	return o, err
 }
 
-// commandStore uses an operator's command up.
+// commandStore marks an operator's command as used.
 type commandStore interface {
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
-}
-
-// vouchedReceipt is a payment that a person found by its receipt, which is the note of the command.
-func vouchedReceipt(ctx context.Context, store commandStore, proof Proof, now time.Time) (exchange.Observation, error) {
-	c, err := store.UseCommand(ctx, proof.CommandID, proof.Object.Type, proof.Object.ID)
-	if err != nil {
-		return exchange.Observation{}, err
-	}
-	receipt := exchange.ReceiptIn(c.Note)
-	if receipt == "" {
-		return exchange.Observation{}, exchange.Invalid(exchange.FieldError{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment"})
-	}
-	return exchange.Observation{State: exchange.SeenSucceeded, Receipt: receipt, Text: "by command " + c.ID.String(), At: now}, nil
 }

@@ -9,32 +9,31 @@ import (
 	"kivuko/exchange"
 )
 
-// RecipientStore knows who gets a payment and keeps what was said of them.
+// RecipientStore reads the recipient of a payment and stores the screening results.
 type RecipientStore interface {
 	SigningTerms(ctx context.Context, paymentID uuid.UUID) (exchange.SigningTerms, error)
 	RecordRecipient(ctx context.Context, paymentID uuid.UUID, said []exchange.Screening) error
 }
 
-// Recipients looks at who is paid just before a payment is signed. Transfers were screened on their own way; of
-// every other payment that leaves our custody this is where. Screener is nil where the deny list is all there
-// is.
+// Recipients screens the recipient just before a payment is signed. Transfers are screened by their own flow; every other
+// payment that leaves our custody is screened here. Screener is nil if only the deny list is used.
 type Recipients struct {
 	Store    RecipientStore
 	Screener Screener
 }
 
-// The words with which a payment is parked because of its ends.
+// The codes with which a payment is parked because of its recipient or sender.
 const (
 	RecipientDenied  = "recipient_denied"
 	RecipientUnknown = "recipient_unknown"
 	SenderCold       = "cold_wallet"
 )
 
-// screenTries is how often a screener that gives no answer is asked before a person is told.
+// screenTries is how often a screener without an answer is asked before the payment is parked.
 const screenTries = 3
 
-// obstacle is the word to park a payment with, or empty when it may be signed. What is signed already may have to be
-// signed again for the same place in a block, and is not looked at.
+// obstacle returns the code to park a payment with, or "" when it may be signed. A signed payment is not screened again,
+// because it may need a replacement with a higher fee.
 func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string, error) {
 	terms, err := r.Store.SigningTerms(ctx, paymentID)
 	if err != nil || terms.Payment.Status != exchange.ChainApproved {
@@ -43,8 +42,8 @@ func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string,
 	transfer := terms.Payment.Purpose == exchange.ForTransfer
 	switch {
 	case terms.Payment.Purpose == exchange.ForNonceAccount, terms.Payment.Purpose == exchange.ForNonceAdvance:
-		return "", nil // an account that the gas wallet makes for itself
-	case terms.Cold && transfer: // it waits for a transaction that is signed elsewhere
+		return "", nil // the gas wallet's own account
+	case terms.Cold && transfer: // it waits for a transaction that is signed offline
 		return "", nil
 	case terms.Cold:
 		return SenderCold, nil
@@ -74,8 +73,8 @@ func (r *Recipients) obstacle(ctx context.Context, paymentID uuid.UUID) (string,
 	return RecipientUnknown, nil
 }
 
-// askScreener asks a screener. Silence fails the call, which is made again, and is an unknown verdict after a few
-// calls: the step is tried for as long as it fails, and nobody would see what it waits for.
+// askScreener asks a screener. Without an answer the call fails and is retried; after a few tries the verdict is unknown, so
+// that the flow parks instead of retrying unseen.
 func askScreener(ctx context.Context, screener Screener, c exchange.Counterparty, tries int32) (exchange.Screening, error) {
 	answer, err := screener.Screen(ctx, c)
 	if err == nil || tries < screenTries {
@@ -84,12 +83,12 @@ func askScreener(ctx context.Context, screener Screener, c exchange.Counterparty
 	return exchange.Screening{Screener: noAnswer, Verdict: exchange.VerdictUnknown}, nil
 }
 
-// payee is who gets a payment.
+// payee returns the recipient of a payment.
 func payee(p exchange.ChainPayment) exchange.Counterparty {
 	return exchange.Counterparty{PaymentID: p.ID, Network: p.Network, Address: p.ToAddress, Amount: p.Amount}
 }
 
-// triesOf is how often the activity was begun, this time included.
+// triesOf returns the number of the activity's attempt, 1 for the first.
 func triesOf(ctx context.Context) int32 {
 	if !activity.IsActivity(ctx) {
 		return 1
@@ -97,5 +96,5 @@ func triesOf(ctx context.Context) int32 {
 	return activity.GetInfo(ctx).Attempt
 }
 
-// noAnswer is the name under which silence is kept.
+// noAnswer is the screener name for a missing answer.
 const noAnswer = "no_answer"

@@ -11,9 +11,9 @@ import (
 	"kivuko/exchange/money"
 )
 
-// recipient is a payment to somebody, and what is written of it.
+// recipient is the store of one payment, and what is written about its recipient.
 type recipient struct {
-	SigningStore // for what is not asked here
+	SigningStore // for the methods that are not called here
 	terms        exchange.SigningTerms
 	said         []exchange.Screening
 	parked       string
@@ -36,9 +36,9 @@ func (r *recipient) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPaym
 	return r.terms.Payment, nil
 }
 
-func (r *recipient) ParkChainPayment(_ context.Context, _ uuid.UUID, word string) error {
-	r.parked = word
-	return nil
+func (r *recipient) ParkChainPayment(_ context.Context, _ uuid.UUID, reason string) (exchange.ChainPayment, error) {
+	r.parked = reason
+	return exchange.ChainPayment{}, nil
 }
 
 func (r *recipient) SigningHold(context.Context, uuid.UUID) (exchange.SigningHold, error) {
@@ -50,7 +50,7 @@ func (r *recipient) SignPayment(context.Context, uuid.UUID) (exchange.ChainAttem
 	return exchange.ChainAttempt{TxID: "tx"}, nil
 }
 
-func (r *recipient) OutbidPayment(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
+func (r *recipient) BumpPaymentFee(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{}, nil
 }
 
@@ -65,14 +65,14 @@ func payTo(purpose exchange.ChainPurpose, status exchange.ChainPaymentStatus) ex
 	}
 }
 
-// Whoever is paid outside of our custody is looked at before anything is signed, and nobody else.
+// Every recipient outside our custody is screened before anything is signed, and no other recipient.
 func TestRecipientsAreLookedAtBeforeSigning(t *testing.T) {
 	t.Parallel()
 	order, transfer := payTo(exchange.ForOrder, exchange.ChainApproved), payTo(exchange.ForTransfer, exchange.ChainApproved)
 	clear, hit, unknown := exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictUnknown
 	for name, c := range map[string]struct {
 		terms   exchange.SigningTerms
-		verdict exchange.Verdict // of the service; empty: it is not to be asked
+		verdict exchange.Verdict // of the service; empty: it must not be called
 		said    []exchange.Verdict
 		parked  string
 	}{
@@ -95,10 +95,10 @@ func TestRecipientsAreLookedAtBeforeSigning(t *testing.T) {
 			said = append(said, v.Verdict)
 		}
 		if err != nil || got.Parked != c.parked || r.parked != c.parked || (r.signed == 0) != (c.parked != "") || !slices.Equal(said, c.said) {
-			t.Errorf("%s: parked %q and %q, signed %d times, said %v, %v", name, got.Parked, r.parked, r.signed, said, err)
+			t.Errorf("%s: parked %q and %q, signed %d times, verdicts %v, %v", name, got.Parked, r.parked, r.signed, said, err)
 		}
 		if (len(r.asked) == 1) != (c.verdict != "") {
-			t.Errorf("%s: the service was asked %d times", name, len(r.asked))
+			t.Errorf("%s: the service was called %d times", name, len(r.asked))
 		}
 		if len(r.asked) == 1 && (r.asked[0].Address != "TStranger" || r.asked[0].Reference() != c.terms.Payment.ID) {
 			t.Errorf("%s: asked about %+v", name, r.asked[0])
@@ -106,8 +106,8 @@ func TestRecipientsAreLookedAtBeforeSigning(t *testing.T) {
 	}
 }
 
-// Without a service the deny list is all there is. A service that is silent is asked again, and is an unknown
-// verdict in the end, so that somebody sees it.
+// Without a screening service only the deny list is used. A service without a response is asked again; after some
+// tries the verdict is unknown, so that the flow parks.
 func TestSilenceOfAScreenerIsSeen(t *testing.T) {
 	t.Parallel()
 	alone := &recipient{terms: exchange.SigningTerms{Payment: payTo(exchange.ForOrder, exchange.ChainApproved), External: true}}
@@ -118,7 +118,7 @@ func TestSilenceOfAScreenerIsSeen(t *testing.T) {
 	r := &recipient{terms: alone.terms, silent: exchange.Errorf(exchange.CodeUnavailable, "no answer")}
 	s = &Signing{Signer: r, Store: r, Recipients: &Recipients{Store: r, Screener: r}}
 	if got, err := s.SignPayment(t.Context(), SignInput{}); err == nil || r.signed != 0 || len(r.said) != 0 {
-		t.Errorf("after the first silence: %+v, %v", got, err)
+		t.Errorf("after the first missing response: %+v, %v", got, err)
 	}
 	for tries, want := range map[int32]exchange.Verdict{screenTries - 1: "", screenTries: exchange.VerdictUnknown} {
 		said, err := askScreener(t.Context(), r, payee(r.terms.Payment), tries)

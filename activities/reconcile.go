@@ -14,7 +14,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ReconciliationStore keeps the comparisons of the ledger with the chains, and what follows from them.
+// ReconciliationStore stores the comparisons of the ledger with the chains, and their results.
 type ReconciliationStore interface {
 	ReconciledNetworks(ctx context.Context) ([]exchange.Network, error)
 	BeginReconciliation(ctx context.Context, id uuid.UUID, n exchange.Network) (exchange.Reconciliation, error)
@@ -32,7 +32,7 @@ func (r *Reconciliation) ReconciledNetworks(ctx context.Context) ([]exchange.Net
 	return all, Failure(ctx, err)
 }
 
-// ReconciliationInput names a run; the one that is about to begin has no id. Failed and Detail say how it ends.
+// ReconciliationInput names a run; a new run has no id. Failed and Detail are how it ends.
 type ReconciliationInput struct {
 	RunID   uuid.UUID        `json:"run_id,omitzero"`
 	Network exchange.Network `json:"network"`
@@ -40,13 +40,13 @@ type ReconciliationInput struct {
 	Detail  string           `json:"detail,omitempty"`
 }
 
-// Reconciled is what a run came to.
+// Reconciled is the result of a run.
 type Reconciled struct {
 	Status      exchange.ReconciliationStatus `json:"status"`
 	Compared    int                           `json:"compared"`
 	Deferred    int                           `json:"deferred,omitempty"`
 	Differences int                           `json:"differences,omitempty"`
-	Standing    int                           `json:"standing,omitempty"` // differences of the network that stand now
+	Standing    int                           `json:"standing,omitempty"` // open differences of the network
 }
 
 // ReconciliationBegun names the run that was opened.
@@ -54,8 +54,8 @@ type ReconciliationBegun struct {
 	RunID uuid.UUID `json:"run_id"`
 }
 
-// BeginReconciliation opens a run, or finds the one that is named. A new run's id follows from the run of the
-// flow that asks, so that asking again finds it.
+// BeginReconciliation opens a run, or finds the named one. A new run's id is derived from the run of the calling flow, so
+// that a repeated call finds it.
 func (r *Reconciliation) BeginReconciliation(ctx context.Context, in ReconciliationInput) (ReconciliationBegun, error) {
 	id := in.RunID
 	if id == uuid.Nil {
@@ -65,7 +65,7 @@ func (r *Reconciliation) BeginReconciliation(ctx context.Context, in Reconciliat
 	return ReconciliationBegun{RunID: run.ID}, Failure(ctx, err)
 }
 
-// FinishReconciliation ends a run and tells the gauge how many differences stand.
+// FinishReconciliation ends a run and updates the gauge of open differences.
 func (r *Reconciliation) FinishReconciliation(ctx context.Context, in ReconciliationInput) (Reconciled, error) {
 	to := exchange.ReconciliationCompleted
 	if in.Failed {
@@ -90,13 +90,13 @@ type ReservesInput struct {
 	Day time.Time `json:"day"`
 }
 
-// ReservesWritten tells which assets lack reserves by the report.
+// ReservesWritten lists the assets whose reserves are too small.
 type ReservesWritten struct {
 	Lines int           `json:"lines"`
 	Short []money.Asset `json:"short,omitempty"`
 }
 
-// WriteReserves writes the report of a day; the first one counts.
+// WriteReserves writes the report of a day. A second call does not change the first report.
 func (r *Reconciliation) WriteReserves(ctx context.Context, in ReservesInput) (ReservesWritten, error) {
 	lines, err := r.Store.WriteReserves(ctx, in.Day)
 	written := ReservesWritten{Lines: len(lines)}
@@ -111,7 +111,7 @@ func (r *Reconciliation) WriteReserves(ctx context.Context, in ReservesInput) (R
 	return written, Failure(ctx, err)
 }
 
-// ComparingStore is what comparing a batch of wallets reads and writes.
+// ComparingStore is the database interface of Comparing.
 type ComparingStore interface {
 	Reconciliation(ctx context.Context, id uuid.UUID) (exchange.Reconciliation, error)
 	WalletsAfter(ctx context.Context, n exchange.Network, after uuid.UUID, limit int) ([]exchange.Wallet, error)
@@ -127,20 +127,20 @@ type BalanceReader interface {
 	Balance(ctx context.Context, address string, a money.Asset) (chain.Balance, error)
 }
 
-// Comparing holds the wallets of one network against the ledger.
+// Comparing compares the wallets of one network with the ledger.
 type Comparing struct {
 	Store  ComparingStore
 	Client BalanceReader
-	Poll   time.Duration // between two looks at how far the watch over the chain came; about the block time
-	// Patience is how long a batch waits for the watch to come to the blocks at which it read.
-	Patience time.Duration
+	Poll   time.Duration // between two checks of the deposit watch's progress; about the block time
+	// WatchTimeout is how long a batch waits for the deposit watch to reach the blocks at which it read.
+	WatchTimeout time.Duration
 }
 
-// walletsPerBatch bounds one step of a run: its reads, its transaction, and what a crash repeats.
+// walletsPerBatch bounds the reads and the transaction of one step, and so what is repeated after a crash.
 const walletsPerBatch = 50
 
-// DefaultPatience is how long a batch waits for the watch over its network.
-const DefaultPatience = 2 * time.Minute
+// DefaultWatchTimeout is how long a batch waits for the deposit watch of its network.
+const DefaultWatchTimeout = 2 * time.Minute
 
 // CompareInput names the run that a batch belongs to.
 type CompareInput struct {
@@ -148,15 +148,14 @@ type CompareInput struct {
 	Network exchange.Network `json:"network"`
 }
 
-// Compared says whether there may be more wallets.
+// Compared reports whether there may be more wallets.
 type Compared struct {
 	More        bool `json:"more"`
 	Differences int  `json:"differences,omitempty"` // of the run so far
 }
 
-// CompareWallets compares the next wallets of a run. How far the run came is in its row, so a step that
-// runs twice does the batch once and then the next one. What differs is read a second time, from a later
-// block, before it is believed: one node that lies or lags raises no alarm by itself.
+// CompareWallets compares the next wallets of a run. The progress is in the run's row, so a repeated step handles the next
+// batch. A difference is read a second time, from a later block, so that one wrong or lagging node raises no alarm.
 func (c *Comparing) CompareWallets(ctx context.Context, in CompareInput) (Compared, error) {
 	out, err := c.compareNext(ctx, in)
 	return out, Failure(ctx, err)
@@ -192,7 +191,7 @@ type question struct {
 	asset   money.Asset
 }
 
-// questions asks for every asset that the network's wallets can hold as it is configured.
+// questions returns a question for every asset that the network's wallets can hold by configuration.
 func (c *Comparing) questions(wallets []exchange.Wallet) []question {
 	var all []question
 	for _, asset := range c.Client.Network().WalletAssets() {
@@ -206,8 +205,8 @@ func (c *Comparing) questions(wallets []exchange.Wallet) []question {
 	return all
 }
 
-// compare reads what the chain says, waits until the ledger has come to the same blocks, and compares. It
-// counts the questions to which the chain's answer made no sense.
+// compare reads the balances on the chain, waits until the ledger has reached the same blocks, and compares. It counts the
+// balances that could not be read.
 func (c *Comparing) compare(ctx context.Context, asked []question) ([]exchange.Comparison, int, error) {
 	readings, unread, err := c.read(ctx, asked)
 	if err != nil || len(readings) == 0 {
@@ -220,7 +219,7 @@ func (c *Comparing) compare(ctx context.Context, asked []question) ([]exchange.C
 	return all, unread, err
 }
 
-// confirm compares again what differs. A second answer that makes no sense leaves the pair for another run.
+// confirm compares differences again. A balance that can't be read the second time is deferred to another run.
 func (c *Comparing) confirm(ctx context.Context, asked []question, all []exchange.Comparison) ([]exchange.Comparison, error) {
 	type pair struct {
 		wallet uuid.UUID
@@ -259,8 +258,8 @@ func (c *Comparing) confirm(ctx context.Context, asked []question, all []exchang
 	return all, nil
 }
 
-// read asks the chain, several questions at a time. One whose answer makes no sense stops nothing; a chain
-// that can't be reached stops the batch.
+// read reads balances from the chain, several at a time. An unreadable balance is skipped; an unreachable chain stops the
+// batch.
 func (c *Comparing) read(ctx context.Context, asked []question) (readings []exchange.WalletReading, unread int, err error) {
 	answers, faults := make([]chain.Balance, len(asked)), make([]error, len(asked))
 	var wg sync.WaitGroup
@@ -289,14 +288,14 @@ func (c *Comparing) read(ctx context.Context, asked []question) (readings []exch
 	return readings, unread, nil
 }
 
-// await lets the watch over the chain come to the newest block of the readings. When it does not within
-// the patience, what it has not come to is deferred by the comparison.
+// await waits until the deposit watch has reached the newest block of the readings. After the timeout, the comparison defers
+// the wallets whose blocks it has not reached.
 func (c *Comparing) await(ctx context.Context, readings []exchange.WalletReading) error {
 	var newest uint64
 	for _, r := range readings {
 		newest = max(newest, r.Block.Number)
 	}
-	for end := time.Now().Add(c.Patience); ; {
+	for end := time.Now().Add(c.WatchTimeout); ; {
 		cursor, _, err := c.Store.DepositCursor(ctx, c.Client.Network())
 		if err != nil || cursor.Final.Number >= newest || !time.Now().Before(end) {
 			return err
@@ -307,11 +306,10 @@ func (c *Comparing) await(ctx context.Context, readings []exchange.WalletReading
 	}
 }
 
-// heartbeatPause is the longest silence of a step that waits.
+// heartbeatPause is the longest pause between heartbeats of a waiting step.
 const heartbeatPause = 10 * time.Second
 
-// pauseFor waits and says that the step is alive. It ends with an error when the step is to end; another
-// process then takes it up.
+// pauseFor waits and sends heartbeats. It returns an error when the step must end; another process then retries it.
 func pauseFor(ctx context.Context, d time.Duration) error {
 	for d > 0 {
 		activity.RecordHeartbeat(ctx)

@@ -22,7 +22,7 @@ type vaultRoom struct {
 	wallets  []exchange.Wallet
 	run      exchange.Reconciliation
 	cursor   uint64
-	moves    bool // the watch comes on with each look
+	moves    bool // the watch advances with each check
 	head     uint64
 	asked    map[string]int // how often by address
 	answer   func(address string, try int) (string, error)
@@ -98,11 +98,11 @@ func (v *vaultRoom) RecordComparisons(_ context.Context, b exchange.ReconciledBa
 	return v.run, nil
 }
 
-// compare runs one step.
+// compare runs one activity.
 func (v *vaultRoom) compare() (activities.Compared, error) {
 	suite := &testsuite.WorkflowTestSuite{}
 	env := suite.NewTestActivityEnvironment()
-	c := &activities.Comparing{Store: v, Client: v, Poll: time.Millisecond, Patience: 50 * time.Millisecond}
+	c := &activities.Comparing{Store: v, Client: v, Poll: time.Millisecond, WatchTimeout: 50 * time.Millisecond}
 	env.RegisterActivity(c)
 	out, err := env.ExecuteActivity(c.CompareWallets, activities.CompareInput{RunID: v.run.ID, Network: exchange.Tron})
 	if err != nil {
@@ -112,7 +112,7 @@ func (v *vaultRoom) compare() (activities.Compared, error) {
 	return now, out.Get(&now)
 }
 
-// counts sums up what was recorded.
+// counts sums the recorded comparisons.
 func (v *vaultRoom) counts() (compared, deferred, unread, differs int) {
 	for _, b := range v.recorded {
 		unread += b.Unread
@@ -144,7 +144,7 @@ func TestWalletsAreComparedBatchByBatch(t *testing.T) {
 	}
 	for _, w := range v.wallets {
 		if v.asked[w.Address] != 1 {
-			t.Errorf("wallet %s was asked %d times", w.Address, v.asked[w.Address])
+			t.Errorf("wallet %s was read %d times", w.Address, v.asked[w.Address])
 		}
 	}
 	v.run.Status = exchange.ReconciliationFailed // another run took its place
@@ -154,7 +154,7 @@ func TestWalletsAreComparedBatchByBatch(t *testing.T) {
 	}
 }
 
-// A difference counts when a second look finds it too.
+// A difference counts when a second check finds it too.
 func TestWhatDiffersIsLookedAtTwice(t *testing.T) {
 	broken := chain.Errorf(chain.ReasonProtocol, "nonsense")
 	for name, c := range map[string]struct {
@@ -183,13 +183,13 @@ func TestWhatDiffersIsLookedAtTwice(t *testing.T) {
 				t.Errorf("compared %d, deferred %d, unread %d, differ %d; want %+v", compared, deferred, unread, differs, c)
 			}
 			if v.asked[v.wallets[0].Address] != 1 {
-				t.Error("what agrees was asked again")
+				t.Error("a matching wallet was read again")
 			}
 		})
 	}
 }
 
-// Nothing is recorded of a batch while the chain can't be reached, or the database.
+// A batch is not recorded while the chain or the database can't be reached.
 func TestOutagesLeaveTheBatch(t *testing.T) {
 	v := newVaultRoom(3)
 	v.answer = func(string, int) (string, error) { return "", chain.Errorf(chain.ReasonUnavailable, "no route") }
@@ -203,7 +203,7 @@ func TestOutagesLeaveTheBatch(t *testing.T) {
 	}
 }
 
-// A batch waits for the ledger to come to its blocks, and for no longer than its patience.
+// A batch waits for the ledger to reach its blocks, but no longer than its timeout.
 func TestBatchesWaitForTheWatch(t *testing.T) {
 	v := newVaultRoom(1)
 	v.head, v.moves = 15, true

@@ -16,7 +16,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// numberedReader is a network that numbers transactions, with a sight for each of them.
+// numberedReader is a network with nonces, with a sight for each transaction.
 type numberedReader struct {
 	reader
 	nonces  chain.Nonces
@@ -39,12 +39,12 @@ func (r *numberedReader) Broadcast(_ context.Context, raw []byte) (chain.Broadca
 	return chain.Broadcast{State: chain.BroadcastAccepted}, nil
 }
 
-// lanePair are a transaction and the one that outbid it, both with the number 5.
-func lanePair() *chainRows {
+// sequencePair returns a transaction and its replacement, both with the nonce 5.
+func sequencePair() *chainRows {
 	wallet := uuid.New()
 	at := func(n int, txID string, status exchange.ChainAttemptStatus) exchange.ChainAttempt {
 		return exchange.ChainAttempt{
-			ID: uuid.New(), N: n, TxID: txID, Raw: []byte(txID), Lane: wallet, Nonce: 5, Status: status, CreatedAt: signedAt,
+			ID: uuid.New(), N: n, TxID: txID, Raw: []byte(txID), NonceWallet: wallet, Nonce: 5, Status: status, CreatedAt: signedAt,
 		}
 	}
 	return &chainRows{
@@ -54,13 +54,13 @@ func lanePair() *chainRows {
 	}
 }
 
-func deliverNumbered(t *testing.T, rows *chainRows, network *numberedReader, now, outbidAfter time.Time) (Delivery, error) {
+func deliverNumbered(t *testing.T, rows *chainRows, network *numberedReader, now, bumpAfter time.Time) (Delivery, error) {
 	t.Helper()
 	suite := testsuite.WorkflowTestSuite{}
 	env := suite.NewTestActivityEnvironment()
-	c := &Chain{Store: rows, Client: network, Poll: time.Second, Patience: time.Minute, Now: func() time.Time { return now }}
+	c := &Chain{Store: rows, Client: network, Poll: time.Second, StuckTimeout: time.Minute, Now: func() time.Time { return now }}
 	env.RegisterActivity(c)
-	value, err := env.ExecuteActivity(c.DeliverPayment, DeliverInput{PaymentID: rows.payment.ID, OutbidAfter: outbidAfter})
+	value, err := env.ExecuteActivity(c.DeliverPayment, DeliverInput{PaymentID: rows.payment.ID, BumpAfter: bumpAfter})
 	if err != nil {
 		return Delivery{}, err
 	}
@@ -68,8 +68,8 @@ func deliverNumbered(t *testing.T, rows *chainRows, network *numberedReader, now
 	return d, value.Get(&d)
 }
 
-// TestDeliveryWatchesAllWithOneNumber finds whichever of two transactions the network took. Giving one up
-// because the other is not there would pay twice or park a payment that was made.
+// TestDeliveryWatchesAllWithOneNumber finds whichever of two transactions the network included. Giving one up because
+// the other is not there would pay twice or park a payment that was made.
 func TestDeliveryWatchesAllWithOneNumber(t *testing.T) {
 	absent, pending, in, final := seen(chain.StageAbsent, signedAt), seen(chain.StagePending, signedAt), seen(chain.StageIncluded, signedAt), seen(chain.StageFinal, signedAt)
 	reverted := seen(chain.StageFinal, signedAt)
@@ -93,7 +93,7 @@ func TestDeliveryWatchesAllWithOneNumber(t *testing.T) {
 		"used by the newest block, not final": {first: absent, second: absent, nonces: chain.Nonces{Latest: 6, Final: 5}, recorded: []string{"broadcast"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := lanePair()
+			rows := sequencePair()
 			network := &numberedReader{nonces: c.nonces, seen: map[string]sight{"first": c.first, "second": c.second}}
 			d, err := deliverNumbered(t, rows, network, signedAt.Add(time.Second), signedAt)
 			if !slices.Equal(rows.recorded, c.recorded) || d.End != c.end || d.TxID != c.tx || (err == nil) != (c.end != "") {
@@ -103,8 +103,8 @@ func TestDeliveryWatchesAllWithOneNumber(t *testing.T) {
 	}
 }
 
-// TestOnlyTheFirstOfALaneIsOutbid waits with those behind it, and offers the first in their stead.
-func TestOnlyTheFirstOfALaneIsOutbid(t *testing.T) {
+// TestOnlyTheFirstOfASequenceIsBumped makes the later ones wait, and broadcasts the first instead of them.
+func TestOnlyTheFirstOfASequenceIsBumped(t *testing.T) {
 	late := signedAt.Add(2 * time.Minute)
 	for name, c := range map[string]struct {
 		latest  uint64
@@ -116,12 +116,12 @@ func TestOnlyTheFirstOfALaneIsOutbid(t *testing.T) {
 		"its turn, for long":               {latest: 5, now: late, after: signedAt, stuck: true},
 		"its turn, not for long":           {latest: 5, now: signedAt.Add(30 * time.Second), after: signedAt},
 		"its turn, and the ceiling is hit": {latest: 5, now: late, after: late.Add(time.Second)},
-		"for a flow that can't outbid":     {latest: 5, now: late},
+		"for a flow that can't bump fees":  {latest: 5, now: late},
 		"behind another":                   {latest: 4, now: late, after: signedAt, offered: []string{"blocker"}},
 		"already counted":                  {latest: 6, now: late, after: signedAt},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := lanePair()
+			rows := sequencePair()
 			rows.blocker = exchange.ChainAttempt{ID: uuid.New(), Raw: []byte("blocker")}
 			waiting := seen(chain.StagePending, signedAt)
 			network := &numberedReader{nonces: chain.Nonces{Latest: c.latest, Final: 4}, seen: map[string]sight{"first": waiting, "second": waiting}}
@@ -133,11 +133,11 @@ func TestOnlyTheFirstOfALaneIsOutbid(t *testing.T) {
 	}
 }
 
-// TestFinalityIsWaitedForAtOnce asks for one look when the missing blocks are there, not for one at each.
+// TestFinalityIsWaitedForAtOnce requests one check when the missing blocks exist, not one for each block.
 func TestFinalityIsWaitedForAtOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		block, final uint64
-		latest       uint64        // with span after the final block; 0: not told
+		latest       uint64        // with span after the final block; 0: unknown
 		span         time.Duration // between the final and the newest block
 		want         time.Duration
 	}{
@@ -149,7 +149,7 @@ func TestFinalityIsWaitedForAtOnce(t *testing.T) {
 		"beyond all bound": {block: 1 << 40, final: 100, want: maxFinalityWait},
 	} {
 		t.Run(name, func(t *testing.T) {
-			rows := lanePair()
+			rows := sequencePair()
 			in := seen(chain.StageIncluded, signedAt)
 			in.at.Block.Number, in.at.Head.Final.Number = c.block, c.final
 			in.at.Head.Latest = chain.Block{Number: c.latest, Time: in.at.Head.Final.Time.Add(c.span)}
@@ -162,14 +162,14 @@ func TestFinalityIsWaitedForAtOnce(t *testing.T) {
 	}
 }
 
-// gasSigner refuses for want of gas.
+// gasSigner refuses because of missing gas.
 type gasSigner struct{ err error }
 
 func (s gasSigner) SignPayment(context.Context, uuid.UUID) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{}, s.err
 }
 
-func (s gasSigner) OutbidPayment(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
+func (s gasSigner) BumpPaymentFee(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{TxID: "higher", N: 3}, s.err
 }
 
@@ -185,9 +185,9 @@ func (p *parking) ChainPayment(context.Context, uuid.UUID) (exchange.ChainPaymen
 	return p.payment, nil
 }
 
-func (p *parking) ParkChainPayment(_ context.Context, _ uuid.UUID, detail string) error {
+func (p *parking) ParkChainPayment(_ context.Context, _ uuid.UUID, detail string) (exchange.ChainPayment, error) {
 	p.parked = detail
-	return nil
+	return exchange.ChainPayment{}, nil
 }
 
 func (p *parking) SigningHold(context.Context, uuid.UUID) (exchange.SigningHold, error) {
@@ -201,7 +201,7 @@ func (p *parking) WaitForWatch(context.Context, uuid.UUID) error {
 
 func (p *parking) SetOrderDetail(context.Context, uuid.UUID, string) error { return nil }
 
-// TestHolds sign nothing: what passes by itself is waited for, everything else parks the payment.
+// TestHolds checks that nothing is signed: a temporary hold waits, any other parks the payment.
 func TestHolds(t *testing.T) {
 	for _, c := range []struct {
 		hold   exchange.SigningHold
@@ -212,7 +212,7 @@ func TestHolds(t *testing.T) {
 		{exchange.HoldForeign, exchange.ChainApproved, SignedPayment{Parked: "foreign_send"}},
 		{exchange.HoldSentBefore, exchange.ChainApproved, SignedPayment{Parked: "sent_before"}},
 		{exchange.HoldUnexpected, exchange.ChainApproved, SignedPayment{Parked: "unexpected_send"}},
-		{exchange.HoldUnexpected, exchange.ChainCompleted, SignedPayment{Completed: true}}, // a step that ran before came this far
+		{exchange.HoldUnexpected, exchange.ChainCompleted, SignedPayment{Completed: true}}, // an earlier run got this far
 	} {
 		rows := &parking{payment: exchange.ChainPayment{Status: c.status}, hold: c.hold}
 		refusing := gasSigner{exchange.Errorf(exchange.CodeStateConflict, "not approved")}
@@ -223,7 +223,7 @@ func TestHolds(t *testing.T) {
 	}
 }
 
-// TestHoldThatComesLate names what the database refused for, not that it refused.
+// TestHoldThatComesLate names the reason of the database's refusal, not only that it refused.
 func TestHoldThatComesLate(t *testing.T) {
 	rows := &parking{payment: exchange.ChainPayment{Status: exchange.ChainApproved}}
 	late := lateHold{rows}
@@ -233,7 +233,7 @@ func TestHoldThatComesLate(t *testing.T) {
 	}
 }
 
-// lateHold is a signer whose signature the database refuses because of what came meanwhile.
+// lateHold is a signer whose signature the database refuses because of a hold that was placed meanwhile.
 type lateHold struct{ rows *parking }
 
 func (s lateHold) SignPayment(context.Context, uuid.UUID) (exchange.ChainAttempt, error) {
@@ -241,11 +241,11 @@ func (s lateHold) SignPayment(context.Context, uuid.UUID) (exchange.ChainAttempt
 	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "refused")
 }
 
-func (s lateHold) OutbidPayment(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
+func (s lateHold) BumpPaymentFee(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{}, nil
 }
 
-// TestMissingGas is reported where a top-up can mend it and parks the payment everywhere else.
+// TestMissingGas checks that missing gas is reported where a top-up can help, and parks the payment everywhere else.
 func TestMissingGas(t *testing.T) {
 	short := &chain.Error{Reason: chain.ReasonGas, Detail: "no gas", Missing: money.Must(money.ETH, "0.01")}
 	for name, c := range map[string]struct {
@@ -256,7 +256,7 @@ func TestMissingGas(t *testing.T) {
 	}{
 		"reported":               {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Ethereum}, in: SignInput{ReportGas: true}, missing: "0.010000000000000000"},
 		"an older flow":          {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Ethereum}, parked: "insufficient_gas"},
-		"after the limit":        {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Ethereum}, in: SignInput{GasWord: GasLimit}, parked: GasLimit},
+		"after the limit":        {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Ethereum}, in: SignInput{GasReason: GasLimit}, parked: GasLimit},
 		"gas for gas":            {payment: exchange.ChainPayment{Purpose: exchange.ForGas, Network: exchange.Ethereum}, in: SignInput{ReportGas: true}, parked: "insufficient_gas"},
 		"where the house signs":  {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Solana}, in: SignInput{ReportGas: true}, parked: "insufficient_gas"},
 		"the house's wallet":     {payment: exchange.ChainPayment{Purpose: exchange.ForOrder, Network: exchange.Solana, FeePayer: "house"}, in: SignInput{ReportGas: true}, parked: GasWalletShort},
@@ -272,27 +272,27 @@ func TestMissingGas(t *testing.T) {
 	}
 }
 
-// TestOutbidThatIsRefused keeps what exists.
-func TestOutbidThatIsRefused(t *testing.T) {
+// TestBumpThatIsRefused keeps the existing transaction.
+func TestBumpThatIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
-		want Outbid
+		want Bump
 		fail bool
 	}{
-		"made":            {want: Outbid{TxID: "higher", N: 3}},
-		"at the ceiling":  {err: chain.Errorf(chain.ReasonFeeTooHigh, "ceiling"), want: Outbid{Kept: "fee_too_high"}},
-		"no gas for more": {err: chain.Errorf(chain.ReasonGas, "gas"), want: Outbid{Kept: "insufficient_gas"}},
-		"over meanwhile":  {err: exchange.Errorf(exchange.CodeStateConflict, "over"), want: Outbid{Over: true}},
+		"made":            {want: Bump{TxID: "higher", N: 3}},
+		"at the ceiling":  {err: chain.Errorf(chain.ReasonFeeTooHigh, "ceiling"), want: Bump{Kept: "fee_too_high"}},
+		"no gas for more": {err: chain.Errorf(chain.ReasonGas, "gas"), want: Bump{Kept: "insufficient_gas"}},
+		"over meanwhile":  {err: exchange.Errorf(exchange.CodeStateConflict, "over"), want: Bump{Over: true}},
 		"no node":         {err: chain.Errorf(chain.ReasonUnavailable, "away"), fail: true},
 	} {
-		got, err := (&Signing{Signer: gasSigner{c.err}, Store: &parking{}}).OutbidPayment(t.Context(), OutbidInput{N: 2})
+		got, err := (&Signing{Signer: gasSigner{c.err}, Store: &parking{}}).BumpPaymentFee(t.Context(), BumpInput{N: 2})
 		if got != c.want || (err != nil) != c.fail {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }
 
-// TestTopUpAmounts gives what is missing and a margin, within the policy.
+// TestTopUpAmounts gives the missing amount and a margin, within the policy.
 func TestTopUpAmounts(t *testing.T) {
 	policy := GasPolicy{Floor: money.Must(money.ETH, "0.004"), Cap: money.Must(money.ETH, "0.05"), Limit: 2}
 	for name, c := range map[string]struct {

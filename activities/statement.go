@@ -10,40 +10,40 @@ import (
 	"kivuko/exchange"
 )
 
-// StatementOperator tells which payments to our number it knows of. momo.Client is one.
+// StatementOperator lists the payments to our number. momo.Client implements it.
 type StatementOperator interface {
 	Pull(ctx context.Context, from, to time.Time, offset int) (seen []exchange.Observation, next int, more bool, err error)
 }
 
-// StatementStore is what holding our books against the operator's statement needs of the database.
+// StatementStore is the database interface of Statement.
 type StatementStore interface {
 	TakeReceipt(ctx context.Context, o exchange.Observation) (exchange.C2BTaken, error)
 	QuarantineLine(ctx context.Context, o exchange.Observation, reason string) (fresh bool, err error)
 	StrayPayments(ctx context.Context, before time.Time, limit int) ([]uuid.UUID, error)
 	OpenUnmatched(ctx context.Context, id uuid.UUID) (exchange.C2BPayment, error)
 	UnlistedPayments(ctx context.Context, from, to time.Time) (int, error)
-	CallbackSilence(ctx context.Context, from, to time.Time) (exchange.CallbackSilence, error)
+	MissingCallbacks(ctx context.Context, from, to time.Time) (exchange.MissingCallbacks, error)
 }
 
-// Statement holds what we know of payments to our number against the operator's list. It is registered on the momo
-// queue, whose processes know the operator's secrets.
+// Statement compares the payments to our number with the operator's list. It is registered on the momo queue, whose
+// processes know the operator's secrets.
 type Statement struct {
 	Store    StatementStore
 	Operator StatementOperator
 	Now      func() time.Time
 }
 
-// Limits of holding the books against the statement.
+// Limits of comparing the books with the statement.
 const (
-	// strayPatience is how long a payment may wait for an attempt that failed and may still be paid late. After it
-	// the operator's list holds the payment no longer, and a person decides.
-	strayPatience = 49 * time.Hour
-	strayBatch    = 200
+	// strayTimeout is how long a payment may wait for an attempt that failed but may still be paid late. After that the
+	// operator's list no longer holds the payment, and our operator decides.
+	strayTimeout = 49 * time.Hour
+	strayBatch   = 200
 	// listLag is how late the operator may list a payment.
 	listLag = 15 * time.Minute
 )
 
-// StatementInput asks for a page of the operator's list of a time.
+// StatementInput asks for a page of the operator's list for a period.
 type StatementInput struct {
 	From   time.Time `json:"from"`
 	To     time.Time `json:"to"`
@@ -57,22 +57,22 @@ type StatementWaiting struct {
 	Home      string    `json:"home"`
 }
 
-// StatementPage is what became of a page.
+// StatementPage is the result of a page.
 type StatementPage struct {
 	Lines       int                `json:"lines"`
-	Found       int                `json:"found"` // payments that we had not heard of
+	Found       int                `json:"found"` // payments that were new to us
 	Disputed    int                `json:"disputed,omitempty"`
 	Quarantined int                `json:"quarantined,omitempty"`
-	Waiting     []StatementWaiting `json:"waiting,omitempty"` // whom to wake
+	Waiting     []StatementWaiting `json:"waiting,omitempty"` // the flows to wake
 	Next        int                `json:"next"`
 	More        bool               `json:"more,omitempty"`
 }
 
-// TakeStatementPage stores a page of the operator's list, each payment once by its receipt. A line that can't be taken
-// for a payment is kept apart, and the lines around it are taken. Run again it finds its payments stored and says
-// whom to wake once more, which does no harm.
+// TakeStatementPage stores a page of the operator's list, each payment once by its receipt. A line that is not a valid
+// payment is quarantined, and the other lines are stored. A repeated run returns the flows to wake again, which does no
+// harm.
 func (m *Statement) TakeStatementPage(ctx context.Context, in StatementInput) (StatementPage, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
 	seen, next, more, err := m.Operator.Pull(ctx, in.From, in.To, in.Offset)
 	if err != nil {
@@ -102,7 +102,7 @@ func (m *Statement) TakeStatementPage(ctx context.Context, in StatementInput) (S
 	return page, nil
 }
 
-// takeLine stores a line or sets it apart. The error is one after which the page has to be tried again.
+// takeLine stores or quarantines a line. After an error the page must be retried.
 func (m *Statement) takeLine(ctx context.Context, o exchange.Observation, page *StatementPage) (exchange.C2BTaken, error) {
 	reason := "unreadable"
 	if o.State == exchange.SeenSucceeded {
@@ -115,22 +115,22 @@ func (m *Statement) takeLine(ctx context.Context, o exchange.Observation, page *
 	fresh, err := m.Store.QuarantineLine(ctx, o, reason)
 	if fresh {
 		page.Quarantined++
-		activity.GetLogger(ctx).Warn("ALERT a line of the operator's statement can't be taken for a payment", "reason", reason)
+		activity.GetLogger(ctx).Warn("ALERT a line of the mobile money operator's statement can't be read as a payment", "reason", reason)
 	}
 	return exchange.C2BTaken{}, err
 }
 
-// SetAside is how many payments were set aside for a person because nothing waits for them.
+// SetAside is how many payments became exceptions because no order waits for them.
 type SetAside struct {
 	Payments int  `json:"payments"`
 	More     bool `json:"more,omitempty"`
 }
 
-// SetStrayPaymentsAside opens an exception for each payment of the operator's list that nothing waits for, once.
+// SetStrayPaymentsAside opens one exception for each payment of the operator's list that no order waits for.
 func (m *Statement) SetStrayPaymentsAside(ctx context.Context) (SetAside, error) {
-	ctx, stop := beat(ctx)
+	ctx, stop := heartbeat(ctx)
 	defer stop()
-	ids, err := m.Store.StrayPayments(ctx, m.Now().Add(-strayPatience), strayBatch)
+	ids, err := m.Store.StrayPayments(ctx, m.Now().Add(-strayTimeout), strayBatch)
 	if err != nil {
 		return SetAside{}, Failure(ctx, err)
 	}
@@ -148,33 +148,33 @@ func (m *Statement) SetStrayPaymentsAside(ctx context.Context) (SetAside, error)
 	return out, nil
 }
 
-// CountUnlisted counts the payments of a time that we know of and the operator's list has not, and the requests about
-// which the operator has posted nothing. The newest are left out, because the operator may list them, and post, yet. It
-// says so for a person and changes nothing.
+// CountUnlisted counts the payments of a period that we know and the operator's list lacks, and the requests without a
+// callback. It leaves out the newest, because the operator may still list them or call back. It logs alerts and changes
+// nothing.
 func (m *Statement) CountUnlisted(ctx context.Context, in StatementInput) (int, error) {
 	n, err := m.Store.UnlistedPayments(ctx, in.From, in.To.Add(-listLag))
 	if err != nil {
 		return 0, Failure(ctx, err)
 	}
 	if n > 0 {
-		activity.GetLogger(ctx).Error("ALERT the operator's statement lacks payments that we know of", "payments", n)
+		activity.GetLogger(ctx).Error("ALERT the mobile money operator's statement lacks payments that we have booked", "payments", n)
 	}
 	activity.GetMetricsHandler(ctx).Gauge("kivuko_momo_unlisted_payments").Update(float64(n)) //nolint:forbidigo // the library asks for one; it is a count
 	return n, m.listen(ctx, in.From, in.To.Add(-listLag))
 }
 
-// listen sees whether the operator's callbacks arrive at all.
+// listen checks whether the operator's callbacks arrive at all.
 func (m *Statement) listen(ctx context.Context, from, to time.Time) error {
-	silence, err := m.Store.CallbackSilence(ctx, from, to)
+	missing, err := m.Store.MissingCallbacks(ctx, from, to)
 	if err != nil {
 		return Failure(ctx, err)
 	}
-	if silence.Alarming() {
-		activity.GetLogger(ctx).Error("ALERT the operator's callbacks don't arrive; see that its addresses of ours answer",
-			"submitted", silence.Submitted, "without_callback", silence.Silent)
+	if missing.Alarming() {
+		activity.GetLogger(ctx).Error("ALERT the mobile money operator's callbacks don't arrive; check that our callback addresses can be reached",
+			"submitted", missing.Submitted, "without_callback", missing.Missing)
 	}
 	metrics := activity.GetMetricsHandler(ctx)
-	metrics.Gauge("kivuko_momo_submitted").Update(float64(silence.Submitted))     //nolint:forbidigo // the library asks for one; it is a count
-	metrics.Gauge("kivuko_momo_without_callback").Update(float64(silence.Silent)) //nolint:forbidigo // as above
+	metrics.Gauge("kivuko_momo_submitted").Update(float64(missing.Submitted))      //nolint:forbidigo // the library asks for one; it is a count
+	metrics.Gauge("kivuko_momo_without_callback").Update(float64(missing.Missing)) //nolint:forbidigo // as above
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// TransferStore is what flows change of transfers. Every method is one transaction and may be called
-// again: a transfer that is further already is returned as it is.
+// TransferStore stores transfers for flows. Every method is one transaction and may be called again: a transfer that has
+// advanced already is returned unchanged.
 type TransferStore interface {
 	OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) (exchange.Transfer, error)
 	TransferByID(ctx context.Context, id uuid.UUID) (exchange.Transfer, error)
@@ -24,20 +24,19 @@ type TransferStore interface {
 	GiveUpTransfer(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Transfer, error)
 }
 
-// Screener says whether somebody outside of our custody may be paid. An error is no answer, and so is
-// VerdictUnknown: neither lets money go.
+// Screener returns whether a counterparty outside our custody may be paid. Neither an error nor VerdictUnknown lets money
+// go.
 type Screener interface {
 	Screen(ctx context.Context, c exchange.Counterparty) (exchange.Screening, error)
 }
 
-// Transfers moves the rows of transfers. Screener is nil where the deny list is all there is.
+// Transfers changes the rows of transfers. Screener is nil if only the deny list is used.
 type Transfers struct {
 	Store    TransferStore
 	Screener Screener
 }
 
-// TransferState is where a transfer stands. Version grows with every change, so that of two answers the
-// newer one is known.
+// TransferState is the state of a transfer. Version grows with every change, so that of two answers the newer one is known.
 type TransferState struct {
 	TransferID uuid.UUID               `json:"transfer_id"`
 	Status     exchange.TransferStatus `json:"status"`
@@ -47,7 +46,7 @@ type TransferState struct {
 	Version    int64                   `json:"version"`
 }
 
-// OpenedTransfer is a transfer as it was created: what the flow needs to steer and to say what it is about.
+// OpenedTransfer is a transfer as it was created: what the flow needs for its decisions and its details.
 type OpenedTransfer struct {
 	TransferState
 	Kind              exchange.TransferKind `json:"kind"`
@@ -64,8 +63,8 @@ type OpenTransferInput struct {
 	Actor   Actor                    `json:"actor"`
 }
 
-// OpenTransfer stores the transfer and holds its amount. A second call with the same id gives the same
-// transfer. Refusals have the codes of the store's OpenTransfer.
+// OpenTransfer stores the transfer and holds its amount. A second call with the same id returns the same transfer. Refusals
+// have the codes of the store's OpenTransfer.
 func (a *Transfers) OpenTransfer(ctx context.Context, in OpenTransferInput) (OpenedTransfer, error) {
 	f, err := a.Store.OpenTransfer(ctx, in.Request, in.Actor.Principal())
 	if err != nil {
@@ -82,24 +81,24 @@ type TransferInput struct {
 	TransferID uuid.UUID `json:"transfer_id"`
 }
 
-// AdvanceTransfer queues a transfer within our custody, or sends one that leaves it to the screening.
+// AdvanceTransfer queues a transfer within our custody, or moves an external one on to its screening.
 func (a *Transfers) AdvanceTransfer(ctx context.Context, in TransferInput) (TransferState, error) {
 	f, err := a.Store.AdvanceTransfer(ctx, in.TransferID)
 	return transferState(f), Failure(ctx, err)
 }
 
-// ReadTransfer tells where a transfer stands.
+// ReadTransfer returns the state of a transfer.
 func (a *Transfers) ReadTransfer(ctx context.Context, in TransferInput) (TransferState, error) {
 	f, err := a.Store.TransferByID(ctx, in.TransferID)
 	return transferState(f), Failure(ctx, err)
 }
 
-// denyList is the name under which the deny list answers.
+// denyList is the screener name of the deny list.
 const denyList = "deny_list"
 
-// ScreenTransfer asks the deny list, and the configured screener where that is clear, about who is to be
-// paid, and stores what they said. A screener that gives no answer is asked again within the limits of the
-// call. The transfer is still being screened afterwards when one said that it does not know.
+// ScreenTransfer screens the recipient by the deny list, and, if that is clear, by the configured screener, and stores the
+// verdicts. A screener without an answer is asked again within the limits of the call. After an unknown verdict the transfer
+// stays in screening.
 func (a *Transfers) ScreenTransfer(ctx context.Context, in TransferInput) (TransferState, error) {
 	f, err := a.Store.TransferByID(ctx, in.TransferID)
 	if err != nil || f.Status != exchange.TransferScreening {
@@ -124,31 +123,31 @@ func (a *Transfers) ScreenTransfer(ctx context.Context, in TransferInput) (Trans
 	return transferState(f), Failure(ctx, err)
 }
 
-// HandToSigner moves a queued transfer of a hot wallet on to its signing.
+// HandToSigner moves a queued transfer of a hot wallet on to signing.
 func (a *Transfers) HandToSigner(ctx context.Context, in TransferInput) (TransferState, error) {
 	f, err := a.Store.SignTransfer(ctx, in.TransferID)
 	return transferState(f), Failure(ctx, err)
 }
 
-// MarkTransferInput says what a transfer waits for.
+// MarkTransferInput names what a transfer waits for.
 type MarkTransferInput struct {
 	TransferID uuid.UUID `json:"transfer_id"`
 	Detail     string    `json:"detail"`
 }
 
-// MarkTransfer writes what a transfer waits for, for everybody who reads it.
+// MarkTransfer writes what a transfer waits for into its row.
 func (a *Transfers) MarkTransfer(ctx context.Context, in MarkTransferInput) (TransferState, error) {
 	f, err := a.Store.SetTransferDetail(ctx, in.TransferID, in.Detail)
 	return transferState(f), Failure(ctx, err)
 }
 
-// CancelTransferInput gives a transfer up on behalf of a person.
+// CancelTransferInput cancels a transfer on behalf of a user.
 type CancelTransferInput struct {
 	TransferID uuid.UUID `json:"transfer_id"`
 	Actor      Actor     `json:"actor"`
 }
 
-// CancelTransfer gives a transfer up before anything is signed; CodeStateConflict after that.
+// CancelTransfer cancels a transfer before anything is signed; CodeStateConflict after that.
 func (a *Transfers) CancelTransfer(ctx context.Context, in CancelTransferInput) (TransferState, error) {
 	detail := exchange.DetailByPerson
 	if in.Actor.Role.Staff() {
@@ -158,19 +157,19 @@ func (a *Transfers) CancelTransfer(ctx context.Context, in CancelTransferInput) 
 	return transferState(f), Failure(ctx, err)
 }
 
-// LapseTransfer cancels a transfer for which nobody decided in time.
+// LapseTransfer cancels a transfer that officers did not decide in time.
 func (a *Transfers) LapseTransfer(ctx context.Context, in TransferInput) (TransferState, error) {
 	f, err := a.Store.LapseTransfer(ctx, in.TransferID)
 	return transferState(f), Failure(ctx, err)
 }
 
-// GiveUpTransferInput gives a transfer's money back by command.
+// GiveUpTransferInput returns a transfer's money by command.
 type GiveUpTransferInput struct {
 	TransferID uuid.UUID `json:"transfer_id"`
 	Proof      Proof     `json:"proof"`
 }
 
-// GiveUpTransfer ends a transfer that can't go on, or frees the money of a blocked one. It is refused with
+// GiveUpTransfer ends a transfer that can't go on, or releases the money of a blocked one. It is refused with
 // CodeStateConflict while a transaction may still move the money.
 func (a *Transfers) GiveUpTransfer(ctx context.Context, in GiveUpTransferInput) (TransferState, error) {
 	f, err := a.Store.GiveUpTransfer(ctx, in.TransferID, in.Proof.Principal())

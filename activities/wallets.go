@@ -8,23 +8,22 @@ import (
 	"kivuko/exchange"
 )
 
-// KeyMaker makes and seals the key of a new wallet and gives its address on the network.
+// KeyMaker creates and seals the key of a new wallet and returns its address on the network.
 type KeyMaker interface {
 	CreateKey(ctx context.Context, walletID uuid.UUID, n exchange.Network) (address string, key exchange.SealedKey, err error)
 }
 
-// WalletStore is where wallets are written.
+// WalletStore stores wallets.
 type WalletStore interface {
-	// CreateWallet is idempotent on the request's id: a second call gives the first call's wallet,
-	// whatever key it brings.
+	// CreateWallet is idempotent by the request's id: a second call returns the first call's wallet, whatever its key.
 	CreateWallet(ctx context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error)
 }
 
 // Wallets creates custodial wallets. It is registered on signer queues only.
 type Wallets struct {
 	Keys KeyMaker
-	// ColdKeys seals the keys of cold wallets so that the signer can't open them. Without it they are sealed as
-	// all others, and nothing is ever signed with them.
+	// ColdKeys seals the keys of cold wallets so that the signer can't open them. Without it they are sealed like all others,
+	// and nothing is ever signed with them.
 	ColdKeys KeyMaker
 	Store    WalletStore
 }
@@ -35,8 +34,8 @@ type MadeWallet struct {
 	Address  string    `json:"address"`
 }
 
-// MakeWallet makes a key and stores the wallet with it. When it runs again, the key of the run before
-// wins and the new one is forgotten: nobody has seen its address.
+// MakeWallet creates a key and stores the wallet with it. In a repeated run the first key stays and the new one is dropped:
+// its address was never returned.
 func (w *Wallets) MakeWallet(ctx context.Context, r exchange.WalletRequest) (MadeWallet, error) {
 	maker := w.Keys
 	if r.Type == exchange.Cold && w.ColdKeys != nil {

@@ -2,6 +2,7 @@ package activities
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -12,12 +13,12 @@ import (
 	"kivuko/exchange"
 )
 
-// RelayStore hands the event log to the endpoints.
+// RelayStore passes the event log to the endpoints.
 type RelayStore interface {
-	// RelayEvents hands on at most limit events. More says that there may be others, Wanted that there is an
-	// active endpoint.
-	RelayEvents(ctx context.Context, limit int) (RelayedEvents, error)
-	// WebhooksToWake lists endpoints with deliveries of which their flow was not told, and those deliveries.
+	// RelayEvents passes on at most limit events. More is set when there may be others, Wanted when there is an active
+	// endpoint.
+	RelayEvents(ctx context.Context, limit int) (exchange.RelayedEvents, error)
+	// WebhooksToWake lists endpoints with deliveries about which their flow was not notified, and those deliveries.
 	WebhooksToWake(ctx context.Context, limit int) (map[uuid.UUID][]uuid.UUID, error)
 	WebhooksWoken(ctx context.Context, deliveries []uuid.UUID) error
 }
@@ -27,7 +28,7 @@ type WebhookWaker interface {
 	WakeWebhooks(ctx context.Context, endpoint uuid.UUID) error
 }
 
-// Relay reads the event log. It talks to our own database and to Temporal alone.
+// Relay reads the event log. It calls only our own database and Temporal.
 type Relay struct {
 	Store RelayStore
 	Waker WebhookWaker
@@ -36,10 +37,10 @@ type Relay struct {
 // Steps of the relay.
 const (
 	relayBatch = 500 // events of one step
-	wakeBatch  = 200 // deliveries of which flows are told in one step
+	wakeBatch  = 200 // deliveries about which flows are notified in one step
 )
 
-// RelayedEvents is what a step of the relay did.
+// RelayedEvents is the result of a step of the relay.
 type RelayedEvents struct {
 	Events     int  `json:"events"`
 	Deliveries int  `json:"deliveries"`
@@ -48,10 +49,11 @@ type RelayedEvents struct {
 	Wanted     bool `json:"wanted"`
 }
 
-// RelayEvents hands a batch of the event log to the endpoints, and wakes their flows. A flow is woken before it
-// is written that it was: told twice, it looks once more and finds nothing.
+// RelayEvents passes a batch of the event log to the endpoints, and wakes their flows. A flow is woken before that is
+// recorded: woken twice, it only checks once more.
 func (r *Relay) RelayEvents(ctx context.Context) (RelayedEvents, error) {
-	out, err := r.Store.RelayEvents(ctx, relayBatch)
+	made, err := r.Store.RelayEvents(ctx, relayBatch)
+	out := RelayedEvents{Events: made.Events, Deliveries: made.Deliveries, Wanted: made.Wanted}
 	if err != nil {
 		return out, Failure(ctx, err)
 	}
@@ -59,7 +61,7 @@ func (r *Relay) RelayEvents(ctx context.Context) (RelayedEvents, error) {
 	if err != nil {
 		return out, Failure(ctx, err)
 	}
-	told := 0
+	notified := 0
 	for endpoint, deliveries := range due {
 		if err := r.Waker.WakeWebhooks(ctx, endpoint); err != nil {
 			return out, Failure(ctx, exchange.Wrap(exchange.CodeUnavailable, err, "The flow of a webhook endpoint could not be woken."))
@@ -68,19 +70,19 @@ func (r *Relay) RelayEvents(ctx context.Context) (RelayedEvents, error) {
 			return out, Failure(ctx, err)
 		}
 		out.Woken++
-		told += len(deliveries)
+		notified += len(deliveries)
 	}
-	out.More = out.Events == relayBatch || told >= wakeBatch
+	out.More = out.Events == relayBatch || notified >= wakeBatch
 	return out, nil
 }
 
 // WebhookStore holds the deliveries.
 type WebhookStore interface {
-	// ClaimWebhooks takes deliveries that are due, for one attempt each and for nobody else until the lease ends.
+	// ClaimWebhooks leases due deliveries for one attempt each; no other worker gets them until the lease ends.
 	ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int, lease time.Duration) (exchange.WebhookClaim, error)
-	// RecordWebhook writes what came of an attempt; what comes after another claim changes nothing.
+	// RecordWebhook records the result of an attempt; after another claim it changes nothing.
 	RecordWebhook(ctx context.Context, r exchange.WebhookResult) error
-	// NextWebhook is when a delivery is due next; zero when none waits.
+	// NextWebhook returns when the next delivery is due; zero when none waits.
 	NextWebhook(ctx context.Context, endpoint uuid.UUID) (time.Time, error)
 }
 
@@ -89,12 +91,17 @@ type WebhookOpener interface {
 	OpenWebhookSecret(k exchange.WebhookKey) (string, error)
 }
 
-// Webhooks sends events to addresses that others named. It is on a queue of its own: what it talks to is
-// slow, down or hostile, and must not take the places of money's work.
+// WebhookSender makes one attempt. Neither a status nor a failure means that the context ended before there was an answer.
+type WebhookSender interface {
+	Send(ctx context.Context, m exchange.WebhookMessage) (status int, failure string)
+}
+
+// Webhooks sends events to addresses that users set. It has a queue of its own, because receivers may be slow, down or
+// hostile and must not delay work on money.
 type Webhooks struct {
 	Store  WebhookStore
 	Opener WebhookOpener
-	Sender *WebhookSender
+	Sender WebhookSender
 	Now    func() time.Time
 }
 
@@ -103,23 +110,23 @@ type WebhookInput struct {
 	EndpointID uuid.UUID `json:"endpoint_id"`
 }
 
-// WebhooksSent is what a round of deliveries did. Next is when to look again; zero when none waits.
+// WebhooksSent is the result of a round of deliveries. Next is when to check again; zero when none waits.
 type WebhooksSent struct {
 	Attempts  int       `json:"attempts"`
 	Delivered int       `json:"delivered"`
 	Next      time.Time `json:"next"`
 }
 
-// A round sends to one address at most webhookBatch deliveries, at the same moment. The lease is longer than an
-// attempt can take, so that no other worker makes the same attempt meanwhile.
+// A round sends at most webhookBatch deliveries to one address at once. The lease is longer than an attempt can take, so that
+// no other worker makes the same attempt meanwhile.
 const (
 	webhookBatch   = 20
 	webhookTimeout = 15 * time.Second
 	webhookLease   = time.Minute
 )
 
-// DeliverWebhooks makes one attempt of each delivery of an endpoint that is due. A worker that dies leaves
-// attempts that are made again when the lease is over: what is delivered may be delivered twice, under one id.
+// DeliverWebhooks makes one attempt of each due delivery of an endpoint. After a crash the attempts are repeated when the
+// lease is over, so a message may be delivered twice, under one id.
 func (w *Webhooks) DeliverWebhooks(ctx context.Context, in WebhookInput) (WebhooksSent, error) {
 	claim, err := w.Store.ClaimWebhooks(ctx, in.EndpointID, webhookBatch, webhookLease)
 	if err != nil {
@@ -152,8 +159,8 @@ func outcomeOf(r exchange.WebhookResult) string {
 	return r.Error
 }
 
-// send makes the attempts of a claim at the same moment. When the worker stops, what has no answer yet is left
-// to the lease.
+// send makes the attempts of a claim at once. When the worker stops, attempts without an answer wait for the end of the
+// lease.
 func (w *Webhooks) send(ctx context.Context, claim exchange.WebhookClaim) ([]exchange.WebhookResult, error) {
 	names, secrets := make([]string, len(claim.Keys)), make([]string, len(claim.Keys))
 	for i, k := range claim.Keys {
@@ -179,7 +186,7 @@ func (w *Webhooks) send(ctx context.Context, claim exchange.WebhookClaim) ([]exc
 		if err != nil {
 			return nil, err
 		}
-		if results[i].Error != webhookStopped {
+		if results[i].Status != 0 || results[i].Error != "" { // else the worker had to stop
 			made = append(made, results[i])
 		}
 	}
@@ -202,7 +209,7 @@ func (w *Webhooks) attempt(ctx context.Context, url string, d exchange.WebhookDe
 	if err != nil {
 		return r, err
 	}
-	r.Status, r.Error = w.Sender.Send(ctx, WebhookMessage{URL: url, ID: id, At: at, Signature: signature, Keys: keys, Body: body})
-	r.Gone = r.Status == statusGone
+	r.Status, r.Error = w.Sender.Send(ctx, exchange.WebhookMessage{URL: url, ID: id, At: at, Signature: signature, Keys: keys, Body: body})
+	r.Gone = r.Status == http.StatusGone
 	return r, nil
 }

@@ -7,14 +7,14 @@ import (
 	"kivuko/store"
 )
 
-// FirstAdmin is the admin that comes from configuration, because somebody must create the others.
+// FirstAdmin is the admin of the configuration, who creates all other admins.
 type FirstAdmin struct {
 	Email, PhoneNumber, FirstName, LastName, Password string
 }
 
-// EnsureAdmin creates the first admin unless there is an admin, and tells whether it did. Existing
-// admins stay as they are, so that a configuration left behind makes nobody an admin later; an account of
-// another role with the address is CodeConflict. Weak passwords and broken fields are CodeInvalid.
+// EnsureAdmin creates the first admin unless an admin exists, and reports whether it did. Existing admins don't
+// change, so that an old configuration can't add an admin later. It fails with CodeConflict when an account of
+// another role has the e-mail address, and with CodeInvalid for a weak password or an invalid field.
 func EnsureAdmin(ctx context.Context, st *store.Store, a FirstAdmin) (bool, error) {
 	email, err := exchange.ParseEmail(a.Email)
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	approvalTokenBytes = 32          // of chance in a token
+	approvalTokenBytes = 32          // of randomness in a token
 	digestLength       = 64          // of a digest in hexadecimal
 	apiTokenLife       = time.Minute // of a token that the API makes for its own update
 )
 
-// decideTransfer takes an officer's decision. The flow is handed a token for exactly this decision, as it
-// would be from the Web UI: there is one door behind the two, and nothing but a token opens it.
+// decideTransfer takes an officer's decision. It passes the flow a token for exactly this decision, like a signal
+// from the Web UI does: one handler takes both, and it accepts only tokens.
 func (s *server) decideTransfer(action exchange.ApprovalAction) func(*call) error {
 	return func(c *call) error {
 		id, f, err := c.idAndBody()
@@ -49,7 +49,7 @@ func (s *server) decideTransfer(action exchange.ApprovalAction) func(*call) erro
 			return err
 		}
 		if err := s.Flows.DecideTransfer(c.ctx, t.ID, c.objectID, action, token); err != nil {
-			// A repeated request may find its decision counted and the flow further, or over.
+			// On a repeated request, the decision may be counted already and the flow may have moved on or ended.
 			counted, readErr := s.Store.TicketCounted(c.ctx, c.objectID)
 			if readErr != nil {
 				return readErr
@@ -58,29 +58,29 @@ func (s *server) decideTransfer(action exchange.ApprovalAction) func(*call) erro
 				return s.endedTransfer(c, t.ID, err)
 			}
 		}
-		return s.tellTransfer(c, t.ID)
+		return s.answerTransfer(c, t.ID)
 	}
 }
 
-// ticket is the right of the caller to one decision. It holds the token's hash alone.
+// ticket is the right of the caller to one decision. It holds only the token's hash.
 func (s *server) ticket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note, token string) exchange.ApprovalTicket {
 	return exchange.ApprovalTicket{
 		OfficerID: c.who.UserID, ObjectType: object, ObjectID: id, Action: action, Note: note, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: s.now().UTC(),
 	}
 }
 
-// ownTicket is for the token of a request's own decision. That follows from the request, so that a retry hands in the
-// same one, and from the pepper, so that nobody else can make it.
+// ownTicket is the ticket for the decision in the request itself. Its token is derived from the request, so that a retry
+// has the same token, and from the pepper, so that only this service can compute it.
 func (s *server) ownTicket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note string) (exchange.ApprovalTicket, string) {
 	mac := hmac.New(sha256.New, s.hasher.pepper)
 	fmt.Fprintf(mac, "kivuko approval v1\n%s", c.objectID)
 	token := hex.EncodeToString(mac.Sum(nil))
 	k := s.ticket(c, object, id, action, note, token)
-	k.ID, k.Door, k.ExpiresAt = c.objectID, exchange.DoorAPI, k.CreatedAt.Add(apiTokenLife)
+	k.ID, k.Channel, k.ExpiresAt = c.objectID, exchange.ChannelAPI, k.CreatedAt.Add(apiTokenLife)
 	return k, token
 }
 
-// signalTicket is for a token of chance that the officer hands in by a signal.
+// signalTicket is the ticket for a random token that the officer sends by a signal.
 func (s *server) signalTicket(c *call, object exchange.ApprovalObject, id uuid.UUID, action exchange.ApprovalAction, note string) (exchange.ApprovalTicket, string, error) {
 	raw := make([]byte, approvalTokenBytes)
 	if _, err := rand.Read(raw); err != nil {
@@ -88,11 +88,11 @@ func (s *server) signalTicket(c *call, object exchange.ApprovalObject, id uuid.U
 	}
 	token := hex.EncodeToString(raw)
 	k := s.ticket(c, object, id, action, note, token)
-	k.ID, k.Door, k.ExpiresAt = newID(), exchange.DoorSignal, k.CreatedAt.Add(exchange.ApprovalTokenTTL)
+	k.ID, k.Channel, k.ExpiresAt = newID(), exchange.ChannelSignal, k.CreatedAt.Add(exchange.ApprovalTokenTTL)
 	return k, token, nil
 }
 
-// tokenWire answers with a token, once: it is stored nowhere.
+// tokenWire is the only response that shows the token: it is not stored.
 type tokenWire struct {
 	ID         uuid.UUID `json:"token_id"`
 	Token      string    `json:"token"`
@@ -107,8 +107,8 @@ type tokenWire struct {
 	ExpiresAt  timestamp `json:"expires_at"`
 }
 
-// issueToken gives an officer the right to one decision, to be handed in by a signal. The PIN confirms that
-// it is the officer: an access token alone must not approve money behind its owner's back.
+// issueToken gives an officer the right to one decision, which the officer sends by a signal. It asks for the PIN,
+// so that a stolen access token alone can't approve money.
 func (s *server) issueToken(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *server) issueToken(c *call) error {
 	f.decimalText("amount", true)
 	asset, flow, err := s.awaiting(c, object, id)
 	if exchange.CodeOf(err) == exchange.CodeNotFound && id != uuid.Nil {
-		f.fail("object_id", "not_found", "is not the id of what waits for officers")
+		f.fail("object_id", "not_found", "is not the id of a transfer or refund that waits for approval")
 	} else if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *server) issueToken(c *call) error {
 	})
 }
 
-// awaiting finds what a token is to be about: the asset of its amount, and the flow that takes the signal.
+// awaiting returns the asset of the object that waits for a decision, and the id of the flow that takes the signal.
 func (s *server) awaiting(c *call, object exchange.ApprovalObject, id uuid.UUID) (money.Asset, string, error) {
 	if object != exchange.ApproveRefund {
 		t, err := s.Store.Transfer(c.ctx, store.ViewOf(c.who, exchange.ActApprove), id)
@@ -173,7 +173,7 @@ func (s *server) awaiting(c *call, object exchange.ApprovalObject, id uuid.UUID)
 	return r.Amount.Asset(), flow, err
 }
 
-// confirmPIN asks for the caller's PIN once more, under the same counters as the login.
+// confirmPIN checks the caller's PIN again, with the same counters as the login.
 func (s *server) confirmPIN(c *call, pin string) error {
 	credentials, err := s.Store.CredentialsOf(c.ctx, c.who.UserID)
 	if err != nil {
@@ -212,7 +212,7 @@ func pendingWire(t exchange.Transfer) wirePending {
 	}
 }
 
-// pendingApprovals lists what waits for the caller: what others asked for and it has not decided about.
+// pendingApprovals lists what waits for the caller's decision: requests of others that the caller has not decided yet.
 func (s *server) pendingApprovals(c *call) error {
 	q := c.query()
 	page := q.page(anyPage)
@@ -232,7 +232,7 @@ func (s *server) pendingApprovals(c *call) error {
 		return err
 	}
 	c.fc.Set("X-Total-Count", strconv.Itoa(total))
-	return c.json(http.StatusOK, map[string]any{ // of changes and refunds there are never so many that they need pages
+	return c.json(http.StatusOK, map[string]any{ // changes and refunds are few and need no pages
 		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "refunds": each(refunds, pendingRefundWire), "page_id": page.Number, "page_size": page.Size, "total": total,
 	})
 }

@@ -19,7 +19,7 @@ func (c *crossing) pending(amount string) map[string]any {
 	return c.do(get, transfersPath+"/"+id, nil, c.admin.auth()).want(http.StatusOK).object()
 }
 
-// withPIN gives a person a PIN.
+// withPIN sets a user's PIN.
 func (c *crossing) withPIN(p person) {
 	c.t.Helper()
 	hash, err := HashPIN(c.server.Config.Pepper, p.ID, "73915")
@@ -76,7 +76,7 @@ func TestOfficersApproveThroughTheAPI(t *testing.T) {
 	c.verb(two, newID().String(), "approve", nil, "j").refused(exchange.CodeNotFound)
 }
 
-// A decision whose answer was lost is found by the same key, also when it ended the flow.
+// A retry with the same key finds a decision whose response was lost, also when it ended the flow.
 func TestDecisionRepeatedAfterAnUnknownOutcome(t *testing.T) {
 	c := newCrossing(t, "100")
 	c.rule("1000000")
@@ -87,11 +87,11 @@ func TestDecisionRepeatedAfterAnUnknownOutcome(t *testing.T) {
 	if got := c.verb(c.officers[0], id, "approve", nil, "k").want(http.StatusOK).object(); got["status"] != "queued" {
 		t.Errorf("approved %v", got)
 	}
-	c.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow is over."))
+	c.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow has ended."))
 	c.verb(c.officers[1], id, "approve", nil, "l").refused(exchange.CodeStateConflict)
 }
 
-// Whoever asked for a transfer does not decide about it.
+// The requester of a transfer can't decide about it.
 func TestRequesterIsNoOfficerOfItsOwn(t *testing.T) {
 	c := newCrossing(t, "100")
 	c.rule("1000000")
@@ -156,8 +156,7 @@ func TestApprovalTokens(t *testing.T) {
 	}
 }
 
-// Guesses at the PIN are counted as at the login, also when they come at the same moment, and the lock is
-// one for both doors.
+// Wrong PINs are counted as at the login, also when they come concurrently, and both share one lock.
 func TestGuessingThePINOfAnOfficer(t *testing.T) {
 	c := newCrossing(t, "100")
 	c.rule("1000000")

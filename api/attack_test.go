@@ -15,11 +15,11 @@ import (
 	"kivuko/exchange"
 )
 
-// TestAttackRun breaks every operation one rule at a time, as the document states the rules: bodies,
-// query and path parameters, headers. Nothing may answer 5xx or a status that is not documented, every
-// answer must fit its schema (do checks both), and a broken rule must be refused as such.
+// TestAttackRun breaks the documented rules of every operation one at a time: bodies, query and path parameters,
+// headers. No response may be 5xx or have an undocumented status, every response must fit its schema (do checks
+// both), and a broken rule must be refused with its own error.
 func TestAttackRun(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	rows := w.catalogRows()
 	doc, sent := contract(t), 0
 	for _, r := range bareRoutes() {
@@ -28,7 +28,7 @@ func TestAttackRun(t *testing.T) {
 		}
 		op := doc.Paths.Find(r.path).GetOperation(r.method)
 		t.Run(op.OperationID, func(t *testing.T) {
-			a := attack{world: w, t: t, rows: rows, route: r, op: op, who: w.attacker(r)}
+			a := attack{harness: w, t: t, rows: rows, route: r, op: op, who: w.attacker(r)}
 			a.bodies()
 			a.parameters()
 			a.headers()
@@ -40,8 +40,8 @@ func TestAttackRun(t *testing.T) {
 	}
 }
 
-// attacker is a person whom the policy lets use the route.
-func (w *world) attacker(r route) person {
+// attacker is a user whom the policy allows the route.
+func (w *harness) attacker(r route) person {
 	if endsSessions(r) {
 		return w.person(exchange.RoleCustomer)
 	}
@@ -54,7 +54,7 @@ func (w *world) attacker(r route) person {
 }
 
 // catalogRows seeds the catalogs and picks a row of each.
-func (w *world) catalogRows() map[string]string {
+func (w *harness) catalogRows() map[string]string {
 	w.t.Helper()
 	if err := w.store.SeedCatalogs(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -73,13 +73,13 @@ func (w *world) catalogRows() map[string]string {
 	}
 }
 
-// endsSessions tells that a route leaves its caller without a session.
+// endsSessions reports whether a route ends the caller's session.
 func endsSessions(r route) bool {
 	return strings.HasSuffix(r.path, "/logout") || strings.HasSuffix(r.path, "/revoke-all")
 }
 
 type attack struct {
-	*world
+	*harness
 	t     *testing.T
 	route route
 	op    *openapi3.Operation
@@ -88,7 +88,7 @@ type attack struct {
 	sent  int
 }
 
-// path is the route's address with an id of nothing.
+// path is the route's path with an unknown id.
 func (a *attack) path() string {
 	p := strings.ReplaceAll(a.route.path, "{role}", "user")
 	p = strings.ReplaceAll(p, "{kind}", "result")
@@ -117,7 +117,7 @@ func (a *attack) send(path string, body any, more ...option) *reply {
 	return got
 }
 
-// refuse sends what breaks a rule.
+// refuse sends a request that breaks a rule.
 func (a *attack) refuse(why, path string, body any, more ...option) {
 	a.t.Helper()
 	got := a.send(path, body, more...)

@@ -15,7 +15,7 @@ import (
 	"kivuko/store"
 )
 
-// tokensWire answers a login and a refresh.
+// tokensWire is the response to a login and a refresh.
 type tokensWire struct {
 	AccessToken      string    `json:"access_token"`
 	RefreshToken     string    `json:"refresh_token"`
@@ -101,9 +101,9 @@ func (s *server) loginPIN(c *call) error {
 
 const maxPhoneText = 20
 
-// provePIN counts the attempt at the account before it looks at the PIN, so that attempts at the same
-// moment can't all slip in before the first failure is counted. Success takes the count back. Whatever
-// asks for a PIN passes here, so that the lock is one for all of it.
+// provePIN counts the attempt of the account before it checks the PIN, so that concurrent attempts can't all
+// pass before the first failure is counted. A success resets the count. Every operation that asks for a PIN
+// calls provePIN, so that they share one lock.
 func (s *server) provePIN(c *call, user exchange.User, credentials exchange.Credentials, identifier, pin string) (bool, error) {
 	lock, account, address := s.Config.PINLock, pinKey(user.ID, identifier), "pin-ip:"+c.origin()
 	if err := s.refuseLocked(c, address); err != nil {
@@ -121,7 +121,7 @@ func (s *server) provePIN(c *call, user exchange.User, credentials exchange.Cred
 		return false, err
 	}
 	if !ok || !user.IsActive {
-		// Only failures count against an address: many people log in from one.
+		// Only failures count against an address: many users may share one.
 		_, err := s.Store.LoginFailure(c.ctx, address, lock.PerAddress, lock.Base)
 		return false, err
 	}
@@ -129,8 +129,8 @@ func (s *server) provePIN(c *call, user exchange.User, credentials exchange.Cred
 	return true, s.Store.LoginSuccess(c.ctx, account)
 }
 
-// pinKey is the counter of an account; of an unknown one, that of the name that was tried, so that
-// both lock alike.
+// pinKey is the key of an account's counter. An unknown account is counted by the identifier of the request,
+// so that known and unknown accounts lock alike.
 func pinKey(user uuid.UUID, identifier string) string {
 	if user != uuid.Nil {
 		return "pin:" + user.String()
@@ -139,7 +139,7 @@ func pinKey(user uuid.UUID, identifier string) string {
 	return "pin-unknown:" + hex.EncodeToString(sum[:16])
 }
 
-// refuseLocked answers with the time that is left when a counter is locked.
+// refuseLocked fails with the remaining time while a counter is locked.
 func (s *server) refuseLocked(c *call, key string) error {
 	until, err := s.Store.LoginLocked(c.ctx, key)
 	if err != nil || !until.After(s.now()) {
@@ -152,16 +152,16 @@ func (s *server) locked(c *call, key string, until time.Time) error {
 	left := max(until.Sub(s.now()), 0)
 	c.fc.Set(fiber.HeaderRetryAfter, strconv.Itoa(int(left/time.Second)+1))
 	if strings.HasPrefix(key, "password") {
-		return exchange.Errorf(exchange.CodeRateLimited, "Too many failed logins from this address. Retry-After says when to try again.")
+		return exchange.Errorf(exchange.CodeRateLimited, "Too many failed logins from this address. Try again after the time in Retry-After.")
 	}
-	return exchange.Errorf(exchange.CodePINLocked, "Too many wrong PINs. Log in with the password, or try again when Retry-After has passed.")
+	return exchange.Errorf(exchange.CodePINLocked, "Too many wrong PINs. Log in with the password, or try again after the time in Retry-After.")
 }
 
-// findByEmail finds the account and its credentials; neither, without an error, when it is unknown.
+// findByEmail finds the account and its credentials. For an unknown account it returns zero values and no error.
 func (s *server) findByEmail(c *call, email string) (exchange.User, exchange.Credentials, error) {
 	email, err := exchange.ParseEmail(email)
 	if err != nil {
-		return exchange.User{}, exchange.Credentials{}, nil //nolint:nilerr // no e-mail address is no account
+		return exchange.User{}, exchange.Credentials{}, nil //nolint:nilerr // an invalid address means: no account
 	}
 	return s.withCredentials(c)(s.Store.UserByEmail(c.ctx, email))
 }
@@ -169,7 +169,7 @@ func (s *server) findByEmail(c *call, email string) (exchange.User, exchange.Cre
 func (s *server) findByPhone(c *call, text string) (exchange.User, exchange.Credentials, error) {
 	phone, err := exchange.ParsePhone(text)
 	if err != nil {
-		return exchange.User{}, exchange.Credentials{}, nil //nolint:nilerr // no phone number is no account
+		return exchange.User{}, exchange.Credentials{}, nil //nolint:nilerr // an invalid number means: no account
 	}
 	return s.withCredentials(c)(s.Store.UserByPhone(c.ctx, phone))
 }
@@ -222,7 +222,7 @@ func (s *server) tokens(c *call, u exchange.User, version int64, session store.S
 	})
 }
 
-// refresh exchanges a refresh token, once. An access token in the header is not looked at.
+// refresh exchanges a refresh token, once. It ignores an access token in the header.
 func (s *server) refresh(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *server) refresh(c *call) error {
 		return err
 	}
 	now := s.now().UTC()
-	// The lifetime inside the token is an upper bound only: the store keeps the family's own end.
+	// The lifetime in the token is only an upper bound: the store has the end of the session.
 	text, hash, err := s.ring.refresh(now, now.Add(RefreshTokenLife))
 	if err != nil {
 		return err
@@ -273,8 +273,8 @@ func (s *server) revokeAll(c *call) error {
 	return c.empty()
 }
 
-// setPIN sets or changes the caller's own PIN, which the password must confirm: a stolen access
-// token alone must not plant a PIN that outlives it.
+// setPIN sets or changes the caller's own PIN. The password confirms it: a stolen access token alone must not be
+// enough to set a PIN that is valid for longer than the token.
 func (s *server) setPIN(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {

@@ -52,7 +52,7 @@ func TestRegisterLoginRefresh(t *testing.T) {
 	}
 	// The access token may be expired, wrong, or missing.
 	third := e.do(post, "/api/v1/auth/refresh", map[string]any{"refresh_token": second.text("refresh_token")}, bearer("rubbish")).want(http.StatusOK)
-	// Using an old one revokes the family: the newest refresh token and the access tokens die.
+	// Using an old one revokes the family: the newest refresh token and the access tokens stop working.
 	e.do(post, "/api/v1/auth/refresh", map[string]any{"refresh_token": first.text("refresh_token")}).refused(exchange.CodeUnauthenticated)
 	e.do(post, "/api/v1/auth/refresh", map[string]any{"refresh_token": third.text("refresh_token")}).refused(exchange.CodeUnauthenticated)
 	e.do(get, "/api/v1/auth/user/me", nil, bearer(third.text("access_token"))).refused(exchange.CodeUnauthenticated)
@@ -106,7 +106,7 @@ func TestLoginSaysTheSameForUnknownAndWrong(t *testing.T) {
 	}
 }
 
-// anonymous is a body without what names the single request.
+// anonymous is a body without the ids of the single request.
 func anonymous(r *reply) []byte {
 	id := r.header.Get("X-Request-Id")
 	return bytes.ReplaceAll(r.body, []byte(id), []byte("*"))
@@ -154,11 +154,11 @@ func TestPINLocks(t *testing.T) {
 	mine := map[string]any{"email": "11000004@example.com"}
 	guess("4821", 99, mine).refused(exchange.CodePINLocked)
 	guess("4821", 99, map[string]any{"phone_number": "0711000004"}).refused(exchange.CodePINLocked)
-	// The lock is no lock of the account.
+	// The lock does not apply to the account.
 	e.do(post, "/api/v1/users/login", map[string]any{"email": "11000004@example.com", "password": testPassword}).want(http.StatusOK)
-	// Ids and times in the log hold any four digits sooner or later, hence six with an end on both sides.
+	// Ids and times in the log may contain any four digits, hence six digits with a boundary on both sides.
 	if regexp.MustCompile(`\b`+wrongPIN+`\b`).MatchString(e.logs.String()) || strings.Contains(e.logs.String(), user.text("email")) {
-		t.Error("the log names a PIN or a person")
+		t.Error("the log contains a PIN or personal data")
 	}
 }
 
@@ -218,7 +218,7 @@ func TestRegistrationReplaysByKey(t *testing.T) {
 	other := registration("11000006")
 	other["password"] = "quite another one"
 	e.do(post, "/api/v1/users/register", other, withKey("k1")).refused(exchange.CodeIdempotencyReused)
-	// A stranger with the same key is somebody else.
+	// The same key from another caller is another key.
 	e.do(post, "/api/v1/users/register", registration("11000007"), withKey("k1"), from("192.0.2.77")).want(http.StatusCreated)
 }
 
@@ -252,7 +252,7 @@ func TestSessionsEnd(t *testing.T) {
 	e.do(patch, "/api/v1/auth/users/"+admin.ID.String(), map[string]any{"is_active": false}, admin.auth()).refused(exchange.CodeStateConflict)
 }
 
-// TestAnotherProcessFollows holds the five seconds within which a change made elsewhere counts here.
+// TestAnotherProcessFollows checks that a change by another process takes effect within five seconds.
 func TestAnotherProcessFollows(t *testing.T) {
 	e := start(t)
 	other := startOn(t, e.store)

@@ -10,10 +10,10 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Limits of asking nodes.
+// Limits of requests to nodes.
 const (
 	chainTimeout  = 4 * time.Second // for one balance
-	maxChainReads = 16              // at a time, of all callers; more are unavailable rather than late
+	maxChainReads = 16              // at a time, of all callers; above it a balance is "unavailable"
 )
 
 // offered refuses an asset that this deployment does not offer on a network.
@@ -40,7 +40,7 @@ func blockWire(b exchange.ChainBlock) *wireBlock {
 	return &wireBlock{b.Number, b.ID, optTime(b.Time)}
 }
 
-// chainWire is what a chain says of a balance. Amount and block are null unless the status is read.
+// chainWire is a balance as the chain reports it. Amount and block are null unless the status is read.
 type chainWire struct {
 	Status string     `json:"status"` // one of the chain… constants
 	Detail *string    `json:"detail"`
@@ -48,23 +48,23 @@ type chainWire struct {
 	Block  *wireBlock `json:"block"`
 }
 
-// What became of the question to a chain.
+// The outcomes of reading a balance from a chain.
 const (
 	chainRead        = "read"
-	chainUnavailable = "unavailable" // no node answers now; the ledger's side stands all the same
+	chainUnavailable = "unavailable" // no node answers now; the ledger's balances are still shown
 	chainUnsupported = "unsupported" // the network is off here, or does not have the asset
 )
 
-// walletBalance is one asset of a wallet: what is owed to its owner, what the books say is at its address,
-// and what the chain says is there.
+// walletBalance is one asset of a wallet: what we owe its owner, what the ledger counts at its address,
+// and what the chain reports there.
 type walletBalance struct {
 	balanceWire
 	Custody string    `json:"custody"`
 	Chain   chainWire `json:"chain"`
 }
 
-// walletBalances answers for the native coin and both stablecoins, zero where nothing ever moved. The chain
-// is asked for all of them at once and may be behind the ledger by what is not final yet.
+// walletBalances returns the balances of the native coin and both stablecoins. The balances of the chain are read
+// concurrently. They may be behind the ledger, because they count only final blocks.
 func (s *server) walletBalances(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *server) walletBalances(c *call) error {
 	return c.json(http.StatusOK, map[string]any{"wallet_id": w.ID, "network": w.Network, "balances": all})
 }
 
-// onChain asks the wallet's network. Whatever goes wrong there is an answer, not a failure of the request.
+// onChain reads a balance from the wallet's network. A failure there is a status, not an error of the request.
 func (s *server) onChain(ctx context.Context, w exchange.Wallet, a money.Asset) chainWire {
 	ask := s.Balances[w.Network]
 	if ask == nil {
@@ -107,7 +107,7 @@ func (s *server) onChain(ctx context.Context, w exchange.Wallet, a money.Asset) 
 	case s.reads <- struct{}{}:
 		defer func() { <-s.reads }()
 	default:
-		return chainWire{Status: chainUnavailable, Detail: optText("too many balances are read at the moment")}
+		return chainWire{Status: chainUnavailable, Detail: optText("too many balances are being read at the moment")}
 	}
 	ctx, cancel := context.WithTimeout(ctx, chainTimeout)
 	defer cancel()

@@ -29,7 +29,7 @@ func (s *server) bankRoutes() []route {
 	}
 }
 
-// wireConfirmation is an officer's word that the bank has paid.
+// wireConfirmation is an officer's attestation that the bank has paid.
 type wireConfirmation struct {
 	ID        uuid.UUID `json:"id"`
 	OfficerID uuid.UUID `json:"officer_id"`
@@ -40,8 +40,8 @@ type wireConfirmation struct {
 	CreatedAt timestamp `json:"created_at"`
 }
 
-// wireBankPayout is what an officer needs to pay an order at a bank. It is for officers alone: nobody else sees an
-// account number of somebody else.
+// wireBankPayout is what an officer needs to pay an order at a bank. Only officers see it, because it shows the
+// customer's account number.
 type wireBankPayout struct {
 	OrderID       uuid.UUID          `json:"order_id"`
 	Status        string             `json:"status"`
@@ -112,11 +112,11 @@ func (s *server) showBankPayout(c *call, order uuid.UUID) error {
 	return c.json(http.StatusOK, bankPayoutWire(b))
 }
 
-// bankReference is what a bank's reference may look like: printable ASCII without spaces around it.
-var bankReference = regexp.MustCompile(`^[!-~]([ -~]*[!-~])?$`)
+// bankReference is what a bank's reference may look like: printable ASCII, of which letters and digits count.
+var bankReference = regexp.MustCompile(`^[ -~]*[0-9A-Za-z][ -~]*$`)
 
-// confirmBankPayout stores an officer's word that the bank has paid. The last word that the amount asks for completes the
-// order in the same transaction; its flow reads the rows, so that it is enough when it hears of it later.
+// confirmBankPayout stores an officer's attestation that the bank has paid. The last attestation that the amount requires
+// completes the order in the same transaction. The order's flow reads the rows, so a late signal does no harm.
 func (s *server) confirmBankPayout(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *server) confirmBankPayout(c *call) error {
 		Amount: f.amount("amount", money.KES, true), Note: f.line("note", false, exchange.MaxBankNote),
 	}
 	if said.Reference != "" && !bankReference.MatchString(said.Reference) {
-		f.fail("reference", "format", "must be printable ASCII characters without spaces around them")
+		f.fail("reference", "format", "must be printable ASCII characters, with at least one letter or digit")
 	}
 	if err := f.done(); err != nil {
 		return err
@@ -135,11 +135,11 @@ func (s *server) confirmBankPayout(c *call) error {
 	if _, err := s.Store.SaveBankConfirmation(c.ctx, said, c.who); err != nil {
 		return hideAbsence(err)
 	}
-	s.tellBank(c, id)
+	s.notifyBankFlow(c, id)
 	return s.showBankPayout(c, id)
 }
 
-// refuseBankPayout stores that an order can't be paid by bank. The order's flow asks a person what becomes of it.
+// refuseBankPayout stores that an order can't be paid by bank. The order's flow then waits for an operator's decision.
 func (s *server) refuseBankPayout(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
@@ -152,13 +152,13 @@ func (s *server) refuseBankPayout(c *call) error {
 	if _, err := s.Store.RefuseBankPayout(c.ctx, id, note, c.who); err != nil {
 		return hideAbsence(err)
 	}
-	s.tellBank(c, id)
+	s.notifyBankFlow(c, id)
 	return s.showBankPayout(c, id)
 }
 
-// tellBank wakes the order's flow, which looks by itself too.
-func (s *server) tellBank(c *call, order uuid.UUID) {
+// notifyBankFlow wakes the order's flow, which also polls.
+func (s *server) notifyBankFlow(c *call, order uuid.UUID) {
 	if err := s.Flows.ConfirmBank(c.ctx, order, c.objectID); err != nil {
-		s.log.Warn("an order's flow was not told of its payment by bank", "order", order, "error", err)
+		s.log.Warn("an order's flow was not notified of its payment by bank", "order", order, "error", err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const bankPath = "/api/v1/auth/bank-payouts"
 
-// atBank is an order of 10 USDT whose 1293 KES wait on the desk of the treasury.
+// atBank is an order of 10 USDT whose 1293 KES wait in the treasury's queue.
 func atBank(t *testing.T) (*env, exchange.Order) {
 	t.Helper()
 	e := start(t)
@@ -72,12 +72,12 @@ func TestOfficerPaysByBank(t *testing.T) {
 	e.confirmBank(e.person(exchange.RoleAdmin), o, "FT26325XYZ").refused(exchange.CodeStateConflict)
 }
 
-// Above the value two officers have to agree; what they say is held against each other and against the order.
+// Above the value two officers have to confirm; their confirmations are compared with each other and with the order.
 func TestOfficersAtTheBankAgree(t *testing.T) {
 	e, o := atBank(t)
 	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 1000, two_above = 1000 WHERE object_type = 'bank_payout'`)
 	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
-	// That the flow can't be told changes nothing: it reads the rows.
+	// A lost signal changes nothing: the flow reads the rows.
 	e.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "away"))
 	if r := e.confirmBank(one, o, "FT1").want(http.StatusOK).object(); r["status"] != "second" || r["second_person_required"] != true {
 		t.Errorf("after one: %v", r)
@@ -85,7 +85,7 @@ func TestOfficersAtTheBankAgree(t *testing.T) {
 	e.confirmBank(two, o, "FT2").refused(exchange.CodeConflict)
 	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"note": "closed"}, two.auth(), withKey(newID().String())).refused(exchange.CodeConflict)
 	e.confirmBank(one, o, "FT1").refused(exchange.CodeConflict)
-	if r := e.confirmBank(two, o, "ft 1").want(http.StatusOK).object(); r["status"] != "done" {
+	if r := e.confirmBank(two, o, "ft-1").want(http.StatusOK).object(); r["status"] != "done" {
 		t.Errorf("after two: %v", r["status"])
 	}
 	a, err := e.store.Account(t.Context(), exchange.House(exchange.AccBank, money.KES))
@@ -94,7 +94,7 @@ func TestOfficersAtTheBankAgree(t *testing.T) {
 	}
 }
 
-// What is wrong about a confirmation is named.
+// The error names what is wrong in a confirmation.
 func TestBankConfirmationIsRead(t *testing.T) {
 	e, o := atBank(t)
 	officer := e.person(exchange.RoleTreasury)
@@ -103,6 +103,7 @@ func TestBankConfirmationIsRead(t *testing.T) {
 		`{}`: {"/reference required", "/paid_on required", "/amount required"},
 		`{"reference": " x", "paid_on": "2026-11-21T00:00:00Z", "amount": "0"}`: {"/paid_on format", "/amount out_of_range"},
 		`{"reference": "x\u00e9", "paid_on": "2026-11-21", "amount": "1293"}`:   {"/reference format"},
+		`{"reference": "- / -", "paid_on": "2026-11-21", "amount": "1293"}`:     {"/reference format"},
 		`{"reference": "x", "paid_on": "yesterday", "amount": "1293"}`:          {"/paid_on format"},
 		`{"reference": "x", "paid_on": "2001-01-01", "amount": "1293"}`:         {"/paid_on range"},
 		`{"reference": "x", "paid_on": "` + today() + `", "amount": "1292"}`:    {"/amount mismatch"},
@@ -120,7 +121,7 @@ func TestBankConfirmationIsRead(t *testing.T) {
 	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{}, officer.auth(), withKey(newID().String())).blames("/note required")
 }
 
-// bankCells are the lines of the matrix about payments by bank.
+// bankCells are the rows of the matrix about payments by bank.
 func bankCells() map[string]cell {
 	const auth = "/api/v1/auth/"
 	order := func(s scene) uuid.UUID { return s.w.paidByBank() }
@@ -133,8 +134,8 @@ func bankCells() map[string]cell {
 	}
 }
 
-// paidByBank is an order that waits on the desk of the treasury.
-func (w *world) paidByBank() uuid.UUID {
+// paidByBank is an order that waits in the treasury's queue.
+func (w *harness) paidByBank() uuid.UUID {
 	w.t.Helper()
 	storetest.EscrowPool(w.t, w.store, exchange.Tron, 1)
 	o := storetest.Market{Customer: w.other.User, Offer: w.buys}.RemittanceToBank(w.t, w.store)
@@ -145,7 +146,7 @@ func (w *world) paidByBank() uuid.UUID {
 	return o.ID
 }
 
-// A remittance to a bank account is opened like any other, and is completed by an officer's word.
+// A remittance to a bank account is opened like any other, and an officer's confirmation completes it.
 func TestRemittanceGoesToABank(t *testing.T) {
 	c := openCounter(t)
 	if err := c.store.SeedCatalogs(t.Context()); err != nil {

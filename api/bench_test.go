@@ -24,12 +24,12 @@ const (
 
 // BenchmarkGetOrder compares reading one order through the whole API (token, session, policy, view,
 // encoding, log line, metrics) with the store's read of the same order behind a bare Fiber. Both serve
-// the same number of keep-alive clients in alternating stretches of one run, so that the ratio means
-// something on a busy machine. The goal is 0.8.
+// the same number of keep-alive clients in alternating periods of one run, so that the ratio is meaningful
+// on a busy machine. The goal is 0.8.
 func BenchmarkGetOrder(b *testing.B) {
 	var m market
 	var floor string
-	// The harness wants a *testing.T for its fixtures; a benchmark borrows one that lives as long.
+	// The harness needs a *testing.T for its fixtures; the benchmark borrows one with the same lifetime.
 	done, ready := make(chan struct{}), make(chan struct{})
 	var finished sync.WaitGroup
 	finished.Go(func() {
@@ -60,8 +60,7 @@ func BenchmarkGetOrder(b *testing.B) {
 	finished.Wait()
 }
 
-// bareFiber serves the order by the store's prepared read and its encoding and nothing else: no token,
-// no checks, no log.
+// bareFiber serves the order with only the store's prepared read and its encoding: no token, no checks, no log.
 func (m market) bareFiber(t *testing.T, id uuid.UUID) string {
 	app := fiber.New(fiber.Config{DisableStartupMessage: true})
 	app.Get("/order", func(fc *fiber.Ctx) error {
@@ -80,7 +79,7 @@ func (m market) bareFiber(t *testing.T, id uuid.UUID) string {
 	return "http://" + listener.Addr().String() + "/order"
 }
 
-// hammer asks one address from several clients for a stretch and counts the answers.
+// hammer requests one address from several clients for a period and counts the responses.
 func hammer(b *testing.B, url, token string) int {
 	b.Helper()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: benchClients}}

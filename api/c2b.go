@@ -15,11 +15,11 @@ import (
 
 var (
 	c2bStatuses = []string{string(exchange.C2BUnmatched), string(exchange.C2BMatched)}
-	c2bDetails  = []string{exchange.WaitNothing, exchange.WaitOperator, "statement", "witness"}
+	c2bDetails  = []string{exchange.WaitNothing, exchange.WaitOperator, "statement", "source"}
 	phoneHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )
 
-// wireC2B is a payment to our number. The payer's number is a hash: which is all that the operator tells of most.
+// wireC2B is a payment to our number. The payer's number is a hash: for most payments the operator reports no more.
 type wireC2B struct {
 	ID           uuid.UUID  `json:"id"`
 	Receipt      string     `json:"receipt"`
@@ -48,7 +48,7 @@ func c2bWire(p exchange.C2BPayment) wireC2B {
 	for _, c := range []struct {
 		name string
 		at   time.Time
-	}{{"booking", p.BookedAt}, {"confirmation", p.ToldAt}, {"statement", p.ListedAt}} {
+	}{{"booking", p.BookedAt}, {"confirmation", p.NotifiedAt}, {"statement", p.ListedAt}} {
 		if !c.at.IsZero() {
 			w.Channels = append(w.Channels, c.name)
 		}
@@ -66,7 +66,7 @@ func c2bDetail(p exchange.C2BPayment) string {
 	case p.ListedAt.IsZero():
 		return "statement"
 	}
-	return "witness"
+	return "source"
 }
 
 // listC2B reads the payments to our number.
@@ -110,14 +110,14 @@ func (q *query) yesNo(name string) *bool {
 // ReadNotice reads what the operator posted to an address of a kind.
 type ReadNotice func(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error)
 
-// takes tells whether a notice is one of a payment to our number that is believed enough to be noted. One from
-// outside the operator's addresses stays stored and is not: its statement tells whether there is such a payment.
+// takes reports whether a notice reports a payment to our number and is trusted enough to record the payment. A notice from
+// outside the operator's addresses is only stored: the operator's statement lists the payment if it exists.
 func (s *Spool) takes(n spooled) bool {
 	return s.Notices != nil && n.Standing && !n.OffRange && n.Kind == exchange.CallbackConfirmation
 }
 
-// note stores a payment to our number that a notice tells of and wakes what waits for it. Nothing is lost when it
-// fails: the notice is stored, and the operator's statement, which is read every half hour, tells of the payment too.
+// note stores a payment to our number that a notice reports, and wakes the flow that waits for it. Nothing is lost when it
+// fails: the notice is stored, and the operator's statement, which is read every half hour, lists the payment too.
 func (s *Spool) note(ctx context.Context, n spooled) {
 	seen, err := s.Notices(n.Kind, n.Body)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Spool) note(ctx context.Context, n spooled) {
 	for _, o := range seen {
 		taken, err := s.store.TakeReceipt(ctx, o)
 		if err != nil {
-			s.log.Error("a payment that the operator told of was not noted; its statement will tell again", "callback_id", n.ID, "error", err)
+			s.log.Error("a payment that the operator reported was not recorded; the operator's statement will list it again", "callback_id", n.ID, "error", err)
 			continue
 		}
 		if taken.Payment.Disputed {

@@ -27,7 +27,7 @@ func readNotice(kind exchange.CallbackKind, body []byte) ([]exchange.Observation
 	}
 	m, err := money.Parse(money.KES, amount)
 	return []exchange.Observation{{
-		State: exchange.SeenSucceeded, Witness: exchange.WitnessConfirmation, Receipt: receipt, Amount: m, Reference: reference,
+		State: exchange.SeenSucceeded, Source: exchange.SourceConfirmation, Receipt: receipt, Amount: m, Reference: reference,
 		Phone: "254712345678", At: time.Now(),
 	}}, err
 }
@@ -47,7 +47,7 @@ func TestANoticeIsNotedAndWakesWhatWaits(t *testing.T) {
 	staff := m.person(exchange.RoleOTCOfficer).auth()
 	const list = "/api/v1/auth/otc/c2b/payments"
 
-	// One from elsewhere is kept and not believed.
+	// A notice from another address is stored but not trusted.
 	m.confirm(receipt+" 1 "+a.Reference, from("203.0.113.5"))
 	m.do(get, list, nil, staff).want(200)
 	if n := m.do(get, list, nil, staff).object()["total"]; n != 0.0 {
@@ -61,7 +61,7 @@ func TestANoticeIsNotedAndWakesWhatWaits(t *testing.T) {
 	m.confirm(storetest.Receipt(t)+" 70 RENT", operator)
 	m.confirm("nonsense", operator)
 	if len(m.flows.woken) != 0 {
-		t.Error("a payment of nobody woke a flow")
+		t.Error("an unmatched payment woke a flow")
 	}
 	if n := m.do(get, list+"?status=unmatched", nil, staff).object()["total"]; n != 2.0 {
 		t.Errorf("%v payments are listed", n)
@@ -72,7 +72,7 @@ func TestANoticeIsNotedAndWakesWhatWaits(t *testing.T) {
 			t.Errorf("the answer lacks %s: %s", want, got.body)
 		}
 	}
-	// Another amount under the same receipt is told.
+	// Another amount with the same receipt raises an alert.
 	m.confirm(receipt+" 1 "+a.Reference, operator)
 	if n := m.do(get, list+"?disputed=true", nil, staff).object()["total"]; n != 1.0 || !strings.Contains(m.logs.String(), "ALERT two channels contradict") {
 		t.Errorf("%v payments are disputed", n)
@@ -88,7 +88,7 @@ func TestANoticeIsNotedAndWakesWhatWaits(t *testing.T) {
 	}
 }
 
-// A notice that waited on disk for the database is noted when it comes back.
+// A notice that waited on disk is recorded when the database is back.
 func TestANoticeFromDiskIsNoted(t *testing.T) {
 	m := openMarket(t, withNotices)
 	m.flows.woken = make(chan uuid.UUID, 1)
@@ -107,13 +107,13 @@ func TestANoticeFromDiskIsNoted(t *testing.T) {
 		t.Errorf("woken by %s", woken)
 	}
 	all, total, err := m.store.ListC2B(t.Context(), store.C2BFilter{Receipt: receipt}, store.Page{Number: 1, Size: 1})
-	if err != nil || total != 1 || all[0].ToldAt.IsZero() || all[0].Reference != a.Reference {
+	if err != nil || total != 1 || all[0].NotifiedAt.IsZero() || all[0].Reference != a.Reference {
 		t.Errorf("noted %+v, %v", all, err)
 	}
 }
 
-// The operator's question whether to let a payment in is answered with yes, unless only payments that something waits
-// for are let in.
+// A validation request of the operator is accepted, unless the configuration accepts only payments that something waits
+// for.
 func TestPaymentsAreLetIn(t *testing.T) {
 	ask := func(m market, reference, amount string) string {
 		m.t.Helper()

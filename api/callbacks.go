@@ -13,34 +13,33 @@ import (
 	"kivuko/exchange"
 )
 
-// A callback token is the unguessable part of an attempt's address.
+// A callback token is the unguessable part of an attempt's callback address.
 const (
 	minCallbackToken = 16
 	maxCallbackToken = 128
 	wakeTimeout      = 10 * time.Second
-	// The operator waits eight seconds for an answer to the question whether to let a payment in (portal, C2B).
+	// The operator waits eight seconds for the answer to a validation request (portal, C2B).
 	validationTimeout = 5 * time.Second
 	maxWakers         = 64
 )
 
-// callbackAnswer is what the operator takes for a receipt of its notice.
+// callbackAnswer acknowledges a notice of the operator.
 var callbackAnswer = []byte(`{"ResultCode":"0","ResultDesc":"Accepted"}`)
 
-// The answers that send a payment away (portal, C2B result codes): the account is not known, the amount is not asked for.
+// The answers that reject a payment (portal, C2B result codes): unknown account, wrong amount.
 var (
 	rejectAccount = []byte(`{"ResultCode":"C2B00012","ResultDesc":"Rejected"}`)
 	rejectAmount  = []byte(`{"ResultCode":"C2B00013","ResultDesc":"Rejected"}`)
 )
 
-// momoCallback takes a notice of the mobile money operator. The operator says each thing once, so the
-// body is stored before anything is made of it, on disk when the database is away, and only when it
-// could be kept nowhere is the operator told so. The answer is the same for addresses that belong to
-// nothing, so that they can't be searched for. The notice only wakes the flow, which asks a second
-// witness before money counts.
+// momoCallback takes a notice of the mobile money operator. The operator sends each notice once, so the body is
+// stored before it is processed: in the database, or on disk while the database is down. Only when neither works
+// does the operator get an error. Unknown addresses get the same answer, so that callers can't probe for valid ones.
+// The notice only wakes the flow, which asks a second source before money counts.
 func (s *server) momoCallback(c *call) error {
 	token, kind := c.fc.Params("token"), exchange.CallbackKind(c.fc.Params("kind"))
 	if !kind.Valid() || len(token) < minCallbackToken || len(token) > maxCallbackToken || !visibleASCII(token) {
-		return exchange.Errorf(exchange.CodeNotFound, "There is nothing at this address.")
+		return exchange.Errorf(exchange.CodeNotFound, "This path does not exist.")
 	}
 	notice := spooled{
 		ID: newID(), Token: token, Kind: kind, RemoteIP: c.who.IP, Body: bytes.Clone(c.fc.Request().Body()), ReceivedAt: s.now().UTC(),
@@ -68,8 +67,8 @@ func (s *server) momoCallback(c *call) error {
 	return c.fc.Status(http.StatusOK).Send(s.verdict(ctx, notice))
 }
 
-// verdict answers a notice. All are taken; only the question whether to let a payment in may be answered with no, and
-// only where that is configured and the store says in time that nothing waits for the payment.
+// verdict returns the answer to a notice. All notices are accepted. Only a validation request may be rejected, and only
+// where that is configured and the store reports in time that nothing waits for the payment.
 func (s *server) verdict(ctx context.Context, n spooled) []byte {
 	if n.Kind != exchange.CallbackValidation || !s.Config.RejectUnknown || !n.Standing || n.OffRange || s.Notices == nil {
 		return callbackAnswer
@@ -80,8 +79,8 @@ func (s *server) verdict(ctx context.Context, n spooled) []byte {
 	}
 	known, fits, err := s.Store.AwaitsPayment(ctx, seen[0].Reference, seen[0].Amount)
 	switch {
-	case err != nil: // a payment that fits nothing is better than one that is lost
-		s.log.Warn("a payment is let in without a look", "callback_id", n.ID, "error", err)
+	case err != nil: // better an unmatched payment than a rejected one
+		s.log.Warn("a payment is accepted without validation", "callback_id", n.ID, "error", err)
 		return callbackAnswer
 	case !known:
 		return rejectAccount
@@ -91,8 +90,8 @@ func (s *server) verdict(ctx context.Context, n spooled) []byte {
 	return callbackAnswer
 }
 
-// toDisk keeps a notice that the database did not take. The operator says each thing once, so one that is
-// turned away here has to be asked for; the alert tells how many.
+// toDisk keeps a notice that the database did not take. The mobile money operator sends each notice once, so the
+// payment of a notice that is rejected here has to be queried; the alert counts such notices.
 func (s *server) toDisk(n spooled) (string, func(), error) {
 	err := s.spool.keep(n)
 	s.metrics.measure(s.spool)
@@ -107,18 +106,18 @@ func (s *server) toDisk(n spooled) (string, func(), error) {
 	return "spooled", nil, nil
 }
 
-// standing tells whether a token is that of the addresses that belong to no attempt, where the operator
-// reports payments that payers start themselves, balances and the like.
+// standing reports whether a token is the standing token: that of the addresses which belong to no attempt. The operator
+// reports payments that payers start themselves, and balances, there.
 func (s *server) standing(token string) bool {
 	ours := s.Config.StandingToken
 	return ours != "" && subtle.ConstantTimeCompare([]byte(ours), []byte(token)) == 1
 }
 
-// take keeps a notice: in the database, or on disk. It returns what became of it and how to wake the
-// flow that waits for it.
+// take keeps a notice, in the database or on disk. It returns the outcome and a function that wakes the flow which
+// waits for the notice.
 func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
 	of, err := s.spool.match(ctx, n)
-	if err == nil && of.nobody() && !n.Standing && !s.unknown.allow() {
+	if err == nil && of.unassigned() && !n.Standing && !s.unknown.allow() {
 		return "dropped", nil, nil
 	}
 	if err == nil {
@@ -132,15 +131,15 @@ func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
 		return "standing", inTime(func(ctx context.Context) { s.spool.note(ctx, n) }), nil
 	case n.Standing:
 		return "standing", nil, nil
-	case of.nobody():
+	case of.unassigned():
 		return "unknown", nil, nil
 	case of.move != uuid.Nil:
-		return "stored", nil, nil // its flow looks by itself
+		return "stored", nil, nil // its flow polls
 	}
 	return "stored", inTime(func(ctx context.Context) { s.spool.wake(ctx, of.attempt, n.ID) }), nil
 }
 
-// inTime bounds what goes on beside a request.
+// inTime bounds work that runs in the background of a request.
 func inTime(do func(context.Context)) func() {
 	return func() {
 		ctx, cancel := context.WithTimeout(context.Background(), wakeTimeout)

@@ -53,7 +53,7 @@ func TestCallbackIsStoredAndWakesTheFlow(t *testing.T) {
 	if err != nil || len(stored) != 1 || stored[0].ID != woken || string(stored[0].Body) != noticeBody || stored[0].RemoteIP != "203.0.113.5" || stored[0].Kind != exchange.CallbackResult {
 		t.Errorf("stored %+v, %v", stored, err)
 	}
-	// A notice to an address of nobody answers the same and wakes nobody.
+	// A notice to an unknown address gets the same answer and wakes no flow.
 	before := m.flows.count()
 	m.accepted(m.do(post, callbackPath(strings.Repeat("a", 32)), noticeBody))
 	if m.flows.count() != before {
@@ -89,7 +89,7 @@ func TestCallbackFromElsewhereIsKeptAndTold(t *testing.T) {
 	}
 }
 
-// TestCallbacksOutliveTheDatabase takes the database away, and brings it back.
+// TestCallbacksOutliveTheDatabase stops the database, and starts it again.
 func TestCallbacksOutliveTheDatabase(t *testing.T) {
 	dsn := storetest.URL(t)
 	st := storetest.Open(t, dsn, store.Options{})
@@ -165,11 +165,11 @@ func TestNoiseIsBounded(t *testing.T) {
 	var stored int
 	row := storetest.Owner(t, e.store).QueryRowContext(t.Context(), "SELECT count(*) FROM momo_callbacks")
 	if err := row.Scan(&stored); err != nil || stored != 2 {
-		t.Errorf("%d notices of nobody are stored, %v", stored, err)
+		t.Errorf("%d unknown notices are stored, %v", stored, err)
 	}
 }
 
-// Notices at the standing address are ours: whole, and not counted as noise.
+// Notices at the standing address are stored whole, and not counted as noise.
 func TestStandingNoticesAreRecognised(t *testing.T) {
 	token := strings.Repeat("5", 64)
 	e := start(t, func(d *Deps) { d.Config.StandingToken, d.Config.Rates.Unknown = token, Rate{Max: 1, Per: time.Hour} })
@@ -182,11 +182,11 @@ func TestStandingNoticesAreRecognised(t *testing.T) {
 	row := storetest.Owner(t, e.store).QueryRowContext(t.Context(),
 		`SELECT count(*) FILTER (WHERE standing), count(*) FILTER (WHERE octet_length(body) = $1), count(*) FILTER (WHERE NOT standing) FROM momo_callbacks`, len(long))
 	if err := row.Scan(&standing, &whole, &others); err != nil || standing != 3 || whole != 3 || others != 1 {
-		t.Errorf("%d standing notices, %d whole ones, %d of nobody, %v", standing, whole, others, err)
+		t.Errorf("%d standing notices, %d whole ones, %d unknown ones, %v", standing, whole, others, err)
 	}
 }
 
-// TestTheSpoolIsBounded fills the spool: strangers may use half of it, nobody more than all.
+// TestTheSpoolIsBounded fills the spool: unknown senders may use half of it.
 func TestTheSpoolIsBounded(t *testing.T) {
 	for name, full := range map[string]struct {
 		files int

@@ -59,7 +59,7 @@ func currencyWire(c exchange.FiatCurrency) wireCurrency {
 	return wireCurrency{c.ID, c.Code, c.Name, c.NumericCode, c.Symbol, c.Decimals, c.SortOrder, c.IsActive, stamp(c.CreatedAt), stamp(c.UpdatedAt)}
 }
 
-// into overwrites a text with the field of that name when the request has it, or must have it.
+// into overwrites a text with the field of that name when the request has it.
 func (f *form) into(dest *string, name string, required bool) {
 	v := f.text(name, required, catalogdata.MaxTextLength)
 	if f.has(name) {
@@ -79,8 +79,8 @@ func (f *form) intoNumber(dest *int, name string, required bool, most int) {
 	}
 }
 
-// readCountry lays a request's fields over a country. The rules of the catalog itself are held by
-// the store, so that seeds and requests obey the same.
+// readCountry applies a request's fields to a country. The store checks the rules of the catalog, so that seeds and
+// requests follow the same rules.
 func (f *form) readCountry(c exchange.Country, creating bool) exchange.Country {
 	f.into(&c.DisplayName, "display_name", creating)
 	f.into(&c.OfficialName, "official_name", creating)
@@ -110,8 +110,7 @@ func (f *form) readCurrency(c exchange.FiatCurrency, creating bool) exchange.Fia
 	return c
 }
 
-// catalog serves one shared catalog. Countries and currencies have the same operations; what differs is
-// here.
+// catalog serves one shared catalog. Countries and currencies have the same operations; its fields are the differences.
 type catalog[T any] struct {
 	plural string // the listing's field
 	path   string // of the collection
@@ -120,7 +119,7 @@ type catalog[T any] struct {
 	add    func(ctx context.Context, row T, by exchange.Principal) (T, error)
 	change func(ctx context.Context, row T, by exchange.Principal) (T, error)
 	remove func(ctx context.Context, id uuid.UUID, by exchange.Principal) error
-	read   func(f *form, row T, creating bool) T // takes the request's fields over into a row
+	read   func(f *form, row T, creating bool) T // applies the request's fields to a row
 	blank  func(id uuid.UUID) T
 	id     func(T) uuid.UUID
 	wire   func(T) any
@@ -148,7 +147,7 @@ func (s *server) currencies() catalog[exchange.FiatCurrency] {
 	}
 }
 
-// listActive and listAll answer with the whole catalog: interface.md gives the listings no pages.
+// listActive and listAll return the whole catalog: interface.md gives the listings no pages.
 func (k catalog[T]) listActive(c *call) error { return k.answer(c, true) }
 func (k catalog[T]) listAll(c *call) error    { return k.answer(c, false) }
 
@@ -194,7 +193,7 @@ func (k catalog[T]) patch(c *call) error {
 	if err != nil {
 		return err
 	}
-	// The request is read once on its own first: its faults come before the question whether the row exists.
+	// The request is read once without the row first, so that its errors come before a "not found".
 	k.read(f, k.blank(uuid.Nil), false)
 	if err := f.donePatch(); err != nil {
 		return err

@@ -20,13 +20,13 @@ const (
 	maxBody          = 1 << 20          // the server's own limit; routes set lower ones
 	defaultBody      = 64 << 10         // a JSON request
 	callbackBody     = 64 << 10         // a notice of the mobile money operator
-	unknownBody      = 4 << 10          // what is kept of a notice to an address that belongs to nothing
+	unknownBody      = 4 << 10          // what is stored of a notice to an unknown address
 	maxHeaderBytes   = 8 << 10          // request line and headers; above it 431
 	maxJSONDepth     = 8                // nested objects and arrays in a request
 	maxBearerLength  = 2 << 10          // an access token; above it 401
-	maxFooterLength  = 256              // the part of a token that is read before it is proven
+	maxFooterLength  = 256              // the part of a token that is read before the token is verified
 	maxRefreshLength = 1 << 10          // a refresh token
-	maxPageID        = 1_000_000        // deeper pages are refused: nobody reads them, and offsets cost
+	maxPageID        = 1_000_000        // deeper pages are refused: large offsets are slow
 	maxPageSize      = 100              // where an operation has no bounds of its own
 	defaultPageSize  = 20               //
 	maxQueryLength   = 100              // characters of a search
@@ -38,7 +38,7 @@ const (
 	readTimeout      = 15 * time.Second
 	writeTimeout     = 30 * time.Second
 	idleTimeout      = 60 * time.Second
-	sessionCacheLife = 5 * time.Second // how long another process may still believe a dead session
+	sessionCacheLife = 5 * time.Second // for how long another process may still accept a revoked session
 	sessionCacheSize = 10_000
 )
 
@@ -48,65 +48,65 @@ const (
 	RefreshTokenLife = 30 * 24 * time.Hour
 )
 
-// Rate is a number of requests per time from one caller. The zero Rate stands for the default of its
-// class; a negative Max switches the class off.
+// Rate is a number of requests per time from one caller. The zero Rate is the default of its class. A negative Max
+// switches the limit of the class off.
 type Rate struct {
 	Max int
 	Per time.Duration
 }
 
-// Rates are the rate limits by class. Each process counts for itself: they are the outer ring; the
-// counters that guard PINs live in the database.
+// Rates are the rate limits by class. Each process counts for itself. They are the first line of defence; the
+// counters that guard PINs are in the database.
 type Rates struct {
 	Login       Rate // logins and registrations, per address; default 10 a minute
 	Refresh     Rate // per address; default 30 a minute
 	Search      Rate // per user; default 5 a second
 	OrderCreate Rate // per user; default 10 a minute
 	General     Rate // everything else, per user, or per address without one; default 600 a minute
-	Unknown     Rate // callbacks to addresses that belong to nothing, stored per process; default 60 a minute
+	Unknown     Rate // callbacks to unknown addresses, stored per process; default 60 a minute
 }
 
 // Argon2 bounds the work of password hashing. One hash takes 19 MiB and about 30 ms of a core.
 type Argon2 struct {
 	Parallel int // hashes at a time; default twice the cores
-	Queue    int // requests that may wait for their turn, above it 503; default 100
+	Queue    int // requests that may wait; above it 503; default 100
 }
 
-// PINLock says when PIN login stops listening. Counters are kept in the database.
+// PINLock is when PIN login is locked. The counters are in the database.
 type PINLock struct {
 	PerAccount int           // failures of one account; default 5
 	PerAddress int           // failures from one address, more because networks share addresses; default 50
 	Base       time.Duration // the first lock; each further one is twice as long; default 15 minutes
 }
 
-// Config is what the API must be told. Config values come from main, which alone reads the environment.
+// Config is the configuration of the API. It comes from main; no other package reads the environment.
 type Config struct {
-	// TokenKeys are the keys of access tokens. The first one signs, all of them verify. To rotate, add
-	// the new key at the end everywhere, move it to the front one access token's life later, and drop
-	// the old one another life later.
+	// TokenKeys are the keys of access tokens. The first one signs, all of them verify. To rotate, add the new
+	// key at the end in every process. Move it to the front after the lifetime of an access token. Remove the
+	// old key after another such lifetime.
 	TokenKeys []TokenKey
 	// Pepper is mixed into PINs before they are hashed and into the fingerprints of request bodies.
 	// It must be kept outside the database, have at least 32 bytes, and never change.
 	Pepper []byte
 	Issuer string // names this installation in tokens; default "kivuko"
 
-	// Operator is the mobile money operator whose float and breaker are shown, as payments name it.
+	// Operator is the name, as payments have it, of the mobile money operator whose float and breaker are shown.
 	Operator string
 
 	// TrustedProxies may name the client in X-Forwarded-For. From all other peers the header is ignored.
 	TrustedProxies []netip.Prefix
 	// CallbackSources are the addresses from which the mobile money operator calls. A callback from
-	// elsewhere is stored with a flag and raises an alert; it is never dropped. Empty: no check.
+	// elsewhere is stored with a flag and raises an alert; it is not dropped. Empty: no check.
 	CallbackSources []netip.Prefix
-	// StandingToken is that of the operator's addresses that belong to no attempt; "" where there are none.
-	// It opens nothing: it tells our own notices from noise.
+	// StandingToken is the token of the callback addresses that belong to no attempt; "" where there are none.
+	// It gives no access: it separates notices of the operator from noise.
 	StandingToken string
-	// RejectUnknown answers the operator's question whether to let a payment in with no, where nothing waits for the
-	// payment. Otherwise all are let in: one that fits nothing is an exception for a person, one that was sent away is lost.
+	// RejectUnknown rejects a payment in the operator's validation request when nothing waits for the payment. Otherwise
+	// all are accepted: an unmatched payment becomes an exception for an operator, a rejected one is lost.
 	RejectUnknown bool
-	// MetricsReaders may read /metrics; to others it does not exist. Empty: everybody.
+	// MetricsReaders may read /metrics; others get 404. Empty: everybody.
 	MetricsReaders []netip.Prefix
-	// SpoolDir keeps callbacks while the database is away. It must exist and be writable.
+	// SpoolDir keeps callbacks while the database is down. It must exist and be writable.
 	SpoolDir string
 
 	Rates   Rates
@@ -119,30 +119,32 @@ type Deps struct {
 	Config Config
 	Store  *store.Store
 	Flows  Flows
-	// Addresses check an address of a network and give its canonical form. They fail with an
-	// *exchange.Error whose message reads on after the field's name ("has a wrong checksum"). A network
-	// without one takes no orders and no wallets.
+	// Addresses check an address that is to be paid and return its canonical form. They fail with an *exchange.Error
+	// whose message continues after the field's name ("has a wrong checksum"). A network that is not in the map
+	// has no orders and no wallets.
 	Addresses map[exchange.Network]func(string) (string, error)
-	// Balances read what an address holds at a network's newest final block. A network without one, or whose
-	// nodes can't be reached, leaves the ledger's side of a wallet's balances as it is.
+	// AnyAddresses check an address that is named but not paid: contracts and burn addresses pass too.
+	AnyAddresses map[exchange.Network]func(string) (string, error)
+	// Balances read what an address holds at a network's newest final block. Without an entry, or when no node
+	// answers, only the ledger's balances of a wallet are shown.
 	Balances map[exchange.Network]func(ctx context.Context, address string, a money.Asset) (exchange.ChainBalance, error)
-	// Counts read how many transactions of an address a network counts. They fail with CodeUnsupported where
-	// it numbers none.
+	// Counts read how many transactions of an address a network counts. They fail with CodeUnsupported on a network
+	// that does not number transactions.
 	Counts map[exchange.Network]func(ctx context.Context, address string) (exchange.SenderCount, error)
-	// Refuses says why an asset is not offered on a network ("its issuer has stopped it there"), as the rest
-	// of a sentence; empty when it is. Nil offers all.
+	// Refuses returns why an asset is not offered on a network ("its issuer has stopped it there"), as the rest
+	// of a sentence, or "" when it is offered. Nil offers all.
 	Refuses func(exchange.Network, money.Asset) string
-	// Notices reads the operator's notices of payments to our number. Nil leaves them to its statement.
+	// Notices reads the operator's notices of payments to our number. With nil, only its statement is read.
 	Notices ReadNotice
-	// Health asks each dependency whether it works; the map's key names it in /readyz. "postgres" and
-	// "temporal" decide whether the service is ready at all.
+	// Health checks each dependency; the map's key is its name in /readyz. Without "postgres",
+	// "schema" or "temporal" the service is not ready.
 	Health map[string]func(context.Context) error
 	// Webhooks is what endpoints need; nil where webhooks are not offered.
 	Webhooks *Webhooks
 	Logger   *slog.Logger          // default: discard
 	Now      func() time.Time      // default: time.Now
 	Metrics  *prometheus.Registry  // default: a registry of its own, served at /metrics
-	Gather   []prometheus.Gatherer // served at /metrics beside it
+	Gather   []prometheus.Gatherer // also served at /metrics
 }
 
 func (c *Config) setDefaults() {
@@ -179,16 +181,16 @@ func (c *Config) setDefaults() {
 
 const minPepper = 32
 
-// Validate names every value that the API can't start with.
+// Validate returns an error that names every value with which the API can't start.
 func (c Config) Validate() error {
 	var bad []error
 	if len(c.TokenKeys) == 0 {
-		bad = append(bad, errors.New("token keys: at least one is needed"))
+		bad = append(bad, errors.New("token keys: at least one is required"))
 	}
 	seen := map[string]bool{}
 	for _, k := range c.TokenKeys {
 		if k.ID == "" || len(k.ID) > 64 || !visibleASCII(k.ID) {
-			bad = append(bad, fmt.Errorf("token keys: %q is no key id; use 1 to 64 visible characters", k.ID))
+			bad = append(bad, fmt.Errorf("token keys: the key id %q must be 1 to 64 visible characters", k.ID))
 		}
 		if seen[k.ID] {
 			bad = append(bad, fmt.Errorf("token keys: the id %q is used twice", k.ID))
@@ -199,13 +201,13 @@ func (c Config) Validate() error {
 		seen[k.ID] = true
 	}
 	if c.Operator == "" {
-		bad = append(bad, errors.New("operator: the name of the mobile money operator is needed"))
+		bad = append(bad, errors.New("operator: the name of the mobile money operator is required"))
 	}
 	if len(c.Pepper) < minPepper {
-		bad = append(bad, fmt.Errorf("pepper: at least %d bytes are needed", minPepper))
+		bad = append(bad, fmt.Errorf("pepper: at least %d bytes are required", minPepper))
 	}
 	if c.SpoolDir == "" {
-		bad = append(bad, errors.New("spool directory: needed to keep callbacks while the database is away"))
+		bad = append(bad, errors.New("spool directory: required to keep callbacks while the database is down"))
 	}
 	return errors.Join(bad...)
 }

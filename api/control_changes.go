@@ -12,7 +12,7 @@ import (
 	"kivuko/store"
 )
 
-// wireChange is a loosening of the controls. Was and Change have the fields of what they are about, as the API
+// wireChange is a proposed loosening of the controls. Was and Change have the fields of their object, as the API
 // shows them elsewhere.
 type wireChange struct {
 	ID         uuid.UUID       `json:"id"`
@@ -37,8 +37,9 @@ func changeWire(c exchange.ControlChange) wireChange {
 	}
 }
 
-// tellWaiting answers a request of which something waits for a second person. It points to what waits, where that is one.
-func tellWaiting(c *call, waits ...exchange.ControlChange) error {
+// answerPending answers a request that created changes which wait for a second officer. With exactly one change, the
+// response has its location.
+func answerPending(c *call, waits ...exchange.ControlChange) error {
 	if len(waits) == 1 {
 		c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/approvals/changes/"+waits[0].ID.String())
 	}
@@ -47,7 +48,7 @@ func tellWaiting(c *call, waits ...exchange.ControlChange) error {
 
 var controlStatuses = each(exchange.ControlChangeMachine.States(), func(s exchange.ControlStatus) string { return string(s) })
 
-// listChanges lists what was proposed, whatever became of it.
+// listChanges lists proposed changes, decided ones too.
 func (s *server) listChanges(c *call) error {
 	q := c.query()
 	page := q.page(anyPage)
@@ -67,7 +68,7 @@ func (s *server) listChanges(c *call) error {
 
 type changeVerb func(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error)
 
-// decideChange is a second person's word about what another one proposed.
+// decideChange is a second officer's decision about a change that another officer proposed.
 func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 	return func(c *call) error {
 		id, f, err := c.idAndBody()
@@ -82,14 +83,14 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		if err != nil {
 			return hideAbsence(err)
 		}
-		s.sessions.forgetAll() // whoever was let in is active now
+		s.sessions.forgetAll() // a confirmed user is active now
 		if change.Kind == exchange.ControlFloatMove && change.Status == exchange.ControlConfirmed {
 			if err := s.Flows.MoveFloat(c.ctx, change.ID); err != nil {
-				s.log.Warn("the flow of a movement of float was not started; the next look at the float starts it", "move", change.ID, "error", err)
+				s.log.Warn("the flow of a movement of float was not started; the next check of the float starts it", "move", change.ID, "error", err)
 			}
 		}
-		s.tellOfDecision(c, change)
-		s.tellOfWord(c, change)
+		s.notifyOfDecision(c, change)
+		s.passAttestationOn(c, change)
 		return c.json(http.StatusOK, changeWire(change))
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 const changesPath = "/api/v1/auth/approvals/changes"
 
-// A second person sees what waits, and lets it take effect; the API tells each step.
+// A second officer sees what waits, and confirms it; the API shows each step.
 func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
 	c := newCrossing(t, "1")
 	colleague := c.person(exchange.RoleAdmin)
@@ -51,7 +51,7 @@ func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
 	}
 	c.do(get, changesPath+"?status=done", nil, c.admin.auth()).refused(exchange.CodeInvalid)
 
-	// What lowers them needs nobody else, and somebody may take back what it proposed.
+	// Lowering limits needs no second officer, and a proposer may withdraw a change.
 	lower := map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": "1", "two_above": "2"}}}
 	c.do(patch, "/api/v1/auth/limits", lower, c.admin.auth()).want(http.StatusOK)
 	id = c.do(patch, "/api/v1/auth/limits", higher, c.admin.auth()).want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)["id"].(string)
@@ -60,7 +60,7 @@ func TestTwoPersonsRaiseTheApprovalValues(t *testing.T) {
 	}
 }
 
-// The values from which refunds in crypto and payments by bank need more persons are changed in the same way.
+// The approval values of refunds in crypto and payments by bank are changed in the same way.
 func TestTwoPersonsRaiseTheRulesOfPayouts(t *testing.T) {
 	c := newCrossing(t, "1")
 	const path = "/api/v1/auth/limits"
@@ -85,7 +85,7 @@ func TestTwoPersonsRaiseTheRulesOfPayouts(t *testing.T) {
 		t.Errorf("what waits is %v", asked)
 	}
 	if now := shown(); now["refund"].(map[string]any)["one_above"] != "10.00" || now["bank_payout"].(map[string]any)["two_above"] != "1000.00" {
-		t.Errorf("meanwhile the rules are %v", now)
+		t.Errorf("before the confirmation the rules are %v", now)
 	}
 	c.confirm(waits, c.officers[0]).want(http.StatusOK)
 	if now := shown(); now["bank_payout"].(map[string]any)["two_above"] != "500000.00" || now["transfer"].(map[string]any)["one_above"] != "200000.00" {
@@ -93,14 +93,14 @@ func TestTwoPersonsRaiseTheRulesOfPayouts(t *testing.T) {
 	}
 }
 
-// An account that may approve is let in by two, and can't log in before.
+// Two admins activate an account that may approve; it can't log in before.
 func TestTwoPersonsLetAnOfficerIn(t *testing.T) {
 	c := newCrossing(t, "1")
 	body := registration("11000777")
 	body["role"] = "treasury"
 	made := c.do(post, "/api/v1/auth/users", body, c.admin.auth(), withKey("officer")).want(http.StatusCreated).object()
 	if made["is_active"] != false {
-		t.Fatalf("one person made %v", made)
+		t.Fatalf("one admin alone created %v", made)
 	}
 	login := map[string]any{"email": "11000777@example.com", "password": testPassword}
 	c.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)

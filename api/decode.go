@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,9 +20,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// form reads the fields of a JSON object one by one. What a handler does not ask for is refused at
-// the end, so the handler's reads are the list of allowed fields. Broken rules are gathered, so that
-// a client hears of all of them at once.
+// form reads the fields of a JSON object one by one. done refuses fields that the handler did not read, so the
+// handler's reads are the list of allowed fields. Broken rules are collected, so that a client gets all of them at once.
 type form struct {
 	values map[string]any
 	at     string // the JSON pointer of the object
@@ -32,8 +30,8 @@ type form struct {
 	inner  []*form
 }
 
-// body reads the request's JSON object. An empty body counts as an empty object: a verb without
-// parameters needs none, and where fields are required their absence is told by name.
+// body reads the request's JSON object. An empty body counts as an empty object: a verb without parameters needs no
+// body, and each missing required field is reported by name.
 func (c *call) body() (*form, error) {
 	raw := c.fc.Request().Body()
 	bad := &[]exchange.FieldError{}
@@ -62,7 +60,7 @@ func (c *call) noBody() error {
 	return f.done()
 }
 
-// idAndBody reads what a verb on an object is about, and with what.
+// idAndBody reads the id of the path and the body of a verb on an object.
 func (c *call) idAndBody() (uuid.UUID, *form, error) {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -72,7 +70,7 @@ func (c *call) idAndBody() (uuid.UUID, *form, error) {
 	return id, f, err
 }
 
-// idAlone reads what a verb without parameters is about.
+// idAlone reads the id of the path of a verb without parameters.
 func (c *call) idAlone() (uuid.UUID, error) {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -93,122 +91,12 @@ func checkMediaType(fc *fiber.Ctx) error {
 	return nil
 }
 
-// parseObject reads one JSON object. encoding/json takes the last of two equal keys; proxies and
-// people may take the first, so two are refused.
-func parseObject(raw []byte) (map[string]any, []exchange.FieldError, error) {
-	if !utf8.Valid(raw) {
-		return nil, nil, exchange.Errorf(exchange.CodeMalformed, "The body is not UTF-8.")
-	}
-	if !json.Valid(raw) {
-		var any any
-		return nil, nil, exchange.Errorf(exchange.CodeMalformed, "The body is not JSON%s.", where(json.Unmarshal(raw, &any)))
-	}
-	p := parser{dec: json.NewDecoder(bytes.NewReader(raw))}
-	p.dec.UseNumber()
-	v, err := p.value("", 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	values, ok := v.(map[string]any)
-	if !ok {
-		return nil, nil, exchange.Errorf(exchange.CodeMalformed, "The body must be a JSON object.")
-	}
-	return values, p.nul, nil
-}
-
-func where(err error) string {
-	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fmt.Sprintf(" (at byte %d)", e.Offset)
-	}
-	return ""
-}
-
-type parser struct {
-	dec *json.Decoder
-	nul []exchange.FieldError
-}
-
-func (p *parser) value(at string, depth int) (any, error) {
-	t, err := p.dec.Token()
-	if err != nil {
-		return nil, exchange.Wrap(exchange.CodeMalformed, err, "The body is not JSON.")
-	}
-	switch t := t.(type) {
-	case json.Delim:
-		if depth >= maxJSONDepth {
-			return nil, exchange.Errorf(exchange.CodeMalformed, "The body is nested deeper than %d levels.", maxJSONDepth)
-		}
-		if t == '{' {
-			return p.object(at, depth)
-		}
-		return p.array(at, depth)
-	case string:
-		if strings.ContainsRune(t, 0) {
-			p.nul = append(p.nul, exchange.FieldError{Pointer: at, Code: "control_character", Message: "must not contain the NUL character"})
-		}
-	}
-	return t, nil
-}
-
-func (p *parser) object(at string, depth int) (any, error) {
-	values := map[string]any{}
-	for p.dec.More() {
-		t, err := p.dec.Token()
-		if err != nil {
-			return nil, exchange.Wrap(exchange.CodeMalformed, err, "The body is not JSON.")
-		}
-		name, _ := t.(string)
-		if _, twice := values[name]; twice {
-			return nil, exchange.Errorf(exchange.CodeMalformed, "The body has the key %q twice.", clip(name, clipLength))
-		}
-		if values[name], err = p.value(at+"/"+escape(name), depth+1); err != nil {
-			return nil, err
-		}
-	}
-	_, err := p.dec.Token()
-	return values, err
-}
-
-func (p *parser) array(at string, depth int) (any, error) {
-	values := []any{}
-	for p.dec.More() {
-		v, err := p.value(at+"/"+strconv.Itoa(len(values)), depth+1)
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, v)
-	}
-	_, err := p.dec.Token()
-	return values, err
-}
-
-// escape writes a key as a part of a JSON pointer (RFC 6901), clipped because it comes from outside.
-func escape(name string) string {
-	return strings.NewReplacer("~", "~0", "/", "~1").Replace(clip(name, clipLength))
-}
-
-const clipLength = 64
-
-// clip bounds a text from outside and takes control characters and broken UTF-8 out of it.
-func clip(s string, length int) string {
-	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return '\uFFFD'
-		}
-		return r
-	}, s)
-	if r := []rune(s); len(r) > length {
-		return string(r[:length]) + "…"
-	}
-	return s
-}
-
-// fail notes a broken rule of a field.
+// fail records a broken rule of a field.
 func (f *form) fail(name, code, message string) {
 	*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at + "/" + escape(name), Code: code, Message: message})
 }
 
-// done refuses what nobody asked for and returns all broken rules.
+// done refuses fields that the handler did not read, and returns all broken rules.
 func (f *form) done() error {
 	f.refuseRest()
 	return exchange.Invalid(*f.bad...)
@@ -303,12 +191,12 @@ func (f *form) oneOf(name string, required bool, allowed ...string) string {
 	return s
 }
 
-// maxListed is how many words a message lists.
+// maxListed is how many values a message lists.
 const maxListed = 24
 
 func orList(words []string) string {
 	if len(words) > maxListed {
-		return "one of the words that the contract lists"
+		return "one of the values that the contract lists"
 	}
 	if len(words) < 2 {
 		return strings.Join(words, "")
@@ -349,7 +237,7 @@ func (f *form) integer(name string, required bool, least, most int) *int {
 	return nil
 }
 
-// id reads a UUID; the zero id when absent or broken.
+// id reads a UUID; the zero id when absent or invalid.
 func (f *form) id(name string, required bool) uuid.UUID {
 	v, ok := f.take(name, required)
 	if !ok {
@@ -367,8 +255,8 @@ func (f *form) id(name string, required bool) uuid.UUID {
 	return id
 }
 
-// parseID takes the plain form alone; the library also takes braces, "urn:uuid:" and bare digits,
-// and one object must not have several names.
+// parseID accepts only the plain form, so that an object has one name. The library also accepts braces, "urn:uuid:"
+// and bare digits.
 func parseID(s string) (uuid.UUID, bool) {
 	if len(s) != 36 {
 		return uuid.Nil, false
@@ -393,7 +281,7 @@ func (f *form) decimalText(name string, required bool) (string, bool) {
 	return s, ok
 }
 
-// amount reads an amount of an asset. The zero amount stands for an absent or broken one.
+// amount reads an amount of an asset; the zero amount when absent or invalid.
 func (f *form) amount(name string, asset money.Asset, required bool) money.Amount {
 	s, ok := f.decimalText(name, required)
 	if !ok || !asset.Valid() {
@@ -435,7 +323,7 @@ func (f *form) failDecimal(name string, err error) {
 	}
 }
 
-// time reads a moment; the zero time when absent or broken.
+// time reads a moment; the zero time when absent or invalid.
 func (f *form) time(name string, required bool) time.Time {
 	text, ok := f.timeText(name, required)
 	if !ok {
@@ -446,7 +334,7 @@ func (f *form) time(name string, required bool) time.Time {
 	return t
 }
 
-// timeText reads the text of a time or a day, of which an empty one is none.
+// timeText reads the text of a time or a day. An empty text counts as absent.
 func (f *form) timeText(name string, required bool) (string, bool) {
 	const limit = 40
 	before := len(*f.bad)
@@ -454,7 +342,7 @@ func (f *form) timeText(name string, required bool) (string, bool) {
 	return text, f.has(name) && len(*f.bad) == before
 }
 
-// parseTime reads what clients send as a time, in a body or in the query.
+// parseTime reads a time in a body or in the query.
 func parseTime(text string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
@@ -463,7 +351,7 @@ func parseTime(text string) (time.Time, error) {
 	return t.UTC(), nil
 }
 
-// date reads a required day; the zero time when absent or broken.
+// date reads a required day; the zero time when absent or invalid.
 func (f *form) date(name string) time.Time {
 	text, ok := f.timeText(name, true)
 	if !ok {
@@ -477,7 +365,7 @@ func (f *form) date(name string) time.Time {
 	return day
 }
 
-// object reads an inner object; absent ones read as nil.
+// object reads an inner object; nil when absent.
 func (f *form) object(name string, required bool) *form {
 	v, ok := f.take(name, required)
 	if !ok {
@@ -493,7 +381,7 @@ func (f *form) object(name string, required bool) *form {
 	return in
 }
 
-// check notes an error of a domain parser at a field.
+// check records an error of a domain parser for a field.
 func (f *form) check(name string, err error) {
 	if err != nil {
 		f.fail(name, "format", exchange.MessageOf(err))

@@ -35,7 +35,7 @@ func TestParseObjectRefuses(t *testing.T) {
 	}
 }
 
-// broken gives "pointer code" of each broken rule.
+// broken returns "pointer code" of each broken rule.
 func broken(err error) string {
 	e, ok := errors.AsType[*exchange.Error](err)
 	if !ok {
@@ -116,7 +116,7 @@ func TestAmountAsNumberIsExplained(t *testing.T) {
 	f.amount("crypto_amount", money.USDT, true)
 	e, ok := errors.AsType[*exchange.Error](f.done())
 	if !ok {
-		t.Fatal("the number is taken")
+		t.Fatal("the number is accepted")
 	}
 	if got := e.Fields[0].Message; got != `must be a decimal string such as "10.50"; amounts are never JSON numbers` {
 		t.Errorf("message: %s", got)

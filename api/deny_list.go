@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange"
 )
 
-// wireDenied is a line of the deny list.
+// wireDenied is an entry of the deny list.
 type wireDenied struct {
 	ID      uuid.UUID `json:"id"`
 	Network string    `json:"network"`
@@ -36,7 +36,8 @@ func (s *server) listDenied(c *call) error {
 	return c.list("denied", each(list, deniedWire), page, total)
 }
 
-// deny puts an address on the deny list, in its canonical form: another spelling of it is the same address.
+// deny puts an address on the deny list, in its canonical form, so that every spelling of it is denied. Senders are
+// checked against the list too, so it accepts contracts and other addresses that can't be paid.
 func (s *server) deny(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -45,7 +46,7 @@ func (s *server) deny(c *call) error {
 	d := exchange.DeniedAddress{ID: c.objectID, Network: exchange.Network(f.oneOf("network", true, networkNames...))}
 	d.Reason = f.line("note", true, maxNoteLength)
 	address := f.line("address", true, maxAddressText)
-	if check := s.Addresses[d.Network]; check != nil && address != "" {
+	if check := s.AnyAddresses[d.Network]; check != nil && address != "" {
 		if d.Address, err = check(address); err != nil {
 			f.fail("address", "address", exchange.MessageOf(addressError(d.Network, err)))
 		}
@@ -63,7 +64,7 @@ func (s *server) deny(c *call) error {
 	return c.json(http.StatusCreated, deniedWire(listed))
 }
 
-// undeny takes a line off the list. Transfers that it blocked stay blocked.
+// undeny removes an entry from the list. Transfers that it blocked stay blocked.
 func (s *server) undeny(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {

@@ -1,6 +1,6 @@
 package api
 
-// The words of the contract, its webhooks and docs/words.md are written from the code; a test fails when they are not current.
+// The enums of the contract, its webhooks and docs/words.md are generated from the code; a test fails when they are not current.
 //go:generate go test -count=1 -run WordsAreCurrent . -update
 
 import (
@@ -25,7 +25,7 @@ func Document() ([]byte, error) {
 	if err := yaml.Unmarshal(openapiYAML, &tree); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
-	delete(tree, "x-answers") // the anchors have done their work
+	delete(tree, "x-answers") // YAML anchors only, of no use in JSON
 	raw, err := json.Marshal(tree)
 	if err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
@@ -39,8 +39,7 @@ func (s *server) openapi(c *call) error {
 	return c.fc.Send(s.document)
 }
 
-// docsPolicy lets the page run its own scripts alone. Swagger UI sets style attributes, and draws its
-// icons from data URLs.
+// docsPolicy lets the page run only its own scripts. Swagger UI needs style attributes, and data URLs for its icons.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
@@ -78,7 +77,7 @@ func (s *server) docs(c *call) error {
 	return c.fc.SendString(docsPage)
 }
 
-// docsTypes are the files of the page and nothing else of what Swagger UI brings.
+// docsTypes are the files of Swagger UI that are served, with their media types.
 var docsTypes = map[string]string{
 	"swagger-ui.css":       "text/css; charset=utf-8",
 	"swagger-ui-bundle.js": "text/javascript; charset=utf-8",

@@ -56,15 +56,15 @@ func (s *server) writeError(fc *fiber.Ctx, err error) error {
 	return fc.Status(status).Send(body)
 }
 
-// retryAfter is in how many seconds a client may try again. Addresses come back when orders end, not at once.
+// retryAfter is after how many seconds a client may try again. An escrow address becomes free only when an order ends.
 func retryAfter(c exchange.Code) string {
-	if c == exchange.CodeEscrowDry {
+	if c == exchange.CodeEscrowExhausted {
 		return "5"
 	}
 	return "2"
 }
 
-// understand finds the error to tell a client. A status other than zero overrides that of the code.
+// understand returns the error for the client. A status other than zero overrides that of the code.
 func (s *server) understand(err error) (*exchange.Error, int) {
 	if e, ok := errors.AsType[*exchange.Error](err); ok {
 		if _, ok := meanings[e.Code]; ok {
@@ -78,17 +78,17 @@ func (s *server) understand(err error) (*exchange.Error, int) {
 	return exchange.Wrap(exchange.CodeInternal, err, "unknown error"), 0
 }
 
-// fromFiber words what the router and the HTTP server below it refuse by themselves.
+// fromFiber converts errors of the router and of the HTTP server below it.
 func fromFiber(e *fiber.Error) (*exchange.Error, int) {
 	switch e.Code {
 	case http.StatusNotFound:
-		return exchange.Errorf(exchange.CodeNotFound, "There is nothing at this address."), 0
+		return exchange.Errorf(exchange.CodeNotFound, "This path does not exist."), 0
 	case http.StatusMethodNotAllowed:
-		return exchange.Errorf(exchange.CodeMethodNotAllowed, "This address does not take this method; Allow lists those it takes."), 0
+		return exchange.Errorf(exchange.CodeMethodNotAllowed, "This path does not support this method; Allow lists the supported methods."), 0
 	case http.StatusRequestEntityTooLarge:
-		return exchange.Errorf(exchange.CodeTooLarge, "The body is larger than this operation takes."), 0
+		return exchange.Errorf(exchange.CodeTooLarge, "The body is larger than this operation allows."), 0
 	case http.StatusRequestHeaderFieldsTooLarge:
-		return exchange.Errorf(exchange.CodeTooLarge, "Address and headers together must not exceed %d bytes.", maxHeaderBytes), e.Code
+		return exchange.Errorf(exchange.CodeTooLarge, "The request line and headers together must not exceed %d bytes.", maxHeaderBytes), e.Code
 	case http.StatusRequestTimeout:
 		return exchange.Errorf(exchange.CodeMalformed, "The request did not arrive in time."), e.Code
 	case http.StatusServiceUnavailable:
@@ -100,13 +100,13 @@ func fromFiber(e *fiber.Error) (*exchange.Error, int) {
 	return exchange.Wrap(exchange.CodeInternal, e, "router"), 0
 }
 
-// notFound is the answer for what does not exist and for what the caller may not see: one text, so
-// that they can't be told apart.
+// notFound is the error for an object that does not exist and for one that the caller may not see: the text is the
+// same, so that a caller can't tell them apart.
 func notFound() error {
-	return exchange.Errorf(exchange.CodeNotFound, "There is no such object.")
+	return exchange.Errorf(exchange.CodeNotFound, "The object does not exist.")
 }
 
-// hideAbsence gives every "not found" of a store or a flow the same words.
+// hideAbsence replaces every "not found" of a store or a flow with notFound.
 func hideAbsence(err error) error {
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
 		return notFound()
@@ -124,5 +124,5 @@ func Codes() []exchange.Code {
 	return all
 }
 
-// StatusOf is the HTTP status of a code.
+// StatusOf returns the HTTP status of a code.
 func StatusOf(c exchange.Code) int { return meanings[c].status }

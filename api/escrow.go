@@ -12,14 +12,14 @@ import (
 
 var (
 	escrowStatuses = []string{"free", "leased", "resting", "disabled"}
-	escrowSwitches = []string{"free", "disabled"} // what a person may say; orders and time say the rest
+	escrowSwitches = []string{"free", "disabled"} // what an officer may set; orders and time set the others
 )
 
 func (s *server) escrowRoutes() []route {
 	const pool = "/api/v1/auth/escrow-wallets"
 	return []route{
 		{method: get, path: pool, action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.listEscrow},
-		{method: post, path: pool, action: exchange.ActWriteEscrow, limit: limitGeneral, key: keyOptional, handle: s.growEscrow},
+		{method: post, path: pool, action: exchange.ActWriteEscrow, limit: limitGeneral, key: keyOptional, handle: s.provisionEscrow},
 		{method: get, path: pool + "/policy", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.escrowPolicies},
 		{method: patch, path: pool + "/policy", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrowPolicy},
 		{method: get, path: pool + "/{id}", action: exchange.ActReadEscrow, limit: limitGeneral, handle: showOne(s.Store.EscrowAddress, escrowWire)},
@@ -30,7 +30,7 @@ func (s *server) escrowRoutes() []route {
 // wireEscrow is an address of the escrow pool.
 type wireEscrow struct {
 	ID         uuid.UUID         `json:"id"`
-	WalletID   uuid.UUID         `json:"wallet_id"` // the same: the address is of that wallet
+	WalletID   uuid.UUID         `json:"wallet_id"` // the same id: an address has one wallet
 	Network    string            `json:"network"`
 	Address    string            `json:"address"`
 	Status     string            `json:"status"`
@@ -74,7 +74,7 @@ func (s *server) listEscrow(c *call) error {
 	return c.list("escrow_wallets", each(all, escrowWire), page, total)
 }
 
-// wireGrowth is a wish for more addresses.
+// wireGrowth is a request for more addresses.
 type wireGrowth struct {
 	Network   string      `json:"network"`
 	WalletIDs []uuid.UUID `json:"wallet_ids"`
@@ -82,8 +82,8 @@ type wireGrowth struct {
 	Most      int         `json:"most"`
 }
 
-// growEscrow asks for more addresses. Keys are made by the signer of the network, when the pool is tended next.
-func (s *server) growEscrow(c *call) error {
+// provisionEscrow requests more addresses. The network's signer makes their keys when the pool is replenished next.
+func (s *server) provisionEscrow(c *call) error {
 	f, err := c.body()
 	if err != nil {
 		return err
@@ -93,14 +93,14 @@ func (s *server) growEscrow(c *call) error {
 	if err := f.done(); err != nil {
 		return err
 	}
-	d, err := s.Store.GrowEscrow(c.ctx, c.objectID, network, *count, c.who)
+	d, err := s.Store.ProvisionEscrow(c.ctx, c.objectID, network, *count, c.who)
 	if err != nil {
 		return err
 	}
 	return c.json(http.StatusAccepted, wireGrowth{Network: string(network), WalletIDs: d.Make, Total: d.Total, Most: d.Most})
 }
 
-// patchEscrow labels an address, or takes it out of use or back into it.
+// patchEscrow labels, disables or enables an address.
 func (s *server) patchEscrow(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {

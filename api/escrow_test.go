@@ -44,7 +44,7 @@ func TestEscrowPoolIsRead(t *testing.T) {
 	e.do(get, escrowPath+"/"+wallet.ID.String(), nil, officer.auth()).refused(exchange.CodeNotFound)
 }
 
-// An admin asks for addresses once, however often the request arrives, and not beyond the policy.
+// An admin requests addresses once, however often the request arrives, and not beyond the policy.
 func TestEscrowPoolGrowsByRequest(t *testing.T) {
 	e := start(t)
 	admin := e.person(exchange.RoleAdmin)

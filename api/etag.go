@@ -10,13 +10,13 @@ import (
 	"kivuko/exchange"
 )
 
-// tagged answers one object with the tag of its version, for If-Match.
+// tagged answers with one object and the ETag of its version, for If-Match.
 func (c *call) tagged(version int64, body any) error {
 	c.fc.Set(fiber.HeaderETag, `"`+strconv.FormatInt(version, 10)+`"`)
 	return c.json(http.StatusOK, body)
 }
 
-// ifMatch is the version that a change is meant for; zero where the request names none. A tag that is none of ours matches nothing.
+// ifMatch returns the version in If-Match, or zero when the request has none. An unknown tag matches no version.
 func (c *call) ifMatch() (int64, error) {
 	tag := strings.TrimSpace(c.fc.Get(fiber.HeaderIfMatch))
 	if tag == "" || tag == "*" {

@@ -9,13 +9,13 @@ import (
 	"kivuko/exchange/money"
 )
 
-// An exception about crypto shows where it lies and how it came, and one about money on the wrong network whose address
-// was used. It goes back to an address on the network where it lies.
+// An exception about crypto shows where the money is and how it arrived; for the wrong network, also whose address was
+// used. The refund goes to an address on the network where the money is.
 func TestExceptionsShowWhereTheCryptoIs(t *testing.T) {
 	const (
-		meant = "0xa614f803B6FD780986A42c78Ec9c7f77e6DeD13C"
-		twin  = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t" // the same account on TRON
-		payer = "Tstranger0000000000000000000000000"
+		meant       = "0xa614f803B6FD780986A42c78Ec9c7f77e6DeD13C"
+		counterpart = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t" // the same account on TRON
+		payer       = "Tstranger0000000000000000000000000"
 	)
 	e := start(t)
 	ctx, officer := t.Context(), e.person(exchange.RoleTreasury)
@@ -29,7 +29,7 @@ func TestExceptionsShowWhereTheCryptoIs(t *testing.T) {
 	if err == nil {
 		_, err = e.store.RecordFinalBlock(ctx, exchange.BlockScan{
 			Network: exchange.Tron, Block: exchange.ChainBlock{Number: 101, ID: "b101", Parent: "b100", Time: time.Now().UTC()},
-			Movements: []exchange.ChainMovement{{TxID: "tx", From: payer, To: twin, Amount: money.Must(money.USDT, "7")}},
+			Movements: []exchange.ChainMovement{{TxID: "tx", From: payer, To: counterpart, Amount: money.Must(money.USDT, "7")}},
 		})
 	}
 	if err != nil {
@@ -46,9 +46,9 @@ func TestExceptionsShowWhereTheCryptoIs(t *testing.T) {
 		return all[0].(map[string]any)
 	}
 	x := one("?kind=wrong_network")
-	w := e.do(get, "/api/v1/auth/wallets?purpose=twin", nil, officer.auth()).want(http.StatusOK).object()["wallets"].([]any)[0].(map[string]any)
-	if x["network"] != "tron" || x["tx_hash"] != "tx" || x["from_address"] != payer || x["address"] != twin || x["wallet_id"] != w["id"] ||
-		x["chain_deposit_id"] == nil || x["order_id"] != nil || x["amount"] != "7.000000" || w["purpose"] != "twin" || w["address"] != twin {
+	w := e.do(get, "/api/v1/auth/wallets?purpose=counterpart", nil, officer.auth()).want(http.StatusOK).object()["wallets"].([]any)[0].(map[string]any)
+	if x["network"] != "tron" || x["tx_hash"] != "tx" || x["from_address"] != payer || x["address"] != counterpart || x["wallet_id"] != w["id"] ||
+		x["chain_deposit_id"] == nil || x["order_id"] != nil || x["amount"] != "7.000000" || w["purpose"] != "counterpart" || w["address"] != counterpart {
 		t.Errorf("the exception is %v, the wallet %v", x, w)
 	}
 	if of := x["meant_for"].(map[string]any); of["wallet_id"] != request.ID.String() || of["network"] != "ethereum" || of["address"] != meant {
@@ -60,7 +60,7 @@ func TestExceptionsShowWhereTheCryptoIs(t *testing.T) {
 	path := list + "/" + x["id"].(string)
 	e.do(post, path+"/refund", map[string]any{"note": "mixed up"}, officer.auth(), freshKey()).blames("/address required")
 	e.do(post, path+"/refund", map[string]any{"note": "mixed up", "address": meant}, officer.auth(), freshKey()).blames("/address address")
-	e.do(post, "/api/v1/auth/wallets/provision", map[string]any{"network": "tron", "asset": "USDT", "purpose": "twin"}, e.person(exchange.RoleAdmin).auth(), freshKey()).
+	e.do(post, "/api/v1/auth/wallets/provision", map[string]any{"network": "tron", "asset": "USDT", "purpose": "counterpart"}, e.person(exchange.RoleAdmin).auth(), freshKey()).
 		blames("/purpose enum")
 	done := e.do(post, path+"/write-off", map[string]any{"note": "nobody answers"}, officer.auth(), freshKey()).want(http.StatusOK).object()
 	if done["status"] != "written_off" || done["network"] != "tron" || done["meant_for"] == nil {

@@ -10,8 +10,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// settleException carries a person's decision out in one transaction, and then tells the flow that may wait for
-// one. That flow acts on the exception's row, so that it is enough when it hears of it later, or from somebody else.
+// settleException carries out an operator's decision in one transaction, and then notifies the flow that may wait for
+// it. That flow acts on the exception's row, so a late or lost signal does no harm.
 func (s *server) settleException(verdict exchange.ExceptionStatus) func(*call) error {
 	return func(c *call) error {
 		id, f, err := c.idAndBody()
@@ -31,21 +31,21 @@ func (s *server) settleException(verdict exchange.ExceptionStatus) func(*call) e
 			if err != nil {
 				return err
 			}
-			return tellWaiting(c, proposed)
+			return answerPending(c, proposed)
 		}
 		if err != nil {
 			return hideAbsence(err)
 		}
 		if mine {
-			s.tellWatch(c, x, d.Reason)
+			s.notifyWatch(c, x, d.Reason)
 			s.sweepKept(c, x.ID)
 		}
 		return c.json(http.StatusOK, exceptionWire(x))
 	}
 }
 
-// tellOfDecision tells the flow that waits for a decision about an exception that a second person has confirmed one.
-func (s *server) tellOfDecision(c *call, change exchange.ControlChange) {
+// notifyOfDecision notifies the flow that waits for a decision about an exception that a second officer has confirmed one.
+func (s *server) notifyOfDecision(c *call, change exchange.ControlChange) {
 	if change.Kind != exchange.ControlExceptionDecision || change.Status != exchange.ControlConfirmed {
 		return
 	}
@@ -57,27 +57,27 @@ func (s *server) tellOfDecision(c *call, change exchange.ControlChange) {
 	if err == nil {
 		var x exchange.PaymentException
 		if x, err = s.Store.Exception(c.ctx, about.ExceptionID); err == nil {
-			s.tellWatch(c, x, about.Note)
+			s.notifyWatch(c, x, about.Note)
 			s.sweepKept(c, x.ID)
 			return
 		}
 	}
-	s.log.Warn("the flow that watches over a payment was not told of a decision", "change", change.ID, "error", err)
+	s.log.Warn("the flow that watches a payment was not notified of a decision", "change", change.ID, "error", err)
 }
 
-// tellWatch ends the waiting of the flow that watches over the payment attempt of a settled exception.
-func (s *server) tellWatch(c *call, x exchange.PaymentException, reason string) {
+// notifyWatch ends the wait of the flow that watches the payment attempt of a settled exception.
+func (s *server) notifyWatch(c *call, x exchange.PaymentException, reason string) {
 	if x.AttemptID == uuid.Nil {
 		return
 	}
 	err := s.commandWatch(c, x, verbResolve, reason)
 	if code := exchange.CodeOf(err); err != nil && code != exchange.CodeNotFound && code != exchange.CodeStateConflict {
-		s.log.Warn("the flow that watches over a payment was not told of a decision", "attempt", x.AttemptID, "exception", x.ID, "error", err)
+		s.log.Warn("the flow that watches a payment was not notified of a decision", "attempt", x.AttemptID, "exception", x.ID, "error", err)
 	}
 }
 
-// commandWatch records a decision under the request's id, so that a retried request finds its own, and hands it to
-// the flow that watches over the exception's payment attempt.
+// commandWatch records a decision under the request's id, so that a retried request finds it, and passes it to the flow
+// that watches the exception's payment attempt.
 func (s *server) commandWatch(c *call, x exchange.PaymentException, verb, reason string) error {
 	if err := s.saveCommand(c, "payment_exception", x.ID, verb, reason); err != nil {
 		return err
@@ -85,8 +85,8 @@ func (s *server) commandWatch(c *call, x exchange.PaymentException, verb, reason
 	return s.Flows.CommandLate(c.ctx, x.AttemptID, c.objectID)
 }
 
-// refundException has the flow that watches over a payment give it back, or one that sends crypto back. The flow opens
-// the refund and sees it paid; here nothing is booked. Asked for again, what is on its way is shown.
+// refundException asks the flow that watches a payment to refund it; for crypto, it starts a flow that returns the deposit.
+// The flow opens the refund and completes it; nothing is booked here. A repeated request shows the refund in progress.
 func (s *server) refundException(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
@@ -131,24 +131,24 @@ func (s *server) refundException(c *call) error {
 	return c.json(http.StatusAccepted, exceptionWire(x))
 }
 
-// refundable says why money can't go back, where it can't. least is what the operator pays out at the least.
+// refundable returns an error when the money can't be refunded. least is the smallest payout of the operator.
 func refundable(x exchange.PaymentException, least money.Amount) error {
 	switch {
 	case x.Status != exchange.ExcOpen:
-		return exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
+		return exchange.Errorf(exchange.CodeStateConflict, "The exception is already %s.", x.Status)
 	case x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
-		return exchange.Errorf(exchange.CodeStateConflict, "No money arrived that could be given back.")
+		return exchange.Errorf(exchange.CodeStateConflict, "No money was received that could be refunded.")
 	case x.AttemptID == uuid.Nil:
 		return exchange.Errorf(exchange.CodeUnsupported,
-			"The payment belongs to no order, and its payer's number is not known here. Have the operator reverse it, or credit it to a merchant.")
+			"The payment belongs to no order, and the payer's number is not known. Ask the mobile money operator to reverse it, or credit it to a merchant.")
 	case x.Amount.Cmp(least) < 0:
-		return exchange.Errorf(exchange.CodeStateConflict, "The operator pays out no less than %s KES.", least)
+		return exchange.Errorf(exchange.CodeStateConflict, "The mobile money operator pays out no less than %s KES.", least)
 	}
 	return nil
 }
 
-// askForRefund hands the decision on. A watch that is over though nobody has decided is started anew: it finds the
-// money again and waits for the same request.
+// askForRefund passes the decision to the flow that watches the payment. If that flow ended without a decision, it is
+// started again: it finds the money again and waits for a repeat of this request.
 func (s *server) askForRefund(c *call, x exchange.PaymentException, reason string) error {
 	err := s.commandWatch(c, x, verbRefund, reason)
 	if exchange.CodeOf(err) != exchange.CodeNotFound {
@@ -156,7 +156,7 @@ func (s *server) askForRefund(c *call, x exchange.PaymentException, reason strin
 	}
 	used, readErr := s.Store.CommandUsed(c.ctx, c.objectID)
 	if readErr != nil || used {
-		return readErr // the watch obeyed and is over
+		return readErr // the flow applied the decision and ended
 	}
 	a, err := s.Store.Attempt(c.ctx, x.AttemptID)
 	if err != nil {
@@ -165,5 +165,5 @@ func (s *server) askForRefund(c *call, x exchange.PaymentException, reason strin
 	if err := s.Flows.Callback(c.ctx, a, uuid.Nil); err != nil {
 		return err
 	}
-	return exchange.Errorf(exchange.CodeUnavailable, "The flow that watches the payment had ended and was started again. Repeat the request in a moment with the same Idempotency-Key.")
+	return exchange.Errorf(exchange.CodeUnavailable, "The flow that watches the payment had ended and was started again. Repeat the request soon with the same Idempotency-Key.")
 }

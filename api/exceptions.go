@@ -10,7 +10,7 @@ import (
 	"kivuko/store"
 )
 
-// wireException is money that arrived and does not fit.
+// wireException is money that arrived and fits no order.
 type wireException struct {
 	ID           uuid.UUID  `json:"id"`
 	Kind         string     `json:"kind"`
@@ -33,7 +33,7 @@ type wireException struct {
 	UpdatedAt    timestamp  `json:"updated_at"`
 }
 
-// wireMeant is the wallet whose address was used on the wrong network.
+// wireMeant is the wallet whose address was paid on another network.
 type wireMeant struct {
 	WalletID uuid.UUID `json:"wallet_id"`
 	Network  string    `json:"network"`
@@ -73,7 +73,7 @@ func (s *server) listExceptions(c *call) error {
 	page := q.page(anyPage)
 	filter := store.ExceptionFilter{
 		Status: exchange.ExceptionStatus(q.oneOf("status", exceptionStatuses...)), Kind: exchange.ExceptionKind(q.oneOf("kind", exceptionKinds...)),
-		Asset: money.Asset(q.oneOf("asset", assetNames()...)), OrderID: q.id("order_id"),
+		Asset: money.Asset(q.oneOf("asset", assetNames()...)), OrderID: q.id("order_id"), AttemptID: q.id("attempt_id"),
 		CreatedFrom: q.time("created_from"), CreatedTo: q.time("created_to"),
 	}
 	if err := q.done(); err != nil {
@@ -88,8 +88,8 @@ func (s *server) listExceptions(c *call) error {
 	return c.list("payment_exceptions", each(exceptions, c.exceptionWire), page, total)
 }
 
-// wireRefund is money on its way back to who paid it. The phone is masked, as everywhere: who needs the number
-// finds it at the operator, by the receipt.
+// wireRefund is money on its way back to the payer. The phone number is masked, as everywhere: officers who need it
+// look up the receipt at the mobile money operator.
 type wireRefund struct {
 	ID           uuid.UUID  `json:"id"`
 	Rail         string     `json:"rail"`
@@ -147,8 +147,8 @@ func (s *server) listRefunds(c *call) error {
 	return c.list("refunds", each(refunds, c.refundWire), page, total)
 }
 
-// exceptionWire is an exception as the caller may see it: parties of the order without what staff wrote, and a merchant
-// without where the customer's crypto came from.
+// exceptionWire is an exception as the caller may see it. Parties of the order don't see notes of staff, and a merchant
+// does not see the address that the customer's crypto came from.
 func (c *call) exceptionWire(e exchange.PaymentException) wireException {
 	w := exceptionWire(e)
 	if c.who.Role.Staff() {
@@ -161,9 +161,9 @@ func (c *call) exceptionWire(e exchange.PaymentException) wireException {
 	return w
 }
 
-// refundWire is a refund as the caller may see it: parties of the order without what officers need and without its reason,
-// which may be an officer's note or say that screening refused the sender; a merchant without where the money goes, which
-// the transaction would tell.
+// refundWire is a refund as the caller may see it. Parties of the order don't see what officers need, and not the reason,
+// which may be an officer's note or a refusal by screening. A merchant does not see the recipient, and so not the
+// transaction either.
 func (c *call) refundWire(r exchange.Refund) wireRefund {
 	w := refundWire(r)
 	if c.who.Role.Staff() {
@@ -176,7 +176,7 @@ func (c *call) refundWire(r exchange.Refund) wireRefund {
 	return w
 }
 
-// showException answers one exception that the caller may see.
+// showException answers with one exception that the caller may see.
 func (s *server) showException(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -193,7 +193,7 @@ func (s *server) showException(c *call) error {
 	return c.json(http.StatusOK, c.exceptionWire(found[0]))
 }
 
-// showRefund answers one refund that the caller may see.
+// showRefund answers with one refund that the caller may see.
 func (s *server) showRefund(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 // pays has an amount arrive for a new order of 2 USDT (259 shillings), after its end where late.
-func (e *env) pays(customer person, offer uuid.UUID, amount string, late bool) store.PaymentOutcome {
+func (e *env) pays(customer person, offer uuid.UUID, amount string, late bool) exchange.PaymentOutcome {
 	e.t.Helper()
 	o := e.order(customer, offer)
 	a := storetest.Attempt(e.t, e.store, o)
@@ -31,8 +31,8 @@ func (e *env) pays(customer person, offer uuid.UUID, amount string, late bool) s
 	return out
 }
 
-// misfits is a store with one late payment, which nobody has decided about, and one of too little, which policy returns.
-func misfits(t *testing.T) (e *env, late, under store.PaymentOutcome) {
+// misfits is a store with one late payment, which is not decided, and one of too little, which the policy refunds.
+func misfits(t *testing.T) (e *env, late, under exchange.PaymentOutcome) {
 	t.Helper()
 	e = start(t)
 	vendor := e.person(exchange.RoleVendor)
@@ -53,6 +53,7 @@ func TestExceptionsAndRefundsAreRead(t *testing.T) {
 		x: 2, x + "?status=open": 1, x + "?kind=late": 1, x + "?kind=unmatched": 0, x + "?asset=KES": 2, x + "?asset=USDT": 0,
 		x + "?order_id=" + late.Order.ID.String(): 1, x + "?created_from=" + hour(time.Hour): 0, x + "?created_to=" + hour(time.Hour): 2,
 		x + "?created_to=" + hour(-time.Hour): 0, x + "?page_id=2&page_size=1": 1,
+		x + "?attempt_id=" + late.Exception.AttemptID.String(): 1, x + "?attempt_id=" + newID().String(): 0,
 		r: 1, r + "?status=pending": 1, r + "?status=completed": 0, r + "?asset=KES": 1, r + "?asset=USDC": 0,
 		r + "?order_id=" + under.Order.ID.String(): 1, r + "?order_id=" + late.Order.ID.String(): 0,
 		r + "?payment_exception_id=" + under.Exception.ID.String(): 1, r + "?payment_exception_id=" + late.Exception.ID.String(): 0,
@@ -75,13 +76,13 @@ func TestExceptionsAndRefundsAreRead(t *testing.T) {
 	}
 	read(x + "/" + newID().String()).refused(exchange.CodeNotFound)
 	read(r + "/" + newID().String()).refused(exchange.CodeNotFound)
-	read(x+"?asset=BTC&status=gone&created_from=today").blames("query/status enum", "query/asset enum", "query/created_from format")
+	read(x+"?asset=BTC&status=gone&created_from=today&attempt_id=1").blames("query/status enum", "query/asset enum", "query/attempt_id format", "query/created_from format")
 	if others := e.do(get, "/api/v1/auth/"+r, nil, e.person(exchange.RoleVendor).auth()).want(http.StatusOK).object(); others["total"] != 0.0 {
 		t.Errorf("a stranger sees %v", others)
 	}
 }
 
-// watch has a flow watch over a payment attempt and obey.
+// watch adds a flow that watches a payment attempt and accepts commands.
 func (e *env) watch(attempt uuid.UUID) {
 	e.flows.mu.Lock()
 	defer e.flows.mu.Unlock()
@@ -120,7 +121,7 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 	e.do(post, verbOf(x, "accept"), body, officer.auth(), withKey(newID().String())).blames("/merchant_id unknown_field")
 	e.do(post, verbOf(x, "accept"), map[string]any{"note": "x"}, e.person(exchange.RoleOTCOfficer).auth(), withKey(newID().String())).refused(exchange.CodeForbidden)
 	if e.flows.asked(told) != 0 {
-		t.Error("the flow was told of what was refused")
+		t.Error("the flow was notified of a refused decision")
 	}
 	for range 2 {
 		done := e.do(post, verbOf(x, "credit"), body, officer.auth(), withKey(key)).want(http.StatusOK).object()
@@ -130,7 +131,7 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 	}
 	e.do(post, verbOf(x, "credit"), body, second.auth(), withKey(newID().String())).want(http.StatusOK)
 	if n := e.flows.asked(told); n != 1 {
-		t.Errorf("the flow was told %d times", n)
+		t.Errorf("the flow was notified %d times", n)
 	}
 	for _, verb := range []string{"accept", "write-off", "refund"} {
 		e.do(post, verbOf(x, verb), map[string]any{"note": "x"}, second.auth(), withKey(newID().String())).refused(exchange.CodeStateConflict)
@@ -141,7 +142,7 @@ func TestExceptionIsSettledOnce(t *testing.T) {
 	}
 }
 
-// Above the first approval value the decision waits for a second person; the flow hears of it when it counts.
+// Above the first approval value the decision waits for a second officer; then the flow is notified.
 func TestExceptionIsSettledByTwo(t *testing.T) {
 	e, late, _ := misfits(t)
 	storetest.Patch(t, e.store, store.LimitPatch{Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{
@@ -157,12 +158,12 @@ func TestExceptionIsSettledByTwo(t *testing.T) {
 	confirm := changesPath + "/" + waits["id"].(string) + "/confirm"
 	e.do(post, confirm, nil, officer.auth(), withKey(newID().String())).refused(exchange.CodeForbidden)
 	if n := e.flows.asked(told); n != 0 {
-		t.Errorf("the flow was told %d times of what nobody confirmed", n)
+		t.Errorf("the flow was notified %d times of an unconfirmed decision", n)
 	}
 	e.do(post, confirm, nil, second.auth(), withKey(newID().String())).want(http.StatusOK)
 	now := e.do(get, "/api/v1/auth/payment-exceptions/"+x.ID.String(), nil, officer.auth()).want(http.StatusOK).object()
 	if now["status"] != "written_off" || now["note"] != "nobody asks" || e.flows.asked(told) != 1 {
-		t.Errorf("the exception is %v, the flow was told %d times", now, e.flows.asked(told))
+		t.Errorf("the exception is %v, the flow was notified %d times", now, e.flows.asked(told))
 	}
 }
 
@@ -173,7 +174,7 @@ func TestExceptionIsGivenBack(t *testing.T) {
 	ask := func(x exchange.PaymentException, o ...option) *reply {
 		return e.do(post, verbOf(x, "refund"), body, append(o, officer.auth())...)
 	}
-	// Nobody watches: a watch is started, and the same request is taken by it.
+	// No flow watches: one is started, and it accepts the same request.
 	ask(x, key).refused(exchange.CodeUnavailable)
 	if n := e.flows.asked("callback " + x.AttemptID.String()); n != 1 {
 		t.Errorf("the watch was woken %d times", n)
@@ -183,7 +184,7 @@ func TestExceptionIsGivenBack(t *testing.T) {
 	if n := e.flows.asked("late command " + x.AttemptID.String()); n != 2 {
 		t.Errorf("the watch was asked %d times", n)
 	}
-	// What is on its way is shown, and nobody is asked.
+	// A refund in progress is shown, and no flow is called.
 	if on := ask(under.Exception, withKey(newID().String())).want(http.StatusAccepted).object(); on["status"] != "refunding" {
 		t.Errorf("on its way: %v", on)
 	}
@@ -199,7 +200,7 @@ func TestExceptionIsGivenBack(t *testing.T) {
 	ask(exchange.PaymentException{ID: newID()}, withKey(newID().String())).refused(exchange.CodeNotFound)
 }
 
-// What has no way back yet says so.
+// The error explains that a refund is not possible yet.
 func TestExceptionsWithoutAWayBack(t *testing.T) {
 	kes := money.Must(money.KES, "259")
 	for name, c := range map[string]struct {

@@ -3,6 +3,8 @@ package api
 import (
 	"cmp"
 	"context"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,8 +15,8 @@ import (
 	"kivuko/store"
 )
 
-// fakeFlows does in one step what flows do in many: it writes through the store. Fail makes the next
-// calls fail, and calls keeps what was asked.
+// fakeFlows does in one step what flows do in many: it writes through the store. fail makes the next
+// calls fail, and calls records the calls.
 type fakeFlows struct {
 	store *store.Store
 	mu    sync.Mutex
@@ -22,8 +24,10 @@ type fakeFlows struct {
 	calls []string
 	woken chan uuid.UUID // callbacks, when set
 	takes bool           // a failing Command has taken the command up all the same
-	// watches answer operators by payment attempt; others are over.
+	// watches are the flows that accept commands, by payment attempt; all others have ended.
 	watches map[uuid.UUID]error
+	// ended are the ids of flows that CommandFlow does not find.
+	ended []string
 }
 
 func (f *fakeFlows) called(what string) error {
@@ -125,7 +129,7 @@ func (f *fakeFlows) CommandLate(_ context.Context, attempt, _ uuid.UUID) error {
 	if answer, watched := f.watches[attempt]; watched {
 		return answer
 	}
-	return exchange.Errorf(exchange.CodeNotFound, "The flow is over.")
+	return exchange.Errorf(exchange.CodeNotFound, "The flow has ended.")
 }
 
 func (f *fakeFlows) Callback(_ context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error {
@@ -166,6 +170,24 @@ func (f *fakeFlows) DecideTransfer(ctx context.Context, transfer, _ uuid.UUID, a
 	}
 	_, err := f.store.Decide(ctx, transfer, token, action)
 	return cmp.Or(refusal, err)
+}
+
+func (f *fakeFlows) CommandFlow(ctx context.Context, flow string, command uuid.UUID) error {
+	if err := f.called("command flow " + flow); err != nil {
+		return err
+	}
+	object, name, _ := strings.Cut(flow, ":")
+	if slices.Contains(f.ended, flow) {
+		return exchange.Errorf(exchange.CodeNotFound, "The flow has ended.")
+	}
+	if object == "refund" {
+		return nil // the command is about the order, which the id does not name
+	}
+	if object != "transfer" {
+		object = "order"
+	}
+	_, err := f.store.UseCommand(ctx, command, object, uuid.MustParse(name))
+	return err
 }
 
 func (f *fakeFlows) CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error {
@@ -219,7 +241,7 @@ func (f *fakeFlows) CreateWallet(ctx context.Context, r exchange.WalletRequest) 
 	return err
 }
 
-// fakeAddress is unique and looks like an address; nothing is ever sent to it.
+// fakeAddress returns a unique text that looks like an address; nothing is sent to it.
 func fakeAddress(id uuid.UUID) string {
 	const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 	out := []byte("T")

@@ -10,7 +10,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// goodAddress is a TRON address with a right checksum (the one of TRON's documentation).
+// goodAddress is a TRON address with a valid checksum (the one of TRON's documentation).
 const (
 	goodAddress     = "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH"
 	mistypedAddress = "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdJ"
@@ -21,7 +21,7 @@ func principalOf(p person) exchange.Principal {
 	return exchange.Principal{UserID: p.ID, Role: p.Role, VendorID: exchange.VendorOf(p.User), SessionID: p.session, RequestID: "test"}
 }
 
-// wallet stores a wallet for a person.
+// wallet stores a wallet for a user.
 func (e *env) wallet(p person) exchange.Wallet {
 	e.t.Helper()
 	r := own(exchange.WalletRequest{ID: newID(), Network: exchange.Tron, Asset: money.USDT, Type: exchange.Hot, CreatedBy: p.ID}, p.User)
@@ -113,7 +113,7 @@ func (e *env) buys(vendor person) exchange.Offer {
 	return storetest.BuyOffer(e.t, e.store, vendor.User, exchange.Tron, "2000")
 }
 
-// sale opens a sale of 10 USDT that does not say where the crypto goes back to.
+// sale opens a sale of 10 USDT without a refund address.
 func (e *env) sale(customer person, offer uuid.UUID) exchange.Order {
 	e.t.Helper()
 	o, err := e.store.OpenOffRamp(e.t.Context(), exchange.OrderRequest{
@@ -144,7 +144,7 @@ func (e *env) soldToHouse(merchant person) exchange.Order {
 	return o
 }
 
-// transfer stores a transfer of 2 USDT from a funded wallet to a stranger.
+// transfer stores a transfer of 2 USDT from a funded wallet to an external address.
 func (e *env) transfer(sender person, from exchange.Wallet) exchange.Transfer {
 	e.t.Helper()
 	e.fund(from, "2")
@@ -158,7 +158,7 @@ func (e *env) transfer(sender person, from exchange.Wallet) exchange.Transfer {
 	return t
 }
 
-// denied stores a line of the deny list.
+// denied stores an entry of the deny list.
 func (e *env) denied() uuid.UUID {
 	e.t.Helper()
 	d, err := e.store.Deny(e.t.Context(), exchange.DeniedAddress{ID: newID(), Network: exchange.Tron, Address: fakeAddress(newID()), Reason: "test"},

@@ -13,42 +13,43 @@ import (
 	"kivuko/workflows"
 )
 
-// Flows is what the API asks of Temporal. Commands are updates, which are validated and answered;
-// facts from outside are signals, which are accepted even while no worker runs. Errors are
-// *exchange.Error: CodeNotFound when the flow is over, CodeUnavailable when the outcome is not known
-// yet and the same call may be made again.
+// Flows is what the API does with Temporal. Commands are updates, which are validated and answered. External
+// events are signals, which are accepted even while no worker runs. Errors are *exchange.Error: CodeNotFound
+// when the flow has ended, CodeUnavailable when the outcome is not known yet and the call may be repeated.
 type Flows interface {
-	// OpenOrder starts the flow of an on-ramp order and returns when its row is stored. The same
-	// request id never opens two.
+	// OpenOrder starts the flow of an on-ramp order and returns when its row is stored. A request id opens at
+	// most one order.
 	OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error
-	// CancelOrder and RetryPayment ask the order's flow. The id names the request: asked twice with
-	// one, it is done once.
+	// CancelOrder and RetryPayment send an update to the order's flow. The id is that of the request: the flow
+	// applies it once.
 	CancelOrder(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
 	RetryPayment(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
-	// Command hands the order's flow the id of an operator's recorded decision.
+	// Command sends the order's flow the id of an operator's recorded decision.
 	Command(ctx context.Context, order, command uuid.UUID) error
-	// CommandLate hands it to the flow that watches over late money of a payment attempt.
+	// CommandFlow sends it to the parked flow with the id.
+	CommandFlow(ctx context.Context, flow string, command uuid.UUID) error
+	// CommandLate sends it to the flow that watches for late money of a payment attempt.
 	CommandLate(ctx context.Context, attempt, command uuid.UUID) error
-	// Callback wakes the flow that waits for a payment attempt; when that flow is over, one that
-	// looks after late money.
+	// Callback wakes the flow that waits for a payment attempt. When that flow has ended, it wakes or starts one
+	// that watches for late money.
 	Callback(ctx context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error
-	// OpenTransfer starts the flow of a transfer and returns when its row is stored. The same request id
-	// never opens two.
+	// OpenTransfer starts the flow of a transfer and returns when its row is stored. A request id opens at most
+	// one transfer.
 	OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) error
-	// CancelTransfer asks the transfer's flow to give it up; the id names the request.
+	// CancelTransfer asks the transfer's flow to cancel it; the id is that of the request.
 	CancelTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error
-	// DecideTransfer hands the transfer's flow an officer's decision. The token proves it; the id names the
-	// request.
-	DecideTransfer(ctx context.Context, transfer, id uuid.UUID, action exchange.ApprovalAction, token string) error
-	// CommandTransfer hands the transfer's flow the id of an operator's recorded decision.
-	CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error
-	// HandOutTransfer has an unsigned transaction of a cold wallet's transfer prepared and stored; the id names
+	// DecideTransfer sends the transfer's flow an officer's decision. The token authorises it; the id is that of
 	// the request.
+	DecideTransfer(ctx context.Context, transfer, id uuid.UUID, action exchange.ApprovalAction, token string) error
+	// CommandTransfer sends the transfer's flow the id of an operator's recorded decision.
+	CommandTransfer(ctx context.Context, transfer, command uuid.UUID) error
+	// HandOutTransfer has the unsigned transaction of a cold wallet's transfer prepared and stored; the id is that
+	// of the request.
 	HandOutTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error
-	// ImportTransfer brings that transaction back, signed elsewhere, in the network's encoding.
+	// ImportTransfer sends the flow that transaction, signed on the cold machine, in the network's encoding.
 	ImportTransfer(ctx context.Context, transfer, id uuid.UUID, raw []byte, by exchange.Principal) error
-	// CreateWallet has the signer make a key and returns when the wallet's row is stored. The same
-	// request id never makes two.
+	// CreateWallet has the signer make a key and returns when the wallet's row is stored. A request id creates
+	// at most one wallet.
 	CreateWallet(ctx context.Context, r exchange.WalletRequest) error
 
 	OffRampFlows
@@ -56,7 +57,7 @@ type Flows interface {
 	FloatFlows
 }
 
-// NewFlows asks a Temporal server.
+// NewFlows returns Flows that use a Temporal server.
 func NewFlows(c client.Client) Flows { return temporalFlows{c} }
 
 type temporalFlows struct{ client client.Client }
@@ -76,7 +77,7 @@ func (t temporalFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, b
 		},
 	})
 	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
-		return nil // the flow ran and is over: its row tells the rest
+		return nil // the flow has ended: its row has the outcome
 	}
 	if err != nil {
 		return fromTemporal(err)
@@ -101,20 +102,44 @@ func (t temporalFlows) Command(ctx context.Context, order, command uuid.UUID) er
 	return t.update(ctx, workflows.OnRampID(order), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
 }
 
+func (t temporalFlows) CommandFlow(ctx context.Context, flow string, command uuid.UUID) error {
+	return t.update(ctx, flow, command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
+}
+
 func (t temporalFlows) CommandLate(ctx context.Context, attempt, command uuid.UUID) error {
 	return t.update(ctx, workflows.LatePaymentID(attempt), command, workflows.UpdateCommand, workflows.CommandRef{CommandID: command})
 }
 
-func (t temporalFlows) update(ctx context.Context, flow string, id uuid.UUID, name string, argument any) error {
+// maxUpdates is how often a request sends its update.
+const maxUpdates = 20
+
+// update sends an update and returns its outcome. Temporal keeps an outcome under the update's id, also that a step could not
+// be carried out in its time (CodeUnavailable). That decides nothing, so the request tries again under its next id; steps may
+// be repeated.
+func (t temporalFlows) update(ctx context.Context, flow string, id uuid.UUID, name string, argument any) (err error) {
+	for n := range maxUpdates {
+		update := id
+		if n > 0 {
+			update = uuid.NewSHA1(id, []byte{byte(n)})
+		}
+		err = t.updateOnce(ctx, flow, update, name, argument)
+		if err == nil || passing(err) || ctx.Err() != nil || exchange.CodeOf(fromTemporal(err)) != exchange.CodeUnavailable {
+			break
+		}
+	}
+	return fromTemporal(err)
+}
+
+func (t temporalFlows) updateOnce(ctx context.Context, flow string, id uuid.UUID, name string, argument any) error {
 	handle, err := t.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
 		WorkflowID: flow, UpdateID: id.String(), UpdateName: name, Args: []any{argument},
 		WaitForStage: client.WorkflowUpdateStageCompleted,
 	})
 	if err != nil {
-		return fromTemporal(err)
+		return err
 	}
 	var ack workflows.Ack
-	return fromTemporal(handle.Get(ctx, &ack))
+	return handle.Get(ctx, &ack)
 }
 
 func (t temporalFlows) Callback(ctx context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error {
@@ -135,12 +160,12 @@ func (t temporalFlows) Callback(ctx context.Context, a exchange.PaymentAttempt, 
 	return fromTemporal(err)
 }
 
-// settled tells whether the flow of a payout looks at nothing more that comes about it.
+// settled reports whether the flow of a payout ignores all further notices about it.
 func settled(s exchange.AttemptStatus) bool {
 	return s == exchange.AttemptSucceeded || s == exchange.AttemptFailed || s == exchange.AttemptRefused
 }
 
-// latePayout wakes the look at a late word about a payout: its own flow is over, or has taken it for settled.
+// latePayout wakes the flow that checks a late notice about a payout whose own flow has ended or has settled it.
 func (t temporalFlows) latePayout(ctx context.Context, a exchange.PaymentAttempt, ref workflows.CallbackRef) error {
 	_, err := t.client.SignalWithStartWorkflow(ctx, workflows.LatePayoutID(a.ID), workflows.SignalCallback, ref,
 		client.StartWorkflowOptions{
@@ -165,7 +190,7 @@ func (t temporalFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequ
 		},
 	})
 	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
-		return nil // the flow ran and is over: its row tells the rest
+		return nil // the flow has ended: its row has the outcome
 	}
 	if err != nil {
 		return fromTemporal(err)
@@ -212,22 +237,22 @@ func (t temporalFlows) CreateWallet(ctx context.Context, r exchange.WalletReques
 	return fromTemporal(run.Get(ctx, &created))
 }
 
-// fromTemporal words what the Temporal service itself says; what a flow says passes through
+// fromTemporal converts errors of the Temporal service. Errors of a flow are converted by
 // workflows.AsExchangeError.
 func fromTemporal(err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, ok := errors.AsType[*serviceerror.NotFound](err); ok {
-		return exchange.Wrap(exchange.CodeNotFound, err, "The flow is over.")
+		return exchange.Wrap(exchange.CodeNotFound, err, "The flow has ended.")
 	}
 	if passing(err) {
-		return exchange.Wrap(exchange.CodeUnavailable, err, "The answer did not come in time. Ask again with the same Idempotency-Key.")
+		return exchange.Wrap(exchange.CodeUnavailable, err, "The service did not answer in time. Repeat the request with the same Idempotency-Key.")
 	}
 	return workflows.AsExchangeError(err)
 }
 
-// passing tells errors of the Temporal service that go by, after which the outcome may be unknown.
+// passing reports whether an error of the Temporal service is temporary. The outcome may then be unknown.
 func passing(err error) bool {
 	_, unavailable := errors.AsType[*serviceerror.Unavailable](err)
 	_, late := errors.AsType[*serviceerror.DeadlineExceeded](err)

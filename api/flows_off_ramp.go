@@ -13,24 +13,24 @@ import (
 	"kivuko/workflows"
 )
 
-// OffRampFlows is what the API asks of the flows of orders that sell crypto, with the errors of Flows.
+// OffRampFlows is what the API does with the flows of orders that sell crypto. Errors are those of Flows.
 type OffRampFlows interface {
-	// OpenOffRamp starts the flow of a sale and returns when its row is stored. The same request id never opens two.
+	// OpenOffRamp starts the flow of a sale and returns when its row is stored. A request id opens at most one sale.
 	OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error
-	// CancelOffRamp asks the sale's flow to give it up; the id names the request.
+	// CancelOffRamp asks the sale's flow to cancel it; the id is that of the request.
 	CancelOffRamp(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error
-	// CommandOffRamp hands the sale's flow the id of an operator's recorded decision.
+	// CommandOffRamp sends the sale's flow the id of an operator's recorded decision.
 	CommandOffRamp(ctx context.Context, order, command uuid.UUID) error
-	// RefundAddressSet tells the sale's flow that its refund address is there now.
+	// RefundAddressSet notifies the sale's flow that its refund address is set.
 	RefundAddressSet(ctx context.Context, order uuid.UUID) error
-	// ConfirmBank tells the sale's flow that an officer said something of its payment by bank; the id is of what was said.
+	// ConfirmBank notifies the sale's flow that an officer confirmed or refused its bank payout; the id is that of the decision.
 	ConfirmBank(ctx context.Context, order, confirmation uuid.UUID) error
 }
 
 func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
 	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: workflows.OffRampID(r.ID), TaskQueue: workflows.QueueFlows,
-		// A flow that was refused for a while, and opened nothing, has failed: the same request may try again.
+		// A flow that was refused temporarily, and opened nothing, has failed: the same request may try again.
 		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
 		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
 		StaticSummary:            workflows.OffRampSummary(r),
@@ -39,13 +39,13 @@ func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest,
 	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
 		StartWorkflowOperation: start,
 		UpdateOptions: client.UpdateWorkflowOptions{
-			// Each call waits for itself: of a closed run the server remembers what an update with the same id was answered
-			// with, and would go on refusing what was refused for a while.
+			// Each call has an update id of its own: for a closed run, the server remembers the answer to an update id and
+			// would repeat a temporary refusal.
 			UpdateID: newID().String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
 	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
-		return nil // the flow ran and is over: its row tells the rest
+		return nil // the flow has ended: its row has the outcome
 	}
 	if err != nil {
 		return fromTemporal(err)

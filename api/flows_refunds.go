@@ -11,17 +11,17 @@ import (
 	"kivuko/workflows"
 )
 
-// RefundFlows is what the API asks of the flows that move crypto which does not stay, with the errors of Flows.
+// RefundFlows is what the API does with the flows that refund or sweep deposits of exceptions. Errors are those of Flows.
 type RefundFlows interface {
-	// ReturnDeposit starts the flow that sends money of an exception back, as a stored request says, and returns when
-	// the refund is opened. Asked twice, it is opened once.
+	// ReturnDeposit starts the flow that carries out a stored request to refund an exception's crypto. It returns when
+	// the refund is opened. A repeated call opens no second refund.
 	ReturnDeposit(ctx context.Context, exception, request uuid.UUID, n exchange.Network, by exchange.Principal) error
-	// KeepDeposit starts the flow that brings what the house keeps of an exception to its treasury.
+	// KeepDeposit starts the flow that sweeps what the house keeps of an exception to its treasury.
 	KeepDeposit(ctx context.Context, exception uuid.UUID, n exchange.Network) error
-	// CommandReturn hands that flow the id of an operator's recorded decision.
+	// CommandReturn sends that flow the id of an operator's recorded decision.
 	CommandReturn(ctx context.Context, exception, command uuid.UUID) error
-	// DecideRefund hands an officer's decision to the flow that owes a refund in crypto: the order's, or, where the
-	// exception is given, the one that returns its money. The token proves it; the id names the request.
+	// DecideRefund sends an officer's decision to the flow that owes a refund in crypto: the order's, or, where the
+	// exception is given, the exception's. The token authorises it; the id is that of the request.
 	DecideRefund(ctx context.Context, order, exception, id uuid.UUID, action exchange.ApprovalAction, token string) error
 }
 
@@ -34,7 +34,7 @@ func (t temporalFlows) KeepDeposit(ctx context.Context, exception uuid.UUID, n e
 	return t.moveDeposit(ctx, exception, n, workflows.ReturnDepositInput{ExceptionID: exception, Keep: true})
 }
 
-// moveDeposit starts the flow, or finds it. One that is over may be started anew: its first step finds what is there.
+// moveDeposit starts the flow, or finds it. A flow that has ended may be started again: its first step finds what exists.
 func (t temporalFlows) moveDeposit(ctx context.Context, id uuid.UUID, n exchange.Network, in workflows.ReturnDepositInput) error {
 	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
 		ID: workflows.ReturnDepositID(in.ExceptionID), TaskQueue: workflows.QueueFlows,

@@ -8,12 +8,13 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/temporal"
 
 	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
-// signalled is a Temporal client that takes signals, and refuses those to flows that are over.
+// signalled is a Temporal client that accepts signals, except to flows that have ended.
 type signalled struct {
 	client.Client
 	over    map[string]error
@@ -86,5 +87,50 @@ func TestCallbackWakesWhoWaitsForIt(t *testing.T) {
 				t.Errorf("signalled with %+v, want %+v", server.inputs[0], want)
 			}
 		})
+	}
+}
+
+// updated is a Temporal client that keeps the outcome of each update under its id, as a server does.
+type updated struct {
+	client.Client
+	outcomes map[string]error
+	next     []error // of updates that run
+	ids      []string
+}
+
+func (u *updated) UpdateWorkflow(_ context.Context, o client.UpdateWorkflowOptions) (client.WorkflowUpdateHandle, error) {
+	if _, ran := u.outcomes[o.UpdateID]; !ran {
+		u.ids = append(u.ids, o.UpdateID)
+		u.outcomes[o.UpdateID], u.next = u.next[0], u.next[1:]
+	}
+	return outcome{err: u.outcomes[o.UpdateID]}, nil
+}
+
+type outcome struct {
+	client.WorkflowUpdateHandle
+	err error
+}
+
+func (o outcome) Get(context.Context, any) error { return o.err }
+
+// A step that could not be carried out in its time leaves the request open: the same key tries again. A refusal is final.
+func TestUpdatesThatDecidedNothingAreRepeated(t *testing.T) {
+	away := temporal.NewNonRetryableApplicationError("The step can't be carried out now.", string(exchange.CodeUnavailable), nil)
+	no := temporal.NewNonRetryableApplicationError("The transfer does not wait for a decision.", string(exchange.CodeStateConflict), nil)
+	request, transfer := uuid.New(), uuid.New()
+	server := &updated{outcomes: map[string]error{}, next: []error{away, away, nil}}
+	for range 2 { // the second request meets what is kept of the first
+		if err := NewFlows(server).CancelTransfer(t.Context(), transfer, request, exchange.Principal{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(server.ids) != 3 || server.ids[0] != request.String() {
+		t.Errorf("updates %v of %s", server.ids, request)
+	}
+	server = &updated{outcomes: map[string]error{}, next: []error{no, nil}}
+	for range 2 {
+		if err := NewFlows(server).CancelTransfer(t.Context(), transfer, request, exchange.Principal{}); exchange.CodeOf(err) != exchange.CodeStateConflict {
+			t.Errorf("answers %v", err)
+		}
 	}
 }

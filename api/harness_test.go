@@ -23,6 +23,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/chain"
+	"kivuko/chain/ethereum"
 	"kivuko/chain/tron"
 	"kivuko/exchange"
 	"kivuko/store"
@@ -53,8 +54,8 @@ var contractRouter = sync.OnceValues(func() (routers.Router, error) {
 	return gorillamux.NewRouter(doc)
 })
 
-// closeObjects closes what the document leaves open for fields to come: here an answer has exactly the fields that are
-// written down.
+// closeObjects closes the schemas that the document leaves open for future fields: in the tests, a response has exactly
+// the documented fields.
 func closeObjects(tree any) {
 	switch node := tree.(type) {
 	case map[string]any:
@@ -85,7 +86,7 @@ type env struct {
 	treasuries sync.Once
 }
 
-// logBuffer keeps what was logged, to look for what must not be in it.
+// logBuffer keeps the log, so that tests can check that it has no secrets.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -114,18 +115,23 @@ func testDeps(t *testing.T, s *store.Store) Deps {
 			Rates: generous, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
 		Store:     s,
-		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: tronAddress},
-		Health:    map[string]func(context.Context) error{"postgres": s.Ping},
-		Webhooks:  testWebhooks(),
+		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: forPeople(tron.ParseAddress)},
+		AnyAddresses: map[exchange.Network]func(string) (string, error){
+			exchange.Tron: forPeople(tron.ReadAddress), exchange.Ethereum: forPeople(ethereum.ReadAddress),
+		},
+		Health:   map[string]func(context.Context) error{"postgres": s.Ping},
+		Webhooks: testWebhooks(),
 	}
 }
 
-func tronAddress(text string) (string, error) {
-	a, err := tron.ParseAddress(text)
-	if e, ok := errors.AsType[*chain.Error](err); ok {
-		return "", exchange.Errorf(exchange.CodeInvalid, "%s", e.Detail)
+func forPeople(parse func(string) (string, error)) func(string) (string, error) {
+	return func(text string) (string, error) {
+		a, err := parse(text)
+		if e, ok := errors.AsType[*chain.Error](err); ok {
+			return "", exchange.Errorf(exchange.CodeInvalid, "%s", e.Detail)
+		}
+		return a, err
 	}
-	return a, err
 }
 
 // start runs the API. Changes adjust what it is built from.
@@ -166,12 +172,12 @@ func startOn(t *testing.T, st *store.Store, changes ...func(*Deps)) *env {
 			t.Error(err)
 		}
 	})
-	// A server that is shut down before it serves would serve for ever.
+	// A server that is shut down before it starts to serve would never stop.
 	e.do(get, "/healthz", nil).want(http.StatusOK)
 	return e
 }
 
-// reply is a response that was read and held against the contract.
+// reply is a response that was read and validated against the contract.
 type reply struct {
 	t      testing.TB
 	what   string
@@ -195,8 +201,8 @@ func from(address string) option {
 
 func header(name, value string) option { return func(r *http.Request) { r.Header.Set(name, value) } }
 
-// do sends a request and validates the response against openapi.yaml. The body is nil, a string that
-// goes as it is, or a value that goes as JSON.
+// do sends a request and validates the response against openapi.yaml. The body is nil, a string that is sent as it
+// is, or a value that is sent as JSON.
 func (e *env) do(method, path string, body any, options ...option) *reply {
 	e.t.Helper()
 	return e.doIn(e.t, method, path, body, options...)
@@ -227,8 +233,8 @@ func (e *env) doIn(t testing.TB, method, path string, body any, options ...optio
 		o(r)
 	}
 	answer, err := e.client.Do(r)
-	// The server hangs up on headers that are too long while they are still being sent, so the client
-	// may see the end of the connection before the answer.
+	// The server closes the connection while too long headers are still being sent, so the client may see the
+	// closed connection before the response.
 	for range 9 {
 		if err == nil || content != nil {
 			break
@@ -250,7 +256,7 @@ func (e *env) doIn(t testing.TB, method, path string, body any, options ...optio
 	return got
 }
 
-// hold validates a response against the contract. What no operation serves must still be a problem.
+// hold validates a response against the contract. Without an operation, it must be a problem.
 func hold(r *http.Request, got *reply) error {
 	router, err := contractRouter()
 	if err != nil {
@@ -342,7 +348,7 @@ func (r *reply) text(name string) string {
 	return s
 }
 
-// person is an account with what it takes to act as it.
+// person is an account with its credentials and tokens.
 type person struct {
 	exchange.User
 	token   string

@@ -15,13 +15,13 @@ import (
 	"kivuko/exchange"
 )
 
-// checkTimeout bounds one dependency's answer.
+// checkTimeout bounds the check of one dependency.
 const checkTimeout = 3 * time.Second
 
-// Without these the API can serve nothing; without the others it serves most things.
-var vital = map[string]bool{"postgres": true, "temporal": true}
+// Without these the API can serve nothing; without one of the others it is degraded.
+var vital = map[string]bool{"postgres": true, "schema": true, "temporal": true}
 
-// breakerName is what the page of readiness calls the breaker of payouts.
+// breakerName is the name of the payout breaker in /readyz.
 const breakerName = "momo-payouts"
 
 type dependencyWire struct {
@@ -31,13 +31,13 @@ type dependencyWire struct {
 	State  string `json:"state,omitempty"` // of the breaker
 }
 
-// healthz tells that the process answers.
+// healthz answers as long as the process runs.
 func (s *server) healthz(c *call) error {
 	return c.json(http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// breakerCheck reports whether payouts are suspended or on trial, which makes the service degraded: all else goes on. It writes
-// the breaker's state down before it returns.
+// breakerCheck returns a check that fails while payouts are suspended or on trial. The service is then degraded, because
+// everything else works. The check stores the breaker's state before it returns.
 func (s *server) breakerCheck(state *atomic.Value) func(context.Context) error {
 	return func(ctx context.Context) error {
 		b, err := s.Store.Breaker(ctx, s.Config.Operator)
@@ -46,18 +46,18 @@ func (s *server) breakerCheck(state *atomic.Value) func(context.Context) error {
 		}
 		state.Store(string(b.State()))
 		if b.State() != exchange.BreakerClosed {
-			return exchange.Errorf(exchange.CodeSuspended, "The breaker of payouts is in state %s: the operator refused the house's credential with %s.", b.State(), b.Code)
+			return exchange.Errorf(exchange.CodeSuspended, "The breaker of payouts is in state %s: the mobile money operator refused the house's credential with %s.", b.State(), b.Code)
 		}
 		return nil
 	}
 }
 
-// readyAge is for how long an answer of /readyz serves everybody who asks. The page is public and its questions go to
-// nodes and the database, so that their number must not be the callers' to choose.
+// readyAge is how long a result of /readyz is reused. The page is public and its checks use nodes and the database, so
+// callers must not be able to cause any number of checks.
 const readyAge = time.Second
 
-// readiness is the last answer of /readyz. Its lock is held while the dependencies are asked: whoever comes meanwhile
-// waits for that answer.
+// readiness is the last result of /readyz. Its lock is held while the checks run: other requests wait for that
+// result.
 type readiness struct {
 	mu     sync.Mutex
 	at     time.Time
@@ -70,7 +70,7 @@ type readyWire struct {
 	Dependencies map[string]dependencyWire `json:"dependencies"`
 }
 
-// readyz answers what each dependency says. What exactly is wrong stands in the log: the page is public.
+// readyz answers with the status of each dependency. The page is public, so the causes are only in the log.
 func (s *server) readyz(c *call) error {
 	r := &s.ready
 	r.mu.Lock()
@@ -82,7 +82,7 @@ func (s *server) readyz(c *call) error {
 	return c.json(r.status, r.body)
 }
 
-// askDependencies runs all checks at the same time.
+// askDependencies runs all checks concurrently.
 func (s *server) askDependencies(ctx context.Context) (int, readyWire) {
 	var mu sync.Mutex
 	code, body := http.StatusOK, readyWire{"ready", map[string]dependencyWire{}}

@@ -13,11 +13,11 @@ import (
 	"kivuko/store"
 )
 
-// keyRule says what a route makes of the header Idempotency-Key.
+// keyRule is how a route uses the header Idempotency-Key.
 type keyRule int
 
 const (
-	keyNone     keyRule = iota // ignored: reads, sessions, and verbs that are the same twice
+	keyNone     keyRule = iota // ignored: reads, sessions, and idempotent verbs
 	keyOptional                // creates something; with a key a retry is safe
 	keyRequired                // moves money
 )
@@ -30,9 +30,9 @@ const (
 // replayedHeaders are kept with a stored response.
 var replayedHeaders = []string{fiber.HeaderContentType, fiber.HeaderLocation}
 
-// idempotent runs a handler under the caller's key. The money itself is protected by unique keys of
-// the objects: the claim's object id becomes the id of the order or wallet, so even a handler that
-// runs twice, before and after a crash, makes one.
+// idempotent runs a handler under the caller's key. Unique ids protect the money: the claim's object id
+// becomes the id of the order or wallet, so a handler that runs twice, before and after a crash, creates
+// only one.
 func (s *server) idempotent(c *call) error {
 	key, err := c.key()
 	if err != nil {
@@ -52,10 +52,10 @@ func (s *server) idempotent(c *call) error {
 	case store.IdempotencyReplay:
 		return replay(c.fc, claim)
 	case store.IdempotencyReused:
-		return exchange.Errorf(exchange.CodeIdempotencyReused, "This Idempotency-Key was used for another request. Use a new key for a new request.")
+		return exchange.Errorf(exchange.CodeIdempotencyReused, "This Idempotency-Key was used for another request. Use a new key for each request.")
 	case store.IdempotencyInFlight:
 		c.fc.Set(fiber.HeaderRetryAfter, "2")
-		return exchange.Errorf(exchange.CodeIdempotencyBusy, "The first request with this Idempotency-Key is still running. Ask again in a moment.")
+		return exchange.Errorf(exchange.CodeIdempotencyBusy, "The first request with this Idempotency-Key is still running. Repeat the request in a moment.")
 	case store.IdempotencyNew:
 	}
 	c.objectID = claim.ObjectID
@@ -71,12 +71,12 @@ func (s *server) idempotent(c *call) error {
 // keepTimeout bounds the storing of a response.
 const keepTimeout = 3 * time.Second
 
-// keep stores the response under the key when it is an answer. A failure of ours is none: the claim
-// is given up, keeping its object id, and the client's retry runs again.
+// keep stores the response under the key, unless it is a failure of the service. After a failure the claim is
+// released but keeps its object id, and the client's retry runs the handler again.
 func (s *server) keep(c *call, scope, key string) {
 	status := c.fc.Response().StatusCode()
-	// A handler may have used up the request's time, and its claim must be settled all the same: the
-	// client is told to ask again with the same key.
+	// The handler may have used up the request's time. The claim must still be settled, because the client is
+	// asked to retry with the same key.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), keepTimeout)
 	defer cancel()
 	var err error
@@ -92,7 +92,7 @@ func (s *server) keep(c *call, scope, key string) {
 		err = s.Store.IdempotencyFinish(ctx, scope, key, status, header, c.fc.Response().Body())
 	}
 	if err != nil {
-		// The claim stays; it can be taken over after a while, with the same object id.
+		// The claim stays. Another request can take it over later, with the same object id.
 		s.log.Error("idempotency record not kept", "request_id", c.who.RequestID, "error", err)
 	}
 }
@@ -114,7 +114,7 @@ func (c *call) key() (string, error) {
 	switch {
 	case len(all) == 0 && c.route.key == keyRequired:
 		return "", exchange.Errorf(exchange.CodeIdempotencyRequired,
-			"This request moves money. Send an Idempotency-Key of your own, a UUID for example, and send the same one when you retry.")
+			"This request moves money. Send an Idempotency-Key, for example a UUID. Send the same key when you retry.")
 	case len(all) == 0:
 		return "", nil
 	case len(all) > 1:
@@ -127,7 +127,7 @@ func (c *call) key() (string, error) {
 	return key, nil
 }
 
-// scope keeps the keys of different callers and routes apart.
+// scope separates the keys of different callers and routes.
 func (c *call) scope() string {
 	caller := "user:" + c.who.UserID.String()
 	if c.who.UserID == uuid.Nil {

@@ -11,7 +11,7 @@ import (
 	"kivuko/exchange"
 )
 
-// limitClass names a rate limit. Every route has one; each but limitNone also counts as general.
+// limitClass names a rate limit. Every route has one; all but limitNone also count for the general limit.
 type limitClass string
 
 const (
@@ -20,7 +20,7 @@ const (
 	limitRefresh     limitClass = "refresh"
 	limitSearch      limitClass = "search"
 	limitOrderCreate limitClass = "order_create"
-	limitNone        limitClass = "none" // probes, and callbacks, which must never be turned away
+	limitNone        limitClass = "none" // probes, and callbacks, which must not be rejected
 )
 
 func (s *server) limiters() map[limitClass]fiber.Handler {
@@ -33,7 +33,7 @@ func (s *server) limiters() map[limitClass]fiber.Handler {
 			all[class] = limiter.New(limiter.Config{
 				Max: rate.Max, Expiration: rate.Per, KeyGenerator: callerKey,
 				LimitReached: func(*fiber.Ctx) error {
-					return exchange.Errorf(exchange.CodeRateLimited, "Too many requests. Retry-After says when to try again.")
+					return exchange.Errorf(exchange.CodeRateLimited, "Too many requests. Try again after the time in Retry-After.")
 				},
 			})
 		}
@@ -41,7 +41,7 @@ func (s *server) limiters() map[limitClass]fiber.Handler {
 	return all
 }
 
-// callerKey is what a limit counts by: the user, or the address of who has not proven to be one.
+// callerKey is the key of a limit's counter: the user, or the address of an unauthenticated caller.
 func callerKey(fc *fiber.Ctx) string {
 	c := callOf(fc)
 	if c.who.UserID != uuid.Nil {
@@ -50,7 +50,7 @@ func callerKey(fc *fiber.Ctx) string {
 	return c.origin()
 }
 
-// window counts events in fixed stretches of time.
+// window counts events in fixed windows of time.
 type window struct {
 	mu   sync.Mutex
 	rate Rate
@@ -61,7 +61,7 @@ type window struct {
 
 func newWindow(r Rate, now func() time.Time) *window { return &window{rate: r, now: now} }
 
-// allow counts one event and tells whether it is within the rate.
+// allow counts one event and reports whether it is within the rate.
 func (w *window) allow() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

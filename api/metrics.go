@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are the numbers of the HTTP edge. Labels are route templates and statuses, never ids.
+// metrics are the metrics of the HTTP edge. Labels are route templates and statuses, never ids.
 type metrics struct {
 	requests  *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
@@ -17,7 +17,7 @@ type metrics struct {
 	onDisk    prometheus.Gauge
 }
 
-// measure counts what waits on disk.
+// measure counts the callbacks that wait on disk.
 func (m *metrics) measure(s *Spool) {
 	files, bytes := s.waiting()
 	m.spooled.Set(float64(files))
@@ -35,7 +35,7 @@ func newMetrics(r *prometheus.Registry) (*metrics, error) {
 		}, []string{"method", "route"}),
 		callbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "kivuko_momo_callbacks_total",
-			Help: "Mobile money callbacks by what became of them: stored, standing, unknown, off_range, spooled, dropped, spool_full, lost.",
+			Help: "Mobile money callbacks by outcome: stored, standing, unknown, off_range, spooled, dropped, spool_full, lost.",
 		}, []string{"outcome"}),
 		spooled: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "kivuko_momo_callbacks_spooled", Help: "Callbacks that wait on disk for the database.",
@@ -51,7 +51,7 @@ func newMetrics(r *prometheus.Registry) (*metrics, error) {
 	return m, errors.Join(all...)
 }
 
-// knownMethods bounds the label: a client may send any word as a method.
+// knownMethods bounds the label's values: a client may send any method.
 var knownMethods = map[string]bool{"GET": true, "POST": true, "PUT": true, "PATCH": true, "DELETE": true, "HEAD": true, "OPTIONS": true}
 
 func (m *metrics) observe(method, route string, status int, took time.Duration) {

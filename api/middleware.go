@@ -16,14 +16,14 @@ import (
 	"kivuko/exchange"
 )
 
-// call is one request on its way to a handler.
+// call is one request.
 type call struct {
 	fc       *fiber.Ctx
 	ctx      context.Context
 	route    *route
 	who      exchange.Principal
 	user     exchange.User
-	refused  error     // why who is nobody
+	refused  error     // why the caller is not authenticated
 	objectID uuid.UUID // the id of what a creating request creates; stable over retries with one key
 }
 
@@ -43,8 +43,8 @@ func callOf(fc *fiber.Ctx) *call {
 	return c
 }
 
-// requestID names the request in logs, problems and audit rows. It is ours: a client's own name for
-// its request would let it write into our logs.
+// requestID returns the id of the request in logs, problems and audit rows. It is never taken from the client, so
+// that clients can't write into our logs.
 func requestID(fc *fiber.Ctx) string {
 	if id, ok := fc.Locals(localRequestID).(string); ok {
 		return id
@@ -54,7 +54,7 @@ func requestID(fc *fiber.Ctx) string {
 	return id
 }
 
-// newID makes a UUIDv7. It can only fail when the system has no randomness, and then nothing here is safe.
+// newID makes a UUIDv7. It panics when the system has no randomness, because then nothing is safe.
 func newID() uuid.UUID { return uuid.Must(uuid.NewV7()) }
 
 func routeOf(fc *fiber.Ctx) string {
@@ -64,7 +64,7 @@ func routeOf(fc *fiber.Ctx) string {
 	return "unmatched"
 }
 
-// harden sets the headers that every response carries, errors of the server below included.
+// harden sets the security headers of every response, also of errors from the HTTP server below.
 func harden(fc *fiber.Ctx) {
 	fc.Set("X-Request-Id", requestID(fc))
 	fc.Set(fiber.HeaderXContentTypeOptions, "nosniff")
@@ -76,8 +76,8 @@ func harden(fc *fiber.Ctx) {
 	fc.Set(fiber.HeaderStrictTransportSecurity, "max-age=31536000")
 }
 
-// outer surrounds every request: id, headers, recover, metrics and one log line. The line holds no
-// personal data: the route's template instead of the path, ids instead of names, and no address.
+// outer wraps every request: id, headers, recover, metrics and one log line. The line has no personal
+// data: it has the route's template instead of the path, ids instead of names, and no address.
 func (s *server) outer(fc *fiber.Ctx) error {
 	start := time.Now()
 	harden(fc)
@@ -115,8 +115,8 @@ func (s *server) guarded(fc *fiber.Ctx) (err error) {
 	return fc.Next()
 }
 
-// identify starts a call: its deadline, and who asks. It refuses nobody yet, so that the limiter
-// behind it counts requests with bad tokens too.
+// identify starts a call: its deadline and its caller. It does not refuse invalid tokens yet, so that the
+// rate limit behind it counts these requests too.
 func (s *server) identify(r *route) fiber.Handler {
 	timeout := r.timeout
 	if timeout == 0 {
@@ -136,10 +136,9 @@ func (s *server) identify(r *route) fiber.Handler {
 	}
 }
 
-// clientIP is the address of the client: the peer of the connection, or, when that is a trusted
-// proxy, the last address in X-Forwarded-For that is not one itself. Addresses left of that one are
-// the client's own claims. Some proxies add a line of their own below the client's instead of
-// continuing it, so all lines count, in their order.
+// clientIP is the address of the client: the peer of the connection, or, when that is a trusted proxy,
+// the last address in X-Forwarded-For that is not a trusted proxy. Addresses to the left of it are claims
+// of the client. Some proxies add a header line of their own, so all lines count, in their order.
 func (s *server) clientIP(fc *fiber.Ctx) string {
 	peer, ok := netip.AddrFromSlice(fc.Context().RemoteIP())
 	if !ok {
@@ -163,10 +162,10 @@ func (s *server) clientIP(fc *fiber.Ctx) string {
 	return peer.String()
 }
 
-// sitePrefix is what a provider hands to one site of IPv6: each of its addresses is the client's to choose.
+// sitePrefix is the IPv6 prefix of one site: a client can choose any address in it.
 const sitePrefix = 64
 
-// origin is what counters of an address count by: the address, or for IPv6 the site that it belongs to.
+// origin is the key of counters by address: the IPv4 address, or the site of an IPv6 address.
 func (c *call) origin() string {
 	a, err := netip.ParseAddr(c.who.IP)
 	if err != nil || !a.Is6() {

@@ -17,11 +17,11 @@ import (
 	"kivuko/workflows"
 )
 
-// FloatFlows is what the API asks of Temporal about the float.
+// FloatFlows is what the API does with the flows of the float.
 type FloatFlows interface {
-	// MoveFloat starts the flow of a movement that is stored. The same movement never has two at a time.
+	// MoveFloat starts the flow of a stored movement. A movement has at most one flow at a time.
 	MoveFloat(ctx context.Context, move uuid.UUID) error
-	// WakeForFloat tells the flow of a sale or a refund that there may be float. One that is over is no error.
+	// WakeForFloat notifies the flow of a sale or a refund that there may be float. It is no error when the flow has ended.
 	WakeForFloat(ctx context.Context, w exchange.FloatWaiter) error
 }
 
@@ -64,7 +64,7 @@ type wireFloatReport struct {
 	Held       string    `json:"held"`
 	Open       int       `json:"open_payouts"`
 	Difference string    `json:"difference"`
-	ToldAt     timestamp `json:"told_at"`
+	NotifiedAt timestamp `json:"notified_at"`
 	ReceivedAt timestamp `json:"received_at"`
 }
 
@@ -110,7 +110,7 @@ func floatAccountWire(a exchange.Account) wireFloatAccount {
 func floatReportWire(r exchange.FloatCheck) wireFloatReport {
 	return wireFloatReport{
 		r.Ticket, r.Utility.String(), r.Working.String(), r.Booked.String(), r.Held.String(), r.Open, r.Difference.String(),
-		stamp(r.ToldAt), stamp(r.ReceivedAt),
+		stamp(r.NotifiedAt), stamp(r.ReceivedAt),
 	}
 }
 
@@ -130,7 +130,7 @@ func floatMoveWire(m exchange.FloatMove) wireFloatMove {
 	}
 }
 
-// getFloat shows what can be paid out to phones, and what stands in the way of it.
+// getFloat shows what can be paid out to phones, and what prevents payouts.
 func (s *server) getFloat(c *call) error {
 	f, err := s.Store.FloatState(c.ctx, s.Config.Operator)
 	if err != nil {
@@ -142,7 +142,7 @@ func (s *server) getFloat(c *call) error {
 	})
 }
 
-// closeBreaker lets payouts go again after a person has looked.
+// closeBreaker resumes payouts, after an operator's check.
 func (s *server) closeBreaker(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -160,21 +160,21 @@ func (s *server) closeBreaker(c *call) error {
 	return c.json(http.StatusOK, breakerWire(b))
 }
 
-// wakeSuspended tells the first of the flows that the breaker parked to try again. The others are told when its payout was taken;
-// WatchFloat tells again whom this does not reach.
+// wakeSuspended notifies the first of the flows that the breaker parked to try again. The others are notified when its
+// payout was accepted. WatchFloat repeats lost notifications.
 func (s *server) wakeSuspended(ctx context.Context, b exchange.Breaker) {
 	waiting, err := s.Store.SuspendedBefore(ctx, b.ClosedAt, b.Wakeups())
 	if err != nil {
-		s.log.Warn("which flows were parked by the breaker is not known", "error", err)
+		s.log.Warn("the flows that the breaker parked could not be listed", "error", err)
 	}
 	for _, w := range waiting {
 		if err := s.Flows.WakeForFloat(ctx, w); err != nil {
-			s.log.Warn("a flow was not told that the breaker is closed", "flow", w.WorkflowID, "error", err)
+			s.log.Warn("a flow was not notified that the breaker is closed", "flow", w.WorkflowID, "error", err)
 		}
 	}
 }
 
-// moveFloat moves money to the account that payouts leave. A large movement waits for a second person.
+// moveFloat moves money to the account that pays out. A large movement waits for a second officer.
 func (s *server) moveFloat(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -189,7 +189,7 @@ func (s *server) moveFloat(c *call) error {
 		return err
 	}
 	if waits.ID != uuid.Nil {
-		return tellWaiting(c, waits)
+		return answerPending(c, waits)
 	}
 	if err := s.Flows.MoveFloat(c.ctx, m.ID); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (s *server) listFloatMoves(c *call) error {
 	return c.list("moves", each(all, floatMoveWire), page, total)
 }
 
-// settleFloatMove is a person's word about a movement of which the operator says nothing.
+// settleFloatMove stores an officer's attestation about a movement whose outcome the mobile money operator does not report.
 func (s *server) settleFloatMove(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
@@ -238,8 +238,8 @@ func (s *server) settleFloatMove(c *call) error {
 	return c.json(http.StatusOK, floatMoveWire(m))
 }
 
-// wakeForFloat tells sales and refunds that wait for float that there is some, unless payouts are suspended. What was settled
-// stands whether they hear of it or not: the movement's own flow tells them again at its next look.
+// wakeForFloat notifies sales and refunds that wait for float that there is some, unless payouts are suspended. A lost
+// notification does no harm: the movement's own flow repeats it at its next check.
 func (s *server) wakeForFloat(ctx context.Context) {
 	var waiting []exchange.FloatWaiter
 	state, err := s.Store.FloatState(ctx, s.Config.Operator)
@@ -247,11 +247,11 @@ func (s *server) wakeForFloat(ctx context.Context) {
 		waiting, err = s.Store.WaitingForFloat(ctx, state.Payout.Available(), exchange.FloatWakeups)
 	}
 	if err != nil {
-		s.log.Warn("who waits for float is not known", "error", err)
+		s.log.Warn("the flows that wait for float could not be listed", "error", err)
 	}
 	for _, w := range waiting {
 		if err := s.Flows.WakeForFloat(ctx, w); err != nil {
-			s.log.Warn("who waits for float was not told", "order", w.OrderID, "error", err)
+			s.log.Warn("a flow that waits for float was not notified", "order", w.OrderID, "error", err)
 		}
 	}
 }
@@ -298,7 +298,7 @@ func (s *server) listTerms(c *call) error {
 	return c.list("terms", each(all, termsWire), page, total)
 }
 
-// proposeTerms asks for other terms from a time on. They wait for a second person.
+// proposeTerms proposes other terms from a time on. They wait for a second officer.
 func (s *server) proposeTerms(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -316,7 +316,7 @@ func (s *server) proposeTerms(c *call) error {
 	if err != nil {
 		return err
 	}
-	return tellWaiting(c, waits)
+	return answerPending(c, waits)
 }
 
 // tariff reads the bands of a tariff.
@@ -355,7 +355,7 @@ func (f *form) tariff(name string) []exchange.TariffBand {
 	return bands
 }
 
-// allocate asks for shillings of the house for the platform's treasury, or for some of them back.
+// allocate requests shillings of the house for the platform's treasury, or the return of some of them.
 func (s *server) allocate(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -374,7 +374,7 @@ func (s *server) allocate(c *call) error {
 	if err != nil {
 		return err
 	}
-	return tellWaiting(c, waits)
+	return answerPending(c, waits)
 }
 
 const maxAllocationNote = 200

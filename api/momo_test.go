@@ -22,7 +22,7 @@ const (
 	allocationPath = "/api/v1/auth/treasury/allocations"
 )
 
-// collects puts shillings into the account that payers pay to.
+// collects books shillings into the account that receives payments.
 func (e *env) collects(amount string) {
 	e.t.Helper()
 	m := money.Must(money.KES, amount)
@@ -36,8 +36,8 @@ func (e *env) collects(amount string) {
 	}
 }
 
-// movedFloat is a movement that an admin of nobody's asked for.
-func (w *world) movedFloat() uuid.UUID {
+// movedFloat is a movement that an unrelated admin requested.
+func (w *harness) movedFloat() uuid.UUID {
 	w.t.Helper()
 	open, err := w.store.OpenFloatMoves(w.t.Context())
 	if err == nil && len(open) > 0 {
@@ -55,7 +55,7 @@ func waiting(r *reply) map[string]any {
 	return r.want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
 }
 
-// The float is shown, moved once for a key, settled by somebody else, and a large movement waits for a second person.
+// The float is shown, moved once for a key, settled by another officer, and a large movement waits for a second officer.
 func TestFloatIsMoved(t *testing.T) {
 	c := newCrossing(t, "1")
 	colleague := c.person(exchange.RoleTreasury)
@@ -96,7 +96,7 @@ func TestFloatIsMoved(t *testing.T) {
 		t.Errorf("settled %v", done)
 	}
 	if !slices.Contains(c.flows.calls, "wake for float "+sale.String()) {
-		t.Errorf("a sale that waits for float was not told: %v", c.flows.calls)
+		t.Errorf("a sale that waits for float was not notified: %v", c.flows.calls)
 	}
 	large := ask(c.admin, map[string]any{"amount": "4000000"}, "large")
 	waits := waiting(large)
@@ -112,7 +112,7 @@ func TestFloatIsMoved(t *testing.T) {
 
 // A refused credential shows on the readiness page and with the float, and an officer closes the breaker with a note.
 func TestBreakerShowsAndIsClosed(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	admin := w.people[exchange.RoleAdmin]
 	storetest.Float(t, w.store, money.Must(money.KES, "100000"))
 	for range exchange.BreakerHits {
@@ -120,7 +120,7 @@ func TestBreakerShowsAndIsClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := w.store.BeginRefundPayout(t.Context(), r.ID, exchange.PaymentAttempt{ID: newID(), Provider: exchange.ProviderDaraja, Reference: "Refund"})
+		a, err := w.store.BeginPayout(t.Context(), exchange.PayoutOfRefund(r.ID), exchange.PaymentAttempt{ID: newID(), Provider: exchange.ProviderDaraja, Reference: "Refund"})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,13 +141,13 @@ func TestBreakerShowsAndIsClosed(t *testing.T) {
 	}
 	w.do(post, closePath, map[string]any{"note": "once more"}, admin.auth()).refused(exchange.CodeStateConflict)
 	w.skew.Add(int64(readyAge))
-	// Until the operator has taken a payout, one at a time is on trial.
+	// Until the operator accepts a payout, payouts go one at a time.
 	if shown := w.do(get, "/readyz", nil).object()["dependencies"].(map[string]any)["momo-payouts"].(map[string]any); shown["status"] != "down" || shown["state"] != "trial" {
 		t.Errorf("closed, it is shown as %v", shown)
 	}
 }
 
-// Terms of the operator are entered by two persons, with every broken rule named.
+// Two officers enter the operator's terms, and every broken rule is named.
 func TestMomoTermsAreEnteredByTwo(t *testing.T) {
 	c := newCrossing(t, "1")
 	colleague := c.person(exchange.RoleTreasury)
@@ -195,7 +195,7 @@ func TestMomoTermsAreEnteredByTwo(t *testing.T) {
 	}
 }
 
-// The platform's treasury gets its shillings from two persons, and gives them back the same way.
+// Two officers move shillings to the platform's treasury, and back.
 func TestTreasuryIsAllocatedByTwo(t *testing.T) {
 	c := newCrossing(t, "1")
 	colleague := c.person(exchange.RoleTreasury)
@@ -217,9 +217,9 @@ func TestTreasuryIsAllocatedByTwo(t *testing.T) {
 	}
 }
 
-// What the operator posts to the address of a movement is stored for it, and stands nowhere else.
+// A notice to the address of a movement is stored only for that movement.
 func TestFloatCallbacksAreStored(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	id, token := w.movedFloat(), strings.Repeat("b", 64)
 	if _, _, err := w.store.ClaimFloatMove(t.Context(), id, token); err != nil {
 		t.Fatal(err)

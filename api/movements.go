@@ -10,7 +10,7 @@ import (
 	"kivuko/store"
 )
 
-// wireMovement is what a chain moved into a wallet, or out of it without us.
+// wireMovement is a movement on a chain into a wallet, or out of it without our transaction.
 type wireMovement struct {
 	ID          uuid.UUID  `json:"id"`
 	WalletID    uuid.UUID  `json:"wallet_id"`
@@ -30,7 +30,7 @@ type wireMovement struct {
 func movementWire(d exchange.ChainDeposit) wireMovement {
 	return wireMovement{
 		ID: d.ID, WalletID: d.WalletID, Network: string(d.Network), TxHash: d.TxID, Kind: string(d.Kind), Status: string(d.Status),
-		Asset: string(d.Amount.Asset()), Amount: d.Amount.String(), FromAddress: d.From, ToAddress: d.To, Block: int64(d.Block), //nolint:gosec // no chain has as many blocks
+		Asset: string(d.Amount.Asset()), Amount: d.Amount.String(), FromAddress: d.From, ToAddress: d.To, Block: int64(d.Block), //nolint:gosec // below 2^63
 		CreatedAt: stamp(d.CreatedAt), FinalAt: optTime(d.FinalAt),
 	}
 }
@@ -40,7 +40,7 @@ var (
 	movementStatuses = each(exchange.ChainDepositMachine.States(), func(s exchange.ChainDepositStatus) string { return string(s) })
 )
 
-// walletMovements lists what a chain moved into and out of a wallet of the caller's.
+// walletMovements lists movements on a chain into and out of a wallet of the caller.
 func (s *server) walletMovements(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -66,13 +66,13 @@ func (s *server) walletMovements(c *call) error {
 	return c.list("movements", each(all, movementWire), page, total)
 }
 
-// wireSpent is what counts against limits by now.
+// wireSpent is the used part of limits.
 type wireSpent struct {
 	Day   string `json:"day"`
 	Month string `json:"month"`
 }
 
-// myLimits answers the caller's limits and what of them is used.
+// myLimits answers with the caller's limits and their used parts.
 func (s *server) myLimits(c *call) error {
 	limits, err := s.Store.LimitsOf(c.ctx, c.user)
 	if err != nil {

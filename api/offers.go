@@ -12,8 +12,7 @@ import (
 	"kivuko/store"
 )
 
-// wireOffer is an offer with every field of interface.md, and network, wallet_id and status_detail
-// beside them.
+// wireOffer is an offer with every field of interface.md, plus network, wallet_id and status_detail.
 type wireOffer struct {
 	ID              uuid.UUID      `json:"id"`
 	VendorID        uuid.UUID      `json:"vendor_id"`
@@ -45,7 +44,7 @@ func offerWire(o exchange.Offer) wireOffer {
 	}
 }
 
-// offerWaitsFor says in one word what an offer needs to be orderable.
+// offerWaitsFor returns the status_detail of an offer: what it needs before it can be ordered.
 func offerWaitsFor(s exchange.OfferStatus) string {
 	switch s {
 	case exchange.OfferDraft:
@@ -78,7 +77,7 @@ func (s *server) listOffers(c *call) error {
 	}
 	asset := filter.Asset
 	if asset == "" {
-		asset = money.USDT // both stablecoins have the same places
+		asset = money.USDT // both stablecoins have the same number of decimals
 	}
 	filter.Amount = q.amount("amount", asset)
 	if err := q.done(); err != nil {
@@ -103,7 +102,7 @@ func (s *server) getOffer(c *call) error {
 	return c.tagged(o.Version, offerWire(o))
 }
 
-// createOffer makes a draft. Its crypto is held when it is published.
+// createOffer creates a draft. The crypto is held when the offer is published.
 func (s *server) createOffer(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -138,15 +137,15 @@ func (s *server) createOffer(c *call) error {
 	return c.json(http.StatusCreated, offerWire(created))
 }
 
-// patchOffer changes what a vendor may change. The total can be changed while the offer is a draft;
-// afterwards it is held money.
+// patchOffer changes the fields that a vendor may change. The total can change only while the offer is a draft;
+// afterwards the money is held.
 func (s *server) patchOffer(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}
-	// The form is read before the offer: both stablecoins have the same places, so the amounts can be
-	// checked without knowing which of the two it is.
+	// The form is read before the offer. Both stablecoins have the same number of decimals, so the amounts can be
+	// checked without the offer's asset.
 	total, least, most := f.amount("usdt_amount", money.USDT, false), f.amount("min_order", money.USDT, false), f.amount("max_order", money.USDT, false)
 	rate, description := f.rate("rate", false), f.text("description", false, exchange.MaxOfferDescription)
 	if err := f.done(); err != nil {
@@ -199,7 +198,7 @@ func (s *server) deleteOffer(c *call) error {
 	return c.empty()
 }
 
-// offerVerb is a step of an offer's machine.
+// offerVerb is a transition of an offer's state machine.
 type offerVerb func(context.Context, store.View, uuid.UUID, exchange.Principal) (exchange.Offer, error)
 
 func (s *server) moveOffer(do offerVerb) func(*call) error {

@@ -37,7 +37,7 @@ func TestDocumentIsValid(t *testing.T) {
 	}
 }
 
-// bareRoutes is the table without what its handlers need; only lines are looked at.
+// bareRoutes is the table of routes without working handlers.
 func bareRoutes() []route { return (&server{}).routes() }
 
 func TestRoutesAreThePathsOfTheDocument(t *testing.T) {
@@ -99,16 +99,16 @@ func TestRouterRefusesARouteWithoutAction(t *testing.T) {
 	unknown.action = "orders.steal"
 	for name, r := range map[string]route{"no action": noAction, "action and public": both, "unknown action": unknown} {
 		if checkRoutes([]route{r}) == nil {
-			t.Errorf("%s: the route is taken", name)
+			t.Errorf("%s: the route is accepted", name)
 		}
 	}
 	if checkRoutes([]route{fine, fine}) == nil {
-		t.Error("a doubled route is taken")
+		t.Error("a duplicate route is accepted")
 	}
 }
 
-// TestCodesAreWritten holds the three lists of codes together: the domain's constants, the map to
-// statuses with the document's enum, and the table in docs/words.md.
+// TestCodesAreWritten checks that the lists of codes agree: the domain's constants, the map to statuses with
+// the document's enum, and the table in docs/words.md.
 func TestCodesAreWritten(t *testing.T) {
 	source, err := os.ReadFile("../exchange/error.go")
 	if err != nil {
@@ -156,8 +156,8 @@ func TestCodesAreWritten(t *testing.T) {
 
 func loadDocument(raw []byte) (*openapi3.T, error) { return openapi3.NewLoader().LoadFromData(raw) }
 
-// TestEverythingIsDescribed: each tag, parameter, property and schema says in a sentence what it is; a reference says it
-// by what it refers to.
+// TestEverythingIsDescribed checks that each tag, parameter, property and schema has a description; a reference may use
+// that of its target.
 func TestEverythingIsDescribed(t *testing.T) {
 	doc := contract(t)
 	for _, tag := range doc.Tags {
@@ -206,7 +206,7 @@ func TestEverythingIsDescribed(t *testing.T) {
 	}
 }
 
-// TestAnswersAreOpen: fields may be added to an answer, so the served document closes none; what a request holds stays closed.
+// TestAnswersAreOpen checks that the served document allows unknown fields in responses, and not in requests.
 func TestAnswersAreOpen(t *testing.T) {
 	doc := contract(t)
 	for path, item := range doc.Paths.Map() {

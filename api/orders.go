@@ -26,7 +26,7 @@ func (c *call) orders(in []exchange.Order) []wireOrder {
 	return each(in, func(o exchange.Order) wireOrder { return orderWire(o, c.who) })
 }
 
-// orderStatuses and the like are the words that filters take.
+// The values that filters accept.
 var (
 	orderStatuses = []string{"pending", "processing", "confirming", "completed", "cancelled", "failed"}
 	orderTypes    = []string{"ON_RAMP_BUY", "ON_RAMP_SELL", "OFF_RAMP_BUY", "OFF_RAMP_SELL"}
@@ -91,8 +91,8 @@ func (s *server) visible(c *call) (exchange.Order, error) {
 	return o, hideAbsence(err)
 }
 
-// told answers a verb with the order as it is now.
-func (s *server) told(c *call, id uuid.UUID) error {
+// answerOrder answers a verb with the order as it is now.
+func (s *server) answerOrder(c *call, id uuid.UUID) error {
 	o, err := s.Store.Order(c.ctx, c.view(), id)
 	if err != nil {
 		return hideAbsence(err)
@@ -100,7 +100,21 @@ func (s *server) told(c *call, id uuid.UUID) error {
 	return c.json(http.StatusOK, orderWire(o, c.who))
 }
 
-// ended words the answer of a flow that is over: what the order became.
+// retryRequested in the answer of a retry means that the flow has accepted it. The object is shown as it is now, before the
+// result of the retry.
+const retryRequested = "requested"
+
+func (s *server) answerRetried(c *call, id uuid.UUID) error {
+	o, err := s.Store.Order(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	w := orderWire(o, c.who)
+	w.Retry = retryRequested
+	return c.json(http.StatusAccepted, w)
+}
+
+// ended replaces the error of a flow that has ended with one that names the order's state.
 func (s *server) ended(c *call, o exchange.Order, err error) error {
 	if exchange.CodeOf(err) != exchange.CodeNotFound {
 		return err
@@ -109,7 +123,7 @@ func (s *server) ended(c *call, o exchange.Order, err error) error {
 	if readErr != nil {
 		return readErr
 	}
-	return exchange.Errorf(exchange.CodeStateConflict, "The order is %s (%s) and its flow has ended; nothing can be done with it any more.",
+	return exchange.Errorf(exchange.CodeStateConflict, "The order is %s (%s) and its flow has ended; it can't be changed any more.",
 		now.Status, now.StatusDetail)
 }
 
@@ -122,7 +136,7 @@ func (s *server) cancelOrder(c *call) error {
 		return err
 	}
 	if !mayCancel(o, c.who) {
-		return exchange.Errorf(exchange.CodeForbidden, "A merchant can cancel the orders that it opened. This one is the customer's.")
+		return exchange.Errorf(exchange.CodeForbidden, "A merchant can only cancel orders that it opened. The customer opened this order.")
 	}
 	cancel := s.Flows.CancelOrder
 	if o.OffRamp() {
@@ -131,7 +145,7 @@ func (s *server) cancelOrder(c *call) error {
 	if err := cancel(c.ctx, o.ID, c.objectID, c.who); err != nil {
 		return s.ended(c, o, err)
 	}
-	return s.told(c, o.ID)
+	return s.answerOrder(c, o.ID)
 }
 
 func (s *server) retryPayment(c *call) error {
@@ -148,7 +162,7 @@ func (s *server) retryPayment(c *call) error {
 	if err := s.Flows.RetryPayment(c.ctx, o.ID, c.objectID, c.who); err != nil {
 		return s.ended(c, o, err)
 	}
-	return s.told(c, o.ID)
+	return s.answerOrder(c, o.ID)
 }
 
 // The verbs of operators on parked flows.
@@ -158,18 +172,21 @@ const (
 	verbResolve = "resolve"
 )
 
-// operate records an operator's decision and hands its id to the flow, which acts on the row alone.
+// operate records an operator's decision and sends its id to the flow, which acts only on the row.
 func (s *server) operate(verb string) func(*call) error {
 	return func(c *call) error {
 		f, err := c.body()
 		if err != nil {
 			return err
 		}
-		// A retry changes nothing about the money; the other verbs must say why.
+		// A retry changes nothing about the money; the other verbs need a reason.
 		note := f.line("note", verb != verbRetry, maxNoteLength)
-		address := ""
-		if verb == verbRefund {
+		address, refund := "", uuid.Nil
+		switch verb {
+		case verbRefund:
 			address = f.line("address", false, maxAddressText)
+		case verbResolve:
+			refund = f.id("refund_id", false)
 		}
 		if err := f.done(); err != nil {
 			return err
@@ -183,22 +200,36 @@ func (s *server) operate(verb string) func(*call) error {
 				return err
 			}
 		}
-		if answered, err := s.needsSecond(c, o, verb, note); answered || err != nil {
-			return err
+		if verb == verbResolve {
+			var answered bool
+			if refund, answered, err = s.needsSecond(c, o, note, refund); answered || err != nil {
+				return err
+			}
 		}
 		if err := s.saveCommand(c, "order", o.ID, verb, note); err != nil {
 			return err
 		}
-		if err := s.command(c, o, c.objectID); err != nil {
+		if err := s.deliver(c, o, refund); err != nil {
 			return s.ended(c, o, err)
 		}
-		return s.told(c, o.ID)
+		if verb == verbRetry {
+			return s.answerRetried(c, o.ID)
+		}
+		return s.answerOrder(c, o.ID)
 	}
 }
 
-// command hands an operator's decision to the order's flow. Where that is over, or waits for no decision, it
-// goes to the flows that watch over late money of the order's prompts: to the first that takes it. A
-// decision that was taken up before counts only once, so it is not handed on.
+// deliver sends the request's decision to the flow that pays the refund, or to the order's flow if there is no refund.
+func (s *server) deliver(c *call, o exchange.Order, refund uuid.UUID) error {
+	if refund != uuid.Nil {
+		return s.commandRefund(c, refund, c.objectID)
+	}
+	return s.command(c, o, c.objectID)
+}
+
+// command sends an operator's decision to the order's flow. If that flow has ended, or waits for no decision,
+// the first flow that watches for late money of the order and accepts the decision gets it. A decision that
+// was applied before is not sent again.
 func (s *server) command(c *call, o exchange.Order, command uuid.UUID) error {
 	hand := s.Flows.Command
 	if o.OffRamp() {
@@ -209,19 +240,28 @@ func (s *server) command(c *call, o exchange.Order, command uuid.UUID) error {
 	if code != exchange.CodeNotFound && code != exchange.CodeStateConflict {
 		return err
 	}
-	used, readErr := s.Store.CommandUsed(c.ctx, command)
-	switch {
-	case readErr != nil:
-		return readErr
-	case used && code == exchange.CodeNotFound:
-		return exchange.Errorf(exchange.CodeStateConflict, "This command was taken up before; the order's timeline shows what came of it.")
-	case used:
-		return err
+	if refusal := s.unused(c, command, err); refusal != nil {
+		return refusal
 	}
 	return s.commandLate(c, o.ID, command, err)
 }
 
-// commandLate asks the watches over late money, and over late words about payouts, and returns the refusal that says most when none obeys.
+// unused returns nil if a flow's refusal of a decision lets it go to another flow: the decision was not applied before.
+func (s *server) unused(c *call, command uuid.UUID, refusal error) error {
+	used, err := s.Store.CommandUsed(c.ctx, command)
+	switch {
+	case err != nil:
+		return err
+	case used && exchange.CodeOf(refusal) == exchange.CodeNotFound:
+		return exchange.Errorf(exchange.CodeStateConflict, "This command was applied before; the order's timeline shows the result.")
+	case used:
+		return refusal
+	}
+	return nil
+}
+
+// commandLate sends a decision to the flows that watch for late money and for late notices about payouts. When none
+// accepts it, commandLate returns the most specific refusal.
 func (s *server) commandLate(c *call, order, command uuid.UUID, refusal error) error {
 	prompts, err := s.Store.Collections(c.ctx, order)
 	if err != nil {
@@ -234,7 +274,7 @@ func (s *server) commandLate(c *call, order, command uuid.UUID, refusal error) e
 	for _, a := range append(prompts, payouts...) {
 		err := s.Flows.CommandLate(c.ctx, a.ID, command)
 		switch exchange.CodeOf(err) {
-		case exchange.CodeNotFound: // nobody watches over this one
+		case exchange.CodeNotFound: // no flow watches this attempt
 		case exchange.CodeStateConflict:
 			refusal = err
 		default:
@@ -244,8 +284,7 @@ func (s *server) commandLate(c *call, order, command uuid.UUID, refusal error) e
 	return refusal
 }
 
-// saveCommand records an operator's decision about an object under the request's id, so that a retried request finds
-// its own.
+// saveCommand records an operator's decision about an object under the request's id, so that a retried request finds it.
 func (s *server) saveCommand(c *call, object string, id uuid.UUID, verb, note string) error {
 	return s.Store.SaveCommand(c.ctx, exchange.OperatorCommand{
 		ID: c.objectID, ObjectType: object, ObjectID: id, Verb: verb, Note: note, ActorID: c.who.UserID,

@@ -6,8 +6,8 @@ import (
 	"kivuko/exchange"
 )
 
-// mayCancel tells whether somebody who may see an order may also ask for its end. A merchant sees the orders of
-// customers against its offers, and cancels only those that it opened.
+// mayCancel reports whether a caller who may see an order may also cancel it. A merchant sees the orders of
+// customers against its offers, but may cancel only those that it opened.
 func mayCancel(o exchange.Order, who exchange.Principal) bool {
 	if !who.Role.Merchant() {
 		return true
@@ -15,7 +15,7 @@ func mayCancel(o exchange.Order, who exchange.Principal) bool {
 	return o.Kind().VendorOpens && o.VendorID == who.VendorID || o.CustomerID == who.VendorID
 }
 
-// setRefundAddress says where the crypto of a sale goes back to, where its customer did not say it before.
+// setRefundAddress stores the refund address of a sale that has none yet.
 func (s *server) setRefundAddress(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -35,9 +35,9 @@ func (s *server) setRefundAddress(c *call) error {
 	if o, err = s.Store.SetRefundAddress(c.ctx, c.view(), o.ID, address, c.who); err != nil {
 		return hideAbsence(err)
 	}
-	// It is stored: a flow that waits for it and does not hear of it looks again by itself.
+	// The address is stored: a flow that misses the signal polls for it.
 	if err := s.Flows.RefundAddressSet(c.ctx, o.ID); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
-		s.log.Warn("a sale's flow was not told of its refund address", "order", o.ID, "error", err)
+		s.log.Warn("a sale's flow was not notified of its refund address", "order", o.ID, "error", err)
 	}
 	return c.json(http.StatusOK, orderWire(o, c.who))
 }

@@ -41,7 +41,7 @@ func (c counter) open(who person, body map[string]any) *reply {
 	return c.do(post, ordersPath, body, who.auth(), withKey(newID().String()))
 }
 
-// A customer sells: the answer names the address to pay to and what comes of it.
+// A customer sells: the response has the address to pay to and the expected shillings.
 func TestSellingCrypto(t *testing.T) {
 	c := openCounter(t)
 	r := c.open(c.customer, c.sell(map[string]any{"refund_address": goodAddress, "expected_rate": "129.355"})).want(http.StatusCreated)
@@ -75,7 +75,7 @@ func TestSellingCrypto(t *testing.T) {
 	c.do(post, ordersPath+"/"+o["id"].(string)+"/retry-payment", nil, c.customer.auth(), withKey("again")).refused(exchange.CodeStateConflict)
 }
 
-// A remittance shows its people to its customer and to staff; the vendor sees no number in full.
+// Only the customer and staff see sender and beneficiary of a remittance; the vendor sees masked numbers.
 func TestRemittances(t *testing.T) {
 	c := openCounter(t)
 	if err := c.store.SeedCatalogs(t.Context()); err != nil {
@@ -142,7 +142,7 @@ func TestRemittances(t *testing.T) {
 	}
 }
 
-// A merchant opens orders for a customer whom it names, with its registered number and wallet, one at a time.
+// A merchant opens orders for a named customer, with the customer's registered number and wallet, one at a time.
 func TestMerchantsOpenForCustomers(t *testing.T) {
 	c := openCounter(t)
 	sub := c.person(exchange.RoleSubvendor, c.vendor.ID)
@@ -199,7 +199,7 @@ func TestMerchantsOpenForCustomers(t *testing.T) {
 	c.open(c.vendor, sold).blames("/customer no_wallet")
 }
 
-// What a kind is for somebody else is forbidden; what it must not have is named.
+// A kind of another role is forbidden; fields that a kind must not have are named.
 func TestKindsOfOrders(t *testing.T) {
 	c := openCounter(t)
 	c.open(c.customer, c.sell(map[string]any{"order_type": "OFF_RAMP_BUY", "customer": map[string]any{"user_id": c.customer.ID.String()}})).refused(exchange.CodeForbidden)
@@ -228,12 +228,12 @@ func TestKindsOfOrders(t *testing.T) {
 		c.open(c.customer, c.sell(more)).blames(want)
 	}
 	refusal := c.open(c.customer, c.sell(map[string]any{"offer_id": c.offer.ID.String(), "crypto_amount": "2"})).refused(exchange.CodeStateConflict)
-	if !strings.Contains(refusal.problem().Detail, "one that buys") {
+	if !strings.Contains(refusal.problem().Detail, "an offer that buys") {
 		t.Errorf("a sale to a selling offer: %s", refusal.problem().Detail)
 	}
 }
 
-// Where the crypto goes back to is the customer's to say, once.
+// Only the customer sets the refund address, and only once.
 func TestRefundAddresses(t *testing.T) {
 	c := openCounter(t)
 	o := c.env.sale(c.customer, c.buys.ID)
@@ -262,7 +262,7 @@ func TestRefundAddresses(t *testing.T) {
 		refused(exchange.CodeStateConflict)
 }
 
-// The wire of orders without an offer: null of a custodial remittance, no field at all of a sale to the treasury.
+// offer_id without an offer: null for a custodial remittance, absent for a sale to the treasury.
 func TestOffersOnTheWire(t *testing.T) {
 	o := exchange.Order{Type: exchange.OffRampSell, Subtype: exchange.CustodialRemittanceOffRamp, Price: exchange.SellByCrypto(money.Must(money.USDT, "10"), decimal.RequireFromString("129.355"))}
 	if text := encoded(t, orderWire(o, exchange.Principal{})); !strings.Contains(text, `"offer_id":null`) {
@@ -287,14 +287,14 @@ func encoded(t *testing.T, v any) string {
 	return string(b)
 }
 
-// quoted is what the house promises for ten USDT.
+// quoted is a quote for ten USDT.
 func (c counter) quoted(who person) string {
 	c.t.Helper()
 	return c.do(post, "/api/v1/auth/pricing/quotes", map[string]any{"purpose": "offramp", "offer_type": "BUY", "asset": "USDT", "amount": "10"}, who.auth(),
 		withKey(newID().String())).want(http.StatusCreated).text("id")
 }
 
-// The house buys at a quote, from customers and merchants, and out of custodial wallets.
+// The house buys at a quote, from customers and merchants, and from custodial wallets.
 func TestSalesWithQuotes(t *testing.T) {
 	c := openCounter(t)
 	if err := c.store.SeedCatalogs(t.Context()); err != nil {
@@ -359,7 +359,7 @@ func TestSalesWithQuotes(t *testing.T) {
 	c.open(c.vendor, remittance).refused(exchange.CodeForbidden)
 }
 
-// A vendor reads in events that crypto goes back to a customer, and not where to.
+// A vendor sees in events that crypto is refunded to a customer, but not the address.
 func TestEventsHideWhereCryptoGoesBackTo(t *testing.T) {
 	vendor, customer := newID(), newID()
 	said := `{"status":"pending","address":"` + goodAddress + `"}`

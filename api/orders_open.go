@@ -16,7 +16,7 @@ import (
 
 const maxAddressText = 128
 
-// openOrder opens an order of any kind: it reads and checks the request, starts the flow with the claim's id, and
+// openOrder opens an order of any kind. It reads and checks the request, starts the flow with the claim's id, and
 // answers with the row that the flow stored.
 func (s *server) openOrder(c *call) error {
 	f, err := c.body()
@@ -58,7 +58,7 @@ func (s *server) openOrder(c *call) error {
 	return c.json(http.StatusCreated, orderWire(order, c.who))
 }
 
-// orderDraft is a request for an order as it was read.
+// orderDraft is a decoded request for an order.
 type orderDraft struct {
 	kind        exchange.OrderKind
 	request     exchange.OrderRequest
@@ -66,8 +66,8 @@ type orderDraft struct {
 	beneficiary exchange.Beneficiary
 }
 
-// readOrder reads every field that some kind of order has, so that a field that is wrong for this kind is refused as
-// that and not as unknown.
+// readOrder reads the fields of all kinds of orders, so that the error for a field of another kind is specific, and not
+// "unknown field".
 func (s *server) readOrder(c *call, f *form) (orderDraft, error) {
 	d := orderDraft{kind: readKind(f)}
 	d.request = exchange.OrderRequest{
@@ -111,7 +111,7 @@ func (s *server) readOrder(c *call, f *form) (orderDraft, error) {
 	return d, s.readAddresses(f, &d.request, to, back)
 }
 
-// readKind finds the kind of order. Where the words are no kind, that is noted and the default stands in.
+// readKind finds the kind of order. For an unknown combination it records an error and returns the default kind.
 func readKind(f *form) exchange.OrderKind {
 	kind, subtype := f.oneOf("order_type", false, orderTypes...), f.oneOf("order_subtype", false, orderSubtypes...)
 	k, ok := exchange.KindOf(exchange.OrderType(kind), exchange.OrderSubtype(subtype))
@@ -139,7 +139,7 @@ func readSender(f *form) exchange.Sender {
 	return s
 }
 
-// digitsOf takes out of a number what people write between its digits. Whatever else is left is refused as no number.
+// digitsOf removes the plus sign and the usual separators from a phone number. Other characters are refused later.
 func digitsOf(phone string) string {
 	return strings.NewReplacer(" ", "", "-", "", "(", "", ")", "").Replace(strings.TrimPrefix(phone, "+"))
 }
@@ -156,12 +156,12 @@ func readBeneficiary(f *form) exchange.Beneficiary {
 }
 
 const (
-	maxSpaces    = 10 // that people write into an account number
+	maxSpaces    = 10 // that a client may write into an account number
 	maxSwiftCode = 11
 )
 
-// readCustomer finds out for whom the order is. A merchant names a customer; whether there is one that is active is
-// told in one way, whatever it was named by.
+// readCustomer finds the customer of the order. A merchant names one; the error for an unknown and for an inactive customer
+// is the same.
 func (s *server) readCustomer(c *call, f *form, d *orderDraft) error {
 	who := f.object("customer", false)
 	if c.who.Role.Merchant() {
@@ -179,7 +179,7 @@ func (s *server) readCustomer(c *call, f *form, d *orderDraft) error {
 	}
 	d.request.CustomerID = uuid.Nil
 	if who == nil {
-		return nil // the rules of the kind say that it is required
+		return nil // the rules of the kind report that it is required
 	}
 	find, ok := s.named(who)
 	if !ok {
@@ -194,7 +194,7 @@ func (s *server) readCustomer(c *call, f *form, d *orderDraft) error {
 	return err
 }
 
-// named reads the one field by which a customer is named.
+// named reads the one field that identifies a customer.
 func (s *server) named(f *form) (func(*call) (exchange.User, error), bool) {
 	names, given := []string{"user_id", "email", "phone_number"}, 0
 	for _, name := range names {
@@ -231,8 +231,7 @@ func (s *server) named(f *form) (func(*call) (exchange.User, error), bool) {
 	}, len(*f.bad) == before
 }
 
-// fitTerms reads what depends on the offer or the quote: which asset the amounts are of, and by which network the
-// crypto goes.
+// fitTerms reads what depends on the offer or the quote: the asset of the amounts, and the network of the crypto.
 func (s *server) fitTerms(c *call, f *form, d *orderDraft) error {
 	r := &d.request
 	var err error
@@ -247,7 +246,7 @@ func (s *server) fitTerms(c *call, f *form, d *orderDraft) error {
 	}
 	asset := r.Seen.Asset
 	if asset == "" {
-		asset = money.USDT // nothing says which: the forms of both stablecoins are the same
+		asset = money.USDT // no field names the asset; both stablecoins have the same format
 	} else if r.Seen.Network != "" {
 		if err := s.offered(r.Seen.Network, asset); err != nil {
 			return err
@@ -262,8 +261,8 @@ func (s *server) fitTerms(c *call, f *form, d *orderDraft) error {
 }
 
 func (s *server) seeOffer(c *call, f *form, r *exchange.OrderRequest) error {
-	// An offer that was public once and takes no orders now is refused by its state when the order opens; a draft is
-	// nobody's but its vendor's.
+	// An offer that was published before and takes no orders now is refused by its state when the order opens. Only its
+	// vendor may see a draft.
 	offer, err := s.Store.Offer(c.ctx, store.Everything(), r.OfferID)
 	if exchange.CodeOf(err) == exchange.CodeNotFound || offer.Status == exchange.OfferDraft && offer.VendorID != c.who.VendorID {
 		f.fail("offer_id", "not_found", "is not the id of an open offer")
@@ -273,10 +272,10 @@ func (s *server) seeOffer(c *call, f *form, r *exchange.OrderRequest) error {
 	return err
 }
 
-// seeQuote: the amount is the quote's, and the network that of the wallet that pays, or a named one.
+// seeQuote takes the amount from the quote, and the network from the wallet that pays or from the request.
 func (s *server) seeQuote(c *call, f *form, r *exchange.OrderRequest) error {
 	if r.QuoteID == uuid.Nil {
-		return nil // the rules of the kind say that it is required
+		return nil // the rules of the kind report that it is required
 	}
 	q, err := s.Store.Quote(c.ctx, store.ViewOf(c.who, exchange.ActReadQuotes), r.QuoteID)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
@@ -304,10 +303,10 @@ func (s *server) seeQuote(c *call, f *form, r *exchange.OrderRequest) error {
 	return nil
 }
 
-// readAddresses checks addresses for their network, where that is known.
+// readAddresses checks addresses for their network, if the network is known.
 func (s *server) readAddresses(f *form, r *exchange.OrderRequest, to, back string) error {
 	if r.Seen.Network == "" || to == "" && back == "" {
-		r.WalletAddress, r.RefundAddress = to, back // what the kind does not have is refused as that
+		r.WalletAddress, r.RefundAddress = to, back // the rules of the kind refuse fields that it does not have
 		return nil
 	}
 	check := s.Addresses[r.Seen.Network]
@@ -329,7 +328,7 @@ func (s *server) readAddresses(f *form, r *exchange.OrderRequest, to, back strin
 	return nil
 }
 
-// addressError words a refused address for people, unless the network's own check did.
+// addressError returns a readable error for a refused address, unless the network's check has one.
 func addressError(n exchange.Network, err error) error {
 	if exchange.CodeOf(err) == exchange.CodeInternal {
 		return exchange.Wrap(exchange.CodeInvalid, err, "is not a valid address on the network %s", n)
@@ -337,7 +336,7 @@ func addressError(n exchange.Network, err error) error {
 	return err
 }
 
-// optionalAmount reads an amount whose form decimalText has checked.
+// optionalAmount reads an amount whose format decimalText has checked.
 func (f *form) optionalAmount(name string, asset money.Asset) money.Amount {
 	if _, ok := f.values[name].(string); !ok {
 		return money.Amount{}

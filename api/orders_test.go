@@ -82,7 +82,7 @@ func TestOpenOrder(t *testing.T) {
 	}
 }
 
-// TestOrdersAtAnExpectedRate: what the customer saw is what is agreed, or nothing is.
+// TestOrdersAtAnExpectedRate checks that an order opens only at the rate that the customer saw.
 func TestOrdersAtAnExpectedRate(t *testing.T) {
 	m := openMarket(t)
 	m.do(post, ordersPath, m.request(map[string]any{"expected_rate": "129.50"}), m.customer.auth(), withKey("a")).want(http.StatusCreated)
@@ -145,7 +145,7 @@ func TestOrderRequestsAreChecked(t *testing.T) {
 	}
 }
 
-// TestMessagesReadWell keeps the sentences of the commonest mistakes.
+// TestMessagesReadWell pins the messages of the most common mistakes.
 func TestMessagesReadWell(t *testing.T) {
 	m := openMarket(t)
 	for want, more := range map[string]map[string]any{
@@ -178,7 +178,7 @@ func TestOrderKeysProtectTheMoney(t *testing.T) {
 	other := m.person(exchange.RoleUser)
 	m.do(post, ordersPath, m.request(nil), other.auth(), withKey("same")).want(http.StatusCreated)
 
-	// An answer that never came: the order may be there, so the retry must ask for the same one.
+	// The response was lost: the order may exist, so the retry must request the same one.
 	m.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "late"))
 	late := m.do(post, ordersPath, m.request(nil), m.customer.auth(), withKey("late")).refused(exchange.CodeUnavailable)
 	if late.header.Get("Retry-After") == "" {
@@ -206,7 +206,7 @@ func TestOrdersAreTheirOwners(t *testing.T) {
 		if found := m.do(get, ordersPath+"/search?page_id=1&page_size=10&query="+o.ID.String(), nil, p.auth()).want(200); len(found.array()) != 1 {
 			t.Errorf("%s finds %s", p.Role, found.body)
 		}
-		if told := m.do(get, path+"/timeline", nil, p.auth()).want(200).object(); len(told["events"].([]any)) == 0 {
+		if answerOrder := m.do(get, path+"/timeline", nil, p.auth()).want(200).object(); len(answerOrder["events"].([]any)) == 0 {
 			t.Errorf("%s reads an empty timeline", p.Role)
 		}
 	}
@@ -242,19 +242,24 @@ func TestOrderVerbs(t *testing.T) {
 	m.do(post, path+"/retry-payment", nil, m.customer.auth(), withKey("r")).want(200)
 	m.do(post, path+"/refund", map[string]any{}, admin.auth(), withKey("x")).blames("/note required")
 	m.do(post, path+"/refund", map[string]any{"note": "lost in the desert"}, admin.auth(), withKey("y")).want(200)
-	m.do(post, path+"/retry", nil, admin.auth(), withKey("z")).want(200)
+	if got := m.do(post, path+"/retry", nil, admin.auth(), withKey("z")).want(202); got.text("retry") != "requested" || got.text("id") != o.ID.String() {
+		t.Errorf("a retry is answered %s", got.body)
+	}
+	if got := m.do(get, path, nil, admin.auth()).want(200).object(); got["retry"] != nil {
+		t.Errorf("an order that is read says retry: %v", got["retry"])
+	}
 	if got := m.do(post, path+"/cancel", nil, m.customer.auth()).want(200).text("status"); got != "cancelled" {
 		t.Errorf("cancelled order is %s", got)
 	}
-	m.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow is over."))
+	m.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow has ended."))
 	r := m.do(post, path+"/retry-payment", nil, m.customer.auth(), withKey("late")).refused(exchange.CodeStateConflict)
 	if !strings.Contains(r.problem().Detail, "cancelled") {
 		t.Errorf("says %q", r.problem().Detail)
 	}
 }
 
-// TestCommandsReachWatchesOverLateMoney gives commands about an order whose own flow takes none: they go to
-// the watch that takes them, whether or not the money has come, and only once.
+// TestCommandsReachWatchesOverLateMoney sends commands about an order whose own flow accepts none: they go once to
+// the flow that watches for late money, whether or not the money has arrived.
 func TestCommandsReachWatchesOverLateMoney(t *testing.T) {
 	m := openMarket(t)
 	o := m.order(m.customer, m.offer.ID)
@@ -267,9 +272,9 @@ func TestCommandsReachWatchesOverLateMoney(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	over := exchange.Errorf(exchange.CodeNotFound, "The flow is over.")
-	idle := exchange.Errorf(exchange.CodeStateConflict, "Nothing waits for an operator here.")
-	other := exchange.Errorf(exchange.CodeStateConflict, "A flow that is parked with outcome-unknown takes no refund.")
+	over := exchange.Errorf(exchange.CodeNotFound, "The flow has ended.")
+	idle := exchange.Errorf(exchange.CodeStateConflict, "The flow does not wait for a command.")
+	other := exchange.Errorf(exchange.CodeStateConflict, "A flow that is parked with outcome-unknown does not accept refund.")
 	away := exchange.Errorf(exchange.CodeUnavailable, "later")
 	note := map[string]any{"note": "found at the operator"}
 	refund := func(key string) *reply {
@@ -310,9 +315,9 @@ func TestCommandsReachWatchesOverLateMoney(t *testing.T) {
 	before := m.flows.count()
 	refund("taken by the order's flow, which is over since").refused(exchange.CodeStateConflict)
 	if m.flows.count() != before+1 {
-		t.Error("a command that was taken up went on to a watch")
+		t.Error("a command that was applied was sent on to a watch")
 	}
-	if r := refund("no watch takes it"); !strings.Contains(r.problem().Detail, "takes no refund") {
+	if r := refund("no watch takes it"); !strings.Contains(r.problem().Detail, "does not accept refund") {
 		t.Errorf("says %q", r.problem().Detail)
 	}
 }

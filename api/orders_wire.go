@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange"
 )
 
-// wireOrder is an order with every field of interface.md, and network, rate and status_detail beside them.
+// wireOrder is an order with every field of interface.md, plus network, rate and status_detail.
 type wireOrder struct {
 	ID                uuid.UUID      `json:"id"`
 	CustomerID        uuid.UUID      `json:"customer_id"`
@@ -32,6 +32,7 @@ type wireOrder struct {
 	CompletedAt       NullableTime   `json:"completed_at"`
 	CreatedAt         timestamp      `json:"created_at"`
 	UpdatedAt         timestamp      `json:"updated_at"`
+	Retry             string         `json:"retry,omitempty"`
 	DeletedAt         NullableTime   `json:"deleted_at"`
 	MerchantRequestID NullableString `json:"merchant_request_id"`
 	CheckoutRequestID NullableString `json:"checkout_request_id"`
@@ -59,8 +60,8 @@ type wireOrder struct {
 	FXRateQuoteID     *uuid.UUID     `json:"fx_rate_quote_id"`
 }
 
-// wireOfferID is the offer of an order: null for a remittance out of a custodial wallet, which has none. Orders to the
-// house's treasury don't have the field at all.
+// wireOfferID is the offer of an order. It is null for a remittance from a custodial wallet, which has no offer. Orders to
+// the house's treasury don't have the field at all.
 type wireOfferID uuid.UUID
 
 // MarshalJSON writes the id, or null.
@@ -79,9 +80,9 @@ func offerWireOf(o exchange.Order) *wireOfferID {
 	return &id
 }
 
-// orderWire converts an order for a reader. Whoever sells or buys sees all of it, and staff all but account numbers, which
-// are for those who pay by bank. The vendor, who needs the people of an order for nothing, sees numbers masked, and neither
-// names, the operator's checkout id, which holds a number, nor where the customer's crypto goes back to.
+// orderWire converts an order for a reader. The customer sees everything. Staff see everything but account numbers, which
+// only officers who pay by bank see. The vendor sees masked numbers, and no names, no refund address and no checkout id of
+// the mobile money operator, because that id contains a phone number.
 func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 	amount := o.Price.Crypto.String()
 	w := wireOrder{
@@ -117,7 +118,7 @@ func orderWire(o exchange.Order, reader exchange.Principal) wireOrder {
 	return w
 }
 
-// lastDigits shows no more of a number than its end.
+// lastDigits masks a number except for its last digits.
 func lastDigits(number string) string {
 	const shown = 4
 	if len(number) <= shown {

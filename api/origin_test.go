@@ -16,7 +16,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// A proxy may put the client's address on a line of its own below a line that the client made up.
+// A proxy may put the client's address on its own header line below a forged line of the client.
 func TestClaimedAddressLosesAgainstTheProxysLine(t *testing.T) {
 	e := start(t, func(d *Deps) { d.Config.Rates.Login = Rate{Max: 2, Per: time.Hour} })
 	guess := func(claim string) *reply {
@@ -29,7 +29,7 @@ func TestClaimedAddressLosesAgainstTheProxysLine(t *testing.T) {
 	guess("198.51.100.3").refused(exchange.CodeRateLimited)
 }
 
-// Who has one address of IPv6 has the whole site of it.
+// A client with one IPv6 address can use the whole site.
 func TestSiteOfIPv6CountsAsOneAddress(t *testing.T) {
 	e := start(t, func(d *Deps) {
 		d.Config.Rates.Login = Rate{Max: 2, Per: time.Hour}
@@ -60,7 +60,7 @@ func TestNoiseIsKeptInPart(t *testing.T) {
 	}
 }
 
-// A handler that took all of the request's time leaves no claim behind that blocks the retry.
+// A handler that used up the request's time must not leave a claim that blocks the retry.
 func TestClaimIsSettledWhenTheTimeIsUp(t *testing.T) {
 	e := start(t)
 	over, cancel := context.WithCancel(t.Context())

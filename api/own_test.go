@@ -7,7 +7,7 @@ import (
 	"kivuko/exchange"
 )
 
-// TestPartiesReadTheirMisfits: customers and merchants see refunds and exceptions of their orders, and no others.
+// TestPartiesReadTheirMisfits checks that customers and merchants see only refunds and exceptions of their orders.
 func TestPartiesReadTheirMisfits(t *testing.T) {
 	e := start(t)
 	vendor, customer, stranger := e.person(exchange.RoleVendor), e.person(exchange.RoleCustomer), e.person(exchange.RoleCustomer)
@@ -51,7 +51,7 @@ func TestOwnLimitsAndMovements(t *testing.T) {
 	e.do(get, path+"?kind=gift", nil, customer.auth()).blames("query/kind enum")
 }
 
-// TestChangesToAnotherVersionAreRefused: of two changes to the same version of an offer one counts.
+// TestChangesToAnotherVersionAreRefused checks that of two changes to one version of an offer only one succeeds.
 func TestChangesToAnotherVersionAreRefused(t *testing.T) {
 	e := start(t)
 	vendor := e.person(exchange.RoleVendor)

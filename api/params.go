@@ -19,8 +19,8 @@ import (
 	"kivuko/store"
 )
 
-// query reads the query parameters of a request and gathers the rules that they break. Parameters
-// that an operation does not know are ignored, as HTTP caches and trackers add their own.
+// query reads the query parameters of a request and collects the rules that they break. Unknown parameters are ignored,
+// because HTTP caches and trackers add some.
 type query struct {
 	fc  *fiber.Ctx
 	bad []exchange.FieldError
@@ -34,8 +34,7 @@ func (q *query) fail(name, code, message string) {
 
 func (q *query) done() error { return exchange.Invalid(q.bad...) }
 
-// take reads one value of a parameter. A parameter that comes twice is refused: which of the two
-// counts would be a guess.
+// take reads the value of a parameter. A repeated parameter is refused, because it is ambiguous.
 func (q *query) take(name string, required bool) (string, bool) {
 	all := q.fc.Context().QueryArgs().PeekMulti(name)
 	switch {
@@ -106,7 +105,7 @@ func (q *query) time(name string) time.Time {
 	return t
 }
 
-// integer reads a whole number within bounds and gives fallback when it is absent.
+// integer reads a whole number within bounds; fallback when it is absent.
 func (q *query) integer(name string, required bool, fallback, least, most int64) int64 {
 	s, ok := q.take(name, required)
 	if !ok {
@@ -124,7 +123,7 @@ func (q *query) integer(name string, required bool, fallback, least, most int64)
 	return fallback
 }
 
-// parseInteger refuses the plus sign that strconv takes.
+// parseInteger refuses the plus sign that strconv accepts.
 func parseInteger(s string) (int64, error) {
 	if strings.HasPrefix(s, "+") {
 		return 0, strconv.ErrSyntax
@@ -139,7 +138,7 @@ type pageRule struct {
 	standard    int64
 }
 
-// The bounds of interface.md; every list that it does not name has anyPage.
+// The bounds of interface.md. Lists that it does not name have anyPage.
 var (
 	anyPage     = pageRule{least: 1, most: maxPageSize, standard: defaultPageSize}
 	searchPage  = pageRule{required: true, least: 1, most: 100, standard: defaultPageSize}
@@ -176,13 +175,13 @@ func (c *call) pathID(name string) (uuid.UUID, error) {
 	return id, nil
 }
 
-// list answers a new list: its rows under their plural, the page, and how many there are in all.
+// list answers with a list: its rows under their plural, the page, and the total number of rows.
 func (c *call) list(plural string, rows any, p store.Page, total int) error {
 	c.fc.Set("X-Total-Count", strconv.Itoa(total))
 	return c.json(http.StatusOK, map[string]any{plural: rows, "page_id": p.Number, "page_size": p.Size, "total": total})
 }
 
-// bare answers a list that interface.md shows as an array; the total goes in a header.
+// bare answers with a list that interface.md defines as an array. The total is in a header.
 func (c *call) bare(rows any, total int) error {
 	c.fc.Set("X-Total-Count", strconv.Itoa(total))
 	return c.json(http.StatusOK, rows)

@@ -14,7 +14,7 @@ import (
 	"kivuko/workflows"
 )
 
-// wireParked is a parked flow with what can be done about it.
+// wireParked is a parked flow and the verbs that it accepts.
 type wireParked struct {
 	WorkflowID string     `json:"workflow_id"`
 	RunID      string     `json:"run_id"`
@@ -27,6 +27,7 @@ type wireParked struct {
 	Commands   []string   `json:"commands"`
 	Network    *string    `json:"network"`
 	OrderID    *uuid.UUID `json:"order_id"`
+	Exception  *uuid.UUID `json:"payment_exception_id"`
 	CustomerID *uuid.UUID `json:"customer_id"`
 	MerchantID *uuid.UUID `json:"merchant_id"`
 	Amount     *string    `json:"amount"`
@@ -40,7 +41,7 @@ func parkedWire(f exchange.ParkedFlow) wireParked {
 	w := wireParked{
 		WorkflowID: f.WorkflowID, RunID: f.RunID, Type: f.Type, ObjectType: optText(f.ObjectType), ObjectID: optID(f.ObjectID), Reason: f.Reason,
 		What: a.What, Do: a.Do, Commands: append([]string{}, a.Verbs...), Network: optText(string(f.Network)), OrderID: optID(f.OrderID),
-		CustomerID: optID(f.CustomerID), MerchantID: optID(f.MerchantID), Since: stamp(f.Since), Runbook: a.Runbook,
+		Exception: optID(f.ExceptionID), CustomerID: optID(f.CustomerID), MerchantID: optID(f.MerchantID), Since: stamp(f.Since), Runbook: a.Runbook,
 	}
 	if f.Amount.Asset() != "" {
 		w.Amount, w.Asset = optText(f.Amount.String()), optText(string(f.Amount.Asset()))
@@ -48,10 +49,10 @@ func parkedWire(f exchange.ParkedFlow) wireParked {
 	return w
 }
 
-// maxCursor is the length of the place where a page ended, as text.
+// maxCursor is the maximum length of a cursor.
 const maxCursor = 2000
 
-// listParked reads the flows that wait for an operator, those that wait longest first.
+// listParked lists the flows that wait for an operator. Those that wait longest come first.
 func (s *server) listParked(c *call) error {
 	q := c.query()
 	size := q.integer("page_size", false, defaultPageSize, 1, maxPageSize)
@@ -76,12 +77,12 @@ func (s *server) listParked(c *call) error {
 	})
 }
 
-// parkedCursor is the place of a flow in the list, as text.
+// parkedCursor is the cursor of a flow in the list.
 func parkedCursor(p exchange.ParkedPlace) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(p.Since.UTC().Format(time.RFC3339Nano) + " " + p.WorkflowID))
 }
 
-// cursor reads where a page ended; nil when absent.
+// cursor reads the cursor of a page; nil when absent.
 func (q *query) cursor(name string) []byte {
 	s, ok := q.take(name, false)
 	if !ok {
@@ -95,20 +96,38 @@ func (q *query) cursor(name string) []byte {
 	return slices.Clip(b)
 }
 
-// parkedPlace reads where a page ended; the beginning of the list when absent.
+// parkedPlace reads the cursor of a page; the beginning of the list when absent.
 func (q *query) parkedPlace(name string) exchange.ParkedPlace {
-	b := q.cursor(name)
-	if b == nil {
+	s, given := q.take(name, false)
+	if !given {
 		return exchange.ParkedPlace{}
+	}
+	place, ok := parkedPlace(s)
+	if !ok {
+		q.fail(name, "format", "must be the next_after of the page before")
+	}
+	return place
+}
+
+// parkedPlace reads a cursor of parkedCursor.
+func parkedPlace(s string) (exchange.ParkedPlace, bool) {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	if err != nil || len(s) > maxCursor {
+		return exchange.ParkedPlace{}, false
 	}
 	at, id, found := strings.Cut(string(b), " ")
 	since, err := time.Parse(time.RFC3339Nano, at)
-	if err != nil || !found || !utf8.ValidString(id) || strings.ContainsRune(id, 0) {
-		q.fail(name, "format", "must be the next_after of the page before")
-	}
-	return exchange.ParkedPlace{Since: since, WorkflowID: id}
+	ok := err == nil && found && utf8.ValidString(id) && !strings.ContainsRune(id, 0)
+	return exchange.ParkedPlace{Since: since, WorkflowID: id}, ok
 }
 
 func (s *server) parkedRoutes() []route {
-	return []route{{method: http.MethodGet, path: "/api/v1/auth/parked", action: exchange.ActOperateFlows, limit: limitSearch, handle: s.listParked}}
+	const parked = "/api/v1/auth/parked"
+	return []route{
+		{method: http.MethodGet, path: parked, action: exchange.ActOperateFlows, limit: limitSearch, handle: s.listParked},
+		{
+			method: http.MethodPost, path: parked + "/retry", action: exchange.ActOperateFlows, limit: limitGeneral,
+			key: keyRequired, timeout: flowTimeout, handle: s.retryParked,
+		},
+	}
 }

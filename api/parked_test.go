@@ -12,7 +12,7 @@ import (
 	"kivuko/workflows"
 )
 
-// The list shows what each flow is about, with what can be done, the longest parked first, page by page.
+// The list shows each flow with its object and its possible actions, the longest parked first, page by page.
 func TestParkedFlowsAreListedWithWhatToDo(t *testing.T) {
 	m := openMarket(t)
 	const list = "/api/v1/auth/parked"
@@ -66,4 +66,21 @@ func TestParkedFlowsRefuseWhatIsNoFilter(t *testing.T) {
 		m.do(get, "/api/v1/auth/parked?"+name+"="+url.QueryEscape(value), nil, officer).blames(pointer)
 	}
 	m.do(get, "/api/v1/auth/parked", nil, m.person(exchange.RoleOTCOfficer).auth()).refused(exchange.CodeForbidden)
+}
+
+// Late money is found in the list by the exception in which it lies, from the prompt that its flow watches.
+func TestParkedLateMoneyNamesItsException(t *testing.T) {
+	e, late, _ := misfits(t)
+	attempt := late.Exception.AttemptID
+	p := exchange.ParkedFlow{
+		WorkflowID: workflows.LatePaymentID(attempt), RunID: "run", Type: workflows.TypeLatePayment, ObjectType: "payment_attempt", ObjectID: attempt,
+		Reason: string(workflows.ReasonLateMoney), Since: time.Now(),
+	}
+	if err := e.store.KeepParked(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	row := e.do(get, "/api/v1/auth/parked?reason=late-money", nil, e.person(exchange.RoleTreasury).auth()).want(200).object()["parked"].([]any)[0].(map[string]any)
+	if row["payment_exception_id"] != late.Exception.ID.String() || row["order_id"] != late.Order.ID.String() || row["amount"] != "259.00" || row["asset"] != "KES" {
+		t.Errorf("late money is listed as %v", row)
+	}
 }

@@ -21,15 +21,15 @@ import (
 	"kivuko/exchange"
 )
 
-// The cost of argon2id: the least that OWASP's password storage cheat sheet recommends, 19 MiB and
-// two passes, about 30 ms of one core.
+// The cost of argon2id: the minimum of OWASP's password storage cheat sheet, 19 MiB and two passes, about 30 ms
+// of one core.
 const (
 	argonMemoryKiB = 19 << 10
 	argonTime      = 2
 	argonThreads   = 1
 	argonSalt      = 16
 	argonKey       = 32
-	// Bounds on what a stored hash may ask for, so that a damaged row can't take the memory of the process.
+	// Bounds on the parameters of a stored hash, so that a damaged row can't use up the memory of the process.
 	argonMaxMemoryKiB = 256 << 10
 	argonMaxTime      = 16
 	argonMaxThreads   = 8
@@ -37,8 +37,8 @@ const (
 
 func defaultHashers() int { return 2 * runtime.GOMAXPROCS(0) }
 
-// hasher hashes passwords and PINs, a bounded number at a time, so that a flood of logins can't
-// starve the rest of the service.
+// hasher hashes passwords and PINs. It bounds the number of concurrent hashes, so that many logins can't starve the
+// rest of the service.
 type hasher struct {
 	pepper  []byte
 	slots   *semaphore.Weighted
@@ -54,15 +54,15 @@ func newHasher(pepper []byte, o Argon2) (*hasher, error) {
 	return h, err
 }
 
-// turn waits for a slot and refuses when the queue is full.
+// turn waits for a slot. It fails when the queue is full.
 func (h *hasher) turn(ctx context.Context) (func(), error) {
 	if h.waiting.Add(1) > h.queue {
 		h.waiting.Add(-1)
-		return nil, exchange.Errorf(exchange.CodeUnavailable, "Too many logins at a time. Try again in a few seconds.")
+		return nil, exchange.Errorf(exchange.CodeUnavailable, "There are too many logins at the moment. Try again in a few seconds.")
 	}
 	if err := h.slots.Acquire(ctx, 1); err != nil {
 		h.waiting.Add(-1)
-		return nil, exchange.Wrap(exchange.CodeUnavailable, err, "Too many logins at a time. Try again in a few seconds.")
+		return nil, exchange.Wrap(exchange.CodeUnavailable, err, "There are too many logins at the moment. Try again in a few seconds.")
 	}
 	return func() {
 		h.slots.Release(1)
@@ -79,8 +79,8 @@ func (h *hasher) hash(ctx context.Context, secret []byte) (string, error) {
 	return hashSecret(secret)
 }
 
-// verify tells whether the secret is the one that was hashed. Against an empty hash it does the same
-// work on a hash of nobody's, so that an unknown account takes as long as a wrong password.
+// verify reports whether the secret matches the hash. For an empty hash it does the same work with a dummy
+// hash, so that an unknown account takes as long as a wrong password.
 func (h *hasher) verify(ctx context.Context, phc string, secret []byte) (bool, error) {
 	done, err := h.turn(ctx)
 	if err != nil {
@@ -94,9 +94,9 @@ func (h *hasher) verify(ctx context.Context, phc string, secret []byte) (bool, e
 	return verifySecret(phc, secret)
 }
 
-// pin is what is hashed of a PIN. A PIN has a million values at most, so its hash alone could be
-// searched through in hours; the pepper is not in the database, and the user id keeps one user's
-// hash from fitting another.
+// pin returns the input of a PIN's hash. There are at most a million PINs, so a hash of the PIN alone could be broken
+// in hours. The pepper prevents that, because it is not in the database. With the user id, the hash of one user is
+// of no use for another.
 func (h *hasher) pin(user uuid.UUID, pin string) []byte { return pepperPIN(h.pepper, user, pin) }
 
 func pepperPIN(pepper []byte, user uuid.UUID, pin string) []byte {
@@ -105,8 +105,8 @@ func pepperPIN(pepper []byte, user uuid.UUID, pin string) []byte {
 	return mac.Sum(nil)
 }
 
-// fingerprint is what the idempotency table remembers of a body. It is keyed, because bodies of
-// registrations hold passwords, which a plain hash would give away to a search.
+// fingerprint is the keyed hash of a body in the idempotency table. It is keyed because bodies of registrations
+// contain passwords, which could be guessed from a plain hash.
 func (h *hasher) fingerprint(path string, body []byte) [32]byte {
 	mac := hmac.New(sha256.New, h.pepper)
 	fmt.Fprintf(mac, "kivuko body v1\n%d\n%s\n", len(path), path)
@@ -114,10 +114,10 @@ func (h *hasher) fingerprint(path string, body []byte) [32]byte {
 	return [32]byte(mac.Sum(nil))
 }
 
-// HashPassword gives the PHC string of a password.
+// HashPassword returns the PHC string of a password.
 func HashPassword(password string) (string, error) { return hashSecret([]byte(password)) }
 
-// HashPIN gives the PHC string of a user's PIN under a pepper.
+// HashPIN returns the PHC string of a user's PIN with a pepper.
 func HashPIN(pepper []byte, user uuid.UUID, pin string) (string, error) {
 	return hashSecret(pepperPIN(pepper, user, pin))
 }
@@ -133,7 +133,7 @@ func hashSecret(secret []byte) (string, error) {
 		b64.EncodeToString(salt), b64.EncodeToString(key)), nil
 }
 
-var errHash = errors.New("a stored credential is no argon2id hash")
+var errHash = errors.New("the stored credential is not an argon2id hash")
 
 func verifySecret(phc string, secret []byte) (bool, error) {
 	parts := strings.Split(phc, "$")
@@ -157,17 +157,17 @@ func verifySecret(phc string, secret []byte) (bool, error) {
 	return subtle.ConstantTimeCompare(got, want) == 1, nil
 }
 
-// Passwords are held to how many guesses they take, not to which characters they have.
+// Passwords are checked by how hard they are to guess, not by the characters that they have.
 const (
-	// minPasswordScore is of zxcvbn's scores, 0 to 4, the first that resists somebody who has the stored hash.
+	// minPasswordScore is the lowest of zxcvbn's scores, 0 to 4, that resists an attacker with the stored hash.
 	minPasswordScore = 3
-	// scoredLength bounds the work of the estimate, which grows with the square of the length. What is strong up to
-	// there is strong.
+	// scoredLength bounds the work of the estimate, which grows with the square of the length. Only the beginning of a
+	// longer password is scored.
 	scoredLength = 64
 )
 
-// checkPassword says what is wrong with a new password; nothing when it may be used. Texts about its user (names, the
-// e-mail address) count as guessed first.
+// checkPassword returns what is wrong with a new password, or "" when it is accepted. Texts about its user (names, the
+// e-mail address) count as easy to guess.
 func checkPassword(password string, about ...string) (code, message string) {
 	all := []rune(password)
 	if n := len(all); n < exchange.MinPasswordLength || n > exchange.MaxPasswordLength {
@@ -180,7 +180,7 @@ func checkPassword(password string, about ...string) (code, message string) {
 	}
 	scored := string(all[:min(len(all), scoredLength)])
 	if zxcvbn.PasswordStrength(scored, guessed).Score < minPasswordScore {
-		return "too_common", "is too easy to guess: use several words that have nothing to do with each other or with you"
+		return "too_common", "is too easy to guess: use several unrelated words, and nothing about yourself"
 	}
 	return "", ""
 }

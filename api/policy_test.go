@@ -15,8 +15,8 @@ import (
 	"kivuko/store"
 )
 
-// world holds one person of each role, two of each merchant, and what belongs to them.
-type world struct {
+// harness has one account of each role, two of each merchant, and their objects.
+type harness struct {
 	*env
 	people map[exchange.Role]person
 	rival  person // another vendor
@@ -27,8 +27,8 @@ type world struct {
 	buys   exchange.Offer // the vendor's that buys
 }
 
-func newWorld(t *testing.T) *world {
-	w := &world{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}}
+func newHarness(t *testing.T) *harness {
+	w := &harness{env: start(t), people: map[exchange.Role]person{}, wallet: map[uuid.UUID]exchange.Wallet{}}
 	for _, r := range exchange.Roles() {
 		if r != exchange.RoleSubvendor {
 			w.people[r] = w.person(r)
@@ -45,14 +45,14 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// scene is the objects of one cell of the matrix: the caller's own, or somebody else's.
+// scene is the objects of one cell of the matrix: the caller's own, or those of another account.
 type scene struct {
-	w   *world
+	w   *harness
 	who person
 	own bool
 }
 
-// merchantOf is the vendor person on whose side the scene's objects are.
+// merchantOf is the vendor of the scene's objects.
 func (s scene) merchant() person {
 	if s.own {
 		return s.w.people[exchange.RoleVendor]
@@ -82,8 +82,8 @@ func (s scene) offerID(draft bool) uuid.UUID {
 
 func (s scene) orderID() uuid.UUID { return s.w.order(s.customer(), s.offerID(false)).ID }
 
-// paid is a payment for an order of the caller's side, or of somebody else.
-func (s scene) paid(amount string, late bool) store.PaymentOutcome {
+// paid is a payment for an order of the caller's side, or of another account.
+func (s scene) paid(amount string, late bool) exchange.PaymentOutcome {
 	out := s.w.pays(s.customer(), s.offerID(false), amount, late)
 	if late {
 		s.w.watch(out.Exception.AttemptID)
@@ -91,7 +91,7 @@ func (s scene) paid(amount string, late bool) store.PaymentOutcome {
 	return out
 }
 
-// cancelled is an order that the caller's side opened, or somebody else: a merchant can't end those of customers.
+// cancelled is an order that the caller's side or another account opened: a merchant can't cancel those of customers.
 func (s scene) cancelled() uuid.UUID {
 	if s.own && s.who.Role.Merchant() {
 		return s.w.asked(s.merchant(), s.w.person(exchange.RoleCustomer), s.offerID(false)).ID
@@ -99,7 +99,7 @@ func (s scene) cancelled() uuid.UUID {
 	return s.orderID()
 }
 
-// saleID is a sale of the caller's side, or of somebody else. Merchants sell to the house.
+// saleID is a sale of the caller's side, or of another account. Merchants sell to the house.
 func (s scene) saleID() uuid.UUID {
 	if s.who.Role.Merchant() {
 		return s.w.soldToHouse(s.merchant()).ID
@@ -114,7 +114,7 @@ func (s scene) walletID() uuid.UUID {
 	return s.w.wallet[s.merchant().ID].ID
 }
 
-// transferID is a transfer that the caller's side sends, or somebody else to somebody else.
+// transferID is a transfer that the caller's side sends, or one between other accounts.
 func (s scene) transferID() uuid.UUID {
 	sender := s.customer()
 	if s.who.Role.Merchant() {
@@ -123,7 +123,7 @@ func (s scene) transferID() uuid.UUID {
 	return s.w.transfer(sender, s.w.wallet[sender.ID]).ID
 }
 
-// quoteID is a quote of the caller's side, or of somebody else.
+// quoteID is a quote of the caller's side, or of another account.
 func (s scene) quoteID() uuid.UUID {
 	owner := s.customer()
 	if s.who.Role.Merchant() {
@@ -132,7 +132,7 @@ func (s scene) quoteID() uuid.UUID {
 	return s.w.quote(owner, "2").ID
 }
 
-// cell says how to ask a route so that only the right decides.
+// cell is a valid request to a route, so that only the caller's rights decide the response.
 type cell struct {
 	id     func(scene) uuid.UUID // what stands for the path's parameter; nil where there is none
 	body   func(scene) any
@@ -179,9 +179,9 @@ func cells() map[string]cell {
 		"PATCH " + auth + "offers/{id}":                      {id: draft, body: fixed(map[string]any{"rate": "130"})},
 		"DELETE " + auth + "offers/{id}":                     {id: draft},
 		"GET " + auth + "wallet/id/{id}":                     {id: wallet}, "GET " + auth + "wallet/id/{id}/balances": {id: wallet},
-		"GET " + auth + "wallet/id/{id}/movements":           {id: wallet},
-		"POST " + auth + "wallet/id/{id}/reopen-lane":        {id: wallet, body: fixed(map[string]any{"note": "why"})},
-		"PUT " + auth + "wallet/id/{id}/set-default-network": {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
+		"GET " + auth + "wallet/id/{id}/movements":              {id: wallet},
+		"POST " + auth + "wallet/id/{id}/reopen-nonce-sequence": {id: wallet, body: fixed(map[string]any{"note": "why"})},
+		"PUT " + auth + "wallet/id/{id}/set-default-network":    {id: wallet}, "PUT " + auth + "wallet/id/{id}/set-default": {id: wallet},
 		"GET " + auth + "momo/float/moves/{id}":         {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
 		"POST " + auth + "momo/float/moves/{id}/settle": {id: func(s scene) uuid.UUID { return s.w.movedFloat() }, shared: true},
 		"GET " + auth + "escrow-wallets/{id}":           {id: func(s scene) uuid.UUID { return s.w.escrow() }, shared: true},
@@ -206,7 +206,7 @@ func cells() map[string]cell {
 		}, body: fixed(map[string]any{"pin": "73915", "password": testPassword})},
 	}
 	maps.Copy(all, bankCells())
-	maps.Copy(all, wordCells())
+	maps.Copy(all, attestationCells())
 	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
 		body := map[string]any{"note": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
@@ -220,8 +220,8 @@ func cells() map[string]cell {
 	return all
 }
 
-// change is one that somebody proposed who is nobody of the world.
-func (w *world) change() uuid.UUID {
+// change is one that an account outside the harness proposed.
+func (w *harness) change() uuid.UUID {
 	w.t.Helper()
 	limits := exchange.SpendingLimits{PerTransaction: money.Must(money.KES, strconv.Itoa(400_000+int(people.Load())))} // each time higher
 	u, err := w.store.UpdateUser(w.t.Context(), w.other.ID, store.UserPatch{Limits: &limits}, principalOf(w.env.person(exchange.RoleAdmin)))
@@ -232,26 +232,26 @@ func (w *world) change() uuid.UUID {
 }
 
 // comparedRun is a comparison that has ended.
-func (w *world) comparedRun() uuid.UUID {
+func (w *harness) comparedRun() uuid.UUID {
 	return w.reconcile(w.wallet[w.other.ID]).ID
 }
 
-// misfit is a late payment that nobody has decided about.
-func (w *world) misfit() store.PaymentOutcome {
+// misfit is a late payment without a decision.
+func (w *harness) misfit() exchange.PaymentOutcome {
 	out := w.pays(w.other, w.theirs.ID, "259", true)
 	w.watch(out.Exception.AttemptID)
 	return out
 }
 
 // owedBack is the refund of a payment of too little.
-func (w *world) owedBack() uuid.UUID {
+func (w *harness) owedBack() uuid.UUID {
 	return w.pays(w.other, w.theirs.ID, "100", false).Refund.ID
 }
 
-// TestPolicyHoldsOnEveryRoute walks every route for every role, with objects of the caller's own and
-// of somebody else, and without a token. The expectation comes from the policy alone.
+// TestPolicyHoldsOnEveryRoute calls every route for every role, with objects of the caller and of another account,
+// and without a token. The expectation comes only from the policy.
 func TestPolicyHoldsOnEveryRoute(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.fund(w.wallet[w.people[exchange.RoleVendor].ID], "1000000")
 	catalog, walked := cells(), 0
 	for _, r := range bareRoutes() {
@@ -275,7 +275,7 @@ func TestPolicyHoldsOnEveryRoute(t *testing.T) {
 	}
 }
 
-func (w *world) walk(t *testing.T, r route, c cell, who person) int {
+func (w *harness) walk(t *testing.T, r route, c cell, who person) int {
 	t.Helper()
 	scope, cellsWalked := exchange.ScopeOf(who.Role, r.action), 0
 	for _, own := range []bool{true, false} {
@@ -302,7 +302,7 @@ func (w *world) walk(t *testing.T, r route, c cell, who person) int {
 	return cellsWalked
 }
 
-func (w *world) ask(r route, c cell, s scene) *reply {
+func (w *harness) ask(r route, c cell, s scene) *reply {
 	w.t.Helper()
 	id := newID()
 	if c.id != nil && s.who.token != "" {
@@ -311,7 +311,7 @@ func (w *world) ask(r route, c cell, s scene) *reply {
 	return w.send(r, c, s, id)
 }
 
-func (w *world) send(r route, c cell, s scene, id uuid.UUID) *reply {
+func (w *harness) send(r route, c cell, s scene, id uuid.UUID) *reply {
 	w.t.Helper()
 	path := strings.ReplaceAll(r.path, "{role}", "user")
 	path = pathParameter.ReplaceAllString(path, id.String())
@@ -322,16 +322,16 @@ func (w *world) send(r route, c cell, s scene, id uuid.UUID) *reply {
 		body = "{}"
 	}
 	options := []option{withKey(newID().String())}
-	// Sessions that the walk ends are opened anew, so that each cell stands alone.
+	// Sessions that a call ended are opened again, so that the cells are independent.
 	if s.who.token != "" {
 		options = append(options, w.session(s.who.User).auth())
 	}
 	return w.do(r.method, path, body, options...)
 }
 
-// TestListsHoldNoForeignRow asks each list as a stranger to everything.
+// TestListsHoldNoForeignRow requests each list as a new account without objects.
 func TestListsHoldNoForeignRow(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	w.order(w.people[exchange.RoleCustomer], w.offer.ID)
 	w.transfer(w.people[exchange.RoleCustomer], w.wallet[w.people[exchange.RoleCustomer].ID])
 	draft := w.draft(w.people[exchange.RoleVendor], w.wallet[w.people[exchange.RoleVendor].ID])
@@ -350,13 +350,13 @@ func TestListsHoldNoForeignRow(t *testing.T) {
 		}
 		offers := w.do(get, "/api/v1/auth/offers?page_id=1&page_size=10", nil, stranger.auth()).want(200)
 		if strings.Contains(string(offers.body), draft.ID.String()) {
-			t.Errorf("a new %s lists somebody's draft", role)
+			t.Errorf("a new %s lists another account's draft", role)
 		}
 	}
 }
 
 func TestWalletsForOwners(t *testing.T) {
-	w := newWorld(t)
+	w := newHarness(t)
 	vendor, sub, admin := w.people[exchange.RoleVendor], w.people[exchange.RoleSubvendor], w.people[exchange.RoleAdmin]
 	customer, treasury := w.people[exchange.RoleCustomer], w.people[exchange.RoleTreasury]
 	const path = "/api/v1/auth/wallets/owner"

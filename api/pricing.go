@@ -12,7 +12,7 @@ import (
 	"kivuko/store"
 )
 
-// The words that pricing takes.
+// The values that pricing accepts.
 var (
 	rateAssets   = []string{"USDT", "USDC", "ETH", "SOL", "TRX"}
 	currencies   = []string{"KES"}
@@ -20,7 +20,7 @@ var (
 	quotePurpose = []string{string(exchange.QuoteForTransfer), string(exchange.QuoteForSale)}
 )
 
-// charge reads an amount that may be zero, and is when it is absent.
+// charge reads an amount that may be zero; zero when absent.
 func (f *form) charge(name string, asset money.Asset) money.Amount {
 	s, ok := f.decimalText(name, false)
 	if !ok || !asset.Valid() {
@@ -33,7 +33,7 @@ func (f *form) charge(name string, asset money.Asset) money.Amount {
 	return m
 }
 
-// whole reads a number that is something else when it is absent.
+// whole reads a whole number; fallback when absent.
 func (f *form) whole(name string, fallback, least, most int) int {
 	if n := f.integer(name, false, least, most); n != nil {
 		return *n
@@ -81,7 +81,7 @@ func (s *server) listRates(c *call) error {
 	return c.list("fx_rates", each(list, s.rateWire), page, total)
 }
 
-// enterRate stores a rate that a person names: both sides, or the middle for both.
+// enterRate stores a rate that an admin enters: bid and ask, or mid for both.
 func (s *server) enterRate(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *server) enterRate(c *call) error {
 		e.Ask = e.Bid
 		for _, side := range []string{"bid", "ask"} {
 			if f.take(side, false); f.has(side) {
-				f.fail(side, "conflict", "must be absent beside mid")
+				f.fail(side, "conflict", "must be left out when mid is given")
 			}
 		}
 	} else {
@@ -165,7 +165,7 @@ func (s *server) listProfiles(c *call) error {
 	return c.list("profiles", each(list, s.profileWire), page, total)
 }
 
-// enterProfile stores the next version of what a scope is charged for an asset.
+// enterProfile stores the next version of a scope's fees for an asset.
 func (s *server) enterProfile(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -277,7 +277,7 @@ func (s *server) openQuote(c *call) error {
 	return c.json(http.StatusCreated, quoteWire(q))
 }
 
-// quoteID reads the quote that a request uses up, under its name or the alias quote_id.
+// quoteID reads the id of the quote that a request uses, from fx_rate_quote_id or its alias quote_id.
 func (f *form) quoteID() uuid.UUID {
 	id, alias := f.id("fx_rate_quote_id", false), f.id("quote_id", false)
 	if f.has("fx_rate_quote_id") && f.has("quote_id") {
@@ -301,7 +301,7 @@ func (s *server) getQuote(c *call) error {
 	return c.json(http.StatusOK, quoteWire(q))
 }
 
-// wirePrice is what the formula makes of a quote's terms.
+// wirePrice is the price that the formula gives for a quote's terms.
 type wirePrice struct {
 	Rate        string `json:"rate"`
 	FiatAmount  string `json:"fiat_amount"`
@@ -309,7 +309,7 @@ type wirePrice struct {
 	TotalAmount string `json:"total_amount"`
 }
 
-// wireReplay tells what a replay found. Recomputed is null when the terms can't be priced at all.
+// wireReplay is the result of a replay. Recomputed is null when the terms can't be priced at all.
 type wireReplay struct {
 	Agrees     bool       `json:"agrees"`
 	Differs    []string   `json:"differs"`
@@ -318,7 +318,7 @@ type wireReplay struct {
 	Quote      wireQuote  `json:"quote"`
 }
 
-// replayQuote computes a quote anew. That it does not agree is an answer, not a failure, and raises an alarm.
+// replayQuote computes a quote again. A mismatch is a normal answer, and is logged as an error.
 func (s *server) replayQuote(c *call) error {
 	id, err := c.idAlone()
 	if err != nil {

@@ -148,7 +148,7 @@ func TestSendWithAQuote(t *testing.T) {
 		t.Errorf("the recipient sees %v", seen)
 	}
 	c.send(with("12.5", q.text("id"))).refused(exchange.CodeStateConflict)
-	// Without a quote the fee is charged all the same.
+	// The fee is also charged without a quote.
 	if plain := c.send(sends("1", map[string]any{"user_id": c.other.ID})).want(http.StatusCreated).object(); plain["fee"] != "0.500000" || plain["fiat_amount"] != nil {
 		t.Errorf("sent %v", plain)
 	}

@@ -16,7 +16,7 @@ var (
 	cryptoNames            = []string{"USDT", "USDC", "TRX", "ETH", "SOL"}
 )
 
-// comparedWire sets the ledger beside the chain at one block. Difference is what the chain has more.
+// comparedWire compares the ledger with the chain at one block. Difference is the chain's amount minus the ledger's.
 type comparedWire struct {
 	WalletID     uuid.UUID  `json:"wallet_id"`
 	Network      string     `json:"network"`
@@ -35,7 +35,7 @@ func comparedOf(n exchange.Network, c exchange.Comparison) comparedWire {
 	}
 }
 
-// wireDifference is a difference from the first run that found it to the one that finds it gone.
+// wireDifference is a difference, from the first run that found it until a run that no longer finds it.
 type wireDifference struct {
 	ID           uuid.UUID  `json:"id"`
 	Status       string     `json:"status"`
@@ -62,7 +62,7 @@ func differenceWire(d exchange.ReconciliationDifference) wireDifference {
 	}
 }
 
-// listDifferences reads where the ledger and the chains differ, or differed.
+// listDifferences lists open and past differences between the ledger and the chains.
 func (s *server) listDifferences(c *call) error {
 	q := c.query()
 	page := q.page(anyPage)
@@ -104,7 +104,7 @@ func reconciliationWire(r exchange.Reconciliation) wireReconciliation {
 	case r.Detail == store.Superseded:
 		detail = store.Superseded
 	case r.Detail != "":
-		detail = "failed" // the flow's history says why
+		detail = "failed" // the flow's history has the cause
 	}
 	return wireReconciliation{
 		ID: r.ID, Network: string(r.Network), Status: string(r.Status), StatusDetail: detail, Compared: r.Compared, Deferred: r.Deferred,
@@ -175,7 +175,7 @@ func reserveWire(l exchange.ReserveLine) wireReserve {
 	}
 }
 
-// listReserves reads the daily reports. Both ends are days: from_day is in, to_day is out.
+// listReserves reads the daily reports from from_day on, before to_day.
 func (s *server) listReserves(c *call) error {
 	q := c.query()
 	page := q.page(anyPage)
@@ -199,7 +199,7 @@ func (q *query) day(name string) time.Time {
 	}
 	day, err := time.Parse(time.DateOnly, text)
 	if err != nil || day.Year() < 2000 {
-		q.fail(name, "format", "must be a date like 2026-11-21")
+		q.fail(name, "format", "must be a date such as 2026-11-21")
 	}
 	return day
 }

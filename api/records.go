@@ -40,8 +40,8 @@ func document(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// listEvents reads the log after a position. next_after is where to ask next; asking again with the same one later shows
-// what has happened since.
+// listEvents reads the log after a position. next_after is the position for the next request; the same position later
+// returns newer events.
 func (s *server) listEvents(c *call) error {
 	q := c.query()
 	after, size := q.position(), q.size()
@@ -64,7 +64,7 @@ func (s *server) listEvents(c *call) error {
 	})
 }
 
-// A position in a log is opaque to clients: they send what next_after said.
+// A position in a log is opaque to clients: they send the next_after of the last response.
 
 func position(n int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(n, 10)))
@@ -88,7 +88,7 @@ func (q *query) size() int {
 	return int(q.integer("page_size", false, defaultPageSize, 1, maxPageSize))
 }
 
-// log answers a page of a log that is read from its newest row on. Rows are read one more than the page has.
+// log answers with a page of a log, newest rows first. rows has one more row than the page when there is a next page.
 func log[R, W any](c *call, plural string, rows []R, size int, id func(R) int64, wire func(R) W) error {
 	var next *string
 	if more := len(rows) > size; more {
@@ -99,7 +99,7 @@ func log[R, W any](c *call, plural string, rows []R, size int, id func(R) int64,
 	return c.json(http.StatusOK, map[string]any{plural: each(rows, wire), "next_after": next, "page_size": size, "has_more": next != nil})
 }
 
-// wireMachine is a state machine with its drawing.
+// wireMachine is a state machine with its diagram.
 type wireMachine struct {
 	exchange.MachineView
 	Mermaid string `json:"mermaid"`
@@ -111,7 +111,7 @@ func (s *server) listMachines(c *call) error {
 	})
 }
 
-// wireAudit says who did what.
+// wireAudit is a row of the audit log.
 type wireAudit struct {
 	ID         int64           `json:"id"`
 	At         timestamp       `json:"at"`
@@ -233,7 +233,7 @@ func entryRecordWire(e store.EntryRecord) wireEntry {
 	return wireEntry{e.ID, e.Key, e.Kind, e.ObjectType, optID(e.ObjectID), each(e.Lines, lineWire), stamp(e.At)}
 }
 
-// listEntries filters by object, or by an account that is named by kind, owner and asset together.
+// listEntries filters by object, or by an account. Kind, owner and asset together identify an account.
 func (s *server) listEntries(c *call) error {
 	q := c.query()
 	size := q.size()
@@ -242,7 +242,7 @@ func (s *server) listEntries(c *call) error {
 		Kind: exchange.AccountKind(q.oneOf("kind", accountKinds...)), Owner: q.id("owner_id"), Asset: money.Asset(q.oneOf("asset", assetNames()...)),
 	}
 	if (ref.Kind == "") != (ref.Asset == "") || (ref.Owner != uuid.Nil && ref.Kind == "") {
-		q.fail("kind", "required", "kind and asset name an account only together")
+		q.fail("kind", "required", "must be given together with asset, and whenever owner_id is given")
 	}
 	if err := q.done(); err != nil {
 		return err

@@ -10,7 +10,7 @@ import (
 	"kivuko/workflows"
 )
 
-// refundRoutes are those of officers who decide about refunds in crypto.
+// refundRoutes are the routes for decisions about refunds in crypto.
 func (s *server) refundRoutes() []route {
 	decide := func(action exchange.ApprovalAction) route {
 		return route{
@@ -21,7 +21,7 @@ func (s *server) refundRoutes() []route {
 	return []route{decide(exchange.Approve), decide(exchange.Reject)}
 }
 
-// address is the canonical form of an address that a field of a request names. An absent one stays empty.
+// address returns the canonical form of the address in a field. An absent one stays empty.
 func (s *server) address(f *form, name string, n exchange.Network, text string) (string, error) {
 	if text == "" {
 		return "", nil
@@ -37,11 +37,11 @@ func (s *server) address(f *form, name string, n exchange.Network, text string) 
 	return address, f.done()
 }
 
-// returnAddress is where money of an exception is to go back to: of a chain to an address, of a phone to the phone.
-// What came on another network than it was meant for has no address to go back to until somebody names one.
+// returnAddress returns the address that an exception's crypto goes back to; "" for mobile money, which goes back to the
+// phone. Crypto that arrived on the wrong network has no refund address, so the request must name one.
 func (s *server) returnAddress(f *form, x exchange.PaymentException, text string) (string, error) {
 	if x.Kind == exchange.ExcWrongNetwork && x.Status == exchange.ExcOpen && text == "" {
-		f.fail("address", "required", "is required: nothing says where it goes back to on this network")
+		f.fail("address", "required", "is required: there is no refund address on this network")
 		return "", f.done()
 	}
 	if n, found := x.ChainOf(); found && x.Amount.Asset() != money.KES {
@@ -50,28 +50,28 @@ func (s *server) returnAddress(f *form, x exchange.PaymentException, text string
 	return "", f.noAddress(text)
 }
 
-// noAddress refuses an address where money goes back to who paid it.
+// noAddress refuses an address for money that goes back to its payer.
 func (f *form) noAddress(text string) error {
 	if text != "" {
-		f.fail("address", "conflict", "must be absent: the money goes back to who paid it")
+		f.fail("address", "conflict", "must be left out: the money goes back to the payer")
 	}
 	return f.done()
 }
 
-// returnCrypto has money of a chain sent back that fits nothing. The flow opens the refund and sees it to its end; where
-// it goes is the order's refund address, or what the request says, which another officer then has to agree to. Asked
-// again with another address while nothing of it is on its way, it goes there.
+// returnCrypto starts the refund of unmatched crypto. The flow opens the refund and completes it. The money goes to the
+// order's refund address, or to the address of the request, which another officer has to approve. A repeated request
+// changes the address as long as nothing was sent.
 func (s *server) returnCrypto(c *call, x exchange.PaymentException, reason, address string) error {
 	n, found := x.ChainOf()
 	switch {
 	case !found, x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
-		return exchange.Errorf(exchange.CodeStateConflict, "No money arrived that could be given back.")
+		return exchange.Errorf(exchange.CodeStateConflict, "No money was received that could be refunded.")
 	case x.Status != exchange.ExcOpen && x.Status != exchange.ExcRefunding && x.Status != exchange.ExcRefunded:
-		return exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
+		return exchange.Errorf(exchange.CodeStateConflict, "The exception is already %s.", x.Status)
 	case x.Status == exchange.ExcRefunded, x.Status == exchange.ExcRefunding && address == "":
 		return nil
 	case x.InFlow():
-		return exchange.Errorf(exchange.CodeStateConflict, "The order's own flow gives it back; say at the order where it goes (POST /orders/%s/refund).", x.OrderID)
+		return exchange.Errorf(exchange.CodeStateConflict, "The order's flow refunds this money. Name the address with POST /orders/%s/refund.", x.OrderID)
 	}
 	request := exchange.RefundRequest{ID: c.objectID, ExceptionID: x.ID, Address: address, Reason: reason}
 	if err := s.Store.SaveRefundRequest(c.ctx, request, c.who); err != nil {
@@ -85,23 +85,23 @@ func (s *server) returnCrypto(c *call, x exchange.PaymentException, reason, addr
 	}
 	err := s.Flows.CommandReturn(c.ctx, x.ID, c.objectID)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
-		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who) // nobody sees to it any more
+		return s.Flows.ReturnDeposit(c.ctx, x.ID, request.ID, n, c.who) // its flow has ended
 	}
 	return err
 }
 
-// sweepKept has what the house keeps of an exception brought to its treasury, where it lies on an escrow address.
+// sweepKept starts the sweep of what the house keeps of an exception, from its escrow address to the treasury.
 func (s *server) sweepKept(c *call, exception uuid.UUID) {
 	n, found, err := s.Store.KeptOnEscrow(c.ctx, exception)
 	if err == nil && found {
 		err = s.Flows.KeepDeposit(c.ctx, exception, n)
 	}
-	if err != nil { // the decision stands; the escrow address shows the money, and asking again moves it
-		s.log.Warn("what the house keeps is not on its way to the treasury", "exception", exception, "error", err)
+	if err != nil { // the decision is stored; a repeated request starts the sweep
+		s.log.Warn("the sweep of what the house keeps to the treasury was not started", "exception", exception, "error", err)
 	}
 }
 
-// decideRefund takes an officer's decision about a refund in crypto, by the same door as one from the Web UI.
+// decideRefund takes an officer's decision about a refund in crypto. The flow's handler also takes those from the Web UI.
 func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error {
 	return func(c *call) error {
 		id, f, err := c.idAndBody()
@@ -137,8 +137,8 @@ func (s *server) decideRefund(action exchange.ApprovalAction) func(*call) error 
 	}
 }
 
-// handDecision hands a decision to the flow that owes the refund. A repeated request may find it counted and the flow
-// over.
+// handDecision sends a decision to the flow that owes the refund. On a repeated request, the decision may be counted
+// already and the flow may have ended.
 func (s *server) handDecision(c *call, r exchange.Refund, action exchange.ApprovalAction, token string) error {
 	order, exception, err := s.owes(c, r)
 	if err != nil {
@@ -153,12 +153,12 @@ func (s *server) handDecision(c *call, r exchange.Refund, action exchange.Approv
 		return err
 	}
 	if exchange.CodeOf(refusal) == exchange.CodeNotFound {
-		return exchange.Errorf(exchange.CodeStateConflict, "The refund is %s and its flow has ended; nothing can be decided about it any more.", r.Status)
+		return exchange.Errorf(exchange.CodeStateConflict, "The refund is %s and its flow has ended; it can't be approved or rejected any more.", r.Status)
 	}
 	return refusal
 }
 
-// owes names the flow that owes a refund in crypto: an order's, or that of an exception.
+// owes returns the order or the exception whose flow owes a refund in crypto.
 func (s *server) owes(c *call, r exchange.Refund) (order, exception uuid.UUID, err error) {
 	if r.ExceptionID == uuid.Nil {
 		return r.OrderID, uuid.Nil, nil
@@ -173,7 +173,7 @@ func (s *server) owes(c *call, r exchange.Refund) (order, exception uuid.UUID, e
 	return uuid.Nil, x.ID, nil
 }
 
-// refundFlow is the id of that flow, for who decides by a signal.
+// refundFlow returns the id of that flow, for officers who decide by a signal.
 func (s *server) refundFlow(c *call, r exchange.Refund) (string, error) {
 	order, exception, err := s.owes(c, r)
 	if exception != uuid.Nil {
@@ -208,8 +208,8 @@ func pendingRefundWire(r exchange.Refund) wirePendingRefund {
 	}
 }
 
-// askForAddress keeps where an operator says that the crypto of a sale goes back to, under the id of the command that
-// the flow is handed. Another officer has to agree to it.
+// askForAddress stores the refund address that an operator names for a sale, under the id of the operator's command.
+// Another officer has to approve it.
 func (s *server) askForAddress(c *call, f *form, o exchange.Order, text, reason string) error {
 	if !o.OffRamp() {
 		return f.noAddress(text)

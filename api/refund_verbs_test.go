@@ -14,7 +14,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// strays has crypto come to an escrow address for which nobody waits, once for each amount of USDT.
+// strays deposits crypto that nothing waits for on an escrow address, once for each amount of USDT.
 func strays(t *testing.T, amounts ...string) (*env, []exchange.PaymentException) {
 	t.Helper()
 	e := start(t)
@@ -41,7 +41,7 @@ func strays(t *testing.T, amounts ...string) (*env, []exchange.PaymentException)
 	return e, found
 }
 
-// Crypto that fits nothing goes back to an address that one officer names and another agrees to.
+// Unmatched crypto is refunded to an address that one officer names and another approves.
 func TestCryptoIsReturnedByTwo(t *testing.T) {
 	e, found := strays(t, "7")
 	x := found[0]
@@ -90,7 +90,7 @@ func TestCryptoIsReturnedByTwo(t *testing.T) {
 	}
 }
 
-// Another address is a command to the flow that sees to the refund; money by mobile money takes none.
+// Another address is a command to the refund's flow; refunds by mobile money take no address.
 func TestReturnedCryptoGetsAnotherAddress(t *testing.T) {
 	e, found := strays(t, "7")
 	x, officer := found[0], e.person(exchange.RoleTreasury)
@@ -98,18 +98,18 @@ func TestReturnedCryptoGetsAnotherAddress(t *testing.T) {
 	e.do(post, path, map[string]any{"note": "they wrote"}, officer.auth(), freshKey()).want(http.StatusAccepted)
 	e.do(post, path, map[string]any{"note": "again"}, officer.auth(), freshKey()).want(http.StatusAccepted)
 	if n := e.flows.asked("command return " + x.ID.String()); n != 0 {
-		t.Errorf("the flow was told %d times of nothing", n)
+		t.Errorf("the flow was notified %d times without a reason", n)
 	}
 	e.do(post, path, map[string]any{"note": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusAccepted)
 	if n := e.flows.asked("command return " + x.ID.String()); n != 1 {
-		t.Errorf("the flow was told %d times of the address", n)
+		t.Errorf("the flow was notified %d times of the address", n)
 	}
 	f, late, _ := misfits(t)
 	f.do(post, "/api/v1/auth/payment-exceptions/"+late.Exception.ID.String()+"/refund", map[string]any{"note": "x", "address": goodAddress},
 		f.person(exchange.RoleTreasury).auth(), freshKey()).blames("/address conflict")
 }
 
-// What the house keeps of an escrow address is brought to its treasury by the request that decides so.
+// The request that lets the house keep money of an escrow address starts the sweep to its treasury.
 func TestKeptCryptoIsBroughtAway(t *testing.T) {
 	e, found := strays(t, "7")
 	storetest.TreasuryWallet(t, e.store, exchange.Tron)

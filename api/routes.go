@@ -15,7 +15,7 @@ import (
 type route struct {
 	method  string
 	path    string          // as in openapi.yaml, "{id}" for a parameter
-	action  exchange.Action // what the policy must allow; empty only where public
+	action  exchange.Action // what the policy must allow; empty only for public routes
 	public  bool            // needs no token
 	limit   limitClass
 	key     keyRule
@@ -32,11 +32,11 @@ const (
 	del   = http.MethodDelete
 )
 
-// routes is the whole table. Fixed paths stand before paths with parameters that would take them too.
+// routes is the whole table. Fixed paths come before paths with parameters that would match them too.
 func (s *server) routes() []route {
 	return slices.Concat(s.publicRoutes(), s.userRoutes(), s.orderRoutes(), s.offerRoutes(), s.walletRoutes(),
 		s.transferRoutes(), s.pricingRoutes(), s.approvalRoutes(), s.catalogRoutes(), s.exceptionRoutes(), s.refundRoutes(),
-		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.webhookRoutes(), s.parkedRoutes(), s.bankRoutes(), s.payoutWordRoutes())
+		s.escrowRoutes(), s.recordRoutes(), s.c2bRoutes(), s.momoRoutes(), s.webhookRoutes(), s.parkedRoutes(), s.bankRoutes(), s.payoutAttestationRoutes())
 }
 
 func (s *server) publicRoutes() []route {
@@ -153,8 +153,8 @@ func (s *server) walletRoutes() []route {
 		create(wallets+"/provision", exchange.ActProvisionWallets, s.provisionWallet),
 		{method: get, path: wallet, action: exchange.ActReadWallets, limit: limitGeneral, handle: s.getWallet},
 		{
-			method: post, path: wallet + "/reopen-lane", action: exchange.ActReopenLanes, limit: limitGeneral, key: keyRequired,
-			timeout: flowTimeout, handle: s.reopenLane,
+			method: post, path: wallet + "/reopen-nonce-sequence", action: exchange.ActReopenNonceSequences, limit: limitGeneral, key: keyRequired,
+			timeout: flowTimeout, handle: s.reopenNonceSequence,
 		},
 		{method: get, path: wallet + "/balances", action: exchange.ActReadWallets, limit: limitGeneral, handle: s.walletBalances},
 		{method: get, path: wallet + "/movements", action: exchange.ActReadWallets, limit: limitGeneral, handle: s.walletMovements},
@@ -291,21 +291,21 @@ func (s *server) recordRoutes() []route {
 	}
 }
 
-// checkRoutes refuses a table with a line that nobody may be asked about: a route without an action
-// that is not marked public, or with an action that the policy does not know.
+// checkRoutes refuses a table with a route that the policy can't decide: a route without an action that is not
+// public, or with an action that the policy does not know.
 func checkRoutes(table []route) error {
 	var bad []error
 	known, seen := exchange.Actions(), map[string]bool{}
 	for _, r := range table {
 		name := r.method + " " + r.path
 		if r.public == (r.action != "") {
-			bad = append(bad, fmt.Errorf("route %s must either name an action or be public", name))
+			bad = append(bad, fmt.Errorf("route %s must have an action or be public", name))
 		}
 		if r.action != "" && !slices.Contains(known, r.action) {
-			bad = append(bad, fmt.Errorf("route %s names the action %q, which the policy does not know", name, r.action))
+			bad = append(bad, fmt.Errorf("route %s has the action %q, which the policy does not know", name, r.action))
 		}
 		if seen[name] || r.limit == "" || r.handle == nil {
-			bad = append(bad, fmt.Errorf("route %s is doubled, or lacks its limit or handler", name))
+			bad = append(bad, fmt.Errorf("route %s is a duplicate, or has no limit or handler", name))
 		}
 		seen[name] = true
 	}
@@ -314,5 +314,5 @@ func checkRoutes(table []route) error {
 
 var pathParameter = regexp.MustCompile(`\{(\w+)\}`)
 
-// fiberPath writes "{id}" as ":id".
+// fiberPath replaces "{id}" with ":id".
 func fiberPath(path string) string { return pathParameter.ReplaceAllString(path, ":$1") }

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// server holds what handlers share. It has no state of a request.
+// server is what handlers share. It has no state of requests.
 type server struct {
 	Deps
 	log      *slog.Logger
@@ -24,11 +24,11 @@ type server struct {
 	document []byte // openapi.yaml as JSON
 	unknown  *window
 	wakers   *wakers
-	reads    chan struct{} // of chains, one for each that goes on
+	reads    chan struct{} // one entry for each running read of a chain
 	ready    readiness
 }
 
-// New builds the API. It refuses a configuration that is not fit to serve.
+// New builds the API. It refuses an invalid configuration.
 func New(d Deps) (*fiber.App, error) {
 	s, err := newServer(d)
 	if err != nil {
@@ -42,7 +42,7 @@ func newServer(d Deps) (*server, error) {
 		return nil, fmt.Errorf("api: %w", err)
 	}
 	if d.Store == nil || d.Flows == nil {
-		return nil, fmt.Errorf("api: store and flows are needed")
+		return nil, fmt.Errorf("api: store and flows are required")
 	}
 	d.Config.setDefaults()
 	if d.Logger == nil {
@@ -115,8 +115,8 @@ func (s *server) app() (*fiber.App, error) {
 	return app, nil
 }
 
-// mount registers a route. The general limit stands behind identification, so that it can count per
-// user, and before everything that costs.
+// mount registers a route. The general limit comes after identification, so that it can count per user, and
+// before everything expensive.
 func (s *server) mount(app *fiber.App, r *route) {
 	chain := []fiber.Handler{s.identify(r)}
 	if h := s.limits[limitGeneral]; h != nil && r.limit != limitNone {
@@ -129,7 +129,7 @@ func (s *server) mount(app *fiber.App, r *route) {
 	app.Add(r.method, fiberPath(r.path), chain...)
 }
 
-// serve enforces what the route's line says and runs its handler.
+// serve enforces the rules of a route and runs its handler.
 func (s *server) serve(fc *fiber.Ctx) error {
 	c := callOf(fc)
 	if err := s.authorise(c); err != nil {

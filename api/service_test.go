@@ -25,14 +25,14 @@ func TestHealth(t *testing.T) {
 		return func(context.Context) error { return broken[name] }
 	}
 	e := start(t, func(d *Deps) {
-		d.Health = map[string]func(context.Context) error{"postgres": check("postgres"), "temporal": check("temporal"), "tron": check("tron")}
+		d.Health = map[string]func(context.Context) error{"postgres": check("postgres"), "schema": check("schema"), "temporal": check("temporal"), "tron": check("tron")}
 	})
 	e.do(get, "/healthz", nil).want(200)
 	for _, c := range []struct {
 		down   string
 		status int
 		word   string
-	}{{"", 200, "ready"}, {"tron", 200, "degraded"}, {"temporal", 503, "unavailable"}, {"postgres", 503, "unavailable"}} {
+	}{{"", 200, "ready"}, {"tron", 200, "degraded"}, {"temporal", 503, "unavailable"}, {"postgres", 503, "unavailable"}, {"schema", 503, "unavailable"}} {
 		clear(broken)
 		broken[c.down] = errors.New("secret host refused")
 		e.skew.Add(int64(readyAge))
@@ -43,7 +43,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestReadinessIsAskedOnce has many ask at once: the page is public, and what it asks costs others.
+// TestReadinessIsAskedOnce sends many requests at once: the page is public, and its checks load dependencies.
 func TestReadinessIsAskedOnce(t *testing.T) {
 	var asked atomic.Int64
 	e := start(t, func(d *Deps) {
@@ -70,7 +70,7 @@ func TestReadinessIsAskedOnce(t *testing.T) {
 	}
 }
 
-// TestTransfersAreLimited: transfers count with orders, and who is refused hears when to come back.
+// TestTransfersAreLimited checks that transfers count with orders, and that a refusal has Retry-After.
 func TestTransfersAreLimited(t *testing.T) {
 	e := start(t, func(d *Deps) { d.Config.Rates.OrderCreate = Rate{Max: 1, Per: time.Hour} })
 	p := e.person(exchange.RoleCustomer)
@@ -116,7 +116,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestHugeBody announces 50 MB. The answer comes before the body.
+// TestHugeBody announces 50 MB. The response comes before the body is sent.
 func TestHugeBody(t *testing.T) {
 	e := start(t)
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(t.Context(), "tcp", strings.TrimPrefix(e.base, "http://"))
@@ -279,8 +279,8 @@ func TestRecords(t *testing.T) {
 		t.Helper()
 		return m.do(get, "/api/v1/auth/"+path, nil, admin.auth()).want(200).object()
 	}
-	// The log shows an event only when no older transaction can still add one before it, and other tests
-	// write to the same server, so a reader asks again.
+	// The log shows an event only when no older transaction can still add one before it. Other tests write to the same
+	// server, so the test has to retry.
 	var cursor string
 	seen := map[string]bool{}
 	for deadline := time.Now().Add(time.Minute); !seen["order.opened"]; {
@@ -344,7 +344,7 @@ func TestConfigIsChecked(t *testing.T) {
 		c := good
 		spoil(&c)
 		if c.Validate() == nil {
-			t.Errorf("%s: the configuration is taken", name)
+			t.Errorf("%s: the configuration is accepted", name)
 		}
 	}
 }

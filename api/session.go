@@ -13,15 +13,15 @@ import (
 	"kivuko/store"
 )
 
-// sessionCache remembers for a few seconds what the store said of a session, so that not every
-// request asks. A change made through this process forgets the user at once; one made through
-// another process takes effect here when the entry is older than sessionCacheLife.
+// sessionCache caches the state of sessions for a few seconds, so that not every request reads the store. A change
+// made by this process removes the user's entries at once. A change made by another process takes effect here when
+// the entry is older than sessionCacheLife.
 type sessionCache struct {
 	entries *otter.Cache[sessionKey, sessionEntry]
 	now     func() time.Time
 
-	mu      sync.Mutex // orders what is kept and what is forgotten; readers don't need it
-	changes uint64     // grows with each forget, so that an answer from before it is not kept
+	mu      sync.Mutex // orders put and forget; readers don't need it
+	changes uint64     // grows with each forget, so that put drops a state that was read before it
 }
 
 type sessionKey struct{ user, session uuid.UUID }
@@ -53,7 +53,7 @@ func (c *sessionCache) put(k sessionKey, state store.AuthState, changes uint64) 
 	}
 }
 
-// forget drops all sessions of a user.
+// forget removes all sessions of a user from the cache.
 func (c *sessionCache) forget(user uuid.UUID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,7 +65,7 @@ func (c *sessionCache) forget(user uuid.UUID) {
 	}
 }
 
-// forgetAll drops everything: somebody's sessions ended, and it is not known whose.
+// forgetAll empties the cache, for changes that end sessions of unknown users.
 func (c *sessionCache) forgetAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -79,7 +79,7 @@ var (
 		"Exchange the refresh token at /api/v1/auth/refresh or log in again.")
 )
 
-// authenticate proves the bearer token and fills in the caller.
+// authenticate verifies the bearer token and sets the caller.
 func (s *server) authenticate(c *call) error {
 	headers := c.fc.Request().Header.PeekAll(fiber.HeaderAuthorization)
 	if len(headers) == 0 {
@@ -122,7 +122,7 @@ func (s *server) authState(c *call, k sessionKey) (store.AuthState, error) {
 	return state, nil
 }
 
-// authorise holds the caller against the policy's line of the route's action.
+// authorise checks that the policy allows the caller's role the route's action.
 func (s *server) authorise(c *call) error {
 	if c.route.public {
 		return nil
@@ -131,10 +131,10 @@ func (s *server) authorise(c *call) error {
 		return c.refused
 	}
 	if exchange.ScopeOf(c.who.Role, c.route.action) == exchange.ScopeNone {
-		return exchange.Errorf(exchange.CodeForbidden, "The role %s may not do this.", c.who.Role)
+		return exchange.Errorf(exchange.CodeForbidden, "The role %s may not use this operation.", c.who.Role)
 	}
 	return nil
 }
 
-// view is whose objects the caller may touch with the route's action; it goes into the SQL.
+// view is the part of the SQL that limits the caller to the objects which the route's action allows.
 func (c *call) view() store.View { return store.ViewOf(c.who, c.route.action) }

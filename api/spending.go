@@ -11,7 +11,7 @@ import (
 	"kivuko/store"
 )
 
-// limitsWire is spending limits in shillings; null is no limit.
+// limitsWire is spending limits in shillings; null means no limit.
 type limitsWire struct {
 	PerTransaction *string `json:"per_transaction"`
 	PerDay         *string `json:"per_day"`
@@ -29,7 +29,7 @@ func limitWire(l exchange.SpendingLimits) limitsWire {
 	return limitsWire{text(l.PerTransaction), text(l.PerDay), text(l.PerMonth)}
 }
 
-// spendingLimits reads the three limits of an object. What is absent is no limit, or the role's.
+// spendingLimits reads the three limits of an object. An absent one means no limit, or the role's limit.
 func (f *form) spendingLimits() exchange.SpendingLimits {
 	l := exchange.SpendingLimits{
 		PerTransaction: f.amount("per_transaction", money.KES, false), PerDay: f.amount("per_day", money.KES, false),
@@ -37,7 +37,7 @@ func (f *form) spendingLimits() exchange.SpendingLimits {
 	}
 	ordered := func(name string, small, large money.Amount) {
 		if small.Asset() != "" && large.Asset() != "" && large.Cmp(small) < 0 {
-			f.fail(name, "out_of_range", "must not be below the limit of a shorter time")
+			f.fail(name, "out_of_range", "must not be below the limit of a shorter period")
 		}
 	}
 	ordered("per_day", l.PerTransaction, l.PerDay)
@@ -45,7 +45,7 @@ func (f *form) spendingLimits() exchange.SpendingLimits {
 	return l
 }
 
-// wireUserLimits is a user as an admin sees it, with the limits that an admin gave it and those that hold.
+// wireUserLimits is a user as an admin sees it, with the limits that an admin set and the effective ones.
 type wireUserLimits struct {
 	wireUser
 	Limits struct {
@@ -54,8 +54,8 @@ type wireUserLimits struct {
 	} `json:"limits"`
 }
 
-// tellUser answers with a user and its limits.
-func (s *server) tellUser(c *call, u exchange.User) error {
+// answerUser answers with a user and the user's limits.
+func (s *server) answerUser(c *call, u exchange.User) error {
 	l, err := s.Store.LimitsOf(c.ctx, u)
 	if err != nil {
 		return err
@@ -65,14 +65,14 @@ func (s *server) tellUser(c *call, u exchange.User) error {
 	return c.json(http.StatusOK, w)
 }
 
-// houseLimits is everything by which transfers are held back before anybody looks at them.
+// houseLimits is the spending limits of roles, the house's valuations and the approval rules.
 type houseLimits struct {
 	Roles      map[exchange.Role]limitsWire         `json:"roles"`
 	Valuations map[money.Asset]string               `json:"valuations"`
 	Approvals  map[exchange.ApprovalObject]ruleWire `json:"approvals"`
 }
 
-// ruleWire is an approval rule. Of payments by bank, which one officer always confirms, it has one value alone.
+// ruleWire is an approval rule. For payments by bank, which always need one officer, it has only two_above.
 type ruleWire struct {
 	OneAbove string `json:"one_above,omitempty"`
 	TwoAbove string `json:"two_above"`
@@ -111,8 +111,8 @@ func (s *server) getLimits(c *call) error {
 	return c.json(http.StatusOK, w)
 }
 
-// patchLimits changes what is given. What loosens the controls waits for a second person and is answered with
-// 202; the rest took effect. A role that is named gets exactly the limits that are given for it.
+// patchLimits changes the given limits. Changes that loosen the controls wait for a second officer, and the answer is
+// 202; the other changes take effect at once. A given role gets exactly the limits in the request.
 func (s *server) patchLimits(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -154,12 +154,12 @@ func (s *server) patchLimits(c *call) error {
 		return err
 	}
 	if waits.ID != uuid.Nil {
-		return tellWaiting(c, waits)
+		return answerPending(c, waits)
 	}
 	return s.getLimits(c)
 }
 
-// approvalRule reads the values of a rule. That of payments by bank has the second alone.
+// approvalRule reads the values of a rule. That of payments by bank has only two_above.
 func (f *form) approvalRule(object exchange.ApprovalObject) exchange.ApprovalRule {
 	r := exchange.ApprovalRule{TwoAbove: f.amount("two_above", money.KES, true)}
 	if object == exchange.ApproveBankPayout {

@@ -20,22 +20,22 @@ import (
 	"kivuko/store"
 )
 
-// Limits of the spool, so that an outage can't fill the disk. While the database is away nobody can tell
-// whose tokens are real, so notices from outside the operator's addresses may fill half of it only.
+// Limits of the spool, so that an outage can't fill the disk. Without the database, tokens can't be checked, so notices
+// from outside the operator's addresses may fill only half of it.
 const (
 	maxSpooled      = 100_000
 	maxSpooledBytes = 1 << 30
-	strangersShare  = 2 // they may use one part in so many
+	strangersShare  = 2 // notices from outside the operator's addresses get 1/strangersShare
 	spoolSuffix     = ".callback"
-	spoolTimeout    = 30 * time.Second // for one notice on its way back into the database
-	measureLife     = time.Second      // how long a count of what waits is believed; more processes may share the directory
+	spoolTimeout    = 30 * time.Second // for storing one notice in the database
+	measureLife     = time.Second      // how long a count is reused; other processes may share the directory
 )
 
-// errSpoolFull says that a notice was turned away because too many wait.
+// errSpoolFull means that a notice was rejected because too many wait.
 var errSpoolFull = errors.New("spool: full")
 
-// Spool keeps callbacks on disk while the database is away, one file each, and brings them back. Its
-// files hold tokens and numbers of persons, so only the service's own user may read them.
+// Spool keeps callbacks on disk while the database is down, one file each, and stores them later. The files contain
+// tokens and phone numbers, so only the service's own user may read them.
 type Spool struct {
 	dir   string
 	store *store.Store
@@ -43,8 +43,8 @@ type Spool struct {
 	log   *slog.Logger
 	mu    sync.Mutex // one drain at a time
 
-	// Notices reads what tells of payments to our number, so that they are noted at once; nil leaves them to the
-	// operator's statement. It is set before the spool is used.
+	// Notices reads notices of payments to our number, so that these payments are recorded at once. With nil, only
+	// the operator's statement is read. It is set before the spool is used.
 	Notices ReadNotice
 
 	measuring sync.Mutex
@@ -53,7 +53,7 @@ type Spool struct {
 	bytes     int64
 }
 
-// spooled is a notice as a file holds it.
+// spooled is the content of a notice's file.
 type spooled struct {
 	ID         uuid.UUID             `json:"id"`
 	Token      string                `json:"token"`
@@ -65,25 +65,25 @@ type spooled struct {
 	ReceivedAt time.Time             `json:"received_at"`
 }
 
-// callback is the notice as it is stored. Of one that belongs to nothing only the beginning is kept:
-// anybody may send those, and what is stored stays for ever.
+// callback is the notice as it is stored. Only the beginning of an unknown notice is kept, because anybody can
+// send those and stored notices are never deleted.
 func (n spooled) callback(of addressee) exchange.MomoCallback {
-	if of.nobody() && !n.Standing && len(n.Body) > unknownBody {
+	if of.unassigned() && !n.Standing && len(n.Body) > unknownBody {
 		n.Body = n.Body[:unknownBody]
 	}
 	return exchange.MomoCallback{
 		ID: n.ID, AttemptID: of.attempt.ID, FloatMoveID: of.move, Kind: n.Kind, RemoteIP: n.RemoteIP, OffRange: n.OffRange,
-		Standing: n.Standing && of.nobody(), Body: n.Body, ReceivedAt: n.ReceivedAt,
+		Standing: n.Standing && of.unassigned(), Body: n.Body, ReceivedAt: n.ReceivedAt,
 	}
 }
 
-// addressee is whose address a notice came to: a payment attempt's, a movement of float's, or nobody's.
+// addressee is the owner of the address that a notice came to: a payment attempt, a movement of float, or none.
 type addressee struct {
 	attempt exchange.PaymentAttempt
 	move    uuid.UUID
 }
 
-func (a addressee) nobody() bool { return a.attempt.ID == uuid.Nil && a.move == uuid.Nil }
+func (a addressee) unassigned() bool { return a.attempt.ID == uuid.Nil && a.move == uuid.Nil }
 
 // NewSpool opens the directory, which must exist and be writable.
 func NewSpool(dir string, st *store.Store, flows Flows, log *slog.Logger) (*Spool, error) {
@@ -101,7 +101,7 @@ func NewSpool(dir string, st *store.Store, flows Flows, log *slog.Logger) (*Spoo
 }
 
 // keep writes a notice so that it survives a crash: content and name are both on disk when it returns.
-// It fails with errSpoolFull when too much waits already.
+// It fails with errSpoolFull when too many notices wait already.
 func (s *Spool) keep(n spooled) error {
 	raw, err := json.Marshal(n)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Spool) keep(n spooled) error {
 	}
 	// The id is a UUIDv7, so names sort by time.
 	name := filepath.Join(s.dir, n.ID.String()+spoolSuffix)
-	f, err := os.OpenFile(name+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: a name of our own making
+	f, err := os.OpenFile(name+".part", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600) //nolint:gosec // G304: the name is our own
 	if err != nil {
 		return err
 	}
@@ -134,8 +134,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// reserve counts a file that is about to be written, or refuses it. A file that is not written after all
-// is forgotten with the next count.
+// reserve counts a file before it is written, or refuses it. If writing fails, the next count corrects the number.
 func (s *Spool) reserve(size int64, stranger bool) error {
 	files, bytes := s.waiting()
 	s.measuring.Lock()
@@ -145,14 +144,14 @@ func (s *Spool) reserve(size int64, stranger bool) error {
 		most, mostBytes = most/strangersShare, mostBytes/strangersShare
 	}
 	if files >= most || bytes+size > mostBytes {
-		return fmt.Errorf("%w: %d callbacks of %d bytes wait; the limits are %d and %d", errSpoolFull, files, bytes, most, mostBytes)
+		return fmt.Errorf("%w: %d callbacks with %d bytes wait; the limits are %d and %d", errSpoolFull, files, bytes, most, mostBytes)
 	}
 	s.files++
 	s.bytes += size
 	return nil
 }
 
-// names are those of the files that wait, oldest first.
+// names returns the names of the waiting files, oldest first.
 func (s *Spool) names() ([]string, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -168,7 +167,7 @@ func (s *Spool) names() ([]string, error) {
 	return names, nil
 }
 
-// waiting is how many callbacks wait, and how many bytes the directory holds, damaged ones included.
+// waiting returns how many callbacks wait, and the bytes in the directory, damaged files included.
 func (s *Spool) waiting() (files int, bytes int64) {
 	s.measuring.Lock()
 	defer s.measuring.Unlock()
@@ -177,11 +176,11 @@ func (s *Spool) waiting() (files int, bytes int64) {
 	}
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
-		return s.files, s.bytes // an unreadable directory shows when it is written to
+		return s.files, s.bytes // if the directory is unreadable, writing fails too
 	}
 	s.files, s.bytes, s.measured = 0, 0, time.Now()
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil { // one that is gone was drained meanwhile
+		if info, err := e.Info(); err == nil { // a missing file was drained in the meantime
 			s.bytes += info.Size()
 			if strings.HasSuffix(e.Name(), spoolSuffix) {
 				s.files++
@@ -191,7 +190,7 @@ func (s *Spool) waiting() (files int, bytes int64) {
 	return s.files, s.bytes
 }
 
-// Run drains the spool every so often until the context ends.
+// Run drains the spool periodically until the context ends.
 func (s *Spool) Run(ctx context.Context, every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -208,9 +207,9 @@ func (s *Spool) Run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// Drain brings waiting callbacks back into the database and wakes their flows. It stops at the first
-// one that the database does not take, because the next would fare no better. A callback that is
-// drained twice is stored once, by its id.
+// Drain stores waiting callbacks in the database and wakes their flows. It stops at the first callback that the
+// database does not accept, because the next one would fail too. A callback that is drained twice is stored once,
+// by its id.
 func (s *Spool) Drain(ctx context.Context) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,16 +228,16 @@ func (s *Spool) Drain(ctx context.Context) (int, error) {
 func (s *Spool) drain(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, spoolTimeout)
 	defer cancel()
-	raw, err := os.ReadFile(path) //nolint:gosec // G304: a name out of our own directory
+	raw, err := os.ReadFile(path) //nolint:gosec // G304: the directory is our own
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // another process shares the directory and was quicker
+		return nil // another process that shares the directory drained it
 	}
 	if err != nil {
 		return err
 	}
 	var n spooled
 	if err := json.Unmarshal(raw, &n); err != nil {
-		// A damaged file must not block those behind it; it stays for a person to look at.
+		// A damaged file must not block the next ones. It stays, so that an operator can inspect it.
 		s.log.Error("a spooled callback can't be read", "file", filepath.Base(path), "error", err)
 		return os.Rename(path, path+".damaged")
 	}
@@ -258,7 +257,7 @@ func (s *Spool) drain(ctx context.Context, path string) error {
 	return os.Remove(path)
 }
 
-// match finds whose address a notice came to; nobody's, without an error, when the token belongs to nothing.
+// match returns the addressee of a notice. For an unknown token it returns the zero addressee and no error.
 func (s *Spool) match(ctx context.Context, n spooled) (addressee, error) {
 	attempt, err := s.store.AttemptByToken(ctx, n.Token)
 	if err == nil || exchange.CodeOf(err) != exchange.CodeNotFound {
@@ -274,15 +273,14 @@ func (s *Spool) match(ctx context.Context, n spooled) (addressee, error) {
 	return addressee{move: move.ID}, err
 }
 
-// wake tells the flow. A flow that was not told asks the operator by itself, only later.
+// wake notifies the flow. A flow that misses the signal queries the mobile money operator by itself, only later.
 func (s *Spool) wake(ctx context.Context, attempt exchange.PaymentAttempt, callback uuid.UUID) {
 	if err := s.flows.Callback(ctx, attempt, callback); err != nil {
 		s.log.Error("flow not woken by a callback", "callback_id", callback, "attempt_id", attempt.ID, "error", err)
 	}
 }
 
-// wakers runs a bounded number of wake-ups beside the requests; above the bound a request waits for
-// its own.
+// wakers runs a bounded number of wake-ups in the background. Above the bound, a request waits for its own wake-up.
 type wakers struct {
 	slots chan struct{}
 	wait  sync.WaitGroup

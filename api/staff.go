@@ -9,8 +9,8 @@ import (
 	"kivuko/store"
 )
 
-// StaffOnly guards an endpoint beside the API, such as the one that decrypts payloads for Temporal's
-// Web UI: it lets requests pass that carry the access token of an active member of staff.
+// StaffOnly guards an endpoint outside the API, such as the one that decrypts payloads for Temporal's Web UI. It
+// accepts requests with the access token of an active member of staff.
 func StaffOnly(c Config, st *store.Store) (func(*http.Request) error, error) {
 	c.setDefaults()
 	ring, err := newKeyring(c.Issuer, c.TokenKeys)
@@ -20,7 +20,7 @@ func StaffOnly(c Config, st *store.Store) (func(*http.Request) error, error) {
 	return func(r *http.Request) error {
 		text, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		if !ok {
-			return exchange.Errorf(exchange.CodeUnauthenticated, "An access token is needed.")
+			return exchange.Errorf(exchange.CodeUnauthenticated, "An access token is required.")
 		}
 		claims, err := ring.open(text, time.Now())
 		if err != nil {
@@ -31,7 +31,7 @@ func StaffOnly(c Config, st *store.Store) (func(*http.Request) error, error) {
 			return err
 		}
 		if !state.SessionLive || !state.User.IsActive || state.AuthVersion != claims.AuthVersion {
-			return exchange.Errorf(exchange.CodeUnauthenticated, "The session is over.")
+			return exchange.Errorf(exchange.CodeUnauthenticated, "The session has ended.")
 		}
 		if !state.User.Role.Staff() {
 			return exchange.Errorf(exchange.CodeForbidden, "Only staff may read payloads.")
@@ -40,7 +40,7 @@ func StaffOnly(c Config, st *store.Store) (func(*http.Request) error, error) {
 	}, nil
 }
 
-// DefaultRates are the rate limits of an API that was told none.
+// DefaultRates returns the rate limits of an API that has none configured.
 func DefaultRates() Rates {
 	var c Config
 	c.setDefaults()

@@ -14,8 +14,7 @@ import (
 	"github.com/maypok86/otter/v2"
 )
 
-// TokenKey is one key of access tokens. Its id travels in the footer of each token and says nothing
-// of the secret.
+// TokenKey is one key of access tokens. Its id is in the footer of each token and reveals nothing about the secret.
 type TokenKey struct {
 	ID     string
 	Secret [32]byte
@@ -27,12 +26,11 @@ func (k TokenKey) String() string { return "token key " + k.ID }
 // GoString hides the secret from %#v too.
 func (k TokenKey) GoString() string { return k.String() }
 
-// clockSkew is by how much the clocks of two API processes may differ.
+// clockSkew is the tolerated difference between the clocks of two API processes.
 const clockSkew = 5 * time.Second
 
-// keyring makes and opens tokens. Both kinds are PASETO v4.local: the service is the only one that
-// must read them, and clients can't. Which kind a token is goes into the implicit assertion, so that
-// one kind never opens as the other.
+// keyring creates and verifies tokens. Both kinds are PASETO v4.local, which only the service can read. The implicit
+// assertion has the kind of the token, so that one kind is never accepted as the other.
 type keyring struct {
 	issuer string
 	signer string
@@ -62,15 +60,15 @@ func (r *keyring) assertion(kind string) []byte {
 	return []byte("kivuko|v1|" + kind + "|" + r.issuer + "|" + tokenAudience)
 }
 
-// provenToken is what a proven token says. A token says the same until its end, so proving it once is enough; whether
-// its session is still live is another question, asked each time.
+// provenToken is the content of a verified token. It does not change, so the token is verified only once. Whether its
+// session is still live is checked each time.
 type provenToken struct {
 	claims  claims
 	from    time.Time
 	expires time.Time
 }
 
-// maxProvenTokens bounds the memory of proven tokens. Above it, those that are used least go.
+// maxProvenTokens bounds the cache of verified tokens. Above it, the least used ones are evicted.
 const maxProvenTokens = 10_000
 
 func (r *keyring) known(text string, now time.Time) (claims, bool) {
@@ -78,14 +76,14 @@ func (r *keyring) known(text string, now time.Time) (claims, bool) {
 	return t.claims, ok && now.Before(t.expires) && !t.from.After(now.Add(clockSkew))
 }
 
-// claims is what an access token says.
+// claims is the content of an access token.
 type claims struct {
 	UserID      uuid.UUID
 	SessionID   uuid.UUID
 	AuthVersion int64
 }
 
-// footer is the part of a token that anybody can read.
+// footer is the unencrypted part of a token.
 type footer struct {
 	KeyID string `json:"kid"`
 }
@@ -107,7 +105,7 @@ func (r *keyring) token(kind string, now, expires time.Time, id string) (*paseto
 	return &t, nil
 }
 
-// access makes an access token.
+// access creates an access token.
 func (r *keyring) access(c claims, now time.Time) (string, time.Time, error) {
 	expires := now.Add(AccessTokenLife)
 	t, err := r.token("access", now, expires, uuid.NewString())
@@ -124,8 +122,8 @@ func (r *keyring) access(c claims, now time.Time) (string, time.Time, error) {
 
 var errToken = errors.New("not an access token of ours")
 
-// open proves an access token and reads it. Everything in the footer is untrusted until then, so it
-// is bounded before it is parsed and serves only to pick the key.
+// open verifies an access token and returns its claims. The footer is untrusted until then, so its length is checked
+// before it is parsed, and it only selects the key.
 func (r *keyring) open(text string, now time.Time) (claims, error) {
 	if len(text) > maxBearerLength {
 		return claims{}, errToken
@@ -187,8 +185,8 @@ func readClaims(t *paseto.Token, now time.Time) (provenToken, error) {
 
 const refreshBytes = 32
 
-// refresh makes a refresh token: 256 random bits in a PASETO, the form that interface.md names. It
-// is never opened again. The store knows its SHA-256, so it outlives rotations of the keys.
+// refresh creates a refresh token: 256 random bits in a PASETO, the format of interface.md. It is never decrypted:
+// the store has its SHA-256. So it stays valid when keys are rotated.
 func (r *keyring) refresh(now, expires time.Time) (string, [32]byte, error) {
 	random := make([]byte, refreshBytes)
 	if _, err := rand.Read(random); err != nil {

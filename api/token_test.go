@@ -69,7 +69,7 @@ func TestKeysRotateWithoutLosingAToken(t *testing.T) {
 		t.Errorf("a process that signs with the old key refuses the new one: %v", err)
 	}
 	if _, err := mustRing(t, next).open(oldToken, now); err == nil {
-		t.Error("a token of a dropped key is taken")
+		t.Error("a token of a removed key is accepted")
 	}
 	impostor := testKey("new", 9)
 	if _, err := mustRing(t, impostor).open(newToken, now); err == nil {
@@ -100,7 +100,7 @@ func TestOtherTokensAreRefused(t *testing.T) {
 		"no claims": bare.V4Encrypt(secret, r.assertion("access")), "no footer": good[:strings.LastIndex(good, ".")],
 	} {
 		if _, err := r.open(text, now); err == nil {
-			t.Errorf("%s is taken as an access token", name)
+			t.Errorf("%s is accepted as an access token", name)
 		}
 	}
 }
@@ -121,7 +121,7 @@ func TestKeysDoNotPrint(t *testing.T) {
 	}
 }
 
-// TestFullCachesKeepWhatTheyHave fills both caches above their limits. One more entry must not cost all others.
+// TestFullCachesKeepWhatTheyHave fills both caches above their limits. One more entry must not evict all others.
 func TestFullCachesKeepWhatTheyHave(t *testing.T) {
 	now := time.Now()
 	ring, err := newKeyring("kivuko", []TokenKey{testKey("a", 1)})

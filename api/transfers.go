@@ -12,7 +12,7 @@ import (
 	"kivuko/store"
 )
 
-// The words that transfers take.
+// The values that transfers accept.
 var (
 	transferStatuses = []string{
 		"created", "screening", "pending_approval", "queued", "signing", "broadcasting", "confirming", "completed", "cancelled", "rejected",
@@ -21,8 +21,8 @@ var (
 	transferKinds = []string{"internal", "external"}
 )
 
-// openTransfer reads and checks the request, starts the flow with the claim's id, and answers with the row
-// that the flow stored.
+// openTransfer reads and checks the request, starts the flow with the claim's id, and answers with the row that
+// the flow stored.
 func (s *server) openTransfer(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -55,7 +55,7 @@ func (s *server) openTransfer(c *call) error {
 	return c.json(http.StatusCreated, transferWire(t, c.who))
 }
 
-// recipient reads who is paid: exactly one way to name somebody.
+// recipient reads the recipient, which exactly one field must name.
 func (s *server) recipient(f *form, r *exchange.TransferRequest) {
 	if f == nil {
 		return
@@ -84,7 +84,7 @@ func (s *server) recipient(f *form, r *exchange.TransferRequest) {
 		*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at, Code: "required", Message: "must have " + orList(names)})
 	case 1:
 	default:
-		*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at, Code: "conflict", Message: "must have one of " + orList(names) + " and no other"})
+		*f.bad = append(*f.bad, exchange.FieldError{Pointer: f.at, Code: "conflict", Message: "must have only one of " + orList(names)})
 	}
 	if address == "" {
 		if text, _ := f.values["address"].(string); f.has("address") && strings.TrimSpace(text) == "" && given == 1 {
@@ -94,7 +94,7 @@ func (s *server) recipient(f *form, r *exchange.TransferRequest) {
 	}
 	check := s.Addresses[r.Network]
 	if check == nil {
-		return // the network is refused, by its rule or as a whole
+		return // the unknown network is refused elsewhere
 	}
 	var err error
 	if to.Address, err = check(address); err != nil {
@@ -107,11 +107,11 @@ func (s *server) getTransfer(c *call) error {
 	if err != nil {
 		return err
 	}
-	return s.tellTransfer(c, id)
+	return s.answerTransfer(c, id)
 }
 
-// tellTransfer answers with a transfer as it is now.
-func (s *server) tellTransfer(c *call, id uuid.UUID) error {
+// answerTransfer answers with a transfer as it is now. It notifies no flow.
+func (s *server) answerTransfer(c *call, id uuid.UUID) error {
 	t, err := s.Store.Transfer(c.ctx, c.view(), id)
 	if err != nil {
 		return hideAbsence(err)
@@ -150,7 +150,7 @@ func (s *server) transferTimeline(c *call) error {
 	return c.json(http.StatusOK, map[string]any{"transfer_id": id, "events": each(events, c.eventWire)})
 }
 
-// sent reads the transfer that a verb acts on. Who only receives it may not act on it.
+// sent reads the transfer that a verb acts on. A user who only receives it may not act on it.
 func (s *server) sent(c *call) (exchange.Transfer, error) {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *server) sent(c *call) (exchange.Transfer, error) {
 	return t, hideAbsence(err)
 }
 
-// endedTransfer words the answer of a flow that is over: what the transfer became.
+// endedTransfer replaces the error of a flow that has ended with one that names the transfer's state.
 func (s *server) endedTransfer(c *call, id uuid.UUID, err error) error {
 	if exchange.CodeOf(err) != exchange.CodeNotFound {
 		return err
@@ -169,7 +169,7 @@ func (s *server) endedTransfer(c *call, id uuid.UUID, err error) error {
 	if readErr != nil {
 		return hideAbsence(readErr)
 	}
-	return exchange.Errorf(exchange.CodeStateConflict, "The transfer is %s (%s) and its flow has ended; nothing can be done with it any more.",
+	return exchange.Errorf(exchange.CodeStateConflict, "The transfer is %s (%s) and its flow has ended; it can't be changed any more.",
 		now.Status, now.StatusDetail)
 }
 
@@ -184,10 +184,10 @@ func (s *server) cancelTransfer(c *call) error {
 	if err := s.Flows.CancelTransfer(c.ctx, t.ID, c.objectID, c.who); err != nil {
 		return s.endedTransfer(c, t.ID, err)
 	}
-	return s.tellTransfer(c, t.ID)
+	return s.answerTransfer(c, t.ID)
 }
 
-// operateTransfer records an operator's decision and hands its id to the flow, which acts on the row alone.
+// operateTransfer records an operator's decision and sends its id to the flow, which acts only on the row.
 func (s *server) operateTransfer(verb string) func(*call) error {
 	return func(c *call) error {
 		f, err := c.body()
@@ -208,11 +208,19 @@ func (s *server) operateTransfer(verb string) func(*call) error {
 		if err := s.Flows.CommandTransfer(c.ctx, t.ID, c.objectID); err != nil {
 			return s.endedTransfer(c, t.ID, err)
 		}
-		return s.tellTransfer(c, t.ID)
+		if verb != verbRetry {
+			return s.answerTransfer(c, t.ID)
+		}
+		if t, err = s.Store.Transfer(c.ctx, c.view(), t.ID); err != nil {
+			return hideAbsence(err)
+		}
+		w := transferWire(t, c.who)
+		w.Retry = retryRequested
+		return c.json(http.StatusAccepted, w)
 	}
 }
 
-// equivalentWire is what an amount counts as, at the house's valuation of when the transfer was created.
+// equivalentWire is the value of an amount, at the house's valuation when the transfer was created.
 type equivalentWire struct {
 	Currency string `json:"currency"`
 	Amount   string `json:"amount"`
@@ -249,6 +257,7 @@ type wireTransfer struct {
 	TxHash            *string        `json:"tx_hash"`
 	CreatedAt         timestamp      `json:"created_at"`
 	UpdatedAt         timestamp      `json:"updated_at"`
+	Retry             string         `json:"retry,omitempty"`
 	CompletedAt       *timestamp     `json:"completed_at"`
 }
 
@@ -256,8 +265,8 @@ func equivalent(t exchange.Transfer) equivalentWire {
 	return equivalentWire{string(t.Value.Asset()), t.Value.String(), t.Rate.String()}
 }
 
-// transferWire converts a transfer for a reader. The digest is for who may approve. Who receives a transfer
-// sees what is on the chain anyway, the note and the quoted shillings, and of the sender's account its id alone.
+// transferWire converts a transfer for a reader. Only officers who may approve it see the digest. The recipient sees
+// what is public on the chain, the note, the quoted shillings, and only the id of the sender's account.
 func transferWire(t exchange.Transfer, reader exchange.Principal) wireTransfer {
 	w := wireTransfer{
 		ID: t.ID, Kind: string(t.Kind), Status: string(t.Status), StatusDetail: t.StatusDetail, Network: string(t.Network),

@@ -34,7 +34,7 @@ func (s *server) handOutTransfer(c *call) error {
 		return err
 	}
 	if len(drafts) == 0 || drafts[0].Status != exchange.ColdOpen {
-		return exchange.Errorf(exchange.CodeStateConflict, "The transaction came back meanwhile; nothing is to be signed now.")
+		return exchange.Errorf(exchange.CodeStateConflict, "The signed transaction was imported already; there is nothing to sign now.")
 	}
 	key, sealed, err := s.Store.ColdKey(c.ctx, p.WalletID)
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *server) handOutTransfer(c *call) error {
 	return c.json(http.StatusOK, w)
 }
 
-// importTransfer hands the signed bytes to the transfer's flow, which has them proven.
+// importTransfer sends the signed bytes to the transfer's flow, which has them verified.
 func (s *server) importTransfer(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -71,17 +71,17 @@ func (s *server) importTransfer(c *call) error {
 	if err := s.Flows.ImportTransfer(c.ctx, t.ID, c.objectID, raw, c.who); err != nil {
 		return s.endedTransfer(c, t.ID, err)
 	}
-	return s.tellTransfer(c, t.ID)
+	return s.answerTransfer(c, t.ID)
 }
 
 func onlyCold(t exchange.Transfer) error {
 	if t.WalletType != exchange.Cold {
-		return exchange.Errorf(exchange.CodeStateConflict, "The sending wallet is not cold; its transfers are signed here.")
+		return exchange.Errorf(exchange.CodeStateConflict, "The sending wallet is not a cold wallet; the service signs its transfers.")
 	}
 	return nil
 }
 
-// wireCold is what the cold machine reads.
+// wireCold is the payload for the cold machine.
 type wireCold struct {
 	DraftID    uuid.UUID   `json:"draft_id"`
 	TransferID uuid.UUID   `json:"transfer_id"`

@@ -10,7 +10,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// An officer gets what is to be signed, and brings it back; nobody else does.
+// Only an officer gets the unsigned transaction, and imports it signed.
 func TestColdTransfersAreSignedElsewhere(t *testing.T) {
 	c := newCrossing(t, "100")
 	storetest.Exec(t, c.store, `UPDATE wallets SET type = 'cold' WHERE id = $1`, c.from.ID)

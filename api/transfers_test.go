@@ -44,13 +44,13 @@ func (c *crossing) send(body map[string]any) *reply {
 	return c.do(post, transfersPath, body, c.sender.auth(), withKey(newID().String()))
 }
 
-// rule makes every external transfer ask for officers: one, and two above a value that is below the first rule's.
+// rule makes every external transfer need approval: by one officer, and by two above a lower value than the first rule's.
 func (c *crossing) rule(two string) {
 	c.t.Helper()
 	c.do(patch, "/api/v1/auth/limits", map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": "0.01", "two_above": two}}}, c.admin.auth()).want(http.StatusOK)
 }
 
-// confirm has a second person agree to what waits.
+// confirm lets a second officer confirm the waiting changes.
 func (c *crossing) confirm(waits *reply, who person) *reply {
 	c.t.Helper()
 	change := waits.want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
@@ -79,7 +79,7 @@ func TestSendWithinOurCustody(t *testing.T) {
 	if eq := got["fiat_equivalent"].(map[string]any); eq["amount"] != "1875.00" || eq["currency"] != "KES" {
 		t.Errorf("counts as %v", eq)
 	}
-	// Who gets it sees it, and neither the sender's wallet nor a way to touch it.
+	// The recipient sees the transfer, but not the sender's wallet, and can't change it.
 	seen := c.do(get, transfersPath+"/"+id, nil, c.other.auth()).want(http.StatusOK).object()
 	if seen["note"] != "for the rent" || seen["from_wallet_id"] != nil || seen["requested_by"] != nil {
 		t.Errorf("the recipient sees %v", seen)
@@ -175,9 +175,11 @@ func TestOperatorsOfTransfers(t *testing.T) {
 	id := c.send(away("1")).want(http.StatusCreated).text("id")
 	c.verb(c.officers[0], id, "refund", map[string]any{}, "a").blames("/note required")
 	c.verb(c.officers[0], id, "refund", map[string]any{"note": "a court says so"}, "b").want(http.StatusOK)
-	c.verb(c.officers[0], id, "retry", map[string]any{}, "c").want(http.StatusOK)
+	if got := c.verb(c.officers[0], id, "retry", map[string]any{}, "c").want(http.StatusAccepted); got.text("retry") != "requested" {
+		t.Errorf("a retry is answered %s", got.body)
+	}
 	c.verb(c.sender, id, "retry", map[string]any{}, "d").refused(exchange.CodeForbidden)
-	c.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow is over."))
+	c.flows.failWith(exchange.Errorf(exchange.CodeNotFound, "The flow has ended."))
 	c.verb(c.officers[0], id, "retry", map[string]any{}, "e").refused(exchange.CodeStateConflict)
 	c.verb(c.sender, id, "cancel", nil, "f").refused(exchange.CodeStateConflict)
 }
@@ -218,7 +220,7 @@ func TestLimitsAreTheAdmins(t *testing.T) {
 	c.send(away("2")).want(http.StatusCreated)
 }
 
-// A transfer that a request stored although its answer was lost is found by the same key.
+// A retry with the same key finds a transfer that was stored although the response was lost.
 func TestSendRepeatedAfterAnUnknownOutcome(t *testing.T) {
 	c := newCrossing(t, "100")
 	c.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "no answer"))
@@ -244,7 +246,8 @@ func TestDenyListIsTheAdmins(t *testing.T) {
 	add(c.officers[0], nil).refused(exchange.CodeForbidden)
 	add(c.admin, map[string]any{"address": mistypedAddress}).blames("/address address")
 	add(c.admin, map[string]any{"note": ""}).blames("/note required")
-	add(c.admin, map[string]any{"network": "ethereum"}).refused(exchange.CodeUnsupported)
+	add(c.admin, map[string]any{"network": "ethereum"}).blames("/address address")
+	add(c.admin, map[string]any{"network": "solana"}).refused(exchange.CodeUnsupported)
 	listed := add(c.admin, nil).want(http.StatusCreated)
 	if again := add(c.admin, map[string]any{"note": "another"}).want(http.StatusCreated); again.text("id") != listed.text("id") || again.text("note") != "court order 7" {
 		t.Errorf("listed twice: %s", again.body)
@@ -259,5 +262,25 @@ func TestDenyListIsTheAdmins(t *testing.T) {
 	c.do(del, path+"/"+listed.text("id"), nil, c.admin.auth()).refused(exchange.CodeNotFound)
 	if got := c.send(away("1")).want(http.StatusCreated).object(); got["status"] != "queued" {
 		t.Errorf("sent after the line was taken off: %v", got)
+	}
+}
+
+// What can't be paid can be denied: mixers are contracts, and senders are held against the list too.
+func TestWhatCantBePaidIsDenied(t *testing.T) {
+	e := start(t)
+	admin := e.person(exchange.RoleAdmin)
+	for address, network := range map[string]string{
+		"T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb":         "tron", // the zero address
+		"TLsV52sRDL79HXGGm9yzwKibb6BeruhUzy":         "tron", // where fees were burnt
+		"0x0000000000000000000000000000000000000000": "ethereum",
+		"0x000000000000000000000000000000000000dEaD": "ethereum",
+	} {
+		body := map[string]any{"network": network, "address": strings.ToLower(address), "note": "court order 7"}
+		if network == "tron" {
+			body["address"] = address
+		}
+		if got := e.do(post, "/api/v1/auth/deny-list", body, admin.auth()).want(http.StatusCreated).text("address"); got != address {
+			t.Errorf("%s is listed as %s", address, got)
+		}
 	}
 }

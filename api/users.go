@@ -11,13 +11,13 @@ import (
 	"kivuko/store"
 )
 
-// newUser is a user as a request describes it, before its role is known.
+// newUser is a user of a request, before the role is known.
 type newUser struct {
 	user          exchange.User
 	password, pin string
 }
 
-// readUser reads the fields that registration and both ways of creating users share.
+// readUser reads the fields that are common to registration and to both operations that create users.
 func (f *form) readUser() newUser {
 	n := newUser{user: exchange.User{
 		ID: newID(), FirstName: f.personName("first_name"), LastName: f.personName("last_name"),
@@ -48,7 +48,7 @@ func (f *form) readUser() newUser {
 func (f *form) personName(name string) string {
 	before := len(*f.bad)
 	text := f.line(name, true, exchange.MaxNameLength)
-	if text == "" || len(*f.bad) > before || strings.ContainsRune(text, 0) { // NUL is refused for the whole body
+	if text == "" || len(*f.bad) > before || strings.ContainsRune(text, 0) { // NUL is refused by parseObject
 		return ""
 	}
 	text, err := exchange.ParseName(text)
@@ -78,7 +78,7 @@ func (s *server) addUser(c *call, n newUser, by exchange.Principal) error {
 	return c.json(http.StatusCreated, userWire(u))
 }
 
-// register makes a user without a proven identity.
+// register creates a user without a verified identity.
 func (s *server) register(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -98,8 +98,8 @@ func roleNames() []string {
 	return each(exchange.Roles(), func(r exchange.Role) string { return string(r) })
 }
 
-// createUser lets an admin make a user of any role. One that may approve is inactive until a second person
-// confirms it.
+// createUser lets an admin create a user of any role. A user who may approve is inactive until a second admin
+// confirms the user.
 func (s *server) createUser(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -123,7 +123,7 @@ func (s *server) createUser(c *call) error {
 	return s.addUser(c, n, c.who)
 }
 
-// checkVendor refuses a reference to what is no master vendor.
+// checkVendor refuses the id of a user who is not a master vendor.
 func (s *server) checkVendor(c *call, id uuid.UUID, pointer string) error {
 	if id == uuid.Nil {
 		return nil
@@ -135,7 +135,7 @@ func (s *server) checkVendor(c *call, id uuid.UUID, pointer string) error {
 	return err
 }
 
-// createSubvendor lets a vendor make its own subvendors, and an admin those of any vendor.
+// createSubvendor lets a vendor create its own subvendors, and an admin those of any vendor.
 func (s *server) createSubvendor(c *call) error {
 	id, err := c.pathID("merchant_id")
 	if err != nil {
@@ -171,8 +171,7 @@ func (s *server) accountStatus(c *call) error {
 	return c.list("users", each(users, userEntry), page, total)
 }
 
-// countedRoles are the roles that interface.md lets be counted; the others are no secret to an admin
-// either, so they are counted too.
+// countByRole counts the users of a role. It accepts all roles, not only those of interface.md.
 func (s *server) countByRole(c *call) error {
 	role := exchange.Role(c.fc.Params("role"))
 	if !role.Valid() {
@@ -208,11 +207,11 @@ func (s *server) getUser(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return s.tellUser(c, u)
+	return s.answerUser(c, u)
 }
 
-// patchUser activates, deactivates, verifies, and gives a user limits of its own. Deactivation ends every session
-// of the user. What a second person has to confirm is answered with 202; the rest of the patch took effect.
+// patchUser activates, deactivates or verifies a user, or sets the user's own limits. Deactivation ends all sessions
+// of the user. When a part has to be confirmed by a second admin, the answer is 202; the other parts take effect.
 func (s *server) patchUser(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
@@ -233,14 +232,14 @@ func (s *server) patchUser(c *call) error {
 		return exchange.Errorf(exchange.CodeStateConflict, "You can't deactivate your own account.")
 	}
 	u, err := s.Store.UpdateUser(c.ctx, id, p, c.who)
-	s.sessions.forgetAll() // a vendor's subvendors lose access with it
+	s.sessions.forgetAll() // a vendor's subvendors lose access too
 	if err != nil {
 		return hideAbsence(err)
 	}
 	if len(u.Waits) > 0 {
-		return tellWaiting(c, u.Waits...)
+		return answerPending(c, u.Waits...)
 	}
-	return s.tellUser(c, u.User)
+	return s.answerUser(c, u.User)
 }
 
 // merchantWire is a master vendor in the listing.

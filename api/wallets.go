@@ -42,14 +42,14 @@ var (
 	walletTypes   = []string{"hot", "cold"}
 	ownerTypes    = []string{"customer", "treasury", "merchant", "sub_merchant"}
 	housePurposes = []string{"treasury", "gas", "escrow"}
-	// listedPurposes are those of house wallets that there are. A twin is made when money came there, and by nobody.
-	listedPurposes = append([]string{"twin"}, housePurposes...)
-	// walletNetworks are those that interface.md lets wallets be created on; a Solana wallet is
+	// listedPurposes are the purposes of existing house wallets. The system creates a counterpart wallet when money arrives there.
+	listedPurposes = append([]string{"counterpart"}, housePurposes...)
+	// walletNetworks are the networks on which interface.md allows users to create wallets. Solana wallets are
 	// provisioned by an admin.
 	walletNetworks = []string{"ethereum", "tron"}
 )
 
-// readWallet reads the fields that all ways of creating a wallet share.
+// readWallet reads the fields that are common to all operations that create a wallet.
 func (c *call) readWallet(f *form, networks []string) exchange.WalletRequest {
 	r := exchange.WalletRequest{
 		ID: c.objectID, CreatedBy: c.who.UserID, Type: exchange.Hot,
@@ -65,8 +65,7 @@ func (c *call) readWallet(f *form, networks []string) exchange.WalletRequest {
 	return r
 }
 
-// createWallet is the general operation: a custodial wallet for the caller, or for any user when an
-// admin asks.
+// createWallet creates a custodial wallet for the caller, or for any user when the caller is an admin.
 func (s *server) createWallet(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -81,7 +80,7 @@ func (s *server) createWallet(c *call) error {
 		owner = c.who.UserID
 	}
 	if c.who.Role != exchange.RoleAdmin && owner != c.who.UserID {
-		return exchange.Errorf(exchange.CodeForbidden, "Only an admin may create wallets for others here; merchants use /wallets/owner.")
+		return exchange.Errorf(exchange.CodeForbidden, "Only an admin may create wallets for other users here; merchants use /wallets/owner.")
 	}
 	u, err := s.owner(c, owner, "/user_id")
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *server) createWallet(c *call) error {
 	return s.makeWallet(c, own(r, u))
 }
 
-// owner reads the user for whom a wallet is asked.
+// owner returns the user who will own the wallet.
 func (s *server) owner(c *call, id uuid.UUID, pointer string) (exchange.User, error) {
 	u, err := s.Store.User(c.ctx, id)
 	if exchange.CodeOf(err) == exchange.CodeNotFound || (err == nil && u.Role.Staff()) {
@@ -99,7 +98,7 @@ func (s *server) owner(c *call, id uuid.UUID, pointer string) (exchange.User, er
 	return u, err
 }
 
-// own completes a request for its owner.
+// own sets the owner of a request.
 func own(r exchange.WalletRequest, u exchange.User) exchange.WalletRequest {
 	r.OwnerID, r.VendorID = u.ID, exchange.VendorOf(u)
 	switch u.Role {
@@ -169,7 +168,7 @@ func (c *call) readOwnerForm(f *form) ownerForm {
 	return in
 }
 
-// ownerParts says which part of the request belongs to which owner type.
+// ownerParts maps the parts of the request to owner types.
 var ownerParts = []struct {
 	name string
 	kind exchange.OwnerType
@@ -206,8 +205,8 @@ func (f *form) readMultisig() {
 	}
 }
 
-// resolveOwner finds the owner and holds the request against the rules of interface.md: a customer
-// asks for itself, a merchant for itself and its sub-merchants, an admin for anybody.
+// resolveOwner finds the owner and checks the rules of interface.md: a customer may create wallets for itself, a
+// merchant for itself and its sub-merchants, an admin for any user.
 func (s *server) resolveOwner(c *call, in ownerForm) (exchange.User, error) {
 	pointer, id, role := "/user_id", in.user, c.who.Role
 	allowed := role == exchange.RoleCustomer || role == exchange.RoleUser
@@ -232,15 +231,15 @@ func (s *server) resolveOwner(c *call, in ownerForm) (exchange.User, error) {
 	if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 		return u, err
 	}
-	// A stranger and nobody are the same answer.
+	// The answer is the same for an unknown user and for one that the caller may not act for.
 	if err != nil || !fits(u) || (!admin && !mine(u)) {
 		return u, exchange.Invalid(exchange.FieldError{Pointer: pointer, Code: "not_found", Message: "is not the id of an owner of this type whom you may act for"})
 	}
 	return u, nil
 }
 
-// provisionWallet lets an admin create wallets of the house, and any wallet for a user. It is the only way
-// to a wallet on Solana.
+// provisionWallet lets an admin create wallets of the house, and any wallet for a user. Only this operation creates
+// wallets on Solana.
 func (s *server) provisionWallet(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -318,8 +317,8 @@ func (s *server) getWallet(c *call) error {
 	return c.json(http.StatusOK, walletWire(w))
 }
 
-// setDefaultWallet makes a wallet its owner's default on the wallet's network. The legacy operation
-// is the same: a wallet has one network.
+// setDefaultWallet makes a wallet its owner's default on the wallet's network. The legacy operation does the same,
+// because a wallet has one network.
 func (s *server) setDefaultWallet(c *call) error {
 	id, err := c.idAlone()
 	if err != nil {

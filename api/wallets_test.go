@@ -32,7 +32,7 @@ const (
 	provisionPath = walletsPath + "/provision"
 )
 
-// Every owner gets wallets on ethereum and tron, hot and cold; on solana an admin provides them, for everybody.
+// Every owner gets wallets on ethereum and tron, hot and cold; on solana an admin provisions them, for every owner.
 func TestWalletsOnEveryNetwork(t *testing.T) {
 	e := start(t, everywhere)
 	vendor, admin := e.person(exchange.RoleVendor), e.person(exchange.RoleAdmin)
@@ -139,7 +139,7 @@ func TestDefaultsAreOfANetwork(t *testing.T) {
 	}
 }
 
-// What an issuer has stopped is refused by name wherever it is asked for.
+// An asset that its issuer has stopped is refused by name in every operation.
 func TestStoppedAssetsAreRefused(t *testing.T) {
 	m := openMarket(t, everywhere)
 	admin := m.person(exchange.RoleAdmin)
@@ -171,7 +171,7 @@ func TestStoppedAssetsAreRefused(t *testing.T) {
 	m.do(post, "/api/v1/auth/orders", m.request(nil), m.customer.auth(), withKey("order")).blames("/asset unsupported_asset")
 }
 
-// Balances show the ledger whatever becomes of the question to the chain, and the chain with its block.
+// Balances always show the ledger, even when the chain can't be read, and the chain's balance with its block.
 func TestBalancesSideBySide(t *testing.T) {
 	block := exchange.ChainBlock{Number: 77, ID: "block-77", Time: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)}
 	tron := func(_ context.Context, _ string, a money.Asset) (exchange.ChainBalance, error) {

@@ -14,9 +14,9 @@ import (
 
 // Webhooks is what the API needs for webhook endpoints.
 type Webhooks struct {
-	// Seal seals a secret into a key that has its ids.
+	// Seal encrypts a secret into a key, which already has its ids.
 	Seal func(k exchange.WebhookKey, secret string) exchange.WebhookKey
-	// CheckURL refuses an address that nothing may be sent to; the error's message is the rest of a sentence.
+	// CheckURL refuses a URL to which no events may be sent. The error's message continues after the field's name.
 	CheckURL func(string) error
 }
 
@@ -26,7 +26,7 @@ func (s *server) webhookRoutes() []route {
 		deliveries = "/api/v1/auth/webhook-deliveries"
 	)
 	read, write := exchange.ActReadWebhooks, exchange.ActWriteWebhooks
-	// What answers with a secret takes no idempotency key: a stored answer would hold it.
+	// Operations that answer with a secret take no idempotency key: the stored answer would contain the secret.
 	return []route{
 		{method: get, path: endpoints, action: read, limit: limitGeneral, handle: s.listWebhooks},
 		{method: post, path: endpoints, action: write, limit: limitGeneral, handle: s.createWebhook},
@@ -39,7 +39,7 @@ func (s *server) webhookRoutes() []route {
 	}
 }
 
-// wireWebhookKey names a key; the secret is shown in one answer only.
+// wireWebhookKey is a key without its secret, which is shown only once.
 type wireWebhookKey struct {
 	ID        uuid.UUID  `json:"id"`
 	CreatedAt timestamp  `json:"created_at"`
@@ -65,7 +65,7 @@ type wireWebhook struct {
 	UpdatedAt    timestamp        `json:"updated_at"`
 }
 
-// The words that filters take.
+// The values that filters accept.
 var (
 	webhookStatuses  = []string{"active", "disabled"}
 	deliveryStatuses = []string{"pending", "delivered", "failed"}
@@ -106,7 +106,7 @@ func (s *server) listWebhooks(c *call) error {
 	return c.list("webhook_endpoints", each(list, webhookWire), page, total)
 }
 
-// webhookURL reads an address that events may be sent to.
+// webhookURL reads a URL that events may be sent to.
 func (s *server) webhookURL(f *form, required bool) string {
 	address := f.line("url", required, exchange.MaxWebhookURL)
 	if address != "" && s.Webhooks != nil {
@@ -136,7 +136,7 @@ func (f *form) eventTypes(name string) []string {
 	for _, v := range values {
 		s, ok := v.(string)
 		if !ok || !exchange.HappensEvent(s) {
-			f.fail(name, "enum", "must hold types of events that there are, such as order.completed, or all of an object, such as order.*")
+			f.fail(name, "enum", "must be types of events, such as order.completed, or all types of an object, such as order.*")
 			return nil
 		}
 		all = append(all, s)
@@ -148,7 +148,7 @@ func eventTypes() []string {
 	return each(exchange.EventTypes(), func(e exchange.EventType) string { return e.Type })
 }
 
-// offersWebhooks refuses what has no meaning here.
+// offersWebhooks fails when this deployment has no webhooks.
 func (s *server) offersWebhooks() error {
 	if s.Webhooks == nil {
 		return exchange.Errorf(exchange.CodeUnsupported, "Webhooks are not offered here.")
@@ -156,7 +156,7 @@ func (s *server) offersWebhooks() error {
 	return nil
 }
 
-// newWebhookSecret makes a secret, and its sealed form.
+// newWebhookSecret creates a secret and its encrypted key.
 func (s *server) newWebhookSecret(endpoint uuid.UUID) (string, exchange.WebhookKey, error) {
 	raw := make([]byte, exchange.WebhookSecretBytes)
 	if _, err := rand.Read(raw); err != nil {
@@ -170,7 +170,7 @@ func (s *server) newWebhookSecret(endpoint uuid.UUID) (string, exchange.WebhookK
 	return secret, s.Webhooks.Seal(exchange.WebhookKey{ID: id, EndpointID: endpoint}, secret), nil
 }
 
-// createWebhook makes an endpoint and answers its secret, once.
+// createWebhook creates an endpoint and answers with its secret, once.
 func (s *server) createWebhook(c *call) error {
 	f, err := c.body()
 	if err != nil {
@@ -196,7 +196,7 @@ func (s *server) createWebhook(c *call) error {
 	return s.showSecret(c, http.StatusCreated, e, secret)
 }
 
-// showSecret answers an endpoint with a secret that nobody may keep on the way.
+// showSecret answers with an endpoint and its secret. Caches must not store the response.
 func (s *server) showSecret(c *call, status int, e exchange.WebhookEndpoint, secret string) error {
 	w := webhookWire(e)
 	w.Secret = secret
@@ -254,7 +254,7 @@ func (s *server) deleteWebhook(c *call) error {
 	return c.empty()
 }
 
-// rotateWebhook gives an endpoint a new secret, which is answered once.
+// rotateWebhook gives an endpoint a new secret, which is shown once.
 func (s *server) rotateWebhook(c *call) error {
 	id, err := c.idAlone()
 	if err != nil {
@@ -274,7 +274,7 @@ func (s *server) rotateWebhook(c *call) error {
 	return s.showSecret(c, http.StatusOK, e, secret)
 }
 
-// testWebhook makes an event that goes to this endpoint alone, on the way of every other.
+// testWebhook creates an event that goes only to this endpoint, through the normal delivery.
 func (s *server) testWebhook(c *call) error {
 	id, err := c.idAlone()
 	if err != nil {
@@ -290,7 +290,7 @@ func (s *server) testWebhook(c *call) error {
 	return c.json(http.StatusAccepted, webhookWire(e))
 }
 
-// wireDelivery is the duty to bring an event to an endpoint.
+// wireDelivery is the delivery of an event to an endpoint.
 type wireDelivery struct {
 	ID           uuid.UUID  `json:"id"`
 	EndpointID   uuid.UUID  `json:"endpoint_id"`
@@ -342,7 +342,7 @@ func (s *server) listDeliveries(c *call) error {
 	return c.list("webhook_deliveries", each(list, deliveryWire), page, total)
 }
 
-// replayDelivery sends a delivery that came to its end once more, under its webhook-id.
+// replayDelivery sends a finished delivery again, with the same webhook-id.
 func (s *server) replayDelivery(c *call) error {
 	id, err := c.idAlone()
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/uuid"
 
-	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/store"
+	"kivuko/webhook"
 )
 
 const (
@@ -20,10 +20,10 @@ const (
 	deliveriesPath = "/api/v1/auth/webhook-deliveries"
 )
 
-// testWebhooks seals by turning a secret around, which is enough to see that it is not what is kept.
+// testWebhooks seals a secret by reversing it, which is enough to see that the plain text is not stored.
 func testWebhooks() *Webhooks {
 	return &Webhooks{
-		CheckURL: activities.WebhookPolicy{}.CheckURL,
+		CheckURL: webhook.Policy{}.CheckURL,
 		Seal: func(k exchange.WebhookKey, secret string) exchange.WebhookKey {
 			k.MasterKey, k.Sealed = "test", []byte(secret)
 			for i := range k.Sealed {
@@ -42,7 +42,7 @@ func (e *env) webhook(p person, body map[string]any) *reply {
 	return e.do(post, webhooksPath, body, p.auth())
 }
 
-// webhookOf is an endpoint in the store, past the limit of an owner's endpoints, which the matrix would reach.
+// webhookOf adds an endpoint directly to the store, because the matrix would reach the limit of endpoints.
 func (e *env) webhookOf(p person) uuid.UUID {
 	e.t.Helper()
 	v := store.ViewOf(principalOf(p), exchange.ActWriteWebhooks)
@@ -67,7 +67,7 @@ func (e *env) webhookOf(p person) uuid.UUID {
 	return id
 }
 
-// webhookID is an endpoint of the caller's side, or of somebody else.
+// webhookID is an endpoint of the caller's side, or of another account.
 func (s scene) webhookID() uuid.UUID {
 	owner := s.customer()
 	switch {

@@ -13,19 +13,19 @@ import (
 // timeLayout is RFC 3339 with milliseconds; every time on the wire is UTC.
 const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// timestamp is a time as clients see it.
+// timestamp is a time in the format of responses.
 type timestamp string
 
 func stamp(t time.Time) timestamp { return timestamp(t.UTC().Format(timeLayout)) }
 
-// NullableString is a text that may be absent, in the form that interface.md gives it.
+// NullableString is a text that may be absent, in the format of interface.md.
 type NullableString struct {
 	String string `json:"String"`
 	Valid  bool   `json:"Valid"`
 }
 
-// NullableTime is a time that may be absent. Time of an absent one is the zero time, not null: the
-// form has a text there in both cases.
+// NullableTime is a time that may be absent, in the format of interface.md. Time is always a text: the zero time when
+// absent.
 type NullableTime struct {
 	Time  timestamp `json:"Time"`
 	Valid bool      `json:"Valid"`
@@ -35,7 +35,7 @@ func nullString(s string) NullableString { return NullableString{s, s != ""} }
 
 func nullTime(t time.Time) NullableTime { return NullableTime{stamp(t), !t.IsZero()} }
 
-// optTime is a time that may be absent where plain JSON null says so.
+// optTime returns nil, which is null in JSON, for an absent time.
 func optTime(t time.Time) *timestamp {
 	if t.IsZero() {
 		return nil
@@ -44,7 +44,7 @@ func optTime(t time.Time) *timestamp {
 	return &s
 }
 
-// optText is a text that may be absent where plain JSON null says so.
+// optText returns nil, which is null in JSON, for an absent text.
 func optText(s string) *string {
 	if s == "" {
 		return nil
@@ -52,7 +52,7 @@ func optText(s string) *string {
 	return &s
 }
 
-// optID is an id that may be absent where plain JSON null says so.
+// optID returns nil, which is null in JSON, for an absent id.
 func optID(id uuid.UUID) *uuid.UUID {
 	if id == uuid.Nil {
 		return nil
@@ -60,7 +60,7 @@ func optID(id uuid.UUID) *uuid.UUID {
 	return &id
 }
 
-// each converts a list and never gives null for an empty one.
+// each converts a list. An empty one is never nil, so that JSON shows [].
 func each[A, B any](in []A, convert func(A) B) []B {
 	out := make([]B, 0, len(in))
 	for _, a := range in {
@@ -69,7 +69,7 @@ func each[A, B any](in []A, convert func(A) B) []B {
 	return out
 }
 
-// showOne answers with the object of the path's id, which everybody may see who may ask.
+// showOne answers with the object of the path's id. Every caller who may use the operation may see every object.
 func showOne[T, W any](find func(context.Context, uuid.UUID) (T, error), wire func(T) W) func(*call) error {
 	return func(c *call) error {
 		id, err := c.pathID("id")
@@ -84,7 +84,7 @@ func showOne[T, W any](find func(context.Context, uuid.UUID) (T, error), wire fu
 	}
 }
 
-// wireUser is a user as staff, and the user itself, see it.
+// wireUser is a user as staff and the user see it.
 type wireUser struct {
 	ID          uuid.UUID     `json:"id"`
 	Email       string        `json:"email"`

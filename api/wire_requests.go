@@ -8,13 +8,13 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-// checkFraming refuses what fasthttp reads but another program on the way may read as a different request: header lines
-// that end in a bare line feed or continue on the next line, and a length beside chunks (RFC 9112, sections 2.2, 5.2 and
-// 6.1). What fasthttp refuses by itself is listed in the tests. The connection ends with the answer, so that nothing
-// behind the request is taken for another one.
+// checkFraming refuses requests that fasthttp accepts but that a proxy may read differently: header lines that end in a
+// bare line feed or continue on the next line, and a Content-Length with chunked encoding (RFC 9112, sections 2.2, 5.2 and
+// 6.1). The tests list what fasthttp refuses by itself. The connection is closed after the answer, so that the bytes after
+// the request are not read as another request.
 //
-// The end of the request line is not among the raw headers. A bare line feed there is harmless: the version before it
-// must be exactly HTTP/1.x, so nobody can read the line as longer than it is.
+// The raw headers do not include the end of the request line. A bare line feed there is harmless: the version before it
+// must be exactly HTTP/1.x, so no program can read a longer line.
 func checkFraming(h *fasthttp.RequestHeader) error {
 	var length, coding bool
 	for line := range bytes.Lines(h.RawHeaders()) {
@@ -28,8 +28,8 @@ func checkFraming(h *fasthttp.RequestHeader) error {
 	return nil
 }
 
-// routable has requests with methods that the router doesn't know go through the same handlers as all others. The
-// router itself would answer them in plain text, so they take on a method that it knows and no route has.
+// routable replaces methods that the router doesn't know with a method that it knows but that no route has. So the same
+// handlers refuse these requests; the router itself would answer in plain text.
 func routable(next fasthttp.RequestHandler) fasthttp.RequestHandler {
 	return func(c *fasthttp.RequestCtx) {
 		if !slices.Contains(fiber.DefaultMethods, string(c.Method())) {

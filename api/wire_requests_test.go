@@ -14,9 +14,9 @@ import (
 	"kivuko/exchange"
 )
 
-// malformed are requests that two programs in a row may read differently: where a proxy sees one request, the server
-// behind it may see two. Each is refused and ends its connection. What stands behind it on the connection must never be
-// answered, so each is followed by second.
+// malformed are requests that a proxy and the server behind it may read differently: the proxy may see one request, the
+// server two. Each is refused and ends its connection. Bytes after it on the connection must not be answered, so each is
+// followed by second.
 var malformed = []struct{ name, request string }{
 	{"a line feed inside a chunk extension", "POST /api/v1/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n2;a\nb\r\n{}\r\n0\r\n\r\n"},
 	{"two equal Content-Length", "POST /api/v1/auth/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}"},
@@ -57,7 +57,7 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 	}
 }
 
-// TestWellFormedRequestsAreServed is the other half: the same ways to send a body, said in the one way that all agree on.
+// TestWellFormedRequestsAreServed sends the same kinds of bodies in a well-formed way.
 func TestWellFormedRequestsAreServed(t *testing.T) {
 	e := start(t)
 	for name, request := range map[string]string{
@@ -89,7 +89,7 @@ func TestUnknownMethodsGetAProblem(t *testing.T) {
 	}
 }
 
-// rawReply is an answer read from a bare connection.
+// rawReply is a response read from a raw connection.
 type rawReply struct {
 	reply
 	closes bool
@@ -97,7 +97,7 @@ type rawReply struct {
 
 func (r rawReply) String() string { return fmt.Sprintf("%d %.120s", r.status, r.body) }
 
-// raw writes bytes to a new connection and returns all answers until the server hangs up.
+// raw writes bytes to a new connection and returns all responses until the server closes it.
 func (e *env) raw(t *testing.T, text string) []rawReply {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", strings.TrimPrefix(e.base, "http://"))

@@ -17,7 +17,7 @@ import (
 	"kivuko/workflows"
 )
 
-var update = flag.Bool("update", false, "write what is generated anew")
+var update = flag.Bool("update", false, "write the generated files")
 
 const (
 	contractFile = "openapi.yaml"
@@ -36,33 +36,33 @@ func text[S ~string](values ...S) []string {
 	return each(values, func(v S) string { return string(v) })
 }
 
-// words are the enums of the contract, by name.
+// words returns the enums of the contract, by name.
 func words() []word {
 	all := append(statusWords(), []word{
 		{"ErrorCode", "What went wrong. Each code has a page at /docs/errors/{code}.", text(Codes()...), false},
 		{"EventType", "What happened.", eventTypes(), false},
-		{"EventFilter", "A type of event, or with .* all types of an object.", eventFilters(), false},
-		{"EventObject", "What an event is about.", exchange.EventObjects(), false},
-		{"AuditAction", "What was done.", exchange.AuditActions(), false},
-		{"AuditObject", "What a row of the audit log is about.", exchange.AuditObjects(), false},
-		{"ParkReason", "Why a flow waits for a person.", text(workflows.Reasons()...), false},
-		{"Role", "What an account may do.", text(exchange.Roles()...), false},
+		{"EventFilter", "A type of event, or all types of an object with the suffix .*, such as order.*.", eventFilters(), false},
+		{"EventObject", "The kind of object of an event.", exchange.EventObjects(), false},
+		{"AuditAction", "The action.", exchange.AuditActions(), false},
+		{"AuditObject", "The kind of object of a row of the audit log.", exchange.AuditObjects(), false},
+		{"ParkReason", "Why a flow waits for an operator.", text(workflows.Reasons()...), false},
+		{"Role", "The role of an account.", text(exchange.Roles()...), false},
 		{"Network", "A blockchain.", networkNames, false},
 		{"Asset", "A currency or coin.", text(money.Assets()...), false},
-		{"AccountKind", "What an account of the ledger is for.", accountKinds, false},
-		{"OrderType", "Who opens the order, and which way it goes.", text(exchange.OnRampBuy, exchange.OnRampSell, exchange.OffRampSell, exchange.OffRampBuy), false},
+		{"AccountKind", "The purpose of an account of the ledger.", accountKinds, false},
+		{"OrderType", "Who opens the order, and its direction.", text(exchange.OnRampBuy, exchange.OnRampSell, exchange.OffRampSell, exchange.OffRampBuy), false},
 		{"OrderSubtype", "How the order is carried out.", text(exchange.StandardOnRamp, exchange.StandardOffRamp, exchange.RemittanceOffRamp,
 			exchange.CustodialRemittanceOffRamp, exchange.TreasuryOffRamp), false},
 		{"OfferType", "Whether the merchant sells crypto or buys it.", offerTypes, false},
 		{"TransferKind", "Whether the recipient is in our custody.", text(exchange.InternalTransfer, exchange.ExternalTransfer), false},
-		{"FeeScope", "What a fee or a quote is for.", quotePurpose, false},
-		{"ControlKind", "What a change that waits for a second person is about.", text(exchange.ControlKinds()...), false},
-		{"PaymentExceptionKind", "Why money does not fit.", exceptionKinds, false},
-		{"MovementKind", "What a movement on a chain is.", movementKinds, false},
+		{"FeeScope", "The purpose of a fee or a quote.", quotePurpose, false},
+		{"ControlKind", "The kind of a change that needs a second officer.", text(exchange.ControlKinds()...), false},
+		{"PaymentExceptionKind", "The kind of a payment exception.", exceptionKinds, false},
+		{"MovementKind", "The kind of a movement on a chain.", movementKinds, false},
 		{"MovementStatus", "Whether a movement on a chain is final.", movementStatuses, false},
-		{"RefundRail", "On which way money goes back.", text(exchange.RefundByMomo, exchange.RefundOnChain), false},
-		{"WalletPurpose", "What a wallet of the house is for.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseTwin), false},
-		{"OptionalWalletPurpose", "What a wallet of the house is for; null of others.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseTwin), true},
+		{"RefundRail", "The rail of a refund.", text(exchange.RefundByMomo, exchange.RefundOnChain), false},
+		{"WalletPurpose", "The purpose of a wallet of the house.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), false},
+		{"OptionalWalletPurpose", "The purpose of a wallet of the house; null for other wallets.", text(exchange.HouseTreasury, exchange.HouseGas, exchange.HouseEscrow, exchange.HouseCounterpart), true},
 	}...)
 	slices.SortFunc(all, func(a, b word) int { return strings.Compare(a.name, b.name) })
 	return all
@@ -75,7 +75,7 @@ func statusWords() []word {
 		{"TransferStatus", "The state of a transfer.", text(exchange.TransferMachine.States()...), false},
 		{"TransferStatusDetail", "What the transfer waits for, or why it ended.", exchange.TransferDetails(), false},
 		{"OfferStatus", "The state of an offer.", text(exchange.OfferMachine.States()...), false},
-		{"OfferStatusDetail", "What the offer needs to be orderable.", exchange.OfferDetails(), false},
+		{"OfferStatusDetail", "What the offer needs before it can be ordered.", exchange.OfferDetails(), false},
 		{"QuoteStatus", "The state of a quote.", text(exchange.QuoteMachine.States()...), false},
 		{"RefundStatus", "The state of a refund.", text(exchange.RefundMachine.States()...), false},
 		{"RefundStatusDetail", "What the refund waits for.", exchange.RefundDetails(), false},
@@ -85,10 +85,10 @@ func statusWords() []word {
 		{"ReconciliationStatusDetail", "What the comparison waits for, or why it failed.", reconciliationDetails, false},
 		{"DifferenceStatus", "The state of a difference.", text(exchange.DifferenceMachine.States()...), false},
 		{"DifferenceStatusDetail", "What the difference waits for.", []string{exchange.WaitNothing, exchange.WaitOperator}, false},
-		{"ControlStatus", "The state of a change that needs a second person.", controlStatuses, false},
+		{"ControlStatus", "The state of a change that needs a second officer.", controlStatuses, false},
 		{"FloatMoveStatus", "The state of a movement of float.", text(exchange.FloatMoveMachine.States()...), false},
 		{"EscrowStatus", "The state of an escrow address.", text(exchange.EscrowMachine.States()...), false},
-		{"C2BStatus", "Whether a payment has paid something.", c2bStatuses, false},
+		{"C2BStatus", "Whether the payment was matched.", c2bStatuses, false},
 		{"C2BStatusDetail", "What the payment waits for.", c2bDetails, false},
 		{"BankPayoutStatus", "The state of a payout by bank.", bankStates, false},
 		{"WebhookStatus", "Whether events are sent to the endpoint.", webhookStatuses, false},
@@ -106,7 +106,7 @@ func eventFilters() []string {
 	return slices.Compact(all)
 }
 
-// wrapped writes the values of an enum in lines of a readable length.
+// wrapped returns the values of an enum in lines of a readable length.
 func wrapped(values []string, indent string) string {
 	var b strings.Builder
 	at := 0
@@ -127,7 +127,7 @@ func wrapped(values []string, indent string) string {
 	return b.String()
 }
 
-// generatedWords is the part of the contract with the enums.
+// generatedWords returns the part of the contract with the enums.
 func generatedWords() string {
 	var b strings.Builder
 	for _, w := range words() {
@@ -142,7 +142,7 @@ func generatedWords() string {
 
 func yamlText(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }
 
-// eventName is an event as a name of programs: OrderCompletedEvent.
+// eventName returns the name of an event as an identifier: OrderCompletedEvent.
 func eventName(kind string) string {
 	var b strings.Builder
 	for _, part := range strings.FieldsFunc(kind, func(r rune) bool { return r == '.' || r == '_' }) {
@@ -151,8 +151,8 @@ func eventName(kind string) string {
 	return b.String() + "Event"
 }
 
-// generatedWebhooks is the section of webhooks. Their schemas stand in it, because generators of clients leave out those
-// components that no path names.
+// generatedWebhooks returns the section of webhooks. The schemas are inline, because generators of clients leave out
+// components that no path uses.
 func generatedWebhooks() string {
 	var b strings.Builder
 	for _, e := range exchange.EventTypes() {
@@ -176,13 +176,13 @@ func generatedWebhooks() string {
                 timestamp: {$ref: '#/components/schemas/Timestamp'}
                 data: {$ref: '#/components/schemas/Event'}
       responses:
-        '200': {description: Any status from 200 to 299 says that it was taken.}
+        '200': {description: Any status from 200 to 299 acknowledges the event.}
 `, e.Type, eventName(e.Type), yamlText(e.Means))
 	}
 	return b.String()
 }
 
-// between replaces what stands after the line first and before the line last.
+// between replaces the text after the line first and before the line last.
 func between(t *testing.T, page, first, last, content string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(page, first+"\n")
@@ -194,7 +194,7 @@ func between(t *testing.T, page, first, last, content string) string {
 	return head + content + rest[i:]
 }
 
-// TestWordsAreCurrent holds what is generated from the code against the code.
+// TestWordsAreCurrent compares the generated files with the code.
 func TestWordsAreCurrent(t *testing.T) {
 	contract, err := os.ReadFile(contractFile)
 	if err != nil {
@@ -219,17 +219,17 @@ func holdFile(t *testing.T, name, want string) {
 	}
 }
 
-// generatedPage is docs/words.md.
+// generatedPage returns docs/words.md.
 func generatedPage() string {
 	var b strings.Builder
 	b.WriteString("# The words of the contract\n\n<!-- Generated by go generate ./api. Do not edit. -->\n\n" +
-		"Clients branch on these words. The lists grow; take a word that you don't know as the page of the [contract](contract.md#compatibility) says.\n\n" +
-		"## Error codes\n\n| Code | Status | Means | What to do |\n|---|---|---|---|\n")
+		"Clients branch on these words. The lists grow: the [contract](contract.md#compatibility) explains how to handle an unknown word.\n\n" +
+		"## Error codes\n\n| Code | Status | Meaning | What to do |\n|---|---|---|---|\n")
 	for _, c := range Codes() {
 		m := meanings[c]
 		fmt.Fprintf(&b, "| `%s` | %d | %s | %s |\n", c, m.status, m.means, m.do)
 	}
-	b.WriteString("\n## Event types\n\nThose marked staff are sent to endpoints of the house alone.\n\n| Type | Object | Means | For |\n|---|---|---|---|\n")
+	b.WriteString("\n## Event types\n\nThose for staff are sent only to endpoints of the house.\n\n| Type | Object | Meaning | For |\n|---|---|---|---|\n")
 	for _, e := range exchange.EventTypes() {
 		reader := "parties and staff"
 		if e.Staff {
@@ -245,7 +245,7 @@ func generatedPage() string {
 	return b.String()
 }
 
-// TestWordsOfTheContract looks for words that are written by hand where a list of the code exists.
+// TestWordsOfTheContract looks for schemas of fixed values that have no generated enum.
 func TestWordsOfTheContract(t *testing.T) {
 	doc := contract(t)
 	lists := map[string]bool{}
@@ -268,7 +268,7 @@ func TestWordsOfTheContract(t *testing.T) {
 	}
 }
 
-// freeWords are texts with names like words: codes of countries and accounts, an operator's own code.
+// freeWords are free texts whose names look like enums: codes of countries and accounts, an operator's own code.
 var freeWords = map[string]bool{
 	"FiatCurrency.code": true, "Account.code": true, "Entry.object_type": true, "ControlTerms.status": true, "PaymentException.code": true,
 	"Problem.errors.code": true,
@@ -295,7 +295,7 @@ func eachProperty(s *openapi3.SchemaRef, visit func(path string, s *openapi3.Sch
 	walk("", s)
 }
 
-// TestReconciliationDetails: what a failed run says is one of the words.
+// TestReconciliationDetails checks that the detail of a failed run is one of the fixed values.
 func TestReconciliationDetails(t *testing.T) {
 	for detail, want := range map[string]string{"superseded": "superseded", "the node is behind": "failed", "": exchange.WaitNothing} {
 		status := exchange.ReconciliationFailed

@@ -1,13 +1,12 @@
-// Package chain is what the rest of Kivuko knows of a blockchain, written once for three of them.
+// Package chain is Kivuko's common interface to three blockchains.
 //
-// A driver builds transactions locally, never signs what a node built, and reports facts. It decides
-// nothing about money: Judge, a pure function of recorded facts, says what may be done next. The
-// order of a send is always the same. Prepare builds, Sign signs once, the caller stores the bytes,
-// and only then are they broadcast, as often as needed. Another transaction is built only when Judge
-// says that the one before is proven impossible.
+// A driver builds transactions locally, never signs what a node built, and reports facts. It decides nothing about money:
+// Judge, a pure function of recorded facts, returns what may be done next. Every send has the same order. Prepare builds,
+// Sign signs once, the caller stores the bytes, and only then are they broadcast, as often as needed. Another transaction is
+// built only when Judge finds the previous one proven impossible.
 //
-// Success is never "included". It is a successful receipt with the expected Transfer event in a
-// block that the network calls final.
+// "Included" is not success. Success is a successful receipt with the expected Transfer event in a block that the network
+// calls final.
 package chain
 
 import (
@@ -18,45 +17,43 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Client is one network. Implementations are safe for concurrent use, keep no state that matters,
-// and return *Error for what they understand.
+// Client is one network. Implementations are safe for concurrent use, keep no essential state, and return *Error for the
+// failures that they recognise.
 type Client interface {
 	// Network names the chain.
 	Network() exchange.Network
-	// Traits are the rules of the network that a sender must know.
+	// Traits are the rules of the network for senders.
 	Traits() Traits
-	// ParseAddress checks an address of the network (form, checksum, prefix) and returns its
-	// canonical form. It asks nobody.
+	// ParseAddress checks an address of the network (form, checksum, prefix) and returns its canonical form. It makes no
+	// network call.
 	ParseAddress(s string) (string, error)
 	// Address is the address of a public key: 65 bytes uncompressed for secp256k1, 32 for ed25519.
 	Address(publicKey []byte) (string, error)
-	// Supports tells whether the asset can be held and sent on the network as configured; the
-	// error says why not.
+	// Supports returns why the asset can't be held or sent on the network as configured, or nil.
 	Supports(a money.Asset) error
 	// Head reads the newest block and the newest final one.
 	Head(ctx context.Context) (Head, error)
 	// Balance reads what an address holds, with the block at which it was read.
 	Balance(ctx context.Context, address string, a money.Asset) (Balance, error)
-	// Prepare builds an unsigned transaction with everything that the network needs (reference
-	// block, fee limit from a simulation with the real recipient), and refuses one that can't
-	// succeed. On a network without sequence numbers two calls never give the same transaction.
+	// Prepare builds an unsigned transaction with everything that the network needs (reference block, fee limit from a
+	// simulation with the real recipient), and refuses one that can't succeed. On a network without sequence numbers two
+	// calls never return the same transaction.
 	Prepare(ctx context.Context, d Draft) (Unsigned, error)
-	// Sign completes a prepared transaction: with the sender's key, and where another account pays
-	// the fee, with that one's key after it.
+	// Sign completes a prepared transaction: with the sender's key, and then with the fee payer's key if another account
+	// pays the fee.
 	Sign(u Unsigned, keys ...Key) (Signed, error)
-	// Broadcast offers signed bytes to the network. Its result never proves that they will or
-	// won't be included.
+	// Broadcast sends signed bytes to the network. Its result never proves that they will or won't be included.
 	Broadcast(ctx context.Context, raw []byte) (Broadcast, error)
-	// Locate finds a transaction and says how far it came, judged by the network's finality.
+	// Locate finds a transaction and its stage, by the network's finality.
 	Locate(ctx context.Context, txID string) (Location, error)
 	// Transfers lists every movement of the native coin and of the configured tokens in one block.
 	Transfers(ctx context.Context, number uint64) (BlockTransfers, error)
 }
 
-// Traits are the rules of a network that decide how a payment is drafted.
+// Traits are the rules of a network that affect how a payment is drafted.
 type Traits struct {
-	// Sequenced senders number their transactions without gaps. Of two with the same number only one
-	// can ever be included, and a higher bid may take the place of a lower one.
+	// Sequenced senders number their transactions without gaps. Of two with the same number only one can ever be included,
+	// and a higher bid may replace a lower one.
 	Sequenced bool
 	// Sponsored transactions let another account pay the fee; it signs too.
 	Sponsored bool
@@ -71,11 +68,11 @@ type Sequenced interface {
 // Nonces are the next free sequence numbers of a sender.
 type Nonces struct {
 	Latest uint64 // by the newest block
-	Final  uint64 // by the newest final block: every number below is used for ever
+	Final  uint64 // by the newest final block: lower numbers are used for ever
 	Head   Head   // the blocks at which they were read
 }
 
-// Key is the private key of one wallet, held by a signer for the time of one signature.
+// Key is the private key of one wallet, which a signer opens for one signature.
 type Key interface {
 	// PublicKey is uncompressed secp256k1 (65 bytes) or ed25519 (32 bytes).
 	PublicKey() []byte
@@ -84,24 +81,24 @@ type Key interface {
 	Sign(payload []byte) ([]byte, error)
 }
 
-// Block names a block.
+// Block identifies a block.
 type Block struct {
 	Number uint64 // on Solana its slot
 	ID     string
 	Parent string
 	Time   time.Time
-	// Height counts the blocks before this one on a network whose transactions live by it (Solana: slots
-	// without a block make it smaller than Number). Zero on the others.
+	// Height counts the blocks before this one, on a network whose transactions expire by it (Solana: smaller than Number,
+	// because slots may have no block). Zero on the others.
 	Height uint64
 }
 
-// Head is how far the network came: the newest block and the newest one that can't be undone.
+// Head is the newest block, and the newest block that can't be undone.
 type Head struct {
 	Latest Block
 	Final  Block
 }
 
-// Balance is what an address held when block At was the newest.
+// Balance is what an address held at block At.
 type Balance struct {
 	Amount money.Amount
 	At     Block
@@ -114,44 +111,42 @@ type Transfer struct {
 	Amount money.Amount
 }
 
-// Draft is what a transaction is built from.
+// Draft is the input of Prepare.
 type Draft struct {
 	Transfer
-	// FeePayer is the account that pays the network's fee, on a sponsored network. Empty lets the
-	// sender pay.
+	// FeePayer is the account that pays the network's fee, on a sponsored network. Empty: the sender pays.
 	FeePayer string
 	// Nonce is the transaction's number, on a sequenced network.
 	Nonce uint64
-	// Outbid is the bid of a transaction with the same number that this one is to replace. The zero
-	// bid replaces nothing.
-	Outbid exchange.Bid
-	// NonceAccount has the transaction live until the account's value moves on, see Durable. The fee payer
-	// rules the account.
+	// Bump is the bid of the transaction with the same number that this one replaces. The zero bid replaces nothing.
+	Bump exchange.Bid
+	// NonceAccount keeps the transaction valid until the account's value changes, see Durable. The fee payer is the
+	// account's authority.
 	NonceAccount string
-	// Step does something with the nonce account To, which From rules, and pays Amount into it. Seed is that
-	// of the account, where it is opened.
+	// Step changes the nonce account To, whose authority is From, and pays Amount into it. Seed is the account's, when it is
+	// opened.
 	Step NonceStep
 	Seed string
-	// Life is how long the transaction may live, where its sender decides that; zero leaves it to the
-	// driver. What is signed away from the service needs hours.
+	// Life is how long the transaction may live, where its sender decides that; zero: the driver decides. A transaction that
+	// is signed outside of the service needs hours.
 	Life time.Duration
 }
 
 // Unsigned is a transaction before its signature.
 type Unsigned struct {
 	Transfer        Transfer
-	FeePayer        string // empty where the sender pays
-	Payload         []byte // what Key.Sign gets
+	FeePayer        string // empty when the sender pays
+	Payload         []byte // the input of Key.Sign
 	Body            []byte // the network's encoding of the unsigned transaction
 	ExpiresAt       time.Time
 	LastValidHeight uint64 // the Block.Height after which no block can include it
 	Nonce           uint64
 	RefBlock        string       // the block that it refers to, or the value of its nonce account
-	NonceAccount    string       // empty where it lives by a block
+	NonceAccount    string       // empty when a block limits its life
 	NonceBlock      uint64       // a final block by which the account had that value
 	Step            NonceStep    // see Draft
 	Seed            string       // see Draft
-	Bid             exchange.Bid // what it offers for a place in a block, on a sequenced network
+	Bid             exchange.Bid // its fee offer, on a sequenced network
 	FeeLimit        money.Amount // the most that it can cost, in the native coin
 }
 
@@ -162,74 +157,74 @@ type Signed struct {
 	Raw  []byte
 }
 
-// BroadcastState is a node's answer to an offered transaction.
+// BroadcastState is a node's response to a broadcast transaction.
 type BroadcastState string
 
-// The answers to a broadcast. None of them is proof: an accepted transaction may vanish, a rejected
-// one may be taken by another node until it expires.
+// The responses to a broadcast. None of them is proof: an accepted transaction may vanish, and another node may accept a
+// rejected one until it expires.
 const (
 	BroadcastAccepted BroadcastState = "accepted"
-	BroadcastKnown    BroadcastState = "known"    // the node says that it has seen it before
-	BroadcastRejected BroadcastState = "rejected" // this node won't take it; Code says why
-	BroadcastUnknown  BroadcastState = "unknown"  // no answer; it may have arrived
+	BroadcastKnown    BroadcastState = "known"    // the node already has it
+	BroadcastRejected BroadcastState = "rejected" // this node refused it; Code is the reason
+	BroadcastUnknown  BroadcastState = "unknown"  // no response; it may have arrived
 )
 
-// Broadcast is the outcome of offering a transaction.
+// Broadcast is the result of sending a transaction to the network.
 type Broadcast struct {
 	State BroadcastState
 	Code  string // the network's own code
 	Text  string
 }
 
-// Stage is how far a transaction came.
+// Stage is how far a transaction has come.
 type Stage string
 
-// The stages of a transaction, from the node's point of view.
+// The stages of a transaction, as a node sees them.
 const (
-	StageAbsent   Stage = "absent"   // the node does not know it
+	StageAbsent   Stage = "absent"   // the node does not have it
 	StagePending  Stage = "pending"  // waiting for a block
 	StageIncluded Stage = "included" // in a block that may be undone
 	StageFinal    Stage = "final"    // in a block that can't be undone
 )
 
-// Location is where a transaction was found, and what it did there.
+// Location is where a transaction was found, and its effects.
 type Location struct {
 	Stage     Stage
 	Block     Block
-	OK        bool         // the receipt says success; meaningful from StageIncluded on
+	OK        bool         // the receipt's success; meaningful from StageIncluded on
 	Code      string       // the receipt's result ("SUCCESS", "REVERT", "OUT_OF_ENERGY", ...)
 	Fee       money.Amount // what its fee payer paid, in the native coin
 	Transfers []Movement   // the Transfer events and native transfers that it made
-	Head      Head         // the network's head when the question was answered
+	Head      Head         // the network's head at the time of the response
 }
 
-// Movement is one transfer of value on the chain, as its events tell it.
+// Movement is one transfer of value on the chain, as an event reports it.
 type Movement struct {
 	TxID   string
 	Index  uint32 // of the event within the transaction; unique with TxID
 	From   string
 	To     string
 	Amount money.Amount
-	// Others are who may have sent it besides From, in order, where the chain does not record who paid whom.
-	// TRON and Ethereum name the sender in each transfer, so nobody stands here. Solana tells the balances of
-	// accounts before and after a transaction (meta of getTransaction and getBlock): here stand the other
-	// accounts that lost the asset in it, and the owners of those for which no owner's address is named.
+	// Others are further possible senders besides From, in order, where the chain does not record who paid whom. TRON and
+	// Ethereum name the sender of each transfer, so it is empty there. Solana reports the balances of accounts before and
+	// after a transaction (meta of getTransaction and getBlock): Others are the other accounts that lost the asset, and the
+	// owners of accounts that are not named by their owner's address.
 	Others []string
 }
 
 // BlockTransfers are the movements in one block.
 type BlockTransfers struct {
 	Block Block
-	// Skipped is set where the network will never have a block of the asked number (a slot of Solana
-	// whose leader made none); nothing but the number is known then.
+	// Skipped is set when the network will never have a block with this number (a slot of Solana whose leader made none).
+	// All other fields are then empty.
 	Skipped   bool
 	Movements []Movement
-	// Unreadable are transactions of the block whose movements the driver can't tell, because an event
-	// of a token of ours is malformed. They stop nothing else; a person looks at them.
+	// Unreadable are transactions of the block whose movements the driver can't read, because an event of a supported token
+	// is malformed. They stop nothing else; an officer must check them.
 	Unreadable []Unreadable
 }
 
-// Unreadable is a transaction whose movements can't be told.
+// Unreadable is a transaction whose movements can't be read.
 type Unreadable struct {
 	TxID   string
 	Detail string

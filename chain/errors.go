@@ -7,31 +7,31 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Reason classifies why a driver could not do what was asked.
+// Reason classifies why a driver could not do what was requested.
 type Reason string
 
-// The reasons. Only ReasonUnavailable is worth trying again unchanged.
+// The reasons. Only ReasonUnavailable is worth trying again without a change.
 const (
 	ReasonAddress     Reason = "invalid_address"
 	ReasonUnsupported Reason = "unsupported_asset"
 	ReasonFunds       Reason = "insufficient_funds" // of the asset that is sent
 	ReasonGas         Reason = "insufficient_gas"   // of the native coin that pays the fee
-	ReasonBlocked     Reason = "blocked"            // an end of the transfer is on the token's block list
+	ReasonBlocked     Reason = "blocked"            // sender or recipient is on the token's block list
 	ReasonPaused      Reason = "token_paused"
 	ReasonReverts     Reason = "would_revert" // the simulation of the real transfer fails
 	ReasonFeeTooHigh  Reason = "fee_too_high"
-	ReasonBudget      Reason = "fee_budget"    // the house's fees of the day are spent
-	ReasonForeign     Reason = "foreign_nonce" // somebody else sends with the wallet's key
+	ReasonBudget      Reason = "fee_budget"    // the house's fee budget of the day is used up
+	ReasonForeign     Reason = "foreign_nonce" // a transaction that is not ours used the wallet's key
 	ReasonUnavailable Reason = "unavailable"   // the node can't be reached or is behind
-	ReasonProtocol    Reason = "protocol"      // the node answered something that its protocol does not allow
+	ReasonProtocol    Reason = "protocol"      // the node's response violates its protocol
 )
 
-// Error is a failure that a driver understands. Detail never holds keys or signed bytes.
+// Error is a failure that a driver recognises. Detail never contains keys or signed bytes.
 type Error struct {
 	Reason Reason
 	Detail string
 	Cause  error
-	// Missing is how much more the sender needs, for ReasonFunds and ReasonGas where it is known.
+	// Missing is how much more the sender needs, for ReasonFunds and ReasonGas, if known.
 	Missing money.Amount
 }
 

@@ -6,16 +6,15 @@ import (
 	"kivuko/exchange"
 )
 
-// Locator is the part of a Client that Inquire asks. One that is Sequenced too is asked for numbers.
+// Locator is the part of a Client that Inquire uses. If it is also Sequenced, it is asked for nonces.
 type Locator interface {
 	Locate(ctx context.Context, txID string) (Location, error)
 }
 
-// Inquire gathers the facts about a signed transaction for Judge. Where the first look misses a
-// transaction whose life is over, it looks a second time, so that a rebuild never rests on one
-// answer. On a network with sequence numbers it asks whether a final transaction has taken the number
-// of the missing one; where a transaction lives by a nonce account, whether that has moved on. Of one that was
-// found on the final chain neither is known, and a node that misses it is behind.
+// Inquire gathers the facts about a signed transaction for Judge. When the first query misses a transaction whose life is
+// over, it queries again, so that a rebuild never rests on one response. On a network with sequence numbers it checks
+// whether a final transaction has used the number of the missing one; for a nonce account, whether its value has changed.
+// For a transaction found on the final chain neither applies: a node that misses it is behind.
 func Inquire(ctx context.Context, c Locator, a exchange.ChainAttempt, want Transfer) (Facts, error) {
 	f := Facts{Attempt: a, Expected: want}
 	var err error
@@ -28,7 +27,7 @@ func Inquire(ctx context.Context, c Locator, a exchange.ChainAttempt, want Trans
 	if a.NonceAccount != "" {
 		durable, ok := c.(NonceReader)
 		if !ok {
-			return Facts{}, Errorf(ReasonProtocol, "the client reads no nonce accounts")
+			return Facts{}, Errorf(ReasonProtocol, "the client can't read nonce accounts")
 		}
 		if f.NonceUsed, f.Nonces, err = movedOn(ctx, durable, a); err != nil {
 			return Facts{}, err
@@ -46,8 +45,7 @@ func Inquire(ctx context.Context, c Locator, a exchange.ChainAttempt, want Trans
 	if f.Location, err = c.Locate(ctx, a.TxID); err != nil {
 		return Facts{}, err
 	}
-	// A node that knows less of the chain than the one that counted the numbers may miss the very
-	// transaction that used this one.
+	// A node that is behind the one that counted the numbers may miss the very transaction that used this one.
 	f.AbsentTwice = f.Location.Stage == StageAbsent && f.Location.Head.Final.Number >= f.Nonces.Head.Final.Number
 	return f, nil
 }

@@ -8,12 +8,12 @@ import (
 	"kivuko/exchange"
 )
 
-// twoNodes is a network whose questions are answered by nodes that know more or less of the chain.
+// twoNodes is a network whose nodes know different parts of the chain.
 type twoNodes struct {
-	final   []uint64 // the final block of the node that answers each look for the transaction
+	final   []uint64 // the final block of the node that answers each query for the transaction
 	looks   int
-	counted uint64 // the final block of the node that counts
-	nonce   uint64 // by that block
+	counted uint64 // the final block of the node that counts the nonces
+	nonce   uint64 // the count at that block
 }
 
 // Locate misses the transaction.
@@ -31,8 +31,8 @@ func (n *twoNodes) Nonces(context.Context, string) (chain.Nonces, error) {
 	return out, nil
 }
 
-// The number of a transaction may have been used by the transaction itself, in a block that the node
-// which misses it does not know yet. Building another one then pays twice.
+// The transaction itself may have used its number, in a block that the node which misses it does not have yet. Building
+// another one would pay twice.
 func TestAbsenceMustReachTheBlockOfTheCount(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -6,36 +6,35 @@ import (
 	"kivuko/exchange"
 )
 
-// Verdict says what may be done with a signed transaction.
+// Verdict is what may be done with a signed transaction.
 type Verdict string
 
 // The verdicts.
 const (
 	VerdictWait      Verdict = "wait"      // in a block; only finality is missing
-	VerdictBroadcast Verdict = "broadcast" // offer the same bytes again
+	VerdictBroadcast Verdict = "broadcast" // broadcast the same bytes again
 	VerdictSucceeded Verdict = "succeeded" // final, with the expected transfer
 	VerdictFailed    Verdict = "failed"    // final, and it did not pay
 	VerdictRebuild   Verdict = "rebuild"   // proven impossible: a new transaction may be built
 )
 
-// Facts are what is known of a signed transaction when it is judged.
+// Facts are what is known about a signed transaction when it is judged.
 type Facts struct {
 	Attempt  exchange.ChainAttempt
 	Expected Transfer // the movement that counts as payment
 	Location Location
-	// NonceUsed is set when, on a network with sequence numbers, another transaction with the same
-	// number is final, so this one can never be included.
+	// NonceUsed is set when, on a network with sequence numbers, another transaction with the same number is final, so this
+	// one can never be included.
 	NonceUsed bool
-	// Nonces are the sender's, where the network numbers transactions and this one is in no block.
+	// Nonces are the sender's, if the network numbers transactions and this one is in no block.
 	Nonces Nonces
-	// AbsentTwice is set when a second look, made after the final head had passed the
-	// transaction's life, still did not find it.
+	// AbsentTwice is set when a second query, made after the final head had passed the transaction's life, did not find it
+	// either.
 	AbsentTwice bool
 }
 
-// Judge decides from recorded facts alone. It never gives up a transaction that is in a block, and
-// it lets a new one be built only when the final chain itself has passed the life of the old one and
-// does not hold it. A timer of ours is no proof.
+// Judge decides from recorded facts alone. It never gives up a transaction that is in a block. It allows a new one only when
+// the final chain itself has passed the life of the old one and does not contain it. A timer of ours is no proof.
 func Judge(f Facts) Verdict {
 	switch f.Location.Stage {
 	case StageFinal:
@@ -54,9 +53,9 @@ func Judge(f Facts) Verdict {
 	return VerdictBroadcast
 }
 
-// Outlived tells whether the final chain has passed the life of the transaction, so that no block to
-// come can include it. A life in blocks is measured by their height, never by the number of a slot,
-// which runs ahead of it; a final block of unknown height has passed nothing.
+// Outlived reports whether the final chain has passed the life of the transaction, so that no future block can include it. A
+// life in blocks is measured by block height, never by the slot number, which runs ahead of it; a final block of unknown
+// height proves nothing.
 func Outlived(a exchange.ChainAttempt, final Block) bool {
 	switch {
 	case !a.ExpiresAt.IsZero():
@@ -69,8 +68,8 @@ func Outlived(a exchange.ChainAttempt, final Block) bool {
 
 func impossible(f Facts) bool { return f.NonceUsed || Outlived(f.Attempt, f.Location.Head.Final) }
 
-// paid looks for the expected movement. The amount must match exactly: a token that takes a fee on
-// the way pays less, and that is not what was promised.
+// paid looks for the expected movement. The amount must match exactly: a token that takes a fee on transfers pays less than
+// was promised.
 func paid(want Transfer, got []Movement) bool {
 	for _, m := range got {
 		if m.From == want.From && m.To == want.To && m.Amount.Equal(want.Amount) {

@@ -78,16 +78,15 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// world is a chain with the rules that matter to a transaction with an expiry: it enters a block
-// only while the block before is older than the expiry (java-tron Manager.validateCommon), at most
-// once, and a final block is never undone.
-type world struct {
+// harness is a chain with the rules for a transaction that expires: it enters a block only while the previous block is older
+// than the expiry (java-tron Manager.validateCommon), at most once, and a final block is never undone.
+type harness struct {
 	chain.Client
 	blocks []bool // whether the transaction is in it
 	times  []time.Duration
 	final  int
 	life   time.Duration
-	views  []view // what nodes that lag behind still show
+	views  []view // what lagging nodes still show
 	pick   func(n int) int
 }
 
@@ -98,7 +97,7 @@ type view struct {
 	final  int
 }
 
-func (w *world) includable() bool {
+func (w *harness) includable() bool {
 	for _, in := range w.blocks {
 		if in {
 			return false
@@ -107,17 +106,17 @@ func (w *world) includable() bool {
 	return w.times[len(w.times)-1] < w.life
 }
 
-func (w *world) mine(step time.Duration, include bool) {
+func (w *harness) mine(step time.Duration, include bool) {
 	w.blocks = append(w.blocks, include && w.includable())
 	w.times = append(w.times, w.times[len(w.times)-1]+step)
 }
 
-func (w *world) snapshot() {
+func (w *harness) snapshot() {
 	w.views = append(w.views, view{append([]bool(nil), w.blocks...), append([]time.Duration(nil), w.times...), w.final})
 }
 
-// Locate answers from any view, as a balancer in front of several nodes would.
-func (w *world) Locate(context.Context, string) (chain.Location, error) {
+// Locate answers from any view, like a load balancer in front of several nodes.
+func (w *harness) Locate(context.Context, string) (chain.Location, error) {
 	v := w.views[len(w.views)-1-w.pick(min(len(w.views), 4))]
 	at := func(i int) chain.Block { return chain.Block{Number: uint64(i), Time: epoch.Add(v.times[i])} }
 	l := chain.Location{Stage: chain.StageAbsent, Head: chain.Head{Latest: at(len(v.blocks) - 1), Final: at(v.final)}}
@@ -132,12 +131,11 @@ func (w *world) Locate(context.Context, string) (chain.Location, error) {
 	return l, nil
 }
 
-// While any way to inclusion is left, no rebuild: whatever the chain does, and however far nodes lag
-// behind each other.
+// No rebuild while any way to inclusion is left, whatever the chain does and however far nodes lag behind each other.
 func TestNeverRebuildWhatCanStillPay(t *testing.T) {
 	rebuilt, succeeded := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
-		w := &world{blocks: []bool{false}, times: []time.Duration{0}}
+		w := &harness{blocks: []bool{false}, times: []time.Duration{0}}
 		w.life = time.Duration(rapid.IntRange(1, 20).Draw(t, "life")) * time.Second
 		w.pick = func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "lag") }
 		w.snapshot()
@@ -169,10 +167,10 @@ func TestNeverRebuildWhatCanStillPay(t *testing.T) {
 			case chain.VerdictSucceeded:
 				succeeded++
 				if !paidFor {
-					t.Fatal("called succeeded, and the chain does not hold it")
+					t.Fatal("judged succeeded, but the chain does not contain it")
 				}
 			case chain.VerdictFailed:
-				t.Fatal("called failed, and it can't fail here")
+				t.Fatal("judged failed, but it can't fail here")
 			case chain.VerdictWait, chain.VerdictBroadcast:
 			}
 			if gone && (paidFor || couldStill(w)) {
@@ -185,9 +183,8 @@ func TestNeverRebuildWhatCanStillPay(t *testing.T) {
 	}
 }
 
-// couldStill tells whether some continuation, after undoing everything that is not final, includes
-// the transaction.
-func couldStill(w *world) bool { return w.times[w.final] < w.life }
+// couldStill reports whether some continuation, after undoing everything that is not final, includes the transaction.
+func couldStill(w *harness) bool { return w.times[w.final] < w.life }
 
 // looks answers Locate from a list.
 type looks struct {

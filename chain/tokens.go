@@ -8,9 +8,9 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ReadTokens reads the addresses of a configuration's tokens both ways round. The addresses come from people, who copy
-// them from explorers: only a stablecoin may have one, it must be one of the network's, and no two tokens may share it. The
-// driver's name begins its errors.
+// ReadTokens reads the token addresses of a configuration into both directions. Operators copy these addresses from
+// explorers, so only a stablecoin may have one, it must be valid on the network, and no two tokens may share it. Errors
+// begin with the driver's name.
 func ReadTokens[A comparable](driver string, tokens map[money.Asset]string, parse func(string) (A, error)) (map[money.Asset]A, map[A]money.Asset, error) {
 	addresses, assets := make(map[money.Asset]A, len(tokens)), make(map[A]money.Asset, len(tokens))
 	for _, asset := range slices.Sorted(maps.Keys(tokens)) {

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Commits returns the hook of store.Options. A commit is named by the store's method that asked for it.
+// Commits returns the hook of store.Options. A commit is named after the store's method that made it.
 func Commits() func(context.Context) func(committed bool) {
 	if points == nil {
 		return nil
@@ -30,7 +30,7 @@ func Commits() func(context.Context) func(committed bool) {
 	}
 }
 
-// asked returns the outermost method of the store on the stack, and the place in the code: all callers up to the activity.
+// asked returns the outermost store method on the stack, and the place in the code: all callers up to the activity.
 func asked() (name, site string) {
 	const deepest = 100
 	name = "call"
@@ -74,10 +74,10 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// readingRPC are the methods of chains' nodes that change nothing. Whatever is not known to be one of them is a point.
+// readingRPC matches the node methods that change nothing. Every other method is a point.
 var readingRPC = regexp.MustCompile(`^(eth_|net_|web3_)?(get|call$|chainId$|blockNumber$|estimate|fee|maxPriority|gasPrice$|simulate|version$|is[A-Z])`)
 
-// reads reports whether a request is known to change nothing: by its method, or by that of the JSON-RPC in it.
+// reads reports whether a request is known to change nothing, by its HTTP method or its JSON-RPC methods.
 func reads(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return true
@@ -112,7 +112,7 @@ func reads(r *http.Request) bool {
 	return true
 }
 
-// readingGRPC are the methods of TRON's nodes and of Temporal that change nothing outside of the activity.
+// readingGRPC matches the methods of TRON nodes and of Temporal that change nothing outside the activity.
 var readingGRPC = regexp.MustCompile(`^(Get|List|Describe|Query|Count|Poll|Record|Respond|Estimate|Trigger|Create.*Transaction)`)
 
 // Dial puts points around the calls of activities that may change something.

@@ -10,14 +10,14 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Interceptors are none.
+// Interceptors returns nil.
 func Interceptors() []interceptor.WorkerInterceptor { return nil }
 
-// Commits is nil: no commit is watched.
+// Commits returns nil: commits are not hooked.
 func Commits() func(context.Context) func(committed bool) { return nil }
 
-// Transport returns what it is given.
+// Transport returns t unchanged.
 func Transport(t http.RoundTripper) http.RoundTripper { return t }
 
-// Dial has no options.
+// Dial returns no options.
 func Dial() []grpc.DialOption { return nil }

@@ -19,16 +19,14 @@ import (
 	"go.temporal.io/sdk/interceptor"
 )
 
-// variable names a directory. This is no configuration of the service and exists in no build of it, so it is read here and
-// not in config.go.
+// variable names a directory. It is not part of the service's configuration, so it is read here and not in config.go.
 //
-// A file in Armed arms points. Its first line is the queue whose process is to die, empty for any; its second line is a
-// pattern of path.Match that the point has to match. The process that comes to such a point removes the file, writes the
-// point's name to a file of the same name in Fallen and dies. The file is removed first, so that each arming kills once,
-// whatever restarts.
+// A file in Armed arms points. Its first line is the queue whose process must die, empty for any; its second line is a
+// pattern of path.Match for the point. The process that reaches such a point removes the file, writes the point's name to a
+// file of the same name in Fallen and dies. The file is removed first, so that it kills only once.
 //
-// Each process writes the points that it passes to a file of its own in Passed, each once, with the type of the workflow
-// and the queue. Activities that it executes are there too, by their names.
+// Each process lists the points that it passes in a file of its own in Passed, each once, with the type of the workflow and
+// the queue. The file also lists the activities that it executes.
 const variable = "KIVUKO_CRASH_DIR"
 
 // The directories below the one that the variable names.
@@ -38,7 +36,7 @@ const (
 	Passed = "passed"
 )
 
-// points are this process's, nil where none are wanted.
+// points is the register of this process, nil when crash points are off.
 var points = open()
 
 type register struct {
@@ -71,7 +69,7 @@ func must(err error) {
 	}
 }
 
-// note writes down once that a point was passed, or that an activity was executed.
+// note records once that a point was passed, or that an activity was executed.
 func (r *register) note(point string, by *execution) {
 	line := strings.Join([]string{point, by.flow, by.queue}, "\t")
 	r.mu.Lock()
@@ -84,8 +82,8 @@ func (r *register) note(point string, by *execution) {
 	must(err)
 }
 
-// pass kills the process when it is armed for the point. SIGKILL leaves no time for anything: no deferred call, no answer
-// to Temporal, no end of a transaction.
+// pass kills the process if the point is armed. After SIGKILL nothing else runs: no deferred call, no answer to Temporal, no
+// end of a transaction.
 func (r *register) pass(point string, by *execution) {
 	r.note(point, by)
 	armed, err := os.ReadDir(filepath.Join(r.dir, Armed))
@@ -114,24 +112,24 @@ func (r *register) pass(point string, by *execution) {
 	}
 }
 
-// execution is one of an activity.
+// execution is one execution of an activity.
 type execution struct {
 	activity, flow, queue string
 
 	mu    sync.Mutex
-	sites map[string][]string // the places in the code from where a step was asked for, in their order
+	sites map[string][]string // the places in the code that made a step, in order
 }
 
 type executionKey struct{}
 
-// of returns the execution of which a context is, nil outside of activities.
+// of returns the execution of a context, nil outside of activities.
 func of(ctx context.Context) *execution {
 	e, _ := ctx.Value(executionKey{}).(*execution)
 	return e
 }
 
-// step begins a side effect, asked for from a place in the code. What it returns is called before it and after it. What is
-// asked for again from the same place, as in a loop, has the same number.
+// step returns the function that is called before and after a side effect. A side effect that the same place repeats, as in
+// a loop, has the same number.
 func (e *execution) step(name, site string) func(done bool) {
 	return func(done bool) {
 		number := e.number(name, site)
@@ -154,7 +152,7 @@ func (e *execution) number(name, site string) int {
 	return i + 1
 }
 
-// Interceptors have the side effects of an activity know which activity it is.
+// Interceptors returns the interceptor that puts the execution of an activity into its context.
 func Interceptors() []interceptor.WorkerInterceptor {
 	if points == nil {
 		return nil

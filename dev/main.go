@@ -7,7 +7,7 @@
 //	kivuko-dev ethereum    an Ethereum node
 //	kivuko-dev solana      a Solana node
 //	kivuko-dev momo        the mobile money operator's sandbox
-//	kivuko-dev clean-data  forget everything that the stack kept
+//	kivuko-dev clean-data  delete the stack's data
 //
 // `kivuko-dev help` lists them, and `kivuko-dev <command> -h` the flags of one.
 package main
@@ -53,7 +53,7 @@ func commands() []command {
 		{"ethereum", "an Ethereum node", ethereum.Command},
 		{"solana", "a Solana node", solana.Command},
 		{"momo", "the mobile money operator's sandbox", sandbox.Command},
-		{"clean-data", "forget everything that the stack kept", cleanData},
+		{"clean-data", "delete the stack's data", cleanData},
 	}
 }
 
@@ -66,7 +66,7 @@ func usage() string {
 	return text + "kivuko-dev <command> -h lists the flags of one. The product's own commands are those of kivuko."
 }
 
-// find returns the command that the arguments name, or says what there is to name.
+// find returns the command that the arguments name. Its error lists the commands.
 func find(args []string) (command, error) {
 	if len(args) == 0 {
 		return command{}, errors.New("kivuko-dev: no command given\n" + usage())
@@ -90,7 +90,7 @@ func main() {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	// A second signal ends the process at once; the kernel then ends its children.
+	// A second signal ends the process at once, and the kernel then ends its children.
 	context.AfterFunc(ctx, stop)
 	err = c.run(ctx, os.Args[2:])
 	var unavailable *programs.UnavailableError
@@ -106,7 +106,7 @@ func main() {
 	}
 }
 
-// steps is all that `run` does, in order.
+// steps returns the steps of `run`, in order.
 func steps() []stack.Step {
 	var all []stack.Step
 	for _, part := range [][]stack.Step{stack.Infrastructure(), stack.Prepare(), stack.Product(), stack.Notices(), demonstration()} {
@@ -115,10 +115,10 @@ func steps() []stack.Step {
 	return all
 }
 
-// demonstration fills the stack and runs the main job once.
+// demonstration creates the demo data and runs the main job once.
 func demonstration() []stack.Step {
-	world := func(s *stack.Stack) demo.World {
-		w := demo.World{
+	environment := func(s *stack.Stack) demo.Stack {
+		w := demo.Stack{
 			API: "http://" + s.Addresses.API, TronControl: "http://" + s.Addresses.TronControl,
 			EthereumControl: "http://" + s.Addresses.EthereumControl, Momo: "http://" + s.Addresses.Momo, DatabaseURL: s.ProductDatabase(),
 			AdminEmail: stack.AdminEmail, AdminPass: stack.AdminPassword, Say: s.Supervisor.Say,
@@ -130,15 +130,15 @@ func demonstration() []stack.Step {
 	}
 	return []stack.Step{
 		{Name: "demo accounts, wallets, offers", Run: func(ctx context.Context, s *stack.Stack) error {
-			return demo.Seed(ctx, world(s))
+			return demo.Seed(ctx, environment(s))
 		}},
 		{Name: "main job", Run: func(ctx context.Context, s *stack.Stack) error {
-			if err := demo.MainJob(ctx, world(s)); err != nil {
+			if err := demo.MainJob(ctx, environment(s)); err != nil {
 				if ctx.Err() != nil {
 					return err
 				}
-				// What went wrong is to be looked at in the stack that it went wrong in.
-				s.Supervisor.Say("THE MAIN JOB FAILED: %v\nThe stack goes on.", err)
+				// The stack stays up, so that the failure can be examined in it.
+				s.Supervisor.Say("THE MAIN JOB FAILED: %v\nThe stack keeps running.", err)
 			}
 			s.Note("API documentation", "http://"+s.Addresses.API+"/docs")
 			s.Note("login: admin", stack.AdminEmail+" / "+stack.AdminPassword)
@@ -153,12 +153,12 @@ func demonstration() []stack.Step {
 func runStack(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("run", flag.ContinueOnError)
 	root := flags.String("root", "", "the checkout (default: found from the working directory)")
-	state := flags.String("state", "", "where data and logs are kept (default: .local in the checkout)")
+	state := flags.String("state", "", "the directory of data and logs (default: .local in the checkout)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	if flags.NArg() > 0 {
-		return fmt.Errorf("run takes flags only, and not %q: --state names the directory of its data", flags.Arg(0))
+		return fmt.Errorf("run takes only flags, not %q: --state names the directory of its data", flags.Arg(0))
 	}
 	if *root == "" {
 		if *root, err = findRoot(); err != nil {
@@ -201,7 +201,7 @@ func findRoot() (string, error) {
 			return "", err
 		}
 		if dir == filepath.Dir(dir) {
-			return "", errors.New("this is not a checkout of Kivuko: run it from inside one, or name it with --root")
+			return "", errors.New("the working directory is not in a checkout of Kivuko: change into one, or name it with --root")
 		}
 	}
 }
@@ -213,7 +213,7 @@ func runTemporal(ctx context.Context, args []string) error {
 		"URL of a PostgreSQL server (default: from "+stack.PostgresVariable+", which keeps its password out of the process list)")
 	flags.StringVar(&opts.Database, "database", "", "name of the database (default: "+temporal.DefaultDatabase+")")
 	flags.StringVar(&opts.DynamicConfig, "dynamic-config", "docker/dynamicconfig.yaml", "file of dynamic configuration")
-	flags.StringVar(&opts.PortsFile, "ports-file", "", "remembers the ports of the inner services")
+	flags.StringVar(&opts.PortsFile, "ports-file", "", "file that stores the ports of the inner services")
 	flags.StringVar(&opts.LogLevel, "log-level", "", "debug, info, warn or error (default: warn)")
 	flags.IntVar(&opts.Port, "port", 0, "port of the frontend (default: a free one)")
 	flags.IntVar(&opts.MetricsPort, "metrics-port", 0, "port of the Prometheus metrics (default: none)")
@@ -241,8 +241,8 @@ func runTemporal(ctx context.Context, args []string) error {
 func runPostgres(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("postgres", flag.ContinueOnError)
 	opts := postgres.Options{Progress: os.Stderr}
-	flags.StringVar(&opts.Dir, "dir", "", "where the cluster is kept (default: a throw-away one)")
-	flags.BoolVar(&opts.Unsafe, "unsafe", false, "trade safety against a crash of the machine for speed")
+	flags.StringVar(&opts.Dir, "dir", "", "the cluster's directory (default: a temporary one)")
+	flags.BoolVar(&opts.Unsafe, "unsafe", false, "faster, but a crash of the machine can lose data")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -266,8 +266,8 @@ func cleanData(_ context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if flags.NArg() > 0 { // it may be meant as the directory, and another one would be removed
-		return fmt.Errorf("clean-data takes flags only, and not %q: --state names the directory", flags.Arg(0))
+	if flags.NArg() > 0 { // if it is meant as the directory, the default one must not be removed instead
+		return fmt.Errorf("clean-data takes only flags, not %q: --state names the directory", flags.Arg(0))
 	}
 	if *state == "" {
 		root, err := findRoot()

@@ -279,7 +279,7 @@ func TestStackGoesOnWithoutSolana(t *testing.T) {
 	if s.Solana() || s.Supervisor.Child(stack.ProcessSolana) != nil {
 		t.Error("the node runs without programs")
 	}
-	if !strings.Contains(said.String(), "going on without Solana") {
+	if !strings.Contains(said.String(), "the stack runs without Solana") {
 		t.Errorf("it said %q", said.String())
 	}
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes what the image holds: <directory>/root, its files, and <directory>/spool, an empty directory. The Dockerfile
-# runs it, and so do the checks, so that both build the same. REVISION is the commit that the files are from.
+# Makes the image's content: <directory>/image, its files, and <directory>/spool, an empty directory. The Dockerfile
+# and the checks both run it, so that they build the same. REVISION is the commit of the files.
 set -eu
 
 out=${1:?the directory to fill}
@@ -17,7 +17,7 @@ mkdir -p "$out/image/etc/ssl/certs" "$out/spool"
 # No C and no paths of this machine: the same files give the same binary everywhere.
 export CGO_ENABLED=0 GOTOOLCHAIN=local GOFLAGS=-mod=readonly GOEXPERIMENT='' GOAMD64=v1 GOARM64=v8.0
 go build -trimpath -buildvcs=false -ldflags="-s -w -buildid= -X main.revision=$REVISION" -o "$out/image/kivuko" .
-# The roots of trust are those of the base image. Time zones are not needed: Kenya's day is computed.
+# The root certificates of the base image. No time zone data is needed: Kenya's day is computed.
 cp /etc/ssl/certs/ca-certificates.crt "$out/image/etc/ssl/certs/ca-certificates.crt"
 find "$out/image" -type d -exec chmod 0755 {} +
 chmod 0444 "$out/image/etc/ssl/certs/ca-certificates.crt"

@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ApprovalAction is what an officer decides.
+// ApprovalAction is an officer's decision.
 type ApprovalAction string
 
 // The decisions.
@@ -17,7 +17,7 @@ const (
 	Reject  ApprovalAction = "reject"
 )
 
-// Done is the word for a decision that was made: "approved", "rejected".
+// Done is the past participle: "approved", "rejected".
 func (a ApprovalAction) Done() string {
 	if a == Approve {
 		return "approved"
@@ -25,16 +25,16 @@ func (a ApprovalAction) Done() string {
 	return "rejected"
 }
 
-// Valid tells whether a is a known decision.
+// Valid reports whether a is a known decision.
 func (a ApprovalAction) Valid() bool { return a == Approve || a == Reject }
 
-// ApprovalDoor is the way on which a decision came.
-type ApprovalDoor string
+// ApprovalChannel is how a decision arrived.
+type ApprovalChannel string
 
-// The doors. Both lead to one handler, which believes nothing but the token.
+// The channels. Both use the same handler, which trusts only the token.
 const (
-	DoorAPI    ApprovalDoor = "api"
-	DoorSignal ApprovalDoor = "signal"
+	ChannelAPI    ApprovalChannel = "api"
+	ChannelSignal ApprovalChannel = "signal"
 )
 
 // ApprovalObject is the type of object that waits for officers.
@@ -43,17 +43,17 @@ type ApprovalObject string
 // The objects that wait for officers.
 const (
 	ApproveTransfer   ApprovalObject = "transfer"
-	ApproveRefund     ApprovalObject = "refund"      // in crypto
-	ApproveBankPayout ApprovalObject = "bank_payout" // officers confirm that it was made
+	ApproveRefund     ApprovalObject = "refund"      // a refund in crypto; by rule, late mobile money goes back up to its first value
+	ApproveBankPayout ApprovalObject = "bank_payout" // officers confirm that the bank payment was made
 )
 
-// ApprovalObjects lists them.
+// ApprovalObjects lists the types of object that wait for officers.
 func ApprovalObjects() []ApprovalObject {
 	return []ApprovalObject{ApproveTransfer, ApproveRefund, ApproveBankPayout}
 }
 
-// ApprovalTicket asks for the right to one decision. Digest is what the officer saw; it must be that of
-// the object.
+// ApprovalTicket requests permission for one decision. Digest is that of the object as the officer saw it; it must still
+// match.
 type ApprovalTicket struct {
 	ID         uuid.UUID
 	OfficerID  uuid.UUID
@@ -62,20 +62,20 @@ type ApprovalTicket struct {
 	Action     ApprovalAction
 	Amount     money.Amount
 	Digest     string
-	Door       ApprovalDoor
+	Channel    ApprovalChannel
 	Note       string
-	TokenHash  [32]byte // the token itself is known to the officer alone
+	TokenHash  [32]byte // only the officer has the token itself
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
 }
 
-// Approval is a decision that was proven and counted.
+// Approval is a decision that was verified and counted.
 type Approval struct {
 	ID        uuid.UUID
 	ObjectID  uuid.UUID
 	OfficerID uuid.UUID
 	Action    ApprovalAction
-	Door      ApprovalDoor
+	Channel   ApprovalChannel
 	Note      string
 	CreatedAt time.Time
 }

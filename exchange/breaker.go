@@ -7,15 +7,15 @@ import (
 	"github.com/google/uuid"
 )
 
-// BreakerHits is after how many refusals of our own credential in a row payouts are suspended. One of them stops its own
-// payout alone. The operator locks an API user that goes on trying with a wrong password.
+// BreakerHits is how many refusals of our credentials in a row suspend payouts. A single one stops only its own payout. The
+// operator locks an API user that keeps trying with a wrong password.
 const BreakerHits = 2
 
-// CredentialCodes are the results with which the operator turns our own credential down, or our right to pay out:
-// whatever is sent next is turned down too. The database counts them (momo_credential_codes).
+// CredentialCodes are the result codes with which the operator refuses our credentials or our right to pay out: every later
+// request would be refused too. The database counts them (momo_credential_codes).
 //
-// Sources: the operator's portal, result codes of B2C and generic codes, and production notes for TP40153; the rest are
-// codes of its gateway, of which token_refused is our own word for a consumer key that gets no access token.
+// Sources: the operator's portal (result codes of B2C, generic codes) and production notes for TP40153. The rest are codes
+// of its gateway. token_refused is our own code for a consumer key that gets no access token.
 func CredentialCodes() []string {
 	return []string{
 		"11", "18", "20", "21", "22", "2001", "2006", "2028", "8006", "TP40153",
@@ -23,33 +23,32 @@ func CredentialCodes() []string {
 	}
 }
 
-// CredentialCode tells whether a result code of a payout is one of CredentialCodes.
+// CredentialCode reports whether a result code of a payout is one of CredentialCodes.
 func CredentialCode(code string) bool { return slices.Contains(CredentialCodes(), code) }
 
-// Breaker stops the payouts of a provider when our own credential is turned down. The database opens it, and a person
-// closes it.
+// Breaker stops the payouts of a provider when our credentials are refused. The database opens it, and an officer closes it.
 type Breaker struct {
 	Provider string
-	Hits     int       // refusals of our credential in a row; one is left after closing, until a payout is taken
-	Trial    bool      // closed by an officer, and the operator has taken no payout since
+	Hits     int       // refusals of our credentials in a row; one is kept after closing, until a payout is accepted
+	Trial    bool      // closed by an officer, and the operator has accepted no payout since
 	Code     string    // of the last refusal
 	OpenedAt time.Time // zero: not open
 	ClosedAt time.Time // when it was closed last
 	ClosedBy uuid.UUID
-	Note     string // of who closed it
+	Note     string // of the officer who closed it
 }
 
-// BreakerState says what a breaker lets through.
+// BreakerState is which payouts a breaker lets through.
 type BreakerState string
 
 // The states of a breaker.
 const (
-	BreakerClosed BreakerState = "closed" // payouts go
-	BreakerTrial  BreakerState = "trial"  // one payout at a time, whatever else is open, until the operator takes one
+	BreakerClosed BreakerState = "closed" // all payouts
+	BreakerTrial  BreakerState = "trial"  // one payout at a time, until the operator accepts one
 	BreakerOpen   BreakerState = "open"   // none
 )
 
-// State is what the breaker lets through.
+// State returns which payouts the breaker lets through.
 func (b Breaker) State() BreakerState {
 	switch {
 	case !b.OpenedAt.IsZero():
@@ -60,10 +59,10 @@ func (b Breaker) State() BreakerState {
 	return BreakerClosed
 }
 
-// breakerWakeups is how many flows are told at once that payouts go again; the others are told a few minutes later.
+// breakerWakeups is how many flows are woken at once when payouts resume; the others follow a few minutes later.
 const breakerWakeups = 1000
 
-// Wakeups is how many of the flows that the breaker parked are told at a time to try again.
+// Wakeups returns how many of the flows that the breaker parked are woken at a time.
 func (b Breaker) Wakeups() int {
 	if b.State() == BreakerTrial {
 		return 1

@@ -9,64 +9,63 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ColdLife is how long a transaction that was handed out may be signed. It is the life of the transaction
-// itself where the network ends transactions by time.
+// ColdLife is how long a handed-out transaction may be signed. On networks whose transactions expire by time, it is also the
+// life of the transaction.
 const ColdLife = 12 * time.Hour
 
-// ColdMargin is how much later than its end a handed out transaction counts as impossible: the network
-// measures by its own clock.
+// ColdMargin is how long after its expiry a handed-out transaction still counts as possible: the network measures by its own clock.
 const ColdMargin = 15 * time.Minute
 
-// MaxColdBytes bounds a transaction that comes back signed.
+// MaxColdBytes bounds a signed transaction that is imported.
 const MaxColdBytes = 4 << 10
 
-// ColdMasterPrefix begins the names of master keys whose private half only the cold machine has.
+// ColdMasterPrefix begins the names of master keys whose private half exists only on the cold machine.
 const ColdMasterPrefix = "cold:"
 
 // NonceSeed is the seed of a cold wallet's nonce account: 32 characters, the most that the network takes.
 func NonceSeed(walletID uuid.UUID) string { return hex.EncodeToString(walletID[:]) }
 
-// ColdDraftStatus is the state of a transaction that was handed out.
+// ColdDraftStatus is the state of a handed-out transaction.
 type ColdDraftStatus string
 
-// The states of a transaction that was handed out to be signed away from the service.
+// The states of a transaction that was handed out to be signed on the cold machine.
 const (
-	ColdOpen   ColdDraftStatus = "open"   // it may come back signed; nothing else may be done with its payment
-	ColdSigned ColdDraftStatus = "signed" // it came back and is a transaction of its payment
+	ColdOpen   ColdDraftStatus = "open"   // may be imported signed; blocks any other transaction of its payment
+	ColdSigned ColdDraftStatus = "signed" // was imported, and is a transaction of its payment
 
-	// ColdClosing is being withdrawn: nobody signs it here any more, and its nonce account is advanced.
+	// ColdClosing is being withdrawn: it is not signed any more, and its nonce account is advanced.
 	ColdClosing ColdDraftStatus = "closing"
-	// ColdLapsed is proven never to be included, or another one with its number was handed out anew.
+	// ColdLapsed is proven never to be included, or another draft with its number replaced it.
 	ColdLapsed ColdDraftStatus = "lapsed"
 )
 
-// ColdDraft is an unsigned transaction of a cold wallet. While one is open no other is made for its
-// payment, because both could be signed and sent.
+// ColdDraft is an unsigned transaction of a cold wallet. While one is open its payment gets no other transaction, because
+// both could be signed and sent.
 type ColdDraft struct {
-	ID        uuid.UUID
-	PaymentID uuid.UUID
-	Network   Network
-	Body      []byte // the network's encoding, see chain.Unsigned
-	Payload   []byte // what the key signs
-	TxID      string // empty where only the signature decides it
-	ExpiresAt time.Time
-	Lane      uuid.UUID // the wallet whose sequence Nonce is of; zero where the network has none
-	Nonce     uint64
-	RefBlock  string
-	// NonceAccount is what it lives by where the network has no end in time for it: as long as the account's value
-	// is RefBlock, which it was by the final block NonceBlock. Part is the owner's signature, which came back; the
-	// fee payer signs after it.
+	ID          uuid.UUID
+	PaymentID   uuid.UUID
+	Network     Network
+	Body        []byte // the network's encoding, see chain.Unsigned
+	Payload     []byte // what the key signs
+	TxID        string // empty where it depends on the signature
+	ExpiresAt   time.Time
+	NonceWallet uuid.UUID // the wallet that Nonce belongs to; zero where the network has no nonces
+	Nonce       uint64
+	RefBlock    string
+	// NonceAccount keeps the transaction valid on a network where it has no end in time: for as long as the account's value
+	// is RefBlock. It was that by the final block NonceBlock. Part is the owner's signature that was imported; the fee payer
+	// signs after it.
 	NonceAccount string
 	NonceBlock   uint64
 	Part         []byte
 	Bid          Bid
 	FeeLimit     money.Amount
 	Status       ColdDraftStatus
-	// ClosesAt is the moment until which it is handed out again as it is. It comes after ExpiresAt. It is no proof:
-	// what was handed out is over when its network can't include it any more, and Evidence says why.
+	// ClosesAt is until when the same draft is handed out again. It is after ExpiresAt. It proves nothing: the draft is over
+	// when its network can't include the transaction any more, and Evidence says why.
 	ClosesAt  time.Time
 	Evidence  string
 	AskedBy   uuid.UUID
-	AttemptID uuid.UUID // of the transaction that it became
+	AttemptID uuid.UUID // the transaction that it became
 	CreatedAt time.Time
 }

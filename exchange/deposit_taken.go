@@ -2,28 +2,27 @@ package exchange
 
 import "github.com/google/uuid"
 
-// OffRampFlow is the id of the flow of an order that sells crypto, which is woken by what comes to its escrow
-// address.
+// OffRampFlow is the workflow id of an order that sells crypto. Money that arrives at its escrow address wakes it.
 func OffRampFlow(order uuid.UUID) string { return "off-ramp:" + order.String() }
 
-// DetailUnfunded is the detail of a sale that was closed because the wallet that should have paid for it had too little.
+// DetailUnfunded is the detail of a sale that was closed because the customer's wallet had too little to fund it.
 const DetailUnfunded = "unfunded"
 
-// DepositVerdict says how money that came to an order's escrow address fits the order.
+// DepositVerdict is how money that came to an order's escrow address fits the order.
 type DepositVerdict string
 
 // The verdicts.
 const (
 	TakenExact      DepositVerdict = "exact"
-	TakenRepriced   DepositVerdict = "repriced"    // another amount, priced anew at the order's rate
-	TakenMismatch   DepositVerdict = "mismatch"    // another amount, which the offer does not allow: all of it goes back
-	TakenWrongAsset DepositVerdict = "wrong_asset" // another coin: it is set aside, and the order waits on
-	TakenDuplicate  DepositVerdict = "duplicate"   // the order has its deposit already
-	TakenLate       DepositVerdict = "late"        // the order was over
-	TakenKnown      DepositVerdict = "known"       // taken before, or nothing that is to be taken
+	TakenRepriced   DepositVerdict = "repriced"    // another amount, priced at the order's rate
+	TakenMismatch   DepositVerdict = "mismatch"    // another amount, which the offer does not allow: all of it is returned
+	TakenWrongAsset DepositVerdict = "wrong_asset" // another coin: it stays in suspense, and the order keeps waiting
+	TakenDuplicate  DepositVerdict = "duplicate"   // the order already has its deposit
+	TakenLate       DepositVerdict = "late"        // the order was closed
+	TakenKnown      DepositVerdict = "known"       // already taken, or not to be taken
 )
 
-// DepositTaken is what became of a deposit. Exception and Refund have a zero id where there is none.
+// DepositTaken is the result of taking a deposit. Exception and Refund have a zero id if there is none.
 type DepositTaken struct {
 	Verdict   DepositVerdict
 	Order     Order

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The values of status_detail, by what they are of. The first of each list is that of a thing that waits for nothing.
+// The values of status_detail by object. Each list begins with the value of an object that waits for nothing.
 
 // OrderDetails lists what an order may wait for, and why it ended.
 func OrderDetails() []string {
@@ -24,7 +24,7 @@ func TransferDetails() []string {
 	}
 }
 
-// What offers, exceptions and refunds wait for beside what orders do.
+// What offers, exceptions and refunds wait for, in addition to the values of orders.
 const (
 	WaitPublish   = "publish"
 	WaitVendor    = "vendor"
@@ -35,7 +35,7 @@ const (
 	DetailAddress = "address_refused"
 )
 
-// OfferDetails lists what an offer needs to be orderable.
+// OfferDetails lists why an offer can't take orders.
 func OfferDetails() []string {
 	return []string{WaitNothing, WaitPublish, WaitVendor, WaitLiquidity, WaitAdmin}
 }
@@ -51,7 +51,7 @@ func RefundDetails() []string {
 	}
 }
 
-// WaitsFor is what the refund waits for, as one of RefundDetails. What the operator said stands in the log.
+// WaitsFor returns what the refund waits for, as one of RefundDetails. The operator's own text is only in the log.
 func (r Refund) WaitsFor() string {
 	switch {
 	case r.Status == RefundCompleted:

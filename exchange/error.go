@@ -6,34 +6,33 @@ import (
 	"strings"
 )
 
-// Code names one kind of failure. It is stable, part of the public contract, and the only thing
-// that callers may branch on.
+// Code identifies one kind of failure. It is stable and part of the public contract. Callers branch on nothing else.
 type Code string
 
-// The catalogue of codes. The API maps each to a status; docs/contract.md is checked against it.
+// The catalogue of codes. The API maps each to a status; a test checks docs/contract.md against it.
 const (
-	CodeInternal            Code = "internal"                 // a bug or a broken dependency; says nothing to clients
+	CodeInternal            Code = "internal"                 // a bug or a broken dependency; no details for clients
 	CodeUnavailable         Code = "unavailable"              // a dependency is down; try again
 	CodeMalformed           Code = "malformed"                // the request can't be read at all
 	CodeInvalid             Code = "invalid"                  // fields break rules; Fields names them
 	CodeUnauthenticated     Code = "unauthenticated"          // no valid token
-	CodeInvalidCredentials  Code = "invalid_credentials"      // wrong or unknown login, told apart nowhere
+	CodeInvalidCredentials  Code = "invalid_credentials"      // a wrong or an unknown login, never distinguished
 	CodePINLocked           Code = "pin_locked"               // too many wrong PINs; password login still works
 	CodeForbidden           Code = "forbidden"                // the role may not do this at all
-	CodeNotFound            Code = "not_found"                // absent, or not the caller's to see
+	CodeNotFound            Code = "not_found"                // absent, or not visible to the caller
 	CodeConflict            Code = "conflict"                 // a unique thing exists already
 	CodeStateConflict       Code = "state_conflict"           // the object's state does not allow it
 	CodePrecondition        Code = "precondition_failed"      // the object changed since the version in If-Match
 	CodeInsufficientFunds   Code = "insufficient_funds"       // an account's available balance is too small
-	CodeInsufficientOffer   Code = "insufficient_offer"       // the offer has less left than asked for
-	CodeLimitReached        Code = "limit_reached"            // as many of them as the caller may have at a time
-	CodeRateChanged         Code = "rate_changed"             // the price is not the one that the caller expected
-	CodeEscrowDry           Code = "escrow_exhausted"         // no escrow address is free, and the pool is as large as it may be
-	CodeSuspended           Code = "payout_suspended"         // the operator refuses our credential, and nothing is paid out until a person has looked
-	CodeExpired             Code = "expired"                  // the object's time is over
-	CodeUnsupported         Code = "unsupported"              // a named feature is not offered (501)
-	CodeIdempotencyReused   Code = "idempotency_key_reused"   // same key, other body
-	CodeIdempotencyBusy     Code = "idempotency_in_flight"    // same key, still running
+	CodeInsufficientOffer   Code = "insufficient_offer"       // the offer has less left than requested
+	CodeLimitReached        Code = "limit_reached"            // a limit on numbers or amounts is reached
+	CodeRateChanged         Code = "rate_changed"             // the price differs from the one that the caller expected
+	CodeEscrowExhausted     Code = "escrow_exhausted"         // no escrow address is free, and the pool is at its maximum
+	CodeSuspended           Code = "payout_suspended"         // the operator refuses our credentials; no payouts
+	CodeExpired             Code = "expired"                  // the object has expired
+	CodeUnsupported         Code = "unsupported"              // the feature is not available (501)
+	CodeIdempotencyReused   Code = "idempotency_key_reused"   // same key, different body
+	CodeIdempotencyBusy     Code = "idempotency_in_flight"    // same key, still in progress
 	CodeIdempotencyRequired Code = "idempotency_key_required" // a money-moving POST without key
 	CodeRateLimited         Code = "rate_limited"
 	CodeTooLarge            Code = "too_large"
@@ -41,17 +40,16 @@ const (
 	CodeMethodNotAllowed    Code = "method_not_allowed"
 )
 
-// FieldError says which part of a request breaks which rule. Pointer is an RFC 6901 JSON pointer
-// into the body ("/fiat_amount") or, for parameters, "query/page_size" or "path/id". Code is the
-// stable name of the rule ("required", "precision", "unknown_field", "out_of_range", ...).
+// FieldError is a part of a request that breaks a rule. Pointer is an RFC 6901 JSON pointer into the body ("/fiat_amount")
+// or, for parameters, "query/page_size" or "path/id". Code is the stable name of the rule ("required", "precision",
+// "unknown_field", "out_of_range", ...).
 type FieldError struct {
 	Pointer string `json:"pointer"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// Error is a failure that Kivuko understands. Message is for people and may reach clients; Cause is
-// for logs and never does.
+// Error is a failure with a code. Message is for users and may reach clients. Cause is for logs and never reaches them.
 type Error struct {
 	Code    Code
 	Message string
@@ -75,18 +73,17 @@ func (e *Error) Error() string {
 // Unwrap gives the cause to errors.Is and errors.As.
 func (e *Error) Unwrap() error { return e.Cause }
 
-// Errorf makes an Error with a message for people.
+// Errorf makes an Error with a message for users.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
-// Wrap makes an Error around a cause that only logs will see.
+// Wrap makes an Error with a cause that only appears in logs.
 func Wrap(code Code, cause error, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Cause: cause}
 }
 
-// Invalid makes a CodeInvalid error from broken rules; it returns nil when there are none, so that
-// a validator can end with it.
+// Invalid makes a CodeInvalid error from broken rules. It returns nil when there are none, so a validator can end with it.
 func Invalid(fields ...FieldError) error {
 	if len(fields) == 0 {
 		return nil
@@ -105,7 +102,7 @@ func CodeOf(err error) Code {
 	return CodeInternal
 }
 
-// MessageOf is the text that a client may read; an error of unknown origin says nothing.
+// MessageOf returns the text that a client may read; for an error of unknown origin that is a general one.
 func MessageOf(err error) string {
 	if e, ok := errors.AsType[*Error](err); ok && e.Code != CodeInternal {
 		return e.Message
@@ -113,7 +110,7 @@ func MessageOf(err error) string {
 	return "Something went wrong on our side."
 }
 
-// ChangedMeanwhile refuses a change to another version of an object than the one that is stored.
+// ChangedMeanwhile refuses a change because the object's stored version is not the one in If-Match.
 func ChangedMeanwhile() *Error {
-	return Errorf(CodePrecondition, "The object is not any more as the version in If-Match. Read it again.")
+	return Errorf(CodePrecondition, "The object has changed since the version in If-Match. Read it again.")
 }

@@ -13,62 +13,63 @@ type EscrowStatus string
 
 // The states of an address of the pool.
 const (
-	EscrowFree     EscrowStatus = "free"     // may be lent to an order, unless there is trouble with it
-	EscrowLeased   EscrowStatus = "leased"   // lent to one order
-	EscrowResting  EscrowStatus = "resting"  // given back; what comes now is late money of its last order
-	EscrowDisabled EscrowStatus = "disabled" // an admin took it out of use
+	EscrowFree     EscrowStatus = "free"     // can be leased to an order, unless it has trouble
+	EscrowLeased   EscrowStatus = "leased"   // leased to one order
+	EscrowResting  EscrowStatus = "resting"  // given back; money that arrives now is late money of its last order
+	EscrowDisabled EscrowStatus = "disabled" // an admin disabled it
 )
 
-// EscrowMachine governs the addresses of the pool. A leased one can't be disabled: its order shows it to a customer.
+// EscrowMachine governs the addresses of the pool. A leased address can't be disabled, because its order shows it to a
+// customer.
 var EscrowMachine = Machine[EscrowStatus]{
 	Name: "escrow_address", Initial: EscrowFree,
 	Transitions: []Transition[EscrowStatus]{
-		{EscrowFree, EscrowLeased, ByFlow, "an order borrows it: it is empty and has rested"},
-		{EscrowLeased, EscrowResting, ByFlow, "the order is over, its crypto has left, and all that came is accounted for"},
+		{EscrowFree, EscrowLeased, ByFlow, "an order leases it, as it is empty and has rested"},
+		{EscrowLeased, EscrowResting, ByFlow, "the order is closed, its crypto has left, and every arrival is accounted for"},
 		{EscrowResting, EscrowFree, ByFlow, "it has rested and is empty"},
-		{EscrowFree, EscrowDisabled, string(RoleAdmin), "it shall not be used"},
-		{EscrowResting, EscrowDisabled, string(RoleAdmin), "it shall not be used again"},
-		{EscrowDisabled, EscrowFree, string(RoleAdmin), "it may be used again: it has rested and is empty"},
+		{EscrowFree, EscrowDisabled, string(RoleAdmin), "it must not be used"},
+		{EscrowResting, EscrowDisabled, string(RoleAdmin), "it must not be used again"},
+		{EscrowDisabled, EscrowFree, string(RoleAdmin), "it may be used again, as it has rested and is empty"},
 	},
 }
 
-// Limits of the pool. The database holds the same ones.
+// Limits of the pool. The database has the same values.
 const (
 	MaxEscrowKept   = 1000                // free addresses of a network that are kept ready
 	MaxEscrowPool   = 10000               // addresses of a network
-	MaxEscrowBatch  = 50                  // addresses that an admin asks for at a time
+	MaxEscrowBatch  = 50                  // addresses that an admin requests at a time
 	MaxEscrowText   = 200                 // characters of a label, or of a reason
 	MinEscrowRest   = 10 * time.Minute    // between two orders
 	MaxEscrowRest   = 90 * 24 * time.Hour // between two orders
-	EscrowClockSkew = 10 * time.Minute    // that the time of a block may be off; not more than the shortest rest
+	EscrowClockSkew = 10 * time.Minute    // by which the time of a block may be off; not more than the shortest rest
 )
 
-// EscrowTrouble says in a word why a free address can't be lent now.
+// EscrowTrouble is the reason why a free address can't be leased now.
 type EscrowTrouble string
 
-// What keeps an address from being lent.
+// The reasons.
 const (
 	EscrowNoTrouble  EscrowTrouble = ""
-	EscrowMoney      EscrowTrouble = "money"      // somebody's stablecoins are on it
-	EscrowSeen       EscrowTrouble = "seen"       // something comes that is not final yet
-	EscrowException  EscrowTrouble = "exception"  // a payment exception of it is not settled
-	EscrowQuarantine EscrowTrouble = "quarantine" // a movement of it waits for a person
+	EscrowMoney      EscrowTrouble = "money"      // stablecoins are on it
+	EscrowSeen       EscrowTrouble = "seen"       // a movement to it is not final yet
+	EscrowException  EscrowTrouble = "exception"  // it has an open payment exception
+	EscrowQuarantine EscrowTrouble = "quarantine" // a quarantined movement of it waits for an officer
 )
 
-// EscrowAddress is one address of the pool. Its id is its wallet's.
+// EscrowAddress is one address of the pool. It has the same id as its wallet.
 type EscrowAddress struct {
 	ID         uuid.UUID
 	Network    Network
 	Address    string
 	Status     EscrowStatus
 	Trouble    EscrowTrouble
-	OrderID    uuid.UUID // of the lease that is open; zero without one
-	LeasedAt   time.Time // of the lease that is open
+	OrderID    uuid.UUID // of the open lease; zero without one
+	LeasedAt   time.Time // of the open lease
 	RestUntil  time.Time // zero while it is leased, and before its first lease
 	LastUsedAt time.Time
 	Label      string
-	Reason     string         // for which it is disabled
-	Balances   []money.Amount // on the address by the ledger, of each asset that the network's wallets hold
+	Reason     string         // why it is disabled
+	Balances   []money.Amount // the ledger's balance of each asset that the network's wallets hold
 	UpdatedBy  uuid.UUID
 	CreatedAt  time.Time
 	UpdatedAt  time.Time
@@ -85,28 +86,28 @@ type EscrowLease struct {
 	RestUntil time.Time // zero while it is open
 }
 
-// ClaimKind says what an arrival at an escrow address is to the order that borrows it.
+// ClaimKind is how an arrival at an escrow address fits the order that leases it.
 type ClaimKind string
 
-// The kinds of claim. The first four decide over the order, which has at most one of them, and hold the crypto; the
-// last three leave it in suspense for a payment exception.
+// The kinds of claim. The first four settle the order, which has at most one of them, and hold the crypto. The last three
+// leave the crypto in suspense for a payment exception.
 const (
-	ClaimExact      ClaimKind = "exact"       // what the order asked for
-	ClaimRepriced   ClaimKind = "repriced"    // another amount, which the order is priced by now
-	ClaimUnder      ClaimKind = "under"       // too little for the offer: goes back
-	ClaimOver       ClaimKind = "over"        // too much for the offer: goes back, all of it
-	ClaimWrongAsset ClaimKind = "wrong_asset" // of another asset
-	ClaimDuplicate  ClaimKind = "duplicate"   // after another one has decided over the order
-	ClaimLate       ClaimKind = "late"        // after the order was closed without any
+	ClaimExact      ClaimKind = "exact"       // the amount that the order asked for
+	ClaimRepriced   ClaimKind = "repriced"    // another amount, at which the order is priced now
+	ClaimUnder      ClaimKind = "under"       // too little for the offer: returned
+	ClaimOver       ClaimKind = "over"        // too much for the offer: all of it is returned
+	ClaimWrongAsset ClaimKind = "wrong_asset" // in another asset
+	ClaimDuplicate  ClaimKind = "duplicate"   // after another claim settled the order
+	ClaimLate       ClaimKind = "late"        // after the order was closed without one
 )
 
-// Pays tells whether the order is paid out for it.
+// Pays reports whether the order is paid out for the claim.
 func (k ClaimKind) Pays() bool { return k == ClaimExact || k == ClaimRepriced }
 
-// Holds tells whether the crypto becomes the address's balance, held for the order. Otherwise it stays in suspense.
+// Holds reports whether the crypto becomes the wallet's balance, held for the order. Otherwise it stays in suspense.
 func (k ClaimKind) Holds() bool { return k.Pays() || k == ClaimUnder || k == ClaimOver }
 
-// Exception is the kind of payment exception that a claim of the kind opens; empty for one that pays.
+// Exception returns the kind of payment exception that the claim opens; empty for a claim that pays.
 func (k ClaimKind) Exception() ExceptionKind {
 	switch k {
 	case ClaimUnder:
@@ -124,25 +125,25 @@ func (k ClaimKind) Exception() ExceptionKind {
 	return ""
 }
 
-// EscrowClaim is what became of one arrival at an escrow address. Of its amount, no more than all of it is taken by
-// the vendor, refunded, or kept by the house.
+// EscrowClaim records how one arrival at an escrow address was used. Taken by the vendor, refunded, and kept by the house
+// never exceed its amount together.
 type EscrowClaim struct {
 	ID          uuid.UUID
-	DepositID   uuid.UUID // the movement on the chain; zero for a payment of ours
+	DepositID   uuid.UUID // the movement on the chain; zero for our own payment
 	PaymentID   uuid.UUID // the payment that funded the order from a custodial wallet; zero for a movement
 	OrderID     uuid.UUID
 	WalletID    uuid.UUID // the escrow wallet
 	Kind        ClaimKind
 	Amount      money.Amount
 	HoldID      uuid.UUID // of the crypto on the escrow wallet's balance; zero for kinds that hold nothing
-	ExceptionID uuid.UUID // that it opened; zero for a claim that pays
+	ExceptionID uuid.UUID // the exception that it opened; zero for a claim that pays
 	Taken       money.Amount
 	Refunded    money.Amount
 	Kept        money.Amount
 	CreatedAt   time.Time
 }
 
-// EscrowPolicy is how large the pool of a network is, and for how long its addresses rest.
+// EscrowPolicy is the size of a network's pool and how long its addresses rest.
 type EscrowPolicy struct {
 	Network   Network
 	KeepFree  int           // addresses that are kept ready
@@ -153,22 +154,22 @@ type EscrowPolicy struct {
 	Version   int64
 }
 
-// EscrowDemand is what the pool of a network has and what it lacks.
+// EscrowDemand is what the pool of a network has and needs.
 type EscrowDemand struct {
 	Network Network     `json:"network"`
-	Free    int         `json:"free"` // that could be lent now
+	Free    int         `json:"free"` // can be leased now
 	Total   int         `json:"total"`
 	Most    int         `json:"most"`
-	Short   int         `json:"short,omitempty"` // that are wanted and may not be made
-	Make    []uuid.UUID `json:"make,omitempty"`  // ids of wallets that are to be made
+	Short   int         `json:"short,omitempty"` // needed, but the pool has its full size
+	Make    []uuid.UUID `json:"make,omitempty"`  // ids of wallets to make
 }
 
-// EscrowWallet is the request for a wallet of the pool.
+// EscrowWallet returns the request for a wallet of the pool.
 func EscrowWallet(id uuid.UUID, n Network) WalletRequest {
 	return WalletRequest{ID: id, OwnerType: OwnerTreasury, Purpose: HouseEscrow, Network: n, Asset: money.USDT, Type: Hot}
 }
 
-// KeptDeposit is crypto on an escrow address that the house keeps, by the exception that it came with.
+// KeptDeposit is crypto on an escrow address that the house keeps, and the exception that it belongs to.
 type KeptDeposit struct {
 	ExceptionID uuid.UUID `json:"exception_id"`
 	Network     Network   `json:"network"`

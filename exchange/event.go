@@ -7,22 +7,22 @@ import (
 	"github.com/google/uuid"
 )
 
-// Event is one fact in the event log. It is written in the transaction of the change that it tells.
+// Event is one fact in the event log. It is written in the same transaction as the change that it describes.
 type Event struct {
 	Cursor     int64  // global order, the value of ?after=
 	ObjectType string // "order", "offer", ...
 	ObjectID   uuid.UUID
 	Sequence   int64  // per object, from 1, without a gap
 	Type       string // "order.completed"
-	// OwnerID and VendorID are who may read it beside staff; zero means staff only.
+	// OwnerID and VendorID may read it besides staff; when both are zero, only staff may.
 	OwnerID  uuid.UUID
 	VendorID uuid.UUID
-	Payload  json.RawMessage // the object as of then, without secrets and personal data
+	Payload  json.RawMessage // the object at that time, without secrets and personal data
 	At       time.Time
 }
 
-// ForMerchant is the event as a merchant reads it: of a customer's refund in crypto, without where it goes. A payload
-// that can't be read is not shown.
+// ForMerchant is the event as a merchant sees it: without the address of a customer's refund in crypto. A payload that can't
+// be parsed is left out.
 func (e Event) ForMerchant(merchant uuid.UUID) Event {
 	if e.OwnerID == merchant || len(e.Payload) == 0 || (e.ObjectType != "refund" && e.ObjectType != "chain_payment") {
 		return e
@@ -45,8 +45,7 @@ func (e Event) ForMerchant(merchant uuid.UUID) Event {
 	return e
 }
 
-// AuditRecord says who did what, when, from where, and what changed. Rows are sealed into a hash
-// chain after they are written.
+// AuditRecord is who did what, when, from where, and what changed. Rows are sealed into a hash chain after they are written.
 type AuditRecord struct {
 	ID         int64
 	At         time.Time
@@ -62,8 +61,8 @@ type AuditRecord struct {
 	Hash       string // empty until sealed
 }
 
-// OperatorCommand is a person's decision about a parked flow, written by the API after it checked
-// the person's right. The flow acts on the row, never on what a signal claims.
+// OperatorCommand is an officer's decision about a parked flow. The API writes it after it checked the officer's permission.
+// The flow acts on the row, never on the content of a signal.
 type OperatorCommand struct {
 	ID         uuid.UUID
 	ObjectType string

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// EventType is a kind of event: what happened to an object of a kind.
+// EventType is a type of event and what it means.
 type EventType struct {
 	Type   string // "order.completed"
 	Object string // "order"
 	Means  string // a sentence
-	Staff  bool   // of interest to staff alone: no customer and no merchant reads it
+	Staff  bool   // only staff may read it
 }
 
-// eventTypes are the types that no state machine names.
+// eventTypes are the types that are not states of a state machine.
 var eventTypes = []EventType{
 	{"order.opened", "order", "An order was opened.", false},
 	{"order.detail_changed", "order", "What the order waits for changed, and its status did not.", false},
-	{"order.refund_address_set", "order", "It was said where the crypto of the order goes back to.", false},
-	{"offer.created", "offer", "An offer was described.", false},
+	{"order.refund_address_set", "order", "The address that the crypto of the order is returned to was set.", false},
+	{"offer.created", "offer", "A draft of an offer was created.", false},
 	{"offer.changed", "offer", "Terms of the offer changed.", false},
-	{"offer.published", "offer", "The offer was published, and its money is held.", false},
+	{"offer.published", "offer", "The offer was published, and its funds are held.", false},
 	{"offer.paused", "offer", "The offer was paused.", false},
 	{"offer.resumed", "offer", "The offer was resumed.", false},
-	{"offer.closed", "offer", "The offer was closed, and what was left of it released.", false},
+	{"offer.closed", "offer", "The offer was closed, and the rest of its funds was released.", false},
 	{"offer.suspended", "offer", "An admin suspended the offer.", false},
 	{"offer.unsuspended", "offer", "The suspension was lifted; the offer is paused.", false},
 	{"offer.active", "offer", "The offer has liquidity again.", false},
@@ -31,31 +31,31 @@ var eventTypes = []EventType{
 	{"offer.deleted", "offer", "The offer was deleted.", false},
 	{"transfer.created", "transfer", "A transfer was created, and its amount is held.", false},
 	{"transfer.detail_changed", "transfer", "What the transfer waits for changed, and its status did not.", false},
-	{"transfer.approval_counted", "transfer", "An officer approved the transfer, and another one has to.", false},
-	{"transfer.released", "transfer", "The held money of a blocked transfer became free.", false},
+	{"transfer.approval_counted", "transfer", "An officer approved the transfer, and another officer must.", false},
+	{"transfer.released", "transfer", "The held money of a blocked transfer was released.", false},
 	{"fx_quote.created", "fx_quote", "A quote was made.", false},
 	{"fx_rate.entered", "fx_rate", "A rate was entered.", true},
 	{"fee_profile.entered", "fee_profile", "A version of a fee profile was entered.", true},
 	{"payment_attempt.created", "payment_attempt", "A collection or a payout by mobile money is about to be submitted.", false},
 	{"payment_attempt.changed", "payment_attempt", "More is known about a payment attempt, and its status did not change.", false},
 	{"chain_payment.handed_out", "chain_payment", "An unsigned transaction was handed out for a cold wallet.", false},
-	{"chain_payment.brought_back", "chain_payment", "The signed transaction of a cold wallet was brought back.", false},
-	{"chain_payment.draft_lapsed", "chain_payment", "What was handed out can't be included by the network any more.", false},
-	{"chain_payment.withdrawn", "chain_payment", "What was handed out is being made impossible.", false},
-	{"payment_exception.opened", "payment_exception", "Money arrived that fits nothing.", false},
-	{"refund.addressed", "refund", "It was said where a refund in crypto goes.", false},
-	{"refund.payee_confirmed", "refund", "A person confirmed who is paid back.", false},
-	{"refund.claim_dismissed", "refund", "A person dismissed the claim that the payee had been paid after all.", false},
+	{"chain_payment.brought_back", "chain_payment", "The signed transaction of a cold wallet was imported.", false},
+	{"chain_payment.draft_lapsed", "chain_payment", "The handed-out transaction can't be included by the network any more.", false},
+	{"chain_payment.withdrawn", "chain_payment", "The handed-out transaction is being made impossible.", false},
+	{"payment_exception.opened", "payment_exception", "Money arrived that does not fit.", false},
+	{"refund.addressed", "refund", "The address of a refund in crypto was set.", false},
+	{"refund.payee_confirmed", "refund", "An officer confirmed who is refunded.", false},
+	{"refund.claim_dismissed", "refund", "An officer dismissed the claim that the payee had been paid after all.", false},
 	{"reconciliation_difference.opened", "reconciliation_difference", "The ledger and a chain differ.", true},
-	{"reconciliation_difference.changed", "reconciliation_difference", "A difference is another amount now.", true},
-	{"control_change.proposed", "control_change", "A change waits for a second person.", true},
-	{"bank_confirmation.saved", "bank_confirmation", "An officer confirmed a payment by bank, or took the confirmation back.", true},
-	{"deposit_cursor.started", "deposit_cursor", "The watch over a network began.", true},
-	{"deposit_quarantine.opened", "deposit_quarantine", "A movement on a chain can't be booked by itself.", true},
+	{"reconciliation_difference.changed", "reconciliation_difference", "The amount of a difference changed.", true},
+	{"control_change.proposed", "control_change", "A change waits for a second officer.", true},
+	{"bank_confirmation.saved", "bank_confirmation", "An officer confirmed a payment by bank, or withdrew the confirmation.", true},
+	{"deposit_cursor.started", "deposit_cursor", "The deposit watch of a network began.", true},
+	{"deposit_quarantine.opened", "deposit_quarantine", "A movement on a chain can't be booked automatically.", true},
 	{"deposit_quarantine.settled", "deposit_quarantine", "A movement that could not be booked is settled.", true},
 	{"escrow_address.labelled", "escrow_address", "An escrow address got another label.", true},
 	{"escrow_address.free", "escrow_address", "An escrow address is free.", true},
-	{"escrow_policy.changed", "escrow_policy", "The size of an escrow pool or the rest of its addresses changed.", true},
+	{"escrow_policy.changed", "escrow_policy", "The size of an escrow pool or the resting time of its addresses changed.", true},
 	{"user.created", "user", "An account was created.", false},
 	{"user.updated", "user", "An account changed.", false},
 	{"user.pin_changed", "user", "The PIN of an account was set or changed.", false},
@@ -66,11 +66,11 @@ var eventTypes = []EventType{
 	{"webhook_endpoint.updated", "webhook_endpoint", "A webhook endpoint changed.", false},
 	{"webhook_endpoint.disabled", "webhook_endpoint", "A webhook endpoint was disabled by the service.", false},
 	{"webhook_endpoint.secret_rotated", "webhook_endpoint", "A webhook endpoint got a new secret.", false},
-	{"webhook_endpoint.test", "webhook_endpoint", "A test event was asked for.", false},
+	{"webhook_endpoint.test", "webhook_endpoint", "A test event was requested.", false},
 	{"webhook_endpoint.deleted", "webhook_endpoint", "A webhook endpoint was deleted.", false},
 }
 
-// machineEvents are the machines of which every state but those left out has an event of its name.
+// machineEvents are the state machines whose states are event types, without the states that have no event.
 var machineEvents = []struct {
 	object string
 	states []string
@@ -96,20 +96,20 @@ func without(all []string, gone string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == gone })
 }
 
-// EventTypes lists every type of event that there is, by name.
+// EventTypes lists every type of event, by name.
 func EventTypes() []EventType {
 	all := slices.Clone(eventTypes)
 	for _, m := range machineEvents {
 		object := strings.ReplaceAll(m.object, "_", " ")
 		for _, state := range m.states {
-			all = append(all, EventType{m.object + "." + state, m.object, "The " + object + " is " + strings.ReplaceAll(state, "_", " ") + ".", m.staff})
+			all = append(all, EventType{m.object + "." + state, m.object, "The status of the " + object + " is " + state + " now.", m.staff})
 		}
 	}
 	slices.SortFunc(all, func(a, b EventType) int { return strings.Compare(a.Type, b.Type) })
 	return all
 }
 
-// EventObjects lists what events are about.
+// EventObjects lists the types of object that have events.
 func EventObjects() []string {
 	var all []string
 	for _, e := range EventTypes() {
@@ -119,7 +119,7 @@ func EventObjects() []string {
 	return slices.Compact(all)
 }
 
-// HappensEvent reports whether there are events of a type, or, for "order.*", of an object.
+// HappensEvent reports whether events of a type exist, or, for "order.*", events of an object.
 func HappensEvent(pattern string) bool {
 	return slices.ContainsFunc(EventTypes(), func(e EventType) bool {
 		prefix, _, _ := strings.Cut(e.Type, ".")
@@ -127,7 +127,7 @@ func HappensEvent(pattern string) bool {
 	})
 }
 
-// auditOnly are the actions of the audit log that are no events.
+// auditOnly are the actions of the audit log that are not events.
 var auditOnly = []string{
 	"country.create", "country.delete", "country.seed", "country.update", "deny_list.added", "deny_list.removed", "escrow.grown", "escrow_claim.created", "fiat_currency.create",
 	"fiat_currency.delete", "fiat_currency.seed", "fiat_currency.update", "fx_quote.replayed", "limits.approval_rule_changed",
@@ -135,10 +135,10 @@ var auditOnly = []string{
 	"order_payout.refused_by_bank", "payment_exception.refund", "payment_exception.resolve", "payment_exception.retry", "refund.approve_token_issued", "refund.approved", "refund.decision_refused", "refund.reject_token_issued",
 	"refund.rejected", "refund.requested", "session.all_revoked", "session.created", "session.revoked", "staff.appointed_by_one_person",
 	"transfer.approve_token_issued", "transfer.approved", "transfer.decision_refused", "transfer.refund", "transfer.reject_token_issued",
-	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.lane_reopened", "webhook_delivery.replayed",
+	"transfer.rejected", "transfer.retry", "treasury.allocated", "user.limits_changed", "wallet.nonce_sequence_reopened", "webhook_delivery.replayed",
 }
 
-// auditObjects are what the audit log alone is about.
+// auditObjects are the types of object that appear only in the audit log.
 var auditObjects = []string{
 	"approval_rule", "country", "denied_address", "escrow_claim", "fiat_currency", "momo_breaker", "momo_terms", "refund_request", "role", "valuation", "webhook_delivery",
 }
@@ -153,7 +153,7 @@ func AuditActions() []string {
 	return slices.Compact(all)
 }
 
-// AuditObjects lists what rows of the audit log are about.
+// AuditObjects lists the types of object in the audit log.
 func AuditObjects() []string {
 	all := slices.Concat(auditObjects, EventObjects())
 	slices.Sort(all)

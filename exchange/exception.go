@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ExceptionKind says in which way money that arrived does not fit.
+// ExceptionKind is the way in which money does not fit.
 type ExceptionKind string
 
 // The kinds of payment exception.
@@ -20,8 +20,8 @@ const (
 	ExcWrongAsset   ExceptionKind = "wrong_asset"
 	ExcWrongNetwork ExceptionKind = "wrong_network"
 	ExcUnmatched    ExceptionKind = "unmatched"
-	ExcPaidTwice    ExceptionKind = "paid_twice" // not money that arrived: a refund that was paid out once more
-	// ExcReconciliation is no money that arrived either: the chain holds more or less than the ledger says.
+	ExcPaidTwice    ExceptionKind = "paid_twice" // not an arrival: a refund that was paid twice
+	// ExcReconciliation is not an arrival either: the chain's balance differs from the ledger's.
 	ExcReconciliation ExceptionKind = "reconciliation"
 )
 
@@ -43,9 +43,9 @@ var ExceptionMachine = Machine[ExceptionStatus]{
 	Name: "payment_exception", Initial: ExcOpen,
 	Transitions: []Transition[ExceptionStatus]{
 		{ExcOpen, ExcAccepted, ByOperator, "accepted as it is"},
-		{ExcOpen, ExcAccepted, ByFlow, "too little to be sent back, or a difference vanished"},
-		{ExcOpen, ExcRefunding, ByFlow, "policy returns it"},
-		{ExcOpen, ExcRefunding, ByOperator, "a person returns it"},
+		{ExcOpen, ExcAccepted, ByFlow, "too little to be sent back, or the difference vanished"},
+		{ExcOpen, ExcRefunding, ByFlow, "a rule returns it"},
+		{ExcOpen, ExcRefunding, ByOperator, "an officer returns it"},
 		{ExcRefunding, ExcRefunded, ByFlow, "the refund completed"},
 		{ExcOpen, ExcCredited, ByOperator, "credited to an account"},
 		{ExcOpen, ExcWrittenOff, ByOperator, "written off with a reason"},
@@ -53,43 +53,43 @@ var ExceptionMachine = Machine[ExceptionStatus]{
 	Final: []ExceptionStatus{ExcAccepted, ExcRefunded, ExcCredited, ExcWrittenOff},
 }
 
-// PaymentException is money that does not fit: that arrived, of the kind ExcPaidTwice that left, or of the
-// kind ExcReconciliation that the ledger and a chain disagree about. Amount is the part that does not fit.
+// PaymentException is money that does not fit. It arrived, or left (ExcPaidTwice), or is a difference between the ledger and
+// a chain (ExcReconciliation). Amount is the part that does not fit.
 type PaymentException struct {
 	ID        uuid.UUID
 	Kind      ExceptionKind
 	Status    ExceptionStatus
 	OrderID   uuid.UUID
-	AttemptID uuid.UUID // the collection that brought it, or the payout that took it
+	AttemptID uuid.UUID // the collection that brought it, or the payout that sent it
 	Receipt   string
 	Amount    money.Amount
-	Place     ExceptionPlace // of crypto, where it was read for a person; else zero
+	Place     ExceptionPlace // of crypto, filled for views read by users; otherwise zero
 	Note      string
 	CreatedAt time.Time
 	UpdatedAt time.Time
 	Version   int64
 }
 
-// ExceptionPlace is where the crypto of an exception lies, and how it came there. Of a difference between the ledger
-// and a chain it is the wallet alone.
+// ExceptionPlace is where the crypto of an exception is, and how it arrived. A difference between the ledger and a chain has
+// only the wallet.
 type ExceptionPlace struct {
 	Network   Network
 	TxID      string
 	DepositID uuid.UUID
 	WalletID  uuid.UUID
-	From      string // who sent it
-	Address   string // where it lies
-	// Of the kind ExcWrongNetwork, the wallet whose key it is: the one that was most probably meant.
+	From      string // the sender
+	Address   string // the address that it is on
+	// MeantWalletID is set for ExcWrongNetwork: the wallet of the same key, which the sender most probably meant.
 	MeantWalletID uuid.UUID
 	MeantNetwork  Network
 	MeantAddress  string
 }
 
-// ExceptionDecision is a person's word about money that does not fit: it is accepted as it is, written off, or
-// credited. Of credited money exactly one account is named: the wallet in which money of a chain lies, or the
-// merchant whose balance shillings are added to.
+// ExceptionDecision is an officer's decision about a payment exception: accept it as it is, write it off, or credit it.
+// Credited money needs exactly one account: the wallet that holds the crypto, or the merchant whose balance receives the
+// shillings.
 type ExceptionDecision struct {
-	ID          uuid.UUID // of the request: decided once under it
+	ID          uuid.UUID // of the request, which makes it idempotent
 	ExceptionID uuid.UUID
 	Verdict     ExceptionStatus // ExcAccepted, ExcWrittenOff or ExcCredited
 	WalletID    uuid.UUID
@@ -97,5 +97,5 @@ type ExceptionDecision struct {
 	Reason      string
 }
 
-// MaxExceptionReason is the length of the reason for a decision, in characters.
+// MaxExceptionReason is the most characters of the reason for a decision.
 const MaxExceptionReason = 500

@@ -18,8 +18,8 @@ type FloatAccount struct {
 	Uncleared money.Amount `json:"uncleared"`
 }
 
-// FloatReport is the operator's answer to a question for our balances. Ticket names the question; a
-// Code other than "0" says why there are no accounts in it.
+// FloatReport is the operator's report of our balances. Ticket is the id of the request; a Code other than "0" says why
+// there are no accounts in it.
 type FloatReport struct {
 	Ticket   string         `json:"ticket"`
 	Code     string         `json:"code"`
@@ -28,7 +28,7 @@ type FloatReport struct {
 	At       time.Time      `json:"at,omitzero"` // the operator's time, in UTC
 }
 
-// Utility and Working name the accounts at the operator as it writes them in its answer (portal, Account Balance).
+// FloatUtility and FloatWorking are the operator's names of its accounts in the report (portal, Account Balance).
 const (
 	FloatUtility = "Utility Account"
 	FloatWorking = "Working Account"
@@ -44,21 +44,21 @@ func (r FloatReport) Account(name string) (FloatAccount, bool) {
 	return FloatAccount{}, false
 }
 
-// FloatCheck is a report of the operator beside what the books said when it was heard. All amounts are KES.
+// FloatCheck is the operator's report beside the books at the time when it arrived. All amounts are KES.
 type FloatCheck struct {
 	Ticket     string
 	Utility    money.Amount // the account that payouts leave
 	Working    money.Amount // the account that collections are credited to
 	Booked     money.Amount // momo_payout
-	Held       money.Amount // of it, for payouts that are open
+	Held       money.Amount // part of Booked that is held for open payouts
 	Collected  money.Amount // momo_collection
 	Open       int          // payouts that may still move money
-	Difference money.Amount // by how much the utility account is above or below what the books allow
-	ToldAt     time.Time
+	Difference money.Amount // how far the utility account is above or below what the books allow
+	NotifiedAt time.Time
 	ReceivedAt time.Time
 }
 
-// Room is what payouts can be made from: what the operator says that is there, and the books don't hold for other payouts.
+// Room is what can be paid out: the lower of the reported balance and the booked balance that is not held.
 func (c FloatCheck) Room() money.Amount {
 	free := c.Booked.Sub(c.Held)
 	if c.Utility.Cmp(free) < 0 {
@@ -67,8 +67,9 @@ func (c FloatCheck) Room() money.Amount {
 	return free
 }
 
-// FloatDifference is by how much the utility account is off the books: above what is booked, or (negative) below what is
-// booked less what is held. Between the two, open payouts may or may not have left it.
+// FloatDifference is how far the utility account is outside the books: above the booked balance, or (negative) below the
+// booked balance less what is held. Between the two there is no difference, because open payouts may or may not have left
+// the account.
 func FloatDifference(utility, booked, held money.Amount) money.Amount {
 	if utility.Cmp(booked) > 0 {
 		return utility.Sub(booked)
@@ -79,31 +80,30 @@ func FloatDifference(utility, booked, held money.Amount) money.Amount {
 	return money.Zero(booked.Asset())
 }
 
-// FloatState is what can be paid out: the books, the operator's last words, and what stands in the way.
+// FloatState is the float by the books and by the operator's last reports, and what blocks payouts.
 type FloatState struct {
 	Payout     Account // momo_payout
 	Collection Account // momo_collection
 	Open       int     // payouts that may still move money
 	Reports    []FloatCheck
-	Disagrees  bool // the last two reports differ from the books by the same, with no payout open
+	Disagrees  bool // the last two reports differ from the books by the same amount, with no payout open
 	Breaker    Breaker
 	Moves      []FloatMove // that may still move money
 	Terms      MomoTerms   // in force
 }
 
-// FloatWakeups is how many that wait for float are told at once that there is some. The others are told when there is more
-// again.
+// FloatWakeups is how many waiting flows are woken at once when float arrives. The others are woken when it grows again.
 const FloatWakeups = 100
 
-// FloatWaiter is a sale that waits for float, or a refund that does: with its id and its collection's attempt.
+// FloatWaiter is a sale, or a refund with its collection's attempt, that waits for float.
 type FloatWaiter struct {
-	WorkflowID string // of the flow to tell, when it is known; the others then are zero
+	WorkflowID string // of the flow to wake, when it is known; the other fields then are zero
 	OrderID    uuid.UUID
 	RefundID   uuid.UUID
 	AttemptID  uuid.UUID
 }
 
-// Grew tells whether the operator's last report left more room than the one before it. The first one did.
+// Grew reports whether the last report left more room than the one before it. A first report counts as growth.
 func (s FloatState) Grew() bool {
 	switch len(s.Reports) {
 	case 0:
@@ -117,8 +117,8 @@ func (s FloatState) Grew() bool {
 // FloatMoveStatus is the state of a movement of float.
 type FloatMoveStatus string
 
-// The states. The operator knows no id of ours for a movement, so it is asked once: the outcome is unknown from the
-// moment before it is asked, and only what the operator says, or a person, ends that.
+// The states. The operator has no id of ours for a movement, so it is requested only once. The outcome is unknown from just
+// before the request until the operator reports it or an officer settles it.
 const (
 	FloatCreated   FloatMoveStatus = "created"
 	FloatAccepted  FloatMoveStatus = "accepted"
@@ -132,13 +132,13 @@ const (
 var FloatMoveMachine = Machine[FloatMoveStatus]{
 	Name: "float_move", Initial: FloatCreated,
 	Transitions: []Transition[FloatMoveStatus]{
-		{FloatCreated, FloatUnknown, ByFlow, "the operator is about to be asked"},
+		{FloatCreated, FloatUnknown, ByFlow, "the request is about to be sent"},
 		{FloatUnknown, FloatAccepted, ByFlow, "the operator acknowledged it"},
 		{FloatUnknown, FloatRefused, ByFlow, "the operator refused it"},
-		{FloatUnknown, FloatCompleted, ByOperator, "the result and the answer to a question agree, or its receipt is in the operator's statement"},
-		{FloatUnknown, FloatFailed, ByOperator, "the result and the answer to a question agree, or it is in no statement of the operator"},
-		{FloatAccepted, FloatCompleted, ByFlow, "the result and the answer to a question agree"},
-		{FloatAccepted, FloatFailed, ByFlow, "the result and the answer to a question agree"},
+		{FloatUnknown, FloatCompleted, ByOperator, "the result and a status query agree, or its receipt is in the operator's statement"},
+		{FloatUnknown, FloatFailed, ByOperator, "the result and a status query agree, or no statement of the operator lists it"},
+		{FloatAccepted, FloatCompleted, ByFlow, "the result and a status query agree"},
+		{FloatAccepted, FloatFailed, ByFlow, "the result and a status query agree"},
 	},
 	Final: []FloatMoveStatus{FloatRefused, FloatCompleted, FloatFailed},
 }
@@ -148,23 +148,23 @@ type FloatMove struct {
 	ID             uuid.UUID
 	Amount         money.Amount // whole shillings
 	Status         FloatMoveStatus
-	ChangeID       uuid.UUID // of the second person's agreement, where the amount asks for one
+	ChangeID       uuid.UUID // of the second officer's agreement, where the amount needs one
 	AskedBy        uuid.UUID
-	CallbackToken  string    // of the operator's answers; only its hash is stored
+	CallbackToken  string    // of the operator's callbacks; only its hash is stored
 	HoldID         uuid.UUID // of the amount in the working account
-	ConversationID string    // the operator's names of it
+	ConversationID string    // the operator's ids of it
 	OriginatorID   string
 	Code           string
 	Receipt        string
 	Note           string
-	SettledBy      uuid.UUID // the person who said what became of it
+	SettledBy      uuid.UUID // the officer who settled it
 	CreatedAt      time.Time
 	UpdatedAt      time.Time
 	SettledAt      time.Time
 	Version        int64
 }
 
-// Open tells whether it may still move money.
+// Open reports whether it may still move money.
 func (m FloatMove) Open() bool {
 	return m.Status == FloatCreated || m.Status == FloatUnknown || m.Status == FloatAccepted
 }

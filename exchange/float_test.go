@@ -7,7 +7,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// A report shows more when the operator or the books leave more room than the one before.
+// A report grew when the operator or the books leave more room than in the previous report.
 func TestFloatGrew(t *testing.T) {
 	t.Parallel()
 	check := func(utility, booked, held string) exchange.FloatCheck {

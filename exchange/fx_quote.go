@@ -16,24 +16,24 @@ import (
 // QuoteStatus is the state of an FX quote.
 type QuoteStatus string
 
-// The states of an FX quote. Whatever became of it, it can be read for ever.
+// The states of an FX quote. A quote stays readable for ever.
 const (
-	QuoteActive     QuoteStatus = "active"     // one object may be opened with it
-	QuoteConsumed   QuoteStatus = "consumed"   // one was
+	QuoteActive     QuoteStatus = "active"     // can be used to open one object
+	QuoteConsumed   QuoteStatus = "consumed"   // was used
 	QuoteExpired    QuoteStatus = "expired"    // its time passed unused
-	QuoteSuperseded QuoteStatus = "superseded" // its owner asked for another in its place
+	QuoteSuperseded QuoteStatus = "superseded" // its owner requested another in its place
 )
 
-// ByOwner causes what the owner of an object asks for.
+// ByOwner marks transitions that the object's owner causes.
 const ByOwner = "owner"
 
 // QuoteMachine governs FX quotes.
 var QuoteMachine = Machine[QuoteStatus]{
 	Name: "fx_quote", Initial: QuoteActive,
 	Transitions: []Transition[QuoteStatus]{
-		{QuoteActive, QuoteConsumed, ByOwner, "an object is opened with it in the same transaction, before its time is over"},
+		{QuoteActive, QuoteConsumed, ByOwner, "an object is opened with it in the same transaction, before it expires"},
 		{QuoteActive, QuoteExpired, ByFlow, "its time is over"},
-		{QuoteActive, QuoteSuperseded, ByOwner, "another one is asked for in its place"},
+		{QuoteActive, QuoteSuperseded, ByOwner, "the owner requests another in its place"},
 	},
 	Final: []QuoteStatus{QuoteConsumed, QuoteExpired, QuoteSuperseded},
 }
@@ -41,15 +41,15 @@ var QuoteMachine = Machine[QuoteStatus]{
 // QuotePurpose is what a quote may be used for.
 type QuotePurpose string
 
-// QuoteForTransfer is the purpose of quotes that transfers are opened with. Another one is added together
-// with the flow that takes its quotes.
+// QuoteForTransfer is the purpose of quotes that transfers are opened with. Add a new purpose together with the flow that
+// accepts its quotes.
 const QuoteForTransfer QuotePurpose = "transfer"
 
-// Scope is the scope whose fee profile prices the purpose.
+// Scope returns the scope whose fee profile prices the purpose.
 func (p QuotePurpose) Scope() FeeScope { return FeeScope(p) }
 
-// OfferType is the kind of offer that a price of this side compares with, seen from the house as from a merchant: what
-// the owner sells, the house buys.
+// OfferType is the offer type that competes with a price of this side. Offers are named from the vendor's point of view,
+// quotes from the owner's: what the owner buys, a vendor sells.
 func (s QuoteSide) OfferType() OfferType {
 	if s == QuoteBuy {
 		return OfferSell
@@ -57,23 +57,23 @@ func (s QuoteSide) OfferType() OfferType {
 	return OfferBuy
 }
 
-// QuoteSide is which way the priced amount goes between its owner and the house.
+// QuoteSide is whether the quote's owner buys or sells the priced amount.
 type QuoteSide string
 
-// The sides. Whoever buys pays the shillings, whoever sells gets them.
+// The sides. The buyer pays the shillings, the seller gets them.
 const (
-	QuoteBuy  QuoteSide = "buy"  // the shillings that buy the amount: ask plus spread, rounded up to a whole one
-	QuoteSell QuoteSide = "sell" // the shillings that the amount brings: bid less spread, rounded down to a whole one
+	QuoteBuy  QuoteSide = "buy"  // the shillings that buy the amount: ask plus spread, rounded up to whole shillings
+	QuoteSell QuoteSide = "sell" // the shillings that the amount brings: bid less spread, rounded down to whole shillings
 )
 
 // Limits of quotes.
 const (
-	QuoteLife       = 5 * time.Minute // unless the rate is stale before
+	QuoteLife       = 5 * time.Minute // or until the rate is stale, if that is earlier
 	MaxActiveQuotes = 20              // of one owner at a time
 )
 
-// QuoteFormula names how a quote was computed. Another way of computing gets another name, and Price goes
-// on knowing the old one, because quotes are replayed for ever.
+// QuoteFormula names the method of computing a quote. A new method needs a new name, and Price must keep supporting the old
+// one, because stored quotes are replayed for ever.
 const QuoteFormula = "kivuko-price-1"
 
 // QuoteTerms are all inputs of a quote, frozen.
@@ -81,20 +81,20 @@ type QuoteTerms struct {
 	Purpose QuotePurpose
 	Side    QuoteSide
 	Amount  money.Amount // of a crypto asset
-	Rate    FXRate       // which and what it said; of it only what prices counts
+	Rate    FXRate       // the rate's id and values; only what affects the price
 	Profile FeeProfile
 	Formula string
 }
 
-// QuotePrice is what follows from the terms.
+// QuotePrice is the result of the terms.
 type QuotePrice struct {
-	Rate  decimal.Decimal // in the currency per unit, with the spread, rounded against the owner to FXRatePlaces
+	Rate  decimal.Decimal // in the currency per unit, with the spread, rounded to FXRatePlaces against the owner
 	Fiat  money.Amount    // whole shillings
 	Fee   money.Amount    // in the asset, charged on top of the amount
 	Total money.Amount    // amount and fee
 }
 
-// Price computes a quote from its terms alone. CodeInvalid names the field that makes it impossible.
+// Price computes a quote from its terms alone. CodeInvalid names the field that makes a price impossible.
 func (t QuoteTerms) Price() (QuotePrice, error) {
 	if t.Formula != QuoteFormula {
 		return QuotePrice{}, Errorf(CodeInternal, "there is no formula %q", t.Formula)
@@ -121,7 +121,7 @@ func (t QuoteTerms) Price() (QuotePrice, error) {
 	return p, nil
 }
 
-// Rounding says in words how the formula rounds.
+// Rounding names how the formula rounds.
 func (t QuoteTerms) Rounding() string {
 	if t.Side == QuoteBuy {
 		return "payer_up_to_whole_shillings"
@@ -129,7 +129,7 @@ func (t QuoteTerms) Rounding() string {
 	return "payee_down_to_whole_shillings"
 }
 
-// FXQuote is a price that was promised to one owner for a while, with everything it was computed from.
+// FXQuote is a price that is promised to one owner until it expires, with all its inputs.
 type FXQuote struct {
 	ID           uuid.UUID
 	OwnerID      uuid.UUID
@@ -141,18 +141,18 @@ type FXQuote struct {
 	CreatedAt    time.Time
 	ExpiresAt    time.Time
 	ConsumedAt   time.Time
-	ObjectType   string // what it was consumed by
+	ObjectType   string // what used it
 	ObjectID     uuid.UUID
 	SupersededBy uuid.UUID
 	UpdatedAt    time.Time
 	Version      int64
 }
 
-// Over tells whether the time of the quote is over.
+// Over reports whether the quote has expired.
 func (q FXQuote) Over(at time.Time) bool { return !at.Before(q.ExpiresAt) }
 
-// Canonical is the encoding of a quote that its hash is made of: one line for each fact in a fixed order,
-// decimals without trailing zeros, amounts with all places of their asset, times in UTC with milliseconds.
+// Canonical is the encoding of a quote that its hash is made of: one line for each fact in a fixed order, decimals without
+// trailing zeros, amounts with all places of their asset, times in UTC with milliseconds.
 func (q FXQuote) Canonical() string {
 	const moment = "2006-01-02T15:04:05.000Z"
 	t, p := q.Terms, q.Price
@@ -203,8 +203,8 @@ func (q FXQuote) Fingerprint() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Replay computes the quote anew from its frozen terms and names what does not agree with what is stored:
-// "rate", "fiat_amount", "fee", "total_amount" or "hash". An empty list is agreement.
+// Replay recomputes the quote from its frozen terms and lists what differs from the stored result: "rate", "fiat_amount",
+// "fee", "total_amount" or "hash". An empty list means that they agree.
 func (q FXQuote) Replay() (QuotePrice, []string) {
 	p, err := q.Terms.Price()
 	if err != nil {
@@ -228,9 +228,8 @@ func (q FXQuote) Replay() (QuotePrice, []string) {
 	return p, off
 }
 
-// Admit refuses a quote for an object that is about to be opened with it: one of another purpose, asset or
-// amount with CodeInvalid, one that was used or replaced with CodeStateConflict, one whose time is over
-// with CodeExpired. Whose it is, is the caller's to look at.
+// Admit checks a quote before an object is opened with it. Another purpose, asset or amount is CodeInvalid, a quote that was
+// used or replaced is CodeStateConflict, and an expired one is CodeExpired. The caller checks the owner.
 func (q FXQuote) Admit(purpose QuotePurpose, amount money.Amount, now time.Time) error {
 	fault := func(pointer, message string) error {
 		return Invalid(FieldError{Pointer: pointer, Code: "mismatch", Message: message})
@@ -243,7 +242,7 @@ func (q FXQuote) Admit(purpose QuotePurpose, amount money.Amount, now time.Time)
 	case !q.Terms.Amount.Equal(amount):
 		return fault("/amount", fmt.Sprintf("must be %s, as in the quote", q.Terms.Amount))
 	case q.Status == QuoteExpired, q.Status == QuoteActive && q.Over(now):
-		return Errorf(CodeExpired, "The time of the quote in fx_rate_quote_id is over. Ask for another one.")
+		return Errorf(CodeExpired, "The quote in fx_rate_quote_id has expired. Request another one.")
 	case q.Status != QuoteActive:
 		return Errorf(CodeStateConflict, "The quote in fx_rate_quote_id is %s; a quote is used once.", q.Status)
 	}

@@ -15,24 +15,24 @@ type HoldStatus string
 const (
 	HoldHeld     HoldStatus = "held"
 	HoldCaptured HoldStatus = "captured" // the reserved money was spent
-	HoldReleased HoldStatus = "released" // it is free again
+	HoldReleased HoldStatus = "released" // the money is free again
 )
 
 // HoldMachine governs holds.
 var HoldMachine = Machine[HoldStatus]{
 	Name: "hold", Initial: HoldHeld,
 	Transitions: []Transition[HoldStatus]{
-		{HoldHeld, HoldCaptured, ByFlow, "the money it reserved is spent"},
-		{HoldHeld, HoldReleased, ByFlow, "the reservation is given up"},
+		{HoldHeld, HoldCaptured, ByFlow, "the reserved money is spent"},
+		{HoldHeld, HoldReleased, ByFlow, "the reservation is cancelled"},
 	},
 	Final: []HoldStatus{HoldCaptured, HoldReleased},
 }
 
-// Hold reserves part of an account's balance for one object. An order's hold is split off its
-// offer's, so that what an offer has left is the amount of its own hold and nothing else.
+// Hold reserves part of an account's balance for one object. An order's hold is split off its offer's, so what the offer has
+// left is exactly the amount of its own hold.
 type Hold struct {
 	ID         uuid.UUID
-	Key        string // business key: a second hold with the same key is the same hold
+	Key        string // business key: placing the same key again has no effect
 	Account    AccountRef
 	ParentID   uuid.UUID // the hold that it was split off
 	Amount     money.Amount
@@ -43,13 +43,12 @@ type Hold struct {
 	UpdatedAt  time.Time
 }
 
-// HoldVerb is what to do with a hold.
+// HoldVerb is an operation on a hold.
 type HoldVerb string
 
-// The verbs. Place reserves from the account's available balance. Split moves part of a parent hold
-// into a new one. Grow adds to a hold from the available balance. Release frees the hold's money;
-// Return gives it back to the parent hold. Capture ends the hold because an entry in the same change
-// spends the money.
+// The verbs. Place reserves from the account's available balance. Split moves part of a parent hold into a new one. Grow
+// adds to a hold from the available balance. Release frees the hold's money; Return gives it back to the parent hold.
+// Capture ends the hold because an entry in the same posting spends the money.
 const (
 	HoldPlace   HoldVerb = "place"
 	HoldSplit   HoldVerb = "split"
@@ -59,14 +58,14 @@ const (
 	HoldCapture HoldVerb = "capture"
 )
 
-// HoldOp is one step on one hold. Place and Split name the new hold in full; the others need only
-// its id (and Grow the amount to add).
+// HoldOp is one operation on one hold. Place and Split need the complete new hold; the others need only its id (and Grow the
+// amount to add).
 type HoldOp struct {
 	Verb HoldVerb
 	Hold Hold
 }
 
-// Posting is a set of entries and hold steps that happen together or not at all.
+// Posting is a set of entries and hold operations that are applied together or not at all.
 type Posting struct {
 	Entries []Entry
 	Holds   []HoldOp

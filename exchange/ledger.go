@@ -11,12 +11,12 @@ import (
 	"kivuko/exchange/money"
 )
 
-// AccountKind names what an account of the ledger stands for.
+// AccountKind is what an account of the ledger stands for.
 type AccountKind string
 
-// The kinds of account. Debit-normal kinds are things that we have, credit-normal ones are what we
-// owe or earned. Every custodial wallet has two accounts per asset: custody (what the chain must
-// say) and wallet_balance (whose it is).
+// The kinds of account. Debit-normal kinds are assets, credit-normal ones are what we owe or earned. Every custodial wallet
+// has two accounts per asset: custody (the balance that the chain must have) and wallet_balance (what we owe the wallet's
+// owner).
 const (
 	AccCustody        AccountKind = "custody"          // per wallet; equals the chain at a final block
 	AccWalletBalance  AccountKind = "wallet_balance"   // per wallet; owed to its owner
@@ -26,14 +26,14 @@ const (
 	AccBank           AccountKind = "bank"             // the house's money at its bank
 	AccOrdersInFlight AccountKind = "orders_in_flight" // customers' money between payment and delivery
 	AccRefundsDue     AccountKind = "refunds_due"      // customers' money on its way back
-	AccSuspense       AccountKind = "suspense"         // money that arrived and fits nothing
+	AccSuspense       AccountKind = "suspense"         // money that arrived and matches nothing
 	AccUnclaimed      AccountKind = "unclaimed"        // customers' money too little to be sent back
-	AccReceivable     AccountKind = "receivable"       // what was paid out once too often, until it is had back
-	AccRounding       AccountKind = "rounding"         // what rounding to whole shillings left over
+	AccReceivable     AccountKind = "receivable"       // what was paid out twice, until it is recovered
+	AccRounding       AccountKind = "rounding"         // remainders of rounding to whole shillings
 	AccFees           AccountKind = "fees"             // what the house earned
-	AccNetworkFees    AccountKind = "network_fees"     // per native coin; what networks took
+	AccNetworkFees    AccountKind = "network_fees"     // per native coin; what networks charged
 	AccMomoFees       AccountKind = "momo_fees"        // what the operator charged for payouts
-	AccCapital        AccountKind = "capital"          // what the house put in
+	AccCapital        AccountKind = "capital"          // what the owners of the house put in
 )
 
 // AccountKinds lists all kinds.
@@ -44,13 +44,13 @@ func AccountKinds() []AccountKind {
 	}
 }
 
-// DebitNormal tells whether a debit increases accounts of the kind.
+// DebitNormal reports whether a debit increases accounts of the kind.
 func (k AccountKind) DebitNormal() bool {
 	return slices.Contains([]AccountKind{AccCustody, AccMomoCollection, AccMomoPayout, AccBank, AccNetworkFees, AccMomoFees, AccReceivable}, k)
 }
 
-// MayGoNegative tells whether the available balance of accounts of the kind may fall below zero.
-// Money of other people never may.
+// MayGoNegative reports whether the available balance of accounts of the kind may fall below zero. Accounts with other
+// people's money may not.
 func (k AccountKind) MayGoNegative() bool {
 	return slices.Contains([]AccountKind{AccRounding, AccFees, AccNetworkFees, AccMomoFees, AccCapital}, k)
 }
@@ -79,7 +79,7 @@ func Owned(k AccountKind, owner uuid.UUID, a money.Asset) AccountRef {
 	return AccountRef{Kind: k, Owner: owner, Asset: a}
 }
 
-// Account is an account with its balance, in the direction in which its kind grows.
+// Account is an account with its balance, positive in the normal direction of its kind.
 type Account struct {
 	ID        int64
 	Ref       AccountRef
@@ -88,7 +88,7 @@ type Account struct {
 	UpdatedAt time.Time
 }
 
-// Available is what may still be spent or held.
+// Available is the balance that can still be spent or held.
 func (a Account) Available() money.Amount { return a.Posted.Sub(a.Held) }
 
 // Line is one side of an entry. A positive amount is a debit, a negative one a credit.
@@ -103,8 +103,8 @@ func Debit(a AccountRef, m money.Amount) Line { return Line{a, m} }
 // Credit makes a credit line.
 func Credit(a AccountRef, m money.Amount) Line { return Line{a, m.Neg()} }
 
-// Entry is an immutable booking. Key is its business key: a second entry with the same key is the
-// same entry, so an activity that runs twice books once.
+// Entry is an immutable booking. Key is its business key: posting the same key again has no effect, so that a retried
+// activity books once.
 type Entry struct {
 	Key        string
 	Kind       string // "order.paid", "chain_payment.completed", ...
@@ -113,18 +113,18 @@ type Entry struct {
 	Lines      []Line
 }
 
-// PaidOut tells whether the entry books a payout that was made. Its money has left the operator's account, so that the
-// payout float may fall below what is held of it by such an entry alone.
+// PaidOut reports whether the entry books a payout that was made. Its money has already left the operator's account, so only
+// such an entry may take the payout float below what is held of it.
 func (e Entry) PaidOut() bool {
 	switch e.Kind {
-	case "order.completed", "order_payout.paid_twice", "refund.completed", "refund.paid_twice", "payout.charged":
+	case "order.completed", "refund.completed", "payout.paid_twice", "payout.charged":
 		return true
 	}
 	return false
 }
 
-// Validate checks that the entry has a key, at least two lines, no empty line, matching assets, and
-// sums to zero in every asset.
+// Validate checks that the entry has a key, at least two lines, no empty line, matching assets, and a sum of zero in every
+// asset.
 func (e Entry) Validate() error {
 	if e.Key == "" || e.Kind == "" {
 		return Errorf(CodeInternal, "ledger entry without key or kind")
@@ -150,7 +150,7 @@ func (e Entry) Validate() error {
 	return nil
 }
 
-// Lines drops empty lines, so that callers can name a rounding or fee line that may be nothing.
+// Lines drops empty lines, so that callers can list a rounding or fee line that may be zero.
 func Lines(all ...Line) []Line {
 	var kept []Line
 	for _, l := range all {

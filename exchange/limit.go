@@ -9,15 +9,14 @@ import (
 	"kivuko/exchange/money"
 )
 
-// SpendingLimits bound what one user may send, in shillings by the house's valuation. A field without
-// an asset is no limit.
+// SpendingLimits bound what one user may send, in shillings at the house's valuation. A field without an asset is unlimited.
 type SpendingLimits struct {
 	PerTransaction money.Amount
 	PerDay         money.Amount
 	PerMonth       money.Amount
 }
 
-// Or fills the limits that are absent from others.
+// Or fills absent limits from o.
 func (l SpendingLimits) Or(o SpendingLimits) SpendingLimits {
 	pick := func(a, b money.Amount) money.Amount {
 		if a.Asset() == "" {
@@ -39,8 +38,8 @@ func (l SpendingLimits) Min(o SpendingLimits) SpendingLimits {
 	return SpendingLimits{lower(l.PerTransaction, o.PerTransaction), lower(l.PerDay, o.PerDay), lower(l.PerMonth, o.PerMonth)}
 }
 
-// Max takes the higher of two limits in each field; one that is absent in l is none, one that is absent in o does
-// not count.
+// Max takes the higher of two limits in each field. A field that is unlimited in l stays so; one that is absent from o is
+// ignored.
 func (l SpendingLimits) Max(o SpendingLimits) SpendingLimits {
 	higher := func(a, b money.Amount) money.Amount {
 		if a.Asset() != "" && b.Asset() != "" && b.Cmp(a) > 0 {
@@ -51,7 +50,7 @@ func (l SpendingLimits) Max(o SpendingLimits) SpendingLimits {
 	return SpendingLimits{higher(l.PerTransaction, o.PerTransaction), higher(l.PerDay, o.PerDay), higher(l.PerMonth, o.PerMonth)}
 }
 
-// Exceeds tells whether some limit is higher than the other's, or lifted where the other has one.
+// Exceeds reports whether some limit is higher than o's, or unlimited where o has one.
 func (l SpendingLimits) Exceeds(o SpendingLimits) bool {
 	above := func(a, b money.Amount) bool { return b.Asset() != "" && (a.Asset() == "" || a.Cmp(b) > 0) }
 	return above(l.PerTransaction, o.PerTransaction) || above(l.PerDay, o.PerDay) || above(l.PerMonth, o.PerMonth)
@@ -60,7 +59,7 @@ func (l SpendingLimits) Exceeds(o SpendingLimits) bool {
 // Spent is what counts against a user's limits so far.
 type Spent struct{ Day, Month money.Amount }
 
-// Admit refuses a value that would go beyond a limit, with CodeLimitReached and the limit's name.
+// Admit refuses a value that would exceed a limit: CodeLimitReached, with the limit in the message.
 func (l SpendingLimits) Admit(value money.Amount, spent Spent) error {
 	if err := l.AdmitOne(value); err != nil {
 		return err
@@ -74,8 +73,8 @@ func (l SpendingLimits) Admit(value money.Amount, spent Spent) error {
 	return nil
 }
 
-// AdmitOne refuses what a single transaction may not be worth, with CodeLimitReached. Of one that is counted in parts
-// it holds for the whole.
+// AdmitOne refuses a value above the limit of a single transaction, with CodeLimitReached. When one transaction is counted
+// in parts, pass the whole.
 func (l SpendingLimits) AdmitOne(value money.Amount) error {
 	if over(l.PerTransaction, value) {
 		return Errorf(CodeLimitReached, "A single transaction may be worth %s KES at most; this one counts as %s.", l.PerTransaction, value)
@@ -83,10 +82,10 @@ func (l SpendingLimits) AdmitOne(value money.Amount) error {
 	return nil
 }
 
-// over tells whether a sum is beyond a limit; one without an asset is no limit.
+// over reports whether a sum is beyond a limit; one without an asset is no limit.
 func over(limit, sum money.Amount) bool { return limit.Asset() != "" && sum.Cmp(limit) > 0 }
 
-// kenya is the time by which days and months of limits are counted. It has no summer time.
+// kenya is the UTC offset by which days and months of limits are counted. Kenya has no summer time.
 const kenya = 3 * time.Hour
 
 // DayOf is the beginning of the day in Kenya in which a moment lies.
@@ -100,27 +99,26 @@ func MonthOf(at time.Time) time.Time {
 	return time.Date(y, m, 1, 0, 0, 0, 0, time.UTC).Add(-kenya)
 }
 
-// Valuation is what the house counts a stablecoin as when it holds an amount against a limit. An admin
-// enters it. It is no price: nobody is paid by it.
+// Valuation is the rate at which an amount of a stablecoin counts against limits. An admin enters it. It is not a price: no
+// payment uses it.
 type Valuation struct {
 	Asset money.Asset
 	Rate  decimal.Decimal // KES per unit
-	SetBy uuid.UUID       // zero for the one that the service began with
+	SetBy uuid.UUID       // zero for the initial one
 	SetAt time.Time
 }
 
 // Value is what an amount counts as, rounded up to the cent.
 func (v Valuation) Value(m money.Amount) money.Amount { return m.MulCeil(money.KES, v.Rate) }
 
-// ApprovalRule says how many officers have to agree to an external transfer or a refund in crypto: one when it is worth
-// more than OneAbove, two when it is worth more than TwoAbove. A payment by bank is confirmed by one in any case; both
-// values of its rule are the same.
+// ApprovalRule sets how many officers must approve an external transfer or a refund in crypto: one above OneAbove, two above
+// TwoAbove. A bank payment always needs one officer; its rule has the same value in both fields.
 type ApprovalRule struct {
 	OneAbove money.Amount
 	TwoAbove money.Amount
 }
 
-// Required is the number of officers for a value.
+// Required returns the number of officers for a value.
 func (r ApprovalRule) Required(value money.Amount) int {
 	switch {
 	case value.Cmp(r.TwoAbove) > 0:
@@ -131,7 +129,7 @@ func (r ApprovalRule) Required(value money.Amount) int {
 	return 0
 }
 
-// Looser tells whether the rule asks for fewer officers than another one, for some value.
+// Looser reports whether the rule asks for fewer officers than another one, for some value.
 func (r ApprovalRule) Looser(o ApprovalRule) bool {
 	return r.OneAbove.Cmp(o.OneAbove) > 0 || r.TwoAbove.Cmp(o.TwoAbove) > 0
 }

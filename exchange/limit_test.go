@@ -72,7 +72,7 @@ func TestApprovalRule(t *testing.T) {
 	}
 }
 
-// An approval covers all that decides where the money goes.
+// An approval covers everything that determines where the money goes.
 func TestIntentOfTransfers(t *testing.T) {
 	t.Parallel()
 	base := exchange.Transfer{Kind: exchange.ExternalTransfer, Network: exchange.Tron, Amount: money.Must(money.USDT, "10"), FromAddress: "A", ToAddress: "B", ApprovalsRequired: 1}

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Who may cause a transition. Roles stand for people; the others for parts of the service.
+// Who may cause a transition, besides the roles. These are parts of the service or officers.
 const (
 	ByFlow     = "flow"     // the object's own workflow
 	ByOperator = "operator" // an admin or treasury officer acting on a parked flow
@@ -17,7 +17,7 @@ type Transition[S ~string] struct {
 	From S      `json:"from"`
 	To   S      `json:"to"`
 	By   string `json:"by"`  // who may cause it: a role, ByFlow or ByOperator
-	Why  string `json:"why"` // the guard in words: what must be true
+	Why  string `json:"why"` // the guard: what must be true
 }
 
 // Machine is a state machine as data. The same value guards the code (Allow), the SQL (Sources),
@@ -29,17 +29,17 @@ type Machine[S ~string] struct {
 	Final       []S             `json:"final"`
 }
 
-// Allow returns a CodeStateConflict error unless the machine has an arrow from one state to the other.
+// Allow returns a CodeStateConflict error unless the machine has a transition between the two states.
 func (m Machine[S]) Allow(from, to S) error {
 	for _, t := range m.Transitions {
 		if t.From == from && t.To == to {
 			return nil
 		}
 	}
-	return Errorf(CodeStateConflict, "A %s that is %s can't become %s.", strings.ReplaceAll(m.Name, "_", " "), from, to)
+	return Errorf(CodeStateConflict, "The %s is %s and can't become %s.", strings.ReplaceAll(m.Name, "_", " "), from, to)
 }
 
-// Sources lists the states from which one arrow leads to the given state, for `status = ANY(...)`.
+// Sources lists the states with a transition to the given state, for `status = ANY(...)`.
 func (m Machine[S]) Sources(to S) []S {
 	var from []S
 	for _, t := range m.Transitions {
@@ -50,7 +50,7 @@ func (m Machine[S]) Sources(to S) []S {
 	return from
 }
 
-// Terminal tells whether nothing may follow s.
+// Terminal reports whether s is a final state.
 func (m Machine[S]) Terminal(s S) bool { return slices.Contains(m.Final, s) }
 
 // States lists every state in the order in which the machine names them.

@@ -2,12 +2,13 @@ package exchange_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"kivuko/exchange"
 )
 
-// Every machine hangs together: all states can be reached, an end has no way out, and every other state has one.
+// Every machine is consistent: all states are reachable, a final state has no transition, and every other state has one.
 func TestMachinesHangTogether(t *testing.T) {
 	t.Parallel()
 	for _, m := range exchange.Machines() {
@@ -23,7 +24,10 @@ func TestMachinesHangTogether(t *testing.T) {
 		for _, tr := range m.Transitions {
 			out[tr.From]++
 			if tr.Why == "" || tr.By == "" || tr.From == tr.To {
-				t.Errorf("%s: %s to %s says too little or leads nowhere", m.Name, tr.From, tr.To)
+				t.Errorf("%s: %s to %s has a short reason or an unknown state", m.Name, tr.From, tr.To)
+			}
+			if strings.Contains(tr.Why, ";") {
+				t.Errorf("%s: %s to %s: Mermaid ends a statement at a semicolon: %q", m.Name, tr.From, tr.To, tr.Why)
 			}
 		}
 		for _, s := range m.States {
@@ -46,18 +50,18 @@ func TestMachineAllowsItsArrowsOnly(t *testing.T) {
 			t.Errorf("completed to %s: %v", to, err)
 		}
 	}
-	if err := m.Allow(exchange.OrderPending, exchange.OrderCompleted); exchange.MessageOf(err) != "A on ramp order that is pending can't become completed." {
+	if err := m.Allow(exchange.OrderPending, exchange.OrderCompleted); exchange.MessageOf(err) != "The on ramp order is pending and can't become completed." {
 		t.Errorf("the message is %q", exchange.MessageOf(err))
 	}
 	if got := m.Sources(exchange.OrderFailed); !slices.Equal(got, []exchange.OrderStatus{exchange.OrderPending, exchange.OrderProcessing, exchange.OrderConfirming}) {
 		t.Errorf("failed comes from %v", got)
 	}
 	if !m.Terminal(exchange.OrderFailed) || m.Terminal(exchange.OrderPending) {
-		t.Error("failed is an end, pending is none")
+		t.Error("failed must be final and pending not")
 	}
 }
 
-// Success is monotonic: it may follow anything that is not success, and nothing follows it.
+// Success may follow any state except success, and nothing follows it.
 func TestSuccessOfAnAttemptIsMonotonic(t *testing.T) {
 	t.Parallel()
 	for _, s := range exchange.AttemptMachine.States() {
@@ -70,7 +74,7 @@ func TestSuccessOfAnAttemptIsMonotonic(t *testing.T) {
 	}
 }
 
-// Money may be in a block again only through a transaction that is alive.
+// Only a live transaction can be included again.
 func TestChainAttemptsThatAreDeadStayDead(t *testing.T) {
 	t.Parallel()
 	for _, s := range exchange.ChainAttemptMachine.States() {

@@ -16,11 +16,10 @@ type Subvendor struct {
 	Wallets []Wallet
 }
 
-// VendorOf is the master merchant behind a user: itself for a vendor, its vendor for a subvendor,
-// nobody for others.
+// VendorOf returns the master merchant behind a user: itself for a vendor, its vendor for a subvendor, zero for others.
 func VendorOf(u User) uuid.UUID {
 	if u.Role == RoleVendor {
 		return u.ID
 	}
-	return u.VendorID // zero for everybody but subvendors
+	return u.VendorID // zero for all roles but subvendors
 }

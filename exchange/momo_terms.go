@@ -11,21 +11,22 @@ import (
 	"kivuko/exchange/money"
 )
 
-// MomoTerms are the mobile money operator's limits and charges from a time on. All amounts are KES, and all but
-// charges are whole shillings. What holds once is never changed: later terms follow it.
+// MomoTerms are the mobile money operator's limits and charges from a time on. All amounts are KES, and all but the charges
+// are whole shillings. Terms in force never change: later terms replace them.
 type MomoTerms struct {
 	ID        uuid.UUID
 	ValidFrom time.Time
-	// MinPrompt and MaxPrompt bound what a payer can be asked for, MinPayout and MaxPayout what is paid to one at a time.
+	// MinPrompt and MaxPrompt bound one collection, MinPayout and MaxPayout one payout.
 	MinPrompt, MaxPrompt money.Amount
 	MinPayout, MaxPayout money.Amount
 	PayeeDay             money.Amount // the most that a payee can be paid in a day
 	Tariff               []TariffBand // what the operator charges us for a payout, ascending and without gaps
-	ChangeID             uuid.UUID    // who proposed and who agreed; zero for the first terms
+	ChangeID             uuid.UUID    // the change that two officers agreed to; zero for the first terms
 	EnteredAt            time.Time
 }
 
-// TariffBand is a part of the operator's tariff: a payout above the band before and up to UpTo costs Charge.
+// TariffBand is one band of the operator's tariff: a payout above the previous band's UpTo, and at most this UpTo, costs
+// Charge.
 type TariffBand struct {
 	UpTo   money.Amount
 	Charge money.Amount
@@ -39,24 +40,24 @@ const (
 	maxTermsShilling = 999_999_999
 )
 
-// Charge is what the operator takes for a payout of that amount. CodeInternal when the tariff does not reach so far,
-// which Check rules out for what may be paid out.
+// Charge returns what the operator charges for a payout of that amount. It returns CodeInternal when the tariff ends below
+// the amount, which Check rules out for every allowed payout.
 func (t MomoTerms) Charge(payout money.Amount) (money.Amount, error) {
 	for _, b := range t.Tariff {
 		if payout.Cmp(b.UpTo) <= 0 {
 			return b.Charge, nil
 		}
 	}
-	return money.Amount{}, Errorf(CodeInternal, "the operator's tariff does not reach up to %s", payout)
+	return money.Amount{}, Errorf(CodeInternal, "the operator's tariff has no band for %s", payout)
 }
 
-// AllowPayout refuses a payout that the operator would not make: it takes whole shillings within its limits. The pointer
-// names the field that asked for it.
+// AllowPayout refuses a payout that the operator would refuse: it must be whole shillings within the limits. The pointer
+// names the request field with the amount.
 func (t MomoTerms) AllowPayout(m money.Amount, pointer string) error {
 	return within(m, t.MinPayout, t.MaxPayout, pointer)
 }
 
-// AllowPrompt refuses a collection that the operator would not ask a payer for.
+// AllowPrompt refuses a collection that the operator would refuse.
 func (t MomoTerms) AllowPrompt(m money.Amount, pointer string) error {
 	return within(m, t.MinPrompt, t.MaxPrompt, pointer)
 }
@@ -68,21 +69,21 @@ func within(m, least, most money.Amount, pointer string) error {
 	if m.Cmp(least) < 0 || m.Cmp(most) > 0 {
 		return Invalid(FieldError{
 			Pointer: pointer, Code: "out_of_range",
-			Message: fmt.Sprintf("must be at least %s and at most %s KES, which is what the mobile money operator moves at a time", least, most),
+			Message: fmt.Sprintf("must be from %s to %s KES, the mobile money operator's limits", least, most),
 		})
 	}
 	return nil
 }
 
-// Check tells which rules new terms break, with JSON pointers into the request that asks for them. now is the time at
-// which they are entered: terms hold for nothing that began before.
+// Check returns the rules that new terms break, with JSON pointers into the request. now is the time of entry: terms can't
+// begin in the past.
 func (t MomoTerms) Check(now time.Time) error {
 	var broken []FieldError
 	bad := func(pointer, code, message string) {
 		broken = append(broken, FieldError{Pointer: pointer, Code: code, Message: message})
 	}
 	if !t.ValidFrom.After(now) || t.ValidFrom.After(now.Add(MaxTermsAhead)) {
-		bad("/valid_from", "out_of_range", fmt.Sprintf("must lie in the future, at most %d days ahead", int(MaxTermsAhead/(24*time.Hour))))
+		bad("/valid_from", "out_of_range", fmt.Sprintf("must be in the future, at most %d days ahead", int(MaxTermsAhead/(24*time.Hour))))
 	}
 	for _, f := range []struct {
 		pointer string
@@ -123,7 +124,7 @@ func (t MomoTerms) checkTariff() []FieldError {
 		at := fmt.Sprintf("/tariff/%d", i)
 		if b.UpTo.Asset() != money.KES || !b.UpTo.Equal(b.UpTo.FloorWhole()) || b.UpTo.Decimal().GreaterThan(decimal.NewFromInt(maxTermsShilling)) ||
 			b.UpTo.Cmp(below) <= 0 {
-			return append(broken, FieldError{Pointer: at + "/up_to", Code: "out_of_range", Message: "must be a whole number of shillings above that of the band before"})
+			return append(broken, FieldError{Pointer: at + "/up_to", Code: "out_of_range", Message: "must be a whole number of shillings above the previous band's"})
 		}
 		if b.Charge.Asset() != money.KES || b.Charge.Sign() < 0 || b.Charge.Decimal().GreaterThan(decimal.NewFromInt(maxTariffCharge)) {
 			broken = append(broken, FieldError{Pointer: at + "/charge", Code: "out_of_range", Message: fmt.Sprintf("must be 0 to %d", maxTariffCharge)})
@@ -136,7 +137,7 @@ func (t MomoTerms) checkTariff() []FieldError {
 	return broken
 }
 
-// Equal tells whether two terms say the same, whoever entered them.
+// Equal reports whether two terms have the same values, regardless of who entered them.
 func (t MomoTerms) Equal(o MomoTerms) bool {
 	return t.MinPrompt.Equal(o.MinPrompt) && t.MaxPrompt.Equal(o.MaxPrompt) && t.MinPayout.Equal(o.MinPayout) && t.MaxPayout.Equal(o.MaxPayout) &&
 		t.PayeeDay.Equal(o.PayeeDay) && slices.EqualFunc(t.Tariff, o.Tariff, func(a, b TariffBand) bool {

@@ -19,7 +19,7 @@ const (
 // Networks lists the networks in a fixed order.
 func Networks() []Network { return []Network{Ethereum, Tron, Solana} }
 
-// Valid tells whether n is a known network.
+// Valid reports whether n is a known network.
 func (n Network) Valid() bool { return slices.Contains(Networks(), n) }
 
 // NativeCoin is the asset in which the network's fees are paid.
@@ -40,6 +40,5 @@ func (n Network) WalletAssets() []money.Asset {
 	return []money.Asset{n.NativeCoin(), money.USDT, money.USDC}
 }
 
-// Sponsored tells whether the house's gas wallet pays the fees of other wallets' transactions on the
-// network, by signing them too.
+// Sponsored reports whether the house's gas wallet signs other wallets' transactions on the network to pay their fees.
 func (n Network) Sponsored() bool { return n == Solana }

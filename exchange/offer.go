@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OfferType says what the vendor does.
+// OfferType is the side that the vendor takes.
 type OfferType string
 
 // A SELL offer sells crypto for KES; a BUY offer buys crypto for KES.
@@ -18,7 +18,7 @@ const (
 	OfferBuy  OfferType = "BUY"
 )
 
-// Valid tells whether t is a known offer type.
+// Valid reports whether t is a known offer type.
 func (t OfferType) Valid() bool { return t == OfferSell || t == OfferBuy }
 
 // OfferStatus is the state of an offer.
@@ -38,38 +38,38 @@ const (
 var OfferMachine = Machine[OfferStatus]{
 	Name: "offer", Initial: OfferDraft,
 	Transitions: []Transition[OfferStatus]{
-		{OfferDraft, OfferActive, string(RoleVendor), "published: what it promises is held"},
+		{OfferDraft, OfferActive, string(RoleVendor), "published, and its funds are held"},
 		{OfferDraft, OfferClosed, string(RoleVendor), "given up before publishing"},
 		{OfferActive, OfferPaused, string(RoleVendor), "paused"},
 		{OfferPaused, OfferActive, string(RoleVendor), "resumed"},
-		{OfferActive, OfferExhausted, ByFlow, "available fell below the minimum order"},
-		{OfferExhausted, OfferActive, ByFlow, "an order's reservation came back"},
+		{OfferActive, OfferExhausted, ByFlow, "the amount left fell below the minimum order"},
+		{OfferExhausted, OfferActive, ByFlow, "an order returned its reservation"},
 		{OfferActive, OfferSuspended, string(RoleAdmin), "suspended"},
 		{OfferPaused, OfferSuspended, string(RoleAdmin), "suspended"},
 		{OfferExhausted, OfferSuspended, string(RoleAdmin), "suspended"},
-		{OfferSuspended, OfferPaused, string(RoleAdmin), "suspension lifted; the vendor resumes it"},
-		{OfferActive, OfferClosed, string(RoleVendor), "closed: what is left is released"},
-		{OfferPaused, OfferClosed, string(RoleVendor), "closed: what is left is released"},
-		{OfferExhausted, OfferClosed, string(RoleVendor), "closed: what is left is released"},
-		{OfferSuspended, OfferClosed, string(RoleAdmin), "closed: what is left is released"},
+		{OfferSuspended, OfferPaused, string(RoleAdmin), "the suspension is lifted, and the vendor may resume it"},
+		{OfferActive, OfferClosed, string(RoleVendor), "closed, and the rest of its funds is released"},
+		{OfferPaused, OfferClosed, string(RoleVendor), "closed, and the rest of its funds is released"},
+		{OfferExhausted, OfferClosed, string(RoleVendor), "closed, and the rest of its funds is released"},
+		{OfferSuspended, OfferClosed, string(RoleAdmin), "closed, and the rest of its funds is released"},
 	},
 	Final: []OfferStatus{OfferClosed},
 }
 
-// MinRate and MaxRate bound what an offer may ask for a unit of a stablecoin, in KES. The market moves far inside of
-// them: what lies outside is a slip of the decimal point.
+// MinRate and MaxRate bound the price of a unit of a stablecoin, in KES. They are far outside the market and catch a
+// misplaced decimal point.
 var (
 	MinRate = decimal.New(1, 0)
 	MaxRate = decimal.New(10_000, 0)
 )
 
-// RatePlaces are the decimal places of a rate in KES per unit of the stablecoin.
+// RatePlaces is the number of decimal places of a rate in KES per unit of the stablecoin.
 const RatePlaces = 6
 
 // MaxOfferDescription bounds the description, in characters.
 const MaxOfferDescription = 500
 
-// Offer is a vendor's standing promise. Total, Available, MinOrder and MaxOrder are in its asset.
+// Offer is a vendor's standing offer to trade. Total, Available, MinOrder and MaxOrder are in its asset.
 type Offer struct {
 	ID          uuid.UUID
 	VendorID    uuid.UUID // the master merchant
@@ -79,7 +79,7 @@ type Offer struct {
 	Asset       money.Asset
 	WalletID    uuid.UUID // the vendor's wallet that pays out (SELL) or receives (BUY)
 	Total       money.Amount
-	Available   money.Amount // what its hold reserves, in its asset; zero while draft or closed
+	Available   money.Amount // the part that is left, in its asset; zero while draft or closed
 	Reserved    money.Amount // the amount of its hold, in the asset of FundingAccount
 	Rate        decimal.Decimal
 	MinOrder    money.Amount
@@ -93,7 +93,7 @@ type Offer struct {
 	Version     int64
 }
 
-// Validate checks an offer as a vendor describes it.
+// Validate checks an offer as a vendor sent it.
 func (o Offer) Validate() error {
 	var bad []FieldError
 	rule := func(ok bool, pointer, code, message string) {
@@ -113,7 +113,7 @@ func (o Offer) Validate() error {
 	return Invalid(bad...)
 }
 
-// FundingAccount is the account from which the offer's promise is held.
+// FundingAccount is the account whose balance the offer holds.
 func (o Offer) FundingAccount() AccountRef {
 	if o.Type == OfferSell {
 		return Owned(AccWalletBalance, o.WalletID, o.Asset)
@@ -121,7 +121,8 @@ func (o Offer) FundingAccount() AccountRef {
 	return Owned(AccFiatBalance, o.VendorID, money.KES)
 }
 
-// After is what the offer has left in its asset when its hold reserves an amount: a BUY offer's is in shillings.
+// After converts the amount of the offer's hold into what the offer has left in its asset: a BUY offer holds
+// shillings.
 func (o Offer) After(reserved money.Amount) money.Amount {
 	if o.Type == OfferSell {
 		return reserved
@@ -129,7 +130,7 @@ func (o Offer) After(reserved money.Amount) money.Amount {
 	return reserved.DivFloor(o.Asset, o.Rate)
 }
 
-// StatusFor is the state in which an open offer belongs, given what it has left.
+// StatusFor returns the state of an open offer with the given amount left.
 func (o Offer) StatusFor(available money.Amount) OfferStatus {
 	low := available.Cmp(o.MinOrder) < 0
 	switch {

@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OrderType says what is exchanged and who opened the order: the suffix is the opener's side.
+// OrderType is the direction of an order and who opened it: the suffix is the opener's side.
 type OrderType string
 
 // Customers open ON_RAMP_BUY and OFF_RAMP_SELL; vendors open ON_RAMP_SELL and OFF_RAMP_BUY for a
@@ -21,15 +21,15 @@ const (
 	OffRampSell OrderType = "OFF_RAMP_SELL"
 )
 
-// Valid tells whether t is a known order type.
+// Valid reports whether t is a known order type.
 func (t OrderType) Valid() bool {
 	return t == OnRampBuy || t == OnRampSell || t == OffRampBuy || t == OffRampSell
 }
 
-// OffRamp tells whether orders of the type sell crypto for shillings.
+// OffRamp reports whether orders of the type sell crypto for shillings.
 func (t OrderType) OffRamp() bool { return t == OffRampBuy || t == OffRampSell }
 
-// OrderSubtype tells marketplace, remittance, custodial remittance and treasury flows apart.
+// OrderSubtype distinguishes marketplace, remittance, custodial remittance and treasury orders.
 type OrderSubtype string
 
 // The subtypes.
@@ -41,7 +41,7 @@ const (
 	TreasuryOffRamp            OrderSubtype = "treasury_offramp"
 )
 
-// OrderStatus is the state of an order, the same six names for both directions.
+// OrderStatus is the state of an order. Both directions use the same six names.
 type OrderStatus string
 
 // The states of an order.
@@ -58,7 +58,7 @@ const (
 var OnRampMachine = Machine[OrderStatus]{
 	Name: "on_ramp_order", Initial: OrderPending,
 	Transitions: []Transition[OrderStatus]{
-		{OrderPending, OrderProcessing, ByFlow, "the payment is proven by two witnesses"},
+		{OrderPending, OrderProcessing, ByFlow, "the payment is proven by two sources"},
 		{OrderPending, OrderCancelled, string(RoleCustomer), "cancelled with no debit proven"},
 		{OrderPending, OrderCancelled, ByFlow, "expired with no debit proven"},
 		{OrderPending, OrderFailed, ByFlow, "the payer declined, or paid too little and is refunded"},
@@ -89,15 +89,15 @@ var OffRampMachine = Machine[OrderStatus]{
 	Final: []OrderStatus{OrderCompleted, OrderCancelled, OrderFailed},
 }
 
-// The values of an order's StatusDetail: what it waits for, in one word.
+// The values of an order's StatusDetail: what it waits for, or why it ended.
 const (
 	WaitPrompt       = "prompt"        // the prompt is on its way to the payer
 	WaitPayment      = "payment"       // the payer has the prompt
 	WaitRetry        = "payment_retry" // the last prompt failed; the customer may ask for another
-	WaitOutcome      = "outcome"       // the operator has not said what became of the prompt
-	WaitReceipt      = "receipt"       // paid, but the operator's receipt is not known yet
+	WaitOutcome      = "outcome"       // the outcome of the prompt is unknown
+	WaitReceipt      = "receipt"       // paid, but the operator's receipt is missing
 	WaitSignature    = "signature"
-	WaitWatch        = "chain_watch" // nothing is signed before the chain was read up to now
+	WaitWatch        = "chain_watch" // the chain must be read up to its newest block before anything is signed
 	WaitBroadcast    = "broadcast"
 	WaitFinality     = "finality"
 	WaitOperator     = "operator" // parked
@@ -111,29 +111,29 @@ const (
 	WaitDeposit         = "deposit"          // the seller's crypto has not been seen yet
 	WaitDepositFinality = "deposit_finality" // it was seen in a block that may still be undone
 	WaitPayout          = "payout"           // the payout is on its way
-	WaitFloat           = "float"            // the house has too little at the operator to pay out
-	WaitSuspended       = "payout_suspended" // the operator refuses the house's credential, and nothing is paid out
-	WaitPayeeDay        = "payee_day"        // the operator pays the payee no more today
-	WaitBank            = "bank"             // an officer pays by bank
-	WaitBankSecond      = "bank_second"      // a second officer has to confirm the bank's payment
+	WaitFloat           = "float"            // the float at the operator is too small for the payout
+	WaitSuspended       = "payout_suspended" // the operator refuses our credentials, and all payouts are suspended
+	WaitPayeeDay        = "payee_day"        // the payee has reached the operator's daily limit
+	WaitBank            = "bank"             // an officer must pay by bank
+	WaitBankSecond      = "bank_second"      // a second officer must confirm the bank payment
 	DetailMismatch      = "deposit_mismatch"
 )
 
-// OrderLife is how long a customer has to pay, OffRampLife how long a seller has to send the crypto: a chain
-// may be busy, and an exchange that the crypto comes from may take its time.
+// OrderLife is how long a customer has to pay. OffRampLife is how long a seller has to send the crypto. It is longer
+// because a chain may be busy, and an exchange may take time to process a withdrawal.
 const (
 	OrderLife   = 15 * time.Minute
 	OffRampLife = 30 * time.Minute
 )
 
-// How the shillings of an order move.
+// How the shillings of an order are paid.
 const (
 	PaymentMethodMomo = "momo" // by mobile money
 	PaymentMethodBank = "bank" // by an officer at a bank
 )
 
-// Order is a customer's purchase or sale. Optional texts are empty and optional times zero; the API
-// gives them their nullable form.
+// Order is a customer's purchase or sale. Absent texts are empty and absent times are zero; the API shows both as
+// null.
 type Order struct {
 	ID              uuid.UUID
 	CustomerID      uuid.UUID
@@ -146,19 +146,19 @@ type Order struct {
 	Rate            decimal.Decimal
 	Price           Price
 	WalletID        uuid.UUID    // the vendor's wallet that pays or receives the crypto
-	WalletAddress   string       // where the crypto of the order goes: the customer's wallet, of a sale the escrow address
-	RefundAddress   string       // of a sale: where its crypto goes back to; empty until the customer says it
-	AskedAmount     money.Amount // the crypto that was asked for; a sale may be repriced by what arrives
-	OpenedBy        uuid.UUID    // who opened it for its customer; zero where the customer did
-	QuoteID         uuid.UUID    // the quote whose rate it has; zero where an offer's
-	FundWalletID    uuid.UUID    // of a sale: the customer's own wallet that its crypto comes from; zero where it is sent from elsewhere
+	WalletAddress   string       // where the crypto is sent: the customer's wallet, or the escrow address of a sale
+	RefundAddress   string       // of a sale: where its crypto is returned to; empty until the customer names it
+	AskedAmount     money.Amount // the crypto that was requested; a sale may be repriced by the amount that arrives
+	OpenedBy        uuid.UUID    // the merchant that opened it for a customer; zero where the customer did
+	QuoteID         uuid.UUID    // the quote that its rate comes from; zero when the rate is an offer's
+	FundWalletID    uuid.UUID    // of a sale: the customer's custodial wallet that funds it; zero when the crypto comes from outside
 	Status          OrderStatus
 	StatusDetail    string
 	PaymentMethod   string
 	PaymentPhone    Phone
 	HoldID          uuid.UUID
 	PaymentTxnID    string // the receipt of the winning attempt
-	TxHash          string // of the crypto leg
+	TxHash          string // of the crypto transfer
 	MerchantRequest string
 	CheckoutRequest string
 	MomoReceipt     string
@@ -180,7 +180,7 @@ type Order struct {
 	Version         int64
 }
 
-// Beneficiary is who is paid at the end of a remittance, by bank or by mobile money.
+// Beneficiary is the final payee of a remittance, by bank or by mobile money.
 type Beneficiary struct {
 	BankName, BankCode, BankBranch, BankAddress string
 	AccountName, AccountNumber, SwiftCode       string
@@ -194,17 +194,17 @@ func (o Order) Machine() Machine[OrderStatus] {
 	return OnRampMachine
 }
 
-// OffRamp tells whether the order sells crypto for shillings.
+// OffRamp reports whether the order sells crypto for shillings.
 func (o Order) OffRamp() bool { return o.Type.OffRamp() }
 
-// Kind is the order's line in the table of kinds.
+// Kind returns the order's row in the table of kinds.
 func (o Order) Kind() OrderKind {
 	k, _ := KindOf(o.Type, o.Subtype)
 	return k
 }
 
-// PaymentReference is what the payer reads on the prompt: "KVK" and nine characters of the order's
-// id that come from its random part, twelve in all, the operator's limit.
+// PaymentReference is what the payer reads on the prompt: "KVK" and the last nine characters of the order's id, which
+// are random. Twelve characters are the operator's limit.
 func (o Order) PaymentReference() string {
 	hex := o.ID.String()
 	return "KVK" + upper(hex[len(hex)-9:])

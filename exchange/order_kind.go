@@ -10,21 +10,21 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OrderKind is what the rules say of one kind of order.
+// OrderKind is the set of rules for one kind of order.
 type OrderKind struct {
 	Type        OrderType
 	Subtype     OrderSubtype
-	Offer       OfferType // the kind of offer that it is opened against; empty: none
-	Quote       bool      // its price is a quote's, and the platform's treasury is its vendor
-	VendorOpens bool      // a merchant opens it for a customer that it names
+	Offer       OfferType // the type of offer that it is opened against; empty for none
+	Quote       bool      // it is priced by a quote, and the vendor is the platform's treasury
+	VendorOpens bool      // a merchant opens it for a named customer
 	Merchants   bool      // a merchant may open it for itself
-	Custodial   bool      // its crypto comes from the sender's custodial wallet, and from nowhere else
-	Sender      bool      // it says who sends the money
-	Beneficiary bool      // it says who gets the money
+	Custodial   bool      // only the sender's custodial wallet may fund it
+	Sender      bool      // it must name the sender of the money
+	Beneficiary bool      // it must name the beneficiary
 	Bank        bool      // the money may go to a bank account
 }
 
-// orderKinds is the one place that says which orders there are. The same rows stand in 0007_exchange.sql.
+// orderKinds is the only list of the kinds of order. 0007_exchange.sql has the same rows.
 var orderKinds = []OrderKind{
 	{Type: OnRampBuy, Subtype: StandardOnRamp, Offer: OfferSell},
 	{Type: OnRampSell, Subtype: StandardOnRamp, Offer: OfferSell, VendorOpens: true},
@@ -57,13 +57,13 @@ func KindOf(t OrderType, s OrderSubtype) (OrderKind, bool) {
 	return OrderKind{}, false
 }
 
-// OffRamp tells whether orders of the kind sell crypto for shillings.
+// OffRamp reports whether orders of the kind sell crypto for shillings.
 func (k OrderKind) OffRamp() bool { return k.Type.OffRamp() }
 
-// Name is the kind for people.
+// Name is the kind as messages name it.
 func (k OrderKind) Name() string { return string(k.Type) + " " + string(k.Subtype) }
 
-// MayOpen tells whether somebody with a role may open orders of the kind.
+// MayOpen reports whether a role may open orders of the kind.
 func (k OrderKind) MayOpen(r Role) bool {
 	if r.Merchant() {
 		return k.VendorOpens || k.Merchants
@@ -71,12 +71,12 @@ func (k OrderKind) MayOpen(r Role) bool {
 	return (r == RoleCustomer || r == RoleUser) && !k.VendorOpens
 }
 
-// MayFund tells whether the crypto of the kind may come from a custodial wallet of the customer. A merchant that
-// opens an order for a customer has no say over the customer's wallets.
+// MayFund reports whether a custodial wallet of the customer may fund the kind. A merchant that opens an order for a
+// customer can't spend from the customer's wallets.
 func (k OrderKind) MayFund() bool { return k.OffRamp() && !k.VendorOpens }
 
-// PlatformTreasury is the account of the house as a vendor: it buys the crypto of sales without an offer. Nobody
-// logs in to it, and it is not among the merchants.
+// PlatformTreasury is the house's own account as a vendor. It buys the crypto of sales without an offer. It has no
+// login and is not listed among the merchants.
 var PlatformTreasury = uuid.MustParse("00000000-0000-7000-8000-6b6976756b6f")
 
 // Sender is who sends a remittance.
@@ -86,7 +86,7 @@ type Sender struct {
 	Phone   string // E.164 without the plus, of any country
 }
 
-// checker gathers the rules that a request breaks.
+// checker collects the rules that a request breaks.
 type checker struct{ bad []FieldError }
 
 func (c *checker) rule(ok bool, pointer, code, message string) {
@@ -95,17 +95,17 @@ func (c *checker) rule(ok bool, pointer, code, message string) {
 	}
 }
 
-// needs says of a field that it must be there or must not be.
+// needs checks that a needed field is present and any other is absent.
 func (c *checker) needs(needed, given bool, pointer string, k OrderKind) {
 	c.rule(!needed || given, pointer, "required", "is required for "+k.Name())
 	c.rule(needed || !given, pointer, "forbidden", "must be left out of "+k.Name())
 }
 
 func (c *checker) amounts(r OrderRequest, k OrderKind) {
-	c.rule(!k.Quote || r.ExpectedRate.IsZero(), "/expected_rate", "forbidden", "must be left out: the rate is the quote's")
+	c.rule(!k.Quote || r.ExpectedRate.IsZero(), "/expected_rate", "forbidden", "must be left out: the quote sets the rate")
 	switch {
 	case k.Quote && r.Fiat.Asset() != "":
-		c.rule(false, "/fiat_amount", "forbidden", "must be left out: the price is the quote's")
+		c.rule(false, "/fiat_amount", "forbidden", "must be left out: the quote sets the price")
 	case r.Crypto.Positive() == r.Fiat.Positive():
 		c.rule(false, "/crypto_amount", "required", "exactly one of crypto_amount and fiat_amount must be given, above zero")
 	case r.Crypto.Positive():
@@ -118,7 +118,7 @@ func (c *checker) amounts(r OrderRequest, k OrderKind) {
 func (c *checker) method(r OrderRequest, k OrderKind) {
 	switch r.Method() {
 	case PaymentMethodMomo:
-		c.rule(!k.Sender || r.Phone != "", "/payment_phone_number", "required", "is required: it is the number that gets the money")
+		c.rule(!k.Sender || r.Phone != "", "/payment_phone_number", "required", "is required: it is the number that is paid")
 	case PaymentMethodBank:
 		c.rule(k.Bank, "/payment_method", "enum", "must be momo for "+k.Name())
 		c.rule(r.Phone == "", "/payment_phone_number", "forbidden", "must be left out: the money goes to a bank account")
@@ -148,7 +148,7 @@ func (c *checker) sender(k OrderKind, s Sender) {
 		"/sender_phone", "format", "must have 7 to 15 digits, with the prefix of its country")
 }
 
-// beneficiary: a bank needs to know whom it pays where; of who is paid by mobile money the name is enough.
+// beneficiary checks who is paid. A bank payment needs the account and the bank; mobile money needs only the name.
 func (c *checker) beneficiary(r OrderRequest, k OrderKind, b Beneficiary) {
 	bank := r.Method() == PaymentMethodBank && k.Bank
 	c.needs(k.Beneficiary || bank, b.AccountName != "", "/beneficiary_account_name", k)
@@ -179,7 +179,7 @@ func (c *checker) beneficiary(r OrderRequest, k OrderKind, b Beneficiary) {
 	c.rule(b.SwiftCode == "" || swiftPattern.MatchString(b.SwiftCode), "/beneficiary_swift_code", "format", "must have the 8 or 11 characters of a SWIFT code")
 }
 
-// line tells whether a text is one line of bounded length.
+// line reports whether a text is one line of bounded length.
 func line(s string, most int) bool {
 	return utf8.ValidString(s) && utf8.RuneCountInString(s) <= most && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
 }

@@ -13,7 +13,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Every pair of type and subtype that is not in the table is no kind, and the defaults are the standard ones.
+// Every pair of type and subtype outside the table is not a kind; the default subtype is the standard one.
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	known := 0
@@ -41,7 +41,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Who opens what: merchants their own kinds and sales to the house, customers the others, staff nothing.
+// Merchants open their own kinds and sales to the house, customers the others, staff none.
 func TestWhoOpens(t *testing.T) {
 	t.Parallel()
 	for _, k := range exchange.OrderKinds() {
@@ -57,7 +57,7 @@ func TestWhoOpens(t *testing.T) {
 	}
 }
 
-// complete is a request of a kind that breaks no rule, by mobile money.
+// complete returns a valid request of a kind, by mobile money.
 func complete(k exchange.OrderKind) (exchange.OrderRequest, exchange.Sender, exchange.Beneficiary) {
 	r := exchange.OrderRequest{ID: uuid.New(), CustomerID: uuid.New(), Type: k.Type, Subtype: k.Subtype, Crypto: money.Must(money.USDT, "10")}
 	var s exchange.Sender
@@ -100,7 +100,7 @@ func TestCompleteRequestsPass(t *testing.T) {
 	}
 }
 
-// Each rule of the table, broken alone, is told by the pointer of its field.
+// Each rule of the table, broken alone, is reported with the pointer of its field.
 func TestBrokenRequestsAreNamed(t *testing.T) {
 	t.Parallel()
 	type draft struct {
@@ -183,8 +183,8 @@ func kind(t exchange.OrderType, s exchange.OrderSubtype) exchange.OrderKind {
 	return k
 }
 
-// The price of a sale: the payee gets whole shillings, rounded down; the vendor owes the crypto times the rate to the
-// cent, rounded down; the house keeps the difference, less than a shilling.
+// In a sale the payee gets whole shillings, rounded down; the vendor owes the crypto times the rate to the cent, rounded
+// down; the house keeps the difference, less than a shilling.
 func TestSalesByCrypto(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -206,7 +206,7 @@ func TestSalesByCrypto(t *testing.T) {
 	})
 }
 
-// By shillings a sale brings what was asked for, and one unit of crypto less would not.
+// A sale by shillings brings the requested amount, and one unit of crypto less would not.
 func TestSalesByFiat(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

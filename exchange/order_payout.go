@@ -9,16 +9,17 @@ import (
 	"kivuko/exchange/money"
 )
 
-// PayoutRail says how the payee of an order gets the shillings.
+// PayoutRail is the way in which the payee of an order is paid.
 type PayoutRail string
 
-// The rails. By mobile money the flow pays and proves it; by bank a person pays and another may have to agree.
+// The rails. By mobile money the flow pays and proves it. By bank an officer pays, and a second officer may have to
+// confirm.
 const (
 	PayoutByMomo PayoutRail = "momo"
 	PayoutByBank PayoutRail = "bank"
 )
 
-// PayoutStatus is the state of what an order pays out.
+// PayoutStatus is the state of an order's payout.
 type PayoutStatus string
 
 // The states of an order's payout.
@@ -30,39 +31,39 @@ const (
 	PayoutCancelled  PayoutStatus = "cancelled"
 )
 
-// OrderPayoutMachine governs what an order that sells crypto pays out. Success may follow a definite refusal, because
+// OrderPayoutMachine governs the payout of an order that sells crypto. Success may follow a definite refusal, because
 // operators report late successes after failures; nothing follows success.
 var OrderPayoutMachine = Machine[PayoutStatus]{
 	Name: "order_payout", Initial: PayoutPending,
 	Transitions: []Transition[PayoutStatus]{
-		{PayoutPending, PayoutProcessing, ByFlow, "an attempt is written and about to be submitted, or the payment is on the desk of the treasury"},
-		{PayoutProcessing, PayoutCompleted, ByFlow, "two witnesses report success, or enough officers name the bank's reference"},
+		{PayoutPending, PayoutProcessing, ByFlow, "an attempt is written and about to be submitted, or the payment is in the treasury's queue"},
+		{PayoutProcessing, PayoutCompleted, ByFlow, "two sources report success, or enough officers name the bank's reference"},
 		{PayoutProcessing, PayoutRefused, ByFlow, "definitely not paid"},
 		{PayoutRefused, PayoutProcessing, ByFlow, "tried again as a new attempt"},
 		{PayoutRefused, PayoutCompleted, ByFlow, "a late success is proven"},
-		{PayoutPending, PayoutCancelled, ByFlow, "a refund of the crypto is opened before anything was paid"},
+		{PayoutPending, PayoutCancelled, ByFlow, "a refund of the crypto is opened before any payout"},
 		{PayoutRefused, PayoutCancelled, ByFlow, "a refund of the crypto is opened"},
-		{PayoutCancelled, PayoutCompleted, ByOperator, "it was made after all, and the payee keeps it instead of the refund"},
+		{PayoutCancelled, PayoutCompleted, ByOperator, "the payout proved to have been made, and replaces the refund"},
 	},
 	Final: []PayoutStatus{PayoutCompleted},
 }
 
-// OrderPayout is what an order that sells crypto pays out: once, whole, in shillings.
+// OrderPayout is the payout of an order that sells crypto: one payment of the whole amount, in shillings.
 type OrderPayout struct {
 	OrderID uuid.UUID
 	Rail    PayoutRail
 	Amount  money.Amount
-	Phone   Phone // who gets it by mobile money; by bank the customer, whom the bank does not ask
+	Phone   Phone // who is paid by mobile money; for a bank payout the customer's own number, which the bank does not use
 	Status  PayoutStatus
-	// PaidBy is the attempt that paid it, zero by bank and before.
+	// PaidBy is the attempt that paid it; zero for a bank payout and before the payment.
 	PaidBy  uuid.UUID
 	Receipt string // the operator's receipt, or the bank's reference
 	// RefusedCode is the code of the last definite refusal, or "bank".
 	RefusedCode string
-	// Doubted says that nobody knew, at some time, whether an attempt had paid. It stays: a refund of the order then
-	// needs a second person for ever.
+	// Doubted is set for good once an attempt had an unknown outcome. A refund of the order then needs a second
+	// officer.
 	Doubted bool
-	// Claimed says that a payout which was refused is said to have been made, and nobody has denied it yet.
+	// Claimed is set while a refused payout is reported as paid and the report is not dismissed.
 	Claimed     bool
 	HoldID      uuid.UUID // what a bank payout reserves of the house's money at its bank
 	CreatedAt   time.Time
@@ -71,31 +72,39 @@ type OrderPayout struct {
 	Version     int64
 }
 
-// BankConfirmation is an officer's word that the bank has paid an order out.
+// BankConfirmation is an officer's attestation that the bank has paid an order out.
 type BankConfirmation struct {
 	ID        uuid.UUID // of the request
 	OrderID   uuid.UUID
 	OfficerID uuid.UUID
-	Reference string    // the bank's, as BankReference writes it
+	Reference string    // the bank's reference, in the form of BankReference
 	PaidOn    time.Time // the day of the payment, at midnight UTC
 	Amount    money.Amount
 	Note      string
 	CreatedAt time.Time
 }
 
-// Limits of what officers write about a bank payout.
+// Limits of the texts that officers enter about a bank payout.
 const (
 	MaxBankReference = 64
 	MaxBankNote      = 500
 )
 
-// BankReference is a bank's reference in the one form in which it is kept and compared: banks print the same one in
-// capitals and in small letters, with and without spaces.
+// BankReference returns the form of a bank's reference that is stored and compared: its letters and digits, in
+// capitals. Banks print the same one in small letters too, and with spaces, hyphens and slashes between its parts.
 func BankReference(text string) string {
-	return strings.ToUpper(strings.ReplaceAll(text, " ", ""))
+	return strings.Map(func(r rune) rune {
+		switch {
+		case 'a' <= r && r <= 'z':
+			return r - 'a' + 'A'
+		case ('A' <= r && r <= 'Z') || ('0' <= r && r <= '9'):
+			return r
+		}
+		return -1
+	}, text)
 }
 
-// RefusedByBank is the RefusedCode of a bank payout that can't be made.
+// RefusedByBank is the RefusedCode of a bank payout that the bank can't make.
 const RefusedByBank = "bank"
 
 // BankPayoutState is where a bank payout stands, for lists.
@@ -103,21 +112,21 @@ type BankPayoutState string
 
 // The states of a bank payout in lists.
 const (
-	BankWaiting BankPayoutState = "waiting" // nobody has confirmed it
-	BankSecond  BankPayoutState = "second"  // one officer has, and another has to
+	BankWaiting BankPayoutState = "waiting" // not confirmed yet
+	BankSecond  BankPayoutState = "second"  // confirmed by one officer, and a second one must confirm
 	BankDone    BankPayoutState = "done"
 	BankRefused BankPayoutState = "refused"
 )
 
-// BankPayout is what the treasury has to pay by bank, or has paid.
+// BankPayout is a payment that the treasury must make, or has made, by bank.
 type BankPayout struct {
 	OrderPayout
 	Order         Order
 	Confirmations []BankConfirmation // those that count, the oldest first
-	SecondNeeded  bool               // its amount asks for two officers
+	SecondNeeded  bool               // its amount needs two officers
 }
 
-// State is where the payout stands.
+// State returns where the payout stands.
 func (b BankPayout) State() BankPayoutState {
 	switch b.Status {
 	case PayoutCompleted:

@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ParkedFlow is a flow that waits for an operator. A flow keeps one while it is parked.
+// ParkedFlow is a flow that waits for an operator. Its row exists while it is parked.
 type ParkedFlow struct {
 	WorkflowID string
 	RunID      string
@@ -16,30 +16,33 @@ type ParkedFlow struct {
 	ObjectType string // what the flow is about; empty when it is about no single object
 	ObjectID   uuid.UUID
 	Reason     string
-	Network    Network // zero when the flow is about no network
+	Network    Network // zero when the flow has no network
 	Since      time.Time
 
-	// What the object says when the list is read.
-	OrderID    uuid.UUID // the order that the object belongs to
-	CustomerID uuid.UUID
-	MerchantID uuid.UUID
-	Amount     money.Amount // zero without an asset
+	// Read from the object at the time of the query.
+	OrderID     uuid.UUID // the order that the object belongs to
+	ExceptionID uuid.UUID // the open payment exception that the object is or has
+	RefundID    uuid.UUID
+	TransferID  uuid.UUID
+	CustomerID  uuid.UUID
+	MerchantID  uuid.UUID
+	Amount      money.Amount // zero without an asset
 }
 
-// ParkedFilter narrows a list of parked flows. Zero values narrow nothing.
+// ParkedFilter narrows a list of parked flows. A zero value does not filter.
 type ParkedFilter struct {
 	Reason  string
 	Network Network
-	// After is where the page before ended: the flow's Since and id.
+	// After is the position of the last flow of the previous page.
 	After ParkedPlace
 	Size  int
 }
 
-// ParkedPlace is the place of a flow in the list: the longest parked come first.
+// ParkedPlace is a flow's position in the list: the longest parked come first.
 type ParkedPlace struct {
 	Since      time.Time
 	WorkflowID string
 }
 
-// Place is where the flow stands in the list.
+// Place returns the flow's position in the list.
 func (p ParkedFlow) Place() ParkedPlace { return ParkedPlace{Since: p.Since, WorkflowID: p.WorkflowID} }

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// Phone is a Kenyan mobile number in the operator's canonical form, 254 and nine digits
-// ("254712345678"). It is personal data: it prints masked, and String must be asked for by name.
+// Phone is a Kenyan mobile number in the operator's canonical form, 254 and nine digits ("254712345678"). It is personal
+// data: String masks it, and only Digits returns it.
 type Phone string
 
-// ParsePhone reads the forms that people write: 0712…, 0112…, +254…, 254…, or the bare nine digits,
-// with spaces or hyphens between. The prefix does not prove the operator, because numbers are portable.
+// ParsePhone reads the usual spellings: 0712…, 0112…, +254…, 254…, or the bare nine digits, with spaces or hyphens. The
+// prefix does not identify the operator, because numbers are portable.
 func ParsePhone(s string) (Phone, error) {
 	t := strings.NewReplacer(" ", "", "-", "").Replace(strings.TrimSpace(s))
 	t = strings.TrimPrefix(t, "+")
@@ -32,7 +32,7 @@ func ParsePhone(s string) (Phone, error) {
 	return Phone(t), nil
 }
 
-// Digits is the full number, for the operator and for the person it belongs to.
+// Digits returns the full number, for the operator and for the owner of the number.
 func (p Phone) Digits() string { return string(p) }
 
 // String hides all but the last three digits, so that a log line can't leak the number.
@@ -46,7 +46,7 @@ func (p Phone) String() string {
 // GoString hides the number from %#v too.
 func (p Phone) GoString() string { return p.String() }
 
-// Hash is the SHA-256 in hexadecimal, the form in which the operator names payers in its notices.
+// Hash is the SHA-256 in hexadecimal. The operator identifies payers by it in its notices.
 func (p Phone) Hash() string {
 	h := sha256.Sum256([]byte(p))
 	return hex.EncodeToString(h[:])

@@ -1,6 +1,6 @@
 package exchange
 
-// Scope is whose objects a role may touch with an action.
+// Scope is the set of objects on which a role may perform an action.
 type Scope int
 
 // The scopes, from nothing to everything.
@@ -16,60 +16,60 @@ type Action string
 
 // The actions.
 const (
-	ActReadSelf         Action = "self.read"
-	ActChangeSelf       Action = "self.change" // own PIN, own sessions
-	ActReadUsers        Action = "users.read"
-	ActWriteUsers       Action = "users.write"
-	ActCreateSubvendor  Action = "subvendors.create"
-	ActReadMerchants    Action = "merchants.read"
-	ActReadCatalog      Action = "catalog.read"
-	ActWriteCatalog     Action = "catalog.write"
-	ActListOffers       Action = "offers.list"
-	ActWriteOffers      Action = "offers.write"
-	ActSuspendOffers    Action = "offers.suspend"
-	ActOpenOrders       Action = "orders.open" // which kinds a role opens is in the table of kinds
-	ActRetryPayment     Action = "orders.retry_payment"
-	ActRefundAddress    Action = "orders.refund_address"
-	ActReadOrders       Action = "orders.read"
-	ActCancelOrders     Action = "orders.cancel"
-	ActOperateFlows     Action = "flows.operate" // retry, refund, resolve
-	ActReadBank         Action = "bank_payouts.read"
-	ActConfirmBank      Action = "bank_payouts.confirm" // or refuse
-	ActReadWallets      Action = "wallets.read"
-	ActCreateWallets    Action = "wallets.create"
-	ActProvisionWallets Action = "wallets.provision"
-	ActReopenLanes      Action = "wallets.reopen_lane"
-	ActReadEscrow       Action = "escrow.read"
-	ActWriteEscrow      Action = "escrow.write" // addresses of the pool and its policy
-	ActReadEvents       Action = "events.read"
-	ActReadMachines     Action = "machines.read"
-	ActReadAudit        Action = "audit.read"
-	ActReadLedger       Action = "ledger.read"
-	ActReadExceptions   Action = "exceptions.read"
-	ActSettleExceptions Action = "exceptions.settle" // accept, refund, credit, write off
-	ActReconciliation   Action = "reconciliation.read"
-	ActReadC2B          Action = "c2b.read"
-	ActOpenTransfers    Action = "transfers.open"
-	ActReadTransfers    Action = "transfers.read"
-	ActCancelTransfers  Action = "transfers.cancel"
-	ActApprove          Action = "approvals.decide"
-	ActReadLimits       Action = "limits.read"
-	ActWriteLimits      Action = "limits.write"
-	ActReadDenyList     Action = "deny_list.read"
-	ActWriteDenyList    Action = "deny_list.write"
-	ActReadChanges      Action = "changes.read"
-	ActConfirmChanges   Action = "changes.confirm" // as a second person
-	ActReadPricing      Action = "pricing.read"    // rates, fee profiles, replays
-	ActWritePricing     Action = "pricing.write"
-	ActOpenQuotes       Action = "quotes.open"
-	ActReadQuotes       Action = "quotes.read"
-	ActReadWebhooks     Action = "webhooks.read"
-	ActWriteWebhooks    Action = "webhooks.write"
-	ActReadFloat        Action = "float.read" // the float, the breaker and the terms of mobile money
-	ActMoveFloat        Action = "float.move"
-	ActCloseBreaker     Action = "breaker.close"
-	ActWriteMomoTerms   Action = "momo_terms.write"
-	ActAllocate         Action = "treasury.allocate"
+	ActReadSelf             Action = "self.read"
+	ActChangeSelf           Action = "self.change" // own PIN, own sessions
+	ActReadUsers            Action = "users.read"
+	ActWriteUsers           Action = "users.write"
+	ActCreateSubvendor      Action = "subvendors.create"
+	ActReadMerchants        Action = "merchants.read"
+	ActReadCatalog          Action = "catalog.read"
+	ActWriteCatalog         Action = "catalog.write"
+	ActListOffers           Action = "offers.list"
+	ActWriteOffers          Action = "offers.write"
+	ActSuspendOffers        Action = "offers.suspend"
+	ActOpenOrders           Action = "orders.open" // which kinds a role opens is in the table of kinds
+	ActRetryPayment         Action = "orders.retry_payment"
+	ActRefundAddress        Action = "orders.refund_address"
+	ActReadOrders           Action = "orders.read"
+	ActCancelOrders         Action = "orders.cancel"
+	ActOperateFlows         Action = "flows.operate" // retry, refund, resolve
+	ActReadBank             Action = "bank_payouts.read"
+	ActConfirmBank          Action = "bank_payouts.confirm" // or refuse
+	ActReadWallets          Action = "wallets.read"
+	ActCreateWallets        Action = "wallets.create"
+	ActProvisionWallets     Action = "wallets.provision"
+	ActReopenNonceSequences Action = "wallets.reopen_nonce_sequence"
+	ActReadEscrow           Action = "escrow.read"
+	ActWriteEscrow          Action = "escrow.write" // addresses of the pool and its policy
+	ActReadEvents           Action = "events.read"
+	ActReadMachines         Action = "machines.read"
+	ActReadAudit            Action = "audit.read"
+	ActReadLedger           Action = "ledger.read"
+	ActReadExceptions       Action = "exceptions.read"
+	ActSettleExceptions     Action = "exceptions.settle" // accept, refund, credit, write off
+	ActReconciliation       Action = "reconciliation.read"
+	ActReadC2B              Action = "c2b.read"
+	ActOpenTransfers        Action = "transfers.open"
+	ActReadTransfers        Action = "transfers.read"
+	ActCancelTransfers      Action = "transfers.cancel"
+	ActApprove              Action = "approvals.decide"
+	ActReadLimits           Action = "limits.read"
+	ActWriteLimits          Action = "limits.write"
+	ActReadDenyList         Action = "deny_list.read"
+	ActWriteDenyList        Action = "deny_list.write"
+	ActReadChanges          Action = "changes.read"
+	ActConfirmChanges       Action = "changes.confirm" // as the second officer
+	ActReadPricing          Action = "pricing.read"    // rates, fee profiles, replays
+	ActWritePricing         Action = "pricing.write"
+	ActOpenQuotes           Action = "quotes.open"
+	ActReadQuotes           Action = "quotes.read"
+	ActReadWebhooks         Action = "webhooks.read"
+	ActWriteWebhooks        Action = "webhooks.write"
+	ActReadFloat            Action = "float.read" // the float, the breaker and the terms of mobile money
+	ActMoveFloat            Action = "float.move"
+	ActCloseBreaker         Action = "breaker.close"
+	ActWriteMomoTerms       Action = "momo_terms.write"
+	ActAllocate             Action = "treasury.allocate"
 )
 
 type grants map[Role]Scope
@@ -83,8 +83,7 @@ func everyone(s Scope) grants {
 	return g
 }
 
-// policy is the permission matrix: the one place that says who may do what. A role that is missing
-// from a line may not do it at all.
+// policy is the permission matrix, and the only place with permissions. A role without an entry may not perform the action.
 var policy = map[Action]grants{
 	ActReadSelf:        everyone(ScopeOwn),
 	ActChangeSelf:      everyone(ScopeOwn),
@@ -101,15 +100,15 @@ var policy = map[Action]grants{
 	ActWriteOffers:   {RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActSuspendOffers: {RoleAdmin: ScopeAny},
 	ActOpenOrders:    {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
-	// Only who is asked for money asks to be asked again, and only who sells says where its crypto goes back to: a
-	// merchant that said it for a customer could take it. What a merchant sells itself is told apart in the store.
+	// Only the payer may request another prompt, and only the seller may name where the crypto is returned to: a merchant
+	// that named it for a customer could take the crypto. The store allows a merchant its own sales alone.
 	ActRetryPayment:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn},
 	ActRefundAddress: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor},
 	ActReadOrders: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleOTCOfficer: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	// Of merchants those that opened the order.
+	// A merchant may cancel only orders that it opened.
 	ActCancelOrders: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActOperateFlows: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadBank:     {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
@@ -122,10 +121,10 @@ var policy = map[Action]grants{
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	ActProvisionWallets: {RoleAdmin: ScopeAny},
-	ActReopenLanes:      {RoleAdmin: ScopeAny},
-	ActReadEscrow:       {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
-	ActWriteEscrow:      {RoleAdmin: ScopeAny},
+	ActProvisionWallets:     {RoleAdmin: ScopeAny},
+	ActReopenNonceSequences: {RoleAdmin: ScopeAny},
+	ActReadEscrow:           {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny},
+	ActWriteEscrow:          {RoleAdmin: ScopeAny},
 	ActReadEvents: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
@@ -133,7 +132,7 @@ var policy = map[Action]grants{
 	ActReadMachines: everyone(ScopeAny),
 	ActReadAudit:    {RoleAdmin: ScopeAny},
 	ActReadLedger:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	// Exceptions and refunds of the orders that the caller is a party of.
+	// Exceptions and refunds of orders to which the caller is a party.
 	ActReadExceptions: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor,
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny, RoleOTCOfficer: ScopeAny,
@@ -143,8 +142,7 @@ var policy = map[Action]grants{
 	ActSettleExceptions: {
 		RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	// A treasury officer sends from the house's treasury alone; which wallets a role may spend from is in
-	// the store, which finds no others.
+	// A treasury officer sends only from the house's treasury. The store limits the wallets that a role may spend from.
 	ActOpenTransfers: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleTreasury: ScopeAny,
 	},
@@ -162,18 +160,18 @@ var policy = map[Action]grants{
 	ActReadDenyList:  {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActWriteDenyList: {RoleAdmin: ScopeAny},
 	ActReadChanges:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
-	// Never who proposed it nor who gains by it, which is in the store.
+	// The store refuses who proposed the change and who benefits from it.
 	ActConfirmChanges: {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActReadPricing:    {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActWritePricing:   {RoleAdmin: ScopeAny},
-	// Who may send may ask what it is worth and costs.
+	// Roles that may send may ask for a price.
 	ActOpenQuotes: {
 		RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleSubvendor: ScopeVendor, RoleAdmin: ScopeAny, RoleTreasury: ScopeAny,
 	},
-	// A subvendor sees the merchant's events and has no endpoints: they outlive its account.
+	// A subvendor sees the merchant's events but has no endpoints: they would outlive its account.
 	ActReadWebhooks:  {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
 	ActWriteWebhooks: {RoleCustomer: ScopeOwn, RoleUser: ScopeOwn, RoleVendor: ScopeVendor, RoleAdmin: ScopeAny},
-	// The money of the house at the operator. What is large, and the terms, two of them agree to.
+	// The house's money at the operator. Large moves and new terms need two officers.
 	ActReadFloat:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActMoveFloat:      {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
 	ActCloseBreaker:   {RoleAdmin: ScopeAny, RoleTreasury: ScopeAny},
@@ -184,7 +182,7 @@ var policy = map[Action]grants{
 	},
 }
 
-// ScopeOf says how far the role's right to an action reaches.
+// ScopeOf returns the scope of the role's permission for an action.
 func ScopeOf(r Role, a Action) Scope { return policy[a][r] }
 
 // Actions lists every action of the matrix, for the test that walks it.

@@ -17,16 +17,16 @@ const (
 	MaxRateLife     = 7 * 24 * time.Hour
 	DefaultRateLife = 24 * time.Hour
 	MaxRateJump     = 500  // basis points that one side may move from the last rate without confirmation
-	MaxRateSpread   = 1000 // basis points that the ask may lie above the bid
-	// MaxValuationDiscount is how many basis points below the entered valuation a rate may count.
+	MaxRateSpread   = 1000 // basis points that the ask may exceed the bid by
+	// MaxValuationDiscount is how many basis points a rate's valuation may fall below the entered one.
 	MaxValuationDiscount = 2500
-	// MaxSalePremium is how many basis points above the valuation that two persons agreed to the house pays for crypto.
-	// The database knows it too.
+	// MaxSalePremium is how many basis points the house may pay above the valuation that two officers agreed to. The
+	// database has the same value.
 	MaxSalePremium   = 1000
 	MaxFeePoints     = 2000                 // basis points of a fee
 	MaxSpreadPoints  = 2000                 // basis points by which a profile worsens a rate
 	MaxProfileNote   = 200                  // characters
-	MaxProfileLead   = 366 * 24 * time.Hour // how long before a version holds it may be entered
+	MaxProfileLead   = 366 * 24 * time.Hour // how far ahead a version may be entered
 	basisPoints      = 10000                // in one
 	FXRatePlaces     = RatePlaces
 	RateSourceAdmin  = "admin"
@@ -35,11 +35,11 @@ const (
 
 var rateSource = regexp.MustCompile(`^[a-z][a-z0-9_]{0,39}$`)
 
-// ValidRateSource tells whether a name can stand for where rates come from.
+// ValidRateSource reports whether s may name a source of rates.
 func ValidRateSource(s string) bool { return len(s) <= maxRateSourceLen && rateSource.MatchString(s) }
 
-// FXRate is what one unit of a crypto asset cost in a currency, from a moment on. It is never changed; a
-// new one follows it. Each follows exactly one other, so that the rates of a pair are one line.
+// FXRate is the price of one unit of a crypto asset in a currency, from a moment on. It never changes; a new rate
+// replaces it. Each replaces exactly one other, so that the rates of a pair form one chain.
 type FXRate struct {
 	ID            uuid.UUID
 	Base          money.Asset     // USDT, USDC, ETH, SOL or TRX
@@ -50,44 +50,43 @@ type FXRate struct {
 	ValidFrom     time.Time
 	StaleAt       time.Time // from then on nothing is priced by it
 	Replaces      uuid.UUID // the rate of the pair before it; zero for the first
-	JumpConfirmed bool      // somebody saw how far it is from that rate and meant it
+	JumpConfirmed bool      // the caller confirmed a jump beyond MaxRateJump
 	CreatedBy     uuid.UUID // zero for a rate from a source
 	CreatedAt     time.Time
 	ReplacedAt    time.Time // when the next one began; zero for the newest
 }
 
-// InForce tells whether amounts are priced by the rate at a moment.
+// InForce reports whether amounts are priced by the rate at a moment.
 func (r FXRate) InForce(at time.Time) bool {
 	return !at.Before(r.ValidFrom) && !r.Stale(at) && (r.ReplacedAt.IsZero() || at.Before(r.ReplacedAt))
 }
 
-// Mid lies between bid and ask, rounded up to the places of a rate: where it is a valuation, limits err
-// towards less.
+// Mid is the middle of bid and ask. It is rounded up to the places of a rate, so that as a valuation it never counts
+// too little against a limit.
 func (r FXRate) Mid() decimal.Decimal {
 	return r.Bid.Add(r.Ask).Div(decimal.New(2, 0)).RoundCeil(FXRatePlaces)
 }
 
-// Valuation is what a unit counts as against limits by the rate: its middle, yet never less than a part of
-// the valuation that was entered (zero for none), because a rate is entered with less ado than a limit.
+// Valuation is what a unit counts against limits: the rate's middle, but not less than the entered valuation (zero
+// for none) minus MaxValuationDiscount. One officer enters a rate, and two officers agree to a valuation.
 func (r FXRate) Valuation(entered decimal.Decimal) decimal.Decimal {
 	least := entered.Mul(decimal.New(basisPoints-MaxValuationDiscount, -4)).RoundCeil(FXRatePlaces)
 	return decimal.Max(r.Mid(), least)
 }
 
-// MaxSaleRate is the most that the house pays for a unit by a quote, where two persons agreed what that is worth: a rate
-// is one person's entry.
+// MaxSaleRate is the most that the house pays for a unit by a quote, given the valuation that two officers agreed to.
+// One officer alone enters a rate.
 func MaxSaleRate(agreed decimal.Decimal) decimal.Decimal {
 	return agreed.Mul(decimal.New(basisPoints+MaxSalePremium, -4)).RoundFloor(FXRatePlaces)
 }
 
-// RateNotNewer is the code of the rule that a rate breaks whose moment is not after the last one's.
+// RateNotNewer is the rule code for a rate that does not begin after the last one.
 const RateNotNewer = "not_newer"
 
-// Stale tells whether nothing may be priced by the rate any more.
+// Stale reports whether the rate is too old to price anything.
 func (r FXRate) Stale(at time.Time) bool { return !at.Before(r.StaleAt) }
 
-// Jump is how far the rate lies from another one, in basis points rounded up: the larger of the ways that
-// bid and ask went.
+// Jump is the distance to another rate, in basis points rounded up: the larger of the changes of bid and ask.
 func (r FXRate) Jump(from FXRate) int64 {
 	way := func(is, was decimal.Decimal) decimal.Decimal {
 		q, rest := is.Sub(was).Abs().Mul(decimal.New(basisPoints, 0)).QuoRem(was, 0)
@@ -99,7 +98,7 @@ func (r FXRate) Jump(from FXRate) int64 {
 	return decimal.Max(way(r.Bid, from.Bid), way(r.Ask, from.Ask)).IntPart()
 }
 
-// Validate checks what a rate must be by itself at the moment of its entry. CodeInvalid names the field.
+// Validate checks a new rate on its own at the time of its entry. CodeInvalid names the field.
 func (r FXRate) Validate(now time.Time) error {
 	var bad []FieldError
 	fail := func(pointer, code, message string) {
@@ -125,7 +124,7 @@ func (r FXRate) Validate(now time.Time) error {
 	case r.Ask.LessThan(r.Bid):
 		fail("/ask", "out_of_range", "must not be below the bid")
 	case r.Ask.Sub(r.Bid).Mul(decimal.New(basisPoints, 0)).GreaterThan(r.Bid.Mul(decimal.New(MaxRateSpread, 0))):
-		fail("/ask", "out_of_range", fmt.Sprintf("must not lie more than %s above the bid", Percent(MaxRateSpread)))
+		fail("/ask", "out_of_range", fmt.Sprintf("must be at most %s above the bid", Percent(MaxRateSpread)))
 	}
 	life := r.StaleAt.Sub(r.ValidFrom)
 	if life < MinRateLife || life > MaxRateLife {
@@ -133,9 +132,9 @@ func (r FXRate) Validate(now time.Time) error {
 	}
 	switch {
 	case r.ValidFrom.After(now):
-		fail("/valid_from", "out_of_range", "must not lie ahead")
+		fail("/valid_from", "out_of_range", "must not be in the future")
 	case r.Stale(now):
-		fail("/valid_from", "stale", "lies so far back that the rate is stale already")
+		fail("/valid_from", "stale", "is so long ago that the rate is already stale")
 	}
 	return Invalid(bad...)
 }
@@ -144,28 +143,28 @@ func rateFits(d decimal.Decimal) bool {
 	return d.IsPositive() && d.LessThan(decimal.New(1, money.MaxWholeDigits)) && d.Equal(d.Truncate(FXRatePlaces))
 }
 
-// Percent words basis points: 150 is "1.5 %".
+// Percent formats basis points: 150 is "1.5 %".
 func Percent(points int64) string { return decimal.New(points, -2).String() + " %" }
 
 // FeeScope is what a fee profile prices.
 type FeeScope string
 
-// FeeTransfer is the scope of transfers. Another one is added together with the flow that charges it.
+// FeeTransfer is the scope of transfers. Add a new scope together with the flow that charges it.
 const FeeTransfer FeeScope = "transfer"
 
-// Valid tells whether s is a known scope.
+// Valid reports whether s is a known scope.
 func (s FeeScope) Valid() bool { return s == FeeTransfer || s == FeeSale }
 
-// FeeProfile is one version of what the house charges within a scope for an asset. Versions are never
-// changed. Of those that have begun, the one with the highest number is in force. The zero value with a
-// scope and an asset is the zero profile, which is in force until a version is entered.
+// FeeProfile is one version of the house's fees within a scope for an asset. Versions never change. Of those that
+// have begun, the one with the highest number is in force. The zero value with a scope and an asset is the zero
+// profile, which is in force until a version is entered.
 type FeeProfile struct {
 	ID          uuid.UUID // zero for the zero profile
 	Scope       FeeScope
-	Asset       money.Asset // what fixed, minimum and maximum are in, and what the fee is charged in
+	Asset       money.Asset // the asset of fixed, minimum, maximum and the fee
 	Version     int         // from 1; 0 for the zero profile
 	Fixed       money.Amount
-	BasisPoints int64 // of the amount, beside the fixed part
+	BasisPoints int64 // of the amount, added to the fixed part
 	Minimum     money.Amount
 	Maximum     money.Amount // without an asset: none
 	Spread      int64        // basis points by which quotes are worse than the rate
@@ -176,7 +175,7 @@ type FeeProfile struct {
 	EndsAt      time.Time // when the first higher version begins; zero when there is none
 }
 
-// InForce tells whether the version is the one that is charged by at a moment.
+// InForce reports whether the version sets the fees at a moment.
 func (p FeeProfile) InForce(at time.Time) bool {
 	return !at.Before(p.ValidFrom) && (p.EndsAt.IsZero() || at.Before(p.EndsAt))
 }
@@ -186,8 +185,8 @@ func ZeroProfile(s FeeScope, a money.Asset) FeeProfile {
 	return FeeProfile{Scope: s, Asset: a, Fixed: money.Zero(a), Minimum: money.Zero(a)}
 }
 
-// Fee is what the profile charges for an amount of its asset: the fixed part and the percentage, rounded
-// up to the asset's places because the payer's side is, and within minimum and maximum.
+// Fee is what the profile charges for an amount of its asset: the fixed part plus the percentage, within minimum and
+// maximum. It is rounded up because the payer pays it.
 func (p FeeProfile) Fee(amount money.Amount) money.Amount {
 	fee := p.Fixed.Add(amount.MulCeil(p.Asset, decimal.New(p.BasisPoints, -4)))
 	if fee.Cmp(p.Minimum) < 0 {
@@ -212,7 +211,7 @@ func (p FeeProfile) Validate(now time.Time) error {
 		fail("/asset", "enum", "must be USDT or USDC")
 	}
 	if p.Scope == FeeSale && (p.Fixed.Sign() != 0 || p.BasisPoints != 0 || p.Minimum.Sign() != 0 || p.Maximum.Asset() != "") {
-		fail("/scope", "mismatch", "of an offramp has a spread and no fee")
+		fail("/scope", "mismatch", "of offramp takes a spread and no fee")
 	}
 	if p.BasisPoints < 0 || p.BasisPoints > MaxFeePoints {
 		fail("/basis_points", "out_of_range", fmt.Sprintf("must be between 0 and %d", MaxFeePoints))
@@ -225,9 +224,15 @@ func (p FeeProfile) Validate(now time.Time) error {
 	}
 	switch {
 	case p.ValidFrom.Before(p.CreatedAt):
-		fail("/valid_from", "out_of_range", "must not lie back: nothing is priced anew")
+		fail("/valid_from", "out_of_range", "must not be in the past: existing prices do not change")
 	case p.ValidFrom.After(now.Add(MaxProfileLead)):
-		fail("/valid_from", "out_of_range", "must lie within a year")
+		fail("/valid_from", "out_of_range", "must be within a year")
 	}
 	return Invalid(bad...)
+}
+
+// SourcedRates is the answer of a source: rates with both sides and their time, and the number of invalid lines.
+type SourcedRates struct {
+	Rates  []FXRate
+	Broken int
 }

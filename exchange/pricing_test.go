@@ -19,7 +19,7 @@ func points(rt *rapid.T, name string, low, high int64) decimal.Decimal {
 	return decimal.New(rapid.Int64Range(low, high).Draw(rt, name), -exchange.FXRatePlaces)
 }
 
-// terms draws whatever a quote may be made of.
+// terms generates random quote terms.
 func terms(rt *rapid.T) exchange.QuoteTerms {
 	bid := points(rt, "bid", 1e6, 1e12)
 	ask := bid.Add(bid.Mul(points(rt, "width", 0, 1e5)).RoundFloor(exchange.FXRatePlaces))
@@ -41,8 +41,8 @@ func terms(rt *rapid.T) exchange.QuoteTerms {
 	}
 }
 
-// A quote never rounds for its owner: who buys pays at least what the amount costs with the spread, who
-// sells gets at most what it brings, and neither is off by more than a shilling and the rate's last place.
+// A quote never rounds in its owner's favour: a buyer pays at least the price with the spread, a seller gets at most the
+// value, and neither is off by more than a shilling and the rate's last place.
 func TestQuotesRoundAgainstTheirOwner(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -72,7 +72,7 @@ func TestQuotesRoundAgainstTheirOwner(t *testing.T) {
 	})
 }
 
-// Nobody gains by a purchase and a sale at the same rate.
+// A purchase and a sale at the same rate never make a profit.
 func TestQuotesHaveNoRoundTrip(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -153,7 +153,7 @@ func TestQuotePrices(t *testing.T) {
 	}
 }
 
-// Whatever is changed of a quote, its replay says so.
+// Replay reports any changed field of a quote.
 func TestReplayFindsEveryChange(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -206,7 +206,7 @@ func TestReplayFindsEveryChange(t *testing.T) {
 	})
 }
 
-// The encoding never changes: hashes that were stored are computed from it for ever.
+// The encoding never changes: stored hashes are computed from it.
 func TestCanonicalQuote(t *testing.T) {
 	t.Parallel()
 	id := uuid.Must(uuid.Parse("019a9f5e-0000-7000-8000-000000000000"))
@@ -290,7 +290,7 @@ func TestRatesAreChecked(t *testing.T) {
 	}
 }
 
-// blamed lists the fields that an error names.
+// blamed lists the fields of an error.
 func blamed(err error) string {
 	e, _ := err.(*exchange.Error) //nolint:errorlint // not wrapped
 	if e == nil {

@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Price is what one order costs, fixed when it is opened.
+// Price is the price of one order, fixed when it is opened.
 type Price struct {
 	Crypto   money.Amount
 	Fiat     money.Amount // what the payer pays: whole shillings, rounded up
@@ -24,8 +24,8 @@ func PriceByCrypto(crypto money.Amount, rate decimal.Decimal) Price {
 	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
 }
 
-// PriceByFiat prices a purchase for a whole number of shillings: the crypto is rounded down to the
-// asset's places, and what that leaves over goes to the rounding account.
+// PriceByFiat prices a purchase for a whole number of shillings. The crypto is rounded down to the asset's places,
+// and the remainder goes to the rounding account.
 func PriceByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Price {
 	crypto := fiat.DivFloor(asset, rate)
 	exact := crypto.MulFloor(money.KES, rate)
@@ -33,31 +33,31 @@ func PriceByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Pri
 }
 
 // SellByCrypto prices a sale of an exact amount of crypto at a rate in KES per unit. The vendor owes crypto times
-// rate, rounded down to cents; the payee gets whole shillings of it, rounded down. Rounding is zero or below:
-// its opposite stays with the house, in the rounding account.
+// rate, rounded down to cents; the payee gets that rounded down to whole shillings. Rounding is zero or negative: the
+// remainder stays with the house, in the rounding account.
 func SellByCrypto(crypto money.Amount, rate decimal.Decimal) Price {
 	exact := crypto.MulFloor(money.KES, rate)
 	fiat := exact.FloorWhole()
 	return Price{Crypto: crypto, Fiat: fiat, Vendor: exact, Rounding: fiat.Sub(exact)}
 }
 
-// SellByFiat prices the sale that brings a whole number of shillings: of the least crypto that does. Where one
-// unit of the asset's last place is worth more than a shilling, it brings more.
+// SellByFiat prices a sale for a whole number of shillings: it is the least crypto that brings at least as many. It
+// brings more where one unit of the asset's last place is worth more than a shilling.
 func SellByFiat(fiat money.Amount, asset money.Asset, rate decimal.Decimal) Price {
 	return SellByCrypto(fiat.DivCeil(asset, rate), rate)
 }
 
-// QuoteForSale is the purpose of quotes that sales without an offer are opened with.
+// QuoteForSale is the purpose of quotes for sales without an offer.
 const QuoteForSale QuotePurpose = "offramp"
 
-// FeeSale is the scope of those sales. Its profiles have a spread and no fee: a fee in crypto would have to be sent
-// beside the amount.
+// FeeSale is the fee scope of sales without an offer. Its profiles have a spread and no fee: the seller would have to
+// send a fee in crypto on top of the amount.
 const FeeSale FeeScope = "offramp"
 
-// Valid tells whether p is a known purpose.
+// Valid reports whether p is a known purpose.
 func (p QuotePurpose) Valid() bool { return p == QuoteForTransfer || p == QuoteForSale }
 
-// AdmitSale is Admit for a sale that is about to be opened with the quote.
+// AdmitSale is Admit for a sale.
 func (q FXQuote) AdmitSale(crypto money.Amount, now time.Time) error {
 	err := q.Admit(QuoteForSale, crypto, now)
 	if e, ok := errors.AsType[*Error](err); ok {

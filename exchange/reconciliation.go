@@ -11,7 +11,7 @@ import (
 // ReconciliationStatus is the state of one comparison of a network's wallets with the ledger.
 type ReconciliationStatus string
 
-// The states of a reconciliation. One that failed has said nothing of the wallets that it did not reach.
+// The states of a reconciliation. A failed one says nothing about the wallets that it did not reach.
 const (
 	ReconciliationRunning   ReconciliationStatus = "running"
 	ReconciliationCompleted ReconciliationStatus = "completed"
@@ -22,7 +22,7 @@ const (
 var ReconciliationMachine = Machine[ReconciliationStatus]{
 	Name: "reconciliation", Initial: ReconciliationRunning,
 	Transitions: []Transition[ReconciliationStatus]{
-		{ReconciliationRunning, ReconciliationCompleted, ByFlow, "every wallet of the network was looked at"},
+		{ReconciliationRunning, ReconciliationCompleted, ByFlow, "every wallet of the network was processed"},
 		{ReconciliationRunning, ReconciliationFailed, ByFlow, "the network could not be read, or another run took its place"},
 	},
 	Final: []ReconciliationStatus{ReconciliationCompleted, ReconciliationFailed},
@@ -31,13 +31,13 @@ var ReconciliationMachine = Machine[ReconciliationStatus]{
 // DifferenceStatus is the state of a difference between the ledger and a chain.
 type DifferenceStatus string
 
-// The states of a difference. It stays open for as long as runs find it, however many they are.
+// The states of a difference. It stays open while runs keep finding it.
 const (
 	DifferenceOpen   DifferenceStatus = "open"
 	DifferenceClosed DifferenceStatus = "closed"
 )
 
-// DifferenceMachine governs differences. One that comes back is another one.
+// DifferenceMachine governs differences. One that returns after it was closed is a new one.
 var DifferenceMachine = Machine[DifferenceStatus]{
 	Name: "reconciliation_difference", Initial: DifferenceOpen,
 	Transitions: []Transition[DifferenceStatus]{
@@ -51,11 +51,10 @@ type Reconciliation struct {
 	ID      uuid.UUID
 	Network Network
 	Status  ReconciliationStatus
-	Detail  string    // why it failed, in a word
-	Cursor  uuid.UUID // the last wallet that was dealt with; zero before the first
-	// Of the pairs of a wallet and an asset: those whose balances were compared, those that could not be
-	// because the ledger had not come to the block or the chain's answer made no sense, and those of the
-	// compared ones that differ.
+	Detail  string    // why it failed
+	Cursor  uuid.UUID // the last wallet that was processed; zero before the first
+	// Pairs of a wallet and an asset: those whose balances were compared, those that could not be compared because the
+	// ledger had not reached the block or the chain's answer made no sense, and compared ones that differ.
 	Compared    int
 	Deferred    int
 	Differences int
@@ -69,45 +68,43 @@ type ChainBalance struct {
 	Block  ChainBlock
 }
 
-// WalletReading is what the chain says of one wallet and asset.
+// WalletReading is a balance of one wallet and asset as the chain has it.
 type WalletReading struct {
 	WalletID uuid.UUID
 	ChainBalance
 }
 
-// Comparison sets what the chain says of a wallet at a final block beside what the ledger says of the
-// same block.
+// Comparison compares a wallet's balance on the chain at a final block with the ledger's balance for the same block.
 //
-// The ledger of now is taken back to the block: what was booked for later blocks is left out, and a
-// payment of ours that is in the chain by then but not booked yet is counted. Both are facts of rows, so
-// money in flight makes no difference. Only the fee of a transaction on its way is not known before it is
-// booked: until then up to Fees may be missing on the chain.
+// The ledger is rolled back to the block: bookings for later blocks are left out, and a payment of ours that is in the
+// chain by then but not booked yet is included. Both come from stored rows, so money in flight causes no difference. Only
+// the fee of an unbooked transaction is not known: up to Fees may be missing on the chain.
 type Comparison struct {
 	WalletReading
 	Ledger money.Amount
-	Fees   money.Amount // the most that the network may have taken without our books knowing it yet
-	// Deferred says that the ledger has not come to the block, so nothing can be said.
+	Fees   money.Amount // the most that the network may have charged and that is not booked yet
+	// Deferred is set when the ledger has not reached the block, so that no comparison is possible.
 	Deferred bool
 }
 
-// Difference is what the chain has more than the ledger; negative when it has less.
+// Difference is the chain's balance less the ledger's.
 func (c Comparison) Difference() money.Amount { return c.Amount.Sub(c.Ledger) }
 
-// Agrees tells whether the chain says what the ledger says.
+// Agrees reports whether the chain has what the ledger has.
 func (c Comparison) Agrees() bool {
 	d := c.Difference()
 	return !c.Deferred && !d.Positive() && d.Neg().Cmp(c.Fees) <= 0
 }
 
-// Differs tells whether the two are proven to differ.
+// Differs reports whether the two are proven to differ.
 func (c Comparison) Differs() bool { return !c.Deferred && !c.Agrees() }
 
-// ReconciledBatch is what a batch of wallets of a run came to.
+// ReconciledBatch is the result for a batch of wallets of a run.
 type ReconciledBatch struct {
 	RunID       uuid.UUID
 	After       uuid.UUID // the run's cursor before the batch
 	Last        uuid.UUID // the batch's last wallet
-	Unread      int       // pairs of which the chain gave no answer that makes sense
+	Unread      int       // pairs for which the chain gave no usable answer
 	Comparisons []Comparison
 }
 
@@ -119,26 +116,26 @@ type ReconciliationItem struct {
 	Comparison
 }
 
-// ReconciliationDifference is a difference that stands, or stood, from run to run.
+// ReconciliationDifference is a difference that lasts over one or more runs.
 type ReconciliationDifference struct {
 	ID          uuid.UUID
 	Network     Network
 	Status      DifferenceStatus
-	ExceptionID uuid.UUID  // the payment exception that tells people of it
-	Latest      Comparison // as the last run found it that compared the pair; of a closed one, before it vanished
+	ExceptionID uuid.UUID  // the payment exception that reports it
+	Latest      Comparison // from the last run that compared the pair; of a closed one, from before it vanished
 	FirstRun    uuid.UUID
-	LastRun     uuid.UUID // the last one that found it, or that found it gone
-	Runs        int       // how many found it
+	LastRun     uuid.UUID // the last run that found it, or that found it gone
+	Runs        int       // how many runs found it
 	OpenedAt    time.Time
 	UpdatedAt   time.Time
 	ClosedAt    time.Time
 	Version     int64
 }
 
-// ReserveLine says of one asset, for one day, what is owed and what there is to pay it with. Owed is the
-// sum of what the ledger owes to others. Custody is what it says of the wallets and Discrepancy what the
-// last completed run of each network found more on the chains (less, when negative); together they are
-// what the chains hold. Float is the house's money at the operator and its bank.
+// ReserveLine compares, for one asset and day, what is owed with what is there to pay it. Owed is the sum of what the ledger
+// owes to others. Custody is the ledger's total of the wallets. Discrepancy is what the last completed run of each network
+// found on the chains beyond that (negative when less); together they are what the chains hold. Float is the house's money
+// at the operator and its bank.
 type ReserveLine struct {
 	Day         time.Time // midnight UTC at its beginning
 	Asset       money.Asset
@@ -146,8 +143,8 @@ type ReserveLine struct {
 	Custody     money.Amount
 	Discrepancy money.Amount
 	Float       money.Amount
-	// ComparedAt is when the oldest of the runs behind Discrepancy ended; zero when a network that may
-	// hold the asset has none, or the asset is on no chain.
+	// ComparedAt is when the oldest of the runs behind Discrepancy ended. It is zero when a network of the asset has no run,
+	// or the asset is on no chain.
 	ComparedAt time.Time
 	CreatedAt  time.Time
 }
@@ -155,13 +152,14 @@ type ReserveLine struct {
 // Reserves is what there is to pay with.
 func (l ReserveLine) Reserves() money.Amount { return l.Custody.Add(l.Discrepancy).Add(l.Float) }
 
-// Surplus is what would be left when everything owed were paid; negative when something is missing.
+// Surplus is what would be left after paying everything owed; negative when money is missing.
 func (l ReserveLine) Surplus() money.Amount { return l.Reserves().Sub(l.Owed) }
 
-// OwedKinds are the accounts of money that belongs to others, or may. Of these, those of the house itself are not owed.
+// OwedKinds are the kinds of account with money that belongs, or may belong, to others. The house's own wallets are not
+// owed.
 func OwedKinds() []AccountKind {
 	return []AccountKind{AccWalletBalance, AccFiatBalance, AccOrdersInFlight, AccRefundsDue, AccSuspense, AccUnclaimed}
 }
 
-// FloatKinds are the accounts of the house's money outside the chains.
+// FloatKinds are the kinds of account with the house's money outside the chains.
 func FloatKinds() []AccountKind { return []AccountKind{AccMomoCollection, AccMomoPayout, AccBank} }

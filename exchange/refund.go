@@ -25,47 +25,48 @@ var RefundMachine = Machine[RefundStatus]{
 	Name: "refund", Initial: RefundPending,
 	Transitions: []Transition[RefundStatus]{
 		{RefundPending, RefundProcessing, ByFlow, "the payout is written and about to be submitted, or the payment in crypto is approved"},
-		{RefundPending, RefundNeedsReview, ByFlow, "the operator names another payer, or says that an order's payee was paid after all; or an officer refused it"},
+		{RefundPending, RefundNeedsReview, ByFlow, "the operator reports another payer or a late payout to the order's payee, or an officer refused it"},
 		{RefundProcessing, RefundCompleted, ByFlow, "the payout is proven, or the payment in crypto is final"},
 		{RefundProcessing, RefundFailed, ByFlow, "the operator definitely refused, or nothing can be sent to the address"},
-		{RefundFailed, RefundNeedsReview, ByFlow, "a person must decide"},
+		{RefundFailed, RefundNeedsReview, ByFlow, "an officer must decide"},
 		{RefundNeedsReview, RefundProcessing, ByOperator, "tried again as a new payout"},
 		{RefundNeedsReview, RefundCompleted, ByOperator, "paid by other means, with a reference"},
 	},
 	Final: []RefundStatus{RefundCompleted},
 }
 
-// RefundPayerDiffers is the detail of a refund that waits for a person because the operator's notice or
-// statement names another payer than the phone that was prompted.
+// RefundPayerDiffers is the detail of a refund that waits for an officer because the operator's notice or statement has
+// another payer than the prompted phone.
 const RefundPayerDiffers = "payer_differs"
 
-// Refund gives back money of one collection, or of one deposit on a chain. The refunds of a collection never exceed
-// what it brought, and a deposit is refunded once; the database says so.
+// Refund returns money of one collection, or of one deposit on a chain. The database ensures that a collection's refunds
+// never exceed its amount, and that a deposit is refunded once.
 type Refund struct {
 	ID          uuid.UUID
 	Rail        RefundRail
 	OrderID     uuid.UUID // zero for crypto that belongs to no order
-	AttemptID   uuid.UUID // the collection whose money goes back; zero for crypto
-	ExceptionID uuid.UUID // set when a payment exception asked for it
+	AttemptID   uuid.UUID // the collection whose money is returned; zero for crypto
+	ExceptionID uuid.UUID // set when it returns the money of a payment exception
 	Amount      money.Amount
-	Phone       Phone // who gets it: the payer; zero for crypto
+	Phone       Phone // the payee, who paid the collection; zero for crypto
 	Reason      string
 	Status      RefundStatus
-	Detail      string // why it waits for a person
+	Detail      string // why it waits for an officer
 	Receipt     string // the operator's, or the id of the transaction
 	CreatedAt   time.Time
 	UpdatedAt   time.Time
 	CompletedAt time.Time
 	Version     int64
+	RequestedBy uuid.UUID // the user who asked for it; zero when it was opened by rule
+	Claimed     bool      // a source reports that a refused payout by mobile money was made, and it is not denied
 
-	// Of crypto alone.
-	DepositID   uuid.UUID // that brought it; zero where a payment of ours did
-	WalletID    uuid.UUID // where it lies
+	// For crypto only.
+	DepositID   uuid.UUID // the deposit that brought it; zero when our own payment did
+	WalletID    uuid.UUID // where the crypto is
 	Network     Network
-	Address     string // where it goes; empty until somebody says
+	Address     string // where it is sent to; empty until it is given
 	HoldID      uuid.UUID
-	Value       money.Amount // in shillings, as it counted when the refund was opened
-	Digest      string       // of Intent, what officers agree to
-	RequestedBy uuid.UUID    // the person who asked for it; zero where a flow opened it
-	AddressedBy uuid.UUID    // the person who gave the address, where it is not the order's
+	Value       money.Amount // its value in shillings when the refund was opened
+	Digest      string       // of Intent, which officers approve
+	AddressedBy uuid.UUID    // the user who gave the address, if it is not the order's
 }

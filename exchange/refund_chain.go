@@ -12,70 +12,70 @@ import (
 	"kivuko/exchange/money"
 )
 
-// RefundRail says on which way a refund goes back.
+// RefundRail is the way in which a refund is paid.
 type RefundRail string
 
 // The rails.
 const (
 	RefundByMomo  RefundRail = "momo"  // shillings, to the payer's phone
-	RefundOnChain RefundRail = "chain" // crypto, to an address that somebody gave
+	RefundOnChain RefundRail = "chain" // crypto, to an address that was given for it
 )
 
-// The details of a refund in crypto that waits for a person.
+// The details of a refund in crypto that waits for an officer.
 const (
-	RefundRejected = "rejected"        // an officer refused it as it is
-	RefundReturned = "address_refused" // it could not be sent to its address, and has another one
+	RefundRejected = "rejected"        // an officer refused it
+	RefundReturned = "address_refused" // it could not be sent to its address, and now has another one
 )
 
-// RefundCoolOff is how long a refund in crypto waits after the last payout of its order was refused, because operators
-// report successes after failures. The database holds the value that counts.
+// RefundCoolOff is the time between the last refused payout of an order and its refund in crypto, because operators report
+// successes after failures. The database has the value in force.
 const RefundCoolOff = 10 * time.Minute
 
-// RefundWait is what a refund in crypto waits for before it may be sent, in one word.
+// RefundWait is what a refund in crypto waits for before it may be sent.
 type RefundWait string
 
-// What a refund in crypto waits for.
+// The values.
 const (
 	RefundReady        RefundWait = ""               // nothing
-	RefundWaitsAddress RefundWait = "refund_address" // nobody has said where it goes
+	RefundWaitsAddress RefundWait = "refund_address" // it has no address
 	RefundWaitsPayout  RefundWait = "payout"         // a payout of its order may have paid, or has
-	RefundWaitsCoolOff RefundWait = "cool_off"       // the last payout was refused a moment ago
-	RefundWaitsClaim   RefundWait = "payout_claimed" // somebody says that the payee was paid after all
-	RefundWaitsOfficer RefundWait = "officer"        // somebody else has to agree
-	RefundWaitsRefused RefundWait = "rejected"       // an officer refused it as it is
+	RefundWaitsCoolOff RefundWait = "cool_off"       // the cool-off after the last refused payout
+	RefundWaitsClaim   RefundWait = "payout_claimed" // the payee is reported as paid after all
+	RefundWaitsOfficer RefundWait = "officer"        // another officer must agree
+	RefundWaitsRefused RefundWait = "rejected"       // an officer refused it
 )
 
-// RefundStanding is where a refund in crypto stands.
+// RefundStanding is the current position of a refund in crypto.
 type RefundStanding struct {
 	Refund Refund
 	Wait   RefundWait
 	Until  time.Time // end of the cool-off
-	Needed int       // persons who have to agree beside who asked for it and who gave the address
+	Needed int       // officers who must agree besides those who asked for it and gave the address
 	Agreed int
-	// Payment carries it out; the zero payment before it is approved.
+	// Payment carries it out; zero before the approval.
 	Payment ChainPayment
 }
 
-// ChainRefundRequest asks for crypto back: of an order that can't be paid out, or of an exception. Exactly one of
+// ChainRefundRequest requests a refund in crypto: of an order that can't be paid out, or of an exception. Exactly one of
 // OrderID and ExceptionID is set.
 type ChainRefundRequest struct {
 	OrderID     uuid.UUID
 	ExceptionID uuid.UUID
-	RequestID   uuid.UUID // of what a person asked for; zero where a flow asks
+	RequestID   uuid.UUID // the officer's request; zero when a flow asks
 	Reason      string
 }
 
-// RefundRequest is what a person asked for: the money of an exception back, or an address for a refund. Exactly one of
+// RefundRequest is an officer's or customer's request: to refund an exception, or to set a refund's address. Exactly one of
 // OrderID and ExceptionID is set.
 type RefundRequest struct {
 	ID          uuid.UUID // of the request
 	OrderID     uuid.UUID
 	ExceptionID uuid.UUID
-	Address     string // in the canonical form of its network; empty where the order's counts
+	Address     string // in the canonical form of its network; empty to use the order's
 	Reason      string
 }
 
-// MaxRefundReason is the length of the reason for a refund, in characters.
+// MaxRefundReason is the most characters of the reason for a refund.
 const MaxRefundReason = 500
 
 // Intent is the hash of everything about a refund in crypto that an approval covers.
@@ -85,9 +85,9 @@ func (r Refund) Intent() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// CryptoBackNeeds is how many persons have to agree to a refund in crypto, beside who asked for it and who gave its
-// address. It was doubted when nobody knew, at some time, whether the payee had been paid. The database counts the same.
-func CryptoBackNeeds(r Refund, doubted bool, rule ApprovalRule) int {
+// CryptoRefundApprovals returns how many officers must approve a refund in crypto, besides those who asked for it and gave
+// its address. It is doubted when a payout of the order once had an unknown outcome. The database counts the same.
+func CryptoRefundApprovals(r Refund, doubted bool, rule ApprovalRule) int {
 	need := rule.Required(r.Value)
 	if need == 0 && (r.AddressedBy != uuid.Nil || (doubted && r.ExceptionID == uuid.Nil)) {
 		need = 1
@@ -95,26 +95,24 @@ func CryptoBackNeeds(r Refund, doubted bool, rule ApprovalRule) int {
 	return need
 }
 
-// ValueUnknown is what counts as the value of money that nobody can value: more than any number of persons short of
-// all that the rule ever asks for decides about.
+// ValueUnknown is the value that counts for money without a valuation: one that needs the most officers of the rule.
 func (r ApprovalRule) ValueUnknown() money.Amount {
 	return r.TwoAbove.Add(money.Must(money.KES, "0.01"))
 }
 
-// SettledByPayout tells whether a refund in crypto ended because the payout proved true that it was to make good for.
-// Its receipt is the operator's then.
+// SettledByPayout reports whether a refund in crypto ended because the payout that it was to replace proved to have been
+// made. Its receipt is then the operator's.
 func (r Refund) SettledByPayout() bool {
 	const longestReceipt = 40 // of the operator; ids of transactions are longer
 	return r.Rail == RefundOnChain && r.Status == RefundCompleted && len(r.Receipt) <= longestReceipt
 }
 
-// ChainOf is the network that an exception's money came on, by its receipt, which names the movement as
-// network:transaction:index; false for money that came on none.
+// ChainOf returns the network that an exception's money came on. Its receipt is network:transaction:index; false for money
+// that did not come on a chain.
 func (x PaymentException) ChainOf() (Network, bool) {
 	network, movement, found := strings.Cut(x.Receipt, ":")
 	return Network(network), found && movement != "" && Network(network).Valid()
 }
 
-// InFlow tells whether what becomes of the exception's money is in the hands of its order's own flow: it decided over
-// the order.
+// InFlow reports whether the order's own flow decides about the exception's money.
 func (x PaymentException) InFlow() bool { return x.Kind == ExcUnder || x.Kind == ExcOver }

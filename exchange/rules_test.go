@@ -37,7 +37,7 @@ func TestPhones(t *testing.T) {
 	}
 }
 
-// Every number that a person may write comes out as one of the stored form, whatever stands between.
+// Every usual spelling of a number gives the stored form, whatever the separators.
 func TestPhonesProperty(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -95,8 +95,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The price of an order: the payer pays whole shillings, rounded up; the merchant gets the crypto times
-// the rate to the cent, rounded down; the difference is rounding, never negative and below a shilling and a cent.
+// In an order the payer pays whole shillings, rounded up; the merchant gets the crypto times the rate to the cent, rounded
+// down; the difference is rounding, never negative and below a shilling and a cent.
 func TestPricesByCrypto(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -143,7 +143,7 @@ func usdtUnits(n int64) money.Amount {
 	return m
 }
 
-// Every action is granted to somebody, every role reads itself, and nobody but staff reaches everything that people own.
+// Every action is granted to a role, every role may read itself, and only staff may act on everyone's objects.
 func TestPolicyIsComplete(t *testing.T) {
 	t.Parallel()
 	public := map[exchange.Action]bool{exchange.ActReadCatalog: true, exchange.ActListOffers: true, exchange.ActReadMachines: true}
@@ -160,7 +160,7 @@ func TestPolicyIsComplete(t *testing.T) {
 			}
 		}
 		if !granted {
-			t.Errorf("nobody may do %s", a)
+			t.Errorf("no role may do %s", a)
 		}
 	}
 	for _, r := range exchange.Roles() {
@@ -169,7 +169,7 @@ func TestPolicyIsComplete(t *testing.T) {
 		}
 	}
 	if exchange.ScopeOf("stranger", exchange.ActReadSelf) != exchange.ScopeNone || exchange.ScopeOf(exchange.RoleAdmin, "everything") != exchange.ScopeNone {
-		t.Error("what the matrix does not hold is allowed")
+		t.Error("an action outside the matrix is allowed")
 	}
 }
 
@@ -203,7 +203,7 @@ func TestEntriesBalance(t *testing.T) {
 	}
 }
 
-// The signer refuses a payment of which anything was changed after approval.
+// The signer refuses a payment that was changed after approval.
 func TestIntentCoversEverythingThatMatters(t *testing.T) {
 	t.Parallel()
 	p := exchange.ChainPayment{

@@ -9,22 +9,22 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Verdict is what a screening says of a counterparty.
+// Verdict is the result of screening a counterparty.
 type Verdict string
 
-// The verdicts. Unknown is no answer: the transfer waits, and nobody is paid.
+// The verdicts. Unknown means no result: the transfer waits, and nothing is paid.
 const (
 	VerdictClear   Verdict = "clear"
 	VerdictHit     Verdict = "hit"
 	VerdictUnknown Verdict = "unknown"
 )
 
-// ErrUncleared is the cause of a refusal to pay for crypto of which the last word about who sent it is not that it may be
-// taken. Its senders have to be looked at anew.
+// ErrUncleared is the cause of a refusal to pay for crypto whose latest screening did not clear its senders. They must be
+// screened again.
 var ErrUncleared = errors.New("who sent the crypto is not cleared")
 
-// Counterparty is somebody outside of our custody: who is to be paid, by a transfer or by another payment, or who
-// sent a deposit that an order sells.
+// Counterparty is an address outside of our custody: the recipient of a transfer or another payment, or the sender of a
+// deposit that an order sells.
 type Counterparty struct {
 	TransferID uuid.UUID
 	PaymentID  uuid.UUID
@@ -34,7 +34,7 @@ type Counterparty struct {
 	Amount     money.Amount
 }
 
-// Reference names the object in the questions to a screener.
+// Reference identifies the object in requests to a screener.
 func (c Counterparty) Reference() uuid.UUID {
 	if c.TransferID != uuid.Nil {
 		return c.TransferID
@@ -45,16 +45,16 @@ func (c Counterparty) Reference() uuid.UUID {
 	return c.PaymentID
 }
 
-// SigningTerms is what must be known of a payment before it is signed.
+// SigningTerms are the facts that are checked before a payment is signed.
 type SigningTerms struct {
 	Payment  ChainPayment
-	Cold     bool // the sending wallet's key never signs here
+	Cold     bool // the service never signs with the sending wallet's key
 	External bool // the recipient is not in our custody
-	Denied   bool // the recipient stands on the deny list
+	Denied   bool // the recipient is on the deny list
 	Cleared  bool // the last screening of the recipient is clear
 }
 
-// Screening is what one screener said of the counterparty of a transfer, of another payment or of a deposit.
+// Screening is one screener's result for the counterparty of a transfer, another payment or a deposit.
 type Screening struct {
 	ID         uuid.UUID
 	TransferID uuid.UUID
@@ -62,11 +62,11 @@ type Screening struct {
 	DepositID  uuid.UUID
 	Screener   string // "deny_list", or the name of the configured one
 	Verdict    Verdict
-	Reference  string // the screener's own name for its answer
+	Reference  string // the screener's own id of its result
 	At         time.Time
 }
 
-// DeniedAddress is a line of the deny list.
+// DeniedAddress is an entry of the deny list.
 type DeniedAddress struct {
 	ID        uuid.UUID
 	Network   Network
@@ -74,5 +74,5 @@ type DeniedAddress struct {
 	Reason    string
 	AddedBy   uuid.UUID
 	AddedAt   time.Time
-	RemovedAt time.Time // zero while it counts
+	RemovedAt time.Time // zero while it is in force
 }

@@ -10,11 +10,11 @@ import (
 	"kivuko/exchange"
 )
 
-var update = flag.Bool("update", false, "write docs/states.md anew")
+var update = flag.Bool("update", false, "write docs/states.md again")
 
 const statesPage = "../docs/states.md"
 
-// docs/states.md is drawn from the machines and can't drift from them.
+// docs/states.md is generated from the machines and must be current.
 func TestStatesPageIsCurrent(t *testing.T) {
 	t.Parallel()
 	want := states()

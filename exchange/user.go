@@ -12,10 +12,10 @@ import (
 	"golang.org/x/text/secure/precis"
 )
 
-// Role is what a user is to Kivuko; it decides what the policy lets them do.
+// Role is a user's role; the policy lists its permissions.
 type Role string
 
-// The roles. A RoleUser is a customer whose identity nobody verified yet: the same rights, lower limits.
+// The roles. A RoleUser is a customer whose identity is not verified yet: same permissions, lower limits.
 const (
 	RoleCustomer   Role = "customer"
 	RoleUser       Role = "user"
@@ -31,13 +31,13 @@ func Roles() []Role {
 	return []Role{RoleCustomer, RoleUser, RoleVendor, RoleSubvendor, RoleAdmin, RoleOTCOfficer, RoleTreasury}
 }
 
-// Valid tells whether r is a known role.
+// Valid reports whether r is a known role.
 func (r Role) Valid() bool { return slices.Contains(Roles(), r) }
 
-// Staff tells whether r works for Kivuko.
+// Staff reports whether r works for Kivuko.
 func (r Role) Staff() bool { return r == RoleAdmin || r == RoleOTCOfficer || r == RoleTreasury }
 
-// Merchant tells whether r acts for a vendor.
+// Merchant reports whether r acts for a vendor.
 func (r Role) Merchant() bool { return r == RoleVendor || r == RoleSubvendor }
 
 // Limits of user fields.
@@ -58,7 +58,7 @@ type User struct {
 	FirstName   string
 	LastName    string
 	Role        Role
-	VendorID    uuid.UUID // the master merchant that a subvendor acts for; zero for everybody else
+	VendorID    uuid.UUID // the master merchant that a subvendor acts for; zero for all other roles
 	IsActive    bool
 	VerifiedAt  time.Time
 	CreatedAt   time.Time
@@ -66,13 +66,13 @@ type User struct {
 	Version     int64
 }
 
-// Credentials are what a user proves itself with, as PHC strings of argon2id.
+// Credentials are a user's secrets, as PHC strings of argon2id.
 type Credentials struct {
 	UserID       uuid.UUID
 	PasswordHash string
 	PINHash      string // empty when none is set
-	// AuthVersion grows whenever every token of the user must die (deactivation,
-	// revoke-all); an access token carries the one it was made under.
+	// AuthVersion grows to invalidate every token of the user (deactivation, revoke-all). An access token carries the
+	// version at its creation.
 	AuthVersion int64
 }
 
@@ -80,13 +80,13 @@ type Credentials struct {
 type Principal struct {
 	UserID    uuid.UUID
 	Role      Role
-	VendorID  uuid.UUID // whose merchant account the caller acts for: its own id for a vendor
+	VendorID  uuid.UUID // the merchant that the caller acts for: its own id for a vendor
 	SessionID uuid.UUID
 	IP        string
 	RequestID string
 }
 
-// System is the principal of work that no person asked for.
+// System is the principal of work that the service does by itself.
 func System(name string) Principal { return Principal{RequestID: name} }
 
 // ActorName names a principal in audit rows.
@@ -97,9 +97,9 @@ func (p Principal) ActorName() string {
 	return "user:" + p.UserID.String()
 }
 
-// ParseEmail checks an address and returns the form in which it is unique: that of PRECIS (RFC 8265), in which full-width
-// letters are ASCII, nothing is invisible, and all is in lower case. Letters of two scripts in one address are refused,
-// since they can look like another person's, and so are hosts that are not in ASCII: they have an xn-- form.
+// ParseEmail checks an address and returns the form in which it is unique: that of PRECIS (RFC 8265), in lower case, with
+// full-width letters as ASCII and without invisible characters. An address that mixes scripts is refused because it can look
+// like another one. So is a host outside ASCII: use its xn-- form.
 func ParseEmail(s string) (string, error) {
 	a, err := mail.ParseAddress(s)
 	if err != nil || a.Address != s || a.Name != "" {
@@ -139,21 +139,21 @@ func scripts(text string) int {
 	return len(found)
 }
 
-// ParseName checks a first or last name and returns it as it is kept: without invisible characters (RFC 8266) and
-// without spaces around it. It must have a letter, and at most MaxNameLength characters.
+// ParseName checks a first or last name and returns it as it is stored: without invisible characters (RFC 8266) or
+// surrounding spaces. It must have a letter, and at most MaxNameLength characters.
 func ParseName(s string) (string, error) {
 	t, err := precis.Nickname.String(s)
 	if err != nil || !strings.ContainsFunc(t, unicode.IsLetter) {
 		return "", Errorf(CodeInvalid, "must have a letter, and no invisible characters")
 	}
-	if utf8.RuneCountInString(t) > MaxNameLength { // one character may be kept as several
+	if utf8.RuneCountInString(t) > MaxNameLength { // normalising may turn one character into several
 		return "", Errorf(CodeInvalid, "must have at most %d characters", MaxNameLength)
 	}
 	return t, nil
 }
 
-// CheckPIN refuses PINs that are not 4 to 6 digits and those that are guessed first: one digit
-// repeated, a straight run up or down, a pair repeated, and recent years.
+// CheckPIN refuses PINs that are not 4 to 6 digits, and the most common ones: one repeated digit, a straight run up or down,
+// a repeated pair, and recent years.
 func CheckPIN(pin string) error {
 	if len(pin) < MinPINLength || len(pin) > MaxPINLength {
 		return Errorf(CodeInvalid, "must have 4 to 6 digits")

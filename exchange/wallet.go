@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OwnerType says for whom a wallet is created.
+// OwnerType is the kind of owner that a wallet is created for.
 type OwnerType string
 
 // The owner types of the wallet creation request.
@@ -19,33 +19,33 @@ const (
 	OwnerSubMerchant OwnerType = "sub_merchant"
 )
 
-// Valid tells whether t is a known owner type.
+// Valid reports whether t is a known owner type.
 func (t OwnerType) Valid() bool {
 	return t == OwnerCustomer || t == OwnerTreasury || t == OwnerMerchant || t == OwnerSubMerchant
 }
 
-// WalletType tells a wallet that signs by itself from one that never does.
+// WalletType is whether the service signs with a wallet's key.
 type WalletType string
 
-// A hot wallet's key is used by the signer worker. A cold wallet never signs there.
+// The signer worker uses a hot wallet's key. A cold wallet is signed for elsewhere.
 const (
 	Hot  WalletType = "hot"
 	Cold WalletType = "cold"
 )
 
-// Valid tells whether t is a known wallet type.
+// Valid reports whether t is a known wallet type.
 func (t WalletType) Valid() bool { return t == Hot || t == Cold }
 
-// Custody says who holds the key.
+// Custody is who holds the key.
 type Custody string
 
-// Custodial keys are in our key store; multisig treasury wallets come with a later flow.
+// Custodial keys are in our key store. Multisig wallets are reserved for a later flow.
 const (
 	Custodial Custody = "custodial"
 	Multisig  Custody = "multisig"
 )
 
-// HousePurpose says what a wallet of the house itself is for; empty for everybody else's.
+// HousePurpose is what a wallet of the house is for; empty for other wallets.
 type HousePurpose string
 
 // The purposes of house wallets.
@@ -53,42 +53,42 @@ const (
 	HouseTreasury HousePurpose = "treasury" // the hot treasury wallet of a network
 	HouseGas      HousePurpose = "gas"      // pays the network's fees
 	HouseEscrow   HousePurpose = "escrow"   // an address of the escrow pool
-	// HouseTwin is the other network's side of a wallet's key: Ethereum and TRON spell the same account in two ways.
-	// It is made when money came there, which nobody had asked for.
-	HouseTwin HousePurpose = "twin"
+	// HouseCounterpart is the account of a wallet's key on the other network: Ethereum and TRON write the same account in
+	// two ways. It is made when money arrives there unexpectedly.
+	HouseCounterpart HousePurpose = "counterpart"
 )
 
-// Wallet is one address on one network and who owns it. Its key is sealed in a row of its own.
+// Wallet is one address on one network, with its owner. Its key is sealed in a separate row.
 type Wallet struct {
-	ID        uuid.UUID
-	OwnerType OwnerType
-	OwnerID   uuid.UUID // the user whose wallet it is; zero for the house
-	VendorID  uuid.UUID // the master merchant behind the owner, for merchants and sub-merchants
-	Purpose   HousePurpose
-	Network   Network
-	Address   string
-	Asset     money.Asset // the primary stablecoin, a label only
-	Type      WalletType
-	Custody   Custody
-	Label     string
-	IsDefault bool      // the owner's default on its network
-	TwinOf    uuid.UUID // whose key a wallet with the purpose HouseTwin has; zero for all others
-	CreatedBy uuid.UUID
-	CreatedAt time.Time
-	UpdatedAt time.Time
+	ID            uuid.UUID
+	OwnerType     OwnerType
+	OwnerID       uuid.UUID // the owning user; zero for the house
+	VendorID      uuid.UUID // the master merchant behind the owner, for merchants and sub-merchants
+	Purpose       HousePurpose
+	Network       Network
+	Address       string
+	Asset         money.Asset // the primary stablecoin, a label only
+	Type          WalletType
+	Custody       Custody
+	Label         string
+	IsDefault     bool      // the owner's default on its network
+	CounterpartOf uuid.UUID // the wallet with the same key, for the purpose HouseCounterpart; zero for others
+	CreatedBy     uuid.UUID
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
 }
 
-// SealedKey is a wallet's private key as the key store sealed it.
+// SealedKey is a wallet's private key as sealed by the key store.
 type SealedKey struct {
 	WalletID   uuid.UUID
-	Network    Network // of the wallet that it was sealed for; empty when the key is new
+	Network    Network // of the wallet; empty when the key is new
 	Ciphertext []byte
 	MasterKey  string // the address of the key that sealed it
 	PublicKey  []byte
 	Algorithm  string // "secp256k1" or "ed25519"
 }
 
-// WalletRequest asks for one wallet row for a resolved owner.
+// WalletRequest requests one wallet row for a resolved owner.
 type WalletRequest struct {
 	ID        uuid.UUID    `json:"id"`
 	OwnerType OwnerType    `json:"owner_type"`

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -15,8 +16,8 @@ import (
 // Webhooks follow the Standard Webhooks specification 1.0.0 (https://www.standardwebhooks.com): what is signed
 // is "id.timestamp.body" with HMAC-SHA256, and several signatures stand in one header while keys overlap.
 
-// The headers of a delivery. The first three are the standard's. WebhookHeaderKeys names the keys of the
-// signatures, in their order: the standard has no place for it, and who ignores it verifies all the same.
+// The headers of a delivery. The first three are the standard's. WebhookHeaderKeys lists the ids of the signatures' keys, in
+// their order; receivers may ignore it.
 const (
 	WebhookHeaderID        = "webhook-id"
 	WebhookHeaderTimestamp = "webhook-timestamp" // seconds since 1970
@@ -36,23 +37,23 @@ const (
 	MaxWebhookURL         = 500      // characters
 	MaxWebhookDescription = 200      // characters
 	MaxWebhookEventTypes  = 50       // in a filter
-	MaxWebhookBody        = 64 << 10 // bytes of a delivery; an event that does not fit is told as failed
+	MaxWebhookBody        = 64 << 10 // bytes of a delivery; a larger event is a failed delivery
 )
 
-// WebhookOverlap is how long the key before still signs after a rotation.
+// WebhookOverlap is how long the previous key still signs after a rotation.
 const WebhookOverlap = 24 * time.Hour
 
-// WebhookDisableAfter is how long every attempt of an endpoint has to fail until it is disabled.
+// WebhookDisableAfter is how long every attempt must fail until the endpoint is disabled.
 const WebhookDisableAfter = 5 * 24 * time.Hour
 
-// WebhookDeliveriesKept is how long deliveries are kept that came to an end.
+// WebhookDeliveriesKept is how long finished deliveries are kept.
 const WebhookDeliveriesKept = 30 * 24 * time.Hour
 
-// WebhookAttempts is how many attempts there are of a delivery, and of each replay.
+// WebhookAttempts is the number of attempts of a delivery, and of each replay.
 const WebhookAttempts = 10
 
-// WebhookPause is how long after a failed attempt the next one is made; the first attempt is number 1. All
-// together they span a little more than three days.
+// WebhookPause is the time from a failed attempt to the next one; the first attempt is number 1. All together they span a
+// little more than three days.
 func WebhookPause(attempt int) (time.Duration, bool) {
 	pauses := [WebhookAttempts - 1]time.Duration{
 		5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
@@ -66,8 +67,7 @@ func WebhookPause(attempt int) (time.Duration, bool) {
 // WebhookStatus is the state of an endpoint.
 type WebhookStatus string
 
-// The states of an endpoint. Events that happen while it is disabled are not delivered later; they stand in
-// the event log.
+// The states of an endpoint. Events from while it is disabled are not delivered later; they are in the event log.
 const (
 	WebhookActive   WebhookStatus = "active"
 	WebhookDisabled WebhookStatus = "disabled"
@@ -77,12 +77,12 @@ const (
 const (
 	WebhookByPerson      = "by_person"
 	WebhookGone          = "gone"           // it answered 410
-	WebhookFailing       = "failing"        // nothing else for WebhookDisableAfter
-	WebhookOwnerInactive = "owner_inactive" // whoever made it may not read these events any more
+	WebhookFailing       = "failing"        // no success within WebhookDisableAfter
+	WebhookOwnerInactive = "owner_inactive" // its owner may not read these events any more
 )
 
-// WebhookEndpoint is an address that events are sent to. OwnerID is a customer's and VendorID a merchant's;
-// both zero is the house's.
+// WebhookEndpoint is a URL that events are sent to. OwnerID is a customer's and VendorID a merchant's; both are zero for the
+// house's.
 type WebhookEndpoint struct {
 	ID           uuid.UUID
 	OwnerID      uuid.UUID
@@ -93,15 +93,15 @@ type WebhookEndpoint struct {
 	EventTypes   []string // "order.completed" or "order.*"; none is all
 	Status       WebhookStatus
 	StatusDetail string
-	FailingSince time.Time // of the first failed attempt since one succeeded
+	FailingSince time.Time // the first failed attempt since the last success
 	DisabledAt   time.Time
-	Keys         []WebhookKey // that sign, the newest first
+	Keys         []WebhookKey // the signing keys, newest first
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 	Version      int64
 }
 
-// WebhookKey is a sealed secret that deliveries are signed with. ID names it to the receiver.
+// WebhookKey is a sealed secret that signs deliveries. ID identifies it to the receiver.
 type WebhookKey struct {
 	ID         uuid.UUID
 	EndpointID uuid.UUID
@@ -123,23 +123,23 @@ const (
 
 // Why a delivery failed for good.
 const (
-	WebhookExhausted        = "exhausted" // no attempt of all succeeded
+	WebhookExhausted        = "exhausted" // every attempt failed
 	WebhookEndpointDisabled = "endpoint_disabled"
 	WebhookEndpointDeleted  = "endpoint_deleted"
 )
 
-// What came of an attempt that did not succeed, in a word: nothing that a receiver says is kept.
+// Why an attempt failed. Nothing else of a receiver's response is stored.
 const (
-	WebhookErrStatus  = "status"          // an answer that is not 2xx; redirects are not followed
+	WebhookErrStatus  = "status"          // a status other than 2xx; redirects are not followed
 	WebhookErrTimeout = "timeout"         //
 	WebhookErrDNS     = "dns"             // the name has no address
-	WebhookErrBlocked = "blocked_address" // an address that is not of the public internet
+	WebhookErrBlocked = "blocked_address" // an address outside the public internet
 	WebhookErrTLS     = "tls"             //
 	WebhookErrConnect = "connection"      //
 	WebhookErrSize    = "too_large"       // the event is longer than MaxWebhookBody
 )
 
-// WebhookDelivery is the duty to bring one event to one endpoint.
+// WebhookDelivery is one event to be delivered to one endpoint.
 type WebhookDelivery struct {
 	ID           uuid.UUID
 	EndpointID   uuid.UUID
@@ -147,43 +147,41 @@ type WebhookDelivery struct {
 	Status       WebhookDeliveryStatus
 	StatusDetail string
 	Attempts     int // of all replays together
-	Tries        int // since it was made, or replayed last
+	Tries        int // since it was made or last replayed
 	Replays      int
 	NextAt       time.Time // of a pending one
 	LastAt       time.Time
-	LastStatus   int    // of HTTP; 0: no answer
-	LastError    string // a WebhookErr… word
+	LastStatus   int    // HTTP status; 0: no response
+	LastError    string // a WebhookErr… code
 	DeliveredAt  time.Time
 	CreatedAt    time.Time
 	UpdatedAt    time.Time
 }
 
-// WebhookResult is what came of one attempt. Attempt is the number that it was claimed under: what a claim
-// says that another has followed counts no more.
+// WebhookResult is the outcome of one attempt. Attempt is the number under which it was claimed; the result is ignored when
+// a later claim exists.
 type WebhookResult struct {
 	DeliveryID uuid.UUID
 	Attempt    int
 	Status     int
-	Error      string // "" when it was taken
-	Gone       bool   // the endpoint wants no more
+	Error      string // "" when it was accepted
+	Gone       bool   // the endpoint asked for no more events
 }
 
-// WebhookClaim is what one worker sends to an endpoint next.
+// WebhookClaim is the next delivery of one worker to an endpoint.
 type WebhookClaim struct {
 	URL        string
 	Keys       []WebhookKey
 	Deliveries []WebhookDelivery
 }
 
-// WebhookTest is the type of the event that a test makes. It goes to its own endpoint alone, whatever the
-// filter.
+// WebhookTest is the type of the event of a test. It goes only to its own endpoint, regardless of the filter.
 const WebhookTest = "webhook_endpoint.test"
 
-// WebhookID is the id of an event on its way, the same in each attempt and for each endpoint.
+// WebhookID is the id of an event in deliveries: the same in each attempt and for each endpoint.
 func WebhookID(cursor int64) string { return "evt_" + strconv.FormatInt(cursor, 10) }
 
-// webhookBody is what is sent. It has the fields that the standard names, and the event as GET /events shows
-// it.
+// webhookBody is the body of a delivery: the fields of the standard, and the event as GET /events shows it.
 type webhookBody struct {
 	ID        string       `json:"id"`
 	Type      string       `json:"type"`
@@ -201,7 +199,7 @@ type webhookEvent struct {
 	At         string          `json:"at"`
 }
 
-// WebhookBody is what is sent of an event: the same bytes each time.
+// WebhookBody returns the body of an event's delivery: the same bytes each time.
 func WebhookBody(e Event) ([]byte, error) {
 	const milliseconds = "2006-01-02T15:04:05.000Z"
 	at := e.At.UTC().Format(milliseconds)
@@ -215,8 +213,8 @@ func WebhookBody(e Event) ([]byte, error) {
 	})
 }
 
-// SignWebhook is the value of WebhookHeaderSignature: a signature by each secret, in their order. CodeInternal
-// when a text is no secret.
+// SignWebhook returns the value of WebhookHeaderSignature: one signature per secret, in their order. It returns CodeInternal
+// for an invalid secret.
 func SignWebhook(id string, at time.Time, body []byte, secrets []string) (string, error) {
 	all := make([]string, len(secrets))
 	for i, s := range secrets {
@@ -231,4 +229,26 @@ func SignWebhook(id string, at time.Time, body []byte, secrets []string) (string
 		all[i] = "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	}
 	return strings.Join(all, " "), nil
+}
+
+// WebhookMessage is one signed attempt to deliver an event.
+type WebhookMessage struct {
+	URL       string
+	ID        string
+	At        time.Time
+	Signature string
+	Keys      string
+	Body      []byte
+}
+
+// String hides the address and the signature.
+func (m WebhookMessage) String() string {
+	return fmt.Sprintf("webhook %s of %d bytes", m.ID, len(m.Body))
+}
+
+// RelayedEvents is how many events a step of the relay read, and how many deliveries it made of them.
+type RelayedEvents struct {
+	Events     int
+	Deliveries int
+	Wanted     bool // there is an active endpoint
 }

@@ -9,17 +9,17 @@ import (
 	"kivuko/exchange"
 )
 
-// maxBase bounds the base of callback addresses. The operator documents no limit; this one is ours.
+// maxBase bounds the base of callback addresses. The operator documents no limit.
 const maxBase = 256
 
-// forbiddenWords may stand nowhere in a callback address, in any case (portal, "Getting Started"):
-// the operator refuses the address or never calls it. "exec" is covered by "exe".
+// forbiddenWords must not occur in a callback address, in any case (portal, "Getting Started"): the operator refuses the
+// address or never calls it. "exe" covers "exec".
 var forbiddenWords = []string{"mpesa", "m-pesa", "safaricom", "exe", "cmd", "sql", "query"}
 
-// blockedHosts are public tunnels and request catchers that the portal says are not called.
+// blockedHosts are public tunnels and request catchers. The portal says that the operator does not call them.
 var blockedHosts = []string{"ngrok", "mockbin", "requestbin"}
 
-// CheckCallbackBase tells whether the operator can be given addresses under base, and why not.
+// CheckCallbackBase returns why the operator can't use callback addresses under base, or nil.
 func CheckCallbackBase(base string) error {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" {
@@ -32,7 +32,7 @@ func CheckCallbackBase(base string) error {
 		return errors.New("must not end with a slash")
 	}
 	if u.Host != strings.ToLower(u.Host) {
-		return errors.New("must have a host in lower case: the operator was seen to refuse others")
+		return errors.New("must have a host in lower case: the operator has refused others")
 	}
 	lower := strings.ToLower(base)
 	for _, word := range forbiddenWords {
@@ -42,7 +42,7 @@ func CheckCallbackBase(base string) error {
 	}
 	for _, host := range blockedHosts {
 		if strings.Contains(u.Hostname(), host) {
-			return fmt.Errorf("must not lie on %q: the operator does not call it", host)
+			return fmt.Errorf("must not be on %q: the operator does not call it", host)
 		}
 	}
 	if len(base) > maxBase {
@@ -51,8 +51,8 @@ func CheckCallbackBase(base string) error {
 	return nil
 }
 
-// address is where the operator calls back: the base, the token, the kind. A token of hexadecimal
-// digits can spell none of the forbidden words, but the whole is checked all the same.
+// address returns the callback address: base, token, kind. A hexadecimal token can't contain a forbidden word; the whole is
+// checked all the same.
 func (c *Client) address(token string, kind exchange.CallbackKind) (string, error) {
 	if !isHex64(token) {
 		return "", errors.New("callback token: must be 64 lower-case hexadecimal digits")
@@ -63,8 +63,8 @@ func (c *Client) address(token string, kind exchange.CallbackKind) (string, erro
 	return c.cfg.CallbackBase + "/" + token + "/" + string(kind), nil
 }
 
-// token is the attempt's own, or the standing one where only its hash is left. Prompts don't use it, because
-// nothing but the address ties a prompt's result to its attempt.
+// token returns the attempt's token, or the standing one when only its hash is left. Prompts don't use it: only the address
+// connects a prompt's result with its attempt.
 func (c *Client) token(a exchange.PaymentAttempt) string {
 	if a.CallbackToken != "" {
 		return a.CallbackToken

@@ -18,10 +18,9 @@ type registerRequest struct {
 	ValidationURL   string `json:"ValidationURL"`
 }
 
-// RegisterC2B gives the operator the addresses for payments that payers start themselves. Where the
-// validation address doesn't answer in time, such payments are let in ("Completed"), because a payment
-// that can't be matched is better than one that is lost. In production the registration counts once
-// and is changed on the portal only; registering again is no error.
+// RegisterC2B gives the operator the addresses for payments that payers start themselves. The operator accepts such a
+// payment ("Completed") when the validation address does not respond in time, because an unmatched payment is better than a
+// lost one. In production the registration is valid once and is changed only on the portal; registering again is no error.
 func (c *Client) RegisterC2B(ctx context.Context) error {
 	confirmationURL, err := c.address(c.cfg.StandingToken, exchange.CallbackConfirmation)
 	if err != nil {
@@ -43,8 +42,8 @@ func (c *Client) RegisterC2B(ctx context.Context) error {
 	return c.asError(endpointRegister, c.submission(endpointRegister, r, err))
 }
 
-// asError turns a judgement into an error for calls that move no money: nil when it is done, Unavailable
-// when trying again may help, Internal when our set-up is wrong.
+// asError turns the outcome of a request that moves no money into an error: nil when it was accepted, Unavailable when
+// trying again may help, Internal when our configuration is wrong.
 func (c *Client) asError(at endpoint, s exchange.Submission) error {
 	if s.State == exchange.Accepted {
 		return nil
@@ -56,14 +55,14 @@ func (c *Client) asError(at endpoint, s exchange.Submission) error {
 	return exchange.Wrap(code, s.Cause, "The mobile money operator did not accept %s (code %q: %s).", at, s.Code, s.Text)
 }
 
-// What the statement service answers: registered or found, and registered before or nothing found.
+// Codes of the statement service: registered or found, and already registered or nothing found.
 const (
 	pullDone    = "1000"
 	pullAlready = "1001"
 )
 
-// RegisterPull enables the statement of our shortcode, once (portal, Pull Transactions). The nominated
-// number is a telephone of ours. Registering again is no error.
+// RegisterPull enables the statement of our shortcode, once (portal, Pull Transactions). The nominated number is one of our
+// telephones. Registering again is no error.
 func (c *Client) RegisterPull(ctx context.Context, nominated exchange.Phone) error {
 	callback, err := c.address(c.cfg.StandingToken, exchange.CallbackConfirmation)
 	if err != nil {
@@ -76,7 +75,7 @@ func (c *Client) RegisterPull(ctx context.Context, nominated exchange.Phone) err
 		"ShortCode": c.cfg.Shortcode, "RequestType": "Pull",
 		"NominatedNumber": nominated.Digits(), "CallBackURL": callback,
 	})
-	// The portal writes ResponseStatus; in production the key was seen with a space in it.
+	// The portal writes ResponseStatus; in production the key had a space in it.
 	var answer struct {
 		Status       flexString `json:"ResponseStatus"`
 		SpacedStatus flexString `json:"Response Status"`
@@ -93,7 +92,7 @@ func (c *Client) RegisterPull(ctx context.Context, nominated exchange.Phone) err
 // PullWindow is how far back the statement reaches (portal).
 const PullWindow = 48 * time.Hour
 
-// pullAnswer is a page of the statement. In production its rows are nested twice; both forms are read.
+// pullAnswer is a page of the statement. In production its rows are nested twice; both forms are supported.
 type pullAnswer struct {
 	ResponseCode flexString                    `json:"ResponseCode"`
 	Response     oneOrMany[oneOrMany[pullRow]] `json:"Response"`
@@ -108,11 +107,10 @@ type pullRow struct {
 	Amount          flexString `json:"amount"`
 }
 
-// Pull reads one page of the statement of payments to our number from the given time up to the other,
-// starting with row offset. It gives the observations, the offset of the next page, and whether there may
-// be one; a reader stops when more is false. The statement holds collections only, of the last PullWindow.
-// The error is CodeInvalid for a window that the statement can't hold, Unavailable when asking again
-// may help, Internal when our set-up is wrong.
+// Pull reads one page of the statement of payments to our number within a time window, starting with row offset. It returns
+// the observations, the offset of the next page, and whether there may be one; stop when more is false. The statement has
+// only collections of the last PullWindow. The error is CodeInvalid for an invalid window, Unavailable when trying again may
+// help, Internal when our configuration is wrong.
 func (c *Client) Pull(ctx context.Context, from, to time.Time, offset int) ([]exchange.Observation, int, bool, error) {
 	switch {
 	case offset < 0:
@@ -120,7 +118,7 @@ func (c *Client) Pull(ctx context.Context, from, to time.Time, offset int) ([]ex
 	case !from.Before(to):
 		return nil, 0, false, exchange.Errorf(exchange.CodeInvalid, "from: must be before to")
 	case from.Before(c.cfg.Clock().Add(-PullWindow)):
-		return nil, 0, false, exchange.Errorf(exchange.CodeInvalid, "from: must lie within the last %s", PullWindow)
+		return nil, 0, false, exchange.Errorf(exchange.CodeInvalid, "from: must be within the last %s", PullWindow)
 	}
 	r, err := c.post(ctx, endpointPull, map[string]string{
 		"ShortCode":   c.cfg.Shortcode,
@@ -138,7 +136,7 @@ func (c *Client) Pull(ctx context.Context, from, to time.Time, offset int) ([]ex
 		for _, row := range group {
 			rows++
 			if row == (pullRow{}) {
-				continue // an empty page was seen to hold an empty row
+				continue // empty pages have had an empty row
 			}
 			seen = append(seen, row.observation())
 		}
@@ -146,11 +144,11 @@ func (c *Client) Pull(ctx context.Context, from, to time.Time, offset int) ([]ex
 	return seen, offset + rows, rows > 0, nil
 }
 
-// observation reads a row. A row that is no payment to our number, or that has no receipt, is left unknown.
+// observation reads a row. A row that is not a payment to our number, or has no receipt, stays unknown.
 func (row pullRow) observation() exchange.Observation {
 	o := exchange.Observation{
 		State:     exchange.SeenUnknown,
-		Witness:   exchange.WitnessStatement,
+		Source:    exchange.SourceStatement,
 		Code:      redact(row.TransactionType.text()),
 		Receipt:   row.TransactionID.text(),
 		Amount:    parseAmount(row.Amount.text()),
@@ -165,8 +163,8 @@ func (row pullRow) observation() exchange.Observation {
 	return tidy(o)
 }
 
-// Balance asks for the balances of our accounts. The ticket names the question; the answer arrives at the
-// standing token's address of kind "balance" and is read by ParseBalance.
+// Balance requests the balances of our accounts. The ticket is the id of the request; the result arrives at the standing
+// token's address of kind "balance" and is read by ParseBalance.
 func (c *Client) Balance(ctx context.Context) (ticket string, err error) {
 	if err := c.initiatorKnown(); err != nil {
 		return "", exchange.Errorf(exchange.CodeInvalid, "%v", err)

@@ -7,7 +7,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// promptCallback is the outcome of a prompt (portal, Express). Metadata comes with success only.
+// promptCallback is the outcome of a prompt (portal, Express). Only success has metadata.
 type promptCallback struct {
 	Body struct {
 		Callback *struct {
@@ -22,15 +22,15 @@ type promptCallback struct {
 	} `json:"Body"`
 }
 
-// item is a named value. Items are looked up by name, never by place; some have no value.
+// item is a named value. Items are found by name, never by position; some have no value.
 type item struct {
 	Name  string     `json:"Name"`
 	Key   string     `json:"Key"`
 	Value flexString `json:"Value"`
 }
 
-// resultEnvelope is the outcome of everything that is answered later (portal, B2C and others). The type of
-// nearly every field was seen to vary.
+// resultEnvelope is the outcome of everything that is answered later (portal, B2C and others). The type of nearly every
+// field varies.
 type resultEnvelope struct {
 	Result *struct {
 		ResultCode               flexString `json:"ResultCode"`
@@ -44,7 +44,7 @@ type resultEnvelope struct {
 	} `json:"Result"`
 }
 
-// values are the parameters by name. A name that comes twice keeps its first value.
+// values are the parameters by name. The first of two equal names counts.
 type values map[string]string
 
 func valuesOf(items []item) values {
@@ -61,8 +61,7 @@ func valuesOf(items []item) values {
 	return v
 }
 
-// confirmation is a payment to our number (portal, C2B). The sum of its fields is what the operator tells;
-// names of persons are not read.
+// confirmation is a payment to our number (portal, C2B). Names of persons are not read.
 type confirmation struct {
 	TransID       flexString `json:"TransID"`
 	TransTime     flexString `json:"TransTime"`
@@ -71,14 +70,13 @@ type confirmation struct {
 	MSISDN        flexString `json:"MSISDN"`
 }
 
-// ParseCallback reads what the operator posted to an address of that kind. A callback is a claim, not
-// a proof: nothing in it is signed. The error is a CodeMalformed exchange.Error that quotes nothing of
-// the body. Balances are read by ParseBalance.
+// ParseCallback reads what the operator posted to an address of that kind. A callback is a claim, not a proof: it is not
+// signed. The error is a CodeMalformed exchange.Error that quotes nothing of the body. For balances use ParseBalance.
 func (c *Client) ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
 	return ParseCallback(kind, body)
 }
 
-// ParseCallback is the method of the same name for processes that hold no Client.
+// ParseCallback is the method of the same name for processes without a Client.
 func ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
 	if len(body) > maxCallback {
 		return nil, exchange.Errorf(exchange.CodeTooLarge, "A callback may have at most %d bytes.", maxCallback)
@@ -111,7 +109,7 @@ func malformed(what string) error {
 	return exchange.Errorf(exchange.CodeMalformed, "The callback is not %s.", what)
 }
 
-// parseResult reads the outcome of a prompt or of a payout, which share the kind of address.
+// parseResult reads the outcome of a prompt or of a payout, which share a kind of address.
 func parseResult(body []byte) (exchange.Observation, error) {
 	var prompt promptCallback
 	if decode(body, &prompt) == nil && prompt.Body.Callback != nil {
@@ -129,7 +127,7 @@ func parseResult(body []byte) (exchange.Observation, error) {
 	v := valuesOf(result.Result.Parameters.Parameter)
 	o.Phone = partyPhone(v["ReceiverPartyPublicName"])
 	o.Amount, o.At = parseAmount(v["TransactionAmount"]), parseTime(v["TransactionCompletedDateTime"])
-	if _, payout := v["TransactionAmount"]; !payout { // a movement of float has names of its own
+	if _, payout := v["TransactionAmount"]; !payout { // a movement of float has other names
 		o.Amount, o.At = parseAmount(v["Amount"]), parseTime(v["TransCompletedTime"])
 	}
 	o.Charge = parseCharge(v["DebitPartyCharges"])
@@ -145,9 +143,9 @@ func parsePromptResult(p promptCallback) (exchange.Observation, error) {
 		return exchange.Observation{}, malformed("the outcome of a prompt: it has no result code")
 	}
 	o := exchange.Observation{
-		Witness: exchange.WitnessCallback,
-		Code:    callback.ResultCode.text(),
-		Text:    redact(callback.ResultDesc.text()),
+		Source: exchange.SourceCallback,
+		Code:   callback.ResultCode.text(),
+		Text:   redact(callback.ResultDesc.text()),
 		Refs: exchange.Refs{
 			MerchantRequestID: callback.MerchantRequestID.text(),
 			CheckoutRequestID: callback.CheckoutRequestID.text(),
@@ -165,12 +163,12 @@ func parsePromptResult(p promptCallback) (exchange.Observation, error) {
 	return o, nil
 }
 
-// observe takes over what all late results have in common.
+// observe copies what all late results have in common.
 func observe(r resultEnvelope) exchange.Observation {
 	return exchange.Observation{
-		Witness: exchange.WitnessCallback,
-		Code:    r.Result.ResultCode.text(),
-		Text:    redact(r.Result.ResultDesc.text()),
+		Source: exchange.SourceCallback,
+		Code:   r.Result.ResultCode.text(),
+		Text:   redact(r.Result.ResultDesc.text()),
 		Refs: exchange.Refs{
 			ConversationID:           r.Result.ConversationID.text(),
 			OriginatorConversationID: r.Result.OriginatorConversationID.text(),
@@ -178,7 +176,7 @@ func observe(r resultEnvelope) exchange.Observation {
 	}
 }
 
-// realReceipt drops the filler that stands where there is no receipt ("OAK0000000").
+// realReceipt drops the filler that replaces a missing receipt ("OAK0000000").
 func realReceipt(s string) string {
 	if strings.HasSuffix(s, "0000000") {
 		return ""
@@ -186,10 +184,10 @@ func realReceipt(s string) string {
 	return s
 }
 
-// parseTimeout reads the notice that the operator's queue gave up waiting. It does not say that the
-// payment failed, and its body is not documented, so any body is read as an unknown outcome.
+// parseTimeout reads the notice that the request expired in the operator's queue. It does not mean that the payment failed,
+// and its body is not documented, so any body is an unknown outcome.
 func parseTimeout(body []byte) exchange.Observation {
-	o := exchange.Observation{State: exchange.SeenUnknown, Witness: exchange.WitnessCallback, Text: "queue timeout"}
+	o := exchange.Observation{State: exchange.SeenUnknown, Source: exchange.SourceCallback, Text: "queue timeout"}
 	var result resultEnvelope
 	if decode(body, &result) == nil && result.Result != nil {
 		o.Code, o.Refs = result.Result.ResultCode.text(), observe(result).Refs
@@ -197,21 +195,20 @@ func parseTimeout(body []byte) exchange.Observation {
 	return o
 }
 
-// parseStatus reads the answer to a status question. Its own result code says whether the question
-// was answered; the payment's state is TransactionStatus. The envelope's ConversationID is the
-// question's, the one among the parameters the payment's.
+// parseStatus reads the answer to a status query. Its own result code is that of the query; the payment's state is
+// TransactionStatus. The envelope's ConversationID is the query's, the one among the parameters is the payment's.
 func parseStatus(body []byte) (exchange.Observation, error) {
 	var result resultEnvelope
 	if decode(body, &result) != nil || result.Result == nil || result.Result.ResultCode == "" {
-		return exchange.Observation{}, malformed("the answer to a status question")
+		return exchange.Observation{}, malformed("the answer to a status query")
 	}
 	v := valuesOf(result.Result.Parameters.Parameter)
 	o := exchange.Observation{
-		State:   exchange.SeenNoAnswer,
-		Witness: exchange.WitnessQuery,
-		Code:    result.Result.ResultCode.text(),
-		Text:    redact(result.Result.ResultDesc.text()),
-		Ticket:  result.Result.ConversationID.text(),
+		State:  exchange.SeenNoAnswer,
+		Source: exchange.SourceQuery,
+		Code:   result.Result.ResultCode.text(),
+		Text:   redact(result.Result.ResultDesc.text()),
+		Ticket: result.Result.ConversationID.text(),
 		Refs: exchange.Refs{
 			ConversationID:           v["ConversationID"],
 			OriginatorConversationID: v["OriginatorConversationID"],
@@ -235,8 +232,8 @@ func parseStatus(body []byte) (exchange.Observation, error) {
 	return o, nil
 }
 
-// statusPhone finds the person among the parties: one is a shortcode, the other a telephone number. The
-// portal's own sample names both of them DebitPartyName.
+// statusPhone finds the person among the parties: one is a shortcode, the other a telephone number. The portal's own sample
+// calls both of them DebitPartyName.
 func statusPhone(items []item) exchange.Phone {
 	for _, i := range items {
 		if i.Key == "CreditPartyName" || i.Key == "DebitPartyName" {
@@ -248,8 +245,7 @@ func statusPhone(items []item) exchange.Phone {
 	return ""
 }
 
-// parseReversal reads the outcome of giving a collection back. Reference is the receipt of that
-// collection, Receipt the one of its reversal.
+// parseReversal reads the outcome of a reversal. Reference is the receipt of the collection, Receipt that of its reversal.
 func parseReversal(body []byte) (exchange.Observation, error) {
 	var result resultEnvelope
 	if decode(body, &result) != nil || result.Result == nil || result.Result.ResultCode == "" {
@@ -269,8 +265,8 @@ func parseReversal(body []byte) (exchange.Observation, error) {
 	return o, nil
 }
 
-// parseConfirmation reads a payment to our number, or the question whether to let one in, which has the same
-// fields but moves nothing yet.
+// parseConfirmation reads a payment to our number, or the request to validate one, which has the same fields but has not
+// moved money.
 func parseConfirmation(kind exchange.CallbackKind, body []byte) (exchange.Observation, error) {
 	var n confirmation
 	if decode(body, &n) != nil || n.TransAmount == "" {
@@ -278,7 +274,7 @@ func parseConfirmation(kind exchange.CallbackKind, body []byte) (exchange.Observ
 	}
 	o := exchange.Observation{
 		State:     exchange.SeenPending,
-		Witness:   exchange.WitnessConfirmation,
+		Source:    exchange.SourceConfirmation,
 		Amount:    parseAmount(n.TransAmount.text()),
 		Phone:     parsePhone(n.MSISDN.text()),
 		PhoneHash: parsePhoneHash(n.MSISDN.text()),
@@ -295,17 +291,17 @@ func parseConfirmation(kind exchange.CallbackKind, body []byte) (exchange.Observ
 	return o, nil
 }
 
-// ParseBalance reads the answer to Balance. Accounts is empty when the question failed.
+// ParseBalance reads the answer to Balance. Accounts is empty when the request failed.
 func (c *Client) ParseBalance(body []byte) (exchange.FloatReport, error) { return ParseBalance(body) }
 
-// ParseBalance is the method of the same name for processes that hold no Client.
+// ParseBalance is the method of the same name for processes without a Client.
 func ParseBalance(body []byte) (exchange.FloatReport, error) {
 	if len(body) > maxCallback {
 		return exchange.FloatReport{}, exchange.Errorf(exchange.CodeTooLarge, "A callback may have at most %d bytes.", maxCallback)
 	}
 	var result resultEnvelope
 	if decode(body, &result) != nil || result.Result == nil || result.Result.ResultCode == "" {
-		return exchange.FloatReport{}, malformed("the answer to a balance question")
+		return exchange.FloatReport{}, malformed("the answer to a balance query")
 	}
 	v := valuesOf(result.Result.Parameters.Parameter)
 	report := exchange.FloatReport{
@@ -320,7 +316,7 @@ func ParseBalance(body []byte) (exchange.FloatReport, error) {
 	for line := range strings.SplitSeq(v["AccountBalance"], "&") {
 		account, err := parseAccount(line)
 		if err != nil {
-			return exchange.FloatReport{}, malformed("the answer to a balance question: an account can't be read")
+			return exchange.FloatReport{}, malformed("the answer to a balance query: an account can't be read")
 		}
 		report.Accounts = append(report.Accounts, account)
 	}

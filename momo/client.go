@@ -16,7 +16,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// endpoint is a path of the operator's gateway. The meaning of an error code depends on it.
+// endpoint is a path of the operator's gateway. The meaning of an error code depends on the endpoint.
 type endpoint string
 
 // The endpoints that Kivuko uses.
@@ -35,22 +35,22 @@ const (
 	endpointPull         endpoint = "/pulltransactions/v1/query"
 )
 
-// queries are the endpoints that only read. The operator may close a connection that is kept alive just when a request
-// goes out on it; net/http sends these again on a new connection then. What may move money is sent once.
+// queries are the endpoints that only read. The operator may close a kept-alive connection just as a request is sent on it;
+// net/http then repeats these requests on a new connection. Requests that may move money are sent once.
 var queries = map[endpoint]bool{
 	endpointPromptQuery: true, endpointStatus: true, endpointBalance: true, endpointPayee: true, endpointPull: true,
 }
 
-// Limits of what is read and sent.
+// Limits of requests and responses.
 const (
-	maxReply       = 4 << 20  // bytes of an answer; a page of the statement is the longest
+	maxReply       = 4 << 20  // bytes of a response; a page of the statement is the longest
 	maxCallback    = 64 << 10 // bytes of a callback
 	maxReference   = 12       // AccountReference, portal
 	maxDescription = 13       // TransactionDesc, portal
 )
 
-// Capabilities say what Daraja promises (portal: limits of Express and B2C; FAQ: no callback comes
-// twice). A prompt has no idempotency of any kind; a payout is idempotent by the attempt's id.
+// Capabilities returns what Daraja guarantees (portal: limits of Express and B2C; FAQ: callbacks are not repeated). A prompt
+// is not idempotent; a payout is, by the attempt's id.
 func (c *Client) Capabilities() exchange.Capabilities {
 	return exchange.Capabilities{
 		PayoutIdempotent: true,
@@ -63,19 +63,18 @@ func (c *Client) Capabilities() exchange.Capabilities {
 	}
 }
 
-// reply is what came back over HTTP, whatever it was.
+// reply is any HTTP response.
 type reply struct {
 	status int
 	body   []byte
 }
 
-// envelope is how the gateway reports an error. It may come with any status, even 200, so the body is
-// looked at before the status.
+// envelope is the gateway's error report. It may come with any status, even 200, so the body is read before the status.
 type envelope struct {
 	RequestID    flexString `json:"requestId"`
 	ErrorCode    flexString `json:"errorCode"`
 	ErrorMessage flexString `json:"errorMessage"`
-	// ResponseCode and ResponseDescription stand in acknowledgements in place of the error.
+	// ResponseCode and ResponseDescription are in acknowledgements instead of the error.
 	ResponseCode        flexString `json:"ResponseCode"`
 	ResponseDescription flexString `json:"ResponseDescription"`
 }
@@ -88,7 +87,7 @@ func (r reply) envelope() envelope {
 	return e
 }
 
-// notSentError says that a request certainly did not reach the operator.
+// notSentError means that a request certainly did not reach the operator.
 type notSentError struct {
 	config bool
 	err    error
@@ -97,9 +96,9 @@ type notSentError struct {
 func (e *notSentError) Error() string { return e.err.Error() }
 func (e *notSentError) Unwrap() error { return e.err }
 
-// post sends a JSON request with the access token. A token that the gateway turns down is renewed once,
-// which is safe for money too: such a request was not looked at. The error is a *notSentError or
-// *tokenError when nothing was sent, anything else when the outcome is open.
+// post sends a JSON request with the access token. When the gateway refuses the token it is renewed once and the request
+// repeated, which is safe for money too: the refused request was not processed. The error is a *notSentError or *tokenError
+// when nothing was sent; any other error leaves the outcome open.
 func (c *Client) post(ctx context.Context, to endpoint, payload any) (reply, error) {
 	body, err := json.Marshal(payload)
 	if err != nil {
@@ -131,9 +130,9 @@ func (c *Client) send(ctx context.Context, to endpoint, token string, body []byt
 		return reply{}, &notSentError{config: true, err: fmt.Errorf("%s: the request can't be built", to)}
 	}
 	if queries[to] {
-		req.Header["Idempotency-Key"] = nil // marks it for net/http; without a value it is not sent itself
+		req.Header["Idempotency-Key"] = nil // makes net/http treat the request as idempotent; without a value it is not sent
 	} else {
-		req.GetBody = nil // nothing may send the body a second time
+		req.GetBody = nil // prevents net/http from sending the body again
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
 	req.Header.Set("Content-Type", "application/json")
@@ -144,8 +143,7 @@ func (c *Client) send(ctx context.Context, to endpoint, token string, body []byt
 	return r, nil
 }
 
-// do performs one exchange and reads the answer within its limit. Errors name neither headers nor
-// bodies.
+// do performs one HTTP exchange and reads the limited response. Errors contain neither headers nor bodies.
 func (c *Client) do(req *http.Request) (reply, error) {
 	req.Header.Set("Accept", "application/json")
 	resp, err := c.cfg.HTTP.Do(req)
@@ -155,19 +153,19 @@ func (c *Client) do(req *http.Request) (reply, error) {
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply+1))
 	if err != nil {
-		return reply{}, fmt.Errorf("the answer (status %d) broke off: %w", resp.StatusCode, err)
+		return reply{}, fmt.Errorf("the response (status %d) broke off: %w", resp.StatusCode, err)
 	}
 	if len(body) > maxReply {
-		return reply{}, fmt.Errorf("the answer (status %d) is longer than %d bytes", resp.StatusCode, maxReply)
+		return reply{}, fmt.Errorf("the response (status %d) is longer than %d bytes", resp.StatusCode, maxReply)
 	}
 	return reply{status: resp.StatusCode, body: body}, nil
 }
 
-// transportError tells failures before the first byte (no connection, a certificate that does not
-// verify) from those after which the operator may hold the request.
+// transportError distinguishes failures before the first byte (no connection, an invalid certificate) from those after which
+// the operator may have the request.
 func transportError(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
-		err = wrapped.Err // without the address, which a proxy's user may be part of
+		err = wrapped.Err // without the address, which may contain a proxy's user
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
 		return &notSentError{err: err}
@@ -178,7 +176,7 @@ func transportError(err error) error {
 	return err
 }
 
-// redact removes the secrets of this client, and whatever looks like a token or a number of a person.
+// redact removes this client's secrets, and everything that looks like a token or a telephone number.
 func (c *Client) redact(s string) string {
 	return redact(s, c.tokens.current(), c.cfg.ConsumerKey, c.cfg.ConsumerSecret, c.cfg.Passkey,
 		c.cfg.InitiatorPassword, c.credential)

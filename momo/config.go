@@ -18,26 +18,26 @@ import (
 	"kivuko/exchange"
 )
 
-// Doer sends HTTP requests; *http.Client is one. It must neither retry nor follow redirects, because
-// a second sending could be a second payment. An *http.Client is kept from following them.
+// Doer sends HTTP requests; *http.Client is one. It must neither retry nor follow redirects, because the second request
+// could be a second payment. New stops an *http.Client from following redirects.
 type Doer interface {
 	Do(*http.Request) (*http.Response, error)
 }
 
-// StatusKey is the field under which a status question carries our id of the payment. The operator's
-// portal and the code of its integrators disagree about its name.
+// StatusKey is the field of a status query with our id of the payment. The operator's portal and the code of its integrators
+// use different names.
 type StatusKey string
 
 // The two names.
 const (
-	OriginalConversationID   StatusKey = "OriginalConversationID"   // the portal's, used unless told otherwise
-	OriginatorConversationID StatusKey = "OriginatorConversationID" // what integrators send
+	OriginalConversationID   StatusKey = "OriginalConversationID"   // the portal's, and the default
+	OriginatorConversationID StatusKey = "OriginatorConversationID" // the integrators'
 )
 
-// DefaultTimeout bounds one HTTP exchange where Config.HTTP is left empty.
+// DefaultTimeout bounds one HTTP exchange when Config.HTTP is empty.
 const DefaultTimeout = 30 * time.Second
 
-// Config is what a Client needs. Secrets in it are never printed.
+// Config is the configuration of a Client. It never prints its secrets.
 type Config struct {
 	BaseURL        string // of the operator's gateway, https (http on loopback only)
 	ConsumerKey    string // of the application on the portal
@@ -48,39 +48,38 @@ type Config struct {
 	Passkey   string // of the shortcode, for prompts
 
 	PayoutShortcode string // empty when payouts are not offered
-	InitiatorName   string // the API user of payouts, status questions, balances and reversals
-	// SecurityCredential is the initiator's password as encrypted for the operator. When it is empty
-	// it is made from InitiatorPassword and CertificatePEM, the operator's certificate.
+	InitiatorName   string // the API user for payouts, status queries, balances and reversals
+	// SecurityCredential is the initiator's password, encrypted for the operator. When empty it is made from
+	// InitiatorPassword and CertificatePEM, the operator's certificate.
 	SecurityCredential string
 	InitiatorPassword  string
 	CertificatePEM     string
 
 	CallbackBase string // e.g. https://pay.example.com/api/v1/callbacks/momo, without trailing slash
-	// StandingToken is the 64 hexadecimal digits of the addresses that belong to no attempt:
-	// confirmations, validations, balances, and status answers for attempts whose token is not known
-	// any more.
+	// StandingToken is the 64 hexadecimal digits of the addresses that belong to no attempt: confirmations, validations,
+	// balances, and status answers for attempts whose token is gone.
 	StandingToken string
 
-	// CheckPayees asks whose a number is before money goes there, for which the operator has to enable a product. A
-	// number that is nobody's is refused without sending; where nobody answers, the payout is sent all the same.
+	// CheckPayees asks for the owner of a number before money is sent to it; the operator must have enabled the product. A
+	// payout to a number without an owner is refused without sending; without a response the payout is sent.
 	CheckPayees bool
 
-	StatusKey   StatusKey // "" is OriginalConversationID
-	Description string    // what a prompt says it is for, at most 13 characters; "" is "Payment"
+	StatusKey   StatusKey // "": OriginalConversationID
+	Description string    // shown on the prompt, at most 13 characters; "": "Payment"
 
-	HTTP  Doer             // nil is a client with DefaultTimeout
-	Clock func() time.Time // nil is the system's
+	HTTP  Doer             // nil: a client with DefaultTimeout
+	Clock func() time.Time // nil: the system's
 }
 
-// Format prints nothing but the addresses and numbers that are no secret, for every verb.
+// Format prints only addresses and numbers that are not secret, for every verb.
 func (c Config) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "momo.Config{BaseURL:%q Shortcode:%q PayoutShortcode:%q CallbackBase:%q}",
 		c.BaseURL, c.Shortcode, c.PayoutShortcode, c.CallbackBase)
 }
 
-// Client asks the operator. It is safe for concurrent use. The operator invalidates an access token
-// when it issues the next, so there should be one Client per consumer key in the whole deployment;
-// several work, at the price of extra token requests.
+// Client sends requests to the operator. It is safe for concurrent use. The operator invalidates an access token when it
+// issues the next, so the whole deployment should have one Client per consumer key; several work, but need more token
+// requests.
 type Client struct {
 	cfg        Config
 	base       *url.URL
@@ -95,8 +94,8 @@ func (c *Client) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "momo.Client{BaseURL:%q Shortcode:%q}", c.cfg.BaseURL, c.cfg.Shortcode)
 }
 
-// New checks the configuration and makes a Client. It does not call the operator. The error is a
-// CodeInvalid exchange.Error that names every broken field.
+// New checks the configuration and makes a Client. It does not call the operator. The error is a CodeInvalid exchange.Error
+// that lists every invalid field.
 func New(cfg Config) (*Client, error) {
 	var fields []exchange.FieldError
 	bad := func(name, rule string) {
@@ -149,8 +148,8 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// checkInitiator checks what payouts, status questions, balances and reversals need, and encrypts
-// the password once: the credential stays good until the password changes.
+// checkInitiator checks the API user of payouts, status queries, balances and reversals. It encrypts the password once: the
+// credential is valid until the password changes.
 func (c *Client) checkInitiator(bad func(name, rule string)) {
 	cfg := c.cfg
 	if cfg.PayoutShortcode != "" {
@@ -158,7 +157,7 @@ func (c *Client) checkInitiator(bad func(name, rule string)) {
 			bad("PayoutShortcode", err.Error())
 		}
 		if cfg.InitiatorName == "" {
-			bad("InitiatorName", "must not be empty where payouts are offered")
+			bad("InitiatorName", "must not be empty when payouts are offered")
 		}
 	}
 	if cfg.InitiatorName == "" {
@@ -197,12 +196,11 @@ func (c *Client) defaults() {
 	c.tokens = newTokenSource(c.cfg.Clock, c.fetchToken)
 }
 
-// stayHere hands back a redirect as the answer: following one would send a payment a second time.
+// stayHere returns a redirect as the response: following it would send a payment a second time.
 func stayHere(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// EncryptCredential makes the security credential of an API user: the password encrypted with the
-// public key of the operator's certificate, RSA with PKCS #1 v1.5 padding, in base64. The portal
-// prescribes that padding, and the operator can't read any other.
+// EncryptCredential makes the security credential of an API user: the password encrypted with the public key of the
+// operator's certificate, RSA with PKCS #1 v1.5 padding, in base64. The portal prescribes that padding.
 func EncryptCredential(password string, certificatePEM []byte) (string, error) {
 	block, _ := pem.Decode(certificatePEM)
 	if block == nil {
@@ -244,7 +242,7 @@ func parseBase(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// checkScheme demands https, except that a development machine may talk to itself in plain text.
+// checkScheme requires https, except for loopback addresses on development machines.
 func checkScheme(u *url.URL) error {
 	if u.Scheme == "https" || (u.Scheme == "http" && loopback(u.Hostname())) {
 		return nil

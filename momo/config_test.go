@@ -87,7 +87,7 @@ func TestCheckCallbackBase(t *testing.T) {
 	}
 }
 
-// TestInvalidAttempts: what breaks a rule of the operator is refused by name and never sent.
+// TestInvalidAttempts: an attempt that breaks a rule of the operator is refused with the field's name and never sent.
 func TestInvalidAttempts(t *testing.T) {
 	g, c := newGateway(t)
 	g.says(200, "{}")
@@ -138,7 +138,7 @@ func TestInvalidAttempts(t *testing.T) {
 	}
 }
 
-// TestWithoutPayouts: a client that is set up for collections alone refuses the rest as a matter of set-up.
+// TestWithoutPayouts: a client configured only for collections refuses the rest as a configuration error.
 func TestWithoutPayouts(t *testing.T) {
 	cfg := testConfig("https://api.example.com")
 	cfg.PayoutShortcode, cfg.InitiatorName, cfg.SecurityCredential, cfg.StandingToken = "", "", "", ""
@@ -163,7 +163,7 @@ func TestWithoutPayouts(t *testing.T) {
 	}
 }
 
-// TestPromptRequest pins the forms that the operator is particular about.
+// TestPromptRequest pins the formats that the operator requires.
 func TestPromptRequest(t *testing.T) {
 	g, _ := newGateway(t)
 	g.says(200, "{}")
@@ -196,7 +196,7 @@ func TestPromptRequest(t *testing.T) {
 	}
 }
 
-// TestStatusRequest: a payout is asked for by our id under the configured name, or by its receipt.
+// TestStatusRequest: a payout is queried by our id under the configured name, or by its receipt.
 func TestStatusRequest(t *testing.T) {
 	a := testAttempt(exchange.Payout)
 	a.CallbackToken = ""
@@ -259,7 +259,7 @@ func TestEncryptCredential(t *testing.T) {
 	}
 }
 
-// TestSecretsAreNotPrinted tries every way in which a value ends up in a log.
+// TestSecretsAreNotPrinted tries every way in which a value can get into a log.
 func TestSecretsAreNotPrinted(t *testing.T) {
 	cfg := testConfig("https://api.example.com")
 	cfg.InitiatorPassword = "password-of-the-initiator"

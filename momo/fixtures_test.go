@@ -15,7 +15,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// fixtures finds the operator's published payloads, which are not ours to copy.
+// fixtures finds the operator's published payloads, which we may not copy.
 func fixtures(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("KIVUKO_FIXTURES")
@@ -35,69 +35,69 @@ func at(s string) time.Time {
 
 func kes(s string) money.Amount { return money.Must(money.KES, s) }
 
-// checks says what each file must be read as.
+// checks has the expected result for each file.
 var checks = map[string]func(*testing.T, []byte){
 	"stk_callback_success.json": callback(exchange.CallbackResult, exchange.Observation{
 		State: exchange.SeenSucceeded, Code: "0", Text: processed, Receipt: "NLJ7RT61SV", Amount: kes("1"), Phone: "254708374149",
 		Refs: exchange.Refs{MerchantRequestID: "29115-34620561-1", CheckoutRequestID: "ws_CO_191220191020363925"},
-		At:   at("2019-12-19T07:21:15Z"), Witness: exchange.WitnessCallback,
+		At:   at("2019-12-19T07:21:15Z"), Source: exchange.SourceCallback,
 	}),
 	"stk_callback_success_balance_without_value.json": callback(exchange.CallbackResult, exchange.Observation{
 		State: exchange.SeenSucceeded, Code: "0", Text: processed, Receipt: "LHG31AA5TX", Amount: kes("1"), Phone: "254712345678",
 		Refs: exchange.Refs{MerchantRequestID: "29115-34620561-1", CheckoutRequestID: "ws_CO_191220191020363925"},
-		At:   at("2019-12-19T07:21:15Z"), Witness: exchange.WitnessCallback,
+		At:   at("2019-12-19T07:21:15Z"), Source: exchange.SourceCallback,
 	}),
 	"stk_callback_cancelled_1032.json": callback(exchange.CallbackResult, exchange.Observation{
 		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1032", Text: "Request cancelled by user",
-		Refs:    exchange.Refs{MerchantRequestID: "f1e2-4b95-a71d-b30d3cdbb7a7942864", CheckoutRequestID: "ws_CO_21072024125243250722943992"},
-		Witness: exchange.WitnessCallback,
+		Refs:   exchange.Refs{MerchantRequestID: "f1e2-4b95-a71d-b30d3cdbb7a7942864", CheckoutRequestID: "ws_CO_21072024125243250722943992"},
+		Source: exchange.SourceCallback,
 	}),
 	"stk_callback_1019_sandbox.json": callback(exchange.CallbackResult, exchange.Observation{
 		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1019", Text: "Transaction has expired",
-		Refs:    exchange.Refs{MerchantRequestID: "53785-65856915-1", CheckoutRequestID: "ws_CO_23052022122137653708374149"},
-		Witness: exchange.WitnessCallback,
+		Refs:   exchange.Refs{MerchantRequestID: "53785-65856915-1", CheckoutRequestID: "ws_CO_23052022122137653708374149"},
+		Source: exchange.SourceCallback,
 	}),
 	"stk_callback_1037_observed.json": callback(exchange.CallbackResult, exchange.Observation{
 		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1037", Text: "No response from user.",
-		Refs: exchange.Refs{MerchantRequestID: "…", CheckoutRequestID: "…"}, Witness: exchange.WitnessCallback,
+		Refs: exchange.Refs{MerchantRequestID: "…", CheckoutRequestID: "…"}, Source: exchange.SourceCallback,
 	}),
 	"b2c_result_success.json": callback(exchange.CallbackResult, exchange.Observation{
 		State: exchange.SeenSucceeded, Code: "0", Text: processed, Receipt: "SG632NMUAB", Amount: kes("10"), Phone: "254705912645",
 		Refs: exchange.Refs{ConversationID: "AG_20240706_2010364430d9bbdaf872", OriginatorConversationID: "53e3-4aa8-9fe0-8fb5e4092cdd3533373"},
-		At:   at("2024-07-06T19:48:52Z"), Witness: exchange.WitnessCallback,
+		At:   at("2024-07-06T19:48:52Z"), Source: exchange.SourceCallback,
 	}),
 	"b2c_result_failed_2001.json": callback(exchange.CallbackResult, exchange.Observation{
 		State: exchange.SeenFailed, Config: true, Code: "2001", Text: "The initiator information is invalid.",
-		Refs:    exchange.Refs{ConversationID: "AG_20240707_201062f6f6f5804f7a33", OriginatorConversationID: "53e3-4aa8-9fe0-8fb5e4092cdd3544366"},
-		Witness: exchange.WitnessCallback,
+		Refs:   exchange.Refs{ConversationID: "AG_20240707_201062f6f6f5804f7a33", OriginatorConversationID: "53e3-4aa8-9fe0-8fb5e4092cdd3544366"},
+		Source: exchange.SourceCallback,
 	}),
 	"b2b_topup_result_failed_object_params.json": callback(exchange.CallbackResult, exchange.Observation{
 		State: exchange.SeenFailed, Config: true, Code: "2001", Text: "The initiator information is invalid.",
-		Refs:    exchange.Refs{ConversationID: "AG_20200120_0000657265d5fa9ae5c0", OriginatorConversationID: "12337-23509183-5"},
-		Witness: exchange.WitnessCallback,
+		Refs:   exchange.Refs{ConversationID: "AG_20200120_0000657265d5fa9ae5c0", OriginatorConversationID: "12337-23509183-5"},
+		Source: exchange.SourceCallback,
 	}),
 	"reversal_result_success.json": callback(exchange.CallbackReversal, exchange.Observation{
 		State: exchange.SeenSucceeded, Code: "0", Text: processed, Receipt: "SKE52PAWR9", Amount: kes("1"), Phone: "254705912645",
 		Refs: exchange.Refs{ConversationID: "AG_20211114_201018edbbf9f1582eaa", OriginatorConversationID: "dad6-4c34-8787-c8cb963a496d1268232"},
-		At:   at("2021-11-14T10:27:11Z"), Reference: "SKC82PACB8", Witness: exchange.WitnessCallback,
+		At:   at("2021-11-14T10:27:11Z"), Reference: "SKC82PACB8", Source: exchange.SourceCallback,
 	}),
 	"reversal_result_failed_R000002.json": callback(exchange.CallbackReversal, exchange.Observation{
 		State: exchange.SeenFailed, Code: "R000002", Text: "The OriginalTransactionID is invalid.",
-		Refs:    exchange.Refs{ConversationID: "AG_20211114_2010573069aefb6b625a", OriginatorConversationID: "3124-481d-b706-10bdd6fbc8e21792398"},
-		Witness: exchange.WitnessCallback,
+		Refs:   exchange.Refs{ConversationID: "AG_20211114_2010573069aefb6b625a", OriginatorConversationID: "3124-481d-b706-10bdd6fbc8e21792398"},
+		Source: exchange.SourceCallback,
 	}),
 	"transaction_status_result_completed.json": callback(exchange.CallbackStatus, exchange.Observation{
 		State: exchange.SeenSucceeded, Code: "0", Text: "Completed", Receipt: "MBN31H462N", Amount: kes("300"), Phone: "254708374149",
 		Refs: exchange.Refs{ConversationID: "AG_20180223_000041b09c22e613d6c9", OriginatorConversationID: "3211-416020-3"},
-		At:   at("2018-02-23T02:41:12Z"), Ticket: "AG_20180223_0000493344ae97d86f75", Witness: exchange.WitnessQuery, Charge: kes("22.40"),
+		At:   at("2018-02-23T02:41:12Z"), Ticket: "AG_20180223_0000493344ae97d86f75", Source: exchange.SourceQuery, Charge: kes("22.40"),
 	}),
 	"c2b_confirmation_masked_v1.json": callback(exchange.CallbackConfirmation, exchange.Observation{
 		State: exchange.SeenSucceeded, Receipt: "RKTQDM7W6S", Amount: kes("10"), Reference: "invoice008",
-		At: at("2019-11-22T03:38:45Z"), Witness: exchange.WitnessConfirmation,
+		At: at("2019-11-22T03:38:45Z"), Source: exchange.SourceConfirmation,
 	}),
 	"c2b_confirmation_masked_v2.json": callback(exchange.CallbackConfirmation, exchange.Observation{
 		State: exchange.SeenSucceeded, Receipt: "RKL51ZDR4F", Amount: kes("5"), Reference: "Sample Transaction",
-		At: at("2023-11-21T09:13:25Z"), Witness: exchange.WitnessConfirmation,
+		At: at("2023-11-21T09:13:25Z"), Source: exchange.SourceConfirmation,
 	}),
 	"account_balance_result.json": checkBalance,
 
@@ -111,7 +111,7 @@ var checks = map[string]func(*testing.T, []byte){
 	"transaction_status_ack.json":                  checkStatusAck,
 	"c2b_register_response.json":                   checkRegister,
 	"pull_register_response.json":                  checkPullRegister,
-	"stk_query_response_success.json":              query(200, exchange.SeenNoAnswer), // about a prompt that the test did not ask for
+	"stk_query_response_success.json":              query(200, exchange.SeenNoAnswer), // about a prompt that the test did not query
 	"stk_query_still_processing_500_001_1001.json": query(500, exchange.SeenNoAnswer),
 
 	"error_400_002_02_invalid_callbackurl.json":    submission(endpointPrompt, 400, exchange.Submission{State: exchange.Refused, Config: true, Code: "400.002.02", Text: "Bad Request - Invalid CallBackURL"}),
@@ -121,7 +121,7 @@ var checks = map[string]func(*testing.T, []byte){
 	"error_500_002_1001_duplicate_originator.json": submission(endpointPayout, 500, exchange.Submission{State: exchange.Accepted, Code: "500.002.1001", Text: "Duplicate OriginatorConversationID."}),
 	"error_500_002_1001_system_internal.json":      submission(endpointPayout, 500, exchange.Submission{State: exchange.Unknown, Code: "500.002.1001", Text: "System internal error."}),
 
-	// Shapes that are not spoken here must be refused as callbacks and leave a submission open.
+	// Unsupported formats must be refused as callbacks and leave a submission unknown.
 	"mtn_requesttopay_status_pending.json": foreign,
 
 	"hakikisha_error_unknown_customer.json": checkUnknownPayee,
@@ -136,14 +136,14 @@ var checks = map[string]func(*testing.T, []byte){
 	"account_balance_request.json":    checkBalanceRequest,
 	"pull_query_request.json":         checkPullRequest,
 	"pull_register_request.json":      checkPullRegisterRequest,
-	"c2b_simulate_request.json":       foreign, // asked of the operator's sandbox only
-	"c2b_validation_accept.json":      foreign, // what we answer, not what we read
+	"c2b_simulate_request.json":       foreign, // only for the operator's sandbox
+	"c2b_validation_accept.json":      foreign, // we send it, we don't read it
 	"c2b_validation_reject.json":      foreign,
 }
 
 const processed = "The service request is processed successfully."
 
-// TestFixtures reads every published payload and fails on one that nobody said how to read.
+// TestFixtures reads every published payload and fails on one without a check.
 func TestFixtures(t *testing.T) {
 	files, err := os.ReadDir(fixtures(t))
 	if err != nil {
@@ -162,7 +162,7 @@ func TestFixtures(t *testing.T) {
 			}
 			check := checks[f.Name()]
 			if check == nil {
-				t.Fatal("nobody says how this payload is to be read")
+				t.Fatal("this payload has no check")
 			}
 			check(t, body)
 		})
@@ -224,7 +224,7 @@ func query(status int, want exchange.ObservationState) func(*testing.T, []byte) 
 	}
 }
 
-// foreign is a payload that must neither count as a callback nor as an answer.
+// foreign is a payload that must count neither as a callback nor as a response.
 func foreign(t *testing.T, body []byte) {
 	if !json.Valid(body) {
 		t.Fatal("is not JSON")
@@ -244,7 +244,7 @@ func foreign(t *testing.T, body []byte) {
 	}
 }
 
-// request checks that we send the fields that the published request has, and only those.
+// request checks that we send exactly the fields of the published request.
 func request(ours any, extra ...string) func(*testing.T, []byte) {
 	return func(t *testing.T, body []byte) {
 		var fields map[string]any
@@ -269,7 +269,7 @@ func sameFields(t *testing.T, ours map[string]any, published []byte) {
 		t.Fatal(err)
 	}
 	for name := range theirs {
-		// The portal's sample of the status question spells two names with a space; its table does not.
+		// The portal's sample of the status query has spaces in two names; its table does not.
 		if _, ok := ours[strings.ReplaceAll(name, " ", "")]; !ok {
 			t.Errorf("field %q is not sent", name)
 		}
@@ -283,7 +283,7 @@ func sameFields(t *testing.T, ours map[string]any, published []byte) {
 	}
 }
 
-// sent is the last body that a call put on the wire.
+// sent is the body of a call's only request.
 func sent(t *testing.T, call func(*Client)) map[string]any {
 	t.Helper()
 	g, c := newGateway(t)
@@ -301,7 +301,7 @@ func sent(t *testing.T, call func(*Client)) map[string]any {
 
 func checkStatusRequest(t *testing.T, body []byte) {
 	fields := sent(t, func(c *Client) { c.QueryStatus(t.Context(), testAttempt(exchange.Payout)) })
-	fields["TransactionID"] = "" // sent in place of our id where there is a receipt
+	fields["TransactionID"] = "" // sent instead of our id when there is a receipt
 	sameFields(t, fields, body)
 }
 
@@ -335,7 +335,7 @@ func checkBalance(t *testing.T, body []byte) {
 	}
 	for _, kind := range []exchange.CallbackKind{exchange.CallbackBalance, "other"} {
 		if _, err := ParseCallback(kind, body); err == nil {
-			t.Errorf("%s: a balance passes for an observation", kind)
+			t.Errorf("%s: a balance was read as an observation", kind)
 		}
 	}
 }
@@ -395,7 +395,7 @@ func checkPullRegister(t *testing.T, body []byte) {
 	g, c := newGateway(t)
 	g.says(http.StatusOK, fmt.Sprintf(`{"ResponseStatus":%q}`, "1002"))
 	if err := c.RegisterPull(t.Context(), "254722000000"); err == nil {
-		t.Error("an answer that is neither registered nor already registered passes")
+		t.Error("a response that is neither registered nor already registered was accepted")
 	}
 }
 

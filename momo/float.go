@@ -8,8 +8,8 @@ import (
 	"kivuko/exchange"
 )
 
-// topUpRequest moves money from our paybill's working account to the utility account of the payout shortcode (portal,
-// B2C Account Top Up). The operator takes no id of ours: two requests are two movements.
+// topUpRequest moves money from our paybill's working account to the utility account of the payout shortcode (portal, B2C
+// Account Top Up). The operator accepts no id of ours: two requests are two movements.
 type topUpRequest struct {
 	Initiator              string `json:"Initiator"`
 	SecurityCredential     string `json:"SecurityCredential"`
@@ -25,9 +25,9 @@ type topUpRequest struct {
 	ResultURL              string `json:"ResultURL"`
 }
 
-// MoveFloat moves shillings from the working account to the utility account, from which payouts leave. The operator
-// has no idempotency for it, so a movement is submitted once and an unknown outcome is asked for (QueryFloat), never
-// sent again. The result arrives at the movement's own address of kind "result". There is no way back by API.
+// MoveFloat moves shillings from the working account to the utility account, which payouts leave from. The operator has no
+// idempotency for it: submit a movement once and query an unknown outcome (QueryFloat); never submit it again. The result
+// arrives at the movement's own address of kind "result". The API can't move the money back.
 func (c *Client) MoveFloat(ctx context.Context, m exchange.FloatMove) exchange.Submission {
 	if err := c.payoutsOffered(); err != nil {
 		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: err.Error(), Config: true}
@@ -61,9 +61,9 @@ func (c *Client) MoveFloat(ctx context.Context, m exchange.FloatMove) exchange.S
 	return c.acknowledged(endpointFloat, r, err)
 }
 
-// QueryFloat asks for the full account of a movement of float: by its receipt, or by the id that the operator gave to
-// the request. The answer arrives at the movement's address of kind "status". A movement whose acknowledgement
-// was lost, and of which no result came, can't be asked for.
+// QueryFloat asks for all details of a movement of float: by its receipt, or by the id that the operator gave to the
+// request. The result arrives at the movement's address of kind "status". A movement can't be queried when both its
+// acknowledgement and its result were lost.
 func (c *Client) QueryFloat(ctx context.Context, m exchange.FloatMove) exchange.Observation {
 	if err := c.initiatorKnown(); err != nil {
 		o := unasked("%v", err)
@@ -82,7 +82,7 @@ func (c *Client) QueryFloat(ctx context.Context, m exchange.FloatMove) exchange.
 	case m.Receipt != "" && validReceipt(m.Receipt):
 		q.TransactionID = m.Receipt
 	case m.OriginatorID == "":
-		return unasked("originator conversation id: not known, so there is nothing to ask by")
+		return unasked("originator conversation id: not known, so no query is possible")
 	case c.cfg.StatusKey == OriginatorConversationID:
 		q.OriginatorConversationID = m.OriginatorID
 	default:

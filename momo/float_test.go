@@ -18,7 +18,7 @@ func floatMove(amount string) exchange.FloatMove {
 	return exchange.FloatMove{ID: id, Amount: money.Must(money.KES, amount), CallbackToken: strings.Repeat(strings.ReplaceAll(id.String(), "-", ""), 2)}
 }
 
-func (w *world) heard(m exchange.FloatMove, kind exchange.CallbackKind) []exchange.Observation {
+func (w *harness) heard(m exchange.FloatMove, kind exchange.CallbackKind) []exchange.Observation {
 	w.t.Helper()
 	var all []exchange.Observation
 	for _, p := range w.receiver.of(m.CallbackToken, kind) {
@@ -31,10 +31,10 @@ func (w *world) heard(m exchange.FloatMove, kind exchange.CallbackKind) []exchan
 	return all
 }
 
-// A movement of float leaves the working account, arrives at the utility account, and is told of in the result and in
-// the answer to a question. The operator takes it again under the same id: nothing may be sent twice.
+// A movement of float leaves the working account, arrives at the utility account, and is reported in the result and in the
+// answer to a query. The operator accepts it again under the same id, so nothing may be sent twice.
 func TestMoveFloat(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	before := w.operator.Books()
 	m := floatMove("25000")
 	s := w.client.MoveFloat(t.Context(), m)
@@ -72,7 +72,7 @@ func TestMoveFloat(t *testing.T) {
 	}
 }
 
-// What can't be moved is refused, and what nobody answered is unknown.
+// An invalid movement is refused, and one without a response is unknown.
 func TestMoveFloatTroubles(t *testing.T) {
 	for name, row := range map[string]struct {
 		fault, amount string
@@ -89,7 +89,7 @@ func TestMoveFloatTroubles(t *testing.T) {
 		"cents":            {"", "100.50", exchange.Refused, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newHarness(t, nil)
 			if row.fault != "" {
 				if err := w.operator.Set(sandbox.Fault{Behaviour: row.fault, Op: sandbox.OpFloat}); err != nil {
 					t.Fatal(err)
@@ -109,15 +109,15 @@ func TestMoveFloatTroubles(t *testing.T) {
 			}
 		})
 	}
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	if o := w.client.QueryFloat(t.Context(), floatMove("100")); o.State != exchange.SeenNoAnswer {
-		t.Errorf("a movement without names was asked for: %+v", o)
+		t.Errorf("a movement without ids was queried: %+v", o)
 	}
 }
 
-// The charge for a payout is told by the status question as the operator's own books have it.
+// A status query reports the charge for a payout as the operator's own books have it.
 func TestPayoutCharge(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	a := payout(payer) // of 500 KES
 	w.client.SubmitPayout(t.Context(), a)
 	w.settle()
@@ -133,9 +133,9 @@ func TestPayoutCharge(t *testing.T) {
 	}
 }
 
-// Number 79 is refused first and paid later: both results come, and a question tells the truth of its time.
+// Number 79 is refused first and paid later: both results arrive, and a query reports the state of its time.
 func TestPayoutPaidAfterItsFailure(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	a := payout(magic("79"))
 	w.client.SubmitPayout(t.Context(), a)
 	w.settle()
@@ -157,15 +157,15 @@ func TestPayoutPaidAfterItsFailure(t *testing.T) {
 	}
 }
 
-// Whose a number is comes with masked surnames; a number that is nobody's is an answer, and no answer is none.
+// A number's owner is returned with masked surnames. A number without an owner is a result; no response is an error.
 func TestCheckPayee(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	got, err := w.client.CheckPayee(t.Context(), payer)
 	if err != nil || !got.Known || !strings.Contains(got.Name, "M******") || strings.HasPrefix(got.Name, "M*") {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if got, err := w.client.CheckPayee(t.Context(), magic("52")); err != nil || got.Known {
-		t.Errorf("nobody's: %+v, %v", got, err)
+		t.Errorf("no owner: %+v, %v", got, err)
 	}
 	if err := w.operator.Set(sandbox.Fault{Behaviour: "empty_500", Op: sandbox.OpPayee}); err != nil {
 		t.Fatal(err)
@@ -181,9 +181,9 @@ func TestCheckPayee(t *testing.T) {
 	}
 }
 
-// With the check switched on, nothing is sent to a number that is nobody's; without an answer the payout goes.
+// With CheckPayees, nothing is sent to a number without an owner; without a response the payout is sent.
 func TestPayeeIsCheckedBeforeAPayout(t *testing.T) {
-	w := newWorld(t, func(_ *sandbox.Config, c *momo.Config) { c.CheckPayees = true })
+	w := newHarness(t, func(_ *sandbox.Config, c *momo.Config) { c.CheckPayees = true })
 	if s := w.client.SubmitPayout(t.Context(), payout(magic("52"))); s.State != exchange.Refused || s.Code != "2040" || s.Transient {
 		t.Errorf("nobody's: %+v", s)
 	}
@@ -193,16 +193,16 @@ func TestPayeeIsCheckedBeforeAPayout(t *testing.T) {
 	if err := w.operator.Set(sandbox.Fault{Behaviour: "drop", Op: sandbox.OpPayee}); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // without an answer, and with one
+	for range 2 { // without a response, and with one
 		if s := w.client.SubmitPayout(t.Context(), payout(payer)); s.State != exchange.Accepted {
 			t.Errorf("somebody's: %+v", s)
 		}
 	}
 }
 
-// Two holders of one consumer key end each other's tokens. Both go on, and nothing is sent twice.
+// Two holders of one consumer key invalidate each other's tokens. Both continue, and nothing is sent twice.
 func TestTwoClientsEndEachOthersTokens(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	config := momo.Config{
 		BaseURL: w.operator.URL(), ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
 		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey, PayoutShortcode: sandbox.DefaultPayoutShortcode,
@@ -216,7 +216,7 @@ func TestTwoClientsEndEachOthersTokens(t *testing.T) {
 	for i := range 6 {
 		client := []*momo.Client{w.client, second}[i%2]
 		if i == 3 {
-			w.operator.RevokeToken() // somebody else did so too
+			w.operator.RevokeToken() // as another holder of the key does
 		}
 		if s := client.SubmitPayout(t.Context(), payout(payer)); s.State != exchange.Accepted {
 			t.Fatalf("payout %d: %+v", i, s)
@@ -226,7 +226,7 @@ func TestTwoClientsEndEachOthersTokens(t *testing.T) {
 	for i := range 6 {
 		both.Go(func() {
 			s := []*momo.Client{w.client, second}[i%2].SubmitPayout(t.Context(), payout(payer))
-			// A token that was ended twice on the way is a refusal for now, before anything was looked at.
+			// A token that was invalidated twice during a request is a refusal for now: the request was not processed.
 			if s.State == exchange.Unknown || (s.State == exchange.Refused && !s.Transient) {
 				t.Errorf("at once: %+v", s)
 			}

@@ -13,10 +13,10 @@ import (
 	"kivuko/momo/sandbox"
 )
 
-// TestTokenInvalidation: another holder of the credentials ends our token; the next call mends that by itself.
+// TestTokenInvalidation: another holder of the credentials invalidates our token; the next call renews it.
 func TestTokenInvalidation(t *testing.T) {
 	for _, stringly := range []bool{false, true} {
-		w := newWorld(t, func(s *sandbox.Config, _ *momo.Config) { s.StringExpiry = stringly })
+		w := newHarness(t, func(s *sandbox.Config, _ *momo.Config) { s.StringExpiry = stringly })
 		for range 3 {
 			a := payout(payer)
 			if s := w.client.SubmitPayout(t.Context(), a); s.State != exchange.Accepted {
@@ -33,8 +33,8 @@ func TestTokenInvalidation(t *testing.T) {
 
 // TestTwoHolders: two clients with one key invalidate each other's tokens; every prompt is made once or refused.
 func TestTwoHolders(t *testing.T) {
-	w := newWorld(t, nil)
-	other := newWorld(t, nil) // for its receiver alone
+	w := newHarness(t, nil)
+	other := newHarness(t, nil) // only for its receiver
 	cfg := momo.Config{
 		BaseURL: w.operator.URL(), ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
 		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey, CallbackBase: other.receiver.URL + "/cb",
@@ -69,7 +69,7 @@ func TestTwoHolders(t *testing.T) {
 	prompts := w.operator.Books().Prompts
 	for _, p := range prompts {
 		if _, known := accepted.Load(p.CheckoutRequestID); !known {
-			t.Errorf("a prompt was made that nobody was told of: %+v", p)
+			t.Errorf("a prompt was made without an acknowledgement: %+v", p)
 		}
 		accepted.Delete(p.CheckoutRequestID)
 	}
@@ -81,7 +81,7 @@ func TestTwoHolders(t *testing.T) {
 
 // TestConcurrency: many payouts at once, each submitted twice at the same moment, pay once each.
 func TestConcurrency(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	var group sync.WaitGroup
 	for i := range 25 {
 		a := payout(exchange.Phone(fmt.Sprintf("2547123456%02d", i)))
@@ -100,14 +100,14 @@ func TestConcurrency(t *testing.T) {
 	}
 }
 
-// TestGatewayFaults: every fault of the gateway at every endpoint; none may pass for a success, none may move money.
+// TestGatewayFaults: no fault of the gateway at any endpoint counts as a success or moves money.
 func TestGatewayFaults(t *testing.T) {
 	for _, b := range sandbox.Behaviours() {
 		if b.Magic != "" || !slices.Contains(b.Ops, sandbox.OpPrompt) {
 			continue
 		}
 		t.Run(b.Name, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newHarness(t, nil)
 			a := collection(payer)
 			w.collect(&a)
 			w.settle()
@@ -139,7 +139,7 @@ func TestGatewayFaults(t *testing.T) {
 			} {
 				set(op)
 				if call() {
-					t.Errorf("%s passes for a success", op)
+					t.Errorf("%s counts as a success", op)
 				}
 				w.operator.Reset()
 			}
@@ -151,9 +151,9 @@ func TestGatewayFaults(t *testing.T) {
 	}
 }
 
-// TestReceiverIsDown: the operator does not come back with a callback that nobody took.
+// TestReceiverIsDown: the operator does not repeat a callback that was not received.
 func TestReceiverIsDown(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	w.receiver.status = http.StatusInternalServerError
 	a := collection(payer)
 	w.collect(&a)

@@ -10,22 +10,21 @@ import (
 	"kivuko/exchange"
 )
 
-// verdict is what an error of the gateway means for the question that was asked.
+// verdict is what an error of the gateway means for the request.
 type verdict int
 
 const (
-	verdictUnknown   verdict = iota // the operator may hold the request
-	verdictRefused                  // nothing was queued, and asking again changes nothing
-	verdictLater                    // nothing was queued; asking later may work
-	verdictConfig                   // nothing was queued, because of our own set-up: alarm
-	verdictThrottled                // nothing was queued, and we have used up our quota: later, and alarm
-	verdictToken                    // the access token was turned down before anything was looked at
-	verdictDone                     // what was asked for exists already
+	verdictUnknown   verdict = iota // the operator may have the request
+	verdictRefused                  // nothing was queued, and trying again changes nothing
+	verdictLater                    // nothing was queued; trying later may work
+	verdictConfig                   // nothing was queued, because of our configuration: alarm
+	verdictThrottled                // nothing was queued, because our quota is used up: later, and alarm
+	verdictToken                    // the access token was refused before the request was read
+	verdictDone                     // the requested object already exists
 )
 
-// gatewayRule is one row of the catalogue of error envelopes. A row applies to the endpoints it names (all
-// when it names none) and to messages that contain its text, in any case. The first row that applies
-// counts, and where none does the outcome is unknown.
+// gatewayRule is one row of the catalogue of error envelopes. A row applies to its endpoints (to all when it has none) and
+// to messages that contain its text, in any case. The first matching row counts; without one the outcome is unknown.
 type gatewayRule struct {
 	codes   []string
 	at      []endpoint
@@ -33,15 +32,15 @@ type gatewayRule struct {
 	verdict verdict
 }
 
-// Throttling happens before a prompt reaches the payment system, so it is a refusal there. For money
-// that leaves us even that is left unknown: the attempt is sent again under the same id, or asked for.
+// Throttling happens before a prompt reaches the payment system, so there it is a refusal. For payouts even that is unknown:
+// the attempt is sent again under the same id, or its status is queried.
 var gatewayRules = []gatewayRule{
 	// Portal, error tables of Express, C2B and B2C; production note: HTTP 404 carries token errors too.
 	{codes: []string{"400.003.01", "401.002.01", "401.003.01", "404.001.03", "404.001.04"}, verdict: verdictToken},
-	// Production note: a token that is older than a product of the application fails with 401 until it
-	// is renewed; when a new one fails too, the product is not enabled.
+	// Production note: a token that is older than a product of the application fails with 401 until it is renewed. When a
+	// new one fails too, the product is not enabled.
 	{codes: []string{"401"}, verdict: verdictToken},
-	// Portal, "Bad Request - Invalid <Field>". A payer's number is the payer's matter; the rest is ours.
+	// Portal, "Bad Request - Invalid <Field>". A payer's number is the payer's error; the rest is ours.
 	{codes: []string{"400.002.02"}, message: "Invalid PhoneNumber", verdict: verdictRefused},
 	{codes: []string{"400.002.02"}, message: "Invalid PartyA", at: []endpoint{endpointPrompt}, verdict: verdictRefused},
 	{codes: []string{"400.002.02"}, message: "Invalid PartyB", at: []endpoint{endpointPayout}, verdict: verdictRefused},
@@ -50,15 +49,14 @@ var gatewayRules = []gatewayRule{
 	{codes: []string{"403.002.1001"}, verdict: verdictConfig},
 	// Portal: resource not found, method not allowed.
 	{codes: []string{"404.001.01", "404.002.01", "404.003.01", "405.001"}, verdict: verdictConfig},
-	// Portal, Express: five messages under one code. On a query it is no answer at all, which the
-	// unknown of the last row amounts to.
+	// Portal, Express: five messages under one code. A query with this code has no result, like the unknown of the last row.
 	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Merchant does not exist", verdict: verdictConfig},
 	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Wrong credentials", verdict: verdictConfig},
 	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Unable to lock subscriber", verdict: verdictLater},
-	// Portal, B2C: an earlier submission of the same attempt arrived. The same code with "System
-	// internal error." (gathuku/laravel_mpesa#21) says nothing.
+	// Portal, B2C: an earlier submission of the same attempt arrived. The same code with "System internal error."
+	// (gathuku/laravel_mpesa#21) means nothing.
 	{codes: []string{"500.002.1001"}, at: []endpoint{endpointPayout}, message: "Duplicate OriginatorConversationID", verdict: verdictDone},
-	// Production: addresses are registered once; doing it again is answered with this.
+	// Production: addresses are registered once; this is the response to a second registration.
 	{codes: []string{"500.003.1001"}, at: []endpoint{endpointRegister}, message: "already registered", verdict: verdictDone},
 	{codes: []string{"500.003.1001"}, at: []endpoint{endpointRegister}, message: "Duplicate notification info", verdict: verdictDone},
 	// Portal: spike arrest or busy, quota, maintenance.
@@ -66,7 +64,7 @@ var gatewayRules = []gatewayRule{
 	{codes: []string{"500.003.03"}, at: promptAndQuestions, verdict: verdictThrottled},
 }
 
-// promptAndQuestions are the endpoints at which no money of ours leaves.
+// promptAndQuestions are the endpoints that do not move our own money.
 var promptAndQuestions = []endpoint{
 	endpointPrompt, endpointPromptQuery, endpointStatus, endpointBalance, endpointRegister,
 	endpointPullRegister, endpointPull, endpointPayee,
@@ -85,8 +83,7 @@ func judge(at endpoint, code, message string) verdict {
 	return verdictUnknown
 }
 
-// turnsTokenDown recognises an answer that concerns the token alone. A bare 401 does too: gateways
-// answer it without a body.
+// turnsTokenDown reports whether a response refuses only the token. A bare 401 does too: gateways send it without a body.
 func turnsTokenDown(r reply) bool {
 	e := r.envelope()
 	if e.ErrorCode == "" {
@@ -95,11 +92,10 @@ func turnsTokenDown(r reply) bool {
 	return judge("", e.ErrorCode.text(), e.ErrorMessage.text()) == verdictToken
 }
 
-// ackCode is how an acknowledgement says that the request was queued.
+// ackCode is the code of an acknowledgement: the request was queued.
 const ackCode = "0"
 
-// submission judges what came of asking for money, apart from an acknowledgement, which the caller
-// has looked for.
+// submission classifies the outcome of a request for money that was not acknowledged.
 func (c *Client) submission(at endpoint, r reply, err error) exchange.Submission {
 	if err != nil {
 		return c.unanswered(err)
@@ -127,14 +123,14 @@ func (c *Client) submission(at endpoint, r reply, err error) exchange.Submission
 		}
 		return exchange.Submission{
 			State: exchange.Unknown, Code: code, Text: text,
-			Cause: fmt.Errorf("%s: status %d with an answer that the catalogue does not hold (code %q)", at, r.status, code),
+			Cause: fmt.Errorf("%s: status %d with a response that is not in the catalogue (code %q)", at, r.status, code),
 		}
 	}
 	return refused
 }
 
-// unanswered judges a question to which no answer came. What was certainly not sent is refused for
-// now; all else is unknown.
+// unanswered classifies a request without a response. One that was certainly not sent is refused for now; any other is
+// unknown.
 func (c *Client) unanswered(err error) exchange.Submission {
 	s := exchange.Submission{State: exchange.Unknown, Text: c.redact(err.Error()), Cause: err}
 	token, isToken := errors.AsType[*tokenError](err)
@@ -143,7 +139,7 @@ func (c *Client) unanswered(err error) exchange.Submission {
 	case isToken:
 		s.State, s.Code, s.Transient, s.Config = exchange.Refused, "token", true, token.config
 		if token.config {
-			s.Code = "token_refused" // one of exchange.CredentialCodes: the consumer key, not the way there
+			s.Code = "token_refused" // one of exchange.CredentialCodes: the consumer key is refused, not the connection
 		}
 	case isLocal:
 		s.State, s.Code, s.Transient, s.Config = exchange.Refused, "not_sent", !local.config, local.config
@@ -151,19 +147,19 @@ func (c *Client) unanswered(err error) exchange.Submission {
 	return s
 }
 
-// codeInvalid is the code of a request that we do not send because it breaks a rule of the operator.
+// codeInvalid is the code of a request that was not sent because it breaks a rule of the operator.
 const codeInvalid = "invalid"
 
-// invalid refuses a request that is not worth sending. The text names the field and the rule.
+// invalid refuses a request before sending it. The text names the field and the rule.
 func invalid(format string, args ...any) exchange.Submission {
 	return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: fmt.Sprintf(format, args...)}
 }
 
-// unheard is a witness that could not be heard.
-func (c *Client) unheard(at endpoint, r reply, err error) exchange.Observation {
+// noAnswer is the observation of a source that could not be reached.
+func (c *Client) noAnswer(at endpoint, r reply, err error) exchange.Observation {
 	s := c.submission(at, r, err)
 	return exchange.Observation{
-		State: exchange.SeenNoAnswer, Witness: exchange.WitnessQuery,
+		State: exchange.SeenNoAnswer, Source: exchange.SourceQuery,
 		Code: s.Code, Text: s.Text, Config: s.Config, Transient: s.State == exchange.Refused && s.Transient,
 	}
 }

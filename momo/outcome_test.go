@@ -29,7 +29,7 @@ func testConfig(base string) Config {
 	}
 }
 
-// gateway is an operator that gives every question the same answer.
+// gateway is an operator that gives the same response to every request.
 type gateway struct {
 	*httptest.Server
 	answer func(w http.ResponseWriter, r *http.Request)
@@ -39,7 +39,7 @@ type gateway struct {
 	seen   []question
 }
 
-// question is a request that the gateway got, other than for a token.
+// question is a request to the gateway, other than for a token.
 type question struct{ contentType, body string }
 
 func (g *gateway) asked() []question {
@@ -93,7 +93,7 @@ func testAttempt(direction exchange.PaymentDirection) exchange.PaymentAttempt {
 	}
 }
 
-// ask puts the question that belongs to an endpoint at which money is asked for.
+// ask sends the request for money that belongs to an endpoint.
 func (c *Client) ask(ctx context.Context, at endpoint) exchange.Submission {
 	switch at {
 	case endpointPrompt:
@@ -110,7 +110,7 @@ func errorBody(code, message string) string {
 	return string(b)
 }
 
-// TestSubmissionOutcomes holds every row of the catalogue of gateway errors; the comments say where it is from.
+// TestSubmissionOutcomes tests every row of the catalogue of gateway errors; the comments name its source.
 func TestSubmissionOutcomes(t *testing.T) {
 	type want struct {
 		state             exchange.SubmissionState
@@ -155,7 +155,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 		{endpointPayout, 400, errorBody("400.002.02", "Bad Request - Invalid InitiatorName"), ours},
 		{endpointPrompt, 400, errorBody("400.002.05", "Invalid Request Payload"), ours},
 		{endpointPrompt, 400, errorBody("400.003.02", "Bad Request"), ours},
-		// Portal: token errors, also with status 404. A second token fares no better here.
+		// Portal: token errors, also with status 404. A second token is refused too.
 		{endpointPrompt, 400, errorBody("400.003.01", "Invalid Access Token"), both},
 		{endpointPrompt, 401, errorBody("401.002.01", "Error Occurred - Invalid Access Token - abc"), both},
 		{endpointPayout, 401, errorBody("401.003.01", "Error Occurred: Invalid Access Token"), both},
@@ -183,10 +183,10 @@ func TestSubmissionOutcomes(t *testing.T) {
 		{endpointPayout, 500, errorBody("500.002.1001", "Duplicate OriginatorConversationID."), accepted},
 		{endpointPayout, 500, errorBody("500.002.1001", "System internal error."), unknown},
 		{endpointPrompt, 500, errorBody("500.002.1001", "Duplicate OriginatorConversationID."), unknown},
-		// Portal: internal error. What registration takes for done is nothing of the kind for money.
+		// Portal: internal error. The message that means success for a registration means nothing for money.
 		{endpointPrompt, 500, errorBody("500.003.1001", "Internal Server Error"), unknown},
 		{endpointPayout, 500, errorBody("500.003.1001", "Urls are already registered"), unknown},
-		// Portal: throttling and maintenance, open for money that leaves us.
+		// Portal: throttling and maintenance; unknown for payouts.
 		{endpointPrompt, 500, errorBody("500.003.02", "Spike Arrest Violation"), later},
 		{endpointPrompt, 500, errorBody("500.003.02", "System is busy. Please try again in few minutes."), later},
 		{endpointPayout, 500, errorBody("500.003.02", "Spike Arrest Violation"), unknown},
@@ -195,7 +195,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 		{endpointPayout, 500, errorBody("500.003.03", "Quota Violation"), unknown},
 		{endpointPrompt, 503, errorBody("00.002.1001", "Service is currently under maintenance"), later},
 		{endpointPayout, 503, errorBody("00.002.1001", "Service is currently under maintenance"), unknown},
-		// Anything else is open.
+		// Anything else is unknown.
 		{endpointPrompt, 500, errorBody("777.1", "Something new"), unknown},
 		{endpointPrompt, 502, "<html><body>502 Bad Gateway</body></html>", unknown},
 		{endpointPrompt, 404, "<html></html>", unknown},
@@ -229,7 +229,7 @@ func TestSubmissionOutcomes(t *testing.T) {
 	}
 }
 
-// TestQueryOutcomes: on a question nothing is a failure but what the operator says in a result code.
+// TestQueryOutcomes: a query's result is a failure only if the operator says so in a result code.
 func TestQueryOutcomes(t *testing.T) {
 	answer := func(code, id string) string {
 		return fmt.Sprintf(`{"ResponseCode":"0","MerchantRequestID":"m","CheckoutRequestID":%q,"ResultCode":%s,"ResultDesc":"words"}`, id, code)
@@ -247,7 +247,7 @@ func TestQueryOutcomes(t *testing.T) {
 		{200, answer(`"4999"`, "ws_CO_1"), exchange.SeenPending, false}, // sandbox observation
 		{200, answer(`"31337"`, "ws_CO_1"), exchange.SeenUnknown, false},
 		{200, answer(`"0"`, "ws_CO_2"), exchange.SeenNoAnswer, false}, // about another prompt
-		// Sandbox observations: no information, with either status, with and without words.
+		// Sandbox observations: no information, with either status, with and without a message.
 		{500, errorBody("500.001.1001", "The transaction is being processed"), exchange.SeenNoAnswer, false},
 		{200, errorBody("500.001.1001", "The transaction is being processed"), exchange.SeenNoAnswer, false},
 		{500, errorBody("500.001.1001", "The transaction does not Exist"), exchange.SeenNoAnswer, false},
@@ -263,7 +263,7 @@ func TestQueryOutcomes(t *testing.T) {
 			g, c := newGateway(t)
 			g.says(row.status, row.body)
 			o := c.Resolve(t.Context(), testAttempt(exchange.Collection))
-			if o.State != row.want || o.Soft != row.soft || o.Witness != exchange.WitnessQuery {
+			if o.State != row.want || o.Soft != row.soft || o.Source != exchange.SourceQuery {
 				t.Errorf("got %+v", o)
 			}
 		})
@@ -276,8 +276,8 @@ func TestQueryOutcomes(t *testing.T) {
 	}
 }
 
-// TestResultCodes holds the catalogue of result codes; the tables in result.go name their sources. It is written
-// out again, so that a row changed by mistake is noticed.
+// TestResultCodes repeats the catalogue of result codes, so that a row changed by mistake is noticed. The tables in
+// result.go name their sources.
 func TestResultCodes(t *testing.T) {
 	for _, c := range []struct {
 		name  string

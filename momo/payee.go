@@ -9,8 +9,8 @@ import (
 	"kivuko/exchange"
 )
 
-// payeeRequest asks whose a number is before money goes there (portal, B2C Hakikisha). The service wants the operator's
-// approval; without it the gateway refuses it.
+// payeeRequest asks for the owner of a number before money is sent to it (portal, B2C Hakikisha). The gateway refuses it
+// unless the operator has enabled the service for us.
 type payeeRequest struct {
 	Header struct {
 		RequestID string `json:"requestID"`
@@ -37,10 +37,10 @@ type payeeAnswer struct {
 // maxPayeeName bounds each of the three names.
 const maxPayeeName = 60
 
-// CheckPayee asks the operator whose a number is, at once and without moving anything: the first name in full, the
-// others masked by the operator itself. A number that is nobody's is an answer (Known is false). The error is
-// CodeUnavailable when asking again may help, CodeInternal when our set-up is wrong; in both cases nothing is known,
-// and a payout needs no answer: the operator refuses one to a number that is nobody's.
+// CheckPayee asks the operator for the owner of a number: the first name in full, the others masked by the operator. The
+// response is immediate. A number without an owner is a result (Known is false). The error is CodeUnavailable when trying
+// again may help, CodeInternal when our configuration is wrong. Payouts may go on without a result: the operator refuses
+// those to a number without an owner.
 func (c *Client) CheckPayee(ctx context.Context, p exchange.Phone) (exchange.PayeeCheck, error) {
 	if parsed, err := exchange.ParsePhone(p.Digits()); err != nil || parsed != p {
 		return exchange.PayeeCheck{}, exchange.Errorf(exchange.CodeInvalid, "phone: must be 254 and nine digits")
@@ -57,14 +57,14 @@ func (c *Client) CheckPayee(ctx context.Context, p exchange.Phone) (exchange.Pay
 		switch {
 		case answer.Header.Status.text() == "200" && answer.Body.FirstName != "":
 			return exchange.PayeeCheck{Known: true, Name: payeeName(answer)}, nil
-		case answer.Header.Status.text() == "400" && nobody(answer.Body.Message.text()):
+		case answer.Header.Status.text() == "400" && unregistered(answer.Body.Message.text()):
 			return exchange.PayeeCheck{}, nil
 		}
 	}
 	if err := c.asError(endpointPayee, c.submission(endpointPayee, r, err)); err != nil {
 		return exchange.PayeeCheck{}, err
 	}
-	return exchange.PayeeCheck{}, exchange.Errorf(exchange.CodeUnavailable, "The operator's answer about the payee can't be read.")
+	return exchange.PayeeCheck{}, exchange.Errorf(exchange.CodeUnavailable, "The operator's response about the payee can't be read.")
 }
 
 func payeeName(a payeeAnswer) string {
@@ -77,8 +77,8 @@ func payeeName(a payeeAnswer) string {
 	return strings.Join(names, " ")
 }
 
-// nobody recognises the operator's words for a number that is nobody's. Its code is that of any bad request.
-func nobody(message string) bool {
+// unregistered recognises the operator's message for a number without an owner. Its code is that of any bad request.
+func unregistered(message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(message, "not exist") || strings.Contains(message, "invalid phone")
 }

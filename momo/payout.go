@@ -9,8 +9,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// payoutRequest asks for a payment to a person (portal, B2C v3). Version 1 knows no id of ours and so
-// has no idempotency; Kivuko never falls back to it.
+// payoutRequest requests a payment to a person (portal, B2C v3). Version 1 has no id of ours and so no idempotency; Kivuko
+// never falls back to it.
 type payoutRequest struct {
 	OriginatorConversationID string `json:"OriginatorConversationID"`
 	InitiatorName            string `json:"InitiatorName"`
@@ -32,16 +32,16 @@ type conversationAck struct {
 	ResponseCode             flexString `json:"ResponseCode"`
 }
 
-// payoutRemark is what the operator's records say of our payouts; 2 to 100 characters are demanded.
+// payoutRemark describes our payouts in the operator's records; 2 to 100 characters are required.
 const payoutRemark = "Payout"
 
-// SubmitPayout sends money to a person. The attempt's id is the operator's key of idempotency, so the same
-// attempt may be submitted again after an unknown outcome; an attempt that the operator knows already
-// is Accepted with code 500.002.1001 and without a ConversationID, and must then be asked for.
+// SubmitPayout sends money to a person. The attempt's id is the operator's idempotency key, so the same attempt may be
+// submitted again after an unknown outcome. An attempt that the operator already has is Accepted with code 500.002.1001 and
+// without a ConversationID; query its status then.
 //
-// An attempt that was read back from the database has no token any more; its result then goes to the standing
-// token's address, where the OriginatorConversationID says whose it is. An attempt that breaks a rule is
-// refused with code "invalid" and is not sent.
+// An attempt that was read back from the database has no token. Its result then arrives at the standing token's address,
+// where the OriginatorConversationID identifies it. An attempt that breaks a rule is refused with code "invalid" and not
+// sent.
 func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) exchange.Submission {
 	if err := c.payoutsOffered(); err != nil {
 		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: err.Error(), Config: true}
@@ -64,7 +64,7 @@ func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) ex
 	}
 	if c.cfg.CheckPayees {
 		if payee, err := c.CheckPayee(ctx, a.Phone); err == nil && !payee.Known {
-			return exchange.Submission{State: exchange.Refused, Code: codeNobody, Text: "the operator says that the number is nobody's"}
+			return exchange.Submission{State: exchange.Refused, Code: codeUnregistered, Text: "the operator reports that the number is not registered"}
 		}
 	}
 	r, err := c.post(ctx, endpointPayout, payoutRequest{
@@ -82,8 +82,8 @@ func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) ex
 	})
 	s := c.acknowledged(endpointPayout, r, err)
 	if id := s.Refs.OriginatorConversationID; id != "" && id != a.ID.String() {
-		// A gateway that gave the payout an id of its own did not take ours for idempotency. The payout may
-		// be under way, so it is neither accepted under our id nor refused.
+		// A gateway that gave the payout an id of its own ignored our idempotency key. The payout may be under way, so it is
+		// neither accepted under our id nor refused.
 		s.State = exchange.Unknown
 		s.Cause = errors.New("the acknowledgement names another originator conversation id than ours")
 	}
@@ -102,8 +102,8 @@ func (c *Client) acknowledged(at endpoint, r reply, err error) exchange.Submissi
 	return c.submission(at, r, err)
 }
 
-// codeNobody is the operator's code of a payout to somebody who is not registered (portal, B2C).
-const codeNobody = "2040"
+// codeUnregistered is the operator's code for a payee that is not registered (portal, B2C).
+const codeUnregistered = "2040"
 
 func (c *Client) payoutsOffered() error {
 	if c.cfg.PayoutShortcode == "" {
@@ -112,7 +112,7 @@ func (c *Client) payoutsOffered() error {
 	return nil
 }
 
-// reversalRequest gives a collection back (portal, Reversal). Payouts can't be reversed.
+// reversalRequest reverses a collection (portal, Reversal). Payouts can't be reversed.
 type reversalRequest struct {
 	Initiator              string `json:"Initiator"`
 	SecurityCredential     string `json:"SecurityCredential"`
@@ -127,9 +127,9 @@ type reversalRequest struct {
 	Occasion               string `json:"Occasion"`
 }
 
-// Reverse gives the collection with that receipt back to its payer. The attempt a is the one that returns
-// the money: its id and token belong to the reversal, and the outcome arrives at its address of kind
-// "reversal" (the standing token's where it has none). Asking twice is safe: a collection is reversed once, and the second result says R000001.
+// Reverse returns the collection with that receipt to its payer. The attempt a is the one that returns the money: its id and
+// token belong to the reversal, and the outcome arrives at its address of kind "reversal" (the standing token's if it has
+// none). It is safe to call twice: a collection is reversed once, and the second result has code R000001.
 func (c *Client) Reverse(ctx context.Context, a exchange.PaymentAttempt, receipt string, amount money.Amount) exchange.Submission {
 	if err := c.initiatorKnown(); err != nil {
 		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: err.Error(), Config: true}
@@ -163,7 +163,7 @@ func (c *Client) Reverse(ctx context.Context, a exchange.PaymentAttempt, receipt
 
 func (c *Client) initiatorKnown() error {
 	if c.cfg.InitiatorName == "" {
-		return errors.New("initiator: none is configured")
+		return errors.New("initiator: not configured")
 	}
 	return nil
 }

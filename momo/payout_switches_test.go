@@ -9,9 +9,9 @@ import (
 	"kivuko/momo/sandbox"
 )
 
-// TestPayoutCodes: each result code of a payout arrives as the catalogue has it, and no money moves.
+// TestPayoutCodes: each result code of a payout has the outcome of the catalogue, and no money moves.
 func TestPayoutCodes(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	for digits, row := range map[string]struct {
 		code      string
 		state     exchange.ObservationState
@@ -48,14 +48,14 @@ func TestPayoutCodes(t *testing.T) {
 	}
 }
 
-// TestPayoutFaults: how a submission ends, what arrives, what a status question says, and what really moved.
+// TestPayoutFaults: how a submission ends, what arrives, what a status query returns, and what really moved.
 func TestPayoutFaults(t *testing.T) {
 	const (
-		ok      = exchange.SeenSucceeded
-		bad     = exchange.SeenFailed
-		open    = exchange.SeenPending
-		unheard = exchange.SeenNoAnswer
-		silent  = exchange.ObservationState("")
+		ok       = exchange.SeenSucceeded
+		bad      = exchange.SeenFailed
+		open     = exchange.SeenPending
+		noAnswer = exchange.SeenNoAnswer
+		silent   = exchange.ObservationState("")
 	)
 	for _, row := range []struct {
 		digits   string
@@ -72,13 +72,13 @@ func TestPayoutFaults(t *testing.T) {
 		{"59", exchange.Accepted, 1, 1, ok, 500},
 		{"60", exchange.Unknown, 0, 1, ok, 500},
 		{"61", exchange.Unknown, 0, 1, ok, 500},
-		{"62", exchange.Refused, 0, 0, unheard, 0},
-		{"63", exchange.Unknown, 0, 0, unheard, 0},
+		{"62", exchange.Refused, 0, 0, noAnswer, 0},
+		{"63", exchange.Unknown, 0, 0, noAnswer, 0},
 		{"64", exchange.Unknown, 0, 0, ok, 500},
 		{"67", exchange.Accepted, 0, 1, ok, 500},
 		{"68", exchange.Accepted, 0, 1, bad, 500},
 		{"69", exchange.Accepted, 0, 1, silent, 500},
-		{"70", exchange.Unknown, 0, 0, unheard, 0},
+		{"70", exchange.Unknown, 0, 0, noAnswer, 0},
 		{"71", exchange.Accepted, 1, 1, bad, 0},
 		{"72", exchange.Accepted, 0, 1, open, 500},
 		{"73", exchange.Accepted, 0, 1, ok, 500},
@@ -87,7 +87,7 @@ func TestPayoutFaults(t *testing.T) {
 		{"78", exchange.Accepted, 0, 0, bad, 0},
 	} {
 		t.Run(row.digits, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newHarness(t, nil)
 			a := payout(magic(row.digits))
 			if s := w.client.SubmitPayout(t.Context(), a); s.State != row.submit {
 				t.Fatalf("got %+v", s)
@@ -110,7 +110,7 @@ func TestPayoutFaults(t *testing.T) {
 			for _, o := range w.results(a, exchange.CallbackStatus) {
 				status = o.State
 				if row.digits == "73" && o.Amount.Equal(a.Amount) {
-					t.Error("the status question tells the right amount")
+					t.Error("the status query returns the right amount")
 				}
 			}
 			if status != row.status {
@@ -123,10 +123,10 @@ func TestPayoutFaults(t *testing.T) {
 	}
 }
 
-// TestSubmittingAgain: whatever became of a payout's first submission, repeating it pays once.
+// TestSubmittingAgain: whatever the outcome of a payout's first submission, repeating it pays once.
 func TestSubmittingAgain(t *testing.T) {
 	for _, digits := range []string{"50", "55", "59", "60", "61", "64", "67", "74"} {
-		w := newWorld(t, nil)
+		w := newHarness(t, nil)
 		a := payout(magic(digits))
 		for range 5 {
 			w.client.SubmitPayout(t.Context(), a)
@@ -138,9 +138,9 @@ func TestSubmittingAgain(t *testing.T) {
 	}
 }
 
-// TestPayoutWithoutToken: a payout read back from the database is sent again under its id; its result tells whose it is.
+// TestPayoutWithoutToken: a payout read back from the database is sent again under its id; the result identifies it.
 func TestPayoutWithoutToken(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	a := payout(payer)
 	a.CallbackToken = ""
 	if s := w.client.SubmitPayout(t.Context(), a); s.State != exchange.Accepted {
@@ -160,7 +160,7 @@ func TestPayoutWithoutToken(t *testing.T) {
 
 func TestStatusByReceiptAndBothKeys(t *testing.T) {
 	for _, key := range []momo.StatusKey{momo.OriginalConversationID, momo.OriginatorConversationID} {
-		w := newWorld(t, func(_ *sandbox.Config, c *momo.Config) { c.StatusKey = key })
+		w := newHarness(t, func(_ *sandbox.Config, c *momo.Config) { c.StatusKey = key })
 		out, in := payout(payer), collection(payer)
 		w.client.SubmitPayout(t.Context(), out)
 		w.collect(&in)
@@ -174,7 +174,7 @@ func TestStatusByReceiptAndBothKeys(t *testing.T) {
 				t.Errorf("%s of a %s: got %+v", key, a.Direction, got)
 			}
 		}
-		// An attempt read back from the database has lost its token; the answer goes to the standing address.
+		// An attempt read back from the database has no token; the answer goes to the standing address.
 		out.CallbackToken, out.Receipt = "", w.result(out).Receipt
 		if o := w.client.Resolve(t.Context(), out); o.State != exchange.SeenPending {
 			t.Errorf("got %+v", o)
@@ -187,7 +187,7 @@ func TestStatusByReceiptAndBothKeys(t *testing.T) {
 }
 
 func TestReversal(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	a := collection(payer)
 	w.collect(&a)
 	w.settle()
@@ -217,7 +217,7 @@ func TestReversal(t *testing.T) {
 }
 
 func TestBalance(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	w.client.SubmitPayout(t.Context(), payout(payer))
 	w.settle()
 	ticket, err := w.client.Balance(t.Context())
@@ -234,7 +234,7 @@ func TestBalance(t *testing.T) {
 	}
 }
 
-// TestCertificate: a password encrypted for the operator's certificate is good, and a wrong one is ours to mend.
+// TestCertificate: a password encrypted for the operator's certificate is accepted; a wrong one is our configuration error.
 func TestCertificate(t *testing.T) {
 	for password, want := range map[string]exchange.ObservationState{
 		sandbox.DefaultInitiatorPassword: exchange.SeenSucceeded, "wrong": exchange.SeenFailed,
@@ -247,7 +247,7 @@ func TestCertificate(t *testing.T) {
 		if err := operator.Close(); err != nil {
 			t.Fatal(err)
 		}
-		w := newWorld(t, func(_ *sandbox.Config, c *momo.Config) {
+		w := newHarness(t, func(_ *sandbox.Config, c *momo.Config) {
 			c.SecurityCredential, c.InitiatorPassword, c.CertificatePEM = "", password, certificate
 		})
 		a := payout(payer)

@@ -17,8 +17,8 @@ const (
 	buyGoods = "CustomerBuyGoodsOnline"
 )
 
-// promptRequest asks for a prompt on the payer's phone (portal, M-Pesa Express). Numbers go out as JSON
-// numbers: strings were reported to end in silent timeouts, numbers in no report.
+// promptRequest requests a prompt on the payer's phone (portal, M-Pesa Express). Numbers are sent as JSON numbers: strings
+// are reported to cause silent timeouts.
 type promptRequest struct {
 	BusinessShortCode int64       `json:"BusinessShortCode"`
 	Password          string      `json:"Password"`
@@ -40,9 +40,9 @@ type promptAck struct {
 	ResponseCode      flexString `json:"ResponseCode"`
 }
 
-// SubmitCollection sends a prompt to the payer's phone. It must be called at most once per attempt,
-// because the operator has no idempotency here: an unknown outcome may be a prompt on the phone.
-// An attempt that breaks a rule is refused with code "invalid" and is not sent.
+// SubmitCollection sends a prompt to the payer's phone. Call it at most once per attempt: the operator has no idempotency
+// here, and an unknown outcome may be a prompt on the phone. An attempt that breaks a rule is refused with code "invalid"
+// and not sent.
 func (c *Client) SubmitCollection(ctx context.Context, a exchange.PaymentAttempt) exchange.Submission {
 	limits := c.Capabilities()
 	amount, err := checkAttempt(a, exchange.Collection, limits.MinCollection, limits.MaxCollection)
@@ -84,15 +84,14 @@ func (c *Client) SubmitCollection(ctx context.Context, a exchange.PaymentAttempt
 	return c.submission(endpointPrompt, r, err)
 }
 
-// password proves knowledge of the passkey: shortcode, passkey and the request's timestamp in base64
-// (portal). The timestamp must be the request's own to the letter.
+// password proves knowledge of the passkey: shortcode, passkey and timestamp in base64 (portal). The timestamp must be
+// exactly the request's.
 func (c *Client) password() (password, stamp string) {
 	stamp = c.cfg.Clock().In(eat).Format(layoutStamp)
 	return base64.StdEncoding.EncodeToString([]byte(c.cfg.Shortcode + c.cfg.Passkey + stamp)), stamp
 }
 
-// checkAttempt checks what prompts and payouts have in common and gives the whole shillings. Only
-// whole shillings can be moved.
+// checkAttempt checks what prompts and payouts have in common and returns the whole shillings.
 func checkAttempt(a exchange.PaymentAttempt, want exchange.PaymentDirection, least, most money.Amount) (int64, error) {
 	switch {
 	case a.ID == [16]byte{}:

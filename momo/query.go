@@ -7,8 +7,8 @@ import (
 	"kivuko/exchange"
 )
 
-// promptQuery asks what became of a prompt (portal, Express Query). The answer comes at once and tells
-// neither amount nor receipt.
+// promptQuery asks for the outcome of a prompt (portal, Express Query). The response is immediate and has neither amount nor
+// receipt.
 type promptQuery struct {
 	BusinessShortCode int64  `json:"BusinessShortCode"`
 	Password          string `json:"Password"`
@@ -24,20 +24,20 @@ type promptQueryAnswer struct {
 	ResultDesc        flexString `json:"ResultDesc"`
 }
 
-// Resolve asks the operator what became of an attempt.
+// Resolve asks the operator for the outcome of an attempt.
 //
-// A collection is answered at once, without amount and receipt; where its CheckoutRequestID was never
-// learnt there is nothing to ask by, and the answer is NoAnswer with code "invalid". The operator's
-// 500.001.1001 is NoAnswer too: it was seen for pending, finished and unheard-of prompts alike.
+// For a collection the response is immediate, without amount and receipt. Without a CheckoutRequestID no query is possible,
+// and the result is NoAnswer with code "invalid". The operator's 500.001.1001 is NoAnswer too: it was seen for pending,
+// finished and unknown prompts alike.
 //
-// A payout is answered later: the observation is pending with a Ticket, and what was learnt arrives at
-// the attempt's address of kind "status" (or the standing token's, where the attempt's token is gone).
+// For a payout the response comes later: the observation is pending with a Ticket, and the result arrives at the attempt's
+// address of kind "status" (or at the standing token's, if the attempt's token is gone).
 func (c *Client) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchange.Observation {
 	if a.Direction != exchange.Collection {
 		return c.QueryStatus(ctx, a)
 	}
 	if a.CheckoutRequestID == "" {
-		return unasked("checkout request id: not known, so there is nothing to ask by")
+		return unasked("checkout request id: not known, so no query is possible")
 	}
 	password, stamp := c.password()
 	r, err := c.post(ctx, endpointPromptQuery, promptQuery{
@@ -48,15 +48,15 @@ func (c *Client) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchang
 	})
 	var answer promptQueryAnswer
 	if err != nil || decode(r.body, &answer) != nil || answer.ErrorCode != "" || answer.ResultCode == "" {
-		return c.unheard(endpointPromptQuery, r, err)
+		return c.noAnswer(endpointPromptQuery, r, err)
 	}
 	if answer.CheckoutRequestID.text() != a.CheckoutRequestID {
-		return unasked("the answer is about another checkout request id")
+		return unasked("the response is about another checkout request id")
 	}
 	o := exchange.Observation{
-		Witness: exchange.WitnessQuery,
-		Code:    answer.ResultCode.text(),
-		Text:    c.redact(answer.ResultDesc.text()),
+		Source: exchange.SourceQuery,
+		Code:   answer.ResultCode.text(),
+		Text:   c.redact(answer.ResultDesc.text()),
 		Refs: exchange.Refs{
 			MerchantRequestID: answer.MerchantRequestID.text(),
 			CheckoutRequestID: answer.CheckoutRequestID.text(),
@@ -66,8 +66,8 @@ func (c *Client) Resolve(ctx context.Context, a exchange.PaymentAttempt) exchang
 	return tidy(o)
 }
 
-// statusQuery asks what became of a transaction (portal, Transaction Status): by receipt, or by our id under
-// the key that Config.StatusKey names.
+// statusQuery asks for the outcome of a transaction (portal, Transaction Status): by receipt, or by our id under the key of
+// Config.StatusKey.
 type statusQuery struct {
 	Initiator                string `json:"Initiator"`
 	SecurityCredential       string `json:"SecurityCredential"`
@@ -83,8 +83,8 @@ type statusQuery struct {
 	Occasion                 string `json:"Occasion"`
 }
 
-// QueryStatus asks for the full account of a transaction, amount and parties included: of a payout by its
-// id, of anything that has a receipt by that. The answer comes later, as Resolve says of payouts.
+// QueryStatus asks for all details of a transaction, amount and parties included: of a payout by its id, of anything else by
+// its receipt. The result comes later, as for payouts in Resolve.
 func (c *Client) QueryStatus(ctx context.Context, a exchange.PaymentAttempt) exchange.Observation {
 	if err := c.initiatorKnown(); err != nil {
 		o := unasked("%v", err)
@@ -115,7 +115,7 @@ func (c *Client) QueryStatus(ctx context.Context, a exchange.PaymentAttempt) exc
 	case a.Receipt != "":
 		q.TransactionID = a.Receipt
 	case a.Direction != exchange.Payout:
-		return unasked("receipt: not known, and a collection can't be asked for by an id of ours")
+		return unasked("receipt: not known, and a collection can't be queried by an id of ours")
 	case c.cfg.StatusKey == OriginatorConversationID:
 		q.OriginatorConversationID = a.ID.String()
 	default:
@@ -124,21 +124,21 @@ func (c *Client) QueryStatus(ctx context.Context, a exchange.PaymentAttempt) exc
 	return c.askStatus(ctx, q)
 }
 
-// askStatus puts a status question. Its ticket is the operator's name of the question.
+// askStatus sends a status query. Its ticket is the operator's id of the query.
 func (c *Client) askStatus(ctx context.Context, q statusQuery) exchange.Observation {
 	r, err := c.post(ctx, endpointStatus, q)
 	s := c.acknowledged(endpointStatus, r, err)
 	if s.State != exchange.Accepted || s.Refs.ConversationID == "" {
-		return c.unheard(endpointStatus, r, err)
+		return c.noAnswer(endpointStatus, r, err)
 	}
 	return exchange.Observation{
-		State: exchange.SeenPending, Witness: exchange.WitnessQuery, Ticket: s.Refs.ConversationID,
+		State: exchange.SeenPending, Source: exchange.SourceQuery, Ticket: s.Refs.ConversationID,
 	}
 }
 
-// unasked is a question that could not be put.
+// unasked is the result when no query could be sent.
 func unasked(format string, args ...any) exchange.Observation {
 	return exchange.Observation{
-		State: exchange.SeenNoAnswer, Witness: exchange.WitnessQuery, Code: codeInvalid, Text: fmt.Sprintf(format, args...),
+		State: exchange.SeenNoAnswer, Source: exchange.SourceQuery, Code: codeInvalid, Text: fmt.Sprintf(format, args...),
 	}
 }

@@ -5,21 +5,20 @@ import (
 	"strings"
 )
 
-// maxText bounds the operator's words that we keep.
+// maxText bounds a stored message of the operator.
 const maxText = 200
 
-// The operator's texts echo access tokens ("Invalid Access Token - c9SQ…") and telephone numbers. A
-// long unbroken run of letters and digits is taken for a token, because words have no digits; a long run
-// of digits, with or without separators, is taken for a number of a person. CheckoutRequestIDs end
-// in the payer's number and fall under the same rule.
+// The operator's texts repeat access tokens ("Invalid Access Token - c9SQ…") and telephone numbers. A long unbroken run of
+// letters and digits is treated as a token, because words have no digits; a long run of digits, with or without separators,
+// as a telephone number. CheckoutRequestIDs end in the payer's number and are redacted too.
 var (
 	tokenLike = regexp.MustCompile(`[A-Za-z0-9+/=_]{20,}`)
 	phoneLike = regexp.MustCompile(`\+?\d(?:[ \-*]{0,3}\d){8,}`)
 	namedLike = regexp.MustCompile(`(\d{3,}\s*-\s*)[A-Z][A-Za-z' ]+`)
 )
 
-// redact makes a text of the operator fit for logs and rows: no tokens, no telephone numbers, no
-// control characters, and not long. The secrets given are removed whatever they look like.
+// redact makes a text of the operator safe for logs and rows: no tokens, no telephone numbers, no control characters, and
+// limited length. It also removes the given secrets.
 func redact(s string, secrets ...string) string {
 	for _, secret := range secrets {
 		if len(secret) >= 4 {

@@ -2,12 +2,12 @@ package momo
 
 import "kivuko/exchange"
 
-// outcome is what a result code says of the payment it belongs to.
+// outcome is what a result code says about its payment.
 type outcome struct {
 	state     exchange.ObservationState
-	soft      bool // a late success has been seen after this code, or the code alone does not prove failure
+	soft      bool // late successes are known for this code, or the code alone does not prove failure
 	config    bool // our credentials, entitlement or funds
-	transient bool // a new attempt may succeed after a while
+	transient bool // a new attempt may succeed later
 }
 
 var (
@@ -20,8 +20,8 @@ var (
 	open      = outcome{state: exchange.SeenUnknown}
 )
 
-// promptResults are the result codes of a prompt, the same in the callback and in the query. Only the
-// code counts: the two channels have different words for one code.
+// promptResults are the result codes of a prompt, the same in the callback and in the query. Only the code counts: the two
+// channels have different texts for the same code.
 var promptResults = map[string]outcome{
 	"0":          succeeded, // portal
 	"1":          failed,    // portal: the payer's balance is insufficient
@@ -54,9 +54,9 @@ var payoutResults = map[string]outcome{
 	"8":    later,                                                       // portal: would exceed the payee's largest balance
 	"11":   failedOur,                                                   // portal: our account is not active
 	"2006": failedOur,                                                   // portal: our account is not active
-	"21":   failedOur,                                                   // portal: the initiator may not do this
-	"17":   softly,                                                      // portal: internal failure; a status question must agree
-	"26":   softly,                                                      // portal: busy; a status question must agree
+	"21":   failedOur,                                                   // portal: the initiator has no permission
+	"17":   softly,                                                      // portal: internal failure; a status query must agree
+	"26":   softly,                                                      // portal: busy; a status query must agree
 	"18":   failedOur,                                                   // portal, generic codes: credential check failed
 	"20":   failedOur,                                                   // portal, generic codes: unresolved initiator
 	"22":   failedOur,                                                   // portal, generic codes: initiator not active
@@ -64,18 +64,18 @@ var payoutResults = map[string]outcome{
 	"8006": failedOur,                                                   // portal: the API credential is locked
 	"2028": failedOur,                                                   // portal: the shortcode is not permitted
 	"2040": failed,                                                      // portal: the payee is not registered
-	"15":   open,                                                        // portal: duplicate id; says nothing of the first
+	"15":   open,                                                        // portal: duplicate id; says nothing about the first payout
 	// Production: the API user is locked.
 	"TP40153": failedOur,
 	// Portal: the number is invalid or not the operator's.
 	"SFC_IC0003": failed,
 }
 
-// reversalResults are the result codes of giving a collection back.
+// reversalResults are the result codes of a reversal.
 var reversalResults = map[string]outcome{
 	"0":       succeeded,                                                   // portal
-	"R000001": succeeded,                                                   // portal: it was reversed before, so the money is back
-	"R000002": failed,                                                      // portal: there is no such collection
+	"R000001": succeeded,                                                   // portal: already reversed, so the money was returned
+	"R000002": failed,                                                      // portal: no such collection
 	"1":       {state: exchange.SeenFailed, config: true, transient: true}, // portal: our account is short
 	"11":      failedOur,                                                   // portal, as for payouts
 	"21":      failedOur,
@@ -85,8 +85,8 @@ var reversalResults = map[string]outcome{
 	"8006":    failedOur,
 }
 
-// transactionStatuses are the values of TransactionStatus in the answer to a status question: the portal's
-// list together with those seen in production.
+// transactionStatuses are the values of TransactionStatus in the answer to a status query: the portal's list and those seen
+// in production.
 var transactionStatuses = map[string]outcome{
 	"completed":  succeeded,
 	"cancelled":  failed,
@@ -100,14 +100,14 @@ var transactionStatuses = map[string]outcome{
 	"pending":    pending,
 }
 
-// credentialResults are the codes with which a status or balance question itself fails because of our
-// own set-up (portal, generic codes).
+// credentialResults are the codes with which a status or balance query itself fails because of our configuration (portal,
+// generic codes).
 var credentialResults = map[string]bool{
 	"18": true, "20": true, "21": true, "22": true, "2001": true, "2006": true, "2028": true,
 	"8006": true, "11": true, "TP40153": true,
 }
 
-// resultOf finds a code in a table; what is not catalogued is an outcome that nobody knows.
+// resultOf finds a code in a table; a code that is not in it is an unknown outcome.
 func resultOf(table map[string]outcome, code string) outcome {
 	if o, ok := table[code]; ok {
 		return o
@@ -115,7 +115,7 @@ func resultOf(table map[string]outcome, code string) outcome {
 	return open
 }
 
-// apply writes an outcome into an observation.
+// apply copies an outcome into an observation.
 func (o outcome) apply(to *exchange.Observation) {
 	to.State, to.Soft, to.Config, to.Transient = o.state, o.soft, o.config, o.transient
 }

@@ -23,7 +23,7 @@ const (
 	payer    = exchange.Phone("254712345678")
 )
 
-// posted is one callback that the operator made.
+// posted is one callback that the operator sent.
 type posted struct {
 	token string
 	kind  exchange.CallbackKind
@@ -31,7 +31,7 @@ type posted struct {
 	from  string
 }
 
-// receiver stands in for Kivuko's callback route.
+// receiver replaces Kivuko's callback route.
 type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
@@ -71,15 +71,15 @@ func (r *receiver) of(token string, kind exchange.CallbackKind) []posted {
 	return out
 }
 
-// world is a client, an operator and a receiver.
-type world struct {
+// harness is a client, an operator and a receiver.
+type harness struct {
 	t        *testing.T
 	client   *momo.Client
 	operator *sandbox.Server
 	receiver *receiver
 }
 
-func newWorld(t *testing.T, change func(*sandbox.Config, *momo.Config)) *world {
+func newHarness(t *testing.T, change func(*sandbox.Config, *momo.Config)) *harness {
 	t.Helper()
 	r := newReceiver(t)
 	sandboxConfig := sandbox.Config{LateDelay: -1}
@@ -103,28 +103,28 @@ func newWorld(t *testing.T, change func(*sandbox.Config, *momo.Config)) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &world{t: t, client: client, operator: operator, receiver: r}
+	return &harness{t: t, client: client, operator: operator, receiver: r}
 }
 
-// settle waits for the operator to finish what it does.
-func (w *world) settle() {
+// settle waits until the operator has nothing running.
+func (w *harness) settle() {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
 	if err := w.operator.Settle(ctx); err != nil {
-		w.t.Fatal("the operator does not come to rest:", err)
+		w.t.Fatal("the operator does not become idle:", err)
 	}
 }
 
-func (w *world) release() {
+func (w *harness) release() {
 	w.t.Helper()
 	w.settle()
 	w.operator.Release()
 	w.settle()
 }
 
-// results parses the callbacks of one kind that an attempt got.
-func (w *world) results(a exchange.PaymentAttempt, kind exchange.CallbackKind) []exchange.Observation {
+// results parses the callbacks of one kind for an attempt.
+func (w *harness) results(a exchange.PaymentAttempt, kind exchange.CallbackKind) []exchange.Observation {
 	w.t.Helper()
 	var out []exchange.Observation
 	for _, p := range w.receiver.of(a.CallbackToken, kind) {
@@ -137,7 +137,7 @@ func (w *world) results(a exchange.PaymentAttempt, kind exchange.CallbackKind) [
 	return out
 }
 
-func (w *world) result(a exchange.PaymentAttempt) exchange.Observation {
+func (w *harness) result(a exchange.PaymentAttempt) exchange.Observation {
 	w.t.Helper()
 	seen := w.results(a, exchange.CallbackResult)
 	if len(seen) != 1 {
@@ -147,7 +147,7 @@ func (w *world) result(a exchange.PaymentAttempt) exchange.Observation {
 }
 
 // moved sums the effects of a direction.
-func (w *world) moved(direction string) (sum int64) {
+func (w *harness) moved(direction string) (sum int64) {
 	for _, e := range w.operator.Books().Effects {
 		if e.Direction == direction {
 			sum += e.Amount
@@ -173,10 +173,10 @@ func payout(phone exchange.Phone) exchange.PaymentAttempt {
 	return attempt(exchange.Payout, phone, "500")
 }
 
-// magic is the number that asks for a behaviour of the operator.
+// magic is the number that selects a behaviour of the operator.
 func magic(digits string) exchange.Phone { return exchange.Phone("2547000000" + digits) }
 
-func (w *world) collect(a *exchange.PaymentAttempt) exchange.Submission {
+func (w *harness) collect(a *exchange.PaymentAttempt) exchange.Submission {
 	w.t.Helper()
 	s := w.client.SubmitCollection(w.t.Context(), *a)
 	a.MerchantRequestID, a.CheckoutRequestID = s.Refs.MerchantRequestID, s.Refs.CheckoutRequestID
@@ -184,7 +184,7 @@ func (w *world) collect(a *exchange.PaymentAttempt) exchange.Submission {
 }
 
 func TestCollection(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	if err := w.client.RegisterC2B(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestCollection(t *testing.T) {
 	seen := w.result(a)
 	effect := w.operator.Books().Effects[0]
 	if seen.State != exchange.SeenSucceeded || seen.Receipt != effect.Receipt || !seen.Amount.Equal(a.Amount) ||
-		seen.Phone != payer || seen.Refs != s.Refs || seen.Witness != exchange.WitnessCallback {
+		seen.Phone != payer || seen.Refs != s.Refs || seen.Source != exchange.SourceCallback {
 		t.Errorf("callback: got %+v", seen)
 	}
 	if !seen.At.Equal(effect.Time.Truncate(time.Second)) {
@@ -207,7 +207,7 @@ func TestCollection(t *testing.T) {
 		t.Errorf("books: got %+v", effect)
 	}
 	query := w.client.Resolve(t.Context(), a)
-	if query.State != exchange.SeenSucceeded || query.Witness != exchange.WitnessQuery || query.Receipt != "" {
+	if query.State != exchange.SeenSucceeded || query.Source != exchange.SourceQuery || query.Receipt != "" {
 		t.Errorf("query: got %+v", query)
 	}
 	notices := w.receiver.of(standing, exchange.CallbackConfirmation)
@@ -219,13 +219,13 @@ func TestCollection(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := notice[0]; n.Receipt != effect.Receipt || n.Reference != a.Reference || n.PhoneHash != payer.Hash() ||
-		!n.Amount.Equal(a.Amount) || n.State != exchange.SeenSucceeded || n.Witness != exchange.WitnessConfirmation {
+		!n.Amount.Equal(a.Amount) || n.State != exchange.SeenSucceeded || n.Source != exchange.SourceConfirmation {
 		t.Errorf("confirmation: got %+v", n)
 	}
 }
 
 func TestPayout(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	a := payout(payer)
 	s := w.client.SubmitPayout(t.Context(), a)
 	if s.State != exchange.Accepted || s.Refs.ConversationID == "" || s.Refs.OriginatorConversationID != a.ID.String() {

@@ -9,9 +9,9 @@ import (
 	"kivuko/momo/sandbox"
 )
 
-// TestPromptCodes: each result code arrives by callback and by query as the catalogue has it.
+// TestPromptCodes: each result code arrives by callback and by query with the outcome of the catalogue.
 func TestPromptCodes(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	for digits, row := range map[string]struct {
 		code      string
 		state     exchange.ObservationState
@@ -54,9 +54,9 @@ func TestPromptCodes(t *testing.T) {
 	}
 }
 
-// TestPromptRefusals: nothing is queued, and the operator's books say so.
+// TestPromptRefusals: nothing is queued, and the operator's books confirm it.
 func TestPromptRefusals(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	for digits, want := range map[string]exchange.Submission{
 		"80": {State: exchange.Refused, Transient: true},
 		"81": {State: exchange.Refused, Config: true},
@@ -77,11 +77,11 @@ func TestPromptRefusals(t *testing.T) {
 	}
 }
 
-// TestAcceptedButLost: the caller learns nothing, yet the payer pays. The callback's address is all that ties them.
+// TestAcceptedButLost: the caller has no response, yet the payer pays. Only the callback's address connects them.
 func TestAcceptedButLost(t *testing.T) {
 	for _, digits := range []string{"24", "47", "48", "49"} {
 		t.Run(digits, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newHarness(t, nil)
 			a := collection(magic(digits))
 			if s := w.collect(&a); s.State != exchange.Unknown || s.Refs != (exchange.Refs{}) || s.Cause == nil {
 				t.Fatalf("got %+v", s)
@@ -101,9 +101,9 @@ func TestAcceptedButLost(t *testing.T) {
 	}
 }
 
-// TestEverythingLost: connection, callback and confirmation are gone; the statement still has the payment.
+// TestEverythingLost: connection, callback and confirmation are lost; the statement still has the payment.
 func TestEverythingLost(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	if err := w.client.RegisterPull(t.Context(), payer); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestEverythingLost(t *testing.T) {
 	}
 	for i, effect := range w.operator.Books().Effects {
 		if r := rows[i]; r.Receipt != effect.Receipt || r.Reference != a.Reference || !r.Amount.Equal(a.Amount) ||
-			r.Witness != exchange.WitnessStatement || r.State != exchange.SeenSucceeded || r.Phone.Digits() != effect.Phone ||
+			r.Source != exchange.SourceStatement || r.State != exchange.SeenSucceeded || r.Phone.Digits() != effect.Phone ||
 			!r.At.Equal(effect.Time.Truncate(time.Second)) {
 			t.Errorf("got %+v, want %+v", r, effect)
 		}
@@ -132,7 +132,7 @@ func TestEverythingLost(t *testing.T) {
 }
 
 func TestPullPages(t *testing.T) {
-	w := newWorld(t, func(s *sandbox.Config, _ *momo.Config) { s.DailyLimit = -1 })
+	w := newHarness(t, func(s *sandbox.Config, _ *momo.Config) { s.DailyLimit = -1 })
 	for range 230 {
 		if _, err := w.operator.Pay(payer.Digits(), "ABC", 1); err != nil {
 			t.Fatal(err)
@@ -163,12 +163,12 @@ func TestPullPages(t *testing.T) {
 	}
 }
 
-// TestCallbackFaults: what arrives, how often, and what it tells, where the payer paid.
+// TestCallbackFaults: which callbacks arrive, how often, and what they report, when the payer paid.
 func TestCallbackFaults(t *testing.T) {
 	for _, row := range []struct {
 		digits  string
-		arrive  int // before what is late
-		later   int // in all, after it
+		arrive  int // before the late ones
+		later   int // in all, after the late ones
 		amount  string
 		moved   int64
 		receipt bool
@@ -187,7 +187,7 @@ func TestCallbackFaults(t *testing.T) {
 		{"27", 1, 1, "100", 100, true},
 	} {
 		t.Run(row.digits, func(t *testing.T) {
-			w := newWorld(t, nil)
+			w := newHarness(t, nil)
 			a := collection(magic(row.digits))
 			s := w.collect(&a)
 			if s.State != exchange.Accepted {
@@ -220,9 +220,9 @@ func TestCallbackFaults(t *testing.T) {
 	}
 }
 
-// TestCallbackBeforeAck: the attempt's result is there before its submission returns.
+// TestCallbackBeforeAck: the attempt's result arrives before its submission returns.
 func TestCallbackBeforeAck(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	a, b := collection(magic("38")), payout(magic("67"))
 	w.collect(&a)
 	w.client.SubmitPayout(t.Context(), b)
@@ -231,10 +231,10 @@ func TestCallbackBeforeAck(t *testing.T) {
 	}
 }
 
-// TestLateSuccess: a soft failure, and then the money all the same.
+// TestLateSuccess: a soft failure, and then a payment after all.
 func TestLateSuccess(t *testing.T) {
 	for digits, code := range map[string]string{"33": "1037", "34": "1032", "35": "1019"} {
-		w := newWorld(t, nil)
+		w := newHarness(t, nil)
 		a := collection(magic(digits))
 		w.collect(&a)
 		w.settle()
@@ -255,13 +255,13 @@ func TestLateSuccess(t *testing.T) {
 	}
 }
 
-// TestQueryFaults: the payer paid; the query has its own opinion.
+// TestQueryFaults: the payer paid; the query reports something else.
 func TestQueryFaults(t *testing.T) {
 	for digits, want := range map[string]exchange.ObservationState{
 		"42": exchange.SeenFailed, "43": exchange.SeenPending, "44": exchange.SeenNoAnswer,
 		"45": exchange.SeenNoAnswer, "46": exchange.SeenNoAnswer,
 	} {
-		w := newWorld(t, nil)
+		w := newHarness(t, nil)
 		a := collection(magic(digits))
 		w.collect(&a)
 		w.settle()
@@ -269,7 +269,7 @@ func TestQueryFaults(t *testing.T) {
 			t.Errorf("%s: got %+v", digits, o)
 		}
 	}
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	a := collection(magic("25"))
 	w.collect(&a)
 	w.settle()
@@ -278,13 +278,13 @@ func TestQueryFaults(t *testing.T) {
 	}
 	a.CheckoutRequestID = "ws_CO_unheard_of"
 	if o := w.client.Resolve(t.Context(), a); o.State != exchange.SeenNoAnswer {
-		t.Errorf("an unheard-of prompt: got %+v", o)
+		t.Errorf("an unknown prompt: got %+v", o)
 	}
 }
 
-// TestConfirmations: registration counts once; numbers come in three forms; a payer may pay unasked.
+// TestConfirmations: registration is valid once; numbers come in three forms; a payer may pay without a prompt.
 func TestConfirmations(t *testing.T) {
-	w := newWorld(t, nil)
+	w := newHarness(t, nil)
 	for range 2 {
 		if err := w.client.RegisterC2B(t.Context()); err != nil {
 			t.Fatal(err)

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// refreshEarly is how long before its end a token is no longer used, so that it can't run out on
-// the way. A token that lives shorter than twice this is used for half its life.
+// refreshEarly is how long before its expiry a token is no longer used, so that it can't expire in transit. A token that
+// lives shorter than twice this is used for half its life.
 const refreshEarly = time.Minute
 
-// tokenTimeout bounds a token request, which serves several callers and so obeys none of theirs.
+// tokenTimeout bounds a token request. Several callers share the request, so it has a deadline of its own.
 const tokenTimeout = 30 * time.Second
 
-// tokenSource holds the access token of the application. Issuing a token invalidates the one before
-// it (portal, FAQ), so only one request for a token is ever under way.
+// tokenSource holds the application's access token. Issuing a token invalidates the previous one (portal, FAQ), so at most
+// one token request runs at a time.
 type tokenSource struct {
 	clock func() time.Time
 	fetch func(context.Context) (token string, life time.Duration, err error)
@@ -30,7 +30,7 @@ type tokenSource struct {
 	flight  *tokenFlight
 }
 
-// tokenFlight is a token request that is under way; token and err may be read once done is closed.
+// tokenFlight is a running token request; read token and err only after done is closed.
 type tokenFlight struct {
 	done  chan struct{}
 	token string
@@ -41,7 +41,7 @@ func newTokenSource(clock func() time.Time, fetch func(context.Context) (string,
 	return &tokenSource{clock: clock, fetch: fetch}
 }
 
-// get gives the current token, waiting for a request that is under way or starting one.
+// get returns the current token. It waits for a running request or starts one.
 func (s *tokenSource) get(ctx context.Context) (string, error) {
 	s.mu.Lock()
 	if s.token != "" && s.clock().Before(s.renewAt) {
@@ -63,7 +63,7 @@ func (s *tokenSource) get(ctx context.Context) (string, error) {
 	}
 }
 
-// fly performs one token request for everybody who waits.
+// fly performs one token request for all waiting callers.
 func (s *tokenSource) fly(ctx context.Context, flight *tokenFlight) {
 	ctx, cancel := context.WithTimeout(ctx, tokenTimeout)
 	defer cancel()
@@ -79,7 +79,7 @@ func (s *tokenSource) fly(ctx context.Context, flight *tokenFlight) {
 	close(flight.done)
 }
 
-// drop forgets a token that the gateway turned down, unless it has been replaced already.
+// drop forgets a token that the gateway refused, unless it has already been replaced.
 func (s *tokenSource) drop(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,23 +88,23 @@ func (s *tokenSource) drop(token string) {
 	}
 }
 
-// current is the token that texts must not show.
+// current is the token, for redaction.
 func (s *tokenSource) current() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.token
 }
 
-// tokenError is a token request that failed. Nothing else has been sent then.
+// tokenError is a failed token request. Nothing else was sent.
 type tokenError struct {
-	config bool // the credentials were turned down
+	config bool // the credentials were refused
 	err    error
 }
 
 func (e *tokenError) Error() string { return "access token: " + e.err.Error() }
 func (e *tokenError) Unwrap() error { return e.err }
 
-// fetchToken asks for a token with the application's credentials (client_credentials grant).
+// fetchToken requests a token with the application's credentials (client_credentials grant).
 func (c *Client) fetchToken(ctx context.Context) (string, time.Duration, error) {
 	address := c.base.String() + string(endpointToken) + "?grant_type=client_credentials"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
@@ -122,13 +122,13 @@ func (c *Client) fetchToken(ctx context.Context) (string, time.Duration, error) 
 		ExpiresIn   flexString `json:"expires_in"`
 	}
 	if decode(r.body, &answer) != nil || answer.AccessToken == "" {
-		// A bad key is answered with status 400 and an empty body, or with 400.008.01 or .02.
+		// A bad key gets status 400 with an empty body, or 400.008.01 or .02.
 		turnedDown := r.status == http.StatusBadRequest || r.status == http.StatusUnauthorized
 		return "", 0, &tokenError{config: turnedDown, err: fmt.Errorf("status %d, code %q", r.status, r.envelope().ErrorCode)}
 	}
 	seconds, err := strconv.Atoi(answer.ExpiresIn.text())
 	if err != nil || seconds <= 0 {
-		return "", 0, &tokenError{err: errors.New("expires_in is no number of seconds")}
+		return "", 0, &tokenError{err: errors.New("expires_in is not a number of seconds")}
 	}
 	return answer.AccessToken.text(), time.Duration(seconds) * time.Second, nil
 }

@@ -21,7 +21,7 @@ import (
 	"kivuko/exchange"
 )
 
-// TestTokenIsFetchedOnce: however many callers there are, one request for a token is under way.
+// TestTokenIsFetchedOnce: with any number of callers, one token request runs at a time.
 func TestTokenIsFetchedOnce(t *testing.T) {
 	var fetched atomic.Int64
 	hold := make(chan struct{})
@@ -68,7 +68,7 @@ func TestTokenLife(t *testing.T) {
 			t.Errorf("after %v: got %q, want %q; %v", step.pass, got, step.want, err)
 		}
 	}
-	s.drop("1") // an old token that somebody still held
+	s.drop("1") // an old token that a caller still had
 	if got, _ := s.get(t.Context()); got != "2" {
 		t.Errorf("dropping an old token dropped the new one: %q", got)
 	}
@@ -83,7 +83,7 @@ func TestTokenLife(t *testing.T) {
 	}
 }
 
-// TestTokenCallerGivesUp: a caller that gives up neither ends the request nor spoils it for others.
+// TestTokenCallerGivesUp: a caller that gives up does not end the request for others.
 func TestTokenCallerGivesUp(t *testing.T) {
 	started, hold := make(chan struct{}), make(chan struct{})
 	s := newTokenSource(time.Now, func(ctx context.Context) (string, time.Duration, error) {
@@ -108,7 +108,7 @@ func TestTokenCallerGivesUp(t *testing.T) {
 	}
 }
 
-// TestTokenFailures: without a token nothing was sent, so money is refused for now and never unknown.
+// TestTokenFailures: without a token nothing was sent, so a payment is refused for now and never unknown.
 func TestTokenFailures(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -153,7 +153,7 @@ func TestTokenFailures(t *testing.T) {
 	}
 }
 
-// TestBrokenConnections: before the first byte it is a refusal, after it the outcome is open.
+// TestBrokenConnections: a failure before the first byte is a refusal, after it the outcome is unknown.
 func TestBrokenConnections(t *testing.T) {
 	t.Run("dropped", func(t *testing.T) {
 		g, c := newGateway(t)
@@ -217,8 +217,8 @@ func TestBrokenConnections(t *testing.T) {
 	})
 }
 
-// TestAKeptConnectionIsClosed: the operator closes a connection just when a request goes out on it. A query is sent again,
-// and what may move money goes out once.
+// TestAKeptConnectionIsClosed: the operator closes a connection just as a request is sent on it. A query is sent again; a
+// request that may move money is sent once.
 func TestAKeptConnectionIsClosed(t *testing.T) {
 	g, c := newGateway(t)
 	direct, err := url.Parse(g.URL)
@@ -248,7 +248,7 @@ func TestAKeptConnectionIsClosed(t *testing.T) {
 		}
 	}
 	for _, at := range []endpoint{endpointPrompt, endpointPayout, endpointReversal} {
-		if o := c.Resolve(t.Context(), testAttempt(exchange.Collection)); o.State == exchange.SeenNoAnswer { // leaves a connection that is kept
+		if o := c.Resolve(t.Context(), testAttempt(exchange.Collection)); o.State == exchange.SeenNoAnswer { // leaves a kept-alive connection
 			t.Fatalf("got %+v", o)
 		}
 		before, arrived := lost.Load(), len(g.asked())
@@ -261,7 +261,7 @@ func TestAKeptConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// noAnswer is an error where a question went unanswered.
+// noAnswer is an error when a query had no response.
 func noAnswer(o exchange.Observation) error {
 	if o.State == exchange.SeenNoAnswer {
 		return fmt.Errorf("got %+v", o)
@@ -269,7 +269,7 @@ func noAnswer(o exchange.Observation) error {
 	return nil
 }
 
-// TestRedirectsAreNotFollowed: following one would send the payment a second time, and the token elsewhere.
+// TestRedirectsAreNotFollowed: a followed redirect would send the payment a second time, and the token to another host.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	var elsewhere atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -296,7 +296,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestReplyLimit: an answer without end is cut off, and says nothing about the money.
+// TestReplyLimit: an endless response is cut off, and proves nothing about the money.
 func TestReplyLimit(t *testing.T) {
 	g, c := newGateway(t)
 	g.answer = func(w http.ResponseWriter, _ *http.Request) {
@@ -311,7 +311,7 @@ func TestReplyLimit(t *testing.T) {
 	}
 }
 
-// TestTextsHoldNoSecrets: the operator's words come back through every kind of outcome.
+// TestTextsHoldNoSecrets: every kind of outcome contains the operator's message.
 func TestTextsHoldNoSecrets(t *testing.T) {
 	g, c := newGateway(t)
 	g.answer = func(w http.ResponseWriter, r *http.Request) {
@@ -331,7 +331,7 @@ func TestTextsHoldNoSecrets(t *testing.T) {
 	}
 }
 
-// TestCallbackLimits: bodies that are too long, or not what was expected, are errors that quote nothing.
+// TestCallbackLimits: bodies that are too long or unexpected are errors that quote nothing.
 func TestCallbackLimits(t *testing.T) {
 	kinds := []exchange.CallbackKind{
 		exchange.CallbackResult, exchange.CallbackStatus, exchange.CallbackReversal, exchange.CallbackConfirmation, exchange.CallbackValidation,
@@ -350,7 +350,7 @@ func TestCallbackLimits(t *testing.T) {
 		if _, err := ParseBalance([]byte(body)); exchange.CodeOf(err) != exchange.CodeMalformed {
 			t.Errorf("balance of %q: got %v", body, err)
 		}
-		// The notice of the queue has no documented body, and whatever it is, the outcome is open.
+		// The timeout notice has no documented body; with any body the outcome is unknown.
 		if got, err := ParseCallback(exchange.CallbackTimeout, []byte(body)); err != nil || got[0].State != exchange.SeenUnknown {
 			t.Errorf("timeout of %q: got %+v, %v", body, got, err)
 		}
@@ -366,7 +366,7 @@ func TestCallbackLimits(t *testing.T) {
 	}
 }
 
-// TestSuccessNeedsReadableMoney: an amount that can't be read is no amount, so it can't equal an expected one.
+// TestSuccessNeedsReadableMoney: an unreadable amount has no asset, so it can't equal an expected one.
 func TestSuccessNeedsReadableMoney(t *testing.T) {
 	for value, want := range map[string]string{
 		`1`: "1.00", `1.0`: "1.00", `"5.00"`: "5.00", `100.000`: "100.00", `0.5`: "0.50", `250000`: "250000.00",
@@ -380,7 +380,7 @@ func TestSuccessNeedsReadableMoney(t *testing.T) {
 	}
 }
 
-// TestPullRows: the page is nested once or twice, and a row that can't be read is not a payment.
+// TestPullRows: the page is nested once or twice, and an unreadable row is not a payment.
 func TestPullRows(t *testing.T) {
 	const row = `{"transactionId":"UKL1","trxDate":"2026-11-21 06:00:00","msisdn":254712345678,"transactiontype":"c2b-pay-bill-debit","billreference":"A","amount":"5.0"}`
 	for body, want := range map[string][]exchange.ObservationState{
@@ -409,11 +409,11 @@ func TestPullRows(t *testing.T) {
 	g, c := newGateway(t)
 	g.says(200, `{"ResponseCode":"1003","Response":[[]]}`)
 	if _, _, _, err := c.Pull(t.Context(), time.Now().Add(-time.Hour), time.Now(), 0); exchange.CodeOf(err) != exchange.CodeUnavailable {
-		t.Errorf("a code that nobody knows passes for an empty page: %v", err)
+		t.Errorf("an unknown code was read as an empty page: %v", err)
 	}
 }
 
-// TestHostileCallback: whoever posts to an address of ours can make neither the database nor a log choke.
+// TestHostileCallback: no posted body can break the database or a log.
 func TestHostileCallback(t *testing.T) {
 	long := strings.Repeat("x", 20_000)
 	for kind, body := range map[exchange.CallbackKind]string{
@@ -428,7 +428,7 @@ func TestHostileCallback(t *testing.T) {
 		seen, err := ParseCallback(kind, []byte(body))
 		if kind == exchange.CallbackConfirmation {
 			if err == nil {
-				t.Errorf("a receipt with a blank in it passes: %+v", seen)
+				t.Errorf("a receipt with a blank in it was accepted: %+v", seen)
 			}
 			continue
 		}
@@ -447,7 +447,7 @@ func TestHostileCallback(t *testing.T) {
 	}
 }
 
-// FuzzParseCallback: no body breaks the reader, and only a zero result code or a confirmation is a success.
+// FuzzParseCallback: no body causes a panic, and only a zero result code or a confirmation is a success.
 func FuzzParseCallback(f *testing.F) {
 	f.Add(`{"Body":{"stkCallback":{"ResultCode":0,"CallbackMetadata":{"Item":[{"Name":"Amount","Value":1.00}]}}}}`)
 	f.Add(`{"Result":{"ResultCode":"0","ResultParameters":{"ResultParameter":{"Key":"TransactionStatus","Value":"Completed"}}}}`)

@@ -13,8 +13,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// eat is East Africa Time, UTC+3 without daylight saving. The operator writes all its times in it and
-// names no zone.
+// eat is East Africa Time, UTC+3 without daylight saving. All the operator's times are in it, without a zone.
 var eat = time.FixedZone("EAT", 3*60*60)
 
 // The layouts of the operator's times.
@@ -24,8 +23,8 @@ const (
 	layoutStatement = "2006-01-02 15:04:05" // the statement's window and rows
 )
 
-// flexString reads what the operator writes now as a string and now as a number: result codes,
-// expires_in, telephone numbers, amounts. A number keeps its digits as they were written.
+// flexString reads fields that the operator writes sometimes as a string and sometimes as a number: result codes,
+// expires_in, telephone numbers, amounts. A number keeps its original digits.
 type flexString string
 
 // UnmarshalJSON accepts a string, a number, a boolean or null (which is empty).
@@ -49,11 +48,11 @@ func (f *flexString) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// text is the value as it may be stored: valid UTF-8 without control characters and surrounding blanks.
+// text returns the value in a form that can be stored: valid UTF-8 without control characters or surrounding blanks.
 func (f flexString) text() string { return clean(string(f)) }
 
-// clean removes what a database can't hold (NUL above all) and what breaks a line of a log. Payers type
-// references themselves, and anybody may post to an address of ours.
+// clean removes what a database can't store (NUL above all) and what breaks a log line. Payers type references freely, and
+// anyone can post to our callback addresses.
 func clean(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -64,7 +63,7 @@ func clean(s string) string {
 	return strings.TrimSpace(s)
 }
 
-// cut keeps the first n characters.
+// cut returns the first n characters.
 func cut(s string, n int) string {
 	if r := []rune(s); len(r) > n {
 		return string(r[:n])
@@ -72,14 +71,14 @@ func cut(s string, n int) string {
 	return s
 }
 
-// Limits of what an observation holds, all of them above what was ever seen.
+// Limits of an observation's texts, above anything seen so far.
 const (
 	maxCode        = 40
-	maxBillRef     = 64 // the portal says 20
+	maxBillRef     = 64 // the portal's limit is 20
 	maxProviderRef = 128
 )
 
-// tidy bounds what somebody else wrote into an observation. A receipt that can't be one is none.
+// tidy limits the external texts in an observation. It drops an invalid receipt.
 func tidy(o exchange.Observation) exchange.Observation {
 	o.Code = cut(o.Code, maxCode)
 	o.Reference = cut(o.Reference, maxBillRef)
@@ -103,8 +102,8 @@ func tidyRefs(r exchange.Refs) exchange.Refs {
 // maxReceipt bounds a receipt of the operator, which has ten characters today.
 const maxReceipt = 20
 
-// validReceipt is wider than what was seen (upper-case letters and digits), so that a new form of receipt does not
-// make payments invisible.
+// validReceipt accepts more than was seen so far (upper-case letters and digits), so that payments with a new form of
+// receipt are not lost.
 func validReceipt(s string) bool {
 	for _, r := range []byte(s) {
 		if r <= ' ' || r > '~' {
@@ -114,7 +113,7 @@ func validReceipt(s string) bool {
 	return s != "" && len(s) <= maxReceipt
 }
 
-// oneOrMany reads a list that the operator writes as a bare object when it has one element.
+// oneOrMany reads a list that the operator writes as a bare object when it has a single element.
 type oneOrMany[T any] []T
 
 // UnmarshalJSON accepts an array, a single element, or null and "" (which are empty).
@@ -135,8 +134,8 @@ func (l *oneOrMany[T]) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// decode reads exactly one JSON value. What it reads into has no interface and no float, so that telephone
-// numbers and amounts keep their digits. The error quotes nothing of the body.
+// decode reads exactly one JSON value. Its targets have no interfaces and no floats, so that telephone numbers and amounts
+// keep their digits. The error quotes nothing of the body.
 func decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
 		return errors.New("is not the JSON that was expected")
@@ -144,8 +143,7 @@ func decode(body []byte, into any) error {
 	return nil
 }
 
-// parseTime reads a time of the operator as UTC; what can't be read is the zero time, because no
-// judgement about money rests on it.
+// parseTime reads a time of the operator as UTC. An unreadable time is zero, because no decision about money depends on it.
 func parseTime(s string) time.Time {
 	s = strings.TrimSpace(s)
 	for _, layout := range []string{layoutStamp, layoutDotted, layoutStatement} {
@@ -159,8 +157,8 @@ func parseTime(s string) time.Time {
 	return time.Time{}
 }
 
-// parseAmount reads shillings as the operator writes them: 1, 1.0, "5.00". What can't be read, and
-// what is negative, is no amount at all, so it can never equal an expected one.
+// parseAmount reads shillings as the operator writes them: 1, 1.0, "5.00". An unreadable or negative amount has no asset, so
+// it never equals an expected one.
 func parseAmount(s string) money.Amount {
 	whole, fraction, _ := strings.Cut(strings.TrimSpace(s), ".")
 	if fraction = strings.TrimRight(fraction, "0"); fraction != "" {
@@ -173,8 +171,8 @@ func parseAmount(s string) money.Amount {
 	return a
 }
 
-// parseCharge reads what the operator took from us: "Fee For B2C Payment|KES|22.40", of which there may be several with a
-// semicolon between them. What can't be read was not told: it is of no asset.
+// parseCharge reads the operator's charge: "Fee For B2C Payment|KES|22.40", or several with semicolons between. An
+// unreadable charge has no asset.
 func parseCharge(s string) money.Amount {
 	sum := money.Amount{}
 	for part := range strings.SplitSeq(strings.Trim(s, "; "), ";") {
@@ -195,8 +193,8 @@ func parseCharge(s string) money.Amount {
 	return sum
 }
 
-// parseBalance reads an account's balance, which may be negative and in old samples has stray
-// decimals; those are cut off, never rounded up.
+// parseBalance reads an account's balance. It may be negative. Old samples have stray decimals, which are cut off and never
+// rounded up.
 func parseBalance(s string) (money.Amount, error) {
 	digits, negative := strings.CutPrefix(strings.TrimSpace(s), "-")
 	whole, fraction, _ := strings.Cut(digits, ".")
@@ -216,7 +214,7 @@ func parseBalance(s string) (money.Amount, error) {
 	return a, nil
 }
 
-// parsePhone reads a number in the operator's own form; masked and hashed ones are not numbers.
+// parsePhone reads a number in the operator's own form, not a masked or hashed one.
 func parsePhone(s string) exchange.Phone {
 	p, err := exchange.ParsePhone(s)
 	if err != nil {
@@ -225,7 +223,7 @@ func parsePhone(s string) exchange.Phone {
 	return p
 }
 
-// parsePhoneHash recognises the SHA-256 that newer confirmations carry in place of the number.
+// parsePhoneHash reads the SHA-256 that newer confirmations contain instead of the number.
 func parsePhoneHash(s string) string {
 	s = strings.ToLower(strings.TrimSpace(s))
 	if !isHex64(s) {
@@ -246,7 +244,7 @@ func isHex64(s string) bool {
 	return true
 }
 
-// partyPhone reads the number out of "254705912645 - NAME". The name is left where it was.
+// partyPhone reads the number out of "254705912645 - NAME" and ignores the name.
 func partyPhone(s string) exchange.Phone {
 	number, _, _ := strings.Cut(s, " - ")
 	return parsePhone(number)

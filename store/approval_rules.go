@@ -25,7 +25,7 @@ func (r ruleRow) rule() (exchange.ApprovalRule, error) {
 	return exchange.ApprovalRule{OneAbove: one, TwoAbove: two}, err
 }
 
-// rules are the approval rules by what they are about.
+// rules are the approval rules by object.
 type rules = map[exchange.ApprovalObject]exchange.ApprovalRule
 
 func rulesOf(rows []ruleRow) (rules, error) {
@@ -41,10 +41,10 @@ func rulesOf(rows []ruleRow) (rules, error) {
 
 const readRules = `SELECT object_type, one_above, two_above FROM approval_rules ORDER BY object_type`
 
-// ApprovalRules reads above what values officers have to agree.
+// ApprovalRules reads the values above which officers have to approve.
 func (s *Store) ApprovalRules(ctx context.Context) (map[exchange.ApprovalObject]exchange.ApprovalRule, error) {
 	var rows []ruleRow
-	if err := s.readAll(ctx, &rows, readRules); err != nil {
+	if err := s.db.All(ctx, &rows, readRules); err != nil {
 		return nil, translate(err, "approval rule")
 	}
 	return rulesOf(rows)
@@ -52,10 +52,10 @@ func (s *Store) ApprovalRules(ctx context.Context) (map[exchange.ApprovalObject]
 
 const readRule = `SELECT object_type, one_above, two_above FROM approval_rules WHERE object_type = $1` + forShare
 
-// approvalRule reads the rule of an object, which stays as it is until the transaction ends.
+// approvalRule reads and locks the rule of an object until the transaction ends.
 func (t unitTx) approvalRule(ctx context.Context, object exchange.ApprovalObject) (exchange.ApprovalRule, error) {
 	var r ruleRow
-	if err := t.get(ctx, &r, readRule, object); err != nil {
+	if err := t.Get(ctx, &r, readRule, object); err != nil {
 		return exchange.ApprovalRule{}, translate(err, "approval rule")
 	}
 	return r.rule()

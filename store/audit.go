@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -24,7 +23,7 @@ type AuditFilter struct {
 	ObjectType string
 	ObjectID   uuid.UUID
 	From, To   time.Time
-	Before     int64 // records older than this one; zero begins with the newest
+	Before     int64 // only records older than this one; zero begins with the newest
 }
 
 // auditRow is a row of audit_log with its seal, if it has one.
@@ -84,8 +83,8 @@ const auditLock = 0x6b69_7661
 
 const lastSeal = `SELECT n, audit_id, hash FROM audit_seals ORDER BY n DESC LIMIT 1`
 
-// Only what lies before the oldest running transaction is sealed, so that no record can appear
-// between two sealed ones later.
+// Only records before the oldest running transaction are sealed, so that no record can appear between two sealed ones
+// later.
 const unsealed = `SELECT a.id, a.at, a.actor, a.role, a.ip, a.request_id, a.action, a.object_type, a.object_id, a.before, a.after
 FROM audit_log a WHERE a.id > $1 AND a.id < (SELECT log_horizon()) ORDER BY a.id LIMIT $2`
 
@@ -99,8 +98,8 @@ type sealRow struct {
 	Hash    []byte
 }
 
-// SealAudit chains the records that are not sealed yet, and returns how many they were. Each seal is
-// the hash of the one before it and of its record.
+// SealAudit chains the records that are not sealed yet, and returns their number. Each seal is the hash of the
+// previous seal and the record.
 func (s *Store) SealAudit(ctx context.Context) (int, error) {
 	total := 0
 	for {
@@ -118,11 +117,11 @@ func (s *Store) SealAudit(ctx context.Context) (int, error) {
 }
 
 func (t unitTx) sealSome(ctx context.Context) (int, error) {
-	if _, err := t.exec(ctx, `SELECT pg_advisory_xact_lock($1)`, auditLock); err != nil {
+	if _, err := t.Exec(ctx, `SELECT pg_advisory_xact_lock($1)`, auditLock); err != nil {
 		return 0, err
 	}
 	var seals []sealRow
-	if err := t.all(ctx, &seals, lastSeal); err != nil {
+	if err := t.All(ctx, &seals, lastSeal); err != nil {
 		return 0, err
 	}
 	last := sealRow{}
@@ -130,7 +129,7 @@ func (t unitTx) sealSome(ctx context.Context) (int, error) {
 		last = seals[0]
 	}
 	var rows []auditRow
-	if err := t.all(ctx, &rows, unsealed, last.AuditID, sealBatch); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, unsealed, last.AuditID, sealBatch); err != nil || len(rows) == 0 {
 		return 0, err
 	}
 	var ns, ids []int64
@@ -139,12 +138,12 @@ func (t unitTx) sealSome(ctx context.Context) (int, error) {
 		last = sealRow{N: last.N + 1, AuditID: r.ID, Hash: seal(last.Hash, r)}
 		ns, ids, hashes = append(ns, last.N), append(ids, last.AuditID), append(hashes, last.Hash)
 	}
-	_, err := t.exec(ctx, insertSeals, pq.Array(ns), pq.Array(ids), pq.Array(hashes), t.s.now())
+	_, err := t.Exec(ctx, insertSeals, pq.Array(ns), pq.Array(ids), pq.Array(hashes), t.s.now())
 	return len(rows), err
 }
 
-// seal hashes the seal before and a record, each field behind its length so that no text can pass for
-// the end of one field and the beginning of the next.
+// seal hashes the previous seal and a record. Each field is preceded by its length, so that field boundaries are
+// unambiguous.
 func seal(before []byte, r auditRow) []byte {
 	h := sha256.New()
 	field := func(b []byte) {
@@ -168,44 +167,42 @@ func seal(before []byte, r auditRow) []byte {
 	return h.Sum(nil)
 }
 
-// AuditHead is the newest link of the chain. Kept outside the database, it is what shows that the end
-// of the log was cut off.
+// AuditHead is the newest link of the chain. A copy outside the database makes it possible to detect that the end of
+// the log was cut off.
 type AuditHead struct {
 	N    int64
 	Hash string // hexadecimal; empty when nothing is sealed
 }
 
-// AuditHead reads the newest link of the chain, to be exported.
+// AuditHead reads the newest link of the chain for export.
 func (s *Store) AuditHead(ctx context.Context) (AuditHead, error) {
 	var rows []sealRow
-	if err := s.readAll(ctx, &rows, lastSeal); err != nil || len(rows) == 0 {
+	if err := s.db.All(ctx, &rows, lastSeal); err != nil || len(rows) == 0 {
 		return AuditHead{}, translate(err, "audit record")
 	}
 	return AuditHead{N: rows[0].N, Hash: hex.EncodeToString(rows[0].Hash)}, nil
 }
 
-// VerifyAudit recomputes the chain and finds records that were edited, removed, put in another order,
-// or inserted before sealed ones. It can't see that the newest links were cut off; VerifyAuditSince can.
+// VerifyAudit recomputes the chain and finds records that were edited, removed, reordered, or inserted before sealed
+// ones. It can't detect that the newest links were cut off; VerifyAuditSince can.
 func (s *Store) VerifyAudit(ctx context.Context) error { return s.VerifyAuditSince(ctx, AuditHead{}) }
 
-// The chain and the log from both sides: a seal without a record, and a record among sealed ones
-// without a seal, both show.
+// The full join finds both a seal without a record and a record among sealed ones without a seal.
 const readChain = `SELECT ` + auditColumns + `
 FROM audit_log a LEFT JOIN audit_seals s ON s.audit_id = a.id
 WHERE a.id > $1 AND a.id <= (SELECT max(audit_id) FROM audit_seals) ORDER BY a.id LIMIT $2`
 
 const countSeals = `SELECT count(*) FROM audit_seals`
 
-// VerifyAuditSince is VerifyAudit, and finds besides that the chain no longer contains a head that was
-// exported earlier.
+// VerifyAuditSince does what VerifyAudit does, and also finds that an exported head is missing from the chain.
 func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) (err error) {
-	// One snapshot, so that sealing meanwhile is not taken for tampering.
-	tx, err := s.db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	// One snapshot, so that concurrent sealing is not mistaken for tampering.
+	tx, err := s.db.Snapshot(ctx)
 	if err != nil {
 		return translate(err, "audit record")
 	}
-	defer func() { err = cmp.Or(err, translate(rollback(tx), "audit record")) }()
-	return verifyChain(ctx, unitTx{tx, s, &journal{}}, exported)
+	defer func() { err = cmp.Or(err, translate(tx.Rollback(), "audit record")) }()
+	return verifyChain(ctx, unitTx{tx, s, &eventLog{}}, exported)
 }
 
 func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {
@@ -213,7 +210,7 @@ func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {
 	found := exported.N == 0
 	for {
 		var rows []auditRow
-		if err := t.all(ctx, &rows, readChain, last.AuditID, sealBatch); err != nil {
+		if err := t.All(ctx, &rows, readChain, last.AuditID, sealBatch); err != nil {
 			return translate(err, "audit record")
 		}
 		for _, r := range rows {
@@ -229,7 +226,7 @@ func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {
 		}
 	}
 	var seals int64
-	if err := t.get(ctx, &seals, countSeals); err != nil {
+	if err := t.Get(ctx, &seals, countSeals); err != nil {
 		return translate(err, "audit record")
 	}
 	if seals != n {

@@ -7,8 +7,8 @@ import (
 	"kivuko/store/catalogdata"
 )
 
-// Seeds give way to whatever is there: a row that has the id, a code or the name already, whoever
-// wrote it, and a deletion. A country whose currency was deleted is seeded without one.
+// Seeds never replace an existing row with the same id, code or name, and never restore a deleted one. A country whose
+// currency was deleted is seeded without one.
 const (
 	seedCurrencies = `INSERT INTO fiat_currencies (` + currencyColumns + `)
 		SELECT ` + currencyColumns + ` FROM jsonb_populate_recordset(NULL::fiat_currencies, $1::jsonb) seed
@@ -22,8 +22,8 @@ const (
 		ON CONFLICT DO NOTHING`
 )
 
-// SeedCatalogs adds the embedded countries and currencies that are missing. It never changes a row,
-// and what an admin deleted stays deleted, so it may run at every start and twice at once.
+// SeedCatalogs adds the embedded countries and currencies that are missing. It never changes a row or restores one
+// that an admin deleted, so it may run at every start, also concurrently.
 func (s *Store) SeedCatalogs(ctx context.Context) error {
 	countries, err := catalogdata.Countries()
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) SeedCatalogs(ctx context.Context) error {
 	})
 }
 
-// seedCatalog inserts what is missing of one catalog and says in one audit row how much that was.
+// seedCatalog inserts the missing rows of one catalog and writes one audit row with their number.
 func seedCatalog(ctx context.Context, u unitTx, catalog, query string, rows []map[string]any) error {
 	n, err := insertCatalogRows(ctx, u, query, rows...)
 	if err != nil || n == 0 {

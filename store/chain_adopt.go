@@ -14,12 +14,12 @@ const finalMovement = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE n
 
 const attemptOfTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE network = $1 AND tx_id = $2`
 
-// AdoptSend settles money that left a wallet as having been a payment of ours, whose transaction this database has
-// lost: a person compared the two. The transaction becomes the payment's, and the payment completes by it like
-// any other; nothing is signed. The movement must be final and exactly what the payment says, and the payment
-// approved or parked without a live transaction or one that was handed out; otherwise it is CodeStateConflict.
-// CodeUnsupported for the house's own coins. Where transactions have numbers the wallet's lane stays as it is, and
-// ReopenLane lets it go on. Called again with the same payment it changes nothing.
+// AdoptSend settles an outgoing movement as a payment of ours whose transaction this database lost: an officer
+// compared the two. The transaction becomes the payment's, which completes by it as usual; nothing is signed.
+// CodeStateConflict unless the movement is final and matches the payment exactly, and the payment is approved or
+// parked without a live or handed-out transaction. CodeUnsupported for the house's own coins. On sequenced networks
+// the wallet's sequence stays as it is; ReopenNonceSequence lets it continue. A repeated call with the same payment
+// changes nothing.
 func (s *Store) AdoptSend(ctx context.Context, quarantineID, paymentID uuid.UUID, note string, by exchange.Principal) (exchange.ChainPayment, error) {
 	if err := require(note != "" && len([]rune(note)) <= 400, "/note", "required", "must say why, in at most 400 characters"); err != nil {
 		return exchange.ChainPayment{}, err
@@ -42,19 +42,19 @@ func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, no
 		Reason  exchange.QuarantineReason
 		Settled bool
 	}
-	if err := t.get(ctx, &q, lockQuarantine, quarantineID); err != nil {
+	if err := t.Get(ctx, &q, lockQuarantine, quarantineID); err != nil {
 		return p, translate(err, "quarantined movement")
 	}
 	var known []txRow
-	if err := t.all(ctx, &known, attemptOfTx, q.Network, q.TxID); err != nil {
+	if err := t.All(ctx, &known, attemptOfTx, q.Network, q.TxID); err != nil {
 		return p, err
 	}
 	switch {
 	case len(known) == 1 && known[0].PaymentID == paymentID:
 		return p, nil
 	case len(known) > 0 || q.Settled || q.Reason != exchange.QuarantineOutgoing:
-		return p, exchange.Errorf(exchange.CodeStateConflict, "The movement is settled, or is none that left without us.")
-	case !p.Purpose.Owed(): // the house's own coins: what is sent twice stays in our custody
+		return p, exchange.Errorf(exchange.CodeStateConflict, "The movement is already settled, or is not an unaccounted outgoing one.")
+	case !p.Purpose.Owed(): // the house's own coins: sent twice, they stay in our custody
 		return p, exchange.Errorf(exchange.CodeUnsupported, "A payment for %s can't be completed by a transaction that is not known here.", p.Purpose)
 	}
 	d, err := t.movementOf(ctx, p, q.Network, q.TxID, q.Index)
@@ -64,10 +64,10 @@ func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, no
 	return t.takeOver(ctx, object, p, d, note, by)
 }
 
-// movementOf reads a final movement that is exactly what a payment was to make.
+// movementOf reads a final movement that matches a payment exactly.
 func (t unitTx) movementOf(ctx context.Context, p exchange.ChainPayment, n exchange.Network, tx string, index int64) (exchange.ChainDeposit, error) {
 	var rows []depositRow
-	if err := t.all(ctx, &rows, finalMovement, n, tx, index); err != nil {
+	if err := t.All(ctx, &rows, finalMovement, n, tx, index); err != nil {
 		return exchange.ChainDeposit{}, err
 	}
 	if len(rows) == 0 {
@@ -78,21 +78,21 @@ func (t unitTx) movementOf(ctx context.Context, p exchange.ChainPayment, n excha
 		return d, err
 	}
 	if d.Network != p.Network || d.FromWalletID != p.WalletID || d.To != p.ToAddress || d.Amount.Asset() != p.Amount.Asset() || !d.Amount.Equal(p.Amount) {
-		return d, exchange.Errorf(exchange.CodeStateConflict, "The movement is not what the payment says.")
+		return d, exchange.Errorf(exchange.CodeStateConflict, "The movement does not match the payment.")
 	}
 	return d, nil
 }
 
-// takeOver makes a transaction that is on the final chain the payment's live one. What stands for its bytes is no
-// transaction: it is never offered, because the chain has it.
+// takeOver makes a transaction on the final chain the payment's live one. Its stored bytes are a placeholder: it is
+// never broadcast, because the chain already has it.
 func (t unitTx) takeOver(ctx context.Context, object paymentObject, p exchange.ChainPayment, d exchange.ChainDeposit, note string, by exchange.Principal) (exchange.ChainPayment, error) {
 	if _, alive, err := t.liveAttempt(ctx, p.ID); err != nil || alive || (p.Status != exchange.ChainApproved && p.Status != exchange.ChainParked) {
 		if err == nil {
-			err = exchange.Errorf(exchange.CodeStateConflict, "A payment that is %s takes no other transaction.", p.Status)
+			err = exchange.Errorf(exchange.CodeStateConflict, "A payment that is %s can't take another transaction.", p.Status)
 		}
 		return p, err
 	}
-	if err := t.closeDraft(ctx, p.ID); err != nil { // it could pay beside what was found; if it is that, it can be imported
+	if err := t.closeDraft(ctx, p.ID); err != nil { // it could pay a second time; if it is the transaction found, it can be imported
 		return p, err
 	}
 	id, err := uuid.NewV7()
@@ -128,12 +128,12 @@ const unmatchedOf = `
 SELECT exception_id FROM chain_deposits WHERE network = $1 AND tx_id = $2 AND wallet_id = $3 AND from_wallet_id = $4 AND asset = $5 AND amount = $6
     AND status = 'final' AND kind = 'unmatched'`
 
-// outOfSuspense tells whether what a payment brought into a wallet of ours still lies in suspense, where the watch
-// booked it before anybody knew the transaction as ours, and ends the exception that says so: the payment's
-// completion takes it out. What a person has settled otherwise stays as it was settled.
+// outOfSuspense reports whether the payment's incoming money still lies in suspense, where the watch booked it before
+// the transaction was known as ours, and ends its exception: the payment's completion moves it out. An exception that
+// an officer settled otherwise stays as it is.
 func (t unitTx) outOfSuspense(ctx context.Context, p exchange.ChainPayment, wallet uuid.UUID) (bool, error) {
 	var ids []uuid.UUID
-	if err := t.all(ctx, &ids, unmatchedOf, p.Network, p.TxID, wallet, p.WalletID, p.Amount.Asset(), p.Amount.Decimal()); err != nil || len(ids) == 0 {
+	if err := t.All(ctx, &ids, unmatchedOf, p.Network, p.TxID, wallet, p.WalletID, p.Amount.Asset(), p.Amount.Decimal()); err != nil || len(ids) == 0 {
 		return false, err
 	}
 	x, err := t.lockedException(ctx, ids[0])

@@ -8,8 +8,8 @@ import (
 	"kivuko/store/storetest"
 )
 
-// What was screened before it was sent may be lost together with the transaction, and who was paid may be on the
-// deny list by now: that the payment was made can be said all the same.
+// The screening may be lost together with the transaction, and the recipient may be on the deny list by now: the
+// payment can be adopted all the same.
 func TestSendsToStrangersAreAdopted(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -43,8 +43,8 @@ func TestSendsToStrangersAreAdopted(t *testing.T) {
 	}
 }
 
-// Where transactions have numbers that of the lost one is not known. The payment completes by it all the same, and
-// the lane goes on when it is opened again.
+// Where transactions have numbers, the number of the lost one is unknown. The payment completes by it all the same,
+// and the sequence continues when it is reopened.
 func TestNumberedSendsAreAdopted(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -61,7 +61,7 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 	_, err := storetest.Owner(t, s).ExecContext(ctx, `INSERT INTO chain_attempts (id, payment_id, network, n, tx_id, raw, adopted, status, created_at, updated_at)
 		VALUES (gen_random_uuid(), $1, 'ethereum', 1, 'lost', 'x', true, 'signed', now(), now())`, p.ID)
 	if err == nil || !strings.Contains(err.Error(), "not found on the final chain") {
-		t.Errorf("what nobody saw was adopted: %v", err)
+		t.Errorf("an unseen transaction was adopted: %v", err)
 	}
 	b := scanOf(blockOf("a", 101), moveOf("lost", p.FromAddress, p.ToAddress, p.Amount))
 	b.Network = exchange.Ethereum
@@ -86,7 +86,7 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 		t.Errorf("the payment is %+v, %v", done, err)
 	}
 	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
-	if _, err := s.ReopenLane(ctx, storetest.NewID(t), m.VendorWallet.ID, "put back from a backup", counts(9, 9), admin); err != nil {
+	if _, err := s.ReopenNonceSequence(ctx, storetest.NewID(t), m.VendorWallet.ID, "put back from a backup", counts(9, 9), admin); err != nil {
 		t.Fatal(err)
 	}
 	if a := signNext(t, s, next); a.Nonce != 9 {
@@ -95,8 +95,8 @@ func TestNumberedSendsAreAdopted(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// A payment of a cold wallet is adopted when what was handed out for it is lost, and not while something is out:
-// that could pay too, and as long as it is open nothing else of the wallet is handed out.
+// A cold wallet's payment is adopted when its draft is lost, but not while a draft is open: that could pay too, and
+// blocks further drafts of the wallet.
 func TestColdSendsAreAdopted(t *testing.T) {
 	t.Parallel()
 	for name, out := range map[string]bool{"lost": false, "handed out": true} {

@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-const txColumns = `id, payment_id, network, n, tx_id, raw, expires_at, last_valid_height, lane, nonce, ref_block, nonce_account, nonce_block, adopted, bid_tip, bid_cap, fee_limit,
+const txColumns = `id, payment_id, network, n, tx_id, raw, expires_at, last_valid_height, nonce_wallet, nonce, ref_block, nonce_account, nonce_block, adopted, bid_tip, bid_cap, fee_limit,
 	status, block, block_id, fee, last_code, broadcasts, created_at, updated_at`
 
 // txRow is a row of chain_attempts.
@@ -23,9 +23,9 @@ type txRow struct {
 	N               int
 	TxID            string `db:"tx_id"`
 	Raw             []byte
-	ExpiresAt       sql.NullTime `db:"expires_at"`
-	LastValidHeight int64        `db:"last_valid_height"`
-	Lane            uuid.NullUUID
+	ExpiresAt       sql.NullTime  `db:"expires_at"`
+	LastValidHeight int64         `db:"last_valid_height"`
+	NonceWallet     uuid.NullUUID `db:"nonce_wallet"`
 	Nonce           int64
 	RefBlock        string `db:"ref_block"`
 	NonceAccount    string `db:"nonce_account"`
@@ -47,7 +47,7 @@ type txRow struct {
 func (r txRow) attempt() (exchange.ChainAttempt, error) {
 	a := exchange.ChainAttempt{
 		ID: r.ID, PaymentID: r.PaymentID, Network: r.Network, N: r.N, TxID: r.TxID, Raw: r.Raw, ExpiresAt: utc(r.ExpiresAt),
-		LastValidHeight: uint64(max(r.LastValidHeight, 0)), Lane: r.Lane.UUID, Nonce: uint64(max(r.Nonce, 0)), RefBlock: r.RefBlock,
+		LastValidHeight: uint64(max(r.LastValidHeight, 0)), NonceWallet: r.NonceWallet.UUID, Nonce: uint64(max(r.Nonce, 0)), RefBlock: r.RefBlock,
 		NonceAccount: r.NonceAccount, NonceBlock: uint64(max(r.NonceBlock, 0)), Adopted: r.Adopted,
 		Status: r.Status, Block: uint64(max(r.Block, 0)), BlockID: r.BlockID, LastCode: r.LastCode, Broadcasts: r.Broadcasts,
 		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
@@ -61,7 +61,7 @@ func (r txRow) attempt() (exchange.ChainAttempt, error) {
 	}
 	read(&a.FeeLimit, r.FeeLimit)
 	read(&a.Fee, r.Fee)
-	if r.BidCap.IsPositive() { // the zero bid was never made
+	if r.BidCap.IsPositive() { // a zero bid is no bid
 		read(&a.Bid.Tip, r.BidTip)
 		read(&a.Bid.Cap, r.BidCap)
 	}
@@ -70,11 +70,11 @@ func (r txRow) attempt() (exchange.ChainAttempt, error) {
 
 const readLiveTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE payment_id = $1 AND status IN ('signed', 'broadcast', 'included')`
 
-// LiveAttempt finds the transaction of a payment that leads: it is offered or in a block. Others with the
-// same number may be alive beside it; see LiveAttempts.
+// LiveAttempt finds the leading transaction of a payment: it is broadcast or in a block. Others with the same number
+// may be alive beside it; see LiveAttempts.
 func (s *Store) LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error) {
 	var rows []txRow
-	if err := s.readAll(ctx, &rows, readLiveTx, paymentID); err != nil || len(rows) == 0 {
+	if err := s.db.All(ctx, &rows, readLiveTx, paymentID); err != nil || len(rows) == 0 {
 		return exchange.ChainAttempt{}, false, translate(err, "transaction")
 	}
 	a, err := rows[0].attempt()
@@ -83,7 +83,7 @@ func (s *Store) LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.
 
 func (t unitTx) liveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error) {
 	var rows []txRow
-	if err := t.all(ctx, &rows, readLiveTx, paymentID); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, readLiveTx, paymentID); err != nil || len(rows) == 0 {
 		return exchange.ChainAttempt{}, false, err
 	}
 	a, err := rows[0].attempt()
@@ -93,11 +93,11 @@ func (t unitTx) liveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.
 const readAllLive = `SELECT ` + txColumns + ` FROM chain_attempts
 WHERE payment_id = $1 AND status IN ('signed', 'broadcast', 'included', 'replaced') ORDER BY n DESC`
 
-// LiveAttempts finds all transactions of a payment that may still move money, the last one first. Several
-// have one sequence number, so that at most one of them is ever included.
+// LiveAttempts finds all transactions of a payment that may still move money, newest first. Several share one sequence
+// number, so at most one of them is ever included.
 func (s *Store) LiveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ChainAttempt, error) {
 	var rows []txRow
-	if err := s.readAll(ctx, &rows, readAllLive, paymentID); err != nil {
+	if err := s.db.All(ctx, &rows, readAllLive, paymentID); err != nil {
 		return nil, translate(err, "transaction")
 	}
 	return attemptsOf(rows)
@@ -105,7 +105,7 @@ func (s *Store) LiveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchan
 
 func (t unitTx) liveAttempts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ChainAttempt, error) {
 	var rows []txRow
-	if err := t.all(ctx, &rows, readAllLive, paymentID); err != nil {
+	if err := t.All(ctx, &rows, readAllLive, paymentID); err != nil {
 		return nil, err
 	}
 	return attemptsOf(rows)
@@ -127,7 +127,7 @@ const readTx = `SELECT ` + txColumns + ` FROM chain_attempts WHERE id = $1`
 // ChainAttempt reads one transaction.
 func (s *Store) ChainAttempt(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
 	var r txRow
-	if err := s.read(ctx, &r, readTx, id); err != nil {
+	if err := s.db.Get(ctx, &r, readTx, id); err != nil {
 		return exchange.ChainAttempt{}, translate(err, "transaction")
 	}
 	return r.attempt()

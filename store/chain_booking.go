@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// complete books what the payment moved and what the network took.
+// complete books what the payment moved and the network's fee.
 func (st *step) complete(ctx context.Context, fee, total money.Amount) error {
 	err := st.pay(ctx, exchange.ChainCompleted, func(p *exchange.ChainPayment) {
 		p.Detail, p.TxID, p.Block, p.Fee = "", st.tx.TxID, st.tx.Block, total
@@ -31,10 +31,9 @@ func (st *step) complete(ctx context.Context, fee, total money.Amount) error {
 
 const lockCustody = `SELECT posted - held FROM ledger_accounts WHERE code = $1 FOR NO KEY UPDATE`
 
-// bookFee books what the network took from the wallet that pays for gas, in one entry with lines. The
-// chain is right about what was in that wallet: coins that arrived without our knowing are booked to
-// suspense first, because what was paid can't be refused. The deposit that brought them takes that back when
-// the watch over the chain comes to it.
+// bookFee books the network's fee from the wallet that pays for gas, in one entry with lines. The fee was paid, so it
+// can't be refused: if the books show too little in that wallet, unknown coins arrived there and are booked to
+// suspense first. The watch takes that back when it reads the deposit that brought them.
 func (st *step) bookFee(ctx context.Context, key, kind string, fee money.Amount, lines []exchange.Line) error {
 	p := st.payment
 	gas := exchange.Owned(exchange.AccCustody, p.FeeCustody(), fee.Asset())
@@ -49,7 +48,7 @@ func (st *step) bookFee(ctx context.Context, key, kind string, fee money.Amount,
 		}
 	}
 	var free []decimal.Decimal
-	if err := st.t.all(ctx, &free, lockCustody, gas.Code()); err != nil {
+	if err := st.t.All(ctx, &free, lockCustody, gas.Code()); err != nil {
 		return err
 	}
 	if len(free) == 1 {

@@ -8,8 +8,8 @@ import (
 	"kivuko/exchange"
 )
 
-// fundingPayment pays for an order out of a wallet in our custody. While one is not given up, its order is neither
-// closed nor paid by anything else, so that what it brings always has its place.
+// fundingPayment funds an order from a wallet in our custody. Until it is given up, its order is neither closed nor
+// funded otherwise, so that the crypto always has an order to go to.
 type fundingPayment struct{ order exchange.Order }
 
 func (f *fundingPayment) parties() (owner, vendor uuid.UUID) {
@@ -18,8 +18,8 @@ func (f *fundingPayment) parties() (owner, vendor uuid.UUID) {
 
 func (f *fundingPayment) follow(context.Context, unitTx, paymentStage, string) error { return nil }
 
-// spend moves the crypto to the escrow wallet, where all of it is held for the order, and the order on: what a deposit
-// does in a step of its own. Other objects change no row here; this one has to know what to hold.
+// spend moves the crypto to the escrow wallet, holds all of it there for the order, and moves the order on. Deposits
+// do this in a separate step. Other objects change no row in spend; this one has to know the amount to hold.
 func (f *fundingPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
 	posting, lines, err := t.spendReserved(ctx, p)
 	if err != nil {
@@ -31,9 +31,9 @@ func (f *fundingPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPa
 	return posting, lines, err
 }
 
-// ApproveFunding has an order paid out of the wallet in our custody that its customer named: the crypto is reserved
-// there and goes to the order's escrow address. CodeInsufficientFunds when the wallet has too little, CodeStateConflict
-// for an order that does not wait for its crypto any more. Called again it returns the payment that is there.
+// ApproveFunding funds an order from the wallet in our custody that its customer chose: the crypto is reserved there
+// and goes to the order's escrow address. CodeInsufficientFunds when the wallet has too little, CodeStateConflict when
+// the order no longer waits for its crypto. A repeated call returns the existing payment.
 func (s *Store) ApproveFunding(ctx context.Context, orderID uuid.UUID) (exchange.ChainPayment, error) {
 	return change(ctx, s, "funding", orderID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		var none exchange.Posting
@@ -45,7 +45,7 @@ func (s *Store) ApproveFunding(ctx context.Context, orderID uuid.UUID) (exchange
 			return old, none, err
 		}
 		if o.FundWalletID == uuid.Nil || o.Status != exchange.OrderPending {
-			return exchange.ChainPayment{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s is not paid out of a wallet here.", o.Status)
+			return exchange.ChainPayment{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s can't be funded from a wallet here.", o.Status)
 		}
 		hold, err := uuid.NewV7()
 		if err != nil {
@@ -62,8 +62,8 @@ func (s *Store) ApproveFunding(ctx context.Context, orderID uuid.UUID) (exchange
 	})
 }
 
-// CancelFunding gives the payment up that is to fund an order, and frees what it reserves. CodeStateConflict when a
-// transaction of it may move the crypto, or has. An order without one, or with one that is given up, is left as it is.
+// CancelFunding gives up the payment that funds an order, and frees its reservation. CodeStateConflict when a
+// transaction of it may move or has moved the crypto. An order without an open funding payment is left as it is.
 func (s *Store) CancelFunding(ctx context.Context, orderID uuid.UUID, by exchange.Principal) error {
 	_, err := change(ctx, s, "funding", orderID, func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
 		var none exchange.Posting
@@ -82,7 +82,7 @@ func (s *Store) CancelFunding(ctx context.Context, orderID uuid.UUID, by exchang
 	return err
 }
 
-// abandonPayment makes sure that a payment of which nothing is on its way never moves anything.
+// abandonPayment ends a payment that has no live transaction, so that it never moves anything.
 func (t unitTx) abandonPayment(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) error {
 	object, p, err := t.objectOf(ctx, id)
 	if err != nil {
@@ -93,7 +93,7 @@ func (t unitTx) abandonPayment(ctx context.Context, id uuid.UUID, detail string,
 		return err
 	}
 	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
-		return exchange.Errorf(exchange.CodeStateConflict, "The crypto is on its way.")
+		return exchange.Errorf(exchange.CodeStateConflict, "The crypto may already be on its way.")
 	}
 	if err := t.mayGiveUp(ctx, p.ID); err != nil {
 		return err

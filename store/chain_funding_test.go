@@ -39,8 +39,8 @@ func (x *sale) wantPurse(t *testing.T, posted, held string) {
 	wantBalance(t, x.s, owed(x.m.CustomerWallet, "USDT"), posted, held)
 }
 
-// The crypto of a customer with a wallet here comes out of that wallet, is held for the order, and goes back there when
-// the payee is refused.
+// The crypto of a customer with a custodial wallet comes from that wallet, is held for the order, and is refunded to
+// it when the payout is refused.
 func TestSaleIsFundedOutOfAWallet(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), funded(t)
@@ -72,7 +72,7 @@ func TestSaleIsFundedOutOfAWallet(t *testing.T) {
 	x.wantMoney(t, "0", "0", "0", "0")
 }
 
-// Before anything is signed the customer may take it back; the crypto is free again, and the order can be closed.
+// Before anything is signed the customer may cancel; the crypto is free again, and the order can be closed.
 func TestFundingIsTakenBack(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), funded(t)
@@ -103,7 +103,7 @@ func TestFundingIsTakenBack(t *testing.T) {
 	wantBooks(t, x.s)
 }
 
-// The service's own role can't have an order funded by what is reserved for something else, nor out of another wallet.
+// The service's own role can't fund an order from money reserved for something else, or from another wallet.
 func TestDatabaseGuardsFunding(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), funded(t)

@@ -15,15 +15,15 @@ WHERE owner_id IS NULL AND purpose = 'gas' AND network = $1 AND type = 'hot' AND
 
 func (t unitTx) gasWallet(ctx context.Context, n exchange.Network) (exchange.Wallet, bool, error) {
 	var rows []walletRow
-	if err := t.all(ctx, &rows, readGasWallet, n); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, readGasWallet, n); err != nil || len(rows) == 0 {
 		return exchange.Wallet{}, false, err
 	}
 	w, err := rows[0].wallet()
 	return w, err == nil, err
 }
 
-// sponsor has the house's gas wallet pay the fee of a payment. The gas wallet's own payments pay for
-// themselves, and so does everybody where there is no gas wallet.
+// sponsor makes the house's gas wallet pay the fee of a payment. The gas wallet's own payments pay their own fees, as
+// do all payments where there is no gas wallet.
 func (t unitTx) sponsor(ctx context.Context, p *exchange.ChainPayment) error {
 	w, found, err := t.gasWallet(ctx, p.Network)
 	if err != nil || !found || w.ID == p.WalletID {
@@ -35,24 +35,24 @@ func (t unitTx) sponsor(ctx context.Context, p *exchange.ChainPayment) error {
 
 // gasPayment is gas for another payment.
 type gasPayment struct {
-	payment exchange.ChainPayment // that the gas is for
+	payment exchange.ChainPayment // the payment that needs the gas
 	object  paymentObject         // of that payment
 }
 
-// lockedGas finds the payment that gas is for. Its object is locked first, as everywhere.
+// lockedGas finds the payment that needs the gas. Its object is locked first, as everywhere.
 func (t unitTx) lockedGas(ctx context.Context, paymentID uuid.UUID) (paymentObject, error) {
 	object, p, err := t.objectOf(ctx, paymentID)
 	return &gasPayment{payment: p, object: object}, err
 }
 
-// parties are nobody: the house pays for gas out of its own pocket.
+// parties are empty: the house pays for gas.
 func (g *gasPayment) parties() (owner, vendor uuid.UUID) { return uuid.Nil, uuid.Nil }
 
 // follow does nothing: the payment that needs gas stays approved until it can be signed.
 func (g *gasPayment) follow(context.Context, unitTx, paymentStage, string) error { return nil }
 
-// spend moves native coin from the gas wallet to the sending wallet. Both are in our custody and the coin
-// stays the house's, so nobody is owed more by it.
+// spend moves native coin from the gas wallet to the sending wallet. Both are in our custody and the coin stays the
+// house's, so no liability changes.
 func (g *gasPayment) spend(_ context.Context, _ unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
 	return exchange.Posting{}, []exchange.Line{
 		exchange.Debit(exchange.Owned(exchange.AccCustody, g.payment.WalletID, p.Amount.Asset()), p.Amount),
@@ -62,11 +62,10 @@ func (g *gasPayment) spend(_ context.Context, _ unitTx, p exchange.ChainPayment)
 
 const lastTopUp = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p.purpose = 'gas' AND p.object_id = $1 ORDER BY p.n DESC LIMIT 1`
 
-// ApproveTopUp gives the payment that brings gas to the sending wallet of an approved payment: the one
-// that is open, or a new one of the amount. One that is parked may be signed again by it, which is what
-// happens when a person has the payment tried again. CodeInsufficientFunds when the payment got as many
-// top-ups as the limit allows, CodeUnsupported where the network has no gas wallet or the payment can
-// have no top-up.
+// ApproveTopUp returns the payment that brings gas to the sending wallet of an approved payment: the open one, or a
+// new one of the amount. A parked one becomes ready to be signed again, as when an officer retries the payment.
+// CodeInsufficientFunds when the payment has had as many top-ups as the limit allows, CodeUnsupported where the
+// network has no gas wallet or the payment can have no top-up.
 func (s *Store) ApproveTopUp(ctx context.Context, paymentID uuid.UUID, amount money.Amount, limit int) (exchange.ChainPayment, error) {
 	return change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		p, err := t.topUp(ctx, paymentID, amount, limit)
@@ -82,7 +81,7 @@ func (t unitTx) topUp(ctx context.Context, paymentID uuid.UUID, amount money.Amo
 	}
 	gas := &gasPayment{payment: p, object: object}
 	var rows []paymentRow
-	if err := t.all(ctx, &rows, lastTopUp, paymentID); err != nil {
+	if err := t.All(ctx, &rows, lastTopUp, paymentID); err != nil {
 		return none, err
 	}
 	n := 1
@@ -111,17 +110,17 @@ func (t unitTx) newTopUp(ctx context.Context, gas *gasPayment, amount money.Amou
 		return p, exchange.Errorf(exchange.CodeStateConflict, "A payment that is %s needs no gas.", p.Status)
 	}
 	if amount.Asset() != p.Network.NativeCoin() || !amount.Positive() {
-		return p, exchange.Errorf(exchange.CodeInternal, "%s %s is no gas of %s", amount, amount.Asset(), p.Network)
+		return p, exchange.Errorf(exchange.CodeInternal, "%s %s is not the gas coin of %s", amount, amount.Asset(), p.Network)
 	}
 	if n > limit {
-		return p, exchange.Errorf(exchange.CodeInsufficientFunds, "The payment got %d top-ups of gas and needs more.", n-1)
+		return p, exchange.Errorf(exchange.CodeInsufficientFunds, "The payment has had %d gas top-ups and needs more gas.", n-1)
 	}
 	w, found, err := t.gasWallet(ctx, p.Network)
 	if err != nil {
 		return p, err
 	}
 	if !found || p.Purpose == exchange.ForGas || p.Network.Sponsored() || w.ID == p.WalletID {
-		return p, exchange.Errorf(exchange.CodeUnsupported, "No wallet of the house can give the payment gas.")
+		return p, exchange.Errorf(exchange.CodeUnsupported, "The house has no wallet that can send gas to the payment.")
 	}
 	return t.addPayment(ctx, flow, gas, exchange.ChainPayment{
 		Purpose: exchange.ForGas, ObjectID: p.ID, N: n, Network: p.Network, Amount: amount, WalletID: w.ID, ToAddress: p.FromAddress,

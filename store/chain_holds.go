@@ -10,17 +10,17 @@ import (
 	"kivuko/exchange"
 )
 
-// Whether a transaction may be signed. A database that was put back to an older state knows less than the chain:
-// the watch has to read the chain first, and what it finds that nobody here has signed holds payments up.
+// Whether a transaction may be signed. A database restored from a backup knows less than the chain: the watch has to
+// read the chain first, and unknown transactions that it finds hold payments up.
 
-// The limits of how far the watch over a network may be behind for payments to be signed.
+// The limits of how far the watch over a network may lag for payments to be signed.
 const (
-	// MaxSigningLag is how many final blocks may not be booked yet. Ethereum's final block moves by 32 at once.
+	// MaxSigningLag is how many final blocks may be unbooked. Ethereum finalises 32 blocks at once.
 	MaxSigningLag = 150
 	// MaxLookAge is how old the watch's last look at the network may be.
 	MaxLookAge = 2 * time.Minute
-	// MaxWatchGap is how long the watch may be away without having resumed. Nobody puts a database back and
-	// starts everything within it; docs/deployment.md asks for the rest.
+	// MaxWatchGap is how long the watch may pause without counting as resumed. Restoring a database and restarting
+	// takes longer; docs/deployment.md requires the rest.
 	MaxWatchGap = 5 * time.Minute
 	// lifeMargin covers the difference between our clock and the chain's.
 	lifeMargin = time.Minute
@@ -28,14 +28,14 @@ const (
 
 const readHold = `SELECT payment_hold($1)`
 
-// hold is what of a payment's past waits for a person.
+// hold is the unsettled history of a payment that blocks it until an officer settles it.
 func (t unitTx) hold(ctx context.Context, paymentID uuid.UUID) (exchange.SigningHold, error) {
 	var word exchange.SigningHold
-	err := t.get(ctx, &word, readHold, paymentID)
+	err := t.Get(ctx, &word, readHold, paymentID)
 	return word, err
 }
 
-// mayGiveUp refuses to end a payment whose money may have left all the same. The database refuses it too.
+// mayGiveUp refuses to end a payment whose money may have left anyway. The database refuses it too.
 func (t unitTx) mayGiveUp(ctx context.Context, paymentID uuid.UUID) error {
 	hold, err := t.hold(ctx, paymentID)
 	if err != nil {
@@ -43,7 +43,7 @@ func (t unitTx) mayGiveUp(ctx context.Context, paymentID uuid.UUID) error {
 	}
 	switch hold {
 	case exchange.HoldUnexpected, exchange.HoldSentBefore:
-		return exchange.Errorf(exchange.CodeStateConflict, "What left the wallet may be this payment (%s); it must be settled before the payment can be given up.", hold)
+		return exchange.Errorf(exchange.CodeStateConflict, "Money that left the wallet may be this payment (%s). An officer has to settle that before the payment can be given up.", hold)
 	case exchange.HoldNone, exchange.HoldForeign, exchange.HoldWatch: // nothing of the payment itself
 	}
 	return nil
@@ -55,8 +55,8 @@ SELECT EXISTS (SELECT FROM chain_attempts a WHERE a.payment_id = p.id AND a.stat
     l.resumed_at IS NULL OR coalesce(l.passed <= c.final_number, false) AS passed
 FROM chain_payments p LEFT JOIN deposit_cursors c ON c.network = p.network LEFT JOIN deposit_looks l ON l.network = p.network WHERE p.id = $1`
 
-// SigningHold says what speaks against signing another transaction for a payment that has no live one. HoldWatch
-// passes by itself; the others last until a person has settled what is in the quarantine.
+// SigningHold returns what prevents signing another transaction of a payment that has no live one. HoldWatch passes by
+// itself; the others last until an officer settles the quarantined movement.
 func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.SigningHold, error) {
 	var r struct {
 		Alive    bool
@@ -67,11 +67,11 @@ func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.
 		Same     bool
 		Passed   sql.NullBool
 	}
-	if err := s.read(ctx, &r, readSigningState, paymentID); err != nil {
+	if err := s.db.Get(ctx, &r, readSigningState, paymentID); err != nil {
 		return exchange.HoldNone, translate(err, "chain payment")
 	}
 	switch {
-	case r.Alive: // what is signed goes on, and nothing that is signed beside it can pay too
+	case r.Alive: // a signed transaction proceeds, and no other one can pay besides it
 		return exchange.HoldNone, nil
 	case r.Hold != exchange.HoldNone:
 		return r.Hold, nil
@@ -83,7 +83,7 @@ func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.
 	return exchange.HoldNone, nil
 }
 
-// The first look at a network of which transactions are known may be that of a database that was put back too.
+// The first look at a network with known transactions may be that of a restored database too.
 const watchAlive = `
 INSERT INTO deposit_looks AS l (network, identity, alive_at, resumed_at)
 VALUES ($1::text, database_identity(), $2::timestamptz, CASE WHEN EXISTS (SELECT FROM chain_attempts WHERE network = $1::text) THEN $2::timestamptz END)
@@ -92,13 +92,12 @@ ON CONFLICT (network) DO UPDATE SET identity = EXCLUDED.identity, alive_at = gre
     resumed_height = CASE WHEN l.identity <> EXCLUDED.identity OR EXCLUDED.alive_at - l.alive_at > $3::bigint * interval '1 second' THEN NULL ELSE l.resumed_height END,
     passed = CASE WHEN l.identity <> EXCLUDED.identity OR EXCLUDED.alive_at - l.alive_at > $3::bigint * interval '1 second' THEN NULL ELSE l.passed END`
 
-// WatchAlive notes that the watch over a network is at work, whatever the network answers it. After it was away
-// for longer than MaxWatchGap, or when the database is another one than before, the watch has resumed: what this
-// database does not know of may have been signed before, and nothing is signed until that can't reach the
-// chain any more without having been seen.
+// WatchAlive records a heartbeat of the watch over a network, whatever the network's response. After a pause longer
+// than MaxWatchGap, or in another database than before, the watch has resumed: transactions unknown to this database
+// may have been signed before. Signing then waits until those have either been seen or can no longer be included.
 func (s *Store) WatchAlive(ctx context.Context, n exchange.Network) error {
 	return s.inTx(ctx, "watch", func(t unitTx) error {
-		_, err := t.exec(ctx, watchAlive, n, t.s.now(), int64(MaxWatchGap/time.Second))
+		_, err := t.Exec(ctx, watchAlive, n, t.s.now(), int64(MaxWatchGap/time.Second))
 		return err
 	})
 }
@@ -110,22 +109,22 @@ UPDATE deposit_looks SET looked_at = $2, final_head = $3::bigint, resumed_height
         AND ($8::bigint = 0 OR $6::bigint > coalesce(resumed_height, $4) + $8::bigint) THEN $3::bigint ELSE passed END
 WHERE network = $1::text`
 
-// RecordLook notes how far a network had come when the watch looked at it. The watch has said before that it is
-// alive. Once the final chain has outlived every transaction that was signed before the watch resumed, signing
-// goes on when the watch has booked the blocks up to there.
+// RecordLook records the network's height at the watch's last look, after WatchAlive. Once the final chain has
+// outlived every transaction signed before the watch resumed, signing continues when the watch has booked the blocks
+// up to there.
 func (s *Store) RecordLook(ctx context.Context, l exchange.WatchLook) error {
 	life := int64(0)
 	if l.Life > 0 {
 		life = int64((l.Life + lifeMargin) / time.Second)
 	}
 	return s.inTx(ctx, "watch", func(t unitTx) error {
-		return t.one(ctx, recordLook, l.Network, t.s.now(), blockNumber(l.Final.Number), blockNumber(l.LatestHeight), nullTime(l.Final.Time),
+		return t.One(ctx, recordLook, l.Network, t.s.now(), blockNumber(l.Final.Number), blockNumber(l.LatestHeight), nullTime(l.Final.Time),
 			blockNumber(l.FinalHeight), life, blockNumber(l.LifeBlocks))
 	})
 }
 
-// WaitForWatch shows on a payment's object that its signature waits until the chain was read up to now. It
-// changes nothing when the payment is not approved any more.
+// WaitForWatch shows on a payment's object that its signature waits until the watch has caught up. It changes nothing
+// when the payment is no longer approved.
 func (s *Store) WaitForWatch(ctx context.Context, paymentID uuid.UUID) error {
 	_, err := change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
 		object, p, err := t.objectOf(ctx, paymentID)

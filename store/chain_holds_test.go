@@ -69,8 +69,8 @@ func settled(t *testing.T, s *store.Store, q exchange.QuarantinedMovement) {
 	}
 }
 
-// What left a wallet by a transaction that is not known here holds up what would be signed with its key, and most
-// of all the payment that it may have been.
+// An unknown outgoing transaction blocks signing with the wallet's key, and above all the payment that it may have
+// been.
 func TestForeignSendsWithholdSignatures(t *testing.T) {
 	t.Parallel()
 	s, c := timed(t)
@@ -114,7 +114,7 @@ func TestForeignSendsWithholdSignatures(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// What another wallet sent, or what was sent before somebody settled it, is not the payment's.
+// A movement of another wallet, or one settled before, does not hold the payment.
 func TestForeignSendsAreOfTheirWallet(t *testing.T) {
 	t.Parallel()
 	s, c := timed(t)
@@ -128,8 +128,8 @@ func TestForeignSendsAreOfTheirWallet(t *testing.T) {
 	}
 }
 
-// The alarm about a payment that was carried out otherwise comes in the transaction that parks it, and until
-// somebody has settled it the payment is neither tried again nor given up.
+// The alarm about a payment that was carried out differently is raised in the transaction that parks it. Until an
+// officer has settled it the payment is neither retried nor given up.
 func TestPaymentsThatMovedSomethingElse(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), started(t)
@@ -184,7 +184,7 @@ func TestTransfersThatMovedSomethingElse(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// The code that says "carried out" can't be written without the alarm, by whoever writes it.
+// The code for "carried out" can't be stored without the alarm.
 func TestNoSilentTransaction(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -196,7 +196,7 @@ func TestNoSilentTransaction(t *testing.T) {
 	}
 }
 
-// The watch may meet a transaction before it is judged to have paid nothing. Whoever comes second raises the alarm.
+// The watch may see a transaction before it is recorded as paying nothing. Whichever is second raises the alarm.
 func TestJudgedToPayNothingAfterItWasSeen(t *testing.T) {
 	t.Parallel()
 	for name, judge := range map[string]func(s *store.Store, tx uuid.UUID) error{
@@ -241,7 +241,7 @@ func TestJudgedToPayNothingAfterItWasSeen(t *testing.T) {
 	}
 }
 
-// A transaction that reverted moved nothing, and is no alarm.
+// A reverted transaction moved nothing and raises no alarm.
 func TestRevertedTransactionsRaiseNoAlarm(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -258,12 +258,12 @@ func TestRevertedTransactionsRaiseNoAlarm(t *testing.T) {
 	}
 }
 
-// Nothing is signed while nobody knows what has left the wallets.
+// Nothing is signed while it is unknown what has left the wallets.
 func TestSigningWaitsForTheWatch(t *testing.T) {
 	t.Parallel()
 	s, c := timed(t)
 	_, p := paid(t, s, storetest.NewMarket(t, s))
-	wantHold(t, s, p, exchange.HoldWatch) // nobody has looked
+	wantHold(t, s, p, exchange.HoldWatch) // the watch has not looked yet
 	look(t, s, 100, c.now())
 	wantHold(t, s, p, exchange.HoldNone)
 	look(t, s, 101+store.MaxSigningLag, c.now())
@@ -291,8 +291,8 @@ func TestSigningWaitsForTheWatch(t *testing.T) {
 	}
 }
 
-// A database that was put back, or a watch that was away, signs nothing until what was signed before it can't
-// reach the chain any more without having been seen. The database holds that too.
+// A restored database, or a watch after a pause, signs nothing until earlier signed transactions can no longer reach
+// the chain unseen. The database enforces that too.
 func TestSigningWaitsAfterTheWatchWasAway(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(s *store.Store, c *clock){
@@ -331,7 +331,7 @@ func TestSigningWaitsAfterTheWatchWasAway(t *testing.T) {
 	}
 }
 
-// A life in blocks is measured by their height, and where transactions have numbers nothing is to be outlived.
+// A lifetime in blocks is measured by height, and where transactions have numbers there is nothing to outlive.
 func TestWhatIsOutlived(t *testing.T) {
 	t.Parallel()
 	s, c := timed(t)
@@ -363,7 +363,7 @@ func TestWhatIsOutlived(t *testing.T) {
 	wantHold(t, s, p, exchange.HoldNone)
 }
 
-// A payment whose transaction the database has lost completes by it, and is not made a second time.
+// A payment whose transaction the database lost completes by it, and is not made a second time.
 func TestPaymentsThatWereSentBefore(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -420,7 +420,7 @@ func TestPaymentsThatWereSentBefore(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// What a person has taken out of suspense is not taken out again.
+// Money that an officer has taken out of suspense is not taken out again.
 func TestSuspenseIsEmptiedOnce(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), started(t)

@@ -8,37 +8,37 @@ import (
 	"kivuko/exchange"
 )
 
-// paymentStage is how far a chain payment came, as its object sees it.
+// paymentStage is the progress of a chain payment, as its object sees it.
 type paymentStage int
 
 // The stages. A payment may go back from any of them to stageApproved, when its transaction is proven
 // impossible, and between stageIncluded and stageVanished.
 const (
-	stageApproved  paymentStage = iota // it waits for a signature, for the first time or anew; nothing of it is on the chain
+	stageApproved  paymentStage = iota // waits for a first or another signature; nothing of it is on the chain
 	stageWaiting                       // approved, and the signature waits for the watch over the chain
 	stageSigned                        // bytes are stored
-	stageBroadcast                     // a node took them
+	stageBroadcast                     // a node accepted them
 	stageIncluded                      // in a block that is not final yet
 	stageVanished                      // that block was reorganised away
-	stageParked                        // it waits for a person
+	stageParked                        // waits for an officer
 	stageCompleted                     // final, with the expected transfer
-	stageHandedOut                     // approved, and given away to be signed elsewhere
-	stageWithdrawn                     // approved, and what was given away is being made impossible
+	stageHandedOut                     // approved, and exported to be signed on the cold machine
+	stageWithdrawn                     // approved, and the exported transaction is being invalidated
 )
 
-// paymentObject is what a chain payment carries out: an order, a transfer, gas for another payment. The
-// sending machinery knows objects by this alone. A purpose has one file that implements it, and a case in
-// lockObject. A value belongs to one transaction of the database, in which its rows are locked before
-// those of its payment, so that two transactions can't wait for each other.
+// paymentObject is what a chain payment carries out: an order, a transfer, gas for another payment. The sending code
+// uses objects only through this interface. Each purpose has one file that implements it, and a case in lockObject. A
+// value belongs to one database transaction, in which its rows are locked before those of its payment, so that two
+// transactions can't deadlock.
 type paymentObject interface {
 	// parties are the owner and the master merchant who may read the payment's events; zero for none.
 	parties() (owner, vendor uuid.UUID)
-	// follow moves the object along with its payment, whose transaction is txID (empty when there is
-	// none). It may be called again for a stage that the object is in, and leaves an object alone that
-	// has ended or whose state does not depend on the stage.
+	// follow moves the object along with its payment, whose transaction is txID (empty when there is none). It may be
+	// called again for the object's current stage. It leaves alone an object that has ended or does not depend on the
+	// stage.
 	follow(ctx context.Context, t unitTx, to paymentStage, txID string) error
-	// spend says what the completed payment moves in the books: lines that sum to zero without the
-	// network's fee, and the holds that are used up or placed. It is called once, when the payment is completed.
+	// spend returns the ledger effects of the completed payment: lines that sum to zero without the network's fee, and
+	// the holds that are used up or placed. It is called once, when the payment completes.
 	spend(ctx context.Context, t unitTx, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error)
 }
 
@@ -66,20 +66,20 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 		o, err := t.lockedOrder(ctx, id)
 		return &fundingPayment{order: o}, err
 	}
-	return nil, exchange.Errorf(exchange.CodeUnsupported, "A chain payment for a %s is not known here.", purpose)
+	return nil, exchange.Errorf(exchange.CodeUnsupported, "Chain payments for a %s are not supported.", purpose)
 }
 
 // objectOf finds a payment with its object, both locked.
 func (t unitTx) objectOf(ctx context.Context, paymentID uuid.UUID) (paymentObject, exchange.ChainPayment, error) {
 	var r paymentRow
-	if err := t.get(ctx, &r, readPayment, paymentID); err != nil {
+	if err := t.Get(ctx, &r, readPayment, paymentID); err != nil {
 		return nil, exchange.ChainPayment{}, translate(err, "chain payment")
 	}
 	object, err := t.lockObject(ctx, r.Purpose, r.ObjectID)
 	if err != nil {
 		return nil, exchange.ChainPayment{}, err
 	}
-	if err := t.get(ctx, &r, lockPayment, paymentID); err != nil {
+	if err := t.Get(ctx, &r, lockPayment, paymentID); err != nil {
 		return nil, exchange.ChainPayment{}, translate(err, "chain payment")
 	}
 	p, err := r.payment()
@@ -99,12 +99,12 @@ func (o *orderPayment) follow(ctx context.Context, t unitTx, to paymentStage, tx
 	case stageApproved:
 		detail, txID = exchange.WaitSignature, ""
 		if status == exchange.OrderConfirming {
-			status = exchange.OrderProcessing // nothing of it is on the chain any more
+			status = exchange.OrderProcessing // it is no longer on the chain
 		}
 	case stageWaiting:
 		detail, txID = exchange.WaitWatch, o.order.TxHash
 	case stageHandedOut, stageWithdrawn:
-		return nil // nothing of an order is handed out
+		return nil // an order's payment is never handed out
 	case stageSigned:
 		detail, txID = exchange.WaitBroadcast, o.order.TxHash
 	case stageBroadcast, stageIncluded:
@@ -125,8 +125,8 @@ func (o *orderPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPaym
 	return t.spendReserved(ctx, p)
 }
 
-// spendReserved is spend for a payment out of a wallet's balance: the reserved money is used up, the
-// sender's wallet holds and is owed less, and a wallet of ours at the other end more.
+// spendReserved is spend for a payment from a wallet's balance: the reserved money is used up, the sending wallet's
+// custody and liability decrease, and those of a receiving wallet of ours increase.
 func (t unitTx) spendReserved(ctx context.Context, p exchange.ChainPayment) (exchange.Posting, []exchange.Line, error) {
 	used := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldCapture, Hold: exchange.Hold{ID: p.HoldID}}}}
 	lines := []exchange.Line{
@@ -139,12 +139,12 @@ func (t unitTx) spendReserved(ctx context.Context, p exchange.ChainPayment) (exc
 
 const readWalletAt = `SELECT id FROM wallets WHERE network = $1 AND address = $2`
 
-// arrivalLines book the other end of a payment that goes to a wallet in our custody: what the chain added
-// to it belongs to its owner. What the watch booked before it knew the payment lies in suspense and is taken out
-// of there. A payment to anybody else leaves our books.
+// arrivalLines book the receiving side of a payment to a wallet in our custody: the received money belongs to the
+// wallet's owner. Money that the watch booked to suspense before it knew the payment is moved out. Payments to
+// external addresses have no receiving side in our books.
 func (t unitTx) arrivalLines(ctx context.Context, p exchange.ChainPayment) ([]exchange.Line, error) {
 	var ours []uuid.UUID
-	if err := t.all(ctx, &ours, readWalletAt, p.Network, p.ToAddress); err != nil || len(ours) == 0 {
+	if err := t.All(ctx, &ours, readWalletAt, p.Network, p.ToAddress); err != nil || len(ours) == 0 {
 		return nil, err
 	}
 	from := exchange.Owned(exchange.AccCustody, ours[0], p.Amount.Asset())
@@ -162,8 +162,8 @@ func (t unitTx) arrivalLines(ctx context.Context, p exchange.ChainPayment) ([]ex
 	}, nil
 }
 
-// orderFollows moves a payment's order along with it. An order that has ended, or is there already,
-// stays as it is.
+// orderFollows moves a payment's order along with it. An order that has ended, or has the status already, stays as it
+// is.
 func (t unitTx) orderFollows(ctx context.Context, before exchange.Order, to exchange.OrderStatus, detail, txHash string) (exchange.Order, error) {
 	if before.Machine().Terminal(before.Status) || (before.Status == to && before.StatusDetail == detail && before.TxHash == txHash) {
 		return before, nil

@@ -59,7 +59,7 @@ func (r paymentRow) payment() (exchange.ChainPayment, error) {
 	return p, err
 }
 
-func paymentFact(p exchange.ChainPayment) map[string]any {
+func paymentSnapshot(p exchange.ChainPayment) map[string]any {
 	return map[string]any{
 		"id": p.ID, "purpose": p.Purpose, "object_id": p.ObjectID, "network": p.Network, "asset": p.Amount.Asset(), "amount": p.Amount.String(),
 		"from_address": p.FromAddress, "to_address": p.ToAddress, "status": p.Status, "detail": p.Detail, "tx_id": p.TxID, "block": p.Block,
@@ -76,16 +76,16 @@ const lockPayment = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p
 // ChainPayment reads a chain payment.
 func (s *Store) ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error) {
 	var r paymentRow
-	if err := s.read(ctx, &r, readPayment, id); err != nil {
+	if err := s.db.Get(ctx, &r, readPayment, id); err != nil {
 		return exchange.ChainPayment{}, translate(err, "chain payment")
 	}
 	return r.payment()
 }
 
-// ChainPaymentOf reads the chain payment that carries out an object, the last one where there are several.
+// ChainPaymentOf reads the chain payment that carries out an object, the latest where there are several.
 func (s *Store) ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, error) {
 	var r paymentRow
-	if err := s.read(ctx, &r, readPaymentOf, purpose, objectID); err != nil {
+	if err := s.db.Get(ctx, &r, readPaymentOf, purpose, objectID); err != nil {
 		return exchange.ChainPayment{}, translate(err, "chain payment")
 	}
 	return r.payment()
@@ -93,7 +93,7 @@ func (s *Store) ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpos
 
 func (t unitTx) paymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, bool, error) {
 	var rows []paymentRow
-	if err := t.all(ctx, &rows, readPaymentOf, purpose, objectID); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, readPaymentOf, purpose, objectID); err != nil || len(rows) == 0 {
 		return exchange.ChainPayment{}, false, err
 	}
 	p, err := rows[0].payment()
@@ -105,7 +105,7 @@ INSERT INTO chain_payments (id, purpose, object_id, n, network, asset, amount, w
     intent_hash, status, approved_by, created_at, updated_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'approved', $15, $16, $16)`
 
-// byPolicy approves payments whose money came in; nobody has to.
+// byPolicy approves payments whose money came in, without an officer.
 const byPolicy = "policy"
 
 // approvePayment writes the payment that delivers a paid order's crypto.
@@ -116,12 +116,12 @@ func (t unitTx) approvePayment(ctx context.Context, o exchange.Order) (exchange.
 	})
 }
 
-// addPayment writes an approved payment of an object with its event. The caller gives purpose, object,
-// network, amount, sending wallet, recipient, hold and approver; the sender's address, who pays the fee,
-// and the hash of all that are made here. A zero N is 1.
+// addPayment writes an approved payment of an object with its event. The caller sets purpose, object, network, amount,
+// sending wallet, recipient, hold and approver; addPayment sets the sender's address, the fee payer and the hash. A
+// zero N means 1.
 func (t unitTx) addPayment(ctx context.Context, by exchange.Principal, object paymentObject, p exchange.ChainPayment) (exchange.ChainPayment, error) {
 	var w walletRow
-	if err := t.get(ctx, &w, readWallet, p.WalletID); err != nil {
+	if err := t.Get(ctx, &w, readWallet, p.WalletID); err != nil {
 		return p, translate(err, "wallet")
 	}
 	if w.Network != p.Network {
@@ -139,7 +139,7 @@ func (t unitTx) addPayment(ctx context.Context, by exchange.Principal, object pa
 		}
 	}
 	p.IntentHash = p.Intent()
-	_, err = t.exec(ctx, insertPayment, p.ID, p.Purpose, p.ObjectID, p.N, p.Network, p.Amount.Asset(), p.Amount.Decimal(), p.WalletID, p.FromAddress,
+	_, err = t.Exec(ctx, insertPayment, p.ID, p.Purpose, p.ObjectID, p.N, p.Network, p.Amount.Asset(), p.Amount.Decimal(), p.WalletID, p.FromAddress,
 		p.ToAddress, nullID(p.FeeWalletID), p.FeePayer, nullID(p.HoldID), p.IntentHash, p.ApprovedBy, p.CreatedAt)
 	if err != nil {
 		return p, err
@@ -149,9 +149,9 @@ func (t unitTx) addPayment(ctx context.Context, by exchange.Principal, object pa
 
 func (t unitTx) recordPayment(ctx context.Context, name string, by exchange.Principal, object paymentObject, before *exchange.ChainPayment, p exchange.ChainPayment) error {
 	owner, vendor := object.parties()
-	f := fact{by: by, object: "chain_payment", id: p.ID, name: "chain_payment." + name, owner: owner, vendor: vendor, after: paymentFact(p)}
+	f := auditEvent{by: by, object: "chain_payment", id: p.ID, name: "chain_payment." + name, owner: owner, vendor: vendor, after: paymentSnapshot(p)}
 	if before != nil {
-		f.before = paymentFact(*before)
+		f.before = paymentSnapshot(*before)
 	}
 	return t.record(ctx, f)
 }
@@ -173,7 +173,7 @@ func (t unitTx) savePayment(ctx context.Context, by exchange.Principal, object p
 	if p.Status == exchange.ChainCompleted {
 		p.CompletedAt = p.UpdatedAt
 	}
-	err := t.one(ctx, savePayment, p.ID, p.Status, p.Detail, p.TxID, int64(p.Block), p.Fee.Decimal(), nullTime(p.CompletedAt), p.UpdatedAt, //nolint:gosec // G115: block numbers are far from the limit
+	err := t.One(ctx, savePayment, p.ID, p.Status, p.Detail, p.TxID, int64(p.Block), p.Fee.Decimal(), nullTime(p.CompletedAt), p.UpdatedAt, //nolint:gosec // G115: block numbers are far from the limit
 		before.Version, pq.Array(from))
 	if err != nil {
 		return before, err
@@ -184,21 +184,21 @@ func (t unitTx) savePayment(ctx context.Context, by exchange.Principal, object p
 
 const readSealedKey = `
 SELECT k.wallet_id, o.network, k.ciphertext, k.master_key, k.public_key, k.algorithm, CASE WHEN o.type = 'hot' THEN w.type ELSE o.type END AS type
-FROM wallets w JOIN wallets o ON o.id = coalesce(w.twin_of, w.id) JOIN wallet_keys k ON k.wallet_id = o.id
+FROM wallets w JOIN wallets o ON o.id = coalesce(w.counterpart_of, w.id) JOIN wallet_keys k ON k.wallet_id = o.id
 WHERE w.id = $1`
 
-// PaymentForSigning reads a payment with the sealed keys that sign it: the sending wallet's, and after it
-// that of the wallet that pays the fee, where that is another one. CodeForbidden when one of them is cold:
-// its key signs nothing by itself, whoever approved the payment. CodeForbidden too when nothing of the payment
-// was signed yet and its recipient, outside of our custody, stands on the deny list by now.
+// PaymentForSigning reads a payment with the sealed keys that sign it: the sending wallet's, then that of the
+// fee-paying wallet if it is another one. CodeForbidden when one of them is cold: this process never signs with its
+// key, whoever approved the payment. CodeForbidden too when the payment is not signed yet and its external recipient
+// is now on the deny list.
 func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, []exchange.SealedKey, error) {
 	p, err := s.ChainPayment(ctx, id)
 	if err != nil {
 		return p, nil, err
 	}
-	if p.Status == exchange.ChainApproved { // what is signed may have to be outbid, to let others in its lane pass
+	if p.Status == exchange.ChainApproved { // a signed one may need a replacement with a higher fee, to unblock its sequence
 		var denied bool
-		if err := s.read(ctx, &denied, isDeniedOutside, p.Network, p.ToAddress); err != nil {
+		if err := s.db.Get(ctx, &denied, isDeniedOutside, p.Network, p.ToAddress); err != nil {
 			return p, nil, translate(err, "denied address")
 		}
 		if denied {
@@ -218,8 +218,8 @@ func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.C
 	return p, sealed, nil
 }
 
-// hotKey reads a sealed key that the signer opens: the wallet's own, or for the twin of a wallet that one's.
-// CodeForbidden for a cold wallet's.
+// hotKey reads a sealed key that the signer opens: the wallet's own, or its counterpart's. CodeForbidden for a cold
+// wallet's.
 func (s *Store) hotKey(ctx context.Context, wallet uuid.UUID) (exchange.SealedKey, error) {
 	var k struct {
 		WalletID   uuid.UUID `db:"wallet_id"`
@@ -230,19 +230,19 @@ func (s *Store) hotKey(ctx context.Context, wallet uuid.UUID) (exchange.SealedKe
 		Algorithm  string
 		Type       exchange.WalletType
 	}
-	if err := s.read(ctx, &k, readSealedKey, wallet); err != nil {
+	if err := s.db.Get(ctx, &k, readSealedKey, wallet); err != nil {
 		return exchange.SealedKey{}, translate(err, "wallet key")
 	}
 	if k.Type != exchange.Hot {
-		return exchange.SealedKey{}, exchange.Errorf(exchange.CodeForbidden, "Wallet %s is cold; nothing is signed with its key here.", wallet)
+		return exchange.SealedKey{}, exchange.Errorf(exchange.CodeForbidden, "Wallet %s is cold. Its key signs only on the cold machine.", wallet)
 	}
 	return exchange.SealedKey{
 		WalletID: k.WalletID, Network: k.Network, Ciphertext: k.Ciphertext, MasterKey: k.MasterKey, PublicKey: k.PublicKey, Algorithm: k.Algorithm,
 	}, nil
 }
 
-// ParkChainPayment sets a payment aside for a person because no transaction of it can be built. While
-// one may still move money it is CodeStateConflict; one that is parked already gets the new detail.
+// ParkChainPayment parks a payment for an officer because no transaction of it can be built. CodeStateConflict while a
+// transaction may still move money. A parked one gets the new detail.
 func (s *Store) ParkChainPayment(ctx context.Context, paymentID uuid.UUID, detail string) (exchange.ChainPayment, error) {
 	return change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		var none exchange.Posting
@@ -265,9 +265,9 @@ func (s *Store) ParkChainPayment(ctx context.Context, paymentID uuid.UUID, detai
 	})
 }
 
-// RetryChainPayment lets a parked payment be signed again. One that is approved or under way already is
-// returned as it is. CodeStateConflict when a transaction of it was carried out and moved something else than
-// it should have, until a person has settled what that was: paying in full once more is no answer to it.
+// RetryChainPayment lets a parked payment be signed again. One that is approved or under way is returned as it is.
+// CodeStateConflict when a transaction of it was carried out but moved something else, until an officer has settled
+// that: paying again in full is not the remedy.
 func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) (exchange.ChainPayment, error) {
 	return change(ctx, s, "chain payment", paymentID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		var none exchange.Posting
@@ -282,7 +282,7 @@ func (s *Store) RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by e
 		}
 		if hold, err := t.hold(ctx, paymentID); err != nil || hold == exchange.HoldUnexpected {
 			if err == nil {
-				err = exchange.Errorf(exchange.CodeStateConflict, "A transaction of the payment moved something else than it should have; it can't be tried again before an officer has settled what that was.")
+				err = exchange.Errorf(exchange.CodeStateConflict, "A transaction of the payment moved something else than it should have. An officer has to settle that before the payment can be retried.")
 			}
 			return before, none, err
 		}

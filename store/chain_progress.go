@@ -10,7 +10,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// step is one report of the chain about one transaction.
+// step is one report of the network about one transaction.
 type step struct {
 	t       unitTx
 	object  paymentObject
@@ -28,7 +28,7 @@ func (s *Store) chainStep(ctx context.Context, attemptID uuid.UUID, fn func(cont
 	return change(ctx, s, "transaction", attemptID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
 		st := &step{t: t}
 		var paymentID uuid.UUID
-		if err := t.get(ctx, &paymentID, paymentOfTx, attemptID); err != nil {
+		if err := t.Get(ctx, &paymentID, paymentOfTx, attemptID); err != nil {
 			return st.payment, st.posting, translate(err, "transaction")
 		}
 		var err error
@@ -36,7 +36,7 @@ func (s *Store) chainStep(ctx context.Context, attemptID uuid.UUID, fn func(cont
 			return st.payment, st.posting, err
 		}
 		var r txRow
-		if err := t.get(ctx, &r, lockTx, attemptID); err != nil {
+		if err := t.Get(ctx, &r, lockTx, attemptID); err != nil {
 			return st.payment, st.posting, translate(err, "transaction")
 		}
 		if st.tx, err = r.attempt(); err != nil {
@@ -60,17 +60,17 @@ func (t unitTx) moveTx(ctx context.Context, before, a exchange.ChainAttempt) err
 		}
 		from = exchange.ChainAttemptMachine.Sources(a.Status)
 	}
-	return t.one(ctx, saveTx, a.ID, a.Status, int64(a.Block), a.BlockID, a.Fee.Decimal(), clip(a.LastCode, 500), a.Broadcasts, t.s.now(), pq.Array(from)) //nolint:gosec // G115: block numbers are far from the limit
+	return t.One(ctx, saveTx, a.ID, a.Status, int64(a.Block), a.BlockID, a.Fee.Decimal(), clip(a.LastCode, 500), a.Broadcasts, t.s.now(), pq.Array(from)) //nolint:gosec // G115: block numbers are far from the limit
 }
 
-// saveTx stores what the chain says of the transaction.
+// saveTx stores the network's report about the transaction.
 func (st *step) saveTx(ctx context.Context, a exchange.ChainAttempt) error {
 	err := st.t.moveTx(ctx, st.tx, a)
 	st.tx = a
 	return err
 }
 
-// pay moves the payment, unless it is there already.
+// pay moves the payment, unless it has that status already.
 func (st *step) pay(ctx context.Context, to exchange.ChainPaymentStatus, edit func(*exchange.ChainPayment)) error {
 	p := st.payment
 	p.Status = to
@@ -88,13 +88,13 @@ func (st *step) follow(ctx context.Context, to paymentStage) error {
 	return st.object.follow(ctx, st.t, to, st.tx.TxID)
 }
 
-// RecordBroadcast stores a node's answer to the signed bytes. Once a node took them, the payment is
-// broadcast and its order confirming.
+// RecordBroadcast stores a node's response to the signed bytes. Once a node accepted them, the payment is broadcast
+// and its order confirming.
 func (s *Store) RecordBroadcast(ctx context.Context, attemptID uuid.UUID, code string, accepted bool) (exchange.ChainPayment, error) {
 	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
 		a := st.tx
 		if !a.Leads() {
-			return nil // a late answer about a transaction whose fate is known, or in whose place another is offered
+			return nil // a late response about a transaction whose outcome is known or that was replaced
 		}
 		a.LastCode = code
 		a.Broadcasts++
@@ -113,8 +113,8 @@ func (s *Store) RecordBroadcast(ctx context.Context, attemptID uuid.UUID, code s
 	})
 }
 
-// RecordIncluded stores the block in which the transaction was seen; the block is not final yet. It leads
-// from now on, whatever outbid it before.
+// RecordIncluded stores the block in which the transaction was seen; the block is not final yet. The transaction leads
+// from now on, even if it was replaced before.
 func (s *Store) RecordIncluded(ctx context.Context, attemptID uuid.UUID, block uint64, blockID string) (exchange.ChainPayment, error) {
 	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
 		a := st.tx
@@ -135,8 +135,8 @@ func (s *Store) RecordIncluded(ctx context.Context, attemptID uuid.UUID, block u
 	})
 }
 
-// RecordVanished stores that the transaction's block was reorganised away. It is as good as broadcast
-// again, or the one with the highest bid is where others have its number. The payment's object goes back.
+// RecordVanished stores that the transaction's block was reorganised away. The transaction counts as broadcast again,
+// or the one with the highest bid does where others share its number. The payment's object goes back.
 func (s *Store) RecordVanished(ctx context.Context, attemptID uuid.UUID) (exchange.ChainPayment, error) {
 	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
 		a := st.tx
@@ -153,9 +153,9 @@ func (s *Store) RecordVanished(ctx context.Context, attemptID uuid.UUID) (exchan
 	})
 }
 
-// RecordExpired stores the proof that the transaction can never be included any more. Only now may
-// another one be signed. On a sequenced network the proof is that its number was used, by a transaction
-// that is none of ours: then all with the number have expired, and the wallet's lane is closed.
+// RecordExpired stores the proof that the transaction can never be included any more. Only now may another one be
+// signed. On a sequenced network the proof is that a foreign transaction used its number: then all with the number
+// have expired, and the wallet's sequence is closed.
 func (s *Store) RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence string) (exchange.ChainPayment, error) {
 	return s.chainStep(ctx, attemptID, func(ctx context.Context, st *step) error {
 		a := st.tx
@@ -172,7 +172,7 @@ func (s *Store) RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence
 		if err := st.expireOthers(ctx, evidence); err != nil {
 			return err
 		}
-		if err := st.closeLane(ctx); err != nil {
+		if err := st.closeNonceSequence(ctx); err != nil {
 			return err
 		}
 		if err := st.pay(ctx, exchange.ChainApproved, func(p *exchange.ChainPayment) { p.TxID, p.Block = "", 0 }); err != nil {
@@ -182,14 +182,14 @@ func (s *Store) RecordExpired(ctx context.Context, attemptID uuid.UUID, evidence
 	})
 }
 
-// carriedOut is the word of all networks for a transaction that did what it says.
+// carriedOut is the code on all networks for a transaction that was executed successfully.
 const carriedOut = "SUCCESS"
 
-// RecordFinal stores the end of a transaction in a final block, with what the network took. One that
-// made the expected transfer completes the payment: the reserved crypto is spent and has left custody.
-// One that failed parks the payment for a person; its fee is booked all the same. When it was carried out all
-// the same, or the watch has seen it move something, an alarm holds the payment up until a person has settled
-// it. Others with its number have expired by it. It may be called again with the same outcome.
+// RecordFinal stores the outcome of a transaction in a final block, with the network's fee. One that made the expected
+// transfer completes the payment: the reserved crypto is spent and has left custody. Otherwise the payment is parked
+// for an officer; its fee is booked all the same. If such a transaction was carried out, or the watch has seen it move
+// something, an alarm holds the payment up until an officer settles it. Others with its number expire. It may be
+// called again with the same outcome.
 func (s *Store) RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, block uint64, blockID string, fee money.Amount, code string) (exchange.ChainPayment, error) {
 	to := exchange.TxFailed
 	if ok {
@@ -204,7 +204,7 @@ func (s *Store) RecordFinal(ctx context.Context, attemptID uuid.UUID, ok bool, b
 			fee = money.Zero(st.payment.Network.NativeCoin())
 		}
 		if fee.Sign() < 0 || fee.Asset() != st.payment.Network.NativeCoin() {
-			return exchange.Errorf(exchange.CodeInternal, "a fee of %s %s is none of %s", fee, fee.Asset(), st.payment.Network)
+			return exchange.Errorf(exchange.CodeInternal, "a fee of %s %s is not in the gas coin of %s", fee, fee.Asset(), st.payment.Network)
 		}
 		a.Status, a.Block, a.BlockID, a.Fee, a.LastCode = to, block, blockID, fee, code
 		if err := st.saveTx(ctx, a); err != nil {

@@ -11,19 +11,19 @@ import (
 
 // Refunds in crypto. The order is locked first, where there is one, then the refund, then its payment.
 
-// cryptoRefund is what a refund in crypto is opened from.
+// cryptoRefund are the data of a new refund in crypto.
 type cryptoRefund struct {
-	order     exchange.Order // the zero order where the money belongs to none
+	order     exchange.Order // zero when the money belongs to no order
 	exception uuid.UUID
-	deposit   uuid.UUID // that brought the crypto; zero where a payment of ours did
+	deposit   uuid.UUID // the deposit that brought the crypto; zero when a payment of ours did
 	wallet    uuid.UUID // where it lies
 	network   exchange.Network
 	amount    money.Amount
-	// hold reserves the crypto. A zero one is placed by the caller in the same transaction, see refundHold.
+	// hold reserves the crypto. For a zero hold the caller places one in the same transaction; see refundHold.
 	hold      uuid.UUID
 	reason    string
-	requested uuid.UUID // the person who asked; zero for a flow
-	address   string    // that the person gave; empty for the order's
+	requested uuid.UUID // the requesting officer; zero for a flow
+	address   string    // given by the officer; empty for the order's address
 }
 
 const insertCryptoRefund = `
@@ -31,9 +31,9 @@ INSERT INTO refunds (id, rail, order_id, exception_id, asset, amount, reason, st
     digest, requested_by, addressed_by, created_at, updated_at)
 VALUES ($1, 'chain', $2, $3, $4, $5, $6, 'pending', $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $17) RETURNING ` + refundColumns
 
-// openCryptoRefund promises crypto back that lies in a wallet of the house. Its order is stored as failed before, and
-// its exception as refunding. The database refuses one of money that was promised before, and commits none for which
-// nothing is reserved.
+// openCryptoRefund opens a refund of crypto that lies in a wallet of the house. The caller has already stored its
+// order as failed, or its exception as refunding. The database refuses a second refund of the same money, and one
+// without a reservation.
 func (t unitTx) openCryptoRefund(ctx context.Context, c cryptoRefund, by exchange.Principal) (exchange.Refund, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -60,7 +60,7 @@ func (t unitTx) openCryptoRefund(ctx context.Context, c cryptoRefund, by exchang
 		f.Detail = string(exchange.RefundWaitsAddress)
 	}
 	var r refundRow
-	err = t.get(ctx, &r, insertCryptoRefund, id, nullID(f.OrderID), nullID(f.ExceptionID), f.Amount.Asset(), f.Amount.Decimal(), f.Reason, f.Detail,
+	err = t.Get(ctx, &r, insertCryptoRefund, id, nullID(f.OrderID), nullID(f.ExceptionID), f.Amount.Asset(), f.Amount.Decimal(), f.Reason, f.Detail,
 		nullID(f.DepositID), f.WalletID, f.Network, f.Address, f.HoldID, f.Value.Decimal(), f.Intent(), nullID(f.RequestedBy), nullID(f.AddressedBy), t.s.now())
 	if err != nil {
 		return f, err
@@ -68,12 +68,12 @@ func (t unitTx) openCryptoRefund(ctx context.Context, c cryptoRefund, by exchang
 	if f, err = r.refund(); err != nil {
 		return f, err
 	}
-	return f, t.record(ctx, fact{
-		by: by, object: "refund", id: id, name: "refund.pending", owner: c.order.CustomerID, vendor: c.order.VendorID, after: refundFact(f, f.Detail),
+	return f, t.record(ctx, auditEvent{
+		by: by, object: "refund", id: id, name: "refund.pending", owner: c.order.CustomerID, vendor: c.order.VendorID, after: refundSnapshot(f, f.Detail),
 	})
 }
 
-// refundHold reserves the crypto of a refund that names a hold of its own.
+// refundHold places the reservation of a refund that has a hold of its own.
 func refundHold(f exchange.Refund) exchange.HoldOp {
 	return exchange.HoldOp{Verb: exchange.HoldPlace, Hold: exchange.Hold{
 		ID: f.HoldID, Key: "refund:" + f.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Amount.Asset()),
@@ -83,32 +83,32 @@ func refundHold(f exchange.Refund) exchange.HoldOp {
 
 const readWalletAddress = `SELECT address FROM wallets WHERE id = $1`
 
-const isHouse = `SELECT is_twin($1, $2) OR EXISTS (SELECT FROM wallets WHERE network = $1 AND address = $2 AND owner_id IS NULL)`
+const isHouse = `SELECT is_counterpart($1, $2) OR EXISTS (SELECT FROM wallets WHERE network = $1 AND address = $2 AND owner_id IS NULL)`
 
-// saidAddress is where the crypto of an order goes back to by what was said before anything was wrong: the wallet of
-// ours that it came from, or the address that the customer gave. It is never guessed from who sent a deposit. Of what
-// came on another network than the order's nothing was said.
+// saidAddress is the refund address that was agreed before anything went wrong: our wallet that the crypto came from,
+// or the address that the customer gave. It is never derived from the sender of a deposit. A deposit on another
+// network than the order's has no agreed address.
 func (t unitTx) saidAddress(ctx context.Context, o exchange.Order, n exchange.Network) (string, error) {
 	if o.Network != n {
 		return "", nil
 	}
 	if o.FundWalletID != uuid.Nil {
 		var address string
-		err := t.get(ctx, &address, readWalletAddress, o.FundWalletID)
+		err := t.Get(ctx, &address, readWalletAddress, o.FundWalletID)
 		return address, err
 	}
 	if o.RefundAddress == "" {
 		return "", nil
 	}
 	var house bool
-	if err := t.get(ctx, &house, isHouse, o.Network, o.RefundAddress); err != nil || house {
-		return "", err // it became a wallet of the house's since; a person has to say
+	if err := t.Get(ctx, &house, isHouse, o.Network, o.RefundAddress); err != nil || house {
+		return "", err // it has become a wallet of the house since; an officer has to choose
 	}
 	return o.RefundAddress, nil
 }
 
-// refundValue is what an amount counts as when it goes back. What nobody values, a network's own coin, counts as more
-// than any one person decides about.
+// refundValue is the value of an amount for the approval rule. An asset without a price, such as a network's own coin,
+// counts as above every officer's sole limit.
 func (t unitTx) refundValue(ctx context.Context, m money.Amount) (money.Amount, error) {
 	if m.Asset().Stablecoin() {
 		v, _, err := t.valueOf(ctx, m)
@@ -122,17 +122,17 @@ const payingClaim = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE order_
 
 func (t unitTx) claimOf(ctx context.Context, orderID uuid.UUID) (exchange.EscrowClaim, error) {
 	var r claimRow
-	if err := t.get(ctx, &r, payingClaim, orderID); err != nil {
+	if err := t.Get(ctx, &r, payingClaim, orderID); err != nil {
 		return exchange.EscrowClaim{}, translate(err, "deposit of the order")
 	}
 	return r.claim()
 }
 
-// OpenChainRefund promises crypto back. Of an order whose crypto was taken, the order fails in the same transaction and
-// its vendor's shillings are free again; CodeStateConflict while a payout of it may have paid. An order that is completed
-// is returned without a refund. Of an exception, the money leaves suspense and is reserved where it lies; CodeStateConflict when the exception is settled or
-// an alarm about the transaction is open, CodeUnsupported for money that lies in somebody's own wallet. Called again it
-// returns the refund that is there.
+// OpenChainRefund opens a refund in crypto. An order whose crypto was taken fails in the same transaction and its
+// vendor's shillings are freed; CodeStateConflict while a payout of it may have paid. A completed order is returned
+// without a refund. The money of an exception leaves suspense and is reserved in its wallet; CodeStateConflict when
+// the exception is settled or an alarm about the transaction is open, CodeUnsupported for money in a customer's or
+// merchant's wallet. A repeated call returns the existing refund.
 func (s *Store) OpenChainRefund(ctx context.Context, r exchange.ChainRefundRequest, by exchange.Principal) (exchange.Order, exchange.Refund, error) {
 	open, id := s.refundSale, r.OrderID
 	if r.ExceptionID != uuid.Nil {
@@ -155,10 +155,10 @@ func (s *Store) refundSale(ctx context.Context, t unitTx, r exchange.ChainRefund
 		return refunded{before, old}, none, err
 	}
 	if before.OffRamp() && before.Status == exchange.OrderCompleted {
-		return refunded{order: before}, none, nil // a payout that was refused proved true meanwhile: the flow goes on from there
+		return refunded{order: before}, none, nil // a payout recorded as refused was proven to have paid: the flow continues from there
 	}
 	if !before.OffRamp() || before.Status != exchange.OrderProcessing {
-		return refunded{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s has no crypto to give back.", before.Status)
+		return refunded{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s has no crypto to refund.", before.Status)
 	}
 	claim, err := t.claimOf(ctx, before.ID)
 	if err != nil {
@@ -188,10 +188,10 @@ func (s *Store) refundSale(ctx context.Context, t unitTx, r exchange.ChainRefund
 
 const isClaimed = `SELECT EXISTS (SELECT FROM order_payouts WHERE id = $1 AND claimed)`
 
-// stopClaimed hands the new refund of an order to a person when somebody claims that the order was paid out.
+// stopClaimed parks the new refund of an order for an officer when there is evidence that the order was paid out.
 func (t unitTx) stopClaimed(ctx context.Context, o exchange.Order, f exchange.Refund) (exchange.Refund, error) {
 	var claimed bool
-	if err := t.get(ctx, &claimed, isClaimed, o.ID); err != nil || !claimed {
+	if err := t.Get(ctx, &claimed, isClaimed, o.ID); err != nil || !claimed {
 		return f, err
 	}
 	return t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, string(exchange.RefundWaitsClaim), "", uuid.Nil, flow)
@@ -205,31 +205,31 @@ SELECT EXISTS (SELECT FROM deposit_quarantine q JOIN chain_deposits d ON d.netwo
 
 const isHotHouse = `SELECT EXISTS (SELECT FROM wallets WHERE id = $1 AND owner_id IS NULL AND type = 'hot')`
 
-// strayDeposit finds the movement of which an exception speaks, where it may be given back or moved on: it lies in a
-// wallet of the house that signs by itself, and nothing about its transaction is unclear.
+// strayDeposit finds the deposit of an exception, if it may be refunded or moved: it lies in a hot wallet of the
+// house, and no alarm about its transaction is open.
 func (t unitTx) strayDeposit(ctx context.Context, x exchange.PaymentException) (exchange.ChainDeposit, error) {
 	var rows []depositRow
-	if err := t.all(ctx, &rows, depositOfException, x.ID); err != nil {
+	if err := t.All(ctx, &rows, depositOfException, x.ID); err != nil {
 		return exchange.ChainDeposit{}, err
 	}
 	if len(rows) == 0 || x.Kind == exchange.ExcReconciliation || x.Kind == exchange.ExcPaidTwice {
-		return exchange.ChainDeposit{}, exchange.Errorf(exchange.CodeStateConflict, "No money on a chain came with the exception that could be given back.")
+		return exchange.ChainDeposit{}, exchange.Errorf(exchange.CodeStateConflict, "The exception has no crypto deposit that could be refunded.")
 	}
 	d, err := rows[0].deposit()
 	if err != nil {
 		return d, err
 	}
 	var alarm, ours bool
-	if err := t.get(ctx, &alarm, alarmOfDeposit, d.ID); err != nil {
+	if err := t.Get(ctx, &alarm, alarmOfDeposit, d.ID); err != nil {
 		return d, err
 	}
 	if alarm {
-		return d, exchange.Errorf(exchange.CodeStateConflict, "An alarm about the transaction that brought the money is open. It can go back when the alarm is settled.")
+		return d, exchange.Errorf(exchange.CodeStateConflict, "An alarm about the deposit's transaction is open. Settle the alarm before the refund.")
 	}
-	if err := t.get(ctx, &ours, isHotHouse, d.WalletID); err != nil || ours {
+	if err := t.Get(ctx, &ours, isHotHouse, d.WalletID); err != nil || ours {
 		return d, err
 	}
-	return d, exchange.Errorf(exchange.CodeUnsupported, "The money lies in somebody's own wallet, or in one whose key does not sign here; credit it to its owner.")
+	return d, exchange.Errorf(exchange.CodeUnsupported, "The money lies in a customer's, merchant's or cold wallet and can't be refunded. Credit it to the wallet's owner.")
 }
 
 const readRefundRequest = `SELECT address, reason, requested_by FROM refund_requests WHERE id = $1 AND (order_id = $2 OR exception_id = $3)`
@@ -240,11 +240,11 @@ type requestRow struct {
 	RequestedBy uuid.UUID `db:"requested_by"`
 }
 
-// refundDeposit opens the refund of money that fits nothing.
+// refundDeposit opens the refund of a deposit that fits no order.
 func (s *Store) refundDeposit(ctx context.Context, t unitTx, r exchange.ChainRefundRequest, by exchange.Principal) (refunded, exchange.Posting, error) {
 	var none exchange.Posting
 	var orderID uuid.NullUUID
-	if err := t.get(ctx, &orderID, orderOfException, r.ExceptionID); err != nil {
+	if err := t.Get(ctx, &orderID, orderOfException, r.ExceptionID); err != nil {
 		return refunded{}, none, translate(err, "payment exception")
 	}
 	var o exchange.Order
@@ -267,12 +267,12 @@ func (s *Store) refundDeposit(ctx context.Context, t unitTx, r exchange.ChainRef
 	}
 	var asked requestRow
 	if r.RequestID != uuid.Nil {
-		if err := t.get(ctx, &asked, readRefundRequest, r.RequestID, nil, x.ID); err != nil {
+		if err := t.Get(ctx, &asked, readRefundRequest, r.RequestID, nil, x.ID); err != nil {
 			return refunded{}, none, translate(err, "request for a refund")
 		}
 	}
 	if asked.Address != "" && o.RefundAddress != "" && o.Network == d.Network {
-		return refunded{}, none, exchange.Invalid(exchange.FieldError{Pointer: "/address", Code: "conflict", Message: "must be absent: the order says where its crypto goes back to"})
+		return refunded{}, none, exchange.Invalid(exchange.FieldError{Pointer: "/address", Code: "conflict", Message: "must be absent: the crypto goes back to the order's refund address"})
 	}
 	if x, err = t.moveException(ctx, x, exchange.ExcRefunding, clip(asked.Reason, exchange.MaxExceptionReason), by); err != nil {
 		return refunded{}, none, err
@@ -293,8 +293,8 @@ func (s *Store) refundDeposit(ctx context.Context, t unitTx, r exchange.ChainRef
 
 const orderOfException = `SELECT order_id FROM payment_exceptions WHERE id = $1`
 
-// outOfException books that money of an exception is what its wallet's owner, the house, owes in that wallet. All of it
-// is reserved in the same posting, so that it leaves by one payment.
+// outOfException books the money of an exception as the house's own in its wallet. The same posting reserves all of
+// it, so that it leaves by one payment.
 func outOfException(x exchange.PaymentException, d exchange.ChainDeposit, word string) exchange.Entry {
 	return exchange.Entry{
 		Key: "exception:" + x.ID.String() + ":" + word, Kind: "exception." + word, ObjectType: "payment_exception", ObjectID: x.ID,
@@ -313,21 +313,21 @@ const sameRefundRequest = `
 SELECT EXISTS (SELECT FROM refund_requests WHERE id = $1 AND order_id IS NOT DISTINCT FROM $2 AND exception_id IS NOT DISTINCT FROM $3
     AND address = $4 AND reason = $5 AND requested_by = $6)`
 
-// SaveRefundRequest keeps what a person asked for, so that the flow which does it is told an id alone. Saved before in
-// the same words it changes nothing; another request with the id is CodeConflict.
+// SaveRefundRequest stores an officer's request, so that the flow gets only an id. An identical repeated request
+// changes nothing; another request with the id is CodeConflict.
 func (s *Store) SaveRefundRequest(ctx context.Context, r exchange.RefundRequest, by exchange.Principal) error {
 	if err := require(r.Reason != "" && len([]rune(r.Reason)) <= exchange.MaxRefundReason, "/note", "required", "must say why, in at most 500 characters"); err != nil {
 		return err
 	}
 	return s.inTx(ctx, "request for a refund", func(t unitTx) error {
 		order, exception := nullID(r.OrderID), nullID(r.ExceptionID)
-		n, err := t.exec(ctx, insertRefundRequest, r.ID, order, exception, r.Address, r.Reason, by.UserID, t.s.now())
+		n, err := t.Exec(ctx, insertRefundRequest, r.ID, order, exception, r.Address, r.Reason, by.UserID, t.s.now())
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			var same bool
-			if err := t.get(ctx, &same, sameRefundRequest, r.ID, order, exception, r.Address, r.Reason, by.UserID); err != nil || same {
+			if err := t.Get(ctx, &same, sameRefundRequest, r.ID, order, exception, r.Address, r.Reason, by.UserID); err != nil || same {
 				return err
 			}
 			return exchange.Errorf(exchange.CodeConflict, "The id belongs to another request.")

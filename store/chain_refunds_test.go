@@ -23,7 +23,7 @@ const (
 	otherAddress = "Tother000000000000000000000000000000"
 )
 
-// refuses has a payout of the order definitely refused; unsure, after nobody knew for a while.
+// refuses makes a payout of the order definitely refused; unsure, after its outcome was unknown for a while.
 func (x *sale) refuses(t *testing.T, unsure bool) {
 	t.Helper()
 	ctx, a := t.Context(), x.tries(t)
@@ -35,12 +35,12 @@ func (x *sale) refuses(t *testing.T, unsure bool) {
 	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.s.FailOrderPayout(ctx, x.order.ID, "2040"); err != nil {
+	if _, err := failOrder(t, x.s, x.order.ID, "2040"); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// unpaid is a sale whose payout was refused and whose crypto is promised back; its refund may go at once.
+// unpaid is a sale with a refused payout and an open refund, which may be sent at once.
 func unpaid(t *testing.T, unsure bool) (*sale, exchange.Refund) {
 	t.Helper()
 	x := taken(t)
@@ -63,7 +63,7 @@ func (x *sale) noCoolOff(t *testing.T) {
 	storetest.Exec(t, x.s, `UPDATE refund_policy SET cool_off_seconds = 0`)
 }
 
-// says has the customer name its address.
+// says makes the customer set its refund address.
 func (x *sale) says(t *testing.T) {
 	t.Helper()
 	by := storetest.PrincipalOf(x.m.Customer)
@@ -81,7 +81,7 @@ func (x *sale) standing(t *testing.T, r exchange.Refund, want exchange.RefundWai
 	return s
 }
 
-// asks stores what a person asked for.
+// asks stores an officer's request.
 func (x *sale) asks(t *testing.T, who exchange.User, exception uuid.UUID, address string) uuid.UUID {
 	t.Helper()
 	r := exchange.RefundRequest{ID: storetest.NewID(t), ExceptionID: exception, Address: address, Reason: "the customer wrote"}
@@ -103,12 +103,12 @@ func (x *sale) ticket(t *testing.T, r exchange.Refund, officer exchange.User, ac
 	token, now := hex.EncodeToString(b), time.Now().UTC().Truncate(time.Millisecond)
 	_, err := x.s.IssueRefundTicket(t.Context(), exchange.ApprovalTicket{
 		ID: storetest.NewID(t), OfficerID: officer.ID, ObjectType: exchange.ApproveRefund, ObjectID: r.ID, Action: action, Amount: r.Amount,
-		Digest: r.Digest, Door: exchange.DoorAPI, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: now, ExpiresAt: now.Add(exchange.ApprovalTokenTTL),
+		Digest: r.Digest, Channel: exchange.ChannelAPI, TokenHash: sha256.Sum256([]byte(token)), CreatedAt: now, ExpiresAt: now.Add(exchange.ApprovalTokenTTL),
 	}, storetest.PrincipalOf(officer))
 	return token, err
 }
 
-// agrees has an officer approve a refund as it is.
+// agrees makes an officer approve a refund with its present terms.
 func (x *sale) agrees(t *testing.T, r exchange.Refund, officer exchange.User) {
 	t.Helper()
 	token, err := x.ticket(t, r, officer, exchange.Approve)
@@ -126,8 +126,8 @@ func agent(t *testing.T, s *store.Store) exchange.User {
 	return storetest.User(t, s, exchange.RoleTreasury)
 }
 
-// An order whose payee was refused fails, its vendor has its shillings again, and the crypto goes where the customer
-// said, in one payment.
+// An order with a refused payout fails, its vendor gets its shillings back, and the crypto goes to the customer's
+// refund address, in one payment.
 func TestRefusedSaleGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -174,7 +174,7 @@ func clears(t *testing.T, s *store.Store, p exchange.ChainPayment) {
 	}
 }
 
-// While an attempt may have paid, nothing is promised back; one that proves true later stops what was promised.
+// While an attempt may have paid, no refund is opened; one proven later stops the refund.
 func TestNoRefundBesideAPayout(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -194,7 +194,7 @@ func TestNoRefundBesideAPayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFault(t, open(), exchange.CodeStateConflict)
-	if _, err := x.s.FailOrderPayout(ctx, x.order.ID, "2040"); err != nil {
+	if _, err := failOrder(t, x.s, x.order.ID, "2040"); err != nil {
 		t.Fatal(err)
 	}
 	r := x.opensRefund(t)
@@ -202,7 +202,7 @@ func TestNoRefundBesideAPayout(t *testing.T) {
 	x.agrees(t, r, agent(t, x.s))
 	p := x.standing(t, r, exchange.RefundReady).Payment
 	clears(t, x.s, p)
-	if _, err := x.s.CompleteOrderPayout(ctx, x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
+	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
 		t.Fatal(err)
 	}
 	id := storetest.NewID(t)
@@ -217,8 +217,8 @@ func TestNoRefundBesideAPayout(t *testing.T) {
 	x.wantMoney(t, "10", "0", "10", "10")
 }
 
-// An order that a late success has completed meanwhile gives nothing back, and its flow learns that it is paid: told of a
-// conflict alone, it would ask for the refund for ever and never bring the crypto to the vendor.
+// An order completed by a late success gets no refund, and its flow receives that state: with only a conflict, it
+// would retry the refund forever and never sweep the crypto to the vendor.
 func TestRefundOfAPaidOrder(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -226,10 +226,10 @@ func TestRefundOfAPaidOrder(t *testing.T) {
 	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "2040"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.s.FailOrderPayout(ctx, x.order.ID, "2040"); err != nil {
+	if _, err := failOrder(t, x.s, x.order.ID, "2040"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.s.CompleteOrderPayout(ctx, x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
+	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
 		t.Fatal(err)
 	}
 	o, r, err := x.s.OpenChainRefund(ctx, exchange.ChainRefundRequest{OrderID: x.order.ID}, byFlow)
@@ -239,7 +239,7 @@ func TestRefundOfAPaidOrder(t *testing.T) {
 	x.wantMoney(t, "10", "0", "10", "10")
 }
 
-// A claim that nobody proves stops a refund until an officer dismisses it; what is on its way can't be stopped.
+// An unproven claim stops a refund until an officer dismisses it; a refund that is on its way can't be stopped.
 func TestClaimStopsARefund(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -249,7 +249,7 @@ func TestClaimStopsARefund(t *testing.T) {
 	first := sent.Payment
 	r = sent.Refund
 	for range 2 {
-		if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+		if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -261,15 +261,15 @@ func TestClaimStopsARefund(t *testing.T) {
 	if s, err := x.s.DismissClaim(ctx, r.ID, storetest.PrincipalOf(alone)); err != nil || s.Wait != exchange.RefundWaitsOfficer {
 		t.Fatalf("it waits for %q, %v", s.Wait, err)
 	}
-	// The look at the late word says once more what was dismissed.
-	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+	// The check for late results repeats the dismissed claim.
+	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	_, err := x.ticket(t, r, alone, exchange.Approve)
 	wantFault(t, err, exchange.CodeForbidden)
-	// What comes after a denial is another claim.
+	// A claim after a denial is a new one.
 	for _, claimed := range []bool{false, true} {
-		if err := x.s.DoubtOrderPayout(ctx, x.order.ID, claimed); err != nil {
+		if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), claimed); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -278,13 +278,13 @@ func TestClaimStopsARefund(t *testing.T) {
 		t.Fatalf("it waits for %q, %v", s.Wait, err)
 	}
 	x.agrees(t, r, agent(t, x.s))
-	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	second := x.standing(t, r, exchange.RefundReady).Payment
 	clears(t, x.s, second)
 	tx := sign(t, x.s, second)
-	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	if s := x.standing(t, r, exchange.RefundReady); s.Refund.Status != exchange.RefundProcessing {
@@ -297,13 +297,13 @@ func TestClaimStopsARefund(t *testing.T) {
 	x.wantMoney(t, "0", "0", "0", "0")
 }
 
-// An address that the customer names while a claim stops the refund changes nothing of the claim, and is taken when that
-// is dismissed.
+// An address that the customer sets while a claim stops the refund does not affect the claim, and is used when that is
+// dismissed.
 func TestAddressOfAClaimedRefund(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	x, r := unpaid(t, false)
-	if err := x.s.DoubtOrderPayout(ctx, x.order.ID, true); err != nil {
+	if err := x.s.DoubtPayout(ctx, exchange.PayoutOfOrder(x.order.ID), true); err != nil {
 		t.Fatal(err)
 	}
 	x.says(t)
@@ -321,7 +321,7 @@ func TestAddressOfAClaimedRefund(t *testing.T) {
 	x.standing(t, r, exchange.RefundReady)
 }
 
-// An address that a person gives waits for another person, whoever asks; the customer's own needs nobody.
+// An officer's address needs another officer's approval, whoever the requester is; the customer's own needs none.
 func TestRefundWithoutAnAddressWaitsForTwo(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -353,7 +353,7 @@ func TestRefundWithoutAnAddressWaitsForTwo(t *testing.T) {
 	if p.ToAddress != otherAddress {
 		t.Fatalf("the payment is %+v", p)
 	}
-	// What the customer says now comes too late, and changes nothing.
+	// An address that the customer sets now is too late, and changes nothing.
 	x.says(t)
 	if again := x.standing(t, r, exchange.RefundReady); again.Payment.ToAddress != otherAddress {
 		t.Errorf("it goes to %s", again.Payment.ToAddress)
@@ -363,7 +363,7 @@ func TestRefundWithoutAnAddressWaitsForTwo(t *testing.T) {
 	x.wantMoney(t, "0", "0", "0", "0")
 }
 
-// The customer may say it after the order has failed. Nobody else overrides that before it was tried.
+// The customer may set it after the order has failed. No officer overrides it before it was tried.
 func TestCustomerSaysWhereToInTheEnd(t *testing.T) {
 	t.Parallel()
 	x, r := unpaid(t, false)
@@ -382,8 +382,8 @@ func TestCustomerSaysWhereToInTheEnd(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// A refund whose address can't be paid goes elsewhere when two persons say so; what was approved for the first address
-// is given up for good.
+// A refund whose address can't be paid goes to another one when two officers agree; the payment approved for the first
+// address is given up for good.
 func TestRefundGoesToAnotherAddress(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -418,7 +418,7 @@ func TestRefundGoesToAnotherAddress(t *testing.T) {
 	x.wantMoney(t, "0", "0", "0", "0")
 }
 
-// One officer's no stops a refund as it is, whatever others say of it, until it goes elsewhere.
+// One officer's refusal stops a refund with its present terms until it gets another address.
 func TestRefusedRefundWaitsForAnotherAddress(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -445,7 +445,7 @@ func TestRefusedRefundWaitsForAnotherAddress(t *testing.T) {
 	x.standing(t, r, exchange.RefundReady)
 }
 
-// What came for an order that was over goes back when two persons say where to; the address is empty then.
+// A deposit for an ended order is refunded to an address that two officers agree on; it has none before.
 func TestStrayDepositGoesBack(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), sold(t)
@@ -480,7 +480,7 @@ func TestStrayDepositGoesBack(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// A deposit that the offer does not allow goes back by the refund that its taking opened.
+// A deposit that the offer does not allow is refunded by the refund that TakeDeposit opened.
 func TestUnfitDepositIsSentBack(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), sold(t)
@@ -498,8 +498,8 @@ func TestUnfitDepositIsSentBack(t *testing.T) {
 	}
 }
 
-// The service's own role can't promise crypto back twice, beside a payout, to the house or to where nobody said, nor
-// send it before the rules let it go.
+// The service's own role can't open a refund twice, beside a payout, to the house or to an unset address, nor send it
+// before the rules allow it.
 func TestDatabaseGuardsChainRefunds(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -566,7 +566,7 @@ func TestDatabaseGuardsChainRefunds(t *testing.T) {
 	}
 	wantRefusal(try(), "a payout of its order may have paid")
 	x.noCoolOff(t)
-	wantRefusal(try(), "too few persons agreed")
+	wantRefusal(try(), "too few officers approved")
 	if err := exec(t, x, `INSERT INTO approvals (id, token_id, object_type, object_id, officer_id, action, digest, created_at)
 		SELECT gen_random_uuid(), gen_random_uuid(), 'refund', id, (SELECT id FROM users LIMIT 1), 'approve', digest, now() FROM refunds WHERE id = '`+r.ID.String()+`'`); err == nil {
 		t.Error("an approval without a token was taken")
@@ -590,7 +590,7 @@ func exec(t *testing.T, x *sale, query string) error {
 	return err
 }
 
-// What only the value of a refund asks for is asked for by the database too, in the same way.
+// The database requires the same approvals as the code for a refund's value.
 func TestOfficersByTheValueOfARefund(t *testing.T) {
 	t.Parallel()
 	rule := exchange.ApprovalRule{OneAbove: kes("200000"), TwoAbove: kes("2000000")}
@@ -617,7 +617,7 @@ func TestOfficersByTheValueOfARefund(t *testing.T) {
 		if c.exception {
 			r.ExceptionID = giver
 		}
-		if got := exchange.CryptoBackNeeds(r, c.doubted, rule); got != c.want {
+		if got := exchange.CryptoRefundApprovals(r, c.doubted, rule); got != c.want {
 			t.Errorf("%+v needs %d, want %d", c, got, c.want)
 		}
 	}

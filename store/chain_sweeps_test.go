@@ -31,7 +31,7 @@ func taken(t *testing.T) *sale {
 func (x *sale) tries(t *testing.T) exchange.PaymentAttempt {
 	t.Helper()
 	id := storetest.NewID(t)
-	a, err := x.s.BeginOrderPayout(t.Context(), x.order.ID, exchange.PaymentAttempt{
+	a, err := x.s.BeginPayout(t.Context(), exchange.PayoutOfOrder(x.order.ID), exchange.PaymentAttempt{
 		ID: id, Provider: "daraja", Reference: x.order.PaymentReference(), CallbackToken: "token-" + id.String(), WorkflowID: "off-ramp:" + x.order.ID.String(),
 	})
 	if err != nil {
@@ -44,12 +44,12 @@ func (x *sale) tries(t *testing.T) exchange.PaymentAttempt {
 func (x *sale) paysOut(t *testing.T) {
 	t.Helper()
 	a := x.tries(t)
-	if _, err := x.s.CompleteOrderPayout(t.Context(), x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
+	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, storetest.Paid(t, x.order.Price.Fiat)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// app is the database as the service's own role reaches it.
+// app is a database connection with the service's own role.
 func (x *sale) app(t *testing.T) *sql.Conn {
 	t.Helper()
 	c, err := storetest.Owner(t, x.s).Conn(t.Context())
@@ -63,7 +63,7 @@ func (x *sale) app(t *testing.T) *sql.Conn {
 	return c
 }
 
-// carriedOut has a payment signed and made final, with a fee of one TRX.
+// carriedOut signs a payment and makes it final, with a fee of one TRX.
 func (x *sale) carriedOut(t *testing.T, p exchange.ChainPayment) exchange.ChainPayment {
 	t.Helper()
 	storetest.Gas(t, x.s, p.WalletID, trx("2"))
@@ -78,7 +78,7 @@ func (x *sale) carriedOut(t *testing.T, p exchange.ChainPayment) exchange.ChainP
 	return done
 }
 
-// The crypto of an order that is paid out goes to the vendor's wallet, once, and the escrow address is empty then.
+// The crypto of a paid-out order goes to the vendor's wallet, once, and the escrow address is then empty.
 func TestSweepBringsTheCryptoToTheVendor(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -122,7 +122,7 @@ func feesOf(t *testing.T, s *store.Store, user uuid.UUID) string {
 	return sum
 }
 
-// The escrow wallet gets its gas like every other one, at the cost of the order's own people.
+// The escrow wallet gets its gas like every other one, counted for the order's parties.
 func TestSweepIsGivenGas(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -155,8 +155,8 @@ func TestSweepIsGivenGas(t *testing.T) {
 	wantBooks(t, x.s)
 }
 
-// The service's own role can't write a payment out of an escrow wallet that is not what the order says, nor a second
-// one beside it.
+// The service's own role can't write a payment from an escrow wallet that does not match the order, nor a second one
+// beside it.
 func TestDatabaseGuardsSweeps(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -200,7 +200,7 @@ func TestDatabaseGuardsSweeps(t *testing.T) {
 	}
 }
 
-// What was true when a sweep was approved must be true when it is signed.
+// The conditions at a sweep's approval must still hold when it is signed.
 func TestSweepIsNotSignedWithoutItsHold(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -215,7 +215,7 @@ func TestSweepIsNotSignedWithoutItsHold(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// What the house keeps of what came to an escrow address goes to its treasury, so that the address is empty again.
+// Money on an escrow address that the house keeps goes to its treasury, so that the address is empty again.
 func TestKeptCryptoGoesToTheTreasury(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -229,7 +229,7 @@ func TestKeptCryptoGoesToTheTreasury(t *testing.T) {
 	more := x.take(t, d, exchange.TakenDuplicate).Exception
 	who := storetest.PrincipalOf(agent(t, x.s))
 	if p, err := x.s.ApproveKeptSweep(ctx, more.ID); err != nil || p.ID != uuid.Nil {
-		t.Fatalf("what nobody decided about is %+v, %v", p, err)
+		t.Fatalf("an undecided exception is %+v, %v", p, err)
 	}
 	decision := exchange.ExceptionDecision{ID: storetest.NewID(t), ExceptionID: more.ID, Verdict: exchange.ExcWrittenOff, Reason: "nobody answers"}
 	for range 2 {

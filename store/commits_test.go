@@ -17,7 +17,7 @@ import (
 
 type asker struct{}
 
-// watched opens a store that notes its commits, by who asked for them.
+// watched opens a store that records its commits by caller.
 func watched(t *testing.T) (*store.Store, func() []string) {
 	t.Helper()
 	var mu sync.Mutex
@@ -38,8 +38,8 @@ func watched(t *testing.T) (*store.Store, func() []string) {
 	}
 }
 
-// Whatever way a change takes to the database, those who watch are called before its commit and after, with what the asker's
-// context says. A change that changes nothing is not watched.
+// Every kind of write calls the observers before and after its commit, with the caller's context. A change that
+// changes nothing is not observed.
 func TestCommitsAreWatched(t *testing.T) {
 	s, notes := watched(t)
 	user := storetest.User(t, s, exchange.RoleTreasury)
@@ -75,11 +75,11 @@ func TestCommitsAreWatched(t *testing.T) {
 	}
 }
 
-// Where commits are watched, PostgreSQL refuses what is written outside of a transaction.
+// Where commits are observed, PostgreSQL refuses writes outside of a transaction.
 func TestUnwatchedWritesAreRefused(t *testing.T) {
 	s, _ := watched(t)
 	if err := s.WriteUnwatched(t.Context()); exchange.CodeOf(err) == "" {
-		t.Error("a write that nobody could watch was taken")
+		t.Error("an unobservable write was accepted")
 	}
 	if err := storetest.New(t).WriteUnwatched(t.Context()); err != nil {
 		t.Error(err)

@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange"
 )
 
-// apply carries a confirmed change out. What it books is posted in the transaction of the confirmation.
+// apply applies a confirmed change. Its postings belong to the transaction of the confirmation.
 func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange.Principal) (exchange.Posting, error) {
 	var none exchange.Posting
 	switch c.Kind {
@@ -27,13 +27,13 @@ func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange
 		return t.applyFloatMove(ctx, c, by)
 	case exchange.ControlExceptionDecision:
 		return t.applyDecision(ctx, c, by)
-	case exchange.ControlPayoutWord:
-		return none, t.applyWord(ctx, c, by)
+	case exchange.ControlPayoutAttestation:
+		return none, t.applyAttestation(ctx, c, by)
 	}
-	return none, exchange.Errorf(exchange.CodeInternal, "there are no changes of the kind %s", c.Kind)
+	return none, exchange.Errorf(exchange.CodeInternal, "unknown kind of control change: %s", c.Kind)
 }
 
-// unchanged refuses a change when what it replaces is not what was proposed to be replaced.
+// unchanged refuses a change when the current value is not the one it was proposed to replace.
 func unchanged(c exchange.ControlChange, now any) error {
 	b, err := json.Marshal(now)
 	if err != nil {
@@ -44,7 +44,7 @@ func unchanged(c exchange.ControlChange, now any) error {
 		return err
 	}
 	if !reflect.DeepEqual(was, is) {
-		return exchange.Errorf(exchange.CodeStateConflict, "What the change replaces was changed since it was proposed. Propose it again.")
+		return exchange.Errorf(exchange.CodeStateConflict, "The value that the change replaces has changed since it was proposed. Propose it again.")
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"kivuko/exchange"
 )
 
-// ControlFilter narrows a list of changes of the controls.
+// ControlFilter narrows a list of control changes.
 type ControlFilter struct {
 	Status    exchange.ControlStatus
 	SubjectID uuid.UUID
@@ -42,7 +42,7 @@ func (r controlRow) change() (exchange.ControlChange, error) {
 	}, nil
 }
 
-func controlFact(c exchange.ControlChange) map[string]any {
+func controlSnapshot(c exchange.ControlChange) map[string]any {
 	return map[string]any{
 		"id": c.ID, "kind": c.Kind, "subject_id": nullID(c.SubjectID), "was": c.Was, "change": c.Change, "proposed_by": c.ProposedBy,
 		"expires_at": c.ExpiresAt, "status": c.Status, "decided_by": nullID(c.DecidedBy), "note": c.Note,
@@ -60,13 +60,12 @@ WHERE c.status = 'pending' AND c.expires_at > $1 AND c.kind = $2 AND c.subject_i
 
 const countPending = `SELECT count(*) FROM control_changes WHERE status = 'pending' AND expires_at > $1`
 
-// propose writes down a loosening of the controls that a second person has to confirm. Asked for again by the
-// same person it is the one that waits already. CodeForbidden when no person asks; CodeLimitReached when
-// too many wait.
+// propose stores a loosening of the controls that a second officer has to confirm. An identical proposal by the same
+// officer returns the waiting one. CodeForbidden when no officer proposes it; CodeLimitReached when too many wait.
 func (t unitTx) propose(ctx context.Context, kind exchange.ControlKind, subject uuid.UUID, was, change any, by exchange.Principal) (exchange.ControlChange, error) {
 	var none exchange.ControlChange
 	if by.UserID == uuid.Nil {
-		return none, exchange.Errorf(exchange.CodeForbidden, "Only a person can propose what another one has to confirm.")
+		return none, exchange.Errorf(exchange.CodeForbidden, "Only an admin or an officer can propose a change of the controls.")
 	}
 	before, err := document(was)
 	if err != nil {
@@ -78,47 +77,47 @@ func (t unitTx) propose(ctx context.Context, kind exchange.ControlKind, subject 
 	}
 	now := t.s.now()
 	var known []controlRow
-	if err := t.all(ctx, &known, samePending, now, kind, nullID(subject), by.UserID, before, after); err != nil {
+	if err := t.All(ctx, &known, samePending, now, kind, nullID(subject), by.UserID, before, after); err != nil {
 		return none, err
 	}
 	if len(known) > 0 {
 		return known[0].change()
 	}
 	var waiting int
-	if err := t.get(ctx, &waiting, countPending, now); err != nil {
+	if err := t.Get(ctx, &waiting, countPending, now); err != nil {
 		return none, err
 	}
 	if waiting >= exchange.MaxPendingControlChanges {
-		return none, exchange.Errorf(exchange.CodeLimitReached, "At most %d changes may wait for a second person. Confirm or reject some.", exchange.MaxPendingControlChanges)
+		return none, exchange.Errorf(exchange.CodeLimitReached, "At most %d changes may wait for confirmation. Confirm or reject some.", exchange.MaxPendingControlChanges)
 	}
 	id, err := uuid.NewV7()
 	if err != nil {
 		return none, err
 	}
 	var r controlRow
-	if err := t.get(ctx, &r, insertControl, id, kind, nullID(subject), before, after, by.UserID, now, now.Add(exchange.ControlChangeLife)); err != nil {
+	if err := t.Get(ctx, &r, insertControl, id, kind, nullID(subject), before, after, by.UserID, now, now.Add(exchange.ControlChangeLife)); err != nil {
 		return none, err
 	}
 	c, err := r.change()
 	if err != nil {
 		return c, err
 	}
-	return c, t.record(ctx, fact{by: by, object: "control_change", id: id, name: "control_change.proposed", after: controlFact(c)})
+	return c, t.record(ctx, auditEvent{by: by, object: "control_change", id: id, name: "control_change.proposed", after: controlSnapshot(c)})
 }
 
 const lockControl = `SELECT ` + controlColumns + ` FROM control_changes c WHERE c.id = $1 FOR UPDATE`
 
 const decideControl = `UPDATE control_changes SET status = $2, decided_by = $3, decided_at = $4, note = $5 WHERE id = $1 AND status = 'pending'`
 
-// ConfirmChange lets a proposed change take effect, in the transaction that says who agreed. The same person may
-// confirm it again and gets it as it is. CodeForbidden for who proposed it, gains by it or may not decide;
-// CodeExpired when its time is over; CodeStateConflict when it was decided, or when what it replaces is not
-// what it was when it was proposed: then the change would do something else than was seen.
+// ConfirmChange applies a proposed change in the transaction that records its confirmation. A repeated call by the
+// same officer returns the change as it is. CodeForbidden for an officer who proposed it, benefits from it or may not
+// decide; CodeExpired when its time is over; CodeStateConflict when it was decided, or when the value that it replaces
+// has changed: it would then have another effect than the officer saw.
 func (s *Store) ConfirmChange(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error) {
 	return s.decideChange(ctx, id, exchange.ControlConfirmed, note, by)
 }
 
-// RejectChange ends a proposed change without effect. Who proposed it may take it back in the same way.
+// RejectChange ends a proposed change without effect. Its proposer may withdraw it in the same way.
 func (s *Store) RejectChange(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error) {
 	return s.decideChange(ctx, id, exchange.ControlRejected, note, by)
 }
@@ -127,7 +126,7 @@ func (s *Store) decideChange(ctx context.Context, id uuid.UUID, to exchange.Cont
 	return change(ctx, s, "change", id, func(ctx context.Context, t unitTx) (exchange.ControlChange, exchange.Posting, error) {
 		var none exchange.Posting
 		var r controlRow
-		if err := t.get(ctx, &r, lockControl, id); err != nil {
+		if err := t.Get(ctx, &r, lockControl, id); err != nil {
 			return exchange.ControlChange{}, none, err
 		}
 		before, err := r.change()
@@ -135,14 +134,14 @@ func (s *Store) decideChange(ctx context.Context, id uuid.UUID, to exchange.Cont
 			return before, none, err
 		}
 		if before.Status != exchange.ControlPending {
-			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The change was %s.", before.Status)
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The change was already %s.", before.Status)
 		}
 		if err := t.mayDecideChange(ctx, before, to, by.UserID); err != nil {
 			return before, none, err
 		}
 		c := before
 		c.Status, c.DecidedBy, c.DecidedAt, c.Note = to, by.UserID, t.s.now(), clip(note, maxControlNote)
-		if err := t.one(ctx, decideControl, id, to, by.UserID, c.DecidedAt, c.Note); err != nil {
+		if err := t.One(ctx, decideControl, id, to, by.UserID, c.DecidedAt, c.Note); err != nil {
 			return before, none, err
 		}
 		var p exchange.Posting
@@ -151,44 +150,44 @@ func (s *Store) decideChange(ctx context.Context, id uuid.UUID, to exchange.Cont
 				return before, none, err
 			}
 		}
-		return c, p, t.record(ctx, fact{by: by, object: "control_change", id: id, name: "control_change." + string(to), before: controlFact(before), after: controlFact(c)})
+		return c, p, t.record(ctx, auditEvent{by: by, object: "control_change", id: id, name: "control_change." + string(to), before: controlSnapshot(before), after: controlSnapshot(c)})
 	})
 }
 
 const maxControlNote = 500
 
-// mayDecideChange refuses a decision of who may not take it. The triggers of the table refuse it too.
+// mayDecideChange refuses a decision by an officer who may not take it. The triggers of the table refuse it too.
 func (t unitTx) mayDecideChange(ctx context.Context, c exchange.ControlChange, to exchange.ControlStatus, decider uuid.UUID) error {
 	var u userRow
-	if err := t.get(ctx, &u, readUser, decider); err != nil {
+	if err := t.Get(ctx, &u, readUser, decider); err != nil {
 		return translate(err, "user")
 	}
 	if !u.IsActive || exchange.ScopeOf(u.Role, exchange.ActConfirmChanges) != exchange.ScopeAny {
-		return exchange.Errorf(exchange.CodeForbidden, "Only an active admin or treasury officer decides about changes of the controls.")
+		return exchange.Errorf(exchange.CodeForbidden, "Only an active admin or treasury officer can decide about changes of the controls.")
 	}
 	if to == exchange.ControlRejected {
 		return nil
 	}
 	if c.ProposedBy == decider {
-		return exchange.Errorf(exchange.CodeForbidden, "Who proposes a change does not confirm it.")
+		return exchange.Errorf(exchange.CodeForbidden, "The proposer of a change can't confirm it.")
 	}
 	if c.SubjectID == decider || gainsBy(c, u.Role) {
-		return exchange.Errorf(exchange.CodeForbidden, "Who gains by a change does not confirm it.")
+		return exchange.Errorf(exchange.CodeForbidden, "An officer whose own limits a change raises can't confirm it.")
 	}
 	if !t.s.now().Before(c.ExpiresAt) {
 		return exchange.Errorf(exchange.CodeExpired, "The time for confirming the change is over. Propose it again.")
 	}
 	var proposer userRow
-	if err := t.get(ctx, &proposer, readUser, c.ProposedBy); err != nil {
+	if err := t.Get(ctx, &proposer, readUser, c.ProposedBy); err != nil {
 		return translate(err, "user")
 	}
 	if !proposer.IsActive {
-		return exchange.Errorf(exchange.CodeStateConflict, "Who proposed the change was deactivated. Somebody else has to propose it.")
+		return exchange.Errorf(exchange.CodeStateConflict, "The proposer of the change was deactivated. Another officer has to propose it.")
 	}
 	return nil
 }
 
-// gainsBy tells whether a change is about the limits of a role.
+// gainsBy reports whether a change is about the limits of a role.
 func gainsBy(c exchange.ControlChange, role exchange.Role) bool {
 	var terms struct {
 		Roles map[exchange.Role]json.RawMessage `json:"roles"`
@@ -198,16 +197,16 @@ func gainsBy(c exchange.ControlChange, role exchange.Role) bool {
 
 const readControl = `SELECT ` + controlColumns + ` FROM control_changes c WHERE c.id = $1`
 
-// ControlChange reads a change of the controls.
+// ControlChange reads a control change.
 func (s *Store) ControlChange(ctx context.Context, id uuid.UUID) (exchange.ControlChange, error) {
 	var r controlRow
-	if err := s.read(ctx, &r, readControl, id); err != nil {
+	if err := s.db.Get(ctx, &r, readControl, id); err != nil {
 		return exchange.ControlChange{}, translate(err, "change")
 	}
 	return r.change()
 }
 
-// ControlChanges pages through the changes of the controls, the newest first, with their number.
+// ControlChanges pages through the control changes, newest first, with their number.
 func (s *Store) ControlChanges(ctx context.Context, f ControlFilter, p Page) ([]exchange.ControlChange, int, error) {
 	var w where
 	w.eq("c.status", string(f.Status))
@@ -225,10 +224,10 @@ const readWaiting = `SELECT ` + controlColumns + ` FROM control_changes c JOIN u
 WHERE c.status = 'pending' AND c.expires_at > $2 AND c.proposed_by <> $1 AND c.subject_id IS DISTINCT FROM $1 AND p.is_active
     AND NOT coalesce(c.change -> 'roles' ? d.role, false) ORDER BY c.proposed_at, c.id LIMIT $3`
 
-// ChangesFor lists every change that an officer may confirm, the oldest first.
+// ChangesFor lists every change that an officer may confirm, oldest first.
 func (s *Store) ChangesFor(ctx context.Context, officer uuid.UUID) ([]exchange.ControlChange, error) {
 	var rows []controlRow
-	if err := s.readAll(ctx, &rows, readWaiting, officer, s.now(), exchange.MaxPendingControlChanges); err != nil {
+	if err := s.db.All(ctx, &rows, readWaiting, officer, s.now(), exchange.MaxPendingControlChanges); err != nil {
 		return nil, translate(err, "change")
 	}
 	return convert(rows, controlRow.change)

@@ -36,7 +36,7 @@ func newBoard(t *testing.T, o store.Options) board {
 	}
 }
 
-// rule is one for transfers.
+// rule is an approval rule for transfers.
 func rule(one, two string) map[exchange.ApprovalObject]exchange.ApprovalRule {
 	return map[exchange.ApprovalObject]exchange.ApprovalRule{exchange.ApproveTransfer: {OneAbove: kes(one), TwoAbove: kes(two)}}
 }
@@ -59,7 +59,7 @@ func (b board) wantRule(t *testing.T, one, two string) {
 	}
 }
 
-// Nobody raises what stands between one person and the money alone; anybody lowers it at once.
+// One officer can't loosen the controls alone; any can tighten them at once.
 func TestHouseLimitsRiseWithTwoPersons(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})
@@ -114,7 +114,7 @@ func TestHouseLimitsRiseWithTwoPersons(t *testing.T) {
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 
-// What was lowered since is not raised again by a confirmation of something older, and time ends every proposal.
+// The confirmation of an older proposal does not raise a limit that was lowered since, and every proposal expires.
 func TestOldChangesAreNotConfirmed(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -143,7 +143,7 @@ func TestOldChangesAreNotConfirmed(t *testing.T) {
 	_, err = s.ConfirmChange(ctx, fresh.ID, "", b.two)
 	wantFault(t, err, exchange.CodeStateConflict)
 
-	// What somebody proposed who was deactivated since counts no more.
+	// A proposal by an officer who was deactivated since does not count.
 	gone := b.patch(t, store.LimitPatch{Rules: rule("7", "8")})
 	off := false
 	if _, err := s.UpdateUser(ctx, b.one.UserID, store.UserPatch{IsActive: &off}, b.two); err != nil {
@@ -154,7 +154,7 @@ func TestOldChangesAreNotConfirmed(t *testing.T) {
 	b.wantRule(t, "1.00", "2.00")
 }
 
-// Who gains by a change does not confirm it.
+// An officer who benefits from a change can't confirm it.
 func TestWhoGainsDoesNotConfirm(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})
@@ -182,7 +182,7 @@ func TestWhoGainsDoesNotConfirm(t *testing.T) {
 	}
 }
 
-// A user's own limits go up to its role's by one person, and above by two.
+// One officer may raise a user's own limits up to its role's, two above that.
 func TestUserLimitsAboveTheRole(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})
@@ -221,7 +221,7 @@ func TestUserLimitsAboveTheRole(t *testing.T) {
 	}
 }
 
-// One person can make the second, and nobody after that.
+// One officer can appoint the second, but no further one.
 func TestOfficersAreLetInByTwoPersons(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -245,11 +245,11 @@ func TestOfficersAreLetInByTwoPersons(t *testing.T) {
 	}
 	var alone int
 	if err := storetest.Owner(t, s).QueryRowContext(ctx, `SELECT count(*) FROM audit_log WHERE action = 'staff.appointed_by_one_person'`).Scan(&alone); err != nil || alone != 2 {
-		t.Errorf("%d appointments by one person are in the audit log, %v", alone, err)
+		t.Errorf("%d appointments by one officer are in the audit log, %v", alone, err)
 	}
 	third := create(exchange.RoleTreasury, one)
 	if third.IsActive {
-		t.Fatal("one person let a third officer in")
+		t.Fatal("one officer appointed a third officer")
 	}
 	list, n, err := s.ControlChanges(ctx, store.ControlFilter{SubjectID: third.ID, Status: exchange.ControlPending}, store.Page{Number: 1, Size: 5})
 	if err != nil || n != 1 {
@@ -263,7 +263,7 @@ func TestOfficersAreLetInByTwoPersons(t *testing.T) {
 	if u, err := s.User(ctx, third.ID); err != nil || !u.IsActive {
 		t.Errorf("the confirmed officer is %+v, %v", u, err)
 	}
-	// Deactivation is one person's, the way back two persons'. Being alone again changes nothing.
+	// Deactivation needs one officer, reactivation two. Being alone again changes nothing.
 	off, on := false, true
 	for _, id := range []uuid.UUID{second.ID, third.ID} {
 		if _, err := s.UpdateUser(ctx, id, store.UserPatch{IsActive: &off}, one); err != nil {
@@ -291,7 +291,7 @@ func TestOfficersAreLetInByTwoPersons(t *testing.T) {
 	}
 }
 
-// The guards of the database hold without the code.
+// The database's guards work without the code.
 func TestControlsAreGuardedByTheDatabase(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})

@@ -12,7 +12,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// What a block of the benchmark holds: movements of strangers, and a few of ours among them.
+// The content of a benchmark block: foreign movements, and a few of ours among them.
 const (
 	benchMovements = 200
 	benchOurs      = 5
@@ -23,7 +23,7 @@ const (
 // BenchmarkDeposits measures what one block costs with a hundred and with a hundred thousand wallets, in turns
 // on the same machine, and how many deposits per second are booked when a block is full of them.
 func BenchmarkDeposits(b *testing.B) {
-	few, many := newCoast(b, 100), newCoast(b, 100_000)
+	few, many := newDepositBench(b, 100), newDepositBench(b, 100_000)
 	for b.Loop() {
 		var cost, of []float64
 		for range rounds() {
@@ -40,14 +40,14 @@ func BenchmarkDeposits(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// coast is a database with wallets and a chain that goes on.
-type coast struct {
+// depositBench is a database with wallets and a growing chain.
+type depositBench struct {
 	s      *store.Store
 	height uint64
 	made   int
 }
 
-func newCoast(b *testing.B, wallets int) *coast {
+func newDepositBench(b *testing.B, wallets int) *depositBench {
 	b.Helper()
 	s := storetest.New(b)
 	owner := storetest.User(b, s, exchange.RoleCustomer)
@@ -58,11 +58,11 @@ func newCoast(b *testing.B, wallets int) *coast {
 	if _, err := s.StartDeposits(b.Context(), exchange.Tron, exchange.ChainBlock{Number: 1, ID: "b1"}); err != nil {
 		b.Fatal(err)
 	}
-	return &coast{s: s, height: 1}
+	return &depositBench{s: s, height: 1}
 }
 
 // blocks records final blocks and returns the milliseconds that one took.
-func (c *coast) blocks(b *testing.B, ours int) float64 {
+func (c *depositBench) blocks(b *testing.B, ours int) float64 {
 	b.Helper()
 	began := time.Now()
 	for range benchBlocks {

@@ -47,7 +47,7 @@ func (r cursorRow) cursor() exchange.DepositCursor {
 // height is a block number as the database has it; it is never negative there.
 func height(n int64) uint64 { return uint64(max(n, 0)) }
 
-// blockNumber is a block number as the database takes it. Numbers are far from the limit.
+// blockNumber is a block number as the database stores it. Numbers are far from the limit.
 func blockNumber(n uint64) int64 { return int64(n) } //nolint:gosec // G115: see above
 
 const readCursor = `
@@ -61,33 +61,33 @@ WHERE c.network = $1`
 // DepositCursor reads how far the deposits of a network were read; false before the first start.
 func (s *Store) DepositCursor(ctx context.Context, n exchange.Network) (exchange.DepositCursor, bool, error) {
 	var rows []cursorRow
-	if err := s.readAll(ctx, &rows, readCursor, n); err != nil || len(rows) == 0 {
+	if err := s.db.All(ctx, &rows, readCursor, n); err != nil || len(rows) == 0 {
 		return exchange.DepositCursor{}, false, translate(err, "deposit cursor")
 	}
 	return rows[0].cursor(), true, nil
 }
 
-// depositsLane is the object in which all changes of a network's deposits meet.
-func depositsLane(n exchange.Network) uuid.UUID {
+// depositsLock is the lock object that serialises all changes of a network's deposits.
+func depositsLock(n exchange.Network) uuid.UUID {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("kivuko deposits "+string(n)))
 }
 
-// watching is who reads the chains.
+// watching is the principal of the chain watch.
 var watching = exchange.System("deposits")
 
-// lockDeposits makes everything that concerns a network's deposits happen one after the other: blocks, and
-// flows that begin to wait, so that a wait and the money that it is for can't miss each other.
+// lockDeposits serialises everything that concerns a network's deposits: blocks, and flows that begin to wait, so that
+// a wait and its money can't miss each other.
 const lockDeposits = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko deposits ' || $1::text, 0))`
 
 func (t unitTx) lockDeposits(ctx context.Context, n exchange.Network) error {
-	_, err := t.exec(ctx, lockDeposits, n)
+	_, err := t.Exec(ctx, lockDeposits, n)
 	return err
 }
 
 // depositCursor reads the cursor of a network whose deposits are locked.
 func (t unitTx) depositCursor(ctx context.Context, n exchange.Network) (exchange.DepositCursor, bool, error) {
 	var rows []cursorRow
-	if err := t.all(ctx, &rows, readCursor, n); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, readCursor, n); err != nil || len(rows) == 0 {
 		return exchange.DepositCursor{}, false, err
 	}
 	return rows[0].cursor(), true, nil
@@ -97,10 +97,10 @@ const insertCursor = `
 INSERT INTO deposit_cursors (network, started, final_number, final_id, final_time, link_id, started_at, updated_at)
 VALUES ($1, $2, $2, $3, $4, $3, $5, $5)`
 
-// StartDeposits sets where the reading of a network's deposits begins: after the given block, which must be
-// final. Where it has begun already, nothing changes and the cursor that is there is returned.
+// StartDeposits sets where the reading of a network's deposits begins: after the given block, which must be final. If
+// it has begun already, nothing changes and the existing cursor is returned.
 func (s *Store) StartDeposits(ctx context.Context, n exchange.Network, after exchange.ChainBlock) (exchange.DepositCursor, error) {
-	return change(ctx, s, "deposit cursor", depositsLane(n), func(ctx context.Context, t unitTx) (exchange.DepositCursor, exchange.Posting, error) {
+	return change(ctx, s, "deposit cursor", depositsLock(n), func(ctx context.Context, t unitTx) (exchange.DepositCursor, exchange.Posting, error) {
 		var none exchange.Posting
 		if err := t.lockDeposits(ctx, n); err != nil {
 			return exchange.DepositCursor{}, none, err
@@ -108,15 +108,15 @@ func (s *Store) StartDeposits(ctx context.Context, n exchange.Network, after exc
 		if c, found, err := t.depositCursor(ctx, n); err != nil || found {
 			return c, none, err
 		}
-		if _, err := t.exec(ctx, insertCursor, n, blockNumber(after.Number), after.ID, nullTime(after.Time), t.s.now()); err != nil {
+		if _, err := t.Exec(ctx, insertCursor, n, blockNumber(after.Number), after.ID, nullTime(after.Time), t.s.now()); err != nil {
 			return exchange.DepositCursor{}, none, err
 		}
 		c, _, err := t.depositCursor(ctx, n)
 		if err != nil {
 			return c, none, err
 		}
-		return c, none, t.record(ctx, fact{
-			by: watching, object: "deposit_cursor", id: depositsLane(n), name: "deposit_cursor.started",
+		return c, none, t.record(ctx, auditEvent{
+			by: watching, object: "deposit_cursor", id: depositsLock(n), name: "deposit_cursor.started",
 			after: map[string]any{"network": n, "block": after.Number, "block_id": after.ID},
 		})
 	})
@@ -133,23 +133,23 @@ const dropBlocksFrom = `DELETE FROM deposit_blocks WHERE network = $1 AND number
 
 const readSeenID = `SELECT id FROM deposit_blocks WHERE network = $1 AND number = $2`
 
-// advance moves the cursor to a final block, after everything in it was dealt with. It tells whether what
-// was seen above it belongs to another chain, which then is forgotten.
+// advance moves the cursor to a final block after all its movements were processed. It reports whether the blocks seen
+// above it belong to another fork; those are dropped.
 func (t unitTx) advance(ctx context.Context, n exchange.Network, b exchange.ChainBlock) (forked bool, err error) {
 	var seen []string
-	if err := t.all(ctx, &seen, readSeenID, n, blockNumber(b.Number)); err != nil {
+	if err := t.All(ctx, &seen, readSeenID, n, blockNumber(b.Number)); err != nil {
 		return false, err
 	}
 	if len(seen) == 1 && seen[0] != b.ID {
 		forked = true
-		if _, err := t.exec(ctx, dropBlocksFrom, n, blockNumber(b.Number)); err != nil {
+		if _, err := t.Exec(ctx, dropBlocksFrom, n, blockNumber(b.Number)); err != nil {
 			return forked, err
 		}
 	}
-	if _, err := t.exec(ctx, dropFinalBlocks, n, blockNumber(b.Number)); err != nil {
+	if _, err := t.Exec(ctx, dropFinalBlocks, n, blockNumber(b.Number)); err != nil {
 		return forked, err
 	}
-	return forked, t.one(ctx, advanceCursor, n, blockNumber(b.Number), b.ID, nullTime(b.Time), t.s.now())
+	return forked, t.One(ctx, advanceCursor, n, blockNumber(b.Number), b.ID, nullTime(b.Time), t.s.now())
 }
 
 const insertSeenBlock = `INSERT INTO deposit_blocks (network, number, id, parent, skipped, at) VALUES ($1, $2, $3, $4, $5, $6)`
@@ -157,15 +157,15 @@ const insertSeenBlock = `INSERT INTO deposit_blocks (network, number, id, parent
 const deleteSeenBlock = `DELETE FROM deposit_blocks WHERE network = $1 AND number = $2 AND id = $3
     AND NOT EXISTS (SELECT FROM deposit_blocks WHERE network = $1 AND number > $2)`
 
-// DropSeenBlock forgets the newest seen block because the chain has another one in its place, and orphans
-// what was seen in it. When it is not the newest any more, nothing changes.
+// DropSeenBlock drops the newest seen block because the chain replaced it, and orphans its movements. It changes
+// nothing when the block is no longer the newest.
 func (s *Store) DropSeenBlock(ctx context.Context, n exchange.Network, b exchange.ChainBlock) error {
-	_, err := change(ctx, s, "block", depositsLane(n), func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
+	_, err := change(ctx, s, "block", depositsLock(n), func(ctx context.Context, t unitTx) (struct{}, exchange.Posting, error) {
 		var none exchange.Posting
 		if err := t.lockDeposits(ctx, n); err != nil {
 			return struct{}{}, none, err
 		}
-		gone, err := t.exec(ctx, deleteSeenBlock, n, blockNumber(b.Number), b.ID)
+		gone, err := t.Exec(ctx, deleteSeenBlock, n, blockNumber(b.Number), b.ID)
 		if err == nil && gone == 1 {
 			err = t.orphan(ctx, n, b.Number, maxHeight)
 		}

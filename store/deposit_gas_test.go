@@ -9,8 +9,8 @@ import (
 	"kivuko/store/storetest"
 )
 
-// Gas that the house brings to a sending wallet is a payment of ours like every other: its completion books both
-// ends, whoever comes first, and nobody is owed more by it.
+// Gas from the house to a sending wallet is an ordinary payment of ours: its completion books both ends, whichever of
+// completion and watch is first, and creates no liability.
 func TestTopUpsAreBookedByTheirCompletion(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string]func(t *testing.T, completion, watch func(context.Context) error){

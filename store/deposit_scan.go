@@ -14,7 +14,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// scan is one block on its way into the database.
+// scan is the state of one block while it is recorded.
 type scan struct {
 	t       unitTx
 	network exchange.Network
@@ -25,10 +25,10 @@ type scan struct {
 	byAddress map[string]walletEnd
 	byID      map[uuid.UUID]walletEnd
 	known     map[movementKey]exchange.ChainDeposit
-	payments  map[string]uuid.UUID      // of our own transactions
-	givenUp   map[string]uuid.UUID      // transactions of ours that were judged impossible, or to have paid nothing
-	waits     map[uuid.UUID][]uuid.UUID // by wallet
-	leased    map[uuid.UUID]time.Time   // since when wallets of the escrow pool are lent
+	payments  map[string]uuid.UUID      // the payments of our own transactions, by transaction
+	givenUp   map[string]uuid.UUID      // transactions of ours recorded as impossible or as paying nothing
+	waits     map[uuid.UUID][]uuid.UUID // flows that wait for deposits, by wallet
+	leased    map[uuid.UUID]time.Time   // when the wallets of the escrow pool were lent
 	entries   []exchange.Entry
 }
 
@@ -37,22 +37,21 @@ type movementKey struct {
 	index uint32
 }
 
-// walletEnd is what a movement's ends have to be known of.
+// walletEnd is a wallet of ours at one end of a movement.
 type walletEnd struct {
-	ID       uuid.UUID
-	Address  string
-	Purpose  exchange.HousePurpose
-	OwnerID  uuid.NullUUID `db:"owner_id"`
-	VendorID uuid.NullUUID `db:"vendor_id"`
-	TwinOf   uuid.NullUUID `db:"twin_of"`
+	ID            uuid.UUID
+	Address       string
+	Purpose       exchange.HousePurpose
+	OwnerID       uuid.NullUUID `db:"owner_id"`
+	VendorID      uuid.NullUUID `db:"vendor_id"`
+	CounterpartOf uuid.NullUUID `db:"counterpart_of"`
 }
 
-// RecordFinalBlock records a block that can't be undone, books what came into wallets of ours, and moves the
-// cursor onto it, in one transaction. Blocks come one after the other: one that was recorded before changes
-// nothing, one that leaves a gap is CodeStateConflict, and one that does not follow from the one before is
-// CodeConflict, because the final chain has been replaced or the node lies.
+// RecordFinalBlock records a final block, books incoming money of our wallets, and moves the cursor to it, in one
+// transaction. Blocks come in order: a recorded one changes nothing, a gap is CodeStateConflict, and a block that is
+// not the successor of the previous one is CodeConflict, because the final chain was replaced or the node is wrong.
 func (s *Store) RecordFinalBlock(ctx context.Context, b exchange.BlockScan) (exchange.DepositCursor, error) {
-	return change(ctx, s, "block", depositsLane(b.Network), func(ctx context.Context, t unitTx) (exchange.DepositCursor, exchange.Posting, error) {
+	return change(ctx, s, "block", depositsLock(b.Network), func(ctx context.Context, t unitTx) (exchange.DepositCursor, exchange.Posting, error) {
 		var none exchange.Posting
 		if err := t.lockDeposits(ctx, b.Network); err != nil {
 			return exchange.DepositCursor{}, none, err
@@ -65,7 +64,7 @@ func (s *Store) RecordFinalBlock(ctx context.Context, b exchange.BlockScan) (exc
 		case !found || b.Block.Number != c.Final.Number+1:
 			return c, none, exchange.Errorf(exchange.CodeStateConflict, "Block %d does not follow block %d.", b.Block.Number, c.Final.Number)
 		case !b.Block.Skipped && c.LinkID != "" && b.Block.Parent != c.LinkID:
-			return c, none, exchange.Errorf(exchange.CodeConflict, "The final block %d has the parent %s; %s was read as final before it.",
+			return c, none, exchange.Errorf(exchange.CodeConflict, "The final block %d has the parent %s, but %s was read as final before it.",
 				b.Block.Number, clip(b.Block.Parent, 128), c.LinkID)
 		}
 		sc := &scan{t: t, network: b.Network, block: b.Block, minimum: b.Minimum, final: true}
@@ -90,11 +89,11 @@ func (s *Store) RecordFinalBlock(ctx context.Context, b exchange.BlockScan) (exc
 	})
 }
 
-// RecordSeenBlock records a block that may still be undone: its movements are shown and wake who waits, and
-// nothing is booked. It must follow from the newest one that is known; otherwise it is CodeStateConflict, and
-// the newest known one has to be compared with the chain's. A block that is known already changes nothing.
+// RecordSeenBlock records a block that may still be undone: its movements are shown and wake the flows that wait, and
+// nothing is booked. A block that does not follow the newest known one is CodeStateConflict; the caller then compares
+// the newest known one with the chain. A known block changes nothing.
 func (s *Store) RecordSeenBlock(ctx context.Context, b exchange.BlockScan) (exchange.DepositCursor, error) {
-	return change(ctx, s, "block", depositsLane(b.Network), func(ctx context.Context, t unitTx) (exchange.DepositCursor, exchange.Posting, error) {
+	return change(ctx, s, "block", depositsLock(b.Network), func(ctx context.Context, t unitTx) (exchange.DepositCursor, exchange.Posting, error) {
 		var none exchange.Posting
 		if err := t.lockDeposits(ctx, b.Network); err != nil {
 			return exchange.DepositCursor{}, none, err
@@ -104,13 +103,13 @@ func (s *Store) RecordSeenBlock(ctx context.Context, b exchange.BlockScan) (exch
 			return c, none, err
 		}
 		if !found || b.Block.Number != c.Tip.Number+1 || (!b.Block.Skipped && c.TipLink != "" && b.Block.Parent != c.TipLink) {
-			return c, none, exchange.Errorf(exchange.CodeStateConflict, "Block %d does not follow from block %d as it was seen.", b.Block.Number, c.Tip.Number)
+			return c, none, exchange.Errorf(exchange.CodeStateConflict, "Block %d does not follow the seen block %d.", b.Block.Number, c.Tip.Number)
 		}
 		sc := &scan{t: t, network: b.Network, block: b.Block, minimum: b.Minimum}
 		if err := sc.record(ctx, b); err != nil {
 			return c, none, err
 		}
-		if _, err := t.exec(ctx, insertSeenBlock, b.Network, blockNumber(b.Block.Number), b.Block.ID, b.Block.Parent, b.Block.Skipped, nullTime(b.Block.Time)); err != nil {
+		if _, err := t.Exec(ctx, insertSeenBlock, b.Network, blockNumber(b.Block.Number), b.Block.ID, b.Block.Parent, b.Block.Skipped, nullTime(b.Block.Time)); err != nil {
 			return c, none, err
 		}
 		c, _, err = t.depositCursor(ctx, b.Network)
@@ -118,7 +117,7 @@ func (s *Store) RecordSeenBlock(ctx context.Context, b exchange.BlockScan) (exch
 	})
 }
 
-// record gives every movement of the block that touches a wallet of ours its verdict.
+// record classifies every movement of the block that touches a wallet of ours.
 func (sc *scan) record(ctx context.Context, b exchange.BlockScan) error {
 	for _, u := range b.Unreadable {
 		if err := sc.quarantine(ctx, exchange.ChainMovement{TxID: u.TxID}, exchange.QuarantineUnreadable, u.Detail); err != nil {
@@ -155,14 +154,14 @@ func (sc *scan) record(ctx context.Context, b exchange.BlockScan) error {
 	return nil
 }
 
-// The limits of a movement's texts, those of its table.
+// The largest sizes of a movement's texts, as in its table.
 const (
 	maxTxID    = 128
 	maxAddress = 128
-	maxOthers  = 512 // senders besides the one that is named: a transaction of Solana has 256 accounts, each with an owner
+	maxOthers  = 512 // senders besides the first one: a Solana transaction has up to 256 accounts, each with an owner
 )
 
-// faultOf says why what a driver read can't be a movement; empty when it can.
+// faultOf returns why a movement read by a driver is invalid; empty when it is valid.
 func faultOf(n exchange.Network, m exchange.ChainMovement, again bool) string {
 	switch {
 	case again:
@@ -172,19 +171,19 @@ func faultOf(n exchange.Network, m exchange.ChainMovement, again bool) string {
 	case len(m.From) > maxAddress || len(m.To) > maxAddress:
 		return "an address is too long"
 	case len(m.Others) > maxOthers || slices.ContainsFunc(m.Others, func(a string) bool { return len(a) > maxAddress }):
-		return "too many may have sent it, or the address of one is too long"
+		return "it has too many possible senders, or the address of one is too long"
 	case !slices.Contains(n.WalletAssets(), m.Amount.Asset()):
-		return "the asset is none of the network's"
+		return "the asset is not one of the network's"
 	case m.Amount.Sign() < 0:
 		return "the amount is negative"
 	}
 	return ""
 }
 
-const walletsAt = `SELECT id, address, purpose, owner_id, vendor_id, twin_of FROM wallets WHERE network = $1 AND address = ANY ($2)`
+const walletsAt = `SELECT id, address, purpose, owner_id, vendor_id, counterpart_of FROM wallets WHERE network = $1 AND address = ANY ($2)`
 
-// ours picks the movements that touch a wallet of ours. The question names the block's addresses, so its
-// cost depends on the block and not on how many wallets there are.
+// ours picks the movements that touch a wallet of ours. The query contains the block's addresses, so its cost depends
+// on the block and not on the number of wallets.
 func (sc *scan) ours(ctx context.Context, all []exchange.ChainMovement) ([]exchange.ChainMovement, error) {
 	if len(all) == 0 {
 		return nil, nil
@@ -196,11 +195,11 @@ func (sc *scan) ours(ctx context.Context, all []exchange.ChainMovement) ([]excha
 	slices.Sort(addresses)
 	addresses = slices.Compact(addresses)
 	var ends []walletEnd
-	if err := sc.t.all(ctx, &ends, walletsAt, sc.network, pq.Array(addresses)); err != nil {
+	if err := sc.t.All(ctx, &ends, walletsAt, sc.network, pq.Array(addresses)); err != nil {
 		return nil, err
 	}
-	twins, err := sc.twins(ctx, all)
-	if ends = append(ends, twins...); err != nil || len(ends) == 0 {
+	counterparts, err := sc.counterparts(ctx, all)
+	if ends = append(ends, counterparts...); err != nil || len(ends) == 0 {
 		return nil, err
 	}
 	sc.byAddress, sc.byID = map[string]walletEnd{}, map[uuid.UUID]walletEnd{}
@@ -218,16 +217,16 @@ func (sc *scan) ours(ctx context.Context, all []exchange.ChainMovement) ([]excha
 	return ours, nil
 }
 
-const walletsByID = `SELECT id, address, purpose, owner_id, vendor_id, twin_of FROM wallets WHERE id = ANY ($1::uuid[])`
+const walletsByID = `SELECT id, address, purpose, owner_id, vendor_id, counterpart_of FROM wallets WHERE id = ANY ($1::uuid[])`
 
-// loadEnds reads the wallets of movements that are known.
+// loadEnds reads the wallets of known movements.
 func (sc *scan) loadEnds(ctx context.Context, all []exchange.ChainDeposit) error {
 	var ids []string
 	for _, d := range all {
 		ids = append(ids, d.WalletID.String(), d.FromWalletID.String())
 	}
 	var ends []walletEnd
-	if err := sc.t.all(ctx, &ends, walletsByID, pq.Array(ids)); err != nil {
+	if err := sc.t.All(ctx, &ends, walletsByID, pq.Array(ids)); err != nil {
 		return err
 	}
 	sc.byID = map[uuid.UUID]walletEnd{}
@@ -237,8 +236,8 @@ func (sc *scan) loadEnds(ctx context.Context, all []exchange.ChainDeposit) error
 	return nil
 }
 
-// lockTransactions keeps the completion of a payment away from its transaction while the transaction is
-// judged here, and the other way round, so that never both of them book what arrived.
+// lockTransactions serialises the completion of a payment and the recording of its transaction here, so that they
+// never both book the incoming money.
 const lockTransactions = `
 SELECT pg_advisory_xact_lock(hashtextextended('kivuko tx ' || $1::text || ' ' || tx, 0)) FROM unnest($2::text[]) AS tx`
 
@@ -250,7 +249,7 @@ const waitsOfWallets = `
 SELECT w.id, w.wallet_id, l.leased_at FROM deposit_waits w LEFT JOIN escrow_leases l ON l.wallet_id = w.wallet_id AND l.ended_at IS NULL
 WHERE w.wallet_id = ANY ($1::uuid[]) AND w.ended_at IS NULL`
 
-// load reads what the verdicts depend on.
+// load reads everything that classification depends on.
 func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 	var txs []string
 	for _, m := range ours {
@@ -259,7 +258,7 @@ func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 	slices.Sort(txs)
 	txs = slices.Compact(txs)
 	if sc.final {
-		if _, err := sc.t.exec(ctx, lockTransactions, sc.network, pq.Array(txs)); err != nil {
+		if _, err := sc.t.Exec(ctx, lockTransactions, sc.network, pq.Array(txs)); err != nil {
 			return err
 		}
 		if err := sc.lockPayers(ctx, ours); err != nil {
@@ -267,7 +266,7 @@ func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 		}
 	}
 	var rows []depositRow
-	if err := sc.t.all(ctx, &rows, depositsOfTx, sc.network, pq.Array(txs)); err != nil {
+	if err := sc.t.All(ctx, &rows, depositsOfTx, sc.network, pq.Array(txs)); err != nil {
 		return err
 	}
 	sc.known = map[movementKey]exchange.ChainDeposit{}
@@ -283,12 +282,12 @@ func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 		PaymentID uuid.UUID `db:"payment_id"`
 		GivenUp   bool      `db:"given_up"`
 	}
-	if err := sc.t.all(ctx, &own, paymentsOfTx, sc.network, pq.Array(txs)); err != nil {
+	if err := sc.t.All(ctx, &own, paymentsOfTx, sc.network, pq.Array(txs)); err != nil {
 		return err
 	}
 	sc.payments, sc.givenUp = map[string]uuid.UUID{}, map[string]uuid.UUID{}
 	for _, o := range own {
-		if o.GivenUp { // no completion will book it: its payment was, or will be, carried out by another one
+		if o.GivenUp { // no completion books it: another transaction carries out its payment
 			sc.givenUp[o.TxID] = o.PaymentID
 			continue
 		}
@@ -307,7 +306,7 @@ func (sc *scan) loadWaits(ctx context.Context) error {
 		WalletID uuid.UUID    `db:"wallet_id"`
 		LeasedAt sql.NullTime `db:"leased_at"`
 	}
-	if err := sc.t.all(ctx, &waits, waitsOfWallets, pq.Array(ids)); err != nil {
+	if err := sc.t.All(ctx, &waits, waitsOfWallets, pq.Array(ids)); err != nil {
 		return err
 	}
 	sc.waits, sc.leased = map[uuid.UUID][]uuid.UUID{}, map[uuid.UUID]time.Time{}
@@ -320,7 +319,7 @@ func (sc *scan) loadWaits(ctx context.Context) error {
 	return nil
 }
 
-// verdict says what a movement is to our books.
+// verdict classifies a movement for our books.
 func (sc *scan) verdict(m exchange.ChainMovement) exchange.ChainDeposit {
 	from, leaves := sc.byAddress[m.From]
 	to, arrives := sc.byAddress[m.To]
@@ -337,7 +336,7 @@ func (sc *scan) verdict(m exchange.ChainMovement) exchange.ChainDeposit {
 		d.Kind, d.PaymentID = exchange.DepositOwn, payment
 	case leaves && !arrives:
 		d.Kind = exchange.DepositOutgoing
-	case leaves: // whose money this is nobody knows before the alarm is understood
+	case leaves: // its owner is unknown until the alarm is settled
 		d.Kind = exchange.DepositUnmatched
 	case to.OwnerID.Valid:
 		d.Kind = exchange.DepositCredit
@@ -351,15 +350,15 @@ func (sc *scan) verdict(m exchange.ChainMovement) exchange.ChainDeposit {
 	return d
 }
 
-// movement writes one movement, and books it when it is final.
+// movement stores one movement, and books it when it is final.
 func (sc *scan) movement(ctx context.Context, m exchange.ChainMovement) error {
 	d := sc.verdict(m)
 	before, known := sc.known[movementKey{m.TxID, m.Index}]
 	if known && before.Status == exchange.DepositFinal {
 		if !sc.final {
-			return nil // a node that is behind; the final chain has spoken
+			return nil // the node is behind; the movement is already final
 		}
-		return sc.quarantine(ctx, m, exchange.QuarantineContradicts, fmt.Sprintf("it is final in block %d (%s) already", before.Block, before.BlockID))
+		return sc.quarantine(ctx, m, exchange.QuarantineContradicts, fmt.Sprintf("it is already final in block %d (%s)", before.Block, before.BlockID))
 	}
 	if !sc.final && known && before.Status == exchange.DepositSeen && before.BlockID == d.BlockID {
 		return nil
@@ -385,7 +384,7 @@ func (sc *scan) movement(ctx context.Context, m exchange.ChainMovement) error {
 	return sc.settle(ctx, before, d)
 }
 
-// settle makes a movement final and says what is to be booked.
+// settle makes a movement final and books it.
 func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) error {
 	d.Status, d.FinalAt = exchange.DepositFinal, sc.t.s.now()
 	if d.Kind == exchange.DepositUnmatched {
@@ -395,7 +394,7 @@ func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) err
 		}
 		x := exchange.PaymentException{Kind: exchange.ExcUnmatched, OrderID: o.ID, Receipt: receiptOf(d), Amount: d.Amount}
 		switch {
-		case sc.byID[d.WalletID].TwinOf.Valid:
+		case sc.byID[d.WalletID].CounterpartOf.Valid:
 			x.Kind = exchange.ExcWrongNetwork
 		case o.ID != uuid.Nil:
 			x.Kind = exchange.ExcLate
@@ -422,9 +421,9 @@ func (sc *scan) settle(ctx context.Context, before, d exchange.ChainDeposit) err
 	return err
 }
 
-// depositEntry books what came: the chain added it to the wallet, and it is owed to the wallet's owner, or
-// is the house's, or lies in suspense until somebody knows whose it is. Stablecoins of the house stand in the
-// balance of their treasury wallet, like everybody's: from there transfers reserve and spend them.
+// depositEntry books an incoming movement: the wallet's custody grows, and the money is owed to the wallet's owner, is
+// the house's own, or lies in suspense until its owner is known. The house's stablecoins are in the balance of their
+// treasury wallet, where transfers reserve and spend them as in any other wallet.
 func depositEntry(d exchange.ChainDeposit) exchange.Entry {
 	asset := d.Amount.Asset()
 	owed := exchange.House(exchange.AccSuspense, asset)
@@ -443,17 +442,17 @@ func depositEntry(d exchange.ChainDeposit) exchange.Entry {
 	}
 }
 
-// tell appends the event and the audit row of a movement and wakes who waits for it. Movements of our own
-// payments are told of by the payments, and empty ones by nobody.
+// tell appends the event and the audit row of a movement and wakes waiting flows. Movements of our own payments are
+// reported by the payments; empty ones are not reported.
 func (sc *scan) tell(ctx context.Context, what string, d exchange.ChainDeposit) error {
 	if d.Kind != exchange.DepositOwn && d.Kind != exchange.DepositEmpty {
 		end := sc.byID[d.WalletID]
 		if d.WalletID == uuid.Nil {
-			end = walletEnd{} // what leaves a wallet without us concerns staff first
+			end = walletEnd{} // an unaccounted outgoing movement is shown only to staff
 		}
-		err := sc.t.record(ctx, fact{
+		err := sc.t.record(ctx, auditEvent{
 			by: watching, object: "chain_deposit", id: d.ID, name: "chain_deposit." + what, owner: end.OwnerID.UUID, vendor: end.VendorID.UUID,
-			after: depositFact(d),
+			after: depositSnapshot(d),
 		})
 		if err != nil {
 			return err
@@ -466,14 +465,14 @@ const bookedByWatch = `
 SELECT EXISTS (SELECT FROM chain_deposits WHERE network = $1 AND tx_id = $2 AND wallet_id = $3 AND status = 'final'
     AND kind IN ('credit', 'house', 'awaited', 'unmatched'))`
 
-// bookedBefore tells whether the watch over the chain has booked what a transaction brought into a wallet,
-// because it met the transaction before anybody knew it as one of ours (a payment that was signed outside
-// can be on the chain before it is handed to us). The answer holds until the end of the transaction.
+// bookedBefore reports whether the watch has booked a transaction's incoming money before the transaction was known as
+// ours: an externally signed payment can be on the chain before it is imported. The result holds until the end of the
+// transaction.
 func (t unitTx) bookedBefore(ctx context.Context, n exchange.Network, txID string, wallet uuid.UUID) (bool, error) {
-	if _, err := t.exec(ctx, lockTransactions, n, pq.Array([]string{txID})); err != nil {
+	if _, err := t.Exec(ctx, lockTransactions, n, pq.Array([]string{txID})); err != nil {
 		return false, err
 	}
 	var booked bool
-	err := t.get(ctx, &booked, bookedByWatch, n, txID, wallet)
+	err := t.Get(ctx, &booked, bookedByWatch, n, txID, wallet)
 	return booked, err
 }

@@ -10,7 +10,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// The others who may have sent what stranger seems to have sent.
+// The other possible senders of the deposits that stranger appears to send.
 const (
 	decoy     = "Tdecoy00000000000000000000000000000"
 	bystander = "Tbystander0000000000000000000000000"
@@ -27,7 +27,7 @@ func (x *sale) deny(t *testing.T, address string) exchange.DeniedAddress {
 	return d
 }
 
-// screened records one word about all who may have sent a deposit.
+// screened records one result about all possible senders of a deposit.
 func (x *sale) screened(t *testing.T, d exchange.ChainDeposit, said ...exchange.Verdict) {
 	t.Helper()
 	var all []exchange.Screening
@@ -39,7 +39,7 @@ func (x *sale) screened(t *testing.T, d exchange.ChainDeposit, said ...exchange.
 	}
 }
 
-// wantAsked expects who is to be asked about, in order.
+// wantAsked expects the senders to screen, in order.
 func (x *sale) wantAsked(t *testing.T, want ...string) {
 	t.Helper()
 	terms, err := x.s.ScreenTerms(t.Context(), x.order.ID)
@@ -59,8 +59,8 @@ func (x *sale) wantAsked(t *testing.T, want ...string) {
 	}
 }
 
-// Where a chain does not tell who paid whom, everybody who may have sent a deposit is kept with it, as its last block says,
-// and nobody is paid before there is a clear word about all of them. Wallets of ours need none.
+// Where a chain does not show who paid whom, every possible sender is stored with the deposit, as its last block lists
+// them, and nothing is paid out before all of them are cleared. Wallets of ours need no screening.
 func TestAllSendersAreScreened(t *testing.T) {
 	t.Parallel()
 	x := sold(t)
@@ -81,14 +81,14 @@ func TestAllSendersAreScreened(t *testing.T) {
 	x.screened(t, d, exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictClear)
 	x.wantAsked(t, stranger, decoy)
 	if _, err := x.begin(t.Context(), x.s, 1); err == nil {
-		t.Error("the order is paid out, with a hit against one who may have sent its crypto")
+		t.Error("the order is paid out, with a hit against a possible sender of its crypto")
 	}
 	x.screened(t, d, exchange.VerdictClear, exchange.VerdictClear)
 	x.wantAsked(t)
 	x.begun(t, 1)
 }
 
-// A wallet of ours that seems to have sent a deposit is no reason to ask about nobody else.
+// A wallet of ours as the apparent sender does not exempt the others from screening.
 func TestOthersBehindAWalletOfOurs(t *testing.T) {
 	t.Parallel()
 	x := sold(t)
@@ -103,7 +103,7 @@ func TestOthersBehindAWalletOfOurs(t *testing.T) {
 	x.begun(t, 1)
 }
 
-// More senders than a transaction can have, and addresses that are none, are set aside.
+// More senders than a transaction can have, and invalid addresses, are set aside.
 func TestSendersHaveLimits(t *testing.T) {
 	t.Parallel()
 	x := sold(t)
@@ -119,8 +119,8 @@ func TestSendersHaveLimits(t *testing.T) {
 	}
 }
 
-// Who may have sent the crypto and comes on the deny list after the screening is noticed by each begin of a payout, which
-// changes nothing then. The crypto can be given back.
+// Each begin of a payout notices a possible sender who was put on the deny list after the screening, and then changes
+// nothing. The crypto can be refunded.
 func TestDeniedAfterTheScreening(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), sold(t)
@@ -152,7 +152,7 @@ func TestDeniedAfterTheScreening(t *testing.T) {
 	x.opensRefund(t)
 }
 
-// The database refuses it whoever begins the payout.
+// The database refuses it too.
 func TestDatabaseLooksAtTheDenyListAgain(t *testing.T) {
 	t.Parallel()
 	x := owing(t)
@@ -164,7 +164,7 @@ func TestDatabaseLooksAtTheDenyListAgain(t *testing.T) {
 	}
 }
 
-// A payment by bank is held to the same.
+// The same applies to a bank payout.
 func TestDeniedBeforeThePaymentByBank(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), banking(t)

@@ -11,7 +11,7 @@ import (
 	"kivuko/exchange"
 )
 
-// MaxWakeups bounds how many signals are handed out at once.
+// MaxWakeups bounds how many signals are read at once.
 const MaxWakeups = 100
 
 const insertWakeup = `
@@ -20,18 +20,19 @@ INSERT INTO deposit_wakeups (id, network, wait_id, deposit_id, version, created_
 const wokenBefore = `SELECT DISTINCT u.wait_id FROM deposit_wakeups u JOIN deposit_waits w ON w.id = u.wait_id
 WHERE u.deposit_id = $1 AND w.ended_at IS NULL`
 
-// wake writes the signals that follow from a change of a movement. Empty ones, those below the minimum and those of
-// payments of ours, such as gas for the address, wake nobody; that one is gone is told to whom it was shown.
+// wake writes the signals caused by a change of a movement. Empty movements, those below the minimum and those of our
+// own payments, such as gas for the address, wake no flow. A flow that was shown a movement is also signalled when the
+// movement disappears.
 func (sc *scan) wake(ctx context.Context, d exchange.ChainDeposit) error {
 	var waits []uuid.UUID
 	least, limited := sc.minimum[d.Amount.Asset()]
 	switch {
 	case d.Status == exchange.DepositOrphaned:
-		if err := sc.t.all(ctx, &waits, wokenBefore, d.ID); err != nil {
+		if err := sc.t.All(ctx, &waits, wokenBefore, d.ID); err != nil {
 			return err
 		}
-	case d.Kind == exchange.DepositOwn: // whoever made the payment knows
-	case d.Kind == exchange.DepositUnmatched && !sc.leased[d.WalletID].IsZero(): // not for who borrows the address now
+	case d.Kind == exchange.DepositOwn: // the payment's own flow handles it
+	case d.Kind == exchange.DepositUnmatched && !sc.leased[d.WalletID].IsZero(): // not for the order that has the address now
 	case d.WalletID != uuid.Nil && d.Amount.Positive() && (!limited || d.Amount.Cmp(least) >= 0):
 		waits = sc.waits[d.WalletID]
 	}
@@ -44,7 +45,7 @@ func (t unitTx) addWakeups(ctx context.Context, waits []uuid.UUID, d exchange.Ch
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(ctx, insertWakeup, id, d.Network, w, d.ID, d.Version, t.s.now()); err != nil {
+		if _, err := t.Exec(ctx, insertWakeup, id, d.Network, w, d.ID, d.Version, t.s.now()); err != nil {
 			return err
 		}
 	}
@@ -70,32 +71,32 @@ const readWait = `SELECT id, wallet_id, workflow_id, created_at FROM deposit_wai
 const depositsSince = `SELECT ` + depositColumns + ` FROM chain_deposits
 WHERE wallet_id = $1 AND created_at >= $2 AND status IN ('seen', 'final') AND amount > 0 ORDER BY created_at LIMIT 100`
 
-// AwaitDeposits asks that a flow is woken for every change of a movement into the wallet with the address.
-// What came since the given time already wakes it too, so that money can't slip in between. Called again
-// it returns the wait that is there. CodeNotFound when no wallet of ours has the address.
+// AwaitDeposits registers a flow to be woken for every change of a movement into the wallet with the address.
+// Movements since the given time wake it too, so that no money is missed in between. A repeated call returns the
+// existing wait. CodeNotFound when no wallet of ours has the address.
 func (s *Store) AwaitDeposits(ctx context.Context, n exchange.Network, address, workflowID string, since time.Time) (exchange.DepositWait, error) {
-	return change(ctx, s, "wallet", depositsLane(n), func(ctx context.Context, t unitTx) (exchange.DepositWait, exchange.Posting, error) {
+	return change(ctx, s, "wallet", depositsLock(n), func(ctx context.Context, t unitTx) (exchange.DepositWait, exchange.Posting, error) {
 		var none exchange.Posting
 		if err := t.lockDeposits(ctx, n); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
 		var wallet, id uuid.UUID
-		if err := t.get(ctx, &wallet, walletAt, n, address); err != nil {
+		if err := t.Get(ctx, &wallet, walletAt, n, address); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
 		id, err := uuid.NewV7()
 		if err != nil {
 			return exchange.DepositWait{}, none, err
 		}
-		if _, err := t.exec(ctx, insertWait, id, wallet, workflowID, t.s.now()); err != nil {
+		if _, err := t.Exec(ctx, insertWait, id, wallet, workflowID, t.s.now()); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
 		var w waitRow
-		if err := t.get(ctx, &w, readWait, wallet, workflowID); err != nil {
+		if err := t.Get(ctx, &w, readWait, wallet, workflowID); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
 		var rows []depositRow
-		if err := t.all(ctx, &rows, depositsSince, wallet, since); err != nil {
+		if err := t.All(ctx, &rows, depositsSince, wallet, since); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
 		came, err := convert(rows, depositRow.deposit)
@@ -115,13 +116,13 @@ const endWait = `
 UPDATE deposit_waits w SET ended_at = $4 FROM wallets a
 WHERE a.id = w.wallet_id AND a.network = $1 AND a.address = $2 AND w.workflow_id = $3 AND w.ended_at IS NULL`
 
-// EndDepositWait stops what AwaitDeposits began. It may be called again.
+// EndDepositWait ends a wait of AwaitDeposits. It may be called again.
 func (s *Store) EndDepositWait(ctx context.Context, n exchange.Network, address, workflowID string) error {
 	return s.inTx(ctx, "deposit wait", func(t unitTx) error {
 		if err := t.lockDeposits(ctx, n); err != nil {
 			return err
 		}
-		_, err := t.exec(ctx, endWait, n, address, workflowID, t.s.now())
+		_, err := t.Exec(ctx, endWait, n, address, workflowID, t.s.now())
 		return err
 	})
 }
@@ -130,14 +131,14 @@ const dueWakeups = `
 SELECT u.id, w.workflow_id, u.deposit_id FROM deposit_wakeups u JOIN deposit_waits w ON w.id = u.wait_id
 WHERE u.network = $1 AND u.sent_at IS NULL ORDER BY u.created_at, u.id LIMIT $2`
 
-// DueWakeups reads the signals of a network that were not sent yet, the oldest first, at most MaxWakeups.
+// DueWakeups reads the unsent signals of a network, oldest first, at most MaxWakeups.
 func (s *Store) DueWakeups(ctx context.Context, n exchange.Network) ([]exchange.DepositWakeup, error) {
 	var rows []struct {
 		ID         uuid.UUID
 		WorkflowID string    `db:"workflow_id"`
 		DepositID  uuid.UUID `db:"deposit_id"`
 	}
-	if err := s.readAll(ctx, &rows, dueWakeups, n, MaxWakeups); err != nil {
+	if err := s.db.All(ctx, &rows, dueWakeups, n, MaxWakeups); err != nil {
 		return nil, translate(err, "wakeup")
 	}
 	due := make([]exchange.DepositWakeup, len(rows))
@@ -149,19 +150,19 @@ func (s *Store) DueWakeups(ctx context.Context, n exchange.Network) ([]exchange.
 
 const markWoken = `UPDATE deposit_wakeups SET sent_at = $2 WHERE id = ANY ($1::uuid[]) AND sent_at IS NULL`
 
-// RecordWoken notes that signals were sent, or that nobody is there any more to take them.
+// RecordWoken records that signals were sent, or that their flow no longer exists.
 func (s *Store) RecordWoken(ctx context.Context, ids []uuid.UUID) error {
 	texts := make([]string, len(ids))
 	for i, id := range ids {
 		texts[i] = id.String()
 	}
 	return s.inTx(ctx, "wakeup", func(t unitTx) error {
-		_, err := t.exec(ctx, markWoken, pq.Array(texts), t.s.now())
+		_, err := t.Exec(ctx, markWoken, pq.Array(texts), t.s.now())
 		return err
 	})
 }
 
-// quarantine sets a movement aside for a person, once for each reason.
+// quarantine sets a movement aside for an officer, once for each reason.
 func (sc *scan) quarantine(ctx context.Context, m exchange.ChainMovement, why exchange.QuarantineReason, detail string) error {
 	return sc.t.setAside(ctx, alarm{network: sc.network, block: sc.block, movement: m, why: why, detail: detail})
 }
@@ -184,10 +185,10 @@ const quarantineColumns = `id, network, block, tx_id, event_index, reason, detai
 const openQuarantine = `SELECT ` + quarantineColumns + ` FROM deposit_quarantine
 WHERE network = $1 AND settled_at IS NULL ORDER BY created_at LIMIT 100`
 
-// OpenQuarantine reads what waits for a person on a network, the oldest first, at most a hundred.
+// OpenQuarantine reads the unsettled movements of a network, oldest first, at most a hundred.
 func (s *Store) OpenQuarantine(ctx context.Context, n exchange.Network) ([]exchange.QuarantinedMovement, error) {
 	var rows []quarantineRow
-	if err := s.readAll(ctx, &rows, openQuarantine, n); err != nil {
+	if err := s.db.All(ctx, &rows, openQuarantine, n); err != nil {
 		return nil, translate(err, "quarantine")
 	}
 	return convert(rows, func(r quarantineRow) (exchange.QuarantinedMovement, error) {
@@ -202,48 +203,40 @@ const settleQuarantine = `UPDATE deposit_quarantine SET settled_at = $2, note = 
 
 const quarantineExists = `SELECT EXISTS (SELECT FROM deposit_quarantine WHERE id = $1)`
 
-// SettleQuarantine notes what a person found out about a movement that was set aside. It books nothing.
-// Settled before, it stays as it was settled.
+// SettleQuarantine stores an officer's findings about a quarantined movement. It books nothing. A settled movement
+// keeps its first note.
 func (s *Store) SettleQuarantine(ctx context.Context, id uuid.UUID, note string, by exchange.Principal) error {
 	if err := require(note != "" && len([]rune(note)) <= 500, "/note", "required", "must say why, in at most 500 characters"); err != nil {
 		return err
 	}
 	return s.inTx(ctx, "quarantined movement", func(t unitTx) error {
-		n, err := t.exec(ctx, settleQuarantine, id, t.s.now(), note)
+		n, err := t.Exec(ctx, settleQuarantine, id, t.s.now(), note)
 		if err != nil {
 			return err
 		}
 		if n == 0 {
 			var there bool
-			if err := t.get(ctx, &there, quarantineExists, id); err != nil || there {
+			if err := t.Get(ctx, &there, quarantineExists, id); err != nil || there {
 				return err
 			}
 			return exchange.Errorf(exchange.CodeNotFound, "There is no such quarantined movement.")
 		}
-		return t.record(ctx, fact{
+		return t.record(ctx, auditEvent{
 			by: by, object: "deposit_quarantine", id: id, name: "deposit_quarantine.settled", after: map[string]any{"id": id, "note": note},
 		})
 	})
 }
 
-// guarded runs fn behind a savepoint. What fn could not do because of itself comes back as a refusal, with
-// its work undone; the error is about the transaction, which then can't go on.
+// guarded runs fn behind a savepoint. A failure of fn itself is undone and returned as refusal; err means that the
+// whole transaction can't continue.
 func (t unitTx) guarded(ctx context.Context, fn func() error) (refusal, err error) {
-	if _, err := t.tx.ExecContext(ctx, `SAVEPOINT movement`); err != nil {
-		return nil, err
-	}
-	noted := len(t.journal.lines)
-	refusal = fn()
-	if refusal == nil {
-		_, err = t.tx.ExecContext(ctx, `RELEASE SAVEPOINT movement`)
-		return nil, err
-	}
-	if fatal(refusal) || exchange.CodeOf(translate(refusal, "movement")) == exchange.CodeUnavailable {
+	noted := len(t.eventLog.lines)
+	refusal, err = t.Savepoint(ctx, fn)
+	if err == nil && exchange.CodeOf(translate(refusal, "movement")) == exchange.CodeUnavailable {
 		return nil, refusal
 	}
-	if _, err := t.tx.ExecContext(ctx, `ROLLBACK TO SAVEPOINT movement; RELEASE SAVEPOINT movement`); err != nil {
-		return nil, err
+	if refusal != nil {
+		t.eventLog.lines = t.eventLog.lines[:noted] // what was undone did not happen
 	}
-	t.journal.lines = t.journal.lines[:noted] // what was undone did not happen
-	return refusal, nil
+	return refusal, err
 }

@@ -14,7 +14,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// A flow that waits is woken when money is seen, gone and final, by the row's id, and never by dust.
+// A waiting flow is woken when money is seen, gone and final, by the row's id, and never by dust.
 func TestDepositWaits(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), started(t)
@@ -50,7 +50,7 @@ func TestDepositWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	woken("t1", "dust") // who asks for what came before gets all of it
+	woken("t1", "dust") // a wait since the beginning gets all of it
 	if err := s.DropSeenBlock(ctx, exchange.Tron, blockOf("a", 101)); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestDepositWaits(t *testing.T) {
 	woken()
 }
 
-// What was read as final stays as it was, even for the owner of the tables.
+// A final movement stays as it was, even for the owner of the tables.
 func TestFinalDepositsStay(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -100,7 +100,7 @@ func TestFinalDepositsStay(t *testing.T) {
 	}
 }
 
-// Of a movement that was undone nothing is told but that it was set aside.
+// An undone movement is only reported as set aside.
 func TestWhatIsRefusedIsNotTold(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -124,6 +124,6 @@ func TestWhatIsRefusedIsNotTold(t *testing.T) {
 		told = append(told, what)
 	}
 	if err := rows.Err(); err != nil || !slices.Equal(told, []string{"deposit_quarantine.opened", "deposit_quarantine.opened"}) {
-		t.Errorf("it is told %q, %v", told, err)
+		t.Errorf("it reports %q, %v", told, err)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"kivuko/store/storetest"
 )
 
-// testsBegan is the time of the first block of tests. It lies ahead, however long they run: an address of the escrow pool gets
-// nothing from before its lease.
+// testsBegan is the time of the first test block. It lies in the future, however long the tests run: an address of the
+// escrow pool gets nothing from before its lease.
 var testsBegan = time.Now().Add(time.Hour).UTC().Truncate(time.Second)
 
 // blockOf is block n of a branch of a chain.
@@ -67,7 +67,7 @@ func seenBlock(t testing.TB, s *store.Store, b exchange.BlockScan) {
 	}
 }
 
-// deposits lists what is known of a transaction.
+// deposits lists the movements of a transaction.
 func deposits(t testing.TB, s *store.Store, tx string) []exchange.ChainDeposit {
 	t.Helper()
 	all, _, err := s.ListChainDeposits(t.Context(), store.ChainDepositFilter{TxID: tx}, store.Page{Number: 1, Size: 100})
@@ -127,7 +127,7 @@ func eventsOf(t testing.TB, s *store.Store, id uuid.UUID) []string {
 	return all
 }
 
-// A deposit is shown when it is seen, and counts when it is final, once.
+// A deposit is shown when it is seen, and booked when it is final, once.
 func TestDepositIsBookedOnceAndOnlyWhenFinal(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -156,7 +156,7 @@ func TestDepositIsBookedOnceAndOnlyWhenFinal(t *testing.T) {
 	var told int
 	err := storetest.Owner(t, s).QueryRowContext(t.Context(), `SELECT count(*) FROM events WHERE object_id = $1 AND owner_id = $2`, d.ID, customer.ID).Scan(&told)
 	if err != nil || told != 2 {
-		t.Errorf("the owner was told %d times, %v", told, err)
+		t.Errorf("the owner was notified %d times, %v", told, err)
 	}
 	if n := len(deposits(t, s, "t2")); n != 0 {
 		t.Errorf("a movement between strangers was stored %d times", n)
@@ -164,7 +164,7 @@ func TestDepositIsBookedOnceAndOnlyWhenFinal(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// What a movement is to the books depends on whose wallet it reaches.
+// The kind of a movement depends on its wallet.
 func TestDepositsByWallet(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -250,7 +250,7 @@ func TestDepositThatWasReorganisedAway(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// A reorganisation that nobody noticed before its blocks were final books nothing that vanished.
+// A reorganisation noticed only after its blocks were final books nothing that vanished.
 func TestFinalBlockOfAnotherBranch(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -279,7 +279,7 @@ func TestFinalBlockOfAnotherBranch(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// One movement that can't be booked is set aside, and the others of its block are booked.
+// One movement that can't be booked is set aside; the others of its block are booked.
 func TestBadMovementsStopNothing(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -325,7 +325,7 @@ func TestBadMovementsStopNothing(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// Money that leaves a wallet of ours without us raises an alarm, and nothing is booked.
+// An unaccounted outgoing movement raises an alarm, and nothing is booked.
 func TestMoneyThatLeavesWithoutUs(t *testing.T) {
 	t.Parallel()
 	s := started(t)
@@ -342,7 +342,7 @@ func TestMoneyThatLeavesWithoutUs(t *testing.T) {
 	wantDeposit(t, s, "theft", exchange.DepositOutgoing, exchange.DepositFinal)
 	wantDeposit(t, s, "inside", exchange.DepositUnmatched, exchange.DepositFinal)
 	wantDeposit(t, s, "poison", exchange.DepositEmpty, exchange.DepositFinal)
-	wantBalance(t, s, custody(from), "10", "0") // reconciliation tells the difference
+	wantBalance(t, s, custody(from), "10", "0") // reconciliation reports the difference
 	wantBalance(t, s, custody(to), "3", "0")
 	wantBalance(t, s, owed(to, money.USDT), "0", "0")
 	if open, err := s.OpenQuarantine(t.Context(), exchange.Tron); err != nil || len(open) != 2 {
@@ -351,7 +351,7 @@ func TestMoneyThatLeavesWithoutUs(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// A payment between wallets of ours is booked by its completion alone, whoever comes first.
+// Only its completion books a payment between our wallets, whichever of completion and watch is first.
 func TestOwnPaymentsAreBookedByTheirCompletion(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string]func(t *testing.T, completion, watch func(context.Context) error){
@@ -389,8 +389,8 @@ func TestOwnPaymentsAreBookedByTheirCompletion(t *testing.T) {
 	}
 }
 
-// A transaction that was given up for another one and pays all the same is money paid twice: it must not pass
-// for the payment that its successor makes.
+// A transaction that was given up for another one and pays all the same is a double payment: it must not be taken for
+// its successor's payment.
 func TestGivenUpTransactionThatPays(t *testing.T) {
 	t.Parallel()
 	for name, giveUp := range map[string]func(ctx context.Context, s *store.Store, tx exchange.ChainAttempt) error{
@@ -424,7 +424,7 @@ func TestGivenUpTransactionThatPays(t *testing.T) {
 	}
 }
 
-// A transaction that is on the chain before it is known as ours is booked once all the same.
+// A transaction that is on the chain before it is known as ours is booked only once.
 func TestTransactionThatBecomesOursLater(t *testing.T) {
 	t.Parallel()
 	for name, order := range map[string]func(t *testing.T, completion, watch func(context.Context) error){

@@ -51,7 +51,7 @@ func (r escrowRow) address() (exchange.EscrowAddress, error) {
 	}, nil
 }
 
-// EscrowAddresses pages through the pool, the newest address first, with their number.
+// EscrowAddresses pages through the pool, newest address first, with their number.
 func (s *Store) EscrowAddresses(ctx context.Context, f EscrowFilter, p Page) ([]exchange.EscrowAddress, int, error) {
 	var w where
 	w.eq("a.network", string(f.Network))
@@ -73,7 +73,7 @@ const readEscrow = `SELECT ` + escrowColumns + ` FROM ` + escrowTables + ` WHERE
 // EscrowAddress reads one address of the pool.
 func (s *Store) EscrowAddress(ctx context.Context, id uuid.UUID) (exchange.EscrowAddress, error) {
 	var r escrowRow
-	if err := s.read(ctx, &r, readEscrow, id); err != nil {
+	if err := s.db.Get(ctx, &r, readEscrow, id); err != nil {
 		return exchange.EscrowAddress{}, translate(err, "escrow address")
 	}
 	a, err := r.address()
@@ -87,7 +87,7 @@ func (s *Store) EscrowAddress(ctx context.Context, id uuid.UUID) (exchange.Escro
 
 const custodyOfWallets = `SELECT owner_id, asset, posted FROM ledger_accounts WHERE kind = 'custody' AND owner_id = ANY ($1::uuid[])`
 
-// fillBalances adds what the ledger has on each address, in the order in which the networks list their assets.
+// fillBalances adds the ledger's balances on each address, in the order in which the networks list their assets.
 func (s *Store) fillBalances(ctx context.Context, all []exchange.EscrowAddress) error {
 	ids := make([]string, len(all))
 	for i, a := range all {
@@ -98,7 +98,7 @@ func (s *Store) fillBalances(ctx context.Context, all []exchange.EscrowAddress) 
 		Asset   money.Asset
 		Posted  decimal.Decimal
 	}
-	if err := s.readAll(ctx, &rows, custodyOfWallets, pq.Array(ids)); err != nil {
+	if err := s.db.All(ctx, &rows, custodyOfWallets, pq.Array(ids)); err != nil {
 		return translate(err, "escrow address")
 	}
 	type key struct {
@@ -126,7 +126,7 @@ func (s *Store) fillBalances(ctx context.Context, all []exchange.EscrowAddress) 
 	return nil
 }
 
-// EscrowPatch changes an address of the pool; nil leaves a field as it is. Reason says why it is disabled.
+// EscrowPatch changes an address of the pool; nil leaves a field as it is. Reason is why it is disabled.
 type EscrowPatch struct {
 	Status *exchange.EscrowStatus
 	Label  *string
@@ -138,12 +138,12 @@ const lockEscrow = readEscrow + ` FOR NO KEY UPDATE OF a`
 const saveEscrow = `
 UPDATE escrow_addresses SET status = $2, label = $3, reason = $4, updated_by = $5, updated_at = $6, version = version + 1 WHERE id = $1 AND version = $7`
 
-// ChangeEscrow labels an address of the pool, takes it out of use or back into it. CodeStateConflict when it is lent,
-// or when it would come back before it has rested or with money on it.
+// ChangeEscrow labels, disables or enables an address of the pool. CodeStateConflict when it is lent, or when it would
+// be enabled before it has rested or with money on it.
 func (s *Store) ChangeEscrow(ctx context.Context, id uuid.UUID, p EscrowPatch, by exchange.Principal) (exchange.EscrowAddress, error) {
 	err := s.inTx(ctx, "escrow address", func(t unitTx) error {
 		var r escrowRow
-		if err := t.get(ctx, &r, lockEscrow, id); err != nil {
+		if err := t.Get(ctx, &r, lockEscrow, id); err != nil {
 			return err
 		}
 		before, err := r.address()
@@ -157,14 +157,14 @@ func (s *Store) ChangeEscrow(ctx context.Context, id uuid.UUID, p EscrowPatch, b
 		if a.Status == before.Status && a.Label == before.Label && a.Reason == before.Reason {
 			return nil
 		}
-		if err := t.one(ctx, saveEscrow, id, a.Status, a.Label, a.Reason, nullID(by.UserID), t.s.now(), before.Version); err != nil {
+		if err := t.One(ctx, saveEscrow, id, a.Status, a.Label, a.Reason, nullID(by.UserID), t.s.now(), before.Version); err != nil {
 			return err
 		}
 		name := "escrow_address.labelled"
 		if a.Status != before.Status {
 			name = "escrow_address." + string(a.Status)
 		}
-		return t.record(ctx, fact{by: by, object: "escrow_address", id: id, name: name, before: patchedFact(before), after: patchedFact(a)})
+		return t.record(ctx, auditEvent{by: by, object: "escrow_address", id: id, name: name, before: patchedSnapshot(before), after: patchedSnapshot(a)})
 	})
 	if err != nil {
 		return exchange.EscrowAddress{}, err
@@ -172,13 +172,13 @@ func (s *Store) ChangeEscrow(ctx context.Context, id uuid.UUID, p EscrowPatch, b
 	return s.EscrowAddress(ctx, id)
 }
 
-func patchedFact(a exchange.EscrowAddress) map[string]any {
-	f := escrowFact(a.ID, a.Network, a.Status, a.OrderID)
+func patchedSnapshot(a exchange.EscrowAddress) map[string]any {
+	f := escrowSnapshot(a.ID, a.Network, a.Status, a.OrderID)
 	f["label"], f["reason"] = a.Label, a.Reason
 	return f
 }
 
-// patchEscrow applies a change, and says in words what the database would refuse.
+// patchEscrow applies a change, and explains what the database would refuse.
 func patchEscrow(a *exchange.EscrowAddress, p EscrowPatch, now time.Time) error {
 	if p.Label != nil {
 		a.Label = *p.Label
@@ -191,7 +191,7 @@ func patchEscrow(a *exchange.EscrowAddress, p EscrowPatch, now time.Time) error 
 		a.Reason = *p.Reason
 	}
 	if a.Status != exchange.EscrowDisabled {
-		if err := require(p.Reason == nil || *p.Reason == "", "/note", "forbidden", "belongs to an address that is disabled"); err != nil {
+		if err := require(p.Reason == nil || *p.Reason == "", "/note", "forbidden", "must be absent unless the address is disabled"); err != nil {
 			return err
 		}
 		a.Reason = ""
@@ -244,10 +244,10 @@ const lockPolicy = `SELECT ` + policyColumns + ` FROM escrow_policy WHERE networ
 const savePolicy = `
 UPDATE escrow_policy SET keep_free = $2, most = $3, rest_seconds = $4, updated_by = $5, updated_at = $6, version = version + 1 WHERE network = $1`
 
-// EscrowPolicies reads how large the pools may be and how long their addresses rest, by network.
+// EscrowPolicies reads the size limits of the pools and the rest time of their addresses, by network.
 func (s *Store) EscrowPolicies(ctx context.Context) ([]exchange.EscrowPolicy, error) {
 	var rows []policyRow
-	if err := s.readAll(ctx, &rows, readPolicies); err != nil {
+	if err := s.db.All(ctx, &rows, readPolicies); err != nil {
 		return nil, translate(err, "escrow policy")
 	}
 	return convert(rows, policyRow.policy)
@@ -260,8 +260,7 @@ type EscrowPolicyPatch struct {
 	Rest     *time.Duration
 }
 
-// ChangeEscrowPolicy changes the policy of a network. It moves no money: addresses that rest go on as long as they
-// were told to.
+// ChangeEscrowPolicy changes the policy of a network. It moves no money: resting addresses keep their rest time.
 func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p EscrowPolicyPatch, by exchange.Principal) (exchange.EscrowPolicy, error) {
 	var changed exchange.EscrowPolicy
 	err := s.inTx(ctx, "escrow policy", func(t unitTx) error {
@@ -282,11 +281,11 @@ func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p Es
 			return err
 		}
 		changed.UpdatedBy, changed.UpdatedAt, changed.Version = by.UserID, t.s.now(), before.Version+1
-		if err := t.one(ctx, savePolicy, n, changed.KeepFree, changed.Most, int64(changed.Rest/time.Second), nullID(by.UserID), changed.UpdatedAt); err != nil {
+		if err := t.One(ctx, savePolicy, n, changed.KeepFree, changed.Most, int64(changed.Rest/time.Second), nullID(by.UserID), changed.UpdatedAt); err != nil {
 			return err
 		}
-		return t.record(ctx, fact{
-			by: by, object: "escrow_policy", id: escrowPolicyID(n), name: "escrow_policy.changed", before: policyFact(before), after: policyFact(changed),
+		return t.record(ctx, auditEvent{
+			by: by, object: "escrow_policy", id: escrowPolicyID(n), name: "escrow_policy.changed", before: policySnapshot(before), after: policySnapshot(changed),
 		})
 	})
 	return changed, err
@@ -294,18 +293,18 @@ func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p Es
 
 func (t unitTx) lockedPolicy(ctx context.Context, n exchange.Network) (exchange.EscrowPolicy, error) {
 	var r policyRow
-	if err := t.get(ctx, &r, lockPolicy, n); err != nil {
+	if err := t.Get(ctx, &r, lockPolicy, n); err != nil {
 		return exchange.EscrowPolicy{}, translate(err, "network")
 	}
 	return r.policy()
 }
 
-// escrowPolicyID is the object that the events of a network's policy are of.
+// escrowPolicyID is the object id for the events of a network's policy.
 func escrowPolicyID(n exchange.Network) uuid.UUID {
 	return uuid.NewSHA1(uuid.NameSpaceOID, []byte("kivuko escrow policy "+string(n)))
 }
 
-func policyFact(p exchange.EscrowPolicy) map[string]any {
+func policySnapshot(p exchange.EscrowPolicy) map[string]any {
 	return map[string]any{"network": p.Network, "keep_free": p.KeepFree, "most": p.Most, "rest_seconds": int64(p.Rest / time.Second)}
 }
 

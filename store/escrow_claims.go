@@ -57,39 +57,39 @@ const insertClaim = `
 INSERT INTO escrow_claims (id, deposit_id, payment_id, order_id, wallet_id, kind, asset, amount, hold_id, exception_id, created_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING ` + claimColumns
 
-// claim says what a final movement to the address that an order borrows is to the order, once for each movement:
-// claimed before in the same way, it returns that claim, and CodeConflict when it was claimed in another.
+// claim assigns a final movement to the order that has the address, once for each movement. A repeated claim of the
+// same kind returns the existing one; another kind is CodeConflict.
 //
-// A claim of a kind that holds names the hold that the caller has to place in the same transaction, on the address's
-// balance and over the whole amount, with the entry that takes it out of suspense; the database refuses to commit
-// otherwise. A claim of any other kind than those that pay opens the payment exception.
+// For a kind that holds, the caller has to place the named hold in the same transaction, on the address's balance and
+// over the whole amount, with the entry that takes it out of suspense; the database refuses to commit otherwise. A
+// claim of a kind that does not pay opens the payment exception.
 func (t unitTx) claim(ctx context.Context, d exchange.ChainDeposit, order uuid.UUID, kind exchange.ClaimKind) (exchange.EscrowClaim, error) {
 	return t.addClaim(ctx, exchange.EscrowClaim{DepositID: d.ID, OrderID: order, WalletID: d.WalletID, Kind: kind, Amount: d.Amount}, receiptOf(d))
 }
 
-// claimFunding says that a payment of ours, which is completed, has funded an order from a custodial wallet.
+// claimFunding records that a completed payment of ours has funded an order from a custodial wallet.
 func (t unitTx) claimFunding(ctx context.Context, p exchange.ChainPayment, order uuid.UUID) (exchange.EscrowClaim, error) {
 	var r walletRow
-	if err := t.get(ctx, &r, leasedWallet, order); err != nil {
+	if err := t.Get(ctx, &r, leasedWallet, order); err != nil {
 		return exchange.EscrowClaim{}, translate(err, "escrow lease")
 	}
 	return t.addClaim(ctx, exchange.EscrowClaim{PaymentID: p.ID, OrderID: order, WalletID: r.ID, Kind: exchange.ClaimExact, Amount: p.Amount}, "")
 }
 
-// receiptOf names a movement on a chain for good, as the receipt of a payment exception.
+// receiptOf is the permanent name of a movement on a chain, used as the receipt of a payment exception.
 func receiptOf(d exchange.ChainDeposit) string {
 	return fmt.Sprintf("%s:%s:%d", d.Network, d.TxID, d.Index)
 }
 
 func (t unitTx) addClaim(ctx context.Context, c exchange.EscrowClaim, receipt string) (exchange.EscrowClaim, error) {
 	var rows []claimRow
-	if err := t.all(ctx, &rows, claimOfSource, nullID(c.DepositID), nullID(c.PaymentID)); err != nil {
+	if err := t.All(ctx, &rows, claimOfSource, nullID(c.DepositID), nullID(c.PaymentID)); err != nil {
 		return c, err
 	}
 	if len(rows) == 1 {
 		old, err := rows[0].claim()
 		if err == nil && (old.OrderID != c.OrderID || old.Kind != c.Kind) {
-			err = exchange.Errorf(exchange.CodeConflict, "What came was claimed already, as %s of order %s.", old.Kind, old.OrderID)
+			err = exchange.Errorf(exchange.CodeConflict, "The deposit was already claimed, as %s of order %s.", old.Kind, old.OrderID)
 		}
 		return old, err
 	}
@@ -108,7 +108,7 @@ func (t unitTx) addClaim(ctx context.Context, c exchange.EscrowClaim, receipt st
 		}
 	}
 	var r claimRow
-	err = t.get(ctx, &r, insertClaim, c.ID, nullID(c.DepositID), nullID(c.PaymentID), c.OrderID, c.WalletID, c.Kind, c.Amount.Asset(), c.Amount.Decimal(),
+	err = t.Get(ctx, &r, insertClaim, c.ID, nullID(c.DepositID), nullID(c.PaymentID), c.OrderID, c.WalletID, c.Kind, c.Amount.Asset(), c.Amount.Decimal(),
 		nullID(c.HoldID), nullID(c.ExceptionID), t.s.now())
 	if err != nil {
 		return c, err
@@ -125,7 +125,7 @@ func (t unitTx) addClaim(ctx context.Context, c exchange.EscrowClaim, receipt st
 // exceptOf opens the exception of a claim.
 func (t unitTx) exceptOf(ctx context.Context, c exchange.EscrowClaim, kind exchange.ExceptionKind, receipt string) (uuid.UUID, error) {
 	var owner uuid.UUID
-	if err := t.get(ctx, &owner, ownerOfOrder, c.OrderID); err != nil {
+	if err := t.Get(ctx, &owner, ownerOfOrder, c.OrderID); err != nil {
 		return uuid.Nil, translate(err, "order")
 	}
 	x, err := t.openException(ctx, exchange.Order{CustomerID: owner}, exchange.PaymentException{
@@ -136,10 +136,10 @@ func (t unitTx) exceptOf(ctx context.Context, c exchange.EscrowClaim, kind excha
 
 const claimsOfOrder = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE order_id = $1 ORDER BY created_at, id`
 
-// EscrowClaims reads what came for an order, the oldest first.
+// EscrowClaims reads the claims of an order, oldest first.
 func (s *Store) EscrowClaims(ctx context.Context, order uuid.UUID) ([]exchange.EscrowClaim, error) {
 	var rows []claimRow
-	if err := s.readAll(ctx, &rows, claimsOfOrder, order); err != nil {
+	if err := s.db.All(ctx, &rows, claimsOfOrder, order); err != nil {
 		return nil, translate(err, "escrow claim")
 	}
 	return convert(rows, claimRow.claim)

@@ -10,14 +10,14 @@ import (
 	"kivuko/exchange"
 )
 
-// The pool grows by wallets that are asked for in rows first: the id of the row is the wallet's. However often a
-// wallet is made, and whoever dies in between, there is one of it, and what was asked for is made in the end.
+// The pool grows by rows that request wallets: the id of the row is the wallet's. Retries and crashes therefore never
+// create a wallet twice, and every requested wallet is eventually created.
 
-// Limits of one round of tending a network.
+// Limits of one round of replenishing a network's pool.
 const (
-	maxEscrowMade  = 10  // wallets that are handed out to be made
-	maxEscrowFreed = 200 // addresses that come back from their rest
-	maxOrderGrowth = 3   // wallets that are made for one order, when others were quicker to borrow them
+	maxEscrowMade  = 10  // wallets returned for creation
+	maxEscrowFreed = 200 // addresses freed after their rest
+	maxOrderGrowth = 3   // wallets made for one order when other orders borrow them first
 )
 
 const countEscrow = `
@@ -25,7 +25,7 @@ SELECT (SELECT count(*) FROM escrow_addresses WHERE network = $1 AND status <> '
     (SELECT count(*) FROM escrow_addresses WHERE network = $1 AND status = 'free' AND (rest_until IS NULL OR rest_until <= $2) AND escrow_trouble(id) IS NULL) AS free,
     (SELECT count(*) FROM escrow_growth WHERE network = $1 AND made_at IS NULL) AS asked`
 
-// escrowCount is how many addresses a network has.
+// escrowCount is the number of addresses of a network.
 type escrowCount struct{ Total, Free, Asked int }
 
 const dueGrowth = `SELECT id FROM escrow_growth WHERE network = $1 AND made_at IS NULL ORDER BY created_at, id LIMIT $2`
@@ -34,9 +34,9 @@ const insertGrowth = `INSERT INTO escrow_growth (id, network, order_id, asked_by
 
 const growthAsked = `SELECT made_at IS NOT NULL FROM escrow_growth WHERE id = $1`
 
-// EscrowDemand takes addresses that have rested back into use, and asks for the wallets that the pools lack, of each
-// network whose deposits are watched: elsewhere nobody could be paid. It returns the ids of wallets that are to be
-// made, those that were asked for before first. Called again, it asks for no more.
+// EscrowDemand frees addresses that have rested, and requests missing wallets for the pool of each network whose
+// deposits are watched: on other networks payments would go unseen. It returns the ids of wallets to create, older
+// requests first. A repeated call requests no more.
 func (s *Store) EscrowDemand(ctx context.Context) ([]exchange.EscrowDemand, error) {
 	networks, err := s.ReconciledNetworks(ctx)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) escrowDemand(ctx context.Context, n exchange.Network) (exchange.
 			return err
 		}
 		var has escrowCount
-		if err := t.get(ctx, &has, countEscrow, n, now); err != nil {
+		if err := t.Get(ctx, &has, countEscrow, n, now); err != nil {
 			return err
 		}
 		wanted := max(0, p.KeepFree-has.Free-has.Asked)
@@ -75,19 +75,19 @@ func (s *Store) escrowDemand(ctx context.Context, n exchange.Network) (exchange.
 			if err != nil {
 				return err
 			}
-			if err := t.one(ctx, insertGrowth, id, n, nil, nil, now); err != nil {
+			if err := t.One(ctx, insertGrowth, id, n, nil, nil, now); err != nil {
 				return err
 			}
 		}
 		d = exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most, Short: max(0, wanted-may)}
-		return t.all(ctx, &d.Make, dueGrowth, n, maxEscrowMade)
+		return t.All(ctx, &d.Make, dueGrowth, n, maxEscrowMade)
 	})
 	return d, err
 }
 
-// EscrowRoom is asked for an order that found no free address: whether one is free by now, or a wallet may be made for
-// it, whose id it returns in Make. It gives neither when the pool is as large as it may be, or the order has had its share.
-// The ids of its wallets follow from the order's, so that asking again finds the one that is not made yet.
+// EscrowRoom serves an order that found no free address. It reports whether one is free by now, or returns in Make the
+// id of a wallet to create for it. It returns neither when the pool is at its limit or the order has had its share.
+// The ids derive from the order's, so that a repeated call finds the wallet that is not created yet.
 func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.UUID) (exchange.EscrowDemand, error) {
 	var d exchange.EscrowDemand
 	err := s.inTx(ctx, "escrow address", func(t unitTx) error {
@@ -97,14 +97,14 @@ func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.U
 		}
 		now := t.s.now()
 		var has escrowCount
-		if err := t.get(ctx, &has, countEscrow, n, now); err != nil {
+		if err := t.Get(ctx, &has, countEscrow, n, now); err != nil {
 			return err
 		}
 		d = exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most}
 		for i := range maxOrderGrowth {
 			id := uuid.NewSHA1(order, fmt.Appendf(nil, "escrow %d", i))
 			var made []bool
-			if err := t.all(ctx, &made, growthAsked, id); err != nil {
+			if err := t.All(ctx, &made, growthAsked, id); err != nil {
 				return err
 			}
 			switch {
@@ -114,23 +114,22 @@ func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.U
 			case has.Free > 0:
 				return nil
 			case len(made) == 1:
-				continue // it was made, and another order was quicker
+				continue // it was made, and another order borrowed it first
 			case has.Total+has.Asked >= p.Most:
 				d.Short = 1
 				return nil
 			}
 			d.Make = []uuid.UUID{id}
-			return t.one(ctx, insertGrowth, id, n, order, nil, now)
+			return t.One(ctx, insertGrowth, id, n, order, nil, now)
 		}
 		return nil
 	})
 	return d, err
 }
 
-// GrowEscrow asks for a number of wallets for the pool of a network, as an admin wishes; the tending flow makes them.
-// The request's id makes it the same one when it is repeated. CodeLimitReached when the pool would be larger than its
-// policy lets it be.
-func (s *Store) GrowEscrow(ctx context.Context, request uuid.UUID, n exchange.Network, count int, by exchange.Principal) (exchange.EscrowDemand, error) {
+// ProvisionEscrow requests wallets for the pool of a network on behalf of an admin; the replenishing flow creates
+// them. A repeated request with the same id changes nothing. CodeLimitReached when the pool would exceed its policy.
+func (s *Store) ProvisionEscrow(ctx context.Context, request uuid.UUID, n exchange.Network, count int, by exchange.Principal) (exchange.EscrowDemand, error) {
 	if err := require(count >= 1 && count <= exchange.MaxEscrowBatch, "/count", "out_of_range", fmt.Sprintf("must be from 1 to %d", exchange.MaxEscrowBatch)); err != nil {
 		return exchange.EscrowDemand{}, err
 	}
@@ -142,12 +141,12 @@ func (s *Store) GrowEscrow(ctx context.Context, request uuid.UUID, n exchange.Ne
 		}
 		now := t.s.now()
 		var has escrowCount
-		if err := t.get(ctx, &has, countEscrow, n, now); err != nil {
+		if err := t.Get(ctx, &has, countEscrow, n, now); err != nil {
 			return err
 		}
 		d = exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most}
 		var before []bool
-		if err := t.all(ctx, &before, growthAsked, grownID(request, 0)); err != nil {
+		if err := t.All(ctx, &before, growthAsked, grownID(request, 0)); err != nil {
 			return err
 		}
 		for i := range count {
@@ -157,7 +156,7 @@ func (s *Store) GrowEscrow(ctx context.Context, request uuid.UUID, n exchange.Ne
 			return nil
 		}
 		if has.Total+has.Asked+count > p.Most {
-			return exchange.Errorf(exchange.CodeLimitReached, "The pool of %s has %d addresses and may have %d.", n, has.Total+has.Asked, p.Most)
+			return exchange.Errorf(exchange.CodeLimitReached, "The pool of %s has %d addresses and may have at most %d.", n, has.Total+has.Asked, p.Most)
 		}
 		return t.askGrowth(ctx, n, d.Make, now, by)
 	})
@@ -166,14 +165,14 @@ func (s *Store) GrowEscrow(ctx context.Context, request uuid.UUID, n exchange.Ne
 
 func (t unitTx) askGrowth(ctx context.Context, n exchange.Network, ids []uuid.UUID, now time.Time, by exchange.Principal) error {
 	for _, id := range ids {
-		if err := t.one(ctx, insertGrowth, id, n, nil, nullID(by.UserID), now); err != nil {
+		if err := t.One(ctx, insertGrowth, id, n, nil, nullID(by.UserID), now); err != nil {
 			return err
 		}
 	}
 	return t.audit(ctx, by, "escrow.grown", "escrow_policy", escrowPolicyID(n), nil, map[string]any{"network": n, "count": len(ids)})
 }
 
-// grownID is the id of one of the wallets that a request asks for.
+// grownID is the id of one of the wallets of a request.
 func grownID(request uuid.UUID, i int) uuid.UUID {
 	return uuid.NewSHA1(request, fmt.Appendf(nil, "escrow %d", i))
 }

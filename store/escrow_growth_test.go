@@ -13,7 +13,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// make makes wallets of the pool under the ids that were asked for, as the signer does.
+// make creates wallets of the pool under the requested ids, as the signer does.
 func (p *pool) make(t *testing.T, ids ...uuid.UUID) {
 	t.Helper()
 	for _, id := range ids {
@@ -41,8 +41,8 @@ func (p *pool) demand(t *testing.T) exchange.EscrowDemand {
 	return all[0]
 }
 
-// A pool is filled up to what its policy keeps ready, by wallets that are asked for once, however often it is looked at
-// and whoever dies before they are made.
+// A pool is filled up to its policy's reserve by wallets that are requested once, even with repeated calls and crashes
+// before they are created.
 func TestPoolIsFilled(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -74,7 +74,7 @@ func TestPoolIsFilled(t *testing.T) {
 	}
 }
 
-// One round asks for no more wallets than one round makes.
+// One round requests no more wallets than one round creates.
 func TestPoolGrowsInSteps(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -88,7 +88,7 @@ func TestPoolGrowsInSteps(t *testing.T) {
 	}
 }
 
-// An order that finds no address gets one made for it, the same one when it asks again, until the pool is full.
+// An order that finds no address gets one created for it, the same one when it asks again, until the pool is full.
 func TestOrderMakesRoom(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
@@ -145,28 +145,28 @@ func TestOrderMakesRoom(t *testing.T) {
 	}
 }
 
-// An admin's wish for more addresses is one wish however often it arrives, and ends at the limit.
+// A repeated request of an admin for more addresses counts once, and is limited.
 func TestAdminsGrowThePool(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
 	p.policy(t, 0, 6)
 	wish := storetest.NewID(t)
 	for range 2 {
-		d, err := p.store.GrowEscrow(ctx, wish, exchange.Tron, 2, storetest.By)
+		d, err := p.store.ProvisionEscrow(ctx, wish, exchange.Tron, 2, storetest.By)
 		if err != nil || len(d.Make) != 2 {
 			t.Fatalf("the wish makes %+v, %v", d, err)
 		}
 	}
-	_, err := p.store.GrowEscrow(ctx, storetest.NewID(t), exchange.Tron, 1, storetest.By)
+	_, err := p.store.ProvisionEscrow(ctx, storetest.NewID(t), exchange.Tron, 1, storetest.By)
 	wantFault(t, err, exchange.CodeLimitReached)
-	_, err = p.store.GrowEscrow(ctx, storetest.NewID(t), exchange.Tron, exchange.MaxEscrowBatch+1, storetest.By)
+	_, err = p.store.ProvisionEscrow(ctx, storetest.NewID(t), exchange.Tron, exchange.MaxEscrowBatch+1, storetest.By)
 	wantFault(t, err, exchange.CodeInvalid)
 	if d := p.demand(t); len(d.Make) != 2 {
 		t.Errorf("the pool lacks %+v", d)
 	}
 }
 
-// A person takes an address out of use and back, with a reason, and never one that an order borrows.
+// An admin disables and enables an address with a reason, but never a lent one.
 func TestAddressesAreDisabled(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
@@ -194,7 +194,7 @@ func TestAddressesAreDisabled(t *testing.T) {
 	}
 	p.final(t, 0, moveOf("stray", stranger, free.Address, usdt("1")))
 	_, err = p.store.ChangeEscrow(ctx, free.ID, store.EscrowPatch{Status: &on}, admin)
-	wantFault(t, err, exchange.CodeStateConflict) // somebody's money is on it
+	wantFault(t, err, exchange.CodeStateConflict) // there is money on it
 	p.cancel(t, o)
 	if a, err = p.store.ChangeEscrow(ctx, leased.ID, store.EscrowPatch{Status: &off, Reason: &why}, admin); err != nil || a.Status != exchange.EscrowDisabled {
 		t.Fatalf("a resting one is %+v, %v", a, err)
@@ -207,7 +207,7 @@ func TestAddressesAreDisabled(t *testing.T) {
 	}
 }
 
-// A policy is changed within its bounds, and what rests already goes on as it was told.
+// A policy is changed within its bounds, and resting addresses keep their rest time.
 func TestEscrowPolicies(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
@@ -237,7 +237,7 @@ func TestEscrowPolicies(t *testing.T) {
 	}
 }
 
-// An address that an order did not give back long after its end is found.
+// An address that was not returned long after its order's end is found.
 func TestStaleLeases(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
@@ -269,7 +269,7 @@ func TestStaleLeases(t *testing.T) {
 	}
 }
 
-// Whatever is the matter with a free address is told in a word, and keeps it from being lent until it is settled.
+// Any trouble of a free address is reported as a code, and prevents lending until it is settled.
 func TestTroubleKeepsAddressesFromBeingLent(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
@@ -294,7 +294,7 @@ func TestTroubleKeepsAddressesFromBeingLent(t *testing.T) {
 		}
 	}
 	_, err := p.sell(t)
-	wantFault(t, err, exchange.CodeEscrowDry)
+	wantFault(t, err, exchange.CodeEscrowExhausted)
 	if err := p.store.SettleQuarantine(ctx, alarm, "a test", officer); err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 	"kivuko/store/storetest"
 )
 
-// attempt is a statement that somebody with the service's own rights tries, and how the database refuses it. Words
-// in capitals are replaced by the ids of the case.
+// attempt is a statement under the service's own rights, and the database's refusal. Capitalised words are replaced by
+// the ids of the case.
 type attempt struct{ name, code, query string }
 
-// tries runs each statement in a transaction of its own up to its commit, where deferred guards speak.
+// tries runs each statement in a transaction of its own up to its commit, where deferred guards run.
 func tries(t *testing.T, db *sql.DB, ids map[string]string, all ...attempt) {
 	t.Helper()
 	var pairs []string
@@ -40,7 +40,7 @@ func commit(ctx context.Context, db *sql.DB, query string) error {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, query); err != nil {
-		_ = tx.Rollback() // the statement's error is the one to tell
+		_ = tx.Rollback() // the statement's error is the one to report
 		return err
 	}
 	return tx.Commit()
@@ -52,7 +52,7 @@ func (p *pool) service(t *testing.T) *sql.DB {
 	return storetest.DB(t, storetest.WithRole(t, p.url))
 }
 
-// What the service believes, the database holds by itself: to whom an address is lent, and when it comes back.
+// The database enforces by itself which order gets an address, and when it is returned.
 func TestEscrowIsGuardedByTheDatabase(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -107,7 +107,7 @@ func TestEscrowIsGuardedByTheDatabase(t *testing.T) {
 	wantBooks(t, p.store)
 }
 
-// An order is stored with the address that it borrows and with no other.
+// An order is stored with exactly the address that it borrows.
 func TestSalesShowTheirOwnAddress(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -131,7 +131,7 @@ func TestSalesShowTheirOwnAddress(t *testing.T) {
 	tries(t, db, ids(free[0].Address), attempt{"show its own", "", copied + lent})
 }
 
-// Nothing comes into an order's price but a final movement to its own address, in full, once, and held.
+// Only a final movement to an order's own address, in full, once, and held, counts for the order.
 func TestClaimsAreGuardedByTheDatabase(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -175,7 +175,7 @@ func TestClaimsAreGuardedByTheDatabase(t *testing.T) {
 	wantBooks(t, p.store)
 }
 
-// An address does not come back while the crypto that its order took is on it.
+// An address is not returned while its order's claimed crypto is on it.
 func TestLeaseLastsUntilTheCryptoHasLeft(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -199,7 +199,7 @@ func TestLeaseLastsUntilTheCryptoHasLeft(t *testing.T) {
 	tries(t, db, ids, attempt{"end a lease with crypto on it", "KV001", end})
 	_, err := p.store.ReleaseEscrow(t.Context(), o.ID)
 	wantFault(t, err, exchange.CodeStateConflict)
-	// A hold that is released where nothing left leaves the crypto on the address all the same.
+	// Releasing a hold without a movement leaves the crypto on the address.
 	tries(t, db, ids, attempt{"end a lease with crypto that nobody holds", "KV001", `UPDATE holds SET status = 'released' WHERE key = 'order:MINE:crypto'; ` + end})
 	storetest.Exec(t, p.store, strings.NewReplacer("WALLET", ids["WALLET"], "MINE", ids["MINE"]).Replace(`
 		UPDATE holds SET status = 'captured' WHERE key = 'order:MINE:crypto';

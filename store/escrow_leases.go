@@ -10,17 +10,17 @@ import (
 	"kivuko/exchange"
 )
 
-// An address of the pool is lent to one order. All guards stand in the database: that it is free, rested and empty
-// when it is lent, and that its order is over and its money gone when it comes back.
+// An address of the pool is lent to one order. The database enforces that it is free, rested and empty when it is
+// lent, and that its order has ended and its money is gone when it is returned.
 
-// escrowFact is an address as its events tell of it.
-func escrowFact(id uuid.UUID, n exchange.Network, s exchange.EscrowStatus, order uuid.UUID) map[string]any {
+// escrowSnapshot is an address as its events show it.
+func escrowSnapshot(id uuid.UUID, n exchange.Network, s exchange.EscrowStatus, order uuid.UUID) map[string]any {
 	return map[string]any{"id": id, "network": n, "status": s, "order_id": nullID(order)}
 }
 
 const leasedWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE id = (SELECT wallet_id FROM escrow_leases WHERE order_id = $1)`
 
-// Those that another order is about to borrow are passed over. Who was used longest ago comes first.
+// Skips addresses that another order is about to borrow. The least recently used comes first.
 const pickEscrow = `
 SELECT id FROM escrow_addresses
 WHERE network = $1 AND status = 'free' AND (rest_until IS NULL OR rest_until <= $2) AND escrow_trouble(id) IS NULL
@@ -34,15 +34,15 @@ RETURNING id`
 
 const insertLease = `INSERT INTO escrow_leases (id, wallet_id, order_id, leased_at) VALUES ($1, $2, $3, $4)`
 
-// lease lends an address of the network to an order that is written in the same transaction, and makes its flow wait
-// for what comes there. Called again it returns the address that is lent. CodeEscrowDry when none is free.
+// lease lends an address of the network to an order that is written in the same transaction, and registers its flow
+// for deposits there. A repeated call returns the lent address. CodeEscrowExhausted when none is free.
 //
-// The network's deposits are not locked, as they are where others begin to wait (AwaitDeposits): nobody can pay for
-// this order before its address is known, and that is after the transaction. What a block brings that is read at the
-// same moment is of somebody before, and scan.verdict tells it by the block's time.
+// The network's deposits are not locked, unlike in AwaitDeposits: the order can't be paid before its address is known,
+// which is after the transaction. A deposit in a block read at the same moment belongs to an earlier order;
+// scan.verdict detects that by the block's time.
 func (t unitTx) lease(ctx context.Context, n exchange.Network, order uuid.UUID, workflowID string) (exchange.Wallet, error) {
 	var lent []walletRow
-	if err := t.all(ctx, &lent, leasedWallet, order); err != nil {
+	if err := t.All(ctx, &lent, leasedWallet, order); err != nil {
 		return exchange.Wallet{}, err
 	}
 	if len(lent) == 1 {
@@ -59,30 +59,30 @@ func (t unitTx) lease(ctx context.Context, n exchange.Network, order uuid.UUID, 
 			return exchange.Wallet{}, err
 		}
 	}
-	if err := t.one(ctx, insertLease, ids[0], wallet, order, now); err != nil {
+	if err := t.One(ctx, insertLease, ids[0], wallet, order, now); err != nil {
 		return exchange.Wallet{}, err
 	}
-	if err := t.one(ctx, insertWait, ids[1], wallet, workflowID, now); err != nil {
+	if err := t.One(ctx, insertWait, ids[1], wallet, workflowID, now); err != nil {
 		return exchange.Wallet{}, err
 	}
 	var r walletRow
-	if err := t.get(ctx, &r, readWallet, wallet); err != nil {
+	if err := t.Get(ctx, &r, readWallet, wallet); err != nil {
 		return exchange.Wallet{}, err
 	}
 	w, err := r.wallet()
 	if err != nil {
 		return w, err
 	}
-	return w, t.record(ctx, fact{
-		by: flow, object: "escrow_address", id: w.ID, name: "escrow_address.leased", after: escrowFact(w.ID, n, exchange.EscrowLeased, order),
+	return w, t.record(ctx, auditEvent{
+		by: flow, object: "escrow_address", id: w.ID, name: "escrow_address.leased", after: escrowSnapshot(w.ID, n, exchange.EscrowLeased, order),
 	})
 }
 
-// pickEscrow locks an address that may be lent. One that has rested long enough is as good as a free one, whether
-// the tending flow has come to it or not.
+// pickEscrow locks an address that may be lent. One that has rested long enough counts as free, even before the
+// replenishing flow frees it.
 func (t unitTx) pickEscrow(ctx context.Context, n exchange.Network, now time.Time) (uuid.UUID, error) {
 	var free []uuid.UUID
-	if err := t.all(ctx, &free, pickEscrow, n, now); err != nil {
+	if err := t.All(ctx, &free, pickEscrow, n, now); err != nil {
 		return uuid.Nil, err
 	}
 	if len(free) == 0 {
@@ -92,21 +92,21 @@ func (t unitTx) pickEscrow(ctx context.Context, n exchange.Network, now time.Tim
 		}
 	}
 	if len(free) == 0 {
-		return uuid.Nil, exchange.Errorf(exchange.CodeEscrowDry, "Every escrow address on %s is in use. Try again in a moment.", n)
+		return uuid.Nil, exchange.Errorf(exchange.CodeEscrowExhausted, "All escrow addresses on %s are in use. Try again in a moment.", n)
 	}
 	return free[0], nil
 }
 
-// freeRested takes up to some addresses that have rested back into use.
+// freeRested frees up to most addresses that have rested.
 func (t unitTx) freeRested(ctx context.Context, n exchange.Network, now time.Time, most int) ([]uuid.UUID, error) {
 	var free []uuid.UUID
-	if err := t.all(ctx, &free, freeRested, n, now, most); err != nil {
+	if err := t.All(ctx, &free, freeRested, n, now, most); err != nil {
 		return nil, err
 	}
 	for _, id := range free {
-		err := t.record(ctx, fact{
+		err := t.record(ctx, auditEvent{
 			by: flow, object: "escrow_address", id: id, name: "escrow_address.free",
-			before: escrowFact(id, n, exchange.EscrowResting, uuid.Nil), after: escrowFact(id, n, exchange.EscrowFree, uuid.Nil),
+			before: escrowSnapshot(id, n, exchange.EscrowResting, uuid.Nil), after: escrowSnapshot(id, n, exchange.EscrowFree, uuid.Nil),
 		})
 		if err != nil {
 			return nil, err
@@ -136,10 +136,10 @@ const leaseOfOrder = `
 SELECT l.id, l.wallet_id, l.order_id, a.network, l.leased_at, l.ended_at, l.rest_until
 FROM escrow_leases l JOIN escrow_addresses a ON a.id = l.wallet_id WHERE l.order_id = $1`
 
-// EscrowLease reads the lease of an order, whether it is over or not.
+// EscrowLease reads the lease of an order, whether it has ended or not.
 func (s *Store) EscrowLease(ctx context.Context, order uuid.UUID) (exchange.EscrowLease, error) {
 	var r leaseRow
-	if err := s.read(ctx, &r, leaseOfOrder, order); err != nil {
+	if err := s.db.Get(ctx, &r, leaseOfOrder, order); err != nil {
 		return exchange.EscrowLease{}, translate(err, "escrow lease")
 	}
 	return r.lease(), nil
@@ -153,18 +153,18 @@ const endWaits = `UPDATE deposit_waits SET ended_at = $2 WHERE wallet_id = $1 AN
 
 const endLease = `UPDATE escrow_leases SET ended_at = $2 WHERE id = $1 AND ended_at IS NULL`
 
-// rest gives the address of an order back, in the transaction that ends the order or a later one. The order is stored
-// as ended before, and the deposits of its network are locked (lockDeposits). It changes nothing when it is called
-// again. CodeStateConflict while crypto that the order took is on the address.
+// rest returns the address of an order to the pool, in the transaction that ends the order or a later one. The caller
+// has stored the order as ended and locked the deposits of its network (lockDeposits). A repeated call changes
+// nothing. CodeStateConflict while the order's claimed crypto is on the address.
 func (t unitTx) rest(ctx context.Context, order uuid.UUID) error {
 	_, err := t.settleLease(ctx, order)
 	return err
 }
 
-// settleLease makes a payment exception of everything that came and was not taken, ends the waiting and the lease.
+// settleLease opens a payment exception for every unclaimed deposit, and ends the wait and the lease.
 func (t unitTx) settleLease(ctx context.Context, order uuid.UUID) ([]exchange.PaymentException, error) {
 	var found []leaseRow
-	if err := t.all(ctx, &found, leaseOfOrder, order); err != nil || len(found) == 0 || found[0].EndedAt.Valid {
+	if err := t.All(ctx, &found, leaseOfOrder, order); err != nil || len(found) == 0 || found[0].EndedAt.Valid {
 		return nil, err
 	}
 	l := found[0]
@@ -177,22 +177,22 @@ func (t unitTx) settleLease(ctx context.Context, order uuid.UUID) ([]exchange.Pa
 		return nil, err
 	}
 	now := t.s.now()
-	if _, err := t.exec(ctx, endWaits, l.WalletID, now); err != nil {
+	if _, err := t.Exec(ctx, endWaits, l.WalletID, now); err != nil {
 		return nil, err
 	}
-	if err := t.one(ctx, endLease, l.ID, now); err != nil {
+	if err := t.One(ctx, endLease, l.ID, now); err != nil {
 		return nil, err
 	}
-	return left, t.record(ctx, fact{
+	return left, t.record(ctx, auditEvent{
 		by: flow, object: "escrow_address", id: l.WalletID, name: "escrow_address.resting",
-		before: escrowFact(l.WalletID, l.Network, exchange.EscrowLeased, order), after: escrowFact(l.WalletID, l.Network, exchange.EscrowResting, uuid.Nil),
+		before: escrowSnapshot(l.WalletID, l.Network, exchange.EscrowLeased, order), after: escrowSnapshot(l.WalletID, l.Network, exchange.EscrowResting, uuid.Nil),
 	})
 }
 
-// claimRest claims what came for an order and was not taken: dust that woke nobody, and what a dead flow did not see.
+// claimRest claims an order's unclaimed deposits: dust that woke no flow, and deposits that a terminated flow missed.
 func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUID) ([]exchange.PaymentException, error) {
 	var rows []depositRow
-	if err := t.all(ctx, &rows, unclaimed, wallet); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, unclaimed, wallet); err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	came, err := convert(rows, depositRow.deposit)
@@ -200,7 +200,7 @@ func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUI
 		return nil, err
 	}
 	var decided bool
-	if err := t.get(ctx, &decided, orderDecided, o.ID); err != nil {
+	if err := t.Get(ctx, &decided, orderDecided, o.ID); err != nil {
 		return nil, err
 	}
 	left := make([]exchange.PaymentException, 0, len(came))
@@ -217,7 +217,7 @@ func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUI
 			return nil, err
 		}
 		var r exceptionRow
-		if err := t.get(ctx, &r, readException, c.ExceptionID); err != nil {
+		if err := t.Get(ctx, &r, readException, c.ExceptionID); err != nil {
 			return nil, err
 		}
 		x, err := r.exception()
@@ -229,15 +229,15 @@ func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUI
 	return left, nil
 }
 
-// ReleaseEscrow gives the address of an order that is over back to the pool, where it rests, and returns the
-// payment exceptions that it made of what came and was not taken. Repeated, it changes nothing. CodeStateConflict
-// while the order is not over, or its crypto is still on the address.
+// ReleaseEscrow returns the address of an ended order to the pool, where it rests, and returns the payment exceptions
+// that it opened for unclaimed deposits. A repeated call changes nothing. CodeStateConflict while the order has not
+// ended, or its crypto is still on the address.
 func (s *Store) ReleaseEscrow(ctx context.Context, order uuid.UUID) ([]exchange.PaymentException, error) {
 	var l leaseRow
-	if err := s.read(ctx, &l, leaseOfOrder, order); err != nil {
+	if err := s.db.Get(ctx, &l, leaseOfOrder, order); err != nil {
 		return nil, translate(err, "escrow lease")
 	}
-	return change(ctx, s, "escrow address", depositsLane(l.Network), func(ctx context.Context, t unitTx) ([]exchange.PaymentException, exchange.Posting, error) {
+	return change(ctx, s, "escrow address", depositsLock(l.Network), func(ctx context.Context, t unitTx) ([]exchange.PaymentException, exchange.Posting, error) {
 		var none exchange.Posting
 		if err := t.lockDeposits(ctx, l.Network); err != nil {
 			return nil, none, err
@@ -252,11 +252,11 @@ SELECT l.order_id FROM escrow_leases l JOIN orders o ON o.id = l.order_id
 WHERE l.ended_at IS NULL AND l.leased_at < $1 AND o.status IN ('completed', 'cancelled', 'failed') AND o.updated_at < $1
 ORDER BY l.leased_at LIMIT $2`
 
-// StaleLeases are orders that ended before a time and whose address was not given back: their crypto is still on its
-// way from there, or their flow is gone.
+// StaleLeases are orders that ended before a time without returning their address: their crypto is still being moved,
+// or their flow is gone.
 func (s *Store) StaleLeases(ctx context.Context, before time.Time, most int) ([]uuid.UUID, error) {
 	var orders []uuid.UUID
-	if err := s.readAll(ctx, &orders, openLeases, before, most); err != nil {
+	if err := s.db.All(ctx, &orders, openLeases, before, most); err != nil {
 		return nil, translate(err, "escrow lease")
 	}
 	return orders, nil
@@ -264,18 +264,18 @@ func (s *Store) StaleLeases(ctx context.Context, before time.Time, most int) ([]
 
 const keptUnmoved = `
 SELECT h.object_id AS exception_id, w.network FROM wallets w JOIN ledger_accounts a ON a.owner_id = w.id AND a.kind = 'wallet_balance' JOIN holds h ON h.account_id = a.id AND h.status = 'held'
-WHERE w.purpose IN ('escrow', 'twin') AND h.object_type = 'payment_exception' AND h.created_at < $1
+WHERE w.purpose IN ('escrow', 'counterpart') AND h.object_type = 'payment_exception' AND h.created_at < $1
     AND NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'sweep' AND p.object_id = h.object_id)
 ORDER BY h.created_at LIMIT $2`
 
-// KeptUnmoved are exceptions whose crypto the house decided to keep before a time and that nothing has begun to bring
-// to the treasury: whoever should have started that was gone.
+// KeptUnmoved are exceptions whose crypto the house decided to keep before a time and whose move to the treasury was
+// never started.
 func (s *Store) KeptUnmoved(ctx context.Context, before time.Time, most int) ([]exchange.KeptDeposit, error) {
 	var rows []struct {
 		ExceptionID uuid.UUID `db:"exception_id"`
 		Network     exchange.Network
 	}
-	if err := s.readAll(ctx, &rows, keptUnmoved, before, most); err != nil {
+	if err := s.db.All(ctx, &rows, keptUnmoved, before, most); err != nil {
 		return nil, translate(err, "payment exception")
 	}
 	kept := make([]exchange.KeptDeposit, 0, len(rows))

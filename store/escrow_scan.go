@@ -8,10 +8,10 @@ import (
 	"kivuko/exchange"
 )
 
-// What the watch over the chains has to know of the escrow pool.
+// What the chain watch has to know about the escrow pool.
 
-// awaited tells whether a flow waits for what the block brings into a wallet. What is older than the lease of an
-// escrow address is not for the order that borrows it now, even if it is read only now: it was paid to somebody before.
+// awaited reports whether a flow waits for the block's deposits into a wallet. A deposit older than the lease of an
+// escrow address is not for its present order, even if it is read only now: it paid an earlier one.
 func (sc *scan) awaited(wallet uuid.UUID) bool {
 	since, lent := sc.leased[wallet]
 	old := lent && !sc.block.Time.IsZero() && sc.block.Time.Before(since.Add(-exchange.EscrowClockSkew))
@@ -22,17 +22,17 @@ const lastLease = `
 SELECT o.id, o.customer_id FROM escrow_leases l JOIN orders o ON o.id = l.order_id
 WHERE l.wallet_id = $1 AND ($2::timestamptz IS NULL OR l.leased_at <= $2) ORDER BY l.leased_at DESC LIMIT 1`
 
-// lateFor finds the order that borrowed an escrow address last before something came there for which nobody waits: it
-// is most probably what that order's customer paid. A zero order when there is none, or when the money left a wallet
-// of ours. What came on the wrong network is looked up at the address that was lent.
+// lateFor finds the last order that had an escrow address before a deposit that no flow waits for: most probably that
+// order's customer paid. The zero order when there is none, or when the money left a wallet of ours. A deposit on the
+// wrong network is looked up by the address that was lent.
 func (sc *scan) lateFor(ctx context.Context, d exchange.ChainDeposit) (exchange.Order, error) {
 	end := sc.byID[d.WalletID]
-	if (end.Purpose != exchange.HouseEscrow && end.Purpose != exchange.HouseTwin) || d.FromWalletID != uuid.Nil {
+	if (end.Purpose != exchange.HouseEscrow && end.Purpose != exchange.HouseCounterpart) || d.FromWalletID != uuid.Nil {
 		return exchange.Order{}, nil
 	}
 	lent := d.WalletID
-	if end.TwinOf.Valid {
-		lent = end.TwinOf.UUID
+	if end.CounterpartOf.Valid {
+		lent = end.CounterpartOf.UUID
 	}
 	var by any
 	if !d.BlockTime.IsZero() {
@@ -42,7 +42,7 @@ func (sc *scan) lateFor(ctx context.Context, d exchange.ChainDeposit) (exchange.
 		ID         uuid.UUID
 		CustomerID uuid.UUID `db:"customer_id"`
 	}
-	if err := sc.t.all(ctx, &found, lastLease, lent, by); err != nil || len(found) == 0 {
+	if err := sc.t.All(ctx, &found, lastLease, lent, by); err != nil || len(found) == 0 {
 		return exchange.Order{}, err
 	}
 	return exchange.Order{ID: found[0].ID, CustomerID: found[0].CustomerID}, nil

@@ -36,7 +36,7 @@ func newPool(t *testing.T) *pool {
 	return p
 }
 
-// at is the next block, made at a time of the store's clock.
+// at is the next block, at a time of the store's clock.
 func (p *pool) at(since time.Duration, moved ...exchange.ChainMovement) exchange.BlockScan {
 	b := blockOf("a", p.block+1)
 	b.Time = p.clock.now().Add(-since).UTC()
@@ -64,7 +64,7 @@ func (p *pool) sell(t *testing.T) (exchange.Order, error) {
 	}, storetest.PrincipalOf(p.market.Customer))
 }
 
-// addresses are all of the pool, by status.
+// addresses are all addresses of the pool with a status.
 func (p *pool) addresses(t *testing.T, s exchange.EscrowStatus) []exchange.EscrowAddress {
 	t.Helper()
 	all, total, err := p.store.EscrowAddresses(t.Context(), store.EscrowFilter{Network: exchange.Tron, Status: s}, store.Page{Number: 1, Size: 100})
@@ -87,7 +87,7 @@ func (p *pool) escrowOf(t *testing.T, o exchange.Order) exchange.EscrowAddress {
 	return a
 }
 
-// The services of several processes lend the addresses that there are, each to one order, and refuse the rest in words.
+// Several processes lend each free address to one order, and refuse further orders with an explanation.
 func TestOrdersRaceForEscrowAddresses(t *testing.T) {
 	t.Parallel()
 	const orders, addresses, processes = 20, 5, 4
@@ -117,7 +117,7 @@ func TestOrdersRaceForEscrowAddresses(t *testing.T) {
 			switch exchange.CodeOf(err) {
 			case "":
 				lent[o.EscrowAddress]++
-			case exchange.CodeEscrowDry:
+			case exchange.CodeEscrowExhausted:
 				refused++
 			default:
 				t.Error(err)
@@ -159,7 +159,7 @@ func TestLeaseIsTheSameAgain(t *testing.T) {
 	}
 }
 
-// An address is lent again when it has rested, not before, and by then without anybody to tend the pool.
+// An address is lent again when it has rested, not before, and then without waiting for the replenishing flow.
 func TestEscrowAddressesRest(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -167,7 +167,7 @@ func TestEscrowAddressesRest(t *testing.T) {
 		p.cancel(t, p.market.Sale(t, p.store, "10"))
 	}
 	_, err := p.sell(t)
-	wantFault(t, err, exchange.CodeEscrowDry)
+	wantFault(t, err, exchange.CodeEscrowExhausted)
 	resting := p.addresses(t, exchange.EscrowResting)
 	const week = 7 * 24 * time.Hour
 	if len(resting) != 4 || !resting[0].RestUntil.Equal(p.clock.now().Add(week)) {
@@ -175,7 +175,7 @@ func TestEscrowAddressesRest(t *testing.T) {
 	}
 	p.clock.advance(week - time.Second)
 	_, err = p.sell(t)
-	wantFault(t, err, exchange.CodeEscrowDry)
+	wantFault(t, err, exchange.CodeEscrowExhausted)
 	p.clock.advance(time.Second)
 	o, err := p.sell(t)
 	if err != nil {
@@ -193,8 +193,8 @@ func TestEscrowAddressesRest(t *testing.T) {
 	}
 }
 
-// Money for which nobody waits any more finds the order that borrowed the address last, whether the address rests or
-// is free again, and keeps the address from being lent.
+// Money that no flow waits for any more is assigned to the order that last borrowed the address, whether the address
+// rests or is free again, and prevents lending it.
 func TestLateMoneyFindsItsOrder(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -221,11 +221,11 @@ func TestLateMoneyFindsItsOrder(t *testing.T) {
 		}
 	}
 	_, err = p.sell(t)
-	wantFault(t, err, exchange.CodeEscrowDry)
+	wantFault(t, err, exchange.CodeEscrowExhausted)
 	wantBooks(t, p.store)
 }
 
-// What was paid before an address was lent is not for the order that borrows it now, even if it is read only now.
+// Money paid before an address was lent is not for its present order, even if it is read only now.
 func TestMoneyFromBeforeTheLeaseIsNotTheOrders(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -256,7 +256,7 @@ func TestMoneyFromBeforeTheLeaseIsNotTheOrders(t *testing.T) {
 	}
 }
 
-// Before an order gives its address back, everything that came and was not taken becomes a payment exception of it.
+// Before an order returns its address, every unclaimed deposit becomes a payment exception.
 func TestWhatIsLeftBecomesAnException(t *testing.T) {
 	t.Parallel()
 	ctx, p := t.Context(), newPool(t)
@@ -294,7 +294,7 @@ func TestWhatIsLeftBecomesAnException(t *testing.T) {
 	wantBooks(t, p.store)
 }
 
-// An address that something is coming to is not lent, whatever becomes of it.
+// An address with an incoming movement is not lent, whatever the movement's outcome.
 func TestSeenMoneyKeepsAnAddressFromBeingLent(t *testing.T) {
 	t.Parallel()
 	p := newPool(t)
@@ -305,7 +305,7 @@ func TestSeenMoneyKeepsAnAddressFromBeingLent(t *testing.T) {
 	seen := p.at(0, moveOf("coming", stranger, last.Address, usdt("1")))
 	seenBlock(t, p.store, seen)
 	_, err := p.sell(t)
-	wantFault(t, err, exchange.CodeEscrowDry)
+	wantFault(t, err, exchange.CodeEscrowExhausted)
 	if err := p.store.DropSeenBlock(t.Context(), exchange.Tron, seen.Block); err != nil {
 		t.Fatal(err)
 	}
@@ -314,7 +314,7 @@ func TestSeenMoneyKeepsAnAddressFromBeingLent(t *testing.T) {
 	}
 }
 
-// A transfer to an address of the pool would pay for no order.
+// A transfer to an address of the pool would pay no order.
 func TestTransfersDoNotReachEscrow(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -332,7 +332,7 @@ func TestTransfersDoNotReachEscrow(t *testing.T) {
 		_, err := p.store.OpenTransfer(t.Context(), r, officer)
 		wantFault(t, err, exchange.CodeInvalid)
 		if !strings.Contains(err.Error(), says) {
-			t.Errorf("the refusal is %q, want it to speak of %s", err, says)
+			t.Errorf("the refusal is %q, want it to mention %s", err, says)
 		}
 	}
 	f := p.open(t, "5", exchange.Recipient{WalletID: p.theirs.ID})

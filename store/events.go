@@ -12,9 +12,9 @@ import (
 // MaxEvents bounds how many events one read returns.
 const MaxEvents = 500
 
-// fact is one thing that happened to one object. It becomes an event, for everybody who may see the
-// object, and an audit row, for the auditor. Its payloads carry neither secrets nor personal data.
-type fact struct {
+// auditEvent is one change of one object. It becomes an event, for everyone who may see the object, and an audit row,
+// for the auditor. Its payloads contain neither secrets nor personal data.
+type auditEvent struct {
 	by     exchange.Principal
 	object string
 	id     uuid.UUID
@@ -61,21 +61,21 @@ WHERE cursor > $1 AND cursor < (SELECT log_horizon()) AND ($3::text = '' OR type
 
 const eventOrder = ` ORDER BY cursor LIMIT $2`
 
-// EventFilter narrows the log; zero values narrow nothing.
+// EventFilter narrows the log; zero values do not filter.
 type EventFilter struct {
 	Type     string
 	Object   string
 	ObjectID uuid.UUID
 }
 
-// Events reads the log after a cursor, at most MaxEvents at once. It ends before the oldest running
-// transaction, so that a reader who goes on from the last cursor never misses an event that committed
-// late; an event may therefore show a moment after its change.
+// Events reads the log after a cursor, at most MaxEvents at once. It ends before the oldest running transaction, so
+// that a reader who continues from the last cursor never misses an event that committed late; an event may therefore
+// appear a moment after its change.
 func (s *Store) Events(ctx context.Context, v View, after int64, limit int) ([]exchange.Event, error) {
 	return s.FilteredEvents(ctx, v, EventFilter{}, after, limit)
 }
 
-// FilteredEvents is Events for those that a filter keeps. Each scope that is not everything has an index of its own.
+// FilteredEvents is Events with a filter. Each restricted scope has an index of its own.
 func (s *Store) FilteredEvents(ctx context.Context, v View, f EventFilter, after int64, limit int) ([]exchange.Event, error) {
 	limit = min(max(limit, 1), MaxEvents)
 	var rows []eventRow
@@ -83,11 +83,11 @@ func (s *Store) FilteredEvents(ctx context.Context, v View, f EventFilter, after
 	args := []any{after, limit, f.Type, f.Object, nullID(f.ObjectID)}
 	switch all, owner, vendor := v.args(); {
 	case all:
-		err = s.readAll(ctx, &rows, readEvents+eventOrder, args...)
+		err = s.db.All(ctx, &rows, readEvents+eventOrder, args...)
 	case owner.Valid:
-		err = s.readAll(ctx, &rows, readEvents+` AND owner_id = $6`+eventOrder, append(args, owner)...)
+		err = s.db.All(ctx, &rows, readEvents+` AND owner_id = $6`+eventOrder, append(args, owner)...)
 	case vendor.Valid:
-		err = s.readAll(ctx, &rows, readEvents+` AND vendor_id = $6`+eventOrder, append(args, vendor)...)
+		err = s.db.All(ctx, &rows, readEvents+` AND vendor_id = $6`+eventOrder, append(args, vendor)...)
 	}
 	if err != nil {
 		return nil, translate(err, "event")
@@ -107,14 +107,14 @@ WHERE (object_type, object_id) IN (
     UNION ALL SELECT 'refund', id FROM refunds WHERE order_id = $1)
 ORDER BY cursor LIMIT 1000`
 
-// OrderTimeline lists what happened to an order and to the payments, exceptions and refunds of it,
-// oldest first. CodeNotFound when the view has no such order.
+// OrderTimeline lists the events of an order and of its payments, exceptions and refunds, oldest first. CodeNotFound
+// when the view has no such order.
 func (s *Store) OrderTimeline(ctx context.Context, v View, id uuid.UUID) ([]exchange.Event, error) {
 	if _, err := s.Order(ctx, v, id); err != nil {
 		return nil, err
 	}
 	var rows []eventRow
-	if err := s.readAll(ctx, &rows, readTimeline, id); err != nil {
+	if err := s.db.All(ctx, &rows, readTimeline, id); err != nil {
 		return nil, translate(err, "event")
 	}
 	return eventsOf(rows), nil

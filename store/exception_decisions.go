@@ -9,12 +9,13 @@ import (
 	"kivuko/exchange/money"
 )
 
-// A person's decision about an exception by itself, without the flow that may wait for one. Transition, entry,
-// decision, event and audit row commit together, under the lock of the exception's row: of two persons one decides.
+// An officer's direct decision about an exception, without the flow that may wait for one. Transition, entry,
+// decision, event and audit row commit together, under the lock of the exception's row: only one of two officers
+// decides.
 
 const readDecision = `SELECT id, verdict, wallet_id, merchant_id FROM exception_decisions WHERE exception_id = $1`
 
-// decisionRow is what is compared of a row of exception_decisions.
+// decisionRow is the part of a row of exception_decisions that is compared.
 type decisionRow struct {
 	ID         uuid.UUID
 	Verdict    exchange.ExceptionStatus
@@ -30,13 +31,13 @@ const insertDecision = `
 INSERT INTO exception_decisions (id, exception_id, verdict, wallet_id, merchant_id, reason, decided_by, decided_at, change_id)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
 
-// DecideException settles an open exception: accepted and written off money becomes the house's (of the kind
-// ExcPaidTwice: its loss), credited money is owed to the account that the decision names. It reports whether this
-// very decision settled it; one that was settled in the same way before is returned as it is.
+// DecideException settles an open exception: accepted and written-off money becomes the house's (for ExcPaidTwice: its
+// loss), credited money is owed to the account that the decision names. It reports whether this very decision settled
+// it; one that was settled in the same way before is returned as it is.
 //
 // CodeStateConflict when it was settled in another way, when nothing can be credited, and while an alarm about the
-// movement that brought it is open; CodeLimitReached when it is worth more than one person decides about, who then
-// proposes the decision (ProposeDecision); CodeInvalid for an account to which the money does not belong.
+// deposit's movement is open; CodeLimitReached when it is worth more than one officer may decide about, who then
+// proposes the decision (ProposeDecision); CodeInvalid for an account that must not get the money.
 func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecision, by exchange.Principal) (exchange.PaymentException, bool, error) {
 	if err := checkDecision(d); err != nil {
 		return exchange.PaymentException{}, false, err
@@ -71,22 +72,22 @@ func (s *Store) DecideException(ctx context.Context, d exchange.ExceptionDecisio
 	return out.x, out.mine, err
 }
 
-// decided is a decision with who took it, and the change by which a second person confirmed it.
+// decided is a decision with its officer, and the change by which a second officer confirmed it.
 type decided struct {
 	exchange.ExceptionDecision
 	by     uuid.UUID
-	at     exchange.Principal // in whose request it takes effect
+	at     exchange.Principal // the principal whose request applies it
 	change uuid.UUID
 }
 
-// decide writes a decision down and what it books.
+// decide stores a decision and books it.
 func (t unitTx) decide(ctx context.Context, x exchange.PaymentException, d decided, books settlement) (exchange.PaymentException, exchange.Posting, error) {
 	var none exchange.Posting
 	x, err := t.moveException(ctx, x, d.Verdict, d.Reason, d.at)
 	if err != nil {
 		return x, none, err
 	}
-	_, err = t.exec(ctx, insertDecision, d.ID, x.ID, d.Verdict, nullID(d.WalletID), nullID(d.MerchantID), d.Reason, d.by, t.s.now(), nullID(d.change))
+	_, err = t.Exec(ctx, insertDecision, d.ID, x.ID, d.Verdict, nullID(d.WalletID), nullID(d.MerchantID), d.Reason, d.by, t.s.now(), nullID(d.change))
 	if err != nil || len(books.lines) == 0 {
 		return x, none, err
 	}
@@ -96,7 +97,7 @@ func (t unitTx) decide(ctx context.Context, x exchange.PaymentException, d decid
 	}}}, nil
 }
 
-// settlement is what a decision books, and what it reserves of it.
+// settlement is the entries of a decision, and its hold.
 type settlement struct {
 	lines []exchange.Line
 	holds []exchange.HoldOp
@@ -106,27 +107,28 @@ func checkDecision(d exchange.ExceptionDecision) error {
 	switch d.Verdict {
 	case exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited:
 	case exchange.ExcOpen, exchange.ExcRefunding, exchange.ExcRefunded:
-		return exchange.Errorf(exchange.CodeStateConflict, "An exception can't be decided to be %s.", d.Verdict)
+		return exchange.Errorf(exchange.CodeStateConflict, "An exception can't be settled as %s.", d.Verdict)
 	}
 	return require(d.Reason != "" && len([]rune(d.Reason)) <= exchange.MaxExceptionReason, "/note", "required", "must say why, in at most 500 characters")
 }
 
-// decidedBefore tells whether a settled exception was settled by this very decision, and refuses another one.
+// decidedBefore reports whether this very decision settled the exception, and refuses another one.
 func (t unitTx) decidedBefore(ctx context.Context, x exchange.PaymentException, d exchange.ExceptionDecision) (bool, error) {
 	var rows []decisionRow
-	if err := t.all(ctx, &rows, readDecision, x.ID); err != nil {
+	if err := t.All(ctx, &rows, readDecision, x.ID); err != nil {
 		return false, err
 	}
 	switch {
 	case len(rows) == 1 && rows[0].says(d):
 		return rows[0].ID == d.ID, nil
 	case len(rows) == 0 && x.Status == d.Verdict && d.Verdict != exchange.ExcCredited:
-		return false, nil // a flow or policy did the same
+		return false, nil // a flow or policy settled it in the same way
 	}
-	return false, exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
+	return false, exchange.Errorf(exchange.CodeStateConflict, "The exception is already %s.", x.Status)
 }
 
-// settling is what a decision books; nothing where a chain and the ledger differ, because nothing was booked of it.
+// settling returns the bookings of a decision; none for a difference between a chain and the ledger, which was never
+// booked.
 func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exchange.ExceptionDecision) (settlement, error) {
 	var none settlement
 	if x.Kind == exchange.ExcReconciliation && d.Verdict != exchange.ExcCredited {
@@ -141,7 +143,7 @@ func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exc
 	}
 	if place.Alarm {
 		return none, exchange.Errorf(exchange.CodeStateConflict,
-			"An alarm about the transaction that brought the money is open. Whose it is can be decided when the alarm is settled.")
+			"An alarm about the deposit's transaction is open. Settle the alarm before you decide about the money.")
 	}
 	account, err := t.creditedAccount(ctx, x, d, place)
 	switch {
@@ -157,22 +159,22 @@ func (t unitTx) settling(ctx context.Context, x exchange.PaymentException, d exc
 	}}, nil
 }
 
-// stillOpen refuses a decision about a payout that was made beside a refund whose crypto has not left: the payout stands
-// instead of it, and the vendor pays. Decided as a loss, neither could be carried out any more, and the crypto would lie
-// at its escrow address for ever.
+// stillOpen refuses a decision about a second payout beside a refund whose crypto has not left: the payout stands
+// instead of the refund, and the vendor pays. Decided as a loss, neither could be carried out any more, and the crypto
+// would stay on its escrow address forever.
 func (t unitTx) stillOpen(ctx context.Context, x exchange.PaymentException) error {
 	if x.Kind != exchange.ExcPaidTwice || x.OrderID == uuid.Nil {
 		return nil
 	}
 	var here bool
-	if err := t.get(ctx, &here, refundAwaitsWord, x.OrderID); err != nil || !here {
+	if err := t.Get(ctx, &here, refundAwaitsAttestation, x.OrderID); err != nil || !here {
 		return err
 	}
 	return exchange.Errorf(exchange.CodeStateConflict,
-		"The crypto that was to go back is still here. Settle the order with the payout's receipt; then nothing was paid twice.")
+		"The crypto of the refund has not left. Settle the order with the payout's receipt; then nothing was paid twice.")
 }
 
-// place is where money of a chain lies.
+// place is where an exception's crypto lies.
 type place struct {
 	WalletID uuid.UUID     `db:"wallet_id"`
 	OwnerID  uuid.NullUUID `db:"owner_id"`
@@ -181,10 +183,10 @@ type place struct {
 	Alarm    bool
 }
 
-// passing tells whether money that the house keeps leaves the place for the treasury: an escrow address is to be lent
-// again, and from a twin officers send nothing.
+// passing reports whether kept money moves from the place to the treasury: an escrow address has to be lent again, and
+// officers can't send from a counterpart.
 func (p place) passing() bool {
-	return p.Purpose == exchange.HouseEscrow || (p.Purpose == exchange.HouseTwin && p.Type == exchange.Hot)
+	return p.Purpose == exchange.HouseEscrow || (p.Purpose == exchange.HouseCounterpart && p.Type == exchange.Hot)
 }
 
 const placeOfException = `
@@ -194,7 +196,7 @@ WHERE d.id = (SELECT deposit_of(x.receipt) FROM payment_exceptions x WHERE x.id 
 
 func (t unitTx) placeOf(ctx context.Context, x exchange.PaymentException) (place, error) {
 	var rows []place
-	if err := t.all(ctx, &rows, placeOfException, x.ID); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, placeOfException, x.ID); err != nil || len(rows) == 0 {
 		return place{}, err
 	}
 	return rows[0], nil
@@ -202,9 +204,8 @@ func (t unitTx) placeOf(ctx context.Context, x exchange.PaymentException) (place
 
 const readVendor = `SELECT id FROM users WHERE id = $1 AND role = 'vendor' AND is_active FOR SHARE`
 
-// creditedAccount is the account that a decision names, when the money may be owed there: shillings to a merchant,
-// money of a chain to the owner of the very wallet in which it lies, so that the wallet's ledger stays what the
-// chain says.
+// creditedAccount is the account that a decision names, if it may get the money: a merchant for shillings, the owner
+// of the very wallet with the money for crypto, so that the wallet's ledger stays equal to the chain.
 func (t unitTx) creditedAccount(ctx context.Context, x exchange.PaymentException, d exchange.ExceptionDecision, p place) (exchange.AccountRef, error) {
 	var none exchange.AccountRef
 	refuse := func(pointer, code, message string) (exchange.AccountRef, error) {
@@ -215,13 +216,13 @@ func (t unitTx) creditedAccount(ctx context.Context, x exchange.PaymentException
 	case d.Verdict != exchange.ExcCredited && d.WalletID == uuid.Nil && d.MerchantID == uuid.Nil:
 		return none, nil
 	case d.Verdict != exchange.ExcCredited:
-		return none, exchange.Errorf(exchange.CodeInternal, "a decision that credits nothing names an account")
+		return none, exchange.Errorf(exchange.CodeInternal, "a decision that credits no money names an account")
 	case x.Kind == exchange.ExcReconciliation, x.Kind == exchange.ExcPaidTwice:
-		return none, exchange.Errorf(exchange.CodeStateConflict, "No money arrived that could be credited.")
+		return none, exchange.Errorf(exchange.CodeStateConflict, "The exception has no money to credit.")
 	case chain && d.MerchantID != uuid.Nil:
-		return refuse("/merchant_id", "conflict", "must be absent: money of a chain is credited in the wallet where it lies")
+		return refuse("/merchant_id", "conflict", "must be absent: crypto is credited in the wallet where it lies")
 	case chain && d.WalletID == uuid.Nil:
-		return refuse("/wallet_id", "required", "is required for money of a chain")
+		return refuse("/wallet_id", "required", "is required for crypto")
 	case chain && (p.WalletID != d.WalletID || !p.OwnerID.Valid):
 		return refuse("/wallet_id", "mismatch", "must be the wallet where the money lies, and that wallet must have an owner")
 	case chain:
@@ -232,7 +233,7 @@ func (t unitTx) creditedAccount(ctx context.Context, x exchange.PaymentException
 		return refuse("/merchant_id", "required", "is required for shillings; a customer has no balance of them, so refund a customer's payment")
 	}
 	var vendors []uuid.UUID
-	if err := t.all(ctx, &vendors, readVendor, d.MerchantID); err != nil {
+	if err := t.All(ctx, &vendors, readVendor, d.MerchantID); err != nil {
 		return none, err
 	}
 	if len(vendors) == 0 {
@@ -241,8 +242,8 @@ func (t unitTx) creditedAccount(ctx context.Context, x exchange.PaymentException
 	return exchange.Owned(exchange.AccFiatBalance, d.MerchantID, money.KES), nil
 }
 
-// withinOnePerson refuses what is worth more than the value above which a transfer needs an officer beside who asks
-// for it. Of a difference between a chain and the ledger nothing is booked, so that anybody may close it.
+// withinOnePerson refuses an exception above the value from which a transfer needs an officer besides its requester. A
+// difference between a chain and the ledger is never booked, so one officer may close it.
 func (t unitTx) withinOnePerson(ctx context.Context, x exchange.PaymentException) error {
 	if x.Kind == exchange.ExcReconciliation {
 		return nil
@@ -258,6 +259,6 @@ func (t unitTx) withinOnePerson(ctx context.Context, x exchange.PaymentException
 	if err != nil || rule.Required(value) == 0 {
 		return err
 	}
-	return exchange.Errorf(exchange.CodeLimitReached, "One person decides about at most %s %s; this counts as %s, and a second person has to confirm it.",
+	return exchange.Errorf(exchange.CodeLimitReached, "One officer may decide about at most %s %s. This counts as %s, so a second officer has to confirm it.",
 		money.KES, rule.OneAbove, value)
 }

@@ -15,7 +15,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// latePayment is money for an order that had ended, under an exception that is open.
+// latePayment is money for an ended order, with an open exception.
 func latePayment(t *testing.T, s *store.Store, m storetest.Market) exchange.PaymentException {
 	t.Helper()
 	o := m.Order(t, s, "10")
@@ -40,7 +40,7 @@ func officer(t *testing.T, s *store.Store) exchange.Principal {
 	return storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 }
 
-// Each decision books once where it says, asked for again under its own id or another's.
+// Each decision is booked once, even if it is repeated under its own or another id.
 func TestDecisionsAboutShillings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -70,7 +70,7 @@ func TestDecisionsAboutShillings(t *testing.T) {
 			again := d
 			again.ID = storetest.NewID(t)
 			if _, mine, err := s.DecideException(ctx, again, officer(t, s)); err != nil || mine {
-				t.Errorf("a second person who says the same: mine %v, %v", mine, err)
+				t.Errorf("a second officer with the same decision: mine %v, %v", mine, err)
 			}
 			for _, other := range []exchange.ExceptionStatus{exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited} {
 				o := decide(t, x, other)
@@ -141,7 +141,7 @@ func credits(wallet, merchant uuid.UUID) func(*exchange.ExceptionDecision) {
 	}
 }
 
-// Of persons who decide at once, in different ways, one does, and the money moves once.
+// Of concurrent different decisions one counts, and the money moves once.
 func TestDecisionsAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -174,7 +174,7 @@ func TestDecisionsAtOnce(t *testing.T) {
 		if err == nil {
 			passed++
 		} else if exchange.CodeOf(err) != exchange.CodeStateConflict {
-			t.Errorf("person %d: %v", i, err)
+			t.Errorf("officer %d: %v", i, err)
 		}
 	}
 	if passed != 1 {
@@ -184,7 +184,7 @@ func TestDecisionsAtOnce(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// Money of a chain is credited in the very wallet where it lies, if that has an owner and no alarm is open.
+// Crypto is credited in the very wallet where it lies, if that has an owner and no alarm is open.
 func TestDecisionsAboutChainMoney(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), started(t)
@@ -219,14 +219,13 @@ func TestDecisionsAboutChainMoney(t *testing.T) {
 	if _, _, err := s.DecideException(ctx, decide(t, lost, exchange.ExcWrittenOff), by); err != nil {
 		t.Error(err)
 	}
-	wantBalance(t, s, custody(gas), "16", "0") // the wallet holds what the chain says, whoever it belongs to
+	wantBalance(t, s, custody(gas), "16", "0") // the wallet holds the chain's balance, whoever owns it
 	wantBalance(t, s, fees(money.USDT), "16", "0")
 	wantBalance(t, s, exchange.House(exchange.AccSuspense, money.USDT), "0", "0")
 	wantBooks(t, s)
 }
 
-// What the house kept of a payment can't be refunded too, and no refund is of another exception's money, whoever
-// writes it.
+// Money that the house kept can't be refunded too, and no refund uses another exception's money.
 func TestDatabaseHoldsDecisions(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)

@@ -9,9 +9,9 @@ import (
 	"kivuko/exchange"
 )
 
-// What one person may not decide about money that does not fit, a second one confirms. The proposal is a change of
-// the controls of its own kind: it waits, expires, is listed and confirmed like the others, and what it decides is
-// written in the transaction of the confirmation.
+// A second officer confirms decisions about exceptions above one officer's limit. The proposal is a kind of control
+// change: it waits, expires, is listed and confirmed like the others, and its decision is written in the transaction
+// of the confirmation.
 
 // decisionTerms is a proposed decision as officers and the database's guard read it.
 type decisionTerms struct {
@@ -23,7 +23,7 @@ type decisionTerms struct {
 	Note        string                   `json:"note"`
 }
 
-// exceptionTerms is what the decision is about.
+// exceptionTerms is the exception that the decision is about.
 type exceptionTerms struct {
 	ExceptionID uuid.UUID                `json:"exception_id"`
 	Kind        exchange.ExceptionKind   `json:"kind"`
@@ -36,8 +36,8 @@ func termsOfException(x exchange.PaymentException) exceptionTerms {
 	return exceptionTerms{ExceptionID: x.ID, Kind: x.Kind, Status: x.Status, Asset: string(x.Amount.Asset()), Amount: x.Amount.String()}
 }
 
-// ProposeDecision writes a decision down that a second person has to confirm. Proposed again by the same person it is
-// the one that waits already. What DecideException refuses is refused here too, except for the amount.
+// ProposeDecision proposes a decision that a second officer has to confirm. A repeated proposal by the same officer
+// returns the waiting one. The checks of DecideException apply here too, except for the amount.
 func (s *Store) ProposeDecision(ctx context.Context, d exchange.ExceptionDecision, by exchange.Principal) (exchange.ControlChange, error) {
 	var proposed exchange.ControlChange
 	if err := checkDecision(d); err != nil {
@@ -49,12 +49,13 @@ func (s *Store) ProposeDecision(ctx context.Context, d exchange.ExceptionDecisio
 			return err
 		}
 		if x.Status != exchange.ExcOpen {
-			return exchange.Errorf(exchange.CodeStateConflict, "The exception is %s already.", x.Status)
+			return exchange.Errorf(exchange.CodeStateConflict, "The exception is already %s.", x.Status)
 		}
 		if _, err := t.settling(ctx, x, d); err != nil {
 			return err
 		}
-		// One exception waits for one decision by a person, so that its id follows from theirs and asking again finds it.
+		// An exception waits for one officer's decision at a time. The id derives from both, so a repeated call finds
+		// it.
 		terms := decisionTerms{
 			ID:          uuid.NewSHA1(x.ID, []byte(by.UserID.String()+string(d.Verdict)+d.WalletID.String()+d.MerchantID.String()+d.Reason)),
 			ExceptionID: x.ID, Verdict: d.Verdict, WalletID: pointerTo(d.WalletID), MerchantID: pointerTo(d.MerchantID), Note: d.Reason,
@@ -72,7 +73,7 @@ func pointerTo(id uuid.UUID) *uuid.UUID {
 	return &id
 }
 
-// applyDecision carries a confirmed decision out. CodeStateConflict when the exception was settled meanwhile.
+// applyDecision applies a confirmed decision. CodeStateConflict when the exception was settled meanwhile.
 func (t unitTx) applyDecision(ctx context.Context, c exchange.ControlChange, by exchange.Principal) (exchange.Posting, error) {
 	var terms decisionTerms
 	if err := json.Unmarshal(c.Change, &terms); err != nil {

@@ -14,7 +14,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// valuable is late money that is worth more than one person decides about.
+// valuable is late money above the value that one officer may decide.
 func valuable(t *testing.T, s *store.Store) (storetest.Market, exchange.PaymentException) {
 	t.Helper()
 	m := storetest.NewMarket(t, s)
@@ -23,7 +23,7 @@ func valuable(t *testing.T, s *store.Store) (storetest.Market, exchange.PaymentE
 	return m, x
 }
 
-// What one person may not decide waits for another, and is booked once, in the moment of the confirmation.
+// A decision above one officer's limit waits for another, and is booked once, at the confirmation.
 func TestMuchMoneyIsDecidedAboutByTwo(t *testing.T) {
 	t.Parallel()
 	for _, verdict := range []exchange.ExceptionStatus{exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited} {
@@ -69,7 +69,7 @@ func TestMuchMoneyIsDecidedAboutByTwo(t *testing.T) {
 	}
 }
 
-// A flow that an operator tells to keep much money is one person too.
+// An operator's command to a flow to keep a large amount counts as one officer too.
 func TestNobodyKeepsMuchMoneyByCommand(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -79,7 +79,7 @@ func TestNobodyKeepsMuchMoneyByCommand(t *testing.T) {
 	wantBalance(t, s, suspense(), "1295", "0")
 }
 
-// What happened to the exception between proposal and confirmation ends the proposal.
+// A change of the exception between proposal and confirmation ends the proposal.
 func TestAProposalAboutSettledMoneyIsNotConfirmed(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -106,7 +106,7 @@ func TestAProposalAboutSettledMoneyIsNotConfirmed(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// The database lets nobody write a decision about much money without a confirmation of this very decision.
+// The database refuses a decision about a large amount without a confirmation of this very decision.
 func TestDecisionsAboutMuchMoneyAreGuarded(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)

@@ -2,8 +2,8 @@ package store
 
 import "context"
 
-// WriteJournal is the statement that draws positions in the logs, for a test of what two transactions draw.
-const WriteJournal = writeJournal
+// WriteEventLog is the statement that draws positions in the logs, for a test of what two transactions draw.
+const WriteEventLog = writeEventLog
 
 // SchemaDigests returns the digest of the functions and grants of this build, and those that digests.txt lists.
 func SchemaDigests() (now string, listed []string, err error) {
@@ -21,8 +21,8 @@ func SchemaFunctions() (map[string]string, error) {
 	return all, err
 }
 
-// WriteUnwatched writes with a statement that is made for reading.
+// WriteUnwatched writes with a statement meant for reading.
 func (s *Store) WriteUnwatched(ctx context.Context) error {
 	var n int64
-	return translate(s.read(ctx, &n, `WITH written AS (UPDATE orders SET status = status WHERE false RETURNING id) SELECT count(*) FROM written`), "number")
+	return translate(s.db.Get(ctx, &n, `WITH written AS (UPDATE orders SET status = status WHERE false RETURNING id) SELECT count(*) FROM written`), "number")
 }

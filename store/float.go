@@ -11,7 +11,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-const checkColumns = `ticket, utility, working, booked, held, collected, open, difference, told_at, received_at`
+const checkColumns = `ticket, utility, working, booked, held, collected, open, difference, notified_at, received_at`
 
 // checkRow is a row of float_reports.
 type checkRow struct {
@@ -23,12 +23,12 @@ type checkRow struct {
 	Collected  decimal.Decimal
 	Open       int
 	Difference decimal.Decimal
-	ToldAt     time.Time `db:"told_at"`
+	NotifiedAt time.Time `db:"notified_at"`
 	ReceivedAt time.Time `db:"received_at"`
 }
 
 func (r checkRow) check() (exchange.FloatCheck, error) {
-	c := exchange.FloatCheck{Ticket: r.Ticket, Open: r.Open, ToldAt: r.ToldAt.UTC(), ReceivedAt: r.ReceivedAt.UTC()}
+	c := exchange.FloatCheck{Ticket: r.Ticket, Open: r.Open, NotifiedAt: r.NotifiedAt.UTC(), ReceivedAt: r.ReceivedAt.UTC()}
 	for _, f := range []struct {
 		to   *money.Amount
 		from decimal.Decimal
@@ -41,7 +41,7 @@ func (r checkRow) check() (exchange.FloatCheck, error) {
 	return c, nil
 }
 
-// What the books say of the float at this moment, in one statement, so that it is of one moment.
+// The float according to the books, in one statement so that all values are of one moment.
 const readFloatBooks = `
 SELECT coalesce(sum(posted) FILTER (WHERE kind = 'momo_payout'), 0) AS booked, coalesce(sum(held) FILTER (WHERE kind = 'momo_payout'), 0) AS held,
     coalesce(sum(posted) FILTER (WHERE kind = 'momo_collection'), 0) AS collected,
@@ -49,24 +49,24 @@ SELECT coalesce(sum(posted) FILTER (WHERE kind = 'momo_payout'), 0) AS booked, c
 FROM ledger_accounts WHERE code IN ('momo_payout:house:KES', 'momo_collection:house:KES')`
 
 const insertCheck = `
-INSERT INTO float_reports (ticket, utility, working, booked, held, collected, open, difference, told_at, received_at)
+INSERT INTO float_reports (ticket, utility, working, booked, held, collected, open, difference, notified_at, received_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (ticket) DO NOTHING`
 
 const readCheck = `SELECT ` + checkColumns + ` FROM float_reports WHERE ticket = $1`
 
-// RecordFloatReport keeps what the operator says of our accounts, beside what the books say now, once per question. It
-// changes no balance: the books are the truth until a person finds out why they differ. CodeInvalid for an answer that
-// does not name both accounts.
+// RecordFloatReport stores the provider's report about our accounts beside the books' present values, once per query.
+// It changes no balance: the books are authoritative until an officer finds the cause of a difference. CodeInvalid for
+// a report that does not name both accounts.
 func (s *Store) RecordFloatReport(ctx context.Context, r exchange.FloatReport) (exchange.FloatCheck, error) {
 	utility, knowsUtility := r.Account(exchange.FloatUtility)
 	working, knowsWorking := r.Account(exchange.FloatWorking)
 	if r.Ticket == "" || !knowsUtility || !knowsWorking {
-		return exchange.FloatCheck{}, exchange.Errorf(exchange.CodeInvalid, "The report lacks the utility or the working account.")
+		return exchange.FloatCheck{}, exchange.Errorf(exchange.CodeInvalid, "The report must contain the utility and the working account.")
 	}
 	var check exchange.FloatCheck
 	err := s.inTx(ctx, "float report", func(t unitTx) error {
 		var b checkRow
-		if err := t.get(ctx, &b, readFloatBooks); err != nil {
+		if err := t.Get(ctx, &b, readFloatBooks); err != nil {
 			return err
 		}
 		books, err := b.check()
@@ -78,12 +78,12 @@ func (s *Store) RecordFloatReport(ctx context.Context, r exchange.FloatReport) (
 			told = now
 		}
 		difference := exchange.FloatDifference(utility.Current, books.Booked, books.Held)
-		if _, err := t.exec(ctx, insertCheck, r.Ticket, utility.Current.Decimal(), working.Current.Decimal(), b.Booked, b.Held, b.Collected, b.Open,
+		if _, err := t.Exec(ctx, insertCheck, r.Ticket, utility.Current.Decimal(), working.Current.Decimal(), b.Booked, b.Held, b.Collected, b.Open,
 			difference.Decimal(), told, now); err != nil {
 			return err
 		}
 		var kept checkRow
-		if err := t.get(ctx, &kept, readCheck, r.Ticket); err != nil {
+		if err := t.Get(ctx, &kept, readCheck, r.Ticket); err != nil {
 			return err
 		}
 		check, err = kept.check()
@@ -94,10 +94,10 @@ func (s *Store) RecordFloatReport(ctx context.Context, r exchange.FloatReport) (
 
 const readLastChecks = `SELECT ` + checkColumns + ` FROM float_reports ORDER BY received_at DESC, ticket LIMIT $1`
 
-// shownChecks is how many of the operator's reports are shown.
+// shownChecks is how many of the provider's reports are shown.
 const shownChecks = 10
 
-// FloatState is what can be paid out to phones, and what stands in the way of it.
+// FloatState is what can be paid out to phones, and what blocks payouts.
 func (s *Store) FloatState(ctx context.Context, provider string) (exchange.FloatState, error) {
 	var state exchange.FloatState
 	var err error
@@ -113,12 +113,12 @@ func (s *Store) FloatState(ctx context.Context, provider string) (exchange.Float
 		}
 	}
 	var books checkRow
-	if err := s.read(ctx, &books, readFloatBooks); err != nil {
+	if err := s.db.Get(ctx, &books, readFloatBooks); err != nil {
 		return state, translate(err, "float")
 	}
 	state.Open = books.Open
 	var rows []checkRow
-	if err := s.readAll(ctx, &rows, readLastChecks, shownChecks); err != nil {
+	if err := s.db.All(ctx, &rows, readLastChecks, shownChecks); err != nil {
 		return state, translate(err, "float report")
 	}
 	if state.Reports, err = convert(rows, checkRow.check); err != nil {
@@ -135,8 +135,8 @@ func (s *Store) FloatState(ctx context.Context, provider string) (exchange.Float
 	return state, err
 }
 
-// disagrees tells whether the operator and the books differ: by the same twice, with nothing on its way. Once is what a
-// payment between the two looks causes.
+// disagrees reports whether the provider and the books differ by the same amount twice, with nothing under way. A
+// payment between the two readings explains a single difference.
 func disagrees(newest []exchange.FloatCheck) bool {
 	if len(newest) < 2 {
 		return false
@@ -148,10 +148,10 @@ func disagrees(newest []exchange.FloatCheck) bool {
 const readStandingBalances = `SELECT ` + callbackColumns + ` FROM momo_callbacks
 WHERE attempt_id IS NULL AND standing AND kind = 'balance' AND received_at >= $1 ORDER BY received_at DESC, id DESC LIMIT $2`
 
-// BalanceCallbacks lists the operator's answers about our balances since a time, the newest first.
+// BalanceCallbacks lists the provider's balance callbacks since a time, newest first.
 func (s *Store) BalanceCallbacks(ctx context.Context, since time.Time) ([]exchange.MomoCallback, error) {
 	var rows []callbackRow
-	if err := s.readAll(ctx, &rows, readStandingBalances, since, maxCallbacksRead); err != nil {
+	if err := s.db.All(ctx, &rows, readStandingBalances, since, maxCallbacksRead); err != nil {
 		return nil, translate(err, "callback")
 	}
 	return convert(rows, callbackRow.callback)
@@ -169,14 +169,14 @@ type chargeRow struct {
 	Told      decimal.Decimal
 }
 
-// maxChargeFixes bounds one call; the next goes on.
+// maxChargeFixes bounds one call; the next one continues.
 const maxChargeFixes = 200
 
-// FixCharges books by how much the operator charged other than its terms say, once for each payout. One for which there
-// is no float now is left for the next call. It tells how many it booked.
+// FixCharges books the difference between the provider's actual charge and its terms, once for each payout. One
+// without enough float is left for the next call. It returns how many it booked.
 func (s *Store) FixCharges(ctx context.Context) (int, error) {
 	var rows []chargeRow
-	if err := s.readAll(ctx, &rows, readChargesOff, maxChargeFixes); err != nil {
+	if err := s.db.All(ctx, &rows, readChargesOff, maxChargeFixes); err != nil {
 		return 0, translate(err, "charge")
 	}
 	fixed := 0
@@ -199,14 +199,14 @@ func (s *Store) fixCharge(ctx context.Context, attempt uuid.UUID) (bool, error) 
 	return change(ctx, s, "charge", attempt, func(ctx context.Context, t unitTx) (bool, exchange.Posting, error) {
 		var none exchange.Posting
 		var rows []chargeRow
-		if err := t.all(ctx, &rows, lockChargeOff, attempt); err != nil || len(rows) == 0 {
+		if err := t.All(ctx, &rows, lockChargeOff, attempt); err != nil || len(rows) == 0 {
 			return false, none, err
 		}
 		more, err := amountOf(money.KES, rows[0].Told.Sub(rows[0].Expected))
 		if err != nil {
 			return false, none, err
 		}
-		if err := t.one(ctx, fixCharge, attempt, t.s.now()); err != nil {
+		if err := t.One(ctx, fixCharge, attempt, t.s.now()); err != nil {
 			return false, none, err
 		}
 		return true, exchange.Posting{Entries: []exchange.Entry{chargeEntry(attempt, "payout:"+attempt.String()+":charge:fix", more)}}, nil

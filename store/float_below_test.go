@@ -11,7 +11,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// takeFloat reserves payout float for something else.
+// takeFloat reserves payout float for another purpose.
 func (x *sale) takeFloat(t *testing.T, amount string) uuid.UUID {
 	t.Helper()
 	id := storetest.NewID(t)
@@ -35,8 +35,8 @@ func (x *sale) floatIs(t *testing.T, posted, held string) {
 	}
 }
 
-// A payout that proves true after its reservation was freed has left the operator's account whatever else is reserved by
-// then: it is booked at once, before and after the order was given up.
+// A payout proven after its reservation was freed has left the provider's account whatever else is reserved by then:
+// it is booked at once, before and after the order was given up.
 func TestLateSuccessIsBookedWithoutFloat(t *testing.T) {
 	t.Parallel()
 	for name, givenUp := range map[string]bool{"the order waits": false, "the order was given up": true} {
@@ -50,7 +50,7 @@ func TestLateSuccessIsBookedWithoutFloat(t *testing.T) {
 			}
 			other := x.takeFloat(t, "1000000")
 			obs := storetest.Paid(t, a.Amount)
-			twice(t, samePayout, func() (exchange.OrderPayout, error) { return x.s.CompleteOrderPayout(ctx, x.order.ID, a.ID, obs) })
+			twice(t, samePayout, func() (exchange.OrderPayout, error) { return completeOrder(t, x.s, x.order.ID, a.ID, obs) })
 			x.floatIs(t, "998684", "1000000")
 			x.belowIsNoRoom(t)
 			release := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: other}}}}
@@ -65,8 +65,8 @@ func TestLateSuccessIsBookedWithoutFloat(t *testing.T) {
 	}
 }
 
-// belowIsNoRoom wants that a float below its holds gives nothing to anybody, by the service or past it, and takes what
-// is put in and given back.
+// belowIsNoRoom expects that a float below its holds allows no new reservation, in the service and in the database,
+// but accepts deposits and releases.
 func (x *sale) belowIsNoRoom(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()
@@ -90,7 +90,7 @@ func (x *sale) belowIsNoRoom(t *testing.T) {
 	x.floatIs(t, "998684", "1000000")
 }
 
-// past runs a statement as the owner of the schema and says with which state it was refused.
+// past runs a statement as the owner of the schema and returns the SQLSTATE of its refusal.
 func (x *sale) past(ctx context.Context, t *testing.T, query string) string {
 	t.Helper()
 	tx, err := storetest.Owner(t, x.s).BeginTx(ctx, nil)

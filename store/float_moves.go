@@ -13,6 +13,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/pg"
 )
 
 const moveColumns = `id, asset, amount, status, hold_id, change_id, asked_by, conversation_id, originator_id, code, receipt, note, settled_by,
@@ -48,22 +49,22 @@ func (r moveRow) move() (exchange.FloatMove, error) {
 	}, err
 }
 
-func moveFact(m exchange.FloatMove) map[string]any {
+func moveSnapshot(m exchange.FloatMove) map[string]any {
 	return map[string]any{
 		"id": m.ID, "amount": m.Amount.String(), "currency": m.Amount.Asset(), "status": m.Status, "asked_by": m.AskedBy, "code": m.Code,
 		"receipt": m.Receipt, "settled_by": nullID(m.SettledBy), "version": m.Version,
 	}
 }
 
-// moveDoc is a movement of float as a change of the controls holds it.
+// moveDoc is a movement of float as stored in a control change.
 type moveDoc struct {
 	Amount string `json:"amount"`
 }
 
-// BeginFloatMove writes a movement of float and reserves the money in the working account, before the operator is asked.
-// Above the value from which a transfer asks for an officer it waits for a second person instead: the change's
-// id is not zero then, and its confirmation begins the movement. CodeConflict while another movement may still move
-// money, CodeInsufficientFunds when the working account holds less by the books. Asked again with the same id it
+// BeginFloatMove stores a movement of float and reserves the money in the working account, before the request to the
+// provider. Above the value from which a transfer needs an officer it waits for a second officer instead: the change's
+// id is then not zero, and its confirmation begins the movement. CodeConflict while another movement may still move
+// money, CodeInsufficientFunds when the working account holds less by the books. A repeated call with the same id
 // returns the movement as it is.
 func (s *Store) BeginFloatMove(ctx context.Context, id uuid.UUID, amount money.Amount, by exchange.Principal) (exchange.FloatMove, exchange.ControlChange, error) {
 	agreed, err := s.ApprovalRules(ctx)
@@ -98,7 +99,7 @@ const readMove = `SELECT ` + moveColumns + ` FROM float_moves WHERE id = $1`
 func (t unitTx) beginFloatMove(ctx context.Context, m exchange.FloatMove, by exchange.Principal) (exchange.FloatMove, exchange.Posting, error) {
 	var none exchange.Posting
 	var known []moveRow
-	if err := t.all(ctx, &known, readMove, m.ID); err != nil {
+	if err := t.All(ctx, &known, readMove, m.ID); err != nil {
 		return m, none, err
 	}
 	if len(known) > 0 {
@@ -113,8 +114,8 @@ func (t unitTx) beginFloatMove(ctx context.Context, m exchange.FloatMove, by exc
 		return m, none, err
 	}
 	var r moveRow
-	err = t.get(ctx, &r, insertMove, m.ID, m.Amount.Asset(), m.Amount.Decimal(), hold, nullID(m.ChangeID), m.AskedBy, t.s.now())
-	if brokeConstraint(err, "float_moves_open_key") {
+	err = t.Get(ctx, &r, insertMove, m.ID, m.Amount.Asset(), m.Amount.Decimal(), hold, nullID(m.ChangeID), m.AskedBy, t.s.now())
+	if pg.Broke(err, "float_moves_open_key") {
 		err = exchange.Wrap(exchange.CodeConflict, err, "Another movement of float may still move money.")
 	}
 	if err != nil {
@@ -127,10 +128,10 @@ func (t unitTx) beginFloatMove(ctx context.Context, m exchange.FloatMove, by exc
 	return created, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
 		ID: hold, Key: "float_move:" + m.ID.String(), Account: exchange.House(exchange.AccMomoCollection, m.Amount.Asset()), Amount: m.Amount,
 		ObjectType: "float_move", ObjectID: m.ID,
-	}}}}, t.record(ctx, fact{by: by, object: "float_move", id: m.ID, name: "float_move.created", after: moveFact(created)})
+	}}}}, t.record(ctx, auditEvent{by: by, object: "float_move", id: m.ID, name: "float_move.created", after: moveSnapshot(created)})
 }
 
-// applyFloatMove begins a movement that a second person agreed to. Its id is the change's.
+// applyFloatMove begins a movement that a second officer confirmed. Its id is the change's.
 func (t unitTx) applyFloatMove(ctx context.Context, c exchange.ControlChange, by exchange.Principal) (exchange.Posting, error) {
 	var doc moveDoc
 	if err := json.Unmarshal(c.Change, &doc); err != nil {
@@ -147,7 +148,7 @@ func (t unitTx) applyFloatMove(ctx context.Context, c exchange.ControlChange, by
 // FloatMove reads a movement of float.
 func (s *Store) FloatMove(ctx context.Context, id uuid.UUID) (exchange.FloatMove, error) {
 	var r moveRow
-	if err := s.read(ctx, &r, readMove, id); err != nil {
+	if err := s.db.Get(ctx, &r, readMove, id); err != nil {
 		return exchange.FloatMove{}, translate(err, "movement of float")
 	}
 	return r.move()
@@ -157,13 +158,13 @@ const readOpenMoves = `SELECT ` + moveColumns + ` FROM float_moves WHERE status 
 
 func (s *Store) openFloatMoves(ctx context.Context) ([]exchange.FloatMove, error) {
 	var rows []moveRow
-	if err := s.readAll(ctx, &rows, readOpenMoves); err != nil {
+	if err := s.db.All(ctx, &rows, readOpenMoves); err != nil {
 		return nil, translate(err, "movement of float")
 	}
 	return convert(rows, moveRow.move)
 }
 
-// OpenFloatMoves lists the movements of float that may still move money: one at most.
+// OpenFloatMoves lists the movements of float that may still move money: at most one.
 func (s *Store) OpenFloatMoves(ctx context.Context) ([]uuid.UUID, error) {
 	all, err := s.openFloatMoves(ctx)
 	ids := make([]uuid.UUID, len(all))
@@ -191,13 +192,13 @@ UPDATE float_moves SET status = $2, conversation_id = $3, originator_id = $4, co
     updated_at = $10, version = version + 1, token_hash = coalesce($13, token_hash)
 WHERE id = $1 AND version = $11 AND status = ANY ($12)`
 
-// moveFloat locks a movement and stores what fn makes of it. Completed, the money is booked; refused or failed, its
-// reservation ends.
+// moveFloat locks a movement, applies fn and stores the result. A completed one is booked; the reservation of a
+// refused or failed one ends.
 func (s *Store) moveFloat(ctx context.Context, id uuid.UUID, token []byte, by exchange.Principal, fn func(exchange.FloatMove, time.Time) (exchange.FloatMove, error)) (exchange.FloatMove, error) {
 	return change(ctx, s, "movement of float", id, func(ctx context.Context, t unitTx) (exchange.FloatMove, exchange.Posting, error) {
 		var none exchange.Posting
 		var r moveRow
-		if err := t.get(ctx, &r, lockMove, id); err != nil {
+		if err := t.Get(ctx, &r, lockMove, id); err != nil {
 			return exchange.FloatMove{}, none, err
 		}
 		before, err := r.move()
@@ -219,16 +220,16 @@ func (s *Store) moveFloat(ctx context.Context, id uuid.UUID, token []byte, by ex
 			m.SettledAt = t.s.now()
 		}
 		m.UpdatedAt = t.s.now()
-		if err := t.one(ctx, saveMove, id, m.Status, m.ConversationID, m.OriginatorID, m.Code, m.Receipt, clip(m.Note, maxControlNote), nullID(m.SettledBy),
+		if err := t.One(ctx, saveMove, id, m.Status, m.ConversationID, m.OriginatorID, m.Code, m.Receipt, clip(m.Note, maxControlNote), nullID(m.SettledBy),
 			nullTime(m.SettledAt), m.UpdatedAt, before.Version, pq.Array(from), token); err != nil {
 			return before, none, err
 		}
 		m.Version++
-		return m, moved(m), t.record(ctx, fact{by: by, object: "float_move", id: id, name: "float_move." + string(m.Status), before: moveFact(before), after: moveFact(m)})
+		return m, moved(m), t.record(ctx, auditEvent{by: by, object: "float_move", id: id, name: "float_move." + string(m.Status), before: moveSnapshot(before), after: moveSnapshot(m)})
 	})
 }
 
-// moved is what the books say of a movement in its state.
+// moved is the posting for a movement's state.
 func moved(m exchange.FloatMove) exchange.Posting {
 	hold := exchange.Hold{ID: m.HoldID}
 	switch m.Status {
@@ -250,8 +251,8 @@ func moved(m exchange.FloatMove) exchange.Posting {
 	return exchange.Posting{}
 }
 
-// ClaimFloatMove lets one caller ask the operator for a movement, and stores the hash of the token of its answers. From
-// then on its outcome is unknown, whatever becomes of the caller. It reports whether this call may ask.
+// ClaimFloatMove lets one caller send the request for a movement, and stores the hash of the token of its callbacks.
+// From then on the outcome is unknown, even if the caller crashes. It reports whether this call may send the request.
 func (s *Store) ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) (exchange.FloatMove, bool, error) {
 	claimed := false
 	hash := sha256.Sum256([]byte(token))
@@ -264,7 +265,7 @@ func (s *Store) ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) 
 	return m, claimed && err == nil, err
 }
 
-// RecordFloatSubmission stores what the operator said when it was asked. A result that overtook it stays.
+// RecordFloatSubmission stores the provider's response to the request. A result that arrived earlier stays.
 func (s *Store) RecordFloatSubmission(ctx context.Context, id uuid.UUID, sub exchange.Submission) (exchange.FloatMove, error) {
 	return s.moveFloat(ctx, id, nil, flow, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
 		if m.Status != exchange.FloatUnknown {
@@ -287,22 +288,22 @@ func (s *Store) RecordFloatSubmission(ctx context.Context, id uuid.UUID, sub exc
 
 const maxFloatCode = 40
 
-// SettleFloatMove books what became of a movement: completed with its receipt, or failed. Called again with the same
-// outcome it returns the movement as it is; CodeStateConflict when another outcome is booked, or the operator was
-// not asked yet.
+// SettleFloatMove books the outcome of a movement: completed with its receipt, or failed. A repeated call with the
+// same outcome returns the movement as it is; CodeStateConflict when another outcome is booked, or the request was not
+// sent yet.
 func (s *Store) SettleFloatMove(ctx context.Context, id uuid.UUID, to exchange.FloatMoveStatus, o exchange.Observation, note string, by exchange.Principal) (exchange.FloatMove, error) {
 	if to == exchange.FloatCompleted && o.Receipt == "" {
-		return exchange.FloatMove{}, exchange.Errorf(exchange.CodeInvalid, "A movement of float is proven with its receipt.")
+		return exchange.FloatMove{}, exchange.Errorf(exchange.CodeInvalid, "A completed movement of float needs its receipt.")
 	}
 	return s.moveFloat(ctx, id, nil, by, func(m exchange.FloatMove, _ time.Time) (exchange.FloatMove, error) {
 		if m.Status == to && m.Receipt == o.Receipt {
 			return m, nil
 		}
 		if by.UserID != uuid.Nil && by.UserID == m.AskedBy {
-			return m, exchange.Errorf(exchange.CodeForbidden, "Who asked for the movement does not say what became of it.")
+			return m, exchange.Errorf(exchange.CodeForbidden, "The requester of a movement of float can't settle it.")
 		}
 		if o.Amount.Positive() && !o.Amount.Equal(m.Amount) {
-			return m, exchange.Errorf(exchange.CodeConflict, "The operator moved another amount than was asked for.")
+			return m, exchange.Errorf(exchange.CodeConflict, "The provider moved another amount than requested.")
 		}
 		m.Status, m.Receipt, m.Code, m.Note, m.SettledBy = to, o.Receipt, clip(o.Code, maxFloatCode), note, by.UserID
 		return m, nil
@@ -315,7 +316,7 @@ const readMoveByToken = `SELECT ` + moveColumns + ` FROM float_moves WHERE token
 func (s *Store) FloatMoveByToken(ctx context.Context, token string) (exchange.FloatMove, error) {
 	h := sha256.Sum256([]byte(token))
 	var r moveRow
-	if err := s.read(ctx, &r, readMoveByToken, h[:]); err != nil {
+	if err := s.db.Get(ctx, &r, readMoveByToken, h[:]); err != nil {
 		return exchange.FloatMove{}, translate(err, "movement of float")
 	}
 	return r.move()
@@ -323,10 +324,10 @@ func (s *Store) FloatMoveByToken(ctx context.Context, token string) (exchange.Fl
 
 const readFloatCallbacks = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE float_move_id = $1 ORDER BY received_at, id LIMIT $2`
 
-// FloatCallbacks lists what the operator posted about a movement, oldest first.
+// FloatCallbacks lists the provider's callbacks about a movement, oldest first.
 func (s *Store) FloatCallbacks(ctx context.Context, id uuid.UUID) ([]exchange.MomoCallback, error) {
 	var rows []callbackRow
-	if err := s.readAll(ctx, &rows, readFloatCallbacks, id, maxCallbacksRead); err != nil {
+	if err := s.db.All(ctx, &rows, readFloatCallbacks, id, maxCallbacksRead); err != nil {
 		return nil, translate(err, "callback")
 	}
 	return convert(rows, callbackRow.callback)

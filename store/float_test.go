@@ -19,8 +19,8 @@ func report(ticket, utility string) exchange.FloatReport {
 	}}
 }
 
-// A report is held against the books: between what is booked less what is held, and what is booked, open payouts may or
-// may not have left. Twice the same difference with nothing open is one that a person looks at.
+// A report is compared with the books: between booked minus held, and booked, open payouts may or may not have left.
+// The same difference twice without open payouts needs an officer.
 func TestFloatReports(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -55,7 +55,7 @@ func TestFloatReports(t *testing.T) {
 		!f.Terms.MaxPayout.Positive() {
 		t.Errorf("%+v", f)
 	}
-	if _, err := s.CompleteRefund(ctx, refund.ID, a.ID, storetest.Paid(t, refund.Amount)); err != nil {
+	if _, err := completeRefund(t, s, refund.ID, a.ID, storetest.Paid(t, refund.Amount)); err != nil {
 		t.Fatal(err)
 	}
 	record("once", "999000", "13")
@@ -74,7 +74,7 @@ func TestFloatReports(t *testing.T) {
 	wantFault(t, err, exchange.CodeInvalid)
 }
 
-// What the operator charged other than its terms say is booked once, up or down.
+// The difference between the provider's charge and its terms is booked once, up or down.
 func TestChargesAreFixed(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -82,7 +82,7 @@ func TestChargesAreFixed(t *testing.T) {
 		refund, _ := underpaid(t, s)
 		obs := storetest.Paid(t, refund.Amount)
 		obs.Charge = kes(told)
-		if _, err := s.CompleteRefund(ctx, refund.ID, payout(t, s, refund).ID, obs); err != nil {
+		if _, err := completeRefund(t, s, refund.ID, payout(t, s, refund).ID, obs); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,13 +116,13 @@ func beginMove(t *testing.T, b board, amount string, by exchange.Principal) exch
 	return twice(t, func(a, b exchange.FloatMove) bool { return a.ID == b.ID && a.Version == b.Version }, func() (exchange.FloatMove, error) {
 		m, c, err := b.store.BeginFloatMove(t.Context(), id, kes(amount), by)
 		if c.ID != uuid.Nil {
-			t.Fatalf("%s waits for a second person", amount)
+			t.Fatalf("%s waits for a second officer", amount)
 		}
 		return m, err
 	})
 }
 
-// A movement of float is asked for by one caller, and booked when it is proven.
+// One caller requests a movement of float, and it is booked when it is proven.
 func TestFloatMove(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})
@@ -149,7 +149,7 @@ func TestFloatMove(t *testing.T) {
 		return s.RecordFloatSubmission(ctx, m.ID, sub)
 	})
 	_, err = s.SettleFloatMove(ctx, m.ID, exchange.FloatCompleted, exchange.Observation{Receipt: "R1"}, "", b.officer)
-	b.wantForbidden(err) // who asked does not say what became of it
+	b.wantForbidden(err) // the requester can't attest the outcome
 	_, err = s.SettleFloatMove(ctx, m.ID, exchange.FloatCompleted, exchange.Observation{Receipt: "R1", Amount: kes("49999")}, "", exchange.System("x"))
 	wantFault(t, err, exchange.CodeConflict)
 	done := twice(t, func(a, b exchange.FloatMove) bool { return a.Version == b.Version }, func() (exchange.FloatMove, error) {
@@ -165,7 +165,7 @@ func TestFloatMove(t *testing.T) {
 
 	lost := beginMove(t, b, "100000", b.officer)
 	_, err = s.SettleFloatMove(ctx, lost.ID, exchange.FloatFailed, exchange.Observation{}, "", b.one)
-	wantFault(t, err, exchange.CodeStateConflict) // the operator was not asked yet
+	wantFault(t, err, exchange.CodeStateConflict) // the request was not sent yet
 	if _, _, err := s.ClaimFloatMove(ctx, lost.ID, "lost"); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestFloatMove(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// A large movement is two persons' business, and the database holds it to them.
+// A large movement needs two officers, and the database enforces it.
 func TestLargeFloatMoveTakesTwo(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})

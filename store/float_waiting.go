@@ -11,8 +11,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Who waits for float: sales by mobile money of which the order says so, or whose last attempt the operator refused for want
-// of it, and refunds of which no attempt could begin yet. What is too large for all of the float takes no place from others.
+// What waits for float: mobile money sales that are marked so or whose last attempt the provider refused for lack of
+// float, and refunds without an attempt. A payout larger than all of the float does not block others.
 const readWaitingForFloat = `
 SELECT * FROM (
     SELECT p.id AS order_id, NULL::uuid AS refund_id, NULL::uuid AS attempt_id, p.amount, p.created_at
@@ -31,14 +31,14 @@ type waitingRow struct {
 	CreatedAt time.Time `db:"created_at"`
 }
 
-// WaitingForFloat lists sales and refunds that wait for float, the oldest first and limit at most: as many as can be paid from
-// the room together, with what the operator charges for them.
+// WaitingForFloat lists sales and refunds that wait for float, oldest first and limit at most: as many as the room can
+// pay together, with the provider's charges.
 func (s *Store) WaitingForFloat(ctx context.Context, room money.Amount, limit int) ([]exchange.FloatWaiter, error) {
 	if !room.Positive() {
 		return nil, nil
 	}
 	var rows []waitingRow
-	if err := s.readAll(ctx, &rows, readWaitingForFloat, exchange.WaitFloat, exchange.CodeFloatShort, room.Decimal(), limit); err != nil || len(rows) == 0 {
+	if err := s.db.All(ctx, &rows, readWaitingForFloat, exchange.WaitFloat, exchange.CodeFloatShort, room.Decimal(), limit); err != nil || len(rows) == 0 {
 		return nil, translate(err, "sale or refund")
 	}
 	terms, err := s.TermsAt(ctx, s.now())
@@ -53,7 +53,7 @@ func (s *Store) WaitingForFloat(ctx context.Context, room money.Amount, limit in
 		}
 		charge, err := terms.Charge(amount)
 		if err != nil {
-			continue // above what the operator takes now: no payout of it can begin
+			continue // above the provider's limit: no payout can begin
 		}
 		if need := amount.Add(charge); need.Cmp(room) <= 0 {
 			room = room.Sub(need)

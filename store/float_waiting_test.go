@@ -11,8 +11,8 @@ import (
 	"kivuko/store/storetest"
 )
 
-// Of the sales that wait for float, those are told that can be paid from it together, the oldest first. of 20 USDT 2587 KES
-// and 56 are needed, of 10 USDT 1293 and 23.
+// The oldest waiting sales that the float can pay together are notified. 20 USDT need 2587 KES and 56, 10 USDT need
+// 1293 and 23.
 func TestSalesThatWaitForFloat(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -55,7 +55,7 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 	refused := func(try int, code string) {
 		t.Helper()
 		id := uuid.NewSHA1(one, fmt.Appendf(nil, "try %d", try))
-		a, err := s.BeginOrderPayout(ctx, one, exchange.PaymentAttempt{
+		a, err := s.BeginPayout(ctx, exchange.PayoutOfOrder(one), exchange.PaymentAttempt{
 			ID: id, Provider: operator, Reference: exchange.Order{ID: one}.PaymentReference(), CallbackToken: id.String(), WorkflowID: exchange.OffRampFlow(one),
 		})
 		if err != nil {
@@ -65,7 +65,7 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.FailOrderPayout(ctx, one, code); err != nil {
+		if _, err := failOrder(t, s, one, code); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,8 +75,8 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 	want("1000000", 10, "large", "one", "two")
 }
 
-// A refund waits for float until an attempt to pay it begins. Both of its flows may be told: its order's, and that of its
-// payment when that came too late.
+// A refund waits for float until an attempt to pay it begins. Either flow may be notified: its order's, or that of its
+// late payment.
 func TestRefundsThatWaitForFloat(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)

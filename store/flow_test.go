@@ -17,7 +17,7 @@ func kes(s string) money.Amount  { return money.Must(money.KES, s) }
 func usdt(s string) money.Amount { return money.Must(money.USDT, s) }
 func trx(s string) money.Amount  { return money.Must(money.TRX, s) }
 
-// twice runs a method of the store two times and wants the same answer: every one may be repeated.
+// twice runs a method of the store two times and expects the same result: every method may be repeated.
 func twice[T any](t *testing.T, same func(a, b T) bool, f func() (T, error)) T {
 	t.Helper()
 	first, err := f()
@@ -52,7 +52,7 @@ func wantBalance(t *testing.T, s *store.Store, ref exchange.AccountRef, posted, 
 	}
 }
 
-// wantBooks checks what must be true of the books at any time.
+// wantBooks checks the invariants of the books.
 func wantBooks(t *testing.T, s *store.Store) {
 	t.Helper()
 	for _, c := range []struct{ what, query string }{
@@ -150,11 +150,11 @@ func TestOnRampFromOfferToCompletion(t *testing.T) {
 	a := storetest.Attempt(t, s, order)
 	obs := storetest.Paid(t, order.Price.Fiat)
 	first, err := s.AcceptPayment(ctx, a.ID, obs, time.Time{})
-	if err != nil || first.Kind != store.PaidExact || first.Order.Status != exchange.OrderProcessing {
+	if err != nil || first.Kind != exchange.PaidExact || first.Order.Status != exchange.OrderProcessing {
 		t.Fatalf("accepted %+v, %v", first, err)
 	}
 	again, err := s.AcceptPayment(ctx, a.ID, obs, time.Time{})
-	if err != nil || again.Kind != store.PaidKnown || !samePayment(again.ChainPayment, first.ChainPayment) || !sameOrder(again.Order, first.Order) {
+	if err != nil || again.Kind != exchange.PaidKnown || !samePayment(again.ChainPayment, first.ChainPayment) || !sameOrder(again.Order, first.Order) {
 		t.Fatalf("accepted again %+v, %v", again, err)
 	}
 	p := first.ChainPayment
@@ -193,8 +193,8 @@ func TestOnRampFromOfferToCompletion(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// TestOrdersToWalletsOfOurs: a purchase must reach somebody, so neither the paying wallet nor one of the
-// house's is a destination, and what goes to anybody outside leaves our books.
+// TestOrdersToWalletsOfOurs: bought crypto must reach a customer, so neither the paying wallet nor one of the house's
+// is a destination, and payments to external addresses leave our books.
 func TestOrdersToWalletsOfOurs(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -224,8 +224,8 @@ func TestOrdersToWalletsOfOurs(t *testing.T) {
 	}
 }
 
-// Crypto that is bought is no way around the deny list: such an address is refused before anybody pays, and one
-// that was put on the list since is not signed for. What is signed already can still be outbid.
+// Buying crypto does not bypass the deny list: a listed address is refused before any payment, and one listed since is
+// not signed for. A signed transaction can still be replaced with a higher fee.
 func TestOrdersToDeniedAddresses(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -281,8 +281,8 @@ func TestOrdersToDeniedAddresses(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// A transaction that reverted may be tried again. One that was carried out and did not show the payment may have
-// moved the money all the same.
+// A reverted transaction may be retried. One that was carried out without making the payment may have moved the money
+// all the same.
 func TestOnlyWhatMovedNothingIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]exchange.Code{"REVERT": "", "SUCCESS": exchange.CodeStateConflict} {

@@ -11,29 +11,29 @@ import (
 	"kivuko/exchange"
 )
 
-// IdempotencyState says what to do with a request that carries an idempotency key.
+// IdempotencyState is how to handle a request that carries an idempotency key.
 type IdempotencyState string
 
 // The states.
 const (
-	IdempotencyNew      IdempotencyState = "new"       // do it
-	IdempotencyReplay   IdempotencyState = "replay"    // answer with what is stored
-	IdempotencyInFlight IdempotencyState = "in_flight" // another request is doing it
+	IdempotencyNew      IdempotencyState = "new"       // execute the request
+	IdempotencyReplay   IdempotencyState = "replay"    // return the stored response
+	IdempotencyInFlight IdempotencyState = "in_flight" // another request is executing it
 	IdempotencyReused   IdempotencyState = "reused"    // the key belongs to another body
 )
 
-// IdempotencyRecord is the answer to a claim of a key.
+// IdempotencyRecord is the result of claiming a key.
 type IdempotencyRecord struct {
 	State IdempotencyState
-	// ObjectID is minted with the first claim and stays: it becomes the id of what the request creates,
-	// so that a retry after a crash creates the same object.
+	// ObjectID is created with the first claim and stays: it becomes the id of the object that the request creates, so
+	// that a retry after a crash creates the same object.
 	ObjectID uuid.UUID
 	Status   int
 	Header   map[string]string
 	Body     []byte
 }
 
-// claimLease is how long a claim is believed to be worked on. A request that takes longer has died.
+// claimLease is how long a claim counts as being executed. A longer request counts as crashed.
 const claimLease = time.Minute
 
 const claimKey = `
@@ -44,9 +44,8 @@ const lockKey = `SELECT body_hash, object_id, state, claimed_at, status, header,
 
 const reclaimKey = `UPDATE idempotency_keys SET body_hash = $3, object_id = $4, state = 'in_flight', claimed_at = $5 WHERE scope = $1 AND key = $2`
 
-// IdempotencyBegin claims a key for a body. A claim whose request died, or that was abandoned, may be
-// taken over with the same object id; only an abandoned one may have another body, and then gets
-// another object id.
+// IdempotencyBegin claims a key for a body. A claim whose request crashed or was abandoned may be taken over with the
+// same object id; only an abandoned one may have another body, and then gets another object id.
 func (s *Store) IdempotencyBegin(ctx context.Context, scope, key string, bodyHash [32]byte) (IdempotencyRecord, error) {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -78,7 +77,7 @@ func (t unitTx) claimAgain(ctx context.Context, scope, key string, bodyHash [32]
 		Header    []byte
 		Body      []byte
 	}
-	if err := t.get(ctx, &r, lockKey, scope, key); err != nil {
+	if err := t.Get(ctx, &r, lockKey, scope, key); err != nil {
 		return IdempotencyRecord{}, err
 	}
 	rec := IdempotencyRecord{ObjectID: r.ObjectID}
@@ -98,12 +97,12 @@ func (t unitTx) claimAgain(ctx context.Context, scope, key string, bodyHash [32]
 		return rec, nil
 	}
 	rec.State = IdempotencyNew
-	return rec, t.one(ctx, reclaimKey, scope, key, bodyHash[:], rec.ObjectID, now)
+	return rec, t.One(ctx, reclaimKey, scope, key, bodyHash[:], rec.ObjectID, now)
 }
 
 const finishKey = `UPDATE idempotency_keys SET state = 'done', status = $3, header = $4, body = $5 WHERE scope = $1 AND key = $2 AND state <> 'done'`
 
-// IdempotencyFinish stores the answer of a claimed key. The first answer stays.
+// IdempotencyFinish stores the response of a claimed key. The first response stays.
 func (s *Store) IdempotencyFinish(ctx context.Context, scope, key string, status int, header map[string]string, body []byte) error {
 	if header == nil {
 		header = map[string]string{}
@@ -121,7 +120,7 @@ func (s *Store) IdempotencyFinish(ctx context.Context, scope, key string, status
 
 const abandonKey = `UPDATE idempotency_keys SET state = 'abandoned' WHERE scope = $1 AND key = $2 AND state = 'in_flight'`
 
-// IdempotencyAbandon gives up a claim whose request changed nothing, so that the next one may try at once.
+// IdempotencyAbandon gives up a claim whose request changed nothing, so that a retry may start at once.
 func (s *Store) IdempotencyAbandon(ctx context.Context, scope, key string) error {
 	_, err := s.write(ctx, "idempotency key", abandonKey, scope, key)
 	return err

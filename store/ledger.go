@@ -25,25 +25,24 @@ type EntryFilter struct {
 	ObjectType string
 	ObjectID   uuid.UUID
 	Account    *exchange.AccountRef
-	Before     int64 // entries older than this one; zero begins with the newest
+	Before     int64 // only entries older than this one; zero begins with the newest
 }
 
-// EntryRecord is an entry as it was booked.
+// EntryRecord is a booked entry.
 type EntryRecord struct {
 	ID int64
 	exchange.Entry
 	At time.Time
 }
 
-// Post books a posting. All of it happens or nothing. An entry whose key was booked before with the
-// same content, and a hold step that was done before, change nothing; a key with another content is
-// CodeConflict, too small a balance CodeInsufficientFunds. Growing a hold is the one step that can't be
-// told from its repetition, so it takes an entry beside it or a caller that guards it.
+// Post books a posting atomically. An entry whose key was booked with the same content, and a repeated hold step,
+// change nothing; a key with another content is CodeConflict, too small a balance CodeInsufficientFunds. Growing a
+// hold is the one step whose repetition can't be detected, so it needs an entry beside it or a caller that guards it.
 func (s *Store) Post(ctx context.Context, p exchange.Posting) error {
 	return s.writer.submit(meetingPoint(p), &unit{ctx: ctx, what: "posting", posting: p})
 }
 
-// meetingPoint is what concurrent postings like this one probably have in common.
+// meetingPoint is a key that concurrent postings like this one probably share.
 func meetingPoint(p exchange.Posting) []byte {
 	switch {
 	case len(p.Entries) > 0 && len(p.Entries[0].Lines) > 0:
@@ -84,10 +83,10 @@ func (r accountRow) account() (exchange.Account, error) {
 
 const readAccount = `SELECT ` + accountColumns + ` FROM ledger_accounts WHERE code = $1`
 
-// Account reads an account. One that was never used is empty, not absent.
+// Account reads an account. One without bookings is empty, not missing.
 func (s *Store) Account(ctx context.Context, ref exchange.AccountRef) (exchange.Account, error) {
 	var rows []accountRow
-	if err := s.readAll(ctx, &rows, readAccount, ref.Code()); err != nil {
+	if err := s.db.All(ctx, &rows, readAccount, ref.Code()); err != nil {
 		return exchange.Account{}, translate(err, "account")
 	}
 	if len(rows) == 0 {
@@ -96,7 +95,7 @@ func (s *Store) Account(ctx context.Context, ref exchange.AccountRef) (exchange.
 	return rows[0].account()
 }
 
-// ListAccounts pages through the accounts, the oldest first, with their number.
+// ListAccounts pages through the accounts, oldest first, with their number.
 func (s *Store) ListAccounts(ctx context.Context, f AccountFilter, p Page) ([]exchange.Account, int, error) {
 	var w where
 	w.eq("kind", string(f.Kind))
@@ -125,7 +124,7 @@ const readLines = `
 SELECT l.entry_id, a.kind, a.owner_id, a.asset, l.amount FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id
 WHERE l.entry_id = ANY ($1) ORDER BY l.id`
 
-// ListEntries pages through the entries, the newest first, with their number.
+// ListEntries pages through the entries, newest first, with their number.
 func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]EntryRecord, int, error) {
 	var w where
 	w.eq("object_type", f.ObjectType)
@@ -156,7 +155,7 @@ func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]Entry
 		Asset   money.Asset
 		Amount  decimal.Decimal
 	}
-	if err := s.readAll(ctx, &lines, readLines, pq.Array(ids)); err != nil {
+	if err := s.db.All(ctx, &lines, readLines, pq.Array(ids)); err != nil {
 		return nil, 0, translate(err, "ledger entry")
 	}
 	for _, l := range lines {
@@ -170,7 +169,7 @@ func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]Entry
 	return records, total, nil
 }
 
-// escapeLike makes a text match itself inside a LIKE pattern.
+// escapeLike escapes a text so that it matches literally in a LIKE pattern.
 func escapeLike(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
 }

@@ -107,7 +107,7 @@ func TestHolds(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// A batch gives each of its units a verdict of its own, and the good ones pass whatever the bad ones do.
+// A batch gives each of its units its own verdict, and the valid ones pass whatever the invalid ones do.
 func TestBatchesJudgeEachUnit(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -140,8 +140,7 @@ type model struct {
 	keys         map[string]int64
 }
 
-// Any sequence of spending, receiving and reserving gives the verdicts and balances of a model that
-// knows nothing of SQL.
+// Any sequence of spending, receiving and reserving gives the verdicts and balances of a simple model without SQL.
 func TestLedgerAgreesWithItsModel(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -230,7 +229,7 @@ func oneHold(rt *rapid.T, m model) uuid.UUID {
 	return rapid.SampledFrom(ids).Draw(rt, "hold")
 }
 
-// The database keeps the rules on its own, whoever writes and however.
+// The database enforces the rules by itself, for all kinds of writes.
 func TestDatabaseGuards(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -300,7 +299,7 @@ func TestServiceRoleIsRestricted(t *testing.T) {
 	}
 }
 
-// The arrows in the database are those of the code.
+// The transitions in the database are those of the code.
 func TestMachinesInDatabaseAreThoseOfTheCode(t *testing.T) {
 	t.Parallel()
 	db := storetest.DB(t, storetest.URL(t))

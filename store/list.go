@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"strings"
 	"time"
 
@@ -11,8 +9,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// where collects the conditions of a list. Conditions are constants of this package with ? for their
-// arguments; nothing of a caller ever becomes SQL.
+// where collects the conditions of a list. Conditions are constants of this package with ? for their arguments; no
+// input of a caller ever becomes SQL.
 type where struct {
 	conditions []string
 	args       []any
@@ -22,21 +20,21 @@ func (w *where) add(condition string, args ...any) {
 	w.conditions, w.args = append(w.conditions, condition), append(w.args, args...)
 }
 
-// eq narrows to a text unless it is empty.
+// eq filters by a text unless it is empty.
 func (w *where) eq(column, v string) {
 	if v != "" {
 		w.add(column+` = ?`, v)
 	}
 }
 
-// id narrows to an id unless it is zero.
+// id filters by an id unless it is zero.
 func (w *where) id(column string, v uuid.UUID) {
 	if v != uuid.Nil {
 		w.add(column+` = ?`, v)
 	}
 }
 
-// between narrows to a half-open interval; a zero end is open.
+// between filters by a half-open interval; a zero end is open.
 func (w *where) between(column string, from, to time.Time) {
 	if !from.IsZero() {
 		w.add(column+` >= ?`, from)
@@ -46,7 +44,7 @@ func (w *where) between(column string, from, to time.Time) {
 	}
 }
 
-// scope narrows to what a view may see. An object without an owner or vendor column has "NULL" there.
+// scope filters by what a view may see. An object without an owner or vendor column has "NULL" there.
 func (w *where) scope(v View, owner, vendor string) {
 	all, o, m := v.args()
 	switch {
@@ -60,7 +58,7 @@ func (w *where) scope(v View, owner, vendor string) {
 	}
 }
 
-// orders narrows to rows whose order, in the column order_id, the view may see.
+// orders filters by rows whose order, in the column order_id, the view may see.
 func (w *where) orders(v *View) {
 	if v == nil {
 		return
@@ -97,7 +95,7 @@ func (s *Store) page(ctx context.Context, dest any, l list, p Page) (total int, 
 	count := sqlx.Rebind(sqlx.DOLLAR, `SELECT count(*) FROM `+l.from+l.where.sql())
 	query := sqlx.Rebind(sqlx.DOLLAR, `SELECT `+l.columns+` FROM `+l.from+l.where.sql()+` ORDER BY `+l.order+` LIMIT ? OFFSET ?`)
 	args := append(append([]any{}, l.where.args...), limit, offset)
-	err = s.planned(ctx, func(tx *sqlx.Tx) error {
+	err = s.db.Planned(ctx, func(tx *sqlx.Tx) error {
 		if err := tx.GetContext(ctx, &total, count, l.where.args...); err != nil {
 			return err
 		}
@@ -106,19 +104,7 @@ func (s *Store) page(ctx context.Context, dest any, l list, p Page) (total int, 
 	return total, err
 }
 
-// planned runs queries that are planned for their arguments, in one read-only snapshot.
-func (s *Store) planned(ctx context.Context, fn func(*sqlx.Tx) error) error {
-	tx, err := s.db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
-	if err != nil {
-		return err
-	}
-	if _, err := tx.ExecContext(ctx, `SET LOCAL enable_seqscan = on`); err != nil {
-		return errors.Join(err, rollback(tx))
-	}
-	return errors.Join(fn(tx), rollback(tx))
-}
-
-// convert turns rows into objects.
+// convert maps rows to objects.
 func convert[R, T any](rows []R, f func(R) (T, error)) ([]T, error) {
 	all := make([]T, len(rows))
 	for i, r := range rows {

@@ -77,7 +77,7 @@ func eventsFrom(t *testing.T, s *store.Store, after int64, n int) []exchange.Eve
 	return all
 }
 
-// settle repeats fn until it is content; the limit is only against hanging.
+// settle repeats fn until it succeeds; the limit only prevents hanging.
 func settle(t *testing.T, fn func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !fn(); time.Sleep(2 * time.Millisecond) {
@@ -87,7 +87,7 @@ func settle(t *testing.T, fn func() bool) {
 	}
 }
 
-// sealAll seals until n records are.
+// sealAll seals until n records are sealed.
 func sealAll(t *testing.T, s *store.Store, n int64) store.AuditHead {
 	t.Helper()
 	var head store.AuditHead
@@ -107,7 +107,7 @@ func sealAll(t *testing.T, s *store.Store, n int64) store.AuditHead {
 	return head
 }
 
-// A reader that pages through while many write gets every event once, and each object's in sequence.
+// A reader that pages while many write gets every event once, and each object's in sequence.
 func TestEventsAreReadOnceWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -191,8 +191,7 @@ func TestEventsCarryNoPersonalDataOrSecrets(t *testing.T) {
 	}
 }
 
-// tamper runs statements with the guards of the tables switched off, as an intruder with the
-// database's own powers would.
+// tamper runs statements with the guards of the tables disabled, as an intruder with the database's own rights would.
 func tamper(t *testing.T, s *store.Store, statements ...string) {
 	t.Helper()
 	tx, err := storetest.Owner(t, s).BeginTx(t.Context(), nil)
@@ -256,7 +255,7 @@ func TestAuditFindsTampering(t *testing.T) {
 	}
 }
 
-// Sealing by several processes while others write makes one chain.
+// Concurrent sealing by several processes makes one chain.
 func TestAuditSealsWhileOthersWrite(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -276,7 +275,7 @@ func TestAuditSealsWhileOthersWrite(t *testing.T) {
 	}
 }
 
-// A dump that is restored into a young server goes on with higher positions.
+// A dump restored into a new server continues with higher positions.
 func TestLogPositionsGrowAfterARestore(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

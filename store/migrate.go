@@ -6,38 +6,41 @@ import (
 	"database/sql"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/lib/pq"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
 	"kivuko/exchange"
 )
 
-// The schema: numbered files with tables and triggers, which run once, and the functions and grants, which are
-// written anew at every migration. digests.txt lists all sets of functions and grants that builds have had, the
-// newest last.
+// The schema: numbered files with tables and triggers, which run once, and the functions and grants, which every
+// migration rewrites. digests.txt lists the digests of all released sets of functions and grants, newest last.
 //
 //go:embed migrations
 var migrationFiles embed.FS
 
 const (
 	migrationsDir = "migrations"
+	tableFiles    = migrationsDir + "/[0-9]*.sql"
 	functionFiles = migrationsDir + "/functions/*.sql"
 	grantsFile    = migrationsDir + "/grants.sql"
 	digestsFile   = migrationsDir + "/digests.txt"
 
-	// A process waits up to ten minutes for another one that migrates.
+	// A process waits up to ten minutes for another migrating process.
 	lockEverySeconds = 1
 	lockTries        = 600
 )
 
-// Migrate brings the database to the newest schema. There is no way back: a mistake is mended by a new migration.
-// CodeStateConflict when the database was migrated by a build that is newer than this one. A lock of a database session
-// makes several starting processes wait for each other.
+// Migrate brings the database to the newest schema. There is no downgrade: a new migration corrects a mistake.
+// CodeStateConflict when a newer build migrated the database. A session lock makes concurrently starting processes
+// wait for each other.
 func Migrate(ctx context.Context, url string) (err error) {
 	db, err := sql.Open("postgres", url)
 	if err != nil {
@@ -60,7 +63,7 @@ func Migrate(ctx context.Context, url string) (err error) {
 	return migrate(ctx, db)
 }
 
-// closed keeps the first error.
+// closed returns the first error of the two.
 func closed(err, closing error) error {
 	if err == nil && closing != nil {
 		return translate(closing, "database")
@@ -68,8 +71,8 @@ func closed(err, closing error) error {
 	return err
 }
 
-// migrate runs under the lock. Triggers name functions and functions name tables: so the trigger functions that are
-// missing are created first, with bodies that are not looked at yet, then the tables, then all functions.
+// migrate runs under the lock. Triggers refer to functions, and functions to tables. So it first creates missing
+// trigger functions with unchecked bodies, then the tables, then all functions.
 func migrate(ctx context.Context, db *sql.DB) error {
 	files, err := fs.Sub(migrationFiles, migrationsDir)
 	if err != nil {
@@ -102,22 +105,22 @@ func migrate(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// refuseNewer looks before anything is changed: an older build would put its own functions, with guards that lack what
-// was learnt since, in the place of the newer ones.
+// refuseNewer runs before any change: an older build would replace newer functions with its own, which lack newer
+// guards.
 func refuseNewer(ctx context.Context, db *sql.DB, p *goose.Provider, code schemaCode) error {
 	has, knows, err := p.GetVersions(ctx)
 	if err != nil {
 		return exchange.Wrap(exchange.CodeUnavailable, err, "The version of the schema could not be read.")
 	}
 	if has > knows {
-		return exchange.Errorf(exchange.CodeStateConflict, "The database was migrated by a newer build: it has version %d of the schema, and this build knows no more than %d. "+
+		return exchange.Errorf(exchange.CodeStateConflict, "The database was migrated by a newer build: it has schema version %d, and this build knows versions up to %d. "+
 			"Use a build that is at least as new.", has, knows)
 	}
 	if has == 0 {
 		return nil
 	}
 	var digest string
-	err = db.QueryRowContext(ctx, `SELECT coalesce(max(digest), '') FROM schema_code`).Scan(&digest)
+	err = db.QueryRowContext(ctx, readSchemaDigest).Scan(&digest)
 	if err != nil {
 		return exchange.Wrap(exchange.CodeUnavailable, err, "The functions of the schema could not be read.")
 	}
@@ -128,22 +131,56 @@ func refuseNewer(ctx context.Context, db *sql.DB, p *goose.Provider, code schema
 	return nil
 }
 
-// schemaCode is the part of the schema that is written anew at every migration.
+const readSchemaDigest = `SELECT coalesce(max(digest), '') FROM schema_code`
+
+// knownCode is this build's, read once because every check of readiness needs it.
+var knownCode = sync.OnceValues(readSchemaCode)
+
+// CheckSchema reports whether the functions and rights of the database are those of this build: CodeStateConflict where
+// they are older or missing, because `kivuko migrate` did not run or did not come to its end. Newer ones suit
+// this build too, because its workers go on with the flows that they began.
+func (s *Store) CheckSchema(ctx context.Context) error {
+	code, err := knownCode()
+	if err != nil {
+		return err
+	}
+	var digest string
+	err = s.db.Get(ctx, &digest, readSchemaDigest)
+	if pe, ok := errors.AsType[*pq.Error](err); ok && pe.Code.Class() == "42" { // no such table, or no right to read it
+		return exchange.Wrap(exchange.CodeStateConflict, err, "The database was not migrated by this build. Run `kivuko migrate` of this build to its end.")
+	}
+	if err != nil {
+		return translate(err, "schema")
+	}
+	if digest != code.digest() && (digest == "" || slices.Contains(code.digests, digest)) {
+		return exchange.Errorf(exchange.CodeStateConflict, "The functions and rights of the database (%s) are older than this build's (%s). "+
+			"Run `kivuko migrate` of this build to its end.", digest, code.digest())
+	}
+	return nil
+}
+
+// schemaCode is the part of the schema that every migration rewrites.
 type schemaCode struct {
+	tables    []string // the names of the numbered files
 	functions []schemaFunction
 	grants    string
-	digests   []string // of all that there ever were, this one last
+	digests   []string // of all released sets, this one last
 }
 
 type schemaFunction struct{ name, create string }
 
-// isTrigger reports whether triggers may name the function.
+// isTrigger reports whether the function is a trigger function.
 func (f schemaFunction) isTrigger() bool {
 	return strings.Contains(f.create, "FUNCTION "+f.name+"() RETURNS trigger")
 }
 
 func readSchemaCode() (schemaCode, error) {
 	var c schemaCode
+	tables, err := fs.Glob(migrationFiles, tableFiles) // sorted
+	if err != nil {
+		return c, exchange.Wrap(exchange.CodeInternal, err, "The tables of the schema can't be read.")
+	}
+	c.tables = tables
 	names, err := fs.Glob(migrationFiles, functionFiles) // sorted
 	if err != nil {
 		return c, exchange.Wrap(exchange.CodeInternal, err, "The functions of the schema can't be read.")
@@ -165,9 +202,13 @@ func readSchemaCode() (schemaCode, error) {
 	return c, nil
 }
 
-// digest names this set of functions and grants.
+// digest names this set of functions and grants, and the numbered files that they belong to, so that a database without one
+// of these files has another digest.
 func (c schemaCode) digest() string {
 	h := sha256.New()
+	for _, name := range c.tables {
+		h.Write([]byte(name + "\x00"))
+	}
 	for _, f := range c.functions {
 		h.Write([]byte(f.name + "\x00" + f.create + "\x00"))
 	}
@@ -175,7 +216,7 @@ func (c schemaCode) digest() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// missing are the statements that create the trigger functions which the database does not have.
+// missing are the statements that create the trigger functions which the database lacks.
 func (c schemaCode) missing(ctx context.Context, db *sql.DB) ([]string, error) {
 	var there string
 	err := db.QueryRowContext(ctx, `SELECT coalesce(string_agg(proname, ' '), '') FROM pg_proc WHERE pronamespace = current_schema()::regnamespace`).Scan(&there)
@@ -201,7 +242,7 @@ func (c schemaCode) statements() []string {
 		`INSERT INTO schema_code (digest) VALUES ('`+c.digest()+`') ON CONFLICT (only_row) DO UPDATE SET digest = excluded.digest`)
 }
 
-// inOneTransaction leaves the bodies of functions unchecked, because they name each other; a test checks them.
+// inOneTransaction leaves the bodies of functions unchecked, because they refer to each other; a test checks them.
 func inOneTransaction(ctx context.Context, db *sql.DB, statements []string) (err error) {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
@@ -220,14 +261,14 @@ func inOneTransaction(ctx context.Context, db *sql.DB, statements []string) (err
 	return tx.Commit()
 }
 
-// Positions in the logs come from transaction numbers, which start anew when a dump is restored into
-// another server. This moves the base so that they go on growing; it changes nothing otherwise.
+// Positions in the logs come from transaction numbers, which restart when a dump is restored into another server. This
+// raises the base so that they keep growing; otherwise it changes nothing.
 const raiseLogClock = `
 UPDATE log_clock SET base = last.n + 1 - pg_current_xact_id()::text::bigint
 FROM (SELECT greatest((SELECT max(cursor) FROM events), (SELECT max(id) FROM audit_log), 0) >> 20 AS n) last
 WHERE base + pg_current_xact_id()::text::bigint <= last.n`
 
-// SchemaHash names the embedded schema: it changes whenever a file of it does.
+// SchemaHash identifies the embedded schema: it changes whenever one of its files does.
 func SchemaHash() (string, error) {
 	h := sha256.New()
 	err := fs.WalkDir(migrationFiles, migrationsDir, func(name string, d fs.DirEntry, err error) error {

@@ -12,7 +12,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// A build whose schema is older than the database's says so, and a build of the same age changes nothing.
+// A build with an older schema than the database's refuses, and a build of the same age changes nothing.
 func TestMigrateRefusesANewerSchema(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -28,7 +28,7 @@ func TestMigrateRefusesANewerSchema(t *testing.T) {
 }
 
 // Functions change without a new number. A build that does not know the database's set of functions is older, and
-// would put guards back that were mended since: it touches nothing.
+// would restore guards that were corrected since: it changes nothing.
 func TestMigrateRefusesNewerFunctions(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -48,7 +48,7 @@ func TestMigrateRefusesNewerFunctions(t *testing.T) {
 	if gone, came := differences(before, schemaOf(t, db)); len(gone)+len(came) > 0 {
 		t.Errorf("the older build changed the schema: %s, %s", gone, came)
 	}
-	// The newer build knows what an older one left.
+	// The newer build knows the functions of an older one.
 	_, listed, err := store.SchemaDigests()
 	if err != nil || len(listed) == 0 {
 		t.Fatalf("the listed digests: %v, %v", listed, err)
@@ -62,7 +62,38 @@ func TestMigrateRefusesNewerFunctions(t *testing.T) {
 	}
 }
 
-// Whatever became of functions and grants, a migration writes them as they are here.
+// A process serves with its own functions and with newer ones, not with those that an interrupted migration left.
+func TestSchemaIsChecked(t *testing.T) {
+	t.Parallel()
+	url := storetest.URL(t)
+	s, db := storetest.Open(t, url, store.Options{}), storetest.DB(t, url)
+	now, listed, err := store.SchemaDigests()
+	if err != nil || len(listed) < 2 {
+		t.Fatalf("the listed digests: %v, %v", listed, err)
+	}
+	for _, c := range []struct{ made, refused string }{
+		{`SELECT 1`, ""},
+		{`UPDATE schema_code SET digest = 'of a newer build'`, ""},
+		{`UPDATE schema_code SET digest = '` + listed[0] + `'`, listed[0]},
+		{`UPDATE schema_code SET digest = '` + now + `'`, ""},
+		{`DELETE FROM schema_code`, now},
+		{`REVOKE SELECT ON schema_code FROM kivuko_app`, "not migrated by this build"},
+		{`DROP TABLE schema_code`, "not migrated by this build"},
+	} {
+		if _, err := db.ExecContext(t.Context(), c.made); err != nil {
+			t.Fatal(err)
+		}
+		err := s.CheckSchema(t.Context())
+		if c.refused == "" && err != nil {
+			t.Errorf("%s: %v", c.made, err)
+		}
+		if c.refused != "" && (exchange.CodeOf(err) != exchange.CodeStateConflict || !strings.Contains(exchange.MessageOf(err), c.refused)) {
+			t.Errorf("%s: %v", c.made, err)
+		}
+	}
+}
+
+// A migration rewrites functions and grants, whatever their present state.
 func TestMigrateWritesFunctionsAndGrantsAnew(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -90,7 +121,7 @@ func TestMigrateWritesFunctionsAndGrantsAnew(t *testing.T) {
 	}
 }
 
-// Two processes that migrate an empty database at once wait for each other, and make what one would have made.
+// Two processes that migrate an empty database concurrently wait for each other, and produce the same as one.
 func TestMigrateTwiceAtOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.EmptyURL(t)
@@ -111,7 +142,7 @@ func TestMigrateTwiceAtOnce(t *testing.T) {
 	}
 }
 
-// The functions are created without a look into their bodies, because they name each other. Here they are looked at.
+// The functions are created with unchecked bodies, because they refer to each other. Here they are checked.
 func TestFunctionsFitTheTables(t *testing.T) {
 	t.Parallel()
 	db := storetest.DB(t, storetest.URL(t))
@@ -129,7 +160,7 @@ func TestFunctionsFitTheTables(t *testing.T) {
 	}
 }
 
-// Each set of functions and grants is listed, so that older builds are told from newer ones.
+// Every set of functions and grants is listed, so that builds can distinguish older from newer ones.
 func TestDigestIsListed(t *testing.T) {
 	t.Parallel()
 	now, listed, err := store.SchemaDigests()
@@ -158,7 +189,7 @@ func TestDigestIsListed(t *testing.T) {
 	}
 }
 
-// What two persons agreed that a coin is worth is empty until two did: no migration says it for them.
+// The agreed value of a coin is empty until two officers agree: no migration sets it.
 func TestFirstValuationsAreNotAgreed(t *testing.T) {
 	t.Parallel()
 	db := storetest.DB(t, storetest.URL(t))
@@ -167,6 +198,6 @@ func TestFirstValuationsAreNotAgreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if coins == 0 || agreed != 0 {
-		t.Errorf("of %d coins two persons agreed to the value of %d before there are any persons", coins, agreed)
+		t.Errorf("of %d coins, %d have an agreed value before there are any officers", coins, agreed)
 	}
 }

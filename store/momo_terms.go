@@ -48,7 +48,7 @@ func (r termsRow) terms() (exchange.MomoTerms, error) {
 	return t, err
 }
 
-// bandTerms is a band of the tariff as it is stored and shown.
+// bandTerms is a band of the tariff as stored and shown.
 type bandTerms struct {
 	UpTo   string `json:"up_to"`
 	Charge string `json:"charge"`
@@ -63,14 +63,14 @@ func (b bandTerms) band() (exchange.TariffBand, error) {
 	return exchange.TariffBand{UpTo: upTo, Charge: charge}, err
 }
 
-// The terms that hold at a time: those that begin last before it.
+// The terms that apply at a time: those with the latest start before it.
 const readTermsAt = `SELECT ` + termsColumns + ` FROM momo_terms WHERE valid_from <= $1 ORDER BY valid_from DESC LIMIT 1`
 
-// TermsAt are the mobile money operator's limits and tariff as they hold at a time.
+// TermsAt are the mobile money provider's limits and tariff that apply at a time.
 func (s *Store) TermsAt(ctx context.Context, at time.Time) (exchange.MomoTerms, error) {
 	var r termsRow
-	if err := s.read(ctx, &r, readTermsAt, at); err != nil {
-		return exchange.MomoTerms{}, translate(err, "terms of the operator")
+	if err := s.db.Get(ctx, &r, readTermsAt, at); err != nil {
+		return exchange.MomoTerms{}, translate(err, "terms of the provider")
 	}
 	return r.terms()
 }
@@ -78,14 +78,14 @@ func (s *Store) TermsAt(ctx context.Context, at time.Time) (exchange.MomoTerms, 
 // termsAt is TermsAt within a transaction.
 func (t unitTx) termsAt(ctx context.Context, at time.Time) (exchange.MomoTerms, error) {
 	var r termsRow
-	if err := t.get(ctx, &r, readTermsAt, at); err != nil {
-		return exchange.MomoTerms{}, translate(err, "terms of the operator")
+	if err := t.Get(ctx, &r, readTermsAt, at); err != nil {
+		return exchange.MomoTerms{}, translate(err, "terms of the provider")
 	}
 	return r.terms()
 }
 
-// charge is what the operator takes for a payout of that amount that begins now. The float that the payout reserves is
-// the amount and this.
+// charge is the provider's charge for a payout of that amount that begins now. The payout reserves float for the
+// amount and the charge.
 func (t unitTx) charge(ctx context.Context, amount money.Amount) (money.Amount, error) {
 	terms, err := t.termsAt(ctx, t.s.now())
 	if err != nil {
@@ -96,10 +96,10 @@ func (t unitTx) charge(ctx context.Context, amount money.Amount) (money.Amount, 
 
 const insertCharge = `INSERT INTO payout_charges (attempt_id, expected, told, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT (attempt_id) DO NOTHING`
 
-// charged books what the operator took for a payout that is proven: what its terms said when the payout began, which
-// the float was held for. It belongs into the posting that captures the payout's hold. What the operator itself says
-// of the charge (obs.Charge) is kept, and where it differs the difference is booked afterwards (FixCharges), so
-// that the booking of a payout that was made never fails for want of float. There is no entry where nothing is charged.
+// charged books the provider's charge for a proven payout: the charge by its terms when the payout began, for which
+// float was held. It belongs in the posting that captures the payout's hold. The charge that the provider itself
+// reports (obs.Charge) is stored, and a difference is booked later (FixCharges), so that booking a payout never fails
+// for lack of float. There is no entry where there is no charge.
 func (t unitTx) charged(ctx context.Context, a exchange.PaymentAttempt, obs exchange.Observation) ([]exchange.Entry, error) {
 	terms, err := t.termsAt(ctx, a.CreatedAt)
 	if err != nil {
@@ -109,14 +109,14 @@ func (t unitTx) charged(ctx context.Context, a exchange.PaymentAttempt, obs exch
 	if err != nil {
 		return nil, err
 	}
-	n, err := t.exec(ctx, insertCharge, a.ID, expected.Decimal(), nullAmount(obs.Charge), t.s.now())
+	n, err := t.Exec(ctx, insertCharge, a.ID, expected.Decimal(), nullAmount(obs.Charge), t.s.now())
 	if err != nil || n == 0 || expected.IsZero() {
-		return nil, err // of a payout that was made twice, the operator tells no second charge
+		return nil, err // the provider reports no second charge for a double payout
 	}
 	return []exchange.Entry{chargeEntry(a.ID, "payout:"+a.ID.String()+":charge", expected)}, nil
 }
 
-// chargeEntry books a charge for a payout, or gives some of it back where it is negative.
+// chargeEntry books a charge for a payout, or returns part of it where it is negative.
 func chargeEntry(attempt uuid.UUID, key string, charge money.Amount) exchange.Entry {
 	return exchange.Entry{
 		Key: key, Kind: "payout.charged", ObjectType: "payment_attempt", ObjectID: attempt,

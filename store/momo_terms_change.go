@@ -11,7 +11,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// termsDoc is terms of the operator as a change of the controls holds them. The guard of the table reads it.
+// termsDoc are the provider's terms as stored in a control change. The guard of the table reads it.
 type termsDoc struct {
 	ValidFrom time.Time   `json:"valid_from"`
 	MinPrompt string      `json:"min_prompt"`
@@ -33,7 +33,7 @@ func termsDocOf(t exchange.MomoTerms) termsDoc {
 	return d
 }
 
-// plain is an amount without decimals that say nothing.
+// plain is an amount without trailing zeros.
 func plain(m money.Amount) string { return m.Decimal().String() }
 
 func (d termsDoc) terms() (exchange.MomoTerms, error) {
@@ -52,7 +52,7 @@ func (d termsDoc) terms() (exchange.MomoTerms, error) {
 	return t, err
 }
 
-// ProposeTerms writes down new terms of the operator, which hold from their time on when a second person confirms them
+// ProposeTerms proposes new terms of the provider. They apply from their start if a second officer confirms them
 // before it. CodeInvalid names what is wrong with them; CodeConflict when others begin at the same time.
 func (s *Store) ProposeTerms(ctx context.Context, terms exchange.MomoTerms, by exchange.Principal) (exchange.ControlChange, error) {
 	terms.ValidFrom = terms.ValidFrom.UTC().Truncate(time.Millisecond)
@@ -66,7 +66,7 @@ func (s *Store) ProposeTerms(ctx context.Context, terms exchange.MomoTerms, by e
 			return err
 		}
 		if before.ValidFrom.Equal(terms.ValidFrom) {
-			return exchange.Errorf(exchange.CodeConflict, "Other terms begin at the same time. What is agreed is not changed: let yours begin later.")
+			return exchange.Errorf(exchange.CodeConflict, "Other terms begin at the same time. Agreed terms can't be changed; choose a later start.")
 		}
 		waits, err = t.propose(ctx, exchange.ControlMomoTerms, uuid.Nil, termsDocOf(before), termsDocOf(terms), by)
 		return err
@@ -78,8 +78,8 @@ const insertTerms = `
 INSERT INTO momo_terms (id, valid_from, min_prompt, max_prompt, min_payout, max_payout, payee_day, tariff, change_id, entered_at)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 
-// applyMomoTerms enters confirmed terms. They can't reach back: what began before was promised and reserved under
-// the terms of then.
+// applyMomoTerms stores confirmed terms. They can't be retroactive: earlier payouts were promised and reserved under
+// the earlier terms.
 func (t unitTx) applyMomoTerms(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
 	var doc termsDoc
 	if err := json.Unmarshal(c.Change, &doc); err != nil {
@@ -90,7 +90,7 @@ func (t unitTx) applyMomoTerms(ctx context.Context, c exchange.ControlChange, by
 		return err
 	}
 	if terms.Check(c.DecidedAt) != nil {
-		return exchange.Errorf(exchange.CodeExpired, "The time from which the terms were to hold is over. Propose them again.")
+		return exchange.Errorf(exchange.CodeExpired, "The start of the terms has passed. Propose them again.")
 	}
 	before, err := t.termsAt(ctx, terms.ValidFrom)
 	if err != nil {
@@ -107,7 +107,7 @@ func (t unitTx) applyMomoTerms(ctx context.Context, c exchange.ControlChange, by
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(ctx, insertTerms, id, terms.ValidFrom, terms.MinPrompt.Decimal(), terms.MaxPrompt.Decimal(), terms.MinPayout.Decimal(),
+	_, err = t.Exec(ctx, insertTerms, id, terms.ValidFrom, terms.MinPrompt.Decimal(), terms.MaxPrompt.Decimal(), terms.MinPayout.Decimal(),
 		terms.MaxPayout.Decimal(), terms.PayeeDay.Decimal(), string(tariff), c.ID, c.DecidedAt)
 	if err != nil {
 		return err
@@ -115,12 +115,12 @@ func (t unitTx) applyMomoTerms(ctx context.Context, c exchange.ControlChange, by
 	return t.audit(ctx, by, "momo_terms.entered", "momo_terms", id, termsDocOf(before), doc)
 }
 
-// ListTerms pages through the operator's terms, the latest beginning first, with their number.
+// ListTerms pages through the provider's terms, latest start first, with their number.
 func (s *Store) ListTerms(ctx context.Context, p Page) ([]exchange.MomoTerms, int, error) {
 	var rows []termsRow
 	total, err := s.page(ctx, &rows, list{columns: termsColumns, from: "momo_terms", order: "valid_from DESC"}, p)
 	if err != nil {
-		return nil, 0, translate(err, "terms of the operator")
+		return nil, 0, translate(err, "terms of the provider")
 	}
 	all, err := convert(rows, termsRow.terms)
 	return all, total, err

@@ -24,8 +24,7 @@ func terms(from time.Time) exchange.MomoTerms {
 	}
 }
 
-// The terms of the operator hold from their time on, and what is reserved and booked for a payout is what held when it
-// began.
+// The provider's terms apply from their start, and a payout's reservation and booking follow the terms at its begin.
 func TestTermsHoldFromTheirTime(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -46,7 +45,7 @@ func TestTermsHoldFromTheirTime(t *testing.T) {
 		t.Fatalf("%+v, %v", c, err)
 	}
 	_, err = s.ConfirmChange(ctx, c.ID, "", b.officer)
-	b.wantForbidden(err) // nobody confirms what they proposed
+	b.wantForbidden(err) // the proposer can't confirm
 	if _, err := s.ConfirmChange(ctx, c.ID, "signed contract", b.one); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +59,7 @@ func TestTermsHoldFromTheirTime(t *testing.T) {
 	if err != nil || !later.Equal(terms(from)) || later.ChangeID != c.ID {
 		t.Fatalf("from then on: %+v, %v", later, err)
 	}
-	if _, err := s.CompleteRefund(ctx, refund.ID, a.ID, storetest.Paid(t, kes("1000"))); err != nil {
+	if _, err := completeRefund(t, s, refund.ID, a.ID, storetest.Paid(t, kes("1000"))); err != nil {
 		t.Fatal(err)
 	}
 	wantBalance(t, s, float(), "998987", "0") // 13, as it was when the payout began
@@ -76,7 +75,7 @@ func TestTermsHoldFromTheirTime(t *testing.T) {
 	wantFault(t, err, exchange.CodeInvalid) // what holds is not changed
 }
 
-// Terms that a second person confirms too late do not reach back.
+// Terms that a second officer confirms too late are not retroactive.
 func TestTermsDoNotReachBack(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -93,7 +92,7 @@ func TestTermsDoNotReachBack(t *testing.T) {
 	}
 }
 
-// Whoever writes the table: nobody enters terms alone, and nobody changes what was entered.
+// At the table too: no one enters terms alone or changes entered ones.
 func TestTermsAreGuarded(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -121,7 +120,7 @@ func TestTermsAreGuarded(t *testing.T) {
 	}
 }
 
-// The treasury of the platform gets its shillings, and gives them back, when two persons agree.
+// The platform's treasury gets its shillings, and returns them, when two officers agree.
 func TestTreasuryAllocation(t *testing.T) {
 	t.Parallel()
 	b := newBoard(t, store.Options{})
@@ -152,7 +151,7 @@ func TestTreasuryAllocation(t *testing.T) {
 	wantBalance(t, s, treasury, "380000", "0")
 	_, err = s.ConfirmChange(ctx, propose("380000.01", true).ID, "", b.two)
 	wantFault(t, err, exchange.CodeInsufficientFunds)
-	// Nobody books an allocation without such a change, nor another amount than was agreed.
+	// An allocation needs such a change and exactly its amount.
 	for _, id := range []string{c.ID.String(), b.customer.ID.String()} {
 		_, err = storetest.Owner(t, s).ExecContext(ctx, `
 			WITH e AS (INSERT INTO ledger_entries (key, digest, kind, object_type, object_id, at)
@@ -166,7 +165,7 @@ func TestTreasuryAllocation(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// The limits of prompts and of what can be sent back are those of the terms in force.
+// The limits of prompts and refunds are those of the current terms.
 func TestLimitsComeFromTheTerms(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -12,18 +12,17 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OfferPatch changes what is set.
+// OfferPatch changes an offer; nil leaves a field as it is.
 type OfferPatch struct {
 	Rate        *decimal.Decimal
 	MinOrder    *money.Amount
 	MaxOrder    *money.Amount
 	Description *string
-	Total       *money.Amount // of drafts only
-	IfVersion   int64         // the version that is to be changed; zero is any
+	Total       *money.Amount // only for drafts
+	IfVersion   int64         // the expected version; zero is any
 }
 
-// moveOffer changes an offer's status under the guard of its machine. Only a hold given here replaces
-// the offer's own.
+// moveOffer changes an offer's status under the guard of its state machine. A null hold keeps the offer's own.
 const moveOffer = `
 UPDATE offers SET status = $2, hold_id = coalesce($3, hold_id), updated_at = $4, version = version + 1
 WHERE id = $1 AND version = $5 AND status = ANY ($6)`
@@ -32,11 +31,10 @@ func (t unitTx) moveOffer(ctx context.Context, o exchange.Offer, to exchange.Off
 	if err := exchange.OfferMachine.Allow(o.Status, to); err != nil {
 		return err
 	}
-	return t.one(ctx, moveOffer, o.ID, to, nullID(hold), t.s.now(), o.Version, pq.Array(exchange.OfferMachine.Sources(to)))
+	return t.One(ctx, moveOffer, o.ID, to, nullID(hold), t.s.now(), o.Version, pq.Array(exchange.OfferMachine.Sources(to)))
 }
 
-// settleOffer moves an open offer to where it belongs with what it will have left once the posting of
-// this transaction is applied.
+// settleOffer moves an open offer to the status that fits its remainder after this transaction's posting.
 func (t unitTx) settleOffer(ctx context.Context, o exchange.Offer, left money.Amount, by exchange.Principal) (exchange.Offer, error) {
 	before := o
 	o.Available = left
@@ -64,8 +62,8 @@ func (s *Store) changeOffer(ctx context.Context, v View, id uuid.UUID, fn func(c
 	})
 }
 
-// offerVerb moves an offer to a state, with a posting where money is reserved or freed. An offer that
-// is there already is returned as it is.
+// offerVerb moves an offer to a status, with a posting where money is reserved or freed. An offer that already has the
+// status is returned as it is.
 func (s *Store) offerVerb(ctx context.Context, v View, id uuid.UUID, from []exchange.OfferStatus, to exchange.OfferStatus, name string, by exchange.Principal) (exchange.Offer, error) {
 	return s.changeOffer(ctx, v, id, func(ctx context.Context, t unitTx, o exchange.Offer) (exchange.Offer, exchange.Posting, error) {
 		var p exchange.Posting
@@ -103,18 +101,18 @@ func (s *Store) offerVerb(ctx context.Context, v View, id uuid.UUID, from []exch
 	})
 }
 
-// sellsHot refuses to open an offer that sells from a cold wallet: its key never signs by itself, so that no order
+// sellsHot refuses to open an offer that sells from a cold wallet: this process never signs with its key, so no order
 // could be paid.
 func (t unitTx) sellsHot(ctx context.Context, o exchange.Offer, to exchange.OfferStatus) error {
 	if o.Type != exchange.OfferSell || to != exchange.OfferActive {
 		return nil
 	}
 	var kind exchange.WalletType
-	if err := t.get(ctx, &kind, walletType, o.WalletID); err != nil {
+	if err := t.Get(ctx, &kind, walletType, o.WalletID); err != nil {
 		return translate(err, "wallet")
 	}
 	if kind != exchange.Hot {
-		return exchange.Errorf(exchange.CodeStateConflict, "The offer sells from a cold wallet, whose key never signs by itself. Make one from a hot wallet.")
+		return exchange.Errorf(exchange.CodeStateConflict, "The offer sells from a cold wallet, which can't pay orders. Create one that sells from a hot wallet.")
 	}
 	return nil
 }
@@ -134,24 +132,24 @@ func funding(o exchange.Offer) (exchange.Posting, uuid.UUID, error) {
 	}}}}, id, nil
 }
 
-// PublishOffer opens a draft and reserves what it promises; CodeInsufficientFunds when the merchant has
-// less, CodeStateConflict when it sells from a cold wallet.
+// PublishOffer opens a draft and reserves what it promises; CodeInsufficientFunds when the merchant has less,
+// CodeStateConflict when it sells from a cold wallet.
 func (s *Store) PublishOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
 	return s.offerVerb(ctx, v, id, []exchange.OfferStatus{exchange.OfferDraft}, exchange.OfferActive, "published", by)
 }
 
-// PauseOffer takes an active offer off the market; what it promises stays reserved.
+// PauseOffer takes an active offer off the market; its money stays reserved.
 func (s *Store) PauseOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
 	return s.offerVerb(ctx, v, id, []exchange.OfferStatus{exchange.OfferActive}, exchange.OfferPaused, "paused", by)
 }
 
-// ResumeOffer puts a paused offer back. One that has less left than its minimum order is exhausted at once.
+// ResumeOffer puts a paused offer back on the market. One with less left than its minimum order becomes exhausted at
+// once.
 func (s *Store) ResumeOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
 	return s.offerVerb(ctx, v, id, []exchange.OfferStatus{exchange.OfferPaused}, exchange.OfferActive, "resumed", by)
 }
 
-// CloseOffer ends an offer and frees what it has left. Orders that are under way keep their part. A
-// suspended offer is closed by staff only.
+// CloseOffer ends an offer and frees its remainder. Open orders keep their part. Only staff can close a suspended offer.
 func (s *Store) CloseOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
 	from := []exchange.OfferStatus{exchange.OfferDraft, exchange.OfferActive, exchange.OfferPaused, exchange.OfferExhausted}
 	if v.staff {
@@ -160,7 +158,7 @@ func (s *Store) CloseOffer(ctx context.Context, v View, id uuid.UUID, by exchang
 	return s.offerVerb(ctx, v, id, from, exchange.OfferClosed, "closed", by)
 }
 
-// SuspendOffer takes an offer off the market for the house.
+// SuspendOffer takes an offer off the market on behalf of the house.
 func (s *Store) SuspendOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Offer, error) {
 	from := []exchange.OfferStatus{exchange.OfferActive, exchange.OfferPaused, exchange.OfferExhausted}
 	return s.offerVerb(ctx, v, id, from, exchange.OfferSuspended, "suspended", by)
@@ -175,8 +173,8 @@ const patchOffer = `
 UPDATE offers SET rate = $2, min_order = $3, max_order = $4, description = $5, total = $6, updated_at = $7, version = version + 1
 WHERE id = $1 AND version = $8`
 
-// PatchOffer changes an offer that is not closed or suspended. The total, and the rate of a BUY offer,
-// decide what is reserved, so they change in a draft only. Orders that are under way keep their rate.
+// PatchOffer changes an offer that is not closed or suspended. The total, and the rate of a BUY offer, determine the
+// reservation, so they change only in a draft. Open orders keep their rate.
 func (s *Store) PatchOffer(ctx context.Context, v View, id uuid.UUID, patch OfferPatch, by exchange.Principal) (exchange.Offer, error) {
 	return s.changeOffer(ctx, v, id, func(ctx context.Context, t unitTx, o exchange.Offer) (exchange.Offer, exchange.Posting, error) {
 		var none exchange.Posting
@@ -185,10 +183,10 @@ func (s *Store) PatchOffer(ctx context.Context, v View, id uuid.UUID, patch Offe
 		}
 		draft := o.Status == exchange.OfferDraft
 		if patch.Total != nil && !draft {
-			return o, none, exchange.Errorf(exchange.CodeStateConflict, "The amount of an offer changes only while it is a draft.")
+			return o, none, exchange.Errorf(exchange.CodeStateConflict, "The amount of an offer can be changed only while it is a draft.")
 		}
 		if patch.Rate != nil && o.Type == exchange.OfferBuy && !draft {
-			return o, none, exchange.Errorf(exchange.CodeStateConflict, "The rate of a BUY offer changes only while it is a draft.")
+			return o, none, exchange.Errorf(exchange.CodeStateConflict, "The rate of a BUY offer can be changed only while it is a draft.")
 		}
 		before := o
 		patch.apply(&o)
@@ -199,7 +197,7 @@ func (s *Store) PatchOffer(ctx context.Context, v View, id uuid.UUID, patch Offe
 		if patch.IfVersion != 0 {
 			expected = patch.IfVersion
 		}
-		n, err := t.exec(ctx, patchOffer, id, o.Rate, o.MinOrder.Decimal(), o.MaxOrder.Decimal(), o.Description, o.Total.Decimal(), t.s.now(), expected)
+		n, err := t.Exec(ctx, patchOffer, id, o.Rate, o.MinOrder.Decimal(), o.MaxOrder.Decimal(), o.Description, o.Total.Decimal(), t.s.now(), expected)
 		if err != nil {
 			return before, none, err
 		}
@@ -240,9 +238,9 @@ const deleteOffer = `UPDATE offers SET deleted_at = $2, updated_at = $2, version
 func (s *Store) DeleteOffer(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) error {
 	_, err := s.changeOffer(ctx, v, id, func(ctx context.Context, t unitTx, o exchange.Offer) (exchange.Offer, exchange.Posting, error) {
 		if o.Status != exchange.OfferDraft && o.Status != exchange.OfferClosed {
-			return o, exchange.Posting{}, exchange.Errorf(exchange.CodeStateConflict, "An offer that is %s can't be deleted; close it first.", o.Status)
+			return o, exchange.Posting{}, exchange.Errorf(exchange.CodeStateConflict, "An offer that is %s can't be deleted. Close it first.", o.Status)
 		}
-		if err := t.one(ctx, deleteOffer, id, t.s.now()); err != nil {
+		if err := t.One(ctx, deleteOffer, id, t.s.now()); err != nil {
 			return o, exchange.Posting{}, err
 		}
 		o.DeletedAt = t.s.now()

@@ -21,13 +21,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 
 const readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1`
 
-// OpenOrder opens a purchase against a SELL offer at the offer's rate, and reserves its crypto out of what the
-// offer has left. A customer opens it for itself, or the offer's merchant for a customer. The request's id becomes
-// the order's: called again, it returns the order that is there. CodeInvalid names the fields that break the
-// request's kind or the offer's bounds, CodeStateConflict says that the offer is not open, CodeInsufficientOffer
-// that it has less left, CodeLimitReached that the customer has as many pending orders as it may have, or would go
-// beyond a spending limit, or that the phone has had as many prompts, CodeRateChanged that the offer has another
-// rate than the request expects. Offers of a deactivated vendor are not open.
+// OpenOrder opens a purchase against a SELL offer at the offer's rate, and reserves its crypto from its remainder.
+// A customer opens it for itself, or the offer's merchant for a customer. The request's id becomes the order's: a
+// repeated call returns the existing order. CodeInvalid names the fields that break the order kind's rules or the
+// offer's bounds. CodeStateConflict: the offer is not open; offers of an inactive vendor are not.
+// CodeInsufficientOffer: it has too little left. CodeLimitReached: the customer has the maximum of pending orders,
+// would exceed a spending limit, or the phone has reached its limit of prompts. CodeRateChanged: the offer's rate is
+// not the expected one.
 func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) (exchange.Order, error) {
 	return change(ctx, s, "order", r.OfferID, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
 		var none exchange.Posting
@@ -36,7 +36,7 @@ func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by excha
 		}
 		k, ok := r.Kind()
 		if !ok || k.OffRamp() {
-			return exchange.Order{}, none, exchange.Errorf(exchange.CodeUnsupported, "There are no purchases of type %s %s.", r.Type, r.Subtype)
+			return exchange.Order{}, none, exchange.Errorf(exchange.CodeUnsupported, "Purchases of type %s %s are not supported.", r.Type, r.Subtype)
 		}
 		if err := r.Check(k, exchange.Sender{}, exchange.Beneficiary{}); err != nil {
 			return exchange.Order{}, none, err
@@ -69,7 +69,7 @@ func (s *Store) OpenOrder(ctx context.Context, r exchange.OrderRequest, by excha
 	})
 }
 
-// promptable refuses a price that the mobile money operator asks no payer for at a time.
+// promptable refuses a price outside the mobile money provider's limits per payment.
 func (t unitTx) promptable(ctx context.Context, o exchange.Order, r exchange.OrderRequest) error {
 	terms, err := t.termsAt(ctx, t.s.now())
 	if err != nil {
@@ -91,10 +91,10 @@ func tooLittle(offer exchange.Offer) error {
 	return exchange.Errorf(exchange.CodeInsufficientOffer, "The offer has %s %s left.", offer.Available, offer.Asset)
 }
 
-// openedBefore finds the order that a repeated request opened.
+// openedBefore finds the order that an earlier identical request opened.
 func (t unitTx) openedBefore(ctx context.Context, r exchange.OrderRequest) (exchange.Order, bool, error) {
 	var rows []orderRow
-	if err := t.all(ctx, &rows, readOrderByID, r.ID); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, readOrderByID, r.ID); err != nil || len(rows) == 0 {
 		return exchange.Order{}, false, err
 	}
 	o, err := rows[0].order()
@@ -104,7 +104,7 @@ func (t unitTx) openedBefore(ctx context.Context, r exchange.OrderRequest) (exch
 	return o, true, err
 }
 
-// merchantOf is the merchant for which somebody who is active acts.
+// merchantOf is the merchant that an active user acts for.
 const merchantOf = `
 SELECT m.id FROM users u JOIN users m ON m.id = coalesce(u.vendor_id, u.id)
 WHERE u.id = $1 AND u.is_active AND m.is_active AND u.role IN ('vendor', 'subvendor')`
@@ -117,24 +117,24 @@ func (t unitTx) openOffer(ctx context.Context, r exchange.OrderRequest, k exchan
 	}
 	if k.VendorOpens {
 		var merchants []uuid.UUID
-		if err := t.all(ctx, &merchants, merchantOf, r.OpenerID); err != nil {
+		if err := t.All(ctx, &merchants, merchantOf, r.OpenerID); err != nil {
 			return offer, err
 		}
-		if err := require(len(merchants) == 1 && merchants[0] == offer.VendorID, "/offer_id", "not_found", "is not the id of an offer of yours"); err != nil {
+		if err := require(len(merchants) == 1 && merchants[0] == offer.VendorID, "/offer_id", "not_found", "must be the id of one of your offers"); err != nil {
 			return offer, err
 		}
 	}
 	switch {
 	case offer.Type != k.Offer && k.OffRamp():
-		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer sells crypto; a sale needs one that buys.")
+		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer sells crypto. A sale needs an offer that buys crypto.")
 	case offer.Type != k.Offer:
-		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer buys crypto; a purchase needs one that sells.")
+		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer buys crypto. A purchase needs an offer that sells crypto.")
 	case offer.Status == exchange.OfferExhausted:
 		return offer, exchange.Errorf(exchange.CodeInsufficientOffer, "The offer is %s.", offer.Status)
 	case offer.Status != exchange.OfferActive:
 		return offer, exchange.Errorf(exchange.CodeStateConflict, "The offer is %s.", offer.Status)
 	case !r.ExpectedRate.IsZero() && !r.ExpectedRate.Equal(offer.Rate):
-		return offer, exchange.Errorf(exchange.CodeRateChanged, "The offer's rate is %s KES now, not %s.", offer.Rate, r.ExpectedRate)
+		return offer, exchange.Errorf(exchange.CodeRateChanged, "The offer's rate is now %s KES, not %s.", offer.Rate, r.ExpectedRate)
 	}
 	return offer, nil
 }
@@ -160,7 +160,7 @@ func (t unitTx) draftOrder(ctx context.Context, r exchange.OrderRequest, k excha
 	return o, t.fillCustomer(ctx, &o)
 }
 
-// price fixes what an order costs by an amount of crypto or of shillings, and checks it against the offer's bounds.
+// price computes an order's price from an amount of crypto or of shillings, and checks it against the offer's bounds.
 func price(r exchange.OrderRequest, offer exchange.Offer, byCrypto func(money.Amount, decimal.Decimal) exchange.Price,
 	byFiat func(money.Amount, money.Asset, decimal.Decimal) exchange.Price,
 ) (exchange.Price, error) {
@@ -180,12 +180,12 @@ func price(r exchange.OrderRequest, offer exchange.Offer, byCrypto func(money.Am
 		p = byFiat(r.Fiat, offer.Asset, offer.Rate)
 	}
 	if !p.Crypto.Positive() || !p.Vendor.Positive() || !p.Fiat.Positive() {
-		return p, require(false, pointer, "range", "is too small to be exchanged")
+		return p, require(false, pointer, "range", "must be large enough to be exchanged")
 	}
 	return p, inBounds(p.Crypto, offer, pointer)
 }
 
-// amountPointer names the field by which a request says how much.
+// amountPointer names the request's field with the amount.
 func amountPointer(r exchange.OrderRequest) string {
 	if r.Fiat.Positive() && !r.Crypto.Positive() {
 		return "/fiat_amount"
@@ -193,7 +193,7 @@ func amountPointer(r exchange.OrderRequest) string {
 	return "/crypto_amount"
 }
 
-// inBounds refuses an amount that is outside of what an offer is for.
+// inBounds refuses an amount outside the offer's bounds.
 func inBounds(crypto money.Amount, offer exchange.Offer, pointer string) error {
 	if crypto.Cmp(offer.MinOrder) < 0 {
 		return require(false, pointer, "range", "is below the offer's minimum of "+offer.MinOrder.String()+" "+string(offer.Asset))
@@ -204,7 +204,7 @@ func inBounds(crypto money.Amount, offer exchange.Offer, pointer string) error {
 	return nil
 }
 
-// fillCustomer checks the customer and fills in its number and wallet where the request has none.
+// fillCustomer checks the customer and fills in its phone number and wallet where the request has none.
 func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	if err := t.admitCustomer(ctx, o); err != nil {
 		return err
@@ -225,26 +225,26 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 	return err
 }
 
-// defaultWallet finds the wallet of somebody that is used where none is named.
+// defaultWallet finds an owner's default wallet on a network.
 func (t unitTx) defaultWallet(ctx context.Context, owner uuid.UUID, n exchange.Network) (exchange.Wallet, bool, error) {
 	var wallets []walletRow
-	if err := t.all(ctx, &wallets, readDefaultWallet, owner, n); err != nil || len(wallets) == 0 {
+	if err := t.All(ctx, &wallets, readDefaultWallet, owner, n); err != nil || len(wallets) == 0 {
 		return exchange.Wallet{}, false, err
 	}
 	w, err := wallets[0].wallet()
 	return w, true, err
 }
 
-// admitCustomer locks the customer of an order, fills in its number, and holds the order against its limits.
+// admitCustomer locks the customer of an order, fills in its phone number, and checks the order against its limits.
 func (t unitTx) admitCustomer(ctx context.Context, o *exchange.Order) error {
 	var r userRow
-	if err := t.get(ctx, &r, lockCustomer, o.CustomerID); err != nil {
+	if err := t.Get(ctx, &r, lockCustomer, o.CustomerID); err != nil {
 		return translate(err, "customer")
 	}
 	k := o.Kind()
 	customer := r.Role == exchange.RoleCustomer || r.Role == exchange.RoleUser
 	if k.VendorOpens {
-		if err := require(r.IsActive && customer, "/customer", "not_found", "is not an active customer"); err != nil {
+		if err := require(r.IsActive && customer, "/customer", "not_found", "must be an active customer"); err != nil {
 			return err
 		}
 	}
@@ -276,8 +276,8 @@ func (t unitTx) countOrder(ctx context.Context, role exchange.Role, o exchange.O
 	return t.useLimit(ctx, limitUse{userID: o.CustomerID, role: role, objectType: "order", objectID: o.ID, value: value})
 }
 
-// limitValue is what an order counts: what is paid for it, or what its crypto counts as when a transfer sends it,
-// whichever is more. Otherwise a price below all others would be a way around the limits.
+// limitValue is what an order counts against limits: its price, or the value of its crypto in a transfer, whichever is
+// more. Otherwise a price below the market would be a way around the limits.
 func (t unitTx) limitValue(ctx context.Context, p exchange.Price) (money.Amount, error) {
 	value, _, err := t.valueOf(ctx, p.Crypto)
 	if err == nil && p.Fiat.Cmp(value) > 0 {
@@ -288,15 +288,15 @@ func (t unitTx) limitValue(ctx context.Context, p exchange.Price) (money.Amount,
 
 const readWalletPurpose = `SELECT id, owner_id IS NULL AS house FROM wallets WHERE network = $1 AND address = $2`
 
-// checkDestination refuses the wallet that pays and the house's own wallets: crypto that is bought must
-// reach somebody. Wallets of other customers are fine. An address outside of our custody must not be on the
-// deny list: nobody is asked to pay for what can't be delivered.
+// checkDestination refuses the wallet that pays and the house's own wallets: bought crypto must reach a customer.
+// Wallets of other customers are fine. An external address must not be on the deny list: a customer must not be asked
+// to pay for crypto that can't be delivered.
 func (t unitTx) checkDestination(ctx context.Context, o *exchange.Order) error {
 	var ours []struct {
 		ID    uuid.UUID
 		House bool
 	}
-	if err := t.all(ctx, &ours, readWalletPurpose, o.Network, o.WalletAddress); err != nil {
+	if err := t.All(ctx, &ours, readWalletPurpose, o.Network, o.WalletAddress); err != nil {
 		return err
 	}
 	if len(ours) == 0 {
@@ -304,7 +304,7 @@ func (t unitTx) checkDestination(ctx context.Context, o *exchange.Order) error {
 			return err
 		}
 		var denied bool
-		if err := t.get(ctx, &denied, isDenied, o.Network, o.WalletAddress); err != nil {
+		if err := t.Get(ctx, &denied, isDenied, o.Network, o.WalletAddress); err != nil {
 			return err
 		}
 		return require(!denied, "/wallet_address", "denied", "is on the deny list")
@@ -320,7 +320,7 @@ func (t unitTx) insertOrder(ctx context.Context, o exchange.Order) error {
 	if err != nil {
 		return err
 	}
-	return t.one(ctx, insertOrder, o.ID, o.CustomerID, o.VendorID, nullID(o.OfferID), o.Type, o.Subtype, o.Network, o.Asset, o.Rate,
+	return t.One(ctx, insertOrder, o.ID, o.CustomerID, o.VendorID, nullID(o.OfferID), o.Type, o.Subtype, o.Network, o.Asset, o.Rate,
 		o.Price.Crypto.Decimal(), o.Price.Fiat.Decimal(), o.Price.Vendor.Decimal(), o.Price.Rounding.Decimal(), o.WalletID, o.WalletAddress,
 		o.Status, o.StatusDetail, o.PaymentMethod, o.PaymentPhone.Digits(), nullID(o.HoldID), string(beneficiary), o.ExpiresAt, o.CreatedAt,
 		nullID(o.OpenedBy), nullID(o.QuoteID), nullID(o.FundWalletID), o.RefundAddress, o.SenderName, o.SenderCountry, o.SenderPhone,

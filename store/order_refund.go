@@ -17,11 +17,10 @@ type refunded struct {
 
 const payingCollection = `SELECT receipt, attempt_id FROM collections WHERE order_id = $1 AND kind IN ('exact', 'over')`
 
-// RefundOrder gives up delivering a paid order and opens the refund of its price. It refuses with
-// CodeStateConflict while the crypto may still arrive: the chain payment must be parked, cancelled, or
-// approved without a live transaction, and is cancelled with the order. It refuses too while something that
-// left the wallet may be the order's crypto and no person has settled what it was. Called again it returns
-// the refund that is there.
+// RefundOrder gives up delivering a paid order and opens the refund of its price. CodeStateConflict while the crypto
+// may still arrive: the chain payment must be parked, cancelled, or approved without a live transaction, and is
+// cancelled with the order. CodeStateConflict too while an unsettled outgoing movement may be the order's crypto. A
+// repeated call returns the existing refund.
 func (s *Store) RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error) {
 	out, err := change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (refunded, exchange.Posting, error) {
 		var none exchange.Posting
@@ -65,11 +64,11 @@ func (t unitTx) refundPrice(ctx context.Context, o exchange.Order, reason string
 		Receipt   string
 		AttemptID uuid.UUID `db:"attempt_id"`
 	}
-	if err := t.get(ctx, &c, payingCollection, o.ID); err != nil {
+	if err := t.Get(ctx, &c, payingCollection, o.ID); err != nil {
 		return exchange.Refund{}, translate(err, "collection")
 	}
 	var a attemptRow
-	if err := t.get(ctx, &a, readAttempt, c.AttemptID); err != nil {
+	if err := t.Get(ctx, &a, readAttempt, c.AttemptID); err != nil {
 		return exchange.Refund{}, translate(err, "payment attempt")
 	}
 	return t.openRefund(ctx, o, exchange.Refund{OrderID: o.ID, AttemptID: c.AttemptID, Amount: o.Price.Fiat, Phone: a.Phone, Reason: reason}, c.Receipt, by)
@@ -90,7 +89,7 @@ func (t unitTx) cancelPayment(ctx context.Context, o exchange.Order, by exchange
 		return err
 	}
 	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
-		return exchange.Errorf(exchange.CodeStateConflict, "The order's crypto is on its way; it can't be refunded.")
+		return exchange.Errorf(exchange.CodeStateConflict, "The order's crypto may already be on its way, so the order can't be refunded.")
 	}
 	if err := t.mayGiveUp(ctx, p.ID); err != nil {
 		return err

@@ -12,26 +12,26 @@ import (
 	"kivuko/exchange/money"
 )
 
-// A flow that parks with another reason waits since then; one that says the same again waits since it said so first.
+// A flow that parks with another reason waits from then on; the same reason again keeps the first time.
 const insertParked = `
 INSERT INTO parked_flows AS p (workflow_id, run_id, flow_type, object_type, object_id, reason, network, since) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT (workflow_id) DO UPDATE SET run_id = EXCLUDED.run_id, reason = EXCLUDED.reason, since = EXCLUDED.since
 WHERE (p.run_id, p.reason) IS DISTINCT FROM (EXCLUDED.run_id, EXCLUDED.reason)`
 
-// KeepParked lists a flow as parked. Called again it changes nothing.
+// KeepParked lists a flow as parked. A repeated call changes nothing.
 func (s *Store) KeepParked(ctx context.Context, p exchange.ParkedFlow) error {
 	_, err := s.write(ctx, "parked flow", insertParked, p.WorkflowID, p.RunID, p.Type, p.ObjectType, nullID(p.ObjectID), p.Reason, p.Network, p.Since.UTC())
 	return err
 }
 
-// DropParked takes a flow off the list. One that is not there is no error.
+// DropParked takes a flow off the list. A missing one is no error.
 func (s *Store) DropParked(ctx context.Context, workflowID string) error {
 	_, err := s.write(ctx, "parked flow", `DELETE FROM parked_flows WHERE workflow_id = $1`, workflowID)
 	return err
 }
 
-// DropStaleParked takes a flow off the list that is not parked any more, unless it parked again: the row must still be the
-// one that was read.
+// DropStaleParked takes a flow off the list that is no longer parked, unless it parked again: the row must still be
+// the one that was read.
 func (s *Store) DropStaleParked(ctx context.Context, p exchange.ParkedFlow) error {
 	_, err := s.write(ctx, "parked flow", `DELETE FROM parked_flows WHERE workflow_id = $1 AND run_id = $2 AND since = $3`, p.WorkflowID, p.RunID, p.Since.UTC())
 	return err
@@ -46,17 +46,22 @@ type parkedRow struct {
 	Reason     string
 	Network    exchange.Network
 	Since      time.Time
-	OrderID    uuid.NullUUID `db:"order_id"`
-	CustomerID uuid.NullUUID `db:"customer_id"`
-	MerchantID uuid.NullUUID `db:"merchant_id"`
-	Asset      sql.NullString
-	Amount     decimal.NullDecimal
+
+	OrderID     uuid.NullUUID `db:"order_id"`
+	ExceptionID uuid.NullUUID `db:"exception_id"`
+	RefundID    uuid.NullUUID `db:"refund_id"`
+	TransferID  uuid.NullUUID `db:"transfer_id"`
+	CustomerID  uuid.NullUUID `db:"customer_id"`
+	MerchantID  uuid.NullUUID `db:"merchant_id"`
+	Asset       sql.NullString
+	Amount      decimal.NullDecimal
 }
 
 func (r parkedRow) parked() (exchange.ParkedFlow, error) {
 	p := exchange.ParkedFlow{
 		WorkflowID: r.WorkflowID, RunID: r.RunID, Type: r.Type, ObjectType: r.ObjectType, ObjectID: r.ObjectID.UUID, Reason: r.Reason,
-		Network: r.Network, Since: r.Since.UTC(), OrderID: r.OrderID.UUID, CustomerID: r.CustomerID.UUID, MerchantID: r.MerchantID.UUID,
+		Network: r.Network, Since: r.Since.UTC(), OrderID: r.OrderID.UUID, ExceptionID: r.ExceptionID.UUID, RefundID: r.RefundID.UUID,
+		TransferID: r.TransferID.UUID, CustomerID: r.CustomerID.UUID, MerchantID: r.MerchantID.UUID,
 	}
 	if !r.Asset.Valid || !r.Amount.Valid {
 		return p, nil
@@ -66,20 +71,27 @@ func (r parkedRow) parked() (exchange.ParkedFlow, error) {
 	return p, err
 }
 
-// The rows of one page, and what the objects that they are about say. Every join is by a primary key.
-const readParked = `
+// The rows of one page, with fields of their objects. Every join is by a primary key.
+const pageOfParked = `
 WITH page AS (
     SELECT * FROM parked_flows
     WHERE ($1 = '' OR reason = $1) AND ($2 = '' OR network = $2) AND (since, workflow_id) > ($3, $4)
-    ORDER BY since, workflow_id LIMIT $5)
+    ORDER BY since, workflow_id LIMIT $5)`
+
+const oneParked = `WITH page AS (SELECT * FROM parked_flows WHERE workflow_id = $1)`
+
+// The rows of one page, and what the objects that they are about say. Every join is by an index. Money that came late
+// lies in an exception of its prompt, whose amount is what came.
+const readParked = `
 SELECT p.workflow_id, p.run_id, p.flow_type, p.object_type, p.object_id, p.reason, p.since,
     coalesce(nullif(p.network, ''), c.network, o.network, t.network, r.network, '') AS network,
-    o.id AS order_id, coalesce(o.customer_id, t.sender_id) AS customer_id, coalesce(o.vendor_id, t.vendor_id) AS merchant_id,
-    coalesce(r.asset, c.asset, a.asset, x.asset, o.asset, t.asset) AS asset, coalesce(r.amount, c.amount, a.amount, x.amount, o.crypto_amount, t.amount) AS amount
+    o.id AS order_id, x.id AS exception_id, r.id AS refund_id, t.id AS transfer_id, coalesce(o.customer_id, t.sender_id) AS customer_id, coalesce(o.vendor_id, t.vendor_id) AS merchant_id,
+    coalesce(r.asset, c.asset, x.asset, a.asset, o.asset, t.asset) AS asset, coalesce(r.amount, c.amount, x.amount, a.amount, o.crypto_amount, t.amount) AS amount
 FROM page p
 LEFT JOIN chain_payments c ON p.object_type = 'chain_payment' AND c.id = p.object_id
 LEFT JOIN payment_attempts a ON p.object_type = 'payment_attempt' AND a.id = p.object_id
-LEFT JOIN payment_exceptions x ON p.object_type = 'payment_exception' AND x.id = p.object_id
+LEFT JOIN LATERAL (SELECT e.id FROM payment_exceptions e WHERE e.attempt_id = a.id AND e.status = 'open' ORDER BY e.created_at, e.id LIMIT 1) late ON true
+LEFT JOIN payment_exceptions x ON x.id = CASE p.object_type WHEN 'payment_exception' THEN p.object_id ELSE late.id END
 LEFT JOIN refunds r ON r.id = CASE p.object_type WHEN 'refund' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
 LEFT JOIN orders o ON o.id = coalesce(r.order_id, a.order_id, x.order_id, CASE p.object_type WHEN 'order' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END)
 LEFT JOIN transfers t ON t.id = CASE p.object_type WHEN 'transfer' THEN p.object_id WHEN 'chain_payment' THEN c.object_id END
@@ -87,19 +99,28 @@ ORDER BY p.since, p.workflow_id`
 
 const countParked = `SELECT count(*) FROM parked_flows WHERE ($1 = '' OR reason = $1) AND ($2 = '' OR network = $2)`
 
-// ListParked lists parked flows, those that wait longest first, and counts all that the filter finds.
+// ListParked lists parked flows, longest waiting first, and counts all that match the filter.
 func (s *Store) ListParked(ctx context.Context, f exchange.ParkedFilter) ([]exchange.ParkedFlow, int, error) {
 	var rows []parkedRow
-	size := min(max(f.Size, 1), MaxPageSize+1) // one more tells whether there is another page
-	if err := s.readAll(ctx, &rows, readParked, f.Reason, f.Network, f.After.Since.UTC(), f.After.WorkflowID, size); err != nil {
+	size := min(max(f.Size, 1), MaxPageSize+1) // one more shows whether there is another page
+	if err := s.db.All(ctx, &rows, pageOfParked+readParked, f.Reason, f.Network, f.After.Since.UTC(), f.After.WorkflowID, size); err != nil {
 		return nil, 0, translate(err, "parked flow")
 	}
 	var total int
-	if err := s.read(ctx, &total, countParked, f.Reason, f.Network); err != nil {
+	if err := s.db.Get(ctx, &total, countParked, f.Reason, f.Network); err != nil {
 		return nil, 0, translate(err, "parked flow")
 	}
 	all, err := convert(rows, parkedRow.parked)
 	return all, total, err
+}
+
+// ParkedFlow is one flow on the list, with what its object says. It fails with CodeNotFound.
+func (s *Store) ParkedFlow(ctx context.Context, workflowID string) (exchange.ParkedFlow, error) {
+	var row parkedRow
+	if err := s.db.Get(ctx, &row, oneParked+readParked, workflowID); err != nil {
+		return exchange.ParkedFlow{}, translate(err, "parked flow")
+	}
+	return row.parked()
 }
 
 // Flows whose payout was never sent come before those whose payout was refused: they are the better trial.
@@ -107,10 +128,10 @@ const readSuspended = `
 SELECT workflow_id FROM parked_flows WHERE reason IN ('momo-suspended', 'refund-suspended', 'momo-credential') AND since < $1
 ORDER BY reason = 'momo-credential', since, workflow_id LIMIT $2`
 
-// SuspendedBefore lists flows that parked before the breaker was closed because the operator refused our credential.
+// SuspendedBefore lists flows that parked before the breaker was closed because the provider refused our credential.
 func (s *Store) SuspendedBefore(ctx context.Context, closed time.Time, limit int) ([]exchange.FloatWaiter, error) {
 	var ids []string
-	if err := s.readAll(ctx, &ids, readSuspended, closed.UTC(), limit); err != nil {
+	if err := s.db.All(ctx, &ids, readSuspended, closed.UTC(), limit); err != nil {
 		return nil, translate(err, "parked flow")
 	}
 	waiting := make([]exchange.FloatWaiter, len(ids))

@@ -11,7 +11,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// parkedIDs are the flows on the list, by a filter.
+// parkedIDs are the flows on the list that match a filter.
 func parkedIDs(t *testing.T, s *store.Store, f exchange.ParkedFilter) []exchange.ParkedFlow {
 	t.Helper()
 	if f.Size == 0 {
@@ -24,7 +24,7 @@ func parkedIDs(t *testing.T, s *store.Store, f exchange.ParkedFilter) []exchange
 	return all
 }
 
-// A flow has one row while it is parked, however often it says so, and none afterwards.
+// A flow has one row while it is parked, however often it parks, and none afterwards.
 func TestParkedRowsAreKeptOnce(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -73,5 +73,35 @@ func TestParkedTransferNamesItsSender(t *testing.T) {
 	all := parkedIDs(t, p.store, exchange.ParkedFilter{})
 	if len(all) != 1 || all[0].MerchantID != f.VendorID || all[0].CustomerID != f.SenderID || all[0].OrderID != uuid.Nil || !all[0].Amount.Equal(f.Amount) || all[0].Network != f.Network {
 		t.Errorf("the transfer %+v is shown as %+v", f, all)
+	}
+}
+
+// Money that came after its order had expired is found from the prompt that the parked flow is about: the exception in which
+// it lies, what came and not what was asked for, the order and its customer.
+func TestParkedLateMoneyNamesItsException(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	o := storetest.NewMarket(t, s).Order(t, s, "10")
+	a := storetest.Attempt(t, s, o)
+	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailExpired, exchange.System("flow")); err != nil {
+		t.Fatal(err)
+	}
+	out, err := s.AcceptPayment(ctx, a.ID, storetest.Paid(t, kes("1000")), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := exchange.ParkedFlow{WorkflowID: "late-payment:" + a.ID.String(), RunID: "a", Type: "LatePayment", ObjectType: "payment_attempt", ObjectID: a.ID, Reason: "late-money", Since: time.Now()}
+	if err := s.KeepParked(ctx, row); err != nil {
+		t.Fatal(err)
+	}
+	one, err := s.ParkedFlow(ctx, row.WorkflowID)
+	if err != nil || one.ExceptionID != out.Exception.ID || one.OrderID != o.ID || one.CustomerID != o.CustomerID || !one.Amount.Equal(kes("1000")) {
+		t.Errorf("money in %s is shown as %+v, %v", out.Exception.ID, one, err)
+	}
+	if all := parkedIDs(t, s, exchange.ParkedFilter{}); len(all) != 1 || all[0].ExceptionID != one.ExceptionID {
+		t.Errorf("listed as %+v, alone %+v", all, one)
+	}
+	if _, err := s.ParkedFlow(ctx, "late-payment:x"); exchange.CodeOf(err) != exchange.CodeNotFound {
+		t.Errorf("a flow that is not parked: %v", err)
 	}
 }

@@ -3,20 +3,22 @@ package store
 import (
 	"context"
 	"time"
+
+	"kivuko/exchange"
 )
 
-// How long rows outlive their use. What moved money is kept for ever; these only help while they are fresh.
+// How long expired rows are kept. Rows that moved money are kept forever.
 const (
-	sessionsKept = 7 * 24 * time.Hour // after the end of a session's life, for questions about logins
-	keysKept     = 48 * time.Hour     // the contract promises 24 h from the answer
+	sessionsKept = 7 * 24 * time.Hour // after a session's expiry, for questions about logins
+	keysKept     = 48 * time.Hour     // the contract promises 24 h from the response
 )
 
-// Each statement takes the oldest rows only and passes over those that somebody works on.
+// Each statement takes only the oldest rows and skips locked ones.
 const (
 	pruneSessions = `
 DELETE FROM session_families WHERE id IN (
     SELECT id FROM session_families WHERE expires_at < $1 ORDER BY expires_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
-	// A counter without a failure within its memory starts anew, so its row says nothing.
+	// A counter without a recent failure starts anew, so its row is useless.
 	pruneFailures = `
 DELETE FROM login_failures WHERE key IN (
     SELECT key FROM login_failures WHERE updated_at < $1 AND (locked_until IS NULL OR locked_until < $3) ORDER BY updated_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
@@ -28,15 +30,12 @@ DELETE FROM order_parties WHERE id IN (
     SELECT id FROM order_parties WHERE created_at < $1 ORDER BY created_at LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
-// Pruned is how many rows a call of Prune deleted.
-type Pruned struct{ Sessions, LoginFailures, IdempotencyKeys, Parties int }
-
-// Prune deletes at most limit rows of each kind that has outlived its use: sessions that expired, counters
-// of failed logins that nobody added to, idempotency keys older than the contract's promise, and people whose
-// order was never opened. The kinds
-// are transactions of their own, so that one that is busy does not keep the others.
-func (s *Store) Prune(ctx context.Context, limit int) (Pruned, error) {
-	var p Pruned
+// Prune deletes at most limit expired rows of each kind: sessions, counters of failed logins without recent failures,
+// idempotency keys older than the contract's promise, parties whose order was never opened, and webhook deliveries that
+// ended long ago. It marks unused quotes as expired. Each kind has its own transaction, so that a busy one does not delay
+// the others.
+func (s *Store) Prune(ctx context.Context, limit int) (exchange.Pruned, error) {
+	var p exchange.Pruned
 	now := s.now()
 	for _, kind := range []struct {
 		n     *int
@@ -49,7 +48,7 @@ func (s *Store) Prune(ctx context.Context, limit int) (Pruned, error) {
 		{&p.Parties, pruneParties, []any{now.Add(-partiesKept), limit}},
 	} {
 		err := s.inTx(ctx, "old rows", func(t unitTx) error {
-			n, err := t.exec(ctx, kind.query, kind.args...)
+			n, err := t.Exec(ctx, kind.query, kind.args...)
 			*kind.n = int(n)
 			return err
 		})
@@ -57,5 +56,10 @@ func (s *Store) Prune(ctx context.Context, limit int) (Pruned, error) {
 			return p, err
 		}
 	}
-	return p, nil
+	var err error
+	if p.ExpiredQuotes, err = s.ExpireQuotes(ctx, limit); err != nil {
+		return p, err
+	}
+	p.WebhookDeliveries, err = s.PruneWebhooks(ctx, limit)
+	return p, err
 }

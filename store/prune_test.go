@@ -12,7 +12,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// Old rows go, in batches; those that still mean something stay.
+// Old rows are deleted in batches; those still needed stay.
 func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), newClock()
@@ -50,7 +50,7 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 	c.advance(47 * time.Hour)
 	failure("young")
 
-	want := []store.Pruned{{2, 2, 2, 0}, {1, 1, 1, 0}, {0, 0, 0, 0}}
+	want := []exchange.Pruned{{Sessions: 2, LoginFailures: 2, IdempotencyKeys: 2}, {Sessions: 1, LoginFailures: 1, IdempotencyKeys: 1}, {}}
 	for i, w := range want {
 		if got, err := s.Prune(ctx, 2); err != nil || got != w {
 			t.Errorf("round %d deleted %+v, %v, want %+v", i+1, got, err, w)
@@ -63,12 +63,12 @@ func TestPruneTakesOnlyWhatIsOver(t *testing.T) {
 		t.Errorf("%d sessions with %d tokens, %d counters, %d keys are left, %v", sessions, tokens, failures, keys, err)
 	}
 	c.advance(2 * 24 * time.Hour)
-	if got, err := s.Prune(ctx, 100); err != nil || got != (store.Pruned{LoginFailures: 1, IdempotencyKeys: 2}) {
+	if got, err := s.Prune(ctx, 100); err != nil || got != (exchange.Pruned{LoginFailures: 1, IdempotencyKeys: 2}) {
 		t.Errorf("later it deleted %+v, %v", got, err)
 	}
 }
 
-// A key that is locked for longer than counters are remembered stays locked.
+// A key that is locked for longer than counters are kept stays locked.
 func TestPruneKeepsLocks(t *testing.T) {
 	t.Parallel()
 	ctx, c := t.Context(), newClock()

@@ -16,7 +16,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// atOnce runs fn n times at the same moment and counts the outcomes by code.
+// atOnce runs fn n times concurrently and counts the outcomes by code.
 func atOnce(n int, fn func(i int) error) map[exchange.Code]int {
 	errs := make([]error, n)
 	start := make(chan struct{})
@@ -36,7 +36,7 @@ func atOnce(n int, fn func(i int) error) map[exchange.Code]int {
 	return codes
 }
 
-// Two processes that accept one receipt book it once. Each store has a writer of its own.
+// Two processes that accept one receipt book it once. Each store has its own writer.
 func TestRaceOneReceiptIsBookedOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -45,7 +45,7 @@ func TestRaceOneReceiptIsBookedOnce(t *testing.T) {
 	o := m.Order(t, stores[0], "10")
 	a := storetest.Attempt(t, stores[0], o)
 	obs := storetest.Paid(t, o.Price.Fiat)
-	kinds := make([]store.PaymentKind, 16)
+	kinds := make([]exchange.PaymentKind, 16)
 	codes := atOnce(len(kinds), func(i int) error {
 		out, err := stores[i%2].AcceptPayment(t.Context(), a.ID, obs, time.Time{})
 		kinds[i] = out.Kind
@@ -53,7 +53,7 @@ func TestRaceOneReceiptIsBookedOnce(t *testing.T) {
 	})
 	exact := 0
 	for _, k := range kinds {
-		if k == store.PaidExact {
+		if k == exchange.PaidExact {
 			exact++
 		}
 	}
@@ -64,7 +64,7 @@ func TestRaceOneReceiptIsBookedOnce(t *testing.T) {
 	wantBooks(t, stores[0])
 }
 
-// One receipt that is claimed for two attempts belongs to the first.
+// A receipt claimed for two attempts belongs to the first.
 func TestRaceOneReceiptForTwoOrders(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -101,7 +101,7 @@ func TestRaceOneRequestOpensOneOrder(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// Orders of 100 against an offer of 1000: ten find something, in whatever order and process they come.
+// Orders of 100 against an offer of 1000: ten succeed, in whatever order and process they come.
 func TestRaceOffersAreNeverOversold(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -155,7 +155,7 @@ func TestRaceCancelAgainstPayment(t *testing.T) {
 		o := m.Order(t, s, "5")
 		a := storetest.Attempt(t, s, o)
 		obs := storetest.Paid(t, o.Price.Fiat)
-		var out store.PaymentOutcome
+		var out exchange.PaymentOutcome
 		codes := atOnce(2, func(j int) error {
 			var err error
 			if (i+j)%2 == 0 {
@@ -169,8 +169,8 @@ func TestRaceCancelAgainstPayment(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ok := (out.Kind == store.PaidExact && after.Status == exchange.OrderProcessing && codes[exchange.CodeStateConflict] == 1) ||
-			(out.Kind == store.PaidLate && after.Status == exchange.OrderCancelled && codes[""] == 2)
+		ok := (out.Kind == exchange.PaidExact && after.Status == exchange.OrderProcessing && codes[exchange.CodeStateConflict] == 1) ||
+			(out.Kind == exchange.PaidLate && after.Status == exchange.OrderCancelled && codes[""] == 2)
 		if !ok {
 			t.Errorf("payment %s, order %s, outcomes %v", out.Kind, after.Status, codes)
 		}
@@ -200,8 +200,8 @@ func TestRaceRefreshHasOneWinner(t *testing.T) {
 	}
 }
 
-// A caller that gives up gets an answer at once; whatever became of its unit, nothing is half done and
-// the same call tells.
+// A caller that gives up gets an error at once; its unit is done completely or not at all, and the same call returns
+// the outcome.
 func TestRaceCallersThatGiveUp(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

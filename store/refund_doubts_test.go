@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store"
@@ -13,7 +15,7 @@ import (
 func receivable() exchange.AccountRef { return exchange.House(exchange.AccReceivable, money.KES) }
 func float() exchange.AccountRef      { return exchange.House(exchange.AccMomoPayout, money.KES) }
 
-// underpaid is the refund of a payment of 1000 shillings, with the receipt that is to go back.
+// underpaid is the refund of a payment of 1000 shillings, with its receipt.
 func underpaid(t *testing.T, s *store.Store) (exchange.Refund, string) {
 	t.Helper()
 	m := storetest.NewMarket(t, s)
@@ -25,8 +27,7 @@ func underpaid(t *testing.T, s *store.Store) (exchange.Refund, string) {
 	return out.Refund, obs.Receipt
 }
 
-// Two payouts of a refund prove true, the second after the first had seemed to fail: the money is gone,
-// and the books say so.
+// Two payouts of a refund are proven, the second after the first had seemed to fail: the money is gone, and is booked.
 func TestRefundPaidTwiceIsBooked(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -36,16 +37,16 @@ func TestRefundPaidTwiceIsBooked(t *testing.T) {
 	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.FailRefund(ctx, refund.ID, "refused"); err != nil {
+	if _, err := failRefund(t, s, refund.ID, "refused"); err != nil {
 		t.Fatal(err)
 	}
 	second := payout(t, s, refund)
 	one, two := storetest.Paid(t, kes("1000")), storetest.Paid(t, kes("1000"))
-	if _, err := s.CompleteRefund(ctx, refund.ID, first.ID, one); err != nil {
+	if _, err := completeRefund(t, s, refund.ID, first.ID, one); err != nil {
 		t.Fatal(err)
 	}
-	wantBalance(t, s, float(), "998987", "1013") // the operator takes 13 each time, and the second may still move money
-	done := twice(t, sameRefund, func() (exchange.Refund, error) { return s.CompleteRefund(ctx, refund.ID, second.ID, two) })
+	wantBalance(t, s, float(), "998987", "1013") // the provider charges 13 each time, and the second may still move money
+	done := twice(t, sameRefund, func() (exchange.Refund, error) { return completeRefund(t, s, refund.ID, second.ID, two) })
 	if done.Receipt != one.Receipt {
 		t.Errorf("the refund was completed by %s, want %s", done.Receipt, one.Receipt)
 	}
@@ -88,19 +89,19 @@ func TestRefundFreesTheFloatOfAPayoutThatWasNotNeeded(t *testing.T) {
 	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.FailRefund(ctx, refund.ID, "refused"); err != nil {
+	if _, err := failRefund(t, s, refund.ID, "refused"); err != nil {
 		t.Fatal(err)
 	}
 	second := payout(t, s, refund)
-	if _, err := s.CompleteRefund(ctx, refund.ID, first.ID, storetest.Paid(t, kes("1000"))); err != nil {
+	if _, err := completeRefund(t, s, refund.ID, first.ID, storetest.Paid(t, kes("1000"))); err != nil {
 		t.Fatal(err)
 	}
-	_, err := s.FailRefund(ctx, refund.ID, "refused")
+	_, err := failRefund(t, s, refund.ID, "refused")
 	wantFault(t, err, exchange.CodeStateConflict) // it may still move money
 	if _, err := s.RecordFailure(ctx, second.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
 		t.Fatal(err)
 	}
-	done := twice(t, sameRefund, func() (exchange.Refund, error) { return s.FailRefund(ctx, refund.ID, "refused") })
+	done := twice(t, sameRefund, func() (exchange.Refund, error) { return failRefund(t, s, refund.ID, "refused") })
 	if done.Status != exchange.RefundCompleted {
 		t.Errorf("the refund is %s", done.Status)
 	}
@@ -108,7 +109,7 @@ func TestRefundFreesTheFloatOfAPayoutThatWasNotNeeded(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// A payment that a person named before the operator's own proof came is one payment.
+// A payment that an officer entered before the provider's own proof counts as one payment.
 func TestRefundResolvedAndThenProvenIsPaidOnce(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -118,24 +119,49 @@ func TestRefundResolvedAndThenProvenIsPaidOnce(t *testing.T) {
 	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "1"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.FailRefund(ctx, refund.ID, "refused"); err != nil {
+	if _, err := failRefund(t, s, refund.ID, "refused"); err != nil {
 		t.Fatal(err)
 	}
 	obs := storetest.Paid(t, kes("1000"))
 	if _, err := s.ResolveRefund(ctx, refund.ID, obs.Receipt, officer); err != nil {
 		t.Fatal(err)
 	}
-	twice(t, sameRefund, func() (exchange.Refund, error) { return s.CompleteRefund(ctx, refund.ID, a.ID, obs) })
+	twice(t, sameRefund, func() (exchange.Refund, error) { return completeRefund(t, s, refund.ID, a.ID, obs) })
 	wantBalance(t, s, float(), "999000", "0")
 	wantBalance(t, s, receivable(), "0", "0")
-	if _, err := s.CompleteRefund(ctx, refund.ID, a.ID, storetest.Paid(t, kes("1000"))); err != nil {
+	if _, err := completeRefund(t, s, refund.ID, a.ID, storetest.Paid(t, kes("1000"))); err != nil {
 		t.Fatal(err)
 	}
-	wantBalance(t, s, receivable(), "1000", "0") // the operator's receipt is another payment than the person's
+	wantBalance(t, s, receivable(), "1000", "0") // the provider's receipt is another payment than the officer's
 	wantBooks(t, s)
 }
 
-// A refund goes to the phone that was prompted only while no witness names another payer.
+// A refund that no payout was begun for, as above its payee's daily limit, is ended by the receipt of another payment.
+func TestRefundThatWasNeverSentIsResolved(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
+	refund, _ := underpaid(t, s)
+	done := twice(t, sameRefund, func() (exchange.Refund, error) {
+		err := s.SettlePayout(ctx, exchange.PayoutOfRefund(refund.ID), uuid.Nil, exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKLMANUAL1", Code: exchange.CodeVouched}, officer)
+		if err != nil {
+			return refund, err
+		}
+		return s.Refund(ctx, refund.ID)
+	})
+	if done.Status != exchange.RefundCompleted || done.Receipt != "UKLMANUAL1" {
+		t.Errorf("the refund is %s with %q", done.Status, done.Receipt)
+	}
+	wantBalance(t, s, float(), "999000", "0")
+	wantBalance(t, s, refundsDue(), "0", "0")
+	_, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), exchange.PaymentAttempt{ID: uuid.New()})
+	if err == nil {
+		t.Error("a payout of a refund that is paid was begun")
+	}
+	wantBooks(t, s)
+}
+
+// A refund goes to the phone that was prompted only while no source names another payer.
 func TestRefundIsHeldWhenSomebodyElsePaid(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -152,12 +178,12 @@ func TestRefundIsHeldWhenSomebodyElsePaid(t *testing.T) {
 			officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 			refund, receipt := underpaid(t, s)
 			if err := s.SaveReceipt(ctx, exchange.Observation{
-				State: exchange.SeenSucceeded, Receipt: receipt, Amount: kes("1000"), PhoneHash: c.hash(refund), Witness: exchange.WitnessConfirmation, At: time.Now(),
+				State: exchange.SeenSucceeded, Receipt: receipt, Amount: kes("1000"), PhoneHash: c.hash(refund), Source: exchange.SourceConfirmation, At: time.Now(),
 			}); err != nil {
 				t.Fatal(err)
 			}
 			a := exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"}
-			begun, err := s.BeginRefundPayout(ctx, refund.ID, a)
+			begun, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), a)
 			if err != nil || (begun.ID != a.ID) != c.held {
 				t.Fatalf("begun %+v, %v", begun, err)
 			}
@@ -168,15 +194,80 @@ func TestRefundIsHeldWhenSomebodyElsePaid(t *testing.T) {
 			if err != nil || now.Status != exchange.RefundNeedsReview || now.Detail != exchange.RefundPayerDiffers {
 				t.Errorf("held %+v, %v", now, err)
 			}
-			if begun, err := s.BeginRefundPayout(ctx, refund.ID, a); err != nil || begun.ID == a.ID {
+			if begun, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), a); err != nil || begun.ID == a.ID {
 				t.Errorf("a repetition pays it: %+v, %v", begun, err)
 			}
 			wantBalance(t, s, float(), "1000000", "0")
 			twice(t, sameRefund, func() (exchange.Refund, error) { return s.ConfirmPayee(ctx, refund.ID, officer) })
-			if begun, err := s.BeginRefundPayout(ctx, refund.ID, a); err != nil || begun.ID != a.ID {
+			if begun, err := s.BeginPayout(ctx, exchange.PayoutOfRefund(refund.ID), a); err != nil || begun.ID != a.ID {
 				t.Errorf("confirmed, %+v, %v", begun, err)
 			}
 			wantBooks(t, s)
 		})
+	}
+}
+
+// While a refused payout of a refund is claimed to have been made, no other one begins, past the code neither: the payee
+// would be paid twice. A denial lets another begin, and a proven payment ends the claim.
+func TestClaimStopsOtherPayoutsOfARefund(t *testing.T) {
+	t.Parallel()
+	for name, denied := range map[string]bool{"denied": true, "proven": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, x := t.Context(), &sale{s: storetest.New(t)}
+			refund, _ := underpaid(t, x.s)
+			of, first := exchange.PayoutOfRefund(refund.ID), payout(t, x.s, refund)
+			if _, err := x.s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := failRefund(t, x.s, refund.ID, "refused"); err != nil {
+				t.Fatal(err)
+			}
+			doubt := func(claimed bool) {
+				t.Helper()
+				if err := x.s.DoubtPayout(ctx, of, claimed); err != nil {
+					t.Fatal(err)
+				}
+				if p, err := x.s.Payable(ctx, of); err != nil || p.Claimed != (claimed && !p.Paid) {
+					t.Errorf("the refund is %+v, %v", p, err)
+				}
+			}
+			another := `INSERT INTO payment_attempts (id, direction, order_id, refund_id, provider, status, asset, amount, phone, reference, created_at)
+				SELECT gen_random_uuid(), 'payout', order_id, id, 'daraja', 'created', asset, amount, phone, 'Refund', now() FROM refunds`
+			doubt(true)
+			_, err := x.s.BeginPayout(ctx, of, exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"})
+			wantFault(t, err, exchange.CodeStateConflict)
+			if state := x.past(ctx, t, another); state != "KV001" {
+				t.Errorf("past the code: %s", state)
+			}
+			if denied {
+				doubt(false)
+				if state := x.past(ctx, t, another); state != "" {
+					t.Errorf("past the code after the denial: %s", state)
+				}
+				payout(t, x.s, refund)
+				return
+			}
+			if _, err := completeRefund(t, x.s, refund.ID, first.ID, storetest.Paid(t, kes("1000"))); err != nil {
+				t.Fatal(err)
+			}
+			doubt(true) // nothing is owed that could be paid again
+			wantBooks(t, x.s)
+		})
+	}
+}
+
+// A missing rule or missing terms never make a payment easier.
+func TestMissingRulesOfPayoutsAreStrict(t *testing.T) {
+	t.Parallel()
+	s, of, _, _, _ := largeRefund(t)
+	storetest.Exec(t, s, `SET session_replication_role = replica; DELETE FROM approval_rules; DELETE FROM momo_terms; SET session_replication_role = origin`)
+	if second, err := s.ReceiptNeedsSecond(t.Context(), of, "UKL0000001"); err != nil || !second {
+		t.Errorf("without a rule one officer is enough: %t, %v", second, err)
+	}
+	var room *bool
+	err := storetest.Owner(t, s).QueryRowContext(t.Context(), `SELECT payee_has_room('254700000001', 1, now())`).Scan(&room)
+	if err != nil || room == nil || *room {
+		t.Errorf("without terms there is room: %v, %v", room, err)
 	}
 }

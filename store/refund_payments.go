@@ -7,11 +7,12 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/store/pg"
 )
 
-// refundPayment is a refund whose crypto a payment sends back.
+// refundPayment is a refund that a chain payment carries out.
 type refundPayment struct {
-	order  exchange.Order // the zero order where the money belongs to none
+	order  exchange.Order // zero when the money belongs to no order
 	refund exchange.Refund
 }
 
@@ -19,7 +20,7 @@ func (r *refundPayment) parties() (owner, vendor uuid.UUID) {
 	return r.order.CustomerID, r.order.VendorID
 }
 
-// follow ends the refund with its payment, and the exception that asked for it.
+// follow ends the refund with its payment, and the exception that requested it.
 func (r *refundPayment) follow(ctx context.Context, t unitTx, to paymentStage, txID string) error {
 	if to != stageCompleted || r.refund.Status == exchange.RefundCompleted {
 		return nil
@@ -43,10 +44,10 @@ SELECT nullif(refund_ready_at(f), 'infinity') AS ready_at, refund_ready_at(f) > 
         AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by AND u.id IS DISTINCT FROM f.dismissed_by) AS agreed
 FROM refunds f WHERE f.id = $1`
 
-// refundTermsRow is what stands between a refund and its payment.
+// refundTermsRow is the unmet conditions between a refund and its payment.
 type refundTermsRow struct {
-	ReadyAt sql.NullTime `db:"ready_at"` // none while a payout may have paid
-	Cooling bool         // by the clock of the database, which judges again
+	ReadyAt sql.NullTime `db:"ready_at"` // null while a payout may have paid
+	Cooling bool         // by the clock of the database, which checks again
 	Needed  int
 	Agreed  int
 	Doubted bool
@@ -54,7 +55,7 @@ type refundTermsRow struct {
 	Refused bool
 }
 
-// standing says where a refund in crypto stands.
+// standing is what a refund in crypto waits for.
 func (t unitTx) standing(ctx context.Context, f exchange.Refund) (exchange.RefundStanding, error) {
 	out := exchange.RefundStanding{Refund: f}
 	p, _, err := t.paymentOf(ctx, exchange.ForRefund, f.ID)
@@ -65,14 +66,14 @@ func (t unitTx) standing(ctx context.Context, f exchange.Refund) (exchange.Refun
 		out.Payment = p
 	}
 	var r refundTermsRow
-	if err := t.get(ctx, &r, refundTerms, f.ID); err != nil {
+	if err := t.Get(ctx, &r, refundTerms, f.ID); err != nil {
 		return out, err
 	}
 	rule, err := t.approvalRule(ctx, exchange.ApproveRefund)
 	if err != nil {
 		return out, err
 	}
-	out.Needed, out.Agreed = max(r.Needed, exchange.CryptoBackNeeds(f, r.Doubted, rule)), r.Agreed
+	out.Needed, out.Agreed = max(r.Needed, exchange.CryptoRefundApprovals(f, r.Doubted, rule)), r.Agreed
 	switch {
 	case f.Status == exchange.RefundCompleted, f.Status == exchange.RefundProcessing:
 	case f.Status == exchange.RefundNeedsReview && f.Detail == string(exchange.RefundWaitsClaim):
@@ -91,10 +92,10 @@ func (t unitTx) standing(ctx context.Context, f exchange.Refund) (exchange.Refun
 	return out, nil
 }
 
-// ApproveRefundPayment has the crypto of a refund sent, when nothing stands between them: somebody said where it goes,
-// the payouts of its order are refused for long enough, and as many persons agreed as its value, its address and doubt
-// about a payout ask for. Otherwise it says what the refund waits for, and nothing is approved. Called again it returns
-// what is there.
+// ApproveRefundPayment sends the crypto of a refund when all conditions are met: it has an address, the payouts of its
+// order have been refused for long enough, and as many officers approved as its value, its address and doubt about a
+// payout require. Otherwise it returns what the refund waits for, and approves nothing. A repeated call returns the
+// existing payment.
 func (s *Store) ApproveRefundPayment(ctx context.Context, refundID uuid.UUID) (exchange.RefundStanding, error) {
 	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.RefundStanding, exchange.Posting, error) {
 		out, err := t.approveRefund(ctx, refundID)
@@ -109,7 +110,7 @@ func (t unitTx) approveRefund(ctx context.Context, refundID uuid.UUID) (exchange
 	}
 	claimed := f.Detail == string(exchange.RefundWaitsClaim)
 	if f.Address == "" && (f.Status == exchange.RefundPending || (f.Status == exchange.RefundNeedsReview && !claimed)) {
-		address, err := t.saidAddress(ctx, o, f.Network) // the customer may have said it meanwhile
+		address, err := t.saidAddress(ctx, o, f.Network) // the customer may have set it meanwhile
 		if err != nil {
 			return exchange.RefundStanding{}, err
 		}
@@ -137,11 +138,11 @@ func (t unitTx) approveRefund(ctx context.Context, refundID uuid.UUID) (exchange
 	return out, err
 }
 
-// lockedCryptoRefund reads a refund in crypto and its order for change.
+// lockedCryptoRefund reads and locks a refund in crypto and its order.
 func (t unitTx) lockedCryptoRefund(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.Refund, error) {
-	o, f, _, err := t.lockedAnyRefund(ctx, id)
+	o, f, err := t.lockedAnyRefund(ctx, id)
 	if err == nil && f.Rail != exchange.RefundOnChain {
-		err = exchange.Errorf(exchange.CodeStateConflict, "The refund goes back by mobile money.")
+		err = exchange.Errorf(exchange.CodeStateConflict, "The refund is paid by mobile money, not in crypto.")
 	}
 	return o, f, err
 }
@@ -150,7 +151,7 @@ const saveAddress = `
 UPDATE refunds SET address = $2, addressed_by = $3, digest = $4, detail = $5, updated_at = $6, version = version + 1
 WHERE id = $1 AND version = $7 AND status IN ('pending', 'needs_review') RETURNING ` + refundColumns
 
-// addressRefund says where a refund goes. Who agreed to another address has agreed to nothing any more.
+// addressRefund sets a refund's address. Approvals for another address no longer count.
 func (t unitTx) addressRefund(ctx context.Context, o exchange.Order, before exchange.Refund, address string, giver uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
 	f := before
 	f.Address, f.AddressedBy, f.Detail = address, giver, ""
@@ -159,9 +160,9 @@ func (t unitTx) addressRefund(ctx context.Context, o exchange.Order, before exch
 	}
 	f.Digest = f.Intent()
 	var rows []refundRow
-	err := t.all(ctx, &rows, saveAddress, f.ID, f.Address, nullID(f.AddressedBy), f.Digest, f.Detail, t.s.now(), before.Version)
+	err := t.All(ctx, &rows, saveAddress, f.ID, f.Address, nullID(f.AddressedBy), f.Digest, f.Detail, t.s.now(), before.Version)
 	if err == nil && len(rows) == 0 {
-		err = errChangedMeanwhile
+		err = pg.ErrChangedMeanwhile
 	}
 	if err != nil {
 		return before, err
@@ -170,19 +171,19 @@ func (t unitTx) addressRefund(ctx context.Context, o exchange.Order, before exch
 	if err != nil {
 		return before, err
 	}
-	return after, t.record(ctx, fact{
+	return after, t.record(ctx, auditEvent{
 		by: by, object: "refund", id: f.ID, name: "refund.addressed", owner: o.CustomerID, vendor: o.VendorID,
-		before: refundFact(before, before.Detail), after: refundFact(after, after.Detail),
+		before: refundSnapshot(before, before.Detail), after: refundSnapshot(after, after.Detail),
 	})
 }
 
 const readRequestOf = `SELECT address, reason, requested_by FROM refund_requests r WHERE id = $1 AND
     (order_id = (SELECT order_id FROM refunds WHERE id = $2) OR exception_id = (SELECT exception_id FROM refunds WHERE id = $2))`
 
-// AddressRefund sends a refund where a person said in a request: one that has no address, or whose address can't be
-// used. What was approved for that address is given up, and the refund waits for another person to agree.
+// AddressRefund sends a refund to the address of an officer's request, when it has no address or an unusable one. A
+// payment approved for the old address is given up, and the refund waits for another officer's approval.
 // CodeStateConflict while something of it may still arrive, and where the customer's own address has not been tried;
-// CodeInvalid for an address of the house. Called again with the same request it changes nothing.
+// CodeInvalid for an address of the house. A repeated call with the same request changes nothing.
 func (s *Store) AddressRefund(ctx context.Context, refundID, requestID uuid.UUID, by exchange.Principal) (exchange.RefundStanding, error) {
 	return change(ctx, s, "refund", refundID, func(ctx context.Context, t unitTx) (exchange.RefundStanding, exchange.Posting, error) {
 		out, err := t.giveAddress(ctx, refundID, requestID, by)
@@ -197,14 +198,14 @@ func (t unitTx) giveAddress(ctx context.Context, refundID, requestID uuid.UUID, 
 		return none, err
 	}
 	var asked requestRow
-	if err := t.get(ctx, &asked, readRequestOf, requestID, refundID); err != nil {
+	if err := t.Get(ctx, &asked, readRequestOf, requestID, refundID); err != nil {
 		return none, translate(err, "request for a refund")
 	}
 	if asked.Address == "" || (asked.Address == f.Address && asked.RequestedBy == f.AddressedBy) {
 		return t.standing(ctx, f)
 	}
 	var house bool
-	if err := t.get(ctx, &house, isHouse, f.Network, asked.Address); err != nil {
+	if err := t.Get(ctx, &house, isHouse, f.Network, asked.Address); err != nil {
 		return none, err
 	}
 	if house {
@@ -213,7 +214,7 @@ func (t unitTx) giveAddress(ctx context.Context, refundID, requestID uuid.UUID, 
 	switch f.Status {
 	case exchange.RefundPending:
 		if f.Address != "" && f.AddressedBy == uuid.Nil {
-			return none, exchange.Errorf(exchange.CodeStateConflict, "The customer said where the crypto goes back to, and it was not tried.")
+			return none, exchange.Errorf(exchange.CodeStateConflict, "The customer set a refund address that has not been tried yet.")
 		}
 	case exchange.RefundProcessing:
 		if f, err = t.takeBackRefund(ctx, o, f, by); err != nil {
@@ -221,10 +222,10 @@ func (t unitTx) giveAddress(ctx context.Context, refundID, requestID uuid.UUID, 
 		}
 	case exchange.RefundNeedsReview:
 		if f.Detail == string(exchange.RefundWaitsClaim) {
-			return none, exchange.Errorf(exchange.CodeStateConflict, "The payee may have been paid; that is to be settled first.")
+			return none, exchange.Errorf(exchange.CodeStateConflict, "The payee may have been paid. Settle that first.")
 		}
 	case exchange.RefundCompleted, exchange.RefundFailed:
-		return none, exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s goes nowhere else.", f.Status)
+		return none, exchange.Errorf(exchange.CodeStateConflict, "A refund that is %s can't get another address.", f.Status)
 	}
 	if f, err = t.addressRefund(ctx, o, f, asked.Address, asked.RequestedBy, by); err != nil {
 		return none, err
@@ -232,7 +233,8 @@ func (t unitTx) giveAddress(ctx context.Context, refundID, requestID uuid.UUID, 
 	return t.standing(ctx, f)
 }
 
-// takeBackRefund gives up the payment of a refund of which nothing is on its way, so that its crypto may go elsewhere.
+// takeBackRefund gives up the payment of a refund that has no live transaction, so that its crypto may go to another
+// address.
 func (t unitTx) takeBackRefund(ctx context.Context, o exchange.Order, f exchange.Refund, by exchange.Principal) (exchange.Refund, error) {
 	if err := t.cancelRefundPayment(ctx, f, by); err != nil {
 		return f, err
@@ -240,7 +242,7 @@ func (t unitTx) takeBackRefund(ctx context.Context, o exchange.Order, f exchange
 	return t.reviewRefund(ctx, o, f, exchange.RefundReturned)
 }
 
-// reviewRefund hands a refund of which nothing can leave any more to a person.
+// reviewRefund parks a refund for an officer after its payment can no longer leave.
 func (t unitTx) reviewRefund(ctx context.Context, o exchange.Order, f exchange.Refund, detail string) (exchange.Refund, error) {
 	f, err := t.moveRefund(ctx, o, f, exchange.RefundFailed, detail, "", uuid.Nil, flow)
 	if err != nil {
@@ -251,8 +253,8 @@ func (t unitTx) reviewRefund(ctx context.Context, o exchange.Order, f exchange.R
 
 const claimDetail = `UPDATE refunds SET detail = 'payout_claimed', updated_at = $2, version = version + 1 WHERE id = $1 AND status = 'needs_review' AND detail <> 'payout_claimed'`
 
-// stopCryptoRefund hands a refund to a person because the payee of its order may have been paid. What was approved is
-// taken back. A transaction that is on its way can't be: then the refund goes on.
+// stopCryptoRefund parks a refund for an officer because the payee of its order may have been paid, and withdraws its
+// approved payment. If a transaction is already on its way the refund continues.
 func (t unitTx) stopCryptoRefund(ctx context.Context, o exchange.Order, f exchange.Refund) error {
 	claim := string(exchange.RefundWaitsClaim)
 	var err error
@@ -260,7 +262,7 @@ func (t unitTx) stopCryptoRefund(ctx context.Context, o exchange.Order, f exchan
 	case exchange.RefundPending:
 		_, err = t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, claim, "", uuid.Nil, flow)
 	case exchange.RefundNeedsReview:
-		_, err = t.exec(ctx, claimDetail, f.ID, t.s.now())
+		_, err = t.Exec(ctx, claimDetail, f.ID, t.s.now())
 	case exchange.RefundProcessing:
 		err = t.cancelRefundPayment(ctx, f, flow)
 		if exchange.CodeOf(err) == exchange.CodeStateConflict {
@@ -274,7 +276,7 @@ func (t unitTx) stopCryptoRefund(ctx context.Context, o exchange.Order, f exchan
 	return err
 }
 
-// cancelRefundPayment makes sure that nothing of a refund ever leaves by the payment that was approved for it.
+// cancelRefundPayment makes sure that the payment approved for a refund never leaves.
 func (t unitTx) cancelRefundPayment(ctx context.Context, f exchange.Refund, by exchange.Principal) error {
 	p, found, err := t.paymentOf(ctx, exchange.ForRefund, f.ID)
 	if err != nil || !found || p.Status == exchange.ChainCancelled {
@@ -283,8 +285,8 @@ func (t unitTx) cancelRefundPayment(ctx context.Context, f exchange.Refund, by e
 	return t.abandonPayment(ctx, p.ID, exchange.RefundReturned, by)
 }
 
-// endCryptoRefund ends the refund of an order whose payout proved true after all: the payee keeps the shillings, and
-// the crypto, which stays reserved, goes to who bought it. The order's payout is stored as completed before, with the
+// endCryptoRefund ends the refund of an order whose payout was proven after all: the payee keeps the shillings, and
+// the crypto, which stays reserved, goes to its buyer. The caller has stored the order's payout as completed, with the
 // receipt. CodeStateConflict when the crypto has left, or may have. An order without a refund is left as it is.
 func (t unitTx) endCryptoRefund(ctx context.Context, o exchange.Order, receipt string, by exchange.Principal) error {
 	f, found, err := t.maybeRefund(ctx, readRefundOfOrder+` FOR NO KEY UPDATE`, o.ID)
@@ -296,7 +298,7 @@ func (t unitTx) endCryptoRefund(ctx context.Context, o exchange.Order, receipt s
 		f, err = t.moveRefund(ctx, o, f, exchange.RefundNeedsReview, string(exchange.RefundWaitsClaim), "", uuid.Nil, by)
 	case exchange.RefundProcessing:
 		f, err = t.takeBackRefund(ctx, o, f, by)
-	case exchange.RefundNeedsReview, exchange.RefundCompleted, exchange.RefundFailed: // as it is; the machine refuses what can't be
+	case exchange.RefundNeedsReview, exchange.RefundCompleted, exchange.RefundFailed: // unchanged; the state machine refuses illegal transitions
 	}
 	if err != nil {
 		return err

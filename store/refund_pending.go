@@ -19,11 +19,10 @@ WHERE rail = 'chain' AND status IN ('pending', 'needs_review') AND address <> ''
         AND a.digest = f.digest AND a.action = 'approve' AND u.is_active AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM f.dismissed_by)
 ORDER BY created_at, id LIMIT $2`
 
-// PendingRefunds are the refunds in crypto that wait for a decision which the officer may take, the oldest first, at
-// most a hundred.
+// PendingRefunds are the refunds in crypto that the officer may decide, oldest first, at most a hundred.
 func (s *Store) PendingRefunds(ctx context.Context, officer uuid.UUID) ([]exchange.Refund, error) {
 	var rows []refundRow
-	if err := s.readAll(ctx, &rows, pendingRefunds, officer, maxPendingRefunds); err != nil {
+	if err := s.db.All(ctx, &rows, pendingRefunds, officer, maxPendingRefunds); err != nil {
 		return nil, translate(err, "refund")
 	}
 	return convert(rows, refundRow.refund)

@@ -21,7 +21,7 @@ type ReconciliationFilter struct {
 	Status  exchange.ReconciliationStatus
 }
 
-// ListReconciliations pages through the comparisons, the newest first, with their number.
+// ListReconciliations pages through the comparisons, newest first, with their number.
 func (s *Store) ListReconciliations(ctx context.Context, f ReconciliationFilter, p Page) ([]exchange.Reconciliation, int, error) {
 	var w where
 	w.eq("network", string(f.Network))
@@ -43,7 +43,7 @@ type DifferenceFilter struct {
 	WalletID uuid.UUID
 }
 
-// ListDifferences pages through the differences, the newest first, with their number.
+// ListDifferences pages through the differences, newest first, with their number.
 func (s *Store) ListDifferences(ctx context.Context, f DifferenceFilter, p Page) ([]exchange.ReconciliationDifference, int, error) {
 	var w where
 	w.eq("network", string(f.Network))
@@ -91,16 +91,15 @@ func (s *Store) ListReconciliationItems(ctx context.Context, runID uuid.UUID, p 
 	return all, total, err
 }
 
-// What is owed by asset, what there is of it outside the chains and on them, all in one snapshot. The coins of the
-// house's treasury and gas wallets, and the shillings of the house as a merchant, are owed to nobody.
+// Liabilities by asset, and assets outside the chains and on them, all in one snapshot. The coins of the house's
+// treasury and gas wallets, and the house's own shillings as a merchant, are no liability.
 const sumAccounts = `
 SELECT a.asset, coalesce(sum(a.posted) FILTER (WHERE a.kind = ANY ($1) AND w.id IS NULL AND a.owner_id IS DISTINCT FROM $3), 0) AS owed,
     coalesce(sum(a.posted) FILTER (WHERE a.kind = ANY ($2)), 0) AS float, coalesce(sum(a.posted) FILTER (WHERE a.kind = 'custody'), 0) AS custody
 FROM ledger_accounts a LEFT JOIN wallets w ON w.id = a.owner_id AND a.kind = 'wallet_balance' AND w.purpose IN ('treasury', 'gas')
 GROUP BY a.asset`
 
-// The last completed run of each network that is watched, with what it found; without columns of a run where
-// there is none.
+// The last completed run of each watched network, with its results; null columns where there is none.
 const lastRuns = `
 SELECT c.network, r.finished_at, t.asset, coalesce(t.chain - t.ledger, 0) AS discrepancy FROM deposit_cursors c
 LEFT JOIN LATERAL (SELECT id, finished_at FROM reconciliation_runs WHERE network = c.network AND status = 'completed'
@@ -138,8 +137,8 @@ func (r reserveRow) line() (exchange.ReserveLine, error) {
 	return l, nil
 }
 
-// WriteReserves writes the report of a day, a line for each asset. The first one of a day is the day's
-// report; a later call returns it.
+// WriteReserves writes the report of a day, one line for each asset. Only the first call of a day writes it; a later
+// call returns it.
 func (s *Store) WriteReserves(ctx context.Context, day time.Time) ([]exchange.ReserveLine, error) {
 	day = day.UTC().Truncate(24 * time.Hour)
 	measured, err := s.measureReserves(ctx)
@@ -149,17 +148,17 @@ func (s *Store) WriteReserves(ctx context.Context, day time.Time) ([]exchange.Re
 	var written []exchange.ReserveLine
 	err = s.inTx(ctx, "reserve report", func(t unitTx) error {
 		var rows []reserveRow
-		if err := t.all(ctx, &rows, readReserves, day); err != nil {
+		if err := t.All(ctx, &rows, readReserves, day); err != nil {
 			return err
 		}
 		if len(rows) == 0 {
 			for _, m := range measured {
-				_, err := t.exec(ctx, insertReserve, day, m.Asset, m.Owed, m.Custody, m.Discrepancy, m.Float, m.ComparedAt, t.s.now())
+				_, err := t.Exec(ctx, insertReserve, day, m.Asset, m.Owed, m.Custody, m.Discrepancy, m.Float, m.ComparedAt, t.s.now())
 				if err != nil {
 					return err
 				}
 			}
-			if err := t.all(ctx, &rows, readReserves, day); err != nil {
+			if err := t.All(ctx, &rows, readReserves, day); err != nil {
 				return err
 			}
 		}
@@ -170,11 +169,11 @@ func (s *Store) WriteReserves(ctx context.Context, day time.Time) ([]exchange.Re
 	return written, err
 }
 
-// measureReserves adds up the accounts and the last runs as they are now.
+// measureReserves adds up the accounts and the last runs.
 func (s *Store) measureReserves(ctx context.Context) ([]reserveRow, error) {
 	var sums []reserveRow
 	var runs []foundRun
-	err := s.planned(ctx, func(tx *sqlx.Tx) error {
+	err := s.db.Planned(ctx, func(tx *sqlx.Tx) error {
 		if err := tx.SelectContext(ctx, &sums, sumAccounts, pq.Array(exchange.OwedKinds()), pq.Array(exchange.FloatKinds()), exchange.PlatformTreasury); err != nil {
 			return err
 		}
@@ -186,7 +185,7 @@ func (s *Store) measureReserves(ctx context.Context) ([]reserveRow, error) {
 	return reserveLines(sums, runs), nil
 }
 
-// foundRun is what the last completed run of a network found of one asset.
+// foundRun is the result of a network's last completed run for one asset.
 type foundRun struct {
 	Network     exchange.Network
 	FinishedAt  sql.NullTime `db:"finished_at"`
@@ -194,7 +193,7 @@ type foundRun struct {
 	Discrepancy decimal.Decimal
 }
 
-// reserveLines makes a line of each asset, also of those that nobody ever had.
+// reserveLines makes a line of each asset, even an unused one.
 func reserveLines(sums []reserveRow, runs []foundRun) []reserveRow {
 	of := map[money.Asset]*reserveRow{}
 	for i := range sums {
@@ -227,7 +226,7 @@ func reserveLines(sums []reserveRow, runs []foundRun) []reserveRow {
 	return all
 }
 
-// ListReserves pages through the lines of the daily reports, the newest day first, with their number.
+// ListReserves pages through the lines of the daily reports, newest day first, with their number.
 func (s *Store) ListReserves(ctx context.Context, asset money.Asset, from, to time.Time, p Page) ([]exchange.ReserveLine, int, error) {
 	var w where
 	w.eq("asset", string(asset))

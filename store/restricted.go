@@ -7,7 +7,7 @@ import (
 	"kivuko/exchange"
 )
 
-// A session may go back from the role that it set to the one that logged in, so both are asked.
+// A session may reset its role to the one that logged in, so both are checked.
 const readPowers = `
 SELECT u.name,
     r.rolsuper OR r.rolcreaterole OR r.rolbypassrls AS administers,
@@ -15,15 +15,15 @@ SELECT u.name,
     EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND pg_has_role(u.name, c.relowner, 'MEMBER')) AS owns
 FROM (SELECT DISTINCT unnest(ARRAY[session_user, current_user]) AS name) u JOIN pg_roles r ON r.rolname = u.name ORDER BY u.name`
 
-// Restricted checks that the role of the connection can change neither the schema nor the guards that
-// live in it: that it is no administrator, may create nothing, and owns no table, neither as it logged in
-// nor as the role that it set. CodeForbidden names the role and what it may do too much.
+// Restricted checks that the connection's role can change neither the schema nor its guards: it must be no superuser,
+// must not create objects, and must own no table, neither as the login role nor as the role that it set. CodeForbidden
+// names the role and its excess rights.
 func (s *Store) Restricted(ctx context.Context) error {
 	var roles []struct {
 		Name                       string
 		Administers, Creates, Owns bool
 	}
-	if err := s.readAll(ctx, &roles, readPowers); err != nil {
+	if err := s.db.All(ctx, &roles, readPowers); err != nil {
 		return translate(err, "role")
 	}
 	for _, r := range roles {

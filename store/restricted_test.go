@@ -45,7 +45,7 @@ func asRole(t *testing.T, dsn, attributes string, grants ...string) *store.Store
 	return s
 }
 
-// Not parallel: roles belong to the whole server, and their rights are rows that others would wait for.
+// Not parallel: roles belong to the whole server, and other tests would wait for their rows.
 func TestRestrictedRolesAreTold(t *testing.T) {
 	const member = "IN ROLE kivuko_app"
 	for name, c := range map[string]struct {
@@ -72,7 +72,7 @@ func TestRestrictedRolesAreTold(t *testing.T) {
 			}
 		})
 	}
-	// A session that set the role could go back to the one that logged in.
+	// A session that set the role could reset it to the one that logged in.
 	if err := storetest.New(t).Restricted(t.Context()); exchange.CodeOf(err) != exchange.CodeForbidden {
 		t.Errorf("an administrator that set the role: %v", err)
 	}

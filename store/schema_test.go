@@ -21,8 +21,8 @@ const schemaFile = "testdata/schema.txt"
 //go:embed testdata/schema.sql
 var describeSchema string
 
-// TestSchemaIsAsDescribed compares what the migrations make with the committed description of it, so that each
-// change of a table, a guard, a function or a right shows in the diff of that file.
+// TestSchemaIsAsDescribed compares the result of the migrations with its committed description, so that each change of
+// a table, a guard, a function or a right shows in the diff of that file.
 func TestSchemaIsAsDescribed(t *testing.T) {
 	t.Parallel()
 	now := schemaOf(t, storetest.DB(t, storetest.URL(t)))
@@ -43,7 +43,7 @@ func TestSchemaIsAsDescribed(t *testing.T) {
 	}
 }
 
-// schemaOf describes a database, a line for each thing.
+// schemaOf describes a database, one line per object.
 func schemaOf(t *testing.T, db *sql.DB) string {
 	t.Helper()
 	rows, err := db.QueryContext(t.Context(), describeSchema)

@@ -7,33 +7,31 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"kivuko/exchange"
 )
 
 // The order search.
 //
-// A query is recognised before it is looked for. Identifiers (ids, transaction hashes, receipts,
-// addresses, phone numbers, e-mail addresses) are found by B-tree in their exact form or by their
-// beginning, phone numbers by their end too. Names are found by the beginning of a name, else by a part
-// of one of its words. Each way yields a bounded number of candidates, so the work does not grow with
-// the table. Receipts, phone numbers and people, which many orders can share, are answered by indexes
-// alone (0007_exchange.sql). A query of less than four characters fits so much that it looks at the
-// newest orders only. Ids are UUIDv7, so the greater one is the newer.
+// The query is classified first. Identifiers (ids, transaction hashes, receipts, addresses, phone numbers, e-mail
+// addresses) are found by B-tree in full or by prefix, phone numbers also by their end. Names are found by the prefix
+// of a name, else by a part of one of its words. Each lookup returns a bounded number of candidates, so the work does
+// not grow with the table. Receipts, phone numbers and people, which many orders can share, are answered by indexes
+// alone (0007_exchange.sql). A query of less than four characters matches so much that only the newest orders are
+// searched. Ids are UUIDv7, so the greater one is the newer.
 
 // Limits of the search.
 const (
 	MaxSearchQuery = 100 // characters
-	shortQuery     = 4   // below, only the newest orders are looked at
+	shortQuery     = 4   // shorter queries search only the newest orders
 	newestOrders   = 400
-	candidates     = 200 // orders that one way of looking yields
-	foundUsers     = 50  // people whose orders are looked at
-	foundWords     = 50  // words that a part of a name is found in
-	minHex         = 6   // hexadecimal digits that are worth looking for as the beginning of an id or hash
+	candidates     = 200 // orders that one lookup returns
+	foundUsers     = 50  // people whose orders are searched
+	foundWords     = 50  // words that contain a part of a name
+	minHex         = 6   // the fewest hexadecimal digits for a search by the prefix of an id or hash
 )
 
-// checkQuery refuses a text that can't be looked for.
+// checkQuery refuses an invalid search text.
 func checkQuery(q string, limit int) error {
 	if err := require(utf8.ValidString(q) && !strings.ContainsRune(q, 0), "query/query", "characters", "must be text without control characters"); err != nil {
 		return err
@@ -41,7 +39,7 @@ func checkQuery(q string, limit int) error {
 	return require(utf8.RuneCountInString(q) <= limit, "query/query", "too_long", "must have at most 100 characters")
 }
 
-// phonePrefix turns the beginning of a number as people write it into that of the stored form.
+// phonePrefix converts the beginning of a number as typed to that of the stored form.
 func phonePrefix(q string) string {
 	d := strings.NewReplacer(" ", "", "-", "", "+", "").Replace(q)
 	if strings.HasPrefix(d, "0") {
@@ -50,16 +48,15 @@ func phonePrefix(q string) string {
 	return d
 }
 
-// way is one way of looking: a query for id, customer and vendor of candidates that are not deleted,
-// constant SQL with ? for arguments.
+// way is one lookup: a query for id, customer and vendor of candidates that are not deleted, as constant SQL with ?
+// for arguments.
 type way struct {
 	sql  string
 	args []any
 }
 
-// SearchOrders finds orders by id, transaction hash, receipt, phone number, address, e-mail address or
-// name, in whole or by the beginning, the newest first. The total is that of the candidates looked at
-// and so never more than some hundreds.
+// SearchOrders finds orders by id, transaction hash, receipt, phone number, address, e-mail address or name, in full
+// or by prefix, newest first. The total counts only the candidates searched, so it is never more than some hundreds.
 func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) ([]exchange.Order, int, error) {
 	q := strings.TrimSpace(query)
 	if err := checkQuery(q, MaxSearchQuery); err != nil {
@@ -82,7 +79,7 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 		parts, args = append(parts, `(`+w.sql+`)`), append(args, w.args...)
 	}
 	var visible where
-	if seller.Valid { // of candidates, which are few, also what it sold to the house itself
+	if seller.Valid { // also its own sales to the house, among the few candidates
 		visible.add(`(c.vendor_id = ? OR c.customer_id = ?)`, seller.UUID, seller.UUID)
 	} else {
 		visible.scope(v, "c.customer_id", "c.vendor_id")
@@ -96,7 +93,7 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 		orderRow
 		Total int
 	}
-	if err := s.db.SelectContext(ctx, &rows, sqlx.Rebind(sqlx.DOLLAR, found), args...); err != nil {
+	if err := s.db.Built(ctx, &rows, found, args...); err != nil {
 		return nil, 0, translate(err, "order")
 	}
 	all, total := make([]exchange.Order, len(rows)), offset
@@ -114,7 +111,7 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 	return all, total, nil
 }
 
-// newest looks at the newest orders that the view has, for anything that begins with or contains the query.
+// newest searches the newest orders of the view for anything that starts with or contains the query.
 func newest(v View, q string) way {
 	var w where
 	w.add(`o.deleted_at IS NULL`)
@@ -122,7 +119,7 @@ func newest(v View, q string) way {
 	like := "%" + escapeLike(strings.ToLower(q)) + "%"
 	phone := like
 	if _, _, merchant := v.args(); merchant.Valid {
-		phone = escapeLike(phonePrefix(q)) // too short for a number, see recognise
+		phone = escapeLike(phonePrefix(q)) // too short for a full number, see recognise
 	}
 	args := append(w.args, newestOrders) //nolint:gocritic // a new slice is meant
 	return way{
@@ -143,12 +140,12 @@ var (
 	phonePattern   = regexp.MustCompile(`^\+?[0-9][0-9 -]{3,19}$`)
 )
 
-// recognise lists the ways of looking for a query. Merchants, to whom the numbers of people are shown in part, find them
-// by the whole number alone: parts would tell the rest digit by digit.
+// recognise lists the lookups for a query. Merchants see customers' numbers masked, so they find them only by the full
+// number: searching by parts would reveal the rest digit by digit.
 func recognise(q string, merchant bool) []way {
 	lower, upper := strings.ToLower(q), strings.ToUpper(q)
 	var ways []way
-	// add looks among the orders that are not deleted.
+	// add searches the orders that are not deleted.
 	add := func(condition string, args ...any) {
 		ways = append(ways, way{`SELECT id, customer_id, vendor_id FROM orders WHERE deleted_at IS NULL AND ` + condition, args})
 	}
@@ -184,13 +181,13 @@ func recognise(q string, merchant bool) []way {
 		return ways
 	}
 	if strings.ContainsAny(q, "0123456789") && !strings.Contains(q, "@") {
-		return ways // no name has digits
+		return ways // names have no digits
 	}
 	return append(ways, people(lower))
 }
 
-// people looks for the orders of customers and merchants by name or e-mail address. The people come
-// first, a bounded number of them, and then the newest orders of each.
+// people searches the orders of customers and merchants by name or e-mail address: first a bounded number of people,
+// then the newest orders of each.
 func people(q string) way {
 	var users []string
 	var args []any
@@ -204,7 +201,7 @@ func people(q string) way {
 	} else {
 		add(`lower(first_name || ' ' || last_name) LIKE ?`, prefix)
 		add(`lower(last_name) LIKE ?`, prefix)
-		if two { // the last name before the first
+		if two { // last name before first name
 			add(`lower(last_name) = ? AND lower(first_name) LIKE ?`, first, escapeLike(strings.TrimSpace(last))+"%")
 		} else {
 			const words = ` = ANY (ARRAY(SELECT word FROM name_words WHERE word LIKE ? LIMIT ?))`
@@ -221,8 +218,7 @@ func people(q string) way {
 	}
 }
 
-// idRange is the first and the last id that begin with a text of hexadecimal digits, with or without
-// hyphens.
+// idRange is the first and the last id with a prefix of hexadecimal digits, with or without hyphens.
 func idRange(q string) (low, high uuid.UUID, ok bool) {
 	digits := strings.ReplaceAll(q, "-", "")
 	if !idPattern.MatchString(q) || len(digits) < minHex || len(digits) > 32 {

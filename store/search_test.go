@@ -99,7 +99,7 @@ func TestSearchPagesNewestFirst(t *testing.T) {
 	}
 }
 
-// A merchant sees parts of people's numbers, and can't learn the rest by looking for it: only whole numbers are found.
+// A merchant sees masked phone numbers, and can't learn the rest by searching: only full numbers are found.
 func TestMerchantsFindWholeNumbersOnly(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)

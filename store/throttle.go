@@ -11,13 +11,13 @@ import (
 
 // Limits of the counters of failed logins.
 const (
-	failureMemory = 24 * time.Hour // after this without a failure a counter starts anew
+	failureMemory = 24 * time.Hour // a counter starts anew after this time without a failure
 	maxLock       = 24 * time.Hour
 	maxDoublings  = 10
 )
 
-// One statement counts, so that many failures at once are all counted. At the limit the counter starts
-// again and the lock doubles with each time that it was reached.
+// One statement counts, so that concurrent failures are all counted. At the limit the counter restarts, and the lock
+// time doubles with each restart.
 const countLogin = `
 INSERT INTO login_failures AS f (key, failures, locks, locked_until, updated_at)
 VALUES ($1, CASE WHEN $2 <= 1 THEN 0 ELSE 1 END, CASE WHEN $2 <= 1 THEN 1 ELSE 0 END,
@@ -31,29 +31,29 @@ ON CONFLICT (key) DO UPDATE SET
 
 const (
 	countFailure = countLogin + ` RETURNING locked_until`
-	// A locked key counts nothing and returns no row, so of many attempts at once only as many pass as
-	// the limit allows.
+	// A locked key counts nothing and returns no row, so of many concurrent attempts only as many pass as the limit
+	// allows.
 	countAttempt = countLogin + ` WHERE f.locked_until IS NULL OR f.locked_until <= $3 RETURNING locked_until`
 )
 
-// LoginFailure counts a failed login under a key. The limit-th in a row locks the key for base, the
-// next limit-th for twice as long, and so on up to a day. It returns until when the key is locked: a
-// time in the past or zero when it is not.
+// LoginFailure counts a failed login under a key. The limit-th failure in a row locks the key for base, the next
+// limit-th for twice as long, and so on up to a day. It returns until when the key is locked: a time in the past or
+// zero when it is not.
 func (s *Store) LoginFailure(ctx context.Context, key string, limit int, base time.Duration) (time.Time, error) {
 	now := s.now()
 	var until sql.NullTime
-	err := s.read(ctx, &until, countFailure, key, max(limit, 1), now, base.Seconds(), now.Add(-failureMemory), maxDoublings, maxLock.Seconds())
+	err := s.db.Get(ctx, &until, countFailure, key, max(limit, 1), now, base.Seconds(), now.Add(-failureMemory), maxDoublings, maxLock.Seconds())
 	return utc(until), translate(err, "login counter")
 }
 
-// LoginAttempt counts an attempt before its secret is looked at, as LoginFailure counts failures, and
-// tells whether the secret may be looked at: not while the key is locked. The attempt that reaches the
-// limit is the last one that may. LoginSuccess takes the count back. It returns until when the key is
-// locked, zero or a time in the past when it is not.
+// LoginAttempt counts an attempt before its secret is checked, as LoginFailure counts failures, and reports whether
+// the secret may be checked: not while the key is locked. The attempt that reaches the limit is the last one allowed.
+// LoginSuccess resets the count. It also returns until when the key is locked, zero or a time in the past when it is
+// not.
 func (s *Store) LoginAttempt(ctx context.Context, key string, limit int, base time.Duration) (bool, time.Time, error) {
 	now := s.now()
 	var until sql.NullTime
-	err := s.read(ctx, &until, countAttempt, key, max(limit, 1), now, base.Seconds(), now.Add(-failureMemory), maxDoublings, maxLock.Seconds())
+	err := s.db.Get(ctx, &until, countAttempt, key, max(limit, 1), now, base.Seconds(), now.Add(-failureMemory), maxDoublings, maxLock.Seconds())
 	if errors.Is(err, sql.ErrNoRows) {
 		locked, err := s.LoginLocked(ctx, key)
 		return false, locked, err
@@ -66,16 +66,16 @@ const readLocks = `SELECT max(locked_until) FROM login_failures WHERE key = ANY 
 // LoginLocked returns the latest time until which one of the keys is locked, zero when none is.
 func (s *Store) LoginLocked(ctx context.Context, keys ...string) (time.Time, error) {
 	var until sql.NullTime
-	err := s.read(ctx, &until, readLocks, pq.Array(keys), s.now())
+	err := s.db.Get(ctx, &until, readLocks, pq.Array(keys), s.now())
 	return utc(until), translate(err, "login counter")
 }
 
 const forgetFailures = `DELETE FROM login_failures WHERE key = $1`
 
-// LoginSuccess forgets the failures of a key.
+// LoginSuccess resets the failures of a key.
 func (s *Store) LoginSuccess(ctx context.Context, key string) error {
 	return s.inTx(ctx, "login counter", func(t unitTx) error {
-		_, err := t.exec(ctx, forgetFailures, key)
+		_, err := t.Exec(ctx, forgetFailures, key)
 		return err
 	})
 }

@@ -10,9 +10,9 @@ import (
 	"kivuko/store/storetest"
 )
 
-// The house pays the network's fee of every transfer, however little it moves and also between wallets of one
-// owner, who spends none of his limits by it. So they are counted, in all processes together, and those of a
-// merchant's people as one.
+// The house pays the network fee of every transfer, however small and also between wallets of one owner, which uses
+// none of the spending limits. So transfers are counted, over all processes, and those of a merchant and its
+// subvendors together.
 func TestRaceTransfersOfADayAreLimited(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -51,7 +51,7 @@ func TestRaceTransfersOfADayAreLimited(t *testing.T) {
 			if codes[""] != c.room || codes[exchange.CodeLimitReached] != len(requests)-c.room {
 				t.Errorf("outcomes %v, want %d transfers and refusals", codes, c.room)
 			}
-			// One that was never sent makes room again; one that is asked for a second time takes none.
+			// A transfer that was never sent makes room again; a repeated request takes none.
 			list, _, err := one.ListTransfers(t.Context(), store.Everything(), store.TransferFilter{}, store.Page{Number: 1, Size: 10})
 			if err != nil || len(list) == 0 {
 				t.Fatalf("%d transfers, %v", len(list), err)

@@ -16,11 +16,11 @@ INSERT INTO transfers (id, kind, requested_by, sender_id, vendor_id, recipient_i
     fee, fee_profile_id, fee_hold_id, fx_quote_id, fiat_currency, fiat_amount, fiat_rate)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $24, $25, $26, $27, $28, $29, $30, $31)`
 
-// OpenTransfer stores a transfer, holds its amount and counts its value against the limits of who asks
-// for it, all in one transaction. The request's id becomes the transfer's: called again, it returns the
-// transfer that is there. CodeInvalid names the field at fault, CodeLimitReached a limit,
-// CodeInsufficientFunds a wallet that has less available. A quote is used up in the same transaction: one
-// that was used or replaced is CodeStateConflict, one whose time is over CodeExpired.
+// OpenTransfer stores a transfer, holds its amount and counts its value against the requester's limits, all in one
+// transaction. The request's id becomes the transfer's: a repeated call returns the existing transfer. CodeInvalid
+// names the wrong field, CodeLimitReached a limit, CodeInsufficientFunds a wallet with too little available. A quote
+// is used up in the same transaction: CodeStateConflict for one that was used or replaced, CodeExpired for an expired
+// one.
 func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) (exchange.Transfer, error) {
 	return change(ctx, s, "transfer", r.RequestedBy, func(ctx context.Context, t unitTx) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
@@ -28,7 +28,7 @@ func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by
 			return old, none, err
 		}
 		var asker userRow
-		if err := t.get(ctx, &asker, lockCustomer, r.RequestedBy); err != nil {
+		if err := t.Get(ctx, &asker, lockCustomer, r.RequestedBy); err != nil {
 			return exchange.Transfer{}, none, translate(err, "user")
 		}
 		f, err := t.draftTransfer(ctx, r, asker)
@@ -63,10 +63,10 @@ func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by
 	})
 }
 
-// transferBefore finds the transfer that a repeated request created.
+// transferBefore finds the transfer that an earlier identical request created.
 func (t unitTx) transferBefore(ctx context.Context, r exchange.TransferRequest) (exchange.Transfer, bool, error) {
 	var rows []transferRow
-	if err := t.all(ctx, &rows, readTransfer, r.ID); err != nil || len(rows) == 0 {
+	if err := t.All(ctx, &rows, readTransfer, r.ID); err != nil || len(rows) == 0 {
 		return exchange.Transfer{}, false, err
 	}
 	f, err := rows[0].transfer()
@@ -76,32 +76,32 @@ func (t unitTx) transferBefore(ctx context.Context, r exchange.TransferRequest) 
 	return f, true, err
 }
 
-// Those of a merchant and its subvendors are counted together. What was never sent cost nothing.
+// Transfers of a merchant and its subvendors are counted together. Those that were never sent cost nothing.
 const countSent = `
 SELECT count(*) FROM transfers WHERE created_at >= $1 AND status NOT IN ('cancelled', 'rejected', 'blocked')
     AND CASE WHEN $2::uuid IS NOT NULL THEN vendor_id = $2 WHEN $3::uuid IS NOT NULL THEN sender_id = $3 ELSE sender_id IS NULL END`
 
-// underTransfers refuses a transfer of somebody who has sent many today, whatever they are worth: the house
-// pays the network's fee of each. Who asks is locked; of a merchant's people the merchant is too, so that two
-// of them can't both be the last. The house's own are its officers' business, and counted without a lock.
+// underTransfers refuses a transfer above the daily number of its requester, whatever its value: the house pays each
+// network fee. The requester is locked, and so is the merchant of a subvendor, so that two concurrent transfers can't
+// both be the last. The house's own transfers are counted without a lock.
 func (t unitTx) underTransfers(ctx context.Context, f exchange.Transfer, role exchange.Role) error {
 	if f.VendorID != uuid.Nil && f.VendorID != f.RequestedBy {
 		var merchant userRow
-		if err := t.get(ctx, &merchant, lockCustomer, f.VendorID); err != nil {
+		if err := t.Get(ctx, &merchant, lockCustomer, f.VendorID); err != nil {
 			return translate(err, "merchant")
 		}
 	}
 	var sent int
-	if err := t.get(ctx, &sent, countSent, exchange.DayOf(t.s.now()), nullID(f.VendorID), nullID(f.SenderID)); err != nil {
+	if err := t.Get(ctx, &sent, countSent, exchange.DayOf(t.s.now()), nullID(f.VendorID), nullID(f.SenderID)); err != nil {
 		return err
 	}
 	if most := t.s.limits.transfers(role); sent >= most {
-		return exchange.Errorf(exchange.CodeLimitReached, "At most %d transfers may be sent in a day.", most)
+		return exchange.Errorf(exchange.CodeLimitReached, "At most %d transfers may be sent per day.", most)
 	}
 	return nil
 }
 
-// countTransfer counts a transfer against the limits. Moving money between one's own wallets spends none.
+// countTransfer counts a transfer against the limits. Transfers between a user's own wallets don't count.
 func (t unitTx) countTransfer(ctx context.Context, f exchange.Transfer, role exchange.Role) error {
 	if f.Kind == exchange.InternalTransfer && f.SenderID == f.RecipientID {
 		return nil
@@ -109,10 +109,10 @@ func (t unitTx) countTransfer(ctx context.Context, f exchange.Transfer, role exc
 	return t.useLimit(ctx, limitUse{userID: f.RequestedBy, role: role, objectType: "transfer", objectID: f.ID, value: f.Value})
 }
 
-// forShare keeps the rule as it is until the transfer is stored under it; the database holds it against the rule.
+// forShare locks the rule until the transfer is stored under it; the database compares the two.
 const forShare = ` FOR SHARE`
 
-// draftTransfer checks a request and fills in what follows from it.
+// draftTransfer checks a request and fills in derived fields.
 func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, asker userRow) (exchange.Transfer, error) {
 	now := t.s.now()
 	f := exchange.Transfer{
@@ -150,15 +150,15 @@ func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, a
 	return f, nil
 }
 
-// sendingWallet finds the wallet that pays: one of the asker's own, of the merchant that it acts for, or
-// for treasury officers one of the house's treasury. Anybody else's is as absent as one that does not exist.
+// sendingWallet finds the paying wallet: one of the requester's own, of its merchant, or for treasury officers one of
+// the house's treasury. Another owner's wallet is reported as missing.
 func (t unitTx) sendingWallet(ctx context.Context, r exchange.TransferRequest, asker userRow) (walletRow, error) {
 	var found []walletRow
 	var err error
 	if r.WalletID == uuid.Nil {
-		err = t.all(ctx, &found, readDefaultWallet, r.RequestedBy, r.Network)
+		err = t.All(ctx, &found, readDefaultWallet, r.RequestedBy, r.Network)
 	} else {
-		err = t.all(ctx, &found, readWallet, r.WalletID)
+		err = t.All(ctx, &found, readWallet, r.WalletID)
 	}
 	if err != nil {
 		return walletRow{}, err
@@ -168,7 +168,7 @@ func (t unitTx) sendingWallet(ctx context.Context, r exchange.TransferRequest, a
 		return walletRow{}, require(false, pointer, "required", "must be given: there is no default wallet on this network")
 	}
 	if len(found) == 0 || !maySpend(asker, found[0]) {
-		return walletRow{}, require(false, pointer, "not_found", "is not the id of a wallet of yours")
+		return walletRow{}, require(false, pointer, "not_found", "must be the id of one of your wallets")
 	}
 	w := found[0]
 	if err := require(w.Network == r.Network, pointer, "mismatch", "must be a wallet on the network of the transfer"); err != nil {
@@ -194,8 +194,8 @@ func maySpend(asker userRow, w walletRow) bool {
 
 const readWalletByAddress = `SELECT ` + walletColumns + ` FROM wallets WHERE network = $1 AND address = $2`
 
-// fillRecipient finds out where the money goes. Whoever has a wallet in our custody is paid there, also
-// when only its address was given.
+// fillRecipient determines where the money goes. A recipient with a wallet in our custody is paid there, even if only
+// its address was given.
 func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r exchange.TransferRequest, asker userRow) error {
 	to, pointer, err := t.receivingWallet(ctx, r)
 	if err != nil {
@@ -208,11 +208,11 @@ func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r excha
 	if err := require(to.OwnerID.Valid || asker.Role == exchange.RoleTreasury, pointer, "own_wallet", "must not be one of the house's own wallets"); err != nil {
 		return err
 	}
-	// It would be seen as ours, be owed to nobody, and wake no order.
-	if err := require(to.Purpose != exchange.HouseTwin, pointer, "own_wallet", "must not be the address of a wallet of ours on another network"); err != nil {
+	// A payment there would be seen as ours, be owed to no owner, and fund no order.
+	if err := require(to.Purpose != exchange.HouseCounterpart, pointer, "own_wallet", "must not be the address of a wallet of ours on another network"); err != nil {
 		return err
 	}
-	if err := require(to.Purpose != exchange.HouseEscrow, pointer, "own_wallet", "must not be an escrow address; an order is funded by wallet_id"); err != nil {
+	if err := require(to.Purpose != exchange.HouseEscrow, pointer, "own_wallet", "must not be an escrow address; set wallet_id on the order to fund it"); err != nil {
 		return err
 	}
 	if err := require(to.ID != f.WalletID, pointer, "own_wallet", "must not be the wallet that pays"); err != nil {
@@ -223,14 +223,14 @@ func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r excha
 	return nil
 }
 
-// receivingWallet finds the wallet of a recipient, none for an address that is not ours, and the pointer
-// of the field that named it.
+// receivingWallet finds the wallet of a recipient, nil for an address that is not ours, and the pointer of the field
+// that named it.
 func (t unitTx) receivingWallet(ctx context.Context, r exchange.TransferRequest) (*walletRow, string, error) {
 	var found []walletRow
 	switch to := r.Recipient; {
 	case to.Address != "":
 		const pointer = "/recipient/address"
-		if err := t.all(ctx, &found, readWalletByAddress, r.Network, to.Address); err != nil {
+		if err := t.All(ctx, &found, readWalletByAddress, r.Network, to.Address); err != nil {
 			return nil, pointer, err
 		}
 		if len(found) == 0 {
@@ -239,11 +239,11 @@ func (t unitTx) receivingWallet(ctx context.Context, r exchange.TransferRequest)
 		return &found[0], pointer, nil
 	case to.WalletID != uuid.Nil:
 		const pointer = "/recipient/wallet_id"
-		if err := t.all(ctx, &found, readWallet, to.WalletID); err != nil {
+		if err := t.All(ctx, &found, readWallet, to.WalletID); err != nil {
 			return nil, pointer, err
 		}
 		if len(found) == 0 || found[0].Network != r.Network {
-			return nil, pointer, require(false, pointer, "not_found", "is not the id of a wallet on this network")
+			return nil, pointer, require(false, pointer, "not_found", "must be the id of a wallet on this network")
 		}
 		return &found[0], pointer, nil
 	case to.UserID != uuid.Nil:
@@ -253,22 +253,22 @@ func (t unitTx) receivingWallet(ctx context.Context, r exchange.TransferRequest)
 	case to.Phone != "":
 		return t.walletOfUser(ctx, "/recipient/phone_number", readUserByPhone, to.Phone, r.Network)
 	}
-	return nil, "", require(false, "/recipient", "required", "must name somebody")
+	return nil, "", require(false, "/recipient", "required", "must name a recipient")
 }
 
-// walletOfUser finds the default wallet of a person. Nobody, a deactivated account and a person without
-// a wallet get one answer: who asks need not know more.
+// walletOfUser finds the default wallet of a user. An unknown user, a deactivated account and a user without a wallet
+// get the same error, so that requesters can't probe accounts.
 func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any, n exchange.Network) (*walletRow, string, error) {
 	var people []userRow
-	if err := t.all(ctx, &people, query, key); err != nil {
+	if err := t.All(ctx, &people, query, key); err != nil {
 		return nil, pointer, err
 	}
-	absent := require(false, pointer, "not_found", "is not a user who has a wallet on this network")
+	absent := require(false, pointer, "not_found", "must be a user who has a wallet on this network")
 	if len(people) == 0 || !people[0].IsActive {
 		return nil, pointer, absent
 	}
 	var found []walletRow
-	if err := t.all(ctx, &found, readDefaultWallet, people[0].ID, n); err != nil {
+	if err := t.All(ctx, &found, readDefaultWallet, people[0].ID, n); err != nil {
 		return nil, pointer, err
 	}
 	if len(found) == 0 {
@@ -278,7 +278,7 @@ func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any
 }
 
 func (t unitTx) insertTransfer(ctx context.Context, f exchange.Transfer) error {
-	return t.one(ctx, insertTransfer, f.ID, f.Kind, f.RequestedBy, nullID(f.SenderID), nullID(f.VendorID), nullID(f.RecipientID),
+	return t.One(ctx, insertTransfer, f.ID, f.Kind, f.RequestedBy, nullID(f.SenderID), nullID(f.VendorID), nullID(f.RecipientID),
 		nullID(f.RecipientVendorID), f.Network, f.Amount.Asset(), f.Amount.Decimal(), f.WalletID, f.WalletType, f.FromAddress, nullID(f.ToWalletID),
 		f.ToAddress, f.Note, f.Value.Decimal(), f.Rate, f.ApprovalsRequired, f.Digest, f.Status, f.StatusDetail, f.HoldID, f.CreatedAt,
 		f.Fee.Decimal(), nullID(f.FeeProfileID), nullID(f.FeeHoldID), nullID(f.QuoteID), sql.NullString{String: string(f.QuotedFiat.Asset()), Valid: f.QuoteID != uuid.Nil},

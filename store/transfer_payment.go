@@ -15,8 +15,8 @@ func (o *transferPayment) parties() (owner, vendor uuid.UUID) {
 	return o.transfer.SenderID, o.transfer.VendorID
 }
 
-// follow moves the transfer along. It is completed in the transaction that completes its payment and
-// captures its hold.
+// follow moves the transfer along. The transaction that completes its payment and captures its hold also completes the
+// transfer.
 func (o *transferPayment) follow(ctx context.Context, t unitTx, to paymentStage, txID string) error {
 	f := o.transfer
 	status, detail := f.Status, ""
@@ -26,7 +26,7 @@ func (o *transferPayment) follow(ctx context.Context, t unitTx, to paymentStage,
 			detail = exchange.WaitExternal
 		}
 		if status != exchange.TransferQueued {
-			status = exchange.TransferSigning // nothing of it is on the network any more
+			status = exchange.TransferSigning // it is no longer on the network
 		}
 	case stageHandedOut:
 		detail, txID = exchange.WaitHandedOut, f.TxHash
@@ -48,8 +48,8 @@ func (o *transferPayment) follow(ctx context.Context, t unitTx, to paymentStage,
 	return o.advance(ctx, t, status, detail, txID)
 }
 
-// advance saves the transfer in a state, and in those on the way that the machine asks for. A transfer
-// that has ended, or is there already, stays as it is.
+// advance saves the transfer in a status, and in the intermediate ones that the state machine requires. A transfer
+// that has ended, or has the status already, stays as it is.
 func (o *transferPayment) advance(ctx context.Context, t unitTx, to exchange.TransferStatus, detail, txHash string) error {
 	for !o.transfer.Over() {
 		f := o.transfer
@@ -69,7 +69,7 @@ func (o *transferPayment) advance(ctx context.Context, t unitTx, to exchange.Tra
 	return nil
 }
 
-// between is the next state on the way to another one.
+// between is the next status on the way to another one.
 func between(from, to exchange.TransferStatus) exchange.TransferStatus {
 	switch {
 	case from == to:
@@ -89,9 +89,8 @@ func (o *transferPayment) spend(ctx context.Context, t unitTx, p exchange.ChainP
 	return used, lines, err
 }
 
-// giveUpPayment makes sure that a transfer's crypto never leaves. It refuses with CodeStateConflict while
-// a transaction may still move it, or something that left the wallet may be it and no person has settled what
-// that was.
+// giveUpPayment makes sure that a transfer's crypto never leaves. CodeStateConflict while a transaction may still move
+// it, or while an unsettled outgoing movement may be it.
 func (t unitTx) giveUpPayment(ctx context.Context, f exchange.Transfer, by exchange.Principal, why string) error {
 	p, found, err := t.paymentOf(ctx, exchange.ForTransfer, f.ID)
 	if err != nil || !found || p.Status == exchange.ChainCancelled {
@@ -106,7 +105,7 @@ func (t unitTx) giveUpPayment(ctx context.Context, f exchange.Transfer, by excha
 		return err
 	}
 	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
-		return exchange.Errorf(exchange.CodeStateConflict, "A transaction of the transfer may still move money; it can't be given up.")
+		return exchange.Errorf(exchange.CodeStateConflict, "A transaction of the transfer may still move money, so the transfer can't be given up.")
 	}
 	if err := t.mayGiveUp(ctx, p.ID); err != nil {
 		return err

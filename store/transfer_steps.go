@@ -10,8 +10,8 @@ import (
 	"kivuko/exchange"
 )
 
-// AdvanceTransfer takes a transfer from its creation onwards: one that stays in our custody is queued, one
-// that leaves it is to be screened. One that is further already is returned as it is.
+// AdvanceTransfer moves a new transfer on: one that stays in our custody is queued, one that leaves it is to be
+// screened. One that is further already is returned as it is.
 func (s *Store) AdvanceTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
 	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
@@ -26,9 +26,9 @@ func (s *Store) AdvanceTransfer(ctx context.Context, id uuid.UUID) (exchange.Tra
 	})
 }
 
-// RecordScreening stores what screeners said of a transfer's counterparty and moves it: one hit blocks it
-// and keeps its money held, one unknown leaves it where it is, and only when all are clear does it go on to
-// its approval or into the queue. Answers about a transfer that is not being screened change nothing.
+// RecordScreening stores the screening results of a transfer's counterparty and moves the transfer: one hit blocks it
+// and keeps its money held, one unknown leaves it where it is, and only when all are clear it goes on to its approval
+// or into the queue. Results for a transfer that is not being screened change nothing.
 func (s *Store) RecordScreening(ctx context.Context, id uuid.UUID, said []exchange.Screening) (exchange.Transfer, error) {
 	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
@@ -36,9 +36,9 @@ func (s *Store) RecordScreening(ctx context.Context, id uuid.UUID, said []exchan
 			return f, none, nil
 		}
 		if len(said) == 0 {
-			return f, none, exchange.Errorf(exchange.CodeInternal, "transfer %s was screened by nobody", id)
+			return f, none, exchange.Errorf(exchange.CodeInternal, "transfer %s has no screening results", id)
 		}
-		// The worst answer is stored last: it is the one that counts for the database too.
+		// The worst result is stored last, because the database uses the last one.
 		slices.SortStableFunc(said, func(a, b exchange.Screening) int { return severity(a.Verdict) - severity(b.Verdict) })
 		for _, v := range said {
 			v.TransferID = id
@@ -72,22 +72,22 @@ func severity(v exchange.Verdict) int {
 	return 1
 }
 
-// Of those who agreed only who may still approve counts, and is named.
+// Only approvals by officers who may still approve count and are listed.
 const readApprovers = `
 SELECT a.officer_id FROM approvals a JOIN users u ON u.id = a.officer_id AND u.is_active AND u.role IN ('admin', 'treasury')
 WHERE a.object_type = 'transfer' AND a.object_id = $1 AND a.action = 'approve' ORDER BY a.created_at, a.id`
 
-// A deactivated account has no say over money any more, nor has anybody who acts for a deactivated merchant.
+// A deactivated account, or one that acts for a deactivated merchant, no longer controls money.
 const someoneGone = `SELECT EXISTS (SELECT FROM users WHERE id IN ($1, $2) AND NOT is_active)`
 
-// queueTransfer writes the approved payment of a transfer. Between the request and now days may have
-// passed: an address that was put on the deny list since blocks it instead, and one that a
-// deactivated account asked for, or somebody who acts for one, is cancelled.
+// queueTransfer writes the approved payment of a transfer. Days may have passed since the request: the transfer is
+// blocked if its address is now on the deny list, and cancelled if its requester or the requester's merchant is now
+// deactivated.
 func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 	var none exchange.Posting
 	denied := false
 	if f.Kind == exchange.ExternalTransfer {
-		if err := t.get(ctx, &denied, isDenied, f.Network, f.ToAddress); err != nil {
+		if err := t.Get(ctx, &denied, isDenied, f.Network, f.ToAddress); err != nil {
 			return f, none, err
 		}
 	}
@@ -100,7 +100,7 @@ func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exch
 		return f, none, err
 	}
 	var gone bool
-	if err := t.get(ctx, &gone, someoneGone, f.RequestedBy, nullID(f.VendorID)); err != nil {
+	if err := t.Get(ctx, &gone, someoneGone, f.RequestedBy, nullID(f.VendorID)); err != nil {
 		return f, none, err
 	}
 	if gone {
@@ -110,13 +110,13 @@ func (t unitTx) queueTransfer(ctx context.Context, by exchange.Principal, f exch
 	return f, none, err
 }
 
-// approvers names who let a transfer go, for its payment.
+// approvers names who approved a transfer, for its payment.
 func (t unitTx) approvers(ctx context.Context, f exchange.Transfer) (string, error) {
 	if f.ApprovalsRequired == 0 {
 		return byPolicy, nil
 	}
 	var officers []uuid.UUID
-	if err := t.all(ctx, &officers, readApprovers, f.ID); err != nil {
+	if err := t.All(ctx, &officers, readApprovers, f.ID); err != nil {
 		return "", err
 	}
 	names := make([]string, len(officers))
@@ -147,8 +147,8 @@ func (t unitTx) payTransfer(ctx context.Context, by exchange.Principal, f exchan
 	return f, err
 }
 
-// SignTransfer hands a queued transfer to the signer. A cold wallet's is refused with CodeStateConflict: its
-// key never signs by itself. One that is further already is returned as it is.
+// SignTransfer hands a queued transfer to the signer. CodeStateConflict for a cold wallet's transfer, which is signed
+// on the cold machine. One that is further already is returned as it is.
 func (s *Store) SignTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
 	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
@@ -156,14 +156,14 @@ func (s *Store) SignTransfer(ctx context.Context, id uuid.UUID) (exchange.Transf
 			return f, none, nil
 		}
 		if f.WalletType == exchange.Cold {
-			return f, none, exchange.Errorf(exchange.CodeStateConflict, "A cold wallet signs elsewhere.")
+			return f, none, exchange.Errorf(exchange.CodeStateConflict, "Transfers of cold wallets are signed on the cold machine.")
 		}
 		f, err := t.moveTransfer(ctx, flow, f, exchange.TransferSigning, exchange.WaitSignature)
 		return f, none, err
 	})
 }
 
-// release frees what a transfer that moves nothing reserved and counted.
+// release frees the hold and the limits of a transfer that moves nothing.
 func (t unitTx) release(ctx context.Context, f exchange.Transfer) (exchange.Posting, error) {
 	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldRelease, Hold: exchange.Hold{ID: f.HoldID}}}}
 	if f.FeeHoldID != uuid.Nil {
@@ -172,8 +172,8 @@ func (t unitTx) release(ctx context.Context, f exchange.Transfer) (exchange.Post
 	return p, t.releaseLimit(ctx, "transfer", f.ID)
 }
 
-// CancelTransfer gives a transfer up before anything is signed and frees its money. One that is cancelled is
-// returned as it is; CodeStateConflict when a transaction of it may move money, or when it has ended.
+// CancelTransfer gives a transfer up before anything is signed and frees its money. A cancelled one is returned as it
+// is; CodeStateConflict when a transaction of it may move money, or when it has ended.
 func (s *Store) CancelTransfer(ctx context.Context, id uuid.UUID, detail string, by exchange.Principal) (exchange.Transfer, error) {
 	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
@@ -200,8 +200,8 @@ func (t unitTx) endTransfer(ctx context.Context, f exchange.Transfer, to exchang
 	return f, p, err
 }
 
-// LapseTransfer cancels a transfer for which nobody decided in time. One that does not wait for a decision
-// any more is returned as it is.
+// LapseTransfer cancels a transfer that no officer decided in time. One that no longer waits for a decision is
+// returned as it is.
 func (s *Store) LapseTransfer(ctx context.Context, id uuid.UUID) (exchange.Transfer, error) {
 	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 		if f.Status != exchange.TransferPending {
@@ -211,9 +211,9 @@ func (s *Store) LapseTransfer(ctx context.Context, id uuid.UUID) (exchange.Trans
 	})
 }
 
-// GiveUpTransfer is an operator's decision to give the money back: a transfer that was never handed to the
-// signer is cancelled, one that was fails, and of a blocked one the held money becomes free. It refuses with
-// CodeStateConflict while a transaction may still move the money. Repeated, it changes nothing.
+// GiveUpTransfer carries out an operator's decision to give the money back: a transfer that never reached the signer
+// is cancelled, one that did fails, and the held money of a blocked one is freed. CodeStateConflict while a
+// transaction may still move the money. A repeated call changes nothing.
 func (s *Store) GiveUpTransfer(ctx context.Context, id uuid.UUID, by exchange.Principal) (exchange.Transfer, error) {
 	return s.stepTransfer(ctx, id, func(ctx context.Context, t unitTx, f exchange.Transfer) (exchange.Transfer, exchange.Posting, error) {
 		var none exchange.Posting
@@ -235,7 +235,7 @@ func (s *Store) GiveUpTransfer(ctx context.Context, id uuid.UUID, by exchange.Pr
 			p, err := t.release(ctx, f)
 			return f, p, err
 		case exchange.TransferCancelled, exchange.TransferFailed, exchange.TransferRejected:
-			return f, none, nil // the money is free already
+			return f, none, nil // the money is already free
 		case exchange.TransferCompleted:
 		}
 		return f, none, exchange.Errorf(exchange.CodeStateConflict, "A transfer that is %s can't be given up.", f.Status)

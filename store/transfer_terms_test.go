@@ -8,7 +8,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// The database takes no transfer whose terms are not those that hold for it, whatever wrote it.
+// The database refuses transfers with wrong terms.
 func TestDatabaseGuardsTermsOfTransfers(t *testing.T) {
 	t.Parallel()
 	p := newPurse(t, "100")

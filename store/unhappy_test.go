@@ -21,7 +21,7 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 	for _, c := range []struct {
 		name, amount                 string
 		prepare                      func(*testing.T, *store.Store, storetest.Market, exchange.Order)
-		kind                         store.PaymentKind
+		kind                         exchange.PaymentKind
 		order                        exchange.OrderStatus
 		exception                    exchange.ExceptionKind
 		state                        exchange.ExceptionStatus
@@ -30,23 +30,23 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 		kept                         string // unclaimed
 	}{
 		{
-			name: "over", amount: "1305", kind: store.PaidOver, order: exchange.OrderProcessing, exception: exchange.ExcOver,
+			name: "over", amount: "1305", kind: exchange.PaidOver, order: exchange.OrderProcessing, exception: exchange.ExcOver,
 			state: exchange.ExcRefunding, refund: "10", inFlight: "1295", due: "10", aside: "0", left: "990",
 		},
 		{
-			name: "over by too little to be sent back", amount: "1304", kind: store.PaidOver, order: exchange.OrderProcessing,
+			name: "over by too little to be sent back", amount: "1304", kind: exchange.PaidOver, order: exchange.OrderProcessing,
 			exception: exchange.ExcOver, state: exchange.ExcAccepted, inFlight: "1295", due: "0", aside: "0", kept: "9", left: "990",
 		},
 		{
-			name: "too little of anything", amount: "9", kind: store.PaidUnder, order: exchange.OrderFailed,
+			name: "too little of anything", amount: "9", kind: exchange.PaidUnder, order: exchange.OrderFailed,
 			exception: exchange.ExcUnder, state: exchange.ExcAccepted, inFlight: "0", due: "0", aside: "0", kept: "9", left: "1000",
 		},
 		{
-			name: "under", amount: "1000", kind: store.PaidUnder, order: exchange.OrderFailed, exception: exchange.ExcUnder,
+			name: "under", amount: "1000", kind: exchange.PaidUnder, order: exchange.OrderFailed, exception: exchange.ExcUnder,
 			state: exchange.ExcRefunding, refund: "1000", inFlight: "0", due: "1000", aside: "0", left: "1000",
 		},
 		{
-			name: "late", amount: "1295", kind: store.PaidLate, order: exchange.OrderCancelled, exception: exchange.ExcLate,
+			name: "late", amount: "1295", kind: exchange.PaidLate, order: exchange.OrderCancelled, exception: exchange.ExcLate,
 			state: exchange.ExcOpen, inFlight: "0", due: "0", aside: "1295", left: "1000",
 			prepare: func(t *testing.T, s *store.Store, _ storetest.Market, o exchange.Order) {
 				t.Helper()
@@ -56,7 +56,7 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 			},
 		},
 		{
-			name: "duplicate", amount: "1295", kind: store.PaidDuplicate, order: exchange.OrderProcessing, exception: exchange.ExcDuplicate,
+			name: "duplicate", amount: "1295", kind: exchange.PaidDuplicate, order: exchange.OrderProcessing, exception: exchange.ExcDuplicate,
 			state: exchange.ExcOpen, inFlight: "1295", due: "0", aside: "1295", left: "990",
 			prepare: func(t *testing.T, s *store.Store, _ storetest.Market, o exchange.Order) {
 				t.Helper()
@@ -91,7 +91,7 @@ func TestPaymentsThatDoNotFit(t *testing.T) {
 				t.Errorf("refund %+v", out.Refund)
 			}
 			known, err := s.AcceptPayment(t.Context(), a.ID, obs, time.Time{})
-			if err != nil || known.Kind != store.PaidKnown || known.Exception.ID != out.Exception.ID || known.Refund.ID != out.Refund.ID {
+			if err != nil || known.Kind != exchange.PaidKnown || known.Exception.ID != out.Exception.ID || known.Refund.ID != out.Refund.ID {
 				t.Errorf("again %+v, %v", known, err)
 			}
 			wantBalance(t, s, exchange.House(exchange.AccOrdersInFlight, money.KES), c.inFlight, "0")
@@ -115,15 +115,40 @@ func payout(t *testing.T, s *store.Store, r exchange.Refund) exchange.PaymentAtt
 	t.Helper()
 	id := storetest.NewID(t)
 	a := exchange.PaymentAttempt{ID: id, Provider: "daraja", Reference: "REFUND", CallbackToken: id.String(), WorkflowID: "refund:" + r.ID.String()}
-	begun, err := s.BeginRefundPayout(t.Context(), r.ID, a)
+	begun, err := s.BeginPayout(t.Context(), exchange.PayoutOfRefund(r.ID), a)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := s.BeginRefundPayout(t.Context(), r.ID, a)
+	again, err := s.BeginPayout(t.Context(), exchange.PayoutOfRefund(r.ID), a)
 	if err != nil || again.ID != begun.ID || again.Version != begun.Version {
 		t.Fatalf("begun again %+v, %v", again, err)
 	}
 	return begun
+}
+
+// The address of a payment never changes: an officer gives the shillings back to the phone that paid, and nothing of the
+// payment can be signed any more.
+func TestRefundOfAnOrderToAnInvalidAddress(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	o, p := paid(t, s, m)
+	if _, err := s.ParkChainPayment(ctx, p.ID, "invalid_address"); err != nil {
+		t.Fatal(err)
+	}
+	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
+	refund := twice(t, sameRefund, func() (exchange.Refund, error) {
+		_, r, err := s.RefundOrder(ctx, o.ID, "the address burns coins", officer)
+		return r, err
+	})
+	if refund.Phone != o.PaymentPhone || !refund.Amount.Equal(o.Price.Fiat) {
+		t.Errorf("%s goes back to %s, want %s to %s", refund.Amount, refund.Phone, o.Price.Fiat, o.PaymentPhone)
+	}
+	_, err := s.RetryChainPayment(ctx, p.ID, officer)
+	wantFault(t, err, exchange.CodeStateConflict)
+	wantBalance(t, s, exchange.Owned(exchange.AccWalletBalance, m.VendorWallet.ID, money.USDT), "1500", "1000") // the offer's
+	wantBalance(t, s, refundsDue(), "1295", "0")
+	wantBooks(t, s)
 }
 
 func TestRefundOfAnOrderThatCanNotBeDelivered(t *testing.T) {
@@ -153,24 +178,24 @@ func TestRefundOfAnOrderThatCanNotBeDelivered(t *testing.T) {
 		t.Errorf("order %s %s, %v", after.Status, after.StatusDetail, err)
 	}
 	_, err = s.RetryChainPayment(ctx, p.ID, officer)
-	wantFault(t, err, exchange.CodeStateConflict) // cancelled for ever
+	wantFault(t, err, exchange.CodeStateConflict) // cancelled for good
 	wantBalance(t, s, exchange.Owned(exchange.AccWalletBalance, m.VendorWallet.ID, money.USDT), "1500", "1000")
 	wantBalance(t, s, exchange.House(exchange.AccNetworkFees, money.TRX), "2", "0")
 	wantBalance(t, s, refundsDue(), "1295", "0")
 
 	first := payout(t, s, refund)
-	wantBalance(t, s, exchange.House(exchange.AccMomoPayout, money.KES), "1000000", "1318") // with the operator's charge of 23
-	_, err = s.FailRefund(ctx, refund.ID, "refused")
+	wantBalance(t, s, exchange.House(exchange.AccMomoPayout, money.KES), "1000000", "1318") // with the provider's charge of 23
+	_, err = failRefund(t, s, refund.ID, "refused")
 	wantFault(t, err, exchange.CodeStateConflict) // the payout may still move money
 	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
 		t.Fatal(err)
 	}
-	twice(t, sameRefund, func() (exchange.Refund, error) { return s.FailRefund(ctx, refund.ID, "refused") })
+	twice(t, sameRefund, func() (exchange.Refund, error) { return failRefund(t, s, refund.ID, "refused") })
 	wantBalance(t, s, exchange.House(exchange.AccMomoPayout, money.KES), "1000000", "0")
 
 	second := payout(t, s, refund)
 	obs := storetest.Paid(t, kes("1295"))
-	done := twice(t, sameRefund, func() (exchange.Refund, error) { return s.CompleteRefund(ctx, refund.ID, second.ID, obs) })
+	done := twice(t, sameRefund, func() (exchange.Refund, error) { return completeRefund(t, s, refund.ID, second.ID, obs) })
 	if done.Status != exchange.RefundCompleted || done.Receipt != obs.Receipt {
 		t.Errorf("completed %+v", done)
 	}
@@ -195,7 +220,7 @@ func TestRefundWaitsForFloat(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = s.BeginRefundPayout(t.Context(), out.Refund.ID, exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"})
+	_, err = s.BeginPayout(t.Context(), exchange.PayoutOfRefund(out.Refund.ID), exchange.PaymentAttempt{ID: storetest.NewID(t), Provider: "daraja", Reference: "REFUND"})
 	wantFault(t, err, exchange.CodeInsufficientFunds)
 	r, err := s.Refund(t.Context(), out.Refund.ID)
 	if err != nil || r.Status != exchange.RefundPending {
@@ -228,7 +253,7 @@ func TestExceptionsEndOnce(t *testing.T) {
 	r := twice(t, sameRefund, func() (exchange.Refund, error) { return s.RefundException(ctx, x.ID, admin) })
 	_, err := s.ResolveException(ctx, x.ID, exchange.ExcWrittenOff, "too late", admin)
 	wantFault(t, err, exchange.CodeStateConflict)
-	if _, err := s.CompleteRefund(ctx, r.ID, payout(t, s, r).ID, storetest.Paid(t, r.Amount)); err != nil {
+	if _, err := completeRefund(t, s, r.ID, payout(t, s, r).ID, storetest.Paid(t, r.Amount)); err != nil {
 		t.Fatal(err)
 	}
 	if x, err = s.Exception(ctx, x.ID); err != nil || x.Status != exchange.ExcRefunded {
@@ -314,7 +339,7 @@ func TestTransactionsThatVanishExpireAndComeBack(t *testing.T) {
 	wantBooks(t, s)
 }
 
-// The chain took a fee out of coins that the books did not know: the fee is booked all the same.
+// The chain took a fee from coins unknown to the books: the fee is booked all the same.
 func TestUnknownGasIsFound(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)

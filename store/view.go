@@ -6,14 +6,14 @@ import (
 	"kivuko/exchange"
 )
 
-// View is whose objects a reader may see. It is part of the SQL of every read, so an object of
-// somebody else is absent rather than forbidden.
+// View is whose objects a reader may see. It is part of the SQL of every read, so another owner's object is missing
+// rather than forbidden.
 type View struct {
 	Scope    exchange.Scope
 	UserID   uuid.UUID
 	VendorID uuid.UUID
-	// staff is what lets a reader see drafts and other unpublished things of everybody. Only ViewOf
-	// and Everything set it, so a View made by hand sees too little rather than too much.
+	// staff lets a reader see drafts and other unpublished objects of everyone. Only ViewOf and Everything set it, so
+	// a View made by hand sees too little rather than too much.
 	staff bool
 }
 
@@ -25,8 +25,8 @@ func ViewOf(p exchange.Principal, a exchange.Action) View {
 // Everything is the view of Kivuko's own flows.
 func Everything() View { return View{Scope: exchange.ScopeAny, staff: true} }
 
-// args are the three arguments of a scoped query: everything, the owner, the vendor. A NULL equals
-// nothing, so a scope that does not apply matches no row.
+// args are the three arguments of a scoped query: everything, the owner, the vendor. NULL equals nothing, so a scope
+// that does not apply matches no row.
 func (v View) args() (all bool, owner, vendor uuid.NullUUID) {
 	switch v.Scope {
 	case exchange.ScopeAny:
@@ -51,7 +51,7 @@ type Page struct{ Number, Size int }
 
 // bounds is the page as LIMIT and OFFSET. A page beyond the depth limit is empty.
 func (p Page) bounds() (limit, offset int) {
-	limit = min(max(p.Size, 1), MaxPageSize+1) // one more tells whether there is another page
+	limit = min(max(p.Size, 1), MaxPageSize+1) // one more shows whether there is another page
 	if p.Number > maxPageDepth/limit {
 		return 0, 0
 	}

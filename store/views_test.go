@@ -12,7 +12,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// Somebody else's object is absent: by id, in lists, in the search, in timelines and in events.
+// Another owner's object is missing: by id, in lists, in the search, in timelines and in events.
 func TestViewsHideWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
@@ -170,7 +170,7 @@ func TestOffersOpenCloseAndKeepTheirPromise(t *testing.T) {
 	if err != nil || again.Status != exchange.OfferActive || !again.Available.Equal(total) {
 		t.Errorf("after the order was cancelled %+v, %v", again, err)
 	}
-	// An order keeps its part of an offer that closes, and gives it back to the merchant.
+	// An order keeps its part of an offer that closes, and returns it to the merchant.
 	o, err = s.OpenOrder(ctx, exchange.OrderRequest{ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: created.ID, Fiat: kes("1000")}, by)
 	if err != nil || o.Price.Crypto.String() != "7.722007" {
 		t.Fatalf("bought %s, %v", o.Price.Crypto, err)

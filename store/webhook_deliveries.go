@@ -46,16 +46,16 @@ func (r deliveryRow) delivery() (exchange.WebhookDelivery, error) {
 	return d, nil
 }
 
-// mayStill holds that whoever made an endpoint p may still read the events that it gets.
+// mayStill holds when the creator of endpoint p may still read the events that it gets.
 const mayStill = `EXISTS (SELECT FROM users u WHERE u.id = p.created_by AND u.is_active AND CASE
     WHEN p.vendor_id IS NOT NULL THEN u.id = p.vendor_id AND u.role = 'vendor'
     WHEN p.owner_id IS NOT NULL THEN u.id = p.owner_id AND u.role IN ('customer', 'user')
     ELSE u.role = 'admin' END)`
 
-// relayEvents reads a batch of the log, makes a delivery for each endpoint that an event is for, and moves the
-// cursor, all by one statement: the snapshot that says how far the log may be read is the one that says which
-// endpoints there are. Where there is none, the cursor goes to the end of what may be read, because endpoints
-// get nothing from before they were made. Ids are UUIDs of version 7.
+// relayEvents reads a batch of the log, creates a delivery for each endpoint and event that match, and moves the
+// cursor, all in one statement: one snapshot determines both the readable part of the log and the endpoints. Without
+// endpoints the cursor moves to the end of the readable part, because endpoints get no events from before their
+// creation. Ids are UUIDs of version 7.
 const relayEvents = `
 WITH batch AS MATERIALIZED (
     SELECT cursor, object_type, object_id, type, owner_id, vendor_id FROM events
@@ -79,29 +79,22 @@ SELECT (SELECT count(*) FROM batch) AS events, (SELECT count(*) FROM added) AS d
 
 const lockRelay = `SELECT cursor FROM webhook_relay FOR UPDATE`
 
-// WebhookRelayed is what a step of the relay did.
-type WebhookRelayed struct {
-	Events     int
-	Deliveries int
-	Wanted     bool // there is an active endpoint
-}
-
-// RelayEvents hands at most limit events of the log to the endpoints that they are for. Called twice, or by
-// two processes, it makes no delivery twice and leaves none out.
-func (s *Store) RelayEvents(ctx context.Context, limit int) (WebhookRelayed, error) {
-	var out WebhookRelayed
+// RelayEvents creates the deliveries of at most limit events of the log. Repeated or concurrent calls neither
+// duplicate nor skip a delivery.
+func (s *Store) RelayEvents(ctx context.Context, limit int) (exchange.RelayedEvents, error) {
+	var out exchange.RelayedEvents
 	err := s.inTx(ctx, "webhook delivery", func(t unitTx) error {
 		var cursor int64
-		if err := t.get(ctx, &cursor, lockRelay); err != nil {
+		if err := t.Get(ctx, &cursor, lockRelay); err != nil {
 			return err
 		}
-		return t.get(ctx, &out, relayEvents, cursor, min(max(limit, 1), MaxEvents), t.s.now())
+		return t.Get(ctx, &out, relayEvents, cursor, min(max(limit, 1), MaxEvents), t.s.now())
 	})
 	return out, err
 }
 
-// webhookOverdue is how late a delivery has to be before its endpoint's flow is woken again: then nobody looks
-// after it.
+// webhookOverdue is how late a delivery has to be before its endpoint's flow is woken again: by then the flow has
+// missed it.
 const webhookOverdue = 2 * time.Minute
 
 const readUnannounced = `
@@ -114,14 +107,14 @@ UNION
 
 const announce = `UPDATE webhook_deliveries SET announced = true WHERE id = ANY ($1::uuid[]) AND NOT announced`
 
-// WebhooksToWake lists endpoints whose flows have to be told of deliveries, with those deliveries: new ones, and
-// ones that are long overdue.
+// WebhooksToWake lists endpoints whose flows have to be notified of deliveries, with those deliveries: new and long
+// overdue ones.
 func (s *Store) WebhooksToWake(ctx context.Context, limit int) (map[uuid.UUID][]uuid.UUID, error) {
 	var rows []struct {
 		EndpointID uuid.UUID `db:"endpoint_id"`
 		ID         uuid.UUID
 	}
-	if err := s.readAll(ctx, &rows, readUnannounced, limit, s.now().Add(-webhookOverdue)); err != nil {
+	if err := s.db.All(ctx, &rows, readUnannounced, limit, s.now().Add(-webhookOverdue)); err != nil {
 		return nil, translate(err, "webhook delivery")
 	}
 	out := map[uuid.UUID][]uuid.UUID{}
@@ -131,14 +124,13 @@ func (s *Store) WebhooksToWake(ctx context.Context, limit int) (map[uuid.UUID][]
 	return out, nil
 }
 
-// WebhooksWoken notes deliveries of which the flow was told.
+// WebhooksWoken records deliveries that the flow was notified of.
 func (s *Store) WebhooksWoken(ctx context.Context, deliveries []uuid.UUID) error {
 	_, err := s.write(ctx, "webhook delivery", announce, pq.Array(deliveries))
 	return err
 }
 
-// Of the events of one object an earlier one goes first. A replay waits for nothing and nothing waits for it:
-// its place in the order is past.
+// The events of one object are delivered in order. Replays are outside of that order: they neither wait nor block.
 const inTurn = ` AND (d.replays > 0 OR NOT EXISTS (SELECT FROM webhook_deliveries o WHERE o.endpoint_id = d.endpoint_id AND o.status = 'pending'
     AND o.object_type = d.object_type AND o.object_id = d.object_id AND o.event_cursor < d.event_cursor AND o.replays = 0))`
 
@@ -156,9 +148,9 @@ SELECT ` + deliveryColumns + ` FROM d JOIN events e ON e.cursor = d.event_cursor
 	nextDue = `SELECT min(greatest(d.next_at, coalesce(d.claimed_until, d.next_at))) FROM webhook_deliveries d WHERE d.endpoint_id = $1 AND d.status = 'pending'` + inTurn
 )
 
-// ClaimWebhooks takes deliveries of an endpoint that are due, at most limit, for one attempt each, and counts the
-// attempt. Until the lease is over nobody else gets them. An endpoint that is disabled or gone has none; one
-// whose maker may not read its events any more is disabled.
+// ClaimWebhooks takes at most limit due deliveries of an endpoint, for one attempt each, and counts the attempt. No
+// other caller gets them until the lease ends. A disabled or deleted endpoint has none; one whose creator may no
+// longer read its events is disabled.
 func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int, lease time.Duration) (exchange.WebhookClaim, error) {
 	var out exchange.WebhookClaim
 	err := s.inTx(ctx, "webhook delivery", func(t unitTx) error {
@@ -167,11 +159,11 @@ func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int
 			webhookRow
 			May bool
 		}
-		if err := t.all(ctx, &found, readDeliverable, endpoint); err != nil {
+		if err := t.All(ctx, &found, readDeliverable, endpoint); err != nil {
 			return err
 		}
-		if len(found) == 0 { // the relay may have been reading the log while it was deleted
-			_, err := t.exec(ctx, failDeliveries, endpoint, exchange.WebhookEndpointDeleted, t.s.now())
+		if len(found) == 0 { // the relay may have read the log while the endpoint was deleted
+			_, err := t.Exec(ctx, failDeliveries, endpoint, exchange.WebhookEndpointDeleted, t.s.now())
 			return err
 		}
 		p, err := found[0].endpoint()
@@ -179,7 +171,7 @@ func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int
 			return err
 		}
 		if p.Status != exchange.WebhookActive {
-			_, err := t.exec(ctx, failDeliveries, endpoint, exchange.WebhookEndpointDisabled, t.s.now())
+			_, err := t.Exec(ctx, failDeliveries, endpoint, exchange.WebhookEndpointDisabled, t.s.now())
 			return err
 		}
 		if !found[0].May {
@@ -187,14 +179,14 @@ func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int
 		}
 		now := t.s.now()
 		var rows []deliveryRow
-		if err := t.all(ctx, &rows, claimDue, endpoint, now, now.Add(lease), limit, exchange.WebhookAttempts); err != nil {
+		if err := t.All(ctx, &rows, claimDue, endpoint, now, now.Add(lease), limit, exchange.WebhookAttempts); err != nil {
 			return err
 		}
 		out.URL = p.URL
 		if out.Deliveries, err = convert(rows, deliveryRow.delivery); err != nil {
 			return err
 		}
-		if p.VendorID != uuid.Nil { // the owner reads the same of an event here as in the log
+		if p.VendorID != uuid.Nil { // the owner sees the same fields of an event as in the log
 			for i := range out.Deliveries {
 				out.Deliveries[i].Event = out.Deliveries[i].Event.ForMerchant(p.VendorID)
 			}
@@ -205,14 +197,14 @@ func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int
 	return out, err
 }
 
-// NextWebhook is when a delivery of an endpoint is due next; zero when none waits.
+// NextWebhook is when the next delivery of an endpoint is due; zero when none waits.
 func (s *Store) NextWebhook(ctx context.Context, endpoint uuid.UUID) (time.Time, error) {
 	var at sql.NullTime
-	err := s.read(ctx, &at, nextDue, endpoint)
+	err := s.db.Get(ctx, &at, nextDue, endpoint)
 	return utc(at), translate(err, "webhook delivery")
 }
 
-// dropWebhook disables an endpoint for a reason that is no person's.
+// dropWebhook disables an endpoint automatically.
 func (t unitTx) dropWebhook(ctx context.Context, p exchange.WebhookEndpoint, why string) error {
 	after := p
 	if err := t.disableWebhook(ctx, &after, why); err != nil {
@@ -234,13 +226,13 @@ const (
 	setFailing = `UPDATE webhook_endpoints SET failing_since = $2 WHERE id = $1`
 )
 
-// RecordWebhook writes what came of an attempt that was claimed: the delivery ends, or waits for its next
-// attempt. What comes too late, after another claim or a decision, changes nothing. An endpoint that answered
-// 410, or for exchange.WebhookDisableAfter nothing else than failures, is disabled.
+// RecordWebhook stores the result of a claimed attempt: the delivery ends, or waits for its next attempt. A late
+// result, after another claim or a decision, changes nothing. An endpoint that returned 410, or only failures for
+// exchange.WebhookDisableAfter, is disabled.
 func (s *Store) RecordWebhook(ctx context.Context, r exchange.WebhookResult) error {
 	return s.inTx(ctx, "webhook delivery", func(t unitTx) error {
 		var endpoints []webhookRow
-		if err := t.all(ctx, &endpoints, lockEndpointOf, r.DeliveryID); err != nil || len(endpoints) == 0 {
+		if err := t.All(ctx, &endpoints, lockEndpointOf, r.DeliveryID); err != nil || len(endpoints) == 0 {
 			return err
 		}
 		p, err := endpoints[0].endpoint()
@@ -248,7 +240,7 @@ func (s *Store) RecordWebhook(ctx context.Context, r exchange.WebhookResult) err
 			return err
 		}
 		var rows []deliveryRow
-		if err := t.all(ctx, &rows, readClaimed, r.DeliveryID, r.Attempt); err != nil || len(rows) == 0 {
+		if err := t.All(ctx, &rows, readClaimed, r.DeliveryID, r.Attempt); err != nil || len(rows) == 0 {
 			return err
 		}
 		d, err := rows[0].delivery()
@@ -256,10 +248,10 @@ func (s *Store) RecordWebhook(ctx context.Context, r exchange.WebhookResult) err
 			return err
 		}
 		if r.Error == "" {
-			if err := t.one(ctx, endDelivery, d.ID, exchange.WebhookDelivered, "", r.Status, "", t.s.now()); err != nil || p.FailingSince.IsZero() {
+			if err := t.One(ctx, endDelivery, d.ID, exchange.WebhookDelivered, "", r.Status, "", t.s.now()); err != nil || p.FailingSince.IsZero() {
 				return err
 			}
-			return t.one(ctx, setFailing, p.ID, nullTime(time.Time{}))
+			return t.One(ctx, setFailing, p.ID, nullTime(time.Time{}))
 		}
 		return t.failWebhook(ctx, p, d, r)
 	})
@@ -267,18 +259,18 @@ func (s *Store) RecordWebhook(ctx context.Context, r exchange.WebhookResult) err
 
 func (t unitTx) failWebhook(ctx context.Context, p exchange.WebhookEndpoint, d exchange.WebhookDelivery, r exchange.WebhookResult) error {
 	now := t.s.now()
-	if r.Error == exchange.WebhookErrSize { // no fault of the endpoint's, and no repetition mends it
-		return t.one(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookErrSize, 0, r.Error, now)
+	if r.Error == exchange.WebhookErrSize { // not the endpoint's fault, and retries can't help
+		return t.One(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookErrSize, 0, r.Error, now)
 	}
 	pause, again := exchange.WebhookPause(d.Tries)
 	var err error
 	switch {
 	case r.Gone:
-		err = t.one(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookGone, r.Status, r.Error, now)
+		err = t.One(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookGone, r.Status, r.Error, now)
 	case !again:
-		err = t.one(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookExhausted, r.Status, r.Error, now)
+		err = t.One(ctx, endDelivery, d.ID, exchange.WebhookFailed, exchange.WebhookExhausted, r.Status, r.Error, now)
 	default:
-		err = t.one(ctx, putOff, d.ID, now.Add(pause), r.Status, r.Error, now)
+		err = t.One(ctx, putOff, d.ID, now.Add(pause), r.Status, r.Error, now)
 	}
 	switch {
 	case err != nil:
@@ -286,7 +278,7 @@ func (t unitTx) failWebhook(ctx context.Context, p exchange.WebhookEndpoint, d e
 	case r.Gone && p.Status == exchange.WebhookActive:
 		return t.dropWebhook(ctx, p, exchange.WebhookGone)
 	case p.FailingSince.IsZero():
-		return t.one(ctx, setFailing, p.ID, nullTime(now))
+		return t.One(ctx, setFailing, p.ID, nullTime(now))
 	case p.Status == exchange.WebhookActive && now.Sub(p.FailingSince) >= exchange.WebhookDisableAfter:
 		return t.dropWebhook(ctx, p, exchange.WebhookFailing)
 	}
@@ -299,13 +291,13 @@ type DeliveryFilter struct {
 	ObjectID   uuid.UUID
 	Status     exchange.WebhookDeliveryStatus
 	Type       string
-	From, To   time.Time // of the delivery's making; half open
+	From, To   time.Time // of the delivery's creation; half open
 }
 
 const deliverySource = `webhook_deliveries d JOIN webhook_endpoints p ON p.id = d.endpoint_id JOIN events e ON e.cursor = d.event_cursor`
 
-// WebhookDeliveries pages through the deliveries to the endpoints of a view, the newest first. Those to endpoints
-// that were deleted stay until they are pruned.
+// WebhookDeliveries pages through the deliveries to the endpoints of a view, newest first. Deliveries to deleted
+// endpoints stay until they are pruned.
 func (s *Store) WebhookDeliveries(ctx context.Context, v View, f DeliveryFilter, p Page) ([]exchange.WebhookDelivery, int, error) {
 	var w where
 	w.scope(v, "p.owner_id", "p.vendor_id")
@@ -330,8 +322,8 @@ WHERE d.id = $1 AND ($2 OR p.owner_id = $3 OR p.vendor_id = $4) FOR UPDATE OF d 
 	readDelivery   = `SELECT ` + deliveryColumns + ` FROM ` + deliverySource + ` WHERE d.id = $1`
 )
 
-// ReplayWebhook sends a delivery that came to its end again, under the same webhook-id and with attempts of its
-// own. CodeStateConflict when it has not ended, or its endpoint is not active.
+// ReplayWebhook sends an ended delivery again, under the same webhook-id and with new attempts. CodeStateConflict when
+// it has not ended, or its endpoint is not active.
 func (s *Store) ReplayWebhook(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.WebhookDelivery, error) {
 	var out exchange.WebhookDelivery
 	err := s.inTx(ctx, "webhook delivery", func(t unitTx) error {
@@ -341,7 +333,7 @@ func (s *Store) ReplayWebhook(ctx context.Context, v View, id uuid.UUID, by exch
 			EndpointStatus exchange.WebhookStatus `db:"endpoint_status"`
 			DeletedAt      sql.NullTime           `db:"deleted_at"`
 		}
-		if err := t.get(ctx, &r, lockScopedDelivery, id, all, owner, vendor); err != nil {
+		if err := t.Get(ctx, &r, lockScopedDelivery, id, all, owner, vendor); err != nil {
 			return err
 		}
 		switch {
@@ -350,11 +342,11 @@ func (s *Store) ReplayWebhook(ctx context.Context, v View, id uuid.UUID, by exch
 		case r.DeletedAt.Valid || r.EndpointStatus != exchange.WebhookActive:
 			return exchange.Errorf(exchange.CodeStateConflict, "The endpoint is not active.")
 		}
-		if err := t.one(ctx, replayDelivery, id, t.s.now()); err != nil {
+		if err := t.One(ctx, replayDelivery, id, t.s.now()); err != nil {
 			return err
 		}
 		var after deliveryRow
-		if err := t.get(ctx, &after, readDelivery, id); err != nil {
+		if err := t.Get(ctx, &after, readDelivery, id); err != nil {
 			return err
 		}
 		var err error
@@ -375,8 +367,8 @@ DELETE FROM webhook_deliveries WHERE id IN (
 DELETE FROM webhook_keys WHERE id IN (SELECT id FROM webhook_keys WHERE expires_at < $1 LIMIT $2 FOR UPDATE SKIP LOCKED)`
 )
 
-// PruneWebhooks deletes at most limit deliveries that ended longer than exchange.WebhookDeliveriesKept ago, and keys
-// that sign no more. It returns how many deliveries went.
+// PruneWebhooks deletes at most limit deliveries that ended longer than exchange.WebhookDeliveriesKept ago, and
+// expired keys. It returns the number of deleted deliveries.
 func (s *Store) PruneWebhooks(ctx context.Context, limit int) (int, error) {
 	now := s.now()
 	n, err := s.write(ctx, "webhook delivery", pruneDeliveries, now.Add(-exchange.WebhookDeliveriesKept), limit)

@@ -27,16 +27,15 @@ var indexedTypes = map[string]enumspb.IndexedValueType{
 	"datetime": enumspb.INDEXED_VALUE_TYPE_DATETIME,
 }
 
-// applyPause is the wait between looks at whether a change has reached all of the server.
+// applyPause is the wait between checks whether a change has reached the whole server.
 const applyPause = 250 * time.Millisecond
 
-// Apply brings a Temporal server to the state that temporal.yaml describes: namespace, retention,
-// search attributes, schedules. It adds and changes, and never removes: what flows of older builds
-// still use must stay.
-func Apply(ctx context.Context, c client.Client, e Estate, log *slog.Logger) error {
+// Apply applies temporal.yaml to a Temporal server: namespace, retention, search attributes, schedules. It adds and changes
+// but never removes, because flows of older builds may still use what it would remove.
+func Apply(ctx context.Context, c client.Client, e TemporalConfig, log *slog.Logger) error {
 	for _, step := range []struct {
 		name string
-		run  func(context.Context, client.Client, Estate) error
+		run  func(context.Context, client.Client, TemporalConfig) error
 	}{
 		{"namespace", applyNamespace}, {"search attributes", applyAttributes}, {"schedules", applySchedules},
 	} {
@@ -48,7 +47,7 @@ func Apply(ctx context.Context, c client.Client, e Estate, log *slog.Logger) err
 	return nil
 }
 
-func applyNamespace(ctx context.Context, c client.Client, e Estate) error {
+func applyNamespace(ctx context.Context, c client.Client, e TemporalConfig) error {
 	service := c.WorkflowService()
 	retention := durationpb.New(e.Retention)
 	_, err := service.RegisterNamespace(ctx, &workflowservice.RegisterNamespaceRequest{
@@ -62,8 +61,7 @@ func applyNamespace(ctx context.Context, c client.Client, e Estate) error {
 	if err != nil {
 		return err
 	}
-	// A new namespace reaches the server's caches within seconds; until then everything in it is
-	// "not found".
+	// A new namespace reaches the server's caches within seconds; until then everything in it is "not found".
 	return until(ctx, func() error {
 		_, err := service.DescribeTaskQueue(ctx, &workflowservice.DescribeTaskQueueRequest{
 			Namespace: e.Namespace, TaskQueue: taskQueue(workflows.QueueFlows), TaskQueueType: enumspb.TASK_QUEUE_TYPE_WORKFLOW,
@@ -72,7 +70,7 @@ func applyNamespace(ctx context.Context, c client.Client, e Estate) error {
 	})
 }
 
-func applyAttributes(ctx context.Context, c client.Client, e Estate) error {
+func applyAttributes(ctx context.Context, c client.Client, e TemporalConfig) error {
 	operator := c.OperatorService()
 	missing := func() (map[string]enumspb.IndexedValueType, error) {
 		have, err := operator.ListSearchAttributes(ctx, &operatorservice.ListSearchAttributesRequest{Namespace: e.Namespace})
@@ -106,12 +104,10 @@ func applyAttributes(ctx context.Context, c client.Client, e Estate) error {
 	})
 }
 
-func applySchedules(ctx context.Context, c client.Client, e Estate) error {
+func applySchedules(ctx context.Context, c client.Client, e TemporalConfig) error {
 	for id, s := range e.Schedules {
 		spec := client.ScheduleSpec{Intervals: []client.ScheduleIntervalSpec{{Every: s.Every}}}
-		action := &client.ScheduleWorkflowAction{
-			ID: id, Workflow: s.Workflow, TaskQueue: workflows.QueueFlows, WorkflowRunTimeout: scheduledTimeout,
-		}
+		action := s.scheduled(id)
 		_, err := c.ScheduleClient().Create(ctx, client.ScheduleOptions{
 			ID: id, Spec: spec, Action: action, Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_SKIP, CatchupWindow: s.CatchUp,
 		})
@@ -132,12 +128,12 @@ func applySchedules(ctx context.Context, c client.Client, e Estate) error {
 	return nil
 }
 
-// scheduledTimeout ends a scheduled run that no worker can go on with, since the next one is dropped while it is open. It is
-// of one run, because RelayEvents continues as new ones, and longer than a stack is usually busy or stopped: what it ends
-// shows up among the failures.
-const scheduledTimeout = 2 * time.Hour
+// scheduled returns what a schedule starts. The timeout bounds one run, because RelayEvents continues as new.
+func (s Schedule) scheduled(id string) *client.ScheduleWorkflowAction {
+	return &client.ScheduleWorkflowAction{ID: id, Workflow: s.Workflow, TaskQueue: workflows.QueueFlows, WorkflowRunTimeout: s.Timeout}
+}
 
-// until repeats a look until it succeeds or ctx ends; it then returns the last answer.
+// until repeats look until it succeeds or ctx ends; then it returns the last error.
 func until(ctx context.Context, look func() error) error {
 	for {
 		err := look()

@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ClientConfig says how to reach Temporal. What is left empty comes from the variables and files that
-// the temporal command line reads, so that certificates are configured once for both.
+// ClientConfig configures the connection to Temporal. Empty fields come from the variables and files that the temporal
+// command line reads, so that certificates are configured once for both.
 type ClientConfig struct {
 	Address   string
 	Namespace string
@@ -32,8 +32,8 @@ type ClientConfig struct {
 	Dial      []grpc.DialOption     // further options of the connection
 }
 
-// Dial connects to Temporal with payload encryption. Failures are encrypted too, because a message or
-// a stack trace can name what a payload holds.
+// Dial connects to Temporal with payload encryption. Failures are encrypted too, because a message or a stack trace can
+// contain payload data.
 func Dial(ctx context.Context, c ClientConfig) (client.Client, error) {
 	options, err := clientOptions(c)
 	if err != nil {
@@ -93,12 +93,12 @@ func clientOptions(c ClientConfig) (client.Options, error) {
 	return options, nil
 }
 
-// DataConverter encrypts what the standard converter makes.
+// DataConverter returns the standard converter with encryption.
 func DataConverter(codec *Codec) converter.DataConverter {
 	return converter.NewCodecDataConverter(converter.GetDefaultDataConverter(), codec)
 }
 
-// metricsHandler gives the SDK's metrics to a Prometheus registry.
+// metricsHandler exports the SDK's metrics to a Prometheus registry.
 func metricsHandler(r prometheus.Registerer, logger *slog.Logger) (client.MetricsHandler, error) {
 	exporter, err := otelprometheus.New(otelprometheus.WithRegisterer(r), otelprometheus.WithoutScopeInfo(), otelprometheus.WithoutTargetInfo())
 	if err != nil {

@@ -27,9 +27,8 @@ const (
 	encodingValue = "binary/encrypted"
 )
 
-// Codec encrypts everything that flows write into Temporal's histories, because histories are kept
-// for weeks and are read by more people than the database. It is AES-256-GCM with a random nonce; the
-// key's name is authenticated.
+// Codec encrypts everything that flows write into Temporal's histories, because histories are kept for weeks and more people
+// can read them than the database. It uses AES-256-GCM with a random nonce; the key's name is authenticated.
 type Codec struct {
 	current string
 	aeads   map[string]cipher.AEAD
@@ -37,12 +36,11 @@ type Codec struct {
 
 var _ converter.PayloadCodec = (*Codec)(nil)
 
-// NewCodec makes a codec that encrypts with the first key and decrypts with all of them. To rotate,
-// add the new key at the end everywhere, then move it to the front; drop the old one when the
-// retention of the namespace has passed.
+// NewCodec returns a codec that encrypts with the first key and decrypts with all of them. To rotate, add the new key at the
+// end everywhere, then move it to the front. Remove the old key after the retention of the namespace has passed.
 func NewCodec(keys []Key) (*Codec, error) {
 	if len(keys) == 0 {
-		return nil, errors.New("payload codec: at least one key is needed")
+		return nil, errors.New("payload codec: at least one key is required")
 	}
 	c := &Codec{current: keys[0].ID, aeads: map[string]cipher.AEAD{}}
 	for _, k := range keys {
@@ -79,8 +77,7 @@ func (c *Codec) Encode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 	return out, nil
 }
 
-// Decode decrypts payloads that Encode made and passes others on as they are, so that what the Web UI
-// sends in clear is understood too.
+// Decode decrypts payloads that Encode made and returns others unchanged, because the Web UI may send plain payloads.
 func (c *Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error) {
 	out := make([]*commonpb.Payload, len(payloads))
 	for i, p := range payloads {
@@ -95,7 +92,7 @@ func (c *Codec) Decode(payloads []*commonpb.Payload) ([]*commonpb.Payload, error
 		}
 		plain, err := aead.Open(nil, nil, p.GetData(), []byte(id))
 		if err != nil {
-			return nil, errors.New("payload codec: a payload does not decrypt")
+			return nil, errors.New("payload codec: a payload can't be decrypted")
 		}
 		out[i] = &commonpb.Payload{}
 		if err := proto.Unmarshal(plain, out[i]); err != nil {

@@ -6,12 +6,11 @@ import (
 	"go.temporal.io/sdk/converter"
 )
 
-// maxCodecBody bounds what the Web UI may send at once: a page of a history.
+// maxCodecBody bounds one request of the Web UI: a page of a history.
 const maxCodecBody = 16 << 20
 
-// CodecHandler serves the encode and decode endpoints through which the Web UI shows and sends
-// payloads. Origin is the Web UI's own, the only one that a browser may call it from. Authorize
-// decides about each request; what it refuses gets 401.
+// CodecHandler serves the encode and decode endpoints with which the Web UI shows and sends payloads. Origin is that of the
+// Web UI, the only one from which a browser may call them. Requests that authorize refuses get 401.
 func CodecHandler(codec *Codec, origin string, authorize func(*http.Request) error) http.Handler {
 	inner := converter.NewPayloadCodecHTTPHandler(codec)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +25,7 @@ func CodecHandler(codec *Codec, origin string, authorize func(*http.Request) err
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
-		// A browser names the page that asks; a page of a stranger must not read histories.
+		// A browser names the origin of the calling page; pages of other origins must not read histories.
 		if from := r.Header.Get("Origin"); from != "" && from != origin {
 			http.Error(w, "this origin may not read payloads", http.StatusForbidden)
 			return

@@ -15,7 +15,7 @@ import (
 	"kivuko/workflows"
 )
 
-// registry notes what is registered.
+// registry records what is registered.
 type registry struct {
 	sdk.Registry
 	flows, activities []string
@@ -48,9 +48,9 @@ func tableOf(t *testing.T, name, heading string) map[string]string {
 // docs/architecture.md says which activities run on which queue, and docs/flows.md which flows there are and which
 // schedule starts them.
 func TestPagesTellOfQueuesFlowsAndSchedules(t *testing.T) {
-	estate := ours(t)
+	temporalConfig := ours(t)
 	queues, flows := tableOf(t, "../docs/architecture.md", "## Queues"), tableOf(t, "../docs/flows.md", "# Flows")
-	for _, name := range slices.Sorted(maps.Keys(estate.Queues)) {
+	for _, name := range slices.Sorted(maps.Keys(temporalConfig.Queues)) {
 		kind, _, ofNetwork := strings.Cut(name, "-")
 		var r registry
 		if err := register(&r, name, workflows.Activities(name)); err != nil {
@@ -71,7 +71,7 @@ func TestPagesTellOfQueuesFlowsAndSchedules(t *testing.T) {
 			t.Errorf("docs/architecture.md has the activities %v on the queue %s, and they are %v", written, name, r.activities)
 		}
 		if written := slices.Sorted(maps.Keys(flows)); len(r.flows) > 0 && !slices.Equal(written, slices.Sorted(slices.Values(r.flows))) {
-			t.Errorf("docs/flows.md tells of the flows %v, and they are %v", written, r.flows)
+			t.Errorf("docs/flows.md lists the flows %v, want %v", written, r.flows)
 		}
 	}
 	for _, f := range workflows.Flows() {
@@ -79,7 +79,7 @@ func TestPagesTellOfQueuesFlowsAndSchedules(t *testing.T) {
 			t.Errorf("docs/flows.md says that the id of %s is %s, and it is %s", f.Type, cell, f.ID)
 		}
 	}
-	for name, schedule := range estate.Schedules {
+	for name, schedule := range temporalConfig.Schedules {
 		if !strings.Contains(flows[schedule.Workflow], "`"+name+"`") {
 			t.Errorf("docs/flows.md does not say that the schedule %s starts %s", name, schedule.Workflow)
 		}

@@ -17,7 +17,7 @@ type FloatFlows struct{ Client client.Client }
 
 var _ activities.FloatWaker = FloatFlows{}
 
-// WakeForFloat tells those flows that may wait for float that there may be some. One that is over has no need of it.
+// WakeForFloat signals the flows that may wait for float that there may be more. A flow that has ended is no error.
 func (f FloatFlows) WakeForFloat(ctx context.Context, w exchange.FloatWaiter) error {
 	var failed error
 	for _, id := range workflows.FlowsForFloat(w) {

@@ -23,7 +23,6 @@ import (
 	"kivuko/momo/sandbox"
 	"kivuko/store"
 	"kivuko/store/storetest"
-	"kivuko/worker"
 	"kivuko/workflows"
 )
 
@@ -37,11 +36,11 @@ type till struct {
 	operator *sandbox.Server
 	part     *activities.Float
 	lost     bool        // what the operator posts goes nowhere
-	woken    []uuid.UUID // sales that were told of float
+	woken    []uuid.UUID // sales that were notified of float
 	deaf     bool        // the flows of sales can't be reached
 }
 
-// WakeForFloat notes who was told.
+// WakeForFloat records which sales were notified.
 func (w *till) WakeForFloat(_ context.Context, who exchange.FloatWaiter) error {
 	if w.woken = append(w.woken, who.OrderID); w.deaf {
 		return exchange.Errorf(exchange.CodeUnavailable, "deaf")
@@ -49,7 +48,7 @@ func (w *till) WakeForFloat(_ context.Context, who exchange.FloatWaiter) error {
 	return nil
 }
 
-// told hands out who was told since it was asked last.
+// told returns the sales that were notified since the last call.
 func (w *till) told() []uuid.UUID {
 	defer func() { w.woken = nil }()
 	return w.woken
@@ -102,7 +101,7 @@ func newTill(t *testing.T) *till {
 		t.Fatal(err)
 	}
 	w.part = &activities.Float{
-		Store: worker.Rows{Store: w.store}, Operator: patient{client, w}, Waker: w, Provider: exchange.ProviderDaraja,
+		Store: w.store, Operator: patient{client, w}, Waker: w, Provider: exchange.ProviderDaraja,
 		CallbackKey: make([]byte, 32), Now: time.Now,
 	}
 	storetest.Float(t, w.store, money.Must(money.KES, "100000"))
@@ -128,7 +127,7 @@ func (w *till) receive(answer http.ResponseWriter, r *http.Request) {
 	if !c.Standing {
 		m, err := w.store.FloatMoveByToken(r.Context(), token)
 		if err != nil {
-			w.t.Errorf("a post to nobody's address: %v", err)
+			w.t.Errorf("a post to an unknown address: %v", err)
 			return
 		}
 		c.FloatMoveID = m.ID
@@ -169,7 +168,7 @@ func (w *till) move(id uuid.UUID) (workflows.MoveFloatResult, error) {
 	return out, env.GetWorkflowResult(&out)
 }
 
-// holds holds both accounts of the ledger against the operator's.
+// holds compares both accounts of the ledger with the operator's.
 func (w *till) holds() {
 	w.t.Helper()
 	b := w.operator.Books()
@@ -181,7 +180,7 @@ func (w *till) holds() {
 	}
 }
 
-// A movement of float is made once and booked as the operator made it, whatever becomes of its acknowledgement.
+// A float movement is made once and booked as the operator made it, whatever happens to its acknowledgement.
 func TestFloatIsMovedOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault string
@@ -220,7 +219,7 @@ func TestFloatIsMovedOnce(t *testing.T) {
 	}
 }
 
-// Of a movement whose every word was lost a person says what became of it, and the flow ends.
+// When every callback about a movement was lost, an officer settles it, and the flow ends.
 func TestLostFloatMoveIsSettledByAPerson(t *testing.T) {
 	w := newTill(t)
 	w.lost = true
@@ -244,8 +243,8 @@ func TestLostFloatMoveIsSettledByAPerson(t *testing.T) {
 	w.holds()
 }
 
-// The float is held against the operator's word, a movement without a flow is taken up, and nobody is asked anything
-// while the operator refuses our credential.
+// The float is compared with the operator's report, the missing flow of a movement is started, and nothing is asked while
+// the operator refuses our credential.
 func TestFloatIsWatched(t *testing.T) {
 	w := newTill(t)
 	watch := func() workflows.FloatWatched {
@@ -258,14 +257,14 @@ func TestFloatIsWatched(t *testing.T) {
 		}
 		return found
 	}
-	if got := watch(); !got.Asked || !got.Told || got.Disagrees || got.Moves != 0 {
+	if got := watch(); !got.Asked || !got.Notified || got.Disagrees || got.Moves != 0 {
 		t.Errorf("at first: %+v", got)
 	}
 	if err := w.operator.Fund("utility", 700); err != nil {
 		t.Fatal(err)
 	}
 	if got := watch(); got.Disagrees {
-		t.Errorf("once is believed: %+v", got)
+		t.Errorf("one report is enough: %+v", got)
 	}
 	if got := watch(); !got.Disagrees {
 		t.Errorf("twice is nothing: %+v", got)
@@ -282,13 +281,13 @@ func TestFloatIsWatched(t *testing.T) {
 		t.Errorf("%d reports, %v", len(state.Reports), err)
 	}
 	w.lost = true
-	if got := watch(); !got.Asked || got.Told {
+	if got := watch(); !got.Asked || got.Notified {
 		t.Errorf("without an answer: %+v", got)
 	}
 }
 
-// A run that finds the movement begun by one that died around the call does not ask again, and a result that nobody
-// else confirms is not believed.
+// A run after a crash around the call does not ask for the movement again, and a result that no other source confirms is not
+// booked.
 func TestFloatIsNotMovedTwiceNorOnOneWord(t *testing.T) {
 	w := newTill(t)
 	var suite testsuite.WorkflowTestSuite
@@ -317,6 +316,6 @@ func TestFloatIsNotMovedTwiceNorOnOneWord(t *testing.T) {
 		}
 	}
 	if m, err := w.store.FloatMove(t.Context(), id); err != nil || m.Status != exchange.FloatUnknown {
-		t.Errorf("one word made it %s, %v", m.Status, err)
+		t.Errorf("one source made it %s, %v", m.Status, err)
 	}
 }

@@ -62,8 +62,8 @@ func (w *till) waits(left string) uuid.UUID {
 	return o.ID
 }
 
-// A sale that waits for float is told when a movement brings some: by the run that books it, by one that finds it booked,
-// and never so that the movement fails. One that failed brings nothing, and nobody is told while payouts are suspended.
+// A sale that waits for float is notified when a movement brings some, by the run that books it or by one that finds it
+// booked; a failed notice never fails the movement. A failed movement, and suspended payouts, notify no sale.
 func TestMovedFloatWakesSales(t *testing.T) {
 	w := newTill(t)
 	order := w.waits("1000")
@@ -73,7 +73,7 @@ func TestMovedFloatWakesSales(t *testing.T) {
 		t.Fatalf("%+v, %v", got, err)
 	}
 	if got := w.told(); !slices.Equal(got, []uuid.UUID{order}) {
-		t.Errorf("told %v, want %s", got, order)
+		t.Errorf("notified %v, want %s", got, order)
 	}
 	var suite testsuite.WorkflowTestSuite
 	env := suite.NewTestActivityEnvironment()
@@ -86,13 +86,13 @@ func TestMovedFloatWakesSales(t *testing.T) {
 	}
 	look(id)
 	if got := w.told(); !slices.Equal(got, []uuid.UUID{order}) {
-		t.Errorf("after a run that died: told %v", got)
+		t.Errorf("after a run that died: notified %v", got)
 	}
 	rows := w.part.Store
 	w.part.Store = suspended{rows}
 	look(id)
 	if got := w.told(); len(got) > 0 {
-		t.Errorf("while payouts are suspended: told %v", got)
+		t.Errorf("while payouts are suspended: notified %v", got)
 	}
 	w.part.Store = rows
 	failed := w.begin()
@@ -108,7 +108,7 @@ func TestMovedFloatWakesSales(t *testing.T) {
 	}
 }
 
-// A sale that waits for float is told when the operator's report shows more than the one before, and by no other.
+// A sale that waits for float is notified only when the operator's report shows more than the previous one.
 func TestReportOfMoreFloatWakesSales(t *testing.T) {
 	w := newTill(t)
 	order := w.waits("500000")
@@ -120,11 +120,11 @@ func TestReportOfMoreFloatWakesSales(t *testing.T) {
 		env := w.env()
 		env.ExecuteWorkflow(workflows.TypeWatchFloat)
 		var found workflows.FloatWatched
-		if err := env.GetWorkflowError(); err != nil || env.GetWorkflowResult(&found) != nil || !found.Told {
+		if err := env.GetWorkflowError(); err != nil || env.GetWorkflowResult(&found) != nil || !found.Notified {
 			t.Fatalf("%s: %+v, %v", what, found, env.GetWorkflowError())
 		}
 		if got := w.told(); !slices.Equal(got, want) {
-			t.Errorf("%s: told %v, want %v", what, got, want)
+			t.Errorf("%s: notified %v, want %v", what, got, want)
 		}
 	}
 	watch("too little")
@@ -139,7 +139,7 @@ func TestReportOfMoreFloatWakesSales(t *testing.T) {
 	watch("less")
 }
 
-// A flow that is over has no need of float. Of one that can't be told now, the caller hears.
+// A flow that has ended is no error. A flow that can't be notified now is.
 func TestFloatSignal(t *testing.T) {
 	away, order, attempt := errors.New("away"), uuid.New(), uuid.New()
 	for name, c := range map[string]struct{ answer, want error }{

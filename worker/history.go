@@ -14,9 +14,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// ReadHistory reads the whole history of a flow with its payloads decrypted, so that it can be replayed
-// without keys. Without a run it is that of the newest one. It serves tests: what it returns holds everything
-// that encryption hides.
+// ReadHistory reads the whole history of a flow with decrypted payloads, so that it can be replayed without keys. An empty
+// run means the newest one. It is for tests only: the result holds everything that encryption hides.
 func ReadHistory(ctx context.Context, c client.Client, codec *Codec, id, run string) (*historypb.History, error) {
 	events := c.GetWorkflowHistory(ctx, id, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
 	var h historypb.History
@@ -39,15 +38,14 @@ func ReadHistory(ctx context.Context, c client.Client, codec *Codec, id, run str
 	return &h, nil
 }
 
-// What names a machine and says nothing to a replay: who did a step, and the queue of a worker's cache, which is
-// called by the host.
+// Values that name a machine and don't matter to a replay: the identity of a worker, and its sticky queue, which is named
+// after the host.
 var (
 	identity    = regexp.MustCompile(`"identity":\s*"[^"]*"`)
 	stickyQueue = regexp.MustCompile(`"name":\s*"[^":]+:[0-9a-f-]{36}"`)
 )
 
-// secretField is the argument of a message that proves a right. It is good once and for minutes, and a sample
-// that anybody can read still does without.
+// secretField is a token in a message's argument. It is valid once and for minutes, but a public sample must not contain it.
 var secretField = regexp.MustCompile(`("token":\s*)"[^"]*"`)
 
 // RecordHistory writes a flow's decrypted history to a file, in the form that the replayer reads.

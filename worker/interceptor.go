@@ -13,19 +13,19 @@ import (
 	"kivuko/activities"
 )
 
-// interceptors watch activities from outside; they hold no rule of the business.
+// interceptors log activities; they hold no business rules.
 func interceptors(logger *slog.Logger) []interceptor.WorkerInterceptor {
 	return []interceptor.WorkerInterceptor{&watcher{logger: logger}}
 }
 
-// watcher logs what activities end with: the flow, the attempt and the type of the failure, never its
-// message, which may tell what a log must not hold.
+// watcher logs how activities end: the flow, the attempt and the type of the failure, never its message, which may contain
+// personal data.
 type watcher struct {
 	interceptor.WorkerInterceptorBase
 	logger *slog.Logger
 }
 
-// InterceptActivity puts the watcher around an activity.
+// InterceptActivity implements interceptor.WorkerInterceptor.
 func (w *watcher) InterceptActivity(_ context.Context, next interceptor.ActivityInboundInterceptor) interceptor.ActivityInboundInterceptor {
 	return &watchedActivity{ActivityInboundInterceptorBase: interceptor.ActivityInboundInterceptorBase{Next: next}, logger: w.logger}
 }
@@ -35,7 +35,7 @@ type watchedActivity struct {
 	logger *slog.Logger
 }
 
-// ExecuteActivity runs the activity and logs a failure that is not a mere "not yet".
+// ExecuteActivity runs the activity and logs its failure. A pending poll is not a failure.
 func (a *watchedActivity) ExecuteActivity(ctx context.Context, in *interceptor.ExecuteActivityInput) (any, error) {
 	began := time.Now()
 	out, err := a.Next.ExecuteActivity(ctx, in)

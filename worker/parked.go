@@ -14,7 +14,7 @@ import (
 	"kivuko/workflows"
 )
 
-// ParkedIndex reads which flows are parked from Temporal's search attributes.
+// ParkedIndex reads the parked flows from Temporal's search attributes.
 type ParkedIndex struct{ Client client.Client }
 
 var _ activities.ParkedIndex = ParkedIndex{}
@@ -22,8 +22,8 @@ var _ activities.ParkedIndex = ParkedIndex{}
 // parkedPage is how many flows Temporal lists at a time.
 const parkedPage = 500
 
-// ParkedFlows lists every running flow whose search attributes say that it is parked. Since is when the flow began: the
-// attributes don't say when it parked.
+// ParkedFlows lists every running flow whose search attributes show it as parked. Since is the start of the flow, because
+// the attributes don't have the time of parking.
 func (i ParkedIndex) ParkedFlows(ctx context.Context) ([]exchange.ParkedFlow, error) {
 	var all []exchange.ParkedFlow
 	var next []byte
@@ -38,7 +38,7 @@ func (i ParkedIndex) ParkedFlows(ctx context.Context) ([]exchange.ParkedFlow, er
 				WorkflowID: e.GetExecution().GetWorkflowId(), RunID: e.GetExecution().GetRunId(), Type: e.GetType().GetName(),
 				Reason: keyword(fields, workflows.AttrReason), Network: exchange.Network(keyword(fields, workflows.AttrNetwork)), Since: e.GetStartTime().AsTime(),
 			}
-			p.ObjectType, p.ObjectID = workflows.ObjectOf(p.Type, p.WorkflowID)
+			p.ObjectType, p.ObjectID = workflows.ObjectOf(p.WorkflowID)
 			all = append(all, p)
 		}
 		if next = list.GetNextPageToken(); len(next) == 0 {
@@ -47,11 +47,11 @@ func (i ParkedIndex) ParkedFlows(ctx context.Context) ([]exchange.ParkedFlow, er
 	}
 }
 
-// keyword reads a search attribute, "" where a flow has none.
+// keyword reads a search attribute, "" if the flow has none.
 func keyword(fields map[string]*commonpb.Payload, key temporal.SearchAttributeKeyKeyword) string {
 	var s string
 	if p := fields[key.GetName()]; p != nil {
-		_ = converter.GetDefaultDataConverter().FromPayload(p, &s) // what is no text is shown as nothing
+		_ = converter.GetDefaultDataConverter().FromPayload(p, &s) // a value that is not text is shown as ""
 	}
 	return s
 }

@@ -10,7 +10,6 @@ import (
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/store/storetest"
-	"kivuko/worker"
 )
 
 // index is what Temporal's list says.
@@ -18,8 +17,8 @@ type index []exchange.ParkedFlow
 
 func (i index) ParkedFlows(context.Context) ([]exchange.ParkedFlow, error) { return i, nil }
 
-// A flow that was terminated leaves its row behind and a reset one may have none: the comparison with Temporal's list mends
-// both, and leaves alone what changed a moment ago, which the list may not know yet.
+// A terminated flow leaves its row behind and a reset one may have none: the comparison with Temporal's list repairs both.
+// It ignores recent changes, which may not be in the list yet.
 func TestListOfParkedFlowsIsRepaired(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
@@ -35,7 +34,7 @@ func TestListOfParkedFlowsIsRepaired(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	orders := &activities.Orders{Store: worker.Rows{Store: s}, Index: index{
+	orders := &activities.Orders{Store: s, Index: index{
 		flow("same", "step-failed", old), flow("other reason", "cold-wallet", old), flow("reset", "step-failed", old),
 		flow("just parked anew", "step-failed", old), flow("just begun", "step-failed", time.Now()),
 	}}

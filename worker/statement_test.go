@@ -17,7 +17,6 @@ import (
 	"kivuko/momo/sandbox"
 	"kivuko/store"
 	"kivuko/store/storetest"
-	"kivuko/worker"
 	"kivuko/workflows"
 )
 
@@ -38,14 +37,14 @@ func (l *list) Pull(ctx context.Context, from, to time.Time, offset int) ([]exch
 	if offset == 0 && err == nil {
 		seen = append([]exchange.Observation{
 			{State: exchange.SeenUnknown, Code: "c2b-something", At: from},
-			{State: exchange.SeenSucceeded, Witness: exchange.WitnessStatement, Receipt: "TKL0000XYZ", At: from},
+			{State: exchange.SeenSucceeded, Source: exchange.SourceStatement, Receipt: "TKL0000XYZ", At: from},
 		}, seen...)
 	}
 	return seen, next, more, err
 }
 
-// statementWorld is a database and an operator, and what the flow woke.
-type statementWorld struct {
+// statementHarness is a database and an operator, and what the flow woke.
+type statementHarness struct {
 	t        *testing.T
 	store    *store.Store
 	operator *sandbox.Server
@@ -56,7 +55,7 @@ type statementWorld struct {
 	watches  []workflows.LatePaymentInput
 }
 
-func newStatementWorld(t *testing.T) *statementWorld {
+func newStatementHarness(t *testing.T) *statementHarness {
 	t.Helper()
 	operator, err := sandbox.New(sandbox.Config{})
 	if err != nil {
@@ -70,15 +69,16 @@ func newStatementWorld(t *testing.T) *statementWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &statementWorld{t: t, store: storetest.New(t), operator: operator, list: &list{Client: client}, attempts: map[uuid.UUID]string{}, running: map[string]bool{}}
+	return &statementHarness{t: t, store: storetest.New(t), operator: operator, list: &list{Client: client}, attempts: map[uuid.UUID]string{}, running: map[string]bool{}}
 }
 
-func (w *statementWorld) reconcile(flow any) workflows.PaymentsReconciled {
+func (w *statementHarness) reconcile(flow any) workflows.PaymentsReconciled {
 	w.t.Helper()
 	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute) // the default of 3 s is of real time, which the database takes under load
 	env.SetStartTime(time.Now())
 	w.signals, w.watches = nil, nil
-	env.RegisterActivity(&activities.Statement{Store: worker.Rows{Store: w.store}, Operator: w.list, Now: time.Now})
+	env.RegisterActivity(&activities.Statement{Store: w.store, Operator: w.list, Now: time.Now})
 	env.RegisterWorkflowWithOptions(func(_ workflow.Context, in workflows.LatePaymentInput) (workflows.LatePaymentResult, error) {
 		w.watches = append(w.watches, in)
 		return workflows.LatePaymentResult{}, nil
@@ -106,7 +106,7 @@ func (w *statementWorld) reconcile(flow any) workflows.PaymentsReconciled {
 	return out
 }
 
-func (w *statementWorld) pay(reference string, amount int64) string {
+func (w *statementHarness) pay(reference string, amount int64) string {
 	w.t.Helper()
 	receipt, err := w.operator.Pay("254712345678", reference, amount)
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *statementWorld) pay(reference string, amount int64) string {
 	return receipt
 }
 
-func (w *statementWorld) unmatched() int {
+func (w *statementHarness) unmatched() int {
 	w.t.Helper()
 	_, total, err := w.store.ListExceptions(w.t.Context(), store.ExceptionFilter{Kind: exchange.ExcUnmatched}, store.Page{Number: 1, Size: 1})
 	if err != nil {
@@ -126,7 +126,7 @@ func (w *statementWorld) unmatched() int {
 
 func TestTheOperatorsListIsTakenOver(t *testing.T) {
 	t.Parallel()
-	w := newStatementWorld(t)
+	w := newStatementHarness(t)
 	m := storetest.NewMarket(t, w.store)
 	waits, over := storetest.Attempt(t, w.store, m.Order(t, w.store, "10")), storetest.Attempt(t, w.store, m.Order(t, w.store, "5"))
 	w.running[waits.WorkflowID] = true
@@ -137,9 +137,9 @@ func TestTheOperatorsListIsTakenOver(t *testing.T) {
 	for range strangers {
 		w.pay("RENT", 10)
 	}
-	// A payment that we were told of and that the operator's list has not.
+	// A payment that we know and the operator's list lacks.
 	_, err := w.store.TakeReceipt(t.Context(), exchange.Observation{
-		Witness: exchange.WitnessConfirmation, Receipt: storetest.Receipt(t), Amount: money.Must(money.KES, "33"), Reference: "X", At: time.Now().Add(-time.Hour),
+		Source: exchange.SourceConfirmation, Receipt: storetest.Receipt(t), Amount: money.Must(money.KES, "33"), Reference: "X", At: time.Now().Add(-time.Hour),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,16 +165,16 @@ func TestTheOperatorsListIsTakenOver(t *testing.T) {
 		}
 	}
 	// The prompt's own result comes last and pays the order.
-	o := exchange.Observation{State: exchange.SeenSucceeded, Receipt: paid, Amount: waits.Amount, Witness: exchange.WitnessCallback}
-	if out, err := w.store.AcceptPayment(t.Context(), waits.ID, o, time.Time{}); err != nil || out.Kind != store.PaidExact {
+	o := exchange.Observation{State: exchange.SeenSucceeded, Receipt: paid, Amount: waits.Amount, Source: exchange.SourceCallback}
+	if out, err := w.store.AcceptPayment(t.Context(), waits.ID, o, time.Time{}); err != nil || out.Kind != exchange.PaidExact {
 		t.Errorf("%s, %v", out.Kind, err)
 	}
 }
 
-// A list that can't be read leaves nothing half done, and the next run takes it over.
+// A list that can't be read leaves nothing half done, and the next run reads it again.
 func TestAListThatCantBeRead(t *testing.T) {
 	t.Parallel()
-	w := newStatementWorld(t)
+	w := newStatementHarness(t)
 	w.pay("RENT", 10)
 	w.list.failing = exchange.Errorf(exchange.CodeInternal, "the product is not enabled")
 	if got := w.reconcile(workflows.ReconcilePayments); got.Whole || got.Found != 0 || got.Absent != 0 {

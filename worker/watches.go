@@ -11,12 +11,12 @@ import (
 	"kivuko/workflows"
 )
 
-// watchCheck is how often a worker looks whether the watches of its networks run. They never end by
-// themselves; somebody may have ended one, or Temporal's data may be new.
+// watchCheck is how often a worker checks whether the deposit watches of its networks run. They never end by themselves,
+// but an operator may have terminated one, or Temporal's data may be new.
 const watchCheck = time.Minute
 
-// keepWatches has a watch over deposits run for each network whose queue this process serves, until ctx ends.
-// Several processes may do so: there is one watch of a network, whoever starts it.
+// keepWatches keeps a deposit watch running for each network whose queue this process serves, until ctx ends. Several
+// processes may do so: each network still has one watch.
 func keepWatches(ctx context.Context, c client.Client, o Options) {
 	ticker := time.NewTicker(watchCheck)
 	defer ticker.Stop()
@@ -27,7 +27,7 @@ func keepWatches(ctx context.Context, c client.Client, o Options) {
 				continue
 			}
 			if err := startWatch(ctx, c, network); err != nil && ctx.Err() == nil {
-				o.Logger.Warn("the watch over deposits could not be started; it is tried again", "network", network, "cause", err)
+				o.Logger.Warn("the deposit watch could not be started; the worker tries again", "network", network, "cause", err)
 			}
 		}
 		select {
@@ -38,10 +38,10 @@ func keepWatches(ctx context.Context, c client.Client, o Options) {
 	}
 }
 
-// startWatch starts the watch of a network unless it runs.
+// startWatch starts the deposit watch of a network unless it runs.
 func startWatch(ctx context.Context, c client.Client, n exchange.Network) error {
-	const patience = 20 * time.Second
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	const timeout = 20 * time.Second
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	_, err := c.ExecuteWorkflow(ctx, client.StartWorkflowOptions{
 		ID: workflows.DepositWatchID(n), TaskQueue: workflows.QueueFlows,

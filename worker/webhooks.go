@@ -16,9 +16,9 @@ import (
 	"kivuko/workflows"
 )
 
-// WebhookSealer seals the secrets of webhooks with AES-256-GCM and a random nonce. A secret is bound to its
-// endpoint and its key's id, so that a row that was moved does not open. These keys open nothing else: the
-// API seals with them, and who calls strange addresses opens with them.
+// WebhookSealer seals the secrets of webhooks with AES-256-GCM and a random nonce. A secret is bound to its endpoint and its
+// key's id, so it can't be opened from another row. These master keys protect nothing else, because the worker that opens
+// secrets also calls addresses outside our control.
 type WebhookSealer struct {
 	current string
 	aeads   map[string]cipher.AEAD
@@ -26,15 +26,15 @@ type WebhookSealer struct {
 
 var _ activities.WebhookOpener = (*WebhookSealer)(nil)
 
-// NewWebhookSealer seals with the first key and opens with all of them.
+// NewWebhookSealer returns a sealer that seals with the first key and opens with all of them.
 func NewWebhookSealer(keys []Key) (*WebhookSealer, error) {
 	if len(keys) == 0 {
-		return nil, errors.New("webhook keys: at least one is needed")
+		return nil, errors.New("webhook keys: at least one is required")
 	}
 	s := &WebhookSealer{current: keys[0].ID, aeads: map[string]cipher.AEAD{}}
 	for _, k := range keys {
 		if k.ID == "" || len(k.Secret) != KeySize || s.aeads[k.ID] != nil {
-			return nil, fmt.Errorf("webhook keys: %q must be a name of its own with %d bytes", k.ID, KeySize)
+			return nil, fmt.Errorf("webhook keys: key %q must have a unique name and %d bytes", k.ID, KeySize)
 		}
 		block, err := aes.NewCipher(k.Secret)
 		if err != nil {
@@ -58,7 +58,7 @@ func (s *WebhookSealer) SealWebhookSecret(k exchange.WebhookKey, secret string) 
 	return k
 }
 
-// OpenWebhookSecret opens a sealed secret; CodeInternal when it is not one of these keys', or was changed.
+// OpenWebhookSecret opens a sealed secret; CodeInternal when its key is unknown or the secret was changed.
 func (s *WebhookSealer) OpenWebhookSecret(k exchange.WebhookKey) (string, error) {
 	aead := s.aeads[k.MasterKey]
 	if aead == nil {
@@ -66,21 +66,15 @@ func (s *WebhookSealer) OpenWebhookSecret(k exchange.WebhookKey) (string, error)
 	}
 	secret, err := aead.Open(nil, nil, k.Sealed, webhookBinding(k))
 	if err != nil {
-		return "", exchange.Errorf(exchange.CodeInternal, "The secret of webhook key %s does not open.", k.ID)
+		return "", exchange.Errorf(exchange.CodeInternal, "The secret of webhook key %s can't be opened.", k.ID)
 	}
 	return string(secret), nil
-}
-
-// RelayEvents hands events to the endpoints that they are for.
-func (r Rows) RelayEvents(ctx context.Context, limit int) (activities.RelayedEvents, error) {
-	did, err := r.Store.RelayEvents(ctx, limit)
-	return activities.RelayedEvents{Events: did.Events, Deliveries: did.Deliveries, Wanted: did.Wanted}, err
 }
 
 // WebhookFlows wakes the flows of endpoints.
 type WebhookFlows struct{ Client client.Client }
 
-// WakeWebhooks starts the flow of an endpoint, or tells the one that runs.
+// WakeWebhooks starts the flow of an endpoint, or signals the running one.
 func (f WebhookFlows) WakeWebhooks(ctx context.Context, endpoint uuid.UUID) error {
 	_, err := f.Client.SignalWithStartWorkflow(ctx, workflows.WebhooksID(endpoint), workflows.SignalWebhooks, nil,
 		client.StartWorkflowOptions{

@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange"
 )
 
-// A secret opens with its own row's names alone, by whichever key sealed it.
+// A secret can be opened only with the ids of its own row, by whichever key sealed it.
 func TestWebhookSecretsAreBoundToTheirRow(t *testing.T) {
 	old, current := Key{ID: "old", Secret: bytes.Repeat([]byte{1}, KeySize)}, Key{ID: "new", Secret: bytes.Repeat([]byte{2}, KeySize)}
 	before, err := NewWebhookSealer([]Key{old})

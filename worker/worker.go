@@ -1,6 +1,6 @@
-// Package worker is what Kivuko does with Temporal itself: it puts activities and flows on their task queues, encrypts
-// payloads and opens them for the Web UI, reconciles a server with temporal.yaml, and fits the store to the small
-// interfaces of the activities. It composes; it holds no rule of the business.
+// Package worker connects Kivuko to Temporal: it registers activities and flows on their task queues, encrypts payloads and
+// decrypts them for the Web UI, applies temporal.yaml to a server, and adapts the store to the small interfaces of the
+// activities. It holds no business rules.
 package worker
 
 import (
@@ -22,32 +22,32 @@ import (
 	"kivuko/workflows"
 )
 
-// Activities are what a process carries out, by queue: structs whose methods are activities.
+// Activities are the activities of a process by queue: structs whose methods are activities.
 type Activities map[string][]any
 
-// Options say how the workers of a process run.
+// Options configure the workers of a process.
 type Options struct {
-	Estate  Estate
-	Queues  []string
-	BuildID string
-	Logger  *slog.Logger
-	// Promote makes this build the current version of the deployment once it polls. Deployments
-	// promote by hand or by pipeline; the local stack has nobody to do it.
+	TemporalConfig TemporalConfig
+	Queues         []string
+	BuildID        string
+	Logger         *slog.Logger
+	// Promote makes this build the current version of the deployment once it polls. It is for the local stack; deployments
+	// promote by hand or by a pipeline.
 	Promote bool
-	// Interceptors are put inside of our own.
+	// Interceptors run inside our own.
 	Interceptors []interceptor.WorkerInterceptor
 }
 
-// stopTimeout is how long running activities may finish after the process was told to stop. It is
-// longer than any activity that does not heartbeat usually takes.
+// stopTimeout is how long running activities may go on after the process was asked to stop. It is longer than an activity
+// without heartbeats usually takes.
 const stopTimeout = 30 * time.Second
 
 // Run serves the queues until ctx ends, or until one of them fails for good.
 func Run(ctx context.Context, c client.Client, have Activities, o Options) error {
 	if len(o.Queues) == 0 {
-		return errors.New("worker: no queue given; the queues are " + strings.Join(queueNames(o.Estate), ", "))
+		return errors.New("worker: no queue given; the queues are " + strings.Join(queueNames(o.TemporalConfig), ", "))
 	}
-	if err := workflows.UseCalls(o.Estate.Calls); err != nil {
+	if err := workflows.UseCalls(o.TemporalConfig.Calls); err != nil {
 		return fmt.Errorf("temporal.yaml: %w", err)
 	}
 	fatal := make(chan error, len(o.Queues))
@@ -85,9 +85,9 @@ func Run(ctx context.Context, c client.Client, have Activities, o Options) error
 }
 
 func build(c client.Client, name string, have []any, o Options, fatal chan<- error) (sdk.Worker, error) {
-	q, ok := o.Estate.Queues[name]
+	q, ok := o.TemporalConfig.Queues[name]
 	if !ok {
-		return nil, fmt.Errorf("worker: unknown queue %q; the queues are %s", name, strings.Join(queueNames(o.Estate), ", "))
+		return nil, fmt.Errorf("worker: unknown queue %q; the queues are %s", name, strings.Join(queueNames(o.TemporalConfig), ", "))
 	}
 	w := sdk.New(c, name, sdk.Options{
 		MaxConcurrentActivityExecutionSize:      q.ConcurrentActivities,
@@ -100,7 +100,7 @@ func build(c client.Client, name string, have []any, o Options, fatal chan<- err
 		Interceptors:                            append(interceptors(o.Logger), o.Interceptors...),
 		DeploymentOptions: sdk.DeploymentOptions{
 			UseVersioning:             true,
-			Version:                   sdk.WorkerDeploymentVersion{DeploymentName: o.Estate.Deployment, BuildID: o.BuildID},
+			Version:                   sdk.WorkerDeploymentVersion{DeploymentName: o.TemporalConfig.Deployment, BuildID: o.BuildID},
 			DefaultVersioningBehavior: workflow.VersioningBehaviorPinned,
 		},
 	})
@@ -110,11 +110,12 @@ func build(c client.Client, name string, have []any, o Options, fatal chan<- err
 	return w, nil
 }
 
-// register puts on a queue what belongs there, and refuses a process that lacks a part of it or has one of another queue.
+// register registers the activities and flows of a queue. It refuses a process that lacks an activity of the queue or has
+// one of another queue.
 func register(w sdk.Registry, name string, have []any) error {
 	belongs := workflows.Activities(name)
 	if len(belongs) == 0 {
-		return fmt.Errorf("worker: nothing is registered for queue %s", name)
+		return fmt.Errorf("worker: queue %s has no activities", name)
 	}
 	left := map[reflect.Type]bool{}
 	for _, a := range belongs {
@@ -140,7 +141,7 @@ func register(w sdk.Registry, name string, have []any) error {
 	return nil
 }
 
-func queueNames(e Estate) []string {
+func queueNames(e TemporalConfig) []string {
 	names := make([]string, 0, len(e.Queues))
 	for name := range e.Queues {
 		names = append(names, name)
@@ -151,13 +152,13 @@ func queueNames(e Estate) []string {
 
 func taskQueue(name string) *taskqueuepb.TaskQueue { return &taskqueuepb.TaskQueue{Name: name} }
 
-// promote makes this build the one that new flows start on. The server knows a version only once one
-// of its workers polls, so it is tried until then.
+// promote makes this build the one on which new flows start. The server knows a version only after one of its workers has
+// polled, so promote retries until then.
 func promote(ctx context.Context, c client.Client, o Options) error {
-	const patience = time.Minute
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	const timeout = time.Minute
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	deployment := c.WorkerDeploymentClient().GetHandle(o.Estate.Deployment)
+	deployment := c.WorkerDeploymentClient().GetHandle(o.TemporalConfig.Deployment)
 	err := until(ctx, func() error {
 		_, err := deployment.SetCurrentVersion(ctx, client.WorkerDeploymentSetCurrentVersionOptions{
 			BuildID: o.BuildID, IgnoreMissingTaskQueues: true,

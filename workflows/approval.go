@@ -8,31 +8,33 @@ import (
 	"kivuko/exchange"
 )
 
-// approvalDoor is where officers decide about a transfer. Its two doors, the updates of the API and the
-// signals of the Web UI, lead to one function, which believes nothing but a token that the API gave to one
-// officer for one decision.
+// approvalHandler receives the officers' decisions about a transfer, by updates of the API or by signals of the Web UI.
+// Both call one function, which accepts only a token that the API gave to one officer for one decision.
 //
-// A token passes through the history of the flow. It is encrypted there like every payload, good for one
-// use and for minutes, so that nobody who reads a history later can decide with it.
-type approvalDoor struct {
+// A token is in the history of the flow. It is encrypted there like every payload, and it is valid for one use and for
+// minutes, so that a later reader of the history can't decide with it.
+type approvalHandler struct {
 	transfer uuid.UUID
-	waiting  func() bool // for a decision, or soon
+	waiting  func() bool // reports whether the transfer waits for a decision, or will soon
 	learn    func(workflow.Context, activities.TransferState)
-	refused  int // signals without a valid token
+	commands *commands // whose details show what was refused
+	refused  int       // signals without a valid token
 }
 
-// maxRefused bounds the signals without a valid token that a flow looks into. Whoever sends more than that
-// would only lengthen the history; officers are heard through the API after that.
+// maxRefused bounds the signals without a valid token that a flow checks. More of them would only lengthen the history;
+// after that, officers decide through the API.
 const maxRefused = 100
 
-// openApprovalDoor registers the handlers. It is called before the first wait.
-func openApprovalDoor(h *handlers, d *approvalDoor) {
+var errTooManyRefused = refuse(exchange.CodeLimitReached, "There were too many signals without a valid token; decide through the API.")
+
+// openApprovalHandler registers the handlers. It is called before the first wait.
+func openApprovalHandler(h *handlers, d *approvalHandler) {
 	for _, u := range []struct {
 		name   string
 		action exchange.ApprovalAction
 	}{{UpdateApprove, exchange.Approve}, {UpdateReject, exchange.Reject}} {
-		h.update(u.name, "An officer's decision, with a token that the API made for it.", func(ctx workflow.Context, ref ApprovalRef) (TransferAck, error) {
-			return d.decide(ctx, u.action, exchange.DoorAPI, ref)
+		h.update(u.name, "An officer's decision, with a token that the API issued for it.", func(ctx workflow.Context, ref ApprovalRef) (TransferAck, error) {
+			return d.decide(ctx, u.action, exchange.ChannelAPI, ref)
 		}, d.admit)
 	}
 	for _, s := range []struct {
@@ -43,41 +45,52 @@ func openApprovalDoor(h *handlers, d *approvalDoor) {
 	}
 }
 
-// admit refuses decisions while nobody waits for one.
-func (d *approvalDoor) admit(ApprovalRef) error {
+// admit refuses decisions while the transfer does not wait for one.
+func (d *approvalHandler) admit(ApprovalRef) error {
 	if !d.waiting() {
-		return refuse(exchange.CodeStateConflict, "The transfer waits for no decision.")
+		return refuse(exchange.CodeStateConflict, "The transfer does not wait for a decision.")
 	}
 	return nil
 }
 
-// listen is the Web UI's door. Whatever was typed arrives; what can't be read as a token is refused and noted like a wrong one.
-func (d *approvalDoor) listen(ctx workflow.Context, name string, action exchange.ApprovalAction, sent any) {
+// listen handles the signals of the Web UI. Their argument is free text; one that is no token is refused and recorded like
+// a wrong token.
+func (d *approvalHandler) listen(ctx workflow.Context, name string, action exchange.ApprovalAction, sent any) {
 	if d.refused >= maxRefused {
-		workflow.GetLogger(ctx).Warn("a signal was ignored: there were too many without a valid token", "signal", name)
+		d.commands.refuseSignal(ctx, name, errTooManyRefused)
 		return
 	}
-	if _, err := d.decide(ctx, action, exchange.DoorSignal, tokenIn(sent)); err != nil {
+	ref := tokenIn(sent)
+	if _, err := d.decide(ctx, action, exchange.ChannelSignal, ref); err != nil {
 		d.refused++
+		d.commands.refuseSignal(ctx, name, withoutToken(ref, err))
 	}
 }
 
-// decide is the one handler. What is not proven is noted for the auditor and changes nothing.
-func (d *approvalDoor) decide(ctx workflow.Context, action exchange.ApprovalAction, door exchange.ApprovalDoor, ref ApprovalRef) (TransferAck, error) {
+// decide proves a decision and applies it. A decision without proof changes nothing and is recorded for the auditor.
+func (d *approvalHandler) decide(ctx workflow.Context, action exchange.ApprovalAction, channel exchange.ApprovalChannel, ref ApprovalRef) (TransferAck, error) {
 	in := activities.DecideInput{TransferID: d.transfer, Action: action, Token: ref.Token}
 	s, err := step(ctx, database, "Prove the officer's decision", approvals.DecideTransfer, in)
 	if err == nil {
 		d.learn(ctx, s)
 		return TransferAck{Status: s.Status, Detail: s.Detail}, nil
 	}
-	refusal := activities.RefusedDecisionInput{TransferID: d.transfer, Action: action, Door: door, Code: exchange.CodeOf(AsExchangeError(err))}
-	if err := do(ctx, database, "Note a decision without proof", approvals.RecordRefusedDecision, refusal); err != nil {
-		workflow.GetLogger(ctx).Error("a decision without proof was not noted", "error", err)
+	refusal := activities.RefusedDecisionInput{TransferID: d.transfer, Action: action, Channel: channel, Code: exchange.CodeOf(AsExchangeError(err))}
+	if err := do(ctx, database, "Record a decision without proof", approvals.RecordRefusedDecision, refusal); err != nil {
+		workflow.GetLogger(ctx).Error("a decision without proof could not be recorded", "error", err)
 	}
 	return TransferAck{}, passOn(err)
 }
 
-// tokenIn finds the token in the argument of a signal, {"token": "…"}.
+// withoutToken returns why a decision is refused: the token is missing, or err.
+func withoutToken(ref ApprovalRef, err error) error {
+	if ref.Token != "" {
+		return err
+	}
+	return refuse(exchange.CodeInvalid, "It carries no token; use POST "+api+"/api/v1/auth/approvals/tokens to get one.")
+}
+
+// tokenIn returns the token in the argument of a signal, {"token": "…"}.
 func tokenIn(sent any) ApprovalRef {
 	fields, _ := sent.(map[string]any)
 	token, _ := fields["token"].(string)

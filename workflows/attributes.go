@@ -9,8 +9,8 @@ import (
 	"kivuko/exchange"
 )
 
-// The search attributes. They are not encrypted, so they hold ids and words of ours and nothing of a
-// person. temporal.yaml registers them.
+// The search attributes. They are not encrypted, so they hold ids and our own codes, and no personal data.
+// temporal.yaml registers them.
 var (
 	AttrStatus         = temporal.NewSearchAttributeKeyKeyword("KivukoStatus") // of the object
 	AttrStage          = temporal.NewSearchAttributeKeyKeyword("KivukoStage")  // of the flow
@@ -20,7 +20,7 @@ var (
 	AttrOrderType      = temporal.NewSearchAttributeKeyKeyword("KivukoOrderType")
 	AttrNeedsAttention = temporal.NewSearchAttributeKeyBool("KivukoNeedsAttention")  // parked
 	AttrWaitingFor     = temporal.NewSearchAttributeKeyKeyword("KivukoWaitingFor")   // a Wait… constant
-	AttrDeadline       = temporal.NewSearchAttributeKeyTime("KivukoDeadline")        // of what it waits for
+	AttrDeadline       = temporal.NewSearchAttributeKeyTime("KivukoDeadline")        // of the wait
 	AttrReason         = temporal.NewSearchAttributeKeyKeyword("KivukoParkedReason") // a Reason, "" when not parked
 )
 
@@ -39,28 +39,28 @@ const (
 	StageDone      = "done"
 )
 
-// Whom a flow waits for.
+// What a flow waits for.
 const (
 	WaitsForPayer = "payer"
-	// WaitsForDepositor is for the crypto of whoever sells it, WaitsForBank for an officer who pays at the bank.
+	// WaitsForDepositor is the wait for the seller's crypto, WaitsForBank the wait for an officer who pays at the bank.
 	WaitsForDepositor = "depositor"
 	WaitsForBank      = "bank"
 	WaitsForMomo      = "momo"
 	WaitsForChain     = "chain"
 	WaitsForOperator  = "operator"
-	WaitsForNobody    = "nobody"
+	WaitsForNothing   = "nothing"
 	WaitsForScreener  = "screener"
 	WaitsForOfficer   = "officer"
 )
 
-// Priorities on the task queues, 1 first: money that goes back before money that comes in.
+// Priorities on the task queues, 1 first: refunds come before new orders.
 const (
 	priorityRefund = 1
 	priorityOrder  = 2
 )
 
-// OnRampAttributes are the search attributes with which the API starts an on-ramp flow. With an offer that
-// was seen they are all that the flow would show of its order, which then need not show it again.
+// OnRampAttributes are the search attributes with which the API starts an on-ramp flow. If the request has the offer that
+// the customer saw, they are complete, and the flow does not write them again.
 func OnRampAttributes(r exchange.OrderRequest) temporal.SearchAttributes {
 	if r.Seen != (exchange.SeenOffer{}) {
 		return temporal.NewSearchAttributes(attributesOf(activities.OpenedOrder{
@@ -74,7 +74,7 @@ func OnRampAttributes(r exchange.OrderRequest) temporal.SearchAttributes {
 	)
 }
 
-// OnRampSummary is the one line that the Web UI shows of an on-ramp flow.
+// OnRampSummary is the summary of an on-ramp flow in the Web UI.
 func OnRampSummary(r exchange.OrderRequest) string {
 	if r.Crypto.Positive() {
 		return "Buy " + r.Crypto.String() + " " + string(r.Crypto.Asset())
@@ -82,23 +82,23 @@ func OnRampSummary(r exchange.OrderRequest) string {
 	return "Buy crypto for " + r.Fiat.String() + " " + string(r.Fiat.Asset())
 }
 
-// LatePaymentSummary is the one line that the Web UI shows of a watch over late money.
+// LatePaymentSummary is the summary of a watch for late money in the Web UI.
 const LatePaymentSummary = "Watch for late money"
 
-// LatePaymentAttributes are the search attributes with which a watch over late money starts.
+// LatePaymentAttributes are the search attributes with which a watch for late money starts.
 func LatePaymentAttributes() temporal.SearchAttributes {
 	return attributes(StageWatch, WaitsForMomo)
 }
 
-// show writes search attributes. It fails only for attributes that can't be encoded, which is a bug
-// that the tests find, so the flow goes on without them.
+// show writes search attributes. It fails only for attributes that can't be encoded, which tests find, so the flow goes on
+// without them.
 func show(ctx workflow.Context, updates ...temporal.SearchAttributeUpdate) {
 	if err := workflow.UpsertTypedSearchAttributes(ctx, updates...); err != nil {
-		workflow.GetLogger(ctx).Error("search attributes were not written", "error", err)
+		workflow.GetLogger(ctx).Error("search attributes could not be written", "error", err)
 	}
 }
 
-// attributesOf describes an opened order.
+// attributesOf returns the search attributes of an opened order.
 func attributesOf(o activities.OpenedOrder) []temporal.SearchAttributeUpdate {
 	return []temporal.SearchAttributeUpdate{
 		AttrNetwork.ValueSet(string(o.Network)), AttrAsset.ValueSet(string(o.Asset)),
@@ -108,7 +108,7 @@ func attributesOf(o activities.OpenedOrder) []temporal.SearchAttributeUpdate {
 	}
 }
 
-// fairness makes one merchant's rush wait for itself and not for the others.
+// fairness returns a priority that keeps one merchant's load from delaying the others.
 func fairness(key int, merchant uuid.UUID) temporal.Priority {
 	p := temporal.Priority{PriorityKey: key}
 	if merchant != uuid.Nil {

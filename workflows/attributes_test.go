@@ -10,8 +10,8 @@ import (
 	"kivuko/workflows"
 )
 
-// A smooth order writes its search attributes twice: when it pays out and when it is over. What it would
-// show when it is opened it was started with.
+// A smooth order writes its search attributes twice: when it pays out and when it ends. It starts with the attributes
+// of an opened order.
 func TestSmoothOrderShowsItselfTwice(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen   exchange.SeenOffer
@@ -21,7 +21,7 @@ func TestSmoothOrderShowsItselfTwice(t *testing.T) {
 		"started by an earlier build":   {upsert: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
+			w := newHarness()
 			w.request.Seen = c.seen
 			w.run(t)
 			ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)

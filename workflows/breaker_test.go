@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange"
 )
 
-// The breaker of this book stays closed: what opens it is tried in the store, where the database counts.
+// The breaker of this book stays closed: the store's tests cover what opens it, because the database counts.
 
 func (b *book) NoteCredential(context.Context, uuid.UUID, string) error { return nil }
 

@@ -13,12 +13,12 @@ import (
 	"kivuko/exchange/money"
 )
 
-// fate is what becomes of one signed transaction on the network.
-type fate struct {
+// outcome is the outcome of one signed transaction on the network.
+type outcome struct {
 	refused chain.Reason // it can't even be built
 	trouble error        // the signer fails
-	dropped bool         // taken and never included
-	reorg   bool         // its first block is undone; it is included again after it is offered again
+	dropped bool         // accepted and never included
+	reorg   bool         // its first block is undone; it is included again after another broadcast
 	reverts bool
 	slow    time.Duration // until its block
 }
@@ -31,27 +31,27 @@ const (
 	networkName = exchange.Tron
 )
 
-// entry is a transaction that the network was offered.
+// entry is a transaction that was broadcast to the network.
 type entry struct {
 	attempt  exchange.ChainAttempt
 	payment  exchange.ChainPayment
-	fate     fate
+	outcome  outcome
 	included time.Time
 	undone   bool
 }
 
 // network is a blockchain with a book of its own.
 type network struct {
-	mu     sync.Mutex
-	now    func() time.Time
-	script func(n int) fate // of the n-th transaction, from 1
-	fault  func(call string) error
-	lost   func(call string) error
-	store  *book
-	cold   bool // the signer is refused the key
-	built  int
-	fates  map[string]fate
-	txs    map[string]*entry
+	mu       sync.Mutex
+	now      func() time.Time
+	script   func(n int) outcome // of the n-th transaction, from 1
+	fault    func(call string) error
+	lost     func(call string) error
+	store    *book
+	cold     bool // the signer is refused the key
+	built    int
+	outcomes map[string]outcome
+	txs      map[string]*entry
 }
 
 // SignPayment is the signer: it stores what it signs before it returns it.
@@ -78,7 +78,7 @@ func (n *network) sign(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt
 	n.built++
 	f := n.script(n.built)
 	txID := fmt.Sprintf("tx-%d", n.built)
-	n.fates[txID] = f
+	n.outcomes[txID] = f
 	now := n.now()
 	n.mu.Unlock()
 	if f.trouble != nil {
@@ -93,9 +93,9 @@ func (n *network) sign(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt
 	})
 }
 
-// OutbidPayment is never asked for: the network numbers no transactions.
-func (n *network) OutbidPayment(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
-	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "nothing can be outbid here")
+// BumpPaymentFee is never called: the network has no nonces.
+func (n *network) BumpPaymentFee(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
+	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "nothing can be replaced with a higher fee here")
 }
 
 func (n *network) Network() exchange.Network { return networkName }
@@ -108,7 +108,7 @@ func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, e
 	}
 	e := n.txs[string(raw)]
 	if e == nil {
-		e = &entry{fate: n.fates[string(raw)]}
+		e = &entry{outcome: n.outcomes[string(raw)]}
 		n.store.mu.Lock()
 		for _, a := range n.store.signed {
 			if a.TxID == string(raw) {
@@ -121,8 +121,8 @@ func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, e
 	if n.now().After(e.attempt.ExpiresAt) {
 		return chain.Broadcast{State: chain.BroadcastRejected, Code: "TRANSACTION_EXPIRATION_ERROR"}, nil
 	}
-	if e.included.IsZero() && !e.fate.dropped {
-		e.included = n.now().Add(max(e.fate.slow, blockTime))
+	if e.included.IsZero() && !e.outcome.dropped {
+		e.included = n.now().Add(max(e.outcome.slow, blockTime))
 	}
 	if n.lost != nil && n.lost("broadcast") != nil {
 		return chain.Broadcast{}, chain.Errorf(chain.ReasonUnavailable, "no answer")
@@ -143,8 +143,8 @@ func (n *network) Locate(_ context.Context, txID string) (chain.Location, error)
 	if e == nil {
 		return l, nil
 	}
-	if e.fate.reorg && !e.undone && !e.included.IsZero() && now.Sub(e.included) >= reorgAfter {
-		e.undone, e.included = true, time.Time{} // the block is gone; it must be offered again
+	if e.outcome.reorg && !e.undone && !e.included.IsZero() && now.Sub(e.included) >= reorgAfter {
+		e.undone, e.included = true, time.Time{} // the block is gone; it must be broadcast again
 	}
 	if e.included.IsZero() || now.Before(e.included) {
 		if !e.included.IsZero() {
@@ -157,8 +157,8 @@ func (n *network) Locate(_ context.Context, txID string) (chain.Location, error)
 		l.Stage = chain.StageFinal
 	}
 	l.Block = chain.Block{Number: 100, ID: fmt.Sprintf("block-%v-%v", txID, e.undone), Time: e.included}
-	l.OK, l.Code, l.Fee = !e.fate.reverts, "SUCCESS", money.Must(money.TRX, "13")
-	if e.fate.reverts {
+	l.OK, l.Code, l.Fee = !e.outcome.reverts, "SUCCESS", money.Must(money.TRX, "13")
+	if e.outcome.reverts {
 		l.Code = "REVERT"
 		return l, nil
 	}
@@ -172,7 +172,7 @@ func (n *network) paid(order uuid.UUID) int {
 	defer n.mu.Unlock()
 	count := 0
 	for _, e := range n.txs {
-		if e.payment.ObjectID == order && !e.included.IsZero() && !e.fate.reverts {
+		if e.payment.ObjectID == order && !e.included.IsZero() && !e.outcome.reverts {
 			count++
 		}
 	}

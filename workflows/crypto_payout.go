@@ -12,31 +12,31 @@ import (
 // Limits of a payout.
 const (
 	maxSignatures = 10               // transactions of one payment, each after the one before was proven impossible
-	troublePause  = 10 * time.Minute // between tries when looking at the chain fails
-	ceilingPause  = 10 * time.Minute // until a higher bid is tried again after one was refused
-	watchPause    = 15 * time.Second // between looks whether the chain was read up to now
+	troublePause  = 10 * time.Minute // between tries after reading the chain failed
+	ceilingPause  = 10 * time.Minute // until the fee is raised again after a refusal
+	watchPause    = 15 * time.Second // between checks whether the deposit watch has caught up
 )
 
-// CryptoPayout carries out one approved payment on a chain: sign once, offer the same bytes until they
-// are final or proven impossible, and sign anew only in the second case. A transaction whose turn has come
-// and that no block takes is outbid by one with the same number. A sender without native coin for the fee
-// is given some first. No timer of ours ends it. It hands back a reason when no transaction is alive and
-// none can be made.
+// CryptoPayout carries out one approved payment on a chain. It signs once, broadcasts the same bytes until they are final
+// or proven impossible, and signs again only in the second case. A stuck transaction is replaced by one with the same nonce
+// and a higher fee. A sender without native coin for the fee gets a top-up first. No timer of ours ends the payment. The
+// flow returns a reason when no transaction is pending and none can be made.
 func CryptoPayout(ctx workflow.Context, in CryptoPayoutInput) (CryptoPayoutResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
-	f := &cryptoPayout{in: in, id: CryptoPayoutID(in.PaymentID)}
+	about := "chain payment " + in.PaymentID.String() + " of " + in.about()
+	f := &cryptoPayout{in: in, about: subject{flow: CryptoPayoutID(in.PaymentID), about: about}}
 	workflow.GoNamed(ctx, "signal retry", f.listen)
 	return f.run(ctx)
 }
 
 type cryptoPayout struct {
 	in      CryptoPayoutInput
-	id      string
+	about   subject
 	nudged  bool
 	alerted bool
 }
 
-// listen takes the Web UI's nudge, which ends a pause and nothing else.
+// listen handles the Web UI's retry signal, which only ends a pause.
 func (f *cryptoPayout) listen(ctx workflow.Context) {
 	for {
 		workflow.GetSignalChannel(ctx, SignalRetry).Receive(ctx, nil)
@@ -68,16 +68,16 @@ func (f *cryptoPayout) run(ctx workflow.Context) (CryptoPayoutResult, error) {
 	return CryptoPayoutResult{Reason: string(ReasonPayoutExpiring)}, nil
 }
 
-// sign gives the live transaction, or reports that the signer refuses: then nothing was signed. It brings
-// gas first where that is what is missing; a word then says why there is none, and parks the payment. While the
-// watch over the chain is behind, it waits.
+// sign returns the pending transaction, or false when the signer refuses and nothing was signed. If only gas is missing, it
+// tops up the sending wallet; if that fails, the payment is parked with the reason. While the deposit watch is behind, sign
+// waits.
 func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, bool) {
 	in := activities.SignInput{PaymentID: f.in.PaymentID, ReportGas: true}
 	began := workflow.Now(ctx)
 	for {
 		signed, err := step(ctx, signer(f.in.Network), "Sign the payment", signing.SignPayment, in)
 		if err != nil {
-			workflow.GetLogger(ctx).Error("the payment was not signed", "error", err)
+			workflow.GetLogger(ctx).Error("the payment could not be signed", "error", err)
 			return signed, false
 		}
 		if signed.Waits != "" {
@@ -87,34 +87,34 @@ func (f *cryptoPayout) sign(ctx workflow.Context) (activities.SignedPayment, boo
 		if signed.Gas == nil {
 			return signed, true
 		}
-		if word := f.topUp(ctx, *signed.Gas); word != "" {
-			in.ReportGas, in.GasWord = false, word
+		if reason := f.topUp(ctx, *signed.Gas); reason != "" {
+			in.ReportGas, in.GasReason = false, reason
 		}
 	}
 }
 
-// waitForWatch shows that the signature waits until the chain was read up to now. The watch says by itself when it
-// needs a person.
+// waitForWatch shows that the signature waits until the deposit watch has read the chain up to now. If the watch needs an
+// operator, it parks itself.
 func (f *cryptoPayout) waitForWatch(ctx workflow.Context, began time.Time) {
-	c := card{title: "Crypto waits to be signed"}
+	c := card{title: "Payment waits to be signed"}
 	c.add("Payment", f.in.PaymentID.String())
 	c.add("For", f.in.about())
-	c.add("Waits for", "the watch over "+string(f.in.Network)+" ("+DepositWatchID(f.in.Network)+"), which has not read the chain up to now")
+	c.add("Waits for", "the deposit watch of "+string(f.in.Network)+" ("+DepositWatchID(f.in.Network)+"), which has not read the newest blocks yet")
 	c.add("Since", moment(began))
 	describe(ctx, c)
 	f.nudged = false
-	await(ctx, slower(ctx, watchPause, began), "See whether the chain was read", func() bool { return f.nudged })
+	await(ctx, slower(ctx, watchPause, began), "Check whether the deposit watch has caught up", func() bool { return f.nudged })
 }
 
-// deliver watches a transaction to its end, however long that takes. When it takes unusually long, a
-// person is told and the watch goes on: the transaction is alive, so nothing else may be done.
+// deliver watches a transaction until it is final or proven impossible, however long that takes. When it takes too long,
+// the flow is shown as parked and deliver keeps watching: a pending transaction allows nothing else.
 func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 	began := workflow.Now(ctx)
-	in := activities.DeliverInput{PaymentID: f.in.PaymentID, OutbidAfter: began}
+	in := activities.DeliverInput{PaymentID: f.in.PaymentID, BumpAfter: began}
 	for {
-		d, err := step(ctx, delivery(f.in.Network), "Bring the transaction to its end", chains.DeliverPayment, in)
+		d, err := step(ctx, delivery(f.in.Network), "Deliver the transaction", chains.DeliverPayment, in)
 		if err == nil && d.End == activities.DeliveryStuck {
-			in.OutbidAfter = f.outbid(ctx, d, began)
+			in.BumpAfter = f.bump(ctx, d, began)
 			continue
 		}
 		if err == nil {
@@ -123,18 +123,18 @@ func (f *cryptoPayout) deliver(ctx workflow.Context) activities.Delivery {
 		f.alert(ctx, err)
 		if !passing(err) {
 			f.nudged = false
-			await(ctx, slower(ctx, troublePause, began), "Look at the transaction again", func() bool { return f.nudged })
+			await(ctx, slower(ctx, troublePause, began), "Check the transaction again", func() bool { return f.nudged })
 		}
 	}
 }
 
-// outbid has a higher bid made for the place in a block, and tells when the next one may be. Where none can
-// be had, what exists goes on being offered.
-func (f *cryptoPayout) outbid(ctx workflow.Context, stuck activities.Delivery, began time.Time) time.Time {
-	in := activities.OutbidInput{PaymentID: f.in.PaymentID, N: stuck.N}
-	out, err := step(ctx, signer(f.in.Network), "Bid more for a place in a block", signing.OutbidPayment, in)
+// bump replaces the stuck transaction by one with a higher fee, and returns when the next replacement may follow. If no
+// higher fee is possible, the existing transaction is broadcast further.
+func (f *cryptoPayout) bump(ctx workflow.Context, stuck activities.Delivery, began time.Time) time.Time {
+	in := activities.BumpInput{PaymentID: f.in.PaymentID, N: stuck.N}
+	out, err := step(ctx, signer(f.in.Network), "Replace the transaction with a higher fee", signing.BumpPaymentFee, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the transaction was not outbid", "error", err)
+		workflow.GetLogger(ctx).Error("the transaction's fee could not be raised", "error", err)
 	}
 	if err != nil || out.Kept != "" {
 		return workflow.Now(ctx).Add(slower(ctx, ceilingPause, began))
@@ -146,12 +146,13 @@ func (f *cryptoPayout) outbid(ctx workflow.Context, stuck activities.Delivery, b
 }
 
 func (f *cryptoPayout) alert(ctx workflow.Context, cause error) {
-	describe(ctx, parkedCard("chain payment "+f.in.PaymentID.String()+" of "+f.in.about(), f.id, ReasonPayoutOverdue, cause))
+	describe(ctx, parkedCard(f.about, ReasonPayoutOverdue, cause))
 	if f.alerted {
 		return
 	}
 	f.alerted = true
-	markParked(ctx, ReasonPayoutOverdue)
+	f.about.object = markParked(ctx, ReasonPayoutOverdue)
+	describe(ctx, parkedCard(f.about, ReasonPayoutOverdue, cause))
 }
 
 func (f *cryptoPayout) calm(ctx workflow.Context) {
@@ -162,7 +163,7 @@ func (f *cryptoPayout) calm(ctx workflow.Context) {
 }
 
 func (f *cryptoPayout) card(tx string) card {
-	c := card{title: "Crypto on its way"}
+	c := card{title: "Payment is pending on the chain"}
 	c.add("Payment", f.in.PaymentID.String())
 	c.add("For", f.in.about())
 	c.add("Transaction", "`"+tx+"` on "+string(f.in.Network))

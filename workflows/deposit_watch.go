@@ -13,7 +13,7 @@ import (
 	"kivuko/exchange"
 )
 
-// DepositWatchSummary is the one line that the Web UI shows of the watch.
+// DepositWatchSummary is the summary of a deposit watch in the Web UI.
 func DepositWatchSummary(n exchange.Network) string { return "Watch " + string(n) + " for deposits" }
 
 // DepositWatchAttributes are the search attributes with which a watch starts.
@@ -21,7 +21,7 @@ func DepositWatchAttributes(n exchange.Network) temporal.SearchAttributes {
 	return attributes(StageWatch, WaitsForChain, AttrNetwork.ValueSet(string(n)), AttrStatus.ValueSet(WatchFollowing), AttrLag.ValueSet(0))
 }
 
-// AttrLag is how many final blocks of a network are not booked yet.
+// AttrLag is the number of final blocks of a network that are not booked yet.
 var AttrLag = temporal.NewSearchAttributeKeyInt64("KivukoBlockLag")
 
 // The status of a watch, in AttrStatus.
@@ -31,31 +31,31 @@ const (
 	WatchStalled    = "stalled"
 )
 
-// SignalDeposit tells a flow that waits for money that a movement changed: DepositRef.
+// SignalDeposit notifies a flow that waits for a deposit that a movement changed: DepositRef.
 const SignalDeposit = "chain-deposit"
 
-// DepositRef names the row of a movement. It proves nothing: who gets it reads the row.
+// DepositRef names the row of a movement. It proves nothing: the receiver reads the row.
 type DepositRef struct {
 	DepositID uuid.UUID `json:"deposit_id"`
 }
 
-// DepositWatchInput starts the watch over a network's deposits. How far it came is in the database; what
-// follows the network is only what the run before has shown.
+// DepositWatchInput starts the deposit watch of a network. Its progress is in the database; Status, Reason and Lag are only
+// what the previous run has shown.
 type DepositWatchInput struct {
 	Network exchange.Network `json:"network"`
 	Status  string           `json:"status,omitempty"`
-	Reason  Reason           `json:"reason,omitempty"` // it needs a person
+	Reason  Reason           `json:"reason,omitempty"` // set while the watch needs an operator
 	Lag     uint64           `json:"lag,omitempty"`
 }
 
 // Limits of the watch.
 const (
 	watchRounds = 240             // reports of one run, each about a minute after the other
-	stallPause  = 5 * time.Minute // between tries when reading fails in a way that does not pass
+	stallPause  = 5 * time.Minute // between tries after a permanent failure to read
 )
 
-// DepositWatch sees what arrives on a network. It never ends: it goes on as a new run, on the newest build,
-// before its history grows long. When the chain can't be read it says so and goes on trying.
+// DepositWatch watches a network for deposits. It never ends: before its history grows long it continues as a new run on
+// the newest build. When the chain can't be read, it is shown as parked and keeps trying.
 func DepositWatch(ctx workflow.Context, in DepositWatchInput) error {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	f := &depositWatch{in: in, id: DepositWatchID(in.Network)}
@@ -69,7 +69,7 @@ type depositWatch struct {
 	nudged bool
 }
 
-// listen takes the Web UI's nudge, which ends a pause and nothing else.
+// listen handles the Web UI's retry signal, which only ends a pause.
 func (f *depositWatch) listen(ctx workflow.Context) {
 	for {
 		workflow.GetSignalChannel(ctx, SignalRetry).Receive(ctx, nil)
@@ -91,10 +91,9 @@ func (f *depositWatch) run(ctx workflow.Context) error {
 	return goOn(ctx, TypeDepositWatch, f.in)
 }
 
-// stall tells a person that the chain can't be read. Nothing is lost meanwhile: reading goes on where it
-// stopped.
+// stall shows operators that the chain can't be read. Nothing is lost meanwhile: reading goes on where it stopped.
 func (f *depositWatch) stall(ctx workflow.Context, cause error) {
-	describe(ctx, parkedCard("deposits on "+string(f.in.Network), f.id, ReasonDepositsStalled, cause))
+	describe(ctx, parkedCard(f.about(), ReasonDepositsStalled, cause))
 	f.show(ctx, WatchStalled, ReasonDepositsStalled, f.in.Lag)
 	if !passing(cause) {
 		f.nudged = false
@@ -102,7 +101,12 @@ func (f *depositWatch) stall(ctx workflow.Context, cause error) {
 	}
 }
 
-// report shows how far reading came. Movements that were set aside need a person until they are settled.
+// about returns the subject of the parked watch.
+func (f *depositWatch) about() subject {
+	return subject{flow: f.id, about: "deposits on " + string(f.in.Network)}
+}
+
+// report shows the progress. The watch is parked while movements are in quarantine.
 func (f *depositWatch) report(ctx workflow.Context, now activities.Followed) {
 	status, reason := WatchFollowing, Reason("")
 	if now.Lag() > 0 {
@@ -111,14 +115,14 @@ func (f *depositWatch) report(ctx workflow.Context, now activities.Followed) {
 	c := card{title: "Watching " + string(f.in.Network) + " for deposits"}
 	if now.Quarantined > 0 {
 		reason = ReasonDepositQuarantine
-		c = parkedCard("deposits on "+string(f.in.Network), f.id, reason, nil)
-		c.add("Set aside", strconv.Itoa(now.Quarantined)+" movements")
+		c = parkedCard(f.about(), reason, nil)
+		c.add("In quarantine", strconv.Itoa(now.Quarantined)+" movements")
 	}
-	c.add("Booked up to", fmt.Sprintf("block %d of %d final ones", now.Final, now.HeadFinal))
+	c.add("Booked up to", fmt.Sprintf("final block %d of %d", now.Final, now.HeadFinal))
 	if !now.FinalTime.IsZero() {
-		c.add("Of", moment(now.FinalTime))
+		c.add("Time of that block", moment(now.FinalTime))
 	}
-	c.add("Seen up to", fmt.Sprintf("block %d of %d", now.Seen, now.HeadLatest))
+	c.add("Read up to", fmt.Sprintf("block %d of %d", now.Seen, now.HeadLatest))
 	describe(ctx, c)
 	f.show(ctx, status, reason, now.Lag())
 }
@@ -142,7 +146,7 @@ func (f *depositWatch) show(ctx workflow.Context, status string, reason Reason, 
 	}
 }
 
-// wake signals the flows that wait for money. A flow that is not there any more needs no signal.
+// wake signals the flows that wait for deposits. A flow that has ended needs no signal.
 func (f *depositWatch) wake(ctx workflow.Context, due []exchange.DepositWakeup) {
 	if len(due) == 0 {
 		return
@@ -155,10 +159,10 @@ func (f *depositWatch) wake(ctx workflow.Context, due []exchange.DepositWakeup) 
 	}
 	for i, w := range due {
 		if err := sent[i].Get(ctx, nil); err != nil {
-			workflow.GetLogger(ctx).Warn("a flow was not told of a deposit", "flow", w.WorkflowID, "deposit", w.DepositID, "error", err)
+			workflow.GetLogger(ctx).Warn("a flow could not be notified of a deposit", "flow", w.WorkflowID, "deposit", w.DepositID, "error", err)
 		}
 	}
-	if err := do(ctx, database, "Note who was told", waits.RecordWoken, woken); err != nil {
-		workflow.GetLogger(ctx).Error("who was told was not noted; they are told again", "error", err)
+	if err := do(ctx, database, "Record which flows were notified", waits.RecordWoken, woken); err != nil {
+		workflow.GetLogger(ctx).Error("the notified flows could not be recorded; they are notified again", "error", err)
 	}
 }

@@ -126,7 +126,7 @@ func newShore() (*testsuite.TestWorkflowEnvironment, *shore, *signs) {
 
 var watchTron = workflows.DepositWatchInput{Network: exchange.Tron, Status: workflows.WatchFollowing}
 
-// The watch goes on as a new run, on the newest build, and tells it what it has shown.
+// The watch continues as a new run, on the newest build, and passes on what it has shown.
 func TestDepositWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	env, s, _ := newShore()
@@ -140,7 +140,7 @@ func TestDepositWatchGoesOn(t *testing.T) {
 	}
 }
 
-// Cancelling the execution has no effect: deposits must go on being seen.
+// Cancelling the execution has no effect: deposits must still be recorded.
 func TestDepositWatchIsNotCancelled(t *testing.T) {
 	t.Parallel()
 	env, _, _ := newShore()
@@ -151,7 +151,7 @@ func TestDepositWatchIsNotCancelled(t *testing.T) {
 	}
 }
 
-// A chain that can't be read parks the watch visibly, and it mends itself.
+// A chain that can't be read parks the watch, which goes on by itself later.
 func TestDepositWatchParksAndGoesOn(t *testing.T) {
 	t.Parallel()
 	env, s, shown := newShore()
@@ -168,7 +168,7 @@ func TestDepositWatchParksAndGoesOn(t *testing.T) {
 	shown.were(t, workflows.DepositWatchID(exchange.Tron), workflows.ReasonDepositsStalled)
 }
 
-// What was set aside needs a person until it is settled.
+// A quarantined movement parks the watch until it is settled.
 func TestDepositWatchShowsQuarantine(t *testing.T) {
 	t.Parallel()
 	env, s, shown := newShore()
@@ -183,7 +183,7 @@ func TestDepositWatchShowsQuarantine(t *testing.T) {
 	shown.were(t, workflows.DepositWatchID(exchange.Tron), workflows.ReasonDepositQuarantine)
 }
 
-// A flow that waits gets the row's id and nothing else; one that is gone does no harm.
+// A waiting flow receives the row's id and nothing else; a flow that has ended causes no error.
 func TestDepositWatchWakes(t *testing.T) {
 	t.Parallel()
 	env, s, _ := newShore()
@@ -209,6 +209,6 @@ func TestDepositWatchWakes(t *testing.T) {
 		t.Errorf("the flows got %+v", got)
 	}
 	if len(s.woken) != 2 {
-		t.Errorf("%v were noted as told", s.woken)
+		t.Errorf("%v were recorded as notified", s.woken)
 	}
 }

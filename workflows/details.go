@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
@@ -15,18 +16,32 @@ import (
 // RunbooksPage has the runbook of every reason to park, from the root of the repository.
 const RunbooksPage = "docs/runbooks.md"
 
-// runbooks is where people read that page. Details are no part of what a replay compares, so a worker may name another
-// place than the one that began a flow.
+// runbooks is the address at which operators read that page. A replay doesn't compare details, so workers may have
+// different addresses.
 var runbooks = RunbooksPage
 
-// UseRunbooks sets where people read docs/runbooks.md, as the address without a heading, before the first worker or
-// server of a process starts. A link in the Web UI leads there only if it is a whole address.
+// UseRunbooks sets the address of docs/runbooks.md, without a heading. It is called before the first worker or server of
+// a process starts. The Web UI can only follow an absolute address.
 func UseRunbooks(address string) { runbooks = address }
 
-// runbook is the address of a reason's heading.
+// runbook returns the address of a reason's runbook.
 func runbook(r Reason) string { return runbooks + "#" + string(r) }
 
-// card is what the Web UI shows of a flow: a line that says where it stands, and what follows.
+// api is the address of the API for the links in details.
+var api string
+
+// UseAPI sets the address of the API, like UseRunbooks.
+func UseAPI(address string) { api = strings.TrimSuffix(address, "/") }
+
+// link returns a text with an address: a link if the address is absolute, because the Web UI can follow no other.
+func link(text, address string) string {
+	if !strings.Contains(address, "://") {
+		return text + " (" + address + ")"
+	}
+	return "[" + text + "](" + address + ")"
+}
+
+// card is the text that the Web UI shows for a flow: a title with its state, and lines of details.
 type card struct {
 	title string
 	lines []string
@@ -45,14 +60,14 @@ func (c card) String() string {
 // describe sets the current details. They are encrypted like every payload and need no event.
 func describe(ctx workflow.Context, c card) { workflow.SetCurrentDetails(ctx, c.String()) }
 
-// moment is how people read times in details.
+// moment formats a time for details.
 func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 MST") }
 
-// orderCard says where an order stands.
+// orderCard describes the state of an order that buys crypto.
 func orderCard(o activities.OpenedOrder, waits string, until time.Time) card {
 	c := card{title: "Order " + string(o.Status)}
 	c.add("Order", o.OrderID.String())
-	c.add("Sells", fmt.Sprintf("%s %s on %s for %s %s", o.Crypto, o.Asset, o.Network, o.Fiat, o.Fiat.Asset()))
+	c.add("Buys", fmt.Sprintf("%s %s on %s for %s %s", o.Crypto, o.Asset, o.Network, o.Fiat, o.Fiat.Asset()))
 	c.add("Waits for", waits)
 	if !until.IsZero() {
 		c.add("Until", moment(until))
@@ -60,20 +75,53 @@ func orderCard(o activities.OpenedOrder, waits string, until time.Time) card {
 	return c
 }
 
-// parkedCard says what is wrong, what can be done, and where to read more.
-func parkedCard(about, flow string, r Reason, cause error) card {
+// subject names a parked flow and its object.
+type subject struct {
+	flow, about string
+	object      activities.ParkedObject
+}
+
+// objects returns links to the objects of the flow in the API, the nearest first.
+func (s subject) objects() string {
+	var links []string
+	for _, o := range []struct {
+		name, path string
+		id         uuid.UUID
+	}{
+		{"payment exception", "payment-exceptions", s.object.ExceptionID},
+		{"refund", "refunds", s.object.RefundID},
+		{"transfer", "transfers", s.object.TransferID},
+		{"order", "orders", s.object.OrderID},
+	} {
+		if o.id != uuid.Nil {
+			links = append(links, link(o.name+" "+o.id.String(), api+"/api/v1/auth/"+o.path+"/"+o.id.String()))
+		}
+	}
+	return strings.Join(links, ", ")
+}
+
+// parkedCard describes the object, the problem, the possible actions and the runbook.
+func parkedCard(s subject, r Reason, cause error) card {
 	a := guide[r]
-	c := card{title: "Needs attention: " + a.what}
+	c := card{title: "Needs attention: " + string(r)}
+	if amount := s.object.Amount; amount.Asset() != "" {
+		c.add("Amount", amount.String()+" "+string(amount.Asset()))
+	}
+	if s.object.CustomerID != uuid.Nil {
+		c.add("Customer", s.object.CustomerID.String())
+	}
+	c.add("Object", s.objects())
+	c.add("What is wrong", a.what)
 	c.add("What to do", a.do)
-	c.add("Takes", strings.Join(a.verbs, ", "))
-	c.add("About", about)
-	c.add("Flow", flow)
+	c.add("Commands", strings.Join(a.verbs, ", "))
+	c.add("About", s.about)
+	c.add("Flow", s.flow)
 	c.add("Error", words(cause))
-	c.add("More", fmt.Sprintf("[%s](%s)", r, runbook(r)))
+	c.add("Runbook", link(string(r), runbook(r)))
 	return c
 }
 
-// words is the innermost message that says something, with the type that code branches on.
+// words returns the message of the innermost application error, with the type that code branches on.
 func words(err error) string {
 	if err == nil {
 		return ""
@@ -88,8 +136,7 @@ func asApplication(err error) (*temporal.ApplicationError, bool) {
 	return errors.AsType[*temporal.ApplicationError](err)
 }
 
-// passing tells whether an error is only of the moment: a dependency was away for longer than the
-// call could wait.
+// passing reports whether an error is temporary: a dependency was down for longer than the call could wait.
 func passing(err error) bool {
 	if temporal.IsTimeoutError(err) {
 		return true

@@ -12,7 +12,7 @@ import (
 )
 
 // theException is the one about late money, once the watch has made it.
-func (w *world) theException(t *testing.T) exchange.PaymentException {
+func (w *harness) theException(t *testing.T) exchange.PaymentException {
 	t.Helper()
 	w.book.mu.Lock()
 	defer w.book.mu.Unlock()
@@ -23,8 +23,8 @@ func (w *world) theException(t *testing.T) exchange.PaymentException {
 	return exchange.PaymentException{}
 }
 
-// verb gives a command about the exception, as the API does; its answer is kept under the key.
-func (w *world) verb(t *testing.T, verb, key string) {
+// verb gives a command about the exception as the API does, and keeps the response under the key.
+func (w *harness) verb(t *testing.T, verb, key string) {
 	t.Helper()
 	id, x := uuid.New(), w.theException(t)
 	w.book.mu.Lock()
@@ -32,11 +32,11 @@ func (w *world) verb(t *testing.T, verb, key string) {
 		ID: id, ObjectType: activities.ObjectException, ObjectID: x.ID, Verb: verb, Note: "because", ActorID: uuid.New(),
 	}
 	w.book.mu.Unlock()
-	w.tellFlow(id, key)
+	w.notifyFlow(id, key)
 }
 
-// settled has a person settle the exception by itself, past the flow.
-func (w *world) settled(t *testing.T, to exchange.ExceptionStatus) {
+// settled lets an officer settle the exception directly, without the flow.
+func (w *harness) settled(t *testing.T, to exchange.ExceptionStatus) {
 	t.Helper()
 	x := w.theException(t)
 	w.book.mu.Lock()
@@ -45,9 +45,9 @@ func (w *world) settled(t *testing.T, to exchange.ExceptionStatus) {
 	w.book.exceptions[x.ID] = x
 }
 
-// The verb "refund" of an exception is carried out by the watch, once, however often it is given.
+// The watch carries out the verb "refund" of an exception once, however often it is given.
 func TestExceptionsRefundIsPaidOnce(t *testing.T) {
-	w, a := lateWorld(t)
+	w, a := lateHarness(t)
 	w.at(0, w.pay(a, payer{twice: true}))
 	w.at(time.Hour, func() { w.verb(t, "refund", "first") })
 	w.at(time.Hour, func() { w.verb(t, "refund", "second") })
@@ -61,11 +61,11 @@ func TestExceptionsRefundIsPaidOnce(t *testing.T) {
 	exception(exchange.ExcLate, exchange.ExcRefunded)(t, w)
 }
 
-// A person who settles the exception past the flow ends its waiting, also when a refund was asked for too late.
+// An officer who settles the exception without the flow ends its wait, also when a refund was asked for too late.
 func TestExceptionThatWasSettledPastTheWatch(t *testing.T) {
 	for _, to := range []exchange.ExceptionStatus{exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited} {
 		t.Run(string(to), func(t *testing.T) {
-			w, a := lateWorld(t)
+			w, a := lateHarness(t)
 			w.at(0, w.pay(a, payer{}))
 			w.at(time.Hour, func() { w.settled(t, to) })
 			w.at(time.Hour+time.Minute, func() { w.verb(t, "refund", "too late") })
@@ -84,7 +84,7 @@ func TestExceptionThatWasSettledPastTheWatch(t *testing.T) {
 
 // A doubtful payee is confirmed at the order alone: a second refund of the exception says nothing of who gets it.
 func TestExceptionsRefundConfirmsNoPayee(t *testing.T) {
-	w, a := lateWorld(t)
+	w, a := lateHarness(t)
 	w.book.doubtful = true
 	inDoubt := false
 	w.at(0, w.pay(a, payer{}))

@@ -1,4 +1,4 @@
 package workflows
 
-// GrowEscrow is what the flow of a sale does when no escrow address is free.
-var GrowEscrow = growEscrow
+// ProvisionEscrow is what the flow of a sale does when no escrow address is free.
+var ProvisionEscrow = provisionEscrow

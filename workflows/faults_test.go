@@ -23,7 +23,7 @@ type faults struct {
 	before map[int]bool
 	after  map[int]bool
 	steps  int
-	deaths map[int]bool // activities that do their work and die before anybody hears of it
+	deaths map[int]bool // activities that finish their work and crash before they respond
 	log    []string
 }
 
@@ -72,7 +72,7 @@ func (d *dyingActivity) ExecuteActivity(ctx context.Context, in *interceptor.Exe
 	defer d.faults.mu.Unlock()
 	d.faults.steps++
 	if err == nil && d.faults.deaths[d.faults.steps] {
-		d.faults.log = append(d.faults.log, fmt.Sprintf("step %d is done and not heard of", d.faults.steps))
+		d.faults.log = append(d.faults.log, fmt.Sprintf("step %d is done, but its response is lost", d.faults.steps))
 		return nil, activities.Failure(ctx, errAway)
 	}
 	return out, err
@@ -108,7 +108,7 @@ var drawnPayouts = []payer{
 	{refuse: "2040"},
 }
 
-var drawnFates = []fate{
+var drawnOutcomes = []outcome{
 	{},
 	{},
 	{dropped: true},
@@ -127,27 +127,27 @@ func numbers(t *rapid.T, label string, most, limit int) map[int]bool {
 	return set
 }
 
-// troubledWorld draws a world in which much goes wrong, and people who clear up after it in the end.
-func troubledWorld(t *rapid.T) (*world, *faults) {
+// troubledHarness draws a harness with many faults, and operators who resolve what is left.
+func troubledHarness(t *rapid.T) (*harness, *faults) {
 	f := &faults{
 		before: numbers(t, "fail before", 6, 120), after: numbers(t, "fail after", 6, 120), deaths: numbers(t, "die after", 4, 20),
 	}
-	w := newWorld()
+	w := newHarness()
 	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&dying{faults: f}}})
 	payers := rapid.SliceOfN(rapid.IntRange(0, len(drawnPayers)-1), 1, 4).Draw(t, "payers")
 	payouts := rapid.SliceOfN(rapid.IntRange(0, len(drawnPayouts)-1), 1, 3).Draw(t, "payouts")
-	fates := rapid.SliceOfN(rapid.IntRange(0, len(drawnFates)-1), 1, 4).Draw(t, "fates")
+	outcomes := rapid.SliceOfN(rapid.IntRange(0, len(drawnOutcomes)-1), 1, 4).Draw(t, "outcomes")
 	w.operator.script = func(a exchange.PaymentAttempt, n int) payer {
 		if a.Direction == exchange.Payout {
 			return drawnPayouts[pick(payouts, n, 0)]
 		}
 		return drawnPayers[pick(payers, n, 0)]
 	}
-	w.chain.script = func(n int) fate {
-		if n > len(fates) {
-			return fate{}
+	w.chain.script = func(n int) outcome {
+		if n > len(outcomes) {
+			return outcome{}
 		}
-		return drawnFates[fates[n-1]]
+		return drawnOutcomes[outcomes[n-1]]
 	}
 	w.book.fault, w.book.lost = f.hit, f.lose
 	w.operator.fault, w.operator.lost = f.hit, f.lose
@@ -161,7 +161,7 @@ func troubledWorld(t *rapid.T) (*world, *faults) {
 	return w, f
 }
 
-func customer(t *rapid.T, w *world) {
+func customer(t *rapid.T, w *harness) {
 	for i, s := range rapid.SliceOfN(rapid.IntRange(1, 16*60), 0, 3).Draw(t, "retries") {
 		w.at(time.Duration(s)*time.Second, retryPayment(w, fmt.Sprintf("retry-%d", i)))
 	}
@@ -171,7 +171,7 @@ func customer(t *rapid.T, w *world) {
 }
 
 // operators try what may help, in an order that is drawn, and resolve what is left at the end.
-func operators(t *rapid.T, w *world) {
+func operators(t *rapid.T, w *harness) {
 	verbs := rapid.SliceOfN(rapid.SampledFrom([]string{"retry", "refund", "resolve"}), 0, 6).Draw(t, "commands")
 	for i, v := range verbs {
 		w.at(time.Duration(i+1)*31*time.Minute, func() { w.command(v) })
@@ -186,7 +186,7 @@ func operators(t *rapid.T, w *world) {
 
 func TestFaultsNeverLoseOrDoubleMoney(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		w, f := troubledWorld(rt)
+		w, f := troubledHarness(rt)
 		defer func() {
 			if rt.Failed() {
 				for _, line := range f.log {

@@ -8,20 +8,19 @@ import (
 	"kivuko/exchange"
 )
 
-// flow is what all flows that park have in common: how they are reached, how they wait, and what they do with a step that
-// fails.
+// flow is what all flows that park have in common: operators' commands, waiting, and steps that fail.
 type flow struct {
-	id   string
-	desk *desk
+	id       string
+	commands *commands
 
-	opened  bool  // its object is there, or refused
+	opened  bool  // its object was created or refused
 	refusal error // why it was refused
 
-	// arrived reports whether something came that has to be looked at even while the flow waits for something else, and
-	// attend looks at it. Both are nil where nothing can come.
+	// arrived reports whether a message came that must be handled even while the flow waits for something else, and
+	// attend handles it. Both are nil where no message can come.
 	arrived func() bool
 	attend  func(workflow.Context)
-	// mark writes what the object waits for, for readers of its row. It is nil where no row says so.
+	// mark writes what the object waits for into its row. It is nil where the row has no such column.
 	mark func(ctx workflow.Context, detail string)
 }
 
@@ -29,19 +28,19 @@ type flow struct {
 func (f *flow) reach(ctx workflow.Context, id, about string, objects func() []activities.ObjectRef) error {
 	var err error
 	f.id = id
-	if f.desk, err = openDesk(ctx, id, objects); err != nil {
+	if f.commands, err = openCommands(ctx, id, objects); err != nil {
 		return err
 	}
-	f.desk.about = about
+	f.commands.about.about = about
 	return nil
 }
 
-// of names the one object that a flow is about.
+// of returns the one object that a flow is about.
 func of(objectType string, id uuid.UUID) func() []activities.ObjectRef {
 	return func() []activities.ObjectRef { return []activities.ObjectRef{{Type: objectType, ID: id}} }
 }
 
-// until waits, and attends to what comes meanwhile.
+// until waits until ready, and handles messages that arrive meanwhile.
 func (f *flow) until(ctx workflow.Context, ready func() bool) {
 	for {
 		patiently(ctx, func() bool { return ready() || (f.arrived != nil && f.arrived()) })
@@ -54,15 +53,15 @@ func (f *flow) until(ctx workflow.Context, ready func() bool) {
 
 // parked waits for an operator's decision.
 func (f *flow) parked(ctx workflow.Context, r Reason, cause error) decision {
-	f.desk.park(ctx, r, cause)
+	f.commands.park(ctx, r, cause)
 	if f.mark != nil {
 		f.mark(ctx, exchange.WaitOperator)
 	}
-	f.until(ctx, f.desk.hasDecision)
-	return f.desk.take()
+	f.until(ctx, f.commands.hasDecision)
+	return f.commands.take()
 }
 
-// must runs a step until it succeeds. Between tries that an operator has to clear, the flow is parked.
+// must runs a step until it succeeds. After each failure the flow is parked until an operator sends a command.
 func (f *flow) must(ctx workflow.Context, what string, step func() error) {
 	for {
 		err := step()
@@ -71,11 +70,11 @@ func (f *flow) must(ctx workflow.Context, what string, step func() error) {
 		}
 		workflow.GetLogger(ctx).Error("a step failed", "step", what, "error", err)
 		f.parked(ctx, ReasonStepFailed, err)
-		f.desk.unpark(ctx, WaitsForNobody)
+		f.commands.unpark(ctx, WaitsForNothing)
 	}
 }
 
-// mustStep is step, until it succeeds.
+// mustStep repeats step until it succeeds.
 func mustStep[C, In, Out any](ctx workflow.Context, f *flow, k kind, summary string, activity func(C, In) (Out, error), in In) Out {
 	var out Out
 	f.must(ctx, summary, func() (err error) {
@@ -85,9 +84,9 @@ func mustStep[C, In, Out any](ctx workflow.Context, f *flow, k kind, summary str
 	return out
 }
 
-// open writes the flow's object; the update "open" answers with what came of it. A business refusal ends the flow; after
-// every other failure it is not known whether the object exists, so the flow keeps trying while the database is away, and
-// waits for an operator where that does not help. Where again is given, it says whether a refusal is worth another try.
+// open writes the flow's object; the update "open" returns the outcome. A business refusal ends the flow. After any other
+// failure the object may exist, so the flow retries while the database is down, and parks if that does not help.
+// If again is given, it reports whether to retry after a refusal.
 func open[C, In, Out any](
 	ctx workflow.Context, f *flow, summary string, activity func(C, In) (Out, error), in In, again func(error) bool,
 ) Out {
@@ -100,26 +99,26 @@ func open[C, In, Out any](
 	}
 	for unforeseen(err) {
 		f.parked(ctx, ReasonStepFailed, err)
-		f.desk.unpark(ctx, WaitsForNobody)
+		f.commands.unpark(ctx, WaitsForNothing)
 		out, err = step(ctx, database, summary, activity, in)
 	}
 	f.opened, f.refusal = true, err
 	return out
 }
 
-// unforeseen reports whether a failure says nothing about what was asked for: it is no refusal of it.
+// unforeseen reports whether a failure is unexpected, not a refusal of the request.
 func unforeseen(err error) bool {
 	e, ok := asApplication(err)
 	return err != nil && (!ok || e.Type() == activities.TypeInternal)
 }
 
-// isConflict reports whether a step was refused because of where its object stands.
+// isConflict reports whether a step was refused because of the state of its object.
 func isConflict(err error) bool {
 	e, ok := asApplication(err)
 	return ok && e.Type() == string(exchange.CodeStateConflict)
 }
 
-// hasOpened waits until the object is there, and returns why it was refused.
+// hasOpened waits until the object was created, or returns why it was refused.
 func (f *flow) hasOpened(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return f.opened }); err != nil {
 		return err
@@ -130,18 +129,18 @@ func (f *flow) hasOpened(ctx workflow.Context) error {
 	return nil
 }
 
-// lastHandlers lets everything that came in last have its turn, and the handlers of updates answer, before a flow ends.
+// lastHandlers handles the last messages and lets update handlers return before a flow ends.
 func lastHandlers(ctx workflow.Context) error {
 	letOthersRun(ctx)
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
-// approveAgain has a chain payment of which no transaction is alive approved again, by an operator's command.
+// approveAgain approves a chain payment without a pending transaction again, by an operator's command.
 func approveAgain(ctx workflow.Context, payment uuid.UUID, proof activities.Proof) error {
 	in := activities.RetryPayoutInput{PaymentID: payment, Proof: proof}
 	err := do(ctx, database, "Approve the payment again", orders.RetryPayout, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the payment was not approved again", "error", err)
+		workflow.GetLogger(ctx).Error("the chain payment could not be approved again", "error", err)
 	}
 	return err
 }
@@ -152,14 +151,14 @@ type handlers struct {
 	err error
 }
 
-// update registers one of them, unless one before could not be.
+// update registers one handler, unless an earlier registration failed.
 func (h *handlers) update(name, description string, handler, validator any) {
 	if h.err == nil {
 		h.err = workflow.SetUpdateHandlerWithOptions(h.ctx, name, handler, workflow.UpdateHandlerOptions{Validator: validator, Description: description})
 	}
 }
 
-// signal has a function called for each signal of a name.
+// signal calls received for each signal with the name.
 func signal[T any](ctx workflow.Context, routine, name string, received func(workflow.Context, T)) {
 	workflow.GoNamed(ctx, routine, func(ctx workflow.Context) {
 		for {
@@ -170,7 +169,7 @@ func signal[T any](ctx workflow.Context, routine, name string, received func(wor
 	})
 }
 
-// woken has a function called for each signal of a name that carries nothing.
+// woken is signal for signals without an argument.
 func woken(ctx workflow.Context, routine, name string, received func(workflow.Context)) {
 	workflow.GoNamed(ctx, routine, func(ctx workflow.Context) {
 		for {

@@ -7,14 +7,13 @@ import (
 	"kivuko/activities"
 )
 
-// topUp brings native coin from the house's gas wallet to the sending wallet, by a payment of its own that
-// is signed and delivered like every other. It answers "" when the sender has been given gas, or needs
-// none any more, and otherwise the word that says why not.
+// topUp sends native coin from the gas wallet to the sending wallet, by a payment that is signed and delivered like every
+// other. It returns "" when the sender got gas or needs none any more, and otherwise the reason.
 func (f *cryptoPayout) topUp(ctx workflow.Context, need activities.NeedGas) string {
 	in := activities.TopUpInput{PaymentID: f.in.PaymentID, Missing: need.Missing}
 	approved, err := step(ctx, topUp(f.in.Network), "Approve gas for the sending wallet", chains.ApproveTopUp, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("no gas was approved", "error", err)
+		workflow.GetLogger(ctx).Error("the gas top-up could not be approved", "error", err)
 		return activities.GasFailed
 	}
 	if approved.PaymentID == uuid.Nil {
@@ -26,16 +25,16 @@ func (f *cryptoPayout) topUp(ctx workflow.Context, need activities.NeedGas) stri
 	})
 }
 
-// fetchGas runs the payment that brings gas to its end.
+// fetchGas carries out the payment of a gas top-up.
 func (f *cryptoPayout) fetchGas(ctx workflow.Context, in CryptoPayoutInput) string {
-	c := card{title: "Gas on its way"}
+	c := card{title: "Gas top-up is pending"}
 	c.add("Payment", f.in.PaymentID.String())
 	c.add("For", f.in.about())
-	c.add("Waits for", "native coin for the sending wallet, payment "+in.PaymentID.String())
+	c.add("Waits for", "the gas top-up of the sending wallet, payment "+in.PaymentID.String())
 	describe(ctx, c)
 	result, err := carry(ctx, in, child{summary: "Gas for the payment " + f.in.PaymentID.String()}, patiently)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the gas did not arrive", "error", err)
+		workflow.GetLogger(ctx).Error("the gas top-up failed", "error", err)
 		return activities.GasFailed
 	}
 	switch {

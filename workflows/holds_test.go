@@ -12,7 +12,7 @@ import (
 	"kivuko/workflows"
 )
 
-// TestSignatureWaitsForTheWatch asks again by itself until the chain was read, and is no failure.
+// TestSignatureWaitsForTheWatch retries the signature until the watch has read the chain; the wait is no failure.
 func TestSignatureWaitsForTheWatch(t *testing.T) {
 	id := uuid.New()
 	behind := activities.SignedPayment{Waits: string(exchange.HoldWatch)}
@@ -28,7 +28,7 @@ func TestSignatureWaitsForTheWatch(t *testing.T) {
 	}
 }
 
-// TestPaymentThatWasCarriedOutOtherwise names the reason for a person, not "failed".
+// TestPaymentThatWasCarriedOutOtherwise parks with the specific reason, not with "failed".
 func TestPaymentThatWasCarriedOutOtherwise(t *testing.T) {
 	id := uuid.New()
 	s := &payoutScript{
@@ -40,7 +40,8 @@ func TestPaymentThatWasCarriedOutOtherwise(t *testing.T) {
 	}
 }
 
-// TestForeignSendParksTheOrder parks it with the reason, and goes on after a person has settled what left.
+// TestForeignSendParksTheOrder parks the order with the reason, and continues after an officer has settled the
+// movement.
 func TestForeignSendParksTheOrder(t *testing.T) {
 	for _, c := range []struct {
 		hold   exchange.SigningHold
@@ -50,7 +51,7 @@ func TestForeignSendParksTheOrder(t *testing.T) {
 		{exchange.HoldSentBefore, workflows.ReasonPayoutSentBefore},
 	} {
 		t.Run(string(c.hold), func(t *testing.T) {
-			w := newWorld()
+			w := newHarness()
 			settled := w.start.Add(time.Hour)
 			w.book.hold = func() exchange.SigningHold {
 				if w.env.Now().Before(settled) {
@@ -71,9 +72,9 @@ func TestForeignSendParksTheOrder(t *testing.T) {
 	}
 }
 
-// TestOrderWaitsForTheWatch shows what the order waits for and calls for nobody.
+// TestOrderWaitsForTheWatch shows what the order waits for and does not park.
 func TestOrderWaitsForTheWatch(t *testing.T) {
-	w := newWorld()
+	w := newHarness()
 	ready := w.start.Add(20 * time.Minute)
 	w.book.hold = func() exchange.SigningHold {
 		if w.env.Now().Before(ready) {

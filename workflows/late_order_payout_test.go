@@ -13,9 +13,9 @@ import (
 	"kivuko/workflows"
 )
 
-// refusedBefore is a payout whose only attempt was taken for refused, and whose order is in a state since.
-func refusedBefore(status exchange.PayoutStatus, p payer) (*payoutWorld, exchange.PaymentAttempt) {
-	w := newPayoutWorld(p)
+// refusedBefore is a payout whose only attempt was recorded as refused, and whose order has the given state.
+func refusedBefore(status exchange.PayoutStatus, p payer) (*payoutHarness, exchange.PaymentAttempt) {
+	w := newPayoutHarness(p)
 	a := exchange.PaymentAttempt{
 		ID: activities.PayoutID(w.request.ID, 1), Direction: exchange.Payout, OrderID: w.request.ID, Status: exchange.AttemptFailed,
 		Amount: w.rows.payout.Amount, Phone: w.rows.payout.Phone, ResultCode: "2040", CreatedAt: w.start,
@@ -23,20 +23,20 @@ func refusedBefore(status exchange.PayoutStatus, p payer) (*payoutWorld, exchang
 	a.WorkflowID = workflows.LatePayoutID(a.ID)
 	w.rows.attempts[a.ID], w.rows.payout.Status = a, status
 	w.operator.submitted[a.ID], w.operator.plans[a.ID] = 1, p
-	w.env.RegisterActivity(&activities.Refunds{Store: w.book, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
+	w.env.RegisterActivity(&activities.Refunds{Store: w.book})
 	return w, a
 }
 
-// late plays the look at a late word as the API starts it. The operator pays a moment later.
-func (w *payoutWorld) late(t *testing.T, a exchange.PaymentAttempt, p payer) string {
+// late runs the check of late evidence as the API starts it. The operator pays a moment later.
+func (w *payoutHarness) late(t *testing.T, a exchange.PaymentAttempt, p payer) string {
 	t.Helper()
 	w.at(time.Second, func() { w.operator.mu.Lock(); defer w.operator.mu.Unlock(); w.operator.finish(a, p, "0") })
 	id := workflows.LatePayoutID(a.ID)
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: id, TaskQueue: workflows.QueueFlows})
-	first := exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKL0000001", Amount: a.Amount, Witness: exchange.WitnessCallback}
+	first := exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKL0000001", Amount: a.Amount, Source: exchange.SourceCallback}
 	w.operator.mu.Lock()
 	w.operator.results[a.ID] = "0"
-	w.operator.callback(a, exchange.CallbackResult, first) // which started the flow
+	w.operator.callback(a, exchange.CallbackResult, first) // this callback started the flow
 	w.operator.mu.Unlock()
 	w.env.ExecuteWorkflow(workflows.LatePayout, workflows.LatePayoutInput{AttemptID: a.ID, OrderID: w.request.ID})
 	if err := w.env.GetWorkflowError(); err != nil {
@@ -49,8 +49,8 @@ func (w *payoutWorld) late(t *testing.T, a exchange.PaymentAttempt, p payer) str
 	return r.Outcome
 }
 
-// TestLateSuccessOfAnOrdersPayout books a payout that proves true after it was taken for refused, and asks a person only
-// where nobody else does.
+// TestLateSuccessOfAnOrdersPayout books a payout that is proven after it was recorded as refused, and parks only if no other
+// flow does.
 func TestLateSuccessOfAnOrdersPayout(t *testing.T) {
 	for _, s := range []struct {
 		name   string
@@ -79,7 +79,7 @@ func TestLateSuccessOfAnOrdersPayout(t *testing.T) {
 				w.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), w.answer("resolve"), workflows.CommandRef{CommandID: id})
 			})
 			if got := w.late(t, a, p); got != s.want {
-				t.Errorf("the look ended %s, want %s", got, s.want)
+				t.Errorf("the check ended %s, want %s", got, s.want)
 			}
 			if w.rows.booked != s.booked || len(w.rows.doubles) != 1-s.booked {
 				t.Errorf("booked %d times, %d paid twice", w.rows.booked, len(w.rows.doubles))
@@ -94,8 +94,8 @@ func TestLateSuccessOfAnOrdersPayout(t *testing.T) {
 	}
 }
 
-// TestLateClaimAboutAnOrdersPayout has one voice alone say that a payout was made. The crypto waits from then on, and a
-// person proves it.
+// TestLateClaimAboutAnOrdersPayout has only one source report that a payout was made. The crypto waits from then on, and an
+// operator proves the payout.
 func TestLateClaimAboutAnOrdersPayout(t *testing.T) {
 	p := payer{code: "0", mute: true}
 	w, a := refusedBefore(exchange.PayoutRefused, p)
@@ -112,7 +112,7 @@ func TestLateClaimAboutAnOrdersPayout(t *testing.T) {
 		w.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), w.answer("resolve"), workflows.CommandRef{CommandID: id})
 	})
 	if got := w.late(t, a, p); got != workflows.LateAccounted {
-		t.Errorf("the look ended %s", got)
+		t.Errorf("the check ended %s", got)
 	}
 	if w.rows.booked != 1 || w.rows.payout.Receipt != "UKL0000001" {
 		t.Errorf("booked %d times with %q", w.rows.booked, w.rows.payout.Receipt)
@@ -120,7 +120,7 @@ func TestLateClaimAboutAnOrdersPayout(t *testing.T) {
 	w.signs.were(t, workflows.LatePayoutID(a.ID), workflows.ReasonMomoLate)
 }
 
-// TestPayoutThatStands lets a payout stand instead of the refund: one that is proven, or that the person's receipt proves.
+// TestPayoutThatStands keeps a payout instead of the refund: a proven one, or one that the operator's receipt proves.
 func TestPayoutThatStands(t *testing.T) {
 	for name, c := range map[string]struct {
 		proven  bool

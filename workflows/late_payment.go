@@ -10,10 +10,10 @@ import (
 	"kivuko/exchange"
 )
 
-// How the watch over a late payment can end.
+// How the watch for a late payment can end.
 const (
-	LateClean     = "clean"     // nothing came
-	LateAccounted = "accounted" // the money has its place already
+	LateClean     = "clean"     // no money came
+	LateAccounted = "accounted" // the money is already accounted for
 	LateRefunded  = "refunded"
 	LateResolved  = "resolved"
 )
@@ -26,16 +26,16 @@ var lateLooks = []time.Duration{
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute, time.Hour,
 }
 
-// LatePayment watches an attempt whose order is over. The operator is known to report success after
-// failure, and money that arrives then belongs to somebody: it becomes an exception, about which a
-// person decides. It never touches the order.
+// LatePayment watches an attempt whose order has ended. The operator sometimes reports success after failure. Money that
+// arrives then becomes an exception. It is refunded by rule when the customer had cancelled the order; otherwise an operator
+// decides about it. The flow pays the refund. It never changes the order.
 func LatePayment(ctx workflow.Context, in LatePaymentInput) (LatePaymentResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	f := &latePayment{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return LatePaymentResult{}, err
 	}
-	return attended(ctx, f.desk, f.run)
+	return attended(ctx, f.commands, f.run)
 }
 
 type latePayment struct {
@@ -43,7 +43,7 @@ type latePayment struct {
 	in        LatePaymentInput
 	callbacks []CallbackRef
 	found     activities.Confirmed
-	back      *payback
+	back      *momoRefund
 	looks     int
 }
 
@@ -54,7 +54,7 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 		if f.found.Exception != uuid.Nil {
 			objects = append(objects, activities.ObjectRef{Type: activities.ObjectException, ID: f.found.Exception})
 		}
-		if f.in.OrderID == uuid.Nil { // started without it: the first look tells
+		if f.in.OrderID == uuid.Nil { // known after the first look
 			return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.found.Order.OrderID})
 		}
 		return append(objects, activities.ObjectRef{Type: activities.ObjectOrder, ID: f.in.OrderID})
@@ -64,26 +64,25 @@ func (f *latePayment) handlers(ctx workflow.Context) error {
 }
 
 func (f *latePayment) run(ctx workflow.Context) (LatePaymentResult, error) {
-	describe(ctx, f.card())
+	f.commands.describe(ctx, f.card())
 	outcome := LateClean
-	for again := true; again && outcome == LateClean; again = f.heard(ctx) {
+	for again := true; again && outcome == LateClean; again = f.oneMore(ctx) {
 		if f.watch(ctx) {
 			outcome = f.settle(ctx)
 		}
 	}
-	show(ctx, AttrStage.ValueSet(StageDone), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForNobody))
+	show(ctx, AttrStage.ValueSet(StageDone), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForNothing))
 	return LatePaymentResult{Outcome: outcome}, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
-// heard tells whether a callback came in last, which nobody would look at after the end.
-func (f *latePayment) heard(ctx workflow.Context) bool {
+// oneMore reports whether a callback arrived that would be lost when the flow ends.
+func (f *latePayment) oneMore(ctx workflow.Context) bool {
 	letOthersRun(ctx)
 	return len(f.callbacks) > 0
 }
 
-// watch looks for the money and tells whether it came. An attempt that failed for certain, or failed and
-// stayed silent for the whole time, brings none; one of which nobody knows is shown to a person and
-// watched on.
+// watch looks for the money and reports whether it came. No money comes from an attempt that definitely failed, or that
+// failed and had no further evidence for the whole time. If the outcome stays unknown, the flow parks and keeps watching.
 func (f *latePayment) watch(ctx workflow.Context) bool {
 	end := workflow.Now(ctx).Add(watchFor)
 	var vouch activities.Proof // of an operator who found the payment
@@ -96,38 +95,38 @@ func (f *latePayment) watch(ctx workflow.Context) bool {
 		over := !workflow.Now(ctx).Before(end)
 		switch {
 		case known && f.found.State == activities.PaymentPaid:
-			f.desk.unpark(ctx, WaitsForNobody)
+			f.commands.unpark(ctx, WaitsForNothing)
 			return true
 		case len(f.callbacks) > 0:
 			continue
 		case known && failed && (!f.found.Soft || over), known && resolved && !claimed(f.found.State):
-			f.desk.unpark(ctx, WaitsForNobody)
+			f.commands.unpark(ctx, WaitsForNothing)
 			return false
-		case over && (known || f.desk.reason == ""): // also when the looks themselves get no answer
-			f.desk.park(ctx, openReason(f.found.State), nil)
+		case over && (known || f.commands.reason == ""): // also when every look failed
+			f.commands.park(ctx, openReason(f.found.State), nil)
 		}
 		f.wait(ctx, end)
-		if f.desk.hasDecision() {
-			d := f.desk.take()
+		if f.commands.hasDecision() {
+			d := f.commands.take()
 			vouch, resolved = d.proof, d.verb == activities.VerbResolve
 		}
 	}
 }
 
-// look reports whether it found anything out.
+// look checks the payment and reports whether it got an answer.
 func (f *latePayment) look(ctx workflow.Context, vouch activities.Proof) bool {
 	f.looks++
 	in := activities.ConfirmInput{AttemptID: f.in.AttemptID, Thorough: f.looks > 2, Vouch: vouch}
-	c, err := step(ctx, look, "See whether late money came", momo.ConfirmPayment, in)
+	c, err := step(ctx, look, "Check whether late money came", momo.ConfirmPayment, in)
 	if err != nil {
 		if !passing(err) {
-			f.desk.park(ctx, ReasonStepFailed, err)
+			f.commands.park(ctx, ReasonStepFailed, err)
 		}
 		return false
 	}
 	f.found = c
-	if f.desk.reason == ReasonStepFailed {
-		f.desk.unpark(ctx, WaitsForMomo)
+	if f.commands.reason == ReasonStepFailed {
+		f.commands.unpark(ctx, WaitsForMomo)
 	}
 	return true
 }
@@ -135,12 +134,16 @@ func (f *latePayment) look(ctx workflow.Context, vouch activities.Proof) bool {
 func (f *latePayment) wait(ctx workflow.Context, end time.Time) {
 	pause := slower(ctx, lateLooks[min(f.looks-1, len(lateLooks)-1)], end)
 	await(ctx, pause, "Look for late money", func() bool {
-		return len(f.callbacks) > 0 || f.desk.hasDecision()
+		return len(f.callbacks) > 0 || f.commands.hasDecision()
 	})
 }
 
-// settle finds a place for money that came.
+// settle accounts for money that came. A refund that is owed was opened by rule, or by an earlier run of this flow.
 func (f *latePayment) settle(ctx workflow.Context) string {
+	if f.found.Owed {
+		f.giveBack(ctx, f.found.RefundID)
+		return LateRefunded
+	}
 	if f.found.Exception == uuid.Nil && f.found.Order.Status == exchange.OrderProcessing {
 		f.wakeOrder(ctx)
 		return LateAccounted
@@ -148,7 +151,7 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 	var trouble error
 	for f.found.Exception != uuid.Nil && f.found.Undecided {
 		d := f.parked(ctx, ReasonLateMoney, trouble)
-		f.desk.unpark(ctx, WaitsForMomo)
+		f.commands.unpark(ctx, WaitsForMomo)
 		in := activities.ExceptionInput{ExceptionID: f.found.Exception, Proof: d.proof}
 		if d.verb == activities.VerbRefund {
 			if trouble = f.refund(ctx, in); trouble == nil {
@@ -156,35 +159,39 @@ func (f *latePayment) settle(ctx workflow.Context) string {
 			}
 			continue
 		}
-		trouble = do(ctx, rail, "Keep the money as it is", refunds.ResolveException, in)
+		trouble = do(ctx, rail, "Leave the money as it is", refunds.ResolveException, in)
 		if trouble == nil {
 			return LateResolved
 		}
-		workflow.GetLogger(ctx).Error("the exception was not resolved", "error", trouble)
+		workflow.GetLogger(ctx).Error("the payment exception could not be resolved", "error", trouble)
 	}
 	return LateAccounted
 }
 
-// refund opens the refund of the exception and sees it paid.
+// refund opens the refund of the exception and pays it.
 func (f *latePayment) refund(ctx workflow.Context, in activities.ExceptionInput) error {
 	opened, err := step(ctx, rail, "Open the refund", refunds.RefundException, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the refund was not opened", "error", err)
+		workflow.GetLogger(ctx).Error("the refund could not be opened", "error", err)
 		return err
 	}
-	show(ctx, AttrStage.ValueSet(StageRefund))
-	f.back = &payback{refundID: opened.RefundID, orderID: f.found.Order.OrderID, home: f.id, desk: f.desk, until: f.until}
-	f.back.run(ctx)
+	f.giveBack(ctx, opened.RefundID)
 	return nil
 }
 
-// wakeOrder tells the order's own flow about a payment that it does not know of yet: the attempt turned
-// out to pay an order that was still waiting.
+// giveBack pays a refund.
+func (f *latePayment) giveBack(ctx workflow.Context, refundID uuid.UUID) {
+	show(ctx, AttrStage.ValueSet(StageRefund))
+	f.back = &momoRefund{refundID: refundID, orderID: f.found.Order.OrderID, home: f.id, commands: f.commands, until: f.until}
+	f.back.run(ctx)
+}
+
+// wakeOrder signals the order's own flow that the attempt paid the order while it was still waiting.
 func (f *latePayment) wakeOrder(ctx workflow.Context) {
 	ref := CallbackRef{AttemptID: f.in.AttemptID}
 	err := workflow.SignalExternalWorkflow(ctx, OnRampID(f.found.Order.OrderID), "", SignalCallback, ref).Get(ctx, nil)
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("the order's flow was not woken", "error", err)
+		workflow.GetLogger(ctx).Warn("the order's flow could not be notified", "error", err)
 	}
 }
 
@@ -202,6 +209,6 @@ func (f *latePayment) passCallbacks(ctx workflow.Context) {
 func (f *latePayment) card() card {
 	c := card{title: "Watching for late money"}
 	c.add("Attempt", f.in.AttemptID.String())
-	c.add("Waits for", "the operator's word")
+	c.add("Waits for", "the mobile money operator")
 	return c
 }

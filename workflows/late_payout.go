@@ -8,46 +8,52 @@ import (
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
+	"kivuko/exchange"
 )
 
-// LatePayoutSummary is the one line that the Web UI shows of such a look.
-const LatePayoutSummary = "Look at a late word about a payout"
+// LatePayoutSummary is the summary of the flow in the Web UI.
+const LatePayoutSummary = "Check late evidence about a payout"
 
-// LatePayoutAttributes are the search attributes with which a look at a late payout starts.
+// LatePayoutAttributes are the search attributes with which a check of a late payout starts.
 func LatePayoutAttributes() temporal.SearchAttributes { return LatePaymentAttributes() }
 
-// LatePayoutInput names the payout, its refund and its order. Without a refund it is the order's own payout.
+// LatePayoutInput names the payout, its refund and its order. The order's own payout has no refund.
 type LatePayoutInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
 	RefundID  uuid.UUID `json:"refund_id"`
 	OrderID   uuid.UUID `json:"order_id"`
 }
 
-// ofOrder tells whether the payout pays an order out.
+// pays returns what the payout pays.
+func (in LatePayoutInput) pays() exchange.PayoutObject {
+	return exchange.PaymentAttempt{OrderID: in.OrderID, RefundID: in.RefundID}.Pays()
+}
+
+// ofOrder reports whether the payout is the order's own.
 func (in LatePayoutInput) ofOrder() bool { return in.RefundID == uuid.Nil }
 
-// LatePayoutResult is how the look ended.
+// LatePayoutResult is how the check ended.
 type LatePayoutResult struct {
 	Outcome string `json:"outcome"` // "clean", "accounted" or "resolved"
 }
 
-// LatePayout looks at a payout when something comes about it and its own flow is over, or has taken it for settled.
-// The operator is known to report success after failure, and another payout may have been made meanwhile. What
-// two voices agree on is booked, as paid twice where that is so, and a person decides about it. A claim that
-// nobody else confirms or denies is shown to a person, and asked about for as long as it takes.
+// LatePayout checks a payout when evidence about it comes after its flow has ended or has recorded it as settled. The
+// operator sometimes reports success after failure, and another payout may have been made meanwhile. A success that two
+// sources confirm is booked; if the payee was paid twice, an operator decides. A claim that no other source confirms or
+// denies parks the flow, which keeps asking.
 func LatePayout(ctx workflow.Context, in LatePayoutInput) (LatePayoutResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	f := &latePayout{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return LatePayoutResult{}, err
 	}
-	return attended(ctx, f.desk, f.run)
+	return attended(ctx, f.commands, f.run)
 }
 
 type latePayout struct {
 	flow
 	in        LatePayoutInput
-	woken     bool // something came
+	woken     bool // a callback came
 	step      activities.LatePayoutStep
 	questions int
 	askAt     time.Time
@@ -55,10 +61,8 @@ type latePayout struct {
 }
 
 func (f *latePayout) handlers(ctx workflow.Context) error {
-	about := "payout " + f.in.AttemptID.String() + " of refund " + f.in.RefundID.String()
-	if f.in.ofOrder() {
-		about = "payout " + f.in.AttemptID.String() + " of order " + f.in.OrderID.String()
-	}
+	of := f.in.pays()
+	about := "payout " + f.in.AttemptID.String() + " of " + string(of.Type) + " " + of.ID.String()
 	err := f.reach(ctx, LatePayoutID(f.in.AttemptID), about, func() []activities.ObjectRef {
 		objects := []activities.ObjectRef{{Type: activities.ObjectOrder, ID: f.in.OrderID}}
 		if f.step.Exception != uuid.Nil {
@@ -72,54 +76,54 @@ func (f *latePayout) handlers(ctx workflow.Context) error {
 
 func (f *latePayout) run(ctx workflow.Context) (LatePayoutResult, error) {
 	f.began = workflow.Now(ctx)
-	c := card{title: "Looking at a late word about a payout"}
+	c := card{title: "Checking late evidence about a payout"}
 	c.add("Payout", f.in.AttemptID.String())
 	if !f.in.ofOrder() {
 		c.add("Refund", f.in.RefundID.String())
 	}
 	c.add("Order", f.in.OrderID.String())
-	c.add("Waits for", "the operator's word")
-	describe(ctx, c)
+	c.add("Waits for", "the mobile money operator")
+	f.commands.describe(ctx, c)
 	outcome := LateClean
-	for again := true; again; again = f.heard(ctx) {
+	for again := true; again; again = f.oneMore(ctx) {
 		if f.look(ctx) {
 			outcome = f.settle(ctx)
 		}
 	}
-	f.desk.unpark(ctx, WaitsForNobody)
-	show(ctx, AttrStage.ValueSet(StageDone), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForNobody))
+	f.commands.unpark(ctx, WaitsForNothing)
+	show(ctx, AttrStage.ValueSet(StageDone), AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForNothing))
 	return LatePayoutResult{Outcome: outcome}, workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
-// heard tells whether something came in last, which nobody would look at after the end.
-func (f *latePayout) heard(ctx workflow.Context) bool {
+// oneMore reports whether a callback arrived that would be lost when the flow ends.
+func (f *latePayout) oneMore(ctx workflow.Context) bool {
 	letOthersRun(ctx)
 	return f.woken
 }
 
-// look asks until the payout is proven to have been made, which it reports, or nobody claims it any more.
+// look asks until the payout is proven, or no source claims it any more. It reports whether it is proven.
 func (f *latePayout) look(ctx workflow.Context) bool {
 	for {
 		f.woken = false
 		known := f.check(ctx)
 		switch {
-		case known && f.step.State == activities.RefundPaid:
+		case known && f.step.State == activities.PayoutPaid:
 			return true
-		case known && f.step.State != activities.RefundPending:
+		case known && f.step.State != activities.PayoutPending:
 			return false
-		case f.questions > payoutQuestions && f.desk.reason == "":
-			f.desk.park(ctx, f.lateClaim(), nil)
+		case f.questions > payoutQuestions && f.commands.reason == "":
+			f.commands.park(ctx, f.lateClaim(), nil)
 		}
-		await(ctx, max(f.askAt.Sub(workflow.Now(ctx)), time.Second), "Ask the operator what became of the payout", func() bool {
-			return f.woken || f.desk.hasDecision()
+		await(ctx, max(f.askAt.Sub(workflow.Now(ctx)), time.Second), "Ask the operator for the outcome of the payout", func() bool {
+			return f.woken || f.commands.hasDecision()
 		})
-		if f.desk.hasDecision() && f.vouched(ctx) {
+		if f.commands.hasDecision() && f.vouched(ctx) {
 			return true
 		}
 	}
 }
 
-// check looks at what is known, and asks the operator when it is time.
+// check reads the evidence, and asks the operator when that is due.
 func (f *latePayout) check(ctx workflow.Context) bool {
 	now := workflow.Now(ctx)
 	ask := f.questions == 0 || due(f.askAt, now)
@@ -130,43 +134,22 @@ func (f *latePayout) check(ctx workflow.Context) bool {
 			f.askAt = now.Add(slower(ctx, payoutSlowLook, f.began))
 		}
 	}
-	step, err := f.see(ctx, ask)
+	in := activities.CheckPayoutInput{AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
+	step, err := step(ctx, look, "Check whether the payout was made", payouts.CheckLatePayout, in)
 	if err != nil {
 		if !passing(err) {
-			f.desk.park(ctx, ReasonStepFailed, err)
+			f.commands.park(ctx, ReasonStepFailed, err)
 		}
 		return false
 	}
 	f.step = step
-	if f.desk.reason == ReasonStepFailed {
-		f.desk.unpark(ctx, WaitsForMomo)
+	if f.commands.reason == ReasonStepFailed {
+		f.commands.unpark(ctx, WaitsForMomo)
 	}
 	return true
 }
 
-// see has the activity look that belongs to what the payout pays.
-func (f *latePayout) see(ctx workflow.Context, ask bool) (activities.LatePayoutStep, error) {
-	const summary = "See whether the payout was made"
-	if f.in.ofOrder() {
-		in := activities.CheckPayoutInput{OrderID: f.in.OrderID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
-		return step(ctx, look, summary, payouts.CheckLateOrderPayout, in)
-	}
-	in := activities.CheckRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Ask: ask, Questions: f.questions}
-	return step(ctx, look, summary, refunds.CheckLatePayout, in)
-}
-
-// prove books the payout by the receipt that a person found.
-func (f *latePayout) prove(ctx workflow.Context, proof activities.Proof) (activities.LatePayoutStep, error) {
-	const summary = "Book the payout"
-	if f.in.ofOrder() {
-		in := activities.SettlePayoutInput{OrderID: f.in.OrderID, AttemptID: f.in.AttemptID, Proof: proof}
-		return step(ctx, rail, summary, payouts.SettleLateOrderPayout, in)
-	}
-	in := activities.SettleRefundInput{RefundID: f.in.RefundID, AttemptID: f.in.AttemptID, Proof: proof}
-	return step(ctx, rail, summary, refunds.SettleLatePayout, in)
-}
-
-// lateClaim is the reason to park while one voice alone says that the payout was made.
+// lateClaim is the reason to park while only one source reports that the payout was made.
 func (f *latePayout) lateClaim() Reason {
 	if f.in.ofOrder() {
 		return ReasonMomoLate
@@ -174,7 +157,7 @@ func (f *latePayout) lateClaim() Reason {
 	return ReasonRefundLate
 }
 
-// double is the reason to park because the payout was made beside another payment.
+// double is the reason to park when the payout was made in addition to another payment.
 func (f *latePayout) double() Reason {
 	if f.in.ofOrder() {
 		return ReasonMomoTwice
@@ -182,27 +165,28 @@ func (f *latePayout) double() Reason {
 	return ReasonRefundTwice
 }
 
-// vouched obeys an operator: a resolve names the receipt of the payout, a retry asks at once.
+// vouched applies an operator's decision: a resolve names the receipt of the payout, a retry asks at once.
 func (f *latePayout) vouched(ctx workflow.Context) bool {
-	d := f.desk.take()
+	d := f.commands.take()
 	f.askAt = workflow.Now(ctx)
 	if d.verb != activities.VerbResolve {
 		return false
 	}
-	step, err := f.prove(ctx, d.proof)
+	in := activities.SettlePayoutInput{Object: f.in.pays(), AttemptID: f.in.AttemptID, Proof: d.proof}
+	step, err := step(ctx, rail, "Book the payout", payouts.SettleLatePayout, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the payout was not booked", "error", err)
-		f.desk.park(ctx, f.lateClaim(), err)
+		workflow.GetLogger(ctx).Error("the payout could not be booked", "error", err)
+		f.commands.park(ctx, f.lateClaim(), err)
 		return false
 	}
 	f.step = step
 	return true
 }
 
-// settle has a person decide about money that was paid twice. While the crypto of an order is still here, the payout can
-// stand instead of the refund; the order's own flow asks for that.
+// settle waits for an operator's decision about money that was paid twice. While the crypto of an order is still here, the
+// payout can stand instead of the refund; the order's own flow asks for that decision.
 func (f *latePayout) settle(ctx workflow.Context) string {
-	f.desk.unpark(ctx, WaitsForNobody)
+	f.commands.unpark(ctx, WaitsForNothing)
 	for !f.step.Elsewhere && f.step.Exception != uuid.Nil && f.step.Undecided {
 		d := f.parked(ctx, f.double(), nil)
 		in := activities.ExceptionInput{ExceptionID: f.step.Exception, Proof: d.proof}
@@ -211,8 +195,8 @@ func (f *latePayout) settle(ctx workflow.Context) string {
 			f.step.Undecided = false
 			return LateResolved
 		}
-		workflow.GetLogger(ctx).Error("the exception was not resolved", "error", err)
-		f.desk.park(ctx, f.double(), err)
+		workflow.GetLogger(ctx).Error("the payment exception could not be resolved", "error", err)
+		f.commands.park(ctx, f.double(), err)
 	}
 	return LateAccounted
 }

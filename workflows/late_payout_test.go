@@ -16,8 +16,8 @@ import (
 	"kivuko/workflows"
 )
 
-// lateWord is what the look at a payout is told, and what it does.
-type lateWord struct {
+// lateEvidence is the answers that a check of a payout gets, and the calls that it makes.
+type lateEvidence struct {
 	env      *testsuite.TestWorkflowEnvironment
 	signs    *signs
 	steps    []activities.LatePayoutStep
@@ -29,7 +29,7 @@ type lateWord struct {
 	resolved []uuid.UUID
 }
 
-func (w *lateWord) check(_ context.Context, in activities.CheckRefundInput) (activities.LatePayoutStep, error) {
+func (w *lateEvidence) check(_ context.Context, in activities.CheckPayoutInput) (activities.LatePayoutStep, error) {
 	w.looks++
 	if in.Ask {
 		w.asked++
@@ -37,28 +37,29 @@ func (w *lateWord) check(_ context.Context, in activities.CheckRefundInput) (act
 	return nextOf(&w.steps), nil
 }
 
-func (w *lateWord) settle(context.Context, activities.SettleRefundInput) (activities.LatePayoutStep, error) {
+func (w *lateEvidence) settle(context.Context, activities.SettlePayoutInput) (activities.LatePayoutStep, error) {
 	w.settled++
 	return w.booked, nil
 }
 
-func (w *lateWord) resolve(_ context.Context, in activities.ExceptionInput) error {
+func (w *lateEvidence) resolve(_ context.Context, in activities.ExceptionInput) error {
 	w.resolved = append(w.resolved, in.ExceptionID)
 	return nil
 }
 
-func (w *lateWord) prove(context.Context, activities.ProveInput) (activities.Proof, error) {
+func (w *lateEvidence) prove(context.Context, activities.ProveInput) (activities.Proof, error) {
 	return activities.Proof{CommandID: uuid.New(), Verb: w.verb}, nil
 }
 
 var lateInput = workflows.LatePayoutInput{AttemptID: uuid.New(), RefundID: uuid.New(), OrderID: uuid.New()}
 
-// run looks at a payout, with a command of the verb at a time.
-func (w *lateWord) run(t *testing.T, at time.Duration, verb string) workflows.LatePayoutResult {
+// run checks a payout, with a command of the verb at a time.
+func (w *lateEvidence) run(t *testing.T, at time.Duration, verb string) workflows.LatePayoutResult {
 	t.Helper()
 	suite := testsuite.WorkflowTestSuite{}
 	suite.SetLogger(silentLogger{})
 	w.env, w.signs, w.verb = suite.NewTestWorkflowEnvironment(), newSigns(), verb
+	w.env.SetTestTimeout(time.Minute)
 	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
 	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove, "ListParked": listed} {
 		w.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
@@ -77,51 +78,51 @@ func (w *lateWord) run(t *testing.T, at time.Duration, verb string) workflows.La
 	return result
 }
 
-func (w *lateWord) parked(t *testing.T, want ...workflows.Reason) {
+func (w *lateEvidence) parked(t *testing.T, want ...workflows.Reason) {
 	t.Helper()
 	w.signs.were(t, "default-test-workflow-id", want...)
 }
 
-// TestLatePayoutThatNobodyClaims ends at once and calls for nobody.
+// TestLatePayoutThatNobodyClaims ends at once and does not park.
 func TestLatePayoutThatNobodyClaims(t *testing.T) {
 	for _, state := range []string{activities.PayoutSilent, activities.PayoutDenied} {
-		w := &lateWord{steps: []activities.LatePayoutStep{{State: state}}}
+		w := &lateEvidence{steps: []activities.LatePayoutStep{{State: state}}}
 		if r := w.run(t, 0, ""); r.Outcome != workflows.LateClean || w.looks != 1 {
-			t.Errorf("ended %+v after %d looks", r, w.looks)
+			t.Errorf("ended %+v after %d checks", r, w.looks)
 		}
 		w.parked(t)
 	}
 }
 
-// TestLatePayoutThatIsAccounted needs nobody either: it completed its refund, or was booked before.
+// TestLatePayoutThatIsAccounted does not park either: the payout completed its refund, or was booked before.
 func TestLatePayoutThatIsAccounted(t *testing.T) {
-	w := &lateWord{steps: []activities.LatePayoutStep{{State: activities.RefundPending}, {State: activities.RefundPaid}}}
+	w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPending}, {State: activities.PayoutPaid}}}
 	if r := w.run(t, 0, ""); r.Outcome != workflows.LateAccounted || w.asked != 2 {
-		t.Errorf("ended %+v after %d questions", r, w.asked)
+		t.Errorf("ended %+v after %d queries", r, w.asked)
 	}
 	w.parked(t)
 }
 
-// TestRefundThatWasPaidTwice waits for a person to settle the exception.
+// TestRefundThatWasPaidTwice waits for an operator to settle the exception.
 func TestRefundThatWasPaidTwice(t *testing.T) {
-	twice := activities.LatePayoutStep{State: activities.RefundPaid, Exception: uuid.New(), Undecided: true}
-	w := &lateWord{steps: []activities.LatePayoutStep{twice}}
+	twice := activities.LatePayoutStep{State: activities.PayoutPaid, Exception: uuid.New(), Undecided: true}
+	w := &lateEvidence{steps: []activities.LatePayoutStep{twice}}
 	if r := w.run(t, time.Hour, activities.VerbResolve); r.Outcome != workflows.LateResolved || len(w.resolved) != 1 || w.resolved[0] != twice.Exception {
 		t.Errorf("ended %+v, resolved %v", r, w.resolved)
 	}
 	w.parked(t, workflows.ReasonRefundTwice)
 }
 
-// TestClaimThatNobodyConfirms is shown to a person after some questions; a receipt settles it.
+// TestClaimThatNobodyConfirms parks after some queries; a receipt settles it.
 func TestClaimThatNobodyConfirms(t *testing.T) {
-	w := &lateWord{steps: []activities.LatePayoutStep{{State: activities.RefundPending}}, booked: activities.LatePayoutStep{State: activities.RefundPaid}}
+	w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPending}}, booked: activities.LatePayoutStep{State: activities.PayoutPaid}}
 	if r := w.run(t, 3*time.Hour, activities.VerbResolve); r.Outcome != workflows.LateAccounted || w.settled != 1 || w.asked < 6 {
-		t.Errorf("ended %+v after %d questions, settled %d times", r, w.asked, w.settled)
+		t.Errorf("ended %+v after %d queries, settled %d times", r, w.asked, w.settled)
 	}
 	w.parked(t, workflows.ReasonRefundLate)
 }
 
-// TestHoldsOfExchange keeps the words of the database and the reasons of flows together.
+// TestHoldsOfExchange compares the codes of the database with the reasons of flows.
 func TestHoldsOfExchange(t *testing.T) {
 	for hold, reason := range map[exchange.SigningHold]workflows.Reason{
 		exchange.HoldForeign: workflows.ReasonPayoutForeignSend, exchange.HoldSentBefore: workflows.ReasonPayoutSentBefore,

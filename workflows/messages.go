@@ -7,7 +7,7 @@ import (
 	"kivuko/exchange"
 )
 
-// Updates: validated, answered, deduplicated by their id.
+// Updates are validated, answered and deduplicated by their id.
 const (
 	UpdateOpen         = "open"          // on-ramp, with start: no argument, answers Opened
 	UpdateCancel       = "cancel"        // on-ramp: Actor, answers Ack
@@ -19,17 +19,17 @@ const (
 	UpdateImport       = "import"        // transfer of a cold wallet: SignedElsewhere, answers TransferAck
 )
 
-// Signals: accepted even while no worker runs, never answered. None of them carries authority.
+// Signals are accepted even while no worker runs, and never answered. None of them carries authority.
 const (
 	SignalCallback = "payment-callback" // CallbackRef
-	SignalRetry    = "retry"            // a nudge, no argument needed
+	SignalRetry    = "retry"            // no argument needed
 	SignalRefund   = "refund"           // CommandRef
 	SignalResolve  = "resolve"          // CommandRef
 	SignalApprove  = "approve"          // ApprovalRef
 	SignalReject   = "reject"           // ApprovalRef
 )
 
-// Actor is the person on whose behalf a flow acts.
+// Actor is the user on whose behalf a flow acts.
 type Actor = activities.Actor
 
 // AsExchangeError turns an error that came through Temporal back into the *exchange.Error that it was.
@@ -40,21 +40,20 @@ type Opened struct {
 	OrderID uuid.UUID `json:"order_id"`
 }
 
-// Ack answers an update that needs no more than a yes.
+// Ack answers an update that was accepted.
 type Ack struct {
 	Status exchange.OrderStatus `json:"status,omitempty"` // of the order, where there is one
 	Detail string               `json:"detail,omitempty"`
 }
 
-// CallbackRef says that a callback of the operator was stored. Without an attempt it may concern any
-// of the flow's attempts.
+// CallbackRef notifies a flow that a callback of the operator was stored. Without an attempt it may concern any of the
+// flow's attempts.
 type CallbackRef struct {
 	CallbackID uuid.UUID `json:"callback_id"`
 	AttemptID  uuid.UUID `json:"attempt_id,omitzero"`
 }
 
-// CommandRef names a row that the API wrote after it had checked the operator's right. The flow proves
-// it before it obeys.
+// CommandRef names a row that the API wrote after it had checked the operator's rights. The flow proves it before it acts.
 type CommandRef struct {
 	CommandID uuid.UUID `json:"command_id"`
 }
@@ -77,9 +76,9 @@ type CryptoPayoutInput struct {
 	PaymentID uuid.UUID        `json:"payment_id"`
 	OrderID   uuid.UUID        `json:"order_id"`
 	Network   exchange.Network `json:"network"`
-	// TransferID names the object of a payment that carries out a transfer and no order.
+	// TransferID is set when the payment carries out a transfer and not an order.
 	TransferID uuid.UUID `json:"transfer_id,omitzero"`
-	// RefundID names that of a payment that sends crypto back, and ExceptionID that of one that the house keeps.
+	// RefundID is set when the payment returns crypto, and ExceptionID when it moves crypto that we keep.
 	RefundID    uuid.UUID `json:"refund_id,omitzero"`
 	ExceptionID uuid.UUID `json:"exception_id,omitzero"`
 }
@@ -91,24 +90,7 @@ type CryptoPayoutResult struct {
 	TxID      string `json:"tx_id,omitempty"`
 }
 
-// RefundInput starts the flow that pays a refund out. Try counts the payouts: another one may be made
-// only after the one before was definitely refused.
-type RefundInput struct {
-	RefundID uuid.UUID `json:"refund_id"`
-	OrderID  uuid.UUID `json:"order_id"`
-	Try      int       `json:"try"`
-	// Home is the flow that the operator's callbacks and commands go to; it passes them on.
-	Home string `json:"home"`
-}
-
-// RefundResult is how a refund ended: completed, or parked with a reason.
-type RefundResult struct {
-	Completed bool   `json:"completed,omitempty"`
-	Reason    string `json:"reason,omitempty"`
-	Refused   bool   `json:"refused,omitempty"` // definitely not paid: another payout may be made
-}
-
-// LatePaymentInput starts the watch over an attempt whose order is over.
+// LatePaymentInput starts the watch over an attempt whose order has ended.
 type LatePaymentInput struct {
 	AttemptID uuid.UUID `json:"attempt_id"`
 	// OrderID lets operators reach the watch by commands about the order before it has seen the attempt.
@@ -144,20 +126,20 @@ type TransferOpened struct {
 	TransferID uuid.UUID `json:"transfer_id"`
 }
 
-// TransferAck answers an update that changed a transfer with where it stands.
+// TransferAck answers an update that changed a transfer with the transfer's state.
 type TransferAck struct {
 	Status exchange.TransferStatus `json:"status,omitempty"`
 	Detail string                  `json:"detail,omitempty"`
 }
 
-// ApprovalRef carries an officer's right to one decision. The token is opaque, short-lived and good for one
-// use; the flow proves it before it believes anything.
+// ApprovalRef carries an officer's right to one decision. The token is opaque, short-lived and valid for one use; the flow
+// proves it before it acts.
 type ApprovalRef struct {
 	Token string `json:"token"`
 }
 
-// SignedElsewhere brings the signed transaction of a cold wallet. The bytes are proven against what was
-// approved and handed out before anything is done with them.
+// SignedElsewhere carries the signed transaction of a cold wallet. The bytes are checked against the approved payment and
+// the payload before anything is done with them.
 type SignedElsewhere struct {
 	Raw   []byte `json:"raw"` // in the network's encoding
 	Actor Actor  `json:"actor"`

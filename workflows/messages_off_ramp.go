@@ -7,17 +7,17 @@ import (
 	"kivuko/exchange"
 )
 
-// UpdateConfirmBank tells the flow that an officer said something of a bank payout: BankConfirmRef, answers Ack.
+// UpdateConfirmBank notifies the flow that an officer confirmed or refused a bank payout: BankConfirmRef, answers Ack.
 const UpdateConfirmBank = "confirm-bank"
 
-// SignalRefundAddress says that the customer named where the order's crypto goes back to. It has no argument: the row
-// tells.
+// SignalRefundAddress notifies the flow that the customer set the order's refund address. It has no argument: the address
+// is in the row.
 const SignalRefundAddress = "refund-address"
 
-// SignalFloat says that the payout float may be larger now. It has no argument.
+// SignalFloat notifies a flow that there may be more payout float now. It has no argument.
 const SignalFloat = "float"
 
-// FlowsForFloat are the flows one of which waits for float: a sale's own, or those that can owe a refund.
+// FlowsForFloat returns the flows of which one waits for float: the sale's own, or those that can owe the refund.
 func FlowsForFloat(w exchange.FloatWaiter) []string {
 	if w.WorkflowID != "" {
 		return []string{w.WorkflowID}
@@ -41,7 +41,7 @@ type OffRampResult struct {
 	Detail  string               `json:"detail,omitempty"`
 }
 
-// BankConfirmRef names the row of what an officer said. It proves nothing: the flow reads the rows.
+// BankConfirmRef names the row of an officer's confirmation or refusal. It proves nothing: the flow reads the rows.
 type BankConfirmRef struct {
 	ConfirmationID uuid.UUID `json:"confirmation_id"`
 }
@@ -59,7 +59,7 @@ func OffRampAttributes(r exchange.OrderRequest) temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(shown...)
 }
 
-// OffRampSummary is the one line that the Web UI shows of the flow of a sale.
+// OffRampSummary is the summary of a sale's flow in the Web UI.
 func OffRampSummary(r exchange.OrderRequest) string {
 	if r.Crypto.Positive() {
 		return "Sell " + r.Crypto.String() + " " + string(r.Crypto.Asset())

@@ -11,23 +11,23 @@ import (
 	"kivuko/workflows"
 )
 
-// refusal is what a definite refusal is told as.
+// refusal is the expected result of a definite refusal.
 func refusal(reason workflows.Reason, class, code string) workflows.MomoPayoutResult {
 	return workflows.MomoPayoutResult{Refused: true, Reason: string(reason), Class: class, Code: code}
 }
 
 var paidOut = workflows.MomoPayoutResult{Completed: true}
 
-// TestMomoPayout plays one attempt through whatever the operator may do with it.
+// TestMomoPayout runs one attempt against every behaviour of the operator.
 func TestMomoPayout(t *testing.T) {
 	const sec, min = time.Second, time.Minute
 	for _, s := range []struct {
 		name   string
 		plan   payer
-		people func(w *payoutWorld)
+		people func(w *payoutHarness)
 		want   workflows.MomoPayoutResult
 		parked []workflows.Reason
-		check  func(t *testing.T, w *payoutWorld)
+		check  func(t *testing.T, w *payoutHarness)
 	}{
 		{name: "paid", plan: payer{code: "0", after: 5 * sec}, want: paidOut, check: asked(1)},
 		{name: "paid, told twice", plan: payer{code: "0", after: 5 * sec, twice: true}, want: paidOut},
@@ -48,7 +48,7 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "our credential", plan: payer{code: "2001", after: 5 * sec}, want: refusal(workflows.ReasonMomoCredential, activities.ClassCredential, "2001"),
-			check: func(t *testing.T, w *payoutWorld) {
+			check: func(t *testing.T, w *payoutHarness) {
 				if !slices.Equal(w.rows.hits, []string{"2001"}) {
 					t.Errorf("refusals of the credential: %v", w.rows.hits)
 				}
@@ -56,7 +56,7 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "a refusal that nobody confirms", plan: payer{code: "2040", after: 5 * sec},
-			people: func(w *payoutWorld) {
+			people: func(w *payoutHarness) {
 				w.operator.fault = w.during(0, 2*time.Hour, errAway, "resolve")
 				w.at(time.Hour, func() {
 					if w.rows.payout.Status != exchange.PayoutProcessing {
@@ -70,14 +70,14 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "nobody says anything, until a person finds it", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
-			people: func(w *payoutWorld) {
+			people: func(w *payoutHarness) {
 				w.at(time.Hour, func() { w.command("retry") })
 				w.at(30*24*time.Hour, func() { w.command("resolve") })
 			},
 			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown},
-			check: func(t *testing.T, w *payoutWorld) {
+			check: func(t *testing.T, w *payoutHarness) {
 				if n := w.operator.looked; n < 7 || n > 120 {
-					t.Errorf("%d questions in a month", n)
+					t.Errorf("%d queries in a month", n)
 				}
 				if w.rows.payout.Receipt != "UKLMANUAL1" {
 					t.Errorf("booked with %q", w.rows.payout.Receipt)
@@ -86,21 +86,21 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "nobody says anything, until the operator does", plan: payer{code: "0", after: 5 * sec, silent: true},
-			people: func(w *payoutWorld) { w.operator.fault = w.during(0, 3*time.Hour, errAway, "resolve") },
+			people: func(w *payoutHarness) { w.operator.fault = w.during(0, 3*time.Hour, errAway, "resolve") },
 			want:   paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown},
 		},
 		{
 			name: "nobody says anything, until two persons declare that it was not made", plan: payer{unsent: true, mute: true, silent: true},
-			people: func(w *payoutWorld) {
-				w.at(min, func() { w.rows.declared = true }) // before it is parked a word counts for nothing
+			people: func(w *payoutHarness) {
+				w.at(min, func() { w.book.declared = true }) // a declaration does not count before the flow is parked
 				w.at(2*min, func() { w.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{}) })
 				w.at(3*min, func() {
 					if w.rows.payout.Status != exchange.PayoutProcessing {
 						w.answers["declared too early"] = errBug
 					}
-					w.rows.declared = false
+					w.book.declared = false
 				})
-				w.at(3*time.Hour, func() { w.rows.declared = true })
+				w.at(3*time.Hour, func() { w.book.declared = true })
 				w.at(3*time.Hour, func() { w.command("retry") })
 			},
 			want:   refusal(workflows.ReasonMomoRefused, activities.ClassDeclared, exchange.CodeDeclared),
@@ -108,47 +108,47 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "two persons deny what the operator claims", plan: payer{code: "0", after: 5 * sec},
-			people: func(w *payoutWorld) {
-				w.operator.fault = w.during(0, 24*time.Hour, errAway, "resolve") // the result alone says that it was paid
-				w.at(2*time.Hour, func() { w.rows.declared = true })
+			people: func(w *payoutHarness) {
+				w.operator.fault = w.during(0, 24*time.Hour, errAway, "resolve") // only the result reports that it was paid
+				w.at(2*time.Hour, func() { w.book.declared = true })
 				w.at(4*time.Hour, func() { w.command("resolve") })
 			},
 			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown, workflows.ReasonMomoDisagree},
 		},
 		{
 			name: "a large payout, and one person's receipt", plan: payer{code: "0", after: 5 * sec, silent: true, mute: true},
-			people: func(w *payoutWorld) {
-				w.rows.second = true
+			people: func(w *payoutHarness) {
+				w.book.second = true
 				w.at(time.Hour, func() { w.command("resolve") })
 				w.at(2*time.Hour, func() {
 					if w.rows.booked > 0 {
 						w.answers["settled by one person"] = errBug
 					}
-					w.rows.second = false // another person named it too
+					w.book.second = false // a second officer named it too
 				})
 				w.at(3*time.Hour, func() { w.command("resolve") })
 			},
 			want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("settled by one person"),
 		},
 		{
-			name: "said to be paid by a try before", plan: payer{}, people: func(w *payoutWorld) { w.rows.payout.Claimed = true },
+			name: "said to be paid by a try before", plan: payer{}, people: func(w *payoutHarness) { w.rows.payout.Claimed = true },
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoClaimed)}, check: nothingWritten,
 		},
 		{
-			name: "the payee gets no more today", plan: payer{}, people: func(w *payoutWorld) {
-				w.book.fault = w.during(0, time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginOrderPayout")
+			name: "the payee gets no more today", plan: payer{}, people: func(w *payoutHarness) {
+				w.book.fault = w.during(0, time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
 			},
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoPayeeLimit), Class: activities.ClassPayeeDay}, check: nothingWritten,
 		},
 		{
-			name: "who sent the crypto is denied since", plan: payer{}, people: func(w *payoutWorld) {
-				w.book.fault = w.during(0, time.Hour, exchange.Wrap(exchange.CodeStateConflict, exchange.ErrUncleared, "look again"), "BeginOrderPayout")
+			name: "who sent the crypto is denied since", plan: payer{}, people: func(w *payoutHarness) {
+				w.book.fault = w.during(0, time.Hour, exchange.Wrap(exchange.CodeStateConflict, exchange.ErrUncleared, "look again"), "BeginPayout")
 			},
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonDepositScreening)}, check: nothingWritten,
 		},
 		{
 			name: "the voices contradict each other", plan: payer{code: "0", after: 5 * sec, lies: true},
-			people: func(w *payoutWorld) {
+			people: func(w *payoutHarness) {
 				w.at(20*min, func() { w.command("retry") })
 				w.at(2*time.Hour, func() { w.command("resolve") })
 			},
@@ -156,20 +156,20 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "another amount was paid", plan: payer{code: "0", after: 5 * sec, pays: "1292"},
-			people: func(w *payoutWorld) { w.at(2*time.Hour, func() { w.command("resolve") }) },
+			people: func(w *payoutHarness) { w.at(2*time.Hour, func() { w.command("resolve") }) },
 			want:   paidOut, parked: []workflows.Reason{workflows.ReasonMomoDisagree},
 		},
 		{
-			name: "the float is short", plan: payer{}, people: func(w *payoutWorld) { w.book.float = money.Must(money.KES, "1292") },
+			name: "the float is short", plan: payer{}, people: func(w *payoutHarness) { w.book.float = money.Must(money.KES, "1292") },
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoFloat), Class: activities.ClassFloat}, check: nothingWritten,
 		},
 		{
-			name: "payouts are suspended", plan: payer{}, people: func(w *payoutWorld) { w.rows.suspended = true },
+			name: "payouts are suspended", plan: payer{}, people: func(w *payoutHarness) { w.rows.suspended = true },
 			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoSuspended), Class: activities.ClassCredential}, check: nothingWritten,
 		},
 		{
 			name: "suspended while it is open", plan: payer{code: "0", after: 5 * sec},
-			people: func(w *payoutWorld) {
+			people: func(w *payoutHarness) {
 				w.at(sec, func() { w.rows.suspended = true })
 				w.at(3*time.Hour, func() {
 					if w.operator.looked > 0 {
@@ -182,32 +182,60 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "a bug that is mended", plan: payer{code: "0", after: 5 * sec},
-			people: func(w *payoutWorld) { w.book.fault = w.during(0, 8*min, errBug, "Callbacks") },
+			people: func(w *payoutHarness) { w.book.fault = w.during(0, 8*min, errBug, "Callbacks") },
 			want:   paidOut, parked: []workflows.Reason{workflows.ReasonStepFailed},
 		},
 	} {
-		t.Run(s.name, func(t *testing.T) {
-			w := newPayoutWorld(s.plan)
-			if s.people != nil {
-				s.people(w)
-			}
-			if got := w.pay(t); got != s.want {
-				t.Errorf("it ended %+v, want %+v", got, s.want)
-			}
-			if done := w.rows.payout.Status == exchange.PayoutCompleted; done != s.want.Completed {
-				t.Errorf("the payout is %s", w.rows.payout.Status)
-			}
-			w.sound(t)
-			w.parkedWith(t, s.parked...)
-			if s.check != nil {
-				s.check(t, w)
-			}
-		})
+		for _, kind := range []exchange.PayoutKind{exchange.PayoutOrder, exchange.PayoutRefund} {
+			t.Run(s.name+" of "+string(kind), func(t *testing.T) {
+				w := newPayoutHarness(s.plan)
+				want, parked := s.want, s.parked
+				if kind == exchange.PayoutRefund {
+					w.of = exchange.PayoutOfRefund(refundOf(w.harness))
+					want.Reason, parked = ofRefund(want), []workflows.Reason{}
+					for _, r := range s.parked {
+						parked = append(parked, refundReasons[r])
+					}
+				}
+				if s.people != nil {
+					s.people(w)
+				}
+				if want.Refused {
+					want.AttemptID, want.Try = activities.PayoutID(w.of.ID, 1), 1
+				}
+				if got := w.pay(t); got != want {
+					t.Errorf("it ended %+v, want %+v", got, want)
+				}
+				if done := w.rows.payout.Status == exchange.PayoutCompleted; done != want.Completed {
+					t.Errorf("the payout is %s", w.rows.payout.Status)
+				}
+				w.sound(t)
+				w.parkedWith(t, parked...)
+				if s.check != nil {
+					s.check(t, w)
+				}
+			})
+		}
 	}
 }
 
-// parkedWith checks what the flow called a person for. One that hands a refusal back leaves the call to its parent.
-func (w *payoutWorld) parkedWith(t *testing.T, want ...workflows.Reason) {
+// refundReasons are the reasons to park with a refund where an order has another. States that no refund has are missing.
+var refundReasons = map[workflows.Reason]workflows.Reason{
+	workflows.ReasonMomoUnknown: workflows.ReasonRefundUnknown, workflows.ReasonMomoDisagree: workflows.ReasonRefundDisagree,
+	workflows.ReasonMomoFloat: workflows.ReasonRefundFloat, workflows.ReasonMomoSuspended: workflows.ReasonRefundSuspended,
+	workflows.ReasonStepFailed: workflows.ReasonStepFailed, workflows.ReasonMomoClaimed: workflows.ReasonRefundLate,
+	workflows.ReasonMomoPayeeLimit: workflows.ReasonRefundPayeeLimit,
+}
+
+func ofRefund(r workflows.MomoPayoutResult) string {
+	if r.Refused {
+		return string(workflows.ReasonRefundRefused)
+	}
+	return string(refundReasons[workflows.Reason(r.Reason)])
+}
+
+// parkedWith checks the reasons with which the flow parked. A flow that returns a refusal leaves parking to its parent.
+func (w *payoutHarness) parkedWith(t *testing.T, want ...workflows.Reason) {
 	t.Helper()
 	w.signs.mu.Lock()
 	defer w.signs.mu.Unlock()
@@ -215,30 +243,30 @@ func (w *payoutWorld) parkedWith(t *testing.T, want ...workflows.Reason) {
 	for _, r := range want {
 		names = append(names, string(r))
 	}
-	if got := w.signs.reasons[workflows.MomoPayoutID(w.request.ID)]; !slices.Equal(got, names) {
+	if got := w.signs.reasons[workflows.MomoPayoutID(w.of)]; !slices.Equal(got, names) {
 		t.Errorf("parked with %v, want %v", got, names)
 	}
 }
 
-// asked checks how often the operator was asked.
-func asked(n int) func(*testing.T, *payoutWorld) {
-	return func(t *testing.T, w *payoutWorld) {
+// asked checks how often the operator was queried.
+func asked(n int) func(*testing.T, *payoutHarness) {
+	return func(t *testing.T, w *payoutHarness) {
 		t.Helper()
 		if w.operator.looked != n {
-			t.Errorf("%d questions, want %d", w.operator.looked, n)
+			t.Errorf("%d queries, want %d", w.operator.looked, n)
 		}
 	}
 }
 
-func nothingWritten(t *testing.T, w *payoutWorld) {
+func nothingWritten(t *testing.T, w *payoutHarness) {
 	t.Helper()
 	if len(w.rows.attempts) != 0 || w.operator.counts[exchange.Payout] != 0 {
 		t.Errorf("%d attempts, %d submissions", len(w.rows.attempts), w.operator.counts[exchange.Payout])
 	}
 }
 
-func wantsAnswer(key string) func(*testing.T, *payoutWorld) {
-	return func(t *testing.T, w *payoutWorld) {
+func wantsAnswer(key string) func(*testing.T, *payoutHarness) {
+	return func(t *testing.T, w *payoutHarness) {
 		t.Helper()
 		if w.answers[key] != nil {
 			t.Error(key)
@@ -246,12 +274,12 @@ func wantsAnswer(key string) func(*testing.T, *payoutWorld) {
 	}
 }
 
-// TestPayoutThatNeverArrived loses the first request on its way. The same payout is sent again under its own id while the
-// operator is sure to know ids of that age; once that is over it is asked for and never sent.
+// TestPayoutThatNeverArrived loses the first request. The same payout is sent again under its own id while the
+// operator certainly remembers ids of that age; after that it is only queried.
 func TestPayoutThatNeverArrived(t *testing.T) {
 	for name, lost := range map[string]time.Duration{"for a moment": time.Minute, "for longer than ids are known": time.Hour} {
 		t.Run(name, func(t *testing.T) {
-			w := newPayoutWorld(payer{code: "0", after: 5 * time.Second})
+			w := newPayoutHarness(payer{code: "0", after: 5 * time.Second})
 			w.operator.fault = w.during(0, lost, errAway, "submit")
 			if lost > 10*time.Minute {
 				w.at(2*time.Hour, func() {
@@ -271,12 +299,12 @@ func TestPayoutThatNeverArrived(t *testing.T) {
 	}
 }
 
-// TestPayoutStepsMayRunTwice loses the answer of every step of the database once, after its effect and before it.
+// TestPayoutStepsMayRunTwice loses the response of every database step once, after its effect and before it.
 func TestPayoutStepsMayRunTwice(t *testing.T) {
 	for _, plan := range []payer{{code: "0", after: 5 * time.Second}, {code: "2040", after: 5 * time.Second}} {
-		for _, call := range []string{"OrderPayout", "Attempt", "BeginOrderPayout", "RecordSubmission", "Callbacks", "CompleteOrderPayout", "RecordFailure", "FailOrderPayout", "Breaker"} {
+		for _, call := range []string{"Payable", "Attempt", "BeginPayout", "RecordSubmission", "Callbacks", "CompletePayout", "RecordFailure", "FailPayout", "Breaker"} {
 			for _, after := range []bool{false, true} {
-				w := newPayoutWorld(plan)
+				w := newPayoutHarness(plan)
 				if after {
 					w.book.lost = once(call)
 				} else {
@@ -285,6 +313,7 @@ func TestPayoutStepsMayRunTwice(t *testing.T) {
 				want := paidOut
 				if plan.code != "0" {
 					want = refusal(workflows.ReasonMomoRefused, activities.ClassPayee, plan.code)
+					want.AttemptID, want.Try = activities.PayoutID(w.of.ID, 1), 1
 				}
 				if got := w.pay(t); got != want {
 					t.Errorf("%s lost (after %t): it ended %+v, want %+v", call, after, got, want)

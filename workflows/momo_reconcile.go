@@ -8,8 +8,8 @@ import (
 	"kivuko/activities"
 )
 
-// How far back the list is read, and how much of it in one run. The operator's list reaches back 48 hours; the
-// windows of runs that follow one another overlap, so that a payment that is listed late is found.
+// How far back the operator's list is read, and how much of it in one run. The list reaches back 48 hours. The windows of
+// successive runs overlap, so that a payment that is listed late is found.
 const (
 	reconcileWindow = 2 * time.Hour
 	sweepWindow     = 47 * time.Hour
@@ -18,8 +18,8 @@ const (
 	maxAsideBatches = 50
 )
 
-// PaymentsReconciled is what a run found. Absent is how many payments we know of that the operator's list has not;
-// it is only counted when the list was read to its end.
+// PaymentsReconciled is what a run found. Absent counts the payments that we know and the operator's list lacks; it is only
+// counted when the list was read to its end.
 type PaymentsReconciled struct {
 	Lines       int  `json:"lines"`
 	Found       int  `json:"found"`
@@ -31,19 +31,19 @@ type PaymentsReconciled struct {
 	Whole       bool `json:"whole"` // the list was read to its end
 }
 
-// ReconcilePayments holds the payments of the last two hours against the operator's list. A schedule starts it.
+// ReconcilePayments compares the payments of the last two hours with the operator's list. A schedule starts it.
 func ReconcilePayments(ctx workflow.Context) (PaymentsReconciled, error) {
 	return reconcilePayments(ctx, reconcileWindow)
 }
 
-// SweepPayments does so with all that the operator's list still holds. A schedule starts it once a day.
+// SweepPayments does so for everything that the operator's list still holds. A schedule starts it once a day.
 func SweepPayments(ctx workflow.Context) (PaymentsReconciled, error) {
 	return reconcilePayments(ctx, sweepWindow)
 }
 
-// reconcilePayments reads the list page by page, wakes what waits for a payment, and sets aside what nothing waits
-// for. A list that can't be read now is read by the next run, whose window holds the same payments; what is known of
-// earlier runs is set aside all the same.
+// reconcilePayments reads the list page by page, notifies the flows that wait for a payment, and opens an exception for
+// each payment that no flow waits for. If the list can't be read now, the next run reads it, because its window holds the
+// same payments; payments from earlier runs are still handled.
 func reconcilePayments(ctx workflow.Context, window time.Duration) (PaymentsReconciled, error) {
 	var out PaymentsReconciled
 	to := workflow.Now(ctx).UTC()
@@ -51,7 +51,7 @@ func reconcilePayments(ctx workflow.Context, window time.Duration) (PaymentsReco
 	for range maxListPages {
 		page, err := step(ctx, look, "Read the operator's list", statement.TakeStatementPage, in)
 		if err != nil {
-			workflow.GetLogger(ctx).Warn("the operator's list could not be read; the next run reads it", "offset", in.Offset, "error", err)
+			workflow.GetLogger(ctx).Warn("the operator's list could not be read; the next run tries again", "offset", in.Offset, "error", err)
 			break
 		}
 		out.Lines += page.Lines
@@ -71,7 +71,7 @@ func reconcilePayments(ctx workflow.Context, window time.Duration) (PaymentsReco
 		in.Offset = page.Next
 	}
 	for range maxAsideBatches {
-		aside, err := fetch(ctx, rail, "Set payments of nobody aside", statement.SetStrayPaymentsAside)
+		aside, err := fetch(ctx, rail, "Open exceptions for unassigned payments", statement.SetStrayPaymentsAside)
 		if err != nil {
 			return out, err
 		}
@@ -84,13 +84,13 @@ func reconcilePayments(ctx workflow.Context, window time.Duration) (PaymentsReco
 		return out, nil
 	}
 	in.Offset = 0
-	absent, err := step(ctx, look, "Count what the list lacks", statement.CountUnlisted, in)
+	absent, err := step(ctx, look, "Count payments that the list lacks", statement.CountUnlisted, in)
 	out.Absent = absent
 	return out, err
 }
 
-// wakeForPayment tells the flow of an attempt that a payment under its reference was found. When that flow is over,
-// the watch over late money looks at it; one that is at work is woken.
+// wakeForPayment notifies the flow of an attempt that a payment with its reference was found. If that flow has ended, the
+// watch for late money is notified or started.
 func wakeForPayment(ctx workflow.Context, w activities.StatementWaiting) {
 	ref := CallbackRef{AttemptID: w.AttemptID}
 	for _, id := range []string{w.Home, LatePaymentID(w.AttemptID)} {

@@ -13,8 +13,8 @@ import (
 // A resolve that says that something was paid must name the receipt; the refusal names the rule.
 func TestResolveMustNameTheReceipt(t *testing.T) {
 	const min = time.Minute
-	w := newWorld()
-	w.chain.script = func(int) fate { return fate{refused: chain.ReasonBlocked} }
+	w := newHarness()
+	w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
 	w.operator.script = func(a exchange.PaymentAttempt, _ int) payer {
 		if a.Direction == exchange.Payout {
 			return payer{code: "0", after: 10 * time.Second, deaf: true, silent: true, mute: true}
@@ -28,7 +28,7 @@ func TestResolveMustNameTheReceipt(t *testing.T) {
 		c.Note = note
 		w.book.commands[id] = c
 		w.book.mu.Unlock()
-		w.tellFlow(id, key)
+		w.notifyFlow(id, key)
 	}
 	w.at(5*min, func() { w.command("refund") })
 	w.at(3*time.Hour, func() { resolve("the portal says it was paid", "no receipt") })

@@ -10,39 +10,39 @@ import (
 	"kivuko/exchange"
 )
 
-// OffRamp is the flow of an order that sells crypto: open, wait for the crypto, see who sent it, pay the shillings
-// out, and hand the crypto to the vendor; or give it back.
+// OffRamp is the flow of an order that sells crypto: open, wait for the crypto, screen its sender, pay out the shillings,
+// and send the crypto to the vendor; or return it.
 func OffRamp(ctx workflow.Context, in OffRampInput) (OffRampResult, error) {
-	// Money may be on its way, so a cancellation of the execution is not obeyed. Customers cancel orders
-	// by the update "cancel", operators by their commands.
+	// Money may be moving, so a cancellation of the execution is ignored. Customers cancel orders by the update "cancel",
+	// operators by their commands.
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	f := &offRamp{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return OffRampResult{}, err
 	}
-	return attended(ctx, f.desk, f.run)
+	return attended(ctx, f.commands, f.run)
 }
 
-// offRamp is one sale on its way. Rows decide what is done; what is kept here is where to go on.
+// offRamp is the state of one sale. The database rows decide what is done; the fields here are the progress of the flow.
 type offRamp struct {
 	ramp
 	in   OffRampInput
 	sale activities.OpenedOffRamp // as it was opened
 
-	deposits  []uuid.UUID // movements that nobody looked at yet
-	heeding   bool        // one is being looked at
-	since     time.Time   // of the wait for crypto
-	expiresAt time.Time   // of the wait for crypto; later than the order's when a deposit vanished again
-	lookAt    time.Time   // when the rows are looked at although nobody was woken
-	closing   string      // why the order is closed without crypto; empty: its time is over
+	deposits  []uuid.UUID // movements that are not handled yet
+	heeding   bool        // one is being handled
+	since     time.Time   // start of the wait for crypto
+	expiresAt time.Time   // end of the wait for crypto; later than the order's after a deposit vanished
+	lookAt    time.Time   // when the rows are read without a signal
+	closing   string      // why the order is closed without crypto; empty: it expired
 	unfunded  bool        // the payment from the customer's wallet was given up
 
-	paying   bool // a payout's flow is at work, to which callbacks go
-	floated  bool // somebody says that there is more to pay out from
-	bank     bankTask
-	refundID uuid.UUID // what is owed back
-	back     *cryptoBack
-	door     *refundDoor // where officers decide about it
+	paying    bool // a payout's flow runs, which gets the callbacks
+	floated   bool // a signal came that there may be more float
+	bank      bankTask
+	refundID  uuid.UUID // of the refund that is owed
+	back      *cryptoRefund
+	approvals *refundApprovals // receives the officers' decisions
 }
 
 func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
@@ -68,13 +68,13 @@ func (f *offRamp) run(ctx workflow.Context) (OffRampResult, error) {
 	return f.finish(ctx)
 }
 
-// open writes the order. The update "open" answers with what came of it; see the on-ramp's. A pool without a free
-// address grows, where it may, before the customer is sent away.
+// open writes the order; the update "open" returns the outcome. If no escrow address is free, it first tries to add one to
+// the pool.
 func (f *offRamp) open(ctx workflow.Context) {
 	in, grown := activities.OpenOffRampInput{Request: f.in.Request, Actor: f.in.Actor}, 0
 	f.sale = open(ctx, &f.flow, "Open the order", offRamps.OpenOffRamp, in, func(err error) bool {
 		grown++
-		return grown <= maxGrowth && isDry(err) && f.grow(ctx)
+		return grown <= maxGrowth && isExhausted(err) && f.provision(ctx)
 	})
 	f.order = f.sale.OpenedOrder
 	if f.refusal != nil {
@@ -88,38 +88,38 @@ func (f *offRamp) open(ctx workflow.Context) {
 	f.tell(ctx, "the crypto", f.expiresAt)
 }
 
-// maxGrowth is how often an order asks for another address when others were quicker to borrow the one that was made.
+// maxGrowth is how often an order asks for another address after other orders took the new one first.
 const maxGrowth = 3
 
-// isDry tells that no escrow address is free.
-func isDry(err error) bool {
+// isExhausted reports whether no escrow address is free.
+func isExhausted(err error) bool {
 	e, ok := asApplication(err)
-	return ok && e.Type() == string(exchange.CodeEscrowDry)
+	return ok && e.Type() == string(exchange.CodeEscrowExhausted)
 }
 
-// again tells a refusal that passes by itself. Its answer is not kept under the request's key, so the same request comes
-// again with the same id; the flow fails with it, because only a failed flow's id may be used for another run.
+// again reports whether a refusal is temporary. Its answer is not stored under the request's idempotency key, so the same
+// request may come again with the same id. The flow then fails, because only a failed flow's id may be used again.
 func again(err error) bool {
 	e, ok := asApplication(err)
-	return ok && (e.Type() == string(exchange.CodeEscrowDry) || e.Type() == string(exchange.CodeSuspended))
+	return ok && (e.Type() == string(exchange.CodeEscrowExhausted) || e.Type() == string(exchange.CodeSuspended))
 }
 
-// grow makes one more address of the pool and reports whether there is one.
-func (f *offRamp) grow(ctx workflow.Context) bool {
+// provision adds an address to the pool and reports whether to try again.
+func (f *offRamp) provision(ctx workflow.Context) bool {
 	network := f.in.Request.Network
 	if f.in.Request.Seen.Network != "" {
 		network = f.in.Request.Seen.Network
 	}
-	return growEscrow(ctx, network, f.in.Request.ID)
+	return provisionEscrow(ctx, network, f.in.Request.ID)
 }
 
-// cleared has the sender of the crypto looked at, and reports whether the payout may go on. Nobody but the screening
-// lets it go on; a person can only give the crypto back.
+// cleared screens the sender of the crypto, and reports whether the payout may go on. Only a clear screening lets it go on;
+// an operator can only return the crypto.
 func (f *offRamp) cleared(ctx workflow.Context) bool {
-	f.moved(ctx, StageScreening, WaitsForScreener, "the screening of who sent the crypto")
+	f.moved(ctx, StageScreening, WaitsForScreener, "the screening of the crypto's sender")
 	for {
 		in := activities.OrderInput{OrderID: f.order.OrderID}
-		s, err := step(ctx, question, "See who sent the crypto", offRamps.ScreenDeposit, in)
+		s, err := step(ctx, question, "Screen the crypto's sender", offRamps.ScreenDeposit, in)
 		if err == nil && s.Verdict == exchange.VerdictClear {
 			return true
 		}
@@ -130,22 +130,22 @@ func (f *offRamp) cleared(ctx workflow.Context) bool {
 		if f.refused(ctx, reason, err) {
 			return false
 		}
-		f.desk.unpark(ctx, WaitsForScreener)
+		f.commands.unpark(ctx, WaitsForScreener)
 	}
 }
 
-// clearedAgain has the sender looked at once more, for a payout that did not begin because the word about them changed since
-// the first look: they came on the deny list, for example. The payout goes on at its stage, or the crypto is given back.
+// clearedAgain screens the sender again, after a payout did not begin because the screening result changed: for example,
+// the sender is on the deny list now. The payout goes on at its stage, or the crypto is returned.
 func (f *offRamp) clearedAgain(ctx workflow.Context, stage, waitsFor, words string) {
-	f.desk.unpark(ctx, WaitsForScreener)
+	f.commands.unpark(ctx, WaitsForScreener)
 	f.mark(ctx, exchange.WaitScreening)
 	if f.cleared(ctx) {
 		f.moved(ctx, stage, waitsFor, words)
 	}
 }
 
-// refused waits with crypto that can't be paid for until an operator decides, and reports whether it is given back
-// instead. A refund that could not be opened leaves the flow waiting.
+// refused waits for an operator's decision about a payout that can't be made, and reports whether the crypto is returned.
+// If the refund can't be opened, the flow keeps waiting.
 func (f *offRamp) refused(ctx workflow.Context, r Reason, cause error) bool {
 	for {
 		d := f.parked(ctx, r, cause)
@@ -158,77 +158,77 @@ func (f *offRamp) refused(ctx workflow.Context, r Reason, cause error) bool {
 	}
 }
 
-// refund fails the order and opens the refund of its crypto, by policy where nobody asked for it.
+// refund fails the order and opens the refund of its crypto, by a command or by policy.
 func (f *offRamp) refund(ctx workflow.Context, proof activities.Proof, why string) error {
 	in := activities.OpenChainRefundInput{OrderID: f.order.OrderID, Proof: proof, Reason: why}
 	opened, err := step(ctx, database, "Open the refund", chainRefunds.OpenChainRefund, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the refund was not opened", "error", err)
+		workflow.GetLogger(ctx).Error("the refund could not be opened", "error", err)
 		return err
 	}
 	f.order.OrderState, f.refundID = opened.OrderState, opened.RefundID
-	f.desk.unpark(ctx, WaitsForChain)
+	f.commands.unpark(ctx, WaitsForChain)
 	return nil
 }
 
-// sweep hands the crypto on to the vendor. The order is completed already; only its crypto still stands at the
-// escrow address, and can't go back any more.
+// sweep sends the crypto to the vendor. The order is already completed; its crypto is still at the escrow address and can't
+// be returned any more.
 func (f *offRamp) sweep(ctx workflow.Context) {
 	f.moved(ctx, StageSweep, WaitsForChain, "the network")
 	approved := mustStep(ctx, &f.flow, database, "Approve the sweep", sweeps.ApproveSweep, activities.OrderInput{OrderID: f.order.OrderID})
-	f.desk.about = "sweep of order " + f.order.OrderID.String()
-	f.desk.only = []string{activities.VerbRetry}
-	defer func() { f.desk.only = nil }()
+	f.commands.about.about = "sweep of order " + f.order.OrderID.String()
+	f.commands.only = []string{activities.VerbRetry}
+	defer func() { f.commands.only = nil }()
 	for {
-		result := f.payOutCrypto(ctx, approved.PaymentID, "Bring", "to the vendor", f.until)
+		result := f.payOutCrypto(ctx, approved.PaymentID, "Send", "to the vendor", f.until)
 		if result.Completed {
 			return
 		}
 		d := f.parked(ctx, Reason(result.Reason), nil)
 		f.must(ctx, "Approve the sweep again", func() error { return approveAgain(ctx, approved.PaymentID, d.proof) })
-		f.desk.unpark(ctx, WaitsForChain)
+		f.commands.unpark(ctx, WaitsForChain)
 	}
 }
 
-// giveBack sees the refund of the crypto to its end. When the payout proves to have been made after all, the order stays
-// failed and its crypto goes to the vendor, who paid for it.
+// giveBack returns the crypto. If the payout is proven to have been made after all, the order stays failed and its crypto
+// goes to the vendor, who paid for it.
 func (f *offRamp) giveBack(ctx workflow.Context) {
 	f.moved(ctx, StageRefund, WaitsForChain, "the refund")
-	if f.refundID == uuid.Nil { // the flow was run anew for an order that had failed: its refund is there
+	if f.refundID == uuid.Nil { // a new run for an order that had failed: its refund exists
 		f.must(ctx, "Find the refund", func() error { return f.refund(ctx, activities.Proof{}, "") })
 	}
-	b := &cryptoBack{
-		refundID: f.refundID, orderID: f.order.OrderID, network: f.order.Network, merchant: f.order.MerchantID, desk: f.desk, door: f.door,
+	b := &cryptoRefund{
+		refundID: f.refundID, orderID: f.order.OrderID, network: f.order.Network, merchant: f.order.MerchantID, commands: f.commands, approvals: f.approvals,
 		until: f.until, paid: f.keepPayout,
 	}
 	f.back = b
 	b.run(ctx)
 	f.back = nil
-	if b.state.PaymentID == uuid.Nil { // it was settled by the payout's receipt, here or by a look at a late word
+	if b.state.PaymentID == uuid.Nil { // settled by the payout's receipt, here or by late evidence
 		f.sweep(ctx)
 	}
 }
 
-// keepPayout obeys an operator who proves by its receipt that the payout of a failed order was made.
+// keepPayout applies the decision of an operator who proves by a receipt that the payout of a failed order was made.
 func (f *offRamp) keepPayout(ctx workflow.Context, proof activities.Proof) bool {
 	in := activities.KeepPayoutInput{OrderID: f.order.OrderID, Proof: proof}
-	if err := do(ctx, rail, "Let the payout stand", payouts.KeepPayout, in); err != nil {
-		workflow.GetLogger(ctx).Error("the payout does not stand", "error", err)
+	if err := do(ctx, rail, "Keep the payout instead of the refund", payouts.KeepPayout, in); err != nil {
+		workflow.GetLogger(ctx).Error("the payout could not be kept", "error", err)
 		return false
 	}
 	return true
 }
 
-// release lets the escrow address rest. What lies there and is not the order's becomes an exception with it.
+// release ends the lease of the escrow address. Crypto there that is not the order's becomes an exception.
 func (f *offRamp) release(ctx workflow.Context) {
-	mustStep(ctx, &f.flow, database, "Let the escrow address rest", escrow.ReleaseEscrow, activities.OrderInput{OrderID: f.order.OrderID})
+	mustStep(ctx, &f.flow, database, "Release the escrow address", escrow.ReleaseEscrow, activities.OrderInput{OrderID: f.order.OrderID})
 }
 
-// finish answers who still waits and ends the flow. What comes to the address from now on is found by the watch over
-// the chain, which opens an exception.
+// finish answers the open updates and ends the flow. For crypto that comes to the address from now on, the deposit watch
+// opens an exception.
 func (f *offRamp) finish(ctx workflow.Context) (OffRampResult, error) {
 	letOthersRun(ctx)
-	f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order is over."))
+	f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order has ended."))
 	if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 		return OffRampResult{}, err
 	}

@@ -11,23 +11,24 @@ import (
 
 // Limits of waiting for officers at a bank.
 const (
-	bankPause    = 10 * time.Minute // between looks although nobody was woken
-	bankPatience = 4 * time.Hour    // until somebody is called
+	bankPause   = 10 * time.Minute // between checks without a signal
+	bankTimeout = 4 * time.Hour    // until the flow parks
 )
 
-// bankTask is what a sale keeps of its payment by bank.
+// bankTask is the state of a sale's payment by bank.
 type bankTask struct {
-	woken bool // an officer said something
-	again bool // one that was refused is to be paid all the same
+	woken bool // an officer confirmed or refused the payment
+	again bool // a refused payment is to be tried again
 }
 
-// onConfirmBank hears from the API that officers said something. It proves nothing: the rows are read.
+// onConfirmBank handles the API's notice of an officer's confirmation or refusal. It proves nothing: the flow reads the
+// rows.
 func (f *offRamp) onConfirmBank(workflow.Context, BankConfirmRef) (Ack, error) {
 	f.bank.woken = true
 	return Ack{Status: f.order.Status, Detail: f.order.Detail}, nil
 }
 
-// pay has the order paid out on its rail.
+// pay pays the order out by its payment method.
 func (f *offRamp) pay(ctx workflow.Context) {
 	if f.sale.Method == exchange.PaymentMethodBank {
 		f.payByBank(ctx)
@@ -36,15 +37,15 @@ func (f *offRamp) pay(ctx workflow.Context) {
 	f.payOut(ctx)
 }
 
-// payByBank waits until enough officers have paid the order at the bank. It ends when the order is completed by their
-// last word, or failed with its refund opened.
+// payByBank waits until enough officers have confirmed the payment at the bank. It ends when their last confirmation
+// completes the order, or when the order failed and its refund is open.
 func (f *offRamp) payByBank(ctx workflow.Context) {
 	f.moved(ctx, StageBank, WaitsForBank, "an officer at the bank")
 	began := workflow.Now(ctx)
 	for f.order.Status == exchange.OrderProcessing {
 		f.bank.woken = false
 		in := activities.BankInput{OrderID: f.order.OrderID, Again: f.bank.again}
-		step, err := step(ctx, database, "Look at the payment by bank", bank.LookAtBank, in)
+		step, err := step(ctx, database, "Check the bank payment", bank.LookAtBank, in)
 		f.bank.again = false
 		switch {
 		case err == nil && step.State == activities.PayoutUncleared:
@@ -52,13 +53,13 @@ func (f *offRamp) payByBank(ctx workflow.Context) {
 			f.bank.again, began = in.Again, workflow.Now(ctx)
 		case err != nil:
 			f.parked(ctx, ReasonStepFailed, err)
-			f.desk.unpark(ctx, WaitsForBank)
-		case step.State == activities.RefundPaid:
-			f.desk.unpark(ctx, WaitsForNobody)
+			f.commands.unpark(ctx, WaitsForBank)
+		case step.State == activities.PayoutPaid:
+			f.commands.unpark(ctx, WaitsForNothing)
 			f.order.OrderState = activities.OrderState{OrderID: f.order.OrderID, Status: exchange.OrderCompleted, Detail: exchange.WaitNothing}
-		case step.State == activities.RefundRefused:
+		case step.State == activities.PayoutRefused:
 			if !f.refused(ctx, ReasonBankRefused, nil) {
-				f.desk.unpark(ctx, WaitsForBank)
+				f.commands.unpark(ctx, WaitsForBank)
 				f.bank.again, began = true, workflow.Now(ctx)
 			}
 		default:
@@ -67,21 +68,21 @@ func (f *offRamp) payByBank(ctx workflow.Context) {
 	}
 }
 
-// awaitBank waits for officers, and calls for one after a while.
+// awaitBank waits for officers, and parks the flow after a while.
 func (f *offRamp) awaitBank(ctx workflow.Context, state string, began time.Time) {
 	detail := exchange.WaitBank
 	switch state {
 	case activities.BankWaitsSecond:
 		detail = exchange.WaitBankSecond
-	case activities.RefundFloatShort:
+	case activities.PayoutFloatShort:
 		detail = exchange.WaitFloat
 	}
 	f.mark(ctx, detail)
-	if workflow.Now(ctx).Sub(began) >= bankPatience {
-		f.desk.park(ctx, ReasonBankWaiting, nil)
+	if workflow.Now(ctx).Sub(began) >= bankTimeout {
+		f.commands.park(ctx, ReasonBankWaiting, nil)
 	}
-	f.pause(ctx, slower(ctx, bankPause, began), "Look at the payment by bank", func() bool { return f.bank.woken || f.desk.hasDecision() })
-	if f.desk.hasDecision() {
-		f.desk.unpark(ctx, WaitsForBank)
+	f.pause(ctx, slower(ctx, bankPause, began), "Check the bank payment", func() bool { return f.bank.woken || f.commands.hasDecision() })
+	if f.commands.hasDecision() {
+		f.commands.unpark(ctx, WaitsForBank)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"kivuko/workflows"
 )
 
-// counter is a bank of which the flow reads what officers said.
+// counter is a bank payment with the officers' confirmations that the flow reads.
 type counter struct {
 	m     *market
 	state string
 	looks int
-	begun int // how often a refused payment was put on the desk again
-	// denied is that somebody comes on the deny list before a refused payment is put on the desk again.
+	begun int // how often a refused payment was put in the treasury's queue again
+	// denied puts the sender on the deny list before a refused payment is put in the treasury's queue again.
 	denied bool
 }
 
@@ -30,10 +30,10 @@ func (c *counter) look(_ context.Context, in activities.BankInput) (activities.B
 			return activities.BankStep{State: activities.PayoutUncleared}, nil
 		}
 		if in.Again && c.denied {
-			c.denied, c.state = false, activities.RefundRefused
+			c.denied, c.state = false, activities.PayoutRefused
 			return activities.BankStep{State: activities.PayoutUncleared}, nil
 		}
-		if in.Again && c.state == activities.RefundRefused {
+		if in.Again && c.state == activities.PayoutRefused {
 			c.state = activities.BankWaits
 			c.begun++
 		}
@@ -41,11 +41,11 @@ func (c *counter) look(_ context.Context, in activities.BankInput) (activities.B
 	})
 }
 
-// say has officers say something, of which the flow is told or not.
+// say lets officers confirm or refuse the payment, with or without a notice to the flow.
 func (c *counter) say(state string, told bool) func() {
 	return func() {
 		c.m.mu.Lock()
-		if c.state = state; state == activities.RefundPaid {
+		if c.state = state; state == activities.PayoutPaid {
 			c.m.paid++
 			if err := c.m.move(exchange.OrderCompleted, exchange.WaitNothing); err != nil {
 				panic(err)
@@ -58,7 +58,7 @@ func (c *counter) say(state string, told bool) func() {
 	}
 }
 
-// TestSaleIsPaidByBank waits for officers, and calls for one who does not come.
+// TestSaleIsPaidByBank waits for officers, and parks when none confirms in time.
 func TestSaleIsPaidByBank(t *testing.T) {
 	const min = time.Minute
 	failed := exchange.OrderFailed
@@ -70,7 +70,7 @@ func TestSaleIsPaidByBank(t *testing.T) {
 		parked []workflows.Reason
 		begun  int
 	}{
-		{"confirmed at once", func(m *market, c *counter) { m.at(20*min, c.say(activities.RefundPaid, true)) }, sold, none, nil, 0},
+		{"confirmed at once", func(m *market, c *counter) { m.at(20*min, c.say(activities.PayoutPaid, true)) }, sold, none, nil, 0},
 		{"by two officers", func(m *market, c *counter) {
 			m.at(20*min, c.say(activities.BankWaitsSecond, true))
 			m.at(50*min, func() {
@@ -78,26 +78,26 @@ func TestSaleIsPaidByBank(t *testing.T) {
 					m.answers["detail"] = errBug
 				}
 			})
-			m.at(60*min, c.say(activities.RefundPaid, true))
+			m.at(60*min, c.say(activities.PayoutPaid, true))
 		}, sold, none, nil, 0},
-		{"confirmed, and the flow is not told", func(m *market, c *counter) { m.at(20*min, c.say(activities.RefundPaid, false)) }, sold, none, nil, 0},
+		{"confirmed, and the flow is not told", func(m *market, c *counter) { m.at(20*min, c.say(activities.PayoutPaid, false)) }, sold, none, nil, 0},
 		{
-			"nobody comes for hours", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.RefundPaid, true)) }, sold, none,
+			"nobody comes for hours", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.PayoutPaid, true)) }, sold, none,
 			[]workflows.Reason{workflows.ReasonBankWaiting},
 			0,
 		},
 		{"the house has too little at its bank", func(m *market, c *counter) {
-			c.state = activities.RefundFloatShort
+			c.state = activities.PayoutFloatShort
 			m.at(40*min, c.say(activities.BankWaits, false))
-			m.at(90*min, c.say(activities.RefundPaid, true))
+			m.at(90*min, c.say(activities.PayoutPaid, true))
 		}, sold, none, nil, 0},
 		{"refused, then paid all the same", func(m *market, c *counter) {
-			m.at(20*min, c.say(activities.RefundRefused, true))
+			m.at(20*min, c.say(activities.PayoutRefused, true))
 			m.at(60*min, m.command("retry"))
-			m.at(90*min, c.say(activities.RefundPaid, true))
+			m.at(90*min, c.say(activities.PayoutPaid, true))
 		}, sold, none, []workflows.Reason{workflows.ReasonBankRefused}, 1},
 		{"refused, and given back", func(m *market, c *counter) {
-			m.at(20*min, c.say(activities.RefundRefused, true))
+			m.at(20*min, c.say(activities.PayoutRefused, true))
 			m.at(60*min, m.command("refund"))
 		}, failed, exchange.DetailRefundOpen, []workflows.Reason{workflows.ReasonBankRefused}, 0},
 		{"the sender is denied since, and given back", func(m *market, c *counter) {
@@ -106,14 +106,14 @@ func TestSaleIsPaidByBank(t *testing.T) {
 		}, failed, exchange.DetailRefundOpen, []workflows.Reason{workflows.ReasonDepositDenied}, 0},
 		{"refused, the sender is denied since and cleared, then paid", func(m *market, c *counter) {
 			c.denied, m.said = true, []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictClear}
-			m.at(20*min, c.say(activities.RefundRefused, true))
+			m.at(20*min, c.say(activities.PayoutRefused, true))
 			m.at(60*min, m.command("retry"))
 			m.at(90*min, m.command("retry"))
-			m.at(120*min, c.say(activities.RefundPaid, true))
+			m.at(120*min, c.say(activities.PayoutPaid, true))
 		}, sold, none, []workflows.Reason{workflows.ReasonBankRefused, workflows.ReasonDepositDenied}, 1},
 		{"a look breaks off", func(m *market, c *counter) {
 			m.fault = once("LookAtBank")
-			m.at(20*min, c.say(activities.RefundPaid, true))
+			m.at(20*min, c.say(activities.PayoutPaid, true))
 		}, sold, none, nil, 0},
 	} {
 		t.Run(s.name, func(t *testing.T) {

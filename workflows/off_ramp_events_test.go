@@ -4,10 +4,11 @@ import (
 	"testing"
 	"time"
 
+	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
-// What each thing that a flow asks for leaves in its history, with the task in which it hears the answer.
+// How many events each command of a flow leaves in its history, with the task that handles its result.
 var eventsOf = map[string]int{
 	"activity":       6, // scheduled, started, completed, and a task of three events
 	"local activity": 1,
@@ -17,17 +18,16 @@ var eventsOf = map[string]int{
 	"upsert":         1,
 }
 
-// maxSaleEvents is what a smooth sale may write of its own, the two words about its deposit included.
+// maxSaleEvents is how many events a smooth sale may write, including the two signals about its deposit.
 const maxSaleEvents = 73
 
-// A smooth sale wakes for what it has to decide about, and for nothing else: what the operator says of its payout comes
-// to the payout's own flow.
+// A smooth sale wakes only for its own decisions: the operator's callbacks about its payout go to the payout's flow.
 func TestSmoothSaleIsCheap(t *testing.T) {
 	m := newMarket()
 	m.deposit(time.Minute, 1, crypto("10"))
 	m.run(t)
 	m.sound(t)
-	if m.home != workflows.MomoPayoutID(m.request.ID) {
+	if m.home != workflows.MomoPayoutID(exchange.PayoutOfOrder(m.request.ID)) {
 		t.Errorf("callbacks of the payout go to %s", m.home)
 	}
 	flow := workflows.OffRampID(m.request.ID)

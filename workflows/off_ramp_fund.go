@@ -8,15 +8,15 @@ import (
 	"kivuko/exchange"
 )
 
-// fund brings the crypto of an order from the customer's own wallet in our custody to the escrow address. The order goes
-// on in the transaction in which that is final. Where nothing comes, it is closed as one whose time is over.
+// fund sends the crypto of an order from the customer's custodial wallet to the escrow address. The database transaction
+// that records the payment as final also advances the order. If the crypto can't be sent, the order is closed.
 func (f *offRamp) fund(ctx workflow.Context) {
 	f.moved(ctx, StageDeposit, WaitsForChain, "the crypto from the customer's wallet")
 	payment, ok := f.approveFunding(ctx)
-	for ok { // until something is signed the customer may give the order up
-		result := f.payOutCrypto(ctx, payment, "Take", "from the customer's wallet", f.untilFunded)
+	for ok { // until something is signed the customer may cancel the order
+		result := f.payOutCrypto(ctx, payment, "Send", "from the customer's wallet", f.untilFunded)
 		if result.Completed {
-			f.order.OrderState = mustStep(ctx, &f.flow, database, "Look at the order", offRamps.ReadOffRamp, activities.OrderInput{OrderID: f.order.OrderID})
+			f.order.OrderState = mustStep(ctx, &f.flow, database, "Read the order", offRamps.ReadOffRamp, activities.OrderInput{OrderID: f.order.OrderID})
 			return
 		}
 		ok = !f.unfunded && f.retryFunding(ctx, payment, Reason(result.Reason))
@@ -24,13 +24,13 @@ func (f *offRamp) fund(ctx workflow.Context) {
 	f.expiresAt = workflow.Now(ctx)
 }
 
-// approveFunding has the crypto reserved in the customer's wallet and its payment approved, unless that has too little by
+// approveFunding reserves the crypto in the customer's wallet and approves its payment, unless the wallet has too little
 // now.
 func (f *offRamp) approveFunding(ctx workflow.Context) (uuid.UUID, bool) {
 	var approved activities.PaymentApproved
-	f.must(ctx, "Take the crypto from the wallet", func() (err error) {
+	f.must(ctx, "Approve the payment from the customer's wallet", func() (err error) {
 		in := activities.OrderInput{OrderID: f.order.OrderID}
-		approved, err = step(ctx, database, "Take the crypto from the wallet", sweeps.ApproveFunding, in)
+		approved, err = step(ctx, database, "Approve the payment from the customer's wallet", sweeps.ApproveFunding, in)
 		if e, refused := asApplication(err); refused && e.Type() == string(exchange.CodeInsufficientFunds) {
 			f.closing = exchange.DetailUnfunded
 			return nil
@@ -40,7 +40,7 @@ func (f *offRamp) approveFunding(ctx workflow.Context) (uuid.UUID, bool) {
 	return approved.PaymentID, f.closing == ""
 }
 
-// untilFunded waits, and lets the customer give the order up meanwhile.
+// untilFunded waits until ready, and lets the customer cancel the order meanwhile.
 func (f *offRamp) untilFunded(ctx workflow.Context, ready func() bool) {
 	for {
 		_ = workflow.Await(ctx, func() bool { return ready() || (f.cancel != nil && !f.unfunded) || f.surplus() }) // never cancelled
@@ -48,44 +48,43 @@ func (f *offRamp) untilFunded(ctx workflow.Context, ready func() bool) {
 		case ready():
 			return
 		case f.surplus():
-			f.heed(ctx)
+			f.applyMovement(ctx)
 		default:
 			f.giveFundingUp(ctx, f.cancel.actor)
 		}
 	}
 }
 
-// giveFundingUp leaves the crypto where it is, unless it may be on its way. The wish to cancel is answered when the order
-// is closed.
+// giveFundingUp cancels the payment from the customer's wallet, unless a transaction may already exist. The update "cancel"
+// is answered when the order is closed.
 func (f *offRamp) giveFundingUp(ctx workflow.Context, by Actor) {
 	in := activities.CancelFundingInput{OrderID: f.order.OrderID, Actor: by}
-	err := do(ctx, database, "Leave the crypto in the wallet", sweeps.CancelFunding, in)
+	err := do(ctx, database, "Cancel the payment from the customer's wallet", sweeps.CancelFunding, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("the funding was not given up", "error", err)
-		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The crypto is on its way: the order can't be cancelled any more."))
+		workflow.GetLogger(ctx).Warn("the payment from the customer's wallet could not be cancelled", "error", err)
+		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The crypto is on its way, so the order can't be cancelled any more."))
 		return
 	}
 	f.unfunded = true
 }
 
-// retryFunding waits with a payment for which no transaction is on its way until somebody decides, and reports whether it
-// is tried again.
+// retryFunding waits for a decision about a payment without a pending transaction, and reports whether to try again.
 func (f *offRamp) retryFunding(ctx workflow.Context, payment uuid.UUID, r Reason) bool {
 	for {
-		f.desk.park(ctx, r, nil)
+		f.commands.park(ctx, r, nil)
 		f.mark(ctx, exchange.WaitOperator)
-		f.untilFunded(ctx, func() bool { return f.desk.hasDecision() || f.unfunded })
+		f.untilFunded(ctx, func() bool { return f.commands.hasDecision() || f.unfunded })
 		if !f.unfunded {
-			d := f.desk.take()
+			d := f.commands.take()
 			if d.verb == activities.VerbRetry {
 				f.must(ctx, "Approve the payment again", func() error { return approveAgain(ctx, payment, d.proof) })
-				f.desk.unpark(ctx, WaitsForChain)
+				f.commands.unpark(ctx, WaitsForChain)
 				return true
 			}
 			f.giveFundingUp(ctx, d.proof.Actor())
 		}
 		if f.unfunded {
-			f.desk.unpark(ctx, WaitsForNobody)
+			f.commands.unpark(ctx, WaitsForNothing)
 			return false
 		}
 	}

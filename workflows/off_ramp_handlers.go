@@ -6,11 +6,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// handlers registers what the order answers to, before the first wait.
+// handlers registers the handlers of the order, before the first wait.
 func (f *offRamp) handlers(ctx workflow.Context) error {
 	f.card = func(waits string, until time.Time) card { return saleCard(f.order, f.sale.Escrow, waits, until) }
-	// Deposits that come while the order waits for its crypto are left to the story, which goes on with them.
-	f.arrived, f.attend = f.surplus, f.heed
+	// Deposits that come while the order waits for its crypto are handled by collect.
+	f.arrived, f.attend = f.surplus, f.applyMovement
 	h := f.ramp.handlers(ctx, OffRampID(f.in.Request.ID), f.in.Request.ID)
 	signal(ctx, "deposits", SignalDeposit, func(_ workflow.Context, ref DepositRef) { f.deposits = append(f.deposits, ref.DepositID) })
 	signal(ctx, "callbacks", SignalCallback, f.passCallback)
@@ -20,18 +20,18 @@ func (f *offRamp) handlers(ctx workflow.Context) error {
 		}
 	})
 	woken(ctx, "float", SignalFloat, func(workflow.Context) { f.floated = true })
-	h.update(UpdateConfirmBank, "An officer confirmed or refused the order's payment by bank; the rows tell which.", f.onConfirmBank, nil)
-	f.door = &refundDoor{}
-	openRefundDoor(h, f.door)
+	h.update(UpdateConfirmBank, "An officer confirmed or refused the order's bank payment; the flow reads the rows.", f.onConfirmBank, nil)
+	f.approvals = &refundApprovals{}
+	openRefundApprovals(h, f.approvals, f.commands)
 	return h.err
 }
 
-// surplus tells that something came to the address although the order has its crypto, or is over.
+// surplus reports whether crypto came to the address although the order has its crypto or has ended.
 func (f *offRamp) surplus() bool {
 	return len(f.deposits) > 0 && f.opened && !f.waiting() && !f.heeding
 }
 
-// pause waits for a while or until something happens, as until does.
+// pause waits until ready or for at most d, and handles deposits meanwhile.
 func (f *offRamp) pause(ctx workflow.Context, d time.Duration, what string, ready func() bool) {
 	end := workflow.Now(ctx).Add(d)
 	for {
@@ -41,7 +41,7 @@ func (f *offRamp) pause(ctx workflow.Context, d time.Duration, what string, read
 		}
 		await(ctx, left, what, func() bool { return ready() || f.surplus() })
 		if f.surplus() {
-			f.heed(ctx)
+			f.applyMovement(ctx)
 		}
 	}
 }

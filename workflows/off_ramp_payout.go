@@ -11,27 +11,27 @@ import (
 
 // Limits of paying the shillings out.
 const (
-	busyPause     = 5 * time.Minute // after the operator said that it is busy
-	maxBusy       = 3               // payouts that we make again by ourselves
-	floatPause    = 5 * time.Minute // between looks whether the float is large enough
-	floatPatience = 30 * time.Minute
-	trialPause    = 2 * time.Minute // as long as a payout on trial holds the next one up
+	busyPause      = 5 * time.Minute // after the operator was busy
+	maxBusy        = 3               // payouts that are repeated without an operator
+	floatPause     = 5 * time.Minute // between checks whether there is enough float
+	floatQuestions = 30 * time.Minute
+	trialPause     = 2 * time.Minute // how long a payout on trial delays the next one
 )
 
-// payOut has the shillings paid out. It ends when the order is completed, or failed with its refund opened. Another
-// payout is made only after the one before was definitely refused, so that no two can pay.
+// payOut pays out the shillings. It ends when the order is completed, or when it failed and its refund is open. The next
+// payout is made only after the previous one was definitely refused, so that no two can pay.
 func (f *offRamp) payOut(ctx workflow.Context) {
-	f.moved(ctx, StagePayout, WaitsForMomo, "the operator")
+	f.moved(ctx, StagePayout, WaitsForMomo, "the mobile money operator")
 	t := &payoutTries{next: 1}
 	for f.order.Status == exchange.OrderProcessing {
-		f.floated = false // what is said from here on may be of float that the try did not see
+		f.floated = false // a signal from here on may be about float that this try did not see
 		result, err := f.momoPayout(ctx, t.next)
 		switch {
 		case err != nil:
 			f.parked(ctx, ReasonStepFailed, err)
-			f.desk.unpark(ctx, WaitsForMomo)
+			f.commands.unpark(ctx, WaitsForMomo)
 		case result.Completed:
-			f.desk.unpark(ctx, WaitsForNobody)
+			f.commands.unpark(ctx, WaitsForNothing)
 			f.order.OrderState = activities.OrderState{OrderID: f.order.OrderID, Status: exchange.OrderCompleted, Detail: exchange.WaitNothing}
 		default:
 			f.refusedPayout(ctx, result, t)
@@ -42,18 +42,18 @@ func (f *offRamp) payOut(ctx workflow.Context) {
 // payoutTries counts the payouts of an order.
 type payoutTries struct {
 	next  int
-	busy  int       // made again because the operator was busy
+	busy  int       // repeated because the operator was busy
 	short time.Time // since when the float is too small; zero while it is not
-	// claimed is since when a payout that was refused is said to have been made; zero while nobody says so.
+	// claimed is since when a source reports that a refused payout was made; zero while no source does.
 	claimed time.Time
-	full    bool // the payee could get no more the last time
+	full    bool // the last try failed at the payee's daily limit
 }
 
-// refusedPayout draws the consequence of a payout that was not made.
+// refusedPayout decides how to go on after a payout that was not made.
 func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *payoutTries) {
 	short := Reason(r.Reason) == ReasonMomoFloat || (r.Refused && r.Class == activities.ClassFloat)
 	if r.Refused {
-		t.next++
+		t.next = max(t.next, r.Try) + 1
 	}
 	if !short {
 		t.short = time.Time{}
@@ -64,7 +64,7 @@ func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *pay
 	}
 	switch {
 	case Reason(r.Reason) == ReasonDepositScreening:
-		f.clearedAgain(ctx, StagePayout, WaitsForMomo, "the operator")
+		f.clearedAgain(ctx, StagePayout, WaitsForMomo, "the mobile money operator")
 	case claimed:
 		f.awaitClaim(ctx, t)
 	case full:
@@ -80,50 +80,50 @@ func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *pay
 		f.awaitBreaker(ctx, r)
 	default:
 		if !f.refused(ctx, Reason(r.Reason), nil) {
-			f.desk.unpark(ctx, WaitsForMomo)
+			f.commands.unpark(ctx, WaitsForMomo)
 		}
 	}
 }
 
-// awaitFloat waits until it is worth to try again, and tells a person after a while.
+// awaitFloat waits until there may be enough float, and parks the flow after a while.
 func (f *offRamp) awaitFloat(ctx workflow.Context, t *payoutTries) {
 	now := workflow.Now(ctx)
 	if t.short.IsZero() {
 		t.short = now
 	}
 	f.mark(ctx, exchange.WaitFloat)
-	if now.Sub(t.short) >= floatPatience {
-		f.desk.park(ctx, ReasonMomoFloat, nil)
+	if now.Sub(t.short) >= floatQuestions {
+		f.commands.park(ctx, ReasonMomoFloat, nil)
 	}
-	f.pause(ctx, slower(ctx, floatPause, t.short), "Look whether the float is large enough", func() bool { return f.floated || f.desk.hasDecision() })
-	if f.desk.hasDecision() {
-		f.desk.unpark(ctx, WaitsForMomo)
+	f.pause(ctx, slower(ctx, floatPause, t.short), "Check whether there is enough float", func() bool { return f.floated || f.commands.hasDecision() })
+	if f.commands.hasDecision() {
+		f.commands.unpark(ctx, WaitsForMomo)
 	}
 }
 
-// awaitBreaker waits until a payout may be tried after the operator refused our credential: until the flow is told that the
-// breaker was closed, or for an operator. While another payout is on trial it looks by itself.
+// awaitBreaker waits until a payout may be tried after the mobile money operator refused our credential: until a signal that
+// the breaker was closed, or an operator's command. While another payout is on trial, it checks by itself.
 func (f *offRamp) awaitBreaker(ctx workflow.Context, r MomoPayoutResult) {
-	ready := func() bool { return f.floated || f.desk.hasDecision() }
+	ready := func() bool { return f.floated || f.commands.hasDecision() }
 	if r.Class == activities.ClassTrial {
-		f.desk.unpark(ctx, WaitsForMomo)
+		f.commands.unpark(ctx, WaitsForMomo)
 		f.mark(ctx, exchange.WaitSuspended)
-		f.pause(ctx, trialPause, "See whether the payout on trial was taken", ready)
+		f.pause(ctx, trialPause, "Check whether the payout on trial was accepted", ready)
 		return
 	}
 	var cause error
 	for {
-		f.desk.park(ctx, Reason(r.Reason), cause)
+		f.commands.park(ctx, Reason(r.Reason), cause)
 		detail := exchange.WaitSuspended
 		if r.Refused {
 			detail = exchange.WaitOperator
 		}
 		f.mark(ctx, detail)
 		f.until(ctx, ready)
-		if !f.desk.hasDecision() {
+		if !f.commands.hasDecision() {
 			break
 		}
-		d := f.desk.take()
+		d := f.commands.take()
 		if d.verb != activities.VerbRefund {
 			break
 		}
@@ -131,29 +131,29 @@ func (f *offRamp) awaitBreaker(ctx workflow.Context, r MomoPayoutResult) {
 			return
 		}
 	}
-	f.desk.unpark(ctx, WaitsForMomo)
+	f.commands.unpark(ctx, WaitsForMomo)
 }
 
-// awaitClaim waits until it is known whether a payout that was refused was made after all: nothing else is sent before.
-// It looks by itself, because the look at the late word ends without a word to this flow.
+// awaitClaim waits until it is known whether a refused payout was made after all; nothing else is sent before. It checks by
+// itself, because the check of the late evidence does not notify this flow.
 func (f *offRamp) awaitClaim(ctx workflow.Context, t *payoutTries) {
 	if t.claimed.IsZero() {
 		t.claimed = workflow.Now(ctx)
 	}
 	var cause error
 	for {
-		f.desk.park(ctx, ReasonMomoClaimed, cause)
+		f.commands.park(ctx, ReasonMomoClaimed, cause)
 		f.mark(ctx, exchange.WaitOperator)
-		f.pause(ctx, slower(ctx, refundGlance, t.claimed), "See whether the claim is settled", f.desk.hasDecision)
-		if !f.desk.hasDecision() {
+		f.pause(ctx, slower(ctx, refundGlance, t.claimed), "Check whether the claim is settled", f.commands.hasDecision)
+		if !f.commands.hasDecision() {
 			break
 		}
-		d := f.desk.take()
+		d := f.commands.take()
 		switch d.verb {
 		case activities.VerbRefund:
 			cause = f.refund(ctx, d.proof, string(ReasonMomoClaimed))
 		case activities.VerbResolve:
-			cause = f.settleClaim(ctx, t.next-1, d.proof)
+			cause = f.settleClaim(ctx, d.proof)
 		default:
 			cause = nil
 		}
@@ -161,61 +161,69 @@ func (f *offRamp) awaitClaim(ctx workflow.Context, t *payoutTries) {
 			break
 		}
 	}
-	f.desk.unpark(ctx, WaitsForMomo)
+	f.commands.unpark(ctx, WaitsForMomo)
 }
 
-// settleClaim completes the order by the receipt of the payout that was taken for refused. The next try finds it paid.
-func (f *offRamp) settleClaim(ctx workflow.Context, try int, proof activities.Proof) error {
-	in := activities.SettlePayoutInput{OrderID: f.order.OrderID, AttemptID: activities.PayoutID(f.order.OrderID, try), Proof: proof}
+// settleClaim completes the order by the receipt of the payout that was recorded as refused. The next try finds it paid. It
+// names no attempt: the flow may have been started again, and then doesn't know which one was the last.
+func (f *offRamp) settleClaim(ctx workflow.Context, proof activities.Proof) error {
+	in := activities.SettlePayoutInput{Object: exchange.PayoutOfOrder(f.order.OrderID), Proof: proof}
 	err := do(ctx, rail, "Settle the payout", payouts.SettlePayout, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the payout was not settled", "error", err)
+		workflow.GetLogger(ctx).Error("the payout could not be settled", "error", err)
 	}
 	return err
 }
 
-// eastAfrica is the operator's time, which has no other in summer.
+// eastAfrica is the operator's offset from UTC; there is no daylight saving time.
 const eastAfrica = 3 * time.Hour
 
-// awaitDay waits for the operator's next day, on which the payee can get more. Who can get no more even then is a
-// person's business.
+// nextDay is one minute past the start of the operator's next day: the database's clock may be slow, and at midnight it
+// would count another payout for the day before.
+func nextDay(now time.Time) time.Time {
+	return now.Add(eastAfrica).Truncate(24 * time.Hour).Add(24*time.Hour + time.Minute - eastAfrica)
+}
+
+// awaitDay waits for the operator's next day, when the payee's daily limit starts again. If the limit refuses that payout
+// too, the flow parks.
 func (f *offRamp) awaitDay(ctx workflow.Context) {
 	f.mark(ctx, exchange.WaitPayeeDay)
 	now := workflow.Now(ctx)
-	tomorrow := now.Add(eastAfrica).Truncate(24 * time.Hour).Add(24*time.Hour - eastAfrica)
-	f.tell(ctx, "the next day: the operator pays this payee no more today", tomorrow)
-	f.pause(ctx, tomorrow.Sub(now), "Pay on the next day", func() bool { return false })
+	tomorrow := nextDay(now)
+	f.tell(ctx, "the next day: the mobile money operator's daily limit for this payee is reached", tomorrow)
+	f.pause(ctx, tomorrow.Sub(now), "Wait for the operator's next day", func() bool { return false })
 }
 
-// momoPayout runs the child that carries one payout out. Commands that come meanwhile are its, and callbacks come to it by
-// themselves: passed on from here, each would cost this flow two tasks.
+// momoPayout runs the child that makes one payout. Commands are forwarded to it. Callbacks go to it directly: to forward
+// them from here would cost this flow two tasks each.
 func (f *offRamp) momoPayout(ctx workflow.Context, try int) (MomoPayoutResult, error) {
-	in := MomoPayoutInput{OrderID: f.order.OrderID, Try: try, Home: MomoPayoutID(f.order.OrderID)}
+	of := exchange.PayoutOfOrder(f.order.OrderID)
+	in := MomoPayoutInput{Object: of, OrderID: f.order.OrderID, Try: try, Home: MomoPayoutID(of)}
 	c := child{
-		id: MomoPayoutID(f.order.OrderID), summary: "Pay " + f.order.Fiat.String() + " " + string(f.order.Fiat.Asset()) + " out",
+		id: MomoPayoutID(of), summary: "Pay out " + f.order.Fiat.String() + " " + string(f.order.Fiat.Asset()),
 		priority: fairness(priorityOrder, f.order.MerchantID), shown: attributes(StagePayout, WaitsForMomo),
 	}
 	return runWatched(ctx, c, MomoPayout, in, f.until, func(running bool) {
-		f.paying, f.desk.pass = running, nil
+		f.paying, f.commands.pass = running, nil
 		if running {
-			f.desk.pass = f.passCommand
+			f.commands.pass = f.passCommand
 		}
 	})
 }
 
-// passCommand hands an operator's command on to the payout's flow.
+// passCommand forwards an operator's command to the payout's flow.
 func (f *offRamp) passCommand(ctx workflow.Context, name string, ref CommandRef) error {
-	return workflow.SignalExternalWorkflow(ctx, MomoPayoutID(f.order.OrderID), "", name, ref).Get(ctx, nil)
+	return workflow.SignalExternalWorkflow(ctx, MomoPayoutID(exchange.PayoutOfOrder(f.order.OrderID)), "", name, ref).Get(ctx, nil)
 }
 
-// passCallback hands a callback of an attempt whose home is this flow, as an earlier build made them, on to the payout's
-// flow. One that comes while none is at work is stored like any other and found by the next, or by the look at a late word.
+// passCallback forwards callbacks of attempts whose home is this flow, as earlier builds made them, to the payout's flow. A
+// callback that comes while no payout runs is stored, and the next payout or the check of late evidence finds it.
 func (f *offRamp) passCallback(ctx workflow.Context, ref CallbackRef) {
 	if !f.paying {
 		return
 	}
-	err := workflow.SignalExternalWorkflow(ctx, MomoPayoutID(f.order.OrderID), "", SignalCallback, ref).Get(ctx, nil)
+	err := workflow.SignalExternalWorkflow(ctx, MomoPayoutID(exchange.PayoutOfOrder(f.order.OrderID)), "", SignalCallback, ref).Get(ctx, nil)
 	if err != nil {
-		workflow.GetLogger(ctx).Warn("a callback was not passed on", "error", err)
+		workflow.GetLogger(ctx).Warn("a callback could not be forwarded to the payout's flow", "error", err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"kivuko/workflows"
 )
 
-// sell is one way that a sale can go.
+// sell is a scenario of a sale.
 type sell struct {
 	name   string
 	set    func(m *market)
@@ -46,10 +46,10 @@ func told(id string, want exchange.Code) func(*testing.T, *market) {
 		t.Helper()
 		err, heard := m.answers[id]
 		if !heard {
-			t.Fatalf("%s was never answered", id)
+			t.Fatalf("%s never got a response", id)
 		}
 		if got := code(err); got != want {
-			t.Errorf("%s was answered with %q (%v), want %q", id, got, err, want)
+			t.Errorf("the response to %s is %q (%v), want %q", id, got, err, want)
 		}
 	}
 }
@@ -81,7 +81,7 @@ func every(checks ...func(*testing.T, *market)) func(*testing.T, *market) {
 	}
 }
 
-// after checks that the story took about so long.
+// after checks that the scenario took about the given time.
 func after(d time.Duration) func(*testing.T, *market) {
 	return func(t *testing.T, m *market) {
 		t.Helper()
@@ -273,7 +273,7 @@ func screened() []sell {
 			name: "denied between the screening and the payout, given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonDepositDenied}, check: every(tried(1), told("refund", "")),
 			set: func(m *market) {
-				m.said, m.payouts = []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit}, []momoFate{uncleared}
+				m.said, m.payouts = []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit}, []momoOutcome{uncleared}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("refund"))
 			},
@@ -283,7 +283,7 @@ func screened() []sell {
 			parked: []workflows.Reason{workflows.ReasonDepositDenied}, check: tried(1, 2, 2),
 			set: func(m *market) {
 				m.said = []exchange.Verdict{exchange.VerdictClear, exchange.VerdictHit, exchange.VerdictClear}
-				m.payouts = []momoFate{wasRefused("busy", "momo-refused", "17"), uncleared, wasPaid}
+				m.payouts = []momoOutcome{wasRefused("busy", "momo-refused", "17"), uncleared, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
 			},
@@ -292,36 +292,36 @@ func screened() []sell {
 			name: "denied while a person is called because of the float, and cleared at once", status: sold, detail: none,
 			parked: []workflows.Reason{workflows.ReasonMomoFloat},
 			set: func(m *market) {
-				short := momoFate{after: 40 * min, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
-				m.payouts = []momoFate{short, short, uncleared, {after: 4 * time.Hour, result: wasPaid.result}}
+				short := momoOutcome{after: 40 * min, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
+				m.payouts = []momoOutcome{short, short, uncleared, {after: 4 * time.Hour, result: wasPaid.result}}
 				m.deposit(min, 1, crypto("10"))
-				m.at(4*time.Hour, m.command("retry")) // nothing waits for it but the payout that is under way
+				m.at(4*time.Hour, m.command("retry")) // only the payout that is under way waits for it
 			},
 			check: every(tried(1, 1, 1, 1), func(t *testing.T, m *market) {
 				if !slices.Equal(m.verbs, []string{"retry"}) {
-					t.Errorf("to the payout came %v", m.verbs)
+					t.Errorf("the payout received %v", m.verbs)
 				}
 			}),
 		},
 	}
 }
 
-// uncleared is a payout that does not begin because who sent the crypto has to be looked at again.
-var uncleared = momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "deposit-screening"}}
+// uncleared is a payout that does not begin because the sender of the crypto must be screened again.
+var uncleared = momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "deposit-screening"}}
 
-// claimed is a payout that is not sent because one that was refused is said to have been made.
-var claimed = momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-claimed"}}
+// claimed is a payout that is not sent because a source claims that a refused one was made.
+var claimed = momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-claimed"}}
 
 func payingOut() []sell {
 	const min = time.Minute
 	busy := wasRefused("busy", "momo-refused", "17")
-	float := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
-	full := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-payee_limit", Class: "payee_day"}}
+	float := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
+	full := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-payee_limit", Class: "payee_day"}}
 	return []sell{
 		{
 			name: "a payee who can't be paid", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: tried(1),
 			set: func(m *market) {
-				m.payouts = []momoFate{wasRefused("payee", "momo-refused", "2040")}
+				m.payouts = []momoOutcome{wasRefused("payee", "momo-refused", "2040")}
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
@@ -329,7 +329,7 @@ func payingOut() []sell {
 			name: "a payee who can't be paid, and a refund that must wait", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonStepFailed},
 			set: func(m *market) {
-				m.payouts, m.refusals = []momoFate{wasRefused("payee", "momo-refused", "2040")}, 1
+				m.payouts, m.refusals = []momoOutcome{wasRefused("payee", "momo-refused", "2040")}, 1
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
 			},
@@ -337,7 +337,7 @@ func payingOut() []sell {
 		{
 			name: "busy, then paid", status: sold, detail: none, check: tried(1, 2, 3),
 			set: func(m *market) {
-				m.payouts = []momoFate{busy, busy, wasPaid}
+				m.payouts = []momoOutcome{busy, busy, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
@@ -345,7 +345,7 @@ func payingOut() []sell {
 			name: "busy for ever, given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonMomoRefused}, check: tried(1, 2, 3, 4),
 			set: func(m *market) {
-				m.payouts = []momoFate{busy}
+				m.payouts = []momoOutcome{busy}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("refund"))
 			},
@@ -353,7 +353,7 @@ func payingOut() []sell {
 		{
 			name: "the payee's limit, paid later", status: sold, detail: none, parked: []workflows.Reason{workflows.ReasonMomoPayeeLimit}, check: tried(1, 2),
 			set: func(m *market) {
-				m.payouts = []momoFate{wasRefused("payee_limit", "momo-payee_limit", "8"), wasPaid}
+				m.payouts = []momoOutcome{wasRefused("payee_limit", "momo-payee_limit", "8"), wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
 			},
@@ -361,7 +361,7 @@ func payingOut() []sell {
 		{
 			name: "declared not made by two persons: given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: tried(1),
 			set: func(m *market) {
-				m.payouts = []momoFate{wasRefused("declared", "momo-refused", exchange.CodeDeclared)}
+				m.payouts = []momoOutcome{wasRefused("declared", "momo-refused", exchange.CodeDeclared)}
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
@@ -369,7 +369,7 @@ func payingOut() []sell {
 			name: "a refused payout that somebody claims: waits until that is settled", status: sold, detail: none, check: tried(1, 2, 2, 2),
 			parked: []workflows.Reason{workflows.ReasonMomoClaimed, workflows.ReasonMomoClaimed},
 			set: func(m *market) {
-				m.payouts = []momoFate{busy, claimed, claimed, wasPaid}
+				m.payouts = []momoOutcome{busy, claimed, claimed, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
@@ -377,7 +377,7 @@ func payingOut() []sell {
 			name: "a refused payout that somebody claims, and a receipt that does not fit", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonMomoClaimed}, check: tried(1, 2),
 			set: func(m *market) {
-				m.payouts = []momoFate{busy, claimed}
+				m.payouts = []momoOutcome{busy, claimed}
 				m.settle = func() error { return conflict("another amount") }
 				m.deposit(min, 1, crypto("10"))
 				m.at(10*min, m.command("resolve"))
@@ -393,7 +393,7 @@ func payingOut() []sell {
 				}
 			},
 			set: func(m *market) {
-				m.payouts = []momoFate{full, wasPaid}
+				m.payouts = []momoOutcome{full, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(11*time.Hour+58*min, func() { // 23:58 in Kenya
 					if m.order.StatusDetail != exchange.WaitPayeeDay || len(m.tries) != 1 {
@@ -407,7 +407,7 @@ func payingOut() []sell {
 			name: "the payee gets no more tomorrow either: given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			parked: []workflows.Reason{workflows.ReasonMomoPayeeLimit}, check: tried(1, 1),
 			set: func(m *market) {
-				m.payouts = []momoFate{full}
+				m.payouts = []momoOutcome{full}
 				m.deposit(min, 1, crypto("10"))
 				m.at(24*time.Hour, m.command("refund"))
 			},
@@ -416,7 +416,7 @@ func payingOut() []sell {
 			name: "suspended: nothing was sent, so that the try is the same", status: sold, detail: none,
 			parked: []workflows.Reason{workflows.ReasonMomoSuspended}, check: tried(1, 1),
 			set: func(m *market) {
-				m.payouts = []momoFate{{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended"}}, wasPaid}
+				m.payouts = []momoOutcome{{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended"}}, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
 			},
@@ -425,7 +425,7 @@ func payingOut() []sell {
 			name: "suspended, then the breaker is closed: it goes on by itself, after the payout on trial", status: sold, detail: none,
 			parked: []workflows.Reason{workflows.ReasonMomoSuspended}, check: every(tried(1, 1, 1), after(time.Hour+2*min+5*time.Second)),
 			set: func(m *market) {
-				m.payouts = []momoFate{
+				m.payouts = []momoOutcome{
 					{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended", Class: "credential"}},
 					{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended", Class: "trial"}},
 					wasPaid,
@@ -438,7 +438,7 @@ func payingOut() []sell {
 			name: "refused with our credential: another payout when the breaker is closed, under a new id", status: sold, detail: none,
 			parked: []workflows.Reason{workflows.ReasonMomoCredential}, check: tried(1, 2),
 			set: func(m *market) {
-				m.payouts = []momoFate{wasRefused("credential", "momo-credential", "2001"), wasPaid}
+				m.payouts = []momoOutcome{wasRefused("credential", "momo-credential", "2001"), wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
 			},
@@ -446,7 +446,7 @@ func payingOut() []sell {
 		{
 			name: "no float, topped up soon, and a second time too late", status: sold, detail: none, check: every(tried(1, 1), after(3*min)),
 			set: func(m *market) {
-				m.payouts = []momoFate{float, wasPaid}
+				m.payouts = []momoOutcome{float, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(3*min, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
 				m.at(3*min+5*time.Second, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
@@ -455,7 +455,7 @@ func payingOut() []sell {
 		{
 			name: "topped up while a try finds no float", status: sold, detail: none, check: every(tried(1, 1), after(4*min)),
 			set: func(m *market) {
-				m.payouts = []momoFate{{after: 2 * min, result: workflows.MomoPayoutResult{Reason: "momo-float"}}, wasPaid}
+				m.payouts = []momoOutcome{{after: 2 * min, result: workflows.MomoPayoutResult{Reason: "momo-float"}}, wasPaid}
 				m.deposit(min, 1, crypto("10"))
 				m.at(3*min, func() { m.env.SignalWorkflow(workflows.SignalFloat, nil) })
 			},
@@ -463,14 +463,14 @@ func payingOut() []sell {
 		{
 			name: "the operator says that there is no float", status: sold, detail: none, check: tried(1, 2),
 			set: func(m *market) {
-				m.payouts = []momoFate{wasRefused("float", "momo-float", "1"), wasPaid}
+				m.payouts = []momoOutcome{wasRefused("float", "momo-float", "1"), wasPaid}
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
 		{
 			name: "no float for an hour", status: sold, detail: none, parked: []workflows.Reason{workflows.ReasonMomoFloat},
 			set: func(m *market) {
-				m.payouts = append(slices.Repeat([]momoFate{float}, 7), wasPaid)
+				m.payouts = append(slices.Repeat([]momoOutcome{float}, 7), wasPaid)
 				m.deposit(min, 1, crypto("10"))
 				m.at(time.Hour, m.command("retry"))
 			},
@@ -478,7 +478,7 @@ func payingOut() []sell {
 		{
 			name: "a callback is passed on", status: sold, detail: none,
 			set: func(m *market) {
-				m.payouts = []momoFate{{result: wasPaid.result, until: workflows.SignalCallback}}
+				m.payouts = []momoOutcome{{result: wasPaid.result, until: workflows.SignalCallback}}
 				m.deposit(min, 1, crypto("10"))
 				m.at(3*min, func() { m.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{CallbackID: id(7)}) })
 			},
@@ -491,7 +491,7 @@ func payingOut() []sell {
 		{
 			name: "a command is passed on", status: sold, detail: none, check: told("resolve", ""),
 			set: func(m *market) {
-				m.payouts = []momoFate{{result: wasPaid.result, until: workflows.SignalResolve}}
+				m.payouts = []momoOutcome{{result: wasPaid.result, until: workflows.SignalResolve}}
 				m.deposit(min, 1, crypto("10"))
 				m.at(3*min, m.command("resolve"))
 			},
@@ -502,7 +502,7 @@ func payingOut() []sell {
 func givingBack() []sell {
 	const min = time.Minute
 	failed := func(m *market, waits exchange.RefundWait) {
-		m.payouts, m.waits = []momoFate{wasRefused("payee", "momo-refused", "2040")}, waits
+		m.payouts, m.waits = []momoOutcome{wasRefused("payee", "momo-refused", "2040")}, waits
 		m.deposit(min, 1, crypto("10"))
 	}
 	on := func(m *market) func() {
@@ -599,7 +599,7 @@ func sweeping() []sell {
 			set: func(m *market) {
 				m.sweeps = []string{"payout-gas_wallet_short", ""}
 				m.deposit(min, 1, crypto("10"))
-				m.at(time.Hour, m.command("refund")) // the shillings are paid: nothing goes back
+				m.at(time.Hour, m.command("refund")) // the shillings are paid, so nothing goes back
 				m.at(2*time.Hour, m.command("retry"))
 			},
 			check: every(told("refund", exchange.CodeStateConflict), told("retry", "")),
@@ -611,21 +611,21 @@ func opening() []sell {
 	const min = time.Minute
 	return []sell{
 		{
-			name: "the pool is dry and grows", status: sold, detail: none, check: told("open", ""),
+			name: "the pool is exhausted and grows", status: sold, detail: none, check: told("open", ""),
 			set: func(m *market) {
-				m.dry = 1
+				m.exhausted = 1
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
-		{name: "the pool is dry and full", set: func(m *market) { m.dry, m.full = 1, true }, check: told("open", exchange.CodeEscrowDry)},
+		{name: "the pool is exhausted and full", set: func(m *market) { m.exhausted, m.full = 1, true }, check: told("open", exchange.CodeEscrowExhausted)},
 		{
 			name: "the pool grows and another order was quicker", status: sold, detail: none, check: told("open", ""),
 			set: func(m *market) {
-				m.dry = 3
+				m.exhausted = 3
 				m.deposit(min, 1, crypto("10"))
 			},
 		},
-		{name: "the pool grows and others are always quicker", set: func(m *market) { m.dry = 4 }, check: told("open", exchange.CodeEscrowDry)},
+		{name: "the pool grows and others are always quicker", set: func(m *market) { m.exhausted = 4 }, check: told("open", exchange.CodeEscrowExhausted)},
 		{
 			name: "refused", check: told("open", exchange.CodeInsufficientOffer),
 			set: func(m *market) {
@@ -635,7 +635,7 @@ func opening() []sell {
 	}
 }
 
-// TestSales plays what can happen to an order that sells crypto.
+// TestSales runs every scenario of an order that sells crypto.
 func TestSales(t *testing.T) {
 	for _, s := range slices.Concat(opening(), depositing(), givingUp(), screened(), payingOut(), givingBack(), funding(), sweeping()) {
 		t.Run(s.name, s.play)
@@ -667,7 +667,7 @@ func TestSalesSurviveFaults(t *testing.T) {
 				switch call {
 				case "OpenChainRefund":
 					status = exchange.OrderFailed
-					m.payouts = []momoFate{wasRefused("payee", "momo-refused", "2040")}
+					m.payouts = []momoOutcome{wasRefused("payee", "momo-refused", "2040")}
 				case "ApproveFunding", "OrderByID":
 					m.request.FundWalletID = id(10)
 				case "LoseDeposit":

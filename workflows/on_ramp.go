@@ -10,45 +10,45 @@ import (
 	"kivuko/exchange"
 )
 
-// OnRamp is the flow of an order that buys crypto: open, collect the shillings, pay the crypto out,
-// settle with the vendor, and give back what does not belong to us.
+// OnRamp is the flow of an order that buys crypto: open, collect the shillings, pay out the crypto, settle with the vendor,
+// and refund what was overpaid.
 func OnRamp(ctx workflow.Context, in OnRampInput) (OnRampResult, error) {
-	// Money may be on its way, so a cancellation of the execution is not obeyed. Customers cancel orders
-	// by the update "cancel", operators by their commands.
+	// Money may be moving, so a cancellation of the execution is ignored. Customers cancel orders by the update "cancel",
+	// operators by their commands.
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	f := &onRamp{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return OnRampResult{}, err
 	}
-	return attended(ctx, f.desk, f.run)
+	return attended(ctx, f.commands, f.run)
 }
 
-// onRamp is one order on its way.
+// onRamp is the state of one purchase.
 type onRamp struct {
 	ramp
 	in OnRampInput
 
 	prompts   []*prompt     // every prompt that was made, in order
-	callbacks []CallbackRef // that nobody looked at yet
+	callbacks []CallbackRef // that are not handled yet
 	retry     *request
-	repeatAt  time.Time // when a prompt that was refused for the moment is tried again
+	repeatAt  time.Time // when to repeat a prompt after a temporary refusal
 	repeats   int
-	overdue   bool // the order's time was over and the prompt's outcome open
+	overdue   bool // the order expired while the prompt's outcome was open
 	giveUpAt  time.Time
 
 	payment activities.Confirmed // what paid the order
-	watched map[uuid.UUID]bool   // prompts that were handed to a watch of their own
-	owed    []uuid.UUID          // refunds that are to be paid out
-	back    *payback             // the one that is being paid out
+	watched map[uuid.UUID]bool   // prompts that have a watch of their own
+	owed    []uuid.UUID          // refunds that must be paid out
+	back    *momoRefund          // the refund that is being paid out
 }
 
 // prompt is one try to collect.
 type prompt struct {
 	id     uuid.UUID
 	open   bool // its outcome may still pay the order
-	unsure bool // the step that was to send it failed, so that nobody knows whether it did
-	soft   bool // it failed, yet late money is possible
-	asked  int  // looks so far
+	unsure bool // the step that sends it failed, so it is unknown whether it was sent
+	soft   bool // it failed, but late money is possible
+	asked  int  // checks so far
 	next   time.Time
 	since  time.Time
 	state  activities.PaymentState
@@ -83,25 +83,25 @@ func (f *onRamp) open(ctx workflow.Context) {
 	f.tell(ctx, "the payer", f.order.ExpiresAt)
 }
 
-// deliver pays the crypto out and settles with the vendor. Only a person ends it otherwise.
+// deliver pays out the crypto and settles with the vendor. Only an operator can end it otherwise.
 func (f *onRamp) deliver(ctx workflow.Context) {
 	f.moved(ctx, StagePayout, WaitsForChain, "the network")
 	for {
-		result := f.payOutCrypto(ctx, f.payment.PaymentID, "Pay", "out", f.until)
+		result := f.payOutCrypto(ctx, f.payment.PaymentID, "Pay out", "to the customer", f.until)
 		if result.Completed {
 			break
 		}
 		if f.stuck(ctx, Reason(result.Reason)) {
 			return
 		}
-		f.desk.unpark(ctx, WaitsForChain)
+		f.commands.unpark(ctx, WaitsForChain)
 	}
 	f.must(ctx, "Complete the order", func() error { return f.complete(ctx) })
 }
 
-// stuck waits with a payout that can't go on until an operator decides, and reports whether the money is
-// given back instead. A refund that could not be opened is no retry: the flow goes on waiting, except
-// where a transaction may still move the crypto and has to be seen to its end first.
+// stuck waits for an operator's decision about a payout that can't go on, and reports whether the money is refunded
+// instead. If the refund can't be opened, the flow keeps waiting, except when a transaction may still move the crypto: that
+// has to end first.
 func (f *onRamp) stuck(ctx workflow.Context, r Reason) bool {
 	var trouble error
 	for {
@@ -119,8 +119,8 @@ func (f *onRamp) stuck(ctx workflow.Context, r Reason) bool {
 	}
 }
 
-// complete books the end of the order. It is quick and always follows the payout, so it is local; where
-// that fails, it is a step that everybody sees.
+// complete books the end of the order. It is quick and always follows the payout, so it is a local activity; if that fails,
+// it runs as a normal one, which operators see in the history.
 func (f *onRamp) complete(ctx workflow.Context) error {
 	in := activities.OrderInput{OrderID: f.order.OrderID}
 	state, err := step(ctx, local, "Complete the order", orders.CompleteOrder, in)
@@ -133,7 +133,7 @@ func (f *onRamp) complete(ctx workflow.Context) error {
 	return err
 }
 
-// refund gives the crypto leg up by command and opens the refund.
+// refund cancels the crypto payout by an operator's command and opens the refund.
 func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) error {
 	in := activities.RefundOrderInput{OrderID: f.order.OrderID, Proof: proof}
 	opened, err := step(ctx, database, "Open the refund", orders.RefundOrder, in)
@@ -143,28 +143,28 @@ func (f *onRamp) refund(ctx workflow.Context, proof activities.Proof) error {
 	}
 	f.order.OrderState = opened.OrderState
 	f.owed = append(f.owed, opened.RefundID)
-	f.desk.unpark(ctx, WaitsForMomo)
+	f.commands.unpark(ctx, WaitsForMomo)
 	return nil
 }
 
-// giveBack pays out what is to be returned: all of it, or what was paid too much.
+// giveBack pays out a refund: the whole payment, or the overpaid part.
 func (f *onRamp) giveBack(ctx workflow.Context, refundID uuid.UUID) {
 	f.moved(ctx, StageRefund, WaitsForMomo, "the refund")
-	f.back = &payback{
-		refundID: refundID, orderID: f.order.OrderID, home: f.id, desk: f.desk,
+	f.back = &momoRefund{
+		refundID: refundID, orderID: f.order.OrderID, home: f.id, commands: f.commands,
 		merchant: f.order.MerchantID, until: f.until,
 	}
 	f.back.run(ctx)
 	f.back = nil
 }
 
-// finish looks at what came in last and ends the flow.
+// finish handles the last messages and ends the flow.
 func (f *onRamp) finish(ctx workflow.Context) (OnRampResult, error) {
 	for {
 		letOthersRun(ctx)
 		f.attend(ctx)
-		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order is over."))
-		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The order is over."))
+		f.answer(&f.cancel, refuse(exchange.CodeStateConflict, "The order has ended."))
+		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The order has ended."))
 		if err := workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) }); err != nil {
 			return OnRampResult{}, err
 		}

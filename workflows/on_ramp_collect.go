@@ -12,20 +12,20 @@ import (
 
 // Limits of collecting.
 const (
-	maxPrompts     = 6                // of one order, asked for by us or by the customer
-	maxRepeats     = 3                // prompts that we try again by ourselves
+	maxPrompts     = 6                // of one order, sent by us or asked for by the customer
+	maxRepeats     = 3                // prompts that are repeated without the customer
 	repeatPause    = 75 * time.Second // the operator locks a payer for a minute
 	slowLook       = 5 * time.Minute
 	parkedLook     = 15 * time.Minute
-	unknownLimit   = 30 * time.Minute // past the order's time, until a person is told
+	unknownLimit   = 30 * time.Minute // after the order expired, until the flow parks
 	childBusyPause = 30 * time.Second
 )
 
-// quickLooks are the first looks after a prompt: callbacks get lost, and none comes twice.
+// quickLooks are the first checks after a prompt: callbacks get lost, and the operator does not repeat them.
 var quickLooks = []time.Duration{15 * time.Second, 30 * time.Second, 45 * time.Second, 60 * time.Second, 90 * time.Second}
 
-// collect prompts the payer until the order is paid or over. A callback only wakes it; what counts
-// is what ConfirmPayment finds. The order's time ends the waiting, but never while a debit is possible.
+// collect prompts the payer until the order is paid or has ended. A callback only wakes it; what counts is the result of
+// ConfirmPayment. The order's expiry ends the wait, but never while a debit is possible.
 func (f *onRamp) collect(ctx workflow.Context) {
 	if workflow.Now(ctx).Before(f.order.ExpiresAt) {
 		f.prompt(ctx)
@@ -34,10 +34,10 @@ func (f *onRamp) collect(ctx workflow.Context) {
 		now := workflow.Now(ctx)
 		current := f.current()
 		switch {
-		case f.desk.hasDecision():
-			f.decide(ctx, f.desk.take())
+		case f.commands.hasDecision():
+			f.decide(ctx, f.commands.take())
 		case len(f.callbacks) > 0:
-			f.heed(ctx)
+			f.applyCallbacks(ctx)
 		case f.cancel != nil:
 			f.cancelled(ctx)
 		case f.retry != nil:
@@ -65,7 +65,7 @@ func due(at, now time.Time) bool { return !at.IsZero() && !now.Before(at) }
 
 func (f *onRamp) expired(now time.Time) bool { return !now.Before(f.order.ExpiresAt) }
 
-// current is the prompt whose outcome the order waits for, nil when there is none.
+// current returns the prompt whose outcome the order waits for, nil if there is none.
 func (f *onRamp) current() *prompt {
 	if n := len(f.prompts); n > 0 && f.prompts[n-1].open {
 		return f.prompts[n-1]
@@ -73,7 +73,7 @@ func (f *onRamp) current() *prompt {
 	return nil
 }
 
-// prompt asks the payer, once. The answer that a prompt was taken is not a payment.
+// prompt sends one prompt to the payer. That the operator accepted the prompt does not mean that it was paid.
 func (f *onRamp) prompt(ctx workflow.Context) {
 	n := len(f.prompts) + 1
 	f.prompts = append(f.prompts, &prompt{id: activities.CollectionID(f.order.OrderID, n), open: true})
@@ -81,8 +81,8 @@ func (f *onRamp) prompt(ctx workflow.Context) {
 	f.submit(ctx, n)
 }
 
-// submit runs the step that prompts. When it fails in a way that nobody foresaw, the prompt may be on
-// the phone all the same, so that it counts as open; the step itself never prompts twice.
+// submit runs the step that sends the prompt. After an unexpected failure the prompt may still be on the phone, so it
+// counts as open; the step itself never sends a prompt twice.
 func (f *onRamp) submit(ctx workflow.Context, n int) {
 	p := f.prompts[n-1]
 	in := activities.PromptInput{OrderID: f.order.OrderID, N: n, Home: f.id}
@@ -92,20 +92,20 @@ func (f *onRamp) submit(ctx workflow.Context, n int) {
 	p.next = p.since.Add(quickLooks[0])
 	switch {
 	case err != nil:
-		f.desk.park(ctx, ReasonStepFailed, err)
+		f.commands.park(ctx, ReasonStepFailed, err)
 	case p.open:
 		f.order.Detail = exchange.WaitPayment
 		if s.State == exchange.Unknown {
 			f.order.Detail = exchange.WaitOutcome
 		}
-		f.desk.unpark(ctx, WaitsForPayer)
+		f.commands.unpark(ctx, WaitsForPayer)
 		f.tell(ctx, "the payer", f.order.ExpiresAt)
 	default:
 		f.turnedDown(ctx, s)
 	}
 }
 
-// turnedDown handles a prompt that the operator did not take, so that nothing can be paid by it.
+// turnedDown handles a prompt that the operator did not accept, so that it can't be paid.
 func (f *onRamp) turnedDown(ctx workflow.Context, s activities.Submitted) {
 	f.order.Detail = exchange.WaitRetry
 	f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
@@ -114,12 +114,12 @@ func (f *onRamp) turnedDown(ctx workflow.Context, s activities.Submitted) {
 		f.repeats++
 		f.repeatAt = workflow.Now(ctx).Add(repeatPause)
 	case s.Config:
-		f.desk.park(ctx, ReasonPromptRefused, refuse(exchange.CodeUnavailable, "the operator's code is "+s.Code))
+		f.commands.park(ctx, ReasonPromptRefused, refuse(exchange.CodeUnavailable, "the mobile money operator's code is "+s.Code))
 	}
 }
 
-// heed looks at the prompts that waiting callbacks are about.
-func (f *onRamp) heed(ctx workflow.Context) {
+// applyCallbacks checks the prompts that the stored callbacks are about.
+func (f *onRamp) applyCallbacks(ctx workflow.Context) {
 	refs := f.callbacks
 	f.callbacks = nil
 	done := map[uuid.UUID]bool{}
@@ -134,7 +134,7 @@ func (f *onRamp) heed(ctx workflow.Context) {
 	}
 }
 
-// look finds out what became of a prompt and draws the consequence.
+// look checks the outcome of a prompt and acts on it.
 func (f *onRamp) look(ctx workflow.Context, p *prompt, thorough bool) {
 	f.examine(ctx, p, activities.ConfirmInput{AttemptID: p.id, Thorough: thorough})
 }
@@ -142,15 +142,15 @@ func (f *onRamp) look(ctx workflow.Context, p *prompt, thorough bool) {
 func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmInput) {
 	p.asked++
 	p.next = f.nextLook(ctx, p)
-	c, err := step(ctx, look, "See whether the order is paid", momo.ConfirmPayment, in)
+	c, err := step(ctx, look, "Check whether the order is paid", momo.ConfirmPayment, in)
 	if err != nil {
 		f.unseen(ctx, p, err)
 		return
 	}
 	p.state = c.State
 	f.order.Detail = c.Order.Detail
-	if f.desk.reason == ReasonStepFailed {
-		f.desk.unpark(ctx, WaitsForMomo)
+	if f.commands.reason == ReasonStepFailed {
+		f.commands.unpark(ctx, WaitsForMomo)
 	}
 	switch c.State {
 	case activities.PaymentPaid:
@@ -165,25 +165,24 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 		f.lost(p, c.Soft)
 		if wasOpen && !f.expired(workflow.Now(ctx)) {
 			f.mark(ctx, exchange.WaitRetry)
-			f.desk.unpark(ctx, WaitsForPayer)
+			f.commands.unpark(ctx, WaitsForPayer)
 			f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
 		}
 	case activities.PaymentPending, activities.PaymentClaimed, activities.PaymentReceipt, activities.PaymentDisputed: // looked at again later
 	}
 }
 
-// paid goes on with what the booked payment of a prompt led to.
+// paid takes over the result of the booked payment.
 func (f *onRamp) paid(ctx workflow.Context, p *prompt, c activities.Confirmed) {
 	p.open = false
 	f.payment, f.order.OrderState = c, c.Order
 	if c.RefundID != uuid.Nil {
 		f.owed = append(f.owed, c.RefundID)
 	}
-	f.desk.unpark(ctx, WaitsForChain)
+	f.commands.unpark(ctx, WaitsForChain)
 }
 
-// unseen handles a look that failed. A prompt without a row was never sent, because the row is written
-// first.
+// unseen handles a failed check. A prompt without a row was never sent, because the row is written first.
 func (f *onRamp) unseen(ctx workflow.Context, p *prompt, err error) {
 	e, ok := asApplication(err)
 	switch {
@@ -191,9 +190,9 @@ func (f *onRamp) unseen(ctx workflow.Context, p *prompt, err error) {
 	case ok && p.unsure && e.Type() == string(exchange.CodeNotFound):
 		p.open = false
 		f.mark(ctx, exchange.WaitRetry)
-		f.desk.unpark(ctx, WaitsForPayer)
+		f.commands.unpark(ctx, WaitsForPayer)
 	default:
-		f.desk.park(ctx, ReasonStepFailed, err)
+		f.commands.park(ctx, ReasonStepFailed, err)
 	}
 }
 
@@ -201,7 +200,7 @@ func (f *onRamp) lost(p *prompt, soft bool) {
 	p.open, p.soft = false, soft
 }
 
-// nextLook is when to look again: quickly at first, then slowly.
+// nextLook returns the time of the next check: soon at first, then later.
 func (f *onRamp) nextLook(ctx workflow.Context, p *prompt) time.Time {
 	now := workflow.Now(ctx)
 	for _, after := range quickLooks {
@@ -209,13 +208,13 @@ func (f *onRamp) nextLook(ctx workflow.Context, p *prompt) time.Time {
 			return at
 		}
 	}
-	if f.desk.reason != "" {
+	if f.commands.reason != "" {
 		return now.Add(slower(ctx, parkedLook, p.since))
 	}
 	return now.Add(slowLook)
 }
 
-// outlive handles the end of the order's time while the outcome of a prompt is open.
+// outlive handles the order's expiry while the outcome of a prompt is open.
 func (f *onRamp) outlive(ctx workflow.Context, p *prompt) {
 	f.look(ctx, p, true)
 	if !f.pending() || f.current() == nil {
@@ -227,38 +226,38 @@ func (f *onRamp) outlive(ctx workflow.Context, p *prompt) {
 		f.mark(ctx, exchange.WaitOutcome)
 	}
 	show(ctx, AttrWaitingFor.ValueSet(WaitsForMomo), AttrDeadline.ValueSet(f.giveUpAt))
-	f.tell(ctx, "the operator's word on the last prompt", f.giveUpAt)
+	f.tell(ctx, "the mobile money operator, for the outcome of the last prompt", f.giveUpAt)
 }
 
-// giveUp tells a person about an outcome that nobody knows. The looks go on.
+// giveUp parks the flow because the outcome of a prompt stays unknown. The checks go on.
 func (f *onRamp) giveUp(ctx workflow.Context, p *prompt) {
 	f.giveUpAt = time.Time{}
-	f.desk.park(ctx, openReason(p.state), nil)
+	f.commands.park(ctx, openReason(p.state), nil)
 	f.mark(ctx, exchange.WaitOperator)
 }
 
-// openReason is why a person must look at a payment that nobody could prove.
+// openReason returns the park reason for a payment that is not proven.
 func openReason(s activities.PaymentState) Reason {
 	switch s {
 	case activities.PaymentReceipt:
 		return ReasonReceiptMissing
 	case activities.PaymentClaimed:
-		return ReasonOneWitness
+		return ReasonOneSource
 	case activities.PaymentDisputed:
 		return ReasonDisagree
-	case activities.PaymentPending, activities.PaymentPaid, activities.PaymentDeclined, activities.PaymentFailed: // nobody claims a payment that is open
+	case activities.PaymentPending, activities.PaymentPaid, activities.PaymentDeclined, activities.PaymentFailed: // no source reports a payment
 	}
 	return ReasonOutcomeUnknown
 }
 
-// claimed tells whether somebody says that the prompt was paid.
+// claimed reports whether a source says that the prompt was paid.
 func claimed(s activities.PaymentState) bool { return openReason(s) != ReasonOutcomeUnknown }
 
-// decide obeys an operator while the order is not paid.
+// decide applies an operator's decision while the order is not paid.
 func (f *onRamp) decide(ctx workflow.Context, d decision) {
-	reason := f.desk.reason
+	reason := f.commands.reason
 	current := f.current()
-	f.desk.unpark(ctx, WaitsForMomo)
+	f.commands.unpark(ctx, WaitsForMomo)
 	switch {
 	case d.verb == activities.VerbResolve:
 		f.settle(ctx, d, current)
@@ -274,9 +273,9 @@ func (f *onRamp) decide(ctx workflow.Context, d decision) {
 	}
 }
 
-// settle obeys an operator who looked the prompt up: its receipt, in the note, is the second witness of a
-// payment; where nobody says that anything was paid, the order ends. Should money appear all the same,
-// the watch over the prompt turns it into an exception.
+// settle applies the decision of an operator who looked the prompt up. The receipt in the note is the second source of a
+// payment. If no source says that the order was paid, it ends; if money appears later, the watch over the prompt makes it an
+// exception.
 func (f *onRamp) settle(ctx workflow.Context, d decision, current *prompt) {
 	if current != nil {
 		f.examine(ctx, current, activities.ConfirmInput{AttemptID: current.id, Thorough: true, Vouch: d.proof})
@@ -284,14 +283,15 @@ func (f *onRamp) settle(ctx workflow.Context, d decision, current *prompt) {
 			return
 		}
 		if claimed(current.state) {
-			f.desk.park(ctx, openReason(current.state), nil)
+			f.commands.park(ctx, openReason(current.state), nil)
 			return
 		}
 	}
 	f.close(ctx, exchange.OrderCancelled, exchange.DetailExpired, Actor{UserID: d.proof.ActorID, RequestID: "command:" + d.proof.CommandID.String()})
 }
 
-// cancelled obeys the customer, unless a last look finds that the order is paid or as good as paid.
+// cancelled cancels the order as the customer asked, unless a last check finds that it is paid or that a source reports a
+// payment.
 func (f *onRamp) cancelled(ctx workflow.Context) {
 	actor := f.cancel.actor
 	if p := f.current(); p != nil {
@@ -313,25 +313,24 @@ func (f *onRamp) cancelled(ctx workflow.Context) {
 	f.answer(&f.cancel, nil)
 }
 
-// again sends another prompt by the customer's wish.
+// again sends another prompt at the customer's request.
 func (f *onRamp) again(ctx workflow.Context) {
 	switch {
 	case f.expired(workflow.Now(ctx)):
-		f.answer(&f.retry, refuse(exchange.CodeExpired, "The order's time is over."))
+		f.answer(&f.retry, refuse(exchange.CodeExpired, "The order has expired."))
 		return
 	case f.current() != nil || !f.repeatAt.IsZero():
 		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The last prompt is still open."))
 		return
 	case len(f.prompts) >= maxPrompts:
-		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The order has had its last prompt."))
+		f.answer(&f.retry, refuse(exchange.CodeStateConflict, "The order has reached its limit of prompts."))
 		return
 	}
 	f.prompt(ctx)
 	f.answer(&f.retry, nil)
 }
 
-// close ends an order that is not paid. One that turns out to be paid, by a look that did its work and was
-// not heard, goes on as a paid one.
+// close ends an unpaid order. If an earlier check booked a payment but its response was lost, the order goes on as paid.
 func (f *onRamp) close(ctx workflow.Context, to exchange.OrderStatus, detail string, by Actor) {
 	in := activities.CloseOrderInput{OrderID: f.order.OrderID, To: to, Detail: detail, Actor: by}
 	f.must(ctx, "Close the order", func() error {
@@ -345,14 +344,14 @@ func (f *onRamp) close(ctx workflow.Context, to exchange.OrderStatus, detail str
 		}
 		return err
 	})
-	f.desk.unpark(ctx, WaitsForNobody)
+	f.commands.unpark(ctx, WaitsForNothing)
 }
 
-// recall finds the payment by which the order stopped waiting without this flow knowing.
+// recall finds a payment of the order that was booked but whose response was lost.
 func (f *onRamp) recall(ctx workflow.Context) bool {
 	for _, p := range f.prompts {
 		in := activities.ConfirmInput{AttemptID: p.id}
-		c, err := step(ctx, look, "See what paid the order", momo.ConfirmPayment, in)
+		c, err := step(ctx, look, "Check which payment paid the order", momo.ConfirmPayment, in)
 		if err == nil && c.State == activities.PaymentPaid && c.Order.Status != exchange.OrderPending {
 			f.paid(ctx, p, c)
 			return true
@@ -361,9 +360,9 @@ func (f *onRamp) recall(ctx workflow.Context) bool {
 	return false
 }
 
-// wait sleeps until something is due or somebody speaks.
+// wait waits until something is due or a message comes.
 func (f *onRamp) wait(ctx workflow.Context, now time.Time, current *prompt) {
-	at, what := f.order.ExpiresAt, "The order's time is over"
+	at, what := f.order.ExpiresAt, "The order expires"
 	if f.overdue {
 		at, what = time.Time{}, ""
 	}
@@ -373,11 +372,11 @@ func (f *onRamp) wait(ctx workflow.Context, now time.Time, current *prompt) {
 		}
 	}
 	sooner(f.repeatAt, "Prompt again")
-	sooner(f.giveUpAt, "Tell an operator")
+	sooner(f.giveUpAt, "Park the flow for an operator")
 	if current != nil {
-		sooner(current.next, "Ask the operator what became of the prompt")
+		sooner(current.next, "Ask the mobile money operator for the outcome of the prompt")
 	}
 	await(ctx, at.Sub(now), what, func() bool {
-		return len(f.callbacks) > 0 || f.cancel != nil || f.retry != nil || f.desk.hasDecision()
+		return len(f.callbacks) > 0 || f.cancel != nil || f.retry != nil || f.commands.hasDecision()
 	})
 }

@@ -9,11 +9,11 @@ import (
 	"kivuko/exchange"
 )
 
-// handlers registers what the order answers to, before the first wait.
+// handlers registers the handlers of the order, before the first wait.
 func (f *onRamp) handlers(ctx workflow.Context) error {
 	f.watched = map[uuid.UUID]bool{}
 	f.card = func(waits string, until time.Time) card { return orderCard(f.order, waits, until) }
-	// Callbacks that come while the order waits for its payment are left to the story, which goes on with them.
+	// Callbacks that come while the order waits for its payment are handled by collect.
 	f.arrived = func() bool { return len(f.callbacks) > 0 && !f.pending() }
 	f.attend = f.attendCallbacks
 	h := f.ramp.handlers(ctx, OnRampID(f.in.Request.ID), f.in.Request.ID)
@@ -29,7 +29,7 @@ func (f *onRamp) admitRetry(Actor) error {
 	case f.retry != nil || f.current() != nil || !f.repeatAt.IsZero():
 		return refuse(exchange.CodeStateConflict, "The last prompt is still open.")
 	case len(f.prompts) >= maxPrompts:
-		return refuse(exchange.CodeStateConflict, "The order has had its last prompt.")
+		return refuse(exchange.CodeStateConflict, "The order has reached its limit of prompts.")
 	}
 	return nil
 }

@@ -7,8 +7,7 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// watchOthers hands every prompt that may still bring money to a watch of its own, now that the order
-// needs none.
+// watchOthers starts a watch for every other prompt that may still bring money, now that the order needs none.
 func (f *onRamp) watchOthers(ctx workflow.Context) {
 	for _, p := range f.prompts {
 		if p.id != f.payment.AttemptID && (p.open || p.soft) {
@@ -17,7 +16,7 @@ func (f *onRamp) watchOthers(ctx workflow.Context) {
 	}
 }
 
-// attendCallbacks deals with callbacks that come when the order is paid or over.
+// attendCallbacks handles callbacks that come after the order was paid or has ended.
 func (f *onRamp) attendCallbacks(ctx workflow.Context) {
 	refs := f.callbacks
 	f.callbacks = nil
@@ -30,7 +29,7 @@ func (f *onRamp) attendTo(ctx workflow.Context, ref CallbackRef) {
 	isPrompt := slices.ContainsFunc(f.prompts, func(p *prompt) bool { return p.id == ref.AttemptID })
 	switch {
 	case ref.AttemptID == f.payment.AttemptID && isPrompt:
-		// The order is paid by it: a repetition.
+		// a repeated callback of the prompt that paid the order
 	case isPrompt:
 		f.watch(ctx, ref.AttemptID, ref)
 	default:
@@ -47,7 +46,7 @@ func (f *onRamp) attendTo(ctx workflow.Context, ref CallbackRef) {
 	}
 }
 
-// watch starts the watch over a prompt, or wakes the one that is at work.
+// watch starts the watch over a prompt, or signals the running one.
 func (f *onRamp) watch(ctx workflow.Context, attempt uuid.UUID, ref CallbackRef) {
 	if f.watched[attempt] && ref.CallbackID != uuid.Nil {
 		err := workflow.SignalExternalWorkflow(ctx, LatePaymentID(attempt), "", SignalCallback, ref).Get(ctx, nil)
@@ -59,10 +58,10 @@ func (f *onRamp) watch(ctx workflow.Context, attempt uuid.UUID, ref CallbackRef)
 	startWatch(ctx, LatePaymentInput{AttemptID: attempt, OrderID: f.order.OrderID})
 }
 
-// startWatch starts the watch over an attempt and goes on when it runs.
+// startWatch starts the watch over an attempt and returns once it runs.
 func startWatch(ctx workflow.Context, in LatePaymentInput) {
 	c := child{id: LatePaymentID(in.AttemptID), summary: LatePaymentSummary, shown: LatePaymentAttributes()}
 	if _, err := start(ctx, c, LatePayment, in); err != nil {
-		workflow.GetLogger(ctx).Error("a watch for late money was not started", "attempt", in.AttemptID, "error", err)
+		workflow.GetLogger(ctx).Error("a watch for late money could not be started", "attempt", in.AttemptID, "error", err)
 	}
 }

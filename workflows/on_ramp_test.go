@@ -12,16 +12,16 @@ import (
 	"kivuko/workflows"
 )
 
-// story is one way that an order can go.
+// story is a scenario of an order.
 type story struct {
-	name   string
-	payers []payer // by prompt; the last one repeats
-	payout []payer // by payout of a refund
-	fates  []fate  // by transaction
-	people func(w *world)
-	status exchange.OrderStatus
-	detail string
-	check  func(t *testing.T, w *world)
+	name     string
+	payers   []payer   // by prompt; the last one repeats
+	payout   []payer   // by payout of a refund
+	outcomes []outcome // by transaction
+	people   func(w *harness)
+	status   exchange.OrderStatus
+	detail   string
+	check    func(t *testing.T, w *harness)
 }
 
 func pick[T any](list []T, n int, other T) T {
@@ -34,14 +34,14 @@ func pick[T any](list []T, n int, other T) T {
 var pays = payer{code: "0", after: 5 * time.Second}
 
 func (s story) play(t *testing.T) {
-	w := newWorld()
+	w := newHarness()
 	w.operator.script = func(a exchange.PaymentAttempt, n int) payer {
 		if a.Direction == exchange.Payout {
 			return pick(s.payout, n, pays)
 		}
 		return pick(s.payers, n, pays)
 	}
-	w.chain.script = func(n int) fate { return pick(s.fates, n, fate{}) }
+	w.chain.script = func(n int) outcome { return pick(s.outcomes, n, outcome{}) }
 	if s.people != nil {
 		s.people(w)
 	}
@@ -53,7 +53,7 @@ func (s story) play(t *testing.T) {
 }
 
 // ended checks how an order ended.
-func ended(t testing.TB, w *world, status exchange.OrderStatus, detail string) {
+func ended(t testing.TB, w *harness, status exchange.OrderStatus, detail string) {
 	t.Helper()
 	if o := w.order(); o.Status != status || o.StatusDetail != detail {
 		t.Errorf("the order is %s (%s), want %s (%s)", o.Status, o.StatusDetail, status, detail)
@@ -61,30 +61,30 @@ func ended(t testing.TB, w *world, status exchange.OrderStatus, detail string) {
 	w.sound(t)
 }
 
-func retryPayment(w *world, id string) func() {
+func retryPayment(w *harness, id string) func() {
 	return func() { w.env.UpdateWorkflow(workflows.UpdateRetryPayment, id, w.answer(id), w.actor()) }
 }
 
-func cancel(w *world) {
+func cancel(w *harness) {
 	w.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", w.answer("cancel"), w.actor())
 }
 
-func wants(id string, want exchange.Code) func(*testing.T, *world) {
-	return func(t *testing.T, w *world) {
+func wants(id string, want exchange.Code) func(*testing.T, *harness) {
+	return func(t *testing.T, w *harness) {
 		t.Helper()
 		err, answered := w.answers[id]
 		if !answered {
-			t.Fatalf("%s was never answered", id)
+			t.Fatalf("%s never got a response", id)
 		}
 		if got := code(err); got != want {
-			t.Errorf("%s was answered with %q (%v), want %q", id, got, err, want)
+			t.Errorf("the response to %s is %q (%v), want %q", id, got, err, want)
 		}
 	}
 }
 
 // refunded checks that the operator paid the amount back, once.
-func refunded(amount string) func(*testing.T, *world) {
-	return func(t *testing.T, w *world) {
+func refunded(amount string) func(*testing.T, *harness) {
+	return func(t *testing.T, w *harness) {
 		t.Helper()
 		out := w.operator.paidOut(w.request.ID)
 		if len(out) != 1 || !out[0].amount.Equal(money.Must(money.KES, amount)) {
@@ -98,8 +98,8 @@ func refunded(amount string) func(*testing.T, *world) {
 	}
 }
 
-func exception(kind exchange.ExceptionKind, status exchange.ExceptionStatus) func(*testing.T, *world) {
-	return func(t *testing.T, w *world) {
+func exception(kind exchange.ExceptionKind, status exchange.ExceptionStatus) func(*testing.T, *harness) {
+	return func(t *testing.T, w *harness) {
 		t.Helper()
 		for _, e := range w.book.exceptions {
 			if e.Kind == kind && e.Status == status {
@@ -110,9 +110,9 @@ func exception(kind exchange.ExceptionKind, status exchange.ExceptionStatus) fun
 	}
 }
 
-// lasted checks that the story took about so long.
-func lasted(d time.Duration) func(*testing.T, *world) {
-	return func(t *testing.T, w *world) {
+// lasted checks that the scenario took about the given time.
+func lasted(d time.Duration) func(*testing.T, *harness) {
+	return func(t *testing.T, w *harness) {
 		t.Helper()
 		if took := w.env.Now().Sub(w.start); took < d || took > d+5*time.Minute {
 			t.Errorf("it took %s, want %s", took, d)
@@ -120,16 +120,16 @@ func lasted(d time.Duration) func(*testing.T, *world) {
 	}
 }
 
-// waitedWith checks why the flow called for a person, in order.
-func waitedWith(want ...workflows.Reason) func(*testing.T, *world) {
-	return func(t *testing.T, w *world) {
+// waitedWith checks the reasons with which the flow parked, in order.
+func waitedWith(want ...workflows.Reason) func(*testing.T, *harness) {
+	return func(t *testing.T, w *harness) {
 		t.Helper()
 		w.signs.were(t, workflows.OnRampID(w.request.ID), want...)
 	}
 }
 
-func all(checks ...func(*testing.T, *world)) func(*testing.T, *world) {
-	return func(t *testing.T, w *world) {
+func all(checks ...func(*testing.T, *harness)) func(*testing.T, *harness) {
+	return func(t *testing.T, w *harness) {
 		t.Helper()
 		for _, c := range checks {
 			c(t, w)
@@ -137,7 +137,7 @@ func all(checks ...func(*testing.T, *world)) func(*testing.T, *world) {
 	}
 }
 
-// price is what 10 USDT cost at the tests' rate, in whole shillings.
+// price is the cost of 10 USDT at the tests' rate, in whole shillings.
 const price = "1294"
 
 func collecting() []story {
@@ -174,16 +174,16 @@ func collecting() []story {
 		{
 			name: "declined, then paid late, refunded by command", payers: []payer{{code: "1032", after: 8 * time.Second, late: 10 * min}},
 			status: exchange.OrderFailed, detail: exchange.DetailDeclined,
-			people: func(w *world) { w.at(30*min, func() { w.lateCommand("refund") }) },
+			people: func(w *harness) { w.at(30*min, func() { w.lateCommand("refund") }) },
 			check:  all(exception(exchange.ExcLate, exchange.ExcRefunded), refunded(price)),
 		},
 		{
 			name: "no response, then another prompt", payers: []payer{{code: "1037", after: 60 * time.Second}, pays}, status: done, detail: none,
-			people: func(w *world) { w.at(2*min, retryPayment(w, "retry")) }, check: wants("retry", ""),
+			people: func(w *harness) { w.at(2*min, retryPayment(w, "retry")) }, check: wants("retry", ""),
 		},
 		{
 			name: "another prompt while one is open", payers: []payer{{code: "0", after: 40 * time.Second}}, status: done, detail: none,
-			people: func(w *world) { w.at(20*time.Second, retryPayment(w, "retry")) }, check: wants("retry", exchange.CodeStateConflict),
+			people: func(w *harness) { w.at(20*time.Second, retryPayment(w, "retry")) }, check: wants("retry", exchange.CodeStateConflict),
 		},
 		{
 			name: "wrong PIN, then nothing", payers: []payer{{code: "2001", after: 10 * time.Second}},
@@ -191,7 +191,7 @@ func collecting() []story {
 		},
 		{
 			name: "insufficient balance, then another prompt", payers: []payer{{code: "1", after: 10 * time.Second}, pays}, status: done, detail: none,
-			people: func(w *world) { w.at(5*min, retryPayment(w, "retry")) },
+			people: func(w *harness) { w.at(5*min, retryPayment(w, "retry")) },
 		},
 		{
 			name: "late success while the order still waits", payers: []payer{{code: "1037", after: 60 * time.Second, late: 3 * min}}, status: done, detail: none,
@@ -199,7 +199,7 @@ func collecting() []story {
 		{
 			name:   "both prompts are paid",
 			payers: []payer{{code: "1037", after: 60 * time.Second, late: 5 * min}, pays}, status: done, detail: none,
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.at(2*min, retryPayment(w, "retry"))
 				w.at(30*min, func() { w.lateCommand("refund") })
 			},
@@ -208,7 +208,7 @@ func collecting() []story {
 		{
 			name: "late success after expiry, kept by command", payers: []payer{{code: "1037", after: 60 * time.Second, late: 20 * min, silent: true}},
 			status: exchange.OrderCancelled, detail: exchange.DetailExpired,
-			people: func(w *world) { w.at(3*time.Hour, func() { w.lateCommand("resolve") }) },
+			people: func(w *harness) { w.at(3*time.Hour, func() { w.lateCommand("resolve") }) },
 			check:  exception(exchange.ExcLate, exchange.ExcAccepted),
 		},
 		{
@@ -222,32 +222,58 @@ func collecting() []story {
 		},
 		{
 			name: "cancelled by the customer", payers: []payer{{code: "", after: 48 * time.Hour, silent: true}},
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.at(20*time.Second, func() { cancel(w) })
-				w.at(26*time.Hour, func() { w.lateCommand("resolve") }) // nobody ever says what became of the prompt
+				w.at(26*time.Hour, func() { w.lateCommand("resolve") }) // no source ever reports the prompt's outcome
 			},
 			status: exchange.OrderCancelled, detail: exchange.DetailCancelled, check: wants("cancel", ""),
 		},
 		{
 			name: "cancelled when it is paid already", payers: []payer{{code: "0", after: 18 * time.Second, silent: true}},
-			people: func(w *world) { w.at(20*time.Second, func() { cancel(w) }) },
+			people: func(w *harness) { w.at(20*time.Second, func() { cancel(w) }) },
 			status: done, detail: none, check: wants("cancel", exchange.CodeStateConflict),
 		},
 		{
 			name: "cancelled, then paid", payers: []payer{{code: "0", after: 30 * time.Second}},
-			people: func(w *world) {
+			people: func(w *harness) { w.at(20*time.Second, func() { cancel(w) }) },
+			status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
+			check: all(wants("cancel", ""), byRule, exception(exchange.ExcLate, exchange.ExcRefunded), refunded(price)),
+		},
+		{
+			name: "cancelled, then paid, and the callback is lost, refunded by command", payers: []payer{{code: "0", after: 30 * time.Second, silent: true}},
+			people: func(w *harness) {
 				w.at(20*time.Second, func() { cancel(w) })
-				w.at(time.Hour, func() { w.lateCommand("refund") })
+				w.at(time.Hour, func() { undecided(w); w.lateCommand("refund") })
 			},
 			status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
-			check: all(wants("cancel", ""), exception(exchange.ExcLate, exchange.ExcRefunded), refunded(price)),
+			check: all(wants("cancel", ""), wants("undecided", ""), exception(exchange.ExcLate, exchange.ExcRefunded), refunded(price)),
+		},
+		{
+			name:   "cancelled, then only rows without a payer, refunded by command",
+			payers: []payer{{code: "0", after: 30 * time.Second, silent: true, lies: true, confirms: true}},
+			people: func(w *harness) {
+				w.at(20*time.Second, func() { cancel(w) })
+				w.at(time.Hour, func() { undecided(w); w.lateCommand("refund") })
+			},
+			status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
+			check: all(wants("cancel", ""), wants("undecided", ""), exception(exchange.ExcLate, exchange.ExcRefunded), refunded(price)),
+		},
+		{
+			name: "cancelled, then paid by another phone, kept by command", payers: []payer{{code: "0", after: 30 * time.Second}},
+			people: func(w *harness) {
+				w.book.doubtful = true
+				w.at(20*time.Second, func() { cancel(w) })
+				w.at(time.Hour, func() { undecided(w); w.lateCommand("resolve") })
+			},
+			status: exchange.OrderCancelled, detail: exchange.DetailCancelled,
+			check: all(wants("cancel", ""), wants("undecided", ""), exception(exchange.ExcLate, exchange.ExcAccepted)),
 		},
 		{
 			name: "outcome unknown past the order's time, then paid", payers: []payer{{code: "0", after: 25 * min}}, status: done, detail: none,
 		},
 		{
 			name: "outcome unknown, resolved by command", payers: []payer{{code: "0", after: 72 * time.Hour, silent: true, mute: true}},
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.at(2*time.Hour, func() { w.command("resolve") })
 				w.at(40*time.Hour, func() { w.lateCommand("resolve") })
 			},
@@ -259,15 +285,15 @@ func collecting() []story {
 		},
 		{
 			name: "prompts are refused by our own fault", payers: []payer{{refuse: "403.002.1001", config: true}, pays}, status: done, detail: none,
-			people: func(w *world) { w.at(5*min, func() { w.command("retry") }) }, check: wants("retry", ""),
+			people: func(w *harness) { w.at(5*min, func() { w.command("retry") }) }, check: wants("retry", ""),
 		},
 		{
 			name: "prompts are refused and nobody helps", payers: []payer{{refuse: "403.002.1001", config: true}},
 			status: exchange.OrderCancelled, detail: exchange.DetailExpired,
 		},
 		{
-			name: "a command without a row", status: done, detail: none, fates: []fate{{refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {}},
-			people: func(w *world) {
+			name: "a command without a row", status: done, detail: none, outcomes: []outcome{{refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {}},
+			people: func(w *harness) {
 				w.at(min, func() {
 					ref := workflows.CommandRef{CommandID: uuid.New()}
 					w.env.UpdateWorkflow(workflows.UpdateCommand, "forged", w.answer("forged"), ref)
@@ -275,7 +301,7 @@ func collecting() []story {
 				})
 				w.at(2*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
 			},
-			check: all(wants("forged", exchange.CodeNotFound), func(t *testing.T, w *world) {
+			check: all(wants("forged", exchange.CodeNotFound), func(t *testing.T, w *harness) {
 				if len(w.book.refunds) != 0 {
 					t.Error("a forged signal refunded the order")
 				}
@@ -289,36 +315,36 @@ func delivering() []story {
 	min := time.Minute
 	return []story{
 		{
-			name: "dropped, rebuilt only after its end", fates: []fate{{dropped: true}, {}}, status: done, detail: none,
-			check: func(t *testing.T, w *world) {
+			name: "dropped, rebuilt only after its end", outcomes: []outcome{{dropped: true}, {}}, status: done, detail: none,
+			check: func(t *testing.T, w *harness) {
 				if w.env.Now().Sub(w.start) < txLife {
 					t.Error("rebuilt while the first transaction could still be included")
 				}
 			},
 		},
-		{name: "reorganised away", fates: []fate{{reorg: true}}, status: done, detail: none, check: func(t *testing.T, w *world) {
+		{name: "reorganised away", outcomes: []outcome{{reorg: true}}, status: done, detail: none, check: func(t *testing.T, w *harness) {
 			if len(w.chain.txs) != 1 {
 				t.Errorf("%d transactions were made where the first one was alive", len(w.chain.txs))
 			}
 		}},
 		{
-			name: "reverted, retried by command", fates: []fate{{reverts: true}, {}}, status: done, detail: none,
-			people: func(w *world) { w.at(5*min, func() { w.command("retry") }) }, check: wants("retry", ""),
+			name: "reverted, retried by command", outcomes: []outcome{{reverts: true}, {}}, status: done, detail: none,
+			people: func(w *harness) { w.at(5*min, func() { w.command("retry") }) }, check: wants("retry", ""),
 		},
 		{
-			name: "no gas, retried by a nudge", fates: []fate{{refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {}}, status: done, detail: none,
-			people: func(w *world) { w.at(5*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) }) },
+			name: "no gas, retried by a signal", outcomes: []outcome{{refused: chain.ReasonGas}, {refused: chain.ReasonGas}, {}}, status: done, detail: none,
+			people: func(w *harness) { w.at(5*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) }) },
 		},
 		{
-			name: "blocked, refunded by command", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "blocked, refunded by command", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
-			people: func(w *world) { w.at(5*min, func() { w.command("refund") }) },
+			people: func(w *harness) { w.at(5*min, func() { w.command("refund") }) },
 			check:  all(wants("refund", ""), refunded(price)),
 		},
 		{
-			name: "refunded by a proven signal", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "refunded by a proven signal", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.at(5*min, func() {
 					w.env.SignalWorkflow(workflows.SignalRefund, workflows.CommandRef{CommandID: w.decree("refund")})
 				})
@@ -326,24 +352,24 @@ func delivering() []story {
 		},
 		{
 			name: "a command that nothing waits for", status: done, detail: none, check: wants("refund", exchange.CodeStateConflict),
-			people: func(w *world) { w.at(6*time.Second, func() { w.command("refund") }) },
+			people: func(w *harness) { w.at(6*time.Second, func() { w.command("refund") }) },
 		},
 		{
-			name: "a refund that is refused, then retried", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "a refund that is refused, then retried", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			payout: []payer{{refuse: "2040"}, pays}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.at(5*min, func() { w.command("refund") })
 				w.at(10*min, func() { w.command("retry") })
 			},
 		},
 		{
-			name: "a refund that fails, then is settled by other means", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "a refund that fails, then is settled by other means", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			payout: []payer{{code: "2040", after: 5 * time.Second}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.at(5*min, func() { w.command("refund") })
 				w.at(time.Hour, func() { w.command("resolve") })
 			},
-			check: func(t *testing.T, w *world) {
+			check: func(t *testing.T, w *harness) {
 				if len(w.operator.paidOut(w.request.ID)) != 0 {
 					t.Error("paid out twice over")
 				}
@@ -355,24 +381,24 @@ func delivering() []story {
 			},
 		},
 		{
-			name: "a refund whose submission is unknown", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "a refund whose submission is unknown", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			payout: []payer{{code: "0", after: 10 * time.Second, deaf: true, silent: true}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
-			people: func(w *world) { w.at(5*min, func() { w.command("refund") }) },
+			people: func(w *harness) { w.at(5*min, func() { w.command("refund") }) },
 		},
 		{
-			name: "a refund of which nobody knows, then its receipt", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "a refund of which nobody knows, then its receipt", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			payout: []payer{{code: "0", after: 10 * time.Second, deaf: true, silent: true, mute: true}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: all(wants("resolve", ""), refunded(price)),
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.at(5*min, func() { w.command("refund") })
 				w.at(3*time.Hour, func() { w.command("resolve") })
 			},
 		},
 		{
-			name: "a refund without float, then with", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "a refund without float, then with", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.book.float = money.Must(money.KES, "10")
 				w.at(5*min, func() { w.command("refund") })
 				w.at(10*min, func() {
@@ -384,12 +410,12 @@ func delivering() []story {
 			},
 		},
 		{
-			name: "a refund without float is told of some, and of none before", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "a refund without float is told of some, and of none before", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: all(refunded(price), lasted(10*min)),
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.book.float = money.Must(money.KES, "10")
 				told := func() { w.env.SignalWorkflow(workflows.SignalFloat, nil) }
-				w.at(4*min, told) // while something else is waited for
+				w.at(4*min, told) // while the flow waits for something else
 				w.at(5*min, func() { w.command("refund") })
 				w.at(8*min, told)
 				w.at(10*min, func() {
@@ -401,9 +427,9 @@ func delivering() []story {
 			},
 		},
 		{
-			name: "float is not what a refused refund waits for", fates: []fate{{refused: chain.ReasonBlocked}},
+			name: "float is not what a refused refund waits for", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			payout: []payer{{refuse: "2040"}, pays}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
-			people: func(w *world) {
+			people: func(w *harness) {
 				w.at(5*min, func() { w.command("refund") })
 				w.at(10*min, func() { w.env.SignalWorkflow(workflows.SignalFloat, nil) })
 				w.at(time.Hour, func() { w.command("retry") })
@@ -420,11 +446,11 @@ func TestStories(t *testing.T) {
 }
 
 func TestRefusedOrderEndsItsFlow(t *testing.T) {
-	w := newWorld()
+	w := newHarness()
 	w.book.available = money.Must(money.USDT, "1")
 	r := w.run(t)
 	if code(w.answers["open"]) != exchange.CodeInsufficientOffer {
-		t.Errorf("open was answered with %v", w.answers["open"])
+		t.Errorf("the response to open: %v", w.answers["open"])
 	}
 	if r.Status != "" || w.order().ID != uuid.Nil || len(w.operator.submitted) != 0 {
 		t.Errorf("result %+v; a refused order must leave nothing behind", r)

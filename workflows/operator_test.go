@@ -13,23 +13,23 @@ import (
 	"kivuko/exchange/money"
 )
 
-// payer is what becomes of one prompt or payout at the operator.
+// payer is the outcome of one prompt or payout at the operator.
 type payer struct {
 	code      string        // the result code; "0" is paid
 	after     time.Duration // until the result
-	pays      string        // KES really moved; "": what was asked for
+	pays      string        // KES that really moved; "": the requested amount
 	refuse    string        // the code of a refused submission
 	transient bool
 	config    bool
-	deaf      bool          // the request is taken, the answer lost
-	unsent    bool          // the request is lost, and the answer too
-	early     bool          // the callback comes before the answer to the submission
+	deaf      bool          // the request is accepted, the response lost
+	unsent    bool          // the request is lost, and the response too
+	early     bool          // the callback comes before the response to the submission
 	silent    bool          // no callback
 	twice     bool          // two callbacks
 	foreign   bool          // the callback names another prompt
 	late      time.Duration // the code is followed by a success this long after
-	mute      bool          // questions get no answer
-	lies      bool          // questions say failed although it is paid
+	mute      bool          // queries get no response
+	lies      bool          // queries report failed although it is paid
 	confirms  bool          // a notice of the payment reaches our number
 	unlisted  bool          // not in the statement
 }
@@ -61,8 +61,8 @@ type operator struct {
 	results   map[uuid.UUID]string // the code as the operator sees it now
 	book      []moved
 	asked     int
-	looked    int                             // questions of either direction
-	heard     func(a exchange.PaymentAttempt) // called while a question is under way
+	looked    int                             // queries of either direction
+	heard     func(a exchange.PaymentAttempt) // called while a query is under way
 }
 
 func (o *operator) Capabilities() exchange.Capabilities {
@@ -113,7 +113,7 @@ func (o *operator) submit(a exchange.PaymentAttempt, names exchange.Refs) exchan
 	return exchange.Submission{State: exchange.Accepted, Refs: names}
 }
 
-// settle is the moment at which the payer answers, or the payout is made.
+// settle runs when the payer answers, or when the payout is made.
 func (o *operator) settle(a exchange.PaymentAttempt, p payer) {
 	o.finish(a, p, p.code)
 	if p.late > 0 && p.code != "0" {
@@ -133,10 +133,10 @@ func (o *operator) finish(a exchange.PaymentAttempt, p payer, code string) {
 		o.book = append(o.book, m)
 		obs.Receipt, obs.Amount, obs.At = m.receipt, m.amount, m.at
 		if p.confirms && a.Direction == exchange.Collection {
-			o.confirm(o.row(m, exchange.WitnessConfirmation))
+			o.confirm(o.row(m, exchange.SourceConfirmation))
 		}
 	}
-	obs.Witness = exchange.WitnessCallback
+	obs.Source = exchange.SourceCallback
 	if p.foreign {
 		obs.Refs.CheckoutRequestID = "ws_CO_somebody_else"
 	}
@@ -175,9 +175,9 @@ func (o *operator) callback(a exchange.PaymentAttempt, kind exchange.CallbackKin
 	o.deliver(a, kind, body)
 }
 
-func (o *operator) row(m moved, w exchange.Witness) exchange.Observation {
+func (o *operator) row(m moved, w exchange.EvidenceSource) exchange.Observation {
 	return exchange.Observation{
-		State: exchange.SeenSucceeded, Witness: w, Receipt: m.receipt, Amount: m.amount, Reference: m.attempt.Reference, At: m.at,
+		State: exchange.SeenSucceeded, Source: w, Receipt: m.receipt, Amount: m.amount, Reference: m.attempt.Reference, At: m.at,
 	}
 }
 
@@ -188,16 +188,16 @@ func (o *operator) Resolve(_ context.Context, a exchange.PaymentAttempt) exchang
 	if o.heard != nil {
 		o.heard(a)
 	}
-	silence := exchange.Observation{State: exchange.SeenNoAnswer, Witness: exchange.WitnessQuery}
+	noAnswer := exchange.Observation{State: exchange.SeenNoAnswer, Source: exchange.SourceQuery}
 	if o.fault != nil && o.fault("resolve") != nil {
-		return silence
+		return noAnswer
 	}
 	p := o.plans[a.ID]
 	if p.mute || (a.Direction == exchange.Collection && a.CheckoutRequestID == "") {
-		return silence
+		return noAnswer
 	}
 	obs := o.observe(a, o.results[a.ID])
-	obs.Witness = exchange.WitnessQuery
+	obs.Source = exchange.SourceQuery
 	if p.lies && obs.State == exchange.SeenSucceeded {
 		obs = o.observe(a, "1")
 	}
@@ -212,10 +212,10 @@ func (o *operator) Resolve(_ context.Context, a exchange.PaymentAttempt) exchang
 		}
 	}
 	if o.submitted[a.ID] == 0 {
-		return silence
+		return noAnswer
 	}
 	o.later(2*time.Second, func() { o.mu.Lock(); defer o.mu.Unlock(); o.callback(a, exchange.CallbackStatus, obs) })
-	return exchange.Observation{State: exchange.SeenPending, Witness: exchange.WitnessQuery, Ticket: obs.Ticket}
+	return exchange.Observation{State: exchange.SeenPending, Source: exchange.SourceQuery, Ticket: obs.Ticket}
 }
 
 func (o *operator) ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
@@ -237,7 +237,7 @@ func (o *operator) Pull(_ context.Context, from, to time.Time, offset int) ([]ex
 	var rows []exchange.Observation
 	for _, m := range o.book {
 		if m.attempt.Direction == exchange.Collection && !m.at.Before(from) && !m.at.After(to) && !m.payer.unlisted {
-			rows = append(rows, o.row(m, exchange.WitnessStatement))
+			rows = append(rows, o.row(m, exchange.SourceStatement))
 		}
 	}
 	if offset >= len(rows) {
@@ -246,7 +246,7 @@ func (o *operator) Pull(_ context.Context, from, to time.Time, offset int) ([]ex
 	return rows[offset:], len(rows), true, nil
 }
 
-// collected and paidOut are the sums that the operator's book holds for an order and for a refund.
+// collected and paidOut return the sums that the operator's book holds for an order and for a refund.
 func (o *operator) collected(order uuid.UUID) []moved { return o.movements(exchange.Collection, order) }
 
 func (o *operator) paidOut(order uuid.UUID) []moved { return o.movements(exchange.Payout, order) }

@@ -10,14 +10,14 @@ import (
 	"kivuko/exchange"
 )
 
-// Limits bound one kind of call. A call that can't be had within them comes back to the flow, which decides.
+// Limits bound one kind of call. A call that exceeds them fails, and the flow decides how to go on.
 type Limits struct {
 	Timeout    time.Duration `yaml:"timeout"`     // of one try
-	Budget     time.Duration `yaml:"budget"`      // of all tries together; 0: no end
-	Heartbeat  time.Duration `yaml:"heartbeat"`   // 0: none is asked for
-	FirstRetry time.Duration `yaml:"first_retry"` // doubled from try to try
-	LastRetry  time.Duration `yaml:"last_retry"`  // and never longer than this
-	Tries      int32         `yaml:"tries"`       // 0: no end
+	Budget     time.Duration `yaml:"budget"`      // of all tries together; 0: no limit
+	Heartbeat  time.Duration `yaml:"heartbeat"`   // 0: no heartbeat is required
+	FirstRetry time.Duration `yaml:"first_retry"` // first pause, doubled from try to try
+	LastRetry  time.Duration `yaml:"last_retry"`  // longest pause
+	Tries      int32         `yaml:"tries"`       // 0: no limit
 }
 
 // Calls are the limits by kind of call; temporal.yaml holds them.
@@ -31,8 +31,8 @@ type Calls struct {
 	Watch    Limits `yaml:"watch"`
 }
 
-// calls is what UseCalls was given, or these. They are no part of what a replay compares, so a worker may
-// have other limits than the one that began a flow.
+// calls are the limits in use: these defaults, or those given to UseCalls. A replay doesn't compare them, so workers may
+// have different limits.
 var calls = Calls{
 	Local:    Limits{Timeout: 3 * time.Second, FirstRetry: 100 * time.Millisecond, LastRetry: time.Second, Tries: 3},
 	Database: Limits{Timeout: 20 * time.Second, FirstRetry: 500 * time.Millisecond, LastRetry: 30 * time.Second},
@@ -52,8 +52,8 @@ func UseCalls(c Calls) error {
 	return nil
 }
 
-// check refuses limits under which a flow could not do its work: one without end where the flow must go on,
-// or one that gives up where it must not.
+// check refuses limits under which a flow could not work: a call without a limit where the flow must go on, or a call that
+// gives up where it must not.
 func (c Calls) check() error {
 	for _, k := range []struct {
 		name          string
@@ -73,11 +73,11 @@ func (c Calls) check() error {
 		case l.Timeout <= 0 || l.FirstRetry <= 0 || l.LastRetry < l.FirstRetry:
 			return fmt.Errorf("calls: %s: timeout and first_retry must be above zero, last_retry not below first_retry", k.name)
 		case l.Budget < 0 || l.Heartbeat < 0 || l.Tries < 0:
-			return fmt.Errorf("calls: %s: nothing may be negative", k.name)
+			return fmt.Errorf("calls: %s: budget, heartbeat and tries must not be negative", k.name)
 		case k.ends && l.Budget == 0 && l.Tries == 0:
 			return fmt.Errorf("calls: %s: budget or tries must be set", k.name)
 		case k.patient && (l.Budget != 0 || l.Tries != 0):
-			return fmt.Errorf("calls: %s: must have neither budget nor tries; it is made until it succeeds", k.name)
+			return fmt.Errorf("calls: %s: budget and tries must not be set: the call is retried until it succeeds", k.name)
 		}
 	}
 	return nil
@@ -89,15 +89,15 @@ func (l Limits) policy() *temporal.RetryPolicy {
 	}
 }
 
-// kind is how a step is carried out: on which queue and within which limits. One without a queue is a local activity.
+// kind is how a step is executed: its queue and its limits. A step without a queue is a local activity.
 type kind struct {
 	queue   string
-	limits  *Limits       // in calls, so that UseCalls reaches them
-	timeout time.Duration // in place of the limits' own where it is set
+	limits  *Limits       // points into calls, so that UseCalls changes them
+	timeout time.Duration // replaces that of the limits if it is set
 	budget  time.Duration // likewise
 }
 
-// within is the kind with another budget.
+// within returns the kind with another budget.
 func (k kind) within(budget time.Duration) kind {
 	k.budget = budget
 	return k
@@ -106,70 +106,65 @@ func (k kind) within(budget time.Duration) kind {
 var (
 	// local is for one short transaction that operators need not see.
 	local = kind{limits: &calls.Local}
-	// database is for transactions of our own database. They are tried for as long as it is away: nothing
-	// else can be done in the meantime, and running twice changes nothing.
+	// database is for transactions of our own database. They are retried while it is down: nothing else can be done
+	// meanwhile, and they are idempotent.
 	database = kind{queue: QueueFlows, limits: &calls.Database}
-	// rail is for steps that talk to the mobile money operator and write down what it said. They ask
-	// what is known before they act, so they too are tried for as long as something is away.
+	// rail is for steps that call the mobile money operator and store its answer. They check what is known before they
+	// act, so they too are retried without limit.
 	rail = kind{queue: QueueMomo, limits: &calls.Rail}
-	// look is for questions to the operator, which are asked again later in any case.
+	// look is for queries to the mobile money operator, which are repeated later in any case.
 	look = kind{queue: QueueMomo, limits: &calls.Look}
-	// question is for asking others than the operator what they know, within the same limits.
+	// question is for queries to other services, within the same limits.
 	question = kind{queue: QueueFlows, limits: &calls.Look}
-	// webhook is for a round of attempts. Receivers have limits of their own, so that only a failure of our own parts
-	// is tried again.
+	// webhook is for a round of deliveries. Failures of receivers are handled by the round itself, so only failures on our
+	// side are retried.
 	webhook = kind{queue: QueueWebhooks, limits: &calls.Database, timeout: hookTimeout}
 )
 
-// signer is for signatures, and for making keys.
+// signer is for signing and for creating keys.
 func signer(n exchange.Network) kind { return kind{queue: QueueSigner(n), limits: &calls.Signer} }
 
-// cosigner is for adding a signature to what an officer brought, who waits for the answer.
+// cosigner is for adding a signature to an imported transaction while an officer waits for the answer.
 func cosigner(n exchange.Network) kind { return signer(n).within(offlineBudget) }
 
-// offline is for transactions that are signed elsewhere. An officer waits for the answer, so the network is
-// not asked without end.
+// offline is for transactions that are signed offline. An officer waits for the answer, so the retries are limited.
 func offline(n exchange.Network) kind {
 	return kind{queue: QueueChain(n), limits: &calls.Signer, budget: offlineBudget}
 }
 
-// offlineBudget is how long an officer waits for a transaction to be handed out or taken.
+// offlineBudget is how long an officer waits for a payload or for an import.
 const offlineBudget = 2 * time.Minute
 
 // topUp is for approving gas, which asks a node for the price.
 func topUp(n exchange.Network) kind { return kind{queue: QueueChain(n), limits: &calls.Database} }
 
-// delivery is for bringing a transaction to its end, which polls. When its budget is used up an operator is
-// told; the watch goes on.
+// delivery is for polling a transaction until it has ended. When its budget is used up, the flow parks and keeps watching.
 func delivery(n exchange.Network) kind { return kind{queue: QueueChain(n), limits: &calls.Delivery} }
 
-// watch is for following a network's blocks, which takes a minute and heartbeats. When its budget is used up
-// an operator is told; the watch goes on.
+// watch is for following a network's blocks, which takes a minute and heartbeats. When its budget is used up, the flow parks
+// and keeps watching.
 func watch(n exchange.Network) kind { return kind{queue: QueueChain(n), limits: &calls.Watch} }
 
-// longestPause ends the growth of pauses: a flow looks at least once a day.
+// longestPause is the longest pause: a flow checks at least once a day.
 const longestPause = 24 * time.Hour
 
-// slower stretches a pause that repeats to an eighth of the time since a moment, up to a day. The server
-// ends a flow whose history grows too long, so one that nobody attends to must not look at its first pace
-// for months.
+// slower extends a repeated pause to an eighth of the time since a moment, up to a day. The server ends a flow whose
+// history grows too long, so a flow that waits for months must check less and less often.
 func slower(ctx workflow.Context, pause time.Duration, since time.Time) time.Duration {
 	const share = 8
 	return max(pause, min(workflow.Now(ctx).Sub(since)/share, longestPause))
 }
 
-// letOthersRun gives every coroutine its turn. A signal that comes in the task in which a flow would end is
-// in the hands of the coroutine that waits for it, and in no channel any more; the flow sees it only after
-// that coroutine ran. The last coroutine to be started runs last.
+// letOthersRun lets every other coroutine run. A signal that comes in the task in which a flow would end has already left
+// its channel; the flow sees it only after the coroutine that received it has run. The coroutine started last runs last.
 func letOthersRun(ctx workflow.Context) {
 	ran := false
 	workflow.GoNamed(ctx, "last in turn", func(workflow.Context) { ran = true })
 	_ = workflow.Await(ctx, func() bool { return ran })
 }
 
-// await waits until a condition holds or the time is over. The timer is cancelled when the condition
-// holds first: one that fires later would wake the flow for nothing. The context is never cancelled, so
-// the wait can't fail.
+// await waits until a condition holds or the time has passed. When the condition holds first, it cancels the timer, which
+// would wake the flow for nothing. The context is never cancelled, so the wait can't fail.
 func await(ctx workflow.Context, d time.Duration, summary string, condition func() bool) {
 	ctx, cancel := workflow.WithCancel(ctx)
 	defer cancel()

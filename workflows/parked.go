@@ -12,38 +12,36 @@ import (
 	"kivuko/exchange"
 )
 
-// ParkedQuery finds the flows that wait for a person, in the language of Temporal's lists. Operators type the same
-// into the Web UI.
+// ParkedQuery is the list filter of Temporal that finds the flows which wait for an operator. It works in the Web UI too.
 const ParkedQuery = `KivukoNeedsAttention = true AND ExecutionStatus = "Running"`
 
-// markParked shows that a flow is parked with a reason, or, without one, that it goes on: in its search attributes, and in the row
-// from which the list of parked flows is read. Both commands leave with one workflow task, so neither stands alone for longer
-// than the database is away; RepairParked mends what a terminated or reset flow leaves behind.
-func markParked(ctx workflow.Context, r Reason, more ...temporal.SearchAttributeUpdate) {
-	word := r
+// markParked shows that a flow is parked with a reason, or, without one, that it goes on: in its search attributes, and in
+// its row of the list of parked flows. One workflow task carries both commands, so they differ only while the database is
+// down. RepairParked corrects what a terminated or reset flow leaves behind. It returns the object of a parked flow.
+func markParked(ctx workflow.Context, r Reason, more ...temporal.SearchAttributeUpdate) activities.ParkedObject {
+	value := r
 	if r == "" {
-		word = "none"
+		value = "none"
 	}
-	show(ctx, append(more, AttrNeedsAttention.ValueSet(r != ""), AttrReason.ValueSet(string(word)))...)
-	if !listsParked(ctx) {
-		return
-	}
+	show(ctx, append(more, AttrNeedsAttention.ValueSet(r != ""), AttrReason.ValueSet(string(value)))...)
 	info := workflow.GetInfo(ctx)
 	in := activities.ListParkedInput{
 		WorkflowID: info.WorkflowExecution.ID, RunID: info.WorkflowExecution.RunID, Type: info.WorkflowType.Name, Reason: string(r), Since: workflow.Now(ctx),
 	}
-	in.ObjectType, in.ObjectID = ObjectOf(in.Type, in.WorkflowID)
+	in.ObjectType, in.ObjectID = ObjectOf(in.WorkflowID)
 	if network, ok := workflow.GetTypedSearchAttributes(ctx).GetKeyword(AttrNetwork); ok {
 		in.Network = exchange.Network(network)
 	}
-	what := "List the flow as parked"
+	what := "Add the flow to the list of parked flows"
 	if r == "" {
-		what = "Take the flow off the list of parked flows"
+		what = "Remove the flow from the list of parked flows"
 	}
-	// The context is never cancelled and the call is tried for ever, so that only a mistake of ours fails it: the flow goes on.
-	if err := do(ctx, database, what, orders.ListParked, in); err != nil {
-		workflow.GetLogger(ctx).Error("the list of parked flows was not written", "error", err)
+	// The context is never cancelled and the call is retried for ever, so only a bug makes it fail: the flow goes on.
+	object, err := step(ctx, database, what, orders.ListParked, in)
+	if err != nil {
+		workflow.GetLogger(ctx).Error("the list of parked flows could not be written", "error", err)
 	}
+	return object
 }
 
 // Reasons lists every reason to park.
@@ -56,34 +54,47 @@ func Reasons() []Reason {
 	return all
 }
 
-// Advice is what a person is told of a parked flow.
+// Advice is what operators read about a parked flow.
 type Advice struct {
 	What    string   // what is wrong, in a sentence
 	Do      string   // what can be done, in a sentence
-	Verbs   []string // the commands that the flow obeys
+	Verbs   []string // the commands that the flow accepts
 	Runbook string   // the address of the long form; see UseRunbooks
 }
 
-// Advice is what operators are told about the reason; empty but for the runbook when it is unknown.
+// Advice returns the advice for the reason. For an unknown reason it has only the runbook.
 func (r Reason) Advice() Advice {
 	a := guide[r]
 	return Advice{What: a.what, Do: a.do, Verbs: slices.Clone(a.verbs), Runbook: runbook(r)}
 }
 
-// objectTypes says what the id of a flow of a type names. Flows that are missing are about no single object.
-var objectTypes = map[string]string{
-	TypeOnRamp: "order", TypeOffRamp: "order", TypeMomoPayout: "order", TypeTransfer: "transfer", TypeCryptoPayout: "chain_payment",
-	TypeRefund: "refund", TypeLatePayment: "payment_attempt", TypeLatePayout: "payment_attempt", TypeCreateWallet: "wallet",
-	TypeReturnDeposit: "payment_exception",
+// objectTypes are the types of the objects that flows are about, by the form of the flows' ids. Flows that are not about a
+// single object are missing.
+var objectTypes = []struct {
+	form   IDForm
+	object string
+}{
+	{onRampForm, "order"},
+	{offRampForm, "order"},
+	{momoPayoutForm, "order"},
+	{refundForm, "refund"},
+	{transferForm, "transfer"},
+	{cryptoPayoutForm, "chain_payment"},
+	{latePaymentForm, "payment_attempt"},
+	{walletForm, "wallet"},
+	{returnDepositForm, "payment_exception"},
 }
 
-// ObjectOf tells what a flow is about, by its type and id: "order" and the order's id, for example. It is "" and the
-// zero id for a flow that is about no single object.
-func ObjectOf(flowType, flowID string) (string, uuid.UUID) {
+// ObjectOf returns the type and id of the object that a flow is about: "order" and the order's id, for example. It
+// returns "" and the zero id for a flow that is not about a single object.
+func ObjectOf(flowID string) (string, uuid.UUID) {
 	_, name, _ := strings.Cut(flowID, ":")
-	id, err := uuid.Parse(name)
-	if objectTypes[flowType] == "" || err != nil {
-		return "", uuid.Nil
+	if id, err := uuid.Parse(name); err == nil {
+		for _, t := range objectTypes {
+			if t.form.of(id) == flowID {
+				return t.object, id
+			}
+		}
 	}
-	return objectTypes[flowType], id
+	return "", uuid.Nil
 }

@@ -5,11 +5,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"kivuko/activities"
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 )
 
-// The list of parked flows, by the ids of the flows; was keeps what was ever on it.
+// The list of parked flows, by the ids of the flows; wasParked keeps what was ever on it.
 
 func (b *book) KeepParked(_ context.Context, p exchange.ParkedFlow) error {
 	b.mu.Lock()
@@ -48,10 +51,26 @@ func (b *book) ListParked(context.Context, exchange.ParkedFilter) ([]exchange.Pa
 	return all, len(all), nil
 }
 
-// listed takes the row of a flow that parks or goes on, where a test has no use for the list.
-func listed(context.Context, activities.ListParkedInput) error { return nil }
+func (b *book) ParkedFlow(_ context.Context, workflowID string) (exchange.ParkedFlow, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	p, a := b.parked[workflowID], aboutParked
+	p.OrderID, p.ExceptionID, p.CustomerID, p.Amount = a.OrderID, a.ExceptionID, a.CustomerID, a.Amount
+	return p, nil
+}
 
-// wantListed checks that a flow was on the list with a reason, and that nothing is on it any more.
+// listed accepts the row of a flow that parks or resumes, in tests that don't use the list.
+func listed(context.Context, activities.ListParkedInput) (activities.ParkedObject, error) {
+	return aboutParked, nil
+}
+
+// aboutParked is the content of every parked flow's row in a test.
+var aboutParked = activities.ParkedObject{
+	OrderID: uuid.MustParse("00000000-0000-4000-8000-0000000000a1"), ExceptionID: uuid.MustParse("00000000-0000-4000-8000-0000000000a2"),
+	CustomerID: uuid.MustParse("00000000-0000-4000-8000-0000000000a3"), Amount: money.Must(money.KES, "1250"),
+}
+
+// wantListed checks that a flow was on the list with a reason, and that the list is empty now.
 func (b *book) wantListed(t *testing.T, flow, reason string) {
 	t.Helper()
 	b.mu.Lock()

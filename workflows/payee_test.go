@@ -9,8 +9,7 @@ import (
 	"kivuko/workflows"
 )
 
-// A refund whose payer is somebody else than the prompted phone is held, and only a proven command lets
-// it go there.
+// A refund whose payer differs from the prompted phone is held, and only a proven command lets it go to that phone.
 func TestRefundOfADoubtfulPayer(t *testing.T) {
 	const min = time.Minute
 	for name, c := range map[string]struct {
@@ -18,12 +17,12 @@ func TestRefundOfADoubtfulPayer(t *testing.T) {
 		payouts int
 	}{"confirmed": {"refund", 1}, "paid by other means": {"resolve", 0}} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
+			w := newHarness()
 			w.book.doubtful = true
-			w.chain.script = func(int) fate { return fate{refused: chain.ReasonBlocked} }
+			w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
 			w.at(5*min, func() { w.command("refund") })
 			w.at(10*min, func() { w.command("retry") })
-			w.at(12*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) }) // the Web UI's nudge
+			w.at(12*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) }) // the Web UI's retry signal
 			w.at(15*min, func() {
 				if n := len(w.operator.paidOut(w.request.ID)); n != 0 {
 					t.Errorf("%d payouts while the payee is in doubt", n)

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "write generated pages anew, and payload
 
 func id(n byte) uuid.UUID { return uuid.UUID{0: 1, 1: 0x92, 6: 0x70, 8: 0x80, 15: n} }
 
-// payloads is one full sample of everything that crosses Temporal, by file name.
+// payloads is one full sample of every type that crosses Temporal, by file name.
 func payloads() map[string]any {
 	at := time.Date(2026, 11, 21, 9, 15, 0, 0, time.UTC)
 	actor := workflows.Actor{UserID: id(2), Role: exchange.RoleCustomer, IP: "192.0.2.7", RequestID: "req-1"}
@@ -42,18 +42,16 @@ func payloads() map[string]any {
 		"on_ramp_result":        &workflows.OnRampResult{OrderID: id(1), Status: exchange.OrderCompleted, Detail: exchange.WaitNothing},
 		"crypto_payout_input":   &workflows.CryptoPayoutInput{PaymentID: id(6), OrderID: id(1), Network: exchange.Tron},
 		"crypto_payout_result":  &workflows.CryptoPayoutResult{Completed: true, Reason: "payout-failed", TxID: "ab"},
-		"momo_payout_input":     &workflows.MomoPayoutInput{OrderID: id(1), Try: 2, Home: "off-ramp:x"},
-		"momo_payout_result":    &workflows.MomoPayoutResult{Completed: true, Reason: "momo-refused", Refused: true, Class: activities.ClassPayee, Code: "2040"},
-		"submit_payout_input":   &activities.SubmitPayoutInput{OrderID: id(1), Try: 2, Home: "off-ramp:x"},
-		"check_payout_input":    &activities.CheckPayoutInput{OrderID: id(1), AttemptID: id(5), Ask: true, Questions: 3},
-		"payout_step":           &activities.PayoutStep{AttemptID: id(5), State: activities.RefundRefused, Code: "2040", Class: activities.ClassPayee, Asked: true},
-		"settle_payout_input":   &activities.SettlePayoutInput{OrderID: id(1), AttemptID: id(5), Proof: proof},
+		"momo_payout_input":     &workflows.MomoPayoutInput{Object: exchange.PayoutOfRefund(id(7)), OrderID: id(1), Try: 2, Home: "off-ramp:x"},
+		"momo_payout_result":    &workflows.MomoPayoutResult{Completed: true, Reason: "momo-refused", Refused: true, Class: activities.ClassPayee, Code: "2040", AttemptID: id(5), Try: 2},
+		"submit_payout_input":   &activities.SubmitPayoutInput{Object: exchange.PayoutOfOrder(id(1)), Try: 2, Home: "off-ramp:x"},
+		"check_payout_input":    &activities.CheckPayoutInput{AttemptID: id(5), Ask: true, Questions: 3},
+		"payout_step":           &activities.PayoutStep{AttemptID: id(5), Try: 2, State: activities.PayoutRefused, Code: "2040", Class: activities.ClassPayee, Asked: true},
+		"settle_payout_input":   &activities.SettlePayoutInput{Object: exchange.PayoutOfOrder(id(1)), AttemptID: id(5), Proof: proof},
 		"keep_payout_input":     &activities.KeepPayoutInput{OrderID: id(1), Proof: proof},
-		"late_payout_step":      &activities.LatePayoutStep{State: activities.RefundPaid, Exception: id(14), Undecided: true, Elsewhere: true},
+		"late_payout_step":      &activities.LatePayoutStep{State: activities.PayoutPaid, Exception: id(14), Undecided: true, Elsewhere: true},
 		"bank_input":            &activities.BankInput{OrderID: id(1), Again: true},
 		"bank_step":             &activities.BankStep{State: activities.BankWaitsSecond},
-		"refund_input":          &workflows.RefundInput{RefundID: id(7), OrderID: id(1), Try: 2, Home: "on-ramp:x"},
-		"refund_result":         &workflows.RefundResult{Completed: true, Reason: "refund-refused", Refused: true},
 		"crypto_payout_refund":  &workflows.CryptoPayoutInput{PaymentID: id(6), OrderID: id(1), Network: exchange.Tron, RefundID: id(7), ExceptionID: id(14)},
 		"return_deposit_input":  &workflows.ReturnDepositInput{ExceptionID: id(14), RequestID: id(9), Actor: actor, Keep: true},
 		"return_deposit_result": &workflows.ReturnDepositResult{RefundID: id(7), Outcome: workflows.OutcomeReturned},
@@ -68,7 +66,7 @@ func payloads() map[string]any {
 		},
 		"address_refund_input":          &activities.AddressRefundInput{RefundID: id(7), Proof: proof},
 		"decide_refund_input":           &activities.DecideRefundInput{RefundID: id(7), Action: exchange.Approve, Token: "token"},
-		"refused_refund_decision_input": &activities.RefusedRefundDecisionInput{RefundID: id(7), Action: exchange.Approve, Door: exchange.DoorSignal, Code: exchange.CodeExpired},
+		"refused_refund_decision_input": &activities.RefusedRefundDecisionInput{RefundID: id(7), Action: exchange.Approve, Channel: exchange.ChannelSignal, Code: exchange.CodeExpired},
 		"payment_approved":              &activities.PaymentApproved{PaymentID: id(6), Network: exchange.Tron},
 		"cancel_funding_input":          &activities.CancelFundingInput{OrderID: id(1), Actor: actor},
 		"late_payment_input":            &workflows.LatePaymentInput{AttemptID: id(5), OrderID: id(1)},
@@ -106,7 +104,7 @@ func payloads() map[string]any {
 		"close_order_input":   &activities.CloseOrderInput{OrderID: id(1), To: exchange.OrderCancelled, Detail: exchange.DetailExpired, Actor: actor},
 		"mark_order_input":    &activities.MarkOrderInput{OrderID: id(1), Detail: exchange.WaitOutcome},
 		"confirm_payee_input": &activities.ConfirmPayeeInput{RefundID: id(7), Proof: proof},
-		"pruned":              &activities.Pruned{Sessions: 1, LoginFailures: 2, IdempotencyKeys: 3, More: true},
+		"pruned":              &activities.Pruned{Pruned: exchange.Pruned{Sessions: 1, LoginFailures: 2, IdempotencyKeys: 3}, More: true},
 		"statement_input":     &activities.StatementInput{From: at, To: at, Offset: 100},
 		"statement_page": &activities.StatementPage{
 			Lines: 4, Found: 1, Disputed: 1, Quarantined: 1, Next: 104, More: true,
@@ -115,9 +113,11 @@ func payloads() map[string]any {
 		"set_aside":           &activities.SetAside{Payments: 1, More: true},
 		"payments_reconciled": &workflows.PaymentsReconciled{Lines: 4, Found: 1, Disputed: 1, Quarantined: 1, Woken: 1, SetAside: 1, Absent: 1, Whole: true},
 		"pulled_rates":        &activities.PulledRates{Entered: 1, Known: 2, Refused: 3},
-		"pruned_quotes":       &activities.Pruned{Sessions: 1, ExpiredQuotes: 4},
+		"pruned_quotes":       &activities.Pruned{Pruned: exchange.Pruned{Sessions: 1, ExpiredQuotes: 4}},
 		"order_input":         &activities.OrderInput{OrderID: id(1)},
 		"order_state":         &state,
+		"list_parked_input":   &activities.ListParkedInput{WorkflowID: "on-ramp:x", RunID: "r", Type: "OnRamp", ObjectType: "order", ObjectID: id(1), Reason: "late-money", Network: exchange.Tron, Since: at},
+		"parked_object":       &activities.ParkedObject{OrderID: id(1), ExceptionID: id(14), RefundID: id(7), TransferID: id(15), CustomerID: id(2), Amount: money.Must(money.KES, "1250")},
 		"prove_input":         &activities.ProveInput{CommandID: id(9), Objects: []activities.ObjectRef{{Type: activities.ObjectOrder, ID: id(1)}}},
 		"proof":               &proof,
 		"refund_order_input":  &activities.RefundOrderInput{OrderID: id(1), Proof: proof},
@@ -128,23 +128,19 @@ func payloads() map[string]any {
 		"confirm_input":       &activities.ConfirmInput{AttemptID: id(5), Thorough: true, Vouch: proof},
 		"confirmed": &activities.Confirmed{
 			AttemptID: id(5), State: activities.PaymentPaid, Soft: true, Code: "0", Order: state, Kind: "over", PaymentID: id(6), RefundID: id(7),
-			Exception: id(12), Undecided: true,
+			Exception: id(12), Undecided: true, Owed: true,
 		},
 		"payment_input":          &activities.DeliverInput{PaymentID: id(6)}, // of signing and delivery, as older builds wrote it
-		"sign_input":             &activities.SignInput{PaymentID: id(6), ReportGas: true, GasWord: activities.GasLimit},
+		"sign_input":             &activities.SignInput{PaymentID: id(6), ReportGas: true, GasReason: activities.GasLimit},
 		"signed_payment":         &activities.SignedPayment{AttemptID: id(13), TxID: "ab", Completed: true, Parked: "blocked"},
 		"needs_gas":              &activities.SignedPayment{Gas: &activities.NeedGas{Missing: "1.5"}},
-		"outbid_input":           &activities.OutbidInput{PaymentID: id(6), N: 2},
-		"outbid":                 &activities.Outbid{TxID: "cd", N: 3, Kept: "fee_too_high", Over: true},
-		"deliver_input":          &activities.DeliverInput{PaymentID: id(6), OutbidAfter: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)},
+		"bump_input":             &activities.BumpInput{PaymentID: id(6), N: 2},
+		"bump":                   &activities.Bump{TxID: "cd", N: 3, Kept: "fee_too_high", Over: true},
+		"deliver_input":          &activities.DeliverInput{PaymentID: id(6), BumpAfter: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)},
 		"delivery":               &activities.Delivery{End: activities.DeliveryCompleted, TxID: "ab", Code: "SUCCESS"},
 		"stuck":                  &activities.Delivery{End: activities.DeliveryStuck, TxID: "ab", N: 2},
 		"top_up_input":           &activities.TopUpInput{PaymentID: id(6), Missing: "1.5"},
 		"top_up":                 &activities.TopUp{PaymentID: id(15), Refused: activities.GasAboveCap},
-		"submit_refund_input":    &activities.SubmitRefundInput{RefundID: id(7), Try: 1, Home: "on-ramp:x"},
-		"refund_step":            &activities.PayoutStep{AttemptID: id(14), State: activities.RefundPaid, Code: "0", Asked: true},
-		"check_refund_input":     &activities.CheckRefundInput{RefundID: id(7), AttemptID: id(14), Ask: true, Questions: 3},
-		"settle_refund_input":    &activities.SettleRefundInput{RefundID: id(7), AttemptID: id(14), Proof: proof},
 		"exception_input":        &activities.ExceptionInput{ExceptionID: id(12), Proof: proof},
 		"sealed":                 &activities.Sealed{Rows: 3},
 		"transfer_input":         &workflows.TransferInput{Request: transferSample(), Actor: actor},
@@ -179,8 +175,8 @@ func payloads() map[string]any {
 			Escrow: "TEscrow", Method: exchange.PaymentMethodMomo, FundFromID: id(10),
 		},
 		"close_off_ramp_input": &activities.CloseOffRampInput{OrderID: id(1), Detail: exchange.DetailExpired, Actor: actor},
-		"heed_deposit_input":   &activities.HeedDepositInput{OrderID: id(1), DepositID: id(12)},
-		"deposit_heard": &activities.DepositHeard{
+		"apply_deposit_input":  &activities.ApplyDepositInput{OrderID: id(1), DepositID: id(12)},
+		"deposit_heard": &activities.DepositApplied{
 			Outcome: string(exchange.TakenMismatch), OrderState: state, Crypto: money.Must(money.USDT, "10"), Fiat: money.Must(money.KES, "1293"),
 			RefundID: id(7), ExceptionID: id(12),
 		},
@@ -189,12 +185,12 @@ func payloads() map[string]any {
 		"bank_confirm_ref":       &workflows.BankConfirmRef{ConfirmationID: id(16)},
 		"escrow_demand":          &exchange.EscrowDemand{Network: exchange.Tron, Free: 3, Total: 9, Most: 10, Short: 1, Make: []uuid.UUID{id(31)}},
 		"escrow_room_input":      &activities.EscrowRoomInput{Network: exchange.Tron, OrderID: id(1)},
-		"escrow_room":            &activities.Room{MayGrow: true, Make: []uuid.UUID{id(31)}},
+		"escrow_room":            &activities.Room{MayProvision: true, Make: []uuid.UUID{id(31)}},
 		"escrow_released":        &activities.EscrowReleased{Exceptions: []uuid.UUID{id(12)}},
 		"escrow_stale_input":     &activities.StaleInput{Before: at},
 		"escrow_stale":           &activities.StaleReleased{Released: 2, Stuck: 1},
-		"escrow_tended":          &workflows.EscrowTended{Made: 1, Failed: []exchange.Network{exchange.Ethereum}, Short: []exchange.Network{exchange.Tron}, Released: 2, Stuck: 1},
-		"refused_decision_input": &activities.RefusedDecisionInput{TransferID: id(20), Action: exchange.Reject, Door: exchange.DoorSignal, Code: exchange.CodeNotFound},
+		"escrow_replenished":     &workflows.EscrowReplenished{Made: 1, Failed: []exchange.Network{exchange.Ethereum}, Short: []exchange.Network{exchange.Tron}, Released: 2, Stuck: 1},
+		"refused_decision_input": &activities.RefusedDecisionInput{TransferID: id(20), Action: exchange.Reject, Channel: exchange.ChannelSignal, Code: exchange.CodeNotFound},
 	}
 }
 
@@ -226,8 +222,8 @@ func quotedSample() exchange.TransferRequest {
 	return r
 }
 
-// TestPayloadsKeepTheirShape reads the samples of every shape that was ever written into a history into
-// today's types and writes them again: nothing may be lost, renamed or refused.
+// TestPayloadsKeepTheirShape reads the samples of every shape that was ever written into a history into today's types
+// and writes them again: nothing may be lost, renamed or refused.
 func TestPayloadsKeepTheirShape(t *testing.T) {
 	for name, value := range payloads() {
 		t.Run(name, func(t *testing.T) {
@@ -256,7 +252,7 @@ func sameShape(t *testing.T, want []byte, sample any) {
 	d := json.NewDecoder(bytes.NewReader(want))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		t.Fatalf("the released sample can't be read any more: %v", err)
+		t.Fatalf("the released sample can no longer be read: %v", err)
 	}
 	got, err := json.MarshalIndent(into, "", "  ")
 	if err != nil {

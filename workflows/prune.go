@@ -6,15 +6,15 @@ import (
 	"kivuko/activities"
 )
 
-// maxPruneBatches bounds one run; the next one goes on.
+// maxPruneBatches bounds one run; the next run deletes the rest.
 const maxPruneBatches = 100
 
-// Prune deletes sessions, counters of failed logins, idempotency keys and other rows that have outlived their use, and
-// ends quotes that nobody used. A schedule starts it. It answers how many rows went, and whether it left some for the next run.
+// Prune deletes old sessions, counters of failed logins, idempotency keys and other rows, and expires unused quotes. A
+// schedule starts it. It returns the numbers of rows, and whether some are left for the next run.
 func Prune(ctx workflow.Context) (activities.Pruned, error) {
 	var all activities.Pruned
 	for range maxPruneBatches {
-		p, err := fetch(ctx, database, "Delete rows that have outlived their use", orders.Prune)
+		p, err := fetch(ctx, database, "Delete old rows", orders.Prune)
 		if err != nil {
 			return all, err
 		}

@@ -18,20 +18,20 @@ type ramp struct {
 	cancel *request // of the customer
 }
 
-// request is an update that waits for the story to come to it.
+// request is an update that waits until the flow's main coroutine handles it.
 type request struct {
 	actor Actor
 	done  bool
 	err   error
 }
 
-// handlers registers what every order answers to.
+// handlers registers the handlers that all orders have.
 func (f *ramp) handlers(ctx workflow.Context, id string, order uuid.UUID) *handlers {
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, id, "order "+order.String(), of(activities.ObjectOrder, order))
 	f.mark = f.markOrder
 	h.update(UpdateOpen, "Answers when the order is stored, or refused.", f.onOpen, nil)
-	h.update(UpdateCancel, "The order is given up while nothing was paid.", f.onCancel, f.admitCancel)
+	h.update(UpdateCancel, "Cancels the order while nothing was paid.", f.onCancel, f.admitCancel)
 	return h
 }
 
@@ -50,7 +50,7 @@ func (f *ramp) admitCancel(Actor) error {
 	case f.refusal != nil || (f.opened && !f.pending()):
 		return refuse(exchange.CodeStateConflict, "The order can't be cancelled any more.")
 	case f.cancel != nil:
-		return refuse(exchange.CodeStateConflict, "The order is being cancelled already.")
+		return refuse(exchange.CodeStateConflict, "The order is already being cancelled.")
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func (f *ramp) onCancel(ctx workflow.Context, a Actor) (Ack, error) {
 	return f.ask(ctx, &f.cancel, a)
 }
 
-// ask puts a request before the story and waits until the story has answered it.
+// ask hands a request to the main coroutine and waits for its answer.
 func (f *ramp) ask(ctx workflow.Context, slot **request, a Actor) (Ack, error) {
 	r := &request{actor: a}
 	*slot = r
@@ -77,21 +77,21 @@ func (f *ramp) answer(slot **request, err error) {
 	}
 }
 
-// markOrder writes what the order waits for, until it is over: the same states are final whether it buys or sells. The
-// rows tell it to readers only, so that a failure is no reason to stop.
+// markOrder writes what the order waits for, until it has ended; purchases and sales have the same final states. The detail
+// is only for readers, so a failure does not stop the flow.
 func (f *ramp) markOrder(ctx workflow.Context, detail string) {
 	if f.order.Detail == detail || f.order.OrderID == uuid.Nil || exchange.OnRampMachine.Terminal(f.order.Status) {
 		return
 	}
 	in := activities.MarkOrderInput{OrderID: f.order.OrderID, Detail: detail}
-	if err := do(ctx, database, "Say that the order waits for "+detail, orders.MarkOrder, in); err != nil {
-		workflow.GetLogger(ctx).Error("the order's detail was not written", "error", err)
+	if err := do(ctx, database, "Set the order's detail: "+detail, orders.MarkOrder, in); err != nil {
+		workflow.GetLogger(ctx).Error("the order's detail could not be written", "error", err)
 		return
 	}
 	f.order.Detail = detail
 }
 
-// payOutCrypto runs the child that carries a chain payment of the order out, until it succeeds or hands a reason back.
+// payOutCrypto runs the child that carries out a chain payment of the order, until it succeeds or returns a reason.
 func (f *ramp) payOutCrypto(ctx workflow.Context, payment uuid.UUID, verb, to string, until waiting) CryptoPayoutResult {
 	in := CryptoPayoutInput{PaymentID: payment, OrderID: f.order.OrderID, Network: f.order.Network}
 	c := child{
@@ -115,10 +115,10 @@ func (f *ramp) moved(ctx workflow.Context, stage, waitsFor, words string) {
 }
 
 func (f *ramp) tell(ctx workflow.Context, waits string, until time.Time) {
-	describe(ctx, f.card(waits, until))
+	f.commands.describe(ctx, f.card(waits, until))
 }
 
-// ended shows that the order is over.
+// ended shows that the order has ended.
 func (f *ramp) ended(ctx workflow.Context) {
-	f.moved(ctx, StageDone, WaitsForNobody, "nobody")
+	f.moved(ctx, StageDone, WaitsForNothing, "nothing")
 }

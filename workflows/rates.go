@@ -6,9 +6,8 @@ import (
 	"kivuko/activities"
 )
 
-// PullRates looks once at the configured source of rates. A schedule starts it; without a source it does
-// nothing.
+// PullRates reads the configured rate source once. A schedule starts it; without a source it does nothing.
 func PullRates(ctx workflow.Context) (activities.PulledRates, error) {
-	p, err := fetch(ctx, question, "Look at the source of rates", rates.PullRates)
+	p, err := fetch(ctx, question, "Read the rate source", rates.PullRates)
 	return p, err
 }

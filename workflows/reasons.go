@@ -6,10 +6,10 @@ import (
 	"kivuko/activities"
 )
 
-// The table of reasons in the runbooks is made from the guide; a test fails when it is not current.
+// The table of reasons in the runbooks is generated from the guide; a test fails when it is out of date.
 //go:generate go test -count=1 -run ReasonsTable . -update
 
-// Reason is the park reason of a flow: why it waits for a command. It is also the heading of its runbook in docs/runbooks.md.
+// Reason is the park reason of a flow: why it waits for a command. Its runbook in docs/runbooks.md has it as the heading.
 type Reason string
 
 // The reasons to park.
@@ -17,8 +17,8 @@ const (
 	ReasonPromptRefused  Reason = "prompt-refused"
 	ReasonOutcomeUnknown Reason = "outcome-unknown"
 	ReasonReceiptMissing Reason = "receipt-missing"
-	ReasonOneWitness     Reason = "one-witness"
-	ReasonDisagree       Reason = "witnesses-disagree"
+	ReasonOneSource      Reason = "one-source"
+	ReasonDisagree       Reason = "sources-disagree"
 	ReasonPayoutAddress  Reason = "payout-invalid_address"
 	ReasonPayoutAsset    Reason = "payout-unsupported_asset"
 	ReasonPayoutFunds    Reason = "payout-insufficient_funds"
@@ -55,24 +55,24 @@ const (
 	ReasonColdWallet        Reason = "cold-wallet"
 )
 
-// The reasons to park because of what came late about a payout.
+// The reasons to park because evidence about a payout came late.
 const (
 	ReasonRefundLate  Reason = "refund-late_claim"
 	ReasonRefundTwice Reason = "refund-paid_twice"
 )
 
-// The reasons to park because of what left a wallet and is not accounted for.
+// The reasons to park because money left a wallet and is not accounted for.
 const (
 	ReasonPayoutSentBefore  Reason = "payout-sent_before"
 	ReasonPayoutForeignSend Reason = "payout-foreign_send"
 	ReasonPayoutUnexpected  Reason = "payout-unexpected_send"
 )
 
-// advice is what the current details of a parked flow say.
+// advice is the text in the current details of a parked flow.
 type advice struct {
 	what  string   // what is wrong, in a sentence
 	do    string   // what can be done, in a sentence
-	verbs []string // the commands that the flow obeys while it is parked with the reason
+	verbs []string // the commands that the flow accepts while it is parked with the reason
 }
 
 var (
@@ -80,15 +80,15 @@ var (
 	retryOrResolve = []string{activities.VerbRetry, activities.VerbResolve}
 )
 
-// payoutAdvice makes the advice of a payout for which no transaction is on its way.
+// payoutAdvice returns the advice for a payout that has no pending transaction.
 func payoutAdvice(what, do string) advice {
-	return advice{what, do + " Then send retry; or send refund to give the money back.", retryOrRefund}
+	return advice{what, do + " Then send retry, or send refund to return the money.", retryOrRefund}
 }
 
-// guide holds the advice for every reason. docs/runbooks.md has the long form under the same names.
+// guide holds the advice for every reason. docs/runbooks.md has the long form under the same headings.
 var guide = merged(onRampGuide, offRampGuide, payoutGuide)
 
-// merged makes one guide of several, each of which has reasons of its own.
+// merged joins guides that have no reason in common.
 func merged(guides ...map[Reason]advice) map[Reason]advice {
 	all := map[Reason]advice{}
 	for _, g := range guides {
@@ -99,148 +99,152 @@ func merged(guides ...map[Reason]advice) map[Reason]advice {
 	return all
 }
 
-// onRampGuide is the advice about purchases, about payments on a chain, and about what all flows have in common.
+// onRampGuide is the advice for purchases, for payments on a chain, and for reasons that all flows share.
 var onRampGuide = map[Reason]advice{
 	ReasonPromptRefused: {
-		"The operator refuses our prompts because of our own set-up.",
-		"Mend the credentials or the entitlement, then send retry.",
+		"The mobile money operator refuses our payment prompts because of our configuration.",
+		"Correct the credentials or the entitlement, then send retry.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonOutcomeUnknown: {
-		"The operator has not said whether the payer was debited.",
-		"Look the prompt up at the operator; send retry to ask again, or resolve when it is certain that nothing was paid.", retryOrResolve,
+		"The mobile money operator has not confirmed whether the payer was debited.",
+		"Look the prompt up at the operator. Send retry to ask again, or resolve when it is certain that nothing was paid.", retryOrResolve,
 	},
 	ReasonReceiptMissing: {
-		"The operator says paid, but its receipt can't be found.",
-		"See that the operator's statement is readable and send retry; or find the receipt there and send resolve with it as the note.", retryOrResolve,
+		"The mobile money operator reports that the order is paid, but the receipt can't be found.",
+		"Make sure that the operator's statement can be read and send retry, or find the receipt there and send resolve with it as the note.", retryOrResolve,
 	},
-	ReasonOneWitness: {
-		"Only one source says that the order is paid.",
-		"Look the payment up at the operator; send retry to look again, or resolve with its receipt as the note.", retryOrResolve,
+	ReasonOneSource: {
+		"Only one source of evidence reports that the order is paid.",
+		"Look the payment up at the operator. Send retry to check again, or resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonDisagree: {
 		"The sources of evidence about the payment contradict each other.",
-		"Compare callback, query and statement; send retry to look again, or resolve with the receipt as the note.", retryOrResolve,
+		"Compare callback, query and statement. Send retry to check again, or resolve with the receipt as the note.", retryOrResolve,
 	},
-	ReasonPayoutAddress: payoutAdvice("The address of the customer is not valid on the network.", "Correct what refuses it."),
+	ReasonPayoutAddress: {
+		"The network refuses the recipient's address. Nothing was signed, and the address of a payment does not change.",
+		"Send refund to return the money; where crypto is returned already, send refund with another address, which another officer approves. Send retry only when the network takes the address now.",
+		retryOrRefund,
+	},
 	ReasonPayoutAsset:   payoutAdvice("The asset is not enabled on the network.", "Enable it."),
-	ReasonPayoutFunds:   payoutAdvice("The vendor's wallet holds less on the chain than in the ledger.", "Find out why and fill it up."),
-	ReasonPayoutGas:     payoutAdvice("The sending wallet has not enough of the native coin for the fee.", "Fill it up."),
+	ReasonPayoutFunds:   payoutAdvice("The vendor's wallet holds less on the chain than in the ledger.", "Find out why and fund the wallet."),
+	ReasonPayoutGas:     payoutAdvice("The sending wallet has too little native coin for the fee.", "Fund the wallet."),
 	ReasonPayoutBlocked: payoutAdvice("The token's issuer has blocked the sender or the recipient.", "Ask the issuer or the customer."),
-	ReasonPayoutPaused:  payoutAdvice("The token's issuer has paused all transfers.", "Wait until it is running again."),
+	ReasonPayoutPaused:  payoutAdvice("The token's issuer has paused all transfers.", "Wait until the issuer allows transfers again."),
 	ReasonPayoutReverts: payoutAdvice("The transfer fails when it is simulated.", "Find out why."),
 	ReasonPayoutFee:     payoutAdvice("The network's fee is above our limit.", "Wait for a lower fee, or raise the limit."),
-	ReasonPayoutBudget: payoutAdvice("The house has spent on the network's fees what it may in a day.",
-		"See who causes the fees; wait for the next day, or raise the budget."),
-	ReasonPayoutForeign: payoutAdvice("Somebody else has sent a transaction with the key of the sending wallet; nothing more is signed with it.",
+	ReasonPayoutBudget: payoutAdvice("The daily budget for the network's fees is used up.",
+		"Find out what causes the fees. Wait for the next day, or raise the budget."),
+	ReasonPayoutForeign: payoutAdvice("A transaction that is not ours was sent with the key of the sending wallet. Nothing more is signed with it.",
 		"Find out who used the key and what left the wallet."),
-	ReasonPayoutSentBefore: payoutAdvice("Exactly this payment left the wallet before, by a transaction that is not known here.",
-		"Compare the two and settle the movement in the quarantine, as this payment if it is."),
-	ReasonPayoutForeignSend: payoutAdvice("Something left the sending wallet by a transaction that is not known here; nothing more is signed with its key.",
+	ReasonPayoutSentBefore: payoutAdvice("The same payment already left the wallet in a transaction that Kivuko did not make.",
+		"Compare the two. Settle the movement in the quarantine, as this payment if they are the same."),
+	ReasonPayoutForeignSend: payoutAdvice("Money left the sending wallet in a transaction that Kivuko did not make. Nothing more is signed with its key.",
 		"Find out who sent it and settle it in the quarantine."),
-	ReasonPayoutUnexpected: payoutAdvice("A transaction of the payment was given up, or did not pay what it should, and moved something.",
-		"Find out what moved and settle it in the quarantine."),
-	ReasonPayoutGasShort: payoutAdvice("The sending wallet lacks the native coin for the fee, and so does the gas wallet of the network.",
-		"Fill the gas wallet up."),
-	ReasonPayoutGasCap: payoutAdvice("The fee asks for more native coin than one top-up may bring.", "Wait for a lower fee, or raise the cap."),
-	ReasonPayoutGasLimit: payoutAdvice("The sending wallet got as many top-ups for the payment as it may and still lacks gas.",
+	ReasonPayoutUnexpected: payoutAdvice("A transaction of the payment was given up or paid something else, but it moved money.",
+		"Find out what it moved and settle the movement in the quarantine."),
+	ReasonPayoutGasShort: payoutAdvice("Both the sending wallet and the network's gas wallet have too little native coin for the fee.",
+		"Fund the gas wallet."),
+	ReasonPayoutGasCap: payoutAdvice("The fee needs more native coin than one top-up may bring.", "Wait for a lower fee, or raise the cap."),
+	ReasonPayoutGasLimit: payoutAdvice("The payment has used all its gas top-ups, and the sending wallet still lacks gas.",
 		"Find out where the native coin goes."),
 	ReasonPayoutGasLost: payoutAdvice("The native coin for the fee did not arrive at the sending wallet.",
-		"Look at the top-up's own chain payment."),
-	ReasonPayoutDenied: payoutAdvice("The recipient is on the deny list, or the screening service says no. Nothing was signed.",
-		"Settle with compliance what becomes of the money."),
-	ReasonPayoutUnknown: payoutAdvice("Screening gave no answer about the recipient. Nothing was signed.", "See that the screening service answers."),
-	ReasonPayoutCold: payoutAdvice("The payment is to leave a cold wallet, whose key never signs here.",
-		"A retry changes nothing; have the vendor close the offer."),
-	ReasonPayoutFailed: payoutAdvice("The transfer is final on the chain and failed; only its fee is gone.", "Find out why."),
-	ReasonPayoutExpiring: payoutAdvice("Several transactions in a row ran out before a block took them.",
-		"Look at the nodes and the network."),
-	ReasonPayoutSigning: payoutAdvice("The signer refuses the payment.", "Read the signer's log."),
+		"Look at the chain payment of the top-up."),
+	ReasonPayoutDenied: payoutAdvice("The recipient is on the deny list, or the screening service rejects it. Nothing was signed.",
+		"Agree with compliance what to do with the money."),
+	ReasonPayoutUnknown: payoutAdvice("The screening service gave no answer about the recipient. Nothing was signed.", "Make sure that the screening service answers."),
+	ReasonPayoutCold: payoutAdvice("The sending wallet is a cold wallet, so Kivuko can't sign the payment.",
+		"A retry changes nothing. Ask the vendor to close the offer."),
+	ReasonPayoutFailed: payoutAdvice("The transfer is final on the chain and failed. Only its fee was spent.", "Find out why."),
+	ReasonPayoutExpiring: payoutAdvice("Several transactions in a row expired before a block included them.",
+		"Check the nodes and the network."),
+	ReasonPayoutSigning: payoutAdvice("The signer refuses the payment.", "Read the log of the signer."),
 	ReasonPayoutOverdue: {
-		"A transaction is neither in a block nor proven impossible for longer than usual.",
-		"Look at the nodes and the network. The flow goes on watching and mends itself.",
+		"A transaction takes longer than usual: it is neither in a block nor proven impossible.",
+		"Check the nodes and the network. The flow keeps watching and goes on by itself.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonRefundPayee: {
-		"The operator's notice or statement names another payer than the phone that was prompted.",
-		"Find out who paid; pay that person by other means and send resolve with the receipt as the note, or send refund to pay the prompted phone.",
+		"The mobile money operator's callback or statement names a different payer than the phone that was prompted.",
+		"Find out who paid. Pay the payer back by other means and send resolve with the receipt as the note, or send refund to pay the prompted phone.",
 		[]string{activities.VerbRefund, activities.VerbResolve},
 	},
 	ReasonRefundRefused: {
-		"The operator definitely refused the refund.",
-		"Read its code; send retry for another payout, or resolve with the receipt of a payment by other means as the note.", retryOrResolve,
+		"The mobile money operator finally refused the refund.",
+		"Read the operator's code. Send retry for another payout, or pay by other means and send resolve with the receipt as the note.", retryOrResolve,
 	},
 	ReasonRefundFloat: {
 		"The payout float is too small for the refund.",
-		"Top it up and send retry.",
+		"Top the float up and send retry.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonRefundUnknown: {
-		"The operator has not said whether the refund was paid.",
-		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
+		"The mobile money operator has not confirmed whether the refund was paid.",
+		"Look the refund up at the operator. Send retry to ask again, or resolve with its receipt as the note. If it was not paid, two officers declare it unpaid.", retryOrResolve,
 	},
 	ReasonRefundDisagree: {
-		"The operator's answers about the refund contradict each other.",
-		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
+		"The mobile money operator's answers about the refund contradict each other.",
+		"Look the refund up at the operator. Send retry to ask again, or resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonRefundLate: {
-		"One source says that a payout was made after it was taken for refused or settled, and no second source confirms it.",
-		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note when it was made.", retryOrResolve,
+		"One source reports that a refund was paid that we recorded as refused or settled. No second source confirms it, and no other payout of the refund is sent.",
+		"Look the payout up at the operator. Send retry to ask again, or, if it was paid, resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonRefundTwice: {
 		"A refund was paid out twice.",
-		"Get the money back from the payee if it can be had; send resolve with a note to book it as a loss.",
+		"Ask the payee to return the money. Send resolve with a note to book the amount as a loss.",
 		[]string{activities.VerbResolve},
 	},
 	ReasonLateMoney: {
-		"Money arrived for an order that was over or paid already.",
-		"Send refund to give it back, or resolve to keep it as it is, with a note.",
+		"Money arrived for an order that had already ended or been paid.",
+		"Send refund to return it, or resolve with a note to leave it as it is.",
 		[]string{activities.VerbRefund, activities.VerbResolve},
 	},
 	ReasonScreening: {
-		"Screening gave no answer about the recipient of a transfer.",
-		"See that the screening service answers and send retry; or send refund to give the money back.", retryOrRefund,
+		"The screening service gave no answer about the recipient of a transfer.",
+		"Make sure that the screening service answers and send retry, or send refund to return the money.", retryOrRefund,
 	},
 	ReasonBlocked: {
-		"The recipient of a transfer is on the deny list, or the screening service says no. Its money is held.",
-		"Settle with compliance what becomes of the money; send refund to give it back to the sender.",
+		"The recipient of a transfer is on the deny list, or the screening service rejects it. The money is held.",
+		"Agree with compliance what to do with the money. Send refund to return it to the sender.",
 		[]string{activities.VerbRefund},
 	},
 	ReasonColdWallet: {
-		"A transfer out of a cold wallet is approved and waits for a transaction that is signed elsewhere.",
-		"An officer asks for the payload (POST /transfers/{id}/payload), has it signed with kivuko cold-sign and posts it to /signed-transaction; retry looks again, refund gives the money back.",
+		"A transfer from a cold wallet is approved and waits for a transaction that is signed offline.",
+		"An officer requests the payload (POST /transfers/{id}/payload), has it signed with kivuko cold-sign and posts it to /signed-transaction. Send retry to check again, or refund to return the money.",
 		retryOrRefund,
 	},
 	ReasonDepositsStalled: {
-		"The blocks of a network can't be read, so deposits on it are neither shown nor booked.",
-		"Look at the nodes. The flow goes on trying and makes up for everything; retry makes it try at once.",
+		"The blocks of a network can't be read, so its deposits are neither shown nor booked.",
+		"Check the nodes. The flow keeps trying and reads every block that it missed. Send retry to try at once.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonDepositQuarantine: {
-		"Movements on a network were set aside: they can't be read or booked, or money left a wallet of ours without us.",
-		"Read and settle them; when it is money that left, stop the wallet first.",
+		"Movements on a network are in quarantine: they can't be read or booked, or money left one of our wallets without a payment of ours.",
+		"Review and settle them. If money left a wallet, stop the wallet first.",
 		[]string{activities.VerbRetry},
 	},
 	ReasonStepFailed: {
 		"A step failed with an unexpected error.",
-		"Read the error, correct its cause, then send retry.",
+		"Read the error, correct the cause, then send retry.",
 		[]string{activities.VerbRetry},
 	},
 }
 
-// wantsReceipt tells whether resolving means that something was paid, so that the note must name its receipt.
+// wantsReceipt reports whether resolving means that something was paid, so that the note must be its receipt.
 func (r Reason) wantsReceipt() bool {
 	return slices.Contains([]Reason{
-		ReasonReceiptMissing, ReasonOneWitness, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree, ReasonRefundLate,
-		ReasonMomoUnknown, ReasonMomoDisagree, ReasonMomoLate, ReasonMomoClaimed, ReasonRefundClaimed,
+		ReasonReceiptMissing, ReasonOneSource, ReasonDisagree, ReasonRefundPayee, ReasonRefundRefused, ReasonRefundUnknown, ReasonRefundDisagree, ReasonRefundLate,
+		ReasonRefundPayeeLimit, ReasonMomoUnknown, ReasonMomoDisagree, ReasonMomoLate, ReasonMomoClaimed, ReasonRefundClaimed,
 	}, r)
 }
 
-// carriedOut is the word of all networks for a transaction that did what it says, with which a payment is parked
-// when that is not what it should have done.
+// carriedOut is the status of a successful transaction on all networks. A payment is parked with it when the transaction
+// did something else than the payment asked for.
 const carriedOut = "SUCCESS"
 
-// payoutReason is the reason for the word with which a chain payment was parked.
+// payoutReason returns the reason for the code with which a chain payment was parked.
 func payoutReason(detail string) Reason {
 	if detail == carriedOut {
 		return ReasonPayoutUnexpected

@@ -11,7 +11,7 @@ import (
 	"kivuko/workflows"
 )
 
-// The table of all reasons in the runbooks is made from their advice.
+// The table of all reasons in the runbooks is generated from their advice.
 func TestReasonsTableIsCurrent(t *testing.T) {
 	const begin, end = "Do not edit up to the next mark. -->\n", "<!-- /reasons -->\n"
 	name := filepath.Join("..", workflows.RunbooksPage)
@@ -22,7 +22,7 @@ func TestReasonsTableIsCurrent(t *testing.T) {
 	before, rest, marked := strings.Cut(string(doc), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !marked || !ended {
-		t.Fatalf("%s has no marks around the table of reasons", workflows.RunbooksPage)
+		t.Fatalf("%s has no markers around the table of reasons", workflows.RunbooksPage)
 	}
 	var b strings.Builder
 	b.WriteString("\n| Reason | What is wrong | Commands |\n|---|---|---|\n")

@@ -2,27 +2,33 @@ package workflows
 
 import "kivuko/activities"
 
-// The reasons to park because of payouts, besides those that an order's own flow parks with.
+// The reasons to park because of payouts, besides those of the order's own flow.
 const (
 	ReasonMomoLate        Reason = "momo-late_claim"
 	ReasonMomoTwice       Reason = "momo-paid_twice"
 	ReasonRefundSuspended Reason = "refund-suspended"
+	// ReasonRefundPayeeLimit is the operator's daily limit for one payee, on two days in a row.
+	ReasonRefundPayeeLimit Reason = "refund-payee_limit"
 )
 
-// payoutGuide is the advice about them.
+// payoutGuide is the advice for these reasons.
 var payoutGuide = map[Reason]advice{
 	ReasonMomoLate: {
-		"One source says that a customer was paid by a payout that was taken for refused, and no second source confirms it.",
-		"Look it up at the operator; send retry to ask again, or resolve with its receipt as the note when it was made.", retryOrResolve,
+		"One source reports that a customer was paid by a payout that we recorded as refused. No second source confirms it.",
+		"Look the payout up at the operator. Send retry to ask again, or, if it was paid, resolve with its receipt as the note.", retryOrResolve,
 	},
 	ReasonMomoTwice: {
-		"A customer was paid out and got the crypto back, or was paid out twice.",
-		"Get the money back from the customer if it can be had; send resolve with a note to book it as a loss.",
+		"A customer was paid and also got the crypto back, or was paid twice.",
+		"Ask the customer to return the money. Send resolve with a note to book the amount as a loss.",
 		[]string{activities.VerbResolve},
 	},
 	ReasonRefundSuspended: {
-		"The operator refuses our credentials, so no refund is sent.",
-		"Mend the credentials and close the breaker: the flow goes on by itself. Send retry to try at once.",
+		"The mobile money operator refuses our credentials, so no refund is sent.",
+		"Correct the credentials and close the breaker: the flow goes on by itself. Send retry to try at once.",
 		[]string{activities.VerbRetry},
+	},
+	ReasonRefundPayeeLimit: {
+		"The refund would exceed the operator's daily limit for one payee, on two days in a row.",
+		"Find out what else is paid to this payee. Send retry to try at once, or pay by other means and send resolve with the receipt as the note.", retryOrResolve,
 	},
 }

@@ -6,11 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"kivuko/activities"
 	"kivuko/chain"
 )
 
-// TestEveryReasonIsExplained holds the guide, the operators' document and the chain's reasons together.
+// TestEveryReasonIsExplained compares the guide, the runbooks and the chain's reasons.
 func TestEveryReasonIsExplained(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", RunbooksPage))
 	if err != nil {
@@ -28,7 +30,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 			}
 		}
 		if a.what == "" || a.do == "" || len(a.verbs) == 0 {
-			t.Errorf("%s says nothing: %+v", r, a)
+			t.Errorf("%s has an empty guide: %+v", r, a)
 		}
 	}
 	for _, r := range []chain.Reason{
@@ -41,19 +43,26 @@ func TestEveryReasonIsExplained(t *testing.T) {
 		}
 	}
 	if payoutReason("REVERT") != ReasonPayoutFailed {
-		t.Error("a failed transaction must be named so")
+		t.Error("a failed transaction must have the reason for it")
 	}
 }
 
-// What the Web UI and the API link to is where the deployment says that its operators read the page.
+// The Web UI and the API link to the runbooks' address that the deployment configures.
 func TestRunbooksAreWhereTheDeploymentSays(t *testing.T) {
-	t.Cleanup(func() { UseRunbooks(RunbooksPage) })
+	t.Cleanup(func() { UseRunbooks(RunbooksPage); UseAPI("") })
+	UseAPI("https://api.example/")
 	UseRunbooks("https://pages.example/runbooks.md")
 	const want = "https://pages.example/runbooks.md#refund-float"
 	if got := ReasonRefundFloat.Advice().Runbook; got != want {
 		t.Errorf("the API names %s, want %s", got, want)
 	}
-	if got := parkedCard("x", "y", ReasonRefundFloat, nil).String(); !strings.Contains(got, "[refund-float]("+want+")") {
-		t.Errorf("the details do not link %s:\n%s", want, got)
+	transfer := uuid.MustParse("00000000-0000-4000-8000-0000000000b1")
+	got := parkedCard(subject{object: activities.ParkedObject{TransferID: transfer}}, ReasonRefundFloat, nil).String()
+	for _, want := range []string{
+		"[refund-float](" + want + ")", "[transfer " + transfer.String() + "](https://api.example/api/v1/auth/transfers/" + transfer.String() + ")",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the details do not link %s:\n%s", want, got)
+		}
 	}
 }

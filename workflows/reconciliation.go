@@ -13,14 +13,14 @@ import (
 // StageReconcile is the stage of a flow that compares a network.
 const StageReconcile = "reconcile"
 
-// ReconcileStarted says on which networks a comparison was started, and on which one goes on already.
+// ReconcileStarted lists the networks on which a comparison was started, and those on which one is still running.
 type ReconcileStarted struct {
 	Started []exchange.Network `json:"started"`
 	Running []exchange.Network `json:"running,omitempty"`
 }
 
-// Reconcile starts a comparison of every network. A schedule starts it. The comparisons outlive it: with
-// many wallets they take longer than a scheduled flow may.
+// Reconcile starts a comparison of every network. A schedule starts it. The comparisons run on after it: with many wallets
+// they take longer than a scheduled flow may.
 func Reconcile(ctx workflow.Context) (ReconcileStarted, error) {
 	out := ReconcileStarted{Started: []exchange.Network{}}
 	networks, err := fetch(ctx, database, "List the networks", reconciliation.ReconciledNetworks)
@@ -29,7 +29,7 @@ func Reconcile(ctx workflow.Context) (ReconcileStarted, error) {
 	}
 	for _, n := range networks {
 		c := child{
-			id: ReconciliationID(n), summary: "Hold the ledger against " + string(n),
+			id: ReconciliationID(n), summary: "Compare the ledger with " + string(n),
 			shown: attributes(StageReconcile, WaitsForChain, AttrNetwork.ValueSet(string(n)), AttrStatus.ValueSet(string(exchange.ReconciliationRunning))),
 		}
 		switch started, err := start(ctx, c, ReconcileNetwork, ReconcileNetworkInput{Network: n}); {
@@ -44,17 +44,17 @@ func Reconcile(ctx workflow.Context) (ReconcileStarted, error) {
 	return out, nil
 }
 
-// ReconcileNetworkInput starts a comparison, or goes on with one. How far it came is in the run's row.
+// ReconcileNetworkInput starts or continues a comparison. Its progress is in the run's row.
 type ReconcileNetworkInput struct {
 	Network exchange.Network `json:"network"`
-	RunID   uuid.UUID        `json:"run_id,omitzero"` // of the run that goes on
+	RunID   uuid.UUID        `json:"run_id,omitzero"` // of the run to continue
 }
 
-// reconcileBatches is how many batches one run of the flow compares before it goes on as a new one.
+// reconcileBatches is how many batches one run of the flow compares before it continues as new.
 const reconcileBatches = 500
 
-// ReconcileNetwork compares every custodial wallet of a network with the ledger, batch by batch. When the
-// network can't be read its run has failed, which says nothing of the wallets; the next one begins anew.
+// ReconcileNetwork compares every custodial wallet of a network with the ledger, batch by batch. When the network can't be
+// read, the run fails without a statement about the wallets; the next run starts from the beginning.
 func ReconcileNetwork(ctx workflow.Context, in ReconcileNetworkInput) (activities.Reconciled, error) {
 	of := activities.ReconciliationInput{RunID: in.RunID, Network: in.Network}
 	begun, err := step(ctx, database, "Begin the comparison", reconciliation.BeginReconciliation, of)
@@ -80,11 +80,11 @@ func ReconcileNetwork(ctx workflow.Context, in ReconcileNetworkInput) (activitie
 	if err != nil {
 		return done, passOn(err)
 	}
-	show(ctx, AttrStatus.ValueSet(string(done.Status)), AttrWaitingFor.ValueSet(WaitsForNobody))
+	show(ctx, AttrStatus.ValueSet(string(done.Status)), AttrWaitingFor.ValueSet(WaitsForNothing))
 	return done, nil
 }
 
-// reconcileFault is in a word why a network could not be compared.
+// reconcileFault returns the code for why a network could not be compared.
 func reconcileFault(err error) string {
 	if passing(err) {
 		return "unavailable"
@@ -92,9 +92,9 @@ func reconcileFault(err error) string {
 	return "unreadable"
 }
 
-// ReserveReport writes what is owed and what there is to pay it with, once a day. A schedule starts it.
+// ReserveReport writes the daily report of liabilities and reserves. A schedule starts it.
 func ReserveReport(ctx workflow.Context) (activities.ReservesWritten, error) {
 	in := activities.ReservesInput{Day: workflow.Now(ctx).UTC().Truncate(24 * time.Hour)}
-	written, err := step(ctx, database, "Write the report", reconciliation.WriteReserves, in)
+	written, err := step(ctx, database, "Write the reserve report", reconciliation.WriteReserves, in)
 	return written, err
 }

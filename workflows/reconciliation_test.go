@@ -23,7 +23,7 @@ import (
 	"kivuko/workflows"
 )
 
-// counting is a network whose wallets hold what the ledger says, but for some, and the rows of its runs.
+// counting is a network whose wallets agree with the ledger, with some exceptions, and the rows of its runs.
 type counting struct {
 	mu       sync.Mutex
 	wallets  int
@@ -125,7 +125,7 @@ func (c *counting) RecordComparisons(_ context.Context, b exchange.ReconciledBat
 			r.Differences++
 		}
 	}
-	return *r, c.called("RecordComparisons") // written, and not heard of
+	return *r, c.called("RecordComparisons") // written, but the response is lost
 }
 
 func (c *counting) Network() exchange.Network { return exchange.Tron }
@@ -200,7 +200,7 @@ func TestEveryWalletIsComparedOnce(t *testing.T) {
 	}
 }
 
-// A network that can't be read makes its run fail, in time, and says nothing of the wallets.
+// A network that can't be read makes its run fail in time, without a result for the wallets.
 func TestUnreadableNetworksFailTheirRun(t *testing.T) {
 	env, c := newCounting(10, 0)
 	tries := 0
@@ -231,7 +231,7 @@ func TestLongComparisonsGoOnAsNewFlows(t *testing.T) {
 		t.Fatalf("%v with %+v", err, c.runs)
 	}
 	if next.WorkflowType.Name != workflows.TypeReconcileNetwork {
-		t.Errorf("it goes on as %s", next.WorkflowType.Name)
+		t.Errorf("it continues as %s", next.WorkflowType.Name)
 	}
 	in.RunID = c.runs[0].ID
 	second, rest := newCounting(wallets, 0)
@@ -242,7 +242,7 @@ func TestLongComparisonsGoOnAsNewFlows(t *testing.T) {
 	}
 }
 
-// The schedule starts one comparison of a network and leaves one that goes on alone.
+// The schedule starts one comparison of a network, and does not touch one that is still running.
 func TestScheduledComparisonsDoNotMeet(t *testing.T) {
 	env, c := newCounting(3, 0)
 	c.networks, c.fault = []exchange.Network{exchange.Tron, exchange.Tron}, once("ReconciledNetworks")

@@ -17,13 +17,12 @@ const (
 	TypeMomoPayout        = "MomoPayout"
 	TypeReturnDeposit     = "ReturnDeposit"
 	TypeCryptoPayout      = "CryptoPayout"
-	TypeRefund            = "Refund"
 	TypeLatePayment       = "LatePayment"
 	TypeLatePayout        = "LatePayout"
 	TypeTransfer          = "Transfer"
 	TypeCreateWallet      = "CreateWallet"
 	TypeDepositWatch      = "DepositWatch"
-	TypeTendEscrow        = "TendEscrow"
+	TypeReplenishEscrow   = "ReplenishEscrow"
 	TypeReconcile         = "Reconcile"
 	TypeReconcileNetwork  = "ReconcileNetwork"
 	TypeReserveReport     = "ReserveReport"
@@ -39,10 +38,10 @@ const (
 	TypeSealAudit         = "SealAudit"
 )
 
-// IDForm is what the ids of flows of a type look like, as "on-ramp:<order>".
+// IDForm is the form of the ids of a type of flow, as "on-ramp:<order>".
 type IDForm string
 
-// of is the id of the flow that is about something.
+// of returns the id of the flow about an object.
 func (f IDForm) of(about any) string {
 	prefix, _, _ := strings.Cut(string(f), "<")
 	return prefix + fmt.Sprint(about)
@@ -55,7 +54,7 @@ const (
 	momoPayoutForm     IDForm = "momo-payout:<order>"
 	returnDepositForm  IDForm = "return-deposit:<exception>"
 	cryptoPayoutForm   IDForm = "crypto-payout:<payment>"
-	refundForm         IDForm = "refund:<refund>"
+	refundForm         IDForm = "refund:<refund>" // of a MomoPayout too
 	latePaymentForm    IDForm = "late-payment:<attempt>"
 	transferForm       IDForm = "transfer:<transfer>"
 	walletForm         IDForm = "wallet:<wallet>"
@@ -65,14 +64,14 @@ const (
 	webhooksForm       IDForm = "webhooks:<endpoint>"
 )
 
-// Flow is a type of flow, and what there is to know of it.
+// Flow describes a type of flow.
 type Flow struct {
 	Type string
 	Run  any // the workflow's function
 	ID   IDForm
 }
 
-// Flows lists them all. Workers register them, and the pages, the recorded histories and the ids are held against them.
+// Flows lists all types. Workers register them; tests compare the docs, the recorded histories and the ids with them.
 func Flows() []Flow {
 	return []Flow{
 		{TypeOnRamp, OnRamp, onRampForm},
@@ -80,13 +79,12 @@ func Flows() []Flow {
 		{TypeMomoPayout, MomoPayout, momoPayoutForm},
 		{TypeReturnDeposit, ReturnDeposit, returnDepositForm},
 		{TypeCryptoPayout, CryptoPayout, cryptoPayoutForm},
-		{TypeRefund, Refund, refundForm},
 		{TypeLatePayment, LatePayment, latePaymentForm},
 		{TypeLatePayout, LatePayout, latePaymentForm},
 		{TypeTransfer, Transfer, transferForm},
 		{TypeCreateWallet, CreateWallet, walletForm},
 		{TypeDepositWatch, DepositWatch, depositWatchForm},
-		{TypeTendEscrow, TendEscrow, ""},
+		{TypeReplenishEscrow, ReplenishEscrow, ""},
 		{TypeReconcile, Reconcile, ""},
 		{TypeReconcileNetwork, ReconcileNetwork, reconciliationForm},
 		{TypeReserveReport, ReserveReport, ""},
@@ -109,23 +107,25 @@ func OnRampID(order uuid.UUID) string { return onRampForm.of(order) }
 // OffRampID is the id of the flow of an order that sells crypto.
 func OffRampID(order uuid.UUID) string { return offRampForm.of(order) }
 
-// MomoPayoutID is the id of the flow that pays an order out.
-func MomoPayoutID(order uuid.UUID) string { return momoPayoutForm.of(order) }
+// MomoPayoutID is the id of the flow that pays out an order or a refund.
+func MomoPayoutID(of exchange.PayoutObject) string {
+	if of.Type == exchange.PayoutRefund {
+		return refundForm.of(of.ID)
+	}
+	return momoPayoutForm.of(of.ID)
+}
 
-// ReturnDepositID is the id of the flow that moves crypto which fits nothing off the address where it lies.
+// ReturnDepositID is the id of the flow that moves unmatched crypto off the address where it is.
 func ReturnDepositID(exception uuid.UUID) string { return returnDepositForm.of(exception) }
 
 // CryptoPayoutID is the id of the flow of a chain payment.
 func CryptoPayoutID(payment uuid.UUID) string { return cryptoPayoutForm.of(payment) }
 
-// RefundID is the id of the flow that pays a refund out.
-func RefundID(refund uuid.UUID) string { return refundForm.of(refund) }
-
-// LatePaymentID is the id of the flow that watches an attempt whose order is over.
+// LatePaymentID is the id of the flow that watches an attempt whose order has ended.
 func LatePaymentID(attempt uuid.UUID) string { return latePaymentForm.of(attempt) }
 
-// LatePayoutID is the id of the flow that looks at a payout about which something came late. Commands about late
-// money of an attempt reach it as they reach the watch over a late payment.
+// LatePayoutID is the id of the flow that checks late evidence about a payout. It has the form of LatePaymentID, so that the
+// same commands reach it.
 func LatePayoutID(attempt uuid.UUID) string { return latePaymentForm.of(attempt) }
 
 // TransferID is the id of the flow of a transfer.
@@ -134,21 +134,20 @@ func TransferID(transfer uuid.UUID) string { return transferForm.of(transfer) }
 // WalletID is the id of the flow that creates a wallet.
 func WalletID(wallet uuid.UUID) string { return walletForm.of(wallet) }
 
-// DepositWatchID is the id of the flow that watches a network for deposits. There is one of each.
+// DepositWatchID is the id of the flow that watches a network for deposits. Each network has one.
 func DepositWatchID(n exchange.Network) string { return depositWatchForm.of(n) }
 
-// ReconciliationID is the id of the flow that compares a network. There is one of each at a time.
+// ReconciliationID is the id of the flow that compares a network. Each network has one at a time.
 func ReconciliationID(n exchange.Network) string { return reconciliationForm.of(n) }
 
 // MoveFloatID is the id of the flow of a movement of float.
 func MoveFloatID(move uuid.UUID) string { return moveFloatForm.of(move) }
 
-// WebhooksID is the id of the flow of an endpoint. There is one of each, while it has something to deliver.
+// WebhooksID is the id of the flow of an endpoint. It runs while the endpoint has something to deliver.
 func WebhooksID(endpoint uuid.UUID) string { return webhooksForm.of(endpoint) }
 
-// The task queues. They divide the work by trust and by rate: only signer queues have keys, only
-// the momo queue has the operator's secrets, only chain queues talk to nodes, and only the queue of webhooks calls
-// addresses that others named.
+// The task queues divide the work by trust and by rate. Only signer queues have keys, only the momo queue has the mobile
+// money operator's secrets, only chain queues call nodes, and only the webhooks queue calls addresses that users set.
 const (
 	QueueFlows    = "flows"
 	QueueMomo     = "momo"
@@ -164,7 +163,7 @@ func QueueChain(n exchange.Network) string { return kindChain + "-" + string(n) 
 // QueueSigner is the queue of the processes that hold a network's keys.
 func QueueSigner(n exchange.Network) string { return kindSigner + "-" + string(n) }
 
-// ChainOf is the network whose chain a queue is for, and SignerOf the one whose keys: "" for any other queue.
+// ChainOf returns the network of a chain queue, and SignerOf that of a signer queue: "" for any other queue.
 func ChainOf(queue string) exchange.Network  { return networkOf(queue, kindChain) }
 func SignerOf(queue string) exchange.Network { return networkOf(queue, kindSigner) }
 
@@ -175,7 +174,7 @@ func networkOf(queue, kind string) exchange.Network {
 	return ""
 }
 
-// The activities, by the struct that has them. Flows take nothing of them but the names and types of their methods.
+// The activities by their structs. Flows use only the names and types of the methods.
 var (
 	orders         *activities.Orders
 	offRamps       *activities.OffRamps
@@ -203,7 +202,7 @@ var (
 	webhooks       *activities.Webhooks
 )
 
-// Activities are what a queue's processes carry out, as empty structs; none for a queue that there is not.
+// Activities returns the activities of a queue as empty structs; none for an unknown queue.
 func Activities(queue string) []any {
 	switch {
 	case queue == QueueFlows:

@@ -15,7 +15,7 @@ import (
 	"kivuko/workflows"
 )
 
-// Every step that was recorded was asked for on the queue whose processes have its activity.
+// Every recorded activity was scheduled on the queue whose processes have it.
 func TestStepsAreOnTheQueueOfTheirActivity(t *testing.T) {
 	for _, f := range samples(t) {
 		raw, err := os.ReadFile(f)
@@ -35,7 +35,7 @@ func TestStepsAreOnTheQueueOfTheirActivity(t *testing.T) {
 		}
 		for _, e := range h.Events {
 			if s := e.Scheduled; s != nil && !has(s.Queue.Name, s.Type.Name) {
-				t.Errorf("%s: %s was asked for on the queue %s, which has no such activity", filepath.Base(f), s.Type.Name, s.Queue.Name)
+				t.Errorf("%s: %s was scheduled on the queue %s, which has no such activity", filepath.Base(f), s.Type.Name, s.Queue.Name)
 			}
 		}
 	}
@@ -50,8 +50,8 @@ func has(queue, activity string) bool {
 	return false
 }
 
-// A flow is registered under the name of its function, by which others start it, and only once. The database wakes the flow
-// of a sale by an id that it makes itself.
+// A flow is registered under the name of its function, by which others start it, and only once. The database notifies
+// the flow of a sale by an id that it composes itself.
 func TestFlowsAreStartedByTheNameOfTheirFunction(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range workflows.Flows() {
@@ -62,6 +62,6 @@ func TestFlowsAreStartedByTheNameOfTheirFunction(t *testing.T) {
 		seen[f.Type] = true
 	}
 	if order := uuid.New(); workflows.OffRampID(order) != exchange.OffRampFlow(order) {
-		t.Errorf("the flow of a sale is %s, and the database wakes %s", workflows.OffRampID(order), exchange.OffRampFlow(order))
+		t.Errorf("the flow of a sale is %s, and the database notifies %s", workflows.OffRampID(order), exchange.OffRampFlow(order))
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"kivuko/exchange"
 )
 
-// ReturnDepositInput starts the flow. With Keep the house keeps what came, and it goes to the treasury; otherwise it
-// goes back, as a person asked in the request.
+// ReturnDepositInput starts the flow. With Keep the crypto goes to the treasury; otherwise it is returned as an operator
+// asked in the request.
 type ReturnDepositInput struct {
 	ExceptionID uuid.UUID `json:"exception_id"`
 	RequestID   uuid.UUID `json:"request_id,omitzero"`
@@ -26,10 +26,10 @@ type ReturnDepositResult struct {
 
 // How ReturnDeposit ends.
 const (
-	OutcomeReturned = "returned" // it is back where it goes
-	OutcomeKept     = "kept"     // it is in the treasury
+	OutcomeReturned = "returned" // the refund is paid
+	OutcomeKept     = "kept"     // the crypto is in the treasury
 	OutcomeRefused  = "refused"  // nothing was opened
-	OutcomeNothing  = "nothing"  // nothing of it lies on an address of the pool
+	OutcomeNothing  = "nothing"  // no escrow address holds any of it
 )
 
 // RefundOpenedAck answers the update "open" of the flow.
@@ -37,15 +37,15 @@ type RefundOpenedAck struct {
 	RefundID uuid.UUID `json:"refund_id"`
 }
 
-// ReturnDeposit brings money of a chain that fits nothing back, or to the treasury where the house keeps it, so that
-// the address on which it lies may be lent again.
+// ReturnDeposit returns unmatched crypto, or moves it to the treasury when we keep it, so that its escrow address can be
+// leased again.
 func ReturnDeposit(ctx workflow.Context, in ReturnDepositInput) (ReturnDepositResult, error) {
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	f := &returnDeposit{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return ReturnDepositResult{}, err
 	}
-	return attended(ctx, f.desk, func(ctx workflow.Context) (ReturnDepositResult, error) {
+	return attended(ctx, f.commands, func(ctx workflow.Context) (ReturnDepositResult, error) {
 		out := f.run(ctx)
 		return out, lastHandlers(ctx)
 	})
@@ -53,16 +53,16 @@ func ReturnDeposit(ctx workflow.Context, in ReturnDepositInput) (ReturnDepositRe
 
 type returnDeposit struct {
 	flow
-	in     ReturnDepositInput
-	door   refundDoor
-	refund activities.RefundOpened
+	in        ReturnDepositInput
+	approvals refundApprovals
+	refund    activities.RefundOpened
 }
 
 func (f *returnDeposit) handlers(ctx workflow.Context) error {
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, ReturnDepositID(f.in.ExceptionID), "payment exception "+f.in.ExceptionID.String(), of(activities.ObjectException, f.in.ExceptionID))
-	h.update(UpdateOpen, "Answers when the refund is opened, or the money is on its way to the treasury.", f.onOpen, nil)
-	openRefundDoor(h, &f.door)
+	h.update(UpdateOpen, "Answers when the refund is open, or the payment to the treasury is approved.", f.onOpen, nil)
+	openRefundApprovals(h, &f.approvals, f.commands)
 	return h.err
 }
 
@@ -82,15 +82,15 @@ func (f *returnDeposit) run(ctx workflow.Context) ReturnDepositResult {
 	if f.refusal != nil {
 		return ReturnDepositResult{Outcome: OutcomeRefused}
 	}
-	back := &cryptoBack{refundID: f.refund.RefundID, orderID: f.refund.OrderID, desk: f.desk, door: &f.door, until: patiently}
+	back := &cryptoRefund{refundID: f.refund.RefundID, orderID: f.refund.OrderID, commands: f.commands, approvals: &f.approvals, until: patiently}
 	back.run(ctx)
 	return ReturnDepositResult{RefundID: f.refund.RefundID, Outcome: OutcomeReturned}
 }
 
-// keep moves what the house keeps to its treasury.
+// keep moves crypto that we keep to the treasury.
 func (f *returnDeposit) keep(ctx workflow.Context) ReturnDepositResult {
 	in := activities.ExceptionInput{ExceptionID: f.in.ExceptionID}
-	p := begin(ctx, f, "Approve the way to the treasury", sweeps.ApproveKeptSweep, in)
+	p := begin(ctx, f, "Approve the payment to the treasury", sweeps.ApproveKeptSweep, in)
 	switch {
 	case f.refusal != nil:
 		return ReturnDepositResult{Outcome: OutcomeRefused}
@@ -99,15 +99,15 @@ func (f *returnDeposit) keep(ctx workflow.Context) ReturnDepositResult {
 	}
 	for !f.sweep(ctx, p) {
 	}
-	f.desk.unpark(ctx, WaitsForNobody)
+	f.commands.unpark(ctx, WaitsForNothing)
 	return ReturnDepositResult{Outcome: OutcomeKept}
 }
 
-// sweep has the payment to the treasury carried out, and waits for a person when no transaction of it can be made.
+// sweep has the payment to the treasury carried out, and waits for an operator when no transaction can be made.
 func (f *returnDeposit) sweep(ctx workflow.Context, p activities.PaymentApproved) bool {
 	in := CryptoPayoutInput{PaymentID: p.PaymentID, ExceptionID: f.in.ExceptionID, Network: p.Network}
 	c := child{
-		summary: "Bring crypto to the treasury", priority: fairness(priorityOrder, uuid.Nil),
+		summary: "Move crypto to the treasury", priority: fairness(priorityOrder, uuid.Nil),
 		shown: attributes(StageSweep, WaitsForChain, AttrNetwork.ValueSet(string(p.Network))),
 	}
 	result, err := carry(ctx, in, c, patiently)
@@ -118,12 +118,11 @@ func (f *returnDeposit) sweep(ctx workflow.Context, p activities.PaymentApproved
 	if err != nil {
 		reason = ReasonStepFailed
 	}
-	_ = approveAgain(ctx, p.PaymentID, f.parked(ctx, reason, err).proof) // the next try finds the payment parked still
+	_ = approveAgain(ctx, p.PaymentID, f.parked(ctx, reason, err).proof) // the next try finds the payment still parked
 	return false
 }
 
-// begin runs the step that the flow begins with to its end. A refusal in the words of ours ends the flow; after everything
-// else an operator is asked.
+// begin runs the flow's first step until it succeeds. A business refusal ends the flow; any other failure parks it.
 func begin[C, In, Out any](ctx workflow.Context, f *returnDeposit, what string, activity func(C, In) (Out, error), in In) Out {
 	out, err := step(ctx, database, what, activity, in)
 	for unforeseen(err) {
@@ -131,7 +130,7 @@ func begin[C, In, Out any](ctx workflow.Context, f *returnDeposit, what string, 
 		out, err = step(ctx, database, what, activity, in)
 	}
 	if err == nil {
-		f.desk.unpark(ctx, WaitsForChain)
+		f.commands.unpark(ctx, WaitsForChain)
 	}
 	f.opened, f.refusal = true, err
 	return out
@@ -146,5 +145,5 @@ func ReturnDepositAttributes(n exchange.Network, keep bool) temporal.SearchAttri
 	return attributes(stage, WaitsForChain, AttrNetwork.ValueSet(string(n)))
 }
 
-// ReturnDepositSummary is the one line that the Web UI shows of the flow.
-const ReturnDepositSummary = "Move crypto that fits nothing"
+// ReturnDepositSummary is the summary of the flow in the Web UI.
+const ReturnDepositSummary = "Return or keep unmatched crypto"

@@ -26,8 +26,8 @@ var (
 	strayKept      = uuid.MustParse("0192f0a0-0000-7000-8000-00000000fa03")
 )
 
-// stray is money on a chain that fits nothing, by the rules of the real store in memory, and a network that pays what
-// is approved.
+// stray is unmatched money on a chain, by the rules of the real store in memory, and a network that executes approved
+// payments.
 type stray struct {
 	mu    sync.Mutex
 	env   *testsuite.TestWorkflowEnvironment
@@ -47,7 +47,7 @@ type stray struct {
 	noted    []exchange.Code
 	commands map[uuid.UUID]activities.Proof
 	requests map[uuid.UUID]string // addresses by the id of a command
-	lost     map[string]int       // calls whose answer gets lost, once for each count
+	lost     map[string]int       // calls whose response gets lost, once for each count
 	nothing  bool                 // nothing is kept
 	kept     bool
 	answers  map[string]error
@@ -72,7 +72,7 @@ func newStray() *stray {
 	return s
 }
 
-// did runs one transaction, whose answer may get lost.
+// did runs one transaction, whose response may get lost.
 func did[T any](s *stray, call string, do func() (T, error)) (T, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -155,7 +155,7 @@ func (s *stray) DecideRefund(_ context.Context, _ uuid.UUID, token string, actio
 	})
 }
 
-func (s *stray) RecordRefusedRefundDecision(_ context.Context, _ uuid.UUID, _ exchange.ApprovalAction, _ exchange.ApprovalDoor, code exchange.Code) error {
+func (s *stray) RecordRefusedRefundDecision(_ context.Context, _ uuid.UUID, _ exchange.ApprovalAction, _ exchange.ApprovalChannel, code exchange.Code) error {
 	_, err := did(s, "RecordRefusedRefundDecision", func() (struct{}, error) {
 		s.noted = append(s.noted, code)
 		return struct{}{}, nil
@@ -185,7 +185,7 @@ func (s *stray) ApproveKeptSweep(context.Context, uuid.UUID) (exchange.ChainPaym
 	})
 }
 
-// cryptoPayout pays what is approved, unless it is parked.
+// cryptoPayout executes the approved payment, unless it is parked.
 func (s *stray) cryptoPayout(ctx workflow.Context, in workflows.CryptoPayoutInput) (workflows.CryptoPayoutResult, error) {
 	if err := workflow.Sleep(ctx, time.Minute); err != nil {
 		return workflows.CryptoPayoutResult{}, err
@@ -217,10 +217,10 @@ func (s *stray) retry(context.Context, activities.RetryPayoutInput) error {
 	return nil
 }
 
-// at has something happen, a while after the flow began.
+// at schedules an action at a time after the flow's start.
 func (s *stray) at(d time.Duration, do func()) { s.env.RegisterDelayedCallback(do, d) }
 
-// order gives an operator's command; with an address it says where the refund goes.
+// order gives an operator's command; an address names where the refund goes.
 func (s *stray) order(verb, address string) {
 	id := uuid.New()
 	s.mu.Lock()
@@ -256,7 +256,7 @@ func (s *stray) play(t *testing.T, keep bool) workflows.ReturnDepositResult {
 	return r
 }
 
-// A story of money that fits nothing: what people do, where it is paid, and what the flow was parked with.
+// A scenario of unmatched crypto: what users do, where it is paid, and the reasons with which the flow parked.
 func TestReturnDeposit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -370,7 +370,7 @@ func TestReturnDeposit(t *testing.T) {
 				t.Errorf("it ended as %q, want %q", out.Outcome, want)
 			}
 			if got := exchange.CodeOf(workflows.AsExchangeError(s.answers["open"])); got != c.code {
-				t.Errorf("open was answered with %q, want %q", got, c.code)
+				t.Errorf("the response to open is %q, want %q", got, c.code)
 			}
 			s.signs.were(t, workflows.ReturnDepositID(strayException), c.reasons...)
 			if s.signs.alarmed[workflows.ReturnDepositID(strayException)] {

@@ -16,11 +16,11 @@ import (
 	"kivuko/workflows"
 )
 
-// lateRehearsals are the reasons of what comes when a flow is over.
+// lateRehearsals are the reasons about evidence that arrives after a flow has ended.
 func lateRehearsals() map[workflows.Reason]rehearsal {
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonLateMoney: {refundOrResolve, func(t *testing.T, c *cue) {
-			w, a := lateWorld(t)
+			w, a := lateHarness(t)
 			w.at(0, w.pay(a, payer{}))
 			c.await(t, w.env, w.signs, workflows.LatePaymentID(a.ID), func() { w.command(c.verb) })
 			outcome := w.late(t, a).Outcome
@@ -41,7 +41,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 			c.mend = func() { w.operator.amend(a.ID, func(p *payer) { p.mute = false }) }
 			c.await(t, w.env, w.signs, workflows.LatePayoutID(a.ID), func() { w.says(c.verb, "UKL0000001") })
 			c.ends(t, w.late(t, a, p), workflows.LateAccounted)
-			wants(c.verb, "")(t, w.world)
+			wants(c.verb, "")(t, w.harness)
 			if w.rows.booked != 1 || w.rows.payout.Receipt != "UKL0000001" {
 				t.Errorf("booked %d times with %q", w.rows.booked, w.rows.payout.Receipt)
 			}
@@ -58,7 +58,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 				w.says(c.verb, "it is lost")
 			})
 			c.ends(t, w.late(t, a, p), workflows.LateResolved)
-			wants(c.verb, "")(t, w.world)
+			wants(c.verb, "")(t, w.harness)
 			for _, x := range w.book.exceptions {
 				if x.Status != exchange.ExcAccepted {
 					t.Errorf("the exception is %s", x.Status)
@@ -66,8 +66,8 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 			}
 		}},
 		workflows.ReasonRefundLate: {retryOrResolve, func(t *testing.T, c *cue) {
-			proven := activities.LatePayoutStep{State: activities.RefundPaid}
-			w := &lateWord{steps: []activities.LatePayoutStep{{State: activities.RefundPending}}, booked: proven}
+			proven := activities.LatePayoutStep{State: activities.PayoutPaid}
+			w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPending}}, booked: proven}
 			c.mend = func() { w.steps = []activities.LatePayoutStep{proven} }
 			c.ends(t, w.rehearse(t, c), workflows.LateAccounted)
 			if by := w.settled == 1; by != (c.verb == activities.VerbResolve) {
@@ -75,7 +75,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 			}
 		}},
 		workflows.ReasonRefundTwice: {[]string{activities.VerbResolve}, func(t *testing.T, c *cue) {
-			w := &lateWord{steps: []activities.LatePayoutStep{{State: activities.RefundPaid, Exception: uuid.New(), Undecided: true}}}
+			w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPaid, Exception: uuid.New(), Undecided: true}}}
 			c.ends(t, w.rehearse(t, c), workflows.LateResolved)
 			if len(w.resolved) != 1 {
 				t.Errorf("%d exceptions were resolved", len(w.resolved))
@@ -84,7 +84,7 @@ func lateRehearsals() map[workflows.Reason]rehearsal {
 	}
 }
 
-// ends checks the outcome that a flow tells.
+// ends checks the outcome that a flow returns.
 func (c *cue) ends(t *testing.T, got, want string) {
 	t.Helper()
 	if got != want {
@@ -93,18 +93,18 @@ func (c *cue) ends(t *testing.T, got, want string) {
 }
 
 // says gives a command about the order, with a note, to the flow that the environment runs.
-func (w *world) says(verb, note string) {
+func (w *harness) says(verb, note string) {
 	id := uuid.New()
 	w.book.mu.Lock()
 	w.book.commands[id] = exchange.OperatorCommand{
 		ID: id, ObjectType: activities.ObjectOrder, ObjectID: w.request.ID, Verb: verb, Note: note, ActorID: uuid.New(),
 	}
 	w.book.mu.Unlock()
-	w.tellFlow(id, verb)
+	w.notifyFlow(id, verb)
 }
 
-// rehearse plays the look at a refund's payout, with the command of the cue.
-func (w *lateWord) rehearse(t *testing.T, c *cue) string {
+// rehearse runs the check of a refund's payout, with the command of the cue.
+func (w *lateEvidence) rehearse(t *testing.T, c *cue) string {
 	t.Helper()
 	suite := testsuite.WorkflowTestSuite{}
 	suite.SetLogger(silentLogger{})
@@ -116,7 +116,7 @@ func (w *lateWord) rehearse(t *testing.T, c *cue) string {
 	}
 	flow := workflows.LatePayoutID(lateInput.AttemptID)
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: flow, TaskQueue: workflows.QueueFlows})
-	refused := func(err error) { t.Errorf("the command was answered with %v", err) }
+	refused := func(err error) { t.Errorf("the response to the command: %v", err) }
 	c.await(t, w.env, w.signs, flow, func() {
 		id := uuid.New()
 		w.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), &testsuite.TestUpdateCallback{

@@ -14,27 +14,27 @@ import (
 	"kivuko/workflows"
 )
 
-// replaced registers activities in the place of those of the world.
+// replaced registers activities in place of the harness's.
 func replaced(name string) activity.RegisterOptions {
 	return activity.RegisterOptions{Name: name, DisableAlreadyRegisteredCheck: true}
 }
 
-// payoutRehearsals are the words with which an order's payment in crypto is parked. A retry delivers it, a refund gives
-// the shillings back and nothing is signed any more.
+// payoutRehearsals are the reasons with which an order's crypto payment parks. A retry delivers it; a refund returns
+// the shillings, and nothing is signed after it.
 func payoutRehearsals() map[workflows.Reason]rehearsal {
-	stuck := func(set func(c *cue, w *world)) rehearsal { return rehearsal{retryOrRefund, stuckPayout(set)} }
+	stuck := func(set func(c *cue, w *harness)) rehearsal { return rehearsal{retryOrRefund, stuckPayout(set)} }
 	table := map[workflows.Reason]rehearsal{
 		workflows.ReasonPayoutOverdue:    {onlyRetry, overduePayout},
-		workflows.ReasonPayoutFailed:     stuck(untilMended(fate{reverts: true})),
-		workflows.ReasonPayoutExpiring:   stuck(untilMended(fate{dropped: true})),
-		workflows.ReasonPayoutSigning:    stuck(untilMended(fate{trouble: exchange.Errorf(exchange.CodeForbidden, "no")})),
-		workflows.ReasonPayoutGas:        stuck(untilMended(fate{refused: chain.ReasonGas})),
-		workflows.ReasonPayoutGasCap:     stuck(withoutGas(activities.TopUp{Refused: activities.GasAboveCap}, fate{})),
-		workflows.ReasonPayoutGasLimit:   stuck(withoutGas(activities.TopUp{Refused: activities.GasLimit}, fate{})),
-		workflows.ReasonPayoutGasShort:   stuck(withoutGas(activities.TopUp{PaymentID: topUpPayment}, fate{refused: chain.ReasonFunds})),
-		workflows.ReasonPayoutGasLost:    stuck(withoutGas(activities.TopUp{PaymentID: topUpPayment}, fate{reverts: true})),
+		workflows.ReasonPayoutFailed:     stuck(untilMended(outcome{reverts: true})),
+		workflows.ReasonPayoutExpiring:   stuck(untilMended(outcome{dropped: true})),
+		workflows.ReasonPayoutSigning:    stuck(untilMended(outcome{trouble: exchange.Errorf(exchange.CodeForbidden, "no")})),
+		workflows.ReasonPayoutGas:        stuck(untilMended(outcome{refused: chain.ReasonGas})),
+		workflows.ReasonPayoutGasCap:     stuck(withoutGas(activities.TopUp{Refused: activities.GasAboveCap}, outcome{})),
+		workflows.ReasonPayoutGasLimit:   stuck(withoutGas(activities.TopUp{Refused: activities.GasLimit}, outcome{})),
+		workflows.ReasonPayoutGasShort:   stuck(withoutGas(activities.TopUp{PaymentID: topUpPayment}, outcome{refused: chain.ReasonFunds})),
+		workflows.ReasonPayoutGasLost:    stuck(withoutGas(activities.TopUp{PaymentID: topUpPayment}, outcome{reverts: true})),
 		workflows.ReasonPayoutSentBefore: stuck(held(exchange.HoldSentBefore)),
-		// What left by a foreign transaction is settled before a retry.
+		// A foreign transaction is settled before a retry.
 		workflows.ReasonPayoutForeignSend: stuck(held(exchange.HoldForeign)),
 		workflows.ReasonPayoutUnexpected:  stuck(held(exchange.HoldUnexpected)),
 		workflows.ReasonPayoutDenied:      stuck(paying(recipient{verdict: exchange.VerdictHit})),
@@ -48,15 +48,15 @@ func payoutRehearsals() map[workflows.Reason]rehearsal {
 		chain.ReasonFeeTooHigh: workflows.ReasonPayoutFee, chain.ReasonBudget: workflows.ReasonPayoutBudget,
 		chain.ReasonForeign: workflows.ReasonPayoutForeign,
 	} {
-		table[r] = stuck(untilMended(fate{refused: word}))
+		table[r] = stuck(untilMended(outcome{refused: word}))
 	}
 	return table
 }
 
-// stuckPayout plays a purchase whose crypto can't be sent.
-func stuckPayout(set func(c *cue, w *world)) func(*testing.T, *cue) {
+// stuckPayout runs a purchase whose crypto can't be sent.
+func stuckPayout(set func(c *cue, w *harness)) func(*testing.T, *cue) {
 	return func(t *testing.T, c *cue) {
-		w := newWorld()
+		w := newHarness()
 		set(c, w)
 		c.await(t, w.env, w.signs, workflows.OnRampID(w.request.ID), func() { w.command(c.verb) })
 		w.run(t)
@@ -65,8 +65,8 @@ func stuckPayout(set func(c *cue, w *world)) func(*testing.T, *cue) {
 	}
 }
 
-// settled checks how a purchase ended: delivered, or given back.
-func (c *cue) settled(t *testing.T, w *world) {
+// settled checks how a purchase ended: delivered, or refunded.
+func (c *cue) settled(t *testing.T, w *harness) {
 	t.Helper()
 	if c.verb == activities.VerbRefund {
 		ended(t, w, exchange.OrderFailed, exchange.DetailRefundOpen)
@@ -77,7 +77,7 @@ func (c *cue) settled(t *testing.T, w *world) {
 }
 
 // delivered checks that the buyer has the crypto and the vendor the shillings.
-func delivered(t *testing.T, w *world) {
+func delivered(t *testing.T, w *harness) {
 	t.Helper()
 	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
 	if w.chain.paid(w.request.ID) != 1 || len(w.operator.paidOut(w.request.ID)) != 0 {
@@ -85,20 +85,20 @@ func delivered(t *testing.T, w *world) {
 	}
 }
 
-// untilMended gives every transaction the same fate as long as the cause is there.
-func untilMended(f fate) func(*cue, *world) {
-	return func(c *cue, w *world) {
-		w.chain.script = func(int) fate {
+// untilMended gives every transaction the same outcome as long as the cause remains.
+func untilMended(f outcome) func(*cue, *harness) {
+	return func(c *cue, w *harness) {
+		w.chain.script = func(int) outcome {
 			if c.mended() {
-				return fate{}
+				return outcome{}
 			}
 			return f
 		}
 	}
 }
 
-func held(hold exchange.SigningHold) func(*cue, *world) {
-	return func(c *cue, w *world) {
+func held(hold exchange.SigningHold) func(*cue, *harness) {
+	return func(c *cue, w *harness) {
 		w.book.hold = func() exchange.SigningHold {
 			if c.mended() {
 				return exchange.HoldNone
@@ -110,20 +110,20 @@ func held(hold exchange.SigningHold) func(*cue, *world) {
 
 var topUpPayment = uuid.MustParse("0192f0a0-0000-7000-8000-00000000ab01")
 
-// withoutGas lets the sending wallet lack native coin, of which the house gives none, or some by a payment with a fate of
-// its own.
-func withoutGas(answer activities.TopUp, gas fate) func(*cue, *world) {
-	return func(c *cue, w *world) {
+// withoutGas leaves the sending wallet without native coin. The house gives none, or some by a payment with an
+// outcome of its own.
+func withoutGas(answer activities.TopUp, gas outcome) func(*cue, *harness) {
+	return func(c *cue, w *harness) {
 		topUp := false // the next transaction is that of the gas
-		w.chain.script = func(int) fate {
+		w.chain.script = func(int) outcome {
 			switch {
 			case c.mended():
-				return fate{}
+				return outcome{}
 			case topUp:
 				topUp = false
 				return gas
 			}
-			return fate{refused: chain.ReasonGas}
+			return outcome{refused: chain.ReasonGas}
 		}
 		w.env.RegisterActivityWithOptions(func(context.Context, activities.TopUpInput) (activities.TopUp, error) {
 			w.book.mu.Lock()
@@ -140,7 +140,7 @@ func withoutGas(answer activities.TopUp, gas fate) func(*cue, *world) {
 	}
 }
 
-// recipient is what is known of who is to get the crypto.
+// recipient is the screening of the crypto's recipient.
 type recipient struct {
 	*book
 	verdict exchange.Verdict
@@ -164,9 +164,9 @@ func (r *recipient) Screen(context.Context, exchange.Counterparty) (exchange.Scr
 	return exchange.Screening{Screener: "service", Verdict: r.verdict}, nil
 }
 
-// paying has the recipient looked at before anything is signed.
-func paying(known recipient) func(*cue, *world) {
-	return func(c *cue, w *world) {
+// paying screens the recipient before anything is signed.
+func paying(known recipient) func(*cue, *harness) {
+	return func(c *cue, w *harness) {
 		r := &recipient{book: w.book, clear: c.mended, verdict: known.verdict, cold: known.cold}
 		w.env.RegisterActivityWithOptions(&activities.Signing{
 			Signer: w.chain, Store: w.book, Recipients: &activities.Recipients{Store: r, Screener: r},
@@ -174,10 +174,10 @@ func paying(known recipient) func(*cue, *world) {
 	}
 }
 
-// coldOffer plays an order that was opened against a cold wallet. A retry parks it again, which is why the runbook asks for
-// a refund.
+// coldOffer runs an order that was opened against a cold wallet. A retry parks it again, so the runbook asks for a
+// refund.
 func coldOffer(t *testing.T, c *cue) {
-	w := newWorld()
+	w := newHarness()
 	paying(recipient{cold: true})(c, w)
 	flow := workflows.OnRampID(w.request.ID)
 	c.await(t, w.env, w.signs, flow, func() {
@@ -195,10 +195,10 @@ func coldOffer(t *testing.T, c *cue) {
 	}
 }
 
-// overduePayout plays a transaction that can't be looked at. The nudge of the Web UI ends the pause between two looks, and
-// the same transaction is seen to its end.
+// overduePayout runs a transaction that can't be checked. The retry signal of the Web UI ends the pause between two
+// checks, and the same transaction is delivered.
 func overduePayout(t *testing.T, c *cue) {
-	w := newWorld()
+	w := newHarness()
 	w.book.fault = afterCall("RecordBroadcast", func(call string) error {
 		if call == "LiveAttempt" && !c.mended() {
 			return errBug

@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,17 +15,17 @@ import (
 	"kivuko/workflows"
 )
 
-// purchaseRehearsals are the reasons of an order that waits for its shillings, and of steps that fail.
+// purchaseRehearsals are the reasons of an order that waits for its shillings, and of failing activities.
 func purchaseRehearsals() map[workflows.Reason]rehearsal {
 	const never = 10000 * time.Hour
-	unseen := func(p payer, plain func(*payer), resolved func(*testing.T, *world)) rehearsal {
+	unseen := func(p payer, plain func(*payer), resolved func(*testing.T, *harness)) rehearsal {
 		return rehearsal{retryOrResolve, func(t *testing.T, c *cue) {
-			w := newWorld()
+			w := newHarness()
 			w.operator.script = func(exchange.PaymentAttempt, int) payer { return p }
 			c.mend = func() { w.operator.amend(activities.CollectionID(w.request.ID, 1), plain) }
 			c.await(t, w.env, w.signs, workflows.OnRampID(w.request.ID), func() {
 				w.command(c.verb)
-				w.at(40*time.Hour, func() { w.lateCommand(activities.VerbResolve) }) // to the watch over a prompt that stays unknown
+				w.at(40*time.Hour, func() { w.lateCommand(activities.VerbResolve) }) // for the watch over a prompt with an unknown outcome
 			})
 			w.run(t)
 			wants(c.verb, "")(t, w)
@@ -35,13 +36,13 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 			delivered(t, w)
 		}}
 	}
-	unpaid := func(t *testing.T, w *world) {
+	unpaid := func(t *testing.T, w *harness) {
 		t.Helper()
 		ended(t, w, exchange.OrderCancelled, exchange.DetailExpired)
 	}
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonPromptRefused: {onlyRetry, func(t *testing.T, c *cue) {
-			w := newWorld()
+			w := newHarness()
 			w.operator.script = func(exchange.PaymentAttempt, int) payer {
 				if c.mended() {
 					return pays
@@ -54,7 +55,7 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 			delivered(t, w)
 		}},
 		workflows.ReasonReceiptMissing: unseen(payer{code: "0", after: time.Minute, silent: true, unlisted: true}, func(p *payer) { p.unlisted = false }, delivered),
-		workflows.ReasonOneWitness:     unseen(payer{code: "0", after: time.Minute, mute: true, unlisted: true}, func(p *payer) { p.mute = false }, delivered),
+		workflows.ReasonOneSource:      unseen(payer{code: "0", after: time.Minute, mute: true, unlisted: true}, func(p *payer) { p.mute = false }, delivered),
 		workflows.ReasonDisagree:       unseen(payer{code: "0", after: time.Minute, lies: true, unlisted: true}, func(p *payer) { p.lies = false }, delivered),
 		workflows.ReasonOutcomeUnknown: {retryOrResolve, func(t *testing.T, c *cue) {
 			if c.verb == activities.VerbResolve { // nothing was paid
@@ -64,7 +65,7 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 			unseen(payer{code: "0", after: time.Minute, silent: true, mute: true, unlisted: true}, func(p *payer) { p.mute, p.unlisted = false, false }, nil).play(t, c)
 		}},
 		workflows.ReasonStepFailed: {onlyRetry, func(t *testing.T, c *cue) {
-			w := newWorld()
+			w := newHarness()
 			w.book.fault = func(call string) error {
 				if call == "CompleteOrder" && !c.mended() {
 					return errBug
@@ -79,7 +80,7 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 	}
 }
 
-// amend changes what the operator does about a request from now on.
+// amend changes how the operator handles a request from now on.
 func (o *operator) amend(id uuid.UUID, change func(*payer)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -93,13 +94,13 @@ func (o *operator) amend(id uuid.UUID, change func(*payer)) {
 	}
 }
 
-// refundRehearsals are the reasons of shillings that are to be paid back because the crypto can't be sent.
+// refundRehearsals are the reasons about refunds in shillings after the crypto can't be sent.
 func refundRehearsals() map[workflows.Reason]rehearsal {
-	orders := func(w *world) string { return workflows.OnRampID(w.request.ID) }
-	own := func(w *world) string { return workflows.RefundID(refundOf(w)) }
+	orders := func(w *harness) string { return workflows.OnRampID(w.request.ID) }
+	own := func(w *harness) string { return workflows.MomoPayoutID(exchange.PayoutOfRefund(refundOf(w))) }
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonRefundPayee: {refundOrResolve, owed(orders, func(_ *cue, w *world) { w.book.doubtful = true })},
-		workflows.ReasonRefundRefused: {retryOrResolve, owed(orders, func(c *cue, w *world) {
+		workflows.ReasonRefundPayee: {refundOrResolve, owed(orders, func(_ *cue, w *harness) { w.book.doubtful = true })},
+		workflows.ReasonRefundRefused: {retryOrResolve, owed(orders, func(c *cue, w *harness) {
 			payouts(w, func() payer {
 				if c.mended() {
 					return pays
@@ -107,33 +108,41 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 				return payer{code: "2040", after: 5 * time.Second}
 			})
 		})},
-		workflows.ReasonRefundFloat: {onlyRetry, owed(orders, func(c *cue, w *world) {
+		workflows.ReasonRefundFloat: {onlyRetry, owed(orders, func(c *cue, w *harness) {
 			enough := w.book.float
 			w.book.float = money.Must(money.KES, "10")
 			c.mend = func() { w.book.mu.Lock(); defer w.book.mu.Unlock(); w.book.float = enough }
 		})},
-		workflows.ReasonRefundSuspended: {onlyRetry, owed(orders, func(c *cue, w *world) {
-			w.env.RegisterActivityWithOptions(&activities.Refunds{
+		workflows.ReasonRefundSuspended: {onlyRetry, owed(orders, func(c *cue, w *harness) {
+			w.env.RegisterActivityWithOptions(&activities.Payouts{
 				Store: &suspended{w.book, c.mended}, Operator: w.operator, Provider: "daraja", Now: w.env.Now,
 			}, replaced(""))
 		})},
-		workflows.ReasonRefundUnknown: {retryOrResolve, owed(own, func(c *cue, w *world) {
+		workflows.ReasonRefundPayeeLimit: {retryOrResolve, owed(orders, func(c *cue, w *harness) {
+			w.book.fault = func(call string) error {
+				if call == "BeginPayout" && !c.mended() {
+					return exchange.Errorf(exchange.CodeLimitReached, "no more today")
+				}
+				return nil
+			}
+		})},
+		workflows.ReasonRefundUnknown: {retryOrResolve, owed(own, func(c *cue, w *harness) {
 			payouts(w, func() payer { return payer{code: "0", after: 5 * time.Second, silent: true, mute: true} })
 			c.mend = func() { w.operator.amend(activities.PayoutID(refundOf(w), 1), func(p *payer) { p.mute = false }) }
 		})},
-		workflows.ReasonRefundDisagree: {retryOrResolve, owed(own, func(c *cue, w *world) {
+		workflows.ReasonRefundDisagree: {retryOrResolve, owed(own, func(c *cue, w *harness) {
 			payouts(w, func() payer { return payer{code: "0", after: 5 * time.Second, lies: true} })
-			// What contradicts stays in the rows, so that after another question it still takes a receipt.
-			c.mend = func() { w.at(2*time.Hour, func() { w.tellFlow(w.decree(activities.VerbResolve), "receipt") }) }
+			// The contradiction stays in the rows, so even after another query a receipt is needed.
+			c.mend = func() { w.at(2*time.Hour, func() { w.notifyFlow(w.decree(activities.VerbResolve), "receipt") }) }
 		})},
 	}
 }
 
-// refundOf is the refund of a purchase whose crypto could not be sent.
-func refundOf(w *world) uuid.UUID { return uuid.NewSHA1(w.request.ID, []byte("refund")) }
+// refundOf returns the refund of a purchase whose crypto could not be sent.
+func refundOf(w *harness) uuid.UUID { return uuid.NewSHA1(w.request.ID, []byte("refund")) }
 
-// payouts has the operator do as told with the payouts of refunds.
-func payouts(w *world, do func() payer) {
+// payouts sets what the operator does with the payouts of refunds.
+func payouts(w *harness, do func() payer) {
 	w.operator.script = func(a exchange.PaymentAttempt, _ int) payer {
 		if a.Direction == exchange.Payout {
 			return do()
@@ -148,21 +157,21 @@ type suspended struct {
 	closed func() bool
 }
 
-func (s *suspended) BeginRefundPayout(ctx context.Context, id uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+func (s *suspended) BeginPayout(ctx context.Context, of exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
 	if !s.closed() {
 		return a, exchange.Errorf(exchange.CodeSuspended, "suspended")
 	}
-	return s.book.BeginRefundPayout(ctx, id, a)
+	return s.book.BeginPayout(ctx, of, a)
 }
 
-// owed plays a purchase that is given back by command, and whose refund meets trouble. The flow that parks is the order's
-// own or the refund's; commands go to the order's.
-func owed(parks func(*world) string, set func(*cue, *world)) func(*testing.T, *cue) {
+// owed runs a purchase that is refunded by command, and whose refund fails at first. The flow that parks is the
+// order's own or the refund's; commands go to the order's.
+func owed(parks func(*harness) string, set func(*cue, *harness)) func(*testing.T, *cue) {
 	return func(t *testing.T, c *cue) {
-		w := newWorld()
-		w.chain.script = func(int) fate { return fate{refused: chain.ReasonBlocked} }
+		w := newHarness()
+		w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
 		set(c, w)
-		w.at(5*time.Minute, func() { w.tellFlow(w.decree(activities.VerbRefund), "give back") })
+		w.at(5*time.Minute, func() { w.notifyFlow(w.decree(activities.VerbRefund), "give back") })
 		c.await(t, w.env, w.signs, parks(w), func() { w.command(c.verb) })
 		w.run(t)
 		wants("give back", "")(t, w)
@@ -172,7 +181,8 @@ func owed(parks func(*world) string, set func(*cue, *world)) func(*testing.T, *c
 		if r.Status != exchange.RefundCompleted {
 			t.Errorf("the refund is %s", r.Status)
 		}
-		otherwise := c.verb == activities.VerbResolve && (c.reason == workflows.ReasonRefundPayee || c.reason == workflows.ReasonRefundRefused)
+		unsent := []workflows.Reason{workflows.ReasonRefundPayee, workflows.ReasonRefundRefused, workflows.ReasonRefundPayeeLimit}
+		otherwise := c.verb == activities.VerbResolve && slices.Contains(unsent, c.reason)
 		if !otherwise {
 			refunded(price)(t, w)
 		} else if out := w.operator.paidOut(w.request.ID); len(out) != 0 || r.Receipt != "UKLMANUAL1" {

@@ -19,14 +19,14 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 			c.mend = func() { m.said = nil }
 		}
 	}
-	pays := func(f momoFate) func(*cue, *market) {
+	pays := func(f momoOutcome) func(*cue, *market) {
 		return func(c *cue, m *market) {
-			m.payouts = []momoFate{f}
+			m.payouts = []momoOutcome{f}
 			c.mend = func() { m.payouts = nil }
 		}
 	}
-	notSent := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended"}}
-	noFloat := momoFate{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
+	notSent := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-suspended"}}
+	noFloat := momoOutcome{after: time.Second, result: workflows.MomoPayoutResult{Reason: "momo-float"}}
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonDepositDenied:    {retryOrRefund, sale(said(exchange.VerdictHit))},
 		workflows.ReasonDepositScreening: {retryOrRefund, sale(said(exchange.VerdictUnknown))},
@@ -41,7 +41,7 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 				return
 			}
 			m := newMarket()
-			m.payouts = []momoFate{wasRefused("busy", "momo-refused", "17"), claimed}
+			m.payouts = []momoOutcome{wasRefused("busy", "momo-refused", "17"), claimed}
 			m.settle = func() error { m.payouts = nil; return nil } // the next try finds it paid
 			m.deposit(time.Minute, 1, crypto("10"))
 			c.await(t, m.env, m.signs, workflows.OffRampID(m.request.ID), m.command(c.verb))
@@ -52,20 +52,20 @@ func saleRehearsals() map[workflows.Reason]rehearsal {
 		}},
 		workflows.ReasonBankWaiting: {onlyRetry, sale(func(c *cue, m *market) {
 			officer := atBank(m)
-			c.mend = officer.say(activities.RefundPaid, false) // the flow is not told, and looks because of the command
+			c.mend = officer.say(activities.PayoutPaid, false) // the flow gets no signal, and checks because of the command
 		})},
 		workflows.ReasonBankRefused: {retryOrRefund, sale(func(c *cue, m *market) {
 			officer := atBank(m)
-			m.at(20*time.Minute, officer.say(activities.RefundRefused, true))
-			c.mend = func() { m.at(time.Hour, officer.say(activities.RefundPaid, true)) }
+			m.at(20*time.Minute, officer.say(activities.PayoutRefused, true))
+			c.mend = func() { m.at(time.Hour, officer.say(activities.PayoutPaid, true)) }
 		})},
 		workflows.ReasonRefundClaimed: {retryOrResolve, func(t *testing.T, c *cue) {
-			if c.verb == activities.VerbRetry { // the crypto goes back, as another officer agrees
+			if c.verb == activities.VerbRetry { // the crypto goes back, because a second officer approves
 				returned("TGiven", func(_ *cue, s *stray) { s.claimed = true }, func(s *stray) { s.order(activities.VerbRetry, "") })(t, c)
 				return
 			}
 			sale(func(_ *cue, m *market) {
-				m.payouts, m.waits = []momoFate{wasRefused("payee", "momo-refused", "2040")}, exchange.RefundWaitsClaim
+				m.payouts, m.waits = []momoOutcome{wasRefused("payee", "momo-refused", "2040")}, exchange.RefundWaitsClaim
 			})(t, c)
 		}},
 	}
@@ -79,8 +79,8 @@ func atBank(m *market) *counter {
 	return officer
 }
 
-// sale plays an order whose crypto comes. A retry has it paid out, a refund gives the crypto back, and with a resolve the
-// payout stands although the order failed.
+// sale runs an order whose crypto arrives. A retry has it paid out, a refund gives the crypto back, and after a
+// resolve the payout stands although the order failed.
 func sale(set func(*cue, *market)) func(*testing.T, *cue) {
 	return func(t *testing.T, c *cue) {
 		m := newMarket()
@@ -93,7 +93,7 @@ func sale(set func(*cue, *market)) func(*testing.T, *cue) {
 		m.run(t)
 		m.sound(t)
 		if err, answered := m.answers[c.verb]; err != nil || !answered {
-			t.Errorf("the command was answered: %t, %v", answered, err)
+			t.Errorf("the command got a response: %t, %v", answered, err)
 		}
 		status, detail, paid, back := sold, none, 1, 0
 		switch c.verb {
@@ -108,29 +108,29 @@ func sale(set func(*cue, *market)) func(*testing.T, *cue) {
 	}
 }
 
-// paidOutRehearsals are the reasons of a payout that is on its way.
+// paidOutRehearsals are the reasons of a payout that is under way.
 func paidOutRehearsals() map[workflows.Reason]rehearsal {
-	payout := func(p payer, mend func(w *payoutWorld)) rehearsal {
+	payout := func(p payer, mend func(w *payoutHarness)) rehearsal {
 		return rehearsal{retryOrResolve, func(t *testing.T, c *cue) {
-			w := newPayoutWorld(p)
+			w := newPayoutHarness(p)
 			c.mend = func() { mend(w) }
-			c.await(t, w.env, w.signs, workflows.MomoPayoutID(w.request.ID), func() { w.command(c.verb) })
+			c.await(t, w.env, w.signs, workflows.MomoPayoutID(exchange.PayoutOfOrder(w.request.ID)), func() { w.command(c.verb) })
 			if got := w.pay(t); got != paidOut {
 				t.Errorf("it ended %+v", got)
 			}
-			wants(c.verb, "")(t, w.world)
+			wants(c.verb, "")(t, w.harness)
 			if w.sound(t); w.rows.booked != 1 {
 				t.Errorf("booked %d times", w.rows.booked)
 			}
 		}}
 	}
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonMomoUnknown: payout(payer{code: "0", after: 5 * time.Second, silent: true, mute: true}, func(w *payoutWorld) {
+		workflows.ReasonMomoUnknown: payout(payer{code: "0", after: 5 * time.Second, silent: true, mute: true}, func(w *payoutHarness) {
 			w.operator.amend(activities.PayoutID(w.request.ID, 1), func(p *payer) { p.mute = false })
 		}),
-		// What contradicts stays in the rows, so that after another question it still takes a receipt.
-		workflows.ReasonMomoDisagree: payout(payer{code: "0", after: 5 * time.Second, lies: true}, func(w *payoutWorld) {
-			w.at(2*time.Hour, func() { w.tellFlow(w.decree(activities.VerbResolve), "receipt") })
+		// The contradiction stays in the rows, so even after another query a receipt is needed.
+		workflows.ReasonMomoDisagree: payout(payer{code: "0", after: 5 * time.Second, lies: true}, func(w *payoutHarness) {
+			w.at(2*time.Hour, func() { w.notifyFlow(w.decree(activities.VerbResolve), "receipt") })
 		}),
 	}
 }
@@ -153,7 +153,7 @@ func returnRehearsals() map[workflows.Reason]rehearsal {
 			returned("TSaid", none, func(s *stray) { s.order(c.verb, "TSaid") })(t, c)
 		}},
 		workflows.ReasonRefundSecond: {retryOrRefund, func(t *testing.T, c *cue) {
-			asks := func(c *cue, s *stray) { c.mend = locked(s, func() { s.agreed = 1 }) } // and the flow was not told
+			asks := func(c *cue, s *stray) { c.mend = locked(s, func() { s.agreed = 1 }) } // and the flow got no signal
 			if c.verb == activities.VerbRetry {
 				returned("TGiven", asks, func(s *stray) { s.order(c.verb, "") })(t, c)
 				return
@@ -163,7 +163,8 @@ func returnRehearsals() map[workflows.Reason]rehearsal {
 	}
 }
 
-// returned plays crypto that goes back to an address. Another officer agrees where that is needed after the command.
+// returned runs crypto that goes back to an address. A second officer approves after the command where that is
+// needed.
 func returned(to string, set func(*cue, *stray), send func(*stray)) func(*testing.T, *cue) {
 	return func(t *testing.T, c *cue) {
 		s := newStray()
@@ -178,7 +179,7 @@ func returned(to string, set func(*cue, *stray), send func(*stray)) func(*testin
 		})
 		c.ends(t, s.play(t, false).Outcome, workflows.OutcomeReturned)
 		if err, answered := s.answers[c.verb]; err != nil || !answered {
-			t.Errorf("the command was answered: %t, %v", answered, err)
+			t.Errorf("the command got a response: %t, %v", answered, err)
 		}
 		if len(s.paid) != 1 || s.paid[0] != to {
 			t.Errorf("paid to %v, want %s once", s.paid, to)

@@ -16,8 +16,8 @@ import (
 	"kivuko/workflows"
 )
 
-// A rehearsal plays what docs/runbooks.md says about a reason to park: the flow parks with it, one of the commands is
-// sent through the door that the document names, and the flow ends as the document says.
+// A rehearsal runs what docs/runbooks.md says about a reason to park: the flow parks with the reason, one of the
+// commands is sent the way that the document names, and the flow ends as the document says.
 type rehearsal struct {
 	verbs []string
 	play  func(t *testing.T, c *cue)
@@ -33,11 +33,11 @@ type cue struct {
 	sent   bool          // and the command is on its way
 }
 
-// mended tells whether the cause is gone. Only a retry needs that: money is given back, and a payment is proven, while
+// mended reports whether the cause is gone. Only a retry needs that: money is given back, and a payment is proven, while
 // the cause remains.
 func (c *cue) mended() bool { return c.sent && c.verb == activities.VerbRetry }
 
-// await has a command sent when a flow is parked with the reason, after a look at what it shows.
+// await has a command sent when a flow is parked with the reason, after a check of what it shows.
 func (c *cue) await(t *testing.T, env *testsuite.TestWorkflowEnvironment, s *signs, flow string, send func()) {
 	t.Helper()
 	s.parks = append(s.parks, func(at, reason string) {
@@ -73,28 +73,53 @@ func (c *cue) shown(t *testing.T, env *testsuite.TestWorkflowEnvironment, s *sig
 	if !alarmed || len(reasons) == 0 || reasons[len(reasons)-1] != string(c.reason) {
 		t.Errorf("%s needs attention: %t, with %v", flow, alarmed, reasons)
 	}
+	details := detailsOf(t, env, flow)
+	a := c.reason.Advice()
+	if !strings.HasPrefix(flow, "deposit-watch:") { // it has no object
+		beginsWithObject(t, flow, details, a.What)
+	}
+	for _, want := range []string{string(c.reason) + " (docs/runbooks.md#" + string(c.reason) + ")", a.What, a.Do, strings.Join(a.Verbs, ", ")} {
+		if !strings.Contains(details, want) {
+			t.Errorf("the details of %s do not say %q:\n%s", flow, want, details)
+		}
+	}
+}
+
+// detailsOf reads what the Web UI shows of a flow now.
+func detailsOf(t *testing.T, env *testsuite.TestWorkflowEnvironment, flow string) string {
+	t.Helper()
 	answer, err := env.QueryWorkflowByID(flow, "__temporal_workflow_metadata")
 	if err != nil {
 		answer, err = env.QueryWorkflow("__temporal_workflow_metadata") // the flow that the environment itself runs
 	}
 	if err != nil {
 		t.Errorf("%s shows no details: %v", flow, err)
-		return
+		return ""
 	}
 	var m sdkpb.WorkflowMetadata
 	if err := answer.Get(&m); err != nil {
 		t.Errorf("the details of %s can't be read: %v", flow, err)
-		return
+		return ""
 	}
-	a := c.reason.Advice()
-	for _, want := range []string{"](docs/runbooks.md#" + string(c.reason) + ")", a.What, a.Do, strings.Join(a.Verbs, ", ")} {
-		if !strings.Contains(m.GetCurrentDetails(), want) {
-			t.Errorf("the details of %s do not say %q:\n%s", flow, want, m.GetCurrentDetails())
+	return m.GetCurrentDetails()
+}
+
+// beginsWithObject checks that details name the object before the problem: the amount, the customer's id and the object's
+// address in the API.
+func beginsWithObject(t *testing.T, flow, details, wrong string) {
+	t.Helper()
+	first, _, found := strings.Cut(details, wrong)
+	for _, want := range []string{
+		"1250.00 KES", aboutParked.CustomerID.String(), "/api/v1/auth/payment-exceptions/" + aboutParked.ExceptionID.String(),
+		"/api/v1/auth/orders/" + aboutParked.OrderID.String(),
+	} {
+		if !found || !strings.Contains(first, want) {
+			t.Errorf("the details of %s do not begin with %q:\n%s", flow, want, details)
 		}
 	}
 }
 
-// over checks that the command was sent and that the flow calls for nobody any more.
+// over checks that the command was sent and that the flow is no longer parked.
 func (c *cue) over(t *testing.T, s *signs, flow string) {
 	t.Helper()
 	s.mu.Lock()
@@ -103,7 +128,7 @@ func (c *cue) over(t *testing.T, s *signs, flow string) {
 	case !c.seen:
 		t.Errorf("%s was never parked with the reason, but with %v", flow, s.reasons[flow])
 	case !c.sent:
-		t.Errorf("%s went on before it was told to", flow)
+		t.Errorf("%s went on before the command", flow)
 	case s.alarmed[flow]:
 		t.Errorf("%s still needs attention", flow)
 	}
@@ -146,14 +171,14 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
-// TestEveryReasonIsRehearsed holds the guide, the rehearsals and the operators' document together.
+// TestEveryReasonIsRehearsed compares the guide, the rehearsals and the runbooks.
 func TestEveryReasonIsRehearsed(t *testing.T) {
 	t.Parallel()
 	table := rehearsals()
 	for _, r := range workflows.Reasons() {
 		s, ok := table[r]
 		if !ok {
-			t.Errorf("nobody rehearses %s", r)
+			t.Errorf("no rehearsal covers %s", r)
 			continue
 		}
 		if guided := r.Advice().Verbs; !slices.Equal(slices.Sorted(slices.Values(guided)), slices.Sorted(slices.Values(s.verbs))) {

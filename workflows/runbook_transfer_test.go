@@ -13,14 +13,14 @@ import (
 // transferRehearsals are the reasons of transfers.
 func transferRehearsals() map[workflows.Reason]rehearsal {
 	const back = exchange.TransferCancelled
-	moves := func(set func(*cue, *transferWorld), over exchange.TransferStatus, detail string) func(*testing.T, *cue) {
+	moves := func(set func(*cue, *transferHarness), over exchange.TransferStatus, detail string) func(*testing.T, *cue) {
 		return func(t *testing.T, c *cue) {
-			w := newTransferWorld()
+			w := newTransferHarness()
 			set(c, w)
 			w.chain.cold = w.send.cold
 			c.await(t, w.env, w.signs, workflows.TransferID(w.ask.ID), func() { w.order(c.verb) })
 			r := w.play(t)
-			wants(c.verb, "")(t, w.world)
+			wants(c.verb, "")(t, w.harness)
 			want, why := over, detail
 			if c.verb == activities.VerbRetry {
 				want, why = exchange.TransferCompleted, exchange.WaitNothing
@@ -31,15 +31,15 @@ func transferRehearsals() map[workflows.Reason]rehearsal {
 		}
 	}
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonScreening: {retryOrRefund, moves(func(c *cue, w *transferWorld) {
+		workflows.ReasonScreening: {retryOrRefund, moves(func(c *cue, w *transferHarness) {
 			w.send.answers = []answer{{verdict: exchange.VerdictUnknown}}
 			c.mend = func() { w.book.mu.Lock(); defer w.book.mu.Unlock(); w.send.answers = nil }
 		}, back, exchange.DetailByStaff)},
-		workflows.ReasonBlocked: {[]string{activities.VerbRefund}, moves(func(_ *cue, w *transferWorld) {
+		workflows.ReasonBlocked: {[]string{activities.VerbRefund}, moves(func(_ *cue, w *transferHarness) {
 			w.send.denied = true
 		}, exchange.TransferBlocked, exchange.DetailReleased)},
-		// A retry looks at the rows; what ends the wait is the transaction that an officer brings.
-		workflows.ReasonColdWallet: {retryOrRefund, moves(func(c *cue, w *transferWorld) {
+		// A retry checks the rows; the transaction that an officer submits ends the wait.
+		workflows.ReasonColdWallet: {retryOrRefund, moves(func(c *cue, w *transferHarness) {
 			w.send.cold = true
 			c.mend = func() {
 				w.at(time.Hour, func() { w.asksPayload("payload") })
@@ -49,7 +49,7 @@ func transferRehearsals() map[workflows.Reason]rehearsal {
 	}
 }
 
-// watchRehearsals are the reasons of the watch over a chain, which never ends: it goes on as a new run and calls for nobody.
+// watchRehearsals are the reasons of the deposit watch, which never ends: it continues as a new run and is not parked.
 func watchRehearsals() map[workflows.Reason]rehearsal {
 	watches := func(after time.Duration, look func(c *cue, s *shore) error) rehearsal {
 		return rehearsal{onlyRetry, func(t *testing.T, c *cue) {
@@ -70,7 +70,7 @@ func watchRehearsals() map[workflows.Reason]rehearsal {
 			}
 			return chain.Errorf(chain.ReasonProtocol, "final block 8 follows from nothing")
 		}),
-		// The mark goes away when every movement is settled; a retry has nothing to repeat and does no harm.
+		// The flow unparks when every movement is settled; a retry has no effect.
 		workflows.ReasonDepositQuarantine: watches(time.Nanosecond, func(c *cue, s *shore) error {
 			if s.set = 2; c.mended() {
 				s.set = 0

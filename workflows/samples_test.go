@@ -8,13 +8,13 @@ import (
 	"kivuko/workflows"
 )
 
-// way is what a sample of a flow must show: words of its history that it has for no other reason.
+// way is what a sample of a flow must show: texts that its history contains for no other reason.
 type way struct {
 	flow  string
 	shows []string
 }
 
-// ways are the samples of what can become of a sale, of its payout and of its crypto, by the names of their files.
+// ways are the samples of the outcomes of a sale, of its payout and of its crypto, by the names of their files.
 func ways() map[string]way {
 	sale := func(shows ...string) way { return way{workflows.TypeOffRamp, shows} }
 	parked := func(r workflows.Reason) string { return `"` + string(r) + `"` }
@@ -27,15 +27,15 @@ func ways() map[string]way {
 		"off_ramp_expired":              sale(`"detail":"expired"`),
 		"off_ramp_by_vendor":            sale("OFF_RAMP_BUY"),
 		"off_ramp_treasury":             sale("treasury_offramp"),
-		"off_ramp_custodial":            sale("custodial_remittance_offramp", "Take the crypto from the wallet", "Make an escrow wallet"),
-		"off_ramp_bank":                 sale("Look at the payment by bank", `"detail":"bank_second"`),
+		"off_ramp_custodial":            sale("custodial_remittance_offramp", "Approve the payment from the customer's wallet", "Create an escrow wallet"),
+		"off_ramp_bank":                 sale("Check the bank payment", `"detail":"bank_second"`),
 		"off_ramp_bank_refused":         sale(parked(workflows.ReasonBankRefused), "Open the refund"),
 		"off_ramp_bank_again":           sale(parked(workflows.ReasonBankRefused), `"again":true`),
-		"off_ramp_refused_refunded":     sale("Open the refund", "Have the crypto sent back"),
+		"off_ramp_refused_refunded":     sale("Open the refund", "Approve the refund payment"),
 		"off_ramp_addressed":            sale(parked(workflows.ReasonRefundAddress), workflows.SignalRefundAddress),
-		"off_ramp_addressed_by_officer": sale(parked(workflows.ReasonRefundAddress), parked(workflows.ReasonRefundSecond), "Take the address over"),
-		"off_ramp_payout_kept":          sale(parked(workflows.ReasonRefundClaimed), "Let the payout stand", "Approve the sweep"),
-		"off_ramp_float":                sale("Look whether the float is large enough"),
+		"off_ramp_addressed_by_officer": sale(parked(workflows.ReasonRefundAddress), parked(workflows.ReasonRefundSecond), "Set the refund's address"),
+		"off_ramp_payout_kept":          sale(parked(workflows.ReasonRefundClaimed), "Keep the payout instead of the refund", "Approve the sweep"),
+		"off_ramp_float":                sale("Check whether there is enough float"),
 		"off_ramp_resolved":             sale(`"verb":"resolve"`, "Approve the sweep"),
 		"momo_payout_paid":              {workflows.TypeMomoPayout, []string{`"completed":true`}},
 		"momo_payout_refused":           {workflows.TypeMomoPayout, []string{`"refused":true`}},
@@ -43,15 +43,15 @@ func ways() map[string]way {
 		"late_payout_repeated":          {workflows.TypeLatePayout, []string{`"outcome":"accounted"`}},
 		"late_payout_kept":              {workflows.TypeLatePayout, []string{`"elsewhere":true`, `"outcome":"accounted"`}},
 		"late_payout_twice":             {workflows.TypeLatePayout, []string{parked(workflows.ReasonMomoTwice), `"outcome":"resolved"`}},
-		"return_deposit":                {workflows.TypeReturnDeposit, []string{"Have the crypto sent back"}},
+		"return_deposit":                {workflows.TypeReturnDeposit, []string{"Approve the refund payment"}},
 		"crypto_payout_sweep":           {workflows.TypeCryptoPayout, []string{`"completed":true`}},
 		"crypto_payout_refund":          {workflows.TypeCryptoPayout, []string{`"refund_id"`, `"completed":true`}},
 		"crypto_payout_funding":         {workflows.TypeCryptoPayout, []string{`"completed":true`}},
 	}
 }
 
-// TestEveryWayOfASaleHasASample holds that sales under way can be gone on with by the next build, whatever has become of
-// them: each way that they can take is among the histories that TestRecordedHistoriesReplay replays.
+// TestEveryWayOfASaleHasASample makes sure that the next build can continue every sale under way: each path that a
+// sale can take is among the histories that TestRecordedHistoriesReplay replays.
 func TestEveryWayOfASaleHasASample(t *testing.T) {
 	recorded := map[string]sample{}
 	for _, f := range samples(t) {

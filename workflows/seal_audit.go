@@ -6,7 +6,7 @@ import (
 	"kivuko/activities"
 )
 
-// SealAudit seals the audit rows written since the last time. A schedule starts it.
+// SealAudit seals the audit rows written since the last run. A schedule starts it.
 func SealAudit(ctx workflow.Context) (activities.Sealed, error) {
 	sealed, err := fetch(ctx, database, "Seal the audit rows", orders.SealAudit)
 	return sealed, err

@@ -16,16 +16,16 @@ import (
 	"kivuko/workflows"
 )
 
-// payoutScript is what the activities of a payout answer, call by call; the last answer repeats.
+// payoutScript is the responses of a payout's activities, call by call; the last one repeats.
 type payoutScript struct {
 	now      func() time.Time
 	signs    map[uuid.UUID][]activities.SignedPayment
 	delivers map[uuid.UUID][]activities.Delivery
-	outbids  []activities.Outbid
+	bumps    []activities.Bump
 	topUps   []activities.TopUp
 	calls    []string
 	inputs   []activities.SignInput
-	waits    []time.Duration // how long a higher bid is put off
+	waits    []time.Duration // how long a higher bid is postponed
 }
 
 func nextOf[T any](list *[]T) T {
@@ -49,15 +49,15 @@ func (s *payoutScript) sign(_ context.Context, in activities.SignInput) (activit
 
 func (s *payoutScript) deliver(_ context.Context, in activities.DeliverInput) (activities.Delivery, error) {
 	s.calls = append(s.calls, "deliver")
-	s.waits = append(s.waits, in.OutbidAfter.Sub(s.now()))
+	s.waits = append(s.waits, in.BumpAfter.Sub(s.now()))
 	list := s.delivers[in.PaymentID]
 	defer func() { s.delivers[in.PaymentID] = list }()
 	return nextOf(&list), nil
 }
 
-func (s *payoutScript) outbid(_ context.Context, in activities.OutbidInput) (activities.Outbid, error) {
-	s.calls = append(s.calls, "outbid")
-	return nextOf(&s.outbids), nil
+func (s *payoutScript) bump(_ context.Context, in activities.BumpInput) (activities.Bump, error) {
+	s.calls = append(s.calls, "bump")
+	return nextOf(&s.bumps), nil
 }
 
 func (s *payoutScript) topUp(context.Context, activities.TopUpInput) (activities.TopUp, error) {
@@ -65,16 +65,17 @@ func (s *payoutScript) topUp(context.Context, activities.TopUpInput) (activities
 	return nextOf(&s.topUps), nil
 }
 
-// runPayout runs a payout on Ethereum over these answers.
+// runPayout runs a payout on Ethereum with these responses.
 func (s *payoutScript) runPayout(t *testing.T, id uuid.UUID) workflows.CryptoPayoutResult {
 	t.Helper()
 	suite := testsuite.WorkflowTestSuite{}
 	suite.SetLogger(silentLogger{})
 	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
 	s.now = env.Now
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
 	for name, f := range map[string]any{
-		"SignPayment": s.sign, "DeliverPayment": s.deliver, "OutbidPayment": s.outbid, "ApproveTopUp": s.topUp, "ListParked": listed,
+		"SignPayment": s.sign, "DeliverPayment": s.deliver, "BumpPaymentFee": s.bump, "ApproveTopUp": s.topUp, "ListParked": listed,
 	} {
 		env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}
@@ -96,40 +97,40 @@ var (
 	needsGas   = activities.SignedPayment{Gas: &activities.NeedGas{Missing: "0.01"}}
 )
 
-// TestStuckTransactionIsOutbid bids more for a transaction that no block takes, and leaves the rest to the
-// delivery that watches both.
-func TestStuckTransactionIsOutbid(t *testing.T) {
+// TestStuckTransactionIsBumped replaces a stuck transaction with a higher fee, and leaves the rest to the delivery that
+// watches both.
+func TestStuckTransactionIsBumped(t *testing.T) {
 	id := uuid.New()
 	s := &payoutScript{
 		signs:    map[uuid.UUID][]activities.SignedPayment{id: {signedOnce}},
 		delivers: map[uuid.UUID][]activities.Delivery{id: {stuckFirst, completed}},
-		outbids:  []activities.Outbid{{TxID: "second", N: 2}},
+		bumps:    []activities.Bump{{TxID: "second", N: 2}},
 	}
 	if r := s.runPayout(t, id); !r.Completed || r.TxID != "second" {
 		t.Errorf("ended %+v", r)
 	}
-	if want := []string{"sign", "deliver", "outbid", "deliver"}; !slices.Equal(s.calls, want) {
+	if want := []string{"sign", "deliver", "bump", "deliver"}; !slices.Equal(s.calls, want) {
 		t.Errorf("called %v, want %v", s.calls, want)
 	}
 }
 
-// TestOutbidAtTheCeiling goes on offering what exists, and asks for a higher bid again only after a pause.
-func TestOutbidAtTheCeiling(t *testing.T) {
+// TestBumpAtTheCeiling keeps broadcasting the existing transaction, and tries a higher fee again only after a pause.
+func TestBumpAtTheCeiling(t *testing.T) {
 	id := uuid.New()
 	s := &payoutScript{
 		signs:    map[uuid.UUID][]activities.SignedPayment{id: {signedOnce}},
 		delivers: map[uuid.UUID][]activities.Delivery{id: {stuckFirst, completed}},
-		outbids:  []activities.Outbid{{Kept: "fee_too_high"}},
+		bumps:    []activities.Bump{{Kept: "fee_too_high"}},
 	}
 	if r := s.runPayout(t, id); !r.Completed {
 		t.Errorf("ended %+v", r)
 	}
 	if len(s.waits) != 2 || s.waits[0] > 0 || s.waits[1] < 5*time.Minute {
-		t.Errorf("a higher bid was put off by %v", s.waits)
+		t.Errorf("a higher bid was postponed by %v", s.waits)
 	}
 }
 
-// TestGasIsBroughtFirst tops the sender up by a payment of its own and then signs.
+// TestGasIsBroughtFirst tops the sender up by a separate payment and then signs.
 func TestGasIsBroughtFirst(t *testing.T) {
 	id, gas := uuid.New(), uuid.New()
 	s := &payoutScript{
@@ -148,7 +149,7 @@ func TestGasIsBroughtFirst(t *testing.T) {
 	}
 }
 
-// TestGasThatCanNotBeHad parks the payment with the word that says why.
+// TestGasThatCanNotBeHad parks the payment with the code of the reason.
 func TestGasThatCanNotBeHad(t *testing.T) {
 	gas := uuid.New()
 	for name, c := range map[string]struct {
@@ -171,7 +172,7 @@ func TestGasThatCanNotBeHad(t *testing.T) {
 				t.Errorf("ended %+v", r)
 			}
 			last := s.inputs[len(s.inputs)-1]
-			if last.PaymentID != id || last.ReportGas || last.GasWord != c.word {
+			if last.PaymentID != id || last.ReportGas || last.GasReason != c.word {
 				t.Errorf("signed %+v", s.inputs)
 			}
 		})

@@ -15,23 +15,23 @@ import (
 	"kivuko/workflows"
 )
 
-// signs records what the flows show to operators: the reasons they were parked with, by flow, and who
-// needs attention now.
+// signs records what the flows show to operators: the reasons they were parked with, by flow, and who needs attention
+// now.
 type signs struct {
 	interceptor.WorkerInterceptorBase
 	mu      sync.Mutex
 	reasons map[string][]string
 	alarmed map[string]bool
 	shown   map[string]int              // upserts by flow
-	steps   map[string]map[string]int   // what a flow asked of the server, by flow and kind
-	parks   []func(flow, reason string) // told of every reason that a flow is parked with
+	steps   map[string]map[string]int   // a flow's requests to the server, by flow and kind
+	parks   []func(flow, reason string) // called with every reason that a flow is parked with
 }
 
 func newSigns() *signs {
 	return &signs{reasons: map[string][]string{}, alarmed: map[string]bool{}, shown: map[string]int{}, steps: map[string]map[string]int{}}
 }
 
-// step counts something that a flow asks of the server.
+// step counts a flow's request to the server.
 func (s *signs) step(ctx workflow.Context, kind string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,14 +59,14 @@ func (i *signsInbound) Init(out interceptor.WorkflowOutboundInterceptor) error {
 	return i.Next.Init(o)
 }
 
-// ExecuteWorkflow fails a flow that ends and still calls for a person: nobody could help it any more.
+// ExecuteWorkflow fails a flow that ends while it is parked: no operator could help it any more.
 func (i *signsInbound) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	out, err := i.Next.ExecuteWorkflow(ctx, in)
 	id := workflow.GetInfo(ctx).WorkflowExecution.ID
 	i.signs.mu.Lock()
 	defer i.signs.mu.Unlock()
 	if i.signs.alarmed[id] && !workflow.IsContinueAsNewError(err) {
-		return nil, errors.Join(fmt.Errorf("%s is over and still calls for a person", id), err)
+		return nil, errors.Join(fmt.Errorf("%s has ended and is still parked", id), err)
 	}
 	return out, err
 }
@@ -123,7 +123,7 @@ func (o *signsOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, update
 	return o.Next.UpsertTypedSearchAttributes(ctx, updates...)
 }
 
-// were checks the reasons that a flow was parked with, in their order, and that it calls for nobody in the end.
+// were checks the reasons with which a flow was parked, in order, and that it is no longer parked.
 func (s *signs) were(t *testing.T, flow string, want ...workflows.Reason) {
 	t.Helper()
 	s.mu.Lock()
@@ -136,6 +136,6 @@ func (s *signs) were(t *testing.T, flow string, want ...workflows.Reason) {
 		t.Errorf("%s was parked with %v, want %v", flow, s.reasons[flow], names)
 	}
 	if s.alarmed[flow] {
-		t.Errorf("%s still calls for a person", flow)
+		t.Errorf("%s is still parked", flow)
 	}
 }

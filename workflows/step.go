@@ -2,14 +2,15 @@ package workflows
 
 import (
 	"cmp"
+	"time"
 
 	enumspb "go.temporal.io/api/enums/v1"
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 )
 
-// step has an activity carried out and returns its answer. The summary is what the Web UI shows of it. The compiler holds
-// the input against the activity; C is the context of activities, which flows have no other use for.
+// step executes an activity and returns its result. The Web UI shows the summary. The compiler checks the input against
+// the activity; C is the context type of activities, which flows don't use otherwise.
 func step[C, In, Out any](ctx workflow.Context, k kind, summary string, activity func(C, In) (Out, error), in In) (Out, error) {
 	var out Out
 	err := k.execute(ctx, summary, activity, in).Get(ctx, &out)
@@ -44,11 +45,11 @@ func (k kind) execute(ctx workflow.Context, summary string, activity any, in ...
 	return workflow.ExecuteActivity(ctx, activity, in...)
 }
 
-// child is a flow that another flow starts. It lives on when its parent is gone, because it holds money that is on its
-// way; one that ended may be started again under its id, which is another try.
+// child is a flow that another flow starts. It keeps running when its parent ends, because it moves money. After it has
+// ended it may be started again under its id, for another try.
 type child struct {
 	id       string
-	summary  string // what the Web UI shows of it
+	summary  string // shown in the Web UI
 	priority temporal.Priority
 	shown    temporal.SearchAttributes
 }
@@ -61,7 +62,7 @@ func (c child) execute(ctx workflow.Context, flow, in any) workflow.ChildWorkflo
 	return workflow.ExecuteChildWorkflow(ctx, flow, in)
 }
 
-// start starts a child and goes on when it runs. It reports whether it was started: one that runs already is no error.
+// start starts a child, returns once it runs, and reports whether it was started: one that already runs is no error.
 func start[In, Out any](ctx workflow.Context, c child, flow func(workflow.Context, In) (Out, error), in In) (bool, error) {
 	err := c.execute(ctx, flow, in).GetChildWorkflowExecution().Get(ctx, nil)
 	if temporal.IsWorkflowExecutionAlreadyStartedError(err) {
@@ -70,20 +71,28 @@ func start[In, Out any](ctx workflow.Context, c child, flow func(workflow.Contex
 	return err == nil, err
 }
 
-// waiting is how a flow waits for something: it attends to what comes in meanwhile.
+// waiting waits until ready and handles messages that arrive meanwhile.
 type waiting func(ctx workflow.Context, ready func() bool)
 
-// patiently waits and does nothing else. The context is never cancelled, so the wait can't fail.
+// pause waits for a time, or until ready.
+func (w waiting) pause(ctx workflow.Context, d time.Duration, summary string, ready func() bool) {
+	timed, cancel := workflow.WithCancel(ctx)
+	defer cancel()
+	timer := workflow.NewTimerWithOptions(timed, d, workflow.TimerOptions{Summary: summary})
+	w(ctx, func() bool { return timer.IsReady() || ready() })
+}
+
+// patiently waits and handles nothing meanwhile. The context is never cancelled, so the wait can't fail.
 func patiently(ctx workflow.Context, ready func() bool) { _ = workflow.Await(ctx, ready) }
 
-// run runs a child to its end. One with the same id that is at work already is waited for: after a reset of its parent an
-// earlier child may be, whose result a new one returns.
+// run runs a child to its end. If a child with the same id already runs, as after a reset of the parent, run waits for it
+// and then starts a new one, which returns its result.
 func run[In, Out any](ctx workflow.Context, c child, flow func(workflow.Context, In) (Out, error), in In, until waiting) (Out, error) {
 	return runWatched(ctx, c, flow, in, until, nil)
 }
 
-// runWatched is run, and tells when the child can be spoken to: not before it was started, which the server says a moment
-// after it was asked for.
+// runWatched is run, and reports when the child can receive signals: only after the server confirmed its start, or said
+// that an earlier one runs.
 func runWatched[In, Out any](
 	ctx workflow.Context, c child, flow func(workflow.Context, In) (Out, error), in In, until waiting, running func(bool),
 ) (Out, error) {
@@ -95,19 +104,20 @@ func runWatched[In, Out any](
 			running(true)
 		}
 		until(ctx, future.IsReady)
-		if running != nil {
-			running(false)
-		}
 		var out Out
 		err := future.Get(ctx, &out)
-		if !temporal.IsWorkflowExecutionAlreadyStartedError(err) {
+		busy := temporal.IsWorkflowExecutionAlreadyStartedError(err)
+		if running != nil {
+			running(busy)
+		}
+		if !busy {
 			return out, err
 		}
 		await(ctx, slower(ctx, childBusyPause, began), "Wait for the earlier "+c.id, func() bool { return false })
 	}
 }
 
-// carry runs the child that carries a chain payment out.
+// carry runs the child that carries out a chain payment.
 func carry(ctx workflow.Context, in CryptoPayoutInput, c child, until waiting) (CryptoPayoutResult, error) {
 	c.id = CryptoPayoutID(in.PaymentID)
 	return run(ctx, c, CryptoPayout, in, until)

@@ -2,6 +2,8 @@ package workflows_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -105,8 +107,8 @@ func (b *book) RecordBroadcast(_ context.Context, id uuid.UUID, code string, acc
 	})
 }
 
-func (b *book) RecordIncluded(_ context.Context, id uuid.UUID, block uint64, blockID string) error {
-	return run(b, "RecordIncluded", func() error {
+func (b *book) RecordIncluded(_ context.Context, id uuid.UUID, block uint64, blockID string) (exchange.ChainPayment, error) {
+	return blank[exchange.ChainPayment](b, "RecordIncluded", func() error {
 		a := b.signed[id]
 		a.Block, a.BlockID = block, blockID
 		b.signed[id] = a
@@ -114,14 +116,14 @@ func (b *book) RecordIncluded(_ context.Context, id uuid.UUID, block uint64, blo
 	})
 }
 
-func (b *book) RecordVanished(_ context.Context, id uuid.UUID) error {
-	return run(b, "RecordVanished", func() error {
+func (b *book) RecordVanished(_ context.Context, id uuid.UUID) (exchange.ChainPayment, error) {
+	return blank[exchange.ChainPayment](b, "RecordVanished", func() error {
 		return b.step(id, exchange.TxBroadcast, exchange.ChainBroadcast, exchange.OrderProcessing)
 	})
 }
 
-func (b *book) RecordExpired(_ context.Context, id uuid.UUID, _ string) error {
-	return run(b, "RecordExpired", func() error {
+func (b *book) RecordExpired(_ context.Context, id uuid.UUID, _ string) (exchange.ChainPayment, error) {
+	return blank[exchange.ChainPayment](b, "RecordExpired", func() error {
 		return b.step(id, exchange.TxExpired, exchange.ChainApproved, exchange.OrderProcessing)
 	})
 }
@@ -158,8 +160,8 @@ func (b *book) WaitForWatch(context.Context, uuid.UUID) error {
 	})
 }
 
-func (b *book) ParkChainPayment(_ context.Context, id uuid.UUID, detail string) error {
-	return run(b, "ParkChainPayment", func() error {
+func (b *book) ParkChainPayment(_ context.Context, id uuid.UUID, detail string) (exchange.ChainPayment, error) {
+	return blank[exchange.ChainPayment](b, "ParkChainPayment", func() error {
 		p := b.payments[id]
 		if _, alive := b.live(id); alive {
 			return conflict("a transaction is alive")
@@ -170,8 +172,8 @@ func (b *book) ParkChainPayment(_ context.Context, id uuid.UUID, detail string) 
 	})
 }
 
-func (b *book) RetryChainPayment(_ context.Context, id uuid.UUID, _ exchange.Principal) error {
-	return run(b, "RetryChainPayment", func() error {
+func (b *book) RetryChainPayment(_ context.Context, id uuid.UUID, _ exchange.Principal) (exchange.ChainPayment, error) {
+	return blank[exchange.ChainPayment](b, "RetryChainPayment", func() error {
 		p := b.payments[id]
 		if err := exchange.ChainPaymentMachine.Allow(p.Status, exchange.ChainApproved); err != nil {
 			return err
@@ -191,11 +193,23 @@ func (b *book) Refund(_ context.Context, id uuid.UUID) (exchange.Refund, error) 
 	})
 }
 
-func (b *book) BeginRefundPayout(_ context.Context, id uuid.UUID, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
-	return tx(b, "BeginRefundPayout", func() (exchange.PaymentAttempt, error) {
+func (b *book) Payable(_ context.Context, of exchange.PayoutObject) (exchange.Payable, error) {
+	return tx(b, "Payable", func() (exchange.Payable, error) { return b.payable(b.refunds[of.ID]), nil })
+}
+
+func (b *book) payable(r exchange.Refund) exchange.Payable {
+	return exchange.Payable{
+		Object: exchange.PayoutOfRefund(r.ID), OrderID: r.OrderID, Amount: r.Amount, Phone: r.Phone, Reference: "Refund",
+		Paid: r.Status == exchange.RefundCompleted, Receipt: r.Receipt, Claimed: r.Claimed,
+	}
+}
+
+func (b *book) BeginPayout(_ context.Context, of exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
+	return tx(b, "BeginPayout", func() (exchange.PaymentAttempt, error) {
 		if stored, ok := b.attempts[a.ID]; ok {
 			return stored, nil
 		}
+		id := of.ID
 		r := b.refunds[id]
 		if b.doubtful && !b.confirmed {
 			r.Status, r.Detail = exchange.RefundNeedsReview, exchange.RefundPayerDiffers
@@ -208,6 +222,7 @@ func (b *book) BeginRefundPayout(_ context.Context, id uuid.UUID, a exchange.Pay
 		if err := exchange.RefundMachine.Allow(r.Status, exchange.RefundProcessing); err != nil {
 			return a, err
 		}
+		a.RefundID = id
 		b.float = b.float.Sub(r.Amount)
 		r.Status = exchange.RefundProcessing
 		stored := a
@@ -217,8 +232,8 @@ func (b *book) BeginRefundPayout(_ context.Context, id uuid.UUID, a exchange.Pay
 	})
 }
 
-func (b *book) ConfirmPayee(_ context.Context, id uuid.UUID, _ exchange.Principal) error {
-	return run(b, "ConfirmPayee", func() error {
+func (b *book) ConfirmPayee(_ context.Context, id uuid.UUID, _ exchange.Principal) (exchange.Refund, error) {
+	return blank[exchange.Refund](b, "ConfirmPayee", func() error {
 		if b.refunds[id].Status != exchange.RefundNeedsReview {
 			return conflict("the payee is not in question")
 		}
@@ -227,8 +242,9 @@ func (b *book) ConfirmPayee(_ context.Context, id uuid.UUID, _ exchange.Principa
 	})
 }
 
-func (b *book) CompleteRefund(_ context.Context, id, attempt uuid.UUID, o exchange.Observation) error {
-	return run(b, "CompleteRefund", func() error {
+func (b *book) CompletePayout(_ context.Context, of exchange.PayoutObject, attempt uuid.UUID, o exchange.Observation) (exchange.Payable, error) {
+	return blank[exchange.Payable](b, "CompletePayout", func() error {
+		id := of.ID
 		r := b.refunds[id]
 		a, ok := b.attempts[attempt]
 		switch {
@@ -251,13 +267,19 @@ func (b *book) CompleteRefund(_ context.Context, id, attempt uuid.UUID, o exchan
 	})
 }
 
-func (b *book) ResolveRefund(_ context.Context, id uuid.UUID, reference string, _ exchange.Principal) error {
-	return run(b, "ResolveRefund", func() error {
-		r := b.refunds[id]
+func (b *book) SettlePayout(ctx context.Context, of exchange.PayoutObject, attempt uuid.UUID, o exchange.Observation, _ exchange.Principal) error {
+	b.mu.Lock()
+	r, id, reference := b.refunds[of.ID], of.ID, o.Receipt
+	b.mu.Unlock()
+	if r.Status == exchange.RefundProcessing {
+		_, err := b.CompletePayout(ctx, of, attempt, o)
+		return err
+	}
+	return run(b, "SettlePayout", func() error {
 		if r.Status == exchange.RefundCompleted && r.Receipt == reference {
 			return nil
 		}
-		if r.Status != exchange.RefundNeedsReview {
+		if r.Status != exchange.RefundNeedsReview && r.Status != exchange.RefundPending {
 			return conflict("the refund is %s", r.Status)
 		}
 		r.Status, r.Receipt = exchange.RefundCompleted, reference
@@ -270,24 +292,49 @@ func (b *book) ResolveRefund(_ context.Context, id uuid.UUID, reference string, 
 	})
 }
 
-func (b *book) FailRefund(_ context.Context, id uuid.UUID, _ string) error {
-	return run(b, "FailRefund", func() error {
+func (b *book) FailPayout(_ context.Context, of exchange.PayoutObject, _ string) (exchange.Payable, error) {
+	return tx(b, "FailPayout", func() (exchange.Payable, error) {
+		id := of.ID
 		r := b.refunds[id]
-		if r.Status == exchange.RefundNeedsReview {
-			return nil
+		if r.Status != exchange.RefundProcessing {
+			return b.payable(r), nil
 		}
 		for _, a := range b.attempts {
 			if a.RefundID == id && open(a) {
-				return conflict("a payout may still move money")
+				return exchange.Payable{}, conflict("a payout may still move money")
 			}
 		}
 		if err := exchange.RefundMachine.Allow(r.Status, exchange.RefundFailed); err != nil {
-			return err
+			return exchange.Payable{}, err
 		}
 		b.float = b.float.Add(r.Amount)
 		r.Status = exchange.RefundNeedsReview
 		b.refunds[id] = r
-		return nil
+		return b.payable(r), nil
+	})
+}
+
+func (b *book) DoubtPayout(context.Context, exchange.PayoutObject, bool) error { return nil }
+
+func (b *book) DeclaredUnpaid(context.Context, uuid.UUID) (bool, error) {
+	return tx(b, "DeclaredUnpaid", func() (bool, error) { return b.declared, nil })
+}
+
+func (b *book) ReceiptNeedsSecond(context.Context, exchange.PayoutObject, string) (bool, error) {
+	return tx(b, "ReceiptNeedsSecond", func() (bool, error) { return b.second, nil })
+}
+
+func (b *book) CryptoIsHere(context.Context, uuid.UUID) (bool, error) {
+	return false, nil
+}
+
+func (b *book) KeepOrderPayout(context.Context, uuid.UUID, exchange.Principal) (exchange.OrderPayout, error) {
+	return exchange.OrderPayout{}, conflict("the order has no payout")
+}
+
+func (b *book) Payouts(context.Context, uuid.UUID) ([]exchange.PaymentAttempt, error) {
+	return tx(b, "Payouts", func() ([]exchange.PaymentAttempt, error) {
+		return slices.Collect(maps.Values(b.attempts)), nil
 	})
 }
 
@@ -318,8 +365,8 @@ func (b *book) PaidTwiceBy(_ context.Context, attempt uuid.UUID) (exchange.Payme
 	return exchange.PaymentException{}, false, nil
 }
 
-func (b *book) ResolveException(_ context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, _ exchange.Principal) error {
-	return run(b, "ResolveException", func() error {
+func (b *book) ResolveException(_ context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, _ exchange.Principal) (exchange.PaymentException, error) {
+	return blank[exchange.PaymentException](b, "ResolveException", func() error {
 		e := b.exceptions[id]
 		if e.Status == to || e.Status == exchange.ExcCredited || e.Status == exchange.ExcWrittenOff { // by its own verb
 			return nil

@@ -8,7 +8,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
-	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
@@ -18,13 +17,15 @@ import (
 type book struct {
 	mu         sync.Mutex
 	now        func() time.Time
-	fault      func(call string) error // asked before the effect
-	lost       func(call string) error // asked after it
+	fault      func(call string) error // called before the effect
+	lost       func(call string) error // called after it
 	available  money.Amount            // of the offer
 	float      money.Amount            // for payouts
-	stale      int                     // rows that have outlived their use
+	stale      int                     // rows that are no longer needed
 	doubtful   bool                    // the operator names another payer than the prompted phone
-	confirmed  bool                    // and a person said that the prompted phone is right
+	confirmed  bool                    // and an operator confirmed the prompted phone
+	declared   bool                    // two officers declared a payout unpaid
+	second     bool                    // a receipt needs a second officer
 	orders     map[uuid.UUID]exchange.Order
 	attempts   map[uuid.UUID]exchange.PaymentAttempt
 	callbacks  map[uuid.UUID][]exchange.MomoCallback
@@ -37,7 +38,7 @@ type book struct {
 	vendor     map[uuid.UUID]int // how often an order's vendor was paid
 	unsealed   int               // audit rows
 	wallets    map[uuid.UUID]exchange.Wallet
-	hold       func() exchange.SigningHold // asked while it is not nil
+	hold       func() exchange.SigningHold // called unless it is nil
 	waited     int                         // how often a payment was shown to wait for the watch
 	parked     map[string]exchange.ParkedFlow
 	wasParked  []string
@@ -73,6 +74,11 @@ func tx[T any](b *book, call string, do func() (T, error)) (T, error) {
 		}
 	}
 	return out, err
+}
+
+// blank is run for a method whose result no flow uses.
+func blank[T any](b *book, call string, do func() error) (T, error) {
+	return tx(b, call, func() (none T, err error) { return none, do() })
 }
 
 func run(b *book, call string, do func() error) error {
@@ -115,7 +121,7 @@ func (b *book) OrderByID(_ context.Context, id uuid.UUID) (exchange.Order, error
 	})
 }
 
-// move changes an order's status where the machine allows it.
+// move changes an order's status where the state machine allows it.
 func (b *book) move(id uuid.UUID, to exchange.OrderStatus, detail string) (exchange.Order, error) {
 	o := b.orders[id]
 	if o.Status != to {
@@ -236,11 +242,11 @@ func (b *book) UseCommand(_ context.Context, id uuid.UUID, kind string, object u
 	})
 }
 
-func (b *book) Prune(_ context.Context, limit int) (activities.Pruned, error) {
-	return tx(b, "Prune", func() (activities.Pruned, error) {
+func (b *book) Prune(_ context.Context, limit int) (exchange.Pruned, error) {
+	return tx(b, "Prune", func() (exchange.Pruned, error) {
 		n := min(limit, b.stale)
 		b.stale -= n
-		return activities.Pruned{IdempotencyKeys: n, Sessions: min(n, 1)}, nil
+		return exchange.Pruned{IdempotencyKeys: n, Sessions: min(n, 1)}, nil
 	})
 }
 
@@ -355,25 +361,25 @@ func (b *book) ReceiptsFor(_ context.Context, reference string) ([]exchange.Obse
 	})
 }
 
-func (b *book) AcceptPayment(_ context.Context, id uuid.UUID, o exchange.Observation, _ time.Time) (activities.PaymentOutcome, error) {
-	return tx(b, "AcceptPayment", func() (activities.PaymentOutcome, error) {
+func (b *book) AcceptPayment(_ context.Context, id uuid.UUID, o exchange.Observation, _ time.Time) (exchange.PaymentOutcome, error) {
+	return tx(b, "AcceptPayment", func() (exchange.PaymentOutcome, error) {
 		a := b.attempts[id]
 		if a.Status == exchange.AttemptSucceeded {
 			return b.outcome(a, "known"), nil
 		}
 		for _, other := range b.attempts {
 			if other.Receipt == o.Receipt {
-				return activities.PaymentOutcome{}, exchange.Errorf(exchange.CodeConflict, "the receipt is known")
+				return exchange.PaymentOutcome{}, exchange.Errorf(exchange.CodeConflict, "the receipt is known")
 			}
 		}
 		a.Status, a.Receipt, a.Moved = exchange.AttemptSucceeded, o.Receipt, o.Amount
 		b.attempts[id] = a
-		return b.outcome(a, b.place(a)), nil
+		return b.outcome(a, b.place(a, o)), nil
 	})
 }
 
-// place finds the place of money that arrived.
-func (b *book) place(a exchange.PaymentAttempt) string {
+// place finds where money that arrived belongs.
+func (b *book) place(a exchange.PaymentAttempt, o exchange.Observation) exchange.PaymentKind {
 	order := b.orders[a.OrderID]
 	except := func(kind exchange.ExceptionKind, status exchange.ExceptionStatus, amount money.Amount) exchange.PaymentException {
 		e := exchange.PaymentException{
@@ -389,8 +395,13 @@ func (b *book) place(a exchange.PaymentAttempt) string {
 		if order.PaymentTxnID != "" {
 			kind = exchange.ExcDuplicate
 		}
+		if kind == exchange.ExcLate && order.StatusDetail == exchange.DetailCancelled && b.byPrompted(o) {
+			e := except(kind, exchange.ExcRefunding, a.Moved)
+			b.openRefund(uuid.NewSHA1(e.ID, []byte("refund")), order, a, e.ID, a.Moved)
+			return exchange.PaidLate
+		}
 		except(kind, exchange.ExcOpen, a.Moved)
-		return string(kind)
+		return exchange.PaymentKind(kind)
 	case a.Moved.Cmp(price) < 0:
 		e := except(exchange.ExcUnder, exchange.ExcRefunding, a.Moved)
 		order.PaymentTxnID = a.Receipt
@@ -416,9 +427,15 @@ func (b *book) place(a exchange.PaymentAttempt) string {
 	return "exact"
 }
 
-func (b *book) outcome(a exchange.PaymentAttempt, kind string) activities.PaymentOutcome {
-	out := activities.PaymentOutcome{Order: b.orders[a.OrderID], Attempt: a, Kind: kind}
-	out.ChainPayment, _ = b.paymentOf(a.OrderID) // of the order, whoever paid it
+// byPrompted reports whether the payment is certainly of the prompted phone.
+func (b *book) byPrompted(o exchange.Observation) bool {
+	row := o.Source == exchange.SourceConfirmation || o.Source == exchange.SourceStatement
+	return !b.doubtful && (!row || o.Phone != "")
+}
+
+func (b *book) outcome(a exchange.PaymentAttempt, kind exchange.PaymentKind) exchange.PaymentOutcome {
+	out := exchange.PaymentOutcome{Order: b.orders[a.OrderID], Attempt: a, Kind: kind}
+	out.ChainPayment, _ = b.paymentOf(a.OrderID) // the order's, whichever attempt paid it
 	for _, e := range b.exceptions {
 		if e.AttemptID == a.ID {
 			out.Exception = e

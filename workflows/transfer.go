@@ -10,28 +10,28 @@ import (
 	"kivuko/exchange"
 )
 
-// Transfer is the flow of a transfer: screen who gets it, wait for the officers whom its value asks
-// for, and pay it out. One within our custody is paid out at once.
+// Transfer is the flow of a transfer: screen the recipient, wait for the officers' approvals that its value requires, and
+// pay it out. A transfer within our custody is paid out at once.
 func Transfer(ctx workflow.Context, in TransferInput) (TransferResult, error) {
-	// Money is held, so a cancellation of the execution is not obeyed. Senders cancel transfers by the
-	// update "cancel", operators by their commands.
+	// Money is held, so a cancellation of the execution is ignored. Senders cancel transfers by the update "cancel",
+	// operators by their commands.
 	ctx, _ = workflow.NewDisconnectedContext(ctx)
 	f := &transfer{in: in}
 	if err := f.handlers(ctx); err != nil {
 		return TransferResult{}, err
 	}
-	return attended(ctx, f.desk, f.run)
+	return attended(ctx, f.commands, f.run)
 }
 
-// transfer is one transfer on its way. What its row says decides what comes next, because the sender,
-// the officers and the network change it meanwhile.
+// transfer is the state of one transfer. Its database row decides the next step, because the sender, the officers and the
+// network change the row meanwhile.
 type transfer struct {
 	flow
 	in       TransferInput
 	row      activities.OpenedTransfer
 	lapsesAt time.Time
 
-	imported bool // a cold wallet's transaction was signed elsewhere and is stored
+	imported bool // a cold wallet's transaction, signed offline, is stored
 }
 
 func (f *transfer) run(ctx workflow.Context) (TransferResult, error) {
@@ -39,7 +39,7 @@ func (f *transfer) run(ctx workflow.Context) (TransferResult, error) {
 	for f.refusal == nil && !f.over() {
 		switch f.row.Status {
 		case exchange.TransferCreated:
-			advance(ctx, f, "Take the transfer on", transfers.AdvanceTransfer)
+			advance(ctx, f, "Accept the transfer", transfers.AdvanceTransfer)
 		case exchange.TransferScreening:
 			f.screen(ctx)
 		case exchange.TransferPending:
@@ -54,13 +54,13 @@ func (f *transfer) run(ctx workflow.Context) (TransferResult, error) {
 			f.pay(ctx)
 		case exchange.TransferBlocked:
 			f.held(ctx)
-		case exchange.TransferCompleted, exchange.TransferCancelled, exchange.TransferRejected, exchange.TransferFailed: // over
+		case exchange.TransferCompleted, exchange.TransferCancelled, exchange.TransferRejected, exchange.TransferFailed: // ended
 		}
 	}
 	return f.finish(ctx)
 }
 
-// over tells whether nothing more happens. Of a blocked transfer the held money is still to be decided about.
+// over reports whether the transfer has ended. A blocked one ends when its held money is released.
 func (f *transfer) over() bool {
 	if f.row.Status == exchange.TransferBlocked {
 		return f.row.Detail == exchange.DetailReleased
@@ -84,7 +84,7 @@ func (f *transfer) open(ctx workflow.Context) {
 	f.tell(ctx)
 }
 
-// learn takes a newer answer about the transfer over. Answers of two steps may come in any order.
+// learn stores the transfer's state if it is newer. Answers of two steps may come in any order.
 func (f *transfer) learn(ctx workflow.Context, s activities.TransferState) {
 	if s.Version > f.row.Version {
 		f.row.TransferState = s
@@ -92,10 +92,9 @@ func (f *transfer) learn(ctx workflow.Context, s activities.TransferState) {
 	}
 }
 
-// screen asks about who is to be paid. Without an answer a person is asked to see to it; nobody but the
-// screening itself lets the transfer go on.
+// screen screens the recipient. Without an answer the flow parks; only a clear screening lets the transfer go on.
 func (f *transfer) screen(ctx workflow.Context) {
-	s, err := step(ctx, question, "Screen who is to be paid", transfers.ScreenTransfer, f.named())
+	s, err := step(ctx, question, "Screen the recipient", transfers.ScreenTransfer, f.named())
 	if err == nil {
 		f.learn(ctx, s)
 	}
@@ -110,8 +109,8 @@ func (f *transfer) screen(ctx workflow.Context) {
 	f.mark(ctx, exchange.WaitScreening)
 }
 
-// awaitOfficers waits until enough of them agreed, one said no, the sender gave the transfer up, or the
-// time for a decision is over. Silence is never consent.
+// awaitOfficers waits until enough officers approved, one rejected, the sender cancelled the transfer, or the time for a
+// decision is over. Silence is never consent.
 func (f *transfer) awaitOfficers(ctx workflow.Context) {
 	if f.lapsesAt.IsZero() {
 		f.lapsesAt = workflow.Now(ctx).Add(exchange.ApprovalLife)
@@ -119,37 +118,37 @@ func (f *transfer) awaitOfficers(ctx workflow.Context) {
 	}
 	f.tell(ctx)
 	was := f.row.Version
-	await(ctx, f.lapsesAt.Sub(workflow.Now(ctx)), "Nobody decided in time", func() bool { return f.row.Version != was })
+	await(ctx, f.lapsesAt.Sub(workflow.Now(ctx)), "Wait for the officers' decisions", func() bool { return f.row.Version != was })
 	if f.row.Version != was || workflow.Now(ctx).Before(f.lapsesAt) {
 		return
 	}
-	advance(ctx, f, "Give up waiting for officers", transfers.LapseTransfer)
+	advance(ctx, f, "Cancel the transfer: no decision in time", transfers.LapseTransfer)
 }
 
-// queued hands the transfer to the signer, unless its wallet is cold.
+// queued passes the transfer to the signer, unless its wallet is cold.
 func (f *transfer) queued(ctx workflow.Context) {
 	if f.cold() {
 		f.awaitImport(ctx)
 		return
 	}
-	advance(ctx, f, "Hand the transfer to the signer", transfers.HandToSigner)
+	advance(ctx, f, "Pass the transfer to the signer", transfers.HandToSigner)
 }
 
-// pay has the chain payment carried out, and waits for a person when no transaction of it can be made. The
-// transfer is completed in the transaction that completes its payment.
+// pay has the chain payment carried out, and waits for an operator when no transaction can be made. The database
+// transaction that completes the payment also completes the transfer.
 func (f *transfer) pay(ctx workflow.Context) {
 	f.tell(ctx)
-	f.imported = false // what comes in from now on is another one
+	f.imported = false // a later import is another transaction
 	result, err := f.payout(ctx)
 	f.refresh(ctx)
 	if f.over() {
 		return
 	}
 	if f.cold() && Reason(result.Reason) == ReasonPayoutSigning {
-		return // nothing of it is alive any more: another transaction has to be signed elsewhere
+		return // no transaction is pending any more: another one must be signed offline
 	}
 	reason := Reason(result.Reason)
-	if err != nil || result.Completed { // paid, and the row does not say so
+	if err != nil || result.Completed { // paid, but the row is not completed
 		reason = ReasonStepFailed
 	}
 	d, decided := f.parkedOrMoved(ctx, reason, err)
@@ -158,53 +157,53 @@ func (f *transfer) pay(ctx workflow.Context) {
 	case d.verb == activities.VerbRefund:
 		f.giveUp(ctx, d.proof)
 	default:
-		_ = approveAgain(ctx, f.row.PaymentID, d.proof) // the row says whether it is
+		_ = approveAgain(ctx, f.row.PaymentID, d.proof) // the row shows whether it was approved
 		f.refresh(ctx)
 	}
 }
 
-// payout runs the child that carries the chain payment out.
+// payout runs the child that carries out the chain payment.
 func (f *transfer) payout(ctx workflow.Context) (CryptoPayoutResult, error) {
 	in := CryptoPayoutInput{PaymentID: f.row.PaymentID, TransferID: f.row.TransferID, Network: f.row.Network}
 	c := child{
-		summary: "Pay " + f.row.Amount.String() + " " + string(f.row.Amount.Asset()) + " out", priority: fairness(priorityOrder, f.row.MerchantID),
+		summary: "Pay out " + f.row.Amount.String() + " " + string(f.row.Amount.Asset()), priority: fairness(priorityOrder, f.row.MerchantID),
 		shown: transferPayoutAttributes(f.row),
 	}
 	return carry(ctx, in, c, patiently)
 }
 
-// held waits with the money of a blocked transfer until an operator frees it. Nothing else ever does.
+// held waits until an operator releases the money of a blocked transfer. Nothing else releases it.
 func (f *transfer) held(ctx workflow.Context) {
 	if d, decided := f.parkedOrMoved(ctx, ReasonBlocked, nil); decided {
 		f.giveUp(ctx, d.proof)
 	}
 }
 
-// giveUp gives the money back by command. Where a transaction may still move it the store refuses, and the
-// flow goes on with what the row says.
+// giveUp returns the money by an operator's command. While a transaction may still move it the store refuses, and the flow
+// goes on with the state of the row.
 func (f *transfer) giveUp(ctx workflow.Context, proof activities.Proof) {
 	if err := f.withdraw(ctx, proof.Actor()); err != nil {
-		workflow.GetLogger(ctx).Error("the transfer was not given up", "error", err)
+		workflow.GetLogger(ctx).Error("the transfer's money could not be returned", "error", err)
 		f.refresh(ctx)
 		return
 	}
 	in := activities.GiveUpTransferInput{TransferID: f.row.TransferID, Proof: proof}
-	s, err := step(ctx, database, "Give the money back", transfers.GiveUpTransfer, in)
+	s, err := step(ctx, database, "Return the money", transfers.GiveUpTransfer, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the transfer was not given up", "error", err)
+		workflow.GetLogger(ctx).Error("the transfer's money could not be returned", "error", err)
 		f.refresh(ctx)
 		return
 	}
 	f.learn(ctx, s)
 }
 
-// refresh reads where the transfer stands.
+// refresh reads the state of the transfer.
 func (f *transfer) refresh(ctx workflow.Context) {
-	advance(ctx, f, "Look at the transfer", transfers.ReadTransfer)
+	advance(ctx, f, "Read the transfer", transfers.ReadTransfer)
 }
 
-// advance runs a step until it succeeds, and learns from it where the transfer stands. Between tries that an operator has to
-// clear, the flow is parked.
+// advance runs a step until it succeeds, and stores the resulting state of the transfer. After each failure the flow is
+// parked until an operator sends a command.
 func advance[C any](ctx workflow.Context, f *transfer, what string, activity func(C, activities.TransferInput) (activities.TransferState, error)) {
 	for {
 		s, err := step(ctx, database, what, activity, f.named())
@@ -217,36 +216,35 @@ func advance[C any](ctx workflow.Context, f *transfer, what string, activity fun
 	}
 }
 
-// parkedOrMoved waits for an operator, or until the transfer moves by itself, because its sender gave it up. It
-// reports whether there is a decision.
+// parkedOrMoved waits for an operator, or until the status changes, for example because the sender cancelled. It reports
+// whether there is a decision.
 func (f *transfer) parkedOrMoved(ctx workflow.Context, r Reason, cause error) (decision, bool) {
 	if r != ReasonColdWallet && r != ReasonBlocked {
 		f.mark(ctx, exchange.WaitOperator)
 	}
 	was := f.row.Status
-	f.desk.park(ctx, r, cause)
+	f.commands.park(ctx, r, cause)
 	_ = workflow.Await(ctx, func() bool {
-		return f.desk.hasDecision() || f.row.Status != was || (r == ReasonColdWallet && f.imported)
+		return f.commands.hasDecision() || f.row.Status != was || (r == ReasonColdWallet && f.imported)
 	}) // never cancelled
 	var d decision
-	decided := f.desk.hasDecision()
+	decided := f.commands.hasDecision()
 	if decided {
-		d = f.desk.take()
+		d = f.commands.take()
 	}
-	f.desk.unpark(ctx, f.waitsFor())
+	f.commands.unpark(ctx, f.waitsFor())
 	return d, decided
 }
 
-// mark writes what the transfer waits for. The rows tell it to readers only, so that a failure is no
-// reason to stop.
+// mark writes what the transfer waits for. The detail is only for readers, so a failure does not stop the flow.
 func (f *transfer) mark(ctx workflow.Context, detail string) {
 	if f.row.Detail == detail || f.row.TransferID == uuid.Nil || f.over() {
 		return
 	}
 	in := activities.MarkTransferInput{TransferID: f.row.TransferID, Detail: detail}
-	s, err := step(ctx, database, "Say that the transfer waits for "+detail, transfers.MarkTransfer, in)
+	s, err := step(ctx, database, "Set the transfer's detail: "+detail, transfers.MarkTransfer, in)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the transfer's detail was not written", "error", err)
+		workflow.GetLogger(ctx).Error("the transfer's detail could not be written", "error", err)
 		return
 	}
 	f.learn(ctx, s)

@@ -8,10 +8,10 @@ import (
 	"kivuko/exchange"
 )
 
-// cold tells whether the sending wallet's key never signs in the signer.
+// cold reports whether the sending wallet is cold, so that the signer never signs with its key.
 func (f *transfer) cold() bool { return f.row.WalletType == exchange.Cold }
 
-// awaitImport waits for a transaction that was signed elsewhere, in sight of the operators.
+// awaitImport waits, parked, for a transaction that is signed offline.
 func (f *transfer) awaitImport(ctx workflow.Context) {
 	if d, decided := f.parkedOrMoved(ctx, ReasonColdWallet, nil); decided && d.verb == activities.VerbRefund {
 		f.giveUp(ctx, d.proof)
@@ -19,22 +19,22 @@ func (f *transfer) awaitImport(ctx workflow.Context) {
 	}
 	f.refresh(ctx)
 	if f.row.Status == exchange.TransferQueued {
-		f.imported = false // the row knows of none: wait on, instead of asking it without a pause
+		f.imported = false // the row has no transaction: wait on, instead of reading it without a pause
 	}
 }
 
-// admitCold refuses what is known to be in vain. The rows decide about the rest.
+// admitCold refuses requests that certainly fail. The rows decide about the rest.
 func (f *transfer) admitCold() error {
 	switch {
 	case f.refusal != nil || (f.opened && f.over()):
-		return refuse(exchange.CodeStateConflict, "The transfer is over.")
+		return refuse(exchange.CodeStateConflict, "The transfer has ended.")
 	case f.opened && !f.cold():
-		return refuse(exchange.CodeStateConflict, "The sending wallet is not cold; its transfers are signed here.")
+		return refuse(exchange.CodeStateConflict, "The sending wallet is not a cold wallet, so its transfers are signed by the service.")
 	}
 	return nil
 }
 
-// ready waits until the transfer exists and refuses it while it is not to be paid yet.
+// ready waits until the transfer exists, and refuses the request while the transfer can't be signed yet.
 func (f *transfer) ready(ctx workflow.Context) error {
 	if err := workflow.Await(ctx, func() bool { return f.opened }); err != nil {
 		return err
@@ -54,7 +54,7 @@ func (f *transfer) onPayload(ctx workflow.Context, a Actor) (TransferAck, error)
 	}
 	in := activities.ColdInput{PaymentID: f.row.PaymentID, Actor: a}
 	for range maxNoncePayments {
-		out, err := step(ctx, offline(f.row.Network), "Hand out a transaction to be signed", cold.DraftColdPayment, in)
+		out, err := step(ctx, offline(f.row.Network), "Prepare a transaction for offline signing", cold.DraftColdPayment, in)
 		if err != nil {
 			return TransferAck{}, passOn(err)
 		}
@@ -65,35 +65,35 @@ func (f *transfer) onPayload(ctx workflow.Context, a Actor) (TransferAck, error)
 			return TransferAck{}, err
 		}
 	}
-	return TransferAck{}, refuse(exchange.CodeUnavailable, "The network is not ready for a transaction that waits; ask again in a moment.")
+	return TransferAck{}, refuse(exchange.CodeUnavailable, "The network can't prepare a transaction for offline signing now. Try again in a moment.")
 }
 
-// maxNoncePayments are those that come before a transaction is handed out: an account may have to be opened, or
-// what was handed out before to be made impossible.
+// maxNoncePayments bounds the payments before a payload is returned: the nonce account may have to be opened, or an earlier
+// payload to be made impossible.
 const maxNoncePayments = 3
 
-// moveNonce has the gas wallet open or advance the nonce account by which a transaction lives, and waits until that
-// is final. Whoever waits for the answer may go away; it is carried out all the same.
+// moveNonce has the gas wallet open or advance the nonce account that keeps a transaction valid, and waits until that is
+// final. It is carried out even if the caller no longer waits for the answer.
 func (f *transfer) moveNonce(ctx workflow.Context, payment uuid.UUID) error {
 	in := CryptoPayoutInput{PaymentID: payment, TransferID: f.row.TransferID, Network: f.row.Network}
 	result, err := carry(ctx, in, child{summary: "Nonce account for the transfer " + f.row.TransferID.String()}, patiently)
 	if err != nil {
-		workflow.GetLogger(ctx).Error("the nonce account was not moved", "error", err)
-		return refuse(exchange.CodeUnavailable, "The network's gas wallet could not prepare the transaction; ask again.")
+		workflow.GetLogger(ctx).Error("the nonce account could not be opened or advanced", "error", err)
+		return refuse(exchange.CodeUnavailable, "The network's gas wallet could not prepare the transaction. Try again.")
 	}
 	if !result.Completed {
-		return refuse(exchange.CodeStateConflict, "The network's gas wallet could not prepare the transaction ("+result.Reason+"); see to that and ask again.")
+		return refuse(exchange.CodeStateConflict, "The network's gas wallet could not prepare the transaction ("+result.Reason+"). Correct that and try again.")
 	}
 	return nil
 }
 
-// withdraw makes sure that nothing that was handed out can be included any more. Nothing is given back before.
+// withdraw makes sure that no payload that was issued can still be included in a block. The money is returned only after that.
 func (f *transfer) withdraw(ctx workflow.Context, a Actor) error {
 	if !f.cold() || f.stage() != StagePayout || f.row.PaymentID == uuid.Nil {
 		return nil
 	}
 	in := activities.ColdInput{PaymentID: f.row.PaymentID, Actor: a}
-	out, err := step(ctx, offline(f.row.Network), "Make sure that nothing comes back signed", cold.CloseColdPayment, in)
+	out, err := step(ctx, offline(f.row.Network), "Invalidate the issued transaction", cold.CloseColdPayment, in)
 	if err != nil {
 		return passOn(err)
 	}
@@ -103,13 +103,13 @@ func (f *transfer) withdraw(ctx workflow.Context, a Actor) error {
 	return f.moveNonce(ctx, out.NoncePaymentID)
 }
 
-// onImport stores the transaction and lets the flow bring it to its end.
+// onImport stores the signed transaction and lets the flow deliver it.
 func (f *transfer) onImport(ctx workflow.Context, s SignedElsewhere) (TransferAck, error) {
 	if err := f.ready(ctx); err != nil {
 		return TransferAck{}, err
 	}
 	in := activities.ColdImport{PaymentID: f.row.PaymentID, Raw: s.Raw, Actor: s.Actor}
-	out, err := step(ctx, offline(f.row.Network), "Take the signed transaction", cold.ImportColdPayment, in)
+	out, err := step(ctx, offline(f.row.Network), "Import the signed transaction", cold.ImportColdPayment, in)
 	if err != nil {
 		return TransferAck{}, passOn(err)
 	}
@@ -119,6 +119,6 @@ func (f *transfer) onImport(ctx workflow.Context, s SignedElsewhere) (TransferAc
 			return TransferAck{}, passOn(err)
 		}
 	}
-	f.imported = true // wakes the flow, which looks at the row itself
+	f.imported = true // wakes the flow, which reads the row
 	return TransferAck{Status: f.row.Status, Detail: f.row.Detail}, nil
 }

@@ -13,7 +13,7 @@ import (
 	"kivuko/workflows"
 )
 
-// vault is a cold wallet's nonce account, and what was handed out by it. All is under the book's lock.
+// vault is a cold wallet's nonce account and its issued payloads. All is under the book's lock.
 type vault struct {
 	opened, advanced uuid.UUID // the payments
 	parts            int
@@ -22,8 +22,8 @@ type vault struct {
 	asked            int           // to withdraw
 }
 
-// move is a payment of the gas wallet, which every question gives until it is completed.
-func (w *transferWorld) move(id *uuid.UUID, purpose exchange.ChainPurpose) (uuid.UUID, bool) {
+// move is a payment of the gas wallet, which every query returns until it is completed.
+func (w *transferHarness) move(id *uuid.UUID, purpose exchange.ChainPurpose) (uuid.UUID, bool) {
 	b := w.book
 	if *id == uuid.Nil {
 		*id = uuid.New()
@@ -40,9 +40,9 @@ func (w *transferWorld) move(id *uuid.UUID, purpose exchange.ChainPurpose) (uuid
 	return *id, p.Status == exchange.ChainCompleted
 }
 
-// registerCold lets transactions be handed out and taken back. What is signed elsewhere is what the network's
-// book makes next.
-func (w *transferWorld) registerCold() {
+// registerCold registers the issue and the import of transactions. The transaction signed offline is the next one that the
+// network's book makes.
+func (w *transferHarness) registerCold() {
 	name := func(s string) sdk.RegisterOptions { return sdk.RegisterOptions{Name: s} }
 	w.env.RegisterActivityWithOptions(func(_ context.Context, in activities.ColdInput) (activities.ColdDraft, error) {
 		w.book.mu.Lock()
@@ -88,7 +88,7 @@ func (w *transferWorld) registerCold() {
 	}, name("CloseColdPayment"))
 }
 
-func (w *transferWorld) signedElsewhere(ctx context.Context, payment uuid.UUID) (activities.SignedPayment, error) {
+func (w *transferHarness) signedElsewhere(ctx context.Context, payment uuid.UUID) (activities.SignedPayment, error) {
 	if a, alive, err := w.book.LiveAttempt(ctx, payment); err != nil || alive {
 		return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
 	}
@@ -96,12 +96,12 @@ func (w *transferWorld) signedElsewhere(ctx context.Context, payment uuid.UUID) 
 	return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
 }
 
-// brings imports bytes under the name of a request.
-func (w *transferWorld) brings(name, raw string) {
+// brings imports signed bytes under the name of a request.
+func (w *transferHarness) brings(name, raw string) {
 	w.env.UpdateWorkflow(workflows.UpdateImport, name, w.answer(name), workflows.SignedElsewhere{Raw: []byte(raw), Actor: w.sender()})
 }
 
-func (w *transferWorld) asksPayload(name string) {
+func (w *transferHarness) asksPayload(name string) {
 	w.env.UpdateWorkflow(workflows.UpdatePayload, name, w.answer(name), w.sender())
 }
 
@@ -111,11 +111,11 @@ func TestColdTransfers(t *testing.T) {
 	for _, s := range []passage{
 		{
 			name: "signed elsewhere", status: sent, detail: nought, reasons: []workflows.Reason{waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.brings("import", "good") })
 			},
-			check: func(t *testing.T, w *transferWorld) {
+			check: func(t *testing.T, w *transferHarness) {
 				answered("payload", "")(t, w)
 				answered("import", "")(t, w)
 				if len(w.send.handedOut) != 1 {
@@ -125,7 +125,7 @@ func TestColdTransfers(t *testing.T) {
 		},
 		{
 			name: "foreign bytes first", status: sent, detail: nought, reasons: []workflows.Reason{waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.brings("bad", "other") })
 				w.at(2*whenParked, func() { w.brings("good", "good") })
 			},
@@ -133,23 +133,23 @@ func TestColdTransfers(t *testing.T) {
 		},
 		{
 			name: "twice at once", status: sent, detail: nought, reasons: []workflows.Reason{waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.brings("one", "good"); w.brings("two", "good") })
 			},
 			check: answered("two", ""),
 		},
 		{
-			name: "never in a block, then signed again", status: sent, detail: nought, fates: []fate{{dropped: true}, {}},
+			name: "never in a block, then signed again", status: sent, detail: nought, outcomes: []outcome{{dropped: true}, {}},
 			reasons: []workflows.Reason{waits, waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.brings("one", "good") })
 				w.at(3*whenParked, func() { w.brings("two", "good") })
 			},
 		},
 		{
-			name: "failed on the chain, then signed again", status: sent, detail: nought, fates: []fate{{reverts: true}, {}},
+			name: "failed on the chain, then signed again", status: sent, detail: nought, outcomes: []outcome{{reverts: true}, {}},
 			reasons: []workflows.Reason{waits, workflows.ReasonPayoutFailed, waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.brings("one", "good") })
 				w.at(2*whenParked, func() { w.order(activities.VerbRetry) })
 				w.at(3*whenParked, func() { w.brings("two", "good") })
@@ -157,14 +157,14 @@ func TestColdTransfers(t *testing.T) {
 		},
 		{
 			name: "looked at, then given back", status: exchange.TransferCancelled, detail: exchange.DetailByStaff, reasons: []workflows.Reason{waits, waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.order(activities.VerbRetry) })
 				w.at(2*whenParked, func() { w.order(activities.VerbRefund) })
 			},
 		},
 		{
 			name: "given back and brought at once", status: sent, detail: nought, reasons: []workflows.Reason{waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.order(activities.VerbRefund); w.brings("import", "good") })
 			},
 			check: answered("import", ""),
@@ -183,11 +183,11 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 	for _, s := range []passage{
 		{
 			name: "signed elsewhere", status: sent, detail: nought, reasons: []workflows.Reason{waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.brings("import", "good") })
 			},
-			check: func(t *testing.T, w *transferWorld) {
+			check: func(t *testing.T, w *transferHarness) {
 				answered("payload", "")(t, w)
 				answered("import", "")(t, w)
 				if v := w.send.vault; len(w.send.handedOut) != 1 || v.parts != 1 || v.completed != 1 || v.asked != 0 || w.chain.built != 2 {
@@ -196,24 +196,24 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 			},
 		},
 		{
-			name: "the account is not opened at first", status: sent, detail: nought, fates: []fate{{reverts: true}, {}}, reasons: []workflows.Reason{waits},
-			people: func(w *transferWorld) {
+			name: "the account is not opened at first", status: sent, detail: nought, outcomes: []outcome{{reverts: true}, {}}, reasons: []workflows.Reason{waits},
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("first") })
 				w.at(2*whenParked, func() { w.asksPayload("second") })
 				w.at(3*whenParked, func() { w.brings("import", "good") })
 			},
-			check: func(t *testing.T, w *transferWorld) {
+			check: func(t *testing.T, w *transferHarness) {
 				answered("first", exchange.CodeStateConflict)(t, w)
 				answered("second", "")(t, w)
 			},
 		},
 		{
 			name: "withdrawn", status: exchange.TransferCancelled, detail: exchange.DetailByPerson, reasons: []workflows.Reason{waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.cancel() })
 			},
-			check: func(t *testing.T, w *transferWorld) {
+			check: func(t *testing.T, w *transferHarness) {
 				answered("cancel", "")(t, w)
 				if p := w.book.payments[w.send.vault.advanced]; p.Status != exchange.ChainCompleted {
 					t.Errorf("the money was given back before the advance, which is %s", p.Status)
@@ -221,9 +221,9 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 			},
 		},
 		{
-			name: "withdrawn at the second try", status: exchange.TransferCancelled, detail: exchange.DetailByStaff, fates: []fate{{}, {reverts: true}, {}},
+			name: "withdrawn at the second try", status: exchange.TransferCancelled, detail: exchange.DetailByStaff, outcomes: []outcome{{}, {reverts: true}, {}},
 			reasons: []workflows.Reason{waits, waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.order(activities.VerbRefund) })
 				w.at(3*whenParked, func() { w.order(activities.VerbRefund) })
@@ -231,7 +231,7 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 		},
 		{
 			name: "it may still be included", status: sent, detail: nought, reasons: []workflows.Reason{waits, waits},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.send.vault.refuses = exchange.CodeStateConflict
 				w.at(whenParked, func() { w.asksPayload("payload") })
 				w.at(2*whenParked, func() { w.cancel() })
@@ -246,23 +246,23 @@ func TestColdTransfersOfNonceAccounts(t *testing.T) {
 	}
 }
 
-// What nobody approved yet, or what the signer signs itself, is not handed out.
+// A transfer that is not approved, or that the signer signs itself, gets no payload.
 func TestNothingElseIsHandedOut(t *testing.T) {
 	t.Parallel()
 	passage{
 		name: "not approved", required: 1, cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
-		people: func(w *transferWorld) {
+		people: func(w *transferHarness) {
 			w.at(time.Minute, func() { w.asksPayload("payload"); w.brings("import", "good") })
 			w.at(time.Hour, func() { w.cancel() })
 		},
-		check: func(t *testing.T, w *transferWorld) {
+		check: func(t *testing.T, w *transferHarness) {
 			answered("payload", exchange.CodeStateConflict)(t, w)
 			answered("import", exchange.CodeStateConflict)(t, w)
 		},
 	}.play(t)
 	passage{
 		name: "hot", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
-		people: func(w *transferWorld) {
+		people: func(w *transferHarness) {
 			w.at(time.Minute, func() { w.asksPayload("payload") })
 			w.at(time.Hour, func() { w.cancel() })
 		},

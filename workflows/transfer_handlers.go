@@ -11,19 +11,19 @@ import (
 	"kivuko/exchange"
 )
 
-// handlers registers every door before the first wait.
+// handlers registers every handler before the first wait.
 func (f *transfer) handlers(ctx workflow.Context) error {
 	id, cold := f.in.Request.ID, func(Actor) error { return f.admitCold() }
 	h := &handlers{ctx: ctx}
 	h.err = f.reach(ctx, TransferID(id), "transfer "+id.String(), of(activities.ObjectTransfer, id))
 	h.update(UpdateOpen, "Answers when the transfer is stored, or refused.", f.onOpen, nil)
-	h.update(UpdateCancel, "The sender gives the transfer up before anything is signed.", f.onCancel, f.admitCancel)
-	h.update(UpdatePayload, "An officer asks for the transaction of a cold wallet, to sign it elsewhere.", f.onPayload, cold)
-	h.update(UpdateImport, "An officer brings the transaction of a cold wallet, signed elsewhere.", f.onImport,
+	h.update(UpdateCancel, "Cancels the transfer before anything is signed.", f.onCancel, f.admitCancel)
+	h.update(UpdatePayload, "An officer requests the transaction of a cold wallet, to sign it offline.", f.onPayload, cold)
+	h.update(UpdateImport, "An officer imports the transaction of a cold wallet, signed offline.", f.onImport,
 		func(SignedElsewhere) error { return f.admitCold() })
-	openApprovalDoor(h, &approvalDoor{
-		transfer: id, learn: f.learn,
-		// The row may say already what the screening step is still on its way to tell.
+	openApprovalHandler(h, &approvalHandler{
+		transfer: id, learn: f.learn, commands: f.commands,
+		// The row may already be pending while the answer of the screening step is still on its way.
 		waiting: func() bool {
 			return f.opened && (f.row.Status == exchange.TransferPending || f.row.Status == exchange.TransferScreening)
 		},
@@ -45,8 +45,7 @@ func (f *transfer) admitCancel(Actor) error {
 	return nil
 }
 
-// onCancel asks the database, which alone knows whether something was signed. The story goes on with what
-// the row says then.
+// onCancel asks the database, which alone knows whether something was signed. The flow goes on with the state of the row.
 func (f *transfer) onCancel(ctx workflow.Context, a Actor) (TransferAck, error) {
 	if err := f.hasOpened(ctx); err != nil {
 		return TransferAck{}, err
@@ -63,7 +62,7 @@ func (f *transfer) onCancel(ctx workflow.Context, a Actor) (TransferAck, error) 
 	return TransferAck{Status: s.Status, Detail: s.Detail}, nil
 }
 
-// finish lets the handlers end and then the flow.
+// finish waits for the handlers and ends the flow.
 func (f *transfer) finish(ctx workflow.Context) (TransferResult, error) {
 	if err := lastHandlers(ctx); err != nil {
 		return TransferResult{}, err
@@ -98,16 +97,16 @@ func (f *transfer) waitsFor() string {
 	case StagePayout:
 		return WaitsForChain
 	}
-	return WaitsForNobody
+	return WaitsForNothing
 }
 
-// tell shows where the transfer stands, unless the flow is parked, which says more.
+// tell shows the state of the transfer, unless the flow is parked: then the details show the park reason.
 func (f *transfer) tell(ctx workflow.Context) {
 	if f.row.Status == "" {
 		return
 	}
 	show(ctx, AttrStatus.ValueSet(string(f.row.Status)), AttrStage.ValueSet(f.stage()))
-	if f.desk.reason != "" {
+	if f.commands.reason != "" {
 		return
 	}
 	show(ctx, AttrWaitingFor.ValueSet(f.waitsFor()))
@@ -115,10 +114,10 @@ func (f *transfer) tell(ctx workflow.Context) {
 	if f.row.Status == exchange.TransferPending {
 		until = f.lapsesAt
 	}
-	describe(ctx, transferCard(f.row, until))
+	f.commands.describe(ctx, transferCard(f.row, until))
 }
 
-// transferCard says where a transfer stands.
+// transferCard describes the state of a transfer.
 func transferCard(t activities.OpenedTransfer, until time.Time) card {
 	c := card{title: "Transfer " + string(t.Status)}
 	c.add("Transfer", t.TransferID.String())
@@ -143,12 +142,12 @@ func TransferAttributes(r exchange.TransferRequest) temporal.SearchAttributes {
 	)
 }
 
-// TransferSummary is the one line that the Web UI shows of a transfer's flow.
+// TransferSummary is the summary of a transfer's flow in the Web UI.
 func TransferSummary(r exchange.TransferRequest) string {
 	return "Transfer " + r.Amount.String() + " " + string(r.Amount.Asset())
 }
 
-// transferPayoutAttributes are those of the child that carries a transfer's payment out.
+// transferPayoutAttributes are those of the child that carries out a transfer's payment.
 func transferPayoutAttributes(t activities.OpenedTransfer) temporal.SearchAttributes {
 	return attributes(StagePayout, WaitsForChain, AttrNetwork.ValueSet(string(t.Network)), AttrAsset.ValueSet(string(t.Amount.Asset())),
 		AttrMerchantID.ValueSet(t.MerchantID.String()))

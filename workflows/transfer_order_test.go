@@ -10,11 +10,11 @@ import (
 	"kivuko/workflows"
 )
 
-// An officer may decide while the screening step is still on its way to tell what it wrote. Its answer is older then
-// than what the flow knows, and must not take the flow back to waiting for officers.
+// An officer may decide before the screening step has returned what it wrote. Its response is then older than the
+// flow's state, and must not take the flow back to waiting for officers.
 func TestOlderAnswersAboutATransferChangeNothing(t *testing.T) {
 	t.Parallel()
-	w := newTransferWorld()
+	w := newTransferHarness()
 	w.send.required = 1
 	w.send.screened = func() {
 		decided := make(chan error, 1)

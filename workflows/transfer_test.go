@@ -10,24 +10,24 @@ import (
 	"kivuko/workflows"
 )
 
-// passage is one way that a transfer can go.
+// passage is a scenario of a transfer.
 type passage struct {
 	name     string
 	internal bool
 	required int
 	cold     bool
-	durable  bool // the transactions of the cold wallet live by a nonce account
+	durable  bool // the cold wallet's transactions are valid by a nonce account
 	answers  []answer
-	fates    []fate
-	people   func(w *transferWorld)
+	outcomes []outcome
+	people   func(w *transferHarness)
 	status   exchange.TransferStatus
 	detail   string
 	reasons  []workflows.Reason // that it was parked with
-	check    func(t *testing.T, w *transferWorld)
+	check    func(t *testing.T, w *transferHarness)
 }
 
 func (s passage) play(t *testing.T) {
-	w := newTransferWorld()
+	w := newTransferHarness()
 	if s.internal {
 		w.send.kind = exchange.InternalTransfer
 	}
@@ -36,7 +36,7 @@ func (s passage) play(t *testing.T) {
 	if s.durable {
 		w.send.vault = &vault{}
 	}
-	w.chain.script = func(n int) fate { return pick(s.fates, n, fate{}) }
+	w.chain.script = func(n int) outcome { return pick(s.outcomes, n, outcome{}) }
 	if s.people != nil {
 		s.people(w)
 	}
@@ -50,12 +50,12 @@ func (s passage) play(t *testing.T) {
 	}
 }
 
-func answered(id string, want exchange.Code) func(*testing.T, *transferWorld) {
-	return func(t *testing.T, w *transferWorld) { t.Helper(); wants(id, want)(t, w.world) }
+func answered(id string, want exchange.Code) func(*testing.T, *transferHarness) {
+	return func(t *testing.T, w *transferHarness) { t.Helper(); wants(id, want)(t, w.harness) }
 }
 
-func noted(want ...exchange.Code) func(*testing.T, *transferWorld) {
-	return func(t *testing.T, w *transferWorld) {
+func noted(want ...exchange.Code) func(*testing.T, *transferHarness) {
+	return func(t *testing.T, w *transferHarness) {
 		t.Helper()
 		if len(w.send.noted) != len(want) {
 			t.Fatalf("noted %v, want %v", w.send.noted, want)
@@ -76,16 +76,16 @@ const (
 
 func screeningPassages() []passage {
 	return []passage{
-		{name: "internal", internal: true, status: sent, detail: nought, check: func(t *testing.T, w *transferWorld) {
+		{name: "internal", internal: true, status: sent, detail: nought, check: func(t *testing.T, w *transferHarness) {
 			answered("open", "")(t, w)
 			if w.send.asked != 0 {
-				t.Error("somebody in our custody was screened")
+				t.Error("a recipient in our custody was screened")
 			}
 		}},
 		{name: "external", status: sent, detail: nought},
 		{
 			name: "on the deny list", status: exchange.TransferBlocked, detail: exchange.DetailReleased, reasons: []workflows.Reason{workflows.ReasonBlocked},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.send.denied = true
 				w.at(whenParked, func() { w.order(activities.VerbRefund) })
 			},
@@ -93,7 +93,7 @@ func screeningPassages() []passage {
 		{
 			name: "the screener says no", answers: []answer{{verdict: exchange.VerdictHit}}, status: exchange.TransferBlocked, detail: exchange.DetailReleased,
 			reasons: []workflows.Reason{workflows.ReasonBlocked},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(time.Minute, func() { w.cancel() })
 				w.at(2*time.Minute, func() { w.order(activities.VerbRetry) })
 				w.at(3*time.Minute, func() {
@@ -103,7 +103,7 @@ func screeningPassages() []passage {
 				})
 				w.at(whenParked, func() { w.order(activities.VerbRefund) })
 			},
-			check: func(t *testing.T, w *transferWorld) {
+			check: func(t *testing.T, w *transferHarness) {
 				answered("cancel", exchange.CodeStateConflict)(t, w)
 				answered(activities.VerbRetry, exchange.CodeStateConflict)(t, w)
 			},
@@ -111,68 +111,68 @@ func screeningPassages() []passage {
 		{
 			name: "the screener does not know, later it does", answers: []answer{{verdict: exchange.VerdictUnknown}, {verdict: exchange.VerdictClear}},
 			status: sent, detail: nought, reasons: []workflows.Reason{workflows.ReasonScreening},
-			people: func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
+			people: func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
 		},
 		{
-			name: "the screener is silent, a nudge asks again", answers: []answer{silence, silence, silence, silence, silence, silence, silence, silence, silence, silence, silence, {verdict: exchange.VerdictClear}},
+			name: "the screener is silent, a retry signal asks again", answers: []answer{noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, noAnswer, {verdict: exchange.VerdictClear}},
 			status: sent, detail: nought, reasons: []workflows.Reason{workflows.ReasonScreening},
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenParked, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
 			},
 		},
 		{
-			name: "the screener stays silent, the money goes back", answers: []answer{silence}, status: exchange.TransferCancelled,
+			name: "the screener stays silent, the money goes back", answers: []answer{noAnswer}, status: exchange.TransferCancelled,
 			detail: exchange.DetailByStaff, reasons: []workflows.Reason{workflows.ReasonScreening},
-			people: func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) },
+			people: func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) },
 		},
 		{
 			name: "given up while nobody knows", answers: []answer{{verdict: exchange.VerdictUnknown}}, status: exchange.TransferCancelled,
 			detail: exchange.DetailByPerson, reasons: []workflows.Reason{workflows.ReasonScreening},
-			people: func(w *transferWorld) { w.at(whenParked, func() { w.cancel() }) }, check: answered("cancel", ""),
+			people: func(w *transferHarness) { w.at(whenParked, func() { w.cancel() }) }, check: answered("cancel", ""),
 		},
 	}
 }
 
 func approvalPassages() []passage {
-	approve := func(w *transferWorld, at time.Duration) {
+	approve := func(w *transferHarness, at time.Duration) {
 		w.at(at, func() { w.decide("approve", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
 	}
 	return []passage{
-		{name: "approved through the API", required: 1, status: sent, detail: nought, people: func(w *transferWorld) { approve(w, whenPending) }, check: answered("approve", "")},
+		{name: "approved through the API", required: 1, status: sent, detail: nought, people: func(w *transferHarness) { approve(w, whenPending) }, check: answered("approve", "")},
 		{
 			name: "approved by signal", required: 1, status: sent, detail: nought, check: noted(),
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenPending, func() { w.knock(workflows.SignalApprove, w.token(1, exchange.Approve)) })
 			},
 		},
 		{
 			name: "two persons by two doors", required: 2, status: sent, detail: nought,
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				approve(w, whenPending)
 				w.at(time.Hour, func() { w.decide("again", workflows.UpdateApprove, w.token(1, exchange.Approve)) })
 				w.at(2*time.Hour, func() { w.knock(workflows.SignalApprove, w.token(2, exchange.Approve)) })
 			},
-			check: func(t *testing.T, w *transferWorld) {
+			check: func(t *testing.T, w *transferHarness) {
 				answered("again", exchange.CodeConflict)(t, w)
 				noted(exchange.CodeConflict)(t, w)
 			},
 		},
 		{
 			name: "rejected by signal", required: 2, status: exchange.TransferRejected, detail: exchange.DetailRejected,
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				approve(w, whenPending)
 				w.at(time.Hour, func() { w.knock(workflows.SignalReject, w.token(2, exchange.Reject)) })
 			},
 		},
 		{
 			name: "rejected through the API", required: 1, status: exchange.TransferRejected, detail: exchange.DetailRejected,
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenPending, func() { w.decide("reject", workflows.UpdateReject, w.token(1, exchange.Reject)) })
 			},
 		},
 		{
 			name: "signals without a valid token decide nothing", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed,
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenPending, func() { w.env.SignalWorkflow(workflows.SignalApprove, nil) })
 				w.at(3*time.Second, func() { w.env.SignalWorkflow(workflows.SignalApprove, "yes") })
 				w.at(4*time.Second, func() { w.knock(workflows.SignalApprove, "made up") })
@@ -186,7 +186,7 @@ func approvalPassages() []passage {
 		},
 		{
 			name: "a flood of signals is noted a hundred times and the API still decides", required: 1, status: sent, detail: nought,
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(whenPending, func() {
 					for range 120 {
 						w.knock(workflows.SignalApprove, "made up")
@@ -194,70 +194,75 @@ func approvalPassages() []passage {
 				})
 				approve(w, time.Hour)
 			},
-			check: func(t *testing.T, w *transferWorld) {
+			check: func(t *testing.T, w *transferHarness) {
 				answered("approve", "")(t, w)
 				if n := len(w.send.noted); n != 100 {
-					t.Errorf("%d false signals were looked into", n)
+					t.Errorf("%d false signals were processed", n)
 				}
 			},
 		},
 		{name: "nobody decides", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailLapsed},
 		{
 			name: "one decides and the second never does", required: 2, status: exchange.TransferCancelled, detail: exchange.DetailLapsed,
-			people: func(w *transferWorld) { approve(w, 24*time.Hour) },
+			people: func(w *transferHarness) { approve(w, 24*time.Hour) },
 		},
 		{
 			name: "given up while officers think", required: 1, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
-			people: func(w *transferWorld) {
+			people: func(w *transferHarness) {
 				w.at(time.Hour, func() { w.cancel() })
 				approve(w, time.Hour+time.Millisecond)
 			},
 			check: answered("cancel", ""),
 		},
 		{
-			name: "nobody is asked", status: sent, detail: nought, fates: []fate{{slow: 20 * time.Second}},
-			people: func(w *transferWorld) { approve(w, 10*time.Second) }, check: answered("approve", exchange.CodeStateConflict),
+			name: "nobody is asked", status: sent, detail: nought, outcomes: []outcome{{slow: 20 * time.Second}},
+			people: func(w *transferHarness) { approve(w, 10*time.Second) }, check: answered("approve", exchange.CodeStateConflict),
 		},
 	}
 }
 
 func payingPassages() []passage {
 	return []passage{
-		{name: "dropped and signed anew", fates: []fate{{dropped: true}, {}}, status: sent, detail: nought},
-		{name: "reorganised away", internal: true, fates: []fate{{reorg: true}}, status: sent, detail: nought},
+		{name: "dropped and signed anew", outcomes: []outcome{{dropped: true}, {}}, status: sent, detail: nought},
+		{name: "reorganised away", internal: true, outcomes: []outcome{{reorg: true}}, status: sent, detail: nought},
 		{
-			name: "failed on the chain, tried again", fates: []fate{{reverts: true}, {}}, status: sent, detail: nought,
+			name: "failed on the chain, tried again", outcomes: []outcome{{reverts: true}, {}}, status: sent, detail: nought,
 			reasons: []workflows.Reason{workflows.ReasonPayoutFailed},
-			people:  func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
+			people:  func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
 		},
 		{
-			name: "failed on the chain, the money goes back", fates: []fate{{reverts: true}}, status: exchange.TransferFailed, detail: exchange.DetailGivenUp,
+			name: "failed on the chain, the money goes back", outcomes: []outcome{{reverts: true}}, status: exchange.TransferFailed, detail: exchange.DetailGivenUp,
 			reasons: []workflows.Reason{workflows.ReasonPayoutFailed},
-			people:  func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) }, check: answered(activities.VerbRefund, ""),
+			people:  func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) }, check: answered(activities.VerbRefund, ""),
 		},
 		{
-			name: "can't be built, given up by its sender", fates: []fate{{refused: chain.ReasonBlocked}}, status: exchange.TransferCancelled,
+			name: "to an invalid address, the money goes back", outcomes: []outcome{{refused: chain.ReasonAddress}}, status: exchange.TransferFailed,
+			detail: exchange.DetailGivenUp, reasons: []workflows.Reason{workflows.ReasonPayoutAddress},
+			people: func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) }, check: answered(activities.VerbRefund, ""),
+		},
+		{
+			name: "can't be built, given up by its sender", outcomes: []outcome{{refused: chain.ReasonBlocked}}, status: exchange.TransferCancelled,
 			detail: exchange.DetailByPerson, reasons: []workflows.Reason{workflows.ReasonPayoutBlocked},
-			people: func(w *transferWorld) { w.at(whenParked, func() { w.cancel() }) }, check: answered("cancel", ""),
+			people: func(w *transferHarness) { w.at(whenParked, func() { w.cancel() }) }, check: answered("cancel", ""),
 		},
 		{
-			name: "the signer refuses, then signs", fates: []fate{{trouble: exchange.Errorf(exchange.CodeForbidden, "over the ceiling")}, {}}, status: sent, detail: nought,
+			name: "the signer refuses, then signs", outcomes: []outcome{{trouble: exchange.Errorf(exchange.CodeForbidden, "over the ceiling")}, {}}, status: sent, detail: nought,
 			reasons: []workflows.Reason{workflows.ReasonPayoutSigning},
-			people:  func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
+			people:  func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRetry) }) },
 		},
 		{
-			name: "too late to give up", fates: []fate{{slow: time.Minute}}, status: sent, detail: nought,
-			people: func(w *transferWorld) { w.at(30*time.Second, func() { w.cancel() }) }, check: answered("cancel", exchange.CodeStateConflict),
+			name: "too late to give up", outcomes: []outcome{{slow: time.Minute}}, status: sent, detail: nought,
+			people: func(w *transferHarness) { w.at(30*time.Second, func() { w.cancel() }) }, check: answered("cancel", exchange.CodeStateConflict),
 		},
 		{
 			name: "cold, given back by an operator", internal: true, cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByStaff,
 			reasons: []workflows.Reason{workflows.ReasonColdWallet},
-			people:  func(w *transferWorld) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) },
+			people:  func(w *transferHarness) { w.at(whenParked, func() { w.order(activities.VerbRefund) }) },
 		},
 		{
 			name: "cold, given up by its sender", cold: true, status: exchange.TransferCancelled, detail: exchange.DetailByPerson,
 			reasons: []workflows.Reason{workflows.ReasonColdWallet},
-			people:  func(w *transferWorld) { w.at(whenParked, func() { w.cancel() }) },
+			people:  func(w *transferHarness) { w.at(whenParked, func() { w.cancel() }) },
 		},
 	}
 }
@@ -273,7 +278,7 @@ func TestTransfers(t *testing.T) {
 
 func TestRefusedTransferAnswersAndEnds(t *testing.T) {
 	t.Parallel()
-	w := newTransferWorld()
+	w := newTransferHarness()
 	w.send.refusal = exchange.Errorf(exchange.CodeLimitReached, "too much")
 	r := w.play(t)
 	answered("open", exchange.CodeLimitReached)(t, w)
@@ -282,8 +287,7 @@ func TestRefusedTransferAnswersAndEnds(t *testing.T) {
 	}
 }
 
-// Every step may fail before its effect or lose its answer after it. The transfer arrives all the same,
-// once.
+// Every step may fail before its effect or lose its response after it. The transfer still arrives, once.
 func TestTransfersSurviveFaults(t *testing.T) {
 	t.Parallel()
 	calls := []string{
@@ -299,7 +303,7 @@ func TestTransfersSurviveFaults(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				w := newTransferWorld()
+				w := newTransferHarness()
 				w.send.required = 1
 				times := 2
 				trouble := func(c string) error {

@@ -1,6 +1,7 @@
 package workflows_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 
 var errBug = exchange.Errorf(exchange.CodeInternal, "a bug")
 
-// during makes calls fail with an error for a part of the story.
-func (w *world) during(from, to time.Duration, err error, calls ...string) func(string) error {
+// during makes calls fail with an error for a part of the scenario.
+func (w *harness) during(from, to time.Duration, err error, calls ...string) func(string) error {
 	return func(call string) error {
 		since := w.env.Now().Sub(w.start)
 		for _, c := range calls {
@@ -27,15 +28,15 @@ func (w *world) during(from, to time.Duration, err error, calls ...string) func(
 	}
 }
 
-func payoutFlow(w *world) string {
+func payoutFlow(w *harness) string {
 	p, _ := w.book.paymentOf(w.request.ID)
 	return workflows.CryptoPayoutID(p.ID)
 }
 
-// TestPayoutOverdue keeps the network unreadable for longer than a delivery takes. A person is told, and
-// the same transaction is seen to its end.
+// TestPayoutOverdue keeps the network unreadable for longer than a delivery takes. The flow parks, and the same
+// transaction is delivered later.
 func TestPayoutOverdue(t *testing.T) {
-	w := newWorld()
+	w := newHarness()
 	w.chain.fault = w.during(0, 80*time.Minute, errAway, "locate")
 	w.run(t)
 	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
@@ -46,12 +47,12 @@ func TestPayoutOverdue(t *testing.T) {
 	}
 }
 
-// TestPayoutOverdueIsNudged lets looks fail for good, so that the flow pauses between them; the nudge of
+// TestPayoutOverdueIsRetried makes checks fail permanently, so that the flow pauses between them; the retry signal of
 // the Web UI ends the pause.
-func TestPayoutOverdueIsNudged(t *testing.T) {
+func TestPayoutOverdueIsRetried(t *testing.T) {
 	for name, nudged := range map[string]bool{"nudged": true, "left alone": false} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
+			w := newHarness()
 			if nudged {
 				w.at(5*time.Minute, func() { _ = w.env.SignalWorkflowByID(payoutFlow(w), workflows.SignalRetry, nil) })
 			}
@@ -81,11 +82,11 @@ func afterCall(call string, fault func(string) error) func(string) error {
 	}
 }
 
-// TestReorganisedWhileNobodyLooked takes the block of a transaction away while the network can't be read, until
-// the transaction's life is over. It is proven impossible then, and another one is signed.
+// TestReorganisedWhileNobodyLooked removes the block of a transaction while the network can't be read, until the
+// transaction has expired. It is then proven impossible, and another one is signed.
 func TestReorganisedWhileNobodyLooked(t *testing.T) {
-	w := newWorld()
-	w.chain.script = func(n int) fate { return fate{reorg: n == 1} }
+	w := newHarness()
+	w.chain.script = func(n int) outcome { return outcome{reorg: n == 1} }
 	included := time.Duration(0)
 	w.book.lost = func(call string) error {
 		if call == "RecordIncluded" && included == 0 {
@@ -106,42 +107,42 @@ func TestReorganisedWhileNobodyLooked(t *testing.T) {
 	}
 }
 
-// TestSignerTrouble lets the signer fail in ways that nothing was signed by.
+// TestSignerTrouble makes the signer fail in ways that sign nothing.
 func TestSignerTrouble(t *testing.T) {
 	const min = time.Minute
 	refused := exchange.Errorf(exchange.CodeForbidden, "The payment is over the signer's limit.")
 	for _, s := range []story{
 		{
-			name: "refused, then retried", fates: []fate{{trouble: refused}, {}}, status: exchange.OrderCompleted, detail: exchange.WaitNothing,
-			people: func(w *world) { w.at(5*min, func() { w.command("retry") }) },
+			name: "refused, then retried", outcomes: []outcome{{trouble: refused}, {}}, status: exchange.OrderCompleted, detail: exchange.WaitNothing,
+			people: func(w *harness) { w.at(5*min, func() { w.command("retry") }) },
 			check:  all(wants("retry", ""), parkedWith(workflows.ReasonPayoutSigning)),
 		},
 		{
-			name: "refused, then refunded", fates: []fate{{trouble: refused}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
-			people: func(w *world) { w.at(5*min, func() { w.command("refund") }) },
-			check: all(wants("refund", ""), refunded(price), parkedWith(workflows.ReasonPayoutSigning), func(t *testing.T, w *world) {
+			name: "refused, then refunded", outcomes: []outcome{{trouble: refused}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+			people: func(w *harness) { w.at(5*min, func() { w.command("refund") }) },
+			check: all(wants("refund", ""), refunded(price), parkedWith(workflows.ReasonPayoutSigning), func(t *testing.T, w *harness) {
 				w.book.wantListed(t, workflows.OnRampID(w.request.ID), string(workflows.ReasonPayoutSigning))
 			}),
 		},
 		{
-			name: "a bug of the signer, tried a few times", fates: []fate{{trouble: errBug}, {trouble: errBug}, {}},
+			name: "a bug of the signer, tried a few times", outcomes: []outcome{{trouble: errBug}, {trouble: errBug}, {}},
 			status: exchange.OrderCompleted, detail: exchange.WaitNothing, check: parkedWith(),
 		},
 		{
 			name: "the signer is away for a while", status: exchange.OrderCompleted, detail: exchange.WaitNothing, check: parkedWith(),
-			people: func(w *world) {
-				w.chain.script = func(int) fate {
+			people: func(w *harness) {
+				w.chain.script = func(int) outcome {
 					if w.env.Now().Sub(w.start) < 90*time.Second {
-						return fate{trouble: errAway}
+						return outcome{trouble: errAway}
 					}
-					return fate{}
+					return outcome{}
 				}
 			},
 		},
 		{
 			name: "signed and not heard of", status: exchange.OrderCompleted, detail: exchange.WaitNothing,
-			people: func(w *world) { w.book.lost = once("SaveSignedAttempt") },
-			check: all(parkedWith(), func(t *testing.T, w *world) {
+			people: func(w *harness) { w.book.lost = once("SaveSignedAttempt") },
+			check: all(parkedWith(), func(t *testing.T, w *harness) {
 				if w.chain.built != 1 {
 					t.Errorf("%d transactions were built", w.chain.built)
 				}
@@ -153,22 +154,22 @@ func TestSignerTrouble(t *testing.T) {
 }
 
 // parkedWith checks the reasons that the order's flow was parked with.
-func parkedWith(want ...workflows.Reason) func(*testing.T, *world) {
-	return func(t *testing.T, w *world) {
+func parkedWith(want ...workflows.Reason) func(*testing.T, *harness) {
+	return func(t *testing.T, w *harness) {
 		t.Helper()
 		w.signs.were(t, workflows.OnRampID(w.request.ID), want...)
 	}
 }
 
-// TestRefundThatIsNotOpenedIsNoRetry lets the refund of a parked order fail. The operator wanted the money
-// back, so the crypto must not go out instead, although the signer would sign by now.
+// TestRefundThatIsNotOpenedIsNoRetry makes the refund of a parked order fail. The operator wanted the money back, so
+// the crypto must not go out instead, although the signer would sign by now.
 func TestRefundThatIsNotOpenedIsNoRetry(t *testing.T) {
-	w := newWorld()
-	w.chain.script = func(n int) fate {
+	w := newHarness()
+	w.chain.script = func(n int) outcome {
 		if n == 1 {
-			return fate{trouble: exchange.Errorf(exchange.CodeForbidden, "no")}
+			return outcome{trouble: exchange.Errorf(exchange.CodeForbidden, "no")}
 		}
-		return fate{}
+		return outcome{}
 	}
 	w.book.fault = w.during(0, 20*time.Minute, errBug, "RefundOrder")
 	w.at(5*time.Minute, func() { w.command("refund") })
@@ -181,20 +182,20 @@ func TestRefundThatIsNotOpenedIsNoRetry(t *testing.T) {
 	}
 }
 
-// TestRefundWitnessesDisagree has the operator's result say paid and its answers say failed. Nothing is
-// sent again, and a person settles it.
-func TestRefundWitnessesDisagree(t *testing.T) {
+// TestRefundSourcesDisagree has the mobile money operator's result report paid and its queries report failed. Nothing
+// is sent again, and our operator settles it.
+func TestRefundSourcesDisagree(t *testing.T) {
 	story{
-		fates: []fate{{refused: chain.ReasonBlocked}}, payout: []payer{{code: "0", after: 10 * time.Second, lies: true}},
+		outcomes: []outcome{{refused: chain.ReasonBlocked}}, payout: []payer{{code: "0", after: 10 * time.Second, lies: true}},
 		status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
-		people: func(w *world) {
+		people: func(w *harness) {
 			w.at(5*time.Minute, func() { w.command("refund") })
 			w.at(20*time.Minute, func() { w.command("retry") })
 			w.at(2*time.Hour, func() { w.command("resolve") })
 		},
-		check: all(refunded(price), func(t *testing.T, w *world) {
+		check: all(refunded(price), func(t *testing.T, w *harness) {
 			for _, r := range w.book.refunds {
-				w.signs.were(t, workflows.RefundID(r.ID), workflows.ReasonRefundDisagree)
+				w.signs.were(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID)), workflows.ReasonRefundDisagree)
 			}
 			if n := w.operator.counts[exchange.Payout]; n != 1 {
 				t.Errorf("%d payouts were sent", n)
@@ -203,13 +204,60 @@ func TestRefundWitnessesDisagree(t *testing.T) {
 	}.play(t)
 }
 
-// TestRefundMendsItself lets looks at a payout fail for good for a while. The flow calls for a person, and
-// calls no more when it can look again.
+// TestRefundWaitsForThePayeesNextDay has the payee reach the operator's daily limit. The refund is not parked for it, and
+// is paid after midnight in Kenya, twelve hours after the start.
+func TestRefundWaitsForThePayeesNextDay(t *testing.T) {
+	story{
+		outcomes: []outcome{{refused: chain.ReasonBlocked}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
+		people: func(w *harness) {
+			w.at(5*time.Minute, func() { w.command("refund") })
+			w.book.fault = w.during(0, 10*time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
+		},
+		check: all(refunded(price), parkedWith(workflows.ReasonPayoutBlocked), func(t *testing.T, w *harness) {
+			if took := w.env.Now().Sub(w.start); took < 12*time.Hour+time.Minute || took > 13*time.Hour {
+				t.Errorf("it took %s", took)
+			}
+		}),
+	}.play(t)
+}
+
+// TestRefundThatWaitsForADayAnswers looks at a refund that waits for its payee's next day, and sends it commands. The details
+// say what it waits for, a receipt is refused with the reason, and a retry pays it at once when there is room again.
+func TestRefundThatWaitsForADayAnswers(t *testing.T) {
+	w := newHarness()
+	w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
+	w.book.fault = w.during(0, 2*time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
+	w.at(5*time.Minute, func() { w.command("refund") })
+	w.at(time.Hour, func() { w.command("retry") }) // too early, so it waits again
+	w.at(90*time.Minute, func() {
+		details := detailsOf(t, w.env, workflows.OnRampID(w.request.ID))
+		if !strings.Contains(details, "the next day") || !strings.Contains(details, "2026-11-21 21:01:00 UTC") {
+			t.Errorf("the details do not say what it waits for:\n%s", details)
+		}
+		w.command("resolve")
+	})
+	w.at(3*time.Hour, func() { w.notifyFlow(w.decree("retry"), "again") })
+	w.run(t)
+	wants("resolve", exchange.CodeStateConflict)(t, w)
+	if err := w.answers["resolve"]; err == nil || !strings.Contains(err.Error(), "next day") {
+		t.Errorf("the receipt was answered with %v", err)
+	}
+	wants("retry", "")(t, w)
+	wants("again", "")(t, w)
+	refunded(price)(t, w)
+	parkedWith(workflows.ReasonPayoutBlocked)(t, w)
+	if took := w.env.Now().Sub(w.start); took > 4*time.Hour {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// TestRefundMendsItself makes checks of a payout fail permanently for a while. The flow parks, and unparks when a check
+// succeeds.
 func TestRefundMendsItself(t *testing.T) {
 	story{
-		fates: []fate{{refused: chain.ReasonBlocked}}, payout: []payer{{code: "0", after: 8 * time.Minute}},
+		outcomes: []outcome{{refused: chain.ReasonBlocked}}, payout: []payer{{code: "0", after: 8 * time.Minute}},
 		status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
-		people: func(w *world) {
+		people: func(w *harness) {
 			w.at(5*time.Minute, func() { w.command("refund") })
 			w.book.fault = w.during(6*time.Minute, 9*time.Minute, errBug, "Callbacks")
 			w.at(12*time.Minute, func() {
@@ -222,23 +270,23 @@ func TestRefundMendsItself(t *testing.T) {
 				}
 			})
 		},
-		check: all(refunded(price), func(t *testing.T, w *world) {
+		check: all(refunded(price), func(t *testing.T, w *harness) {
 			for _, r := range w.book.refunds {
-				w.signs.were(t, workflows.RefundID(r.ID), workflows.ReasonStepFailed)
-				if w.answers["alarm of "+workflows.RefundID(r.ID)] != nil {
-					t.Error("the refund calls for a person although it looks again")
+				w.signs.were(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID)), workflows.ReasonStepFailed)
+				if w.answers["alarm of "+workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID))] != nil {
+					t.Error("the refund is parked although its checks succeed again")
 				}
 			}
 		}),
 	}.play(t)
 }
 
-// TestOrderThatCannotBeOpened keeps the database failing in an unforeseen way. Nobody can say whether the
-// order exists, so its flow waits for a person instead of dying.
+// TestOrderThatCannotBeOpened makes the database fail in an unexpected way. It is unknown whether the order exists, so its
+// flow parks instead of failing.
 func TestOrderThatCannotBeOpened(t *testing.T) {
 	for name, lost := range map[string]bool{"before its row": false, "with its row": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
+			w := newHarness()
 			fault := w.during(0, 5*time.Minute, errBug, "OpenOrder")
 			if lost {
 				w.book.lost = fault
@@ -255,11 +303,11 @@ func TestOrderThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// TestPaidWithoutBeingHeard loses the answers of the look that books the payment. The customer cancels in
-// the meantime, and the order turns out to be paid.
+// TestPaidWithoutBeingHeard loses the responses of the check that books the payment. The customer cancels in the
+// meantime, and the order turns out to be paid.
 func TestPaidWithoutBeingHeard(t *testing.T) {
 	closing := false
-	w := newWorld()
+	w := newHarness()
 	w.operator.script = func(exchange.PaymentAttempt, int) payer {
 		return payer{code: "0", after: 5 * time.Second, silent: true}
 	}
@@ -279,11 +327,11 @@ func TestPaidWithoutBeingHeard(t *testing.T) {
 	all(wants("cancel", exchange.CodeStateConflict), parkedWith())(t, w)
 }
 
-// TestUnderpaidWithoutBeingHeard loses the answer that the first prompt was paid late with too little, and
-// lets the payer decline the second one. The order has failed by then, and its refund must still be paid.
+// TestUnderpaidWithoutBeingHeard loses the response that the first prompt was paid late with too little, and has the
+// payer decline the second one. The order has failed by then, and its refund must still be paid.
 func TestUnderpaidWithoutBeingHeard(t *testing.T) {
 	closing := false
-	w := newWorld()
+	w := newHarness()
 	w.operator.script = func(a exchange.PaymentAttempt, n int) payer {
 		switch {
 		case a.Direction == exchange.Payout:
@@ -309,15 +357,15 @@ func TestUnderpaidWithoutBeingHeard(t *testing.T) {
 	refunded("1000")(t, w)
 }
 
-// TestRetryPaymentWhilePromptsAreOnTheirWay asks for another prompt at moments when there is one already.
+// TestRetryPaymentWhilePromptsAreOnTheirWay requests another prompt at moments when there is one already.
 func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
 	const done, none = exchange.OrderCompleted, exchange.WaitNothing
 	const min = time.Minute
 	refused := payer{refuse: "403.002.1001", config: true}
 	locked := payer{refuse: "500.001.1001", transient: true}
-	// both has the customer's wish and the operator's nudge come while the flow looks at the first prompt,
-	// which is over: it has to choose between the two, and takes the operator's first.
-	both := func(w *world) {
+	// both sends the customer's request and the operator's retry while the flow checks the first prompt, which is
+	// over: the flow must choose between the two, and takes the operator's first.
+	both := func(w *harness) {
 		w.at(2*min, retryPayment(w, "second"))
 		w.at(5*min, func() {
 			w.operator.heard = func(exchange.PaymentAttempt) {
@@ -328,51 +376,51 @@ func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
 					w.env.SignalWorkflow(workflows.SignalRetry, nil)
 					w.at(0, func() { close(arrived) })
 				})
-				<-arrived // the look ends after both have come
+				<-arrived // the check ends after both have arrived
 			}
 			first := activities.CollectionID(w.request.ID, 1)
 			w.env.SignalWorkflow(workflows.SignalCallback, workflows.CallbackRef{AttemptID: first})
 		})
 	}
-	silence := payer{code: "1037", after: min}
-	prompts := func(want int) func(*testing.T, *world) {
-		return func(t *testing.T, w *world) {
+	noAnswer := payer{code: "1037", after: min}
+	prompts := func(want int) func(*testing.T, *harness) {
+		return func(t *testing.T, w *harness) {
 			t.Helper()
 			if n := w.operator.counts[exchange.Collection]; n != want {
 				t.Errorf("%d prompts were sent, want %d", n, want)
 			}
 		}
 	}
-	rejected := func(t *testing.T, w *world) {
+	rejected := func(t *testing.T, w *harness) {
 		t.Helper()
 		if !w.rejected["retry"] {
-			t.Error("a wish that is refused at once became part of the history")
+			t.Error("a request that is refused at once became part of the history")
 		}
 	}
-	accepted := func(t *testing.T, w *world) {
+	accepted := func(t *testing.T, w *harness) {
 		t.Helper()
 		if w.rejected["retry"] {
-			t.Error("the wish came too late for what this test is about")
+			t.Error("the request came too late for this test")
 		}
 	}
 	for _, s := range []story{
 		{
 			name: "one is open", payers: []payer{{code: "0", after: 40 * time.Second}}, status: done, detail: none,
-			people: func(w *world) { w.at(20*time.Second, retryPayment(w, "retry")) },
+			people: func(w *harness) { w.at(20*time.Second, retryPayment(w, "retry")) },
 			check:  all(wants("retry", exchange.CodeStateConflict), rejected, prompts(1)),
 		},
 		{
 			name: "one will be repeated by itself", payers: []payer{locked, pays}, status: done, detail: none,
-			people: func(w *world) { w.at(20*time.Second, retryPayment(w, "retry")) },
+			people: func(w *harness) { w.at(20*time.Second, retryPayment(w, "retry")) },
 			check:  all(wants("retry", exchange.CodeStateConflict), rejected, prompts(2)),
 		},
 		{
-			name: "an operator's nudge was first", payers: []payer{silence, refused, {code: "0", after: 40 * time.Second}}, status: done, detail: none,
+			name: "an operator's retry was first", payers: []payer{noAnswer, refused, {code: "0", after: 40 * time.Second}}, status: done, detail: none,
 			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(3), accepted),
 		},
 		{
-			name: "an operator's nudge was first and its prompt is repeated by itself", payers: []payer{silence, refused, locked, pays}, status: done, detail: none,
-			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(4), accepted, func(t *testing.T, w *world) {
+			name: "an operator's retry was first and its prompt is repeated by itself", payers: []payer{noAnswer, refused, locked, pays}, status: done, detail: none,
+			people: both, check: all(wants("retry", exchange.CodeStateConflict), prompts(4), accepted, func(t *testing.T, w *harness) {
 				if took := w.env.Now().Sub(w.start); took < 6*min {
 					t.Errorf("the operator's pause was not kept: the order took %s", took)
 				}
@@ -380,7 +428,7 @@ func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
 		},
 		{
 			name: "six were sent", payers: []payer{{code: "1", after: 10 * time.Second}}, status: exchange.OrderCancelled, detail: exchange.DetailExpired,
-			people: func(w *world) {
+			people: func(w *harness) {
 				for i, id := range []string{"second", "third", "fourth", "fifth", "sixth", "retry"} {
 					w.at(time.Duration(i+1)*min, retryPayment(w, id))
 				}
@@ -392,10 +440,10 @@ func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
 	}
 }
 
-// TestAbandonedFlowLooksSeldom leaves an order whose outcome nobody knows to itself for two months. The
-// server ends a flow with a history that is too long, so the looks must become rare.
+// TestAbandonedFlowLooksSeldom leaves an order with an unknown outcome alone for two months. The server ends a flow whose
+// history is too long, so the checks must become rare.
 func TestAbandonedFlowLooksSeldom(t *testing.T) {
-	w := newWorld()
+	w := newHarness()
 	w.operator.script = func(exchange.PaymentAttempt, int) payer {
 		return payer{code: "0", after: 1e4 * time.Hour, silent: true, mute: true}
 	}
@@ -406,15 +454,15 @@ func TestAbandonedFlowLooksSeldom(t *testing.T) {
 		t.Errorf("the order is %s", o.Status)
 	}
 	if w.operator.looked < 50 || w.operator.looked > 400 {
-		t.Errorf("the operator was asked %d times in four months", w.operator.looked)
+		t.Errorf("the operator was queried %d times in four months", w.operator.looked)
 	}
 }
 
-// lateWorld is a world in which a prompt failed softly, its order and its flow are over, and only then the
+// lateHarness is a harness in which a prompt failed softly, its order and its flow are over, and only then the
 // payer's money arrives.
-func lateWorld(t *testing.T) (*world, exchange.PaymentAttempt) {
+func lateHarness(t *testing.T) (*harness, exchange.PaymentAttempt) {
 	t.Helper()
-	w := newWorld()
+	w := newHarness()
 	actor := w.actor().Principal()
 	o, err := w.book.OpenOrder(t.Context(), w.request, actor)
 	if err != nil {
@@ -432,8 +480,8 @@ func lateWorld(t *testing.T) (*world, exchange.PaymentAttempt) {
 	return w, a
 }
 
-// late plays the watch over an attempt as the API starts it.
-func (w *world) late(t *testing.T, a exchange.PaymentAttempt) workflows.LatePaymentResult {
+// late runs the watch over an attempt as the API starts it.
+func (w *harness) late(t *testing.T, a exchange.PaymentAttempt) workflows.LatePaymentResult {
 	t.Helper()
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.LatePaymentID(a.ID), TaskQueue: workflows.QueueFlows})
 	w.env.ExecuteWorkflow(workflows.LatePayment, workflows.LatePaymentInput{AttemptID: a.ID, OrderID: a.OrderID})
@@ -448,12 +496,12 @@ func (w *world) late(t *testing.T, a exchange.PaymentAttempt) workflows.LatePaym
 	w.signs.mu.Lock()
 	defer w.signs.mu.Unlock()
 	if w.signs.alarmed[workflows.LatePaymentID(a.ID)] {
-		t.Error("the watch is over and still calls for a person")
+		t.Error("the watch has ended and is still parked")
 	}
 	return r
 }
 
-func (w *world) pay(a exchange.PaymentAttempt, p payer) func() {
+func (w *harness) pay(a exchange.PaymentAttempt, p payer) func() {
 	return func() {
 		w.operator.mu.Lock()
 		defer w.operator.mu.Unlock()
@@ -462,12 +510,12 @@ func (w *world) pay(a exchange.PaymentAttempt, p payer) func() {
 	}
 }
 
-// TestLateMoneyStartsItsWatch lets money come when the order's flow is over: the notice starts a watch with
-// a signal, which makes an exception of the money, and a person decides about it.
+// TestLateMoneyStartsItsWatch makes money arrive after the order's flow has ended: the callback starts a watch with a
+// signal, which opens an exception, and an operator decides about it.
 func TestLateMoneyStartsItsWatch(t *testing.T) {
 	for verb, want := range map[string]string{"refund": workflows.LateRefunded, "resolve": workflows.LateResolved} {
 		t.Run(verb, func(t *testing.T) {
-			w, a := lateWorld(t)
+			w, a := lateHarness(t)
 			w.at(0, w.pay(a, payer{twice: true}))
 			w.at(time.Hour, func() { w.command(verb) })
 			if r := w.late(t, a); r.Outcome != want {
@@ -485,10 +533,10 @@ func TestLateMoneyStartsItsWatch(t *testing.T) {
 	}
 }
 
-// TestLateWatchIsReachedBeforeItSawAnything parks a watch whose very first look fails, so that neither its
-// order nor an exception is known from one. Commands about the order reach it all the same.
+// TestLateWatchIsReachedBeforeItSawAnything parks a watch whose first check fails, so that it knows neither its order
+// nor an exception. Commands about the order still reach it.
 func TestLateWatchIsReachedBeforeItSawAnything(t *testing.T) {
-	w, a := lateWorld(t)
+	w, a := lateHarness(t)
 	w.book.fault = w.during(0, 30*time.Minute, errBug, "Attempt")
 	w.at(29*time.Minute, func() { w.command("retry") })
 	w.at(0, w.pay(a, payer{}))
@@ -500,10 +548,10 @@ func TestLateWatchIsReachedBeforeItSawAnything(t *testing.T) {
 	w.signs.were(t, workflows.LatePaymentID(a.ID), workflows.ReasonStepFailed, workflows.ReasonLateMoney)
 }
 
-// TestLateWatchThatIsNeverAnswered gives no look an answer for days. A person is told when the time is over,
-// and the watch ends by a command when it can look again.
+// TestLateWatchThatIsNeverAnswered makes every check fail for days. The flow parks when its time is over, and ends by
+// a command when checks succeed again.
 func TestLateWatchThatIsNeverAnswered(t *testing.T) {
-	w, a := lateWorld(t)
+	w, a := lateHarness(t)
 	w.book.fault = w.during(0, 72*time.Hour, errAway, "Attempt")
 	w.at(48*time.Hour, func() { w.command("resolve") })
 	r := w.late(t, a)

@@ -48,8 +48,8 @@ func walletRequest(n exchange.Network) exchange.WalletRequest {
 	return exchange.WalletRequest{ID: id(20), OwnerType: exchange.OwnerMerchant, OwnerID: id(21), Network: n, Asset: money.USDT, Type: exchange.Hot}
 }
 
-// create runs the flow once and gives its result.
-func (w *world) create(r exchange.WalletRequest) (workflows.WalletCreated, error) {
+// create runs the flow once and returns its result.
+func (w *harness) create(r exchange.WalletRequest) (workflows.WalletCreated, error) {
 	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.WalletID(r.ID), TaskQueue: workflows.QueueFlows})
 	w.env.ExecuteWorkflow(workflows.CreateWallet, r)
 	if err := w.env.GetWorkflowError(); err != nil {
@@ -61,7 +61,7 @@ func (w *world) create(r exchange.WalletRequest) (workflows.WalletCreated, error
 }
 
 func TestWalletIsMade(t *testing.T) {
-	w := newWorld()
+	w := newHarness()
 	made, err := w.create(walletRequest(exchange.Tron))
 	if err != nil {
 		t.Fatal(err)
@@ -71,20 +71,20 @@ func TestWalletIsMade(t *testing.T) {
 	}
 }
 
-// A key that was made twice, because the step died around its transaction or was done and not heard of,
-// is the wallet's only once: the flow tells the address of the key that is stored.
+// A key may be created twice, because the step crashed around its transaction or its response was lost. The wallet has only
+// one: the flow returns the address of the stored key.
 func TestWalletWhoseKeyIsMadeTwice(t *testing.T) {
-	for name, trouble := range map[string]func(*world){
-		"not stored": func(w *world) { w.book.fault = once("CreateWallet") },
-		"stored and not heard of": func(w *world) {
+	for name, trouble := range map[string]func(*harness){
+		"not stored": func(w *harness) { w.book.fault = once("CreateWallet") },
+		"stored and not heard of": func(w *harness) {
 			w.book.lost = once("CreateWallet")
 		},
-		"done and not heard of": func(w *world) {
+		"done and not heard of": func(w *harness) {
 			w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&dying{faults: &faults{deaths: map[int]bool{1: true}}}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld()
+			w := newHarness()
 			trouble(w)
 			made, err := w.create(walletRequest(exchange.Tron))
 			if err != nil {
@@ -94,20 +94,20 @@ func TestWalletWhoseKeyIsMadeTwice(t *testing.T) {
 				t.Fatalf("%d keys were made, the trouble should have cost one", w.keys.made)
 			}
 			if stored := w.book.wallets[id(20)]; len(w.book.wallets) != 1 || made.Address != stored.Address {
-				t.Errorf("told %+v, stored %+v", made, w.book.wallets)
+				t.Errorf("returned %+v, stored %+v", made, w.book.wallets)
 			}
 		})
 	}
 }
 
-// A second flow for the same request gives the first one's wallet.
+// A second flow for the same request returns the first one's wallet.
 func TestWalletIsTheSameAgain(t *testing.T) {
-	first := newWorld()
+	first := newHarness()
 	before, err := first.create(walletRequest(exchange.Tron))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := newWorld()
+	second := newHarness()
 	second.book.wallets, second.keys.made = first.book.wallets, 7
 	again, err := second.create(walletRequest(exchange.Tron))
 	if err != nil || again != before {
@@ -116,17 +116,17 @@ func TestWalletIsTheSameAgain(t *testing.T) {
 }
 
 func TestWalletOnANetworkWithoutKeys(t *testing.T) {
-	w := newWorld()
+	w := newHarness()
 	_, err := w.create(walletRequest(exchange.Solana))
 	if code(err) != exchange.CodeUnsupported || len(w.book.wallets) != 0 {
-		t.Errorf("answered with %v, stored %v", err, w.book.wallets)
+		t.Errorf("the response is %v, stored %v", err, w.book.wallets)
 	}
 	if waited := w.env.Now().Sub(w.start); waited > time.Second {
-		t.Errorf("a refusal was tried again for %s", waited)
+		t.Errorf("a refusal was retried for %s", waited)
 	}
 }
 
-// once makes the first of some calls fail.
+// once makes the first of the given calls fail.
 func once(call string) func(string) error {
 	hit := false
 	return func(c string) error {
@@ -139,7 +139,7 @@ func once(call string) func(string) error {
 }
 
 func TestAuditIsSealedDespiteAnOutage(t *testing.T) {
-	w := newWorld()
+	w := newHarness()
 	w.book.unsealed, w.book.fault = 42, once("SealAudit")
 	w.env.ExecuteWorkflow(workflows.SealAudit)
 	if err := w.env.GetWorkflowError(); err != nil {
@@ -153,15 +153,15 @@ func TestAuditIsSealedDespiteAnOutage(t *testing.T) {
 	}
 }
 
-// Keys are made by the process that holds those of the network, and by no other.
+// Only the process that holds a network's keys makes keys for it.
 func TestKeysAreMadeOnTheQueueOfTheirNetwork(t *testing.T) {
 	for _, n := range exchange.Networks() {
-		w := newWorld()
+		w := newHarness()
 		var queues []string
 		w.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 			queues = append(queues, info.ActivityType.Name+" on "+info.TaskQueue)
 		})
-		_, _ = w.create(walletRequest(n)) // the signer of this world makes keys of TRON alone; it is asked all the same
+		_, _ = w.create(walletRequest(n)) // the harness's signer makes TRON keys only, but is called for every network
 		if len(queues) != 1 || queues[0] != "MakeWallet on "+workflows.QueueSigner(n) {
 			t.Errorf("%s: %v", n, queues)
 		}

@@ -11,37 +11,36 @@ import (
 	"kivuko/exchange"
 )
 
-// MoveFloatSummary is the one line that the Web UI shows of a movement of float.
-const MoveFloatSummary = "Move float to the account that payouts leave"
+// MoveFloatSummary is the summary of a float movement in the Web UI.
+const MoveFloatSummary = "Move float to the payout account"
 
-// MoveFloatAttributes are the search attributes with which a movement of float starts.
+// MoveFloatAttributes are the search attributes with which a float movement starts.
 func MoveFloatAttributes() temporal.SearchAttributes {
 	return temporal.NewSearchAttributes(AttrNeedsAttention.ValueSet(false), AttrWaitingFor.ValueSet(WaitsForMomo))
 }
 
-// The operator answers a question for our balances within minutes. Answers that come later are left: the next run asks
-// again.
+// The mobile money operator answers a balance query within minutes. Later answers are ignored: the next run asks again.
 var balancePauses = []time.Duration{15 * time.Second, 45 * time.Second, 90 * time.Second}
 
 // FloatWatched is what a run found.
 type FloatWatched struct {
 	Asked     bool `json:"asked"`
-	Told      bool `json:"told"`
+	Notified  bool `json:"notified"`
 	Disagrees bool `json:"disagrees,omitempty"`
-	Charges   int  `json:"charges,omitempty"` // booked other than the operator's terms say
-	Moves     int  `json:"moves,omitempty"`   // that had no flow any more
+	Charges   int  `json:"charges,omitempty"` // that differ from the operator's terms, and were booked
+	Moves     int  `json:"moves,omitempty"`   // whose flow was missing, and was started
 }
 
-// WatchFloat asks the operator for our balances, holds its answer against the books, books what it charged beside its
-// terms, and takes up movements of float whose flow was never started. A schedule starts it.
+// WatchFloat asks the mobile money operator for our balances, compares the answer with the books, books charges that differ
+// from the operator's terms, and starts missing flows of float movements. A schedule starts it.
 func WatchFloat(ctx workflow.Context) (FloatWatched, error) {
 	var found FloatWatched
-	charges, err := fetch(ctx, look, "Book charges beside the terms", float.FixCharges)
+	charges, err := fetch(ctx, look, "Book charges that differ from the terms", float.FixCharges)
 	if err != nil {
 		return found, err
 	}
 	found.Charges = charges
-	open, err := fetch(ctx, look, "List movements of float", float.OpenFloatMoves)
+	open, err := fetch(ctx, look, "List open float movements", float.OpenFloatMoves)
 	if err != nil {
 		return found, err
 	}
@@ -50,35 +49,35 @@ func WatchFloat(ctx workflow.Context) (FloatWatched, error) {
 			found.Moves++
 		}
 	}
-	asked, err := fetch(ctx, look, "Ask for our balances", float.AskBalance)
+	asked, err := fetch(ctx, look, "Ask the mobile money operator for our balances", float.AskBalance)
 	if err != nil {
 		return found, err
 	}
 	found.Asked = asked.Ticket != ""
 	for _, pause := range balancePauses {
-		if !found.Asked || found.Told {
+		if !found.Asked || found.Notified {
 			break
 		}
 		if err := workflow.Sleep(ctx, pause); err != nil {
 			return found, err
 		}
-		taken, err := step(ctx, look, "Hold the balances against the books", float.TakeFloatReport, asked)
+		taken, err := step(ctx, look, "Compare the balances with the books", float.TakeFloatReport, asked)
 		if err != nil {
 			return found, err
 		}
-		found.Told, found.Disagrees = taken.Found, taken.Disagrees
+		found.Notified, found.Disagrees = taken.Found, taken.Disagrees
 	}
 	return found, nil
 }
 
-// takeUp starts the flow of a movement unless it has one, and tells whether it did.
+// takeUp starts the flow of a movement unless it runs, and reports whether it did.
 func takeUp(ctx workflow.Context, move uuid.UUID) bool {
 	c := child{id: MoveFloatID(move), summary: MoveFloatSummary, shown: MoveFloatAttributes()}
-	started, _ := start(ctx, c, MoveFloat, MoveFloatInput{MoveID: move}) // one that could not be started now is found by the next run
+	started, _ := start(ctx, c, MoveFloat, MoveFloatInput{MoveID: move}) // after a failure the next run tries again
 	return started
 }
 
-// MoveFloatInput names a movement. Looks is how often it was looked at by runs before.
+// MoveFloatInput names a movement. Looks is the number of checks by earlier runs.
 type MoveFloatInput struct {
 	MoveID uuid.UUID `json:"move_id"`
 	Looks  int       `json:"looks,omitempty"`
@@ -90,32 +89,32 @@ type MoveFloatResult struct {
 	Code   string                   `json:"code,omitempty"`
 }
 
-// How often a movement is looked at: soon at first, for float is moved when payouts wait for it.
+// How often a movement is checked: soon at first, because payouts may wait for the float.
 const (
 	moveSoon     = 10 * time.Second
 	moveLook     = 2 * time.Minute
 	moveSlowLook = 30 * time.Minute
 	moveSoonLook = 6
-	moveRunLooks = 200 // after which a run hands over to the next
+	moveRunLooks = 200 // after which a run continues as new
 )
 
-// MoveFloat moves float from the working account to the utility account. The operator is asked once; after that the
-// flow asks what became of it for as long as that takes. A person may say it too (POST /momo/float/moves/{id}/settle),
-// which the flow finds at its next look.
+// MoveFloat moves float from the working account to the utility account. The movement is requested once; after that the flow
+// asks for its outcome until it is known. An officer may also settle it (POST /momo/float/moves/{id}/settle), which the
+// flow finds at its next check.
 func MoveFloat(ctx workflow.Context, in MoveFloatInput) (MoveFloatResult, error) {
 	began := workflow.Now(ctx)
-	c := card{title: "Float on its way"}
+	c := card{title: "Float movement is pending"}
 	c.add("Movement", in.MoveID.String())
-	c.add("Waits for", "the operator's word")
+	c.add("Waits for", "the mobile money operator")
 	describe(ctx, c)
-	moved, err := step(ctx, rail, "Ask the operator to move float", float.SubmitFloatMove, in.MoveID)
+	moved, err := step(ctx, rail, "Ask the mobile money operator to move float", float.SubmitFloatMove, in.MoveID)
 	if err != nil {
 		return MoveFloatResult{}, err
 	}
 	for looks := in.Looks; ; looks++ {
 		switch moved.Status {
 		case exchange.FloatRefused, exchange.FloatCompleted, exchange.FloatFailed:
-			show(ctx, AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNobody))
+			show(ctx, AttrStage.ValueSet(StageDone), AttrWaitingFor.ValueSet(WaitsForNothing))
 			return MoveFloatResult{Status: moved.Status, Code: moved.Code}, nil
 		case exchange.FloatCreated, exchange.FloatUnknown, exchange.FloatAccepted:
 		}
@@ -130,10 +129,10 @@ func MoveFloat(ctx workflow.Context, in MoveFloatInput) (MoveFloatResult, error)
 			return MoveFloatResult{}, err
 		}
 		check := activities.CheckFloatMoveInput{MoveID: in.MoveID, Ask: true, Questions: looks}
-		if now, err := step(ctx, look, "See what became of the movement", float.CheckFloatMove, check); err == nil {
+		if now, err := step(ctx, look, "Check the outcome of the movement", float.CheckFloatMove, check); err == nil {
 			moved = now
 		} else {
-			workflow.GetLogger(ctx).Warn("a movement of float could not be looked at", "error", err)
+			workflow.GetLogger(ctx).Warn("a float movement could not be checked", "error", err)
 		}
 	}
 }

@@ -9,31 +9,31 @@ import (
 	"kivuko/activities"
 )
 
-// SignalWebhooks tells an endpoint's flow that there is something to deliver. It carries nothing.
+// SignalWebhooks notifies an endpoint's flow that there is something to deliver. It has no argument.
 const SignalWebhooks = "webhooks-due"
 
-// WebhooksSummary is the one line that the Web UI shows of it.
+// WebhooksSummary is the summary of the flow in the Web UI.
 const WebhooksSummary = "Deliver events to a webhook endpoint"
 
-// Rhythms of webhooks.
+// Pauses and limits of webhook deliveries.
 const (
-	relayPause   = 2 * time.Second // between looks at the log while there are endpoints
+	relayPause   = 2 * time.Second // between reads of the event log while there are endpoints
 	relayRounds  = 240             // of one run
 	hookRounds   = 200
 	hookMinPause = time.Second
-	hookTrouble  = 5 * time.Minute // after a failure that is ours and does not pass
+	hookTrouble  = 5 * time.Minute // after a permanent failure on our side
 )
 
 // hookTimeout is longer than a round of attempts can take.
 const hookTimeout = 2 * time.Minute
 
-// RelayEvents hands the event log to the webhook endpoints, and wakes their flows. A schedule starts it; it goes
-// on while there is an active endpoint, as new runs on the newest build, and ends when there is none.
+// RelayEvents passes the event log to the webhook endpoints, and wakes their flows. A schedule starts it. While there is an
+// active endpoint it continues as new runs on the newest build; otherwise it ends.
 func RelayEvents(ctx workflow.Context) error {
 	for n := 0; n < relayRounds && !workflow.GetInfo(ctx).GetContinueAsNewSuggested(); n++ {
-		did, err := fetch(ctx, database, "Hand on the event log", relay.RelayEvents)
+		did, err := fetch(ctx, database, "Pass on the event log", relay.RelayEvents)
 		if err != nil {
-			return err // the schedule starts it anew
+			return err // the schedule starts it again
 		}
 		switch {
 		case did.More:
@@ -48,15 +48,14 @@ func RelayEvents(ctx workflow.Context) error {
 	return goOn(ctx, TypeRelayEvents)
 }
 
-// goOn ends a run and begins the next one on the newest build.
+// goOn continues as a new run on the newest build.
 func goOn(ctx workflow.Context, flow string, in ...any) error {
 	o := workflow.ContinueAsNewErrorOptions{InitialVersioningBehavior: workflow.ContinueAsNewVersioningBehaviorAutoUpgrade}
 	return workflow.NewContinueAsNewErrorWithOptions(ctx, o, flow, in...)
 }
 
-// DeliverWebhooks sends to one endpoint what waits for it, and ends when nothing does. What has to be sent, and
-// when, is in the database; the flow keeps the time. One endpoint that is slow or down makes nobody wait but
-// itself.
+// DeliverWebhooks sends the due deliveries of one endpoint, and ends when none is left. The database has the deliveries and
+// their times; the flow waits for them. A slow endpoint delays only its own deliveries.
 func DeliverWebhooks(ctx workflow.Context, in activities.WebhookInput) error {
 	f := &webhookDelivery{in: in}
 	workflow.GoNamed(ctx, "signal due", f.listen)
@@ -81,8 +80,8 @@ func (f *webhookDelivery) run(ctx workflow.Context) error {
 		f.woken = false
 		sent, err := step(ctx, webhook, "Send what is due", webhooks.DeliverWebhooks, f.in)
 		if err != nil {
-			workflow.GetLogger(ctx).Error("webhooks could not be sent; it is tried again", "endpoint", f.in.EndpointID.String(), "error", err)
-			describe(ctx, card{title: "Sending fails for a reason of ours; it is tried again"})
+			workflow.GetLogger(ctx).Error("webhooks could not be sent; the flow tries again", "endpoint", f.in.EndpointID.String(), "error", err)
+			describe(ctx, card{title: "Sending fails on our side; the flow tries again"})
 			await(ctx, hookTrouble, "Try again", func() bool { return false })
 			continue
 		}
@@ -97,8 +96,7 @@ func (f *webhookDelivery) run(ctx workflow.Context) error {
 	return goOn(ctx, TypeDeliverWebhooks, f.in)
 }
 
-// pause waits until the next attempt is due, or something new is. What was just sent without a rest is followed
-// by the next at once.
+// pause waits until the next attempt is due or a signal comes. If more deliveries are due after a round, it does not wait.
 func (f *webhookDelivery) pause(ctx workflow.Context, sent activities.WebhooksSent) {
 	wait := sent.Next.Sub(workflow.Now(ctx))
 	if wait <= 0 && sent.Attempts > 0 {

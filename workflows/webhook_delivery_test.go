@@ -29,10 +29,10 @@ type mailbox struct {
 	now      func() time.Time
 	tries    int
 	next     time.Time
-	accepts  int // the attempt that is taken; 0: none
+	accepts  int // the attempt that is accepted; 0: none
 	attempts []time.Time
 	ended    exchange.WebhookDeliveryStatus
-	trouble  int // calls that fail for a reason of ours
+	trouble  int // calls that fail for an internal reason
 }
 
 func (m *mailbox) DeliverWebhooks(context.Context, activities.WebhookInput) (activities.WebhooksSent, error) {
@@ -75,7 +75,7 @@ func deliverTo(t *testing.T, m *mailbox, during func(*testsuite.TestWorkflowEnvi
 	}
 }
 
-// An endpoint that is down for three days gets every attempt at its time, and then none.
+// An endpoint that is down for three days gets every attempt at its time, and no further one.
 func TestWebhooksAreTriedForThreeDays(t *testing.T) {
 	m := &mailbox{}
 	deliverTo(t, m, nil)
@@ -85,7 +85,7 @@ func TestWebhooksAreTriedForThreeDays(t *testing.T) {
 	for i := 1; i < len(m.attempts); i++ {
 		want, _ := exchange.WebhookPause(i)
 		if got := m.attempts[i].Sub(m.attempts[i-1]); got < want || got > want+time.Minute {
-			t.Errorf("attempt %d came %s after the one before, want %s", i+1, got, want)
+			t.Errorf("attempt %d came %s after the previous one, want %s", i+1, got, want)
 		}
 	}
 	if span := m.attempts[len(m.attempts)-1].Sub(m.attempts[0]); span < 72*time.Hour {
@@ -93,7 +93,7 @@ func TestWebhooksAreTriedForThreeDays(t *testing.T) {
 	}
 }
 
-// What comes while the flow waits for an attempt is sent at once, and a failure of ours ends nothing.
+// An event that comes while the flow waits for an attempt is sent at once, and an internal failure ends nothing.
 func TestWebhooksAreWokenAndSurviveTrouble(t *testing.T) {
 	m := &mailbox{accepts: 6, trouble: 2}
 	woken := 0
@@ -104,10 +104,10 @@ func TestWebhooksAreWokenAndSurviveTrouble(t *testing.T) {
 		}, time.Hour)
 	})
 	if m.ended != exchange.WebhookDelivered || woken != 4 {
-		t.Fatalf("%s after %d attempts, woken after %d", m.ended, len(m.attempts), woken)
+		t.Fatalf("%s after %d attempts, resumed after %d", m.ended, len(m.attempts), woken)
 	}
 	if wait := m.attempts[4].Sub(m.attempts[3]); wait > 2*time.Hour-time.Second {
-		t.Errorf("it slept on for %s", wait)
+		t.Errorf("it kept sleeping for %s", wait)
 	}
 }
 
@@ -126,14 +126,14 @@ func (l *logReader) RelayEvents(context.Context) (activities.RelayedEvents, erro
 	return l.steps[l.calls-1], nil
 }
 
-// The relay ends where nobody wants events, and goes on as a new run where somebody does.
+// The relay ends without an active endpoint, and continues as a new run with one.
 func TestTheRelayRunsWhileItIsWanted(t *testing.T) {
 	env, idle := hookEnv(), &logReader{steps: []activities.RelayedEvents{{More: true, Wanted: true}, {Wanted: true}, {}}}
 	env.RegisterActivity(idle)
 	begun := env.Now()
 	env.ExecuteWorkflow(workflows.RelayEvents)
 	if err := env.GetWorkflowError(); err != nil || idle.calls != 3 || env.Now().Sub(begun) > time.Minute {
-		t.Errorf("%d looks in %s, %v", idle.calls, env.Now().Sub(begun), err)
+		t.Errorf("%d checks in %s, %v", idle.calls, env.Now().Sub(begun), err)
 	}
 	env, busy := hookEnv(), &logReader{}
 	env.RegisterActivity(busy)

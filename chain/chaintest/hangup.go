@@ -12,17 +12,17 @@ import (
 
 type servedKey struct{}
 
-// HangsUp serves a handler, but answers one request on each connection: the second one finds it closed, as it does when
-// a node closes a connection that is kept alive just when a question goes out on it. The count is of the requests that
-// were lost that way.
+// HangsUp serves a handler, but responds to one request on each connection. The second request finds the connection closed,
+// as when a node closes a kept-alive connection just as a request is sent on it. lost counts the requests that were lost in
+// this way.
 func HangsUp(t testing.TB, h http.Handler) (address string, lost *atomic.Int64) {
 	t.Helper()
 	lost = &atomic.Int64{}
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if served, ok := r.Context().Value(servedKey{}).(*atomic.Bool); ok && served.Swap(true) {
-			_, _ = io.Copy(io.Discard, r.Body) // it did arrive
+			_, _ = io.Copy(io.Discard, r.Body) // the request did arrive
 			lost.Add(1)
-			panic(http.ErrAbortHandler) // closes the connection without an answer
+			panic(http.ErrAbortHandler) // closes the connection without a response
 		}
 		h.ServeHTTP(w, r)
 	}))

@@ -61,7 +61,7 @@ func balances(t *testing.T, s *stage) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The ledger is held against it, so it must be of a block that can't be undone.
+		// The ledger is compared with it, so it must be of a block that can't be undone.
 		if after := s.final(t); b.At.Number < before.Number || b.At.Number > after.Number || (b.At.Number == after.Number && b.At.ID != after.ID) {
 			t.Errorf("%s: read at %+v; the final blocks before and after are %+v and %+v", asset, b.At, before, after)
 		}
@@ -95,7 +95,7 @@ func tokenPayment(t *testing.T, s *stage) {
 	}
 }
 
-// pays walks one payment through every stage.
+// pays follows one payment through every stage.
 func (s *stage) pays(t *testing.T, from, to Account, amount money.Amount) {
 	t.Helper()
 	before := s.balance(t, s.payer(from), s.native())

@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Run runs every scenario that the harness can stage.
+// Run runs every scenario that the harness supports.
 func Run(t *testing.T, start func(testing.TB) Harness) {
 	for _, s := range []struct {
 		name string
@@ -40,7 +40,7 @@ func Run(t *testing.T, start func(testing.TB) Harness) {
 		{"a number before is missing", numberGap},
 		{"a replacement wins", replacementWins},
 		{"the original wins over its replacement", originalWins},
-		{"somebody else used the number", foreignNumber},
+		{"a foreign transaction used the number", foreignNumber},
 		{"a number is free again after a reorganisation", reorganisedNumber},
 		{"bids rise to the ceiling", feeRace},
 	} {
@@ -55,8 +55,8 @@ func Run(t *testing.T, start func(testing.TB) Harness) {
 type stage struct {
 	Harness
 	client  chain.Client
-	sponsor *Account          // pays the fees where the network lets it
-	next    map[string]uint64 // sequence numbers after those that were signed here
+	sponsor *Account          // pays the fees, if the network supports it
+	next    map[string]uint64 // the next sequence numbers, by those that were signed here
 }
 
 func newStage(t *testing.T, h Harness) *stage {
@@ -72,7 +72,7 @@ func newStage(t *testing.T, h Harness) *stage {
 	return s
 }
 
-// draft completes a transfer by what a sender on the network must add.
+// draft adds what a sender on the network must specify to a transfer.
 func (s *stage) draft(t *testing.T, want chain.Transfer) chain.Draft {
 	t.Helper()
 	d := chain.Draft{Transfer: want}
@@ -88,7 +88,7 @@ func (s *stage) draft(t *testing.T, want chain.Transfer) chain.Draft {
 	return d
 }
 
-// keys are what signs a prepared transaction.
+// keys are the keys that sign a prepared transaction.
 func (s *stage) keys(u chain.Unsigned, sender chain.Key) []chain.Key {
 	if u.FeePayer == "" {
 		return []chain.Key{sender}
@@ -108,7 +108,7 @@ func (s *stage) finish(u chain.Unsigned, from Account) (chain.Signed, error) {
 // native is the coin that pays fees.
 func (s *stage) native() money.Asset { return s.client.Network().NativeCoin() }
 
-// sender is an account with gas and with an amount to send.
+// sender is an account with gas and an amount to send.
 func (s *stage) sender(t *testing.T, amount money.Amount) Account {
 	t.Helper()
 	a := s.NewAccount(t)
@@ -119,7 +119,7 @@ func (s *stage) sender(t *testing.T, amount money.Amount) Account {
 	return a
 }
 
-// token is the first token, in the given quantity.
+// token is a quantity of the first token.
 func (s *stage) token(quantity string) money.Amount { return money.Must(s.Tokens()[0], quantity) }
 
 func (s *stage) prepare(t *testing.T, want chain.Transfer) chain.Unsigned {
@@ -167,7 +167,7 @@ func (s *stage) locate(t *testing.T, signed chain.Signed, want chain.Stage) chai
 	return l
 }
 
-// waits checks that a transaction is in no block, which not every node can tell from not knowing it.
+// waits checks that a transaction is in no block. Not every node distinguishes that from an unknown transaction.
 func (s *stage) waits(t *testing.T, signed chain.Signed) chain.Location {
 	t.Helper()
 	if _, ok := s.Harness.(Poolless); ok {
@@ -176,7 +176,7 @@ func (s *stage) waits(t *testing.T, signed chain.Signed) chain.Location {
 	return s.locate(t, signed, chain.StagePending)
 }
 
-// again are the answers to bytes that a node was offered before.
+// again are the possible responses to a repeated broadcast.
 func (s *stage) again() []chain.BroadcastState {
 	if _, ok := s.Harness.(Poolless); ok {
 		return []chain.BroadcastState{chain.BroadcastKnown, chain.BroadcastAccepted}
@@ -184,7 +184,7 @@ func (s *stage) again() []chain.BroadcastState {
 	return []chain.BroadcastState{chain.BroadcastKnown}
 }
 
-// payer is who pays the fees of a sender.
+// payer is the account that pays the fees of a sender.
 func (s *stage) payer(from Account) string {
 	if s.sponsor != nil {
 		return s.sponsor.Address
@@ -192,7 +192,7 @@ func (s *stage) payer(from Account) string {
 	return from.Address
 }
 
-// attempt is what the ledger would have recorded of a signed transaction.
+// attempt is what the ledger would have recorded about a signed transaction.
 func attempt(signed chain.Signed) exchange.ChainAttempt {
 	return exchange.ChainAttempt{
 		TxID: signed.TxID, Raw: signed.Raw, ExpiresAt: signed.ExpiresAt, LastValidHeight: signed.LastValidHeight,
@@ -245,7 +245,7 @@ func wantReason(t *testing.T, what string, err error, want chain.Reason) {
 	}
 }
 
-// completes mines, finalises and checks that the payment came out exactly right.
+// completes mines, finalises and checks that the payment is exactly right.
 func (s *stage) completes(t *testing.T, signed chain.Signed, payment chain.Transfer) chain.Location {
 	t.Helper()
 	s.Mine(t, 1)

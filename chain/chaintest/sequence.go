@@ -9,21 +9,21 @@ import (
 	"kivuko/exchange/money"
 )
 
-// numbered gives the sequence of a network that has one, or skips the scenario.
+// numbered returns the sequence interface of a network that has one, or skips the scenario.
 func numbered(t *testing.T, s *stage) chain.Sequenced {
 	t.Helper()
 	c, ok := s.client.(chain.Sequenced)
 	if !ok {
-		t.Skip("the senders of this network number nothing")
+		t.Skip("this network has no sequence numbers")
 	}
 	return c
 }
 
 // signAs prepares and signs with a number and a bid to replace.
-func (s *stage) signAs(t *testing.T, from Account, want chain.Transfer, nonce uint64, outbid exchange.Bid) chain.Signed {
+func (s *stage) signAs(t *testing.T, from Account, want chain.Transfer, nonce uint64, bump exchange.Bid) chain.Signed {
 	t.Helper()
 	d := s.draft(t, want)
-	d.Nonce, d.Outbid = nonce, outbid
+	d.Nonce, d.Bump = nonce, bump
 	u, err := s.client.Prepare(t.Context(), d)
 	if err != nil {
 		t.Fatalf("prepare: %v", err)
@@ -49,7 +49,7 @@ func (s *stage) nonces(t *testing.T, c chain.Sequenced, address string, latest, 
 	}
 }
 
-// numberGap: a transaction waits for the one before it, and both are made.
+// numberGap: a transaction waits for the one before it, and then both are included.
 func numberGap(t *testing.T, s *stage) {
 	counter := numbered(t, s)
 	amount := s.token("2")
@@ -62,7 +62,7 @@ func numberGap(t *testing.T, s *stage) {
 	s.Finalise(t)
 	s.nonces(t, counter, from.Address, 0, 0)
 	if l, err := s.client.Locate(t.Context(), second.TxID); err != nil || l.Stage == chain.StageIncluded || l.Stage == chain.StageFinal {
-		t.Fatalf("a transaction overtook the number before it: %+v, %v", l, err)
+		t.Fatalf("a transaction was included before the one with the lower number: %+v, %v", l, err)
 	}
 	s.judge(t, second, want, chain.VerdictBroadcast)
 	first := s.signAs(t, from, want, 0, exchange.Bid{})
@@ -76,7 +76,7 @@ func numberGap(t *testing.T, s *stage) {
 	s.holds(t, to.Address, amount.Add(amount))
 }
 
-// replacementWins: the higher bid takes the place of the lower one, which is then impossible for ever.
+// replacementWins: the higher bid replaces the lower one, which is then impossible for ever.
 func replacementWins(t *testing.T, s *stage) {
 	counter := numbered(t, s)
 	amount := s.token("2")
@@ -85,12 +85,12 @@ func replacementWins(t *testing.T, s *stage) {
 	original := s.signAs(t, from, want, 0, exchange.Bid{})
 	s.broadcast(t, original, chain.BroadcastAccepted)
 	replacement := s.signAs(t, from, want, 0, original.Bid)
-	outbids(t, original, replacement)
+	bumps(t, original, replacement)
 	s.broadcast(t, replacement, chain.BroadcastAccepted)
 	s.judge(t, original, want, chain.VerdictBroadcast)
 	s.Mine(t, 1)
 	s.nonces(t, counter, from.Address, 1, 0)
-	// The number is taken in a block that may still be undone: the original is not lost yet.
+	// The block that uses the number may still be undone: the original is still possible.
 	s.judge(t, original, want, chain.VerdictBroadcast)
 	s.judge(t, replacement, want, chain.VerdictWait)
 	s.completes(t, replacement, want)
@@ -100,7 +100,7 @@ func replacementWins(t *testing.T, s *stage) {
 	s.holds(t, to.Address, amount)
 }
 
-// originalWins: the block holds the lower bid, because the higher one came too late.
+// originalWins: the block has the lower bid, because the higher one came too late.
 func originalWins(t *testing.T, s *stage) {
 	numbered(t, s)
 	amount := s.token("2")
@@ -120,8 +120,8 @@ func originalWins(t *testing.T, s *stage) {
 	s.holds(t, to.Address, amount)
 }
 
-// foreignNumber: somebody else used the number with the same key. The payment is impossible as it
-// was signed, and was not made.
+// foreignNumber: a foreign transaction with the same key used the number. The signed payment is impossible, and was not
+// made.
 func foreignNumber(t *testing.T, s *stage) {
 	counter := numbered(t, s)
 	amount := s.token("2")
@@ -144,7 +144,7 @@ func foreignNumber(t *testing.T, s *stage) {
 	s.holds(t, to.Address, amount)
 }
 
-// reorganisedNumber: a number that was used in a block that is undone is free again.
+// reorganisedNumber: a number that was used in an undone block is free again.
 func reorganisedNumber(t *testing.T, s *stage) {
 	counter := numbered(t, s)
 	chainOf := can[Reorganising](t, s)
@@ -164,7 +164,7 @@ func reorganisedNumber(t *testing.T, s *stage) {
 	s.holds(t, to.Address, amount)
 }
 
-// feeRace: bids rise until the ceiling, which ends it with a reason of its own.
+// feeRace: bids rise until the ceiling, which stops them with its own reason.
 func feeRace(t *testing.T, s *stage) {
 	numbered(t, s)
 	amount := s.token("2")
@@ -172,12 +172,12 @@ func feeRace(t *testing.T, s *stage) {
 	want := chain.Transfer{From: from.Address, To: to.Address, Amount: amount}
 	last := s.signAs(t, from, want, 0, exchange.Bid{})
 	s.broadcast(t, last, chain.BroadcastAccepted)
-	const patience = 200
-	for range patience {
+	const maxBids = 200
+	for range maxBids {
 		d := s.draft(t, want)
-		d.Nonce, d.Outbid = 0, last.Bid
+		d.Nonce, d.Bump = 0, last.Bid
 		u, err := s.client.Prepare(t.Context(), d)
-		// The sender's coins may end before the ceiling does.
+		// The sender's coins may be used up before the ceiling is reached.
 		if r := chain.ReasonOf(err); r == chain.ReasonFeeTooHigh || r == chain.ReasonGas {
 			s.broadcast(t, last, chain.BroadcastKnown)
 			s.completes(t, last, want)
@@ -191,15 +191,15 @@ func feeRace(t *testing.T, s *stage) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		outbids(t, last, next)
+		bumps(t, last, next)
 		s.broadcast(t, next, chain.BroadcastAccepted)
 		last = next
 	}
-	t.Fatalf("%d bids found no ceiling: %+v", patience, last.Bid)
+	t.Fatalf("%d bids found no ceiling: %+v", maxBids, last.Bid)
 }
 
-// outbids checks that a bid is at least an eighth above another, in both of its parts.
-func outbids(t *testing.T, old, next chain.Signed) {
+// bumps checks that a bid is at least an eighth above another, in both parts.
+func bumps(t *testing.T, old, next chain.Signed) {
 	t.Helper()
 	const eighths = 8
 	for _, part := range []struct {

@@ -10,7 +10,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// can gives a capability of the harness, or skips the scenario.
+// can returns a capability of the harness, or skips the scenario.
 func can[T any](t *testing.T, s *stage) T {
 	t.Helper()
 	c, ok := s.Harness.(T)
@@ -72,8 +72,8 @@ func expired(t *testing.T, s *stage) {
 	s.judge(t, signed, want, chain.VerdictBroadcast)
 	network.AdvanceTime(t, network.Life())
 	s.Mine(t, 1)
-	// The newest block has passed the life, the final one has not: a block that is not final could
-	// still give way to one that holds the transaction.
+	// The newest block has passed the life, the final one has not: another block with the transaction could still replace
+	// one that is not final.
 	f := s.judge(t, signed, want, chain.VerdictBroadcast)
 	if chain.Outlived(f.Attempt, f.Location.Head.Final) || !chain.Outlived(f.Attempt, f.Location.Head.Latest) {
 		t.Fatalf("the scenario did not come about: %+v", f.Location.Head)
@@ -190,7 +190,7 @@ func insufficientGas(t *testing.T, s *stage) {
 	}
 	_, err := s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: poor.Address, To: to.Address, Amount: amount}))
 	wantReason(t, "a token without any coin", err, chain.ReasonGas)
-	s.sponsor = nil // whoever pays the fee too can't send everything
+	s.sponsor = nil // an account that also pays the fee can't send everything
 	rich := s.sender(t, amount)
 	all := s.balance(t, rich.Address, s.native())
 	_, err = s.client.Prepare(t.Context(), s.draft(t, chain.Transfer{From: rich.Address, To: to.Address, Amount: all}))
@@ -235,7 +235,7 @@ func feeOnTransfer(t *testing.T, s *stage) {
 		staged = true
 		_, err := s.client.Prepare(t.Context(), s.draft(t, want))
 		wantReason(t, string(asset), err, chain.ReasonReverts)
-		// A transaction from before the fee delivers too little: that is no completed payment.
+		// A transaction from before the fee delivers too little: the payment is not completed.
 		s.broadcast(t, signed, chain.BroadcastAccepted)
 		s.Mine(t, 1)
 		s.Finalise(t)
@@ -308,8 +308,8 @@ func nodeRestart(t *testing.T, s *stage) {
 // awaitNode waits until the driver has found its node again.
 func (s *stage) awaitNode(t *testing.T) {
 	t.Helper()
-	const patience = 30 * time.Second
-	for end := time.Now().Add(patience); ; {
+	const timeout = 30 * time.Second
+	for end := time.Now().Add(timeout); ; {
 		_, err := s.client.Head(t.Context())
 		if err == nil {
 			return

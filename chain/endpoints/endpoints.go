@@ -1,4 +1,4 @@
-// Package endpoints asks the interchangeable nodes of one network, so that a node that fails stops nothing.
+// Package endpoints queries the interchangeable nodes of one network, so that the failure of one node stops nothing.
 package endpoints
 
 import (
@@ -13,16 +13,16 @@ import (
 	"kivuko/chain"
 )
 
-// Node is one endpoint. Its text names it in errors, without the secrets of its address.
+// Node is one endpoint. String names it in errors, without the secrets of its address.
 type Node interface {
 	fmt.Stringer
-	// Prove makes sure that the node is of the configured network. It is called before the first question
-	// and again after every failure, since another node may stand at the address then. One that proves
-	// nothing counts as down, so that the others are asked.
+	// Prove checks that the node belongs to the configured network. It is called before the first query and again after
+	// every failure, because the address may lead to another node by then. A node that fails it counts as down, and the
+	// others are queried.
 	Prove(ctx context.Context) error
 }
 
-// Pool holds the nodes in their configured order with what is known of their health.
+// Pool holds the nodes in their configured order, with their health.
 type Pool[N Node] struct {
 	members    []*member[N]
 	timeout    time.Duration
@@ -31,12 +31,12 @@ type Pool[N Node] struct {
 
 type member[N Node] struct {
 	node      N
-	downUntil atomic.Int64 // Unix nanoseconds; before it the node is asked last
+	downUntil atomic.Int64 // Unix nanoseconds; until then the node is queried last
 	proven    atomic.Bool
 }
 
-// New makes a pool. A question to one node takes at most the timeout, and a node that failed is asked after
-// the others until retryAfter has passed.
+// New makes a pool. A query to one node takes at most the timeout, and a failed node is queried after the others until
+// retryAfter has passed.
 func New[N Node](nodes []N, timeout, retryAfter time.Duration) *Pool[N] {
 	p := &Pool[N]{timeout: timeout, retryAfter: retryAfter}
 	for _, n := range nodes {
@@ -68,9 +68,8 @@ func (p *Pool[N]) order() []*member[N] {
 	return append(healthy, down...)
 }
 
-// Ask puts a question to one node after the other until one answers. The question runs against a single
-// node, so that its parts fit each other. A *chain.Error other than ReasonUnavailable is an answer and
-// ends the search.
+// Ask sends a query to one node after the other until one responds. All parts of the query run on a single node, so that
+// they are consistent. A *chain.Error other than ReasonUnavailable is a result and ends the search.
 func Ask[T any, N Node](ctx context.Context, p *Pool[N], question func(context.Context, N) (T, error)) (T, error) {
 	var none T
 	var last error
@@ -86,7 +85,7 @@ func Ask[T any, N Node](ctx context.Context, p *Pool[N], question func(context.C
 	return none, last
 }
 
-// All puts a question to every node, one after the other, for as long as the caller goes on.
+// All sends a query to every node, one after the other, while the caller continues.
 func All[T any, N Node](ctx context.Context, p *Pool[N], question func(context.Context, N) (T, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for _, m := range p.order() {
@@ -97,7 +96,7 @@ func All[T any, N Node](ctx context.Context, p *Pool[N], question func(context.C
 	}
 }
 
-// ask puts a question to one node, within the time for it, and remembers how it went.
+// ask sends a query to one node, within the timeout, and records the node's health.
 func ask[T any, N Node](ctx context.Context, p *Pool[N], m *member[N], question func(context.Context, N) (T, error)) (T, error) {
 	var none T
 	bounded, cancel := context.WithTimeout(ctx, p.timeout)
@@ -132,11 +131,11 @@ func (m *member[N]) prove(ctx context.Context) error {
 	return nil
 }
 
-// CodeNoAnswer is the code of a broadcast to which no node had an answer. The bytes may have arrived.
+// CodeNoAnswer is the code of a broadcast without a response from any node. The bytes may have arrived.
 const CodeNoAnswer = "NO_ANSWER"
 
-// Offer offers a transaction to every node at once, because a node may be cut off, be busy or keep a
-// transaction to itself. The best answer counts.
+// Offer sends a transaction to every node at once, because a node may be cut off, be busy or not forward it. The best
+// response counts.
 func Offer[N Node](ctx context.Context, p *Pool[N], offer func(context.Context, N) (chain.Broadcast, error)) chain.Broadcast {
 	answers := make([]chain.Broadcast, len(p.members))
 	var all sync.WaitGroup
@@ -159,7 +158,7 @@ func Offer[N Node](ctx context.Context, p *Pool[N], offer func(context.Context, 
 	return best
 }
 
-// rank orders answers by how much they tell of the transaction being under way.
+// rank orders responses by how strongly they show that the transaction is under way.
 func rank(s chain.BroadcastState) int {
 	switch s {
 	case chain.BroadcastAccepted:

@@ -12,10 +12,10 @@ import (
 	"kivuko/chain"
 )
 
-// stub is a node that answers with its name, or fails.
+// stub is a node that responds with its name, or fails.
 type stub struct {
 	name   string
-	down   error // of every question
+	down   error // of every query
 	alien  error // of the proof
 	proofs int
 }
@@ -45,7 +45,7 @@ func TestFailedNodesAreAskedLast(t *testing.T) {
 		}
 		expect("b")
 		a.down = nil
-		expect("b") // a is not asked again at once
+		expect("b") // a is not queried again at once
 		time.Sleep(retry + time.Second)
 		expect("a")
 		if a.proofs != 2 || b.proofs != 1 {
@@ -54,7 +54,7 @@ func TestFailedNodesAreAskedLast(t *testing.T) {
 		a.down, b.down = errBroken, errBroken
 		_, err := Ask(t.Context(), p, name)
 		if chain.ReasonOf(err) != chain.ReasonUnavailable || !strings.Contains(err.Error(), "node b") || !errors.Is(err, errBroken) {
-			t.Errorf("nobody answers: %v", err)
+			t.Errorf("no node responds: %v", err)
 		}
 	})
 }
@@ -81,7 +81,7 @@ func TestRefusalIsAnAnswer(t *testing.T) {
 	refusal := chain.Errorf(chain.ReasonProtocol, "nonsense")
 	a, b := &stub{name: "a", down: refusal}, &stub{name: "b"}
 	p := New([]*stub{a, b}, time.Second, retry)
-	for range 2 { // and says nothing against the node
+	for range 2 { // and is no fault of the node
 		if _, err := Ask(t.Context(), p, name); !errors.Is(err, refusal) {
 			t.Errorf("%v, want the refusal", err)
 		}
@@ -102,7 +102,7 @@ func TestQuestionsHaveAnEnd(t *testing.T) {
 		if _, err := Ask(t.Context(), p, hang); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 2*time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
-		// A caller who gives up is no fault of a node.
+		// A caller who gives up is not a failure of the node.
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		fresh := New([]*stub{{name: "c"}}, time.Second, retry)
@@ -125,7 +125,7 @@ func TestBestAnswerToAnOffer(t *testing.T) {
 		want  chain.BroadcastState
 	}{
 		{"a", chain.BroadcastRejected},
-		{"ab", chain.BroadcastUnknown}, // b took it perhaps
+		{"ab", chain.BroadcastUnknown}, // b may have accepted it
 		{"cab", chain.BroadcastKnown},
 		{"bdac", chain.BroadcastAccepted},
 	} {

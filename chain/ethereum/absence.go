@@ -11,11 +11,10 @@ import (
 )
 
 const (
-	// longMemory is how far below the final block a node must still find transactions: a day of blocks, far
-	// more than a transaction that is offered again and again takes.
+	// longMemory is how far below the final block a node must still find transactions: a day of blocks, far longer than a
+	// transaction is rebroadcast.
 	longMemory = 7_200
-	// probes is how many blocks are looked through for a transaction to ask for. Blocks of a busy network
-	// are never empty.
+	// probes is how many blocks are searched for a transaction to query. Blocks of a busy network are never empty.
 	probes = 4
 )
 
@@ -25,10 +24,9 @@ type listedBlock struct {
 	Transactions []common.Hash `json:"transactions"`
 }
 
-// absent is the answer of a node that does not find a transaction, if its word is good. Nodes answer the
-// same whether there is no such transaction or they keep no index of it (one that was synchronised a short
-// while ago, or without receipts), while they know balances and numbers of the whole chain. So the node has
-// to find what is there: a transaction of the final block, and one of long before.
+// absent checks the "not found" of a node. Nodes answer the same for a transaction that does not exist and for one that they
+// have not indexed (recently synchronised nodes, or nodes without receipts), even when they have balances and nonces of the
+// whole chain. So the node must find two existing transactions: one of the final block, and one from long before.
 func absent(ctx context.Context, conn *rpc.Client, head chain.Head) (chain.Location, error) {
 	final := head.Final.Number
 	for _, from := range []uint64{final, final - min(final, longMemory)} {
@@ -39,7 +37,7 @@ func absent(ctx context.Context, conn *rpc.Client, head chain.Head) (chain.Locat
 	return chain.Location{Stage: chain.StageAbsent, Head: head}, nil
 }
 
-// finds asks for the receipt of the last transaction of a block, or of the nearest one below that has any.
+// finds queries the receipt of the last transaction of a block, or of the nearest lower block that has one.
 func finds(ctx context.Context, conn *rpc.Client, from uint64) error {
 	for number := from; number > 0 && from-number < probes; number-- {
 		tag := tagOf(number)

@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// knows puts one transaction into a block of the stub, whose receipt it finds or does not.
+// knows puts one transaction into a block of the stub, and sets whether the stub finds its receipt.
 func (s *stub) knows(latest, final, in uint64, id common.Hash, found bool) {
 	s.heads(latest, final)
 	s.mu.Lock()
@@ -37,8 +37,8 @@ func (s *stub) knows(latest, final, in uint64, id common.Hash, found bool) {
 	})
 }
 
-// A node that knows numbers and balances, and finds no transaction at all, must not have one given up whose
-// number is used: it was used by that very transaction.
+// A node that has nonces and balances but finds no transactions must not cause a transaction with a used number to be given
+// up: that very transaction used it.
 func TestAbsenceAtANodeWithoutIndex(t *testing.T) {
 	t.Parallel()
 	other := common.HexToHash("0xfeed")
@@ -47,7 +47,7 @@ func TestAbsenceAtANodeWithoutIndex(t *testing.T) {
 	for name, c := range map[string]struct {
 		latest, final, in uint64
 		found             bool
-		verdict           chain.Verdict // empty: no answer
+		verdict           chain.Verdict // empty: no result
 	}{
 		"finds what is in the final block":        {100, 90, 90, true, chain.VerdictRebuild},
 		"finds what is in the block below":        {100, 90, 88, true, chain.VerdictRebuild},
@@ -76,8 +76,8 @@ func TestAbsenceAtANodeWithoutIndex(t *testing.T) {
 	}
 }
 
-// Of a transaction that was found on the chain no number is known, so that no number is a proof against it: a node
-// that does not have it is behind.
+// For a transaction that was found on the chain, a used number is no proof of absence: a node that does not have it is
+// behind.
 func TestAdoptedIsNeverGivenUp(t *testing.T) {
 	t.Parallel()
 	s, down := newStub(t), newStub(t)
@@ -91,7 +91,7 @@ func TestAdoptedIsNeverGivenUp(t *testing.T) {
 	}
 }
 
-// A node that has seen the transaction and can't describe it is no proof of absence, whatever others miss.
+// A node that has seen the transaction and can't return it is no proof of absence, even if other nodes miss it.
 func TestSightingIsNoAbsence(t *testing.T) {
 	t.Parallel()
 	id, number := common.HexToHash(someID), hexutil.Uint64(85)

@@ -11,11 +11,11 @@ import (
 	"kivuko/chain"
 )
 
-// An Ethereum address is the last 20 bytes of the Keccak-256 of a public key, written as 0x and 40
-// hexadecimal digits. Mixed case is a checksum (EIP-55); one case alone carries none.
+// An Ethereum address is the last 20 bytes of the Keccak-256 of a public key, written as 0x and 40 hexadecimal digits. Mixed
+// case is a checksum (EIP-55); a single case has none.
 const (
 	addressDigits = 2 * common.AddressLength
-	maxTextLength = 128 // of what is looked at before the text is refused
+	maxTextLength = 128 // longer texts are refused unread
 )
 
 var (
@@ -23,34 +23,41 @@ var (
 	errAddressPrefix   = errors.New("is not an Ethereum address: it must start with 0x")
 	errAddressLength   = errors.New("has the wrong length: an Ethereum address is 0x and 40 hexadecimal digits")
 	errAddressAlphabet = errors.New("has characters that an Ethereum address can't have (0 to 9, a to f)")
-	errAddressBurns    = errors.New("belongs to nobody; what is sent there is burnt")
+	errAddressBurns    = errors.New("has no owner; money sent there is burnt")
 	errAddressChecksum = errors.New("has a wrong checksum (EIP-55): a character is mistyped or in the wrong case")
 )
 
-// ParseAddress checks an Ethereum address and returns its form with the checksum. It asks no node,
-// so that the API can use it too. Its errors are of ReasonAddress and their Detail is fit for clients.
+// ParseAddress checks an Ethereum address and returns its form with the checksum. It makes no network call, so the API can
+// use it too. Its errors are of ReasonAddress and their Detail may be shown to clients.
 func ParseAddress(s string) (string, error) {
 	a, err := parse(s)
 	if err == nil && burns(a) {
 		err = errAddressBurns
 	}
+	return canonical(a, err)
+}
+
+// ReadAddress is ParseAddress for an address that is not to be paid: a contract or one that burns coins is as good.
+func ReadAddress(s string) (string, error) { return canonical(parse(s)) }
+
+func canonical(a common.Address, err error) (string, error) {
 	if err != nil {
 		return "", chain.Errorf(chain.ReasonAddress, "%s", err.Error())
 	}
 	return a.Hex(), nil
 }
 
-// dead is where people burn tokens.
+// dead is an address that is used to burn tokens.
 var dead = common.HexToAddress("0x000000000000000000000000000000000000dEaD")
 
-// burns reports whether what is sent to an address is lost: it is one that coins are burnt at, or one of the lowest 256,
-// which are the zero address and those kept for the network's own contracts.
+// burns reports whether money sent to an address is lost: it is used for burning, or one of the lowest 256 addresses, which
+// are the zero address and the network's own contracts.
 func burns(a common.Address) bool {
 	const last = common.AddressLength - 1
 	return a == dead || a == common.Address{last: a[last]}
 }
 
-// parse reads an address. The order of the checks picks the message that helps most.
+// parse reads an address. The checks are ordered so that the most helpful message comes first.
 func parse(s string) (common.Address, error) {
 	if s == "" {
 		return common.Address{}, errAddressEmpty

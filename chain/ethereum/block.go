@@ -14,7 +14,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// header is what this package reads of a block.
+// header is the part of a block that this package reads.
 type header struct {
 	Number       hexutil.Uint64 `json:"number"`
 	Hash         common.Hash    `json:"hash"`
@@ -51,7 +51,7 @@ func readHeader(ctx context.Context, conn *rpc.Client, tag string) (header, erro
 	return *h, h.check(tag)
 }
 
-// maxTimestamp is far beyond any date that a block can have, in seconds.
+// maxTimestamp is far beyond any real block's time, in seconds.
 const maxTimestamp = 1 << 40
 
 func (h header) check(tag string) error {
@@ -64,7 +64,7 @@ func (h header) check(tag string) error {
 	return nil
 }
 
-// readHead reads the final block before the newest one, so that the newest is never the older.
+// readHead reads the final block before the newest one, so that the newest is never older.
 func readHead(ctx context.Context, conn *rpc.Client) (chain.Head, error) {
 	final, err := readHeader(ctx, conn, tagFinal)
 	if err != nil {
@@ -81,11 +81,10 @@ func readHead(ctx context.Context, conn *rpc.Client) (chain.Head, error) {
 	return chain.Head{Latest: latest.block(), Final: final.block()}, nil
 }
 
-// Head reads a node's newest block and the newest that it calls finalized.
+// Head reads a node's newest block and its newest finalized block.
 func (c *Client) Head(ctx context.Context) (chain.Head, error) { return ask(ctx, c.nodes, readHead) }
 
-// fresh refuses a node whose newest block is too old (or from the future): what it says of balances
-// and fees would be wrong.
+// fresh refuses a node whose newest block is too old (or from the future): its balances and fees would be wrong.
 func (c *Client) fresh(b chain.Block) error {
 	age := c.config.Now().Sub(b.Time)
 	if age.Abs() > c.config.MaxHeadAge {
@@ -95,11 +94,10 @@ func (c *Client) fresh(b chain.Block) error {
 	return nil
 }
 
-// at names a block by its hash in the state's questions (EIP-1898), so that answers that belong
-// together are of one block.
+// at identifies a block by its hash in state queries (EIP-1898), so that related answers are of one block.
 func at(b chain.Block) map[string]any { return map[string]any{"blockHash": b.ID} }
 
-// Nonces counts what an address has sent, by the newest and by the newest final block.
+// Nonces counts the transactions of an address, by the newest block and by the newest final block.
 func (c *Client) Nonces(ctx context.Context, address string) (chain.Nonces, error) {
 	holder, err := parse(address)
 	if err != nil {
@@ -129,7 +127,7 @@ func (c *Client) Nonces(ctx context.Context, address string) (chain.Nonces, erro
 	})
 }
 
-// Balance reads what an address holds in the final state, which is what the ledger must agree with.
+// Balance reads what an address holds in the final state, which the ledger must match.
 func (c *Client) Balance(ctx context.Context, address string, a money.Asset) (chain.Balance, error) {
 	holder, err := parse(address)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"kivuko/chain/endpoints"
 )
 
-// Broadcast offers signed bytes to every configured node at once. The best answer counts.
+// Broadcast sends signed bytes to every configured node at once. The best response counts.
 func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
 	tx, err := decodeSigned(raw)
 	if err != nil {
@@ -30,16 +30,15 @@ func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, er
 			return readRefusal(e), nil
 		}
 		if err == nil && got != tx.Hash() {
-			return chain.Broadcast{State: chain.BroadcastUnknown, Code: "WRONG_ID", Text: "the node took it as " + got.Hex()}, nil
+			return chain.Broadcast{State: chain.BroadcastUnknown, Code: "WRONG_ID", Text: "the node accepted it as " + got.Hex()}, nil
 		}
 		return chain.Broadcast{State: chain.BroadcastAccepted, Code: "OK"}, err
 	})), nil
 }
 
-// refusals says what the texts of nodes mean for bytes that are offered: those of go-ethereum, of
-// Foundry's anvil (compared in reference runs), and of Nethermind, Besu and Erigon where they differ.
-// The API has no codes for them (execution-apis). The order matters where one text holds another.
-// They are advice about when to try again, never proof.
+// refusals maps the error texts of nodes for a broadcast: those of go-ethereum, of Foundry's anvil (compared in reference
+// runs), and of Nethermind, Besu and Erigon where they differ. The API has no codes for them (execution-apis). The order
+// matters where one text contains another. They suggest when to try again; they are no proof.
 var refusals = []struct {
 	text  string
 	state chain.BroadcastState
@@ -63,13 +62,12 @@ var refusals = []struct {
 	{"higher than max fee per gas", chain.BroadcastRejected, "TIP_ABOVE_CAP"},
 }
 
-// readRefusal maps a node's error. One that is not understood (a full pool, a limit on requests) says
-// nothing about the transaction.
+// readRefusal maps a node's error. An unknown one (a full pool, a rate limit) says nothing about the transaction.
 func readRefusal(e rpc.Error) chain.Broadcast {
 	text := strings.ToLower(e.Error())
 	b := chain.Broadcast{State: chain.BroadcastUnknown, Code: strconv.Itoa(e.ErrorCode()), Text: quote(e.Error())}
 	if strings.Contains(text, "unknown transaction") {
-		return b // it would be taken for "known transaction"
+		return b // it would match "known transaction"
 	}
 	for _, r := range refusals {
 		if strings.Contains(text, r.text) {

@@ -13,8 +13,8 @@ var (
 	_ chain.Sequenced = (*Client)(nil)
 )
 
-// Client drives Ethereum. It is safe for concurrent use. What it remembers (which node failed lately)
-// may be lost at any time without harm.
+// Client is the driver of Ethereum. It is safe for concurrent use. Its memory (which node failed lately) may be lost at any
+// time without harm.
 type Client struct {
 	config    Config
 	nodes     *nodes
@@ -22,7 +22,7 @@ type Client struct {
 	assets    map[common.Address]money.Asset
 }
 
-// New makes a client. It connects to nothing before the first question.
+// New makes a client. It connects at the first query.
 func New(c Config) (*Client, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -45,5 +45,5 @@ func (c *Client) Close() {
 // Network is Ethereum.
 func (c *Client) Network() exchange.Network { return exchange.Ethereum }
 
-// Traits says that the sender pays and numbers its transactions.
+// Traits are those of Ethereum: the sender pays and numbers its transactions.
 func (c *Client) Traits() chain.Traits { return chain.Traits{Sequenced: true} }

@@ -1,12 +1,12 @@
-// Package ethereum drives the Ethereum network over its nodes' JSON-RPC.
+// Package ethereum is the driver of the Ethereum network over its nodes' JSON-RPC.
 //
-// Transactions are built here, byte for byte, and never by a node, so that no node can change what
-// is signed. A node is asked only for facts: blocks, balances, fees, what a call would do. Finality is
-// the block that nodes call "finalized" (justified twice by the validators, some thirteen minutes
-// old on the main network); "safe" is not used, because providers no longer mean one thing by it.
+// Transactions are built here, byte for byte, and never by a node, so that no node can change what is signed. Nodes supply
+// only facts: blocks, balances, fees, the result of a call. Final is the block that nodes call "finalized" (justified twice
+// by the validators, some thirteen minutes old on the main network). "safe" is not used, because its meaning differs between
+// providers.
 //
-// Every sender numbers its transactions without gaps. Of two with one number only one is ever
-// included, and a higher bid takes the place of a lower one in a node's pool.
+// Every sender numbers its transactions without gaps. Of two with one number only one is ever included, and a higher bid
+// replaces a lower one in a node's pool.
 package ethereum
 
 import (
@@ -27,12 +27,12 @@ import (
 
 // Defaults of Config.
 const (
-	// DefaultCallTimeout bounds the questions to one node that belong to one another.
+	// DefaultCallTimeout bounds the related queries to one node.
 	DefaultCallTimeout = 10 * time.Second
 	// DefaultMaxHeadAge is how old the newest block of a node may be before the node counts as
 	// behind. Blocks come every twelve seconds, and a slot may stay empty.
 	DefaultMaxHeadAge = 2 * time.Minute
-	// DefaultRetryAfter is how long a node that failed is asked last.
+	// DefaultRetryAfter is how long a failed node is queried last.
 	DefaultRetryAfter = 15 * time.Second
 )
 
@@ -44,7 +44,7 @@ type Endpoint struct {
 	Headers http.Header
 }
 
-// String is scheme and host alone, so that a key never reaches a log.
+// String is only scheme and host, so that a key never reaches a log.
 func (e Endpoint) String() string {
 	u, err := url.Parse(e.URL)
 	if err != nil {
@@ -53,36 +53,36 @@ func (e Endpoint) String() string {
 	return u.Scheme + "://" + u.Host
 }
 
-// Format is scheme and host alone, for every verb.
+// Format is only scheme and host, for every verb.
 func (e Endpoint) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.String()) }
 
-// LogValue is scheme and host alone.
+// LogValue is only scheme and host.
 func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
 
-// MarshalText is scheme and host alone.
+// MarshalText is only scheme and host.
 func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// FeeRule says what a transaction may bid. Amounts are in ETH; those per unit of gas are tiny.
+// FeeRule bounds a transaction's bid. Amounts are in ETH; those per unit of gas are tiny.
 type FeeRule struct {
 	// TipFloor is the least priority fee per gas, TipCeiling the most; 0.1 and 10 gwei when zero.
 	TipFloor   money.Amount
 	TipCeiling money.Amount
-	// CapCeiling is the most that a unit of gas may cost in all; 300 gwei when zero.
+	// CapCeiling is the highest total price of a unit of gas; 300 gwei when zero.
 	CapCeiling money.Amount
-	// Most is what one transaction may cost at worst; 0.05 ETH when zero.
+	// Most is the highest possible cost of one transaction; 0.05 ETH when zero.
 	Most money.Amount
-	// Margin is the factor over the estimated gas of a contract call; 1.25 when zero. What is not used
-	// costs nothing, and a call that runs out of gas pays all of it and moves nothing.
+	// Margin is the factor over the estimated gas of a contract call; 1.25 when zero. Unused gas costs nothing, and a call
+	// that runs out of gas pays all of it and moves nothing.
 	Margin decimal.Decimal
 }
 
-// Config is everything that a Client needs.
+// Config configures a Client.
 type Config struct {
-	// ChainID is the network's (1 for the main network). Nodes of another chain are not used, and
-	// no other chain accepts what is signed.
+	// ChainID is the network's (1 for the main network). Nodes of another chain are not used, and no other chain accepts the
+	// signed transactions.
 	ChainID uint64
 	Nodes   []Endpoint
-	// Tokens holds the contract address of each token.
+	// Tokens has the contract address of each token.
 	Tokens      map[money.Asset]string
 	Fees        FeeRule
 	CallTimeout time.Duration
@@ -90,11 +90,11 @@ type Config struct {
 	RetryAfter  time.Duration
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
-	// Transport, where set, is put around the connections to nodes.
+	// Transport, if set, wraps the connections to nodes.
 	Transport func(http.RoundTripper) http.RoundTripper
 }
 
-// withDefaults fills what was left zero.
+// withDefaults fills in zero fields.
 func (c Config) withDefaults() Config {
 	orDuration(&c.CallTimeout, DefaultCallTimeout)
 	orDuration(&c.MaxHeadAge, DefaultMaxHeadAge)
@@ -102,7 +102,7 @@ func (c Config) withDefaults() Config {
 	for _, d := range []struct {
 		field    *money.Amount
 		fallback string
-		bound    *money.Amount // no default is above it
+		bound    *money.Amount // upper limit of the default
 	}{
 		{&c.Fees.CapCeiling, "0.0000003", nil},
 		{&c.Fees.TipCeiling, "0.00000001", &c.Fees.CapCeiling},
@@ -161,7 +161,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Supports tells whether the asset can be held and sent as configured.
+// Supports returns why the asset can't be held or sent as configured, or nil.
 func (c *Client) Supports(a money.Asset) error {
 	if a == exchange.Ethereum.NativeCoin() {
 		return nil
@@ -172,5 +172,5 @@ func (c *Client) Supports(a money.Asset) error {
 	return nil
 }
 
-// chainID is the configured id as the encodings want it.
+// chainID is the configured id in the type that the encodings need.
 func (c *Client) chainID() *big.Int { return new(big.Int).SetUint64(c.config.ChainID) }

@@ -20,7 +20,7 @@ import (
 
 const wordLength = 32
 
-// quote makes a node's text fit for an error: bounded, one line, without control characters.
+// quote makes a node's text safe for an error: bounded, one line, without control characters.
 func quote(s string) string {
 	if len(s) > maxErrorText {
 		s = s[:maxErrorText]
@@ -29,7 +29,7 @@ func quote(s string) string {
 	return q[1 : len(q)-1]
 }
 
-// message is a call of a contract, or a transfer, as the API takes it.
+// message is a contract call, or a transfer, in the form of the API.
 type message struct {
 	From  common.Address  `json:"from"`
 	To    common.Address  `json:"to"`
@@ -49,9 +49,9 @@ func transferCall(to common.Address, amount money.Amount) []byte {
 	}, nil)
 }
 
-// reverted tells whether an error is the contract's own no, and not the node's. Code 3 is the API's
-// for a revert (execution-apis, "Execution errors"); not every node uses it, and an invalid opcode,
-// which is how USDT refuses, has no code of its own.
+// reverted reports whether an error is the contract's refusal, and not the node's failure. Code 3 is the API's code for a
+// revert (execution-apis, "Execution errors"); not every node uses it, and an invalid opcode, with which USDT refuses, has
+// no code of its own.
 func reverted(err error) (text string, yes bool) {
 	const executionError = 3
 	e, ok := errors.AsType[rpc.Error](err)
@@ -78,7 +78,7 @@ func call(ctx context.Context, conn *rpc.Client, m message, b chain.Block) (resu
 	return answer, "", err
 }
 
-// tokenBalance asks a token what an account holds. A refusal is an error, never zero.
+// tokenBalance reads an account's balance from a token. A refusal is an error, never zero.
 func tokenBalance(ctx context.Context, conn *rpc.Client, asset money.Asset, contract, holder common.Address, b chain.Block) (money.Amount, error) {
 	data := append(selector("balanceOf(address)"), common.LeftPadBytes(holder.Bytes(), wordLength)...)
 	result, refused, err := call(ctx, conn, message{From: holder, To: contract, Input: data}, b)
@@ -86,13 +86,13 @@ func tokenBalance(ctx context.Context, conn *rpc.Client, asset money.Asset, cont
 		return money.Amount{}, err
 	}
 	if refused != "" || len(result) != wordLength {
-		return money.Amount{}, chain.Errorf(chain.ReasonProtocol, "the %s contract %s does not tell balances: %d bytes %s", asset, contract, len(result), refused)
+		return money.Amount{}, chain.Errorf(chain.ReasonProtocol, "the %s contract %s does not return balances: %d bytes %s", asset, contract, len(result), refused)
 	}
 	return units(asset, new(big.Int).SetBytes(result))
 }
 
-// maxAmountBits allows 590 trillion of a token with six places, and a thousand million ether: above
-// any supply and within money.MaxWholeDigits.
+// maxAmountBits allows 590 trillion of a token with six places, and a thousand million ether: above any supply and within
+// money.MaxWholeDigits.
 func maxAmountBits(a money.Asset) int {
 	if a == money.ETH {
 		return 90
@@ -100,7 +100,7 @@ func maxAmountBits(a money.Asset) int {
 	return 69
 }
 
-// units makes an amount of what a contract or node counts in, refusing what no real supply reaches.
+// units makes an amount from a contract's or node's unit, and refuses more than any real supply.
 func units(asset money.Asset, n *big.Int) (money.Amount, error) {
 	if n.Sign() < 0 || n.BitLen() > maxAmountBits(asset) {
 		return money.Amount{}, chain.Errorf(chain.ReasonProtocol, "an amount of %s with %d bits is impossible", asset, n.BitLen())
@@ -108,8 +108,7 @@ func units(asset money.Asset, n *big.Int) (money.Amount, error) {
 	return money.FromUnits(asset, n), nil
 }
 
-// number asks a token for one word. Not every token has every question; a token without it refuses,
-// and then the answer is zero.
+// number reads one word from a token. A token without the method refuses the call, which counts as zero.
 func number(ctx context.Context, conn *rpc.Client, contract common.Address, data []byte, b chain.Block) (*big.Int, error) {
 	result, refused, err := call(ctx, conn, message{From: contract, To: contract, Input: data}, b)
 	if err != nil || refused != "" || len(result) != wordLength {
@@ -118,15 +117,15 @@ func number(ctx context.Context, conn *rpc.Client, contract common.Address, data
 	return new(big.Int).SetBytes(result), nil
 }
 
-// stops are the questions by which a token tells that nobody can send it. A deprecated USDT forwards
-// to a successor whose events come from an address that is not pinned.
+// stops are the methods by which a token reports that no transfer is possible. A deprecated USDT forwards to a successor
+// whose events come from an address that is not configured.
 var stops = []string{"paused()", "deprecated()"}
 
-// blockLists are the two spellings of the block list: Tether's and Circle's.
+// blockLists are the methods of the block list: Tether's and Circle's.
 var blockLists = map[money.Asset]string{money.USDT: "isBlackListed(address)", money.USDC: "isBlacklisted(address)"}
 
-// refusesTransfers tells why a token would not carry out any transfer between two accounts. A
-// blocked recipient can still be paid in USDT, but its issuer may then destroy what it holds.
+// refusesTransfers returns why a token would refuse any transfer between two accounts. A blocked recipient can still be paid
+// in USDT, but its issuer may then destroy the balance.
 func refusesTransfers(ctx context.Context, conn *rpc.Client, asset money.Asset, contract, from, to common.Address, b chain.Block) error {
 	for _, question := range stops {
 		stopped, err := number(ctx, conn, contract, selector(question), b)
@@ -150,7 +149,7 @@ func refusesTransfers(ctx context.Context, conn *rpc.Client, asset money.Asset, 
 	return nil
 }
 
-// simulated is the part of eth_simulateV1's answer that is looked at.
+// simulated is the part of eth_simulateV1's response that is used.
 type simulated []struct {
 	Calls []struct {
 		Status     hexutil.Uint64 `json:"status"`
@@ -162,8 +161,8 @@ type simulated []struct {
 	} `json:"calls"`
 }
 
-// simulate runs the very transfer. Success is not enough: the events must hold the exact movement,
-// because a token that takes a fee delivers less than was promised.
+// simulate runs the real transfer. Success is not enough: the events must contain the exact movement, because a token that
+// takes a fee delivers less than was promised.
 func (c *Client) simulate(ctx context.Context, conn *rpc.Client, m message, in intent, b chain.Block) error {
 	asset := in.amount.Asset()
 	var answer simulated
@@ -210,16 +209,16 @@ func takesFee(in intent) error {
 		in.amount.Asset(), in.amount)
 }
 
-// saysYes reads what transfer() returns: nothing (mainnet's USDT), or a true.
+// saysYes checks what transfer() returns: nothing (mainnet's USDT), or true.
 func saysYes(asset money.Asset, result []byte) error {
 	if len(result) == 0 || (len(result) == wordLength && new(big.Int).SetBytes(result).Cmp(big.NewInt(1)) == 0) {
 		return nil
 	}
-	return chain.Errorf(chain.ReasonReverts, "the %s contract answers the transfer with %d bytes that are not true", asset, len(result))
+	return chain.Errorf(chain.ReasonReverts, "the %s contract returns %d bytes for the transfer that are not true", asset, len(result))
 }
 
-// simulatePlainly is for nodes without eth_simulateV1, which can't show the events of a call: the fee
-// is what Tether's own switch says.
+// simulatePlainly is for nodes without eth_simulateV1, which can't return the events of a call: the fee is read from
+// Tether's own setting.
 func (c *Client) simulatePlainly(ctx context.Context, conn *rpc.Client, m message, in intent, b chain.Block) error {
 	asset := in.amount.Asset()
 	result, refused, err := call(ctx, conn, m, b)

@@ -14,24 +14,23 @@ import (
 )
 
 const (
-	// plainGas is what a transfer of ether to an account without code takes, exactly (yellow paper,
-	// G_transaction).
+	// plainGas is the exact gas of a transfer of ether to an account without code (yellow paper, G_transaction).
 	plainGas = 21_000
-	// freshBalance is what a token transfer takes more when its recipient has emptied the account since
-	// the estimate: writing a word that was zero costs 17,100 gas more (EIP-2200).
+	// freshBalance is the additional gas of a token transfer whose recipient has emptied the account since the estimate:
+	// writing a word that was zero costs 17,100 gas more (EIP-2200).
 	freshBalance = 20_000
-	// maxGas bounds what the estimate of one transfer may be.
+	// maxGas bounds the estimate of one transfer.
 	maxGas = 1_000_000
-	// baseFeeRoom is how many times the present base fee a transaction can pay. The base fee rises by an
-	// eighth a block at most, so twice lasts six full blocks.
+	// baseFeeRoom is the multiple of the current base fee that a transaction can pay. The base fee rises by at most an
+	// eighth per block, so twice lasts six full blocks.
 	baseFeeRoom = 2
-	// A node takes a replacement that bids a tenth more for tip and cap both (go-ethereum and Foundry
-	// differ below that); an eighth is above it and exact in whole wei.
-	outbidDividend = 9
-	outbidDivisor  = 8
+	// A node accepts a replacement that bids a tenth more for both tip and cap (go-ethereum and Foundry differ below that);
+	// an eighth is above it and exact in whole wei.
+	bumpDividend = 9
+	bumpDivisor  = 8
 )
 
-// bid is what a unit of gas is paid, in wei (EIP-1559).
+// bid is the price of a unit of gas, in wei (EIP-1559).
 type bid struct{ tip, cap *big.Int }
 
 func wei(a money.Amount) *big.Int { return a.Units() }
@@ -40,8 +39,8 @@ func eth(n *big.Int) money.Amount { return money.FromUnits(money.ETH, n) }
 
 func (b bid) public() exchange.Bid { return exchange.Bid{Tip: eth(b.tip), Cap: eth(b.cap)} }
 
-// market reads what a transaction must bid now: the tip that the node suggests, within bounds, and a
-// cap with room for the base fee to rise.
+// market reads the bid that is needed now: the node's suggested tip, within bounds, and a cap with room for the base fee to
+// rise.
 func (c *Client) market(ctx context.Context, conn *rpc.Client, baseFee *big.Int) (bid, error) {
 	var suggested hexutil.Big
 	if err := conn.CallContext(ctx, &suggested, "eth_maxPriorityFeePerGas"); err != nil && !missing(err) {
@@ -70,17 +69,17 @@ func least(a, b *big.Int) *big.Int {
 	return b
 }
 
-// decide is the bid to make, given the market's and the one that is to be replaced. A bid over the
-// ceilings is refused, unless room for a rise is all that it gives up.
-func (c *Client) decide(market bid, baseFee *big.Int, outbid exchange.Bid) (bid, error) {
+// decide returns the bid, given the market's and the bid to replace. A bid over the ceilings is refused, unless only the
+// room for a rise is over them.
+func (c *Client) decide(market bid, baseFee *big.Int, bump exchange.Bid) (bid, error) {
 	out := market
 	least := new(big.Int) // of the cap
-	if !outbid.IsZero() {
-		if outbid.Tip.Asset() != money.ETH || outbid.Cap.Asset() != money.ETH || outbid.Tip.Sign() < 0 || outbid.Cap.Sign() < 0 {
-			return bid{}, chain.Errorf(chain.ReasonUnsupported, "a bid to replace must be in ETH")
+	if !bump.IsZero() {
+		if bump.Tip.Asset() != money.ETH || bump.Cap.Asset() != money.ETH || bump.Tip.Sign() < 0 || bump.Cap.Sign() < 0 {
+			return bid{}, chain.Errorf(chain.ReasonUnsupported, "the replaced bid must be in ETH")
 		}
-		out.tip = most(market.tip, raised(wei(outbid.Tip)))
-		least = raised(wei(outbid.Cap))
+		out.tip = most(market.tip, raised(wei(bump.Tip)))
+		least = raised(wei(bump.Cap))
 		out.cap = most(roomy(baseFee, out.tip), least)
 	}
 	ceiling := wei(c.config.Fees.CapCeiling)
@@ -97,14 +96,14 @@ func (c *Client) decide(market bid, baseFee *big.Int, outbid exchange.Bid) (bid,
 	return out, nil
 }
 
-// raised is the least bid that replaces another, rounded up.
+// raised is the lowest bid that replaces another, rounded up.
 func raised(n *big.Int) *big.Int {
-	out := new(big.Int).Mul(n, big.NewInt(outbidDividend))
-	out.Add(out, big.NewInt(outbidDivisor-1))
-	return out.Quo(out, big.NewInt(outbidDivisor))
+	out := new(big.Int).Mul(n, big.NewInt(bumpDividend))
+	out.Add(out, big.NewInt(bumpDivisor-1))
+	return out.Quo(out, big.NewInt(bumpDivisor))
 }
 
-// withMargin is the gas that a transaction is given for an estimate. What is not used costs nothing.
+// withMargin is the gas limit for an estimate. Unused gas costs nothing.
 func (c *Client) withMargin(estimate uint64) (uint64, error) {
 	if estimate > maxGas {
 		return 0, chain.Errorf(chain.ReasonFeeTooHigh, "the transfer would take %d gas, at most %d is allowed", estimate, uint64(maxGas))
@@ -112,7 +111,7 @@ func (c *Client) withMargin(estimate uint64) (uint64, error) {
 	return decimal.NewFromUint64(estimate).Mul(c.config.Fees.Margin).Ceil().BigInt().Uint64() + freshBalance, nil
 }
 
-// costs is the most that a transaction can cost, refused above the ceiling.
+// costs is the highest cost of a transaction, refused above the ceiling.
 func (c *Client) costs(gas uint64, b bid) (money.Amount, error) {
 	total := eth(new(big.Int).Mul(new(big.Int).SetUint64(gas), b.cap))
 	if total.Cmp(c.config.Fees.Most) > 0 {

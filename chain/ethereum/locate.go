@@ -16,13 +16,13 @@ import (
 	"kivuko/exchange/money"
 )
 
-// transaction is what this package reads of a transaction that a node describes.
+// transaction is the part of a node's transaction that this package reads.
 type transaction struct {
 	Hash        common.Hash     `json:"hash"`
 	From        common.Address  `json:"from"`
 	To          *common.Address `json:"to"`
 	Value       *hexutil.Big    `json:"value"`
-	BlockNumber *hexutil.Uint64 `json:"blockNumber"` // nil while it waits
+	BlockNumber *hexutil.Uint64 `json:"blockNumber"` // nil while it is pending
 }
 
 func (t transaction) value() *big.Int {
@@ -32,16 +32,15 @@ func (t transaction) value() *big.Int {
 	return (*big.Int)(t.Value)
 }
 
-// The words for a receipt's status, which the network has none for.
+// The codes of a receipt's status, for which the network has no names.
 const (
 	codeSuccess  = "SUCCESS"
 	codeReverted = "REVERTED"
 )
 
-// Locate finds a transaction. "Absent" is the answer on which another payment may be built, so it
-// takes more: every node that can be reached must miss it and prove that it would find it, and the final
-// block of the answer is the lowest of theirs, read before the look, so that the absence is true of at
-// least that chain.
+// Locate finds a transaction. "Absent" allows another payment to be built, so it needs more: every reachable node must miss
+// it and prove that it would find it. The final block of the result is the lowest of theirs, read before the query, so that
+// the absence is true of at least that chain.
 func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) {
 	id, err := parseID(tx)
 	if err != nil {
@@ -75,8 +74,8 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 // progress orders the stages.
 var progress = map[chain.Stage]int{"": 0, chain.StageAbsent: 1, chain.StagePending: 2, chain.StageIncluded: 3, chain.StageFinal: 4}
 
-// further is the answer that tells of more. Of two that miss the transaction it is the one that
-// knows less of the chain.
+// further returns the response with the later stage. Of two that miss the transaction it is the one of the node that is
+// further behind.
 func further(a, b chain.Location) chain.Location {
 	if progress[a.Stage] == progress[b.Stage] && a.Stage == chain.StageAbsent {
 		if b.Head.Final.Number < a.Head.Final.Number {
@@ -90,8 +89,8 @@ func further(a, b chain.Location) chain.Location {
 	return a
 }
 
-// protocolFailure finds an answer that must not be passed over: a node that holds the transaction
-// but describes it impossibly is no proof of absence.
+// protocolFailure finds an answer that must not be ignored: a node that has the transaction but returns impossible data is
+// no proof of absence.
 func protocolFailure(failures []error) error {
 	for _, err := range failures {
 		if chain.ReasonOf(err) != chain.ReasonUnavailable {
@@ -101,10 +100,10 @@ func protocolFailure(failures []error) error {
 	return nil
 }
 
-// errSeen marks the failure of a node that has seen the transaction and could not tell more of it.
+// errSeen marks the failure of a node that has seen the transaction and could not return it.
 var errSeen = errors.New("the node has seen the transaction")
 
-// sighting finds such a failure. What others miss is not absent then.
+// sighting finds such a failure. The transaction is then not absent, even if other nodes miss it.
 func sighting(failures []error) error {
 	for _, err := range failures {
 		if errors.Is(err, errSeen) {
@@ -122,7 +121,7 @@ func parseID(tx string) (common.Hash, error) {
 	return common.BytesToHash(b), nil
 }
 
-// shortened keeps a text that can't be an id from being decoded.
+// shortened keeps long texts, which can't be an id, from being decoded.
 func shortened(s string) string {
 	if len(s) > maxTextLength {
 		return ""
@@ -130,8 +129,8 @@ func shortened(s string) string {
 	return s
 }
 
-// locate asks one node. The transaction itself is asked for before its receipt: it goes from waiting
-// to included, so that this order can't miss it in between.
+// locate queries one node. It queries the transaction before its receipt: a pending transaction becomes included, so this
+// order can't miss it in between.
 func (c *Client) locate(ctx context.Context, conn *rpc.Client, id common.Hash) (chain.Location, error) {
 	head, err := readHead(ctx, conn)
 	if err != nil {
@@ -148,7 +147,7 @@ func (c *Client) locate(ctx context.Context, conn *rpc.Client, id common.Hash) (
 	return l, err
 }
 
-// described reads the receipt of a transaction, and says how far it came.
+// described reads the receipt of a transaction and returns its stage.
 func (c *Client) described(ctx context.Context, conn *rpc.Client, id common.Hash, t *transaction, head chain.Head) (chain.Location, error) {
 	var r *types.Receipt
 	if err := conn.CallContext(ctx, &r, "eth_getTransactionReceipt", id); err != nil {
@@ -160,15 +159,15 @@ func (c *Client) described(ctx context.Context, conn *rpc.Client, id common.Hash
 	case r == nil && t.BlockNumber == nil:
 		return chain.Location{Stage: chain.StagePending, Head: head}, nil
 	case t == nil || r == nil:
-		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errSeen, "the node has half of the transaction %s: its block is on its way in or out", id)
+		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errSeen, "the node has only a part of the transaction %s: its block is being added or removed", id)
 	case t.Hash != id || r.TxHash != id || r.BlockNumber == nil || !r.BlockNumber.IsUint64():
 		return chain.Location{}, chain.Errorf(chain.ReasonProtocol, "asked for transaction %s, got %s with the receipt of %s", id, t.Hash, r.TxHash)
 	}
 	return c.included(ctx, conn, *t, r, head)
 }
 
-// included describes a transaction with a receipt. Nodes keep receipts of blocks that were undone, so
-// the receipt's block must be the one at its height.
+// included describes a transaction with a receipt. Nodes keep receipts of blocks that were undone, so the receipt's block
+// must be the one at its height.
 func (c *Client) included(ctx context.Context, conn *rpc.Client, t transaction, r *types.Receipt, head chain.Head) (chain.Location, error) {
 	h, err := readHeader(ctx, conn, tagOf(r.BlockNumber.Uint64()))
 	if err != nil {
@@ -182,7 +181,7 @@ func (c *Client) included(ctx context.Context, conn *rpc.Client, t transaction, 
 		l.Stage = chain.StageFinal
 	}
 	if l.Block.Number > head.Latest.Number {
-		l.Head.Latest = l.Block // it was made after the head was read
+		l.Head.Latest = l.Block // the block was made after the head was read
 	}
 	if r.Status == types.ReceiptStatusSuccessful {
 		l.OK, l.Code = true, codeSuccess

@@ -11,12 +11,11 @@ import (
 	"kivuko/exchange/money"
 )
 
-// transferTopics is the topic count of an ERC-20 Transfer: its hash and two indexed addresses. One
-// with four is an ERC-721 and moves no money.
+// transferTopics is the topic count of an ERC-20 Transfer: its hash and two indexed addresses. A Transfer with four topics
+// is an ERC-721 and moves no money.
 const transferTopics = 3
 
-// nativeIndex numbers the transaction's own transfer of ether above any event, so that both kinds have
-// numbers of their own.
+// nativeIndex numbers the transaction's own transfer of ether above any event, so that the numbers don't collide.
 const nativeIndex = 1 << 20
 
 // maxMovements bounds the events of one transaction.
@@ -27,12 +26,10 @@ func transferTopic() common.Hash {
 	return crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)"))
 }
 
-// tokenMovements reads the Transfer events of the configured tokens out of one receipt. Tokens are
-// known by address, never by what they call themselves, and calldata is not looked at, because it
-// misses transfers that contracts make. A movement is numbered by its event's place in the receipt:
-// the number that nodes give an event counts through the block, and changes when the transaction is
-// included anew after a reorganisation. Events over nothing are left out: anybody can make them
-// between any two addresses.
+// tokenMovements reads the Transfer events of the configured tokens from one receipt. Tokens are identified by address,
+// never by name, and calldata is ignored because it misses transfers that contracts make. A movement is numbered by its
+// event's place in the receipt: nodes number events within the block, and that number changes when a reorganisation includes
+// the transaction again. Events with a zero amount are left out: anyone can make them between any two addresses.
 func (c *Client) tokenMovements(tx string, logs []*types.Log) ([]chain.Movement, error) {
 	if len(logs) >= maxMovements {
 		return nil, chain.Errorf(chain.ReasonProtocol, "transaction %s has %d events", tx, len(logs))
@@ -62,8 +59,8 @@ func (c *Client) tokenMovements(tx string, logs []*types.Log) ([]chain.Movement,
 	return out, nil
 }
 
-// movements reads everything that an included transaction moved: nothing, if it failed. Ether that
-// contracts pass on leaves no event and is not seen here; the reconciliation of balances is.
+// movements reads everything that an included transaction moved; nothing if it failed. Ether that contracts pass on has no
+// event and is not found here, but the reconciliation of balances finds it.
 func (c *Client) movements(t transaction, r *types.Receipt) ([]chain.Movement, error) {
 	if r.Status != types.ReceiptStatusSuccessful {
 		return nil, nil

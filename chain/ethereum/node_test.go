@@ -42,7 +42,7 @@ func TestANodeOfAnotherChainIsNeverUsed(t *testing.T) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if wrong.called("eth_getBlockByNumber")+wrong.called("eth_getTransactionByHash") > 0 {
-		t.Errorf("the node of another chain was asked %v", wrong.calls)
+		t.Errorf("the node of another chain was queried: %v", wrong.calls)
 	}
 	_, err = driver(t, wrong).Head(t.Context())
 	wantReason(t, err, chain.ReasonUnavailable, "on the chain 1 and not on 31337")
@@ -64,14 +64,14 @@ func TestFailingNodesAreAskedLast(t *testing.T) {
 	good.fail(http.StatusInternalServerError)
 	bad.fail(0)
 	if _, err := c.Head(t.Context()); err != nil {
-		t.Errorf("the first node is well again: %v", err)
+		t.Errorf("the first node is healthy again: %v", err)
 	}
 	bad.fail(http.StatusBadGateway)
 	_, err := c.Head(t.Context())
 	wantReason(t, err, chain.ReasonUnavailable, "HTTP status")
 }
 
-// A provider that sends its clients elsewhere, or never ends its answer, is a node that does not answer.
+// A provider that redirects its clients, or never ends its response, counts as not responding.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
 	target := newStub(t)
@@ -121,7 +121,7 @@ func TestAbsenceTakesEveryNode(t *testing.T) {
 	wantReason(t, err, chain.ReasonUnavailable, "no node answered")
 }
 
-// A node may still hold the receipt of a block that was undone, or half of what it should.
+// A node may still have the receipt of an undone block, or only a part of a transaction.
 func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	id := common.HexToHash(someID)
@@ -162,7 +162,7 @@ func TestHalfAnAnswerIsNoAnswer(t *testing.T) {
 	}
 }
 
-// A node that describes a transaction impossibly spoils the proof that it is absent.
+// A node that returns impossible data about a transaction prevents the proof that it is absent.
 func TestAbsenceIsNotProvenAgainstAnOddNode(t *testing.T) {
 	t.Parallel()
 	odd, plain := newStub(t), newStub(t)
@@ -235,7 +235,7 @@ func TestTransfersOfABlock(t *testing.T) {
 	}
 }
 
-// A provider that leaves something out must never look like a block without deposits.
+// A provider that leaves out data must never look like a block without deposits.
 func TestReceiptsMustBeWhole(t *testing.T) {
 	t.Parallel()
 	id := common.HexToHash(someID)

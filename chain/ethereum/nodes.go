@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// maxAnswerBytes bounds one answer; the receipts of a full block are a few megabytes.
+	// maxAnswerBytes bounds one response; the receipts of a full block are a few megabytes.
 	maxAnswerBytes = 64 << 20
-	// maxIdle is how many connections to a node are kept between questions.
+	// maxIdle is how many connections to a node are kept between queries.
 	maxIdle = 32
 )
 
 // node is one endpoint.
 type node struct {
 	endpoint Endpoint
-	chainID  uint64 // that it must tell
+	chainID  uint64 // that it must report
 	wrap     func(http.RoundTripper) http.RoundTripper
 
 	mu   sync.Mutex
-	conn *rpc.Client // nil until the first question
+	conn *rpc.Client // nil until the first query
 }
 
 // String names the node, without the secrets of its address.
@@ -37,8 +37,7 @@ func (n *node) String() string { return "node " + n.endpoint.String() }
 
 type nodes = endpoints.Pool[*node]
 
-// webClient follows no redirection, which could lead to a place without TLS, and reads no answer
-// without an end.
+// webClient follows no redirects, which could lead to an address without TLS, and limits responses.
 func webClient(wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
 	var transport http.RoundTripper = &http.Transport{
 		Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
@@ -54,7 +53,7 @@ func webClient(wrap func(http.RoundTripper) http.RoundTripper) *http.Client {
 	}
 }
 
-// bounded cuts answers off.
+// bounded limits the size of responses.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip implements http.RoundTripper.
@@ -66,7 +65,7 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// cut is a body with an end.
+// cut is a body with a size limit.
 type cut struct {
 	io.Reader
 	io.Closer
@@ -89,8 +88,8 @@ func (n *node) close() {
 	}
 }
 
-// client opens the connection at the first question. A WebSocket that broke is opened again by the
-// library; one that could not be opened is tried anew at the next question.
+// client opens the connection at the first query. The library reopens a broken WebSocket; one that could not be opened is
+// tried again at the next query.
 func (n *node) client(ctx context.Context) (*rpc.Client, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,24 +105,23 @@ func (n *node) client(ctx context.Context) (*rpc.Client, error) {
 	return conn, nil
 }
 
-// ask puts a question to one node after the other until one answers.
+// ask sends a query to one node after the other until one responds.
 func ask[T any](ctx context.Context, n *nodes, question func(context.Context, *rpc.Client) (T, error)) (T, error) {
 	return endpoints.Ask(ctx, n, reading(question))
 }
 
-// idempotent marks requests that net/http may send again on a new connection, when the node closed a kept one just as
-// they went out (net/http Transport). Without a value the header is not sent itself.
+// idempotent marks requests that net/http may send again on a new connection, when the node closed a kept one just as they
+// were sent (net/http Transport). Without a value the header is not sent.
 var idempotent = http.Header{"Idempotency-Key": nil}
 
-// reading is connected for a question that only reads.
+// reading wraps a query that only reads.
 func reading[T any](question func(context.Context, *rpc.Client) (T, error)) func(context.Context, *node) (T, error) {
 	return connected(func(ctx context.Context, conn *rpc.Client) (T, error) {
 		return question(rpc.NewContextWithHeaders(ctx, idempotent), conn)
 	})
 }
 
-// connected makes a question to a connection one to a node. What the RPC library says of a failure is made
-// fit for logs.
+// connected turns a query on a connection into one on a node. It makes errors of the RPC library safe for logs.
 func connected[T any](question func(context.Context, *rpc.Client) (T, error)) func(context.Context, *node) (T, error) {
 	return func(ctx context.Context, n *node) (answer T, err error) {
 		conn, err := n.client(ctx)
@@ -134,7 +132,7 @@ func connected[T any](question func(context.Context, *rpc.Client) (T, error)) fu
 	}
 }
 
-// understood leaves the errors alone that the driver made itself.
+// understood leaves the driver's own errors unchanged.
 func understood(err error) error {
 	if _, ours := errors.AsType[*chain.Error](err); ours || err == nil {
 		return err
@@ -159,11 +157,11 @@ func (n *node) prove(ctx context.Context, conn *rpc.Client) (hexutil.Uint64, err
 	return id, nil
 }
 
-// maxErrorText bounds what is quoted of a node's message.
+// maxErrorText bounds how much of a node's message is quoted.
 const maxErrorText = 200
 
-// plain makes an error of the RPC library fit for logs: an HTTP error holds the whole body, and a
-// failed connection the address with its key.
+// plain makes an error of the RPC library safe for logs: an HTTP error contains the whole body, and a failed connection the
+// address with its key.
 func plain(err error) error {
 	if e, ok := errors.AsType[rpc.HTTPError](err); ok {
 		return errors.New("HTTP status " + quote(e.Status))
@@ -186,7 +184,7 @@ func plain(err error) error {
 	return errors.New(quote(err.Error()))
 }
 
-// missing tells whether a node does not offer a method at all (JSON-RPC 2.0, section 5.1; EIP-1474).
+// missing reports whether a node does not support a method (JSON-RPC 2.0, section 5.1; EIP-1474).
 func missing(err error) bool {
 	const methodNotFound, methodNotSupported = -32601, -32004
 	e, ok := errors.AsType[rpc.Error](err)

@@ -9,8 +9,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// A node that closes a connection just when a question goes out on it is asked again. What sends money goes out once, and
-// whether it arrived is unknown.
+// A node that closes a connection just as a query is sent on it is queried again. A broadcast is sent once, and whether it
+// arrived is unknown.
 func TestAKeptConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	s, k := paying(t), newKey(t)
@@ -32,7 +32,7 @@ func TestAKeptConnectionIsClosed(t *testing.T) {
 	}
 	reads := lost.Load()
 	if reads == 0 {
-		t.Fatal("no question met a closed connection")
+		t.Fatal("no query met a closed connection")
 	}
 	if got, err := c.Broadcast(t.Context(), signed.Raw); err != nil || got.State != chain.BroadcastUnknown {
 		t.Errorf("%+v, %v", got, err)

@@ -10,8 +10,8 @@ import (
 
 var _ chain.Offline = (*Client)(nil)
 
-// TakeSigned implements chain.Offline. The bytes are put together anew from the prepared transaction and the
-// signature, by the checks of Sign.
+// TakeSigned implements chain.Offline. It rebuilds the bytes from the prepared transaction and the signature, with the
+// checks of Sign.
 func (c *Client) TakeSigned(u chain.Unsigned, raw []byte) (chain.Signed, error) {
 	in, err := c.intent(u.Transfer)
 	if err != nil {
@@ -30,7 +30,7 @@ func (c *Client) TakeSigned(u chain.Unsigned, raw []byte) (chain.Signed, error) 
 	}
 	v, r, s := tx.RawSignatureValues()
 	if r.BitLen() > 256 || s.BitLen() > 256 || v.BitLen() > 1 {
-		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signature has values that no node takes")
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signature has values that no node accepts")
 	}
 	signature := make([]byte, crypto.SignatureLength)
 	r.FillBytes(signature[:32])
@@ -43,5 +43,5 @@ func (c *Client) TakeSigned(u chain.Unsigned, raw []byte) (chain.Signed, error) 
 	return c.Sign(u, chain.Presigned(crypto.FromECDSAPub(key), signature))
 }
 
-// KnownID implements chain.Offline: the id is made of the signature too.
+// KnownID implements chain.Offline: the id depends on the signature.
 func (c *Client) KnownID(chain.Unsigned) string { return "" }

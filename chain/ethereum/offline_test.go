@@ -8,7 +8,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// What comes back is taken when it is what was handed out, signed by the sender.
+// A signed transaction is accepted if it is exactly the one that was handed out, signed by the sender.
 func TestTakeSigned(t *testing.T) {
 	t.Parallel()
 	c, k, thief := driver(t, paying(t)), newKey(t), newKey(t)
@@ -20,7 +20,7 @@ func TestTakeSigned(t *testing.T) {
 	if got, err := c.TakeSigned(u, signed.Raw); err != nil || got.TxID != signed.TxID || !bytes.Equal(got.Raw, signed.Raw) || c.KnownID(u) != "" {
 		t.Errorf("%s, %v", got.TxID, err)
 	}
-	// raw puts a signature of the payload in place without any check.
+	// raw adds a signature of the payload without any check.
 	raw := func(u chain.Unsigned, signature []byte) []byte {
 		e, err := decode(u.Body[20:])
 		if err != nil {
@@ -60,6 +60,6 @@ func TestTakeSigned(t *testing.T) {
 	other := u
 	other.Nonce++
 	if _, err := c.TakeSigned(other, signed.Raw); err == nil {
-		t.Error("another number was taken")
+		t.Error("another number was accepted")
 	}
 }

@@ -19,9 +19,8 @@ type intent struct {
 	amount   money.Amount
 }
 
-// Prepare builds an unsigned transaction with the number that the draft gives. It refuses one that
-// could not succeed now, with the reason that a person can act on; that the chain changes its mind
-// afterwards is what receipts are for. Everything is read at one block.
+// Prepare builds an unsigned transaction with the draft's number. It refuses one that could not succeed now, with a reason
+// that an officer can act on. Later changes of the chain show in receipts. All reads are at one block.
 func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, error) {
 	if d.FeePayer != "" {
 		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "on Ethereum the sender pays the fee")
@@ -63,7 +62,7 @@ func (c *Client) prepare(ctx context.Context, conn *rpc.Client, d chain.Draft, i
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	b, err := c.decide(market, baseFee, d.Outbid)
+	b, err := c.decide(market, baseFee, d.Bump)
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -92,7 +91,7 @@ func (c *Client) prepare(ctx context.Context, conn *rpc.Client, d chain.Draft, i
 	}, nil
 }
 
-// intent checks a transfer before anybody is asked.
+// intent checks a transfer before any network call.
 func (c *Client) intent(t chain.Transfer) (intent, error) {
 	in := intent{amount: t.Amount}
 	var err error
@@ -115,7 +114,7 @@ func (c *Client) intent(t chain.Transfer) (intent, error) {
 		return in, chain.Errorf(chain.ReasonUnsupported, "an amount of %s can't be sent", t.Amount)
 	}
 	if asset, token := c.assets[in.to]; token {
-		return in, chain.Errorf(chain.ReasonAddress, "the recipient is the %s contract itself; what is sent there is lost", asset)
+		return in, chain.Errorf(chain.ReasonAddress, "the recipient is the %s contract itself; money sent there is lost", asset)
 	}
 	return in, nil
 }
@@ -136,7 +135,7 @@ func value(in intent) *big.Int {
 	return new(big.Int)
 }
 
-// affordable refuses what the sender does not have or the token would not carry out.
+// affordable refuses what the sender can't pay or the token would not carry out.
 func (c *Client) affordable(ctx context.Context, conn *rpc.Client, in intent, m message, coins money.Amount, b chain.Block) error {
 	asset := in.amount.Asset()
 	if asset == money.ETH {
@@ -158,8 +157,8 @@ func (c *Client) affordable(ctx context.Context, conn *rpc.Client, in intent, m 
 	return c.simulate(ctx, conn, m, in, b)
 }
 
-// gas is the gas that the transaction is given. Ether to an account without code takes a fixed amount;
-// everything else is estimated with the real sender and recipient, and refused where it fails.
+// gas is the gas limit of the transaction. Ether to an account without code takes a fixed amount; everything else is
+// estimated with the real sender and recipient, and refused if the estimate fails.
 func (c *Client) gas(ctx context.Context, conn *rpc.Client, in intent, m message, b chain.Block) (uint64, error) {
 	if in.amount.Asset() == money.ETH {
 		var code hexutil.Bytes
@@ -181,7 +180,7 @@ func (c *Client) gas(ctx context.Context, conn *rpc.Client, in intent, m message
 	return c.withMargin(uint64(estimate))
 }
 
-// short says how much is missing.
+// short is the error for a balance that is too low, with the missing amount.
 func short(r chain.Reason, holder common.Address, need, has money.Amount) *chain.Error {
 	e := chain.Errorf(r, "%s needs %s %s and has %s", holder, need, need.Asset(), has)
 	e.Missing = need.Sub(has)

@@ -29,11 +29,11 @@ func TestBids(t *testing.T) {
 	t.Parallel()
 	c := driver(t, newStub(t)) // tips of 0.1 to 10 gwei, at most 300 in all
 	for _, v := range []struct {
-		name                 string
-		baseFee, suggested   string
-		outbidTip, outbidCap string
-		tip, cap             string
-		refused              bool
+		name               string
+		baseFee, suggested string
+		bumpTip, bumpCap   string
+		tip, cap           string
+		refused            bool
 	}{
 		{name: "the market", baseFee: "20", suggested: "1.5", tip: "1.5", cap: "41.5"},
 		{name: "the floor of tips", baseFee: "1", suggested: "0.000000001", tip: "0.1", cap: "2.1"},
@@ -41,17 +41,17 @@ func TestBids(t *testing.T) {
 		{name: "less room below the ceiling", baseFee: "200", suggested: "1", tip: "1", cap: "300"},
 		{name: "no room at all", baseFee: "299", suggested: "1", tip: "1", cap: "300"},
 		{name: "above the ceiling", baseFee: "299.5", suggested: "1", refused: true},
-		{name: "an eighth more than the bid before", baseFee: "1", suggested: "1", outbidTip: "2", outbidCap: "40", tip: "2.25", cap: "45"},
-		{name: "the market where it rose more", baseFee: "40", suggested: "3", outbidTip: "2", outbidCap: "40", tip: "3", cap: "83"},
-		{name: "an eighth is rounded up", baseFee: "1", suggested: "1", outbidTip: "1.000000001", outbidCap: "40.000000001", tip: "1.125000002", cap: "45.000000002"},
-		{name: "the cap can't rise by an eighth", baseFee: "1", suggested: "1", outbidTip: "1", outbidCap: "280", refused: true},
-		{name: "the tip can't rise by an eighth", baseFee: "1", suggested: "1", outbidTip: "9", outbidCap: "20", refused: true},
+		{name: "an eighth more than the bid before", baseFee: "1", suggested: "1", bumpTip: "2", bumpCap: "40", tip: "2.25", cap: "45"},
+		{name: "the market where it rose more", baseFee: "40", suggested: "3", bumpTip: "2", bumpCap: "40", tip: "3", cap: "83"},
+		{name: "an eighth is rounded up", baseFee: "1", suggested: "1", bumpTip: "1.000000001", bumpCap: "40.000000001", tip: "1.125000002", cap: "45.000000002"},
+		{name: "the cap can't rise by an eighth", baseFee: "1", suggested: "1", bumpTip: "1", bumpCap: "280", refused: true},
+		{name: "the tip can't rise by an eighth", baseFee: "1", suggested: "1", bumpTip: "9", bumpCap: "20", refused: true},
 	} {
 		t.Run(v.name, func(t *testing.T) {
 			t.Parallel()
-			var outbid exchange.Bid
-			if v.outbidTip != "" {
-				outbid = exchange.Bid{Tip: gweiOf(v.outbidTip), Cap: gweiOf(v.outbidCap)}
+			var bump exchange.Bid
+			if v.bumpTip != "" {
+				bump = exchange.Bid{Tip: gweiOf(v.bumpTip), Cap: gweiOf(v.bumpCap)}
 			}
 			s := newStub(t)
 			s.set("eth_maxPriorityFeePerGas", fixed((*hexutil.Big)(wei(gweiOf(v.suggested)))))
@@ -64,7 +64,7 @@ func TestBids(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := c.decide(market, base, outbid)
+			got, err := c.decide(market, base, bump)
 			if v.refused {
 				wantReason(t, err, chain.ReasonFeeTooHigh, "at most")
 				return
@@ -94,7 +94,7 @@ func paying(t *testing.T) *stub {
 	return s
 }
 
-// token answers the calls of a contract that knows these functions alone.
+// token is a contract with only these functions.
 func (*stub) token(functions map[string][]byte) answer {
 	return func(params []json.RawMessage) (any, *rpcError) {
 		var m message
@@ -153,7 +153,7 @@ func TestPreparing(t *testing.T) {
 		{"a transfer that answers true", usdt, func(s *stub) {
 			s.set("eth_call", with(s, map[string][]byte{"transfer(address,uint256)": word(1)}))
 		}, "", ""},
-		{"no contract at the address", usdt, func(s *stub) { s.set("eth_call", fixed(hexutil.Bytes{})) }, chain.ReasonProtocol, "does not tell balances"},
+		{"no contract at the address", usdt, func(s *stub) { s.set("eth_call", fixed(hexutil.Bytes{})) }, chain.ReasonProtocol, "does not return balances"},
 		{"a node that can't call", usdt, func(s *stub) { s.set("eth_call", fails(-32000, "missing trie node")) }, chain.ReasonUnavailable, "missing trie node"},
 		{"an estimate that fails", usdt, func(s *stub) {
 			s.set("eth_estimateGas", fails(3, "execution reverted: no"))
@@ -194,7 +194,7 @@ func TestPreparing(t *testing.T) {
 	}
 }
 
-// A simulation that shows the events is believed over everything else.
+// A simulation with events overrides all other sources.
 func TestSimulationsMustShowTheMovement(t *testing.T) {
 	t.Parallel()
 	simulation := func(status uint64, result []byte, logs ...*types.Log) answer {
@@ -273,7 +273,7 @@ func TestSigningIsGuarded(t *testing.T) {
 	if again, err := c.Sign(u, k); err != nil || !bytes.Equal(again.Raw, signed.Raw) {
 		t.Errorf("signing twice gives different bytes: %v", err)
 	}
-	// rebuild changes the fields and makes payload and body fit them, as an attacker would.
+	// rebuild changes the fields and makes payload and body match them, as an attacker would.
 	rebuild := func(edit func(*envelope)) chain.Unsigned {
 		t.Helper()
 		e, err := decode(u.Body[common.AddressLength:])
@@ -338,7 +338,7 @@ func TestSigningIsGuarded(t *testing.T) {
 	}
 }
 
-// highS turns a signature into the other one that is valid over the same bytes.
+// highS turns a signature into the other valid one for the same bytes.
 func highS(s []byte) []byte {
 	n := crypto.S256().Params().N
 	out := bytes.Clone(s)
@@ -347,7 +347,7 @@ func highS(s []byte) []byte {
 	return out
 }
 
-// What go-ethereum and anvil answer, as it was recorded from both.
+// Responses of go-ethereum and anvil, as recorded from both.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -446,7 +446,7 @@ func TestConfigIsChecked(t *testing.T) {
 	}
 }
 
-// Providers put keys into addresses: no text of ours may hold one.
+// Providers put keys into addresses: none of our texts may contain one.
 func TestEndpointsPrintNoKey(t *testing.T) {
 	t.Parallel()
 	e := Endpoint{URL: "https://user:secret@node.example/v3/secret?key=secret", Headers: http.Header{"X-Key": {"secret"}}}

@@ -25,7 +25,7 @@ type envelope struct {
 	AccessList types.AccessList
 }
 
-// encode gives the bytes whose Keccak-256 is signed: the type, and the fields in RLP.
+// encode returns the bytes whose Keccak-256 is signed: the type, and the fields in RLP.
 func (e envelope) encode() ([]byte, error) {
 	fields, err := rlp.EncodeToBytes(e)
 	if err != nil {
@@ -34,14 +34,14 @@ func (e envelope) encode() ([]byte, error) {
 	return append([]byte{types.DynamicFeeTxType}, fields...), nil
 }
 
-// decode reads what encode wrote, and nothing that would be encoded otherwise.
+// decode reads what encode wrote, and refuses any other encoding.
 func decode(body []byte) (envelope, error) {
 	var e envelope
 	if len(body) == 0 || body[0] != types.DynamicFeeTxType {
-		return e, chain.Errorf(chain.ReasonProtocol, "the prepared bytes are no transaction of type %d", types.DynamicFeeTxType)
+		return e, chain.Errorf(chain.ReasonProtocol, "the prepared bytes are not a transaction of type %d", types.DynamicFeeTxType)
 	}
 	if err := rlp.DecodeBytes(body[1:], &e); err != nil {
-		return e, chain.Wrap(chain.ReasonProtocol, err, "the prepared bytes are no transaction")
+		return e, chain.Wrap(chain.ReasonProtocol, err, "the prepared bytes are not a transaction")
 	}
 	again, err := e.encode()
 	if err != nil || !bytes.Equal(again, body) {
@@ -50,7 +50,7 @@ func decode(body []byte) (envelope, error) {
 	return e, nil
 }
 
-// transaction puts a signature (65 bytes r‖s‖v) to the fields.
+// transaction adds a signature (65 bytes r‖s‖v) to the fields.
 func (e envelope) transaction(signature []byte) (*types.Transaction, error) {
 	tx := types.NewTx(&types.DynamicFeeTx{
 		ChainID: e.ChainID, Nonce: e.Nonce, GasTipCap: e.GasTipCap, GasFeeCap: e.GasFeeCap, Gas: e.Gas,
@@ -59,10 +59,9 @@ func (e envelope) transaction(signature []byte) (*types.Transaction, error) {
 	return tx.WithSignature(types.NewLondonSigner(e.ChainID), signature)
 }
 
-// Sign completes a prepared transaction. Its body is the sender, whom the network's encoding leaves to
-// the signature, and that encoding: a number that was counted for one wallet must not be signed by
-// another. Before the key sees anything, the bytes are decoded and must
-// say exactly what the transfer says; afterwards the signature must recover to the sender.
+// Sign completes a prepared transaction. Its body is the sender followed by the network's encoding, which has no sender: a
+// number that was counted for one wallet must not be signed by another. Before signing, the bytes are decoded and must match
+// the transfer exactly; afterwards the signature must recover to the sender.
 func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
 	if len(keys) != 1 || u.FeePayer != "" {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a transaction on Ethereum is signed by its sender alone, not by %d keys", len(keys))
@@ -100,19 +99,19 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	return seal(u, e, in, signature)
 }
 
-// seal puts a signature in place and proves that it is the sender's. A signature with the high half
-// of s is another valid one over the same bytes, with another transaction id; no node takes it (EIP-2).
+// seal adds a signature and checks that it is the sender's. A signature with the high half of s is also valid for the same
+// bytes, with another transaction id, but no node accepts it (EIP-2).
 func seal(u chain.Unsigned, e envelope, in intent, signature []byte) (chain.Signed, error) {
 	if len(signature) != crypto.SignatureLength {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a signature has %d bytes, it must have %d", len(signature), crypto.SignatureLength)
 	}
 	r, s, v := new(big.Int).SetBytes(signature[:32]), new(big.Int).SetBytes(signature[32:64]), signature[64]
 	if !crypto.ValidateSignatureValues(v, r, s, true) {
-		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a signature has values that no node takes (EIP-2)")
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a signature has values that no node accepts (EIP-2)")
 	}
 	tx, err := e.transaction(signature)
 	if err != nil {
-		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the signature can't be put in place")
+		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the signature can't be added")
 	}
 	signer, err := types.Sender(types.NewLondonSigner(e.ChainID), tx)
 	if err != nil {
@@ -126,13 +125,13 @@ func seal(u chain.Unsigned, e envelope, in intent, signature []byte) (chain.Sign
 		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the signed transaction can't be encoded")
 	}
 	if again, err := decodeSigned(raw); err != nil || again.Hash() != tx.Hash() {
-		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signed transaction would change on its way to the network")
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the signed transaction would change when it is sent")
 	}
 	return chain.Signed{Unsigned: u, TxID: tx.Hash().Hex(), Raw: raw}, nil
 }
 
-// says checks that a transaction does what was intended and nothing else, and bids what it is said to
-// within the ceilings.
+// says checks that a transaction does what was intended and nothing else, and that its bid is the prepared one and within
+// the ceilings.
 func (c *Client) says(e envelope, in intent, u chain.Unsigned) error {
 	m := c.message(in)
 	b := bid{tip: e.GasTipCap, cap: e.GasFeeCap}
@@ -156,15 +155,15 @@ func (c *Client) says(e envelope, in intent, u chain.Unsigned) error {
 	return nil
 }
 
-// decodeSigned reads stored bytes and refuses any that would not be sent out as they are stored.
+// decodeSigned reads stored bytes and refuses any that would be sent differently.
 func decodeSigned(raw []byte) (*types.Transaction, error) {
 	tx := new(types.Transaction)
 	if err := tx.UnmarshalBinary(raw); err != nil {
-		return nil, chain.Wrap(chain.ReasonProtocol, err, "the bytes are no signed transaction")
+		return nil, chain.Wrap(chain.ReasonProtocol, err, "the bytes are not a signed transaction")
 	}
 	again, err := tx.MarshalBinary()
 	if err != nil || !bytes.Equal(again, raw) {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes would change on their way to the network")
+		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes would change when they are sent")
 	}
 	if tx.Type() != types.DynamicFeeTxType || tx.To() == nil {
 		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes hold no transfer of type %d", types.DynamicFeeTxType)

@@ -28,7 +28,7 @@ var (
 	bob          = common.HexToAddress("0x0000000000000000000000000000000000000B0b")
 )
 
-// rpcError is an error of JSON-RPC that a stub answers.
+// rpcError is a JSON-RPC error of a stub.
 type rpcError struct {
 	Code    int    `json:"code"`
 	Message string `json:"message"`
@@ -37,7 +37,7 @@ type rpcError struct {
 func (e *rpcError) Error() string  { return e.Message }
 func (e *rpcError) ErrorCode() int { return e.Code }
 
-// answer is how a stub takes one method.
+// answer is a stub's handler of one method.
 type answer func(params []json.RawMessage) (any, *rpcError)
 
 func fixed(v any) answer {
@@ -48,14 +48,14 @@ func fails(code int, message string) answer {
 	return func([]json.RawMessage) (any, *rpcError) { return nil, &rpcError{code, message} }
 }
 
-// stub is a node that answers what a test tells it to.
+// stub is a node with configurable responses.
 type stub struct {
 	URL string
 
 	mu      sync.Mutex
 	methods map[string]answer
 	calls   map[string]int
-	status  int // answered in place of everything, when set
+	status  int // sent instead of every response, when set
 }
 
 // newStub is a node with an empty chain whose newest block is 100 and whose final block is 90.
@@ -175,7 +175,7 @@ func driver(t *testing.T, stubs ...*stub) *Client {
 // testKey is a private key of a test.
 type testKey struct {
 	*ecdsa.PrivateKey
-	change func([]byte) []byte // of signatures, where a test wants bad ones
+	change func([]byte) []byte // changes signatures, for tests that need bad ones
 }
 
 func newKey(t *testing.T) testKey {

@@ -23,9 +23,8 @@ func (c *Client) Transfers(ctx context.Context, number uint64) (chain.BlockTrans
 	})
 }
 
-// transfersOf reads a block, and then its receipts by its hash, so that both are of one branch. The
-// receipts must add up to the root in the header: a node that leaves some out, or an event of one,
-// must never look like a block without deposits.
+// transfersOf reads a block, and then its receipts by its hash, so that both are of one branch. The receipts must match the
+// root in the header: a node that leaves out a receipt or an event must never look like a block without deposits.
 func (c *Client) transfersOf(ctx context.Context, conn *rpc.Client, number uint64) (chain.BlockTransfers, error) {
 	tag := tagOf(number)
 	var b *fullBlock

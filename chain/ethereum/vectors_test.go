@@ -23,8 +23,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// vector is one entry of the public material: transactions of other wallets' tests, hashes of public
-// chains, examples of the standards.
+// vector is one entry of the public material: transactions of other wallets' tests, hashes of public chains, examples of the
+// standards.
 type vector struct {
 	ID, Kind string
 	Input    map[string]any
@@ -46,7 +46,7 @@ func vectors(t *testing.T) []vector {
 	return file.Vectors
 }
 
-// fixture is the file of vectors that others published, which is not ours to copy.
+// fixture is the file of published vectors, which we may not copy.
 func fixture(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("KIVUKO_FIXTURES")
@@ -72,7 +72,7 @@ func TestVectors(t *testing.T) {
 			t.Parallel()
 			check := checks[v.Kind]
 			if check == nil {
-				t.Fatalf("nobody checks vectors of kind %s", v.Kind)
+				t.Fatalf("no check for vectors of kind %s", v.Kind)
 			}
 			check(t, v)
 		})
@@ -104,7 +104,7 @@ func same(t *testing.T, what string, got []byte, want string) {
 	}
 }
 
-// calldata encodes a transfer by this package, and an approval, which it never makes, beside it.
+// calldata encodes a transfer, and an approval, which this package never makes.
 func calldata(t *testing.T, m map[string]any) []byte {
 	t.Helper()
 	to, n := common.HexToAddress(text(m, "to")), bigOf(t, m["amount"])
@@ -162,7 +162,7 @@ func checkSigned(t *testing.T, v vector) {
 	}
 }
 
-// checkLegacy: the example of EIP-155 is of the type before ours, which is not sent.
+// checkLegacy: the example of EIP-155 is of an older type, which we never send.
 func checkLegacy(t *testing.T, v vector) {
 	to := common.HexToAddress(text(v.Input, "to"))
 	signer := types.NewEIP155Signer(bigOf(t, v.Input["chainId"]))
@@ -185,7 +185,7 @@ func checkLegacy(t *testing.T, v vector) {
 	}
 	same(t, "signed", raw, text(v.Expect, "signed"))
 	if _, err := decodeSigned(raw); err == nil {
-		t.Error("a transaction of another type was taken")
+		t.Error("a transaction of another type was accepted")
 	}
 }
 
@@ -255,7 +255,7 @@ func checkCreate2(t *testing.T, v vector) {
 	}
 }
 
-// derive walks a path of BIP-32 from a seed and gives the private key and the chain code at its end.
+// derive follows a path of BIP-32 from a seed and returns the private key and the chain code at its end.
 func derive(t *testing.T, seed []byte, path string) (key, code []byte) {
 	t.Helper()
 	split := func(message, salt []byte) ([]byte, []byte) {

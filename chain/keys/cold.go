@@ -18,16 +18,16 @@ import (
 	"kivuko/exchange"
 )
 
-// Keys of cold wallets are sealed with a public key (HPKE, RFC 9180), whose private half is on a machine
-// without a network. The signer, where they are born, can't open them again.
+// Keys of cold wallets are sealed with a public key (HPKE, RFC 9180) whose private half is on a machine without a network.
+// The signer creates them but can't open them again.
 
-// ColdSealer makes keys that only the cold machine opens.
+// ColdSealer creates keys that only the cold machine can open.
 type ColdSealer struct {
 	name    string
 	encrypt tink.HybridEncrypt
 }
 
-// ReadColdSealer reads the public half that CreateColdKey printed into a file.
+// ReadColdSealer reads the public key file that CreateColdKey produced.
 func ReadColdSealer(path string) (*ColdSealer, error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -78,13 +78,13 @@ func (c *ColdSealer) Create(ctx context.Context, ref Ref) (Sealed, error) {
 	return Sealed{Ciphertext: ciphertext, MasterKey: c.name, PublicKey: key.public, Algorithm: algorithm}, nil
 }
 
-// ColdVault opens keys of cold wallets. It exists on the cold machine alone.
+// ColdVault opens keys of cold wallets. It exists only on the cold machine.
 type ColdVault struct {
 	name    string
 	decrypt tink.HybridDecrypt
 }
 
-// OpenColdVault reads the private half. Nobody but its owner may be allowed to read the file.
+// OpenColdVault reads the private half. The file must be readable by its owner alone.
 func OpenColdVault(path string) (*ColdVault, error) {
 	content, err := readKeyFile(path)
 	if err != nil {
@@ -103,7 +103,7 @@ func OpenColdVault(path string) (*ColdVault, error) {
 	return &ColdVault{name: name, decrypt: decrypt}, err
 }
 
-// Use opens a sealed key, hands it to do for one signature, and overwrites it when do returns.
+// Use opens a sealed key, passes it to do for one signature, and overwrites it when do returns.
 func (v *ColdVault) Use(ctx context.Context, s Sealed, ref Ref, do func(chain.Key) error) error {
 	if err := errors.Join(ref.check(), ctx.Err()); err != nil {
 		return err
@@ -130,8 +130,8 @@ func (v *ColdVault) Use(ctx context.Context, s Sealed, ref Ref, do func(chain.Ke
 	return do(&onceKey{Key: key})
 }
 
-// CreateColdKey makes the cold key: its private half in a new file that its owner alone may read, its public
-// half as what comes back. A file that exists is never touched.
+// CreateColdKey makes the cold key. It writes the private half to a new file that only its owner may read, and returns the
+// public half. It never changes an existing file.
 func CreateColdKey(path string) ([]byte, error) {
 	handle, err := keyset.NewHandle(hybrid.DHKEM_X25519_HKDF_SHA256_HKDF_SHA256_AES_256_GCM_Key_Template())
 	if err != nil {

@@ -92,12 +92,12 @@ func TestOnlyTheColdMachineOpensColdKeys(t *testing.T) {
 		t.Error("a cold key was overwritten")
 	}
 	if _, err := ReadColdSealer(private); err == nil {
-		t.Error("the private half was taken where the public one belongs")
+		t.Error("the private half was accepted as the public one")
 	}
 	if err := os.Chmod(private, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenColdVault(private); err == nil {
-		t.Error("a key file that others may read was taken")
+		t.Error("a key file that others may read was accepted")
 	}
 }

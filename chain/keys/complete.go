@@ -9,25 +9,24 @@ import (
 	"kivuko/exchange"
 )
 
-// ColdStore is where transactions are kept that the owner of a cold wallet signed elsewhere.
+// ColdStore stores transactions that the owner of a cold wallet signed elsewhere.
 type ColdStore interface {
-	// LiveAttempt reads the payment's leading transaction that may still move money, if there is one.
+	// LiveAttempt returns the payment's leading transaction that may still move money, if there is one.
 	LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error)
-	// ColdForCompletion reads a payment, the draft of which the owner's signature came back, and the sealed key of
-	// the wallet that pays the fee.
+	// ColdForCompletion reads a payment, its draft with the owner's imported signature, and the sealed key of the wallet
+	// that pays the fee.
 	ColdForCompletion(ctx context.Context, paymentID uuid.UUID) (exchange.ChainPayment, exchange.ColdDraft, Sealed, error)
-	// SaveColdAttempt stores the signed bytes of a draft. If the payment has a live transaction already, that one
-	// is returned and nothing is stored.
+	// SaveColdAttempt stores the signed bytes of a draft. If the payment already has a live transaction, that one is
+	// returned and nothing is stored.
 	SaveColdAttempt(ctx context.Context, draftID uuid.UUID, a exchange.ChainAttempt, by exchange.Principal) (exchange.ChainAttempt, error)
 }
 
-// CompletePayment adds the fee payer's signature to what the owner of a cold wallet signed elsewhere, and stores the
-// transaction. It signs no bytes but those that were handed out, which the driver proves once more to be the
-// approved transfer. Calling it again is harmless: the same keys make the same signatures, and what is not stored
-// was seen by nobody.
+// CompletePayment adds the fee payer's signature to a transaction that the owner of a cold wallet signed elsewhere, and
+// stores it. It signs only the bytes that were handed out, which the driver again checks against the approved transfer. It
+// is safe to call again: the same keys make the same signatures, and unstored bytes have not left the process.
 func (s *PaymentSigner) CompletePayment(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, error) {
 	if s.cold == nil {
-		return exchange.ChainAttempt{}, refuse(paymentID, exchange.CodeUnsupported, "this signer completes nothing")
+		return exchange.ChainAttempt{}, refuse(paymentID, exchange.CodeUnsupported, "this signer has no store of cold transactions")
 	}
 	live, ok, err := s.cold.LiveAttempt(ctx, paymentID)
 	if err != nil {
@@ -46,7 +45,7 @@ func (s *PaymentSigner) CompletePayment(ctx context.Context, paymentID uuid.UUID
 	}
 	client, durable := o.client.(chain.Durable)
 	if !durable || p.FeePayer == "" || p.FeeWalletID == uuid.Nil || d.PaymentID != p.ID || d.NonceAccount == "" {
-		return exchange.ChainAttempt{}, refuse(paymentID, exchange.CodeUnsupported, "nobody signs it after its owner")
+		return exchange.ChainAttempt{}, refuse(paymentID, exchange.CodeUnsupported, "it has no fee payer to sign after its owner")
 	}
 	if err := holds(client, paymentID, sealed, p.FeePayer); err != nil {
 		return exchange.ChainAttempt{}, err

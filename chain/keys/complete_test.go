@@ -14,7 +14,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// twoSigners is a network where the fee payer signs after the owner. Only what completing uses exists.
+// twoSigners is a network where the fee payer signs after the owner. Only the methods for completing exist.
 type twoSigners struct {
 	chain.Durable
 	completed int
@@ -37,13 +37,13 @@ func (d *twoSigners) Complete(u chain.Unsigned, part []byte, payer chain.Key) (c
 	return chain.Signed{Unsigned: u, TxID: hex.EncodeToString(signature), Raw: append(append(signature, part...), u.Body...)}, nil
 }
 
-// returned is what the store knows of a payment whose owner has signed.
+// returned is the store's data of a payment whose owner has signed.
 type returned struct {
 	payment exchange.ChainPayment
 	draft   exchange.ColdDraft
 	key     Sealed
 	live    *exchange.ChainAttempt
-	lost    error // of the answer to the next save
+	lost    error // error of the next save, after it was stored
 }
 
 func (r *returned) LiveAttempt(context.Context, uuid.UUID) (exchange.ChainAttempt, bool, error) {
@@ -95,20 +95,20 @@ func newReturned(t *testing.T) (*returned, *twoSigners, *PaymentSigner) {
 	return r, d, s
 }
 
-// What was handed out is signed as it was handed out, by the fee payer's key alone, and stored before it is told.
+// The fee payer's key alone signs exactly what was handed out, and the result is stored before it is returned.
 func TestWhatItsOwnerSignedIsCompleted(t *testing.T) {
 	t.Parallel()
 	r, d, s := newReturned(t)
 	r.lost = exchange.Errorf(exchange.CodeUnavailable, "away")
 	if _, err := s.CompletePayment(t.Context(), r.payment.ID); err == nil {
-		t.Error("told before it was stored")
+		t.Error("returned before it was stored")
 	}
 	first := *r.live
 	r.live, r.lost = nil, nil
 	for range 2 {
 		a, err := s.CompletePayment(t.Context(), r.payment.ID)
 		if err != nil || a.TxID != first.TxID || !bytes.Equal(a.Raw, first.Raw) || !bytes.HasSuffix(a.Raw, []byte("partmessage")) ||
-			a.PaymentID != r.payment.ID || a.RefBlock != "value" || a.NonceAccount != "account" || a.NonceBlock != 7 || a.LastValidHeight != 0 || a.Lane != uuid.Nil {
+			a.PaymentID != r.payment.ID || a.RefBlock != "value" || a.NonceAccount != "account" || a.NonceBlock != 7 || a.LastValidHeight != 0 || a.NonceWallet != uuid.Nil {
 			t.Errorf("%+v, %v", a, err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestWhatIsNeverCompleted(t *testing.T) {
 	}
 }
 
-// The gas wallet's payments for nonce accounts say so to the driver, by the approved row alone.
+// The gas wallet's payments for nonce accounts tell the driver so, by the approved row alone.
 func TestStepsOfNonceAccounts(t *testing.T) {
 	t.Parallel()
 	id := uuid.MustParse("0f8fad5b-d9cb-469f-a165-70867728950e")

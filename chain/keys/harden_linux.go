@@ -6,8 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HardenProcess keeps keys out of core dumps and away from debuggers of the same user. A process
-// that signs calls it first.
+// HardenProcess keeps keys out of core dumps and away from debuggers of the same user. A signing process calls it first.
 func HardenProcess() error {
 	if err := unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}); err != nil {
 		return fmt.Errorf("keys: core dumps can't be turned off: %w", err)

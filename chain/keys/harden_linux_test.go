@@ -10,7 +10,7 @@ import (
 
 func TestHardenProcess(t *testing.T) {
 	const marker = "KIVUKO_TEST_HARDEN"
-	if os.Getenv(marker) == "" { // a process of its own, because it can't be undone
+	if os.Getenv(marker) == "" { // in a separate process, because it can't be undone
 		cmd := exec.Command(os.Args[0], "-test.run=^TestHardenProcess$", "-test.v")
 		cmd.Env = append(os.Environ(), marker+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil {

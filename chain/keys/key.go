@@ -21,14 +21,14 @@ const (
 	digestLength  = 32
 )
 
-// ErrKeyClosed is what a key answers after the call for which it was opened.
+// ErrKeyClosed is returned by a key after the call for which it was opened.
 var ErrKeyClosed = errors.New("keys: the key is closed; it is valid only inside the call that it was opened for")
 
-// errFault is a signature that does not verify. A fault in the machine is the likely cause, and such
-// a signature could reveal the key.
+// errFault means that a signature does not verify. The likely cause is a hardware fault, and such a signature could reveal
+// the key.
 var errFault = errors.New("keys: the signature does not verify and was withheld")
 
-// openKey is a private key in memory. Its secret is a slice of its own that wipe overwrites.
+// openKey is a private key in memory. Its secret is in a separate slice that wipe overwrites.
 type openKey struct {
 	mu        sync.Mutex
 	algorithm Algorithm
@@ -39,7 +39,7 @@ type openKey struct {
 
 var _ chain.Key = (*openKey)(nil)
 
-// generate draws a new private key from crypto/rand. The caller wipes it.
+// generate makes a new private key from crypto/rand. The caller wipes it.
 func generate(a Algorithm) ([]byte, error) {
 	switch a {
 	case Secp256k1:
@@ -59,7 +59,7 @@ func generate(a Algorithm) ([]byte, error) {
 	return nil, fmt.Errorf("keys: algorithm: %q is unknown", string(a))
 }
 
-// newOpenKey takes ownership of secret. No error of it says anything of the secret.
+// newOpenKey takes ownership of secret. Its errors reveal nothing about the secret.
 func newOpenKey(a Algorithm, secret []byte) (*openKey, error) {
 	if len(secret) != privateLength {
 		return nil, fmt.Errorf("keys: a private key has %d bytes, it must have %d", len(secret), privateLength)
@@ -86,7 +86,7 @@ func newOpenKey(a Algorithm, secret []byte) (*openKey, error) {
 // PublicKey is the public half, which stays readable after the key is closed.
 func (k *openKey) PublicKey() []byte { return bytes.Clone(k.public) }
 
-// Sign makes a deterministic signature and checks it before giving it away.
+// Sign makes a deterministic signature and verifies it before returning it.
 func (k *openKey) Sign(payload []byte) ([]byte, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -105,8 +105,8 @@ func (k *openKey) Sign(payload []byte) ([]byte, error) {
 	return k.signDigest(payload)
 }
 
-// signDigest signs a hash with a nonce of RFC 6979, so that a weak random source can't leak the key
-// and signing twice gives the same bytes.
+// signDigest signs a hash with a nonce of RFC 6979, so that a weak random source can't leak the key, and signing twice gives
+// the same bytes.
 func (k *openKey) signDigest(digest []byte) ([]byte, error) {
 	if len(digest) != digestLength {
 		return nil, fmt.Errorf("keys: a digest has %d bytes, it must have %d", len(digest), digestLength)
@@ -127,7 +127,7 @@ func (k *openKey) signDigest(digest []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// close overwrites the secret. It waits for a signature that is being made.
+// close overwrites the secret. It waits for a running signature.
 func (k *openKey) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -135,13 +135,11 @@ func (k *openKey) close() {
 	k.closed = true
 }
 
-// wipe overwrites secret bytes. clear can't be left out by the compiler while the slice is reachable
-// from elsewhere; copies that the runtime or a library made before are beyond reach, which is why
-// core dumps are turned off as well.
+// wipe overwrites secret bytes. The compiler can't remove clear while the slice is reachable from elsewhere. Copies that the
+// runtime or a library made can't be reached, which is why core dumps are turned off as well.
 func wipe(b []byte) { clear(b) }
 
-// wipeScalar overwrites the number in a private key of the standard library's form, which is of no
-// use afterwards.
+// wipeScalar overwrites the number in a private key of the standard library's form, which is unusable afterwards.
 func wipeScalar(k *ecdsa.PrivateKey) {
 	clear(k.D.Bits()) //nolint:staticcheck // the scalar can't be reached in any other way
 }

@@ -24,10 +24,10 @@ const (
 	schemeAWS   = "awskms://"
 	schemeVault = "hcvault://"
 	schemeFile  = "file://"
-	tinkAWS     = "aws-kms://" // what Tink calls schemeAWS
-	// maxKeyFile bounds what is read as a key file.
+	tinkAWS     = "aws-kms://" // Tink's name of schemeAWS
+	// maxKeyFile bounds the size of a key file.
 	maxKeyFile = 64 << 10
-	// keyFileMode lets the owner alone read the key file; any further permission is refused.
+	// keyFileMode makes the key file readable by its owner alone; any further permission is refused.
 	keyFileMode fs.FileMode = 0o600
 )
 
@@ -72,8 +72,7 @@ func remoteMaster(client registry.KMSClient, name, uri string, err error) (maste
 	return master{name: name, aead: encryption}, nil
 }
 
-// fileMaster reads a key file for development. Its name is the id of the key inside, so that the
-// file may move.
+// fileMaster reads a key file for development. Its name is the id of the key inside, so that the file can be moved.
 func fileMaster(uri string, create bool) (master, error) {
 	u, err := url.Parse(uri)
 	if err != nil || u.Host != "" || !filepath.IsAbs(u.Path) {
@@ -104,8 +103,7 @@ func fileMaster(uri string, create bool) (master, error) {
 	return master{name: fmt.Sprintf("local:%08x", primary.KeyID()), aead: encryption}, nil
 }
 
-// readKeyFile refuses a file that others may read: it is checked after opening, so that it can't be
-// swapped in between.
+// readKeyFile refuses a file that others may read. It checks after opening, so that the file can't be replaced in between.
 func readKeyFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -132,8 +130,8 @@ func readKeyFile(path string) ([]byte, error) {
 	return content, nil
 }
 
-// createKeyFile makes a key file unless there is one. It is written whole under another name and
-// linked into place, so that neither a crash nor a second process leaves half a key or two.
+// createKeyFile makes a key file if there is none. It writes a complete temporary file and links it into place, so that
+// neither a crash nor a second process leaves half a key or two keys.
 func createKeyFile(path string) error {
 	if _, err := os.Lstat(path); err == nil {
 		return nil

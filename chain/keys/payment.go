@@ -15,55 +15,53 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Signer is the only way to a signature: by the id of a payment that was approved.
+// Signer is the only way to a signature: by the id of an approved payment.
 type Signer interface {
-	// SignPayment gives the payment's live transaction, making it first if there is none. Calling it
-	// again is harmless. What comes back is stored.
+	// SignPayment returns the payment's live transaction, and makes it first if there is none. It is safe to call again. The
+	// returned transaction is stored.
 	SignPayment(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, error)
-	// OutbidPayment makes a transaction that takes the place of the payment's leading one: the same
-	// number and transfer, a higher bid. n is the number of the attempt to outbid; when another leads
-	// already, that one comes back and nothing is signed. What comes back is stored.
-	OutbidPayment(ctx context.Context, paymentID uuid.UUID, n int) (exchange.ChainAttempt, error)
+	// BumpPaymentFee makes a transaction that replaces the payment's leading one: same number and transfer, higher bid. n is
+	// the number of the attempt to replace; when another one already leads, that one is returned and nothing is signed. The
+	// returned transaction is stored.
+	BumpPaymentFee(ctx context.Context, paymentID uuid.UUID, n int) (exchange.ChainAttempt, error)
 }
 
-// PaymentStore is what the signer needs of the database.
+// PaymentStore is the part of the database that the signer needs.
 type PaymentStore interface {
-	// PaymentForSigning reads a payment and the sealed keys that sign it: the sending wallet's, and
-	// after it the fee wallet's where the payment has one.
+	// PaymentForSigning reads a payment and the sealed keys that sign it: the sending wallet's, then the fee wallet's if
+	// there is one.
 	PaymentForSigning(ctx context.Context, paymentID uuid.UUID) (exchange.ChainPayment, []Sealed, error)
-	// NonceLane reads a wallet's sequence; false when nothing was sent from the wallet yet.
-	NonceLane(ctx context.Context, walletID uuid.UUID) (exchange.NonceLane, bool, error)
-	// LaneReserve is the most native coin that a wallet's unmined transactions may still cost, which are
-	// those with the number from and above: their fees and what they send.
-	LaneReserve(ctx context.Context, walletID uuid.UUID, n exchange.Network, from uint64) (money.Amount, error)
-	// HouseGas is what the house has in the wallet that pays the payment's fee, in the native coin; false
-	// where every coin in it may be used.
+	// NonceSequence reads a wallet's sequence; false when nothing was sent from the wallet yet.
+	NonceSequence(ctx context.Context, walletID uuid.UUID) (exchange.NonceSequence, bool, error)
+	// NonceReserve is the most native coin that a wallet's unmined transactions with the number from and above may still
+	// cost: their fees and what they send.
+	NonceReserve(ctx context.Context, walletID uuid.UUID, n exchange.Network, from uint64) (money.Amount, error)
+	// HouseGas is what the house owns in the wallet that pays the payment's fee, in the native coin; false when every coin
+	// in it may be used.
 	HouseGas(ctx context.Context, p exchange.ChainPayment) (money.Amount, bool, error)
-	// FeesLeft is what the house may still spend today on the fees of the payment's network; false where
-	// there is no budget.
+	// FeesLeft is what the house may still spend today on the fees of the payment's network; false without a budget.
 	FeesLeft(ctx context.Context, p exchange.ChainPayment) (money.Amount, bool, error)
-	// LiveAttempt reads the payment's leading transaction that may still move money, if there is one.
+	// LiveAttempt returns the payment's leading transaction that may still move money, if there is one.
 	LiveAttempt(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, bool, error)
-	// SaveSignedAttempt stores a signed transaction, numbers it, and moves the payment to signed. If
-	// the payment has a live one already, that one is returned and nothing is stored. It fails with
-	// CodeConflict when the transaction id exists already, its number was taken by another payment, or
-	// its fee may be above what the house has in the wallet by now.
+	// SaveSignedAttempt stores a signed transaction, numbers it, and moves the payment to signed. If the payment already has
+	// a live one, that one is returned and nothing is stored. It fails with CodeConflict when the transaction id exists,
+	// another payment took its number, or its fee may now exceed what the house has in the wallet.
 	SaveSignedAttempt(ctx context.Context, a exchange.ChainAttempt) (exchange.ChainAttempt, error)
-	// SaveReplacement stores a signed transaction that outbids the leading one of the given id, and
-	// gives back the one that leads then.
-	SaveReplacement(ctx context.Context, outbids uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error)
+	// SaveReplacement stores a signed transaction that replaces the leading one of the given id with a higher fee, and
+	// returns the one that leads afterwards.
+	SaveReplacement(ctx context.Context, bumps uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error)
 }
 
-// Bounds of how often a transaction is prepared again, because its id or its number was taken.
+// Bounds of how often a transaction is prepared again because its id or its number was taken.
 const (
 	maxPrepares = 5
-	maxTurns    = 20 // where payments of one wallet stand in line for numbers
+	maxTurns    = 20 // when payments of one wallet compete for numbers
 )
 
 var _ Signer = (*PaymentSigner)(nil)
 
-// PaymentSigner signs approved payments. It trusts no caller and no row: it recomputes the hash that
-// was approved, derives the sender from the key, and applies ceilings of its own.
+// PaymentSigner signs approved payments. It trusts no caller and no row: it recomputes the approved hash, derives the sender
+// from the key, and applies its own ceilings.
 type PaymentSigner struct {
 	store    PaymentStore
 	vault    *Vault
@@ -74,20 +72,19 @@ type PaymentSigner struct {
 	cold     ColdStore
 }
 
-// PaymentSignerConfig is what a PaymentSigner is made of.
+// PaymentSignerConfig configures a PaymentSigner.
 type PaymentSignerConfig struct {
 	Store   PaymentStore
 	Vault   *Vault
 	Clients map[exchange.Network]chain.Client
-	// Ceilings bound a single payment of an asset, whoever approved it. An asset without one is not
-	// bounded here.
+	// Ceilings bound a single payment of an asset, regardless of its approval. An asset without one is not bounded here.
 	Ceilings map[money.Asset]money.Amount
 	Now      func() time.Time // time.Now when nil
-	// Cold is where transactions are that the owner of a cold wallet signed elsewhere; nil where none is completed.
+	// Cold stores transactions that the owner of a cold wallet signed elsewhere; nil when this signer completes none.
 	Cold ColdStore
 }
 
-// NewPaymentSigner checks its parts.
+// NewPaymentSigner checks the configuration.
 func NewPaymentSigner(c PaymentSignerConfig) (*PaymentSigner, error) {
 	if c.Store == nil || c.Vault == nil || len(c.Clients) == 0 {
 		return nil, errors.New("keys: a payment signer needs a store, a vault and at least one network")
@@ -108,10 +105,9 @@ func NewPaymentSigner(c PaymentSignerConfig) (*PaymentSigner, error) {
 	return &PaymentSigner{store: c.Store, vault: c.Vault, clients: c.Clients, ceilings: c.Ceilings, now: c.Now, turns: newTurns(), cold: c.Cold}, nil
 }
 
-// SignPayment implements Signer. While a transaction of the payment is alive no other is signed, and
-// nothing signed leaves before it is stored. Dying between signing and storing loses a signature
-// that nobody has seen. Of two signers at work on one payment, the store lets one win, and both
-// return that one's transaction.
+// SignPayment implements Signer. While a transaction of the payment is alive no other is signed, and a signature is stored
+// before it leaves the process. A crash between signing and storing loses only an unsent signature. When two signers work on
+// one payment, the store accepts one transaction, and both return it.
 func (s *PaymentSigner) SignPayment(ctx context.Context, paymentID uuid.UUID) (exchange.ChainAttempt, error) {
 	live, ok, err := s.store.LiveAttempt(ctx, paymentID)
 	if err != nil {
@@ -136,7 +132,7 @@ func (s *PaymentSigner) SignPayment(ctx context.Context, paymentID uuid.UUID) (e
 	for range tries {
 		stored, err := s.signAndSave(ctx, order)
 		if exchange.CodeOf(err) == exchange.CodeConflict {
-			continue // another payment has this very transaction, which would pay only once, or took its number
+			continue // another payment has the same transaction, which would pay only once, or took its number
 		}
 		if err != nil {
 			return exchange.ChainAttempt{}, err
@@ -146,7 +142,7 @@ func (s *PaymentSigner) SignPayment(ctx context.Context, paymentID uuid.UUID) (e
 	if order.client.Traits().Sequenced {
 		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeUnavailable, "Other payments of the wallet took every number; try again.")
 	}
-	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeConflict, "No transaction of its own could be built for the payment.")
+	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeConflict, "No unique transaction could be built for the payment.")
 }
 
 func (s *PaymentSigner) signAndSave(ctx context.Context, o order) (exchange.ChainAttempt, error) {
@@ -176,14 +172,14 @@ func (s *PaymentSigner) signAndSave(ctx context.Context, o order) (exchange.Chai
 	return s.store.SaveSignedAttempt(ctx, s.attempt(o, signed))
 }
 
-// OutbidPayment implements Signer.
-func (s *PaymentSigner) OutbidPayment(ctx context.Context, paymentID uuid.UUID, n int) (exchange.ChainAttempt, error) {
+// BumpPaymentFee implements Signer.
+func (s *PaymentSigner) BumpPaymentFee(ctx context.Context, paymentID uuid.UUID, n int) (exchange.ChainAttempt, error) {
 	live, ok, err := s.store.LiveAttempt(ctx, paymentID)
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
 	if !ok {
-		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "keys: payment %s has no transaction to outbid", paymentID)
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeStateConflict, "keys: payment %s has no transaction to replace", paymentID)
 	}
 	if err := mine(live, paymentID); err != nil || live.N != n || live.Status == exchange.TxIncluded {
 		return live, err
@@ -193,10 +189,10 @@ func (s *PaymentSigner) OutbidPayment(ctx context.Context, paymentID uuid.UUID, 
 		return exchange.ChainAttempt{}, err
 	}
 	if !order.client.Traits().Sequenced {
-		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "keys: a transaction on %s can't be outbid", order.payment.Network)
+		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "keys: a transaction on %s can't be replaced with a higher fee", order.payment.Network)
 	}
 	draft := order.draft()
-	draft.Nonce, draft.Outbid = live.Nonce, live.Bid
+	draft.Nonce, draft.Bump = live.Nonce, live.Bid
 	unsigned, err := s.prepare(ctx, order, draft)
 	if err != nil {
 		return exchange.ChainAttempt{}, err
@@ -215,7 +211,7 @@ func (s *PaymentSigner) OutbidPayment(ctx context.Context, paymentID uuid.UUID, 
 	return stored, mine(stored, paymentID)
 }
 
-// mine refuses a transaction of another payment, whoever mixed them up.
+// mine refuses a stored transaction of another payment.
 func mine(a exchange.ChainAttempt, paymentID uuid.UUID) error {
 	if a.PaymentID != paymentID || len(a.Raw) == 0 || a.TxID == "" {
 		return exchange.Errorf(exchange.CodeInternal, "keys: the stored transaction does not belong to payment %s", paymentID)
@@ -223,14 +219,14 @@ func mine(a exchange.ChainAttempt, paymentID uuid.UUID) error {
 	return nil
 }
 
-// order is a payment that may be signed, with what signs it.
+// order is a payment that may be signed, with what is needed to sign it.
 type order struct {
 	payment exchange.ChainPayment
 	sealed  []Sealed
 	client  chain.Client
 }
 
-// order reads a payment and refuses one that was not approved exactly as it stands.
+// order reads a payment and refuses one that differs from its approval.
 func (s *PaymentSigner) order(ctx context.Context, id uuid.UUID, states ...exchange.ChainPaymentStatus) (order, error) {
 	p, sealed, err := s.store.PaymentForSigning(ctx, id)
 	if err != nil {
@@ -244,7 +240,7 @@ func (s *PaymentSigner) order(ctx context.Context, id uuid.UUID, states ...excha
 	holders := []string{p.FromAddress}
 	if p.FeePayer != "" {
 		if !o.client.Traits().Sponsored || p.FeeWalletID == uuid.Nil {
-			return order{}, refuse(id, exchange.CodeUnsupported, "nobody else can pay its fee")
+			return order{}, refuse(id, exchange.CodeUnsupported, "its network has no separate fee payer")
 		}
 		holders = append(holders, p.FeePayer)
 	}
@@ -263,7 +259,7 @@ func refuse(id uuid.UUID, code exchange.Code, format string, args ...any) error 
 	return exchange.Errorf(code, "keys: payment %s is not signed: %s", id, fmt.Sprintf(format, args...))
 }
 
-// holds makes sure that a sealed key is of an address.
+// holds checks that a sealed key belongs to an address.
 func holds(client chain.Client, id uuid.UUID, key Sealed, want string) error {
 	holder, err := client.Address(key.PublicKey)
 	if err == nil && holder != want {
@@ -272,7 +268,7 @@ func holds(client chain.Client, id uuid.UUID, key Sealed, want string) error {
 	return err
 }
 
-// approved checks a payment against its approval, whoever read it.
+// approved checks a payment against its approval.
 func (s *PaymentSigner) approved(p exchange.ChainPayment, id uuid.UUID, states ...exchange.ChainPaymentStatus) (order, error) {
 	if p.ID != id {
 		return order{}, refuse(id, exchange.CodeInternal, "the store gave another one")
@@ -281,10 +277,10 @@ func (s *PaymentSigner) approved(p exchange.ChainPayment, id uuid.UUID, states .
 		return order{}, refuse(id, exchange.CodeStateConflict, "its status is %s, not %s", p.Status, states[0])
 	}
 	if p.ApprovedBy == "" {
-		return order{}, refuse(id, exchange.CodeStateConflict, "nobody approved it")
+		return order{}, refuse(id, exchange.CodeStateConflict, "it is not approved")
 	}
 	if subtle.ConstantTimeCompare([]byte(p.IntentHash), []byte(p.Intent())) != 1 {
-		return order{}, refuse(id, exchange.CodeStateConflict, "it is not what was approved")
+		return order{}, refuse(id, exchange.CodeStateConflict, "it differs from its approval")
 	}
 	client, ok := s.clients[p.Network]
 	if !ok {
@@ -299,7 +295,7 @@ func (s *PaymentSigner) approved(p exchange.ChainPayment, id uuid.UUID, states .
 	return order{payment: p, client: client}, nil
 }
 
-// draft is the approved transfer. It is made from the approved row alone.
+// draft is the approved transfer, made only from the approved row.
 func (o order) draft() chain.Draft {
 	p := o.payment
 	d := chain.Draft{Transfer: chain.Transfer{From: p.FromAddress, To: p.ToAddress, Amount: p.Amount}, FeePayer: p.FeePayer}
@@ -313,9 +309,9 @@ func (o order) draft() chain.Draft {
 	return d
 }
 
-// draft adds the number that the payment may have. The lane of the database gives it; the chain's count
-// begins a lane, and must never be ahead of one: then somebody else sends with the key. The second answer
-// is that count: the number of the first transaction that no block has yet.
+// draft adds the payment's number. It comes from the sequence in the database. The chain's count starts a sequence and must
+// never be ahead of it: then another party sends with the key. The second result is that count: the number of the first
+// transaction that is not in a block yet.
 func (s *PaymentSigner) draft(ctx context.Context, o order) (chain.Draft, uint64, error) {
 	d := o.draft()
 	if !o.client.Traits().Sequenced {
@@ -325,29 +321,29 @@ func (s *PaymentSigner) draft(ctx context.Context, o order) (chain.Draft, uint64
 	if !ok {
 		return d, 0, exchange.Errorf(exchange.CodeInternal, "keys: the client for %s counts no transactions", o.payment.Network)
 	}
-	// The count comes before the lane: every transaction of ours that it counts is then in the lane.
+	// Count before reading the sequence: then every counted transaction of ours is in the sequence.
 	counted, err := counter.Nonces(ctx, o.payment.FromAddress)
 	if err != nil {
 		return d, 0, err
 	}
-	lane, open, err := s.store.NonceLane(ctx, o.payment.WalletID)
+	sequence, open, err := s.store.NonceSequence(ctx, o.payment.WalletID)
 	if err != nil {
 		return d, 0, err
 	}
-	if lane.Foreign {
+	if sequence.Foreign {
 		return d, 0, chain.Errorf(chain.ReasonForeign, "a number of wallet %s was used by a transaction that is not ours", o.payment.WalletID)
 	}
-	if open && counted.Latest > lane.Next {
-		return d, 0, chain.Errorf(chain.ReasonForeign, "the chain counts %d transactions of wallet %s, and we signed %d", counted.Latest, o.payment.WalletID, lane.Next)
+	if open && counted.Latest > sequence.Next {
+		return d, 0, chain.Errorf(chain.ReasonForeign, "the chain counts %d transactions of wallet %s, and we signed %d", counted.Latest, o.payment.WalletID, sequence.Next)
 	}
 	d.Nonce = counted.Latest
 	if open {
-		d.Nonce = lane.Next
+		d.Nonce = sequence.Next
 	}
 	return d, counted.Latest, nil
 }
 
-// prepare builds the transaction of a draft, which must still say what the draft says.
+// prepare builds the transaction of a draft and checks that the driver did not change it.
 func (s *PaymentSigner) prepare(ctx context.Context, o order, d chain.Draft) (chain.Unsigned, error) {
 	u, err := o.client.Prepare(ctx, d)
 	if err != nil {
@@ -361,11 +357,11 @@ func (s *PaymentSigner) prepare(ctx context.Context, o order, d chain.Draft) (ch
 	return u, nil
 }
 
-// afford refuses a transaction for which the wallet has no native coin left when those before it in the
-// lane are paid for. No node would take it then, and with its number it would hold up all that follow.
+// afford refuses a transaction when the wallet's native coin does not cover it after the payments before it in the sequence.
+// No node would accept it, and its number would block all that follow.
 func (s *PaymentSigner) afford(ctx context.Context, o order, u chain.Unsigned, unmined uint64) error {
 	native := o.payment.Network.NativeCoin()
-	need, err := s.store.LaneReserve(ctx, o.payment.WalletID, o.payment.Network, unmined)
+	need, err := s.store.NonceReserve(ctx, o.payment.WalletID, o.payment.Network, unmined)
 	if err != nil {
 		return err
 	}
@@ -385,11 +381,11 @@ func (s *PaymentSigner) afford(ctx context.Context, o order, u chain.Unsigned, u
 	return nil
 }
 
-// withinBudget refuses a transaction whose fee would overdraw what the house spends on fees in a day. One that
-// outbids another is not held against it: the payments behind it would wait too.
+// withinBudget refuses a transaction whose fee would exceed the house's daily fee budget. A replacement is exempt: the
+// payments behind it would have to wait too.
 func (s *PaymentSigner) withinBudget(ctx context.Context, o order, u chain.Unsigned) error {
 	if u.FeeLimit.Asset() == "" {
-		return nil // the network takes nothing
+		return nil // no fee
 	}
 	left, bounded, err := s.store.FeesLeft(ctx, o.payment)
 	if err != nil || !bounded || u.FeeLimit.Cmp(left) <= 0 {
@@ -398,10 +394,10 @@ func (s *PaymentSigner) withinBudget(ctx context.Context, o order, u chain.Unsig
 	return chain.Errorf(chain.ReasonBudget, "the fee may be %s %s, and the budget of the day has %s left", u.FeeLimit, u.FeeLimit.Asset(), left)
 }
 
-// housePays refuses a transaction whose fee could reach into coins that belong to the wallet's owner.
+// housePays refuses a transaction whose fee could use coins that belong to the wallet's owner.
 func (s *PaymentSigner) housePays(ctx context.Context, o order, u chain.Unsigned) error {
 	if u.FeeLimit.Asset() == "" {
-		return nil // the network takes nothing
+		return nil // no fee
 	}
 	share, bounded, err := s.store.HouseGas(ctx, o.payment)
 	if err != nil || !bounded {
@@ -419,8 +415,7 @@ func (s *PaymentSigner) housePays(ctx context.Context, o order, u chain.Unsigned
 func (s *PaymentSigner) sign(ctx context.Context, o order, unsigned chain.Unsigned) (chain.Signed, error) {
 	p := o.payment
 	var signed chain.Signed
-	// Each key checks that its signature recovers to its public key, which is the address's, and
-	// withholds it otherwise.
+	// Each key verifies that its signature recovers to its public key, and so to the address, and withholds it otherwise.
 	err := s.vault.Use(ctx, o.sealed[0], o.sealed[0].ref(p.WalletID, p.Network), func(sender chain.Key) error {
 		if len(o.sealed) == 1 {
 			var signErr error
@@ -436,13 +431,13 @@ func (s *PaymentSigner) sign(ctx context.Context, o order, unsigned chain.Unsign
 	return signed, err
 }
 
-// onceKey lets a driver sign one time.
+// onceKey lets a driver sign once.
 type onceKey struct {
 	chain.Key
 	used bool
 }
 
-// Sign passes the first request on.
+// Sign passes on the first request.
 func (k *onceKey) Sign(payload []byte) ([]byte, error) {
 	if k.used {
 		return nil, errors.New("keys: a payment is signed once")
@@ -454,15 +449,15 @@ func (k *onceKey) Sign(payload []byte) ([]byte, error) {
 // attempt is the row of a signed transaction. The store numbers it.
 func (s *PaymentSigner) attempt(o order, signed chain.Signed) exchange.ChainAttempt {
 	now := s.now().UTC()
-	lane := uuid.Nil
+	sequence := uuid.Nil
 	if o.client.Traits().Sequenced {
-		lane = o.payment.WalletID
+		sequence = o.payment.WalletID
 	}
 	return exchange.ChainAttempt{
 		ID:              uuid.Must(uuid.NewV7()),
 		PaymentID:       o.payment.ID,
 		Network:         o.payment.Network,
-		Lane:            lane,
+		NonceWallet:     sequence,
 		TxID:            signed.TxID,
 		Raw:             signed.Raw,
 		ExpiresAt:       signed.ExpiresAt,

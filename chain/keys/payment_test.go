@@ -19,7 +19,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// driver is a chain client that builds transactions out of text. Only what the signer uses exists.
+// driver is a chain client that builds transactions as text. Only the methods that the signer uses exist.
 type driver struct {
 	chain.Client
 	stamps     atomic.Int64
@@ -72,14 +72,14 @@ func (d *driver) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 
 // records is a store in memory with the rules of the real one.
 type records struct {
-	mu      sync.Mutex
-	payment exchange.ChainPayment
-	sealed  []Sealed
-	live    *exchange.ChainAttempt
-	lane    *exchange.NonceLane
-	reserve money.Amount
-	budget  money.Amount // that the house has left; without an asset there is none
-	share   money.Amount // of the house in the wallet; without an asset it is not bounded
+	mu       sync.Mutex
+	payment  exchange.ChainPayment
+	sealed   []Sealed
+	live     *exchange.ChainAttempt
+	sequence *exchange.NonceSequence
+	reserve  money.Amount
+	budget   money.Amount // what the house has left; unlimited without an asset
+	share    money.Amount // the house's share of the wallet; unlimited without an asset
 
 	reservedFrom []uint64
 	saved        int
@@ -118,16 +118,16 @@ func (s *records) SaveSignedAttempt(_ context.Context, a exchange.ChainAttempt) 
 	return *s.live, nil
 }
 
-func (s *records) NonceLane(context.Context, uuid.UUID) (exchange.NonceLane, bool, error) {
+func (s *records) NonceSequence(context.Context, uuid.UUID) (exchange.NonceSequence, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lane == nil {
-		return exchange.NonceLane{}, false, nil
+	if s.sequence == nil {
+		return exchange.NonceSequence{}, false, nil
 	}
-	return *s.lane, true, nil
+	return *s.sequence, true, nil
 }
 
-func (s *records) LaneReserve(_ context.Context, _ uuid.UUID, n exchange.Network, from uint64) (money.Amount, error) {
+func (s *records) NonceReserve(_ context.Context, _ uuid.UUID, n exchange.Network, from uint64) (money.Amount, error) {
 	s.reservedFrom = append(s.reservedFrom, from)
 	if s.reserve.Asset() == "" {
 		return money.Zero(n.NativeCoin()), nil
@@ -143,10 +143,10 @@ func (s *records) FeesLeft(context.Context, exchange.ChainPayment) (money.Amount
 	return s.budget, s.budget.Asset() != "", nil
 }
 
-func (s *records) SaveReplacement(_ context.Context, outbids uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
+func (s *records) SaveReplacement(_ context.Context, bumps uuid.UUID, a exchange.ChainAttempt) (exchange.ChainAttempt, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.live.ID == outbids {
+	if s.live.ID == bumps {
 		a.N = s.live.N + 1
 		s.live = &a
 		s.saved++
@@ -290,9 +290,9 @@ func TestWalletKeyOfAnotherWalletDoesNotSign(t *testing.T) {
 	}
 }
 
-// A wallet's twin on the other network signs with the wallet's own key, which opens for the wallet alone, and with no
-// key of another account.
-func TestTwinSignsWithTheKeyThatItIs(t *testing.T) {
+// A wallet's counterpart on the other network signs with the wallet's own key, which opens for the wallet alone, and with no
+// other account's key.
+func TestCounterpartSignsWithItsOwnKey(t *testing.T) {
 	v, d := localVault(t), &driver{}
 	of := ref(exchange.Ethereum)
 	sealed, err := v.Create(t.Context(), of)
@@ -300,7 +300,7 @@ func TestTwinSignsWithTheKeyThatItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := approved(t, v)
-	twin := func(key Sealed) {
+	counterpart := func(key Sealed) {
 		s.sealed = []Sealed{key}
 		if s.payment.FromAddress, err = d.Address(sealed.PublicKey); err != nil {
 			t.Fatal(err)
@@ -313,20 +313,20 @@ func TestTwinSignsWithTheKeyThatItIs(t *testing.T) {
 			t.Errorf("%s: %v with %d signatures", what, err, d.signatures.Load())
 		}
 	}
-	twin(sealed)
+	counterpart(sealed)
 	refused("a key of another network", ErrOpen)
 	sealed.For = ref(exchange.Tron)
-	twin(sealed)
+	counterpart(sealed)
 	refused("a key of another wallet", ErrOpen)
 	stranger, err := v.Create(t.Context(), of)
 	if err != nil {
 		t.Fatal(err)
 	}
 	stranger.For = of
-	twin(stranger)
+	counterpart(stranger)
 	refused("another key of the wallet", nil)
 	sealed.For = of
-	twin(sealed)
+	counterpart(sealed)
 	if a, err := signer(t, v, s, d).SignPayment(t.Context(), s.payment.ID); err != nil || len(a.Raw) == 0 || d.signatures.Load() != 1 {
 		t.Errorf("%+v, %v", a, err)
 	}

@@ -17,8 +17,7 @@ import (
 	"kivuko/exchange"
 )
 
-// transit speaks the two calls of HashiCorp Vault's Transit engine that Tink makes, with real
-// encryption behind them.
+// transit implements the two calls of HashiCorp Vault's Transit engine that Tink makes, with real encryption.
 func transit(t *testing.T, token string) *httptest.Server {
 	t.Helper()
 	block, err := aes.NewCipher(make([]byte, 32))

@@ -32,12 +32,12 @@ func AlgorithmOf(n exchange.Network) (Algorithm, error) {
 	return "", fmt.Errorf("keys: network: %q is unknown", string(n))
 }
 
-// Ref says whose key it is. It is bound into the encryption, so that a sealed key works for no other
-// wallet, network or purpose than it was made for.
+// Ref is the owner and use of a key. It is bound into the encryption, so that a sealed key works only for the wallet,
+// network and purpose that it was made for.
 type Ref struct {
 	WalletID uuid.UUID
 	Network  exchange.Network
-	// Purpose tells keys of one wallet apart ("", "approver-1"). It may be empty.
+	// Purpose distinguishes keys of one wallet ("", "approver-1"). It may be empty.
 	Purpose string
 }
 
@@ -56,9 +56,8 @@ func (r Ref) check() error {
 	return nil
 }
 
-// binding is the associated data of the encryption. Every part has its length before it, so that no
-// two references give the same bytes. The public key is part of it: with another one stored beside
-// it, a sealed key does not open.
+// binding is the associated data of the encryption. Each part is preceded by its length, so that two references never give
+// the same bytes. The public key is part of it: with another one stored beside it, a sealed key does not open.
 func (r Ref) binding(a Algorithm, publicKey []byte) []byte {
 	var out []byte
 	for _, part := range []string{
@@ -69,19 +68,19 @@ func (r Ref) binding(a Algorithm, publicKey []byte) []byte {
 	return out
 }
 
-// Sealed is a private key in the form in which it is stored. Without the master key it is worthless,
-// yet it has no business in logs or workflow histories either, and refuses to go there.
+// Sealed is a private key in its stored form. It is useless without the master key. It still refuses to be written to logs
+// or workflow histories.
 type Sealed struct {
 	Ciphertext []byte
-	MasterKey  string // names the master key that opens it
+	MasterKey  string // the name of the master key that opens it
 	PublicKey  []byte // 65 bytes uncompressed secp256k1, or 32 bytes ed25519
 	Algorithm  Algorithm
-	// For is whose key it is, where a wallet signs with another one's: the twin of a wallet of Ethereum or TRON, which
-	// is the same account on the other network. Zero for a wallet's own key.
+	// For is the reference of a key that another wallet uses too: the counterpart of a wallet of Ethereum or TRON, which is
+	// the same account on the other network. Zero for a wallet's own key.
 	For Ref
 }
 
-// ref is what a key was sealed for that signs for a wallet.
+// ref is the reference that the key of a wallet was sealed for.
 func (s Sealed) ref(wallet uuid.UUID, n exchange.Network) Ref {
 	if s.For != (Ref{}) {
 		return s.For
@@ -89,7 +88,7 @@ func (s Sealed) ref(wallet uuid.UUID, n exchange.Network) Ref {
 	return Ref{WalletID: wallet, Network: n}
 }
 
-// String names the public parts.
+// String shows the public parts.
 func (s Sealed) String() string {
 	return fmt.Sprintf("sealed %s key %x under %s", s.Algorithm, s.PublicKey, s.MasterKey)
 }
@@ -100,7 +99,7 @@ func (s Sealed) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String(
 // LogValue is String.
 func (s Sealed) LogValue() slog.Value { return slog.StringValue(s.String()) }
 
-// MarshalJSON refuses: a sealed key goes to the database, column by column, and nowhere else.
+// MarshalJSON refuses: a sealed key is stored in the database, column by column, and nowhere else.
 func (s Sealed) MarshalJSON() ([]byte, error) { return nil, errNotPrintable }
 
 var errNotPrintable = errors.New("keys: key material does not leave the key store")

@@ -19,7 +19,7 @@ import (
 type counter struct {
 	driver
 	latest  uint64
-	ceiling bool // no higher bid may be made
+	ceiling bool // no higher bid is allowed
 	drafts  []chain.Draft
 	mu      sync.Mutex
 }
@@ -40,12 +40,12 @@ func (c *counter) Prepare(_ context.Context, d chain.Draft) (chain.Unsigned, err
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drafts = append(c.drafts, d)
-	if c.ceiling && !d.Outbid.IsZero() {
+	if c.ceiling && !d.Bump.IsZero() {
 		return chain.Unsigned{}, chain.Errorf(chain.ReasonFeeTooHigh, "the ceiling")
 	}
 	tip, limit := money.Must(money.ETH, "0.000000001"), money.Must(money.ETH, "0.00000003")
-	if !d.Outbid.IsZero() {
-		tip, limit = d.Outbid.Tip.Add(tip), d.Outbid.Cap.Add(limit)
+	if !d.Bump.IsZero() {
+		tip, limit = d.Bump.Tip.Add(tip), d.Bump.Cap.Add(limit)
 	}
 	body := fmt.Sprintf("%s>%s:%s#%d@%s", d.From, d.To, d.Amount, d.Nonce, limit)
 	digest := sha256.Sum256([]byte(body))
@@ -85,25 +85,25 @@ func sequencedSigner(t *testing.T, v *Vault, s PaymentStore, c chain.Client) *Pa
 	return ps
 }
 
-// TestNumbersComeFromTheLane signs with the number that the database has, whatever the chain counts below
-// it, and refuses to sign when the chain counts more: then somebody else has the key.
-func TestNumbersComeFromTheLane(t *testing.T) {
+// TestNoncesComeFromTheSequence signs with the number in the database, however much lower the chain's count is. It refuses
+// to sign when the chain counts more: then another party has the key.
+func TestNoncesComeFromTheSequence(t *testing.T) {
 	v := localVault(t)
 	for name, c := range map[string]struct {
-		lane   *exchange.NonceLane
-		latest uint64
-		want   uint64
-		reason chain.Reason
+		sequence *exchange.NonceSequence
+		latest   uint64
+		want     uint64
+		reason   chain.Reason
 	}{
-		"a new lane begins with the chain's count": {latest: 4, want: 4},
-		"payments that no block has yet":           {lane: &exchange.NonceLane{Next: 9}, latest: 4, want: 9},
-		"all mined":                                {lane: &exchange.NonceLane{Next: 9}, latest: 9, want: 9},
-		"a count ahead of the lane":                {lane: &exchange.NonceLane{Next: 9}, latest: 10, reason: chain.ReasonForeign},
-		"a lane that was closed":                   {lane: &exchange.NonceLane{Next: 9, Foreign: true}, latest: 9, reason: chain.ReasonForeign},
+		"a new sequence begins with the chain's count": {latest: 4, want: 4},
+		"payments that no block has yet":               {sequence: &exchange.NonceSequence{Next: 9}, latest: 4, want: 9},
+		"all mined":                                    {sequence: &exchange.NonceSequence{Next: 9}, latest: 9, want: 9},
+		"a count ahead of the sequence":                {sequence: &exchange.NonceSequence{Next: 9}, latest: 10, reason: chain.ReasonForeign},
+		"a sequence that was closed":                   {sequence: &exchange.NonceSequence{Next: 9, Foreign: true}, latest: 9, reason: chain.ReasonForeign},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, d := numberedRecords(t, v), &counter{latest: c.latest}
-			s.lane = c.lane
+			s.sequence = c.sequence
 			a, err := sequencedSigner(t, v, s, d).SignPayment(t.Context(), s.payment.ID)
 			if c.reason != "" {
 				if chain.ReasonOf(err) != c.reason || d.signatures.Load() != 0 {
@@ -111,7 +111,7 @@ func TestNumbersComeFromTheLane(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || a.Nonce != c.want || a.Lane != s.payment.WalletID || a.Bid.IsZero() {
+			if err != nil || a.Nonce != c.want || a.NonceWallet != s.payment.WalletID || a.Bid.IsZero() {
 				t.Errorf("signed %+v, %v; want the number %d", a, err, c.want)
 			}
 		})
@@ -135,12 +135,12 @@ func TestANumberThatWasTaken(t *testing.T) {
 	}
 }
 
-// TestOutbid signs the same transfer with the same number and a higher bid, once for one transaction.
-func TestOutbid(t *testing.T) {
+// TestBump signs the same transfer with the same number and a higher bid, once for one transaction.
+func TestBump(t *testing.T) {
 	v := localVault(t)
 	s, d := numberedRecords(t, v), &counter{latest: 5}
 	ps := sequencedSigner(t, v, s, d)
-	if _, err := ps.OutbidPayment(t.Context(), s.payment.ID, 1); exchange.CodeOf(err) != exchange.CodeStateConflict {
+	if _, err := ps.BumpPaymentFee(t.Context(), s.payment.ID, 1); exchange.CodeOf(err) != exchange.CodeStateConflict {
 		t.Errorf("a payment without a transaction: %v", err)
 	}
 	first, err := ps.SignPayment(t.Context(), s.payment.ID)
@@ -150,28 +150,28 @@ func TestOutbid(t *testing.T) {
 	s.payment.Status = exchange.ChainBroadcast
 	var second exchange.ChainAttempt
 	for range 2 {
-		if second, err = ps.OutbidPayment(t.Context(), s.payment.ID, first.N); err != nil {
+		if second, err = ps.BumpPaymentFee(t.Context(), s.payment.ID, first.N); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if d.signatures.Load() != 2 || second.N != 2 || second.Nonce != first.Nonce || second.TxID == first.TxID || second.Bid.Cap.Cmp(first.Bid.Cap) <= 0 {
 		t.Errorf("%d signatures: %+v", d.signatures.Load(), second)
 	}
-	if draft := d.drafts[1]; draft.Outbid != first.Bid || draft.Transfer != d.drafts[0].Transfer {
+	if draft := d.drafts[1]; draft.Bump != first.Bid || draft.Transfer != d.drafts[0].Transfer {
 		t.Errorf("drafted %+v", draft)
 	}
 	d.ceiling = true
-	if _, err := ps.OutbidPayment(t.Context(), s.payment.ID, second.N); chain.ReasonOf(err) != chain.ReasonFeeTooHigh || s.live.ID != second.ID {
+	if _, err := ps.BumpPaymentFee(t.Context(), s.payment.ID, second.N); chain.ReasonOf(err) != chain.ReasonFeeTooHigh || s.live.ID != second.ID {
 		t.Errorf("at the ceiling: %v", err)
 	}
 	d.ceiling = false
 	s.payment.Amount = money.Must(money.USDT, "11")
-	if _, err := ps.OutbidPayment(t.Context(), s.payment.ID, second.N); exchange.CodeOf(err) != exchange.CodeStateConflict || d.signatures.Load() != 2 {
-		t.Errorf("a changed amount was outbid: %v", err)
+	if _, err := ps.BumpPaymentFee(t.Context(), s.payment.ID, second.N); exchange.CodeOf(err) != exchange.CodeStateConflict || d.signatures.Load() != 2 {
+		t.Errorf("a changed amount was replaced with a higher fee: %v", err)
 	}
 	s.live.Status = exchange.TxIncluded
-	if a, err := ps.OutbidPayment(t.Context(), s.payment.ID, second.N); err != nil || a.ID != second.ID {
-		t.Errorf("a transaction in a block was outbid: %+v, %v", a, err)
+	if a, err := ps.BumpPaymentFee(t.Context(), s.payment.ID, second.N); err != nil || a.ID != second.ID {
+		t.Errorf("a transaction in a block was replaced with a higher fee: %+v, %v", a, err)
 	}
 }
 
@@ -188,7 +188,7 @@ func TestDriverThatChangesTheNumber(t *testing.T) {
 // sponsor is a driver of a network where another account can pay the fee.
 type sponsor struct {
 	driver
-	payer bool // asks both keys to sign
+	payer bool // requires both keys
 	keys  int
 }
 
@@ -213,8 +213,7 @@ func (d *sponsor) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error
 	return d.driver.Sign(u, keys...)
 }
 
-// TestFeePayerSigns has both wallets sign a payment whose fee the house pays, and nobody but the approved
-// one pay it.
+// TestFeePayerSigns: both wallets sign a payment whose fee the house pays, and only the approved wallet pays it.
 func TestFeePayerSigns(t *testing.T) {
 	v := localVault(t)
 	prepare := func(t *testing.T) *records {
@@ -260,7 +259,7 @@ func TestFeePayerSigns(t *testing.T) {
 	}
 }
 
-// TestTurnsEnd lets a wallet's payments wait for each other, and not for ever.
+// TestTurnsEnd: a wallet's payments wait for each other, but not for ever.
 func TestTurnsEnd(t *testing.T) {
 	turns := newTurns()
 	wallet := uuid.New()
@@ -279,8 +278,8 @@ func TestTurnsEnd(t *testing.T) {
 	}
 }
 
-// TestGasOfThePaymentsBefore refuses to take a number for a transaction that the wallet can't pay for once
-// those before it are paid: no node would take it, and all that follow would wait behind it.
+// TestGasOfThePaymentsBefore: no number is used for a transaction that the wallet can't pay for after the earlier ones. No
+// node would accept it, and all later ones would wait behind it.
 func TestGasOfThePaymentsBefore(t *testing.T) {
 	v := localVault(t)
 	for name, c := range map[string]struct {
@@ -295,7 +294,7 @@ func TestGasOfThePaymentsBefore(t *testing.T) {
 		"nothing waits before it": {reserve: "9", next: 4},
 	} {
 		s, d := numberedRecords(t, v), &counter{latest: 4}
-		s.lane, s.reserve = &exchange.NonceLane{Next: c.next}, money.Must(money.ETH, c.reserve)
+		s.sequence, s.reserve = &exchange.NonceSequence{Next: c.next}, money.Must(money.ETH, c.reserve)
 		if c.amount.Asset() != "" {
 			s.payment.Amount = c.amount
 			s.payment.IntentHash = s.payment.Intent()
@@ -312,8 +311,8 @@ func TestGasOfThePaymentsBefore(t *testing.T) {
 	}
 }
 
-// TestFeesAreTheHousesToPay signs nothing whose fee could reach into coins of the wallet's owner, and says how
-// much the house has to bring.
+// TestFeesAreTheHousesToPay: nothing is signed whose fee could use coins of the wallet's owner, and the error has the amount
+// that the house must add.
 func TestFeesAreTheHousesToPay(t *testing.T) {
 	v := localVault(t)
 	for share, missing := range map[string]string{"0.002": "", "3": "", "0.0015": "0.0005", "0": "0.002", "-0.001": "0.003"} {
@@ -337,12 +336,12 @@ func TestFeesAreTheHousesToPay(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.payment.Status, s.share = exchange.ChainBroadcast, money.Must(money.ETH, "0.0019")
-	if _, err := signer.OutbidPayment(t.Context(), s.payment.ID, a.N); chain.ReasonOf(err) != chain.ReasonGas || s.saved != 1 {
+	if _, err := signer.BumpPaymentFee(t.Context(), s.payment.ID, a.N); chain.ReasonOf(err) != chain.ReasonGas || s.saved != 1 {
 		t.Errorf("the replacement: %v, %d saved", err, s.saved)
 	}
 }
 
-// TestFeesOfTheDay signs nothing beyond the house's budget, but outbids what is on its way.
+// TestFeesOfTheDay signs nothing beyond the house's budget, except a replacement with a higher fee.
 func TestFeesOfTheDay(t *testing.T) {
 	v := localVault(t)
 	for budget, refused := range map[string]bool{"0.002": false, "0.0019": true, "-1": true} {
@@ -360,7 +359,7 @@ func TestFeesOfTheDay(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.payment.Status, s.budget = exchange.ChainBroadcast, money.Must(money.ETH, "-1")
-	if _, err := signer.OutbidPayment(t.Context(), s.payment.ID, a.N); err != nil || s.saved != 2 {
+	if _, err := signer.BumpPaymentFee(t.Context(), s.payment.ID, a.N); err != nil || s.saved != 2 {
 		t.Errorf("the replacement: %v, %d saved", err, s.saved)
 	}
 }

@@ -6,12 +6,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// turnStripes is how many wallets may sign at the same time in one process at most.
+// turnStripes is the most wallets that may sign at the same time in one process.
 const turnStripes = 64
 
-// turns lets the payments of one wallet sign one after the other, because each needs the number after the
-// one before. Signers in other processes are not waited for: the database lets one of them win, and turns
-// only save the others their work.
+// turns makes the payments of one wallet sign one after the other, because each needs the next number. Signers in other
+// processes do not wait for each other: the database accepts one of them, and turns only avoid wasted work.
 type turns [turnStripes]chan struct{}
 
 func newTurns() turns {
@@ -22,7 +21,7 @@ func newTurns() turns {
 	return t
 }
 
-// wait gives a wallet its turn, and what ends it.
+// wait waits for a wallet's turn, and returns the function that ends it.
 func (t turns) wait(ctx context.Context, walletID uuid.UUID) (func(), error) {
 	stripe := t[int(walletID[len(walletID)-1])%turnStripes]
 	select {

@@ -1,9 +1,8 @@
 // Package keys holds the private keys of custodial wallets and signs approved payments with them.
 //
-// A key is encrypted with a data key of its own, and that data key by a master key which never
-// leaves its key management service (envelope encryption, by Tink). It is decrypted for the time of
-// one call. There is no way to have arbitrary bytes signed from outside: PaymentSigner signs what an
-// approved payment says, and nothing else.
+// A key is encrypted with its own data key, and that data key by a master key which never leaves its key management service
+// (envelope encryption, by Tink). It is decrypted for the duration of one call. Callers can't have arbitrary bytes signed:
+// PaymentSigner signs approved payments and nothing else.
 package keys
 
 import (
@@ -21,20 +20,20 @@ import (
 	"kivuko/chain"
 )
 
-// Config names the master keys.
+// Config configures the master keys.
 type Config struct {
-	// MasterKey encrypts what is sealed from now on: awskms://<key ARN>, hcvault://<host>/<mount>/keys/<name>
-	// (the Transit engine) or, outside production, file:///<path>.
+	// MasterKey encrypts new keys: awskms://<key ARN>, hcvault://<host>/<mount>/keys/<name> (the Transit engine) or, outside
+	// production, file:///<path>.
 	MasterKey string
-	// OldMasterKeys only decrypt, until everything sealed under them is rewrapped.
+	// OldMasterKeys only decrypt, until everything sealed with them is rewrapped.
 	OldMasterKeys []string
 	// VaultToken authenticates at HashiCorp Vault.
 	VaultToken string
-	// VaultTLS holds Vault's certificate authority when it is not one of the system's.
+	// VaultTLS has Vault's certificate authority, if it is not one of the system's.
 	VaultTLS *tls.Config
 	// CreateLocal makes the key file if it does not exist. It has no effect on other kinds.
 	CreateLocal bool
-	// Production refuses key files: whoever can copy a disk would have every key.
+	// Production refuses key files: anyone who can copy a disk would have every key.
 	Production bool
 }
 
@@ -52,10 +51,10 @@ func (c Config) MarshalJSON() ([]byte, error) { return nil, errNotPrintable }
 
 // Errors of Use and Rewrap.
 var (
-	// ErrMasterKey is a sealed key whose master key is not configured.
+	// ErrMasterKey means that the master key of a sealed key is not configured.
 	ErrMasterKey = errors.New("keys: the key is sealed under a master key that is not configured")
-	// ErrOpen is a sealed key that does not open: it was changed, or it belongs to another wallet,
-	// network, purpose or public key. It says no more, because the difference is of use to nobody honest.
+	// ErrOpen means that a sealed key does not open: it was changed, or it belongs to another wallet, network, purpose or
+	// public key. It gives no details, because they would only help an attacker.
 	ErrOpen = errors.New("keys: the sealed key does not open for this wallet")
 )
 
@@ -65,8 +64,8 @@ type Vault struct {
 	masters map[string]tink.AEAD // by name
 }
 
-// Open connects to the master keys. It proves that the current one can encrypt and decrypt, so that
-// a wrong permission shows at start and not at the first payment.
+// Open connects to the master keys. It checks that the current one can encrypt and decrypt, so that a wrong permission fails
+// at start and not at the first payment.
 func Open(c Config) (*Vault, error) {
 	current, err := openMaster(c, c.MasterKey, c.CreateLocal)
 	if err != nil {
@@ -91,7 +90,7 @@ func Open(c Config) (*Vault, error) {
 	return v, nil
 }
 
-// MasterKey names the master key under which new keys are sealed.
+// MasterKey is the name of the master key that seals new keys.
 func (v *Vault) MasterKey() string { return v.current }
 
 // master is an opened master key.
@@ -100,13 +99,13 @@ type master struct {
 	aead tink.AEAD
 }
 
-// envelope encrypts each plaintext with a fresh AES-256-GCM data key, and that one with the master.
+// envelope encrypts each plaintext with a new AES-256-GCM data key, and that with the master key.
 func (m master) envelope() tink.AEAD {
 	return aead.NewKMSEnvelopeAEAD2(aead.AES256GCMKeyTemplate(), m.aead)
 }
 
-// Create makes a new key and seals it. The key that comes back was opened again before, because a
-// wallet whose key can't be opened would take money that never comes out.
+// Create makes a new key and seals it. It opens the key once before it returns, because money sent to a wallet whose key
+// can't be opened would be lost.
 func (v *Vault) Create(ctx context.Context, ref Ref) (Sealed, error) {
 	if err := ref.check(); err != nil {
 		return Sealed{}, err
@@ -143,8 +142,8 @@ func (v *Vault) seal(ref Ref, a Algorithm, public, secret []byte) (Sealed, error
 	return Sealed{Ciphertext: ciphertext, MasterKey: v.current, PublicKey: public, Algorithm: a}, nil
 }
 
-// Use opens a sealed key, hands it to do, and overwrites it when do returns or panics. The key can
-// only sign, and only until then.
+// Use opens a sealed key, passes it to do, and overwrites it when do returns or panics. The key can only sign, and only
+// until then.
 func (v *Vault) Use(ctx context.Context, s Sealed, ref Ref, do func(chain.Key) error) error {
 	key, err := v.open(ctx, s, ref)
 	if err != nil {
@@ -154,7 +153,7 @@ func (v *Vault) Use(ctx context.Context, s Sealed, ref Ref, do func(chain.Key) e
 	return do(key)
 }
 
-// open decrypts and compares with the public key that is stored beside the ciphertext.
+// open decrypts a key and compares it with the public key that is stored beside the ciphertext.
 func (v *Vault) open(ctx context.Context, s Sealed, ref Ref) (*openKey, error) {
 	if err := ref.check(); err != nil {
 		return nil, err
@@ -185,8 +184,8 @@ func (v *Vault) open(ctx context.Context, s Sealed, ref Ref) (*openKey, error) {
 	return key, nil
 }
 
-// Rewrap seals a key under the current master key. The caller stores the result; the old form stays
-// good as long as its master key is configured, so that dying in between loses nothing.
+// Rewrap seals a key with the current master key. The caller stores the result. The old form stays valid while its master
+// key is configured, so a crash in between loses nothing.
 func (v *Vault) Rewrap(ctx context.Context, s Sealed, ref Ref) (Sealed, error) {
 	if s.MasterKey == v.current {
 		return s, nil

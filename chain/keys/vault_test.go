@@ -343,7 +343,7 @@ func TestOpenRefusesUnsafeMasterKeys(t *testing.T) {
 	good := localKey(t)
 	path := strings.TrimPrefix(good, "file://")
 	if _, err := Open(Config{MasterKey: good}); err == nil {
-		t.Error("a missing file was accepted, or made without being asked")
+		t.Error("a missing file was accepted, or created without CreateLocal")
 	}
 	if _, err := Open(Config{MasterKey: good, CreateLocal: true}); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Sizes of what the classic Token program keeps (spl-token state.rs).
+// Sizes of accounts of the classic Token program (spl-token state.rs).
 const (
 	mintSize         = 82
 	tokenAccountSize = 165
@@ -23,12 +23,12 @@ const (
 type account struct {
 	exists     bool
 	lamports   uint64
-	owner      sdk.PublicKey // the program that rules it
+	owner      sdk.PublicKey // the program that owns it
 	executable bool
 	data       []byte
 }
 
-// accountAnswer is how a node tells an account in base64.
+// accountAnswer is an account in a node's response, in base64.
 type accountAnswer struct {
 	Lamports   uint64    `json:"lamports"`
 	Owner      string    `json:"owner"`
@@ -42,7 +42,7 @@ type snapshot struct {
 	accounts map[sdk.PublicKey]account
 }
 
-// contextAnswer wraps what a node tells of the state of one slot.
+// contextAnswer wraps a response about the state of one slot.
 type contextAnswer[T any] struct {
 	Context struct {
 		Slot uint64 `json:"slot"`
@@ -50,7 +50,7 @@ type contextAnswer[T any] struct {
 	Value T `json:"value"`
 }
 
-// readAccounts reads all accounts at once, from a state that is not older than minSlot.
+// readAccounts reads all accounts in one request, from a state that is not older than minSlot.
 func readAccounts(ctx context.Context, n *node, commitment string, minSlot uint64, keys ...sdk.PublicKey) (snapshot, error) {
 	names := make([]string, len(keys))
 	for i, k := range keys {
@@ -65,18 +65,18 @@ func readAccounts(ctx context.Context, n *node, commitment string, minSlot uint6
 		return snapshot{}, chain.Errorf(chain.ReasonProtocol, "asked for %d accounts, got %d", len(keys), len(answer.Value))
 	}
 	if answer.Context.Slot < minSlot {
-		return snapshot{}, chain.Errorf(chain.ReasonUnavailable, "the node tells accounts of slot %d, at least %d is needed", answer.Context.Slot, minSlot)
+		return snapshot{}, chain.Errorf(chain.ReasonUnavailable, "the node has accounts of slot %d, at least %d is needed", answer.Context.Slot, minSlot)
 	}
 	s := snapshot{slot: answer.Context.Slot, accounts: make(map[sdk.PublicKey]account, len(keys))}
 	for i, key := range keys {
 		if s.accounts[key], err = answer.Value[i].read(); err != nil {
-			return snapshot{}, chain.Wrap(chain.ReasonProtocol, err, "account %s is told in a form that was not asked for", key)
+			return snapshot{}, chain.Wrap(chain.ReasonProtocol, err, "account %s is in a form that was not requested", key)
 		}
 	}
 	return s, nil
 }
 
-// read decodes an account; null is one that does not exist.
+// read decodes an account; null is an account that does not exist.
 func (a *accountAnswer) read() (account, error) {
 	if a == nil {
 		return account{}, nil
@@ -92,7 +92,7 @@ func (a *accountAnswer) read() (account, error) {
 	return account{exists: true, lamports: a.Lamports, owner: owner, executable: a.Executable, data: data}, err
 }
 
-// wallet tells whether the account is one that a key alone rules, or could become one.
+// wallet reports whether only a key controls the account, or could once it exists.
 func (a account) wallet() bool {
 	return !a.exists || (a.owner == sdk.SystemProgramID && len(a.data) == 0 && !a.executable)
 }
@@ -109,9 +109,8 @@ func (a account) token() (token.Account, bool) {
 	return t, t.State == token.Initialized || t.State == token.Frozen
 }
 
-// checkMint makes sure that the mint is one of the classic Token program with the places of the
-// asset. Mints of Token-2022 may take fees, run code or be paused, and are refused whatever they are
-// called.
+// checkMint checks that the mint belongs to the classic Token program and has the decimal places of the asset. Mints of
+// Token-2022 are refused, whatever their name: they may take fees, run code or be paused.
 func checkMint(asset money.Asset, mint sdk.PublicKey, a account) error {
 	refuse := func(why string) error {
 		return chain.Errorf(chain.ReasonUnsupported, "%s can't be used on Solana: %s %s", string(asset), mint, why)
@@ -122,11 +121,11 @@ func checkMint(asset money.Asset, mint sdk.PublicKey, a account) error {
 	case a.owner == sdk.Token2022ProgramID:
 		return refuse("is a mint of Token-2022, whose tokens may take fees or refuse transfers")
 	case a.owner != sdk.TokenProgramID || len(a.data) != mintSize:
-		return refuse("is no mint of the Token program")
+		return refuse("is not a mint of the Token program")
 	}
 	var m token.Mint
 	if err := bin.NewBinDecoder(a.data).Decode(&m); err != nil || !m.IsInitialized {
-		return refuse("is no mint that was set up")
+		return refuse("is not an initialised mint")
 	}
 	if int32(m.Decimals) != asset.Scale() {
 		return refuse("has another number of decimal places")
@@ -134,8 +133,8 @@ func checkMint(asset money.Asset, mint sdk.PublicKey, a account) error {
 	return nil
 }
 
-// held is what a wallet's associated token account holds for the wallet: nothing when the account
-// does not exist, is of another mint, or was handed to somebody else.
+// held is what a wallet's associated token account holds for the wallet: nothing when the account does not exist, has
+// another mint, or was given to another owner.
 func held(a account, wallet, mint sdk.PublicKey) (token.Account, bool) {
 	t, ok := a.token()
 	return t, ok && t.Mint == mint && t.Owner == wallet

@@ -11,23 +11,22 @@ import (
 
 const (
 	keyLength = sdk.PublicKeyLength
-	// The base58 of 32 bytes has 32 to 44 characters, that of 64 bytes 64 to 88.
+	// 32 bytes of base58 have 32 to 44 characters, 64 bytes have 64 to 88.
 	minKeyText, maxKeyText             = 32, 44
 	minSignatureText, maxSignatureText = 64, 88
 )
 
-// reserved are addresses that nobody holds and that look like wallets, because their bytes happen to
-// be a point of the curve or are not checked against it on chain. Everything else that is no wallet
-// shows as such in its account.
+// reserved are addresses without an owner that look like wallets, because their bytes happen to be a point of the curve or
+// are not checked against it on chain. For all other addresses the account shows whether it is a wallet.
 var reserved = [...]sdk.PublicKey{
 	sdk.SystemProgramID, sdk.TokenProgramID, sdk.Token2022ProgramID, sdk.SPLAssociatedTokenAccountProgramID,
 	sdk.MemoProgramID, sdk.ComputeBudget, sdk.VoteProgramID, sdk.StakeProgramID, sdk.ConfigProgramID,
 	sdk.BPFLoaderProgramID, sdk.BPFLoaderDeprecatedProgramID, sdk.BPFLoaderUpgradeableProgramID,
 	sdk.AddressLookupTableProgramID, sdk.FeatureProgramID,
-	sdk.MustPublicKeyFromBase58("1nc1nerator11111111111111111111111111111111"), // burns what it receives
+	sdk.MustPublicKeyFromBase58("1nc1nerator11111111111111111111111111111111"), // burns whatever it receives
 }
 
-// readKey reads 32 bytes of base58 in their one canonical form.
+// readKey reads 32 bytes of canonical base58.
 func readKey(s string) (sdk.PublicKey, error) {
 	if len(s) < minKeyText || len(s) > maxKeyText {
 		return sdk.PublicKey{}, fmt.Errorf("must have %d to %d characters of base58, it has %d", minKeyText, maxKeyText, len(s))
@@ -39,16 +38,15 @@ func readKey(s string) (sdk.PublicKey, error) {
 	return key, nil
 }
 
-// readHash reads a hash, which is written as an address is.
+// readHash reads a hash, which is written like an address.
 func readHash(s string) (sdk.Hash, error) {
 	key, err := readKey(s)
 	return sdk.Hash(key), err
 }
 
-// parse reads the address of a wallet. Base58 has no checksum here, so the curve is the only test of
-// what somebody typed: half of all mistakes fall off it. What lies off the curve has no private key.
-// It is a token account or belongs to a program, and paying the one by its owner's address is always
-// possible, so it is refused.
+// parse reads the address of a wallet. Base58 has no checksum here, so the curve is the only check against typing errors: it
+// detects half of them. An address off the curve has no private key: it is a token account or belongs to a program. It is
+// refused, because a token account can always be paid by its owner's address.
 func parse(s string) (sdk.PublicKey, error) {
 	key, err := readKey(s)
 	if err != nil {
@@ -56,7 +54,7 @@ func parse(s string) (sdk.PublicKey, error) {
 	}
 	for _, r := range reserved {
 		if key == r {
-			return key, errors.New("address is one of the network's own and belongs to nobody")
+			return key, errors.New("address is one of the network's own and has no owner")
 		}
 	}
 	if !key.IsOnCurve() {
@@ -66,25 +64,29 @@ func parse(s string) (sdk.PublicKey, error) {
 }
 
 // ParseAddress checks the address of a wallet and returns its canonical form, which is the form given.
-func ParseAddress(s string) (string, error) {
-	key, err := parse(s)
+func ParseAddress(s string) (string, error) { return canonical(parse(s)) }
+
+// ReadAddress is ParseAddress for an address that is not to be paid: a program's or a token account's is as good.
+func ReadAddress(s string) (string, error) {
+	key, err := readKey(s)
+	if err != nil {
+		err = fmt.Errorf("address %w", err)
+	}
+	return canonical(key, err)
+}
+
+func canonical(key sdk.PublicKey, err error) (string, error) {
 	if err != nil {
 		return "", chain.Errorf(chain.ReasonAddress, "the %s", err)
 	}
 	return key.String(), nil
 }
 
-// ParseAddress checks the address of a wallet: 32 bytes in base58, on the curve, none of the
+// ParseAddress checks the address of a wallet: 32 bytes in base58, on the curve, not one of the
 // network's own, and not the mint of a token.
-func (c *Client) ParseAddress(s string) (string, error) {
-	key, err := c.wallet(s)
-	if err != nil {
-		return "", chain.Errorf(chain.ReasonAddress, "the %s", err)
-	}
-	return key.String(), nil
-}
+func (c *Client) ParseAddress(s string) (string, error) { return canonical(c.wallet(s)) }
 
-// wallet is parse with the mints of this configuration refused too.
+// wallet is parse, and also refuses the configured mints.
 func (c *Client) wallet(s string) (sdk.PublicKey, error) {
 	key, err := parse(s)
 	if err != nil {

@@ -9,9 +9,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Balance reads what a wallet holds in the final state, which is what the ledger must agree with. Of
-// a token that is what its associated token account holds; other token accounts of the same owner are
-// not counted, because nothing here pays from them.
+// Balance reads what a wallet holds in the final state, which the ledger must match. For a token that is the balance of its
+// associated token account. Other token accounts of the same owner are not counted, because we never pay from them.
 func (c *Client) Balance(ctx context.Context, addr string, a money.Asset) (chain.Balance, error) {
 	wallet, err := c.wallet(addr)
 	if err != nil {

@@ -7,22 +7,20 @@ import (
 	"kivuko/chain"
 )
 
-// The commitments that are asked for. Processed blocks may vanish; confirmed ones practically never
-// do; what is final is finalized.
+// The commitments that are used. Processed blocks may vanish; confirmed ones practically never do; finalized ones are final.
 const (
 	confirmed = "confirmed"
 	finalized = "finalized"
 )
 
-// maxVersion is the newest transaction format that is read. Blocks with newer ones are refused by
-// nodes. Formats 0 and 1 (SIMD-0385) list accounts and balances alike, and nothing else is read.
+// maxVersion is the newest transaction format that is supported. Nodes refuse to return blocks with newer ones. Formats 0
+// and 1 (SIMD-0385) list accounts and balances in the same way, which is all that we read.
 const maxVersion = 1
 
-// headReads is how often the newest block is asked for: a node may name a slot a moment before it can
-// show the block.
+// headReads is how often the newest block is requested: a node may report a slot shortly before it can return the block.
 const headReads = 3
 
-// blockAnswer is what getBlock tells.
+// blockAnswer is the response to getBlock.
 type blockAnswer struct {
 	Blockhash         string     `json:"blockhash"`
 	PreviousBlockhash string     `json:"previousBlockhash"`
@@ -32,8 +30,7 @@ type blockAnswer struct {
 	Transactions      []txAnswer `json:"transactions"`
 }
 
-// readBlock asks for one block, with its transactions or without. A node without the block answers an
-// error or null.
+// readBlock reads one block, with or without its transactions. A node without the block returns an error or null.
 func readBlock(ctx context.Context, n *node, slot uint64, commitment, details string) (*blockAnswer, error) {
 	answer, err := call[*blockAnswer](ctx, n, "getBlock", slot, options{
 		"commitment": commitment, "transactionDetails": details, "rewards": false,
@@ -48,7 +45,7 @@ func readBlock(ctx context.Context, n *node, slot uint64, commitment, details st
 	return answer, nil
 }
 
-// header reads what names a block.
+// header reads the fields that identify a block.
 func (b *blockAnswer) header(slot uint64) (chain.Block, error) {
 	_, errID := readHash(b.Blockhash)
 	_, errParent := readHash(b.PreviousBlockhash)
@@ -57,7 +54,7 @@ func (b *blockAnswer) header(slot uint64) (chain.Block, error) {
 			slot, quote(b.Blockhash), quote(b.PreviousBlockhash), b.ParentSlot)
 	}
 	if b.BlockHeight == nil || b.BlockTime == nil || *b.BlockHeight > slot {
-		return chain.Block{}, chain.Errorf(chain.ReasonUnavailable, "the node does not tell height and time of block %d", slot)
+		return chain.Block{}, chain.Errorf(chain.ReasonUnavailable, "the node has no height or time for block %d", slot)
 	}
 	return chain.Block{
 		Number: slot, ID: b.Blockhash, Parent: b.PreviousBlockhash,
@@ -101,7 +98,7 @@ func readHead(ctx context.Context, n *node) (chain.Head, error) {
 		return chain.Head{}, err
 	}
 	if latest.Number < final.Number {
-		latest = final // machines behind one address may lag; what is final is also known
+		latest = final // machines behind one address may lag; a final block is also known
 	}
 	return chain.Head{Latest: latest, Final: final}, nil
 }
@@ -111,8 +108,7 @@ func (c *Client) Head(ctx context.Context) (chain.Head, error) {
 	return ask(ctx, c.nodes, readHead)
 }
 
-// fresh refuses a node whose newest block is too old (or from the future): what it says of balances
-// and fees would be wrong.
+// fresh refuses a node whose newest block is too old (or from the future): its balances and fees would be wrong.
 func (c *Client) fresh(b chain.Block) error {
 	age := c.config.Now().Sub(b.Time)
 	if age.Abs() > c.config.MaxHeadAge {

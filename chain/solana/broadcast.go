@@ -12,9 +12,9 @@ import (
 	"kivuko/chain/endpoints"
 )
 
-// Broadcast offers signed bytes to every configured node at once. The best answer counts. Nodes are told not to check and not
-// to repeat: the transaction was simulated when it was built, a check against a node that lags would
-// stop it for nothing, and repeating is the caller's.
+// Broadcast sends signed bytes to every configured node at once. The best response counts. Nodes are told neither to check
+// nor to repeat them: the transaction was simulated when it was built, a lagging node's check could wrongly stop it, and the
+// caller repeats.
 func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
 	id, err := decodeSigned(raw)
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, er
 	if err != nil {
 		return chain.Broadcast{}, err
 	}
-	if durable { // whether it can still be included is for the nonce account to say
+	if durable { // the nonce account decides whether it can still be included
 		hash = sdk.Hash{}
 	}
 	return endpoints.Offer(ctx, c.nodes, func(ctx context.Context, n *node) (chain.Broadcast, error) {
@@ -32,18 +32,18 @@ func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, er
 	}), nil
 }
 
-// referenceOf is the blockhash of a transaction, and whether that is the value of a nonce account.
+// referenceOf returns the blockhash of a transaction, and whether it is the value of a nonce account.
 func referenceOf(raw []byte) (sdk.Hash, bool, error) {
 	tx := &sdk.Transaction{}
 	if err := tx.UnmarshalWithDecoder(bin.NewBinDecoder(raw)); err != nil {
-		return sdk.Hash{}, false, chain.Errorf(chain.ReasonProtocol, "the bytes are no signed transaction")
+		return sdk.Hash{}, false, chain.Errorf(chain.ReasonProtocol, "the bytes are not a signed transaction")
 	}
 	return tx.Message.RecentBlockhash, advances(&tx.Message), nil
 }
 
-// offer sends the bytes to one node. A node that does not check takes what it will drop in silence,
-// so it is asked afterwards whether it has included the transaction already, and if not, whether it
-// still knows the blockhash, unless that is zero.
+// offer sends the bytes to one node. A node that does not check accepts bytes that it will silently drop. So it is asked
+// afterwards whether the transaction is already included, and if not, whether it still knows the blockhash, unless that is
+// zero.
 func offer(ctx context.Context, n *node, raw []byte, id string, hash sdk.Hash) (chain.Broadcast, error) {
 	got, err := callOnce[string](ctx, n, "sendTransaction", encode(raw), options{
 		"encoding": "base64", "skipPreflight": true, "maxRetries": 0,
@@ -59,7 +59,7 @@ func offer(ctx context.Context, n *node, raw []byte, id string, hash sdk.Hash) (
 	}
 	status, _, err := statusOf(ctx, n, id, false)
 	if err != nil {
-		return accepted(), nil //nolint:nilerr // the node has the bytes; that it did not tell more takes nothing away
+		return accepted(), nil //nolint:nilerr // the node has the bytes; the failed query changes nothing
 	}
 	if status != nil {
 		return chain.Broadcast{State: chain.BroadcastKnown, Code: alreadyProcessed}, nil
@@ -69,7 +69,7 @@ func offer(ctx context.Context, n *node, raw []byte, id string, hash sdk.Hash) (
 	}
 	valid, err := call[contextAnswer[bool]](ctx, n, "isBlockhashValid", hash.String(), options{"commitment": "processed"})
 	if err == nil && !valid.Value {
-		return chain.Broadcast{State: chain.BroadcastRejected, Code: blockhashNotFound, Text: "the node does not know the blockhash, or no longer"}, nil
+		return chain.Broadcast{State: chain.BroadcastRejected, Code: blockhashNotFound, Text: "the node does not know the blockhash, or not any more"}, nil
 	}
 	return accepted(), nil
 }
@@ -78,14 +78,14 @@ func accepted() chain.Broadcast {
 	return chain.Broadcast{State: chain.BroadcastAccepted, Code: succeeded}
 }
 
-// Errors of a transaction (transaction-error lib.rs TransactionError) that say where it stands.
+// Errors of a transaction (transaction-error lib.rs TransactionError) that show its state.
 const (
 	alreadyProcessed  = "AlreadyProcessed"
 	blockhashNotFound = "BlockhashNotFound"
 )
 
-// readRefusal maps a node's refusal of offered bytes. What is about the transaction rejects it; all
-// else (a node that is behind, busy or out of order) says nothing about it.
+// readRefusal maps a node's refusal of a broadcast. An error about the transaction rejects it; any other (a node that is
+// behind, busy or broken) says nothing about it.
 func readRefusal(e *rpcError) chain.Broadcast {
 	var data struct {
 		Err json.RawMessage `json:"err"`

@@ -12,8 +12,8 @@ import (
 
 var _ chain.Client = (*Client)(nil)
 
-// Client drives Solana. It is safe for concurrent use. What it remembers (which node failed lately,
-// which one proved its cluster) may be lost at any time without harm.
+// Client is the driver of Solana. It is safe for concurrent use. Its memory (which node failed lately, which one proved its
+// cluster) may be lost at any time without harm.
 type Client struct {
 	config Config
 	nodes  *nodes
@@ -21,7 +21,7 @@ type Client struct {
 	assets map[sdk.PublicKey]money.Asset
 }
 
-// New makes a client. It connects to nothing before the first question.
+// New makes a client. It connects at the first query.
 func New(c Config) (*Client, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -44,7 +44,7 @@ func (c *Client) Close() {
 // Network is Solana.
 func (c *Client) Network() exchange.Network { return exchange.Solana }
 
-// Traits are that another account may pay the fee, and that nothing is numbered.
+// Traits are those of Solana: another account may pay the fee, and there are no sequence numbers.
 func (c *Client) Traits() chain.Traits { return chain.Traits{Sponsored: true} }
 
 // lamports is an amount of SOL in its smallest unit.

@@ -1,17 +1,14 @@
-// Package solana drives the Solana network over JSON-RPC.
+// Package solana is the driver of the Solana network over JSON-RPC.
 //
-// Transactions are built here, byte for byte, and compiled by code of ours, because the library's
-// compiler gives accounts wrong privileges when one appears twice. A node is asked only for facts:
-// blocks, accounts, what a simulation does, how far a signature came. What a transaction moved is read
-// from the balances before and after it, never from its instructions or logs, which miss transfers
-// that programs make.
+// Transactions are built here, byte for byte, with our own compiler, because the library's compiler gives accounts wrong
+// privileges when one appears twice. Nodes supply only facts: blocks, accounts, the result of a simulation, the status of a
+// signature. Movements are read from the balances before and after a transaction, never from its instructions or logs, which
+// miss transfers that programs make.
 //
-// Block numbers are slots. A transaction lives by the height of blocks, which is smaller, because
-// slots may go without a block.
+// Block numbers are slots. A transaction expires by block height, which is smaller, because slots may have no block.
 //
-// An address of ours stands for its associated token accounts: balances, deposits and payments are
-// of these, and other token accounts of the same owner are accounts of their own, named by their own
-// addresses.
+// A wallet address represents its associated token accounts: balances, deposits and payments are theirs. Other token
+// accounts of the same owner are separate accounts with their own addresses.
 package solana
 
 import (
@@ -33,28 +30,28 @@ const (
 	DefaultPriceFloor = 1_000
 	// DefaultPriceCeiling is the most.
 	DefaultPriceCeiling = 1_000_000
-	// DefaultCallTimeout bounds one question to one node, which may take several calls.
+	// DefaultCallTimeout bounds one query to one node, which may take several calls.
 	DefaultCallTimeout = 15 * time.Second
 	// DefaultMaxHeadAge is how old the newest confirmed block of a node may be before the node counts
 	// as behind.
 	DefaultMaxHeadAge = time.Minute
-	// DefaultRetryAfter is how long a node that failed is asked last.
+	// DefaultRetryAfter is how long a failed node is queried last.
 	DefaultRetryAfter = 15 * time.Second
 	// DefaultMinHistory is about a day of slots.
 	DefaultMinHistory = 216_000
 )
 
-// maxNodes bounds the list of nodes, all of which a broadcast asks.
+// maxNodes bounds the number of nodes, all of which receive each broadcast.
 const maxNodes = 8
 
-// Genesis hashes of the public clusters, as getGenesisHash tells them (docs.anza.xyz, "Clusters").
+// Genesis hashes of the public clusters, as getGenesisHash returns them (docs.anza.xyz, "Clusters").
 const (
 	GenesisMainnet = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d"
 	GenesisDevnet  = "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG"
 )
 
-// Endpoint is one node's JSON-RPC address. Providers put keys into paths and queries, so only scheme
-// and host are ever shown.
+// Endpoint is one node's JSON-RPC address. Providers put keys into paths and queries, so only scheme and host are ever
+// shown.
 type Endpoint struct {
 	URL string // http or https
 }
@@ -63,7 +60,7 @@ type Endpoint struct {
 func (e Endpoint) String() string {
 	u, err := url.Parse(e.URL)
 	if err != nil {
-		return "an address that can't be read"
+		return "an invalid address"
 	}
 	return u.Scheme + "://" + u.Host
 }
@@ -77,37 +74,36 @@ func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.String()) }
 // MarshalText is scheme and host.
 func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// FeeRule bounds what a transaction may cost. Prices are in micro-lamports (10^-15 SOL) for a unit of
-// computation.
+// FeeRule bounds the cost of a transaction. Prices are in micro-lamports (10^-15 SOL) for a unit of computation.
 type FeeRule struct {
 	PriceFloor   uint64 // least bid; DefaultPriceFloor when zero
-	PriceCeiling uint64 // most that is bid, however busy the network is; DefaultPriceCeiling when zero
+	PriceCeiling uint64 // the highest bid, however busy the network is; DefaultPriceCeiling when zero
 	// Cap is the most that one transaction may cost with the rent of a new token account; 0.01 SOL
 	// when zero.
 	Cap money.Amount
 }
 
-// Config is everything that a Client needs.
+// Config configures a Client.
 type Config struct {
 	Nodes []Endpoint
-	// Genesis is the hash by which the cluster is known. A node of another one is never believed.
+	// Genesis is the hash that identifies the cluster. Nodes of another one are not used.
 	Genesis string
-	// Tokens holds the base58 address of each token's mint.
+	// Tokens has the base58 address of each token's mint.
 	Tokens map[money.Asset]string
 	Fees   FeeRule
-	// MinHistory is how many slots back a node must remember transactions to be believed that it
-	// never saw one. It must be longer than a payment may lie unattended.
+	// MinHistory is for how many slots a node must keep transactions, so that its "not found" is trusted. It must be longer
+	// than a payment may stay unattended.
 	MinHistory  uint64
 	CallTimeout time.Duration
 	MaxHeadAge  time.Duration
 	RetryAfter  time.Duration
 	// Now is the clock; time.Now when nil.
 	Now func() time.Time
-	// Transport, where set, is put around the connections to nodes.
+	// Transport, if set, wraps the connections to nodes.
 	Transport func(http.RoundTripper) http.RoundTripper
 }
 
-// withDefaults fills what was left zero.
+// withDefaults fills in zero fields.
 func (c Config) withDefaults() Config {
 	orDefault(&c.CallTimeout, DefaultCallTimeout)
 	orDefault(&c.MaxHeadAge, DefaultMaxHeadAge)
@@ -154,7 +150,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Supports tells whether the asset can be held and sent as configured.
+// Supports returns why the asset can't be held or sent as configured, or nil.
 func (c *Client) Supports(a money.Asset) error {
 	if a == exchange.Solana.NativeCoin() {
 		return nil

@@ -14,11 +14,11 @@ import (
 
 var _ chain.Durable = (*Client)(nil)
 
-// What the System program keeps in a nonce account (nonce state.rs, bincode): a version, a state, the authority,
-// the value, and the fee for a signature at the time.
+// The content of a nonce account of the System program (nonce state.rs, bincode): a version, a state, the authority, the
+// value, and the fee for a signature at the time.
 const (
 	nonceSize        = 80
-	nonceCurrent     = 1 // the version that a transaction can live by; version 0 was made of a plain blockhash
+	nonceCurrent     = 1 // the version that transactions can use; version 0 was made from a plain blockhash
 	nonceInitialized = 1
 	nonceStateAt     = 4
 	nonceAuthorityAt = 8
@@ -26,14 +26,14 @@ const (
 	nonceFeeAt       = 72
 )
 
-// nonceState is what a nonce account said in a slot.
+// nonceState is the state of a nonce account in a slot.
 type nonceState struct {
 	slot      uint64
 	authority sdk.PublicKey
 	value     sdk.Hash
 }
 
-// nonce reads a nonce account that is in use; false for everything else.
+// nonce reads an initialised nonce account; false for everything else.
 func (a account) nonce() (nonceState, bool) {
 	if !a.exists || a.owner != sdk.SystemProgramID || len(a.data) != nonceSize ||
 		binary.LittleEndian.Uint32(a.data) != nonceCurrent || binary.LittleEndian.Uint32(a.data[nonceStateAt:]) != nonceInitialized {
@@ -47,9 +47,8 @@ func advance(account, authority sdk.PublicKey) sdk.Instruction {
 	return system.NewAdvanceNonceAccountInstruction(account, sdk.SysVarRecentBlockHashesPubkey, authority).Build()
 }
 
-// stepInstructions are what a plan does with the nonce account that it pays. The account is set up in parts
-// instead of at once, because the instruction that does it at once refuses an address to which somebody has sent
-// lamports before.
+// stepInstructions are the plan's operations on the nonce account that it pays. The account is set up in steps, because the
+// single instruction for it fails when someone has already sent lamports to the address.
 func (p plan) stepInstructions() []sdk.Instruction {
 	switch p.step {
 	case chain.NonceOpen:
@@ -63,19 +62,19 @@ func (p plan) stepInstructions() []sdk.Instruction {
 	return nil
 }
 
-// routeStep refuses a step for which the account is not there, or is there already.
+// routeStep refuses a step when the account is missing, or already there.
 func (p *plan) routeStep(s snapshot) error {
 	state, used := s.accounts[p.to].nonce()
 	switch {
 	case p.step == chain.NonceOpen && !s.accounts[p.to].wallet():
-		return chain.Errorf(chain.ReasonReverts, "the nonce account %s is there already", p.to)
+		return chain.Errorf(chain.ReasonReverts, "the nonce account %s already exists", p.to)
 	case p.step == chain.NonceAdvance && (!used || state.authority != p.from):
-		return chain.Errorf(chain.ReasonReverts, "%s is no nonce account of %s", p.to, p.from)
+		return chain.Errorf(chain.ReasonReverts, "%s is not a nonce account of %s", p.to, p.from)
 	}
 	return nil
 }
 
-// intentOf checks what a transaction is to do, with its step.
+// intentOf checks what a transaction must do, including its step.
 func (c *Client) intentOf(u chain.Unsigned) (intent, error) {
 	if u.Step == "" {
 		return c.intent(u.Transfer, u.FeePayer)
@@ -91,7 +90,7 @@ func (c *Client) intentOf(u chain.Unsigned) (intent, error) {
 	in.payer = in.from
 	n := u.Transfer.Amount.Units()
 	if u.FeePayer != "" || u.Transfer.Amount.Asset() != money.SOL || n.Sign() <= 0 || n.BitLen() > maxAmountBits {
-		return in, chain.Errorf(chain.ReasonUnsupported, "a nonce account is paid for in SOL, by who rules it")
+		return in, chain.Errorf(chain.ReasonUnsupported, "a nonce account is paid for in SOL, by its authority")
 	}
 	in.units = n.Uint64()
 	switch derived, err := sdk.CreateWithSeed(in.from, u.Seed, sdk.SystemProgramID); {
@@ -103,19 +102,19 @@ func (c *Client) intentOf(u chain.Unsigned) (intent, error) {
 	return in, nil
 }
 
-// nonceOf is the nonce account by which a transaction is said to live, zero for none.
+// nonceOf is the nonce account of a prepared transaction, zero for none.
 func nonceOf(u chain.Unsigned, in intent) (sdk.PublicKey, error) {
 	if u.NonceAccount == "" {
 		return sdk.PublicKey{}, nil
 	}
 	key, err := readKey(u.NonceAccount)
 	if err != nil || in.payer == in.from || in.step != "" {
-		return key, chain.Errorf(chain.ReasonProtocol, "the prepared bytes can't live by the nonce account %q", quote(u.NonceAccount))
+		return key, chain.Errorf(chain.ReasonProtocol, "the prepared bytes can't use the nonce account %q", quote(u.NonceAccount))
 	}
 	return key, nil
 }
 
-// outlive makes the plan live by a nonce account, by its final value.
+// outlive makes the plan use a nonce account, with its final value.
 func (p *plan) outlive(ctx context.Context, n *node, account string) (nonceState, error) {
 	var err error
 	if p.nonce, err = readKey(account); err != nil {
@@ -126,13 +125,13 @@ func (p *plan) outlive(ctx context.Context, n *node, account string) (nonceState
 		return state, err
 	}
 	if !found || state.authority != p.payer {
-		return state, chain.Errorf(chain.ReasonReverts, "%s is no nonce account of the fee payer %s", p.nonce, p.payer)
+		return state, chain.Errorf(chain.ReasonReverts, "%s is not a nonce account of the fee payer %s", p.nonce, p.payer)
 	}
 	p.blockhash = state.value
 	return state, nil
 }
 
-// readNonce reads a nonce account by the final chain; false where nothing of the kind is there yet.
+// readNonce reads a nonce account by the final chain; false when it does not exist yet.
 func readNonce(ctx context.Context, n *node, key sdk.PublicKey, since uint64) (nonceState, bool, error) {
 	s, err := readAccounts(ctx, n, finalized, since, key)
 	if err != nil {
@@ -141,14 +140,14 @@ func readNonce(ctx context.Context, n *node, key sdk.PublicKey, since uint64) (n
 	a := s.accounts[key]
 	state, used := a.nonce()
 	if !used && !a.wallet() {
-		return state, false, chain.Errorf(chain.ReasonForeign, "what is at %s is no nonce account", key)
+		return state, false, chain.Errorf(chain.ReasonForeign, "%s is not a nonce account", key)
 	}
 	state.slot = s.slot
 	return state, used, nil
 }
 
-// NonceAccount implements chain.Durable. The address depends on nothing but authority and seed, so that it can
-// be found again without having been written down.
+// NonceAccount implements chain.Durable. The address depends only on authority and seed, so that it can be found again
+// without a record.
 func (c *Client) NonceAccount(authority, seed string) (string, error) {
 	base, err := c.wallet(authority)
 	if err != nil {
@@ -186,7 +185,7 @@ func (c *Client) NonceRent(ctx context.Context) (money.Amount, error) {
 	return lamports(rent), err
 }
 
-// advances tells whether a message lives by a nonce account: its first instruction advances one.
+// advances reports whether a message uses a nonce account: its first instruction advances one.
 func advances(m *sdk.Message) bool {
 	if len(m.Instructions) == 0 {
 		return false
@@ -196,8 +195,7 @@ func advances(m *sdk.Message) bool {
 	return err == nil && program == sdk.SystemProgramID && bytes.Equal(first.Data, []byte{byte(system.Instruction_AdvanceNonceAccount), 0, 0, 0})
 }
 
-// SignPart implements chain.Durable. The place of the fee payer's signature holds zeros, as every tool of the
-// network leaves it.
+// SignPart implements chain.Durable. The fee payer's signature is zero, as other tools of the network leave it.
 func (c *Client) SignPart(u chain.Unsigned, sender chain.Key) ([]byte, error) {
 	in, m, err := c.parted(u)
 	if err != nil {
@@ -227,14 +225,14 @@ func (c *Client) TakePart(u chain.Unsigned, raw []byte) ([]byte, error) {
 	signers := len(m.Signers())
 	front := 1 + signers*sdk.SignatureLength
 	if len(raw) <= front || len(raw) > maxTransactionBytes || int(raw[0]) != signers {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes are no transaction with %d signatures", signers)
+		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes are not a transaction with %d signatures", signers)
 	}
 	if !bytes.Equal(raw[front:], u.Body) {
 		return nil, chain.Errorf(chain.ReasonForeign, "the transaction is not the one that was handed out")
 	}
 	payer, sender := sdk.Signature(raw[1:1+sdk.SignatureLength]), sdk.Signature(raw[1+sdk.SignatureLength:front])
 	if !payer.IsZero() {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the transaction has a signature in the place of the fee payer's, who signs here")
+		return nil, chain.Errorf(chain.ReasonProtocol, "the fee payer's signature must be empty: it is added here")
 	}
 	if !in.from.Verify(u.Payload, sender) {
 		return nil, chain.Errorf(chain.ReasonProtocol, "the signature is not of %s", in.from)
@@ -251,7 +249,7 @@ func (c *Client) Complete(u chain.Unsigned, part []byte, payer chain.Key) (chain
 	return c.Sign(u, chain.Presigned(in.from[:], part), payer)
 }
 
-// parted checks a transaction that two sign at different places.
+// parted checks a transaction that is signed in two places.
 func (c *Client) parted(u chain.Unsigned) (intent, *sdk.Message, error) {
 	in, err := c.intentOf(u)
 	if err != nil {
@@ -262,7 +260,7 @@ func (c *Client) parted(u chain.Unsigned) (intent, *sdk.Message, error) {
 		return in, nil, err
 	}
 	if u.NonceAccount == "" || len(m.Signers()) != 2 {
-		return in, nil, chain.Errorf(chain.ReasonProtocol, "only a transaction that lives by a nonce account is signed in parts")
+		return in, nil, chain.Errorf(chain.ReasonProtocol, "only a transaction with a nonce account is signed in parts")
 	}
 	return in, m, nil
 }

@@ -25,10 +25,10 @@ func nonceAccountOf(version uint32, authority sdk.PublicKey, value string) map[s
 	return accountJSON(1_447_680, sdk.SystemProgramID, binary.LittleEndian.AppendUint64(data, 5000))
 }
 
-// vault is the world with a nonce account that the fee payer rules, and a draft that lives by it.
+// vault is a stub network with a nonce account of the fee payer, and a draft that uses it.
 func vault(t testing.TB) (*stub, *Client, chain.Draft) {
 	t.Helper()
-	s, d := world(t)
+	s, d := harness(t)
 	c := stubbed(t, s)
 	var err error
 	if d.NonceAccount, err = c.NonceAccount(d.FeePayer, nonceSeed); err != nil {
@@ -38,7 +38,7 @@ func vault(t testing.TB) (*stub, *Client, chain.Draft) {
 	return s, c, d
 }
 
-// The owner's part comes from elsewhere, and what both signed is the prepared message.
+// The owner's part is signed elsewhere, and both sign the prepared message.
 func TestSignedInParts(t *testing.T) {
 	t.Parallel()
 	_, c, d := vault(t)
@@ -119,7 +119,7 @@ func TestTakePartRefuses(t *testing.T) {
 		"more bytes": append(bytes.Clone(part), 0),
 	} {
 		if _, err := c.TakePart(u, raw); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s was accepted", name)
 		}
 	}
 	for name, edit := range map[string]func(*chain.Unsigned){
@@ -146,10 +146,10 @@ func TestTakePartRefuses(t *testing.T) {
 	}
 }
 
-// A message that is signed away from here is not one of two signers that lives by a block.
+// Only a message with a nonce account and two signers is signed in parts.
 func TestOnlyDurableTransactionsComeInParts(t *testing.T) {
 	t.Parallel()
-	s, d := world(t)
+	s, d := harness(t)
 	c := stubbed(t, s)
 	u, err := c.Prepare(t.Context(), d)
 	if err != nil {
@@ -187,7 +187,7 @@ func TestPrepareDurableRefuses(t *testing.T) {
 	}
 }
 
-// The house's gas wallet opens a nonce account and advances it. Each is a payment into the account, so that it is
+// The house's gas wallet opens a nonce account and advances it. Each step is a payment into the account, so that it is
 // signed, stored, watched and booked like any other.
 func TestNonceSteps(t *testing.T) {
 	t.Parallel()
@@ -213,7 +213,7 @@ func TestNonceSteps(t *testing.T) {
 	if _, err := c.Sign(u, named("payer")); err != nil {
 		t.Error(err)
 	}
-	s.set(func() { s.accounts[durable.NonceAccount] = walletAccount(5) }) // somebody paid into it
+	s.set(func() { s.accounts[durable.NonceAccount] = walletAccount(5) }) // someone paid into it
 	_, err = c.Prepare(t.Context(), next)
 	wantReason(t, "advanced before it is there", err, chain.ReasonReverts)
 	if u, err = c.Prepare(t.Context(), open); err != nil {
@@ -245,8 +245,8 @@ func TestNonceSteps(t *testing.T) {
 	}
 }
 
-// A final nonce that moved on proves that what was signed with it can't be included any more. One that a node
-// tells by an older state than that by which the transaction was made proves nothing.
+// A changed final nonce proves that a transaction signed with the old one can't be included any more. A nonce from a state
+// older than the transaction's proves nothing.
 func TestADurableTransactionDiesWithItsNonce(t *testing.T) {
 	t.Parallel()
 	s, c, d := vault(t)

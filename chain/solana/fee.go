@@ -12,30 +12,28 @@ import (
 )
 
 const (
-	// signatureFee is charged for every signature, in lamports, whatever happens to the transaction
-	// (fee-structure lib.rs). It is used to bound a fee before signing; what a transaction costs is
-	// asked of the network.
+	// signatureFee is charged for every signature, in lamports, even if the transaction fails (fee-structure lib.rs). It
+	// only bounds a fee before signing; the network reports the real cost.
 	signatureFee = 5_000
-	// maxUnits is the most computation that a payment is given. One takes about 15,000 units when it
-	// creates an account and 1,000 otherwise.
+	// maxUnits is the most computation for a payment. One takes about 15,000 units when it creates an account and 1,000
+	// otherwise.
 	maxUnits = 200_000
-	// createUnits is the least for a payment that may have to create the recipient's account: the
-	// account may be there in the simulation and gone in the block.
+	// createUnits is the least for a payment that may have to create the recipient's account: the account may exist in the
+	// simulation but not in the block.
 	createUnits = 40_000
-	// unitsSlack is added to what a simulation used, besides a third of it.
+	// unitsSlack is added to the simulated units, as is a third of them.
 	unitsSlack = 1_000
-	// pricePercentile is the place among recent prices at which is bid.
+	// pricePercentile is the percentile of recent prices that we bid.
 	pricePercentile = 75
-	// maxRent bounds what a node says an account must hold, far above the two thousandths of SOL of a
-	// token account.
+	// maxRent bounds a node's answer about rent, far above the 0.002 SOL of a token account.
 	maxRent = 1_000_000_000
 )
 
-// unitsFor is the limit for a simulated amount of computation. The fee counts the limit, not the use,
-// and a transaction that runs into it pays and moves nothing.
+// unitsFor is the limit for a simulated amount of computation. The fee depends on the limit, not on the use, and a
+// transaction that exceeds it pays and moves nothing.
 func unitsFor(used uint64, create bool) (uint32, error) {
 	if used > maxUnits {
-		return 0, chain.Errorf(chain.ReasonFeeTooHigh, "the transfer takes %d units of computation, at most %d are given", used, maxUnits)
+		return 0, chain.Errorf(chain.ReasonFeeTooHigh, "the transfer takes %d units of computation, at most %d are allowed", used, maxUnits)
 	}
 	limit := used + used/3 + unitsSlack
 	if create {
@@ -44,8 +42,8 @@ func unitsFor(used uint64, create bool) (uint32, error) {
 	return uint32(min(limit, maxUnits)), nil
 }
 
-// priceFor is what recent transactions offered that wrote the same accounts, within the rule's
-// bounds. On a busy network the ceiling is bid, and the payment takes longer.
+// priceFor is the recent price of transactions that wrote the same accounts, within the rule's bounds. On a busy network it
+// is the ceiling, and the payment takes longer.
 func (c *Client) priceFor(ctx context.Context, n *node, accounts ...sdk.PublicKey) (uint64, error) {
 	names := make([]string, len(accounts))
 	for i, a := range accounts {
@@ -69,8 +67,8 @@ func (c *Client) priceFor(ctx context.Context, n *node, accounts ...sdk.PublicKe
 	return min(max(price, c.config.Fees.PriceFloor), c.config.Fees.PriceCeiling), nil
 }
 
-// mostFee is what a message can cost at most without rent: its signatures, and its price for all the
-// computation that it is given (rounded up, compute-budget lib.rs).
+// mostFee is the highest cost of a message without rent: its signatures, and its price for its full computation limit
+// (rounded up, compute-budget lib.rs).
 func mostFee(signatures int, limit uint32, price uint64) *big.Int {
 	fee := new(big.Int).Mul(new(big.Int).SetUint64(price), big.NewInt(int64(limit)))
 	fee.Add(fee, big.NewInt(microLamports-1)).Quo(fee, big.NewInt(microLamports))
@@ -79,15 +77,15 @@ func mostFee(signatures int, limit uint32, price uint64) *big.Int {
 
 const microLamports = 1_000_000
 
-// feeOf asks what a message costs without rent, by a state not older than its blockhash. Null means that the
-// node does not know the blockhash.
+// feeOf asks for the cost of a message without rent, by a state not older than its blockhash. Null means that the node does
+// not know the blockhash.
 func feeOf(ctx context.Context, n *node, body []byte, minSlot uint64) (uint64, error) {
 	answer, err := call[contextAnswer[*uint64]](ctx, n, "getFeeForMessage", encode(body), options{"commitment": confirmed, "minContextSlot": minSlot})
 	if err != nil {
 		return 0, err
 	}
 	if answer.Context.Slot < minSlot {
-		return 0, chain.Errorf(chain.ReasonUnavailable, "the node tells a fee by slot %d, at least %d is needed", answer.Context.Slot, minSlot)
+		return 0, chain.Errorf(chain.ReasonUnavailable, "the node has a fee for slot %d, at least %d is needed", answer.Context.Slot, minSlot)
 	}
 	if answer.Value == nil {
 		return 0, chain.Errorf(chain.ReasonUnavailable, "the node does not know the blockhash that it gave")
@@ -95,11 +93,11 @@ func feeOf(ctx context.Context, n *node, body []byte, minSlot uint64) (uint64, e
 	return *answer.Value, nil
 }
 
-// rentOf asks what an account of a size must hold to stay.
+// rentOf asks for the least balance of an account of a size.
 func rentOf(ctx context.Context, n *node, size int) (uint64, error) {
 	rent, err := call[uint64](ctx, n, "getMinimumBalanceForRentExemption", size, options{"commitment": confirmed})
 	if err == nil && rent > maxRent {
-		err = chain.Errorf(chain.ReasonProtocol, "an account of %d bytes can't have to hold %d lamports", size, rent)
+		err = chain.Errorf(chain.ReasonProtocol, "an account of %d bytes can't need %d lamports", size, rent)
 	}
 	return rent, err
 }

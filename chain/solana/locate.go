@@ -12,15 +12,15 @@ import (
 	"kivuko/chain/endpoints"
 )
 
-// status is how far a node has seen a signature come.
+// status is the progress of a signature as a node reports it.
 type status struct {
 	Slot       uint64          `json:"slot"`
 	Err        json.RawMessage `json:"err"`
 	Commitment string          `json:"confirmationStatus"`
 }
 
-// statusOf asks for a signature's status, nil where the node has none, and the slot at which the node
-// stood when it looked. Without history only the last minutes are looked through.
+// statusOf asks for a signature's status, nil if the node has none, and the slot of the node's state. Without history only
+// the last minutes are searched.
 func statusOf(ctx context.Context, n *node, id string, history bool) (*status, uint64, error) {
 	answer, err := call[contextAnswer[[]*status]](ctx, n, "getSignatureStatuses", []string{id}, options{"searchTransactionHistory": history})
 	if err != nil {
@@ -32,13 +32,11 @@ func statusOf(ctx context.Context, n *node, id string, history bool) (*status, u
 	return answer.Value[0], answer.Context.Slot, nil
 }
 
-// Locate finds a transaction. "Absent" is the answer on which another payment may be built, so it
-// takes more: every node that can be reached must miss it, must have looked at a state that is not
-// older than the final head of the answer, and must remember long enough. The head is the lowest of
-// theirs, read before the look, so that the absence is true of at least that chain.
+// Locate finds a transaction. "Absent" allows another payment to be built, so it needs more: every reachable node must miss
+// it, at a state not older than the final head of the result, and must keep a long enough history. The head is the lowest of
+// theirs, read before the query, so that the absence is true of at least that chain.
 //
-// Nodes tell nothing of transactions that wait. One in a block that the cluster has not confirmed is
-// called pending.
+// Nodes report nothing about waiting transactions. One in a block that the cluster has not confirmed is called pending.
 func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) {
 	if len(tx) < minSignatureText || len(tx) > maxSignatureText {
 		return chain.Location{}, notSignature(tx)
@@ -72,15 +70,15 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	return best, nil
 }
 
-// stages orders the answers of several nodes by how much they saw.
+// stages orders the responses of several nodes by how far they saw the transaction come.
 var stages = map[chain.Stage]int{chain.StageAbsent: 0, chain.StagePending: 1, chain.StageIncluded: 2, chain.StageFinal: 3}
 
 func notSignature(tx string) error {
 	return chain.Errorf(chain.ReasonProtocol, "%q is not the id of a transaction on Solana, which is 64 bytes in base58", quote(tx))
 }
 
-// protocolFailure finds an answer that must not be passed over: a node that holds the transaction
-// but describes it impossibly is no proof of absence.
+// protocolFailure finds an answer that must not be ignored: a node that has the transaction but returns impossible data is
+// no proof of absence.
 func protocolFailure(failures []error) error {
 	for _, err := range failures {
 		if chain.ReasonOf(err) != chain.ReasonUnavailable {
@@ -90,10 +88,10 @@ func protocolFailure(failures []error) error {
 	return nil
 }
 
-// errSeen marks the failure of a node that has seen the transaction and could not tell more of it.
+// errSeen marks the failure of a node that has seen the transaction and could not return it.
 var errSeen = errors.New("the node has seen the transaction")
 
-// sighting finds such a failure. What others miss is not absent then.
+// sighting finds such a failure. The transaction is then not absent, even if other nodes miss it.
 func sighting(failures []error) error {
 	for _, err := range failures {
 		if errors.Is(err, errSeen) {
@@ -103,7 +101,7 @@ func sighting(failures []error) error {
 	return nil
 }
 
-// locateAt asks one node.
+// locateAt queries one node.
 func (c *Client) locateAt(ctx context.Context, n *node, tx string) (chain.Location, error) {
 	head, err := readHead(ctx, n)
 	if err != nil {
@@ -119,15 +117,15 @@ func (c *Client) locateAt(ctx context.Context, n *node, tx string) (chain.Locati
 	case seen.Commitment == finalized || seen.Commitment == confirmed:
 		l, err := c.found(ctx, n, tx, head, seen.Commitment)
 		if e, ok := errors.AsType[*chain.Error](err); err != nil && (!ok || e.Reason == chain.ReasonUnavailable) {
-			err = chain.Wrap(chain.ReasonUnavailable, fmt.Errorf("%w: %w", errSeen, err), "node %s told the status of %s alone", n.endpoint, tx)
+			err = chain.Wrap(chain.ReasonUnavailable, fmt.Errorf("%w: %w", errSeen, err), "node %s has only the status of %s", n.endpoint, tx)
 		}
 		return l, err
 	}
 	return chain.Location{Stage: chain.StagePending, Head: head}, nil
 }
 
-// absent is the answer of a node without the transaction, if its word is good: machines behind one
-// address differ, and one that lags behind the head of another, or forgets early, proves nothing.
+// absent checks the "not found" of a node. Machines behind one address differ, and one that lags behind another's head, or
+// keeps a short history, proves nothing.
 func absent(ctx context.Context, n *node, head chain.Head, at, minHistory uint64) (chain.Location, error) {
 	if at < head.Final.Number {
 		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "node %s looked at slot %d, its final block is %d", n.endpoint, at, head.Final.Number)
@@ -137,7 +135,7 @@ func absent(ctx context.Context, n *node, head chain.Head, at, minHistory uint64
 		return chain.Location{}, err
 	}
 	if first > 1 && first+minHistory > head.Final.Number {
-		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "node %s remembers nothing before block %d, which is not long enough to know that it never saw a transaction", n.endpoint, first)
+		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "node %s keeps nothing before block %d, which is too short to prove that a transaction is absent", n.endpoint, first)
 	}
 	return chain.Location{Stage: chain.StageAbsent, Head: head}, nil
 }
@@ -151,7 +149,7 @@ func (c *Client) found(ctx context.Context, n *node, tx string, head chain.Head,
 		return chain.Location{}, err
 	}
 	if answer == nil {
-		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "node %s has the status of %s and not the transaction", n.endpoint, tx)
+		return chain.Location{}, chain.Errorf(chain.ReasonUnavailable, "node %s has the status of %s but not the transaction", n.endpoint, tx)
 	}
 	if len(answer.Transaction.Signatures) == 0 || answer.Transaction.Signatures[0] != tx {
 		return chain.Location{}, chain.Errorf(chain.ReasonProtocol, "asked for transaction %s, got another one", tx)
@@ -164,7 +162,7 @@ func (c *Client) found(ctx context.Context, n *node, tx string, head chain.Head,
 		return chain.Location{}, err
 	}
 	if l.Stage == chain.StageFinal && head.Final.Number < l.Block.Number {
-		l.Head.Final = l.Block // it became final between the questions
+		l.Head.Final = l.Block // it became final between the queries
 	}
 	if l.Head.Latest.Number < l.Block.Number {
 		l.Head.Latest = l.Block

@@ -28,7 +28,7 @@ func signedFixture(t testing.TB, c *Client, d chain.Draft) chain.Signed {
 	return signed
 }
 
-// token is an entry of the token balances of a transaction.
+// token is an entry of a transaction's token balances.
 func tokenEntry(index int, mint string, owner sdk.PublicKey, amount string) map[string]any {
 	return map[string]any{
 		"accountIndex": index, "mint": mint, "owner": owner.String(), "programId": sdk.TokenProgramID.String(),
@@ -36,7 +36,7 @@ func tokenEntry(index int, mint string, owner sdk.PublicKey, amount string) map[
 	}
 }
 
-// receipt is the payment of signedFixture in a block: the account of the recipient is made.
+// receipt is the payment of signedFixture in a block: it creates the recipient's account.
 func receipt(t testing.TB, id string) map[string]any {
 	t.Helper()
 	alice, bob, payer := named("alice").key(), named("bob").key(), named("payer").key()
@@ -62,7 +62,7 @@ func seen(slot uint64, commitment string) map[string]any {
 }
 
 func TestLocate(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	c := stubbed(t, s)
 	signed := signedFixture(t, c, d)
 	for _, q := range []struct {
@@ -95,7 +95,7 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// TestAbsenceIsProven goes through answers that look like absence and prove nothing.
+// TestAbsenceIsProven tests answers that look like absence and prove nothing.
 func TestAbsenceIsProven(t *testing.T) {
 	for name, q := range map[string]struct {
 		edit func(*stub)
@@ -111,7 +111,7 @@ func TestAbsenceIsProven(t *testing.T) {
 		"no block height":        {func(s *stub) { s.blocks[1068] = map[string]any{"blockHeight": nil} }, chain.ReasonUnavailable},
 		"a height over its slot": {func(s *stub) { s.blocks[1068] = map[string]any{"blockHeight": 5000} }, chain.ReasonUnavailable},
 	} {
-		s, d := world(t)
+		s, d := harness(t)
 		c := stubbed(t, s)
 		signed := signedFixture(t, c, d)
 		s.set(func() { q.edit(s) })
@@ -124,8 +124,8 @@ func TestAbsenceIsProven(t *testing.T) {
 }
 
 func TestLocateAsksEveryNode(t *testing.T) {
-	ahead, d := world(t)
-	behind, _ := world(t)
+	ahead, d := harness(t)
+	behind, _ := harness(t)
 	behind.final, behind.latest = 1000, 1032
 	c := stubbed(t, ahead, behind)
 	signed := signedFixture(t, c, d)
@@ -137,7 +137,7 @@ func TestLocateAsksEveryNode(t *testing.T) {
 		behind.answers["getSignatureStatuses"], behind.answers["getTransaction"] = seen(990, finalized), receipt(t, signed.TxID)
 	})
 	if l, err := c.Locate(t.Context(), signed.TxID); err != nil || l.Stage != chain.StageFinal {
-		t.Errorf("the second node was not believed: %+v (%v)", l, err)
+		t.Errorf("the second node was not accepted: %+v (%v)", l, err)
 	}
 	other := receipt(t, strings.Repeat("1", 64))
 	behind.set(func() { behind.answers["getTransaction"] = other })
@@ -145,7 +145,7 @@ func TestLocateAsksEveryNode(t *testing.T) {
 	wantReason(t, "another transaction", err, chain.ReasonProtocol)
 }
 
-// A node that has seen the transaction and can't describe it is no proof of absence, whatever others miss.
+// A node that has seen the transaction and can't return it is no proof of absence, even if other nodes miss it.
 func TestSightingIsNoAbsence(t *testing.T) {
 	for name, body := range map[string]func(t *testing.T, id string) any{
 		"without its body": func(*testing.T, string) any { return nil },
@@ -154,8 +154,8 @@ func TestSightingIsNoAbsence(t *testing.T) {
 		},
 		"busy": func(*testing.T, string) any { return &rpcError{Code: -32005} },
 	} {
-		knows, d := world(t)
-		misses, _ := world(t)
+		knows, d := harness(t)
+		misses, _ := harness(t)
 		c := stubbed(t, knows, misses)
 		signed := signedFixture(t, c, d)
 		knows.set(func() {
@@ -169,7 +169,7 @@ func TestSightingIsNoAbsence(t *testing.T) {
 	}
 }
 
-// without is a payment that lacks something of its balances.
+// without is a payment with incomplete balances.
 func without(t testing.TB, id, what string) map[string]any {
 	t.Helper()
 	tx := receipt(t, id)
@@ -178,7 +178,7 @@ func without(t testing.TB, id, what string) map[string]any {
 }
 
 func TestLocateFailed(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	c := stubbed(t, s)
 	signed := signedFixture(t, c, d)
 	r := receipt(t, signed.TxID)
@@ -209,7 +209,7 @@ func TestBroadcast(t *testing.T) {
 		"out of order":      {func(s *stub, _ string) { s.status = 503 }, chain.BroadcastUnknown, "NO_ANSWER"},
 		"another id":        {func(s *stub, _ string) { s.answers["sendTransaction"] = "other" }, chain.BroadcastUnknown, "NO_ANSWER"},
 	} {
-		s, d := world(t)
+		s, d := harness(t)
 		c := stubbed(t, s)
 		signed := signedFixture(t, c, d)
 		s.set(func() {
@@ -237,8 +237,8 @@ func orNull(s string) string {
 }
 
 func TestBroadcastAsksEveryNode(t *testing.T) {
-	sick, d := world(t)
-	well, _ := world(t)
+	sick, d := harness(t)
+	well, _ := harness(t)
 	c := stubbed(t, sick, well)
 	signed := signedFixture(t, c, d)
 	sick.set(func() { sick.answers["sendTransaction"] = &rpcError{Code: codeInvalidParams} })
@@ -253,7 +253,7 @@ func TestBroadcastAsksEveryNode(t *testing.T) {
 }
 
 func TestTransfers(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	c := stubbed(t, s)
 	id := signedFixture(t, c, d).TxID
 	tx := receipt(t, id)
@@ -298,7 +298,7 @@ func TestTransfers(t *testing.T) {
 	wantReason(t, "an unknown format", err, chain.ReasonProtocol)
 }
 
-// A slot is skipped when the next final block says so, and not because a node lacks the block.
+// A slot is skipped only when the next final block proves it, and not because a node lacks the block.
 func TestSkippedSlots(t *testing.T) {
 	for name, q := range map[string]struct {
 		slot    uint64
@@ -318,7 +318,7 @@ func TestSkippedSlots(t *testing.T) {
 			c := stubbed(t, s)
 			s.answers["getBlocksWithLimit"] = q.next
 			s.blocks[1052] = map[string]any{"parentSlot": q.parent}
-			s.blocks[1092] = map[string]any{"parentSlot": q.parent} // what a node must not be believed
+			s.blocks[1092] = map[string]any{"parentSlot": q.parent} // false, and must not be accepted
 			s.refuseBlock = map[uint64]int{q.slot: codeSlotSkippedArchive}
 			got, err := c.Transfers(t.Context(), q.slot)
 			if q.skipped != (err == nil && got.Skipped && got.Block.Number == q.slot) {
@@ -332,7 +332,7 @@ func TestSkippedSlots(t *testing.T) {
 }
 
 func TestBalances(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	c := stubbed(t, s)
 	for asset, want := range map[money.Asset]string{money.USDT: "100", money.USDC: "0", money.SOL: "1"} {
 		b, err := c.Balance(t.Context(), d.From, asset)
@@ -345,7 +345,7 @@ func TestBalances(t *testing.T) {
 		s.accounts[ataOf(t, alice, usdt).String()] = holdingAccount(tether, named("mallory").key(), 7, 1)
 	})
 	if b, err := c.Balance(t.Context(), d.From, money.USDT); err != nil || !b.Amount.IsZero() {
-		t.Errorf("an account that was handed away counts %s (%v)", b.Amount, err)
+		t.Errorf("an account that was given away counts %s (%v)", b.Amount, err)
 	}
 	s.set(func() { s.accounts[usdt] = mintAccount(6, sdk.Token2022ProgramID) })
 	_, err := c.Balance(t.Context(), d.From, money.USDT)
@@ -394,7 +394,7 @@ func TestConfig(t *testing.T) {
 		bad := good
 		edit(&bad)
 		if _, err := New(bad); err == nil {
-			t.Errorf("%s is taken", name)
+			t.Errorf("%s is accepted", name)
 		} else if strings.Contains(err.Error(), "/key") {
 			t.Errorf("%s: the provider's key is in %v", name, err)
 		}

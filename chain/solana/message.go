@@ -20,32 +20,31 @@ import (
 // (solana packet.rs PACKET_DATA_SIZE).
 const maxTransactionBytes = 1232
 
-// uniqueBytes is how much randomness a transaction carries in its memo. Solana has no sequence
-// numbers, so two equal payments on one blockhash would be one transaction and pay once. A memo keeps
-// them apart whoever built them; varying a price would only make it likely.
+// uniqueBytes is the randomness of a transaction's memo. Solana has no sequence numbers, so two equal payments with one
+// blockhash would be one transaction and pay once. The memo makes each unique; varying a price would only make that likely.
 const uniqueBytes = 16
 
-// plan is everything that a transaction of ours says.
+// plan is the complete content of a transaction of ours.
 type plan struct {
 	intent
 	source    sdk.PublicKey // the sender's token account
 	dest      sdk.PublicKey // the token account that is paid
-	create    bool          // makes sure that dest exists, as the recipient's associated token account
+	create    bool          // creates dest, as the recipient's associated token account, if it does not exist
 	limit     uint32        // units of computation
 	price     uint64        // micro-lamports for each
 	unique    [uniqueBytes]byte
 	blockhash sdk.Hash      // or the value of the nonce account
-	nonce     sdk.PublicKey // the nonce account that it lives by; zero where it lives by a block
+	nonce     sdk.PublicKey // the nonce account that it uses; zero if a block limits its life
 }
 
-// instructions are the plan in the network's words, always in this order: the advance of the nonce account
-// that it lives by, if there is one, the two of the compute budget, the memo, and what moves the money.
+// instructions are the plan as instructions, always in this order: the advance of its nonce account, if any, the two of the
+// compute budget, the memo, and those that move the money.
 func (p plan) instructions() []sdk.Instruction {
 	var all []sdk.Instruction
 	if !p.nonce.IsZero() {
-		all = append(all, advance(p.nonce, p.payer)) // the network looks for it in the first place alone
+		all = append(all, advance(p.nonce, p.payer)) // the network looks for it only in the first place
 	}
-	// The memo names no signers, which the program then does not ask for.
+	// The memo names no signers, so the program does not require any.
 	memo := sdk.NewInstruction(sdk.MemoProgramID, nil, hex.AppendEncode(nil, p.unique[:]))
 	all = append(all,
 		computebudget.NewSetComputeUnitLimitInstruction(p.limit).Build(),
@@ -57,7 +56,7 @@ func (p plan) instructions() []sdk.Instruction {
 		return append(all, p.stepInstructions()...)
 	}
 	if p.create {
-		// Idempotent, because anybody may create the account before.
+		// Idempotent, because anyone can create the account first.
 		all = append(all, ata.NewCreateIdempotentInstruction(p.payer, p.to, p.mint).Build())
 	}
 	return append(all, token.NewTransferCheckedInstruction(p.units, p.decimals, p.source, p.mint, p.dest, p.from, nil).Build())
@@ -75,16 +74,15 @@ func (p plan) message() ([]byte, error) {
 	}
 	signatures := 1 + sdk.SignatureLength*int(m.Header.NumRequiredSignatures)
 	if len(body)+signatures > maxTransactionBytes {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the transaction has %d bytes, the network takes %d", len(body)+signatures, maxTransactionBytes)
+		return nil, chain.Errorf(chain.ReasonProtocol, "the transaction has %d bytes, the network accepts %d", len(body)+signatures, maxTransactionBytes)
 	}
 	return body, nil
 }
 
-// rights are what a transaction lets its programs do with an account.
+// rights are a transaction's permissions on an account.
 type rights struct{ signer, writable bool }
 
-// class orders accounts as the header of a message counts them: writable signers, other signers,
-// writable accounts, other accounts.
+// class orders accounts as in the header of a message: writable signers, other signers, writable accounts, other accounts.
 func (r rights) class() int {
 	switch {
 	case r.signer && r.writable:
@@ -99,10 +97,9 @@ func (r rights) class() int {
 
 const classes = 4
 
-// compile makes a legacy message. The rights of an account that appears more than once are joined
-// before the accounts are put in order. solana-go joins them afterwards and leaves such an account in
-// its old place, so that another one gets its rights; it also writes into the instructions it was
-// given. The fee payer comes first and can be written.
+// compile makes a legacy message. It merges the rights of an account that appears more than once before it sorts the
+// accounts. solana-go merges them afterwards and leaves the account in its old place, so that another one gets its rights;
+// it also modifies the instructions that it was given. The fee payer is first and writable.
 func compile(payer sdk.PublicKey, blockhash sdk.Hash, all []sdk.Instruction) (*sdk.Message, error) {
 	var seen []sdk.PublicKey
 	granted := map[sdk.PublicKey]rights{}
@@ -154,9 +151,9 @@ func compile(payer sdk.PublicKey, blockhash sdk.Hash, all []sdk.Instruction) (*s
 	return m, nil
 }
 
-// readMessage decodes bytes that are to be signed and refuses any that would not be sent as they are.
+// readMessage decodes bytes to be signed and refuses any that would not be sent as they are.
 func readMessage(body []byte) (*sdk.Message, error) {
-	wrong := chain.Errorf(chain.ReasonProtocol, "the prepared bytes are no message")
+	wrong := chain.Errorf(chain.ReasonProtocol, "the prepared bytes are not a message")
 	m := &sdk.Message{}
 	decoder := bin.NewBinDecoder(body)
 	if len(body) > maxTransactionBytes || m.UnmarshalWithDecoder(decoder) != nil || decoder.Remaining() != 0 || m.GetVersion() != sdk.MessageVersionLegacy {
@@ -168,7 +165,7 @@ func readMessage(body []byte) (*sdk.Message, error) {
 	return m, nil
 }
 
-// Forms of the instructions of which a plan leaves something open.
+// Forms of the instructions that have variable parts in a plan.
 const (
 	budgetInstructions = 2
 	setLimit           = 2 // ComputeBudgetInstruction::SetComputeUnitLimit(u32)
@@ -180,9 +177,8 @@ const (
 	createInstructions = plainInstructions + 1
 )
 
-// planOf reads what a message leaves open for an intent: blockhash, budget, memo, and whether the
-// recipient's token account is created. The caller compares the plan's own message with the bytes,
-// so nothing else of the message is looked at here.
+// planOf reads the parts of a message that the intent does not fix: blockhash, budget, memo, and whether the recipient's
+// token account is created. The caller compares the plan's own message with the bytes, so nothing else is checked here.
 func planOf(in intent, nonce sdk.PublicKey, m *sdk.Message) (plan, error) {
 	p := plan{intent: in, blockhash: m.RecentBlockhash, nonce: nonce}
 	wrong := func(what string) (plan, error) {

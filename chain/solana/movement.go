@@ -14,7 +14,7 @@ import (
 
 // txAnswer is a transaction in a block, in the form "json".
 type txAnswer struct {
-	Slot        uint64 `json:"slot"` // told by getTransaction alone
+	Slot        uint64 `json:"slot"` // only from getTransaction
 	Transaction struct {
 		Signatures []string `json:"signatures"`
 		Message    struct {
@@ -35,8 +35,8 @@ type txAnswer struct {
 	} `json:"meta"`
 }
 
-// tokenHolding is what a token account held before or after a transaction. Only the raw amount is
-// read: the others are rounded.
+// tokenHolding is the balance of a token account before or after a transaction. Only the raw amount is read: the others are
+// rounded.
 type tokenHolding struct {
 	Index   int    `json:"accountIndex"`
 	Mint    string `json:"mint"`
@@ -54,16 +54,15 @@ type effect struct {
 	moved   []chain.Movement
 }
 
-// nativeIndex numbers movements of SOL above those of tokens, because one account may take part in
-// both. Each is numbered by the place of the receiving account in the transaction, which no node
-// chooses.
+// nativeIndex numbers movements of SOL above those of tokens, because one account may take part in both. Each is numbered by
+// the receiving account's place in the transaction, which a node can't choose.
 const nativeIndex = 1 << 20
 
 // maxAccounts bounds the accounts of a transaction: an index has one byte.
 const maxAccounts = 256
 
-// effect reads fee and movements from the balances before and after the transaction. A failed one
-// pays its fee and moves nothing.
+// effect reads fee and movements from the balances before and after the transaction. A failed one pays its fee and moves
+// nothing.
 func (c *Client) effect(tx *txAnswer) (effect, error) {
 	if tx.Meta == nil || len(tx.Transaction.Signatures) == 0 {
 		return effect{}, chain.Errorf(chain.ReasonUnavailable, "the node keeps no balances of the transaction")
@@ -78,7 +77,7 @@ func (c *Client) effect(tx *txAnswer) (effect, error) {
 	if e.failure != "" {
 		return e, nil
 	}
-	if tx.Meta.PreTokenBalances == nil || tx.Meta.PostTokenBalances == nil { // none at all is an empty list
+	if tx.Meta.PreTokenBalances == nil || tx.Meta.PostTokenBalances == nil { // an empty list would be present
 		return effect{}, chain.Errorf(chain.ReasonUnavailable, "the node keeps no token balances of transaction %s", quote(id))
 	}
 	r := reader{client: c, id: id, keys: keys, tx: tx, tokens: map[int]bool{}, made: map[int]bool{}}
@@ -102,19 +101,18 @@ type reader struct {
 	made   map[int]bool // those of them that the transaction created
 }
 
-// change is what happened to one account's holding of one asset.
+// change is the change of one account's balance of one asset.
 type change struct {
 	index int
-	name  string // the wallet for whose address the account stands, or the account itself
+	name  string // the wallet that the account represents, or the account itself
 	owner string // of a token account
 	gain  *big.Int
 }
 
-// tokenMovements reads what the configured tokens did. There is one movement for each account that
-// gained. Programs may move one token between many accounts in one transaction, and then who paid
-// whom is not to be known from balances: the account that lost most is named as the sender, and all others
-// that lost beside it. A payment of ours has one sender and one receiver. What was minted comes from the
-// mint itself.
+// tokenMovements reads the movements of the configured tokens, one for each account that gained. Programs may move one token
+// between many accounts in one transaction. Balances then don't show who paid whom: the account that lost most is the
+// sender, and all others that lost are listed beside it. A payment of ours has one sender and one receiver. Minted tokens
+// come from the mint.
 func (r *reader) tokenMovements() ([]chain.Movement, error) {
 	changes := map[sdk.PublicKey][]change{}
 	before, err := r.holdings(r.tx.Meta.PreTokenBalances)
@@ -135,7 +133,7 @@ func (r *reader) tokenMovements() ([]chain.Movement, error) {
 			is.amount = new(big.Int).Sub(is.amount, was.amount)
 			named := is
 			if is.amount.Sign() < 0 {
-				named = was // whoever owned it when it was spent
+				named = was // its owner when it was spent
 			}
 			r.note(changes, index, named, is.amount)
 		default:
@@ -165,7 +163,7 @@ type holding struct {
 	amount *big.Int
 }
 
-// holdings reads the entries by account.
+// holdings returns the entries by account.
 func (r *reader) holdings(all []tokenHolding) (map[int]holding, error) {
 	out := make(map[int]holding, len(all))
 	for _, t := range all {
@@ -198,9 +196,8 @@ func (r *reader) note(changes map[sdk.PublicKey][]change, index int, h holding, 
 	}
 }
 
-// nameOf is the address for which a token account stands: its owner's if it is the owner's associated
-// token account, else its own. An account that was handed to a new owner is thus no longer taken for
-// the old one's, nor for the associated account of the new one.
+// nameOf is the address that a token account represents: its owner's if it is the owner's associated token account, else its
+// own. So an account that was given to a new owner represents neither the old nor the new owner.
 func (r *reader) nameOf(index int, h holding) string {
 	owner, err := readKey(h.owner)
 	if err != nil {
@@ -212,10 +209,10 @@ func (r *reader) nameOf(index int, h holding) string {
 	return r.keys[index]
 }
 
-// gains makes the movements of one asset: one for each account that gained, from the one that lost
-// most, which is the first of equals, or from nobody when none lost.
-func (r *reader) gains(asset money.Asset, all []change, nobody string, offset uint32) []chain.Movement {
-	from, least := nobody, new(big.Int)
+// gains makes the movements of one asset: one for each account that gained, from the one that lost most (the first of
+// equals), or from the placeholder when none lost.
+func (r *reader) gains(asset money.Asset, all []change, noSender string, offset uint32) []chain.Movement {
+	from, least := noSender, new(big.Int)
 	for _, c := range all {
 		if c.gain.Cmp(least) < 0 {
 			from, least = c.name, c.gain
@@ -234,8 +231,8 @@ func (r *reader) gains(asset money.Asset, all []change, nobody string, offset ui
 	return out
 }
 
-// othersThan are all who lost, without the one that is named as the sender. Of an account that is not its
-// owner's associated one the owner stands beside it: lists of addresses know people by their wallets.
+// othersThan lists all that lost, except the named sender. For an account that is not its owner's associated one, the owner
+// is listed too, because deny lists have wallets.
 func othersThan(from string, all []change) []string {
 	var out []string
 	for _, c := range all {
@@ -247,9 +244,9 @@ func othersThan(from string, all []change) []string {
 	return slices.DeleteFunc(slices.Compact(out), func(name string) bool { return name == from || name == "" })
 }
 
-// nativeMovements reads what became of SOL besides the fee, and how much the fee payer gave for the
-// rent of new token accounts. That is counted with the fee and not as a movement, because it is a cost
-// of the payment. What token accounts hold of SOL is their rent, or wrapped SOL, and no movement.
+// nativeMovements reads the movements of SOL besides the fee, and how much the fee payer spent on the rent of new token
+// accounts. The rent counts as fee and not as a movement, because it is a cost of the payment. SOL in token accounts is
+// their rent, or wrapped SOL, and not a movement.
 func (r *reader) nativeMovements() ([]chain.Movement, uint64) {
 	meta := r.tx.Meta
 	var all []change
@@ -267,7 +264,7 @@ func (r *reader) nativeMovements() ([]chain.Movement, uint64) {
 		}
 		all = append(all, change{index: i, name: r.keys[i], gain: gain})
 	}
-	// The fee payer is the first account. Rent that somebody else paid is that account's loss.
+	// The fee payer is the first account. Rent that another account paid is that account's loss.
 	if len(all) == 0 || all[0].index != 0 || new(big.Int).Neg(all[0].gain).Cmp(rent) < 0 {
 		rent.SetUint64(0)
 	} else {

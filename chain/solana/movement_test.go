@@ -13,7 +13,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// answerOf makes a transaction of its parts.
+// answerOf makes a transaction from its parts.
 func answerOf(t testing.TB, keys []sdk.PublicKey, pre, post []uint64, before, after []any) *txAnswer {
 	t.Helper()
 	names := make([]string, len(keys))
@@ -222,7 +222,7 @@ func TestNativeMovements(t *testing.T) {
 	}
 }
 
-// Addresses of lookup tables count as accounts after the message's own.
+// Addresses of lookup tables come after the message's own accounts.
 func TestLoadedAddresses(t *testing.T) {
 	c := stubbed(t, newStub())
 	payer, alice, bob := named("payer").key(), named("alice").key(), named("bob").key()
@@ -236,8 +236,8 @@ func TestLoadedAddresses(t *testing.T) {
 	}
 }
 
-// An account that is a read-only signer of one instruction and written by another must not take the
-// rights of a third one, which is what solana-go's compiler makes of it.
+// An account that is a read-only signer of one instruction and written by another must not get the rights of a third one, as
+// it does in solana-go's compiler.
 func TestCompileJoinsRights(t *testing.T) {
 	a, b, d := named("a").key(), named("b").key(), named("d").key()
 	meta := func(key sdk.PublicKey, signer, writable bool) *sdk.AccountMeta {
@@ -262,6 +262,6 @@ func TestCompileJoinsRights(t *testing.T) {
 	}
 	sameInstructions(t, again, all)
 	if all[0].Accounts()[1].IsWritable {
-		t.Error("the instructions were written into")
+		t.Error("the instructions were modified")
 	}
 }

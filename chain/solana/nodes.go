@@ -17,7 +17,7 @@ const (
 // node is one endpoint.
 type node struct {
 	endpoint Endpoint
-	genesis  string // that it must tell
+	genesis  string // that it must report
 	client   *http.Client
 }
 
@@ -38,19 +38,19 @@ func newNodes(c Config) *nodes {
 		}
 		all = append(all, &node{endpoint: e, genesis: c.Genesis, client: &http.Client{
 			Transport: transport,
-			// A redirection would take questions to a place that nobody configured.
+			// A redirect would send queries to an address that is not configured.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}})
 	}
 	return endpoints.New(all, c.CallTimeout, c.RetryAfter)
 }
 
-// ask puts a question to one node after the other until one answers.
+// ask sends a query to one node after the other until one responds.
 func ask[T any](ctx context.Context, n *nodes, question func(context.Context, *node) (T, error)) (T, error) {
 	return endpoints.Ask(ctx, n, question)
 }
 
-// Prove makes sure that a node is of the configured cluster.
+// Prove checks that a node belongs to the configured cluster.
 func (n *node) Prove(ctx context.Context) error {
 	genesis, err := call[string](ctx, n, "getGenesisHash")
 	if err != nil {

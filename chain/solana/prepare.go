@@ -19,14 +19,14 @@ type intent struct {
 	token           bool
 	mint            sdk.PublicKey
 	decimals        uint8
-	step            chain.NonceStep // what it does with the nonce account that it pays, if it does
+	step            chain.NonceStep // its operation on the nonce account that it pays, if any
 	seed            string
 }
 
 // maxAmountBits keeps amounts within the signed 64 bits that a database holds.
 const maxAmountBits = 63
 
-// intent checks a transfer before anybody is asked.
+// intent checks a transfer before any network call.
 func (c *Client) intent(t chain.Transfer, payer string) (intent, error) {
 	in := intent{amount: t.Amount}
 	var err error
@@ -66,21 +66,21 @@ func (in intent) signatures() int {
 	return 2
 }
 
-// Prepare builds an unsigned transaction. It refuses one that could not succeed now, with the reason
-// that a person can act on; that the chain changes its mind afterwards is what receipts are for.
+// Prepare builds an unsigned transaction. It refuses one that could not succeed now, with a reason that an officer can act
+// on. Later changes of the chain show in receipts.
 //
-// A recipient is a wallet, whose associated token account the fee payer creates if need be, or a
-// token account of the very mint that has a key of its own, which is paid directly.
+// A recipient is a wallet, whose associated token account the fee payer creates if needed, or a token account of that mint
+// with a key of its own, which is paid directly.
 func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, error) {
-	if d.Nonce != 0 || !d.Outbid.IsZero() {
-		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "Solana knows no sequence numbers and no bids")
+	if d.Nonce != 0 || !d.Bump.IsZero() {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "Solana has no sequence numbers and no bids")
 	}
 	in, err := c.intentOf(chain.Unsigned{Transfer: d.Transfer, FeePayer: d.FeePayer, Step: d.Step, Seed: d.Seed})
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
 	if d.NonceAccount != "" && (d.FeePayer == "" || in.payer == in.from || in.step != "") {
-		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "a transaction that lives by a nonce account needs another fee payer than its sender")
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "a transaction with a nonce account needs a fee payer other than its sender")
 	}
 	return ask(ctx, c.nodes, func(ctx context.Context, n *node) (chain.Unsigned, error) {
 		return c.prepareAt(ctx, n, d, in)
@@ -116,8 +116,8 @@ func (c *Client) prepareAt(ctx context.Context, n *node, d chain.Draft, in inten
 	if err != nil {
 		return chain.Unsigned{}, err
 	}
-	// Without a price the simulation costs its signatures only, so whoever can't pay these hears it
-	// here; the price is judged with the finished message.
+	// Without a price the simulation costs only its signatures. A payer that can't pay these is refused here; the price is
+	// checked with the finished message.
 	if err := p.covered(s, r, mostFee(p.signatures(), 0, 0).Uint64()); err != nil {
 		return chain.Unsigned{}, err
 	}
@@ -145,8 +145,8 @@ func (c *Client) prepareAt(ctx context.Context, n *node, d chain.Draft, in inten
 	}, nil
 }
 
-// feeLimit is the most that the message can cost. Rent is part of it even if the recipient's account
-// is there now, because its owner may close it before the block.
+// feeLimit is the highest cost of the message. It includes the rent even if the recipient's account exists now, because its
+// owner may close it before the block.
 func (c *Client) feeLimit(ctx context.Context, n *node, p plan, s snapshot, r rents, body []byte, minSlot uint64) (money.Amount, error) {
 	fee, err := feeOf(ctx, n, body, minSlot)
 	if err != nil {
@@ -162,7 +162,7 @@ func (c *Client) feeLimit(ctx context.Context, n *node, p plan, s snapshot, r re
 	return lamports(most), p.covered(s, r, fee)
 }
 
-// reference is the block that gives a transaction its life.
+// reference is the block that limits a transaction's life.
 type reference struct {
 	slot      uint64
 	hash      sdk.Hash
@@ -170,16 +170,16 @@ type reference struct {
 }
 
 const (
-	// blockhashLife is for how many blocks a blockhash can be used (clock lib.rs MAX_PROCESSING_AGE).
+	// blockhashLife is the number of blocks for which a blockhash can be used (clock lib.rs MAX_PROCESSING_AGE).
 	blockhashLife = 150
-	// maxLife bounds what a node says of it: a transaction that never died could never be replaced.
+	// maxLife bounds a node's answer about it: a transaction that never expires could never be replaced.
 	maxLife = 10 * blockhashLife
 )
 
-// reference reads the newest confirmed blockhash. What the node says of it must fit together: the hash is that of
-// the block in the slot by which it answers, and its life is counted from that block's height. A node that names an
-// older hash, one of a fork, or a lower height would have a payment built anew while the first can still be
-// included. Everything else that is asked for the transaction is asked of that slot or a later one.
+// reference reads the newest confirmed blockhash. The node's answer must be consistent: the hash is that of the block in the
+// answer's slot, and its life counts from that block's height. With an older hash, one of a fork, or a lower height, a
+// payment would be built again while the first one can still be included. All other queries for the transaction are of that
+// slot or a later one.
 func (c *Client) reference(ctx context.Context, n *node) (reference, error) {
 	answer, err := call[contextAnswer[struct {
 		Blockhash string `json:"blockhash"`
@@ -206,7 +206,7 @@ func (c *Client) reference(ctx context.Context, n *node) (reference, error) {
 		return reference{}, chain.Errorf(chain.ReasonProtocol, "at height %d the blockhash is %q, to be used until height %d",
 			at.Height, quote(answer.Value.Blockhash), answer.Value.LastValid)
 	}
-	// Machines behind one address may differ by a moment, so that this is for another node, or for later.
+	// Machines behind one address may differ for a moment, so another node, or a later query, may succeed.
 	if hash.String() != at.ID || answer.Value.LastValid < at.Height+blockhashLife {
 		return reference{}, chain.Errorf(chain.ReasonUnavailable, "node %s contradicts itself: by slot %d the blockhash is %s until height %d, and the block there is %s at height %d",
 			n.endpoint, answer.Context.Slot, hash, answer.Value.LastValid, at.ID, at.Height)
@@ -214,7 +214,7 @@ func (c *Client) reference(ctx context.Context, n *node) (reference, error) {
 	return reference{slot: at.Number, hash: hash, lastValid: answer.Value.LastValid}, nil
 }
 
-// rents are what accounts must hold to stay.
+// rents are the least balances of accounts.
 type rents struct{ wallet, tokenAccount uint64 }
 
 func readRents(ctx context.Context, n *node) (rents, error) {

@@ -16,7 +16,7 @@ import (
 )
 
 func TestPrepareToken(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	c := stubbed(t, s)
 	u, err := c.Prepare(t.Context(), d)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestPrepareToken(t *testing.T) {
 		t.Errorf("planned %+v (%v)", p, err)
 	}
 	sameInstructions(t, m, p.instructions())
-	// The account of the recipient is there: its rent may still be needed in the block.
+	// The recipient's account exists, but its rent may still be needed in the block.
 	bob := named("bob").key()
 	s.set(func() {
 		s.accounts[ataOf(t, bob, usdt).String()] = holdingAccount(sdk.MustPublicKeyFromBase58(usdt), bob, 1, 1)
@@ -69,7 +69,7 @@ func TestPrepareSigns(t *testing.T) {
 		"to the sponsor":               func(d *chain.Draft) { d.To = d.FeePayer },
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, d := world(t)
+			s, d := harness(t)
 			edit(&d)
 			c := stubbed(t, s)
 			u, err := c.Prepare(t.Context(), d)
@@ -104,7 +104,7 @@ func TestPrepareSigns(t *testing.T) {
 			}
 			if len(keys) == 2 && u.FeePayer != d.From {
 				if _, err := c.Sign(u, keys[1], keys[0]); err == nil {
-					t.Error("signed with the keys changed round")
+					t.Error("signed with the keys swapped")
 				}
 				if _, err := c.Sign(u, keys[0]); err == nil {
 					t.Error("signed without the fee payer")
@@ -114,13 +114,13 @@ func TestPrepareSigns(t *testing.T) {
 	}
 }
 
-// brokenKey signs something else than it was given.
+// brokenKey signs other bytes than it was given.
 type brokenKey struct{ testKey }
 
 func (k brokenKey) Sign(m []byte) ([]byte, error) { return k.testKey.Sign(append(bytes.Clone(m), 0)) }
 
 func TestSignRefuses(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	c := stubbed(t, s)
 	u, err := c.Prepare(t.Context(), d)
 	if err != nil {
@@ -190,12 +190,12 @@ func TestSignRefuses(t *testing.T) {
 		}
 	}
 	if _, err := c.Sign(u, brokenKey{named("alice")}, named("payer")); err == nil {
-		t.Error("a signature that does not verify was taken")
+		t.Error("a signature that does not verify was accepted")
 	}
 }
 
-// sameMeaning tells whether a message differs from a plan in nothing but what may differ: memo and
-// computation within their bounds.
+// sameMeaning reports whether a message differs from a plan only in the allowed parts: memo and computation within their
+// bounds.
 func sameMeaning(c *Client, body []byte, good plan) bool {
 	m, err := readMessage(body)
 	if err != nil {
@@ -279,7 +279,7 @@ func TestPrepareRefuses(t *testing.T) {
 		}, chain.ReasonProtocol},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, d := world(t)
+			s, d := harness(t)
 			c := stubbed(t, s)
 			if _, err := c.Prepare(t.Context(), d); err != nil {
 				t.Fatalf("before the change: %v", err)
@@ -291,8 +291,8 @@ func TestPrepareRefuses(t *testing.T) {
 	}
 }
 
-// A node that says too short a life, or names another block than the one by which it answers, would have a payment
-// made twice. It is passed over for one that does not.
+// A node that reports too short a life, or a block other than that of its answer, would cause a second payment. It is
+// skipped for another node.
 func TestAReferenceFitsItsBlock(t *testing.T) {
 	const height = 1000
 	for name, q := range map[string]struct {
@@ -311,7 +311,7 @@ func TestAReferenceFitsItsBlock(t *testing.T) {
 		"a fork":              {slot: 1100, hash: hashAt(1100), lastValid: height + blockhashLife, block: map[string]any{"blockhash": hashAt(7)}},
 		"a lower height":      {slot: 1100, hash: hashAt(1100), lastValid: height - 10 + blockhashLife},
 	} {
-		s, d := world(t)
+		s, d := harness(t)
 		s.answers["getLatestBlockhash"] = at(q.slot, map[string]any{"blockhash": q.hash, "lastValidBlockHeight": q.lastValid})
 		s.blocks[q.slot] = q.block
 		u, err := stubbed(t, s).Prepare(t.Context(), d)
@@ -320,7 +320,7 @@ func TestAReferenceFitsItsBlock(t *testing.T) {
 		}
 		if !q.ok {
 			wantReason(t, name, err, chain.ReasonUnavailable)
-			honest, _ := world(t)
+			honest, _ := harness(t)
 			if u, err = stubbed(t, s, honest).Prepare(t.Context(), d); err != nil || u.LastValidHeight != height+blockhashLife {
 				t.Errorf("%s beside an honest node: until height %d (%v)", name, u.LastValidHeight, err)
 			}
@@ -328,12 +328,12 @@ func TestAReferenceFitsItsBlock(t *testing.T) {
 	}
 }
 
-// Answers by a state that is older than the blockhash say nothing about the transaction.
+// Answers from a state older than the blockhash say nothing about the transaction.
 func TestAnswersAreNotOlderThanTheBlockhash(t *testing.T) {
 	for method, value := range map[string]any{
 		"getMultipleAccounts": []any{nil}, "getFeeForMessage": 10_040, "simulateTransaction": map[string]any{"err": nil, "unitsConsumed": 1},
 	} {
-		s, d := world(t)
+		s, d := harness(t)
 		s.answers[method] = at(1099, value)
 		if method == "getMultipleAccounts" {
 			s.answers[method] = at(1099, []any{nil, nil, nil, nil, nil, nil})
@@ -344,19 +344,19 @@ func TestAnswersAreNotOlderThanTheBlockhash(t *testing.T) {
 }
 
 func TestHeightsAreNoSlots(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	u, err := stubbed(t, s).Prepare(t.Context(), d)
 	if err != nil {
 		t.Fatal(err)
 	}
 	final := chain.Block{Number: 1 << 30, Height: u.LastValidHeight}
 	if chain.Outlived(exchange.ChainAttempt{LastValidHeight: u.LastValidHeight}, final) {
-		t.Error("a slot was taken for a height")
+		t.Error("a slot was used as a height")
 	}
 }
 
 func TestPrepareMissing(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	d.Amount = money.Must(money.USDT, "100.5")
 	_, err := stubbed(t, s).Prepare(t.Context(), d)
 	if e, ok := errors.AsType[*chain.Error](err); !ok || !e.Missing.Equal(money.Must(money.USDT, "0.5")) {
@@ -365,7 +365,7 @@ func TestPrepareMissing(t *testing.T) {
 }
 
 func TestPreparePaysTokenAccountDirectly(t *testing.T) {
-	s, d := world(t)
+	s, d := harness(t)
 	mallory := named("mallory").key()
 	s.accounts[d.To] = holdingAccount(sdk.MustPublicKeyFromBase58(usdt), mallory, 5, 1)
 	c := stubbed(t, s)
@@ -418,7 +418,7 @@ func TestFailover(t *testing.T) {
 	}
 	asked := len(sick.asked)
 	if _, err := c.Head(t.Context()); err != nil || len(sick.asked) != asked {
-		t.Errorf("the node that failed was asked again first (%v)", err)
+		t.Errorf("the failed node was queried first again (%v)", err)
 	}
 	well.set(func() { well.status = http.StatusBadGateway })
 	_, err := c.Head(t.Context())
@@ -435,7 +435,7 @@ func TestOtherCluster(t *testing.T) {
 	_, err := c.Balance(t.Context(), named("alice").address(), money.SOL)
 	wantReason(t, "a node of another cluster", err, chain.ReasonUnavailable)
 	if s.count("getMultipleAccounts") != 0 {
-		t.Error("a node of another cluster was asked")
+		t.Error("a node of another cluster was queried")
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// readEnds reads every account that decides a transfer, in one slot.
+// readEnds reads every account that affects a transfer, in one slot.
 func readEnds(ctx context.Context, n *node, in intent, minSlot uint64) (snapshot, error) {
 	keys := []sdk.PublicKey{in.from, in.to, in.payer}
 	if in.token {
@@ -27,18 +27,17 @@ func readEnds(ctx context.Context, n *node, in intent, minSlot uint64) (snapshot
 	return readAccounts(ctx, n, confirmed, minSlot, keys...)
 }
 
-// route finds the accounts between which the plan moves money, and refuses ends that can't send or
-// must not be paid.
+// route finds the accounts between which the plan moves money, and refuses accounts that can't send or must not be paid.
 func (p *plan) route(s snapshot) error {
 	if !s.accounts[p.from].wallet() || !s.accounts[p.payer].wallet() {
-		return chain.Errorf(chain.ReasonAddress, "sender or fee payer is no plain wallet")
+		return chain.Errorf(chain.ReasonAddress, "sender or fee payer is not a plain wallet")
 	}
 	if p.step != "" {
 		return p.routeStep(s)
 	}
 	if !p.token {
 		if !s.accounts[p.to].wallet() {
-			return chain.Errorf(chain.ReasonAddress, "the recipient %s is no wallet: its account is ruled by program %s", p.to, s.accounts[p.to].owner)
+			return chain.Errorf(chain.ReasonAddress, "the recipient %s is not a wallet: its account belongs to program %s", p.to, s.accounts[p.to].owner)
 		}
 		return nil
 	}
@@ -71,8 +70,8 @@ func (p *plan) routeSource(s snapshot) error {
 	return nil
 }
 
-// routeDest finds the token account that is paid. What is there at the recipient's address decides:
-// a wallet, or a token account of the very mint. Tokens sent anywhere else can't be moved again.
+// routeDest finds the token account that is paid. The recipient's address must be a wallet, or a token account of that mint.
+// Tokens sent anywhere else can't be moved again.
 func (p *plan) routeDest(s snapshot) error {
 	to := s.accounts[p.to]
 	if t, ok := to.token(); ok {
@@ -86,7 +85,7 @@ func (p *plan) routeDest(s snapshot) error {
 		return nil
 	}
 	if !to.wallet() {
-		return chain.Errorf(chain.ReasonAddress, "the recipient %s is no wallet: its account is ruled by program %s", p.to, to.owner)
+		return chain.Errorf(chain.ReasonAddress, "the recipient %s is not a wallet: its account belongs to program %s", p.to, to.owner)
 	}
 	var err error
 	if p.dest, err = tokenAccount(p.to, p.mint); err != nil {
@@ -95,11 +94,11 @@ func (p *plan) routeDest(s snapshot) error {
 	p.create = true
 	dest := s.accounts[p.dest]
 	if dest.wallet() {
-		return nil // not created yet, though somebody may have sent SOL there
+		return nil // not created yet, though someone may have sent SOL there
 	}
 	t, ok := held(dest, p.to, p.mint)
 	if !ok {
-		return chain.Errorf(chain.ReasonAddress, "the token account %s of the recipient %s was handed to somebody else", p.dest, p.to)
+		return chain.Errorf(chain.ReasonAddress, "the token account %s of the recipient %s was given to another owner", p.dest, p.to)
 	}
 	if t.State == token.Frozen {
 		return frozen(p.to, p.amount.Asset())
@@ -111,14 +110,14 @@ func frozen(holder sdk.PublicKey, a money.Asset) error {
 	return chain.Errorf(chain.ReasonBlocked, "the issuer of %s has frozen the account of %s", string(a), holder)
 }
 
-// short says how much is missing.
+// short is the error for a balance that is too low, with the missing amount.
 func short(r chain.Reason, holder sdk.PublicKey, need, has money.Amount) *chain.Error {
 	e := chain.Errorf(r, "%s needs %s %s and has %s", holder, need, need.Asset(), has)
 	e.Missing = need.Sub(has)
 	return e
 }
 
-// written are the accounts that the transaction writes, for which others bid too.
+// written are the accounts that the transaction writes, and for which others bid too.
 func (p plan) written() []sdk.PublicKey {
 	if p.token {
 		return []sdk.PublicKey{p.payer, p.source, p.dest}
@@ -129,8 +128,8 @@ func (p plan) written() []sdk.PublicKey {
 	return []sdk.PublicKey{p.payer, p.from, p.to}
 }
 
-// covered tells whether sender and fee payer have the SOL that the transaction takes besides tokens.
-// A wallet must end with nothing, or with what an account must hold to stay.
+// covered checks that sender and fee payer have the SOL that the transaction needs besides tokens. A wallet must end with
+// zero, or with at least the rent.
 func (p plan) covered(s snapshot, r rents, fee uint64) error {
 	cost := fee
 	if dest := s.accounts[p.dest]; p.create && dest.wallet() && dest.lamports < r.tokenAccount {
@@ -144,7 +143,7 @@ func (p plan) covered(s snapshot, r rents, fee uint64) error {
 		return short(chain.ReasonFunds, p.from, p.amount, lamports(has))
 	}
 	if s.accounts[p.to].lamports+p.units < r.wallet {
-		return chain.Errorf(chain.ReasonReverts, "the recipient %s would hold less than the %s SOL that an account must hold", p.to, lamports(r.wallet))
+		return chain.Errorf(chain.ReasonReverts, "the recipient %s would hold less than the %s SOL that an account needs", p.to, lamports(r.wallet))
 	}
 	if p.payer == p.from {
 		return spends(chain.ReasonGas, p.from, s, p.units+cost, r)
@@ -155,12 +154,12 @@ func (p plan) covered(s snapshot, r rents, fee uint64) error {
 	return spends(chain.ReasonGas, p.payer, s, cost, r)
 }
 
-// spends tells whether a wallet can give away an amount of lamports.
+// spends checks that a wallet can give away an amount of lamports.
 func spends(reason chain.Reason, wallet sdk.PublicKey, s snapshot, cost uint64, r rents) error {
 	has := s.accounts[wallet].lamports
 	need := cost
 	if has > cost && has-cost < r.wallet {
-		need += r.wallet // what is left would be too little for the account to stay
+		need += r.wallet // otherwise the rest would be too little for the account to exist
 	}
 	if has < need {
 		return short(reason, wallet, lamports(need), lamports(has))

@@ -14,20 +14,20 @@ import (
 	"kivuko/chain"
 )
 
-// The RPC client of the library is not used: its errors hold the whole address with the provider's
-// key, it refuses answers with fields that it does not know, and it reads without a bound.
+// The RPC client of the library is not used: its errors contain the whole address with the provider's key, it refuses
+// responses with unknown fields, and it reads without a limit.
 
 const (
-	// maxAnswerBytes bounds one answer. A full block of mainnet has about 10 MB.
+	// maxAnswerBytes bounds one response. A full block of mainnet has about 10 MB.
 	maxAnswerBytes = 64 << 20
-	// maxNodeText bounds what is quoted of a node's words.
+	// maxNodeText bounds how much of a node's message is quoted.
 	maxNodeText = 200
 )
 
-// idempotent marks a request that net/http may send again (net/http Transport); without a value it is not sent itself.
+// idempotent marks a request that net/http may send again (net/http Transport); without a value the header is not sent.
 const idempotent = "Idempotency-Key"
 
-// Codes of Agave's RPC (rpc-client-api custom_error.rs) that mean something of their own here.
+// Codes of Agave's RPC (rpc-client-api custom_error.rs) that are handled separately.
 const (
 	codePreflightFailure   = -32002
 	codeSignatureInvalid   = -32003
@@ -38,17 +38,17 @@ const (
 	codeInvalidParams      = -32602
 )
 
-// rpcError is a node's refusal.
+// rpcError is an error response of a node.
 type rpcError struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data"`
 }
 
-// Error is the code with the node's words.
+// Error is the code with the node's message.
 func (e *rpcError) Error() string { return fmt.Sprintf("code %d: %s", e.Code, quote(e.Message)) }
 
-// rpcCode is the code of a refusal, or zero.
+// rpcCode is the code of an error response, or zero.
 func rpcCode(err error) int {
 	if e, ok := errors.AsType[*rpcError](err); ok {
 		return e.Code
@@ -56,7 +56,7 @@ func rpcCode(err error) int {
 	return 0
 }
 
-// quote makes a node's text fit for an error: bounded, one line, without control characters.
+// quote makes a node's text safe for an error: bounded, one line, without control characters.
 func quote(s string) string {
 	if len(s) > maxNodeText {
 		s = s[:maxNodeText]
@@ -68,12 +68,12 @@ func quote(s string) string {
 // options is the last parameter of most methods.
 type options map[string]any
 
-// call reads one thing of a node. A null answer leaves a pointer nil. It may be sent a second time, see post.
+// call sends a read to a node. A null result leaves a pointer nil. It may be sent a second time, see post.
 func call[T any](ctx context.Context, n *node, method string, params ...any) (T, error) {
 	return request[T](ctx, n, true, method, params)
 }
 
-// callOnce is call for what is more than a read. It is sent at most once.
+// callOnce is call for requests that do more than read. They are sent at most once.
 func callOnce[T any](ctx context.Context, n *node, method string, params ...any) (T, error) {
 	return request[T](ctx, n, false, method, params)
 }
@@ -92,13 +92,13 @@ func request[T any](ctx context.Context, n *node, read bool, method string, para
 		return out, fmt.Errorf("%s: %w", method, err)
 	}
 	if err := json.Unmarshal(result, &out); err != nil {
-		return out, chain.Wrap(chain.ReasonProtocol, err, "%s answered %s in a form that the protocol does not have", n.endpoint, method)
+		return out, chain.Wrap(chain.ReasonProtocol, err, "the response of %s to %s is not in a form of the protocol", n.endpoint, method)
 	}
 	return out, nil
 }
 
-// post sends one question and reads the result of its answer. A node may close a connection that is kept alive just
-// when a question goes out on it; net/http sends a read again on a new connection then.
+// post sends one request and reads the result of its response. A node may close a kept-alive connection just as a request is
+// sent on it; net/http then repeats a read on a new connection.
 func (n *node) post(ctx context.Context, question []byte, read bool) (json.RawMessage, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, n.endpoint.URL, bytes.NewReader(question))
 	if err != nil {
@@ -112,13 +112,13 @@ func (n *node) post(ctx context.Context, question []byte, read bool) (json.RawMe
 	if err != nil {
 		return nil, withoutAddress(err)
 	}
-	defer func() { _ = response.Body.Close() }() // what was read is whole or refused below
+	defer func() { _ = response.Body.Close() }() // an incomplete body is refused below
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswerBytes+1))
 	if err != nil {
 		return nil, withoutAddress(err)
 	}
 	if len(body) > maxAnswerBytes {
-		return nil, fmt.Errorf("the answer has more than %d bytes", maxAnswerBytes)
+		return nil, fmt.Errorf("the response has more than %d bytes", maxAnswerBytes)
 	}
 	var answer struct {
 		Result json.RawMessage `json:"result"`
@@ -131,12 +131,12 @@ func (n *node) post(ctx context.Context, question []byte, read bool) (json.RawMe
 	case response.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("HTTP status %d", response.StatusCode)
 	case err != nil || answer.Result == nil:
-		return nil, errors.New("the answer is not one of JSON-RPC")
+		return nil, errors.New("the response is not JSON-RPC")
 	}
 	return answer.Result, nil
 }
 
-// withoutAddress takes the address out of an error of net/http, which may hold a provider's key.
+// withoutAddress removes the address, which may contain a provider's key, from an error of net/http.
 func withoutAddress(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

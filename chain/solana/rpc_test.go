@@ -9,10 +9,10 @@ import (
 	"kivuko/exchange/money"
 )
 
-// A node that closes a connection just when a question goes out on it is asked again. What sends money goes out once, and
-// whether it arrived is unknown.
+// A node that closes a connection just as a query is sent on it is queried again. A broadcast is sent once, and whether it
+// arrived is unknown.
 func TestAKeptConnectionIsClosed(t *testing.T) {
-	s, draft := world(t)
+	s, draft := harness(t)
 	signed := signedFixture(t, stubbed(t, s), draft)
 	address, lost := chaintest.HangsUp(t, s)
 	c, err := New(Config{
@@ -30,7 +30,7 @@ func TestAKeptConnectionIsClosed(t *testing.T) {
 	}
 	reads := lost.Load()
 	if reads == 0 {
-		t.Fatal("no question met a closed connection")
+		t.Fatal("no query met a closed connection")
 	}
 	if got, err := c.Broadcast(t.Context(), signed.Raw); err != nil || got.State != chain.BroadcastUnknown {
 		t.Errorf("%+v, %v", got, err)

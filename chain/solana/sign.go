@@ -9,10 +9,9 @@ import (
 	"kivuko/chain"
 )
 
-// Sign completes a prepared transaction with the sender's key and, where another account pays the
-// fee, with that one's after it. Before a key sees anything, the bytes are decoded and must say
-// exactly what the transfer says; afterwards every signature must verify. The first signature, which
-// is the fee payer's, names the transaction.
+// Sign completes a prepared transaction with the sender's key and then, if another account pays the fee, with that account's
+// key. Before signing, the bytes are decoded and must match the transfer exactly; afterwards every signature must verify.
+// The first signature, the fee payer's, is the transaction's id.
 func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
 	in, err := c.intentOf(u)
 	if err != nil {
@@ -24,7 +23,7 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	}
 	want := 1
 	if u.FeePayer != "" {
-		want = 2 // also where the sender is named as the payer: then both keys are one
+		want = 2 // even if the sender is named as the payer: then both keys are the same
 	}
 	if len(keys) != want {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the transaction is signed with %d keys, not with %d", want, len(keys))
@@ -35,7 +34,7 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	if err := owns(keys[len(keys)-1], in.payer, "fee payer"); err != nil {
 		return chain.Signed{}, err
 	}
-	// A message lists the fee payer first, the keys come the other way round.
+	// A message lists the fee payer first; the keys come in the opposite order.
 	signers := m.Signers()
 	signatures := make([]sdk.Signature, len(signers))
 	for i, signer := range signers {
@@ -63,8 +62,8 @@ func owns(k chain.Key, want sdk.PublicKey, who string) error {
 	return nil
 }
 
-// says checks that a message does what was intended and nothing else: what the intent leaves open is
-// read from it and bounded, and the message built from both must be the same bytes.
+// says checks that a message does what was intended and nothing else. It reads and bounds the parts that the intent does not
+// fix, and the message built from both must be the same bytes.
 func (c *Client) says(u chain.Unsigned, in intent) (*sdk.Message, error) {
 	if !bytes.Equal(u.Body, u.Payload) {
 		return nil, chain.Errorf(chain.ReasonProtocol, "the payload is not the prepared message")
@@ -89,7 +88,7 @@ func (c *Client) says(u chain.Unsigned, in intent) (*sdk.Message, error) {
 		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes differ from the transfer: sender, recipient, amount, token or fee payer")
 	}
 	if durable := !nonce.IsZero(); p.blockhash.String() != u.RefBlock || (u.LastValidHeight == 0) != durable || (u.NonceBlock == 0) == durable {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes live by another block than they are said to")
+		return nil, chain.Errorf(chain.ReasonProtocol, "the prepared bytes refer to a block other than the prepared one")
 	}
 	if p.limit > maxUnits || p.price > c.config.Fees.PriceCeiling {
 		return nil, chain.Errorf(chain.ReasonFeeTooHigh, "the prepared bytes bid %d for each of %d units of computation", p.price, p.limit)
@@ -100,10 +99,10 @@ func (c *Client) says(u chain.Unsigned, in intent) (*sdk.Message, error) {
 	return m, c.withinCap(u.FeeLimit)
 }
 
-// decodeSigned reads stored bytes, refuses any that would not be sent out as they are stored or whose
-// signatures do not verify, and gives the transaction's id.
+// decodeSigned reads stored bytes, refuses any that would be sent differently or whose signatures do not verify, and returns
+// the transaction's id.
 func decodeSigned(raw []byte) (string, error) {
-	wrong := chain.Errorf(chain.ReasonProtocol, "the bytes are no signed transaction")
+	wrong := chain.Errorf(chain.ReasonProtocol, "the bytes are not a signed transaction")
 	if len(raw) == 0 || len(raw) > maxTransactionBytes {
 		return "", wrong
 	}

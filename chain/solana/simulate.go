@@ -12,11 +12,11 @@ import (
 	"kivuko/chain"
 )
 
-// encode is how bytes go to a node.
+// encode is the encoding of bytes in requests.
 func encode(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
 
-// wire is a transaction as it goes over the network: its signatures, then its message.
-// Their count is a compact-u16, which is the plain byte below 128.
+// wire is a transaction as it is sent: its signatures, then its message. The number of signatures is a compact-u16, which is
+// a plain byte below 128.
 func wire(signatures []sdk.Signature, body []byte) []byte {
 	out := []byte{byte(len(signatures))}
 	for _, s := range signatures {
@@ -25,8 +25,8 @@ func wire(signatures []sdk.Signature, body []byte) []byte {
 	return append(out, body...)
 }
 
-// simulate runs the very transaction without a price, on a state not older than its blockhash, and
-// tells how much computation it used.
+// simulate runs the transaction without a price, on a state not older than its blockhash, and returns the computation that
+// it used.
 func simulate(ctx context.Context, n *node, p plan, minSlot uint64) (uint64, error) {
 	p.price = 0
 	body, err := p.message()
@@ -49,7 +49,7 @@ func simulate(ctx context.Context, n *node, p plan, minSlot uint64) (uint64, err
 		return 0, refusal(failure)
 	}
 	if answer.Value.Units == nil {
-		return 0, chain.Errorf(chain.ReasonUnavailable, "the node does not tell how much computation a simulation used")
+		return 0, chain.Errorf(chain.ReasonUnavailable, "the node does not report the computation that a simulation used")
 	}
 	return *answer.Value.Units, nil
 }
@@ -57,7 +57,7 @@ func simulate(ctx context.Context, n *node, p plan, minSlot uint64) (uint64, err
 // succeeded is the code of a transaction without an error.
 const succeeded = "SUCCESS"
 
-// failureOf is a transaction's error on one line, in the network's words; empty for none.
+// failureOf is a transaction's error on one line, as the network writes it; empty for none.
 func failureOf(raw json.RawMessage) string {
 	raw = bytes.TrimSpace(raw)
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
@@ -69,7 +69,7 @@ func failureOf(raw json.RawMessage) string {
 	}
 	var compact bytes.Buffer
 	if json.Compact(&compact, raw) != nil {
-		return "an error that can't be read"
+		return "an unreadable error"
 	}
 	text := compact.String()
 	if len(text) > maxNodeText {
@@ -84,8 +84,8 @@ const (
 	tokenFrozen = `{"Custom":17}]` // AccountFrozen
 )
 
-// refusal sorts the error of a simulation. What the accounts already told is refused before, so these
-// come of changes in between.
+// refusal classifies the error of a simulation. Everything that the accounts showed was refused before, so this error comes
+// from a change in between.
 func refusal(failure string) error {
 	reason := chain.ReasonReverts
 	switch {

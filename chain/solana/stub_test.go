@@ -18,7 +18,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Mints of mainnet, and a moment.
+// Mints of mainnet, and a time.
 const (
 	usdt = "Es9vMFrzaCERmJfrF4H2FYD4KCoNkY11McCe8BenwNYB"
 	usdc = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v"
@@ -31,7 +31,7 @@ type testKey struct{ ed25519.PrivateKey }
 
 func keyOf(seed []byte) testKey { return testKey{ed25519.NewKeyFromSeed(seed)} }
 
-// named makes a key of a word, so that failures can be repeated.
+// named makes a key from a name, so that failures can be repeated.
 func named(word string) testKey {
 	digest := sha256.Sum256([]byte(word))
 	return keyOf(digest[:])
@@ -46,18 +46,18 @@ func (k testKey) Sign(message []byte) ([]byte, error) {
 func (k testKey) key() sdk.PublicKey { return sdk.PublicKey(k.PublicKey()) }
 func (k testKey) address() string    { return k.key().String() }
 
-// stub is a node that answers what a test says, for the answers that an honest node never gives.
+// stub is a node with configurable responses, for those that an honest node never gives.
 type stub struct {
 	mu       sync.Mutex
-	status   int // HTTP status instead of an answer
+	status   int // HTTP status instead of a response
 	asked    []string
-	accounts map[string]any            // by address, as getMultipleAccounts tells them
+	accounts map[string]any            // by address, as in getMultipleAccounts
 	answers  map[string]any            // by method: a result, or an *rpcError
 	blocks   map[uint64]map[string]any // by slot, over the default
 	final    uint64
 	latest   uint64
 	skew     uint64 // slots minus heights
-	// refuseBlock holds the code with which getBlock refuses a slot.
+	// refuseBlock has the code with which getBlock refuses a slot.
 	refuseBlock map[uint64]int
 }
 
@@ -71,14 +71,14 @@ func newStub() *stub {
 	}
 }
 
-// set changes what the node answers from now on.
+// set changes the node's responses.
 func (s *stub) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// count is how often a method was asked.
+// count is how often a method was called.
 func (s *stub) count(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func at(slot uint64, value any) map[string]any {
 	return map[string]any{"context": map[string]any{"slot": slot}, "value": value}
 }
 
-// answer is the default of a method.
+// answer is the default response of a method.
 func (s *stub) answer(method string, params []json.RawMessage) any {
 	if a, ok := s.answers[method]; ok {
 		return a
@@ -189,7 +189,7 @@ func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(out) // the client went away
 }
 
-// serve puts a stub on a port of this machine.
+// serve starts a stub on a local port.
 func serve(t testing.TB, s *stub) Endpoint {
 	t.Helper()
 	server := httptest.NewServer(s)
@@ -251,8 +251,8 @@ func ataOf(t testing.TB, wallet sdk.PublicKey, mint string) sdk.PublicKey {
 	return a
 }
 
-// world is a stub with a sender who holds 100 USDT and 1 SOL, and a fee payer with 1 SOL.
-func world(t testing.TB) (*stub, chain.Draft) {
+// harness is a stub with a sender who holds 100 USDT and 1 SOL, and a fee payer with 1 SOL.
+func harness(t testing.TB) (*stub, chain.Draft) {
 	t.Helper()
 	s := newStub()
 	alice, payer, bob := named("alice"), named("payer"), named("bob")

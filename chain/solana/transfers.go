@@ -6,8 +6,8 @@ import (
 	"kivuko/chain"
 )
 
-// Transfers lists the movements in the block of one slot. A slot that does not exist yet, or whose
-// block no node has, is ReasonUnavailable; one that will never have a block is Skipped.
+// Transfers lists the movements in the block of one slot. A slot that does not exist yet, or whose block no node has, is
+// ReasonUnavailable; one that will never have a block is Skipped.
 func (c *Client) Transfers(ctx context.Context, slot uint64) (chain.BlockTransfers, error) {
 	return ask(ctx, c.nodes, func(ctx context.Context, n *node) (chain.BlockTransfers, error) {
 		final, err := call[uint64](ctx, n, "getSlot", options{"commitment": finalized})
@@ -39,15 +39,15 @@ func (c *Client) Transfers(ctx context.Context, slot uint64) (chain.BlockTransfe
 	})
 }
 
-// transfersOf reads the transactions of a block. Every one must tell its balances: a node that keeps
-// none must never look like a block without deposits.
+// transfersOf reads the transactions of a block. Each must have its balances: a node that does not keep them must never look
+// like a block without deposits.
 func (c *Client) transfersOf(b *blockAnswer, slot uint64) (chain.BlockTransfers, error) {
 	at, err := b.header(slot)
 	if err != nil {
 		return chain.BlockTransfers{}, err
 	}
 	if b.Transactions == nil {
-		return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "the node tells block %d without its transactions", slot)
+		return chain.BlockTransfers{}, chain.Errorf(chain.ReasonUnavailable, "the node returned block %d without its transactions", slot)
 	}
 	out := chain.BlockTransfers{Block: at}
 	for i := range b.Transactions {
@@ -65,9 +65,8 @@ func (c *Client) transfersOf(b *blockAnswer, slot uint64) (chain.BlockTransfers,
 	return out, nil
 }
 
-// skipped proves that a slot has no block. Nodes give the same code to a slot that was skipped and to
-// one that they lack, and a block that is passed over is a deposit that is lost. The proof is the next
-// final block, if its parent is older than the slot.
+// skipped proves that a slot has no block. Nodes return the same code for a skipped slot and for a block that they lack, and
+// a missed block is a lost deposit. The proof is the next final block, if its parent is older than the slot.
 func skipped(ctx context.Context, n *node, slot, final uint64) (chain.BlockTransfers, error) {
 	unproven := chain.Errorf(chain.ReasonUnavailable, "node %s has no block in slot %d and can't prove that there is none", n.endpoint, slot)
 	if slot > final {

@@ -14,8 +14,8 @@ import (
 	"github.com/gagliardetto/solana-go/base58"
 )
 
-// vector is one entry of the public material: signed transactions of the clusters and of other
-// wallets' tests, and token accounts.
+// vector is one entry of the public material: signed transactions of the clusters and of other wallets' tests, and token
+// accounts.
 type vector struct {
 	Kind, ID       string
 	Owner, Mint    string
@@ -46,7 +46,7 @@ type decoded struct {
 	Version         string
 }
 
-// vectors reads the fixtures, which stand beside the repository and not in it.
+// vectors reads the fixtures, which are beside the repository and not in it.
 func vectors(t *testing.T, kind string, count int) []vector {
 	t.Helper()
 	content, err := os.ReadFile(fixture(t))
@@ -69,7 +69,7 @@ func vectors(t *testing.T, kind string, count int) []vector {
 	return out
 }
 
-// fixture is the file of vectors that others published, which is not ours to copy.
+// fixture is the file of published vectors, which we may not copy.
 func fixture(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("KIVUKO_FIXTURES")
@@ -79,7 +79,7 @@ func fixture(t *testing.T) string {
 	return filepath.Join(dir, "solana/vectors.json")
 }
 
-// seed is the key of a vector, whose publishers write 32 or 64 bytes.
+// seed is the key of a vector; publishers write 32 or 64 bytes.
 func seed(t *testing.T, text58, textHex string) testKey {
 	t.Helper()
 	var b []byte
@@ -115,7 +115,7 @@ func TestTransactionVectors(t *testing.T) {
 			}
 			for _, broken := range [][]byte{append(bytes.Clone(raw), 0), raw[:len(raw)-1], flipped(raw, 5), flipped(raw, len(raw)-1)} {
 				if _, err := decodeSigned(broken); err == nil {
-					t.Error("changed bytes pass")
+					t.Error("changed bytes were accepted")
 				}
 			}
 			tx := &sdk.Transaction{}
@@ -150,7 +150,7 @@ func checkDecoded(t *testing.T, tx *sdk.Transaction, want decoded) {
 	}
 }
 
-// checkSignatures makes the published signatures again from the published keys.
+// checkSignatures recreates the published signatures from the published keys.
 func checkSignatures(t *testing.T, tx *sdk.Transaction, v vector) {
 	t.Helper()
 	body, err := tx.Message.MarshalBinary()
@@ -184,8 +184,8 @@ func checkSignatures(t *testing.T, tx *sdk.Transaction, v vector) {
 	}
 }
 
-// checkCompiled compiles the instructions again: the same instructions with the same rights must come
-// out, in whatever order of accounts.
+// checkCompiled compiles the instructions again. The result must have the same instructions with the same rights, in any
+// order of accounts.
 func checkCompiled(t *testing.T, tx *sdk.Transaction) {
 	t.Helper()
 	var all []sdk.Instruction
@@ -211,7 +211,7 @@ func checkCompiled(t *testing.T, tx *sdk.Transaction) {
 	}
 }
 
-// sameInstructions resolves a message and compares it with what it was made of.
+// sameInstructions resolves a message and compares it with its source.
 func sameInstructions(t testing.TB, m *sdk.Message, want []sdk.Instruction) {
 	t.Helper()
 	if len(m.Instructions) != len(want) {
@@ -265,7 +265,7 @@ func TestTokenAccountVectors(t *testing.T) {
 			t.Fatal(err)
 		}
 		if v.TokenProgram != sdk.TokenProgramID.String() {
-			// The account depends on the program, so a driver for the wrong one would pay nobody.
+			// The account depends on the program, so a driver with the wrong program would pay an account without an owner.
 			if got.String() == want {
 				t.Errorf("%s: the account of another program", v.ID)
 			}

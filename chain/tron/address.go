@@ -13,18 +13,18 @@ import (
 	"kivuko/chain"
 )
 
-// TRON addresses are 0x41 and the last 20 bytes of the Keccak-256 of a public key, written in
-// base58check (developers.tron.network, "Account").
+// A TRON address is 0x41 and the last 20 bytes of the Keccak-256 of a public key, written in base58check
+// (developers.tron.network, "Account").
 const (
 	idLength      = 20
 	textLength    = address.AddressLengthBase58
-	maxTextLength = 128 // of what is looked at before the text is refused
+	maxTextLength = 128 // longer texts are refused unread
 )
 
-// accountID is an address without its network prefix, as contracts and event logs hold it.
+// accountID is an address without its network prefix, as in contracts and event logs.
 type accountID [idLength]byte
 
-// full is the address with its prefix, as transactions hold it.
+// full is the address with its prefix, as in transactions.
 func (a accountID) full() []byte { return append([]byte{address.TronBytePrefix}, a[:]...) }
 
 // String is the base58check form.
@@ -38,7 +38,7 @@ func fromFull(b []byte) (accountID, bool) {
 	return accountID(b[1:]), true
 }
 
-// fromLog reads an address as node answers hold it: 20 bytes in logs, 21 elsewhere.
+// fromLog reads an address as in node responses: 20 bytes in logs, 21 elsewhere.
 func fromLog(b []byte) (accountID, bool) {
 	if len(b) == idLength {
 		return accountID(b), true
@@ -46,8 +46,8 @@ func fromLog(b []byte) (accountID, bool) {
 	return fromFull(b)
 }
 
-// fromWord takes the low 20 bytes of a 32-byte word. Wallets put 0x41 or garbage above them, old
-// contracts ignore it, and so must we (vector mainnet-usdt-dirty-address-word).
+// fromWord takes the low 20 bytes of a 32-byte word. Some wallets put 0x41 or garbage above them; old contracts ignore it,
+// and so must we (vector mainnet-usdt-dirty-address-word).
 func fromWord(b []byte) (accountID, bool) {
 	if len(b) != wordLength {
 		return accountID{}, false
@@ -55,28 +55,35 @@ func fromWord(b []byte) (accountID, bool) {
 	return accountID(b[wordLength-idLength:]), true
 }
 
-// ParseAddress checks a TRON address and returns its canonical form. It asks no node, so that the
-// API can use it too. Its errors are of ReasonAddress and their Detail is fit for clients.
+// ParseAddress checks a TRON address and returns its canonical form. It makes no network call, so the API can use it too.
+// Its errors are of ReasonAddress and their Detail may be shown to clients.
 func ParseAddress(s string) (string, error) {
 	id, err := parse(s)
 	if err == nil && burns(id) {
 		err = errAddressBurns
 	}
+	return canonical(id, err)
+}
+
+// ReadAddress is ParseAddress for an address that is not to be paid: a contract or one that burns coins is as good.
+func ReadAddress(s string) (string, error) { return canonical(parse(s)) }
+
+func canonical(id accountID, err error) (string, error) {
 	if err != nil {
 		return "", chain.Errorf(chain.ReasonAddress, "%s", err.Error())
 	}
 	return id.String(), nil
 }
 
-// What is sent to these is lost. The first is the account of the genesis block that burnt fees go to, the other where
-// people burn tokens.
+// blackHoles are addresses where money is lost. The first is the account of the genesis block that burnt fees go to; the
+// other is used to burn tokens.
 var blackHoles = [...]accountID{
 	{0x77, 0x94, 0x4d, 0x19, 0xc0, 0x52, 0xb7, 0x3e, 0xe2, 0x28, 0x68, 0x23, 0xaa, 0x83, 0xf8, 0x13, 0x8c, 0xb7, 0x03, 0x2f},
 	{18: 0xde, 19: 0xad},
 }
 
-// burns reports whether what is sent to an address is lost: it is a black hole, or one of the lowest 256, which are the
-// zero address and those kept for the network's own contracts.
+// burns reports whether money sent to an address is lost: it is a black hole, or one of the lowest 256 addresses, which are
+// the zero address and the network's own contracts.
 func burns(a accountID) bool {
 	return slices.Contains(blackHoles[:], a) || a == accountID{19: a[19]}
 }
@@ -88,11 +95,11 @@ var (
 	errAddressAlphabet = errors.New("has characters that a TRON address can't have (letters and digits without 0, O, I and l)")
 	errAddressLength   = errors.New("has the wrong length: a TRON address has 34 characters")
 	errAddressPrefix   = errors.New("is not a TRON address: it must start with T")
-	errAddressBurns    = errors.New("belongs to nobody; what is sent there is burnt")
+	errAddressBurns    = errors.New("has no owner; money sent there is burnt")
 	errAddressChecksum = errors.New("has a wrong checksum: a character is mistyped or missing")
 )
 
-// parse reads the base58check form. The order of the checks picks the message that helps most.
+// parse reads the base58check form. The checks are ordered so that the most helpful message comes first.
 func parse(s string) (accountID, error) {
 	if s == "" {
 		return accountID{}, errAddressEmpty
@@ -113,14 +120,14 @@ func parse(s string) (accountID, error) {
 	if s[0] != 'T' {
 		return accountID{}, errAddressPrefix
 	}
-	// The library has judged length, prefix and checksum together; the first two are known by now.
+	// The library checks length, prefix and checksum together; the first two have been checked already.
 	if _, err := common.DecodeCheck(s); err != nil {
 		return accountID{}, errAddressChecksum
 	}
 	return accountID(raw[1 : 1+idLength]), nil
 }
 
-// foreign recognises addresses that are none in base58, to say what they are.
+// foreign recognises addresses in other forms, for a better message.
 func foreign(s string) error {
 	if rest, ok := strings.CutPrefix(strings.ToLower(s), "0x"); ok {
 		if strings.HasPrefix(rest, "41") && len(rest) == 2*address.AddressLength {

@@ -49,7 +49,7 @@ func TestParseAddressSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Any change of one character is noticed, and every 20 bytes go back and forth.
+// Any change of one character is detected, and any 20 bytes can be written and read back.
 func TestAddressRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		id := accountID(rapid.SliceOfN(rapid.Byte(), idLength, idLength).Draw(t, "id"))

@@ -10,12 +10,12 @@ import (
 	"kivuko/exchange/money"
 )
 
-// balanceReads is how often a balance is read again because a block came in between.
+// balanceReads is how often a balance is read again because a new block arrived in between.
 const balanceReads = 3
 
-// Balance reads what an address holds in the final state, which is what the ledger must agree with.
-// Nodes can't be asked for a balance at a height, so the head is read before and after; while blocks
-// come in between, the read is repeated, and at last the older head is given.
+// Balance reads what an address holds in the final state, which the ledger must match. Nodes can't return a balance at a
+// height, so the head is read before and after. When a block arrived in between, the read is repeated; after the last try
+// the older head is returned.
 func (c *Client) Balance(ctx context.Context, addr string, a money.Asset) (chain.Balance, error) {
 	holder, err := parse(addr)
 	if err != nil {
@@ -57,6 +57,6 @@ func (c *Client) holding(ctx context.Context, n *node, a money.Asset, holder acc
 	if err != nil {
 		return money.Amount{}, err
 	}
-	// An account that was never activated is an empty message and holds nothing.
+	// An account that was never activated is an empty message with no balance.
 	return units(money.TRX, big.NewInt(account.GetBalance()))
 }

@@ -14,14 +14,14 @@ import (
 
 const hashLength = 32
 
-// blockSource is what Wallet and WalletSolidity have in common for reading blocks.
+// blockSource is the common part of Wallet and WalletSolidity for reading blocks.
 type blockSource interface {
 	GetBlock(ctx context.Context, in *api.BlockReq, opts ...grpc.CallOption) (*api.BlockExtention, error)
 	GetBlockByNum2(ctx context.Context, in *api.NumberMessage, opts ...grpc.CallOption) (*api.BlockExtention, error)
 	GetNowBlock2(ctx context.Context, in *api.EmptyMessage, opts ...grpc.CallOption) (*api.BlockExtention, error)
 }
 
-// newest reads the header of a node's newest block, without its transactions where the node can.
+// newest reads the header of a node's newest block, without its transactions if the node supports that.
 func newest(ctx context.Context, s blockSource) (chain.Block, error) {
 	answer, err := s.GetBlock(ctx, &api.BlockReq{})
 	if unimplemented(err) {
@@ -49,7 +49,7 @@ func blockAt(ctx context.Context, s blockSource, number uint64) (chain.Block, er
 	return b, err
 }
 
-// header reads a block's header. A node that does not have the block answers an empty message.
+// header reads a block's header. A node without the block returns an empty message.
 func header(b *api.BlockExtention) (chain.Block, error) {
 	raw := b.GetBlockHeader().GetRawData()
 	if raw == nil || len(b.GetBlockid()) == 0 {
@@ -80,8 +80,8 @@ func (c *Client) Head(ctx context.Context) (chain.Head, error) {
 	return headOf(latest, final), nil
 }
 
-// headOf joins the answers of two nodes. A full node may lag behind a solidity node; what is final
-// is also known, so the newest block is never older.
+// headOf joins the responses of two nodes. A full node may lag behind a solidity node, so the newest block is at least the
+// final one.
 func headOf(latest, final chain.Block) chain.Head {
 	if latest.Number < final.Number {
 		latest = final
@@ -89,8 +89,8 @@ func headOf(latest, final chain.Block) chain.Head {
 	return chain.Head{Latest: latest, Final: final}
 }
 
-// fresh refuses a node whose newest block is too old (or from the future): what it says of balances
-// and fees, and the expiry computed from its head, would be wrong.
+// fresh refuses a node whose newest block is too old (or from the future): its balances and fees, and the expiry computed
+// from its head, would be wrong.
 func (c *Client) fresh(b chain.Block) error {
 	age := c.config.Now().Sub(b.Time)
 	if age.Abs() > c.config.MaxHeadAge {

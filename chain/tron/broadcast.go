@@ -9,7 +9,7 @@ import (
 	"kivuko/chain/endpoints"
 )
 
-// Broadcast offers signed bytes to every configured full node at once. The best answer counts.
+// Broadcast sends signed bytes to every configured full node at once. The best response counts.
 func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
 	tx, err := decodeSigned(raw)
 	if err != nil {
@@ -24,9 +24,9 @@ func (c *Client) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, er
 	}), nil
 }
 
-// broadcastStates says what java-tron's codes mean for bytes that are offered (Wallet.broadcastTransaction).
-// DUP_TRANSACTION_ERROR is given for everything that was seen before, included or not. The busy and
-// disconnected ones, and OTHER_ERROR, say nothing about the transaction.
+// broadcastStates maps java-tron's codes for a broadcast (Wallet.broadcastTransaction). DUP_TRANSACTION_ERROR means that the
+// node has seen the transaction, included or not. The busy and disconnected codes, and OTHER_ERROR, say nothing about the
+// transaction.
 var broadcastStates = map[api.ReturnResponseCode]chain.BroadcastState{
 	api.Return_DUP_TRANSACTION_ERROR:           chain.BroadcastKnown,
 	api.Return_SIGERROR:                        chain.BroadcastRejected,
@@ -43,8 +43,8 @@ var broadcastStates = map[api.ReturnResponseCode]chain.BroadcastState{
 	api.Return_OTHER_ERROR:                     chain.BroadcastUnknown,
 }
 
-// readBroadcast maps a node's answer. An empty message has the code of success by accident of the
-// encoding, so success also needs the result to be true.
+// readBroadcast maps a node's response. An empty message also has the success code, because that is zero in the encoding, so
+// success requires the result to be true.
 func readBroadcast(r *api.Return) chain.Broadcast {
 	b := chain.Broadcast{State: chain.BroadcastUnknown, Code: r.GetCode().String(), Text: quote(r.GetMessage())}
 	switch {

@@ -10,20 +10,20 @@ import (
 
 var _ chain.Client = (*Client)(nil)
 
-// Client drives TRON. It is safe for concurrent use. What it remembers (which node failed lately,
-// the timestamp used last) may be lost at any time without harm.
+// Client is the driver of TRON. It is safe for concurrent use. Its memory (which node failed lately, the last timestamp) may
+// be lost at any time without harm.
 type Client struct {
 	config    Config
 	full      *nodes
 	solid     *nodes
 	contracts map[money.Asset]accountID
 	assets    map[accountID]money.Asset
-	// lastStamp is the timestamp of the newest transaction built here, in milliseconds. A TRON
-	// transaction has no sequence number, so two equal payments differ by nothing else.
+	// lastStamp is the timestamp of the newest transaction built here, in milliseconds. A TRON transaction has no sequence
+	// number, so only the timestamp distinguishes two equal payments.
 	lastStamp atomic.Int64
 }
 
-// New makes a client. It connects to nothing before the first question.
+// New makes a client. It connects at the first query.
 func New(c Config) (*Client, error) {
 	c = c.withDefaults()
 	if err := c.check(); err != nil {
@@ -54,11 +54,11 @@ func (c *Client) Close() {
 // Network is TRON.
 func (c *Client) Network() exchange.Network { return exchange.Tron }
 
-// Traits says that the sender pays and that nothing is numbered.
+// Traits are those of TRON: the sender pays, and there are no sequence numbers.
 func (c *Client) Traits() chain.Traits { return chain.Traits{} }
 
-// stamp gives every transaction of this process a timestamp of its own, in milliseconds, never
-// behind the clock. The network does not check it.
+// stamp returns a timestamp that is unique in this process, in milliseconds, never behind the clock. The network does not
+// check it.
 func (c *Client) stamp() int64 {
 	for {
 		last := c.lastStamp.Load()

@@ -1,9 +1,8 @@
-// Package tron drives the TRON network over java-tron's gRPC.
+// Package tron is the driver of the TRON network over java-tron's gRPC.
 //
-// Transactions are built here, byte for byte, and never by a node, so that no node can change what
-// is signed. A node is asked only for facts: blocks, balances, the price of energy, what a call
-// would do. Finality is what a solidity node says (a block that 19 of the 27 producers have built
-// upon); full nodes are asked for what is newer.
+// Transactions are built here, byte for byte, and never by a node, so that no node can change what is signed. Nodes supply
+// only facts: blocks, balances, the price of energy, the result of a call. A block is final when a solidity node has it (19
+// of the 27 producers have built on it); full nodes supply what is newer.
 package tron
 
 import (
@@ -22,67 +21,66 @@ import (
 
 // Defaults of Config.
 const (
-	// DefaultTransactionLife is long enough to queue and rebroadcast, and short enough that a lost
-	// transaction is given up within the patience of a customer. TRON allows at most 24 hours.
+	// DefaultTransactionLife is long enough to queue and rebroadcast, and short enough that a customer does not wait too
+	// long for a lost transaction to be given up. TRON allows at most 24 hours.
 	DefaultTransactionLife = 10 * time.Minute
-	// DefaultCallTimeout bounds one question to one node.
+	// DefaultCallTimeout bounds one query to one node.
 	DefaultCallTimeout = 10 * time.Second
 	// DefaultMaxHeadAge is how old the newest block of a node may be before the node counts as
 	// behind. Blocks come every three seconds.
 	DefaultMaxHeadAge = 2 * time.Minute
-	// DefaultRetryAfter is how long a node that failed is asked last.
+	// DefaultRetryAfter is how long a failed node is queried last.
 	DefaultRetryAfter = 15 * time.Second
 )
 
 // Bounds of Config.
 const (
 	minTransactionLife = time.Minute
-	// maxTransactionLife leaves room under the 24 hours that java-tron's
-	// Constant.MAXIMUM_TIME_UNTIL_EXPIRATION allows.
+	// maxTransactionLife is below the 24 hours of java-tron's Constant.MAXIMUM_TIME_UNTIL_EXPIRATION.
 	maxTransactionLife = 23 * time.Hour
 	maxNodes           = 8
-	maxMessageBytes    = 64 << 20 // receipts of a full block with many logs pass gRPC's default of 4 MB
+	maxMessageBytes    = 64 << 20 // the receipts of a full block with many logs exceed gRPC's default of 4 MB
 )
 
-// usdcStopped is what Supports says of USDC while it is off. Circle stopped minting USDC on TRON in
-// February 2024 and ended redemption in February 2025.
+// usdcStopped is the error of Supports for USDC while it is off. Circle stopped minting USDC on TRON in February 2024 and
+// ended redemption in February 2025.
 const usdcStopped = "USDC is not offered on TRON: its issuer stopped it there in 2024 and no longer redeems it"
 
 // Endpoint is one node's gRPC address.
 type Endpoint struct {
 	Address string // host:port
 	TLS     bool
-	APIKey  string // sent as TRON-PRO-API-KEY metadata, which TronGrid asks for
+	APIKey  string // sent as TRON-PRO-API-KEY metadata, for TronGrid
 }
 
-// String is the address alone, so that a key never reaches a log.
+// String is only the address, so that a key never reaches a log.
 func (e Endpoint) String() string { return e.Address }
 
-// Format is the address alone, for every verb.
+// Format is only the address, for every verb.
 func (e Endpoint) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, e.Address) }
 
-// LogValue is the address alone.
+// LogValue is only the address.
 func (e Endpoint) LogValue() slog.Value { return slog.StringValue(e.Address) }
 
-// MarshalText is the address alone.
+// MarshalText is only the address.
 func (e Endpoint) MarshalText() ([]byte, error) { return []byte(e.Address), nil }
 
-// FeeRule turns the energy that a simulation used into a fee limit. On TRON the limit also caps
-// staked energy, and a transaction that runs into it pays all of it and moves nothing, so the limit
-// has room above the estimate; a cap keeps a hostile or upgraded contract from emptying a wallet.
+// FeeRule turns the energy of a simulation into a fee limit. On TRON the limit also caps staked energy, and a transaction
+// that exceeds it pays all of it and moves nothing. So the limit is above the estimate. A cap protects the wallet from a
+// hostile or upgraded contract.
 type FeeRule struct {
 	Margin decimal.Decimal // factor over the simulated cost; 1.4 when zero
 	Floor  money.Amount    // least fee limit in TRX; 30 when zero
-	Cap    money.Amount    // most that the rule may ask for in TRX; 100 when zero
+	Cap    money.Amount    // the highest fee limit in TRX; 100 when zero
 }
 
-// Config is everything that a Client needs.
+// Config configures a Client.
 type Config struct {
 	FullNodes     []Endpoint
 	SolidityNodes []Endpoint
-	// Tokens holds the base58 contract address of each token.
+	// Tokens has the base58 contract address of each token.
 	Tokens map[money.Asset]string
-	// USDCEnabled must be set for USDC to be held or sent, because its issuer stopped it on TRON.
+	// USDCEnabled must be set to hold or send USDC, because its issuer stopped it on TRON.
 	USDCEnabled     bool
 	TransactionLife time.Duration
 	Fees            FeeRule
@@ -95,7 +93,7 @@ type Config struct {
 	Dial []grpc.DialOption
 }
 
-// withDefaults fills what was left zero.
+// withDefaults fills in zero fields.
 func (c Config) withDefaults() Config {
 	orDuration(&c.TransactionLife, DefaultTransactionLife)
 	orDuration(&c.CallTimeout, DefaultCallTimeout)
@@ -146,7 +144,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// Supports tells whether the asset can be held and sent as configured.
+// Supports returns why the asset can't be held or sent as configured, or nil.
 func (c *Client) Supports(a money.Asset) error {
 	if a == exchange.Tron.NativeCoin() {
 		return nil

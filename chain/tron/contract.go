@@ -19,7 +19,7 @@ import (
 
 const wordLength = 32
 
-// maxRevertText bounds what is quoted of a node's message.
+// maxRevertText bounds how much of a node's message is quoted.
 const maxRevertText = 200
 
 // constantCaller runs contract code without a transaction, on the state of a full or solidity node.
@@ -27,17 +27,17 @@ type constantCaller interface {
 	TriggerConstantContract(ctx context.Context, in *core.TriggerSmartContract, opts ...grpc.CallOption) (*api.TransactionExtention, error)
 }
 
-// outcome is what a constant call did.
+// outcome is the result of a constant call.
 type outcome struct {
-	reverted string // the node's words when the code failed
+	reverted string // the node's message when the code failed
 	result   []byte
 	energy   int64
 	logs     []*core.TransactionInfo_Log
 }
 
-// call runs code read-only. A revert is an outcome, not an error. java-tron reports one as a
-// success whose transaction result says FAILED and whose message is set (Wallet.callConstantContract),
-// so both are looked at, and nothing is indexed before it is counted.
+// call runs code read-only. A revert is an outcome, not an error. java-tron reports a revert as a success whose transaction
+// result is FAILED and whose message is set (Wallet.callConstantContract), so both are checked, and lengths are checked
+// before indexing.
 func call(ctx context.Context, s constantCaller, from, contract accountID, data []byte) (outcome, error) {
 	answer, err := s.TriggerConstantContract(ctx, &core.TriggerSmartContract{
 		OwnerAddress: from.full(), ContractAddress: contract.full(), Data: data,
@@ -49,7 +49,7 @@ func call(ctx context.Context, s constantCaller, from, contract accountID, data 
 	message := quote(result.GetMessage())
 	switch code := result.GetCode(); {
 	case result == nil:
-		return outcome{}, chain.Errorf(chain.ReasonUnavailable, "the node answered a contract call with nothing")
+		return outcome{}, chain.Errorf(chain.ReasonUnavailable, "the node returned an empty response to a contract call")
 	case code == api.Return_CONTRACT_EXE_ERROR:
 		return outcome{reverted: message}, nil
 	case strings.Contains(message, "does not support constant"):
@@ -72,7 +72,7 @@ func call(ctx context.Context, s constantCaller, from, contract accountID, data 
 	return out, nil
 }
 
-// quote makes a node's text fit for an error: bounded, one line, without control characters.
+// quote makes a node's text safe for an error: bounded, one line, without control characters.
 func quote(b []byte) string {
 	s := string(b)
 	if len(s) > maxRevertText {
@@ -92,8 +92,8 @@ func orWord(s, fallback string) string {
 // selector is the first four bytes of a call.
 func selector(signature string) []byte { return crypto.Keccak256([]byte(signature))[:4] }
 
-// tokenBalance asks a token what an account holds. A revert is an error: gotron-sdk's own helper
-// answers zero then, which for a treasury would be a wrong balance.
+// tokenBalance reads an account's balance from a token. A revert is an error: gotron-sdk's own helper returns zero then,
+// which would be a wrong balance.
 func tokenBalance(ctx context.Context, s constantCaller, asset money.Asset, contract, holder accountID) (money.Amount, error) {
 	data := append(selector("balanceOf(address)"), trc20enc.PadAddress(address.Address(holder.full()))...)
 	out, err := call(ctx, s, holder, contract, data)
@@ -101,7 +101,7 @@ func tokenBalance(ctx context.Context, s constantCaller, asset money.Asset, cont
 		return money.Amount{}, err
 	}
 	if out.reverted != "" {
-		return money.Amount{}, chain.Errorf(chain.ReasonProtocol, "the %s contract %s does not tell balances: %s", asset, contract, out.reverted)
+		return money.Amount{}, chain.Errorf(chain.ReasonProtocol, "the %s contract %s does not return balances: %s", asset, contract, out.reverted)
 	}
 	if len(out.result) != wordLength {
 		return money.Amount{}, chain.Errorf(chain.ReasonProtocol, "the %s contract %s answered a balance of %d bytes", asset, contract, len(out.result))
@@ -109,7 +109,7 @@ func tokenBalance(ctx context.Context, s constantCaller, asset money.Asset, cont
 	return units(asset, new(big.Int).SetBytes(out.result))
 }
 
-// units makes an amount of what a contract or node counts in, refusing what no real supply reaches.
+// units makes an amount from a contract's or node's unit, and refuses more than any real supply.
 func units(asset money.Asset, n *big.Int) (money.Amount, error) {
 	if n.Sign() < 0 || n.BitLen() > maxAmountBits {
 		return money.Amount{}, chain.Errorf(chain.ReasonProtocol, "an amount of %s with %d bits is impossible", asset, n.BitLen())
@@ -121,8 +121,7 @@ func units(asset money.Asset, n *big.Int) (money.Amount, error) {
 // money.MaxWholeDigits.
 const maxAmountBits = 69
 
-// flag asks a yes-or-no question of a token. Not every token has every question; a token without it
-// reverts, and then the answer is no.
+// flag reads a boolean from a token. A token without the method reverts, which counts as false.
 func flag(ctx context.Context, s constantCaller, contract accountID, data []byte) (bool, error) {
 	out, err := call(ctx, s, contract, contract, data)
 	if err != nil || out.reverted != "" || len(out.result) != wordLength {
@@ -131,14 +130,14 @@ func flag(ctx context.Context, s constantCaller, contract accountID, data []byte
 	return new(big.Int).SetBytes(out.result).Sign() != 0, nil
 }
 
-// stops are the questions by which a token tells that nobody can send it.
+// stops are the methods by which a token reports that no transfer is possible.
 var stops = []string{"paused()", "deprecated()"}
 
-// blockLists are the two spellings of the block list: Tether's and Circle's.
+// blockLists are the methods of the block list: Tether's and Circle's.
 var blockLists = map[money.Asset]string{money.USDT: "isBlackListed(address)", money.USDC: "isBlacklisted(address)"}
 
-// refusesTransfers tells why a token would not carry out any transfer between two accounts. A
-// blocked recipient can still be paid in USDT, but its issuer may then destroy what it holds.
+// refusesTransfers returns why a token would refuse any transfer between two accounts. A blocked recipient can still be paid
+// in USDT, but its issuer may then destroy the balance.
 func refusesTransfers(ctx context.Context, s constantCaller, asset money.Asset, contract, from, to accountID) error {
 	for _, question := range stops {
 		stopped, err := flag(ctx, s, contract, selector(question))

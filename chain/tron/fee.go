@@ -13,8 +13,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// prices are the chain parameters that decide what a transaction costs, in sun (10^-6 TRX). The
-// producers vote on them, so they are read, never assumed.
+// prices are the chain parameters that determine the cost of a transaction, in sun (10^-6 TRX). The producers vote on them,
+// so they are read and never assumed.
 type prices struct {
 	energy     int64 // per unit of energy
 	bandwidth  int64 // per byte
@@ -41,7 +41,7 @@ func readPrices(ctx context.Context, w api.WalletClient) (prices, error) {
 		}
 	}
 	for name := range wanted {
-		return prices{}, chain.Errorf(chain.ReasonUnavailable, "the node does not tell the chain parameter %s", name)
+		return prices{}, chain.Errorf(chain.ReasonUnavailable, "the node does not return the chain parameter %s", name)
 	}
 	if p.energy <= 0 || p.bandwidth <= 0 || p.activation < 0 || p.newAccount < 0 {
 		return prices{}, chain.Errorf(chain.ReasonProtocol, "the chain parameters are impossible: %+v", p)
@@ -49,7 +49,7 @@ func readPrices(ctx context.Context, w api.WalletClient) (prices, error) {
 	return p, nil
 }
 
-// resources are what an account may use without burning TRX, and the TRX that it could burn.
+// resources are what an account may use without burning TRX, and the TRX that it can burn.
 type resources struct {
 	activated       bool
 	balance         int64 // sun
@@ -81,19 +81,19 @@ func readResources(ctx context.Context, w api.WalletClient, holder accountID) (r
 
 const (
 	signatureLength = 65
-	// resultAllowance is what java-tron adds to a transaction's size for its result
-	// (Constant.MAX_RESULT_SIZE_IN_TX), for each of its contracts.
+	// resultAllowance is what java-tron adds to a transaction's size for the result of each of its contracts
+	// (Constant.MAX_RESULT_SIZE_IN_TX).
 	resultAllowance = 64
 )
 
-// bandwidthOf is the bandwidth that a transaction takes once it carries one signature.
+// bandwidthOf is the bandwidth of a transaction with one signature.
 func bandwidthOf(raw *core.TransactionRaw) int64 {
 	signed := &core.Transaction{RawData: raw, Signature: [][]byte{make([]byte, signatureLength)}}
 	return int64(proto.Size(signed)) + resultAllowance
 }
 
-// bandwidthCost is what is burnt for bandwidth: nothing if the staked or else the free bandwidth
-// covers all of it, everything if neither does (java-tron BandwidthProcessor.consume).
+// bandwidthCost is the TRX burnt for bandwidth: zero if either the staked or the free bandwidth covers all of it, the whole
+// price if neither does (java-tron BandwidthProcessor.consume).
 func bandwidthCost(p prices, r resources, bytes int64) int64 {
 	if bytes <= r.stakedBandwidth || bytes <= r.freeBandwidth {
 		return 0
@@ -101,8 +101,8 @@ func bandwidthCost(p prices, r resources, bytes int64) int64 {
 	return bytes * p.bandwidth
 }
 
-// activationCost is what a transfer pays that creates its recipient. Free bandwidth does not cover
-// such a transfer, staked bandwidth does (java-tron BandwidthProcessor.consumeForCreateNewAccount).
+// activationCost is the cost of a transfer that creates its recipient. Staked bandwidth covers such a transfer, free
+// bandwidth does not (java-tron BandwidthProcessor.consumeForCreateNewAccount).
 func activationCost(p prices, r resources, bytes int64) int64 {
 	if bytes <= r.stakedBandwidth {
 		return p.activation
@@ -127,8 +127,8 @@ func (c *Client) energyLimit(p prices, energy int64) (int64, error) {
 	return want.Units().Int64(), nil
 }
 
-// energyBurn is the TRX that energy may cost beyond what is staked, with the margin: the dynamic
-// energy factor may rise between the simulation and the block.
+// energyBurn is the TRX that energy may cost beyond the staked energy, with the margin: the dynamic energy factor may rise
+// between the simulation and the block.
 func (c *Client) energyBurn(p prices, r resources, energy, limit int64) int64 {
 	wanted := decimal.NewFromInt(energy).Mul(c.config.Fees.Margin).Ceil().IntPart()
 	return min(max(0, wanted-r.energy)*p.energy, limit)

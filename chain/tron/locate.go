@@ -21,17 +21,16 @@ type found struct {
 	block chain.Block
 }
 
-// transactionSource is what Wallet and WalletSolidity have in common for looking up transactions.
+// transactionSource is the common part of Wallet and WalletSolidity for finding transactions.
 type transactionSource interface {
 	blockSource
 	GetTransactionById(ctx context.Context, in *api.BytesMessage, opts ...grpc.CallOption) (*core.Transaction, error)
 	GetTransactionInfoById(ctx context.Context, in *api.BytesMessage, opts ...grpc.CallOption) (*core.TransactionInfo, error)
 }
 
-// Locate finds a transaction. The solidity nodes are asked first, and what one of them holds is
-// final. "Absent" is the answer on which another payment may be built, so it takes more: every
-// solidity and every full node that can be reached must miss it, and the final head of the answer is
-// the lowest of theirs, read before the look, so that the absence is true of at least that chain.
+// Locate finds a transaction. The solidity nodes are queried first; what one of them has is final. "Absent" allows another
+// payment to be built, so it needs more: every reachable solidity and full node must miss it. The head is the lowest of
+// theirs, read before the query, so that the absence is true of at least that chain.
 func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) {
 	id, err := hex.DecodeString(tx)
 	if err != nil || len(id) != hashLength {
@@ -44,7 +43,7 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	return c.locateRecent(ctx, tx, id, final.Head.Final)
 }
 
-// locateFinal asks all solidity nodes, until one has the transaction.
+// locateFinal queries all solidity nodes until one has the transaction.
 func (c *Client) locateFinal(ctx context.Context, tx string, id []byte) (chain.Location, error) {
 	absent := chain.Location{Stage: chain.StageAbsent}
 	answered := false
@@ -79,7 +78,7 @@ func (c *Client) locateFinal(ctx context.Context, tx string, id []byte) (chain.L
 	return absent, nil
 }
 
-// locateRecent asks all full nodes, until one has the transaction in a block.
+// locateRecent queries all full nodes until one has the transaction in a block.
 func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final chain.Block) (chain.Location, error) {
 	best := chain.Location{}
 	var failures []error
@@ -88,14 +87,14 @@ func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final c
 		if err != nil {
 			return chain.Location{}, err
 		}
-		// Waiting is asked before included: a transaction goes from the one to the other, so
-		// that this order can't miss it in between.
+		// Query the pending state before the included one: a transaction moves from the first to the second, so this order
+		// can't miss it in between.
 		waiting, err := isPending(ctx, n.wallet, id)
 		if err != nil {
 			return chain.Location{}, err
 		}
 		f, err := lookUp(ctx, n.wallet, tx, id)
-		if errors.Is(err, errNoReceipt) { // a full node has transactions that wait, too
+		if errors.Is(err, errNoReceipt) { // a full node also has pending transactions
 			waiting, err = true, nil
 		}
 		if err != nil {
@@ -126,7 +125,7 @@ func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final c
 	return best, nil
 }
 
-// unreachable is the error when no node answered.
+// unreachable is the error when no node responded.
 func unreachable(failures []error) error {
 	if err := protocolFailure(failures); err != nil {
 		return err
@@ -134,8 +133,8 @@ func unreachable(failures []error) error {
 	return chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
 }
 
-// protocolFailure finds an answer that must not be passed over: a node that holds the transaction
-// but describes it impossibly, or not at all, is no proof of absence.
+// protocolFailure finds an answer that must not be ignored: a node that has the transaction but returns impossible or
+// incomplete data is no proof of absence.
 func protocolFailure(failures []error) error {
 	for _, err := range failures {
 		if chain.ReasonOf(err) != chain.ReasonUnavailable || errors.Is(err, errSeen) {
@@ -145,7 +144,7 @@ func protocolFailure(failures []error) error {
 	return nil
 }
 
-// isPending asks whether a transaction waits for a block. Not every node tells.
+// isPending asks whether a transaction waits for a block. Not every node supports it.
 func isPending(ctx context.Context, w api.WalletClient, id []byte) (bool, error) {
 	tx, err := w.GetTransactionFromPending(ctx, &api.BytesMessage{Value: id})
 	if unimplemented(err) {
@@ -154,14 +153,13 @@ func isPending(ctx context.Context, w api.WalletClient, id []byte) (bool, error)
 	return tx.GetRawData() != nil, err
 }
 
-// errSeen marks the failure of a node that has the transaction and could not tell more of it.
+// errSeen marks the failure of a node that has the transaction and could not return all of it.
 var errSeen = errors.New("the node has seen the transaction")
 
 var errNoReceipt = fmt.Errorf("%w without a receipt", errSeen)
 
-// lookUp reads a transaction and its receipt; nil when the node has it in no block. "Not found" is
-// an empty message without an error. A node that keeps no receipts (storage.transHistory.switch) has
-// none of any transaction, and the transaction all the same, so that both are asked for.
+// lookUp reads a transaction and its receipt; nil when the node has it in no block. "Not found" is an empty message without
+// an error. A node without receipts (storage.transHistory.switch) still has transactions, so both are requested.
 func lookUp(ctx context.Context, s transactionSource, tx string, id []byte) (*found, error) {
 	info, err := s.GetTransactionInfoById(ctx, &api.BytesMessage{Value: id})
 	if err != nil {
@@ -174,10 +172,10 @@ func lookUp(ctx context.Context, s transactionSource, tx string, id []byte) (*fo
 	case len(info.GetId()) == 0 && body.GetRawData() == nil:
 		return nil, nil
 	case len(info.GetId()) == 0:
-		return nil, chain.Wrap(chain.ReasonUnavailable, errNoReceipt, "the node has the transaction %s and not its receipt", tx)
+		return nil, chain.Wrap(chain.ReasonUnavailable, errNoReceipt, "the node has the transaction %s but not its receipt", tx)
 	}
 	if body.GetRawData() == nil {
-		return nil, chain.Wrap(chain.ReasonUnavailable, errSeen, "the node has the receipt of %s and not the transaction", tx)
+		return nil, chain.Wrap(chain.ReasonUnavailable, errSeen, "the node has the receipt of %s but not the transaction", tx)
 	}
 	got, err := txID(body.GetRawData())
 	if err != nil {
@@ -194,14 +192,14 @@ func lookUp(ctx context.Context, s transactionSource, tx string, id []byte) (*fo
 	return &found{tx: body, info: info, block: block}, nil
 }
 
-// location describes what was found, or that nothing was.
+// location describes what was found, or that it was not found.
 func (c *Client) location(stage chain.Stage, tx string, f *found, head chain.Head) (chain.Location, error) {
 	if f == nil {
 		return chain.Location{Stage: chain.StageAbsent, Head: head}, nil
 	}
 	l := chain.Location{Stage: stage, Block: f.block, Fee: feeOf(f.info), Head: head}
 	if l.OK, l.Code = verdict(f.tx, f.info); !l.OK {
-		return l, nil // what a failed transaction did was undone
+		return l, nil // the effects of a failed transaction were undone
 	}
 	moved, err := c.movements(tx, f.tx.GetRawData(), f.info)
 	if err != nil {

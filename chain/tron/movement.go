@@ -12,12 +12,12 @@ import (
 	"kivuko/exchange/money"
 )
 
-// transferTopics is the topic count of a TRC-20 Transfer: its hash and two indexed addresses. One
-// with four is a TRC-721 and moves no money.
+// transferTopics is the topic count of a TRC-20 Transfer: its hash and two indexed addresses. A Transfer with four topics is
+// a TRC-721 and moves no money.
 const transferTopics = 3
 
-// nativeIndex numbers movements of TRX within a transaction above any event, so that both kinds have
-// numbers of their own: the transfer itself first, then those that contracts made.
+// nativeIndex numbers movements of TRX within a transaction above any event, so that the numbers don't collide: first the
+// transfer itself, then those that contracts made.
 const nativeIndex = 1 << 20
 
 // maxMovements bounds the events of one transaction.
@@ -26,9 +26,9 @@ const maxMovements = nativeIndex
 // transferTopic is the hash that marks a Transfer event.
 func transferTopic() []byte { return crypto.Keccak256([]byte("Transfer(address,address,uint256)")) }
 
-// tokenMovements reads the Transfer events of the configured tokens. Tokens are known by address,
-// never by what they call themselves; calldata and return values are not looked at, because the one
-// misses transfers that contracts make and the other is false on mainnet's USDT when it succeeds.
+// tokenMovements reads the Transfer events of the configured tokens. Tokens are identified by address, never by name.
+// Calldata is ignored because it misses transfers that contracts make, and return values because mainnet's USDT returns
+// false on success.
 func (c *Client) tokenMovements(tx string, logs []*core.TransactionInfo_Log) ([]chain.Movement, error) {
 	if len(logs) >= maxMovements {
 		return nil, chain.Errorf(chain.ReasonProtocol, "transaction %s has %d events", tx, len(logs))
@@ -55,8 +55,8 @@ func (c *Client) tokenMovements(tx string, logs []*core.TransactionInfo_Log) ([]
 	return out, nil
 }
 
-// nativeMovements reads what a successful transaction did with TRX: its own transfer or call value,
-// and the transfers that contracts made, as far as the node keeps them (vm.saveInternalTx).
+// nativeMovements reads a successful transaction's movements of TRX: its own transfer or call value, and the transfers that
+// contracts made, if the node keeps them (vm.saveInternalTx).
 func nativeMovements(tx string, raw *core.TransactionRaw, internal []*core.InternalTransaction) ([]chain.Movement, error) {
 	var out []chain.Movement
 	add := func(from, to []byte, sun int64) {
@@ -72,7 +72,7 @@ func nativeMovements(tx string, raw *core.TransactionRaw, internal []*core.Inter
 	for _, contract := range raw.GetContract() {
 		message, err := contract.GetParameter().UnmarshalNew()
 		if err != nil {
-			continue // a kind of contract that this version does not know moves no coin of ours
+			continue // a kind of contract that this version does not support moves no coin of ours
 		}
 		switch m := message.(type) {
 		case *core.TransferContract:
@@ -102,9 +102,8 @@ func nativeMovements(tx string, raw *core.TransactionRaw, internal []*core.Inter
 	return out, nil
 }
 
-// movesCoin holds the kinds of inner transactions that hand TRX over. The others (staking,
-// delegating) carry an amount too, but it does not become the other account's (java-tron
-// Program.addInternalTx).
+// movesCoin has the kinds of inner transactions that transfer TRX. The others (staking, delegating) also have an amount, but
+// it does not become the other account's (java-tron Program.addInternalTx).
 var movesCoin = map[string]bool{"call": true, "create": true, "suicide": true}
 
 // movements reads everything that an included transaction moved.
@@ -117,9 +116,8 @@ func (c *Client) movements(tx string, raw *core.TransactionRaw, info *core.Trans
 	return append(tokens, native...), err
 }
 
-// verdict reads whether an included transaction succeeded, and the network's word for it. A contract
-// call has a result in its receipt. A plain transfer has none there, so its own result counts.
-// Anything but an explicit success is a failure.
+// verdict reads whether an included transaction succeeded, and the network's result code. The result of a contract call is
+// in its receipt, that of a plain transfer in the transaction. Only an explicit success is success.
 func verdict(tx *core.Transaction, info *core.TransactionInfo) (ok bool, code string) {
 	result := info.GetReceipt().GetResult()
 	if result == core.Transaction_Result_DEFAULT && len(tx.GetRet()) > 0 {

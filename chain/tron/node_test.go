@@ -17,7 +17,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// prepared is an unsigned TRX transfer without asking anybody.
+// prepared is an unsigned TRX transfer, made without a network call.
 func prepared(t testing.TB, c *Client, from string) chain.Unsigned {
 	t.Helper()
 	want := chain.Transfer{From: from, To: bob, Amount: money.Must(money.TRX, "1")}
@@ -71,7 +71,7 @@ func TestBroadcastCodes(t *testing.T) {
 	}
 	s.set(func() { s.down = true })
 	if got, err := c.Broadcast(t.Context(), encoded); err != nil || got.State != chain.BroadcastUnknown {
-		t.Errorf("no answer: %+v, %v", got, err)
+		t.Errorf("no response: %+v, %v", got, err)
 	}
 }
 
@@ -138,8 +138,8 @@ func TestNextNodeIsAskedAndTheFailedOneLater(t *testing.T) {
 			t.Fatalf("%+v, %v", h, err)
 		}
 	}
-	if first.questions() != 2 { // a read is sent again where a node is unavailable
-		t.Errorf("the failed node was asked %d times", first.questions())
+	if first.questions() != 2 { // a read is sent again when a node is unavailable
+		t.Errorf("the failed node was queried %d times", first.questions())
 	}
 	second.set(func() { second.down = true })
 	first.set(func() { first.down = false })
@@ -449,7 +449,7 @@ func TestSignRefusesHiddenExtras(t *testing.T) {
 	}
 }
 
-// countingKey tells how often it signed.
+// countingKey counts its signatures.
 type countingKey struct {
 	testKey
 	signatures int
@@ -460,7 +460,7 @@ func (k *countingKey) Sign(digest []byte) ([]byte, error) {
 	return k.testKey.Sign(digest)
 }
 
-// A key never sees what is not meant for it: a signature that is thrown away afterwards exists.
+// A key never signs bytes that don't match the transfer: even a discarded signature exists.
 func TestSignChecksBeforeTheKeySigns(t *testing.T) {
 	c := offline(t)
 	key := testKey{unhex(t, "2d8f68944bdbfbc0769542fba8fc2d2a3de67393334471624364c7006da2aa54")}

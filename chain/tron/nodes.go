@@ -31,12 +31,12 @@ type node struct {
 // String names the node.
 func (n *node) String() string { return n.kind + " node " + n.address }
 
-// Prove proves nothing: a node of TRON tells no name of its network.
+// Prove checks nothing: a TRON node does not report its network.
 func (n *node) Prove(context.Context) error { return nil }
 
 type nodes = endpoints.Pool[*node]
 
-// dial prepares the connections; none is opened before it is used.
+// dial prepares the connections; each is opened at its first use.
 func dial(kind string, list []Endpoint, timeout, retryAfter time.Duration, more []grpc.DialOption) (*nodes, error) {
 	var all []*node
 	for _, e := range list {
@@ -53,8 +53,8 @@ func dial(kind string, list []Endpoint, timeout, retryAfter time.Duration, more 
 	return endpoints.New(all, timeout, retryAfter), nil
 }
 
-// askAgain has gRPC send a read a second time where the connection ended under it, as one does that a node closes while it
-// is kept alive. A broadcast is sent once: the entry for a method goes before that for its service.
+// askAgain makes gRPC send a read again when its connection ended, as happens when a node closes a kept-alive connection. A
+// broadcast is sent once: the entry for a method precedes that for its service.
 const askAgain = `{"methodConfig": [
 	{"name": [{"service": "protocol.Wallet", "method": "BroadcastTransaction"}]},
 	{"name": [{"service": "protocol.Wallet"}, {"service": "protocol.WalletSolidity"}],
@@ -84,14 +84,14 @@ func options(e Endpoint) []grpc.DialOption {
 
 func hangUp(all []*node) {
 	for _, one := range all {
-		_ = one.conn.Close() // nothing is in flight that matters, and nobody could act on it
+		_ = one.conn.Close() // no important request is running, and the error has no use
 	}
 }
 
-// ask puts a question to one node after the other until one answers.
+// ask sends a query to one node after the other until one responds.
 func ask[T any](ctx context.Context, n *nodes, question func(context.Context, *node) (T, error)) (T, error) {
 	return endpoints.Ask(ctx, n, question)
 }
 
-// unimplemented tells whether a node does not offer a method at all.
+// unimplemented reports whether a node does not support a method.
 func unimplemented(err error) bool { return status.Code(err) == codes.Unimplemented }

@@ -8,8 +8,7 @@ import (
 	"kivuko/chain"
 )
 
-// A node whose connection ends under a question is asked again. What sends money goes out once, and whether it arrived is
-// unknown.
+// A node whose connection ends during a query is queried again. A broadcast is sent once, and whether it arrived is unknown.
 func TestAConnectionEndsUnderAQuestion(t *testing.T) {
 	full, solid := &stub{head: 10, answer: &api.Return{Result: true}}, &stub{head: 5}
 	c := stubbed(t, []*stub{full}, []*stub{solid})
@@ -19,7 +18,7 @@ func TestAConnectionEndsUnderAQuestion(t *testing.T) {
 		t.Errorf("%+v, %v", h, err)
 	}
 	if full.questions() != 2 {
-		t.Errorf("the node was asked %d times", full.questions())
+		t.Errorf("the node was queried %d times", full.questions())
 	}
 	full.set(func() { full.asked, full.lose = 0, 1 })
 	if got, err := c.Broadcast(t.Context(), encoded); err != nil || got.State != chain.BroadcastUnknown {

@@ -11,8 +11,8 @@ import (
 
 var _ chain.Offline = (*Client)(nil)
 
-// TakeSigned implements chain.Offline. The bytes are put together anew from the prepared transaction and the
-// signature, by the checks of Sign.
+// TakeSigned implements chain.Offline. It rebuilds the bytes from the prepared transaction and the signature, with the
+// checks of Sign.
 func (c *Client) TakeSigned(u chain.Unsigned, raw []byte) (chain.Signed, error) {
 	tx, err := decodeSigned(raw)
 	if err != nil {

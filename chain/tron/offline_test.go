@@ -10,8 +10,8 @@ import (
 	"kivuko/chain"
 )
 
-// What comes back is taken when it is what was handed out, signed by the sender; as some wallets write the
-// signature too.
+// A signed transaction is accepted if it is exactly the one that was handed out, signed by the sender. The signature may
+// have the form that some wallets write.
 func TestTakeSigned(t *testing.T) {
 	c := offline(t)
 	key := testKey{unhex(t, "2d8f68944bdbfbc0769542fba8fc2d2a3de67393334471624364c7006da2aa54")}
@@ -65,6 +65,6 @@ func TestTakeSigned(t *testing.T) {
 	other := u
 	other.Transfer.To = alice
 	if _, err := c.TakeSigned(other, signed.Raw); chain.ReasonOf(err) != chain.ReasonProtocol {
-		t.Errorf("it pays another one than the transfer says: %v", err)
+		t.Errorf("it pays a recipient other than the transfer's: %v", err)
 	}
 }

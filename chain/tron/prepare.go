@@ -25,11 +25,11 @@ type intent struct {
 	amount   money.Amount
 }
 
-// Prepare builds an unsigned transaction. It refuses one that could not succeed now, with the reason
-// that a person can act on; that the chain changes its mind afterwards is what receipts are for.
+// Prepare builds an unsigned transaction. It refuses one that could not succeed now, with a reason that an officer can act
+// on. Later changes of the chain show in receipts.
 func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, error) {
-	if d.FeePayer != "" || d.Nonce != 0 || !d.Outbid.IsZero() {
-		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "TRON knows no fee payer, no sequence numbers and no bids")
+	if d.FeePayer != "" || d.Nonce != 0 || !d.Bump.IsZero() {
+		return chain.Unsigned{}, chain.Errorf(chain.ReasonUnsupported, "TRON has no fee payer, no sequence numbers and no bids")
 	}
 	life := c.config.TransactionLife
 	if d.Life != 0 {
@@ -67,7 +67,7 @@ func (c *Client) Prepare(ctx context.Context, d chain.Draft) (chain.Unsigned, er
 	})
 }
 
-// intent checks a transfer before anybody is asked.
+// intent checks a transfer before any network call.
 func (c *Client) intent(t chain.Transfer) (intent, error) {
 	in := intent{amount: t.Amount}
 	var err error
@@ -90,7 +90,7 @@ func (c *Client) intent(t chain.Transfer) (intent, error) {
 		return in, chain.Errorf(chain.ReasonUnsupported, "an amount of %s can't be sent", t.Amount)
 	}
 	if asset, token := c.assets[in.to]; token {
-		return in, chain.Errorf(chain.ReasonAddress, "the recipient is the %s contract itself; what is sent there is lost", asset)
+		return in, chain.Errorf(chain.ReasonAddress, "the recipient is the %s contract itself; money sent there is lost", asset)
 	}
 	return in, nil
 }
@@ -98,9 +98,9 @@ func (c *Client) intent(t chain.Transfer) (intent, error) {
 // maxTransferBits keeps amounts within TRON's signed 64-bit sun.
 const maxTransferBits = 62
 
-// envelope is everything of raw_data but the contract. The reference block is a final one, which no
-// reorganisation can make invalid; java-tron accepts it within 65,536 blocks (Manager.validateTapos).
-// The expiry counts from the newest block, because the network compares it with block times.
+// envelope is raw_data without the contract. The reference block is a final one, which no reorganisation can make invalid;
+// java-tron accepts it within 65,536 blocks (Manager.validateTapos). The expiry counts from the newest block, because the
+// network compares it with block times.
 func (c *Client) envelope(final, latest chain.Block) (*core.TransactionRaw, error) {
 	id, err := hex.DecodeString(final.ID)
 	if err != nil || len(id) != hashLength {
@@ -152,8 +152,8 @@ func (c *Client) prepareNative(ctx context.Context, w api.WalletClient, t chain.
 	return unsigned(t, raw, most)
 }
 
-// prepareToken builds a transfer of a token, after simulating it from the real sender to the real
-// recipient: the price differs by half between a recipient that holds the token and one that doesn't.
+// prepareToken builds a transfer of a token, after simulating it from the real sender to the real recipient: a recipient
+// without the token costs twice as much.
 func (c *Client) prepareToken(ctx context.Context, w api.WalletClient, t chain.Transfer, in intent, raw *core.TransactionRaw) (chain.Unsigned, error) {
 	asset := in.amount.Asset()
 	contract := c.contracts[asset]
@@ -198,8 +198,8 @@ func (c *Client) prepareToken(ctx context.Context, w api.WalletClient, t chain.T
 	return unsigned(t, raw, raw.GetFeeLimit()+size*p.bandwidth)
 }
 
-// simulate runs the very call. Success is not enough: when the node shows the events, they must
-// hold the exact movement, because a token that takes a fee delivers less than was promised.
+// simulate runs the real call. Success is not enough: if the node returns the events, they must contain the exact movement,
+// because a token that takes a fee delivers less than was promised.
 func (c *Client) simulate(ctx context.Context, w api.WalletClient, contract accountID, in intent, data []byte) (outcome, error) {
 	out, err := call(ctx, w, in.from, contract, data)
 	if err != nil {
@@ -209,7 +209,7 @@ func (c *Client) simulate(ctx context.Context, w api.WalletClient, contract acco
 		return out, chain.Errorf(chain.ReasonReverts, "the %s contract refuses the transfer: %s", in.amount.Asset(), out.reverted)
 	}
 	if len(out.logs) == 0 {
-		return out, nil // an older node that does not show the events of a simulation
+		return out, nil // an older node that does not return the events of a simulation
 	}
 	moved, err := c.tokenMovements("", out.logs)
 	if err != nil {
@@ -224,7 +224,7 @@ func (c *Client) simulate(ctx context.Context, w api.WalletClient, contract acco
 		in.amount.Asset(), in.amount)
 }
 
-// short says how much is missing.
+// short is the error for a balance that is too low, with the missing amount.
 func short(r chain.Reason, holder accountID, need, has money.Amount) *chain.Error {
 	e := chain.Errorf(r, "%s needs %s %s and has %s", holder, need, need.Asset(), has)
 	e.Missing = need.Sub(has)
@@ -240,7 +240,7 @@ func transferCall(to accountID, amount money.Amount) ([]byte, error) {
 	return hex.DecodeString(data)
 }
 
-// setContract puts the one contract of a transaction in place.
+// setContract sets the only contract of a transaction.
 func setContract(raw *core.TransactionRaw, kind core.Transaction_Contract_ContractType, message proto.Message) error {
 	parameter := &anypb.Any{}
 	if err := anypb.MarshalFrom(parameter, message, deterministic); err != nil {
@@ -250,7 +250,7 @@ func setContract(raw *core.TransactionRaw, kind core.Transaction_Contract_Contra
 	return nil
 }
 
-// deterministic makes equal messages equal bytes, on which the transaction id depends.
+// deterministic makes equal messages equal bytes, because the transaction id depends on them.
 var deterministic = proto.MarshalOptions{Deterministic: true}
 
 // unsigned finishes a transaction. Its id is the SHA-256 of raw_data, which is also what is signed.

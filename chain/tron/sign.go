@@ -14,8 +14,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Sign completes a prepared transaction. Before the key sees anything, the bytes are decoded and
-// must say exactly what the transfer says; afterwards the signature must recover to the sender.
+// Sign completes a prepared transaction. Before signing, the bytes are decoded and must match the transfer exactly;
+// afterwards the signature must recover to the sender.
 func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error) {
 	if len(keys) != 1 {
 		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "a transaction on TRON is signed by its sender alone, not by %d keys", len(keys))
@@ -27,7 +27,7 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 	}
 	raw := &core.TransactionRaw{}
 	if err := proto.Unmarshal(u.Body, raw); err != nil {
-		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the prepared bytes are no transaction")
+		return chain.Signed{}, chain.Wrap(chain.ReasonProtocol, err, "the prepared bytes are not a transaction")
 	}
 	digest := sha256.Sum256(u.Body)
 	if !bytes.Equal(digest[:], u.Payload) {
@@ -37,7 +37,7 @@ func (c *Client) Sign(u chain.Unsigned, keys ...chain.Key) (chain.Signed, error)
 		return chain.Signed{}, err
 	}
 	if raw.GetExpiration() != u.ExpiresAt.UnixMilli() {
-		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the prepared bytes expire at another time than they are said to")
+		return chain.Signed{}, chain.Errorf(chain.ReasonProtocol, "the prepared bytes expire at a time other than the prepared one")
 	}
 	holder, err := c.Address(key.PublicKey())
 	if err != nil {
@@ -110,8 +110,7 @@ func (c *Client) setTokenTransfer(raw *core.TransactionRaw, in intent) error {
 	})
 }
 
-// recoverSigner finds who made a 65-byte signature r‖s‖v, with v 0 or 1, or 27 or 28 as some wallets
-// write it.
+// recoverSigner returns the signer of a 65-byte signature r‖s‖v, with v 0 or 1, or 27 or 28 as some wallets write it.
 func recoverSigner(digest [sha256.Size]byte, signature []byte) (accountID, error) {
 	if len(signature) != signatureLength {
 		return accountID{}, chain.Errorf(chain.ReasonProtocol, "a signature has %d bytes, it must have %d", len(signature), signatureLength)
@@ -127,15 +126,15 @@ func recoverSigner(digest [sha256.Size]byte, signature []byte) (accountID, error
 	return accountID(crypto.PubkeyToAddress(*key)), nil
 }
 
-// decodeSigned reads stored bytes and refuses any that would not be sent out as they are stored.
+// decodeSigned reads stored bytes and refuses any that would be sent differently.
 func decodeSigned(encoded []byte) (*core.Transaction, error) {
 	tx := &core.Transaction{}
 	if err := proto.Unmarshal(encoded, tx); err != nil {
-		return nil, chain.Wrap(chain.ReasonProtocol, err, "the bytes are no signed transaction")
+		return nil, chain.Wrap(chain.ReasonProtocol, err, "the bytes are not a signed transaction")
 	}
 	again, err := deterministic.Marshal(tx)
 	if err != nil || !bytes.Equal(again, encoded) {
-		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes would change on their way to the network")
+		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes would change when they are sent")
 	}
 	if len(tx.GetRawData().GetContract()) != 1 || len(tx.GetSignature()) == 0 {
 		return nil, chain.Errorf(chain.ReasonProtocol, "the bytes hold no signed transaction")
@@ -143,7 +142,7 @@ func decodeSigned(encoded []byte) (*core.Transaction, error) {
 	return tx, nil
 }
 
-// txID is the network's name of a transaction: the SHA-256 of its raw_data.
+// txID is the id of a transaction: the SHA-256 of its raw_data.
 func txID(raw *core.TransactionRaw) (string, error) {
 	body, err := deterministic.Marshal(raw)
 	if err != nil {

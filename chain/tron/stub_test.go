@@ -28,14 +28,14 @@ const (
 
 var stubNow = time.UnixMilli(1_800_000_000_000)
 
-// stub is a node that answers what a test says, for the answers that an honest node never gives.
-// What is not set is the empty message, as java-tron answers for what it does not have.
+// stub is a node with configurable responses, for those that an honest node never gives. Everything else is the empty
+// message, which is java-tron's response for missing objects.
 type stub struct {
-	mu       sync.Mutex // held for each answer
+	mu       sync.Mutex // held during each response
 	head     int64      // number of the newest block
 	lag      time.Duration
 	down     bool
-	lose     int // questions whose connection is closed in place of an answer
+	lose     int // calls whose connection is closed instead of a response
 	asked    int
 	key      string
 	tx       *core.Transaction
@@ -67,14 +67,14 @@ func orEmpty[T any](v *T) *T {
 	return v
 }
 
-// set changes what the node answers from now on.
+// set changes the node's responses.
 func (s *stub) set(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
-// questions is how many it was asked.
+// questions is how many calls it received.
 func (s *stub) questions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -179,7 +179,7 @@ func (s stubWallet) GetAccountResource(context.Context, *core.Account) (*api.Acc
 	return orEmpty(s.resource), nil
 }
 
-// connections remembers what it accepted, by the client's address.
+// connections records accepted connections by the client's address.
 type connections struct {
 	net.Listener
 	mu     sync.Mutex
@@ -201,11 +201,11 @@ func (c *connections) hangUp(ctx context.Context) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if p, ok := peer.FromContext(ctx); ok {
-		_ = c.byPeer[p.Addr.String()].Close() // it is the stub's to close
+		_ = c.byPeer[p.Addr.String()].Close() // the stub owns it
 	}
 }
 
-// serve puts a stub on a port of this machine.
+// serve starts a stub on a local port.
 func serve(t *testing.T, s *stub) Endpoint {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -254,7 +254,7 @@ func stubbed(t *testing.T, full, solid []*stub) *Client {
 	return client
 }
 
-// success is a constant call that answered one word.
+// success is a constant call that returned one word.
 func success(word []byte) *api.TransactionExtention {
 	return &api.TransactionExtention{
 		Result: &api.Return{Result: true}, ConstantResult: [][]byte{word},

@@ -11,7 +11,7 @@ import (
 	"kivuko/chain"
 )
 
-// transferSource is what Wallet and WalletSolidity have in common for reading whole blocks.
+// transferSource is the common part of Wallet and WalletSolidity for reading whole blocks.
 type transferSource interface {
 	GetBlockByNum2(ctx context.Context, in *api.NumberMessage, opts ...grpc.CallOption) (*api.BlockExtention, error)
 	GetTransactionInfoByBlockNum(ctx context.Context, in *api.NumberMessage, opts ...grpc.CallOption) (*api.TransactionInfoList, error)
@@ -38,9 +38,8 @@ func (c *Client) Transfers(ctx context.Context, number uint64) (chain.BlockTrans
 	return ask(ctx, c.full, read(func(n *node) transferSource { return n.wallet }))
 }
 
-// transfersOf reads a block and its receipts. Every transaction must have its receipt: a node that
-// keeps none, or a reorganisation between the two questions, must never look like a block without
-// deposits.
+// transfersOf reads a block and its receipts. Every transaction must have its receipt: a node without receipts, or a
+// reorganisation between the two queries, must never look like a block without deposits.
 func (c *Client) transfersOf(ctx context.Context, s transferSource, number uint64) (chain.BlockTransfers, error) {
 	answer, err := s.GetBlockByNum2(ctx, &api.NumberMessage{Num: int64(number)})
 	if err != nil {

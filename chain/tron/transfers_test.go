@@ -10,7 +10,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// An event that can't be read is named, and the rest of its block is told all the same.
+// An unreadable event is reported, and the rest of its block is returned all the same.
 func TestTransfersNameWhatTheyCannotRead(t *testing.T) {
 	c := offline(t)
 	id, _, tx := signedFixture(t, c)

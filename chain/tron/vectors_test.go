@@ -19,8 +19,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// vector is one entry of the public material: signed transactions of mainnet and of other wallets'
-// tests, block headers, addresses, receipts.
+// vector is one entry of the public material: signed transactions of mainnet and of other wallets' tests, block headers,
+// addresses, receipts.
 type vector struct {
 	Kind, ID, TxID, Owner, Base58, Hex, To, Result, Signature string
 
@@ -55,7 +55,7 @@ type headerVector struct {
 	Version        int32
 }
 
-// vectors reads the fixtures, which stand beside the repository and not in it.
+// vectors reads the fixtures, which are beside the repository and not in it.
 func vectors(t *testing.T, kind string) []vector {
 	t.Helper()
 	path := fixture(t)
@@ -79,7 +79,7 @@ func vectors(t *testing.T, kind string) []vector {
 	return out
 }
 
-// fixture is the file of vectors that others published, which is not ours to copy.
+// fixture is the file of published vectors, which we may not copy.
 func fixture(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("KIVUKO_FIXTURES")
@@ -155,8 +155,8 @@ func TestTransactionVectors(t *testing.T) {
 	}
 }
 
-// rebuild makes a token transfer out of its parts and must get the same bytes, unless its wallet
-// wrote a dirty address word, which is read all the same and never written by us.
+// rebuild makes a token transfer from its parts and must get the same bytes, unless its wallet wrote a dirty address word,
+// which we read but never write.
 func rebuild(t *testing.T, v vector, raw *core.TransactionRaw) {
 	t.Helper()
 	if v.TRC20 == nil {
@@ -255,8 +255,8 @@ func (k testKey) Sign(digest []byte) ([]byte, error) {
 	return crypto.Sign(digest, key)
 }
 
-// The transfer vector of Trust Wallet's core is built and signed by the driver's own code, from the
-// block header to the last byte of the signature.
+// The driver's own code builds and signs the transfer vector of Trust Wallet's core, from the block header to the last byte
+// of the signature.
 func TestWalletCoreTransfer(t *testing.T) {
 	for _, v := range vectors(t, "sign") {
 		if v.AddressByte != "" {
@@ -332,7 +332,7 @@ func TestAddressVectors(t *testing.T) {
 	}
 }
 
-// A transfer of mainnet's USDT that answered 32 zero bytes, which read as "false", has succeeded.
+// A transfer of mainnet's USDT that returned 32 zero bytes, which mean "false", has succeeded.
 func TestReceiptWithFalseReturn(t *testing.T) {
 	for _, v := range vectors(t, "receipt") {
 		var transfer struct {

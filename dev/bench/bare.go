@@ -13,11 +13,11 @@ import (
 	"go.temporal.io/sdk/workflow"
 )
 
-// The bare flows: what Temporal itself takes for as many activities as an on-ramp has, with nothing in them.
+// The bare flows measure Temporal's own cost of as many activities as an on-ramp has, without any work in them.
 const (
 	typeEmpty = "BareEmpty" // ends at once
 	typeFlat  = "BareFlat"  // the on-ramp's activities and its signal, in one flow on one queue
-	typeShape = "BareShape" // and its child, its update, its timer and its four queues
+	typeShape = "BareShape" // the same with the on-ramp's child, update, timer and four queues
 	typeChild = "BareChild"
 	typePark  = "BarePark" // waits for a signal
 
@@ -33,7 +33,7 @@ const (
 	payerTimeout   = 15 * time.Second
 )
 
-// step is the argument of the bare flows and activities: about what an on-ramp's have.
+// step is the argument of the bare flows and activities, about as large as an on-ramp's.
 type step struct {
 	ID   uuid.UUID     `json:"id"`
 	Text string        `json:"text"`
@@ -51,7 +51,7 @@ func (*bareActivities) Local(_ context.Context, s step) (step, error) { return s
 // Work does nothing.
 func (*bareActivities) Work(_ context.Context, s step) (step, error) { return s, nil }
 
-// Prompt does nothing and is called back at once, as by a payer who has the finger on the button.
+// Prompt does nothing and gets its callback at once, like a payer who answers immediately.
 func (b *bareActivities) Prompt(ctx context.Context, s step) (step, error) {
 	e := activity.GetInfo(ctx).WorkflowExecution
 	go func() {
@@ -61,7 +61,7 @@ func (b *bareActivities) Prompt(ctx context.Context, s step) (step, error) {
 	return s, nil
 }
 
-// Deliver waits as the delivery of a transaction does: it is called again after the wait.
+// Deliver waits like the delivery of a transaction: it is called again after the wait.
 func (*bareActivities) Deliver(ctx context.Context, s step) (step, error) {
 	if s.Wait > 0 && activity.GetInfo(ctx).Attempt == 1 {
 		return s, temporal.NewApplicationErrorWithOptions("not yet", "NotYet", temporal.ApplicationErrorOptions{NextRetryDelay: s.Wait})
@@ -115,7 +115,7 @@ func flat(ctx workflow.Context, s step) error {
 	return runLocal(ctx, s)
 }
 
-// shape waits, asks and divides the work exactly as an on-ramp does.
+// shape has exactly the waits, calls and queues of an on-ramp.
 func shape(ctx workflow.Context, s step) error {
 	opened := false
 	err := workflow.SetUpdateHandler(ctx, updateOpen, func(ctx workflow.Context) (step, error) {

@@ -12,26 +12,26 @@ import (
 // part is one group of figures.
 type part struct {
 	name  string
-	stack bool // it loads the running stack; the others want the database alone
-	run   func(context.Context, *world, *table) error
+	stack bool // it loads the running stack; the others need only the database
+	run   func(context.Context, *harness, *table) error
 }
 
-// parts are in the order in which they disturb each other least: as long as only the database is wanted,
-// nothing else runs.
+// parts are in the order in which they disturb each other least: those that need only the database run
+// before anything else is started.
 func parts() []part {
 	return []part{
 		{"suites", false, suitesOf(storeSuite, apiSuite)},
 		{"deposits", false, suitesOf(depositSuite)},
 		{"sending", false, suitesOf(sendingSuite)},
-		{"history", true, func(ctx context.Context, w *world, t *table) error { return w.histories(ctx, t) }},
-		{"parked", true, func(ctx context.Context, w *world, t *table) error { return w.parked(ctx, t) }},
-		{"opening", true, func(ctx context.Context, w *world, t *table) error { return w.opening(ctx, t) }},
-		{"throughput", true, func(ctx context.Context, w *world, t *table) error { return w.throughput(ctx, t) }},
-		{"selling", true, func(ctx context.Context, w *world, t *table) error { return w.selling(ctx, t) }},
+		{"history", true, func(ctx context.Context, w *harness, t *table) error { return w.histories(ctx, t) }},
+		{"parked", true, func(ctx context.Context, w *harness, t *table) error { return w.parked(ctx, t) }},
+		{"opening", true, func(ctx context.Context, w *harness, t *table) error { return w.opening(ctx, t) }},
+		{"throughput", true, func(ctx context.Context, w *harness, t *table) error { return w.throughput(ctx, t) }},
+		{"selling", true, func(ctx context.Context, w *harness, t *table) error { return w.selling(ctx, t) }},
 	}
 }
 
-// PartNames are what Options.Only may hold.
+// PartNames returns the valid names of Options.Only.
 func PartNames() []string {
 	var names []string
 	for _, p := range parts() {
@@ -40,7 +40,7 @@ func PartNames() []string {
 	return names
 }
 
-// Run measures everything and prints the table. A missed goal is no error: the table says so.
+// Run measures everything and prints the table. A missed goal is shown in the table and is no error.
 func Run(ctx context.Context, o Options) (err error) {
 	for _, name := range o.Only {
 		if !slices.Contains(PartNames(), name) {
@@ -81,4 +81,4 @@ func Run(ctx context.Context, o Options) (err error) {
 	return errors.Join(append(errs, t.print(o.Out))...)
 }
 
-func (w *world) say(format string, args ...any) { w.stack.Supervisor.Say(format, args...) }
+func (w *harness) say(format string, args ...any) { w.stack.Supervisor.Say(format, args...) }

@@ -15,13 +15,13 @@ import (
 	"kivuko/workflows"
 )
 
-// flowLimit is how long one flow may take before the benchmark gives up.
+// flowLimit is how long one flow may take before the benchmark fails.
 const flowLimit = 2 * time.Minute
 
 // kind is a way to run one flow.
 type kind struct {
 	name string
-	// start begins a flow and answers with its id when the caller would get an answer.
+	// start begins a flow and returns its id when a caller would get the response.
 	start func(context.Context) (string, error)
 	// check reads the result; nil: the end is enough.
 	check func(context.Context, temporal.WorkflowRun) error
@@ -34,8 +34,8 @@ const (
 	barePlain = "bare, one queue"
 )
 
-// kinds are the on-ramp and its floors. A flow that ends otherwise than completed ends the benchmark.
-func (w *world) kinds() []kind {
+// kinds returns the on-ramp and its floors. A flow that does not complete ends the benchmark.
+func (w *harness) kinds() []kind {
 	return []kind{
 		{name: onRamp, start: func(ctx context.Context) (string, error) {
 			id, err := w.openOrder(ctx)
@@ -59,7 +59,7 @@ func completed(ctx context.Context, run temporal.WorkflowRun) error {
 
 func newStep() step { return step{ID: uuid.New(), Text: stepText, Wait: finality} }
 
-func (w *world) startBare(flow string) func(context.Context) (string, error) {
+func (w *harness) startBare(flow string) func(context.Context) (string, error) {
 	return func(ctx context.Context) (string, error) {
 		s := newStep()
 		o := temporal.StartWorkflowOptions{ID: "bare:" + s.ID.String(), TaskQueue: bareFlows}
@@ -68,8 +68,8 @@ func (w *world) startBare(flow string) func(context.Context) (string, error) {
 	}
 }
 
-// startShape starts as the API starts an on-ramp: with an update that answers when the flow has begun.
-func (w *world) startShape(ctx context.Context) (string, error) {
+// startShape starts a flow like the API starts an on-ramp: with an update that returns when the flow has begun.
+func (w *harness) startShape(ctx context.Context) (string, error) {
 	s := newStep()
 	start := w.temporal.NewWithStartWorkflowOperation(temporal.StartWorkflowOptions{
 		ID: "bare:" + s.ID.String(), TaskQueue: bareFlows, WorkflowIDConflictPolicy: enumspb.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
@@ -85,18 +85,18 @@ func (w *world) startShape(ctx context.Context) (string, error) {
 	return "bare:" + s.ID.String(), handle.Get(ctx, nil)
 }
 
-// round is what one kind did in one stretch.
+// round is the result of one kind in one stretch.
 type round struct {
 	rate  float64         // flows per second
-	took  []time.Duration // from the start to the end, of those that ended in the stretch
+	took  []time.Duration // durations of the flows that ended in the stretch
 	cpu   usage           // of the stretch
 	flows int             // that ended in the stretch
-	share float64         // of the machine's busy time that was ours; 0 where it can't be told
+	share float64         // our share of the machine's busy time; 0 where it is unknown
 }
 
 // loop keeps a number of flows in flight, lets them settle for a while and counts those that end within
 // the stretch; both last at least until as many flows have ended as are in flight.
-func (w *world) loop(ctx context.Context, k kind, inFlight int, settle, stretch time.Duration) (round, error) {
+func (w *harness) loop(ctx context.Context, k kind, inFlight int, settle, stretch time.Duration) (round, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	type sample struct {
@@ -156,8 +156,8 @@ func (w *world) loop(ctx context.Context, k kind, inFlight int, settle, stretch 
 	return r, nil
 }
 
-// generation waits for a time and until as many flows have ended in all. Those that begin together end
-// together, so a stretch that is shorter than a flow's life on a busy machine would count none or all of them.
+// generation waits for a time and until a number of flows have ended in total. Flows that begin together end
+// together, so a stretch that is shorter than a flow would count none or all of them.
 func generation(ctx context.Context, least time.Duration, flows int, ended func() int) {
 	pause(ctx, least)
 	const look, limit = 100 * time.Millisecond, flowLimit
@@ -174,7 +174,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // once runs one flow from its start to its end.
-func (w *world) once(ctx context.Context, k kind) error {
+func (w *harness) once(ctx context.Context, k kind) error {
 	ctx, cancel := context.WithTimeout(ctx, flowLimit)
 	defer cancel()
 	id, err := k.start(ctx)
@@ -188,7 +188,7 @@ func (w *world) once(ctx context.Context, k kind) error {
 	return run.Get(ctx, nil)
 }
 
-// quantile is the smallest value that a share of all values does not exceed.
+// quantile returns the smallest value that a share of all values does not exceed.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0

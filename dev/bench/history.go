@@ -10,21 +10,21 @@ import (
 	"go.temporal.io/api/history/v1"
 )
 
-// What one on-ramp may take of Temporal, child included.
+// The goals of one on-ramp with its child.
 const (
 	maxActivities = 6
 	maxEvents     = 40
 )
 
-// count is what a flow and its children wrote.
+// count is the content of the histories of a flow and its children.
 type count struct {
 	events, bytes, own int
 	activities, local  int
 	polled             int // the most tries of one activity
 }
 
-// histories counts what an on-ramp and its floors write into histories, from one flow of each kind.
-func (w *world) histories(ctx context.Context, t *table) error {
+// histories counts the history events of an on-ramp and its floors, from one flow of each kind.
+func (w *harness) histories(ctx context.Context, t *table) error {
 	if err := w.login(ctx); err != nil {
 		return err
 	}
@@ -54,14 +54,14 @@ func (w *world) histories(ctx context.Context, t *table) error {
 		t.add(figure{
 			name: "history events of one on-ramp", unit: "events", ratio: float64(c.events), goal: atMost(maxEvents),
 			note: fmt.Sprintf("%d of the flow, the rest of the child that pays out; %d bytes", c.own, c.bytes),
-			why:  "a payout is a flow of its own, so that all kinds of orders share it; that costs its start, its end and three tasks more",
+			why:  "a payout is a separate flow that all kinds of orders share; that costs its start, its end and three more tasks",
 		})
 	}
 	return nil
 }
 
 // countFlow adds a flow's history to the count and follows its children.
-func (w *world) countFlow(ctx context.Context, what, id string, c *count) error {
+func (w *harness) countFlow(ctx context.Context, what, id string, c *count) error {
 	var children []string
 	before := *c
 	kinds := map[string]int{}

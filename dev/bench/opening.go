@@ -14,13 +14,13 @@ import (
 // maxOpening is the owner's goal: the median of opening an order, in medians of starting an empty flow.
 const maxOpening = 2
 
-// waits is why opening an order takes longer than a start call.
-const waits = "the answer waits for the stored order: the flow's first task, which alone is the third line's floor, its transaction, and the claim and the end of the idempotency key"
+// waits explains why opening an order takes longer than a start call.
+const waits = "the response waits for the stored order: the flow's first task (the third line's floor), its transaction, and both writes of the idempotency key"
 
-// opening compares the answer to POST /orders with the start of a flow that does nothing, one at a time
-// and in turns. The order's answer includes the login's check, the claim of the idempotency key, the
-// flow's first task with its transaction, and the read of the row.
-func (w *world) opening(ctx context.Context, t *table) error {
+// opening compares the time of POST /orders with the start of an empty flow, one at a time and in turns.
+// The order's time includes the check of the login, the claim of the idempotency key, the flow's first task
+// with its transaction, and the read of the row.
+func (w *harness) opening(ctx context.Context, t *table) error {
 	if err := w.login(ctx); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (w *world) opening(ctx context.Context, t *table) error {
 			return err
 		}
 		orders = append(orders, time.Since(began))
-		// The next ones shall not run beside the rest of this one.
+		// Wait for the end, so that the rest of this flow does not slow the next ones.
 		if err := completed(ctx, w.temporal.GetWorkflow(ctx, workflows.OnRampID(id), "")); err != nil {
 			return err
 		}
@@ -74,8 +74,8 @@ func (w *world) opening(ctx context.Context, t *table) error {
 	return nil
 }
 
-// startEmpty starts a flow that does nothing and tells how long its start and its whole life took.
-func (w *world) startEmpty(ctx context.Context) (start, end time.Duration, err error) {
+// startEmpty starts an empty flow and returns the durations of its start and of the whole flow.
+func (w *harness) startEmpty(ctx context.Context) (start, end time.Duration, err error) {
 	began := time.Now()
 	run, err := w.temporal.ExecuteWorkflow(ctx, temporal.StartWorkflowOptions{ID: "empty:" + uuid.NewString(), TaskQueue: bareFlows}, typeEmpty)
 	if err != nil {

@@ -13,15 +13,15 @@ import (
 	"kivuko/workflows"
 )
 
-// starters is how many flows are started at a time when flows are parked.
+// starters is the number of parallel starts of flows to park.
 const starters = 10
 
-// calm is how long memory may settle before it is read.
+// calm is the pause before memory is read.
 const calm = 5 * time.Second
 
-// parked measures what a flow that waits costs in memory, against a bare flow that waits for a signal.
-// It runs before the heavy loads: what they have freed would hide what waiting flows take.
-func (w *world) parked(ctx context.Context, t *table) error {
+// parked measures the memory of a waiting flow against a bare flow that waits for a signal. It runs before
+// the heavy loads, whose freed memory would hide the growth.
+func (w *harness) parked(ctx context.Context, t *table) error {
 	if err := w.login(ctx); err != nil {
 		return err
 	}
@@ -29,7 +29,7 @@ func (w *world) parked(ctx context.Context, t *table) error {
 	if w.Quick {
 		n = 100
 	}
-	for _, k := range w.kinds() { // so that every pool and cache is there
+	for _, k := range w.kinds() { // fills every pool and cache
 		if _, err := w.loop(ctx, k, starters, 0, calm); err != nil {
 			return err
 		}
@@ -60,8 +60,8 @@ func (w *world) parked(ctx context.Context, t *table) error {
 	return nil
 }
 
-// grow parks flows, reads by how many KiB for each of them a worker and the server grew, and ends them.
-func (w *world) grow(ctx context.Context, n int, process string, park func(context.Context) (string, error)) (worker, server float64, err error) {
+// grow parks flows, returns the growth of a worker and the server in KiB per flow, and ends the flows.
+func (w *harness) grow(ctx context.Context, n int, process string, park func(context.Context) (string, error)) (worker, server float64, err error) {
 	pause(ctx, calm)
 	workerBefore, serverBefore := w.resident(process), w.resident(stack.ProcessTemporal)
 	ids := make([]string, n)
@@ -83,19 +83,19 @@ func (w *world) grow(ctx context.Context, n int, process string, park func(conte
 	group.SetLimit(starters)
 	for _, id := range ids {
 		group.Go(func() error {
-			return w.temporal.TerminateWorkflow(groupCtx, id, "", "the benchmark has read what it wanted")
+			return w.temporal.TerminateWorkflow(groupCtx, id, "", "the benchmark has finished its measurement")
 		})
 	}
 	return worker, server, group.Wait()
 }
 
-func (w *world) parkBare(ctx context.Context) (string, error) {
+func (w *harness) parkBare(ctx context.Context) (string, error) {
 	o := temporal.StartWorkflowOptions{ID: "parked:" + uuid.NewString(), TaskQueue: bareFlows}
 	_, err := w.temporal.ExecuteWorkflow(ctx, o, typePark, newStep())
 	return o.ID, err
 }
 
-func (w *world) parkOnRamp(ctx context.Context) (string, error) {
+func (w *harness) parkOnRamp(ctx context.Context) (string, error) {
 	id, err := w.openOrder(ctx)
 	return workflows.OnRampID(id), err
 }

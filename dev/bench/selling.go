@@ -15,25 +15,25 @@ import (
 	"kivuko/workflows"
 )
 
-// What one sale may take of Temporal: its own flow, and with its children, which pay out and hand the crypto on.
+// The goals of one sale: of its own flow, and with its children, which pay out and send the crypto to the vendor.
 const (
 	maxSaleEvents = 72
 	maxSaleTotal  = maxSaleEvents + 30 + 20
 )
 
-// How many sales are measured. Each takes an escrow address, which rests after it, so that they are few.
+// The numbers of measured sales. They are small, because each takes an escrow address, which then rests.
 const (
 	salesAlone              = 8
 	salesBeside             = 20
 	quickAlone, quickBeside = 2, 4
 )
 
-// saleWaits is why a sale takes longer to open than a start call.
-const saleWaits = "beside all that opening a purchase waits for, an escrow address is lent in the same transaction"
+// saleWaits explains why a sale takes longer to open than a start call.
+const saleWaits = "it waits for everything that opening a purchase waits for, and lends an escrow address in the same transaction"
 
-// selling measures sales of crypto: how long opening takes, what one writes into histories, and how many go side by
-// side from the deposit on the chain to the crypto with the vendor.
-func (w *world) selling(ctx context.Context, t *table) error {
+// selling measures sales of crypto: the time to open one, its history events, and the rate of parallel sales from the
+// deposit on the chain to the crypto with the vendor.
+func (w *harness) selling(ctx context.Context, t *table) error {
 	if err := w.login(ctx); err != nil {
 		return err
 	}
@@ -75,8 +75,8 @@ func (w *world) selling(ctx context.Context, t *table) error {
 	return w.salesBeside(ctx, t, offer, beside)
 }
 
-// salesBeside plays sales side by side, each from its opening to the crypto with the vendor.
-func (w *world) salesBeside(ctx context.Context, t *table, offer uuid.UUID, n int) error {
+// salesBeside plays sales in parallel, each from its opening to the crypto with the vendor.
+func (w *harness) salesBeside(ctx context.Context, t *table, offer uuid.UUID, n int) error {
 	began := time.Now()
 	group, inner := errgroup.WithContext(ctx)
 	for range n {
@@ -93,14 +93,14 @@ func (w *world) salesBeside(ctx context.Context, t *table, offer uuid.UUID, n in
 	}
 	took := time.Since(began)
 	t.add(figure{
-		name: "sales side by side", unit: "a second", ratio: float64(n) / took.Seconds(),
-		note: fmt.Sprintf("%d in %.1f s, from the opening to the crypto with the vendor; two finalities of %s each are waited for", n, took.Seconds(), finality),
+		name: "parallel sales", unit: "a second", ratio: float64(n) / took.Seconds(),
+		note: fmt.Sprintf("%d in %.1f s, from the opening to the crypto with the vendor, including two waits for finality of %s each", n, took.Seconds(), finality),
 	})
 	return nil
 }
 
-// insistOnSale opens a sale as an app does when every escrow address is in use: it comes again, until the pool has grown.
-func (w *world) insistOnSale(ctx context.Context, offer uuid.UUID) (sale, error) {
+// insistOnSale opens a sale as an app does when every escrow address is in use: it retries until the pool has grown.
+func (w *harness) insistOnSale(ctx context.Context, offer uuid.UUID) (sale, error) {
 	const each, limit = time.Second, 2 * time.Minute
 	for deadline := time.Now().Add(limit); ; {
 		s, err := w.openSale(ctx, offer)
@@ -116,7 +116,7 @@ func (w *world) insistOnSale(ctx context.Context, offer uuid.UUID) (sale, error)
 	}
 }
 
-// sale is what the benchmark knows of a sale.
+// sale has the fields of a sale that the benchmark reads.
 type sale struct {
 	ID     uuid.UUID `json:"id"`
 	Escrow struct {
@@ -124,13 +124,13 @@ type sale struct {
 	} `json:"escrow_wallet_address"`
 }
 
-// buyer is a seeded offer that buys USDT on TRON.
-func (w *world) buyer(ctx context.Context) (uuid.UUID, error) {
+// buyer returns a seeded offer that buys USDT on TRON.
+func (w *harness) buyer(ctx context.Context) (uuid.UUID, error) {
 	query := url.Values{"page_id": {"1"}, "page_size": {"5"}, "offer_type": {"BUY"}, "asset": {"USDT"}, "network": {"tron"}, "status": {"active"}}
 	var offers []sale
 	err := w.customer.Get(ctx, "/api/v1/auth/offers?"+query.Encode(), &offers)
 	if err == nil && len(offers) == 0 {
-		err = errors.New("nobody buys USDT on TRON")
+		err = errors.New("no offer buys USDT on TRON")
 	}
 	if err != nil {
 		return uuid.Nil, err
@@ -138,7 +138,7 @@ func (w *world) buyer(ctx context.Context) (uuid.UUID, error) {
 	return offers[0].ID, nil
 }
 
-func (w *world) openSale(ctx context.Context, offer uuid.UUID) (s sale, err error) {
+func (w *harness) openSale(ctx context.Context, offer uuid.UUID) (s sale, err error) {
 	err = w.customer.Post(ctx, "/api/v1/auth/orders", uuid.NewString(), map[string]any{
 		"order_type": "OFF_RAMP_SELL", "order_subtype": "standard_offramp", "offer_id": offer, "crypto_amount": buyUSDT,
 		"payment_phone_number": fmt.Sprintf("+%d", firstPhone+w.phones.Add(1)),
@@ -146,8 +146,8 @@ func (w *world) openSale(ctx context.Context, offer uuid.UUID) (s sale, err erro
 	return s, err
 }
 
-// settle pays a sale's address from outside and waits for the end of its flow, at which the crypto is the vendor's.
-func (w *world) settle(ctx context.Context, s sale) error {
+// settle pays a sale's address from outside and waits until its flow ends, when the vendor has the crypto.
+func (w *harness) settle(ctx context.Context, s sale) error {
 	in := map[string]any{"address": s.Escrow.String, "token": "USDT", "amount": "1000000", "mine": true}
 	if err := post(ctx, "http://"+w.stack.Addresses.TronControl+"/fund", in); err != nil {
 		return err
@@ -162,8 +162,8 @@ func (w *world) settle(ctx context.Context, s sale) error {
 	return nil
 }
 
-// saleHistory counts what a sale wrote into histories.
-func (w *world) saleHistory(ctx context.Context, t *table, s sale) error {
+// saleHistory counts the history events of a sale.
+func (w *harness) saleHistory(ctx context.Context, t *table, s sale) error {
 	c := count{}
 	if err := w.countFlow(ctx, "off-ramp", workflows.OffRampID(s.ID), &c); err != nil {
 		return err
@@ -174,7 +174,7 @@ func (w *world) saleHistory(ctx context.Context, t *table, s sale) error {
 	})
 	t.add(figure{
 		name: "history events of one sale with its children", unit: "events", ratio: float64(c.events), goal: atMost(maxSaleTotal),
-		note: "the payout of the shillings and the payment that hands the crypto on are flows of their own",
+		note: "the payout of the shillings and the payment of the crypto to the vendor are separate flows",
 	})
 	return nil
 }

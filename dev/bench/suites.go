@@ -16,8 +16,8 @@ import (
 	"kivuko/exchange"
 )
 
-// suite are benchmarks whose figures are ratios already: a package below a module of the checkout, which
-// of its benchmarks, and how often each one repeats itself.
+// suite names benchmarks whose figures are already ratios: a package, a pattern of its benchmarks, and how
+// often each one repeats.
 type suite struct{ module, dir, bench, times string }
 
 var (
@@ -27,12 +27,12 @@ var (
 	sendingSuite = suite{"dev", "./conformance", "Sending", "1x"}
 )
 
-// testDatabaseVariable tells the benchmarks where they may make databases (store/storetest).
+// testDatabaseVariable names the variable with the server on which benchmarks make databases (store/storetest).
 const testDatabaseVariable = "KIVUKO_TEST_DATABASE_URL"
 
-// suitesOf runs Go benchmarks on the stack's PostgreSQL and takes their figures into the table.
-func suitesOf(all ...suite) func(context.Context, *world, *table) error {
-	return func(ctx context.Context, w *world, t *table) error {
+// suitesOf runs Go benchmarks on the stack's PostgreSQL and adds their figures to the table.
+func suitesOf(all ...suite) func(context.Context, *harness, *table) error {
+	return func(ctx context.Context, w *harness, t *table) error {
 		found := findings{}
 		var errs []error
 		for _, s := range all {
@@ -45,8 +45,8 @@ func suitesOf(all ...suite) func(context.Context, *world, *table) error {
 	}
 }
 
-func (w *world) suite(ctx context.Context, s suite, found findings) error {
-	// With -v each result is a line of its own, whatever the benchmark prints by itself.
+func (w *harness) suite(ctx context.Context, s suite, found findings) error {
+	// With -v each result is on a separate line, whatever the benchmark prints.
 	args := []string{"test", "-v", "-count=1", "-run", "^$", "-bench", s.bench, "-benchtime", s.times, "-timeout", "60m"}
 	if w.Quick {
 		args = append(args, "-short")
@@ -70,7 +70,7 @@ func (w *world) suite(ctx context.Context, s suite, found findings) error {
 		found.read(lines.Text())
 	}
 	if err := lines.Err(); err != nil {
-		_, _ = io.Copy(io.Discard, out) // so that the benchmarks can end
+		_, _ = io.Copy(io.Discard, out) // a full pipe would block the benchmarks
 		return errors.Join(err, cmd.Wait())
 	}
 	if err := cmd.Wait(); err != nil {
@@ -82,10 +82,10 @@ func (w *world) suite(ctx context.Context, s suite, found findings) error {
 // findings are metrics by "benchmark unit".
 type findings map[string]float64
 
-// hotRate is how the store's benchmark tells the rate of its writer: "ratio hold/64-writers: … (12345/s)".
+// hotRate matches the writer's rate in the output of the store's benchmark: "ratio hold/64-writers: … (12345/s)".
 var hotRate = regexp.MustCompile(`ratio (\w+)/(\d+)-writers:.*\((\d+)/s\)`)
 
-// read takes the metrics out of a line that `go test -bench` prints (golang.org/design/14313-benchmark-format):
+// read reads the metrics of a line of `go test -bench` (golang.org/design/14313-benchmark-format):
 // the name, the number of runs, and pairs of value and unit.
 func (f findings) read(line string) {
 	if m := hotRate.FindStringSubmatch(line); m != nil {
@@ -120,10 +120,10 @@ const (
 	maxGrowth  = 2   // of that at ten millions
 	maxWallets = 1.2 // times the cost of a block with a hundred watched wallets, at a hundred thousand
 	maxPool    = 1.2 // times the cost of opening a sale with fifty escrow addresses, at a thousand
-	minBeside  = 1   // of the rate of one sending wallet, with eight side by side
+	minBeside  = 1   // of the rate of one sending wallet, with eight in parallel
 )
 
-// goals picks the figures that have goals.
+// goals returns the figures of the table, with their goals.
 func goals(found findings) []figure {
 	var out []figure
 	pick := func(key, name, unit string, g goal, note, why string) {
@@ -142,7 +142,7 @@ func goals(found findings) []figure {
 			note := fmt.Sprintf("%.0f/s", found[key+" rate_"+writers])
 			pick(key+" x_locking_"+writers, name+", against row locking", "", locking, note, "")
 			pick(key+" x_inserts_"+writers, name+", against plain inserts", "", atLeast(minInserts), note,
-				"a writer with no company shares its commit with nobody, and locks and checks what plain inserts do not")
+				"a single writer shares its commit with no other, and locks and checks, which plain inserts don't")
 		}
 		if many, few := found[key+" rate_256"], found[key+" rate_64"]; few > 0 {
 			out = append(out, figure{
@@ -178,7 +178,7 @@ func sendingGoals(found findings, n exchange.Network) []figure {
 		return nil
 	}
 	var out []figure
-	for _, load := range []struct{ senders, name string }{{"1", "one wallet"}, {"8", "8 wallets side by side"}} {
+	for _, load := range []struct{ senders, name string }{{"1", "one wallet"}, {"8", "8 wallets in parallel"}} {
 		out = append(out, figure{
 			name:  fmt.Sprintf("transfers on %s up to broadcast, %s, against the bare driver", n, load.name),
 			ratio: found[key+" x_bare_"+load.senders],
@@ -186,7 +186,7 @@ func sendingGoals(found findings, n exchange.Network) []figure {
 		})
 	}
 	return append(out, figure{
-		name:  fmt.Sprintf("transfers on %s: 8 wallets side by side against one", n),
+		name:  fmt.Sprintf("transfers on %s: 8 wallets in parallel against one", n),
 		ratio: found[key+" sent/s_8"] / found[key+" sent/s_1"], goal: atLeast(minBeside), note: "must not fall",
 	}, figure{
 		name: fmt.Sprintf("deposits on %s: watching against only reading the same blocks", n), ratio: found[key+" x_reading"],

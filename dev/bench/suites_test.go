@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What `go test -bench -v` really prints, with a benchmark's own lines between.
+// Real output of `go test -bench -v`, with the benchmark's own lines in between.
 const printed = `goos: linux
 BenchmarkHotAccount/hold
 ratio hold/64-writers: 12.5x row locking, 0.81x plain inserts, 9.0x one writer (20000/s)
@@ -23,16 +23,16 @@ func TestFiguresOfSuites(t *testing.T) {
 		found.read(line)
 	}
 	want := map[string]string{
-		"holds on one hot account, 64 writers, against row locking":                          "met",
-		"holds on one hot account, 64 writers, against plain inserts":                        "met",
-		"holds on one hot account: 256 writers against 64":                                   "MISSED by 10.0 %",
-		"GET of one order against the same read behind a bare Fiber":                         "MISSED by 6.3 %",
-		"opening a sale with 1,000 escrow addresses against 50":                              "met",
-		"taking the crypto of a sale against opening one":                                    "-",
-		"transfers on tron up to broadcast, one wallet, against the bare driver":             "-",
-		"transfers on tron up to broadcast, 8 wallets side by side, against the bare driver": "-",
-		"transfers on tron: 8 wallets side by side against one":                              "MISSED by 25.0 %",
-		"deposits on tron: watching against only reading the same blocks":                    "-",
+		"holds on one hot account, 64 writers, against row locking":                         "met",
+		"holds on one hot account, 64 writers, against plain inserts":                       "met",
+		"holds on one hot account: 256 writers against 64":                                  "MISSED by 10.0 %",
+		"GET of one order against the same read behind a bare Fiber":                        "MISSED by 6.3 %",
+		"opening a sale with 1,000 escrow addresses against 50":                             "met",
+		"taking the crypto of a sale against opening one":                                   "-",
+		"transfers on tron up to broadcast, one wallet, against the bare driver":            "-",
+		"transfers on tron up to broadcast, 8 wallets in parallel, against the bare driver": "-",
+		"transfers on tron: 8 wallets in parallel against one":                              "MISSED by 25.0 %",
+		"deposits on tron: watching against only reading the same blocks":                   "-",
 	}
 	figures := goals(found)
 	if len(figures) != len(want) {

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 )
 
-// goal is what a figure should be; the zero goal is none.
+// goal is the bound of a figure; the zero goal is none.
 type goal struct {
 	bound float64
 	most  bool // the figure may at most be the bound
@@ -31,7 +31,7 @@ func (g goal) String() string {
 
 const missed = "MISSED"
 
-// verdict judges a figure and says by how much a goal is missed.
+// verdict returns whether a figure meets the goal, or by how much it misses it.
 func (g goal) verdict(v float64) string {
 	switch {
 	case math.IsInf(v, 0) || math.IsNaN(v): // nothing ended within the stretch
@@ -57,10 +57,10 @@ type figure struct {
 	unit  string // empty: it is a ratio
 	goal  goal
 	note  string
-	why   string // it is missed, where it is
+	why   string // explains a missed goal
 }
 
-// table collects figures in the order of their making.
+// table collects figures in the order in which they are added.
 type table struct{ figures []figure }
 
 func (t *table) add(f figure) { t.figures = append(t.figures, f) }

@@ -10,14 +10,14 @@ import (
 	"kivuko/dev/stack"
 )
 
-// load is one number of flows in flight and how long it is kept.
+// load is a number of flows in flight and its duration.
 type load struct {
 	inFlight        int
 	settle, stretch time.Duration
 	rounds          int
 }
 
-func (w *world) loads() []load {
+func (w *harness) loads() []load {
 	if w.Quick {
 		return []load{{1, time.Second, 3 * time.Second, 1}, {50, 4 * time.Second, 8 * time.Second, 1}}
 	}
@@ -28,7 +28,7 @@ func (w *world) loads() []load {
 	}
 }
 
-// busier is why on-ramps are slower than flows in which nothing happens.
+// busier explains why on-ramps are slower than empty flows.
 const busier = "an on-ramp also writes a dozen transactions into its own database, " +
 	"calls the operator twice and the network several times, signs, and writes its search attributes three times"
 
@@ -36,7 +36,7 @@ const busier = "an on-ramp also writes a dozen transactions into its own databas
 const minRatio = 0.9
 
 // throughput compares on-ramps with both floors under every load. The kinds take turns in each round.
-func (w *world) throughput(ctx context.Context, t *table) error {
+func (w *harness) throughput(ctx context.Context, t *table) error {
 	for _, l := range w.loads() {
 		if err := w.login(ctx); err != nil {
 			return err
@@ -44,7 +44,7 @@ func (w *world) throughput(ctx context.Context, t *table) error {
 		all := map[string][]round{}
 		for n := range l.rounds {
 			kinds := w.kinds()
-			if n%2 == 1 { // whoever comes first meets the machine in another state
+			if n%2 == 1 { // alternate the order, because the first kind meets the machine in another state
 				slices.Reverse(kinds)
 			}
 			for _, k := range kinds {
@@ -60,7 +60,7 @@ func (w *world) throughput(ctx context.Context, t *table) error {
 	return nil
 }
 
-func (w *world) reportLoad(t *table, l load, all map[string][]round) {
+func (w *harness) reportLoad(t *table, l load, all map[string][]round) {
 	w.say("\n%d in flight, %d rounds of %s:", l.inFlight, l.rounds, l.stretch)
 	for _, k := range w.kinds() {
 		s := summarise(all[k.name])
@@ -101,7 +101,7 @@ func (w *world) reportLoad(t *table, l load, all map[string][]round) {
 	}
 }
 
-// summary is all rounds of one kind under one load.
+// summary summarises all rounds of one kind under one load.
 type summary struct {
 	rate     float64
 	p50, p99 time.Duration

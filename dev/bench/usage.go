@@ -11,19 +11,19 @@ import (
 	"kivuko/dev/stack"
 )
 
-// Names of what is no supervised process.
+// Names of processes that are not supervised.
 const (
-	processPostgres = "postgresql" // and, behind a slash, the databases that its backends work for
+	processPostgres = "postgresql" // followed by a slash and the database of a backend
 	processLoader   = "loader"     // this program
 )
 
 // usage is processor time by process.
 type usage map[string]time.Duration
 
-// clockTick is USER_HZ, which Linux fixes at 100 for what it tells programs (proc(5)).
+// clockTick is USER_HZ, which is 100 on Linux (proc(5)).
 const clockTick = 10 * time.Millisecond
 
-// Fields of /proc/<pid>/stat behind the name of the program, from zero (proc(5)).
+// Fields of /proc/<pid>/stat after the program's name, from zero (proc(5)).
 const (
 	statParent = 1
 	statUser   = 11
@@ -32,7 +32,7 @@ const (
 	statGoneIn = 14 // and their system time
 )
 
-// procStat reads the numbers of a process; nil where there is none, or no /proc.
+// procStat reads the fields of a process; nil where there is no process or no /proc.
 func procStat(pid int) []int64 {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
@@ -42,7 +42,7 @@ func procStat(pid int) []int64 {
 	fields := bytes.Fields(raw[end+1:])
 	out := make([]int64, len(fields))
 	for i, f := range fields {
-		out[i], _ = strconv.ParseInt(string(f), 10, 64) // the state is a letter; nobody reads it
+		out[i], _ = strconv.ParseInt(string(f), 10, 64) // the state is a letter and is not used
 	}
 	if len(out) <= statGoneIn {
 		return nil
@@ -58,8 +58,8 @@ func processTime(pid int) time.Duration {
 	return time.Duration(s[statUser]+s[statSystem]) * clockTick
 }
 
-// postgresTimes is the time of the server, by the database that a backend works for; what belongs to none,
-// and backends that ended, count for the server itself.
+// postgresTimes returns the server's processor time by database. Processes without a database, and backends that
+// ended, count for the server itself.
 func postgresTimes(pid int) usage {
 	s := procStat(pid)
 	if s == nil {
@@ -82,8 +82,8 @@ func postgresTimes(pid int) usage {
 	return u
 }
 
-// databaseOf tells for which database a backend works, from the title that the server gives it ("postgres:
-// user database client state"): "/temporal", or nothing for a process of the server's own.
+// databaseOf returns a backend's database with a slash, as in "/temporal", from its process title ("postgres:
+// user database client state"), or an empty string for other processes of the server.
 func databaseOf(pid int) string {
 	raw, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	if err != nil {
@@ -97,8 +97,8 @@ func databaseOf(pid int) string {
 	return "/" + string(title[database])
 }
 
-// measured are the supervised processes whose time is counted. The codec server only serves a person.
-func (w *world) measured() []string {
+// measured returns the supervised processes whose time is counted. The codec server is not used in benchmarks.
+func (w *harness) measured() []string {
 	names := []string{stack.ProcessTemporal, stack.ProcessTron, stack.ProcessMomo, stack.ProcessAPI, processBare}
 	for _, q := range w.stack.Served() {
 		names = append(names, stack.ProcessWorker(q))
@@ -107,7 +107,7 @@ func (w *world) measured() []string {
 }
 
 // measure reads the processor time that every process has used so far.
-func (w *world) measure() usage {
+func (w *harness) measure() usage {
 	u := postgresTimes(w.stack.Postgres.PID())
 	u[processLoader] = processTime(os.Getpid())
 	for _, name := range w.measured() {
@@ -126,7 +126,7 @@ func (u usage) since(before usage) usage {
 	return out
 }
 
-// total is the time of all processes but those named.
+// total returns the time of all processes but the named ones.
 func (u usage) total(without ...string) time.Duration {
 	var sum time.Duration
 	for process, t := range u {
@@ -137,8 +137,8 @@ func (u usage) total(without ...string) time.Duration {
 	return sum
 }
 
-// resident is the memory of a supervised process in bytes; 0 where it can't be told.
-func (w *world) resident(name string) int64 {
+// resident returns the memory of a supervised process in bytes; 0 where it is unknown.
+func (w *harness) resident(name string) int64 {
 	c := w.stack.Supervisor.Child(name)
 	if c == nil {
 		return 0
@@ -158,7 +158,7 @@ func (w *world) resident(name string) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
-// hostBusy is how long the machine's processors have been busy so far; 0 where it can't be told.
+// hostBusy returns the busy time of the machine's processors so far; 0 where it is unknown.
 func hostBusy() time.Duration {
 	raw, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"kivuko/workflows"
 )
 
-// fault asks the operator for a behaviour: once, unless told otherwise.
-func (w *world) fault(behaviour, op string, times ...int) {
+// fault sets a fault of the operator: once, unless times says otherwise.
+func (w *harness) fault(behaviour, op string, times ...int) {
 	w.t.Helper()
 	f := sandbox.Fault{Behaviour: behaviour, Op: op}
 	if len(times) > 0 {
@@ -23,16 +23,16 @@ func (w *world) fault(behaviour, op string, times ...int) {
 	}
 }
 
-// late lets the operator do what it is late with.
-func (w *world) late() {
+// late releases the operator's late results.
+func (w *harness) late() {
 	w.operator.Release()
 	if err := w.operator.Settle(w.t.Context()); err != nil {
 		w.t.Error(err)
 	}
 }
 
-// lastOrder is the id of the newest order.
-func (w *world) lastOrder() uuid.UUID {
+// lastOrder returns the id of the newest order.
+func (w *harness) lastOrder() uuid.UUID {
 	w.t.Helper()
 	all, _, err := w.store.ListOrders(w.t.Context(), store.Everything(), store.OrderFilter{}, store.Page{Number: 1, Size: 1})
 	if err != nil || len(all) == 0 {
@@ -41,8 +41,8 @@ func (w *world) lastOrder() uuid.UUID {
 	return all[0].ID
 }
 
-// decide hands a person's decision about late money to the watch over it, as the API does.
-func (w *world) decide(env *testsuite.TestWorkflowEnvironment, verb, note string) {
+// decide sends an operator's decision about late money to its flow, as the API does.
+func (w *harness) decide(env *testsuite.TestWorkflowEnvironment, verb, note string) {
 	for _, a := range w.attempts(w.lastOrder()) {
 		objectType, object := activities.ObjectOrder, a.OrderID
 		for _, x := range w.exceptions() {
@@ -51,12 +51,12 @@ func (w *world) decide(env *testsuite.TestWorkflowEnvironment, verb, note string
 			}
 		}
 		ref := w.command(objectType, object, verb, note)
-		_ = env.SignalWorkflowByID(workflows.LatePaymentID(a.ID), verb, ref) // a prompt without a watch brings nothing
+		_ = env.SignalWorkflowByID(workflows.LatePaymentID(a.ID), verb, ref) // a prompt without such a flow has no late money
 	}
 }
 
-// setAside checks the one exception and what became of it.
-func (w *world) setAside(kind exchange.ExceptionKind, status exchange.ExceptionStatus) {
+// setAside checks the only exception and its outcome.
+func (w *harness) setAside(kind exchange.ExceptionKind, status exchange.ExceptionStatus) {
 	w.t.Helper()
 	all := w.exceptions()
 	if len(all) != 1 || all[0].Kind != kind || all[0].Status != status {
@@ -64,8 +64,8 @@ func (w *world) setAside(kind exchange.ExceptionKind, status exchange.ExceptionS
 	}
 }
 
-// paidBack checks that the payer got so many shillings, in one payout.
-func (w *world) paidBack(r exchange.OrderRequest, amount int64) {
+// paidBack checks that the payer got the amount in one payout.
+func (w *harness) paidBack(r exchange.OrderRequest, amount int64) {
 	w.t.Helper()
 	out := w.effects(sandbox.Payout)
 	if len(out) != 1 || out[0].Phone != r.Phone || out[0].Amount != amount {

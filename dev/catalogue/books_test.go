@@ -13,16 +13,16 @@ import (
 	"kivuko/store/storetest"
 )
 
-// What the market's seed puts where.
+// The seeded balances.
 const (
 	seededFloat  = "1000000"
 	seededCrypto = "1500"
-	// seededShillings is what the vendor has who buys crypto.
+	// seededShillings is the balance of the vendor who buys crypto.
 	seededShillings = "300000"
 )
 
-// db reads tables past the store, as their owner.
-func (w *world) db() *sql.DB {
+// db reads tables directly, as their owner.
+func (w *harness) db() *sql.DB {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.owner == nil {
@@ -31,10 +31,10 @@ func (w *world) db() *sql.DB {
 	return w.owner
 }
 
-// books holds what every case must end with: the ledger is sound and balances, it says to the shilling what the
-// operator's books say and to the unit what the chain says, every payment to our number has one place, every payout
-// was of one attempt, and no flow calls for a person any more.
-func (w *world) books() {
+// books checks what must hold after every case: the ledger is sound and balances, it agrees with the operator's books to
+// the shilling and with the chain to the unit, every payment to our number is booked once, every payout belongs to one
+// attempt, and no flow is parked.
+func (w *harness) books() {
 	w.t.Helper()
 	if err := invariants.Check(w.t.Context(), w.db()); err != nil {
 		w.t.Error(err)
@@ -47,13 +47,13 @@ func (w *world) books() {
 	defer w.signs.mu.Unlock()
 	for flow, calls := range w.signs.calling {
 		if calls {
-			w.t.Errorf("%s still calls for a person, because of %v", flow, w.signs.reasons[flow])
+			w.t.Errorf("%s is still parked, with %v", flow, w.signs.reasons[flow])
 		}
 	}
 }
 
 // collectedAndPaidOut compares the ledger's two accounts at the operator with the operator's own.
-func (w *world) collectedAndPaidOut(b sandbox.Books) {
+func (w *harness) collectedAndPaidOut(b sandbox.Books) {
 	w.t.Helper()
 	in, out := int64(0), int64(0)
 	for _, e := range b.Effects {
@@ -75,7 +75,7 @@ func (w *world) collectedAndPaidOut(b sandbox.Books) {
 func shillings(n int64) money.Amount { return money.Must(money.KES, strconv.FormatInt(n, 10)) }
 
 // holds checks the balance of an account.
-func (w *world) holds(account exchange.AccountRef, want money.Amount) {
+func (w *harness) holds(account exchange.AccountRef, want money.Amount) {
 	w.t.Helper()
 	a, err := w.store.Account(w.t.Context(), account)
 	if exchange.CodeOf(err) == exchange.CodeNotFound {
@@ -89,9 +89,9 @@ func (w *world) holds(account exchange.AccountRef, want money.Amount) {
 	}
 }
 
-// oneOfEach checks that each movement at the operator is in the ledger once, under its receipt, and that no attempt
-// reached the operator twice.
-func (w *world) oneOfEach(b sandbox.Books) {
+// oneOfEach checks that each movement at the operator is in the ledger once, under its receipt, and that the operator
+// got no attempt twice.
+func (w *harness) oneOfEach(b sandbox.Books) {
 	w.t.Helper()
 	var addresses []string
 	for _, p := range b.Prompts {
@@ -120,9 +120,9 @@ func (w *world) oneOfEach(b sandbox.Books) {
 	}
 }
 
-// delivered compares orders with the chain: what an order has bought was delivered once, and what it has sold went on
-// to the vendor once, or back to the seller.
-func (w *world) delivered() {
+// delivered compares orders with the chain: bought crypto was delivered once, and sold crypto went to the vendor once,
+// or back to the seller.
+func (w *harness) delivered() {
 	w.t.Helper()
 	orders, _, err := w.store.ListOrders(w.t.Context(), store.Everything(), store.OrderFilter{}, store.Page{Number: 1, Size: 100})
 	if err != nil {
@@ -159,15 +159,15 @@ func (w *world) delivered() {
 }
 
 // is checks how an order ended.
-func (w *world) is(o exchange.Order, status exchange.OrderStatus, detail string) {
+func (w *harness) is(o exchange.Order, status exchange.OrderStatus, detail string) {
 	w.t.Helper()
 	if o.Status != status || o.StatusDetail != detail {
 		w.t.Errorf("the order is %s (%s), want %s (%s)", o.Status, o.StatusDetail, status, detail)
 	}
 }
 
-// completed checks an order that was paid once, with the receipt that the operator's books have of it.
-func (w *world) completed(o exchange.Order) {
+// completed checks an order that was paid once, with the receipt of the operator's books.
+func (w *harness) completed(o exchange.Order) {
 	w.t.Helper()
 	w.is(o, exchange.OrderCompleted, exchange.WaitNothing)
 	effects := w.effects(sandbox.Collection)
@@ -176,7 +176,7 @@ func (w *world) completed(o exchange.Order) {
 	}
 }
 
-// effects are the operator's movements in a direction, in their order.
-func (w *world) effects(direction string) []sandbox.Effect {
+// effects returns the operator's movements in a direction, in their order.
+func (w *harness) effects(direction string) []sandbox.Effect {
 	return slices.DeleteFunc(w.operator.Books().Effects, func(e sandbox.Effect) bool { return e.Direction != direction })
 }

@@ -14,9 +14,8 @@ import (
 	"kivuko/workflows"
 )
 
-// Case 17: the payout is unknown, and somebody asks for the crypto back. It can't go: not by command, and not past the
-// flow. Only the operator's word that it was not paid lets it go, with the consent of as many persons as the rule for
-// refunds asks for.
+// Case 17: the payout's outcome is unknown, and a refund of the crypto is requested. It is refused, by command and in the
+// store. Only the operator's refusal of the payout allows it, with as many officers as the refund rule requires.
 func TestCatalogue17_NoCryptoGoesBackInDoubt(t *testing.T) {
 	t.Parallel()
 	w := openSales(t)
@@ -33,24 +32,24 @@ func TestCatalogue17_NoCryptoGoesBackInDoubt(t *testing.T) {
 		after(40*time.Minute, func(*testsuite.TestWorkflowEnvironment) { w.late() }),
 		after(3*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
 			if n := len(w.chain.paid(w.refund().ID)); n != 0 {
-				t.Errorf("the crypto went back without a second person, %d times", n)
+				t.Errorf("the crypto went back without a second officer, %d times", n)
 			}
 			w.approve(env, w.refund())
 		}))
 	w.wentBack(o)
-	w.parked(workflows.MomoPayoutID(r.ID), workflows.ReasonMomoUnknown)
+	w.parked(workflows.MomoPayoutID(exchange.PayoutOfOrder(r.ID)), workflows.ReasonMomoUnknown)
 	w.parked(workflows.OffRampID(r.ID), workflows.ReasonRefundSecond)
 	w.books()
 }
 
-// approve has another officer agree to a refund in crypto, as it is.
-func (w *world) approve(env *testsuite.TestWorkflowEnvironment, r exchange.Refund) {
+// approve makes another officer approve a refund in crypto in its current version.
+func (w *harness) approve(env *testsuite.TestWorkflowEnvironment, r exchange.Refund) {
 	w.t.Helper()
 	const token = "a token of the test"
 	officer := storetest.User(w.t, w.store, exchange.RoleTreasury)
 	_, err := w.store.IssueRefundTicket(w.t.Context(), exchange.ApprovalTicket{
 		ID: storetest.NewID(w.t), TokenHash: sha256.Sum256([]byte(token)), OfficerID: officer.ID, ObjectType: exchange.ApproveRefund, ObjectID: r.ID,
-		Action: exchange.Approve, Amount: r.Amount, Digest: r.Digest, Door: exchange.DoorAPI, CreatedAt: w.now(), ExpiresAt: w.now().Add(time.Minute),
+		Action: exchange.Approve, Amount: r.Amount, Digest: r.Digest, Channel: exchange.ChannelAPI, CreatedAt: w.now(), ExpiresAt: w.now().Add(time.Minute),
 	}, storetest.PrincipalOf(officer))
 	if err != nil {
 		w.t.Errorf("no right to decide: %v", err)
@@ -59,7 +58,7 @@ func (w *world) approve(env *testsuite.TestWorkflowEnvironment, r exchange.Refun
 }
 
 // Case 18: the operator refuses our credential. After two refusals nothing is sent any more, because more would lock the
-// account; a person mends it, one payout goes on trial, and then all of them go.
+// account. When an officer has corrected it, one payout is tried, and then all of them are sent.
 func TestCatalogue18_TheCredentialIsRefused(t *testing.T) {
 	t.Parallel()
 	w := openSales(t)
@@ -73,7 +72,7 @@ func TestCatalogue18_TheCredentialIsRefused(t *testing.T) {
 		if o := w.sell(r); o.Status != exchange.OrderProcessing {
 			t.Errorf("the sale is %s", o.Status)
 		}
-		if i == 0 { // about the second the operator can't be asked any more
+		if i == 0 { // for the second, no status query can be sent any more
 			w.parkedStill(workflows.OffRampID(r.ID), workflows.ReasonMomoCredential)
 		}
 	}
@@ -87,7 +86,7 @@ func TestCatalogue18_TheCredentialIsRefused(t *testing.T) {
 	if _, err := w.store.CloseBreaker(t.Context(), provider, "the password was changed", storetest.PrincipalOf(officer)); err != nil {
 		t.Fatal(err)
 	}
-	all[0], all[1] = all[1], all[0] // what is under way is asked about first, and is the trial
+	all[0], all[1] = all[1], all[0] // the open payout is asked about first, and is the trial
 	for _, r := range all {
 		o := w.resumes(r, after(10*time.Minute, func(env *testsuite.TestWorkflowEnvironment) { w.tell(env, r.ID, activities.VerbRetry, "") }))
 		w.is(o, exchange.OrderCompleted, exchange.WaitNothing)

@@ -6,7 +6,7 @@ import (
 	"go.temporal.io/sdk/client"
 )
 
-// gauges are what steps tell to whoever watches, by name.
+// gauges are the last values of the metrics, by name.
 type gauges struct {
 	client.MetricsHandler
 	mu   sync.Mutex
@@ -17,13 +17,13 @@ func newGauges() *gauges {
 	return &gauges{MetricsHandler: client.MetricsNopHandler, last: map[string]int{}}
 }
 
-// WithTags implements client.MetricsHandler. What a number is about is not told apart.
+// WithTags implements client.MetricsHandler and ignores the tags.
 func (g *gauges) WithTags(map[string]string) client.MetricsHandler { return g }
 
 // Gauge implements client.MetricsHandler.
 func (g *gauges) Gauge(name string) client.MetricsGauge { return gauge{g, name} }
 
-// says is the last number that was told by a name, and whether there is one.
+// says returns the last value of a gauge and reports whether there is one.
 func (g *gauges) says(name string) (int, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -19,23 +19,23 @@ import (
 	"kivuko/workflows"
 )
 
-// line carries what the operator posts to us. It takes a notice at once, because the operator waits for nobody and
-// says nothing twice, and hands it over when the story says that it arrives: to the API's own code behind its
-// callback route, which finds the attempt, stores the body, notes payments and wakes the flow before it returns.
+// line delivers the operator's posts to us. It accepts a notice at once, because the operator does not wait or repeat,
+// and delivers it at its simulated time to the API's own code behind the callback route, which finds the attempt,
+// stores the body, records payments and wakes the flow before it returns.
 type line struct {
-	w      *world
+	w      *harness
 	server *httptest.Server
 	spool  *api.Spool
 	dir    string
 
 	mu       sync.Mutex
-	dead     bool // nothing that the operator posts reaches us
+	dead     bool // drops all posts of the operator
 	delay    time.Duration
 	waiting  []notice
 	received []notice
 }
 
-// notice is one post of the operator, in the form in which the API keeps those that it can't store at once.
+// notice is one post of the operator, in the form of the API's spool.
 type notice struct {
 	ID         uuid.UUID             `json:"id"`
 	Token      string                `json:"token"`
@@ -46,7 +46,7 @@ type notice struct {
 	ReceivedAt time.Time             `json:"received_at"`
 }
 
-func newLine(w *world) *line {
+func newLine(w *harness) *line {
 	w.t.Helper()
 	l := &line{w: w, dir: w.t.TempDir(), delay: answersAfter}
 	spool, err := api.NewSpool(l.dir, w.store, wakes{w: w}, nil)
@@ -64,14 +64,14 @@ func newLine(w *world) *line {
 
 func (l *line) base() string { return l.server.URL + "/callbacks/momo" }
 
-// at sets how long notices are under way. Without any time the operator waits until the notice was taken.
+// at sets the delay of notices. With a zero delay the operator waits until the notice was taken.
 func (l *line) at(delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delay = delay
 }
 
-// dies lets nothing through any more, or again.
+// dies starts or stops dropping notices.
 func (l *line) dies(dead bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,7 +98,7 @@ func (l *line) take(rw http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// post sends something to an address of ours, as anybody can, and has it arrive at once.
+// post delivers a body to one of our addresses at once, as any caller could.
 func (l *line) post(address string, body any) {
 	l.w.t.Helper()
 	raw, err := json.Marshal(body)
@@ -115,7 +115,7 @@ func (l *line) post(address string, body any) {
 	l.hand(n.ID)
 }
 
-// carry hands a notice over when its time has come.
+// carry delivers a notice when its time has come.
 func (l *line) carry(n notice) {
 	n.ID = uuid.Must(uuid.NewV7())
 	l.mu.Lock()
@@ -128,14 +128,14 @@ func (l *line) carry(n notice) {
 		l.hand(n.ID)
 	case delay > 0:
 		env.RegisterDelayedCallback(func() { l.hand(n.ID) }, delay)
-	default: // the operator goes on when the notice has arrived
+	default: // the operator continues when the notice has arrived
 		done := make(chan struct{})
 		env.RegisterDelayedCallback(func() { defer close(done); l.hand(n.ID) }, 0)
 		<-done
 	}
 }
 
-// hand gives a notice to the API's code, once.
+// hand delivers a notice to the API's code, once.
 func (l *line) hand(id uuid.UUID) {
 	l.mu.Lock()
 	var found *notice
@@ -165,7 +165,7 @@ func (l *line) hand(id uuid.UUID) {
 	}
 }
 
-// rest hands over what was still under way when a flow ended.
+// rest delivers the notices that were still pending when a flow ended.
 func (l *line) rest() {
 	l.mu.Lock()
 	ids := make([]uuid.UUID, len(l.waiting))
@@ -178,7 +178,7 @@ func (l *line) rest() {
 	}
 }
 
-// of are the notices of a kind that arrived.
+// of returns the delivered notices of a kind.
 func (l *line) of(kind exchange.CallbackKind) []notice {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,14 +191,14 @@ func (l *line) of(kind exchange.CallbackKind) []notice {
 	return all
 }
 
-// wakes is what the API asks of Temporal, in the environment of the flow that is played.
+// wakes implements the API's calls of Temporal in the environment of the flow that is played.
 type wakes struct {
 	api.Flows
-	w *world
+	w *harness
 }
 
-// Callback wakes the attempt's flow, or the watch over it. Where neither is at work the watch is started, which the
-// test does when it has come to that.
+// Callback wakes the attempt's flow, or the flow for its late money. When neither runs, the test starts the latter
+// afterwards.
 func (f wakes) Callback(_ context.Context, a exchange.PaymentAttempt, callback uuid.UUID) error {
 	ref := workflows.CallbackRef{CallbackID: callback, AttemptID: a.ID}
 	if env := f.w.playing(); env != nil {

@@ -11,10 +11,10 @@ import (
 	"kivuko/chain"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	rows "kivuko/worker"
+	"kivuko/store"
 )
 
-// The network's rhythm.
+// The network's intervals.
 const (
 	blockTime  = 3 * time.Second
 	finalAfter = 6 * time.Second
@@ -22,21 +22,21 @@ const (
 	watchedTo  = 100 // the block up to which the watch has read
 )
 
-// network is a blockchain that does what it is asked to, with books of its own. The catalogue is about the operator;
-// what chains get up to is held against their nodes elsewhere.
+// network is a blockchain without faults, with its own record of payments. The catalogue tests the operator's failures;
+// other packages test those of chains.
 type network struct {
-	w   *world
+	w   *harness
 	mu  sync.Mutex
 	txs map[string]*carried
 }
 
-// carried is a transaction that the network took.
+// carried is a transaction that the network accepted.
 type carried struct {
 	payment  exchange.ChainPayment
 	included time.Time
 }
 
-func newNetwork(w *world) *network {
+func newNetwork(w *harness) *network {
 	w.t.Helper()
 	if _, err := w.store.StartDeposits(w.t.Context(), exchange.Tron, exchange.ChainBlock{Number: watchedTo, ID: "start", Time: w.now()}); err != nil {
 		w.t.Fatal(err)
@@ -44,9 +44,9 @@ func newNetwork(w *world) *network {
 	return &network{w: w, txs: map[string]*carried{}}
 }
 
-// watched is the store where the watch over the chain is at work: it has just looked when somebody wants to sign.
+// watched is a store whose watch over the chain is up to date at every signature.
 type watched struct {
-	rows.Rows
+	*store.Store
 	chain *network
 }
 
@@ -58,10 +58,10 @@ func (s watched) SigningHold(ctx context.Context, payment uuid.UUID) (exchange.S
 	if err := s.RecordLook(ctx, look); err != nil {
 		return exchange.HoldWatch, err
 	}
-	return s.Rows.SigningHold(ctx, payment)
+	return s.Store.SigningHold(ctx, payment)
 }
 
-// SignPayment is the signer: it stores what it signs before it returns it.
+// SignPayment is the signer: it stores the signed bytes before it returns them.
 func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
 	if a, alive, err := n.w.store.LiveAttempt(ctx, id); err != nil || alive {
 		return a, err
@@ -81,15 +81,15 @@ func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.Chain
 	})
 }
 
-// OutbidPayment is never asked for: the network numbers no transactions.
-func (n *network) OutbidPayment(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
-	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "nothing can be outbid here")
+// BumpPaymentFee is never called: the network has no nonces.
+func (n *network) BumpPaymentFee(context.Context, uuid.UUID, int) (exchange.ChainAttempt, error) {
+	return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeInternal, "nothing can be replaced with a higher fee here")
 }
 
 // Network implements activities.ChainReader.
 func (n *network) Network() exchange.Network { return exchange.Tron }
 
-// Broadcast takes every transaction into the next block.
+// Broadcast includes every transaction in the next block.
 func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -103,7 +103,7 @@ func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, e
 	return chain.Broadcast{State: chain.BroadcastAccepted, Code: "SUCCESS"}, nil
 }
 
-// paymentOf is what the bytes say: whom they pay.
+// paymentOf returns the payment of signed bytes.
 func (n *network) paymentOf(ctx context.Context, txID string) (exchange.ChainPayment, error) {
 	var id uuid.UUID
 	if err := n.w.db().QueryRowContext(ctx, `SELECT payment_id FROM chain_attempts WHERE tx_id = $1`, txID).Scan(&id); err != nil {
@@ -138,7 +138,7 @@ func (n *network) Locate(_ context.Context, txID string) (chain.Location, error)
 	return l, nil
 }
 
-// paid are the network's transactions for an object.
+// paid returns the network's transactions for an object.
 func (n *network) paid(object uuid.UUID) []exchange.ChainPayment {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,11 +16,11 @@ import (
 	"kivuko/workflows"
 )
 
-// credentialNumbers are the numbers whose payouts the operator refuses with a code of our credential alone: not entitled, wrong
-// and locked. An inactive account is a code of our set-up as well.
+// credentialNumbers is the number of phones whose payouts the operator refuses because of only our credential: not
+// entitled, wrong and locked. The code of an inactive account belongs to our set-up as well.
 const credentialNumbers = 3
 
-// together runs sales beside each other, and the watch over the float every five minutes, as a schedule does.
+// together runs sales in parallel, and WatchFloat every five minutes, as its schedule does.
 func together(ctx workflow.Context, all []workflows.OffRampInput) error {
 	for _, in := range all {
 		o := workflow.ChildWorkflowOptions{WorkflowID: workflows.OffRampID(in.Request.ID), TaskQueue: workflows.QueueFlows}
@@ -34,9 +34,9 @@ func together(ctx workflow.Context, all []workflows.OffRampInput) error {
 	}
 }
 
-// Case 18, with every payout number of the operator at once and healthy sales among them: what the operator refuses because of
-// our credential stops by itself and, two in a row, suspends payouts; an officer closes the breaker, and everything that was
-// suspended goes on. Numbers that are never answered hold nobody up.
+// Case 18, with every payout number of the sandbox at once and healthy sales among them: a payout that is refused because of
+// our credential parks alone, and two in a row suspend payouts. After an officer closes the breaker, all suspended sales
+// continue. Payouts without an answer delay no other one.
 func TestCatalogue18_EveryNumberAtOnce(t *testing.T) {
 	t.Parallel()
 	w := openSales(t)
@@ -65,7 +65,7 @@ func TestCatalogue18_EveryNumberAtOnce(t *testing.T) {
 		env.RegisterWorkflow(together)
 		for i, r := range all {
 			at := 63*time.Second + time.Duration(i)*time.Second
-			if r.Phone == phone("65") || r.Phone == phone("66") { // refused in a row, while the first of the others are on their way
+			if r.Phone == phone("65") || r.Phone == phone("66") { // refused in a row, while the first of the others are pending
 				at = time.Minute
 			}
 			env.RegisterDelayedCallback(func() { w.comes(env, r) }, at)
@@ -109,9 +109,9 @@ func TestCatalogue18_EveryNumberAtOnce(t *testing.T) {
 	w.wantOnlyProven()
 }
 
-// wantOnlyProven checks that no flow is left suspended, and that our credential is named by no sale but those that the operator
-// refused with it.
-func (w *world) wantOnlyProven() {
+// wantOnlyProven checks that no flow stays suspended, and that only the sales that the operator refused because of our
+// credential are parked with it.
+func (w *harness) wantOnlyProven() {
 	w.t.Helper()
 	w.signs.mu.Lock()
 	defer w.signs.mu.Unlock()

@@ -15,12 +15,12 @@ import (
 	"kivuko/workflows"
 )
 
-// underpaid is what a payer paid too little, and gets back.
+// underpaid is the amount of a payment that is too small, and is refunded.
 const underpaid = price - 1
 
-// giveBack plays an order that is paid too little, so that the money goes back to a number or with a fault that asks
-// the operator for a behaviour.
-func (w *world) giveBack(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) {
+// giveBack plays an underpaid order, whose refund goes to a number with a fault of the operator, or with a fault that
+// the case sets.
+func (w *harness) giveBack(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) {
 	w.t.Helper()
 	w.fault("pays_less", sandbox.OpPrompt)
 	w.is(w.buy(r, script...), exchange.OrderFailed, exchange.DetailUnderpaid)
@@ -29,8 +29,8 @@ func (w *world) giveBack(r exchange.OrderRequest, script ...func(*testsuite.Test
 	w.books()
 }
 
-// payouts are the ids under which the operator took payouts.
-func (w *world) payouts() []string {
+// payouts returns the ids under which the operator took payouts.
+func (w *harness) payouts() []string {
 	var ids []string
 	for _, p := range w.operator.Books().Payouts {
 		ids = append(ids, p.OriginatorConversationID)
@@ -38,15 +38,15 @@ func (w *world) payouts() []string {
 	return ids
 }
 
-// once checks that the operator took one payout, under the first id that follows from the refund.
-func (w *world) once() {
+// once checks that the operator took one payout, under the refund's first id.
+func (w *harness) once() {
 	w.t.Helper()
 	if ids := w.payouts(); len(ids) != 1 || ids[0] != activities.PayoutID(w.refund().ID, 1).String() {
 		w.t.Errorf("the operator took payouts under %v", ids)
 	}
 }
 
-func (w *world) refund() exchange.Refund {
+func (w *harness) refund() exchange.Refund {
 	w.t.Helper()
 	var id uuid.UUID
 	if err := w.db().QueryRowContext(w.t.Context(), `SELECT id FROM refunds`).Scan(&id); err != nil {
@@ -59,17 +59,17 @@ func (w *world) refund() exchange.Refund {
 	return r
 }
 
-// Case 12: the answer to a payout's request is lost. It is asked about and never sent under another id.
+// Case 12: the response to a payout's request is lost. Its status is queried, and it is never sent under another id.
 func TestCatalogue12_ThePayoutIsUnknown(t *testing.T) {
 	t.Parallel()
-	each(t, map[string]string{"answered with 500": "60", "connection breaks": "61", "system error, no result": "64"}, func(w *world, magic string) {
+	each(t, map[string]string{"answered with 500": "60", "connection breaks": "61", "system error, no result": "64"}, func(w *harness, magic string) {
 		w.giveBack(w.request(magic))
 		w.once()
 	})
 }
 
-// Case 13: the worker dies around the call, and the payout is sent again under its id. That the operator knows the id
-// says that it took the first, and nothing else.
+// Case 13: the worker dies around the call, and the payout is sent again under its id. The operator's "duplicate" only
+// proves that it took the first one.
 func TestCatalogue13_TheIDIsKnown(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -81,17 +81,17 @@ func TestCatalogue13_TheIDIsKnown(t *testing.T) {
 	w.once()
 }
 
-// Case 14: the operator's queue says that the time is over. That is no end: the payout is asked about.
+// Case 14: the operator's queue reports a timeout. That is no outcome: the payout's status is queried.
 func TestCatalogue14_TheQueueTimesOut(t *testing.T) {
 	t.Parallel()
-	each(t, map[string]string{"then it is paid": "59", "then it is paid, and the result is lost": "74"}, func(w *world, magic string) {
+	each(t, map[string]string{"then it is paid": "59", "then it is paid, and the result is lost": "74"}, func(w *harness, magic string) {
 		w.giveBack(w.request(magic), after(5*time.Minute, func(*testsuite.TestWorkflowEnvironment) { w.late() }))
 		w.once()
 	})
 }
 
-// retried plays a refund whose first payout is refused, and which a person has tried again under a new id.
-func (w *world) retried(behaviour string) {
+// retried plays a refund whose first payout is refused, and which an operator retries under a new id.
+func (w *harness) retried(behaviour string) {
 	w.t.Helper()
 	w.fault(behaviour, sandbox.OpPayout)
 	r := w.request("00")
@@ -108,58 +108,58 @@ func (w *world) retried(behaviour string) {
 	}
 }
 
-// Case 14, where the end is a refusal: only then another payout may be made.
+// Case 14, where the outcome is a refusal: only then may another payout be made.
 func TestCatalogue14_TheQueueTimesOutAndItFails(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.retried("timeout_then_failed")
 }
 
-// Case 15: the result is lost. Two answers to questions are as good.
+// Case 15: the result is lost. Two answers to status queries replace it.
 func TestCatalogue15_TheResultIsLost(t *testing.T) {
 	t.Parallel()
-	each(t, map[string]string{"of a payment": "55"}, func(w *world, magic string) {
+	each(t, map[string]string{"of a payment": "55"}, func(w *harness, magic string) {
 		w.giveBack(w.request(magic))
 		w.once()
 	})
 }
 
-// Case 15, of a refusal.
+// Case 15, for a refusal.
 func TestCatalogue15_TheResultOfARefusalIsLost(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.retried("result_lost_failed")
 }
 
-// Case 16: result and status contradict each other. The payout stands still, nothing else can be paid meanwhile, and
-// a person with the receipt ends it.
+// Case 16: result and status contradict each other. Nothing else can be paid until an operator resolves the payout with
+// its receipt.
 func TestCatalogue16_ResultAndStatusDisagree(t *testing.T) {
 	t.Parallel()
-	each(t, map[string]string{"the status says Failed": "68", "the status tells another amount": "73"}, func(w *world, magic string) {
+	each(t, map[string]string{"the status says Failed": "68", "the status tells another amount": "73"}, func(w *harness, magic string) {
 		r := w.request(magic)
 		w.giveBack(r, after(time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
 			refund := w.refund()
 			if refund.Status != exchange.RefundProcessing {
 				w.t.Errorf("the refund is %s", refund.Status)
 			}
-			if _, err := w.store.FailRefund(w.t.Context(), refund.ID, "the status said so"); exchange.CodeOf(err) != exchange.CodeStateConflict {
+			if _, err := w.store.FailPayout(t.Context(), exchange.PayoutOfRefund(refund.ID), "the status said so"); exchange.CodeOf(err) != exchange.CodeStateConflict {
 				w.t.Errorf("another payout could be made: %v", err)
 			}
 			w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 		}))
-		w.parked(workflows.RefundID(w.refund().ID), workflows.ReasonRefundDisagree)
+		w.parked(workflows.MomoPayoutID(exchange.PayoutOfRefund(w.refund().ID)), workflows.ReasonRefundDisagree)
 		w.once()
 	})
 }
 
-// Case 19: the operator's account for payouts is short, and says so when it is too late.
+// Case 19: the operator's payout account is short, and the operator reports that only after accepting the payout.
 func TestCatalogue19_TheOperatorsFloatIsShort(t *testing.T) {
 	t.Parallel()
 	w := open(t)
 	w.retried("utility_short")
 }
 
-// Case 19, by our own books: what is not there is not sent, and goes out when it is.
+// Case 19, by our own books: a payout without float is sent only when the float is topped up.
 func TestCatalogue19_OurFloatIsShort(t *testing.T) {
 	t.Parallel()
 	w := open(t)

@@ -17,11 +17,11 @@ import (
 	"kivuko/workflows"
 )
 
-// paidFor10 is what a sale of 10 USDT at 129.355 brings, rounded down to whole shillings.
+// paidFor10 is the price of a sale of 10 USDT at 129.355, rounded down to whole shillings.
 const paidFor10 = 1293
 
-// openSales makes a world in which a vendor buys crypto.
-func openSales(t *testing.T) *world {
+// openSales makes a harness in which a vendor buys crypto.
+func openSales(t *testing.T) *harness {
 	t.Helper()
 	w := openWith(t, start, storetest.NewSellers)
 	w.selling, w.block = true, watchedTo
@@ -35,8 +35,8 @@ func openSales(t *testing.T) *world {
 	return w
 }
 
-// sales plays a case of a payout once for each number that asks the operator for a behaviour.
-func sales(t *testing.T, magics map[string]string, play func(w *world, magic string)) {
+// sales plays a case of a payout once for each number with a fault of the operator.
+func sales(t *testing.T, magics map[string]string, play func(w *harness, magic string)) {
 	t.Helper()
 	for name, magic := range magics {
 		t.Run(name, func(t *testing.T) {
@@ -48,8 +48,8 @@ func sales(t *testing.T, magics map[string]string, play func(w *world, magic str
 	}
 }
 
-// offer asks for the stories' sale, paid out to the number that asks the operator for a behaviour.
-func (w *world) sale(magic string) exchange.OrderRequest {
+// offer returns the request of the cases' sale, paid out to the number with a fault of the operator.
+func (w *harness) sale(magic string) exchange.OrderRequest {
 	return exchange.OrderRequest{
 		ID: storetest.NewID(w.t), CustomerID: w.market.Customer.ID, OfferID: w.market.Offer.ID, Crypto: money.Must(money.USDT, bought),
 		Type: exchange.OffRampSell, Phone: phone(magic), RefundAddress: "TRefund" + magic, ExpiresAt: w.now().Add(exchange.OffRampLife),
@@ -57,13 +57,13 @@ func (w *world) sale(magic string) exchange.OrderRequest {
 }
 
 // sell plays a sale to its end. Its crypto comes after a minute.
-func (w *world) sell(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) exchange.Order {
+func (w *harness) sell(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) exchange.Order {
 	w.t.Helper()
 	return w.resumes(r, append(script, after(time.Minute, func(env *testsuite.TestWorkflowEnvironment) { w.comes(env, r) }))...)
 }
 
-// resumes plays a sale from its beginning, as after a reset: what its rows say was done is not done again.
-func (w *world) resumes(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) exchange.Order {
+// resumes plays a sale from its beginning, as after a reset: steps that its rows show as done are not repeated.
+func (w *harness) resumes(r exchange.OrderRequest, script ...func(*testsuite.TestWorkflowEnvironment)) exchange.Order {
 	w.t.Helper()
 	in := workflows.OffRampInput{Request: r, Actor: workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}}
 	w.play(workflows.OffRampID(r.ID), workflows.OffRamp, in, func(env *testsuite.TestWorkflowEnvironment) {
@@ -78,8 +78,8 @@ func (w *world) resumes(r exchange.OrderRequest, script ...func(*testsuite.TestW
 	return w.order(r.ID)
 }
 
-// comes brings the crypto of a sale, in a final block, as the watch over the chain books it, and wakes the flow.
-func (w *world) comes(env *testsuite.TestWorkflowEnvironment, r exchange.OrderRequest) {
+// comes books the deposit of a sale in a final block, as the watch over the chain does, and wakes the flow.
+func (w *harness) comes(env *testsuite.TestWorkflowEnvironment, r exchange.OrderRequest) {
 	w.t.Helper()
 	w.block++
 	id := func(n uint64) string {
@@ -110,8 +110,8 @@ func (w *world) comes(env *testsuite.TestWorkflowEnvironment, r exchange.OrderRe
 	}
 }
 
-// sold checks a sale that was paid out once, of which the operator knows by the first of the ids that follow from it.
-func (w *world) sold(o exchange.Order) {
+// sold checks a sale that the operator paid out once, under the sale's first id.
+func (w *harness) sold(o exchange.Order) {
 	w.t.Helper()
 	w.is(o, exchange.OrderCompleted, exchange.WaitNothing)
 	out := w.effects(sandbox.Payout)
@@ -123,8 +123,8 @@ func (w *world) sold(o exchange.Order) {
 	}
 }
 
-// wentBack checks a sale that was not paid out, and whose crypto is with the seller again.
-func (w *world) wentBack(o exchange.Order) {
+// wentBack checks a sale that was not paid out and whose crypto went back to the seller.
+func (w *harness) wentBack(o exchange.Order) {
 	w.t.Helper()
 	w.is(o, exchange.OrderFailed, exchange.DetailRefundOpen)
 	refund := w.refund()
@@ -137,18 +137,18 @@ func (w *world) wentBack(o exchange.Order) {
 	}
 }
 
-// Case 12, of a sale.
+// Case 12, for a sale.
 func TestCatalogue12_ThePayoutOfASaleIsUnknown(t *testing.T) {
 	t.Parallel()
-	sales(t, map[string]string{"answered with 500": "60", "connection breaks": "61", "system error, no result": "64"}, func(w *world, magic string) {
+	sales(t, map[string]string{"answered with 500": "60", "connection breaks": "61", "system error, no result": "64"}, func(w *harness, magic string) {
 		w.sold(w.sell(w.sale(magic)))
 	})
 }
 
-// Case 12, where the operator never had it: it goes out again under the same id.
+// Case 12, where the operator never got it: it is sent again under the same id.
 func TestCatalogue12_ThePayoutOfASaleNeverArrived(t *testing.T) {
 	t.Parallel()
-	sales(t, map[string]string{"system error": "system_error", "throttled": "payout_spike"}, func(w *world, behaviour string) {
+	sales(t, map[string]string{"system error": "system_error", "throttled": "payout_spike"}, func(w *harness, behaviour string) {
 		w.fault(behaviour, sandbox.OpPayout)
 		w.sold(w.sell(w.sale("00")))
 		if n := w.sent.Load(); n != 2 {
@@ -157,11 +157,11 @@ func TestCatalogue12_ThePayoutOfASaleNeverArrived(t *testing.T) {
 	})
 }
 
-// Case 12, where no question is ever answered: after some of them a person is told, and the payout is neither refused nor
-// made again until that person names its receipt.
+// Case 12, where no status query gets an answer: after some of them the flow parks, and the payout is neither refused nor
+// made again until an operator names its receipt.
 func TestCatalogue12_NobodyTellsOfThePayoutOfASale(t *testing.T) {
 	t.Parallel()
-	sales(t, map[string]string{"the status is silent": "69", "the status is pending for ever": "72"}, func(w *world, magic string) {
+	sales(t, map[string]string{"the status is silent": "69", "the status is pending for ever": "72"}, func(w *harness, magic string) {
 		r := w.sale(magic)
 		o := w.sell(r,
 			after(26*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
@@ -172,12 +172,12 @@ func TestCatalogue12_NobodyTellsOfThePayoutOfASale(t *testing.T) {
 				w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 			}))
 		w.sold(o)
-		w.parked(workflows.MomoPayoutID(r.ID), workflows.ReasonMomoUnknown)
+		w.parked(workflows.MomoPayoutID(exchange.PayoutOfOrder(r.ID)), workflows.ReasonMomoUnknown)
 	})
 }
 
-// payoutOf is the newest attempt to pay a sale out.
-func (w *world) payoutOf(order uuid.UUID) exchange.PaymentAttempt {
+// payoutOf returns the newest attempt to pay a sale out.
+func (w *harness) payoutOf(order uuid.UUID) exchange.PaymentAttempt {
 	w.t.Helper()
 	all, err := w.store.Payouts(w.t.Context(), order)
 	if err != nil || len(all) == 0 {
@@ -186,7 +186,7 @@ func (w *world) payoutOf(order uuid.UUID) exchange.PaymentAttempt {
 	return all[0]
 }
 
-// Case 13, of a sale.
+// Case 13, for a sale.
 func TestCatalogue13_TheIDOfASaleIsKnown(t *testing.T) {
 	t.Parallel()
 	w := openSales(t)
@@ -198,13 +198,13 @@ func TestCatalogue13_TheIDOfASaleIsKnown(t *testing.T) {
 	w.books()
 }
 
-// Case 14, of a sale: a timeout of the operator's queue is no refusal, and no crypto goes back on it.
+// Case 14, for a sale: a timeout of the operator's queue is no refusal, and no crypto goes back because of it.
 func TestCatalogue14_TheQueueTimesOutOnASale(t *testing.T) {
 	t.Parallel()
-	sales(t, map[string]string{"then it is paid": "59", "then it is paid, and the result is lost": "74"}, func(w *world, magic string) {
+	sales(t, map[string]string{"then it is paid": "59", "then it is paid, and the result is lost": "74"}, func(w *harness, magic string) {
 		w.sold(w.sell(w.sale(magic), after(8*time.Minute, func(*testsuite.TestWorkflowEnvironment) { w.late() })))
 	})
-	sales(t, map[string]string{"then it is refused": "71"}, func(w *world, magic string) {
+	sales(t, map[string]string{"then it is refused": "71"}, func(w *harness, magic string) {
 		w.wentBack(w.sell(w.sale(magic), after(8*time.Minute, func(*testsuite.TestWorkflowEnvironment) {
 			if w.order(w.lastOrder()).Status != exchange.OrderProcessing {
 				w.t.Error("a timeout ended the sale")
@@ -214,11 +214,11 @@ func TestCatalogue14_TheQueueTimesOutOnASale(t *testing.T) {
 	})
 }
 
-// Case 15, of a sale: the result is lost, and answers to questions tell.
+// Case 15, for a sale: the result is lost, and answers to status queries prove the outcome.
 func TestCatalogue15_TheResultOfASaleIsLost(t *testing.T) {
 	t.Parallel()
-	sales(t, map[string]string{"of a payment": "55"}, func(w *world, magic string) { w.sold(w.sell(w.sale(magic))) })
-	sales(t, map[string]string{"of a refusal": "78"}, func(w *world, magic string) {
+	sales(t, map[string]string{"of a payment": "55"}, func(w *harness, magic string) { w.sold(w.sell(w.sale(magic))) })
+	sales(t, map[string]string{"of a refusal": "78"}, func(w *harness, magic string) {
 		o := w.sell(w.sale(magic), after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
 			w.tell(env, w.lastOrder(), activities.VerbRefund, "")
 		}))
@@ -226,10 +226,10 @@ func TestCatalogue15_TheResultOfASaleIsLost(t *testing.T) {
 	})
 }
 
-// Case 16, of a sale: result and status contradict each other. Nothing goes back meanwhile, whoever asks for it.
+// Case 16, for a sale: result and status contradict each other. No crypto goes back meanwhile, even by command.
 func TestCatalogue16_ResultAndStatusOfASaleDisagree(t *testing.T) {
 	t.Parallel()
-	sales(t, map[string]string{"the status says Failed": "68", "the status tells another amount": "73"}, func(w *world, magic string) {
+	sales(t, map[string]string{"the status says Failed": "68", "the status tells another amount": "73"}, func(w *harness, magic string) {
 		r := w.sale(magic)
 		o := w.sell(r,
 			after(2*time.Hour, func(env *testsuite.TestWorkflowEnvironment) {
@@ -240,12 +240,11 @@ func TestCatalogue16_ResultAndStatusOfASaleDisagree(t *testing.T) {
 				w.tell(env, r.ID, activities.VerbResolve, w.effects(sandbox.Payout)[0].Receipt)
 			}))
 		w.sold(o)
-		w.parked(workflows.MomoPayoutID(r.ID), workflows.ReasonMomoDisagree)
+		w.parked(workflows.MomoPayoutID(exchange.PayoutOfOrder(r.ID)), workflows.ReasonMomoDisagree)
 	})
 }
 
-// Case 19, of a sale: the operator's account for payouts is short; the payout is made again under a new id when there
-// is money.
+// Case 19, for a sale: the operator's payout account is short; the payout is made again under a new id after a top-up.
 func TestCatalogue19_TheFloatIsShortForASale(t *testing.T) {
 	t.Parallel()
 	w := openSales(t)

@@ -11,7 +11,7 @@ import (
 	"kivuko/workflows"
 )
 
-// signs are what flows show to people: why they were parked, and who still calls for somebody.
+// signs records the search attributes of flows: their park reasons, and whether they are still parked.
 type signs struct {
 	interceptor.WorkerInterceptorBase
 	mu      sync.Mutex
@@ -42,7 +42,7 @@ func (i *showing) Init(out interceptor.WorkflowOutboundInterceptor) error {
 	return i.Next.Init(o)
 }
 
-// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. A flow that is over calls for nobody.
+// ExecuteWorkflow implements interceptor.WorkflowInboundInterceptor. A flow that has ended is not parked.
 func (i *showing) ExecuteWorkflow(ctx workflow.Context, in *interceptor.ExecuteWorkflowInput) (any, error) {
 	out, err := i.Next.ExecuteWorkflow(ctx, in)
 	i.signs.mu.Lock()
@@ -73,20 +73,20 @@ func (s *signs) note(flow string, a temporal.SearchAttributes) {
 	}
 }
 
-// parkedStill checks why a flow is parked that nobody can let go on, which is as it should be.
-func (w *world) parkedStill(flow string, why workflows.Reason) {
+// parkedStill checks the reason of a flow that must stay parked.
+func (w *harness) parkedStill(flow string, why workflows.Reason) {
 	w.t.Helper()
 	w.signs.mu.Lock()
 	defer w.signs.mu.Unlock()
 	all := w.signs.reasons[flow]
 	if len(all) == 0 || all[len(all)-1] != why || !w.signs.calling[flow] {
-		w.t.Errorf("%s was parked with %v and calls for a person: %v; want %s", flow, all, w.signs.calling[flow], why)
+		w.t.Errorf("%s was parked with %v and is still parked: %v; want %s", flow, all, w.signs.calling[flow], why)
 	}
 	w.signs.calling[flow] = false
 }
 
-// parked checks why a flow was parked, in order, and that it calls for nobody in the end.
-func (w *world) parked(flow string, want ...workflows.Reason) {
+// parked checks a flow's park reasons, in order, and that it is not parked any more.
+func (w *harness) parked(flow string, want ...workflows.Reason) {
 	w.t.Helper()
 	w.signs.mu.Lock()
 	defer w.signs.mu.Unlock()
@@ -94,6 +94,6 @@ func (w *world) parked(flow string, want ...workflows.Reason) {
 		w.t.Errorf("%s was parked with %v, want %v", flow, w.signs.reasons[flow], want)
 	}
 	if w.signs.calling[flow] {
-		w.t.Errorf("%s still calls for a person", flow)
+		w.t.Errorf("%s is still parked", flow)
 	}
 }

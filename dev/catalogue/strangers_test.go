@@ -14,10 +14,10 @@ import (
 	"kivuko/workflows"
 )
 
-// Case 10: the payer pays two prompts. The order takes the first money, and the other goes back.
+// Case 10: the payer pays two prompts. The order takes the first payment, and the second goes back.
 func TestCatalogue10_BothPromptsArePaid(t *testing.T) {
 	t.Parallel()
-	each(t, lateSuccess, func(w *world, magic string) {
+	each(t, lateSuccess, func(w *harness, magic string) {
 		r := w.request("00")
 		w.fault(map[string]string{"33": "late_success_1037", "35": "late_success_1019"}[magic], sandbox.OpPrompt)
 		o := w.buy(r,
@@ -35,8 +35,8 @@ func TestCatalogue10_BothPromptsArePaid(t *testing.T) {
 	})
 }
 
-// Case 10, by hand: the prompt is paid, and the payer pays our number under the same reference besides. That money
-// belongs to no order; a person says whose it is.
+// Case 10, by hand: the prompt is paid, and the payer also pays our number under the same reference. That money belongs
+// to no order, and an operator assigns it.
 func TestCatalogue10_APromptAndAPaymentByHand(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -49,7 +49,7 @@ func TestCatalogue10_APromptAndAPaymentByHand(t *testing.T) {
 	w.books()
 }
 
-// Case 11: somebody pays under an account that is nobody's. No order is touched, and the money waits for a person.
+// Case 11: a payment names an unknown account. No order changes, and the money waits for an operator.
 func TestCatalogue11_TheAccountIsNobodys(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -61,8 +61,8 @@ func TestCatalogue11_TheAccountIsNobodys(t *testing.T) {
 	w.books()
 }
 
-// Case 11, with the right account: somebody pays another amount under an open order's reference. It never completes
-// the order by itself; a person who looked it up lets it count for what it is, which is too little, and it goes back.
+// Case 11, with a known account: a payment of another amount names an open order's reference. It never completes the
+// order by itself. An operator confirms it with its real amount, which is too small, and it goes back.
 func TestCatalogue11_TheAmountIsWrong(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -79,14 +79,14 @@ func TestCatalogue11_TheAmountIsWrong(t *testing.T) {
 			w.tell(env, r.ID, activities.VerbResolve, receipt)
 		}))
 	w.is(o, exchange.OrderFailed, exchange.DetailUnderpaid)
-	w.parked(workflows.OnRampID(r.ID), workflows.ReasonOneWitness)
+	w.parked(workflows.OnRampID(r.ID), workflows.ReasonOneSource)
 	w.setAside(exchange.ExcUnder, exchange.ExcRefunded)
 	w.paidBack(r, little)
 	w.books()
 }
 
-// pays has a payer pay our number of their own accord.
-func (w *world) pays(phone, reference string, amount int64) string {
+// pays makes a payer pay our number without a prompt.
+func (w *harness) pays(phone, reference string, amount int64) string {
 	w.t.Helper()
 	receipt, err := w.operator.Pay(phone, reference, amount)
 	if err == nil {
@@ -98,9 +98,9 @@ func (w *world) pays(phone, reference string, amount int64) string {
 	return receipt
 }
 
-// aside holds the books against the operator's list, which sets the payment of nobody aside, once however often it
-// runs, and has a person settle it.
-func (w *world) aside() {
+// aside reconciles with the operator's list, which sets the unassigned payment aside only once, and makes an operator
+// settle it.
+func (w *harness) aside() {
 	w.t.Helper()
 	for range 2 {
 		w.pass(30 * time.Minute)
@@ -118,8 +118,8 @@ func (w *world) aside() {
 	w.setAside(exchange.ExcUnmatched, exchange.ExcAccepted)
 }
 
-// Case 20: every token that the operator issues ends the one before. Two processes that mint for themselves end each
-// other's, and both go on.
+// Case 20: every new token of the operator invalidates the one before. Two processes that request their own tokens
+// invalidate each other's, and both continue.
 func TestCatalogue20_TokensEndEachOther(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -132,7 +132,7 @@ func TestCatalogue20_TokensEndEachOther(t *testing.T) {
 	}
 	revoke := func(*testsuite.TestWorkflowEnvironment) { w.operator.RevokeToken() }
 	mint(nil)
-	r := w.request("30") // the callback is lost, so that it takes questions
+	r := w.request("30") // the callback is lost, so that queries are needed
 	w.fault("pays_less", sandbox.OpPrompt)
 	o := w.buy(r, after(10*time.Second, mint), after(20*time.Second, revoke), after(40*time.Second, mint), after(3*time.Minute, mint), after(5*time.Minute, revoke))
 	w.is(o, exchange.OrderFailed, exchange.DetailUnderpaid)
@@ -141,9 +141,9 @@ func TestCatalogue20_TokensEndEachOther(t *testing.T) {
 	w.books()
 }
 
-// Case 21: somebody who knows an attempt's address posts a success there. Nobody is believed alone: the operator is
-// asked, says otherwise, and nothing is booked; the flow calls for a person, who finds nothing at the operator and,
-// as the runbook says, leaves it so.
+// Case 21: an attacker who knows an attempt's address posts a success there. One source never counts alone: the
+// operator's answer differs, and nothing is booked. The flow parks for an operator, who finds nothing in the portal
+// and, by the runbook, leaves it parked.
 func TestCatalogue21_AForgedCallback(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -164,8 +164,8 @@ func TestCatalogue21_AForgedCallback(t *testing.T) {
 	w.books()
 }
 
-// forge posts a payment to the address of the order's prompt, with everything in it that an insider could know.
-func (w *world) forge(r exchange.OrderRequest) {
+// forge posts a payment to the address of the order's prompt, with all data that an insider could know.
+func (w *harness) forge(r exchange.OrderRequest) {
 	w.t.Helper()
 	p := w.operator.Books().Prompts[0]
 	w.line.post(p.CallbackURL, map[string]any{"Body": map[string]any{"stkCallback": map[string]any{
@@ -179,8 +179,8 @@ func (w *world) forge(r exchange.OrderRequest) {
 	}}})
 }
 
-// Case 21, by strangers: whoever does not know an address reaches nobody, and a notice from outside that claims a
-// payment to our number is not in the operator's list.
+// Case 21, by outsiders: a post to a guessed address reaches no flow, and a forged notice of a payment to our number is
+// not in the operator's list.
 func TestCatalogue21_ANoticeToNobody(t *testing.T) {
 	t.Parallel()
 	w := open(t)
@@ -205,8 +205,8 @@ func TestCatalogue21_ANoticeToNobody(t *testing.T) {
 	w.books()
 }
 
-// Case 23: the operator's times are Nairobi's, without saying so. They are kept in UTC, and days are Kenya's: a
-// payment half an hour before midnight there belongs to that day, and one after it to the next.
+// Case 23: the operator's times are Nairobi's, without a time zone. They are stored in UTC, and days are Kenya's: a
+// payment half an hour before midnight there belongs to that day, and one after midnight to the next.
 func TestCatalogue23_TimesAreNairobis(t *testing.T) {
 	t.Parallel()
 	w := openAt(t, time.Date(2026, 11, 21, 20, 30, 0, 0, time.UTC)) // 23:30 in Nairobi
@@ -231,8 +231,8 @@ func TestCatalogue23_TimesAreNairobis(t *testing.T) {
 	w.books()
 }
 
-// refused plays an order that is not opened, and tells why.
-func (w *world) refused(r exchange.OrderRequest) error {
+// refused plays an order that is not opened, and returns the error.
+func (w *harness) refused(r exchange.OrderRequest) error {
 	w.t.Helper()
 	in := workflows.OnRampInput{Request: r, Actor: workflows.Actor{UserID: r.CustomerID, Role: exchange.RoleCustomer}}
 	w.play(workflows.OnRampID(r.ID), workflows.OnRamp, in, func(env *testsuite.TestWorkflowEnvironment) {

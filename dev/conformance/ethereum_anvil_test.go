@@ -27,8 +27,7 @@ import (
 // anvilVariable names the binary of Foundry's anvil, a node that shares no code with go-ethereum.
 const anvilVariable = "KIVUKO_ANVIL"
 
-// TestConformanceEthereumAnvil runs the suite against a node that others wrote. `make conformance`
-// fetches it.
+// TestConformanceEthereumAnvil runs the suite against an independent node. `make conformance` fetches it.
 func TestConformanceEthereumAnvil(t *testing.T) {
 	t.Parallel()
 	binary := os.Getenv(anvilVariable)
@@ -47,7 +46,7 @@ type anvilHarness struct {
 	tokens map[money.Asset]common.Address
 }
 
-// ethereumDriver is what the harnesses of both nodes have in common.
+// ethereumDriver is what the harnesses of both nodes share.
 type ethereumDriver struct{ client *ethereum.Client }
 
 func (h *ethereumDriver) Client() chain.Client     { return h.client }
@@ -74,8 +73,8 @@ func startAnvil(t testing.TB, binary string) *anvilHarness {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = process.Process.Kill() // it keeps nothing
-		_ = process.Wait()         // ends by the signal
+		_ = process.Process.Kill() // it stores nothing
+		_ = process.Wait()         // the error is always the signal
 	})
 	h := &anvilHarness{ethereumDriver: &ethereumDriver{}, tokens: map[money.Asset]common.Address{}}
 	url := "http://" + ports.Address(port)
@@ -102,8 +101,8 @@ func startAnvil(t testing.TB, binary string) *anvilHarness {
 
 func (h *anvilHarness) await(t testing.TB) {
 	t.Helper()
-	const patience = 20 * time.Second
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+	const timeout = 20 * time.Second
+	for end := time.Now().Add(timeout); ; time.Sleep(20 * time.Millisecond) {
 		_, err := h.eth.BlockNumber(t.Context())
 		if err == nil {
 			return
@@ -121,7 +120,7 @@ func (h *anvilHarness) call(t testing.TB, method string, args ...any) {
 	}
 }
 
-// deploy puts the development tokens on the chain, and makes their issuer rich.
+// deploy puts the development tokens on the chain, and funds their issuer.
 func (h *anvilHarness) deploy(t testing.TB) {
 	t.Helper()
 	h.issuer = newEthereumAccount(t)
@@ -181,19 +180,19 @@ func (h *anvilHarness) Finalise(t testing.TB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const patience = 100
-	for range patience {
+	const timeout = 100
+	for range timeout {
 		final, err := h.eth.HeaderByNumber(t.Context(), big.NewInt(int64(rpc.FinalizedBlockNumber)))
 		if err == nil && final.Number.Uint64() >= goal {
 			return
 		}
 		h.Mine(t, 1)
 	}
-	t.Fatalf("block %d is not final after %d more", goal, patience)
+	t.Fatalf("block %d is not final after %d more", goal, timeout)
 }
 
-// Reorganise replaces blocks by empty ones. Anvil forgets their transactions; to let them return, they
-// are offered again.
+// Reorganise replaces blocks by empty ones. Anvil forgets their transactions; to bring them back, the test sends them
+// again.
 func (h *anvilHarness) Reorganise(t testing.TB, depth int, vanish bool) {
 	t.Helper()
 	head, err := h.eth.BlockNumber(t.Context())

@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// ready is an account with gas and an amount.
+// ready makes an account with gas and an amount.
 func (h *ethereumHarness) ready(t testing.TB, amount money.Amount) chaintest.Account {
 	t.Helper()
 	a := h.NewAccount(t)
@@ -18,11 +18,11 @@ func (h *ethereumHarness) ready(t testing.TB, amount money.Amount) chaintest.Acc
 	return a
 }
 
-// sign prepares and signs with the given number and bid to replace.
-func (h *ethereumHarness) sign(t testing.TB, from chaintest.Account, to string, amount money.Amount, nonce uint64, outbid exchange.Bid) chain.Signed {
+// sign prepares and signs with the given nonce, and with a higher fee than the given bid.
+func (h *ethereumHarness) sign(t testing.TB, from chaintest.Account, to string, amount money.Amount, nonce uint64, bump exchange.Bid) chain.Signed {
 	t.Helper()
 	u, err := h.client.Prepare(t.Context(), chain.Draft{
-		Transfer: chain.Transfer{From: from.Address, To: to, Amount: amount}, Nonce: nonce, Outbid: outbid,
+		Transfer: chain.Transfer{From: from.Address, To: to, Amount: amount}, Nonce: nonce, Bump: bump,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func (h *ethereumHarness) judge(t testing.TB, signed chain.Signed) (chain.Verdic
 	return chain.Judge(f), f
 }
 
-// pays carries one payment to its end.
+// pays carries one payment through to a final block.
 func (h *ethereumHarness) pays(t testing.TB, amount money.Amount) {
 	t.Helper()
 	from, to := h.ready(t, amount), h.NewAccount(t)
@@ -60,6 +60,6 @@ func (h *ethereumHarness) pays(t testing.TB, amount money.Amount) {
 	h.Finalise(t)
 	v, f := h.judge(t, signed)
 	if v != chain.VerdictSucceeded {
-		t.Fatalf("judged %s: %+v", v, f)
+		t.Fatalf("the verdict is %s: %+v", v, f)
 	}
 }

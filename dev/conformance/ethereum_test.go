@@ -24,7 +24,7 @@ func TestEthereum(t *testing.T) {
 	chaintest.Run(t, func(t testing.TB) chaintest.Harness { return startEthereum(t) })
 }
 
-// TestEthereumOverWebSocket is the same driver and node over the other transport.
+// TestEthereumOverWebSocket runs the same driver and node over the other transport.
 func TestEthereumOverWebSocket(t *testing.T) {
 	t.Parallel()
 	h := startEthereum(t)
@@ -45,8 +45,7 @@ func TestEthereumOverWebSocket(t *testing.T) {
 	h.pays(t, money.Must(money.USDC, "5"))
 }
 
-// ethereumHarness is a development node in this process with a driver that knows it by its address
-// alone.
+// ethereumHarness is a development node in this process, with a driver that is configured with its address only.
 type ethereumHarness struct {
 	*ethereumDriver
 	node   *ethnode.Node
@@ -92,11 +91,11 @@ func (h *ethereumHarness) start(t testing.TB) {
 	}
 }
 
-// driverConfig is how a driver finds the node.
+// driverConfig is the driver's configuration for the node.
 func (h *ethereumHarness) driverConfig() ethereum.Config {
 	c := ethereum.Config{
 		ChainID: ethnode.ChainID, Nodes: []ethereum.Endpoint{{URL: "http://" + h.node.RPCAddr()}}, Tokens: map[money.Asset]string{},
-		MaxHeadAge: time.Hour, // many blocks are made at once, each a second later than the one before
+		MaxHeadAge: time.Hour, // blocks are made in bursts, and each is dated a second after the one before
 		RetryAfter: time.Second,
 	}
 	for asset, contract := range ethereumContracts {

@@ -20,7 +20,7 @@ import (
 	"kivuko/workflows"
 )
 
-// office is what the product needs to make wallets and to sign.
+// office is what the product needs to create wallets and to sign.
 type office struct {
 	db     *store.Store
 	vault  *keys.Vault
@@ -50,7 +50,7 @@ func openOffice(t testing.TB, client chain.Client) office {
 func (o office) wallet(t testing.TB, r exchange.WalletRequest) exchange.Wallet {
 	t.Helper()
 	r.ID, r.Network, r.Asset, r.Type = storetest.NewID(t), o.client.Network(), money.USDT, exchange.Hot
-	maker := worker.KeyMaker{Vault: o.vault, Networks: map[exchange.Network]worker.AddressMaker{r.Network: o.client}}
+	maker := keys.Maker{Vault: o.vault, Networks: map[exchange.Network]keys.Addresser{r.Network: o.client}}
 	address, key, err := maker.CreateKey(t.Context(), r.ID, r.Network)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func (o office) payment(t testing.TB, m storetest.Market, amount string) exchang
 	return out.ChainPayment
 }
 
-// pay runs the flow of one payment to its end, on a clock that skips its waits.
+// pay runs the flow of one payment until it ends, on a clock that skips its waits.
 func (o office) pay(t *testing.T, p exchange.ChainPayment) (workflows.CryptoPayoutResult, error) {
 	t.Helper()
 	o.watched(t)
@@ -93,10 +93,10 @@ func (o office) pay(t *testing.T, p exchange.ChainPayment) (workflows.CryptoPayo
 	env.SetStartTime(time.Now())
 	env.SetTestTimeout(2 * time.Minute)
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
-	rows := worker.Rows{Store: o.db}
+	rows := o.db
 	env.RegisterActivity(&activities.Signing{Signer: o.signer, Store: rows, Recipients: &activities.Recipients{Store: rows}})
 	env.RegisterActivity(&activities.Chain{
-		Store: worker.Rows{Store: o.db}, Client: o.client, Poll: 30 * time.Second, Patience: 2 * time.Minute, Now: env.Now, Gas: o.gas,
+		Store: o.db, Client: o.client, Poll: 30 * time.Second, StuckTimeout: 2 * time.Minute, Now: env.Now, Gas: o.gas,
 	})
 	env.ExecuteWorkflow(workflows.TypeCryptoPayout, workflows.CryptoPayoutInput{PaymentID: p.ID, OrderID: p.ObjectID, Network: p.Network})
 	var r workflows.CryptoPayoutResult
@@ -126,7 +126,7 @@ type holding struct {
 	asset  money.Asset
 }
 
-// balanced compares the books with the chain, to the last unit.
+// balanced compares the books with the chain, to the smallest unit.
 func (o office) balanced(t *testing.T, all ...holding) {
 	t.Helper()
 	for _, h := range all {
@@ -141,7 +141,7 @@ func (o office) balanced(t *testing.T, all ...holding) {
 	}
 }
 
-// count asks the database for a number.
+// count returns the number that a database query returns.
 func (o office) count(t *testing.T, query string) (n int) {
 	t.Helper()
 	if err := storetest.Owner(t, o.db).QueryRowContext(t.Context(), query).Scan(&n); err != nil {

@@ -11,21 +11,21 @@ import (
 	"kivuko/exchange/money"
 )
 
-// mischievous is a node that gets a payment into trouble.
+// mischievous is a node that disturbs a payment.
 type mischievous interface {
 	chaintest.Harness
 	// payment puts an approved payment of a sealed wallet with funds into a book.
 	payment(t testing.TB, amount money.Amount) (*book, *keys.PaymentSigner, chain.Transfer)
-	// trouble is one thing that goes wrong, or time that passes.
+	// trouble makes one thing go wrong, or lets time pass.
 	trouble(t *testing.T, random *rand.Rand)
 	// calm ends all trouble.
 	calm()
 }
 
-// paidOnce carries payments through whatever nodes and network do to them; the recipient is never paid
-// twice. The loop does what the payment flow does: sign, broadcast the same bytes, look, judge. Half of its
-// patience is trouble.
-func paidOnce(t *testing.T, patience int, start func() mischievous) {
+// paidOnce carries payments through whatever nodes and network do to them; the recipient is never paid twice. The
+// loop does what the payment flow does: sign, broadcast the same bytes, check, and reach a verdict. Trouble takes
+// half of its timeout.
+func paidOnce(t *testing.T, timeout int, start func() mischievous) {
 	t.Helper()
 	const runs = 24
 	rebuilt := 0
@@ -33,7 +33,7 @@ func paidOnce(t *testing.T, patience int, start func() mischievous) {
 		h := start()
 		amount := money.Must(money.USDT, "10")
 		b, signer, want := h.payment(t, amount)
-		verdict := carryThrough(t, h, patience, b, signer, want, rand.New(rand.NewPCG(seed, 1)))
+		verdict := carryThrough(t, h, timeout, b, signer, want, rand.New(rand.NewPCG(seed, 1)))
 		h.calm()
 		h.Mine(t, 3)
 		h.Finalise(t)
@@ -51,16 +51,16 @@ func paidOnce(t *testing.T, patience int, start func() mischievous) {
 		rebuilt += len(b.attempts) - 1
 	}
 	if rebuilt == 0 {
-		t.Error("no run came to a second transaction: the scenario is too kind")
+		t.Error("no run needed a second transaction: the scenario is too easy")
 	}
 	t.Logf("%d payments took %d further transactions", runs, rebuilt)
 }
 
 // carryThrough runs the payment's loop, with trouble between its steps, until the payment is final.
-func carryThrough(t *testing.T, h mischievous, patience int, b *book, signer *keys.PaymentSigner, want chain.Transfer, random *rand.Rand) chain.Verdict {
+func carryThrough(t *testing.T, h mischievous, timeout int, b *book, signer *keys.PaymentSigner, want chain.Transfer, random *rand.Rand) chain.Verdict {
 	t.Helper()
-	for step := range patience {
-		if step < patience/2 {
+	for step := range timeout {
+		if step < timeout/2 {
 			h.trouble(t, random)
 		} else {
 			h.calm()
@@ -91,6 +91,6 @@ func carryThrough(t *testing.T, h mischievous, patience int, b *book, signer *ke
 			h.Mine(t, 1)
 		}
 	}
-	t.Fatal("the payment never came to an end")
+	t.Fatal("the payment never ended")
 	return ""
 }

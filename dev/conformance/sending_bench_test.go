@@ -18,7 +18,7 @@ import (
 	"kivuko/store/storetest"
 )
 
-// The load of the benchmark. Each sender pays several times before a block comes, as in a burst.
+// The load of the benchmark. Each sender pays several times before the next block, as in a burst.
 const (
 	benchSenders = 8
 	benchEach    = 10 // payments of one sender in a round
@@ -32,11 +32,11 @@ type benchNode interface {
 	give(t testing.TB, address string, amount money.Amount)
 }
 
-// BenchmarkSending measures transfers per second up to broadcast: signed by the real signer from an approved
-// row, stored, broadcast by the real driver, and the answer recorded. The floor is the same driver with a key
-// in memory and no database. Both send to the same kind of node in turns, from one wallet and from several
-// side by side; blocks come between the turns. In the end the watch sees all that came, against the driver
-// reading the same blocks.
+// BenchmarkSending measures transfers per second up to broadcast: signed by the real signer from an approved row,
+// stored, broadcast by the real driver, and the response recorded. The baseline is the same driver with a key in
+// memory and no database. Both send to the same kind of node in turns, from one wallet and from several in parallel;
+// blocks are made between the turns. At the end the watch reads all deposits, compared with the driver alone reading
+// the same blocks.
 func BenchmarkSending(b *testing.B) {
 	for _, n := range []struct {
 		network exchange.Network
@@ -57,7 +57,7 @@ func BenchmarkSending(b *testing.B) {
 	}
 }
 
-// sending is everything that sends on one network.
+// sending is the product's side of one network.
 type sending struct {
 	benchNode
 	office
@@ -65,7 +65,7 @@ type sending struct {
 	bare    []*bareSender
 }
 
-// bareSender sends with a driver alone. Its numbers are counted in memory.
+// bareSender sends with a driver alone. It counts its nonces in memory.
 type bareSender struct {
 	client  chain.Client
 	account chaintest.Account
@@ -111,7 +111,7 @@ func newSending(b *testing.B, n benchNode, gas money.Amount) *sending {
 	return s
 }
 
-// forFees books coins that came before the watch as the house's, of which alone fees are paid.
+// forFees books coins that arrived before the watch as the house's: fees are paid from those only.
 func (s *sending) forFees(b *testing.B, w exchange.Wallet, gas money.Amount) {
 	b.Helper()
 	err := s.db.Post(b.Context(), exchange.Posting{Entries: []exchange.Entry{{
@@ -126,7 +126,7 @@ func (s *sending) forFees(b *testing.B, w exchange.Wallet, gas money.Amount) {
 	}
 }
 
-// measure takes turns between ours and the floor.
+// measure alternates between the product and the baseline.
 func (s *sending) measure(b *testing.B) {
 	b.Helper()
 	rounds := benchRounds
@@ -142,7 +142,7 @@ func (s *sending) measure(b *testing.B) {
 		var ours, bare, ratio []float64
 		for r := range rounds {
 			var speed [2]float64
-			for turn := range speed { // whoever comes first meets the machine in another state
+			for turn := range speed { // the order alternates, because the first side runs on a machine in another state
 				side := (turn + r) % len(speed)
 				speed[side] = s.round(b, senders, side == 0)
 			}
@@ -156,8 +156,8 @@ func (s *sending) measure(b *testing.B) {
 	s.watch(b, arrived)
 }
 
-// round lets a number of senders pay side by side, each one payment after the other, and returns the payments
-// per second. Then a block comes.
+// round lets a number of senders pay in parallel, each one payment after the other, and returns the payments per
+// second. Then it makes a block.
 func (s *sending) round(b *testing.B, senders int, ours bool) float64 {
 	b.Helper()
 	payments := make([][]exchange.ChainPayment, senders)
@@ -199,7 +199,7 @@ func (s *sending) round(b *testing.B, senders int, ours bool) float64 {
 	return float64(senders*benchEach) / took.Seconds()
 }
 
-// send does for one payment what signing and the first step of its delivery do.
+// send signs one payment and runs the first step of its delivery.
 func (s *sending) send(ctx context.Context, p exchange.ChainPayment) error {
 	a, err := s.signer.SignPayment(ctx, p.ID)
 	if err != nil {
@@ -236,7 +236,7 @@ func (s *bareSender) send(ctx context.Context) error {
 	return err
 }
 
-// offer broadcasts and takes no answer but yes.
+// offer broadcasts and fails unless the node accepts.
 func offer(ctx context.Context, c chain.Client, raw []byte) (chain.Broadcast, error) {
 	answer, err := c.Broadcast(ctx, raw)
 	if err == nil && answer.State != chain.BroadcastAccepted {
@@ -245,8 +245,8 @@ func offer(ctx context.Context, c chain.Client, raw []byte) (chain.Broadcast, er
 	return answer, err
 }
 
-// watch lets the watch read everything that was sent until it is booked, and compares that with a driver
-// reading the same blocks, as many at once. The deposits must be those of the floor's senders, all of them.
+// watch lets the watch read and book everything that was sent, and compares its time with a driver reading as many of
+// the same blocks in parallel. It must find all deposits of the baseline's senders, and only those.
 func (s *sending) watch(b *testing.B, arrived int) {
 	b.Helper()
 	s.Finalise(b)
@@ -281,10 +281,10 @@ func (s *sending) watch(b *testing.B, arrived int) {
 	b.ReportMetric(alone.Seconds()/took.Seconds(), "x_reading")
 }
 
-// read has the driver alone read all blocks up to the final one, and tells how long that takes.
+// read has the driver alone read all blocks up to the final one, and returns how long that takes.
 func (s *sending) read(b *testing.B, from uint64) time.Duration {
 	b.Helper()
-	const readers = 4 // as the watch has
+	const readers = 4 // as many as the watch
 	began := time.Now()
 	head, err := s.client.Head(b.Context())
 	if err != nil {

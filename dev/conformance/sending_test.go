@@ -17,15 +17,15 @@ import (
 	"kivuko/store/storetest"
 )
 
-// moving is a network on which time passes while it is watched. When the first token is on its way, fees
-// rise above what was bid for it; later the pool is lost and a block undone.
+// moving is a network whose time passes with each look at it. When the first token transfer is broadcast, fees rise
+// above its bid; later the pool is lost and a block is undone.
 type moving struct {
 	*ethereum.Client
 	h     *ethereumHarness
 	t     *testing.T
 	mu    sync.Mutex
 	looks int
-	rose  int // the look at which fees rose
+	rose  int // the number of the look at which fees rose
 }
 
 // The plan of trouble, in looks at the network since fees rose.
@@ -50,7 +50,7 @@ func (m *moving) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, er
 	return b, err
 }
 
-// dear sets a base fee above every bid made before.
+// dear sets a base fee above every earlier bid.
 func (m *moving) dear() {
 	if err := m.h.node.SetBaseFee(big.NewInt(120_000_000_000)); err != nil {
 		m.t.Error(err)
@@ -64,7 +64,7 @@ func (m *moving) Locate(ctx context.Context, txID string) (chain.Location, error
 	return m.Client.Locate(ctx, txID)
 }
 
-// pass lets a block come with every third look.
+// pass makes a block with every third look.
 func (m *moving) pass() {
 	m.looks++
 	since := m.looks - m.rose
@@ -86,9 +86,9 @@ func (m *moving) pass() {
 	}
 }
 
-// Payments of one wallet go out at the same time through the flow, the signer, the database and a node.
-// The wallet has no gas, the fees rise above every bid, and blocks are undone. Each recipient is paid
-// once, numbers have no gap, and the books say what the chain says, to the last wei.
+// Payments of one wallet go out in parallel through the flow, the signer, the database and a node. The wallet has no
+// gas, the fees rise above every bid, and blocks are undone. Each recipient is paid once, nonces have no gap, and the
+// books agree with the chain, to the last wei.
 func TestEthereumSending(t *testing.T) {
 	t.Parallel()
 	h := startEthereum(t)
@@ -112,10 +112,10 @@ func TestEthereumSending(t *testing.T) {
 	}
 	d.balanced(t, holding{market.VendorWallet, money.USDT}, holding{market.CustomerWallet, money.USDT},
 		holding{market.VendorWallet, money.ETH}, holding{gas, money.ETH})
-	replaced := d.count(t, `SELECT count(*) FROM (SELECT lane, nonce FROM chain_attempts GROUP BY 1, 2 HAVING count(*) > 1) x`)
+	replaced := d.count(t, `SELECT count(*) FROM (SELECT nonce_wallet, nonce FROM chain_attempts GROUP BY 1, 2 HAVING count(*) > 1) x`)
 	topUps := d.count(t, `SELECT count(*) FROM chain_payments WHERE purpose = 'gas' AND status = 'completed'`)
 	if replaced == 0 || topUps == 0 {
-		t.Errorf("the plan is too kind: %d numbers were outbid, %d top-ups made", replaced, topUps)
+		t.Errorf("the plan is too easy: %d nonces were replaced with a higher fee, %d top-ups made", replaced, topUps)
 	}
-	t.Logf("%d looks, %d numbers outbid, %d top-ups", net.looks, replaced, topUps)
+	t.Logf("%d looks, %d nonces replaced, %d top-ups", net.looks, replaced, topUps)
 }

@@ -15,7 +15,6 @@ import (
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store/storetest"
-	"kivuko/worker"
 )
 
 // coldOffice is an office with a customer whose wallet is cold, and the machine that has its key.
@@ -51,7 +50,7 @@ func openColdOffice(t *testing.T, client chain.Client) coldOffice {
 	r := exchange.WalletRequest{
 		ID: storetest.NewID(t), OwnerType: exchange.OwnerCustomer, OwnerID: o.customer.ID, Network: client.Network(), Asset: money.USDT, Type: exchange.Cold,
 	}
-	maker := worker.KeyMaker{Vault: sealer, Networks: map[exchange.Network]worker.AddressMaker{r.Network: client}}
+	maker := keys.Maker{Vault: sealer, Networks: map[exchange.Network]keys.Addresser{r.Network: client}}
 	address, key, err := maker.CreateKey(t.Context(), r.ID, r.Network)
 	if err == nil {
 		o.wallet, err = o.db.CreateWallet(t.Context(), r, address, key)
@@ -59,12 +58,12 @@ func openColdOffice(t *testing.T, client chain.Client) coldOffice {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.cold = &activities.Cold{Store: worker.Rows{Store: o.db}, Client: client, Now: time.Now}
+	o.cold = &activities.Cold{Store: o.db, Client: client, Now: time.Now}
 	o.officer = activities.Actor{UserID: storetest.User(t, o.db, exchange.RoleTreasury).ID, Role: exchange.RoleTreasury}
 	return o
 }
 
-// send opens a transfer of the customer and gives its approved payment.
+// send opens a transfer of the customer and advances it to its approved payment.
 func (o coldOffice) send(t *testing.T, amount string) exchange.Transfer {
 	t.Helper()
 	f, err := o.db.OpenTransfer(t.Context(), exchange.TransferRequest{
@@ -90,7 +89,7 @@ func (o coldOffice) completes(t *testing.T, payment uuid.UUID) {
 	}
 }
 
-// draft asks for a payload until there is one, with what the gas wallet has to do before.
+// draft requests a payload until there is one, and completes the nonce account's payments that it needs first.
 func (o coldOffice) draft(t *testing.T, f exchange.Transfer) exchange.ColdDraft {
 	t.Helper()
 	in := activities.ColdInput{PaymentID: f.PaymentID, Actor: o.officer}
@@ -111,7 +110,7 @@ func (o coldOffice) draft(t *testing.T, f exchange.Transfer) exchange.ColdDraft 
 	return drafts[0]
 }
 
-// sign is what the cold machine does with a payload.
+// sign signs a payload as the cold machine does.
 func (o coldOffice) sign(t *testing.T, f exchange.Transfer, d exchange.ColdDraft) []byte {
 	t.Helper()
 	p, err := o.db.ChainPayment(t.Context(), f.PaymentID)
@@ -138,8 +137,8 @@ func (o coldOffice) sign(t *testing.T, f exchange.Transfer, d exchange.ColdDraft
 	return raw
 }
 
-// A cold wallet pays through the flow, the cold machine, the signer, the database and a node that drops what it is
-// offered and undoes blocks; what it withdraws is never paid, and the books say what the chain says, to the lamport.
+// A cold wallet pays through the flow, the cold machine, the signer, the database and a node that drops transactions
+// and undoes blocks. What it withdraws is never paid, and the books agree with the chain, to the lamport.
 func TestSolanaColdWallet(t *testing.T) {
 	t.Parallel()
 	h := startSolana(t, solanaPrograms(t))
@@ -155,7 +154,7 @@ func TestSolanaColdWallet(t *testing.T) {
 	f := o.send(t, "10")
 	d := o.draft(t, f)
 	raw := o.sign(t, f, d)
-	for range 4 { // far beyond the life of a blockhash
+	for range 4 { // far beyond the lifetime of a blockhash
 		h.Mine(t, 100)
 	}
 	h.faults(t, solananode.Faults{DropNext: dropped})
@@ -164,7 +163,7 @@ func TestSolanaColdWallet(t *testing.T) {
 		t.Fatalf("%+v, %v", out, err)
 	}
 	o.watched(t)
-	signing := &activities.Signing{Signer: o.signer, Cold: o.signer, Store: worker.Rows{Store: o.db}}
+	signing := &activities.Signing{Signer: o.signer, Cold: o.signer, Store: o.db}
 	for range 2 {
 		if out, err := signing.CompleteColdPayment(t.Context(), activities.SignInput{PaymentID: f.PaymentID}); err != nil || out.TxID == "" {
 			t.Fatalf("%+v, %v", out, err)
@@ -191,13 +190,13 @@ func TestSolanaColdWallet(t *testing.T) {
 	}
 	o.completes(t, closed.NoncePaymentID)
 	if _, err := o.cold.ImportColdPayment(t.Context(), in); err == nil {
-		t.Error("taken after it was withdrawn")
+		t.Error("accepted after it was withdrawn")
 	}
 	if ended, err := o.db.CancelTransfer(t.Context(), second.ID, exchange.DetailByPerson, by); err != nil || ended.Status != exchange.TransferCancelled {
 		t.Errorf("%s, %v", ended.Status, err)
 	}
 
-	third := o.send(t, "5") // lives by the value that the advance made
+	third := o.send(t, "5") // valid by the nonce that the advance made
 	in = activities.ColdImport{PaymentID: third.PaymentID, Raw: o.sign(t, third, o.draft(t, third)), Actor: o.officer}
 	if _, err := o.cold.ImportColdPayment(t.Context(), in); err != nil {
 		t.Fatal(err)

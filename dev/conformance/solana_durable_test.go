@@ -17,7 +17,8 @@ import (
 
 const nonceSeed = "6ba7b8109dad11d180b400c04fd430c8"
 
-// safe is an account whose payments are signed elsewhere, and the one that pays for them and rules their nonce.
+// safe is an account whose payments are signed elsewhere, and the one that pays for them and is their nonce's
+// authority.
 type safe struct {
 	*solanaHarness
 	owner, payer, to chaintest.Account
@@ -59,7 +60,7 @@ func (s *safe) open(t *testing.T) {
 	s.settle(t, s.step(t, chain.NonceOpen, rent, nonceSeed), chain.VerdictSucceeded)
 }
 
-// part is a payment that the owner signed and the payer did not.
+// part prepares a payment that the owner signed and the payer did not.
 func (s *safe) part(t *testing.T, amount string) (chain.Unsigned, []byte) {
 	t.Helper()
 	u, err := s.client.Prepare(t.Context(), chain.Draft{
@@ -91,7 +92,7 @@ func (s *safe) complete(t *testing.T, u chain.Unsigned, part []byte) chain.Signe
 func (s *safe) offer(t *testing.T, signed chain.Signed) {
 	t.Helper()
 	if b, err := s.client.Broadcast(t.Context(), signed.Raw); err != nil || b.State == chain.BroadcastRejected {
-		t.Fatalf("offered: %+v, %v", b, err)
+		t.Fatalf("broadcast: %+v, %v", b, err)
 	}
 	s.Mine(t, 1)
 }
@@ -112,7 +113,7 @@ func (s *safe) settle(t *testing.T, signed chain.Signed, want chain.Verdict) {
 	s.offer(t, signed)
 	s.Finalise(t)
 	if got := s.judge(t, signed); got != want {
-		t.Fatalf("judged %s, want %s", got, want)
+		t.Fatalf("the verdict is %s, want %s", got, want)
 	}
 }
 
@@ -132,14 +133,15 @@ func (s *safe) has(t *testing.T, address, want string) {
 	}
 }
 
-// What an owner signs waits for hours, through dropped offers, a restart and blocks that are undone, and pays once.
+// A payment that its owner signed waits for hours, through dropped broadcasts, a restart and undone blocks, and pays
+// once.
 func TestSolanaDurablePaymentWaits(t *testing.T) {
 	t.Parallel()
 	s := newSafe(t)
 	if s.nonce(t) != "" {
 		t.Error("there is a nonce before its account")
 	}
-	s.give(t, s.account, money.Must(money.SOL, "0.001")) // somebody is faster at the address
+	s.give(t, s.account, money.Must(money.SOL, "0.001")) // another account funds the address first
 	s.Mine(t, 1)
 	s.Finalise(t)
 	s.open(t)
@@ -155,7 +157,7 @@ func TestSolanaDurablePaymentWaits(t *testing.T) {
 	s.Restart(t)
 	s.Finalise(t)
 	if got := s.judge(t, signed); got != chain.VerdictBroadcast {
-		t.Fatalf("judged %s", got)
+		t.Fatalf("the verdict is %s", got)
 	}
 	before := s.nonce(t)
 	s.offer(t, signed)
@@ -164,11 +166,11 @@ func TestSolanaDurablePaymentWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := s.judge(t, signed); got != chain.VerdictBroadcast {
-		t.Fatalf("judged %s after its block was undone", got)
+		t.Fatalf("the verdict is %s after its block was undone", got)
 	}
 	s.settle(t, signed, chain.VerdictSucceeded)
 	if s.nonce(t) == before {
-		t.Error("the nonce did not move")
+		t.Error("the nonce did not change")
 	}
 	s.offer(t, signed)
 	s.Finalise(t)
@@ -176,7 +178,8 @@ func TestSolanaDurablePaymentWaits(t *testing.T) {
 	s.has(t, s.owner.Address, "20")
 }
 
-// Advanced, a nonce kills what was signed with it: nothing else does, and not before it is final.
+// An advance of the nonce invalidates what was signed with it. Nothing else does, and not before the advance is
+// final.
 func TestSolanaAdvanceKills(t *testing.T) {
 	t.Parallel()
 	s := newSafe(t)
@@ -186,14 +189,14 @@ func TestSolanaAdvanceKills(t *testing.T) {
 	kill := s.step(t, chain.NonceAdvance, money.Must(money.SOL, "0.000000001"), "")
 	s.offer(t, kill)
 	if got := s.judge(t, signed); got != chain.VerdictBroadcast {
-		t.Errorf("judged %s by an advance that is not final", got)
+		t.Errorf("the verdict is %s by an advance that is not final", got)
 	}
 	s.Finalise(t)
 	if got := s.judge(t, kill); got != chain.VerdictSucceeded {
 		t.Fatalf("the advance: %s", got)
 	}
 	if got := s.judge(t, signed); got != chain.VerdictRebuild {
-		t.Errorf("judged %s after the nonce moved", got)
+		t.Errorf("the verdict is %s after the nonce changed", got)
 	}
 	if _, err := s.client.Broadcast(t.Context(), signed.Raw); err != nil {
 		t.Fatal(err)
@@ -201,12 +204,12 @@ func TestSolanaAdvanceKills(t *testing.T) {
 	s.Mine(t, 3)
 	s.Finalise(t)
 	s.has(t, s.to.Address, "0")
-	u, part = s.part(t, "7") // the next one lives by the new value
+	u, part = s.part(t, "7") // the next one is valid by the new value
 	s.settle(t, s.complete(t, u, part), chain.VerdictSucceeded)
 	s.has(t, s.to.Address, "7")
 }
 
-// One that fails in its block has used the nonce, so that it can't come again.
+// A payment that fails in its block has used the nonce, so it can't be included again.
 func TestSolanaFailureUsesTheNonce(t *testing.T) {
 	t.Parallel()
 	s := newSafe(t)
@@ -214,13 +217,13 @@ func TestSolanaFailureUsesTheNonce(t *testing.T) {
 	u, part := s.part(t, "10")
 	rival := s.NewAccount(t)
 	s.Fund(t, rival.Address, money.Must(money.USDT, "1"))
-	s.TransferFrom(t, s.owner, rival.Address, money.Must(money.USDT, "25")) // what is left is too little
+	s.TransferFrom(t, s.owner, rival.Address, money.Must(money.USDT, "25")) // the rest is too little
 	s.Finalise(t)
 	before := s.nonce(t)
 	signed := s.complete(t, u, part)
 	s.settle(t, signed, chain.VerdictFailed)
 	if s.nonce(t) == before {
-		t.Error("the nonce did not move")
+		t.Error("the nonce did not change")
 	}
 	l, err := s.client.Locate(t.Context(), signed.TxID)
 	if err != nil || l.OK || !l.Fee.Positive() || len(l.Transfers) > 0 {
@@ -232,7 +235,7 @@ func TestSolanaFailureUsesTheNonce(t *testing.T) {
 	s.has(t, s.to.Address, "0")
 }
 
-// Nobody but its authority moves a nonce, and the authority moves nothing but the nonce.
+// Only its authority advances a nonce, and the authority changes nothing but the nonce.
 func TestSolanaNonceIsRuledByTheFeePayer(t *testing.T) {
 	t.Parallel()
 	s := newSafe(t)
@@ -242,7 +245,7 @@ func TestSolanaNonceIsRuledByTheFeePayer(t *testing.T) {
 		Transfer: chain.Transfer{From: other.Address, To: s.account, Amount: money.Must(money.SOL, "0.000000001")}, Step: chain.NonceAdvance,
 	})
 	if chain.ReasonOf(err) != chain.ReasonReverts {
-		t.Errorf("advanced by somebody else: %v", err)
+		t.Errorf("advanced by another account: %v", err)
 	}
 	u, part := s.part(t, "10")
 	body := append([]byte{2}, make([]byte, 2*sdk.SignatureLength)...) // the payer's signature alone
@@ -252,17 +255,17 @@ func TestSolanaNonceIsRuledByTheFeePayer(t *testing.T) {
 	}
 	copy(body[1:], made)
 	if _, err := s.client.Broadcast(t.Context(), append(body, u.Body...)); chain.ReasonOf(err) != chain.ReasonProtocol {
-		t.Errorf("offered without the owner's signature: %v", err)
+		t.Errorf("broadcast without the owner's signature: %v", err)
 	}
 	if _, err := s.client.Complete(u, part, other.Key); err == nil {
-		t.Error("completed by somebody else")
+		t.Error("completed by another account")
 	}
 	s.has(t, s.owner.Address, "30")
 }
 
-// TestSolanaDurableOnLitesvm has a virtual machine that is not ours open a nonce account at an address to which
-// somebody has sent lamports before, carry a payment out that lives by it, refuse it a second time, and refuse what
-// was signed before an advance.
+// TestSolanaDurableOnLitesvm has an independent virtual machine open a nonce account at an address that another
+// account has already funded, execute a payment that is valid by it, refuse it a second time, and refuse what was
+// signed before an advance.
 func TestSolanaDurableOnLitesvm(t *testing.T) {
 	t.Parallel()
 	peer, url := startLitesvm(t)
@@ -296,7 +299,7 @@ func TestSolanaDurableOnLitesvm(t *testing.T) {
 			t.Errorf("%s: %+v, %v", what, b, err)
 		}
 		if got := s.judge(t, signed); got != verdict {
-			t.Errorf("%s: judged %s, want %s", what, got, verdict)
+			t.Errorf("%s: the verdict is %s, want %s", what, got, verdict)
 		}
 	}
 	opening, err := client.NonceRent(t.Context())

@@ -27,11 +27,11 @@ import (
 	"kivuko/exchange/money"
 )
 
-// litesvmHash is of the library that the test of the Solana machine is compared with too.
+// litesvmHash is the hash of the library that the Solana machine's own test is compared with, too.
 const litesvmHash = "07bb8b00455f038fab1a16113bc215cb5d3b72ac1ecb52f6220ff98b0d9ecec7"
 
-// litesvm is Agave's virtual machine in a process of node's, behind as much of the RPC as the driver
-// asks for. Every slot is final at once.
+// litesvm is Agave's virtual machine in a Node.js process, behind the part of the RPC that the driver uses. Every
+// slot is final at once.
 type litesvm struct {
 	mu       sync.Mutex
 	in       io.Writer
@@ -53,7 +53,7 @@ type litesvmAnswer struct {
 func startLitesvm(t testing.TB) (*litesvm, string) {
 	t.Helper()
 	if os.Getenv("KIVUKO_PEERS") == "" {
-		t.Skip("litesvm judges the driver in `make conformance`, which sets KIVUKO_PEERS=1")
+		t.Skip("litesvm checks the driver in `make conformance`, which sets KIVUKO_PEERS=1")
 	}
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("litesvm needs node, which is not on this machine")
@@ -72,7 +72,7 @@ func startLitesvm(t testing.TB) (*litesvm, string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // ends it
+		_ = in.Close() // ends the process
 		_ = cmd.Wait() // killed with the test's context, if it did not end
 	})
 	const firstSlot, buffer = 1_000, 1 << 20
@@ -94,7 +94,7 @@ func litesvmPath(t testing.TB) string {
 		t.Skipf("litesvm can't be had: %v", err)
 	}
 	if sum := sha256.Sum256(code); hex.EncodeToString(sum[:]) != litesvmHash {
-		t.Fatal("the library is not the one meant")
+		t.Fatal("the library's hash is not the expected one")
 	}
 	path := filepath.Join(t.TempDir(), "litesvm.node")
 	if err := os.WriteFile(path, code, 0o600); err != nil {
@@ -121,7 +121,7 @@ func (s *litesvm) ask(q map[string]any) litesvmAnswer {
 	return a
 }
 
-// next starts a slot. The blockhash before it is no longer good.
+// next starts a slot. The previous blockhash is no longer valid.
 func (s *litesvm) next(t testing.TB) {
 	t.Helper()
 	s.mu.Lock()
@@ -173,7 +173,7 @@ func (s *litesvm) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		out["result"] = result
 	}
-	_ = json.NewEncoder(w).Encode(out) // the driver went away
+	_ = json.NewEncoder(w).Encode(out) // fails only when the driver went away
 }
 
 func (s *litesvm) here(value any) map[string]any {
@@ -209,10 +209,10 @@ func (s *litesvm) answer(method string, params []json.RawMessage) (result, refus
 		return (number + 128) * 6960, nil
 	case "getRecentPrioritizationFees":
 		return []any{}, nil
-	case "simulateTransaction": // what it would use is beyond this peer; that it passes is proven by sending
+	case "simulateTransaction": // this node can't simulate; the driver's sending proves that it passes
 		return s.here(map[string]any{"err": nil, "unitsConsumed": 20_000}), nil
 	case "getFeeForMessage":
-		raw, _ := base64.StdEncoding.DecodeString(text) // a message that can't be read costs nothing
+		raw, _ := base64.StdEncoding.DecodeString(text) // an unreadable message costs nothing
 		return s.here(5_000*uint64(raw[0]) + 1_000), nil
 	case "getMultipleAccounts":
 		return s.here(s.told(list)), nil
@@ -246,7 +246,7 @@ func (s *litesvm) told(names []string) []any {
 	return out
 }
 
-// send executes the very bytes and writes down the balances before and after them.
+// send executes the bytes as they are and records the balances before and after them.
 func (s *litesvm) send(text string) (result, refusal any) {
 	tx, err := sdk.TransactionFromBase64(text)
 	if err != nil {
@@ -265,7 +265,7 @@ func (s *litesvm) send(text string) (result, refusal any) {
 	post, postTokens := balancesOf(s.accounts(keys))
 	fee := uint64(0)
 	for i := range pre {
-		fee += pre[i] - post[i] // wraps around and back: the sum is what was burnt
+		fee += pre[i] - post[i] // wraps around and back: the sum is the fee that was burnt
 	}
 	s.receipts[id] = map[string]any{
 		"slot": s.slot, "transaction": map[string]any{"signatures": []string{id}, "message": map[string]any{"accountKeys": keys.ToBase58()}},
@@ -296,7 +296,7 @@ func balancesOf(all []*litesvmAccount) (lamports []uint64, tokens []any) {
 	return lamports, tokens
 }
 
-// TestSolanaOnLitesvm has the bytes of the driver executed by a virtual machine that is not ours.
+// TestSolanaOnLitesvm has an independent virtual machine execute the driver's transactions.
 func TestSolanaOnLitesvm(t *testing.T) {
 	t.Parallel()
 	peer, url := startLitesvm(t)
@@ -339,13 +339,13 @@ func TestSolanaOnLitesvm(t *testing.T) {
 		peer.next(t)
 		signed := h.sign(t, from, payer, q.to, q.amount)
 		if b, err := client.Broadcast(t.Context(), signed.Raw); err != nil || b.State != chain.BroadcastKnown {
-			t.Fatalf("%s: %+v, %v", name, b, err) // this peer includes at once
+			t.Fatalf("%s: %+v, %v", name, b, err) // this node includes at once
 		}
 		if v := h.verdict(t, signed); v != chain.VerdictSucceeded {
 			t.Errorf("%s: %s", name, v)
 		}
 		if b, err := client.Broadcast(t.Context(), signed.Raw); err != nil || b.State != chain.BroadcastKnown {
-			t.Errorf("%s, offered again: %+v, %v", name, b, err)
+			t.Errorf("%s, broadcast again: %+v, %v", name, b, err)
 		}
 	}
 	late := h.sign(t, from, payer, to.Address, money.Must(money.USDT, "1"))

@@ -21,8 +21,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// payment puts an approved payment of USDT from a sealed wallet with funds into a book. Another sealed
-// wallet pays the fee.
+// payment puts an approved payment of USDT from a sealed wallet with funds into a book. Another sealed wallet pays
+// the fee.
 func (h *solanaHarness) payment(t testing.TB, amount money.Amount) (*book, *keys.PaymentSigner, chain.Transfer) {
 	t.Helper()
 	vault, err := keys.Open(keys.Config{MasterKey: "file://" + filepath.Join(t.TempDir(), "master"), CreateLocal: true})
@@ -64,14 +64,14 @@ func (h *solanaHarness) payment(t testing.TB, amount money.Amount) (*book, *keys
 
 func TestSolanaPaymentIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	const patience = 300
+	const timeout = 300
 	set := solanaPrograms(t)
-	paidOnce(t, patience, func() mischievous { return startSolana(t, set) })
+	paidOnce(t, timeout, func() mischievous { return startSolana(t, set) })
 }
 
 func (h *solanaHarness) calm() { h.node.ResetFaults() }
 
-// trouble is one thing that goes wrong, or time that passes.
+// trouble makes one thing go wrong, or lets time pass.
 func (h *solanaHarness) trouble(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	const behind, held, passing = 20, 90, 100
@@ -125,8 +125,8 @@ func (h *solanaHarness) verdict(t testing.TB, signed chain.Signed) chain.Verdict
 	return chain.Judge(f)
 }
 
-// A transaction that lives by a block that was undone can never be included. Nobody may know that
-// before its life is over by the final chain, and slots without blocks make that life no shorter.
+// A transaction whose blockhash belongs to an undone block can never be included. The driver must not conclude that
+// before the final chain passes its lifetime, and slots without blocks don't shorten that lifetime.
 func TestSolanaReferenceIsUndone(t *testing.T) {
 	t.Parallel()
 	h := startSolana(t, solanaPrograms(t))
@@ -140,11 +140,11 @@ func TestSolanaReferenceIsUndone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, err := h.client.Broadcast(t.Context(), signed.Raw); err != nil || b.State != chain.BroadcastRejected {
-		t.Errorf("offered: %+v, %v", b, err)
+		t.Errorf("broadcast: %+v, %v", b, err)
 	}
 	for h.node.Final().Height <= signed.LastValidHeight {
 		if v := h.verdict(t, signed); v != chain.VerdictBroadcast {
-			t.Fatalf("judged %s at %+v, it lives until height %d", v, h.node.Final(), signed.LastValidHeight)
+			t.Fatalf("the verdict is %s at %+v, it is valid until height %d", v, h.node.Final(), signed.LastValidHeight)
 		}
 		if err := h.node.SkipSlots(10); err != nil {
 			t.Fatal(err)
@@ -152,7 +152,7 @@ func TestSolanaReferenceIsUndone(t *testing.T) {
 		h.Mine(t, 5)
 	}
 	if v := h.verdict(t, signed); v != chain.VerdictRebuild {
-		t.Errorf("judged %s after its life", v)
+		t.Errorf("the verdict is %s after its lifetime", v)
 	}
 }
 
@@ -181,8 +181,8 @@ func TestSolanaSkippedSlots(t *testing.T) {
 	}
 }
 
-// The token program carries several transfers out in one instruction, without inner instructions and
-// without logs, and other programs may call it. The balances tell all the same.
+// The token program executes several transfers in one instruction, without inner instructions and without logs, and
+// other programs may call it. The balances show the transfers all the same.
 func TestSolanaBatchIsSeen(t *testing.T) {
 	t.Parallel()
 	h := startSolana(t, solanaPrograms(t))
@@ -225,7 +225,7 @@ func TestSolanaBatchIsSeen(t *testing.T) {
 	}
 	block, err := h.client.Transfers(t.Context(), l.Block.Number)
 	if err != nil || len(block.Movements) != len(l.Transfers) || len(block.Unreadable) > 0 {
-		t.Errorf("the block tells %+v, %v", block, err)
+		t.Errorf("the block's transfers are %+v, %v", block, err)
 	}
 }
 
@@ -267,7 +267,7 @@ func TestSolanaDestinations(t *testing.T) {
 	}
 }
 
-// A mint of Token-2022 may keep a part of each transfer. It is refused under whatever name.
+// A mint of Token-2022 may keep a part of each transfer. It is refused under every name.
 func TestSolanaRefusesToken2022(t *testing.T) {
 	t.Parallel()
 	h := startSolana(t, solanaPrograms(t))
@@ -294,6 +294,6 @@ func TestSolanaRefusesToken2022(t *testing.T) {
 	}
 	t.Cleanup(other.Close)
 	if _, err := other.Head(t.Context()); chain.ReasonOf(err) != chain.ReasonUnavailable {
-		t.Errorf("another cluster's node is believed: %v", err)
+		t.Errorf("another cluster's node is trusted: %v", err)
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"kivuko/store/storetest"
 )
 
-// passing is a network on which slots pass while it is watched. Some of what is offered is dropped or
-// held until its blockhash is too old, and blocks are undone.
+// passing is a network whose slots pass with each look at it. Some transactions are dropped or held until their
+// blockhash is too old, and blocks are undone.
 type passing struct {
 	*solana.Client
 	h     *solanaHarness
@@ -26,7 +26,7 @@ type passing struct {
 // The plan of trouble, in looks at the network.
 const (
 	slotsForLook = 12
-	heldSlots    = 400 // slots, beyond the life of a blockhash
+	heldSlots    = 400 // slots, beyond the lifetime of a blockhash
 	freedAt      = 30
 	forkAt       = 32
 	dropped      = 4
@@ -50,9 +50,9 @@ func (p *passing) Locate(ctx context.Context, txID string) (chain.Location, erro
 	return p.Client.Locate(ctx, txID)
 }
 
-// Payments go out at the same time through the flow, the signer, the database and a node. The wallets
-// hold no SOL: the house's gas wallet pays fees and rent. Transactions are dropped and blocks undone.
-// Each recipient is paid once, and the books say what the chain says, to the last lamport.
+// Payments go out in parallel through the flow, the signer, the database and a node. The wallets hold no SOL: the
+// house's gas wallet pays fees and rent. Transactions are dropped and blocks undone. Each recipient is paid once, and
+// the books agree with the chain, to the last lamport.
 func TestSolanaSending(t *testing.T) {
 	t.Parallel()
 	h := startSolana(t, solanaPrograms(t))
@@ -77,7 +77,7 @@ func TestSolanaSending(t *testing.T) {
 	d.balanced(t, holding{market.VendorWallet, money.USDT}, holding{market.CustomerWallet, money.USDT}, holding{gas, money.SOL})
 	rebuilt := d.count(t, `SELECT count(*) - count(DISTINCT payment_id) FROM chain_attempts`)
 	if rebuilt == 0 || net.looks < forkAt {
-		t.Errorf("the plan is too kind: %d transactions were built anew, after %d looks", rebuilt, net.looks)
+		t.Errorf("the plan is too easy: %d transactions were built anew, after %d looks", rebuilt, net.looks)
 	}
 	t.Logf("%d looks, %d transactions built anew", net.looks, rebuilt)
 }

@@ -41,12 +41,12 @@ func solanaPrograms(t testing.TB) programs.Set {
 
 const (
 	solanaFinalDepth = 32
-	// solanaLife is less than the 150 blocks of a blockhash. Half of it with the blocks that finality
-	// takes must lie within these, one and a half must pass them by less than finality takes.
+	// A blockhash is valid for 150 blocks. Half of solanaLife plus the blocks until finality must be less than that. One
+	// and a half times solanaLife plus those blocks must be more, by less than the blocks until finality.
 	solanaLife = 88 * solananode.DefaultSlotInterval
 )
 
-// solanaHarness is a development node in this process with a driver that knows it by its address alone.
+// solanaHarness is a development node in this process, with a driver that is configured with its address only.
 type solanaHarness struct {
 	client *solana.Client
 	node   *solananode.Node
@@ -77,7 +77,7 @@ func startSolana(t testing.TB, set programs.Set) *solanaHarness {
 			t.Error(err)
 		}
 	})
-	h.Finalise(t) // past the genesis block, whose date is fixed and long ago
+	h.Finalise(t) // the genesis block has a fixed, old date
 	return h
 }
 
@@ -90,7 +90,7 @@ func (h *solanaHarness) start(t testing.TB) {
 	if err := h.node.Start(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	// The newest block is a confirmed one, as the scenarios take it to be.
+	// The scenarios expect the newest block to be confirmed.
 	if err := h.node.SetFinality(0, solanaFinalDepth); err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +191,8 @@ func (h *solanaHarness) Finalise(t testing.TB) {
 	}
 }
 
-// AdvanceTime lets slots pass: nothing on this network lives by a clock. Every fourth slot has no
-// block, so that slots and heights differ.
+// AdvanceTime lets slots pass: nothing on this network depends on a clock. Every fourth slot has no block, so that
+// slots and heights differ.
 func (h *solanaHarness) AdvanceTime(t testing.TB, d time.Duration) {
 	t.Helper()
 	for block := range int(d / solananode.DefaultSlotInterval) {
@@ -217,8 +217,8 @@ func (h *solanaHarness) DropNext(t testing.TB)       { h.faults(t, solananode.Fa
 func (h *solanaHarness) BusyNext(t testing.TB)       { h.faults(t, solananode.Faults{BusyNext: 1}) }
 func (h *solanaHarness) FailNext(t testing.TB)       { h.faults(t, solananode.Faults{FailNext: 1}) }
 
-// Reorganise keeps the oldest of the blocks: the scenarios reach back to the one by whose hash their
-// transaction lives, and without it a transaction does not wait but is dead, which has a test of its own.
+// Reorganise keeps the oldest of the blocks: the scenarios undo blocks back to the one whose hash their transaction
+// uses. Without that block the transaction would be invalid, not pending, which TestSolanaReferenceIsUndone covers.
 func (h *solanaHarness) Reorganise(t testing.TB, depth int, vanish bool) {
 	t.Helper()
 	if err := h.node.Reorganise(depth-1, vanish); err != nil {
@@ -251,7 +251,7 @@ func (h *solanaHarness) Pause(t testing.TB, _ money.Asset) {
 
 func (h *solanaHarness) TakeFee(testing.TB, money.Asset) bool { return false }
 
-// send makes a block of instructions that anybody signs. The first key pays.
+// send makes a block of instructions, signed by the given keys. The first key pays.
 func (h *solanaHarness) send(t testing.TB, keys []sdk.PrivateKey, all ...sdk.Instruction) sdk.Signature {
 	t.Helper()
 	latest, err := h.rpc.GetLatestBlockhash(t.Context(), rpc.CommitmentConfirmed)

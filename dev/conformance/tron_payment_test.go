@@ -21,8 +21,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// book is the signer's store, in memory, with the rules that the database enforces: one live
-// transaction for a payment, and no transaction id twice.
+// book is the signer's store, in memory, with the rules that the database enforces: one live transaction for a
+// payment, and unique transaction ids.
 type book struct {
 	mu       sync.Mutex
 	payment  exchange.ChainPayment
@@ -36,27 +36,27 @@ func (b *book) PaymentForSigning(context.Context, uuid.UUID) (exchange.ChainPaym
 	return b.payment, b.sealed, nil
 }
 
-// NonceLane is not asked for where senders number nothing.
-func (b *book) NonceLane(context.Context, uuid.UUID) (exchange.NonceLane, bool, error) {
-	return exchange.NonceLane{}, false, errors.New("no lane")
+// NonceSequence is not called where accounts have no nonces.
+func (b *book) NonceSequence(context.Context, uuid.UUID) (exchange.NonceSequence, bool, error) {
+	return exchange.NonceSequence{}, false, errors.New("no sequence")
 }
 
-// LaneReserve is not asked for either.
-func (b *book) LaneReserve(context.Context, uuid.UUID, exchange.Network, uint64) (money.Amount, error) {
+// NonceReserve is not called either.
+func (b *book) NonceReserve(context.Context, uuid.UUID, exchange.Network, uint64) (money.Amount, error) {
 	return money.Amount{}, nil
 }
 
-// HouseGas lets every coin be used.
+// HouseGas sets no limit.
 func (b *book) HouseGas(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
 	return money.Amount{}, false, nil
 }
 
-// FeesLeft is no budget.
+// FeesLeft sets no budget.
 func (b *book) FeesLeft(context.Context, exchange.ChainPayment) (money.Amount, bool, error) {
 	return money.Amount{}, false, nil
 }
 
-// SaveReplacement is not asked for.
+// SaveReplacement is not called.
 func (b *book) SaveReplacement(context.Context, uuid.UUID, exchange.ChainAttempt) (exchange.ChainAttempt, error) {
 	return exchange.ChainAttempt{}, errors.New("no replacement")
 }
@@ -89,7 +89,7 @@ func (b *book) SaveSignedAttempt(_ context.Context, a exchange.ChainAttempt) (ex
 	return a, nil
 }
 
-// conclude ends the live transaction; an expired one lets the payment be signed again.
+// conclude ends the live transaction; after an expired one the payment may be signed again.
 func (b *book) conclude(s exchange.ChainAttemptStatus) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -135,13 +135,13 @@ func (h *tronHarness) payment(t testing.TB, amount money.Amount) (*book, *keys.P
 
 func TestTronPaymentIsMadeOnce(t *testing.T) {
 	t.Parallel()
-	const patience = 200
-	paidOnce(t, patience, func() mischievous { return startTron(t, money.USDT) })
+	const timeout = 200
+	paidOnce(t, timeout, func() mischievous { return startTron(t, money.USDT) })
 }
 
 func (h *tronHarness) calm() { h.node.ResetFaults() }
 
-// trouble is one thing that goes wrong, or time that passes.
+// trouble makes one thing go wrong, or lets time pass.
 func (h *tronHarness) trouble(t *testing.T, random *rand.Rand) {
 	t.Helper()
 	switch random.IntN(9) {
@@ -201,7 +201,7 @@ func TestTronActivation(t *testing.T) {
 	want := chain.Transfer{From: from.Address, To: to.Address, Amount: amount}
 	_, err := h.client.Prepare(t.Context(), chain.Draft{Transfer: want})
 	if e, ok := errors.AsType[*chain.Error](err); !ok || e.Reason != chain.ReasonGas || !e.Missing.Equal(money.Must(money.TRX, "0.000001")) {
-		t.Fatalf("one sun too few: %v", err)
+		t.Fatalf("with one sun too few: %v", err)
 	}
 	h.Fund(t, from.Address, money.Must(money.TRX, "0.000001"))
 	l := h.send(t, want, from.Key, chain.VerdictSucceeded)
@@ -214,7 +214,7 @@ func TestTronActivation(t *testing.T) {
 	}
 }
 
-// send carries a payment to its end, which must be the given one.
+// send carries a payment to its end, which must be the given verdict.
 func (h *tronHarness) send(t *testing.T, want chain.Transfer, key chain.Key, end chain.Verdict) chain.Location {
 	t.Helper()
 	u, err := h.client.Prepare(t.Context(), chain.Draft{Transfer: want})
@@ -240,13 +240,13 @@ func (h *tronHarness) finish(t *testing.T, want chain.Transfer, u chain.Unsigned
 		t.Fatal(err)
 	}
 	if v := chain.Judge(f); v != end {
-		t.Fatalf("judged %s, want %s: %+v", v, end, f)
+		t.Fatalf("the verdict is %s, want %s: %+v", v, end, f)
 	}
 	return f.Location
 }
 
-// The price of a busy contract rises by its dynamic factor: the limit follows what the simulation
-// says, and a rise after signing that is beyond the limit burns it and moves nothing.
+// The energy price of a busy contract rises by its dynamic factor. The limit follows the simulation. When the price
+// rises above the limit after signing, the transaction burns the limit and moves no tokens.
 func TestTronEnergyFactor(t *testing.T) {
 	t.Parallel()
 	h := startTron(t, money.USDT)
@@ -299,7 +299,7 @@ func TestTronFeeCap(t *testing.T) {
 	}
 }
 
-// With a dead node before the living one in both lists, nothing is missed.
+// With a dead node before the live one in both lists, nothing is missed.
 func TestTronFailover(t *testing.T) {
 	t.Parallel()
 	h := startTron(t, money.USDT)

@@ -40,8 +40,7 @@ func TestTronWithoutUSDC(t *testing.T) {
 
 const tronLife = 10 * time.Minute
 
-// tronHarness is a development node in this process with a driver that knows it by its gRPC
-// addresses alone.
+// tronHarness is a development node in this process, with a driver that is configured with its gRPC addresses only.
 type tronHarness struct {
 	client *tron.Client
 	node   *node.Node
@@ -73,7 +72,7 @@ func startTron(t testing.TB, tokens ...money.Asset) *tronHarness {
 			t.Error(err)
 		}
 	})
-	h.Finalise(t) // past the genesis block, whose date is fixed and long ago
+	h.Finalise(t) // the genesis block has a fixed, old date
 	return h
 }
 
@@ -88,14 +87,14 @@ func (h *tronHarness) start(t testing.TB) {
 	}
 }
 
-// driverConfig is how a driver finds the node.
+// driverConfig is the driver's configuration for the node.
 func (h *tronHarness) driverConfig() tron.Config {
 	c := tron.Config{
 		FullNodes:       []tron.Endpoint{{Address: h.node.GRPCAddr()}},
 		SolidityNodes:   []tron.Endpoint{{Address: h.node.SolidityAddr()}},
 		Tokens:          map[money.Asset]string{},
 		TransactionLife: tronLife,
-		MaxHeadAge:      time.Hour, // many blocks are made at once, each a slot later than the one before
+		MaxHeadAge:      time.Hour, // blocks are made in bursts, and each is dated a slot after the one before
 		RetryAfter:      time.Second,
 		Now:             h.now,
 	}
@@ -238,7 +237,7 @@ func (h *tronHarness) Stop(t testing.TB) {
 
 func (h *tronHarness) Restart(t testing.TB) { h.start(t) }
 
-// words are the arguments of a contract call.
+// words encodes the arguments of a contract call.
 func words(args ...[]byte) []byte {
 	var out []byte
 	for _, a := range args {
@@ -248,7 +247,7 @@ func words(args ...[]byte) []byte {
 	return out
 }
 
-// call sends a contract call of anybody and makes a block of it.
+// call sends a contract call, signed by the given key, and makes a block of it.
 func (h *tronHarness) call(t testing.TB, key chain.Key, from, contract, signature string, args ...[]byte) {
 	t.Helper()
 	owner, target := tronAddress(t, from), tronAddress(t, contract)

@@ -6,8 +6,8 @@ import (
 	"kivuko/exchange"
 )
 
-// watched says that the watch over the network is at work and has read everything: nothing is signed without it. It
-// is watched in tests of its own; here it reads nothing, so that only payments book.
+// watched marks the network's watch as running and up to date: nothing is signed without it. Other tests cover the
+// watch; here it reads nothing, so that only payments book.
 func (o office) watched(t testing.TB) {
 	t.Helper()
 	ctx, n := t.Context(), o.client.Network()

@@ -20,10 +20,11 @@ import (
 	"kivuko/exchange"
 	"kivuko/store"
 	"kivuko/store/storetest"
+	"kivuko/webhook"
 	"kivuko/worker"
 )
 
-// peer is a receiver that was written with the library of the standard's authors.
+// peer is a receiver that uses the library of the standard's authors.
 type peer struct {
 	url string
 	out *bufio.Scanner
@@ -35,12 +36,12 @@ type received struct {
 	Headers map[string]string
 }
 
-// startPeer has a receiver verify by a secret.
+// startPeer starts a receiver that verifies with a secret.
 func startPeer(t *testing.T, secret string) *peer {
 	t.Helper()
 	library := os.Getenv("KIVUKO_STANDARD_WEBHOOKS")
 	if library == "" {
-		t.Skip("the library of Standard Webhooks judges deliveries in `make conformance`, which fetches it")
+		t.Skip("the library of Standard Webhooks checks deliveries in `make conformance`, which fetches it")
 	}
 	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("testdata", "receiver.cjs"), library)
 	cmd.Stderr = os.Stderr
@@ -56,7 +57,7 @@ func startPeer(t *testing.T, secret string) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = in.Close() // ends it
+		_ = in.Close() // ends the process
 		_ = cmd.Wait() // killed with the test's context, if it did not end
 	})
 	if _, err := io.WriteString(in, secret+"\n"); err != nil {
@@ -84,7 +85,7 @@ func (p *peer) got(t *testing.T) received {
 	return r
 }
 
-// again sends what came once more, with a change.
+// again sends a received request once more, with a change.
 func (p *peer) again(t *testing.T, r received, change func(http.Header, *string)) received {
 	t.Helper()
 	header, body := http.Header{}, r.Body
@@ -109,8 +110,8 @@ func hookSecret(fill byte) string {
 	return exchange.WebhookSecretPrefix + base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{fill}, exchange.WebhookSecretBytes))
 }
 
-// TestConformanceWebhooks brings events from the log to receivers that others wrote: they take what we sign, with
-// the old key and the new one while both count, and refuse what was changed on the way.
+// TestConformanceWebhooks delivers events from the log to independent receivers. They accept our signatures, with the
+// old key and the new one while both are valid, and refuse what was changed on the way.
 func TestConformanceWebhooks(t *testing.T) {
 	first, second := hookSecret(7), hookSecret(9)
 	old, other := startPeer(t, first), startPeer(t, hookSecret(8))
@@ -129,13 +130,13 @@ func TestConformanceWebhooks(t *testing.T) {
 	if _, err := db.CreateWebhook(t.Context(), view, e, key(first), by); err != nil {
 		t.Fatal(err)
 	}
-	hooks := &activities.Webhooks{Store: db, Opener: sealer, Sender: activities.NewWebhookSender(activities.WebhookPolicy{Local: true}, nil), Now: time.Now}
+	hooks := &activities.Webhooks{Store: db, Opener: sealer, Sender: webhook.NewSender(webhook.Policy{Local: true}, nil), Now: time.Now}
 	deliver := func(want int) {
 		t.Helper()
 		if _, err := db.TestWebhook(t.Context(), view, e.ID, by); err != nil {
 			t.Fatal(err)
 		}
-		for n := 0; n == 0; time.Sleep(5 * time.Millisecond) { // other transactions of the server may hold the log's end back
+		for n := 0; n == 0; time.Sleep(5 * time.Millisecond) { // other transactions of the server may delay the end of the log
 			did, err := db.RelayEvents(t.Context(), store.MaxEvents)
 			if err != nil || t.Context().Err() != nil {
 				t.Fatal(err)
@@ -164,14 +165,14 @@ func TestConformanceWebhooks(t *testing.T) {
 		},
 	} {
 		if again := old.again(t, r, change); again.Refused == "" {
-			t.Errorf("a changed %s was taken", name)
+			t.Errorf("a changed %s was accepted", name)
 		}
 	}
 	if again := old.again(t, r, func(http.Header, *string) {}); again.Refused != "" {
-		t.Errorf("unchanged it was refused: %s", again.Refused)
+		t.Errorf("the unchanged request was refused: %s", again.Refused)
 	}
 	if again := other.again(t, r, func(http.Header, *string) {}); again.Refused == "" {
-		t.Error("a receiver with another secret took it")
+		t.Error("a receiver with another secret accepted it")
 	}
 	if _, err := db.RotateWebhookKey(t.Context(), view, e.ID, key(second), by); err != nil {
 		t.Fatal(err)
@@ -179,7 +180,7 @@ func TestConformanceWebhooks(t *testing.T) {
 	deliver(1)
 	r = old.got(t)
 	if r.Refused != "" || len(strings.Fields(r.Headers[exchange.WebhookHeaderSignature])) != 2 || len(strings.Fields(r.Headers[exchange.WebhookHeaderKeys])) != 2 {
-		t.Errorf("with two keys %+v", r)
+		t.Errorf("with two keys it received %+v", r)
 	}
 	if again := startPeer(t, second).again(t, r, func(http.Header, *string) {}); again.Refused != "" {
 		t.Errorf("the new secret refused: %s", again.Refused)

@@ -10,7 +10,7 @@ import (
 	"kivuko/api"
 )
 
-// served writes the document as the service serves it, and returns the path.
+// served writes the OpenAPI document as the service serves it, and returns the path.
 func served(t *testing.T) string {
 	t.Helper()
 	raw, err := api.Document()
@@ -36,8 +36,8 @@ func run(t *testing.T, name string, args ...string) {
 	}
 }
 
-// TestGoClientIsGeneratedAndCompiles runs oapi-codegen, at the version of dev/tools/go.mod and without any option that
-// passes over a fault, and compiles types and client.
+// TestGoClientIsGeneratedAndCompiles runs oapi-codegen, at the version of dev/tools/go.mod and without options that
+// ignore faults, and compiles types and client.
 func TestGoClientIsGeneratedAndCompiles(t *testing.T) {
 	document, out := served(t), filepath.Join(t.TempDir(), "client.gen.go")
 	tools, err := filepath.Abs("../tools/go.mod")
@@ -58,7 +58,7 @@ func TestGoClientIsGeneratedAndCompiles(t *testing.T) {
 	run(t, "go", "build", "-overlay", list, "./client")
 }
 
-// TestConformanceTypeScript runs openapi-typescript and compiles what it makes. `make conformance` fetches both tools.
+// TestConformanceTypeScript runs openapi-typescript and compiles its output. `make conformance` fetches both tools.
 func TestConformanceTypeScript(t *testing.T) {
 	tools := os.Getenv("KIVUKO_OPENAPI_TYPESCRIPT")
 	if tools == "" {

@@ -1,2 +1,2 @@
-// Package contract checks that the generators which users of the API reach for can read its document.
+// Package contract checks that common generators of clients can read the API's OpenAPI document.
 package contract

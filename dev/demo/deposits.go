@@ -15,12 +15,12 @@ import (
 
 // Limits of waiting for a deposit.
 const (
-	depositPatience = 3 * time.Minute // about three times the way to finality at TRON's own block time
-	depositPoll     = 500 * time.Millisecond
+	depositTimeout = 3 * time.Minute // about three times TRON's time to finality
+	depositPoll    = 500 * time.Millisecond
 )
 
-// Watched waits until the product watches a network for deposits. Coins that are sent before are not seen:
-// reading begins with what becomes final after the first start.
+// Watched waits until the product watches a network for deposits. Coins that are sent before are not seen: reading
+// begins with the blocks that become final after the first start.
 func Watched(ctx context.Context, db *store.Store, n exchange.Network) error {
 	return patiently(ctx, "the watch over deposits on "+string(n), func() (bool, error) {
 		_, found, err := db.DepositCursor(ctx, n)
@@ -28,14 +28,13 @@ func Watched(ctx context.Context, db *store.Store, n exchange.Network) error {
 	})
 }
 
-// Held is what the ledger says that a wallet holds.
+// Held returns a wallet's balance in the ledger.
 func Held(ctx context.Context, db *store.Store, w exchange.Wallet, a money.Asset) (money.Amount, error) {
 	account, err := db.Account(ctx, exchange.Owned(exchange.AccCustody, w.ID, a))
 	return account.Posted, err
 }
 
-// Booked waits until the ledger says that a wallet holds an amount at least, which a deposit of it leads to
-// when it is final.
+// Booked waits until a wallet's balance in the ledger is at least least, as a final deposit makes it.
 func Booked(ctx context.Context, db *store.Store, w exchange.Wallet, least money.Amount) error {
 	what := fmt.Sprintf("the deposit of %s %s to %s", least, least.Asset(), w.Address)
 	return patiently(ctx, what, func() (bool, error) {
@@ -44,9 +43,9 @@ func Booked(ctx context.Context, db *store.Store, w exchange.Wallet, least money
 	})
 }
 
-// patiently looks until something is so.
+// patiently polls look until it returns true.
 func patiently(ctx context.Context, what string, look func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, depositPatience)
+	ctx, cancel := context.WithTimeout(ctx, depositTimeout)
 	defer cancel()
 	for {
 		done, err := look()
@@ -61,8 +60,8 @@ func patiently(ctx context.Context, what string, look func() (bool, error)) erro
 	}
 }
 
-// ForFees makes the native coins in a wallet the house's, of which alone the network's fees are paid. The
-// wallet's owner, to whom a deposit from outside is owed, gives them up.
+// ForFees gives a wallet's native coins to the house, because only the house's coins pay network fees. They are
+// debited to the wallet's owner, to whom a deposit from outside is owed.
 func ForFees(ctx context.Context, db *store.Store, w exchange.Wallet) error {
 	coin := w.Network.NativeCoin()
 	owner := exchange.Owned(exchange.AccWalletBalance, w.ID, coin)

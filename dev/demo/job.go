@@ -16,7 +16,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// order is what the demo reads of an order.
+// order has the fields of an order that the demo reads.
 type order struct {
 	ID            uuid.UUID `json:"id"`
 	Status        string    `json:"status"`
@@ -38,27 +38,27 @@ type nullable struct {
 // TRON nineteen blocks of three seconds and the others less.
 const jobTime = 9 * time.Minute
 
-// buy is how much USDT each purchase of the main job is, sent how much of it is sent on.
+// buy is the amount of each purchase of the main job in USDT, sent the amount of its transfer.
 const (
 	buy  = "10"
 	sent = "2.5"
 )
 
-// buyers says who buys on which network. Each pays from a phone of his own.
+// buyers names the buyer on each network. Each one has a different phone.
 var buyers = map[exchange.Network]string{exchange.Tron: CustomerEmail, exchange.Ethereum: SecondEmail, exchange.Solana: ThirdEmail}
 
 // job is a purchase on one network, and what it prints.
 type job struct {
-	World
+	Stack
 	node  Node
 	buyer Person
 	say   func(format string, args ...any)
 }
 
-// MainJob runs one purchase on each network side by side, from the offer to the tokens in the wallet, and prints each
-// step. Who bought on Solana, or else on Ethereum, sends some of it on to another customer. Then each buyer sells some
-// of it back, for shillings on the phone.
-func MainJob(ctx context.Context, w World) error {
+// MainJob runs one purchase on each network in parallel, from the offer to the tokens in the wallet, and prints each
+// step. The buyer on Solana, or without Solana the one on Ethereum, sends some USDT to another customer. Then each
+// buyer sells some USDT back for shillings on the phone.
+func MainJob(ctx context.Context, w Stack) error {
 	ctx, cancel := context.WithTimeout(ctx, jobTime)
 	defer cancel()
 	sender := exchange.Solana
@@ -66,10 +66,10 @@ func MainJob(ctx context.Context, w World) error {
 		sender = exchange.Ethereum
 	}
 	began := time.Now()
-	w.Say("\nThe main job: on each network a customer buys %s USDT with shillings from a phone, and sells %s of them again.", buy, sold)
+	w.Say("\nThe main job: on each network a customer buys %s USDT with shillings from a phone, and sells %s of them back.", buy, sold)
 	group, inner := errgroup.WithContext(ctx)
 	for _, n := range w.Nodes() {
-		j := job{World: w, node: n, buyer: person(buyers[n.Network])}
+		j := job{Stack: w, node: n, buyer: person(buyers[n.Network])}
 		j.say = func(format string, args ...any) {
 			w.Say("  %5.1f s  %-8s  %s", time.Since(began).Seconds(), networkNames[n.Network], fmt.Sprintf(format, args...))
 		}
@@ -93,7 +93,7 @@ func MainJob(ctx context.Context, w World) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	w.Say("  %5.1f s  every chain and the operator themselves confirm what arrived", time.Since(began).Seconds())
+	w.Say("  %5.1f s  every chain and the operator's sandbox confirm the payments", time.Since(began).Seconds())
 	return nil
 }
 
@@ -104,7 +104,7 @@ func person(email string) Person {
 			return p
 		}
 	}
-	panic("demo: nobody is " + email)
+	panic("demo: there is no account " + email)
 }
 
 func (j job) purchase(ctx context.Context, c *client.Client) error {
@@ -135,23 +135,23 @@ func (j job) pick(ctx context.Context, c *client.Client, kind exchange.OfferType
 		return uuid.Nil, err
 	}
 	if len(offers) == 0 {
-		return uuid.Nil, fmt.Errorf("no %s offer has %s USDT left: `make clean-data` starts over", kind, amount)
+		return uuid.Nil, fmt.Errorf("no %s offer has %s USDT left: run `make clean-data` to start again", kind, amount)
 	}
 	return offers[0].ID, nil
 }
 
-// words says what each state of the order means.
+// words describes each state of an order.
 var words = map[string]string{
 	"pending/prompt":       "a prompt goes to the phone",
 	"pending/payment":      "the prompt is on the phone; the payer types the PIN",
-	"pending/outcome":      "asking the operator what became of the prompt",
+	"pending/outcome":      "asking the operator for the prompt's outcome",
 	"pending/receipt":      "paid; waiting for the operator's receipt",
-	"processing/signature": "the payment is proven by two witnesses; the vendor's wallet signs",
-	"processing/broadcast": "signed; on its way to the network",
+	"processing/signature": "the payment is proven by two sources; the vendor's wallet signs",
+	"processing/broadcast": "signed; being sent to the network",
 	"confirming/finality":  "broadcast; waiting until the block is final",
 }
 
-// look is the pause between two looks at something that is under way.
+// look is the pause between two polls.
 const look = 250 * time.Millisecond
 
 // follow prints every change of the order until it ends.
@@ -186,7 +186,7 @@ func (j job) follow(ctx context.Context, c *client.Client, o order) (order, erro
 	}
 }
 
-// changes is what the chain's node says of an address. A node that was killed is asked until it is back.
+// changes returns an address's movements from the chain's node. It waits for a node that was killed.
 func (j job) changes(ctx context.Context, address string) ([]Change, error) {
 	for {
 		all, err := j.node.Changes(ctx, address)
@@ -196,7 +196,7 @@ func (j job) changes(ctx context.Context, address string) ([]Change, error) {
 	}
 }
 
-// arrived asks the chain itself, not Kivuko, whether the tokens came.
+// arrived checks with the chain's node, not with Kivuko, that the tokens came.
 func (j job) arrived(ctx context.Context, tx, address, amount string) error {
 	want, err := money.Parse(money.USDT, amount)
 	if err != nil {
@@ -211,15 +211,15 @@ func (j job) arrived(ctx context.Context, tx, address, amount string) error {
 			continue
 		}
 		if !c.Amount.Equal(want) {
-			return fmt.Errorf("the chain says that %s arrived, not %s", c.Amount, want)
+			return fmt.Errorf("%s arrived on the chain, not %s", c.Amount, want)
 		}
-		j.say("the chain agrees: %s USDT arrived at %s", amount, address)
+		j.say("the chain confirms it: %s USDT arrived at %s", amount, address)
 		return nil
 	}
-	return fmt.Errorf("the chain knows no transfer of %s to %s", tx, address)
+	return fmt.Errorf("transaction %s has no transfer to %s on the chain", tx, address)
 }
 
-// transfer is what the demo reads of a transfer.
+// transfer has the fields of a transfer that the demo reads.
 type transfer struct {
 	ID        uuid.UUID `json:"id"`
 	Status    string    `json:"status"`
@@ -229,7 +229,7 @@ type transfer struct {
 	TxHash    string    `json:"tx_hash"`
 }
 
-// sendOn sends some of what was bought to another customer, who is known by the phone number.
+// sendOn sends some of the purchase to another customer, named by phone number.
 func (j job) sendOn(ctx context.Context, c *client.Client) error {
 	to := person(CustomerEmail)
 	in := map[string]any{
@@ -237,9 +237,9 @@ func (j job) sendOn(ctx context.Context, c *client.Client) error {
 	}
 	var t transfer
 	if err := c.Post(ctx, "/api/v1/auth/transfers", "demo-transfer-"+uuid.NewString(), in, &t); err != nil {
-		return fmt.Errorf("sending on: %w", err)
+		return fmt.Errorf("sending to another customer: %w", err)
 	}
-	j.say("%s sends %s USDT on to %s, known by phone number: transfer %s", j.buyer.First, sent, to.First, t.ID)
+	j.say("%s sends %s USDT to %s's phone number: transfer %s", j.buyer.First, sent, to.First, t.ID)
 	for t.Status != "completed" {
 		switch t.Status {
 		case "cancelled", "rejected", "blocked", "failed":

@@ -19,12 +19,12 @@ import (
 // sold is how much USDT each buyer sells back.
 const sold = "5"
 
-// outside is the network on which the seller pays from a wallet elsewhere. On the others the crypto comes from the
-// seller's wallet here.
+// outside is the network on which the seller pays from a wallet outside of Kivuko. On the others the crypto comes
+// from the seller's custodial wallet.
 const outside = exchange.Ethereum
 
-// sell sells some of what was bought: the buyer's crypto goes to the order's address, shillings come to the phone, and
-// the crypto goes on to the vendor who bought it.
+// sell sells some of the purchase back: the buyer's crypto goes to the order's address, shillings come to the phone,
+// and the crypto goes from there to the vendor.
 func (j job) sell(ctx context.Context, c *client.Client) error {
 	offer, err := j.pick(ctx, c, exchange.OfferBuy, sold)
 	if err != nil {
@@ -53,7 +53,7 @@ func (j job) sell(ctx context.Context, c *client.Client) error {
 		if err := j.node.Fund(ctx, o.Escrow.String, paid); err != nil {
 			return fmt.Errorf("paying the order's address: %w", err)
 		}
-		j.say("%s pays it from a wallet elsewhere", j.buyer.First)
+		j.say("%s pays it from a wallet outside of Kivuko", j.buyer.First)
 	}
 	if o, err = j.followSale(ctx, c, o); err != nil {
 		return err
@@ -64,14 +64,14 @@ func (j job) sell(ctx context.Context, c *client.Client) error {
 	return j.sweptOn(ctx, o.Escrow.String)
 }
 
-// wallet is what the demo reads of a wallet.
+// wallet has the fields of a wallet that the demo reads.
 type wallet struct {
 	ID      uuid.UUID `json:"id"`
 	Address string    `json:"address"`
 	Default bool      `json:"is_default"`
 }
 
-// ownWallet is the customer's wallet on the network.
+// ownWallet returns the customer's wallet on the network.
 func (j job) ownWallet(ctx context.Context, c *client.Client) (wallet, error) {
 	query := url.Values{"page_id": {"1"}, "page_size": {"5"}, "network": {string(j.node.Network)}}
 	var have struct {
@@ -81,19 +81,19 @@ func (j job) ownWallet(ctx context.Context, c *client.Client) (wallet, error) {
 		return wallet{}, err
 	}
 	if len(have.Wallets) == 0 {
-		return wallet{}, fmt.Errorf("%s has no wallet there", j.buyer.First)
+		return wallet{}, fmt.Errorf("%s has no wallet on %s", j.buyer.First, j.node.Network)
 	}
 	return have.Wallets[0], nil
 }
 
-// saleWords says what each state of a sale means.
+// saleWords describes each state of a sale.
 var saleWords = map[string]string{
 	"pending/deposit":             "waiting for the crypto at the order's address",
-	"pending/signature":           "the wallet here signs the payment to the order's address",
+	"pending/signature":           "the seller's wallet signs the payment to the order's address",
 	"confirming/deposit_finality": "seen on the chain; waiting until the block is final",
 	"processing/payout":           "the crypto is final; the shillings go to the phone",
-	"processing/payout_outcome":   "the operator took the payout; asking what became of it",
-	"processing/float":            "waiting for money at the operator to pay from",
+	"processing/payout_outcome":   "the operator took the payout; asking for its outcome",
+	"processing/float":            "waiting for float at the operator",
 }
 
 // followSale prints every change of the sale until it ends.
@@ -119,7 +119,7 @@ func (j job) followSale(ctx context.Context, c *client.Client, o order) (order, 
 	}
 }
 
-// again reads something a moment later.
+// again reads a path after a pause.
 func (j job) again(ctx context.Context, c *client.Client, path string, out any) error {
 	if err := pause(ctx); err != nil {
 		return err
@@ -136,7 +136,7 @@ func pause(ctx context.Context) error {
 	}
 }
 
-// shillingsCame asks the operator itself, not Kivuko, whether the seller's phone got the shillings, once.
+// shillingsCame checks with the operator's sandbox, not with Kivuko, that the seller's phone got the shillings once.
 func (j job) shillingsCame(ctx context.Context, o order) error {
 	ctx, cancel := context.WithTimeout(ctx, nodeTimeout)
 	defer cancel()
@@ -163,15 +163,15 @@ func (j job) shillingsCame(ctx context.Context, o order) error {
 		}
 		came := money.Must(money.KES, fmt.Sprint(e.Amount))
 		if "+"+e.Phone != j.buyer.Phone || !came.Equal(want) {
-			return fmt.Errorf("the operator says that %s came to %s, not %s to %s", came, e.Phone, want, j.buyer.Phone)
+			return fmt.Errorf("the operator paid %s to %s, not %s to %s", came, e.Phone, want, j.buyer.Phone)
 		}
-		j.say("the operator agrees: KES %s came to %s's phone", came, j.buyer.First)
+		j.say("the operator confirms it: KES %s came to %s's phone", came, j.buyer.First)
 		return nil
 	}
-	return fmt.Errorf("the operator knows no payout with the receipt %q", o.Receipt.String)
+	return fmt.Errorf("the operator has no payout with the receipt %q", o.Receipt.String)
 }
 
-// sweptOn waits until the chain says that the sale's crypto has left the order's address again.
+// sweptOn waits until the chain shows that the sale's crypto has left the order's address.
 func (j job) sweptOn(ctx context.Context, address string) error {
 	for {
 		changes, err := j.changes(ctx, address)
@@ -189,7 +189,7 @@ func (j job) sweptOn(ctx context.Context, address string) error {
 			}
 		}
 		if tx != "" && left.IsZero() {
-			j.say("the chain agrees: the crypto went on to the vendor: transaction %s", tx)
+			j.say("the chain confirms it: the crypto went to the vendor in transaction %s", tx)
 			return nil
 		}
 		if err := pause(ctx); err != nil {

@@ -17,17 +17,16 @@ import (
 	"kivuko/exchange/money"
 )
 
-// nodeTimeout bounds one question to a node.
+// nodeTimeout bounds one request to a node.
 const nodeTimeout = 15 * time.Second
 
-// Node is a network's development node, asked past the product: its switches, and its own record of what
-// moved.
+// Node calls a network's development node directly: its fault switches, and its own record of movements.
 type Node struct {
 	Network exchange.Network
 	Control string // http://host:port of its fault switches
 }
 
-// Change is what one transaction did to what an address holds.
+// Change is the effect of one transaction on an address's balance.
 type Change struct {
 	Transaction string
 	Amount      money.Amount // below zero when it left
@@ -35,7 +34,7 @@ type Change struct {
 	Final       bool
 }
 
-// Call speaks JSON to the node's switches. A nil in sends an empty request.
+// Call sends a JSON request to the node's fault switches. A nil in sends an empty request.
 func (n Node) Call(ctx context.Context, method, path string, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {
@@ -67,14 +66,14 @@ func (n Node) Call(ctx context.Context, method, path string, in, out any) error 
 	return json.NewDecoder(resp.Body).Decode(out)
 }
 
-// Fund brings coins to an address from nobody of ours, in a block of their own.
+// Fund sends coins to an address from outside of our custody, in a separate block.
 func (n Node) Fund(ctx context.Context, address string, m money.Amount) error {
 	in := map[string]any{"address": address, "token": m.Asset(), "amount": m.Units().String(), "mine": true}
 	return n.Call(ctx, http.MethodPost, "/fund", in, nil)
 }
 
-// assetOf names what the node calls a token: TRON and Solana by the token's address, and nothing for the
-// network's coin. Empty is a token that is none of ours.
+// assetOf returns the asset of a node's token: a symbol, an address on TRON and Solana, or empty for the network's
+// coin. It returns an empty asset for a token that Kivuko does not have.
 func (n Node) assetOf(token string) money.Asset {
 	switch token {
 	case "", string(n.Network.NativeCoin()):
@@ -87,7 +86,7 @@ func (n Node) assetOf(token string) money.Asset {
 	return ""
 }
 
-// moved is a movement in the words of all three nodes; each uses some of them.
+// moved has the fields of a movement of all three nodes; each node uses some of them.
 type moved struct {
 	Transaction, Signature string
 	Token                  string
@@ -96,8 +95,8 @@ type moved struct {
 	Solid, Final           bool
 }
 
-// Changes are all changes to what an address holds in the network's coin and in our tokens, with the fees
-// that it paid, oldest first, from the node's own record.
+// Changes returns all changes to an address's balances of the network's coin and our tokens, oldest first, and its
+// fees, from the node's own record.
 func (n Node) Changes(ctx context.Context, address string) ([]Change, error) {
 	var all []moved
 	if err := n.Call(ctx, http.MethodGet, "/movements?address="+url.QueryEscape(address), nil, &all); err != nil {
@@ -124,7 +123,7 @@ func (n Node) Changes(ctx context.Context, address string) ([]Change, error) {
 	return append(out, fees...), err
 }
 
-// changesOf are the movement's effects on an address, in units with their signs. Whoever pays himself has two.
+// changesOf returns the movement's effects on an address, in signed units. A payment to itself has two.
 func (m moved) changesOf(address string) (units []string) {
 	if m.Change != "" { // Solana; what an account of the owner's holds in rent is not the owner's own
 		if m.Owner == address {
@@ -141,11 +140,11 @@ func (m moved) changesOf(address string) (units []string) {
 	return units
 }
 
-// fees are what the network took from an address, where the record of movements does not have it.
+// fees returns an address's network fees, where the record of movements lacks them.
 func (n Node) fees(ctx context.Context, address string) ([]Change, error) {
 	var all []struct {
 		ID, Owner, From string
-		Fee             json.RawMessage // TRON says a number, Ethereum a text
+		Fee             json.RawMessage // a number on TRON, a string on Ethereum
 		Solid, Final    bool
 	}
 	if err := n.Call(ctx, http.MethodGet, "/transactions?address="+url.QueryEscape(address), nil, &all); err != nil {
@@ -169,7 +168,7 @@ func (n Node) fees(ctx context.Context, address string) ([]Change, error) {
 	return out, nil
 }
 
-// Holds is what an address has at the newest final block, added up from the node's record.
+// Holds returns an address's balances at the newest final block, summed from the node's record.
 func (n Node) Holds(ctx context.Context, address string) (map[money.Asset]money.Amount, error) {
 	changes, err := n.Changes(ctx, address)
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 const (
 	offerAmount = "2000"
 	offerRate   = "129.355"
-	buyingRate  = "128.755" // of those who buy
+	buyingRate  = "128.755" // of offers to buy
 	offerMin    = "1"
 	offerMax    = "1000"
 )
 
-// networkNames are the networks as people call them.
+// networkNames are the networks' display names.
 var networkNames = map[exchange.Network]string{exchange.Tron: "TRON", exchange.Ethereum: "Ethereum", exchange.Solana: "Solana"}
 
-// offers publishes what each vendor sells and buys on a network.
+// offers publishes each vendor's offers on a network.
 func (s *seeder) offers(ctx context.Context, n exchange.Network) error {
 	for email, c := range s.vendors {
 		p := person(email)
@@ -46,14 +46,14 @@ func (s *seeder) offers(ctx context.Context, n exchange.Network) error {
 // offersPage is the largest page of offers.
 const offersPage = 10
 
-// listed is what the demo reads of an offer.
+// listed has the fields of an offer that the demo reads.
 type listed struct {
 	account
 	Status      string   `json:"status"`
 	Description nullable `json:"description"`
 }
 
-// offer makes one, unless the vendor ever published such an offer there. A draft that somebody else made is left alone.
+// offer makes an offer, unless the vendor ever published such an offer there. Other drafts of the vendor stay as they are.
 func (s *seeder) offer(ctx context.Context, c *client.Client, p Person, kind exchange.OfferType, n exchange.Network, asset money.Asset) error {
 	key, does, rate := strings.Join([]string{p.Email, string(n), string(asset)}, "-"), "sells", offerRate
 	if kind == exchange.OfferBuy {

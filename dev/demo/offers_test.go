@@ -38,7 +38,7 @@ func (a *offersAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(rows)
 }
 
-// The demo publishes its own offer once, whatever a vendor has begun besides.
+// The demo publishes its own offer once, whatever other drafts the vendor has.
 func TestOffersOfOthersAreLeftAlone(t *testing.T) {
 	made, drafted, strange := uuid.New(), uuid.New(), uuid.New()
 	p := person(VendorEmail)

@@ -1,12 +1,12 @@
-// Package demo fills a local stack with people, wallets and offers, and runs Kivuko's main job once on each network: a
+// Package demo fills a local stack with users, wallets and offers, and runs Kivuko's main job once on each network: a
 // customer pays shillings from a phone, gets USDT, and sells some of it back.
 //
-// Everything goes through the public API, as an app would do it. The exception is money from outside: coins come from
-// the development node's treasury, and the product sees and books them as deposits; the shillings that vendors and the
-// house begin with are booked.
+// Everything goes through the public API, as an app would do it, except money from outside. Coins come from the
+// development node's treasury, and the product books them as deposits. The opening balances in shillings are booked
+// directly.
 package demo
 
-// Password is that of every demo account. The stack listens on loopback alone.
+// Password is the password of every demo account. The stack listens only on loopback.
 const Password = "shillings for tokens, demo"
 
 // Person is a demo account.
@@ -22,21 +22,21 @@ const (
 	SecondEmail   = "juma@kivuko.example"
 	ThirdEmail    = "zawadi@kivuko.example"
 	VendorEmail   = "baraka@kivuko.example"
-	// DryVendorEmail has no coin for fees on Ethereum, so that its payments need the house's gas.
-	DryVendorEmail = "simba@kivuko.example"
-	TreasuryEmail  = "njeri@kivuko.example"
+	// ExhaustedVendorEmail has no coin for fees on Ethereum, so that its payments need the house's gas.
+	ExhaustedVendorEmail = "simba@kivuko.example"
+	TreasuryEmail        = "njeri@kivuko.example"
 )
 
-// People are the demo accounts beside the first admin, vendors before their subvendors.
+// People returns the demo accounts besides the first admin, vendors before their subvendors.
 func People() []Person {
 	return []Person{
 		{Email: TreasuryEmail, Phone: "+254700000011", First: "Njeri", Last: "Kamau", Role: "treasury"},
 		{Email: "otieno@kivuko.example", Phone: "+254700000012", First: "Otieno", Last: "Odhiambo", Role: "treasury"},
 		{Email: "wanjiku@kivuko.example", Phone: "+254700000013", First: "Wanjiku", Last: "Mwangi", Role: "otc_officer"},
 		{Email: VendorEmail, Phone: "+254711000021", First: "Baraka", Last: "Exchange", Role: "vendor", Wallet: true},
-		{Email: DryVendorEmail, Phone: "+254711000022", First: "Simba", Last: "Forex", Role: "vendor", Wallet: true},
+		{Email: ExhaustedVendorEmail, Phone: "+254711000022", First: "Simba", Last: "Forex", Role: "vendor", Wallet: true},
 		{Email: "nairobi@kivuko.example", Phone: "+254711000023", First: "Kevin", Last: "Nairobi", Role: "subvendor", Vendor: VendorEmail, Wallet: true},
-		{Email: "mombasa@kivuko.example", Phone: "+254711000024", First: "Fatuma", Last: "Mombasa", Role: "subvendor", Vendor: DryVendorEmail, Wallet: true},
+		{Email: "mombasa@kivuko.example", Phone: "+254711000024", First: "Fatuma", Last: "Mombasa", Role: "subvendor", Vendor: ExhaustedVendorEmail, Wallet: true},
 		{Email: CustomerEmail, Phone: "+254722000031", First: "Amina", Last: "Hassan-Wanjiru", Role: "customer", Wallet: true},
 		{Email: SecondEmail, Phone: "+254722000032", First: "Juma", Last: "Ali", Role: "customer", Wallet: true},
 		{Email: ThirdEmail, Phone: "+254722000033", First: "Zawadi", Last: "Mutua", Role: "customer", Wallet: true},

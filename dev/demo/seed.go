@@ -15,8 +15,8 @@ import (
 	"kivuko/store"
 )
 
-// World is the running stack as the demo needs it. A network whose control is empty does not run.
-type World struct {
+// Stack has the addresses of the running stack that the demo needs. A network with an empty control does not run.
+type Stack struct {
 	API             string // http://host:port
 	TronControl     string // http://host:port of the development node's control
 	EthereumControl string
@@ -28,11 +28,11 @@ type World struct {
 	Say             func(format string, args ...any)
 }
 
-// caller is an app that goes on where a part of the stack was killed.
-func (w World) caller() *client.Client { return client.New(w.API).WithRetries() }
+// caller returns a client that retries while a part of the stack is down.
+func (w Stack) caller() *client.Client { return client.New(w.API).WithRetries() }
 
-// Nodes are the networks that run.
-func (w World) Nodes() []Node {
+// Nodes returns the nodes of the running networks.
+func (w Stack) Nodes() []Node {
 	var all []Node
 	for _, n := range []Node{{exchange.Tron, w.TronControl}, {exchange.Ethereum, w.EthereumControl}, {exchange.Solana, w.SolanaControl}} {
 		if n.Control != "" {
@@ -42,8 +42,8 @@ func (w World) Nodes() []Node {
 	return all
 }
 
-// node finds a network that runs.
-func (w World) node(n exchange.Network) (Node, bool) {
+// node returns a network's node and reports whether it runs.
+func (w Stack) node(n exchange.Network) (Node, bool) {
 	for _, one := range w.Nodes() {
 		if one.Network == n {
 			return one, true
@@ -52,7 +52,7 @@ func (w World) node(n exchange.Network) (Node, bool) {
 	return Node{}, false
 }
 
-// The house's money at the operator, in shillings: what the sandbox's accounts begin with.
+// The house's money at the operator, in shillings. The sandbox's accounts open with the same amounts.
 const (
 	payoutFloat = "50000000"
 	collected   = "1000000"
@@ -60,11 +60,11 @@ const (
 
 // seeder is one run of Seed.
 type seeder struct {
-	World
+	Stack
 	admin *client.Client
 	store *store.Store
 	ids   map[string]uuid.UUID // of users, by e-mail
-	// vendors are logged in once for all networks, because logins are counted.
+	// vendors are logged in once for all networks, because the API limits logins.
 	vendors map[string]*client.Client
 }
 
@@ -72,9 +72,9 @@ type account struct {
 	ID uuid.UUID `json:"id"`
 }
 
-// Seed makes what is missing of the demo's accounts, wallets, balances and offers. Running it again
-// changes nothing; running it on the data of a stack with fewer networks adds the others.
-func Seed(ctx context.Context, w World) error {
+// Seed creates the missing accounts, wallets, balances and offers of the demo. Running it again changes nothing;
+// running it on the data of a stack with fewer networks adds the others.
+func Seed(ctx context.Context, w Stack) error {
 	admin, err := w.caller().Login(ctx, w.AdminEmail, w.AdminPass)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func Seed(ctx context.Context, w World) error {
 	if err != nil {
 		return err
 	}
-	s := &seeder{World: w, admin: admin, store: db, ids: map[string]uuid.UUID{}, vendors: map[string]*client.Client{}}
+	s := &seeder{Stack: w, admin: admin, store: db, ids: map[string]uuid.UUID{}, vendors: map[string]*client.Client{}}
 	return errors.Join(s.run(ctx), db.Close())
 }
 
@@ -151,8 +151,8 @@ func (s *seeder) people(ctx context.Context) error {
 	return s.letIn(ctx)
 }
 
-// letIn has the first treasury officer confirm the officers whom the admin made. The first one itself needed
-// nobody: there was none.
+// letIn has the first treasury officer confirm the other officers that the admin created. The first one needs no
+// confirmation.
 func (s *seeder) letIn(ctx context.Context) error {
 	for _, p := range People() {
 		if p.Role != "treasury" || p.Email == TreasuryEmail {
@@ -165,15 +165,15 @@ func (s *seeder) letIn(ctx context.Context) error {
 	return nil
 }
 
-// change is something that waits for a second person.
+// change is a change that waits for a second officer.
 type change struct {
 	ID        uuid.UUID  `json:"id"`
 	SubjectID *uuid.UUID `json:"subject_id"`
 }
 
-// Confirm has the first treasury officer agree to what the admin proposed about a user, and without a user to
-// what it proposed about the house's limits.
-func (w World) Confirm(ctx context.Context, about uuid.UUID) error {
+// Confirm has the first treasury officer confirm the admin's proposal about a user, or with uuid.Nil the one about
+// the house's limits.
+func (w Stack) Confirm(ctx context.Context, about uuid.UUID) error {
 	officer, err := w.caller().Login(ctx, TreasuryEmail, Password)
 	if err != nil {
 		return err
@@ -195,9 +195,9 @@ func (w World) Confirm(ctx context.Context, about uuid.UUID) error {
 	return nil
 }
 
-// LiftCustomers takes the spending limits of customers away, by two persons: measurements and long tests let one
-// customer do what a whole country does.
-func (w World) LiftCustomers(ctx context.Context) error {
+// LiftCustomers removes the customers' spending limits, with two officers: in benchmarks and long tests one customer
+// makes the orders of many.
+func (w Stack) LiftCustomers(ctx context.Context) error {
 	admin, err := w.caller().Login(ctx, w.AdminEmail, w.AdminPass)
 	if err != nil {
 		return err

@@ -9,14 +9,14 @@ import (
 	"kivuko/exchange/money"
 )
 
-// What the buyers of crypto have to pay with, in shillings. Each of a vendor's offers reserves its part.
+// The opening balances of those who buy crypto, in shillings. Each of a vendor's offers reserves a part.
 const (
 	vendorKES   = "3000000"
 	platformKES = "1000000"
 )
 
-// shillings books what vendors brought to our bank, and what the house set apart for the sales in which it is the
-// vendor itself. Each is booked once.
+// shillings books the vendors' payments to our bank, and the house's shillings for sales to itself. Each is booked
+// once.
 func (s *seeder) shillings(ctx context.Context) error {
 	brought := map[uuid.UUID]string{exchange.PlatformTreasury: platformKES}
 	for email := range s.vendors {

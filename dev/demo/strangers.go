@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange"
 )
 
-// Stranger is an address of nobody of ours, which nothing has come to yet.
+// Stranger returns an unused address outside of our custody.
 func Stranger(n exchange.Network) (string, error) {
 	if n == exchange.Solana {
 		public, _, err := ed25519.GenerateKey(rand.Reader)
@@ -27,5 +27,5 @@ func Stranger(n exchange.Network) (string, error) {
 	case n == exchange.Tron:
 		return tron.AddressOfKey(key).String(), nil
 	}
-	return "", fmt.Errorf("nobody has an address on %s", n)
+	return "", fmt.Errorf("there are no addresses for the network %q", n)
 }

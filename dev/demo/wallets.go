@@ -10,7 +10,7 @@ import (
 	"kivuko/store"
 )
 
-// What comes from outside.
+// The amounts that wallets get from outside.
 const (
 	vendorUSDT = "5000"
 	vendorUSDC = "3000"
@@ -25,14 +25,14 @@ const (
 // usdcOn is the network on which the vendors sell USDC too.
 const usdcOn = exchange.Ethereum
 
-// fund is money that comes to a wallet from outside, once.
+// fund is a single deposit from outside.
 type fund struct {
 	wallet exchange.Wallet
 	amount money.Amount
 }
 
-// network provides one network: wallets, what they hold, and offers of it. Everything is sent first and waited
-// for then, because finality takes its time.
+// network creates the wallets, balances and offers of one network. It sends all deposits before it waits for them,
+// because finality takes time.
 func (s *seeder) network(ctx context.Context, n Node) error {
 	if err := Watched(ctx, s.store, n.Network); err != nil {
 		return err
@@ -59,13 +59,13 @@ func (s *seeder) network(ctx context.Context, n Node) error {
 	return s.offers(ctx, n.Network)
 }
 
-// fundsOf are what a vendor's wallet is given. Solana's fees are the house's; and one vendor has no ether.
+// fundsOf returns the deposits to a vendor's wallet. On Solana the house pays the fees, and one vendor has no ether.
 func fundsOf(p Person, w exchange.Wallet) []fund {
 	all := []fund{{w, money.Must(money.USDT, vendorUSDT)}}
 	switch {
 	case w.Network == exchange.Tron:
 		all = append(all, fund{w, money.Must(money.TRX, vendorTRX)})
-	case w.Network == exchange.Ethereum && p.Email != DryVendorEmail:
+	case w.Network == exchange.Ethereum && p.Email != ExhaustedVendorEmail:
 		all = append(all, fund{w, money.Must(money.ETH, vendorETH)})
 	}
 	if w.Network == usdcOn {
@@ -123,8 +123,7 @@ func (s *seeder) wallet(ctx context.Context, p Person, n exchange.Network) (exch
 	return s.store.Wallet(ctx, store.Everything(), made.ID)
 }
 
-// fund brings coins to wallets on the chain, each asset once, and waits until the product has seen and booked
-// them.
+// fund sends coins to wallets on the chain, each asset once, and waits until the product has booked them.
 func (s *seeder) fund(ctx context.Context, n Node, all []fund) error {
 	var expected []fund
 	for _, f := range all {
@@ -149,7 +148,7 @@ func (s *seeder) fund(ctx context.Context, n Node, all []fund) error {
 		}
 	}
 	for _, f := range expected {
-		// Earlier runs spent of it, so that any amount proves the deposit.
+		// Earlier runs may have spent some, so any amount proves the deposit.
 		if err := Booked(ctx, s.store, f.wallet, money.FromUnits(f.amount.Asset(), big.NewInt(1))); err != nil {
 			return err
 		}

@@ -115,21 +115,21 @@ func TestCommandLines(t *testing.T) {
 	}
 }
 
-func TestBeats(t *testing.T) {
+func TestTicks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r, began := NewRhythm(time.Second), time.Now()
-		var beats []int64 // milliseconds
+		var ticks []int64 // milliseconds
 		broken := errors.New("broken")
 		var result error
 		var work sync.WaitGroup
 		work.Go(func() {
-			result = r.Beat(ctx, func() error {
-				beats = append(beats, time.Since(began).Milliseconds())
-				if len(beats) == 2 {
+			result = r.Tick(ctx, func() error {
+				ticks = append(ticks, time.Since(began).Milliseconds())
+				if len(ticks) == 2 {
 					time.Sleep(300 * time.Millisecond) // does not delay the next one
 				}
-				if len(beats) == 6 {
+				if len(ticks) == 6 {
 					return broken
 				}
 				return nil
@@ -145,11 +145,11 @@ func TestBeats(t *testing.T) {
 		r.SetInterval(5 * time.Second)
 		time.Sleep(time.Minute)
 		want := []int64{1000, 2000, 3000, 14500, 80000, 85000}
-		if work.Wait(); !slices.Equal(beats, want) || !errors.Is(result, broken) {
-			t.Errorf("beats at %v ms, %v; want %v", beats, result, want)
+		if work.Wait(); !slices.Equal(ticks, want) || !errors.Is(result, broken) {
+			t.Errorf("ticks at %v ms, %v; want %v", ticks, result, want)
 		}
 		cancel()
-		if err := r.Beat(ctx, func() error { return nil }); err != nil {
+		if err := r.Tick(ctx, func() error { return nil }); err != nil {
 			t.Error(err)
 		}
 	})

@@ -99,7 +99,7 @@ func (h *Host) ServeHTTP(part string, handler http.Handler) {
 }
 
 // Close ends what Start began and releases the ports, once: it is false for every further call. The node
-// ends by itself, in end, what HTTP's shutdown does not know; started tells whether anything was.
+// ends by itself, in end, what HTTP's shutdown does not know; started reports whether anything was.
 func (h *Host) Close(end func(started bool)) bool {
 	h.mu.Lock()
 	if h.closed {

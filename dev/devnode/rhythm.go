@@ -11,22 +11,22 @@ type Rhythm struct {
 	mu       sync.Mutex
 	interval time.Duration
 	paused   bool
-	changed  chan struct{} // tells Beat that something above changed
+	changed  chan struct{} // tells Tick that something above changed
 }
 
-// NewRhythm makes a rhythm; with an interval of zero there is no beat.
+// NewRhythm makes a rhythm; with an interval of zero there is no tick.
 func NewRhythm(interval time.Duration) *Rhythm {
 	return &Rhythm{interval: interval, changed: make(chan struct{}, 1)}
 }
 
-// State is the time between two beats, and whether they are paused.
+// State is the time between two ticks, and whether they are paused.
 func (r *Rhythm) State() (interval time.Duration, paused bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.interval, r.paused
 }
 
-// SetInterval changes the time between two beats; zero stops them.
+// SetInterval changes the time between two ticks; zero stops them.
 func (r *Rhythm) SetInterval(d time.Duration) { r.change(func() { r.interval = d }) }
 
 // Pause stops the making of blocks by time. They can still be made by hand.
@@ -41,13 +41,13 @@ func (r *Rhythm) change(f func()) {
 	r.mu.Unlock()
 	select {
 	case r.changed <- struct{}{}:
-	default: // Beat has not seen the last change yet and will see both
+	default: // Tick has not seen the last change yet and will see both
 	}
 }
 
-// Beat calls f at each beat until ctx ends or f fails. Beats keep their rhythm whatever f takes, and don't
+// Tick calls f at each tick until ctx ends or f fails. Ticks keep their rhythm however long f takes, and don't
 // catch up.
-func (r *Rhythm) Beat(ctx context.Context, f func() error) error {
+func (r *Rhythm) Tick(ctx context.Context, f func() error) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	next := time.Now()

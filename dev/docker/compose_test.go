@@ -27,8 +27,8 @@ const (
 	fromFile  = "_FILE"
 )
 
-// loadCompose reads a compose file with the example's settings, all profiles on. The library checks it against the
-// specification's schema and for references to what does not exist.
+// loadCompose reads a compose file with the example's settings and all profiles. The library checks it against the
+// specification's schema and for broken references.
 func loadCompose(t *testing.T, content []byte) (*types.Project, error) {
 	t.Helper()
 	dir, err := filepath.Abs(folder)
@@ -56,7 +56,7 @@ func deployment(t *testing.T) *types.Project {
 	return p
 }
 
-// faults lists what breaks our rules in a compose file that the specification allows.
+// faults lists what breaks our own rules in a compose file.
 func faults(p *types.Project) []string {
 	var out []string
 	networks := map[string][]string{}
@@ -91,7 +91,7 @@ func faults(p *types.Project) []string {
 	return out
 }
 
-// isolation is what a container may do to its machine.
+// isolation lists faults in the isolation of a container from its machine.
 func isolation(s types.ServiceConfig) []string {
 	var out []string
 	fault := func(ok bool, text string) {
@@ -117,7 +117,7 @@ func isolation(s types.ServiceConfig) []string {
 	return out
 }
 
-// means is what a container may take, and how one sees that it works.
+// means lists faults in the resource limits and the health check of a container.
 func means(s types.ServiceConfig) []string {
 	var out []string
 	fault := func(ok bool, text string) {
@@ -138,8 +138,8 @@ func means(s types.ServiceConfig) []string {
 	return out
 }
 
-// secretsOf says which services alone may hold a secret that is not read through a variable of ours, or that several
-// variables could hold.
+// secretsOf names the only services that may hold a secret that no variable of ours reads, or that several variables
+// could hold.
 var secretsOf = map[string]*regexp.Regexp{
 	"database_owner_url":   regexp.MustCompile(`^migrate$`),
 	"books_owner_password": regexp.MustCompile(`^books$`),
@@ -153,7 +153,7 @@ type described struct {
 	secret  bool
 }
 
-// variables are the lines of docs/configuration.md, which are generated from what the configuration says of itself.
+// variables returns the lines of docs/configuration.md, which is generated from the configuration's struct tags.
 var variables = sync.OnceValue(func() map[string]described {
 	page, err := os.ReadFile(tables)
 	if err != nil {
@@ -166,7 +166,7 @@ var variables = sync.OnceValue(func() map[string]described {
 	return out
 })
 
-// reads reports whether a service of ours reads a variable.
+// reads reports whether one of our services reads a variable.
 func reads(s types.ServiceConfig, name string) bool {
 	if !strings.HasPrefix(s.Image, ours) || len(s.Command) == 0 {
 		return false
@@ -190,7 +190,7 @@ func reads(s types.ServiceConfig, name string) bool {
 	return false
 }
 
-// secrecy is which secrets a container holds, and how it gets them.
+// secrecy lists faults in the secrets of a container.
 func secrecy(s types.ServiceConfig) []string {
 	var out []string
 	held := map[string]bool{}
@@ -240,7 +240,7 @@ func TestComposeFileKeepsTheRules(t *testing.T) {
 	}
 }
 
-// Each rule finds what it is there to find.
+// Each rule finds its faults.
 func TestComposeRulesAreAwake(t *testing.T) {
 	for name, c := range map[string]struct{ old, bad, want string }{
 		"schema":           {"read_only: true", "readonly: true", "readonly"},
@@ -284,12 +284,11 @@ func TestComposeRulesAreAwake(t *testing.T) {
 	}
 }
 
-// notOfADeployment are the variables that this deployment has no use for: of the local stack, of the cold machine, of
-// a Temporal elsewhere, and those that a pipeline sets.
+// notOfADeployment are the variables that this deployment does not use: those of the local stack, of the cold machine, of
+// another Temporal, and those that a pipeline sets.
 var notOfADeployment = regexp.MustCompile(`_(DEVELOPMENT|POLL|OPEN|RATE_FACTOR|BUILD_ID|PROMOTE|COLD_KEY|TEMPORAL_API_KEY)$`)
 
-// unset lists the variables that a deployment may want and that one of their readers is not given. What the readers do
-// with money must not depend on which of them was told.
+// unset lists the variables that one of their readers does not get. All readers must get the same limits for money.
 func unset(p *types.Project) []string {
 	var out []string
 	for _, name := range slices.Sorted(maps.Keys(variables())) {
@@ -338,11 +337,11 @@ func TestExampleListsTheSettings(t *testing.T) {
 		listed[string(m[1])] = true
 	}
 	if !maps.Equal(used, listed) {
-		t.Errorf("the compose file asks for %v, and the example lists %v", slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(listed)))
+		t.Errorf("the compose file uses %v, and the example lists %v", slices.Sorted(maps.Keys(used)), slices.Sorted(maps.Keys(listed)))
 	}
 }
 
-// Every queue of temporal.yaml has one service that serves it. Nobody waits for a queue that does not exist.
+// Every queue of temporal.yaml has one service that serves it, and no service serves an unknown queue.
 func TestEveryQueueHasAWorker(t *testing.T) {
 	_, queues, _ := strings.Cut(string(read(t, "../../temporal.yaml")), "\nqueues:\n")
 	queues, _, _ = strings.Cut(queues, "\ncalls:\n")
@@ -362,7 +361,7 @@ func TestEveryQueueHasAWorker(t *testing.T) {
 	}
 }
 
-// The containers run what the local stack was tested with.
+// The containers run the versions with which the local stack was tested.
 func TestTemporalIsTheTestedRelease(t *testing.T) {
 	stack := string(read(t, "../go.mod"))
 	for image, module := range map[string]string{
@@ -387,7 +386,7 @@ func TestTemporalIsTheTestedRelease(t *testing.T) {
 	}
 }
 
-// Secrets lie beside the compose file, where neither git nor a build takes them along.
+// Secrets are beside the compose file, where git and the build ignore them.
 func TestSecretsStayOutOfGit(t *testing.T) {
 	ignored := string(read(t, folder+"/.gitignore"))
 	for _, line := range []string{"/.env", "/secrets/"} {

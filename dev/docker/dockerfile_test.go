@@ -21,7 +21,7 @@ import (
 
 const dockerfile = "../../docker/Dockerfile"
 
-// bases answers for the registry, which no check asks: an empty configuration is enough to lint with.
+// bases replaces the registry: the linter needs only an empty configuration.
 type bases struct{}
 
 func (bases) ResolveImageConfig(_ context.Context, ref string, _ sourceresolver.Opt) (string, digest.Digest, []byte, error) {
@@ -30,7 +30,7 @@ func (bases) ResolveImageConfig(_ context.Context, ref string, _ sourceresolver.
 }
 
 func (bases) ResolveSourceMetadata(context.Context, *pb.SourceOp, sourceresolver.Opt) (*sourceresolver.MetaResponse, error) {
-	return nil, nil //nolint:nilnil // the conversion asks for configurations alone
+	return nil, nil //nolint:nilnil // the conversion only needs configurations
 }
 
 func lintDockerfile(t *testing.T, content []byte) []string {
@@ -59,7 +59,7 @@ func TestDockerfileHasNoFaults(t *testing.T) {
 	for _, fault := range lintDockerfile(t, content) {
 		t.Error(fault)
 	}
-	// The linter is awake: it finds what it is there to find.
+	// The linter works: it finds a known fault.
 	for old, bad := range map[string]string{
 		`CMD ["api"]`:                `CMD api`,
 		"FROM golang:":               "from golang:",
@@ -74,7 +74,7 @@ func TestDockerfileHasNoFaults(t *testing.T) {
 	}
 }
 
-// What no linter knows: the base images are pinned and name no registry, and the last stage is small and nobody's.
+// Our own rules: the base images are pinned and name no registry, and the last stage is small and not root's.
 func TestDockerfileKeepsOurRules(t *testing.T) {
 	file, err := parser.Parse(bytes.NewReader(read(t, dockerfile)))
 	if err != nil {
@@ -91,7 +91,7 @@ func TestDockerfileKeepsOurRules(t *testing.T) {
 	}
 	last := stages[len(stages)-1]
 	if last.BaseName != "scratch" {
-		t.Errorf("the image stands on %s and not on nothing", last.BaseName)
+		t.Errorf("the image is based on %s, not on scratch", last.BaseName)
 	}
 	user, healthy, copies := "", false, []string{}
 	for _, c := range last.Commands {
@@ -113,14 +113,14 @@ func TestDockerfileKeepsOurRules(t *testing.T) {
 		t.Errorf("the image holds %q, and the checks run with %q", copies, want)
 	}
 	if !healthy {
-		t.Error("the image's health is not asked of the binary")
+		t.Error("the image's health check does not run the binary")
 	}
 	if goVersion := "golang:" + goDirective(t) + "-"; !strings.HasPrefix(stages[0].BaseName, goVersion) {
-		t.Errorf("the image is built by %s, and go.mod asks for %s", stages[0].BaseName, goVersion)
+		t.Errorf("the image is built with %s, and go.mod requires %s", stages[0].BaseName, goVersion)
 	}
 }
 
-// pinned tells whether an image has an exact tag and no registry in its name.
+// pinned reports whether an image has an exact tag and no registry in its name.
 func pinned(image string) bool {
 	name, tag, ok := strings.Cut(image, ":")
 	host, _, nested := strings.Cut(name, "/")

@@ -27,14 +27,14 @@ import (
 )
 
 const (
-	commit   = "0123456789abcdef0123456789abcdef01234567" // stands for the one that an image is built from
-	spool    = "/var/spool/kivuko"
-	nobody   = 65532
-	most     = 100 << 20 // bytes of the image
-	patience = time.Minute
+	commit  = "0123456789abcdef0123456789abcdef01234567" // the commit of the test image
+	spool   = "/var/spool/kivuko"
+	nobody  = 65532
+	most    = 100 << 20 // bytes of the image
+	timeout = time.Minute
 )
 
-// buildContext copies what .dockerignore lets the build see.
+// buildContext copies the files that .dockerignore lets into the build.
 func buildContext(t *testing.T) string {
 	t.Helper()
 	patterns, err := ignorefile.ReadAll(bytes.NewReader(read(t, dockerfile+".dockerignore")))
@@ -52,7 +52,7 @@ func buildContext(t *testing.T) string {
 			return err
 		}
 		if d.IsDir() {
-			if slices.Contains([]string{".git", ".local", "bin", "dev"}, name) { // large, and hidden; the next check holds it
+			if slices.Contains([]string{".git", ".local", "bin", "dev"}, name) { // large, and ignored; the next check verifies that
 				return filepath.SkipDir
 			}
 			return nil
@@ -84,7 +84,7 @@ func buildContext(t *testing.T) string {
 	return dir
 }
 
-// buildImage does what the Dockerfile's build stage does and returns the directory of the image's files.
+// buildImage runs the Dockerfile's build stage and returns the directory of the image's files.
 func buildImage(t *testing.T, extra ...string) string {
 	t.Helper()
 	out := t.TempDir()
@@ -114,8 +114,8 @@ func sums(t *testing.T, root string) map[string]string {
 	return out
 }
 
-// container runs the binary as a container of the image would: the image's files are all that it sees, and it is
-// nobody. What a deployment mounts is put beside them.
+// container runs the binary as a container of the image would: it sees only the image's files and the deployment's
+// mounts, and runs as an unprivileged user.
 type container struct{ root string }
 
 func (c container) command(ctx context.Context, env map[string]string, args ...string) (*exec.Cmd, *bytes.Buffer) {
@@ -131,14 +131,14 @@ func (c container) command(ctx context.Context, env map[string]string, args ...s
 
 func (c container) run(t *testing.T, env map[string]string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	cmd, out := c.command(ctx, env, args...)
 	err := cmd.Run()
 	return out.String(), err
 }
 
-// mount puts a file where a deployment mounts one.
+// mount writes a file at the path of a deployment's mount.
 func (c container) mount(t *testing.T, path, content string) {
 	t.Helper()
 	path = filepath.Join(c.root, path)
@@ -150,8 +150,8 @@ func (c container) mount(t *testing.T, path, content string) {
 	}
 }
 
-// secretsFor are values of all secrets of the deployment. The databases are on this machine, so that production
-// takes them without TLS.
+// secretsFor returns values of all secrets of the deployment. The databases are on this machine, so that production
+// mode accepts them without TLS.
 func secretsFor(owner, service string) map[string]string {
 	key := func(b string) string { return strings.Repeat(b, 32) }
 	return map[string]string{
@@ -170,17 +170,17 @@ func (c container) mountSecrets(t *testing.T, secrets map[string]string) {
 	}
 }
 
-// environment is what the compose file gives a service.
+// environment returns a service's environment of the compose file.
 func environment(s types.ServiceConfig) map[string]string {
 	out := map[string]string{}
 	for name, value := range s.Environment {
 		out[name] = *value
 	}
-	delete(out, "TEMPORAL_TLS_SERVER_CA_CERT_PATH") // an authority of the deployment's own, which is not here
+	delete(out, "TEMPORAL_TLS_SERVER_CA_CERT_PATH") // the deployment's own authority, which is missing here
 	return out
 }
 
-// TestImage builds what the image holds and runs the binary from these files alone.
+// TestImage builds the image's files and runs the binary with only these files.
 func TestImage(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may give a process other files as its root")
@@ -190,14 +190,14 @@ func TestImage(t *testing.T) {
 	t.Run("files", func(t *testing.T) { checkFiles(t, c.root) })
 	t.Run("twice", func(t *testing.T) {
 		var extra []string
-		if os.Getenv("KIVUKO_IMAGE_FRESH") != "" { // compiles everything anew: minutes
+		if os.Getenv("KIVUKO_IMAGE_FRESH") != "" { // compiles everything again, which takes minutes
 			extra = []string{"GOCACHE=" + t.TempDir()}
 		}
 		if a, b := sums(t, c.root), sums(t, filepath.Join(buildImage(t, extra...), "image")); !maps.Equal(a, b) {
 			t.Errorf("two builds differ: %v and %v", a, b)
 		}
 	})
-	// What the second COPY of the Dockerfile does.
+	// The second COPY of the Dockerfile.
 	if err := os.MkdirAll(filepath.Join(c.root, spool), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestImage(t *testing.T) {
 	t.Run("deployment", func(t *testing.T) { checkDeployment(t, c) })
 }
 
-// checkFiles sees that the image holds two files, that the binary needs no other, and that it is small.
+// checkFiles checks that the image has two files, that the binary needs no other, and that it is small.
 func checkFiles(t *testing.T, root string) {
 	want := []string{"etc/ssl/certs/ca-certificates.crt", "kivuko"}
 	if got := slices.Sorted(maps.Keys(sums(t, root))); !slices.Equal(got, want) {
@@ -226,7 +226,7 @@ func checkFiles(t *testing.T, root string) {
 	defer func() { _ = binary.Close() }()
 	for _, p := range binary.Progs {
 		if p.Type == elf.PT_INTERP || p.Type == elf.PT_DYNAMIC {
-			t.Errorf("the binary wants to be linked when it starts: %s", p.Type)
+			t.Errorf("the binary is dynamically linked: %s", p.Type)
 		}
 	}
 	content := read(t, filepath.Join(root, "kivuko"))
@@ -242,8 +242,8 @@ func checkFiles(t *testing.T, root string) {
 	}
 }
 
-// checkConfigurations starts every process with exactly what the compose file gives it. None of them may miss a
-// setting or a secret: each gets as far as asking for what is not here.
+// checkConfigurations starts every process with exactly the environment of the compose file. No setting or secret may be
+// missing: each process starts until it needs a server that does not run here.
 func checkConfigurations(t *testing.T, c container) {
 	const away = "postgres://nobody:x@127.0.0.1:1/kivuko?connect_timeout=2"
 	c.mountSecrets(t, secretsFor(away, away))
@@ -253,7 +253,7 @@ func checkConfigurations(t *testing.T, c container) {
 	}
 	c.mount(t, "/etc/kivuko/cold.json", public)
 	for name, s := range deployment(t).Services {
-		if !strings.HasPrefix(s.Image, ours) || name == "apply" { // apply waits for Temporal, and asks for less than the others
+		if !strings.HasPrefix(s.Image, ours) || name == "apply" { // apply waits for Temporal, and needs fewer settings than the others
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +261,7 @@ func checkConfigurations(t *testing.T, c container) {
 			if err == nil || strings.Contains(said, "configuration:") || !strings.Contains(said, "127.0.0.1:1: connect: connection refused") {
 				t.Errorf("%v: %s", err, said)
 			}
-			// The same without one of its secrets that production demands is refused.
+			// The same is refused without a secret that production requires.
 			env := environment(s)
 			delete(env, "KIVUKO_DATABASE_URL_FILE")
 			if said, err := c.run(t, env, s.Command...); err == nil || !strings.Contains(said, "KIVUKO_DATABASE_URL must be set") {
@@ -271,7 +271,7 @@ func checkConfigurations(t *testing.T, c container) {
 	}
 }
 
-// checkDeployment makes the roles as the database's container does, migrates as the owner, and serves the API in
+// checkDeployment creates the roles as the database's container does, migrates as the owner, and serves the API in
 // production mode as the role that owns nothing.
 func checkDeployment(t *testing.T, c container) {
 	server, err := url.Parse(os.Getenv("KIVUKO_TEST_DATABASE_URL"))
@@ -302,7 +302,7 @@ func checkDeployment(t *testing.T, c container) {
 	}
 	c.mountSecrets(t, secretsFor(as("kivuko_owner", "books_owner_password"), as("kivuko_service", "books_service_password")))
 	services := deployment(t).Services
-	for range 2 { // the second one finds everything done
+	for range 2 { // the second one finds nothing to do
 		if said, err := c.run(t, environment(services["migrate"]), "migrate"); err != nil {
 			t.Fatalf("migrate: %v: %s", err, said)
 		}
@@ -310,7 +310,7 @@ func checkDeployment(t *testing.T, c container) {
 	serve(t, c, environment(services["api"]))
 }
 
-// serve runs the API until it answers, asks it as the health check does, and stops it.
+// serve runs the API until it answers, runs the health check, and stops it.
 func serve(t *testing.T, c container, env map[string]string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -321,7 +321,7 @@ func serve(t *testing.T, c container, env map[string]string) {
 		t.Fatal(err)
 	}
 	env["KIVUKO_API_LISTEN"] = address
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	api, out := c.command(ctx, env, "api")
 	if err := api.Start(); err != nil {

@@ -14,18 +14,18 @@ import (
 	"kivuko/workflows"
 )
 
-// secondOfficer is a treasury officer beside demo.TreasuryEmail.
+// secondOfficer is the e-mail address of a treasury officer other than demo.TreasuryEmail.
 const secondOfficer = "otieno@kivuko.example"
 
-// ticket is the right to one decision, which the API hands to an officer.
+// ticket is the token for one decision, which the API issues to an officer.
 type ticket struct {
 	Token      string `json:"token"`
 	WorkflowID string `json:"workflow_id"`
 	Signal     string `json:"signal"`
 }
 
-// ask has an officer ask for a token, confirmed with the PIN.
-func (w *world) ask(t *testing.T, officer *client.Client, f sent) (ticket, error) {
+// ask has an officer request a token, confirmed with the PIN.
+func (w *harness) ask(t *testing.T, officer *client.Client, f sent) (ticket, error) {
 	t.Helper()
 	const pin = "73915"
 	var me struct {
@@ -45,8 +45,8 @@ func (w *world) ask(t *testing.T, officer *client.Client, f sent) (ticket, error
 	return got, err
 }
 
-// webUI signals as Temporal's Web UI does: whatever the person typed, as plain JSON.
-func (w *world) webUI(t *testing.T) temporal.Client {
+// webUI returns a client that sends signals as Temporal's Web UI does: the typed text as plain JSON.
+func (w *harness) webUI(t *testing.T) temporal.Client {
 	t.Helper()
 	c, err := temporal.Dial(temporal.Options{HostPort: w.stack.Addresses.Temporal, Namespace: "kivuko"})
 	if err != nil {
@@ -56,9 +56,9 @@ func (w *world) webUI(t *testing.T) temporal.Client {
 	return c
 }
 
-// TestApprovals sends more than one officer alone may decide about. It goes when two different officers have
-// agreed, one through the API and one by a signal with a token of the API's; nothing else counts. One that needs
-// one officer goes by the API alone.
+// TestApprovals sends transfers of which the larger ones need two officers. Such a transfer goes out when two
+// different officers have approved it, one through the API and one by a signal with a token of the API; nothing else
+// counts. One that needs a single officer is approved through the API alone.
 func TestApprovals(t *testing.T) {
 	w := open(t)
 	w.approvalRule(t, "300", "2000") // 5 USDT are worth about 650 shillings, 20 about 2,600
@@ -104,7 +104,7 @@ func TestApprovals(t *testing.T) {
 	cameOnce(t, tron, oneTo, one.TxHash, money.Must(money.USDT, "5"))
 	cameOnce(t, tron, twoTo, two.TxHash, money.Must(money.USDT, "20"))
 	if n := len(w.arrived(t, twoTo)); n != 1 {
-		t.Errorf("the money came %d times", n)
+		t.Errorf("the money arrived %d times", n)
 	}
 	if err := insist(t.Context(), vendor, ofTransfer(other.ID, "cancel"), uuid.NewString(), nil, nil); err != nil {
 		t.Fatal(err)
@@ -113,9 +113,9 @@ func TestApprovals(t *testing.T) {
 	w.invariants(t)
 }
 
-// oneIsNotEnough has the first officer agree to a transfer and tries everything that must not count as the second
+// oneIsNotEnough has the first officer approve a transfer and tries everything that must not count as the second
 // decision.
-func (w *world) oneIsNotEnough(t *testing.T, two, other sent) {
+func (w *harness) oneIsNotEnough(t *testing.T, two, other sent) {
 	t.Helper()
 	vendor, first, second := w.as(t, demo.VendorEmail), w.operator(t), w.as(t, secondOfficer)
 	early, err := w.ask(t, first, two)
@@ -126,10 +126,10 @@ func (w *world) oneIsNotEnough(t *testing.T, two, other sent) {
 	w.stays(t, first, two, 1)
 	approve(t, first, two, false)
 	if _, err := w.ask(t, first, two); !is(err, http.StatusConflict) {
-		t.Errorf("who has agreed was given a token for the second decision: %v", err)
+		t.Errorf("the officer who approved first got a token for the second decision: %v", err)
 	}
 	if _, err := w.ask(t, vendor, two); !is(err, http.StatusForbidden) {
-		t.Errorf("the sender was given a token: %v", err)
+		t.Errorf("the sender got a token: %v", err)
 	}
 	foreign, err := w.ask(t, second, other)
 	if err != nil {
@@ -148,7 +148,7 @@ func (w *world) oneIsNotEnough(t *testing.T, two, other sent) {
 	w.stays(t, first, other, 0)
 }
 
-// approve decides through the API.
+// approve sends an officer's approval through the API.
 func approve(t *testing.T, officer *client.Client, f sent, counts bool) {
 	t.Helper()
 	err := insist(t.Context(), officer, ofTransfer(f.ID, "approve"), uuid.NewString(), map[string]any{"digest": f.Digest}, nil)
@@ -156,12 +156,12 @@ func approve(t *testing.T, officer *client.Client, f sent, counts bool) {
 		t.Fatal(err)
 	}
 	if !counts && !is(err, http.StatusConflict) {
-		t.Errorf("a decision that must not count was answered with %v", err)
+		t.Errorf("the response to a decision that must not count: %v", err)
 	}
 }
 
-// stays checks that a transfer still waits, with so many decisions.
-func (w *world) stays(t *testing.T, c *client.Client, f sent, given int) {
+// stays checks that a transfer still waits, with the given number of decisions.
+func (w *harness) stays(t *testing.T, c *client.Client, f sent, given int) {
 	t.Helper()
 	if now := w.arrives(t, c, f.ID, "pending_approval"); now.Given != given {
 		t.Errorf("%d decisions were counted, not %d", now.Given, given)
@@ -174,8 +174,8 @@ func (w *world) stays(t *testing.T, c *client.Client, f sent, given int) {
 	}
 }
 
-// decidedBy checks whose decisions were counted.
-func (w *world) decidedBy(t *testing.T, transfer uuid.UUID, emails ...string) {
+// decidedBy checks that the counted decisions are those of the given officers.
+func (w *harness) decidedBy(t *testing.T, transfer uuid.UUID, emails ...string) {
 	t.Helper()
 	for _, email := range emails {
 		u, err := w.store.UserByEmail(t.Context(), email)

@@ -24,7 +24,7 @@ const (
 	oneOfficer  = 1500 // shillings, up to which one officer is enough
 )
 
-// bankPayout is a payment by bank as its desk shows it.
+// bankPayout is a payment by bank as the treasury's queue shows it.
 type bankPayout struct {
 	OrderID   uuid.UUID `json:"order_id"`
 	Status    string    `json:"status"`
@@ -36,7 +36,7 @@ type bankPayout struct {
 	Reference *string   `json:"bank_reference"`
 }
 
-// TestPaymentsByBank pays sales at a bank: with one officer, with two, and not at all.
+// TestPaymentsByBank pays sales by bank: with one officer, with two officers, and not at all.
 func TestPaymentsByBank(t *testing.T) {
 	w := open(t)
 	w.letSend(t)
@@ -45,7 +45,7 @@ func TestPaymentsByBank(t *testing.T) {
 		for _, story := range []struct {
 			name string
 			on   exchange.Network
-			play func(*testing.T, *world, demo.Node) order
+			play func(*testing.T, *harness, demo.Node) order
 		}{
 			{"one officer is enough", exchange.Tron, paidAtBank},
 			{"two officers have to agree", exchange.Ethereum, paidAtBankByTwo},
@@ -54,7 +54,7 @@ func TestPaymentsByBank(t *testing.T) {
 		} {
 			n, runs := w.nodeOf(story.on)
 			if !runs {
-				t.Logf("%s: left out, because %s does not run", story.name, story.on)
+				t.Logf("%s: left out, because the stack runs no %s node", story.name, story.on)
 				continue
 			}
 			t.Run(story.name, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestPaymentsByBank(t *testing.T) {
 	w.booksAgree(t)
 }
 
-// twoOfficersAbove lowers the value up to which one officer is enough. To ask for more decisions takes one person.
-func (w *world) twoOfficersAbove(t *testing.T, shillings int64) {
+// twoOfficersAbove lowers the value up to which one officer is enough. One admin alone may make that rule stricter.
+func (w *harness) twoOfficersAbove(t *testing.T, shillings int64) {
 	t.Helper()
 	in := map[string]any{"approvals": map[string]any{"bank_payout": map[string]any{"two_above": fmt.Sprint(shillings)}}}
 	if err := w.admin(t).Do(t.Context(), http.MethodPatch, "/api/v1/auth/limits", "", in, nil); err != nil {
@@ -76,8 +76,8 @@ func (w *world) twoOfficersAbove(t *testing.T, shillings int64) {
 	}
 }
 
-// remitToBank opens a remittance to a bank account, brings its crypto, and waits until it is on the officers' desk.
-func (w *world) remitToBank(t *testing.T, n demo.Node, crypto, back string) order {
+// remitToBank opens a remittance to a bank account, brings its crypto, and waits until it is in the treasury's queue.
+func (w *harness) remitToBank(t *testing.T, n demo.Node, crypto, back string) order {
 	t.Helper()
 	c, in := remittedToBank(t, w, n)
 	in["crypto_amount"] = crypto
@@ -89,17 +89,17 @@ func (w *world) remitToBank(t *testing.T, n demo.Node, crypto, back string) orde
 		t.Fatal(err)
 	}
 	w.payIn(t, n, o, crypto)
-	eventually(t, "the payment is on the desk", func() error {
-		p, err := w.onDesk(t, o, "waiting")
+	eventually(t, "the payment is in the treasury's queue", func() error {
+		p, err := w.atTheTreasury(t, o, "waiting")
 		if err == nil && (p.Account != "0123456789" || p.Bank != "Equity Bank" || p.Name != "John Kamau") {
-			t.Errorf("the desk shows %+v", p)
+			t.Errorf("the queue shows %+v", p)
 		}
 		return err
 	})
 	return o
 }
 
-func remittedToBank(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+func remittedToBank(t *testing.T, w *harness, n demo.Node) (*client.Client, map[string]any) {
 	t.Helper()
 	c, in := remitted(t, w, n)
 	delete(in, "payment_phone_number")
@@ -111,8 +111,8 @@ func remittedToBank(t *testing.T, w *world, n demo.Node) (*client.Client, map[st
 	return c, in
 }
 
-// onDesk finds an order among the payments by bank that are in a state.
-func (w *world) onDesk(t *testing.T, o order, status string) (bankPayout, error) {
+// atTheTreasury finds an order among the payments by bank with a status.
+func (w *harness) atTheTreasury(t *testing.T, o order, status string) (bankPayout, error) {
 	t.Helper()
 	var desk struct {
 		All []bankPayout `json:"bank_payouts"`
@@ -128,24 +128,24 @@ func (w *world) onDesk(t *testing.T, o order, status string) (bankPayout, error)
 	return bankPayout{}, errors.New("it is not " + status)
 }
 
-// nairobi is where an officer's days begin and end.
+// nairobi is the time zone of an officer's dates.
 var nairobi = time.FixedZone("EAT", 3*60*60)
 
-// bankWord is an officer's word that the bank has paid so many shillings.
-func bankWord(reference string, shillings int64) map[string]any {
+// bankConfirmation is an officer's confirmation that the bank has paid the given shillings.
+func bankConfirmation(reference string, shillings int64) map[string]any {
 	return map[string]any{"reference": reference, "paid_on": time.Now().In(nairobi).Format(time.DateOnly), "amount": fmt.Sprint(shillings)}
 }
 
-func newReference() string { return "FT" + strings.ToUpper(uuid.NewString()[:13]) }
+func newReference() string { return "FT" + strings.ToUpper(uuid.NewString()[:8]) }
 
-func sayOfBank(t *testing.T, officer *client.Client, o order, verb string, in map[string]any) error {
+func answerAsBank(t *testing.T, officer *client.Client, o order, verb string, in map[string]any) error {
 	t.Helper()
 	return officer.Post(t.Context(), "/api/v1/auth/orders/"+o.ID.String()+"/"+verb, uuid.NewString(), in, nil)
 }
 
-// boundToBank checks a sale that officers have paid at the bank: completed by the bank's reference, booked against the
-// bank, its crypto with the vendor, and nothing left by mobile money.
-func (w *world) boundToBank(t *testing.T, n demo.Node, o order, crypto string, shillings int64) {
+// boundToBank checks a sale that officers have paid by bank: it is completed with the bank's reference and booked
+// against the bank, its crypto is with the vendor, and mobile money paid nothing.
+func (w *harness) boundToBank(t *testing.T, n demo.Node, o order, crypto string, shillings int64) {
 	t.Helper()
 	o = w.untilFor(t, o.ID, "over", recovery, order.over)
 	if o.Status != "completed" || o.FiatAmount != fmt.Sprintf("%d.00", shillings) {
@@ -163,74 +163,75 @@ func (w *world) boundToBank(t *testing.T, n demo.Node, o order, crypto string, s
 	}
 }
 
-// bankLines are what a sale that was paid at the bank is booked as: the vendor pays what the crypto is worth, the bank the
-// whole shillings of it, and the cents stay with the house.
+// bankLines is the booking of a sale that was paid by bank: the vendor pays what the crypto is worth, the bank pays
+// the whole shillings of it, and the house keeps the cents.
 var bankLines = map[string]map[string]string{
 	"10.000000": {"fiat_balance": "1287.55", "bank": "-1287", "rounding": "0.55"},
 	"20.000000": {"fiat_balance": "2575.10", "bank": "-2575", "rounding": "0.10"},
 }
 
-// paidAtBank has one officer pay.
-func paidAtBank(t *testing.T, w *world, n demo.Node) order {
+// paidAtBank has one officer confirm the payment.
+func paidAtBank(t *testing.T, w *harness, n demo.Node) order {
 	o := w.remitToBank(t, n, soldCrypto, "")
 	reference := newReference()
-	if err := sayOfBank(t, w.operator(t), o, "confirm-bank-payout", bankWord(reference, soldFiat-1)); !is(err, http.StatusUnprocessableEntity) && !is(err, http.StatusConflict) {
-		t.Errorf("another amount than the order's was answered with %v", err)
+	if err := answerAsBank(t, w.operator(t), o, "confirm-bank-payout", bankConfirmation(reference, soldFiat-1)); !is(err, http.StatusUnprocessableEntity) && !is(err, http.StatusConflict) {
+		t.Errorf("the response to an amount that is not the order's: %v", err)
 	}
-	if err := sayOfBank(t, w.operator(t), o, "confirm-bank-payout", bankWord(reference, soldFiat)); err != nil {
+	if err := answerAsBank(t, w.operator(t), o, "confirm-bank-payout", bankConfirmation(reference, soldFiat)); err != nil {
 		t.Fatal(err)
 	}
 	w.boundToBank(t, n, o, soldCrypto, soldFiat)
-	if p, err := w.onDesk(t, o, "done"); err != nil || p.Reference == nil || *p.Reference != reference {
-		t.Errorf("the desk shows %+v: %v", p, err)
+	if p, err := w.atTheTreasury(t, o, "done"); err != nil || p.Reference == nil || *p.Reference != reference {
+		t.Errorf("the queue shows %+v: %v", p, err)
 	}
-	if err := sayOfBank(t, w.operator(t), o, "confirm-bank-payout", bankWord(newReference(), soldFiat)); !is(err, http.StatusConflict) {
-		t.Errorf("a second payment of an order that is paid was answered with %v", err)
+	if err := answerAsBank(t, w.operator(t), o, "confirm-bank-payout", bankConfirmation(newReference(), soldFiat)); !is(err, http.StatusConflict) {
+		t.Errorf("the response to a second payment of a paid order: %v", err)
 	}
 	return o
 }
 
-// paidAtBankByTwo has a second officer agree, who must name the same payment.
-func paidAtBankByTwo(t *testing.T, w *world, n demo.Node) order {
+// paidAtBankByTwo has a second officer confirm, who must name the same payment.
+func paidAtBankByTwo(t *testing.T, w *harness, n demo.Node) order {
 	o := w.remitToBank(t, n, largeCrypto, "")
-	first, second, word := w.operator(t), w.as(t, secondOfficer), bankWord(newReference(), largeFiat)
-	if p, err := w.onDesk(t, o, "waiting"); err != nil || !p.Second {
-		t.Errorf("the desk asks for one officer: %+v, %v", p, err)
+	first, second, word := w.operator(t), w.as(t, secondOfficer), bankConfirmation(newReference(), largeFiat)
+	if p, err := w.atTheTreasury(t, o, "waiting"); err != nil || !p.Second {
+		t.Errorf("the queue asks for one officer: %+v, %v", p, err)
 	}
-	if err := sayOfBank(t, first, o, "confirm-bank-payout", word); err != nil {
+	if err := answerAsBank(t, first, o, "confirm-bank-payout", word); err != nil {
 		t.Fatal(err)
 	}
 	w.until(t, o.ID, "waiting for the second officer", detail("bank_second"))
-	if err := sayOfBank(t, first, o, "confirm-bank-payout", word); !is(err, http.StatusConflict) {
-		t.Errorf("the same officer's second word was answered with %v", err)
+	if err := answerAsBank(t, first, o, "confirm-bank-payout", word); !is(err, http.StatusConflict) {
+		t.Errorf("the response to the same officer's second confirmation: %v", err)
 	}
-	if err := sayOfBank(t, second, o, "confirm-bank-payout", bankWord(newReference(), largeFiat)); !is(err, http.StatusConflict) {
-		t.Errorf("another payment than the first officer's was answered with %v", err)
+	if err := answerAsBank(t, second, o, "confirm-bank-payout", bankConfirmation(newReference(), largeFiat)); !is(err, http.StatusConflict) {
+		t.Errorf("the response to a payment that is not the first officer's: %v", err)
 	}
-	if err := sayOfBank(t, second, o, "refuse-bank-payout", map[string]any{"note": "the account is closed"}); !is(err, http.StatusConflict) {
-		t.Errorf("a refusal beside a confirmation was answered with %v", err)
+	if err := answerAsBank(t, second, o, "refuse-bank-payout", map[string]any{"note": "the account is closed"}); !is(err, http.StatusConflict) {
+		t.Errorf("the response to a refusal after a confirmation: %v", err)
 	}
 	if now, err := w.read(t, o.ID); err != nil || now.Status != "processing" {
-		t.Fatalf("one officer's word made the sale %s: %v", now, err)
+		t.Fatalf("after one officer's confirmation the sale is %s: %v", now, err)
 	}
-	if err := sayOfBank(t, second, o, "confirm-bank-payout", word); err != nil {
+	if err := answerAsBank(t, second, o, "confirm-bank-payout", word); err != nil {
 		t.Fatal(err)
 	}
 	w.boundToBank(t, n, o, largeCrypto, largeFiat)
 	return o
 }
 
-// refusedByBank has an officer post that the bank refuses, and waits until the sale's flow asks what becomes of it.
-func (w *world) refusedByBank(t *testing.T, o order) {
+// refusedByBank has an officer report that the bank refused, and waits until the sale's flow parks for a decision.
+func (w *harness) refusedByBank(t *testing.T, o order) {
 	t.Helper()
-	if err := sayOfBank(t, w.operator(t), o, "refuse-bank-payout", map[string]any{"note": "the account is closed"}); err != nil {
+	if err := answerAsBank(t, w.operator(t), o, "refuse-bank-payout", map[string]any{"note": "the account is closed"}); err != nil {
 		t.Fatal(err)
 	}
 	w.parkedWith(t, workflows.OffRampID(o.ID), workflows.ReasonBankRefused)
 }
 
-// refusedAtBank gives the crypto back. That nothing was paid is one officer's word, so another one has to agree.
-func refusedAtBank(t *testing.T, w *world, n demo.Node) order {
+// refusedAtBank gives the crypto back. Only one officer reported that nothing was paid, so another one has to
+// approve.
+func refusedAtBank(t *testing.T, w *harness, n demo.Node) order {
 	back, err := stranger(n.Network)
 	if err != nil {
 		t.Fatal(err)
@@ -239,23 +240,23 @@ func refusedAtBank(t *testing.T, w *world, n demo.Node) order {
 	w.refusedByBank(t, o)
 	w.tell(t, w.operator(t), o.ID, "refund", map[string]any{"note": "the account is closed"})
 	w.agreed(t, o)
-	w.cryptoBack(t, n, o, exchange.DetailRefundOpen, back, soldCrypto)
-	if err := sayOfBank(t, w.operator(t), o, "confirm-bank-payout", bankWord(newReference(), soldFiat)); !is(err, http.StatusConflict) {
-		t.Errorf("a payment of an order whose crypto went back was answered with %v", err)
+	w.cryptoRefund(t, n, o, exchange.DetailRefundOpen, back, soldCrypto)
+	if err := answerAsBank(t, w.operator(t), o, "confirm-bank-payout", bankConfirmation(newReference(), soldFiat)); !is(err, http.StatusConflict) {
+		t.Errorf("the response to a payment of an order whose crypto went back: %v", err)
 	}
-	if p, err := w.onDesk(t, o, "waiting"); err == nil {
-		t.Errorf("it still waits on the desk: %+v", p)
+	if p, err := w.atTheTreasury(t, o, "waiting"); err == nil {
+		t.Errorf("it still waits in the treasury's queue: %+v", p)
 	}
 	return o
 }
 
-// paidAtBankAfterAll has the payment made with better details after the bank had refused it.
-func paidAtBankAfterAll(t *testing.T, w *world, n demo.Node) order {
+// paidAtBankAfterAll has the payment made with corrected details after the bank refused it.
+func paidAtBankAfterAll(t *testing.T, w *harness, n demo.Node) order {
 	o := w.remitToBank(t, n, soldCrypto, "")
 	w.refusedByBank(t, o)
 	w.tell(t, w.operator(t), o.ID, "retry", map[string]any{"note": "the bank takes it under the account's new number"})
-	word := bankWord(newReference(), soldFiat)
-	eventually(t, "the officer's word is taken", func() error { return sayOfBank(t, w.operator(t), o, "confirm-bank-payout", word) })
+	word := bankConfirmation(newReference(), soldFiat)
+	eventually(t, "the officer's confirmation is accepted", func() error { return answerAsBank(t, w.operator(t), o, "confirm-bank-payout", word) })
 	w.boundToBank(t, n, o, soldCrypto, soldFiat)
 	return o
 }

@@ -9,7 +9,7 @@ import (
 	"kivuko/workflows"
 )
 
-// The budget of a purchase that goes well. Events are what Temporal stores, bills and replays.
+// The budget of a purchase that succeeds. Events are what Temporal stores, bills and replays.
 const (
 	maxParentEvents = 40
 	maxActivities   = 6
@@ -30,8 +30,8 @@ func TestEventBudget(t *testing.T) {
 	}
 }
 
-// history reads the events of a flow as Temporal stores them, when the flow is over.
-func (w *world) history(t *testing.T, flow string) []*historypb.HistoryEvent {
+// history reads a flow's events as Temporal stores them, after the flow has ended.
+func (w *harness) history(t *testing.T, flow string) []*historypb.HistoryEvent {
 	t.Helper()
 	if err := w.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), nil); err != nil {
 		t.Fatalf("%s: %v", flow, err)
@@ -39,7 +39,7 @@ func (w *world) history(t *testing.T, flow string) []*historypb.HistoryEvent {
 	return w.events(t, flow, "")
 }
 
-func (w *world) events(t *testing.T, flow, run string) []*historypb.HistoryEvent {
+func (w *harness) events(t *testing.T, flow, run string) []*historypb.HistoryEvent {
 	t.Helper()
 	var all []*historypb.HistoryEvent
 	iterator := w.temporal.GetWorkflowHistory(t.Context(), flow, run, false, enumspb.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)

@@ -16,9 +16,9 @@ import (
 
 func confirming(o order) bool { return o.Status == "confirming" || o.over() }
 
-// reverted lets two transfers fail on the chain. Both payments park; one is tried again, of the other the money
-// goes back.
-func reverted(t *testing.T, w *world) {
+// reverted makes two transfers fail on the chain. Both payments park; one is retried, the money of the other goes
+// back.
+func reverted(t *testing.T, w *harness) {
 	w.mend(t)
 	w.tron(t, "/faults", map[string]any{"fail_next": 2, "fail_with": "REVERT"})
 	again, back := w.buy(t, purchase{crypto: "5"}), w.buy(t, purchase{fiat: "500"})
@@ -37,25 +37,25 @@ func reverted(t *testing.T, w *world) {
 	back = w.ends(t, back.ID, "failed", "refund_opened")
 	w.refunded(t, back, 500)
 	w.notPaidOut(t, back)
-	eventually(t, "nothing asks for a person any more", func() error {
+	eventually(t, "no flow needs an operator", func() error {
 		for _, o := range []order{again, back} {
 			parked, err := w.needsAttention(t.Context(), workflows.OnRampID(o.ID))
 			if err != nil || parked {
-				return fmt.Errorf("order %s: %w", o.ID, errors.Join(err, errors.New("it is shown")))
+				return fmt.Errorf("order %s: %w", o.ID, errors.Join(err, errors.New("it is still listed")))
 			}
 		}
 		return nil
 	})
 }
 
-// timeStep is how far the chain's clock is put forward to let a transaction expire; the rest of its life passes.
-// The product refuses a node whose blocks are dated more than two minutes from its own clock, which bounds all
-// steps of a run together.
+// timeStep is how far the chain's clock is advanced so that a transaction expires; the rest of its lifetime passes.
+// The product refuses a node whose blocks are dated more than two minutes from its own clock, which limits the sum of
+// all steps of a run.
 const timeStep = transactionLife - 5*time.Second
 
-// dropped lets the node forget every transaction that it accepts. No other one may be signed before the first
-// can never be included.
-func dropped(t *testing.T, w *world) {
+// dropped makes the node forget every transaction that it accepts. No other one may be signed before the first can
+// never be included.
+func dropped(t *testing.T, w *harness) {
 	const many = 1000
 	w.mend(t)
 	w.tron(t, "/faults", map[string]any{"drop_next": many})
@@ -79,8 +79,8 @@ func dropped(t *testing.T, w *world) {
 	w.paidOnce(t, w.books(t), o)
 }
 
-// reorganised takes the block away in which a transaction was, and the transaction with it.
-func reorganised(t *testing.T, w *world) {
+// reorganised removes the block that includes a transaction, and the transaction with it.
+func reorganised(t *testing.T, w *harness) {
 	w.mend(t)
 	o := w.aboard(t, purchase{crypto: "5"}, func() {})
 	w.attemptsAre(t, o.ID, "included")
@@ -95,7 +95,7 @@ func reorganised(t *testing.T, w *world) {
 	w.paidOnce(t, w.books(t), o)
 	w.attemptsAre(t, o.ID, "succeeded")
 	if events := w.timeline(t, o.ID); !slices.Contains(events, "order.processing") || count(events, "order.confirming") != 2 {
-		t.Errorf("the timeline does not tell of the way back: %v", events)
+		t.Errorf("the timeline does not show the step back: %v", events)
 	}
 }
 
@@ -108,10 +108,10 @@ func count(all []string, one string) (n int) {
 	return n
 }
 
-// aboard opens an order on a chain that stands still, and has its transaction taken into a block, which is the last
-// one until the chain goes on: however slow the machine is, the product meets the transaction before it is final.
-// Before says that the transaction is on its way.
-func (w *world) aboard(t *testing.T, p purchase, before func()) order {
+// aboard opens an order on a paused chain and includes its transaction in the last block until the chain resumes.
+// However slow the machine is, the product finds the transaction before it is final. It calls before when the
+// transaction is broadcast.
+func (w *harness) aboard(t *testing.T, p purchase, before func()) order {
 	t.Helper()
 	w.tron(t, "/pause", nil)
 	o := w.buy(t, p)
@@ -121,9 +121,9 @@ func (w *world) aboard(t *testing.T, p purchase, before func()) order {
 	return o
 }
 
-// takeAway replaces the block in which an order's transaction is, and those after it, by empty ones. The transaction is
-// as if it had never been sent. The chain stands still.
-func (w *world) takeAway(t *testing.T, o order) {
+// takeAway replaces the block that includes an order's transaction, and the blocks after it, by empty ones, as if the
+// transaction had never been sent. The chain must be paused.
+func (w *harness) takeAway(t *testing.T, o order) {
 	t.Helper()
 	moves := w.arrived(t, o.WalletAddress)
 	if len(moves) != 1 || moves[0].Solid {
@@ -138,8 +138,8 @@ func (w *world) takeAway(t *testing.T, o order) {
 	w.tron(t, "/reorganise", map[string]any{"blocks": state.Head.Number - moves[0].Block + 1, "drop": true})
 }
 
-// mend makes the node behave again when the test is over, also when it failed in the middle.
-func (w *world) mend(t *testing.T) {
+// mend makes the node behave normally again after the test, also if the test failed midway.
+func (w *harness) mend(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		if err := w.control(context.Background(), http.MethodPost, "/reset", nil, nil); err != nil {
@@ -148,8 +148,8 @@ func (w *world) mend(t *testing.T) {
 	})
 }
 
-// paymentOf is the id of an order's chain payment.
-func (w *world) paymentOf(t *testing.T, orderID uuid.UUID) (id uuid.UUID) {
+// paymentOf returns the id of an order's chain payment.
+func (w *harness) paymentOf(t *testing.T, orderID uuid.UUID) (id uuid.UUID) {
 	t.Helper()
 	err := w.db.QueryRowContext(t.Context(), `SELECT id FROM chain_payments WHERE purpose = 'order' AND object_id = $1`, orderID).Scan(&id)
 	if err != nil {

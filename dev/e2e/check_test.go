@@ -19,8 +19,8 @@ import (
 	"kivuko/momo/sandbox"
 )
 
-// invariants holds what must be true at every moment, whatever is under way.
-func (w *world) invariants(t *testing.T) {
+// invariants checks what must be true at every moment.
+func (w *harness) invariants(t *testing.T) {
 	t.Helper()
 	for _, rule := range invariants.Rules() {
 		var broken []string
@@ -34,14 +34,14 @@ func (w *world) invariants(t *testing.T) {
 	}
 }
 
-// agree waits until nothing is under way on the chain, and compares the vendor's wallet there with the
-// ledger, to the unit. The chain's side is added up from the node's own record.
-func (w *world) agree(t *testing.T) {
+// agree waits until no transaction is pending on the chain, and compares the vendor's wallet there with the
+// ledger, to the unit. The chain's balance is the sum of the node's own record.
+func (w *harness) agree(t *testing.T) {
 	t.Helper()
 	eventually(t, "ledger and chain agree about "+w.wallet.Address, func() error { return w.compare(t.Context()) })
 }
 
-func (w *world) compare(ctx context.Context) error {
+func (w *harness) compare(ctx context.Context) error {
 	sun, units, err := w.holdings(ctx, w.wallet.Address, usdt)
 	if err != nil {
 		return err
@@ -58,9 +58,9 @@ func (w *world) compare(ctx context.Context) error {
 	return nil
 }
 
-// paidOnce checks an order that was bought: collected once by the operator's books, delivered once by the
-// node's record, with the amounts of the order.
-func (w *world) paidOnce(t *testing.T, b sandbox.Books, o order) {
+// paidOnce checks a completed purchase: collected once by the operator's books, delivered once by the node's
+// record, with the amounts of the order.
+func (w *harness) paidOnce(t *testing.T, b sandbox.Books, o order) {
 	t.Helper()
 	if o.Status != "completed" {
 		t.Errorf("order %s is %s, not completed", o.ID, o)
@@ -86,7 +86,7 @@ func (w *world) paidOnce(t *testing.T, b sandbox.Books, o order) {
 }
 
 // notPaidOut checks that no crypto left for an order.
-func (w *world) notPaidOut(t *testing.T, o order) {
+func (w *harness) notPaidOut(t *testing.T, o order) {
 	t.Helper()
 	if moves := w.arrived(t, o.WalletAddress); len(moves) != 0 {
 		t.Errorf("order %s is %s, yet it was paid out: %+v", o.ID, o, moves)
@@ -94,7 +94,7 @@ func (w *world) notPaidOut(t *testing.T, o order) {
 }
 
 // refunded waits until a phone got exactly the amount back, in one payout, and the refund is booked.
-func (w *world) refunded(t *testing.T, o order, shillings int64) {
+func (w *harness) refunded(t *testing.T, o order, shillings int64) {
 	t.Helper()
 	eventually(t, "the refund is booked", func() error {
 		var open, done int
@@ -114,15 +114,15 @@ func (w *world) refunded(t *testing.T, o order, shillings int64) {
 	}
 }
 
-// needsAttention finds the flows of an object that ask for a person, the way operators do.
-func (w *world) needsAttention(ctx context.Context, flow string) (bool, error) {
+// needsAttention finds the parked flows of an object, as operators do.
+func (w *harness) needsAttention(ctx context.Context, flow string) (bool, error) {
 	list, err := w.temporal.ListWorkflow(ctx, &workflowservice.ListWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("KivukoNeedsAttention = true AND WorkflowId = '%s' AND ExecutionStatus = 'Running'", flow),
 	})
 	return err == nil && len(list.GetExecutions()) == 1, err
 }
 
-func (w *world) parked(t *testing.T, flow string) {
+func (w *harness) parked(t *testing.T, flow string) {
 	t.Helper()
 	eventually(t, flow+" asks for a person", func() error {
 		parked, err := w.needsAttention(t.Context(), flow)
@@ -133,10 +133,10 @@ func (w *world) parked(t *testing.T, flow string) {
 	})
 }
 
-// attempt is a signed transaction as the database has it.
+// attempt is the database's row of a signed transaction.
 type attempt struct{ tx, status string }
 
-func (w *world) attempts(t *testing.T, orderID uuid.UUID) []attempt {
+func (w *harness) attempts(t *testing.T, orderID uuid.UUID) []attempt {
 	t.Helper()
 	var all []attempt
 	eventually(t, "reading transactions", func() error {
@@ -160,7 +160,7 @@ func (w *world) attempts(t *testing.T, orderID uuid.UUID) []attempt {
 }
 
 // attemptsAre waits for an order's transactions to be in the given states.
-func (w *world) attemptsAre(t *testing.T, orderID uuid.UUID, want ...string) []attempt {
+func (w *harness) attemptsAre(t *testing.T, orderID uuid.UUID, want ...string) []attempt {
 	t.Helper()
 	var have []attempt
 	eventually(t, "transactions are "+strings.Join(want, ", "), func() error {
@@ -177,8 +177,8 @@ func (w *world) attemptsAre(t *testing.T, orderID uuid.UUID, want ...string) []a
 	return have
 }
 
-// statuses are the states an order went through, by its timeline.
-func (w *world) timeline(t *testing.T, id uuid.UUID) []string {
+// statuses returns the past states of an order, by its timeline.
+func (w *harness) timeline(t *testing.T, id uuid.UUID) []string {
 	t.Helper()
 	var out struct {
 		Events []struct {

@@ -27,10 +27,10 @@ import (
 )
 
 // makeColdKey makes the cold key as its keeper would, and gives the signers its public half.
-func (w *world) makeColdKey(ctx context.Context, dir, product string) error {
+func (w *harness) makeColdKey(ctx context.Context, dir, product string) error {
 	w.coldKey = filepath.Join(dir, "cold.json")
 	public := filepath.Join(dir, "cold-public.json")
-	if _, err := os.Stat(public); err != nil { // there from an earlier run on the same state directory
+	if _, err := os.Stat(public); err != nil { // it may exist from an earlier run on the same state directory
 		cmd := exec.CommandContext(ctx, product, "cold-key", "-out", w.coldKey)
 		cmd.Env = []string{"KIVUKO_MODE=local"}
 		half, err := cmd.Output()
@@ -45,9 +45,9 @@ func (w *world) makeColdKey(ctx context.Context, dir, product string) error {
 	return nil
 }
 
-// coldSign signs a payload with the product's binary, as on a machine that knows nothing but the deployment's
-// tokens and its cold key.
-func (w *world) coldSign(t *testing.T, payload []byte) (string, error) {
+// coldSign signs a payload with the product's binary, as on a machine that has only the deployment's token addresses
+// and its cold key.
+func (w *harness) coldSign(t *testing.T, payload []byte) (string, error) {
 	t.Helper()
 	draft := filepath.Join(t.TempDir(), "payload.json")
 	if err := os.WriteFile(draft, payload, 0o600); err != nil {
@@ -68,8 +68,8 @@ func (w *world) coldSign(t *testing.T, payload []byte) (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// fundedWallet provisions a wallet of a person of the seed and brings it coins.
-func (w *world) fundedWallet(t *testing.T, n exchange.Network, email string, kind exchange.WalletType, all ...money.Amount) exchange.Wallet {
+// fundedWallet provisions a wallet of one of the seed's accounts and funds it.
+func (w *harness) fundedWallet(t *testing.T, n exchange.Network, email string, kind exchange.WalletType, all ...money.Amount) exchange.Wallet {
 	t.Helper()
 	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
 	if err != nil {
@@ -104,8 +104,8 @@ func (w *world) fundedWallet(t *testing.T, n exchange.Network, email string, kin
 	return wallet
 }
 
-// coldWallet is one with money to send and coin for the fee.
-func (w *world) coldWallet(t *testing.T, n exchange.Network) exchange.Wallet {
+// coldWallet returns a cold wallet with money to send and coins for the fee.
+func (w *harness) coldWallet(t *testing.T, n exchange.Network) exchange.Wallet {
 	t.Helper()
 	brings := []money.Amount{money.Must(money.USDT, "20")}
 	switch n {
@@ -118,28 +118,28 @@ func (w *world) coldWallet(t *testing.T, n exchange.Network) exchange.Wallet {
 	return w.fundedWallet(t, n, demo.SecondEmail, exchange.Cold, brings...)
 }
 
-// ofTransfer is the path of a transfer's command.
+// ofTransfer returns the path of a transfer's command.
 func ofTransfer(id uuid.UUID, verb string) string {
 	return "/api/v1/auth/transfers/" + id.String() + "/" + verb
 }
 
 // cold opens the trial's transfer out of a cold wallet.
-func (w *world) cold(t *testing.T, tr *trial, wallet uuid.UUID) {
+func (w *harness) cold(t *testing.T, tr *trial, wallet uuid.UUID) {
 	t.Helper()
 	w.sendFor(t, tr, w.as(t, demo.SecondEmail), money.Must(money.USDT, small), wallet)
 	w.parked(t, workflows.TransferID(tr.transfer.ID))
 }
 
-// handOut has an officer ask for what is to be signed.
-func (w *world) handOut(t *testing.T, tr *trial) {
+// handOut has an officer request the payload to sign.
+func (w *harness) handOut(t *testing.T, tr *trial) {
 	t.Helper()
 	if err := insist(t.Context(), w.operator(t), ofTransfer(tr.transfer.ID, "payload"), uuid.NewString(), nil, &tr.payload); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// bring signs what was handed out and has an officer bring it back, beside the test.
-func (w *world) bring(t *testing.T, tr *trial, arm func()) {
+// bring signs the payload and has an officer return it, in the background.
+func (w *harness) bring(t *testing.T, tr *trial, arm func()) {
 	t.Helper()
 	signed, err := w.coldSign(t, tr.payload)
 	if err != nil {
@@ -149,15 +149,15 @@ func (w *world) bring(t *testing.T, tr *trial, arm func()) {
 	tr.verb(t, w.operator(t), "signed-transaction", map[string]any{"signed_transaction": signed})
 }
 
-// coldAsked dies while something is handed out.
-func coldAsked(t *testing.T, w *world, tr *trial, arm func()) {
+// coldAsked kills a process while it hands out a payload.
+func coldAsked(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.cold(t, tr, w.coldWallet(t, tr.node(w).Network).ID)
 	arm()
 	tr.background(t, w.operator(t), ofTransfer(tr.transfer.ID, "payload"), uuid.NewString(), nil, &tr.payload)
 }
 
-// signElsewhere signs what was handed out and brings it back.
-func signElsewhere(t *testing.T, w *world, tr *trial) {
+// signElsewhere signs the payload and returns the signed transaction.
+func signElsewhere(t *testing.T, w *harness, tr *trial) {
 	w.bring(t, tr, func() {})
 	tr.answered(t)
 	var drafts int
@@ -168,25 +168,25 @@ func signElsewhere(t *testing.T, w *world, tr *trial) {
 	}
 }
 
-// coldBrought dies while what was signed is taken.
-func coldBrought(t *testing.T, w *world, tr *trial, arm func()) {
+// coldBrought kills a process while it accepts the signed transaction.
+func coldBrought(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.cold(t, tr, w.coldWallet(t, tr.node(w).Network).ID)
 	w.handOut(t, tr)
 	w.bring(t, tr, arm)
 }
 
-// coldWithdrawn has the sender give up what was handed out and may still be signed.
-func coldWithdrawn(t *testing.T, w *world, tr *trial, arm func()) {
+// coldWithdrawn has the sender cancel a transfer whose payload was handed out and may still be signed.
+func coldWithdrawn(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.cold(t, tr, w.coldWallet(t, tr.node(w).Network).ID)
 	w.handOut(t, tr)
 	arm()
 	tr.verb(t, w.as(t, demo.SecondEmail), "cancel", nil)
 }
 
-// coldOvertaken has the sender give up what was handed out, when another transfer has used its number.
-func coldOvertaken(t *testing.T, w *world, tr *trial, arm func()) {
+// coldOvertaken has the sender cancel a transfer whose payload was handed out, after another transfer used its nonce.
+func coldOvertaken(t *testing.T, w *harness, tr *trial, arm func()) {
 	wallet := w.coldWallet(t, tr.node(w).Network).ID
-	other := &trial{tale: tr.tale}
+	other := &trial{scenario: tr.scenario}
 	w.cold(t, tr, wallet)
 	w.handOut(t, tr)
 	w.cold(t, other, wallet)
@@ -198,9 +198,9 @@ func coldOvertaken(t *testing.T, w *world, tr *trial, arm func()) {
 	tr.verb(t, w.as(t, demo.SecondEmail), "cancel", nil)
 }
 
-// TestColdWallets sends from wallets whose keys no process of the service can open: the API hands out what is to be
-// signed, the binary signs it with the cold key alone, the API takes it back, and the money arrives once. What was
-// changed on the way is refused on either side, by its name.
+// TestColdWallets sends from wallets whose keys no process of the service can open: the API hands out the payload,
+// the binary signs it with the cold key alone, the API accepts the signed transaction, and the money arrives once.
+// Both the binary and the API refuse what was changed on the way, and name it.
 func TestColdWallets(t *testing.T) {
 	w := open(t)
 	t.Run("all", func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestColdWallets(t *testing.T) {
 	w.booksAgree(t)
 }
 
-func (w *world) sendCold(t *testing.T, n demo.Node) {
+func (w *harness) sendCold(t *testing.T, n demo.Node) {
 	wallet := w.coldWallet(t, n.Network)
 	to, err := stranger(n.Network)
 	if err != nil {
@@ -234,7 +234,7 @@ func (w *world) sendCold(t *testing.T, n demo.Node) {
 	}
 	w.parked(t, workflows.TransferID(f.ID))
 	if err := owner.Post(t.Context(), ofTransfer(f.ID, "payload"), uuid.NewString(), nil, nil); !is(err, http.StatusForbidden) {
-		t.Errorf("the owner asked for what an officer takes to the cold machine: %v", err)
+		t.Errorf("the response to the owner's request for the payload: %v", err)
 	}
 	var payload json.RawMessage
 	if err := insist(t.Context(), officer, ofTransfer(f.ID, "payload"), uuid.NewString(), nil, &payload); err != nil {
@@ -247,7 +247,7 @@ func (w *world) sendCold(t *testing.T, n demo.Node) {
 	}
 	w.refusesToTake(t, officer, f, signed)
 	take := map[string]any{"signed_transaction": signed}
-	for range 2 { // whoever brings it twice changes nothing
+	for range 2 { // the second submission changes nothing
 		if err := insist(t.Context(), officer, ofTransfer(f.ID, "signed-transaction"), uuid.NewString(), take, nil); err != nil && !is(err, http.StatusConflict) {
 			t.Fatal(err)
 		}
@@ -255,19 +255,19 @@ func (w *world) sendCold(t *testing.T, n demo.Node) {
 	done := w.arrives(t, owner, f.ID, "completed")
 	cameOnce(t, n, to, done.TxHash, money.Must(money.USDT, "4.5"))
 	if changes, err := n.Changes(t.Context(), to); err != nil || len(changes) != 1 {
-		t.Errorf("the money came as %+v: %v", changes, err)
+		t.Errorf("the money arrived as %+v: %v", changes, err)
 	}
 	w.signedNowhereElse(t, f, signed)
 }
 
-// is tells whether the API answered with a status.
+// is reports whether err is the API's response with a status.
 func is(err error, status int) bool {
 	p, ok := errors.AsType[*client.Problem](err)
 	return ok && p.Status == status
 }
 
-// refusesToSign changes what is shown to the person at the cold machine, but not the bytes.
-func (w *world) refusesToSign(t *testing.T, n demo.Node, payload []byte) {
+// refusesToSign changes the fields that the officer at the cold machine reads, but not the bytes.
+func (w *harness) refusesToSign(t *testing.T, n demo.Node, payload []byte) {
 	t.Helper()
 	other, err := stranger(n.Network)
 	if err != nil {
@@ -292,8 +292,8 @@ func (w *world) refusesToSign(t *testing.T, n demo.Node, payload []byte) {
 	}
 }
 
-// refusesToTake brings transactions back that are not what was handed out.
-func (w *world) refusesToTake(t *testing.T, officer *client.Client, f sent, signed string) {
+// refusesToTake submits transactions that differ from the payload.
+func (w *harness) refusesToTake(t *testing.T, officer *client.Client, f sent, signed string) {
 	t.Helper()
 	raw, err := hex.DecodeString(signed)
 	if err != nil {
@@ -310,14 +310,14 @@ func (w *world) refusesToTake(t *testing.T, officer *client.Client, f sent, sign
 		err := officer.Post(t.Context(), ofTransfer(f.ID, "signed-transaction"), uuid.NewString(), map[string]any{"signed_transaction": text}, nil)
 		p, ok := errors.AsType[*client.Problem](err)
 		if !ok || p.Status != http.StatusUnprocessableEntity || len(p.Errors) == 0 || p.Errors[0].Pointer != "/signed_transaction" {
-			t.Errorf("a transaction %s was answered with %v", what, err)
+			t.Errorf("the response to a transaction %s: %v", what, err)
 		}
 	}
 	w.arrives(t, officer, f.ID, "queued")
 }
 
-// signedNowhereElse checks that the stored transaction is what came back, and that there is no other.
-func (w *world) signedNowhereElse(t *testing.T, f sent, signed string) {
+// signedNowhereElse checks that the stored transaction is the submitted one, and that there is no other.
+func (w *harness) signedNowhereElse(t *testing.T, f sent, signed string) {
 	t.Helper()
 	var stored string
 	var n int

@@ -20,14 +20,14 @@ import (
 
 const usdt = tron.USDTAddress
 
-// TestFlows plays the stories of the on-ramp through the public API alone. The first ones turn switches of
-// the whole chain and so go one after the other; the rest go side by side.
+// TestFlows runs the on-ramp scenarios through the public API alone. The first ones change settings of the whole
+// chain, so they run one after the other; the rest run in parallel.
 func TestFlows(t *testing.T) {
 	w := open(t)
 	t.Run("stories", func(t *testing.T) {
 		for _, story := range []struct {
 			name string
-			play func(*testing.T, *world)
+			play func(*testing.T, *harness)
 		}{
 			{"reverted payouts wait for an operator", reverted},
 			{"a dropped transaction is rebuilt only after it expired", dropped},
@@ -44,7 +44,7 @@ func TestFlows(t *testing.T) {
 			{"paid less, and the refund's answer is lost", refundUnheard},
 			{"paid less, and the refund's result comes twice", refundTwice},
 			{"paid more", paidMore},
-			{"paid after it was cancelled", paidLate},
+			{"paid after it had ended", paidLate},
 			{"cancelled", cancelled},
 			{"expired", expired},
 			{"refused", refused},
@@ -58,7 +58,7 @@ func TestFlows(t *testing.T) {
 	w.agree(t) // the group has ended, so nothing is under way
 }
 
-func happy(t *testing.T, w *world) {
+func happy(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	o := w.buy(t, purchase{crypto: "10", phone: phone})
@@ -86,7 +86,7 @@ func happy(t *testing.T, w *world) {
 	}
 	got := slices.DeleteFunc(w.timeline(t, o.ID), func(e string) bool { return !slices.Contains(want, e) })
 	if !slices.Equal(got, want) {
-		t.Errorf("the timeline tells %v, not %v", got, want)
+		t.Errorf("the timeline is %v, not %v", got, want)
 	}
 	for key, times := range w.entries(t, o) {
 		if times != 1 {
@@ -95,8 +95,8 @@ func happy(t *testing.T, w *world) {
 	}
 }
 
-// entries counts the bookings that a bought order must have.
-func (w *world) entries(t *testing.T, o order) map[string]int {
+// entries counts the bookings that a completed order must have.
+func (w *harness) entries(t *testing.T, o order) map[string]int {
 	t.Helper()
 	keys := map[string]int{"momo:" + o.Receipt.String: 0, "chain_payment:" + w.paymentOf(t, o.ID).String() + ":completed": 0, "order:" + o.ID.String() + ":completed": 0}
 	for key := range keys {
@@ -109,7 +109,7 @@ func (w *world) entries(t *testing.T, o order) map[string]int {
 	return keys
 }
 
-func byFiat(t *testing.T, w *world) {
+func byFiat(t *testing.T, w *harness) {
 	t.Parallel()
 	o := w.ends(t, w.buy(t, purchase{fiat: "1000"}).ID, "completed", "")
 	if o.FiatAmount != "1000.00" || o.CryptoAmount != "7.730663" { // 1000 / 129.355, rounded down
@@ -122,7 +122,7 @@ func byFiat(t *testing.T, w *world) {
 	}
 }
 
-func declined(t *testing.T, w *world) {
+func declined(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "declined", "prompt", phone)
@@ -133,7 +133,7 @@ func declined(t *testing.T, w *world) {
 	}
 }
 
-func retried(t *testing.T, w *world) {
+func retried(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "insufficient", "prompt", phone)
@@ -148,7 +148,7 @@ func retried(t *testing.T, w *world) {
 	}
 }
 
-func unanswered(t *testing.T, w *world) {
+func unanswered(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "no_response", "prompt", phone)
@@ -158,7 +158,7 @@ func unanswered(t *testing.T, w *world) {
 	w.notPaidOut(t, w.ends(t, o.ID, "cancelled", "cancelled_by_customer"))
 }
 
-func lostCallback(t *testing.T, w *world) {
+func lostCallback(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "callback_lost", "prompt", phone)
@@ -166,9 +166,9 @@ func lostCallback(t *testing.T, w *world) {
 	w.paidOnce(t, w.books(t), o)
 }
 
-// lostAnswer is the worst of the operator's habits: the prompt was taken and paid, the connection broke
-// before it said so, and the one callback is lost too.
-func lostAnswer(t *testing.T, w *world) {
+// lostAnswer is the operator's worst failure: it accepted the prompt, the payer paid, the connection broke before the
+// response, and the only callback is lost too.
+func lostAnswer(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "accepted_drop", "prompt", phone)
@@ -180,7 +180,7 @@ func lostAnswer(t *testing.T, w *world) {
 	}
 }
 
-func doubledCallback(t *testing.T, w *world) {
+func doubledCallback(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "callback_twice", "prompt", phone)
@@ -193,7 +193,7 @@ func doubledCallback(t *testing.T, w *world) {
 	}
 }
 
-func paidLess(t *testing.T, w *world) {
+func paidLess(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "pays_less", "prompt", phone)
@@ -203,8 +203,8 @@ func paidLess(t *testing.T, w *world) {
 	w.exception(t, o.ID, "under", "refunded", "999.00")
 }
 
-// refundUnheard breaks the connection when the payout was taken: nobody may send another one.
-func refundUnheard(t *testing.T, w *world) {
+// refundUnheard breaks the connection after the operator accepted the payout: no second payout may be sent.
+func refundUnheard(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "pays_less", "prompt", phone)
@@ -213,7 +213,7 @@ func refundUnheard(t *testing.T, w *world) {
 	w.refunded(t, o, 599)
 }
 
-func refundTwice(t *testing.T, w *world) {
+func refundTwice(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "pays_less", "prompt", phone)
@@ -222,9 +222,9 @@ func refundTwice(t *testing.T, w *world) {
 	w.refunded(t, o, 599)
 }
 
-// paidMore by a shilling is delivered. The shilling is below what the operator pays out, so it is kept for
-// the payer's asking and nobody has to look.
-func paidMore(t *testing.T, w *world) {
+// paidMore by a shilling is delivered. The shilling is below the operator's payout minimum, so it is kept until the
+// payer asks for it, and needs no operator.
+func paidMore(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "pays_more", "prompt", phone)
@@ -236,8 +236,8 @@ func paidMore(t *testing.T, w *world) {
 	}
 }
 
-// exception waits for the order's one payment exception to be as given.
-func (w *world) exception(t *testing.T, orderID uuid.UUID, kind, status, amount string) {
+// exception waits until the order's only payment exception is as given.
+func (w *harness) exception(t *testing.T, orderID uuid.UUID, kind, status, amount string) {
 	t.Helper()
 	eventually(t, "exception "+kind+" "+status, func() error {
 		var out struct {
@@ -253,26 +253,47 @@ func (w *world) exception(t *testing.T, orderID uuid.UUID, kind, status, amount 
 	})
 }
 
-func paidLate(t *testing.T, w *world) {
+// paidLate pays orders that have ended, one after the other: each releases all late results.
+func paidLate(t *testing.T, w *harness) {
 	t.Parallel()
+	w.paidAfterCancelling(t)
+	w.paidAfterDeclining(t)
+}
+
+// paidAfterCancelling returns an order whose money came after its customer had cancelled it, and went back by rule.
+func (w *harness) paidAfterCancelling(t *testing.T) order {
+	t.Helper()
 	phone := newPhone()
 	w.fault(t, "late_success_1037", "prompt", phone)
 	o := w.buy(t, purchase{fiat: "1000", phone: phone})
 	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
 	w.tell(t, w.amina(t), o.ID, "cancel", nil)
-	w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
+	o = w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
+	w.release(t)
+	w.exception(t, o.ID, "late", "refunded", "1000.00")
+	w.refunded(t, o, 1000)
+	w.notPaidOut(t, o)
+	return o
+}
+
+// paidAfterDeclining returns an order whose money came after its payer had declined, and went back by command.
+func (w *harness) paidAfterDeclining(t *testing.T) order {
+	t.Helper()
+	phone := newPhone()
+	w.fault(t, "late_success_1032", "prompt", phone)
+	o := w.ends(t, w.buy(t, purchase{fiat: "1000", phone: phone}).ID, "failed", "declined")
 	w.release(t)
 	w.exception(t, o.ID, "late", "open", "1000.00")
 	w.parked(t, workflows.LatePaymentID(w.collection(t, o.ID)))
-	w.tell(t, w.operator(t), o.ID, "refund", map[string]string{"note": "paid after the order was cancelled"})
-	o = w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
+	w.tell(t, w.operator(t), o.ID, "refund", map[string]string{"note": "paid after the order had failed"})
 	w.refunded(t, o, 1000)
 	w.notPaidOut(t, o)
 	w.exception(t, o.ID, "late", "refunded", "1000.00")
+	return o
 }
 
-// collection is the id of an order's first prompt.
-func (w *world) collection(t *testing.T, orderID uuid.UUID) (id uuid.UUID) {
+// collection returns the id of an order's first prompt.
+func (w *harness) collection(t *testing.T, orderID uuid.UUID) (id uuid.UUID) {
 	t.Helper()
 	err := w.db.QueryRowContext(t.Context(),
 		`SELECT id FROM payment_attempts WHERE order_id = $1 AND direction = 'collection' ORDER BY created_at LIMIT 1`, orderID).Scan(&id)
@@ -282,7 +303,7 @@ func (w *world) collection(t *testing.T, orderID uuid.UUID) (id uuid.UUID) {
 	return id
 }
 
-func cancelled(t *testing.T, w *world) {
+func cancelled(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "never", "prompt", phone)
@@ -292,13 +313,13 @@ func cancelled(t *testing.T, w *world) {
 	w.notPaidOut(t, w.ends(t, o.ID, "cancelled", "cancelled_by_customer"))
 	err := w.amina(t).Post(t.Context(), "/api/v1/auth/orders/"+o.ID.String()+"/retry-payment", uuid.NewString(), nil, nil)
 	if p, ok := errors.AsType[*client.Problem](err); !ok || p.Status != http.StatusConflict {
-		t.Errorf("another prompt for a cancelled order: %v", err)
+		t.Errorf("the response to another prompt for a cancelled order: %v", err)
 	}
 }
 
-// expired starts its flow as the API does, with less time than the API gives, but with more than it takes to open the
-// order: one whose time is up is refused.
-func expired(t *testing.T, w *world) {
+// expired starts the order's flow as the API does. Its time is shorter than the API's, but long enough to open the
+// order: an order that has already expired is refused.
+func expired(t *testing.T, w *harness) {
 	t.Parallel()
 	phone := newPhone()
 	w.fault(t, "no_response", "prompt", phone)
@@ -316,7 +337,7 @@ func expired(t *testing.T, w *world) {
 }
 
 // refused orders leave nothing behind.
-func refused(t *testing.T, w *world) {
+func refused(t *testing.T, w *harness) {
 	t.Parallel()
 	for name, p := range map[string]purchase{
 		"above the offer's maximum": {crypto: "1000.5"},
@@ -325,7 +346,7 @@ func refused(t *testing.T, w *world) {
 	} {
 		_, err := w.tryBuy(t, p, uuid.NewString())
 		if problem, ok := errors.AsType[*client.Problem](err); !ok || problem.Status != http.StatusUnprocessableEntity || len(problem.Errors) == 0 {
-			t.Errorf("an order %s was answered with %v", name, err)
+			t.Errorf("the response to an order %s: %v", name, err)
 		}
 	}
 }

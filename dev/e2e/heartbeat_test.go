@@ -17,9 +17,9 @@ import (
 	"kivuko/workflows"
 )
 
-// TestAnotherWorkerTakesOver kills a worker in the middle of a step that waits for the mobile money operator. It
-// had told Temporal that it is alive; another worker is given the step because that stopped, and not because the
-// time of a try, which is many times as long, was over.
+// TestAnotherWorkerTakesOver kills a worker in the middle of an activity that waits for the mobile money operator.
+// The worker had sent heartbeats. Another worker gets the activity because the heartbeats stopped, long before the
+// timeout of the attempt.
 func TestAnotherWorkerTakesOver(t *testing.T) {
 	w := open(t)
 	operator, first := w.stack.Supervisor.Child(stack.ProcessMomo), w.stack.Supervisor.Child(stack.ProcessWorker("momo"))
@@ -28,19 +28,19 @@ func TestAnotherWorkerTakesOver(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if err := operator.Signal(syscall.SIGSTOP); err != nil { // it takes calls and answers none
+	if err := operator.Signal(syscall.SIGSTOP); err != nil { // it accepts requests and never responds
 		t.Fatal(err)
 	}
 	t.Cleanup(goOn)
 	o := w.buy(t, purchase{crypto: "5"})
 	flow := workflows.OnRampID(o.ID)
-	eventually(t, "the step says that it is alive", func() error {
+	eventually(t, "the activity sends heartbeats", func() error {
 		step := w.prompting(t, flow)
 		switch {
 		case step == nil:
 			return errors.New("no prompt is being sent")
 		case step.GetLastHeartbeatTime().AsTime().Before(step.GetLastStartedTime().AsTime()) || step.GetLastHeartbeatTime() == nil:
-			return errors.New("nothing was heard of it since it began")
+			return errors.New("it has sent no heartbeat since it began")
 		case !strings.HasSuffix(step.GetLastWorkerIdentity(), fmt.Sprint(":", first.PID())):
 			return fmt.Errorf("it runs in %s", step.GetLastWorkerIdentity())
 		}
@@ -65,18 +65,18 @@ func TestAnotherWorkerTakesOver(t *testing.T) {
 	w.settled(t, o)
 	begun := started(w.events(t, flow, ""), "PromptPayer")
 	if begun == nil || begun.GetAttempt() < 2 {
-		t.Fatalf("the step was not begun anew: %v", begun)
+		t.Fatalf("the activity was not started again: %v", begun)
 	}
 	if kind := begun.GetLastFailure().GetTimeoutFailureInfo().GetTimeoutType(); kind != enumspb.TIMEOUT_TYPE_HEARTBEAT {
-		t.Errorf("the step was given to another worker because of %v", begun.GetLastFailure())
+		t.Errorf("another worker got the activity because of %v", begun.GetLastFailure())
 	}
 	if !strings.HasSuffix(begun.GetIdentity(), fmt.Sprint(":", second.PID())) {
-		t.Errorf("the step was taken over by %s, not by process %d", begun.GetIdentity(), second.PID())
+		t.Errorf("the activity was taken over by %s, not by process %d", begun.GetIdentity(), second.PID())
 	}
 }
 
-// prompting is the step of an order that sends a prompt, while a worker is at it.
-func (w *world) prompting(t *testing.T, flow string) *workflowpb.PendingActivityInfo {
+// prompting returns the activity of an order that sends a prompt, while a worker runs it.
+func (w *harness) prompting(t *testing.T, flow string) *workflowpb.PendingActivityInfo {
 	t.Helper()
 	d, err := w.temporal.DescribeWorkflowExecution(t.Context(), flow, "")
 	if err != nil {
@@ -90,7 +90,7 @@ func (w *world) prompting(t *testing.T, flow string) *workflowpb.PendingActivity
 	return nil
 }
 
-// started finds the event that tells who was last given a step, and what became of the try before.
+// started returns the event of an activity's last start, which also has the failure of the attempt before.
 func started(events []*historypb.HistoryEvent, name string) *historypb.ActivityTaskStartedEventAttributes {
 	scheduled := map[int64]bool{}
 	var last *historypb.ActivityTaskStartedEventAttributes

@@ -15,20 +15,21 @@ import (
 	"kivuko/workflows"
 )
 
-// TestLatePayouts has the operator speak again of a payout when everything about it is over. A repetition is taken
-// for one: nothing is booked, nobody is called.
+// TestLatePayouts has the operator repeat a payout's result after its order is over. The flow must recognise the
+// repetition: it books nothing and calls no operator.
 func TestLatePayouts(t *testing.T) {
 	w := open(t)
 	flow := w.repeatResult(t)
 	var out workflows.LatePayoutResult
 	if err := w.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), &out); err != nil || out.Outcome != workflows.LateAccounted {
-		t.Errorf("the look at a repetition ended with %+v: %v", out, err)
+		t.Errorf("the check of a repetition ended with %+v: %v", out, err)
 	}
 	w.invariants(t)
 }
 
-// TestSalesPaidLate has the operator refuse payouts of sales and make them all the same, later. Whoever was paid keeps
-// the shillings: where the crypto is still here it goes to the vendor, and where it is gone a person books the loss.
+// TestSalesPaidLate has the mobile money operator refuse payouts of sales, and make them later all the same. The
+// payee keeps the shillings. If the crypto is still here, it goes to the vendor; if it is gone, an operator books the
+// loss.
 func TestSalesPaidLate(t *testing.T) {
 	w := open(t)
 	n := w.tronNode()
@@ -41,9 +42,9 @@ func TestSalesPaidLate(t *testing.T) {
 	w.floatAgrees(t)
 }
 
-// refusedForNow are two sales whose payouts the operator refuses, with which it is late. The crypto of one is gone to its
-// refund address, that of the other waits for one.
-func (w *world) refusedForNow(t *testing.T, n demo.Node) (here, gone order, back string) {
+// refusedForNow makes two sales whose payouts the operator refuses now and makes later. The crypto of one has gone to
+// its refund address; the other one still waits for a refund address.
+func (w *harness) refusedForNow(t *testing.T, n demo.Node) (here, gone order, back string) {
 	t.Helper()
 	back, err := stranger(n.Network)
 	if err != nil {
@@ -54,7 +55,7 @@ func (w *world) refusedForNow(t *testing.T, n demo.Node) (here, gone order, back
 	gone = w.sell(t, n, sale{phone: phone, back: back})
 	here = w.homeless(t, n, "late_paid")
 	w.payIn(t, n, gone, soldCrypto)
-	w.cryptoBack(t, n, gone, exchange.DetailRefundOpen, back, soldCrypto)
+	w.cryptoRefund(t, n, gone, exchange.DetailRefundOpen, back, soldCrypto)
 	w.parkedWith(t, workflows.OffRampID(here.ID), workflows.ReasonRefundAddress)
 	if paid := w.paidFor(t, here); len(paid) != 0 {
 		t.Fatalf("the operator has paid already: %+v", paid)
@@ -62,8 +63,8 @@ func (w *world) refusedForNow(t *testing.T, n demo.Node) (here, gone order, back
 	return here, gone, back
 }
 
-// paidLate waits until a late payout is booked as made beside the refund, and returns its receipt.
-func (w *world) paidLate(t *testing.T, o order) string {
+// paidLate waits until a late payout is booked as made in addition to the refund, and returns its receipt.
+func (w *harness) paidLate(t *testing.T, o order) string {
 	t.Helper()
 	w.exception(t, o.ID, "paid_twice", "open", fmt.Sprintf("%d.00", soldFiat))
 	paid := w.paidFor(t, o)
@@ -73,8 +74,8 @@ func (w *world) paidLate(t *testing.T, o order) string {
 	return paid[0].Receipt
 }
 
-// latePayout is the flow that looks at the one payout of a sale.
-func (w *world) latePayout(t *testing.T, o order) string {
+// latePayout returns the flow that checks the only payout of a sale.
+func (w *harness) latePayout(t *testing.T, o order) string {
 	t.Helper()
 	var attempt uuid.UUID
 	err := w.db.QueryRowContext(t.Context(), `SELECT id FROM payment_attempts WHERE order_id = $1 AND direction = 'payout' AND refund_id IS NULL`, o.ID).Scan(&attempt)
@@ -84,9 +85,9 @@ func (w *world) latePayout(t *testing.T, o order) string {
 	return workflows.LatePayoutID(attempt)
 }
 
-// keepsPayout has a person let the late payout stand while the crypto is here: an address that comes now brings nothing
-// back any more.
-func (w *world) keepsPayout(t *testing.T, n demo.Node, o order) {
+// keepsPayout has an operator accept the late payout while the crypto is here: a refund address that the customer
+// sets now has no effect.
+func (w *harness) keepsPayout(t *testing.T, n demo.Node, o order) {
 	t.Helper()
 	receipt := w.paidLate(t, o)
 	w.ended(t, w.latePayout(t, o))
@@ -111,15 +112,15 @@ func (w *world) keepsPayout(t *testing.T, n demo.Node, o order) {
 	w.leftNothing(t, n, o)
 	w.notSentBack(t, o)
 	w.exception(t, o.ID, "paid_twice", "accepted", fmt.Sprintf("%d.00", soldFiat))
-	// What the payee owed is paid by the vendor, who has the crypto for it.
+	// The vendor, who has the crypto, pays what the payee owed.
 	want := map[string]string{"fiat_balance": "1287.55", "receivable": "-1287", "rounding": "0.55"}
 	if got := w.lines(t, "order:"+o.ID.String()+":kept"); !equalAmounts(got, want) {
 		t.Errorf("it is booked as %v, not %v", got, want)
 	}
 }
 
-// booksLoss has a person decide about a late payout when the crypto is gone.
-func (w *world) booksLoss(t *testing.T, n demo.Node, o order, back string) {
+// booksLoss has an operator decide about a late payout after the crypto is gone.
+func (w *harness) booksLoss(t *testing.T, n demo.Node, o order, back string) {
 	t.Helper()
 	w.paidLate(t, o)
 	flow := w.latePayout(t, o)
@@ -134,8 +135,8 @@ func (w *world) booksLoss(t *testing.T, n demo.Node, o order, back string) {
 	w.leftNothing(t, n, o)
 }
 
-// floatAgrees waits until the ledger says of both accounts at the operator what the operator's books say.
-func (w *world) floatAgrees(t *testing.T) {
+// floatAgrees waits until the ledger agrees with the operator's books on both of our accounts there.
+func (w *harness) floatAgrees(t *testing.T) {
 	t.Helper()
 	eventually(t, "ledger and operator agree", func() error {
 		b := w.books(t)
@@ -152,9 +153,9 @@ func (w *world) floatAgrees(t *testing.T) {
 	})
 }
 
-// repeatResult gives money back, and has the operator's result come once more. It returns the flow that looked at it,
+// repeatResult refunds an order, and has the operator's result arrive once more. It returns the flow that checked it,
 // which has ended.
-func (w *world) repeatResult(t *testing.T) (flow string) {
+func (w *harness) repeatResult(t *testing.T) (flow string) {
 	t.Helper()
 	phone := newPhone()
 	w.fault(t, "pays_less", "prompt", phone)
@@ -164,7 +165,7 @@ func (w *world) repeatResult(t *testing.T) (flow string) {
 	if err := w.db.QueryRowContext(t.Context(), `SELECT id FROM refunds WHERE order_id = $1`, o.ID).Scan(&refund); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.temporal.GetWorkflow(t.Context(), workflows.RefundID(refund), "").Get(t.Context(), nil); err != nil {
+	if err := w.temporal.GetWorkflow(t.Context(), workflows.MomoPayoutID(exchange.PayoutOfRefund(refund)), "").Get(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	p := w.payoutTo(t, phone)
@@ -172,15 +173,15 @@ func (w *world) repeatResult(t *testing.T) (flow string) {
 		t.Fatal(err)
 	}
 	flow = workflows.LatePayoutID(uuid.MustParse(p.OriginatorConversationID))
-	eventually(t, "the look at the repetition is over", func() error {
+	eventually(t, "the check of the repetition is over", func() error {
 		return w.temporal.GetWorkflow(t.Context(), flow, "").Get(context.WithoutCancel(t.Context()), nil)
 	})
 	w.refunded(t, o, 649)
 	return flow
 }
 
-// payoutTo is the one payout to a phone that the operator took.
-func (w *world) payoutTo(t *testing.T, phone string) sandbox.Transfer {
+// payoutTo returns the only payout to a phone that the operator accepted.
+func (w *harness) payoutTo(t *testing.T, phone string) sandbox.Transfer {
 	t.Helper()
 	var found []sandbox.Transfer
 	for _, p := range w.books(t).Payouts {
@@ -194,7 +195,7 @@ func (w *world) payoutTo(t *testing.T, phone string) sandbox.Transfer {
 	return found[0]
 }
 
-// resultOf is a payout's result as the operator posts it.
+// resultOf returns a payout's result as the operator posts it.
 func resultOf(p sandbox.Transfer) map[string]any {
 	last := p.Results[len(p.Results)-1]
 	return map[string]any{"Result": map[string]any{

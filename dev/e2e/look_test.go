@@ -18,7 +18,7 @@ import (
 	"kivuko/momo/sandbox"
 )
 
-// call speaks JSON to a control endpoint of the stack.
+// call sends a JSON request to a control endpoint of the stack.
 func call(ctx context.Context, method, address string, in, out any) error {
 	var body bytes.Buffer
 	if in == nil {
@@ -50,19 +50,19 @@ func call(ctx context.Context, method, address string, in, out any) error {
 	return json.NewDecoder(resp.Body).Decode(out)
 }
 
-// control speaks to the TRON node's switches.
-func (w *world) control(ctx context.Context, method, path string, in, out any) error {
+// control calls a control endpoint of the TRON node.
+func (w *harness) control(ctx context.Context, method, path string, in, out any) error {
 	return call(ctx, method, "http://"+w.stack.Addresses.TronControl+path, in, out)
 }
 
-func (w *world) tron(t *testing.T, path string, in any) {
+func (w *harness) tron(t *testing.T, path string, in any) {
 	t.Helper()
 	if err := w.control(t.Context(), http.MethodPost, path, in, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// movement is the node's own record of coins that changed hands.
+// movement is a transfer as the node itself recorded it.
 type movement struct {
 	Block       int64  `json:"block"`
 	Transaction string `json:"transaction"`
@@ -73,14 +73,14 @@ type movement struct {
 	Solid       bool   `json:"solid"`
 }
 
-func (w *world) movements(ctx context.Context, address string) ([]movement, error) {
+func (w *harness) movements(ctx context.Context, address string) ([]movement, error) {
 	var all []movement
 	err := w.control(ctx, http.MethodGet, "/movements?address="+url.QueryEscape(address), nil, &all)
 	return all, err
 }
 
-// arrived are the transfers of tokens to an address.
-func (w *world) arrived(t *testing.T, address string) []movement {
+// arrived returns the token transfers to an address.
+func (w *harness) arrived(t *testing.T, address string) []movement {
 	t.Helper()
 	all, err := w.movements(t.Context(), address)
 	if err != nil {
@@ -89,9 +89,9 @@ func (w *world) arrived(t *testing.T, address string) []movement {
 	return slices.DeleteFunc(all, func(m movement) bool { return m.To != address || m.Token == "" })
 }
 
-// holdings recomputes what an address has at the newest final block, from the movements and fees that the
-// node recorded and from nothing of ours: sun, and units of USDT.
-func (w *world) holdings(ctx context.Context, address, token string) (sun, units *big.Int, err error) {
+// holdings recomputes an address's balances at the newest final block from the movements and fees that the node
+// recorded, and from no data of the product: sun, and units of USDT.
+func (w *harness) holdings(ctx context.Context, address, token string) (sun, units *big.Int, err error) {
 	all, err := w.movements(ctx, address)
 	if err != nil {
 		return nil, nil, err
@@ -132,10 +132,10 @@ func (w *world) holdings(ctx context.Context, address, token string) (sun, units
 	return sun, units, nil
 }
 
-func (w *world) momo() string { return "http://" + w.stack.Addresses.Momo }
+func (w *harness) momo() string { return "http://" + w.stack.Addresses.Momo }
 
-// books are the operator's own.
-func (w *world) books(t *testing.T) sandbox.Books {
+// books returns the mobile money operator's own books.
+func (w *harness) books(t *testing.T) sandbox.Books {
 	t.Helper()
 	var b sandbox.Books
 	if err := call(t.Context(), http.MethodGet, w.momo()+"/control/books", nil, &b); err != nil {
@@ -144,8 +144,8 @@ func (w *world) books(t *testing.T) sandbox.Books {
 	return b
 }
 
-// fault asks the operator to behave so with one phone, once.
-func (w *world) fault(t *testing.T, behaviour, op, phone string) {
+// fault makes the mobile money operator show a behaviour once, for one phone.
+func (w *harness) fault(t *testing.T, behaviour, op, phone string) {
 	t.Helper()
 	in := sandbox.Fault{Behaviour: behaviour, Op: op, Phone: phone, Times: 1}
 	if err := call(t.Context(), http.MethodPost, w.momo()+"/control/faults", in, nil); err != nil {
@@ -153,30 +153,30 @@ func (w *world) fault(t *testing.T, behaviour, op, phone string) {
 	}
 }
 
-// release lets go on what the operator was late with.
-func (w *world) release(t *testing.T) {
+// release lets the mobile money operator finish what it delayed.
+func (w *harness) release(t *testing.T) {
 	t.Helper()
 	if err := call(t.Context(), http.MethodPost, w.momo()+"/control/release", nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// reference is what the payer of an order reads on the prompt.
+// reference returns the reference that the payer of an order reads on the prompt.
 func reference(id uuid.UUID) string { return exchange.Order{ID: id}.PaymentReference() }
 
-// collected are the operator's effects of an order's prompts.
+// collected returns the operator's effects of an order's prompts.
 func collected(b sandbox.Books, id uuid.UUID) []sandbox.Effect {
 	return slices.DeleteFunc(slices.Clone(b.Effects), func(e sandbox.Effect) bool {
 		return e.Direction != sandbox.Collection || e.Reference != reference(id)
 	})
 }
 
-// prompted are the prompts that the operator took for an order.
+// prompted returns the prompts that the operator accepted for an order.
 func prompted(b sandbox.Books, id uuid.UUID) []sandbox.Prompt {
 	return slices.DeleteFunc(slices.Clone(b.Prompts), func(p sandbox.Prompt) bool { return p.Reference != reference(id) })
 }
 
-// paidBack are the payouts that reached a phone.
+// paidBack returns the payouts that reached a phone.
 func paidBack(b sandbox.Books, phone string) []sandbox.Effect {
 	return slices.DeleteFunc(slices.Clone(b.Effects), func(e sandbox.Effect) bool {
 		return e.Direction != sandbox.Payout || e.Phone != phone

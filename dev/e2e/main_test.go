@@ -1,6 +1,6 @@
-// Package e2e proves the whole of Kivuko: the product's own binary, its processes, a real Temporal on
-// PostgreSQL, a TRON node and the mobile money operator's sandbox, all on one machine. What it believes is
-// what the outside says: the chain's own record of movements and the operator's own books.
+// Package e2e tests all of Kivuko on one machine: the product's binary and processes, a real Temporal on
+// PostgreSQL, the chains' nodes and the mobile money operator's sandbox. It checks results with the outside
+// records: the chains' own records of movements and the operator's own books.
 package e2e
 
 import (
@@ -12,21 +12,21 @@ import (
 	"testing"
 )
 
-// What the environment may ask for.
+// Environment variables of the tests.
 const (
-	// databaseVariable is set by `make test`, anew each time. Reading it keeps `go test` from showing a
-	// remembered result: it can't see that the product's binary, which is built here, has changed.
+	// databaseVariable is set by `make test`, to a new value each time. Reading it keeps `go test` from using a
+	// cached result: it does not see changes of the product's binary, which is built here.
 	databaseVariable = "KIVUKO_TEST_DATABASE_URL"
-	// keepVariable names a directory in which state and logs stay, to be looked at.
+	// keepVariable names a directory in which state and logs are kept after the tests.
 	keepVariable = "KIVUKO_E2E_DIR"
-	// atOnce is how many stories go side by side. They wait for the stack for the most part, so that it is more than
-	// this machine has cores.
+	// atOnce is the number of parallel scenarios. They mostly wait for the stack, so it is higher than the number of
+	// cores.
 	atOnce = "5"
-	// soakVariable is how many orders the soak runs; without it there is none.
+	// soakVariable is the number of orders of the soak; without it there is none.
 	soakVariable = "KIVUKO_E2E_SOAK"
 )
 
-// soakOrders is how long the soak shall be.
+// soakOrders returns the number of orders of the soak.
 func soakOrders(t *testing.T) int {
 	t.Helper()
 	text := os.Getenv(soakVariable)
@@ -44,12 +44,12 @@ func TestMain(m *testing.M) {
 	os.Exit(run(m))
 }
 
-// accountForPoints reports points that the tests have passed and that no trial plays.
+// accountForPoints reports crash points that the tests have passed and that no trial plays.
 func accountForPoints() int {
-	if theWorld == nil {
+	if theHarness == nil {
 		return 0
 	}
-	all, err := passed(theWorld.crash)
+	all, err := passed(theHarness.crash)
 	points := unaccounted(all)
 	if err == nil && len(points) == 0 {
 		return 0
@@ -67,7 +67,7 @@ func run(m *testing.M) int {
 			fmt.Fprintln(os.Stderr, "e2e:", err)
 			return 1
 		}
-		defer func() { _ = os.RemoveAll(made) }() // only a full disk would mind
+		defer func() { _ = os.RemoveAll(made) }() // leftovers do no harm
 		dir = made
 	}
 	dir, err := filepath.Abs(dir)
@@ -75,7 +75,7 @@ func run(m *testing.M) int {
 		err = os.MkdirAll(dir, 0o755)
 	}
 	if err == nil {
-		err = os.Chmod(dir, 0o755) // the database runs as a user of its own where we are root
+		err = os.Chmod(dir, 0o755) // the database runs as another user when we are root
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
@@ -88,7 +88,7 @@ func run(m *testing.M) int {
 	}
 	code := m.Run()
 	code = max(code, accountForPoints())
-	if err := closeWorld(); err != nil {
+	if err := closeHarness(); err != nil {
 		fmt.Fprintln(os.Stderr, "e2e: the stack did not stop cleanly:", err)
 		code = max(code, 1)
 	}

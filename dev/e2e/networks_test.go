@@ -21,11 +21,11 @@ import (
 	"kivuko/workflows"
 )
 
-// patienceToOutbid is how long a transaction on Ethereum waits for a block before it is outbid.
-const patienceToOutbid = 5 * time.Second
+// timeoutToBump is how long a transaction on Ethereum waits for a block before it is replaced with a higher fee.
+const timeoutToBump = 5 * time.Second
 
-// eachNetwork plays a story on every network that runs.
-func (w *world) eachNetwork(t *testing.T, play func(t *testing.T, n demo.Node)) {
+// eachNetwork plays a scenario on every running network.
+func (w *harness) eachNetwork(t *testing.T, play func(t *testing.T, n demo.Node)) {
 	t.Helper()
 	for _, n := range w.seed().Nodes() {
 		t.Run(string(n.Network), func(t *testing.T) { play(t, n) })
@@ -35,7 +35,7 @@ func (w *world) eachNetwork(t *testing.T, play func(t *testing.T, n demo.Node)) 
 	}
 }
 
-// post turns a switch of a network's node.
+// post sets a fault switch of a network's node.
 func post(t *testing.T, n demo.Node, path string, in any) {
 	t.Helper()
 	if err := n.Call(t.Context(), http.MethodPost, path, in, nil); err != nil {
@@ -43,7 +43,7 @@ func post(t *testing.T, n demo.Node, path string, in any) {
 	}
 }
 
-// heal makes a node behave again when the test is over, also when it failed in the middle.
+// heal ends a node's faults when the test is over, also when it failed in the middle.
 func heal(t *testing.T, n demo.Node) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -55,11 +55,11 @@ func heal(t *testing.T, n demo.Node) {
 	})
 }
 
-// stranger is an address of a key that nobody keeps.
+// stranger returns an address whose key is not kept.
 func stranger(n exchange.Network) (string, error) { return demo.Stranger(n) }
 
-// walletOf is the default wallet of a person of the seed.
-func (w *world) walletOf(t *testing.T, email string, n exchange.Network) exchange.Wallet {
+// walletOf returns the default wallet of a user of the seed.
+func (w *harness) walletOf(t *testing.T, email string, n exchange.Network) exchange.Wallet {
 	t.Helper()
 	u, err := w.store.UserByEmail(t.Context(), email)
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *world) walletOf(t *testing.T, email string, n exchange.Network) exchang
 	return wallet
 }
 
-// cameOnce checks on the chain itself that an address got an asset in exactly one transaction.
+// cameOnce checks with the chain's node that an address got an asset in exactly one transaction.
 func cameOnce(t *testing.T, n demo.Node, address, tx string, m money.Amount) {
 	t.Helper()
 	changes, err := n.Changes(t.Context(), address)
@@ -94,8 +94,8 @@ func cameOnce(t *testing.T, n demo.Node, address, tx string, m money.Amount) {
 	}
 }
 
-// booksAgree waits until the ledger says of every wallet of ours exactly what the chains say.
-func (w *world) booksAgree(t *testing.T) {
+// booksAgree waits until ledger and chains agree about every custodial wallet.
+func (w *harness) booksAgree(t *testing.T) {
 	t.Helper()
 	const settling = 2 * time.Minute
 	if err := await(t.Context(), settling, func() error { return w.compareAll(t.Context()) }); err != nil {
@@ -103,12 +103,12 @@ func (w *world) booksAgree(t *testing.T) {
 	}
 }
 
-func (w *world) compareAll(ctx context.Context) error {
+func (w *harness) compareAll(ctx context.Context) error {
 	return invariants.Chains(ctx, w.store, w.seed().Nodes())
 }
 
-// TestNetworks plays what every network must do: buy, see deposits, send inside and outside. The chains stand
-// beside each other, and so do these stories.
+// TestNetworks plays the basic scenarios on every network: buy, see deposits, send inside and outside. The chains are
+// independent, so the scenarios run in parallel.
 func TestNetworks(t *testing.T) {
 	w := open(t)
 	t.Run("all", func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestNetworks(t *testing.T) {
 			t.Run("a transfer outside", func(t *testing.T) { w.sendOutside(t, n) })
 			if n.Network == exchange.Ethereum {
 				t.Run("gas comes to a wallet without any", func(t *testing.T) { w.gasComes(t, n) })
-				t.Run("a stuck transaction is outbid", func(t *testing.T) { w.outbid(t, n) })
+				t.Run("a stuck transaction is replaced with a higher fee", func(t *testing.T) { w.bump(t, n) })
 			}
 		})
 	})
@@ -129,8 +129,8 @@ func TestNetworks(t *testing.T) {
 	w.booksAgree(t)
 }
 
-// deposits are the rows of what came to an address.
-func (w *world) deposits(ctx context.Context, address string) (all []struct{ status, amount string }, err error) {
+// deposits returns the rows of deposits to an address.
+func (w *harness) deposits(ctx context.Context, address string) (all []struct{ status, amount string }, err error) {
 	rows, err := w.db.QueryContext(ctx, `SELECT status, amount FROM chain_deposits WHERE to_address = $1 AND kind = 'credit' ORDER BY created_at`, address)
 	if err != nil {
 		return nil, err
@@ -146,8 +146,8 @@ func (w *world) deposits(ctx context.Context, address string) (all []struct{ sta
 	return all, rows.Err()
 }
 
-// ownWallet makes another wallet of a customer, so that nobody else's money comes there.
-func (w *world) ownWallet(t *testing.T, n exchange.Network) exchange.Wallet {
+// ownWallet makes another wallet of a customer, which no other test pays to.
+func (w *harness) ownWallet(t *testing.T, n exchange.Network) exchange.Wallet {
 	t.Helper()
 	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
 	if err != nil {
@@ -171,14 +171,14 @@ func (w *world) ownWallet(t *testing.T, n exchange.Network) exchange.Wallet {
 	return wallet
 }
 
-// depositSeen pays from outside and kills the process that watches before it can be final.
-func (w *world) depositSeen(t *testing.T, n demo.Node) {
+// depositSeen pays from outside and kills the watching process before the deposit can be final.
+func (w *harness) depositSeen(t *testing.T, n demo.Node) {
 	wallet, m := w.ownWallet(t, n.Network), money.Must(money.USDT, "12.345678")
 	if err := n.Fund(t.Context(), wallet.Address, m); err != nil {
 		t.Fatal(err)
 	}
 	w.kill(t, stack.ProcessWorker("chain-"+string(n.Network)), 0)
-	w.hasten(t, workflows.DepositWatchID(n.Network)) // trials wait for Temporal to learn of it
+	w.hasten(t, workflows.DepositWatchID(n.Network)) // otherwise trials wait for Temporal's timeouts
 	eventually(t, "the deposit is booked", func() error {
 		held, err := demo.Held(t.Context(), w.store, wallet, money.USDT)
 		if err == nil && !held.Equal(m) {
@@ -192,8 +192,8 @@ func (w *world) depositSeen(t *testing.T, n demo.Node) {
 	}
 }
 
-// depositOrphaned takes the block away in which a deposit was seen, and its transaction with it.
-func (w *world) depositOrphaned(t *testing.T, n demo.Node) {
+// depositOrphaned removes the block in which a deposit was seen, with its transaction.
+func (w *harness) depositOrphaned(t *testing.T, n demo.Node) {
 	heal(t, n)
 	wallet := w.ownWallet(t, n.Network)
 	post(t, n, "/pause", nil)
@@ -211,7 +211,7 @@ func (w *world) depositOrphaned(t *testing.T, n demo.Node) {
 		})
 	}
 	depth := 1
-	if n.Network == exchange.Solana { // a block is seen when it is confirmed, which the next ones do
+	if n.Network == exchange.Solana { // a block is seen when it is confirmed, by the next ones
 		post(t, n, "/produce", map[string]any{"blocks": 2})
 		depth = 3
 	}
@@ -224,8 +224,8 @@ func (w *world) depositOrphaned(t *testing.T, n demo.Node) {
 	}
 }
 
-// offerOn is what a vendor sells on a network.
-func (w *world) offerOn(t *testing.T, vendor string, n exchange.Network) uuid.UUID {
+// offerOn returns a vendor's offer on a network.
+func (w *harness) offerOn(t *testing.T, vendor string, n exchange.Network) uuid.UUID {
 	t.Helper()
 	u, err := w.store.UserByEmail(t.Context(), vendor)
 	if err != nil {
@@ -241,7 +241,7 @@ func (w *world) offerOn(t *testing.T, vendor string, n exchange.Network) uuid.UU
 }
 
 // purchaseFrom buys from a vendor, to a stranger's address, and checks that it came.
-func (w *world) purchaseFrom(t *testing.T, vendor string, n demo.Node) order {
+func (w *harness) purchaseFrom(t *testing.T, vendor string, n demo.Node) order {
 	t.Helper()
 	to, err := stranger(n.Network)
 	if err != nil {
@@ -259,11 +259,11 @@ func (w *world) purchaseFrom(t *testing.T, vendor string, n demo.Node) order {
 	return o
 }
 
-func (w *world) buyOn(t *testing.T, n demo.Node) { w.purchaseFrom(t, demo.VendorEmail, n) }
+func (w *harness) buyOn(t *testing.T, n demo.Node) { w.purchaseFrom(t, demo.VendorEmail, n) }
 
 // gasComes buys from the vendor who has no ether.
-func (w *world) gasComes(t *testing.T, n demo.Node) {
-	o := w.purchaseFrom(t, demo.DryVendorEmail, n)
+func (w *harness) gasComes(t *testing.T, n demo.Node) {
+	o := w.purchaseFrom(t, demo.ExhaustedVendorEmail, n)
 	var topUps int
 	err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM chain_payments WHERE purpose = 'gas' AND object_id = $1 AND status = 'completed'`,
 		w.paymentOf(t, o.ID)).Scan(&topUps)
@@ -272,12 +272,12 @@ func (w *world) gasComes(t *testing.T, n demo.Node) {
 	}
 }
 
-// transferOn opens a transfer as a client should: it repeats the request with the same key.
+// transferOn opens a transfer like a correct client, which repeats the request with the same key.
 func transferOn(ctx context.Context, c *client.Client, n exchange.Network, amount string, to map[string]any, key string) (sent, error) {
 	var out sent
 	var final error
 	in := map[string]any{"network": n, "asset": "USDT", "amount": amount, "recipient": to}
-	err := await(ctx, 2*patience, func() error {
+	err := await(ctx, 2*timeout, func() error {
 		err := c.Post(ctx, "/api/v1/auth/transfers", key, in, &out)
 		if passing(err) {
 			return err
@@ -288,7 +288,7 @@ func transferOn(ctx context.Context, c *client.Client, n exchange.Network, amoun
 	return out, errors.Join(err, final)
 }
 
-func (w *world) sendInside(t *testing.T, n demo.Node) {
+func (w *harness) sendInside(t *testing.T, n demo.Node) {
 	vendor := w.as(t, demo.VendorEmail)
 	f, err := transferOn(t.Context(), vendor, n.Network, "3.25", map[string]any{"email": demo.CustomerEmail}, uuid.NewString())
 	if err != nil || f.Kind != "internal" {
@@ -298,12 +298,12 @@ func (w *world) sendInside(t *testing.T, n demo.Node) {
 	cameOnce(t, n, w.walletOf(t, demo.CustomerEmail, n.Network).Address, f.TxHash, money.Must(money.USDT, "3.25"))
 }
 
-func (w *world) sendOutside(t *testing.T, n demo.Node) {
+func (w *harness) sendOutside(t *testing.T, n demo.Node) {
 	w.sendAway(t, n, w.as(t, demo.VendorEmail), func() {})
 }
 
-// sendAway sends to a stranger's address. Meanwhile is what happens when the transfer is under way.
-func (w *world) sendAway(t *testing.T, n demo.Node, c *client.Client, meanwhile func()) sent {
+// sendAway sends to a stranger's address. meanwhile is called while the transfer is pending.
+func (w *harness) sendAway(t *testing.T, n demo.Node, c *client.Client, meanwhile func()) sent {
 	t.Helper()
 	to, err := stranger(n.Network)
 	if err != nil {
@@ -319,9 +319,9 @@ func (w *world) sendAway(t *testing.T, n demo.Node, c *client.Client, meanwhile 
 	return f
 }
 
-// outbid keeps the blocks empty until the transaction that waits was outbid. Both have one number, so that the
-// chain takes one of them.
-func (w *world) outbid(t *testing.T, n demo.Node) sent {
+// bump keeps the blocks empty until the waiting transaction was replaced with a higher fee. Both have the same nonce, so
+// that the chain includes only one of them.
+func (w *harness) bump(t *testing.T, n demo.Node) sent {
 	heal(t, n)
 	post(t, n, "/faults", map[string]any{"hold_blocks": 100_000})
 	vendor := w.as(t, demo.VendorEmail)
@@ -331,7 +331,7 @@ func (w *world) outbid(t *testing.T, n demo.Node) sent {
 		t.Fatal(err)
 	}
 	f := w.sendAway(t, n, vendor, func() {
-		eventually(t, "the transaction is outbid", func() error {
+		eventually(t, "the transaction is replaced with a higher fee", func() error {
 			var now int
 			if err := w.db.QueryRowContext(t.Context(), replaced).Scan(&now); err != nil {
 				return err

@@ -12,20 +12,20 @@ import (
 	"kivuko/exchange/money"
 )
 
-// saleKind is a kind of sale beside the standard one.
+// saleKind is a kind of sale other than the standard one.
 type saleKind struct {
 	name string
 	on   exchange.Network
-	// form gives who opens it, and with what.
-	form func(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any)
-	// funded is paid from a wallet in our custody, so that nobody brings anything.
+	// form returns who opens it, and the request body.
+	form func(t *testing.T, w *harness, n demo.Node) (*client.Client, map[string]any)
+	// funded is set when it is paid from a wallet in our custody, so that no deposit is needed.
 	funded bool
-	// treasury says that the house buys.
+	// treasury is set when the house buys.
 	treasury bool
 }
 
-// TestKindsOfSales sells in every way that there is beside the bank's, each on one network: what the kinds have in common
-// was seen on all of them.
+// TestKindsOfSales makes every kind of sale except the ones paid by bank, each on one network: TestSales covers on
+// all networks what the kinds have in common.
 func TestKindsOfSales(t *testing.T) {
 	w := open(t)
 	w.rate(t, "128.755")
@@ -40,7 +40,7 @@ func TestKindsOfSales(t *testing.T) {
 		} {
 			n, runs := w.nodeOf(k.on)
 			if !runs {
-				t.Logf("%s: left out, because %s does not run", k.name, k.on)
+				t.Logf("%s: left out, because the stack runs no %s node", k.name, k.on)
 				continue
 			}
 			t.Run(k.name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestKindsOfSales(t *testing.T) {
 	w.booksAgree(t)
 }
 
-func (k saleKind) play(t *testing.T, w *world, n demo.Node) order {
+func (k saleKind) play(t *testing.T, w *harness, n demo.Node) order {
 	t.Helper()
 	c, in := k.form(t, w, n)
 	o, err := place(t.Context(), c, in, uuid.NewString())
@@ -70,7 +70,7 @@ func (k saleKind) play(t *testing.T, w *world, n demo.Node) order {
 	return w.soldTo(t, n, o, soldCrypto, soldFiat, to)
 }
 
-// TestMerchantSells has a merchant open a purchase for a customer, whom the prompt and the crypto go to.
+// TestMerchantSells has a merchant open a purchase for a customer, who gets the prompt and the crypto.
 func TestMerchantSells(t *testing.T) {
 	w := open(t)
 	vendor, n := w.as(t, demo.VendorEmail), w.tronNode()
@@ -89,12 +89,12 @@ func TestMerchantSells(t *testing.T) {
 	}
 	cameOnce(t, n, customer.Address, o.TxHash.String, money.Must(money.USDT, "5"))
 	if got := collected(w.books(t), o.ID); len(got) != 1 {
-		t.Errorf("it was collected %d times: %+v", len(got), got)
+		t.Errorf("the operator collected %d times: %+v", len(got), got)
 	}
 }
 
-// nodeOf finds a network that runs.
-func (w *world) nodeOf(n exchange.Network) (demo.Node, bool) {
+// nodeOf returns the node of a network, and whether it runs.
+func (w *harness) nodeOf(n exchange.Network) (demo.Node, bool) {
 	for _, one := range w.seed().Nodes() {
 		if one.Network == n {
 			return one, true
@@ -103,8 +103,8 @@ func (w *world) nodeOf(n exchange.Network) (demo.Node, bool) {
 	return demo.Node{}, false
 }
 
-// letSend opens the country from which the stories' senders send.
-func (w *world) letSend(t *testing.T) {
+// letSend opens the country from which the scenarios' senders send.
+func (w *harness) letSend(t *testing.T) {
 	t.Helper()
 	var id uuid.UUID
 	if err := w.db.QueryRowContext(t.Context(), `SELECT id FROM countries WHERE alpha2_code = 'GB'`).Scan(&id); err != nil {
@@ -116,19 +116,19 @@ func (w *world) letSend(t *testing.T) {
 	}
 }
 
-// rate enters what USDT is worth.
-func (w *world) rate(t *testing.T, mid string) {
+// rate enters the value of USDT.
+func (w *harness) rate(t *testing.T, mid string) {
 	t.Helper()
 	in := map[string]any{"base": "USDT", "quote": "KES", "mid": mid}
 	if err := w.admin(t).Post(t.Context(), "/api/v1/auth/pricing/fx-rates", uuid.NewString(), in, nil); err != nil {
 		t.Fatal(err)
 	}
-	// The house buys at a rate that lies near what two persons agreed to: a lower valuation than the first takes two.
+	// The house buys only at rates near its valuation. A valuation below the first one needs a second approval.
 	w.houseLimits(t, map[string]any{"valuations": map[string]any{"USDT": "149"}})
 }
 
 // quote locks the rate of a sale.
-func (w *world) quote(t *testing.T) uuid.UUID {
+func (w *harness) quote(t *testing.T) uuid.UUID {
 	t.Helper()
 	var made struct {
 		ID uuid.UUID `json:"id"`
@@ -140,8 +140,8 @@ func (w *world) quote(t *testing.T) uuid.UUID {
 	return made.ID
 }
 
-// treasuryOn is the address of the house's treasury on a network.
-func (w *world) treasuryOn(t *testing.T, n exchange.Network) (address string) {
+// treasuryOn returns the address of the house's treasury on a network.
+func (w *harness) treasuryOn(t *testing.T, n exchange.Network) (address string) {
 	t.Helper()
 	err := w.db.QueryRowContext(t.Context(), `SELECT address FROM wallets WHERE purpose = 'treasury' AND network = $1`, n).Scan(&address)
 	if err != nil {
@@ -150,7 +150,7 @@ func (w *world) treasuryOn(t *testing.T, n exchange.Network) (address string) {
 	return address
 }
 
-func boughtByVendor(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+func boughtByVendor(t *testing.T, w *harness, n demo.Node) (*client.Client, map[string]any) {
 	t.Helper()
 	return w.as(t, demo.VendorEmail), map[string]any{
 		"order_type": "OFF_RAMP_BUY", "order_subtype": "standard_offramp", "offer_id": w.buyerOn(t, n.Network), "crypto_amount": soldCrypto,
@@ -158,7 +158,7 @@ func boughtByVendor(t *testing.T, w *world, n demo.Node) (*client.Client, map[st
 	}
 }
 
-// parties are who sends a remittance and who gets it.
+// parties adds the sender and the recipient of a remittance to a request body.
 func parties(in map[string]any) map[string]any {
 	for name, text := range map[string]string{
 		"sender_name": "Jane Doe", "sender_country": "GB", "sender_phone": "+447700900123", "beneficiary_account_name": "John Kamau",
@@ -168,15 +168,15 @@ func parties(in map[string]any) map[string]any {
 	return in
 }
 
-func remitted(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+func remitted(t *testing.T, w *harness, n demo.Node) (*client.Client, map[string]any) {
 	t.Helper()
 	in := w.saleForm(t, n, &sale{})
 	in["order_subtype"] = "remittance_offramp"
 	return w.amina(t), parties(in)
 }
 
-// walletWith is a wallet of the customer's with enough to sell, and coin for the fee.
-func (w *world) walletWith(t *testing.T, n demo.Node) uuid.UUID {
+// walletWith returns a wallet of the customer with enough to sell, and coins for the fee.
+func (w *harness) walletWith(t *testing.T, n demo.Node) uuid.UUID {
 	t.Helper()
 	brings := []money.Amount{money.Must(money.USDT, "15")}
 	switch n.Network {
@@ -189,7 +189,7 @@ func (w *world) walletWith(t *testing.T, n demo.Node) uuid.UUID {
 	return w.fundedWallet(t, n.Network, demo.CustomerEmail, exchange.Hot, brings...).ID
 }
 
-func fundedHere(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+func fundedHere(t *testing.T, w *harness, n demo.Node) (*client.Client, map[string]any) {
 	t.Helper()
 	in := w.saleForm(t, n, &sale{})
 	in["wallet_id"] = w.walletWith(t, n)
@@ -197,7 +197,7 @@ func fundedHere(t *testing.T, w *world, n demo.Node) (*client.Client, map[string
 	return w.amina(t), in
 }
 
-func toTreasury(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+func toTreasury(t *testing.T, w *harness, n demo.Node) (*client.Client, map[string]any) {
 	t.Helper()
 	in := w.saleForm(t, n, &sale{})
 	delete(in, "offer_id")
@@ -205,7 +205,7 @@ func toTreasury(t *testing.T, w *world, n demo.Node) (*client.Client, map[string
 	return w.amina(t), in
 }
 
-func custodialRemitted(t *testing.T, w *world, n demo.Node) (*client.Client, map[string]any) {
+func custodialRemitted(t *testing.T, w *harness, n demo.Node) (*client.Client, map[string]any) {
 	t.Helper()
 	_, in := fundedHere(t, w, n)
 	delete(in, "offer_id")

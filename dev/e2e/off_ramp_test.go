@@ -19,7 +19,7 @@ import (
 	"kivuko/workflows"
 )
 
-// What a usual sale is about, and what the seed's buyers pay for it: 10 at 128.755, less the cents.
+// The usual sale, and what the seed's buyers pay for it: 10 at 128.755, less the cents.
 const (
 	soldCrypto = "10"
 	soldFiat   = 1287
@@ -33,8 +33,8 @@ type sale struct {
 	key    string // of idempotency; empty: a fresh one
 }
 
-// sell opens an order as a customer would who has crypto elsewhere.
-func (w *world) sell(t *testing.T, n demo.Node, s sale) order {
+// sell opens an order as a customer does who holds crypto elsewhere.
+func (w *harness) sell(t *testing.T, n demo.Node, s sale) order {
 	t.Helper()
 	o, err := place(t.Context(), w.amina(t), w.saleForm(t, n, &s), s.key)
 	if err != nil {
@@ -46,8 +46,8 @@ func (w *world) sell(t *testing.T, n demo.Node, s sale) order {
 	return o
 }
 
-// saleForm is the body of a request for a sale, which it fills up.
-func (w *world) saleForm(t *testing.T, n demo.Node, s *sale) map[string]any {
+// saleForm returns the request body for a sale, and fills in the sale's empty fields.
+func (w *harness) saleForm(t *testing.T, n demo.Node, s *sale) map[string]any {
 	t.Helper()
 	if s.crypto == "" {
 		s.crypto = soldCrypto
@@ -71,34 +71,35 @@ func (w *world) saleForm(t *testing.T, n demo.Node, s *sale) map[string]any {
 }
 
 // buyerOn is the vendor's offer to buy on a network.
-func (w *world) buyerOn(t *testing.T, n exchange.Network) uuid.UUID {
+func (w *harness) buyerOn(t *testing.T, n exchange.Network) uuid.UUID {
 	t.Helper()
 	offers, _, err := w.store.ListOffers(t.Context(), store.Everything(), store.OfferFilter{
 		VendorID: w.vendor, Type: exchange.OfferBuy, Network: n, Asset: money.USDT, Status: exchange.OfferActive,
 	}, store.Page{Number: 1, Size: 1})
 	if err != nil || len(offers) == 0 {
-		t.Fatalf("nobody buys on %s: %v", n, err)
+		t.Fatalf("no offer buys on %s: %v", n, err)
 	}
 	return offers[0].ID
 }
 
-// payIn sends crypto to an order's escrow address, from a wallet that is not of our custody.
-func (w *world) payIn(t *testing.T, n demo.Node, o order, amount string) {
+// payIn sends crypto to an order's escrow address from a wallet outside our custody.
+func (w *harness) payIn(t *testing.T, n demo.Node, o order, amount string) {
 	t.Helper()
 	if err := n.Fund(t.Context(), o.Escrow.String, money.Must(money.USDT, amount)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// soldOnce waits for the end of a sale to the vendor and all that follows it, and holds it against the world.
-func (w *world) soldOnce(t *testing.T, n demo.Node, o order, crypto string, shillings int64) order {
+// soldOnce waits for the end of a sale to the vendor and of all that follows it, and compares it with the operator's
+// books and the chain.
+func (w *harness) soldOnce(t *testing.T, n demo.Node, o order, crypto string, shillings int64) order {
 	t.Helper()
 	return w.soldTo(t, n, o, crypto, shillings, w.walletOf(t, demo.VendorEmail, n.Network).Address)
 }
 
-// soldTo holds a sale against the operator's books and the chain: the payee got the shillings once, the buyer the
-// crypto once, and nothing is held or left.
-func (w *world) soldTo(t *testing.T, n demo.Node, o order, crypto string, shillings int64, to string) order {
+// soldTo compares a sale with the operator's books and the chain: the payee got the shillings once, the buyer got the
+// crypto once, and no hold or balance is left.
+func (w *harness) soldTo(t *testing.T, n demo.Node, o order, crypto string, shillings int64, to string) order {
 	t.Helper()
 	o = w.untilFor(t, o.ID, "over", recovery, order.over)
 	if o.Status != "completed" || o.FiatAmount != fmt.Sprintf("%d.00", shillings) {
@@ -114,8 +115,8 @@ func (w *world) soldTo(t *testing.T, n demo.Node, o order, crypto string, shilli
 	return o
 }
 
-// paidFor are the payouts that the operator made of all that we ever asked for of an order.
-func (w *world) paidFor(t *testing.T, o order) []sandbox.Effect {
+// paidFor returns the payouts that the operator made for all payout attempts of an order.
+func (w *harness) paidFor(t *testing.T, o order) []sandbox.Effect {
 	t.Helper()
 	var asked []string
 	err := w.db.QueryRowContext(t.Context(), `SELECT coalesce(array_agg(id::text), '{}') FROM payment_attempts WHERE order_id = $1 AND direction = 'payout'`, o.ID).
@@ -128,8 +129,8 @@ func (w *world) paidFor(t *testing.T, o order) []sandbox.Effect {
 	})
 }
 
-// saleOver waits until the flow of a sale has ended, which it does when its address is given back.
-func (w *world) saleOver(t *testing.T, o order) {
+// saleOver waits until the flow of a sale has ended: it gives the escrow address back last.
+func (w *harness) saleOver(t *testing.T, o order) {
 	t.Helper()
 	err := await(t.Context(), recovery, func() error {
 		var held, lent int
@@ -146,8 +147,8 @@ func (w *world) saleOver(t *testing.T, o order) {
 	w.history(t, workflows.OffRampID(o.ID))
 }
 
-// sentFor is the transaction that paid for a purpose of an object, of which there must be one.
-func (w *world) sentFor(t *testing.T, purpose string, object uuid.UUID) string {
+// sentFor returns the only transaction that paid for a purpose of an object.
+func (w *harness) sentFor(t *testing.T, purpose string, object uuid.UUID) string {
 	t.Helper()
 	var tx string
 	err := w.db.QueryRowContext(t.Context(), `SELECT a.tx_id FROM chain_attempts a JOIN chain_payments p ON p.id = a.payment_id
@@ -158,8 +159,8 @@ func (w *world) sentFor(t *testing.T, purpose string, object uuid.UUID) string {
 	return tx
 }
 
-// leftNothing checks on the chain that nothing of what came to a sale's address is there any more.
-func (w *world) leftNothing(t *testing.T, n demo.Node, o order) {
+// leftNothing checks on the chain that a sale's address is empty.
+func (w *harness) leftNothing(t *testing.T, n demo.Node, o order) {
 	t.Helper()
 	eventually(t, "nothing is left at "+o.Escrow.String, func() error {
 		holds, err := n.Holds(t.Context(), o.Escrow.String)
@@ -170,9 +171,9 @@ func (w *world) leftNothing(t *testing.T, n demo.Node, o order) {
 	})
 }
 
-// cryptoBack waits for a sale to have failed and its crypto to have gone back, all of it and once, and for nobody to
-// have got shillings.
-func (w *world) cryptoBack(t *testing.T, n demo.Node, o order, detail, back, crypto string) {
+// cryptoRefund waits until a sale has failed and all its crypto has gone back, once, and checks that no shillings
+// were paid out.
+func (w *harness) cryptoRefund(t *testing.T, n demo.Node, o order, detail, back, crypto string) {
 	t.Helper()
 	o = w.untilFor(t, o.ID, "over", recovery, order.over)
 	if o.Status != "failed" || o.StatusDetail != detail {
@@ -191,13 +192,13 @@ func (w *world) cryptoBack(t *testing.T, n demo.Node, o order, detail, back, cry
 	}
 }
 
-// saleStory is a story of those who sell crypto.
+// saleStory is a scenario of a sale.
 type saleStory struct {
 	name string
-	play func(*testing.T, *world, demo.Node)
+	play func(*testing.T, *harness, demo.Node)
 }
 
-// saleStories are those that leave the chain as it is, and saleTricks those that stop it.
+// saleStories are the scenarios that leave the chain as it is; saleTricks are those that stop it.
 func saleStories(n exchange.Network) []saleStory {
 	stories := []saleStory{
 		{"crypto is sold", sold},
@@ -206,7 +207,7 @@ func saleStories(n exchange.Network) []saleStory {
 		{"much more comes than the buyer takes", soldTooMuch},
 		{"the payee can't be paid", unpayablePayee},
 		{"it comes when the order is cancelled", soldLate},
-		{"nothing comes", func(t *testing.T, w *world, n demo.Node) { w.unsold(t, n) }},
+		{"nothing comes", func(t *testing.T, w *harness, n demo.Node) { w.unsold(t, n) }},
 	}
 	if n == exchange.Ethereum {
 		stories = append(stories, saleStory{"another coin comes", otherCoin})
@@ -218,8 +219,8 @@ func saleTricks() []saleStory {
 	return []saleStory{{"a reorganisation takes the deposit away", soldAgain}, {"it comes twice", soldTwice}}
 }
 
-// TestSales plays the stories of those who sell crypto, on every network. The chains stand beside each other, and so
-// do these stories; those that stop a chain come last.
+// TestSales runs the sale scenarios on every network. The chains are independent, so their scenarios run in parallel;
+// those that stop a chain come last.
 func TestSales(t *testing.T) {
 	w := open(t)
 	t.Run("all", func(t *testing.T) {
@@ -243,7 +244,7 @@ func TestSales(t *testing.T) {
 }
 
 // sold is a sale that goes well, with its bookings.
-func sold(t *testing.T, w *world, n demo.Node) {
+func sold(t *testing.T, w *harness, n demo.Node) {
 	o := w.sell(t, n, sale{})
 	w.payIn(t, n, o, soldCrypto)
 	o = w.soldOnce(t, n, o, soldCrypto, soldFiat)
@@ -259,9 +260,9 @@ func sold(t *testing.T, w *world, n demo.Node) {
 	}
 }
 
-// lines are the amounts of an entry by kind of account: above zero on the side that grows it, for what is owed, when
-// it is paid.
-func (w *world) lines(t *testing.T, key string) map[string]string {
+// lines returns the amounts of an entry by kind of account: signed for accounts that grow by debits, absolute for the
+// others.
+func (w *harness) lines(t *testing.T, key string) map[string]string {
 	t.Helper()
 	rows, err := w.db.QueryContext(t.Context(), `SELECT a.kind, CASE WHEN a.debit_normal OR l.amount > 0 THEN l.amount ELSE -l.amount END
 		FROM ledger_lines l JOIN ledger_entries e ON e.id = l.entry_id JOIN ledger_accounts a ON a.id = l.account_id WHERE e.key = $1`, key)
@@ -283,7 +284,7 @@ func (w *world) lines(t *testing.T, key string) map[string]string {
 	return all
 }
 
-// equalAmounts compares amounts in shillings, however they are written.
+// equalAmounts compares amounts in shillings by value, not by spelling.
 func equalAmounts(got, want map[string]string) bool {
 	if len(got) != len(want) {
 		return false
@@ -297,33 +298,34 @@ func equalAmounts(got, want map[string]string) bool {
 	return true
 }
 
-// soldLess and soldMore are sales of what came, at the rate that was agreed.
-func soldLess(t *testing.T, w *world, n demo.Node) {
+// soldLess and soldMore deliver another amount than was ordered; it is sold at the agreed rate.
+func soldLess(t *testing.T, w *harness, n demo.Node) {
 	o := w.sell(t, n, sale{})
 	w.payIn(t, n, o, "9.5")
 	w.soldOnce(t, n, o, "9.5", 1223) // 9.5 at 128.755 are 1223.1725
 }
 
-func soldMore(t *testing.T, w *world, n demo.Node) {
+func soldMore(t *testing.T, w *harness, n demo.Node) {
 	o := w.sell(t, n, sale{})
 	w.payIn(t, n, o, "10.5")
 	w.soldOnce(t, n, o, "10.5", 1351) // 1351.9275
 }
 
-// soldTooMuch brings more than the offer takes in one order: nobody agreed to a part of it.
-func soldTooMuch(t *testing.T, w *world, n demo.Node) {
+// soldTooMuch brings more than the offer's maximum for one order. The order fails, because neither side agreed to a
+// part of the amount.
+func soldTooMuch(t *testing.T, w *harness, n demo.Node) {
 	back, err := stranger(n.Network)
 	if err != nil {
 		t.Fatal(err)
 	}
 	o := w.sell(t, n, sale{back: back})
 	w.payIn(t, n, o, "1200")
-	w.cryptoBack(t, n, o, exchange.DetailMismatch, back, "1200")
+	w.cryptoRefund(t, n, o, exchange.DetailMismatch, back, "1200")
 	w.exception(t, o.ID, "over", "refunded", "1200.000000")
 }
 
 // unpayablePayee has no account at the operator.
-func unpayablePayee(t *testing.T, w *world, n demo.Node) {
+func unpayablePayee(t *testing.T, w *harness, n demo.Node) {
 	phone := newPhone()
 	back, err := stranger(n.Network)
 	if err != nil {
@@ -332,17 +334,17 @@ func unpayablePayee(t *testing.T, w *world, n demo.Node) {
 	w.fault(t, "unregistered", "payout", phone)
 	o := w.sell(t, n, sale{phone: phone, back: back})
 	w.payIn(t, n, o, soldCrypto)
-	w.cryptoBack(t, n, o, exchange.DetailRefundOpen, back, soldCrypto)
+	w.cryptoRefund(t, n, o, exchange.DetailRefundOpen, back, soldCrypto)
 }
 
-// soldAgain has the block reorganised away in which the crypto was seen. It comes once more.
-func soldAgain(t *testing.T, w *world, n demo.Node) {
+// soldAgain removes the deposit's block in a reorganisation. The deposit then arrives again.
+func soldAgain(t *testing.T, w *harness, n demo.Node) {
 	heal(t, n)
 	o := w.sell(t, n, sale{})
 	post(t, n, "/pause", nil)
 	w.payIn(t, n, o, soldCrypto)
 	depth := 1
-	if n.Network == exchange.Solana { // a block is seen when it is confirmed, which the next ones do
+	if n.Network == exchange.Solana { // the product reads confirmed blocks only; the next blocks confirm it
 		post(t, n, "/produce", map[string]any{"blocks": 2})
 		depth = 3
 	}
@@ -351,14 +353,14 @@ func soldAgain(t *testing.T, w *world, n demo.Node) {
 	post(t, n, "/resume", nil)
 	w.until(t, o.ID, "waiting for the crypto again", func(o order) bool { return o.Status == "pending" && o.Deposit.String == "" })
 	if paid := w.paidFor(t, o); len(paid) != 0 {
-		t.Fatalf("for crypto that never came the operator paid %+v", paid)
+		t.Fatalf("without the crypto, the operator paid %+v", paid)
 	}
 	w.payIn(t, n, o, soldCrypto)
 	w.soldOnce(t, n, o, soldCrypto, soldFiat)
 }
 
-// soldLate brings the crypto when its order is cancelled: a person has it sent back.
-func soldLate(t *testing.T, w *world, n demo.Node) {
+// soldLate brings the crypto after its order was cancelled: an operator sends it back.
+func soldLate(t *testing.T, w *harness, n demo.Node) {
 	back, err := stranger(n.Network)
 	if err != nil {
 		t.Fatal(err)
@@ -371,8 +373,8 @@ func soldLate(t *testing.T, w *world, n demo.Node) {
 	w.sendBack(t, n, o, "late", back, "4")
 }
 
-// soldTwice brings the crypto twice in a row: the first deposit pays, the second waits for a person.
-func soldTwice(t *testing.T, w *world, n demo.Node) {
+// soldTwice brings the crypto twice in a row: the first deposit is paid for, the second waits for an operator.
+func soldTwice(t *testing.T, w *harness, n demo.Node) {
 	heal(t, n)
 	back, err := stranger(n.Network)
 	if err != nil {
@@ -389,8 +391,8 @@ func soldTwice(t *testing.T, w *world, n demo.Node) {
 	w.soldOnce(t, n, o, soldCrypto, soldFiat)
 }
 
-// sendBack has an operator send an exception's crypto back to where its order says.
-func (w *world) sendBack(t *testing.T, n demo.Node, o order, kind, back, crypto string) {
+// sendBack has an operator send an exception's crypto back to the order's refund address.
+func (w *harness) sendBack(t *testing.T, n demo.Node, o order, kind, back, crypto string) {
 	t.Helper()
 	var id uuid.UUID
 	err := w.db.QueryRowContext(t.Context(), `SELECT id FROM payment_exceptions WHERE order_id = $1 AND kind = $2`, o.ID, kind).Scan(&id)
@@ -411,9 +413,9 @@ func (w *world) sendBack(t *testing.T, n demo.Node, o order, kind, back, crypto 
 	cameOnce(t, n, back, w.sentFor(t, "refund", refund), m)
 }
 
-// unsold starts its flow as the API does, with less time than the API gives, but with more than it takes to open the
-// order: one whose time is up is refused.
-func (w *world) unsold(t *testing.T, n demo.Node) order {
+// unsold starts the sale's flow as the API does. Its time is shorter than the API's, but long enough to open the
+// order: an order that has already expired is refused.
+func (w *harness) unsold(t *testing.T, n demo.Node) order {
 	t.Helper()
 	back, err := stranger(n.Network)
 	if err != nil {
@@ -434,8 +436,8 @@ func (w *world) unsold(t *testing.T, n demo.Node) order {
 	return o
 }
 
-// otherCoin brings USDC for an order of USDT: it lies aside, and the order still waits.
-func otherCoin(t *testing.T, w *world, n demo.Node) {
+// otherCoin brings USDC for an order of USDT: it is set aside, and the order still waits.
+func otherCoin(t *testing.T, w *harness, n demo.Node) {
 	o := w.sell(t, n, sale{})
 	if err := n.Fund(t.Context(), o.Escrow.String, money.Must(money.USDC, "6")); err != nil {
 		t.Fatal(err)

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// patience bounds a wait for something that should happen soon. It only decides how long a broken
-	// product is waited for, so that it leaves room for slow machines.
-	patience = 3 * time.Minute
+	// timeout bounds a wait for something that should happen soon. It only decides how long a test waits for a broken
+	// product, so it is generous for slow machines.
+	timeout  = 3 * time.Minute
 	pollEach = 100 * time.Millisecond
-	// loginLife is well below the life of an access token.
+	// loginLife is well below the lifetime of an access token.
 	loginLife = 8 * time.Minute
 )
 
@@ -56,7 +56,7 @@ type order struct {
 	} `json:"completed_at"`
 }
 
-// over tells whether nothing more happens to the order.
+// over reports whether the order is in a final state.
 func (o order) over() bool {
 	return slices.Contains([]string{"completed", "cancelled", "failed"}, o.Status)
 }
@@ -70,7 +70,7 @@ type people struct {
 	since  map[string]time.Time
 }
 
-func (w *world) login(ctx context.Context, email, password string) (*client.Client, error) {
+func (w *harness) login(ctx context.Context, email, password string) (*client.Client, error) {
 	p := &w.people
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,8 +88,8 @@ func (w *world) login(ctx context.Context, email, password string) (*client.Clie
 	return c, nil
 }
 
-// as is a caller with the account's login. The API may be down for a moment.
-func (w *world) as(t *testing.T, email string) *client.Client {
+// as returns a client with the account's login. The API may be down for a moment.
+func (w *harness) as(t *testing.T, email string) *client.Client {
 	t.Helper()
 	var c *client.Client
 	eventually(t, "login of "+email, func() (err error) {
@@ -99,14 +99,17 @@ func (w *world) as(t *testing.T, email string) *client.Client {
 	return c
 }
 
-func (w *world) amina(t *testing.T) *client.Client { t.Helper(); return w.as(t, demo.CustomerEmail) }
+func (w *harness) amina(t *testing.T) *client.Client { t.Helper(); return w.as(t, demo.CustomerEmail) }
 
-func (w *world) operator(t *testing.T) *client.Client { t.Helper(); return w.as(t, demo.TreasuryEmail) }
+func (w *harness) operator(t *testing.T) *client.Client {
+	t.Helper()
+	return w.as(t, demo.TreasuryEmail)
+}
 
 // eventually waits until check succeeds.
 func eventually(t *testing.T, what string, check func() error) {
 	t.Helper()
-	if err := await(t.Context(), patience, check); err != nil {
+	if err := await(t.Context(), timeout, check); err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
 }
@@ -124,7 +127,7 @@ func await(ctx context.Context, limit time.Duration, check func() error) error {
 	}
 }
 
-// newAddress is an address on TRON of a key that nobody keeps.
+// newAddress returns a TRON address whose key is discarded.
 func newAddress(t *testing.T) string {
 	t.Helper()
 	address, err := freshTron()
@@ -142,7 +145,7 @@ func freshTron() (string, error) {
 	return tron.AddressOfKey(key).String(), nil
 }
 
-// newPhone is a payer that no other test has, and none of the sandbox's magic numbers.
+// newPhone returns a phone number that no other test uses, and none of the sandbox's magic numbers.
 func newPhone() string { return fmt.Sprintf("2547%08d", 10_000_000+rand.IntN(89_999_999)) }
 
 // purchase is one order that a test opens.
@@ -151,9 +154,9 @@ type purchase struct {
 	phone, to    string // empty: fresh ones
 }
 
-// buy opens an order as the customer would. While the service is away it repeats the request with the same
+// buy opens an order as the customer would. While the service is unavailable it repeats the request with the same
 // key, as a client should.
-func (w *world) buy(t *testing.T, p purchase) order {
+func (w *harness) buy(t *testing.T, p purchase) order {
 	t.Helper()
 	o, err := w.tryBuy(t, p, uuid.NewString())
 	if err != nil {
@@ -162,13 +165,13 @@ func (w *world) buy(t *testing.T, p purchase) order {
 	return o
 }
 
-func (w *world) tryBuy(t *testing.T, p purchase, key string) (order, error) {
+func (w *harness) tryBuy(t *testing.T, p purchase, key string) (order, error) {
 	t.Helper()
 	return place(t.Context(), w.amina(t), w.form(t, p), key)
 }
 
-// form is the body of a request for an order.
-func (w *world) form(t *testing.T, p purchase) map[string]any {
+// form returns the request body for an order.
+func (w *harness) form(t *testing.T, p purchase) map[string]any {
 	t.Helper()
 	in := map[string]any{"offer_id": w.offer, "wallet_address": p.to, "payment_phone_number": "+" + p.phone}
 	if p.to == "" {
@@ -185,11 +188,11 @@ func (w *world) form(t *testing.T, p purchase) map[string]any {
 	return in
 }
 
-// place posts an order, and repeats the request with the same key for as long as the answer is none.
+// place posts an order, and repeats the request with the same key until it gets a response.
 func place(ctx context.Context, c *client.Client, in map[string]any, key string) (order, error) {
 	var o order
 	var final error
-	err := await(ctx, patience, func() error {
+	err := await(ctx, timeout, func() error {
 		err := c.Post(ctx, "/api/v1/auth/orders", key, in, &o)
 		if passing(err) {
 			return err
@@ -200,8 +203,8 @@ func place(ctx context.Context, c *client.Client, in map[string]any, key string)
 	return o, errors.Join(err, final)
 }
 
-// passing tells whether a request should be repeated with the same key: the connection broke, or the service
-// says that it is away or at work on the first one.
+// passing reports whether a request should be repeated with the same key: the connection broke, or the service
+// responds that it is unavailable or still processing the first request.
 func passing(err error) bool {
 	p, ok := errors.AsType[*client.Problem](err)
 	if !ok {
@@ -210,19 +213,19 @@ func passing(err error) bool {
 	return p.Status >= http.StatusInternalServerError || p.Code == "idempotency_in_flight" || p.Status == http.StatusTooManyRequests
 }
 
-// read gives an order as its customer sees it now.
-func (w *world) read(t *testing.T, id uuid.UUID) (o order, err error) {
+// read returns an order as its customer sees it now.
+func (w *harness) read(t *testing.T, id uuid.UUID) (o order, err error) {
 	t.Helper()
 	return o, w.amina(t).Get(t.Context(), "/api/v1/auth/orders/"+id.String(), &o)
 }
 
-// until waits for an order to be as wanted.
-func (w *world) until(t *testing.T, id uuid.UUID, what string, is func(order) bool) order {
+// until waits until an order satisfies a condition.
+func (w *harness) until(t *testing.T, id uuid.UUID, what string, is func(order) bool) order {
 	t.Helper()
-	return w.untilFor(t, id, what, patience, is)
+	return w.untilFor(t, id, what, timeout, is)
 }
 
-func (w *world) untilFor(t *testing.T, id uuid.UUID, what string, limit time.Duration, is func(order) bool) order {
+func (w *harness) untilFor(t *testing.T, id uuid.UUID, what string, limit time.Duration, is func(order) bool) order {
 	t.Helper()
 	var o order
 	err := await(t.Context(), limit, func() (err error) {
@@ -240,8 +243,8 @@ func (w *world) untilFor(t *testing.T, id uuid.UUID, what string, limit time.Dur
 	return o
 }
 
-// ends waits for the order's end, which must be the given one.
-func (w *world) ends(t *testing.T, id uuid.UUID, status, detail string) order {
+// ends waits for the order's end, which must have the given status and detail.
+func (w *harness) ends(t *testing.T, id uuid.UUID, status, detail string) order {
 	t.Helper()
 	o := w.until(t, id, "over", order.over)
 	if o.Status != status || (detail != "" && o.StatusDetail != detail) {
@@ -253,7 +256,7 @@ func (w *world) ends(t *testing.T, id uuid.UUID, status, detail string) order {
 func detail(d string) func(order) bool { return func(o order) bool { return o.StatusDetail == d } }
 
 // tell sends a command about an order.
-func (w *world) tell(t *testing.T, c *client.Client, id uuid.UUID, verb string, in any) {
+func (w *harness) tell(t *testing.T, c *client.Client, id uuid.UUID, verb string, in any) {
 	t.Helper()
 	key := uuid.NewString()
 	eventually(t, verb, func() error {

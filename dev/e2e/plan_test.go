@@ -22,13 +22,13 @@ import (
 
 // The seeded plan.
 const (
-	// transfersVariable is how many transfers the plan has, seedVariable which plan it is.
+	// transfersVariable is the number of transfers of the plan, seedVariable its seed.
 	transfersVariable = "KIVUKO_E2E_TRANSFERS"
 	seedVariable      = "KIVUKO_E2E_SEED"
 	defaultTransfers  = 30
-	// troubleEach is after how many transfers something goes wrong, on average.
+	// troubleEach is the average number of transfers between two troubles.
 	troubleEach = 3
-	// mostAtOnce is how often a trouble comes at most when it comes.
+	// mostAtOnce is the maximum count of a trouble.
 	mostAtOnce = 3
 )
 
@@ -60,7 +60,7 @@ const (
 	troubleRows    = "kill PostgreSQL"
 )
 
-// plan makes the same steps of the same seed, before anything runs.
+// plan makes the same steps for the same seed, before anything runs.
 func plan(seed uint64, transfers, networks int) []planned {
 	all := []string{
 		troubleDrop, troubleLose, troubleBusy, troubleDelay, troubleReorg, troubleForget, troubleNode, troubleChain, troubleSigner, troubleFlows,
@@ -94,18 +94,18 @@ func setting(t *testing.T, name string, otherwise uint64) uint64 {
 	return v
 }
 
-// movedBy is a transfer of the plan and where it goes.
+// movedBy is a transfer of the plan and its destination.
 type movedBy struct {
 	node    demo.Node
 	id      uuid.UUID
 	address string
-	inside  bool // others are paid there too; a stranger's address has nothing else
+	inside  bool // other transfers pay this address too; a stranger's address gets only this one
 	amount  money.Amount
 }
 
 // TestTransfersSurviveAPlan sends on all networks while nodes drop, delay and reorganise, and nodes, workers,
-// Temporal and PostgreSQL are killed. At the end no transfer is lost, none is doubled, and the ledger says what the chains say. A run
-// that fails names its seed; KIVUKO_E2E_SEED repeats its plan.
+// Temporal and PostgreSQL are killed. At the end no transfer is lost, none is doubled, and ledger and chains agree. A
+// failed run prints its seed; KIVUKO_E2E_SEED repeats its plan.
 func TestTransfersSurviveAPlan(t *testing.T) {
 	w := open(t)
 	seed := setting(t, seedVariable, uint64(rand.Uint32()))
@@ -113,7 +113,7 @@ func TestTransfersSurviveAPlan(t *testing.T) {
 	nodes := w.seed().Nodes()
 	t.Logf("%d transfers on %d networks: %s=%d repeats the plan", n, len(nodes), seedVariable, seed)
 	var all []movedBy
-	trouble := &troubles{world: w, dry: map[exchange.Network]time.Time{}}
+	trouble := &troubles{harness: w, exhausted: map[exchange.Network]time.Time{}}
 	for _, step := range plan(seed, n, len(nodes)) {
 		trouble.relieve(t, nodes)
 		if step.trouble != "" {
@@ -127,7 +127,7 @@ func TestTransfersSurviveAPlan(t *testing.T) {
 		post(t, node, "/reset", nil)
 	}
 	// No other test runs before the last transfer has ended: the faults that one arms would strike these.
-	deadline := time.Now().Add(recovery) // of all together: many that are stuck are told in the time of one
+	deadline := time.Now().Add(recovery) // for all together: many stuck transfers fail in the time of one
 	for _, m := range all {
 		w.judgeMove(t, m, deadline)
 	}
@@ -137,7 +137,7 @@ func TestTransfersSurviveAPlan(t *testing.T) {
 }
 
 // begin opens a transfer of the plan.
-func (w *world) begin(t *testing.T, n demo.Node, step planned) movedBy {
+func (w *harness) begin(t *testing.T, n demo.Node, step planned) movedBy {
 	t.Helper()
 	m := movedBy{node: n, inside: step.inside, amount: money.FromUnits(money.USDT, big.NewInt(step.units))}
 	to := map[string]any{"email": demo.SecondEmail}
@@ -158,7 +158,7 @@ func (w *world) begin(t *testing.T, n demo.Node, step planned) movedBy {
 	return m
 }
 
-// strike makes trouble.
+// strike causes a trouble.
 func (w *troubles) strike(t *testing.T, n demo.Node, step planned) {
 	t.Helper()
 	if step.trouble == troubleDrought && step.count < mostAtOnce {
@@ -189,32 +189,32 @@ func (w *troubles) strike(t *testing.T, n demo.Node, step planned) {
 	case troubleFlow:
 		w.kill(t, stack.ProcessTemporal, 300*time.Millisecond)
 	case troubleRows:
-		databaseDies(t, w.world)
+		databaseDies(t, w.harness)
 	case troubleDrought:
-		w.dry[n.Network] = time.Now().Add(transactionLife + dryMargin)
+		w.exhausted[n.Network] = time.Now().Add(transactionLife + exhaustedMargin)
 		w.arm(t, n, map[string]any{})
 	default:
 		w.arm(t, n, faults[step.trouble])
 	}
 }
 
-// troubles makes trouble, and knows which nodes forget everything meanwhile and until when.
+// troubles causes troubles, and stores which nodes drop every transaction and until when.
 type troubles struct {
-	*world
-	dry map[exchange.Network]time.Time
+	*harness
+	exhausted map[exchange.Network]time.Time
 }
 
-// Droughts outlive a transaction: what was signed can't come any more, and another one has to be. They are rare, so
-// that no payment meets as many as are left to a person.
+// A drought is longer than a transaction's lifetime: the signed one expires, and another one is needed. Droughts are
+// rare, so that no payment has enough of them to park.
 const (
-	everything = 1_000_000
-	dryMargin  = 10 * time.Second
+	everything      = 1_000_000
+	exhaustedMargin = 10 * time.Second
 )
 
-// arm sets the faults of a node. A drought goes on, whatever else is armed.
+// arm sets the faults of a node. A running drought continues.
 func (w *troubles) arm(t *testing.T, n demo.Node, faults map[string]any) {
 	t.Helper()
-	if _, dry := w.dry[n.Network]; dry {
+	if _, exhausted := w.exhausted[n.Network]; exhausted {
 		faults["drop_next"] = everything
 	}
 	post(t, n, "/faults", faults)
@@ -224,16 +224,16 @@ func (w *troubles) arm(t *testing.T, n demo.Node, faults map[string]any) {
 func (w *troubles) relieve(t *testing.T, nodes []demo.Node) {
 	t.Helper()
 	for _, n := range nodes {
-		if until, dry := w.dry[n.Network]; dry && time.Now().After(until) {
+		if until, exhausted := w.exhausted[n.Network]; exhausted && time.Now().After(until) {
 			t.Logf("%s: the drought is over", n.Network)
-			delete(w.dry, n.Network)
+			delete(w.exhausted, n.Network)
 			w.arm(t, n, map[string]any{})
 		}
 	}
 }
 
-// judgeMove waits for a transfer's end, until the deadline of them all, and asks the chain whether it came, once.
-func (w *world) judgeMove(t *testing.T, m movedBy, deadline time.Time) {
+// judgeMove waits for a transfer's end, until the common deadline, and checks with the chain that it came once.
+func (w *harness) judgeMove(t *testing.T, m movedBy, deadline time.Time) {
 	t.Helper()
 	var f sent
 	err := await(t.Context(), max(0, time.Until(deadline)), func() error {
@@ -252,10 +252,9 @@ func (w *world) judgeMove(t *testing.T, m movedBy, deadline time.Time) {
 	cameOnce(t, m.node, m.address, f.TxHash, m.amount)
 }
 
-// onePaymentEach compares what left by these transfers' payments with what the chains know of all of their
-// transactions: of those that were signed for one transfer, exactly one is on the chain, and nothing else came
-// to an address that this transfer alone pays.
-func (w *world) onePaymentEach(t *testing.T, all []movedBy) {
+// onePaymentEach compares the signed transactions of these transfers with the chains: for each transfer exactly
+// one of them is on the chain, and nothing else came to an address that only this transfer pays.
+func (w *harness) onePaymentEach(t *testing.T, all []movedBy) {
 	t.Helper()
 	for _, m := range all {
 		var signed []string
@@ -280,7 +279,7 @@ func (w *world) onePaymentEach(t *testing.T, all []movedBy) {
 	}
 }
 
-// TestPlansRepeat holds that a seed makes the same plan, and another one another.
+// TestPlansRepeat checks that the same seed makes the same plan, and another seed another plan.
 func TestPlansRepeat(t *testing.T) {
 	const some = 50
 	first, again, other := fmt.Sprint(plan(7, some, 3)), fmt.Sprint(plan(7, some, 3)), fmt.Sprint(plan(8, some, 3))

@@ -14,54 +14,54 @@ import (
 	"kivuko/workflows"
 )
 
-// decisionRows are those with what people decide about sales whose payee could not be paid, on TRON.
+// decisionRows are those with decisions about sales whose payee could not be paid, on TRON.
 func decisionRows() []row {
 	return []row{
-		{"AddressRefund/*/*", "flows", saleTale{scene: refundAddressed, judgement: refundAgreed}.tale},
-		{"DecideRefund/*/*", "flows", saleTale{scene: refundDecided, judgement: saleGivenBack}.tale},
-		{"RecordRefusedRefundDecision/*/*", "flows", saleTale{scene: refundPretended, judgement: refundAgreed}.tale},
-		{"CheckLateOrderPayout/DoubtOrderPayout#?/*", "momo", saleTale{scene: payoutClaimed, judgement: claimDismissed}.tale},
-		{"DismissClaim/*/*", "flows", saleTale{scene: claimBeingDismissed, judgement: refundAgreed}.tale},
-		{"KeepPayout/*/*", "momo", saleTale{scene: payoutKept, judgement: salePaidLate}.tale},
+		{"AddressRefund/*/*", "flows", saleScenario{scene: refundAddressed, judgement: refundAgreed}.scenario},
+		{"DecideRefund/*/*", "flows", saleScenario{scene: refundDecided, judgement: saleGivenBack}.scenario},
+		{"RecordRefusedRefundDecision/*/*", "flows", saleScenario{scene: refundPretended, judgement: refundAgreed}.scenario},
+		{"CheckLatePayout/DoubtPayout#?/*", "momo", saleScenario{scene: payoutClaimed, judgement: claimDismissed}.scenario},
+		{"DismissClaim/*/*", "flows", saleScenario{scene: claimBeingDismissed, judgement: refundAgreed}.scenario},
+		{"KeepPayout/*/*", "momo", saleScenario{scene: payoutKept, judgement: salePaidLate}.scenario},
 	}
 }
 
-// ofOrder sends a command about the trial's order beside the test.
-func (tr *trial) ofOrder(t *testing.T, w *world, verb string, in map[string]any) {
+// ofOrder sends a command about the trial's order in the background.
+func (tr *trial) ofOrder(t *testing.T, w *harness, verb string, in map[string]any) {
 	t.Helper()
 	tr.background(t, w.operator(t), "/api/v1/auth/orders/"+tr.order.ID.String()+"/"+verb, uuid.NewString(), in, nil)
 }
 
-// refundAddressed has an officer say where the crypto goes back to.
-func refundAddressed(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
+// refundAddressed makes an officer name the refund address of the crypto.
+func refundAddressed(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	tr.order = w.stranded(t, w.tronNode())
 	arm()
 	tr.ofOrder(t, w, "refund", map[string]any{"note": "crash trial", "address": b.back})
 }
 
-// refundAgreed has another officer agree to it, by which the crypto goes back.
-func refundAgreed(t *testing.T, w *world, b *saleTale, tr *trial) {
+// refundAgreed makes another officer approve the refund, which sends the crypto back.
+func refundAgreed(t *testing.T, w *harness, b *saleScenario, tr *trial) {
 	w.agreed(t, tr.order)
 	saleGivenBack(t, w, b, tr)
 }
 
-// secondAsked has a sale's refund wait for another officer.
-func secondAsked(t *testing.T, w *world, b *saleTale, tr *trial) {
+// secondAsked makes a sale's refund wait for another officer.
+func secondAsked(t *testing.T, w *harness, b *saleScenario, tr *trial) {
 	t.Helper()
 	tr.order = w.stranded(t, w.tronNode())
 	w.tell(t, w.operator(t), tr.order.ID, "refund", map[string]any{"note": "crash trial", "address": b.back})
 	w.parkedWith(t, workflows.OffRampID(tr.order.ID), workflows.ReasonRefundSecond)
 }
 
-func refundDecided(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
+func refundDecided(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	secondAsked(t, w, b, tr)
 	path := "/api/v1/auth/refunds/" + w.refundOf(t, tr.order).String() + "/approve"
 	arm()
 	tr.background(t, w.as(t, secondOfficer), path, uuid.NewString(), map[string]any{}, nil)
 }
 
-// refundPretended has somebody decide without a right to.
-func refundPretended(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
+// refundPretended sends a decision without a valid token.
+func refundPretended(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	secondAsked(t, w, b, tr)
 	arm()
 	in := map[string]any{"token": "made up"}
@@ -70,8 +70,8 @@ func refundPretended(t *testing.T, w *world, b *saleTale, tr *trial, arm func())
 	}
 }
 
-// claim has somebody say, in the operator's name, that the payout of a sale was made which the operator has refused.
-func (w *world) claim(t *testing.T, o order) {
+// claim posts, in the operator's name, that a refused payout of a sale was made.
+func (w *harness) claim(t *testing.T, o order) {
 	t.Helper()
 	p := w.payoutTo(t, o.Phone.String)
 	said := resultOf(p)
@@ -81,16 +81,16 @@ func (w *world) claim(t *testing.T, o order) {
 	}
 }
 
-// payoutClaimed dies while the claim is written down, which stops the refund.
-func payoutClaimed(t *testing.T, w *world, _ *saleTale, tr *trial, arm func()) {
+// payoutClaimed dies while the claim is stored, which stops the refund.
+func payoutClaimed(t *testing.T, w *harness, _ *saleScenario, tr *trial, arm func()) {
 	tr.order = w.stranded(t, w.tronNode())
 	arm()
 	w.claim(t, tr.order)
 }
 
-// claimHeard waits until a claim has stopped a sale's refund and its flow asks for a person. The address that comes has the
-// flow look.
-func (w *world) claimHeard(t *testing.T, o order, back string) {
+// claimReached waits until a claim has stopped a sale's refund and its flow is parked. Naming an address makes the flow
+// check.
+func (w *harness) claimReached(t *testing.T, o order, back string) {
 	t.Helper()
 	eventually(t, "the claim has stopped the refund", func() error {
 		var detail string
@@ -107,36 +107,36 @@ func (w *world) claimHeard(t *testing.T, o order, back string) {
 	w.parkedWith(t, workflows.OffRampID(o.ID), workflows.ReasonRefundClaimed)
 }
 
-// claimDismissed has an officer have the crypto go back all the same.
-func claimDismissed(t *testing.T, w *world, b *saleTale, tr *trial) {
-	w.claimHeard(t, tr.order, b.back)
+// claimDismissed makes an officer send the crypto back in spite of the claim.
+func claimDismissed(t *testing.T, w *harness, b *saleScenario, tr *trial) {
+	w.claimReached(t, tr.order, b.back)
 	w.notSentBack(t, tr.order)
 	w.tell(t, w.operator(t), tr.order.ID, "retry", map[string]any{"note": "the operator knows of no payout"})
 	refundAgreed(t, w, b, tr)
 }
 
-func claimBeingDismissed(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
+func claimBeingDismissed(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	tr.order = w.stranded(t, w.tronNode())
 	w.claim(t, tr.order)
-	w.claimHeard(t, tr.order, b.back)
+	w.claimReached(t, tr.order, b.back)
 	arm()
 	tr.ofOrder(t, w, "retry", map[string]any{"note": "the operator knows of no payout"})
 }
 
-// payoutKept has the operator make the payout after it was refused, and an officer let it stand.
-func payoutKept(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
+// payoutKept makes the operator pay after it has refused, and an officer accept that payout.
+func payoutKept(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	o := w.homeless(t, w.tronNode(), "late_paid")
 	tr.order = o
 	w.parkedWith(t, workflows.OffRampID(o.ID), workflows.ReasonRefundAddress)
 	w.release(t)
 	receipt := w.paidLate(t, o)
-	w.claimHeard(t, o, b.back)
+	w.claimReached(t, o, b.back)
 	arm()
 	tr.ofOrder(t, w, "resolve", map[string]any{"note": receipt})
 }
 
-// salePaidLate holds that the payee keeps the shillings, and that the crypto went to the vendor and not back.
-func salePaidLate(t *testing.T, w *world, _ *saleTale, tr *trial) {
+// salePaidLate checks that the payee keeps the shillings, and that the crypto went to the vendor and not back.
+func salePaidLate(t *testing.T, w *harness, _ *saleScenario, tr *trial) {
 	n, o := w.tronNode(), tr.order
 	w.saleOver(t, o)
 	w.ends(t, o.ID, "failed", exchange.DetailRefundOpen)
@@ -152,8 +152,8 @@ func salePaidLate(t *testing.T, w *world, _ *saleTale, tr *trial) {
 	}
 }
 
-// saleToBank has the payment put on the officers' desk when the crypto is here.
-func saleToBank(t *testing.T, w *world, _ *saleTale, tr *trial, arm func()) {
+// saleToBank puts the payment into the treasury's queue when the crypto has arrived.
+func saleToBank(t *testing.T, w *harness, _ *saleScenario, tr *trial, arm func()) {
 	n := w.tronNode()
 	w.letSend(t)
 	c, in := remittedToBank(t, w, n)
@@ -165,18 +165,17 @@ func saleToBank(t *testing.T, w *world, _ *saleTale, tr *trial, arm func()) {
 	w.payIn(t, n, tr.order, soldCrypto)
 }
 
-// salePaidByBank has an officer pay what is on the desk, once.
-func salePaidByBank(t *testing.T, w *world, _ *saleTale, tr *trial) {
-	word := bankWord(newReference(), soldFiat)
+// salePaidByBank makes an officer pay the entry of the treasury's queue, once.
+func salePaidByBank(t *testing.T, w *harness, _ *saleScenario, tr *trial) {
+	word := bankConfirmation(newReference(), soldFiat)
 	eventually(t, "the officer's word is taken", func() error {
-		return sayOfBank(t, w.operator(t), tr.order, "confirm-bank-payout", word)
+		return answerAsBank(t, w.operator(t), tr.order, "confirm-bank-payout", word)
 	})
 	w.boundToBank(t, w.tronNode(), tr.order, soldCrypto, soldFiat)
 }
 
-// saleUnfunded has the transfer fail that was to bring the crypto out of the customer's wallet here, and the customer give
-// the order up.
-func saleUnfunded(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
+// saleUnfunded makes the transfer from the customer's custodial wallet fail, and the customer cancel the order.
+func saleUnfunded(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
 	w.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
 	saleFunded(t, w, b, tr, func() {})
 	w.parked(t, workflows.OffRampID(tr.order.ID))
@@ -185,19 +184,19 @@ func saleUnfunded(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 	tr.background(t, w.amina(t), "/api/v1/auth/orders/"+tr.order.ID.String()+"/cancel", uuid.NewString(), nil, nil)
 }
 
-// paidByHand is a purchase whose refund the operator refuses, and which an officer pays back by other means.
-func paidByHand(t *testing.T, w *world, _ *saleTale, tr *trial, arm func()) {
+// paidByHand plays a purchase whose refund the operator refuses, and which an officer refunds by other means.
+func paidByHand(t *testing.T, w *harness, _ *saleScenario, tr *trial, arm func()) {
 	tr.order = w.buyWith(t, unpayable)
 	w.parked(t, workflows.OnRampID(tr.order.ID))
 	arm()
 	tr.ofOrder(t, w, "resolve", map[string]any{"note": byHand(tr)})
 }
 
-// byHand is the receipt of what was paid by other means.
+// byHand is the receipt of the payment by other means.
 func byHand(tr *trial) string { return fmt.Sprintf("HAND%X", tr.order.ID[10:]) }
 
-// settledByHand holds that the refund is settled by the officer's receipt, and that the operator paid nothing.
-func settledByHand(t *testing.T, w *world, _ *saleTale, tr *trial) {
+// settledByHand checks that the refund is settled by the officer's receipt, and that the operator paid nothing.
+func settledByHand(t *testing.T, w *harness, _ *saleScenario, tr *trial) {
 	o := w.ends(t, tr.order.ID, "failed", "underpaid")
 	var receipt string
 	eventually(t, "the refund is settled", func() error {

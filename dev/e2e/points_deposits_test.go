@@ -11,29 +11,29 @@ import (
 	"kivuko/workflows"
 )
 
-// depositTale is the tale of a deposit, on Ethereum, whose chain stands still until the process has died.
-type depositTale struct {
+// depositScenario is the scenario of a deposit, on Ethereum, whose chain stands still until the process has died.
+type depositScenario struct {
 	begin  transferScene
 	status string
-	// patient leaves it to Temporal to find the death out; the others are told of it, because the next trial
+	// patient waits for Temporal's timeouts after the crash; the other trials skip them, because the next trial
 	// needs the watch.
 	patient bool
 }
 
 func depositRows() []row {
 	const worker = "chain-ethereum"
-	final := depositTale{begin: finalFirst, status: "final"}
+	final := depositScenario{begin: finalFirst, status: "final"}
 	last := final
 	last.patient = true
 	return []row{
-		{"FollowDeposits/DropSeenBlock#?/*", worker, always(depositTale{begin: takenAway, status: "orphaned"})},
-		{"FollowDeposits/RecordSeenBlock#?/*", worker, always(depositTale{begin: seenFirst, status: "final"})},
+		{"FollowDeposits/DropSeenBlock#?/*", worker, always(depositScenario{begin: takenAway, status: "orphaned"})},
+		{"FollowDeposits/RecordSeenBlock#?/*", worker, always(depositScenario{begin: seenFirst, status: "final"})},
 		{"FollowDeposits/RecordFinalBlock#?/*", worker, always(final)},
 		{"FollowDeposits/RecordFinalBlock#1/after", worker, always(last)},
 	}
 }
 
-func (b depositTale) play(t *testing.T, w *world, tr *trial, arm func()) {
+func (b depositScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
 	t.Helper()
 	tr.deposit, tr.amount = w.ownWallet(t, exchange.Ethereum), money.Must(money.USDT, "12.5")
 	post(t, w.ethereum(), "/pause", nil)
@@ -42,8 +42,8 @@ func (b depositTale) play(t *testing.T, w *world, tr *trial, arm func()) {
 	b.begin(t, w, tr, arm)
 }
 
-// caughtUp waits until the watch has read all that there is, so that the next block is the deposit's.
-func (w *world) caughtUp(t *testing.T) {
+// caughtUp waits until the watch has read all blocks, so that the next block is the deposit's.
+func (w *harness) caughtUp(t *testing.T) {
 	t.Helper()
 	eventually(t, "the watch has caught up", func() error {
 		var state struct{ Head, Final struct{ Number uint64 } }
@@ -58,20 +58,20 @@ func (w *world) caughtUp(t *testing.T) {
 	})
 }
 
-// comes brings the deposit, in a block of its own.
-func (w *world) comes(t *testing.T, tr *trial) {
+// comes makes the deposit, in a separate block.
+func (w *harness) comes(t *testing.T, tr *trial) {
 	t.Helper()
 	if err := w.ethereum().Fund(t.Context(), tr.deposit.Address, tr.amount); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func seenFirst(t *testing.T, w *world, tr *trial, arm func()) {
+func seenFirst(t *testing.T, w *harness, tr *trial, arm func()) {
 	arm()
 	w.comes(t, tr)
 }
 
-func finalFirst(t *testing.T, w *world, tr *trial, arm func()) {
+func finalFirst(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.comes(t, tr)
 	w.caughtUp(t)
 	arm()
@@ -79,14 +79,14 @@ func finalFirst(t *testing.T, w *world, tr *trial, arm func()) {
 }
 
 // takenAway replaces the block in which the deposit was seen.
-func takenAway(t *testing.T, w *world, tr *trial, arm func()) {
+func takenAway(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.comes(t, tr)
 	w.caughtUp(t)
 	arm()
 	post(t, w.ethereum(), "/reorganise", map[string]any{"blocks": 1, "drop": true})
 }
 
-func (b depositTale) restarted(t *testing.T, w *world, _ *trial) {
+func (b depositScenario) restarted(t *testing.T, w *harness, _ *trial) {
 	t.Helper()
 	post(t, w.ethereum(), "/resume", nil)
 	if !b.patient {
@@ -94,7 +94,7 @@ func (b depositTale) restarted(t *testing.T, w *world, _ *trial) {
 	}
 }
 
-func (b depositTale) judge(t *testing.T, w *world, tr *trial) {
+func (b depositScenario) judge(t *testing.T, w *harness, tr *trial) {
 	t.Helper()
 	err := await(t.Context(), recovery, func() error {
 		all, err := w.deposits(t.Context(), tr.deposit.Address)

@@ -11,31 +11,31 @@ import (
 	"kivuko/workflows"
 )
 
-// floatRows are those with money that goes from our account of collections to that of payouts. There is one movement at a
-// time, and the product takes twenty seconds to be sure of it, so that they go among others. Groups belong together.
+// floatRows are those with movements of money from our collection account to the payout account. Only one movement may be
+// open, and each takes twenty seconds, so the rows are spread among others. Groups belong together.
 func floatRows() [][]row {
 	var moved int64 = floatMoved
-	made := func(b floatTale) func() tale {
-		return func() tale {
+	made := func(b floatScenario) func() scenario {
+		return func() scenario {
 			moved++
 			one := b
 			one.amount = moved
 			return &one
 		}
 	}
-	settled := &floatTale{next: "CheckFloatMove/SettleFloatMove#1/after", amount: floatMoved}
+	settled := &floatScenario{next: "CheckFloatMove/SettleFloatMove#1/after", amount: floatMoved}
 	return [][]row{
-		{{"SubmitFloatMove/*/*", "momo", made(floatTale{})}},
-		{{"SubmitFloatMove/ClaimFloatMove#1/after", "momo", made(floatTale{unsent: true})}},
-		{{"SubmitFloatMove/call#1/before", "momo", made(floatTale{unsent: true})}},
+		{{"SubmitFloatMove/*/*", "momo", made(floatScenario{})}},
+		{{"SubmitFloatMove/ClaimFloatMove#1/after", "momo", made(floatScenario{unsent: true})}},
+		{{"SubmitFloatMove/call#1/before", "momo", made(floatScenario{unsent: true})}},
 		{
-			{"CheckFloatMove/SettleFloatMove#1/before", "momo", func() tale { return settled }},
-			{"CheckFloatMove/SettleFloatMove#1/after", "momo", func() tale { return &floatTale{of: settled} }},
+			{"CheckFloatMove/SettleFloatMove#1/before", "momo", func() scenario { return settled }},
+			{"CheckFloatMove/SettleFloatMove#1/after", "momo", func() scenario { return &floatScenario{of: settled} }},
 		},
 	}
 }
 
-// among puts groups of rows among others, at even distances.
+// among spreads groups of rows evenly among others.
 func among(others []row, groups [][]row) []row {
 	var all []row
 	placed := 0
@@ -48,23 +48,23 @@ func among(others []row, groups [][]row) []row {
 	return all
 }
 
-// floatTale is the tale of money that goes from our account of collections to that of payouts. Where the process dies
-// between writing that it is to be moved and asking for it, nobody may ask any more, and a person finds that it was
-// never moved.
-type floatTale struct {
+// floatScenario is the scenario of a movement from our collection account to the payout account. When the process dies
+// between storing the movement and requesting it, it may not be requested again, and an officer finds that it was never
+// made.
+type floatScenario struct {
 	unsent bool
-	next   string     // another point, which the same movement comes to when the process is back
-	of     *floatTale // whose movement it is; nil: one of its own
-	amount int64      // in shillings, by which the operator's books tell it: it names movements itself
+	next   string         // another point, which the same movement reaches when the process is back
+	of     *floatScenario // scenario that opened the movement; nil: this one
+	amount int64          // in shillings; it identifies the movement in the operator's books, which have their own ids
 	id     uuid.UUID
 }
 
-// floatMoved is about what a trial moves, in shillings.
+// floatMoved is the approximate amount of a trial's movement, in shillings.
 const floatMoved = 1000
 
-func (b *floatTale) play(t *testing.T, w *world, tr *trial, arm func()) {
+func (b *floatScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
 	t.Helper()
-	if b.of != nil { // its point is armed, and may have been come to
+	if b.of != nil { // its point is armed, and may have been reached
 		b.id, b.amount = b.of.id, b.of.amount
 		return
 	}
@@ -83,8 +83,8 @@ func (b *floatTale) play(t *testing.T, w *world, tr *trial, arm func()) {
 	b.id = made.ID
 }
 
-// floatStill waits until no float is on its way.
-func (w *world) floatStill(t *testing.T) {
+// floatStill waits until no movement of float is open.
+func (w *harness) floatStill(t *testing.T) {
 	t.Helper()
 	eventually(t, "no float is on its way", func() error {
 		var open int
@@ -96,8 +96,8 @@ func (w *world) floatStill(t *testing.T) {
 	})
 }
 
-// restarted has the movement go on. One that was never asked for is settled by people.
-func (b *floatTale) restarted(t *testing.T, w *world, _ *trial) {
+// restarted lets the movement continue. Officers settle one that was never requested.
+func (b *floatScenario) restarted(t *testing.T, w *harness, _ *trial) {
 	t.Helper()
 	w.hasten(t, workflows.MoveFloatID(b.id))
 	if b.unsent {
@@ -118,8 +118,8 @@ func (b *floatTale) restarted(t *testing.T, w *world, _ *trial) {
 	})
 }
 
-// floatSettled waits until nothing more happens to a movement.
-func (w *world) floatSettled(t *testing.T, id uuid.UUID) (status string, err error) {
+// floatSettled waits until a movement has ended.
+func (w *harness) floatSettled(t *testing.T, id uuid.UUID) (status string, err error) {
 	t.Helper()
 	return status, await(t.Context(), recovery, func() error {
 		err := w.db.QueryRowContext(t.Context(), `SELECT status FROM float_moves WHERE id = $1`, id).Scan(&status)
@@ -131,7 +131,7 @@ func (w *world) floatSettled(t *testing.T, id uuid.UUID) (status string, err err
 }
 
 // judge compares what is booked with the operator's books.
-func (b *floatTale) judge(t *testing.T, w *world, _ *trial) {
+func (b *floatScenario) judge(t *testing.T, w *harness, _ *trial) {
 	t.Helper()
 	status, err := w.floatSettled(t, b.id)
 	moved := 0

@@ -10,75 +10,73 @@ import (
 	"kivuko/workflows"
 )
 
-// orderTale is the tale of an order, on TRON.
-type orderTale struct {
-	fault  string                                  // of the operator, on the order's prompt
-	payout string                                  // of the operator, on what goes back to the phone
-	verb   string                                  // an operator's command that the trial sends, after the transfer was reverted or the money came late
-	late   bool                                    // the money comes when the order is over
-	scene  scene                                   // sets the chain up, with nothing else under way; nil for the most
-	after  func(t *testing.T, w *world, tr *trial) // when the process is back; nil: the chain of a scene behaves again
-	cancel bool                                    // the prompt can't have been sent, so the customer gives up
-	again  bool                                    // an operator has to let it be tried again
+// orderScenario is the scenario of an order, on TRON.
+type orderScenario struct {
+	fault  string                                    // of the operator, for the order's prompt
+	payout string                                    // of the operator, for the refund to the phone
+	verb   string                                    // an operator's command that the trial sends, after the transfer was reverted or the money came late
+	late   bool                                      // the money comes when the order has ended
+	scene  scene                                     // sets the chain up while nothing else runs; often nil
+	after  func(t *testing.T, w *harness, tr *trial) // called when the process is back; nil: ends the faults of a scene
+	cancel bool                                      // the prompt can't have been sent, so the customer gives up
+	again  bool                                      // an operator has to retry it
 	status string
 	detail string
-	refund bool // all that was collected goes back
+	refund bool // everything collected goes back
 }
 
-// scene opens the trial's order, arms the point when the order is where the chain is to play its trick, and plays it.
-type scene func(t *testing.T, w *world, tr *trial, arm func())
+// scene opens the trial's order, arms the point when the order is in the right state, and causes the chain's fault.
+type scene func(t *testing.T, w *harness, tr *trial, arm func())
 
 var (
-	vanished  = orderTale{scene: vanish, status: "completed"}
-	included  = orderTale{scene: include, status: "completed"}
-	bought    = orderTale{status: "completed"}
-	turned    = orderTale{fault: "declined", status: "failed", detail: "declined"}
-	underpaid = orderTale{fault: "pays_less", status: "failed", detail: "underpaid", refund: true}
-	unsent    = orderTale{cancel: true, status: "cancelled"}
-	redone    = orderTale{verb: "retry", status: "completed"}
-	undone    = orderTale{verb: "refund", status: "failed", detail: "refund_opened", refund: true}
-	marked    = orderTale{scene: fail, again: true, status: "completed"}
-	unpayable = orderTale{fault: "pays_less", payout: "unregistered", again: true, status: "failed", detail: "underpaid", refund: true}
-	lateBack  = orderTale{late: true, verb: "refund", status: "cancelled", refund: true}
-	lateKept  = orderTale{late: true, verb: "resolve", status: "cancelled"}
+	vanished  = orderScenario{scene: vanish, status: "completed"}
+	included  = orderScenario{scene: include, status: "completed"}
+	bought    = orderScenario{status: "completed"}
+	turned    = orderScenario{fault: "declined", status: "failed", detail: "declined"}
+	underpaid = orderScenario{fault: "pays_less", status: "failed", detail: "underpaid", refund: true}
+	unsent    = orderScenario{cancel: true, status: "cancelled"}
+	redone    = orderScenario{verb: "retry", status: "completed"}
+	undone    = orderScenario{verb: "refund", status: "failed", detail: "refund_opened", refund: true}
+	marked    = orderScenario{scene: fail, again: true, status: "completed"}
+	unpayable = orderScenario{fault: "pays_less", payout: "unregistered", again: true, status: "failed", detail: "underpaid", refund: true}
+	lateBack  = orderScenario{late: true, verb: "refund", status: "failed", detail: "declined", refund: true}
+	lateKept  = orderScenario{late: true, verb: "resolve", status: "failed", detail: "declined"}
 )
 
-// price of the orders here. What is paid too little goes back, which must be more than the operator's minimum.
+// price of the orders here. Underpayments are refunded, so they must exceed the operator's minimum.
 const trialPrice = 500
 
-// orderRows are those with orders. Where the process dies between writing that a prompt is to be sent and hearing that it
-// was, it can't be sent again, so that such an order ends unpaid. Those whose transfers are to fail come first, when no other
-// transfer can be hit.
+// orderRows are those with orders. When the process dies between storing a prompt and getting its response, the prompt can't
+// be sent again, so the order ends unpaid. Orders whose transfers must fail come first, so that no other transfer fails.
 func orderRows() []row {
 	gone, unheard := &lapse{}, &unheard{}
 	return []row{
-		{"CancelFunding/*/*", "flows", saleTale{scene: saleUnfunded, judgement: saleGivenUp}.tale},
+		{"CancelFunding/*/*", "flows", saleScenario{scene: saleUnfunded, judgement: saleGivenUp}.scenario},
 		{"MarkOrder/*/*", "flows", always(marked)},
 		{"ProveCommand/*/*", "flows", always(redone)},
 		{"ProveCommand/UseCommand#1/after", "flows", always(undone)},
 		{"RetryPayout/*/*", "flows", always(redone)},
 		{"RefundOrder/*/*", "flows", always(undone)},
-		{"DeliverPayment/RecordExpired#1/before", "chain-tron", always(orderTale{scene: gone.first, after: gone.on, status: "completed"})},
-		{"DeliverPayment/RecordExpired#1/after", "chain-tron", always(orderTale{scene: gone.second, status: "completed"})},
+		{"DeliverPayment/RecordExpired#1/before", "chain-tron", always(orderScenario{scene: gone.first, after: gone.on, status: "completed"})},
+		{"DeliverPayment/RecordExpired#1/after", "chain-tron", always(orderScenario{scene: gone.second, status: "completed"})},
 		{"DeliverPayment/RecordVanished#?/*", "chain-tron", always(vanished)},
-		{"MakeWallet/*/*", "signer-tron", always(walletTale{exchange.Tron})},
+		{"MakeWallet/*/*", "signer-tron", always(walletScenario{exchange.Tron})},
 		{"PromptPayer/*/*", "momo", always(bought)},
 		{"PromptPayer/BeginAttempt#1/after", "momo", always(unsent)},
 		{"PromptPayer/call#1/before", "momo", always(unsent)},
 		{"ConfirmPayment/call#?/*", "momo", always(bought)},
 		{"ConfirmPayment/AcceptPayment#?/*", "momo", always(bought)},
-		{"ConfirmPayment/SaveReceipt#1/before", "momo", always(orderTale{scene: unheard.first, after: unheard.on, status: "completed"})},
-		{"ConfirmPayment/SaveReceipt#1/after", "momo", always(orderTale{scene: unheard.second, status: "completed"})},
+		{"ConfirmPayment/SaveReceipt#1/before", "momo", always(orderScenario{scene: unheard.first, after: unheard.on, status: "completed"})},
+		{"ConfirmPayment/SaveReceipt#1/after", "momo", always(orderScenario{scene: unheard.second, status: "completed"})},
 		{"ConfirmPayment/RecordFailure#?/*", "momo", always(turned)},
-		{"SubmitRefund/*/*", "momo", always(underpaid)},
-		{"CheckRefund/CompleteRefund#?/*", "momo", always(underpaid)},
-		{"CheckRefund/RecordFailure#?/*", "momo", always(unpayable)},
-		{"CheckRefund/FailRefund#?/*", "momo", always(unpayable)},
-		{"SettleRefund/*/*", "momo", saleTale{scene: paidByHand, judgement: settledByHand}.tale},
+		{"SubmitPayout/BeginPayout#1/after", "momo", always(underpaid)}, // the other points of payouts are those of sales
+		{"CheckPayout/CompletePayout#1/after", "momo", always(underpaid)},
+		{"CheckPayout/FailPayout#1/after", "momo", always(unpayable)},
+		{"SettlePayout/*/*", "momo", saleScenario{scene: paidByHand, judgement: settledByHand}.scenario},
 		{"RefundException/*/*", "momo", always(lateBack)},
 		{"ResolveException/*/*", "momo", always(lateKept)},
-		{"TakeStatementPage/TakeReceipt#?/*", "momo", func() tale { return &statementTale{} }},
-		{"SetStrayPaymentsAside/*/*", "momo", func() tale { return &statementTale{} }},
+		{"TakeStatementPage/TakeReceipt#?/*", "momo", func() scenario { return &statementScenario{} }},
+		{"SetStrayPaymentsAside/*/*", "momo", func() scenario { return &statementScenario{} }},
 		{"SignPayment/*/*", "signer-tron", always(bought)},
 		{"DeliverPayment/call#?/*", "chain-tron", always(bought)},
 		{"DeliverPayment/RecordBroadcast#?/*", "chain-tron", always(bought)},
@@ -90,8 +88,8 @@ func orderRows() []row {
 	}
 }
 
-// revert opens the orders whose transfers fail on the chain, and waits until they ask for an operator.
-func (w *world) revert(t *testing.T, parked []*trial) {
+// revert opens the orders whose transfers fail on the chain, and waits until they are parked.
+func (w *harness) revert(t *testing.T, parked []*trial) {
 	t.Helper()
 	w.tron(t, "/faults", map[string]any{"fail_next": len(parked), "fail_with": "REVERT"})
 	for _, tr := range parked {
@@ -99,13 +97,13 @@ func (w *world) revert(t *testing.T, parked []*trial) {
 	}
 	for _, tr := range parked {
 		w.until(t, tr.order.ID, "parked", detail("operator"))
-		w.parked(t, workflows.OnRampID(tr.order.ID)) // the row says so before the flow does
+		w.parked(t, workflows.OnRampID(tr.order.ID)) // the row changes before the flow parks
 	}
 	w.tron(t, "/reset", nil)
 }
 
 // play sends an order to the point.
-func (b orderTale) play(t *testing.T, w *world, tr *trial, arm func()) {
+func (b orderScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
 	t.Helper()
 	switch {
 	case b.scene != nil:
@@ -123,8 +121,8 @@ func (b orderTale) play(t *testing.T, w *world, tr *trial, arm func()) {
 	}
 }
 
-// restarted makes the chain behave again after a scene, and has the watch over it go on, which sales need.
-func (b orderTale) restarted(t *testing.T, w *world, tr *trial) {
+// restarted ends the chain's faults after a scene, and restarts the watch over it, which sales need.
+func (b orderScenario) restarted(t *testing.T, w *harness, tr *trial) {
 	t.Helper()
 	if tr.worker == workflows.QueueChain(exchange.Tron) {
 		w.hasten(t, workflows.DepositWatchID(exchange.Tron))
@@ -137,18 +135,18 @@ func (b orderTale) restarted(t *testing.T, w *world, tr *trial) {
 	}
 }
 
-// fail lets the order's transfer fail on the chain; the point is where the order says what it waits for.
-func fail(t *testing.T, w *world, tr *trial, arm func()) {
+// fail makes the order's transfer fail on the chain; the point is where the order stores what it waits for.
+func fail(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
 	arm()
 	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
 }
 
-// lapse has the transactions of two orders lapse at once, because the chain's clock can be put forward only so
+// lapse makes the transactions of two orders expire together, because the chain's clock can be put forward only so
 // far: the first one's trial opens the other's order too, and arms its point before the process is back.
 type lapse struct{ other order }
 
-func (l *lapse) first(t *testing.T, w *world, tr *trial, arm func()) {
+func (l *lapse) first(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.tron(t, "/faults", map[string]any{"drop_next": 1000})
 	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
 	l.other = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice)})
@@ -159,64 +157,62 @@ func (l *lapse) first(t *testing.T, w *world, tr *trial, arm func()) {
 	w.tron(t, "/time", map[string]any{"advance_ms": timeStep.Milliseconds()})
 }
 
-// on has Temporal begin anew what the dead process had in hand. The chain goes on forgetting: else the second
-// transaction could come before it lapses.
-func (l *lapse) on(t *testing.T, w *world, tr *trial) {
+// on makes Temporal restart the open steps of the dead process. The chain still drops transactions: otherwise the
+// second transaction could be included before it expires.
+func (l *lapse) on(t *testing.T, w *harness, tr *trial) {
 	for _, o := range []order{tr.order, l.other} {
 		w.hasten(t, workflows.CryptoPayoutID(w.paymentOf(t, o.ID)))
 	}
 }
 
-func (l *lapse) second(_ *testing.T, _ *world, tr *trial, _ func()) { tr.order = l.other }
+func (l *lapse) second(_ *testing.T, _ *harness, tr *trial, _ func()) { tr.order = l.other }
 
-// unheard are two orders of whose payments nothing is heard, so that the product asks after a while. They wait for it
-// together.
+// unheard opens two orders whose payments have no callback and no notice, so that the product queries them after a
+// while. They wait for it together.
 type unheard struct{ other order }
 
-func (u *unheard) first(t *testing.T, w *world, tr *trial, arm func()) {
-	tr.order, u.other = w.buyWith(t, orderTale{fault: "callback_lost"}), w.buyWith(t, orderTale{fault: "callback_lost"})
+func (u *unheard) first(t *testing.T, w *harness, tr *trial, arm func()) {
+	tr.order, u.other = w.buyWith(t, orderScenario{fault: "callback_lost"}), w.buyWith(t, orderScenario{fault: "callback_lost"})
 	arm()
 	w.arm(t, "ConfirmPayment/SaveReceipt#1/after", tr.worker)
 }
 
-func (u *unheard) on(t *testing.T, w *world, tr *trial) {
+func (u *unheard) on(t *testing.T, w *harness, tr *trial) {
 	for _, o := range []order{tr.order, u.other} {
 		w.hasten(t, workflows.OnRampID(o.ID))
 	}
 }
 
-func (u *unheard) second(_ *testing.T, _ *world, tr *trial, _ func()) { tr.order = u.other }
+func (u *unheard) second(_ *testing.T, _ *harness, tr *trial, _ func()) { tr.order = u.other }
 
-// vanish takes the order's transaction out of the chain.
-func vanish(t *testing.T, w *world, tr *trial, arm func()) {
+// vanish removes the order's transaction from the chain.
+func vanish(t *testing.T, w *harness, tr *trial, arm func()) {
 	tr.order = w.aboard(t, purchase{fiat: fmt.Sprint(trialPrice)}, func() {})
 	w.attemptsAre(t, tr.order.ID, "included")
 	arm()
 	w.takeAway(t, tr.order)
 }
 
-// include has the order's transaction be in a block that is not final.
-func include(t *testing.T, w *world, tr *trial, arm func()) {
+// include puts the order's transaction into a block that is not final.
+func include(t *testing.T, w *harness, tr *trial, arm func()) {
 	tr.order = w.aboard(t, purchase{fiat: fmt.Sprint(trialPrice)}, arm)
 }
 
-// payLate has the money of an order come when its customer has given it up.
-func (w *world) payLate(t *testing.T, tr *trial) {
+// payLate pays an order that has ended because its payer declined, so that an officer has to decide.
+func (w *harness) payLate(t *testing.T, tr *trial) {
 	t.Helper()
 	phone := newPhone()
-	w.fault(t, "late_success_1037", "prompt", phone)
+	w.fault(t, "late_success_1032", "prompt", phone)
 	tr.order = w.buy(t, purchase{fiat: fmt.Sprint(trialPrice), phone: phone})
-	w.until(t, tr.order.ID, "waiting for another prompt", detail("payment_retry"))
-	w.tell(t, w.amina(t), tr.order.ID, "cancel", nil)
-	w.ends(t, tr.order.ID, "cancelled", "cancelled_by_customer")
+	w.ends(t, tr.order.ID, "failed", "declined")
 	w.release(t)
 	w.exception(t, tr.order.ID, "late", "open", fmt.Sprintf("%d.00", trialPrice))
 	w.parked(t, workflows.LatePaymentID(w.collection(t, tr.order.ID)))
 }
 
-// buyWith opens an order whose payer meets faults. The answer may come only after a crash, so it is not waited
-// for longer than a client would, and asked for again with the same key.
-func (w *world) buyWith(t *testing.T, b orderTale) order {
+// buyWith opens an order whose payment has faults. The response may come only after a crash, so the request has a
+// client's timeout and is repeated with the same key.
+func (w *harness) buyWith(t *testing.T, b orderScenario) order {
 	t.Helper()
 	phone := newPhone()
 	if b.fault != "" {
@@ -228,19 +224,19 @@ func (w *world) buyWith(t *testing.T, b orderTale) order {
 	return w.buy(t, purchase{fiat: fmt.Sprint(trialPrice), phone: phone})
 }
 
-// command sends the operator's decision beside the test: its answer comes after the crash.
-func (w *world) command(t *testing.T, tr *trial, verb string) {
+// command sends the operator's decision in the background: the response comes after the crash.
+func (w *harness) command(t *testing.T, tr *trial, verb string) {
 	t.Helper()
 	path := "/api/v1/auth/orders/" + tr.order.ID.String() + "/" + verb
 	tr.background(t, w.operator(t), path, uuid.NewString(), map[string]string{"note": "crash trial"}, nil)
 }
 
-func (b orderTale) judge(t *testing.T, w *world, tr *trial) {
+func (b orderScenario) judge(t *testing.T, w *harness, tr *trial) {
 	t.Helper()
 	tr.answered(t)
 	id := tr.order.ID
 	if b.cancel {
-		// Judged late, the operator's list has told that nobody was asked, or the order's time is over.
+		// If judged late, the operator's list has shown that no prompt was sent, or the order has expired.
 		o := w.untilFor(t, id, "of unknown outcome, or known not to be paid", recovery, func(o order) bool {
 			return o.StatusDetail == "outcome" || o.StatusDetail == "payment_retry" || o.over()
 		})

@@ -11,26 +11,26 @@ import (
 	"kivuko/workflows"
 )
 
-const tendEscrow = "tend-escrow"
+const replenishEscrow = "replenish-escrow"
 
-// tendPool has the pools be tended now, by a run that begins now.
-func (w *world) tendPool(t *testing.T) { t.Helper(); w.trigger(t, tendEscrow) }
+// replenishPool replenishes the pools now, by a new run.
+func (w *harness) replenishPool(t *testing.T) { t.Helper(); w.trigger(t, replenishEscrow) }
 
-// poolTended asks for more free addresses than there are.
-func poolTended(t *testing.T, w *world, _ *saleTale, _ *trial, arm func()) {
+// poolReplenished requests more free addresses than there are.
+func poolReplenished(t *testing.T, w *harness, _ *saleScenario, _ *trial, arm func()) {
 	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_policy SET keep_free = keep_free + 1 WHERE network = 'tron'`); err != nil {
 		t.Fatal(err)
 	}
 	arm()
-	w.tendPool(t)
+	w.replenishPool(t)
 }
 
-// poolWasTended ends the round that the process had in hand: it would fill the pool in the middle of the next trial.
-func poolWasTended(t *testing.T, w *world, _ *trial) { w.over(t, workflows.TypeTendEscrow) }
+// poolWasReplenished ends the open run of the dead process, which would otherwise fill the pool during the next trial.
+func poolWasReplenished(t *testing.T, w *harness, _ *trial) { w.over(t, workflows.TypeReplenishEscrow) }
 
-// poolAsWanted holds that addresses were made until there were enough. Sales take and give back meanwhile, so that
-// there may be more; no wallet was made twice for the same place.
-func poolAsWanted(t *testing.T, w *world, _ *saleTale, _ *trial) {
+// poolAsWanted checks that enough addresses were made. Sales take and return some meanwhile, so there may be more; no
+// wallet was made twice.
+func poolAsWanted(t *testing.T, w *harness, _ *saleScenario, _ *trial) {
 	err := await(t.Context(), recovery, func() error {
 		var free, want int
 		err := w.db.QueryRowContext(t.Context(), `SELECT (SELECT count(*) FROM escrow_addresses WHERE network = 'tron' AND status = 'free'),
@@ -45,9 +45,9 @@ func poolAsWanted(t *testing.T, w *world, _ *saleTale, _ *trial) {
 	}
 }
 
-// poolDry opens a sale when no address is free: one is made for it. Nobody else fills the pool meanwhile.
-func poolDry(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
-	rounds := w.temporal.ScheduleClient().GetHandle(t.Context(), tendEscrow)
+// poolExhausted opens a sale when no address is free: one is made for it. The schedule does not fill the pool meanwhile.
+func poolExhausted(t *testing.T, w *harness, b *saleScenario, tr *trial, arm func()) {
+	rounds := w.temporal.ScheduleClient().GetHandle(t.Context(), replenishEscrow)
 	if err := rounds.Pause(t.Context(), client.SchedulePauseOptions{Note: t.Name()}); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func poolDry(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 			t.Error(err)
 		}
 	})
-	w.over(t, workflows.TypeTendEscrow)
+	w.over(t, workflows.TypeReplenishEscrow)
 	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'disabled', reason = 'crash trial' WHERE network = 'tron' AND status = 'free'`); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func poolDry(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 	in, c, n, ctx := w.saleForm(t, w.tronNode(), &s), w.amina(t), w.tronNode(), context.WithoutCancel(t.Context())
 	arm()
 	tr.told = make(chan error, 1)
-	go func() { // it is answered when the process is back
+	go func() { // the response comes when the process is back
 		o, err := place(ctx, c, in, s.key)
 		tr.order = o
 		if err == nil {
@@ -74,8 +74,8 @@ func poolDry(t *testing.T, w *world, b *saleTale, tr *trial, arm func()) {
 	}()
 }
 
-// poolOpen ends the drought when the sale has its address.
-func poolOpen(t *testing.T, w *world, tr *trial) {
+// poolOpen reopens the pool when the sale has its address.
+func poolOpen(t *testing.T, w *harness, tr *trial) {
 	w.hastenAll(t, workflows.TypeOffRamp)
 	tr.answered(t)
 	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_addresses SET status = 'free', reason = '' WHERE network = 'tron' AND status = 'disabled'`); err != nil {

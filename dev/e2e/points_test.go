@@ -27,57 +27,57 @@ import (
 	"kivuko/workflows"
 )
 
-// recovery is how long a trial may take to its end: Temporal learns of a dead process by its time limits, of
-// up to two minutes.
+// recovery is how long a trial may take: Temporal detects a dead process by its timeouts, of up to two
+// minutes.
 const recovery = 5 * time.Minute
 
-// row says which scenario brings a process to the points of some activities. The points themselves are found as they are
-// passed, see package crash: a pattern stands for whatever there is, and the most specific one counts.
+// row assigns a scenario to the crash points of some activities. The points register themselves when they are passed
+// (package crash); a pattern matches several of them, and the most specific pattern counts.
 type row struct {
-	at     string // a pattern of path.Match, "OpenOrder/*/*"
-	worker string // the queue whose process dies
-	tale   func() tale
+	at       string // a pattern of path.Match, "OpenOrder/*/*"
+	worker   string // the queue whose process dies
+	scenario func() scenario
 }
 
-// trial is one run of a scenario, in which a process kills itself at one point, once.
+// trial is one run of a scenario, in which a process kills itself once, at one point.
 type trial struct {
 	row
-	point   string // "DeliverPayment/RecordFinal#1/after", or a pattern: the process dies at the first that matches
-	tale    tale
-	reached string // where the process has died
+	point    string // "DeliverPayment/RecordFinal#1/after", or a pattern: the process dies at the first that matches
+	scenario scenario
+	reached  string // where the process has died
 
-	told chan error // the answer to a request that dies with the process, where the tale has one
-	// What it is about: one of these.
+	told chan error // the answer to a request that dies with the process, where the scenario has one
+	// Its object is one of these.
 	order    order
 	transfer sent
 	deposit  exchange.Wallet
-	// Of a transfer.
+	// Fields of a transfer.
 	address string
 	amount  money.Amount
 	payload json.RawMessage // what is to be signed for a cold wallet
 }
 
-// tale is what happens in a trial, crash or no crash.
-type tale interface {
-	// play brings the process to its point, which it arms when no other flow can come there first.
-	play(t *testing.T, w *world, tr *trial, arm func())
-	// judge waits for the end, with what people have to do for it, and compares it with what the operator
-	// and the chains recorded.
-	judge(t *testing.T, w *world, tr *trial)
+// scenario is the course of a trial, with or without a crash.
+type scenario interface {
+	// play brings the process to its point. It arms the point when no other flow can reach it first.
+	play(t *testing.T, w *harness, tr *trial, arm func())
+	// judge sends the commands that the end needs, waits for it, and compares it with the records of the
+	// operator and the chains.
+	judge(t *testing.T, w *harness, tr *trial)
 }
 
-// always has a tale that keeps nothing between trials.
-func always(b tale) func() tale { return func() tale { return b } }
+// always returns a constructor of a scenario without state.
+func always(b scenario) func() scenario { return func() scenario { return b } }
 
-// lane is a part of the table. Its trials go one after the other, the lanes side by side: they play on different chains, or
-// on none.
-type lane struct {
+// track is a part of the table. Its trials run one after the other; the tracks run in parallel, because they use
+// different chains, or none.
+type track struct {
 	name string
 	rows []row
 }
 
-func table() []lane {
-	return []lane{
+func table() []track {
+	return []track{
 		{"tron", among(slices.Concat(orderRows(), saleRows()), floatRows())},
 		{"ethereum", slices.Concat(solanaRows(), transferRows())},
 		{"webhooks", hookRows()},
@@ -85,8 +85,8 @@ func table() []lane {
 }
 
 // rowOf finds the most specific row of a point.
-func rowOf(lanes []lane, point string) (best row, found bool) {
-	for _, l := range lanes {
+func rowOf(tracks []track, point string) (best row, found bool) {
+	for _, l := range tracks {
 		for _, r := range l.rows {
 			if matches(r.at, point) && len(r.at) > len(best.at) {
 				best, found = r, true
@@ -104,18 +104,18 @@ func matches(pattern, point string) bool {
 	return ok
 }
 
-// round are the trials to be played together, by lane.
+// round has the trials that are played together, by track.
 type round map[string][]*trial
 
 func (r round) all() []*trial { return slices.Concat(slices.Collect(maps.Values(r))...) }
 
 // firstRound has a trial for each row, at the first of its points.
-func firstRound(lanes []lane, which *regexp.Regexp) round {
+func firstRound(tracks []track, which *regexp.Regexp) round {
 	r := round{}
-	for _, l := range lanes {
+	for _, l := range tracks {
 		for _, row := range l.rows {
 			if which.MatchString(row.at) {
-				r[l.name] = append(r[l.name], &trial{row: row, point: row.at, tale: row.tale()})
+				r[l.name] = append(r[l.name], &trial{row: row, point: row.at, scenario: row.scenario()})
 			}
 		}
 	}
@@ -123,13 +123,13 @@ func firstRound(lanes []lane, which *regexp.Regexp) round {
 }
 
 // roundOf has a trial for each point, in the order of the table.
-func roundOf(lanes []lane, points []string) round {
+func roundOf(tracks []track, points []string) round {
 	r := round{}
-	for _, l := range lanes {
+	for _, l := range tracks {
 		for _, row := range l.rows {
 			for _, point := range points {
-				if best, _ := rowOf(lanes, point); best.at == row.at {
-					r[l.name] = append(r[l.name], &trial{row: row, point: point, tale: row.tale()})
+				if best, _ := rowOf(tracks, point); best.at == row.at {
+					r[l.name] = append(r[l.name], &trial{row: row, point: point, scenario: row.scenario()})
 				}
 			}
 		}
@@ -141,13 +141,13 @@ func roundOf(lanes []lane, points []string) round {
 // does. They take several times as long as all other tests of this package.
 const crashesVariable = "KIVUKO_E2E_CRASHES"
 
-// brief are the trials of every run: one death of each kind of process, where it is the least convenient.
+// brief are the trials of every run: one crash of each kind of process, at its most critical point.
 var brief = []string{
 	"OpenOrder/OpenOrder#1/after", "PromptPayer/call#1/after", "SignPayment/SaveSignedAttempt#1/after", "DeliverPayment/call#1/after",
 	"FollowDeposits/RecordFinalBlock#1/after", "DeliverWebhooks/RecordWebhook#1/before",
 }
 
-// TestACrashOfEachProcess is what TestCrashPoints does, with a few trials.
+// TestACrashOfEachProcess is TestCrashPoints with a few trials.
 func TestACrashOfEachProcess(t *testing.T) {
 	if os.Getenv(crashesVariable) != "" {
 		t.Skip("TestCrashPoints has these trials too")
@@ -155,15 +155,15 @@ func TestACrashOfEachProcess(t *testing.T) {
 	w := open(t)
 	r := roundOf(table(), brief)
 	w.reach(t, r)
-	t.Parallel() // other tests run while Temporal learns of the dead
+	t.Parallel() // other tests run while Temporal detects the dead processes
 	w.judge(t, r)
 }
 
-// TestCrashPoints kills the process in charge before and after every side effect. However that falls, everything
-// ends as if nothing had happened: collected once, paid out once or not at all, and booked so.
+// TestCrashPoints kills the working process before and after every side effect. The results must be the same as without
+// crashes: collected once, paid out once or not at all, and booked accordingly.
 //
-// In the first round each row of the table kills once. That, and the recovery, shows which points there are; the next rounds
-// kill at each that was not played yet, until there is none.
+// In the first round each row of the table kills once. That run and its recovery register the points; the next rounds
+// kill at each point that was not played yet, until there is none.
 func TestCrashPoints(t *testing.T) {
 	which := os.Getenv(crashesVariable)
 	if which == "" {
@@ -173,9 +173,9 @@ func TestCrashPoints(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%s: %v", crashesVariable, err)
 	}
-	w, lanes, played := open(t), table(), map[string]bool{}
+	w, tracks, played := open(t), table(), map[string]bool{}
 	const most = 4
-	for n, r := 1, firstRound(lanes, wanted); n <= most && len(r) > 0; n++ {
+	for n, r := 1, firstRound(tracks, wanted); n <= most && len(r) > 0; n++ {
 		t.Run(fmt.Sprintf("round %d", n), func(t *testing.T) {
 			w.reach(t, r)
 			w.judge(t, r)
@@ -189,14 +189,14 @@ func TestCrashPoints(t *testing.T) {
 			t.Fatal(err)
 		}
 		for point := range all {
-			row, found := rowOf(lanes, point)
+			row, found := rowOf(tracks, point)
 			if found && !played[point] && !exempt(point) && (wanted.MatchString(point) || wanted.MatchString(row.at)) && w.plays(row) {
 				left = append(left, point)
 			}
 		}
 		slices.Sort(left)
 		t.Logf("round %d played %d points; %d more are known", n, len(r.all()), len(left))
-		r = roundOf(lanes, left)
+		r = roundOf(tracks, left)
 		if n == most && len(left) > 0 {
 			t.Errorf("after %d rounds these points are not played: %v", n, left)
 		}
@@ -206,13 +206,13 @@ func TestCrashPoints(t *testing.T) {
 	}
 }
 
-// plays reports whether the stack has the network on which a row plays.
-func (w *world) plays(r row) bool {
+// plays reports whether the stack has a row's network.
+func (w *harness) plays(r row) bool {
 	return w.stack.Solana() || !strings.HasSuffix(r.worker, string(exchange.Solana))
 }
 
-// reach has the processes of a round die, and has them run again.
-func (w *world) reach(t *testing.T, r round) {
+// reach makes the processes of a round die, and restarts them.
+func (w *harness) reach(t *testing.T, r round) {
 	t.Helper()
 	for name, trials := range r {
 		r[name] = slices.DeleteFunc(trials, func(tr *trial) bool { return !w.plays(tr.row) })
@@ -221,7 +221,7 @@ func (w *world) reach(t *testing.T, r round) {
 		}
 	}
 	t.Run("reach", func(t *testing.T) {
-		w.mend(t) // when all lanes are through: one may still play what another one's end would heal
+		w.mend(t) // only after all tracks, because it would end faults that another one still needs
 		heal(t, w.ethereum())
 		for name, trials := range r {
 			t.Run(name, func(t *testing.T) {
@@ -235,15 +235,15 @@ func (w *world) reach(t *testing.T, r round) {
 	})
 }
 
-// judge waits for the ends of a round. What was not reached is told at the end too, in one line: of a long output often only
-// the end is kept.
-func (w *world) judge(t *testing.T, r round) {
+// judge waits for the ends of a round. It also prints the points that were not reached in one line at the end, because
+// often only the end of a long output is kept.
+func (w *harness) judge(t *testing.T, r round) {
 	t.Helper()
 	var missed, failed []string
 	for _, tr := range r.all() {
 		if tr.reached == "" {
 			missed = append(missed, tr.point)
-		} else if !t.Run(tr.name(), func(t *testing.T) { tr.tale.judge(t, w, tr) }) {
+		} else if !t.Run(tr.name(), func(t *testing.T) { tr.scenario.judge(t, w, tr) }) {
 			failed = append(failed, tr.point)
 		}
 	}
@@ -255,15 +255,15 @@ func (w *world) judge(t *testing.T, r round) {
 	}
 }
 
-// name is the trial's as a test.
+// name returns the trial's name as a test.
 func (tr *trial) name() string { return strings.ReplaceAll(tr.point, "/", " ") }
 
-// prepare opens, all at once, what the trials of a lane begin with.
-func (w *world) prepare(t *testing.T, trials []*trial) {
+// prepare opens the first objects of a track's trials, all at once.
+func (w *harness) prepare(t *testing.T, trials []*trial) {
 	t.Helper()
 	var reverted []*trial
 	for _, tr := range trials {
-		if o, ok := tr.tale.(orderTale); ok && o.verb != "" && !o.late {
+		if o, ok := tr.scenario.(orderScenario); ok && o.verb != "" && !o.late {
 			reverted = append(reverted, tr)
 		}
 	}
@@ -272,11 +272,11 @@ func (w *world) prepare(t *testing.T, trials []*trial) {
 	}
 }
 
-// crashAt brings a process to its point, and has it run again when it died there.
-func (w *world) crashAt(t *testing.T, tr *trial) {
+// crashAt brings a process to its point, and restarts it when it died there.
+func (w *harness) crashAt(t *testing.T, tr *trial) {
 	t.Helper()
 	victim, died := 0, ""
-	tr.tale.play(t, w, tr, func() {
+	tr.scenario.play(t, w, tr, func() {
 		victim = w.stack.Supervisor.Child(stack.ProcessWorker(tr.worker)).PID()
 		w.arm(t, tr.point, tr.worker)
 	})
@@ -289,14 +289,14 @@ func (w *world) crashAt(t *testing.T, tr *trial) {
 	})
 	if err != nil {
 		_ = os.Remove(filepath.Join(w.crash, "armed", fileOf(tr.point)))
-		t.Fatalf("point %s was not reached; %s", tr.point, w.standOf(tr))
+		t.Fatalf("point %s was not reached; %s\n%s", tr.point, w.standOf(tr), w.standOfWorker(tr.worker))
 	}
 	if best, _ := rowOf(table(), died); best.at != tr.at {
 		t.Errorf("the process died at %s, which is played by %q and not by %q", died, best.at, tr.at)
 	}
 	w.revive(t, tr, victim)
-	if after, ok := tr.tale.(interface {
-		restarted(*testing.T, *world, *trial)
+	if after, ok := tr.scenario.(interface {
+		restarted(*testing.T, *harness, *trial)
 	}); ok {
 		after.restarted(t, w, tr)
 	}
@@ -306,11 +306,11 @@ func (w *world) crashAt(t *testing.T, tr *trial) {
 	tr.reached = died
 }
 
-// fileOf is the name of the file that arms a point.
+// fileOf returns the name of the file that arms a point.
 func fileOf(point string) string { return strings.NewReplacer("/", ".", "*", "_").Replace(point) }
 
-// standOf says where the order or transfer of a trial stands whose point was not reached.
-func (w *world) standOf(tr *trial) string {
+// standOf describes the state of the order or transfer of a trial whose point was not reached.
+func (w *harness) standOf(tr *trial) string {
 	const read = `SELECT coalesce((SELECT 'its order is ' || status || '/' || status_detail FROM orders WHERE id = $1),
 		(SELECT 'its transfer is ' || status || '/' || status_detail FROM transfers WHERE id = $2), 'it has no order and no transfer')`
 	var said string
@@ -320,10 +320,41 @@ func (w *world) standOf(tr *trial) string {
 	return said
 }
 
-// revive sees that a trial's process died, and no other, and starts it. The supervisor would restart it too, after a
-// pause that grows with every death; one that it has restarted already dies once more, which is quicker than to have it
-// finish what it began.
-func (w *world) revive(t *testing.T, tr *trial, victim int) {
+// standOfWorker describes what a worker's process has done last, and all steps that are under way or wait to be repeated.
+func (w *harness) standOfWorker(queue string) string {
+	const lastLines = 8000
+	c := w.stack.Supervisor.Child(stack.ProcessWorker(queue))
+	said, err := os.ReadFile(c.LogPath())
+	if err != nil {
+		said = []byte(err.Error())
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "its process is %d; the end of its log:\n%s\nsteps:\n", c.PID(), said[max(0, len(said)-lastLines):])
+	list, err := w.temporal.ListWorkflow(context.Background(), &workflowservice.ListWorkflowExecutionsRequest{Query: "ExecutionStatus = 'Running'"})
+	if err != nil {
+		return b.String() + err.Error()
+	}
+	for _, e := range list.GetExecutions() {
+		d, err := w.temporal.DescribeWorkflowExecution(context.Background(), e.GetExecution().GetWorkflowId(), "")
+		if err != nil {
+			fmt.Fprintf(&b, "%s: %v\n", e.GetExecution().GetWorkflowId(), err)
+			continue
+		}
+		for _, a := range d.GetPendingActivities() {
+			fmt.Fprintf(&b, "%s: %s is %s, try %d by %s: %s\n", e.GetExecution().GetWorkflowId(), a.GetActivityType().GetName(), a.GetState(), a.GetAttempt(),
+				a.GetLastWorkerIdentity(), a.GetLastFailure().GetMessage())
+		}
+		if task := d.GetPendingWorkflowTask(); task != nil {
+			fmt.Fprintf(&b, "%s: a workflow task is %s, try %d\n", e.GetExecution().GetWorkflowId(), task.GetState(), task.GetAttempt())
+		}
+	}
+	return b.String()
+}
+
+// revive checks that only the trial's process died, and starts it. The supervisor would restart it too, after a pause
+// that grows with every crash. A process that it has already restarted is killed once more, which is faster than
+// waiting for it.
+func (w *harness) revive(t *testing.T, tr *trial, victim int) {
 	t.Helper()
 	name := stack.ProcessWorker(tr.worker)
 	eventually(t, name+" has died", func() error {
@@ -335,24 +366,24 @@ func (w *world) revive(t *testing.T, tr *trial, victim int) {
 	w.kill(t, name, 0)
 }
 
-// arm has the process of a queue kill itself when it comes to a point next.
-func (w *world) arm(t *testing.T, point, worker string) {
+// arm makes the process of a queue kill itself when it next reaches a point.
+func (w *harness) arm(t *testing.T, point, worker string) {
 	t.Helper()
 	_ = os.Remove(filepath.Join(w.crash, "fallen", fileOf(point))) // of an earlier arming
-	file := filepath.Join(w.crash, "arming."+fileOf(point))        // appears in its place as a whole
+	file := filepath.Join(w.crash, "arming."+fileOf(point))        // renamed, so that it appears complete
 	err := errors.Join(os.WriteFile(file, []byte(worker+"\n"+point), 0o600), os.Rename(file, filepath.Join(w.crash, "armed", fileOf(point))))
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// retaken has the steps that a process of mobile money had in hand when it died be done by the next one, now: when
-// Temporal has found them out by itself, one of them would come to the point of a later trial, which would die in the
-// middle of something else.
-func (w *world) retaken(t *testing.T) {
+// retaken makes the next process repeat the open steps of a dead mobile money process now. If Temporal repeated them
+// after its timeouts, one of them could reach the point of a later trial, whose process would then die at the wrong
+// moment.
+func (w *harness) retaken(t *testing.T) {
 	t.Helper()
 	for _, flow := range []string{
-		workflows.TypeOnRamp, workflows.TypeOffRamp, workflows.TypeMomoPayout, workflows.TypeRefund, workflows.TypeLatePayment, workflows.TypeLatePayout,
+		workflows.TypeOnRamp, workflows.TypeOffRamp, workflows.TypeMomoPayout, workflows.TypeLatePayment, workflows.TypeLatePayout,
 	} {
 		for _, id := range w.allRunning(t, flow) {
 			w.hasten(t, id)
@@ -372,8 +403,8 @@ func (w *world) retaken(t *testing.T) {
 	}
 }
 
-// allRunning are the ids of the flows of a type that run.
-func (w *world) allRunning(t *testing.T, flow string) (ids []string) {
+// allRunning returns the ids of the running flows of a type.
+func (w *harness) allRunning(t *testing.T, flow string) (ids []string) {
 	t.Helper()
 	list, err := w.temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", flow),
@@ -388,16 +419,16 @@ func (w *world) allRunning(t *testing.T, flow string) (ids []string) {
 }
 
 // hastenAll is hasten for all flows of a type.
-func (w *world) hastenAll(t *testing.T, flow string) {
+func (w *harness) hastenAll(t *testing.T, flow string) {
 	t.Helper()
 	for _, id := range w.allRunning(t, flow) {
 		w.hasten(t, id)
 	}
 }
 
-// hasten tells Temporal which steps of a flow were begun by processes that are dead, so that it begins them anew
-// at once. Trials after which the next one needs the flow use it; the others wait for Temporal's time limits.
-func (w *world) hasten(t *testing.T, flow string) {
+// hasten fails the steps of a flow that dead processes had begun, so that Temporal starts them again at once. Trials
+// use it when the next trial needs the flow; the others wait for Temporal's timeouts.
+func (w *harness) hasten(t *testing.T, flow string) {
 	t.Helper()
 	eventually(t, "no dead process works at "+flow, func() error {
 		d, err := w.temporal.DescribeWorkflowExecution(t.Context(), flow, "")
@@ -419,15 +450,15 @@ func (w *world) hasten(t *testing.T, flow string) {
 	})
 }
 
-// alive tells whether the process of a worker's identity, host:pid, runs.
+// alive reports whether the process of a worker's identity, host:pid, runs.
 func alive(identity string) bool {
 	var pid int
 	_, err := fmt.Sscan(identity[strings.LastIndex(identity, ":")+1:], &pid)
 	return err == nil && !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
-// background sends a request whose answer comes when the process that died is back. It outlives the part of the
-// test in which it begins.
+// background sends a request whose response comes when the dead process is back. It may last longer than the part
+// of the test that starts it.
 func (tr *trial) background(t *testing.T, c *client.Client, path, key string, in, out any) {
 	t.Helper()
 	tr.told = make(chan error, 1)
@@ -450,7 +481,7 @@ func (tr *trial) answered(t *testing.T) {
 // insist repeats a request with its key until it is answered.
 func insist(ctx context.Context, c *client.Client, path, key string, in, out any) error {
 	var final error
-	err := await(ctx, 2*patience, func() error {
+	err := await(ctx, 2*timeout, func() error {
 		err := c.Post(ctx, path, key, in, out)
 		if passing(err) {
 			return err
@@ -461,10 +492,10 @@ func insist(ctx context.Context, c *client.Client, path, key string, in, out any
 	return errors.Join(err, final)
 }
 
-// walletTale makes another wallet of the customer.
-type walletTale struct{ network exchange.Network }
+// walletScenario makes another wallet of the customer.
+type walletScenario struct{ network exchange.Network }
 
-func (b walletTale) play(t *testing.T, w *world, tr *trial, arm func()) {
+func (b walletScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
 	t.Helper()
 	c, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
 	if err != nil {
@@ -476,7 +507,7 @@ func (b walletTale) play(t *testing.T, w *world, tr *trial, arm func()) {
 	}, nil)
 }
 
-func (walletTale) judge(t *testing.T, w *world, tr *trial) {
+func (walletScenario) judge(t *testing.T, w *harness, tr *trial) {
 	t.Helper()
 	tr.answered(t)
 	var n int

@@ -22,54 +22,54 @@ import (
 	"kivuko/workflows"
 )
 
-// transferTale is the tale of a transfer out of our custody, on Ethereum where nothing else is said.
-type transferTale struct {
+// transferScenario is the scenario of a transfer out of our custody, on Ethereum by default.
+type transferScenario struct {
 	on     exchange.Network
 	begin  transferScene
-	then   func(t *testing.T, w *world, tr *trial) // what a person has to do for its end
-	after  func(t *testing.T, w *world, tr *trial) // as soon as the process is back
+	then   func(t *testing.T, w *harness, tr *trial) // the commands that its end needs
+	after  func(t *testing.T, w *harness, tr *trial) // as soon as the process is back
 	status string
 }
 
 // transferScene opens the trial's transfer and arms the point where it belongs.
-type transferScene func(t *testing.T, w *world, tr *trial, arm func())
+type transferScene func(t *testing.T, w *harness, tr *trial, arm func())
 
-// What the transfers of trials send. The rule of the lane wants one officer's decision for the large ones.
+// The amounts of the trials' transfers. The track's approval rule requires one officer for the large ones.
 const (
 	small     = "1.5"
 	large     = "10"
-	ruleOne   = "1000"    // in shillings, which the small are below and the large above
-	ruleTwo   = "5000000" // nothing of the lane is above
-	seededOne = "200000"  // as the migrations have it
+	ruleOne   = "1000"    // in shillings; small transfers are below it, large ones above
+	ruleTwo   = "5000000" // above all transfers of the track
+	seededOne = "200000"  // the migrations' value
 )
 
-// transferRows are those with transfers and deposits. Those whose transfers are to fail come first, when no other transfer can
-// be hit; the deposits come last, because they stop the chain.
+// transferRows are those with transfers and deposits. Those whose transfers must fail come first, so that no other transfer
+// fails; the deposits come last, because they stop the chain.
 func transferRows() []row {
-	sent := always(transferTale{begin: plain, status: "completed"})
+	sent := always(transferScenario{begin: plain, status: "completed"})
 	return slices.Concat([]row{
-		{"GiveUpTransfer/*/*", "flows", always(transferTale{begin: givenUp, status: "failed"})},
-		{"SignPayment/ParkChainPayment#?/*", "signer-ethereum", always(transferTale{begin: toBlocked, then: unblock, status: "completed"})},
-		{"ApproveTopUp/*/*", "chain-ethereum", always(transferTale{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})},
-		{"DraftColdPayment/*/*", "chain-ethereum", always(transferTale{begin: coldAsked, after: watchOn, then: signElsewhere, status: "completed"})},
-		{"ImportColdPayment/*/*", "chain-ethereum", always(transferTale{begin: coldBrought, after: watchOn, status: "completed"})},
-		{"CloseColdPayment/*/*", "chain-ethereum", always(transferTale{begin: coldOvertaken, after: watchOn, status: "cancelled"})},
-		{"MarkTransfer/*/*", "flows", always(transferTale{begin: unscreened, then: screenedNow, status: "completed"})},
+		{"GiveUpTransfer/*/*", "flows", always(transferScenario{begin: givenUp, status: "failed"})},
+		{"SignPayment/ParkChainPayment#?/*", "signer-ethereum", always(transferScenario{begin: toBlocked, then: unblock, status: "completed"})},
+		{"ApproveTopUp/*/*", "chain-ethereum", always(transferScenario{begin: withoutGas, after: watchOn, then: gotGasOnce, status: "completed"})},
+		{"DraftColdPayment/*/*", "chain-ethereum", always(transferScenario{begin: coldAsked, after: watchOn, then: signElsewhere, status: "completed"})},
+		{"ImportColdPayment/*/*", "chain-ethereum", always(transferScenario{begin: coldBrought, after: watchOn, status: "completed"})},
+		{"CloseColdPayment/*/*", "chain-ethereum", always(transferScenario{begin: coldOvertaken, after: watchOn, status: "cancelled"})},
+		{"MarkTransfer/*/*", "flows", always(transferScenario{begin: unscreened, then: screenedNow, status: "completed"})},
 		{"OpenTransfer/*/*", "flows", sent},
 		{"AdvanceTransfer/*/*", "flows", sent},
 		{"ScreenTransfer/*/*", "flows", sent},
 		{"HandToSigner/*/*", "flows", sent},
-		{"DecideTransfer/*/*", "flows", always(transferTale{begin: decided, then: countedOnce, status: "completed"})},
-		{"RecordRefusedDecision/*/*", "flows", always(transferTale{begin: pretended, then: decideNow, status: "completed"})},
-		{"CancelTransfer/*/*", "flows", always(transferTale{begin: withdrawn, status: "cancelled"})},
-		{"LapseTransfer/*/*", "flows", always(transferTale{begin: lapsed, then: wake, status: "cancelled"})},
-		{"OutbidPayment/*/*", "signer-ethereum", always(transferTale{begin: stuck, after: outbidSoon, status: "completed"})},
+		{"DecideTransfer/*/*", "flows", always(transferScenario{begin: decided, then: countedOnce, status: "completed"})},
+		{"RecordRefusedDecision/*/*", "flows", always(transferScenario{begin: pretended, then: decideNow, status: "completed"})},
+		{"CancelTransfer/*/*", "flows", always(transferScenario{begin: withdrawn, status: "cancelled"})},
+		{"LapseTransfer/*/*", "flows", always(transferScenario{begin: lapsed, then: wake, status: "cancelled"})},
+		{"BumpPaymentFee/*/*", "signer-ethereum", always(transferScenario{begin: stuck, after: bumpSoon, status: "completed"})},
 	}, depositRows())
 }
 
-// solanaRows are those with what only happens on Solana. They go in Ethereum's lane, since both have cold wallets.
+// solanaRows are those that exist only on Solana. They are in Ethereum's track, since both have cold wallets.
 func solanaRows() []row {
-	brought := transferTale{on: exchange.Solana, begin: coldBrought, status: "completed"}
+	brought := transferScenario{on: exchange.Solana, begin: coldBrought, status: "completed"}
 	carried, asked, withdrawn := brought, brought, brought
 	carried.after = watchOn
 	asked.begin, asked.after, asked.then = coldAsked, watchOn, signElsewhere
@@ -82,27 +82,27 @@ func solanaRows() []row {
 	}
 }
 
-// node is that of the network on which the trial plays.
-func (tr *trial) node(w *world) demo.Node {
-	if b, ok := tr.tale.(transferTale); ok && b.on == exchange.Solana {
+// node returns the node of the trial's network.
+func (tr *trial) node(w *harness) demo.Node {
+	if b, ok := tr.scenario.(transferScenario); ok && b.on == exchange.Solana {
 		return demo.Node{Network: b.on, Control: "http://" + w.stack.Addresses.SolanaControl}
 	}
 	return w.ethereum()
 }
 
-func (w *world) ethereum() demo.Node {
+func (w *harness) ethereum() demo.Node {
 	return demo.Node{Network: exchange.Ethereum, Control: "http://" + w.stack.Addresses.EthereumControl}
 }
 
-// approvalRule says above which values one and two officers decide, in shillings. To ask for fewer decisions takes a
-// second person.
-func (w *world) approvalRule(t *testing.T, one, two string) {
+// approvalRule sets the values in shillings above which one and two officers decide. Requiring fewer decisions needs a
+// second officer.
+func (w *harness) approvalRule(t *testing.T, one, two string) {
 	t.Helper()
 	w.houseLimits(t, map[string]any{"approvals": map[string]any{"transfer": map[string]any{"one_above": one, "two_above": two}}})
 }
 
-// houseLimits patches what the house allows, and has a second person confirm what waits for one.
-func (w *world) houseLimits(t *testing.T, in map[string]any) {
+// houseLimits patches the house's limits, and makes a second officer confirm changes that wait for one.
+func (w *harness) houseLimits(t *testing.T, in map[string]any) {
 	t.Helper()
 	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
 	if err != nil {
@@ -124,12 +124,12 @@ func (w *world) houseLimits(t *testing.T, in map[string]any) {
 	}
 }
 
-func (b transferTale) play(t *testing.T, w *world, tr *trial, arm func()) {
+func (b transferScenario) play(t *testing.T, w *harness, tr *trial, arm func()) {
 	t.Helper()
 	b.begin(t, w, tr, arm)
 }
 
-func (b transferTale) restarted(t *testing.T, w *world, tr *trial) {
+func (b transferScenario) restarted(t *testing.T, w *harness, tr *trial) {
 	t.Helper()
 	if b.after != nil {
 		b.after(t, w, tr)
@@ -138,7 +138,7 @@ func (b transferTale) restarted(t *testing.T, w *world, tr *trial) {
 	post(t, tr.node(w), "/reset", nil)
 }
 
-func (b transferTale) judge(t *testing.T, w *world, tr *trial) {
+func (b transferScenario) judge(t *testing.T, w *harness, tr *trial) {
 	t.Helper()
 	tr.answered(t)
 	if b.then != nil {
@@ -160,7 +160,7 @@ func (b transferTale) judge(t *testing.T, w *world, tr *trial) {
 }
 
 // transferIs waits for a trial's transfer to have a status.
-func (w *world) transferIs(t *testing.T, tr *trial, status string) sent {
+func (w *harness) transferIs(t *testing.T, tr *trial, status string) sent {
 	t.Helper()
 	var f sent
 	err := await(t.Context(), recovery, func() error {
@@ -178,8 +178,8 @@ func (w *world) transferIs(t *testing.T, tr *trial, status string) sent {
 	return f
 }
 
-// waits waits for a trial's transfer to wait for something.
-func (w *world) waits(t *testing.T, tr *trial, what string) {
+// waits waits until a trial's transfer has a status detail.
+func (w *harness) waits(t *testing.T, tr *trial, what string) {
 	t.Helper()
 	var f sent
 	err := await(t.Context(), recovery, func() error {
@@ -197,7 +197,7 @@ func (w *world) waits(t *testing.T, tr *trial, what string) {
 }
 
 // sendFor opens the trial's transfer to a stranger, from the vendor's wallet or a given one.
-func (w *world) sendFor(t *testing.T, tr *trial, c *api.Client, m money.Amount, from uuid.UUID) {
+func (w *harness) sendFor(t *testing.T, tr *trial, c *api.Client, m money.Amount, from uuid.UUID) {
 	t.Helper()
 	to, err := stranger(tr.node(w).Network)
 	if err != nil {
@@ -206,7 +206,7 @@ func (w *world) sendFor(t *testing.T, tr *trial, c *api.Client, m money.Amount, 
 	w.sendTo(t, tr, c, m, from, to)
 }
 
-func (w *world) sendTo(t *testing.T, tr *trial, c *api.Client, m money.Amount, from uuid.UUID, to string) {
+func (w *harness) sendTo(t *testing.T, tr *trial, c *api.Client, m money.Amount, from uuid.UUID, to string) {
 	t.Helper()
 	tr.address, tr.amount = to, m
 	in := map[string]any{"network": tr.node(w).Network, "asset": m.Asset(), "amount": m.String(), "recipient": map[string]any{"address": to}}
@@ -219,25 +219,25 @@ func (w *world) sendTo(t *testing.T, tr *trial, c *api.Client, m money.Amount, f
 }
 
 // pays opens a transfer of the vendor's.
-func (w *world) pays(t *testing.T, tr *trial, amount string) {
+func (w *harness) pays(t *testing.T, tr *trial, amount string) {
 	t.Helper()
 	w.sendFor(t, tr, w.as(t, demo.VendorEmail), money.Must(money.USDT, amount), uuid.Nil)
 }
 
-// verb sends a command about the trial's transfer beside the test.
+// verb sends a command about the trial's transfer in the background.
 func (tr *trial) verb(t *testing.T, c *api.Client, verb string, in any) {
 	t.Helper()
 	tr.background(t, c, "/api/v1/auth/transfers/"+tr.transfer.ID.String()+"/"+verb, uuid.NewString(), in, nil)
 }
 
-// plain is a transfer that nobody has to decide about.
-func plain(t *testing.T, w *world, tr *trial, arm func()) {
+// plain is a transfer that needs no decision.
+func plain(t *testing.T, w *harness, tr *trial, arm func()) {
 	arm()
 	w.pays(t, tr, small)
 }
 
-// unscreened pays somebody of whom the screening service does not know what to say.
-func unscreened(t *testing.T, w *world, tr *trial, arm func()) {
+// unscreened pays a recipient for whom the screening service answers "unknown".
+func unscreened(t *testing.T, w *harness, tr *trial, arm func()) {
 	to, err := stranger(exchange.Ethereum)
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +247,7 @@ func unscreened(t *testing.T, w *world, tr *trial, arm func()) {
 	w.sendTo(t, tr, w.as(t, demo.VendorEmail), money.Must(money.USDT, small), uuid.Nil, to)
 }
 
-func screenedNow(t *testing.T, w *world, tr *trial) {
+func screenedNow(t *testing.T, w *harness, tr *trial) {
 	w.waits(t, tr, exchange.WaitOperator)
 	w.parked(t, workflows.TransferID(tr.transfer.ID))
 	w.screening.say(tr.address, exchange.VerdictClear)
@@ -255,8 +255,8 @@ func screenedNow(t *testing.T, w *world, tr *trial) {
 	tr.answered(t)
 }
 
-// givenUp has an operator give a failed transfer's money back.
-func givenUp(t *testing.T, w *world, tr *trial, arm func()) {
+// givenUp makes an operator refund a failed transfer.
+func givenUp(t *testing.T, w *harness, tr *trial, arm func()) {
 	post(t, w.ethereum(), "/faults", map[string]any{"fail_next": 1})
 	w.pays(t, tr, small)
 	w.waits(t, tr, exchange.WaitOperator)
@@ -266,8 +266,8 @@ func givenUp(t *testing.T, w *world, tr *trial, arm func()) {
 	tr.verb(t, w.operator(t), "refund", map[string]any{"note": "crash trial"})
 }
 
-// toBlocked pays somebody whom the token's issuer has blocked: no transaction can be built.
-func toBlocked(t *testing.T, w *world, tr *trial, arm func()) {
+// toBlocked pays a recipient whom the token's issuer has blocked: no transaction can be built.
+func toBlocked(t *testing.T, w *harness, tr *trial, arm func()) {
 	to, err := stranger(exchange.Ethereum)
 	if err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func toBlocked(t *testing.T, w *world, tr *trial, arm func()) {
 	w.sendTo(t, tr, w.as(t, demo.VendorEmail), money.Must(money.USDC, small), uuid.Nil, to)
 }
 
-func unblock(t *testing.T, w *world, tr *trial) {
+func unblock(t *testing.T, w *harness, tr *trial) {
 	w.waits(t, tr, exchange.WaitOperator)
 	w.parked(t, workflows.TransferID(tr.transfer.ID))
 	post(t, w.ethereum(), "/token/block", map[string]any{"token": "USDC", "address": tr.address, "blocked": false})
@@ -285,19 +285,19 @@ func unblock(t *testing.T, w *world, tr *trial) {
 	tr.answered(t)
 }
 
-// watchOn lets the watch over deposits go on, which the process that died had in hand.
-func watchOn(t *testing.T, w *world, tr *trial) {
+// watchOn restarts the watch over deposits, which the dead process ran.
+func watchOn(t *testing.T, w *harness, tr *trial) {
 	w.hasten(t, workflows.DepositWatchID(tr.node(w).Network))
 }
 
-// withoutGas sends from a wallet that has no coin for the fee.
-func withoutGas(t *testing.T, w *world, tr *trial, arm func()) {
+// withoutGas sends from a wallet without coin for the fee.
+func withoutGas(t *testing.T, w *harness, tr *trial, arm func()) {
 	wallet := w.fundedWallet(t, exchange.Ethereum, demo.SecondEmail, exchange.Hot, money.Must(money.USDT, "5"))
 	arm()
 	w.sendFor(t, tr, w.as(t, demo.SecondEmail), money.Must(money.USDT, small), wallet.ID)
 }
 
-func gotGasOnce(t *testing.T, w *world, tr *trial) {
+func gotGasOnce(t *testing.T, w *harness, tr *trial) {
 	w.transferIs(t, tr, "completed")
 	var n int
 	err := w.db.QueryRowContext(t.Context(), `SELECT count(*) FROM chain_payments g JOIN chain_payments p ON p.id = g.object_id
@@ -307,8 +307,8 @@ func gotGasOnce(t *testing.T, w *world, tr *trial) {
 	}
 }
 
-// pending opens a transfer about which an officer has to decide.
-func (w *world) pending(t *testing.T, tr *trial) {
+// pending opens a transfer that needs an officer's decision.
+func (w *harness) pending(t *testing.T, tr *trial) {
 	t.Helper()
 	w.approvalRule(t, ruleOne, ruleTwo)
 	defer w.approvalRule(t, seededOne, ruleTwo)
@@ -316,21 +316,21 @@ func (w *world) pending(t *testing.T, tr *trial) {
 	w.transferIs(t, tr, "pending_approval")
 }
 
-// decided has an officer agree.
-func decided(t *testing.T, w *world, tr *trial, arm func()) {
+// decided makes an officer approve.
+func decided(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.pending(t, tr)
 	arm()
 	tr.verb(t, w.operator(t), "approve", map[string]any{})
 }
 
-func countedOnce(t *testing.T, w *world, tr *trial) {
+func countedOnce(t *testing.T, w *harness, tr *trial) {
 	if f := w.transferIs(t, tr, "completed"); f.Given != 1 || f.Required != 1 {
 		t.Errorf("%d of %d decisions were counted", f.Given, f.Required)
 	}
 }
 
-// pretended has somebody decide without a right to.
-func pretended(t *testing.T, w *world, tr *trial, arm func()) {
+// pretended sends a decision without a valid token.
+func pretended(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.pending(t, tr)
 	arm()
 	in := map[string]any{"token": "made up"}
@@ -339,7 +339,7 @@ func pretended(t *testing.T, w *world, tr *trial, arm func()) {
 	}
 }
 
-func decideNow(t *testing.T, w *world, tr *trial) {
+func decideNow(t *testing.T, w *harness, tr *trial) {
 	w.refusals(t, tr.transfer.ID, 1)
 	if f := w.transferIs(t, tr, "pending_approval"); f.Given != 0 {
 		t.Errorf("%d decisions were counted", f.Given)
@@ -348,16 +348,15 @@ func decideNow(t *testing.T, w *world, tr *trial) {
 	tr.answered(t)
 }
 
-// withdrawn has the sender give the transfer up.
-func withdrawn(t *testing.T, w *world, tr *trial, arm func()) {
+// withdrawn makes the sender cancel the transfer.
+func withdrawn(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.pending(t, tr)
 	arm()
 	tr.verb(t, w.as(t, demo.VendorEmail), "cancel", nil)
 }
 
-// lapsed lets the time for a decision be over. Nobody can wait that long, so the step of that day is asked for
-// by a flow of the test's own.
-func lapsed(t *testing.T, w *world, tr *trial, arm func()) {
+// lapsed ends the time for a decision. That takes days, so a flow of the test calls the step of that day.
+func lapsed(t *testing.T, w *harness, tr *trial, arm func()) {
 	w.pending(t, tr)
 	arm()
 	const queue, flow = "e2e", "lapse"
@@ -383,8 +382,8 @@ func lapsed(t *testing.T, w *world, tr *trial, arm func()) {
 	}()
 }
 
-// wake tells the transfer's own flow, which sleeps for days yet.
-func wake(t *testing.T, w *world, tr *trial) {
+// wake notifies the transfer's own flow, which would sleep for days.
+func wake(t *testing.T, w *harness, tr *trial) {
 	if f := w.transferIs(t, tr, "cancelled"); f.Detail != exchange.DetailLapsed {
 		t.Errorf("it is cancelled as %s", f.Detail)
 	}
@@ -392,11 +391,11 @@ func wake(t *testing.T, w *world, tr *trial) {
 	tr.answered(t)
 }
 
-// stuck keeps the blocks empty, so that the transaction has to be outbid. It has a wallet of its own: in another
-// one it could have to wait for one with a lower number.
-func stuck(t *testing.T, w *world, tr *trial, arm func()) {
+// stuck keeps the blocks empty, so that the transaction has to be replaced with a higher fee. It uses a separate wallet: in
+// another one it could have to wait for a lower nonce.
+func stuck(t *testing.T, w *harness, tr *trial, arm func()) {
 	wallet := w.fundedWallet(t, exchange.Ethereum, demo.SecondEmail, exchange.Hot, money.Must(money.USDT, "5"), money.Must(money.ETH, "0.5"))
-	if err := demo.ForFees(t.Context(), w.store, wallet); err != nil { // else it would be given gas first
+	if err := demo.ForFees(t.Context(), w.store, wallet); err != nil { // otherwise it would get gas first
 		t.Fatal(err)
 	}
 	post(t, w.ethereum(), "/faults", map[string]any{"hold_blocks": 100_000})
@@ -404,16 +403,16 @@ func stuck(t *testing.T, w *world, tr *trial, arm func()) {
 	w.sendFor(t, tr, w.as(t, demo.SecondEmail), money.Must(money.USDT, small), wallet.ID)
 }
 
-// outbidSoon has blocks taken only when the transaction was outbid, so that whichever of the two comes into one, the
-// other is in the way.
-func outbidSoon(t *testing.T, w *world, tr *trial) {
+// bumpSoon keeps the blocks empty until the transaction was replaced with a higher fee, so that both transactions compete
+// for the nonce.
+func bumpSoon(t *testing.T, w *harness, tr *trial) {
 	var payment uuid.UUID
 	err := w.db.QueryRowContext(t.Context(), `SELECT id FROM chain_payments WHERE purpose = 'transfer' AND object_id = $1`, tr.transfer.ID).Scan(&payment)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.hasten(t, workflows.CryptoPayoutID(payment))
-	eventually(t, "the transaction is outbid", func() error {
+	eventually(t, "the transaction is replaced with a higher fee", func() error {
 		var attempts, numbers int
 		err := w.db.QueryRowContext(t.Context(), `SELECT count(*), count(DISTINCT nonce) FROM chain_attempts WHERE payment_id = $1`, payment).
 			Scan(&attempts, &numbers)
@@ -425,8 +424,8 @@ func outbidSoon(t *testing.T, w *world, tr *trial) {
 	post(t, w.ethereum(), "/reset", nil)
 }
 
-// refusals waits for decisions without proof to be noted, of which each is noted once at least.
-func (w *world) refusals(t *testing.T, transfer uuid.UUID, least int) {
+// refusals waits until decisions without proof are recorded, each at least once.
+func (w *harness) refusals(t *testing.T, transfer uuid.UUID, least int) {
 	t.Helper()
 	err := await(t.Context(), recovery, func() error {
 		var n int

@@ -18,9 +18,9 @@ import (
 	"kivuko/store"
 )
 
-// reconcile has the schedule compare the ledger with every chain, and returns the run of TRON when all have
+// reconcile has the schedule compare the ledger with every chain, and returns the run of TRON after all runs have
 // ended.
-func (w *world) reconcile(t *testing.T) exchange.Reconciliation {
+func (w *harness) reconcile(t *testing.T) exchange.Reconciliation {
 	t.Helper()
 	ctx, began := t.Context(), time.Now().UTC()
 	if err := w.temporal.ScheduleClient().GetHandle(ctx, "reconcile").Trigger(ctx, client.ScheduleTriggerOptions{}); err != nil {
@@ -52,8 +52,8 @@ func (w *world) reconcile(t *testing.T) exchange.Reconciliation {
 	return tron
 }
 
-// standing lists the differences of a wallet that stand.
-func (w *world) standing(t *testing.T, wallet uuid.UUID) []exchange.ReconciliationDifference {
+// standing returns the open differences of a wallet.
+func (w *harness) standing(t *testing.T, wallet uuid.UUID) []exchange.ReconciliationDifference {
 	t.Helper()
 	all, _, err := w.store.ListDifferences(t.Context(), store.DifferenceFilter{WalletID: wallet, Status: exchange.DifferenceOpen}, store.Page{Number: 1, Size: 100})
 	if err != nil {
@@ -62,8 +62,8 @@ func (w *world) standing(t *testing.T, wallet uuid.UUID) []exchange.Reconciliati
 	return all
 }
 
-// walletOn has an admin provision a wallet of a customer on a network, and brings it coins past the product.
-func (w *world) walletOn(t *testing.T, n exchange.Network, all ...money.Amount) string {
+// walletOn has an admin provision a wallet of a customer on a network, and funds it without the product.
+func (w *harness) walletOn(t *testing.T, n exchange.Network, all ...money.Amount) string {
 	t.Helper()
 	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
 	if err != nil {
@@ -85,7 +85,7 @@ func (w *world) walletOn(t *testing.T, n exchange.Network, all ...money.Amount) 
 	return made.ID
 }
 
-// balance is one asset of a wallet as an app sees it.
+// balance is one asset of a wallet as the API shows it.
 type balance struct {
 	Asset, Posted, Custody string
 	Chain                  struct {
@@ -98,8 +98,8 @@ type balance struct {
 	}
 }
 
-// TestBalancesStandSideBySide brings coins to wallets on all networks, past the product: ledger and chain come
-// to say the same, each of a final block, and reconciliation agrees.
+// TestBalancesStandSideBySide funds wallets on all networks without the product. The API then shows the same balance
+// from the ledger and from the chain, each at a final block, and reconciliation agrees.
 func TestBalancesStandSideBySide(t *testing.T) {
 	w := open(t)
 	networks, err := w.store.ReconciledNetworks(t.Context())
@@ -107,7 +107,7 @@ func TestBalancesStandSideBySide(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, ids := map[exchange.Network]map[string]money.Amount{}, map[exchange.Network]string{}
-	for _, n := range networks { // all at once: each is read some seconds later
+	for _, n := range networks { // all funded first: the product reads each some seconds later
 		want[n] = map[string]money.Amount{}
 		for _, a := range n.WalletAssets() {
 			want[n][string(a)] = money.Must(a, "2.5")
@@ -145,11 +145,11 @@ func TestBalancesStandSideBySide(t *testing.T) {
 	}
 }
 
-// TestLedgerIsHeldAgainstTheChains has the schedule's flow find nothing, then an entry that no chain knows,
-// told once however often it is found, and then nothing again.
+// TestLedgerIsHeldAgainstTheChains has the schedule's flow find no difference, then an entry that no chain has,
+// reported once however often it is found, and then no difference again.
 func TestLedgerIsHeldAgainstTheChains(t *testing.T) {
 	w := open(t)
-	// A wallet that pays nothing: what other tests have on its way could be a fee of theirs.
+	// A wallet that pays nothing: a fee of another test's pending payment could be booked against a wallet that pays.
 	quiet := uuid.MustParse(w.walletOn(t, exchange.Tron))
 	if run := w.reconcile(t); run.Compared == 0 || len(w.standing(t, quiet)) != 0 {
 		t.Errorf("the first run %+v leaves %+v", run, w.standing(t, quiet))
@@ -170,12 +170,12 @@ func TestLedgerIsHeldAgainstTheChains(t *testing.T) {
 	for range 2 {
 		w.reconcile(t)
 		if all := w.standing(t, quiet); len(all) != 1 || !all[0].Latest.Difference().Equal(wrong.Neg()) {
-			t.Errorf("the mistake is told as %+v", all)
+			t.Errorf("the mistake is reported as %+v", all)
 		}
 	}
 	book("mended", wrong.Neg())
 	w.reconcile(t)
 	if all := w.standing(t, quiet); len(all) != 0 {
-		t.Errorf("the mistake is mended, and there is %+v", all)
+		t.Errorf("the mistake is corrected, and there is %+v", all)
 	}
 }

@@ -18,9 +18,9 @@ func (r *recorder) keepSale(t *testing.T, o order, name string) {
 	r.keep(t, workflows.OffRampID(o.ID), name)
 }
 
-// kinds are sales that are opened otherwise, or paid for otherwise, than the usual one; and one whose time passes.
+// kinds records sales that are opened or paid for in other ways than the usual one, and one that expires.
 func (r *recorder) kinds(t *testing.T) {
-	w, n := r.world, r.world.tronNode()
+	w, n := r.harness, r.harness.tronNode()
 	w.rate(t, "128.755")
 	w.letSend(t)
 	for name, k := range map[string]saleKind{
@@ -37,9 +37,9 @@ func (r *recorder) kinds(t *testing.T) {
 	r.keepSale(t, w.unsold(t, n), "off_ramp_expired")
 }
 
-// banked are sales that officers pay at a bank, or can't.
+// banked records sales that officers pay by bank, or can't pay.
 func (r *recorder) banked(t *testing.T) {
-	w, n := r.world, r.world.tronNode()
+	w, n := r.harness, r.harness.tronNode()
 	w.letSend(t)
 	w.twoOfficersAbove(t, oneOfficer)
 	r.keepSale(t, paidAtBankByTwo(t, w, n), "off_ramp_bank")
@@ -47,9 +47,9 @@ func (r *recorder) banked(t *testing.T) {
 	r.keepSale(t, paidAtBankAfterAll(t, w, n), "off_ramp_bank_again")
 }
 
-// paidLate are sales whose payouts are made after they were refused.
+// paidLate records sales whose payouts are made after they were refused.
 func (r *recorder) paidLate(t *testing.T) {
-	w, n := r.world, r.world.tronNode()
+	w, n := r.harness, r.harness.tronNode()
 	here, gone, back := w.refusedForNow(t, n)
 	w.release(t)
 	w.keepsPayout(t, n, here)
@@ -59,21 +59,21 @@ func (r *recorder) paidLate(t *testing.T) {
 	r.keep(t, w.latePayout(t, gone), "late_payout_twice")
 }
 
-// stranded are sales whose crypto can't go back until somebody says where to.
+// stranded records sales whose crypto can't go back until the customer or an officer names an address.
 func (r *recorder) stranded(t *testing.T) {
-	w, n := r.world, r.world.tronNode()
+	w, n := r.harness, r.harness.tronNode()
 	r.keepSale(t, addressedByCustomer(t, w, n), "off_ramp_addressed")
 	r.keepSale(t, addressedByOfficer(t, w, n), "off_ramp_addressed_by_officer")
 }
 
-// unanswered is a sale whose payout is made while the operator answers no question about it, until a person finds the
-// receipt. Beside it there is too little to pay another one from, which looks for more every five minutes.
+// unanswered records a sale whose payout is made while the operator does not respond to status queries, until an
+// officer finds the receipt. Meanwhile another sale waits for float, which it checks every five minutes.
 func (r *recorder) unanswered(t *testing.T) {
-	const asked = 15 * time.Minute // until a person is called
+	const asked = 15 * time.Minute // until the flow parks
 	if r.file("momo_payout_unknown") == "" && r.file("off_ramp_float") == "" {
 		return
 	}
-	w, n, phone := r.world, r.world.tronNode(), newPhone()
+	w, n, phone := r.harness, r.harness.tronNode(), newPhone()
 	w.fault(t, "status_silent", "payout", phone)
 	o := w.sell(t, n, sale{phone: phone})
 	w.payIn(t, n, o, soldCrypto)
@@ -84,7 +84,7 @@ func (r *recorder) unanswered(t *testing.T) {
 		return nil
 	})
 	r.short(t)
-	flow := workflows.MomoPayoutID(o.ID)
+	flow := workflows.MomoPayoutID(exchange.PayoutOfOrder(o.ID))
 	if err := await(t.Context(), asked, func() error {
 		parked, err := w.needsAttention(t.Context(), flow)
 		if err == nil && !parked {
@@ -92,7 +92,7 @@ func (r *recorder) unanswered(t *testing.T) {
 		}
 		return err
 	}); err != nil {
-		t.Fatalf("%s asks for a person: %v", flow, err)
+		t.Fatalf("%s is not parked: %v", flow, err)
 	}
 	w.parkedWith(t, flow, workflows.ReasonMomoUnknown)
 	w.tell(t, w.operator(t), o.ID, "resolve", map[string]any{"note": w.paidFor(t, o)[0].Receipt})
@@ -102,9 +102,9 @@ func (r *recorder) unanswered(t *testing.T) {
 	r.keep(t, flow, "momo_payout_unknown")
 }
 
-// short is a sale that waits because there is too little to pay it from.
+// short records a sale that waits because the float is too low to pay it.
 func (r *recorder) short(t *testing.T) {
-	w, n := r.world, r.world.tronNode()
+	w, n := r.harness, r.harness.tronNode()
 	const left, refill = "500", "2000"
 	float := exchange.House(exchange.AccMomoPayout, money.KES)
 	all, err := w.store.Account(t.Context(), float)
@@ -118,7 +118,7 @@ func (r *recorder) short(t *testing.T) {
 	w.payIn(t, n, o, soldCrypto)
 	w.until(t, o.ID, "waiting for float", detail(exchange.WaitFloat))
 	if paid := w.paidFor(t, o); len(paid) != 0 {
-		t.Fatalf("it was paid from nothing: %+v", paid)
+		t.Fatalf("it was paid without float: %+v", paid)
 	}
 	var made struct {
 		ID uuid.UUID `json:"id"`
@@ -129,14 +129,15 @@ func (r *recorder) short(t *testing.T) {
 	if _, err := w.floatSettled(t, made.ID); err != nil {
 		t.Fatal(err)
 	}
-	w.untilFor(t, o.ID, "over", 2*recovery, order.over) // it looks for itself after five minutes
+	w.untilFor(t, o.ID, "over", 2*recovery, order.over) // the flow checks the float every five minutes
 	w.book(t, exchange.Debit(float, most), exchange.Credit(capital, most))
 	w.soldOnce(t, n, o, soldCrypto, soldFiat)
 	r.keepSale(t, o, "off_ramp_float")
+	r.keep(t, workflows.MoveFloatID(made.ID), "move_float")
 }
 
-// book writes an entry past every flow, as the house's accountant would.
-func (w *world) book(t *testing.T, lines ...exchange.Line) {
+// book writes an entry without a flow, as the house's accountant would.
+func (w *harness) book(t *testing.T, lines ...exchange.Line) {
 	t.Helper()
 	p := exchange.Posting{Entries: []exchange.Entry{{Key: "test:" + uuid.NewString(), Kind: "float.moved", Lines: lines}}}
 	if err := w.store.Post(t.Context(), p); err != nil {

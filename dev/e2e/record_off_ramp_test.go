@@ -8,9 +8,9 @@ import (
 	"kivuko/workflows"
 )
 
-// sales are the ways that a sale of crypto can go, on TRON.
+// sales records the ways that a sale of crypto can go, on TRON.
 func (r *recorder) sales(t *testing.T) {
-	w, n := r.world, r.world.tronNode()
+	w, n := r.harness, r.harness.tronNode()
 	keep := func(o order, name string) {
 		t.Helper()
 		r.keep(t, workflows.OffRampID(o.ID), name)
@@ -19,7 +19,7 @@ func (r *recorder) sales(t *testing.T) {
 	w.payIn(t, n, paid, soldCrypto)
 	w.soldOnce(t, n, paid, soldCrypto, soldFiat)
 	keep(paid, "off_ramp_paid")
-	r.keep(t, workflows.MomoPayoutID(paid.ID), "momo_payout_paid")
+	r.keep(t, workflows.MomoPayoutID(exchange.PayoutOfOrder(paid.ID)), "momo_payout_paid")
 	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "sweep", paid.ID)), "crypto_payout_sweep")
 
 	less := w.sell(t, n, sale{})
@@ -31,19 +31,19 @@ func (r *recorder) sales(t *testing.T) {
 	r.salesUndone(t, n)
 }
 
-// notSold is a sale for which nothing came.
+// notSold records a sale for which no crypto arrived.
 func (r *recorder) notSold(t *testing.T, n demo.Node, end func(order)) order {
 	t.Helper()
-	o := r.world.sell(t, n, sale{})
+	o := r.harness.sell(t, n, sale{})
 	end(o)
-	r.world.saleOver(t, r.world.ends(t, o.ID, "cancelled", ""))
+	r.harness.saleOver(t, r.harness.ends(t, o.ID, "cancelled", ""))
 	return o
 }
 
-// salesUndone are sales whose crypto goes back: because the payee can't be paid and because too much came; and
-// one whose deposit a reorganisation takes away first.
+// salesUndone records sales whose crypto goes back, because the payee can't be paid or because too much arrived, and
+// one whose deposit is first removed by a reorganisation.
 func (r *recorder) salesUndone(t *testing.T, n demo.Node) {
-	w, phone := r.world, newPhone()
+	w, phone := r.harness, newPhone()
 	back, err := stranger(n.Network)
 	if err != nil {
 		t.Fatal(err)
@@ -51,14 +51,14 @@ func (r *recorder) salesUndone(t *testing.T, n demo.Node) {
 	w.fault(t, "unregistered", "payout", phone)
 	refused := w.sell(t, n, sale{phone: phone, back: back})
 	w.payIn(t, n, refused, soldCrypto)
-	w.cryptoBack(t, n, refused, exchange.DetailRefundOpen, back, soldCrypto)
+	w.cryptoRefund(t, n, refused, exchange.DetailRefundOpen, back, soldCrypto)
 	r.keep(t, workflows.OffRampID(refused.ID), "off_ramp_refused_refunded")
-	r.keep(t, workflows.MomoPayoutID(refused.ID), "momo_payout_refused")
+	r.keep(t, workflows.MomoPayoutID(exchange.PayoutOfOrder(refused.ID)), "momo_payout_refused")
 	r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "refund", r.refund(t, refused.ID))), "crypto_payout_refund")
 
 	much := w.sell(t, n, sale{back: back})
 	w.payIn(t, n, much, "1200")
-	w.cryptoBack(t, n, much, exchange.DetailMismatch, back, "1200")
+	w.cryptoRefund(t, n, much, exchange.DetailMismatch, back, "1200")
 	r.keep(t, workflows.OffRampID(much.ID), "off_ramp_mismatch")
 
 	again := w.sell(t, n, sale{})
@@ -73,9 +73,9 @@ func (r *recorder) salesUndone(t *testing.T, n demo.Node) {
 	r.keep(t, workflows.OffRampID(again.ID), "off_ramp_reorganised")
 }
 
-// returned is crypto that came too late, and goes back by command.
+// returned records crypto that arrived too late, and goes back by command.
 func (r *recorder) returned(t *testing.T) {
-	w, n := r.world, r.world.tronNode()
+	w, n := r.harness, r.harness.tronNode()
 	back, err := stranger(n.Network)
 	if err != nil {
 		t.Fatal(err)
@@ -89,9 +89,9 @@ func (r *recorder) returned(t *testing.T) {
 	r.keep(t, workflows.ReturnDepositID(w.exceptionOf(t, late.ID, "late")), "return_deposit")
 }
 
-// tended is a run of the flow that keeps the pools of addresses, which makes some.
-func (r *recorder) tended(t *testing.T) {
-	w := r.world
+// replenished records a run of the flow that keeps the pools of addresses filled, which makes some.
+func (r *recorder) replenished(t *testing.T) {
+	w := r.harness
 	if _, err := w.db.ExecContext(t.Context(), `UPDATE escrow_policy SET keep_free = keep_free + 2`); err != nil {
 		t.Fatal(err)
 	}
@@ -100,11 +100,11 @@ func (r *recorder) tended(t *testing.T) {
 	if err := w.db.QueryRowContext(t.Context(), count).Scan(&before); err != nil {
 		t.Fatal(err)
 	}
-	w.tendPool(t)
+	w.replenishPool(t)
 	var id string
 	eventually(t, "a run that made addresses", func() (err error) {
-		id, err = w.latest(t, workflows.TypeTendEscrow)
+		id, err = w.latest(t, workflows.TypeReplenishEscrow)
 		return err
 	})
-	r.keep(t, id, "tend_escrow")
+	r.keep(t, id, "replenish_escrow")
 }

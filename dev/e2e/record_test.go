@@ -17,12 +17,11 @@ import (
 	"kivuko/workflows"
 )
 
-// recordVariable asks for flows of this run to be kept as samples that later builds must replay.
+// recordVariable makes this run keep its flows as samples that later builds must replay.
 const recordVariable = "KIVUKO_RECORD"
 
-// TestRecordHistories plays the stories whose histories workflows/testdata/histories holds. It records only
-// when asked to, and only stories that have no sample, because one that is written anew with every change proves
-// nothing.
+// TestRecordHistories runs the scenarios whose histories workflows/testdata/histories holds. It records only on
+// request, and only scenarios without a sample: a sample that is rewritten with every change proves nothing.
 func TestRecordHistories(t *testing.T) {
 	if os.Getenv(recordVariable) == "" {
 		t.Skip(recordVariable + " is not set")
@@ -32,7 +31,7 @@ func TestRecordHistories(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &recorder{world: w, codec: codec, dir: filepath.Join("..", "..", "workflows", "testdata", "histories")}
+	r := &recorder{harness: w, codec: codec, dir: filepath.Join("..", "..", "workflows", "testdata", "histories")}
 	for _, story := range []struct {
 		name string
 		play func(*testing.T)
@@ -57,7 +56,7 @@ func TestRecordHistories(t *testing.T) {
 		{"stranded", r.stranded},
 		{"paid late", r.paidLate},
 		{"unanswered", r.unanswered},
-		{"tended", r.tended},
+		{"replenished", r.replenished},
 		{"continued", r.continued}, // this and the last change Temporal's settings
 		{"relayed", r.relayed},
 	} {
@@ -66,12 +65,12 @@ func TestRecordHistories(t *testing.T) {
 }
 
 type recorder struct {
-	world *world
-	codec *worker.Codec
-	dir   string
+	harness *harness
+	codec   *worker.Codec
+	dir     string
 }
 
-// keep records a flow that has ended. A sample that is there stays: flows of its build may still be under way.
+// keep records a flow that has ended. An existing sample stays: flows of its build may still be under way.
 func (r *recorder) keep(t *testing.T, flow, name string) {
 	t.Helper()
 	file := r.file(name)
@@ -79,20 +78,20 @@ func (r *recorder) keep(t *testing.T, flow, name string) {
 		return
 	}
 	eventually(t, "the end of "+flow, func() error {
-		return r.world.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), nil)
+		return r.harness.temporal.GetWorkflow(t.Context(), flow, "").Get(t.Context(), nil)
 	})
 	r.keepRun(t, flow, "", name)
 }
 
-// keepRun records one run of a flow, as far as it has come.
+// keepRun records one run of a flow up to its newest event.
 func (r *recorder) keepRun(t *testing.T, flow, run, name string) {
 	t.Helper()
-	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, flow, run, r.file(name)); err != nil {
+	if err := worker.RecordHistory(t.Context(), r.harness.temporal, r.codec, flow, run, r.file(name)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// file is where a sample is to be written; empty when it is there.
+// file returns where to write a sample, or the empty string if it exists.
 func (r *recorder) file(name string) string {
 	file := filepath.Join(r.dir, name+".json")
 	if _, err := os.Stat(file); err == nil {
@@ -101,11 +100,11 @@ func (r *recorder) file(name string) string {
 	return file
 }
 
-// payment is the chain payment of an order.
+// payment returns the chain payment of an order.
 func (r *recorder) payment(t *testing.T, order uuid.UUID) uuid.UUID {
 	t.Helper()
 	var id uuid.UUID
-	if err := r.world.db.QueryRowContext(t.Context(), `SELECT id FROM chain_payments WHERE object_id = $1`, order).Scan(&id); err != nil {
+	if err := r.harness.db.QueryRowContext(t.Context(), `SELECT id FROM chain_payments WHERE object_id = $1`, order).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -114,74 +113,64 @@ func (r *recorder) payment(t *testing.T, order uuid.UUID) uuid.UUID {
 func (r *recorder) refund(t *testing.T, order uuid.UUID) uuid.UUID {
 	t.Helper()
 	var id uuid.UUID
-	if err := r.world.db.QueryRowContext(t.Context(), `SELECT id FROM refunds WHERE order_id = $1`, order).Scan(&id); err != nil {
+	if err := r.harness.db.QueryRowContext(t.Context(), `SELECT id FROM refunds WHERE order_id = $1`, order).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	return id
 }
 
 func (r *recorder) paid(t *testing.T) {
-	o := r.world.buy(t, purchase{crypto: "10"})
-	r.world.ends(t, o.ID, "completed", "")
-	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_paid_seen")
+	o := r.harness.buy(t, purchase{crypto: "10"})
+	r.harness.ends(t, o.ID, "completed", "")
+	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_paid")
 	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_paid")
 }
 
-// retried is an order whose first prompt fails on a wrong PIN and whose second is paid.
+// retried records an order whose first prompt fails on a wrong PIN and whose second is paid.
 func (r *recorder) retried(t *testing.T) {
 	phone := newPhone()
-	r.world.fault(t, "result:2001", "prompt", phone)
-	o := r.world.buy(t, purchase{crypto: "11", phone: phone})
-	r.world.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
-	r.world.tell(t, r.world.amina(t), o.ID, "retry-payment", nil)
-	r.world.ends(t, o.ID, "completed", "")
+	r.harness.fault(t, "result:2001", "prompt", phone)
+	o := r.harness.buy(t, purchase{crypto: "11", phone: phone})
+	r.harness.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
+	r.harness.tell(t, r.harness.amina(t), o.ID, "retry-payment", nil)
+	r.harness.ends(t, o.ID, "completed", "")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_retried")
 }
 
-// cancelled is an order that its customer gives up after a prompt that failed.
+// cancelled records an order that its customer cancels after a failed prompt.
 func (r *recorder) cancelled(t *testing.T) {
 	phone := newPhone()
-	r.world.fault(t, "result:1", "prompt", phone)
-	o := r.world.buy(t, purchase{crypto: "12", phone: phone})
-	r.world.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
-	r.world.tell(t, r.world.amina(t), o.ID, "cancel", nil)
-	r.world.ends(t, o.ID, "cancelled", "")
+	r.harness.fault(t, "result:1", "prompt", phone)
+	o := r.harness.buy(t, purchase{crypto: "12", phone: phone})
+	r.harness.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
+	r.harness.tell(t, r.harness.amina(t), o.ID, "cancel", nil)
+	r.harness.ends(t, o.ID, "cancelled", "")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_cancelled")
 }
 
-// refunded is an order whose transfer fails on the chain and whose money goes back by command.
+// refunded records an order whose transfer fails on the chain and whose money goes back by command.
 func (r *recorder) refunded(t *testing.T) {
-	r.world.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
-	o := r.world.buy(t, purchase{crypto: "13"})
-	r.world.parked(t, workflows.OnRampID(o.ID))
-	r.world.tell(t, r.world.operator(t), o.ID, "refund", map[string]any{"note": "the transfer failed"})
-	r.world.ends(t, o.ID, "failed", "")
-	r.keep(t, workflows.RefundID(r.refund(t, o.ID)), "refund_paid")
+	r.harness.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
+	o := r.harness.buy(t, purchase{crypto: "13"})
+	r.harness.parked(t, workflows.OnRampID(o.ID))
+	r.harness.tell(t, r.harness.operator(t), o.ID, "refund", map[string]any{"note": "the transfer failed"})
+	r.harness.ends(t, o.ID, "failed", "")
+	r.keep(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.refund(t, o.ID))), "refund_paid")
 	r.keep(t, workflows.CryptoPayoutID(r.payment(t, o.ID)), "crypto_payout_reverted")
 	r.keep(t, workflows.OnRampID(o.ID), "on_ramp_refunded")
 }
 
-// late is a payment that comes when its order is over, and goes back by command.
+// late records payments that arrive after their orders are over: one goes back by command, one by rule.
 func (r *recorder) late(t *testing.T) {
-	w, phone := r.world, newPhone()
-	w.fault(t, "late_success_1037", "prompt", phone)
-	o := w.buy(t, purchase{fiat: "1000", phone: phone})
-	w.until(t, o.ID, "waiting for another prompt", detail("payment_retry"))
-	w.tell(t, w.amina(t), o.ID, "cancel", nil)
-	w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
-	w.release(t)
-	w.exception(t, o.ID, "late", "open", "1000.00")
-	w.parked(t, workflows.LatePaymentID(w.collection(t, o.ID)))
-	w.tell(t, w.operator(t), o.ID, "refund", map[string]string{"note": "paid after the order was cancelled"})
-	o = w.ends(t, o.ID, "cancelled", "cancelled_by_customer")
-	w.refunded(t, o, 1000)
-	w.notPaidOut(t, o)
-	w.exception(t, o.ID, "late", "refunded", "1000.00")
+	w := r.harness
+	o := w.paidAfterDeclining(t)
 	r.keep(t, workflows.LatePaymentID(w.collection(t, o.ID)), "late_payment_refunded")
+	o = w.paidAfterCancelling(t)
+	r.keep(t, workflows.LatePaymentID(w.collection(t, o.ID)), "late_payment_by_rule")
 }
 
-// codec has the payload keys of the product.
-func (w *world) codec() (*worker.Codec, error) {
+// codec returns a codec with the payload keys of the product.
+func (w *harness) codec() (*worker.Codec, error) {
 	const name = "KIVUKO_TEMPORAL_PAYLOAD_KEYS="
 	for _, kv := range w.stack.ProductEnvironment(stack.ProcessAPI) {
 		if value, ok := strings.CutPrefix(kv, name); ok {
@@ -196,7 +185,7 @@ func (w *world) codec() (*worker.Codec, error) {
 	return nil, errors.New(name + " is not set")
 }
 
-// watched is the watch over deposits, which never ends, after it has reported at least once.
+// watched records the deposit watch, which never ends, after it has reported at least once.
 func (r *recorder) watched(t *testing.T) {
 	file := r.file("deposit_watch_following")
 	if file == "" {
@@ -204,7 +193,7 @@ func (r *recorder) watched(t *testing.T) {
 	}
 	id := workflows.DepositWatchID(exchange.Tron)
 	eventually(t, "a report of "+id, func() error {
-		h, err := worker.ReadHistory(t.Context(), r.world.temporal, r.codec, id, "")
+		h, err := worker.ReadHistory(t.Context(), r.harness.temporal, r.codec, id, "")
 		for _, e := range h.GetEvents() {
 			if e.GetEventType() == enumspb.EVENT_TYPE_ACTIVITY_TASK_COMPLETED {
 				return nil
@@ -212,7 +201,7 @@ func (r *recorder) watched(t *testing.T) {
 		}
 		return errors.Join(err, errors.New("it has not reported yet"))
 	})
-	if err := worker.RecordHistory(t.Context(), r.world.temporal, r.codec, id, "", file); err != nil {
+	if err := worker.RecordHistory(t.Context(), r.harness.temporal, r.codec, id, "", file); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,9 +23,9 @@ import (
 	"kivuko/workflows"
 )
 
-// transfers are the ways that a transfer can go, on TRON.
+// transfers records the ways that a transfer can go, on TRON.
 func (r *recorder) transfers(t *testing.T) {
-	w, vendor := r.world, r.world.as(t, demo.VendorEmail)
+	w, vendor := r.harness, r.harness.as(t, demo.VendorEmail)
 	node := w.seed().Nodes()[0]
 	inside := w.send(t, vendor, "3", map[string]any{"email": demo.CustomerEmail})
 	w.arrives(t, vendor, inside.ID, "completed")
@@ -37,11 +38,11 @@ func (r *recorder) transfers(t *testing.T) {
 	r.blocked(t)
 }
 
-// paymentFor is the chain payment for a purpose of an object.
+// paymentFor returns the chain payment for a purpose of an object.
 func (r *recorder) paymentFor(t *testing.T, purpose string, object uuid.UUID) (id uuid.UUID) {
 	t.Helper()
 	query := `SELECT id FROM chain_payments WHERE purpose = $1 AND object_id = $2`
-	if err := r.world.db.QueryRowContext(t.Context(), query, purpose, object).Scan(&id); err != nil {
+	if err := r.harness.db.QueryRowContext(t.Context(), query, purpose, object).Scan(&id); err != nil {
 		t.Fatal(err)
 	}
 	return id
@@ -51,14 +52,14 @@ func (r *recorder) paymentFor(t *testing.T, purpose string, object uuid.UUID) (i
 func (r *recorder) say(t *testing.T, email string, id uuid.UUID, verb string, in any) {
 	t.Helper()
 	path := "/api/v1/auth/transfers/" + id.String() + "/" + verb
-	if err := r.world.as(t, email).Post(t.Context(), path, uuid.NewString(), in, nil); err != nil {
+	if err := r.harness.as(t, email).Post(t.Context(), path, uuid.NewString(), in, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// parkedTransfers fail on the chain. One is tried again, of the other the money goes back.
+// parkedTransfers fail on the chain. One is retried; the money of the other goes back.
 func (r *recorder) parkedTransfers(t *testing.T) {
-	w, vendor := r.world, r.world.as(t, demo.VendorEmail)
+	w, vendor := r.harness, r.harness.as(t, demo.VendorEmail)
 	w.mend(t)
 	for name, verb := range map[string]string{"transfer_retried": "retry", "transfer_refunded": "refund"} {
 		w.tron(t, "/faults", map[string]any{"fail_next": 1, "fail_with": "REVERT"})
@@ -71,10 +72,10 @@ func (r *recorder) parkedTransfers(t *testing.T) {
 	}
 }
 
-// decided are transfers that an officer agrees to by a signal and by the API and says no to, and one that its sender
-// cancels meanwhile.
+// decided records transfers that an officer approves by a signal, approves through the API and rejects, and one that
+// its sender cancels meanwhile.
 func (r *recorder) decided(t *testing.T) {
-	w, vendor, officer := r.world, r.world.as(t, demo.VendorEmail), r.world.operator(t)
+	w, vendor, officer := r.harness, r.harness.as(t, demo.VendorEmail), r.harness.operator(t)
 	w.approvalRule(t, "0.01", ruleTwo)
 	defer w.approvalRule(t, seededOne, ruleTwo)
 	pending := func() sent {
@@ -98,9 +99,9 @@ func (r *recorder) decided(t *testing.T) {
 	}
 }
 
-// unknown is a transfer of whose recipient the screening says nothing until it is asked again.
+// unknown records a transfer for whose recipient the screening has no verdict until it is asked again.
 func (r *recorder) unknown(t *testing.T) {
-	w, vendor, to := r.world, r.world.as(t, demo.VendorEmail), newAddress(t)
+	w, vendor, to := r.harness, r.harness.as(t, demo.VendorEmail), newAddress(t)
 	w.screening.say(to, exchange.VerdictUnknown)
 	f := w.send(t, vendor, "5", map[string]any{"address": to})
 	w.parked(t, workflows.TransferID(f.ID))
@@ -110,9 +111,10 @@ func (r *recorder) unknown(t *testing.T) {
 	r.keep(t, workflows.TransferID(f.ID), "transfer_screened_again")
 }
 
-// cold are transfers of cold wallets: one that comes back signed, and one that is given back after it was handed out.
+// cold records transfers of cold wallets: one that comes back signed, and one that is cancelled after it was handed
+// out.
 func (r *recorder) cold(t *testing.T, n demo.Node) {
-	w, owner := r.world, r.world.as(t, demo.VendorEmail)
+	w, owner := r.harness, r.harness.as(t, demo.VendorEmail)
 	all := []money.Amount{money.Must(money.USDT, "20")}
 	if !n.Network.Sponsored() {
 		all = append(all, money.Must(n.Network.NativeCoin(), "50"))
@@ -120,7 +122,7 @@ func (r *recorder) cold(t *testing.T, n demo.Node) {
 	wallet := w.fundedWallet(t, n.Network, demo.VendorEmail, exchange.Cold, all...)
 	for _, end := range []string{"completed", "cancelled"} {
 		if end == "cancelled" && !n.Network.Sponsored() {
-			return // what was handed out there may come back for half a day
+			return // a payload that was handed out there stays valid for half a day
 		}
 		to, err := stranger(n.Network)
 		if err != nil {
@@ -154,9 +156,9 @@ func (r *recorder) cold(t *testing.T, n demo.Node) {
 	}
 }
 
-// blocked is a transfer to somebody who is on the deny list. An operator frees the money.
+// blocked records a transfer to an address on the deny list. An operator releases the money.
 func (r *recorder) blocked(t *testing.T) {
-	w, vendor, to := r.world, r.world.as(t, demo.VendorEmail), newAddress(t)
+	w, vendor, to := r.harness, r.harness.as(t, demo.VendorEmail), newAddress(t)
 	admin, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
 	if err != nil {
 		t.Fatal(err)
@@ -172,10 +174,10 @@ func (r *recorder) blocked(t *testing.T) {
 	r.keep(t, workflows.TransferID(f.ID), "transfer_blocked")
 }
 
-// networks are the flows that only some networks have: gas for a sender without any, and a transaction that is
-// outbid.
+// networks records the flows that only some networks have: gas for a sender without any, and a transaction that is
+// replaced with a higher fee.
 func (r *recorder) networks(t *testing.T) {
-	w := r.world
+	w := r.harness
 	made := w.ownWallet(t, exchange.Ethereum)
 	r.keep(t, workflows.WalletID(made.ID), "create_wallet")
 	for _, n := range w.seed().Nodes() {
@@ -183,22 +185,22 @@ func (r *recorder) networks(t *testing.T) {
 		if n.Network != exchange.Ethereum {
 			continue
 		}
-		dry := w.sendAway(t, n, w.as(t, demo.DryVendorEmail), func() {})
-		payment := r.paymentFor(t, "transfer", dry.ID)
+		exhausted := w.sendAway(t, n, w.as(t, demo.ExhaustedVendorEmail), func() {})
+		payment := r.paymentFor(t, "transfer", exhausted.ID)
 		r.keep(t, workflows.CryptoPayoutID(payment), "crypto_payout_without_gas")
 		r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "gas", payment)), "crypto_payout_gas")
-		r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "transfer", w.outbid(t, n).ID)), "crypto_payout_outbid")
+		r.keep(t, workflows.CryptoPayoutID(r.paymentFor(t, "transfer", w.bump(t, n).ID)), "crypto_payout_outbid")
 	}
 }
 
-// scheduled are the flows that schedules start.
+// scheduled records the flows that schedules start.
 func (r *recorder) scheduled(t *testing.T) {
-	w := r.world
+	w := r.harness
 	w.reconcile(t)
 	r.keep(t, workflows.ReconciliationID(exchange.Tron), "reconcile_network")
 	for schedule, flow := range map[string]string{
 		"reconcile": workflows.TypeReconcile, "reserve-report": workflows.TypeReserveReport, "seal-audit": workflows.TypeSealAudit, "prune": workflows.TypePrune, "repair-parked": workflows.TypeRepairParked,
-		"pull-rates": workflows.TypePullRates,
+		"pull-rates": workflows.TypePullRates, "watch-float": workflows.TypeWatchFloat,
 	} {
 		if schedule != "reconcile" {
 			if err := w.temporal.ScheduleClient().GetHandle(t.Context(), schedule).Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
@@ -214,8 +216,8 @@ func (r *recorder) scheduled(t *testing.T) {
 	}
 }
 
-// latest is the id of the flow of a type that was completed last.
-func (w *world) latest(t *testing.T, flow string) (string, error) {
+// latest returns the id of the flow of a type that was completed last.
+func (w *harness) latest(t *testing.T, flow string) (string, error) {
 	t.Helper()
 	list, err := w.temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Completed'", flow),
@@ -226,10 +228,10 @@ func (w *world) latest(t *testing.T, flow string) (string, error) {
 	return list.GetExecutions()[0].GetExecution().GetWorkflowId(), nil
 }
 
-// continued is a watch over deposits whose history grew long, and the run that went on in its place.
+// continued records a deposit watch whose history grew long, and the run that continued it.
 func (r *recorder) continued(t *testing.T) {
 	const long = 3 * time.Minute // the watch reports once a minute
-	w, id := r.world, workflows.DepositWatchID(exchange.Tron)
+	w, id := r.harness, workflows.DepositWatchID(exchange.Tron)
 	ended, anew := r.file("deposit_watch_long"), r.file("deposit_watch_anew")
 	if ended == "" || anew == "" {
 		return
@@ -250,7 +252,7 @@ func (r *recorder) continued(t *testing.T) {
 		}
 		return err
 	}); err != nil {
-		t.Fatalf("%s goes on as a new run: %v", id, err)
+		t.Fatalf("%s did not continue as a new run: %v", id, err)
 	}
 	if err := worker.RecordHistory(t.Context(), w.temporal, r.codec, id, old, ended); err != nil {
 		t.Fatal(err)
@@ -271,8 +273,8 @@ func (r *recorder) continued(t *testing.T) {
 	}
 }
 
-// shortHistories tells Temporal that a few events are long.
-func (w *world) shortHistories(t *testing.T) {
+// shortHistories makes Temporal suggest a new run after a few events.
+func (w *harness) shortHistories(t *testing.T) {
 	t.Helper()
 	before := regexp.MustCompile(`(limit\.historyCount\.suggestContinueAsNew:\n  - value: )\d+`)
 	content, err := os.ReadFile(w.stack.DynamicConfig)
@@ -284,10 +286,7 @@ func (w *world) shortHistories(t *testing.T) {
 	}
 }
 
-// snake is the name of a file for the type of a flow.
+// snake returns the name of a flow's type as the name of a file: "pull_rates" for PullRates.
 func snake(flow string) string {
-	return map[string]string{
-		workflows.TypeReconcile: "reconcile", workflows.TypeReserveReport: "reserve_report", workflows.TypeSealAudit: "seal_audit", workflows.TypePrune: "prune",
-		workflows.TypePullRates: "pull_rates", workflows.TypeRepairParked: "repair_parked", workflows.TypeReconcilePayments: "reconcile_payments", workflows.TypeSweepPayments: "sweep_payments",
-	}[flow]
+	return strings.ToLower(regexp.MustCompile(`([a-z])([A-Z])`).ReplaceAllString(flow, "${1}_$2"))
 }

@@ -10,9 +10,10 @@ import (
 	"kivuko/workflows"
 )
 
-// told are the flows that bring events to receivers: one that takes the first request, and one that turns it away.
+// told records the flows that deliver events to receivers: one that accepts the first request, and one that rejects
+// it.
 func (r *recorder) told(t *testing.T) {
-	w := r.world
+	w := r.harness
 	c := w.admin(t)
 	up, down := newReceiver(t), newReceiver(t)
 	down.setDown(true)
@@ -23,26 +24,26 @@ func (r *recorder) told(t *testing.T) {
 		return err
 	})
 	w.testHook(t, c, first)
-	w.deliveryIs(t, c, first, "delivered", patience, delivered)
+	w.deliveryIs(t, c, first, "delivered", timeout, delivered)
 	w.testHook(t, c, second)
-	w.deliveryIs(t, c, second, "turned away", patience, func(d delivery) bool { return d.LastStatus != nil })
+	w.deliveryIs(t, c, second, "turned away", timeout, func(d delivery) bool { return d.LastStatus != nil })
 	down.setDown(false)
-	w.deliveryIs(t, c, second, "delivered", patience, delivered)
+	w.deliveryIs(t, c, second, "delivered", timeout, delivered)
 	r.keep(t, workflows.WebhooksID(first.ID), "deliver_webhooks")
 	r.keep(t, workflows.WebhooksID(second.ID), "deliver_webhooks_again")
 	w.unhook(t, c, first)
 	w.unhook(t, c, second)
-	r.keep(t, relay, "relay_events") // it ends where there is nobody to tell
+	r.keep(t, relay, "relay_events") // it ends when no endpoint is left
 	up.server.Close()
 	down.server.Close()
 }
 
-// relayed is a relay whose history grew long, so that it went on as a new run.
+// relayed records a relay whose history grew long, so that it continued as a new run.
 func (r *recorder) relayed(t *testing.T) {
 	if r.file("relay_events_long") == "" {
 		return
 	}
-	w := r.world
+	w := r.harness
 	w.shortHistories(t)
 	c, up := w.admin(t), newReceiver(t)
 	e := w.hook(t, c, up, exchange.WebhookTest)
@@ -67,10 +68,10 @@ func (r *recorder) relayed(t *testing.T) {
 	up.server.Close()
 }
 
-// listed are the runs that hold the books against the operator's list, with a payment for an order and one for
-// nothing.
+// listed records the runs that compare the books with the operator's statement, with a payment for an order and one
+// without an order.
 func (r *recorder) listed(t *testing.T) {
-	w, phone := r.world, newPhone()
+	w, phone := r.harness, newPhone()
 	w.fault(t, "all_lost", "prompt", phone)
 	o := w.buy(t, purchase{fiat: "800", phone: phone})
 	eventually(t, "the payer has paid", func() error {
@@ -95,7 +96,7 @@ func (r *recorder) listed(t *testing.T) {
 	w.setAside(t, stray, 234)
 }
 
-// repeated is a word about a payout that comes when all is over.
+// repeated records the check of a payout's result that arrives after its order is over.
 func (r *recorder) repeated(t *testing.T) {
-	r.keep(t, r.world.repeatResult(t), "late_payout_repeated")
+	r.keep(t, r.harness.repeatResult(t), "late_payout_repeated")
 }

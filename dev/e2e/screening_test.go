@@ -9,8 +9,8 @@ import (
 	"kivuko/exchange"
 )
 
-// screening is the service that the product asks about everybody outside of our custody. It knows nothing bad of
-// anybody of whom it was not told otherwise.
+// screening is the service that the product asks about every address outside our custody. Every address is clear
+// unless a test sets another verdict.
 type screening struct {
 	server *httptest.Server
 
@@ -26,12 +26,12 @@ func newScreening() *screening {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"verdict": s.of(asked.Address), "reference": "e2e"}) // who went away asks again
+		_ = json.NewEncoder(w).Encode(map[string]any{"verdict": s.of(asked.Address), "reference": "e2e"}) // a caller that went away retries
 	}))
 	return s
 }
 
-// say decides what is said of an address from now on.
+// say sets the verdict for an address from now on.
 func (s *screening) say(address string, v exchange.Verdict) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,8 +23,8 @@ import (
 	"kivuko/workflows"
 )
 
-// TestSecretsStayOut looks for what must not leave the database in everything that Temporal keeps of the flows
-// and in every log of the stack, at the most talkative level: numbers and names of persons, passwords, tokens, keys.
+// TestSecretsStayOut searches everything that Temporal keeps of the flows, and every log of the stack at the most
+// verbose level, for what must not leave the database: phone numbers, names, passwords, tokens, keys.
 func TestSecretsStayOut(t *testing.T) {
 	w := open(t)
 	paid, given := newPhone(), newPhone()
@@ -66,27 +66,27 @@ func TestSecretsStayOut(t *testing.T) {
 		seen[name] = text
 	}
 	if !bytes.Contains(seen["log api.log"], []byte("/api/v1/auth/orders")) {
-		t.Error("the log of the API says nothing of its requests")
+		t.Error("the log of the API has no requests")
 	}
 	for where, text := range seen {
 		for form, view := range views(text) {
 			for what, canary := range canaries {
 				if leaks(view, canary) {
-					t.Errorf("%s (%s) stands in the %s", what, form, where)
+					t.Errorf("%s (%s) is in the %s", what, form, where)
 				}
 			}
 		}
 	}
-	// What customers may well tell the world is kept from the index that everybody at the Web UI can search.
+	// Customers may publish these, but they are kept out of the index that every user of the Web UI can search.
 	for where, text := range seen {
 		if strings.HasPrefix(where, "search attributes") && bytes.Contains(text, []byte(o.WalletAddress)) {
-			t.Errorf("the customer's address stands in the %s", where)
+			t.Errorf("the customer's address is in the %s", where)
 		}
 	}
 }
 
-// couldBeSeen makes sure that the search has something to miss: with the keys, the payer's number is there.
-func (w *world) couldBeSeen(t *testing.T, o order, phone string) {
+// couldBeSeen proves that the search can find something: decrypted, the history holds the payer's number.
+func (w *harness) couldBeSeen(t *testing.T, o order, phone string) {
 	t.Helper()
 	codec, err := w.codec()
 	if err != nil {
@@ -105,12 +105,13 @@ func (w *world) couldBeSeen(t *testing.T, o order, phone string) {
 var (
 	base64Run = regexp.MustCompile(`[A-Za-z0-9+/_-]{12,}`)
 	hexRun    = regexp.MustCompile(`[0-9A-Fa-f]{12,}`)
-	// took is how many nanoseconds a request took. A slow one can look like a phone number.
+	// took is how many nanoseconds a request took. A long time can look like a phone number.
 	took = regexp.MustCompile(`"took":[0-9]+`)
 )
 
-// views are a text and what is encoded in it. The text is decoded rather than the canary encoded: a few characters of
-// base64 are met by chance, a whole canary is not. Where an encoding begins isn't known, so each alignment is decoded.
+// views returns a text and what is encoded in it. The text is decoded rather than the canary encoded: a few
+// characters of base64 occur by chance, a whole canary does not. The start of an encoding isn't known, so each
+// alignment is decoded.
 func views(text []byte) map[string][]byte {
 	text = took.ReplaceAll(text, nil)
 	all := map[string][]byte{"plain": text}
@@ -138,8 +139,8 @@ func views(text []byte) map[string][]byte {
 	return all
 }
 
-// leaks reports whether a canary stands in a text. A number must stand alone: it is met by chance inside of longer
-// numbers, of hashes and of the fraction of a second.
+// leaks reports whether a text contains a canary. A number must stand alone: it occurs by chance inside longer
+// numbers, hashes and fractions of a second.
 func leaks(text []byte, canary string) bool {
 	number := strings.Trim(canary, "0123456789") == ""
 	for at := 0; ; at++ {
@@ -158,8 +159,7 @@ func leaks(text []byte, canary string) bool {
 
 func hexadecimal(c byte) bool { return strings.IndexByte("0123456789abcdefABCDEF", c) >= 0 }
 
-// The search finds what it is there for, in each of the ways in which a text hides in others, and no numbers of the
-// clock.
+// The search finds a canary in each encoding, and takes no clock reading for a phone number.
 func TestLeaksAreFound(t *testing.T) {
 	found := func(text, canary string) bool {
 		for _, view := range views([]byte(text)) {
@@ -194,8 +194,8 @@ func TestLeaksAreFound(t *testing.T) {
 	}
 }
 
-// histories are all flows of the namespace as Temporal stores them, payloads undecoded, and their rows of the index.
-func (w *world) histories(t *testing.T) map[string][]byte {
+// histories returns all flows of the namespace as Temporal stores them, payloads undecoded, and their index rows.
+func (w *harness) histories(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
 	var page []byte
@@ -234,8 +234,8 @@ func (w *world) histories(t *testing.T) map[string][]byte {
 	}
 }
 
-// logs are what the product's processes have written so far. The sandbox and the nodes are not the product.
-func (w *world) logs(t *testing.T) map[string][]byte {
+// logs returns what the product's processes have logged so far. The sandbox and the nodes are not the product.
+func (w *harness) logs(t *testing.T) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}
 	dir := filepath.Join(w.stack.State, "logs")

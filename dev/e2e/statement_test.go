@@ -13,8 +13,8 @@ import (
 	"kivuko/workflows"
 )
 
-// running is the id of the one flow of a type that runs.
-func (w *world) running(t *testing.T, flow string) (string, error) {
+// running returns the id of the only running flow of a type.
+func (w *harness) running(t *testing.T, flow string) (string, error) {
 	t.Helper()
 	list, err := w.temporal.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
 		Query: fmt.Sprintf("WorkflowType = '%s' AND ExecutionStatus = 'Running'", flow),
@@ -28,11 +28,11 @@ func (w *world) running(t *testing.T, flow string) (string, error) {
 	return list.GetExecutions()[0].GetExecution().GetWorkflowId(), nil
 }
 
-// readStatement has the operator's list be read now, by a run that begins now.
-func (w *world) readStatement(t *testing.T) { t.Helper(); w.trigger(t, "reconcile-payments") }
+// readStatement reads the operator's statement now, in a new run.
+func (w *harness) readStatement(t *testing.T) { t.Helper(); w.trigger(t, "reconcile-payments") }
 
-// trigger has a schedule start its flow now, or when the run is over that goes on.
-func (w *world) trigger(t *testing.T, schedule string) {
+// trigger has a schedule start its flow, now or when the current run ends.
+func (w *harness) trigger(t *testing.T, schedule string) {
 	t.Helper()
 	o := client.ScheduleTriggerOptions{Overlap: enumspb.SCHEDULE_OVERLAP_POLICY_BUFFER_ONE}
 	if err := w.temporal.ScheduleClient().GetHandle(t.Context(), schedule).Trigger(t.Context(), o); err != nil {
@@ -40,8 +40,8 @@ func (w *world) trigger(t *testing.T, schedule string) {
 	}
 }
 
-// over waits until no flow of a type runs. Runs that a dead process had in hand go on at once.
-func (w *world) over(t *testing.T, flow string) {
+// over waits until no flow of a type runs. Runs that a dead process worked on continue at once.
+func (w *harness) over(t *testing.T, flow string) {
 	t.Helper()
 	w.hastenAll(t, flow)
 	eventually(t, "no "+flow+" runs", func() error {
@@ -52,8 +52,8 @@ func (w *world) over(t *testing.T, flow string) {
 	})
 }
 
-// TestStatementIsHeldAgainstTheBooks has money come of which nobody tells us: for an order, whose flow goes on when
-// the list is read, and for nothing at all, which is set aside for a person.
+// TestStatementIsHeldAgainstTheBooks makes payments without any callback: one for an order, whose flow goes on when
+// the statement is read, and one without an order, which is set aside for an operator.
 func TestStatementIsHeldAgainstTheBooks(t *testing.T) {
 	w := open(t)
 	phone := newPhone()
@@ -69,14 +69,14 @@ func TestStatementIsHeldAgainstTheBooks(t *testing.T) {
 	w.readStatement(t)
 	w.paidOnce(t, w.books(t), w.ends(t, o.ID, "completed", ""))
 	w.setAside(t, stray, 321)
-	w.readStatement(t) // once more, which finds the same lines
+	w.readStatement(t) // the second run finds the same lines
 	w.setAside(t, stray, 321)
 	w.invariants(t)
 	w.agree(t)
 }
 
-// payNobody has somebody pay to our number for no reason. The operator tells nobody; its list has it.
-func (w *world) payNobody(t *testing.T, shillings int64) (receipt string) {
+// payNobody pays to our number without an order. The operator sends no callback; only its statement has the payment.
+func (w *harness) payNobody(t *testing.T, shillings int64) (receipt string) {
 	t.Helper()
 	phone := newPhone()
 	w.fault(t, "confirmation_lost", "c2b", phone)
@@ -90,8 +90,8 @@ func (w *world) payNobody(t *testing.T, shillings int64) (receipt string) {
 	return out.Receipt
 }
 
-// setAside waits for a payment to lie aside: stored once, booked once, and shown to a person once.
-func (w *world) setAside(t *testing.T, receipt string, shillings int64) {
+// setAside waits until a payment is set aside: stored once, booked once, and shown to operators once.
+func (w *harness) setAside(t *testing.T, receipt string, shillings int64) {
 	t.Helper()
 	err := await(t.Context(), recovery, func() error {
 		var stored, booked, shown int
@@ -105,30 +105,31 @@ func (w *world) setAside(t *testing.T, receipt string, shillings int64) {
 		return err
 	})
 	if err != nil {
-		t.Errorf("payment %s, which is for nothing: %v", receipt, err)
+		t.Errorf("payment %s, which has no order: %v", receipt, err)
 	}
 }
 
-// statementTale is the tale of a payment for nothing, of which only the operator's list tells.
-type statementTale struct{ receipt string }
+// statementScenario is a payment without an order, which only the operator's statement lists.
+type statementScenario struct{ receipt string }
 
-// What is paid for nothing in trials.
+// The amount of a trial's payment without an order.
 const strayShillings = 432
 
-func (b *statementTale) play(t *testing.T, w *world, _ *trial, arm func()) {
+func (b *statementScenario) play(t *testing.T, w *harness, _ *trial, arm func()) {
 	t.Helper()
 	b.receipt = w.payNobody(t, strayShillings)
 	arm()
 	w.readStatement(t)
 }
 
-// restarted lets the run go on that the process had in hand, so that the next trial's point is met by its own run.
-func (b *statementTale) restarted(t *testing.T, w *world, _ *trial) {
+// restarted makes the run continue that the process worked on, so that the next trial's crash point is hit by its own
+// run.
+func (b *statementScenario) restarted(t *testing.T, w *harness, _ *trial) {
 	t.Helper()
 	w.over(t, workflows.TypeReconcilePayments)
 }
 
-func (b *statementTale) judge(t *testing.T, w *world, _ *trial) {
+func (b *statementScenario) judge(t *testing.T, w *harness, _ *trial) {
 	t.Helper()
 	w.setAside(t, b.receipt, strayShillings)
 }

@@ -11,7 +11,7 @@ import (
 	"kivuko/workflows"
 )
 
-// sent is a transfer as the API tells it.
+// sent is a transfer as the API returns it.
 type sent struct {
 	ID       uuid.UUID `json:"id"`
 	Kind     string    `json:"kind"`
@@ -24,7 +24,7 @@ type sent struct {
 	Given    int       `json:"approvals_given"`
 }
 
-func (w *world) send(t *testing.T, c *client.Client, amount string, recipient map[string]any) sent {
+func (w *harness) send(t *testing.T, c *client.Client, amount string, recipient map[string]any) sent {
 	t.Helper()
 	var out sent
 	in := map[string]any{"network": "tron", "asset": "USDT", "amount": amount, "recipient": recipient}
@@ -35,7 +35,7 @@ func (w *world) send(t *testing.T, c *client.Client, amount string, recipient ma
 }
 
 // arrives waits until a transfer has a status.
-func (w *world) arrives(t *testing.T, c *client.Client, id uuid.UUID, status string) sent {
+func (w *harness) arrives(t *testing.T, c *client.Client, id uuid.UUID, status string) sent {
 	t.Helper()
 	var now sent
 	eventually(t, "transfer "+id.String()+" is "+status, func() error {
@@ -50,8 +50,8 @@ func (w *world) arrives(t *testing.T, c *client.Client, id uuid.UUID, status str
 	return now
 }
 
-// TestTransfers sends within our custody and out of it, on the real stack: the second with an officer's
-// decision that comes as a signal, after one that anybody could have typed.
+// TestTransfers sends within our custody and out of it, on the real stack. An officer approves the second transfer by
+// a signal; a forged signal before it does not count.
 func TestTransfers(t *testing.T) {
 	w := open(t)
 	vendor := w.as(t, demo.VendorEmail)
@@ -74,7 +74,7 @@ func TestTransfers(t *testing.T) {
 	w.arrives(t, vendor, f.ID, "completed")
 }
 
-func (w *world) signalApproval(t *testing.T, officer *client.Client, f sent) {
+func (w *harness) signalApproval(t *testing.T, officer *client.Client, f sent) {
 	t.Helper()
 	flow := workflows.TransferID(f.ID)
 	for _, typed := range []any{"yes", map[string]any{"token": "made up"}} {

@@ -16,17 +16,17 @@ import (
 	"kivuko/dev/stack"
 )
 
-// inFlight is how many orders are under way when a part of the world dies.
+// inFlight is how many orders are under way when a part of the stack dies.
 const inFlight = 10
 
-// TestPartsOfTheWorldDie ends whole processes with SIGKILL, and the database without a checkpoint, while orders
-// are under way. Every order ends, and nothing happened twice.
-func TestPartsOfTheWorldDie(t *testing.T) {
+// TestPartsOfTheStackDie kills whole processes with SIGKILL, and the database without a checkpoint, while orders are
+// under way. Every order must end, and no effect may happen twice.
+func TestPartsOfTheStackDie(t *testing.T) {
 	w := open(t)
 	var all []order
 	for _, blow := range []struct {
 		name string
-		hit  func(*testing.T, *world)
+		hit  func(*testing.T, *harness)
 	}{
 		{"API", apiDies}, {"Temporal", temporalDies}, {"PostgreSQL", databaseDies}, {"TRON node", tronDies}, {"workers", workersDie},
 	} {
@@ -37,7 +37,7 @@ func TestPartsOfTheWorldDie(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	t.Parallel() // Temporal learns of the dead while other tests run
+	t.Parallel() // Temporal detects the dead workers while other tests run
 	t.Run("every order ends once", func(t *testing.T) {
 		for _, o := range all {
 			w.settled(t, o)
@@ -47,10 +47,10 @@ func TestPartsOfTheWorldDie(t *testing.T) {
 	})
 }
 
-// rush posts orders side by side, strikes at some moment while they are posted or under way, and returns them. Their
-// clients repeat their requests until they are answered. Each order has an address of its own, so that a doubled one
-// would be seen there.
-func (w *world) rush(t *testing.T, strike func()) []order {
+// rush posts orders concurrently, calls strike at a random moment while they are posted or under way, and returns
+// them. The clients repeat their requests until they get a response. Each order has its own wallet address, so that
+// duplicate orders can be counted.
+func (w *harness) rush(t *testing.T, strike func()) []order {
 	t.Helper()
 	c := w.amina(t)
 	var wait sync.WaitGroup
@@ -74,9 +74,9 @@ func (w *world) rush(t *testing.T, strike func()) []order {
 	return orders
 }
 
-// settled waits for an order's end. A process that died between writing that a prompt is to be sent and hearing
-// that it was leaves an outcome that nobody knows; such an order is given up by its customer.
-func (w *world) settled(t *testing.T, o order) {
+// settled waits for an order's end. If a process dies after it stored that it will send a prompt and before it stored
+// the response, the outcome is unknown, and the customer cancels the order.
+func (w *harness) settled(t *testing.T, o order) {
 	t.Helper()
 	const recovery = 4 * time.Minute
 	o = w.untilFor(t, o.ID, "over", recovery, func(o order) bool {
@@ -94,8 +94,8 @@ func (w *world) settled(t *testing.T, o order) {
 	w.paidOnce(t, w.books(t), o)
 }
 
-// kill ends a process as a crash would and starts it again after a while.
-func (w *world) kill(t *testing.T, name string, away time.Duration) {
+// kill ends a process as a crash would, and restarts it after the given time.
+func (w *harness) kill(t *testing.T, name string, away time.Duration) {
 	t.Helper()
 	c := w.stack.Supervisor.Child(name)
 	if err := c.Kill(); err != nil {
@@ -107,9 +107,9 @@ func (w *world) kill(t *testing.T, name string, away time.Duration) {
 	}
 }
 
-// apiDies has the API die three times. The requests that it had in hand are taken for abandoned at once, where it would
-// wait a minute for those who have them.
-func apiDies(t *testing.T, w *world) {
+// apiDies kills the API three times. It back-dates the claims of the interrupted requests, so that they count as
+// abandoned at once and not after a minute.
+func apiDies(t *testing.T, w *harness) {
 	var dead time.Time
 	for range 3 {
 		api := w.stack.Supervisor.Child(stack.ProcessAPI)
@@ -128,15 +128,15 @@ func apiDies(t *testing.T, w *world) {
 	}
 }
 
-func temporalDies(t *testing.T, w *world) { w.kill(t, stack.ProcessTemporal, time.Second) }
+func temporalDies(t *testing.T, w *harness) { w.kill(t, stack.ProcessTemporal, time.Second) }
 
-func tronDies(t *testing.T, w *world) {
+func tronDies(t *testing.T, w *harness) {
 	time.Sleep(time.Second) // so that transactions are on their way
 	w.kill(t, stack.ProcessTron, time.Second)
 }
 
-// databaseDies takes the product's database and Temporal's away at once, without a checkpoint.
-func databaseDies(t *testing.T, w *world) {
+// databaseDies kills the product's and Temporal's database at once, without a checkpoint.
+func databaseDies(t *testing.T, w *harness) {
 	before := w.stack.Postgres.PID()
 	if err := syscall.Kill(before, syscall.SIGQUIT); err != nil {
 		t.Fatal(err)
@@ -149,18 +149,18 @@ func databaseDies(t *testing.T, w *world) {
 	})
 }
 
-func workersDie(t *testing.T, w *world) {
+func workersDie(t *testing.T, w *harness) {
 	for _, queue := range stack.Queues {
 		time.Sleep(time.Duration(rand.IntN(700)) * time.Millisecond)
 		w.kill(t, stack.ProcessWorker(queue), 0)
 	}
 }
 
-// TestSalesSurviveTheDeathOfWorkers kills the workers of all kinds while sales are under way on every network. All end
-// well, and nobody is paid twice.
+// TestSalesSurviveTheDeathOfWorkers kills the workers of all kinds while sales are under way on every network. All
+// sales must complete, and no payee may be paid twice.
 func TestSalesSurviveTheDeathOfWorkers(t *testing.T) {
 	if os.Getenv(crashesVariable) == "" {
-		t.Skip("`make test-crash` runs it; TestPartsOfTheWorldDie kills the same workers under purchases")
+		t.Skip("`make test-crash` runs it; TestPartsOfTheStackDie kills the same workers under purchases")
 	}
 	w := open(t)
 	const each = 3
@@ -186,13 +186,13 @@ func TestSalesSurviveTheDeathOfWorkers(t *testing.T) {
 	w.booksAgree(t)
 }
 
-// TestSoak runs many orders while everything dies again and again. It runs on request only.
+// TestSoak runs many orders while processes die again and again. It runs on request only.
 func TestSoak(t *testing.T) {
 	w := open(t)
 	n := soakOrders(t)
 	var all []order
 	for len(all) < n {
-		blows := []func(*testing.T, *world){apiDies, temporalDies, databaseDies, tronDies, workersDie}
+		blows := []func(*testing.T, *harness){apiDies, temporalDies, databaseDies, tronDies, workersDie}
 		all = append(all, w.rush(t, func() { blows[rand.IntN(len(blows))](t, w) })...)
 		t.Logf("%d of %d orders", len(all), n)
 	}

@@ -27,14 +27,14 @@ import (
 	"kivuko/workflows"
 )
 
-// posted is a request that came to a receiver.
+// posted is a request that arrived at a receiver.
 type posted struct {
 	id, at, signature string
 	body              string
 	came              time.Time
 }
 
-// receiver takes webhooks as an owner's server does. It is down for as long as it is told to be.
+// receiver accepts webhooks as an owner's server does, and rejects them while it is set down.
 type receiver struct {
 	server *httptest.Server
 
@@ -54,7 +54,7 @@ func newReceiver(t *testing.T) *receiver {
 func (r *receiver) take(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(req.Body, exchange.MaxWebhookBody))
 	if err != nil {
-		return // who broke off asks again
+		return // the sender retries after a broken connection
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,24 +73,24 @@ func (r *receiver) setDown(down bool) {
 	r.down = down
 }
 
-// took are the requests that were taken so far, and how many were turned away.
+// took returns the requests that were accepted so far, and how many were rejected.
 func (r *receiver) took() ([]posted, int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]posted(nil), r.all...), r.turned
 }
 
-// verify checks a request as the standard says, with nothing of the product's.
+// verify checks a request as the standard says, without the product's code.
 func (p posted) verify(t *testing.T, secret string) {
 	t.Helper()
-	const tolerance = 5 * time.Minute // as the standard's libraries have it
+	const tolerance = 5 * time.Minute // as in the standard's libraries
 	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(secret, "whsec_"))
 	if err != nil || len(key) == 0 {
 		t.Fatalf("the secret can't be read: %v", err)
 	}
 	seconds, err := strconv.ParseInt(p.at, 10, 64)
 	if err != nil || p.came.Sub(time.Unix(seconds, 0)).Abs() > tolerance {
-		t.Errorf("%s, which came at %s, was sent at %q: %v", p.id, p.came, p.at, err)
+		t.Errorf("%s, which arrived at %s, was sent at %q: %v", p.id, p.came, p.at, err)
 	}
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(p.id + "." + p.at + "." + p.body))
@@ -103,7 +103,7 @@ func (p posted) verify(t *testing.T, secret string) {
 	t.Errorf("%s has the signatures %q, none of which fits", p.id, p.signature)
 }
 
-// endpoint is a webhook endpoint as the API tells it.
+// endpoint is a webhook endpoint as the API returns it.
 type endpoint struct {
 	ID     uuid.UUID `json:"id"`
 	Secret string    `json:"secret"`
@@ -111,8 +111,8 @@ type endpoint struct {
 
 const endpointPath = "/api/v1/auth/webhook-endpoints"
 
-// hook makes an endpoint of somebody's, which is gone when the test is over. The relay is at work after it.
-func (w *world) hook(t *testing.T, c *api.Client, r *receiver, types ...string) endpoint {
+// hook makes an endpoint of the client's account, and starts the relay.
+func (w *harness) hook(t *testing.T, c *api.Client, r *receiver, types ...string) endpoint {
 	t.Helper()
 	var e endpoint
 	in := map[string]any{"url": r.server.URL + "/hooks", "event_types": types, "description": t.Name()[:min(len(t.Name()), 100)]}
@@ -124,22 +124,22 @@ func (w *world) hook(t *testing.T, c *api.Client, r *receiver, types ...string) 
 }
 
 // unhook removes an endpoint.
-func (w *world) unhook(t *testing.T, c *api.Client, e endpoint) {
+func (w *harness) unhook(t *testing.T, c *api.Client, e endpoint) {
 	t.Helper()
 	if err := c.Do(context.WithoutCancel(t.Context()), http.MethodDelete, endpointPath+"/"+e.ID.String(), "", nil, nil); err != nil {
 		t.Error(err)
 	}
 }
 
-// relayOn has the relay begin now, where it would with the next minute.
-func (w *world) relayOn(t *testing.T) {
+// relayOn starts the relay now instead of at the next minute.
+func (w *harness) relayOn(t *testing.T) {
 	t.Helper()
 	if err := w.temporal.ScheduleClient().GetHandle(t.Context(), "relay-events").Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (w *world) admin(t *testing.T) *api.Client {
+func (w *harness) admin(t *testing.T) *api.Client {
 	t.Helper()
 	c, err := w.login(t.Context(), stack.AdminEmail, stack.AdminPassword)
 	if err != nil {
@@ -148,7 +148,7 @@ func (w *world) admin(t *testing.T) *api.Client {
 	return c
 }
 
-// delivery is the duty to bring an event to an endpoint, as the API tells it.
+// delivery is the delivery of an event to an endpoint, as the API returns it.
 type delivery struct {
 	ID         uuid.UUID `json:"id"`
 	WebhookID  string    `json:"webhook_id"`
@@ -167,8 +167,8 @@ func deliveries(t *testing.T, c *api.Client, e endpoint) ([]delivery, error) {
 	return out.All, c.Get(t.Context(), "/api/v1/auth/webhook-deliveries?endpoint_id="+e.ID.String(), &out)
 }
 
-// deliveryIs waits for the endpoint's one delivery to be as wanted.
-func (w *world) deliveryIs(t *testing.T, c *api.Client, e endpoint, what string, limit time.Duration, is func(delivery) bool) delivery {
+// deliveryIs waits until the endpoint's only delivery satisfies a condition.
+func (w *harness) deliveryIs(t *testing.T, c *api.Client, e endpoint, what string, limit time.Duration, is func(delivery) bool) delivery {
 	t.Helper()
 	var d delivery
 	err := await(t.Context(), limit, func() error {
@@ -192,16 +192,16 @@ func (w *world) deliveryIs(t *testing.T, c *api.Client, e endpoint, what string,
 
 func delivered(d delivery) bool { return d.Status == "delivered" }
 
-// TestWebhooks has the running stack bring events to receivers: signed so that the standard's way of checking takes
-// them, once while nothing fails, and under one id when the receiver was down.
+// TestWebhooks has the running stack deliver events to receivers: signed so that the standard's check accepts them,
+// once while nothing fails, and under one id after the receiver was down.
 func TestWebhooks(t *testing.T) {
 	w := open(t)
 	t.Run("an order's end is told", func(t *testing.T) { w.toldOnce(t) })
 	t.Run("a receiver that was down is told when it is up", func(t *testing.T) { w.toldLater(t) })
 }
 
-// toldOnce has a house and a merchant told of an order. A customer who has nothing to do with it is not.
-func (w *world) toldOnce(t *testing.T) {
+// toldOnce notifies a house and a merchant of an order, but not a customer who is no party to it.
+func (w *harness) toldOnce(t *testing.T) {
 	house, vendor, stranger := newReceiver(t), newReceiver(t), newReceiver(t)
 	all := map[*receiver]*api.Client{house: w.admin(t), vendor: w.as(t, demo.VendorEmail), stranger: w.as(t, demo.ThirdEmail)}
 	secrets := map[*receiver]string{}
@@ -220,8 +220,8 @@ func (w *world) toldOnce(t *testing.T) {
 	want := "evt_" + strconv.FormatInt(cursor, 10)
 	for _, r := range []*receiver{house, vendor} {
 		var got []posted
-		eventually(t, "the order's end is told", func() error {
-			all, _ := r.took() // others may end meanwhile
+		eventually(t, "the order's end is delivered", func() error {
+			all, _ := r.took() // other orders may end meanwhile
 			got = slices.DeleteFunc(all, func(p posted) bool { return !strings.Contains(p.body, o.ID.String()) })
 			if len(got) == 0 {
 				return errors.New("it is not")
@@ -229,72 +229,72 @@ func (w *world) toldOnce(t *testing.T) {
 			return nil
 		})
 		if len(got) != 1 || got[0].id != want {
-			t.Errorf("told was %+v, not %s once", got, want)
+			t.Errorf("the receiver got %+v, not %s once", got, want)
 		}
 		got[0].verify(t, secrets[r])
 	}
 	if got, _ := stranger.took(); len(got) != 0 {
-		t.Errorf("a stranger to the order was told %+v", got)
+		t.Errorf("a customer who is no party to the order was notified: %+v", got)
 	}
 }
 
-// toldLater has a receiver turn the first attempt away.
-func (w *world) toldLater(t *testing.T) {
+// toldLater has a receiver reject the first attempt.
+func (w *harness) toldLater(t *testing.T) {
 	r, c := newReceiver(t), w.admin(t)
 	t.Cleanup(r.server.Close)
 	r.setDown(true)
 	e := w.hook(t, c, r, exchange.WebhookTest)
 	t.Cleanup(func() { w.unhook(t, c, e) })
 	w.testHook(t, c, e)
-	waiting := w.deliveryIs(t, c, e, "turned away", patience, func(d delivery) bool { return d.LastStatus != nil })
+	waiting := w.deliveryIs(t, c, e, "turned away", timeout, func(d delivery) bool { return d.LastStatus != nil })
 	if waiting.Status != "pending" || *waiting.LastStatus != http.StatusServiceUnavailable {
-		t.Errorf("a delivery that was turned away is %+v", waiting)
+		t.Errorf("a delivery that was rejected is %+v", waiting)
 	}
 	r.setDown(false)
-	done := w.deliveryIs(t, c, e, "delivered", patience, delivered)
+	done := w.deliveryIs(t, c, e, "delivered", timeout, delivered)
 	got, turned := r.took()
 	if turned == 0 || done.Attempts != turned+1 || len(got) != 1 || got[0].id != waiting.WebhookID || got[0].id != done.WebhookID {
-		t.Errorf("after %d attempts, %d of them turned away, %+v was taken as %+v", done.Attempts, turned, got, done)
+		t.Errorf("after %d attempts, %d of them rejected, %+v was accepted as %+v", done.Attempts, turned, got, done)
 	}
 	got[0].verify(t, e.Secret)
 }
 
-// testHook makes an event that goes to one endpoint alone.
-func (w *world) testHook(t *testing.T, c *api.Client, e endpoint) {
+// testHook makes a test event for one endpoint.
+func (w *harness) testHook(t *testing.T, c *api.Client, e endpoint) {
 	t.Helper()
 	if err := c.Post(t.Context(), endpointPath+"/"+e.ID.String()+"/test", uuid.NewString(), nil, nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// hookTale is the tale of an event on its way to a receiver.
-type hookTale struct {
-	of    string // the account whose endpoint it is, since everybody may have a few only
-	times int    // that the receiver is asked, with the death in between
-	// patient leaves it to Temporal to find the death out, which takes as long as a round of requests may.
+// webhookScenario delivers an event to a receiver.
+type webhookScenario struct {
+	of    string // the endpoint's account; each account may have a few endpoints only
+	times int    // how often the receiver gets the request, before and after the crash
+	// patient leaves it to Temporal to detect the crash, which takes as long as a round of requests may.
 	patient bool
 
 	r *receiver
 	e endpoint
 }
 
-// hookRows are those with webhooks. Between the request and the writing of its answer the answer is lost with the process, so
-// that the receiver is asked again, under the same id.
+// hookRows are the trials with webhooks. A crash between the request and the storing of its response loses the
+// response, so the receiver gets the request again, under the same id.
 func hookRows() []row {
-	made := func(b hookTale) func() tale { return func() tale { one := b; return &one } }
-	relayed, once := made(hookTale{of: demo.VendorEmail, times: 1}), made(hookTale{of: demo.DryVendorEmail, times: 1})
-	twice := made(hookTale{of: demo.DryVendorEmail, times: 2})
+	made := func(b webhookScenario) func() scenario { return func() scenario { one := b; return &one } }
+	relayed, once := made(webhookScenario{of: demo.VendorEmail, times: 1}), made(webhookScenario{of: demo.ExhaustedVendorEmail, times: 1})
+	twice := made(webhookScenario{of: demo.ExhaustedVendorEmail, times: 2})
 	return []row{
 		{"RelayEvents/*/*", "flows", relayed},
 		{"DeliverWebhooks/*/*", "webhooks", once},
 		{"DeliverWebhooks/call#1/after", "webhooks", twice},
 		{"DeliverWebhooks/RecordWebhook#1/before", "webhooks", twice},
-		// The last: what Temporal finds out after a while would come to the point of a later trial.
-		{"DeliverWebhooks/ClaimWebhooks#1/after", "webhooks", made(hookTale{of: demo.DryVendorEmail, times: 1, patient: true})},
+		// Last, because Temporal detects this crash late: its retry would hit the crash point of a later trial.
+		{"DeliverWebhooks/ClaimWebhooks#1/after", "webhooks", made(webhookScenario{of: demo.ExhaustedVendorEmail, times: 1, patient: true})},
 	}
 }
 
-func (b *hookTale) play(t *testing.T, w *world, _ *trial, arm func()) {
+func (b *webhookScenario) play(t *testing.T, w *harness, _ *trial, arm func()) {
 	t.Helper()
 	who := w.as(t, b.of)
 	b.r = newReceiver(t)
@@ -307,9 +307,9 @@ func (b *hookTale) play(t *testing.T, w *world, _ *trial, arm func()) {
 	w.testHook(t, who, b.e)
 }
 
-// restarted lets the relay go on, which the next trial needs, and waits for the event: while it is under way it would come to
-// the point of the next trial.
-func (b *hookTale) restarted(t *testing.T, w *world, tr *trial) {
+// restarted makes the relay continue at once, which the next trial needs, and waits for the delivery: while it is
+// under way it would hit the next trial's crash point.
+func (b *webhookScenario) restarted(t *testing.T, w *harness, tr *trial) {
 	t.Helper()
 	if b.patient {
 		return
@@ -322,20 +322,20 @@ func (b *hookTale) restarted(t *testing.T, w *world, tr *trial) {
 	w.deliveryIs(t, w.as(t, b.of), b.e, "delivered", recovery, delivered)
 }
 
-// judge holds that the event came at least once, always under one id and with one body.
-func (b *hookTale) judge(t *testing.T, w *world, _ *trial) {
+// judge checks that the event arrived at least once, always under one id and with one body.
+func (b *webhookScenario) judge(t *testing.T, w *harness, _ *trial) {
 	t.Helper()
 	defer b.r.server.Close()
-	who := w.as(t, b.of) // the login that made the endpoint may be over by now
+	who := w.as(t, b.of) // the login that made the endpoint may have expired
 	d := w.deliveryIs(t, who, b.e, "delivered", recovery, delivered)
 	defer w.unhook(t, who, b.e)
 	got, _ := b.r.took()
 	if len(got) != b.times {
-		t.Errorf("the receiver was asked %d times, not %d", len(got), b.times)
+		t.Errorf("the receiver got %d requests, not %d", len(got), b.times)
 	}
 	for _, p := range got {
 		if p.id != d.WebhookID || p.body != got[0].body {
-			t.Errorf("%s came as %+v and %+v", d.WebhookID, got[0], p)
+			t.Errorf("%s arrived as %+v and %+v", d.WebhookID, got[0], p)
 		}
 		p.verify(t, b.e.Secret)
 	}

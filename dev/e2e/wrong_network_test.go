@@ -15,7 +15,7 @@ import (
 	"kivuko/workflows"
 )
 
-// strayException is what the API shows of money that came on the wrong network.
+// strayException is what the API shows of money that arrived on the wrong network.
 type strayException struct {
 	ID       uuid.UUID
 	Kind     string
@@ -34,15 +34,16 @@ type strayException struct {
 	} `json:"meant_for"`
 }
 
-// TestWrongNetwork has payers use the right account on the wrong network: USDT for the escrow address of an open sale on
-// TRON comes on Ethereum, at the hexadecimal form of the address, and the other way round. It is noticed, an operator
-// sends it back with another officer's consent, signed by the key of the address that was meant, and the sale goes on.
+// TestWrongNetwork has payers use the right account on the wrong network: USDT for the escrow address of an open sale
+// on TRON arrives on Ethereum, at the hexadecimal form of the address, and the other way round. The product detects
+// it, an operator sends it back with a second officer's approval, signed by the key of the intended address, and the
+// sale goes on.
 func TestWrongNetwork(t *testing.T) {
 	w := open(t)
 	tron, tronRuns := w.nodeOf(exchange.Tron)
 	ethereum, ethereumRuns := w.nodeOf(exchange.Ethereum)
 	if !tronRuns || !ethereumRuns {
-		t.Skip("TRON and Ethereum have to run both")
+		t.Skip("TRON and Ethereum must both run")
 	}
 	t.Run("all", func(t *testing.T) {
 		for name, on := range map[string]struct{ meant, used demo.Node }{
@@ -59,20 +60,20 @@ func TestWrongNetwork(t *testing.T) {
 	w.booksAgree(t)
 }
 
-func (w *world) stray(t *testing.T, meant, used demo.Node) {
+func (w *harness) stray(t *testing.T, meant, used demo.Node) {
 	t.Helper()
 	ctx, o := t.Context(), w.sell(t, meant, sale{})
-	twin, brought := w.otherSpelling(t, o), money.Must(money.USDT, "7")
-	if err := used.Fund(ctx, twin, brought); err != nil {
+	counterpart, brought := w.otherSpelling(t, o), money.Must(money.USDT, "7")
+	if err := used.Fund(ctx, counterpart, brought); err != nil {
 		t.Fatal(err)
 	}
 	w.exception(t, o.ID, "wrong_network", "open", brought.String())
 	x := w.strayOf(t, o)
-	if x.OrderID != o.ID || x.Asset != "USDT" || x.Network != string(used.Network) || !strings.EqualFold(x.Address, twin) {
+	if x.OrderID != o.ID || x.Asset != "USDT" || x.Network != string(used.Network) || !strings.EqualFold(x.Address, counterpart) {
 		t.Errorf("the exception is %+v", x)
 	}
 	if x.MeantFor.Network != string(meant.Network) || x.MeantFor.Address != o.Escrow.String || x.MeantFor.WalletID == x.WalletID {
-		t.Errorf("it says to have been meant for %+v", x.MeantFor)
+		t.Errorf("the exception's intended payment is %+v", x.MeantFor)
 	}
 	cameOnce(t, used, x.Address, x.TxHash, brought)
 	back, err := stranger(used.Network)
@@ -84,7 +85,7 @@ func (w *world) stray(t *testing.T, meant, used demo.Node) {
 		return insist(ctx, w.operator(t), path, uuid.NewString(), map[string]any{"note": "the payer mixed up networks", "address": address}, nil)
 	}
 	if err := ask(o.Escrow.String); !is(err, http.StatusUnprocessableEntity) {
-		t.Errorf("an address of the sale's own network was answered with %v", err)
+		t.Errorf("the response to an address of the sale's own network: %v", err)
 	}
 	if err := ask(back); err != nil {
 		t.Fatal(err)
@@ -99,30 +100,30 @@ func (w *world) stray(t *testing.T, meant, used demo.Node) {
 	}
 	w.exception(t, o.ID, "wrong_network", "refunded", brought.String())
 	cameOnce(t, used, back, w.sentFor(t, "refund", refund), brought)
-	eventually(t, "nothing is left at "+twin, func() error {
+	eventually(t, "nothing is left at "+counterpart, func() error {
 		holds, err := used.Holds(ctx, x.Address)
 		if err == nil && !holds[money.USDT].IsZero() {
 			err = errors.New(holds[money.USDT].String() + " USDT are there")
 		}
 		return err
 	})
-	// The sale has heard nothing of it, and takes what comes on its own network.
+	// The sale is not affected, and accepts a deposit on its own network.
 	w.payIn(t, meant, o, soldCrypto)
 	w.soldOnce(t, meant, o, soldCrypto, soldFiat)
 }
 
-// otherSpelling is the escrow address of a sale as the other network writes it.
-func (w *world) otherSpelling(t *testing.T, o order) string {
+// otherSpelling returns the escrow address of a sale as the other network writes it.
+func (w *harness) otherSpelling(t *testing.T, o order) string {
 	t.Helper()
-	var twin string
-	if err := w.db.QueryRowContext(t.Context(), `SELECT twin FROM wallets WHERE address = $1`, o.Escrow.String).Scan(&twin); err != nil {
+	var counterpart string
+	if err := w.db.QueryRowContext(t.Context(), `SELECT counterpart FROM wallets WHERE address = $1`, o.Escrow.String).Scan(&counterpart); err != nil {
 		t.Fatal(err)
 	}
-	return twin
+	return counterpart
 }
 
-// strayOf is the exception about money that came on the wrong network for a sale, as an operator finds it.
-func (w *world) strayOf(t *testing.T, o order) strayException {
+// strayOf returns the exception about a sale's money that arrived on the wrong network, as an operator finds it.
+func (w *harness) strayOf(t *testing.T, o order) strayException {
 	t.Helper()
 	var out struct {
 		Exceptions []strayException `json:"payment_exceptions"`

@@ -61,7 +61,7 @@ type faultSwitches struct {
 	Faults
 }
 
-// use runs one counter down and tells whether it was above zero.
+// use runs one counter down and reports whether it was above zero.
 func (f *faultSwitches) use(counter *int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 
 // Defaults of Config.
 const (
-	// DefaultBlockInterval is shorter than the main network's twelve seconds: people wait for it.
+	// DefaultBlockInterval is shorter than the main network's twelve seconds, to save waiting time.
 	DefaultBlockInterval = time.Second
 	// DefaultIdleInterval is the time between blocks while there is nothing to do.
 	DefaultIdleInterval = 15 * time.Second
@@ -38,7 +38,7 @@ const (
 )
 
 // Config is what a node needs. The zero value is a node in memory, on free loopback ports, that makes
-// blocks only when told to.
+// blocks only on request.
 type Config struct {
 	// DataDir keeps the chain over restarts; empty means in memory.
 	DataDir string

@@ -96,7 +96,7 @@ func (b *bench) send(tx *types.Transaction) {
 	}
 }
 
-// included tells whether a transaction is in a block.
+// included reports whether a transaction is in a block.
 func (b *bench) included(tx *types.Transaction) bool {
 	b.t.Helper()
 	_, err := b.eth.TransactionReceipt(b.t.Context(), tx.Hash())
@@ -203,10 +203,10 @@ func TestBlocksComeByTimeWhileThereIsWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const patience = 20 * time.Second
+	const timeout = 20 * time.Second
 	wait := func(what string, done func() bool) {
 		t.Helper()
-		for end := time.Now().Add(patience); !done(); time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(timeout); !done(); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s never came: %+v", what, b.Summary())
 			}
@@ -302,6 +302,23 @@ func TestHeldBlocksAreEmpty(t *testing.T) {
 }
 
 // A call that is to fail does so alone: another payment of the same token in the same pool is made.
+// The next block has every transaction that was accepted before, also of an account that sends several at once.
+func TestTheNextBlockHasAllThatWasSent(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, Config{})
+	to, next := stranger(t), b.pay(stranger(t), 1).Nonce()
+	for round := range 100 {
+		const payments = 4
+		for range payments {
+			b.send(b.numbered(next, to, 1))
+			next++
+		}
+		if block := b.mine(1); len(block.Transactions) != payments {
+			t.Fatalf("round %d: the block has %d of %d transactions", round, len(block.Transactions), payments)
+		}
+	}
+}
+
 func TestOneCallFails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, Config{})

@@ -20,7 +20,7 @@ type content struct {
 	empty bool
 }
 
-// proposer gets the tips; nobody has its key.
+// proposer gets the tips; its key does not exist.
 var proposer = common.HexToAddress("0x00000000000000000000000000000000000000fE")
 
 func (n *Node) head() *types.Header { return n.eth.BlockChain().CurrentBlock() }
@@ -176,7 +176,7 @@ func (n *Node) describe(h *types.Header) Block {
 // otherwise.
 func (n *Node) produceBlocks(ctx context.Context) error {
 	last := time.Now()
-	return n.rhythm.Beat(ctx, func() error {
+	return n.rhythm.Tick(ctx, func() error {
 		if !n.hasWork() && time.Since(last) < time.Duration(n.idle.Load()) {
 			return nil
 		}
@@ -188,7 +188,7 @@ func (n *Node) produceBlocks(ctx context.Context) error {
 	})
 }
 
-// hasWork tells whether transactions wait, or were mined so lately that they are not final yet.
+// hasWork reports whether transactions wait, or were mined so lately that they are not final yet.
 func (n *Node) hasWork() bool {
 	if waiting, _ := n.eth.TxPool().Stats(); waiting > 0 {
 		return true

@@ -3,6 +3,7 @@ package ethereum
 import (
 	"context"
 	"errors"
+	"math/big"
 	"net/http"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/eth/filters"
+	"github.com/ethereum/go-ethereum/params"
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
@@ -154,7 +156,7 @@ func (s *sendAPI) take(ctx context.Context, input hexutil.Bytes) (common.Hash, e
 		n.log.Info("transaction dropped on purpose", "tx", tx.Hash())
 		return tx.Hash(), nil
 	}
-	id, err := n.send.SendRawTransaction(ctx, input)
+	id, err := n.pool(ctx, tx, input)
 	if err != nil {
 		n.log.Info("broadcast refused", "tx", tx.Hash(), "reason", err)
 		return id, err
@@ -167,7 +169,33 @@ func (s *sendAPI) take(ctx context.Context, input hexutil.Bytes) (common.Hash, e
 	return id, nil
 }
 
-// knows tells whether a transaction waits or is in a block.
+// pool adds a transaction to the pool, and returns when the pool has decided whether it can go into the next block.
+//
+// go-ethereum's own API leaves that to the background. There the decision may meet a reset of the pool, which takes an
+// account's next number from the chain and not from its waiting transactions: then all but the first of these stay out of
+// every block until the account sends another one. Resets happen under sealing. What the pool does not take is left to
+// go-ethereum's API, which has the checks and the errors.
+func (n *Node) pool(ctx context.Context, tx *types.Transaction, input hexutil.Bytes) (common.Hash, error) {
+	if tx.Protected() && feeOf(tx).Cmp(maxFee) <= 0 {
+		n.sealing.Lock()
+		err := n.eth.TxPool().Add([]*types.Transaction{tx}, true)[0]
+		n.sealing.Unlock()
+		if err == nil {
+			return tx.Hash(), nil
+		}
+	}
+	return n.send.SendRawTransaction(ctx, input)
+}
+
+// maxFee is the most that go-ethereum's API lets a transaction cost, in wei.
+var maxFee = big.NewInt(params.Ether)
+
+// feeOf is the most that a transaction may cost, in wei.
+func feeOf(tx *types.Transaction) *big.Int {
+	return new(big.Int).Mul(tx.GasPrice(), new(big.Int).SetUint64(tx.Gas()))
+}
+
+// knows reports whether a transaction waits or is in a block.
 func (n *Node) knows(id common.Hash) bool {
 	if n.eth.TxPool().Has(id) {
 		return true

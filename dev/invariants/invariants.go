@@ -40,9 +40,9 @@ JOIN wallets w ON w.id = c.owner_id
 LEFT JOIN ledger_accounts b ON b.kind = 'wallet_balance' AND b.owner_id = c.owner_id AND b.asset = c.asset
 CROSS JOIN LATERAL (
     SELECT coalesce(-sum(l.amount), 0) AS lies FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id
-    WHERE w.purpose IN ('escrow', 'twin') AND a.kind = 'suspense' AND a.asset = c.asset
+    WHERE w.purpose IN ('escrow', 'counterpart') AND a.kind = 'suspense' AND a.asset = c.asset
         AND l.entry_id IN (SELECT o.entry_id FROM ledger_lines o WHERE o.account_id IN (c.id, b.id))) s
-WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND (b.id IS NOT NULL OR w.purpose IN ('escrow', 'twin')) AND c.posted <> coalesce(b.posted, 0) + s.lies`
+WHERE c.kind = 'custody' AND c.asset IN ('USDT', 'USDC') AND (b.id IS NOT NULL OR w.purpose IN ('escrow', 'counterpart')) AND c.posted <> coalesce(b.posted, 0) + s.lies`
 
 // Crypto of a sale stays held when its order is over, until it has left the escrow address.
 const needed = `

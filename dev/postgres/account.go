@@ -14,10 +14,10 @@ import (
 // serverAccount is the system user that Debian's packages make for the server.
 const serverAccount = "postgres"
 
-// account is the system user under which the server's programs run: ourselves,
-// or, since PostgreSQL refuses to run as root, the server's own user.
+// account is the system user under which the server's programs run: the current
+// user, or for root the server's own user, since PostgreSQL refuses to run as root.
 type account struct {
-	credential *syscall.Credential // nil: ourselves
+	credential *syscall.Credential // nil: the current user
 }
 
 func chooseAccount(ctx context.Context) (account, error) {
@@ -53,14 +53,14 @@ func createAccount(ctx context.Context) (*user.User, error) {
 	return user.Lookup(serverAccount)
 }
 
-// apply makes cmd run under the account. Inherited settings of PostgreSQL's own
-// tools (PGDATA, PGPORT and the like) are dropped: ours are all on the command line.
+// apply makes cmd run under the account. It removes inherited settings of PostgreSQL's
+// tools (PGDATA, PGPORT and the like): ours are all on the command line.
 func (a account) apply(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: a.credential}
 	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C", "TZ=UTC"}
 }
 
-// own gives path to the account.
+// own makes the account the owner of path.
 func (a account) own(path string) error {
 	if a.credential == nil {
 		return nil
@@ -68,8 +68,8 @@ func (a account) own(path string) error {
 	return os.Chown(path, int(a.credential.Uid), int(a.credential.Gid))
 }
 
-// canUse reports whether the account can enter dir and write there: every parent
-// must let it through, which mode bits alone do not tell (ACLs, other mounts).
+// canUse reports whether the account can enter dir and write there. It tries, because
+// mode bits do not show ACLs and mount options of dir and its parents.
 func (a account) canUse(ctx context.Context, dir string) bool {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", `cd "$1" && : >.probe && rm .probe`, "sh", dir)
 	a.apply(cmd)

@@ -29,8 +29,8 @@ func (b binaries) initdb() string   { return filepath.Join(b.dir, "initdb") }
 var errNoBinaries = errors.New("no PostgreSQL server programs found")
 
 // findOrInstall returns server programs of at least oldestMajor, or exactly of
-// major wanted when that is not zero (a cluster can be opened by its own major
-// release alone). It installs them from the system's packages when it may.
+// release wanted when that is not zero, because only its own major release can open
+// a cluster. It installs them from the system's packages when allowed.
 func findOrInstall(ctx context.Context, wanted int, opts Options) (binaries, error) {
 	found, err := find(ctx, wanted)
 	if err == nil || opts.NoInstall || wanted != 0 {
@@ -64,7 +64,7 @@ func find(ctx context.Context, wanted int) (binaries, error) {
 	switch {
 	case wanted != 0:
 		return binaries{}, fmt.Errorf("the data was written by PostgreSQL %d, whose server programs are not here (found: %s): "+
-			"install that release, or throw the data away with `make clean-data`", wanted, orNone(seen))
+			"install that release, or delete the data with `make clean-data`", wanted, orNone(seen))
 	case len(seen) > 0:
 		return binaries{}, fmt.Errorf("%w of release %d or newer (found: %s)", errNoBinaries, oldestMajor, orNone(seen))
 	default:
@@ -79,7 +79,7 @@ func orNone(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// candidateDirs lists the places where server programs live, without doubles.
+// candidateDirs lists the directories of server programs, without duplicates.
 // Debian keeps them out of PATH, one directory for each release.
 func candidateDirs(ctx context.Context) []string {
 	var dirs []string
@@ -89,7 +89,7 @@ func candidateDirs(ctx context.Context) []string {
 		}
 	}
 	if path, err := exec.LookPath("postgres"); err == nil {
-		// The other programs lie beside the real file, not beside a link to it.
+		// The other programs are in the directory of the real file, not of a link to it.
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			add(filepath.Dir(real))
 		}
@@ -111,7 +111,7 @@ func candidateDirs(ctx context.Context) []string {
 
 var versionPattern = regexp.MustCompile(`\(PostgreSQL\) (\d+)`)
 
-// majorOf asks the server program in dir for its release; initdb must be there too.
+// majorOf returns the release of the server program in dir; initdb must be there too.
 func majorOf(ctx context.Context, dir string) (int, error) {
 	b := binaries{dir: dir}
 	if _, err := os.Stat(b.initdb()); err != nil {
@@ -123,12 +123,12 @@ func majorOf(ctx context.Context, dir string) (int, error) {
 	}
 	match := versionPattern.FindSubmatch(out)
 	if match == nil {
-		return 0, fmt.Errorf("unknown version answer %q of %s", out, b.postgres())
+		return 0, fmt.Errorf("can't read the version %q of %s", out, b.postgres())
 	}
 	return strconv.Atoi(string(match[1]))
 }
 
-// install gets the server programs from the system's own packages.
+// install installs the server programs from the system's packages.
 func install(ctx context.Context, progress io.Writer) error {
 	apt, err := exec.LookPath("apt-get")
 	if err != nil {

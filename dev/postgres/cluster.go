@@ -26,23 +26,23 @@ const (
 	maintenanceDatabase = "postgres"
 	ownerOnlyDir        = 0o700
 	ownerOnlyFile       = 0o600
-	// maxSocketDir keeps the socket's whole path inside the 107 bytes that the
-	// system allows for one.
+	// maxSocketDir keeps the socket's path within the 107 bytes that the system
+	// allows.
 	maxSocketDir = 80
-	// maxLog is the size in bytes over which the log of earlier runs is set aside.
+	// maxLog is the size in bytes above which the log of earlier runs is renamed.
 	maxLog = 16 << 20
-	// maxLogTail is how many bytes of the log an error quotes.
+	// maxLogTail is the number of bytes of the log that an error quotes.
 	maxLogTail = 4 << 10
 )
 
 // cluster is the directory of one PostgreSQL installation:
 //
-//	data/       what PostgreSQL calls the data directory
+//	data/       PostgreSQL's data directory
 //	run/        the Unix socket
 //	password    of the superuser
 //	ports.json  the TCP port
 //	log         the server's log
-//	lock        held while a process of ours runs the server
+//	lock        held while one of our processes runs the server
 type cluster struct {
 	dir       string
 	socketDir string
@@ -63,7 +63,7 @@ func openCluster(ctx context.Context, opts Options) (_ *cluster, err error) {
 			err = errors.Join(err, c.close())
 		}
 	}()
-	// Installing comes first: it is what makes the server's account.
+	// Installing comes first because it creates the server's account.
 	if c.binaries, err = findOrInstall(ctx, 0, opts); err != nil {
 		return nil, err
 	}
@@ -88,9 +88,9 @@ func openCluster(ctx context.Context, opts Options) (_ *cluster, err error) {
 	return c, c.initialise(ctx)
 }
 
-// chooseDir picks a directory that the account can use: the one asked for, or one
-// under the system's state directory when that lies behind a closed door (a
-// checkout in root's home, for example).
+// chooseDir picks a directory that the account can use: the wanted one, or one under
+// the system's state directory when the account can't reach that (a checkout in
+// root's home, for example).
 func (c *cluster) chooseDir(ctx context.Context, opts Options) error {
 	if c.throwaway {
 		return c.chooseTemporaryDir(ctx)
@@ -101,7 +101,7 @@ func (c *cluster) chooseDir(ctx context.Context, opts Options) error {
 	}
 	fallback := fallbackDir(wanted)
 	candidates := []string{wanted, fallback}
-	// Data that an earlier run put into the fallback is not left behind.
+	// Keep using the fallback when an earlier run put data there.
 	if _, err := os.Stat(filepath.Join(fallback, "data")); err == nil {
 		candidates = []string{fallback}
 	}
@@ -132,7 +132,7 @@ func (c *cluster) chooseTemporaryDir(ctx context.Context) error {
 		sweepTemporary(parent)
 		dir, err := os.MkdirTemp(parent, temporaryPrefix)
 		if err != nil {
-			continue // the next parent may do
+			continue // try the next parent
 		}
 		c.dir = dir
 		if err := c.account.own(dir); err != nil {
@@ -149,23 +149,23 @@ func (c *cluster) chooseTemporaryDir(ctx context.Context) error {
 	return fmt.Errorf("no temporary directory that the server's system user can use: set TMPDIR to one")
 }
 
-// memoryDir is where Linux keeps files in memory. A test's database is made of almost a thousand small files, which takes
-// a third of the time there and no share of the disk.
+// memoryDir is Linux's directory for files in memory. A test's database has almost a thousand small files; there, making
+// it takes a third of the time and does not load the disk.
 const memoryDir = "/dev/shm"
 
-// roomy tells whether a directory takes the databases of a run of all tests, with plenty to spare. Containers often have
-// little there.
+// roomy reports whether a directory has ample room for the databases of a run of all tests. Containers often have little
+// there.
 func roomy(dir string) bool {
 	const enough = 4 << 30
 	var room syscall.Statfs_t
 	return syscall.Statfs(dir, &room) == nil && uint64(room.Bsize)*room.Bavail >= enough
 }
 
-// sweepTemporary removes the throw-away clusters of processes that were killed
-// before they could: old directories whose lock nobody holds. What cannot be
-// removed (another user's) stays.
+// sweepTemporary removes the temporary clusters that killed processes left behind:
+// old directories whose lock is free. It leaves those that it can't remove, such as
+// another user's.
 func sweepTemporary(parent string) {
-	const settled = 15 * time.Minute // a younger one may be in the making
+	const settled = 15 * time.Minute // a younger one may be incomplete
 	dirs, err := filepath.Glob(filepath.Join(parent, temporaryPrefix+"*"))
 	if err != nil {
 		return
@@ -177,13 +177,13 @@ func sweepTemporary(parent string) {
 		}
 		c := &cluster{dir: dir, throwaway: true}
 		if c.takeLock() == nil {
-			_ = c.close() // a leftover that resists is tried again next time
+			_ = c.close() // if removing fails, the next run tries again
 		}
 	}
 }
 
-// fallbackDir is where the cluster of wanted lives when the server's account
-// cannot reach wanted itself.
+// fallbackDir returns the directory that replaces wanted when the server's account
+// can't reach wanted.
 func fallbackDir(wanted string) string {
 	const shortHash = 6
 	sum := sha256.Sum256([]byte(wanted))
@@ -194,8 +194,8 @@ func (c *cluster) makeDir(dir string) error {
 	if err := os.MkdirAll(dir, ownerOnlyDir); err != nil {
 		return err
 	}
-	// MkdirAll makes missing parents as closed as the last one; the directory of
-	// the project's local state has to let the server's user through.
+	// MkdirAll gives missing parents the closed mode of the last one, but the server's
+	// user must be able to pass the directory of the local state.
 	if c.account.credential != nil {
 		const passable = 0o755
 		if parent := filepath.Dir(dir); filepath.Base(parent) == ".local" {
@@ -207,7 +207,7 @@ func (c *cluster) makeDir(dir string) error {
 	return c.account.own(dir)
 }
 
-// takeLock makes sure that no other process of ours runs this cluster.
+// takeLock fails when another of our processes runs this cluster.
 func (c *cluster) takeLock() error {
 	path := filepath.Join(c.dir, "lock")
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, ownerOnlyFile)
@@ -245,8 +245,8 @@ func (c *cluster) matchRelease(ctx context.Context, opts Options) error {
 	return err
 }
 
-// loadPassword reads the superuser's password, or makes one while there is no data
-// that another one could belong to.
+// loadPassword reads the superuser's password, or makes one while there is no data,
+// which would have another password.
 func (c *cluster) loadPassword() error {
 	path := filepath.Join(c.dir, "password")
 	_, err := os.Stat(c.dataDir())
@@ -277,13 +277,13 @@ func (c *cluster) makeSocketDir() error {
 		return c.account.own(c.socketDir)
 	}
 	// The path is too long for a socket. We connect over TCP anyway, so the server
-	// does without one.
+	// needs none.
 	c.socketDir = ""
 	return nil
 }
 
-// initialise makes the data directory unless it exists. It is made under another
-// name and renamed at the end, so that an interrupted run leaves nothing half-made.
+// initialise makes the data directory unless it exists. It uses another name and
+// renames it at the end, so that an interrupted run leaves no incomplete directory.
 func (c *cluster) initialise(ctx context.Context) error {
 	if _, err := os.Stat(c.dataDir()); err == nil {
 		return nil
@@ -326,7 +326,7 @@ func (c *cluster) openLog() (*os.File, error) {
 	return os.OpenFile(c.logPath(), os.O_CREATE|os.O_APPEND|os.O_RDWR, ownerOnlyFile)
 }
 
-// logSince returns the end of what the log gained after the offset.
+// logSince returns the end of the log's part after the offset.
 func (c *cluster) logSince(offset int64) string {
 	raw, err := os.ReadFile(c.logPath())
 	if err != nil {
@@ -341,7 +341,7 @@ func (c *cluster) logSince(offset int64) string {
 	return string(raw)
 }
 
-// close gives up the cluster; a throw-away one is removed.
+// close releases the cluster and removes a temporary one.
 func (c *cluster) close() error {
 	var err error
 	if c.throwaway && c.dir != "" {
@@ -354,8 +354,8 @@ func (c *cluster) close() error {
 	return err
 }
 
-// Remove deletes the cluster that Start keeps for dir, wherever it really lives.
-// It refuses while the server runs.
+// Remove deletes the cluster that Start made for dir, also from the fallback
+// directory. It refuses while the server runs.
 func Remove(dir string) error {
 	wanted, err := filepath.Abs(dir)
 	if err != nil {

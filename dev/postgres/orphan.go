@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// evictOrphan deals with the process file that a killed run left behind. We hold
-// the cluster's lock, so a postmaster that still serves this directory has no
-// owner any more: it is stopped. A number that now belongs to some other program
-// is only a stale file: it is removed, since PostgreSQL would refuse to start.
+// evictOrphan handles the process file that a killed run left behind. We hold the
+// cluster's lock, so a postmaster that still serves this directory has lost its
+// owner, and evictOrphan stops it. When the process id now belongs to another
+// program, it removes the file, because PostgreSQL would refuse to start.
 func (c *cluster) evictOrphan(ctx context.Context) error {
 	path := filepath.Join(c.dataDir(), "postmaster.pid")
 	raw, err := os.ReadFile(path)
@@ -51,8 +51,8 @@ func removeStale(path string) error {
 }
 
 func (c *cluster) waitGone(ctx context.Context, pid int) bool {
-	const patience = 15 * time.Second
-	for began := time.Now(); time.Since(began) < patience; {
+	const timeout = 15 * time.Second
+	for began := time.Now(); time.Since(began) < timeout; {
 		if !c.serves(pid) {
 			return true
 		}
@@ -77,8 +77,8 @@ func (c *cluster) serves(pid int) bool {
 	if err != nil {
 		return false // it ended meanwhile
 	}
-	// The state follows the name in parentheses; Z is a process that has ended but
-	// was not reaped yet.
+	// The state follows the name in parentheses; Z is a process that has ended and
+	// is not reaped yet.
 	if i := strings.LastIndex(string(stat), ") "); i >= 0 && strings.HasPrefix(string(stat[i+2:]), "Z") {
 		return false
 	}

@@ -23,36 +23,36 @@ import (
 
 // Limits of starting and stopping the server.
 const (
-	startTimeout = 90 * time.Second // crash recovery of a large cluster included
+	startTimeout = 90 * time.Second // includes crash recovery of a large cluster
 	stopTimeout  = 30 * time.Second
 	pollEvery    = 25 * time.Millisecond
 	startTries   = 8
 )
 
-// Options say where and how the server runs.
+// Options configure the server.
 type Options struct {
-	// Dir keeps the cluster across runs. Empty: a throw-away cluster in a
+	// Dir keeps the cluster across runs. Empty: a temporary cluster in a
 	// temporary directory that Stop removes.
 	Dir string
-	// Unsafe turns off what only protects against a crash of the machine (fsync and
-	// its kin). For tests; a kill of the server loses nothing that was committed.
+	// Unsafe turns off fsync and other protections against a crash of the machine.
+	// For tests; killing the server loses nothing that was committed.
 	Unsafe bool
 	// NoInstall refuses to install missing server programs.
 	NoInstall bool
-	// Progress gets sentences for the person who waits; nil drops them.
+	// Progress gets messages for the user; nil drops them.
 	Progress io.Writer
 }
 
-// Mode is the way in which a running server is stopped.
+// Mode is how a running server is stopped.
 type Mode int
 
 // The ways to stop a server, from PostgreSQL's documentation, "Shutting Down the Server".
 const (
-	// Fast rolls back what runs, disconnects everybody, and writes a checkpoint.
+	// Fast rolls back open transactions, disconnects all clients, and writes a checkpoint.
 	Fast Mode = iota
 	// Immediate stops without a checkpoint: the next start recovers from the log.
 	Immediate
-	// Kill is SIGKILL to the postmaster: what a crash looks like.
+	// Kill is SIGKILL to the postmaster, like a crash.
 	Kill
 )
 
@@ -80,8 +80,8 @@ type Server struct {
 	stopped bool
 }
 
-// Start makes the cluster when there is none, starts the server and waits until
-// it answers queries. The caller must Stop it.
+// Start makes the cluster if it is missing, starts the server and waits until it
+// answers queries. The caller must Stop it.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.Progress == nil {
 		opts.Progress = io.Discard
@@ -97,8 +97,8 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// DSN is the URL of a database of this server, for the cluster's superuser.
-// It carries the password: never log it.
+// DSN returns the URL of a database of this server, for the cluster's superuser.
+// It contains the password: never log it.
 func (s *Server) DSN(database string) string {
 	u := url.URL{
 		Scheme:   "postgres",
@@ -110,27 +110,27 @@ func (s *Server) DSN(database string) string {
 	return u.String()
 }
 
-// Port is the loopback TCP port of the server.
+// Port returns the loopback TCP port of the server.
 func (s *Server) Port() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.port
 }
 
-// User and Password are those of the cluster's superuser.
+// User returns the name of the cluster's superuser.
 func (s *Server) User() string { return superuser }
 
-// Password is the generated password of the superuser: a secret.
+// Password returns the generated password of the superuser: a secret.
 func (s *Server) Password() string { return s.cluster.password }
 
-// Dir is where the cluster really lives; it may differ from Options.Dir when the
-// server's account cannot reach that.
+// Dir returns the cluster's directory; it differs from Options.Dir when the server's
+// account can't reach that.
 func (s *Server) Dir() string { return s.cluster.dir }
 
-// PID is the process number of the postmaster.
+// PID returns the process id of the postmaster.
 func (s *Server) PID() int { return s.current().PID() }
 
-// Done is closed when the present server process has ended, for whatever reason.
+// Done returns a channel that is closed when the current server process has ended.
 // After Restart there is a new one.
 func (s *Server) Done() <-chan struct{} { return s.current().Done() }
 
@@ -160,7 +160,7 @@ func (s *Server) CreateDatabase(ctx context.Context, name string) error {
 }
 
 // Restart stops the server in the given mode and starts it again on the same port
-// and data. It also revives a server that died by itself.
+// and data. It also starts a server that has crashed.
 func (s *Server) Restart(ctx context.Context, mode Mode) error {
 	if err := s.halt(mode); err != nil {
 		return fmt.Errorf("postgres: %w", err)
@@ -171,7 +171,7 @@ func (s *Server) Restart(ctx context.Context, mode Mode) error {
 	return nil
 }
 
-// Stop shuts the server down and, for a throw-away cluster, removes its files.
+// Stop shuts the server down and, for a temporary cluster, removes its files.
 // It may be called more than once.
 func (s *Server) Stop() error {
 	s.mu.Lock()
@@ -184,7 +184,7 @@ func (s *Server) Stop() error {
 	return errors.Join(s.halt(Fast), s.cluster.close())
 }
 
-// halt ends the process: in the mode asked for, and harder when that takes too long.
+// halt ends the process in the given mode, and more forcefully when that takes too long.
 func (s *Server) halt(mode Mode) error {
 	p := s.current()
 	for _, sig := range []syscall.Signal{mode.signal(), syscall.SIGQUIT, syscall.SIGKILL} {
@@ -198,7 +198,7 @@ func (s *Server) halt(mode Mode) error {
 	return fmt.Errorf("process %d does not end", p.PID())
 }
 
-// errRetry marks a failed start that another try can cure.
+// errRetry marks a failed start that should be tried again.
 var errRetry = errors.New("start again")
 
 func (s *Server) start(ctx context.Context) error {
@@ -257,22 +257,22 @@ func (s *Server) startOnce(ctx context.Context) error {
 	return fmt.Errorf("%w\nthe end of %s:\n%s", err, c.logPath(), tail)
 }
 
-// waitForOldPort gives the processes of a killed server time to let go of its port: whoever uses the
-// database knows only that address.
+// waitForOldPort gives the processes of a killed server time to release its port, because the clients
+// know only that address.
 func (s *Server) waitForOldPort(ctx context.Context) {
 	s.mu.Lock()
 	port := s.port
 	s.mu.Unlock()
-	const patience, pause = 10 * time.Second, 50 * time.Millisecond
-	for deadline := time.Now().Add(patience); port != 0 && !ports.IsFree(port) && time.Now().Before(deadline); {
+	const timeout, pause = 10 * time.Second, 50 * time.Millisecond
+	for deadline := time.Now().Add(timeout); port != 0 && !ports.IsFree(port) && time.Now().Before(deadline); {
 		if sleep(ctx, pause) != nil {
 			return
 		}
 	}
 }
 
-// isTransient recognises the two failures that pass: the port was taken between
-// our look and the server's bind, and backends of a killed server still linger.
+// isTransient recognises two transient failures: the port was taken between our
+// check and the server's bind, or backends of a killed server still run.
 func isTransient(log string) bool {
 	for _, sign := range []string{
 		"could not bind IPv4 address",
@@ -294,8 +294,8 @@ func (s *Server) command(port int, log *os.File) *exec.Cmd {
 	}
 	cmd := exec.Command(c.binaries.postgres(), args...) //nolint:noctx // it outlives the context of its start; Stop ends it
 	c.account.apply(cmd)
-	// A group of its own: Ctrl-C in the terminal must reach us first, since the
-	// processes that use the database are to end before it does.
+	// A separate group: Ctrl-C in the terminal must reach only us, since the processes
+	// that use the database must end before it does.
 	cmd.SysProcAttr.Setpgid = true
 	cmd.Dir = c.dir
 	cmd.Stdout, cmd.Stderr = log, log
@@ -317,15 +317,15 @@ func (s *Server) settings(port int) []string {
 		"log_checkpoints=off",
 	}
 	if s.opts.Unsafe {
-		// Commits stay synchronous: what the server confirmed is with the operating
-		// system and outlives a kill of the server.
-		return append(settings, "fsync=off", "full_page_writes=off", "autovacuum_naptime=5min", "max_wal_size=256MB") // it may lie in memory
+		// Commits stay synchronous: confirmed data is with the operating system and
+		// survives a kill of the server.
+		return append(settings, "fsync=off", "full_page_writes=off", "autovacuum_naptime=5min", "max_wal_size=256MB") // it may be in memory
 	}
 	return append(settings, "max_wal_size=2GB")
 }
 
-// waitReady waits until a query is answered over TCP with the password: what every
-// user of the server will do.
+// waitReady waits until the server answers a query over TCP with the password, as its
+// clients connect.
 func (s *Server) waitReady(ctx context.Context, p *child.Process) error {
 	db, err := sql.Open("postgres", s.DSN(maintenanceDatabase)+"&connect_timeout=2")
 	if err != nil {

@@ -38,8 +38,8 @@ func TestMain(m *testing.M) {
 	select {}
 }
 
-// reachable is a new path for a cluster that the server's own user can reach: the
-// test's directory is closed to others by default.
+// reachable returns a new directory that the server's own user can reach: the test's
+// directory is closed to other users.
 func reachable(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -205,8 +205,8 @@ func TestTakenPortIsReplaced(t *testing.T) {
 	}
 }
 
-// After a crash of the machine the number in the process file may belong to another
-// program of the same user; PostgreSQL alone would refuse to start for ever.
+// After a crash of the machine the process id in the file may belong to another
+// program of the same user, and PostgreSQL would refuse to start for ever.
 func TestStaleProcessFileIsRemoved(t *testing.T) {
 	dir := reachable(t)
 	s := start(t, dir)
@@ -228,16 +228,16 @@ func TestStaleProcessFileIsRemoved(t *testing.T) {
 	}
 	start(t, dir)
 	if !p.Running() {
-		t.Error("a stranger's process was ended")
+		t.Error("another program's process was ended")
 	}
 }
 
-// A postmaster whose owner is gone is ended before a new one starts.
+// A postmaster without an owner is stopped before a new one starts.
 func TestOrphanIsEvicted(t *testing.T) {
 	dir := reachable(t)
 	orphan := start(t, dir)
 	execute(t, orphan.DSN("postgres"), "CREATE TABLE kept AS SELECT 7 AS n")
-	// The lock is what says that an owner lives.
+	// The lock shows that the owner runs.
 	if err := orphan.cluster.lock.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -304,7 +304,7 @@ func TestFailedStartQuotesTheLog(t *testing.T) {
 		t.Errorf("the reason is missing: %v", err)
 	}
 	if err != nil && strings.Contains(err.Error(), s.Password()) {
-		t.Error("the error tells the password")
+		t.Error("the error contains the password")
 	}
 }
 

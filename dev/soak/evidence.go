@@ -10,10 +10,10 @@ import (
 	"kivuko/exchange/money"
 )
 
-// evidence is all that is known of a deed at its end: what Kivuko says of it, and what the operator, the bank and the
-// chain say. The outside's sums are of addresses and phones that are nobody else's.
+// evidence has the records of Kivuko, the operator, the bank and the chain about an action at its end. Each action has
+// phones and addresses that no other action uses.
 type evidence struct {
-	deed   deed
+	action action
 	status string
 	price  int64        // of the order, in whole shillings
 	crypto money.Amount // of the order or transfer
@@ -23,23 +23,23 @@ type evidence struct {
 	collected []int64 // from the phone
 	paidOut   []int64 // to the phone
 	unbooked  int64   // collected, and not in the ledger
-	watched   bool    // a flow looks out for late money of it
+	watched   bool    // a flow waits for its late money
 	// At the bank.
 	atBank []int64
 
-	came    []money.Amount // to the address of who buys, or is sent to
+	came    []money.Amount // to the address of the buyer or recipient
 	brought []money.Amount // to the order's address
-	left    []money.Amount // which is still there
-	back    []money.Amount // to the address of who sells
+	left    []money.Amount // the balance of the order's address
+	back    []money.Amount // to the seller's address
 
-	// What Kivuko says became of money that fits nothing, and of refunds.
+	// Kivuko's decisions about money that fits no order, and about refunds.
 	kept    []money.Amount // by the house, or credited
 	twice   []money.Amount // known to have been paid twice
 	refunds []money.Amount // of crypto, that left
-	stands  bool           // the payout of a failed sale proved true, and was let stand
+	stands  bool           // the payout of a failed sale was proven and accepted
 }
 
-// sum adds up what there is of an asset, in its units.
+// sum adds up the amounts of an asset, in its units.
 func sum(all []money.Amount, a money.Asset) money.Amount {
 	total := money.Zero(a)
 	for _, m := range all {
@@ -76,14 +76,14 @@ func inShillings(all []money.Amount) (n int64) {
 	return n
 }
 
-// verdict is what is wrong with a deed, in sentences. A deed about which a flow still waits for a person is judged only
-// by what must be so at any time.
+// verdict describes what is wrong with an action. An action with a parked flow is judged only by what must hold at any
+// time.
 func (e evidence) verdict() []string {
 	var wrong []string
 	say := func(format string, args ...any) {
-		wrong = append(wrong, e.deed.name()+": "+fmt.Sprintf(format, args...))
+		wrong = append(wrong, e.action.name()+": "+fmt.Sprintf(format, args...))
 	}
-	switch k := e.deed.step.Kind; {
+	switch k := e.action.step.Kind; {
 	case k == Transfer:
 		e.judgeArrival(say)
 	case k.buys():
@@ -96,8 +96,8 @@ func (e evidence) verdict() []string {
 		}
 	}
 	for _, reason := range e.why {
-		if e.deed.step.harmless() && !strings.HasPrefix(reason, "payout-") {
-			say("it is parked with %s, and nothing in the plan explains that", reason)
+		if e.action.step.harmless() && !strings.HasPrefix(reason, "payout-") {
+			say("it is parked with %s, which nothing in the plan explains", reason)
 		}
 	}
 	return wrong
@@ -107,9 +107,9 @@ type sayer func(format string, args ...any)
 
 func (e evidence) completed() bool { return e.status == string(exchange.OrderCompleted) }
 
-// judgeArrival: what was bought or sent comes exactly once when it is completed, and never otherwise.
+// judgeArrival checks that bought or sent crypto came exactly once if the action is completed, and otherwise not.
 func (e evidence) judgeArrival(say sayer) {
-	if e.deed.address == "" {
+	if e.action.address == "" {
 		return
 	}
 	for _, m := range e.came {
@@ -127,7 +127,7 @@ func (e evidence) judgeArrival(say sayer) {
 	}
 }
 
-// judgePurchase: what the payer has paid in the end is the price, or nothing, besides what was too little to go back.
+// judgePurchase checks that the payer has paid the price or nothing, besides amounts that are too small to refund.
 func (e evidence) judgePurchase(say sayer) {
 	if len(e.why) > 0 {
 		return
@@ -138,15 +138,15 @@ func (e evidence) judgePurchase(say sayer) {
 	}
 	got := total(e.collected) - e.unbooked - total(e.paidOut)
 	if got != want {
-		say("it is %s and the payer has paid %d shillings in the end, not %d: %v were collected and %v went back", e.status, got, want, e.collected, e.paidOut)
+		say("it is %s and the payer has paid %d shillings in total, not %d: %v were collected and %v went back", e.status, got, want, e.collected, e.paidOut)
 	}
 	if e.unbooked > 0 && !e.watched {
-		say("%d shillings were collected, and nobody looks for them", e.unbooked)
+		say("%d shillings were collected, and no flow waits for them", e.unbooked)
 	}
 }
 
-// judgePayout: who sells gets the price once, by the way that was agreed, when the sale is completed; and nothing
-// otherwise.
+// judgePayout checks that the seller gets the price once, by the agreed rail, if the sale is completed, and otherwise
+// nothing.
 func (e evidence) judgePayout(say sayer) {
 	momo, bank := e.paidOut, e.atBank
 	switch {
@@ -154,7 +154,7 @@ func (e evidence) judgePayout(say sayer) {
 		say("the payee was paid %d times: %v", len(momo), momo)
 	case len(momo) == 1 && len(bank) > 0:
 		say("the payee was paid by mobile money and by the bank: %v and %v", momo, bank)
-	case e.deed.step.Bank && len(momo) > 0:
+	case e.action.step.Bank && len(momo) > 0:
 		say("it was to be paid by the bank, and %v were paid by mobile money", momo)
 	}
 	for _, paid := range slices.Concat(momo, bank) {
@@ -171,8 +171,8 @@ func (e evidence) judgePayout(say sayer) {
 	}
 }
 
-// judgeCrypto: everything that was brought is sold, given back or kept, to the unit, and nothing is left at the order's
-// address.
+// judgeCrypto checks that all deposited crypto is sold, given back or kept, to the unit, and that the order's address
+// is empty.
 func (e evidence) judgeCrypto(say sayer) {
 	sold := e.completed() || e.stands
 	for _, a := range []money.Asset{money.USDT, money.USDC} {
@@ -186,14 +186,14 @@ func (e evidence) judgeCrypto(say sayer) {
 		if !brought.Equal(gone) {
 			say("%s %s came; sold, given back (%s) and kept (%s) is %s", brought, a, sum(e.refunds, a), sum(e.kept, a), gone)
 		}
-		if e.deed.back == "" { // a wallet of ours got it, whose balance is compared with the ledger
+		if e.action.back == "" { // a custodial wallet got it, whose balance is compared with the ledger
 			continue
 		}
 		if m := sum(e.back, a); !m.Equal(sum(e.refunds, a)) {
-			say("%s %s went back, and %s is said to have", m, a, sum(e.refunds, a))
+			say("%s %s went back, and Kivuko's refunds are %s", m, a, sum(e.refunds, a))
 		}
 	}
-	if e.deed.back != "" && len(e.back) != len(e.refunds) {
+	if e.action.back != "" && len(e.back) != len(e.refunds) {
 		say("crypto went back %d times for %d refunds", len(e.back), len(e.refunds))
 	}
 }

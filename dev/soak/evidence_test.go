@@ -11,22 +11,22 @@ import (
 
 func usdt(text string) money.Amount { return money.Must(money.USDT, text) }
 
-// bought and sold are deeds that went well.
+// bought and sold return actions without a fault.
 func bought() evidence {
 	return evidence{
-		deed: deed{step: Step{Kind: Purchase}, id: uuid.New(), address: "mine"}, status: "completed", price: 388, crypto: usdt("3"),
+		action: action{step: Step{Kind: Purchase}, id: uuid.New(), address: "mine"}, status: "completed", price: 388, crypto: usdt("3"),
 		collected: []int64{388}, came: []money.Amount{usdt("3")},
 	}
 }
 
 func sold() evidence {
 	return evidence{
-		deed: deed{step: Step{Kind: Sale}, id: uuid.New(), address: "escrow", back: "mine"}, status: "completed", price: 386, crypto: usdt("3"),
+		action: action{step: Step{Kind: Sale}, id: uuid.New(), address: "escrow", back: "mine"}, status: "completed", price: 386, crypto: usdt("3"),
 		paidOut: []int64{386}, brought: []money.Amount{usdt("3")}, left: []money.Amount{usdt("3"), usdt("-3")},
 	}
 }
 
-// TestTheJudgeSees has the judge look at what must never be, and at what is odd and right.
+// TestTheJudgeSees checks that the judge reports forbidden results and accepts unusual correct ones.
 func TestTheJudgeSees(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -46,7 +46,7 @@ func TestTheJudgeSees(t *testing.T) {
 		"a failed purchase delivers": {is: bought(), wrong: "it is failed, and the crypto came", does: func(e *evidence) {
 			e.status, e.paidOut = "failed", []int64{388}
 		}},
-		"a failed purchase keeps the money": {is: bought(), wrong: "paid 388 shillings in the end, not 0", does: func(e *evidence) {
+		"a failed purchase keeps the money": {is: bought(), wrong: "paid 388 shillings in total, not 0", does: func(e *evidence) {
 			e.status, e.came = "failed", nil
 		}},
 		"a shilling too much is kept": {is: bought(), does: func(e *evidence) {
@@ -58,7 +58,7 @@ func TestTheJudgeSees(t *testing.T) {
 		"late money is looked for": {is: bought(), does: func(e *evidence) {
 			e.status, e.came, e.unbooked, e.watched = "cancelled", nil, 388, true
 		}},
-		"late money is lost": {is: bought(), wrong: "nobody looks for them", does: func(e *evidence) {
+		"late money is lost": {is: bought(), wrong: "no flow waits for them", does: func(e *evidence) {
 			e.status, e.came, e.unbooked = "cancelled", nil, 388
 		}},
 		"the payee is paid twice": {is: sold(), wrong: "paid 2 times", does: func(e *evidence) { e.paidOut = []int64{386, 386} }},
@@ -98,7 +98,7 @@ func TestTheJudgeSees(t *testing.T) {
 			e.status, e.paidOut, e.why = "processing", nil, []string{"momo-refused"}
 		}},
 		"a flow is parked as the plan has it": {is: sold(), does: func(e *evidence) {
-			e.status, e.paidOut, e.why, e.deed.step.Operator = "processing", nil, []string{"momo-refused"}, "account_inactive"
+			e.status, e.paidOut, e.why, e.action.step.Operator = "processing", nil, []string{"momo-refused"}, "account_inactive"
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,14 +12,14 @@ import (
 	"kivuko/workflows"
 )
 
-// flow is one that goes on.
+// flow is a running flow.
 type flow struct {
 	id, kind string
 	since    time.Time
 }
 
-// running are the flows about somebody's money that have not ended.
-func (w *world) running(ctx context.Context) (all []flow, err error) {
+// running returns the running flows of the types in moneyFlows.
+func (w *harness) running(ctx context.Context) (all []flow, err error) {
 	const page = 500
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
@@ -42,19 +42,19 @@ func (w *world) running(ctx context.Context) (all []flow, err error) {
 	}
 }
 
-// moneyFlows are the types of flows that have an end of their own.
+// moneyFlows are the types of flows that must end.
 var moneyFlows = []string{
-	workflows.TypeOnRamp, workflows.TypeOffRamp, workflows.TypeMomoPayout, workflows.TypeReturnDeposit, workflows.TypeCryptoPayout, workflows.TypeRefund,
+	workflows.TypeOnRamp, workflows.TypeOffRamp, workflows.TypeMomoPayout, workflows.TypeReturnDeposit, workflows.TypeCryptoPayout,
 	workflows.TypeLatePayment, workflows.TypeLatePayout, workflows.TypeTransfer, workflows.TypeCreateWallet,
 }
 
-// watches tells whether a flow may go on without anybody waiting: the look-out for late money lasts a day.
+// watches reports whether a flow may still run at the end: the wait for late money lasts a day.
 func (f flow) watches() bool { return f.kind == workflows.TypeLatePayment }
 
-// object is what the flow is about; zero where that is no single thing.
+// object returns the id of the flow's object; zero when it has no single one.
 func (f flow) object() uuid.UUID {
-	_, id := workflows.ObjectOf(f.kind, f.id)
+	_, id := workflows.ObjectOf(f.id)
 	return id
 }
 
-func (f flow) String() string { return fmt.Sprintf("the flow %s goes on", f.id) }
+func (f flow) String() string { return fmt.Sprintf("the flow %s still runs", f.id) }

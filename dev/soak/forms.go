@@ -16,14 +16,14 @@ import (
 	"kivuko/exchange/money"
 )
 
-// form is how a kind of sale is asked for.
+// form describes the request of a kind of sale.
 type form struct {
 	kind     exchange.OrderType
 	subtype  exchange.OrderSubtype
 	merchant bool // a merchant opens it for a customer
-	quote    bool // its price is a quote's, and the house buys
-	sender   bool // it says who sends and who gets the money
-	funded   bool // it is paid from a wallet here, always
+	quote    bool // a quote has its price, and the house buys
+	sender   bool // it names sender and beneficiary
+	funded   bool // it is always paid from a custodial wallet
 	bank     bool // the shillings may go to a bank account
 }
 
@@ -35,8 +35,8 @@ var forms = map[Kind]form{
 	TreasurySale: {kind: exchange.OffRampSell, subtype: exchange.TreasuryOffRamp, quote: true, bank: true},
 }
 
-// saleForm is the request for a sale.
-func (w *world) saleForm(ctx context.Context, d *deed) (map[string]any, error) {
+// saleForm returns the request for a sale.
+func (w *harness) saleForm(ctx context.Context, d *action) (map[string]any, error) {
 	f := forms[d.step.Kind]
 	in := map[string]any{"order_type": f.kind, "order_subtype": f.subtype, "crypto_amount": d.amount.String()}
 	if err := w.price(ctx, d, f, in); err != nil {
@@ -44,7 +44,7 @@ func (w *world) saleForm(ctx context.Context, d *deed) (map[string]any, error) {
 	}
 	if f.merchant {
 		in["customer"] = map[string]any{"email": d.customer}
-		return in, nil // the phone and the address to give back to are the customer's own
+		return in, nil // the customer's own phone and refund address apply
 	}
 	if d.step.Inside {
 		in["wallet_id"] = w.wallets[d.node.Network]
@@ -71,8 +71,8 @@ func (w *world) saleForm(ctx context.Context, d *deed) (map[string]any, error) {
 	return in, nil
 }
 
-// price names what the shillings of a sale follow from.
-func (w *world) price(ctx context.Context, d *deed, f form, in map[string]any) error {
+// price adds the sale's offer or quote to the request.
+func (w *harness) price(ctx context.Context, d *action, f form, in map[string]any) error {
 	if !f.quote {
 		offer, err := w.offer(ctx, d, exchange.OfferBuy)
 		in["offer_id"] = offer
@@ -84,7 +84,7 @@ func (w *world) price(ctx context.Context, d *deed, f form, in map[string]any) e
 		return c.Post(ctx, "/api/v1/auth/pricing/quotes", key, ask, &made)
 	})
 	in["fx_rate_quote_id"] = made.ID
-	if !f.funded && !d.step.Inside { // otherwise the wallet says which network it is
+	if !f.funded && !d.step.Inside { // otherwise the network follows from the wallet
 		in["network"] = d.node.Network
 	}
 	return err
@@ -93,8 +93,8 @@ func (w *world) price(ctx context.Context, d *deed, f form, in map[string]any) e
 // senderCountry is the country that remittances come from.
 const senderCountry = "GB"
 
-// offer is one on the network that has so much left.
-func (w *world) offer(ctx context.Context, d *deed, kind exchange.OfferType) (uuid.UUID, error) {
+// offer returns an offer on the network with enough left.
+func (w *harness) offer(ctx context.Context, d *action, kind exchange.OfferType) (uuid.UUID, error) {
 	query := url.Values{
 		"page_id": {"1"}, "page_size": {"5"}, "offer_type": {string(kind)}, "asset": {string(money.USDT)}, "network": {string(d.node.Network)},
 		"status": {"active"}, "amount": {d.amount.String()},
@@ -115,9 +115,9 @@ func (w *world) offer(ctx context.Context, d *deed, kind exchange.OfferType) (uu
 	return all[0].ID, nil
 }
 
-// walkIn makes the customer of a merchant's order, with a wallet where the crypto is to go. A merchant has one order at
-// a time for each customer, so each has one of its own.
-func (w *world) walkIn(ctx context.Context, d *deed) error {
+// walkIn creates the customer of a merchant's order, with a wallet for the crypto. A merchant may have only one open
+// order for each customer, so each order gets a new customer.
+func (w *harness) walkIn(ctx context.Context, d *action) error {
 	d.customer = fmt.Sprintf("walk-in-%d@kivuko.example", d.step.Number)
 	admin := func(path string, in map[string]any, out any) error {
 		key := newKey()

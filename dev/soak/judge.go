@@ -22,20 +22,20 @@ import (
 	"kivuko/workflows"
 )
 
-// judge holds the end against what the outside says. What does not fit yet may be on its way: it is looked at until it
-// fits, or the time is over.
-func (w *world) judge(ctx context.Context, e ending, bank map[uuid.UUID]int64) error {
+// judge compares the result with the outside books. A difference may still resolve itself, so it checks until there is
+// none or the time is over.
+func (w *harness) judge(ctx context.Context, e ending, bank map[uuid.UUID]int64) error {
 	for _, p := range e.parked {
 		if !slices.Contains(workflows.Reasons(), workflows.Reason(p.Reason)) {
-			return fmt.Errorf("%s waits for a person and does not say why: %q", p.Flow, p.Reason)
+			return fmt.Errorf("%s is parked without a known reason: %q", p.Flow, p.Reason)
 		}
 	}
 	const settling = 2 * time.Minute
 	return until(ctx, settling, func() error { return w.claims(ctx, e, bank) })
 }
 
-// claims are all that must be so at the end.
-func (w *world) claims(ctx context.Context, e ending, bank map[uuid.UUID]int64) error {
+// claims checks everything that must hold at the end.
+func (w *harness) claims(ctx context.Context, e ending, bank map[uuid.UUID]int64) error {
 	b, err := w.books(ctx)
 	if err != nil {
 		return err
@@ -45,14 +45,14 @@ func (w *world) claims(ctx context.Context, e ending, bank map[uuid.UUID]int64) 
 		w.operatorAgrees(ctx, b, e),
 		w.bankAgrees(ctx, bank),
 		w.nothingTwice(ctx, b),
-		w.everyDeed(ctx, e, b, bank),
+		w.everyAction(ctx, e, b, bank),
 		invariants.Chains(ctx, w.store, w.nodes))
 }
 
-// report tells how everything ended.
+// report prints how the actions ended.
 func (e ending) report(out io.Writer, did map[string]int) {
 	counts, parked := map[string]int{}, map[string]int{}
-	for _, d := range e.deeds {
+	for _, d := range e.actions {
 		how := e.objects[d.id].Status + " (" + e.objects[d.id].Detail + ")"
 		if d.refused != nil {
 			how = "refused: " + d.refused.Error()
@@ -62,7 +62,7 @@ func (e ending) report(out io.Writer, did map[string]int) {
 	for _, p := range e.parked {
 		what := p.Reason + ", " + p.Flow
 		if p.ObjectID != nil {
-			for _, d := range e.deeds {
+			for _, d := range e.actions {
 				if d.id == *p.ObjectID {
 					what = p.Reason + ", " + d.name()
 				}
@@ -73,33 +73,33 @@ func (e ending) report(out io.Writer, did map[string]int) {
 	for _, part := range []struct {
 		title  string
 		counts map[string]int
-	}{{"How it ended:", counts}, {"What the staff did:", did}, {"What stays parked:", parked}} {
+	}{{"How it ended:", counts}, {"The staff's actions:", did}, {"What stays parked:", parked}} {
 		if len(part.counts) > 0 {
 			_, _ = fmt.Fprintf(out, "%s\n%s", part.title, tally(part.counts))
 		}
 	}
-	for _, d := range e.deeds {
+	for _, d := range e.actions {
 		if e.asked[d.id] {
-			_, _ = fmt.Fprintf(out, "Of %s nobody says whether it was paid; its flow tells a person half an hour after the order's time.\n", d.name())
+			_, _ = fmt.Fprintf(out, "No source reports whether %s was paid; its flow parks half an hour after the order has expired.\n", d.name())
 		}
 	}
-	_, _ = fmt.Fprintf(out, "%d flows look out for late money for the rest of the day.\n", e.watching)
+	_, _ = fmt.Fprintf(out, "%d flows wait for late money for the rest of the day.\n", e.watching)
 }
 
-// everyDeed holds each deed against what the operator, the bank and the chain say of its phone and its addresses.
-func (w *world) everyDeed(ctx context.Context, e ending, b sandbox.Books, bank map[uuid.UUID]int64) error {
+// everyAction compares each action with the operator's, the bank's and the chain's records of its phone and addresses.
+func (w *harness) everyAction(ctx context.Context, e ending, b sandbox.Books, bank map[uuid.UUID]int64) error {
 	flows, err := w.running(ctx)
 	if err != nil {
 		return err
 	}
 	var wrong []error
-	for _, d := range e.deeds {
+	for _, d := range e.actions {
 		if d.refused != nil {
 			wrong = append(wrong, fmt.Errorf("%s was refused: %w", d.name(), d.refused))
 			continue
 		}
-		if now, _ := w.deedOf(d.id); d.back == "" {
-			d.back = now.back // somebody named it since
+		if now, _ := w.actionOf(d.id); d.back == "" {
+			d.back = now.back // it was named since
 		}
 		f, err := w.gather(ctx, d, e, b, bank, flows)
 		if err != nil {
@@ -112,12 +112,12 @@ func (w *world) everyDeed(ctx context.Context, e ending, b sandbox.Books, bank m
 	return errors.Join(wrong...)
 }
 
-// gather collects the evidence of a deed.
-func (w *world) gather(ctx context.Context, d deed, e ending, b sandbox.Books, bank map[uuid.UUID]int64, flows []flow) (f evidence, err error) {
+// gather collects the evidence of an action.
+func (w *harness) gather(ctx context.Context, d action, e ending, b sandbox.Books, bank map[uuid.UUID]int64, flows []flow) (f evidence, err error) {
 	o := e.objects[d.id]
-	f = evidence{deed: d, status: o.Status, crypto: d.amount, watched: e.asked[d.id]}
+	f = evidence{action: d, status: o.Status, crypto: d.amount, watched: e.asked[d.id]}
 	for _, p := range e.parked {
-		id, err := (&office{world: w}).objectOf(ctx, p)
+		id, err := (&office{harness: w}).objectOf(ctx, p)
 		if err != nil {
 			return f, err
 		}
@@ -155,8 +155,8 @@ func (w *world) gather(ctx context.Context, d deed, e ending, b sandbox.Books, b
 	return f, errors.Join(w.atOperator(ctx, d, b, flows, &f), w.decisions(ctx, d, &f))
 }
 
-// movedAt is what came to an address in stablecoins, and what is still there, by the chain.
-func (w *world) movedAt(ctx context.Context, d deed, address string) (came, left []money.Amount, err error) {
+// movedAt returns the stablecoins that came to an address, and its balance, by the chain.
+func (w *harness) movedAt(ctx context.Context, d action, address string) (came, left []money.Amount, err error) {
 	changes, err := d.node.Changes(ctx, address)
 	for _, c := range changes {
 		if c.Amount.Asset() != money.USDT && c.Amount.Asset() != money.USDC {
@@ -170,8 +170,8 @@ func (w *world) movedAt(ctx context.Context, d deed, address string) (came, left
 	return came, left, err
 }
 
-// atOperator is what the operator's books say of the deed's phone.
-func (w *world) atOperator(ctx context.Context, d deed, b sandbox.Books, flows []flow, f *evidence) error {
+// atOperator collects the entries of the action's phone in the operator's books.
+func (w *harness) atOperator(ctx context.Context, d action, b sandbox.Books, flows []flow, f *evidence) error {
 	for _, m := range b.Effects {
 		if m.Phone != d.phone {
 			continue
@@ -197,7 +197,7 @@ func (w *world) atOperator(ctx context.Context, d deed, b sandbox.Books, flows [
 		if !one.watches() {
 			continue
 		}
-		id, err := (&office{world: w}).objectOf(ctx, waiting{Flow: one.id})
+		id, err := (&office{harness: w}).objectOf(ctx, waiting{Flow: one.id})
 		if err != nil {
 			return err
 		}
@@ -206,9 +206,9 @@ func (w *world) atOperator(ctx context.Context, d deed, b sandbox.Books, flows [
 	return nil
 }
 
-// decisions are what Kivuko says became of money that fits nothing, and of refunds in crypto.
-func (w *world) decisions(ctx context.Context, d deed, f *evidence) error {
-	var desk struct {
+// decisions collects Kivuko's decisions about money that fits no order, and its refunds in crypto.
+func (w *harness) decisions(ctx context.Context, d action, f *evidence) error {
+	var page struct {
 		Exceptions []exception `json:"payment_exceptions"`
 	}
 	var back struct {
@@ -223,7 +223,7 @@ func (w *world) decisions(ctx context.Context, d deed, f *evidence) error {
 	}
 	query := fmt.Sprintf("?page_id=1&page_size=%d&order_id=%s", listed, d.id)
 	err := w.insist(ctx, stack.AdminEmail, func(ctx context.Context, c *client.Client) error {
-		if err := c.Get(ctx, "/api/v1/auth/payment-exceptions"+query, &desk); err != nil {
+		if err := c.Get(ctx, "/api/v1/auth/payment-exceptions"+query, &page); err != nil {
 			return err
 		}
 		return c.Get(ctx, "/api/v1/auth/refunds"+query, &back)
@@ -231,7 +231,7 @@ func (w *world) decisions(ctx context.Context, d deed, f *evidence) error {
 	if err != nil {
 		return err
 	}
-	for _, x := range desk.Exceptions {
+	for _, x := range page.Exceptions {
 		m, err := money.Parse(money.Asset(x.Asset), x.Amount)
 		if err != nil {
 			return err
@@ -261,10 +261,10 @@ func (w *world) decisions(ctx context.Context, d deed, f *evidence) error {
 }
 
 // operatorAgrees compares the ledger's accounts at the operator with the operator's own, to the shilling. A movement
-// that is not booked yet must be known, or be with a flow that waits for a person.
-func (w *world) operatorAgrees(ctx context.Context, b sandbox.Books, e ending) error {
+// that is not booked must have a row, or belong to a parked flow.
+func (w *harness) operatorAgrees(ctx context.Context, b sandbox.Books, e ending) error {
 	lookedFor := map[string]bool{}
-	for _, d := range e.deeds {
+	for _, d := range e.actions {
 		lookedFor[d.phone] = e.asked[d.id]
 	}
 	moved := map[exchange.AccountKind]int64{}
@@ -285,7 +285,7 @@ func (w *world) operatorAgrees(ctx context.Context, b sandbox.Books, e ending) e
 		case booked:
 			moved[kind] += amount
 		case !known && len(e.parked) == 0 && !lookedFor[m.Phone]:
-			errs = append(errs, fmt.Errorf("nobody knows of the %s %s of %d", m.Direction, m.Receipt, m.Amount))
+			errs = append(errs, fmt.Errorf("no row of Kivuko has the %s %s of %d", m.Direction, m.Receipt, m.Amount))
 		}
 	}
 	for _, k := range []exchange.AccountKind{exchange.AccMomoCollection, exchange.AccMomoPayout} {
@@ -295,7 +295,7 @@ func (w *world) operatorAgrees(ctx context.Context, b sandbox.Books, e ending) e
 }
 
 // bankAgrees compares the ledger's account at the bank with the bank's own books.
-func (w *world) bankAgrees(ctx context.Context, bank map[uuid.UUID]int64) error {
+func (w *harness) bankAgrees(ctx context.Context, bank map[uuid.UUID]int64) error {
 	var paid int64
 	for _, amount := range bank {
 		paid -= amount
@@ -303,8 +303,8 @@ func (w *world) bankAgrees(ctx context.Context, bank map[uuid.UUID]int64) error 
 	return w.movedSince(ctx, exchange.AccBank, paid, "the bank")
 }
 
-// movedSince compares what an account of the house changed by since it was opened.
-func (w *world) movedSince(ctx context.Context, k exchange.AccountKind, by int64, who string) error {
+// movedSince compares the change of a house account since its opening.
+func (w *harness) movedSince(ctx context.Context, k exchange.AccountKind, by int64, who string) error {
 	a, err := w.store.Account(ctx, exchange.House(k, money.KES))
 	if err != nil {
 		return err
@@ -319,8 +319,8 @@ func (w *world) movedSince(ctx context.Context, k exchange.AccountKind, by int64
 	return nil
 }
 
-// booked tells whether a movement at the operator is in the ledger, and whether we know of it at all.
-func (w *world) booked(ctx context.Context, e sandbox.Effect) (booked, known bool, err error) {
+// booked reports whether a movement at the operator is in the ledger, and whether Kivuko has a row of it.
+func (w *harness) booked(ctx context.Context, e sandbox.Effect) (booked, known bool, err error) {
 	query := `SELECT EXISTS (SELECT FROM ledger_entries WHERE key = 'momo:' || $1), EXISTS (SELECT FROM c2b_payments WHERE receipt = $1)`
 	if e.Direction == sandbox.Payout {
 		query = `SELECT count(*) FILTER (WHERE status = 'succeeded') = 1, false FROM payment_attempts WHERE direction = 'payout' AND receipt = $1`
@@ -329,8 +329,8 @@ func (w *world) booked(ctx context.Context, e sandbox.Effect) (booked, known boo
 	return booked, known, err
 }
 
-// opening is what an account began with.
-func (w *world) opening(ctx context.Context, k exchange.AccountKind) (money.Amount, error) {
+// opening returns an account's opening balance.
+func (w *harness) opening(ctx context.Context, k exchange.AccountKind) (money.Amount, error) {
 	var sum string
 	err := w.db.QueryRowContext(ctx, `SELECT coalesce(sum(l.amount), 0)::text FROM ledger_lines l JOIN ledger_entries e ON e.id = l.entry_id
 		JOIN ledger_accounts a ON a.id = l.account_id WHERE a.kind = $1 AND e.kind LIKE '%opening'`, k).Scan(&sum)
@@ -340,9 +340,8 @@ func (w *world) opening(ctx context.Context, k exchange.AccountKind) (money.Amou
 	return money.Parse(money.KES, sum)
 }
 
-// nothingTwice checks by the operator's books that no prompt was on a phone twice and no order or refund was paid out
-// twice.
-func (w *world) nothingTwice(ctx context.Context, b sandbox.Books) error {
+// nothingTwice checks with the operator's books that no prompt was sent twice and no order or refund was paid out twice.
+func (w *harness) nothingTwice(ctx context.Context, b sandbox.Books) error {
 	var errs []error
 	prompts := map[string]int{}
 	for _, p := range b.Prompts {
@@ -358,7 +357,7 @@ func (w *world) nothingTwice(ctx context.Context, b sandbox.Books) error {
 		var object string
 		err := w.db.QueryRowContext(ctx, `SELECT coalesce('refund ' || refund_id, 'order ' || order_id) FROM payment_attempts WHERE direction = 'payout' AND id::text = $1`, e.Reference).Scan(&object)
 		if errors.Is(err, sql.ErrNoRows) {
-			errs = append(errs, fmt.Errorf("the operator paid %d to %s under the id %s, which is of no payout of ours", e.Amount, e.Phone, e.Reference))
+			errs = append(errs, fmt.Errorf("the operator paid %d to %s under the id %s, which belongs to no payout of ours", e.Amount, e.Phone, e.Reference))
 			continue
 		}
 		if err != nil {

@@ -14,35 +14,35 @@ import (
 	"kivuko/dev/stack"
 )
 
-// The staff. What one asks for another has to agree to.
+// The staff. One's requests need another's approval.
 const (
 	operatorEmail = stack.AdminEmail
 	officerEmail  = demo.TreasuryEmail
 	secondEmail   = "otieno@kivuko.example"
 )
 
-// The office's rhythm.
+// The office's intervals.
 const (
 	roundEach = 2 * time.Second
-	again     = 8 * time.Second // until the same flow is answered again
+	again     = 8 * time.Second // pause between two answers to the same flow
 )
 
-// office is the staff: operators who answer parked flows as docs/runbooks.md says, officers who pay at the bank and
-// agree to refunds. They see what the API shows, the operator's portal (its books), and the bank.
+// office is the staff: operators who answer parked flows by docs/runbooks.md, and officers who pay at the bank and
+// approve refunds. They see only the API, the operator's portal (its books), and the bank.
 type office struct {
-	*world
+	*harness
 	mu   sync.Mutex
-	did  map[string]int       // what was done, in words
-	last map[string]time.Time // when something was answered
-	bank map[uuid.UUID]int64  // what the bank paid, by orders; in shillings
+	did  map[string]int       // number of actions, by description
+	last map[string]time.Time // time of the last answer, by key
+	bank map[uuid.UUID]int64  // the bank's payments by order, in shillings
 	turn map[uuid.UUID]bool   // orders whose payment the bank has refused
 }
 
-func (w *world) openOffice() *office {
-	return &office{world: w, did: map[string]int{}, last: map[string]time.Time{}, bank: map[uuid.UUID]int64{}, turn: map[uuid.UUID]bool{}}
+func (w *harness) openOffice() *office {
+	return &office{harness: w, did: map[string]int{}, last: map[string]time.Time{}, bank: map[uuid.UUID]int64{}, turn: map[uuid.UUID]bool{}}
 }
 
-// work goes on until its context ends. What can't be done now is done in a later round.
+// work runs until its context ends. A later round repeats failed calls.
 func (o *office) work(ctx context.Context) {
 	for ctx.Err() == nil {
 		for _, task := range []func(context.Context) error{o.parked, o.exceptions, o.approvals, o.payments, o.breaker} {
@@ -71,7 +71,7 @@ func (o *office) gets(ctx context.Context, email, path string, out any) error {
 	return o.asks(ctx, email, func(ctx context.Context, c *client.Client) error { return c.Get(ctx, "/api/v1/auth/"+path, out) })
 }
 
-// says gives an order under a key of its own, as people do who never saw an answer to the one before.
+// says sends a command under a new key, like a user who got no response to the one before.
 func (o *office) says(ctx context.Context, email, path, what string, in any) error {
 	err := o.asks(ctx, email, func(ctx context.Context, c *client.Client) error {
 		return c.Post(ctx, "/api/v1/auth/"+path, newKey(), in, nil)
@@ -88,7 +88,7 @@ func (o *office) note(what string) {
 	o.did[what]++
 }
 
-// due tells whether something may be answered again, and remembers that it is.
+// due reports whether again has passed since the last answer, and stores the time of this one.
 func (o *office) due(what string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -99,14 +99,14 @@ func (o *office) due(what string) bool {
 	return true
 }
 
-// records are what was done, and the bank's books.
+// records returns the staff's actions and the bank's books.
 func (o *office) records() (did map[string]int, bank map[uuid.UUID]int64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.did), maps.Clone(o.bank)
 }
 
-// exception is what the API shows of money that fits nothing.
+// exception has the fields of a payment exception that the office reads.
 type exception struct {
 	ID      uuid.UUID  `json:"id"`
 	Kind    string     `json:"kind"`
@@ -118,21 +118,21 @@ type exception struct {
 
 const listed = 100
 
-// payments are the officers' work at the bank: they read what is to be paid, pay it, and confirm it with the bank's
-// reference; above the limit a second one does. Some payments the bank refuses at first.
+// payments is the officers' work at the bank: they read the open payouts, pay them, and confirm them with the bank's
+// reference; above the limit a second officer confirms too. The bank refuses some payments at first.
 func (o *office) payments(ctx context.Context) error {
 	for _, state := range []string{"waiting", "second"} {
-		var desk struct {
+		var page struct {
 			All []struct {
 				OrderID uuid.UUID `json:"order_id"`
 				Amount  string    `json:"amount"`
 			} `json:"bank_payouts"`
 		}
-		if err := o.gets(ctx, officerEmail, fmt.Sprintf("bank-payouts?page_id=1&page_size=%d&status=%s", listed, state), &desk); err != nil {
+		if err := o.gets(ctx, officerEmail, fmt.Sprintf("bank-payouts?page_id=1&page_size=%d&status=%s", listed, state), &page); err != nil {
 			return err
 		}
-		for _, p := range desk.All {
-			d, known := o.deedOf(p.OrderID)
+		for _, p := range page.All {
+			d, known := o.actionOf(p.OrderID)
 			if !known {
 				continue
 			}
@@ -144,7 +144,7 @@ func (o *office) payments(ctx context.Context) error {
 			}
 			who, what := officerEmail, "paid at the bank"
 			if state == "second" {
-				who, what = secondEmail, "confirmed what another paid at the bank"
+				who, what = secondEmail, "confirmed another officer's payment at the bank"
 			}
 			if err := o.pays(p.OrderID, p.Amount); err != nil {
 				return err
@@ -152,13 +152,13 @@ func (o *office) payments(ctx context.Context) error {
 			nairobi := time.FixedZone("EAT", 3*60*60)
 			_ = o.says(ctx, who, path+"/confirm-bank-payout", what, map[string]any{
 				"reference": fmt.Sprintf("FT%08d", d.step.Number), "paid_on": time.Now().In(nairobi).Format(time.DateOnly), "amount": p.Amount,
-			}) // not yet, or once more, or no answer: the next round sees it
+			}) // the next round repeats it after an error
 		}
 	}
 	return nil
 }
 
-// pays has the bank pay an order, once.
+// pays makes the bank pay an order, once.
 func (o *office) pays(order uuid.UUID, amount string) error {
 	paid, err := shillings(amount)
 	if err != nil {
@@ -172,31 +172,31 @@ func (o *office) pays(order uuid.UUID, amount string) error {
 	return nil
 }
 
-// approvals has another officer agree to the refunds that need it, and to what operators say on their own of large sums.
+// approvals makes another officer approve refunds, and operators' statements about large payments.
 func (o *office) approvals(ctx context.Context) error {
-	var desk struct {
+	var page struct {
 		Refunds []struct {
 			ID uuid.UUID `json:"object_id"`
 		} `json:"refunds"`
 		Changes []object `json:"changes"`
 	}
-	if err := o.gets(ctx, secondEmail, "approvals/pending", &desk); err != nil {
+	if err := o.gets(ctx, secondEmail, "approvals/pending", &page); err != nil {
 		return err
 	}
-	for _, r := range desk.Refunds {
+	for _, r := range page.Refunds {
 		if o.due(r.ID.String()) {
-			_ = o.says(ctx, secondEmail, "refunds/"+r.ID.String()+"/approve", "agreed to a refund", nil)
+			_ = o.says(ctx, secondEmail, "refunds/"+r.ID.String()+"/approve", "approved a refund", nil)
 		}
 	}
-	for _, c := range desk.Changes {
+	for _, c := range page.Changes {
 		if o.due(c.ID.String()) {
-			_ = o.says(ctx, secondEmail, "approvals/changes/"+c.ID.String()+"/confirm", "agreed to what an operator said", nil)
+			_ = o.says(ctx, secondEmail, "approvals/changes/"+c.ID.String()+"/confirm", "confirmed an operator's statement", nil)
 		}
 	}
 	return nil
 }
 
-// breaker closes the breaker, as after the credentials were mended.
+// breaker closes the breaker, as after correcting the credentials.
 func (o *office) breaker(ctx context.Context) error {
 	var float struct {
 		Breaker struct {

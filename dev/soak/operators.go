@@ -18,10 +18,10 @@ import (
 	"kivuko/workflows"
 )
 
-// leastPayout is what the operator pays out at the least, in shillings: below it nothing can go back.
+// leastPayout is the operator's smallest payout in shillings. Smaller amounts can't be refunded.
 const leastPayout = 10
 
-// parked answers every flow that waits for a person with what its runbook says.
+// parked answers every parked flow by its runbook.
 func (o *office) parked(ctx context.Context) error {
 	all, err := o.parkedNow(ctx)
 	if err != nil {
@@ -42,24 +42,24 @@ func (o *office) parked(ctx context.Context) error {
 	return nil
 }
 
-// refused notes what the API says no to. An answer that does not come is asked for again in a later round.
+// refused notes a refusal of the API. A later round repeats a call without a response.
 func (o *office) refused(err error) {
 	if p, said := errors.AsType[*client.Problem](err); said && p.Status < http.StatusInternalServerError {
 		o.note("was refused: " + p.Error())
 	}
 }
 
-// objectOf is the order or transfer to which a parked flow's commands go.
+// objectOf returns the order or transfer to which a parked flow's commands go.
 func (o *office) objectOf(ctx context.Context, p waiting) (id uuid.UUID, err error) {
 	if p.ObjectID == nil {
 		_, name, _ := strings.Cut(p.Flow, ":")
 		if id, err = uuid.Parse(name); err != nil {
-			return uuid.Nil, nil //nolint:nilerr // the flow is about a network and not about a deed
+			return uuid.Nil, nil //nolint:nilerr // the flow belongs to a network, not to an action
 		}
 	} else {
 		id = *p.ObjectID
 	}
-	if _, known := o.deedOf(id); known {
+	if _, known := o.actionOf(id); known {
 		return id, nil
 	}
 	err = o.db.QueryRowContext(ctx, behind, id).Scan(&id)
@@ -69,15 +69,15 @@ func (o *office) objectOf(ctx context.Context, p waiting) (id uuid.UUID, err err
 	return id, err
 }
 
-// behind is the order of a payment attempt, a refund, an exception, or a payment on a chain.
+// behind returns the order of a payment attempt, a refund, an exception, or a chain payment.
 const behind = `SELECT order_id FROM (
 	SELECT a.id, coalesce(a.order_id, r.order_id) AS order_id FROM payment_attempts a LEFT JOIN refunds r ON r.id = a.refund_id
 	UNION SELECT id, order_id FROM refunds UNION SELECT id, order_id FROM payment_exceptions
 	UNION SELECT id, object_id FROM chain_payments) x WHERE x.id = $1 AND order_id IS NOT NULL LIMIT 1`
 
-// answer does what the runbook of a reason says. What others of the office see to is left to them.
+// answer follows the runbook of a reason, unless another part of the office does.
 func (o *office) answer(ctx context.Context, p waiting, object uuid.UUID) error {
-	d, known := o.deedOf(object)
+	d, known := o.actionOf(object)
 	if !known {
 		return nil
 	}
@@ -107,18 +107,18 @@ func (o *office) answer(ctx context.Context, p waiting, object uuid.UUID) error 
 	return o.command(ctx, d, p.Reason, "retry", "")
 }
 
-// minded are the reasons that need no command: they pass, or somebody else in the office does what is needed.
+// minded are the reasons that need no command here: they pass, or another part of the office acts.
 var minded = []workflows.Reason{
 	workflows.ReasonDepositsStalled, workflows.ReasonPayoutOverdue, workflows.ReasonBankWaiting, workflows.ReasonRefundSecond, workflows.ReasonLateMoney,
 }
 
-// eitherWay are the reasons of sales after which the staff may have it tried again, or give the crypto back.
+// eitherWay are the reasons of sales after which the staff may retry or give the crypto back.
 var eitherWay = []workflows.Reason{
 	workflows.ReasonBankRefused, workflows.ReasonMomoRefused, workflows.ReasonMomoPayeeLimit, workflows.ReasonMomoCredential,
 }
 
-// command tells the flow of an order or a transfer what is to be done.
-func (o *office) command(ctx context.Context, d deed, why, verb, note string) error {
+// command sends a command to an order or a transfer.
+func (o *office) command(ctx context.Context, d action, why, verb, note string) error {
 	in := map[string]any{}
 	if note != "" {
 		in["note"] = note
@@ -127,9 +127,8 @@ func (o *office) command(ctx context.Context, d deed, why, verb, note string) er
 	return o.says(ctx, operatorEmail, path, why+": "+verb, in)
 }
 
-// whereTo names the address to which crypto goes back: the customer does, or an operator, to whom another officer has
-// to agree.
-func (o *office) whereTo(ctx context.Context, d deed) error {
+// whereTo names the refund address: as the customer, or as an operator, which another officer must approve.
+func (o *office) whereTo(ctx context.Context, d action) error {
 	address, err := o.home(d)
 	if err != nil {
 		return err
@@ -147,25 +146,25 @@ func (o *office) whereTo(ctx context.Context, d deed) error {
 		map[string]any{"note": "the customer named it by telephone", "address": address})
 }
 
-// home is the customer's own address, which a deed keeps once somebody asked for it.
-func (o *office) home(d deed) (string, error) {
-	o.world.mu.Lock()
-	defer o.world.mu.Unlock()
-	now := o.world.deeds[d.id]
+// home returns the customer's refund address, which stays the same after the first call.
+func (o *office) home(d action) (string, error) {
+	o.harness.mu.Lock()
+	defer o.harness.mu.Unlock()
+	now := o.harness.actions[d.id]
 	if now.back == "" {
 		address, err := demo.Stranger(d.node.Network)
 		if err != nil {
 			return "", err
 		}
 		now.back = address
-		o.world.deeds[d.id] = now
+		o.harness.actions[d.id] = now
 	}
 	return now.back, nil
 }
 
-// portal looks a payment of a deed up in the operator's own books, as a person does in the operator's portal: one that
-// Kivuko does not count yet, or any payout. It answers its receipt, or nothing.
-func (o *office) portal(ctx context.Context, d deed, counted bool) (string, error) {
+// portal returns the receipt of a payment from the operator's own books, as an officer reads the operator's portal: a
+// payment that Kivuko does not count yet, or any payout. It returns an empty string when there is none.
+func (o *office) portal(ctx context.Context, d action, counted bool) (string, error) {
 	b, err := o.books(ctx)
 	if err != nil {
 		return "", err
@@ -185,8 +184,8 @@ func (o *office) portal(ctx context.Context, d deed, counted bool) (string, erro
 	return "", nil
 }
 
-// exceptions decides about money that fits nothing: it goes back, or the house keeps it. What the flows themselves give
-// back is not open.
+// exceptions decides about money that fits no order: it goes back, or the house keeps it. Exceptions that flows give
+// back by themselves are not open.
 func (o *office) exceptions(ctx context.Context) error {
 	all, err := o.openExceptions(ctx)
 	if err != nil {
@@ -196,7 +195,7 @@ func (o *office) exceptions(ctx context.Context) error {
 		if x.OrderID == nil || !o.due(x.ID.String()) {
 			continue
 		}
-		d, known := o.deedOf(*x.OrderID)
+		d, known := o.actionOf(*x.OrderID)
 		if !known || !slices.Contains([]string{"late", "duplicate", "wrong_asset"}, x.Kind) {
 			continue
 		}
@@ -207,16 +206,16 @@ func (o *office) exceptions(ctx context.Context) error {
 	return nil
 }
 
-// openExceptions is the money about which nobody has decided.
+// openExceptions returns the exceptions without a decision.
 func (o *office) openExceptions(ctx context.Context) ([]exception, error) {
-	var desk struct {
+	var page struct {
 		All []exception `json:"payment_exceptions"`
 	}
-	err := o.gets(ctx, operatorEmail, fmt.Sprintf("payment-exceptions?page_id=1&page_size=%d&status=open", listed), &desk)
-	return desk.All, err
+	err := o.gets(ctx, operatorEmail, fmt.Sprintf("payment-exceptions?page_id=1&page_size=%d&status=open", listed), &page)
+	return page.All, err
 }
 
-func (o *office) settle(ctx context.Context, d deed, x exception) error {
+func (o *office) settle(ctx context.Context, d action, x exception) error {
 	path, in := "payment-exceptions/"+x.ID.String(), map[string]any{"note": "settled by the staff"}
 	back := d.step.Returns
 	if x.Asset == string(money.KES) {
@@ -224,8 +223,8 @@ func (o *office) settle(ctx context.Context, d deed, x exception) error {
 		if err != nil {
 			return err
 		}
-		back = came >= leastPayout // it is the payer's, and no order asks for it
-	} else if back && d.back == "" { // of an order that a merchant opened, or that a wallet here was to pay
+		back = came >= leastPayout // no order needs it, so it goes back to the payer
+	} else if back && d.back == "" { // of an order that a merchant opened, or that a custodial wallet pays
 		address, err := o.home(d)
 		if err != nil {
 			return err

@@ -1,10 +1,10 @@
-// Package soak runs Kivuko for a while as it will be run: people buy, sell and send in all ways that there are on three
-// chains side by side, and do otherwise than was agreed; operators and officers answer what waits for them as the runbooks
-// say; and the mobile money operator, the chains, the database, Temporal and Kivuko's own processes fail at random. At the
-// end, when everything behaves again, each flow has its end or waits for a person with a reason, nobody was paid twice, and
-// what Kivuko says of each deed is what the operator's books, the bank's and the chains say.
+// Package soak runs Kivuko for a while under realistic conditions. Customers buy, sell and send in all possible ways on
+// three chains in parallel, and sometimes deviate from their orders. Operators and officers follow the runbooks. The
+// mobile money operator, the chains, the database, Temporal and Kivuko's own processes fail at random. At the end the
+// failures stop. Then each flow has ended or is parked with a reason, no payment was made twice, and Kivuko's record of
+// each action agrees with the books of the operator, the bank and the chains.
 //
-// All of it is planned before it begins, from a seed, so that a run that fails can be made again.
+// The whole run is planned in advance from a seed, so that a failed run can be repeated.
 package soak
 
 import (
@@ -20,10 +20,10 @@ import (
 	"kivuko/momo/sandbox"
 )
 
-// Kind is what a step of the plan does.
+// Kind is the action of a step.
 type Kind string
 
-// The kinds of steps. Of the sales, forms says how each is asked for.
+// The kinds of steps. forms has the requests of the sales.
 const (
 	Purchase      Kind = "purchase"
 	MerchantSells Kind = "purchase that a merchant opens"
@@ -36,16 +36,16 @@ const (
 	Trouble       Kind = "trouble"
 )
 
-// sells tells whether a deed of the kind brings crypto for shillings.
+// sells reports whether an action of the kind brings crypto for shillings.
 func (k Kind) sells() bool { return forms[k] != form{} }
 
-// buys tells whether a deed of the kind pays shillings for crypto.
+// buys reports whether an action of the kind pays shillings for crypto.
 func (k Kind) buys() bool { return k == Purchase || k == MerchantSells }
 
-// Odd is what a customer does otherwise than was agreed.
+// Odd is a customer's deviation from the order.
 type Odd string
 
-// What customers do. Of a purchase there is only the last.
+// The deviations. A purchase has only the last one.
 const (
 	oddUnder   Odd = "too little comes"
 	oddOver    Odd = "too much comes"
@@ -58,31 +58,31 @@ const (
 
 var odds = []Odd{oddUnder, oddOver, oddFarOver, oddLate, oddTwice, oddCoin, oddCancel}
 
-// Step is one thing that happens.
+// Step is one action or trouble of the plan.
 type Step struct {
 	Number  int
 	At      time.Duration // from the beginning
 	Kind    Kind
-	Network int   // index into those that run
+	Network int   // index into the running networks
 	Units   int64 // of USDT, in millionths
-	Inside  bool  // a transfer to another customer; a sale that is paid from a wallet here
+	Inside  bool  // a transfer to another customer; a sale that is paid from a custodial wallet
 	Bank    bool  // the shillings go to a bank account
-	Odd     Odd   // empty: as agreed
-	// Refuses has the bank refuse the payment at first.
+	Odd     Odd   // empty: none
+	// Refuses makes the bank refuse the payment at first.
 	Refuses bool
-	// Returns has the staff give the money back where the runbook leaves that to a person: instead of another try, and
-	// instead of keeping what fits nothing.
+	// Returns makes the staff give the money back where the runbook leaves the choice to them: instead of another try,
+	// and instead of keeping money that fits no order.
 	Returns bool
-	// Operator is how the operator behaves about the order: empty for well.
+	// Operator is the operator's fault for the order; empty: none.
 	Operator string
 	Blow     Blow
 	Count    int
 }
 
-// Blow is a trouble.
+// Blow is a trouble: an injected failure.
 type Blow string
 
-// The troubles. The nodes' are of one network.
+// The troubles. Those of nodes concern one network.
 const (
 	blowDrop   Blow = "a node drops what it takes"
 	blowLose   Blow = "a node loses its answers"
@@ -104,7 +104,7 @@ const (
 	blowAsk    Blow = "the operator answers no questions"
 )
 
-// weights are how often each trouble comes, relative to the others. What takes everything away comes seldom.
+// weights are the relative frequencies of the troubles. Those that stop everything are rare.
 var weights = []struct {
 	blow  Blow
 	times int
@@ -129,8 +129,8 @@ var weights = []struct {
 	{blowAsk, 2},
 }
 
-// collecting and paying are how the operator may behave about a prompt and about a payout; each by its sandbox's name.
-// What unhurried names makes Kivuko wait for minutes by itself, for which a short plan has no time.
+// collecting and paying are the sandbox's names of its faults for prompts and for payouts. Those in unhurried make
+// Kivuko wait for minutes, for which a short plan has no time.
 var (
 	collecting = []string{
 		"callback_lost", "callback_twice", "callback_late", "late_success_1037", "late_success_1032", "late_success_1019", "pays_less", "pays_more",
@@ -146,20 +146,20 @@ var (
 	unhurried = []string{"result_lost", "system_error_accepted", "timeout_then_paid_lost", "result_lost_failed", "payout_busy", "utility_short"}
 )
 
-// The plan's measures.
+// The plan's numbers.
 const (
-	least      = 1_500_000 // units of an order; the operator pays out no less than ten shillings
+	least      = 1_500_000 // units of an order; the operator's smallest payout is ten shillings
 	spread     = 3_000_000
 	pace       = 900 * time.Millisecond // between two steps, on average
-	troubles   = 5                      // one step in so many is a trouble
-	faulty     = 3                      // the operator misbehaves about one order in so many
-	odd        = 3                      // and the customer about one sale in so many
-	fickle     = 8                      // one purchase in so many is cancelled
+	troubles   = 5                      // one step in this many is a trouble
+	faulty     = 3                      // one order in this many has a fault of the operator
+	odd        = 3                      // one sale in this many has a deviation of the customer
+	fickle     = 8                      // one purchase in this many is cancelled
 	mostAtOnce = 3
-	patient    = 5 * time.Minute // plans of this length have time for what is unhurried
+	patient    = 5 * time.Minute // plans of this length have time for the faults in unhurried
 )
 
-// shares are how often each kind comes among ordinary steps, relative to the others.
+// shares are the relative frequencies of the kinds of actions.
 var shares = []struct {
 	kind  Kind
 	times int
@@ -167,9 +167,9 @@ var shares = []struct {
 	{Purchase, 6}, {MerchantSells, 2}, {Sale, 6}, {MerchantBuys, 2}, {Remittance, 3}, {Custodial, 2}, {TreasurySale, 2}, {Transfer, 4},
 }
 
-// Plan makes the same steps of the same seed.
+// Plan makes the same steps for the same seed.
 func Plan(seed uint64, length time.Duration, networks int) []Step {
-	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: a plan that can be made again is what it is for
+	r := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // G404: a plan must be repeatable
 	var kinds []Kind
 	for _, s := range shares {
 		kinds = append(kinds, slices.Repeat([]Kind{s.kind}, s.times)...)
@@ -185,7 +185,7 @@ func Plan(seed uint64, length time.Duration, networks int) []Step {
 	var steps []Step
 	for at := time.Duration(0); at < length; at += time.Duration(r.Int64N(int64(2 * pace))) {
 		s := Step{Number: len(steps) + 1, At: at, Kind: kinds[r.IntN(len(kinds))], Network: r.IntN(networks), Units: least + r.Int64N(spread)}
-		// Everything is drawn for every step, so that a change of one rule leaves the others' numbers alone.
+		// Every step draws all random numbers, so that a change of one rule does not change the numbers of the others.
 		inside, bank, refuses, returns := r.IntN(3) == 0, r.IntN(2) == 0, r.IntN(3) == 0, r.IntN(2) == 0
 		bad, in, out := r.IntN(faulty) == 0, collecting[r.IntN(len(collecting))], payouts[r.IntN(len(payouts))]
 		strays, stray, gives := r.IntN(odd) == 0, odds[r.IntN(len(odds))], r.IntN(fickle) == 0
@@ -208,7 +208,7 @@ func Plan(seed uint64, length time.Duration, networks int) []Step {
 	return steps
 }
 
-// bought says what goes wrong with a purchase.
+// bought sets what goes wrong with a purchase.
 func (s *Step) bought(bad bool, behaviour string, gives bool) {
 	switch {
 	case bad:
@@ -218,7 +218,7 @@ func (s *Step) bought(bad bool, behaviour string, gives bool) {
 	}
 }
 
-// sold says what goes wrong with a sale. From a wallet here comes what was agreed.
+// sold sets what goes wrong with a sale. One that is paid from a custodial wallet has no deviation.
 func (s *Step) sold(bad bool, behaviour string, strays bool, stray Odd, refuses bool) {
 	if strays && (!s.Inside || stray == oddCancel) {
 		s.Odd = stray
@@ -231,7 +231,7 @@ func (s *Step) sold(bad bool, behaviour string, strays bool, stray Odd, refuses 
 	}
 }
 
-// what is a step in words, without who and how much.
+// what describes a step, without customer and amount.
 func (s Step) what() string {
 	parts := []string{string(s.Kind)}
 	if s.Kind == Trouble {
@@ -239,7 +239,7 @@ func (s Step) what() string {
 	}
 	if s.Kind.sells() {
 		if s.Inside {
-			parts = append(parts, "from a wallet here")
+			parts = append(parts, "from a custodial wallet")
 		}
 		if s.Bank {
 			parts = append(parts, "to a bank")
@@ -257,10 +257,10 @@ func (s Step) what() string {
 	return strings.Join(parts, ", ")
 }
 
-// harmless tells whether nothing was planned to go wrong with the step itself.
+// harmless reports whether nothing is planned to go wrong with the step itself.
 func (s Step) harmless() bool { return s.Odd == "" && s.Operator == "" && !s.Refuses }
 
-// Print writes a plan down, a line for each kind of thing in it.
+// Print writes a summary of the plan, a line for each kind of step.
 func Print(out io.Writer, seed uint64, length time.Duration, steps []Step) {
 	counts := map[string]int{}
 	for _, s := range steps {
@@ -269,7 +269,7 @@ func Print(out io.Writer, seed uint64, length time.Duration, steps []Step) {
 	_, _ = fmt.Fprintf(out, "The plan of seed %d: %d steps in %s.\n%s", seed, len(steps), length, tally(counts))
 }
 
-// tally is a table of counts, in the order of the words.
+// tally returns a table of counts in alphabetical order.
 func tally(counts map[string]int) string {
 	var b strings.Builder
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
@@ -278,7 +278,7 @@ func tally(counts map[string]int) string {
 	return b.String()
 }
 
-// operation is the operator's service of which a step asks that it misbehaves.
+// operation returns the operator's service that a step's fault concerns.
 func (s Step) operation() string {
 	if s.Kind.buys() {
 		return sandbox.OpPrompt
@@ -286,7 +286,7 @@ func (s Step) operation() string {
 	return sandbox.OpPayout
 }
 
-// processes are the stack's own that a trouble ends, where that does not depend on the network.
+// processes are the stack's processes that a trouble kills, where that does not depend on the network.
 var processes = map[Blow]string{
 	blowMomo: stack.ProcessWorker("momo"), blowFlows: stack.ProcessWorker("flows"), blowAPI: stack.ProcessAPI, blowFlow: stack.ProcessTemporal,
 }

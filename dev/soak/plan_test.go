@@ -9,7 +9,7 @@ import (
 	"kivuko/momo/sandbox"
 )
 
-// A seed makes the same plan, and another one another.
+// The same seed makes the same plan, another seed another plan.
 func TestPlansRepeat(t *testing.T) {
 	t.Parallel()
 	const length = 5 * time.Minute
@@ -19,8 +19,8 @@ func TestPlansRepeat(t *testing.T) {
 	}
 }
 
-// Every behaviour that a plan asks for is one of the sandbox's, for the service that it is asked of, and every kind of
-// thing comes in a long plan, on every network.
+// Every planned fault is one of the sandbox's for the planned service, and a long plan has every kind of step on every
+// network.
 func TestPlansAskForWhatThereIs(t *testing.T) {
 	t.Parallel()
 	known := sandbox.Behaviours()

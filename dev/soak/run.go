@@ -15,22 +15,23 @@ import (
 	"kivuko/exchange"
 )
 
-// The end's patience.
+// Time limits at the end of a run.
 const (
-	// quiet is how long everything may take to come to its end when nothing is wrong any more.
+	// quiet is how long all actions and flows may take to end after the last failure.
 	quiet = 10 * time.Minute
-	// givenUp is after how long a customer gives up an order that waits for a payment which nobody makes.
+	// givenUp is after how long a customer cancels an order whose payment does not come.
 	givenUp = 30 * time.Second
-	// answered is for how long the office has tried when a flow stays parked.
+	// answered is how long the office tries to end a parked flow.
 	answered = time.Minute
-	// unsaid is after how long a purchase may be left whose prompt nobody answered and of which no notice came: only the
-	// statement tells of it, which is one voice, and its flow tells a person half an hour after the order's time.
+	// unsaid is after how long a purchase without callback and notice may be left open: the statement alone is only one
+	// source, and the flow parks half an hour after the order has expired.
 	unsaid   = 6 * time.Minute
 	lookEach = 3 * time.Second
-	atOnce   = 40 // deeds under way
+	atOnce   = 40 // actions in parallel
 )
 
-// Run makes the plan, plays it, and holds the end against the outside's books. The error names what does not fit.
+// Run makes the plan, plays it, and compares the result with the books of the operator, the bank and the chains. The
+// error lists the differences.
 func Run(ctx context.Context, o Options) (err error) {
 	began := time.Now()
 	w, err := open(ctx, o)
@@ -46,12 +47,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return fmt.Errorf("seed %d: %w", o.Seed, err)
 	}
-	w.say("Seed %d: every claim holds.", o.Seed)
+	w.say("Seed %d: all checks passed.", o.Seed)
 	return nil
 }
 
-// run plays the plan with the office at work, and judges the end.
-func (w *world) run(ctx context.Context, steps []Step) error {
+// run plays the plan while the office works, and judges the result.
+func (w *harness) run(ctx context.Context, steps []Step) error {
 	began := time.Now()
 	office := w.openOffice()
 	working, home := context.WithCancel(ctx)
@@ -59,37 +60,37 @@ func (w *world) run(ctx context.Context, steps []Step) error {
 	wait.Go(func() { office.work(working) })
 	defer wait.Wait()
 	defer home()
-	deeds, err := w.play(ctx, steps)
+	actions, err := w.play(ctx, steps)
 	if err != nil {
 		return err
 	}
-	w.say("The plan was played after %s; everything behaves again.", time.Since(began).Round(time.Second))
+	w.say("The plan ended after %s; nothing fails any more.", time.Since(began).Round(time.Second))
 	if err := w.calm(ctx); err != nil {
 		return fmt.Errorf("ending the troubles: %w", err)
 	}
-	e, err := w.end(ctx, office, deeds)
+	e, err := w.end(ctx, office, actions)
 	did, bank := office.records()
 	e.report(w.Out, did)
 	if err != nil {
-		if e.late { // what is wrong already says more than what is missing
+		if e.late { // a difference explains more than a missing end
 			err = errors.Join(err, w.claims(ctx, e, bank))
 		}
 		return err
 	}
-	w.say("All of it has ended, %s after the plan began.", time.Since(began).Round(time.Second))
+	w.say("All flows have ended, %s after the plan began.", time.Since(began).Round(time.Second))
 	home()
 	wait.Wait()
 	return w.judge(ctx, e, bank)
 }
 
-// play takes the plan's steps at their times. Deeds go on side by side; a trouble is over before the next step.
-func (w *world) play(ctx context.Context, steps []Step) ([]deed, error) {
+// play takes the plan's steps at their times. Actions run in parallel; a trouble ends before the next step.
+func (w *harness) play(ctx context.Context, steps []Step) ([]action, error) {
 	var (
-		wait  sync.WaitGroup
-		mu    sync.Mutex
-		deeds []deed
-		slots = make(chan struct{}, atOnce)
-		began = time.Now()
+		wait    sync.WaitGroup
+		mu      sync.Mutex
+		actions []action
+		slots   = make(chan struct{}, atOnce)
+		began   = time.Now()
 	)
 	defer wait.Wait()
 	for _, s := range steps {
@@ -99,7 +100,7 @@ func (w *world) play(ctx context.Context, steps []Step) ([]deed, error) {
 		if s.Kind == Trouble {
 			w.say("%7s  %s (%d, %s)", time.Since(began).Round(100*time.Millisecond), s.Blow, s.Count, w.nodes[s.Network].Network)
 			if err := w.strike(ctx, s); err != nil {
-				w.say("         %v", err) // two troubles may meet; the end tells whether it did harm
+				w.say("         %v", err) // two troubles may meet; the checks at the end report any damage
 			}
 			continue
 		}
@@ -109,22 +110,22 @@ func (w *world) play(ctx context.Context, steps []Step) ([]deed, error) {
 			d := w.do(ctx, s)
 			mu.Lock()
 			defer mu.Unlock()
-			deeds = append(deeds, d)
+			actions = append(actions, d)
 		})
 	}
 	wait.Wait()
-	return deeds, ctx.Err()
+	return actions, ctx.Err()
 }
 
-// waiting is a flow that waits for a person, with the reason that it shows.
+// waiting is a parked flow with its reason.
 type waiting struct {
 	Flow     string     `json:"workflow_id"`
 	Reason   string     `json:"reason"`
 	ObjectID *uuid.UUID `json:"object_id"`
 }
 
-// parkedNow asks the API who waits for a person.
-func (w *world) parkedNow(ctx context.Context) ([]waiting, error) {
+// parkedNow returns the parked flows by the API.
+func (w *harness) parkedNow(ctx context.Context) ([]waiting, error) {
 	var out struct {
 		Parked []waiting `json:"parked"`
 	}
@@ -137,25 +138,25 @@ func (w *world) parkedNow(ctx context.Context) ([]waiting, error) {
 	return out.Parked, err
 }
 
-// ending is how everything stands at the end.
+// ending is the state of all actions and flows at the end.
 type ending struct {
-	deeds    []deed
+	actions  []action
 	objects  map[uuid.UUID]object
 	parked   []waiting
-	watching int                // flows that look out for late money
-	asked    map[uuid.UUID]bool // purchases of which nobody says whether they were paid
+	watching int                // flows that wait for late money
+	asked    map[uuid.UUID]bool // purchases whose payment no source confirms or denies
 	open     []string
 	late     bool // the time was over
 }
 
-// end waits until every deed and every flow has come to its end. What the office can't end stays parked.
-func (w *world) end(ctx context.Context, o *office, deeds []deed) (ending, error) {
-	e := ending{deeds: deeds, objects: map[uuid.UUID]object{}, asked: map[uuid.UUID]bool{}}
+// end waits until every action and every flow has ended, but for parked flows that the office can't end.
+func (w *harness) end(ctx context.Context, o *office, actions []action) (ending, error) {
+	e := ending{actions: actions, objects: map[uuid.UUID]object{}, asked: map[uuid.UUID]bool{}}
 	began, last, since := time.Now(), "", time.Now()
 	for {
 		err := w.look(ctx, o, &e, time.Since(began))
 		if b, err := w.books(ctx); err == nil {
-			if err := w.nothingTwice(ctx, b); err != nil { // nothing that comes can mend it
+			if err := w.nothingTwice(ctx, b); err != nil { // later events can't correct it
 				return e, err
 			}
 		}
@@ -170,7 +171,7 @@ func (w *world) end(ctx context.Context, o *office, deeds []deed) (ending, error
 			return e, err
 		case time.Since(began) > quiet:
 			e.late = true
-			return e, fmt.Errorf("%d have no end and wait for nobody after %s:\n%s", len(e.open), quiet, strings.Join(e.open, "\n"))
+			return e, fmt.Errorf("%d have neither ended nor parked after %s:\n%s", len(e.open), quiet, strings.Join(e.open, "\n"))
 		}
 		if err := pause(ctx, lookEach); err != nil {
 			return e, err
@@ -178,8 +179,8 @@ func (w *world) end(ctx context.Context, o *office, deeds []deed) (ending, error
 	}
 }
 
-// look sees how everything stands now, and who is still under way.
-func (w *world) look(ctx context.Context, o *office, e *ending, after time.Duration) (err error) {
+// look returns the current state of all actions, and which are still open.
+func (w *harness) look(ctx context.Context, o *office, e *ending, after time.Duration) (err error) {
 	e.open, e.watching = nil, 0
 	if e.parked, err = w.parkedNow(ctx); err != nil {
 		return err
@@ -188,7 +189,7 @@ func (w *world) look(ctx context.Context, o *office, e *ending, after time.Durat
 	for _, p := range e.parked {
 		waits[p.Flow] = true
 	}
-	for _, d := range e.deeds {
+	for _, d := range e.actions {
 		if d.refused != nil || e.objects[d.id].over() {
 			continue
 		}
@@ -223,15 +224,15 @@ func (w *world) look(ctx context.Context, o *office, e *ending, after time.Durat
 	undecided, err := o.openExceptions(ctx)
 	for _, x := range undecided {
 		if x.OrderID != nil && slices.ContainsFunc(e.parked, func(p waiting) bool { return p.ObjectID != nil && *p.ObjectID == *x.OrderID }) {
-			continue // the order's flow asks about it
+			continue // the order's flow waits for it
 		}
-		e.open = append(e.open, fmt.Sprintf("nobody has decided about the exception %s: %s %s, %s", x.ID, x.Amount, x.Asset, x.Kind))
+		e.open = append(e.open, fmt.Sprintf("the exception %s has no decision: %s %s, %s", x.ID, x.Amount, x.Asset, x.Kind))
 	}
 	return err
 }
 
-// giveUp cancels an order that nobody pays, as its customer would. Whether that still can be is for the flow to say.
-func (w *world) giveUp(ctx context.Context, d deed, o object, after time.Duration) {
+// giveUp cancels an order without a payment, as its customer would. The flow decides whether that is still possible.
+func (w *harness) giveUp(ctx context.Context, d action, o object, after time.Duration) {
 	if d.step.Kind != Transfer && o.Status == "pending" && after >= givenUp {
 		_ = w.cancel(ctx, d)
 	}

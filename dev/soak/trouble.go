@@ -19,11 +19,11 @@ var nodeProcesses = map[exchange.Network]string{
 	exchange.Tron: stack.ProcessTron, exchange.Ethereum: stack.ProcessEthereum, exchange.Solana: stack.ProcessSolana,
 }
 
-// away is how long what dies stays away.
+// away is how long a killed process stays down.
 const away = 300 * time.Millisecond
 
-// strike makes a trouble of the plan.
-func (w *world) strike(ctx context.Context, s Step) error {
+// strike causes a trouble.
+func (w *harness) strike(ctx context.Context, s Step) error {
 	n := w.nodes[s.Network]
 	faults := map[Blow]map[string]any{
 		blowDrop: {"drop_next": s.Count}, blowLose: {"lose_next": s.Count}, blowBusy: {"busy_next": s.Count}, blowDelay: {"answer_delay_ms": 1000 * s.Count},
@@ -55,11 +55,11 @@ func (w *world) strike(ctx context.Context, s Step) error {
 	return fmt.Errorf("no such trouble: %q", s.Blow)
 }
 
-// kill ends a process as a crash would and starts it again after a moment.
-func (w *world) kill(ctx context.Context, name string) error {
+// kill ends a process like a crash and restarts it after away.
+func (w *harness) kill(ctx context.Context, name string) error {
 	c := w.stack.Supervisor.Child(name)
 	if c == nil {
-		return fmt.Errorf("nothing is called %q", name)
+		return fmt.Errorf("there is no process %q", name)
 	}
 	if err := c.Kill(); err != nil {
 		return err
@@ -70,8 +70,8 @@ func (w *world) kill(ctx context.Context, name string) error {
 	return c.Restart(ctx)
 }
 
-// databaseDies takes Kivuko's database and Temporal's away at once, without a checkpoint, and waits for it to be back.
-func (w *world) databaseDies(ctx context.Context) error {
+// databaseDies kills the server of Kivuko's and Temporal's databases, without a checkpoint, and waits until it is back.
+func (w *harness) databaseDies(ctx context.Context) error {
 	before := w.stack.Postgres.PID()
 	if err := syscall.Kill(before, syscall.SIGQUIT); err != nil {
 		return err
@@ -84,8 +84,8 @@ func (w *world) databaseDies(ctx context.Context) error {
 	})
 }
 
-// calm ends all troubles, and lets go on what the operator is late with.
-func (w *world) calm(ctx context.Context) error {
+// calm ends all troubles, and releases the operator's late results.
+func (w *harness) calm(ctx context.Context) error {
 	for _, n := range w.nodes {
 		if err := until(ctx, time.Minute, func() error { return heal(ctx, n) }); err != nil {
 			return err
@@ -100,7 +100,7 @@ func heal(ctx context.Context, n demo.Node) error {
 	return n.Call(ctx, http.MethodPost, "/reset", nil, nil)
 }
 
-// until tries until it works.
+// until repeats a call until it succeeds.
 func until(ctx context.Context, limit time.Duration, try func() error) error {
 	for deadline := time.Now().Add(limit); ; {
 		err := try()

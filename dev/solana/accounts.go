@@ -34,7 +34,7 @@ func (a accounts) at(address solana.PublicKey, slot uint64) (svm.Account, bool) 
 	return versions[i-1].account, true
 }
 
-// put writes an account in the block of a slot. Versions that nobody can read at
+// put writes an account in the block of a slot. Versions that no request can read at
 // the slot floor or later are forgotten.
 func (a accounts) put(address solana.PublicKey, slot, floor uint64, account svm.Account) {
 	versions := a[address]

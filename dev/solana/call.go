@@ -9,16 +9,16 @@ import (
 
 // call is one request while it is answered.
 type call struct {
-	node   *Node
-	args   []json.RawMessage
-	behind uint64 // blocks
-	fate   fate   // of what it sent
+	node    *Node
+	args    []json.RawMessage
+	behind  uint64  // blocks
+	outcome outcome // of what it sent
 }
 
 // method answers a call. Its errors are *rpcError.
 type method func(*call) (any, error)
 
-// has tells whether an argument is there.
+// has reports whether an argument is there.
 func (c *call) has(i int) bool { return i < len(c.args) && string(c.args[i]) != "null" }
 
 // argument reads the argument at a place into a variable.

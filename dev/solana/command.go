@@ -13,7 +13,7 @@ import (
 )
 
 // ExitUnavailable is the exit code of a node's process that could not get the token
-// programs: whoever started it can go on without Solana.
+// programs: the caller can continue without Solana.
 const ExitUnavailable = 3
 
 // Run starts a node, prints one line "READY ..." with its addresses to out once

@@ -78,24 +78,24 @@ func countDown(n *int) bool {
 	return true
 }
 
-// busy tells whether the next transaction is to be refused.
+// busy reports whether the next transaction is to be refused.
 func (f *faultSwitches) busy() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return countDown(&f.BusyNext)
 }
 
-// fate is what the switches do to a transaction that was accepted.
-type fate struct {
+// outcome is what the switches do to a transaction that was accepted.
+type outcome struct {
 	drop, lose, fail bool
 	hold             uint64
 	delay            time.Duration
 }
 
-func (f *faultSwitches) judge() fate {
+func (f *faultSwitches) judge() outcome {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return fate{
+	return outcome{
 		drop: countDown(&f.DropNext), lose: countDown(&f.LoseNext), fail: countDown(&f.FailNext),
 		hold: uint64(f.HoldSlots), delay: f.AnswerDelay,
 	}
@@ -103,21 +103,21 @@ func (f *faultSwitches) judge() fate {
 
 // accept lets a client's transaction wait for a block, unless the switches say
 // otherwise. One that the node has or had already uses no switch up.
-func (n *Node) accept(tx *svm.Transaction) fate {
+func (n *Node) accept(tx *svm.Transaction) outcome {
 	l := n.ledger
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pool.known[tx.ID()] || l.bySignature[tx.ID()] != nil {
-		return fate{}
+		return outcome{}
 	}
-	fate := n.faults.judge()
+	outcome := n.faults.judge()
 	switch {
-	case fate.drop:
+	case outcome.drop:
 		n.log.Info("transaction dropped on purpose", "signature", tx.ID())
-	case !l.pool.add(&pooled{tx: tx, forced: fate.fail, notBefore: l.nextSlot + fate.hold}):
+	case !l.pool.add(&pooled{tx: tx, forced: outcome.fail, notBefore: l.nextSlot + outcome.hold}):
 		n.log.Warn("transaction dropped: too many wait", "signature", tx.ID())
 	}
-	return fate
+	return outcome
 }
 
 // SetFaults replaces all fault switches.

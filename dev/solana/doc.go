@@ -16,28 +16,28 @@
 //
 // # What a caller must expect
 //
-// sendTransaction answers before the transaction is executed, and what is rejected
-// then is forgotten without a word, as on a cluster. With a change of forks
-// transactions vanish that were processed or even confirmed, and the block height
-// goes back; what is finalized stays. A slot that was skipped answers "not
-// available" until a later one is final. Websockets give hints: who reads too
-// slowly is disconnected.
+// sendTransaction returns before the transaction is executed, and a transaction that
+// is rejected afterwards is dropped silently, as on a cluster. After a change of
+// forks, processed and even confirmed transactions can be missing and the block
+// height can be lower; finalized blocks stay. A request for a skipped slot gets "not
+// available" until a later one is final. Websocket messages can get lost: a client
+// that reads too slowly is disconnected.
 //
 // # State
 //
 // An account has a version for each block that wrote it, kept until no read or
-// change of forks can ask for it. With a data directory every block with all that
-// its transactions did, and every change of forks, is appended to one file and read
-// back at start (record.go); nothing is executed again. What waited for a block is
-// lost, as it is on a real node. All blocks are kept in memory; a day of empty ones
-// takes some 20 MB in either.
+// change of forks can need it. With a data directory, every block with all effects
+// of its transactions, and every change of forks, is appended to one file and read
+// back at start (record.go), without executing anything again. Pending transactions
+// are lost, as on a real node. All blocks are kept in memory; a day of empty ones
+// takes some 20 MB in memory and in the file.
 //
-// # What is not there
+// # What is missing
 //
-// Votes, stake, leaders, shreds and all that belongs to consensus: this node alone
-// makes the blocks, first come, first served. Address lookup tables, base64+zstd,
-// programSubscribe and blockSubscribe. A node that is told to be behind (Faults)
-// stands for the laggard of a provider's pool.
+// Votes, stake, leaders, shreds and the rest of consensus: only this node makes
+// blocks, first come, first served. Address lookup tables, base64+zstd,
+// programSubscribe and blockSubscribe. A fault switch (Faults) puts the node behind,
+// like a slow node of a provider's pool.
 //
 // # Tools
 //

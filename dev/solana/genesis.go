@@ -42,11 +42,11 @@ const (
 // genesisTime dates the genesis block.
 func genesisTime() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// GenesisHash tells this node's chain from all others. It is the same on every
+// GenesisHash identifies this node's chain. It is the same on every
 // machine and for every data directory.
 func GenesisHash() solana.Hash { return sha256.Sum256([]byte(identityText)) }
 
-// developmentKey derives a key that anybody can derive.
+// developmentKey derives a key that is not secret.
 func developmentKey(name string) solana.PrivateKey {
 	seed := sha256.Sum256([]byte("kivuko solana development " + name))
 	return solana.PrivateKey(ed25519.NewKeyFromSeed(seed[:]))

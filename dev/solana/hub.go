@@ -62,7 +62,7 @@ type subscription struct {
 	next func(*ledger) (results []any, done bool)
 }
 
-// notify tells every subscriber what a change of the ledger, which is locked,
+// notify notifies every subscriber of what a change of the ledger, which is locked,
 // means for it.
 func (h *hub) notify(l *ledger) {
 	h.mu.Lock()
@@ -76,7 +76,7 @@ func (h *hub) notify(l *ledger) {
 	}
 }
 
-// poll sends what a subscription has to tell.
+// poll sends the notifications of a subscription.
 func (c *connection) poll(l *ledger, s *subscription) {
 	results, done := s.next(l)
 	for _, result := range results {

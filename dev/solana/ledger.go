@@ -20,7 +20,7 @@ const (
 	slotsPerEpoch = 432_000
 	// maxBlockUnits is the main network's limit of compute units in a block (SIMD-0256).
 	maxBlockUnits = 60_000_000
-	// maxBehind bounds how far a node can be told to be behind. Versions of accounts
+	// maxBehind bounds how far a fault can put a node behind. Versions of accounts
 	// are kept that long beyond finality.
 	maxBehind = 300
 )

@@ -26,7 +26,7 @@ const (
 )
 
 // Config is what a node needs. The zero value is a node in memory, on free
-// loopback ports, that makes blocks only when told to and knows no program but
+// loopback ports, that makes blocks only on request and knows no program but
 // System and ComputeBudget.
 type Config struct {
 	// DataDir keeps the chain over restarts; empty means in memory.
@@ -167,7 +167,7 @@ func (n *Node) Start(ctx context.Context) error {
 		n.host.ServeHTTP("ws", serve)
 		n.host.ServeHTTP("control", n.controlHandler())
 		n.host.Go("producer", func() error {
-			return n.rhythm.Beat(ctx, func() error {
+			return n.rhythm.Tick(ctx, func() error {
 				if _, err := n.ProduceBlock(); err != nil {
 					n.log.Error("no block could be made", "error", err) // the next one perhaps
 				}

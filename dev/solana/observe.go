@@ -99,7 +99,7 @@ func movements(e *entry) (out []Movement) {
 		switch {
 		case had && has && before.Mint == after.Mint && before.Owner == after.Owner:
 			add(key, after.Owner, after.Mint.String(), change(after.Amount, before.Amount))
-		default: // opened, closed, or given to somebody else
+		default: // opened, closed, or given to another owner
 			if had {
 				add(key, before.Owner, before.Mint.String(), change(0, before.Amount))
 			}

@@ -7,7 +7,7 @@ import (
 )
 
 // maxWaiting is how many transactions wait for a block at most. A cluster's nodes
-// drop what is too much without a word, and so does this one.
+// silently drop what exceeds it, and so does this one.
 const maxWaiting = 10_000
 
 // pooled is a transaction that waits for a block.

@@ -137,9 +137,9 @@ func (s *rpcServer) post(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), status)
 		return
 	}
-	answer, fate := s.handle(body)
-	if fate.delay > 0 {
-		timer := time.NewTimer(fate.delay)
+	answer, outcome := s.handle(body)
+	if outcome.delay > 0 {
+		timer := time.NewTimer(outcome.delay)
 		defer timer.Stop()
 		select {
 		case <-r.Context().Done():
@@ -147,7 +147,7 @@ func (s *rpcServer) post(w http.ResponseWriter, r *http.Request) {
 		case <-timer.C:
 		}
 	}
-	if fate.lose {
+	if outcome.lose {
 		panic(http.ErrAbortHandler) // cuts the connection
 	}
 	w.Header().Set(headerContentType, contentType)
@@ -163,22 +163,22 @@ func (s *rpcServer) post(w http.ResponseWriter, r *http.Request) {
 }
 
 // handle answers a body: an object, or an array of them.
-func (s *rpcServer) handle(body []byte) (answer any, worst fate) {
+func (s *rpcServer) handle(body []byte) (answer any, worst outcome) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 || body[0] != '[' {
 		var r request
 		if err := json.Unmarshal(body, &r); err != nil {
-			return r.answer(nil, &rpcError{Code: codeParse, Message: "Parse error"}), fate{}
+			return r.answer(nil, &rpcError{Code: codeParse, Message: "Parse error"}), outcome{}
 		}
 		return s.one(&r)
 	}
 	var batch []json.RawMessage
 	var none request
 	if err := json.Unmarshal(body, &batch); err != nil {
-		return none.answer(nil, &rpcError{Code: codeParse, Message: "Parse error"}), fate{}
+		return none.answer(nil, &rpcError{Code: codeParse, Message: "Parse error"}), outcome{}
 	}
 	if len(batch) == 0 || len(batch) > maxBatch {
-		return none.answer(nil, &rpcError{Code: codeInvalidRequest, Message: fmt.Sprintf("Invalid request: want 1 to %d calls in a batch", maxBatch)}), fate{}
+		return none.answer(nil, &rpcError{Code: codeInvalidRequest, Message: fmt.Sprintf("Invalid request: want 1 to %d calls in a batch", maxBatch)}), outcome{}
 	}
 	answers := []any{}
 	for _, raw := range batch {
@@ -187,11 +187,11 @@ func (s *rpcServer) handle(body []byte) (answer any, worst fate) {
 			answers = append(answers, none.answer(nil, &rpcError{Code: codeInvalidRequest, Message: "Invalid request"}))
 			continue
 		}
-		one, fate := s.one(&r)
+		one, outcome := s.one(&r)
 		if one != nil {
 			answers = append(answers, one)
 		}
-		worst.lose, worst.delay = worst.lose || fate.lose, max(worst.delay, fate.delay)
+		worst.lose, worst.delay = worst.lose || outcome.lose, max(worst.delay, outcome.delay)
 	}
 	if len(answers) == 0 {
 		return nil, worst
@@ -200,27 +200,27 @@ func (s *rpcServer) handle(body []byte) (answer any, worst fate) {
 }
 
 // one answers a request, nil for a notification.
-func (s *rpcServer) one(r *request) (any, fate) {
+func (s *rpcServer) one(r *request) (any, outcome) {
 	if r.JSONRPC != jsonRPCVersion || r.Method == "" {
-		return r.answer(nil, &rpcError{Code: codeInvalidRequest, Message: "Invalid request"}), fate{}
+		return r.answer(nil, &rpcError{Code: codeInvalidRequest, Message: "Invalid request"}), outcome{}
 	}
-	result, fate, err := s.call(r)
+	result, outcome, err := s.call(r)
 	if r.ID == nil {
-		return nil, fate
+		return nil, outcome
 	}
-	return r.answer(result, err), fate
+	return r.answer(result, err), outcome
 }
 
-func (s *rpcServer) call(r *request) (any, fate, error) {
+func (s *rpcServer) call(r *request) (any, outcome, error) {
 	f, ok := s.methods[r.Method]
 	if !ok {
-		return nil, fate{}, &rpcError{Code: codeNoMethod, Message: "Method not found"}
+		return nil, outcome{}, &rpcError{Code: codeNoMethod, Message: "Method not found"}
 	}
 	args, err := r.arguments()
 	if err != nil {
-		return nil, fate{}, err
+		return nil, outcome{}, err
 	}
 	c := &call{node: s.node, args: args, behind: uint64(s.node.CurrentFaults().BehindBlocks)}
 	result, err := f(c)
-	return result, c.fate, err
+	return result, c.outcome, err
 }

@@ -70,7 +70,7 @@ func getFeeForMessage(c *call, v view) (any, error) {
 	return inContext(v, nil), nil
 }
 
-// livesByNonce tells whether a transaction names the nonce of the account that it advances.
+// livesByNonce reports whether a transaction names the nonce of the account that it advances.
 func (v view) livesByNonce(tx *svm.Transaction) bool {
 	place, ok := tx.NonceAccount()
 	if !ok {

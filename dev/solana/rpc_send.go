@@ -62,7 +62,7 @@ func sendTransaction(c *call) (any, error) {
 			return nil, err
 		}
 	}
-	c.fate = c.node.accept(tx)
+	c.outcome = c.node.accept(tx)
 	return tx.ID(), nil
 }
 

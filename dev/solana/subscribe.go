@@ -72,7 +72,7 @@ func (n *Node) subscribe(c *connection, r *request) (result any, s *subscription
 	return s.id, s, nil
 }
 
-// onSlot tells of every new slot with a block.
+// onSlot notifies of every new slot with a block.
 func (c *call) onSlot() (func(*ledger) ([]any, bool), error) {
 	last := c.node.ledger.head().slot
 	return func(l *ledger) ([]any, bool) {
@@ -86,7 +86,7 @@ func (c *call) onSlot() (func(*ledger) ([]any, bool), error) {
 	}, nil
 }
 
-// onRoot tells of every slot that becomes final.
+// onRoot notifies of every slot that becomes final.
 func (c *call) onRoot() (func(*ledger) ([]any, bool), error) {
 	last := c.node.ledger.root
 	return func(l *ledger) (out []any, done bool) {
@@ -113,7 +113,7 @@ func (c *call) subscriptionOptions(i int) (commitment, accountForm, error) {
 	return sure, o.accountForm, o.accountForm.check()
 }
 
-// onAccount tells when an account is another than before at the commitment.
+// onAccount notifies when an account changes at the commitment.
 func (c *call) onAccount() (func(*ledger) ([]any, bool), error) {
 	key, err := c.key()
 	if err != nil {
@@ -143,7 +143,7 @@ func sameAccount(x, y svm.Account) bool {
 	return x.Lamports == y.Lamports && x.Owner == y.Owner && bytes.Equal(x.Data, y.Data)
 }
 
-// onSignature tells once, when a transaction has reached the commitment.
+// onSignature notifies once, when a transaction has reached the commitment.
 func (c *call) onSignature() (func(*ledger) ([]any, bool), error) {
 	var text string
 	if err := c.argument(0, "signature", &text); err != nil {
@@ -167,7 +167,7 @@ func (c *call) onSignature() (func(*ledger) ([]any, bool), error) {
 	}, nil
 }
 
-// onLogs tells the logs of the transactions that name an address, or of all.
+// onLogs sends the logs of the transactions that name an address, or of all.
 func (c *call) onLogs() (func(*ledger) ([]any, bool), error) {
 	key, err := c.logsFilter()
 	if err != nil {

@@ -34,7 +34,7 @@ func isTokenProgram(program solana.PublicKey) bool {
 	return program == solana.TokenProgramID || program == solana.Token2022ProgramID
 }
 
-// layout tells whether data is of the base size, or of Token-2022's extended form
+// layout reports whether data is of the base size, or of Token-2022's extended form
 // of a kind.
 func layout(a svm.Account, base int, kind byte) bool {
 	if !isTokenProgram(a.Owner) {

@@ -40,10 +40,10 @@ func (v view) read(address solana.PublicKey) (svm.Account, bool) {
 // block's own hash is the newest one.
 func (v view) context() svm.Block { return v.ledger.context(v.at, v.at, v.header()) }
 
-// shows tells whether a transaction is in the view.
+// shows reports whether a transaction is in the view.
 func (v view) shows(e *entry) bool { return e != nil && e.height <= v.at }
 
-// known tells whether a transaction may name the block hash now.
+// known reports whether a transaction may name the block hash now.
 func (v view) known(hash solana.Hash) bool {
 	_, ok := v.age(hash, v.at)
 	return ok

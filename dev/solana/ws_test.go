@@ -15,8 +15,8 @@ import (
 	"github.com/gagliardetto/solana-go/rpc/ws"
 )
 
-// patience is how long a test waits for what must come.
-const patience = 10 * time.Second
+// timeout is how long a test waits for what must come.
+const timeout = 10 * time.Second
 
 // listen connects solana-go's websocket client.
 func (b *bench) listen() *ws.Client {
@@ -32,7 +32,7 @@ func (b *bench) listen() *ws.Client {
 // receive takes the next message of a subscription.
 func receive[T any](t *testing.T, next func(context.Context) (T, error)) T {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	got, err := next(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func (r rawSocket) say(format string, args ...any) {
 
 func (r rawSocket) hear() string {
 	r.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	_, raw, err := r.ws.Read(ctx)
 	if err != nil {
@@ -226,7 +226,7 @@ func TestSlowReaderIsDisconnected(t *testing.T) {
 	for b.connected() {
 		b.blocks(10)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	for {
 		if _, _, err := r.ws.Read(ctx); err != nil {
@@ -250,7 +250,7 @@ func (b *bench) subscribed(want int) {
 		}
 		return got
 	}
-	for end := time.Now().Add(patience); count() < want; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(timeout); count() < want; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			b.t.Fatalf("the node has %d subscriptions, want %d", count(), want)
 		}

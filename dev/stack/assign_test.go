@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestTakenPortsAreTold holds that nobody looks for the API where another program answers.
+// TestTakenPortsAreTold: the stack reports when another program has the API's usual port.
 func TestTakenPortsAreTold(t *testing.T) {
 	if l, err := net.Listen("tcp", "127.0.0.1:8080"); err == nil {
 		defer func() { _ = l.Close() }() // the test is over

@@ -18,21 +18,21 @@ import (
 // productDatabase is the product's own database.
 const productDatabase = "kivuko"
 
-// The first admin of a local stack. The stack listens on loopback alone.
+// The first admin of a local stack. The stack listens only on loopback.
 const (
 	AdminEmail    = "admin@kivuko.example"
 	AdminPhone    = "+254700000001"
 	AdminPassword = "shillings for tokens, admin"
 )
 
-// baseEnvironment is what every process gets: our own environment without the
-// product's variables, which are set below and nowhere else.
+// baseEnvironment returns our own environment without the product's variables, which only
+// ProductEnvironment sets.
 func (s *Stack) baseEnvironment() []string {
 	return slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "KIVUKO_") })
 }
 
-// secretsOf says which processes are given a variable: a process that does not need a secret does not
-// have it. A variable whose prefix is not listed goes to all of them.
+// secretsOf lists the processes that get a secret variable; the others don't need it. A variable whose prefix is not
+// listed goes to all of them.
 var secretsOf = map[string][]string{
 	"MASTER_KEY":        {ProcessWorker("signer-tron"), ProcessWorker("signer-ethereum"), ProcessWorker("signer-solana")},
 	"MOMO_CONSUMER_":    {ProcessWorker("momo"), ProcessRegister},
@@ -46,7 +46,7 @@ var secretsOf = map[string][]string{
 	"API_TOKEN_KEYS":    {ProcessAPI},
 }
 
-// needs tells whether a process is given a variable.
+// needs reports whether a process gets a variable.
 func needs(process, variable string) bool {
 	for prefix, processes := range secretsOf {
 		if strings.HasPrefix(variable, prefix) {
@@ -56,7 +56,7 @@ func needs(process, variable string) bool {
 	return true
 }
 
-// ProductEnvironment is the configuration of one of the product's processes, in one place.
+// ProductEnvironment returns the environment of one of the product's processes.
 // Steps that learn facts at run time (token addresses, for example) add theirs with
 // SetEnvironment before the processes start.
 func (s *Stack) ProductEnvironment(process string) []string {
@@ -75,7 +75,7 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"TEMPORAL_NAMESPACE":    "kivuko",
 		"TEMPORAL_PAYLOAD_KEYS": "dev:" + developmentKey("payload"),
 		"WORKER_PROMOTE":        "true",
-		// One name for every build: flows that an earlier build left open go on with this one.
+		// One name for every build: this build continues the open flows of earlier ones.
 		"WORKER_BUILD_ID": "local",
 
 		"CODEC_LISTEN": s.Addresses.Codec,
@@ -89,13 +89,13 @@ func (s *Stack) ProductEnvironment(process string) []string {
 		"TRON_USDC_ENABLED":  "true",
 		"TRON_DEVELOPMENT":   "true",
 
-		"ETHEREUM_RPC":         "http://" + s.Addresses.EthereumRPC,
-		"ETHEREUM_CHAIN_ID":    strconv.Itoa(ethereum.ChainID),
-		"ETHEREUM_USDT":        ethereum.USDTAddress().Hex(),
-		"ETHEREUM_USDC":        ethereum.USDCAddress().Hex(),
-		"ETHEREUM_DEVELOPMENT": "true",
-		"ETHEREUM_POLL":        ethereum.DefaultBlockInterval.String(),
-		"SENDING_PATIENCE":     "15s", // blocks come every second here
+		"ETHEREUM_RPC":          "http://" + s.Addresses.EthereumRPC,
+		"ETHEREUM_CHAIN_ID":     strconv.Itoa(ethereum.ChainID),
+		"ETHEREUM_USDT":         ethereum.USDTAddress().Hex(),
+		"ETHEREUM_USDC":         ethereum.USDCAddress().Hex(),
+		"ETHEREUM_DEVELOPMENT":  "true",
+		"ETHEREUM_POLL":         ethereum.DefaultBlockInterval.String(),
+		"SENDING_STUCK_TIMEOUT": "15s", // blocks come every second here
 
 		"MOMO_BASE_URL":            "http://" + s.Addresses.Momo,
 		"MOMO_CALLBACK_URL":        "http://" + s.Addresses.API + "/api/v1/callbacks/momo",
@@ -144,12 +144,12 @@ func (s *Stack) SetEnvironment(name, value string) {
 	s.extra[name] = value
 }
 
-// developmentKey derives a key that anybody can derive: the product refuses it in
-// production by its value.
+// developmentKey derives a key that is not secret. The product refuses it in production by its
+// value.
 func developmentKey(name string) string {
 	sum := sha256.Sum256([]byte("kivuko development key " + name))
 	return hex.EncodeToString(sum[:])
 }
 
-// ProductDatabase is the URL of the product's database, for whoever fills it.
+// ProductDatabase returns the URL of the product's database, for tests and demos that fill it.
 func (s *Stack) ProductDatabase() string { return s.Postgres.DSN(productDatabase) }

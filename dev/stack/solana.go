@@ -11,20 +11,19 @@ import (
 	"kivuko/exchange"
 )
 
-// solanaPoll is how often the local workers look at a transaction of Solana. They count the blocks to
-// finality with it, so it is the node's own rhythm.
+// solanaPoll is the interval at which the local workers poll a transaction of Solana. They count the blocks to
+// finality with it, so it equals the node's block interval.
 const solanaPoll = solana.DefaultSlotInterval
 
-// Solana tells whether the Solana node runs: the token programs that it executes are
-// no part of Kivuko, and may not be there to be had.
+// Solana reports whether the Solana node runs. Its token programs are not part of Kivuko and may be
+// unavailable.
 func (s *Stack) Solana() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.solana
 }
 
-// solanaPrograms makes sure of the token programs and names the directory that
-// holds them.
+// solanaPrograms gets the token programs and returns their directory.
 func (s *Stack) solanaPrograms(ctx context.Context) (dir string, err error) {
 	if dir, err = programs.CacheDir(); err != nil {
 		return "", err
@@ -37,8 +36,8 @@ func (s *Stack) solanaPrograms(ctx context.Context) (dir string, err error) {
 	return dir, err
 }
 
-// startSolana gets the token programs, starts the node and tells the product of it.
-// Without them the stack says why and goes on: the product then knows no Solana.
+// startSolana gets the token programs, starts the node and configures the product for it. Without the
+// programs the stack prints why and runs without Solana.
 func startSolana(ctx context.Context, s *Stack) error {
 	if s.lacks(exchange.Solana) {
 		return nil
@@ -48,8 +47,8 @@ func startSolana(ctx context.Context, s *Stack) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		s.Supervisor.Say("%v; going on without Solana", err)
-		s.Note("Solana node", "none, because its programs could not be had")
+		s.Supervisor.Say("%v; the stack runs without Solana", err)
+		s.Note("Solana node", "none, because its programs are not available")
 		return nil
 	}
 	_, err = s.Supervisor.Start(ctx, supervisor.Spec{
@@ -60,7 +59,7 @@ func startSolana(ctx context.Context, s *Stack) error {
 			"--data", filepath.Join(s.State, "solana"), "--programs", dir,
 		}, s.SolanaFlags...),
 		Env: s.baseEnvironment(),
-		// The switches are the last thing that the node serves.
+		// The node starts its fault switches last.
 		Ready: supervisor.HTTP("http://" + s.Addresses.SolanaControl + "/state"),
 	})
 	if err != nil {
@@ -71,7 +70,7 @@ func startSolana(ctx context.Context, s *Stack) error {
 	return nil
 }
 
-// solanaRuns tells the product of the node.
+// solanaRuns configures the product for the node.
 func (s *Stack) solanaRuns() {
 	for name, value := range map[string]string{
 		"SOLANA_RPC":         "http://" + s.Addresses.SolanaRPC,

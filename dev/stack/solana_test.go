@@ -6,7 +6,7 @@ import (
 	"kivuko/dev/solana"
 )
 
-// Workers of Solana run only beside its node, and then they must find it.
+// Workers of Solana run only together with its node, and must then find it.
 func TestSolanaEnvironment(t *testing.T) {
 	s := &Stack{Addresses: Addresses{SolanaRPC: "127.0.0.1:8899"}}
 	if s.Solana() || len(s.extra) > 0 {

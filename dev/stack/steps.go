@@ -28,17 +28,17 @@ const (
 	ProcessRegister = "momo-register"
 )
 
-// Queues are the task queues, each served by a worker process of its own, so that
-// a crash of one takes none of the others along.
+// Queues are the task queues, each served by a separate worker process, so that a crash of one
+// does not affect the others.
 var Queues = []string{"flows", "momo", "webhooks", "chain-tron", "signer-tron", "chain-ethereum", "signer-ethereum"}
 
-// SolanaQueues are served too where Solana's token programs can be had.
+// SolanaQueues are served too when Solana's token programs are available.
 var SolanaQueues = []string{"chain-solana", "signer-solana"}
 
 // ProcessWorker is the name of the worker process that serves queue.
 func ProcessWorker(queue string) string { return "worker-" + queue }
 
-// Infrastructure are the steps that bring up everything that is not Kivuko itself.
+// Infrastructure returns the steps that start everything but Kivuko's own processes.
 func Infrastructure() []Step {
 	return []Step{
 		{"PostgreSQL", startPostgres},
@@ -50,7 +50,7 @@ func Infrastructure() []Step {
 	}
 }
 
-// Prepare are the steps that make database and Temporal fit for the product.
+// Prepare returns the steps that prepare database and Temporal for the product.
 func Prepare() []Step {
 	return []Step{
 		{"database schema", once(ProcessMigrate)},
@@ -58,7 +58,7 @@ func Prepare() []Step {
 	}
 }
 
-// Product are the steps that start the product's own processes.
+// Product returns the steps that start the product's own processes.
 func Product() []Step {
 	return []Step{
 		{"API", startAPI},
@@ -67,10 +67,10 @@ func Product() []Step {
 	}
 }
 
-// Notices is the step after which the mobile money sandbox reports payments to our number, as the operator does.
+// Notices returns the step that registers for notices: the mobile money sandbox then reports payments to our number.
 func Notices() []Step { return []Step{{"notices of payments to our number", registerNotices}} }
 
-// ourNumber is the telephone by which the operator opens its list of payments.
+// ourNumber is the phone number with which the operator enables its statement of payments.
 const ourNumber = "254700999999"
 
 func registerNotices(ctx context.Context, s *Stack) error {
@@ -91,7 +91,7 @@ func startPostgres(ctx context.Context, s *Stack) error {
 	return server.CreateDatabase(ctx, productDatabase)
 }
 
-// keepPostgres starts the server again when it dies by itself.
+// keepPostgres restarts the server whenever it ends unexpectedly.
 func (s *Stack) keepPostgres() {
 	ctx, cancel := context.WithCancel(context.Background())
 	s.stop = cancel
@@ -129,9 +129,9 @@ func startTemporal(ctx context.Context, s *Stack) error {
 			"--dynamic-config", s.DynamicConfig,
 			"--ports-file", filepath.Join(s.State, "temporal", "ports.json"),
 		},
-		// The address carries a password: an environment is private, arguments are not.
+		// The URL has a password, and other users can read arguments but not the environment.
 		Env: append(s.baseEnvironment(), PostgresVariable+"="+s.Postgres.DSN("postgres")),
-		// The Web UI is the last thing that its process starts.
+		// The process starts the Web UI last.
 		Ready: supervisor.HTTP(ui + "/healthz"),
 	})
 	s.Note("Temporal", s.Addresses.Temporal)
@@ -139,7 +139,7 @@ func startTemporal(ctx context.Context, s *Stack) error {
 	return err
 }
 
-// PostgresVariable is how `kivuko-dev temporal` is told about its database.
+// PostgresVariable names the environment variable with the database URL of `kivuko-dev temporal`.
 const PostgresVariable = "KIVUKO_DEV_POSTGRES_URL"
 
 func startTron(ctx context.Context, s *Stack) error {
@@ -155,7 +155,7 @@ func startTron(ctx context.Context, s *Stack) error {
 			"--data", filepath.Join(s.State, "tron"),
 		}, s.TronFlags...),
 		Env: s.baseEnvironment(),
-		// The switches are the last thing that the node serves.
+		// The node starts its fault switches last.
 		Ready: supervisor.TCP(s.Addresses.TronControl),
 	})
 	s.Note("TRON node", fmt.Sprintf("gRPC %s, HTTP http://%s", s.Addresses.TronGRPC, s.Addresses.TronHTTP))
@@ -174,7 +174,7 @@ func startEthereum(ctx context.Context, s *Stack) error {
 			"--data", filepath.Join(s.State, "ethereum"),
 		}, s.EthereumFlags...),
 		Env: s.baseEnvironment(),
-		// The switches are the last thing that the node serves.
+		// The node starts its fault switches last.
 		Ready: supervisor.HTTP("http://" + s.Addresses.EthereumControl + "/state"),
 	})
 	s.Note("Ethereum node", fmt.Sprintf("http://%s, ws://%s", s.Addresses.EthereumRPC, s.Addresses.EthereumRPC))
@@ -193,14 +193,14 @@ func startMomo(ctx context.Context, s *Stack) error {
 	return err
 }
 
-// once runs a subcommand of the product to its end.
+// once returns a step that runs a subcommand of the product to its end.
 func once(subcommand string) func(context.Context, *Stack) error {
 	return func(ctx context.Context, s *Stack) error {
 		return s.Supervisor.RunOnce(ctx, s.product(subcommand, subcommand))
 	}
 }
 
-// product describes a process of the product's binary.
+// product returns the specification of a process of the product's binary.
 func (s *Stack) product(name string, args ...string) supervisor.Spec {
 	return supervisor.Spec{Name: name, Path: s.Options.Product, Args: args, Env: s.ProductEnvironment(name), Dir: s.Root}
 }
@@ -213,7 +213,7 @@ func startAPI(ctx context.Context, s *Stack) error {
 	return err
 }
 
-// Served are the task queues for which a worker runs.
+// Served returns the task queues for which a worker runs.
 func (s *Stack) Served() []string {
 	queues := slices.Clone(Queues)
 	if s.Solana() {
@@ -225,7 +225,7 @@ func (s *Stack) Served() []string {
 	})
 }
 
-// lacks tells whether a network was left out.
+// lacks reports whether a network was left out.
 func (s *Stack) lacks(n exchange.Network) bool { return slices.Contains(s.Without, n) }
 
 func startWorkers(ctx context.Context, s *Stack) error {
@@ -245,7 +245,7 @@ func startCodec(ctx context.Context, s *Stack) error {
 	return err
 }
 
-// Remove deletes everything that a stack keeps in the state directory.
+// Remove deletes the state directory of a stack that does not run.
 func Remove(state string) error {
 	if _, err := os.Stat(state); os.IsNotExist(err) {
 		return nil
@@ -254,7 +254,7 @@ func Remove(state string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = lock.Close() }() // the file goes with the directory
+	defer func() { _ = lock.Close() }() // the file is removed with the directory
 	if err := postgres.Remove(filepath.Join(state, "postgres")); err != nil {
 		return err
 	}

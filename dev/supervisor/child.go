@@ -17,21 +17,21 @@ type Child struct {
 	spec Spec
 	sup  *Supervisor
 
-	// op is held for a whole Restart, Stop or Kill; it guards the watcher.
+	// op is held during Restart, Stop and Kill; it guards the watcher.
 	op      sync.Mutex
 	unwatch context.CancelFunc // ends the watcher; nil: there is none
 	watcher sync.WaitGroup
 
 	mu      sync.Mutex // guards the fields below
 	process *child.Process
-	offset  int64 // where the log of the present process begins
+	offset  int64 // where the log of the current process begins
 	started time.Time
 }
 
 // Name is the name in the Spec.
 func (c *Child) Name() string { return c.spec.Name }
 
-// PID is the number of the present process, or 0 when it is down.
+// PID returns the id of the current process, or 0 when it is down.
 func (c *Child) PID() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,11 +41,26 @@ func (c *Child) PID() int {
 	return c.process.PID()
 }
 
-// LogPath is the file that collects what the process prints.
+// LogPath returns the file that collects the process's output.
 func (c *Child) LogPath() string { return logPath(c.sup.logDir, c.spec.Name) }
 
-// Restart ends the process if it runs, starts it, and waits until it is ready. On
-// an error it is down.
+// start starts the process for the first time and waits until it is ready. A process that ends before that is an error.
+// After an error it is down.
+func (c *Child) start(ctx context.Context) error {
+	c.op.Lock()
+	defer c.op.Unlock()
+	if err := c.up(); err != nil {
+		return err
+	}
+	if err := c.waitReady(ctx); err != nil {
+		return errors.Join(err, c.down(end))
+	}
+	c.keep()
+	return nil
+}
+
+// Restart ends the process if it runs, starts it, and waits until it is ready. If it dies before that, it is started
+// again like after any death, because a service that it needs may be down briefly. After an error it is down.
 func (c *Child) Restart(ctx context.Context) error {
 	c.op.Lock()
 	defer c.op.Unlock()
@@ -55,24 +70,28 @@ func (c *Child) Restart(ctx context.Context) error {
 	if err := c.up(); err != nil {
 		return err
 	}
+	c.keep()
 	if err := c.waitReady(ctx); err != nil {
 		return errors.Join(err, c.down(end))
 	}
-	// From here on a death is mended instead of reported.
-	watchCtx, cancel := context.WithCancel(context.Background())
-	c.unwatch = cancel
-	c.watcher.Go(func() { c.watch(watchCtx) })
 	return nil
 }
 
-// Stop ends the process in an orderly way; it stays down until Restart.
+// keep starts the watcher, which restarts the process after each death instead of returning an error.
+func (c *Child) keep() {
+	ctx, cancel := context.WithCancel(context.Background())
+	c.unwatch = cancel
+	c.watcher.Go(func() { c.watch(ctx) })
+}
+
+// Stop ends the process with SIGTERM; it stays down until Restart.
 func (c *Child) Stop() error {
 	c.op.Lock()
 	defer c.op.Unlock()
 	return c.down(end)
 }
 
-// Kill ends the process with SIGKILL, as a crash would; it stays down until Restart.
+// Kill ends the process with SIGKILL, like a crash; it stays down until Restart.
 func (c *Child) Kill() error {
 	c.op.Lock()
 	defer c.op.Unlock()
@@ -123,7 +142,7 @@ func (c *Child) up() error {
 	return nil
 }
 
-// watch starts the process again whenever it dies, until ctx ends.
+// watch restarts the process whenever it dies, until ctx ends.
 func (c *Child) watch(ctx context.Context) {
 	deaths := 0
 	for {
@@ -174,7 +193,7 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// waitReady waits until the process is ready, and gives up when it ends.
+// waitReady waits until the process is ready. It gives up when the process ends, unless it is kept alive.
 func (c *Child) waitReady(ctx context.Context) error {
 	if c.spec.Ready == nil {
 		return nil
@@ -186,13 +205,20 @@ func (c *Child) waitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	c.mu.Lock()
-	p, offset := c.process, c.offset
+	offset := c.offset
 	c.mu.Unlock()
 	err := Wait(ctx, c.sup.progress, c.spec.Name, func(ctx context.Context) error {
-		if !p.Running() {
-			return permanent{fmt.Errorf("it ended: %s", describe(p.Err()))}
+		c.mu.Lock()
+		p := c.process
+		c.mu.Unlock()
+		if p.Running() {
+			return c.spec.Ready(ctx)
 		}
-		return c.spec.Ready(ctx)
+		err := fmt.Errorf("it ended: %s", describe(p.Err()))
+		if c.unwatch == nil {
+			return permanent{err}
+		}
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("%w\nthe end of %s:\n%s", err, c.LogPath(), tail(c.LogPath(), offset))
@@ -200,10 +226,10 @@ func (c *Child) waitReady(ctx context.Context) error {
 	return nil
 }
 
-// permanent marks an error that no further waiting cures.
+// permanent is an error at which Wait stops waiting.
 type permanent struct{ error }
 
-// WaitReady waits until a process that was restarted by itself is ready again.
+// WaitReady waits until a process that the watcher restarted is ready again.
 func (c *Child) WaitReady(ctx context.Context) error {
 	if c.spec.Ready == nil {
 		return nil

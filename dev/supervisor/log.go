@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// maxLog is the size in bytes over which the log of earlier runs is set aside.
+	// maxLog is the size in bytes above which the log of earlier runs is renamed.
 	maxLog = 16 << 20
-	// maxTail is how many bytes of a log an error quotes.
+	// maxTail is the number of bytes of a log that an error quotes.
 	maxTail = 4 << 10
 )
 
-// openLog opens the log of a process for appending and returns where its new part
-// begins.
+// openLog opens the log of a process for appending and returns the offset of its new
+// part.
 func openLog(dir, name string) (*os.File, int64, error) {
 	path := logPath(dir, name)
 	if info, err := os.Stat(path); err == nil && info.Size() > maxLog {
@@ -38,7 +38,7 @@ func openLog(dir, name string) (*os.File, int64, error) {
 	return f, offset, nil
 }
 
-// tail returns the end of what the log gained after offset.
+// tail returns the end of the log's part after offset.
 func tail(path string, offset int64) string {
 	raw, err := os.ReadFile(path)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	defaultStopTimeout  = 35 * time.Second // a worker's own drain takes up to 30
 	firstBackoff        = 500 * time.Millisecond
 	maxBackoff          = 30 * time.Second
-	// steady is how long a process must have run for its next death to count as
-	// the first.
+	// steady is how long a process must run before its backoff starts from the
+	// beginning.
 	steady = time.Minute
 )
 
@@ -33,11 +33,11 @@ type Spec struct {
 	// Path and Args are the program and its arguments, without the program's name.
 	Path string
 	Args []string
-	// Env is the whole environment, as KEY=value.
+	// Env is the complete environment, as KEY=value.
 	Env []string
-	// Dir is the working directory; empty: ours.
+	// Dir is the working directory; empty: that of this process.
 	Dir string
-	// Ready is asked again and again until it returns nil; nil: ready once started.
+	// Ready is polled until it returns nil; nil: ready once started.
 	Ready func(context.Context) error
 	// ReadyTimeout limits that wait; 0: two minutes.
 	ReadyTimeout time.Duration
@@ -56,7 +56,7 @@ type Supervisor struct {
 }
 
 // New returns a supervisor that writes one log for each process into logDir and
-// sentences for the person who waits to progress.
+// messages for the user to progress.
 func New(logDir string, progress io.Writer) (*Supervisor, error) {
 	const dirMode = 0o755
 	if err := os.MkdirAll(logDir, dirMode); err != nil {
@@ -68,7 +68,7 @@ func New(logDir string, progress io.Writer) (*Supervisor, error) {
 	return &Supervisor{logDir: logDir, progress: &lockedWriter{w: progress}}, nil
 }
 
-// Say writes a line for the person in front of the terminal.
+// Say writes a line for the user at the terminal.
 func (s *Supervisor) Say(format string, args ...any) {
 	_, _ = fmt.Fprintf(s.progress, format+"\n", args...)
 }
@@ -89,14 +89,14 @@ func (s *Supervisor) Start(ctx context.Context, spec Spec) (*Child, error) {
 	}
 	s.children = append(s.children, c)
 	s.mu.Unlock()
-	if err := c.Restart(ctx); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Stop())
 	}
 	return c, nil
 }
 
-// RunOnce runs a process to its end. An exit code other than zero is an error that
-// quotes the end of the log.
+// RunOnce runs a process to its end. For an exit code other than zero it returns an error
+// that quotes the end of the log.
 func (s *Supervisor) RunOnce(ctx context.Context, spec Spec) error {
 	log, offset, err := openLog(s.logDir, spec.Name)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Supervisor) RunOnce(ctx context.Context, spec Spec) error {
 	return nil
 }
 
-// Stop ends all processes, the last started first. Nothing can be started after.
+// Stop ends all processes, the last started first. Nothing can be started afterwards.
 func (s *Supervisor) Stop() error {
 	s.mu.Lock()
 	s.closed = true
@@ -135,7 +135,7 @@ func (s *Supervisor) Stop() error {
 	return errors.Join(errs...)
 }
 
-// Child finds a process by its name; nil when there is none.
+// Child returns the process with a name, or nil.
 func (s *Supervisor) Child(name string) *Child {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,12 +151,12 @@ func command(spec Spec, log *os.File) *exec.Cmd {
 	cmd := exec.Command(spec.Path, spec.Args...) //nolint:noctx // Stop ends them, not a context
 	cmd.Env, cmd.Dir = spec.Env, spec.Dir
 	cmd.Stdout, cmd.Stderr = log, log
-	// A group of its own: Ctrl-C reaches us alone, and we end the processes in order.
+	// A separate group: Ctrl-C then reaches only us, and we end the processes in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	return cmd
 }
 
-// end asks the process to end and insists after the timeout.
+// end sends SIGTERM, and SIGKILL after the timeout.
 func end(p *child.Process, spec Spec) error {
 	timeout := spec.StopTimeout
 	if timeout == 0 {
@@ -171,7 +171,7 @@ func end(p *child.Process, spec Spec) error {
 	return kill(p, spec)
 }
 
-// kill ends the process's whole group at once, grandchildren included.
+// kill ends the process's whole group at once, including grandchildren.
 func kill(p *child.Process, spec Spec) error {
 	if !p.Running() {
 		return nil
@@ -186,7 +186,7 @@ func kill(p *child.Process, spec Spec) error {
 	return nil
 }
 
-// lockedWriter lets several goroutines write whole lines.
+// lockedWriter makes writes of several goroutines atomic.
 type lockedWriter struct {
 	mu sync.Mutex
 	w  io.Writer

@@ -30,6 +30,8 @@ func TestMain(m *testing.M) {
 	case "fail":
 		fmt.Println("the reason of the failure")
 		os.Exit(3)
+	case "stumble":
+		stumble()
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		touch("FILE")
@@ -49,7 +51,25 @@ func serve() {
 	journal("end " + os.Getenv("NAME"))
 }
 
-// supervise starts a child of its own and waits to be killed.
+// stumble serves once, and then dies DEATHS times while it starts.
+func stumble() {
+	raw, err := os.ReadFile(os.Getenv("JOURNAL"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		panic(err)
+	}
+	deaths, err := strconv.Atoi(os.Getenv("DEATHS"))
+	if err != nil {
+		panic(err)
+	}
+	journal("life")
+	if lives := strings.Count(string(raw), "life"); lives > 0 && lives <= deaths {
+		fmt.Println("what it needs is down")
+		os.Exit(3)
+	}
+	serve()
+}
+
+// supervise starts a grandchild and waits to be killed.
 func supervise() {
 	s, err := supervisor.New(os.Getenv("LOGS"), nil)
 	if err == nil {
@@ -91,7 +111,7 @@ func exists(path string) func(context.Context) error {
 	}
 }
 
-// output collects what the person would see.
+// output collects the messages for the user.
 type output struct {
 	mu  sync.Mutex
 	buf bytes.Buffer
@@ -158,8 +178,8 @@ func start(t *testing.T, f *fixture, spec supervisor.Spec) *supervisor.Child {
 	return c
 }
 
-// eventually waits for a condition; its bound is generous, since it only decides
-// how long a broken program is waited for.
+// eventually waits for a condition. Its timeout is long, because it only matters for a
+// broken program.
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)
@@ -220,6 +240,47 @@ func TestKilledProcessStaysDownUntilRestart(t *testing.T) {
 	}
 	if strings.Contains(f.said.String(), "unexpectedly") {
 		t.Error("a kill on purpose was reported as a crash")
+	}
+}
+
+// stumbling is a process that was killed, and dies some times when it is started again.
+func stumbling(t *testing.T, f *fixture, deaths int) *supervisor.Child {
+	t.Helper()
+	spec := f.spec("worker", "stumble")
+	spec.Env = append(spec.Env, "DEATHS="+strconv.Itoa(deaths))
+	c := start(t, f, spec)
+	if err := errors.Join(c.Kill(), os.Remove(filepath.Join(f.dir, "worker.ready"))); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestRestartTriesAgain(t *testing.T) {
+	f := newFixture(t)
+	c := stumbling(t, f, 2)
+	if err := c.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.PID() == 0 {
+		t.Error("the process is down after Restart")
+	}
+	if said := f.said.String(); !strings.Contains(said, "worker ended unexpectedly (exit status 3); starting it again") {
+		t.Errorf("the person was told %q", said)
+	}
+}
+
+func TestRestartGivesUpInTheEnd(t *testing.T) {
+	f := newFixture(t)
+	c := stumbling(t, f, 1000)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := c.Restart(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("error is %v", err)
+	}
+	lives := len(f.lines(t))
+	time.Sleep(3 * time.Second) // longer than the pause before the next start
+	if c.PID() != 0 || len(f.lines(t)) != lives {
+		t.Error("the process was started again after Restart gave up")
 	}
 }
 
@@ -286,7 +347,7 @@ func TestNameIsUnique(t *testing.T) {
 	}
 }
 
-// A supervisor that is killed cannot stop anything: the kernel has to.
+// A killed supervisor can't stop its children; the kernel does.
 func TestKilledSupervisorLeavesNoOrphan(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("only Linux ends the children of a killed parent")

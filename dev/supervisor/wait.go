@@ -16,8 +16,8 @@ const (
 	sayEvery     = 2 // seconds
 )
 
-// Wait calls check until it returns nil or ctx ends. A wait of two seconds or more
-// is told to the person who waits, with the time so far.
+// Wait calls check until it returns nil or ctx ends. After two seconds it prints what it
+// waits for, with the time so far.
 func Wait(ctx context.Context, progress io.Writer, what string, check func(context.Context) error) error {
 	began, said := time.Now(), 0
 	for {
@@ -41,7 +41,7 @@ func Wait(ctx context.Context, progress io.Writer, what string, check func(conte
 	}
 }
 
-// TCP is a readiness check: something accepts connections at address.
+// TCP is a readiness check: a server accepts connections at address.
 func TCP(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		dialer := net.Dialer{Timeout: checkTimeout}
@@ -53,7 +53,7 @@ func TCP(address string) func(context.Context) error {
 	}
 }
 
-// HTTP is a readiness check: a GET of url is answered with status 200.
+// HTTP is a readiness check: a GET of url returns status 200.
 func HTTP(url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, checkTimeout)

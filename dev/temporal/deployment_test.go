@@ -33,7 +33,7 @@ import (
 
 const deploymentFiles = "../../docker/"
 
-// deploymentConfig reads what the container's server reads.
+// deploymentConfig reads the configuration of the container's server.
 func deploymentConfig(t *testing.T) *config.Config {
 	t.Helper()
 	c, err := config.Load(config.WithConfigFile(deploymentFiles + "temporal/server.yaml"))
@@ -63,7 +63,7 @@ func TestDeploymentIsReachedOverTLSAlone(t *testing.T) {
 	}
 }
 
-// passwordFile keeps the secret of the database where the deployment's scripts look for it.
+// passwordFile stores the database's password where the deployment's scripts read it.
 func passwordFile(t *testing.T) (dir, file string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -74,7 +74,7 @@ func passwordFile(t *testing.T) (dir, file string) {
 	return dir, file
 }
 
-// certificates are an authority's and those of a server "temporal" that it vouches for, as files.
+// certificates writes the files of an authority and of a server "temporal" that it signed.
 func certificates(t *testing.T) (authority, certificate, key string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -140,8 +140,8 @@ func prepareHistories(t *testing.T, server *url.URL, secrets string) {
 	}
 }
 
-// The server starts from the deployment's file. Ports, the database's address and paths are this machine's, and the
-// database has no TLS here; the rest is as written.
+// The server starts from the deployment's file. Only the ports, the database's address and the paths are changed to
+// this machine's, and the database has no TLS here.
 func TestDeploymentServes(t *testing.T) {
 	server, err := url.Parse(database(t).DSN("postgres"))
 	if err != nil {
@@ -213,7 +213,7 @@ func serveDeployment(t *testing.T, c *config.Config) {
 	})
 }
 
-// askOverTLS waits until the server's own workers poll: they have come in through the frontend's TLS too.
+// askOverTLS waits until the server's own workers poll: they too connect through the frontend's TLS.
 func askOverTLS(t *testing.T, address, authority string) {
 	t.Helper()
 	pemBytes, err := os.ReadFile(authority)

@@ -1,6 +1,5 @@
-// Package temporal runs the real Temporal server and its Web UI inside a process
-// of ours, kept in PostgreSQL, for development and end-to-end tests.
+// Package temporal runs the real Temporal server and its Web UI inside our own
+// process, with PostgreSQL, for development and end-to-end tests.
 //
-// The namespace and the search attributes are not its business: `kivuko apply`
-// makes those, here as anywhere.
+// `kivuko apply` makes the namespace and the search attributes, as in production.
 package temporal

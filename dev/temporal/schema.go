@@ -11,8 +11,8 @@ import (
 	sqltool "go.temporal.io/server/tools/sql"
 )
 
-// The plugin that reaches PostgreSQL through pgx: measured a quarter faster for
-// the server's own tables than the one on lib/pq.
+// The plugin that uses pgx: measured a quarter faster for the server's own tables
+// than the one that uses lib/pq.
 const plugin = "postgres12_pgx"
 
 // DefaultDatabase is the name of the server's database; that of the visibility
@@ -21,7 +21,7 @@ const DefaultDatabase = "kivuko_temporal"
 
 const visibilitySuffix = "_visibility"
 
-// database is one of the server's two databases and the schema it carries.
+// database is one of the server's two databases and its schema.
 type database struct {
 	name   string
 	schema string // path in the schema files that the server embeds
@@ -38,7 +38,7 @@ func databases(name string) (main, visibility database) {
 func sqlConfig(dsn string, db database) (*config.SQL, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
-		// The error of url.Parse quotes its input, password included.
+		// The error of url.Parse quotes its input with the password.
 		return nil, fmt.Errorf("the PostgreSQL URL cannot be parsed")
 	}
 	if u.Host == "" || u.User == nil {
@@ -75,7 +75,7 @@ func migrate(ctx context.Context, dsn string, db database, logger log.Logger) er
 		return err
 	}
 	err := withConnection(dsn, db, logger, func(c *sqltool.Connection) error {
-		// A database with a version keeps it: the set-up is for new ones alone.
+		// Only a new database is set up; one with a schema version keeps it.
 		setup := &schema.SetupConfig{InitialVersion: "0.0"}
 		if _, err := c.ReadSchemaVersion(); err != nil {
 			if err := schema.NewSetupSchemaTask(c, setup, logger).Run(); err != nil {

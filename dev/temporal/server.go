@@ -15,7 +15,7 @@ import (
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/common/membership/static"
 	"go.temporal.io/server/common/metrics"
-	// The plugin that keeps the server's data in PostgreSQL registers itself.
+	// The plugin for PostgreSQL registers itself.
 	_ "go.temporal.io/server/common/persistence/sql/sqlplugin/postgresql"
 	"go.temporal.io/server/common/primitives"
 	temporalserver "go.temporal.io/server/temporal"
@@ -24,8 +24,8 @@ import (
 )
 
 const (
-	// historyShards is fixed when the databases are made. Sixteen are best for one
-	// node; a production cluster takes more.
+	// historyShards can't change after the databases are made. Sixteen are best for one
+	// node; a production cluster needs more.
 	historyShards = 16
 	clusterName   = "active"
 
@@ -34,29 +34,29 @@ const (
 	readyPoll    = 50 * time.Millisecond
 )
 
-// Options say where the server listens and keeps its data.
+// Options configure the server.
 type Options struct {
 	// PostgresURL names a PostgreSQL server and a user that may create databases;
-	// the database in it is not used. It carries a password: never logged.
+	// its database is not used. It contains a password and is never logged.
 	PostgresURL string
 	// Database is the name of the server's database; empty: DefaultDatabase.
 	Database string
 	// DynamicConfig is the path of the dynamic configuration file.
 	DynamicConfig string
-	// Port is the loopback port of the frontend; 0: one that is free or remembered.
+	// Port is the loopback port of the frontend; 0: the one in PortsFile, or a free one.
 	Port int
-	// PortsFile remembers the ports across runs; empty: free ones each time.
+	// PortsFile stores the ports between runs; empty: free ports each time.
 	PortsFile string
-	// MetricsPort serves Prometheus metrics on loopback; 0: none are kept, which
-	// saves a sixth of the server's work.
+	// MetricsPort serves Prometheus metrics on loopback; 0: no metrics, which saves a
+	// sixth of the server's work.
 	MetricsPort int
-	// UI says whether and how the Web UI is served.
+	// UI configures the Web UI.
 	UI UI
 	// LogFile gets the server's log; empty: standard error.
 	LogFile string
 	// LogLevel is debug, info, warn or error; empty: warn.
 	LogLevel string
-	// Progress gets sentences for the person who waits; nil drops them.
+	// Progress gets messages for the user; nil drops them.
 	Progress io.Writer
 }
 
@@ -80,8 +80,8 @@ type portSet struct {
 // Start prepares the databases, starts all of the server's services and waits
 // until the frontend answers. The caller must Stop it.
 //
-// The server ends the whole process when it cannot open one of its listeners
-// later on; a listener that is taken from the start is reported as an error.
+// A port that is taken at the start is an error. When the server can't open a
+// listener later, it ends the whole process.
 func Start(ctx context.Context, opts Options) (*Server, error) {
 	if opts.Progress == nil {
 		opts.Progress = io.Discard
@@ -102,14 +102,14 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	return s, nil
 }
 
-// Address is the host:port of the frontend, for clients and workers.
+// Address returns the host:port of the frontend, for clients and workers.
 func (s *Server) Address() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return ports.Address(s.ports.frontend)
 }
 
-// UIURL is the address of the Web UI, or empty when it is not served.
+// UIURL returns the address of the Web UI, or an empty string when it is not served.
 func (s *Server) UIURL() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,8 +227,8 @@ func (s *Server) build(cfg *config.Config, p portSet, done <-chan any) (temporal
 		temporalserver.WithLogger(s.logger),
 		temporalserver.WithAuthorizer(authorizer),
 		temporalserver.WithDynamicConfigClient(dynamic),
-		// One process is the whole cluster. Static hosts spare it the gossip protocol
-		// and the memory of members that were killed.
+		// One process is the whole cluster. Static hosts avoid the gossip protocol, which
+		// remembers killed members.
 		temporalserver.WithStaticHosts(map[primitives.ServiceName]static.Hosts{
 			primitives.FrontendService: static.SingleLocalHost(ports.Address(p.frontend)),
 			primitives.HistoryService:  static.SingleLocalHost(ports.Address(p.history)),
@@ -291,7 +291,7 @@ func service(grpc, http int) config.Service {
 	return config.Service{RPC: config.RPC{GRPCPort: grpc, HTTPPort: http, BindOnLocalHost: true}}
 }
 
-// assignPorts finds a port for each service; one that was asked for must be free.
+// assignPorts returns a port for each service; a requested port must be free.
 func assignPorts(opts Options) (portSet, error) {
 	book := ports.NewBook()
 	var err error
@@ -325,7 +325,7 @@ func assignPorts(opts Options) (portSet, error) {
 	return p, nil
 }
 
-// quiet drops the client's log lines: the waits for readiness expect failures.
+// quiet drops the client's log lines, because the waits for readiness expect failures.
 type quiet struct{}
 
 func (quiet) Debug(string, ...any) {}

@@ -110,8 +110,8 @@ func register(t *testing.T, c client.Client) {
 	}
 }
 
-// begin starts a workflow that no worker runs yet. The server's caches learn of a
-// new namespace within seconds, so it tries again until they have.
+// begin starts a workflow that no worker runs yet. It retries for the seconds until
+// the server's caches contain a new namespace.
 func begin(t *testing.T, c client.Client, id string) client.WorkflowRun {
 	t.Helper()
 	deadline := time.Now().Add(time.Minute)
@@ -130,9 +130,9 @@ func begin(t *testing.T, c client.Client, id string) client.WorkflowRun {
 func greet(_ workflow.Context, name string) (string, error) { return "hello " + name, nil }
 
 // finish runs a worker until the workflow has ended, and checks its result.
-// patience is how long a workflow may take to go on: the server retries with growing pauses after a crash, and
-// longer on a busy machine.
-const patience = 5 * time.Minute
+// timeout limits how long a workflow may take to continue: after a crash the server retries with growing pauses, which
+// take longer on a busy machine.
+const timeout = 5 * time.Minute
 
 func finish(t *testing.T, c client.Client, id string) {
 	t.Helper()
@@ -142,7 +142,7 @@ func finish(t *testing.T, c client.Client, id string) {
 		t.Fatal(err)
 	}
 	defer w.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	var got string
 	if err := c.GetWorkflow(ctx, id, "").Get(ctx, &got); err != nil {
@@ -182,7 +182,7 @@ func TestWorkflowSurvivesARestartOfTheServer(t *testing.T) {
 	}
 }
 
-// process starts a server as a process of its own and returns its address.
+// process starts a server as a separate process and returns its address.
 func process(t *testing.T, url, state string) (*child.Process, string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -229,8 +229,8 @@ func TestServerSurvivesACrashOfItsDatabase(t *testing.T) {
 	s := start(t, options(pg.DSN("postgres"), t.TempDir()))
 	c := dial(t, s.Address())
 	register(t, c)
-	// Each service of the server looks a namespace up when it first meets it. What it was about to do for one that is
-	// seconds old is dropped when the database dies under that look.
+	// Each service of the server reads a namespace when it first needs it. When the database dies during that read, the
+	// service drops its task for a namespace that is seconds old.
 	begin(t, c, "before")
 	finish(t, c, "before")
 	begin(t, c, "crash")

@@ -13,14 +13,14 @@ import (
 	"kivuko/dev/ports"
 )
 
-// UI says whether and how the Web UI is served.
+// UI configures the Web UI.
 type UI struct {
 	// Port is its loopback port; 0: no Web UI.
 	Port int
-	// Namespace is the one it opens with.
+	// Namespace is the one that it shows first.
 	Namespace string
 	// CodecEndpoint is the URL of the server that decrypts payloads for the browser;
-	// empty: payloads are shown as they are.
+	// empty: payloads are shown undecoded.
 	CodecEndpoint string
 }
 
@@ -32,13 +32,13 @@ type webUI struct {
 func (w *webUI) url() string { return "http://" + ports.Address(w.port) }
 func (w *webUI) stop()       { w.server.Stop() }
 
-// startUI serves the Web UI, when asked to, and waits until it answers.
+// startUI serves the Web UI, if configured, and waits until it answers.
 func (s *Server) startUI(ctx context.Context) error {
 	o := s.opts.UI
 	if o.Port == 0 {
 		return nil
 	}
-	// The UI's server ends the process when it cannot listen, so we look first.
+	// The UI's server ends the process when it can't listen, so we check the port first.
 	if !ports.IsFree(o.Port) {
 		return fmt.Errorf("port %d of %s, for the Web UI, is taken by another program", o.Port, ports.Loopback)
 	}
@@ -51,7 +51,7 @@ func (s *Server) startUI(ctx context.Context) error {
 		DisableNewsFetch:    true,
 		HideLogs:            true,
 		Codec:               uiconfig.Codec{Endpoint: o.CodecEndpoint},
-		// Loopback has no TLS: a cookie marked secure would never come back.
+		// Loopback has no TLS, and browsers don't send secure cookies without it.
 		CORS: uiconfig.CORS{CookieInsecure: true},
 	}))
 	ui := &webUI{server: server, port: o.Port}

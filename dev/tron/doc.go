@@ -10,30 +10,29 @@
 // energy, activation, memo, multi-signature and permission-update fees at the
 // main network's prices. Contracts run on go-ethereum's virtual machine, metered
 // with the energy table of TRON's; fee_limit caps the total, staked energy
-// included. Blocks are signed by 27 witnesses in turn and are solid when 19 of
-// them stand behind, which is 18 blocks behind the head. Refusals carry
-// java-tron's codes and texts, its misspellings included.
+// included. 27 witnesses sign blocks in turn. A block is solid when 19 of them
+// have confirmed it, which is 18 blocks behind the head. Refusals have
+// java-tron's codes and texts, including its misspellings.
 //
 // # What a caller must expect
 //
 // As on java-tron, a full node's answers about accounts, contracts and single
-// transactions include what only waits in the pool; inclusion shows in
-// GetTransactionInfoById and finality in the WalletSolidity service alone. What
-// is not found is an empty message. A rebroadcast is judged in java-tron's
-// order: a mined transaction whose expiration has passed answers "Transaction
-// expired", not "Dup transaction.".
+// transactions include the pool. Only GetTransactionInfoById shows inclusion, and
+// only the WalletSolidity service shows finality. A missing object is an empty
+// message. A rebroadcast is checked in java-tron's order: a mined transaction
+// whose expiration has passed gets "Transaction expired", not "Dup transaction.".
 //
 // # State
 //
-// The state is one map with an undo journal (state.go). A block keeps what it
-// replaced until it is solid; that is what reorganisations, reads of the
-// solidified state and refused transactions use. With a data directory, every
-// block and reorganisation is appended to one file and replayed at start
-// (blockfile.go); what waited in the pool is lost, as it is on a real node. The
-// file is written without fsync: it survives the process, and a crash of the
-// machine costs at most the newest blocks.
+// The state is one map with an undo journal (state.go). A block keeps the values
+// that it replaced until it is solid; reorganisations, reads of the solidified
+// state and refused transactions use them. With a data directory, every block and
+// reorganisation is appended to one file and replayed at start (blockfile.go).
+// Pending transactions are lost, as on a real node. The file is written without
+// fsync: it survives a crash of the process, and a crash of the machine costs at
+// most the newest blocks.
 //
-// # What is not there
+// # What is missing
 //
 // Peers and voting, TRC-10, votes, the market, shielded transfers. CREATE inside
 // a contract makes Ethereum's addresses, precompiles from 0x0a on are absent,

@@ -21,7 +21,7 @@ const (
 )
 
 // Config is what a node needs. The zero value is a node in memory, on free
-// loopback ports, that makes blocks only when told to.
+// loopback ports, that makes blocks only on request.
 type Config struct {
 	// DataDir keeps the blocks over restarts; empty means in memory.
 	DataDir string
@@ -152,7 +152,7 @@ func (n *Node) Start(ctx context.Context) error {
 		n.host.ServeHTTP("http", n.httpHandler())
 		n.host.ServeHTTP("control", n.controlHandler())
 		n.host.Go("producer", func() error {
-			return n.rhythm.Beat(ctx, func() error {
+			return n.rhythm.Tick(ctx, func() error {
 				_, err := n.ProduceBlock()
 				return err
 			})

@@ -83,7 +83,7 @@ func (c *chain) offer(tx *core.Transaction, forced core.Transaction_ResultContra
 	return p, nil
 }
 
-// has tells whether the transaction is in a block or in the pool.
+// has reports whether the transaction is in a block or in the pool.
 func (c *chain) has(id Hash) bool {
 	_, mined := c.byTx[id]
 	return mined || c.inPool[id] != nil

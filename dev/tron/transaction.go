@@ -112,7 +112,7 @@ func (s *state) applyTransaction(block *blockContext, in *incoming) (*core.Trans
 	return info, nil
 }
 
-// activates tells whether the transaction makes a new account.
+// activates reports whether the transaction makes a new account.
 func (s *state) activates(message proto.Message) bool {
 	switch m := message.(type) {
 	case *core.AccountCreateContract:

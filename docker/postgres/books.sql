@@ -1,5 +1,5 @@
 -- The roles and the database of Kivuko's books, on the first start of an empty volume. The service's role owns
--- nothing and can't change its own guards; migrations run as the owner. Passwords come from files.
+-- nothing, so it can't change the triggers that guard it; migrations run as the owner. Passwords come from files.
 \set ON_ERROR_STOP on
 \set owner_password `cat "${SECRETS:-/run/secrets}/books_owner_password"`
 \set service_password `cat "${SECRETS:-/run/secrets}/books_service_password"`

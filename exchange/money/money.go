@@ -1,8 +1,7 @@
 // Package money holds amounts of the assets that Kivuko moves.
 //
-// An Amount is an asset and a decimal number of its main unit (dollars, shillings, TRX), never a
-// float. It can't hold more decimal places than its asset has, so an amount that exists can be paid.
-// Rounding happens only where a method says so in its name.
+// An Amount is an asset and a decimal number of its main unit (dollars, shillings, TRX), never a float. It has at most as
+// many decimal places as its asset, so any amount can be paid. Only methods that say so in their name round.
 package money
 
 import (
@@ -18,8 +17,8 @@ import (
 // Asset is the symbol of something that can be owned: a stablecoin, a currency or a native coin.
 type Asset string
 
-// The assets that Kivuko knows. A token's contract on each network is configuration of the chain
-// drivers; the symbol here is the same on every network.
+// The assets that Kivuko knows. The symbol is the same on every network; token contracts are configuration of the chain
+// drivers.
 const (
 	USDT Asset = "USDT"
 	USDC Asset = "USDC"
@@ -36,13 +35,13 @@ var scales = map[Asset]int32{USDT: 6, USDC: 6, KES: 2, TRX: 6, ETH: 18, SOL: 9}
 // Assets lists the known assets in a fixed order.
 func Assets() []Asset { return []Asset{USDT, USDC, KES, TRX, ETH, SOL} }
 
-// Valid tells whether a is a known asset.
+// Valid reports whether a is a known asset.
 func (a Asset) Valid() bool { _, ok := scales[a]; return ok }
 
-// Stablecoin tells whether a is one of the two tokens that Kivuko exchanges.
+// Stablecoin reports whether a is one of the two tokens that Kivuko exchanges.
 func (a Asset) Stablecoin() bool { return a == USDT || a == USDC }
 
-// Fiat tells whether a is a currency of a state.
+// Fiat reports whether a is a currency of a state.
 func (a Asset) Fiat() bool { return a == KES }
 
 // Scale is the number of decimal places of a. It panics for an unknown asset, which can only be a
@@ -55,11 +54,10 @@ func (a Asset) Scale() int32 {
 	return s
 }
 
-// MaxWholeDigits bounds the digits before the decimal point, so that no sum of a day's amounts
-// leaves what the database column holds.
+// MaxWholeDigits bounds the digits before the decimal point, so that a day's sum fits in the database column.
 const MaxWholeDigits = 15
 
-// Reasons for which Parse refuses a text. Their messages are fit for people.
+// Why Parse refuses a text. These messages may be shown to users.
 var (
 	ErrEmpty     = errors.New("must not be empty")
 	ErrSyntax    = errors.New("must be a plain decimal number such as 10 or 10.50, without sign, exponent, spaces or separators")
@@ -67,17 +65,17 @@ var (
 	ErrTooLarge  = errors.New("has too many digits")
 )
 
-// Amount is a quantity of one asset. The zero value is no amount at all (IsZero is true, Asset is
-// empty). Amounts may be negative inside the ledger; Parse never makes one.
+// Amount is a quantity of one asset. The zero value is no amount (IsZero is true, Asset is empty). Amounts may be negative
+// inside the ledger; Parse returns none below zero.
 type Amount struct {
 	asset Asset
 	value decimal.Decimal
 }
 
-// Zero is nothing of a.
+// Zero is an amount of zero.
 func Zero(a Asset) Amount { return Amount{asset: a} }
 
-// New makes an amount from a decimal, refusing one with more places than the asset has.
+// New makes an amount from a decimal. It refuses one with more places than the asset has.
 func New(a Asset, v decimal.Decimal) (Amount, error) {
 	if !a.Valid() {
 		return Amount{}, fmt.Errorf("unknown asset %q", string(a))
@@ -143,7 +141,7 @@ func digits(s string) bool {
 	return s != ""
 }
 
-// Asset is what the amount is of.
+// Asset is the amount's asset.
 func (m Amount) Asset() Asset { return m.asset }
 
 // Decimal is the number in main units.
@@ -163,10 +161,10 @@ func (m Amount) String() string {
 // Sign is -1, 0 or 1.
 func (m Amount) Sign() int { return m.value.Sign() }
 
-// IsZero tells whether the number is zero.
+// IsZero reports whether the number is zero.
 func (m Amount) IsZero() bool { return m.value.IsZero() }
 
-// Positive tells whether the number is above zero.
+// Positive reports whether the number is above zero.
 func (m Amount) Positive() bool { return m.value.Sign() > 0 }
 
 // Neg is the amount with the opposite sign.
@@ -181,7 +179,7 @@ func (m Amount) Sub(o Amount) Amount { m.same(o); return Amount{m.asset, m.value
 // Cmp compares two amounts of one asset as -1, 0 or 1. Mixing assets panics.
 func (m Amount) Cmp(o Amount) int { m.same(o); return m.value.Cmp(o.value) }
 
-// Equal tells whether asset and number are the same.
+// Equal reports whether asset and number are the same.
 func (m Amount) Equal(o Amount) bool { return m.asset == o.asset && m.value.Equal(o.value) }
 
 // CeilWhole rounds up to whole main units. The side that pays KES is rounded with it, because
@@ -232,7 +230,7 @@ func (m Amount) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{m.asset, m.String()})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes and refuses what could not have come from it.
+// UnmarshalJSON reads what MarshalJSON writes and refuses anything else.
 func (m *Amount) UnmarshalJSON(b []byte) error {
 	var w wire
 	if err := json.Unmarshal(b, &w); err != nil {

@@ -60,7 +60,7 @@ func amounts(a money.Asset) *rapid.Generator[money.Amount] {
 	})
 }
 
-// What was written can be read, in every form that leaves the process.
+// Everything that is written can be read back, in every form that leaves the process.
 func TestFormsAreReversible(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -104,7 +104,7 @@ func TestJSONRefusesWhatItNeverWrote(t *testing.T) {
 	}
 }
 
-// Rounding is to the side that its name says and by less than one unit; sums lose nothing.
+// Rounding goes in the direction of the method's name and by less than one unit; sums lose nothing.
 func TestRounding(t *testing.T) {
 	t.Parallel()
 	unit := decimal.New(1, -2)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// handleBalance takes a question for our balances; the answer is posted later.
+// handleBalance accepts a balance query; the answer is posted later.
 func (s *Server) handleBalance(w http.ResponseWriter, f form) {
 	switch {
 	case f["CommandID"] != "AccountBalance":
@@ -40,7 +40,7 @@ func (s *Server) handleBalance(w http.ResponseWriter, f form) {
 	reply(w, http.StatusOK, conversationAck(ticket, own))
 }
 
-// handleReversal takes a request to give a collection back; the outcome is posted later.
+// handleReversal accepts a request to reverse a collection; the outcome is posted later.
 func (s *Server) handleReversal(w http.ResponseWriter, f form) {
 	amount, whole := f.amount()
 	switch {
@@ -74,7 +74,7 @@ func (s *Server) handleReversal(w http.ResponseWriter, f form) {
 	reply(w, http.StatusOK, conversationAck(ticket, own))
 }
 
-// reverse gives a collection back once, and in full.
+// reverse returns a collection once, and in full.
 func (s *Server) reverse(receipt string, amount int64, ticket string, authorised bool) result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,7 +113,7 @@ func (s *Server) reverse(receipt string, amount int64, ticket string, authorised
 	return r
 }
 
-// handleRegister takes the addresses for payments to our number. As in production they are taken once.
+// handleRegister accepts the addresses for payments to our number: once, as in production.
 func (s *Server) handleRegister(w http.ResponseWriter, f form) {
 	switch {
 	case f["ShortCode"] != s.cfg.Shortcode:
@@ -159,11 +159,11 @@ func (s *Server) handleSimulate(w http.ResponseWriter, f form) {
 	reply(w, http.StatusOK, map[string]string{"OriginatorCoversationID": newRequestID(), "ResponseCode": "0", "ResponseDescription": "Accept the service request successfully."})
 }
 
-// ErrRejected is a payment that the validation address, or the operator, did not let in.
+// ErrRejected means that the validation address, or the operator, rejected a payment.
 var ErrRejected = errors.New("the payment was rejected")
 
-// Pay makes a payer pay our number of their own accord, and gives the receipt. The validation address is
-// asked first; where it does not answer in time, the ResponseType of the registration decides.
+// Pay makes a payer pay our number without a prompt, and returns the receipt. The validation address is asked first; without
+// a response in time, the ResponseType of the registration decides.
 func (s *Server) Pay(phone, reference string, amount int64) (receipt string, err error) {
 	if !validPhone(phone) || amount <= 0 {
 		return "", errors.New("phone and amount: must be 254 and nine digits, and whole shillings")
@@ -195,7 +195,7 @@ func (s *Server) Pay(phone, reference string, amount int64) (receipt string, err
 	return e.Receipt, nil
 }
 
-// validated asks the validation address whether to let a payment in.
+// validated asks the validation address whether to accept a payment.
 func (s *Server) validated(r *registration, e Effect, balance int64, b Behaviour) bool {
 	client := *s.callbacks[0]
 	client.Timeout = s.cfg.ValidationTimeout
@@ -221,7 +221,7 @@ func (s *Server) handlePullRegister(w http.ResponseWriter, f form) {
 // pullPage is how many rows a page of the statement has.
 const pullPage = 100
 
-// handlePull gives a page of the statement: collections of the last 48 hours, nested twice.
+// handlePull returns a page of the statement: collections of the last 48 hours, nested twice.
 func (s *Server) handlePull(w http.ResponseWriter, f form) {
 	const layout = "2006-01-02 15:04:05"
 	from, fromErr := time.ParseInLocation(layout, f["StartDate"], eat)
@@ -253,7 +253,7 @@ func (s *Server) handlePull(w http.ResponseWriter, f form) {
 	})
 }
 
-// statement lists the rows from one time to another, both included to the second.
+// statement lists the rows from one time to another, both inclusive to the second.
 func (s *Server) statement(from, to time.Time) []map[string]any {
 	s.mu.Lock()
 	effects := slices.Clone(s.ledger.effects)

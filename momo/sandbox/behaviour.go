@@ -18,14 +18,14 @@ const (
 	OpRegister = "register"
 	OpPull     = "pull"
 	OpFloat    = "float" // from the working account to the utility account
-	OpPayee    = "payee" // whose a number is
+	OpPayee    = "payee" // the owner of a number
 	OpC2B      = "c2b"   // a payment that the payer starts
 )
 
-// anyGateway are the operations that the gateway itself can spoil.
+// anyGateway are the operations for which the gateway itself can fail.
 var anyGateway = []string{OpToken, OpPrompt, OpQuery, OpPayout, OpStatus, OpBalance, OpReversal, OpRegister, OpPull, OpFloat, OpPayee}
 
-// ackMode is what the caller gets to see of a request that was accepted.
+// ackMode is the response to an accepted request.
 type ackMode int
 
 const (
@@ -36,34 +36,34 @@ const (
 	ackDrop           // the connection breaks
 )
 
-// queryMode is how a question about a prompt or payout is answered.
+// queryMode is how a query about a prompt or payout is answered.
 type queryMode int
 
 const (
 	queryTruth    queryMode = iota
-	queryPending            // as if it were still under way
+	queryPending            // as if it were still running
 	queryBusy               // 500.001.1001 with status 500
 	queryBlank              // 500.001.1001 with an empty message and status 200
-	queryNone               // as if it had never been heard of
+	queryNone               // as if it were unknown
 	queryContrary           // failed where it succeeded
 	queryAmount             // succeeded with another amount
-	querySilent             // the answer never comes
+	querySilent             // no answer
 )
 
-// gatewayFault is an answer that comes before the request is looked at or in place of its acceptance.
+// gatewayFault is a response instead of reading the request or of accepting it.
 type gatewayFault struct {
 	status  int
 	code    string
 	message string
 	html    bool
 	drop    bool
-	flood   bool // an answer without end
+	flood   bool // an endless response
 }
 
-// Behaviour is one way in which the operator can behave. The exported fields are its documentation.
+// Behaviour is one way in which the operator can behave.
 type Behaviour struct {
 	Name  string   `json:"name"`
-	Magic string   `json:"magic,omitempty"` // the last two digits of a magic number, and the last two of a magic amount
+	Magic string   `json:"magic,omitempty"` // the last two digits of a magic number and of a magic amount
 	Ops   []string `json:"ops"`
 	Text  string   `json:"text"`
 
@@ -72,7 +72,7 @@ type Behaviour struct {
 	code        string // the result; "" is success
 	desc        string
 	hang        bool  // no result, ever
-	lateSuccess bool  // after the failure of code, the money moves all the same
+	lateSuccess bool  // after the failure in code, the money moves all the same
 	delta       int64 // added to the amount that the payer pays
 	timeout     bool  // the queue's timeout notice comes first
 
@@ -98,7 +98,7 @@ var (
 	behaviour = slices.Concat(promptResults, promptFaults, payoutBehaviours, promptRefusals, c2bBehaviours, gatewayBehaviours)
 )
 
-// Behaviours is the table of everything that can be asked for, by magic number or by /control/faults.
+// Behaviours lists all behaviours that a magic number or /control/faults can select.
 func Behaviours() []Behaviour { return slices.Clone(behaviour) }
 
 var promptResults = []Behaviour{
@@ -120,11 +120,11 @@ var promptResults = []Behaviour{
 	{Name: "wrong_product", Magic: "19", Ops: onPrompt, code: "2028", desc: "The request is not permitted according to product assignment.", Text: "Product not permitted (2028)."},
 	{Name: "wrong_operator", Magic: "20", Ops: onPrompt, code: "SFC_IC0003", desc: "The operator does not exist.", Text: "Operator unknown (SFC_IC0003)."},
 	{Name: "pin_locked", Magic: "21", Ops: onPrompt, code: "8006", desc: "The security credential is locked.", Text: "The payer's PIN is locked (8006)."},
-	{Name: "uncatalogued", Magic: "22", Ops: []string{OpPrompt, OpPayout}, code: "7461", desc: "Unexpected.", Text: "A code that no catalogue holds (7461)."},
+	{Name: "uncatalogued", Magic: "22", Ops: []string{OpPrompt, OpPayout}, code: "7461", desc: "Unexpected.", Text: "A code that is in no catalogue (7461)."},
 }
 
 var promptFaults = []Behaviour{
-	{Name: "callback_lost", Magic: "30", Ops: onPrompt, lost: true, Text: "Paid; the callback never comes."},
+	{Name: "callback_lost", Magic: "30", Ops: onPrompt, lost: true, Text: "Paid; no callback."},
 	{Name: "callback_twice", Magic: "31", Ops: onPrompt, twice: true, Text: "Paid; the callback comes twice."},
 	{Name: "callback_late", Magic: "32", Ops: onPrompt, late: true, Text: "Paid at once; the callback comes late."},
 	{Name: "late_success_1037", Magic: "33", Ops: onPrompt, code: "1037", desc: "No response from user.", lateSuccess: true, Text: "No response (1037), later paid all the same."},
@@ -139,18 +139,18 @@ var promptFaults = []Behaviour{
 	{Name: "query_contrary", Magic: "42", Ops: []string{OpPrompt, OpQuery}, query: queryContrary, Text: "Paid; the query says 1032."},
 	{Name: "query_pending", Magic: "43", Ops: []string{OpPrompt, OpQuery}, query: queryPending, Text: "Paid; the query says 4999 for ever."},
 	{Name: "query_busy", Magic: "44", Ops: []string{OpPrompt, OpQuery}, query: queryBusy, Text: "Paid; the query says 500.001.1001, being processed."},
-	{Name: "query_blank", Magic: "45", Ops: []string{OpPrompt, OpQuery}, query: queryBlank, Text: "Paid; the query says 500.001.1001 without words and with status 200."},
-	{Name: "query_unknown", Magic: "46", Ops: []string{OpPrompt, OpQuery}, query: queryNone, Text: "Paid; the query has never heard of it."},
+	{Name: "query_blank", Magic: "45", Ops: []string{OpPrompt, OpQuery}, query: queryBlank, Text: "Paid; the query says 500.001.1001 with an empty message and status 200."},
+	{Name: "query_unknown", Magic: "46", Ops: []string{OpPrompt, OpQuery}, query: queryNone, Text: "Paid; the query does not find it."},
 	{Name: "accepted_5xx", Magic: "47", Ops: onPrompt, ack: ackError, Text: "Accepted and paid, but answered with status 500."},
 	{Name: "accepted_drop", Magic: "48", Ops: onPrompt, ack: ackDrop, Text: "Accepted and paid, but the connection breaks."},
 	{Name: "accepted_html", Magic: "49", Ops: onPrompt, ack: ackHTML, Text: "Accepted and paid, but answered with a page and status 502."},
 	{Name: "accepted_drop_lost", Magic: "23", Ops: onPrompt, ack: ackDrop, lost: true, Text: "Accepted and paid; the connection breaks and no callback comes."},
 	{Name: "accepted_blank", Magic: "24", Ops: onPrompt, ack: ackEmpty, Text: "Accepted and paid, but answered with an empty 500.001.1001."},
-	{Name: "never", Magic: "25", Ops: onPrompt, hang: true, Text: "Accepted; nothing ever comes of it."},
+	{Name: "never", Magic: "25", Ops: onPrompt, hang: true, Text: "Accepted; no result, ever."},
 	{Name: "no_receipt", Magic: "26", Ops: onPrompt, noReceipt: true, Text: "Paid; the callback has no receipt."},
 	{Name: "off_range", Magic: "27", Ops: []string{OpPrompt, OpPayout}, offRange: true, Text: "Paid; the callback comes from an address that is not the operator's."},
 	{Name: "accepted_5xx_declined", Magic: "28", Ops: onPrompt, ack: ackError, code: "1032", desc: "Request cancelled by user", Text: "Accepted and declined (1032), but answered with status 500."},
-	{Name: "callback_lost_declined", Magic: "29", Ops: onPrompt, code: "1032", desc: "Request cancelled by user", lost: true, Text: "Declined (1032); the callback never comes."},
+	{Name: "callback_lost_declined", Magic: "29", Ops: onPrompt, code: "1032", desc: "Request cancelled by user", lost: true, Text: "Declined (1032); no callback."},
 }
 
 var payoutBehaviours = []Behaviour{
@@ -158,7 +158,7 @@ var payoutBehaviours = []Behaviour{
 	{Name: "unregistered", Magic: "52", Ops: onPayout, code: "2040", desc: "Credit Party customer type (Unregistered or Registered Customer) can't be supported by the service.", Text: "The payee is not registered (2040)."},
 	{Name: "invalid_number", Magic: "53", Ops: onPayout, code: "SFC_IC0003", desc: "The operator does not exist.", Text: "Not the operator's number (SFC_IC0003)."},
 	{Name: "payee_daily_limit", Magic: "54", Ops: onPayout, code: "4", desc: "Declined due to limit rule: would exceed daily transfer limit.", Text: "The payee's daily limit (4)."},
-	{Name: "result_lost", Magic: "55", Ops: onMoney, lost: true, Text: "Paid; the result never comes."},
+	{Name: "result_lost", Magic: "55", Ops: onMoney, lost: true, Text: "Paid; no result."},
 	{Name: "result_twice", Magic: "56", Ops: onMoney, twice: true, Text: "Paid; the result comes twice."},
 	{Name: "result_late", Magic: "57", Ops: onMoney, late: true, Text: "Paid at once; the result comes late."},
 	{Name: "payee_balance_limit", Magic: "58", Ops: onPayout, code: "8", desc: "Declined due to limit rule: would exceed the maximum balance.", Text: "The payee's largest balance (8)."},
@@ -171,17 +171,17 @@ var payoutBehaviours = []Behaviour{
 	{Name: "credential_wrong", Magic: "65", Ops: onMoney, code: "2001", desc: "The initiator information is invalid.", Text: "The API credential is wrong (2001)."},
 	{Name: "credential_locked", Magic: "66", Ops: onPayout, code: "TP40153", desc: "The initiator is locked.", Text: "The API user is locked (TP40153)."},
 	{Name: "result_first", Magic: "67", Ops: onMoney, early: true, Text: "Paid; the result arrives before the acknowledgement."},
-	{Name: "status_contrary", Magic: "68", Ops: []string{OpPayout, OpFloat, OpStatus}, query: queryContrary, Text: "Paid; the status question says Failed."},
-	{Name: "status_silent", Magic: "69", Ops: []string{OpPayout, OpStatus}, query: querySilent, Text: "Paid; the status question is never answered."},
+	{Name: "status_contrary", Magic: "68", Ops: []string{OpPayout, OpFloat, OpStatus}, query: queryContrary, Text: "Paid; the status query says Failed."},
+	{Name: "status_silent", Magic: "69", Ops: []string{OpPayout, OpStatus}, query: querySilent, Text: "Paid; the status query is never answered."},
 	{Name: "payout_spike", Magic: "70", Ops: onPayout, refuse: &gatewayFault{status: 500, code: "500.003.02", message: "System is busy. Please try again in few minutes."}, Text: "Throttled, not accepted (500.003.02)."},
 	{Name: "timeout_then_failed", Magic: "71", Ops: onPayout, timeout: true, code: "2040", desc: "Credit Party customer type can't be supported by the service.", Text: "The queue's timeout notice, later a failure (2040)."},
-	{Name: "status_pending", Magic: "72", Ops: []string{OpPayout, OpStatus}, query: queryPending, Text: "Paid; the status question says Pending."},
-	{Name: "status_amount", Magic: "73", Ops: []string{OpPayout, OpStatus}, query: queryAmount, Text: "Paid; the status question tells another amount."},
+	{Name: "status_pending", Magic: "72", Ops: []string{OpPayout, OpStatus}, query: queryPending, Text: "Paid; the status query says Pending."},
+	{Name: "status_amount", Magic: "73", Ops: []string{OpPayout, OpStatus}, query: queryAmount, Text: "Paid; the status query reports another amount."},
 	{Name: "timeout_then_paid_lost", Magic: "74", Ops: onPayout, timeout: true, lost: true, Text: "The queue's timeout notice, later paid; no result comes."},
-	{Name: "payout_never", Magic: "75", Ops: onMoney, hang: true, Text: "Accepted; nothing ever comes of it."},
+	{Name: "payout_never", Magic: "75", Ops: onMoney, hang: true, Text: "Accepted; no result, ever."},
 	{Name: "account_inactive", Magic: "76", Ops: onPayout, code: "11", desc: "The DebitParty is in an invalid state.", Text: "Our account is not active (11)."},
 	{Name: "payout_busy", Magic: "77", Ops: onPayout, code: "26", desc: "System busy. Traffic blocking condition in place.", Text: "Busy (26)."},
-	{Name: "result_lost_failed", Magic: "78", Ops: onMoney, code: "2040", desc: "Credit Party customer type can't be supported by the service.", lost: true, Text: "Failed (2040); the result never comes."},
+	{Name: "result_lost_failed", Magic: "78", Ops: onMoney, code: "2040", desc: "Credit Party customer type can't be supported by the service.", lost: true, Text: "Failed (2040); no result."},
 	{Name: "late_paid", Magic: "79", Ops: onPayout, code: "2040", desc: "Credit Party customer type can't be supported by the service.", lateSuccess: true, Text: "Failed (2040), later paid all the same, with a second result."},
 }
 
@@ -215,7 +215,7 @@ var gatewayBehaviours = []Behaviour{
 	{Name: "quota", Ops: anyGateway, refuse: &gatewayFault{status: 500, code: "500.003.03", message: "Quota Violation"}, Text: "Quota used up."},
 	{Name: "internal_error", Ops: anyGateway, refuse: &gatewayFault{status: 500, code: "500.003.1001", message: "Internal Server Error"}, Text: "Internal server error, nothing accepted."},
 	{Name: "no_product", Ops: anyGateway, refuse: &gatewayFault{status: 401, code: "401", message: "Invalid API call as no apiproduct match found"}, Text: "The product is not enabled."},
-	{Name: "token_404", Ops: anyGateway[1:], refuse: &gatewayFault{status: 404, code: "404.001.03", message: "Invalid Access Token"}, Text: "The token is turned down with status 404."},
+	{Name: "token_404", Ops: anyGateway[1:], refuse: &gatewayFault{status: 404, code: "404.001.03", message: "Invalid Access Token"}, Text: "The token is refused with status 404."},
 	{Name: "empty_401", Ops: anyGateway, refuse: &gatewayFault{status: 401}, Text: "Status 401 without a body."},
 	{Name: "string_expiry", Ops: []string{OpToken}, stringExpiry: true, Text: "expires_in is a string."},
 }
@@ -230,16 +230,16 @@ func lookup(name string) (Behaviour, error) {
 			return b, nil
 		}
 	}
-	return Behaviour{}, fmt.Errorf("behaviour: %q is not one; GET / lists them", name)
+	return Behaviour{}, fmt.Errorf("behaviour: %q is unknown; GET / lists them", name)
 }
 
-// magicPrefix begins the magic numbers: 2547000000NN.
+// magicPrefix is the prefix of the magic numbers: 2547000000NN.
 const magicPrefix = "2547000000"
 
-// magicAmount begins the magic amounts: 66,000 and NN shillings.
+// magicAmount is the base of the magic amounts: 66,000 plus NN shillings.
 const magicAmount = 66000
 
-// magic finds the behaviour that the number or the amount asks for.
+// magic returns the behaviour that the number or the amount selects.
 func magic(op, phone string, amount int64, amounts bool) Behaviour {
 	digits, ok := strings.CutPrefix(phone, magicPrefix)
 	if (!ok || digits == "00") && amounts && amount >= magicAmount && amount < magicAmount+100 {
@@ -255,10 +255,10 @@ func magic(op, phone string, amount int64, amounts bool) Behaviour {
 	return promptResults[0]
 }
 
-// Fault asks for a behaviour on the next requests, before any magic number counts.
+// Fault selects a behaviour for the next requests; magic numbers count only without one.
 type Fault struct {
 	Behaviour string `json:"behaviour"`
-	Op        string `json:"op,omitempty"`    // "" is every operation that the behaviour is for
-	Phone     string `json:"phone,omitempty"` // "" is every number
-	Times     int    `json:"times,omitempty"` // 0 is once, negative is until the next reset
+	Op        string `json:"op,omitempty"`    // "": every operation of the behaviour
+	Phone     string `json:"phone,omitempty"` // "": every number
+	Times     int    `json:"times,omitempty"` // 0: once; negative: until the next reset
 }

@@ -18,26 +18,26 @@ import (
 const (
 	Collection = "collection" // a payer paid our shortcode
 	Payout     = "payout"     // we paid a person
-	Reversal   = "reversal"   // a collection was given back
-	Funding    = "funding"    // somebody moved our own money from outside into an account of ours
+	Reversal   = "reversal"   // a collection was reversed
+	Funding    = "funding"    // our own money came from outside into an account of ours
 	Float      = "float"      // our own money went from the working account to the utility account
 )
 
-// Effect is one movement of money that really happened.
+// Effect is one real movement of money.
 type Effect struct {
 	Seq       int       `json:"seq"`
 	Direction string    `json:"direction"`
-	Reference string    `json:"reference"` // the account of a collection, the originator's id of a payout, the receipt of what was reversed
+	Reference string    `json:"reference"` // the account of a collection, the originator's id of a payout, the receipt of a reversed collection
 	Receipt   string    `json:"receipt"`
 	Amount    int64     `json:"amount"`           // whole shillings
-	Charge    int64     `json:"charge,omitempty"` // what the operator took from our utility account for a payout
+	Charge    int64     `json:"charge,omitempty"` // the operator's charge to our utility account for a payout
 	Phone     string    `json:"phone,omitempty"`
 	Time      time.Time `json:"time"`
 	RequestID string    `json:"request_id,omitempty"` // CheckoutRequestID or ConversationID
 	Account   string    `json:"account,omitempty"`    // of a funding: "working" or "utility"
 }
 
-// Prompt is a prompt that the operator accepted, whether it said so or not.
+// Prompt is a prompt that the operator accepted, whether it acknowledged it or not.
 type Prompt struct {
 	CheckoutRequestID string    `json:"checkout_request_id"`
 	MerchantRequestID string    `json:"merchant_request_id"`
@@ -50,7 +50,7 @@ type Prompt struct {
 	Results           []Result  `json:"results,omitempty"` // the first answer, and a late one
 }
 
-// Transfer is a payout, or a movement of float, that the operator accepted, whether it said so or not.
+// Transfer is a payout, or a movement of float, that the operator accepted, whether it acknowledged it or not.
 type Transfer struct {
 	Direction                string    `json:"direction,omitempty"` // Float; "" is a payout
 	OriginatorConversationID string    `json:"originator_conversation_id"`
@@ -72,19 +72,19 @@ type Result struct {
 	At      time.Time `json:"at"`
 }
 
-// Delivery is one callback that was sent, or was about to be when the process died.
+// Delivery is one callback that was sent, or was about to be sent when the process ended.
 type Delivery struct {
 	ID     string    `json:"id"`
 	URL    string    `json:"url"`
 	At     time.Time `json:"at"`
-	Status int       `json:"status,omitempty"` // of the receiver's answer; 0 when there was none
+	Status int       `json:"status,omitempty"` // of the receiver's response; 0 without one
 	Error  string    `json:"error,omitempty"`
 }
 
-// Books are the operator's own records: the truth that tests compare Kivuko's books with.
+// Books are the operator's own records, with which tests compare Kivuko's books.
 type Books struct {
 	Effects    []Effect         `json:"effects"`
-	Wallets    map[string]int64 `json:"wallets"` // balance by phone, of everybody who ever moved money
+	Wallets    map[string]int64 `json:"wallets"` // balance by phone, of every wallet that ever moved money
 	Working    int64            `json:"working"` // our account that collections are credited to
 	Utility    int64            `json:"utility"` // our account that payouts leave
 	Prompts    []Prompt         `json:"prompts"`
@@ -93,15 +93,15 @@ type Books struct {
 	Deliveries []Delivery       `json:"deliveries"`
 }
 
-// registration is where payments to our number are reported.
+// registration holds the addresses for payments to our number.
 type registration struct {
 	ConfirmationURL string `json:"confirmation_url"`
 	ValidationURL   string `json:"validation_url"`
 	ResponseType    string `json:"response_type"`
 }
 
-// record is one line of the journal. What belongs together stands in one line, so that a torn write
-// loses all of it or nothing.
+// record is one line of the journal. What belongs together is one line, so that an incomplete write loses all of it or
+// nothing.
 type record struct {
 	Prompt       *Prompt       `json:"prompt,omitempty"`
 	Payout       *Transfer     `json:"payout,omitempty"`
@@ -112,8 +112,8 @@ type record struct {
 	Registration *registration `json:"registration,omitempty"`
 }
 
-// ledger is the state behind Books. It changes through apply alone, which replays the journal too. Its caller
-// holds the server's lock.
+// ledger is the state behind Books. It only changes through apply, which also replays the journal. Its caller holds the
+// server's lock.
 type ledger struct {
 	opening    int64 // of every wallet
 	wallets    map[string]int64
@@ -124,7 +124,7 @@ type ledger struct {
 	reversed   map[string]bool
 	prompts    map[string]*Prompt
 	promptIDs  []string
-	open       map[string]string // the prompt that a phone is busy with
+	open       map[string]string // the open prompt of a phone
 	payouts    map[string]*Transfer
 	payoutIDs  []string
 	deliveries []Delivery
@@ -144,8 +144,8 @@ func newLedger(opening, working, utility int64) *ledger {
 // journalName is the file in the data directory.
 const journalName = "books.jsonl"
 
-// load replays the journal in dir and keeps it open for appending. A last line without its end was torn by
-// a crash and is cut off; a broken line before it is an error, because something else wrote it.
+// load replays the journal in dir and keeps it open for appending. A last line without its end was cut short by a crash and
+// is removed; an earlier broken line is an error, because something else wrote it.
 func (l *ledger) load(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -168,7 +168,7 @@ func (l *ledger) load(dir string) error {
 	return nil
 }
 
-// replay applies all whole lines and gives the length of what they fill.
+// replay applies all complete lines and returns their length.
 func (l *ledger) replay(f io.Reader) (int64, error) {
 	r := bufio.NewReader(f)
 	var whole int64
@@ -189,8 +189,7 @@ func (l *ledger) replay(f io.Reader) (int64, error) {
 	}
 }
 
-// append writes a record and then applies it. A record that can't be written is not applied: the
-// operator of the sandbox stops rather than lie.
+// append writes a record and then applies it. A record that can't be written is not applied.
 func (l *ledger) append(rec record) error {
 	if l.journal != nil {
 		line, err := json.Marshal(rec)
@@ -240,7 +239,7 @@ func (l *ledger) apply(rec record) {
 	}
 }
 
-// move books an effect on both of its sides.
+// move books an effect on both sides.
 func (l *ledger) move(e Effect) {
 	switch e.Direction {
 	case Collection:
@@ -288,7 +287,7 @@ func (l *ledger) moved(phone string, since time.Time) int64 {
 	return sum
 }
 
-// books copies the state, so that readers don't share it.
+// books returns a copy of the state.
 func (l *ledger) books() Books {
 	b := Books{
 		Effects: slices.Clone(l.effects), Wallets: maps.Clone(l.wallets),

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestBooksSurvive kills the sandbox without a word at several points and starts another on its books.
+// TestBooksSurvive kills the sandbox at several points and starts another one on its books.
 func TestBooksSurvive(t *testing.T) {
 	in, dir := newInbox(t), t.TempDir()
 	first := open(t, Config{Dir: dir, LateDelay: -1})
@@ -33,14 +33,14 @@ func TestBooksSurvive(t *testing.T) {
 	if got := in.count("/prompt"); got != 2 {
 		t.Errorf("%d callbacks of prompts, want 2: the restart sent some again", got)
 	}
-	second.Release() // what was open is taken up again
+	second.Release() // open prompts are resumed
 	second.rest(t)
 	b := second.Books()
 	if len(b.Effects) != 4 || in.count("/prompt") != 3 || in.count("/payout") != 2 || in.count("/timeout") != 1 {
 		t.Errorf("effects %s, callbacks %v", asJSON(b.Effects), in.got)
 	}
 	if status, answer := ask(t, second, payoutPath, payoutFor(second, in, "one", phone, 50)); status != 500 || answer["errorCode"] != "500.002.1001" {
-		t.Errorf("a payout from before the restart is taken again: %d %v", status, answer)
+		t.Errorf("a payout from before the restart is accepted again: %d %v", status, answer)
 	}
 	b = second.Books()
 	if err := second.Close(); err != nil {
@@ -49,7 +49,7 @@ func TestBooksSurvive(t *testing.T) {
 	third := open(t, Config{Dir: dir, LateDelay: -1})
 	third.rest(t)
 	if got := third.Books(); asJSON(got.Effects) != asJSON(b.Effects) {
-		t.Errorf("after the torn line: got %s\nwant %s", asJSON(got.Effects), asJSON(b.Effects))
+		t.Errorf("after the incomplete line: got %s\nwant %s", asJSON(got.Effects), asJSON(b.Effects))
 	}
 	certificate, err := os.ReadFile(filepath.Join(dir, CertificateName))
 	if err != nil || string(certificate) != first.CertificatePEM() || second.CertificatePEM() != first.CertificatePEM() {
@@ -57,7 +57,7 @@ func TestBooksSurvive(t *testing.T) {
 	}
 }
 
-// tear leaves half a line at the end of the books, as a crash does.
+// tear leaves an incomplete line at the end of the books, as a crash does.
 func tear(t *testing.T, dir string) {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, journalName), os.O_APPEND|os.O_WRONLY, 0)
@@ -70,7 +70,7 @@ func tear(t *testing.T, dir string) {
 	}
 }
 
-// TestBrokenBooks: a line that is broken and is not the last was written by something else.
+// TestBrokenBooks: a broken line before the last one was written by something else.
 func TestBrokenBooks(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, journalName), []byte("{\"of\":\nnonsense\n"), 0o600); err != nil {

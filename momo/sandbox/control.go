@@ -66,8 +66,8 @@ func (s *Server) routeControl(mux *http.ServeMux) {
 	}))
 }
 
-// command handles a JSON body. An empty one is an empty object; anything but JSON is refused, so that no page in a
-// browser can send one without asking.
+// command handles a JSON body; an empty body is an empty object. It requires the JSON content type, so that no web page can
+// send a command without a preflight request.
 func command[In any](run func(context.Context, In) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		fail := func(status int, text string) { reply(w, status, map[string]string{"error": text}) }
@@ -135,7 +135,7 @@ and <code>POST /control/reset</code> to forget that. <code>result:CODE</code> en
 {{else}}<tr><td colspan="6">None yet.</td></tr>{{end}}</table>
 </body></html>`))
 
-// pageRows bounds each list on the page.
+// pageRows is the most rows of each list on the page.
 const pageRows = 50
 
 // overview is the page's content.
@@ -143,7 +143,7 @@ type overview struct {
 	Books      Books       `json:"-"`
 	Working    int64       `json:"working"`
 	Utility    int64       `json:"utility"`
-	Effects    []Effect    `json:"effects"` // the newest first, as all lists here
+	Effects    []Effect    `json:"effects"` // newest first, as in all lists here
 	Prompts    []Prompt    `json:"prompts"`
 	Payouts    []Transfer  `json:"payouts"`
 	Behaviours []Behaviour `json:"behaviours"`
@@ -159,7 +159,7 @@ func newest[T any](rows []T) []T {
 	return rows[:min(len(rows), pageRows)]
 }
 
-// showPage serves the overview, as JSON to whoever asks for it.
+// showPage serves the overview, as JSON when the request accepts that.
 func (s *Server) showPage(w http.ResponseWriter, r *http.Request) {
 	b := s.Books()
 	o := overview{

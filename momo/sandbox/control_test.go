@@ -54,10 +54,10 @@ func TestFaults(t *testing.T) {
 	s.Reset()
 	expect("0", phone, 5)
 	expect("1032", phone, magicAmount+12)
-	expect("1037", magicPrefix+"13", magicAmount+12) // the number goes first
+	expect("1037", magicPrefix+"13", magicAmount+12) // the number counts before the amount
 }
 
-// TestTable: every behaviour can be asked for in one way, and the documentation has it.
+// TestTable: every behaviour can be selected in one way, and is documented.
 func TestTable(t *testing.T) {
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -142,7 +142,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// The page begins with the numbers that force outcomes, and ends in sight however much has moved.
+// The page begins with the magic numbers, and has a limited length however much has moved.
 func TestPageBeginsWithTheNumbers(t *testing.T) {
 	s := open(t, Config{Control: "127.0.0.1:0"})
 	for range pageRows + 5 {

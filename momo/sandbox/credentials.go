@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// credentials are the key pair with which initiator passwords are protected on their way here.
+// credentials are the key pair that protects initiator passwords in requests.
 type credentials struct {
 	key         *rsa.PrivateKey
 	certificate []byte // PEM
@@ -29,7 +29,7 @@ const CertificateName = "certificate.pem"
 
 const keyName = "key.pem"
 
-// shared is the pair of all sandboxes in memory: making one takes longer than most tests.
+// shared is the pair of all sandboxes in memory: making a pair takes longer than most tests.
 var shared = sync.OnceValues(newCredentials)
 
 func newCredentials() (*credentials, error) {
@@ -50,7 +50,7 @@ func newCredentials() (*credentials, error) {
 	return &credentials{key: key, certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// loadCredentials reads the pair of a data directory, and makes it the first time.
+// loadCredentials reads the pair of a data directory, and creates it the first time.
 func loadCredentials(dir string) (*credentials, error) {
 	if dir == "" {
 		return shared()
@@ -77,7 +77,7 @@ func loadCredentials(dir string) (*credentials, error) {
 	return &credentials{key: key, certificate: certificate}, nil
 }
 
-// storeCredentials writes the key first: a certificate on disk means that its key is there.
+// storeCredentials writes the key first: when the certificate exists, so does its key.
 func storeCredentials(dir string) (*credentials, error) {
 	c, err := newCredentials()
 	if err != nil {
@@ -96,8 +96,8 @@ func storeCredentials(dir string) (*credentials, error) {
 	return c, nil
 }
 
-// knows tells whether a security credential is the password encrypted for the certificate, or the fixed
-// text that stands for it.
+// knows reports whether a security credential is the password encrypted for the certificate, or the fixed text that replaces
+// it.
 func (c *credentials) knows(credential, password, fixed string) bool {
 	if equal(credential, fixed) {
 		return true
@@ -106,7 +106,7 @@ func (c *credentials) knows(credential, password, fixed string) bool {
 	if err != nil {
 		return false
 	}
-	//nolint:staticcheck // The operator prescribes this padding; nobody attacks a sandbox through it.
+	//nolint:staticcheck // The operator prescribes this padding, and a sandbox has no secrets to protect.
 	plain, err := rsa.DecryptPKCS1v15(nil, c.key, sealed)
 	return err == nil && equal(string(plain), password)
 }

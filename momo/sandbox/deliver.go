@@ -17,8 +17,8 @@ import (
 // callbackTimeout bounds one delivery.
 const callbackTimeout = 10 * time.Second
 
-// callbackClient posts to loopback addresses and to the hosts that are configured, whatever their names
-// resolve to. It follows no redirects and never tries again.
+// callbackClient posts to loopback addresses and to the configured hosts, whatever their names resolve to. It follows no
+// redirects and never retries.
 func (s *Server) callbackClient(from net.IP) *http.Client {
 	dialer := &net.Dialer{Timeout: callbackTimeout}
 	if from != nil {
@@ -33,7 +33,7 @@ func (s *Server) callbackClient(from net.IP) *http.Client {
 		return nil
 	}
 	transport := &http.Transport{
-		DisableKeepAlives: true, // every callback is a connection of its own, as from the operator
+		DisableKeepAlives: true, // every callback has its own connection, as from the operator
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 			host, _, _ := net.SplitHostPort(address)
 			if slices.Contains(s.cfg.CallbackHosts, host) {
@@ -48,13 +48,13 @@ func (s *Server) callbackClient(from net.IP) *http.Client {
 	}
 }
 
-// mayCall tells whether callbacks in plain http may go to a host.
+// mayCall reports whether callbacks in plain http may go to a host.
 func (s *Server) mayCall(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || (ip != nil && ip.IsLoopback()) || slices.Contains(s.cfg.CallbackHosts, host)
 }
 
-// delivered tells whether a delivery was begun, be it before a restart.
+// delivered reports whether a delivery was started, even before a restart.
 func (s *Server) delivered(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,8 +62,8 @@ func (s *Server) delivered(id string) bool {
 	return done
 }
 
-// deliver posts a callback, once: it is written down before it is sent, so that a crash loses it rather
-// than sending it again. The operator does not repeat callbacks either.
+// deliver posts a callback at most once: it is written down before it is sent, so that a crash loses it instead of repeating
+// it. The operator does not repeat callbacks either.
 func (s *Server) deliver(id, address string, b Behaviour, payload any) {
 	if s.ctx.Err() != nil || s.delivered(id) {
 		return
@@ -84,7 +84,7 @@ func (s *Server) deliver(id, address string, b Behaviour, payload any) {
 	}
 }
 
-// post sends one JSON body in the operator's manner.
+// post sends one JSON body in the way of the operator.
 func (s *Server) post(client *http.Client, address string, payload any) (int, []byte, error) {
 	if address == "" {
 		return 0, nil, fmt.Errorf("no address")

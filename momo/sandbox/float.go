@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// handleFloat takes a movement of our own money from the working account to the utility account (B2C Account Top Up). It
-// knows no id of the caller's: the same request twice is two movements.
+// handleFloat accepts a movement of our own money from the working account to the utility account (B2C Account Top Up). It
+// ignores the caller's ids: the same request twice is two movements.
 func (s *Server) handleFloat(w http.ResponseWriter, f form) {
 	amount, whole := f.amount()
 	b := s.pick(OpFloat, "", amount)
@@ -36,7 +36,7 @@ func (s *Server) handleFloat(w http.ResponseWriter, f form) {
 	acknowledge(w, b.ack, OpFloat, conversationAck(p.ConversationID, p.OriginatorConversationID))
 }
 
-// checkFloat names the first field that breaks a rule (portal, B2C Account Top Up).
+// checkFloat returns the first field that breaks a rule (portal, B2C Account Top Up).
 func (s *Server) checkFloat(f form, wholeAmount bool) string {
 	switch {
 	case f["Initiator"] == "":
@@ -65,7 +65,7 @@ func (s *Server) checkFloat(f form, wholeAmount bool) string {
 	return ""
 }
 
-// floatParameters are what the result of a movement of float tells.
+// floatParameters are the parameters in the result of a movement of float.
 func floatParameters(p Transfer, last Result, working int64) []keyed {
 	return []keyed{
 		{"DebitAccountBalance", fmt.Sprintf("Working Account|KES|%[1]d.00|%[1]d.00|0.00|0.00", working)},
@@ -77,12 +77,12 @@ func floatParameters(p Transfer, last Result, working int64) []keyed {
 	}
 }
 
-// nobody is the end of numbers that are nobody's: of the magic numbers, those for which payouts are refused.
-var nobody = map[string]bool{"52": true, "53": true}
+// unregistered are the endings of magic numbers without an owner: those for which payouts are refused.
+var unregistered = map[string]bool{"52": true, "53": true}
 
 var firstNames = []string{"ACHIENG", "BARAKA", "CHEBET", "DAUDI", "ESTHER", "FATUMA", "GITAU", "HALIMA"}
 
-// handlePayee tells whose a number is, with the surnames masked (B2C Hakikisha).
+// handlePayee returns the owner of a number, with the surnames masked (B2C Hakikisha).
 func (s *Server) handlePayee(w http.ResponseWriter, _ form, body []byte) {
 	var q struct {
 		Header struct {
@@ -104,7 +104,7 @@ func (s *Server) handlePayee(w http.ResponseWriter, _ form, body []byte) {
 		says["message"] = "Bad Request"
 	case !validPhone(phone):
 		says["message"] = "Bad Request - Invalid phone number"
-	case phone[:10] == magicPrefix && nobody[phone[10:]]:
+	case phone[:10] == magicPrefix && unregistered[phone[10:]]:
 		says["message"] = "The customer does not exist."
 	default:
 		h := fnv.New32a()

@@ -14,7 +14,7 @@ import (
 // maxBody bounds a request to the gateway.
 const maxBody = 64 << 10
 
-// form is the body of a request. The gateway takes numbers for strings and strings for numbers.
+// form is the body of a request. The gateway accepts numbers for strings and strings for numbers.
 type form map[string]string
 
 // parseForm reads an object of plain values.
@@ -77,8 +77,8 @@ func notFound(w http.ResponseWriter, _ *http.Request) {
 	refuse(w, gatewayFault{status: http.StatusNotFound, code: "404.001.01", message: "Resource not found"})
 }
 
-// gateway does what the operator's front does: method, token, body. Prompts, payouts and payments of payers choose
-// their behaviour by number, so their handlers pick it; for the rest it is picked here.
+// gateway checks method, token and body like the operator's gateway. The handlers of prompts, payouts and payers' payments
+// select their behaviour by number; for other operations it is selected here.
 func (s *Server) gateway(op string, handle handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost && (op != OpPull || r.Method != http.MethodGet) {
@@ -114,7 +114,7 @@ func (s *Server) gateway(op string, handle handler) http.HandlerFunc {
 	}
 }
 
-// checkToken turns down every token but the last one issued.
+// checkToken refuses every token but the last one issued.
 func (s *Server) checkToken(w http.ResponseWriter, r *http.Request) bool {
 	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *Server) checkToken(w http.ResponseWriter, r *http.Request) bool {
 	return good
 }
 
-// handleToken issues an access token, which ends the one before it.
+// handleToken issues an access token, which invalidates the previous one.
 func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 	b := s.pick(OpToken, "", 0)
 	key, secret, basic := r.BasicAuth()
@@ -160,18 +160,18 @@ func (s *Server) handleToken(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, answer)
 }
 
-// RevokeToken ends the current access token, as another holder of the credentials does by asking for one.
+// RevokeToken invalidates the current access token, as another holder of the credentials does by requesting one.
 func (s *Server) RevokeToken() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = ""
 }
 
-// refuse answers with a fault in place of handling the request.
+// refuse answers with a fault instead of handling the request.
 func refuse(w http.ResponseWriter, f gatewayFault) {
 	switch {
 	case f.drop:
-		panic(http.ErrAbortHandler) // breaks the connection without an answer
+		panic(http.ErrAbortHandler) // breaks the connection without a response
 	case f.flood:
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(f.status)
@@ -220,14 +220,14 @@ func acknowledge(w http.ResponseWriter, mode ackMode, op string, ack any) {
 func reply(w http.ResponseWriter, status int, answer any) {
 	body, err := json.Marshal(answer)
 	if err != nil {
-		panic(fmt.Sprintf("sandbox: %v", err)) // only a value of ours can be the cause
+		panic(fmt.Sprintf("sandbox: %v", err)) // only our own values can cause this
 	}
 	w.Header().Set("Content-Type", "application/json;charset=UTF-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
 }
 
-// validPhone demands the form that the operator demands.
+// validPhone checks the form that the operator requires.
 func validPhone(s string) bool {
 	if len(s) != 12 || (!strings.HasPrefix(s, "2547") && !strings.HasPrefix(s, "2541")) {
 		return false

@@ -33,15 +33,15 @@ func randomHex(n int) string {
 	return hex.EncodeToString(b)[:n]
 }
 
-// newReceipt looks like the operator's: letters for year (S is 2024) and month, a character for the day, and
-// seven more that are not all zero.
+// newReceipt makes a receipt like the operator's: letters for year (S is 2024) and month, a character for the day, and seven
+// more that are not all zero.
 func newReceipt(at time.Time) string {
 	t := at.In(eat)
 	return string([]byte{alphanumeric[(t.Year()-2006)%26], alphanumeric[t.Month()-1], "0123456789ABCDEFGHIJKLMNOPQRSTUV"[t.Day()]}) +
 		randomFrom(alphanumeric[:26], 1) + randomFrom(alphanumeric, 6)
 }
 
-// newCheckoutRequestID has the time with milliseconds and the last nine digits of the payer's number.
+// newCheckoutRequestID contains the time with milliseconds and the last nine digits of the payer's number.
 func newCheckoutRequestID(at time.Time, phone string) string {
 	t := at.In(eat)
 	return fmt.Sprintf("ws_CO_%s%03d%s", t.Format("02012006150405"), t.Nanosecond()/int(time.Millisecond), phone[max(0, len(phone)-9):])

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// handlePayout takes a payment to a person (B2C v3).
+// handlePayout accepts a payment to a person (B2C v3).
 func (s *Server) handlePayout(w http.ResponseWriter, f form) {
 	amount, whole := f.amount()
 	b := s.pick(OpPayout, f["PartyB"], amount)
@@ -48,7 +48,7 @@ func conversationAck(conversation, originator string) map[string]string {
 	}
 }
 
-// checkPayout names the first field that breaks a rule (portal, B2C).
+// checkPayout returns the first field that breaks a rule (portal, B2C).
 func (s *Server) checkPayout(f form, wholeAmount bool) string {
 	switch {
 	case f["OriginatorConversationID"] == "":
@@ -75,7 +75,7 @@ func (s *Server) checkPayout(f form, wholeAmount bool) string {
 	return ""
 }
 
-// acceptTransfer writes a payout, or a movement of float, down. It is false when its originator's id was seen before.
+// acceptTransfer records a payout or a movement of float. It returns false when its originator's id was seen before.
 func (s *Server) acceptTransfer(f form, b Behaviour, amount int64, direction string) (*Transfer, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *Server) payout(id string) (Transfer, Behaviour) {
 	return p, b
 }
 
-// runPayout takes a payout from wherever it stands to its end, as runPrompt does.
+// runPayout takes a payout from its current state to its end, like runPrompt.
 func (s *Server) runPayout(id string) {
 	p, b := s.payout(id)
 	if b.hang {
@@ -199,14 +199,13 @@ type keyed struct {
 	Value any    `json:"Value,omitempty"`
 }
 
-// result is what goes into the envelope of everything that is answered later.
+// result is the content of the envelope of everything that is answered later.
 type result struct {
 	code, desc, conversation, originator, transaction string
 	parameters                                        []keyed
 }
 
-// resultBody is that envelope. As at the operator, a single parameter is not in a list, and codes are
-// numbers where they can be.
+// resultBody is that envelope. As with the operator, a single parameter is not in a list, and codes are numbers if possible.
 func resultBody(r result) any {
 	envelope := map[string]any{
 		"ResultType": 0, "ResultCode": numeric(r.code), "ResultDesc": r.desc, "OriginatorConversationID": r.originator,
@@ -223,7 +222,7 @@ func resultBody(r result) any {
 	return map[string]any{"Result": envelope}
 }
 
-// filler is what stands for a transaction where there is none.
+// filler replaces a missing transaction id.
 func filler(at time.Time) string { return newReceipt(at)[:3] + "0000000" }
 
 func (s *Server) payoutResult(p Transfer, last Result) any {
@@ -252,8 +251,7 @@ func (s *Server) payoutResult(p Transfer, last Result) any {
 	return resultBody(r)
 }
 
-// handleStatus takes a question about a transaction; the answer is posted later. The id of a payout is taken under
-// both names that it goes by.
+// handleStatus accepts a status query; the answer is posted later. It accepts the id of a payout under both names.
 func (s *Server) handleStatus(w http.ResponseWriter, f form) {
 	originator := f["OriginalConversationID"]
 	if originator == "" {
@@ -287,7 +285,7 @@ func (s *Server) handleStatus(w http.ResponseWriter, f form) {
 	r := statusResult(e, p, mode)
 	r.conversation, r.originator, r.transaction = ticket, own, filler(s.cfg.Clock())
 	if originator != "" {
-		r.originator = originator // shared by all questions about one payout
+		r.originator = originator // shared by all queries about one payout
 	}
 	if !s.initiatorFits(f["Initiator"], f["SecurityCredential"]) {
 		r.code, r.desc, r.parameters = "2001", "The initiator information is invalid.", nil
@@ -298,7 +296,7 @@ func (s *Server) handleStatus(w http.ResponseWriter, f form) {
 	reply(w, http.StatusOK, conversationAck(ticket, own))
 }
 
-// find looks a transaction up by receipt or by the originator's id. Its effect is nil where nothing moved.
+// find finds a transaction by receipt or by the originator's id. Its effect is nil when no money moved.
 func (s *Server) find(receipt, originator string) (*Effect, Transfer, Behaviour) {
 	s.mu.Lock()
 	if i, ok := s.ledger.byReceipt[receipt]; ok && receipt != "" {
@@ -324,8 +322,8 @@ func (s *Server) find(receipt, originator string) (*Effect, Transfer, Behaviour)
 	return nil, p, b
 }
 
-// statusResult says what became of a transaction. What the operator answers about an id that it never
-// received is not known; the sandbox answers with an internal failure, from which nothing can be concluded.
+// statusResult is the outcome of a transaction. The operator's answer about an unknown id is not known; the sandbox answers
+// with an internal failure, which proves nothing.
 func statusResult(e *Effect, p Transfer, mode queryMode) result {
 	if e == nil && p.OriginatorConversationID == "" {
 		return result{code: "17", desc: "Internal failure: the transaction was not found."}

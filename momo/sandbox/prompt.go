@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// handlePrompt takes a request for a prompt on a payer's phone.
+// handlePrompt accepts a request for a prompt on a payer's phone.
 func (s *Server) handlePrompt(w http.ResponseWriter, f form) {
 	amount, whole := f.amount()
 	b := s.pick(OpPrompt, f["PhoneNumber"], amount)
@@ -46,7 +46,7 @@ func (s *Server) handlePrompt(w http.ResponseWriter, f form) {
 	})
 }
 
-// checkPrompt names the first field that breaks a rule (portal, Express).
+// checkPrompt returns the first field that breaks a rule (portal, Express).
 func (s *Server) checkPrompt(f form, wholeAmount bool) string {
 	_, stampErr := time.ParseInLocation(layoutStamp, f["Timestamp"], eat)
 	switch {
@@ -74,7 +74,7 @@ func (s *Server) checkPrompt(f form, wholeAmount bool) string {
 	return ""
 }
 
-// acceptPrompt writes a prompt down. It is false while another one of the same phone is open.
+// acceptPrompt records a prompt. It returns false while another prompt of the same phone is open.
 func (s *Server) acceptPrompt(f form, b Behaviour, amount int64) (*Prompt, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +111,8 @@ func (s *Server) prompt(id string) (Prompt, Behaviour) {
 	return p, b
 }
 
-// runPrompt takes a prompt from wherever it stands to its end. It may be run again after a restart: results
-// are written once, and callbacks are sent at most once.
+// runPrompt takes a prompt from its current state to its end. It may run again after a restart: results are written once,
+// and callbacks are sent at most once.
 func (s *Server) runPrompt(id string) {
 	p, b := s.prompt(id)
 	if b.hang {
@@ -123,7 +123,7 @@ func (s *Server) runPrompt(id string) {
 			return
 		}
 	}
-	s.tellPrompt(id, b, 0)
+	s.postPromptResult(id, b, 0)
 	if !b.lateSuccess {
 		return
 	}
@@ -132,7 +132,7 @@ func (s *Server) runPrompt(id string) {
 			return
 		}
 	}
-	s.tellPrompt(id, b, 1)
+	s.postPromptResult(id, b, 1)
 }
 
 const processed = "The service request is processed successfully."
@@ -174,7 +174,7 @@ func (s *Server) overDaily(phone string, amount int64, now time.Time) bool {
 	return s.cfg.DailyLimit > 0 && s.ledger.moved(phone, now.Add(-24*time.Hour))+amount > s.cfg.DailyLimit
 }
 
-// repeats finds a collection of the same amount and payer within the rule's time.
+// repeats reports whether the payer paid the same amount within the rule's time.
 func (s *Server) repeats(phone string, amount int64, now time.Time) bool {
 	if s.cfg.RuleLimit <= 0 {
 		return false
@@ -187,7 +187,7 @@ func (s *Server) repeats(phone string, amount int64, now time.Time) bool {
 	return false
 }
 
-// newEffect numbers an effect and gives it a receipt that no other one has.
+// newEffect numbers an effect and gives it a unique receipt.
 func (s *Server) newEffect(direction, reference, phone string, amount int64, requestID string, now time.Time) *Effect {
 	receipt := newReceipt(now)
 	for _, taken := s.ledger.byReceipt[receipt]; taken; _, taken = s.ledger.byReceipt[receipt] {
@@ -199,8 +199,8 @@ func (s *Server) newEffect(direction, reference, phone string, amount int64, req
 	}
 }
 
-// tellPrompt reports a result of a prompt, and a payment to whoever is registered for those.
-func (s *Server) tellPrompt(id string, b Behaviour, n int) {
+// postPromptResult reports a result of a prompt, and a payment to the registered addresses.
+func (s *Server) postPromptResult(id string, b Behaviour, n int) {
 	p, _ := s.prompt(id)
 	result := p.Results[n]
 	key := id + "/" + strconv.Itoa(n)
@@ -249,7 +249,7 @@ func (s *Server) promptCallback(p Prompt, result Result, b Behaviour) any {
 	return map[string]any{"Body": map[string]any{"stkCallback": callback}}
 }
 
-// numeric writes a code as the operator does: a number where it is one.
+// numeric writes a code as the operator does: as a number if possible.
 func numeric(code string) any {
 	if _, err := strconv.Atoi(code); err == nil {
 		return json.Number(code)
@@ -257,7 +257,7 @@ func numeric(code string) any {
 	return code
 }
 
-// handleQuery answers what became of a prompt.
+// handleQuery answers with the outcome of a prompt.
 func (s *Server) handleQuery(w http.ResponseWriter, f form) {
 	s.mu.Lock()
 	p, known := s.ledger.prompts[f["CheckoutRequestID"]]
@@ -307,7 +307,7 @@ func (s *Server) answerQuery(w http.ResponseWriter, id string, mode queryMode) {
 			code, desc = "1032", "Request cancelled by user"
 		}
 		if code == "1037" {
-			desc = "DS timeout user cannot be reached." // the query has words of its own
+			desc = "DS timeout user cannot be reached." // the query has different texts
 		}
 	}
 	reply(w, http.StatusOK, map[string]string{

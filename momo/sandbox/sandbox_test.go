@@ -18,7 +18,7 @@ import (
 
 const phone = "254712345678"
 
-// inbox takes callbacks.
+// inbox receives callbacks.
 type inbox struct {
 	*httptest.Server
 	mu   sync.Mutex
@@ -70,7 +70,7 @@ func (s *Server) rest(t *testing.T) {
 	}
 }
 
-// ask speaks to the gateway as a client does that has just fetched a token.
+// ask sends a request to the gateway with a new token.
 func ask(t *testing.T, s *Server, path string, fields map[string]any) (int, map[string]any) {
 	t.Helper()
 	req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL()+"/oauth/v1/generate?grant_type=client_credentials", nil)
@@ -124,7 +124,7 @@ func asJSON(v any) string {
 
 func base64Of(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 
-// TestNaturalLimits: money that is not there, and more than is allowed, can't be moved.
+// TestNaturalLimits: missing money, and more than is allowed, can't be moved.
 func TestNaturalLimits(t *testing.T) {
 	in := newInbox(t)
 	s := open(t, Config{WalletOpening: 400_000, UtilityOpening: 300_000, RuleLimit: time.Minute, Tariff: []Band{}})
@@ -171,7 +171,7 @@ func TestNaturalLimits(t *testing.T) {
 	checkBooks(t, s)
 }
 
-// checkBooks adds the effects up again.
+// checkBooks recomputes the balances from the effects.
 func checkBooks(t *testing.T, s *Server) {
 	t.Helper()
 	b := s.Books()
@@ -222,7 +222,7 @@ func TestOpenPromptLocks(t *testing.T) {
 	}
 }
 
-// TestFieldRules: what breaks a rule is refused by the field's name.
+// TestFieldRules: a request that breaks a rule is refused with the field's name.
 func TestFieldRules(t *testing.T) {
 	in := newInbox(t)
 	s := open(t, Config{})
@@ -293,7 +293,7 @@ func TestFront(t *testing.T) {
 	}
 }
 
-// TestTokens: issuing one ends the one before, and time ends the last one.
+// TestTokens: issuing a token invalidates the previous one, and a token expires.
 func TestTokens(t *testing.T) {
 	now := time.Now()
 	var mu sync.Mutex
@@ -312,17 +312,17 @@ func TestTokens(t *testing.T) {
 	}
 	first, second := token(), token()
 	if good(first) || !good(second) {
-		t.Error("the first of two tokens is good, or the second is not")
+		t.Error("the first of two tokens is valid, or the second is not")
 	}
 	mu.Lock()
 	now = now.Add(tokenLife)
 	mu.Unlock()
 	if good(second) {
-		t.Error("a token outlives its time")
+		t.Error("an expired token is accepted")
 	}
 }
 
-// TestValidation: the validation address decides; where it is silent, the registration does.
+// TestValidation: the validation address decides; without its response, the registration does.
 func TestValidation(t *testing.T) {
 	const accept, reject = `{"ResultCode":"0","ResultDesc":"Accepted"}`, `{"ResultCode":"C2B00012","ResultDesc":"Rejected"}`
 	for _, row := range []struct {
@@ -372,7 +372,7 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestPullByGet: the portal says GET, integrators send POST, and both are answered.
+// TestPullByGet: the portal says GET, integrators send POST, and both work.
 func TestPullByGet(t *testing.T) {
 	s := open(t, Config{})
 	if _, err := s.Pay(phone, "INV", 7); err != nil {
@@ -395,7 +395,7 @@ func TestPullByGet(t *testing.T) {
 	}
 }
 
-// TestSimulate: the operator's own way of letting a payer pay.
+// TestSimulate: the operator's own method of simulating a payer's payment.
 func TestSimulate(t *testing.T) {
 	s := open(t, Config{})
 	status, _ := ask(t, s, "/mpesa/c2b/v2/simulate", map[string]any{"ShortCode": s.cfg.Shortcode, "CommandID": "CustomerPayBillOnline", "Amount": 7, "Msisdn": json.Number(phone), "BillRefNumber": "INV"})
@@ -411,7 +411,7 @@ func TestSimulate(t *testing.T) {
 	}
 }
 
-// TestCallbacksStayHome: a callback to another machine is not sent unless that is configured.
+// TestCallbacksStayHome: callbacks to other machines are only sent if configured.
 func TestCallbacksStayHome(t *testing.T) {
 	in := newInbox(t)
 	s := open(t, Config{})

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// What a Config leaves empty. They are made up: the sandbox is nobody's account.
+// Defaults of a Config. None of them is a real account.
 const (
 	DefaultConsumerKey        = "sandbox-consumer-key"
 	DefaultConsumerSecret     = "sandbox-consumer-secret"
@@ -21,7 +21,7 @@ const (
 	DefaultPayoutShortcode    = "600992"
 	DefaultInitiatorName      = "sandbox"
 	DefaultInitiatorPassword  = "sandbox-password"
-	DefaultSecurityCredential = "sandbox-credential" // taken besides the password encrypted for the certificate
+	DefaultSecurityCredential = "sandbox-credential" // accepted besides the password encrypted for the certificate
 	DefaultWalletOpening      = 300_000
 	DefaultUtilityOpening     = 50_000_000
 	DefaultWorkingOpening     = 1_000_000
@@ -38,41 +38,40 @@ const (
 	tokenLife      = 3599 * time.Second
 )
 
-// Config sets a sandbox up. The zero Config is a sandbox in memory that answers at once, for tests.
+// Config configures a sandbox. The zero Config is a sandbox in memory that responds at once, for tests.
 type Config struct {
-	Listen  string // "" is a free port of 127.0.0.1
-	Control string // "" serves the page and the control endpoints beside the gateway
-	Dir     string // of the books and the certificate; "" keeps them in memory
+	Listen  string // "": a free port of 127.0.0.1
+	Control string // "": the page and the control endpoints are served with the gateway
+	Dir     string // of the books and the certificate; "": in memory
 
 	ConsumerKey, ConsumerSecret, Shortcode, Passkey string
 	PayoutShortcode, InitiatorName                  string
 	InitiatorPassword, SecurityCredential           string
 
-	// AnswerDelay is how long a payer, and the queue of payouts, takes.
+	// AnswerDelay is the time that a payer, or the queue of payouts, takes.
 	AnswerDelay time.Duration
-	// LateDelay is how much longer what is called late takes. A negative one waits for Release.
+	// LateDelay is the additional time of late actions. A negative one waits for Release.
 	LateDelay time.Duration
 	// ValidationTimeout is how long a validation address may take; 0 is DefaultValidationTimeout.
 	ValidationTimeout time.Duration
-	// RuleLimit refuses a prompt with the amount and payer of one that was paid within it (result 17).
-	// The operator's is two minutes; 0 switches the rule off.
+	// RuleLimit is how long a prompt with the amount and payer of a paid one is refused (result 17). The operator's limit is
+	// two minutes; 0 switches the rule off.
 	RuleLimit time.Duration
-	// DailyLimit is what a wallet may move within 24 hours; 0 is the operator's 500,000, a negative
-	// one switches it off.
+	// DailyLimit is what a wallet may move within 24 hours; 0: the operator's 500,000; negative: no limit.
 	DailyLimit int64
 
-	// Tariff is what a payout costs, by its amount: ascending, and the last band goes on. nil is DefaultTariff, and
-	// one without bands makes payouts free.
+	// Tariff is the charge of a payout by its amount, in ascending bands; the last band has no end. nil: DefaultTariff;
+	// without bands payouts are free.
 	Tariff []Band
 
-	MagicAmounts  bool     // amounts of 66,0NN shillings ask for behaviours, as numbers do
+	MagicAmounts  bool     // amounts of 66,0NN shillings select behaviours, as numbers do
 	StringExpiry  bool     // expires_in is a string
-	MSISDN        string   // in confirmations: "hashed" (which "" is), "masked" or "plain"
+	MSISDN        string   // in confirmations: "hashed" (the default), "masked" or "plain"
 	CallbackHosts []string // names or addresses that callbacks may go to besides loopback
 
-	WalletOpening, UtilityOpening, WorkingOpening int64 // 0 is the default, negative is nothing
+	WalletOpening, UtilityOpening, WorkingOpening int64 // 0: the default, negative: nothing
 
-	Clock func() time.Time // nil is the system's
+	Clock func() time.Time // nil: the system's
 }
 
 func (c *Config) defaults() {
@@ -127,7 +126,7 @@ type Server struct {
 	controlURL  string
 	credentials *credentials
 	servers     []*http.Server
-	callbacks   [2]*http.Client // the ordinary one and the one from an address that is not the operator's
+	callbacks   [2]*http.Client // the usual one, and one from an address that is not the operator's
 
 	ctx    context.Context //nolint:containedctx // The life of the server's own goroutines, ended by Close.
 	cancel context.CancelFunc
@@ -145,8 +144,8 @@ type Server struct {
 	failure    error         // of the journal: nothing is accepted any more
 }
 
-// New starts a sandbox. Prompts and payouts that a former one with the same Dir left open are taken up
-// again. The error names the part of the configuration that is at fault.
+// New starts a sandbox. Prompts and payouts that an earlier one with the same Dir left open are resumed. The error names the
+// invalid part of the configuration.
 func New(cfg Config) (*Server, error) {
 	cfg.defaults()
 	if !slices.Contains([]string{"hashed", "masked", "plain"}, cfg.MSISDN) {
@@ -209,10 +208,10 @@ func (s *Server) URL() string { return s.url }
 // ControlURL is the base address of the page and the control endpoints.
 func (s *Server) ControlURL() string { return s.controlURL }
 
-// CertificatePEM is the certificate with which initiator passwords are encrypted for this sandbox.
+// CertificatePEM is the certificate that encrypts initiator passwords for this sandbox.
 func (s *Server) CertificatePEM() string { return string(s.credentials.certificate) }
 
-// Close stops the sandbox. What is under way is left in the books, to be resumed.
+// Close stops the sandbox. Open prompts and payouts stay in the books, to be resumed.
 func (s *Server) Close() error {
 	s.cancel()
 	var errs []error
@@ -238,7 +237,7 @@ func (s *Server) Books() Books {
 	return s.ledger.books()
 }
 
-// Set adds a fault after those that wait.
+// Set appends a fault to the queue.
 func (s *Server) Set(f Fault) error {
 	b, err := lookup(f.Behaviour)
 	if err != nil {
@@ -256,14 +255,14 @@ func (s *Server) Set(f Fault) error {
 	return nil
 }
 
-// Reset forgets all faults.
+// Reset clears all faults.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults = nil
 }
 
-// pick finds out how to behave: as the first fault that fits asks for, else as the number or amount asks.
+// pick returns the behaviour of a request: that of the first matching fault, otherwise that of the number or amount.
 func (s *Server) pick(op, phone string, amount int64) Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +305,7 @@ func (s *Server) pause(busy, held int) {
 	}
 }
 
-// Settle waits until nothing is under way but what Release would let go on.
+// Settle waits until nothing is running except what waits for Release.
 func (s *Server) Settle(ctx context.Context) error {
 	for {
 		s.mu.Lock()
@@ -323,7 +322,7 @@ func (s *Server) Settle(ctx context.Context) error {
 	}
 }
 
-// Release lets everything go on that waits because it is late.
+// Release continues everything that is held back as late.
 func (s *Server) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -332,7 +331,7 @@ func (s *Server) Release() {
 	s.release = make(chan struct{})
 }
 
-// wait lets the time of an answer pass, or of a late one. It is false when the sandbox is closing.
+// wait waits for the answer delay or the late delay. It returns false when the sandbox is closing.
 func (s *Server) wait(late bool) bool {
 	delay := s.cfg.AnswerDelay
 	if late {
@@ -369,7 +368,7 @@ func (s *Server) hold() bool {
 	}
 }
 
-// write appends to the books. When that fails the sandbox accepts nothing any more.
+// write appends to the books. After a failure the sandbox accepts nothing any more.
 func (s *Server) write(rec record) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -384,7 +383,7 @@ func (s *Server) writeLocked(rec record) bool {
 	return s.failure == nil
 }
 
-// resume takes up what a former sandbox left open.
+// resume continues what an earlier sandbox left open.
 func (s *Server) resume() {
 	s.mu.Lock()
 	prompts, payouts := slices.Clone(s.ledger.promptIDs), slices.Clone(s.ledger.payoutIDs)

@@ -1,13 +1,13 @@
 package sandbox
 
-// Band is a part of a tariff: payouts above the band before and up to UpTo shillings cost Charge.
+// Band is one band of a tariff: a payout above the previous band's UpTo, and at most this UpTo, costs Charge.
 type Band struct {
 	UpTo   int64 `json:"up_to"`
 	Charge int64 `json:"charge"`
 }
 
-// DefaultTariff is the disbursement tariff that was published for 2026 (collected in the integrators' "Disbursement
-// tariff"), whose last band is taken to go on.
+// DefaultTariff is the disbursement tariff published for 2026 (from the integrators' "Disbursement tariff"). Its last band
+// has no end here.
 func DefaultTariff() []Band {
 	return []Band{
 		{100, 0},
@@ -29,7 +29,7 @@ func DefaultTariff() []Band {
 	}
 }
 
-// charge is what a payout of that amount costs us.
+// charge is our charge for a payout of that amount.
 func (c Config) charge(amount int64) int64 {
 	var last int64
 	for _, b := range c.Tariff {

@@ -1,11 +1,11 @@
-// Package catalogdata holds the facts that Kivuko's shared catalogs start with: every country of
-// ISO 3166-1 and every currency of ISO 4217 that is legal tender somewhere.
+// Package catalogdata contains the initial rows of Kivuko's shared catalogs: every country of ISO 3166-1 and every
+// currency of ISO 4217 that is legal tender somewhere.
 //
-// What is in the tables:
+// Contents of the tables:
 //
 //   - Codes are those of ISO 3166-1 and ISO 4217 as in force in 2026 (the euro in Bulgaria, XCG in
 //     Curaçao and Sint Maarten, ZWG in Zimbabwe). Funds, bond market units, metals, test codes and
-//     units of account of ISO 4217 are left out: nobody can be paid in them.
+//     units of account of ISO 4217 are omitted: they are not used for payments.
 //   - A currency's decimals are the minor units of ISO 4217, not the places that people use in shops.
 //   - A region and its subregion are the widest and the narrowest area of the UN M49 scheme
 //     ("Africa", "Eastern Africa"). M49 puts Antarctica in no region; here it is its own.
@@ -15,14 +15,13 @@
 //     country has several, the first assigned stands (Dominican Republic +1809).
 //   - Antarctica has no currency of its own, so its default is empty.
 //
-// A country is active when a rail of Kivuko reaches it, that is when somebody there can pay or be paid
-// through Kivuko. Today that is Kenya alone, by mobile money and by bank payout; a country from which
-// people merely send crypto needs no rail and therefore is no reason to show it. For the same reason
-// the Kenyan shilling is the only active currency. Everything else is present but inactive, so that
-// opening a corridor is one edit by an admin and no new data.
+// A country is active when it has a payment rail of Kivuko, so that a customer there can pay or be paid. Today that is
+// only Kenya, by mobile money and by bank payout; a country from which customers only send crypto needs no rail and
+// stays inactive. Likewise the Kenyan shilling is the only active currency. All other rows are present but inactive,
+// so that opening a corridor is one edit by an admin without new data.
 //
-// Active rows come first in their lists (sort order 1). The other countries follow in the order of
-// the English alphabet, ten apart, so that a row can be put between two others.
+// Active rows come first in their lists (sort order 1). The other countries follow in English alphabetical order, ten
+// apart, so that a row can be inserted between two others.
 package catalogdata
 
 import (
@@ -54,13 +53,13 @@ var (
 	currencyColumns = []string{"code", "name", "numeric_code", "symbol", "decimals", "sort_order", "is_active"}
 )
 
-// seedMillis is the time part of every id made here: 2026-01-01T00:00:00Z in Unix milliseconds.
+// seedMillis is the time part of every id created here: 2026-01-01T00:00:00Z in Unix milliseconds.
 const seedMillis uint64 = 1767225600000
 
-// ID is the id of a seeded row. Ids of Kivuko are UUIDs of version 7 (RFC 9562, section 5.7); these
-// have that layout too, but a fixed time, and take their random bits from a hash of the code. So
-// every database gives Kenya the same id, a fixture or a client may rely on it, and seeding twice
-// can't make a second row. Nothing is lost by ids that can be guessed: the catalogs are public.
+// ID is the id of a seeded row. Kivuko's ids are UUIDs of version 7 (RFC 9562, section 5.7); these have that layout
+// too, but a fixed time, and take their random bits from a hash of the code. So Kenya has the same id in every
+// database, fixtures and clients may rely on it, and seeding twice can't create a second row. Guessable ids are
+// harmless: the catalogs are public.
 func ID(catalog, code string) uuid.UUID {
 	hash := sha256.Sum256([]byte("kivuko:" + catalog + ":" + code))
 	id := uuid.UUID(hash[:16])

@@ -11,7 +11,7 @@ import (
 	"kivuko/store/catalogdata"
 )
 
-// The sizes of the standards in 2026: ISO 3166-1 in whole, ISO 4217 without what nobody can be paid in.
+// The sizes of the standards in 2026: ISO 3166-1 in full, ISO 4217 without codes that can't be used for payments.
 const (
 	allCountries     = 249
 	tenderCurrencies = 155
@@ -99,8 +99,8 @@ func TestOnlyKenyaIsReached(t *testing.T) {
 	}
 }
 
-// The rows where lists of countries and currencies go wrong most often: names with accents, codes
-// that changed in the last years, unusual minor units, codes that begin with zero.
+// The most error-prone rows: names with accents, codes that changed in recent years, unusual minor units, codes that
+// begin with zero.
 func TestKnownRows(t *testing.T) {
 	want := map[string]string{
 		"KE": "KEN 404 +254 Kenyan KES Eastern Africa", "AF": "AFG 004 +93 Afghan AFN Southern Asia",
@@ -132,7 +132,7 @@ func TestKnownRows(t *testing.T) {
 	}
 }
 
-// Databases and clients hold these ids, so they may never change.
+// Databases and clients store these ids, so they must never change.
 func TestIDsAreFixed(t *testing.T) {
 	for got, want := range map[uuid.UUID]string{
 		catalogdata.CountryID("KE"):   "019b76da-a800-7c4d-b050-57eed4c5b52d",

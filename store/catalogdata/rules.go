@@ -14,11 +14,11 @@ import (
 	"kivuko/exchange/money"
 )
 
-// Limits of catalog fields, in characters where they are texts. The tables' checks hold the same.
+// Limits of catalog fields, in characters for texts. The tables' checks enforce the same limits.
 const (
 	MaxTextLength   = 120
 	MaxSymbolLength = 8
-	MaxDecimals     = 4 // ISO 4217 knows no currency with more
+	MaxDecimals     = 4 // the maximum in ISO 4217
 	MaxSortOrder    = 100000
 )
 
@@ -29,8 +29,8 @@ var (
 	phonePrefix  = regexp.MustCompile(`^\+[1-9][0-9]{0,6}$`)
 )
 
-// subregions are the areas of UN M49 by region: the narrowest ones, which the embedded rows use, and
-// the two wider ones that M49 calls subregions too.
+// subregions are the areas of UN M49 by region: the narrowest ones, which the embedded rows use, and the two wider
+// ones that M49 calls subregions too.
 var subregions = map[string][]string{
 	"Africa":     {"Eastern Africa", "Middle Africa", "Northern Africa", "Southern Africa", "Sub-Saharan Africa", "Western Africa"},
 	"Americas":   {"Caribbean", "Central America", "Latin America and the Caribbean", "Northern America", "South America"},
@@ -40,9 +40,8 @@ var subregions = map[string][]string{
 	"Oceania":    {"Australia and New Zealand", "Melanesia", "Micronesia", "Polynesia"},
 }
 
-// CheckCountry holds a country against the rules of the catalog. It gives nil or a CodeInvalid error
-// that names every field at fault. That the default currency is in the catalog is checked by the
-// database.
+// CheckCountry checks a country against the rules of the catalog. It returns nil or a CodeInvalid error that names
+// every wrong field. The database checks that the default currency is in the catalog.
 func CheckCountry(c exchange.Country) error {
 	var f faults
 	f.name("/display_name", c.DisplayName, MaxTextLength)
@@ -61,14 +60,14 @@ func CheckCountry(c exchange.Country) error {
 	rail := c.SupportsMomo || c.SupportsBankPayout
 	if c.DefaultFiatCurrency != "" || rail {
 		f.form("/default_fiat_currency", c.DefaultFiatCurrency, threeLetters,
-			"must be three capital letters such as KES (ISO 4217); it may be left out only where there is neither mobile money nor bank payout")
+			"must be three capital letters such as KES (ISO 4217); it may be empty only where there is neither mobile money nor bank payout")
 	}
 	f.between("/sort_order", c.SortOrder, 0, MaxSortOrder)
 	return exchange.Invalid(f...)
 }
 
-// CheckCurrency holds a currency against the rules of the catalog. It gives nil or a CodeInvalid
-// error that names every field at fault.
+// CheckCurrency checks a currency against the rules of the catalog. It returns nil or a CodeInvalid error that names
+// every wrong field.
 func CheckCurrency(c exchange.FiatCurrency) error {
 	var f faults
 	f.form("/code", c.Code, threeLetters, "must be three capital letters such as KES (ISO 4217)")
@@ -81,7 +80,7 @@ func CheckCurrency(c exchange.FiatCurrency) error {
 	return exchange.Invalid(f...)
 }
 
-// Booked tells whether Kivuko keeps its books in a currency. Such a row can't leave the catalog.
+// Booked reports whether Kivuko keeps its books in a currency. Such a row can't be deleted from the catalog.
 func Booked(code string) bool { return money.Asset(code).Fiat() }
 
 // faults gathers the broken rules of one object.
@@ -91,13 +90,13 @@ func (f *faults) add(pointer, code, format string, args ...any) {
 	*f = append(*f, exchange.FieldError{Pointer: pointer, Code: code, Message: fmt.Sprintf(format, args...)})
 }
 
-// name checks a text for people.
+// name checks a display text.
 func (f *faults) name(pointer, text string, longest int) {
 	switch {
 	case text == "":
 		f.add(pointer, "required", "must not be empty")
 	case !utf8.ValidString(text) || !printable(text):
-		f.add(pointer, "characters", "must hold printable characters only")
+		f.add(pointer, "characters", "must contain only printable characters")
 	case utf8.RuneCountInString(text) > longest:
 		f.add(pointer, "too_long", "must have at most %d characters", longest)
 	case text != strings.TrimSpace(text):
@@ -121,7 +120,7 @@ func (f *faults) between(pointer string, n, low, high int) {
 	}
 }
 
-// area checks that a region is one of M49's and holds the subregion.
+// area checks that a region is one of M49's and contains the subregion.
 func (f *faults) area(region, subregion string) {
 	within, ok := subregions[region]
 	if !ok {
@@ -134,8 +133,8 @@ func (f *faults) area(region, subregion string) {
 	f.add("/subregion", "unknown", "must be an area of %s in UN M49: %s", region, strings.Join(within, ", "))
 }
 
-// ledger refuses decimals other than the ledger's for a currency that Kivuko keeps its books in: a
-// client that formats by the catalog would misread its money.
+// ledger refuses decimals other than the ledger's for a currency of Kivuko's books: a client that formats by the
+// catalog would misread its money.
 func (f *faults) ledger(c exchange.FiatCurrency) {
 	if a := money.Asset(c.Code); a.Fiat() && c.Decimals != int(a.Scale()) {
 		f.add("/decimals", "fixed", "must be %d, the decimal places in which the ledger keeps %s", a.Scale(), c.Code)

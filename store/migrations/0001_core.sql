@@ -1,6 +1,6 @@
 -- +goose Up
--- Domains, the guards that tables share, users and their sessions. Functions stand in a file each in functions/; here and in
--- the other numbered files are only those that a column, a check or an index is made with, which can't change beneath it.
+-- Domains, shared guards, users and their sessions. Each function has a file in functions/; the numbered files contain
+-- only functions used by a column, a check or an index, which must not change later.
 
 -- An amount of money or of a coin: never a float, never NaN or infinite, and at most the 18 decimal
 -- places of the finest coin. A plain numeric(38,18) would round silently; this refuses.
@@ -16,13 +16,13 @@ CREATE DOMAIN asset AS text CONSTRAINT asset_known CHECK (VALUE IN ('USDT', 'USD
 
 CREATE DOMAIN network AS text CONSTRAINT network_known CHECK (VALUE IN ('ethereum', 'tron', 'solana'));
 
--- asset_scale gives the decimal places that an asset has.
+-- asset_scale returns the decimal places of an asset.
 CREATE FUNCTION asset_scale(a text) RETURNS int LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE a WHEN 'KES' THEN 2 WHEN 'USDT' THEN 6 WHEN 'USDC' THEN 6 WHEN 'TRX' THEN 6 WHEN 'SOL' THEN 9 WHEN 'ETH' THEN 18 END
 $$;
 
--- The transitions of the state machines. A test compares them with the definitions in the code. The
--- transition from '' leads to the state in which an object is born.
+-- The transitions of the state machines. A test compares them with the definitions in the code. The transition from ''
+-- leads to the initial state.
 CREATE TABLE state_transitions (
     machine    text NOT NULL,
     from_state text NOT NULL,
@@ -30,7 +30,7 @@ CREATE TABLE state_transitions (
     PRIMARY KEY (machine, from_state, to_state)
 );
 
--- The guards that most tables need. A migration that widens a list calls again with the whole of it.
+-- The guards that most tables need. A migration that extends a list calls again with the full list.
 
 -- +goose StatementBegin
 CREATE PROCEDURE refuse_when(t text, suffix text, event text, condition text DEFAULT NULL) LANGUAGE plpgsql AS $$
@@ -40,7 +40,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- append_only keeps the rows of a table as they were written.
+-- append_only makes the rows of a table immutable.
 -- +goose StatementBegin
 CREATE PROCEDURE append_only(t text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -49,7 +49,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- never_removed keeps all rows of a table, which may change.
+-- never_removed forbids deleting rows of a table.
 -- +goose StatementBegin
 CREATE PROCEDURE never_removed(t text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -58,13 +58,13 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- columns_of lists the columns of a text like 'a, b', each put into the condition: %1$I. The trigger that is made with it
--- fails for a column that the table does not have.
+-- columns_of lists the columns of a text like 'a, b', each put into the condition: %1$I. Creating the trigger fails
+-- for a column that the table does not have.
 CREATE FUNCTION columns_of(columns text, condition text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT string_agg('(' || format(condition, c) || ')', ' OR ') FROM unnest(regexp_split_to_array(columns, ',\s*')) c
 $$;
 
--- same_columns names the columns of a table that never change.
+-- same_columns makes columns of a table immutable.
 -- +goose StatementBegin
 CREATE PROCEDURE same_columns(t text, columns text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -72,7 +72,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- set_once names the columns that don't change any more once they say something: neither NULL, nor '', nor false.
+-- set_once makes columns immutable once they have a value: neither NULL, nor '', nor false.
 -- +goose StatementBegin
 CREATE PROCEDURE set_once(t text, columns text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -81,7 +81,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- only_grow names the columns whose values never get less.
+-- only_grow forbids decreasing the values of columns.
 -- +goose StatementBegin
 CREATE PROCEDURE only_grow(t text, columns text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -89,7 +89,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- moves_by holds the status of a table's rows to a state machine.
+-- moves_by binds the status of a table's rows to a state machine.
 -- +goose StatementBegin
 CREATE PROCEDURE moves_by(t text, machine text) LANGUAGE plpgsql AS $$
 BEGIN
@@ -99,7 +99,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- The set of functions and grants that the database has; see Migrate.
+-- The digest of the database's functions and grants; see Migrate.
 CREATE TABLE schema_code (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     digest   text    NOT NULL
@@ -152,12 +152,12 @@ CREATE EXTENSION IF NOT EXISTS pg_trgm;
 CREATE TABLE name_words (word text PRIMARY KEY);
 CREATE INDEX name_words_trgm_idx ON name_words USING gin (word gin_trgm_ops);
 
--- The house as a vendor. It is inactive, so that no one can log in to it, and no vendor opens offers with it.
+-- The house as a vendor. It is inactive, so that no one can log in to it and it can't open offers.
 INSERT INTO users (id, email, phone_number, first_name, last_name, role, is_active, password_hash, created_at, updated_at)
 VALUES ('00000000-0000-7000-8000-6b6976756b6f', 'treasury@platform.invalid', '254100000000', 'Platform', 'Treasury', 'vendor', false, '', now(), now());
 
--- The refresh tokens of one login are a family: each use replaces the token, and the use of an old
--- one ends the family.
+-- The refresh tokens of one login are a family: each use replaces the token, and the reuse of an old one ends the
+-- family.
 CREATE TABLE session_families (
     id         uuid        PRIMARY KEY,
     user_id    uuid        NOT NULL REFERENCES users (id),
@@ -167,7 +167,7 @@ CREATE TABLE session_families (
     reason     text        NOT NULL DEFAULT ''
 );
 CREATE INDEX session_families_user_idx ON session_families (user_id) WHERE revoked_at IS NULL;
--- What has outlived its use is found by its age.
+-- For pruning by age.
 CREATE INDEX session_families_age_idx ON session_families (expires_at);
 
 CREATE TABLE sessions (
@@ -182,7 +182,7 @@ CREATE TABLE sessions (
     CONSTRAINT sessions_token_size CHECK (octet_length(token_hash) = 32),
     CONSTRAINT sessions_texts CHECK (char_length(ip) <= 64 AND char_length(user_agent) <= 512)
 );
--- A family has one token that still works.
+-- A family has one unused token.
 CREATE UNIQUE INDEX sessions_live_key ON sessions (family_id) WHERE used_at IS NULL;
 
 CREATE TABLE login_failures (

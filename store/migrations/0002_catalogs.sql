@@ -1,7 +1,7 @@
 -- +goose Up
--- The shared catalogs: countries (ISO 3166-1) and fiat currencies (ISO 4217). The rows come from the
--- embedded tables of package catalogdata, which also says how their ids are made: fixed ids of UUIDv7
--- layout, taken from the code, so that a country has the same id in every database.
+-- The shared catalogs: countries (ISO 3166-1) and fiat currencies (ISO 4217). The rows come from the embedded tables
+-- of package catalogdata, which also describes their ids: fixed ids in UUIDv7 layout, derived from the code, so that a
+-- country has the same id in every database.
 
 CREATE TABLE fiat_currencies (
     id           uuid        NOT NULL,
@@ -67,8 +67,7 @@ CREATE TABLE countries (
 );
 CREATE INDEX countries_default_fiat_currency_idx ON countries (default_fiat_currency);
 
--- What an admin deleted from a catalog. Seeding leaves these codes alone, so that a deletion lasts
--- beyond the next start.
+-- Rows that an admin deleted from a catalog. Seeding skips these codes, so that a deletion outlasts the next start.
 CREATE TABLE catalog_removals (
     catalog    text        NOT NULL,
     code       text        NOT NULL,

@@ -1,8 +1,8 @@
 -- +goose Up
 -- The double-entry ledger and its holds.
 
--- An account of the ledger. posted and held are in the direction in which the kind grows. Nothing
--- writes them but the triggers below, from the lines of entries and the amounts of holds.
+-- An account of the ledger. posted and held are in the direction in which the kind grows. Only the triggers below
+-- write them, from the lines of entries and the amounts of holds.
 CREATE TABLE ledger_accounts (
     id           bigint      GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     code         text        NOT NULL,
@@ -14,26 +14,26 @@ CREATE TABLE ledger_accounts (
     posted       amount      NOT NULL DEFAULT 0,
     held         amount      NOT NULL DEFAULT 0,
     updated_at   timestamptz NOT NULL DEFAULT now(),
-    -- Locking a row needs the right to update some column of it; the service has it on this one only.
+    -- Locking a row needs the right to update a column; the service has it only on this one.
     touched      boolean     NOT NULL DEFAULT false,
     CONSTRAINT ledger_accounts_code_key UNIQUE (code),
     CONSTRAINT ledger_accounts_code CHECK (code = kind || ':' || coalesce(owner_id::text, 'house') || ':' || asset),
-    -- receivable: what was paid out once too often. unclaimed: customers' money too little to be sent back. momo_fees:
-    -- what the operator took for payouts.
+    -- receivable: money paid out twice. unclaimed: customers' money too little to refund. momo_fees: the provider's
+    -- charges for payouts.
     CONSTRAINT ledger_accounts_kind CHECK (kind IN ('custody', 'wallet_balance', 'fiat_balance', 'momo_collection', 'momo_payout', 'bank',
         'orders_in_flight', 'refunds_due', 'suspense', 'unclaimed', 'receivable', 'rounding', 'fees', 'network_fees', 'momo_fees', 'capital')),
     CONSTRAINT ledger_accounts_direction CHECK (debit_normal =
         (kind IN ('custody', 'momo_collection', 'momo_payout', 'bank', 'network_fees', 'momo_fees', 'receivable'))),
     CONSTRAINT ledger_accounts_limit CHECK (may_go_below = (kind IN ('rounding', 'fees', 'network_fees', 'momo_fees', 'capital'))),
     CONSTRAINT ledger_accounts_held CHECK (held >= 0),
-    -- A payout that is proven has left the operator's account whatever is reserved by then, and its booking must not wait
-    -- for float: momo_payout alone may fall below what is held of it. apply_lines says by which bookings.
+    -- A proven payout has left the provider's account whatever is reserved by then, and its booking must not wait for
+    -- float: only momo_payout may fall below what is held of it. apply_lines defines by which bookings.
     CONSTRAINT ledger_accounts_available CHECK (may_go_below OR kind = 'momo_payout' OR posted - held >= 0)
 ) WITH (fillfactor = 50); -- room for balance updates on the same page, without touching an index
 CREATE INDEX ledger_accounts_owner_idx ON ledger_accounts (owner_id);
 CALL never_removed('ledger_accounts');
 CALL same_columns('ledger_accounts', 'code, kind, asset, debit_normal, may_go_below');
--- Balances move only from within a trigger; an account keeps its name and is born empty.
+-- Balances change only from within a trigger; an account keeps its name and starts empty.
 CREATE TRIGGER ledger_accounts_derived BEFORE UPDATE ON ledger_accounts FOR EACH ROW
     WHEN (pg_trigger_depth() = 0 AND (OLD.posted <> NEW.posted OR OLD.held <> NEW.held))
     EXECUTE FUNCTION refuse_change();
@@ -71,8 +71,8 @@ CALL append_only('ledger_lines');
 CREATE TRIGGER ledger_lines_applied AFTER INSERT ON ledger_lines REFERENCING NEW TABLE AS new_lines
     FOR EACH STATEMENT EXECUTE FUNCTION apply_lines();
 
--- A hold reserves part of an account's balance. amount is what it reserves now; placed is what it was
--- asked to reserve first, which identifies a repetition.
+-- A hold reserves part of an account's balance. amount is what it reserves now; placed is the first requested amount,
+-- which identifies a repetition.
 CREATE TABLE holds (
     id          uuid            PRIMARY KEY,
     key         text            NOT NULL,

@@ -1,11 +1,11 @@
 -- +goose Up
--- The records of what happened, events and audit, and the events that are sent to addresses which their owners name.
+-- The logs, events and audit, and the webhook endpoints that events are sent to.
 
--- Positions in the logs below. A position is the number of the writing transaction, shifted, plus a
--- count within the transaction. So everything below the oldest running transaction is complete: a
--- reader that stops at log_horizon() never skips a row that commits late. A plain sequence can't do
--- that, because it is drawn in another order than transactions end. base is raised when the database
--- was restored into a server whose transaction numbers are behind (see Migrate).
+-- Positions in the logs below. A position is the number of the writing transaction, shifted, plus a count within the
+-- transaction. So everything below the oldest running transaction is complete: a reader that stops at log_horizon()
+-- never skips a row that commits late. A plain sequence can't do that, because its numbers are assigned in another
+-- order than transactions end. base is raised when the database was restored into a server with lower transaction
+-- numbers (see Migrate).
 CREATE TABLE log_clock (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     base     bigint  NOT NULL CHECK (base >= 0)
@@ -29,8 +29,8 @@ CREATE INDEX events_owner_idx ON events (owner_id, cursor) WHERE owner_id IS NOT
 CREATE INDEX events_vendor_idx ON events (vendor_id, cursor) WHERE vendor_id IS NOT NULL;
 CALL append_only('events');
 
--- Who did what. Rows are appended plainly; audit_seals chains them afterwards, because a chain kept
--- inside the writing transaction would serialise all writers.
+-- The audit log. Rows are simply appended; audit_seals chains them later, because a chain inside the writing
+-- transaction would serialise all writers.
 CREATE TABLE audit_log (
     id          bigint      PRIMARY KEY,
     at          timestamptz NOT NULL,
@@ -48,7 +48,7 @@ CREATE INDEX audit_log_object_idx ON audit_log (object_type, object_id, id);
 CREATE INDEX audit_log_actor_idx ON audit_log (actor, id);
 CALL append_only('audit_log');
 
--- hash = sha256 of the hash before it and of the row. n counts from 1 without a gap.
+-- hash = sha256 of the previous hash and of the row. n counts from 1 without a gap.
 CREATE TABLE audit_seals (
     n         bigint      PRIMARY KEY CHECK (n > 0),
     audit_id  bigint      NOT NULL UNIQUE REFERENCES audit_log (id),
@@ -82,7 +82,7 @@ CREATE TABLE webhook_endpoints (
 CREATE UNIQUE INDEX webhook_endpoints_url_key ON webhook_endpoints (owner_id, vendor_id, url) NULLS NOT DISTINCT WHERE deleted_at IS NULL;
 CREATE INDEX webhook_endpoints_vendor_idx ON webhook_endpoints (vendor_id, id) WHERE deleted_at IS NULL;
 
--- Secrets, sealed. One signs without end; those before it end when their overlap is over.
+-- Sealed secrets. The newest has no end; earlier ones end after their overlap.
 CREATE TABLE webhook_keys (
     id          uuid        PRIMARY KEY,
     endpoint_id uuid        NOT NULL REFERENCES webhook_endpoints (id),
@@ -127,7 +127,7 @@ CREATE INDEX webhook_deliveries_overdue_idx ON webhook_deliveries (next_at) WHER
 CREATE INDEX webhook_deliveries_list_idx ON webhook_deliveries (endpoint_id, created_at DESC, id DESC);
 CREATE INDEX webhook_deliveries_ended_idx ON webhook_deliveries (updated_at) WHERE status <> 'pending';
 
--- How far the event log was handed to the endpoints. It moves with the deliveries, in one statement.
+-- How far the relay has read the event log. It moves with the deliveries, in one statement.
 CREATE TABLE webhook_relay (
     only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row),
     cursor   bigint  NOT NULL CHECK (cursor >= 0)
@@ -135,9 +135,9 @@ CREATE TABLE webhook_relay (
 INSERT INTO webhook_relay (cursor) VALUES (0);
 CREATE TRIGGER webhook_relay_forward BEFORE UPDATE ON webhook_relay FOR EACH ROW EXECUTE FUNCTION keep_webhook_relay();
 
--- The flows that wait for an operator, one row each. A flow writes its row when it parks and deletes it when it goes on.
--- Temporal's search attributes say the same and are right when the two differ: a scheduled flow compares them. No row moves
--- money, and none is proof of anything.
+-- The flows that wait for an operator, one row each. A flow writes its row when it parks and deletes it when it
+-- continues. Temporal's search attributes contain the same and are authoritative: a scheduled flow compares the two.
+-- No row moves money or proves anything.
 CREATE TABLE parked_flows (
     workflow_id text        PRIMARY KEY CHECK (char_length(workflow_id) BETWEEN 1 AND 200),
     run_id      text        NOT NULL CHECK (char_length(run_id) BETWEEN 1 AND 100),

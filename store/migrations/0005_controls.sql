@@ -1,7 +1,7 @@
 -- +goose Up
--- What stands between one person and the money: spending limits, approvals of officers, and the changes that two persons
--- agree to. One proposes, another confirms, and the change takes effect in the transaction of the confirmation. Whatever
--- only tightens the controls takes effect at once.
+-- The controls: spending limits, approvals of officers, and changes that need two officers. One proposes, another
+-- confirms, and the change takes effect in the transaction of the confirmation. A change that only tightens the
+-- controls takes effect at once.
 
 CREATE TABLE control_changes (
     id          uuid        PRIMARY KEY,
@@ -16,7 +16,7 @@ CREATE TABLE control_changes (
     decided_by  uuid        REFERENCES users (id),
     decided_at  timestamptz,
     note        text        NOT NULL DEFAULT '' CHECK (char_length(note) <= 500),
-    -- The transaction of the confirmation. The guards below let a control be loosened in no other.
+    -- The transaction of the confirmation. The guards below allow loosening a control only in this one.
     applied_in  xid8,
     CONSTRAINT control_changes_subject CHECK ((kind IN ('user_limits', 'staff_access')) = (subject_id IS NOT NULL)),
     CONSTRAINT control_changes_life CHECK (expires_at > proposed_at AND expires_at <= proposed_at + interval '7 days'),
@@ -24,7 +24,7 @@ CREATE TABLE control_changes (
     CONSTRAINT control_changes_apart CHECK (status <> 'confirmed' OR (decided_by <> proposed_by AND decided_by IS DISTINCT FROM subject_id)),
     CONSTRAINT control_changes_in_time CHECK (status <> 'confirmed' OR decided_at < expires_at),
     CONSTRAINT control_changes_kind CHECK (kind IN ('house_limits', 'user_limits', 'staff_access', 'momo_terms', 'treasury_allocation',
-        'float_move', 'exception_decision', 'payout_word'))
+        'float_move', 'exception_decision', 'payout_attestation'))
 );
 CREATE INDEX control_changes_pending_idx ON control_changes (proposed_at, id) WHERE status = 'pending';
 CREATE INDEX control_changes_subject_idx ON control_changes (subject_id) WHERE subject_id IS NOT NULL AND status = 'pending';
@@ -43,21 +43,21 @@ CREATE FUNCTION limit_rises(was numeric, now numeric) RETURNS boolean LANGUAGE s
     SELECT was IS NOT NULL AND (now IS NULL OR now > was)
 $$;
 
--- What a stablecoin counts as, in shillings, when it is compared with a limit. The first rates are above
--- every market's, so that limits err towards less; an admin enters better ones.
+-- The value of a stablecoin in shillings for limits. The first rates are above every market's, so that limits are too
+-- strict rather than too loose; an admin enters better ones.
 CREATE TABLE valuations (
     asset  asset       PRIMARY KEY CHECK (asset IN ('USDT', 'USDC')),
     rate   numeric     NOT NULL CHECK (rate > 0 AND rate < 1e15 AND scale(rate) <= 6),
     set_by uuid        REFERENCES users (id),
     set_at timestamptz NOT NULL,
-    agreed numeric     CHECK (agreed > 0) -- what two persons agreed that it is worth; none before they did
+    agreed numeric     CHECK (agreed > 0) -- the value that two officers agreed; NULL before that
 );
 INSERT INTO valuations (asset, rate, set_at) VALUES ('USDT', 150, now()), ('USDC', 150, now());
 CREATE TRIGGER valuations_guarded BEFORE UPDATE ON valuations FOR EACH ROW WHEN (NEW.rate < OLD.rate OR OLD.asset <> NEW.asset)
     EXECUTE FUNCTION guard_valuation();
 CREATE TRIGGER valuations_agreed BEFORE INSERT OR UPDATE ON valuations FOR EACH ROW EXECUTE FUNCTION fill_agreed_valuation();
 
--- What one user of a role may send, in shillings. NULL is no limit.
+-- The limits of one user of a role, in shillings. NULL is no limit.
 CREATE TABLE role_limits (
     role            text            PRIMARY KEY CHECK (role IN ('customer', 'user', 'vendor', 'subvendor', 'admin', 'otc_officer', 'treasury')),
     per_transaction positive_amount,
@@ -79,7 +79,7 @@ CREATE TRIGGER role_limits_guarded BEFORE UPDATE ON role_limits FOR EACH ROW
         OR limit_rises(OLD.per_month, NEW.per_month) OR OLD.role <> NEW.role)
     EXECUTE FUNCTION guard_role_limits();
 
--- What an admin gave one user instead. NULL leaves the role's limit.
+-- A user's own limits, set by an admin. NULL means the role's limit.
 CREATE TABLE user_limits (
     user_id         uuid            PRIMARY KEY REFERENCES users (id),
     per_transaction positive_amount,
@@ -90,7 +90,7 @@ CREATE TABLE user_limits (
 );
 CREATE TRIGGER user_limits_guarded BEFORE INSERT OR UPDATE ON user_limits FOR EACH ROW EXECUTE FUNCTION guard_user_limits();
 
--- What counts against a user's limits: one row per object, given back when the object moves nothing.
+-- Values counted against a user's limits: one row per object, released when the object moves nothing.
 CREATE TABLE limit_uses (
     object_type text            NOT NULL,
     object_id   uuid            NOT NULL,
@@ -98,7 +98,7 @@ CREATE TABLE limit_uses (
     value       positive_amount NOT NULL,
     used_at     timestamptz     NOT NULL,
     released_at timestamptz,
-    merchant_id uuid            REFERENCES users (id), -- what the people of a merchant send counts at the merchant as a whole
+    merchant_id uuid            REFERENCES users (id), -- transfers of a merchant and its subvendors count against the merchant
     PRIMARY KEY (object_type, object_id)
 );
 CREATE INDEX limit_uses_user_idx ON limit_uses (user_id, used_at) INCLUDE (value) WHERE released_at IS NULL;
@@ -108,7 +108,7 @@ CALL same_columns('limit_uses', 'object_type, object_id, user_id, value, used_at
 CALL set_once('limit_uses', 'released_at');
 CREATE TRIGGER limit_uses_merchant BEFORE INSERT ON limit_uses FOR EACH ROW EXECUTE FUNCTION fill_limit_merchant();
 
--- How many officers have to agree: one above the first amount, two above the second, in shillings.
+-- How many officers have to approve: one above the first amount, two above the second, in shillings.
 CREATE TABLE approval_rules (
     object_type text            PRIMARY KEY CHECK (object_type IN ('transfer', 'bank_payout', 'refund')),
     one_above   zero_or_more    NOT NULL,
@@ -116,7 +116,7 @@ CREATE TABLE approval_rules (
     updated_by  uuid            REFERENCES users (id),
     updated_at  timestamptz     NOT NULL,
     CONSTRAINT approval_rules_order CHECK (two_above >= one_above),
-    -- A payment by bank is always confirmed by one officer, and above one value by two: its rule has one value alone.
+    -- One officer always confirms a bank payout, and two above one value: its rule has only one value.
     CONSTRAINT approval_rules_bank CHECK (object_type <> 'bank_payout' OR two_above = one_above)
 );
 INSERT INTO approval_rules (object_type, one_above, two_above, updated_at) VALUES
@@ -125,8 +125,8 @@ CREATE TRIGGER approval_rules_guarded BEFORE UPDATE ON approval_rules FOR EACH R
     WHEN (NEW.one_above > OLD.one_above OR NEW.two_above > OLD.two_above OR NEW.object_type <> OLD.object_type)
     EXECUTE FUNCTION guard_approval_rule();
 
--- The right to one decision about one object, which an officer got from the API. Only a hash of the token
--- is here. It is used once.
+-- The right to one decision about one object, issued to an officer by the API. Only a hash of the token is stored. It
+-- is used once.
 CREATE TABLE approval_tokens (
     id          uuid            PRIMARY KEY,
     token_hash  bytea           NOT NULL CHECK (octet_length(token_hash) = 32),
@@ -137,7 +137,7 @@ CREATE TABLE approval_tokens (
     asset       asset           NOT NULL,
     amount      positive_amount NOT NULL,
     digest      text            NOT NULL CHECK (char_length(digest) = 64),
-    door        text            NOT NULL CHECK (door IN ('api', 'signal')),
+    channel        text            NOT NULL CHECK (channel IN ('api', 'signal')),
     note        text            NOT NULL CHECK (char_length(note) <= 500),
     created_at  timestamptz     NOT NULL,
     expires_at  timestamptz     NOT NULL,
@@ -149,10 +149,10 @@ CREATE TABLE approval_tokens (
 CREATE INDEX approval_tokens_object_idx ON approval_tokens (object_type, object_id);
 CALL never_removed('approval_tokens');
 CALL same_columns('approval_tokens',
-    'id, token_hash, officer_id, object_type, object_id, action, asset, amount, digest, door, note, created_at, expires_at');
+    'id, token_hash, officer_id, object_type, object_id, action, asset, amount, digest, channel, note, created_at, expires_at');
 CALL set_once('approval_tokens', 'used_at');
 
--- The decisions that count: one per person and object, each by a token of that person for exactly it.
+-- The decisions that count: one per officer and object, each by the officer's token for exactly that object.
 CREATE TABLE approvals (
     id           uuid        PRIMARY KEY,
     token_id     uuid        NOT NULL REFERENCES approval_tokens (id),

@@ -1,9 +1,9 @@
 -- +goose Up
--- Rates of crypto in shillings, what the house charges, and the prices that were promised. All of it stays as it was
--- written: a price can be shown to be right for ever.
+-- Rates of crypto in shillings, the house's fees, and quoted prices. All rows are immutable: a price can be verified
+-- forever.
 
--- A rate follows exactly one other of its pair, and the first follows none: two that were entered at the same
--- moment can't both be the newest, and how far each went from the last is known.
+-- A rate follows exactly one other of its pair, and the first follows none: two rates entered at the same moment can't
+-- both be the newest, and each rate's distance from the previous one is known.
 CREATE TABLE fx_rates (
     id             uuid        PRIMARY KEY,
     base           asset       NOT NULL CHECK (base <> 'KES'),
@@ -29,7 +29,7 @@ CREATE INDEX fx_rates_created_idx ON fx_rates (created_at DESC, id DESC);
 CALL append_only('fx_rates');
 CREATE TRIGGER fx_rates_born BEFORE INSERT ON fx_rates FOR EACH ROW EXECUTE FUNCTION check_fx_rate();
 
--- One version of what is charged. Of those that have begun the highest is in force; none is retroactive.
+-- One version of the fees. Of those that have begun the highest applies; none is retroactive.
 CREATE TABLE fee_profiles (
     id                  uuid            PRIMARY KEY,
     scope               text            NOT NULL,
@@ -53,7 +53,7 @@ CREATE TABLE fee_profiles (
 CREATE INDEX fee_profiles_created_idx ON fee_profiles (created_at DESC, id DESC);
 CALL append_only('fee_profiles');
 
--- A promised price with everything that it was computed from. The terms are copied, so that a quote stands alone.
+-- A quoted price with everything that it was computed from. The terms are copied, so that a quote is self-contained.
 CREATE TABLE fx_quotes (
     id              uuid            PRIMARY KEY,
     owner_id        uuid            NOT NULL REFERENCES users (id),
@@ -100,7 +100,7 @@ CREATE TABLE fx_quotes (
     CONSTRAINT fx_quotes_replaced CHECK ((status = 'superseded') = (superseded_by IS NOT NULL) AND superseded_by <> id),
     CONSTRAINT fx_quotes_purpose CHECK (purpose IN ('transfer', 'offramp')),
     CONSTRAINT fx_quotes_object_type CHECK (object_type IN ('transfer', 'order')),
-    -- Sales without an offer have the price of a quote. A fee in crypto would have to be sent beside the amount.
+    -- Sales without an offer have the price of a quote. A fee in crypto would have to be sent besides the amount.
     CONSTRAINT fx_quotes_sale CHECK (purpose <> 'offramp' OR (side = 'sell' AND fee = 0)),
     CONSTRAINT fx_quotes_purpose_object CHECK (object_type IS NULL OR (object_type = 'order') = (purpose = 'offramp'))
 );

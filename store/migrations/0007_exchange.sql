@@ -1,12 +1,13 @@
 -- +goose Up
--- Wallets, offers and orders. A row and the hold that it names are written in one transaction, the hold last; so the
--- references to holds are checked at its end.
+-- Wallets, offers and orders. A row and its hold are written in one transaction, the hold last; so the references to
+-- holds are checked at its end.
 
--- Money on the wrong network. An Ethereum and a TRON address are two spellings of the same 20 bytes of one key, so that
--- what is sent on one network to the other one's spelling of an address of ours lies where our key signs. Every wallet knows
--- its counterpart's address (twin), and what comes there gets a wallet of its own.
+-- Money on the wrong network. An Ethereum and a TRON address are two forms of the same 20 bytes of one key, so that
+-- money sent on one network to the other network's form of our address is controlled by our key. Every wallet stores
+-- its counterpart's address (counterpart), and money received there gets a wallet of its own.
 
--- tron_address writes an account, 20 bytes, as TRON does: base58 of a prefix, the account and four bytes of a checksum.
+-- tron_address encodes an account, 20 bytes, as a TRON address: base58 of a prefix, the account and a four-byte
+-- checksum.
 -- +goose StatementBegin
 CREATE FUNCTION tron_address(account bytea) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE
@@ -30,8 +31,8 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- tron_account is the account of a TRON address; NULL for a text that is none. It and twin_address name where their
--- helpers are, because a backup is restored without a search path.
+-- tron_account is the account of a TRON address; NULL for an invalid one. This function and counterpart_address set
+-- the schema of their helpers, because a backup is restored without a search path.
 -- +goose StatementBegin
 CREATE FUNCTION tron_account(address text) RETURNS bytea LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
 DECLARE
@@ -52,18 +53,18 @@ BEGIN
     END LOOP;
     account := substr(raw, 2, 20);
     IF number <> 0 OR tron_address(account) COLLATE "C" <> address THEN
-        RETURN NULL; -- it has a mistyped character
+        RETURN NULL; -- invalid character
     END IF;
     RETURN account;
 END $$;
 -- +goose StatementEnd
 
--- hex_address gives an Ethereum address as it is compared: the case of its letters is a checksum and no more.
+-- hex_address is an Ethereum address in its form for comparison: the case of its letters is only a checksum.
 CREATE FUNCTION hex_address(address text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE AS $$ SELECT lower(address COLLATE "C") $$;
 
--- twin_address is the other network's spelling of an address, that of Ethereum in small letters. NULL where a network's
--- keys are of another kind, as Solana's are.
-CREATE FUNCTION twin_address(network text, address text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
+-- counterpart_address is the other network's form of an address, in lower case for Ethereum. NULL where a network's
+-- keys are of another kind, like Solana's.
+CREATE FUNCTION counterpart_address(network text, address text) RETURNS text LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path FROM CURRENT AS $$
     SELECT CASE
         WHEN network = 'tron' THEN '0x' || encode(tron_account(address), 'hex')
         WHEN network = 'ethereum' AND hex_address(address) ~ '^0x[0-9a-f]{40}$' THEN tron_address(decode(substr(hex_address(address), 3), 'hex'))
@@ -75,7 +76,7 @@ CREATE TABLE wallets (
     owner_type text        NOT NULL CHECK (owner_type IN ('customer', 'treasury', 'merchant', 'sub_merchant')),
     owner_id   uuid        REFERENCES users (id),
     vendor_id  uuid        REFERENCES users (id),
-    purpose    text        NOT NULL DEFAULT '' CHECK (purpose IN ('', 'treasury', 'gas', 'escrow', 'twin')),
+    purpose    text        NOT NULL DEFAULT '' CHECK (purpose IN ('', 'treasury', 'gas', 'escrow', 'counterpart')),
     network    network     NOT NULL,
     address    text        NOT NULL CHECK (char_length(address) BETWEEN 20 AND 128),
     asset      asset       NOT NULL,
@@ -86,26 +87,26 @@ CREATE TABLE wallets (
     created_by uuid,
     created_at timestamptz NOT NULL,
     updated_at timestamptz NOT NULL,
-    twin       text        GENERATED ALWAYS AS (twin_address(network, address)) STORED,
-    twin_of    uuid        REFERENCES wallets (id),
+    counterpart       text        GENERATED ALWAYS AS (counterpart_address(network, address)) STORED,
+    counterpart_of    uuid        REFERENCES wallets (id),
     CONSTRAINT wallets_address_key UNIQUE (network, address),
     CONSTRAINT wallets_owner CHECK ((owner_id IS NULL) = (purpose <> '')),
     CONSTRAINT wallets_vendor CHECK ((vendor_id IS NOT NULL) = (owner_type IN ('merchant', 'sub_merchant'))),
-    CONSTRAINT wallets_twin CHECK ((twin_of IS NOT NULL) = (purpose = 'twin')),
-    CONSTRAINT wallets_twin_of_key UNIQUE (twin_of)
+    CONSTRAINT wallets_counterpart CHECK ((counterpart_of IS NOT NULL) = (purpose = 'counterpart')),
+    CONSTRAINT wallets_counterpart_of_key UNIQUE (counterpart_of)
 );
 -- One default wallet of an owner on a network.
 CREATE UNIQUE INDEX wallets_default_key ON wallets (owner_id, network) WHERE is_default AND owner_id IS NOT NULL;
 CREATE INDEX wallets_owner_idx ON wallets (owner_id, created_at);
 CREATE INDEX wallets_vendor_idx ON wallets (vendor_id, created_at) WHERE vendor_id IS NOT NULL;
 CREATE INDEX wallets_house_idx ON wallets (network, purpose) WHERE owner_id IS NULL;
--- For reconciliation, which goes through the wallets of a network in order.
+-- For reconciliation, which reads the wallets of a network in order.
 CREATE INDEX wallets_network_idx ON wallets (network, id) WHERE custody = 'custodial';
--- One key is one wallet: with a wallet of its own on each network, what is meant for one of them would be the other's.
-CREATE UNIQUE INDEX wallets_account_key ON wallets ((CASE WHEN network = 'ethereum' THEN hex_address(address) ELSE twin END)) WHERE purpose <> 'twin';
-CREATE UNIQUE INDEX wallets_twin_key ON wallets (twin) WHERE purpose <> 'twin';
-CALL same_columns('wallets', 'owner_type, owner_id, vendor_id, purpose, network, address, custody, twin_of');
--- A hot wallet may be made cold. The way back would let a key sign that was promised never to.
+-- One key is one wallet: with a wallet on each network, money meant for one would be the other's.
+CREATE UNIQUE INDEX wallets_account_key ON wallets ((CASE WHEN network = 'ethereum' THEN hex_address(address) ELSE counterpart END)) WHERE purpose <> 'counterpart';
+CREATE UNIQUE INDEX wallets_counterpart_key ON wallets (counterpart) WHERE purpose <> 'counterpart';
+CALL same_columns('wallets', 'owner_type, owner_id, vendor_id, purpose, network, address, custody, counterpart_of');
+-- A hot wallet may be made cold. The reverse would let a key sign online that was promised never to.
 CREATE TRIGGER wallets_stay_cold BEFORE UPDATE ON wallets FOR EACH ROW
     WHEN (OLD.type = 'cold' AND NEW.type <> 'cold')
     EXECUTE FUNCTION refuse_change();
@@ -113,7 +114,7 @@ CREATE TRIGGER wallets_escrow_hot BEFORE UPDATE ON wallets FOR EACH ROW
     WHEN (NEW.purpose = 'escrow' AND NEW.type <> 'hot')
     EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER wallets_join_escrow AFTER INSERT ON wallets FOR EACH ROW WHEN (NEW.purpose = 'escrow') EXECUTE FUNCTION add_escrow_address();
-CREATE TRIGGER wallets_twin_true BEFORE INSERT ON wallets FOR EACH ROW WHEN (NEW.twin_of IS NOT NULL) EXECUTE FUNCTION check_twin();
+CREATE TRIGGER wallets_counterpart_true BEFORE INSERT ON wallets FOR EACH ROW WHEN (NEW.counterpart_of IS NOT NULL) EXECUTE FUNCTION check_counterpart();
 
 CREATE TABLE wallet_keys (
     wallet_id  uuid  PRIMARY KEY REFERENCES wallets (id),
@@ -123,7 +124,7 @@ CREATE TABLE wallet_keys (
     algorithm  text  NOT NULL CHECK (algorithm IN ('secp256k1', 'ed25519'))
 );
 CALL append_only('wallet_keys');
-CREATE TRIGGER wallet_keys_no_twin BEFORE INSERT ON wallet_keys FOR EACH ROW EXECUTE FUNCTION refuse_twin_key();
+CREATE TRIGGER wallet_keys_no_counterpart BEFORE INSERT ON wallet_keys FOR EACH ROW EXECUTE FUNCTION refuse_counterpart_key();
 
 CREATE TABLE offers (
     id          uuid            PRIMARY KEY,
@@ -139,7 +140,7 @@ CREATE TABLE offers (
     max_order   positive_amount NOT NULL,
     status      text            NOT NULL,
     description text            NOT NULL CHECK (char_length(description) <= 500),
-    -- What an offer has left is the amount of this hold and stands nowhere else.
+    -- The remainder of an offer is the amount of this hold and stored nowhere else.
     hold_id     uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     created_at  timestamptz     NOT NULL,
     updated_at  timestamptz     NOT NULL,
@@ -153,7 +154,7 @@ CREATE TABLE offers (
 CREATE INDEX offers_list_idx ON offers (status, created_at DESC, id DESC) WHERE deleted_at IS NULL;
 CREATE INDEX offers_vendor_idx ON offers (vendor_id, created_at DESC, id DESC) WHERE deleted_at IS NULL;
 CALL moves_by('offers', 'offer');
--- A hold, once named, stays the offer's.
+-- An offer keeps its hold.
 CALL same_columns('offers', 'vendor_id, offer_type, network, asset, wallet_id');
 CALL set_once('offers', 'hold_id');
 CREATE TRIGGER offers_sell_hot BEFORE UPDATE ON offers FOR EACH ROW
@@ -182,8 +183,8 @@ INSERT INTO order_kinds (order_type, order_subtype, offer, quoted, vendor_opens,
     ('OFF_RAMP_BUY', 'standard_offramp', 'BUY', false, true, false, false, false);
 CREATE TRIGGER order_kinds_same BEFORE INSERT OR UPDATE OR DELETE ON order_kinds FOR EACH ROW EXECUTE FUNCTION refuse_change();
 
--- Who sends and who gets the money of a remittance, under the id of the request, until its order is opened: so that
--- no history of a flow holds names and account numbers. The order takes the row away when it takes its content.
+-- The sender and the beneficiary of a remittance, under the id of the request, until its order is opened: no flow
+-- history then contains names and account numbers. The order deletes the row when it takes over its content.
 CREATE TABLE order_parties (
     id          uuid        PRIMARY KEY,
     owner_id    uuid        NOT NULL REFERENCES users (id),
@@ -239,7 +240,7 @@ CREATE TABLE orders (
     updated_at       timestamptz     NOT NULL,
     deleted_at       timestamptz,
     version          bigint          NOT NULL DEFAULT 1,
-    opened_by        uuid            REFERENCES users (id), -- none: the customer itself
+    opened_by        uuid            REFERENCES users (id), -- NULL: the customer itself
     quote_id         uuid            REFERENCES fx_quotes (id) DEFERRABLE INITIALLY DEFERRED,
     fund_wallet_id   uuid            REFERENCES wallets (id),
     CONSTRAINT orders_hold_key UNIQUE (hold_id),
@@ -259,13 +260,13 @@ CREATE INDEX orders_phone_idx ON orders (payment_phone text_pattern_ops) INCLUDE
 CREATE INDEX orders_phone_end_idx ON orders (reverse(payment_phone) text_pattern_ops) INCLUDE (id, customer_id, vendor_id) WHERE deleted_at IS NULL;
 CREATE INDEX orders_customer_idx ON orders (customer_id, created_at DESC, id DESC) INCLUDE (vendor_id) WHERE deleted_at IS NULL;
 CREATE INDEX orders_vendor_idx ON orders (vendor_id, created_at DESC, id DESC) INCLUDE (customer_id) WHERE deleted_at IS NULL;
--- One order of a vendor's waits for a customer at a time, so that no one is flooded with prompts and addresses. A deposit
--- that was seen may be undone, and the order waits again.
+-- One order opened by a vendor waits for a customer at a time, so that no one is flooded with prompts and addresses. A
+-- seen deposit may be undone, and the order waits again.
 CREATE UNIQUE INDEX orders_vendor_opened_key ON orders (vendor_id, customer_id)
     WHERE order_type = 'ON_RAMP_SELL' AND status = 'pending' OR order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'confirming');
 CREATE INDEX orders_payee_idx ON orders (payment_phone, created_at) WHERE payment_method = 'momo' AND order_type LIKE 'OFF\_RAMP%';
--- Each sale borrows an escrow address, which then rests for days though nothing came. How many of them go unpaid is
--- counted whenever another one is opened.
+-- Each sale borrows an escrow address, which then rests for days even if the sale is unpaid. Opening a sale counts the
+-- unpaid ones.
 CREATE INDEX orders_unpaid_idx ON orders (customer_id, created_at) WHERE order_type = 'OFF_RAMP_SELL' AND status IN ('pending', 'cancelled');
 CREATE INDEX orders_unpaid_vendor_idx ON orders (vendor_id, created_at) WHERE order_type = 'OFF_RAMP_BUY' AND status IN ('pending', 'cancelled');
 CALL moves_by('orders', 'order');
@@ -283,7 +284,7 @@ CREATE CONSTRAINT TRIGGER orders_sale_held_anew AFTER UPDATE OF hold_id, vendor_
     EXECUTE FUNCTION check_sale_hold();
 CREATE CONSTRAINT TRIGGER orders_sale_paid AFTER UPDATE OF status ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.order_type IN ('OFF_RAMP_BUY', 'OFF_RAMP_SELL') AND NEW.status = 'completed' AND OLD.status <> 'completed') EXECUTE FUNCTION check_sale_paid();
--- What was agreed stays agreed.
+-- The agreed terms are immutable.
 CALL same_columns('orders',
     'id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, asked_amount, wallet_id, wallet_address,
      payment_method, payment_phone, opened_by, quote_id, fund_wallet_id, sender_name, sender_country, sender_phone, beneficiary,
@@ -307,6 +308,6 @@ CREATE TABLE operator_commands (
     used_at     timestamptz
 );
 CREATE INDEX operator_commands_object_idx ON operator_commands (object_type, object_id, created_at);
--- A decision stays as it was made; only its use is noted, once.
+-- A decision is immutable; only its use is recorded, once.
 CALL same_columns('operator_commands', 'object_type, object_id, verb, note, actor_id, created_at');
 CALL set_once('operator_commands', 'used_at');

@@ -1,7 +1,7 @@
 -- +goose Up
--- Mobile money: attempts to collect and to pay out, what the operator reported of them, money that does not fit, the
--- operator's terms, the float that payouts are made from, and the breaker that stops payouts when our own credential is
--- turned down.
+-- Mobile money: attempts to collect and to pay out, the provider's reports about them, money that fits no order, the
+-- provider's terms, the float for payouts, and the breaker that stops payouts when the provider refuses our
+-- credential.
 
 CREATE TABLE payment_attempts (
     id                  uuid            PRIMARY KEY,
@@ -33,11 +33,10 @@ CREATE TABLE payment_attempts (
     CONSTRAINT payment_attempts_direction CHECK (direction = 'payout' OR refund_id IS NULL),
     CONSTRAINT payment_attempts_proof CHECK (status <> 'succeeded' OR (receipt <> '' AND moved > 0))
 );
--- While one attempt may still move money, a second may not begin: one collection of an order, one payout
--- of a refund.
+-- While one attempt may still move money, a second must not begin: one collection of an order, one payout of a refund.
 CREATE UNIQUE INDEX payment_attempts_open_key ON payment_attempts (order_id, direction, coalesce(refund_id, '00000000-0000-0000-0000-000000000000'))
     WHERE status IN ('created', 'unknown', 'accepted');
--- A receipt of the operator proves one movement.
+-- A receipt of the provider proves one movement.
 CREATE UNIQUE INDEX payment_attempts_receipt_key ON payment_attempts (receipt) WHERE receipt <> '';
 CREATE INDEX payment_attempts_order_idx ON payment_attempts (order_id, created_at);
 CREATE INDEX payment_attempts_refund_idx ON payment_attempts (refund_id) WHERE refund_id IS NOT NULL;
@@ -45,12 +44,12 @@ CREATE INDEX payment_attempts_checkout_idx ON payment_attempts (checkout_request
 CREATE INDEX payment_attempts_phone_idx ON payment_attempts (phone, created_at) WHERE direction = 'collection';
 CREATE INDEX payment_attempts_reference_idx ON payment_attempts (reference, created_at) WHERE direction = 'collection';
 CREATE INDEX payment_attempts_open_payouts_idx ON payment_attempts (provider) WHERE direction = 'payout' AND status IN ('created', 'unknown', 'accepted');
--- What was sent to the operator in a time is counted every half hour, to see whether its callbacks arrive at all.
+-- Requests to the provider are counted every half hour, to check that its callbacks arrive at all.
 CREATE INDEX payment_attempts_submitted_idx ON payment_attempts (submitted_at) WHERE submitted_at IS NOT NULL;
--- What a payee was promised and paid in a day is counted by the phone.
+-- A payee's promised and paid amounts per day are counted by phone.
 CREATE INDEX payment_attempts_payee_idx ON payment_attempts (phone, created_at) WHERE direction = 'payout';
 CALL moves_by('payment_attempts', 'payment_attempt');
--- What is asked of the operator is written before it is asked, and a receipt is written once.
+-- A request is stored before it is sent to the provider, and a receipt is stored once.
 CALL same_columns('payment_attempts',
     'direction, order_id, refund_id, provider, asset, amount, phone, reference, token_hash, hold_id');
 CREATE TRIGGER payment_attempts_closed BEFORE UPDATE ON payment_attempts FOR EACH ROW
@@ -69,12 +68,16 @@ CREATE TRIGGER payment_attempts_credential AFTER UPDATE ON payment_attempts FOR 
     EXECUTE FUNCTION count_credential();
 CREATE TRIGGER payment_attempts_breaker BEFORE INSERT ON payment_attempts FOR EACH ROW WHEN (NEW.direction = 'payout')
     EXECUTE FUNCTION check_breaker();
+CREATE TRIGGER payment_attempts_payee_day BEFORE INSERT ON payment_attempts FOR EACH ROW WHEN (NEW.direction = 'payout')
+    EXECUTE FUNCTION check_payee_day();
 CREATE TRIGGER payment_attempts_declared BEFORE UPDATE ON payment_attempts FOR EACH ROW
     WHEN (NEW.result_code = 'declared' AND OLD.result_code <> 'declared') EXECUTE FUNCTION check_declared();
+CREATE TRIGGER payment_attempts_vouched BEFORE UPDATE ON payment_attempts FOR EACH ROW
+    WHEN (NEW.direction = 'payout' AND NEW.result_code = 'vouched' AND OLD.result_code <> 'vouched') EXECUTE FUNCTION check_vouched();
 CREATE TRIGGER payment_attempts_sent BEFORE UPDATE ON payment_attempts FOR EACH ROW
     WHEN (NEW.direction = 'payout' AND OLD.status = 'unknown' AND NEW.status = 'refused') EXECUTE FUNCTION refuse_refusal_of_unknown();
 
--- What the operator's notices and statement rows said, once per receipt.
+-- The reports of the provider's notices and statement rows, once per receipt.
 CREATE TABLE momo_receipts (
     receipt     text            PRIMARY KEY CHECK (char_length(receipt) BETWEEN 1 AND 40),
     channel     text            NOT NULL CHECK (channel IN ('confirmation', 'statement', 'callback', 'query')),
@@ -88,7 +91,7 @@ CREATE TABLE momo_receipts (
 CREATE INDEX momo_receipts_reference_idx ON momo_receipts (reference, paid_at);
 CALL append_only('momo_receipts');
 
--- Money that was booked as arrived, once per receipt. What goes back of it never exceeds it.
+-- Money booked as received, once per receipt. Its refunds never exceed it.
 CREATE TABLE collections (
     receipt    text            PRIMARY KEY,
     attempt_id uuid            NOT NULL REFERENCES payment_attempts (id),
@@ -98,14 +101,14 @@ CREATE TABLE collections (
     amount     positive_amount NOT NULL,
     refunded   zero_or_more    NOT NULL DEFAULT 0,
     created_at timestamptz     NOT NULL,
-    kept       zero_or_more    NOT NULL DEFAULT 0, -- by the house or by another, so that it can't be refunded any more
+    kept       zero_or_more    NOT NULL DEFAULT 0, -- by the house or credited to another party, so it can't be refunded any more
     CONSTRAINT collections_refunded CHECK (refunded + kept <= amount)
 );
 CREATE INDEX collections_order_idx ON collections (order_id);
 -- One collection pays an order.
 CREATE UNIQUE INDEX collections_paying_key ON collections (order_id) WHERE kind IN ('exact', 'over', 'under');
 CALL never_removed('collections');
--- The kind decides whether a collection paid its order, of which there is one.
+-- The kind defines whether a collection paid its order; only one does.
 CALL same_columns('collections', 'amount, receipt, order_id, attempt_id, kind, asset');
 CALL only_grow('collections', 'refunded, kept');
 
@@ -127,6 +130,7 @@ CREATE TABLE payment_exceptions (
 );
 CREATE INDEX payment_exceptions_list_idx ON payment_exceptions (created_at DESC, id DESC);
 CREATE INDEX payment_exceptions_order_idx ON payment_exceptions (order_id);
+CREATE INDEX payment_exceptions_attempt_idx ON payment_exceptions (attempt_id) WHERE attempt_id IS NOT NULL;
 CALL moves_by('payment_exceptions', 'payment_exception');
 CALL same_columns('payment_exceptions', 'kind, order_id, attempt_id, receipt, asset, amount');
 CREATE TRIGGER payment_exceptions_kept AFTER UPDATE ON payment_exceptions FOR EACH ROW
@@ -134,7 +138,7 @@ CREATE TRIGGER payment_exceptions_kept AFTER UPDATE ON payment_exceptions FOR EA
     EXECUTE FUNCTION count_kept();
 
 CREATE TABLE exception_decisions (
-    id           uuid        PRIMARY KEY, -- of the request
+    id           uuid        PRIMARY KEY, -- the request's id
     exception_id uuid        NOT NULL REFERENCES payment_exceptions (id),
     verdict      text        NOT NULL CHECK (verdict IN ('accepted', 'credited', 'written_off')),
     wallet_id    uuid        REFERENCES wallets (id),
@@ -151,8 +155,8 @@ CALL append_only('exception_decisions');
 CREATE TRIGGER exception_decisions_checked BEFORE INSERT ON exception_decisions FOR EACH ROW EXECUTE FUNCTION check_exception_decision();
 CREATE TRIGGER exception_decisions_persons BEFORE INSERT ON exception_decisions FOR EACH ROW EXECUTE FUNCTION check_decision_persons();
 
--- Payments to our number, once by receipt whichever channels reported them: the result of a prompt, the operator's
--- notice, its statement. A payment pays an order or lies in an exception, and never both.
+-- Payments to our number, once by receipt whichever channels reported them: the result of a prompt, the provider's
+-- notice, its statement. A payment either pays an order or has an exception, never both.
 CREATE TABLE c2b_payments (
     id           uuid            PRIMARY KEY,
     receipt      text            NOT NULL CHECK (char_length(receipt) BETWEEN 1 AND 40),
@@ -165,8 +169,8 @@ CREATE TABLE c2b_payments (
     order_id     uuid            REFERENCES orders (id),
     attempt_id   uuid            REFERENCES payment_attempts (id),
     exception_id uuid            REFERENCES payment_exceptions (id),
-    told_at      timestamptz, -- by the operator's notice
-    listed_at    timestamptz, -- in the operator's statement
+    notified_at      timestamptz, -- by the provider's notice
+    listed_at    timestamptz, -- in the provider's statement
     booked_at    timestamptz, -- for the order that it paid
     disputed     boolean         NOT NULL DEFAULT false, -- two channels named different amounts or references
     created_at   timestamptz     NOT NULL,
@@ -174,7 +178,7 @@ CREATE TABLE c2b_payments (
     CONSTRAINT c2b_payments_receipt_key UNIQUE (receipt),
     CONSTRAINT c2b_payments_exception_key UNIQUE (exception_id),
     CONSTRAINT c2b_payments_match CHECK (num_nonnulls(order_id, attempt_id, booked_at) = CASE status WHEN 'matched' THEN 3 ELSE 0 END),
-    -- Only what the operator's own list holds is booked as money that fits no order: a notice alone is not signed.
+    -- Only a payment in the provider's statement is booked as fitting no order: a notice is not signed.
     CONSTRAINT c2b_payments_aside CHECK (exception_id IS NULL OR (status = 'unmatched' AND listed_at IS NOT NULL))
 );
 CREATE INDEX c2b_payments_paid_idx ON c2b_payments (paid_at DESC, id DESC);
@@ -183,19 +187,19 @@ CREATE INDEX c2b_payments_party_idx ON c2b_payments (party_hash, paid_at) WHERE 
 CREATE INDEX c2b_payments_waiting_idx ON c2b_payments (paid_at) WHERE status = 'unmatched' AND exception_id IS NULL;
 CREATE INDEX c2b_payments_unlisted_idx ON c2b_payments (paid_at) WHERE listed_at IS NULL;
 CALL never_removed('c2b_payments');
--- What was paid stays as it was first reported, money that found its place stays there, and no report is forgotten.
+-- The first reported payment data are immutable, a payment keeps its order or exception, and no report is lost.
 CALL same_columns('c2b_payments', 'id, receipt, amount, paid_at, created_at');
-CALL set_once('c2b_payments', 'reference, party_hash, disputed, exception_id, told_at, listed_at');
+CALL set_once('c2b_payments', 'reference, party_hash, disputed, exception_id, notified_at, listed_at');
 CREATE TRIGGER c2b_payments_closed BEFORE UPDATE ON c2b_payments FOR EACH ROW
     WHEN (OLD.attempt_id IS NOT NULL AND (NEW.attempt_id, NEW.order_id, NEW.booked_at) IS DISTINCT FROM (OLD.attempt_id, OLD.order_id, OLD.booked_at))
     EXECUTE FUNCTION refuse_change();
 
--- Lines of the operator's statement that can't be taken for a payment. They are kept for an officer; the lines around them
--- are taken.
+-- Quarantined lines of the provider's statement that can't be taken as a payment. They are kept for an officer; the
+-- other lines are processed.
 CREATE TABLE c2b_quarantine (
-    digest     text        PRIMARY KEY CHECK (digest ~ '^[0-9a-f]{64}$'), -- of the line, so that it is kept once
+    digest     text        PRIMARY KEY CHECK (digest ~ '^[0-9a-f]{64}$'), -- of the line, so that it is stored once
     receipt    text        NOT NULL CHECK (char_length(receipt) <= 60),
-    kind       text        NOT NULL CHECK (char_length(kind) <= 60), -- as the operator calls the transaction
+    kind       text        NOT NULL CHECK (char_length(kind) <= 60), -- the provider's name of the transaction type
     amount     text        NOT NULL CHECK (char_length(amount) <= 40),
     reason     text        NOT NULL CHECK (reason IN ('unreadable', 'refused')),
     paid_at    timestamptz,
@@ -204,8 +208,8 @@ CREATE TABLE c2b_quarantine (
 CREATE INDEX c2b_quarantine_created_idx ON c2b_quarantine (created_at);
 CALL append_only('c2b_quarantine');
 
--- momo_tariff_fits reports whether a tariff is a list of bands without gaps: each goes up to its whole amount from where
--- the one before it ended, and the last reaches the largest payout.
+-- momo_tariff_fits reports whether a tariff is a list of bands without gaps: each begins where the previous one ended
+-- and ends at a whole amount, and the last reaches the largest payout.
 -- +goose StatementBegin
 CREATE FUNCTION momo_tariff_fits(tariff jsonb, largest numeric) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 DECLARE
@@ -227,7 +231,7 @@ BEGIN
 END $$;
 -- +goose StatementEnd
 
--- The operator's limits and what it charges for a payout, from a time on. What held once never changes.
+-- The provider's limits and its charges for a payout, from a time on. Terms that have applied never change.
 CREATE TABLE momo_terms (
     id         uuid            PRIMARY KEY,
     valid_from timestamptz     NOT NULL,
@@ -235,9 +239,9 @@ CREATE TABLE momo_terms (
     max_prompt positive_amount NOT NULL,
     min_payout positive_amount NOT NULL,
     max_payout positive_amount NOT NULL,
-    payee_day  positive_amount NOT NULL, -- the most that a payee can be paid in a day
+    payee_day  positive_amount NOT NULL, -- the daily limit of a payee
     tariff     jsonb           NOT NULL,
-    change_id  uuid            REFERENCES control_changes (id), -- who proposed and who agreed; the first terms have none
+    change_id  uuid            REFERENCES control_changes (id), -- the confirmed change; NULL for the first terms
     entered_at timestamptz     NOT NULL,
     CONSTRAINT momo_terms_from_key UNIQUE (valid_from),
     CONSTRAINT momo_terms_change_key UNIQUE (change_id),
@@ -245,8 +249,8 @@ CREATE TABLE momo_terms (
     CONSTRAINT momo_terms_whole CHECK (0 = ALL (ARRAY[min_prompt % 1, max_prompt % 1, min_payout % 1, max_payout % 1, payee_day % 1])),
     CONSTRAINT momo_terms_tariff CHECK (momo_tariff_fits(tariff, max_payout))
 );
--- The limits that the operator documents, and its published disbursement tariff, whose last band is taken to go on.
--- Whoever goes live enters what the house's own contract says.
+-- The provider's documented limits and published disbursement tariff, whose last band is assumed to continue. Before
+-- going live, the terms of the house's own contract have to be entered.
 INSERT INTO momo_terms (id, valid_from, min_prompt, max_prompt, min_payout, max_payout, payee_day, tariff, entered_at) VALUES
     ('00000000-0000-7000-8000-00000000da1a', '2000-01-01T00:00:00Z', 1, 250000, 10, 250000, 500000, '[
         {"up_to": "100", "charge": "0"}, {"up_to": "500", "charge": "7"}, {"up_to": "1000", "charge": "13"},
@@ -258,8 +262,8 @@ INSERT INTO momo_terms (id, valid_from, min_prompt, max_prompt, min_payout, max_
 CALL append_only('momo_terms');
 CREATE TRIGGER momo_terms_guarded BEFORE INSERT ON momo_terms FOR EACH ROW EXECUTE FUNCTION guard_momo_terms();
 
--- What the operator took for a payout: what its terms said when the payout began, which the float was held for and
--- which is booked with the payout, and what it said itself afterwards. The difference is booked once.
+-- The provider's charge for a payout: the one by its terms when the payout began, which the float was held for and
+-- which is booked with the payout, and the one that it reported later. The difference is booked once.
 CREATE TABLE payout_charges (
     attempt_id uuid         PRIMARY KEY REFERENCES payment_attempts (id),
     expected   zero_or_more NOT NULL,
@@ -273,18 +277,18 @@ CALL never_removed('payout_charges');
 CALL same_columns('payout_charges', 'attempt_id, expected, created_at');
 CALL set_once('payout_charges', 'told, fixed_at');
 
--- What the operator says of our accounts, and what the books said when its answer came. The utility account is right
--- between what is booked less what is held, and what is booked: open payouts may or may not have left it.
+-- The provider's report about our accounts, and the books' values when it came. The utility account is correct between
+-- booked minus held, and booked: open payouts may or may not have left it.
 CREATE TABLE float_reports (
-    ticket      text        PRIMARY KEY CHECK (char_length(ticket) BETWEEN 1 AND 128), -- the operator's id of our question
-    utility     amount      NOT NULL, -- the account that payouts leave
+    ticket      text        PRIMARY KEY CHECK (char_length(ticket) BETWEEN 1 AND 128), -- the provider's id of our query
+    utility     amount      NOT NULL, -- the account that pays payouts
     working     amount      NOT NULL, -- the account that collections are credited to
     booked      amount      NOT NULL, -- momo_payout
     held        amount      NOT NULL,
     collected   amount      NOT NULL, -- momo_collection
     open        int         NOT NULL CHECK (open >= 0), -- payouts that may still move money
     difference  amount      NOT NULL,
-    told_at     timestamptz NOT NULL, -- the operator's time
+    notified_at     timestamptz NOT NULL, -- the provider's time
     received_at timestamptz NOT NULL,
     CONSTRAINT float_reports_difference CHECK (difference = CASE WHEN utility > booked THEN utility - booked
         WHEN utility < booked - held THEN utility - (booked - held) ELSE 0 END)
@@ -292,8 +296,8 @@ CREATE TABLE float_reports (
 CREATE INDEX float_reports_received_idx ON float_reports (received_at DESC);
 CALL append_only('float_reports');
 
--- Float that is moved from the working account to the utility account. The operator knows no id of ours here, so it is
--- asked once: a movement is of unknown outcome before the operator is asked, and only what the operator says ends that.
+-- Float that is moved from the working account to the utility account. The provider stores no id of ours here, so the
+-- request is sent only once: the outcome is unknown before the request, and only the provider's reports settle it.
 CREATE TABLE float_moves (
     id              uuid            PRIMARY KEY,
     asset           asset           NOT NULL CHECK (asset = 'KES'),
@@ -302,13 +306,13 @@ CREATE TABLE float_moves (
     hold_id         uuid            NOT NULL REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     change_id       uuid            REFERENCES control_changes (id),
     asked_by        uuid            NOT NULL REFERENCES users (id),
-    token_hash      bytea           CHECK (octet_length(token_hash) = 32), -- of the operator's answers, from when it is asked
+    token_hash      bytea           CHECK (octet_length(token_hash) = 32), -- of the callback address, set before the request
     conversation_id text            NOT NULL DEFAULT '' CHECK (char_length(conversation_id) <= 128),
     originator_id   text            NOT NULL DEFAULT '' CHECK (char_length(originator_id) <= 128),
     code            text            NOT NULL DEFAULT '' CHECK (char_length(code) <= 40),
     receipt         text            NOT NULL DEFAULT '' CHECK (char_length(receipt) <= 40),
     note            text            NOT NULL DEFAULT '' CHECK (char_length(note) <= 500),
-    settled_by      uuid            REFERENCES users (id), -- the officer who said what became of it, where the operator did not
+    settled_by      uuid            REFERENCES users (id), -- the officer who attested the outcome, where the provider did not report it
     created_at      timestamptz     NOT NULL,
     updated_at      timestamptz     NOT NULL,
     settled_at      timestamptz,
@@ -320,7 +324,7 @@ CREATE TABLE float_moves (
     CONSTRAINT float_moves_settled CHECK ((status IN ('refused', 'completed', 'failed')) = (settled_at IS NOT NULL)),
     CONSTRAINT float_moves_proof CHECK (status <> 'completed' OR receipt <> '')
 );
--- One movement at a time: two that are both of unknown outcome could not be told apart by the balances.
+-- One movement at a time: the balances could not distinguish two of unknown outcome.
 CREATE UNIQUE INDEX float_moves_open_key ON float_moves (asset) WHERE status IN ('created', 'unknown', 'accepted');
 CREATE UNIQUE INDEX float_moves_receipt_key ON float_moves (receipt) WHERE receipt <> '';
 CREATE INDEX float_moves_list_idx ON float_moves (created_at DESC, id DESC);
@@ -335,10 +339,10 @@ CREATE TABLE momo_callbacks (
     attempt_id  uuid        REFERENCES payment_attempts (id),
     kind        text        NOT NULL,
     remote_ip   text        NOT NULL,
-    off_range   boolean     NOT NULL, -- it came from outside the operator's known addresses
+    off_range   boolean     NOT NULL, -- it came from outside the provider's known addresses
     body        bytea       NOT NULL CHECK (octet_length(body) <= 65536),
     received_at timestamptz NOT NULL,
-    standing      boolean     NOT NULL DEFAULT false, -- it came to one of the operator's standing addresses
+    standing      boolean     NOT NULL DEFAULT false, -- it came to one of the permanent callback addresses
     float_move_id uuid        REFERENCES float_moves (id),
     CONSTRAINT momo_callbacks_standing CHECK (NOT standing OR attempt_id IS NULL),
     CONSTRAINT momo_callbacks_of_one CHECK (attempt_id IS NULL OR float_move_id IS NULL)
@@ -348,17 +352,17 @@ CREATE INDEX momo_callbacks_standing_idx ON momo_callbacks (received_at) WHERE s
 CREATE INDEX momo_callbacks_float_idx ON momo_callbacks (float_move_id, received_at) WHERE float_move_id IS NOT NULL;
 CALL append_only('momo_callbacks');
 
--- The results with which the operator turns our own credential down, or our right to pay out. Repeating such a payout
+-- The results with which the provider refuses our own credential, or our right to pay out. Repeating such a payout
 -- locks the credential.
 CREATE TABLE momo_credential_codes (code text PRIMARY KEY);
 INSERT INTO momo_credential_codes (code) VALUES
     ('11'), ('18'), ('20'), ('21'), ('22'), ('2001'), ('2006'), ('2028'), ('8006'), ('TP40153'),
     ('token_refused'), ('401'), ('400.003.01'), ('401.002.01'), ('401.003.01'), ('403.002.1001'), ('404.001.03'), ('404.001.04');
 
--- The breaker of a provider: two such results in a row open it, and while it is open no payout begins. One alone stops its own
--- payout. A refusal counts once for a payout, and not for a payee of whom it says nothing new: who was refused before others were
--- taken. An officer closes the breaker; then one payout at a time is on trial, whatever else is open, until the operator takes
--- one. One that the operator does not answer about holds the next one up for two minutes.
+-- The breaker of a provider: two such results in a row open it, and while it is open no payout begins. A single one
+-- stops only its own payout. A refusal counts once per payout, and a payee refused before later payouts succeeded does
+-- not count again. An officer closes the breaker; then one payout at a time is on trial, whatever else is open, until
+-- the provider accepts one. A trial payout without a response blocks the next one for two minutes.
 CREATE TABLE momo_breakers (
     provider    text        PRIMARY KEY,
     hits        int         NOT NULL CHECK (hits >= 0),
@@ -367,10 +371,10 @@ CREATE TABLE momo_breakers (
     closed_at   timestamptz,
     closed_by   uuid        REFERENCES users (id),
     note        text        NOT NULL DEFAULT '' CHECK (char_length(note) <= 500),
-    -- Closed by an officer, and nothing was taken since.
+    -- Closed by an officer, and no payout was accepted since.
     trial       boolean     NOT NULL DEFAULT false,
-    -- How often an officer closed it, and how often the operator took a payout after a refusal, so that refusals can be placed
-    -- between them by no clock.
+    -- How often an officer closed it, and how often the provider accepted a payout after a refusal, so that refusals can
+    -- be ordered between them without a clock.
     closings    int         NOT NULL DEFAULT 0 CHECK (closings >= 0),
     takings     int         NOT NULL DEFAULT 0 CHECK (takings >= 0),
     CONSTRAINT momo_breakers_open CHECK ((opened_at IS NOT NULL) = (hits >= 2)),
@@ -380,7 +384,8 @@ CREATE TABLE momo_breakers (
 CALL never_removed('momo_breakers');
 CREATE TRIGGER momo_breakers_guarded BEFORE INSERT OR UPDATE ON momo_breakers FOR EACH ROW EXECUTE FUNCTION guard_breaker();
 
--- A payout counts once, when the operator first says so: at its gateway, in its result, or when it is settled.
+-- A payout counts once, when the provider first reports the refusal: at its gateway, in its result, or when it is
+-- settled.
 CREATE TABLE momo_credential_hits (
     attempt_id uuid        PRIMARY KEY REFERENCES payment_attempts (id),
     code       text        NOT NULL REFERENCES momo_credential_codes (code),

@@ -1,6 +1,6 @@
 -- +goose Up
--- The chains: payments and their transactions, sequences of numbers, what is signed away from the service, what the watch
--- sees, and the fees of networks.
+-- The chains: payments and their transactions, nonce sequences, cold drafts, the movements that the watch sees, and
+-- network fees.
 
 CREATE TABLE chain_payments (
     id           uuid            PRIMARY KEY,
@@ -25,7 +25,7 @@ CREATE TABLE chain_payments (
     completed_at timestamptz,
     version      bigint          NOT NULL DEFAULT 1,
     n             int             NOT NULL DEFAULT 1 CHECK (n > 0),
-    fee_wallet_id uuid            REFERENCES wallets (id), -- of the house, which pays the fee
+    fee_wallet_id uuid            REFERENCES wallets (id), -- the house's wallet that pays the fee
     fee_payer     text            NOT NULL DEFAULT '',
     CONSTRAINT chain_payments_completed CHECK ((status = 'completed') = (completed_at IS NOT NULL)),
     CONSTRAINT chain_payments_proof CHECK (status <> 'completed' OR tx_id <> ''),
@@ -33,7 +33,7 @@ CREATE TABLE chain_payments (
         CHECK (purpose IN ('order', 'refund', 'transfer', 'gas', 'nonce_account', 'nonce_advance', 'sweep', 'funding')),
     CONSTRAINT chain_payments_object_key UNIQUE (purpose, object_id, n),
     CONSTRAINT chain_payments_numbered CHECK (n = 1 OR purpose IN ('gas', 'nonce_account', 'refund')),
-    -- For the house's own gas nothing is reserved; for everything else it is.
+    -- The house's own gas needs no reservation; everything else does.
     CONSTRAINT chain_payments_reserved CHECK ((hold_id IS NULL) = (purpose IN ('gas', 'nonce_account', 'nonce_advance'))),
     CONSTRAINT chain_payments_fee_payer CHECK ((fee_wallet_id IS NULL) = (fee_payer = '') AND fee_wallet_id <> wallet_id),
     CONSTRAINT chain_payments_wallet_key UNIQUE (id, wallet_id)
@@ -43,10 +43,10 @@ CREATE INDEX chain_payments_open_idx ON chain_payments (status) WHERE status NOT
 CREATE UNIQUE INDEX chain_payments_gas_key ON chain_payments (object_id) WHERE purpose = 'gas' AND status NOT IN ('completed', 'cancelled');
 CREATE INDEX chain_payments_alive_idx ON chain_payments (coalesce(fee_wallet_id, wallet_id)) WHERE status IN ('signed', 'broadcast', 'included');
 CREATE UNIQUE INDEX chain_payments_nonce_key ON chain_payments (object_id) WHERE purpose = 'nonce_account' AND status NOT IN ('completed', 'cancelled');
--- What was given up leaves its hold to another one: crypto that can't go to one address goes to another.
+-- A payment that was given up leaves its hold to another one: crypto that can't go to one address goes to another.
 CREATE UNIQUE INDEX chain_payments_hold_key ON chain_payments (hold_id) WHERE status <> 'cancelled';
 CALL moves_by('chain_payments', 'chain_payment');
--- The intent that was approved never changes.
+-- The approved intent is immutable.
 CALL same_columns('chain_payments',
     'purpose, object_id, network, asset, amount, wallet_id, from_address, to_address, hold_id, intent_hash, approved_by, n,
      fee_wallet_id, fee_payer');
@@ -74,30 +74,30 @@ CREATE TRIGGER chain_payments_escrow_signed AFTER UPDATE ON chain_payments FOR E
     WHEN (NEW.purpose IN ('sweep', 'funding', 'refund') AND OLD.status <> NEW.status AND NEW.status = 'signed') EXECUTE FUNCTION check_escrow_payment();
 CREATE TRIGGER chain_payments_claimed AFTER UPDATE ON chain_payments FOR EACH ROW
     WHEN (NEW.purpose IN ('sweep', 'refund') AND OLD.status <> 'completed' AND NEW.status = 'completed') EXECUTE FUNCTION count_claim();
-CREATE TRIGGER chain_payments_not_to_twin BEFORE INSERT ON chain_payments FOR EACH ROW WHEN (NEW.purpose <> 'gas') EXECUTE FUNCTION refuse_twin_recipient();
+CREATE TRIGGER chain_payments_not_to_counterpart BEFORE INSERT ON chain_payments FOR EACH ROW WHEN (NEW.purpose <> 'gas') EXECUTE FUNCTION refuse_counterpart_recipient();
 
--- The sequence of each wallet on a network that numbers transactions. It begins with what the chain
--- counts; after that, this table alone says which number is next.
-CREATE TABLE nonce_lanes (
+-- The sequence of each wallet on a network that numbers transactions. It begins with the chain's count; from then on,
+-- this table alone defines the next number.
+CREATE TABLE nonce_sequences (
     wallet_id     uuid        PRIMARY KEY REFERENCES wallets (id),
     first         bigint      NOT NULL CHECK (first >= 0),
     next          bigint      NOT NULL,
-    foreign_nonce bigint, -- a number that another's transaction used: nothing is signed any more
+    foreign_nonce bigint, -- a number used by a foreign transaction: nothing is signed any more
     opened_at     timestamptz NOT NULL,
-    CONSTRAINT nonce_lanes_next CHECK (next >= first)
+    CONSTRAINT nonce_sequences_next CHECK (next >= first)
 );
-CALL never_removed('nonce_lanes');
-CALL same_columns('nonce_lanes', 'wallet_id, first, opened_at');
-CALL only_grow('nonce_lanes', 'next');
-CREATE TRIGGER nonce_lanes_born BEFORE INSERT ON nonce_lanes FOR EACH ROW
+CALL never_removed('nonce_sequences');
+CALL same_columns('nonce_sequences', 'wallet_id, first, opened_at');
+CALL only_grow('nonce_sequences', 'next');
+CREATE TRIGGER nonce_sequences_born BEFORE INSERT ON nonce_sequences FOR EACH ROW
     WHEN (NEW.next <> NEW.first OR NEW.foreign_nonce IS NOT NULL) EXECUTE FUNCTION refuse_change();
-CREATE TRIGGER nonce_lanes_closed BEFORE UPDATE ON nonce_lanes FOR EACH ROW
+CREATE TRIGGER nonce_sequences_closed BEFORE UPDATE ON nonce_sequences FOR EACH ROW
     WHEN (pg_trigger_depth() = 0 AND (NEW.next <> OLD.next OR (OLD.foreign_nonce IS NOT NULL AND NEW.foreign_nonce IS DISTINCT FROM OLD.foreign_nonce)))
     EXECUTE FUNCTION refuse_change();
 
--- Which payment took which number.
+-- The payment of each number.
 CREATE TABLE nonces (
-    wallet_id  uuid   NOT NULL REFERENCES nonce_lanes (wallet_id),
+    wallet_id  uuid   NOT NULL REFERENCES nonce_sequences (wallet_id),
     nonce      bigint NOT NULL,
     payment_id uuid   NOT NULL,
     CONSTRAINT nonces_pkey PRIMARY KEY (wallet_id, nonce),
@@ -128,7 +128,7 @@ CREATE TABLE chain_attempts (
     broadcasts        int          NOT NULL DEFAULT 0,
     created_at        timestamptz  NOT NULL,
     updated_at        timestamptz  NOT NULL,
-    lane              uuid,        -- the wallet whose sequence the nonce is of
+    nonce_wallet              uuid,        -- the wallet whose sequence has the nonce
     bid_tip           zero_or_more NOT NULL DEFAULT 0,
     bid_cap           zero_or_more NOT NULL DEFAULT 0,
     nonce_account     text         NOT NULL DEFAULT '' CHECK (char_length(nonce_account) <= 200),
@@ -136,10 +136,10 @@ CREATE TABLE chain_attempts (
     adopted           boolean      NOT NULL DEFAULT false, -- found on the final chain after this database had lost it
     CONSTRAINT chain_attempts_tx_key UNIQUE (network, tx_id),
     CONSTRAINT chain_attempts_n_key UNIQUE (payment_id, n),
-    CONSTRAINT chain_attempts_lane CHECK (CASE WHEN adopted THEN lane IS NULL ELSE (lane IS NOT NULL) = (network = 'ethereum') END),
-    CONSTRAINT chain_attempts_nonce CHECK (nonce >= 0 AND (lane IS NOT NULL OR nonce = 0)),
-    CONSTRAINT chain_attempts_replaced CHECK (status <> 'replaced' OR lane IS NOT NULL),
-    CONSTRAINT chain_attempts_nonce_fk FOREIGN KEY (payment_id, lane, nonce) REFERENCES nonces (payment_id, wallet_id, nonce),
+    CONSTRAINT chain_attempts_nonce_wallet CHECK (CASE WHEN adopted THEN nonce_wallet IS NULL ELSE (nonce_wallet IS NOT NULL) = (network = 'ethereum') END),
+    CONSTRAINT chain_attempts_nonce CHECK (nonce >= 0 AND (nonce_wallet IS NOT NULL OR nonce = 0)),
+    CONSTRAINT chain_attempts_replaced CHECK (status <> 'replaced' OR nonce_wallet IS NOT NULL),
+    CONSTRAINT chain_attempts_nonce_fk FOREIGN KEY (payment_id, nonce_wallet, nonce) REFERENCES nonces (payment_id, wallet_id, nonce),
     CONSTRAINT chain_attempts_durable CHECK ((nonce_account <> '') = (nonce_block > 0)
         AND (nonce_account = '' OR (network = 'solana' AND ref_block <> '' AND last_valid_height = 0 AND expires_at IS NULL)))
 );
@@ -147,18 +147,19 @@ CREATE TABLE chain_attempts (
 CREATE UNIQUE INDEX chain_attempts_live_key ON chain_attempts (payment_id) WHERE status IN ('signed', 'broadcast', 'included');
 -- At most one transaction of a payment ever succeeds.
 CREATE UNIQUE INDEX chain_attempts_success_key ON chain_attempts (payment_id) WHERE status = 'succeeded';
--- Of the transactions with one number the network can take one.
-CREATE UNIQUE INDEX chain_attempts_final_key ON chain_attempts (lane, nonce) WHERE status IN ('succeeded', 'failed');
-CREATE INDEX chain_attempts_lane_idx ON chain_attempts (lane, nonce) WHERE lane IS NOT NULL;
+-- The network can include only one of the transactions with one number.
+CREATE UNIQUE INDEX chain_attempts_final_key ON chain_attempts (nonce_wallet, nonce) WHERE status IN ('succeeded', 'failed');
+CREATE INDEX chain_attempts_nonce_wallet_idx ON chain_attempts (nonce_wallet, nonce) WHERE nonce_wallet IS NOT NULL;
 CREATE INDEX chain_attempts_ended_idx ON chain_attempts (network, block) WHERE status IN ('succeeded', 'failed');
 CREATE INDEX chain_attempts_alive_idx ON chain_attempts (network) WHERE status IN ('signed', 'broadcast', 'included', 'replaced');
--- Of two that live by one account's value one can be included. The other one would have to be given up by hand.
+-- Only one of two transactions with one nonce account's value can be included. The other one would have to be given up
+-- by hand.
 CREATE UNIQUE INDEX chain_attempts_nonce_account_key ON chain_attempts (nonce_account)
     WHERE nonce_account <> '' AND status IN ('signed', 'broadcast', 'included');
 CALL moves_by('chain_attempts', 'chain_attempt');
 CALL never_removed('chain_attempts');
 CALL same_columns('chain_attempts',
-    'payment_id, network, n, tx_id, raw, lane, nonce, bid_tip, bid_cap, nonce_account, nonce_block, ref_block, adopted');
+    'payment_id, network, n, tx_id, raw, nonce_wallet, nonce, bid_tip, bid_cap, nonce_account, nonce_block, ref_block, adopted');
 CREATE TRIGGER chain_attempts_alone AFTER INSERT ON chain_attempts FOR EACH ROW EXECUTE FUNCTION one_number_alive();
 CREATE TRIGGER chain_attempts_hot BEFORE INSERT ON chain_attempts FOR EACH ROW EXECUTE FUNCTION refuse_cold_signature();
 CREATE TRIGGER chain_attempts_fee BEFORE INSERT ON chain_attempts FOR EACH ROW WHEN (NEW.fee_limit > 0) EXECUTE FUNCTION fee_is_the_houses();
@@ -169,8 +170,8 @@ CREATE CONSTRAINT TRIGGER chain_attempts_alarm AFTER UPDATE ON chain_attempts DE
     WHEN (NEW.status = 'failed' AND NEW.last_code = 'SUCCESS') EXECUTE FUNCTION moved_has_alarm();
 CREATE TRIGGER chain_attempts_adopted BEFORE INSERT ON chain_attempts FOR EACH ROW WHEN (NEW.adopted) EXECUTE FUNCTION check_adopted();
 
--- One unsigned transaction that was handed out. While it is open another one of its payment must not exist: both
--- could be signed and sent.
+-- One unsigned transaction that was handed out. While it is open its payment must not have another one: both could be
+-- signed and sent.
 CREATE TABLE cold_drafts (
     id         uuid         PRIMARY KEY,
     payment_id uuid         NOT NULL REFERENCES chain_payments (id),
@@ -179,7 +180,7 @@ CREATE TABLE cold_drafts (
     payload    bytea        NOT NULL CHECK (octet_length(payload) BETWEEN 1 AND 4096),
     tx_id      text         NOT NULL DEFAULT '' CHECK (char_length(tx_id) <= 200),
     expires_at timestamptz,
-    lane       uuid         REFERENCES wallets (id),
+    nonce_wallet       uuid         REFERENCES wallets (id),
     nonce      bigint       NOT NULL DEFAULT 0 CHECK (nonce >= 0),
     ref_block  text         NOT NULL DEFAULT '' CHECK (char_length(ref_block) <= 200),
     bid_tip    zero_or_more NOT NULL DEFAULT 0,
@@ -192,13 +193,13 @@ CREATE TABLE cold_drafts (
     created_at timestamptz  NOT NULL,
     nonce_account text      NOT NULL DEFAULT '' CHECK (char_length(nonce_account) <= 200),
     nonce_block bigint      NOT NULL DEFAULT 0,
-    part       bytea        CHECK (octet_length(part) BETWEEN 1 AND 4096), -- the owner's signature, where the fee payer signs after it
+    part       bytea        CHECK (octet_length(part) BETWEEN 1 AND 4096), -- the owner's signature, if the fee payer signs after it
     evidence   text         NOT NULL DEFAULT '' CHECK (char_length(evidence) <= 500), -- why it can never be included
     CONSTRAINT cold_drafts_life CHECK (closes_at > created_at AND (expires_at IS NULL OR expires_at < closes_at)),
     CONSTRAINT cold_drafts_signed CHECK ((status = 'signed') = (attempt_id IS NOT NULL)),
     CONSTRAINT cold_drafts_status CHECK (status IN ('open', 'signed', 'closing', 'lapsed')),
     CONSTRAINT cold_drafts_durable CHECK ((nonce_account <> '') = (nonce_block > 0)
-        AND (nonce_account = '' OR (network = 'solana' AND ref_block <> '' AND expires_at IS NULL AND lane IS NULL))
+        AND (nonce_account = '' OR (network = 'solana' AND ref_block <> '' AND expires_at IS NULL AND nonce_wallet IS NULL))
         AND (nonce_account <> '' OR (part IS NULL AND status <> 'closing')))
 );
 CREATE INDEX cold_drafts_payment_idx ON cold_drafts (payment_id, created_at DESC);
@@ -206,12 +207,12 @@ CREATE UNIQUE INDEX cold_drafts_open_key ON cold_drafts (payment_id) WHERE statu
 CREATE UNIQUE INDEX cold_drafts_nonce_account_key ON cold_drafts (nonce_account) WHERE nonce_account <> '' AND status IN ('open', 'closing');
 CALL never_removed('cold_drafts');
 CALL same_columns('cold_drafts',
-    'nonce_account, nonce_block, id, payment_id, network, body, payload, tx_id, expires_at, lane, nonce, ref_block, bid_tip,
+    'nonce_account, nonce_block, id, payment_id, network, body, payload, tx_id, expires_at, nonce_wallet, nonce, ref_block, bid_tip,
      bid_cap, fee_limit, closes_at, asked_by, created_at');
 CALL set_once('cold_drafts', 'part');
 CREATE TRIGGER cold_drafts_durable_same BEFORE UPDATE ON cold_drafts FOR EACH ROW
     WHEN ((OLD.part IS DISTINCT FROM NEW.part AND NEW.status <> 'open')
-          -- What is being withdrawn never becomes a transaction again.
+          -- A draft that is being withdrawn never becomes a transaction again.
           OR (OLD.nonce_account <> '' AND OLD.status <> NEW.status
               AND (OLD.status, NEW.status) NOT IN (('open', 'signed'), ('open', 'closing'), ('closing', 'lapsed'))))
     EXECUTE FUNCTION refuse_change();
@@ -221,37 +222,37 @@ CREATE TRIGGER cold_drafts_closed BEFORE UPDATE ON cold_drafts FOR EACH ROW
 CREATE CONSTRAINT TRIGGER cold_drafts_over AFTER UPDATE ON cold_drafts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (OLD.status <> 'lapsed' AND NEW.status = 'lapsed') EXECUTE FUNCTION check_draft_over();
 
--- A sequence that another's transaction closed may be opened again by an officer who says why, and goes on from what the
--- final chain counts.
-CREATE TABLE lane_reopenings (
+-- An officer may reopen a sequence that a foreign transaction closed, with a reason; it continues from the final
+-- chain's count.
+CREATE TABLE nonce_sequence_reopenings (
     id            uuid        PRIMARY KEY,
-    wallet_id     uuid        NOT NULL REFERENCES nonce_lanes (wallet_id),
-    foreign_nonce bigint,     -- that had closed it; none where the chain was only found to be ahead
+    wallet_id     uuid        NOT NULL REFERENCES nonce_sequences (wallet_id),
+    foreign_nonce bigint,     -- the foreign number; NULL if the chain's count was only ahead
     next_before   bigint      NOT NULL,
-    next_after    bigint      NOT NULL, -- what the chain counts by block
+    next_after    bigint      NOT NULL, -- the chain's count at block
     block         bigint      NOT NULL CHECK (block >= 0),
     block_id      text        NOT NULL CHECK (char_length(block_id) BETWEEN 1 AND 128),
     reason        text        NOT NULL CHECK (char_length(reason) BETWEEN 1 AND 500),
     reopened_by   uuid        NOT NULL REFERENCES users (id),
     reopened_at   timestamptz NOT NULL,
-    CONSTRAINT lane_reopenings_forward CHECK (next_after >= next_before AND (foreign_nonce IS NOT NULL OR next_after > next_before)),
-    CONSTRAINT lane_reopenings_foreign CHECK (foreign_nonce < next_after)
+    CONSTRAINT nonce_sequence_reopenings_forward CHECK (next_after >= next_before AND (foreign_nonce IS NOT NULL OR next_after > next_before)),
+    CONSTRAINT nonce_sequence_reopenings_foreign CHECK (foreign_nonce < next_after)
 );
-CREATE INDEX lane_reopenings_wallet_idx ON lane_reopenings (wallet_id, reopened_at DESC);
-CALL append_only('lane_reopenings');
-CREATE TRIGGER lane_reopenings_applied BEFORE INSERT ON lane_reopenings FOR EACH ROW EXECUTE FUNCTION reopen_lane();
+CREATE INDEX nonce_sequence_reopenings_wallet_idx ON nonce_sequence_reopenings (wallet_id, reopened_at DESC);
+CALL append_only('nonce_sequence_reopenings');
+CREATE TRIGGER nonce_sequence_reopenings_applied BEFORE INSERT ON nonce_sequence_reopenings FOR EACH ROW EXECUTE FUNCTION reopen_nonce_sequence();
 
--- What networks take for the payments of people, so that no one can have the house pay fees without end. expected
--- is what a payment without a transaction is assumed to cost: as much as the one before it on the network. amount
--- is what its transactions took and the one on its way may take.
+-- Network fees of each party's payments, so that no one can make the house pay fees without limit. expected is the
+-- assumed fee of a payment without a transaction: that of the previous one on the network. amount is the fee of its
+-- transactions, including the most that the pending one may cost.
 CREATE TABLE network_fees (
     payment_id uuid         PRIMARY KEY REFERENCES chain_payments (id),
     network    network      NOT NULL,
-    user_id    uuid         REFERENCES users (id), -- who bought or asked for it; none for what the house does for itself
-    vendor_id  uuid         REFERENCES users (id), -- the merchant on whose account it was
+    user_id    uuid         REFERENCES users (id), -- the buyer or requester; NULL for the house's own payments
+    vendor_id  uuid         REFERENCES users (id), -- the merchant on whose behalf it was made
     expected   zero_or_more NOT NULL,
     amount     zero_or_more NOT NULL DEFAULT 0,
-    at         timestamptz  NOT NULL -- of the payment, or of its last transaction
+    at         timestamptz  NOT NULL -- the time of the payment, or of its last transaction
 );
 CREATE INDEX network_fees_user_idx ON network_fees (user_id, network, at) INCLUDE (expected, amount) WHERE user_id IS NOT NULL;
 CREATE INDEX network_fees_vendor_idx ON network_fees (vendor_id, network, at) INCLUDE (expected, amount) WHERE vendor_id IS NOT NULL;
@@ -261,8 +262,8 @@ CREATE TRIGGER network_fees_derived BEFORE UPDATE ON network_fees FOR EACH ROW
     WHEN (pg_trigger_depth() = 0)
     EXECUTE FUNCTION refuse_change();
 
--- One row per network. final_number only grows, by one, with the movements of that block in the same
--- transaction; link_id is the id of the newest block up to there that the network did not skip.
+-- One row per network. final_number grows only by one, with the movements of that block in the same transaction;
+-- link_id is the id of the newest block up to there that the network did not skip.
 CREATE TABLE deposit_cursors (
     network      network     PRIMARY KEY,
     started      bigint      NOT NULL CHECK (started >= 0),
@@ -279,7 +280,7 @@ CREATE TRIGGER deposit_cursors_forward BEFORE UPDATE ON deposit_cursors FOR EACH
     WHEN (NEW.final_number <> OLD.final_number + 1)
     EXECUTE FUNCTION refuse_change();
 
--- The blocks above the cursor as they were last seen, to notice when the chain is another one.
+-- The blocks above the cursor as last seen, to notice a fork.
 CREATE TABLE deposit_blocks (
     network network     NOT NULL,
     number  bigint      NOT NULL CHECK (number >= 0),
@@ -313,11 +314,11 @@ CREATE TABLE chain_deposits (
     updated_at     timestamptz  NOT NULL,
     final_at       timestamptz,
     version        bigint       NOT NULL DEFAULT 1,
-    -- Who else may have sent it, where a chain does not tell who paid whom. The bounds are those of a transaction of Solana:
-    -- 256 accounts and the owner of each.
+    -- Other possible senders, where a chain does not show who paid whom. The bounds are those of a Solana transaction: 256
+    -- accounts and the owner of each.
     other_senders  text[]       NOT NULL DEFAULT '{}' CONSTRAINT chain_deposits_other_senders CHECK (
         cardinality(other_senders) <= 512 AND array_position(other_senders, NULL) IS NULL AND char_length(array_to_string(other_senders, '')) <= 512 * 128),
-    -- A movement is the same one in whatever block its transaction is.
+    -- A movement is the same one whichever block its transaction is in.
     CONSTRAINT chain_deposits_movement_key UNIQUE (network, tx_id, event_index),
     CONSTRAINT chain_deposits_ours CHECK (wallet_id IS NOT NULL OR from_wallet_id IS NOT NULL),
     CONSTRAINT chain_deposits_final CHECK ((status = 'final') = (final_at IS NOT NULL)),
@@ -342,7 +343,7 @@ CREATE TRIGGER chain_deposits_settled BEFORE UPDATE ON chain_deposits FOR EACH R
 CREATE TRIGGER chain_deposits_network BEFORE UPDATE ON chain_deposits FOR EACH ROW
     WHEN (NEW.exception_id IS NOT NULL AND OLD.exception_id IS NULL) EXECUTE FUNCTION check_wrong_network();
 
--- Movements that are not booked before an officer has looked at them.
+-- Movements that are not booked before an officer has reviewed them.
 CREATE TABLE deposit_quarantine (
     id          uuid        PRIMARY KEY,
     network     network     NOT NULL,
@@ -355,11 +356,11 @@ CREATE TABLE deposit_quarantine (
     created_at  timestamptz NOT NULL,
     settled_at  timestamptz,
     note        text        NOT NULL DEFAULT '' CHECK (char_length(note) <= 500),
-    wallet_id   uuid        REFERENCES wallets (id),        -- that the money left, by no transaction of ours unless payment_id is set
+    wallet_id   uuid        REFERENCES wallets (id),        -- the sending wallet; not by our transaction unless payment_id is set
     to_address  text        NOT NULL DEFAULT '' CHECK (char_length(to_address) <= 128),
     asset       asset,
     amount      zero_or_more,
-    payment_id  uuid        REFERENCES chain_payments (id), -- whose transaction moved what it should not have
+    payment_id  uuid        REFERENCES chain_payments (id), -- the payment whose transaction moved something else
     CONSTRAINT deposit_quarantine_key UNIQUE (network, tx_id, event_index, reason),
     CONSTRAINT deposit_quarantine_settled CHECK ((settled_at IS NULL) = (note = '')),
     CONSTRAINT deposit_quarantine_foreign CHECK (reason <> 'not_our_send' OR (wallet_id IS NOT NULL AND asset IS NOT NULL AND amount IS NOT NULL)),
@@ -375,9 +376,9 @@ CREATE TRIGGER deposit_quarantine_closed BEFORE UPDATE ON deposit_quarantine FOR
     WHEN (OLD.settled_at IS NOT NULL)
     EXECUTE FUNCTION refuse_change();
 
--- How the watch over each network is getting on. After it was away, or met another database, it has resumed:
--- transactions that this database does not know of may still reach the chain, until the final chain has outlived
--- them. passed is the final block at which that was so.
+-- The state of the watch over each network. After a pause, or in another database, it has resumed: transactions
+-- unknown to this database may still reach the chain, until the final chain has outlived them. passed is the final
+-- block at which that was so.
 CREATE TABLE deposit_looks (
     network        network     PRIMARY KEY,
     identity       text        NOT NULL,
@@ -389,7 +390,7 @@ CREATE TABLE deposit_looks (
     passed         bigint      CHECK (passed >= 0)
 );
 
--- A flow that wants to know when money comes into a wallet.
+-- A flow that waits for money in a wallet.
 CREATE TABLE deposit_waits (
     id          uuid        PRIMARY KEY,
     wallet_id   uuid        NOT NULL REFERENCES wallets (id),
@@ -402,25 +403,25 @@ CREATE INDEX deposit_waits_open_idx ON deposit_waits (wallet_id) WHERE ended_at 
 CREATE TRIGGER deposit_waits_accounted BEFORE UPDATE ON deposit_waits FOR EACH ROW WHEN (OLD.ended_at IS NULL AND NEW.ended_at IS NOT NULL)
     EXECUTE FUNCTION check_wait_end();
 
--- The signals that follow from it, written with the change that they report and sent afterwards.
+-- The signals to waiting flows, written with the change that they report and sent afterwards.
 CREATE TABLE deposit_wakeups (
     id         uuid        PRIMARY KEY,
     network    network     NOT NULL,
     wait_id    uuid        NOT NULL REFERENCES deposit_waits (id),
     deposit_id uuid        NOT NULL REFERENCES chain_deposits (id),
-    version    bigint      NOT NULL, -- of the movement
+    version    bigint      NOT NULL, -- the movement's version
     created_at timestamptz NOT NULL,
     sent_at    timestamptz,
     CONSTRAINT deposit_wakeups_key UNIQUE (wait_id, deposit_id, version)
 );
 CREATE INDEX deposit_wakeups_due_idx ON deposit_wakeups (network, created_at) WHERE sent_at IS NULL;
 
--- What a fee took beyond what the ledger had in the wallet. netted is how much of it deposits have explained.
+-- The part of a fee beyond the wallet's ledger balance. netted is how much of it deposits have explained.
 CREATE TABLE gas_found (
     attempt_id uuid            PRIMARY KEY REFERENCES chain_attempts (id),
     wallet_id  uuid            NOT NULL REFERENCES wallets (id),
     asset      asset           NOT NULL,
-    block      bigint          NOT NULL CHECK (block >= 0), -- that the transaction is final in
+    block      bigint          NOT NULL CHECK (block >= 0), -- the final block of the transaction
     amount     positive_amount NOT NULL,
     netted     zero_or_more    NOT NULL DEFAULT 0,
     found_at   timestamptz     NOT NULL,

@@ -1,8 +1,8 @@
 -- +goose Up
--- The escrow pool: addresses that are lent to one order each, and what came to them. An address is lent again only when its
--- last order is over, the money has left it, and it has rested, so that late money is recognised.
+-- The escrow pool: addresses that are lent to one order each, and their deposits. An address is lent again only when
+-- its last order has ended, the money has left it, and it has rested, so that late money is recognised.
 
--- How many addresses a network has, and for how long one rests.
+-- How many addresses a network may have, and how long they rest.
 CREATE TABLE escrow_policy (
     network      network     PRIMARY KEY,
     keep_free    int         NOT NULL CHECK (keep_free BETWEEN 0 AND 1000),
@@ -17,7 +17,7 @@ INSERT INTO escrow_policy (network, keep_free, most, rest_seconds, updated_at)
     SELECT n, 20, 500, 604800, now() FROM unnest(ARRAY['ethereum', 'tron', 'solana']) AS n;
 CALL never_removed('escrow_policy');
 
--- The pool. A row is of the wallet with its id, and comes and goes with it.
+-- The pool. A row has the id of its wallet, and is created and deleted with it.
 CREATE TABLE escrow_addresses (
     id           uuid        PRIMARY KEY REFERENCES wallets (id),
     network      network     NOT NULL,
@@ -65,9 +65,9 @@ CREATE CONSTRAINT TRIGGER escrow_leases_sale AFTER INSERT ON escrow_leases DEFER
 CREATE TRIGGER escrow_leases_taken_back BEFORE UPDATE ON escrow_leases FOR EACH ROW EXECUTE FUNCTION check_lease_end();
 CREATE TRIGGER escrow_leases_followed AFTER INSERT OR UPDATE ON escrow_leases FOR EACH ROW EXECUTE FUNCTION follow_lease();
 
--- What came to an address while an order borrowed it, and what it was to the order. Final movements are never
--- changed any more, so this is where it stands what became of them. A claim with a hold is in the order's price,
--- or what goes back instead of it; the others have an exception.
+-- Deposits to an address while an order borrowed it, and their meaning for the order. Final movements are immutable,
+-- so their outcome is stored here. A claim with a hold pays the order, or its refund replaces that; the others have an
+-- exception.
 CREATE TABLE escrow_claims (
     id           uuid            PRIMARY KEY,
     deposit_id   uuid            REFERENCES chain_deposits (id),
@@ -79,9 +79,9 @@ CREATE TABLE escrow_claims (
     amount       positive_amount NOT NULL,
     hold_id      uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     exception_id uuid            REFERENCES payment_exceptions (id),
-    taken        zero_or_more    NOT NULL DEFAULT 0, -- by the vendor
+    taken        zero_or_more    NOT NULL DEFAULT 0, -- taken by the vendor
     refunded     zero_or_more    NOT NULL DEFAULT 0,
-    kept         zero_or_more    NOT NULL DEFAULT 0, -- by the house
+    kept         zero_or_more    NOT NULL DEFAULT 0, -- kept by the house
     created_at   timestamptz     NOT NULL,
     CONSTRAINT escrow_claims_deposit_key UNIQUE (deposit_id),
     CONSTRAINT escrow_claims_payment_key UNIQUE (payment_id),
@@ -92,7 +92,7 @@ CREATE TABLE escrow_claims (
     CONSTRAINT escrow_claims_exception CHECK ((exception_id IS NULL) = (kind IN ('exact', 'repriced'))),
     CONSTRAINT escrow_claims_spent CHECK (taken + refunded + kept <= amount)
 );
--- One arrival decides over an order: it pays for it, or it ends it.
+-- One deposit decides an order: it pays or ends it.
 CREATE UNIQUE INDEX escrow_claims_order_key ON escrow_claims (order_id) WHERE hold_id IS NOT NULL;
 CREATE INDEX escrow_claims_order_idx ON escrow_claims (order_id);
 CREATE INDEX escrow_claims_wallet_idx ON escrow_claims (wallet_id);
@@ -104,11 +104,11 @@ CREATE TRIGGER escrow_claims_true BEFORE INSERT ON escrow_claims FOR EACH ROW EX
 CREATE CONSTRAINT TRIGGER escrow_claims_held AFTER INSERT ON escrow_claims DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.hold_id IS NOT NULL) EXECUTE FUNCTION check_claim_hold();
 
--- Wallets that are to be made. The id is the wallet's, so that however often it is made, there is one.
+-- Requested wallets. The id is the wallet's, so that repeated creation makes only one.
 CREATE TABLE escrow_growth (
     id         uuid        PRIMARY KEY,
     network    network     NOT NULL,
-    order_id   uuid, -- that found none; it is not opened yet
+    order_id   uuid, -- the order that found no free address; it is not opened yet
     asked_by   uuid        REFERENCES users (id),
     created_at timestamptz NOT NULL,
     made_at    timestamptz

@@ -1,7 +1,7 @@
 -- +goose Up
--- What goes out to people: the payouts of orders that sell crypto, once, whole, to the payee that was agreed, and refunds.
--- By mobile money the flow pays and two independent reports prove it; by bank officers pay and confirm it, two of them above
--- a value.
+-- Money paid out: the payouts of orders that sell crypto, once, in full, to the agreed payee, and refunds. By mobile
+-- money the flow pays and two independent reports prove it; by bank officers pay and confirm it, two of them above a
+-- value.
 
 CREATE TABLE order_payouts (
     id           uuid            PRIMARY KEY REFERENCES orders (id), -- the order's
@@ -14,9 +14,9 @@ CREATE TABLE order_payouts (
     hold_id      uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     receipt      text            NOT NULL DEFAULT '' CHECK (char_length(receipt) <= 64),
     refused_code text            NOT NULL DEFAULT '' CHECK (char_length(refused_code) <= 40),
-    -- At some time it was not known whether an attempt had paid.
+    -- The outcome of an attempt was unknown at some time.
     doubted      boolean         NOT NULL DEFAULT false,
-    -- There is a claim that an attempt which was refused has paid, and it is not denied yet.
+    -- There is a claim that a refused attempt has paid, not denied yet.
     claimed      boolean         NOT NULL DEFAULT false,
     created_at   timestamptz     NOT NULL,
     updated_at   timestamptz     NOT NULL,
@@ -26,10 +26,10 @@ CREATE TABLE order_payouts (
     CONSTRAINT order_payouts_payer CHECK ((paid_by IS NOT NULL) = (status = 'completed' AND rail = 'momo')),
     CONSTRAINT order_payouts_bank CHECK (hold_id IS NULL OR rail = 'bank'),
     -- One form, so that one payment of the bank can't be named for two orders by writing its reference differently.
-    CONSTRAINT order_payouts_bank_reference_form CHECK (rail <> 'bank' OR (receipt = upper(receipt) AND receipt !~ ' '))
+    CONSTRAINT order_payouts_bank_reference_form CHECK (rail <> 'bank' OR receipt ~ '^[0-9A-Z]*$')
 );
 CREATE INDEX order_payouts_bank_idx ON order_payouts (created_at, id) WHERE rail = 'bank';
--- One payment of the bank pays one order.
+-- One bank payment pays one order.
 CREATE UNIQUE INDEX order_payouts_reference_key ON order_payouts (receipt) WHERE rail = 'bank' AND receipt <> '';
 CALL moves_by('order_payouts', 'order_payout');
 CALL never_removed('order_payouts');
@@ -48,18 +48,17 @@ CREATE CONSTRAINT TRIGGER order_payouts_hold AFTER UPDATE ON order_payouts DEFER
 CREATE TRIGGER order_payouts_screened BEFORE UPDATE ON order_payouts FOR EACH ROW WHEN (OLD.status <> 'processing' AND NEW.status = 'processing')
     EXECUTE FUNCTION check_sold_crypto();
 
--- What officers confirm of a bank payout. A confirmation that was taken back does not count.
+-- The officers' confirmations of a bank payout. A withdrawn confirmation does not count.
 CREATE TABLE bank_confirmations (
     id           uuid            PRIMARY KEY, -- of the request
     order_id     uuid            NOT NULL REFERENCES order_payouts (id),
     officer_id   uuid            NOT NULL REFERENCES users (id),
-    reference    text            NOT NULL CHECK (char_length(reference) BETWEEN 1 AND 64 AND reference ~ '^[!-~]([ -~]*[!-~])?$'),
+    reference    text            NOT NULL CHECK (reference ~ '^[0-9A-Z]{1,64}$'), -- in one form, as the receipt above
     paid_on      date            NOT NULL,
     amount       positive_amount NOT NULL,
     note         text            NOT NULL CHECK (char_length(note) <= 500),
     created_at   timestamptz     NOT NULL,
-    withdrawn_at timestamptz,
-    CONSTRAINT bank_confirmations_reference_form CHECK (reference = upper(reference) AND reference !~ ' ')
+    withdrawn_at timestamptz
 );
 CREATE UNIQUE INDEX bank_confirmations_officer_key ON bank_confirmations (order_id, officer_id) WHERE withdrawn_at IS NULL;
 CREATE INDEX bank_confirmations_reference_idx ON bank_confirmations (reference) WHERE withdrawn_at IS NULL;
@@ -68,29 +67,9 @@ CALL same_columns('bank_confirmations', 'id, order_id, officer_id, reference, pa
 CALL set_once('bank_confirmations', 'withdrawn_at');
 CREATE TRIGGER bank_confirmations_checked BEFORE INSERT OR UPDATE ON bank_confirmations FOR EACH ROW EXECUTE FUNCTION check_bank_confirmation();
 
--- Attestations of payouts: what two persons say of a payout of which the operator says too little, that it was made, with
--- its receipt, or that it was not made.
-CREATE TABLE payout_words (
-    id         uuid        PRIMARY KEY REFERENCES control_changes (id), -- by which the two agreed
-    order_id   uuid        NOT NULL REFERENCES order_payouts (id),
-    attempt_id uuid        REFERENCES payment_attempts (id), -- that was not made; one that was made is known by its receipt
-    receipt    text        NOT NULL DEFAULT '' CHECK (receipt = '' OR receipt ~ '^[A-Z0-9]{8,20}$'),
-    note       text        NOT NULL CHECK (char_length(note) BETWEEN 1 AND 500), -- how it was found out
-    said_by    uuid        NOT NULL REFERENCES users (id),
-    agreed_by  uuid        NOT NULL REFERENCES users (id),
-    said_at    timestamptz NOT NULL,
-    CONSTRAINT payout_words_either CHECK ((receipt = '') = (attempt_id IS NOT NULL)),
-    CONSTRAINT payout_words_apart CHECK (said_by <> agreed_by)
-);
-CREATE UNIQUE INDEX payout_words_attempt_key ON payout_words (attempt_id) WHERE attempt_id IS NOT NULL;
-CREATE INDEX payout_words_order_idx ON payout_words (order_id);
-CALL append_only('payout_words');
-CREATE TRIGGER payout_words_checked BEFORE INSERT ON payout_words FOR EACH ROW EXECUTE FUNCTION check_payout_word();
-CREATE TRIGGER payout_words_doubt AFTER INSERT ON payout_words FOR EACH ROW WHEN (NEW.attempt_id IS NOT NULL) EXECUTE FUNCTION doubt_order_payout();
-
--- How long a refund waits after the last payout of its order was refused: operators report successes after failures.
--- unknown_seconds is how old a payout of unknown outcome is at least before persons may declare that it was not made. The
--- service changes neither.
+-- How long a refund waits after the last payout of its order was refused: providers report successes after failures.
+-- unknown_seconds is the least age of a payout of unknown outcome before officers may declare that it was not made.
+-- The service changes neither.
 CREATE TABLE refund_policy (
     one              boolean PRIMARY KEY DEFAULT true CHECK (one),
     cool_off_seconds int     NOT NULL CHECK (cool_off_seconds BETWEEN 0 AND 86400),
@@ -116,35 +95,38 @@ CREATE TABLE refunds (
     updated_at   timestamptz     NOT NULL,
     completed_at timestamptz,
     version      bigint          NOT NULL DEFAULT 1,
-    payee_confirmed boolean      NOT NULL DEFAULT false, -- once, by an officer, where the payer is doubtful
+    payee_confirmed boolean      NOT NULL DEFAULT false, -- set once by an officer, where the payer is doubtful
     rail         text            NOT NULL DEFAULT 'momo' CHECK (rail IN ('momo', 'chain')),
-    deposit_id   uuid            REFERENCES chain_deposits (id), -- that brought the crypto; none where a payment of ours did
+    deposit_id   uuid            REFERENCES chain_deposits (id), -- the deposit of the crypto; NULL if a payment of ours brought it
     wallet_id    uuid            REFERENCES wallets (id),        -- where the crypto lies
     network      network,
-    address      text            NOT NULL DEFAULT '' CHECK (char_length(address) <= 128), -- where it goes; empty until that is said
+    address      text            NOT NULL DEFAULT '' CHECK (char_length(address) <= 128), -- the destination; empty until it is set
     hold_id      uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
-    value        zero_or_more,                                   -- in shillings, as it counted when the refund was opened
+    value        zero_or_more,                                   -- in shillings, when the refund was opened
     digest       text            NOT NULL DEFAULT '',
-    requested_by uuid            REFERENCES users (id),          -- none where a flow opened it
-    addressed_by uuid            REFERENCES users (id),          -- who gave the address, where it is not the order's
-    dismissed_by uuid            REFERENCES users (id),           -- who let it go on although the payee was said to be paid
+    requested_by uuid            REFERENCES users (id),          -- NULL if it was opened by rule
+    addressed_by uuid            REFERENCES users (id),          -- who gave the address, if it is not the order's
+    dismissed_by uuid            REFERENCES users (id),           -- who dismissed the claim that the payee was paid
+    -- There is a claim that a refused attempt by mobile money has paid, not denied yet.
+    claimed      boolean         NOT NULL DEFAULT false,
     CONSTRAINT refunds_exception_key UNIQUE (exception_id),
     CONSTRAINT refunds_completed CHECK ((status = 'completed') = (completed_at IS NOT NULL AND receipt <> '')),
     CONSTRAINT refunds_rail CHECK (CASE rail
         WHEN 'momo' THEN num_nulls(order_id, attempt_id, collection, phone) = 0 AND address = '' AND digest = ''
-            AND num_nonnulls(deposit_id, wallet_id, network, hold_id, value, requested_by, addressed_by) = 0
+            AND num_nonnulls(deposit_id, wallet_id, network, hold_id, value, addressed_by) = 0
         ELSE num_nonnulls(attempt_id, collection, phone, paid_by) = 0 AND num_nulls(wallet_id, network, hold_id, value) = 0
             AND char_length(digest) = 64 AND num_nonnulls(order_id, exception_id) > 0 AND NOT payee_confirmed END),
+    CONSTRAINT refunds_claimed CHECK (NOT claimed OR (rail = 'momo' AND status <> 'completed')),
     CONSTRAINT refunds_addressed CHECK (addressed_by IS NULL OR address <> ''),
     CONSTRAINT refunds_sent CHECK (rail = 'momo' OR address <> '' OR status IN ('pending', 'needs_review', 'completed')),
     CONSTRAINT refunds_hold_key UNIQUE (hold_id),
     CONSTRAINT refunds_deposit_key UNIQUE (deposit_id)
 );
--- An order as such is refunded once; exceptions have refunds of their own.
+-- An order itself is refunded once; exceptions have refunds of their own.
 CREATE UNIQUE INDEX refunds_order_key ON refunds (order_id) WHERE exception_id IS NULL;
 CREATE INDEX refunds_list_idx ON refunds (created_at DESC, id DESC);
 CREATE INDEX refunds_order_idx ON refunds (order_id);
--- One payment of the operator pays one refund back, also when an officer names it.
+-- One payment of the provider pays one refund, even if an officer enters it.
 CREATE UNIQUE INDEX refunds_receipt_key ON refunds (receipt) WHERE receipt <> '';
 CALL moves_by('refunds', 'refund');
 CALL never_removed('refunds');
@@ -152,7 +134,7 @@ CALL same_columns('refunds',
     'id, rail, order_id, attempt_id, collection, exception_id, asset, amount, phone, deposit_id, wallet_id, network, hold_id,
      value, requested_by, created_at');
 CALL set_once('refunds', 'payee_confirmed');
--- Where crypto goes may still be said while nothing of it is approved, and with it changes what officers agree to.
+-- The address may still be set before the payment is approved; it changes what officers approve.
 CREATE TRIGGER refunds_closed BEFORE UPDATE ON refunds FOR EACH ROW
     WHEN ((OLD.address, OLD.addressed_by, OLD.digest) IS DISTINCT FROM (NEW.address, NEW.addressed_by, NEW.digest)
           AND (OLD.status NOT IN ('pending', 'needs_review') OR NEW.status <> OLD.status OR (OLD.address = NEW.address) <> (OLD.digest = NEW.digest)))
@@ -161,6 +143,9 @@ CREATE TRIGGER refunds_of_exception BEFORE INSERT ON refunds FOR EACH ROW WHEN (
     EXECUTE FUNCTION check_exception_refund();
 CREATE TRIGGER refunds_own_receipt BEFORE UPDATE ON refunds FOR EACH ROW WHEN (OLD.receipt = '' AND NEW.receipt <> '')
     EXECUTE FUNCTION check_refund_receipt();
+CREATE TRIGGER refunds_resolved BEFORE UPDATE ON refunds FOR EACH ROW
+    WHEN (NEW.rail = 'momo' AND OLD.status <> 'completed' AND NEW.status = 'completed' AND NEW.paid_by IS NULL)
+    EXECUTE FUNCTION check_resolved_refund();
 CREATE TRIGGER refunds_address_born BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.address <> '') EXECUTE FUNCTION check_refund_address();
 CREATE TRIGGER refunds_address_given BEFORE UPDATE ON refunds FOR EACH ROW
     WHEN (NEW.address <> '' AND (OLD.address <> NEW.address OR OLD.addressed_by IS DISTINCT FROM NEW.addressed_by))
@@ -172,8 +157,32 @@ CREATE TRIGGER refunds_counted AFTER INSERT ON refunds FOR EACH ROW WHEN (NEW.ra
 CREATE CONSTRAINT TRIGGER refunds_proven AFTER UPDATE ON refunds DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.rail = 'chain' AND OLD.status <> NEW.status AND NEW.status = 'completed') EXECUTE FUNCTION check_refund_sent();
 
--- What was asked for: money of an exception back, or an address for a refund that has none or one that can't be used. The
--- flow gets the id alone.
+-- Attestations of payouts: what two officers attest about a payout with too little evidence from the provider: that it
+-- was made, with its receipt, or that it was not made.
+CREATE TABLE payout_attestations (
+    id         uuid        PRIMARY KEY REFERENCES control_changes (id), -- the confirmed change
+    order_id   uuid        NOT NULL REFERENCES orders (id),
+    refund_id  uuid        REFERENCES refunds (id), -- of a payout that pays a refund of the order
+    attempt_id uuid        REFERENCES payment_attempts (id), -- the attempt that was not made; one that was made has its receipt
+    receipt    text        NOT NULL DEFAULT '' CHECK (receipt = '' OR receipt ~ '^[A-Z0-9]{8,20}$'),
+    note       text        NOT NULL CHECK (char_length(note) BETWEEN 1 AND 500), -- how this was found out
+    attested_by    uuid        NOT NULL REFERENCES users (id),
+    agreed_by  uuid        NOT NULL REFERENCES users (id),
+    said_at    timestamptz NOT NULL,
+    CONSTRAINT payout_attestations_either CHECK ((receipt = '') = (attempt_id IS NOT NULL)),
+    CONSTRAINT payout_attestations_apart CHECK (attested_by <> agreed_by)
+);
+CREATE UNIQUE INDEX payout_attestations_attempt_key ON payout_attestations (attempt_id) WHERE attempt_id IS NOT NULL;
+-- A receipt proves one payout.
+CREATE UNIQUE INDEX payout_attestations_receipt_key ON payout_attestations (receipt) WHERE receipt <> '';
+CREATE INDEX payout_attestations_object_idx ON payout_attestations (coalesce(refund_id, order_id));
+CALL append_only('payout_attestations');
+CREATE TRIGGER payout_attestations_checked BEFORE INSERT ON payout_attestations FOR EACH ROW EXECUTE FUNCTION check_payout_attestation();
+CREATE TRIGGER payout_attestations_doubt AFTER INSERT ON payout_attestations FOR EACH ROW WHEN (NEW.attempt_id IS NOT NULL AND NEW.refund_id IS NULL)
+    EXECUTE FUNCTION doubt_order_payout();
+
+-- Requests for refunds: the money of an exception, or an address for a refund without a usable one. The flow gets only
+-- the id.
 CREATE TABLE refund_requests (
     id           uuid        PRIMARY KEY,
     order_id     uuid        REFERENCES orders (id),

@@ -30,7 +30,7 @@ CREATE TABLE transfers (
     updated_at          timestamptz     NOT NULL,
     completed_at        timestamptz,
     version             bigint          NOT NULL DEFAULT 1,
-    fee                 zero_or_more    NOT NULL DEFAULT 0, -- what it costs the sender beside the amount, in the same coin
+    fee                 zero_or_more    NOT NULL DEFAULT 0, -- the sender's fee besides the amount, in the same coin
     fee_profile_id      uuid            REFERENCES fee_profiles (id),
     fee_hold_id         uuid            REFERENCES holds (id) DEFERRABLE INITIALLY DEFERRED,
     fx_quote_id         uuid            REFERENCES fx_quotes (id),
@@ -74,10 +74,10 @@ CREATE TRIGGER transfers_price BEFORE INSERT ON transfers FOR EACH ROW WHEN (NEW
 CREATE CONSTRAINT TRIGGER transfers_fee AFTER UPDATE ON transfers DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.fee > 0 AND NEW.status IN ('completed', 'cancelled', 'rejected', 'failed')) EXECUTE FUNCTION check_transfer_fee();
 CREATE TRIGGER transfers_not_to_escrow BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION refuse_escrow_transfer();
-CREATE TRIGGER transfers_not_to_twin BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION refuse_twin_recipient();
+CREATE TRIGGER transfers_not_to_counterpart BEFORE INSERT ON transfers FOR EACH ROW EXECUTE FUNCTION refuse_counterpart_recipient();
 
--- What screeners said of counterparties: of a transfer's recipient about the transfer, of another payment's recipient about
--- the payment, just before it is signed, and of who sent a deposit for an order about the deposit.
+-- Screening results of counterparties: a transfer's recipient, another payment's recipient just before signing, and
+-- the senders of a deposit for an order.
 CREATE TABLE screenings (
     id          uuid        PRIMARY KEY,
     transfer_id uuid        REFERENCES transfers (id),
@@ -94,8 +94,8 @@ CREATE INDEX screenings_payment_idx ON screenings (payment_id, at) WHERE payment
 CREATE INDEX screenings_deposit_idx ON screenings (deposit_id, at) WHERE deposit_id IS NOT NULL;
 CALL append_only('screenings');
 
--- Addresses that are never paid. A line is taken off the list by a date, never erased. Addresses stand
--- in the canonical form of their network.
+-- Addresses that are never paid. An entry is taken off the list by a date, never erased. Addresses are in the
+-- canonical form of their network.
 CREATE TABLE deny_list (
     id         uuid        PRIMARY KEY,
     network    network     NOT NULL,

@@ -1,7 +1,7 @@
 -- +goose Up
 -- The ledger compared with the chains.
 
--- One comparison of all wallets of a network with the ledger. cursor is the last wallet that was dealt with.
+-- One comparison of all wallets of a network with the ledger. cursor is the last compared wallet.
 CREATE TABLE reconciliation_runs (
     id          uuid        PRIMARY KEY,
     network     network     NOT NULL,
@@ -27,7 +27,7 @@ CREATE TRIGGER reconciliation_runs_ended BEFORE UPDATE ON reconciliation_runs FO
     WHEN (OLD.status <> 'running')
     EXECUTE FUNCTION refuse_change();
 
--- What the wallets of a run hold together by the chain and by the ledger.
+-- The sums of a run's wallets by the chain and by the ledger.
 CREATE TABLE reconciliation_totals (
     run_id uuid   NOT NULL REFERENCES reconciliation_runs (id),
     asset  asset  NOT NULL,
@@ -37,7 +37,8 @@ CREATE TABLE reconciliation_totals (
 );
 CALL never_removed('reconciliation_totals');
 
--- A difference from its first run to the one that finds it gone. There is one open one of a wallet and an asset.
+-- A difference from the first run that found it to the one that no longer does. A wallet and an asset have at most one
+-- open one.
 CREATE TABLE reconciliation_differences (
     id           uuid         PRIMARY KEY,
     network      network      NOT NULL,
@@ -88,7 +89,7 @@ CREATE TABLE reconciliation_items (
 CREATE INDEX reconciliation_items_difference_idx ON reconciliation_items (difference_id);
 CALL append_only('reconciliation_items');
 
--- What is owed and what there is to pay it with, once a day.
+-- Liabilities and the assets that cover them, once a day.
 CREATE TABLE reserve_reports (
     day         date         NOT NULL,
     asset       asset        NOT NULL,

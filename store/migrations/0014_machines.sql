@@ -1,5 +1,5 @@
 -- +goose Up
--- The transitions of the state machines as they stand in the code: from one state to each of several.
+-- The transitions of the state machines as in the code: from one state to each of several.
 INSERT INTO state_transitions (machine, from_state, to_state)
 SELECT machine, from_state, unnest(string_to_array(to_states, ' ')) FROM (VALUES
     ('on_ramp_order', '', 'pending'),

@@ -1,8 +1,8 @@
--- What each role of the service may do with each table: the whole of it, given anew at every migration. A table that is
--- not named here is closed to them. Log in with a role that is a member of kivuko_app and sets it (role=kivuko_app in the
--- database URL). It can't change or remove what is written once, nor write a balance: triggers do that with the owner's
--- rights. Where the migrating role may not create roles, an administrator creates it first; without the role this file
--- changes nothing, and the next migration after it was created gives it its rights.
+-- The complete rights of the service's role on each table, rewritten at every migration. A table that is not listed is
+-- closed to it. Log in with a role that is a member of kivuko_app and sets it (role=kivuko_app in the database URL).
+-- It can't change or remove immutable rows or write a balance: triggers do that with the owner's rights. If the
+-- migrating role may not create roles, an administrator creates kivuko_app first; without it this file changes
+-- nothing, and the next migration after its creation grants the rights.
 DO $$
 DECLARE
     here text := quote_ident(current_schema());
@@ -20,7 +20,7 @@ BEGIN
         END;
     END IF;
     EXECUTE 'GRANT USAGE ON SCHEMA ' || here || ' TO kivuko_app';
-    FOR g IN SELECT oid::regclass AS name FROM pg_class -- a schema may hold tables of others
+    FOR g IN SELECT oid::regclass AS name FROM pg_class -- the schema may contain other applications' tables
         WHERE relnamespace = current_schema()::regnamespace AND relkind IN ('r', 'p', 'v') AND pg_has_role(relowner, 'USAGE')
     LOOP
         EXECUTE 'REVOKE ALL ON ' || g.name || ' FROM kivuko_app';
@@ -28,6 +28,7 @@ BEGIN
     FOR g IN SELECT * FROM (VALUES
         -- table                        kivuko_app
         ('state_transitions',          'SELECT'),
+        ('schema_code',                'SELECT'),
         ('users',                      'SELECT, INSERT, UPDATE'),
         ('name_words',                 'SELECT, INSERT'),
         ('session_families',           'SELECT, INSERT, UPDATE, DELETE'),
@@ -65,7 +66,7 @@ BEGIN
         ('wallet_keys',                'SELECT, INSERT'),
         ('offers',                     'SELECT, INSERT, UPDATE'),
         ('order_kinds',                'SELECT'),
-        ('order_parties',              'SELECT, INSERT, UPDATE (created_at), DELETE'), -- to lock rows; nothing of them changes
+        ('order_parties',              'SELECT, INSERT, UPDATE (created_at), DELETE'), -- to lock rows; they never change
         ('orders',                     'SELECT, INSERT, UPDATE'),
         ('operator_commands',          'SELECT, INSERT, UPDATE'),
         ('payment_attempts',           'SELECT, INSERT, UPDATE'),
@@ -74,7 +75,7 @@ BEGIN
         ('payment_exceptions',         'SELECT, INSERT, UPDATE'),
         ('exception_decisions',        'SELECT, INSERT'),
         ('c2b_payments',               'SELECT, INSERT, UPDATE (attempt_id, booked_at, disputed, exception_id, listed_at,
-                                        order_id, party_hash, reference, status, told_at, updated_at)'),
+                                        order_id, party_hash, reference, status, notified_at, updated_at)'),
         ('c2b_quarantine',             'SELECT, INSERT'),
         ('momo_terms',                 'SELECT, INSERT'),
         ('payout_charges',             'SELECT, INSERT, UPDATE (fixed_at, told)'),
@@ -87,11 +88,11 @@ BEGIN
         ('parked_flows',               'SELECT, INSERT, UPDATE, DELETE'),
         ('momo_credential_hits',       'SELECT, INSERT (attempt_id, code)'),
         ('chain_payments',             'SELECT, INSERT, UPDATE'),
-        ('nonce_lanes',                'SELECT, INSERT, UPDATE (foreign_nonce)'),
+        ('nonce_sequences',                'SELECT, INSERT, UPDATE (foreign_nonce)'),
         ('nonces',                     'SELECT, INSERT'),
         ('chain_attempts',             'SELECT, INSERT, UPDATE'),
         ('cold_drafts',                'SELECT, INSERT, UPDATE (attempt_id, evidence, part, status)'),
-        ('lane_reopenings',            'SELECT, INSERT'),
+        ('nonce_sequence_reopenings',            'SELECT, INSERT'),
         ('network_fees',               'SELECT'),
         ('deposit_cursors',            'SELECT, INSERT, UPDATE'),
         ('deposit_blocks',             'SELECT, INSERT, DELETE'),
@@ -110,7 +111,7 @@ BEGIN
         ('order_payouts',              'SELECT, INSERT, UPDATE (claimed, completed_at, doubted, hold_id, paid_by, receipt,
                                         refused_code, status, updated_at, version)'),
         ('bank_confirmations',         'SELECT, INSERT, UPDATE (withdrawn_at)'),
-        ('payout_words',               'SELECT, INSERT'),
+        ('payout_attestations',               'SELECT, INSERT'),
         ('refund_policy',              'SELECT'),
         ('refunds',                    'SELECT, INSERT, UPDATE'),
         ('refund_requests',            'SELECT, INSERT'),

@@ -34,7 +34,7 @@ func (m Market) RemittanceToBank(t testing.TB, s *store.Store) exchange.Order {
 	return o
 }
 
-// TakeCrypto has the crypto of a sale on TRON come in the next final block, be taken, and its sender be cleared.
+// TakeCrypto delivers the crypto of a sale on TRON in the next final block, takes it, and clears its sender.
 func TakeCrypto(t testing.TB, s *store.Store, o exchange.Order) exchange.Order {
 	t.Helper()
 	ctx := t.Context()

@@ -16,8 +16,8 @@ import (
 	"kivuko/store"
 )
 
-// AgreeValuations has what each coin counts as stand for what two persons agreed that it is worth, past the guard, so that
-// the house buys. A fresh database has no such agreement.
+// AgreeValuations sets each coin's agreed value to its valuation, bypassing the guard, so that the house buys. A fresh
+// database has no agreed values.
 func AgreeValuations(t testing.TB, s *store.Store) {
 	t.Helper()
 	Exec(t, s, `BEGIN; ALTER TABLE valuations DISABLE TRIGGER valuations_agreed; UPDATE valuations SET agreed = rate;
@@ -27,7 +27,7 @@ func AgreeValuations(t testing.TB, s *store.Store) {
 // By is the principal of seeded objects.
 var By = exchange.System("test")
 
-// NewID makes an id.
+// NewID returns a new id.
 func NewID(t testing.TB) uuid.UUID {
 	t.Helper()
 	id, err := uuid.NewV7()
@@ -37,8 +37,7 @@ func NewID(t testing.TB) uuid.UUID {
 	return id
 }
 
-// User adds an active user of a role, with a unique address and number. A subvendor needs User's
-// sibling Subvendor.
+// User adds an active user of a role, with a unique address and number. For a subvendor use Subvendor.
 func User(t testing.TB, s *store.Store, role exchange.Role) exchange.User {
 	t.Helper()
 	return addUser(t, s, exchange.User{Role: role})
@@ -68,8 +67,8 @@ func addUser(t testing.TB, s *store.Store, u exchange.User) exchange.User {
 	return u
 }
 
-// AddUser stores an active user of any role. Officers need a second person (see Store.CreateUser); here the owner
-// of the schema lets them in, past the guard, so that a test needs nobody but those whom it is about.
+// AddUser stores an active user of any role. Officers need a second officer's confirmation (see Store.CreateUser);
+// here the owner of the schema bypasses that guard, so that a test creates only the users that it is about.
 func AddUser(t testing.TB, s *store.Store, u exchange.User, c exchange.Credentials) (exchange.User, error) {
 	t.Helper()
 	role := u.Role
@@ -80,14 +79,14 @@ func AddUser(t testing.TB, s *store.Store, u exchange.User, c exchange.Credentia
 	if err != nil || !role.Officer() {
 		return u, err
 	}
-	// The id is no text of a stranger's, and several statements take no arguments.
+	// The id is no external input, and several statements take no arguments.
 	Exec(t, s, fmt.Sprintf(`BEGIN; ALTER TABLE users DISABLE TRIGGER users_staff_active; UPDATE users SET role = '%s' WHERE id = '%s';
 		ALTER TABLE users ENABLE TRIGGER users_staff_active; COMMIT`, role, u.ID))
 	u.Role = role
 	return u, nil
 }
 
-// Patch changes the house's limits with the consent of two admins, whom it makes where one is asked for.
+// Patch changes the house's limits with the confirmation of two admins, whom it creates if needed.
 func Patch(t testing.TB, s *store.Store, p store.LimitPatch) {
 	t.Helper()
 	one := PrincipalOf(User(t, s, exchange.RoleAdmin))
@@ -100,12 +99,12 @@ func Patch(t testing.TB, s *store.Store, p store.LimitPatch) {
 	}
 }
 
-// PrincipalOf is a user as the API would see it.
+// PrincipalOf is the principal of a user, as in the API.
 func PrincipalOf(u exchange.User) exchange.Principal {
 	return exchange.Principal{UserID: u.ID, Role: u.Role, VendorID: exchange.VendorOf(u), RequestID: "test"}
 }
 
-// Wallet adds a user's hot wallet on TRON, with an address that no chain knows.
+// Wallet adds a user's hot wallet on TRON, with an address that exists on no chain.
 func Wallet(t testing.TB, s *store.Store, owner exchange.User) exchange.Wallet {
 	t.Helper()
 	return WalletOn(t, s, owner, exchange.Tron)
@@ -149,20 +148,20 @@ func addWallet(t testing.TB, s *store.Store, r exchange.WalletRequest) exchange.
 	return w
 }
 
-// Deposit gives a wallet crypto, in custody and owed to its owner.
+// Deposit books crypto into a wallet, in custody and owed to its owner.
 func Deposit(t testing.TB, s *store.Store, wallet uuid.UUID, m money.Amount) {
 	t.Helper()
 	book(t, s, "deposit", exchange.Debit(exchange.Owned(exchange.AccCustody, wallet, m.Asset()), m),
 		exchange.Credit(exchange.Owned(exchange.AccWalletBalance, wallet, m.Asset()), m))
 }
 
-// Gas gives a wallet coins of the house for network fees.
+// Gas books the house's coins for network fees into a wallet.
 func Gas(t testing.TB, s *store.Store, wallet uuid.UUID, m money.Amount) {
 	t.Helper()
 	book(t, s, "gas", exchange.Debit(exchange.Owned(exchange.AccCustody, wallet, m.Asset()), m), exchange.Credit(exchange.House(exchange.AccCapital, m.Asset()), m))
 }
 
-// Float gives the house shillings to pay out.
+// Float books shillings into the payout float.
 func Float(t testing.TB, s *store.Store, m money.Amount) {
 	t.Helper()
 	book(t, s, "float", exchange.Debit(exchange.House(exchange.AccMomoPayout, m.Asset()), m), exchange.Credit(exchange.House(exchange.AccCapital, m.Asset()), m))
@@ -198,7 +197,7 @@ func NewMarketOn(t testing.TB, s *store.Store, n exchange.Network) Market {
 	return m
 }
 
-// NewMarketWith is NewMarketOn with wallets that the caller makes, and without gas.
+// NewMarketWith is NewMarketOn with wallets that the caller creates, and without gas.
 func NewMarketWith(t testing.TB, s *store.Store, n exchange.Network, wallet func(exchange.User) exchange.Wallet) Market {
 	t.Helper()
 	m := Market{Vendor: User(t, s, exchange.RoleVendor), Customer: User(t, s, exchange.RoleCustomer)}
@@ -233,7 +232,7 @@ func (m Market) Order(t testing.TB, s *store.Store, crypto string) exchange.Orde
 	return o
 }
 
-// Attempt begins a collection for an order, with a token, accepted by the operator.
+// Attempt begins a collection for an order, with a token, accepted by the provider.
 func Attempt(t testing.TB, s *store.Store, o exchange.Order) exchange.PaymentAttempt {
 	t.Helper()
 	id := NewID(t)
@@ -255,10 +254,10 @@ func Attempt(t testing.TB, s *store.Store, o exchange.Order) exchange.PaymentAtt
 // Paid is the observation of a payment with a fresh receipt.
 func Paid(t testing.TB, m money.Amount) exchange.Observation {
 	t.Helper()
-	return exchange.Observation{State: exchange.SeenSucceeded, Code: "0", Receipt: Receipt(t), Amount: m, Witness: exchange.WitnessCallback}
+	return exchange.Observation{State: exchange.SeenSucceeded, Code: "0", Receipt: Receipt(t), Amount: m, Source: exchange.SourceCallback}
 }
 
-// Receipt makes a receipt number of the operator's form: ten capital letters and digits.
+// Receipt returns a receipt number in the provider's format: ten capital letters and digits.
 func Receipt(t testing.TB) string {
 	t.Helper()
 	b := make([]byte, 5)

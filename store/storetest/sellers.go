@@ -11,7 +11,7 @@ import (
 	"kivuko/store"
 )
 
-// EscrowPool adds some addresses to the escrow pool of a network.
+// EscrowPool adds count addresses to the escrow pool of a network.
 func EscrowPool(t testing.TB, s *store.Store, n exchange.Network, count int) []exchange.Wallet {
 	t.Helper()
 	pool := make([]exchange.Wallet, count)

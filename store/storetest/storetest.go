@@ -1,7 +1,7 @@
 // Package storetest gives each test a database of its own on a real PostgreSQL.
 //
-// A template is migrated once per schema, under a lock, and lives on for other test binaries of the
-// same server; each test clones it, which takes a fraction of a second, and drops its clone at the end.
+// A template is migrated once per schema, under a lock, and reused by other test binaries on the same server; each
+// test clones it, which takes a fraction of a second, and drops its clone at the end.
 package storetest
 
 import (
@@ -64,13 +64,13 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	return s
 }
 
-// written are the words of rows that clients branch on.
+// written selects the enumerated values of rows that clients branch on.
 const written = `
 SELECT 'event' AS list, type AS word FROM events WHERE object_type <> 'test' UNION SELECT 'event object', object_type FROM events WHERE object_type <> 'test'
 UNION SELECT 'action', action FROM audit_log UNION SELECT 'audit object', object_type FROM audit_log
 UNION SELECT 'order', status_detail FROM orders UNION SELECT 'transfer', status_detail FROM transfers`
 
-// knownWords fails the test when it wrote a word that the contract does not have.
+// knownWords fails the test when it wrote a value that the contract does not list.
 func knownWords(t testing.TB, db *sql.DB) {
 	t.Helper()
 	var events []string
@@ -83,7 +83,7 @@ func knownWords(t testing.TB, db *sql.DB) {
 	}
 	rows, err := db.QueryContext(context.Background(), written)
 	if err != nil {
-		return // a test has taken the database away
+		return // a test has dropped the database
 	}
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
@@ -92,7 +92,7 @@ func knownWords(t testing.TB, db *sql.DB) {
 			t.Fatal(err)
 		}
 		if !slices.Contains(known[list], word) {
-			t.Errorf("the database has the word %q for an %s, and the lists of package exchange don't", word, list)
+			t.Errorf("the database has the value %q of %s, which is not in the lists of package exchange", word, list)
 		}
 	}
 	if err := rows.Err(); err != nil {
@@ -100,7 +100,7 @@ func knownWords(t testing.TB, db *sql.DB) {
 	}
 }
 
-// plenty are limits that no test meets by accident.
+// plenty are limits that no test reaches by accident.
 func plenty() store.Limits {
 	const many = 1_000_000
 	fees := map[money.Asset]money.Amount{}
@@ -113,12 +113,11 @@ func plenty() store.Limits {
 	}
 }
 
-// owners holds what opens the owner's connections for each open store, once: the first statement on a new connection
-// costs the server as much as a whole test.
+// owners caches the owner's connections of each open store: the first statement on a new connection costs the server
+// as much as a whole test.
 var owners sync.Map
 
-// Exec runs a statement on the database of a store as the owner of the schema, who may do what the
-// service may not.
+// Exec runs a statement on the database of a store as the owner of the schema, who may do more than the service.
 func Exec(t testing.TB, s *store.Store, query string, args ...any) {
 	t.Helper()
 	if _, err := Owner(t, s).ExecContext(t.Context(), query, args...); err != nil {
@@ -146,8 +145,8 @@ func WithRole(t testing.TB, dsn string) string {
 	return u.String()
 }
 
-// URL makes a fresh database and returns its URL for the owner of the schema, for tests that look
-// into tables or tamper with them. The database is dropped at the end of the test.
+// URL creates a fresh database and returns its URL for the owner of the schema, for tests that read tables directly or
+// tamper with them. The database is dropped at the end of the test.
 func URL(t testing.TB) string {
 	t.Helper()
 	server := serverURL(t)
@@ -158,7 +157,7 @@ func URL(t testing.TB) string {
 	return create(t, admin, server, ` TEMPLATE `+tpl+` STRATEGY file_copy`)
 }
 
-// EmptyURL makes an empty database, for tests of the migrations themselves.
+// EmptyURL creates an empty database, for tests of the migrations themselves.
 func EmptyURL(t testing.TB) string {
 	t.Helper()
 	server := serverURL(t)
@@ -174,7 +173,7 @@ func serverURL(t testing.TB) string {
 	return server
 }
 
-// create makes a database that is dropped at the end of the test.
+// create creates a database that is dropped at the end of the test.
 func create(t testing.TB, admin *sql.DB, server, options string) string {
 	t.Helper()
 	name := "kivuko_test_" + randomName()
@@ -238,16 +237,16 @@ func randomName() string {
 
 var templates struct {
 	sync.Mutex
-	made map[string]cloner // by server URL
+	made map[string]cloner // the templates by server URL
 }
 
-// cloner is a template's name and the connections that clone it, which live as long as the process.
+// cloner is a template's name and the connections that clone it, which stay open until the process exits.
 type cloner struct {
 	template string
 	admin    *sql.DB
 }
 
-// template makes the template database unless this or another test binary made it before.
+// template creates the template database unless this or another test binary has created it.
 func template(server string) (string, *sql.DB, error) {
 	templates.Lock()
 	defer templates.Unlock()
@@ -300,7 +299,7 @@ func ensureTemplate(server, name string) (err error) {
 	return makeTemplate(ctx, conn, server, name)
 }
 
-// makeTemplate migrates under another name first, so that a killed run leaves no half template.
+// makeTemplate migrates under another name first, so that a killed run leaves no incomplete template.
 func makeTemplate(ctx context.Context, conn *sql.Conn, server, name string) error {
 	draft := name + "_draft"
 	if _, err := conn.ExecContext(ctx, `DROP DATABASE IF EXISTS `+draft+` WITH (FORCE)`); err != nil {

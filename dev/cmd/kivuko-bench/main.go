@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// bareWorker is the argument that makes this program the worker of the bare flows.
+// bareWorker is the argument with which this program runs the worker of the bare flows.
 const bareWorker = "bare-worker"
 
 func run(ctx context.Context, args []string) error {
@@ -48,8 +48,8 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	// As many connections stay open as the heaviest load has callers; with the default of two, each
-	// request would pay for a connection.
+	// Keep as many connections open as the heaviest load has callers. With the default of two, each request would pay
+	// for a connection.
 	const callers = 100
 	if t, ok := http.DefaultTransport.(*http.Transport); ok {
 		t.MaxIdleConnsPerHost = callers
@@ -61,7 +61,7 @@ func options(args []string) (bench.Options, error) {
 	o := bench.Options{Out: os.Stdout, Env: os.Environ()}
 	flags := flag.NewFlagSet("kivuko-bench", flag.ContinueOnError)
 	flags.StringVar(&o.Root, "root", ".", "the checkout")
-	flags.StringVar(&o.State, "state", "", "where data and logs are kept (default: a directory that goes with the run)")
+	flags.StringVar(&o.State, "state", "", "the directory of data and logs (default: a temporary one)")
 	flags.BoolVar(&o.Quick, "quick", false, "one short round of everything")
 	only := flags.String("only", "", "parts to run, with commas between: "+strings.Join(bench.PartNames(), ", "))
 	if err := flags.Parse(args); err != nil {

@@ -1,5 +1,5 @@
-// Command kivuko-soak runs Kivuko for a while with everything around it failing at random, and checks the end. `make
-// soak` builds what it needs and runs it.
+// Command kivuko-soak runs Kivuko for a while with random failures, and checks the result. `make soak` builds its
+// binaries and runs it.
 package main
 
 import (
@@ -39,9 +39,9 @@ func options(args []string) (soak.Options, error) {
 	o := soak.Options{Out: os.Stdout}
 	flags := flag.NewFlagSet("kivuko-soak", flag.ContinueOnError)
 	flags.StringVar(&o.Root, "root", ".", "the checkout")
-	flags.StringVar(&o.State, "state", "", "where data and logs are kept (default: a directory that goes with the run)")
-	flags.DurationVar(&o.For, "for", 10*time.Minute, "how long people act")
-	flags.Uint64Var(&o.Seed, "seed", uint64(rand.Uint32()), "which plan (default: a new one)") //nolint:gosec // G404: it names a plan
+	flags.StringVar(&o.State, "state", "", "the directory of data and logs (default: a temporary one)")
+	flags.DurationVar(&o.For, "for", 10*time.Minute, "how long the plan lasts")
+	flags.Uint64Var(&o.Seed, "seed", uint64(rand.Uint32()), "seed of the plan (default: a new one)") //nolint:gosec // G404: it names a plan
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}

@@ -42,7 +42,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run returns the exit code: the command's, or a failure of our own with an error.
+// run returns the exit code: the command's, or our own together with an error.
 func run(args []string) (code int, err error) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
@@ -80,7 +80,7 @@ func run(args []string) (code int, err error) {
 	return command(args, []string{urlVariable + "=" + server.DSN("postgres")}, signals)
 }
 
-// command runs the command to its end and passes on every signal we get.
+// command runs the command until it ends and passes on every signal we get.
 func command(args, env []string, signals <-chan os.Signal) (int, error) {
 	cmd := exec.Command(args[0], args[1:]...) //nolint:noctx // signals end it, not a context
 	cmd.Env = append(os.Environ(), env...)

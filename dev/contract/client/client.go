@@ -1,5 +1,5 @@
-// Package client is where the test of package contract compiles the Go client that is generated from the contract. It
-// keeps the libraries of the generated code among the requirements of the module.
+// Package client keeps the libraries of generated clients among the module's requirements. The test of package contract
+// compiles the generated Go client here.
 package client
 
 import (

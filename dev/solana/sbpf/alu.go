@@ -100,7 +100,7 @@ func byteOrder(big bool, width int32, v uint64) (uint64, error) {
 	}
 }
 
-// jumps tells whether a conditional jump is taken.
+// jumps reports whether a conditional jump is taken.
 func jumps(operation byte, a, b uint64) (bool, error) {
 	switch operation {
 	case 0x00:

@@ -99,7 +99,7 @@ func (l *loader) checkHeader() error {
 	return nil
 }
 
-// inside tells whether size bytes at a place lie within a length.
+// inside reports whether size bytes at a place lie within a length.
 func inside(at, size uint64, length int) bool {
 	return size <= uint64(length) && at <= uint64(length)-size
 }

@@ -5,19 +5,19 @@
 // # What is real
 //
 // Transactions are decoded from their wire bytes and their signatures verified.
-// Every instruction runs under the rules of the runtime: who may debit an account,
-// change its data or give it away, privileges across program invocations,
-// addresses that programs sign for, compute units, the limits of logs and of
+// Every instruction runs under the rules of the runtime: the rights to debit an
+// account, change its data or assign it, privileges across program invocations,
+// program-derived addresses, compute units, the limits of logs and of
 // invocations. A failed transaction pays its fee and advances its nonce. Errors
 // have the forms of Agave's RPC. All of this is compared with litesvm, which is
 // Agave's own virtual machine, transaction by transaction (conformance_test.go).
 //
-// # What is not there
+// # What is missing
 //
-// Address lookup tables and transactions of version 1 are refused. Of the built-in
-// programs there are System and ComputeBudget: stake, vote, the loaders and the
+// Address lookup tables and transactions of version 1 are refused. The only built-in
+// programs are System and ComputeBudget: stake, vote, the loaders and the
 // signature precompiles are missing, and a transaction that calls one is rejected
 // with ProgramAccountNotFound. Programs can't be deployed. The sysvars are Clock,
 // Rent and RecentBlockhashes. Token-2022's confidential transfers need a system
-// call that is missing. Byte code is SBPF version 0 alone.
+// call that is missing. Byte code must be SBPF version 0.
 package svm

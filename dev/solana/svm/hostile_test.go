@@ -128,18 +128,18 @@ func (in input) invokesAt(callee uint64, from, to int, lamports uint64, fromFlag
 		poke(infosAt, infos...))
 }
 
-// hostileWorld is a chain with the hostile program, an account of its own with data,
+// hostileHarness is a chain with the hostile program, an account of its own with data,
 // one without, and somebody else's.
-type hostileWorld struct {
+type hostileHarness struct {
 	program, vault, empty, victim solana.PublicKey
 	in                            input
 }
 
 const vaultSize = 16
 
-func newHostileWorld(c *chain) hostileWorld {
+func newHostileHarness(c *chain) hostileHarness {
 	c.t.Helper()
-	w := hostileWorld{
+	w := hostileHarness{
 		program: c.key("hostile program"), vault: c.key("vault"), empty: c.key("empty"), victim: c.key("victim"),
 		// The system program's data are padded to a multiple of eight.
 		in: input{sizes: []int{(len(c.accounts[solana.SystemProgramID].Data) + 7) / 8 * 8, vaultSize, 0, 0}},
@@ -151,7 +151,7 @@ func newHostileWorld(c *chain) hostileWorld {
 }
 
 // do is an instruction of the hostile program on its four accounts.
-func (w hostileWorld) do(victim *solana.AccountMeta, data ...[]byte) solana.Instruction {
+func (w hostileHarness) do(victim *solana.AccountMeta, data ...[]byte) solana.Instruction {
 	return instruction(w.program, pack2(data), read(solana.SystemProgramID), writes(w.vault), writes(w.empty), victim)
 }
 
@@ -167,7 +167,7 @@ func TestRuntimeStopsHostilePrograms(t *testing.T) {
 	set := programs.Set{{Name: "hostile", Address: (&chain{keys: map[solana.PublicKey]solana.PrivateKey{}}).key("hostile program"), ELF: hostile()}}
 	c := newChain(t, set)
 	payer := c.payer("payer")
-	w := newHostileWorld(c)
+	w := newHostileHarness(c)
 	const vault, empty, victim = 1, 2, 3
 	is := func(account int, lamports uint64) []byte { return poke(w.in.lamports(account), lamports) }
 	key := words(payer[:])
@@ -216,7 +216,7 @@ func TestCalleeIsAmongTheCallersAccounts(t *testing.T) {
 	set := programs.Set{{Name: "hostile", Address: (&chain{keys: map[solana.PublicKey]solana.PrivateKey{}}).key("hostile program"), ELF: hostile()}}
 	c := newChain(t, set)
 	payer := c.payer("payer")
-	w := newHostileWorld(c)
+	w := newHostileHarness(c)
 	const keyAt = sbpf.HeapStart + 0x200
 	elsewhere := instruction(solana.SystemProgramID, pack(transfer, uint64(1)), signsWrite(payer), writes(w.empty))
 	execute := func(first solana.PublicKey) string {
@@ -239,7 +239,7 @@ func FuzzHostile(f *testing.F) {
 	set := programs.Set{{Name: "hostile", Address: (&chain{keys: map[solana.PublicKey]solana.PrivateKey{}}).key("hostile program"), ELF: hostile()}}
 	c := newChain(f, set)
 	payer := c.payer("payer")
-	w := newHostileWorld(c)
+	w := newHostileHarness(c)
 	f.Add(phase(returns(0), poke(w.in.lamports(1), 1)))
 	f.Add(append(w.in.invokes(3, 1, 5, 3, 1), phase(returns(0))...))
 	f.Add(append(w.in.invokes(3, 1, 5, 1, 1), phase(returns(0), poke(w.in.length(1), 99))...))

@@ -21,7 +21,7 @@ func TestConformanceHostile(t *testing.T) {
 	payer := p.payer("payer")
 	named := builtin("solana_system_program") // as litesvm has it, which moves all that follows in memory
 	p.accounts[solana.SystemProgramID] = named
-	w := newHostileWorld(p.chain)
+	w := newHostileHarness(p.chain)
 	code := hostile()
 	loaded, err := sbpf.Load(code)
 	require.NoError(t, err)
@@ -33,7 +33,7 @@ func TestConformanceHostile(t *testing.T) {
 	})
 	for range number(t, "KIVUKO_SVM_COUNT", 2000) / 2 {
 		p.advance()
-		newHostileWorld(p.chain)
+		newHostileHarness(p.chain)
 		for _, k := range []solana.PublicKey{w.vault, w.empty, w.victim} {
 			p.peer.set(k, p.accounts[k])
 		}
@@ -51,7 +51,7 @@ func TestConformanceHostile(t *testing.T) {
 }
 
 // draw makes the data of one hostile instruction.
-func (w hostileWorld) draw(rnd *rand.Rand) []byte {
+func (w hostileHarness) draw(rnd *rand.Rand) []byte {
 	write := func() []byte {
 		account := 1 + rnd.IntN(3)
 		switch rnd.IntN(8) {

@@ -1,4 +1,4 @@
--- Puts a new wallet of the escrow pool into it. Its key has to sign, so it is hot.
+-- Adds a new escrow wallet to the pool. Its key has to sign online, so it must be hot.
 CREATE OR REPLACE FUNCTION add_escrow_address() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     IF NEW.type <> 'hot' OR NEW.custody <> 'custodial' THEN

@@ -1,7 +1,7 @@
--- Proves that the lines written by one statement sum to zero in every asset of every entry, and adds them to the
--- balances. An entry gets all of its lines in one statement: so no committed entry can be off, and no lines that
--- balance can be added later to an entry that is booked, which would move money under its old key. The payout float
--- falls below what is held of it only by the booking of a payout that is proven.
+-- Checks that the lines of one statement sum to zero in every asset of every entry, and adds them to the balances. An
+-- entry gets all of its lines in one statement: so no committed entry is unbalanced, and balanced lines can't be added
+-- to a booked entry later, which would move money under its old key. Only the booking of a proven payout may take the
+-- payout float below what is held of it.
 CREATE OR REPLACE FUNCTION apply_lines() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     off record;
@@ -10,7 +10,7 @@ BEGIN
         FROM new_lines l JOIN ledger_accounts a ON a.id = l.account_id
         GROUP BY l.entry_id, a.asset HAVING sum(l.amount) <> 0 LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'entry % is off by % %', off.entry_id, off.sum, off.asset USING ERRCODE = 'KV003';
+        RAISE EXCEPTION 'entry % is unbalanced by % %', off.entry_id, off.sum, off.asset USING ERRCODE = 'KV003';
     END IF;
     PERFORM FROM new_lines l JOIN ledger_accounts a ON a.id = l.account_id WHERE scale(trim_scale(l.amount)) > asset_scale(a.asset) LIMIT 1;
     IF FOUND THEN
@@ -26,7 +26,7 @@ BEGIN
         WHERE a.id = d.account_id;
     IF EXISTS (SELECT FROM new_lines l JOIN ledger_accounts a ON a.id = l.account_id JOIN ledger_entries e ON e.id = l.entry_id
             WHERE a.kind = 'momo_payout' AND a.posted < a.held AND l.amount < 0 AND e.kind NOT IN
-                ('order.completed', 'order_payout.paid_twice', 'refund.completed', 'refund.paid_twice', 'payout.charged')) THEN
+                ('order.completed', 'refund.completed', 'payout.paid_twice', 'payout.charged')) THEN
         RAISE EXCEPTION 'the payout float has too little' USING ERRCODE = 'check_violation', CONSTRAINT = 'ledger_accounts_available';
     END IF;
     RETURN NULL;

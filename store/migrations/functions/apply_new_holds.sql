@@ -1,4 +1,4 @@
--- Keeps what an account has held equal to the sum of its holds, as apply_changed_holds does.
+-- Keeps an account's held equal to the sum of its holds, as apply_changed_holds does.
 CREATE OR REPLACE FUNCTION apply_new_holds() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     UPDATE ledger_accounts a SET held = a.held + d.sum, updated_at = now()

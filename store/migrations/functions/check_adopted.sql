@@ -1,4 +1,4 @@
--- What was found on the final chain is exactly what the payment was to make, and this database did not know of it.
+-- An adopted transaction matches its payment exactly and was unknown to this database.
 CREATE OR REPLACE FUNCTION check_adopted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM chain_payments p JOIN deposit_quarantine q ON q.network = p.network AND q.tx_id = NEW.tx_id AND q.reason = 'not_our_send'

@@ -1,5 +1,5 @@
--- Compares a decision with its token, its object and its officer, whoever writes it. A refund is agreed to while it
--- waits, as it stands, by an officer who neither asked for it nor gave its address, and whose order it is not.
+-- Compares a decision with its token, its object and its officer. A refund is approved while it waits, with its
+-- present terms, by an officer who neither requested it nor gave its address, and whose order it is not.
 CREATE OR REPLACE FUNCTION check_approval() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM approval_tokens k WHERE k.id = NEW.token_id AND k.officer_id = NEW.officer_id
@@ -19,7 +19,7 @@ BEGIN
         RAISE EXCEPTION 'approval % does not fit its refund', NEW.id USING ERRCODE = 'KV004';
     END IF;
     IF NOT EXISTS (SELECT FROM users u WHERE u.id = NEW.officer_id AND u.is_active AND u.role IN ('treasury', 'admin')) THEN
-        RAISE EXCEPTION 'approval % is by nobody who may approve', NEW.id USING ERRCODE = 'KV004';
+        RAISE EXCEPTION 'the officer of approval % may not approve', NEW.id USING ERRCODE = 'KV004';
     END IF;
     RETURN NEW;
 END $$;

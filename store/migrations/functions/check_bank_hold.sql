@@ -1,4 +1,4 @@
--- What a bank payout reserves of the house's money at its bank. Holds are written last.
+-- A bank payout reserves its money at the house's bank. Holds are written last.
 CREATE OR REPLACE FUNCTION check_bank_hold() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = NEW.hold_id AND a.kind = 'bank'

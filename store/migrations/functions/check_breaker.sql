@@ -1,6 +1,6 @@
--- check_breaker begins no payout while the breaker is open, and one at a time on trial: the next one begins when the one before
--- is settled or has been open for two minutes. Payouts that begin when all is well share a lock, so that they don't wait for
--- each other, and one that opens the breaker waits for them.
+-- Begins no payout while the breaker is open, and one at a time on trial: the next one begins when the previous one is
+-- settled or has been open for two minutes. Payouts with a closed breaker share a lock, so that they don't wait for
+-- each other, and a result that opens the breaker waits for them.
 CREATE OR REPLACE FUNCTION check_breaker() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     b momo_breakers;

@@ -1,9 +1,8 @@
--- A refund in crypto promises what lies there: the claim of its order, or the deposit that its exception is about, all
--- of it and once.
+-- A refund in crypto covers exactly the claim of its order, or the deposit of its exception, in full and once.
 CREATE OR REPLACE FUNCTION check_chain_refund() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.owner_id IS NULL AND w.type = 'hot') THEN
-        RAISE EXCEPTION 'refund % is of no money that lies with the house', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'refund % has no money in the custody of the house', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.deposit_id IS NOT NULL AND NOT EXISTS (SELECT FROM chain_deposits d WHERE d.id = NEW.deposit_id AND d.status = 'final' AND d.kind <> 'own'
             AND d.wallet_id = NEW.wallet_id AND d.asset = NEW.asset AND d.amount = NEW.amount) THEN

@@ -1,5 +1,5 @@
--- Compares a claim with what came: a final movement to the address that the order borrows, or a payment of ours that
--- funded it, in full.
+-- Compares a claim with its source: a final movement to the address that the order borrows, or a payment of ours that
+-- funded the order in full.
 CREATE OR REPLACE FUNCTION check_claim() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     l escrow_leases;
@@ -27,7 +27,7 @@ BEGIN
         RAISE EXCEPTION 'order % asks for %', NEW.order_id, o.asset USING ERRCODE = 'KV002';
     END IF;
     IF NEW.hold_id IS NOT NULL AND o.status NOT IN ('pending', 'confirming', 'processing', 'failed') THEN
-        RAISE EXCEPTION 'order % is % and takes nothing', NEW.order_id, o.status USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'order % is % and can''t take a deposit', NEW.order_id, o.status USING ERRCODE = 'KV001';
     END IF;
     IF (NEW.taken, NEW.refunded, NEW.kept) <> (0, 0, 0) THEN
         RAISE EXCEPTION 'a claim begins unspent' USING ERRCODE = 'KV002';

@@ -1,5 +1,5 @@
--- At the end of the transaction, what was taken is held, all of it, on the address's own account: only so it leaves the
--- address once.
+-- At the end of the transaction, claimed crypto is fully held on the address's own account, so that it leaves the
+-- address only once.
 CREATE OR REPLACE FUNCTION check_claim_hold() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = NEW.hold_id AND h.object_type = 'order' AND h.object_id = NEW.order_id

@@ -1,24 +1,24 @@
--- Holds the persons of a change to their roles, whoever writes it. Both are locked, so that an account that is being
--- deactivated at this moment does not count. A treasury officer may propose what is the treasury's business. Who is of
--- a role whose limits change gains by it and can't confirm it.
+-- Checks the roles of a change's proposer and decider. Both are locked, so that an account that is being deactivated
+-- at this moment does not count. A treasury officer may propose changes that concern the treasury. An officer whose
+-- own role's limits change benefits from it and can't confirm it.
 CREATE OR REPLACE FUNCTION check_control_change() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     decider text;
 BEGIN
     NEW.applied_in := NULL;
     PERFORM FROM users WHERE id = NEW.proposed_by AND is_active AND (role = 'admin'
-        OR (role = 'treasury' AND NEW.kind IN ('momo_terms', 'treasury_allocation', 'float_move', 'exception_decision', 'payout_word'))) FOR SHARE;
+        OR (role = 'treasury' AND NEW.kind IN ('momo_terms', 'treasury_allocation', 'float_move', 'exception_decision', 'payout_attestation'))) FOR SHARE;
     IF NOT FOUND AND NEW.status <> 'rejected' THEN
-        RAISE EXCEPTION 'change % is not proposed by anybody active who may', NEW.id USING ERRCODE = 'KV006';
+        RAISE EXCEPTION 'change % needs an active proposer with the right role', NEW.id USING ERRCODE = 'KV006';
     END IF;
     IF TG_OP = 'UPDATE' THEN
         SELECT role INTO decider FROM users WHERE id = NEW.decided_by AND is_active AND role IN ('admin', 'treasury') FOR SHARE;
         IF decider IS NULL THEN
-            RAISE EXCEPTION 'change % is decided by nobody who may', NEW.id USING ERRCODE = 'KV006';
+            RAISE EXCEPTION 'the officer may not decide about change %', NEW.id USING ERRCODE = 'KV006';
         END IF;
         IF NEW.status = 'confirmed' THEN
             IF coalesce(NEW.change -> 'roles' ? decider, false) THEN
-                RAISE EXCEPTION 'change % is confirmed by somebody who gains by it', NEW.id USING ERRCODE = 'KV006';
+                RAISE EXCEPTION 'change % is confirmed by an officer who benefits from it', NEW.id USING ERRCODE = 'KV006';
             END IF;
             NEW.applied_in := pg_current_xact_id();
         END IF;

@@ -1,6 +1,5 @@
--- Two persons decide about much money. A rate may lower what a coin counts as by a quarter of its valuation and no
--- further: what is above the value for one person even then is never decided by one alone. The service itself counts by
--- the rate.
+-- Two officers decide about large amounts. A rate may lower a coin's value by at most a quarter of its valuation: an
+-- amount above one officer's limit even then is never decided by one alone. The service itself uses the rate.
 CREATE OR REPLACE FUNCTION check_decision_persons() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     x     payment_exceptions;
@@ -12,7 +11,7 @@ BEGIN
         SELECT CASE x.asset WHEN 'KES' THEN x.amount ELSE x.amount * 0.75 * (SELECT rate FROM valuations v WHERE v.asset = x.asset) END INTO value;
         SELECT one_above INTO most FROM approval_rules WHERE object_type = 'transfer';
         IF x.kind <> 'reconciliation' AND value > most THEN
-            RAISE EXCEPTION 'nobody confirmed the decision about exception %', x.id USING ERRCODE = 'KV006';
+            RAISE EXCEPTION 'no second officer confirmed the decision about exception %', x.id USING ERRCODE = 'KV006';
         END IF;
         RETURN NEW;
     END IF;

@@ -1,8 +1,8 @@
--- The result code of an attempt that persons declared not to be made stands for their attestation.
+-- The result code of an attempt that officers declared unpaid requires their attestation.
 CREATE OR REPLACE FUNCTION check_declared() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    IF NOT EXISTS (SELECT FROM payout_words w WHERE w.attempt_id = NEW.id) THEN
-        RAISE EXCEPTION 'nobody declared that payment attempt % was not made', NEW.id USING ERRCODE = 'KV006';
+    IF NOT EXISTS (SELECT FROM payout_attestations w WHERE w.attempt_id = NEW.id) THEN
+        RAISE EXCEPTION 'no officers declared that payment attempt % was not made', NEW.id USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;

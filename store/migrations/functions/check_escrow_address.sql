@@ -1,4 +1,5 @@
--- Holds the status to the leases, and lets nothing come back into use with money on it or before it has rested.
+-- Keeps the status consistent with the leases, and lets no address back into use with money on it or before it has
+-- rested.
 CREATE OR REPLACE FUNCTION check_escrow_address() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     why text;

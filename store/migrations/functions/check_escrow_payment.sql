@@ -1,5 +1,5 @@
--- Once when a payment is approved, at the end of the transaction because its hold may be written last, and again
--- whenever it is signed: what was true may not be so any more.
+-- Runs when a payment is approved, at the end of the transaction because its hold may be written last, and again
+-- whenever it is signed, because conditions may have changed.
 CREATE OR REPLACE FUNCTION check_escrow_payment() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     p     chain_payments;
@@ -7,7 +7,7 @@ DECLARE
 BEGIN
     SELECT * INTO p FROM chain_payments WHERE id = NEW.id;
     IF p.status NOT IN ('approved', 'signed') OR EXISTS (SELECT FROM chain_attempts WHERE payment_id = p.id AND adopted AND status = 'included') THEN
-        RETURN NULL; -- it was given up at once, or is paid already
+        RETURN NULL; -- it was given up at once, or is already paid
     END IF;
     CASE p.purpose
         WHEN 'funding' THEN fault := funding_fault(p);

@@ -1,12 +1,12 @@
--- Holds a decision to who may take it, to what became of the exception, and to an account that the money may be owed
--- to: shillings to a merchant, money of a chain in the wallet where it lies.
+-- Checks a decision's officer, the exception's status, and the credited account: a merchant for shillings, the owner
+-- of the wallet with the money for crypto.
 CREATE OR REPLACE FUNCTION check_exception_decision() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     x payment_exceptions;
 BEGIN
     PERFORM FROM users WHERE id = NEW.decided_by AND is_active AND role IN ('admin', 'treasury') FOR SHARE;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'exception % is decided by nobody who may', NEW.exception_id USING ERRCODE = 'KV006';
+        RAISE EXCEPTION 'the officer may not decide about exception %', NEW.exception_id USING ERRCODE = 'KV006';
     END IF;
     SELECT * INTO x FROM payment_exceptions WHERE id = NEW.exception_id;
     IF x.status <> NEW.verdict THEN

@@ -1,18 +1,33 @@
--- A refund that an exception asks for is of that exception's money, while it is on its way back: of the same payment
--- and at most its amount, or of exactly the same deposit. There is one for each exception.
+-- A refund requested by an exception covers that exception's money while it is being refunded: of the same payment and
+-- at most its amount, or exactly the same deposit. Each exception has one refund. Late and duplicate shillings go back to
+-- the phone that was prompted. Without an officer only late ones do: of an order that its customer cancelled, of the amount
+-- that was asked for, up to the value above which an officer has to approve refunds.
 CREATE OR REPLACE FUNCTION check_exception_refund() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    x payment_exceptions;
 BEGIN
     IF NEW.rail = 'chain' THEN
-        PERFORM FROM payment_exceptions x WHERE x.id = NEW.exception_id AND x.status = 'refunding' AND x.asset = NEW.asset AND x.amount = NEW.amount
-            AND x.order_id IS NOT DISTINCT FROM NEW.order_id AND x.kind NOT IN ('paid_twice', 'reconciliation')
-            AND deposit_of(x.receipt) = NEW.deposit_id FOR SHARE;
+        SELECT * INTO x FROM payment_exceptions e WHERE e.id = NEW.exception_id AND e.status = 'refunding' AND e.asset = NEW.asset AND e.amount = NEW.amount
+            AND e.order_id IS NOT DISTINCT FROM NEW.order_id AND e.kind NOT IN ('paid_twice', 'reconciliation')
+            AND deposit_of(e.receipt) = NEW.deposit_id FOR SHARE;
     ELSE
-        PERFORM FROM payment_exceptions x WHERE x.id = NEW.exception_id AND x.status = 'refunding' AND x.receipt = NEW.collection
-            AND x.attempt_id = NEW.attempt_id AND x.asset = NEW.asset AND x.amount >= NEW.amount
-            AND x.kind NOT IN ('paid_twice', 'reconciliation') FOR SHARE;
+        SELECT * INTO x FROM payment_exceptions e WHERE e.id = NEW.exception_id AND e.status = 'refunding' AND e.receipt = NEW.collection
+            AND e.attempt_id = NEW.attempt_id AND e.asset = NEW.asset AND e.amount >= NEW.amount
+            AND e.kind NOT IN ('paid_twice', 'reconciliation') FOR SHARE;
     END IF;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'refund % is not of the money of exception %', NEW.id, NEW.exception_id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.rail = 'chain' OR x.kind NOT IN ('late', 'duplicate') THEN
+        RETURN NEW;
+    END IF;
+    IF NOT EXISTS (SELECT FROM payment_attempts a WHERE a.id = NEW.attempt_id AND a.phone = NEW.phone) THEN
+        RAISE EXCEPTION 'refund % goes to another phone than the one that was prompted', NEW.id USING ERRCODE = 'KV002';
+    END IF;
+    IF NEW.requested_by IS NULL AND NOT EXISTS (SELECT FROM orders o, payment_attempts a, approval_rules r WHERE x.kind = 'late' AND o.id = NEW.order_id
+            AND o.status = 'cancelled' AND o.status_detail = 'cancelled_by_customer' AND a.id = NEW.attempt_id AND a.amount = NEW.amount
+            AND r.object_type = 'refund' AND NEW.amount <= r.one_above) THEN
+        RAISE EXCEPTION 'no officer requested refund %', NEW.id USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;

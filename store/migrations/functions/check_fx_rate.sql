@@ -1,4 +1,4 @@
--- A rate follows exactly the last one of its pair, and far from it only when a person confirmed the jump.
+-- A rate follows exactly the last one of its pair; a large jump needs an admin's confirmation.
 CREATE OR REPLACE FUNCTION check_fx_rate() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     last fx_rates;
@@ -9,7 +9,7 @@ BEGIN
     END IF;
     IF last.id IS NULL THEN
         IF NEW.source <> 'admin' THEN
-            RAISE EXCEPTION 'rate % of a source has nothing to be held against', NEW.id USING ERRCODE = 'KV002';
+            RAISE EXCEPTION 'rate % of a source has no earlier rate to compare with', NEW.id USING ERRCODE = 'KV002';
         END IF;
         RETURN NEW;
     END IF;
@@ -17,7 +17,7 @@ BEGIN
         RAISE EXCEPTION 'rate % is older than the last one', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NOT NEW.jump_confirmed AND (abs(NEW.bid - last.bid) > last.bid * 0.05 OR abs(NEW.ask - last.ask) > last.ask * 0.05) THEN
-        RAISE EXCEPTION 'rate % lies far from the last one and nobody confirmed it', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'rate % is far from the last one and was not confirmed', NEW.id USING ERRCODE = 'KV002';
     END IF;
     RETURN NEW;
 END $$;

@@ -1,14 +1,14 @@
--- Takes an address back when its order is over, no flow waits for its money any more, all that came is accounted for,
--- and what the order held there has left. It decides for how long the address rests.
+-- Takes an address back when its order has ended, no flow waits for its money any more, all deposits are accounted
+-- for, and what the order held there has left. It sets how long the address rests.
 CREATE OR REPLACE FUNCTION check_lease_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM orders WHERE id = NEW.order_id AND status IN ('completed', 'cancelled', 'failed');
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'order % is not over', NEW.order_id USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'order % has not ended', NEW.order_id USING ERRCODE = 'KV001';
     END IF;
     PERFORM FROM deposit_waits WHERE wallet_id = NEW.wallet_id AND ended_at IS NULL;
     IF FOUND THEN
-        RAISE EXCEPTION 'somebody waits for money at escrow address %', NEW.wallet_id USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'a flow waits for money at escrow address %', NEW.wallet_id USING ERRCODE = 'KV001';
     END IF;
     PERFORM FROM chain_deposits d WHERE d.wallet_id = NEW.wallet_id AND d.kind = 'awaited' AND d.status = 'final'
         AND NOT EXISTS (SELECT FROM escrow_claims c WHERE c.deposit_id = d.id);

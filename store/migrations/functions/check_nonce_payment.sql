@@ -1,4 +1,4 @@
--- The ends of payments for nonce accounts, for which nothing is reserved: from the house's gas wallet, of little.
+-- Checks payments for nonce accounts, for which nothing is reserved: small ones from the house's gas wallet.
 CREATE OR REPLACE FUNCTION check_nonce_payment() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.network <> 'solana' OR NEW.asset <> 'SOL' OR NEW.fee_wallet_id IS NOT NULL OR NOT EXISTS (SELECT FROM wallets w

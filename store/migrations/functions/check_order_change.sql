@@ -1,5 +1,4 @@
--- What arrives for a sale prices it anew, once, at the rate that was agreed, at the
--- moment in which it is taken. Where the crypto goes back to is said once.
+-- A deposit reprices a sale once, at the agreed rate, when it is taken. The refund address is set once.
 CREATE OR REPLACE FUNCTION check_order_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF (OLD.crypto_amount, OLD.fiat_amount, OLD.vendor_amount, OLD.rounding_amount, OLD.hold_id)
@@ -9,7 +8,7 @@ BEGIN
         RAISE EXCEPTION 'the price of order % does not change', OLD.id USING ERRCODE = 'KV002';
     END IF;
     IF OLD.refund_address <> NEW.refund_address AND (OLD.refund_address <> '' OR OLD.order_type NOT LIKE 'OFF\_RAMP%') THEN
-        RAISE EXCEPTION 'where the crypto of order % goes back to does not change', OLD.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'the refund address of order % does not change', OLD.id USING ERRCODE = 'KV002';
     END IF;
     IF (OLD.deposit_tx_hash, OLD.deposit_confirms, OLD.deposit_at) IS DISTINCT FROM (NEW.deposit_tx_hash, NEW.deposit_confirms, NEW.deposit_at)
         AND (OLD.order_type NOT LIKE 'OFF\_RAMP%' OR OLD.status NOT IN ('pending', 'confirming', 'processing')) THEN

@@ -1,4 +1,4 @@
--- A sale shows the address that it borrowed and no other: whoever pays there pays into our custody.
+-- A sale shows exactly the address that it borrowed: payments there come into our custody.
 CREATE OR REPLACE FUNCTION check_order_escrow() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM escrow_leases l JOIN wallets w ON w.id = l.wallet_id WHERE l.order_id = NEW.id AND l.ended_at IS NULL

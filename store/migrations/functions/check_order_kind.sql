@@ -1,4 +1,4 @@
--- Holds a new order to its kind: its offer, its quote, its vendor, how it is paid and whom it names.
+-- Checks a new order against its kind: its offer, its quote, its vendor, its payment method and its parties.
 CREATE OR REPLACE FUNCTION check_order_kind() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     k order_kinds;
@@ -6,11 +6,11 @@ DECLARE
 BEGIN
     SELECT * INTO k FROM order_kinds WHERE order_type = NEW.order_type AND order_subtype = NEW.order_subtype;
     IF NOT FOUND THEN
-        RAISE EXCEPTION 'order % is of no kind', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'order % has an unknown kind', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF k.offer <> '' AND NOT EXISTS (SELECT FROM offers f WHERE f.id = NEW.offer_id AND f.offer_type = k.offer AND f.vendor_id = NEW.vendor_id
             AND f.network = NEW.network AND f.asset = NEW.asset AND f.wallet_id = NEW.wallet_id) THEN
-        RAISE EXCEPTION 'order % is not what its offer says', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'order % does not match its offer', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF k.offer = '' AND (NEW.offer_id IS NOT NULL OR NEW.vendor_id <> platform_treasury()) THEN
         RAISE EXCEPTION 'order % has an offer or a vendor beside the house', NEW.id USING ERRCODE = 'KV002';
@@ -29,7 +29,8 @@ BEGIN
             OR NEW.rounding_amount <= -1 OR NEW.hold_id IS NULL) OR NOT sale AND (NEW.escrow_address <> '' OR NEW.refund_address <> '' OR NEW.rounding_amount < 0) THEN
         RAISE EXCEPTION 'order % has another address or price than its kind', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    -- The coins come back to who sent them. A wallet of the house would swallow them; what is the customer's own is its to name.
+    -- The coins come back to their sender. A refund to a wallet of the house would be lost; a customer may name any of its
+    -- own.
     IF NEW.fund_wallet_id IS NOT NULL AND NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.fund_wallet_id AND w.network = NEW.network
             AND w.custody = 'custodial' AND w.type = 'hot' AND coalesce(w.vendor_id, w.owner_id) = NEW.customer_id) THEN
         RAISE EXCEPTION 'order % is paid from a wallet that is not its customer''s', NEW.id USING ERRCODE = 'KV002';

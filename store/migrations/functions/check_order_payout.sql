@@ -1,5 +1,5 @@
 -- An attempt begins only for a payout that is under way, to its payee, over its amount, and while the crypto is not
--- given back and no claim says that it is paid. payment_attempts_open_key lets one at a time be open.
+-- refunded and there is no claim that it is paid. payment_attempts_open_key allows one open attempt at a time.
 CREATE OR REPLACE FUNCTION check_order_payout() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM order_payouts p JOIN orders o ON o.id = p.id

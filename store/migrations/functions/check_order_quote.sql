@@ -1,4 +1,4 @@
--- The quote of an order is used up by it, and by nothing else, in the transaction that opens the order.
+-- An order uses up its quote in the transaction that opens the order, and nothing else does.
 CREATE OR REPLACE FUNCTION check_order_quote() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM fx_quotes q WHERE q.id = NEW.quote_id AND q.status = 'consumed' AND q.object_type = 'order' AND q.object_id = NEW.id) THEN

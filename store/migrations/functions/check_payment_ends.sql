@@ -1,6 +1,6 @@
--- A chain payment pays what its object says, out of the wallet that its object names, whoever writes the row. Gas needs
--- this most: nothing is reserved for it, so that a row with the wrong ends would be signed out of any wallet. The
--- payment of an order delivers what was bought; of an order that sells crypto nothing is delivered.
+-- A chain payment pays its object's amount from its object's wallet. This matters most for gas: nothing is reserved
+-- for it, so a row with wrong ends would be signed from any wallet. An order's payment delivers bought crypto; an
+-- order that sells crypto has no delivery.
 CREATE OR REPLACE FUNCTION check_payment_ends() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.address = NEW.from_address) THEN
@@ -14,7 +14,7 @@ BEGIN
             AND o.order_type IN ('ON_RAMP_BUY', 'ON_RAMP_SELL')
             AND o.network = NEW.network AND o.asset = NEW.asset AND o.crypto_amount = NEW.amount AND o.wallet_id = NEW.wallet_id
             AND o.wallet_address = NEW.to_address AND o.hold_id = NEW.hold_id) THEN
-        RAISE EXCEPTION 'chain payment % is not what its order says', NEW.id USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'chain payment % does not match its order', NEW.id USING ERRCODE = 'KV002';
     END IF;
     IF NEW.purpose = 'gas' AND NOT EXISTS (SELECT FROM chain_payments p JOIN wallets w ON w.id = NEW.wallet_id WHERE p.id = NEW.object_id
             AND p.status = 'approved' AND p.purpose <> 'gas' AND p.network = NEW.network AND p.from_address = NEW.to_address

@@ -1,5 +1,5 @@
--- Order and payout end together: one that is paid is completed with its order, unless the order was given up before,
--- and one that is given up is cancelled with it. Checked when both are written.
+-- Order and payout end together: a paid payout completes with its order, unless the order was given up before, and a
+-- given-up one is cancelled with it. Checked when both are written.
 CREATE OR REPLACE FUNCTION check_payout_end() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     o_status text;

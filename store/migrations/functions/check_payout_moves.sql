@@ -22,7 +22,7 @@ BEGIN
         IF coalesce(needed, 2) > (SELECT count(*) FROM (SELECT u.id FROM bank_confirmations c JOIN users u ON u.id = c.officer_id
                 WHERE c.order_id = NEW.id AND c.withdrawn_at IS NULL AND c.reference = NEW.receipt AND c.amount = NEW.amount
                     AND u.is_active AND u.role IN ('admin', 'treasury') FOR SHARE OF u) x) THEN
-            RAISE EXCEPTION 'the payment of order % by bank lacks officers', NEW.id USING ERRCODE = 'KV006';
+            RAISE EXCEPTION 'the bank payment of order % lacks confirmations by officers', NEW.id USING ERRCODE = 'KV006';
         END IF;
     END IF;
     RETURN NEW;

@@ -1,4 +1,4 @@
--- The terms of a quote are what the rate and the profile say that it names.
+-- The terms of a quote are those of its rate and fee profile.
 CREATE OR REPLACE FUNCTION check_quote_terms() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM fx_rates r WHERE r.id = NEW.rate_id AND r.base = NEW.asset AND r.quote = NEW.fiat_currency AND r.bid = NEW.bid

@@ -1,4 +1,4 @@
--- What is promised in crypto is reserved where it lies. Holds are written last.
+-- The crypto of a refund is reserved in its wallet. Holds are written last.
 CREATE OR REPLACE FUNCTION check_refund_hold() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = NEW.hold_id AND h.status = 'held' AND h.amount = NEW.amount

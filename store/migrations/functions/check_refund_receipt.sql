@@ -1,4 +1,4 @@
--- The receipt with which an officer ends a refund is of no other order's payment.
+-- The receipt with which an officer ends a refund must not belong to another order's payment.
 CREATE OR REPLACE FUNCTION check_refund_receipt() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF EXISTS (SELECT FROM payment_attempts a WHERE a.receipt = NEW.receipt AND a.order_id <> NEW.order_id) THEN

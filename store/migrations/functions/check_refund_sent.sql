@@ -1,4 +1,4 @@
--- A refund in crypto is completed by its payment, or by the payout that it was to make good for.
+-- A refund in crypto is completed by its payment, or by the payout that it replaced.
 CREATE OR REPLACE FUNCTION check_refund_sent() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM chain_payments p WHERE p.purpose = 'refund' AND p.object_id = NEW.id AND p.status = 'completed' AND p.tx_id = NEW.receipt)

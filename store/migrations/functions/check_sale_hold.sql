@@ -1,4 +1,4 @@
--- The shillings of a sale are reserved at its vendor, exactly what the vendor owes for it.
+-- The shillings of a sale are reserved in its vendor's account, exactly the amount owed.
 CREATE OR REPLACE FUNCTION check_sale_hold() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM holds h JOIN ledger_accounts a ON a.id = h.account_id WHERE h.id = NEW.hold_id AND h.status = 'held'

@@ -1,4 +1,4 @@
--- A sale is completed by its payout, of the amount that the order says.
+-- A sale is completed by its payout of the order's amount.
 CREATE OR REPLACE FUNCTION check_sale_paid() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM order_payouts p WHERE p.id = NEW.id AND p.status = 'completed' AND p.amount = NEW.fiat_amount) THEN

@@ -1,10 +1,10 @@
--- What the house pays for crypto is bounded by what two persons agreed that it is worth. A rate is one person's entry,
--- and so is a higher valuation, because it tightens every limit; by either alone one coin could be sold to the house
--- for all of its shillings.
+-- The house's price for crypto is bounded by the value that two officers agreed. A rate is one officer's entry, and so
+-- is a higher valuation, because it tightens every limit; with either alone one coin could be sold to the house for
+-- all of its shillings.
 CREATE OR REPLACE FUNCTION check_sale_price() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM valuations v WHERE v.asset = NEW.asset AND NEW.rate <= v.agreed * 1.1) THEN
-        RAISE EXCEPTION 'quote % pays more than two persons agreed to', NEW.id USING ERRCODE = 'KV006';
+        RAISE EXCEPTION 'quote % pays more than the value that two officers agreed', NEW.id USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;

@@ -1,5 +1,5 @@
--- The key of a cold wallet never signs by itself, so an order that is paid out of one could not be delivered. Offers
--- that are active already may be paused and closed; orders for them are refused.
+-- The key of a cold wallet never signs online, so an order paid from it could not be delivered. Active offers may be
+-- paused and closed; orders for them are refused.
 CREATE OR REPLACE FUNCTION check_selling_wallet() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.type = 'hot') THEN

@@ -1,6 +1,6 @@
--- Holds a transfer to the steps of its kind: nothing leaves our custody unscreened or with fewer approvals than its
--- value asks for, nothing is completed that the chain payment did not complete, and nothing ends otherwise while a
--- payment of it may still move money.
+-- Enforces the steps of a transfer's kind: nothing leaves our custody unscreened or with fewer approvals than its
+-- value requires, only the completed chain payment completes it, and it does not end otherwise while a payment of it
+-- may still move money.
 CREATE OR REPLACE FUNCTION check_transfer() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.status IN ('screening', 'pending_approval') AND NEW.kind <> 'external' THEN

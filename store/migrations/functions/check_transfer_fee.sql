@@ -1,4 +1,4 @@
--- At the end of the transaction, the fee of a completed transfer is taken and that of any other end is free.
+-- At the end of the transaction, the fee of a completed transfer is taken and that of any other ended one is released.
 CREATE OR REPLACE FUNCTION check_transfer_fee() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     held text := (SELECT status FROM holds WHERE id = NEW.fee_hold_id);

@@ -1,5 +1,5 @@
--- A transfer goes into the queue with the approvals of persons who may approve now, not of those who could once. They
--- are locked, so that none of them is deactivated at the same moment.
+-- A queued transfer has approvals of officers who may approve now, not only in the past. They are locked, so that none
+-- of them is deactivated at the same moment.
 CREATE OR REPLACE FUNCTION check_transfer_officers() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.approvals_required > (SELECT count(*) FROM (SELECT u.id FROM approvals a JOIN users u ON u.id = a.officer_id

@@ -1,5 +1,5 @@
--- A transfer is born with the terms that hold for it: its ends are wallets as they are, and it asks for as many
--- officers as its value does. What is written then never changes, so that this is the moment to refuse.
+-- A transfer is created with correct terms: its ends are wallets as stored, and it requires as many officers as its
+-- value does. The terms are immutable, so they are checked now.
 CREATE OR REPLACE FUNCTION check_transfer_terms() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = NEW.wallet_id AND w.network = NEW.network AND w.address = NEW.from_address

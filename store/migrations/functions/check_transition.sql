@@ -1,5 +1,5 @@
--- Refuses a change of status that the machine named by the trigger does not have. Terminal states have no transition
--- out of them, so they stay terminal whoever writes.
+-- Refuses a status change that the trigger's state machine does not have. Terminal states have no outgoing transition,
+-- so they stay terminal.
 CREATE OR REPLACE FUNCTION check_transition() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     machine_name text := TG_ARGV[0];

@@ -1,4 +1,4 @@
--- No flow stops waiting at a borrowed address before all that came there is accounted for.
+-- No flow stops waiting at a borrowed address before all its deposits are accounted for.
 CREATE OR REPLACE FUNCTION check_wait_end() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM escrow_leases l JOIN chain_deposits d ON d.wallet_id = l.wallet_id WHERE l.wallet_id = NEW.wallet_id AND l.ended_at IS NULL

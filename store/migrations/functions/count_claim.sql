@@ -1,4 +1,4 @@
--- What left an escrow address is counted at what had come, which can't leave twice however it left.
+-- Counts what left an escrow address against its deposit, so that it can't leave twice by different ways.
 CREATE OR REPLACE FUNCTION count_claim() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.purpose = 'refund' THEN

@@ -1,5 +1,5 @@
--- count_credential counts what becomes of payouts. Any other result of a payout that the operator looked at proves the
--- credential, on trial only that of a payout which began since; a refusal at its gateway for another reason proves nothing.
+-- Counts the outcomes of payouts. Any other result of a processed payout proves the credential, on trial only that of
+-- a payout which began since; a refusal at the gateway for another reason proves nothing.
 CREATE OR REPLACE FUNCTION count_credential() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     IF NEW.status IN ('refused', 'failed') AND EXISTS (SELECT FROM momo_credential_codes WHERE code = NEW.result_code) THEN

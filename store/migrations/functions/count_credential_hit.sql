@@ -1,5 +1,5 @@
--- Two results in a row that turn our credential down open the breaker. One counts once for a payout, and not for a payee of whom
--- it says nothing new: who was refused before others were taken.
+-- Two results in a row that refuse our credential open the breaker. A refusal counts once per payout, and a payee
+-- refused before later payouts succeeded does not count again.
 CREATE OR REPLACE FUNCTION count_credential_hit() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     a payment_attempts;

@@ -1,4 +1,4 @@
--- Counts what the transactions of a payment took, and what the one on its way may take.
+-- Sums the fees of a payment's transactions, including the most that the pending one may cost.
 CREATE OR REPLACE FUNCTION count_fee() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     payment uuid;

@@ -1,5 +1,5 @@
--- What the house or another got of a collection can't be refunded any more. The update takes the collection's lock, so
--- that a refund and a decision that don't fit together can't pass each other.
+-- The part of a collection that the house or another party got can't be refunded any more. The update takes the
+-- collection's lock, so that a conflicting refund and decision can't both pass.
 CREATE OR REPLACE FUNCTION count_kept() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE collections SET kept = kept + NEW.amount WHERE receipt = NEW.receipt;

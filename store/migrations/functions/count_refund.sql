@@ -1,4 +1,4 @@
--- Takes a new refund off what its collection has left. The check on collections refuses one shilling too many.
+-- Subtracts a new refund from its collection's remainder. The check on collections refuses an excess.
 CREATE OR REPLACE FUNCTION count_refund() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE collections SET refunded = refunded + NEW.amount

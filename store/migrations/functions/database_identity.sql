@@ -8,7 +8,7 @@ BEGIN
     BEGIN
         SELECT system_identifier::text INTO cluster FROM pg_control_system();
     EXCEPTION WHEN insufficient_privilege OR feature_not_supported OR undefined_function THEN
-        cluster := 'unknown'; -- some hosts of databases do not tell
+        cluster := 'unknown'; -- some database hosts do not allow this
     END;
     BEGIN
         timeline := substr(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8);

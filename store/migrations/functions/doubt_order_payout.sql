@@ -1,5 +1,5 @@
--- A payout that was of unknown outcome once, or that persons declared not to be made, stays doubted for ever, so that
--- its refund needs another person: neither is proof.
+-- A payout that ever had an unknown outcome, or that officers declared unpaid, stays doubted forever, so that its
+-- refund needs another officer: neither is proof.
 CREATE OR REPLACE FUNCTION doubt_order_payout() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE order_payouts SET doubted = true WHERE id = NEW.order_id AND NOT doubted;

@@ -1,5 +1,5 @@
--- Why an address can't be lent, whatever its status; NULL when nothing is in the way. An address with somebody's money
--- on it would mix it with that of its next order.
+-- Why an address can't be lent, whatever its status; NULL when it can. Money left on an address would be mixed with
+-- that of its next order.
 CREATE OR REPLACE FUNCTION escrow_trouble(wallet uuid) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
     PERFORM FROM ledger_accounts WHERE owner_id = wallet AND kind = 'custody' AND asset IN ('USDT', 'USDC') AND posted <> 0;
@@ -10,7 +10,7 @@ BEGIN
     IF FOUND THEN
         RETURN 'seen';
     END IF;
-    -- From the wallet's rows to their exceptions, so that it costs the same with many exceptions.
+    -- From the wallet's rows to their exceptions, so that the cost does not grow with the number of exceptions.
     PERFORM FROM chain_deposits d JOIN payment_exceptions x ON x.id = d.exception_id
         WHERE d.wallet_id = wallet AND d.exception_id IS NOT NULL AND x.status IN ('open', 'refunding');
     IF FOUND THEN

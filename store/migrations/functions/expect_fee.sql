@@ -1,4 +1,4 @@
--- A payment without a transaction is assumed to cost as much as the one before it on its network.
+-- A payment without a transaction is assumed to cost as much as the previous one on its network.
 CREATE OR REPLACE FUNCTION expect_fee() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     INSERT INTO network_fees (payment_id, network, user_id, vendor_id, expected, at)

@@ -1,5 +1,5 @@
--- Who causes the network fees of a payment. Those for the crypto of an order count at the order's customer and vendor.
--- What the house keeps, and what is returned of no order, it pays for itself.
+-- The party that causes the network fees of a payment. Fees for the crypto of an order count for the order's customer
+-- and vendor. The house bears the fees of money that it keeps, and of refunds without an order.
 CREATE OR REPLACE FUNCTION fee_causer(purpose text, object_id uuid) RETURNS TABLE (user_id uuid, vendor_id uuid) LANGUAGE sql STABLE AS $$
     SELECT o.customer_id, o.vendor_id FROM orders o WHERE $1 IN ('order', 'sweep', 'funding') AND o.id = $2
     UNION ALL SELECT o.customer_id, o.vendor_id FROM refunds f JOIN orders o ON o.id = f.order_id WHERE $1 = 'refund' AND f.id = $2

@@ -1,6 +1,6 @@
--- Fees are the house's to pay. A wallet may hold native coins of its owner beside what the house brought it: no
--- transaction is stored whose fee could reach into them. Of two that are stored at once the second one counts the
--- first: it waits for its lock, which is also that of the fees and native deposits that are booked.
+-- The house pays fees. A wallet may hold native coins of its owner besides the house's: no transaction is stored whose
+-- fee could use them. Of two stored concurrently the second counts the first: it waits for the lock, which also covers
+-- the booking of fees and native deposits.
 CREATE OR REPLACE FUNCTION fee_is_the_houses() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     payer uuid := (SELECT coalesce(fee_wallet_id, wallet_id) FROM chain_payments WHERE id = NEW.payment_id);

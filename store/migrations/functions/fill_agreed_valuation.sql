@@ -1,4 +1,4 @@
--- What two persons agreed that a coin is worth is written by their confirmation and by nothing else.
+-- Only the confirmation of two officers writes the agreed value of a coin.
 CREATE OR REPLACE FUNCTION fill_agreed_valuation() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.agreed := CASE WHEN TG_OP = 'UPDATE' THEN OLD.agreed END;

@@ -1,4 +1,4 @@
--- What was asked for stays beside the amount, which may change with what arrives.
+-- Stores the requested amount, because a deposit may change the amount.
 CREATE OR REPLACE FUNCTION fill_asked_amount() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.asked_amount := NEW.crypto_amount;

@@ -1,4 +1,4 @@
--- What the people of a merchant send counts at the merchant as a whole.
+-- Transfers of a merchant and its subvendors count against the merchant.
 CREATE OR REPLACE FUNCTION fill_limit_merchant() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     NEW.merchant_id := (SELECT CASE role WHEN 'vendor' THEN id WHEN 'subvendor' THEN vendor_id END FROM users WHERE id = NEW.user_id);

@@ -1,4 +1,4 @@
--- Keeps the status of an address as its lease is.
+-- Keeps the status of an address equal to that of its lease.
 CREATE OR REPLACE FUNCTION follow_lease() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 BEGIN
     IF NEW.ended_at IS NULL THEN

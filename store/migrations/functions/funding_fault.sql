@@ -1,5 +1,5 @@
--- What speaks against a payment that funds an order out of a customer's wallet in our custody: it goes to the order's
--- escrow address.
+-- The fault of a payment that funds an order from a customer's wallet in our custody; it must go to the order's escrow
+-- address.
 CREATE OR REPLACE FUNCTION funding_fault(p chain_payments) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     o orders;
@@ -7,7 +7,7 @@ BEGIN
     SELECT * INTO o FROM orders WHERE id = p.object_id FOR SHARE;
     IF NOT FOUND OR o.status NOT IN ('pending', 'confirming') OR o.order_type <> 'OFF_RAMP_SELL'
         OR (o.network, o.asset, o.crypto_amount, o.fund_wallet_id, o.escrow_address) IS DISTINCT FROM (p.network, p.asset, p.amount, p.wallet_id, p.to_address) THEN
-        RETURN 'it is not what its order says';
+        RETURN 'it does not match its order';
     END IF;
     IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = p.wallet_id AND coalesce(w.vendor_id, w.owner_id) = o.customer_id AND w.type = 'hot') THEN
         RETURN 'it does not leave a wallet of the customer';

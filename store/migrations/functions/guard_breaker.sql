@@ -1,4 +1,5 @@
--- Only the results of payouts count and open, and only an active officer closes, which puts the next payout on trial.
+-- Only payout results count and open the breaker, and only an active officer closes it, which puts the next payout on
+-- trial.
 CREATE OR REPLACE FUNCTION guard_breaker() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF pg_trigger_depth() > 1 THEN
@@ -6,7 +7,7 @@ BEGIN
     END IF;
     IF TG_OP = 'INSERT' OR OLD.opened_at IS NULL OR NEW.opened_at IS NOT NULL OR NEW.hits <> 1 OR NEW.provider <> OLD.provider
         OR NEW.code <> OLD.code OR NEW.closed_at IS NULL OR NOT NEW.trial OR NEW.closings <> OLD.closings + 1 OR NEW.takings <> OLD.takings THEN
-        RAISE EXCEPTION 'the breaker of % is closed by an officer and moved by results', NEW.provider USING ERRCODE = 'KV002';
+        RAISE EXCEPTION 'the breaker of % changes only by payout results or by an officer', NEW.provider USING ERRCODE = 'KV002';
     END IF;
     PERFORM FROM users WHERE id = NEW.closed_by AND is_active AND role IN ('admin', 'treasury') FOR SHARE;
     IF NOT FOUND THEN

@@ -1,4 +1,4 @@
--- New terms are what two persons agreed to, and hold for nothing that began before they were entered.
+-- New terms need two officers, and do not apply to payouts that began before they were entered.
 CREATE OR REPLACE FUNCTION guard_momo_terms() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.valid_from < NEW.entered_at OR NOT EXISTS (SELECT FROM control_changes c
@@ -7,7 +7,7 @@ BEGIN
                 AND (c.change ->> 'min_prompt')::numeric = NEW.min_prompt AND (c.change ->> 'max_prompt')::numeric = NEW.max_prompt
                 AND (c.change ->> 'min_payout')::numeric = NEW.min_payout AND (c.change ->> 'max_payout')::numeric = NEW.max_payout
                 AND (c.change ->> 'payee_day')::numeric = NEW.payee_day AND c.change -> 'tariff' = NEW.tariff) THEN
-        RAISE EXCEPTION 'nobody confirmed terms of the operator from %', NEW.valid_from USING ERRCODE = 'KV006';
+        RAISE EXCEPTION 'no second officer confirmed the terms of the provider from %', NEW.valid_from USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;

@@ -1,4 +1,4 @@
--- A user's own limits may be anything up to its role's. Above that, two persons agree to exactly these.
+-- A user's own limits may be anything up to the role's. Above that, two officers agree to exactly these.
 CREATE OR REPLACE FUNCTION guard_user_limits() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     general role_limits;
@@ -11,7 +11,7 @@ BEGIN
             OR (NEW.per_month > general.per_month AND NEW.per_month > coalesce(was.per_month, general.per_month)))
         AND NOT EXISTS (SELECT FROM control_changes c WHERE c.applied_in = pg_current_xact_id() AND c.kind = 'user_limits'
             AND c.subject_id = NEW.user_id AND limits_agreed(c.change -> 'limits', NEW.per_transaction, NEW.per_day, NEW.per_month)) THEN
-        RAISE EXCEPTION 'nobody confirmed limits of user % above those of its role', NEW.user_id USING ERRCODE = 'KV006';
+        RAISE EXCEPTION 'no second officer confirmed limits of user % above those of its role', NEW.user_id USING ERRCODE = 'KV006';
     END IF;
     RETURN NEW;
 END $$;

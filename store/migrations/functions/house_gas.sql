@@ -1,7 +1,7 @@
--- What the house has in a wallet for the fee of one more transaction, of the given payment: custody without what is
--- owed to the owner and without the most that the other payments on their way may still cost. It is below zero when the
--- house owes the wallet coins. NULL where nothing is to be kept apart: in the house's own wallets, and in cold ones,
--- whose transactions are signed elsewhere.
+-- The house's coins in a wallet for the fee of one more transaction of the given payment: custody without the owner's
+-- coins and without the most that the other pending payments may still cost. It is negative when the house owes the
+-- wallet coins. NULL where nothing is kept apart: in the house's own wallets, and in cold ones, whose transactions are
+-- signed on the cold machine.
 CREATE OR REPLACE FUNCTION house_gas(wallet uuid, payment uuid) RETURNS numeric LANGUAGE sql STABLE AS $$
     SELECT coalesce((SELECT posted FROM ledger_accounts WHERE code = 'custody:' || w.id || ':' || c.coin), 0)
         - coalesce((SELECT posted FROM ledger_accounts WHERE code = 'wallet_balance:' || w.id || ':' || c.coin), 0)

@@ -1,4 +1,4 @@
--- The relay never goes back: it would deliver events twice.
+-- The relay never moves back: it would deliver events twice.
 CREATE OR REPLACE FUNCTION keep_webhook_relay() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.cursor < OLD.cursor THEN

@@ -1,5 +1,5 @@
--- A deposit explains a fee of its own wallet and coin, out of a block that does not come before its own, and never more
--- than it brought. That a fee is not explained twice is the check on gas_found.
+-- A deposit explains a fee of its own wallet and coin, in the same or a later block, and never more than it brought.
+-- The check on gas_found prevents explaining a fee twice.
 CREATE OR REPLACE FUNCTION net_gas() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER SET search_path FROM CURRENT AS $$
 DECLARE
     d record;

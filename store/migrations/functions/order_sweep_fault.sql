@@ -1,6 +1,6 @@
--- What speaks against a payment of an order's deposit to who bought it: it leaves when the order is paid out, from its
--- escrow address to the buyer's wallet and as much as was taken. An order that failed is paid out when a payout that
--- was taken for refused proves true; where its crypto is back already, nothing is held any more.
+-- The fault of a payment of an order's deposit to its buyer: it must leave when the order is paid out, from its escrow
+-- address to the buyer's wallet, with the claimed amount. A failed order counts as paid out when a payout recorded as
+-- refused is proven to have paid; if its crypto was already refunded, nothing is held any more.
 CREATE OR REPLACE FUNCTION order_sweep_fault(p chain_payments) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     o orders;
@@ -10,11 +10,11 @@ BEGIN
         RETURN 'it does not leave the escrow address of its order';
     END IF;
     IF NOT EXISTS (SELECT FROM wallets w WHERE w.id = o.wallet_id AND w.network = p.network AND w.address = p.to_address) THEN
-        RETURN 'it does not go to who bought the crypto';
+        RETURN 'it does not go to the buyer of the crypto';
     END IF;
     IF NOT reserved_for(p, 'order', o.id) OR NOT EXISTS (SELECT FROM escrow_claims c WHERE c.order_id = o.id AND c.asset = p.asset
             AND c.amount = p.amount AND c.kind IN ('exact', 'repriced')) THEN
-        RETURN 'it is not what the order was paid with';
+        RETURN 'it does not match the deposit of the order';
     END IF;
     IF o.status IN ('completed', 'failed') AND EXISTS (SELECT FROM order_payouts y WHERE y.id = o.id AND y.status = 'completed') THEN
         RETURN '';

@@ -1,4 +1,4 @@
--- All who may have sent a deposit, without wallets in our own custody, which are not screened.
+-- All possible senders of a deposit except wallets in our own custody, which are not screened.
 CREATE OR REPLACE FUNCTION outside_senders(d chain_deposits) RETURNS SETOF text LANGUAGE sql STABLE AS $$
     SELECT DISTINCT a FROM unnest(d.from_address || d.other_senders) a
     WHERE NOT EXISTS (SELECT FROM wallets w WHERE w.network = d.network AND w.address = a)

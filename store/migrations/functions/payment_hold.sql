@@ -1,4 +1,4 @@
--- Why nothing may be signed for a payment until an officer has decided; empty when there is no reason.
+-- Why nothing may be signed for a payment until an officer has decided; empty when it may.
 CREATE OR REPLACE FUNCTION payment_hold(payment uuid) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT CASE
         WHEN EXISTS (SELECT FROM deposit_quarantine q WHERE q.payment_id = p.id AND q.settled_at IS NULL) THEN 'unexpected_send'

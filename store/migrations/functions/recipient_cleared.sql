@@ -1,5 +1,5 @@
--- Reports whether the latest screening of the recipient of a payment says that it may be paid. Who has a wallet in our
--- custody is known to us and is not screened.
+-- Reports whether the latest screening of a payment's recipient accepts it. Owners of wallets in our custody are known
+-- and not screened.
 CREATE OR REPLACE FUNCTION recipient_cleared(p chain_payments) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT FROM wallets w WHERE w.network = p.network AND w.address = p.to_address)
         OR coalesce((SELECT s.verdict = 'clear' FROM screenings s WHERE s.payment_id = p.id OR (p.purpose = 'transfer' AND s.transfer_id = p.object_id)

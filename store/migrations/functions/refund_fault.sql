@@ -1,4 +1,4 @@
--- What speaks against the chain payment of a refund.
+-- The fault of the chain payment of a refund.
 CREATE OR REPLACE FUNCTION refund_fault(p chain_payments) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     f refunds;
@@ -7,7 +7,7 @@ BEGIN
     SELECT * INTO f FROM refunds WHERE id = p.object_id FOR SHARE;
     IF NOT FOUND OR f.rail <> 'chain' OR f.status <> 'processing' OR (f.network, f.asset, f.amount, f.wallet_id, f.address, f.hold_id)
         IS DISTINCT FROM (p.network, p.asset, p.amount, p.wallet_id, p.to_address, p.hold_id) THEN
-        RETURN 'it is not what its refund says';
+        RETURN 'it does not match its refund';
     END IF;
     IF reserved_for(p, 'order', f.order_id) THEN
         SELECT * INTO o FROM orders WHERE id = f.order_id FOR SHARE;
@@ -24,10 +24,10 @@ BEGIN
             WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'approve' AND a.digest = f.digest AND u.is_active
                 AND u.role IN ('admin', 'treasury') AND u.id IS DISTINCT FROM f.requested_by AND u.id IS DISTINCT FROM f.addressed_by
                 AND u.id IS DISTINCT FROM f.dismissed_by FOR SHARE OF u) x) THEN
-        RETURN 'too few persons agreed';
+        RETURN 'too few officers approved';
     END IF;
     IF EXISTS (SELECT FROM approvals a WHERE a.object_type = 'refund' AND a.object_id = f.id AND a.action = 'reject' AND a.digest = f.digest) THEN
-        RETURN 'somebody refused it';
+        RETURN 'an officer refused it';
     END IF;
     RETURN '';
 END $$;

@@ -1,4 +1,4 @@
--- How many persons have to agree to a refund beside who asked for it, who gave its address and who dismissed a claim
+-- How many officers have to approve a refund besides those who requested it, gave its address or dismissed a claim
 -- that its payee was paid.
 CREATE OR REPLACE FUNCTION refund_officers(f refunds) RETURNS int LANGUAGE plpgsql STABLE AS $$
 DECLARE

@@ -1,4 +1,4 @@
--- Keeps rows as they were written.
+-- Makes rows immutable.
 CREATE OR REPLACE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'rows of % are never changed or removed', TG_TABLE_NAME USING ERRCODE = 'KV002';

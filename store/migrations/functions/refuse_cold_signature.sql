@@ -1,7 +1,6 @@
--- Signed bytes are stored before they are sent, and nothing else is ever sent. A payment of a cold wallet has no signed
--- bytes but those that came back for what was handed out, whatever the service believes. A payment that the watch has
--- found on the chain needs none; but while something is handed out that could pay beside it, or may be it, that has to
--- be brought back first.
+-- Only stored signed bytes are ever sent. The only signed bytes of a cold wallet's payment are those imported for its
+-- draft, whatever the service does. A payment that the watch found on the chain needs none; but an open draft that
+-- could pay a second time, or may be that payment, has to be imported first.
 CREATE OR REPLACE FUNCTION refuse_cold_signature() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NEW.adopted THEN
@@ -13,13 +12,13 @@ BEGIN
     END IF;
     PERFORM FROM chain_payments p JOIN wallets w ON w.id = p.wallet_id WHERE p.id = NEW.payment_id AND w.type = 'cold'
         AND NOT EXISTS (SELECT FROM cold_drafts d WHERE d.payment_id = p.id AND d.attempt_id = NEW.id AND d.tx_id IN ('', NEW.tx_id)
-            AND (d.lane, d.nonce) IS NOT DISTINCT FROM (NEW.lane, NEW.nonce));
+            AND (d.nonce_wallet, d.nonce) IS NOT DISTINCT FROM (NEW.nonce_wallet, NEW.nonce));
     IF FOUND THEN
-        RAISE EXCEPTION 'payment % is of a cold wallet, whose key signs nothing here', NEW.payment_id USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'payment % is of a cold wallet, whose key never signs online', NEW.payment_id USING ERRCODE = 'KV001';
     END IF;
     PERFORM FROM chain_payments p JOIN wallets w ON w.id = p.fee_wallet_id WHERE p.id = NEW.payment_id AND w.type = 'cold';
     IF FOUND THEN
-        RAISE EXCEPTION 'the fee of payment % is of a cold wallet, whose key signs nothing here', NEW.payment_id USING ERRCODE = 'KV001';
+        RAISE EXCEPTION 'the fee of payment % is of a cold wallet, whose key never signs online', NEW.payment_id USING ERRCODE = 'KV001';
     END IF;
     RETURN NEW;
 END $$;

@@ -1,4 +1,4 @@
--- A payment that is given up frees its hold, so that nothing of it may still move money.
+-- Giving up a payment frees its hold, so it must not have a transaction that may still move money.
 CREATE OR REPLACE FUNCTION refuse_end_of_live() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM chain_attempts WHERE payment_id = NEW.id AND status IN ('signed', 'broadcast', 'included', 'replaced', 'succeeded');

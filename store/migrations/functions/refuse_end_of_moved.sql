@@ -1,4 +1,4 @@
--- A payment whose money may have left is neither given up, which gives its money back, nor tried again.
+-- A payment whose money may have left is neither given up, which releases its money, nor retried.
 CREATE OR REPLACE FUNCTION refuse_end_of_moved() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF payment_hold(NEW.id) IN ('unexpected_send', 'sent_before') AND (NEW.status = 'cancelled' OR payment_hold(NEW.id) = 'unexpected_send') THEN

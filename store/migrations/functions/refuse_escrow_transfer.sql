@@ -1,5 +1,4 @@
--- A transfer of a customer of ours to an address of the pool would be seen as ours, be owed to no one and pay for no
--- order.
+-- A customer's transfer to an address of the pool would be seen as ours, be owed to no owner and pay no order.
 CREATE OR REPLACE FUNCTION refuse_escrow_transfer() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM wallets WHERE network = NEW.network AND address = NEW.to_address AND purpose = 'escrow';

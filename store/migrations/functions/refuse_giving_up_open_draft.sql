@@ -1,5 +1,5 @@
--- What is handed out may come back signed and pay, so its payment is not given up before that is over, nor while it is
--- being withdrawn.
+-- An open draft may be imported signed and pay, so its payment is not given up before the draft has ended, nor while
+-- it is being withdrawn.
 CREATE OR REPLACE FUNCTION refuse_giving_up_open_draft() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM FROM cold_drafts WHERE payment_id = NEW.id AND status IN ('open', 'closing');

@@ -1,6 +1,6 @@
--- A transaction becomes the first live one of its payment only when there is no reason against it, and after the watch
--- has read the chain again where this database may be older than the chain. One with the number of another can't pay a
--- second time, and one that the watch has found on the chain signs nothing.
+-- A transaction becomes the first live one of its payment only without a hold, and after the watch has read the chain
+-- again if this database may be older than the chain. One with the number of another can't pay a second time, and one
+-- that the watch found on the chain needs no signature.
 CREATE OR REPLACE FUNCTION refuse_withheld_signature() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     word text;

@@ -1,4 +1,4 @@
--- Reports whether the money of a payment is held for an object, all of it, in the wallet that it leaves.
+-- Reports whether all of a payment's money is held for an object in the wallet that it leaves.
 CREATE OR REPLACE FUNCTION reserved_for(p chain_payments, object_type text, object_id uuid) RETURNS boolean LANGUAGE sql STABLE AS $$
     SELECT EXISTS (SELECT FROM holds h JOIN ledger_accounts a ON a.id = h.account_id
         WHERE h.id = $1.hold_id AND h.status = 'held' AND h.amount = $1.amount AND h.object_type = $2 AND h.object_id = $3

@@ -1,0 +1,32 @@
+// Saved views and columns of the Temporal Web UI (2.54) for Kivuko's operators. The Web UI keeps both in the browser, so
+// each operator runs this once: open the Web UI, open the browser's console (F12), paste this file, press Enter, reload.
+// It replaces the views of the same names and leaves the others.
+(() => {
+  const namespace = "kivuko";
+  const views = [
+    ["Needs an operator", "KivukoNeedsAttention = true"],
+    ["Parked: mobile money", "KivukoNeedsAttention = true AND (KivukoParkedReason STARTS_WITH 'momo-' OR KivukoParkedReason STARTS_WITH 'refund-' OR KivukoParkedReason = 'late-money')"],
+    ["Parked: crypto can't be sent", "KivukoNeedsAttention = true AND KivukoParkedReason STARTS_WITH 'payout-'"],
+    ["Parked: a step failed", "KivukoParkedReason = 'step-failed'"],
+    ["Waits for an officer", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'officer'"],
+    ["Waits for a bank", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'bank'"],
+    ["Waits for mobile money", "ExecutionStatus = 'Running' AND KivukoWaitingFor = 'momo'"],
+    ["Open purchases", "ExecutionStatus = 'Running' AND WorkflowType = 'OnRamp'"],
+    ["Open sales", "ExecutionStatus = 'Running' AND WorkflowType = 'OffRamp'"],
+    ["Open transfers", "ExecutionStatus = 'Running' AND WorkflowType = 'Transfer'"],
+    ["Failed, which no flow should be", "ExecutionStatus IN ('Failed', 'TimedOut', 'Terminated')"],
+  ];
+  const columns = ["Status", "Type", "Workflow ID", "KivukoStage", "KivukoWaitingFor", "KivukoParkedReason", "KivukoNetwork", "KivukoAsset", "Start"];
+
+  const change = (key, put) => {
+    const all = JSON.parse(localStorage.getItem(key) ?? "{}");
+    all[namespace] = put(all[namespace] ?? []);
+    localStorage.setItem(key, JSON.stringify(all));
+  };
+  const names = new Set(views.map(([name]) => name));
+  change("saved-workflow-queries", (old) => [
+    ...views.map(([name, query]) => ({ id: crypto.randomUUID(), name, query, type: "user" })),
+    ...old.filter((view) => !names.has(view.name)),
+  ]);
+  change("namespace-workflow-table-columns", () => columns.map((label) => ({ label })));
+})();

@@ -1,0 +1,13 @@
+package exchange
+
+// Pruned is how many old rows of each kind were deleted. Quotes are kept for ever; unused ones are only marked as expired.
+type Pruned struct {
+	Sessions        int `json:"sessions"`
+	LoginFailures   int `json:"login_failures"`
+	IdempotencyKeys int `json:"idempotency_keys"`
+	ExpiredQuotes   int `json:"expired_quotes,omitempty"`
+	// WebhookDeliveries are deliveries that ended long ago.
+	WebhookDeliveries int `json:"webhook_deliveries,omitempty"`
+	// Parties are people whose order was never opened.
+	Parties int `json:"parties,omitempty"`
+}

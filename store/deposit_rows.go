@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"math"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/pg"
+)
+
+// maxHeight is above every block.
+const maxHeight = math.MaxInt64
+
+const depositColumns = `id, network, tx_id, event_index, from_address, to_address, asset, amount, wallet_id, from_wallet_id, kind, status, payment_id,
+	exception_id, block, block_id, block_time, created_at, final_at, version, other_senders`
+
+// depositRow is a row of chain_deposits.
+type depositRow struct {
+	ID           uuid.UUID
+	Network      exchange.Network
+	TxID         string `db:"tx_id"`
+	Index        int64  `db:"event_index"`
+	From         string `db:"from_address"`
+	To           string `db:"to_address"`
+	Asset        money.Asset
+	Amount       decimal.Decimal
+	WalletID     uuid.NullUUID `db:"wallet_id"`
+	FromWalletID uuid.NullUUID `db:"from_wallet_id"`
+	Kind         exchange.DepositKind
+	Status       exchange.ChainDepositStatus
+	PaymentID    uuid.NullUUID `db:"payment_id"`
+	ExceptionID  uuid.NullUUID `db:"exception_id"`
+	Block        int64
+	BlockID      string       `db:"block_id"`
+	BlockTime    sql.NullTime `db:"block_time"`
+	CreatedAt    time.Time    `db:"created_at"`
+	FinalAt      sql.NullTime `db:"final_at"`
+	Version      int64
+	Others       pq.StringArray `db:"other_senders"`
+}
+
+func (r depositRow) deposit() (exchange.ChainDeposit, error) {
+	m, err := amountOf(r.Asset, r.Amount)
+	return exchange.ChainDeposit{
+		ID: r.ID, Network: r.Network, TxID: r.TxID, Index: uint32(r.Index), From: r.From, To: r.To, Amount: m, //nolint:gosec // G115: it was one when it was written
+		WalletID: r.WalletID.UUID, FromWalletID: r.FromWalletID.UUID, Kind: r.Kind, Status: r.Status, PaymentID: r.PaymentID.UUID,
+		ExceptionID: r.ExceptionID.UUID, Block: height(r.Block), BlockID: r.BlockID, BlockTime: utc(r.BlockTime), CreatedAt: r.CreatedAt.UTC(),
+		FinalAt: utc(r.FinalAt), Version: r.Version, Others: r.Others,
+	}, err
+}
+
+func depositSnapshot(d exchange.ChainDeposit) map[string]any {
+	return map[string]any{
+		"id": d.ID, "network": d.Network, "tx_id": d.TxID, "index": d.Index, "from_address": d.From, "to_address": d.To,
+		"asset": d.Amount.Asset(), "amount": d.Amount.String(), "wallet_id": nullID(d.WalletID), "kind": d.Kind, "status": d.Status,
+		"block": d.Block, "block_id": d.BlockID, "version": d.Version,
+	}
+}
+
+// ChainDepositFilter narrows a list of movements.
+type ChainDepositFilter struct {
+	Network  exchange.Network
+	WalletID uuid.UUID
+	TxID     string
+	Status   exchange.ChainDepositStatus
+	Kind     exchange.DepositKind
+	Asset    money.Asset
+	View     *View // the owners of the wallets; nil is all of them
+}
+
+const readDeposit = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE id = $1`
+
+// ChainDeposit reads one movement.
+func (s *Store) ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainDeposit, error) {
+	var r depositRow
+	if err := s.db.Get(ctx, &r, readDeposit, id); err != nil {
+		return exchange.ChainDeposit{}, translate(err, "chain deposit")
+	}
+	return r.deposit()
+}
+
+// ListChainDeposits pages through the movements, newest first, with their number.
+func (s *Store) ListChainDeposits(ctx context.Context, f ChainDepositFilter, p Page) ([]exchange.ChainDeposit, int, error) {
+	var w where
+	if f.View != nil {
+		all, owner, vendor := f.View.args()
+		w.add(`wallet_id IN (SELECT id FROM wallets WHERE ? OR owner_id = ? OR vendor_id = ?)`, all, owner, vendor)
+	}
+	w.eq("asset", string(f.Asset))
+	w.eq("network", string(f.Network))
+	w.id("wallet_id", f.WalletID)
+	w.eq("tx_id", f.TxID)
+	w.eq("status", string(f.Status))
+	w.eq("kind", string(f.Kind))
+	var rows []depositRow
+	total, err := s.page(ctx, &rows, list{columns: depositColumns, from: "chain_deposits", where: w, order: "created_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "chain deposit")
+	}
+	all, err := convert(rows, depositRow.deposit)
+	return all, total, err
+}
+
+const insertDeposit = `
+INSERT INTO chain_deposits (id, network, tx_id, event_index, from_address, to_address, asset, amount, wallet_id, from_wallet_id, kind, status,
+    payment_id, block, block_id, block_time, created_at, updated_at, other_senders)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 'seen', $12, $13, $14, $15, $16, $16, $17) RETURNING ` + depositColumns
+
+// addDeposit writes a new movement. It starts as seen, even when its block is final.
+func (t unitTx) addDeposit(ctx context.Context, d exchange.ChainDeposit) (exchange.ChainDeposit, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return d, err
+	}
+	var r depositRow
+	err = t.Get(ctx, &r, insertDeposit, id, d.Network, d.TxID, int64(d.Index), d.From, d.To, d.Amount.Asset(), d.Amount.Decimal(), nullID(d.WalletID),
+		nullID(d.FromWalletID), d.Kind, nullID(d.PaymentID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now(),
+		pq.StringArray(notNil(d.Others)))
+	if err != nil {
+		return d, err
+	}
+	return r.deposit()
+}
+
+const saveDeposit = `
+UPDATE chain_deposits SET from_address = $2, to_address = $3, asset = $4, amount = $5, wallet_id = $6, from_wallet_id = $7, kind = $8, status = $9,
+    payment_id = $10, exception_id = $11, block = $12, block_id = $13, block_time = $14, updated_at = $15, final_at = $16, other_senders = $19,
+    version = version + 1
+WHERE id = $1 AND version = $17 AND status = ANY ($18) RETURNING ` + depositColumns
+
+// saveDeposit stores a block's data for a known movement. A transaction that is included again in another block may
+// have another effect there, so everything but its id may change until it is final.
+func (t unitTx) saveDeposit(ctx context.Context, before, d exchange.ChainDeposit) (exchange.ChainDeposit, error) {
+	from := []exchange.ChainDepositStatus{before.Status}
+	if d.Status != before.Status {
+		if err := exchange.ChainDepositMachine.Allow(before.Status, d.Status); err != nil {
+			return before, err
+		}
+		from = exchange.ChainDepositMachine.Sources(d.Status)
+	}
+	var rows []depositRow
+	err := t.All(ctx, &rows, saveDeposit, before.ID, d.From, d.To, d.Amount.Asset(), d.Amount.Decimal(), nullID(d.WalletID), nullID(d.FromWalletID),
+		d.Kind, d.Status, nullID(d.PaymentID), nullID(d.ExceptionID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now(),
+		nullTime(d.FinalAt), before.Version, pq.Array(from), pq.StringArray(notNil(d.Others)))
+	if err == nil && len(rows) == 0 {
+		err = pg.ErrChangedMeanwhile
+	}
+	if err != nil {
+		return before, err
+	}
+	return rows[0].deposit()
+}
+
+const orphanDeposits = `
+UPDATE chain_deposits SET status = 'orphaned', updated_at = $4, version = version + 1
+WHERE network = $1 AND status = 'seen' AND block >= $2 AND block <= $3 RETURNING ` + depositColumns
+
+// orphan takes back the movements of a range of blocks that the chain no longer has.
+func (t unitTx) orphan(ctx context.Context, n exchange.Network, from uint64, to int64) error {
+	var rows []depositRow
+	if err := t.All(ctx, &rows, orphanDeposits, n, blockNumber(from), to, t.s.now()); err != nil || len(rows) == 0 {
+		return err
+	}
+	gone, err := convert(rows, depositRow.deposit)
+	if err != nil {
+		return err
+	}
+	sc := &scan{t: t, network: n}
+	if err := sc.loadEnds(ctx, gone); err != nil {
+		return err
+	}
+	for _, d := range gone {
+		if err := sc.tell(ctx, string(exchange.DepositOrphaned), d); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,267 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/pg"
+)
+
+// ExceptionFilter narrows a list of payment exceptions.
+type ExceptionFilter struct {
+	Status  exchange.ExceptionStatus
+	Kind    exchange.ExceptionKind
+	Asset   money.Asset
+	OrderID uuid.UUID
+	// AttemptID is the prompt or payout of the money.
+	AttemptID uuid.UUID
+	// CreatedFrom is inclusive and CreatedTo exclusive; zero is open.
+	CreatedFrom, CreatedTo time.Time
+	ID                     uuid.UUID
+	View                   *View // restricts to exceptions of the view's orders; nil is all
+}
+
+const exceptionColumns = `id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at, version`
+
+// exceptionRow is a row of payment_exceptions.
+type exceptionRow struct {
+	ID        uuid.UUID
+	Kind      exchange.ExceptionKind
+	Status    exchange.ExceptionStatus
+	OrderID   uuid.NullUUID `db:"order_id"`
+	AttemptID uuid.NullUUID `db:"attempt_id"`
+	Receipt   string
+	Asset     money.Asset
+	Amount    decimal.Decimal
+	Note      string
+	CreatedAt time.Time `db:"created_at"`
+	UpdatedAt time.Time `db:"updated_at"`
+	Version   int64
+}
+
+func (r exceptionRow) exception() (exchange.PaymentException, error) {
+	m, err := amountOf(r.Asset, r.Amount)
+	return exchange.PaymentException{
+		ID: r.ID, Kind: r.Kind, Status: r.Status, OrderID: r.OrderID.UUID, AttemptID: r.AttemptID.UUID, Receipt: r.Receipt, Amount: m,
+		Note: r.Note, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
+	}, err
+}
+
+func exceptionSnapshot(x exchange.PaymentException) map[string]any {
+	return map[string]any{
+		"id": x.ID, "kind": x.Kind, "status": x.Status, "order_id": nullID(x.OrderID), "receipt": x.Receipt, "amount": x.Amount.String(),
+		"currency": x.Amount.Asset(), "version": x.Version,
+	}
+}
+
+const insertException = `
+INSERT INTO payment_exceptions (id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at)
+VALUES ($1, $2, 'open', $3, $4, $5, $6, $7, '', $8, $8) RETURNING ` + exceptionColumns
+
+func (t unitTx) openException(ctx context.Context, o exchange.Order, x exchange.PaymentException) (exchange.PaymentException, error) {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return x, err
+	}
+	var r exceptionRow
+	err = t.Get(ctx, &r, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now())
+	if err != nil {
+		return x, err
+	}
+	if x, err = r.exception(); err != nil {
+		return x, err
+	}
+	return x, t.record(ctx, auditEvent{by: flow, object: "payment_exception", id: id, name: "payment_exception.opened", owner: o.CustomerID, after: exceptionSnapshot(x)})
+}
+
+const saveException = `UPDATE payment_exceptions SET status = $2, note = $3, updated_at = $4, version = version + 1
+WHERE id = $1 AND version = $5 AND status = ANY ($6) RETURNING ` + exceptionColumns
+
+const ownerOfOrder = `SELECT customer_id FROM orders WHERE id = $1`
+
+func (t unitTx) moveException(ctx context.Context, before exchange.PaymentException, to exchange.ExceptionStatus, note string, by exchange.Principal) (exchange.PaymentException, error) {
+	if err := exchange.ExceptionMachine.Allow(before.Status, to); err != nil {
+		return before, err
+	}
+	var rows []exceptionRow
+	err := t.All(ctx, &rows, saveException, before.ID, to, note, t.s.now(), before.Version, pq.Array(exchange.ExceptionMachine.Sources(to)))
+	if err == nil && len(rows) == 0 {
+		err = pg.ErrChangedMeanwhile
+	}
+	if err != nil {
+		return before, err
+	}
+	x, err := rows[0].exception()
+	if err != nil {
+		return x, err
+	}
+	var owner uuid.UUID
+	if x.OrderID != uuid.Nil {
+		if err := t.Get(ctx, &owner, ownerOfOrder, x.OrderID); err != nil {
+			return x, err
+		}
+	}
+	return x, t.record(ctx, auditEvent{
+		by: by, object: "payment_exception", id: x.ID, name: "payment_exception." + string(to), owner: owner,
+		before: exceptionSnapshot(before), after: exceptionSnapshot(x),
+	})
+}
+
+const readException = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE id = $1`
+
+const readExceptionByReceipt = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE receipt = $1`
+
+const lockException = `SELECT ` + exceptionColumns + ` FROM payment_exceptions WHERE id = $1 FOR NO KEY UPDATE`
+
+// Exception reads a payment exception, with the place of its crypto.
+func (s *Store) Exception(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
+	var r exceptionRow
+	if err := s.db.Get(ctx, &r, readException, id); err != nil {
+		return exchange.PaymentException{}, translate(err, "payment exception")
+	}
+	x, err := r.exception()
+	if err != nil {
+		return x, err
+	}
+	return s.placed(ctx, x)
+}
+
+func (t unitTx) exceptionOf(ctx context.Context, receipt string) (exchange.PaymentException, bool, error) {
+	var rows []exceptionRow
+	if err := t.All(ctx, &rows, readExceptionByReceipt, receipt); err != nil || len(rows) == 0 {
+		return exchange.PaymentException{}, false, err
+	}
+	x, err := rows[0].exception()
+	return x, true, err
+}
+
+func (t unitTx) lockedException(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
+	var r exceptionRow
+	if err := t.Get(ctx, &r, lockException, id); err != nil {
+		return exchange.PaymentException{}, translate(err, "payment exception")
+	}
+	return r.exception()
+}
+
+// ListExceptions pages through the payment exceptions, newest first, with their number and the places of their crypto.
+func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) ([]exchange.PaymentException, int, error) {
+	var w where
+	w.orders(f.View)
+	w.id("id", f.ID)
+	w.eq("status", string(f.Status))
+	w.eq("kind", string(f.Kind))
+	w.eq("asset", string(f.Asset))
+	w.between("created_at", f.CreatedFrom, f.CreatedTo)
+	w.id("order_id", f.OrderID)
+	w.id("attempt_id", f.AttemptID)
+	var rows []exceptionRow
+	total, err := s.page(ctx, &rows, list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "payment exception")
+	}
+	all, err := convert(rows, exceptionRow.exception)
+	if err != nil {
+		return nil, 0, err
+	}
+	return all, total, s.fillPlaces(ctx, all)
+}
+
+// RefundException refunds money that lies in suspense. A repeated call returns the existing refund; CodeStateConflict
+// when an officer settled the exception in another way.
+func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by exchange.Principal) (exchange.Refund, error) {
+	return change(ctx, s, "refund", exceptionID, func(ctx context.Context, t unitTx) (exchange.Refund, exchange.Posting, error) {
+		var none exchange.Posting
+		x, err := t.lockedException(ctx, exceptionID)
+		if err != nil {
+			return exchange.Refund{}, none, err
+		}
+		if old, found, err := t.refundOf(ctx, exceptionID); err != nil || found {
+			return old, none, err
+		}
+		if x.Kind == exchange.ExcReconciliation {
+			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "A difference between the ledger and the chain has no money to refund.")
+		}
+		if x.Kind == exchange.ExcPaidTwice {
+			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "The money of a double payout has left; there is nothing to refund.")
+		}
+		var r attemptRow
+		if err := t.Get(ctx, &r, readAttempt, x.AttemptID); err != nil {
+			return exchange.Refund{}, none, translate(err, "payment attempt")
+		}
+		var order orderRow
+		if err := t.Get(ctx, &order, readOrderByID, x.OrderID); err != nil {
+			return exchange.Refund{}, none, translate(err, "order")
+		}
+		o, err := order.order()
+		if err != nil {
+			return exchange.Refund{}, none, err
+		}
+		if x, err = t.moveException(ctx, x, exchange.ExcRefunding, "", by); err != nil {
+			return exchange.Refund{}, none, err
+		}
+		refund, err := t.openRefund(ctx, o, exchange.Refund{
+			OrderID: x.OrderID, AttemptID: x.AttemptID, ExceptionID: x.ID, Amount: x.Amount, Phone: r.Phone, Reason: string(x.Kind),
+		}, x.Receipt, by)
+		return refund, exchange.Posting{Entries: []exchange.Entry{{
+			Key: "exception:" + x.ID.String() + ":refund", Kind: "exception.refund", ObjectType: "payment_exception", ObjectID: x.ID,
+			Lines: []exchange.Line{
+				exchange.Debit(exchange.House(exchange.AccSuspense, x.Amount.Asset()), x.Amount),
+				exchange.Credit(exchange.House(exchange.AccRefundsDue, x.Amount.Asset()), x.Amount),
+			},
+		}}}, err
+	})
+}
+
+// ResolveException settles an open exception without a refund. Written-off and accepted money becomes the house's, and
+// a double payout its loss; for both a note says why. Crediting needs an account of the payer, which customers do not
+// have: CodeUnsupported. An exception that is already settled in this way is returned as it is, and so is one that an
+// officer credited or wrote off directly while the flow that asks to accept it was waiting.
+func (s *Store) ResolveException(ctx context.Context, id uuid.UUID, to exchange.ExceptionStatus, note string, by exchange.Principal) (exchange.PaymentException, error) {
+	if to == exchange.ExcCredited {
+		return exchange.PaymentException{}, exchange.Errorf(exchange.CodeUnsupported, "Money can't be credited to a customer. Refund it instead.")
+	}
+	if to != exchange.ExcAccepted && to != exchange.ExcWrittenOff {
+		return exchange.PaymentException{}, exchange.Errorf(exchange.CodeStateConflict, "An exception can't be resolved as %s.", to)
+	}
+	if err := require(note != "" && len([]rune(note)) <= 500, "/note", "required", "must say why, in at most 500 characters"); err != nil {
+		return exchange.PaymentException{}, err
+	}
+	return change(ctx, s, "payment exception", id, func(ctx context.Context, t unitTx) (exchange.PaymentException, exchange.Posting, error) {
+		x, err := t.lockedException(ctx, id)
+		elsewhere := to == exchange.ExcAccepted && (x.Status == exchange.ExcCredited || x.Status == exchange.ExcWrittenOff)
+		if err != nil || x.Status == to || elsewhere {
+			return x, exchange.Posting{}, err
+		}
+		if err := t.withinOnePerson(ctx, x); err != nil {
+			return x, exchange.Posting{}, err
+		}
+		if err := t.stillOpen(ctx, x); err != nil {
+			return x, exchange.Posting{}, err
+		}
+		if x, err = t.moveException(ctx, x, to, note, by); err != nil {
+			return x, exchange.Posting{}, err
+		}
+		if x.Kind == exchange.ExcReconciliation {
+			return x, exchange.Posting{}, nil // it was never booked; a separate entry corrects the books
+		}
+		return x, exchange.Posting{Entries: []exchange.Entry{{
+			Key: "exception:" + x.ID.String() + ":" + string(to), Kind: "exception." + string(to), ObjectType: "payment_exception", ObjectID: x.ID,
+			Lines: keeping(x),
+		}}}, nil
+	})
+}
+
+// keeping books money that the house keeps or has lost.
+func keeping(x exchange.PaymentException) []exchange.Line {
+	house := func(k exchange.AccountKind) exchange.AccountRef { return exchange.House(k, x.Amount.Asset()) }
+	if x.Kind == exchange.ExcPaidTwice {
+		return []exchange.Line{exchange.Debit(house(exchange.AccFees), x.Amount), exchange.Credit(house(exchange.AccReceivable), x.Amount)}
+	}
+	return []exchange.Line{exchange.Debit(house(exchange.AccSuspense), x.Amount), exchange.Credit(house(exchange.AccFees), x.Amount)}
+}

@@ -1,0 +1,8 @@
+-- Why an officer's receipt can't settle the mobile money payout of an order or a refund: it is of a payment to us, or two
+-- officers attested it for another payout. Empty when it can.
+CREATE OR REPLACE FUNCTION receipt_fault(object uuid, named text) RETURNS text LANGUAGE sql STABLE AS $$
+    SELECT CASE
+        WHEN EXISTS (SELECT FROM collections c WHERE c.receipt = named) THEN 'collection'
+        WHEN EXISTS (SELECT FROM payout_attestations w WHERE w.receipt = named AND coalesce(w.refund_id, w.order_id) <> object) THEN 'attested'
+        ELSE '' END
+$$;

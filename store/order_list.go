@@ -1,0 +1,374 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// OrderFilter narrows a list of orders; the interval is half open.
+type OrderFilter struct {
+	Status      exchange.OrderStatus
+	Type        exchange.OrderType
+	Subtype     exchange.OrderSubtype
+	OfferID     uuid.UUID
+	Network     exchange.Network
+	Asset       money.Asset
+	CustomerID  uuid.UUID
+	VendorID    uuid.UUID
+	Least, Most *money.Amount // of crypto, both inclusive
+	CreatedFrom time.Time
+	CreatedTo   time.Time
+}
+
+const orderColumns = `o.id, o.customer_id, o.vendor_id, o.offer_id, o.order_type, o.order_subtype, o.network, o.asset, o.rate, o.crypto_amount,
+	o.fiat_amount, o.vendor_amount, o.rounding_amount, o.wallet_id, o.wallet_address, o.refund_address, o.status, o.status_detail,
+	o.payment_method, o.payment_phone, o.hold_id, o.payment_txn_id, o.tx_hash, o.merchant_request, o.checkout_request, o.momo_receipt,
+	o.sender_name, o.sender_country, o.sender_phone, o.beneficiary, o.escrow_address, o.escrow_network, o.escrow_reference,
+	o.deposit_tx_hash, ` + depositConfirms + ` AS deposit_confirms, o.deposit_at, o.expires_at, o.completed_at, o.created_at, o.updated_at, o.deleted_at,
+	o.version, o.asked_amount, o.opened_by, o.quote_id, o.fund_wallet_id`
+
+// depositConfirms is the number of confirmations of a sale's deposit. While the sale waits, it is computed on each
+// read: storing it would change each waiting order with each block. The newest seen block may be the final one itself.
+const depositConfirms = `CASE WHEN o.status = 'confirming' AND o.escrow_address <> '' THEN coalesce((
+	SELECT greatest(0, greatest(c.final_number, (SELECT max(b.number) FROM deposit_blocks b WHERE b.network = c.network)) - d.block + 1)
+	FROM chain_deposits d JOIN deposit_cursors c ON c.network = d.network
+	WHERE d.network = o.network AND d.tx_id = o.deposit_tx_hash AND d.to_address = o.escrow_address AND d.status <> 'orphaned'
+	ORDER BY d.event_index LIMIT 1), 0) ELSE o.deposit_confirms END`
+
+// orderRow is a row of orders.
+type orderRow struct {
+	ID              uuid.UUID
+	CustomerID      uuid.UUID             `db:"customer_id"`
+	VendorID        uuid.UUID             `db:"vendor_id"`
+	OfferID         uuid.NullUUID         `db:"offer_id"`
+	Type            exchange.OrderType    `db:"order_type"`
+	Subtype         exchange.OrderSubtype `db:"order_subtype"`
+	Network         exchange.Network
+	Asset           money.Asset
+	Rate            decimal.Decimal
+	Crypto          decimal.Decimal `db:"crypto_amount"`
+	Fiat            decimal.Decimal `db:"fiat_amount"`
+	Vendor          decimal.Decimal `db:"vendor_amount"`
+	Rounding        decimal.Decimal `db:"rounding_amount"`
+	WalletID        uuid.UUID       `db:"wallet_id"`
+	WalletAddress   string          `db:"wallet_address"`
+	RefundAddress   string          `db:"refund_address"`
+	Status          exchange.OrderStatus
+	StatusDetail    string         `db:"status_detail"`
+	PaymentMethod   string         `db:"payment_method"`
+	PaymentPhone    exchange.Phone `db:"payment_phone"`
+	HoldID          uuid.NullUUID  `db:"hold_id"`
+	PaymentTxnID    string         `db:"payment_txn_id"`
+	TxHash          string         `db:"tx_hash"`
+	MerchantRequest string         `db:"merchant_request"`
+	CheckoutRequest string         `db:"checkout_request"`
+	MomoReceipt     string         `db:"momo_receipt"`
+	SenderName      string         `db:"sender_name"`
+	SenderCountry   string         `db:"sender_country"`
+	SenderPhone     string         `db:"sender_phone"`
+	Beneficiary     []byte
+	EscrowAddress   string       `db:"escrow_address"`
+	EscrowNetwork   string       `db:"escrow_network"`
+	EscrowReference string       `db:"escrow_reference"`
+	DepositTxHash   string       `db:"deposit_tx_hash"`
+	DepositConfirms int          `db:"deposit_confirms"`
+	DepositAt       sql.NullTime `db:"deposit_at"`
+	ExpiresAt       time.Time    `db:"expires_at"`
+	CompletedAt     sql.NullTime `db:"completed_at"`
+	CreatedAt       time.Time    `db:"created_at"`
+	UpdatedAt       time.Time    `db:"updated_at"`
+	DeletedAt       sql.NullTime `db:"deleted_at"`
+	Version         int64
+	Asked           decimal.Decimal `db:"asked_amount"`
+	OpenedBy        uuid.NullUUID   `db:"opened_by"`
+	QuoteID         uuid.NullUUID   `db:"quote_id"`
+	FundWalletID    uuid.NullUUID   `db:"fund_wallet_id"`
+}
+
+func (r orderRow) order() (exchange.Order, error) {
+	o := exchange.Order{
+		ID: r.ID, CustomerID: r.CustomerID, VendorID: r.VendorID, OfferID: r.OfferID.UUID, Type: r.Type, Subtype: r.Subtype,
+		Network: r.Network, Asset: r.Asset, Rate: r.Rate, WalletID: r.WalletID, WalletAddress: r.WalletAddress, RefundAddress: r.RefundAddress,
+		Status: r.Status, StatusDetail: r.StatusDetail, PaymentMethod: r.PaymentMethod, PaymentPhone: r.PaymentPhone, HoldID: r.HoldID.UUID,
+		PaymentTxnID: r.PaymentTxnID, TxHash: r.TxHash, MerchantRequest: r.MerchantRequest, CheckoutRequest: r.CheckoutRequest,
+		MomoReceipt: r.MomoReceipt, SenderName: r.SenderName, SenderCountry: r.SenderCountry, SenderPhone: r.SenderPhone,
+		EscrowAddress: r.EscrowAddress, EscrowNetwork: r.EscrowNetwork, EscrowReference: r.EscrowReference, DepositTxHash: r.DepositTxHash,
+		DepositConfirms: r.DepositConfirms, DepositAt: utc(r.DepositAt), ExpiresAt: r.ExpiresAt.UTC(), CompletedAt: utc(r.CompletedAt),
+		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), DeletedAt: utc(r.DeletedAt), Version: r.Version,
+		OpenedBy: r.OpenedBy.UUID, QuoteID: r.QuoteID.UUID, FundWalletID: r.FundWalletID.UUID,
+	}
+	if err := json.Unmarshal(r.Beneficiary, &o.Beneficiary); err != nil {
+		return o, exchange.Wrap(exchange.CodeInternal, err, "a stored beneficiary can't be read")
+	}
+	var err error
+	if o.Price.Crypto, err = amountOf(r.Asset, r.Crypto); err != nil {
+		return o, err
+	}
+	if o.AskedAmount, err = amountOf(r.Asset, r.Asked); err != nil {
+		return o, err
+	}
+	if o.Price.Fiat, err = amountOf(money.KES, r.Fiat); err != nil {
+		return o, err
+	}
+	if o.Price.Vendor, err = amountOf(money.KES, r.Vendor); err != nil {
+		return o, err
+	}
+	o.Price.Rounding, err = amountOf(money.KES, r.Rounding)
+	return o, err
+}
+
+// orderSnapshot is an order in events and audit rows: phone numbers masked, names omitted.
+func orderSnapshot(o exchange.Order) map[string]any {
+	return map[string]any{
+		"id": o.ID, "customer_id": o.CustomerID, "vendor_id": o.VendorID, "offer_id": nullID(o.OfferID), "order_type": o.Type,
+		"order_subtype": o.Subtype, "network": o.Network, "asset": o.Asset, "rate": o.Rate.String(), "crypto_amount": o.Price.Crypto.String(),
+		"fiat_amount": o.Price.Fiat.String(), "fiat_currency": o.Price.Fiat.Asset(), "wallet_address": o.WalletAddress, "status": o.Status,
+		"status_detail": o.StatusDetail, "payment_method": o.PaymentMethod, "payment_phone_number": o.PaymentPhone.String(),
+		"momo_receipt_number": o.MomoReceipt, "blockchain_txn_hash": o.TxHash, "expires_at": o.ExpiresAt, "version": o.Version,
+	}
+}
+
+func orderRecord(name string, by exchange.Principal, before *exchange.Order, after exchange.Order) auditEvent {
+	f := auditEvent{by: by, object: "order", id: after.ID, name: name, owner: after.CustomerID, vendor: after.VendorID, after: orderSnapshot(after)}
+	if after.VendorID == exchange.PlatformTreasury {
+		f.vendor = after.CustomerID // a merchant that sells to the house may read it; the house's account reads nothing
+	}
+	if before != nil {
+		f.before = orderSnapshot(*before)
+	}
+	return f
+}
+
+const readScopedOrder = `SELECT ` + orderColumns + ` FROM orders o
+WHERE o.id = $1 AND o.deleted_at IS NULL AND ($2 OR o.customer_id = $3 OR o.vendor_id = $4 OR o.customer_id = $4)`
+
+// OrderByID reads an order for its own flow.
+func (s *Store) OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
+	return s.Order(ctx, Everything(), id)
+}
+
+// Order reads an order.
+func (s *Store) Order(ctx context.Context, v View, id uuid.UUID) (exchange.Order, error) {
+	all, owner, vendor := v.args()
+	var r orderRow
+	if err := s.db.Get(ctx, &r, readScopedOrder, id, all, owner, vendor); err != nil {
+		return exchange.Order{}, translate(err, "order")
+	}
+	return r.order()
+}
+
+// ListOrders pages through the orders, newest first, with their number.
+func (s *Store) ListOrders(ctx context.Context, v View, f OrderFilter, p Page) ([]exchange.Order, int, error) {
+	var w where
+	w.add(`o.deleted_at IS NULL`)
+	if err := s.scopeOrders(ctx, &w, v); err != nil {
+		return nil, 0, translate(err, "order")
+	}
+	w.eq("o.status", string(f.Status))
+	w.eq("o.order_type", string(f.Type))
+	w.eq("o.order_subtype", string(f.Subtype))
+	w.id("o.offer_id", f.OfferID)
+	w.eq("o.network", string(f.Network))
+	w.eq("o.asset", string(f.Asset))
+	w.id("o.customer_id", f.CustomerID)
+	w.id("o.vendor_id", f.VendorID)
+	if f.Least != nil {
+		w.add(`o.crypto_amount >= ?`, f.Least.Decimal())
+	}
+	if f.Most != nil {
+		w.add(`o.crypto_amount <= ?`, f.Most.Decimal())
+	}
+	w.between("o.created_at", f.CreatedFrom, f.CreatedTo)
+	var rows []orderRow
+	total, err := s.page(ctx, &rows, list{columns: orderColumns, from: "orders o", where: w, order: "o.created_at DESC, o.id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "order")
+	}
+	all, err := convert(rows, orderRow.order)
+	return all, total, err
+}
+
+const soldToTheHouse = `SELECT EXISTS (SELECT FROM orders WHERE customer_id = $1 AND deleted_at IS NULL)`
+
+// scopeOrders filters by the orders that a view may see. A merchant that sold its own crypto to the house is the
+// customer of those orders; only then both columns are searched, because one index can't serve both.
+func (s *Store) scopeOrders(ctx context.Context, w *where, v View) error {
+	_, _, vendor := v.args()
+	var both bool
+	if vendor.Valid {
+		if err := s.db.Get(ctx, &both, soldToTheHouse, vendor.UUID); err != nil {
+			return err
+		}
+	}
+	if both {
+		w.add(`(o.vendor_id = ? OR o.customer_id = ?)`, vendor.UUID, vendor.UUID)
+		return nil
+	}
+	w.scope(v, "o.customer_id", "o.vendor_id")
+	return nil
+}
+
+const lockOrder = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1 FOR NO KEY UPDATE`
+
+func (t unitTx) lockedOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
+	var r orderRow
+	if err := t.Get(ctx, &r, lockOrder, id); err != nil {
+		return exchange.Order{}, translate(err, "order")
+	}
+	return r.order()
+}
+
+// saveOrder writes the mutable columns of an order, under the guard of its state machine and version.
+const saveOrder = `
+UPDATE orders SET status = $2, status_detail = $3, payment_txn_id = $4, tx_hash = $5, merchant_request = $6, checkout_request = $7,
+    momo_receipt = $8, completed_at = $9, updated_at = $10, version = version + 1
+WHERE id = $1 AND version = $11 AND status = ANY ($12)`
+
+// saveSale writes the additional mutable columns of a sale: its price and reservation, its deposit, and its refund
+// address.
+const saveSale = `
+UPDATE orders SET status = $2, status_detail = $3, payment_txn_id = $4, tx_hash = $5, merchant_request = $6, checkout_request = $7,
+    momo_receipt = $8, completed_at = $9, updated_at = $10, version = version + 1, crypto_amount = $13, fiat_amount = $14, vendor_amount = $15,
+    rounding_amount = $16, hold_id = $17, deposit_tx_hash = $18, deposit_confirms = $19, deposit_at = $20, refund_address = $21
+WHERE id = $1 AND version = $11 AND status = ANY ($12)`
+
+// saveOrder stores an order that differs from before, with its event and audit row.
+func (t unitTx) saveOrder(ctx context.Context, name string, by exchange.Principal, before, o exchange.Order) (exchange.Order, error) {
+	from := []exchange.OrderStatus{before.Status}
+	if o.Status != before.Status {
+		if err := o.Machine().Allow(before.Status, o.Status); err != nil {
+			return before, err
+		}
+		from = o.Machine().Sources(o.Status)
+	}
+	o.UpdatedAt = t.s.now()
+	if o.Status == exchange.OrderCompleted && before.Status != exchange.OrderCompleted {
+		o.CompletedAt = o.UpdatedAt
+	}
+	query, args := saveOrder, []any{
+		o.ID, o.Status, o.StatusDetail, o.PaymentTxnID, o.TxHash, o.MerchantRequest, o.CheckoutRequest, o.MomoReceipt,
+		nullTime(o.CompletedAt), o.UpdatedAt, before.Version, pq.Array(from),
+	}
+	if o.OffRamp() {
+		query = saveSale
+		args = append(args, o.Price.Crypto.Decimal(), o.Price.Fiat.Decimal(), o.Price.Vendor.Decimal(), o.Price.Rounding.Decimal(), nullID(o.HoldID),
+			o.DepositTxHash, o.DepositConfirms, nullTime(o.DepositAt), o.RefundAddress)
+	}
+	if err := t.One(ctx, query, args...); err != nil {
+		return before, err
+	}
+	o.Version++
+	return o, t.record(ctx, orderRecord(name, by, &before, o))
+}
+
+// flow is the principal of an order's own workflow.
+var flow = exchange.System("flow")
+
+// SetOrderDetail stores what an order waits for. It does nothing to an order that has ended.
+func (s *Store) SetOrderDetail(ctx context.Context, id uuid.UUID, detail string) error {
+	_, err := change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+		before, err := t.lockedOrder(ctx, id)
+		if err != nil || before.StatusDetail == detail || before.Machine().Terminal(before.Status) {
+			return before, exchange.Posting{}, err
+		}
+		o := before
+		o.StatusDetail = detail
+		o, err = t.saveOrder(ctx, "order.detail_changed", flow, before, o)
+		return o, exchange.Posting{}, err
+	})
+	return err
+}
+
+// returnReservation returns an unpaid order's reservation to its offer, which may become active again, and its value
+// to its customer's limits. Without a live offer the reservation is simply released.
+func (t unitTx) returnReservation(ctx context.Context, o exchange.Order) (exchange.Posting, error) {
+	p := exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldReturn, Hold: exchange.Hold{ID: o.HoldID}}}}
+	for _, use := range []string{"order", repriceUse} {
+		if err := t.releaseLimit(ctx, use, o.ID); err != nil {
+			return p, err
+		}
+	}
+	if o.OfferID == uuid.Nil {
+		return p, nil
+	}
+	offer, err := t.lockedOffer(ctx, o.OfferID)
+	if exchange.CodeOf(err) == exchange.CodeNotFound {
+		return p, nil // deleted meanwhile
+	}
+	if err != nil || offer.Status == exchange.OfferClosed {
+		return p, err
+	}
+	back := o.Price.Crypto
+	if o.OffRamp() {
+		back = o.Price.Vendor
+	}
+	_, err = t.settleOffer(ctx, offer, offer.After(offer.Reserved.Add(back)), flow)
+	return p, err
+}
+
+// CloseOrder ends an order that waits for its payment, as cancelled or failed, and returns its reservation to the
+// offer. An order that ended in the same way is returned as it is; any other state is CodeStateConflict, because money
+// may be on its way.
+func (s *Store) CloseOrder(ctx context.Context, id uuid.UUID, to exchange.OrderStatus, detail string, by exchange.Principal) (exchange.Order, error) {
+	if to != exchange.OrderCancelled && to != exchange.OrderFailed {
+		return exchange.Order{}, exchange.Errorf(exchange.CodeStateConflict, "An order can't be closed as %s.", to)
+	}
+	return change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+		var none exchange.Posting
+		before, err := t.lockedOrder(ctx, id)
+		if err != nil || before.Status == to {
+			return before, none, err
+		}
+		if before.Status != exchange.OrderPending {
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s can't become %s.", before.Status, to)
+		}
+		o := before
+		o.Status, o.StatusDetail = to, detail
+		if o, err = t.saveOrder(ctx, "order."+string(to), by, before, o); err != nil {
+			return before, none, err
+		}
+		p, err := t.returnReservation(ctx, o)
+		return o, p, err
+	})
+}
+
+// CompleteOrder ends an order whose crypto arrived finally: it needs the completed chain payment, and pays the
+// merchant. A completed order is returned as it is.
+func (s *Store) CompleteOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
+	return change(ctx, s, "order", id, func(ctx context.Context, t unitTx) (exchange.Order, exchange.Posting, error) {
+		var none exchange.Posting
+		before, err := t.lockedOrder(ctx, id)
+		if err != nil || before.Status == exchange.OrderCompleted {
+			return before, none, err
+		}
+		p, found, err := t.paymentOf(ctx, exchange.ForOrder, id)
+		if err != nil {
+			return before, none, err
+		}
+		if !found || p.Status != exchange.ChainCompleted {
+			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The order's crypto has not arrived finally yet.")
+		}
+		o := before
+		o.Status, o.StatusDetail, o.TxHash = exchange.OrderCompleted, exchange.WaitNothing, p.TxID
+		if o, err = t.saveOrder(ctx, "order.completed", flow, before, o); err != nil {
+			return before, none, err
+		}
+		return o, exchange.Posting{Entries: []exchange.Entry{{
+			Key: "order:" + id.String() + ":completed", Kind: "order.completed", ObjectType: "order", ObjectID: id,
+			Lines: exchange.Lines(
+				exchange.Debit(exchange.House(exchange.AccOrdersInFlight, money.KES), o.Price.Fiat),
+				exchange.Credit(exchange.Owned(exchange.AccFiatBalance, o.VendorID, money.KES), o.Price.Vendor),
+				exchange.Credit(exchange.House(exchange.AccRounding, money.KES), o.Price.Rounding),
+			),
+		}}}, nil
+	})
+}

@@ -1,0 +1,103 @@
+package store_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+	"kivuko/store/storetest"
+)
+
+// The agreed terms of a sale are immutable, even for the owner of the tables.
+func TestSalesStayAsAgreed(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewSellers(t, s)
+	o := m.Sale(t, s, "10")
+	other := m.Sale(t, s, "20")
+	db := storetest.Owner(t, s)
+	if _, err := db.ExecContext(ctx, `UPDATE orders SET refund_address = 'TFirst0000000000000000000000000000' WHERE id = $1`, o.ID); err != nil {
+		t.Fatal(err)
+	}
+	for _, set := range []string{
+		`customer_id = vendor_id`, `order_subtype = 'remittance_offramp'`, `rate = rate + 1`, `asset = 'USDC'`, `asked_amount = 1`,
+		`wallet_id = '` + m.CustomerWallet.ID.String() + `'`, `wallet_address = 'TElsewhere00000000000000000000000'`,
+		`payment_phone = '254700000001'`, `payment_method = 'bank'`, `opened_by = customer_id`, `fund_wallet_id = '` + m.CustomerWallet.ID.String() + `'`,
+		`sender_name = 'Somebody'`, `beneficiary = '{"AccountName": "Somebody"}'`, `escrow_address = 'TElsewhere00000000000000000000000'`,
+		`escrow_reference = 'KVK'`, `crypto_amount = 9, fiat_amount = 1164, vendor_amount = 1164.19, rounding_amount = -0.19`,
+		`hold_id = '` + other.HoldID.String() + `'`, `refund_address = 'TSecond000000000000000000000000000'`, `refund_address = ''`,
+		`status = 'confirming', crypto_amount = 9, fiat_amount = 1164, vendor_amount = 1164.19, rounding_amount = -0.19`,
+	} {
+		_, err := db.ExecContext(ctx, `UPDATE orders SET `+set+` WHERE id = $1`, o.ID)
+		if pe, ok := errors.AsType[*pq.Error](err); !ok || pe.Code != "KV002" {
+			t.Errorf("%s: %v, want KV002", set, err)
+		}
+	}
+	for _, query := range []string{`DELETE FROM orders`, `UPDATE order_kinds SET bank = true`, `UPDATE order_parties SET sender = '{}'`, `UPDATE users SET is_active = true WHERE email LIKE '%platform.invalid'`} {
+		if strings.Contains(query, "order_parties") {
+			if err := s.SaveParties(ctx, storetest.NewID(t), exchange.Sender{}, exchange.Beneficiary{}, storetest.PrincipalOf(m.Customer)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := db.ExecContext(ctx, query)
+		if pe, ok := errors.AsType[*pq.Error](err); !ok || pe.Code != "KV002" {
+			t.Errorf("%s: %v, want KV002", query, err)
+		}
+	}
+	if _, err := db.ExecContext(ctx, `UPDATE orders SET status = 'completed', completed_at = now() WHERE id = $1`, o.ID); err == nil {
+		t.Error("a sale that waits for its crypto became completed")
+	}
+	wantBooks(t, s)
+}
+
+// No sale of an unknown or inconsistent kind can be stored.
+func TestSalesOfNoKindAreNotWritten(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewSellers(t, s)
+	o := m.Sale(t, s, "10")
+	db := storetest.Owner(t, s)
+	for name, c := range map[string]struct {
+		change map[string]any
+		want   string
+	}{
+		"no kind":                {map[string]any{"order_subtype": "standard_onramp"}, "has an unknown kind"},
+		"an offer of none":       {map[string]any{"order_subtype": "treasury_offramp"}, "an offer or a vendor beside the house"},
+		"no offer":               {map[string]any{"offer_id": nil}, "does not match its offer"},
+		"another vendor":         {map[string]any{"vendor_id": m.Customer.ID}, "does not match its offer"},
+		"another network":        {map[string]any{"network": "ethereum"}, "does not match its offer"},
+		"another asset":          {map[string]any{"asset": "USDC"}, "does not match its offer"},
+		"another wallet":         {map[string]any{"wallet_id": m.CustomerWallet.ID}, "does not match its offer"},
+		"the house as vendor":    {map[string]any{"order_subtype": "treasury_offramp", "offer_id": nil, "vendor_id": exchange.PlatformTreasury}, "another quote, opener or source"},
+		"opened by nobody":       {map[string]any{"order_type": "OFF_RAMP_BUY"}, "another quote, opener or source"},
+		"a quote":                {map[string]any{"quote_id": storetest.NewID(t)}, "another quote, opener or source"},
+		"by bank":                {map[string]any{"payment_method": "bank"}, "can not be paid by bank"},
+		"a sender":               {map[string]any{"sender_name": "Somebody"}, "names another sender"},
+		"no sender":              {map[string]any{"order_subtype": "remittance_offramp"}, "names another sender"},
+		"half a sender":          {map[string]any{"order_subtype": "remittance_offramp", "sender_name": "Jane", "sender_country": "GB"}, "names another sender"},
+		"no address":             {map[string]any{"escrow_address": ""}, "another address or price"},
+		"two addresses":          {map[string]any{"wallet_address": m.CustomerWallet.Address}, "another address or price"},
+		"rounded up":             {map[string]any{"fiat_amount": 1294, "rounding_amount": 0.45}, "another address or price"},
+		"rounded down twice":     {map[string]any{"fiat_amount": 1292, "rounding_amount": -1.55}, "another address or price"},
+		"no reservation":         {map[string]any{"hold_id": nil}, "another address or price"},
+		"a stranger's wallet":    {map[string]any{"fund_wallet_id": m.VendorWallet.ID}, "not its customer's"},
+		"another's reservation":  {map[string]any{"hold_id": m.Offer.HoldID}, "borrowed"},
+		"born processing":        {map[string]any{"status": "processing"}, "can not go from"},
+		"the same address twice": {map[string]any{}, "orders_hold_key"},
+	} {
+		c.change["id"] = storetest.NewID(t)
+		change, err := json.Marshal(c.change)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = db.ExecContext(ctx, `INSERT INTO orders SELECT (jsonb_populate_record(NULL::orders, to_jsonb(o) || $2::jsonb)).* FROM orders o WHERE o.id = $1`, o.ID, string(change))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	wantBooks(t, s)
+}

@@ -1,0 +1,202 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// Attestations by officers about a mobile money payout with too little evidence from the provider. One officer
+// proposes an attestation and another confirms it, as a kind of control change; it is stored in the transaction of the
+// confirmation, and the waiting flow acts on its row.
+
+// attestationTerms is a proposed attestation as officers and the database's guard read it.
+type attestationTerms struct {
+	OrderID   uuid.UUID  `json:"order_id"`
+	RefundID  *uuid.UUID `json:"refund_id"`
+	AttemptID *uuid.UUID `json:"attempt_id"`
+	Receipt   string     `json:"receipt"`
+	Note      string     `json:"note"`
+}
+
+// payoutTerms is the payout that the attestation is about.
+type payoutTerms struct {
+	OrderID  uuid.UUID `json:"order_id"`
+	Amount   string    `json:"amount"`
+	Currency string    `json:"currency"`
+	Status   string    `json:"status"`
+}
+
+// openUnknown is the oldest attempt of an order's payouts with an unknown outcome, whether it is old enough to be
+// declared unpaid, and the required age in minutes.
+const openUnknown = `
+SELECT a.id, a.refund_id, a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
+FROM payment_attempts a, refund_policy y
+WHERE a.order_id = $1 AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted') ORDER BY a.created_at, a.id LIMIT 1`
+
+// ProposeUnpaid proposes to declare a payout of an order, or of a refund of it, unpaid whose outcome is unknown. It
+// takes effect when a second officer confirms it. CodeStateConflict while no outcome is unknown, or not for long enough,
+// and when there is a claim that the payout was made.
+func (s *Store) ProposeUnpaid(ctx context.Context, orderID uuid.UUID, note string, by exchange.Principal) (exchange.ControlChange, error) {
+	return s.proposeAttestation(ctx, "", note, by, func(t unitTx) (payoutObject, uuid.UUID, error) {
+		return t.undecided(ctx, orderID)
+	})
+}
+
+// ProposeReceipt proposes to attest a payout with its receipt. It takes effect when a second officer confirms it.
+func (s *Store) ProposeReceipt(ctx context.Context, of exchange.PayoutObject, receipt string, by exchange.Principal) (exchange.ControlChange, error) {
+	return s.proposeAttestation(ctx, receipt, receipt, by, func(t unitTx) (payoutObject, uuid.UUID, error) {
+		x, err := t.lockedPayoutObject(ctx, of)
+		return x, uuid.Nil, err
+	})
+}
+
+func (s *Store) proposeAttestation(
+	ctx context.Context, receipt, note string, by exchange.Principal, about func(unitTx) (payoutObject, uuid.UUID, error),
+) (exchange.ControlChange, error) {
+	var proposed exchange.ControlChange
+	if err := require(note != "" && len([]rune(note)) <= exchange.MaxPayoutNote, "/note", "required", "must say how this was found out, in at most 500 characters"); err != nil {
+		return proposed, err
+	}
+	err := s.inTx(ctx, "payout", func(t unitTx) error {
+		x, attempt, err := about(t)
+		if err != nil {
+			return err
+		}
+		p := x.owes()
+		was := payoutTerms{OrderID: p.OrderID, Amount: p.Amount.String(), Currency: string(p.Amount.Asset()), Status: p.Status}
+		terms := attestationTerms{
+			OrderID: p.OrderID, RefundID: pointerTo(refundIn(p.Object)), AttemptID: pointerTo(attempt), Receipt: receipt, Note: note,
+		}
+		proposed, err = t.propose(ctx, exchange.ControlPayoutAttestation, uuid.Nil, was, terms, by)
+		return err
+	})
+	return proposed, err
+}
+
+// undecided is the payout of an order, or of a refund of it, that may be declared unpaid, and its attempt.
+func (t unitTx) undecided(ctx context.Context, orderID uuid.UUID) (payoutObject, uuid.UUID, error) {
+	if _, err := t.lockedOrder(ctx, orderID); err != nil {
+		return nil, uuid.Nil, err
+	}
+	var rows []struct {
+		ID       uuid.UUID
+		RefundID uuid.NullUUID `db:"refund_id"`
+		Old      bool
+		Minutes  int
+	}
+	if err := t.All(ctx, &rows, openUnknown, orderID); err != nil {
+		return nil, uuid.Nil, err
+	}
+	if len(rows) == 0 {
+		return nil, uuid.Nil, exchange.Errorf(exchange.CodeStateConflict, "The order has no payout with an unknown outcome.")
+	}
+	x, err := t.lockedPayoutObject(ctx, exchange.PaymentAttempt{OrderID: orderID, RefundID: rows[0].RefundID.UUID}.Pays())
+	switch {
+	case err != nil:
+	case !x.underWay():
+		err = exchange.Errorf(exchange.CodeStateConflict, "A payout that is %s can't be declared unpaid.", x.owes().Status)
+	case x.owes().Claimed:
+		err = exchange.Errorf(exchange.CodeStateConflict, "There is evidence that a payout of the order was made.")
+	case !rows[0].Old:
+		err = exchange.Errorf(exchange.CodeStateConflict,
+			"The provider may still report the outcome. The payout can be declared unpaid when it is %d minutes old.", rows[0].Minutes)
+	}
+	return x, rows[0].ID, err
+}
+
+const insertAttestation = `
+INSERT INTO payout_attestations (id, order_id, refund_id, attempt_id, receipt, note, attested_by, agreed_by, said_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+
+// applyAttestation stores a confirmed attestation. The flow of the payout acts on it. CodeStateConflict when the
+// outcome has changed.
+func (t unitTx) applyAttestation(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
+	var terms attestationTerms
+	if err := json.Unmarshal(c.Change, &terms); err != nil {
+		return exchange.Wrap(exchange.CodeInternal, err, "a stored payout attestation can't be read")
+	}
+	if terms.AttemptID != nil {
+		_, attempt, err := t.undecided(ctx, terms.OrderID)
+		if err != nil {
+			return err
+		}
+		if attempt != *terms.AttemptID {
+			return exchange.Errorf(exchange.CodeStateConflict, "Another payout of the order is under way now. Check that one.")
+		}
+	}
+	_, err := t.Exec(ctx, insertAttestation, c.ID, terms.OrderID, terms.RefundID, terms.AttemptID, terms.Receipt, terms.Note, c.ProposedBy, by.UserID, t.s.now())
+	return err
+}
+
+const declaredUnpaid = `SELECT EXISTS (SELECT FROM payout_attestations WHERE attempt_id = $1)`
+
+// DeclaredUnpaid reports whether two officers declared that a payout attempt was not made.
+func (s *Store) DeclaredUnpaid(ctx context.Context, attemptID uuid.UUID) (bool, error) {
+	var declared bool
+	err := s.db.Get(ctx, &declared, declaredUnpaid, attemptID)
+	return declared, translate(err, "payout")
+}
+
+// Faults of a receipt, as receipt_fault returns them.
+const (
+	faultCollection = "collection"
+	faultAttested   = "attested"
+)
+
+// ReceiptNeedsSecond reports whether one officer's attestation of a payout's receipt is not enough: above the value
+// from which a bank payout needs two officers. The database refuses to settle the payout then. CodeInvalid for the receipt
+// of a payment to us, and CodeConflict for one that two officers attested for another payout.
+func (s *Store) ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject, receipt string) (bool, error) {
+	var row struct {
+		Second bool
+		Fault  string
+	}
+	if err := s.db.Get(ctx, &row, `SELECT receipt_needs_second($1, $2) AS second, receipt_fault($1, $2) AS fault`, of.ID, receipt); err != nil {
+		return false, translate(err, "payout")
+	}
+	switch row.Fault {
+	case faultCollection:
+		return false, require(false, "/note", "receipt", "is the receipt of a payment to the house, which proves no payout")
+	case faultAttested:
+		return false, exchange.Errorf(exchange.CodeConflict, "Two officers attested this receipt for another payout.")
+	}
+	return row.Second, nil
+}
+
+const refundsToSettle = `
+SELECT f.id, EXISTS (SELECT FROM payout_attestations w WHERE w.refund_id = f.id AND w.receipt = $2) AS attested
+FROM refunds f WHERE f.order_id = $1 AND f.rail = 'momo' AND f.status <> 'completed' ORDER BY f.exception_id IS NOT NULL, f.created_at, f.id`
+
+// PayoutToSettle is the payout of an order that a receipt would settle: its own, the refund that is named, the one that
+// two officers attested the receipt for, or its only open refund by mobile money. It is zero for an order that neither
+// sells crypto nor has an open refund by mobile money. sure reports that the refund was named or attested. CodeInvalid for
+// a named refund that is not an open one of the order, and when none is sure and several are open.
+func (s *Store) PayoutToSettle(ctx context.Context, o exchange.Order, receipt string, named uuid.UUID) (of exchange.PayoutObject, sure bool, err error) {
+	if o.OffRamp() {
+		return exchange.PayoutOfOrder(o.ID), false, notOpen(named == uuid.Nil)
+	}
+	var open []struct {
+		ID       uuid.UUID
+		Attested bool
+	}
+	if err := s.db.All(ctx, &open, refundsToSettle, o.ID, receipt); err != nil {
+		return of, false, translate(err, "refund")
+	}
+	for _, r := range open {
+		if r.ID == named || (named == uuid.Nil && r.Attested) {
+			return exchange.PayoutOfRefund(r.ID), true, nil
+		}
+	}
+	if named != uuid.Nil || len(open) == 0 {
+		return of, false, notOpen(named == uuid.Nil)
+	}
+	return exchange.PayoutOfRefund(open[0].ID), false, require(len(open) == 1, "/refund_id", "required", "must name the refund: several of the order are open")
+}
+
+// notOpen returns the refusal of a named refund that a receipt can't settle.
+func notOpen(ok bool) error {
+	return require(ok, "/refund_id", "not_found", "must be an open refund of the order by mobile money")
+}

@@ -1,0 +1,420 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// officers are two officers who may confirm.
+func (x *sale) officers(t *testing.T) (one, two exchange.Principal) {
+	t.Helper()
+	return storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, x.s, exchange.RoleAdmin))
+}
+
+// unreported sends an attempt whose outcome no source reports.
+func (x *sale) unreported(t *testing.T, state exchange.SubmissionState) exchange.PaymentAttempt {
+	t.Helper()
+	a := x.begun(t, 1)
+	a, err := x.s.RecordSubmission(t.Context(), a.ID, exchange.Submission{State: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func (x *sale) old(t *testing.T) {
+	t.Helper()
+	storetest.Exec(t, x.s, `UPDATE refund_policy SET unknown_seconds = 0`)
+}
+
+// Two officers declare a payout without a report for long enough unpaid. It stays in doubt forever: its refund needs
+// another officer, and a later success is booked as paid twice.
+func TestTwoPersonsDeclareAPayoutNotMade(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), owing(t)
+	one, two := x.officers(t)
+	_, err := x.s.ProposeUnpaid(ctx, x.order.ID, "not in the portal", one)
+	wantFault(t, err, exchange.CodeStateConflict) // nothing was sent
+	a := x.unreported(t, exchange.Accepted)
+	_, err = x.s.ProposeUnpaid(ctx, x.order.ID, "not in the portal", one)
+	wantFault(t, err, exchange.CodeStateConflict) // too young
+	x.old(t)
+	_, err = x.s.ProposeUnpaid(ctx, x.order.ID, "", one)
+	wantFault(t, err, exchange.CodeInvalid)
+	c := twice(t, func(a, b exchange.ControlChange) bool { return a.ID == b.ID }, func() (exchange.ControlChange, error) {
+		return x.s.ProposeUnpaid(ctx, x.order.ID, "not in the portal", one)
+	})
+	if c.Kind != exchange.ControlPayoutAttestation || c.Status != exchange.ControlPending {
+		t.Errorf("proposed %+v", c)
+	}
+	x.declared(t, a, false)
+	_, err = x.s.ConfirmChange(ctx, c.ID, "", one)
+	wantFault(t, err, exchange.CodeForbidden)
+	twice(t, func(a, b exchange.ControlChange) bool { return a.ID == b.ID }, func() (exchange.ControlChange, error) {
+		return x.s.ConfirmChange(ctx, c.ID, "looked too", two)
+	})
+	x.declared(t, a, true)
+	if p := x.payout(t); p.Status != exchange.PayoutProcessing || !p.Doubted {
+		t.Errorf("the payout is %s, doubted %t", p.Status, p.Doubted)
+	}
+	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := failOrder(t, x.s, x.order.ID, exchange.CodeDeclared); err != nil {
+		t.Fatal(err)
+	}
+	x.noCoolOff(t)
+	x.says(t)
+	x.standing(t, x.backing(t), exchange.RefundWaitsOfficer)
+	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, storetest.Paid(t, a.Amount)); err != nil {
+		t.Fatal(err)
+	}
+	if e, found, err := x.s.PaidTwiceBy(ctx, a.ID); err != nil || !found || e.Status != exchange.ExcOpen {
+		t.Errorf("the exception is %+v, %t, %v", e, found, err)
+	}
+	wantBooks(t, x.s)
+}
+
+func (x *sale) declared(t *testing.T, a exchange.PaymentAttempt, want bool) {
+	t.Helper()
+	if got, err := x.s.DeclaredUnpaid(t.Context(), a.ID); err != nil || got != want {
+		t.Errorf("declared not made: %t, %v", got, err)
+	}
+}
+
+// The evidence at the confirmation decides: a payout that was paid, refused or claimed meanwhile is not declared.
+func TestDeclarationComesTooLate(t *testing.T) {
+	t.Parallel()
+	for name, meanwhile := range map[string]func(*sale, exchange.PaymentAttempt) error{
+		"paid": func(x *sale, a exchange.PaymentAttempt) error {
+			_, err := completeOrder(t, x.s, x.order.ID, a.ID, storetest.Paid(t, a.Amount))
+			return err
+		},
+		"refused and another is under way": func(x *sale, a exchange.PaymentAttempt) error {
+			x.refused(t, a)
+			b := x.begun(t, 2)
+			_, err := x.s.RecordSubmission(t.Context(), b.ID, exchange.Submission{State: exchange.Accepted})
+			return err
+		},
+		"claimed": func(x *sale, _ exchange.PaymentAttempt) error {
+			return x.s.DoubtPayout(t.Context(), exchange.PayoutOfOrder(x.order.ID), true)
+		},
+	} {
+		x := owing(t)
+		x.old(t)
+		one, two := x.officers(t)
+		a := x.unreported(t, exchange.Unknown)
+		c, err := x.s.ProposeUnpaid(t.Context(), x.order.ID, "not in the portal", one)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := meanwhile(x, a); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.s.ConfirmChange(t.Context(), c.ID, "", two); exchange.CodeOf(err) != exchange.CodeStateConflict {
+			t.Errorf("%s: confirmed with %v", name, err)
+		}
+		x.declared(t, a, false)
+	}
+}
+
+// One officer's receipt settles a payout up to the value above which a bank payout needs two.
+func TestReceiptOfALargePayoutTakesTwo(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), owing(t)
+	needs := func(receipt string, want bool) {
+		t.Helper()
+		if got, err := x.s.ReceiptNeedsSecond(ctx, exchange.PayoutOfOrder(x.order.ID), receipt); err != nil || got != want {
+			t.Errorf("the receipt %s needs a second officer: %t, %v", receipt, got, err)
+		}
+	}
+	a := x.unreported(t, exchange.Unknown)
+	needs("UKL0000001", false)
+	x.alone(t)
+	needs("UKL0000001", true)
+	one, two := x.officers(t)
+	c, err := x.s.ProposeReceipt(ctx, exchange.PayoutOfOrder(x.order.ID), "UKL0000001", one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	needs("UKL0000001", true)
+	if _, err := x.s.ConfirmChange(ctx, c.ID, "", two); err != nil {
+		t.Fatal(err)
+	}
+	needs("UKL0000001", false)
+	needs("UKL0000002", true)
+	obs := storetest.Paid(t, a.Amount)
+	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, obs); err != nil {
+		t.Fatal(err)
+	}
+	needs("UKL0000002", false) // there is nothing to settle any more
+}
+
+// largeRefund is a refund of 1000 KES, above the value for one officer, with a payout of unknown outcome, and two officers.
+func largeRefund(t *testing.T) (s *store.Store, of exchange.PayoutObject, a exchange.PaymentAttempt, one, two exchange.Principal) {
+	t.Helper()
+	s = storetest.New(t)
+	refund, _ := underpaid(t, s)
+	a, err := s.RecordSubmission(t.Context(), payout(t, s, refund).ID, exchange.Submission{State: exchange.Unknown})
+	if err != nil {
+		t.Fatal(err)
+	}
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 900, two_above = 900 WHERE object_type = 'bank_payout'`)
+	one, two = storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	return s, exchange.PayoutOfRefund(refund.ID), a, one, two
+}
+
+// A receipt ends a large refund only when a second officer has confirmed the same receipt, whether it is of the open
+// payout or of a payment by other means. The database refuses it too.
+func TestReceiptOfALargeRefundTakesTwo(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]bool{"of the payout": false, "by other means": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			s, of, a, one, two := largeRefund(t)
+			if refused {
+				if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := failRefund(t, s, of.ID, "2040"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle := func(receipt string) error {
+				obs := exchange.Observation{State: exchange.SeenSucceeded, Code: exchange.CodeVouched, Receipt: receipt}
+				return s.SettlePayout(ctx, of, a.ID, obs, one)
+			}
+			wantFault(t, settle("UKL0000001"), exchange.CodeForbidden)
+			c, err := s.ProposeReceipt(ctx, of, "UKL0000001", one)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantFault(t, settle("UKL0000001"), exchange.CodeForbidden)
+			_, err = s.ConfirmChange(ctx, c.ID, "", one)
+			wantFault(t, err, exchange.CodeForbidden)
+			if _, err := s.ConfirmChange(ctx, c.ID, "", two); err != nil {
+				t.Fatal(err)
+			}
+			wantFault(t, settle("UKL0000002"), exchange.CodeForbidden) // two officers named another receipt
+			if second, err := s.ReceiptNeedsSecond(ctx, of, "UKL0000001"); err != nil || second {
+				t.Errorf("the receipt still needs an officer: %t, %v", second, err)
+			}
+			if err := settle("UKL0000001"); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := s.Refund(ctx, of.ID); err != nil || r.Status != exchange.RefundCompleted || r.Receipt != "UKL0000001" {
+				t.Errorf("the refund is %s by %s, %v", r.Status, r.Receipt, err)
+			}
+			wantBooks(t, s)
+		})
+	}
+}
+
+// Two officers declare the payout of a refund unpaid, and another one can be made.
+func TestTwoPersonsDeclareARefundNotMade(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, of, a, one, two := largeRefund(t)
+	_, err := s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
+	wantFault(t, err, exchange.CodeStateConflict) // too young
+	_, err = s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared})
+	wantFault(t, err, exchange.CodeForbidden)
+	storetest.Exec(t, s, `UPDATE refund_policy SET unknown_seconds = 0`)
+	for _, claimed := range []bool{true, false} {
+		if err := s.DoubtPayout(ctx, of, claimed); err != nil {
+			t.Fatal(err)
+		}
+		if claimed {
+			_, err = s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
+			wantFault(t, err, exchange.CodeStateConflict)
+		}
+	}
+	c, err := s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.ConfirmChange(ctx, c.ID, "", two); err != nil {
+		t.Fatal(err)
+	}
+	if declared, err := s.DeclaredUnpaid(ctx, a.ID); err != nil || !declared {
+		t.Errorf("declared: %t, %v", declared, err)
+	}
+	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := failRefund(t, s, of.ID, exchange.CodeDeclared)
+	if err != nil || r.Status != exchange.RefundNeedsReview {
+		t.Errorf("the refund is %s, %v", r.Status, err)
+	}
+	if payout(t, s, r).ID == a.ID {
+		t.Error("no other payout began")
+	}
+	wantBooks(t, s)
+}
+
+// Only attestations confirmed by two officers are stored.
+func TestRefusedAttestationsOfPayouts(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), owing(t)
+	one, two := x.officers(t)
+	a := x.unreported(t, exchange.Unknown)
+	word := func(id, attempt string) string {
+		return `INSERT INTO payout_attestations (id, order_id, attempt_id, receipt, note, attested_by, agreed_by, said_at) VALUES ('` + id + `', '` + x.order.ID.String() + `', ` + attempt +
+			`, '', 'not in the portal', '` + one.UserID.String() + `', '` + two.UserID.String() + `', now())`
+	}
+	if state := x.past(ctx, t, word(uuid.NewString(), "'"+a.ID.String()+"'")); state != "KV006" {
+		t.Errorf("without a change: %s", state)
+	}
+	if state := x.past(ctx, t, `UPDATE payment_attempts SET status = 'failed', result_code = 'declared', settled_at = now()`); state != "KV006" {
+		t.Errorf("failed without a message: %s", state)
+	}
+	x.old(t)
+	c, err := x.s.ProposeUnpaid(ctx, x.order.ID, "not in the portal", one)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state := x.past(ctx, t, word(c.ID.String(), "'"+a.ID.String()+"'")); state != "KV006" {
+		t.Errorf("before it is confirmed: %s", state)
+	}
+	storetest.Exec(t, x.s, `UPDATE refund_policy SET unknown_seconds = 7200`)
+	_, err = x.s.ConfirmChange(ctx, c.ID, "", two)
+	wantFault(t, err, exchange.CodeStateConflict)
+	x.old(t)
+	if _, err := x.s.ConfirmChange(ctx, c.ID, "", two); err != nil {
+		t.Fatal(err)
+	}
+	for _, query := range []string{`UPDATE payout_attestations SET note = 'x'`, `DELETE FROM payout_attestations`, `TRUNCATE payout_attestations`} {
+		if state := x.past(ctx, t, query); state != "KV002" {
+			t.Errorf("%s: %s", query, state)
+		}
+	}
+}
+
+// The crypto of an order with a claim that it is paid out is refunded only after an officer's decision.
+func TestRefundOfAClaimedPayoutBeginsStopped(t *testing.T) {
+	t.Parallel()
+	x := owing(t)
+	x.noCoolOff(t)
+	x.says(t)
+	x.refused(t, x.begun(t, 1))
+	if err := x.s.DoubtPayout(t.Context(), exchange.PayoutOfOrder(x.order.ID), true); err != nil {
+		t.Fatal(err)
+	}
+	r := x.backing(t)
+	if r.Status != exchange.RefundNeedsReview || r.Detail != string(exchange.RefundWaitsClaim) {
+		t.Errorf("the refund begins %s (%s)", r.Status, r.Detail)
+	}
+	x.standing(t, r, exchange.RefundWaitsClaim)
+	wantBooks(t, x.s)
+}
+
+// twoRefunds are two open refunds of one order with payouts of unknown outcome: 500 KES of too small a payment, which one
+// officer may settle, and 1000 KES of a payment that came twice, above that value. The receipt is of a payment to the house.
+func twoRefunds(t *testing.T) (s *store.Store, o exchange.Order, small, large exchange.PaymentAttempt, collection string) {
+	t.Helper()
+	s = storetest.New(t)
+	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	o = storetest.NewMarket(t, s).Order(t, s, "10")
+	prompt := storetest.Attempt(t, s, o)
+	obs := storetest.Paid(t, kes("500"))
+	first, err := s.AcceptPayment(t.Context(), prompt.ID, obs, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.AcceptPayment(t.Context(), prompt.ID, storetest.Paid(t, kes("1000")), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.RefundException(t.Context(), second.Exception.ID, officer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small, large = payout(t, s, first.Refund), payout(t, s, r)
+	for _, a := range []exchange.PaymentAttempt{small, large} {
+		if _, err := s.RecordSubmission(t.Context(), a.ID, exchange.Submission{State: exchange.Unknown}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 900, two_above = 900 WHERE object_type = 'bank_payout'`)
+	return s, o, small, large, obs.Receipt
+}
+
+// A receipt that two officers attested for one refund settles no other refund, nor does the receipt of a payment to the
+// house. The database refuses both, for a payout under way and for a refund that waits for an officer.
+func TestReceiptOfAnotherPaymentSettlesNothing(t *testing.T) {
+	t.Parallel()
+	for name, refused := range map[string]bool{"under way": false, "in review": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			s, _, small, large, collection := twoRefunds(t)
+			one, two := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+			attest := func(of exchange.PayoutObject, receipt string) error {
+				c, err := s.ProposeReceipt(ctx, of, receipt, one)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_, err = s.ConfirmChange(ctx, c.ID, "", two)
+				return err
+			}
+			if err := attest(large.Pays(), "UKL0000001"); err != nil {
+				t.Fatal(err)
+			}
+			if refused {
+				if _, err := s.RecordFailure(ctx, small.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := failRefund(t, s, small.RefundID, "2040"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			settle := func(a exchange.PaymentAttempt, receipt string) error {
+				return s.SettlePayout(ctx, a.Pays(), a.ID, exchange.Observation{State: exchange.SeenSucceeded, Code: exchange.CodeVouched, Receipt: receipt}, one)
+			}
+			for receipt, code := range map[string]exchange.Code{"UKL0000001": exchange.CodeConflict, collection: exchange.CodeInvalid} {
+				_, err := s.ReceiptNeedsSecond(ctx, small.Pays(), receipt)
+				wantFault(t, err, code)
+				wantFault(t, settle(small, receipt), exchange.CodeConflict)
+				wantFault(t, attest(small.Pays(), receipt), exchange.CodeConflict)
+			}
+			if err := settle(large, "UKL0000001"); err != nil {
+				t.Fatal(err)
+			}
+			if r, err := s.Refund(ctx, small.RefundID); err != nil || r.Status == exchange.RefundCompleted {
+				t.Errorf("the other refund is %s, %v", r.Status, err)
+			}
+			wantBooks(t, s)
+		})
+	}
+}
+
+// Of several open refunds, a receipt settles the one that is named, or that two officers attested it for.
+func TestPayoutToSettleIsNotGuessed(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, o, small, large, _ := twoRefunds(t)
+	one, two := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	c, err := s.ProposeReceipt(ctx, large.Pays(), "UKL0000001", one)
+	if err == nil {
+		_, err = s.ConfirmChange(ctx, c.ID, "", two)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = s.PayoutToSettle(ctx, o, "UKL0000002", uuid.Nil)
+	wantFault(t, err, exchange.CodeInvalid)
+	_, _, err = s.PayoutToSettle(ctx, o, "UKL0000002", o.ID)
+	wantFault(t, err, exchange.CodeInvalid)
+	for named, want := range map[uuid.UUID]exchange.PaymentAttempt{small.RefundID: small, large.RefundID: large, uuid.Nil: large} {
+		if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000001", named); err != nil || of != want.Pays() || !sure {
+			t.Errorf("named %s: %+v, %t, %v", named, of, sure, err)
+		}
+	}
+}

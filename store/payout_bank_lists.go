@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"kivuko/exchange"
+)
+
+const readOrdersByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = ANY ($1::uuid[])`
+
+// BankPayouts pages through the orders that are paid out by bank, oldest first, with their number. An empty state
+// lists all of them.
+func (s *Store) BankPayouts(ctx context.Context, state exchange.BankPayoutState, p Page) ([]exchange.BankPayout, int, error) {
+	const said = `EXISTS (SELECT FROM bank_confirmations c WHERE c.order_id = p.id AND c.withdrawn_at IS NULL)`
+	var w where
+	w.add(`p.rail = 'bank'`)
+	switch state {
+	case exchange.BankWaiting:
+		w.add(`p.status = 'processing' AND NOT ` + said) // before that, its money is not reserved and no officer can confirm it
+	case exchange.BankSecond:
+		w.add(`p.status = 'processing' AND ` + said)
+	case exchange.BankDone:
+		w.add(`p.status = 'completed'`)
+	case exchange.BankRefused:
+		w.add(`p.status IN ('refused', 'cancelled')`)
+	}
+	var rows []orderPayoutRow
+	total, err := s.page(ctx, &rows, list{columns: orderPayoutColumns, from: "order_payouts p", where: w, order: "p.created_at, p.id"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "payment by bank")
+	}
+	all, err := s.bankPayouts(ctx, rows)
+	return all, total, err
+}
+
+// BankPayout reads what an order pays out by bank.
+func (s *Store) BankPayout(ctx context.Context, orderID uuid.UUID) (exchange.BankPayout, error) {
+	var r orderPayoutRow
+	if err := s.db.Get(ctx, &r, readOrderPayout+` AND p.rail = 'bank'`, orderID); err != nil {
+		return exchange.BankPayout{}, translate(err, "payment by bank")
+	}
+	all, err := s.bankPayouts(ctx, []orderPayoutRow{r})
+	if err != nil {
+		return exchange.BankPayout{}, err
+	}
+	return all[0], nil
+}
+
+// bankPayouts joins payouts with their orders and with the officers' confirmations.
+func (s *Store) bankPayouts(ctx context.Context, rows []orderPayoutRow) ([]exchange.BankPayout, error) {
+	ids := make([]uuid.UUID, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	var orders []orderRow
+	if err := s.db.All(ctx, &orders, readOrdersByID, pq.Array(ids)); err != nil {
+		return nil, translate(err, "order")
+	}
+	var said []confirmationRow
+	if err := s.db.All(ctx, &said, readConfirmations, pq.Array(ids)); err != nil {
+		return nil, translate(err, "confirmation")
+	}
+	agreed, err := s.ApprovalRules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[uuid.UUID]orderRow{}
+	for _, o := range orders {
+		byID[o.ID] = o
+	}
+	return convert(rows, func(r orderPayoutRow) (exchange.BankPayout, error) {
+		b, err := bankPayout(r, byID[r.ID], said)
+		b.SecondNeeded = confirmationsNeeded(agreed[exchange.ApproveBankPayout], b.Amount) > 1
+		return b, err
+	})
+}
+
+func bankPayout(r orderPayoutRow, of orderRow, said []confirmationRow) (exchange.BankPayout, error) {
+	p, err := r.payout()
+	if err != nil {
+		return exchange.BankPayout{}, err
+	}
+	o, err := of.order()
+	if err != nil {
+		return exchange.BankPayout{}, err
+	}
+	b := exchange.BankPayout{OrderPayout: p, Order: o}
+	for _, row := range said {
+		if row.OrderID != p.OrderID {
+			continue
+		}
+		c, err := row.confirmation()
+		if err != nil {
+			return b, err
+		}
+		b.Confirmations = append(b.Confirmations, c)
+	}
+	return b, nil
+}

@@ -1,0 +1,100 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+const breakerColumns = `provider, hits, trial, code, opened_at, closed_at, closed_by, note`
+
+// breakerRow is a row of momo_breakers.
+type breakerRow struct {
+	Provider string
+	Hits     int
+	Trial    bool
+	Code     string
+	OpenedAt sql.NullTime  `db:"opened_at"`
+	ClosedAt sql.NullTime  `db:"closed_at"`
+	ClosedBy uuid.NullUUID `db:"closed_by"`
+	Note     string
+}
+
+func (r breakerRow) breaker() (exchange.Breaker, error) {
+	return exchange.Breaker{
+		Provider: r.Provider, Hits: r.Hits, Trial: r.Trial, Code: r.Code, OpenedAt: utc(r.OpenedAt), ClosedAt: utc(r.ClosedAt), ClosedBy: r.ClosedBy.UUID, Note: r.Note,
+	}, nil
+}
+
+func breakerSnapshot(b exchange.Breaker) map[string]any {
+	return map[string]any{"provider": b.Provider, "state": b.State(), "code": b.Code, "note": b.Note}
+}
+
+const readBreaker = `SELECT ` + breakerColumns + ` FROM momo_breakers WHERE provider = $1`
+
+// Breaker is the circuit breaker of a provider's payouts; closed where no payout was ever refused.
+func (s *Store) Breaker(ctx context.Context, provider string) (exchange.Breaker, error) {
+	var r breakerRow
+	err := s.db.Get(ctx, &r, readBreaker, provider)
+	if err := translate(err, "breaker"); exchange.CodeOf(err) == exchange.CodeNotFound {
+		return exchange.Breaker{Provider: provider}, nil
+	} else if err != nil {
+		return exchange.Breaker{}, err
+	}
+	return r.breaker()
+}
+
+const insertCredentialHit = `INSERT INTO momo_credential_hits (attempt_id, code) SELECT id, $2 FROM payment_attempts
+WHERE id = $1 AND direction = 'payout' AND status IN ('created', 'unknown', 'accepted') ON CONFLICT DO NOTHING`
+
+// NoteCredential counts that the provider refused our credential for an open payout. It does so before the payout is
+// settled, because by then queries with the same credential may have locked it. Each payout counts once, whichever
+// source reports it first; a settled one was counted when it was settled. Codes outside exchange.CredentialCodes are
+// ignored. One source suffices here, because the only effect is that nothing is sent.
+func (s *Store) NoteCredential(ctx context.Context, attempt uuid.UUID, code string) error {
+	if !exchange.CredentialCode(code) {
+		return nil
+	}
+	_, err := s.write(ctx, "credential refusal", insertCredentialHit, attempt, code)
+	return err
+}
+
+const lockBreaker = readBreaker + ` FOR UPDATE`
+
+const closeBreaker = `UPDATE momo_breakers SET hits = 1, trial = true, closings = closings + 1, opened_at = NULL, closed_at = $2, closed_by = $3, note = $4 WHERE provider = $1`
+
+const maxBreakerNote = 500
+
+// CloseBreaker lets payouts go again, one at a time until the provider accepts one. A repeated call returns the
+// breaker as it is. CodeStateConflict when it is not open.
+func (s *Store) CloseBreaker(ctx context.Context, provider, note string, by exchange.Principal) (exchange.Breaker, error) {
+	var closed exchange.Breaker
+	err := s.inTx(ctx, "breaker", func(t unitTx) error {
+		var r breakerRow
+		if err := translate(t.Get(ctx, &r, lockBreaker, provider), "breaker"); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+			return err
+		}
+		before, err := r.breaker()
+		if err != nil {
+			return err
+		}
+		if closed = before; before.State() == exchange.BreakerTrial && before.ClosedBy == by.UserID && before.Note == clip(note, maxBreakerNote) {
+			return nil
+		}
+		if before.State() != exchange.BreakerOpen {
+			return exchange.Errorf(exchange.CodeStateConflict, "The breaker is not open.")
+		}
+		b := before
+		b.Hits, b.Trial, b.OpenedAt, b.ClosedAt, b.ClosedBy, b.Note = exchange.BreakerHits-1, true, time.Time{}, t.s.now(), by.UserID, clip(note, maxBreakerNote)
+		if err := t.One(ctx, closeBreaker, provider, b.ClosedAt, nullID(b.ClosedBy), b.Note); err != nil {
+			return err
+		}
+		closed = b
+		return t.audit(ctx, by, "momo_breaker.closed", "momo_breaker", uuid.Nil, breakerSnapshot(before), breakerSnapshot(b))
+	})
+	return closed, err
+}

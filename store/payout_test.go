@@ -1,0 +1,82 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// The steps of payouts, with the object's row after the step.
+
+func completeOrder(t *testing.T, s *store.Store, order, attempt uuid.UUID, obs exchange.Observation) (exchange.OrderPayout, error) {
+	t.Helper()
+	if _, err := s.CompletePayout(t.Context(), exchange.PayoutOfOrder(order), attempt, obs); err != nil {
+		return exchange.OrderPayout{}, err
+	}
+	return s.OrderPayout(t.Context(), order)
+}
+
+func failOrder(t *testing.T, s *store.Store, order uuid.UUID, code string) (exchange.OrderPayout, error) {
+	t.Helper()
+	if _, err := s.FailPayout(t.Context(), exchange.PayoutOfOrder(order), code); err != nil {
+		return exchange.OrderPayout{}, err
+	}
+	return s.OrderPayout(t.Context(), order)
+}
+
+func completeRefund(t *testing.T, s *store.Store, refund, attempt uuid.UUID, obs exchange.Observation) (exchange.Refund, error) {
+	t.Helper()
+	if _, err := s.CompletePayout(t.Context(), exchange.PayoutOfRefund(refund), attempt, obs); err != nil {
+		return exchange.Refund{}, err
+	}
+	return s.Refund(t.Context(), refund)
+}
+
+func failRefund(t *testing.T, s *store.Store, refund uuid.UUID, code string) (exchange.Refund, error) {
+	t.Helper()
+	if _, err := s.FailPayout(t.Context(), exchange.PayoutOfRefund(refund), code); err != nil {
+		return exchange.Refund{}, err
+	}
+	return s.Refund(t.Context(), refund)
+}
+
+// An attempt that is proven has one receipt. Another one is a mistake of the officer who entered one of them, and no
+// second payment: nothing is booked for it.
+func TestAnOfficersWrongReceiptIsNoSecondPayment(t *testing.T) {
+	t.Parallel()
+	x := taken(t)
+	a := x.tries(t)
+	proven := storetest.Paid(t, x.order.Price.Fiat)
+	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, proven); err != nil {
+		t.Fatal(err)
+	}
+	for _, code := range []string{exchange.CodeVouched, ""} {
+		other := storetest.Paid(t, x.order.Price.Fiat)
+		other.Code = code
+		_, err := completeOrder(t, x.s, x.order.ID, a.ID, other)
+		wantFault(t, err, exchange.CodeConflict)
+	}
+	if _, found, err := x.s.PaidTwiceBy(t.Context(), a.ID); err != nil || found {
+		t.Errorf("an exception was opened: %t, %v", found, err)
+	}
+	if p, err := completeOrder(t, x.s, x.order.ID, a.ID, proven); err != nil || p.Receipt != proven.Receipt {
+		t.Errorf("the payout has the receipt %q, %v", p.Receipt, err)
+	}
+	wantBooks(t, x.s)
+
+	s := storetest.New(t)
+	refund, _ := underpaid(t, s)
+	b := payout(t, s, refund)
+	if _, err := completeRefund(t, s, refund.ID, b.ID, storetest.Paid(t, refund.Amount)); err != nil {
+		t.Fatal(err)
+	}
+	vouched := storetest.Paid(t, refund.Amount)
+	vouched.Code = exchange.CodeVouched
+	_, err := completeRefund(t, s, refund.ID, b.ID, vouched)
+	wantFault(t, err, exchange.CodeConflict)
+	wantBooks(t, s)
+}

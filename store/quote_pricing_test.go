@@ -1,0 +1,288 @@
+package store_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
+)
+
+// bureau is a store with a fixed clock, and an admin who enters rates and fees.
+type bureau struct {
+	*store.Store
+	url   string
+	time  *clock
+	admin exchange.Principal
+}
+
+func newBureau(t *testing.T) bureau {
+	t.Helper()
+	c, url := newClock(), storetest.URL(t)
+	s := storetest.Open(t, url, store.Options{Now: c.now})
+	return bureau{s, url, c, storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))}
+}
+
+func (b bureau) entry(t *testing.T, bid, ask string) store.RateEntry {
+	t.Helper()
+	return store.RateEntry{
+		ID: storetest.NewID(t), Base: money.USDT, Quote: money.KES, Bid: decimal.RequireFromString(bid), Ask: decimal.RequireFromString(ask),
+		Source: exchange.RateSourceAdmin, Life: time.Hour,
+	}
+}
+
+// rate enters a rate one second after the previous one.
+func (b bureau) rate(t *testing.T, bid, ask string) exchange.FXRate {
+	t.Helper()
+	b.time.advance(time.Second)
+	r, err := b.EnterRate(t.Context(), b.entry(t, bid, ask), b.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// fees enters a profile for transfers of USDT: fixed, with a percentage, and a spread.
+func (b bureau) fees(t *testing.T, fixed string, points, spread int64) exchange.FeeProfile {
+	t.Helper()
+	p := exchange.ZeroProfile(exchange.FeeTransfer, money.USDT)
+	p.ID, p.Fixed, p.BasisPoints, p.Spread = storetest.NewID(t), usdt(fixed), points, spread
+	p, err := b.EnterProfile(t.Context(), p, b.admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// events are the event types of an object.
+func (b bureau) events(t *testing.T, id uuid.UUID) []string {
+	t.Helper()
+	var types string
+	err := storetest.Owner(t, b.Store).QueryRowContext(t.Context(), `SELECT coalesce(string_agg(type, ' ' ORDER BY cursor), '') FROM events WHERE object_id = $1`, id).Scan(&types)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.Fields(types)
+}
+
+func TestRatesFollowEachOther(t *testing.T) {
+	t.Parallel()
+	ctx, b := t.Context(), newBureau(t)
+	e := b.entry(t, "128.9", "129.1")
+	first := twice(t, func(a, b exchange.FXRate) bool { return a.ID == b.ID && a.StaleAt.Equal(b.StaleAt) },
+		func() (exchange.FXRate, error) { return b.EnterRate(ctx, e, b.admin) })
+	if first.Replaces != uuid.Nil || !first.ValidFrom.Equal(b.time.now()) || !first.StaleAt.Equal(b.time.now().Add(time.Hour)) {
+		t.Errorf("entered %+v", first)
+	}
+	same := b.entry(t, "129", "129.2")
+	_, err := b.EnterRate(ctx, same, b.admin) // at the same moment
+	wantFault(t, err, exchange.CodeInvalid)
+	back := b.entry(t, "129", "129.2")
+	back.ValidFrom = b.time.now().Add(-time.Minute)
+	_, err = b.EnterRate(ctx, back, b.admin)
+	wantFault(t, err, exchange.CodeInvalid)
+	second := b.rate(t, "129", "129.2")
+	if second.Replaces != first.ID {
+		t.Errorf("the second follows %s", second.Replaces)
+	}
+	list, total, err := b.FXRates(ctx, store.RateFilter{Base: money.USDT}, store.Page{Number: 1, Size: 10})
+	if err != nil || total != 2 || list[0].ID != second.ID || !list[1].ReplacedAt.Equal(second.ValidFrom) || list[1].InForce(b.time.now()) || !list[0].InForce(b.time.now()) {
+		t.Errorf("listed %+v, %v", list, err)
+	}
+	e.ID = second.ID
+	e.Base = money.USDC
+	_, err = b.EnterRate(ctx, e, b.admin)
+	wantFault(t, err, exchange.CodeConflict)
+	if got := b.events(t, second.ID); !slices.Equal(got, []string{"fx_rate.entered"}) {
+		t.Errorf("events %v", got)
+	}
+	if log, _, err := b.AuditRecords(ctx, store.AuditFilter{Action: "fx_rate.entered"}, store.Page{Number: 1, Size: 9}); err != nil || len(log) != 2 || log[0].Actor != b.admin.ActorName() {
+		t.Errorf("audited %v, %v", log, err)
+	}
+}
+
+// A misplaced decimal point is accepted only from an admin who saw the last rate, and never from a source.
+func TestRatesThatJumpAreConfirmed(t *testing.T) {
+	t.Parallel()
+	ctx, b := t.Context(), newBureau(t)
+	feed := b.entry(t, "129", "129")
+	feed.Source = "bank"
+	_, err := b.EnterRate(ctx, feed, exchange.System("rates"))
+	wantFault(t, err, exchange.CodeStateConflict) // there is nothing to hold it against
+	old := b.rate(t, "129", "129")
+	last := b.rate(t, "129", "130")
+	b.time.advance(time.Second)
+	far := b.entry(t, "136", "137")
+	_, err = b.EnterRate(ctx, far, b.admin)
+	wantFault(t, err, exchange.CodeInvalid)
+	if !strings.Contains(err.Error(), "/confirm_jump_from") || !strings.Contains(err.Error(), last.ID.String()) {
+		t.Errorf("refused with %v", err)
+	}
+	far.ConfirmJumpFrom = old.ID
+	_, err = b.EnterRate(ctx, far, b.admin)
+	wantFault(t, err, exchange.CodeRateChanged)
+	far.Source, far.ConfirmJumpFrom = "bank", last.ID
+	_, err = b.EnterRate(ctx, far, exchange.System("rates"))
+	wantFault(t, err, exchange.CodeInvalid)
+	far.Source = exchange.RateSourceAdmin
+	if r, err := b.EnterRate(ctx, far, b.admin); err != nil || !r.JumpConfirmed {
+		t.Errorf("confirmed: %+v, %v", r, err)
+	}
+	b.time.advance(time.Second)
+	feed.Bid, feed.Ask = decimal.RequireFromString("135"), decimal.RequireFromString("136")
+	if r, err := b.EnterRate(ctx, feed, exchange.System("rates")); err != nil || r.CreatedBy != uuid.Nil || r.JumpConfirmed {
+		t.Errorf("a near rate of a source: %+v, %v", r, err)
+	}
+}
+
+func TestRaceRatesFollowOneLine(t *testing.T) {
+	t.Parallel()
+	b := newBureau(t)
+	b.rate(t, "129", "129")
+	b.time.advance(time.Minute)
+	entries := make([]store.RateEntry, 8)
+	for i := range entries {
+		entries[i] = b.entry(t, "129", "129.5")
+		entries[i].ValidFrom = b.time.now().Add(-time.Duration(i) * time.Second)
+	}
+	codes := atOnce(len(entries), func(i int) error {
+		_, err := b.EnterRate(t.Context(), entries[i], b.admin)
+		return err
+	})
+	if codes[""] == 0 || codes[""]+codes[exchange.CodeInvalid] != len(entries) {
+		t.Errorf("outcomes %v", codes)
+	}
+	var forks int
+	err := storetest.Owner(t, b.Store).QueryRowContext(t.Context(), `SELECT count(*) FROM fx_rates r WHERE r.replaces IS DISTINCT FROM (SELECT l.id FROM fx_rates l
+		WHERE l.valid_from < r.valid_from ORDER BY l.valid_from DESC LIMIT 1)`).Scan(&forks)
+	if err != nil || forks != 0 {
+		t.Errorf("%d rates follow another than the one before them, %v", forks, err)
+	}
+}
+
+func TestFeeProfilesHaveVersions(t *testing.T) {
+	t.Parallel()
+	ctx, b := t.Context(), newBureau(t)
+	p := exchange.ZeroProfile(exchange.FeeTransfer, money.USDT)
+	p.ID, p.Fixed = storetest.NewID(t), usdt("1")
+	first := twice(t, func(a, b exchange.FeeProfile) bool { return a.ID == b.ID && a.Version == 1 && b.Version == 1 },
+		func() (exchange.FeeProfile, error) { return b.EnterProfile(ctx, p, b.admin) })
+	later := p
+	later.ID, later.Fixed, later.ValidFrom = storetest.NewID(t), usdt("2"), b.time.now().Add(time.Hour)
+	if _, err := b.EnterProfile(ctx, later, b.admin); err != nil {
+		t.Fatal(err)
+	}
+	back := p
+	back.ID, back.ValidFrom = storetest.NewID(t), b.time.now().Add(-time.Second)
+	_, err := b.EnterProfile(ctx, back, b.admin)
+	wantFault(t, err, exchange.CodeInvalid)
+	inForce := func(want ...int) {
+		t.Helper()
+		list, _, err := b.FeeProfiles(ctx, store.ProfileFilter{Scope: exchange.FeeTransfer, Asset: money.USDT}, store.Page{Number: 1, Size: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int
+		for _, p := range list {
+			if p.InForce(b.time.now()) {
+				got = append(got, p.Version)
+			}
+		}
+		if len(got) != len(want) || got[0] != want[0] {
+			t.Errorf("in force are %v, want %v", got, want)
+		}
+	}
+	inForce(1)
+	b.time.advance(time.Hour)
+	inForce(2)
+	// A later version may overtake one that was to begin after it; that one then never applies.
+	b.time.advance(time.Second)
+	overtaken := p
+	overtaken.ID, overtaken.ValidFrom = storetest.NewID(t), b.time.now().Add(time.Hour)
+	if _, err := b.EnterProfile(ctx, overtaken, b.admin); err != nil {
+		t.Fatal(err)
+	}
+	b.fees(t, "3", 0, 0)
+	inForce(4)
+	b.time.advance(2 * time.Hour)
+	inForce(4)
+	if codes := atOnce(6, func(int) error {
+		next := p
+		next.ID = uuid.New()
+		_, err := b.EnterProfile(ctx, next, b.admin)
+		return err
+	}); codes[""] != 6 {
+		t.Errorf("outcomes %v", codes)
+	}
+	if list, total, err := b.FeeProfiles(ctx, store.ProfileFilter{}, store.Page{Number: 1, Size: 20}); err != nil || total != 10 || list[9].ID != first.ID {
+		t.Errorf("%d versions, %v", total, err)
+	}
+}
+
+// Rates and profiles that priced something are immutable, and prices need real ones.
+func TestDatabaseGuardsPricing(t *testing.T) {
+	t.Parallel()
+	ctx, b := t.Context(), newBureau(t)
+	customer := storetest.PrincipalOf(storetest.User(t, b.Store, exchange.RoleCustomer))
+	r := b.rate(t, "129", "130")
+	b.fees(t, "0.5", 20, 50)
+	q, err := b.OpenQuote(ctx, store.QuoteRequest{ID: storetest.NewID(t), Purpose: exchange.QuoteForTransfer, Side: exchange.QuoteBuy, Amount: usdt("10")}, customer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := storetest.Owner(t, b.Store)
+	admin := b.admin.UserID.String()
+	rates := func(bid, from, replaces, source, by string) string {
+		return `INSERT INTO fx_rates SELECT gen_random_uuid(), base, quote, ` + bid + `, ` + bid + `, ` + source + `, ` + from + `, stale_at, ` + replaces +
+			`, false, ` + by + `, created_at + interval '10 s' FROM fx_rates`
+	}
+	copied := func(columns, values string) string {
+		return `INSERT INTO fx_quotes (id, owner_id, purpose, side, asset, amount, fiat_currency, rate_id, bid, ask, rate_source, rate_valid_from, rate_stale_at,
+			profile_id, profile_version, fee_fixed, fee_points, fee_minimum, spread_points, formula, rate, fiat_amount, fee, total, hash, status, created_at,
+			expires_at, updated_at) SELECT gen_random_uuid(), owner_id, purpose, side, asset, amount, fiat_currency, rate_id, ` + columns + ` profile_version, ` +
+			values + ` formula, rate, fiat_amount, fee, total, hash, 'active', created_at, expires_at, updated_at FROM fx_quotes`
+	}
+	const terms, charges = `bid, ask, rate_source, rate_valid_from, rate_stale_at, profile_id,`, `fee_fixed, fee_points, fee_minimum, spread_points,`
+	for query, want := range map[string]string{
+		`UPDATE fx_rates SET bid = 1`:                          "KV002",
+		`DELETE FROM fx_rates`:                                 "KV002",
+		`UPDATE fee_profiles SET fixed = 0`:                    "KV002",
+		`TRUNCATE fee_profiles CASCADE`:                        "KV002",
+		`UPDATE fx_quotes SET fiat_amount = 1`:                 "KV002",
+		`UPDATE fx_quotes SET expires_at = expires_at + '1 s'`: "KV002",
+		`DELETE FROM fx_quotes`:                                "KV002",
+		`UPDATE fx_quotes SET status = 'consumed', consumed_at = created_at, object_type = 'transfer', object_id = gen_random_uuid()`: "KV002",
+		`UPDATE fx_quotes SET status = 'consumed', consumed_at = expires_at, object_type = 'transfer', object_id = gen_random_uuid()`: "23514",
+		rates("129", "valid_from + interval '1 s'", "NULL", "source", "created_by"):                                                   "KV002",
+		rates("129", "valid_from - interval '1 s'", "id", "source", "created_by"):                                                     "KV002",
+		rates("136", "valid_from + interval '1 s'", "id", "source", "created_by"):                                                     "KV002",
+		rates("'NaN'", "valid_from + interval '1 s'", "id", "source", "created_by"):                                                   "KV002",
+		rates("129", "valid_from + interval '1 s'", "id", "'bank'", "created_by"):                                                     "23514",
+		strings.Replace(rates("129", "valid_from", "NULL", "'bank'", "NULL"), "base, quote,", "'ETH', quote,", 1):                     "KV002",
+		copied(strings.Replace(terms, "bid", "bid + 1", 1), charges):                                                                  "KV002",
+		copied(strings.Replace(terms, "rate_stale_at", "rate_stale_at + interval '1 s'", 1), charges):                                 "KV002",
+		copied(terms, strings.Replace(charges, "fee_points", "0", 1)):                                                                 "KV002",
+		copied(strings.Replace(terms, "profile_id", "NULL", 1), charges):                                                              "KV002",
+	} {
+		// The commit decides, because some guards run at the end of the transaction.
+		if _, err := db.ExecContext(ctx, query); sqlState(err) != want {
+			t.Errorf("%s: %v, want %s", query, err, want)
+		}
+	}
+	if _, err := db.ExecContext(ctx, rates("129", "valid_from + interval '1 s'", "id", "source", "'"+admin+"'")); err != nil {
+		t.Errorf("a rate as it should be: %v", err)
+	}
+	if _, err := db.ExecContext(ctx, copied(terms, charges)); err != nil {
+		t.Errorf("a quote as it should be: %v", err)
+	}
+	if again, err := b.Quote(ctx, store.Everything(), q.ID); err != nil || again.Canonical() != q.Canonical() || again.Hash != q.Hash || again.Terms.Rate.ID != r.ID {
+		t.Errorf("reads as %+v, %v", again, err)
+	}
+}

@@ -1,0 +1,75 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// priceTransfer fixes a transfer's fee. A transfer with a quote uses the quote up and takes over its fee and
+// shillings; others use the current profile. The house pays itself no fee.
+func (t unitTx) priceTransfer(ctx context.Context, f *exchange.Transfer, r exchange.TransferRequest, role exchange.Role, by exchange.Principal) error {
+	f.Fee = money.Zero(f.Amount.Asset())
+	var profile exchange.FeeProfile
+	if r.QuoteID == uuid.Nil {
+		var err error
+		if profile, err = t.feesFor(ctx, exchange.FeeTransfer, f.Amount.Asset(), role); err != nil {
+			return err
+		}
+		f.Fee = profile.Fee(f.Amount)
+	} else {
+		q, err := t.ownQuote(ctx, r.QuoteID, r.RequestedBy, "/fx_rate_quote_id")
+		if err != nil {
+			return err
+		}
+		if err := q.Admit(exchange.QuoteForTransfer, f.Amount, t.s.now()); err != nil {
+			return err
+		}
+		if err := t.useQuote(ctx, q, "transfer", f.ID, by); err != nil {
+			return err
+		}
+		profile, f.Fee = q.Terms.Profile, q.Price.Fee
+		f.QuoteID, f.QuotedFiat, f.QuotedRate = q.ID, q.Price.Fiat, q.Price.Rate
+	}
+	f.FeeProfileID = profile.ID
+	if !f.Fee.Positive() {
+		return nil
+	}
+	var err error
+	f.FeeHoldID, err = uuid.NewV7()
+	return err
+}
+
+// feeHold reserves a transfer's fee besides its amount.
+func feeHold(f exchange.Transfer) []exchange.HoldOp {
+	if f.FeeHoldID == uuid.Nil {
+		return nil
+	}
+	return []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+		ID: f.FeeHoldID, Key: feeKey(f), Account: exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Amount.Asset()),
+		Amount: f.Fee, ObjectType: "transfer", ObjectID: f.ID,
+	}}}
+}
+
+// feeKey is the key of a transfer's fee, as a hold and as an entry.
+func feeKey(f exchange.Transfer) string { return "transfer:" + f.ID.String() + ":fee" }
+
+// takeFee books the fee of a completed transfer. The crypto stays at the sender's address and becomes the house's.
+func takeFee(f exchange.Transfer) exchange.Posting {
+	if f.FeeHoldID == uuid.Nil {
+		return exchange.Posting{}
+	}
+	return exchange.Posting{
+		Holds: []exchange.HoldOp{{Verb: exchange.HoldCapture, Hold: exchange.Hold{ID: f.FeeHoldID}}},
+		Entries: []exchange.Entry{{
+			Key: feeKey(f), Kind: "transfer.fee", ObjectType: "transfer", ObjectID: f.ID,
+			Lines: []exchange.Line{
+				exchange.Debit(exchange.Owned(exchange.AccWalletBalance, f.WalletID, f.Fee.Asset()), f.Fee),
+				exchange.Credit(exchange.House(exchange.AccFees, f.Fee.Asset()), f.Fee),
+			},
+		}},
+	}
+}

@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+const rateColumns = `r.id, r.base, r.quote, r.bid, r.ask, r.source, r.valid_from, r.stale_at, r.replaces, r.jump_confirmed, r.created_by, r.created_at,
+	(SELECT n.valid_from FROM fx_rates n WHERE n.base = r.base AND n.quote = r.quote AND n.replaces = r.id) AS replaced_at`
+
+// rateRow is a row of fx_rates.
+type rateRow struct {
+	ID            uuid.UUID
+	Base          money.Asset
+	Quote         money.Asset
+	Bid           decimal.Decimal
+	Ask           decimal.Decimal
+	Source        string
+	ValidFrom     time.Time     `db:"valid_from"`
+	StaleAt       time.Time     `db:"stale_at"`
+	Replaces      uuid.NullUUID `db:"replaces"`
+	JumpConfirmed bool          `db:"jump_confirmed"`
+	CreatedBy     uuid.NullUUID `db:"created_by"`
+	CreatedAt     time.Time     `db:"created_at"`
+	ReplacedAt    sql.NullTime  `db:"replaced_at"`
+}
+
+func (r rateRow) rate() (exchange.FXRate, error) {
+	return exchange.FXRate{
+		ID: r.ID, Base: r.Base, Quote: r.Quote, Bid: r.Bid, Ask: r.Ask, Source: r.Source, ValidFrom: r.ValidFrom.UTC(), StaleAt: r.StaleAt.UTC(),
+		Replaces: r.Replaces.UUID, JumpConfirmed: r.JumpConfirmed, CreatedBy: r.CreatedBy.UUID, CreatedAt: r.CreatedAt.UTC(), ReplacedAt: utc(r.ReplacedAt),
+	}, nil
+}
+
+func rateSnapshot(r exchange.FXRate) map[string]any {
+	return map[string]any{
+		"id": r.ID, "base": r.Base, "quote": r.Quote, "bid": r.Bid.String(), "ask": r.Ask.String(), "source": r.Source, "valid_from": r.ValidFrom,
+		"stale_at": r.StaleAt, "replaces": nullID(r.Replaces), "jump_confirmed": r.JumpConfirmed,
+	}
+}
+
+// RateEntry is a request for a new rate.
+type RateEntry struct {
+	ID        uuid.UUID
+	Base      money.Asset
+	Quote     money.Asset
+	Bid, Ask  decimal.Decimal
+	Source    string        // exchange.RateSourceAdmin, or a configured source
+	ValidFrom time.Time     // zero: now
+	Life      time.Duration // from ValidFrom until no price uses it any more
+	// ConfirmJumpFrom is the id of the last rate; an admin who enters a rate far from it confirms it here.
+	ConfirmJumpFrom uuid.UUID
+}
+
+const readRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.id = $1`
+
+const lastRate = `SELECT ` + rateColumns + ` FROM fx_rates r WHERE r.base = $1 AND r.quote = $2 ORDER BY r.valid_from DESC LIMIT 1`
+
+// lockRates serialises additions to the rates of a pair; a read after it sees the newest rate.
+const lockRates = `SELECT pg_advisory_xact_lock(hashtextextended('kivuko fx rates ' || $1::text || ' ' || $2::text, 0))`
+
+const insertRate = `
+INSERT INTO fx_rates (id, base, quote, bid, ask, source, valid_from, stale_at, replaces, jump_confirmed, created_by, created_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+
+// EnterSourcedRate enters a rate of the configured source, see EnterRate.
+func (s *Store) EnterSourcedRate(ctx context.Context, rate exchange.FXRate) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	_, err = s.EnterRate(ctx, RateEntry{
+		ID: id, Base: rate.Base, Quote: rate.Quote, Bid: rate.Bid, Ask: rate.Ask, Source: rate.Source, ValidFrom: rate.ValidFrom,
+		Life: rate.StaleAt.Sub(rate.ValidFrom),
+	}, exchange.System("rates"))
+	return err
+}
+
+// EnterRate stores a rate as the newest of its pair. CodeInvalid names the wrong field. A rate far from the last
+// (exchange.MaxRateJump) needs an admin who confirms that last one: CodeRateChanged when it is not the last any more.
+// A source can't enter the first rate of a pair (CodeStateConflict), because there is nothing to compare it with. A
+// repeated call with the same id returns the existing rate.
+func (s *Store) EnterRate(ctx context.Context, e RateEntry, by exchange.Principal) (exchange.FXRate, error) {
+	var entered exchange.FXRate
+	err := s.inTx(ctx, "rate", func(t unitTx) error {
+		var old []rateRow
+		if err := t.All(ctx, &old, readRate, e.ID); err != nil {
+			return err
+		}
+		if len(old) > 0 {
+			var err error
+			if entered, err = old[0].rate(); err == nil && (entered.CreatedBy != by.UserID || entered.Base != e.Base) {
+				err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another rate.")
+			}
+			return err
+		}
+		var err error
+		entered, err = t.enterRate(ctx, e, by)
+		return err
+	})
+	return entered, err
+}
+
+func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principal) (exchange.FXRate, error) {
+	if _, err := t.Exec(ctx, lockRates, e.Base, e.Quote); err != nil {
+		return exchange.FXRate{}, err
+	}
+	now := t.s.now()
+	r := exchange.FXRate{
+		ID: e.ID, Base: e.Base, Quote: e.Quote, Bid: e.Bid, Ask: e.Ask, Source: e.Source, ValidFrom: e.ValidFrom.UTC().Truncate(time.Millisecond), CreatedAt: now,
+	}
+	if e.ValidFrom.IsZero() {
+		r.ValidFrom = now
+	}
+	if r.StaleAt = r.ValidFrom.Add(e.Life); e.Source == exchange.RateSourceAdmin {
+		r.CreatedBy = by.UserID
+	}
+	if err := r.Validate(now); err != nil {
+		return r, err
+	}
+	var found []rateRow
+	if err := t.All(ctx, &found, lastRate, r.Base, r.Quote); err != nil {
+		return r, err
+	}
+	switch {
+	case len(found) > 0:
+		last, err := found[0].rate()
+		if err != nil {
+			return r, err
+		}
+		if err := followRate(&r, last, e.ConfirmJumpFrom); err != nil {
+			return r, err
+		}
+	case r.Source != exchange.RateSourceAdmin:
+		return r, exchange.Errorf(exchange.CodeStateConflict, "An admin must enter the first rate of %s in %s.", r.Base, r.Quote)
+	}
+	err := t.One(ctx, insertRate, r.ID, r.Base, r.Quote, r.Bid, r.Ask, r.Source, r.ValidFrom, r.StaleAt, nullID(r.Replaces), r.JumpConfirmed,
+		nullID(r.CreatedBy), r.CreatedAt)
+	if err != nil {
+		return r, err
+	}
+	return r, t.record(ctx, auditEvent{by: by, object: "fx_rate", id: r.ID, name: "fx_rate.entered", after: rateSnapshot(r)})
+}
+
+// followRate makes a rate the successor of the last one of its pair, or refuses it.
+func followRate(r *exchange.FXRate, last exchange.FXRate, confirmed uuid.UUID) error {
+	r.Replaces = last.ID
+	if err := require(r.ValidFrom.After(last.ValidFrom), "/valid_from", exchange.RateNotNewer,
+		"must be later than the last rate's, "+last.ValidFrom.Format(time.RFC3339Nano)); err != nil {
+		return err
+	}
+	jump := r.Jump(last)
+	if jump <= exchange.MaxRateJump {
+		return nil
+	}
+	what := fmt.Sprintf("lies %s from the last rate %s (bid %s, ask %s); more than %s", exchange.Percent(jump), last.ID, last.Bid, last.Ask,
+		exchange.Percent(exchange.MaxRateJump))
+	switch {
+	case r.Source != exchange.RateSourceAdmin:
+		return require(false, "/bid", "jump", what+" must be entered by an admin")
+	case confirmed == uuid.Nil:
+		return require(false, "/confirm_jump_from", "required", what+" must be confirmed with the last rate's id here")
+	case confirmed != last.ID:
+		return exchange.Errorf(exchange.CodeRateChanged, "The rate in confirm_jump_from is no longer the last one. The last one is %s (bid %s, ask %s).",
+			last.ID, last.Bid, last.Ask)
+	}
+	r.JumpConfirmed = true
+	return nil
+}
+
+// RateFilter narrows a list of rates.
+type RateFilter struct {
+	Base   money.Asset
+	Source string
+}
+
+// FXRates pages through the rates, newest first, with their number.
+func (s *Store) FXRates(ctx context.Context, f RateFilter, p Page) ([]exchange.FXRate, int, error) {
+	var w where
+	w.eq("r.base", string(f.Base))
+	w.eq("r.source", f.Source)
+	var rows []rateRow
+	total, err := s.page(ctx, &rows, list{columns: rateColumns, from: "fx_rates r", where: w, order: "r.created_at DESC, r.id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "rate")
+	}
+	all, err := convert(rows, rateRow.rate)
+	return all, total, err
+}
+
+// freshRate finds the newest rate of an asset in shillings; false when it is stale.
+func (t unitTx) freshRate(ctx context.Context, base money.Asset) (exchange.FXRate, bool, error) {
+	var found []rateRow
+	if err := t.All(ctx, &found, lastRate, base, money.KES); err != nil || len(found) == 0 {
+		return exchange.FXRate{}, false, err
+	}
+	r, err := found[0].rate()
+	return r, err == nil && r.InForce(t.s.now()), err
+}

@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+const deniedColumns = `id, network, address, reason, added_by, added_at, removed_at`
+
+// deniedRow is a row of deny_list.
+type deniedRow struct {
+	ID        uuid.UUID
+	Network   exchange.Network
+	Address   string
+	Reason    string
+	AddedBy   uuid.UUID    `db:"added_by"`
+	AddedAt   time.Time    `db:"added_at"`
+	RemovedAt sql.NullTime `db:"removed_at"`
+}
+
+func (r deniedRow) denied() (exchange.DeniedAddress, error) {
+	return exchange.DeniedAddress{
+		ID: r.ID, Network: r.Network, Address: r.Address, Reason: r.Reason, AddedBy: r.AddedBy, AddedAt: r.AddedAt.UTC(), RemovedAt: utc(r.RemovedAt),
+	}, nil
+}
+
+const insertDenied = `
+INSERT INTO deny_list (id, network, address, reason, added_by, added_at) VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (network, address) WHERE removed_at IS NULL DO NOTHING`
+
+const readDenied = `SELECT ` + deniedColumns + ` FROM deny_list WHERE network = $1 AND address = $2 AND removed_at IS NULL`
+
+// Deny puts an address, in its network's canonical form, on the deny list under a new id. An existing entry stays and
+// is returned.
+func (s *Store) Deny(ctx context.Context, d exchange.DeniedAddress, by exchange.Principal) (exchange.DeniedAddress, error) {
+	var listed exchange.DeniedAddress
+	err := s.inTx(ctx, "denied address", func(t unitTx) error {
+		n, err := t.Exec(ctx, insertDenied, d.ID, d.Network, d.Address, d.Reason, by.UserID, t.s.now())
+		if err != nil {
+			return err
+		}
+		var r deniedRow
+		if err := t.Get(ctx, &r, readDenied, d.Network, d.Address); err != nil {
+			return err
+		}
+		if listed, err = r.denied(); err != nil || n == 0 {
+			return err
+		}
+		return t.audit(ctx, by, "deny_list.added", "denied_address", d.ID, nil, map[string]any{"network": d.Network, "address": d.Address, "reason": d.Reason})
+	})
+	return listed, err
+}
+
+const removeDenied = `
+UPDATE deny_list SET removed_by = $2, removed_at = $3 WHERE id = $1 AND removed_at IS NULL RETURNING ` + deniedColumns
+
+// Undeny takes an entry off the deny list; CodeNotFound when it is no longer on it.
+func (s *Store) Undeny(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
+	return s.inTx(ctx, "denied address", func(t unitTx) error {
+		var r deniedRow
+		if err := t.Get(ctx, &r, removeDenied, id, by.UserID, t.s.now()); err != nil {
+			return err
+		}
+		return t.audit(ctx, by, "deny_list.removed", "denied_address", id, map[string]any{"network": r.Network, "address": r.Address, "reason": r.Reason}, nil)
+	})
+}
+
+// DenyList pages through the active entries, newest first, with their number.
+func (s *Store) DenyList(ctx context.Context, n exchange.Network, p Page) ([]exchange.DeniedAddress, int, error) {
+	var w where
+	w.add(`removed_at IS NULL`)
+	w.eq("network", string(n))
+	var rows []deniedRow
+	total, err := s.page(ctx, &rows, list{columns: deniedColumns, from: "deny_list", where: w, order: "added_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "denied address")
+	}
+	all, err := convert(rows, deniedRow.denied)
+	return all, total, err
+}
+
+const isDenied = `SELECT EXISTS (SELECT FROM deny_list WHERE network = $1 AND address = $2 AND removed_at IS NULL)`
+
+const isDeniedOutside = isDenied + ` AND NOT EXISTS (SELECT FROM wallets WHERE network = $1 AND address = $2)`
+
+// Denied reports whether an address is on the deny list.
+func (s *Store) Denied(ctx context.Context, n exchange.Network, address string) (bool, error) {
+	var found bool
+	err := s.db.Get(ctx, &found, isDenied, n, address)
+	return found, translate(err, "denied address")
+}
+
+const insertScreening = `INSERT INTO screenings (id, transfer_id, payment_id, screener, verdict, reference, at) VALUES ($1, $2, $3, $4, $5, $6, $7)`
+
+// DenyListScreener is the name of the deny list as a screener.
+const DenyListScreener = "deny_list"
+
+func (t unitTx) saveScreening(ctx context.Context, s exchange.Screening) error {
+	id, err := uuid.NewV7()
+	if err != nil {
+		return err
+	}
+	return t.One(ctx, insertScreening, id, nullID(s.TransferID), nullID(s.PaymentID), clip(s.Screener, 80), s.Verdict, clip(s.Reference, 200), t.s.now())
+}
+
+const readSigningTerms = `
+SELECT ` + paymentColumns + `, w.type = 'cold' AS cold, recipient_cleared(p) AS cleared,
+    NOT EXISTS (SELECT FROM wallets o WHERE o.network = p.network AND o.address = p.to_address) AS external,
+    EXISTS (SELECT FROM deny_list d WHERE d.network = p.network AND d.address = p.to_address AND d.removed_at IS NULL) AS denied
+FROM chain_payments p JOIN wallets w ON w.id = p.wallet_id WHERE p.id = $1`
+
+// SigningTerms reads the data to check before a payment is signed.
+func (s *Store) SigningTerms(ctx context.Context, paymentID uuid.UUID) (exchange.SigningTerms, error) {
+	var r struct {
+		paymentRow
+		Cold, Cleared, External, Denied bool
+	}
+	if err := s.db.Get(ctx, &r, readSigningTerms, paymentID); err != nil {
+		return exchange.SigningTerms{}, translate(err, "chain payment")
+	}
+	p, err := r.payment()
+	return exchange.SigningTerms{Payment: p, Cold: r.Cold, External: r.External, Denied: r.Denied, Cleared: r.Cleared}, err
+}
+
+// RecordRecipient stores the screening results of the recipient of a payment other than a transfer; the worst result
+// counts. A repeated call replaces earlier results.
+func (s *Store) RecordRecipient(ctx context.Context, paymentID uuid.UUID, said []exchange.Screening) error {
+	return s.inTx(ctx, "screening", func(t unitTx) error {
+		worst := slices.SortedStableFunc(slices.Values(said), func(a, b exchange.Screening) int { return severity(a.Verdict) - severity(b.Verdict) })
+		for _, v := range worst {
+			v.TransferID, v.PaymentID = uuid.Nil, paymentID
+			if err := t.saveScreening(ctx, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// ListMerchants pages through the master vendors, newest first, with their number.
+func (s *Store) ListMerchants(ctx context.Context, v View, p Page) ([]exchange.User, int, error) {
+	var w where
+	w.eq("role", string(exchange.RoleVendor))
+	w.add(`id <> ?`, exchange.PlatformTreasury) // the house itself
+	w.scope(v, "id", "id")
+	var rows []userRow
+	total, err := s.page(ctx, &rows, list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "merchant")
+	}
+	all, err := convert(rows, userRow.user)
+	return all, total, err
+}
+
+const readMerchant = `SELECT ` + userColumns + ` FROM users WHERE id = $1 AND role = 'vendor' AND ($2 OR id = $3 OR id = $4) AND id <> platform_treasury()`
+
+const readSubvendors = `SELECT ` + userColumns + ` FROM users WHERE vendor_id = $1 ORDER BY created_at, id`
+
+const readVendorWallets = `SELECT ` + walletColumns + ` FROM wallets WHERE vendor_id = $1 ORDER BY created_at, id`
+
+// Merchant reads a master vendor with its wallets, its subvendors with theirs, and its KES balance.
+func (s *Store) Merchant(ctx context.Context, v View, id uuid.UUID) (exchange.Merchant, error) {
+	all, owner, vendor := v.args()
+	var r userRow
+	if err := s.db.Get(ctx, &r, readMerchant, id, all, owner, vendor); err != nil {
+		return exchange.Merchant{}, translate(err, "merchant")
+	}
+	var m exchange.Merchant
+	var err error
+	if m.User, err = r.user(); err != nil {
+		return m, err
+	}
+	var subs []userRow
+	if err := s.db.All(ctx, &subs, readSubvendors, id); err != nil {
+		return m, translate(err, "merchant")
+	}
+	var wallets []walletRow
+	if err := s.db.All(ctx, &wallets, readVendorWallets, id); err != nil {
+		return m, translate(err, "merchant")
+	}
+	byOwner := map[uuid.UUID][]exchange.Wallet{}
+	for _, r := range wallets {
+		w, err := r.wallet()
+		if err != nil {
+			return m, err
+		}
+		byOwner[w.OwnerID] = append(byOwner[w.OwnerID], w)
+	}
+	m.Wallets = byOwner[id]
+	for _, r := range subs {
+		u, err := r.user()
+		if err != nil {
+			return m, err
+		}
+		m.Subvendors = append(m.Subvendors, exchange.Subvendor{User: u, Wallets: byOwner[u.ID]})
+	}
+	m.FiatKES, err = s.Account(ctx, exchange.Owned(exchange.AccFiatBalance, id, money.KES))
+	return m, err
+}

@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+)
+
+// Session is one refresh token of a family. Only the SHA-256 of the token is stored.
+type Session struct {
+	ID        uuid.UUID
+	FamilyID  uuid.UUID
+	UserID    uuid.UUID
+	TokenHash [32]byte
+	IP        string
+	UserAgent string
+	CreatedAt time.Time
+	ExpiresAt time.Time
+}
+
+// AuthState is what each request's token is checked against.
+type AuthState struct {
+	User        exchange.User
+	AuthVersion int64
+	SessionLive bool
+}
+
+// Limits of the stored data of a session's client.
+const (
+	maxIPLength        = 64
+	maxUserAgentLength = 512
+)
+
+const insertFamily = `INSERT INTO session_families (id, user_id, created_at, expires_at) VALUES ($1, $2, $3, $4)`
+
+const insertSession = `INSERT INTO sessions (id, family_id, token_hash, ip, user_agent, created_at) VALUES ($1, $2, $3, $4, $5, $6)`
+
+// CreateSession begins a family with its first token.
+func (s *Store) CreateSession(ctx context.Context, n Session) error {
+	return s.inTx(ctx, "session", func(t unitTx) error {
+		if _, err := t.Exec(ctx, insertFamily, n.FamilyID, n.UserID, n.CreatedAt, n.ExpiresAt); err != nil {
+			return err
+		}
+		if err := t.addSession(ctx, n); err != nil {
+			return err
+		}
+		return t.audit(ctx, exchange.Principal{UserID: n.UserID, IP: n.IP, SessionID: n.FamilyID}, "session.created", "session", n.FamilyID, nil, nil)
+	})
+}
+
+func (t unitTx) addSession(ctx context.Context, n Session) error {
+	_, err := t.Exec(ctx, insertSession, n.ID, n.FamilyID, n.TokenHash[:], clip(n.IP, maxIPLength), clip(n.UserAgent, maxUserAgentLength), n.CreatedAt)
+	return err
+}
+
+// clip shortens a client's text to the stored length, and drops what PostgreSQL can't hold.
+func clip(s string, limit int) string {
+	kept := make([]rune, 0, min(len(s), limit))
+	for _, r := range s {
+		if len(kept) == limit {
+			break
+		}
+		if r != 0 {
+			kept = append(kept, r)
+		}
+	}
+	return string(kept)
+}
+
+// One statement uses the token, so only one of many concurrent uses finds it unused.
+const useSession = `
+UPDATE sessions s SET used_at = $2 FROM session_families f JOIN users u ON u.id = f.user_id
+WHERE s.token_hash = $1 AND s.used_at IS NULL AND f.id = s.family_id AND f.revoked_at IS NULL AND f.expires_at > $2 AND u.is_active
+    AND NOT EXISTS (SELECT FROM users v WHERE v.id = u.vendor_id AND NOT v.is_active)
+RETURNING f.id, f.user_id, f.expires_at`
+
+const usedFamily = `
+SELECT f.id, f.user_id, f.expires_at FROM sessions s JOIN session_families f ON f.id = s.family_id
+WHERE s.token_hash = $1 AND s.used_at IS NOT NULL`
+
+const revokeFamily = `UPDATE session_families SET revoked_at = $2, reason = $3 WHERE id = $1 AND revoked_at IS NULL`
+
+const revokeFamilies = `UPDATE session_families SET revoked_at = $2, reason = $3 WHERE user_id = $1 AND revoked_at IS NULL`
+
+// familyRow names a family and its end.
+type familyRow struct {
+	ID        uuid.UUID
+	UserID    uuid.UUID `db:"user_id"`
+	ExpiresAt time.Time `db:"expires_at"`
+}
+
+var errBadRefresh = exchange.Errorf(exchange.CodeUnauthenticated, "The refresh token is not valid.")
+
+// RotateSession uses up a refresh token and replaces it with next. next's family, user and expiry come from the old
+// token, so a family ends at the time set when it began. Of many concurrent uses of one token exactly one succeeds.
+// The reuse of a token revokes its whole family, because it may have been stolen, and records a security event. Every
+// refusal is CodeUnauthenticated.
+func (s *Store) RotateSession(ctx context.Context, oldHash [32]byte, next Session) (exchange.User, Session, error) {
+	var user exchange.User
+	refused := false
+	err := s.inTx(ctx, "session", func(t unitTx) error {
+		now := t.s.now()
+		var used []familyRow
+		if err := t.All(ctx, &used, useSession, oldHash[:], now); err != nil {
+			return err
+		}
+		if refused = len(used) == 0; refused {
+			return t.punishReuse(ctx, oldHash, next.IP)
+		}
+		next.FamilyID, next.UserID, next.ExpiresAt, next.CreatedAt = used[0].ID, used[0].UserID, used[0].ExpiresAt.UTC(), now
+		var r userRow
+		if err := t.Get(ctx, &r, readUser, next.UserID); err != nil {
+			return err
+		}
+		var err error
+		if user, err = r.user(); err != nil {
+			return err
+		}
+		return t.addSession(ctx, next)
+	})
+	if err == nil && refused {
+		err = errBadRefresh
+	}
+	if err != nil {
+		return exchange.User{}, Session{}, err
+	}
+	return user, next, nil
+}
+
+func (t unitTx) punishReuse(ctx context.Context, hash [32]byte, ip string) error {
+	var families []familyRow
+	if err := t.All(ctx, &families, usedFamily, hash[:]); err != nil || len(families) == 0 {
+		return err
+	}
+	f := families[0]
+	n, err := t.Exec(ctx, revokeFamily, f.ID, t.s.now(), "refresh token used twice")
+	if err != nil || n == 0 {
+		return err
+	}
+	by := exchange.System("sessions")
+	by.IP = ip
+	return t.record(ctx, auditEvent{
+		by: by, object: "session", id: f.ID, name: "security.refresh_token_reused", owner: f.UserID,
+		after: map[string]any{"family_id": f.ID, "user_id": f.UserID},
+	})
+}
+
+// RevokeSession ends a family (logout). An already ended family is no error.
+func (s *Store) RevokeSession(ctx context.Context, familyID uuid.UUID, by exchange.Principal) error {
+	return s.inTx(ctx, "session", func(t unitTx) error {
+		n, err := t.Exec(ctx, revokeFamily, familyID, t.s.now(), "logout")
+		if err != nil || n == 0 {
+			return err
+		}
+		return t.audit(ctx, by, "session.revoked", "session", familyID, nil, nil)
+	})
+}
+
+const bumpAuthVersion = `UPDATE users SET auth_version = auth_version + 1 WHERE id = $1`
+
+// RevokeAllSessions ends every family of a user and makes its access tokens invalid at once.
+func (s *Store) RevokeAllSessions(ctx context.Context, userID uuid.UUID, by exchange.Principal) error {
+	return s.inTx(ctx, "user", func(t unitTx) error {
+		n, err := t.Exec(ctx, bumpAuthVersion, userID)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return exchange.Errorf(exchange.CodeNotFound, "There is no such user.")
+		}
+		if _, err := t.Exec(ctx, revokeFamilies, userID, t.s.now(), "all sessions revoked"); err != nil {
+			return err
+		}
+		return t.audit(ctx, by, "session.all_revoked", "user", userID, nil, nil)
+	})
+}
+
+// A subvendor acts for its vendor, so its sessions are invalid while the vendor is deactivated.
+const readAuthState = `
+SELECT ` + userColumns + `, auth_version, EXISTS (
+    SELECT FROM session_families f WHERE f.id = $2 AND f.user_id = users.id AND f.revoked_at IS NULL AND f.expires_at > $3)
+    AND NOT EXISTS (SELECT FROM users v WHERE v.id = users.vendor_id AND NOT v.is_active) AS live
+FROM users WHERE id = $1`
+
+// AuthState reads the AuthState of a user and a family.
+func (s *Store) AuthState(ctx context.Context, userID, familyID uuid.UUID) (AuthState, error) {
+	var r struct {
+		userRow
+		AuthVersion int64 `db:"auth_version"`
+		Live        bool
+	}
+	if err := s.db.Get(ctx, &r, readAuthState, userID, familyID, s.now()); err != nil {
+		return AuthState{}, translate(err, "user")
+	}
+	u, err := r.user()
+	return AuthState{User: u, AuthVersion: r.AuthVersion, SessionLive: r.Live}, err
+}

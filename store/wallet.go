@@ -1,0 +1,247 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// WalletFilter narrows a list of wallets.
+type WalletFilter struct {
+	OwnerID uuid.UUID
+	Network exchange.Network
+	Purpose exchange.HousePurpose
+	Asset   money.Asset
+	Type    exchange.WalletType
+	Default *bool
+}
+
+const walletColumns = `id, owner_type, owner_id, vendor_id, purpose, network, address, asset, type, custody, label, is_default, counterpart_of, created_by, created_at, updated_at`
+
+// walletRow is a row of wallets.
+type walletRow struct {
+	ID            uuid.UUID
+	OwnerType     exchange.OwnerType `db:"owner_type"`
+	OwnerID       uuid.NullUUID      `db:"owner_id"`
+	VendorID      uuid.NullUUID      `db:"vendor_id"`
+	Purpose       exchange.HousePurpose
+	Network       exchange.Network
+	Address       string
+	Asset         money.Asset
+	Type          exchange.WalletType
+	Custody       exchange.Custody
+	Label         string
+	IsDefault     bool          `db:"is_default"`
+	CounterpartOf uuid.NullUUID `db:"counterpart_of"`
+	CreatedBy     uuid.NullUUID `db:"created_by"`
+	CreatedAt     time.Time     `db:"created_at"`
+	UpdatedAt     time.Time     `db:"updated_at"`
+}
+
+func (r walletRow) wallet() (exchange.Wallet, error) {
+	return exchange.Wallet{
+		ID: r.ID, OwnerType: r.OwnerType, OwnerID: r.OwnerID.UUID, VendorID: r.VendorID.UUID, Purpose: r.Purpose, Network: r.Network,
+		Address: r.Address, Asset: r.Asset, Type: r.Type, Custody: r.Custody, Label: r.Label, IsDefault: r.IsDefault,
+		CounterpartOf: r.CounterpartOf.UUID, CreatedBy: r.CreatedBy.UUID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
+	}, nil
+}
+
+func walletSnapshot(w exchange.Wallet) map[string]any {
+	return map[string]any{
+		"id": w.ID, "owner_type": w.OwnerType, "owner_id": w.OwnerID, "purpose": w.Purpose, "network": w.Network, "address": w.Address,
+		"asset": w.Asset, "type": w.Type, "custody": w.Custody, "is_default": w.IsDefault, "counterpart_of": nullID(w.CounterpartOf),
+	}
+}
+
+const readWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE id = $1`
+
+const hasDefault = `SELECT EXISTS (SELECT FROM wallets WHERE owner_id = $1 AND network = $2 AND is_default)`
+
+const clearDefault = `UPDATE wallets SET is_default = false, updated_at = $3 WHERE owner_id = $1 AND network = $2 AND is_default`
+
+const insertWallet = `
+INSERT INTO wallets (id, owner_type, owner_id, vendor_id, purpose, network, address, asset, type, custody, label, is_default, created_by, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14) RETURNING ` + walletColumns
+
+const insertKey = `INSERT INTO wallet_keys (wallet_id, ciphertext, master_key, public_key, algorithm) VALUES ($1, $2, $3, $4, $5)`
+
+// lockOwner serialises changes of one owner's wallets, so that two can't both become the default.
+const lockOwner = `SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE`
+
+// CreateWallet stores a custodial wallet with its sealed key. A repeated call with the same request id returns the
+// existing wallet, whatever address and key it passes: the first key counts. CodeLimitReached when the owner has the
+// maximum of wallets. The first wallet of an owner on a network becomes its default; a later one does if the request
+// says so.
+func (s *Store) CreateWallet(ctx context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
+	var created exchange.Wallet
+	err := s.inTx(ctx, "wallet", func(t unitTx) error {
+		var rows []walletRow
+		if err := t.All(ctx, &rows, readWallet, r.ID); err != nil {
+			return err
+		}
+		if len(rows) == 1 {
+			var err error
+			if created, err = rows[0].wallet(); err == nil && (created.OwnerID != r.OwnerID || created.Network != r.Network) {
+				err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another wallet.")
+			}
+			return err
+		}
+		var err error
+		created, err = t.addWallet(ctx, r, address, key)
+		return err
+	})
+	return created, err
+}
+
+func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
+	now, isDefault := t.s.now(), r.Default
+	if r.OwnerID != uuid.Nil {
+		if err := t.One(ctx, lockOwner, r.OwnerID); err != nil {
+			return exchange.Wallet{}, err
+		}
+		if err := t.below(ctx, MaxWalletsPerOwner, countWallets, r.OwnerID, "wallets of one owner"); err != nil {
+			return exchange.Wallet{}, err
+		}
+		var has bool
+		if err := t.Get(ctx, &has, hasDefault, r.OwnerID, r.Network); err != nil {
+			return exchange.Wallet{}, err
+		}
+		if isDefault = isDefault || !has; isDefault && has {
+			if _, err := t.Exec(ctx, clearDefault, r.OwnerID, r.Network, now); err != nil {
+				return exchange.Wallet{}, err
+			}
+		}
+	}
+	var row walletRow
+	err := t.Get(ctx, &row, insertWallet, r.ID, r.OwnerType, nullID(r.OwnerID), nullID(r.VendorID), r.Purpose, r.Network, address, r.Asset, r.Type,
+		exchange.Custodial, r.Label, isDefault, nullID(r.CreatedBy), now)
+	if err != nil {
+		return exchange.Wallet{}, err
+	}
+	if _, err := t.Exec(ctx, insertKey, r.ID, key.Ciphertext, key.MasterKey, key.PublicKey, key.Algorithm); err != nil {
+		return exchange.Wallet{}, err
+	}
+	w, err := row.wallet()
+	if err != nil {
+		return w, err
+	}
+	by := exchange.System("wallets")
+	by.UserID = r.CreatedBy
+	return w, t.record(ctx, auditEvent{by: by, object: "wallet", id: w.ID, name: "wallet.created", owner: w.OwnerID, vendor: w.VendorID, after: walletSnapshot(w)})
+}
+
+const readScopedWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE id = $1 AND ($2 OR owner_id = $3 OR vendor_id = $4)`
+
+// Wallet reads a wallet.
+func (s *Store) Wallet(ctx context.Context, v View, id uuid.UUID) (exchange.Wallet, error) {
+	all, owner, vendor := v.args()
+	var r walletRow
+	if err := s.db.Get(ctx, &r, readScopedWallet, id, all, owner, vendor); err != nil {
+		return exchange.Wallet{}, translate(err, "wallet")
+	}
+	return r.wallet()
+}
+
+// ListWallets pages through the wallets, newest first, with their number.
+func (s *Store) ListWallets(ctx context.Context, v View, f WalletFilter, p Page) ([]exchange.Wallet, int, error) {
+	var w where
+	w.scope(v, "owner_id", "vendor_id")
+	w.id("owner_id", f.OwnerID)
+	w.eq("network", string(f.Network))
+	w.eq("purpose", string(f.Purpose))
+	w.eq("asset", string(f.Asset))
+	w.eq("type", string(f.Type))
+	if f.Default != nil {
+		w.add(`is_default = ?`, *f.Default)
+	}
+	var rows []walletRow
+	total, err := s.page(ctx, &rows, list{columns: walletColumns, from: "wallets", where: w, order: "created_at DESC, id DESC"}, p)
+	if err != nil {
+		return nil, 0, translate(err, "wallet")
+	}
+	all, err := convert(rows, walletRow.wallet)
+	return all, total, err
+}
+
+const readDefaultWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE owner_id = $1 AND network = $2 AND is_default`
+
+// DefaultWallet reads an owner's default wallet on a network; CodeNotFound when it has none there.
+func (s *Store) DefaultWallet(ctx context.Context, ownerID uuid.UUID, network exchange.Network) (exchange.Wallet, error) {
+	var r walletRow
+	if err := s.db.Get(ctx, &r, readDefaultWallet, ownerID, network); err != nil {
+		return exchange.Wallet{}, translate(err, "wallet")
+	}
+	return r.wallet()
+}
+
+const setDefault = `UPDATE wallets SET is_default = true, updated_at = $2 WHERE id = $1 RETURNING ` + walletColumns
+
+// SetDefaultWallet makes a wallet the default of its owner on its network.
+func (s *Store) SetDefaultWallet(ctx context.Context, v View, id uuid.UUID, by exchange.Principal) (exchange.Wallet, error) {
+	all, owner, vendor := v.args()
+	var changed exchange.Wallet
+	err := s.inTx(ctx, "wallet", func(t unitTx) error {
+		var r walletRow
+		if err := t.Get(ctx, &r, readScopedWallet, id, all, owner, vendor); err != nil {
+			return err
+		}
+		if !r.OwnerID.Valid {
+			return exchange.Errorf(exchange.CodeStateConflict, "A wallet of the house has no owner, so it can't be a default wallet.")
+		}
+		if err := t.One(ctx, lockOwner, r.OwnerID.UUID); err != nil {
+			return err
+		}
+		if err := t.Get(ctx, &r, readScopedWallet, id, all, owner, vendor); err != nil {
+			return err
+		}
+		before, err := r.wallet()
+		if changed = before; err != nil || before.IsDefault {
+			return err
+		}
+		if _, err := t.Exec(ctx, clearDefault, before.OwnerID, before.Network, t.s.now()); err != nil {
+			return err
+		}
+		if err := t.Get(ctx, &r, setDefault, id, t.s.now()); err != nil {
+			return err
+		}
+		if changed, err = r.wallet(); err != nil {
+			return err
+		}
+		return t.record(ctx, auditEvent{
+			by: by, object: "wallet", id: id, name: "wallet.default_changed", owner: changed.OwnerID, vendor: changed.VendorID,
+			before: walletSnapshot(before), after: walletSnapshot(changed),
+		})
+	})
+	return changed, err
+}
+
+// WalletBalances reads what the house owes the owner of a wallet by the ledger, per asset that its network can hold.
+func (s *Store) WalletBalances(ctx context.Context, walletID uuid.UUID) ([]exchange.Account, error) {
+	return s.walletAccounts(ctx, exchange.AccWalletBalance, walletID)
+}
+
+// WalletCustody reads what is at the address of a wallet by the ledger, per asset that its network can hold. It equals
+// the chain's balance at a block up to which everything is booked.
+func (s *Store) WalletCustody(ctx context.Context, walletID uuid.UUID) ([]exchange.Account, error) {
+	return s.walletAccounts(ctx, exchange.AccCustody, walletID)
+}
+
+func (s *Store) walletAccounts(ctx context.Context, kind exchange.AccountKind, walletID uuid.UUID) ([]exchange.Account, error) {
+	w, err := s.Wallet(ctx, Everything(), walletID)
+	if err != nil {
+		return nil, err
+	}
+	var all []exchange.Account
+	for _, asset := range w.Network.WalletAssets() {
+		a, err := s.Account(ctx, exchange.Owned(kind, walletID, asset))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}

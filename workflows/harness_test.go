@@ -1,0 +1,259 @@
+package workflows_test
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/log"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+// harness is everything around the flows: our rows, a mobile money operator, a network, and users.
+type harness struct {
+	env      *testsuite.TestWorkflowEnvironment
+	book     *book
+	operator *operator
+	chain    *network
+	keys     *keyRing
+	request  exchange.OrderRequest
+	start    time.Time
+	answers  map[string]error // of updates, by their id
+	rejected map[string]bool  // updates that never became part of the history
+	signs    *signs
+}
+
+type silentLogger struct{}
+
+func (silentLogger) Debug(string, ...any) {}
+func (silentLogger) Info(string, ...any)  {}
+func (silentLogger) Warn(string, ...any)  {}
+func (silentLogger) Error(string, ...any) {}
+
+var _ log.Logger = silentLogger{}
+
+// newHarness makes a harness in which every call succeeds.
+func newHarness() *harness {
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(silentLogger{})
+	w := &harness{
+		env: suite.NewTestWorkflowEnvironment(), book: newBook(), answers: map[string]error{}, rejected: map[string]bool{}, signs: newSigns(),
+		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
+	}
+	w.env.SetStartTime(w.start)
+	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
+	w.env.SetTestTimeout(time.Minute)
+	w.request = exchange.OrderRequest{
+		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),
+		Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: w.start.Add(exchange.OrderLife),
+	}
+	w.book.now = w.env.Now
+	w.operator = &operator{
+		now: w.env.Now, later: func(d time.Duration, f func()) { w.env.RegisterDelayedCallback(f, max(d, time.Millisecond)) },
+		deliver: w.deliver, confirm: w.confirm,
+		script:    func(exchange.PaymentAttempt, int) payer { return payer{code: "0", after: 5 * time.Second} },
+		submitted: map[uuid.UUID]int{}, counts: map[exchange.PaymentDirection]int{}, plans: map[uuid.UUID]payer{},
+		attempts: map[uuid.UUID]exchange.PaymentAttempt{}, results: map[uuid.UUID]string{},
+	}
+	w.chain = &network{
+		now: w.env.Now, store: w.book, script: func(int) outcome { return outcome{} }, outcomes: map[string]outcome{}, txs: map[string]*entry{},
+	}
+	w.keys = &keyRing{}
+	w.register()
+	return w
+}
+
+func (w *harness) register() {
+	w.env.RegisterWorkflow(workflows.OnRamp)
+	w.env.RegisterWorkflow(workflows.CryptoPayout)
+	w.env.RegisterWorkflow(workflows.MomoPayout)
+	w.env.RegisterWorkflow(workflows.LatePayment)
+	w.env.RegisterWorkflow(workflows.CreateWallet)
+	w.env.RegisterWorkflow(workflows.SealAudit)
+	w.env.RegisterActivity(&activities.Orders{Store: w.book})
+	w.env.RegisterActivity(&activities.Momo{Store: w.book, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
+	w.env.RegisterActivity(&activities.Refunds{Store: w.book})
+	w.env.RegisterActivity(&activities.Payouts{Store: w.book, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
+	w.env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: w.book})
+	w.env.RegisterActivity(&activities.Chain{Store: w.book, Client: w.chain, Poll: blockTime})
+	w.env.RegisterActivity(&activities.Wallets{Keys: w.keys, Store: w.book})
+}
+
+// deliver stores a callback and wakes the flow that waits for it, as the API does.
+func (w *harness) deliver(a exchange.PaymentAttempt, kind exchange.CallbackKind, body []byte) {
+	c := exchange.MomoCallback{ID: uuid.New(), AttemptID: a.ID, Kind: kind, Body: body, ReceivedAt: w.env.Now()}
+	w.book.SaveCallback(c)
+	ref := workflows.CallbackRef{CallbackID: c.ID, AttemptID: a.ID}
+	w.env.RegisterDelayedCallback(func() { // on the environment's own loop
+		if err := w.env.SignalWorkflowByID(a.WorkflowID, workflows.SignalCallback, ref); err != nil {
+			_ = w.env.SignalWorkflowByID(workflows.LatePaymentID(a.ID), workflows.SignalCallback, ref)
+		}
+	}, 0)
+}
+
+func (w *harness) confirm(o exchange.Observation) {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	w.book.receipts = append(w.book.receipts, o)
+}
+
+// run runs the order's flow until it ends.
+func (w *harness) run(t checker) workflows.OnRampResult {
+	t.Helper()
+	w.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OnRampID(w.request.ID), TaskQueue: workflows.QueueFlows})
+	w.env.RegisterDelayedCallback(func() {
+		w.env.UpdateWorkflow(workflows.UpdateOpen, w.request.ID.String(), w.answer("open"))
+	}, 0)
+	w.env.ExecuteWorkflow(workflows.OnRamp, workflows.OnRampInput{Request: w.request, Actor: w.actor()})
+	if !w.env.IsWorkflowCompleted() {
+		t.Fatal("the flow did not end")
+	}
+	if err := w.env.GetWorkflowError(); err != nil {
+		t.Fatalf("the flow failed: %v", err)
+	}
+	var r workflows.OnRampResult
+	if err := w.env.GetWorkflowResult(&r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func (w *harness) actor() workflows.Actor {
+	return workflows.Actor{UserID: w.request.CustomerID, Role: exchange.RoleCustomer}
+}
+
+// answer records the response to an update.
+func (w *harness) answer(id string) *testsuite.TestUpdateCallback {
+	return &testsuite.TestUpdateCallback{
+		OnReject:   func(err error) { w.answers[id], w.rejected[id] = err, true },
+		OnAccept:   func() {},
+		OnComplete: func(_ any, err error) { w.answers[id] = err },
+	}
+}
+
+// at schedules an action at a time after the flow's start.
+func (w *harness) at(d time.Duration, do func()) { w.env.RegisterDelayedCallback(do, d) }
+
+// command writes a command as the API does and sends it to the order's flow.
+func (w *harness) command(verb string) {
+	w.notifyFlow(w.decree(verb), verb)
+}
+
+// notifyFlow sends a command to the order's flow and records the response under the key.
+func (w *harness) notifyFlow(id uuid.UUID, key string) {
+	w.env.UpdateWorkflow(workflows.UpdateCommand, id.String(), w.answer(key), workflows.CommandRef{CommandID: id})
+}
+
+// decree writes a command about the order.
+func (w *harness) decree(verb string) uuid.UUID {
+	id := uuid.New()
+	note := "UKLMANUAL1" // the receipt that our operator finds at the mobile money operator
+	for _, m := range w.operator.collected(w.request.ID) {
+		if !slices.ContainsFunc(w.attemptList(), func(a exchange.PaymentAttempt) bool { return a.Receipt == m.receipt }) {
+			note = m.receipt
+		}
+	}
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	w.book.commands[id] = exchange.OperatorCommand{
+		ID: id, ObjectType: activities.ObjectOrder, ObjectID: w.request.ID, Verb: verb, Note: note, ActorID: uuid.New(),
+	}
+	return id
+}
+
+func (w *harness) order() exchange.Order {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	return w.book.orders[w.request.ID]
+}
+
+// sound checks what must hold after every scenario, against the books of the operator and the network.
+func (w *harness) sound(t checker) {
+	t.Helper()
+	o := w.order()
+	if o.ID == uuid.Nil {
+		return
+	}
+	if n := w.chain.paid(o.ID); n > 1 {
+		t.Errorf("the crypto was paid out %d times", n)
+	}
+	if w.book.vendor[o.ID] > 1 {
+		t.Errorf("the vendor was paid %d times", w.book.vendor[o.ID])
+	}
+	for id, n := range w.operator.submitted {
+		if n > 1 {
+			t.Errorf("attempt %s was submitted %d times", id, n)
+		}
+	}
+	in, out := w.operator.collected(o.ID), w.operator.paidOut(o.ID)
+	sum := func(list []moved) money.Amount {
+		total := money.Zero(money.KES)
+		for _, m := range list {
+			total = total.Add(m.amount)
+		}
+		return total
+	}
+	if sum(out).Cmp(sum(in)) > 0 {
+		t.Errorf("%s was paid back of %s", sum(out), sum(in))
+	}
+	if w.chain.paid(o.ID) == 1 && len(in) == 0 {
+		t.Error("crypto was paid out without a payment")
+	}
+	if o.Status == exchange.OrderCompleted && w.chain.paid(o.ID) != 1 {
+		t.Error("the order is completed and the network does not know it")
+	}
+	if o.Status == exchange.OrderFailed && w.chain.paid(o.ID) > 0 {
+		t.Error("the order failed and the crypto was paid out")
+	}
+	w.accounted(t, in)
+}
+
+// accounted checks that all collected money is accounted for: it paid the order or is an exception.
+func (w *harness) accounted(t checker, in []moved) {
+	t.Helper()
+	for _, m := range in {
+		placed := slices.ContainsFunc(w.attemptList(), func(a exchange.PaymentAttempt) bool { return a.Receipt == m.receipt })
+		if !placed {
+			t.Errorf("the payment %s of %s is not accounted for", m.receipt, m.amount)
+		}
+	}
+}
+
+func (w *harness) attemptList() []exchange.PaymentAttempt {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	var list []exchange.PaymentAttempt
+	for _, a := range w.book.attempts {
+		list = append(list, a)
+	}
+	return list
+}
+
+func code(err error) exchange.Code { return exchange.CodeOf(workflows.AsExchangeError(err)) }
+
+// lateCommand writes a command about the order and sends it to every watch for late money.
+func (w *harness) lateCommand(verb string) {
+	for _, a := range w.attemptList() {
+		if a.Direction == exchange.Collection {
+			id := w.decree(verb)
+			_ = w.env.SignalWorkflowByID(workflows.LatePaymentID(a.ID), verb, workflows.CommandRef{CommandID: id})
+		}
+	}
+}
+
+// checker is what *testing.T and *rapid.T share.
+type checker interface {
+	Helper()
+	Error(args ...any)
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}

@@ -1,0 +1,217 @@
+package workflows_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/workflows"
+)
+
+// undecided notes, under the answer "undecided", whether the late money waits for an officer.
+func undecided(w *harness) {
+	w.book.mu.Lock()
+	defer w.book.mu.Unlock()
+	w.answers["undecided"] = conflict("%d exceptions, none of which is open", len(w.book.exceptions))
+	for _, x := range w.book.exceptions {
+		if x.Status == exchange.ExcOpen && len(w.book.refunds) == 0 {
+			w.answers["undecided"] = nil
+		}
+	}
+}
+
+// byRule checks that no flow asked an officer about late money.
+func byRule(t *testing.T, w *harness) {
+	t.Helper()
+	for _, a := range w.attemptList() {
+		if a.Direction == exchange.Collection {
+			w.signs.were(t, workflows.LatePaymentID(a.ID))
+		}
+	}
+}
+
+// leftBehind is a watch that has ended with its refund open: the money is booked, and some payouts were begun.
+type leftBehind struct {
+	*harness
+	a      exchange.PaymentAttempt
+	refund exchange.Refund
+}
+
+// leaves makes late money arrive for an order that ended with the detail, with an officer's refund where no rule opens one.
+func leaves(t *testing.T, detail string) leftBehind {
+	t.Helper()
+	w, a := lateHarness(t)
+	o := w.book.orders[a.OrderID]
+	o.StatusDetail = detail
+	w.book.orders[o.ID] = o
+	w.pay(a, payer{silent: true})()
+	m := w.operator.collected(o.ID)[0]
+	out, err := w.book.AcceptPayment(t.Context(), a.ID, exchange.Observation{
+		Receipt: m.receipt, Amount: m.amount, Source: exchange.SourceCallback,
+	}, w.start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if detail != exchange.DetailCancelled {
+		out.Refund, err = w.book.RefundException(t.Context(), out.Exception.ID, exchange.Principal{})
+	}
+	if err != nil || out.Refund.ID == uuid.Nil {
+		t.Fatalf("refund %+v, %v", out.Refund, err)
+	}
+	return leftBehind{w, a, out.Refund}
+}
+
+// pays begins and sends a payout of the refund, as the flow that ended did.
+func (l leftBehind) pays(t *testing.T, try int, p payer) {
+	t.Helper()
+	out := exchange.PaymentAttempt{
+		ID: activities.PayoutID(l.refund.ID, try), Direction: exchange.Payout, OrderID: l.a.OrderID, RefundID: l.refund.ID,
+		Status: exchange.AttemptCreated, Amount: l.refund.Amount, Phone: l.refund.Phone, CreatedAt: l.start, WorkflowID: workflows.LatePaymentID(l.a.ID),
+	}
+	if _, err := l.book.BeginPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), out); err != nil {
+		t.Fatal(err)
+	}
+	script := l.operator.script
+	l.operator.script = func(exchange.PaymentAttempt, int) payer { return p }
+	_, err := l.book.RecordSubmission(t.Context(), out.ID, l.operator.SubmitPayout(t.Context(), out))
+	if err == nil && p.refuse != "" {
+		_, err = l.book.FailPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), "refused")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.operator.script = script
+}
+
+// A watch that is started again while its refund is open pays that refund, and pays it once, whatever was begun before.
+func TestWatchTakesUpAnOpenRefund(t *testing.T) {
+	const cancelled = exchange.DetailCancelled
+	for name, c := range map[string]struct {
+		detail  string
+		before  func(*testing.T, leftBehind)
+		retry   bool // by an operator's command, after which the next payout is made
+		outcome string
+	}{
+		"opened by rule":       {cancelled, func(*testing.T, leftBehind) {}, false, workflows.LateRefunded},
+		"opened by an officer": {exchange.DetailExpired, func(*testing.T, leftBehind) {}, false, workflows.LateRefunded},
+		"being paid":           {cancelled, func(t *testing.T, l leftBehind) { l.pays(t, 1, pays) }, false, workflows.LateRefunded},
+		"refused before":       {cancelled, func(t *testing.T, l leftBehind) { l.pays(t, 1, payer{refuse: "2040"}) }, true, workflows.LateRefunded},
+		"refused twice before": {cancelled, func(t *testing.T, l leftBehind) {
+			l.pays(t, 1, payer{refuse: "2040"})
+			l.pays(t, 2, payer{refuse: "2040"})
+		}, true, workflows.LateRefunded},
+		"being paid after a refusal": {cancelled, func(t *testing.T, l leftBehind) {
+			l.pays(t, 1, payer{refuse: "2040"})
+			l.pays(t, 2, pays)
+		}, false, workflows.LateRefunded},
+		"paid": {cancelled, func(t *testing.T, l leftBehind) {
+			l.pays(t, 1, payer{code: "0", early: true})
+			obs := exchange.Observation{Receipt: l.operator.paidOut(l.a.OrderID)[0].receipt}
+			if _, err := l.book.CompletePayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), activities.PayoutID(l.refund.ID, 1), obs); err != nil {
+				t.Fatal(err)
+			}
+		}, false, workflows.LateAccounted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := leaves(t, c.detail)
+			c.before(t, l)
+			want := []workflows.Reason{}
+			if c.retry {
+				want = append(want, workflows.ReasonRefundRefused)
+				l.at(time.Hour, func() { l.command(activities.VerbRetry) })
+			}
+			if r := l.late(t, l.a); r.Outcome != c.outcome {
+				t.Errorf("the watch ended %s, want %s", r.Outcome, c.outcome)
+			}
+			l.signs.were(t, workflows.LatePaymentID(l.a.ID), want...)
+			refunded(price)(t, l.harness)
+			exception(exchange.ExcLate, exchange.ExcRefunded)(t, l.harness)
+		})
+	}
+}
+
+// A refund whose refused payout is claimed to have been made is paid again only after the claim is denied. Until then each
+// retry parks it again.
+func TestRefundWaitsWhileItsPayoutIsClaimed(t *testing.T) {
+	l := leaves(t, exchange.DetailCancelled)
+	l.pays(t, 1, payer{refuse: "2040"})
+	claim := func(claimed bool) {
+		l.book.mu.Lock()
+		defer l.book.mu.Unlock()
+		r := l.book.refunds[l.refund.ID]
+		r.Claimed = claimed
+		l.book.refunds[r.ID] = r
+	}
+	claim(true)
+	l.at(time.Hour, func() { l.command(activities.VerbRetry) })
+	l.at(2*time.Hour, func() { l.command(activities.VerbRetry) })
+	l.at(3*time.Hour, func() {
+		if out := l.operator.paidOut(l.a.OrderID); len(out) != 0 {
+			t.Errorf("paid in spite of the claim: %v", out)
+		}
+		claim(false)
+		l.command(activities.VerbRetry)
+	})
+	if r := l.late(t, l.a); r.Outcome != workflows.LateRefunded {
+		t.Errorf("the watch ended %s", r.Outcome)
+	}
+	l.signs.were(t, workflows.LatePaymentID(l.a.ID), workflows.ReasonRefundRefused, workflows.ReasonRefundLate, workflows.ReasonRefundLate)
+	refunded(price)(t, l.harness)
+}
+
+// The flow that pays a refund outlives the watch that started it. A watch that is started again waits for it, passes a
+// command on to it, and pays nothing itself.
+func TestWatchWaitsForTheRefundThatRuns(t *testing.T) {
+	l := leaves(t, exchange.DetailCancelled)
+	l.operator.script = func(exchange.PaymentAttempt, int) payer {
+		return payer{code: "0", after: time.Second, mute: true, silent: true}
+	}
+	both := func(ctx workflow.Context) (out workflows.LatePaymentResult, err error) {
+		as := func(id string) workflow.Context {
+			return workflow.WithChildOptions(ctx, workflow.ChildWorkflowOptions{WorkflowID: id, TaskQueue: workflows.QueueFlows})
+		}
+		earlier := workflow.ExecuteChildWorkflow(as(workflows.MomoPayoutID(exchange.PayoutOfRefund(l.refund.ID))), workflows.MomoPayout,
+			workflows.MomoPayoutInput{Object: exchange.PayoutOfRefund(l.refund.ID), OrderID: l.a.OrderID, Try: 1, Home: workflows.LatePaymentID(l.a.ID)})
+		if err := earlier.GetChildWorkflowExecution().Get(ctx, nil); err != nil {
+			return out, err
+		}
+		in := workflows.LatePaymentInput{AttemptID: l.a.ID, OrderID: l.a.OrderID}
+		err = workflow.ExecuteChildWorkflow(as(workflows.LatePaymentID(l.a.ID)), workflows.LatePayment, in).Get(ctx, &out)
+		return out, err
+	}
+	l.env.RegisterWorkflow(both)
+	l.at(3*time.Hour, func() {
+		if n := len(l.operator.submitted) - 1; n != 1 {
+			t.Errorf("%d payouts were sent while the earlier one is unknown", n)
+		}
+		id := l.decree(activities.VerbResolve)
+		l.operator.mu.Lock()
+		i := slices.IndexFunc(l.operator.book, func(m moved) bool { return m.attempt.Direction == exchange.Payout })
+		receipt := l.operator.book[i].receipt
+		l.operator.mu.Unlock()
+		l.book.mu.Lock()
+		c := l.book.commands[id]
+		c.Note = receipt
+		l.book.commands[id] = c
+		l.book.mu.Unlock()
+		err := l.env.UpdateWorkflowByID(workflows.LatePaymentID(l.a.ID), workflows.UpdateCommand, id.String(), l.answer("resolve"), workflows.CommandRef{CommandID: id})
+		if err != nil {
+			t.Error(err)
+		}
+	})
+	l.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: "both", TaskQueue: workflows.QueueFlows})
+	l.env.ExecuteWorkflow(both)
+	var r workflows.LatePaymentResult
+	if err := l.env.GetWorkflowResult(&r); err != nil || r.Outcome != workflows.LateRefunded {
+		t.Errorf("the watch ended %q, %v", r.Outcome, err)
+	}
+	wants("resolve", "")(t, l.harness)
+	l.sound(t)
+	refunded(price)(t, l.harness)
+}

@@ -1,0 +1,655 @@
+package workflows_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
+	"go.temporal.io/sdk/testsuite"
+	"go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"kivuko/activities"
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/workflows"
+)
+
+// market is everything around the flow of a sale: our rows, deposits on the chain, the flows that pay out shillings and
+// crypto, and users.
+type market struct {
+	env      *testsuite.TestWorkflowEnvironment
+	mu       sync.Mutex
+	signs    *signs
+	request  exchange.OrderRequest
+	start    time.Time
+	answers  map[string]error
+	rejected map[string]bool
+
+	order     exchange.Order
+	lease     bool // the order holds an address
+	exhausted int  // how often no address is free
+	full      bool // the pool has its maximum size
+	grown     int
+	deposits  map[uuid.UUID]exchange.ChainDeposit
+	claims    map[uuid.UUID]exchange.DepositVerdict
+	said      []exchange.Verdict // by the screener, one for each query; the last one repeats
+	asked     int
+	fault     func(call string) error // called before the effect
+	lost      func(call string) error // called after it
+	commands  map[uuid.UUID]activities.Proof
+
+	payouts   []momoOutcome // by try; the last one repeats
+	tries     []int
+	paid      int
+	callbacks int      // that a payout's flow received
+	home      string   // where a payout's callbacks go
+	verbs     []string // that a payout's flow received
+	sweeps    []string // reasons of the sweep's tries; the last one repeats, empty completes
+	swept     int
+	refunded  int
+	refusals  int                 // how often a refund can't be opened
+	waits     exchange.RefundWait // what the refund waits for
+	settle    func() error        // settles the receipt of a payout that was recorded as refused
+	kept      bool                // the payout stands instead of the refund
+	funding   []string            // reasons of the tries to take the crypto from a wallet; the last one repeats, empty completes
+	poor      bool                // that wallet has too little by now
+	signed    bool                // its crypto may be on its way
+	givenUp   bool                // its payment was given up
+	funded    bool                // its crypto arrived
+}
+
+// momoOutcome is the outcome of one payout.
+type momoOutcome struct {
+	after  time.Duration
+	result workflows.MomoPayoutResult
+	until  string // a verb, or "callback": what it waits for before it ends
+}
+
+var wasPaid = momoOutcome{after: 10 * time.Second, result: workflows.MomoPayoutResult{Completed: true}}
+
+func wasRefused(class, reason, code string) momoOutcome {
+	return momoOutcome{after: 10 * time.Second, result: workflows.MomoPayoutResult{Reason: reason, Refused: true, Class: class, Code: code}}
+}
+
+func newMarket() *market {
+	suite := &testsuite.WorkflowTestSuite{}
+	suite.SetLogger(silentLogger{})
+	m := &market{
+		env: suite.NewTestWorkflowEnvironment(), answers: map[string]error{}, rejected: map[string]bool{}, signs: newSigns(),
+		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), deposits: map[uuid.UUID]exchange.ChainDeposit{},
+		claims: map[uuid.UUID]exchange.DepositVerdict{}, commands: map[uuid.UUID]activities.Proof{},
+	}
+	m.env.SetStartTime(m.start)
+	// A slow machine must not count as a deadlock.
+	m.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{m.signs}, DeadlockDetectionTimeout: time.Minute})
+	m.env.SetTestTimeout(time.Minute)
+	m.request = exchange.OrderRequest{
+		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),
+		Type: exchange.OffRampSell, Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: m.start.Add(exchange.OffRampLife),
+		Seen: exchange.SeenOffer{Network: exchange.Tron, Asset: money.USDT, MerchantID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000d1")},
+	}
+	m.register()
+	return m
+}
+
+func (m *market) register() {
+	m.env.RegisterWorkflow(workflows.OffRamp)
+	m.env.RegisterWorkflowWithOptions(m.momoPayout, workflow.RegisterOptions{Name: workflows.TypeMomoPayout})
+	m.env.RegisterWorkflowWithOptions(m.cryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
+	m.env.RegisterActivity(&activities.OffRamps{Store: m, Screener: m})
+	for name, do := range map[string]any{
+		"EscrowRoom": m.escrowRoom, "MakeWallet": m.makeWallet, "ReleaseEscrow": m.releaseEscrow, "ApproveSweep": m.approveSweep,
+		"OpenChainRefund": m.openRefund, "MarkOrder": m.markOrder, "ProveCommand": m.prove, "RetryPayout": m.retryPayout,
+		"ApproveRefundPayment": m.approveRefund, "KeepPayout": m.keepPayout, "SettlePayout": m.settlePayout,
+		"ApproveFunding": m.approveFunding, "CancelFunding": m.cancelFunding, "ListParked": listed,
+	} {
+		m.env.RegisterActivityWithOptions(do, activity.RegisterOptions{Name: name})
+	}
+}
+
+// step runs one transaction with its faults.
+func step[T any](m *market, call string, do func() (T, error)) (T, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var zero T
+	if m.fault != nil {
+		if err := m.fault(call); err != nil {
+			return zero, err
+		}
+	}
+	out, err := do()
+	if err == nil && m.lost != nil {
+		if err := m.lost(call); err != nil {
+			return zero, err
+		}
+	}
+	return out, err
+}
+
+func (m *market) OpenOffRamp(_ context.Context, r exchange.OrderRequest, _ exchange.Principal) (exchange.Order, error) {
+	return step(m, "OpenOffRamp", func() (exchange.Order, error) {
+		if m.order.ID == r.ID {
+			return m.order, nil
+		}
+		if m.exhausted > m.grown {
+			return exchange.Order{}, exchange.Errorf(exchange.CodeEscrowExhausted, "every address is in use")
+		}
+		m.lease = true
+		m.order = exchange.Order{
+			ID: r.ID, CustomerID: r.CustomerID, Type: r.Type, Network: exchange.Tron, Asset: money.USDT, Rate: rate,
+			Price: exchange.SellByCrypto(r.Crypto, rate), Status: exchange.OrderPending, StatusDetail: exchange.WaitDeposit,
+			EscrowAddress: "TEscrow", PaymentMethod: r.Method(), ExpiresAt: r.ExpiresAt, VendorID: r.Seen.MerchantID,
+		}
+		return m.order, nil
+	})
+}
+
+// move changes the order's status where the state machine allows it.
+func (m *market) move(to exchange.OrderStatus, detail string) error {
+	if m.order.Status != to {
+		if err := exchange.OffRampMachine.Allow(m.order.Status, to); err != nil {
+			return err
+		}
+	}
+	m.order.Status, m.order.StatusDetail = to, detail
+	return nil
+}
+
+func (m *market) CloseOffRamp(_ context.Context, _ uuid.UUID, detail string, _ exchange.Principal) (exchange.Order, error) {
+	return step(m, "CloseOffRamp", func() (exchange.Order, error) {
+		if m.order.Status == exchange.OrderCancelled {
+			return m.order, nil
+		}
+		for _, d := range m.deposits {
+			if d.Status == exchange.DepositSeen || (d.Status == exchange.DepositFinal && m.claims[d.ID] == "") {
+				return m.order, conflict("a deposit is on its way")
+			}
+		}
+		if m.order.Status != exchange.OrderPending || (m.request.FundWalletID != uuid.Nil && !m.givenUp && !m.poor) {
+			return m.order, conflict("the order is %s", m.order.Status)
+		}
+		m.lease = false
+		return m.order, m.move(exchange.OrderCancelled, detail)
+	})
+}
+
+func (m *market) OrderByID(context.Context, uuid.UUID) (exchange.Order, error) {
+	return step(m, "OrderByID", func() (exchange.Order, error) { return m.order, nil })
+}
+
+func (m *market) ChainDeposit(_ context.Context, id uuid.UUID) (exchange.ChainDeposit, error) {
+	return step(m, "ChainDeposit", func() (exchange.ChainDeposit, error) {
+		d, ok := m.deposits[id]
+		if !ok {
+			return d, notFound("deposit")
+		}
+		return d, nil
+	})
+}
+
+func (m *market) OffRampDeposits(context.Context, uuid.UUID) ([]uuid.UUID, error) {
+	return step(m, "OffRampDeposits", func() ([]uuid.UUID, error) {
+		var ids []uuid.UUID
+		for id, d := range m.deposits {
+			fresh := d.Status == exchange.DepositSeen && m.order.Status == exchange.OrderPending
+			gone := d.Status == exchange.DepositOrphaned && m.order.Status == exchange.OrderConfirming
+			if fresh || gone || (d.Status == exchange.DepositFinal && m.claims[id] == "") {
+				ids = append(ids, id)
+			}
+		}
+		return ids, nil
+	})
+}
+
+func (m *market) SeeDeposit(_ context.Context, _, id uuid.UUID) (exchange.Order, error) {
+	return step(m, "SeeDeposit", func() (exchange.Order, error) {
+		d := m.deposits[id]
+		switch {
+		case d.Status != exchange.DepositSeen:
+			return m.order, conflict("the deposit is %s", d.Status)
+		case m.order.Status != exchange.OrderPending || d.Amount.Asset() != m.order.Asset:
+			return m.order, nil
+		}
+		return m.order, m.move(exchange.OrderConfirming, exchange.WaitDepositFinality)
+	})
+}
+
+func (m *market) LoseDeposit(_ context.Context, _, id uuid.UUID) (exchange.Order, error) {
+	return step(m, "LoseDeposit", func() (exchange.Order, error) {
+		if d := m.deposits[id]; d.Status != exchange.DepositOrphaned {
+			return m.order, conflict("the deposit is %s", d.Status)
+		}
+		for _, d := range m.deposits {
+			if d.Status == exchange.DepositSeen {
+				return m.order, nil
+			}
+		}
+		if m.order.Status != exchange.OrderConfirming {
+			return m.order, nil
+		}
+		return m.order, m.move(exchange.OrderPending, exchange.WaitDeposit)
+	})
+}
+
+// The offer of these tests takes between 5 and 20.
+var least, most = money.Must(money.USDT, "5"), money.Must(money.USDT, "20")
+
+func (m *market) TakeDeposit(_ context.Context, _, id uuid.UUID) (exchange.DepositTaken, error) {
+	return step(m, "TakeDeposit", func() (exchange.DepositTaken, error) {
+		d := m.deposits[id]
+		taken := func(v exchange.DepositVerdict, err error) (exchange.DepositTaken, error) {
+			m.claims[id] = v
+			return exchange.DepositTaken{Verdict: v, Order: m.order}, err
+		}
+		waits := m.order.Status == exchange.OrderPending || m.order.Status == exchange.OrderConfirming
+		switch {
+		case d.Status != exchange.DepositFinal:
+			return exchange.DepositTaken{Order: m.order}, conflict("the deposit is %s", d.Status)
+		case m.claims[id] != "" || !m.lease:
+			out := exchange.DepositTaken{Verdict: exchange.TakenKnown, Order: m.order}
+			if m.claims[id] == exchange.TakenMismatch {
+				out.Refund.ID = refundOfSale
+			}
+			return out, nil
+		case d.Amount.Asset() != m.order.Asset:
+			return taken(exchange.TakenWrongAsset, nil)
+		case !waits:
+			return taken(exchange.TakenDuplicate, nil)
+		}
+		if err := m.move(exchange.OrderConfirming, exchange.WaitDepositFinality); err != nil {
+			return exchange.DepositTaken{}, err
+		}
+		if d.Amount.Cmp(least) < 0 || d.Amount.Cmp(most) > 0 {
+			err := m.move(exchange.OrderFailed, exchange.DetailMismatch)
+			out, _ := taken(exchange.TakenMismatch, nil)
+			out.Refund.ID = refundOfSale
+			return out, err
+		}
+		verdict := exchange.TakenExact
+		if !d.Amount.Equal(m.order.Price.Crypto) {
+			verdict, m.order.Price = exchange.TakenRepriced, exchange.SellByCrypto(d.Amount, m.order.Rate)
+		}
+		err := m.move(exchange.OrderProcessing, exchange.WaitScreening)
+		return taken(verdict, err)
+	})
+}
+
+var refundOfSale = uuid.MustParse("0192f0a0-0000-7000-8000-00000000ee01")
+
+func (m *market) ScreenTerms(context.Context, uuid.UUID) ([]exchange.Counterparty, error) {
+	return step(m, "ScreenTerms", func() ([]exchange.Counterparty, error) {
+		var senders []exchange.Counterparty
+		for id, v := range m.claims {
+			if v == exchange.TakenExact || v == exchange.TakenRepriced {
+				senders = append(senders, exchange.Counterparty{DepositID: id, Network: exchange.Tron, Address: "TSender"})
+			}
+		}
+		return senders, nil
+	})
+}
+
+func (m *market) RecordDepositScreening(context.Context, uuid.UUID, []exchange.Screening) error {
+	_, err := step(m, "RecordDepositScreening", func() (struct{}, error) { return struct{}{}, nil })
+	return err
+}
+
+func (m *market) Denied(context.Context, exchange.Network, string) (bool, error) {
+	return step(m, "Denied", func() (bool, error) { return false, nil })
+}
+
+// Screen is the screening service.
+func (m *market) Screen(context.Context, exchange.Counterparty) (exchange.Screening, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v := pick(m.said, m.asked+1, exchange.VerdictClear)
+	m.asked++
+	return exchange.Screening{Screener: "service", Verdict: v}, nil
+}
+
+func (m *market) escrowRoom(context.Context, activities.EscrowRoomInput) (activities.Room, error) {
+	return step(m, "EscrowRoom", func() (activities.Room, error) {
+		if m.full {
+			return activities.Room{}, nil
+		}
+		return activities.Room{MayProvision: true, Make: []uuid.UUID{refundOfSale}}, nil
+	})
+}
+
+func (m *market) makeWallet(_ context.Context, r exchange.WalletRequest) (activities.MadeWallet, error) {
+	return step(m, "MakeWallet", func() (activities.MadeWallet, error) {
+		m.grown++
+		return activities.MadeWallet{WalletID: r.ID, Address: "TNew"}, nil
+	})
+}
+
+func (m *market) releaseEscrow(ctx context.Context, _ activities.OrderInput) error {
+	_, err := step(m, "ReleaseEscrow", func() (struct{}, error) {
+		if !exchange.OffRampMachine.Terminal(m.order.Status) || (m.order.Status == exchange.OrderCompleted && m.swept != 1) ||
+			(m.order.Status == exchange.OrderFailed && m.refunded+m.swept != 1) {
+			return struct{}{}, conflict("the crypto is still there")
+		}
+		for id, d := range m.deposits {
+			if d.Status == exchange.DepositFinal && m.claims[id] == "" {
+				m.claims[id] = exchange.TakenDuplicate
+			}
+		}
+		m.lease = false
+		return struct{}{}, nil
+	})
+	return activities.Failure(ctx, err)
+}
+
+var sweepPayment = uuid.MustParse("0192f0a0-0000-7000-8000-00000000ee02")
+
+func (m *market) approveSweep(ctx context.Context, _ activities.OrderInput) (activities.PaymentApproved, error) {
+	out, err := step(m, "ApproveSweep", func() (activities.PaymentApproved, error) {
+		if m.order.Status != exchange.OrderCompleted && !m.kept {
+			return activities.PaymentApproved{}, conflict("the order is %s", m.order.Status)
+		}
+		return activities.PaymentApproved{PaymentID: sweepPayment}, nil
+	})
+	return out, activities.Failure(ctx, err)
+}
+
+func (m *market) openRefund(ctx context.Context, _ activities.OpenChainRefundInput) (activities.RefundOpened, error) {
+	out, err := step(m, "OpenChainRefund", func() (activities.RefundOpened, error) {
+		if m.refusals > 0 {
+			m.refusals--
+			return activities.RefundOpened{}, conflict("a payout may still pay")
+		}
+		err := m.move(exchange.OrderFailed, exchange.DetailRefundOpen)
+		return activities.RefundOpened{RefundID: refundOfSale, OrderState: activities.OrderState{
+			OrderID: m.order.ID, Status: m.order.Status, Detail: m.order.StatusDetail,
+		}}, err
+	})
+	return out, activities.Failure(ctx, err)
+}
+
+// approveRefund has the refund sent, once it has cooled off.
+func (m *market) approveRefund(ctx context.Context, in activities.ChainRefundInput) (activities.ChainRefundState, error) {
+	out, err := step(m, "ApproveRefundPayment", func() (activities.ChainRefundState, error) {
+		s := activities.ChainRefundState{Status: exchange.RefundPending, Network: exchange.Tron}
+		switch {
+		case m.kept:
+			s.Status = exchange.RefundCompleted
+		case m.refunded > 0:
+			s.Status, s.PaymentID = exchange.RefundCompleted, in.RefundID
+		case m.waits != "":
+			s.Wait = m.waits
+		default:
+			s.Status, s.PaymentID = exchange.RefundProcessing, in.RefundID
+		}
+		return s, nil
+	})
+	return out, activities.Failure(ctx, err)
+}
+
+var fundingPayment = uuid.MustParse("0192f0a0-0000-7000-8000-00000000ee03")
+
+func (m *market) approveFunding(ctx context.Context, _ activities.OrderInput) (activities.PaymentApproved, error) {
+	out, err := step(m, "ApproveFunding", func() (activities.PaymentApproved, error) {
+		if m.poor {
+			return activities.PaymentApproved{}, exchange.Errorf(exchange.CodeInsufficientFunds, "the wallet has too little")
+		}
+		return activities.PaymentApproved{PaymentID: fundingPayment}, nil
+	})
+	return out, activities.Failure(ctx, err)
+}
+
+func (m *market) cancelFunding(ctx context.Context, _ activities.CancelFundingInput) error {
+	_, err := step(m, "CancelFunding", func() (struct{}, error) {
+		if m.signed || m.funded {
+			return struct{}{}, conflict("the crypto is on its way")
+		}
+		m.givenUp = true
+		return struct{}{}, nil
+	})
+	return activities.Failure(ctx, err)
+}
+
+// fundOrder is the outcome of the payment from the customer's wallet.
+func (m *market) fundOrder() workflows.CryptoPayoutResult {
+	reason := pick(m.funding, 1, "")
+	if len(m.funding) > 0 {
+		m.funding = m.funding[1:]
+	}
+	switch {
+	case m.givenUp:
+		return workflows.CryptoPayoutResult{Reason: string(workflows.ReasonPayoutSigning)}
+	case reason != "":
+		return workflows.CryptoPayoutResult{Reason: reason}
+	}
+	m.funded = true
+	if err := m.move(exchange.OrderConfirming, exchange.WaitDepositFinality); err != nil {
+		return workflows.CryptoPayoutResult{Reason: err.Error()}
+	}
+	if err := m.move(exchange.OrderProcessing, exchange.WaitScreening); err != nil {
+		return workflows.CryptoPayoutResult{Reason: err.Error()}
+	}
+	return workflows.CryptoPayoutResult{Completed: true, TxID: "ef"}
+}
+
+// keepPayout keeps a payout that was recorded as refused.
+func (m *market) keepPayout(ctx context.Context, _ activities.KeepPayoutInput) error {
+	_, err := step(m, "KeepPayout", func() (struct{}, error) {
+		m.kept = true
+		m.paid++
+		return struct{}{}, nil
+	})
+	return activities.Failure(ctx, err)
+}
+
+// settlePayout accepts the receipt of a payout that was recorded as refused. The next try finds it paid.
+func (m *market) settlePayout(ctx context.Context, _ activities.SettlePayoutInput) error {
+	_, err := step(m, "SettlePayout", func() (struct{}, error) { return struct{}{}, m.settle() })
+	return activities.Failure(ctx, err)
+}
+
+func (m *market) markOrder(ctx context.Context, in activities.MarkOrderInput) error {
+	_, err := step(m, "MarkOrder", func() (struct{}, error) {
+		if !exchange.OffRampMachine.Terminal(m.order.Status) {
+			m.order.StatusDetail = in.Detail
+		}
+		return struct{}{}, nil
+	})
+	return activities.Failure(ctx, err)
+}
+
+func (m *market) prove(ctx context.Context, in activities.ProveInput) (activities.Proof, error) {
+	out, err := step(m, "ProveCommand", func() (activities.Proof, error) {
+		p, ok := m.commands[in.CommandID]
+		if !ok || p.Object != in.Objects[0] {
+			return p, notFound("command")
+		}
+		return p, nil
+	})
+	return out, activities.Failure(ctx, err)
+}
+
+func (m *market) retryPayout(ctx context.Context, _ activities.RetryPayoutInput) error {
+	_, err := step(m, "RetryPayout", func() (struct{}, error) { return struct{}{}, nil })
+	return activities.Failure(ctx, err)
+}
+
+// momoPayout stands for the flow that pays the shillings out, as its parent sees it.
+func (m *market) momoPayout(ctx workflow.Context, in workflows.MomoPayoutInput) (workflows.MomoPayoutResult, error) {
+	heard := map[string]bool{}
+	for _, name := range []string{workflows.SignalRetry, workflows.SignalRefund, workflows.SignalResolve, workflows.SignalCallback} {
+		workflow.Go(ctx, func(ctx workflow.Context) {
+			for {
+				workflow.GetSignalChannel(ctx, name).Receive(ctx, nil)
+				heard[name] = true
+				m.mu.Lock()
+				if name == workflows.SignalCallback {
+					m.callbacks++
+				} else {
+					m.verbs = append(m.verbs, name)
+				}
+				m.mu.Unlock()
+			}
+		})
+	}
+	m.mu.Lock()
+	outcome := pick(m.payouts, len(m.tries)+1, wasPaid)
+	m.tries, m.home = append(m.tries, in.Try), in.Home
+	m.mu.Unlock()
+	if err := workflow.Sleep(ctx, outcome.after); err != nil {
+		return workflows.MomoPayoutResult{}, err
+	}
+	if outcome.until != "" {
+		if err := workflow.Await(ctx, func() bool { return heard[outcome.until] }); err != nil {
+			return workflows.MomoPayoutResult{}, err
+		}
+	}
+	if outcome.result.Completed {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.paid++
+		return outcome.result, m.move(exchange.OrderCompleted, exchange.WaitNothing)
+	}
+	return outcome.result, nil
+}
+
+// cryptoPayout stands for the flow that sends the crypto to the vendor or back, as its parent sees it.
+func (m *market) cryptoPayout(ctx workflow.Context, in workflows.CryptoPayoutInput) (workflows.CryptoPayoutResult, error) {
+	if err := workflow.Sleep(ctx, 20*time.Second); err != nil {
+		return workflows.CryptoPayoutResult{}, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if in.PaymentID == fundingPayment {
+		return m.fundOrder(), nil
+	}
+	if in.PaymentID != sweepPayment {
+		m.refunded++
+		return workflows.CryptoPayoutResult{Completed: true, TxID: "cd"}, nil
+	}
+	reason := pick(m.sweeps, 1, "")
+	if len(m.sweeps) > 0 {
+		m.sweeps = m.sweeps[1:]
+	}
+	if reason == "" {
+		m.swept++
+		return workflows.CryptoPayoutResult{Completed: true, TxID: "ab"}, nil
+	}
+	return workflows.CryptoPayoutResult{Reason: reason}, nil
+}
+
+// comes moves a deposit to a state, and signals the flow unless the signal is lost.
+func (m *market) comes(n byte, status exchange.ChainDepositStatus, amount money.Amount, told bool) func() {
+	return func() {
+		d := exchange.ChainDeposit{
+			ID: id(100 + n), Network: exchange.Tron, TxID: "tx", Index: uint32(n), Amount: amount, Kind: exchange.DepositAwaited, Status: status, Block: 7,
+		}
+		m.mu.Lock()
+		m.deposits[d.ID] = d
+		m.mu.Unlock()
+		if told {
+			m.env.SignalWorkflow(workflows.SignalDeposit, workflows.DepositRef{DepositID: d.ID})
+		}
+	}
+}
+
+// crypto returns an amount of USDT.
+func crypto(amount string) money.Amount { return money.Must(money.USDT, amount) }
+
+// deposit makes crypto seen after the given time and final a minute later.
+func (m *market) deposit(after time.Duration, n byte, amount money.Amount) {
+	m.at(after, m.comes(n, exchange.DepositSeen, amount, true))
+	m.at(after+time.Minute, m.comes(n, exchange.DepositFinal, amount, true))
+}
+
+func (m *market) at(d time.Duration, do func()) { m.env.RegisterDelayedCallback(do, d) }
+
+func (m *market) answer(id string) *testsuite.TestUpdateCallback {
+	return &testsuite.TestUpdateCallback{
+		OnReject:   func(err error) { m.answers[id], m.rejected[id] = err, true },
+		OnAccept:   func() {},
+		OnComplete: func(_ any, err error) { m.answers[id] = err },
+	}
+}
+
+// command writes a command as the API does and sends it to the flow.
+func (m *market) command(verb string) func() {
+	return func() {
+		cmd := uuid.New()
+		m.mu.Lock()
+		m.commands[cmd] = activities.Proof{
+			CommandID: cmd, Object: activities.ObjectRef{Type: activities.ObjectOrder, ID: m.request.ID}, Verb: verb, ActorID: uuid.New(),
+		}
+		m.mu.Unlock()
+		m.env.UpdateWorkflow(workflows.UpdateCommand, cmd.String(), m.answer(verb), workflows.CommandRef{CommandID: cmd})
+	}
+}
+
+func (m *market) cancel() {
+	m.env.UpdateWorkflow(workflows.UpdateCancel, "cancel", m.answer("cancel"), workflows.Actor{UserID: m.request.CustomerID, Role: exchange.RoleCustomer})
+}
+
+// run runs the order's flow until it ends.
+func (m *market) run(t *testing.T) {
+	t.Helper()
+	m.env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.OffRampID(m.request.ID), TaskQueue: workflows.QueueFlows})
+	m.env.RegisterDelayedCallback(func() { m.env.UpdateWorkflow(workflows.UpdateOpen, m.request.ID.String(), m.answer("open")) }, 0)
+	m.env.ExecuteWorkflow(workflows.OffRamp, workflows.OffRampInput{Request: m.request, Actor: workflows.Actor{UserID: m.request.CustomerID}})
+	if !m.env.IsWorkflowCompleted() {
+		t.Fatal("the flow did not end")
+	}
+	exhausted := code(m.answers["open"]) == exchange.CodeEscrowExhausted
+	if err := m.env.GetWorkflowError(); exhausted != (code(err) == exchange.CodeEscrowExhausted) || err != nil && m.order.ID != uuid.Nil {
+		t.Fatalf("the flow failed: %v", err) // it must fail only for want of an address: the request may then be repeated
+	}
+	if exhausted {
+		return
+	}
+	var r workflows.OffRampResult
+	if err := m.env.GetWorkflowResult(&r); err != nil || r.OrderID != m.request.ID || r.Status != m.order.Status {
+		t.Errorf("the flow ended with %+v, %v; the order is %s", r, err, m.order.Status)
+	}
+}
+
+// sound checks what must hold after every scenario.
+func (m *market) sound(t *testing.T) {
+	t.Helper()
+	paying := 0
+	if m.funded {
+		paying++
+	}
+	for id, v := range m.claims {
+		if v == exchange.TakenExact || v == exchange.TakenRepriced {
+			paying++
+			if m.deposits[id].Status != exchange.DepositFinal {
+				t.Error("a deposit was taken that is not final")
+			}
+		}
+	}
+	switch {
+	case m.paid > 1 || m.swept > 1 || m.refunded > 1:
+		t.Errorf("paid %d times, swept %d times, refunded %d times", m.paid, m.swept, m.refunded)
+	case m.paid > 0 && (paying != 1 || m.refunded > 0):
+		t.Errorf("paid out for %d deposits, of which %d went back", paying, m.refunded)
+	case m.swept != m.paid:
+		t.Errorf("swept %d times, paid %d times", m.swept, m.paid)
+	case m.order.Status == exchange.OrderFailed && m.refunded+m.swept != 1:
+		t.Error("the order failed and its crypto did not go back")
+	case m.order.ID != uuid.Nil && m.lease:
+		t.Error("the address was not given back")
+	}
+	for id, d := range m.deposits {
+		if d.Status == exchange.DepositFinal && m.claims[id] == "" {
+			t.Errorf("the deposit %d is not accounted for", d.Index)
+		}
+	}
+	for try := range slices.Values(m.tries) {
+		if try > len(m.tries) {
+			t.Errorf("the tries were %v", m.tries)
+		}
+	}
+}
