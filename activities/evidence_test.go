@@ -45,7 +45,7 @@ func TestTwoSourcesDecide(t *testing.T) {
 		note            string
 		want            PaymentState
 	}{
-		"nobody speaks":                       {want: PaymentPending},
+		"no evidence":                         {want: PaymentPending},
 		"callback alone":                      {callback: callback(yes, "R1", "1294"), query: query(silent), want: PaymentClaimed},
 		"callback and question":               {callback: callback(yes, "R1", "1294"), query: query(yes), want: PaymentPaid},
 		"callback and notice":                 {callback: callback(yes, "R1", "1294"), rows: rows(notice), want: PaymentPaid},
@@ -136,7 +136,7 @@ func TestPayoutNeedsTwoSources(t *testing.T) {
 		answers []exchange.Observation
 		want    string
 	}{
-		"nobody":                           {want: PayoutPending},
+		"no evidence":                      {want: PayoutPending},
 		"result alone":                     {result: result(yes), want: PayoutPending},
 		"result and answer":                {result: result(yes), answers: rows(answer(yes, "t1")), want: PayoutPaid},
 		"answer alone":                     {answers: rows(answer(yes, "t1")), want: PayoutPending},

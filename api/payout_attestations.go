@@ -16,8 +16,8 @@ func (s *server) payoutAttestationRoutes() []route {
 	}}
 }
 
-// declareUnpaid proposes to declare that a payout of an order or of its refund with an unknown outcome was not made. After a second officer
-// confirms it, the order's flow continues.
+// declareUnpaid proposes to declare that a payout of an order, or of its refund, with an unknown outcome was not made.
+// After a second officer confirms it, the order's flow continues.
 func (s *server) declareUnpaid(c *call) error {
 	f, err := c.body()
 	if err != nil {

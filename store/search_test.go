@@ -5,7 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
+	"kivuko/exchange/money"
 	"kivuko/store"
 	"kivuko/store/storetest"
 )
@@ -14,6 +17,8 @@ func TestSearchRecognisesWhatIsAsked(t *testing.T) {
 	t.Parallel()
 	ctx, s := t.Context(), storetest.New(t)
 	m := storetest.NewMarket(t, s)
+	const phone, otherPhone = "254711222333", "254700000000" // three digits of the one are not in the other
+	storetest.Exec(t, s, `UPDATE users SET phone_number = $2 WHERE id = $1`, m.Customer.ID, phone)
 	o, p := paid(t, s, m)
 	tx := sign(t, s, p)
 	if _, err := s.RecordBroadcast(ctx, tx.ID, "SUCCESS", true); err != nil {
@@ -22,8 +27,13 @@ func TestSearchRecognisesWhatIsAsked(t *testing.T) {
 	noise := storetest.NewMarket(t, s) // other names, numbers and addresses
 	storetest.Exec(t, s, `UPDATE users SET first_name = 'Wanjiru', last_name = 'O''Brien_Kamau%' WHERE id = ANY (ARRAY[$1, $2]::uuid[])`,
 		noise.Customer.ID, noise.Vendor.ID)
-	other := noise.Order(t, s, "6")
-	phone := m.Customer.PhoneNumber.Digits()
+	storetest.Exec(t, s, `UPDATE users SET phone_number = $2 WHERE id = $1`, noise.Customer.ID, otherPhone)
+	other, err := s.OpenOrder(ctx, exchange.OrderRequest{
+		ID: uuid.MustParse("0aaaaaaa-aaaa-7aaa-aaaa-aaaaaaaaaaaa"), CustomerID: noise.Customer.ID, OfferID: noise.Offer.ID, Crypto: money.Must(money.USDT, "6"),
+	}, storetest.PrincipalOf(noise.Customer))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		what, query string
 		want        *exchange.Order

@@ -83,8 +83,8 @@ func (w *lateEvidence) parked(t *testing.T, want ...workflows.Reason) {
 	w.signs.were(t, "default-test-workflow-id", want...)
 }
 
-// TestLatePayoutThatNobodyClaims ends at once and does not park.
-func TestLatePayoutThatNobodyClaims(t *testing.T) {
+// TestUnclaimedLatePayout ends at once and does not park.
+func TestUnclaimedLatePayout(t *testing.T) {
 	for _, state := range []string{activities.PayoutSilent, activities.PayoutDenied} {
 		w := &lateEvidence{steps: []activities.LatePayoutStep{{State: state}}}
 		if r := w.run(t, 0, ""); r.Outcome != workflows.LateClean || w.looks != 1 {
@@ -113,8 +113,8 @@ func TestRefundThatWasPaidTwice(t *testing.T) {
 	w.parked(t, workflows.ReasonRefundTwice)
 }
 
-// TestClaimThatNobodyConfirms parks after some queries; a receipt settles it.
-func TestClaimThatNobodyConfirms(t *testing.T) {
+// TestUnconfirmedClaim parks after some queries; a receipt settles it.
+func TestUnconfirmedClaim(t *testing.T) {
 	w := &lateEvidence{steps: []activities.LatePayoutStep{{State: activities.PayoutPending}}, booked: activities.LatePayoutStep{State: activities.PayoutPaid}}
 	if r := w.run(t, 3*time.Hour, activities.VerbResolve); r.Outcome != workflows.LateAccounted || w.settled != 1 || w.asked < 6 {
 		t.Errorf("ended %+v after %d queries, settled %d times", r, w.asked, w.settled)

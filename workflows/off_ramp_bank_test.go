@@ -82,7 +82,7 @@ func TestSaleIsPaidByBank(t *testing.T) {
 		}, sold, none, nil, 0},
 		{"confirmed, and the flow is not told", func(m *market, c *counter) { m.at(20*min, c.say(activities.PayoutPaid, false)) }, sold, none, nil, 0},
 		{
-			"nobody comes for hours", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.PayoutPaid, true)) }, sold, none,
+			"decided hours later", func(m *market, c *counter) { m.at(9*time.Hour, c.say(activities.PayoutPaid, true)) }, sold, none,
 			[]workflows.Reason{workflows.ReasonBankWaiting},
 			0,
 		},

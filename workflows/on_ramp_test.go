@@ -387,7 +387,7 @@ func delivering() []story {
 			people: func(w *harness) { w.at(5*min, func() { w.command("refund") }) },
 		},
 		{
-			name: "a refund of which nobody knows, then its receipt", outcomes: []outcome{{refused: chain.ReasonBlocked}},
+			name: "a refund with an unknown outcome, then its receipt", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			payout: []payer{{code: "0", after: 10 * time.Second, deaf: true, silent: true, mute: true}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: all(wants("resolve", ""), refunded(price)),
 			people: func(w *harness) {

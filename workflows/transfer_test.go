@@ -215,7 +215,7 @@ func approvalPassages() []passage {
 			check: answered("cancel", ""),
 		},
 		{
-			name: "nobody is asked", status: sent, detail: nought, outcomes: []outcome{{slow: 20 * time.Second}},
+			name: "no approval required", status: sent, detail: nought, outcomes: []outcome{{slow: 20 * time.Second}},
 			people: func(w *transferHarness) { approve(w, 10*time.Second) }, check: answered("approve", exchange.CodeStateConflict),
 		},
 	}

@@ -82,9 +82,9 @@ func afterCall(call string, fault func(string) error) func(string) error {
 	}
 }
 
-// TestReorganisedWhileNobodyLooked removes the block of a transaction while the network can't be read, until the
+// TestReorganisedDuringAnOutage removes the block of a transaction while the network can't be read, until the
 // transaction has expired. It is then proven impossible, and another one is signed.
-func TestReorganisedWhileNobodyLooked(t *testing.T) {
+func TestReorganisedDuringAnOutage(t *testing.T) {
 	w := newHarness()
 	w.chain.script = func(n int) outcome { return outcome{reorg: n == 1} }
 	included := time.Duration(0)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,7 +147,12 @@ func freshTron() (string, error) {
 }
 
 // newPhone returns a phone number that no other test uses, and none of the sandbox's magic numbers.
-func newPhone() string { return fmt.Sprintf("2547%08d", 10_000_000+rand.IntN(89_999_999)) }
+func newPhone() string { return fmt.Sprintf("2547%d", firstPhone+phones.Add(1)) }
+
+var (
+	firstPhone = 10_000_000 + rand.Int64N(80_000_000) // drawn, so that no other text has the digits by chance
+	phones     atomic.Int64                           // how many were given out
+)
 
 // purchase is one order that a test opens.
 type purchase struct {

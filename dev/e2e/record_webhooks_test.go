@@ -80,7 +80,7 @@ func (r *recorder) listed(t *testing.T) {
 		}
 		return nil
 	})
-	stray := w.payNobody(t, 234)
+	stray := w.payWithoutOrder(t, 234)
 	for schedule, flow := range map[string]string{"reconcile-payments": workflows.TypeReconcilePayments, "sweep-payments": workflows.TypeSweepPayments} {
 		if err := w.temporal.ScheduleClient().GetHandle(t.Context(), schedule).Trigger(t.Context(), client.ScheduleTriggerOptions{}); err != nil {
 			t.Fatal(err)

@@ -65,7 +65,7 @@ func TestStatementIsHeldAgainstTheBooks(t *testing.T) {
 		}
 		return nil
 	})
-	stray := w.payNobody(t, 321)
+	stray := w.payWithoutOrder(t, 321)
 	w.readStatement(t)
 	w.paidOnce(t, w.books(t), w.ends(t, o.ID, "completed", ""))
 	w.setAside(t, stray, 321)
@@ -75,8 +75,8 @@ func TestStatementIsHeldAgainstTheBooks(t *testing.T) {
 	w.agree(t)
 }
 
-// payNobody pays to our number without an order. The operator sends no callback; only its statement has the payment.
-func (w *harness) payNobody(t *testing.T, shillings int64) (receipt string) {
+// payWithoutOrder pays to our number without an order. The operator sends no callback; only its statement has the payment.
+func (w *harness) payWithoutOrder(t *testing.T, shillings int64) (receipt string) {
 	t.Helper()
 	phone := newPhone()
 	w.fault(t, "confirmation_lost", "c2b", phone)
@@ -117,7 +117,7 @@ const strayShillings = 432
 
 func (b *statementScenario) play(t *testing.T, w *harness, _ *trial, arm func()) {
 	t.Helper()
-	b.receipt = w.payNobody(t, strayShillings)
+	b.receipt = w.payWithoutOrder(t, strayShillings)
 	arm()
 	w.readStatement(t)
 }

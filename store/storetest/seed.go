@@ -4,8 +4,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"math/big"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/uuid"
@@ -49,18 +49,20 @@ func Subvendor(t testing.TB, s *store.Store, vendor exchange.User) exchange.User
 	return addUser(t, s, exchange.User{Role: exchange.RoleSubvendor, VendorID: vendor.ID})
 }
 
+// NewPhone returns a number that it has not returned before, so that no two users share one.
+func NewPhone() exchange.Phone {
+	return exchange.Phone(fmt.Sprintf("2547%d", 10_000_000+phones.Add(1)))
+}
+
+var phones atomic.Int64
+
 func addUser(t testing.TB, s *store.Store, u exchange.User) exchange.User {
 	t.Helper()
 	u.ID = NewID(t)
 	u.Email = u.ID.String() + "@example.com"
-	n, err := rand.Int(rand.Reader, big.NewInt(1e8))
-	if err != nil {
-		t.Fatal(err)
-	}
-	digits := n.String()
-	u.PhoneNumber = exchange.Phone("2547" + strings.Repeat("0", 8-len(digits)) + digits)
+	u.PhoneNumber = NewPhone()
 	u.FirstName, u.LastName, u.IsActive = "Amina", "Otieno", true
-	u, err = AddUser(t, s, u, exchange.Credentials{PasswordHash: "not a hash"})
+	u, err := AddUser(t, s, u, exchange.Credentials{PasswordHash: "not a hash"})
 	if err != nil {
 		t.Fatalf("seed a %s: %v", u.Role, err)
 	}
