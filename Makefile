@@ -10,9 +10,12 @@ SHELL := /bin/bash
 GO ?= go
 # Extra arguments for `go test`, for example TESTFLAGS='-run OnRamp -v'.
 TESTFLAGS ?=
-# The packages of the product and of the local stack that are tested.
+# The packages of the product, of the local stack and of its nodes that are tested.
 PACKAGES ?= ./...
 DEV_PACKAGES ?= ./...
+NODE_PACKAGES ?= ./...
+# The folders that are Go modules.
+MODULES := . dev dev/nodes dev/docker
 
 GOLANGCI_VERSION := v2.15.0
 # Published payloads of operators and networks may not be copied into the repository. Where the folder is missing, the
@@ -96,19 +99,21 @@ bin/with-postgres: check-go FORCE
 .PHONY: FORCE
 FORCE:
 
-# go_tests runs `go test` with the given arguments in both modules, in parallel: the whole stack's tests wait for blocks
-# most of the time, the product's compute. The product's output is printed at the end. It needs a PostgreSQL around it.
+# go_tests runs `go test` with the given arguments in three modules, in parallel: the whole stack's tests wait for blocks
+# most of the time, the product's and the nodes' compute. The output of these two is printed at the end. It needs a
+# PostgreSQL around it.
 define go_tests
 go_tests() {
-	local code=0 said pid
-	said=$$(mktemp)
-	$(GO) test "$$@" $(PACKAGES) >"$$said" 2>&1 & pid=$$!
-	trap 'kill $$pid 2>/dev/null' INT TERM
+	local code=0 said pid pids=()
+	said=$$(mktemp -d)
+	$(GO) -C dev/nodes test "$$@" $(NODE_PACKAGES) >"$$said/nodes" 2>&1 & pids+=($$!)
+	$(GO) test "$$@" $(PACKAGES) >"$$said/product" 2>&1 & pids+=($$!)
+	trap 'kill "$${pids[@]}" 2>/dev/null' INT TERM
 	$(GO) -C dev test "$$@" $(DEV_PACKAGES) || code=1
-	wait $$pid || code=1
+	for pid in "$${pids[@]}"; do wait "$$pid" || code=1; done
 	trap - INT TERM
-	cat "$$said"
-	rm -f "$$said"
+	cat "$$said/nodes" "$$said/product"
+	rm -rf "$$said"
 	return $$code
 }
 export -f go_tests
@@ -116,12 +121,15 @@ endef
 beside_postgres = "$(bin)/with-postgres" -- bash -c 'go_tests "$$@"' go_tests
 
 .PHONY: test
-test: bin/with-postgres ## run the tests of both modules, with a sample of the crash trials
+test: bin/with-postgres ## run all tests, with a sample of the crash trials
 	@$(progress)
 	$(go_tests)
 	# Compiling first shows its progress. The tests report a compile error.
 	echo "building the tests: the first time takes about eight minutes on two cores, most of it for the Temporal server"
-	compile() { $(GO) -C dev list -e -export -test -deps $(DEV_PACKAGES) >/dev/null 2>&1; }
+	compile() {
+		$(GO) -C dev/nodes list -e -export -test -deps $(NODE_PACKAGES)
+		$(GO) -C dev list -e -export -test -deps $(DEV_PACKAGES)
+	} >/dev/null 2>&1
 	progress "building the tests" compile || true
 	$(beside_postgres) -timeout $(TEST_TIMEOUT) $(TESTFLAGS)
 
@@ -220,17 +228,15 @@ lint: vet workflowcheck lint-only ## all linters, on all modules
 lint-only: bin/golangci-lint
 	@"$(bin)/golangci-lint" config verify
 	code=0
-	"$(bin)/golangci-lint" run ./... || code=1
-	(cd dev && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || code=1
-	(cd dev/docker && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || code=1
+	for module in $(MODULES); do
+		(cd $$module && "$(bin)/golangci-lint" run --config "$(CURDIR)/.golangci.yml" ./...) || code=1
+	done
 	exit $$code
 
 .PHONY: vet
 vet: check-go ## go vet, on all modules
 	@code=0
-	$(GO) vet ./... || code=1
-	$(GO) -C dev vet ./... || code=1
-	$(GO) -C dev/docker vet ./... || code=1
+	for module in $(MODULES); do $(GO) -C $$module vet ./... || code=1; done
 	exit $$code
 
 .PHONY: workflowcheck
@@ -242,23 +248,18 @@ workflowcheck: check-go ## look for non-determinism in the call trees of the wor
 
 .PHONY: fmt
 fmt: bin/golangci-lint ## format all Go files
-	@"$(bin)/golangci-lint" fmt ./...
-	(cd dev && "$(bin)/golangci-lint" fmt --config "$(CURDIR)/.golangci.yml" ./...)
-	(cd dev/docker && "$(bin)/golangci-lint" fmt --config "$(CURDIR)/.golangci.yml" ./...)
+	@for module in $(MODULES); do (cd $$module && "$(bin)/golangci-lint" fmt --config "$(CURDIR)/.golangci.yml" ./...); done
 
 .PHONY: check-fmt
 check-fmt: bin/golangci-lint ## fail when a Go file is not formatted
 	@code=0
-	"$(bin)/golangci-lint" fmt --diff ./... || code=1
-	(cd dev && "$(bin)/golangci-lint" fmt --diff --config "$(CURDIR)/.golangci.yml" ./...) || code=1
-	(cd dev/docker && "$(bin)/golangci-lint" fmt --diff --config "$(CURDIR)/.golangci.yml" ./...) || code=1
+	for module in $(MODULES); do (cd $$module && "$(bin)/golangci-lint" fmt --diff --config "$(CURDIR)/.golangci.yml" ./...) || code=1; done
 	if [ $$code -ne 0 ]; then echo "run make fmt" >&2; fi
 	exit $$code
 
 .PHONY: generate
 generate: check-go ## write the generated files anew
-	@$(GO) generate ./...
-	$(GO) -C dev generate ./...
+	@for module in $(MODULES); do $(GO) -C $$module generate ./...; done
 
 # fingerprint lists all tracked files and those that git would add, with their hashes.
 fingerprint = git ls-files -z --cached --others --exclude-standard | xargs -0 -r sha256sum 2>/dev/null | sort -k 2

@@ -26,13 +26,13 @@ import (
 	"syscall"
 
 	"kivuko/dev/demo"
-	"kivuko/dev/ethereum"
+	"kivuko/dev/nodes/ethereum"
+	"kivuko/dev/nodes/solana"
+	"kivuko/dev/nodes/solana/programs"
+	"kivuko/dev/nodes/tron"
 	"kivuko/dev/postgres"
-	"kivuko/dev/solana"
-	"kivuko/dev/solana/programs"
 	"kivuko/dev/stack"
 	"kivuko/dev/temporal"
-	"kivuko/dev/tron"
 	"kivuko/momo/sandbox"
 )
 

@@ -19,7 +19,7 @@ import (
 
 	_ "github.com/lib/pq"
 
-	"kivuko/dev/solana"
+	"kivuko/dev/nodes/solana"
 	"kivuko/dev/stack"
 	"kivuko/dev/supervisor"
 	"kivuko/dev/temporal"

@@ -19,7 +19,7 @@ import (
 	"kivuko/chain"
 	"kivuko/chain/chaintest"
 	"kivuko/chain/ethereum"
-	ethnode "kivuko/dev/ethereum"
+	ethnode "kivuko/dev/nodes/ethereum"
 	"kivuko/dev/ports"
 	"kivuko/exchange/money"
 )

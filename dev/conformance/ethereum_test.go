@@ -15,7 +15,7 @@ import (
 	"kivuko/chain"
 	"kivuko/chain/chaintest"
 	"kivuko/chain/ethereum"
-	ethnode "kivuko/dev/ethereum"
+	ethnode "kivuko/dev/nodes/ethereum"
 	"kivuko/exchange/money"
 )
 

@@ -11,7 +11,7 @@ import (
 	"kivuko/activities"
 	"kivuko/chain"
 	"kivuko/chain/ethereum"
-	ethnode "kivuko/dev/ethereum"
+	ethnode "kivuko/dev/nodes/ethereum"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store/storetest"

@@ -11,7 +11,7 @@ import (
 	"kivuko/activities"
 	"kivuko/chain"
 	"kivuko/chain/keys"
-	solananode "kivuko/dev/solana"
+	solananode "kivuko/dev/nodes/solana"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store/storetest"

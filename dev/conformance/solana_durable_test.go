@@ -10,7 +10,7 @@ import (
 	"kivuko/chain"
 	"kivuko/chain/chaintest"
 	"kivuko/chain/solana"
-	solananode "kivuko/dev/solana"
+	solananode "kivuko/dev/nodes/solana"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )

@@ -22,8 +22,8 @@ import (
 
 	"kivuko/chain"
 	"kivuko/chain/solana"
-	solananode "kivuko/dev/solana"
-	"kivuko/dev/solana/programs"
+	solananode "kivuko/dev/nodes/solana"
+	"kivuko/dev/nodes/solana/programs"
 	"kivuko/exchange/money"
 )
 
@@ -58,7 +58,7 @@ func startLitesvm(t testing.TB) (*litesvm, string) {
 	if _, err := exec.LookPath("node"); err != nil {
 		t.Skip("litesvm needs node, which is not on this machine")
 	}
-	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("..", "solana", "svm", "testdata", "oracle.cjs"), litesvmPath(t))
+	cmd := exec.CommandContext(t.Context(), "node", filepath.Join("..", "nodes", "solana", "svm", "testdata", "oracle.cjs"), litesvmPath(t))
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"kivuko/chain/chaintest"
 	"kivuko/chain/keys"
 	"kivuko/chain/solana"
-	solananode "kivuko/dev/solana"
+	solananode "kivuko/dev/nodes/solana"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )

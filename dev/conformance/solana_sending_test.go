@@ -7,7 +7,7 @@ import (
 
 	"kivuko/chain"
 	"kivuko/chain/solana"
-	solananode "kivuko/dev/solana"
+	solananode "kivuko/dev/nodes/solana"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store/storetest"

@@ -14,8 +14,8 @@ import (
 	"kivuko/chain"
 	"kivuko/chain/chaintest"
 	"kivuko/chain/solana"
-	solananode "kivuko/dev/solana"
-	"kivuko/dev/solana/programs"
+	solananode "kivuko/dev/nodes/solana"
+	"kivuko/dev/nodes/solana/programs"
 	"kivuko/exchange/money"
 )
 

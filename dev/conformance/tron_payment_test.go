@@ -16,7 +16,7 @@ import (
 	"kivuko/chain"
 	"kivuko/chain/keys"
 	"kivuko/chain/tron"
-	node "kivuko/dev/tron"
+	node "kivuko/dev/nodes/tron"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )

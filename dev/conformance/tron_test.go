@@ -20,7 +20,7 @@ import (
 	"kivuko/chain"
 	"kivuko/chain/chaintest"
 	"kivuko/chain/tron"
-	node "kivuko/dev/tron"
+	node "kivuko/dev/nodes/tron"
 	"kivuko/exchange/money"
 )
 

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"kivuko/dev/solana"
-	"kivuko/dev/tron"
+	"kivuko/dev/nodes/solana"
+	"kivuko/dev/nodes/tron"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )

@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	sdk "github.com/gagliardetto/solana-go"
 
-	"kivuko/dev/tron"
+	"kivuko/dev/nodes/tron"
 	"kivuko/exchange"
 )
 

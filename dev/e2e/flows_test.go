@@ -12,7 +12,7 @@ import (
 	temporal "go.temporal.io/sdk/client"
 
 	"kivuko/dev/client"
-	"kivuko/dev/tron"
+	"kivuko/dev/nodes/tron"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/workflows"

@@ -17,7 +17,7 @@ import (
 
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
-	"kivuko/dev/tron"
+	"kivuko/dev/nodes/tron"
 )
 
 const (

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kivuko/dev/ethereum"
-	"kivuko/dev/tron"
+	"kivuko/dev/nodes/ethereum"
+	"kivuko/dev/nodes/tron"
 	"kivuko/momo/sandbox"
 )
 

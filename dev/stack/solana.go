@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"kivuko/dev/solana"
-	"kivuko/dev/solana/programs"
+	"kivuko/dev/nodes/solana"
+	"kivuko/dev/nodes/solana/programs"
 	"kivuko/dev/supervisor"
 	"kivuko/exchange"
 )

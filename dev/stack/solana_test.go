@@ -3,7 +3,7 @@ package stack
 import (
 	"testing"
 
-	"kivuko/dev/solana"
+	"kivuko/dev/nodes/solana"
 )
 
 // Workers of Solana run only together with its node, and must then find it.
