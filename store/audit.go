@@ -197,12 +197,12 @@ const countSeals = `SELECT count(*) FROM audit_seals`
 // VerifyAuditSince does what VerifyAudit does, and also finds that an exported head is missing from the chain.
 func (s *Store) VerifyAuditSince(ctx context.Context, exported AuditHead) (err error) {
 	// One snapshot, so that concurrent sealing is not mistaken for tampering.
-	tx, err := s.db.Snapshot(ctx)
+	tx, err := s.ledger.Snapshot(ctx)
 	if err != nil {
 		return translate(err, "audit record")
 	}
 	defer func() { err = cmp.Or(err, translate(tx.Rollback(), "audit record")) }()
-	return verifyChain(ctx, unitTx{tx, s, &eventLog{}}, exported)
+	return verifyChain(ctx, unitTx{tx, s}, exported)
 }
 
 func verifyChain(ctx context.Context, t unitTx, exported AuditHead) error {

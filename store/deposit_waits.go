@@ -230,13 +230,9 @@ func (s *Store) SettleQuarantine(ctx context.Context, id uuid.UUID, note string,
 // guarded runs fn behind a savepoint. A failure of fn itself is undone and returned as refusal; err means that the
 // whole transaction can't continue.
 func (t unitTx) guarded(ctx context.Context, fn func() error) (refusal, err error) {
-	noted := len(t.eventLog.lines)
 	refusal, err = t.Savepoint(ctx, fn)
 	if err == nil && exchange.CodeOf(translate(refusal, "movement")) == exchange.CodeUnavailable {
 		return nil, refusal
-	}
-	if refusal != nil {
-		t.eventLog.lines = t.eventLog.lines[:noted] // what was undone did not happen
 	}
 	return refusal, err
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/store/ledger"
 )
 
 // MaxEvents bounds how many events one read returns.
@@ -23,6 +24,21 @@ type auditEvent struct {
 	vendor uuid.UUID
 	before any // nil when the object is new
 	after  any
+}
+
+// record adds an event and its audit row.
+func (t unitTx) record(_ context.Context, f auditEvent) error {
+	return t.Note(ledger.Record{
+		Actor: f.by.ActorName(), Role: f.by.Role, IP: f.by.IP, RequestID: f.by.RequestID, Action: f.name, ObjectType: f.object, ObjectID: f.id,
+		Event: true, OwnerID: nullID(f.owner), VendorID: nullID(f.vendor),
+	}, f.before, f.after)
+}
+
+// audit adds only an audit row, for facts without an event.
+func (t unitTx) audit(_ context.Context, by exchange.Principal, action, object string, id uuid.UUID, before, after any) error {
+	return t.Note(ledger.Record{
+		Actor: by.ActorName(), Role: by.Role, IP: by.IP, RequestID: by.RequestID, Action: action, ObjectType: object, ObjectID: id,
+	}, before, after)
 }
 
 const eventColumns = `cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at`

@@ -1,9 +1,13 @@
 package store
 
-import "context"
+import (
+	"context"
+
+	"kivuko/store/ledger"
+)
 
 // WriteEventLog is the statement that draws positions in the logs, for a test of what two transactions draw.
-const WriteEventLog = writeEventLog
+const WriteEventLog = ledger.WriteEventLog
 
 // SchemaDigests returns the digest of the functions and grants of this build, and those that digests.txt lists.
 func SchemaDigests() (now string, listed []string, err error) {

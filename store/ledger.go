@@ -35,24 +35,9 @@ type EntryRecord struct {
 	At time.Time
 }
 
-// Post books a posting atomically. An entry whose key was booked with the same content, and a repeated hold step,
-// change nothing; a key with another content is CodeConflict, too small a balance CodeInsufficientFunds. Growing a
-// hold is the one step whose repetition can't be detected, so it needs an entry beside it or a caller that guards it.
+// Post books a posting atomically, see ledger.Post.
 func (s *Store) Post(ctx context.Context, p exchange.Posting) error {
-	return s.writer.submit(meetingPoint(p), &unit{ctx: ctx, what: "posting", posting: p})
-}
-
-// meetingPoint is a key that concurrent postings like this one probably share.
-func meetingPoint(p exchange.Posting) []byte {
-	switch {
-	case len(p.Entries) > 0 && len(p.Entries[0].Lines) > 0:
-		return []byte(p.Entries[0].Lines[0].Account.Code())
-	case len(p.Holds) > 0 && p.Holds[0].Hold.Account.Kind != "":
-		return []byte(p.Holds[0].Hold.Account.Code())
-	case len(p.Holds) > 0:
-		return p.Holds[0].Hold.ID[:]
-	}
-	return nil
+	return translate(s.ledger.Post(ctx, p), "posting")
 }
 
 const accountColumns = `id, kind, owner_id, asset, posted, held, updated_at`
@@ -172,4 +157,13 @@ func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]Entry
 // escapeLike escapes a text so that it matches literally in a LIKE pattern.
 func escapeLike(s string) string {
 	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s)
+}
+
+// amountOf converts a column to an amount; the column has no more decimals than its asset.
+func amountOf(a money.Asset, v decimal.Decimal) (money.Amount, error) {
+	m, err := money.New(a, v)
+	if err != nil {
+		return money.Amount{}, exchange.Wrap(exchange.CodeInternal, err, "a stored amount of %s is not one", strings.ToValidUTF8(string(a), ""))
+	}
+	return m, nil
 }

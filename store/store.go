@@ -6,17 +6,7 @@
 // transaction: the row moves under the guard of its state machine, the ledger is posted, an event is appended with the
 // object's state, and an audit row names who did it. Either all of it is stored or nothing.
 //
-// # The ledger
-//
-// Entries are immutable and sum to zero in every asset. The service never writes balances: a trigger applies the lines
-// of an entry, and the amounts of holds, to the accounts, so a line without its effect can't exist. A check keeps the
-// available balance of an account at zero or above unless its kind may be negative.
-//
-// # Writing
-//
-// Changes that post go through a coalescing writer (see ledger_writer.go), which combines changes that wait at the same
-// moment into one transaction. This is only an optimisation: the statements contain every guard themselves, so several
-// processes may write at once.
+// The ledger, the event log and the writer that combines changes into transactions are the package store/ledger.
 //
 // # Repetition
 //
@@ -32,11 +22,14 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"log/slog"
-	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/exchange"
+	"kivuko/store/ledger"
 	"kivuko/store/pg"
 )
 
@@ -56,10 +49,7 @@ type Store struct {
 	clock  func() time.Time
 	log    *slog.Logger
 	limits Limits
-	writer *writer
-
-	mu       sync.RWMutex
-	accounts map[exchange.AccountRef]int64 // ids; accounts are never deleted
+	ledger *ledger.Ledger
 }
 
 // Open connects to a migrated database. The caller must Close the store.
@@ -74,8 +64,8 @@ func Open(ctx context.Context, url string, o Options) (*Store, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	s := &Store{db: db, clock: o.Now, log: o.Logger, limits: o.Limits.orDefault(), accounts: map[exchange.AccountRef]int64{}}
-	s.writer = startWriter(s, shardsFor(db.MaxConns()))
+	s := &Store{db: db, clock: o.Now, log: o.Logger, limits: o.Limits.orDefault()}
+	s.ledger = ledger.Open(db, s.now, o.Logger)
 	return s, nil
 }
 
@@ -84,7 +74,7 @@ func (s *Store) Pool() *sql.DB { return s.db.Pool() }
 
 // Close lets the writer finish its running transactions, refuses waiting changes, and closes the pool.
 func (s *Store) Close() error {
-	s.writer.close()
+	s.ledger.Close()
 	return s.db.Close()
 }
 
@@ -100,21 +90,44 @@ func (s *Store) write(ctx context.Context, what, query string, args ...any) (int
 	return n, translate(err, what)
 }
 
-// unitTx is a transaction with what is to be written into the event log at its end.
+// unitTx is a transaction of the store.
 type unitTx struct {
-	pg.Tx
-	s        *Store
-	eventLog *eventLog
+	ledger.Tx
+	s *Store
 }
 
 // inTx runs fn in a transaction of its own and commits unless fn fails. A deadlock or serialization
 // failure repeats it, so fn must set its results anew each time.
 func (s *Store) inTx(ctx context.Context, what string, fn func(unitTx) error) error {
-	return translate(s.db.InTx(ctx, func(tx pg.Tx) error {
-		t := unitTx{tx, s, &eventLog{}}
-		if err := fn(t); err != nil {
-			return err
-		}
-		return t.tell(ctx)
-	}), what)
+	return translate(s.ledger.InTx(ctx, func(t ledger.Tx) error { return fn(unitTx{t, s}) }), what)
+}
+
+// change runs fn and books the posting that it returns, together with other changes that wait (see ledger.Change). fn
+// may run several times and must have no effect except through its transaction; the last run's result is returned.
+func change[T any](ctx context.Context, s *Store, what string, hint uuid.UUID,
+	fn func(context.Context, unitTx) (T, exchange.Posting, error),
+) (T, error) {
+	var zero T
+	box := new(T) // written by the writer, and read only after its verdict
+	err := s.ledger.Change(ctx, hint, func(ctx context.Context, t ledger.Tx) (exchange.Posting, error) {
+		v, p, err := fn(ctx, unitTx{t, s})
+		*box = v
+		return p, err
+	})
+	if err != nil {
+		return zero, translate(err, what)
+	}
+	return *box, nil
+}
+
+// document is a value as a jsonb argument, NULL for nil.
+func document(v any) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, exchange.Wrap(exchange.CodeInternal, err, "a document can't be encoded as JSON")
+	}
+	return string(b), nil
 }

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"cmp"
@@ -157,9 +157,9 @@ const accountID = `SELECT id FROM ledger_accounts WHERE code = $1`
 func (b *bookkeeper) accountIDs(ctx context.Context, refs map[exchange.AccountRef]bool) (map[exchange.AccountRef]int64, error) {
 	ids := make(map[exchange.AccountRef]int64, len(refs))
 	var missing []exchange.AccountRef
-	b.t.s.mu.RLock()
+	b.l.mu.RLock()
 	for ref := range refs {
-		if id, ok := b.t.s.accounts[ref]; ok {
+		if id, ok := b.l.accounts[ref]; ok {
 			ids[ref] = id
 		} else if id, ok := b.fresh[ref]; ok {
 			ids[ref] = id
@@ -167,10 +167,10 @@ func (b *bookkeeper) accountIDs(ctx context.Context, refs map[exchange.AccountRe
 			missing = append(missing, ref)
 		}
 	}
-	b.t.s.mu.RUnlock()
+	b.l.mu.RUnlock()
 	slices.SortFunc(missing, func(x, y exchange.AccountRef) int { return cmp.Compare(x.Code(), y.Code()) })
 	for _, ref := range missing {
-		_, err := b.t.Exec(ctx, insertAccount, ref.Code(), ref.Kind, nullID(ref.Owner), ref.Asset, ref.Kind.DebitNormal(), ref.Kind.MayGoNegative())
+		_, err := b.t.Exec(ctx, insertAccount, ref.Code(), ref.Kind, uuid.NullUUID{UUID: ref.Owner, Valid: ref.Owner != uuid.Nil}, ref.Asset, ref.Kind.DebitNormal(), ref.Kind.MayGoNegative())
 		if err != nil {
 			return nil, err
 		}
@@ -185,13 +185,13 @@ func (b *bookkeeper) accountIDs(ctx context.Context, refs map[exchange.AccountRe
 }
 
 // remember caches the ids of accounts that a committed transaction found or opened.
-func (s *Store) remember(fresh map[exchange.AccountRef]int64) {
+func (l *Ledger) remember(fresh map[exchange.AccountRef]int64) {
 	if len(fresh) == 0 {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for ref, id := range fresh {
-		s.accounts[ref] = id
+		l.accounts[ref] = id
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,13 +13,13 @@ import (
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 	"kivuko/store/pg"
 )
 
 // bookkeeper applies postings inside one transaction.
 type bookkeeper struct {
-	t        unitTx
+	l        *Ledger
+	t        Tx
 	fastPath bool                          // it posts without reading the balances first
 	fresh    map[exchange.AccountRef]int64 // accounts that this transaction created
 }
@@ -359,7 +358,7 @@ FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::uuid[], $5::numeric[], $6:
 // write stores a checked book: first released holds, then the lines, then new holds. In this order no statement takes
 // an account below its minimum if the end state does not.
 func (b *bookkeeper) write(ctx context.Context, bk *book) error {
-	now := b.t.s.now()
+	now := b.t.now()
 	var freed, grown []*holdState
 	for _, h := range bk.holds {
 		switch {
@@ -437,13 +436,4 @@ func (b *bookkeeper) writeEntries(ctx context.Context, bk *book, now time.Time) 
 		err = exchange.Errorf(exchange.CodeInternal, "%d of %d ledger lines were written", n, len(bk.lines))
 	}
 	return err
-}
-
-// amountOf converts a column to an amount; the column has no more decimals than its asset.
-func amountOf(a money.Asset, v decimal.Decimal) (money.Amount, error) {
-	m, err := money.New(a, v)
-	if err != nil {
-		return money.Amount{}, exchange.Wrap(exchange.CodeInternal, err, "a stored amount of %s is not one", strings.ToValidUTF8(string(a), ""))
-	}
-	return m, nil
 }

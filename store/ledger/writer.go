@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
-
 	"kivuko/exchange"
 	"kivuko/store/pg"
 )
@@ -20,7 +18,7 @@ import (
 // Many changes lock the same few rows: an offer's hold, the provider's collection account. Writers that lock such a
 // row one after another are as slow as the commit, and get slower the more of them wait. So each change is a unit; a
 // shard takes it together with all other waiting units and writes them in one transaction. A single unit is written at
-// once, without waiting for others and without reading first (see ledger_posting_fast.go).
+// once, without waiting for others and without reading first (see posting_fast.go).
 //
 // Every unit gets its own verdict. Units that only post are checked against the locked balances and written together
 // with a few statements. Units with rows of their own run one after the other, each behind a savepoint. When the
@@ -45,15 +43,14 @@ var errClosed = exchange.Errorf(exchange.CodeUnavailable, "The service is shutti
 // unit is one change. fn changes rows and returns what to post; without fn, posting is the whole unit.
 type unit struct {
 	ctx     context.Context //nolint:containedctx // the caller's, to skip abandoned units
-	what    string
-	fn      func(context.Context, unitTx) (exchange.Posting, error)
+	fn      func(context.Context, Tx) (exchange.Posting, error)
 	posting exchange.Posting
 	done    chan error // takes one verdict
 	watch   func(committed bool)
 }
 
 type writer struct {
-	s      *Store
+	l      *Ledger
 	shards []chan *unit
 	wg     sync.WaitGroup
 	stop   context.CancelFunc
@@ -66,8 +63,8 @@ type writer struct {
 // shardsFor leaves half of the pool to readers.
 func shardsFor(conns int) int { return max(1, conns/2) }
 
-func startWriter(s *Store, shards int) *writer {
-	w := &writer{s: s}
+func startWriter(l *Ledger, shards int) *writer {
+	w := &writer{l: l}
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	for range shards {
 		shard := make(chan *unit, shardQueue)
@@ -96,7 +93,7 @@ func (w *writer) close() {
 // submit hands a unit to the shard of its hint and waits for the verdict. Units with the same hint share a shard, so
 // that changes of one row share a transaction.
 func (w *writer) submit(hint []byte, u *unit) error {
-	u.done, u.watch = make(chan error, 1), w.s.db.Watch(u.ctx)
+	u.done, u.watch = make(chan error, 1), w.l.db.Watch(u.ctx)
 	h := fnv.New32a()
 	_, _ = h.Write(hint) // never fails
 	if err := w.enqueue(w.shards[int(h.Sum32())%len(w.shards)], u); err != nil {
@@ -104,9 +101,9 @@ func (w *writer) submit(hint []byte, u *unit) error {
 	}
 	select {
 	case err := <-u.done:
-		return translate(err, u.what)
+		return err
 	case <-u.ctx.Done():
-		return translate(u.ctx.Err(), u.what)
+		return u.ctx.Err()
 	}
 }
 
@@ -181,7 +178,7 @@ func (w *writer) write(batch []*unit) {
 			}
 			return
 		}
-		w.s.log.DebugContext(ctx, "batch repeated one by one", "units", len(live), "cause", err)
+		w.l.log.DebugContext(ctx, "batch repeated one by one", "units", len(live), "cause", err)
 	}
 	for _, u := range live {
 		u.done <- w.alone(ctx, u)
@@ -189,9 +186,9 @@ func (w *writer) write(batch []*unit) {
 }
 
 // alone writes one unit in a transaction of its own, and repeats it after a lost race. It tries the fast path first
-// (see ledger_posting_fast.go), and the slow path when that was refused.
+// (see posting_fast.go), and the slow path when that was refused.
 func (w *writer) alone(ctx context.Context, u *unit) error {
-	if u.fn == nil && u.watch == nil && w.s.postAlone(ctx, u.posting) {
+	if u.fn == nil && u.watch == nil && w.l.postAlone(ctx, u.posting) {
 		return nil
 	}
 	fastPath := u.fn != nil
@@ -211,14 +208,14 @@ func (w *writer) alone(ctx context.Context, u *unit) error {
 // together writes units in one transaction. err means that the whole transaction failed and left nothing behind; the
 // verdicts are about the units. With fastPath, postings are written without reading the balances.
 func (w *writer) together(ctx context.Context, units []*unit, fastPath bool) ([]error, error) {
-	tx, err := w.s.db.Begin(ctx)
+	tx, err := w.l.db.Begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	b := &bookkeeper{t: unitTx{tx, w.s, &eventLog{}}, fastPath: fastPath, fresh: map[exchange.AccountRef]int64{}}
+	b := &bookkeeper{l: w.l, t: w.l.tx(tx), fastPath: fastPath, fresh: map[exchange.AccountRef]int64{}}
 	verdicts, err := w.inside(ctx, b, units)
 	if err == nil {
-		err = b.t.tell(ctx)
+		err = b.t.log.write(ctx, tx)
 	}
 	if err != nil {
 		return nil, errors.Join(err, tx.Rollback())
@@ -232,7 +229,7 @@ func (w *writer) together(ctx context.Context, units []*unit, fastPath bool) ([]
 	if err := tx.Commit(ctx, watches...); err != nil {
 		return nil, err
 	}
-	w.s.remember(b.fresh)
+	w.l.remember(b.fresh)
 	return verdicts, nil
 }
 
@@ -245,14 +242,13 @@ func (w *writer) inside(ctx context.Context, b *bookkeeper, units []*unit) ([]er
 			postings, posters = append(postings, u.posting), append(posters, i)
 			continue
 		}
-		before, noted := maps.Clone(b.fresh), len(b.t.eventLog.lines)
+		before := maps.Clone(b.fresh)
 		refused, err := b.refusable(ctx, len(units) > 1, u)
 		if err != nil {
 			return nil, err
 		}
 		if verdicts[i] = refused; refused != nil {
-			b.fresh = before // its new accounts and records are undone with it
-			b.t.eventLog.lines = b.t.eventLog.lines[:noted]
+			b.fresh = before // its new accounts are undone with it
 		}
 	}
 	if len(postings) == 0 {
@@ -291,22 +287,4 @@ func runUnit(ctx context.Context, b *bookkeeper, u *unit) error {
 		return err
 	}
 	return verdicts[0]
-}
-
-// change runs fn as a unit. fn may run several times and must have no effect except through its transaction; the last
-// run's result is returned. The hint names the object that concurrent changes share.
-func change[T any](ctx context.Context, s *Store, what string, hint uuid.UUID,
-	fn func(context.Context, unitTx) (T, exchange.Posting, error),
-) (T, error) {
-	var zero T
-	box := new(T) // written by the shard, and read only after the verdict
-	u := &unit{ctx: ctx, what: what, fn: func(ctx context.Context, t unitTx) (exchange.Posting, error) {
-		v, p, err := fn(ctx, t)
-		*box = v
-		return p, err
-	}}
-	if err := s.writer.submit(hint[:], u); err != nil {
-		return zero, err
-	}
-	return *box, nil
 }

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -8,15 +8,16 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/store/pg"
 )
 
 // eventLog gathers the records of a transaction. One statement at the transaction's end appends all of them, because a
 // change of an order, its payment and its ledger records several objects, and each statement is a round trip.
-type eventLog struct{ lines []eventLogLine }
+type eventLog struct{ lines []Record }
 
-// eventLogLine is an audit row and, if it has an event name, an event. Its field names are the columns that
-// writeEventLog reads.
-type eventLogLine struct {
+// Record is a line of the audit log and, if it is an Event, an event too. Its field names are the columns that
+// WriteEventLog reads.
+type Record struct {
 	At         time.Time       `json:"at"`
 	Actor      string          `json:"actor"`
 	Role       exchange.Role   `json:"role"`
@@ -32,10 +33,10 @@ type eventLogLine struct {
 	VendorID   uuid.NullUUID   `json:"vendor_id"`
 }
 
-// Cursors and audit ids count within this transaction's own range of positions (log_position() leaves 2^20 to each
+// WriteEventLog appends records to both logs. Cursors and audit ids count within this transaction's own range of positions (log_position() leaves 2^20 to each
 // transaction), because a later one may have committed already. The sequence counts per object: the object's row is
 // locked or new in this transaction, so two writers can't take the same number; the unique key enforces it too.
-const writeEventLog = `
+const WriteEventLog = `
 WITH p AS MATERIALIZED (
     SELECT greatest(n, (SELECT max(cursor) FROM events WHERE cursor >= n AND cursor < n + (1 << 20))) AS cursor,
         greatest(n, (SELECT max(id) FROM audit_log WHERE id >= n AND id < n + (1 << 20))) AS audit
@@ -54,30 +55,16 @@ told AS (
 INSERT INTO audit_log (id, at, actor, role, ip, request_id, action, object_type, object_id, before, after)
 SELECT p.audit + l.n, l.at, l.actor, l.role, l.ip, l.request_id, l.action, l.object_type, l.object_id, l.before, l.after FROM lines l, p`
 
-// record adds an event and its audit row.
-func (t unitTx) record(_ context.Context, f auditEvent) error {
-	return t.note(eventLogLine{
-		Actor: f.by.ActorName(), Role: f.by.Role, IP: f.by.IP, RequestID: f.by.RequestID, Action: f.name, ObjectType: f.object, ObjectID: f.id,
-		Event: true, OwnerID: nullID(f.owner), VendorID: nullID(f.vendor),
-	}, f.before, f.after)
-}
-
-// audit adds only an audit row, for facts without an event.
-func (t unitTx) audit(_ context.Context, by exchange.Principal, action, object string, id uuid.UUID, before, after any) error {
-	return t.note(eventLogLine{
-		Actor: by.ActorName(), Role: by.Role, IP: by.IP, RequestID: by.RequestID, Action: action, ObjectType: object, ObjectID: id,
-	}, before, after)
-}
-
-func (t unitTx) note(l eventLogLine, before, after any) (err error) {
-	if l.Before, err = encoded(before); err != nil {
+// Note adds a record of an object as it was and as it is now, nil for none. Its time is that of the transaction.
+func (t Tx) Note(r Record, before, after any) (err error) {
+	if r.Before, err = encoded(before); err != nil {
 		return err
 	}
-	if l.After, err = encoded(after); err != nil {
+	if r.After, err = encoded(after); err != nil {
 		return err
 	}
-	l.At = t.s.now()
-	t.eventLog.lines = append(t.eventLog.lines, l)
+	r.At = t.now()
+	t.log.lines = append(t.log.lines, r)
 	return nil
 }
 
@@ -93,28 +80,18 @@ func encoded(v any) (json.RawMessage, error) {
 	return b, nil
 }
 
-// document is a value as a jsonb argument, NULL for nil.
-func document(v any) (any, error) {
-	b, err := encoded(v)
-	if err != nil || b == nil {
-		return nil, err
-	}
-	return string(b), nil
-}
-
-// tell appends the transaction's records. It is the last step before the commit.
-func (t unitTx) tell(ctx context.Context) error {
-	lines := t.eventLog.lines
-	if len(lines) == 0 {
+// write appends the gathered records. It is the last step before the commit.
+func (l *eventLog) write(ctx context.Context, tx pg.Tx) error {
+	if len(l.lines) == 0 {
 		return nil
 	}
-	doc, err := json.Marshal(lines)
+	doc, err := json.Marshal(l.lines)
 	if err != nil {
 		return exchange.Wrap(exchange.CodeInternal, err, "records can't be encoded as JSON")
 	}
-	n, err := t.Exec(ctx, writeEventLog, string(doc))
-	if err == nil && n != int64(len(lines)) {
-		err = exchange.Errorf(exchange.CodeInternal, "%d of %d audit rows were written", n, len(lines))
+	n, err := tx.Exec(ctx, WriteEventLog, string(doc))
+	if err == nil && n != int64(len(l.lines)) {
+		err = exchange.Errorf(exchange.CodeInternal, "%d of %d audit rows were written", n, len(l.lines))
 	}
 	return err
 }

@@ -1,4 +1,4 @@
-package store
+package ledger
 
 import (
 	"context"
@@ -64,9 +64,9 @@ FROM unnest($7::text[], $8::bigint[], $9::numeric[]) AS l (key, account_id, amou
 // direct returns the statements of a posting in an order that keeps every account above its minimum: releases, lines,
 // reservations. It returns false for a posting that needs the slow path: with new accounts, or with hold steps that
 // depend on more than the hold.
-func (s *Store) direct(p exchange.Posting) ([]directly, bool) {
-	now := s.now()
-	ids, ok := s.knownAccounts(p)
+func (l *Ledger) direct(p exchange.Posting) ([]directly, bool) {
+	now := l.now()
+	ids, ok := l.knownAccounts(p)
 	if !ok || len(p.Holds) > 1 {
 		return nil, false // several holds would lock several accounts, each by itself
 	}
@@ -121,12 +121,12 @@ func linesOf(p exchange.Posting, ids map[exchange.AccountRef]int64) []int64 {
 }
 
 // knownAccounts are the ids of a posting's accounts, if all of them are known.
-func (s *Store) knownAccounts(p exchange.Posting) (map[exchange.AccountRef]int64, bool) {
+func (l *Ledger) knownAccounts(p exchange.Posting) (map[exchange.AccountRef]int64, bool) {
 	ids := map[exchange.AccountRef]int64{}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
 	known := func(ref exchange.AccountRef) bool {
-		id, ok := s.accounts[ref]
+		id, ok := l.accounts[ref]
 		ids[ref] = id
 		return ok
 	}
@@ -145,17 +145,17 @@ func (s *Store) knownAccounts(p exchange.Posting) (map[exchange.AccountRef]int64
 
 // postAlone writes a posting that is a whole unit by one statement, which is its own transaction. It returns false
 // when the posting needs the slow path or was refused.
-func (s *Store) postAlone(ctx context.Context, p exchange.Posting) bool {
+func (l *Ledger) postAlone(ctx context.Context, p exchange.Posting) bool {
 	if validPosting(p) != nil {
 		return false
 	}
-	steps, ok := s.direct(p)
+	steps, ok := l.direct(p)
 	if !ok || len(steps) != 1 {
 		return false
 	}
 	// A statement that touches another number of rows has written nothing: it either does everything or finds no row.
 	// Even a lost response is harmless: the keys show what was written.
-	n, err := s.write(ctx, "posting", steps[0].query, steps[0].args...)
+	n, err := l.db.Exec(ctx, steps[0].query, steps[0].args...)
 	return err == nil && n == steps[0].rows
 }
 
@@ -165,7 +165,7 @@ func (b *bookkeeper) postDirectly(ctx context.Context, p exchange.Posting) (done
 	if err := validPosting(p); err != nil || len(p.Entries)+len(p.Holds) == 0 {
 		return true, err
 	}
-	steps, ok := b.t.s.direct(p)
+	steps, ok := b.l.direct(p)
 	if !ok {
 		return false, nil
 	}
