@@ -14,6 +14,7 @@ import (
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -145,6 +146,7 @@ func (w *till) env() *testsuite.TestWorkflowEnvironment {
 	env.RegisterWorkflowWithOptions(workflows.MoveFloat, workflow.RegisterOptions{Name: workflows.TypeMoveFloat})
 	env.RegisterWorkflowWithOptions(workflows.WatchFloat, workflow.RegisterOptions{Name: workflows.TypeWatchFloat})
 	env.SetTestTimeout(time.Minute)
+	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
 	return env
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/shopspring/decimal"
 	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -68,6 +69,7 @@ func TestPullRates(t *testing.T) {
 		suite := testsuite.WorkflowTestSuite{}
 		env := suite.NewTestWorkflowEnvironment()
 		env.SetTestTimeout(time.Minute)
+		env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
 		env.RegisterActivity(&activities.Rates{Store: s, Source: source, Name: "bank", Life: time.Hour})
 		env.ExecuteWorkflow(workflows.PullRates)
 		var out activities.PulledRates

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/mock"
 	tlog "go.temporal.io/sdk/log"
 	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/workflows"
@@ -77,6 +78,7 @@ func TestScheduledFlowsEndBeforeTheirTimeout(t *testing.T) {
 			suite.SetLogger(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestWorkflowEnvironment()
 			env.SetTestTimeout(time.Minute)
+			env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
 			mockAll(env, time.Second)
 			began := env.Now()
 			env.ExecuteWorkflow(flows[s.Workflow])

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -75,7 +76,8 @@ func newStatementHarness(t *testing.T) *statementHarness {
 func (w *statementHarness) reconcile(flow any) workflows.PaymentsReconciled {
 	w.t.Helper()
 	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute) // the default of 3 s is of real time, which the database takes under load
+	env.SetTestTimeout(time.Minute)
+	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
 	env.SetStartTime(time.Now())
 	w.signals, w.watches = nil, nil
 	env.RegisterActivity(&activities.Statement{Store: w.store, Operator: w.list, Now: time.Now})

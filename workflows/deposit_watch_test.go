@@ -10,9 +10,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -108,13 +106,9 @@ func (s *shore) RecordWoken(_ context.Context, ids []uuid.UUID) error {
 
 // newShore is an environment in which the watch runs. Every call looks once and takes no time.
 func newShore() (*testsuite.TestWorkflowEnvironment, *shore, *signs) {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.DepositWatchID(exchange.Tron), TaskQueue: workflows.QueueFlows})
 	shown := newSigns()
-	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{shown}})
+	env := newEnvironment(shown)
+	env.SetStartWorkflowOptions(client.StartWorkflowOptions{ID: workflows.DepositWatchID(exchange.Tron), TaskQueue: workflows.QueueFlows})
 	s := &shore{cursor: exchange.DepositCursor{Network: exchange.Tron, Final: exchange.ChainBlock{Number: 7, ID: "seven"}}}
 	s.cursor.Tip = s.cursor.Final
 	env.RegisterWorkflowWithOptions(workflows.DepositWatch, workflow.RegisterOptions{Name: workflows.TypeDepositWatch})

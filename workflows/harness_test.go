@@ -40,17 +40,29 @@ func (silentLogger) Error(string, ...any) {}
 
 var _ log.Logger = silentLogger{}
 
-// newHarness makes a harness in which every call succeeds.
-func newHarness() *harness {
+// newEnvironment is an environment for one flow, which shows its signs to shown if that is not nil. The SDK's limits of
+// real time, three seconds for a test and one for a step, would count a slow machine as a fault.
+func newEnvironment(shown *signs) *testsuite.TestWorkflowEnvironment {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(silentLogger{})
+	env := suite.NewTestWorkflowEnvironment()
+	env.SetTestTimeout(time.Minute)
+	options := worker.Options{DeadlockDetectionTimeout: time.Minute}
+	if shown != nil {
+		options.Interceptors = []interceptor.WorkerInterceptor{shown}
+	}
+	env.SetWorkerOptions(options)
+	return env
+}
+
+// newHarness makes a harness in which every call succeeds.
+func newHarness() *harness {
+	shown := newSigns()
 	w := &harness{
-		env: suite.NewTestWorkflowEnvironment(), book: newBook(), answers: map[string]error{}, rejected: map[string]bool{}, signs: newSigns(),
+		env: newEnvironment(shown), book: newBook(), answers: map[string]error{}, rejected: map[string]bool{}, signs: shown,
 		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
 	}
 	w.env.SetStartTime(w.start)
-	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
-	w.env.SetTestTimeout(time.Minute)
 	w.request = exchange.OrderRequest{
 		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),
 		Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: w.start.Add(exchange.OrderLife),

@@ -7,9 +7,7 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -56,11 +54,8 @@ var lateInput = workflows.LatePayoutInput{AttemptID: uuid.New(), RefundID: uuid.
 // run checks a payout, with a command of the verb at a time.
 func (w *lateEvidence) run(t *testing.T, at time.Duration, verb string) workflows.LatePayoutResult {
 	t.Helper()
-	suite := testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
-	w.env, w.signs, w.verb = suite.NewTestWorkflowEnvironment(), newSigns(), verb
-	w.env.SetTestTimeout(time.Minute)
-	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
+	w.signs, w.verb = newSigns(), verb
+	w.env = newEnvironment(w.signs)
 	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove, "ListParked": listed} {
 		w.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}

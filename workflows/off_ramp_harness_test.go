@@ -10,9 +10,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -79,17 +77,13 @@ func wasRefused(class, reason, code string) momoOutcome {
 }
 
 func newMarket() *market {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
+	shown := newSigns()
 	m := &market{
-		env: suite.NewTestWorkflowEnvironment(), answers: map[string]error{}, rejected: map[string]bool{}, signs: newSigns(),
+		env: newEnvironment(shown), answers: map[string]error{}, rejected: map[string]bool{}, signs: shown,
 		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), deposits: map[uuid.UUID]exchange.ChainDeposit{},
 		claims: map[uuid.UUID]exchange.DepositVerdict{}, commands: map[uuid.UUID]activities.Proof{},
 	}
 	m.env.SetStartTime(m.start)
-	// A slow machine must not count as a deadlock.
-	m.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{m.signs}, DeadlockDetectionTimeout: time.Minute})
-	m.env.SetTestTimeout(time.Minute)
 	m.request = exchange.OrderRequest{
 		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),
 		Type: exchange.OffRampSell, Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: m.start.Add(exchange.OffRampLife),

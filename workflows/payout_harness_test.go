@@ -8,9 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
-	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -156,15 +153,12 @@ type payoutHarness struct {
 }
 
 func newPayoutHarness(plans ...payer) *payoutHarness {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
+	shown := newSigns()
 	w := &harness{
-		env: suite.NewTestWorkflowEnvironment(), book: newBook(), answers: map[string]error{}, rejected: map[string]bool{}, signs: newSigns(),
+		env: newEnvironment(shown), book: newBook(), answers: map[string]error{}, rejected: map[string]bool{}, signs: shown,
 		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), request: exchange.OrderRequest{ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001")},
 	}
 	w.env.SetStartTime(w.start)
-	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
-	w.env.SetTestTimeout(time.Minute)
 	w.book.now = w.env.Now
 	w.operator = &operator{
 		now: w.env.Now, later: func(d time.Duration, f func()) { w.env.RegisterDelayedCallback(f, max(d, time.Millisecond)) },

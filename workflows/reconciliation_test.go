@@ -152,10 +152,7 @@ func (c *counting) Balance(_ context.Context, address string, a money.Asset) (ch
 }
 
 func newCounting(wallets, off int) (*testsuite.TestWorkflowEnvironment, *counting) {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
+	env := newEnvironment(nil)
 	env.SetStartTime(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	c := &counting{wallets: wallets, off: off, networks: []exchange.Network{exchange.Tron}, reports: map[time.Time]int{}}
 	env.RegisterWorkflow(workflows.Reconcile)

@@ -31,13 +31,10 @@ type pools struct {
 }
 
 func newPools(demand ...exchange.EscrowDemand) *pools {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
 	p := &pools{
-		env: suite.NewTestWorkflowEnvironment(), demand: demand, made: map[exchange.Network][]uuid.UUID{}, away: map[exchange.Network]error{},
+		env: newEnvironment(nil), demand: demand, made: map[exchange.Network][]uuid.UUID{}, away: map[exchange.Network]error{},
 		stuck: map[uuid.UUID]bool{}, fault: func(string) error { return nil },
 	}
-	p.env.SetTestTimeout(time.Minute)
 	p.env.RegisterWorkflow(workflows.ReplenishEscrow)
 	p.env.RegisterWorkflow(provision)
 	p.env.RegisterActivity(&activities.Escrow{Store: p})

@@ -10,9 +10,7 @@ import (
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -54,14 +52,11 @@ type stray struct {
 }
 
 func newStray() *stray {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
+	shown := newSigns()
 	s := &stray{
-		env: suite.NewTestWorkflowEnvironment(), signs: newSigns(), status: exchange.RefundPending, address: "TGiven", needed: 1,
+		env: newEnvironment(shown), signs: shown, status: exchange.RefundPending, address: "TGiven", needed: 1,
 		commands: map[uuid.UUID]activities.Proof{}, requests: map[uuid.UUID]string{}, lost: map[string]int{}, answers: map[string]error{},
 	}
-	s.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{s.signs}})
-	s.env.SetTestTimeout(time.Minute)
 	s.env.RegisterWorkflow(workflows.ReturnDeposit)
 	s.env.RegisterWorkflowWithOptions(s.cryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
 	s.env.RegisterActivity(&activities.ChainRefunds{Store: s})

@@ -2,14 +2,11 @@ package workflows_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
-	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
-	"go.temporal.io/sdk/worker"
 
 	"kivuko/activities"
 	"kivuko/exchange"
@@ -106,11 +103,8 @@ func (w *harness) says(verb, note string) {
 // rehearse runs the check of a refund's payout, with the command of the cue.
 func (w *lateEvidence) rehearse(t *testing.T, c *cue) string {
 	t.Helper()
-	suite := testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
-	w.env, w.signs, w.verb = suite.NewTestWorkflowEnvironment(), newSigns(), c.verb
-	w.env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{w.signs}})
-	w.env.SetTestTimeout(time.Minute)
+	w.signs, w.verb = newSigns(), c.verb
+	w.env = newEnvironment(w.signs)
 	for name, f := range map[string]any{"CheckLatePayout": w.check, "SettleLatePayout": w.settle, "ResolveException": w.resolve, "ProveCommand": w.prove, "ListParked": listed} {
 		w.env.RegisterActivityWithOptions(f, activity.RegisterOptions{Name: name})
 	}

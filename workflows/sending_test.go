@@ -8,7 +8,6 @@ import (
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -68,10 +67,7 @@ func (s *payoutScript) topUp(context.Context, activities.TopUpInput) (activities
 // runPayout runs a payout on Ethereum with these responses.
 func (s *payoutScript) runPayout(t *testing.T, id uuid.UUID) workflows.CryptoPayoutResult {
 	t.Helper()
-	suite := testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
+	env := newEnvironment(nil)
 	s.now = env.Now
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
 	for name, f := range map[string]any{

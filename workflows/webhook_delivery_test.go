@@ -16,10 +16,7 @@ import (
 )
 
 func hookEnv() *testsuite.TestWorkflowEnvironment {
-	suite := &testsuite.WorkflowTestSuite{}
-	suite.SetLogger(silentLogger{})
-	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
+	env := newEnvironment(nil)
 	env.SetStartTime(time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC))
 	return env
 }

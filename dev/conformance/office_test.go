@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/testsuite"
+	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
 
 	"kivuko/activities"
@@ -92,6 +93,7 @@ func (o office) pay(t *testing.T, p exchange.ChainPayment) (workflows.CryptoPayo
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetStartTime(time.Now())
 	env.SetTestTimeout(2 * time.Minute)
+	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
 	rows := o.db
 	env.RegisterActivity(&activities.Signing{Signer: o.signer, Store: rows, Recipients: &activities.Recipients{Store: rows}})
