@@ -63,27 +63,30 @@ func NewFlows(c client.Client) Flows { return temporalFlows{c} }
 type temporalFlows struct{ client client.Client }
 
 func (t temporalFlows) OpenOrder(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
-	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: workflows.OnRampID(r.ID), TaskQueue: workflows.QueueFlows,
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            workflows.OnRampSummary(r),
-		TypedSearchAttributes:    workflows.OnRampAttributes(r),
+	return t.open(ctx, r.ID, client.StartWorkflowOptions{
+		ID: workflows.OnRampID(r.ID), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		StaticSummary: workflows.OnRampSummary(r), TypedSearchAttributes: workflows.OnRampAttributes(r),
 	}, workflows.TypeOnRamp, workflows.OnRampInput{Request: r, Actor: actor(by)})
+}
+
+// open starts a flow, unless it runs already, and returns when it has stored its row. A flow that has ended is left as
+// it is: its row has the outcome. The update is the id under which the flow knows a repetition.
+func (t temporalFlows) open(ctx context.Context, update uuid.UUID, o client.StartWorkflowOptions, flow string, in any) error {
+	o.TaskQueue, o.WorkflowIDConflictPolicy = workflows.QueueFlows, enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING
 	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
+		StartWorkflowOperation: t.client.NewWithStartWorkflowOperation(o, flow, in),
 		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateID: r.ID.String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
+			UpdateID: update.String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
 		},
 	})
-	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
-		return nil // the flow has ended: its row has the outcome
+	if _, ended := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ended {
+		return nil
 	}
 	if err != nil {
 		return fromTemporal(err)
 	}
-	var opened workflows.Opened
-	return fromTemporal(handle.Get(ctx, &opened))
+	var done struct{} // the row has the answer
+	return fromTemporal(handle.Get(ctx, &done))
 }
 
 func actor(p exchange.Principal) workflows.Actor {
@@ -176,27 +179,10 @@ func (t temporalFlows) latePayout(ctx context.Context, a exchange.PaymentAttempt
 }
 
 func (t temporalFlows) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by exchange.Principal) error {
-	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: workflows.TransferID(r.ID), TaskQueue: workflows.QueueFlows,
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            workflows.TransferSummary(r),
-		TypedSearchAttributes:    workflows.TransferAttributes(r),
+	return t.open(ctx, r.ID, client.StartWorkflowOptions{
+		ID: workflows.TransferID(r.ID), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_REJECT_DUPLICATE,
+		StaticSummary: workflows.TransferSummary(r), TypedSearchAttributes: workflows.TransferAttributes(r),
 	}, workflows.TypeTransfer, workflows.TransferInput{Request: r, Actor: actor(by)})
-	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateID: r.ID.String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	})
-	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
-		return nil // the flow has ended: its row has the outcome
-	}
-	if err != nil {
-		return fromTemporal(err)
-	}
-	var opened workflows.TransferOpened
-	return fromTemporal(handle.Get(ctx, &opened))
 }
 
 func (t temporalFlows) CancelTransfer(ctx context.Context, transfer, id uuid.UUID, by exchange.Principal) error {

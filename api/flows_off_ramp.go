@@ -2,11 +2,9 @@ package api
 
 import (
 	"context"
-	"errors"
 
 	"github.com/google/uuid"
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/serviceerror"
 	"go.temporal.io/sdk/client"
 
 	"kivuko/exchange"
@@ -27,31 +25,15 @@ type OffRampFlows interface {
 	ConfirmBank(ctx context.Context, order, confirmation uuid.UUID) error
 }
 
+// OpenOffRamp gives each call an update id of its own: for a closed run, the server remembers the answer to an update
+// id and would repeat a temporary refusal.
 func (t temporalFlows) OpenOffRamp(ctx context.Context, r exchange.OrderRequest, by exchange.Principal) error {
-	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: workflows.OffRampID(r.ID), TaskQueue: workflows.QueueFlows,
+	return t.open(ctx, newID(), client.StartWorkflowOptions{
+		ID: workflows.OffRampID(r.ID),
 		// A flow that was refused temporarily, and opened nothing, has failed: the same request may try again.
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            workflows.OffRampSummary(r),
-		TypedSearchAttributes:    workflows.OffRampAttributes(r),
+		WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE_FAILED_ONLY,
+		StaticSummary:         workflows.OffRampSummary(r), TypedSearchAttributes: workflows.OffRampAttributes(r),
 	}, workflows.TypeOffRamp, workflows.OffRampInput{Request: r, Actor: actor(by)})
-	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions: client.UpdateWorkflowOptions{
-			// Each call has an update id of its own: for a closed run, the server remembers the answer to an update id and
-			// would repeat a temporary refusal.
-			UpdateID: newID().String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	})
-	if _, ran := errors.AsType[*serviceerror.WorkflowExecutionAlreadyStarted](err); ran {
-		return nil // the flow has ended: its row has the outcome
-	}
-	if err != nil {
-		return fromTemporal(err)
-	}
-	var opened workflows.Opened
-	return fromTemporal(handle.Get(ctx, &opened))
 }
 
 func (t temporalFlows) CancelOffRamp(ctx context.Context, order, id uuid.UUID, by exchange.Principal) error {

@@ -36,24 +36,10 @@ func (t temporalFlows) KeepDeposit(ctx context.Context, exception uuid.UUID, n e
 
 // moveDeposit starts the flow, or finds it. A flow that has ended may be started again: its first step finds what exists.
 func (t temporalFlows) moveDeposit(ctx context.Context, id uuid.UUID, n exchange.Network, in workflows.ReturnDepositInput) error {
-	start := t.client.NewWithStartWorkflowOperation(client.StartWorkflowOptions{
-		ID: workflows.ReturnDepositID(in.ExceptionID), TaskQueue: workflows.QueueFlows,
-		WorkflowIDReusePolicy:    enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
-		WorkflowIDConflictPolicy: enums.WORKFLOW_ID_CONFLICT_POLICY_USE_EXISTING,
-		StaticSummary:            workflows.ReturnDepositSummary,
-		TypedSearchAttributes:    workflows.ReturnDepositAttributes(n, in.Keep),
+	return t.open(ctx, id, client.StartWorkflowOptions{
+		ID: workflows.ReturnDepositID(in.ExceptionID), WorkflowIDReusePolicy: enums.WORKFLOW_ID_REUSE_POLICY_ALLOW_DUPLICATE,
+		StaticSummary: workflows.ReturnDepositSummary, TypedSearchAttributes: workflows.ReturnDepositAttributes(n, in.Keep),
 	}, workflows.TypeReturnDeposit, in)
-	handle, err := t.client.UpdateWithStartWorkflow(ctx, client.UpdateWithStartWorkflowOptions{
-		StartWorkflowOperation: start,
-		UpdateOptions: client.UpdateWorkflowOptions{
-			UpdateID: id.String(), UpdateName: workflows.UpdateOpen, WaitForStage: client.WorkflowUpdateStageCompleted,
-		},
-	})
-	if err != nil {
-		return fromTemporal(err)
-	}
-	var opened workflows.RefundOpenedAck
-	return fromTemporal(handle.Get(ctx, &opened))
 }
 
 func (t temporalFlows) CommandReturn(ctx context.Context, exception, command uuid.UUID) error {
