@@ -17,8 +17,9 @@ import (
 
 // Time limits at the end of a run.
 const (
-	// quiet is how long all actions and flows may take to end after the last failure.
-	quiet = 10 * time.Minute
+	// quiet is how long all actions and flows may take to end after the last failure. An order whose callback was lost, and
+	// of which the operator's query says nothing, stays open for its whole life.
+	quiet = exchange.OrderLife + 2*time.Minute
 	// givenUp is after how long a customer cancels an order whose payment does not come.
 	givenUp = 30 * time.Second
 	// answered is how long the office tries to end a parked flow.
