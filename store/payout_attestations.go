@@ -30,12 +30,14 @@ type payoutTerms struct {
 	Status   string    `json:"status"`
 }
 
-// openUnknown is the oldest attempt of an order's payouts with an unknown outcome, whether it is old enough to be
-// declared unpaid, and the required age in minutes.
+// openUnknown is the oldest attempt with an unknown outcome of an order's payouts that are under way, whether it is old
+// enough to be declared unpaid, and the required age in minutes.
 const openUnknown = `
 SELECT a.id, a.refund_id, a.created_at + make_interval(secs => y.unknown_seconds) <= clock_timestamp() AS old, y.unknown_seconds / 60 AS minutes
-FROM payment_attempts a, refund_policy y
-WHERE a.order_id = $1 AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted') ORDER BY a.created_at, a.id LIMIT 1`
+FROM refund_policy y, payment_attempts a
+LEFT JOIN order_payouts p ON p.id = a.order_id AND a.refund_id IS NULL LEFT JOIN refunds f ON f.id = a.refund_id
+WHERE a.order_id = $1 AND a.direction = 'payout' AND a.status IN ('unknown', 'accepted') AND coalesce(p.status, f.status) = 'processing'
+ORDER BY a.created_at, a.id LIMIT 1`
 
 // ProposeUnpaid proposes to declare a payout of an order, or of a refund of it, unpaid whose outcome is unknown. It
 // takes effect when a second officer confirms it. CodeStateConflict while no outcome is unknown, or not for long enough,
@@ -97,8 +99,6 @@ func (t unitTx) undecided(ctx context.Context, orderID uuid.UUID) (payoutObject,
 	x, err := t.lockedPayoutObject(ctx, exchange.PaymentAttempt{OrderID: orderID, RefundID: rows[0].RefundID.UUID}.Pays())
 	switch {
 	case err != nil:
-	case !x.underWay():
-		err = exchange.Errorf(exchange.CodeStateConflict, "A payout that is %s can't be declared unpaid.", x.owes().Status)
 	case x.owes().Claimed:
 		err = exchange.Errorf(exchange.CodeStateConflict, "There is evidence that a payout of the order was made.")
 	case !rows[0].Old:

@@ -418,3 +418,34 @@ func TestPayoutToSettleIsNotGuessed(t *testing.T) {
 		}
 	}
 }
+
+// An unknown attempt of a payout that is not under way any more does not hide that of another one.
+func TestDeclarationIsAboutAPayoutUnderWay(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, o, small, large, _ := twoRefunds(t)
+	for _, a := range []exchange.PaymentAttempt{small, large} {
+		if _, err := s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Unknown}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	older, younger := small, large
+	if large.CreatedAt.Before(small.CreatedAt) {
+		older, younger = large, small
+	}
+	storetest.Exec(t, s, `BEGIN; ALTER TABLE refunds DISABLE TRIGGER USER; UPDATE refunds SET status = 'needs_review' WHERE id = '`+older.RefundID.String()+`';
+		ALTER TABLE refunds ENABLE TRIGGER USER; UPDATE refund_policy SET unknown_seconds = 0; COMMIT`)
+	one, two := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	c, err := s.ProposeUnpaid(ctx, o.ID, "not in the portal", one)
+	if err == nil {
+		_, err = s.ConfirmChange(ctx, c.ID, "", two)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for a, want := range map[uuid.UUID]bool{older.ID: false, younger.ID: true} {
+		if declared, err := s.DeclaredUnpaid(ctx, a); err != nil || declared != want {
+			t.Errorf("declared: %t, %v", declared, err)
+		}
+	}
+}
