@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/google/uuid"
 
@@ -167,21 +168,23 @@ func (s *Store) ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject
 }
 
 const refundsToSettle = `
-SELECT f.id, EXISTS (SELECT FROM payout_attestations w WHERE w.refund_id = f.id AND w.receipt = $2) AS attested
-FROM refunds f WHERE f.order_id = $1 AND f.rail = 'momo' AND f.status <> 'completed' ORDER BY f.exception_id IS NOT NULL, f.created_at, f.id`
+SELECT f.id, f.status <> 'completed' AS open, EXISTS (SELECT FROM payout_attestations w WHERE w.refund_id = f.id AND w.receipt = $2) AS attested
+FROM refunds f WHERE f.order_id = $1 AND f.rail = 'momo' ORDER BY f.exception_id IS NOT NULL, f.created_at, f.id`
 
 // PayoutToSettle is the payout of an order that a receipt would settle: its own, the refund that is named, the one that
 // two officers attested the receipt for, or its only open refund by mobile money. It is zero for an order that neither
-// sells crypto nor has an open refund by mobile money. sure reports that the refund was named or attested. CodeInvalid for
-// a named refund that is not an open one of the order, and when none is sure and several are open.
+// sells crypto nor has an open refund by mobile money. sure reports that the refund was named or attested; it may be
+// completed, and the receipt then says that it was paid twice. CodeInvalid for a named refund that is not one of the
+// order, and when none is sure and several are open.
 func (s *Store) PayoutToSettle(ctx context.Context, o exchange.Order, receipt string, named uuid.UUID) (of exchange.PayoutObject, sure bool, err error) {
 	if o.OffRamp() {
-		return exchange.PayoutOfOrder(o.ID), false, notOpen(named == uuid.Nil)
+		return exchange.PayoutOfOrder(o.ID), false, notPaidSo(named == uuid.Nil)
 	}
-	var open []struct {
-		ID       uuid.UUID
-		Attested bool
+	type refund struct {
+		ID             uuid.UUID
+		Open, Attested bool
 	}
+	var open []refund
 	if err := s.db.All(ctx, &open, refundsToSettle, o.ID, receipt); err != nil {
 		return of, false, translate(err, "refund")
 	}
@@ -190,13 +193,14 @@ func (s *Store) PayoutToSettle(ctx context.Context, o exchange.Order, receipt st
 			return exchange.PayoutOfRefund(r.ID), true, nil
 		}
 	}
+	open = slices.DeleteFunc(open, func(r refund) bool { return !r.Open })
 	if named != uuid.Nil || len(open) == 0 {
-		return of, false, notOpen(named == uuid.Nil)
+		return of, false, notPaidSo(named == uuid.Nil)
 	}
 	return exchange.PayoutOfRefund(open[0].ID), false, require(len(open) == 1, "/refund_id", "required", "must name the refund: several of the order are open")
 }
 
-// notOpen returns the refusal of a named refund that a receipt can't settle.
-func notOpen(ok bool) error {
-	return require(ok, "/refund_id", "not_found", "must be an open refund of the order by mobile money")
+// notPaidSo returns the refusal of a named refund that is not paid by mobile money.
+func notPaidSo(ok bool) error {
+	return require(ok, "/refund_id", "not_found", "must be a refund of the order by mobile money")
 }

@@ -153,7 +153,43 @@ func TestReceiptOfALargePayoutTakesTwo(t *testing.T) {
 	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, obs); err != nil {
 		t.Fatal(err)
 	}
-	needs("UKL0000002", false) // there is nothing to settle any more
+	needs("UKL0000002", true) // it would say that the payout was paid twice
+	needs(obs.Receipt, false)
+}
+
+// A second payment of a completed payout is booked by as many officers as settle one: above the value, by two.
+func TestReceiptOfASecondPaymentTakesTwo(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), owing(t)
+	one, two := x.officers(t)
+	a := x.unreported(t, exchange.Unknown)
+	x.refused(t, a)
+	b := x.begun(t, 2)
+	if _, err := completeOrder(t, x.s, x.order.ID, b.ID, storetest.Paid(t, b.Amount)); err != nil {
+		t.Fatal(err)
+	}
+	x.alone(t)
+	obs := exchange.Observation{State: exchange.SeenSucceeded, Code: exchange.CodeVouched, Receipt: "UKL0000009"}
+	settle := func() error { return x.s.SettlePayout(ctx, exchange.PayoutOfOrder(x.order.ID), a.ID, obs, one) }
+	wantFault(t, settle(), exchange.CodeForbidden)
+	of, _, err := x.s.PayoutToSettle(ctx, x.order, obs.Receipt, uuid.Nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := x.s.ProposeReceipt(ctx, of, obs.Receipt, one)
+	if err == nil {
+		_, err = x.s.ConfirmChange(ctx, c.ID, "", two)
+	}
+	if err == nil {
+		err = settle()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, found, err := x.s.PaidTwiceBy(ctx, a.ID); err != nil || !found || e.Status != exchange.ExcOpen {
+		t.Errorf("the exception is %+v, %t, %v", e, found, err)
+	}
+	wantBooks(t, x.s)
 }
 
 // largeRefund is a refund of 1000 KES, above the value for one officer, with a payout of unknown outcome, and two officers.
@@ -416,6 +452,15 @@ func TestPayoutToSettleIsNotGuessed(t *testing.T) {
 		if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000001", named); err != nil || of != want.Pays() || !sure {
 			t.Errorf("named %s: %+v, %t, %v", named, of, sure, err)
 		}
+	}
+	if _, err := completeRefund(t, s, small.RefundID, small.ID, storetest.Paid(t, small.Amount)); err != nil {
+		t.Fatal(err)
+	}
+	if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000003", small.RefundID); err != nil || of != small.Pays() || !sure {
+		t.Errorf("a second payment of a completed refund: %+v, %t, %v", of, sure, err)
+	}
+	if of, sure, err := s.PayoutToSettle(ctx, o, "UKL0000003", uuid.Nil); err != nil || of != large.Pays() || sure {
+		t.Errorf("the only open refund: %+v, %t, %v", of, sure, err)
 	}
 }
 
