@@ -88,7 +88,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	payable, all := p.config.addresses()
 	return api.Deps{
 		Config: api.Config{
-			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, Operator: operatorName, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders,
+			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, Operator: operatorName, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins,
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,

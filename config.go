@@ -14,6 +14,7 @@ import (
 
 	"github.com/caarlos0/env/v11"
 
+	"kivuko/api"
 	"kivuko/workflows"
 )
 
@@ -86,6 +87,9 @@ type APIConfig struct {
 	CallbackIPs Prefixes `env:"CALLBACK_IPS" for:"api"`
 	// Addresses or prefixes that may read `/metrics`. If empty, every address may read it.
 	MetricsReaders Prefixes `env:"METRICS_READERS" for:"api" production:"required"`
+	// Web pages whose scripts may call the API with a token of their own: exact origins, as `https://office.example`. If empty,
+	// no other site's scripts may.
+	Origins []string `env:"ORIGINS" for:"api"`
 	// Addresses or prefixes of proxies whose `X-Forwarded-For` is trusted.
 	TrustedProxies Prefixes `env:"TRUSTED_PROXIES" for:"api"`
 	// How long running requests may take to finish when the process is stopped.
@@ -261,6 +265,11 @@ func (c Config) checkRules(n *need, process string) {
 	}
 	switch kind {
 	case "api":
+		for _, origin := range c.API.Origins {
+			if err := api.CheckOrigin(origin); err != nil {
+				n.rule(false, fmt.Sprintf("KIVUKO_API_ORIGINS: %q %v", origin, err))
+			}
+		}
 		for _, network := range c.networks() {
 			if network.on {
 				network.check(n)

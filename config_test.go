@@ -70,6 +70,17 @@ func TestProductionRefuses(t *testing.T) {
 		{"MOMO_STANDING_TOKEN", strings.Repeat("E5", 32), "KIVUKO_MOMO_STANDING_TOKEN must be 64 hexadecimal digits in small letters"},
 		{"MOMO_STANDING_TOKEN", hex.EncodeToString(dev["standing"]), "KIVUKO_MOMO_STANDING_TOKEN is a development key"},
 		{"SCREENING_URL", "http://screening.example", "KIVUKO_SCREENING_URL must be https"},
+		{"API_ORIGINS", "https://office.example,*", `KIVUKO_API_ORIGINS: "*" must be a scheme, a host and at most a port`},
+		{"API_ORIGINS", "null", `KIVUKO_API_ORIGINS: "null" must be a scheme`},
+		{"API_ORIGINS", "https://*.office.example", "KIVUKO_API_ORIGINS: \"https://*.office.example\" must be a scheme"},
+		{"API_ORIGINS", "https://office.example/", "no wildcard, path or slash at the end"},
+		{"API_ORIGINS", "https://office.example/app", "no wildcard, path or slash at the end"},
+		{"API_ORIGINS", "https://Office.example", "in small letters"},
+		{"API_ORIGINS", "https://a@office.example", "must be a scheme"},
+		{"API_ORIGINS", "https://office.example:443", "must not name the scheme's own port"},
+		{"API_ORIGINS", "https://office.example:65536", "must have a port of at most 65535"},
+		{"API_ORIGINS", "http://office.example", `KIVUKO_API_ORIGINS: "http://office.example" must be https, unless the host is this machine`},
+		{"API_ORIGINS", "https://[0:0:0:0:0:0:0:1]", "must have an IPv6 address in its short form"},
 		{"RUNBOOKS", "docs/other.md", "KIVUKO_RUNBOOKS must be the http or https address"},
 		{"RUNBOOKS", "https://pages.example/runbooks.html#limits", "KIVUKO_RUNBOOKS must be the http or https address"},
 		{"CODEC_OPEN", "true", "KIVUKO_CODEC_OPEN must be off"},
@@ -109,6 +120,20 @@ func TestProductionRefuses(t *testing.T) {
 				t.Errorf("got %v, want it to say %q", err, c.want)
 			}
 		})
+	}
+}
+
+func TestOriginsThatBrowsersWriteAreAccepted(t *testing.T) {
+	for _, list := range []string{"", "https://office.example", "https://office.example:8443,http://localhost:5173,http://127.0.0.1,http://[::1]:8080"} {
+		env := productionEnvironment()
+		env["API_ORIGINS"] = list
+		c, err := load(t, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := checkAll(c); err != nil || len(c.API.Origins) != len(strings.FieldsFunc(list, func(r rune) bool { return r == ',' })) {
+			t.Errorf("%q gives %q, %v", list, c.API.Origins, err)
+		}
 	}
 }
 

@@ -106,6 +106,8 @@ type Config struct {
 	RejectUnknown bool
 	// MetricsReaders may read /metrics; others get 404. Empty: everybody.
 	MetricsReaders []netip.Prefix
+	// Origins are the web pages, as exact origins, whose scripts may call the API. Empty: none.
+	Origins []string
 	// SpoolDir keeps callbacks while the database is down. It must exist and be writable.
 	SpoolDir string
 
@@ -199,6 +201,11 @@ func (c Config) Validate() error {
 			bad = append(bad, fmt.Errorf("token keys: the secret of %q is empty", k.ID))
 		}
 		seen[k.ID] = true
+	}
+	for _, o := range c.Origins {
+		if err := CheckOrigin(o); err != nil {
+			bad = append(bad, fmt.Errorf("origins: %q %w", o, err))
+		}
 	}
 	if c.Operator == "" {
 		bad = append(bad, errors.New("operator: the name of the mobile money operator is required"))

@@ -31,6 +31,11 @@ func (c *call) json(status int, body any) error { return c.fc.Status(status).JSO
 
 func (c *call) empty() error { return c.fc.SendStatus(fiber.StatusNoContent) }
 
+const (
+	headerRequestID = "X-Request-Id"
+	headerTotal     = "X-Total-Count"
+)
+
 type localKey int
 
 const (
@@ -66,7 +71,7 @@ func routeOf(fc *fiber.Ctx) string {
 
 // harden sets the security headers of every response, also of errors from the HTTP server below.
 func harden(fc *fiber.Ctx) {
-	fc.Set("X-Request-Id", requestID(fc))
+	fc.Set(headerRequestID, requestID(fc))
 	fc.Set(fiber.HeaderXContentTypeOptions, "nosniff")
 	fc.Set(fiber.HeaderXFrameOptions, "DENY")
 	fc.Set(fiber.HeaderReferrerPolicy, "no-referrer")

@@ -177,12 +177,12 @@ func (c *call) pathID(name string) (uuid.UUID, error) {
 
 // list answers with a list: its rows under their plural, the page, and the total number of rows.
 func (c *call) list(plural string, rows any, p store.Page, total int) error {
-	c.fc.Set("X-Total-Count", strconv.Itoa(total))
+	c.fc.Set(headerTotal, strconv.Itoa(total))
 	return c.json(http.StatusOK, map[string]any{plural: rows, "page_id": p.Number, "page_size": p.Size, "total": total})
 }
 
 // bare answers with a list that interface.md defines as an array. The total is in a header.
 func (c *call) bare(rows any, total int) error {
-	c.fc.Set("X-Total-Count", strconv.Itoa(total))
+	c.fc.Set(headerTotal, strconv.Itoa(total))
 	return c.json(http.StatusOK, rows)
 }

@@ -100,12 +100,12 @@ func (s *server) app() (*fiber.App, error) {
 		},
 	})
 	app.Server().Handler = routable(app.Server().Handler)
-	app.Use(s.outer)
+	table := s.routes()
+	app.Use(s.outer, s.browsers(table))
 	app.Hooks().OnShutdown(func() error {
 		s.wakers.wait.Wait()
 		return nil
 	})
-	table := s.routes()
 	if err := checkRoutes(table); err != nil {
 		return nil, err
 	}
