@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
@@ -122,6 +123,7 @@ type catalog[T any] struct {
 	read   func(f *form, row T, creating bool) T // applies the request's fields to a row
 	blank  func(id uuid.UUID) T
 	id     func(T) uuid.UUID
+	moment func(T) time.Time // of the last change; a later change has a later one
 	wire   func(T) any
 }
 
@@ -131,8 +133,8 @@ func (s *server) countries() catalog[exchange.Country] {
 		list: s.Store.ListCountries, find: s.Store.Country, add: s.Store.CreateCountry, change: s.Store.UpdateCountry,
 		remove: s.Store.DeleteCountry, read: (*form).readCountry,
 		blank: func(id uuid.UUID) exchange.Country { return exchange.Country{ID: id} },
-		id:    func(c exchange.Country) uuid.UUID { return c.ID },
-		wire:  func(c exchange.Country) any { return countryWire(c) },
+		id:    func(c exchange.Country) uuid.UUID { return c.ID }, moment: func(c exchange.Country) time.Time { return c.UpdatedAt },
+		wire: func(c exchange.Country) any { return countryWire(c) },
 	}
 }
 
@@ -142,8 +144,8 @@ func (s *server) currencies() catalog[exchange.FiatCurrency] {
 		list: s.Store.ListFiatCurrencies, find: s.Store.FiatCurrency, add: s.Store.CreateFiatCurrency,
 		change: s.Store.UpdateFiatCurrency, remove: s.Store.DeleteFiatCurrency, read: (*form).readCurrency,
 		blank: func(id uuid.UUID) exchange.FiatCurrency { return exchange.FiatCurrency{ID: id} },
-		id:    func(c exchange.FiatCurrency) uuid.UUID { return c.ID },
-		wire:  func(c exchange.FiatCurrency) any { return currencyWire(c) },
+		id:    func(c exchange.FiatCurrency) uuid.UUID { return c.ID }, moment: func(c exchange.FiatCurrency) time.Time { return c.UpdatedAt },
+		wire: func(c exchange.FiatCurrency) any { return currencyWire(c) },
 	}
 }
 
@@ -159,6 +161,9 @@ func (k catalog[T]) answer(c *call, activeOnly bool) error {
 	return c.json(http.StatusOK, map[string]any{k.plural: each(all, k.wire)})
 }
 
+// version is the version of a row, in microseconds like the database's times.
+func (k catalog[T]) version(row T) int64 { return k.moment(row).UnixMicro() }
+
 func (k catalog[T]) get(c *call) error {
 	id, err := c.pathID("id")
 	if err != nil {
@@ -168,7 +173,7 @@ func (k catalog[T]) get(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, k.wire(row))
+	return c.tagged(k.version(row), k.wire(row))
 }
 
 func (k catalog[T]) create(c *call) error {
@@ -202,11 +207,15 @@ func (k catalog[T]) patch(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
+	// The store changes only the version that was read.
+	if c.ifVersion != 0 && c.ifVersion != k.version(before) {
+		return exchange.ChangedMeanwhile()
+	}
 	after, err := k.change(c.ctx, k.read(f, before, false), c.who)
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, k.wire(after))
+	return c.tagged(k.version(after), k.wire(after))
 }
 
 func (k catalog[T]) delete(c *call) error {

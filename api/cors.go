@@ -19,7 +19,7 @@ const preflightLife = 10 * time.Minute
 // What scripts of a listed origin may send and read. There are no cookies, and credentials are never allowed: a client
 // sends its token itself.
 var (
-	corsRequestHeaders  = []string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerKey, fiber.HeaderIfMatch}
+	corsRequestHeaders  = []string{fiber.HeaderAuthorization, fiber.HeaderContentType, headerKey, fiber.HeaderIfMatch, fiber.HeaderIfNoneMatch}
 	corsResponseHeaders = []string{fiber.HeaderETag, headerReplayed, fiber.HeaderLocation, fiber.HeaderRetryAfter, headerRequestID, headerTotal}
 )
 

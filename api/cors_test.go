@@ -50,7 +50,7 @@ func TestBrowsersOfListedOriginsAlone(t *testing.T) {
 		"Vary":                         "Origin, Access-Control-Request-Method, Access-Control-Request-Headers",
 		"Access-Control-Allow-Origin":  office,
 		"Access-Control-Allow-Methods": "DELETE, GET, PATCH, POST, PUT",
-		"Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-Match",
+		"Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match",
 		"Access-Control-Max-Age":       "600",
 	})
 

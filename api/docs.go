@@ -26,6 +26,9 @@ func Document() ([]byte, error) {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
 	delete(tree, "x-answers") // YAML anchors only, of no use in JSON
+	if err := describeConditions(tree); err != nil {
+		return nil, fmt.Errorf("openapi.yaml: %w", err)
+	}
 	raw, err := json.Marshal(tree)
 	if err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)

@@ -22,7 +22,7 @@ func (s *server) escrowRoutes() []route {
 		{method: post, path: pool, action: exchange.ActWriteEscrow, limit: limitGeneral, key: keyOptional, handle: s.provisionEscrow},
 		{method: get, path: pool + "/policy", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.escrowPolicies},
 		{method: patch, path: pool + "/policy", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrowPolicy},
-		{method: get, path: pool + "/{id}", action: exchange.ActReadEscrow, limit: limitGeneral, handle: showOne(s.Store.EscrowAddress, escrowWire)},
+		{method: get, path: pool + "/{id}", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.getEscrow},
 		{method: patch, path: pool + "/{id}", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrow},
 	}
 }
@@ -100,13 +100,25 @@ func (s *server) provisionEscrow(c *call) error {
 	return c.json(http.StatusAccepted, wireGrowth{Network: string(network), WalletIDs: d.Make, Total: d.Total, Most: d.Most})
 }
 
+func (s *server) getEscrow(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	a, err := s.Store.EscrowAddress(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.tagged(a.Version, escrowWire(a))
+}
+
 // patchEscrow labels, disables or enables an address.
 func (s *server) patchEscrow(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}
-	var p store.EscrowPatch
+	p := store.EscrowPatch{IfVersion: c.ifVersion}
 	if status := exchange.EscrowStatus(f.oneOf("status", false, escrowSwitches...)); status != "" {
 		p.Status = &status
 	}
@@ -122,7 +134,7 @@ func (s *server) patchEscrow(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, escrowWire(a))
+	return c.tagged(a.Version, escrowWire(a))
 }
 
 // wireEscrowPolicy is how large the pool of a network is and for how long its addresses rest.
@@ -142,6 +154,15 @@ func escrowPolicyWire(p exchange.EscrowPolicy) wireEscrowPolicy {
 	}
 }
 
+// policiesVersion is the version of all policies together, which only grows.
+func policiesVersion(all []exchange.EscrowPolicy) int64 {
+	var sum int64
+	for _, p := range all {
+		sum += p.Version
+	}
+	return sum
+}
+
 func (s *server) escrowPolicies(c *call) error {
 	if err := c.query().done(); err != nil {
 		return err
@@ -150,7 +171,7 @@ func (s *server) escrowPolicies(c *call) error {
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, map[string]any{"policies": each(all, escrowPolicyWire)})
+	return c.tagged(policiesVersion(all), map[string]any{"policies": each(all, escrowPolicyWire)})
 }
 
 func (s *server) patchEscrowPolicy(c *call) error {
@@ -160,7 +181,8 @@ func (s *server) patchEscrowPolicy(c *call) error {
 	}
 	network := exchange.Network(f.oneOf("network", true, networkNames...))
 	p := store.EscrowPolicyPatch{
-		KeepFree: f.integer("keep_free", false, 0, exchange.MaxEscrowKept), Most: f.integer("most", false, 1, exchange.MaxEscrowPool),
+		IfVersion: c.ifVersion,
+		KeepFree:  f.integer("keep_free", false, 0, exchange.MaxEscrowKept), Most: f.integer("most", false, 1, exchange.MaxEscrowPool),
 	}
 	if seconds := f.integer("rest_seconds", false, int(exchange.MinEscrowRest/time.Second), int(exchange.MaxEscrowRest/time.Second)); seconds != nil {
 		rest := time.Duration(*seconds) * time.Second
@@ -169,9 +191,9 @@ func (s *server) patchEscrowPolicy(c *call) error {
 	if err := f.donePatch(); err != nil {
 		return err
 	}
-	changed, err := s.Store.ChangeEscrowPolicy(c.ctx, network, p, c.who)
+	changed, version, err := s.Store.ChangeEscrowPolicy(c.ctx, network, p, c.who)
 	if err != nil {
 		return err
 	}
-	return c.json(http.StatusOK, escrowPolicyWire(changed))
+	return c.tagged(version, escrowPolicyWire(changed))
 }

@@ -154,15 +154,11 @@ func (s *server) patchOffer(c *call) error {
 	if len(f.values) == 0 {
 		return exchange.Invalid(exchange.FieldError{Pointer: "", Code: "required", Message: "must change at least one field"})
 	}
-	version, err := c.ifMatch()
-	if err != nil {
-		return err
-	}
 	offer, err := s.Store.Offer(c.ctx, c.view(), id)
 	if err != nil {
 		return hideAbsence(err)
 	}
-	p := store.OfferPatch{IfVersion: version}
+	p := store.OfferPatch{IfVersion: c.ifVersion}
 	in := func(m money.Amount) *money.Amount {
 		if !m.Positive() {
 			return nil

@@ -19,7 +19,7 @@ func (s *server) getOrder(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	return c.json(http.StatusOK, orderWire(o, c.who))
+	return c.tagged(o.Version, orderWire(o, c.who))
 }
 
 func (c *call) orders(in []exchange.Order) []wireOrder {

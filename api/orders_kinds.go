@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"kivuko/exchange"
 )
 
@@ -32,12 +30,12 @@ func (s *server) setRefundAddress(c *call) error {
 	if address, err = s.address(f, "refund_address", o.Network, address); err != nil {
 		return err
 	}
-	if o, err = s.Store.SetRefundAddress(c.ctx, c.view(), o.ID, address, c.who); err != nil {
+	if o, err = s.Store.SetRefundAddress(c.ctx, c.view(), o.ID, address, c.ifVersion, c.who); err != nil {
 		return hideAbsence(err)
 	}
 	// The address is stored: a flow that misses the signal polls for it.
 	if err := s.Flows.RefundAddressSet(c.ctx, o.ID); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 		s.log.Warn("a sale's flow was not notified of its refund address", "order", o.ID, "error", err)
 	}
-	return c.json(http.StatusOK, orderWire(o, c.who))
+	return c.tagged(o.Version, orderWire(o, c.who))
 }

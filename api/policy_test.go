@@ -191,6 +191,7 @@ func cells() map[string]cell {
 			n := people.Add(1)
 			return registration("1" + strings.Repeat("0", 4) + string(rune('0'+n/100%10)) + string(rune('0'+n/10%10)) + string(rune('0'+n%10)))
 		}},
+		"GET " + auth + "webhook-endpoints/{id}":                {id: func(s scene) uuid.UUID { return s.webhookID() }},
 		"PATCH " + auth + "webhook-endpoints/{id}":              {id: func(s scene) uuid.UUID { return s.webhookID() }, body: fixed(map[string]any{"description": "till"})},
 		"DELETE " + auth + "webhook-endpoints/{id}":             {id: func(s scene) uuid.UUID { return s.webhookID() }},
 		"POST " + auth + "webhook-endpoints/{id}/rotate-secret": {id: func(s scene) uuid.UUID { return s.webhookID() }},

@@ -143,7 +143,7 @@ func (s *server) serve(fc *fiber.Ctx) error {
 		return fiber.NewError(http.StatusRequestEntityTooLarge)
 	}
 	if c.route.key == keyNone {
-		return c.route.handle(c)
+		return s.conditional(c)
 	}
 	return s.idempotent(c)
 }

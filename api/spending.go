@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
@@ -54,15 +52,24 @@ type wireUserLimits struct {
 	} `json:"limits"`
 }
 
-// answerUser answers with a user and the user's limits.
-func (s *server) answerUser(c *call, u exchange.User) error {
+// answerUser answers with a user and the user's limits. The version is read first: a later change then only refuses the
+// next If-Match.
+func (s *server) answerUser(c *call, id uuid.UUID) error {
+	version, err := s.Store.UserVersion(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	u, err := s.Store.User(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
 	l, err := s.Store.LimitsOf(c.ctx, u)
 	if err != nil {
 		return err
 	}
 	w := wireUserLimits{wireUser: userWire(u)}
 	w.Limits.Own, w.Limits.Effective = limitWire(l.Own), limitWire(l.Effective)
-	return c.json(http.StatusOK, w)
+	return c.tagged(version, w)
 }
 
 // houseLimits is the spending limits of roles, the house's valuations and the approval rules.
@@ -79,6 +86,10 @@ type ruleWire struct {
 }
 
 func (s *server) getLimits(c *call) error {
+	version, err := s.Store.HouseLimitsVersion(c.ctx)
+	if err != nil {
+		return err
+	}
 	roles, err := s.Store.RoleLimits(c.ctx)
 	if err != nil {
 		return err
@@ -108,7 +119,7 @@ func (s *server) getLimits(c *call) error {
 		}
 		w.Approvals[object] = shown
 	}
-	return c.json(http.StatusOK, w)
+	return c.tagged(version, w)
 }
 
 // patchLimits changes the given limits. Changes that loosen the controls wait for a second officer, and the answer is
@@ -120,7 +131,7 @@ func (s *server) patchLimits(c *call) error {
 	}
 	p := store.LimitPatch{
 		Roles: map[exchange.Role]exchange.SpendingLimits{}, Valuations: map[money.Asset]decimal.Decimal{},
-		Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{},
+		Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{}, IfVersion: c.ifVersion,
 	}
 	if in := f.object("roles", false); in != nil {
 		for _, role := range exchange.Roles() {

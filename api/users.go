@@ -203,11 +203,7 @@ func (s *server) getUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	u, err := s.Store.User(c.ctx, id)
-	if err != nil {
-		return hideAbsence(err)
-	}
-	return s.answerUser(c, u)
+	return s.answerUser(c, id)
 }
 
 // patchUser activates, deactivates or verifies a user, or sets the user's own limits. Deactivation ends all sessions
@@ -217,7 +213,7 @@ func (s *server) patchUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	p := store.UserPatch{IsActive: f.boolean("is_active", false), Verified: f.boolean("verified", false)}
+	p := store.UserPatch{IsActive: f.boolean("is_active", false), Verified: f.boolean("verified", false), IfVersion: c.ifVersion}
 	if in := f.object("limits", false); in != nil {
 		l := in.spendingLimits()
 		p.Limits = &l
@@ -239,7 +235,7 @@ func (s *server) patchUser(c *call) error {
 	if len(u.Waits) > 0 {
 		return answerPending(c, u.Waits...)
 	}
-	return s.answerUser(c, u.User)
+	return s.answerUser(c, id)
 }
 
 // merchantWire is a master vendor in the listing.

@@ -30,6 +30,7 @@ func (s *server) webhookRoutes() []route {
 	return []route{
 		{method: get, path: endpoints, action: read, limit: limitGeneral, handle: s.listWebhooks},
 		{method: post, path: endpoints, action: write, limit: limitGeneral, handle: s.createWebhook},
+		{method: get, path: endpoints + "/{id}", action: read, limit: limitGeneral, handle: s.getWebhook},
 		{method: patch, path: endpoints + "/{id}", action: write, limit: limitGeneral, handle: s.patchWebhook},
 		{method: del, path: endpoints + "/{id}", action: write, limit: limitGeneral, handle: s.deleteWebhook},
 		{method: post, path: endpoints + "/{id}/rotate-secret", action: write, limit: limitGeneral, handle: s.rotateWebhook},
@@ -204,16 +205,24 @@ func (s *server) showSecret(c *call, status int, e exchange.WebhookEndpoint, sec
 	return c.json(status, w)
 }
 
+func (s *server) getWebhook(c *call) error {
+	id, err := c.pathID("id")
+	if err != nil {
+		return err
+	}
+	e, err := s.Store.Webhook(c.ctx, c.view(), id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	return c.tagged(e.Version, webhookWire(e))
+}
+
 func (s *server) patchWebhook(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
 		return err
 	}
-	version, err := c.ifMatch()
-	if err != nil {
-		return err
-	}
-	p := store.WebhookPatch{IfVersion: version}
+	p := store.WebhookPatch{IfVersion: c.ifVersion}
 	if address := s.webhookURL(f, false); f.has("url") {
 		if address == "" {
 			f.fail("url", "required", "must not be empty")

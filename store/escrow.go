@@ -128,9 +128,10 @@ func (s *Store) fillBalances(ctx context.Context, all []exchange.EscrowAddress) 
 
 // EscrowPatch changes an address of the pool; nil leaves a field as it is. Reason is why it is disabled.
 type EscrowPatch struct {
-	Status *exchange.EscrowStatus
-	Label  *string
-	Reason *string
+	Status    *exchange.EscrowStatus
+	Label     *string
+	Reason    *string
+	IfVersion int64 // the expected version; zero is any
 }
 
 const lockEscrow = readEscrow + ` FOR NO KEY UPDATE OF a`
@@ -148,6 +149,9 @@ func (s *Store) ChangeEscrow(ctx context.Context, id uuid.UUID, p EscrowPatch, b
 		}
 		before, err := r.address()
 		if err != nil {
+			return err
+		}
+		if err := expect(p.IfVersion, before.Version); err != nil {
 			return err
 		}
 		a := before
@@ -258,12 +262,23 @@ type EscrowPolicyPatch struct {
 	KeepFree *int
 	Most     *int
 	Rest     *time.Duration
+
+	IfVersion int64 // the expected sum of the versions of all policies; zero is any
 }
 
 // ChangeEscrowPolicy changes the policy of a network. It moves no money: resting addresses keep their rest time.
-func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p EscrowPolicyPatch, by exchange.Principal) (exchange.EscrowPolicy, error) {
+// The second result is the sum of the versions of all policies.
+func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p EscrowPolicyPatch, by exchange.Principal) (exchange.EscrowPolicy, int64, error) {
 	var changed exchange.EscrowPolicy
+	var all int64
 	err := s.inTx(ctx, "escrow policy", func(t unitTx) error {
+		var err error
+		if all, err = versionOf(ctx, t, lockPolicies); err != nil {
+			return err
+		}
+		if err := expect(p.IfVersion, all); err != nil {
+			return err
+		}
 		before, err := t.lockedPolicy(ctx, n)
 		if err != nil {
 			return err
@@ -281,6 +296,7 @@ func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p Es
 			return err
 		}
 		changed.UpdatedBy, changed.UpdatedAt, changed.Version = by.UserID, t.s.now(), before.Version+1
+		all++
 		if err := t.One(ctx, savePolicy, n, changed.KeepFree, changed.Most, int64(changed.Rest/time.Second), nullID(by.UserID), changed.UpdatedAt); err != nil {
 			return err
 		}
@@ -288,7 +304,7 @@ func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p Es
 			by: by, object: "escrow_policy", id: escrowPolicyID(n), name: "escrow_policy.changed", before: policySnapshot(before), after: policySnapshot(changed),
 		})
 	})
-	return changed, err
+	return changed, all, err
 }
 
 func (t unitTx) lockedPolicy(ctx context.Context, n exchange.Network) (exchange.EscrowPolicy, error) {

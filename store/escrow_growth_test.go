@@ -27,7 +27,7 @@ func (p *pool) make(t *testing.T, ids ...uuid.UUID) {
 
 func (p *pool) policy(t *testing.T, keep, most int) {
 	t.Helper()
-	if _, err := p.store.ChangeEscrowPolicy(t.Context(), exchange.Tron, store.EscrowPolicyPatch{KeepFree: &keep, Most: &most}, storetest.By); err != nil {
+	if _, _, err := p.store.ChangeEscrowPolicy(t.Context(), exchange.Tron, store.EscrowPolicyPatch{KeepFree: &keep, Most: &most}, storetest.By); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -213,7 +213,7 @@ func TestEscrowPolicies(t *testing.T) {
 	ctx, p := t.Context(), newPool(t)
 	p.cancel(t, p.market.Sale(t, p.store, "10"))
 	rest := exchange.MinEscrowRest
-	changed, err := p.store.ChangeEscrowPolicy(ctx, exchange.Tron, store.EscrowPolicyPatch{Rest: &rest}, storetest.By)
+	changed, _, err := p.store.ChangeEscrowPolicy(ctx, exchange.Tron, store.EscrowPolicyPatch{Rest: &rest}, storetest.By)
 	if err != nil || changed.Rest != rest || changed.KeepFree != 20 || changed.Most != 500 {
 		t.Fatalf("changed to %+v, %v", changed, err)
 	}
@@ -228,7 +228,7 @@ func TestEscrowPolicies(t *testing.T) {
 	}
 	short, keep, none, far := time.Minute, 501, 0, exchange.MaxEscrowRest+time.Second
 	for _, bad := range []store.EscrowPolicyPatch{{Rest: &short}, {Rest: &far}, {KeepFree: &keep}, {Most: &none}} {
-		_, err := p.store.ChangeEscrowPolicy(ctx, exchange.Tron, bad, storetest.By)
+		_, _, err := p.store.ChangeEscrowPolicy(ctx, exchange.Tron, bad, storetest.By)
 		wantFault(t, err, exchange.CodeInvalid)
 	}
 	all, err := p.store.EscrowPolicies(ctx)

@@ -17,6 +17,8 @@ type LimitPatch struct {
 	Roles      map[exchange.Role]exchange.SpendingLimits
 	Valuations map[money.Asset]decimal.Decimal
 	Rules      map[exchange.ApprovalObject]exchange.ApprovalRule
+
+	IfVersion int64 // the expected version; zero is any
 }
 
 func emptyPatch() LimitPatch {
@@ -78,6 +80,13 @@ func (s *Store) PatchLimits(ctx context.Context, p LimitPatch, by exchange.Princ
 		waits = exchange.ControlChange{}
 		now, err := t.houseLimits(ctx)
 		if err != nil {
+			return err
+		}
+		stored, err := versionOf(ctx, t, houseLimitsVersion)
+		if err != nil {
+			return err
+		}
+		if err := expect(p.IfVersion, stored); err != nil {
 			return err
 		}
 		tighter, looser := p.split(now)

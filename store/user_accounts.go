@@ -24,6 +24,8 @@ type UserPatch struct {
 	IsActive *bool
 	Verified *bool
 	Limits   *exchange.SpendingLimits // replaces the user's own limits; absent ones fall back to the role's
+
+	IfVersion int64 // the expected version; zero is any
 }
 
 const userColumns = `id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, created_at, updated_at, version`
@@ -328,6 +330,13 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 		}
 		before, err := r.user()
 		if err != nil {
+			return err
+		}
+		stored, err := versionOf(ctx, t, userVersion, id)
+		if err != nil {
+			return err
+		}
+		if err := expect(patch.IfVersion, stored); err != nil {
 			return err
 		}
 		want, err := patch.apply(before, t.s.now())

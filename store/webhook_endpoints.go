@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"net/url"
 	"time"
 
@@ -230,8 +229,8 @@ func foreign(e exchange.WebhookEndpoint, v View) bool {
 // events. A disabled endpoint misses all events until it is active again.
 func (s *Store) PatchWebhook(ctx context.Context, v View, id uuid.UUID, p WebhookPatch, by exchange.Principal) (exchange.WebhookEndpoint, error) {
 	return s.changeWebhook(ctx, v, id, "updated", by, func(t unitTx, e *exchange.WebhookEndpoint) error {
-		if p.IfVersion != 0 && p.IfVersion != e.Version { // the row is locked until it is changed
-			return exchange.ChangedMeanwhile()
+		if err := expect(p.IfVersion, e.Version); err != nil {
+			return err
 		}
 		if p.URL != nil && *p.URL != e.URL {
 			if foreign(*e, v) {
@@ -329,17 +328,37 @@ func (s *Store) Webhooks(ctx context.Context, v View, status exchange.WebhookSta
 		return nil, 0, err
 	}
 	for i := range all {
-		var keys []webhookKeyRow
-		err := s.db.All(ctx, &keys, readSigners, all[i].ID, s.now())
-		if err == nil {
-			all[i].Keys, err = convert(keys, webhookKeyRow.key)
-		}
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return nil, 0, translate(err, "webhook endpoint")
-		}
-		for j := range all[i].Keys {
-			all[i].Keys[j].Sealed = nil
+		if all[i].Keys, err = s.shownKeys(ctx, all[i].ID); err != nil {
+			return nil, 0, err
 		}
 	}
 	return all, total, nil
+}
+
+// Webhook reads an endpoint of a view, with its keys but not the secrets.
+func (s *Store) Webhook(ctx context.Context, v View, id uuid.UUID) (exchange.WebhookEndpoint, error) {
+	all, owner, vendor := v.args()
+	var r webhookRow
+	if err := s.db.Get(ctx, &r, readWebhook, id, all, owner, vendor); err != nil {
+		return exchange.WebhookEndpoint{}, translate(err, "webhook endpoint")
+	}
+	e, err := r.endpoint()
+	if err != nil {
+		return e, err
+	}
+	e.Keys, err = s.shownKeys(ctx, id)
+	return e, err
+}
+
+// shownKeys reads the keys of an endpoint without their secrets.
+func (s *Store) shownKeys(ctx context.Context, endpoint uuid.UUID) ([]exchange.WebhookKey, error) {
+	var rows []webhookKeyRow
+	if err := s.db.All(ctx, &rows, readSigners, endpoint, s.now()); err != nil {
+		return nil, translate(err, "webhook endpoint")
+	}
+	keys, err := convert(rows, webhookKeyRow.key)
+	for i := range keys {
+		keys[i].Sealed = nil
+	}
+	return keys, err
 }
