@@ -64,7 +64,7 @@ func exceptionWire(e exchange.PaymentException) wireException {
 
 var (
 	exceptionStatuses = []string{"open", "accepted", "refunding", "refunded", "credited", "written_off"}
-	exceptionKinds    = []string{"under", "over", "late", "duplicate", "wrong_asset", "wrong_network", "unmatched", "paid_twice", "reconciliation"}
+	exceptionKinds    = each(exchange.ExceptionKinds(), func(k exchange.ExceptionKind) string { return string(k) })
 	refundStatuses    = []string{"pending", "processing", "completed", "failed", "needs_review"}
 )
 

@@ -174,12 +174,65 @@ func generatedWebhooks() string {
                 id: {type: string, pattern: '^evt_[0-9]+$', description: 'The header webhook-id, the same in each attempt.'}
                 type: {type: string, const: %[1]s, description: What happened.}
                 timestamp: {$ref: '#/components/schemas/Timestamp'}
-                data: {$ref: '#/components/schemas/Event'}
-      responses:
+                data:
+                  type: object
+                  description: 'The event, as GET /events shows it.'
+                  required: [cursor, object_type, object_id, sequence, type, payload, at]
+                  properties:
+                    cursor: {type: integer, description: 'The position in the log.'}
+                    object_type: {type: string, const: %[4]s, description: The type of the object.}
+                    object_id: {$ref: '#/components/schemas/UUID'}
+                    sequence: {type: integer, minimum: 1, description: 'The sequence number of the event for its object, from 1 without gaps.'}
+                    type: {type: string, const: %[1]s, description: What happened.}
+                    at: {$ref: '#/components/schemas/Timestamp'}
+                    payload:
+%[5]s      responses:
         '200': {description: Any status from 200 to 299 acknowledges the event.}
-`, e.Type, eventName(e.Type), yamlText(e.Means))
+`, e.Type, eventName(e.Type), yamlText(e.Means), e.Object, generatedPayload(e, "                      "))
 	}
 	return b.String()
+}
+
+// generatedPayload returns the schema of the payload of a type of event.
+func generatedPayload(e exchange.EventType, indent string) string {
+	var b, required strings.Builder
+	for _, f := range exchange.EventPayload(e) {
+		if !f.Optional {
+			required.WriteString(", " + f.Name)
+		}
+		kind, more := payloadType(f)
+		if f.Nullable {
+			kind = "[" + kind + ", 'null']"
+		}
+		fmt.Fprintf(&b, "%s  %s: {type: %s%s, description: %s}\n", indent, f.Name, kind, more, yamlText(f.Means))
+	}
+	return fmt.Sprintf("%[1]stype: object\n%[1]sdescription: 'The object after the event, without secrets and personal data.'\n%[1]srequired: [%[2]s]\n%[1]sproperties:\n%[3]s",
+		indent, strings.TrimPrefix(required.String(), ", "), b.String())
+}
+
+// payloadType returns the JSON type of a field, and what else its schema says.
+func payloadType(f exchange.EventField) (kind, more string) {
+	switch f.Value {
+	case exchange.EventID:
+		return "string", ", format: uuid"
+	case exchange.EventAmount:
+		return "string", `, pattern: '^-?[0-9]+(\.[0-9]+)?$'`
+	case exchange.EventTime:
+		return "string", ", format: date-time"
+	case exchange.EventNumber:
+		return "integer", ""
+	case exchange.EventFlag:
+		return "boolean", ""
+	case exchange.EventTexts:
+		return "array", ", items: {type: string}"
+	case exchange.EventTerms:
+		return "object", ""
+	case exchange.EventText:
+	}
+	if len(f.Words) > 0 {
+		return "string", ", enum: [" + strings.Join(f.Words, ", ") + "]"
+	}
+	return "string", ""
 }
 
 // between replaces the text after the line first and before the line last.

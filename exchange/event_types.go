@@ -70,30 +70,27 @@ var eventTypes = []EventType{
 	{"webhook_endpoint.deleted", "webhook_endpoint", "A webhook endpoint was deleted.", false},
 }
 
-// machineEvents are the state machines whose states are event types, without the states that have no event.
+// machineEvents are the state machines whose states are event types, except the state that has no event.
 var machineEvents = []struct {
 	object string
 	states []string
+	silent string // the state without an event
 	staff  bool
 }{
-	{"order", texts(OnRampMachine.States()), false},
-	{"transfer", without(texts(TransferMachine.States()), string(TransferCreated)), false},
-	{"fx_quote", without(texts(QuoteMachine.States()), string(QuoteActive)), false},
-	{"payment_attempt", without(texts(AttemptMachine.States()), string(AttemptCreated)), false},
-	{"chain_payment", texts(ChainPaymentMachine.States()), false},
-	{"order_payout", texts(OrderPayoutMachine.States()), false},
-	{"payment_exception", without(texts(ExceptionMachine.States()), string(ExcOpen)), false},
-	{"refund", texts(RefundMachine.States()), false},
-	{"chain_deposit", texts(ChainDepositMachine.States()), false},
-	{"float_move", texts(FloatMoveMachine.States()), true},
-	{"escrow_address", without(texts(EscrowMachine.States()), string(EscrowFree)), true},
-	{"reconciliation", without(texts(ReconciliationMachine.States()), string(ReconciliationRunning)), true},
-	{"reconciliation_difference", without(texts(DifferenceMachine.States()), string(DifferenceOpen)), true},
-	{"control_change", without(texts(ControlChangeMachine.States()), string(ControlPending)), true},
-}
-
-func without(all []string, gone string) []string {
-	return slices.DeleteFunc(all, func(s string) bool { return s == gone })
+	{"order", texts(OnRampMachine.States()), "", false},
+	{"transfer", texts(TransferMachine.States()), string(TransferCreated), false},
+	{"fx_quote", texts(QuoteMachine.States()), string(QuoteActive), false},
+	{"payment_attempt", texts(AttemptMachine.States()), string(AttemptCreated), false},
+	{"chain_payment", texts(ChainPaymentMachine.States()), "", false},
+	{"order_payout", texts(OrderPayoutMachine.States()), "", false},
+	{"payment_exception", texts(ExceptionMachine.States()), string(ExcOpen), false},
+	{"refund", texts(RefundMachine.States()), "", false},
+	{"chain_deposit", texts(ChainDepositMachine.States()), "", false},
+	{"float_move", texts(FloatMoveMachine.States()), "", true},
+	{"escrow_address", texts(EscrowMachine.States()), string(EscrowFree), true},
+	{"reconciliation", texts(ReconciliationMachine.States()), string(ReconciliationRunning), true},
+	{"reconciliation_difference", texts(DifferenceMachine.States()), string(DifferenceOpen), true},
+	{"control_change", texts(ControlChangeMachine.States()), string(ControlPending), true},
 }
 
 // EventTypes lists every type of event, by name.
@@ -102,6 +99,9 @@ func EventTypes() []EventType {
 	for _, m := range machineEvents {
 		object := strings.ReplaceAll(m.object, "_", " ")
 		for _, state := range m.states {
+			if state == m.silent {
+				continue
+			}
 			all = append(all, EventType{m.object + "." + state, m.object, "The status of the " + object + " is " + state + " now.", m.staff})
 		}
 	}

@@ -25,6 +25,11 @@ const (
 	ExcReconciliation ExceptionKind = "reconciliation"
 )
 
+// ExceptionKinds lists every kind of payment exception.
+func ExceptionKinds() []ExceptionKind {
+	return []ExceptionKind{ExcUnder, ExcOver, ExcLate, ExcDuplicate, ExcWrongAsset, ExcWrongNetwork, ExcUnmatched, ExcPaidTwice, ExcReconciliation}
+}
+
 // ExceptionStatus is the state of a payment exception.
 type ExceptionStatus string
 

@@ -422,7 +422,8 @@ func TestVendorsAreNotToldWhereRefundsGo(t *testing.T) {
 	m := storetest.NewMarket(t, h.s)
 	vendors, customers := h.endpoint(m.Vendor, "refund.*"), h.endpoint(m.Customer, "refund.*")
 	storetest.Exec(t, h.s, `INSERT INTO events (cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at)
-		SELECT max(cursor) + 1, 'refund', $1, 1, 'refund.pending', $2, $3, '{"status": "pending", "address": "where-it-goes"}', now() FROM events`, storetest.NewID(t), m.Customer.ID, m.Vendor.ID)
+		SELECT max(cursor) + 1, 'refund', $1::uuid, 1, 'refund.pending', $2, $3, ('{"id": "' || $1::uuid || '", "rail": "chain", "order_id": null, "exception_id": null,
+			"amount": "1.000000", "currency": "USDT", "status": "pending", "detail": "", "receipt": "", "network": "tron", "address": "where-it-goes", "version": 1}')::jsonb, now() FROM events`, storetest.NewID(t), m.Customer.ID, m.Vendor.ID)
 	for _, c := range []struct {
 		endpoint uuid.UUID
 		told     bool

@@ -53,6 +53,7 @@ func Open(t testing.TB, dsn string, o store.Options) *store.Store {
 	owners.Store(s, sync.OnceValue(func() *sql.DB { return connect(t, dsn) }))
 	t.Cleanup(func() {
 		knownWords(t, s.Pool())
+		knownPayloads(t, s.Pool())
 		owner, _ := owners.LoadAndDelete(s)
 		if err := owner.(func() *sql.DB)().Close(); err != nil {
 			t.Errorf("close the owner's connections: %v", err)

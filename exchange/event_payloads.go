@@ -1,0 +1,261 @@
+package exchange
+
+import (
+	"slices"
+	"strings"
+
+	"kivuko/exchange/money"
+)
+
+// EventValue is the kind of value that a field of an event's payload has.
+type EventValue string
+
+// Kinds of values.
+const (
+	EventID     EventValue = "id"     // a UUID
+	EventText   EventValue = "text"   // any text, which may be empty
+	EventAmount EventValue = "amount" // a decimal number in a text
+	EventNumber EventValue = "number" // an integer
+	EventFlag   EventValue = "flag"
+	EventTime   EventValue = "time"  // RFC 3339 in UTC
+	EventTexts  EventValue = "texts" // a list of texts
+	EventTerms  EventValue = "terms" // an object that depends on the kind of the change
+)
+
+// EventField is a field of the payload of an event.
+type EventField struct {
+	Name     string
+	Value    EventValue
+	Means    string   // a sentence
+	Words    []string // the only values of a text, if there are such
+	Nullable bool     // null where there is none
+	Optional bool     // absent where there is none
+}
+
+// EventPayload lists the fields of the payload of a type of event, by name. Tests hold every event that they cause to it.
+func EventPayload(kind EventType) []EventField {
+	list, special := payloadOf[kind.Type]
+	if !special {
+		list = payloadOf[kind.Object]
+	}
+	var out []EventField
+	for entry := range strings.FieldsSeq(list) {
+		name := strings.TrimRight(entry, "?~")
+		f := eventFields[name]
+		f.Name, f.Nullable, f.Optional = name, strings.Contains(entry, "?"), strings.Contains(entry, "~")
+		if kind.Object == "deposit_quarantine" && name == "asset" {
+			f.Words = nil // what was refused may be anything, or nothing
+		}
+		if words := eventWords(kind.Object, name); words != nil {
+			f.Words = words
+		}
+		out = append(out, f)
+	}
+	slices.SortFunc(out, func(a, b EventField) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// eventWords are the only values of a field whose words depend on the object; nil for other fields.
+func eventWords(object, field string) []string {
+	switch object + " " + field {
+	case "offer status":
+		return texts(OfferMachine.States())
+	case "webhook_endpoint status":
+		return texts([]WebhookStatus{WebhookActive, WebhookDisabled})
+	case "order status_detail":
+		return OrderDetails()
+	case "transfer status_detail":
+		return TransferDetails()
+	case "transfer kind":
+		return texts([]TransferKind{InternalTransfer, ExternalTransfer})
+	case "payment_exception kind":
+		return texts(ExceptionKinds())
+	case "chain_deposit kind":
+		return texts(DepositKinds())
+	case "control_change kind":
+		return texts(ControlKinds())
+	case "chain_payment purpose":
+		return texts([]ChainPurpose{ForOrder, ForRefund, ForTransfer, ForGas, ForSweep, ForFunding, ForNonceAccount, ForNonceAdvance})
+	case "fx_quote purpose":
+		return texts([]QuotePurpose{QuoteForTransfer, QuoteForSale})
+	case "order_payout rail":
+		return texts([]PayoutRail{PayoutByMomo, PayoutByBank})
+	case "refund rail":
+		return texts([]RefundRail{RefundByMomo, RefundOnChain})
+	}
+	for _, m := range machineEvents {
+		if m.object == object && field == "status" {
+			return m.states
+		}
+	}
+	return nil
+}
+
+// payloadOf are the fields of an object's payloads, or of one type of event that has others. A field with ? may be null,
+// one with ~ may be absent.
+var payloadOf = map[string]string{
+	"order": "id customer_id vendor_id offer_id? order_type order_subtype network asset rate crypto_amount fiat_amount fiat_currency wallet_address " +
+		"status status_detail payment_method payment_phone_number momo_receipt_number blockchain_txn_hash expires_at version",
+	"offer": "id vendor_id offer_type network asset usdt_amount available_amount rate min_order max_order status version",
+	"transfer": "id kind requested_by network asset amount from_wallet_id from_address to_wallet_id? to_address value fee fx_rate_quote_id? approvals_required " +
+		"status status_detail tx_hash version",
+	"fx_quote": "id purpose offer_type asset amount fiat_currency fiat_amount rate fee fx_rate_id pricing_profile_id? fee_profile_id? hash status expires_at " +
+		"object_type object_id? superseded_by? version",
+	"fx_rate":                    "id base quote bid ask source valid_from stale_at replaces? jump_confirmed",
+	"fee_profile":                "id scope asset profile_version fixed basis_points minimum maximum~ spread_basis_points valid_from",
+	"payment_attempt":            "id direction order_id refund_id? provider status amount currency phone_number result_code receipt moved version",
+	"chain_payment":              "id purpose object_id network asset amount from_address to_address~ status detail tx_id block fee approved_by version",
+	"chain_payment.handed_out":   "id draft_id tx_id nonce closes_at",
+	"chain_payment.brought_back": "id draft_id tx_id nonce nonce_account",
+	"chain_payment.draft_lapsed": "id draft_id tx_id nonce nonce_account",
+	"chain_payment.withdrawn":    "id draft_id tx_id nonce nonce_account",
+	"order_payout":               "order_id rail amount currency phone_number status receipt refused_code version",
+	"payment_exception":          "id kind status order_id? receipt amount currency version",
+	"refund":                     "id rail order_id? exception_id? amount currency status detail receipt network~ address~ phone_number~ version",
+	"chain_deposit":              "id network tx_id index from_address to_address asset amount wallet_id? kind status block block_id version",
+	"float_move":                 "id amount currency status asked_by code receipt settled_by? version",
+	"escrow_address":             "id network status order_id? label~ reason~",
+	"escrow_policy":              "network keep_free most rest_seconds",
+	"reconciliation":             "id network status detail compared deferred differences",
+	"reconciliation_difference":  "id network wallet_id asset status ledger chain block exception_id? runs version",
+	"control_change":             "id kind subject_id? was change proposed_by expires_at status decided_by? note",
+	"bank_confirmation":          "id order_id officer_id amount currency reference paid_on",
+	"deposit_cursor":             "network block block_id",
+	"deposit_quarantine.opened":  "network reason tx_id index from to asset amount block block_id payment_id~",
+	"deposit_quarantine.settled": "id note",
+	"user":                       "id role is_active verified version phone_number",
+	"wallet":                     "id owner_type owner_id purpose network address asset type custody is_default counterpart_of?",
+	"session":                    "family_id user_id",
+	"webhook_endpoint":           "id host event_types status status_detail version",
+}
+
+// eventFields are the fields of payloads by name.
+var eventFields = map[string]EventField{
+	"address":              {Value: EventText, Means: "The address on the network."},
+	"amount":               {Value: EventAmount, Means: "The amount, with all decimal places of its asset or currency."},
+	"approvals_required":   {Value: EventNumber, Means: "How many officers must approve it."},
+	"approved_by":          {Value: EventText, Means: "Who or what approved the payment."},
+	"ask":                  {Value: EventAmount, Means: "The rate at which the house sells."},
+	"asked_by":             {Value: EventID, Means: "The officer who asked for it."},
+	"asset":                {Value: EventText, Means: "The asset.", Words: assetWords()},
+	"available_amount":     {Value: EventAmount, Means: "What is left for orders."},
+	"base":                 {Value: EventText, Means: "The asset that is valued.", Words: assetWords()},
+	"basis_points":         {Value: EventNumber, Means: "The part of the fee that grows with the amount, in hundredths of a percent."},
+	"bid":                  {Value: EventAmount, Means: "The rate at which the house buys."},
+	"block":                {Value: EventNumber, Means: "The number of the block, 0 before there is one."},
+	"block_id":             {Value: EventText, Means: "The hash of the block."},
+	"blockchain_txn_hash":  {Value: EventText, Means: "The transaction of the crypto, empty before there is one."},
+	"chain":                {Value: EventAmount, Means: "The balance on the chain."},
+	"change":               {Value: EventTerms, Means: "The terms after the change."},
+	"closes_at":            {Value: EventTime, Means: "When the transaction must be back."},
+	"code":                 {Value: EventText, Means: "The operator's result code, empty before there is one."},
+	"compared":             {Value: EventNumber, Means: "How many balances were compared."},
+	"counterpart_of":       {Value: EventID, Means: "The wallet whose counterpart it is."},
+	"crypto_amount":        {Value: EventAmount, Means: "The amount of crypto."},
+	"currency":             {Value: EventText, Means: "The currency of the amount.", Words: assetWords()},
+	"custody":              {Value: EventText, Means: "Who holds the key."},
+	"customer_id":          {Value: EventID, Means: "The customer."},
+	"decided_by":           {Value: EventID, Means: "The officer who confirmed or rejected it."},
+	"deferred":             {Value: EventNumber, Means: "How many balances could not be compared yet."},
+	"detail":               {Value: EventText, Means: "What it waits for or why it ended, empty for nothing."},
+	"differences":          {Value: EventNumber, Means: "How many balances differ."},
+	"direction":            {Value: EventText, Means: "Whether money is collected or paid out.", Words: []string{string(Collection), string(Payout)}},
+	"draft_id":             {Value: EventID, Means: "The unsigned transaction."},
+	"event_types":          {Value: EventTexts, Means: "The types of events that are sent; none means all."},
+	"exception_id":         {Value: EventID, Means: "The payment exception."},
+	"expires_at":           {Value: EventTime, Means: "When it expires."},
+	"family_id":            {Value: EventID, Means: "The session."},
+	"fee":                  {Value: EventAmount, Means: "The fee."},
+	"fee_profile_id":       {Value: EventID, Means: "The same as pricing_profile_id."},
+	"fiat_amount":          {Value: EventAmount, Means: "The amount in the currency."},
+	"fiat_currency":        {Value: EventText, Means: "The currency.", Words: assetWords()},
+	"fixed":                {Value: EventAmount, Means: "The part of the fee that does not depend on the amount."},
+	"from":                 {Value: EventText, Means: "The sending address, as the network shows it."},
+	"payment_id":           {Value: EventID, Means: "The payment of ours."},
+	"to":                   {Value: EventText, Means: "The receiving address, as the network shows it."},
+	"from_address":         {Value: EventText, Means: "The sending address."},
+	"from_wallet_id":       {Value: EventID, Means: "The sending wallet."},
+	"fx_rate_id":           {Value: EventID, Means: "The rate."},
+	"fx_rate_quote_id":     {Value: EventID, Means: "The quote."},
+	"hash":                 {Value: EventText, Means: "A hash of the quote's terms."},
+	"host":                 {Value: EventText, Means: "The host of the endpoint's URL."},
+	"id":                   {Value: EventID, Means: "The id of the object."},
+	"index":                {Value: EventNumber, Means: "The position within the transaction."},
+	"is_active":            {Value: EventFlag, Means: "Whether the account may be used."},
+	"is_default":           {Value: EventFlag, Means: "Whether it is its owner's default on the network."},
+	"jump_confirmed":       {Value: EventFlag, Means: "Whether an officer confirmed an unusual change of the rate."},
+	"keep_free":            {Value: EventNumber, Means: "How many addresses are kept free."},
+	"kind":                 {Value: EventText, Means: "The kind of the object."},
+	"label":                {Value: EventText, Means: "The officer's label."},
+	"ledger":               {Value: EventAmount, Means: "The balance in the ledger."},
+	"max_order":            {Value: EventAmount, Means: "The largest order."},
+	"maximum":              {Value: EventAmount, Means: "The largest fee."},
+	"min_order":            {Value: EventAmount, Means: "The smallest order."},
+	"minimum":              {Value: EventAmount, Means: "The smallest fee."},
+	"momo_receipt_number":  {Value: EventText, Means: "The operator's receipt, empty before there is one."},
+	"most":                 {Value: EventNumber, Means: "How many addresses there may be."},
+	"moved":                {Value: EventAmount, Means: "The amount that moved, as far as it is known."},
+	"network":              {Value: EventText, Means: "The network.", Words: texts(Networks())},
+	"nonce":                {Value: EventNumber, Means: "The number of the transaction in its sender's sequence."},
+	"nonce_account":        {Value: EventText, Means: "The nonce account of the transaction, empty where there is none."},
+	"note":                 {Value: EventText, Means: "The officer's note."},
+	"object_id":            {Value: EventID, Means: "The object that it belongs to."},
+	"object_type":          {Value: EventText, Means: "The type of the object that it belongs to, empty for none."},
+	"offer_id":             {Value: EventID, Means: "The offer."},
+	"offer_type":           {Value: EventText, Means: "Whether crypto is sold or bought.", Words: []string{string(OfferSell), string(OfferBuy)}},
+	"officer_id":           {Value: EventID, Means: "The officer."},
+	"order_id":             {Value: EventID, Means: "The order."},
+	"order_subtype":        {Value: EventText, Means: "How the order is carried out.", Words: texts([]OrderSubtype{StandardOnRamp, StandardOffRamp, RemittanceOffRamp, CustodialRemittanceOffRamp, TreasuryOffRamp})},
+	"order_type":           {Value: EventText, Means: "Who opened the order, and its direction.", Words: texts([]OrderType{OnRampBuy, OnRampSell, OffRampSell, OffRampBuy})},
+	"owner_id":             {Value: EventID, Means: "The owner."},
+	"owner_type":           {Value: EventText, Means: "The kind of the owner."},
+	"paid_on":              {Value: EventText, Means: "The day of the payment, as YYYY-MM-DD."},
+	"payment_method":       {Value: EventText, Means: "The method of payment."},
+	"payment_phone_number": {Value: EventText, Means: "The masked phone number of the payment."},
+	"phone_number":         {Value: EventText, Means: "The masked phone number."},
+	"pricing_profile_id":   {Value: EventID, Means: "The fee profile."},
+	"profile_version":      {Value: EventNumber, Means: "The version of the fee profile."},
+	"proposed_by":          {Value: EventID, Means: "The officer who proposed it."},
+	"provider":             {Value: EventText, Means: "The mobile money operator."},
+	"purpose":              {Value: EventText, Means: "The purpose."},
+	"quote":                {Value: EventText, Means: "The currency of the rate.", Words: assetWords()},
+	"rail":                 {Value: EventText, Means: "The rail of the payment."},
+	"rate":                 {Value: EventAmount, Means: "The rate, in the currency per unit of crypto."},
+	"reason":               {Value: EventText, Means: "The reason."},
+	"receipt":              {Value: EventText, Means: "The receipt, empty before there is one."},
+	"reference":            {Value: EventText, Means: "The bank's reference."},
+	"refund_id":            {Value: EventID, Means: "The refund."},
+	"refused_code":         {Value: EventText, Means: "The code of the last refusal, empty for none."},
+	"replaces":             {Value: EventID, Means: "The rate that it replaces."},
+	"requested_by":         {Value: EventID, Means: "Who asked for it."},
+	"rest_seconds":         {Value: EventNumber, Means: "For how many seconds an address rests after an order."},
+	"result_code":          {Value: EventText, Means: "The operator's result code, empty before there is one."},
+	"role":                 {Value: EventText, Means: "The role of the account.", Words: texts(Roles())},
+	"runs":                 {Value: EventNumber, Means: "How many comparisons found the difference."},
+	"scope":                {Value: EventText, Means: "What the fee is for."},
+	"settled_by":           {Value: EventID, Means: "The officer who settled it."},
+	"source":               {Value: EventText, Means: "The source of the rate."},
+	"spread_basis_points":  {Value: EventNumber, Means: "The spread on the rate, in hundredths of a percent."},
+	"stale_at":             {Value: EventTime, Means: "When the rate is too old for quotes."},
+	"status":               {Value: EventText, Means: "The status of the object."},
+	"status_detail":        {Value: EventText, Means: "What it waits for or why it ended, empty for nothing."},
+	"subject_id":           {Value: EventID, Means: "The object that would change."},
+	"superseded_by":        {Value: EventID, Means: "The quote that replaced it."},
+	"to_address":           {Value: EventText, Means: "The receiving address."},
+	"to_wallet_id":         {Value: EventID, Means: "The receiving wallet in our custody."},
+	"tx_hash":              {Value: EventText, Means: "The transaction, empty before there is one."},
+	"tx_id":                {Value: EventText, Means: "The transaction, empty before there is one."},
+	"type":                 {Value: EventText, Means: "The type of the wallet."},
+	"usdt_amount":          {Value: EventAmount, Means: "The amount of the offer, in its asset."},
+	"user_id":              {Value: EventID, Means: "The account."},
+	"valid_from":           {Value: EventTime, Means: "From when it applies."},
+	"value":                {Value: EventAmount, Means: "The value in shillings."},
+	"vendor_id":            {Value: EventID, Means: "The merchant."},
+	"verified":             {Value: EventFlag, Means: "Whether the identity is verified."},
+	"version":              {Value: EventNumber, Means: "The version of the object."},
+	"wallet_address":       {Value: EventText, Means: "The address of the crypto."},
+	"wallet_id":            {Value: EventID, Means: "The wallet."},
+	"was":                  {Value: EventTerms, Means: "The terms before the change."},
+}
+
+func assetWords() []string { return texts(money.Assets()) }
