@@ -85,7 +85,8 @@ const lastSeal = `SELECT n, audit_id, hash FROM audit_seals ORDER BY n DESC LIMI
 
 // Only records before the oldest running transaction are sealed, so that no record can appear between two sealed ones
 // later.
-const unsealed = `SELECT a.id, a.at, a.actor, a.role, a.ip, a.request_id, a.action, a.object_type, a.object_id, a.before, a.after
+const unsealed = `SELECT a.id, a.at, a.actor, a.role, a.ip, a.request_id, a.action, a.object_type, a.object_id, a.before, a.after,
+    NULL::bigint AS n, NULL::bytea AS hash
 FROM audit_log a WHERE a.id > $1 AND a.id < (SELECT log_horizon()) ORDER BY a.id LIMIT $2`
 
 const insertSeals = `INSERT INTO audit_seals (n, audit_id, hash, sealed_at)

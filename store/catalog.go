@@ -21,32 +21,6 @@ const countryColumns = `id, display_name, official_name, alpha2_code, alpha3_cod
 	region, subregion, coalesce(default_fiat_currency, '') AS default_fiat_currency, supports_momo, supports_bank_payout,
 	sort_order, is_active, created_at, updated_at`
 
-// countryRow is a row of countries as countryColumns read it.
-type countryRow struct {
-	ID                  uuid.UUID `db:"id"`
-	DisplayName         string    `db:"display_name"`
-	OfficialName        string    `db:"official_name"`
-	Alpha2Code          string    `db:"alpha2_code"`
-	Alpha3Code          string    `db:"alpha3_code"`
-	NumericCode         string    `db:"numeric_code"`
-	PhoneCode           string    `db:"phone_code"`
-	Nationality         string    `db:"nationality"`
-	Region              string    `db:"region"`
-	Subregion           string    `db:"subregion"`
-	DefaultFiatCurrency string    `db:"default_fiat_currency"`
-	SupportsMomo        bool      `db:"supports_momo"`
-	SupportsBankPayout  bool      `db:"supports_bank_payout"`
-	SortOrder           int       `db:"sort_order"`
-	IsActive            bool      `db:"is_active"`
-	CreatedAt           time.Time `db:"created_at"`
-	UpdatedAt           time.Time `db:"updated_at"`
-}
-
-func (r countryRow) country() exchange.Country {
-	r.CreatedAt, r.UpdatedAt = r.CreatedAt.UTC(), r.UpdatedAt.UTC()
-	return exchange.Country(r)
-}
-
 // countryFields is a country by column, as written to the database (JSON) and to audit rows.
 func countryFields(c exchange.Country) map[string]any {
 	fields := map[string]any{
@@ -64,7 +38,7 @@ func countryFields(c exchange.Country) map[string]any {
 
 // ListCountries reads the catalog of countries in its order: all of it, or only the active rows.
 func (s *Store) ListCountries(ctx context.Context, activeOnly bool) ([]exchange.Country, error) {
-	var rows []countryRow
+	var rows []exchange.Country
 	err := s.db.All(ctx, &rows, `SELECT `+countryColumns+` FROM countries WHERE is_active OR NOT $1
 		ORDER BY sort_order, display_name COLLATE "C"`, activeOnly)
 	if err != nil {
@@ -72,18 +46,18 @@ func (s *Store) ListCountries(ctx context.Context, activeOnly bool) ([]exchange.
 	}
 	all := make([]exchange.Country, len(rows))
 	for i, r := range rows {
-		all[i] = r.country()
+		all[i] = r
 	}
 	return all, nil
 }
 
 // Country reads one country, active or not. CodeNotFound when there is none with the id.
 func (s *Store) Country(ctx context.Context, id uuid.UUID) (exchange.Country, error) {
-	var r countryRow
+	var r exchange.Country
 	if err := s.db.Get(ctx, &r, `SELECT `+countryColumns+` FROM countries WHERE id = $1`, id); err != nil {
 		return exchange.Country{}, translate(err, "country")
 	}
-	return r.country(), nil
+	return r, nil
 }
 
 // CreateCountry adds a country. Without an id it gets a new one. With the id of a country that has the same alpha-2
@@ -115,7 +89,7 @@ func createCountry(ctx context.Context, u unitTx, c exchange.Country, by exchang
 	if err != nil {
 		return exchange.Country{}, err
 	}
-	var r countryRow
+	var r exchange.Country
 	if err := u.Get(ctx, &r, `SELECT `+countryColumns+` FROM countries WHERE id = $1`, c.ID); err != nil {
 		return exchange.Country{}, err
 	}
@@ -123,10 +97,10 @@ func createCountry(ctx context.Context, u unitTx, c exchange.Country, by exchang
 		if r.Alpha2Code != c.Alpha2Code {
 			return exchange.Country{}, exchange.Errorf(exchange.CodeConflict, "Another country already has this id.")
 		}
-		return r.country(), nil
+		return r, nil
 	}
-	return r.country(), catalogChanged(ctx, u, by, catalogChange{
-		catalog: catalogCountry, verb: "create", id: c.ID, code: c.Alpha2Code, after: countryFields(r.country()),
+	return r, catalogChanged(ctx, u, by, catalogChange{
+		catalog: catalogCountry, verb: "create", id: c.ID, code: c.Alpha2Code, after: countryFields(r),
 	})
 }
 
@@ -150,14 +124,14 @@ func (s *Store) UpdateCountry(ctx context.Context, c exchange.Country, by exchan
 }
 
 func updateCountry(ctx context.Context, u unitTx, c exchange.Country, by exchange.Principal) (exchange.Country, error) {
-	var before, after countryRow
+	var before, after exchange.Country
 	if err := u.Get(ctx, &before, `SELECT `+countryColumns+` FROM countries WHERE id = $1 FOR UPDATE`, c.ID); err != nil {
 		return exchange.Country{}, err
 	}
 	if err := require(c.Alpha2Code == before.Alpha2Code, "/alpha2_code", "immutable", "must not change; add another country instead"); err != nil {
 		return exchange.Country{}, err
 	}
-	old, expected := before.country(), c.UpdatedAt
+	old, expected := before, c.UpdatedAt
 	if c.CreatedAt, c.UpdatedAt = old.CreatedAt, old.UpdatedAt; c == old {
 		return old, nil
 	}
@@ -172,8 +146,8 @@ func updateCountry(ctx context.Context, u unitTx, c exchange.Country, by exchang
 	if err != nil {
 		return exchange.Country{}, err
 	}
-	return after.country(), catalogChanged(ctx, u, by, catalogChange{
-		catalog: catalogCountry, verb: "update", id: c.ID, code: c.Alpha2Code, before: countryFields(old), after: countryFields(after.country()),
+	return after, catalogChanged(ctx, u, by, catalogChange{
+		catalog: catalogCountry, verb: "update", id: c.ID, code: c.Alpha2Code, before: countryFields(old), after: countryFields(after),
 	})
 }
 
@@ -181,36 +155,17 @@ func updateCountry(ctx context.Context, u unitTx, c exchange.Country, by exchang
 // none with the id.
 func (s *Store) DeleteCountry(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
 	return s.inTx(ctx, catalogCountry, func(u unitTx) error {
-		var r countryRow
+		var r exchange.Country
 		if err := u.Get(ctx, &r, `DELETE FROM countries WHERE id = $1 RETURNING `+countryColumns, id); err != nil {
 			return err
 		}
 		return catalogChanged(ctx, u, by, catalogChange{
-			catalog: catalogCountry, verb: "delete", id: id, code: r.Alpha2Code, before: countryFields(r.country()),
+			catalog: catalogCountry, verb: "delete", id: id, code: r.Alpha2Code, before: countryFields(r),
 		})
 	})
 }
 
 const currencyColumns = `id, code, name, numeric_code, symbol, decimals, sort_order, is_active, created_at, updated_at`
-
-// currencyRow is a row of fiat_currencies as currencyColumns read it.
-type currencyRow struct {
-	ID          uuid.UUID `db:"id"`
-	Code        string    `db:"code"`
-	Name        string    `db:"name"`
-	NumericCode string    `db:"numeric_code"`
-	Symbol      string    `db:"symbol"`
-	Decimals    int       `db:"decimals"`
-	SortOrder   int       `db:"sort_order"`
-	IsActive    bool      `db:"is_active"`
-	CreatedAt   time.Time `db:"created_at"`
-	UpdatedAt   time.Time `db:"updated_at"`
-}
-
-func (r currencyRow) currency() exchange.FiatCurrency {
-	r.CreatedAt, r.UpdatedAt = r.CreatedAt.UTC(), r.UpdatedAt.UTC()
-	return exchange.FiatCurrency(r)
-}
 
 // currencyFields is a currency by column, as written to the database (JSON) and to audit rows.
 func currencyFields(c exchange.FiatCurrency) map[string]any {
@@ -222,7 +177,7 @@ func currencyFields(c exchange.FiatCurrency) map[string]any {
 
 // ListFiatCurrencies reads the catalog of currencies in its order: all of it, or only the active rows.
 func (s *Store) ListFiatCurrencies(ctx context.Context, activeOnly bool) ([]exchange.FiatCurrency, error) {
-	var rows []currencyRow
+	var rows []exchange.FiatCurrency
 	err := s.db.All(ctx, &rows, `SELECT `+currencyColumns+` FROM fiat_currencies WHERE is_active OR NOT $1
 		ORDER BY sort_order, code COLLATE "C"`, activeOnly)
 	if err != nil {
@@ -230,18 +185,18 @@ func (s *Store) ListFiatCurrencies(ctx context.Context, activeOnly bool) ([]exch
 	}
 	all := make([]exchange.FiatCurrency, len(rows))
 	for i, r := range rows {
-		all[i] = r.currency()
+		all[i] = r
 	}
 	return all, nil
 }
 
 // FiatCurrency reads one currency, active or not. CodeNotFound when there is none with the id.
 func (s *Store) FiatCurrency(ctx context.Context, id uuid.UUID) (exchange.FiatCurrency, error) {
-	var r currencyRow
+	var r exchange.FiatCurrency
 	if err := s.db.Get(ctx, &r, `SELECT `+currencyColumns+` FROM fiat_currencies WHERE id = $1`, id); err != nil {
 		return exchange.FiatCurrency{}, translate(err, "currency")
 	}
-	return r.currency(), nil
+	return r, nil
 }
 
 // CreateFiatCurrency adds a currency. Ids, repetition and errors are as with CreateCountry.
@@ -271,7 +226,7 @@ func createCurrency(ctx context.Context, u unitTx, c exchange.FiatCurrency, by e
 	if err != nil {
 		return exchange.FiatCurrency{}, err
 	}
-	var r currencyRow
+	var r exchange.FiatCurrency
 	if err := u.Get(ctx, &r, `SELECT `+currencyColumns+` FROM fiat_currencies WHERE id = $1`, c.ID); err != nil {
 		return exchange.FiatCurrency{}, err
 	}
@@ -279,10 +234,10 @@ func createCurrency(ctx context.Context, u unitTx, c exchange.FiatCurrency, by e
 		if r.Code != c.Code {
 			return exchange.FiatCurrency{}, exchange.Errorf(exchange.CodeConflict, "Another currency already has this id.")
 		}
-		return r.currency(), nil
+		return r, nil
 	}
-	return r.currency(), catalogChanged(ctx, u, by, catalogChange{
-		catalog: catalogCurrency, verb: "create", id: c.ID, code: c.Code, after: currencyFields(r.currency()),
+	return r, catalogChanged(ctx, u, by, catalogChange{
+		catalog: catalogCurrency, verb: "create", id: c.ID, code: c.Code, after: currencyFields(r),
 	})
 }
 
@@ -305,14 +260,14 @@ func (s *Store) UpdateFiatCurrency(ctx context.Context, c exchange.FiatCurrency,
 }
 
 func updateCurrency(ctx context.Context, u unitTx, c exchange.FiatCurrency, by exchange.Principal) (exchange.FiatCurrency, error) {
-	var before, after currencyRow
+	var before, after exchange.FiatCurrency
 	if err := u.Get(ctx, &before, `SELECT `+currencyColumns+` FROM fiat_currencies WHERE id = $1 FOR UPDATE`, c.ID); err != nil {
 		return exchange.FiatCurrency{}, err
 	}
 	if err := require(c.Code == before.Code, "/code", "immutable", "must not change; add another currency instead"); err != nil {
 		return exchange.FiatCurrency{}, err
 	}
-	old, expected := before.currency(), c.UpdatedAt
+	old, expected := before, c.UpdatedAt
 	if c.CreatedAt, c.UpdatedAt = old.CreatedAt, old.UpdatedAt; c == old {
 		return old, nil
 	}
@@ -325,8 +280,8 @@ func updateCurrency(ctx context.Context, u unitTx, c exchange.FiatCurrency, by e
 	if err != nil {
 		return exchange.FiatCurrency{}, err
 	}
-	return after.currency(), catalogChanged(ctx, u, by, catalogChange{
-		catalog: catalogCurrency, verb: "update", id: c.ID, code: c.Code, before: currencyFields(old), after: currencyFields(after.currency()),
+	return after, catalogChanged(ctx, u, by, catalogChange{
+		catalog: catalogCurrency, verb: "update", id: c.ID, code: c.Code, before: currencyFields(old), after: currencyFields(after),
 	})
 }
 
@@ -335,7 +290,7 @@ func updateCurrency(ctx context.Context, u unitTx, c exchange.FiatCurrency, by e
 // when there is none with the id.
 func (s *Store) DeleteFiatCurrency(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
 	err := s.inTx(ctx, "currency", func(u unitTx) error {
-		var r currencyRow
+		var r exchange.FiatCurrency
 		if err := u.Get(ctx, &r, `DELETE FROM fiat_currencies WHERE id = $1 RETURNING `+currencyColumns, id); err != nil {
 			return err
 		}
@@ -343,7 +298,7 @@ func (s *Store) DeleteFiatCurrency(ctx context.Context, id uuid.UUID, by exchang
 			return exchange.Errorf(exchange.CodeStateConflict, "Kivuko keeps its books in %s, so it can't be deleted. Set is_active to false instead.", r.Code)
 		}
 		return catalogChanged(ctx, u, by, catalogChange{
-			catalog: catalogCurrency, verb: "delete", id: id, code: r.Code, before: currencyFields(r.currency()),
+			catalog: catalogCurrency, verb: "delete", id: id, code: r.Code, before: currencyFields(r),
 		})
 	})
 	if pg.Broke(err, defaultCurrencyReference) {

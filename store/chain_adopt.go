@@ -45,7 +45,7 @@ func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, no
 	if err := t.Get(ctx, &q, lockQuarantine, quarantineID); err != nil {
 		return p, translate(err, "quarantined movement")
 	}
-	var known []txRow
+	var known []exchange.ChainAttempt
 	if err := t.All(ctx, &known, attemptOfTx, q.Network, q.TxID); err != nil {
 		return p, err
 	}
@@ -66,17 +66,14 @@ func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, no
 
 // movementOf reads a final movement that matches a payment exactly.
 func (t unitTx) movementOf(ctx context.Context, p exchange.ChainPayment, n exchange.Network, tx string, index int64) (exchange.ChainDeposit, error) {
-	var rows []depositRow
+	var rows []exchange.ChainDeposit
 	if err := t.All(ctx, &rows, finalMovement, n, tx, index); err != nil {
 		return exchange.ChainDeposit{}, err
 	}
 	if len(rows) == 0 {
 		return exchange.ChainDeposit{}, exchange.Errorf(exchange.CodeStateConflict, "The movement is not final.")
 	}
-	d, err := rows[0].deposit()
-	if err != nil {
-		return d, err
-	}
+	d := rows[0]
 	if d.Network != p.Network || d.FromWalletID != p.WalletID || d.To != p.ToAddress || d.Amount.Asset() != p.Amount.Asset() || !d.Amount.Equal(p.Amount) {
 		return d, exchange.Errorf(exchange.CodeStateConflict, "The movement does not match the payment.")
 	}

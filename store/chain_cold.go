@@ -2,11 +2,9 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 )
@@ -15,53 +13,9 @@ import (
 // triggers refuse a second open draft of a payment, signed bytes for a cold wallet without a draft, and giving up a
 // payment whose draft may still return.
 
-const coldColumns = `id, payment_id, network, body, payload, tx_id, expires_at, nonce_wallet, nonce, ref_block, bid_tip, bid_cap, fee_limit, status, closes_at,
+const coldColumns = `id, payment_id, network, body, payload, tx_id, expires_at, nonce_wallet, nonce, ref_block, CASE WHEN bid_cap > 0 THEN bid_tip||' '||network END AS "bid.tip",
+	CASE WHEN bid_cap > 0 THEN bid_cap||' '||network END AS "bid.cap", fee_limit||' '||network AS fee_limit, status, closes_at,
 	asked_by, attempt_id, created_at, nonce_account, nonce_block, part, evidence`
-
-type coldRow struct {
-	ID          uuid.UUID
-	PaymentID   uuid.UUID `db:"payment_id"`
-	Network     exchange.Network
-	Body        []byte
-	Payload     []byte
-	TxID        string        `db:"tx_id"`
-	ExpiresAt   sql.NullTime  `db:"expires_at"`
-	NonceWallet uuid.NullUUID `db:"nonce_wallet"`
-	Nonce       int64
-	RefBlock    string          `db:"ref_block"`
-	BidTip      decimal.Decimal `db:"bid_tip"`
-	BidCap      decimal.Decimal `db:"bid_cap"`
-	FeeLimit    decimal.Decimal `db:"fee_limit"`
-	Status      exchange.ColdDraftStatus
-	ClosesAt    time.Time     `db:"closes_at"`
-	AskedBy     uuid.UUID     `db:"asked_by"`
-	AttemptID   uuid.NullUUID `db:"attempt_id"`
-	CreatedAt   time.Time     `db:"created_at"`
-
-	NonceAccount string `db:"nonce_account"`
-	NonceBlock   int64  `db:"nonce_block"`
-	Part         []byte
-	Evidence     string
-}
-
-func (r coldRow) draft() (exchange.ColdDraft, error) {
-	d := exchange.ColdDraft{
-		ID: r.ID, PaymentID: r.PaymentID, Network: r.Network, Body: r.Body, Payload: r.Payload, TxID: r.TxID, ExpiresAt: utc(r.ExpiresAt),
-		NonceWallet: r.NonceWallet.UUID, Nonce: uint64(max(r.Nonce, 0)), RefBlock: r.RefBlock, Status: r.Status, ClosesAt: r.ClosesAt.UTC(),
-		AskedBy: r.AskedBy, AttemptID: r.AttemptID.UUID, CreatedAt: r.CreatedAt.UTC(),
-		NonceAccount: r.NonceAccount, NonceBlock: uint64(max(r.NonceBlock, 0)), Part: r.Part, Evidence: r.Evidence,
-	}
-	native := r.Network.NativeCoin()
-	var err error
-	if d.FeeLimit, err = amountOf(native, r.FeeLimit); err != nil || !r.BidCap.IsPositive() { // the zero bid was never made
-		return d, err
-	}
-	if d.Bid.Tip, err = amountOf(native, r.BidTip); err != nil {
-		return d, err
-	}
-	d.Bid.Cap, err = amountOf(native, r.BidCap)
-	return d, err
-}
 
 // maxColdDrafts bounds how many drafts of a payment are read; each is valid for half a day.
 const maxColdDrafts = 50
@@ -70,30 +24,22 @@ const readColdDrafts = `SELECT ` + coldColumns + ` FROM cold_drafts WHERE paymen
 
 // ColdDrafts reads the drafts of a payment, newest first.
 func (s *Store) ColdDrafts(ctx context.Context, paymentID uuid.UUID) ([]exchange.ColdDraft, error) {
-	var rows []coldRow
+	var rows []exchange.ColdDraft
 	if err := s.db.All(ctx, &rows, readColdDrafts, paymentID, maxColdDrafts); err != nil {
 		return nil, translate(err, "cold draft")
 	}
-	out := make([]exchange.ColdDraft, len(rows))
-	for i, r := range rows {
-		var err error
-		if out[i], err = r.draft(); err != nil {
-			return nil, err
-		}
-	}
-	return out, nil
+	return rows, nil
 }
 
 const readOpenDraft = `SELECT ` + coldColumns + ` FROM cold_drafts WHERE payment_id = $1 AND status IN ('open', 'closing') FOR UPDATE`
 
 // openDraft is the draft of a payment that is not proven to be invalid.
 func (t unitTx) openDraft(ctx context.Context, paymentID uuid.UUID) (exchange.ColdDraft, bool, error) {
-	var rows []coldRow
+	var rows []exchange.ColdDraft
 	if err := t.All(ctx, &rows, readOpenDraft, paymentID); err != nil || len(rows) == 0 {
 		return exchange.ColdDraft{}, false, err
 	}
-	d, err := rows[0].draft()
-	return d, err == nil, err
+	return rows[0], true, nil
 }
 
 const moveDraft = `UPDATE cold_drafts SET status = $2, attempt_id = $3, evidence = CASE WHEN $4 = '' THEN evidence ELSE $4 END WHERE id = $1 AND status <> 'signed'`
@@ -140,7 +86,8 @@ func stillPossible(d exchange.ColdDraft) string {
 
 const walletType = `SELECT type FROM wallets WHERE id = $1`
 
-const insertDraft = `INSERT INTO cold_drafts (` + coldColumns + `)
+const insertDraft = `INSERT INTO cold_drafts (id, payment_id, network, body, payload, tx_id, expires_at, nonce_wallet, nonce, ref_block, bid_tip, bid_cap, fee_limit,
+    status, closes_at, asked_by, attempt_id, created_at, nonce_account, nonce_block, part, evidence)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'open', $14, $15, NULL, $16, $17, $18, NULL, '')`
 
 // A nonce account serves one transaction at a time: of two with the same nonce value one would become invalid.

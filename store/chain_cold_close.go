@@ -39,7 +39,7 @@ const readDraft = `SELECT ` + coldColumns + ` FROM cold_drafts WHERE id = $1`
 
 // draftOf reads and locks a draft, after its payment and that payment's object.
 func (t unitTx) draftOf(ctx context.Context, id uuid.UUID) (paymentObject, exchange.ColdDraft, error) {
-	var r coldRow
+	var r exchange.ColdDraft
 	if err := t.Get(ctx, &r, readDraft, id); err != nil {
 		return nil, exchange.ColdDraft{}, translate(err, "cold draft")
 	}
@@ -50,8 +50,7 @@ func (t unitTx) draftOf(ctx context.Context, id uuid.UUID) (paymentObject, excha
 	if err := t.Get(ctx, &r, readDraft+` FOR UPDATE`, id); err != nil {
 		return nil, exchange.ColdDraft{}, translate(err, "cold draft")
 	}
-	d, err := r.draft()
-	return object, d, err
+	return object, r, nil
 }
 
 func (t unitTx) recordDraft(ctx context.Context, object paymentObject, d exchange.ColdDraft, by exchange.Principal, name string) error {
@@ -87,7 +86,7 @@ func (t unitTx) lapse(ctx context.Context, object paymentObject, d exchange.Cold
 	if err := t.recordDraft(ctx, object, d, by, "draft_lapsed"); err != nil {
 		return err
 	}
-	var p paymentRow
+	var p exchange.ChainPayment
 	if err := t.Get(ctx, &p, readPayment, d.PaymentID); err != nil || p.Status != exchange.ChainApproved {
 		return err
 	}
@@ -144,12 +143,12 @@ func (s *Store) WithdrawColdDraft(ctx context.Context, draftID uuid.UUID, by exc
 		if err := object.follow(ctx, t, stageWithdrawn, ""); err != nil {
 			return exchange.ChainPayment{}, none, err
 		}
-		var of paymentRow
+		var of exchange.ChainPayment
 		if err := t.Get(ctx, &of, readPayment, d.PaymentID); err != nil {
 			return exchange.ChainPayment{}, none, err
 		}
 		p, err := t.addPayment(ctx, by, &noncePayment{}, exchange.ChainPayment{
-			Purpose: exchange.ForNonceAdvance, ObjectID: d.ID, Network: d.Network, Amount: advanceAmount, WalletID: of.FeeWalletID.UUID,
+			Purpose: exchange.ForNonceAdvance, ObjectID: d.ID, Network: d.Network, Amount: advanceAmount, WalletID: of.FeeWalletID,
 			ToAddress: d.NonceAccount, ApprovedBy: byPolicy,
 		})
 		return p, none, err

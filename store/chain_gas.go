@@ -14,12 +14,11 @@ const readGasWallet = `SELECT ` + walletColumns + ` FROM wallets
 WHERE owner_id IS NULL AND purpose = 'gas' AND network = $1 AND type = 'hot' AND custody = 'custodial' ORDER BY created_at, id LIMIT 1`
 
 func (t unitTx) gasWallet(ctx context.Context, n exchange.Network) (exchange.Wallet, bool, error) {
-	var rows []walletRow
+	var rows []exchange.Wallet
 	if err := t.All(ctx, &rows, readGasWallet, n); err != nil || len(rows) == 0 {
 		return exchange.Wallet{}, false, err
 	}
-	w, err := rows[0].wallet()
-	return w, err == nil, err
+	return rows[0], true, nil
 }
 
 // sponsor makes the house's gas wallet pay the fee of a payment. The gas wallet's own payments pay their own fees, as
@@ -80,16 +79,13 @@ func (t unitTx) topUp(ctx context.Context, paymentID uuid.UUID, amount money.Amo
 		return none, err
 	}
 	gas := &gasPayment{payment: p, object: object}
-	var rows []paymentRow
+	var rows []exchange.ChainPayment
 	if err := t.All(ctx, &rows, lastTopUp, paymentID); err != nil {
 		return none, err
 	}
 	n := 1
 	if len(rows) == 1 {
-		last, err := rows[0].payment()
-		if err != nil {
-			return none, err
-		}
+		last := rows[0]
 		switch last.Status {
 		case exchange.ChainApproved, exchange.ChainSigned, exchange.ChainBroadcast, exchange.ChainIncluded:
 			return last, nil

@@ -71,7 +71,7 @@ func (t unitTx) lockObject(ctx context.Context, purpose exchange.ChainPurpose, i
 
 // objectOf finds a payment with its object, both locked.
 func (t unitTx) objectOf(ctx context.Context, paymentID uuid.UUID) (paymentObject, exchange.ChainPayment, error) {
-	var r paymentRow
+	var r exchange.ChainPayment
 	if err := t.Get(ctx, &r, readPayment, paymentID); err != nil {
 		return nil, exchange.ChainPayment{}, translate(err, "chain payment")
 	}
@@ -82,8 +82,7 @@ func (t unitTx) objectOf(ctx context.Context, paymentID uuid.UUID) (paymentObjec
 	if err := t.Get(ctx, &r, lockPayment, paymentID); err != nil {
 		return nil, exchange.ChainPayment{}, translate(err, "chain payment")
 	}
-	p, err := r.payment()
-	return object, p, err
+	return object, r, nil
 }
 
 // orderPayment is an order whose crypto a payment delivers.

@@ -2,62 +2,16 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
-const paymentColumns = `p.id, p.purpose, p.object_id, p.n, p.network, p.asset, p.amount, p.wallet_id, p.from_address, p.to_address, p.fee_wallet_id,
-	p.fee_payer, p.hold_id, p.intent_hash, p.status, p.detail, p.tx_id, p.block, p.fee, p.approved_by, p.created_at, p.updated_at, p.completed_at, p.version`
-
-// paymentRow is a row of chain_payments.
-type paymentRow struct {
-	ID          uuid.UUID
-	Purpose     exchange.ChainPurpose
-	ObjectID    uuid.UUID `db:"object_id"`
-	N           int
-	Network     exchange.Network
-	Asset       money.Asset
-	Amount      decimal.Decimal
-	WalletID    uuid.UUID     `db:"wallet_id"`
-	FromAddress string        `db:"from_address"`
-	ToAddress   string        `db:"to_address"`
-	FeeWalletID uuid.NullUUID `db:"fee_wallet_id"`
-	FeePayer    string        `db:"fee_payer"`
-	HoldID      uuid.NullUUID `db:"hold_id"`
-	IntentHash  string        `db:"intent_hash"`
-	Status      exchange.ChainPaymentStatus
-	Detail      string
-	TxID        string `db:"tx_id"`
-	Block       int64
-	Fee         decimal.Decimal
-	ApprovedBy  string       `db:"approved_by"`
-	CreatedAt   time.Time    `db:"created_at"`
-	UpdatedAt   time.Time    `db:"updated_at"`
-	CompletedAt sql.NullTime `db:"completed_at"`
-	Version     int64
-}
-
-func (r paymentRow) payment() (exchange.ChainPayment, error) {
-	p := exchange.ChainPayment{
-		ID: r.ID, Purpose: r.Purpose, ObjectID: r.ObjectID, N: r.N, Network: r.Network, WalletID: r.WalletID, FromAddress: r.FromAddress,
-		ToAddress: r.ToAddress, FeeWalletID: r.FeeWalletID.UUID, FeePayer: r.FeePayer, HoldID: r.HoldID.UUID, IntentHash: r.IntentHash,
-		Status: r.Status, Detail: r.Detail, TxID: r.TxID, Block: uint64(max(r.Block, 0)), ApprovedBy: r.ApprovedBy, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-		CompletedAt: utc(r.CompletedAt), Version: r.Version,
-	}
-	var err error
-	if p.Amount, err = amountOf(r.Asset, r.Amount); err != nil {
-		return p, err
-	}
-	p.Fee, err = amountOf(r.Network.NativeCoin(), r.Fee)
-	return p, err
-}
+const paymentColumns = `p.id, p.purpose, p.object_id, p.n, p.network, p.amount||' '||p.asset AS amount, p.wallet_id, p.from_address, p.to_address, p.fee_wallet_id,
+	p.fee_payer, p.hold_id, p.intent_hash, p.status, p.detail, p.tx_id, p.block, p.fee||' '||p.network AS fee, p.approved_by, p.created_at, p.updated_at, p.completed_at, p.version`
 
 func paymentSnapshot(p exchange.ChainPayment) map[string]any {
 	return map[string]any{
@@ -75,29 +29,28 @@ const lockPayment = `SELECT ` + paymentColumns + ` FROM chain_payments p WHERE p
 
 // ChainPayment reads a chain payment.
 func (s *Store) ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error) {
-	var r paymentRow
+	var r exchange.ChainPayment
 	if err := s.db.Get(ctx, &r, readPayment, id); err != nil {
 		return exchange.ChainPayment{}, translate(err, "chain payment")
 	}
-	return r.payment()
+	return r, nil
 }
 
 // ChainPaymentOf reads the chain payment that carries out an object, the latest where there are several.
 func (s *Store) ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, error) {
-	var r paymentRow
+	var r exchange.ChainPayment
 	if err := s.db.Get(ctx, &r, readPaymentOf, purpose, objectID); err != nil {
 		return exchange.ChainPayment{}, translate(err, "chain payment")
 	}
-	return r.payment()
+	return r, nil
 }
 
 func (t unitTx) paymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, bool, error) {
-	var rows []paymentRow
+	var rows []exchange.ChainPayment
 	if err := t.All(ctx, &rows, readPaymentOf, purpose, objectID); err != nil || len(rows) == 0 {
 		return exchange.ChainPayment{}, false, err
 	}
-	p, err := rows[0].payment()
-	return p, true, err
+	return rows[0], true, nil
 }
 
 const insertPayment = `
@@ -120,7 +73,7 @@ func (t unitTx) approvePayment(ctx context.Context, o exchange.Order) (exchange.
 // sending wallet, recipient, hold and approver; addPayment sets the sender's address, the fee payer and the hash. A
 // zero N means 1.
 func (t unitTx) addPayment(ctx context.Context, by exchange.Principal, object paymentObject, p exchange.ChainPayment) (exchange.ChainPayment, error) {
-	var w walletRow
+	var w exchange.Wallet
 	if err := t.Get(ctx, &w, readWallet, p.WalletID); err != nil {
 		return p, translate(err, "wallet")
 	}

@@ -35,13 +35,11 @@ func (s *Store) chainStep(ctx context.Context, attemptID uuid.UUID, fn func(cont
 		if st.object, st.payment, err = t.objectOf(ctx, paymentID); err != nil {
 			return st.payment, st.posting, err
 		}
-		var r txRow
+		var r exchange.ChainAttempt
 		if err := t.Get(ctx, &r, lockTx, attemptID); err != nil {
 			return st.payment, st.posting, translate(err, "transaction")
 		}
-		if st.tx, err = r.attempt(); err != nil {
-			return st.payment, st.posting, err
-		}
+		st.tx = r
 		err = fn(ctx, st)
 		return st.payment, st.posting, err
 	})

@@ -59,15 +59,13 @@ func (t unitTx) openCryptoRefund(ctx context.Context, c cryptoRefund, by exchang
 	if f.Address == "" {
 		f.Detail = string(exchange.RefundWaitsAddress)
 	}
-	var r refundRow
+	var r exchange.Refund
 	err = t.Get(ctx, &r, insertCryptoRefund, id, nullID(f.OrderID), nullID(f.ExceptionID), f.Amount.Asset(), f.Amount.Decimal(), f.Reason, f.Detail,
 		nullID(f.DepositID), f.WalletID, f.Network, f.Address, f.HoldID, f.Value.Decimal(), f.Intent(), nullID(f.RequestedBy), nullID(f.AddressedBy), t.s.now())
 	if err != nil {
 		return f, err
 	}
-	if f, err = r.refund(); err != nil {
-		return f, err
-	}
+	f = r
 	return f, t.record(ctx, auditEvent{
 		by: by, object: "refund", id: id, name: "refund.pending", owner: c.order.CustomerID, vendor: c.order.VendorID, after: refundSnapshot(f, f.Detail),
 	})
@@ -121,11 +119,11 @@ func (t unitTx) refundValue(ctx context.Context, m money.Amount) (money.Amount, 
 const payingClaim = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE order_id = $1 AND kind IN ('exact', 'repriced')`
 
 func (t unitTx) claimOf(ctx context.Context, orderID uuid.UUID) (exchange.EscrowClaim, error) {
-	var r claimRow
+	var r exchange.EscrowClaim
 	if err := t.Get(ctx, &r, payingClaim, orderID); err != nil {
 		return exchange.EscrowClaim{}, translate(err, "deposit of the order")
 	}
-	return r.claim()
+	return r, nil
 }
 
 // OpenChainRefund opens a refund in crypto. An order whose crypto was taken fails in the same transaction and its
@@ -208,17 +206,14 @@ const isHotHouse = `SELECT EXISTS (SELECT FROM wallets WHERE id = $1 AND owner_i
 // strayDeposit finds the deposit of an exception, if it may be refunded or moved: it lies in a hot wallet of the
 // house, and no alarm about its transaction is open.
 func (t unitTx) strayDeposit(ctx context.Context, x exchange.PaymentException) (exchange.ChainDeposit, error) {
-	var rows []depositRow
+	var rows []exchange.ChainDeposit
 	if err := t.All(ctx, &rows, depositOfException, x.ID); err != nil {
 		return exchange.ChainDeposit{}, err
 	}
 	if len(rows) == 0 || x.Kind == exchange.ExcReconciliation || x.Kind == exchange.ExcPaidTwice {
 		return exchange.ChainDeposit{}, exchange.Errorf(exchange.CodeStateConflict, "The exception has no crypto deposit that could be refunded.")
 	}
-	d, err := rows[0].deposit()
-	if err != nil {
-		return d, err
-	}
+	d := rows[0]
 	var alarm, ours bool
 	if err := t.Get(ctx, &alarm, alarmOfDeposit, d.ID); err != nil {
 		return d, err

@@ -58,7 +58,7 @@ func (s *Store) ApproveSweep(ctx context.Context, orderID uuid.UUID) (exchange.C
 		if err != nil {
 			return exchange.ChainPayment{}, none, err
 		}
-		var to walletRow
+		var to exchange.Wallet
 		if err := t.Get(ctx, &to, readWallet, o.WalletID); err != nil {
 			return exchange.ChainPayment{}, none, translate(err, "wallet")
 		}
@@ -73,7 +73,7 @@ func (s *Store) ApproveSweep(ctx context.Context, orderID uuid.UUID) (exchange.C
 // paidOut refuses an order whose payee has not received the shillings. A failed order counts as paid out when a payout
 // recorded as refused was later proven to have paid.
 func (t unitTx) paidOut(ctx context.Context, o exchange.Order) error {
-	var rows []orderPayoutRow
+	var rows []exchange.OrderPayout
 	if err := t.All(ctx, &rows, readOrderPayout, o.ID); err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (s *Store) ApproveKeptSweep(ctx context.Context, exceptionID uuid.UUID) (ex
 		if err != nil {
 			return exchange.ChainPayment{}, none, err
 		}
-		var rows []walletRow
+		var rows []exchange.Wallet
 		if err := t.All(ctx, &rows, readTreasury, d.Network); err != nil {
 			return exchange.ChainPayment{}, none, err
 		}

@@ -3,63 +3,17 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 	"kivuko/store/pg"
 )
 
-const attemptColumns = `id, direction, order_id, refund_id, provider, status, soft, asset, amount, phone, reference, merchant_request_id,
-	checkout_request_id, conversation_id, result_code, result_text, receipt, moved, workflow_id, hold_id, created_at, submitted_at, settled_at, version`
-
-// attemptRow is a row of payment_attempts without the hash of its token.
-type attemptRow struct {
-	ID                uuid.UUID
-	Direction         exchange.PaymentDirection
-	OrderID           uuid.UUID     `db:"order_id"`
-	RefundID          uuid.NullUUID `db:"refund_id"`
-	Provider          string
-	Status            exchange.AttemptStatus
-	Soft              bool
-	Asset             money.Asset
-	Amount            decimal.Decimal
-	Phone             exchange.Phone
-	Reference         string
-	MerchantRequestID string `db:"merchant_request_id"`
-	CheckoutRequestID string `db:"checkout_request_id"`
-	ConversationID    string `db:"conversation_id"`
-	ResultCode        string `db:"result_code"`
-	ResultText        string `db:"result_text"`
-	Receipt           string
-	Moved             decimal.Decimal
-	WorkflowID        string        `db:"workflow_id"`
-	HoldID            uuid.NullUUID `db:"hold_id"`
-	CreatedAt         time.Time     `db:"created_at"`
-	SubmittedAt       sql.NullTime  `db:"submitted_at"`
-	SettledAt         sql.NullTime  `db:"settled_at"`
-	Version           int64
-}
-
-func (r attemptRow) attempt() (exchange.PaymentAttempt, error) {
-	a := exchange.PaymentAttempt{
-		ID: r.ID, Direction: r.Direction, OrderID: r.OrderID, RefundID: r.RefundID.UUID, Provider: r.Provider, Status: r.Status, Soft: r.Soft,
-		Phone: r.Phone, Reference: r.Reference, MerchantRequestID: r.MerchantRequestID, CheckoutRequestID: r.CheckoutRequestID,
-		ConversationID: r.ConversationID, ResultCode: r.ResultCode, ResultText: r.ResultText, Receipt: r.Receipt, WorkflowID: r.WorkflowID,
-		CreatedAt: r.CreatedAt.UTC(), SubmittedAt: utc(r.SubmittedAt), SettledAt: utc(r.SettledAt), Version: r.Version,
-	}
-	var err error
-	if a.Amount, err = amountOf(r.Asset, r.Amount); err != nil {
-		return a, err
-	}
-	a.Moved, err = amountOf(r.Asset, r.Moved)
-	return a, err
-}
+const attemptColumns = `id, direction, order_id, refund_id, provider, status, soft, amount||' '||asset AS amount, '' AS callback_token, phone, reference, merchant_request_id,
+	checkout_request_id, conversation_id, result_code, result_text, receipt, moved||' '||asset AS moved, workflow_id, created_at, submitted_at, settled_at, version`
 
 func attemptSnapshot(a exchange.PaymentAttempt) map[string]any {
 	return map[string]any{
@@ -127,12 +81,13 @@ func (s *Store) BeginAttempt(ctx context.Context, a exchange.PaymentAttempt) (ex
 
 // beganBefore finds the attempt that an earlier identical call stored.
 func (t unitTx) beganBefore(ctx context.Context, a exchange.PaymentAttempt) (exchange.PaymentAttempt, bool, error) {
-	var rows []attemptRow
+	var rows []exchange.PaymentAttempt
 	if err := t.All(ctx, &rows, readAttempt, a.ID); err != nil || len(rows) == 0 {
 		return exchange.PaymentAttempt{}, false, err
 	}
-	old, err := rows[0].attempt()
-	if err == nil && (old.OrderID != a.OrderID || old.Direction != a.Direction || old.RefundID != a.RefundID || !old.Amount.Equal(a.Amount)) {
+	old := rows[0]
+	var err error
+	if old.OrderID != a.OrderID || old.Direction != a.Direction || old.RefundID != a.RefundID || !old.Amount.Equal(a.Amount) {
 		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another payment attempt.")
 	}
 	return old, true, err
@@ -144,7 +99,7 @@ func (t unitTx) insertAttempt(ctx context.Context, a exchange.PaymentAttempt, ho
 		h := sha256.Sum256([]byte(a.CallbackToken))
 		token = h[:]
 	}
-	var r attemptRow
+	var r exchange.PaymentAttempt
 	err := t.Get(ctx, &r, insertAttempt, a.ID, a.Direction, a.OrderID, nullID(a.RefundID), a.Provider, a.Amount.Asset(), a.Amount.Decimal(),
 		a.Phone.Digits(), a.Reference, token, a.WorkflowID, nullID(hold), t.s.now())
 	if err != nil {
@@ -153,9 +108,8 @@ func (t unitTx) insertAttempt(ctx context.Context, a exchange.PaymentAttempt, ho
 		}
 		return exchange.PaymentAttempt{}, err
 	}
-	created, err := r.attempt()
-	created.CallbackToken = a.CallbackToken
-	return created, err
+	r.CallbackToken = a.CallbackToken
+	return r, nil
 }
 
 // Attempt reads an attempt.
@@ -172,11 +126,11 @@ func (s *Store) AttemptByToken(ctx context.Context, token string) (exchange.Paym
 }
 
 func (s *Store) oneAttempt(ctx context.Context, query string, key any) (exchange.PaymentAttempt, error) {
-	var r attemptRow
+	var r exchange.PaymentAttempt
 	if err := s.db.Get(ctx, &r, query, key); err != nil {
 		return exchange.PaymentAttempt{}, translate(err, "payment attempt")
 	}
-	return r.attempt()
+	return r, nil
 }
 
 const readOpenAttempt = `SELECT ` + attemptColumns + ` FROM payment_attempts
@@ -198,20 +152,16 @@ const lockOrderOf = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = (SEL
 
 // lockedAttempt reads and locks an attempt and its order.
 func (t unitTx) lockedAttempt(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.PaymentAttempt, error) {
-	var found orderRow
+	var found exchange.Order
 	if err := t.Get(ctx, &found, lockOrderOf, id); err != nil {
 		return exchange.Order{}, exchange.PaymentAttempt{}, translate(err, "payment attempt")
 	}
-	o, err := found.order()
-	if err != nil {
-		return o, exchange.PaymentAttempt{}, err
-	}
-	var r attemptRow
+	o := found
+	var r exchange.PaymentAttempt
 	if err := t.Get(ctx, &r, lockAttempt, id); err != nil {
 		return o, exchange.PaymentAttempt{}, translate(err, "payment attempt")
 	}
-	a, err := r.attempt()
-	return o, a, err
+	return o, r, nil
 }
 
 const saveAttempt = `

@@ -7,43 +7,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
-const c2bColumns = `id, receipt, status, asset, amount, reference, party_hash, paid_at, order_id, attempt_id, exception_id, notified_at, listed_at, booked_at, disputed, created_at, updated_at`
-
-// c2bRow is a row of c2b_payments.
-type c2bRow struct {
-	ID          uuid.UUID
-	Receipt     string
-	Status      exchange.C2BStatus
-	Asset       money.Asset
-	Amount      decimal.Decimal
-	Reference   string
-	PartyHash   string        `db:"party_hash"`
-	PaidAt      time.Time     `db:"paid_at"`
-	OrderID     uuid.NullUUID `db:"order_id"`
-	AttemptID   uuid.NullUUID `db:"attempt_id"`
-	ExceptionID uuid.NullUUID `db:"exception_id"`
-	NotifiedAt  sql.NullTime  `db:"notified_at"`
-	ListedAt    sql.NullTime  `db:"listed_at"`
-	BookedAt    sql.NullTime  `db:"booked_at"`
-	Disputed    bool
-	CreatedAt   time.Time `db:"created_at"`
-	UpdatedAt   time.Time `db:"updated_at"`
-}
-
-func (r c2bRow) payment() (exchange.C2BPayment, error) {
-	m, err := amountOf(r.Asset, r.Amount)
-	return exchange.C2BPayment{
-		ID: r.ID, Receipt: r.Receipt, Status: r.Status, Amount: m, Reference: r.Reference, PartyHash: r.PartyHash, PaidAt: r.PaidAt.UTC(),
-		OrderID: r.OrderID.UUID, AttemptID: r.AttemptID.UUID, ExceptionID: r.ExceptionID.UUID, NotifiedAt: moment(r.NotifiedAt), ListedAt: moment(r.ListedAt),
-		BookedAt: moment(r.BookedAt), Disputed: r.Disputed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-	}, err
-}
+const c2bColumns = `id, receipt, status, amount||' '||asset AS amount, reference, party_hash, paid_at, order_id, attempt_id, exception_id, notified_at, listed_at, booked_at, disputed, created_at, updated_at`
 
 func moment(t sql.NullTime) time.Time {
 	if !t.Valid {
@@ -160,21 +129,21 @@ func (s *Store) TakeReceipt(ctx context.Context, o exchange.Observation) (exchan
 	if err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
 		return exchange.C2BTaken{}, err
 	}
-	var r c2bRow
+	var r exchange.C2BPayment
 	if err := s.db.Get(ctx, &r, readC2BByReceipt, o.Receipt); err != nil {
 		return exchange.C2BTaken{}, translate(err, "payment")
 	}
-	p, err := r.payment()
+	p := r
 	taken := exchange.C2BTaken{Payment: p, New: born}
-	if err != nil || p.Status == exchange.C2BMatched || p.ExceptionID != uuid.Nil {
-		return taken, err
+	if p.Status == exchange.C2BMatched || p.ExceptionID != uuid.Nil {
+		return taken, nil
 	}
-	var rows []attemptRow
+	var rows []exchange.PaymentAttempt
 	if err := s.db.All(ctx, &rows, readWaitingAttempt, p.Reference); err != nil || len(rows) == 0 {
 		return taken, translate(err, "payment attempt")
 	}
-	taken.Waiting, err = rows[0].attempt()
-	return taken, err
+	taken.Waiting = rows[0]
+	return taken, nil
 }
 
 // C2BFilter narrows a list of payments to our number. Nil and zero fields do not filter.
@@ -209,11 +178,10 @@ func (s *Store) ListC2B(ctx context.Context, f C2BFilter, p Page) ([]exchange.C2
 	if f.Disputed != nil {
 		w.add(`disputed = ?`, *f.Disputed)
 	}
-	var rows []c2bRow
+	var rows []exchange.C2BPayment
 	total, err := s.page(ctx, &rows, list{columns: c2bColumns, from: "c2b_payments", where: w, order: "paid_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "payment")
 	}
-	all, err := convert(rows, c2bRow.payment)
-	return all, total, err
+	return rows, total, nil
 }

@@ -13,16 +13,13 @@ WHERE order_id = $1 AND direction = 'collection' ORDER BY created_at, id`
 
 // Collections reads every prompt that was made for an order, oldest first.
 func (s *Store) Collections(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error) {
-	var rows []attemptRow
+	var rows []exchange.PaymentAttempt
 	if err := s.db.All(ctx, &rows, readCollections, orderID); err != nil {
 		return nil, translate(err, "payment attempts")
 	}
 	list := make([]exchange.PaymentAttempt, 0, len(rows))
 	for _, r := range rows {
-		a, err := r.attempt()
-		if err != nil {
-			return nil, err
-		}
+		a := r
 		list = append(list, a)
 	}
 	return list, nil

@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -18,29 +16,6 @@ type ControlFilter struct {
 }
 
 const controlColumns = `c.id, c.kind, c.subject_id, c.was, c.change, c.proposed_by, c.proposed_at, c.expires_at, c.status, c.decided_by, c.decided_at, c.note`
-
-// controlRow is a row of control_changes.
-type controlRow struct {
-	ID         uuid.UUID
-	Kind       exchange.ControlKind
-	SubjectID  uuid.NullUUID `db:"subject_id"`
-	Was        []byte
-	Change     []byte
-	ProposedBy uuid.UUID `db:"proposed_by"`
-	ProposedAt time.Time `db:"proposed_at"`
-	ExpiresAt  time.Time `db:"expires_at"`
-	Status     exchange.ControlStatus
-	DecidedBy  uuid.NullUUID `db:"decided_by"`
-	DecidedAt  sql.NullTime  `db:"decided_at"`
-	Note       string
-}
-
-func (r controlRow) change() (exchange.ControlChange, error) {
-	return exchange.ControlChange{
-		ID: r.ID, Kind: r.Kind, SubjectID: r.SubjectID.UUID, Was: r.Was, Change: r.Change, ProposedBy: r.ProposedBy, ProposedAt: r.ProposedAt.UTC(),
-		ExpiresAt: r.ExpiresAt.UTC(), Status: r.Status, DecidedBy: r.DecidedBy.UUID, DecidedAt: utc(r.DecidedAt), Note: r.Note,
-	}, nil
-}
 
 func controlSnapshot(c exchange.ControlChange) map[string]any {
 	return map[string]any{
@@ -76,12 +51,12 @@ func (t unitTx) propose(ctx context.Context, kind exchange.ControlKind, subject 
 		return none, err
 	}
 	now := t.s.now()
-	var known []controlRow
+	var known []exchange.ControlChange
 	if err := t.All(ctx, &known, samePending, now, kind, nullID(subject), by.UserID, before, after); err != nil {
 		return none, err
 	}
 	if len(known) > 0 {
-		return known[0].change()
+		return known[0], nil
 	}
 	var waiting int
 	if err := t.Get(ctx, &waiting, countPending, now); err != nil {
@@ -94,14 +69,11 @@ func (t unitTx) propose(ctx context.Context, kind exchange.ControlKind, subject 
 	if err != nil {
 		return none, err
 	}
-	var r controlRow
+	var r exchange.ControlChange
 	if err := t.Get(ctx, &r, insertControl, id, kind, nullID(subject), before, after, by.UserID, now, now.Add(exchange.ControlChangeLife)); err != nil {
 		return none, err
 	}
-	c, err := r.change()
-	if err != nil {
-		return c, err
-	}
+	c := r
 	return c, t.record(ctx, auditEvent{by: by, object: "control_change", id: id, name: "control_change.proposed", after: controlSnapshot(c)})
 }
 
@@ -125,13 +97,13 @@ func (s *Store) RejectChange(ctx context.Context, id uuid.UUID, note string, by 
 func (s *Store) decideChange(ctx context.Context, id uuid.UUID, to exchange.ControlStatus, note string, by exchange.Principal) (exchange.ControlChange, error) {
 	return change(ctx, s, "change", id, func(ctx context.Context, t unitTx) (exchange.ControlChange, exchange.Posting, error) {
 		var none exchange.Posting
-		var r controlRow
+		var r exchange.ControlChange
 		if err := t.Get(ctx, &r, lockControl, id); err != nil {
 			return exchange.ControlChange{}, none, err
 		}
-		before, err := r.change()
-		if err != nil || (before.Status == to && before.DecidedBy == by.UserID) {
-			return before, none, err
+		before := r
+		if before.Status == to && before.DecidedBy == by.UserID {
+			return before, none, nil
 		}
 		if before.Status != exchange.ControlPending {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The change was already %s.", before.Status)
@@ -146,6 +118,7 @@ func (s *Store) decideChange(ctx context.Context, id uuid.UUID, to exchange.Cont
 		}
 		var p exchange.Posting
 		if to == exchange.ControlConfirmed {
+			var err error
 			if p, err = t.apply(ctx, c, by); err != nil {
 				return before, none, err
 			}
@@ -158,7 +131,7 @@ const maxControlNote = 500
 
 // mayDecideChange refuses a decision by an officer who may not take it. The triggers of the table refuse it too.
 func (t unitTx) mayDecideChange(ctx context.Context, c exchange.ControlChange, to exchange.ControlStatus, decider uuid.UUID) error {
-	var u userRow
+	var u exchange.User
 	if err := t.Get(ctx, &u, readUser, decider); err != nil {
 		return translate(err, "user")
 	}
@@ -177,7 +150,7 @@ func (t unitTx) mayDecideChange(ctx context.Context, c exchange.ControlChange, t
 	if !t.s.now().Before(c.ExpiresAt) {
 		return exchange.Errorf(exchange.CodeExpired, "The time for confirming the change is over. Propose it again.")
 	}
-	var proposer userRow
+	var proposer exchange.User
 	if err := t.Get(ctx, &proposer, readUser, c.ProposedBy); err != nil {
 		return translate(err, "user")
 	}
@@ -199,11 +172,11 @@ const readControl = `SELECT ` + controlColumns + ` FROM control_changes c WHERE 
 
 // ControlChange reads a control change.
 func (s *Store) ControlChange(ctx context.Context, id uuid.UUID) (exchange.ControlChange, error) {
-	var r controlRow
+	var r exchange.ControlChange
 	if err := s.db.Get(ctx, &r, readControl, id); err != nil {
 		return exchange.ControlChange{}, translate(err, "change")
 	}
-	return r.change()
+	return r, nil
 }
 
 // ControlChanges pages through the control changes, newest first, with their number.
@@ -211,13 +184,12 @@ func (s *Store) ControlChanges(ctx context.Context, f ControlFilter, p Page) ([]
 	var w where
 	w.eq("c.status", string(f.Status))
 	w.id("c.subject_id", f.SubjectID)
-	var rows []controlRow
+	var rows []exchange.ControlChange
 	total, err := s.page(ctx, &rows, list{columns: controlColumns, from: "control_changes c", where: w, order: "c.proposed_at DESC, c.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "change")
 	}
-	all, err := convert(rows, controlRow.change)
-	return all, total, err
+	return rows, total, nil
 }
 
 const readWaiting = `SELECT ` + controlColumns + ` FROM control_changes c JOIN users p ON p.id = c.proposed_by JOIN users d ON d.id = $1
@@ -226,9 +198,9 @@ WHERE c.status = 'pending' AND c.expires_at > $2 AND c.proposed_by <> $1 AND c.s
 
 // ChangesFor lists every change that an officer may confirm, oldest first.
 func (s *Store) ChangesFor(ctx context.Context, officer uuid.UUID) ([]exchange.ControlChange, error) {
-	var rows []controlRow
+	var rows []exchange.ControlChange
 	if err := s.db.All(ctx, &rows, readWaiting, officer, s.now(), exchange.MaxPendingControlChanges); err != nil {
 		return nil, translate(err, "change")
 	}
-	return convert(rows, controlRow.change)
+	return rows, nil
 }

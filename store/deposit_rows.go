@@ -2,13 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"math"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -18,43 +15,8 @@ import (
 // maxHeight is above every block.
 const maxHeight = math.MaxInt64
 
-const depositColumns = `id, network, tx_id, event_index, from_address, to_address, asset, amount, wallet_id, from_wallet_id, kind, status, payment_id,
-	exception_id, block, block_id, block_time, created_at, final_at, version, other_senders`
-
-// depositRow is a row of chain_deposits.
-type depositRow struct {
-	ID           uuid.UUID
-	Network      exchange.Network
-	TxID         string `db:"tx_id"`
-	Index        int64  `db:"event_index"`
-	From         string `db:"from_address"`
-	To           string `db:"to_address"`
-	Asset        money.Asset
-	Amount       decimal.Decimal
-	WalletID     uuid.NullUUID `db:"wallet_id"`
-	FromWalletID uuid.NullUUID `db:"from_wallet_id"`
-	Kind         exchange.DepositKind
-	Status       exchange.ChainDepositStatus
-	PaymentID    uuid.NullUUID `db:"payment_id"`
-	ExceptionID  uuid.NullUUID `db:"exception_id"`
-	Block        int64
-	BlockID      string       `db:"block_id"`
-	BlockTime    sql.NullTime `db:"block_time"`
-	CreatedAt    time.Time    `db:"created_at"`
-	FinalAt      sql.NullTime `db:"final_at"`
-	Version      int64
-	Others       pq.StringArray `db:"other_senders"`
-}
-
-func (r depositRow) deposit() (exchange.ChainDeposit, error) {
-	m, err := amountOf(r.Asset, r.Amount)
-	return exchange.ChainDeposit{
-		ID: r.ID, Network: r.Network, TxID: r.TxID, Index: uint32(r.Index), From: r.From, To: r.To, Amount: m, //nolint:gosec // G115: it was one when it was written
-		WalletID: r.WalletID.UUID, FromWalletID: r.FromWalletID.UUID, Kind: r.Kind, Status: r.Status, PaymentID: r.PaymentID.UUID,
-		ExceptionID: r.ExceptionID.UUID, Block: height(r.Block), BlockID: r.BlockID, BlockTime: utc(r.BlockTime), CreatedAt: r.CreatedAt.UTC(),
-		FinalAt: utc(r.FinalAt), Version: r.Version, Others: r.Others,
-	}, err
-}
+const depositColumns = `id, network, tx_id, event_index AS index, from_address AS "from", to_address AS "to", amount||' '||asset AS amount, wallet_id, from_wallet_id, kind, status, payment_id,
+	exception_id, block, block_id, block_time, created_at, final_at, version, other_senders AS others`
 
 func depositSnapshot(d exchange.ChainDeposit) map[string]any {
 	return map[string]any{
@@ -79,11 +41,11 @@ const readDeposit = `SELECT ` + depositColumns + ` FROM chain_deposits WHERE id 
 
 // ChainDeposit reads one movement.
 func (s *Store) ChainDeposit(ctx context.Context, id uuid.UUID) (exchange.ChainDeposit, error) {
-	var r depositRow
+	var r exchange.ChainDeposit
 	if err := s.db.Get(ctx, &r, readDeposit, id); err != nil {
 		return exchange.ChainDeposit{}, translate(err, "chain deposit")
 	}
-	return r.deposit()
+	return r, nil
 }
 
 // ListChainDeposits pages through the movements, newest first, with their number.
@@ -99,13 +61,12 @@ func (s *Store) ListChainDeposits(ctx context.Context, f ChainDepositFilter, p P
 	w.eq("tx_id", f.TxID)
 	w.eq("status", string(f.Status))
 	w.eq("kind", string(f.Kind))
-	var rows []depositRow
+	var rows []exchange.ChainDeposit
 	total, err := s.page(ctx, &rows, list{columns: depositColumns, from: "chain_deposits", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "chain deposit")
 	}
-	all, err := convert(rows, depositRow.deposit)
-	return all, total, err
+	return rows, total, nil
 }
 
 const insertDeposit = `
@@ -119,14 +80,14 @@ func (t unitTx) addDeposit(ctx context.Context, d exchange.ChainDeposit) (exchan
 	if err != nil {
 		return d, err
 	}
-	var r depositRow
+	var r exchange.ChainDeposit
 	err = t.Get(ctx, &r, insertDeposit, id, d.Network, d.TxID, int64(d.Index), d.From, d.To, d.Amount.Asset(), d.Amount.Decimal(), nullID(d.WalletID),
 		nullID(d.FromWalletID), d.Kind, nullID(d.PaymentID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now(),
 		pq.StringArray(notNil(d.Others)))
 	if err != nil {
 		return d, err
 	}
-	return r.deposit()
+	return r, nil
 }
 
 const saveDeposit = `
@@ -145,7 +106,7 @@ func (t unitTx) saveDeposit(ctx context.Context, before, d exchange.ChainDeposit
 		}
 		from = exchange.ChainDepositMachine.Sources(d.Status)
 	}
-	var rows []depositRow
+	var rows []exchange.ChainDeposit
 	err := t.All(ctx, &rows, saveDeposit, before.ID, d.From, d.To, d.Amount.Asset(), d.Amount.Decimal(), nullID(d.WalletID), nullID(d.FromWalletID),
 		d.Kind, d.Status, nullID(d.PaymentID), nullID(d.ExceptionID), blockNumber(d.Block), d.BlockID, nullTime(d.BlockTime), t.s.now(),
 		nullTime(d.FinalAt), before.Version, pq.Array(from), pq.StringArray(notNil(d.Others)))
@@ -155,7 +116,7 @@ func (t unitTx) saveDeposit(ctx context.Context, before, d exchange.ChainDeposit
 	if err != nil {
 		return before, err
 	}
-	return rows[0].deposit()
+	return rows[0], nil
 }
 
 const orphanDeposits = `
@@ -164,14 +125,11 @@ WHERE network = $1 AND status = 'seen' AND block >= $2 AND block <= $3 RETURNING
 
 // orphan takes back the movements of a range of blocks that the chain no longer has.
 func (t unitTx) orphan(ctx context.Context, n exchange.Network, from uint64, to int64) error {
-	var rows []depositRow
+	var rows []exchange.ChainDeposit
 	if err := t.All(ctx, &rows, orphanDeposits, n, blockNumber(from), to, t.s.now()); err != nil || len(rows) == 0 {
 		return err
 	}
-	gone, err := convert(rows, depositRow.deposit)
-	if err != nil {
-		return err
-	}
+	gone := rows
 	sc := &scan{t: t, network: n}
 	if err := sc.loadEnds(ctx, gone); err != nil {
 		return err

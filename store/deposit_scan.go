@@ -265,16 +265,13 @@ func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 			return err
 		}
 	}
-	var rows []depositRow
+	var rows []exchange.ChainDeposit
 	if err := sc.t.All(ctx, &rows, depositsOfTx, sc.network, pq.Array(txs)); err != nil {
 		return err
 	}
 	sc.known = map[movementKey]exchange.ChainDeposit{}
 	for _, r := range rows {
-		d, err := r.deposit()
-		if err != nil {
-			return err
-		}
+		d := r
 		sc.known[movementKey{d.TxID, d.Index}] = d
 	}
 	var own []struct {

@@ -95,14 +95,11 @@ func (s *Store) AwaitDeposits(ctx context.Context, n exchange.Network, address, 
 		if err := t.Get(ctx, &w, readWait, wallet, workflowID); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
-		var rows []depositRow
+		var rows []exchange.ChainDeposit
 		if err := t.All(ctx, &rows, depositsSince, wallet, since); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
-		came, err := convert(rows, depositRow.deposit)
-		if err != nil {
-			return exchange.DepositWait{}, none, err
-		}
+		came := rows
 		for _, d := range came {
 			if err := t.addWakeups(ctx, []uuid.UUID{w.ID}, d); err != nil {
 				return exchange.DepositWait{}, none, err

@@ -76,17 +76,13 @@ VALUES ($1, 'treasury', 'counterpart', $2, $3, $4, $5, $6, $7, false, $8, $9, $9
 // addCounterpart creates a counterpart wallet. Its id derives from the wallet whose key it has.
 func (t unitTx) addCounterpart(ctx context.Context, of counterpartRow, n exchange.Network, address string) (walletEnd, error) {
 	label := "The " + string(n) + " side of " + string(of.Network) + " wallet " + of.Address
-	var row walletRow
+	var row exchange.Wallet
 	err := t.Get(ctx, &row, insertCounterpart, uuid.NewSHA1(of.ID, []byte("counterpart")), n, address, of.Asset, of.Type, of.Custody, clip(label, 200), of.ID, t.s.now())
 	if err != nil {
 		return walletEnd{}, err
 	}
-	w, err := row.wallet()
-	if err != nil {
-		return walletEnd{}, err
-	}
-	end := walletEnd{ID: w.ID, Address: w.Address, Purpose: w.Purpose, CounterpartOf: row.CounterpartOf}
-	return end, t.record(ctx, auditEvent{by: watching, object: "wallet", id: w.ID, name: "wallet.created", after: walletSnapshot(w)})
+	end := walletEnd{ID: row.ID, Address: row.Address, Purpose: row.Purpose, CounterpartOf: nullID(row.CounterpartOf)}
+	return end, t.record(ctx, auditEvent{by: watching, object: "wallet", id: row.ID, name: "wallet.created", after: walletSnapshot(row)})
 }
 
 const isCounterpart = `SELECT is_counterpart($1, $2)`

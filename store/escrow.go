@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/google/uuid"
@@ -19,52 +18,22 @@ type EscrowFilter struct {
 	Status  exchange.EscrowStatus
 }
 
-const escrowColumns = `a.id, a.network, w.address, a.status, escrow_trouble(a.id) AS trouble, l.order_id, l.leased_at, a.rest_until, a.last_used_at,
-    a.label, a.reason, a.updated_by, a.created_at, a.updated_at, a.version`
+const escrowColumns = `a.id, a.network, w.address, a.status, coalesce(escrow_trouble(a.id), '') AS trouble, l.order_id, l.leased_at, a.rest_until, a.last_used_at,
+    a.label, a.reason, NULL AS balances, a.updated_by, a.created_at, a.updated_at, a.version`
 
 const escrowTables = `escrow_addresses a JOIN wallets w ON w.id = a.id LEFT JOIN escrow_leases l ON l.wallet_id = a.id AND l.ended_at IS NULL`
-
-// escrowRow is a row of escrow_addresses with its lease.
-type escrowRow struct {
-	ID         uuid.UUID
-	Network    exchange.Network
-	Address    string
-	Status     exchange.EscrowStatus
-	Trouble    sql.NullString
-	OrderID    uuid.NullUUID `db:"order_id"`
-	LeasedAt   sql.NullTime  `db:"leased_at"`
-	RestUntil  sql.NullTime  `db:"rest_until"`
-	LastUsedAt sql.NullTime  `db:"last_used_at"`
-	Label      string
-	Reason     string
-	UpdatedBy  uuid.NullUUID `db:"updated_by"`
-	CreatedAt  time.Time     `db:"created_at"`
-	UpdatedAt  time.Time     `db:"updated_at"`
-	Version    int64
-}
-
-func (r escrowRow) address() (exchange.EscrowAddress, error) {
-	return exchange.EscrowAddress{
-		ID: r.ID, Network: r.Network, Address: r.Address, Status: r.Status, Trouble: exchange.EscrowTrouble(r.Trouble.String), OrderID: r.OrderID.UUID,
-		LeasedAt: utc(r.LeasedAt), RestUntil: utc(r.RestUntil), LastUsedAt: utc(r.LastUsedAt), Label: r.Label, Reason: r.Reason,
-		UpdatedBy: r.UpdatedBy.UUID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
-	}, nil
-}
 
 // EscrowAddresses pages through the pool, newest address first, with their number.
 func (s *Store) EscrowAddresses(ctx context.Context, f EscrowFilter, p Page) ([]exchange.EscrowAddress, int, error) {
 	var w where
 	w.eq("a.network", string(f.Network))
 	w.eq("a.status", string(f.Status))
-	var rows []escrowRow
+	var rows []exchange.EscrowAddress
 	total, err := s.page(ctx, &rows, list{columns: escrowColumns, from: escrowTables, where: w, order: "a.created_at DESC, a.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "escrow address")
 	}
-	all, err := convert(rows, escrowRow.address)
-	if err != nil {
-		return nil, 0, err
-	}
+	all := rows
 	return all, total, s.fillBalances(ctx, all)
 }
 
@@ -72,16 +41,13 @@ const readEscrow = `SELECT ` + escrowColumns + ` FROM ` + escrowTables + ` WHERE
 
 // EscrowAddress reads one address of the pool.
 func (s *Store) EscrowAddress(ctx context.Context, id uuid.UUID) (exchange.EscrowAddress, error) {
-	var r escrowRow
+	var r exchange.EscrowAddress
 	if err := s.db.Get(ctx, &r, readEscrow, id); err != nil {
 		return exchange.EscrowAddress{}, translate(err, "escrow address")
 	}
-	a, err := r.address()
-	if err != nil {
-		return a, err
-	}
+	a := r
 	one := []exchange.EscrowAddress{a}
-	err = s.fillBalances(ctx, one)
+	err := s.fillBalances(ctx, one)
 	return one[0], err
 }
 
@@ -143,17 +109,14 @@ UPDATE escrow_addresses SET status = $2, label = $3, reason = $4, updated_by = $
 // be enabled before it has rested or with money on it.
 func (s *Store) ChangeEscrow(ctx context.Context, id uuid.UUID, p EscrowPatch, by exchange.Principal) (exchange.EscrowAddress, error) {
 	err := s.inTx(ctx, "escrow address", func(t unitTx) error {
-		var r escrowRow
+		var r exchange.EscrowAddress
 		if err := t.Get(ctx, &r, lockEscrow, id); err != nil {
 			return err
 		}
-		before, err := r.address()
-		if err != nil {
+		if err := expect(p.IfVersion, r.Version); err != nil {
 			return err
 		}
-		if err := expect(p.IfVersion, before.Version); err != nil {
-			return err
-		}
+		before := r
 		a := before
 		if err := patchEscrow(&a, p, t.s.now()); err != nil {
 			return err
@@ -221,25 +184,7 @@ func patchEscrow(a *exchange.EscrowAddress, p EscrowPatch, now time.Time) error 
 	return nil
 }
 
-// policyRow is a row of escrow_policy.
-type policyRow struct {
-	Network   exchange.Network
-	KeepFree  int           `db:"keep_free"`
-	Most      int           `db:"most"`
-	Seconds   int64         `db:"rest_seconds"`
-	UpdatedBy uuid.NullUUID `db:"updated_by"`
-	UpdatedAt time.Time     `db:"updated_at"`
-	Version   int64
-}
-
-func (r policyRow) policy() (exchange.EscrowPolicy, error) {
-	return exchange.EscrowPolicy{
-		Network: r.Network, KeepFree: r.KeepFree, Most: r.Most, Rest: time.Duration(r.Seconds) * time.Second, UpdatedBy: r.UpdatedBy.UUID,
-		UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
-	}, nil
-}
-
-const policyColumns = `network, keep_free, most, rest_seconds, updated_by, updated_at, version`
+const policyColumns = `network, keep_free, most, rest_seconds::bigint * 1000000000 AS rest, updated_by, updated_at, version`
 
 const readPolicies = `SELECT ` + policyColumns + ` FROM escrow_policy ORDER BY network`
 
@@ -250,11 +195,11 @@ UPDATE escrow_policy SET keep_free = $2, most = $3, rest_seconds = $4, updated_b
 
 // EscrowPolicies reads the size limits of the pools and the rest time of their addresses, by network.
 func (s *Store) EscrowPolicies(ctx context.Context) ([]exchange.EscrowPolicy, error) {
-	var rows []policyRow
+	var rows []exchange.EscrowPolicy
 	if err := s.db.All(ctx, &rows, readPolicies); err != nil {
 		return nil, translate(err, "escrow policy")
 	}
-	return convert(rows, policyRow.policy)
+	return rows, nil
 }
 
 // EscrowPolicyPatch changes the policy of a network; nil leaves a field as it is.
@@ -308,11 +253,11 @@ func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p Es
 }
 
 func (t unitTx) lockedPolicy(ctx context.Context, n exchange.Network) (exchange.EscrowPolicy, error) {
-	var r policyRow
+	var r exchange.EscrowPolicy
 	if err := t.Get(ctx, &r, lockPolicy, n); err != nil {
 		return exchange.EscrowPolicy{}, translate(err, "network")
 	}
-	return r.policy()
+	return r, nil
 }
 
 // escrowPolicyID is the object id for the events of a network's policy.

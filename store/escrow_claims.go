@@ -3,51 +3,14 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 )
 
-const claimColumns = `id, deposit_id, payment_id, order_id, wallet_id, kind, asset, amount, hold_id, exception_id, taken, refunded, kept, created_at`
-
-// claimRow is a row of escrow_claims.
-type claimRow struct {
-	ID          uuid.UUID
-	DepositID   uuid.NullUUID `db:"deposit_id"`
-	PaymentID   uuid.NullUUID `db:"payment_id"`
-	OrderID     uuid.UUID     `db:"order_id"`
-	WalletID    uuid.UUID     `db:"wallet_id"`
-	Kind        exchange.ClaimKind
-	Asset       money.Asset
-	Amount      decimal.Decimal
-	HoldID      uuid.NullUUID `db:"hold_id"`
-	ExceptionID uuid.NullUUID `db:"exception_id"`
-	Taken       decimal.Decimal
-	Refunded    decimal.Decimal
-	Kept        decimal.Decimal
-	CreatedAt   time.Time `db:"created_at"`
-}
-
-func (r claimRow) claim() (exchange.EscrowClaim, error) {
-	c := exchange.EscrowClaim{
-		ID: r.ID, DepositID: r.DepositID.UUID, PaymentID: r.PaymentID.UUID, OrderID: r.OrderID, WalletID: r.WalletID, Kind: r.Kind,
-		HoldID: r.HoldID.UUID, ExceptionID: r.ExceptionID.UUID, CreatedAt: r.CreatedAt.UTC(),
-	}
-	for _, part := range []struct {
-		to *money.Amount
-		v  decimal.Decimal
-	}{{&c.Amount, r.Amount}, {&c.Taken, r.Taken}, {&c.Refunded, r.Refunded}, {&c.Kept, r.Kept}} {
-		var err error
-		if *part.to, err = amountOf(r.Asset, part.v); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
-}
+const claimColumns = `id, deposit_id, payment_id, order_id, wallet_id, kind, amount||' '||asset AS amount, hold_id, exception_id, taken||' '||asset AS taken,
+	refunded||' '||asset AS refunded, kept||' '||asset AS kept, created_at`
 
 const claimOfSource = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE deposit_id = $1 OR payment_id = $2`
 
@@ -69,7 +32,7 @@ func (t unitTx) claim(ctx context.Context, d exchange.ChainDeposit, order uuid.U
 
 // claimFunding records that a completed payment of ours has funded an order from a custodial wallet.
 func (t unitTx) claimFunding(ctx context.Context, p exchange.ChainPayment, order uuid.UUID) (exchange.EscrowClaim, error) {
-	var r walletRow
+	var r exchange.Wallet
 	if err := t.Get(ctx, &r, leasedWallet, order); err != nil {
 		return exchange.EscrowClaim{}, translate(err, "escrow lease")
 	}
@@ -82,13 +45,14 @@ func receiptOf(d exchange.ChainDeposit) string {
 }
 
 func (t unitTx) addClaim(ctx context.Context, c exchange.EscrowClaim, receipt string) (exchange.EscrowClaim, error) {
-	var rows []claimRow
+	var rows []exchange.EscrowClaim
 	if err := t.All(ctx, &rows, claimOfSource, nullID(c.DepositID), nullID(c.PaymentID)); err != nil {
 		return c, err
 	}
 	if len(rows) == 1 {
-		old, err := rows[0].claim()
-		if err == nil && (old.OrderID != c.OrderID || old.Kind != c.Kind) {
+		old := rows[0]
+		var err error
+		if old.OrderID != c.OrderID || old.Kind != c.Kind {
 			err = exchange.Errorf(exchange.CodeConflict, "The deposit was already claimed, as %s of order %s.", old.Kind, old.OrderID)
 		}
 		return old, err
@@ -107,15 +71,13 @@ func (t unitTx) addClaim(ctx context.Context, c exchange.EscrowClaim, receipt st
 			return c, err
 		}
 	}
-	var r claimRow
+	var r exchange.EscrowClaim
 	err = t.Get(ctx, &r, insertClaim, c.ID, nullID(c.DepositID), nullID(c.PaymentID), c.OrderID, c.WalletID, c.Kind, c.Amount.Asset(), c.Amount.Decimal(),
 		nullID(c.HoldID), nullID(c.ExceptionID), t.s.now())
 	if err != nil {
 		return c, err
 	}
-	if c, err = r.claim(); err != nil {
-		return c, err
-	}
+	c = r
 	return c, t.audit(ctx, flow, "escrow_claim.created", "escrow_claim", c.ID, nil, map[string]any{
 		"id": c.ID, "order_id": c.OrderID, "deposit_id": nullID(c.DepositID), "payment_id": nullID(c.PaymentID), "kind": c.Kind,
 		"asset": c.Amount.Asset(), "amount": c.Amount.String(), "exception_id": nullID(c.ExceptionID),
@@ -138,9 +100,9 @@ const claimsOfOrder = `SELECT ` + claimColumns + ` FROM escrow_claims WHERE orde
 
 // EscrowClaims reads the claims of an order, oldest first.
 func (s *Store) EscrowClaims(ctx context.Context, order uuid.UUID) ([]exchange.EscrowClaim, error) {
-	var rows []claimRow
+	var rows []exchange.EscrowClaim
 	if err := s.db.All(ctx, &rows, claimsOfOrder, order); err != nil {
 		return nil, translate(err, "escrow claim")
 	}
-	return convert(rows, claimRow.claim)
+	return rows, nil
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/google/uuid"
@@ -41,12 +40,12 @@ const insertLease = `INSERT INTO escrow_leases (id, wallet_id, order_id, leased_
 // which is after the transaction. A deposit in a block read at the same moment belongs to an earlier order;
 // scan.verdict detects that by the block's time.
 func (t unitTx) lease(ctx context.Context, n exchange.Network, order uuid.UUID, workflowID string) (exchange.Wallet, error) {
-	var lent []walletRow
+	var lent []exchange.Wallet
 	if err := t.All(ctx, &lent, leasedWallet, order); err != nil {
 		return exchange.Wallet{}, err
 	}
 	if len(lent) == 1 {
-		return lent[0].wallet()
+		return lent[0], nil
 	}
 	now := t.s.now()
 	wallet, err := t.pickEscrow(ctx, n, now)
@@ -65,14 +64,11 @@ func (t unitTx) lease(ctx context.Context, n exchange.Network, order uuid.UUID, 
 	if err := t.One(ctx, insertWait, ids[1], wallet, workflowID, now); err != nil {
 		return exchange.Wallet{}, err
 	}
-	var r walletRow
+	var r exchange.Wallet
 	if err := t.Get(ctx, &r, readWallet, wallet); err != nil {
 		return exchange.Wallet{}, err
 	}
-	w, err := r.wallet()
-	if err != nil {
-		return w, err
-	}
+	w := r
 	return w, t.record(ctx, auditEvent{
 		by: flow, object: "escrow_address", id: w.ID, name: "escrow_address.leased", after: escrowSnapshot(w.ID, n, exchange.EscrowLeased, order),
 	})
@@ -115,21 +111,10 @@ func (t unitTx) freeRested(ctx context.Context, n exchange.Network, now time.Tim
 	return free, nil
 }
 
-// leaseRow is a row of escrow_leases with its network.
+// leaseRow is a lease with its network.
 type leaseRow struct {
-	ID        uuid.UUID
-	WalletID  uuid.UUID `db:"wallet_id"`
-	OrderID   uuid.UUID `db:"order_id"`
-	Network   exchange.Network
-	LeasedAt  time.Time    `db:"leased_at"`
-	EndedAt   sql.NullTime `db:"ended_at"`
-	RestUntil sql.NullTime `db:"rest_until"`
-}
-
-func (r leaseRow) lease() exchange.EscrowLease {
-	return exchange.EscrowLease{
-		ID: r.ID, WalletID: r.WalletID, OrderID: r.OrderID, LeasedAt: r.LeasedAt.UTC(), EndedAt: utc(r.EndedAt), RestUntil: utc(r.RestUntil),
-	}
+	exchange.EscrowLease
+	Network exchange.Network
 }
 
 const leaseOfOrder = `
@@ -142,7 +127,7 @@ func (s *Store) EscrowLease(ctx context.Context, order uuid.UUID) (exchange.Escr
 	if err := s.db.Get(ctx, &r, leaseOfOrder, order); err != nil {
 		return exchange.EscrowLease{}, translate(err, "escrow lease")
 	}
-	return r.lease(), nil
+	return r.EscrowLease, nil
 }
 
 const unclaimed = `SELECT ` + depositColumns + ` FROM chain_deposits d
@@ -164,7 +149,7 @@ func (t unitTx) rest(ctx context.Context, order uuid.UUID) error {
 // settleLease opens a payment exception for every unclaimed deposit, and ends the wait and the lease.
 func (t unitTx) settleLease(ctx context.Context, order uuid.UUID) ([]exchange.PaymentException, error) {
 	var found []leaseRow
-	if err := t.All(ctx, &found, leaseOfOrder, order); err != nil || len(found) == 0 || found[0].EndedAt.Valid {
+	if err := t.All(ctx, &found, leaseOfOrder, order); err != nil || len(found) == 0 || !found[0].EndedAt.IsZero() {
 		return nil, err
 	}
 	l := found[0]
@@ -191,14 +176,11 @@ func (t unitTx) settleLease(ctx context.Context, order uuid.UUID) ([]exchange.Pa
 
 // claimRest claims an order's unclaimed deposits: dust that woke no flow, and deposits that a terminated flow missed.
 func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUID) ([]exchange.PaymentException, error) {
-	var rows []depositRow
+	var rows []exchange.ChainDeposit
 	if err := t.All(ctx, &rows, unclaimed, wallet); err != nil || len(rows) == 0 {
 		return nil, err
 	}
-	came, err := convert(rows, depositRow.deposit)
-	if err != nil {
-		return nil, err
-	}
+	came := rows
 	var decided bool
 	if err := t.Get(ctx, &decided, orderDecided, o.ID); err != nil {
 		return nil, err
@@ -216,14 +198,11 @@ func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUI
 		if err != nil {
 			return nil, err
 		}
-		var r exceptionRow
+		var r exchange.PaymentException
 		if err := t.Get(ctx, &r, readException, c.ExceptionID); err != nil {
 			return nil, err
 		}
-		x, err := r.exception()
-		if err != nil {
-			return nil, err
-		}
+		x := r
 		left = append(left, x)
 	}
 	return left, nil

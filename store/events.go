@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -43,34 +42,6 @@ func (t unitTx) audit(_ context.Context, by exchange.Principal, action, object s
 
 const eventColumns = `cursor, object_type, object_id, sequence, type, owner_id, vendor_id, payload, at`
 
-// eventRow is a row of events.
-type eventRow struct {
-	Cursor     int64
-	ObjectType string    `db:"object_type"`
-	ObjectID   uuid.UUID `db:"object_id"`
-	Sequence   int64
-	Type       string
-	OwnerID    uuid.NullUUID `db:"owner_id"`
-	VendorID   uuid.NullUUID `db:"vendor_id"`
-	Payload    []byte
-	At         time.Time
-}
-
-func (r eventRow) event() exchange.Event {
-	return exchange.Event{
-		Cursor: r.Cursor, ObjectType: r.ObjectType, ObjectID: r.ObjectID, Sequence: r.Sequence, Type: r.Type,
-		OwnerID: r.OwnerID.UUID, VendorID: r.VendorID.UUID, Payload: r.Payload, At: r.At.UTC(),
-	}
-}
-
-func eventsOf(rows []eventRow) []exchange.Event {
-	all := make([]exchange.Event, len(rows))
-	for i, r := range rows {
-		all[i] = r.event()
-	}
-	return all
-}
-
 const readEvents = `SELECT ` + eventColumns + ` FROM events
 WHERE cursor > $1 AND cursor < (SELECT log_horizon()) AND ($3::text = '' OR type = $3) AND ($4::text = '' OR object_type = $4)
     AND ($5::uuid IS NULL OR object_id = $5)`
@@ -94,7 +65,7 @@ func (s *Store) Events(ctx context.Context, v View, after int64, limit int) ([]e
 // FilteredEvents is Events with a filter. Each restricted scope has an index of its own.
 func (s *Store) FilteredEvents(ctx context.Context, v View, f EventFilter, after int64, limit int) ([]exchange.Event, error) {
 	limit = min(max(limit, 1), MaxEvents)
-	var rows []eventRow
+	var rows []exchange.Event
 	var err error
 	args := []any{after, limit, f.Type, f.Object, nullID(f.ObjectID)}
 	switch all, owner, vendor := v.args(); {
@@ -108,7 +79,7 @@ func (s *Store) FilteredEvents(ctx context.Context, v View, f EventFilter, after
 	if err != nil {
 		return nil, translate(err, "event")
 	}
-	return eventsOf(rows), nil
+	return rows, nil
 }
 
 const readTimeline = `SELECT ` + eventColumns + ` FROM events
@@ -129,9 +100,9 @@ func (s *Store) OrderTimeline(ctx context.Context, v View, id uuid.UUID) ([]exch
 	if _, err := s.Order(ctx, v, id); err != nil {
 		return nil, err
 	}
-	var rows []eventRow
+	var rows []exchange.Event
 	if err := s.db.All(ctx, &rows, readTimeline, id); err != nil {
 		return nil, translate(err, "event")
 	}
-	return eventsOf(rows), nil
+	return rows, nil
 }

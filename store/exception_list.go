@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -27,31 +26,7 @@ type ExceptionFilter struct {
 	View                   *View // restricts to exceptions of the view's orders; nil is all
 }
 
-const exceptionColumns = `id, kind, status, order_id, attempt_id, receipt, asset, amount, note, created_at, updated_at, version`
-
-// exceptionRow is a row of payment_exceptions.
-type exceptionRow struct {
-	ID        uuid.UUID
-	Kind      exchange.ExceptionKind
-	Status    exchange.ExceptionStatus
-	OrderID   uuid.NullUUID `db:"order_id"`
-	AttemptID uuid.NullUUID `db:"attempt_id"`
-	Receipt   string
-	Asset     money.Asset
-	Amount    decimal.Decimal
-	Note      string
-	CreatedAt time.Time `db:"created_at"`
-	UpdatedAt time.Time `db:"updated_at"`
-	Version   int64
-}
-
-func (r exceptionRow) exception() (exchange.PaymentException, error) {
-	m, err := amountOf(r.Asset, r.Amount)
-	return exchange.PaymentException{
-		ID: r.ID, Kind: r.Kind, Status: r.Status, OrderID: r.OrderID.UUID, AttemptID: r.AttemptID.UUID, Receipt: r.Receipt, Amount: m,
-		Note: r.Note, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
-	}, err
-}
+const exceptionColumns = `id, kind, status, order_id, attempt_id, receipt, amount||' '||asset AS amount, NULL AS place, note, created_at, updated_at, version`
 
 func exceptionSnapshot(x exchange.PaymentException) map[string]any {
 	return map[string]any{
@@ -69,14 +44,12 @@ func (t unitTx) openException(ctx context.Context, o exchange.Order, x exchange.
 	if err != nil {
 		return x, err
 	}
-	var r exceptionRow
+	var r exchange.PaymentException
 	err = t.Get(ctx, &r, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now())
 	if err != nil {
 		return x, err
 	}
-	if x, err = r.exception(); err != nil {
-		return x, err
-	}
+	x = r
 	return x, t.record(ctx, auditEvent{by: flow, object: "payment_exception", id: id, name: "payment_exception.opened", owner: o.CustomerID, after: exceptionSnapshot(x)})
 }
 
@@ -89,7 +62,7 @@ func (t unitTx) moveException(ctx context.Context, before exchange.PaymentExcept
 	if err := exchange.ExceptionMachine.Allow(before.Status, to); err != nil {
 		return before, err
 	}
-	var rows []exceptionRow
+	var rows []exchange.PaymentException
 	err := t.All(ctx, &rows, saveException, before.ID, to, note, t.s.now(), before.Version, pq.Array(exchange.ExceptionMachine.Sources(to)))
 	if err == nil && len(rows) == 0 {
 		err = pg.ErrChangedMeanwhile
@@ -97,10 +70,7 @@ func (t unitTx) moveException(ctx context.Context, before exchange.PaymentExcept
 	if err != nil {
 		return before, err
 	}
-	x, err := rows[0].exception()
-	if err != nil {
-		return x, err
-	}
+	x := rows[0]
 	var owner uuid.UUID
 	if x.OrderID != uuid.Nil {
 		if err := t.Get(ctx, &owner, ownerOfOrder, x.OrderID); err != nil {
@@ -121,32 +91,28 @@ const lockException = `SELECT ` + exceptionColumns + ` FROM payment_exceptions W
 
 // Exception reads a payment exception, with the place of its crypto.
 func (s *Store) Exception(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
-	var r exceptionRow
+	var r exchange.PaymentException
 	if err := s.db.Get(ctx, &r, readException, id); err != nil {
 		return exchange.PaymentException{}, translate(err, "payment exception")
 	}
-	x, err := r.exception()
-	if err != nil {
-		return x, err
-	}
+	x := r
 	return s.placed(ctx, x)
 }
 
 func (t unitTx) exceptionOf(ctx context.Context, receipt string) (exchange.PaymentException, bool, error) {
-	var rows []exceptionRow
+	var rows []exchange.PaymentException
 	if err := t.All(ctx, &rows, readExceptionByReceipt, receipt); err != nil || len(rows) == 0 {
 		return exchange.PaymentException{}, false, err
 	}
-	x, err := rows[0].exception()
-	return x, true, err
+	return rows[0], true, nil
 }
 
 func (t unitTx) lockedException(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
-	var r exceptionRow
+	var r exchange.PaymentException
 	if err := t.Get(ctx, &r, lockException, id); err != nil {
 		return exchange.PaymentException{}, translate(err, "payment exception")
 	}
-	return r.exception()
+	return r, nil
 }
 
 // ListExceptions pages through the payment exceptions, newest first, with their number and the places of their crypto.
@@ -160,15 +126,12 @@ func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) (
 	w.between("created_at", f.CreatedFrom, f.CreatedTo)
 	w.id("order_id", f.OrderID)
 	w.id("attempt_id", f.AttemptID)
-	var rows []exceptionRow
+	var rows []exchange.PaymentException
 	total, err := s.page(ctx, &rows, list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "payment exception")
 	}
-	all, err := convert(rows, exceptionRow.exception)
-	if err != nil {
-		return nil, 0, err
-	}
+	all := rows
 	return all, total, s.fillPlaces(ctx, all)
 }
 
@@ -190,18 +153,15 @@ func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by e
 		if x.Kind == exchange.ExcPaidTwice {
 			return exchange.Refund{}, none, exchange.Errorf(exchange.CodeStateConflict, "The money of a double payout has left; there is nothing to refund.")
 		}
-		var r attemptRow
+		var r exchange.PaymentAttempt
 		if err := t.Get(ctx, &r, readAttempt, x.AttemptID); err != nil {
 			return exchange.Refund{}, none, translate(err, "payment attempt")
 		}
-		var order orderRow
+		var order exchange.Order
 		if err := t.Get(ctx, &order, readOrderByID, x.OrderID); err != nil {
 			return exchange.Refund{}, none, translate(err, "order")
 		}
-		o, err := order.order()
-		if err != nil {
-			return exchange.Refund{}, none, err
-		}
+		o := order
 		if x, err = t.moveException(ctx, x, exchange.ExcRefunding, "", by); err != nil {
 			return exchange.Refund{}, none, err
 		}

@@ -11,40 +11,19 @@ import (
 	"kivuko/exchange/money"
 )
 
-const checkColumns = `ticket, utility, working, booked, held, collected, open, difference, notified_at, received_at`
-
-// checkRow is a row of float_reports.
-type checkRow struct {
-	Ticket     string
-	Utility    decimal.Decimal
-	Working    decimal.Decimal
-	Booked     decimal.Decimal
-	Held       decimal.Decimal
-	Collected  decimal.Decimal
-	Open       int
-	Difference decimal.Decimal
-	NotifiedAt time.Time `db:"notified_at"`
-	ReceivedAt time.Time `db:"received_at"`
-}
-
-func (r checkRow) check() (exchange.FloatCheck, error) {
-	c := exchange.FloatCheck{Ticket: r.Ticket, Open: r.Open, NotifiedAt: r.NotifiedAt.UTC(), ReceivedAt: r.ReceivedAt.UTC()}
-	for _, f := range []struct {
-		to   *money.Amount
-		from decimal.Decimal
-	}{{&c.Utility, r.Utility}, {&c.Working, r.Working}, {&c.Booked, r.Booked}, {&c.Held, r.Held}, {&c.Collected, r.Collected}, {&c.Difference, r.Difference}} {
-		var err error
-		if *f.to, err = amountOf(money.KES, f.from); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
-}
+const checkColumns = `ticket, utility||' KES' AS utility, working||' KES' AS working, booked||' KES' AS booked, held||' KES' AS held,
+	collected||' KES' AS collected, open, difference||' KES' AS difference, notified_at, received_at`
 
 // The float according to the books, in one statement so that all values are of one moment.
+// floatBooks are the books' present values of the float.
+type floatBooks struct {
+	Booked, Held, Collected money.Amount
+	Open                    int
+}
+
 const readFloatBooks = `
-SELECT coalesce(sum(posted) FILTER (WHERE kind = 'momo_payout'), 0) AS booked, coalesce(sum(held) FILTER (WHERE kind = 'momo_payout'), 0) AS held,
-    coalesce(sum(posted) FILTER (WHERE kind = 'momo_collection'), 0) AS collected,
+SELECT coalesce(sum(posted) FILTER (WHERE kind = 'momo_payout'), 0)||' KES' AS booked, coalesce(sum(held) FILTER (WHERE kind = 'momo_payout'), 0)||' KES' AS held,
+    coalesce(sum(posted) FILTER (WHERE kind = 'momo_collection'), 0)||' KES' AS collected,
     (SELECT count(*) FROM payment_attempts WHERE direction = 'payout' AND status IN ('created', 'unknown', 'accepted')) AS open
 FROM ledger_accounts WHERE code IN ('momo_payout:house:KES', 'momo_collection:house:KES')`
 
@@ -65,12 +44,8 @@ func (s *Store) RecordFloatReport(ctx context.Context, r exchange.FloatReport) (
 	}
 	var check exchange.FloatCheck
 	err := s.inTx(ctx, "float report", func(t unitTx) error {
-		var b checkRow
-		if err := t.Get(ctx, &b, readFloatBooks); err != nil {
-			return err
-		}
-		books, err := b.check()
-		if err != nil {
+		var books floatBooks
+		if err := t.Get(ctx, &books, readFloatBooks); err != nil {
 			return err
 		}
 		now, told := s.now(), r.At
@@ -78,16 +53,11 @@ func (s *Store) RecordFloatReport(ctx context.Context, r exchange.FloatReport) (
 			told = now
 		}
 		difference := exchange.FloatDifference(utility.Current, books.Booked, books.Held)
-		if _, err := t.Exec(ctx, insertCheck, r.Ticket, utility.Current.Decimal(), working.Current.Decimal(), b.Booked, b.Held, b.Collected, b.Open,
+		if _, err := t.Exec(ctx, insertCheck, r.Ticket, utility.Current.Decimal(), working.Current.Decimal(), books.Booked.Decimal(), books.Held.Decimal(), books.Collected.Decimal(), books.Open,
 			difference.Decimal(), told, now); err != nil {
 			return err
 		}
-		var kept checkRow
-		if err := t.Get(ctx, &kept, readCheck, r.Ticket); err != nil {
-			return err
-		}
-		check, err = kept.check()
-		return err
+		return t.Get(ctx, &check, readCheck, r.Ticket)
 	})
 	return check, err
 }
@@ -112,17 +82,13 @@ func (s *Store) FloatState(ctx context.Context, provider string) (exchange.Float
 			return state, err
 		}
 	}
-	var books checkRow
+	var books floatBooks
 	if err := s.db.Get(ctx, &books, readFloatBooks); err != nil {
 		return state, translate(err, "float")
 	}
 	state.Open = books.Open
-	var rows []checkRow
-	if err := s.db.All(ctx, &rows, readLastChecks, shownChecks); err != nil {
+	if err := s.db.All(ctx, &state.Reports, readLastChecks, shownChecks); err != nil {
 		return state, translate(err, "float report")
-	}
-	if state.Reports, err = convert(rows, checkRow.check); err != nil {
-		return state, err
 	}
 	state.Disagrees = disagrees(state.Reports)
 	if state.Breaker, err = s.Breaker(ctx, provider); err != nil {
@@ -150,11 +116,11 @@ WHERE attempt_id IS NULL AND standing AND kind = 'balance' AND received_at >= $1
 
 // BalanceCallbacks lists the provider's balance callbacks since a time, newest first.
 func (s *Store) BalanceCallbacks(ctx context.Context, since time.Time) ([]exchange.MomoCallback, error) {
-	var rows []callbackRow
+	var rows []exchange.MomoCallback
 	if err := s.db.All(ctx, &rows, readStandingBalances, since, maxCallbacksRead); err != nil {
 		return nil, translate(err, "callback")
 	}
-	return convert(rows, callbackRow.callback)
+	return rows, nil
 }
 
 const readChargesOff = `SELECT attempt_id, expected, told FROM payout_charges WHERE told <> expected AND fixed_at IS NULL ORDER BY created_at LIMIT $1`

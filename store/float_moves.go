@@ -3,51 +3,19 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 	"kivuko/store/pg"
 )
 
-const moveColumns = `id, asset, amount, status, hold_id, change_id, asked_by, conversation_id, originator_id, code, receipt, note, settled_by,
+const moveColumns = `id, amount||' '||asset AS amount, '' AS callback_token, status, hold_id, change_id, asked_by, conversation_id, originator_id, code, receipt, note, settled_by,
 	created_at, updated_at, settled_at, version`
-
-// moveRow is a row of float_moves.
-type moveRow struct {
-	ID             uuid.UUID
-	Asset          money.Asset
-	Amount         decimal.Decimal
-	Status         exchange.FloatMoveStatus
-	HoldID         uuid.UUID     `db:"hold_id"`
-	ChangeID       uuid.NullUUID `db:"change_id"`
-	AskedBy        uuid.UUID     `db:"asked_by"`
-	ConversationID string        `db:"conversation_id"`
-	OriginatorID   string        `db:"originator_id"`
-	Code           string
-	Receipt        string
-	Note           string
-	SettledBy      uuid.NullUUID `db:"settled_by"`
-	CreatedAt      time.Time     `db:"created_at"`
-	UpdatedAt      time.Time     `db:"updated_at"`
-	SettledAt      sql.NullTime  `db:"settled_at"`
-	Version        int64
-}
-
-func (r moveRow) move() (exchange.FloatMove, error) {
-	m, err := amountOf(r.Asset, r.Amount)
-	return exchange.FloatMove{
-		ID: r.ID, Amount: m, Status: r.Status, HoldID: r.HoldID, ChangeID: r.ChangeID.UUID, AskedBy: r.AskedBy, ConversationID: r.ConversationID,
-		OriginatorID: r.OriginatorID, Code: r.Code, Receipt: r.Receipt, Note: r.Note, SettledBy: r.SettledBy.UUID, CreatedAt: r.CreatedAt.UTC(),
-		UpdatedAt: r.UpdatedAt.UTC(), SettledAt: utc(r.SettledAt), Version: r.Version,
-	}, err
-}
 
 func moveSnapshot(m exchange.FloatMove) map[string]any {
 	return map[string]any{
@@ -98,13 +66,14 @@ const readMove = `SELECT ` + moveColumns + ` FROM float_moves WHERE id = $1`
 
 func (t unitTx) beginFloatMove(ctx context.Context, m exchange.FloatMove, by exchange.Principal) (exchange.FloatMove, exchange.Posting, error) {
 	var none exchange.Posting
-	var known []moveRow
+	var known []exchange.FloatMove
 	if err := t.All(ctx, &known, readMove, m.ID); err != nil {
 		return m, none, err
 	}
 	if len(known) > 0 {
-		old, err := known[0].move()
-		if err == nil && !old.Amount.Equal(m.Amount) {
+		old := known[0]
+		var err error
+		if !old.Amount.Equal(m.Amount) {
 			err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another movement of float.")
 		}
 		return old, none, err
@@ -113,7 +82,7 @@ func (t unitTx) beginFloatMove(ctx context.Context, m exchange.FloatMove, by exc
 	if err != nil {
 		return m, none, err
 	}
-	var r moveRow
+	var r exchange.FloatMove
 	err = t.Get(ctx, &r, insertMove, m.ID, m.Amount.Asset(), m.Amount.Decimal(), hold, nullID(m.ChangeID), m.AskedBy, t.s.now())
 	if pg.Broke(err, "float_moves_open_key") {
 		err = exchange.Wrap(exchange.CodeConflict, err, "Another movement of float may still move money.")
@@ -121,10 +90,7 @@ func (t unitTx) beginFloatMove(ctx context.Context, m exchange.FloatMove, by exc
 	if err != nil {
 		return m, none, err
 	}
-	created, err := r.move()
-	if err != nil {
-		return m, none, err
-	}
+	created := r
 	return created, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
 		ID: hold, Key: "float_move:" + m.ID.String(), Account: exchange.House(exchange.AccMomoCollection, m.Amount.Asset()), Amount: m.Amount,
 		ObjectType: "float_move", ObjectID: m.ID,
@@ -147,21 +113,21 @@ func (t unitTx) applyFloatMove(ctx context.Context, c exchange.ControlChange, by
 
 // FloatMove reads a movement of float.
 func (s *Store) FloatMove(ctx context.Context, id uuid.UUID) (exchange.FloatMove, error) {
-	var r moveRow
+	var r exchange.FloatMove
 	if err := s.db.Get(ctx, &r, readMove, id); err != nil {
 		return exchange.FloatMove{}, translate(err, "movement of float")
 	}
-	return r.move()
+	return r, nil
 }
 
 const readOpenMoves = `SELECT ` + moveColumns + ` FROM float_moves WHERE status IN ('created', 'unknown', 'accepted') ORDER BY created_at`
 
 func (s *Store) openFloatMoves(ctx context.Context) ([]exchange.FloatMove, error) {
-	var rows []moveRow
+	var rows []exchange.FloatMove
 	if err := s.db.All(ctx, &rows, readOpenMoves); err != nil {
 		return nil, translate(err, "movement of float")
 	}
-	return convert(rows, moveRow.move)
+	return rows, nil
 }
 
 // OpenFloatMoves lists the movements of float that may still move money: at most one.
@@ -176,13 +142,12 @@ func (s *Store) OpenFloatMoves(ctx context.Context) ([]uuid.UUID, error) {
 
 // ListFloatMoves pages through the movements of float, the newest first, with their number.
 func (s *Store) ListFloatMoves(ctx context.Context, p Page) ([]exchange.FloatMove, int, error) {
-	var rows []moveRow
+	var rows []exchange.FloatMove
 	total, err := s.page(ctx, &rows, list{columns: moveColumns, from: "float_moves", order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "movement of float")
 	}
-	all, err := convert(rows, moveRow.move)
-	return all, total, err
+	return rows, total, nil
 }
 
 const lockMove = readMove + ` FOR NO KEY UPDATE`
@@ -197,14 +162,11 @@ WHERE id = $1 AND version = $11 AND status = ANY ($12)`
 func (s *Store) moveFloat(ctx context.Context, id uuid.UUID, token []byte, by exchange.Principal, fn func(exchange.FloatMove, time.Time) (exchange.FloatMove, error)) (exchange.FloatMove, error) {
 	return change(ctx, s, "movement of float", id, func(ctx context.Context, t unitTx) (exchange.FloatMove, exchange.Posting, error) {
 		var none exchange.Posting
-		var r moveRow
+		var r exchange.FloatMove
 		if err := t.Get(ctx, &r, lockMove, id); err != nil {
 			return exchange.FloatMove{}, none, err
 		}
-		before, err := r.move()
-		if err != nil {
-			return before, none, err
-		}
+		before := r
 		m, err := fn(before, t.s.now())
 		if err != nil || m == before {
 			return before, none, err
@@ -315,20 +277,20 @@ const readMoveByToken = `SELECT ` + moveColumns + ` FROM float_moves WHERE token
 // FloatMoveByToken reads the movement whose callback address ends in the token.
 func (s *Store) FloatMoveByToken(ctx context.Context, token string) (exchange.FloatMove, error) {
 	h := sha256.Sum256([]byte(token))
-	var r moveRow
+	var r exchange.FloatMove
 	if err := s.db.Get(ctx, &r, readMoveByToken, h[:]); err != nil {
 		return exchange.FloatMove{}, translate(err, "movement of float")
 	}
-	return r.move()
+	return r, nil
 }
 
 const readFloatCallbacks = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE float_move_id = $1 ORDER BY received_at, id LIMIT $2`
 
 // FloatCallbacks lists the provider's callbacks about a movement, oldest first.
 func (s *Store) FloatCallbacks(ctx context.Context, id uuid.UUID) ([]exchange.MomoCallback, error) {
-	var rows []callbackRow
+	var rows []exchange.MomoCallback
 	if err := s.db.All(ctx, &rows, readFloatCallbacks, id, maxCallbacksRead); err != nil {
 		return nil, translate(err, "callback")
 	}
-	return convert(rows, callbackRow.callback)
+	return rows, nil
 }

@@ -132,16 +132,14 @@ func (t unitTx) houseLimits(ctx context.Context) (LimitPatch, error) {
 	if now.Rules, err = rulesOf(agreed); err != nil {
 		return now, err
 	}
-	var roles []limitRow
+	var roles []roleLimits
 	if err := t.All(ctx, &roles, readAllRoleLimits); err != nil {
 		return now, err
 	}
 	for _, r := range roles {
-		if now.Roles[r.Role], err = r.limits(); err != nil {
-			return now, err
-		}
+		now.Roles[r.Role] = r.SpendingLimits
 	}
-	var rates []valuationRow
+	var rates []exchange.Valuation
 	if err := t.All(ctx, &rates, readValuations); err != nil {
 		return now, err
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
+
+	"kivuko/store/pg"
 )
 
 // where collects the conditions of a list. Conditions are constants of this package with ? for their arguments; no
@@ -92,14 +93,13 @@ type list struct {
 // page reads one page into dest and counts all rows of the list, both in one snapshot.
 func (s *Store) page(ctx context.Context, dest any, l list, p Page) (total int, err error) {
 	limit, offset := p.bounds()
-	count := sqlx.Rebind(sqlx.DOLLAR, `SELECT count(*) FROM `+l.from+l.where.sql())
-	query := sqlx.Rebind(sqlx.DOLLAR, `SELECT `+l.columns+` FROM `+l.from+l.where.sql()+` ORDER BY `+l.order+` LIMIT ? OFFSET ?`)
+	query := `SELECT ` + l.columns + ` FROM ` + l.from + l.where.sql() + ` ORDER BY ` + l.order + ` LIMIT ? OFFSET ?`
 	args := append(append([]any{}, l.where.args...), limit, offset)
-	err = s.db.Planned(ctx, func(tx *sqlx.Tx) error {
-		if err := tx.GetContext(ctx, &total, count, l.where.args...); err != nil {
+	err = s.db.Planned(ctx, func(t pg.Tx) error {
+		if err := t.BuiltOne(ctx, &total, `SELECT count(*) FROM `+l.from+l.where.sql(), l.where.args...); err != nil {
 			return err
 		}
-		return tx.SelectContext(ctx, dest, query, args...)
+		return t.Built(ctx, dest, query, args...)
 	})
 	return total, err
 }

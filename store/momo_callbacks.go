@@ -43,42 +43,25 @@ const readCallbacks = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE 
     UNION (SELECT id FROM momo_callbacks WHERE attempt_id = $1 ORDER BY received_at DESC, id DESC LIMIT $2))
 ORDER BY received_at, id`
 
-// callbackRow is a row of momo_callbacks.
-type callbackRow struct {
-	ID         uuid.UUID
-	AttemptID  uuid.NullUUID `db:"attempt_id"`
-	Kind       exchange.CallbackKind
-	RemoteIP   string `db:"remote_ip"`
-	OffRange   bool   `db:"off_range"`
-	Standing   bool
-	Body       []byte
-	ReceivedAt time.Time     `db:"received_at"`
-	FloatMove  uuid.NullUUID `db:"float_move_id"`
-}
-
-func (r callbackRow) callback() (exchange.MomoCallback, error) {
-	return exchange.MomoCallback{ID: r.ID, AttemptID: r.AttemptID.UUID, Kind: r.Kind, RemoteIP: r.RemoteIP, OffRange: r.OffRange, Standing: r.Standing, FloatMoveID: r.FloatMove.UUID, Body: r.Body, ReceivedAt: r.ReceivedAt.UTC()}, nil
-}
-
 // Callbacks lists the callbacks of an attempt, oldest first: all of them, or the hundred oldest and the hundred
 // newest.
 func (s *Store) Callbacks(ctx context.Context, attemptID uuid.UUID) ([]exchange.MomoCallback, error) {
-	var rows []callbackRow
+	var rows []exchange.MomoCallback
 	if err := s.db.All(ctx, &rows, readCallbacks, attemptID, maxCallbacksRead); err != nil {
 		return nil, translate(err, "callback")
 	}
-	return convert(rows, callbackRow.callback)
+	return rows, nil
 }
 
 const readCallback = `SELECT ` + callbackColumns + ` FROM momo_callbacks WHERE id = $1`
 
 // Callback reads one callback.
 func (s *Store) Callback(ctx context.Context, id uuid.UUID) (exchange.MomoCallback, error) {
-	var r callbackRow
+	var r exchange.MomoCallback
 	if err := s.db.Get(ctx, &r, readCallback, id); err != nil {
 		return exchange.MomoCallback{}, translate(err, "callback")
 	}
-	return r.callback()
+	return r, nil
 }
 
 const insertReceipt = `

@@ -99,13 +99,13 @@ func (t unitTx) insertTx(ctx context.Context, p exchange.ChainPayment, a exchang
 	if limit.Asset() == "" {
 		limit = money.Zero(p.Network.NativeCoin())
 	}
-	var r txRow
+	var r exchange.ChainAttempt
 	err := t.Get(ctx, &r, insertTx, a.ID, a.PaymentID, p.Network, n, a.TxID, a.Raw, nullTime(a.ExpiresAt), int64(a.LastValidHeight), nullID(a.NonceWallet), int64(a.Nonce), //nolint:gosec // G115: heights and nonces are far from the limit
 		a.RefBlock, a.Bid.Tip.Decimal(), a.Bid.Cap.Decimal(), limit.Decimal(), t.s.now(), a.NonceAccount, int64(a.NonceBlock), a.Adopted) //nolint:gosec // G115: slots are far from the limit
 	if err != nil {
 		return exchange.ChainAttempt{}, err
 	}
-	return r.attempt()
+	return r, nil
 }
 
 // SaveSignedAttempt stores signed bytes before they are first sent, and on a sequenced network takes their number in
@@ -200,12 +200,11 @@ const readTurn = `SELECT ` + txColumns + ` FROM chain_attempts WHERE nonce_walle
 
 // AttemptAt finds the leading transaction at a number of a wallet's sequence.
 func (s *Store) AttemptAt(ctx context.Context, walletID uuid.UUID, nonce uint64) (exchange.ChainAttempt, bool, error) {
-	var rows []txRow
+	var rows []exchange.ChainAttempt
 	if err := s.db.All(ctx, &rows, readTurn, walletID, int64(nonce)); err != nil || len(rows) == 0 { //nolint:gosec // G115: nonces are far from the limit
 		return exchange.ChainAttempt{}, false, translate(err, "transaction")
 	}
-	a, err := rows[0].attempt()
-	return a, err == nil, err
+	return rows[0], true, nil
 }
 
 // others are the live transactions of the payment besides the step's own.

@@ -111,7 +111,7 @@ func (s *Store) CreateOffer(ctx context.Context, o exchange.Offer, by exchange.P
 			}
 			return old, exchange.Posting{}, err
 		}
-		var wallets []walletRow
+		var wallets []exchange.Wallet
 		if err := t.All(ctx, &wallets, vendorWallet, o.VendorID, o.Network, nullID(o.WalletID)); err != nil {
 			return exchange.Offer{}, exchange.Posting{}, err
 		}

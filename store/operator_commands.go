@@ -13,25 +13,6 @@ import (
 
 const commandColumns = `id, object_type, object_id, verb, note, actor_id, created_at, used_at`
 
-// commandRow is a row of operator_commands.
-type commandRow struct {
-	ID         uuid.UUID
-	ObjectType string    `db:"object_type"`
-	ObjectID   uuid.UUID `db:"object_id"`
-	Verb       string
-	Note       string
-	ActorID    uuid.UUID    `db:"actor_id"`
-	CreatedAt  time.Time    `db:"created_at"`
-	UsedAt     sql.NullTime `db:"used_at"`
-}
-
-func (r commandRow) command() exchange.OperatorCommand {
-	return exchange.OperatorCommand{
-		ID: r.ID, ObjectType: r.ObjectType, ObjectID: r.ObjectID, Verb: r.Verb, Note: r.Note, ActorID: r.ActorID,
-		CreatedAt: r.CreatedAt.UTC(), UsedAt: utc(r.UsedAt),
-	}
-}
-
 const insertCommand = `
 INSERT INTO operator_commands (id, object_type, object_id, verb, note, actor_id, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (id) DO NOTHING`
@@ -61,7 +42,7 @@ const staleCommand = `SELECT EXISTS (SELECT FROM operator_commands WHERE id = $1
 func (s *Store) UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error) {
 	var used exchange.OperatorCommand
 	err := s.inTx(ctx, "command", func(t unitTx) error {
-		var r commandRow
+		var r exchange.OperatorCommand
 		now := t.s.now()
 		err := t.Get(ctx, &r, useCommand, id, objectType, objectID, now, now.Add(-CommandLife))
 		if errors.Is(err, sql.ErrNoRows) {
@@ -76,7 +57,7 @@ func (s *Store) UseCommand(ctx context.Context, id uuid.UUID, objectType string,
 		if err != nil {
 			return err
 		}
-		used = r.command()
+		used = r
 		return nil
 	})
 	return used, err

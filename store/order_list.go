@@ -2,13 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"encoding/json"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -29,12 +26,13 @@ type OrderFilter struct {
 	CreatedTo   time.Time
 }
 
-const orderColumns = `o.id, o.customer_id, o.vendor_id, o.offer_id, o.order_type, o.order_subtype, o.network, o.asset, o.rate, o.crypto_amount,
-	o.fiat_amount, o.vendor_amount, o.rounding_amount, o.wallet_id, o.wallet_address, o.refund_address, o.status, o.status_detail,
+const orderColumns = `o.id, o.customer_id, o.vendor_id, o.offer_id, o.order_type AS type,
+	o.order_subtype AS subtype, o.network, o.asset, o.rate, o.crypto_amount||' '||o.asset AS "price.crypto",
+	o.fiat_amount||' KES' AS "price.fiat", o.vendor_amount||' KES' AS "price.vendor", o.rounding_amount||' KES' AS "price.rounding", o.wallet_id, o.wallet_address, o.refund_address, o.status, o.status_detail,
 	o.payment_method, o.payment_phone, o.hold_id, o.payment_txn_id, o.tx_hash, o.merchant_request, o.checkout_request, o.momo_receipt,
 	o.sender_name, o.sender_country, o.sender_phone, o.beneficiary, o.escrow_address, o.escrow_network, o.escrow_reference,
 	o.deposit_tx_hash, ` + depositConfirms + ` AS deposit_confirms, o.deposit_at, o.expires_at, o.completed_at, o.created_at, o.updated_at, o.deleted_at,
-	o.version, o.asked_amount, o.opened_by, o.quote_id, o.fund_wallet_id`
+	o.version, o.asked_amount||' '||o.asset AS asked_amount, o.opened_by, o.quote_id, o.fund_wallet_id`
 
 // depositConfirms is the number of confirmations of a sale's deposit. While the sale waits, it is computed on each
 // read: storing it would change each waiting order with each block. The newest seen block may be the final one itself.
@@ -43,88 +41,6 @@ const depositConfirms = `CASE WHEN o.status = 'confirming' AND o.escrow_address 
 	FROM chain_deposits d JOIN deposit_cursors c ON c.network = d.network
 	WHERE d.network = o.network AND d.tx_id = o.deposit_tx_hash AND d.to_address = o.escrow_address AND d.status <> 'orphaned'
 	ORDER BY d.event_index LIMIT 1), 0) ELSE o.deposit_confirms END`
-
-// orderRow is a row of orders.
-type orderRow struct {
-	ID              uuid.UUID
-	CustomerID      uuid.UUID             `db:"customer_id"`
-	VendorID        uuid.UUID             `db:"vendor_id"`
-	OfferID         uuid.NullUUID         `db:"offer_id"`
-	Type            exchange.OrderType    `db:"order_type"`
-	Subtype         exchange.OrderSubtype `db:"order_subtype"`
-	Network         exchange.Network
-	Asset           money.Asset
-	Rate            decimal.Decimal
-	Crypto          decimal.Decimal `db:"crypto_amount"`
-	Fiat            decimal.Decimal `db:"fiat_amount"`
-	Vendor          decimal.Decimal `db:"vendor_amount"`
-	Rounding        decimal.Decimal `db:"rounding_amount"`
-	WalletID        uuid.UUID       `db:"wallet_id"`
-	WalletAddress   string          `db:"wallet_address"`
-	RefundAddress   string          `db:"refund_address"`
-	Status          exchange.OrderStatus
-	StatusDetail    string         `db:"status_detail"`
-	PaymentMethod   string         `db:"payment_method"`
-	PaymentPhone    exchange.Phone `db:"payment_phone"`
-	HoldID          uuid.NullUUID  `db:"hold_id"`
-	PaymentTxnID    string         `db:"payment_txn_id"`
-	TxHash          string         `db:"tx_hash"`
-	MerchantRequest string         `db:"merchant_request"`
-	CheckoutRequest string         `db:"checkout_request"`
-	MomoReceipt     string         `db:"momo_receipt"`
-	SenderName      string         `db:"sender_name"`
-	SenderCountry   string         `db:"sender_country"`
-	SenderPhone     string         `db:"sender_phone"`
-	Beneficiary     []byte
-	EscrowAddress   string       `db:"escrow_address"`
-	EscrowNetwork   string       `db:"escrow_network"`
-	EscrowReference string       `db:"escrow_reference"`
-	DepositTxHash   string       `db:"deposit_tx_hash"`
-	DepositConfirms int          `db:"deposit_confirms"`
-	DepositAt       sql.NullTime `db:"deposit_at"`
-	ExpiresAt       time.Time    `db:"expires_at"`
-	CompletedAt     sql.NullTime `db:"completed_at"`
-	CreatedAt       time.Time    `db:"created_at"`
-	UpdatedAt       time.Time    `db:"updated_at"`
-	DeletedAt       sql.NullTime `db:"deleted_at"`
-	Version         int64
-	Asked           decimal.Decimal `db:"asked_amount"`
-	OpenedBy        uuid.NullUUID   `db:"opened_by"`
-	QuoteID         uuid.NullUUID   `db:"quote_id"`
-	FundWalletID    uuid.NullUUID   `db:"fund_wallet_id"`
-}
-
-func (r orderRow) order() (exchange.Order, error) {
-	o := exchange.Order{
-		ID: r.ID, CustomerID: r.CustomerID, VendorID: r.VendorID, OfferID: r.OfferID.UUID, Type: r.Type, Subtype: r.Subtype,
-		Network: r.Network, Asset: r.Asset, Rate: r.Rate, WalletID: r.WalletID, WalletAddress: r.WalletAddress, RefundAddress: r.RefundAddress,
-		Status: r.Status, StatusDetail: r.StatusDetail, PaymentMethod: r.PaymentMethod, PaymentPhone: r.PaymentPhone, HoldID: r.HoldID.UUID,
-		PaymentTxnID: r.PaymentTxnID, TxHash: r.TxHash, MerchantRequest: r.MerchantRequest, CheckoutRequest: r.CheckoutRequest,
-		MomoReceipt: r.MomoReceipt, SenderName: r.SenderName, SenderCountry: r.SenderCountry, SenderPhone: r.SenderPhone,
-		EscrowAddress: r.EscrowAddress, EscrowNetwork: r.EscrowNetwork, EscrowReference: r.EscrowReference, DepositTxHash: r.DepositTxHash,
-		DepositConfirms: r.DepositConfirms, DepositAt: utc(r.DepositAt), ExpiresAt: r.ExpiresAt.UTC(), CompletedAt: utc(r.CompletedAt),
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), DeletedAt: utc(r.DeletedAt), Version: r.Version,
-		OpenedBy: r.OpenedBy.UUID, QuoteID: r.QuoteID.UUID, FundWalletID: r.FundWalletID.UUID,
-	}
-	if err := json.Unmarshal(r.Beneficiary, &o.Beneficiary); err != nil {
-		return o, exchange.Wrap(exchange.CodeInternal, err, "a stored beneficiary can't be read")
-	}
-	var err error
-	if o.Price.Crypto, err = amountOf(r.Asset, r.Crypto); err != nil {
-		return o, err
-	}
-	if o.AskedAmount, err = amountOf(r.Asset, r.Asked); err != nil {
-		return o, err
-	}
-	if o.Price.Fiat, err = amountOf(money.KES, r.Fiat); err != nil {
-		return o, err
-	}
-	if o.Price.Vendor, err = amountOf(money.KES, r.Vendor); err != nil {
-		return o, err
-	}
-	o.Price.Rounding, err = amountOf(money.KES, r.Rounding)
-	return o, err
-}
 
 // orderSnapshot is an order in events and audit rows: phone numbers masked, names omitted.
 func orderSnapshot(o exchange.Order) map[string]any {
@@ -159,11 +75,11 @@ func (s *Store) OrderByID(ctx context.Context, id uuid.UUID) (exchange.Order, er
 // Order reads an order.
 func (s *Store) Order(ctx context.Context, v View, id uuid.UUID) (exchange.Order, error) {
 	all, owner, vendor := v.args()
-	var r orderRow
+	var r exchange.Order
 	if err := s.db.Get(ctx, &r, readScopedOrder, id, all, owner, vendor); err != nil {
 		return exchange.Order{}, translate(err, "order")
 	}
-	return r.order()
+	return r, nil
 }
 
 // ListOrders pages through the orders, newest first, with their number.
@@ -188,13 +104,12 @@ func (s *Store) ListOrders(ctx context.Context, v View, f OrderFilter, p Page) (
 		w.add(`o.crypto_amount <= ?`, f.Most.Decimal())
 	}
 	w.between("o.created_at", f.CreatedFrom, f.CreatedTo)
-	var rows []orderRow
+	var rows []exchange.Order
 	total, err := s.page(ctx, &rows, list{columns: orderColumns, from: "orders o", where: w, order: "o.created_at DESC, o.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "order")
 	}
-	all, err := convert(rows, orderRow.order)
-	return all, total, err
+	return rows, total, nil
 }
 
 const soldToTheHouse = `SELECT EXISTS (SELECT FROM orders WHERE customer_id = $1 AND deleted_at IS NULL)`
@@ -220,11 +135,11 @@ func (s *Store) scopeOrders(ctx context.Context, w *where, v View) error {
 const lockOrder = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1 FOR NO KEY UPDATE`
 
 func (t unitTx) lockedOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
-	var r orderRow
+	var r exchange.Order
 	if err := t.Get(ctx, &r, lockOrder, id); err != nil {
 		return exchange.Order{}, translate(err, "order")
 	}
-	return r.order()
+	return r, nil
 }
 
 // saveOrder writes the mutable columns of an order, under the guard of its state machine and version.

@@ -171,7 +171,7 @@ func (t unitTx) offerFor(ctx context.Context, id uuid.UUID) (exchange.Offer, err
 
 // countMore counts the increase of a sale's value against its customer's limits.
 func (t unitTx) countMore(ctx context.Context, before, o exchange.Order) error {
-	var u userRow
+	var u exchange.User
 	if err := t.Get(ctx, &u, lockCustomer, o.CustomerID); err != nil {
 		return translate(err, "customer")
 	}

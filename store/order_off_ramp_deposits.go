@@ -27,14 +27,13 @@ func (t unitTx) lockedDeposit(ctx context.Context, order, deposit uuid.UUID) (o 
 		return o, d, false, err
 	}
 	var r struct {
-		depositRow
+		exchange.ChainDeposit
 		Own bool
 	}
 	if err := t.Get(ctx, &r, depositOfOrder, deposit, order); err != nil {
 		return o, d, false, translate(err, "deposit of the order")
 	}
-	d, err = r.deposit()
-	return o, d, r.Own, err
+	return o, r.ChainDeposit, r.Own, nil
 }
 
 // ownDeposit is lockedDeposit for a movement that must have come for the order.
@@ -99,14 +98,14 @@ func (s *Store) LoseDeposit(ctx context.Context, order, deposit uuid.UUID) (exch
 		if err != nil || before.Status != exchange.OrderConfirming {
 			return before, none, err
 		}
-		var rows []depositRow
+		var rows []exchange.ChainDeposit
 		if err := t.All(ctx, &rows, nextDeposit, order, before.Asset); err != nil {
 			return before, none, err
 		}
 		o := before
 		name := "order.detail_changed"
 		if len(rows) > 0 {
-			o.DepositTxHash, o.DepositAt = rows[0].TxID, utc(rows[0].BlockTime)
+			o.DepositTxHash, o.DepositAt = rows[0].TxID, rows[0].BlockTime
 		} else {
 			name = "order.pending"
 			o.Status, o.StatusDetail = exchange.OrderPending, exchange.WaitDeposit
@@ -180,14 +179,11 @@ func (a *arrivedCrypto) place(ctx context.Context, d exchange.ChainDeposit) erro
 
 // recall fills in the outcome of a deposit that was processed before.
 func (a *arrivedCrypto) recall(ctx context.Context, d exchange.ChainDeposit) (bool, error) {
-	var rows []claimRow
+	var rows []exchange.EscrowClaim
 	if err := a.t.All(ctx, &rows, claimOfSource, d.ID, uuid.NullUUID{}); err != nil || len(rows) == 0 {
 		return false, err
 	}
-	c, err := rows[0].claim()
-	if err != nil {
-		return false, err
-	}
+	c := rows[0]
 	a.out.Verdict = exchange.TakenKnown
 	return true, a.except(ctx, c)
 }
@@ -231,14 +227,14 @@ func (a *arrivedCrypto) takeFirst(ctx context.Context, d exchange.ChainDeposit) 
 }
 
 func (a *arrivedCrypto) first(ctx context.Context, d exchange.ChainDeposit) (exchange.ChainDeposit, error) {
-	var rows []depositRow
+	var rows []exchange.ChainDeposit
 	if err := a.t.All(ctx, &rows, nextDeposit, a.out.Order.ID, a.out.Order.Asset); err != nil {
 		return d, err
 	}
 	if len(rows) == 0 || rows[0].Status != exchange.DepositFinal {
 		return d, nil
 	}
-	return rows[0].deposit()
+	return rows[0], nil
 }
 
 // take applies the deposit to the order.

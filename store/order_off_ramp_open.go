@@ -120,7 +120,7 @@ func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *sa
 		return exchange.Errorf(exchange.CodeInternal, "quote %s brings %s, its terms %s", q.ID, q.Price.Fiat, o.Price.Fiat)
 	}
 	if r.FundWalletID != uuid.Nil {
-		var wallets []walletRow
+		var wallets []exchange.Wallet
 		if err := t.All(ctx, &wallets, readWallet, r.FundWalletID); err != nil {
 			return err
 		}
@@ -132,7 +132,7 @@ func (t unitTx) priceByQuote(ctx context.Context, r exchange.OrderRequest, d *sa
 		}
 		o.Network = wallets[0].Network
 	}
-	var house []walletRow
+	var house []exchange.Wallet
 	if err := t.All(ctx, &house, houseWallet, o.Network); err != nil {
 		return err
 	}

@@ -93,12 +93,13 @@ func tooLittle(offer exchange.Offer) error {
 
 // openedBefore finds the order that an earlier identical request opened.
 func (t unitTx) openedBefore(ctx context.Context, r exchange.OrderRequest) (exchange.Order, bool, error) {
-	var rows []orderRow
+	var rows []exchange.Order
 	if err := t.All(ctx, &rows, readOrderByID, r.ID); err != nil || len(rows) == 0 {
 		return exchange.Order{}, false, err
 	}
-	o, err := rows[0].order()
-	if err == nil && (o.CustomerID != r.CustomerID || o.OfferID != r.OfferID) {
+	o := rows[0]
+	var err error
+	if o.CustomerID != r.CustomerID || o.OfferID != r.OfferID {
 		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another order.")
 	}
 	return o, true, err
@@ -227,17 +228,16 @@ func (t unitTx) fillCustomer(ctx context.Context, o *exchange.Order) error {
 
 // defaultWallet finds an owner's default wallet on a network.
 func (t unitTx) defaultWallet(ctx context.Context, owner uuid.UUID, n exchange.Network) (exchange.Wallet, bool, error) {
-	var wallets []walletRow
+	var wallets []exchange.Wallet
 	if err := t.All(ctx, &wallets, readDefaultWallet, owner, n); err != nil || len(wallets) == 0 {
 		return exchange.Wallet{}, false, err
 	}
-	w, err := wallets[0].wallet()
-	return w, true, err
+	return wallets[0], true, nil
 }
 
 // admitCustomer locks the customer of an order, fills in its phone number, and checks the order against its limits.
 func (t unitTx) admitCustomer(ctx context.Context, o *exchange.Order) error {
-	var r userRow
+	var r exchange.User
 	if err := t.Get(ctx, &r, lockCustomer, o.CustomerID); err != nil {
 		return translate(err, "customer")
 	}

@@ -67,7 +67,7 @@ func (t unitTx) refundPrice(ctx context.Context, o exchange.Order, reason string
 	if err := t.Get(ctx, &c, payingCollection, o.ID); err != nil {
 		return exchange.Refund{}, translate(err, "collection")
 	}
-	var a attemptRow
+	var a exchange.PaymentAttempt
 	if err := t.Get(ctx, &a, readAttempt, c.AttemptID); err != nil {
 		return exchange.Refund{}, translate(err, "payment attempt")
 	}

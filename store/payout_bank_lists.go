@@ -27,7 +27,7 @@ func (s *Store) BankPayouts(ctx context.Context, state exchange.BankPayoutState,
 	case exchange.BankRefused:
 		w.add(`p.status IN ('refused', 'cancelled')`)
 	}
-	var rows []orderPayoutRow
+	var rows []exchange.OrderPayout
 	total, err := s.page(ctx, &rows, list{columns: orderPayoutColumns, from: "order_payouts p", where: w, order: "p.created_at, p.id"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "payment by bank")
@@ -38,11 +38,11 @@ func (s *Store) BankPayouts(ctx context.Context, state exchange.BankPayoutState,
 
 // BankPayout reads what an order pays out by bank.
 func (s *Store) BankPayout(ctx context.Context, orderID uuid.UUID) (exchange.BankPayout, error) {
-	var r orderPayoutRow
+	var r exchange.OrderPayout
 	if err := s.db.Get(ctx, &r, readOrderPayout+` AND p.rail = 'bank'`, orderID); err != nil {
 		return exchange.BankPayout{}, translate(err, "payment by bank")
 	}
-	all, err := s.bankPayouts(ctx, []orderPayoutRow{r})
+	all, err := s.bankPayouts(ctx, []exchange.OrderPayout{r})
 	if err != nil {
 		return exchange.BankPayout{}, err
 	}
@@ -50,12 +50,12 @@ func (s *Store) BankPayout(ctx context.Context, orderID uuid.UUID) (exchange.Ban
 }
 
 // bankPayouts joins payouts with their orders and with the officers' confirmations.
-func (s *Store) bankPayouts(ctx context.Context, rows []orderPayoutRow) ([]exchange.BankPayout, error) {
+func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([]exchange.BankPayout, error) {
 	ids := make([]uuid.UUID, len(rows))
 	for i, r := range rows {
-		ids[i] = r.ID
+		ids[i] = r.OrderID
 	}
-	var orders []orderRow
+	var orders []exchange.Order
 	if err := s.db.All(ctx, &orders, readOrdersByID, pq.Array(ids)); err != nil {
 		return nil, translate(err, "order")
 	}
@@ -67,26 +67,20 @@ func (s *Store) bankPayouts(ctx context.Context, rows []orderPayoutRow) ([]excha
 	if err != nil {
 		return nil, err
 	}
-	byID := map[uuid.UUID]orderRow{}
+	byID := map[uuid.UUID]exchange.Order{}
 	for _, o := range orders {
 		byID[o.ID] = o
 	}
-	return convert(rows, func(r orderPayoutRow) (exchange.BankPayout, error) {
-		b, err := bankPayout(r, byID[r.ID], said)
+	return convert(rows, func(r exchange.OrderPayout) (exchange.BankPayout, error) {
+		b, err := bankPayout(r, byID[r.OrderID], said)
 		b.SecondNeeded = confirmationsNeeded(agreed[exchange.ApproveBankPayout], b.Amount) > 1
 		return b, err
 	})
 }
 
-func bankPayout(r orderPayoutRow, of orderRow, said []confirmationRow) (exchange.BankPayout, error) {
-	p, err := r.payout()
-	if err != nil {
-		return exchange.BankPayout{}, err
-	}
-	o, err := of.order()
-	if err != nil {
-		return exchange.BankPayout{}, err
-	}
+func bankPayout(r exchange.OrderPayout, of exchange.Order, said []confirmationRow) (exchange.BankPayout, error) {
+	p := r
+	o := of
 	b := exchange.BankPayout{OrderPayout: p, Order: o}
 	for _, row := range said {
 		if row.OrderID != p.OrderID {

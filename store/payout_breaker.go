@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/google/uuid"
@@ -12,24 +11,6 @@ import (
 
 const breakerColumns = `provider, hits, trial, code, opened_at, closed_at, closed_by, note`
 
-// breakerRow is a row of momo_breakers.
-type breakerRow struct {
-	Provider string
-	Hits     int
-	Trial    bool
-	Code     string
-	OpenedAt sql.NullTime  `db:"opened_at"`
-	ClosedAt sql.NullTime  `db:"closed_at"`
-	ClosedBy uuid.NullUUID `db:"closed_by"`
-	Note     string
-}
-
-func (r breakerRow) breaker() (exchange.Breaker, error) {
-	return exchange.Breaker{
-		Provider: r.Provider, Hits: r.Hits, Trial: r.Trial, Code: r.Code, OpenedAt: utc(r.OpenedAt), ClosedAt: utc(r.ClosedAt), ClosedBy: r.ClosedBy.UUID, Note: r.Note,
-	}, nil
-}
-
 func breakerSnapshot(b exchange.Breaker) map[string]any {
 	return map[string]any{"provider": b.Provider, "state": b.State(), "code": b.Code, "note": b.Note}
 }
@@ -38,14 +19,14 @@ const readBreaker = `SELECT ` + breakerColumns + ` FROM momo_breakers WHERE prov
 
 // Breaker is the circuit breaker of a provider's payouts; closed where no payout was ever refused.
 func (s *Store) Breaker(ctx context.Context, provider string) (exchange.Breaker, error) {
-	var r breakerRow
+	var r exchange.Breaker
 	err := s.db.Get(ctx, &r, readBreaker, provider)
 	if err := translate(err, "breaker"); exchange.CodeOf(err) == exchange.CodeNotFound {
 		return exchange.Breaker{Provider: provider}, nil
 	} else if err != nil {
 		return exchange.Breaker{}, err
 	}
-	return r.breaker()
+	return r, nil
 }
 
 const insertCredentialHit = `INSERT INTO momo_credential_hits (attempt_id, code) SELECT id, $2 FROM payment_attempts
@@ -74,14 +55,11 @@ const maxBreakerNote = 500
 func (s *Store) CloseBreaker(ctx context.Context, provider, note string, by exchange.Principal) (exchange.Breaker, error) {
 	var closed exchange.Breaker
 	err := s.inTx(ctx, "breaker", func(t unitTx) error {
-		var r breakerRow
+		var r exchange.Breaker
 		if err := translate(t.Get(ctx, &r, lockBreaker, provider), "breaker"); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 			return err
 		}
-		before, err := r.breaker()
-		if err != nil {
-			return err
-		}
+		before := r
 		if closed = before; before.State() == exchange.BreakerTrial && before.ClosedBy == by.UserID && before.Note == clip(note, maxBreakerNote) {
 			return nil
 		}

@@ -3,11 +3,9 @@ package store
 import (
 	"context"
 	"database/sql"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -16,37 +14,8 @@ import (
 
 // Payouts of orders that sell crypto.
 
-const orderPayoutColumns = `p.id, p.rail, p.asset, p.amount, p.phone, p.status, p.paid_by, p.hold_id, p.receipt, p.refused_code, p.doubted, p.claimed,
+const orderPayoutColumns = `p.id AS order_id, p.rail, p.amount||' '||p.asset AS amount, p.phone, p.status, p.paid_by, p.hold_id, p.receipt, p.refused_code, p.doubted, p.claimed,
 	p.created_at, p.updated_at, p.completed_at, p.version`
-
-// orderPayoutRow is a row of order_payouts.
-type orderPayoutRow struct {
-	ID          uuid.UUID
-	Rail        exchange.PayoutRail
-	Asset       money.Asset
-	Amount      decimal.Decimal
-	Phone       exchange.Phone
-	Status      exchange.PayoutStatus
-	PaidBy      uuid.NullUUID `db:"paid_by"`
-	HoldID      uuid.NullUUID `db:"hold_id"`
-	Receipt     string
-	RefusedCode string `db:"refused_code"`
-	Doubted     bool
-	Claimed     bool
-	CreatedAt   time.Time    `db:"created_at"`
-	UpdatedAt   time.Time    `db:"updated_at"`
-	CompletedAt sql.NullTime `db:"completed_at"`
-	Version     int64
-}
-
-func (r orderPayoutRow) payout() (exchange.OrderPayout, error) {
-	m, err := amountOf(r.Asset, r.Amount)
-	return exchange.OrderPayout{
-		OrderID: r.ID, Rail: r.Rail, Amount: m, Phone: r.Phone, Status: r.Status, PaidBy: r.PaidBy.UUID, HoldID: r.HoldID.UUID, Receipt: r.Receipt,
-		RefusedCode: r.RefusedCode, Doubted: r.Doubted, Claimed: r.Claimed, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt),
-		Version: r.Version,
-	}, err
-}
 
 func orderPayoutSnapshot(p exchange.OrderPayout) map[string]any {
 	return map[string]any{
@@ -73,15 +42,12 @@ VALUES ($1, $2, $3, $4, $5, 'pending', $6, $6) RETURNING ` + orderPayoutColumns
 // openOrderPayout opens the payout of an order's shillings to its payee. The caller has already stored the order as
 // processing, with its final price.
 func (t unitTx) openOrderPayout(ctx context.Context, o exchange.Order) error {
-	var r orderPayoutRow
+	var r exchange.OrderPayout
 	err := t.Get(ctx, &r, insertOrderPayout, o.ID, o.PaymentMethod, o.Price.Fiat.Asset(), o.Price.Fiat.Decimal(), o.PaymentPhone.Digits(), t.s.now())
 	if err != nil {
 		return err
 	}
-	p, err := r.payout()
-	if err != nil {
-		return err
-	}
+	p := r
 	return t.recordPayout(ctx, o, nil, p, flow)
 }
 
@@ -91,11 +57,11 @@ const lockOrderPayout = readOrderPayout + ` FOR NO KEY UPDATE`
 
 // OrderPayout reads the payout of an order.
 func (s *Store) OrderPayout(ctx context.Context, orderID uuid.UUID) (exchange.OrderPayout, error) {
-	var r orderPayoutRow
+	var r exchange.OrderPayout
 	if err := s.db.Get(ctx, &r, readOrderPayout, orderID); err != nil {
 		return exchange.OrderPayout{}, translate(err, "payout of the order")
 	}
-	return r.payout()
+	return r, nil
 }
 
 // lockedOrderPayout reads and locks an order and its payout, the order first as everywhere.
@@ -104,12 +70,11 @@ func (t unitTx) lockedOrderPayout(ctx context.Context, orderID uuid.UUID) (excha
 	if err != nil {
 		return o, exchange.OrderPayout{}, err
 	}
-	var r orderPayoutRow
+	var r exchange.OrderPayout
 	if err := t.Get(ctx, &r, lockOrderPayout, orderID); err != nil {
 		return o, exchange.OrderPayout{}, translate(err, "payout of the order")
 	}
-	p, err := r.payout()
-	return o, p, err
+	return o, r, nil
 }
 
 const saveOrderPayout = `
@@ -125,7 +90,7 @@ func (t unitTx) movePayout(ctx context.Context, o exchange.Order, before, p exch
 	if p.Status == exchange.PayoutCompleted {
 		completed = nullTime(t.s.now())
 	}
-	var rows []orderPayoutRow
+	var rows []exchange.OrderPayout
 	err := t.All(ctx, &rows, saveOrderPayout, p.OrderID, p.Status, nullID(p.PaidBy), nullID(p.HoldID), p.Receipt, clip(p.RefusedCode, 40), completed,
 		t.s.now(), before.Version, pq.Array(exchange.OrderPayoutMachine.Sources(p.Status)))
 	if err == nil && len(rows) == 0 {
@@ -134,9 +99,7 @@ func (t unitTx) movePayout(ctx context.Context, o exchange.Order, before, p exch
 	if err != nil {
 		return before, err
 	}
-	if p, err = rows[0].payout(); err != nil {
-		return before, err
-	}
+	p = rows[0]
 	return p, t.recordPayout(ctx, o, &before, p, by)
 }
 
@@ -144,13 +107,13 @@ func (t unitTx) movePayout(ctx context.Context, o exchange.Order, before, p exch
 // the same transaction. An order without an open payout is left as it is. CodeStateConflict while an attempt may have
 // moved money, and after one has.
 func (t unitTx) cancelOrderPayout(ctx context.Context, o exchange.Order, by exchange.Principal) error {
-	var rows []orderPayoutRow
+	var rows []exchange.OrderPayout
 	if err := t.All(ctx, &rows, lockOrderPayout, o.ID); err != nil || len(rows) == 0 {
 		return err
 	}
-	before, err := rows[0].payout()
-	if err != nil || before.Status == exchange.PayoutCancelled {
-		return err
+	before := rows[0]
+	if before.Status == exchange.PayoutCancelled {
+		return nil
 	}
 	if before.Status != exchange.PayoutPending && before.Status != exchange.PayoutRefused {
 		return exchange.Errorf(exchange.CodeStateConflict, "The payout of the order is %s, so the crypto can't be refunded now.", before.Status)
@@ -160,7 +123,7 @@ func (t unitTx) cancelOrderPayout(ctx context.Context, o exchange.Order, by exch
 	}
 	p := before
 	p.Status = exchange.PayoutCancelled
-	_, err = t.movePayout(ctx, o, before, p, by)
+	_, err := t.movePayout(ctx, o, before, p, by)
 	return err
 }
 

@@ -28,17 +28,14 @@ func (s *Store) KeepOrderPayout(ctx context.Context, orderID uuid.UUID, by excha
 		if before.Status != exchange.PayoutCancelled || o.Status != exchange.OrderFailed {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The order was not given up.")
 		}
-		var rows []attemptRow
+		var rows []exchange.PaymentAttempt
 		if err := t.All(ctx, &rows, provenOrderPayout, orderID); err != nil {
 			return before, none, err
 		}
 		if len(rows) == 0 {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "No payout of the order is proven.")
 		}
-		a, err := rows[0].attempt()
-		if err != nil {
-			return before, none, err
-		}
+		a := rows[0]
 		if err := t.settleDouble(ctx, a.Receipt, by); err != nil {
 			return before, none, err
 		}

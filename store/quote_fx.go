@@ -160,7 +160,7 @@ func (s *Store) OpenQuote(ctx context.Context, r QuoteRequest, by exchange.Princ
 }
 
 func (t unitTx) openQuote(ctx context.Context, r QuoteRequest, by exchange.Principal) (exchange.FXQuote, error) {
-	var owner userRow
+	var owner exchange.User
 	if err := t.Get(ctx, &owner, lockCustomer, by.UserID); err != nil {
 		return exchange.FXQuote{}, translate(err, "user")
 	}
@@ -191,7 +191,7 @@ func (t unitTx) openQuote(ctx context.Context, r QuoteRequest, by exchange.Princ
 }
 
 // draftQuote gathers the terms of a quote and computes its price.
-func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner userRow) (exchange.FXQuote, error) {
+func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner exchange.User) (exchange.FXQuote, error) {
 	now := t.s.now()
 	q := exchange.FXQuote{
 		ID: r.ID, OwnerID: owner.ID, Status: exchange.QuoteActive, CreatedAt: now, ExpiresAt: now.Add(exchange.QuoteLife), UpdatedAt: now, Version: 1,
@@ -201,7 +201,7 @@ func (t unitTx) draftQuote(ctx context.Context, r QuoteRequest, owner userRow) (
 	case exchange.RoleVendor:
 		q.VendorID = owner.ID
 	case exchange.RoleSubvendor:
-		q.VendorID = owner.VendorID.UUID
+		q.VendorID = owner.VendorID
 	case exchange.RoleCustomer, exchange.RoleUser, exchange.RoleAdmin, exchange.RoleOTCOfficer, exchange.RoleTreasury:
 	}
 	if !owner.IsActive {

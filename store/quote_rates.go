@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -15,30 +14,6 @@ import (
 
 const rateColumns = `r.id, r.base, r.quote, r.bid, r.ask, r.source, r.valid_from, r.stale_at, r.replaces, r.jump_confirmed, r.created_by, r.created_at,
 	(SELECT n.valid_from FROM fx_rates n WHERE n.base = r.base AND n.quote = r.quote AND n.replaces = r.id) AS replaced_at`
-
-// rateRow is a row of fx_rates.
-type rateRow struct {
-	ID            uuid.UUID
-	Base          money.Asset
-	Quote         money.Asset
-	Bid           decimal.Decimal
-	Ask           decimal.Decimal
-	Source        string
-	ValidFrom     time.Time     `db:"valid_from"`
-	StaleAt       time.Time     `db:"stale_at"`
-	Replaces      uuid.NullUUID `db:"replaces"`
-	JumpConfirmed bool          `db:"jump_confirmed"`
-	CreatedBy     uuid.NullUUID `db:"created_by"`
-	CreatedAt     time.Time     `db:"created_at"`
-	ReplacedAt    sql.NullTime  `db:"replaced_at"`
-}
-
-func (r rateRow) rate() (exchange.FXRate, error) {
-	return exchange.FXRate{
-		ID: r.ID, Base: r.Base, Quote: r.Quote, Bid: r.Bid, Ask: r.Ask, Source: r.Source, ValidFrom: r.ValidFrom.UTC(), StaleAt: r.StaleAt.UTC(),
-		Replaces: r.Replaces.UUID, JumpConfirmed: r.JumpConfirmed, CreatedBy: r.CreatedBy.UUID, CreatedAt: r.CreatedAt.UTC(), ReplacedAt: utc(r.ReplacedAt),
-	}, nil
-}
 
 func rateSnapshot(r exchange.FXRate) map[string]any {
 	return map[string]any{
@@ -91,13 +66,13 @@ func (s *Store) EnterSourcedRate(ctx context.Context, rate exchange.FXRate) erro
 func (s *Store) EnterRate(ctx context.Context, e RateEntry, by exchange.Principal) (exchange.FXRate, error) {
 	var entered exchange.FXRate
 	err := s.inTx(ctx, "rate", func(t unitTx) error {
-		var old []rateRow
+		var old []exchange.FXRate
 		if err := t.All(ctx, &old, readRate, e.ID); err != nil {
 			return err
 		}
 		if len(old) > 0 {
 			var err error
-			if entered, err = old[0].rate(); err == nil && (entered.CreatedBy != by.UserID || entered.Base != e.Base) {
+			if entered = old[0]; entered.CreatedBy != by.UserID || entered.Base != e.Base {
 				err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another rate.")
 			}
 			return err
@@ -126,16 +101,13 @@ func (t unitTx) enterRate(ctx context.Context, e RateEntry, by exchange.Principa
 	if err := r.Validate(now); err != nil {
 		return r, err
 	}
-	var found []rateRow
+	var found []exchange.FXRate
 	if err := t.All(ctx, &found, lastRate, r.Base, r.Quote); err != nil {
 		return r, err
 	}
 	switch {
 	case len(found) > 0:
-		last, err := found[0].rate()
-		if err != nil {
-			return r, err
-		}
+		last := found[0]
 		if err := followRate(&r, last, e.ConfirmJumpFrom); err != nil {
 			return r, err
 		}
@@ -187,21 +159,19 @@ func (s *Store) FXRates(ctx context.Context, f RateFilter, p Page) ([]exchange.F
 	var w where
 	w.eq("r.base", string(f.Base))
 	w.eq("r.source", f.Source)
-	var rows []rateRow
+	var rows []exchange.FXRate
 	total, err := s.page(ctx, &rows, list{columns: rateColumns, from: "fx_rates r", where: w, order: "r.created_at DESC, r.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "rate")
 	}
-	all, err := convert(rows, rateRow.rate)
-	return all, total, err
+	return rows, total, nil
 }
 
 // freshRate finds the newest rate of an asset in shillings; false when it is stale.
 func (t unitTx) freshRate(ctx context.Context, base money.Asset) (exchange.FXRate, bool, error) {
-	var found []rateRow
+	var found []exchange.FXRate
 	if err := t.All(ctx, &found, lastRate, base, money.KES); err != nil || len(found) == 0 {
 		return exchange.FXRate{}, false, err
 	}
-	r, err := found[0].rate()
-	return r, err == nil && r.InForce(t.s.now()), err
+	return found[0], found[0].InForce(t.s.now()), nil
 }

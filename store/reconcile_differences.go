@@ -83,13 +83,13 @@ const saveRun = `UPDATE reconciliation_runs SET cursor = $2, compared = compared
 func (s *Store) RecordComparisons(ctx context.Context, b exchange.ReconciledBatch) (exchange.Reconciliation, error) {
 	var now exchange.Reconciliation
 	err := s.inTx(ctx, "reconciliation", func(t unitTx) error {
-		var r runRow
+		var r exchange.Reconciliation
 		if err := t.Get(ctx, &r, lockRun, b.RunID); err != nil {
 			return err
 		}
-		run, err := r.run()
-		if now = run; err != nil || run.Status != exchange.ReconciliationRunning || run.Cursor != b.After {
-			return err
+		run := r
+		if now = run; run.Status != exchange.ReconciliationRunning || run.Cursor != b.After {
+			return nil
 		}
 		compared, deferred, differences := 0, b.Unread, 0
 		for _, c := range b.Comparisons {
@@ -111,8 +111,8 @@ func (s *Store) RecordComparisons(ctx context.Context, b exchange.ReconciledBatc
 		if err := t.Get(ctx, &r, saveRun, run.ID, b.Last, compared, deferred, differences); err != nil {
 			return err
 		}
-		now, err = r.run()
-		return err
+		now = r
+		return nil
 	})
 	return now, err
 }

@@ -2,43 +2,20 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/pg"
 )
 
 // reconciling is the principal of comparisons.
 var reconciling = exchange.System("reconciliation")
 
 const runColumns = `id, network, status, detail, cursor, compared, deferred, differences, started_at, finished_at`
-
-// runRow is a row of reconciliation_runs.
-type runRow struct {
-	ID          uuid.UUID
-	Network     exchange.Network
-	Status      exchange.ReconciliationStatus
-	Detail      string
-	Cursor      uuid.NullUUID
-	Compared    int
-	Deferred    int
-	Differences int
-	StartedAt   time.Time    `db:"started_at"`
-	FinishedAt  sql.NullTime `db:"finished_at"`
-}
-
-func (r runRow) run() (exchange.Reconciliation, error) {
-	return exchange.Reconciliation{
-		ID: r.ID, Network: r.Network, Status: r.Status, Detail: r.Detail, Cursor: r.Cursor.UUID, Compared: r.Compared, Deferred: r.Deferred,
-		Differences: r.Differences, StartedAt: r.StartedAt.UTC(), FinishedAt: utc(r.FinishedAt),
-	}, nil
-}
 
 func runSnapshot(r exchange.Reconciliation) map[string]any {
 	return map[string]any{
@@ -53,11 +30,11 @@ const lockRun = readRun + ` FOR NO KEY UPDATE`
 
 // Reconciliation reads one comparison of a network.
 func (s *Store) Reconciliation(ctx context.Context, id uuid.UUID) (exchange.Reconciliation, error) {
-	var r runRow
+	var r exchange.Reconciliation
 	if err := s.db.Get(ctx, &r, readRun, id); err != nil {
 		return exchange.Reconciliation{}, translate(err, "reconciliation")
 	}
-	return r.run()
+	return r, nil
 }
 
 const watchedNetworks = `SELECT network FROM deposit_cursors ORDER BY network`
@@ -80,7 +57,7 @@ const Superseded = "superseded"
 func (s *Store) BeginReconciliation(ctx context.Context, id uuid.UUID, n exchange.Network) (exchange.Reconciliation, error) {
 	var begun exchange.Reconciliation
 	err := s.inTx(ctx, "reconciliation", func(t unitTx) error {
-		var rows []runRow
+		var rows []exchange.Reconciliation
 		if err := t.All(ctx, &rows, lockRun, id); err != nil {
 			return err
 		}
@@ -88,15 +65,15 @@ func (s *Store) BeginReconciliation(ctx context.Context, id uuid.UUID, n exchang
 			if err := t.supersede(ctx, n); err != nil {
 				return err
 			}
-			var r runRow
+			var r exchange.Reconciliation
 			if err := t.Get(ctx, &r, insertRun, id, n, t.s.now()); err != nil {
 				return err
 			}
 			rows = append(rows, r)
 		}
 		var err error
-		begun, err = rows[0].run()
-		if err == nil && begun.Network != n {
+		begun = rows[0]
+		if begun.Network != n {
 			err = exchange.Errorf(exchange.CodeConflict, "The id belongs to a reconciliation of %s.", begun.Network)
 		}
 		return err
@@ -105,14 +82,11 @@ func (s *Store) BeginReconciliation(ctx context.Context, id uuid.UUID, n exchang
 }
 
 func (t unitTx) supersede(ctx context.Context, n exchange.Network) error {
-	var rows []runRow
+	var rows []exchange.Reconciliation
 	if err := t.All(ctx, &rows, runningRun, n); err != nil || len(rows) == 0 {
 		return err
 	}
-	old, err := rows[0].run()
-	if err != nil {
-		return err
-	}
+	old := rows[0]
 	return t.endRun(ctx, old, exchange.ReconciliationFailed, Superseded)
 }
 
@@ -134,13 +108,13 @@ func (t unitTx) endRun(ctx context.Context, r exchange.Reconciliation, to exchan
 func (s *Store) FinishReconciliation(ctx context.Context, id uuid.UUID, to exchange.ReconciliationStatus, detail string) (exchange.Reconciliation, error) {
 	var ended exchange.Reconciliation
 	err := s.inTx(ctx, "reconciliation", func(t unitTx) error {
-		var r runRow
+		var r exchange.Reconciliation
 		if err := t.Get(ctx, &r, lockRun, id); err != nil {
 			return err
 		}
-		before, err := r.run()
-		if ended = before; err != nil || before.Status != exchange.ReconciliationRunning {
-			return err
+		before := r
+		if ended = before; before.Status != exchange.ReconciliationRunning {
+			return nil
 		}
 		if err := t.endRun(ctx, before, to, detail); err != nil {
 			return err
@@ -148,8 +122,8 @@ func (s *Store) FinishReconciliation(ctx context.Context, id uuid.UUID, to excha
 		if err := t.Get(ctx, &r, readRun, id); err != nil {
 			return err
 		}
-		ended, err = r.run()
-		return err
+		ended = r
+		return nil
 	})
 	return ended, err
 }
@@ -167,11 +141,11 @@ const walletsAfter = `SELECT ` + walletColumns + ` FROM wallets WHERE network = 
 // WalletsAfter lists the custodial wallets of a network after one of them, in the order of their ids, which is roughly
 // their order of creation.
 func (s *Store) WalletsAfter(ctx context.Context, n exchange.Network, after uuid.UUID, limit int) ([]exchange.Wallet, error) {
-	var rows []walletRow
+	var rows []exchange.Wallet
 	if err := s.db.All(ctx, &rows, walletsAfter, n, after, limit); err != nil {
 		return nil, translate(err, "wallet")
 	}
-	return convert(rows, walletRow.wallet)
+	return rows, nil
 }
 
 // The ledger's values of a wallet at a block, from one snapshot:
@@ -254,8 +228,8 @@ func (s *Store) CompareReadings(ctx context.Context, n exchange.Network, reading
 		asked[pair{r.WalletID, r.Amount.Asset()}] = r
 	}
 	var rows []ledgerRow
-	err := s.db.Planned(ctx, func(tx *sqlx.Tx) error {
-		return tx.SelectContext(ctx, &rows, compareReadings, n, pq.Array(wallets), pq.Array(assets), pq.Array(blocks), least, n.NativeCoin())
+	err := s.db.Planned(ctx, func(t pg.Tx) error {
+		return t.Built(ctx, &rows, compareReadings, n, pq.Array(wallets), pq.Array(assets), pq.Array(blocks), least, n.NativeCoin())
 	})
 	if err != nil {
 		return nil, translate(err, "ledger")

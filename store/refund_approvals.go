@@ -57,7 +57,7 @@ const refundDecidedBy = `SELECT EXISTS (SELECT FROM approvals WHERE object_type 
 // mayDecideRefund refuses an officer who is involved in the refund, may not decide about refunds, or has already
 // decided.
 func (t unitTx) mayDecideRefund(ctx context.Context, o exchange.Order, f exchange.Refund, officer uuid.UUID) error {
-	var u userRow
+	var u exchange.User
 	if err := t.Get(ctx, &u, readUser, officer); err != nil {
 		return translate(err, "officer")
 	}
@@ -162,7 +162,7 @@ func (t unitTx) countRefund(ctx context.Context, f exchange.Refund, k ticketRow)
 	if err := t.One(ctx, insertRefundApproval, id, k.ID, f.ID, k.OfficerID, nullID(f.RequestedBy), k.Action, f.Digest, now); err != nil {
 		return err
 	}
-	var u userRow
+	var u exchange.User
 	if err := t.Get(ctx, &u, readUser, k.OfficerID); err != nil {
 		return translate(err, "officer")
 	}
@@ -195,13 +195,11 @@ func (s *Store) DismissClaim(ctx context.Context, refundID uuid.UUID, by exchang
 		}
 		f := before
 		if before.Status == exchange.RefundNeedsReview && before.Detail == string(exchange.RefundWaitsClaim) {
-			var r refundRow
+			var r exchange.Refund
 			if err := t.Get(ctx, &r, clearClaim, refundID, t.s.now(), before.Version, nullID(by.UserID)); err != nil {
 				return exchange.RefundStanding{}, none, err
 			}
-			if f, err = r.refund(); err != nil {
-				return exchange.RefundStanding{}, none, err
-			}
+			f = r
 			err = t.record(ctx, auditEvent{
 				by: by, object: "refund", id: f.ID, name: "refund.claim_dismissed", owner: o.CustomerID, vendor: o.VendorID,
 				before: refundSnapshot(before, before.Detail), after: refundSnapshot(f, f.Detail),

@@ -52,14 +52,11 @@ func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, by exchang
 		if before.Status != exchange.RefundNeedsReview {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The payee of a refund that is %s is not in question.", before.Status)
 		}
-		var r refundRow
+		var r exchange.Refund
 		if err := t.Get(ctx, &r, confirmPayee, refundID, t.s.now(), before.Version); err != nil {
 			return before, none, err
 		}
-		after, err := r.refund()
-		if err != nil {
-			return before, none, err
-		}
+		after := r
 		return after, none, t.record(ctx, auditEvent{
 			by: by, object: "refund", id: refundID, name: "refund.payee_confirmed", owner: o.CustomerID, vendor: o.VendorID,
 			before: refundSnapshot(before, before.Detail), after: refundSnapshot(after, after.Detail),
@@ -74,21 +71,20 @@ const readPaidTwice = `SELECT ` + exceptionColumns + ` FROM payment_exceptions W
 // PaidTwiceBy finds the exception about a payout that was made beside another payment of its object, the newest where
 // the payout itself was made more than once.
 func (s *Store) PaidTwiceBy(ctx context.Context, attempt uuid.UUID) (exchange.PaymentException, bool, error) {
-	var rows []exceptionRow
+	var rows []exchange.PaymentException
 	if err := s.db.All(ctx, &rows, readPaidTwice, attempt); err != nil || len(rows) == 0 {
 		return exchange.PaymentException{}, false, translate(err, "payment exception")
 	}
-	x, err := rows[0].exception()
-	return x, err == nil, err
+	return rows[0], true, nil
 }
 
 const readPayouts = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE order_id = $1 AND direction = 'payout' ORDER BY created_at DESC LIMIT 100`
 
 // Payouts lists the payouts of an order and its refunds, newest first, at most a hundred.
 func (s *Store) Payouts(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error) {
-	var rows []attemptRow
+	var rows []exchange.PaymentAttempt
 	if err := s.db.All(ctx, &rows, readPayouts, orderID); err != nil {
 		return nil, translate(err, "payment attempt")
 	}
-	return convert(rows, attemptRow.attempt)
+	return rows, nil
 }

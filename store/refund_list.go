@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -26,59 +25,9 @@ type RefundFilter struct {
 	View                   *View // restricts to refunds of the view's orders; nil is all
 }
 
-const refundColumns = `id, rail, order_id, attempt_id, exception_id, asset, amount, coalesce(phone, '') AS phone, reason, status, detail, receipt,
-	payee_confirmed, claimed, deposit_id, wallet_id, coalesce(network, '') AS network, address, hold_id, value, digest, requested_by, addressed_by,
+const refundColumns = `id, rail, order_id, attempt_id, exception_id, amount||' '||asset AS amount, coalesce(phone, '') AS phone, reason, status, detail, receipt,
+	claimed, deposit_id, wallet_id, coalesce(network, '') AS network, address, hold_id, value||' KES' AS value, digest, requested_by, addressed_by,
 	created_at, updated_at, completed_at, version`
-
-// refundRow is a row of refunds.
-type refundRow struct {
-	ID          uuid.UUID
-	Rail        exchange.RefundRail
-	OrderID     uuid.NullUUID `db:"order_id"`
-	AttemptID   uuid.NullUUID `db:"attempt_id"`
-	ExceptionID uuid.NullUUID `db:"exception_id"`
-	Asset       money.Asset
-	Amount      decimal.Decimal
-	Phone       exchange.Phone
-	Reason      string
-	Status      exchange.RefundStatus
-	Detail      string
-	Receipt     string
-	Confirmed   bool `db:"payee_confirmed"`
-	Claimed     bool
-	DepositID   uuid.NullUUID `db:"deposit_id"`
-	WalletID    uuid.NullUUID `db:"wallet_id"`
-	Network     exchange.Network
-	Address     string
-	HoldID      uuid.NullUUID `db:"hold_id"`
-	Value       decimal.NullDecimal
-	Digest      string
-	RequestedBy uuid.NullUUID `db:"requested_by"`
-	AddressedBy uuid.NullUUID `db:"addressed_by"`
-	CreatedAt   time.Time     `db:"created_at"`
-	UpdatedAt   time.Time     `db:"updated_at"`
-	CompletedAt sql.NullTime  `db:"completed_at"`
-	Version     int64
-}
-
-func (r refundRow) refund() (exchange.Refund, error) {
-	f := exchange.Refund{
-		ID: r.ID, Rail: r.Rail, OrderID: r.OrderID.UUID, AttemptID: r.AttemptID.UUID, ExceptionID: r.ExceptionID.UUID, Phone: r.Phone, Reason: r.Reason,
-		Status: r.Status, Detail: r.Detail, Receipt: r.Receipt, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt),
-		Version: r.Version, DepositID: r.DepositID.UUID, WalletID: r.WalletID.UUID, Network: r.Network, Address: r.Address, HoldID: r.HoldID.UUID,
-		Digest: r.Digest, RequestedBy: r.RequestedBy.UUID, AddressedBy: r.AddressedBy.UUID, Claimed: r.Claimed,
-	}
-	var err error
-	if f.Amount, err = amountOf(r.Asset, r.Amount); err != nil {
-		return f, err
-	}
-	if r.Value.Valid {
-		if f.Value, err = amountOf(money.KES, r.Value.Decimal); err != nil {
-			return f, err
-		}
-	}
-	return f, nil
-}
 
 // refundSnapshot omits the reason: parties of the order read events, and it may reveal that screening refused the
 // sender.
@@ -106,15 +55,13 @@ func (t unitTx) openRefund(ctx context.Context, o exchange.Order, f exchange.Ref
 	if err != nil {
 		return f, err
 	}
-	var r refundRow
+	var r exchange.Refund
 	err = t.Get(ctx, &r, insertRefund, id, f.OrderID, f.AttemptID, collection, nullID(f.ExceptionID), f.Amount.Asset(), f.Amount.Decimal(),
 		f.Phone.Digits(), clip(f.Reason, 200), nullID(by.UserID), t.s.now())
 	if err != nil {
 		return f, err
 	}
-	if f, err = r.refund(); err != nil {
-		return f, err
-	}
+	f = r
 	return f, t.record(ctx, auditEvent{by: by, object: "refund", id: id, name: "refund.pending", owner: o.CustomerID, vendor: o.VendorID, after: refundSnapshot(f, "")})
 }
 
@@ -130,11 +77,11 @@ const orderOfRefund = `SELECT order_id FROM refunds WHERE id = $1`
 
 // Refund reads a refund.
 func (s *Store) Refund(ctx context.Context, id uuid.UUID) (exchange.Refund, error) {
-	var r refundRow
+	var r exchange.Refund
 	if err := s.db.Get(ctx, &r, readRefund, id); err != nil {
 		return exchange.Refund{}, translate(err, "refund")
 	}
-	return r.refund()
+	return r, nil
 }
 
 // ListRefunds pages through the refunds, newest first, with their number.
@@ -147,13 +94,12 @@ func (s *Store) ListRefunds(ctx context.Context, f RefundFilter, p Page) ([]exch
 	w.id("order_id", f.OrderID)
 	w.id("exception_id", f.ExceptionID)
 	w.between("created_at", f.CreatedFrom, f.CreatedTo)
-	var rows []refundRow
+	var rows []exchange.Refund
 	total, err := s.page(ctx, &rows, list{columns: refundColumns, from: "refunds", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "refund")
 	}
-	all, err := convert(rows, refundRow.refund)
-	return all, total, err
+	return rows, total, nil
 }
 
 func (t unitTx) refundOf(ctx context.Context, exceptionID uuid.UUID) (exchange.Refund, bool, error) {
@@ -161,12 +107,11 @@ func (t unitTx) refundOf(ctx context.Context, exceptionID uuid.UUID) (exchange.R
 }
 
 func (t unitTx) maybeRefund(ctx context.Context, query string, key uuid.UUID) (exchange.Refund, bool, error) {
-	var rows []refundRow
+	var rows []exchange.Refund
 	if err := t.All(ctx, &rows, query, key); err != nil || len(rows) == 0 {
 		return exchange.Refund{}, false, err
 	}
-	r, err := rows[0].refund()
-	return r, true, err
+	return rows[0], true, nil
 }
 
 // lockedRefund reads and locks a mobile money refund and its order. One in crypto is CodeStateConflict: no payout or
@@ -193,12 +138,11 @@ func (t unitTx) lockedAnyRefund(ctx context.Context, id uuid.UUID) (exchange.Ord
 			return o, exchange.Refund{}, err
 		}
 	}
-	var r refundRow
+	var r exchange.Refund
 	if err := t.Get(ctx, &r, lockRefund, id); err != nil {
 		return o, exchange.Refund{}, translate(err, "refund")
 	}
-	f, err := r.refund()
-	return o, f, err
+	return o, r, nil
 }
 
 const saveRefund = `
@@ -215,7 +159,7 @@ func (t unitTx) moveRefund(ctx context.Context, o exchange.Order, before exchang
 	if to == exchange.RefundCompleted {
 		completed = nullTime(t.s.now())
 	}
-	var rows []refundRow
+	var rows []exchange.Refund
 	err := t.All(ctx, &rows, saveRefund, before.ID, to, clip(detail, 200), receipt, nullID(paidBy), completed, t.s.now(), before.Version,
 		pq.Array(exchange.RefundMachine.Sources(to)))
 	if err == nil && len(rows) == 0 {
@@ -224,10 +168,7 @@ func (t unitTx) moveRefund(ctx context.Context, o exchange.Order, before exchang
 	if err != nil {
 		return before, err
 	}
-	r, err := rows[0].refund()
-	if err != nil {
-		return r, err
-	}
+	r := rows[0]
 	return r, t.record(ctx, auditEvent{
 		by: by, object: "refund", id: r.ID, name: "refund." + string(to), owner: o.CustomerID, vendor: o.VendorID,
 		before: refundSnapshot(before, ""), after: refundSnapshot(r, detail),

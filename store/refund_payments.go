@@ -159,7 +159,7 @@ func (t unitTx) addressRefund(ctx context.Context, o exchange.Order, before exch
 		return before, nil
 	}
 	f.Digest = f.Intent()
-	var rows []refundRow
+	var rows []exchange.Refund
 	err := t.All(ctx, &rows, saveAddress, f.ID, f.Address, nullID(f.AddressedBy), f.Digest, f.Detail, t.s.now(), before.Version)
 	if err == nil && len(rows) == 0 {
 		err = pg.ErrChangedMeanwhile
@@ -167,10 +167,7 @@ func (t unitTx) addressRefund(ctx context.Context, o exchange.Order, before exch
 	if err != nil {
 		return before, err
 	}
-	after, err := rows[0].refund()
-	if err != nil {
-		return before, err
-	}
+	after := rows[0]
 	return after, t.record(ctx, auditEvent{
 		by: by, object: "refund", id: f.ID, name: "refund.addressed", owner: o.CustomerID, vendor: o.VendorID,
 		before: refundSnapshot(before, before.Detail), after: refundSnapshot(after, after.Detail),

@@ -21,9 +21,9 @@ ORDER BY created_at, id LIMIT $2`
 
 // PendingRefunds are the refunds in crypto that the officer may decide, oldest first, at most a hundred.
 func (s *Store) PendingRefunds(ctx context.Context, officer uuid.UUID) ([]exchange.Refund, error) {
-	var rows []refundRow
+	var rows []exchange.Refund
 	if err := s.db.All(ctx, &rows, pendingRefunds, officer, maxPendingRefunds); err != nil {
 		return nil, translate(err, "refund")
 	}
-	return convert(rows, refundRow.refund)
+	return rows, nil
 }

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/pg"
 )
 
 // ReconciliationFilter narrows a list of comparisons.
@@ -26,13 +26,12 @@ func (s *Store) ListReconciliations(ctx context.Context, f ReconciliationFilter,
 	var w where
 	w.eq("network", string(f.Network))
 	w.eq("status", string(f.Status))
-	var rows []runRow
+	var rows []exchange.Reconciliation
 	total, err := s.page(ctx, &rows, list{columns: runColumns, from: "reconciliation_runs", where: w, order: "started_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "reconciliation")
 	}
-	all, err := convert(rows, runRow.run)
-	return all, total, err
+	return rows, total, nil
 }
 
 // DifferenceFilter narrows a list of differences.
@@ -110,31 +109,17 @@ const insertReserve = `
 INSERT INTO reserve_reports (day, asset, owed, custody, discrepancy, float, compared_at, created_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 ON CONFLICT DO NOTHING`
 
-const reserveColumns = `day, asset, owed, custody, discrepancy, float, compared_at, created_at`
+const reserveColumns = `day, asset, owed||' '||asset AS owed, custody||' '||asset AS custody, discrepancy||' '||asset AS discrepancy,
+	float||' '||asset AS float, compared_at, created_at`
 
 const readReserves = `SELECT ` + reserveColumns + ` FROM reserve_reports WHERE day = $1 ORDER BY asset`
 
-// reserveRow is a row of reserve_reports.
-type reserveRow struct {
-	Day                               time.Time
-	Asset                             money.Asset
-	Owed, Custody, Discrepancy, Float decimal.Decimal
-	ComparedAt                        sql.NullTime `db:"compared_at"`
-	CreatedAt                         time.Time    `db:"created_at"`
-}
-
-func (r reserveRow) line() (exchange.ReserveLine, error) {
-	l := exchange.ReserveLine{Day: r.Day.UTC(), Asset: r.Asset, ComparedAt: utc(r.ComparedAt), CreatedAt: r.CreatedAt.UTC()}
-	for _, v := range []struct {
-		to   *money.Amount
-		from decimal.Decimal
-	}{{&l.Owed, r.Owed}, {&l.Custody, r.Custody}, {&l.Discrepancy, r.Discrepancy}, {&l.Float, r.Float}} {
-		var err error
-		if *v.to, err = amountOf(r.Asset, v.from); err != nil {
-			return l, err
-		}
-	}
-	return l, nil
+// reserveSum is what the accounts and the last runs say about an asset.
+type reserveSum struct {
+	Asset                money.Asset
+	Owed, Custody, Float decimal.Decimal
+	Discrepancy          decimal.Decimal `db:"-"`
+	ComparedAt           sql.NullTime    `db:"-"`
 }
 
 // WriteReserves writes the report of a day, one line for each asset. Only the first call of a day writes it; a later
@@ -147,37 +132,32 @@ func (s *Store) WriteReserves(ctx context.Context, day time.Time) ([]exchange.Re
 	}
 	var written []exchange.ReserveLine
 	err = s.inTx(ctx, "reserve report", func(t unitTx) error {
-		var rows []reserveRow
-		if err := t.All(ctx, &rows, readReserves, day); err != nil {
+		if err := t.All(ctx, &written, readReserves, day); err != nil {
 			return err
 		}
-		if len(rows) == 0 {
+		if len(written) == 0 {
 			for _, m := range measured {
 				_, err := t.Exec(ctx, insertReserve, day, m.Asset, m.Owed, m.Custody, m.Discrepancy, m.Float, m.ComparedAt, t.s.now())
 				if err != nil {
 					return err
 				}
 			}
-			if err := t.All(ctx, &rows, readReserves, day); err != nil {
-				return err
-			}
+			return t.All(ctx, &written, readReserves, day)
 		}
-		var err error
-		written, err = convert(rows, reserveRow.line)
-		return err
+		return nil
 	})
 	return written, err
 }
 
 // measureReserves adds up the accounts and the last runs.
-func (s *Store) measureReserves(ctx context.Context) ([]reserveRow, error) {
-	var sums []reserveRow
+func (s *Store) measureReserves(ctx context.Context) ([]reserveSum, error) {
+	var sums []reserveSum
 	var runs []foundRun
-	err := s.db.Planned(ctx, func(tx *sqlx.Tx) error {
-		if err := tx.SelectContext(ctx, &sums, sumAccounts, pq.Array(exchange.OwedKinds()), pq.Array(exchange.FloatKinds()), exchange.PlatformTreasury); err != nil {
+	err := s.db.Planned(ctx, func(t pg.Tx) error {
+		if err := t.Built(ctx, &sums, sumAccounts, pq.Array(exchange.OwedKinds()), pq.Array(exchange.FloatKinds()), exchange.PlatformTreasury); err != nil {
 			return err
 		}
-		return tx.SelectContext(ctx, &runs, lastRuns)
+		return t.Built(ctx, &runs, lastRuns)
 	})
 	if err != nil {
 		return nil, translate(err, "reserve report")
@@ -194,14 +174,14 @@ type foundRun struct {
 }
 
 // reserveLines makes a line of each asset, even an unused one.
-func reserveLines(sums []reserveRow, runs []foundRun) []reserveRow {
-	of := map[money.Asset]*reserveRow{}
+func reserveLines(sums []reserveSum, runs []foundRun) []reserveSum {
+	of := map[money.Asset]*reserveSum{}
 	for i := range sums {
 		of[sums[i].Asset] = &sums[i]
 	}
-	all := make([]reserveRow, 0, len(money.Assets()))
+	all := make([]reserveSum, 0, len(money.Assets()))
 	for _, asset := range money.Assets() {
-		line := reserveRow{Asset: asset}
+		line := reserveSum{Asset: asset}
 		if known := of[asset]; known != nil {
 			line = *known
 		}
@@ -231,11 +211,10 @@ func (s *Store) ListReserves(ctx context.Context, asset money.Asset, from, to ti
 	var w where
 	w.eq("asset", string(asset))
 	w.between("day", from, to)
-	var rows []reserveRow
+	var rows []exchange.ReserveLine
 	total, err := s.page(ctx, &rows, list{columns: reserveColumns, from: "reserve_reports", where: w, order: "day DESC, asset"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "reserve report")
 	}
-	all, err := convert(rows, reserveRow.line)
-	return all, total, err
+	return rows, total, nil
 }

@@ -2,9 +2,7 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"slices"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -12,23 +10,6 @@ import (
 )
 
 const deniedColumns = `id, network, address, reason, added_by, added_at, removed_at`
-
-// deniedRow is a row of deny_list.
-type deniedRow struct {
-	ID        uuid.UUID
-	Network   exchange.Network
-	Address   string
-	Reason    string
-	AddedBy   uuid.UUID    `db:"added_by"`
-	AddedAt   time.Time    `db:"added_at"`
-	RemovedAt sql.NullTime `db:"removed_at"`
-}
-
-func (r deniedRow) denied() (exchange.DeniedAddress, error) {
-	return exchange.DeniedAddress{
-		ID: r.ID, Network: r.Network, Address: r.Address, Reason: r.Reason, AddedBy: r.AddedBy, AddedAt: r.AddedAt.UTC(), RemovedAt: utc(r.RemovedAt),
-	}, nil
-}
 
 const insertDenied = `
 INSERT INTO deny_list (id, network, address, reason, added_by, added_at) VALUES ($1, $2, $3, $4, $5, $6)
@@ -45,12 +26,12 @@ func (s *Store) Deny(ctx context.Context, d exchange.DeniedAddress, by exchange.
 		if err != nil {
 			return err
 		}
-		var r deniedRow
+		var r exchange.DeniedAddress
 		if err := t.Get(ctx, &r, readDenied, d.Network, d.Address); err != nil {
 			return err
 		}
-		if listed, err = r.denied(); err != nil || n == 0 {
-			return err
+		if listed = r; n == 0 {
+			return nil
 		}
 		return t.audit(ctx, by, "deny_list.added", "denied_address", d.ID, nil, map[string]any{"network": d.Network, "address": d.Address, "reason": d.Reason})
 	})
@@ -63,7 +44,7 @@ UPDATE deny_list SET removed_by = $2, removed_at = $3 WHERE id = $1 AND removed_
 // Undeny takes an entry off the deny list; CodeNotFound when it is no longer on it.
 func (s *Store) Undeny(ctx context.Context, id uuid.UUID, by exchange.Principal) error {
 	return s.inTx(ctx, "denied address", func(t unitTx) error {
-		var r deniedRow
+		var r exchange.DeniedAddress
 		if err := t.Get(ctx, &r, removeDenied, id, by.UserID, t.s.now()); err != nil {
 			return err
 		}
@@ -76,13 +57,12 @@ func (s *Store) DenyList(ctx context.Context, n exchange.Network, p Page) ([]exc
 	var w where
 	w.add(`removed_at IS NULL`)
 	w.eq("network", string(n))
-	var rows []deniedRow
+	var rows []exchange.DeniedAddress
 	total, err := s.page(ctx, &rows, list{columns: deniedColumns, from: "deny_list", where: w, order: "added_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "denied address")
 	}
-	all, err := convert(rows, deniedRow.denied)
-	return all, total, err
+	return rows, total, nil
 }
 
 const isDenied = `SELECT EXISTS (SELECT FROM deny_list WHERE network = $1 AND address = $2 AND removed_at IS NULL)`
@@ -118,14 +98,13 @@ FROM chain_payments p JOIN wallets w ON w.id = p.wallet_id WHERE p.id = $1`
 // SigningTerms reads the data to check before a payment is signed.
 func (s *Store) SigningTerms(ctx context.Context, paymentID uuid.UUID) (exchange.SigningTerms, error) {
 	var r struct {
-		paymentRow
+		exchange.ChainPayment
 		Cold, Cleared, External, Denied bool
 	}
 	if err := s.db.Get(ctx, &r, readSigningTerms, paymentID); err != nil {
 		return exchange.SigningTerms{}, translate(err, "chain payment")
 	}
-	p, err := r.payment()
-	return exchange.SigningTerms{Payment: p, Cold: r.Cold, External: r.External, Denied: r.Denied, Cleared: r.Cleared}, err
+	return exchange.SigningTerms{Payment: r.ChainPayment, Cold: r.Cold, External: r.External, Denied: r.Denied, Cleared: r.Cleared}, nil
 }
 
 // RecordRecipient stores the screening results of the recipient of a payment other than a transfer; the worst result

@@ -90,7 +90,7 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 		found AS (SELECT c.id, count(*) OVER () AS total FROM candidates c` + visible.sql() + ` ORDER BY c.id DESC LIMIT ? OFFSET ?)
 		SELECT ` + orderColumns + `, f.total FROM found f JOIN orders o ON o.id = f.id ORDER BY o.id DESC`
 	var rows []struct {
-		orderRow
+		exchange.Order
 		Total int
 	}
 	if err := s.db.Built(ctx, &rows, found, args...); err != nil {
@@ -98,11 +98,7 @@ func (s *Store) SearchOrders(ctx context.Context, v View, query string, p Page) 
 	}
 	all, total := make([]exchange.Order, len(rows)), offset
 	for i, r := range rows {
-		var err error
-		if all[i], err = r.order(); err != nil {
-			return nil, 0, err
-		}
-		total = r.Total
+		all[i], total = r.Order, r.Total
 	}
 	if len(rows) == 0 && offset > 0 {
 		_, total, err := s.SearchOrders(ctx, v, query, Page{Number: 1, Size: 1})

@@ -44,14 +44,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 func (s *Store) IssueTicket(ctx context.Context, k exchange.ApprovalTicket, by exchange.Principal) (exchange.Transfer, error) {
 	var about exchange.Transfer
 	err := s.inTx(ctx, "transfer", func(t unitTx) error {
-		var r transferRow
+		var r exchange.Transfer
 		if err := t.Get(ctx, &r, readTransfer, k.ObjectID); err != nil {
 			return err
 		}
-		f, err := r.transfer()
-		if err != nil {
-			return err
-		}
+		f := r
 		if known, err := t.knownTicket(ctx, k); err != nil || known {
 			about = f
 			return err
@@ -68,7 +65,7 @@ func (s *Store) IssueTicket(ctx context.Context, k exchange.ApprovalTicket, by e
 		if err := require(k.Amount.Equal(f.Amount), "/amount", "mismatch", "must be the transfer's amount"); err != nil {
 			return err
 		}
-		err = t.One(ctx, insertTicket, k.ID, k.TokenHash[:], k.OfficerID, k.ObjectType, k.ObjectID, k.Action, k.Amount.Asset(), k.Amount.Decimal(),
+		err := t.One(ctx, insertTicket, k.ID, k.TokenHash[:], k.OfficerID, k.ObjectType, k.ObjectID, k.Action, k.Amount.Asset(), k.Amount.Decimal(),
 			k.Digest, k.Channel, k.Note, k.CreatedAt, k.ExpiresAt)
 		if err != nil {
 			return err
@@ -110,7 +107,7 @@ const decidedBy = `SELECT EXISTS (SELECT FROM approvals WHERE object_type = 'tra
 
 // mayDecide refuses an officer who requested the transfer, may not decide about transfers, or has already decided.
 func (t unitTx) mayDecide(ctx context.Context, f exchange.Transfer, officer uuid.UUID) error {
-	var u userRow
+	var u exchange.User
 	if err := t.Get(ctx, &u, readUser, officer); err != nil {
 		return translate(err, "officer")
 	}
@@ -194,7 +191,7 @@ func (t unitTx) count(ctx context.Context, f exchange.Transfer, k ticketRow) (ex
 	if err := t.One(ctx, insertApproval, id, k.ID, f.ID, k.OfficerID, f.RequestedBy, k.Action, f.Digest, now); err != nil {
 		return f, none, err
 	}
-	var u userRow
+	var u exchange.User
 	if err := t.Get(ctx, &u, readUser, k.OfficerID); err != nil {
 		return f, none, translate(err, "officer")
 	}
@@ -232,11 +229,10 @@ func (s *Store) PendingApprovals(ctx context.Context, officer uuid.UUID, p Page)
 	w.add(`f.status = 'pending_approval'`)
 	w.add(`f.requested_by <> ?`, officer)
 	w.add(`NOT EXISTS (SELECT FROM approvals a WHERE a.object_type = 'transfer' AND a.object_id = f.id AND a.officer_id = ?)`, officer)
-	var rows []transferRow
+	var rows []exchange.Transfer
 	total, err := s.page(ctx, &rows, list{columns: transferColumns, from: "transfers f", where: w, order: "f.created_at, f.id"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "transfer")
 	}
-	all, err := convert(rows, transferRow.transfer)
-	return all, total, err
+	return rows, total, nil
 }

@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -25,77 +23,13 @@ type TransferFilter struct {
 	CreatedTo   time.Time
 }
 
-const transferColumns = `f.id, f.kind, f.requested_by, f.sender_id, f.vendor_id, f.recipient_id, f.recipient_vendor_id, f.network, f.asset, f.amount,
-	f.wallet_id, f.wallet_type, f.from_address, f.to_wallet_id, f.to_address, f.note, f.value, f.rate, f.approvals_required,
+const transferColumns = `f.id, f.kind, f.requested_by, f.sender_id, f.vendor_id, f.recipient_id, f.recipient_vendor_id, f.network, f.amount||' '||f.asset AS amount,
+	f.wallet_id, f.wallet_type, f.from_address, f.to_wallet_id, f.to_address, f.note, f.value||' KES' AS value, f.rate, f.approvals_required,
 	(SELECT count(*) FROM approvals a JOIN users u ON u.id = a.officer_id WHERE a.object_type = 'transfer' AND a.object_id = f.id
 		AND a.action = 'approve' AND (f.status <> 'pending_approval' OR u.is_active AND u.role IN ('admin', 'treasury'))) AS approvals,
 	f.digest, f.status, f.status_detail, f.hold_id, (SELECT p.id FROM chain_payments p WHERE p.purpose = 'transfer' AND p.object_id = f.id) AS payment_id,
-	f.tx_hash, f.created_at, f.updated_at, f.completed_at, f.version, f.fee, f.fee_profile_id, f.fee_hold_id, f.fx_quote_id, f.fiat_amount, f.fiat_rate`
-
-// transferRow is a row of transfers.
-type transferRow struct {
-	ID                uuid.UUID
-	Kind              exchange.TransferKind
-	RequestedBy       uuid.UUID     `db:"requested_by"`
-	SenderID          uuid.NullUUID `db:"sender_id"`
-	VendorID          uuid.NullUUID `db:"vendor_id"`
-	RecipientID       uuid.NullUUID `db:"recipient_id"`
-	RecipientVendorID uuid.NullUUID `db:"recipient_vendor_id"`
-	Network           exchange.Network
-	Asset             money.Asset
-	Amount            decimal.Decimal
-	WalletID          uuid.UUID           `db:"wallet_id"`
-	WalletType        exchange.WalletType `db:"wallet_type"`
-	FromAddress       string              `db:"from_address"`
-	ToWalletID        uuid.NullUUID       `db:"to_wallet_id"`
-	ToAddress         string              `db:"to_address"`
-	Note              string
-	Value             decimal.Decimal
-	Rate              decimal.Decimal
-	ApprovalsRequired int `db:"approvals_required"`
-	Approvals         int
-	Digest            string
-	Status            exchange.TransferStatus
-	StatusDetail      string        `db:"status_detail"`
-	HoldID            uuid.UUID     `db:"hold_id"`
-	PaymentID         uuid.NullUUID `db:"payment_id"`
-	TxHash            string        `db:"tx_hash"`
-	CreatedAt         time.Time     `db:"created_at"`
-	UpdatedAt         time.Time     `db:"updated_at"`
-	CompletedAt       sql.NullTime  `db:"completed_at"`
-	Version           int64
-	Fee               decimal.Decimal
-	FeeProfileID      uuid.NullUUID       `db:"fee_profile_id"`
-	FeeHoldID         uuid.NullUUID       `db:"fee_hold_id"`
-	QuoteID           uuid.NullUUID       `db:"fx_quote_id"`
-	FiatAmount        decimal.NullDecimal `db:"fiat_amount"`
-	FiatRate          decimal.NullDecimal `db:"fiat_rate"`
-}
-
-func (r transferRow) transfer() (exchange.Transfer, error) {
-	f := exchange.Transfer{
-		ID: r.ID, Kind: r.Kind, RequestedBy: r.RequestedBy, SenderID: r.SenderID.UUID, VendorID: r.VendorID.UUID, RecipientID: r.RecipientID.UUID,
-		RecipientVendorID: r.RecipientVendorID.UUID, Network: r.Network, WalletID: r.WalletID, WalletType: r.WalletType, FromAddress: r.FromAddress,
-		ToWalletID: r.ToWalletID.UUID, ToAddress: r.ToAddress, Note: r.Note, Rate: r.Rate, ApprovalsRequired: r.ApprovalsRequired,
-		Approvals: r.Approvals, Digest: r.Digest, Status: r.Status, StatusDetail: r.StatusDetail, HoldID: r.HoldID, PaymentID: r.PaymentID.UUID,
-		TxHash: r.TxHash, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), CompletedAt: utc(r.CompletedAt), Version: r.Version,
-		FeeProfileID: r.FeeProfileID.UUID, FeeHoldID: r.FeeHoldID.UUID, QuoteID: r.QuoteID.UUID, QuotedRate: r.FiatRate.Decimal,
-	}
-	var err error
-	if f.Fee, err = amountOf(r.Asset, r.Fee); err != nil {
-		return f, err
-	}
-	if r.FiatAmount.Valid {
-		if f.QuotedFiat, err = amountOf(money.KES, r.FiatAmount.Decimal); err != nil {
-			return f, err
-		}
-	}
-	if f.Amount, err = amountOf(r.Asset, r.Amount); err != nil {
-		return f, err
-	}
-	f.Value, err = amountOf(money.KES, r.Value)
-	return f, err
-}
+	f.tx_hash, f.created_at, f.updated_at, f.completed_at, f.version, f.fee||' '||f.asset AS fee, f.fee_profile_id,
+	f.fee_hold_id, f.fx_quote_id AS quote_id, f.fiat_amount||' KES' AS quoted_fiat, f.fiat_rate AS quoted_rate`
 
 // transferSnapshot is a transfer in events and audit rows, without its free-text note.
 func transferSnapshot(f exchange.Transfer) map[string]any {
@@ -142,11 +76,11 @@ func (s *Store) SentTransfer(ctx context.Context, v View, id uuid.UUID) (exchang
 
 func (s *Store) oneTransfer(ctx context.Context, query string, v View, id uuid.UUID) (exchange.Transfer, error) {
 	all, owner, vendor := v.args()
-	var r transferRow
+	var r exchange.Transfer
 	if err := s.db.Get(ctx, &r, query, id, all, owner, vendor); err != nil {
 		return exchange.Transfer{}, translate(err, "transfer")
 	}
-	return r.transfer()
+	return r, nil
 }
 
 // ListTransfers pages through the transfers that were sent or received, newest first, with their number.
@@ -172,13 +106,12 @@ func (s *Store) ListTransfers(ctx context.Context, v View, f TransferFilter, p P
 		w.add(`(f.sender_id = ? OR f.recipient_id = ?)`, f.Counterpart, f.Counterpart)
 	}
 	w.between("f.created_at", f.CreatedFrom, f.CreatedTo)
-	var rows []transferRow
+	var rows []exchange.Transfer
 	total, err := s.page(ctx, &rows, list{columns: transferColumns, from: "transfers f", where: w, order: "f.created_at DESC, f.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "transfer")
 	}
-	all, err := convert(rows, transferRow.transfer)
-	return all, total, err
+	return rows, total, nil
 }
 
 const lockTransfer = `SELECT id FROM transfers WHERE id = $1 FOR NO KEY UPDATE`
@@ -189,11 +122,11 @@ func (t unitTx) lockedTransfer(ctx context.Context, id uuid.UUID) (exchange.Tran
 	if err := t.Get(ctx, &locked, lockTransfer, id); err != nil {
 		return exchange.Transfer{}, translate(err, "transfer")
 	}
-	var r transferRow
+	var r exchange.Transfer
 	if err := t.Get(ctx, &r, readTransfer, id); err != nil {
 		return exchange.Transfer{}, translate(err, "transfer")
 	}
-	return r.transfer()
+	return r, nil
 }
 
 const saveTransfer = `
@@ -265,9 +198,9 @@ func (s *Store) TransferTimeline(ctx context.Context, v View, id uuid.UUID) ([]e
 	if _, err := s.SentTransfer(ctx, v, id); err != nil {
 		return nil, err
 	}
-	var rows []eventRow
+	var rows []exchange.Event
 	if err := s.db.All(ctx, &rows, readTransferTimeline, id); err != nil {
 		return nil, translate(err, "event")
 	}
-	return eventsOf(rows), nil
+	return rows, nil
 }

@@ -27,7 +27,7 @@ func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by
 		if old, found, err := t.transferBefore(ctx, r); err != nil || found {
 			return old, none, err
 		}
-		var asker userRow
+		var asker exchange.User
 		if err := t.Get(ctx, &asker, lockCustomer, r.RequestedBy); err != nil {
 			return exchange.Transfer{}, none, translate(err, "user")
 		}
@@ -65,12 +65,13 @@ func (s *Store) OpenTransfer(ctx context.Context, r exchange.TransferRequest, by
 
 // transferBefore finds the transfer that an earlier identical request created.
 func (t unitTx) transferBefore(ctx context.Context, r exchange.TransferRequest) (exchange.Transfer, bool, error) {
-	var rows []transferRow
+	var rows []exchange.Transfer
 	if err := t.All(ctx, &rows, readTransfer, r.ID); err != nil || len(rows) == 0 {
 		return exchange.Transfer{}, false, err
 	}
-	f, err := rows[0].transfer()
-	if err == nil && f.RequestedBy != r.RequestedBy {
+	f := rows[0]
+	var err error
+	if f.RequestedBy != r.RequestedBy {
 		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another transfer.")
 	}
 	return f, true, err
@@ -86,7 +87,7 @@ SELECT count(*) FROM transfers WHERE created_at >= $1 AND status NOT IN ('cancel
 // both be the last. The house's own transfers are counted without a lock.
 func (t unitTx) underTransfers(ctx context.Context, f exchange.Transfer, role exchange.Role) error {
 	if f.VendorID != uuid.Nil && f.VendorID != f.RequestedBy {
-		var merchant userRow
+		var merchant exchange.User
 		if err := t.Get(ctx, &merchant, lockCustomer, f.VendorID); err != nil {
 			return translate(err, "merchant")
 		}
@@ -113,7 +114,7 @@ func (t unitTx) countTransfer(ctx context.Context, f exchange.Transfer, role exc
 const forShare = ` FOR SHARE`
 
 // draftTransfer checks a request and fills in derived fields.
-func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, asker userRow) (exchange.Transfer, error) {
+func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, asker exchange.User) (exchange.Transfer, error) {
 	now := t.s.now()
 	f := exchange.Transfer{
 		ID: r.ID, RequestedBy: r.RequestedBy, Network: r.Network, Amount: r.Amount, Note: clip(r.Note, exchange.MaxTransferNote),
@@ -133,7 +134,7 @@ func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, a
 		return f, err
 	}
 	f.WalletID, f.WalletType, f.FromAddress = from.ID, from.Type, from.Address
-	f.SenderID, f.VendorID = from.OwnerID.UUID, from.VendorID.UUID
+	f.SenderID, f.VendorID = from.OwnerID, from.VendorID
 	if err := t.fillRecipient(ctx, &f, r, asker); err != nil {
 		return f, err
 	}
@@ -152,8 +153,8 @@ func (t unitTx) draftTransfer(ctx context.Context, r exchange.TransferRequest, a
 
 // sendingWallet finds the paying wallet: one of the requester's own, of its merchant, or for treasury officers one of
 // the house's treasury. Another owner's wallet is reported as missing.
-func (t unitTx) sendingWallet(ctx context.Context, r exchange.TransferRequest, asker userRow) (walletRow, error) {
-	var found []walletRow
+func (t unitTx) sendingWallet(ctx context.Context, r exchange.TransferRequest, asker exchange.User) (exchange.Wallet, error) {
+	var found []exchange.Wallet
 	var err error
 	if r.WalletID == uuid.Nil {
 		err = t.All(ctx, &found, readDefaultWallet, r.RequestedBy, r.Network)
@@ -161,14 +162,14 @@ func (t unitTx) sendingWallet(ctx context.Context, r exchange.TransferRequest, a
 		err = t.All(ctx, &found, readWallet, r.WalletID)
 	}
 	if err != nil {
-		return walletRow{}, err
+		return exchange.Wallet{}, err
 	}
 	const pointer = "/from_wallet_id"
 	if r.WalletID == uuid.Nil && len(found) == 0 {
-		return walletRow{}, require(false, pointer, "required", "must be given: there is no default wallet on this network")
+		return exchange.Wallet{}, require(false, pointer, "required", "must be given: there is no default wallet on this network")
 	}
 	if len(found) == 0 || !maySpend(asker, found[0]) {
-		return walletRow{}, require(false, pointer, "not_found", "must be the id of one of your wallets")
+		return exchange.Wallet{}, require(false, pointer, "not_found", "must be the id of one of your wallets")
 	}
 	w := found[0]
 	if err := require(w.Network == r.Network, pointer, "mismatch", "must be a wallet on the network of the transfer"); err != nil {
@@ -177,16 +178,16 @@ func (t unitTx) sendingWallet(ctx context.Context, r exchange.TransferRequest, a
 	return w, require(w.Custody == exchange.Custodial, pointer, "unsupported", "must be a custodial wallet; multisig wallets pay by proposals")
 }
 
-func maySpend(asker userRow, w walletRow) bool {
+func maySpend(asker exchange.User, w exchange.Wallet) bool {
 	switch asker.Role {
 	case exchange.RoleCustomer, exchange.RoleUser:
-		return w.OwnerID.Valid && w.OwnerID.UUID == asker.ID
+		return w.OwnerID != uuid.Nil && w.OwnerID == asker.ID
 	case exchange.RoleVendor:
-		return w.VendorID.Valid && w.VendorID.UUID == asker.ID
+		return w.VendorID != uuid.Nil && w.VendorID == asker.ID
 	case exchange.RoleSubvendor:
-		return w.VendorID.Valid && w.VendorID.UUID == asker.VendorID.UUID
+		return w.VendorID != uuid.Nil && w.VendorID == asker.VendorID
 	case exchange.RoleTreasury:
-		return !w.OwnerID.Valid && w.Purpose == exchange.HouseTreasury
+		return w.OwnerID == uuid.Nil && w.Purpose == exchange.HouseTreasury
 	case exchange.RoleAdmin, exchange.RoleOTCOfficer:
 	}
 	return false
@@ -196,7 +197,7 @@ const readWalletByAddress = `SELECT ` + walletColumns + ` FROM wallets WHERE net
 
 // fillRecipient determines where the money goes. A recipient with a wallet in our custody is paid there, even if only
 // its address was given.
-func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r exchange.TransferRequest, asker userRow) error {
+func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r exchange.TransferRequest, asker exchange.User) error {
 	to, pointer, err := t.receivingWallet(ctx, r)
 	if err != nil {
 		return err
@@ -205,7 +206,7 @@ func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r excha
 		f.Kind, f.ToAddress = exchange.ExternalTransfer, r.Recipient.Address
 		return nil
 	}
-	if err := require(to.OwnerID.Valid || asker.Role == exchange.RoleTreasury, pointer, "own_wallet", "must not be one of the house's own wallets"); err != nil {
+	if err := require(to.OwnerID != uuid.Nil || asker.Role == exchange.RoleTreasury, pointer, "own_wallet", "must not be one of the house's own wallets"); err != nil {
 		return err
 	}
 	// A payment there would be seen as ours, be owed to no owner, and fund no order.
@@ -219,14 +220,14 @@ func (t unitTx) fillRecipient(ctx context.Context, f *exchange.Transfer, r excha
 		return err
 	}
 	f.Kind, f.ToWalletID, f.ToAddress = exchange.InternalTransfer, to.ID, to.Address
-	f.RecipientID, f.RecipientVendorID = to.OwnerID.UUID, to.VendorID.UUID
+	f.RecipientID, f.RecipientVendorID = to.OwnerID, to.VendorID
 	return nil
 }
 
 // receivingWallet finds the wallet of a recipient, nil for an address that is not ours, and the pointer of the field
 // that named it.
-func (t unitTx) receivingWallet(ctx context.Context, r exchange.TransferRequest) (*walletRow, string, error) {
-	var found []walletRow
+func (t unitTx) receivingWallet(ctx context.Context, r exchange.TransferRequest) (*exchange.Wallet, string, error) {
+	var found []exchange.Wallet
 	switch to := r.Recipient; {
 	case to.Address != "":
 		const pointer = "/recipient/address"
@@ -258,8 +259,8 @@ func (t unitTx) receivingWallet(ctx context.Context, r exchange.TransferRequest)
 
 // walletOfUser finds the default wallet of a user. An unknown user, a deactivated account and a user without a wallet
 // get the same error, so that requesters can't probe accounts.
-func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any, n exchange.Network) (*walletRow, string, error) {
-	var people []userRow
+func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any, n exchange.Network) (*exchange.Wallet, string, error) {
+	var people []exchange.User
 	if err := t.All(ctx, &people, query, key); err != nil {
 		return nil, pointer, err
 	}
@@ -267,7 +268,7 @@ func (t unitTx) walletOfUser(ctx context.Context, pointer, query string, key any
 	if len(people) == 0 || !people[0].IsActive {
 		return nil, pointer, absent
 	}
-	var found []walletRow
+	var found []exchange.Wallet
 	if err := t.All(ctx, &found, readDefaultWallet, people[0].ID, n); err != nil {
 		return nil, pointer, err
 	}

@@ -30,30 +30,6 @@ type UserPatch struct {
 
 const userColumns = `id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, created_at, updated_at, version`
 
-// userRow is a row of users without its secrets.
-type userRow struct {
-	ID          uuid.UUID
-	Email       string
-	PhoneNumber exchange.Phone `db:"phone_number"`
-	FirstName   string         `db:"first_name"`
-	LastName    string         `db:"last_name"`
-	Role        exchange.Role
-	VendorID    uuid.NullUUID `db:"vendor_id"`
-	IsActive    bool          `db:"is_active"`
-	VerifiedAt  sql.NullTime  `db:"verified_at"`
-	CreatedAt   time.Time     `db:"created_at"`
-	UpdatedAt   time.Time     `db:"updated_at"`
-	Version     int64
-}
-
-func (r userRow) user() (exchange.User, error) {
-	return exchange.User{
-		ID: r.ID, Email: r.Email, PhoneNumber: r.PhoneNumber, FirstName: r.FirstName, LastName: r.LastName, Role: r.Role,
-		VendorID: r.VendorID.UUID, IsActive: r.IsActive, VerifiedAt: utc(r.VerifiedAt), CreatedAt: r.CreatedAt.UTC(),
-		UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
-	}, nil
-}
-
 // utc converts a nullable time: zero for NULL.
 func utc(t sql.NullTime) time.Time {
 	if !t.Valid {
@@ -87,14 +63,13 @@ const readUser = `SELECT ` + userColumns + ` FROM users WHERE id = $1`
 func (s *Store) CreateUser(ctx context.Context, u exchange.User, c exchange.Credentials, by exchange.Principal) (exchange.User, error) {
 	var created exchange.User
 	err := s.inTx(ctx, "user", func(t unitTx) error {
-		var rows []userRow
+		var rows []exchange.User
 		if err := t.All(ctx, &rows, readUser, u.ID); err != nil {
 			return err
 		}
 		if len(rows) == 1 && rows[0].Email == u.Email {
-			var err error
-			created, err = rows[0].user()
-			return err
+			created = rows[0]
+			return nil
 		}
 		if u.VendorID != uuid.Nil {
 			if err := t.One(ctx, lockOwner, u.VendorID); err != nil {
@@ -133,16 +108,13 @@ func (t unitTx) addUser(ctx context.Context, u exchange.User, c exchange.Credent
 		alone = officers < officersToConfirm
 		u.IsActive = alone
 	}
-	var r userRow
+	var r exchange.User
 	err := t.Get(ctx, &r, insertUser, u.ID, u.Email, u.PhoneNumber.Digits(), u.FirstName, u.LastName, u.Role, nullID(u.VendorID),
 		u.IsActive, nullTime(u.VerifiedAt), c.PasswordHash, c.PINHash, t.s.now())
 	if err != nil {
 		return u, userClash(err)
 	}
-	created, err := r.user()
-	if err != nil {
-		return created, err
-	}
+	created := r
 	err = t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.created", owner: u.ID, vendor: exchange.VendorOf(created), after: userSnapshot(created)})
 	switch {
 	case err != nil || !guarded:
@@ -167,20 +139,17 @@ func (t unitTx) proposeAccess(ctx context.Context, u exchange.User, by exchange.
 
 // applyStaffAccess applies a confirmed change of an officer's account.
 func (t unitTx) applyStaffAccess(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
-	var r userRow
+	var r exchange.User
 	if err := t.Get(ctx, &r, lockUser, c.SubjectID); err != nil {
 		return translate(err, "user")
 	}
-	before, err := r.user()
-	if err != nil {
-		return err
-	}
+	before := r
 	if err := unchanged(c, staffTerms{before.Role, before.IsActive, before.Version}); err != nil {
 		return err
 	}
 	want := before
 	want.IsActive = true
-	_, err = t.saveUser(ctx, before, want, by)
+	_, err := t.saveUser(ctx, before, want, by)
 	return err
 }
 
@@ -220,11 +189,11 @@ func (s *Store) UserByPhone(ctx context.Context, phone exchange.Phone) (exchange
 }
 
 func (s *Store) oneUser(ctx context.Context, query string, key any) (exchange.User, error) {
-	var r userRow
+	var r exchange.User
 	if err := s.db.Get(ctx, &r, query, key); err != nil {
 		return exchange.User{}, translate(err, "user")
 	}
-	return r.user()
+	return r, nil
 }
 
 const readCredentials = `SELECT id, password_hash, pin_hash, auth_version FROM users WHERE id = $1`
@@ -248,14 +217,11 @@ const updatePIN = `UPDATE users SET pin_hash = $2, updated_at = $3, version = ve
 // SetPIN replaces the hash of a user's PIN. The audit log records the change without the PIN.
 func (s *Store) SetPIN(ctx context.Context, userID uuid.UUID, pinHash string, by exchange.Principal) error {
 	return s.inTx(ctx, "user", func(t unitTx) error {
-		var r userRow
+		var r exchange.User
 		if err := t.Get(ctx, &r, updatePIN, userID, pinHash, t.s.now()); err != nil {
 			return err
 		}
-		u, err := r.user()
-		if err != nil {
-			return err
-		}
+		u := r
 		return t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.pin_changed", owner: u.ID, vendor: exchange.VendorOf(u), after: userSnapshot(u)})
 	})
 }
@@ -278,13 +244,12 @@ func (s *Store) ListUsers(ctx context.Context, f UserFilter, p Page) ([]exchange
 		w.add(`(lower(first_name) LIKE ? OR lower(last_name) LIKE ? OR lower(first_name || ' ' || last_name) LIKE ? OR email LIKE ? OR phone_number LIKE ?)`,
 			like, like, like, like, phone)
 	}
-	var rows []userRow
+	var rows []exchange.User
 	total, err := s.page(ctx, &rows, list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "user")
 	}
-	all, err := convert(rows, userRow.user)
-	return all, total, err
+	return rows, total, nil
 }
 
 const countUsers = `SELECT count(*) FROM users WHERE role = $1 AND id <> platform_treasury()`
@@ -324,12 +289,8 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 	var updated UpdatedUser
 	err := s.inTx(ctx, "user", func(t unitTx) error {
 		updated = UpdatedUser{}
-		var r userRow
+		var r exchange.User
 		if err := t.Get(ctx, &r, lockUser, id); err != nil {
-			return err
-		}
-		before, err := r.user()
-		if err != nil {
 			return err
 		}
 		stored, err := versionOf(ctx, t, userVersion, id)
@@ -339,6 +300,7 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 		if err := expect(patch.IfVersion, stored); err != nil {
 			return err
 		}
+		before := r
 		want, err := patch.apply(before, t.s.now())
 		if err != nil {
 			return err
@@ -369,14 +331,11 @@ func (t unitTx) saveUser(ctx context.Context, before, want exchange.User, by exc
 	if !want.IsActive {
 		bump = 1
 	}
-	var r userRow
+	var r exchange.User
 	if err := t.Get(ctx, &r, updateUser, before.ID, want.IsActive, want.Role, nullTime(want.VerifiedAt), bump, t.s.now()); err != nil {
 		return before, err
 	}
-	updated, err := r.user()
-	if err != nil {
-		return before, err
-	}
+	updated := r
 	if !updated.IsActive {
 		if _, err := t.Exec(ctx, revokeFamilies, before.ID, t.s.now(), "deactivated"); err != nil {
 			return before, err

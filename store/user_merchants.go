@@ -15,13 +15,12 @@ func (s *Store) ListMerchants(ctx context.Context, v View, p Page) ([]exchange.U
 	w.eq("role", string(exchange.RoleVendor))
 	w.add(`id <> ?`, exchange.PlatformTreasury) // the house itself
 	w.scope(v, "id", "id")
-	var rows []userRow
+	var rows []exchange.User
 	total, err := s.page(ctx, &rows, list{columns: userColumns, from: "users", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "merchant")
 	}
-	all, err := convert(rows, userRow.user)
-	return all, total, err
+	return rows, total, nil
 }
 
 const readMerchant = `SELECT ` + userColumns + ` FROM users WHERE id = $1 AND role = 'vendor' AND ($2 OR id = $3 OR id = $4) AND id <> platform_treasury()`
@@ -33,39 +32,30 @@ const readVendorWallets = `SELECT ` + walletColumns + ` FROM wallets WHERE vendo
 // Merchant reads a master vendor with its wallets, its subvendors with theirs, and its KES balance.
 func (s *Store) Merchant(ctx context.Context, v View, id uuid.UUID) (exchange.Merchant, error) {
 	all, owner, vendor := v.args()
-	var r userRow
+	var r exchange.User
 	if err := s.db.Get(ctx, &r, readMerchant, id, all, owner, vendor); err != nil {
 		return exchange.Merchant{}, translate(err, "merchant")
 	}
-	var m exchange.Merchant
-	var err error
-	if m.User, err = r.user(); err != nil {
-		return m, err
-	}
-	var subs []userRow
+	m := exchange.Merchant{User: r}
+	var subs []exchange.User
 	if err := s.db.All(ctx, &subs, readSubvendors, id); err != nil {
 		return m, translate(err, "merchant")
 	}
-	var wallets []walletRow
+	var wallets []exchange.Wallet
 	if err := s.db.All(ctx, &wallets, readVendorWallets, id); err != nil {
 		return m, translate(err, "merchant")
 	}
 	byOwner := map[uuid.UUID][]exchange.Wallet{}
 	for _, r := range wallets {
-		w, err := r.wallet()
-		if err != nil {
-			return m, err
-		}
+		w := r
 		byOwner[w.OwnerID] = append(byOwner[w.OwnerID], w)
 	}
 	m.Wallets = byOwner[id]
 	for _, r := range subs {
-		u, err := r.user()
-		if err != nil {
-			return m, err
-		}
+		u := r
 		m.Subvendors = append(m.Subvendors, exchange.Subvendor{User: u, Wallets: byOwner[u.ID]})
 	}
+	var err error
 	m.FiatKES, err = s.Account(ctx, exchange.Owned(exchange.AccFiatBalance, id, money.KES))
 	return m, err
 }

@@ -111,14 +111,11 @@ func (s *Store) RotateSession(ctx context.Context, oldHash [32]byte, next Sessio
 			return t.punishReuse(ctx, oldHash, next.IP)
 		}
 		next.FamilyID, next.UserID, next.ExpiresAt, next.CreatedAt = used[0].ID, used[0].UserID, used[0].ExpiresAt.UTC(), now
-		var r userRow
+		var r exchange.User
 		if err := t.Get(ctx, &r, readUser, next.UserID); err != nil {
 			return err
 		}
-		var err error
-		if user, err = r.user(); err != nil {
-			return err
-		}
+		user = r
 		return t.addSession(ctx, next)
 	})
 	if err == nil && refused {
@@ -188,13 +185,12 @@ FROM users WHERE id = $1`
 // AuthState reads the AuthState of a user and a family.
 func (s *Store) AuthState(ctx context.Context, userID, familyID uuid.UUID) (AuthState, error) {
 	var r struct {
-		userRow
+		exchange.User
 		AuthVersion int64 `db:"auth_version"`
 		Live        bool
 	}
 	if err := s.db.Get(ctx, &r, readAuthState, userID, familyID, s.now()); err != nil {
 		return AuthState{}, translate(err, "user")
 	}
-	u, err := r.user()
-	return AuthState{User: u, AuthVersion: r.AuthVersion, SessionLive: r.Live}, err
+	return AuthState{User: r.User, AuthVersion: r.AuthVersion, SessionLive: r.Live}, nil
 }

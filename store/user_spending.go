@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
@@ -12,29 +11,10 @@ import (
 	"kivuko/exchange/money"
 )
 
-// limitRow is the limits of a role or a user.
-type limitRow struct {
-	Role           exchange.Role
-	PerTransaction decimal.NullDecimal `db:"per_transaction"`
-	PerDay         decimal.NullDecimal `db:"per_day"`
-	PerMonth       decimal.NullDecimal `db:"per_month"`
-}
-
-func (r limitRow) limits() (exchange.SpendingLimits, error) {
-	var l exchange.SpendingLimits
-	for _, f := range []struct {
-		from decimal.NullDecimal
-		to   *money.Amount
-	}{{r.PerTransaction, &l.PerTransaction}, {r.PerDay, &l.PerDay}, {r.PerMonth, &l.PerMonth}} {
-		if !f.from.Valid {
-			continue
-		}
-		var err error
-		if *f.to, err = amountOf(money.KES, f.from.Decimal); err != nil {
-			return l, err
-		}
-	}
-	return l, nil
+// roleLimits are the limits of a role.
+type roleLimits struct {
+	Role exchange.Role
+	exchange.SpendingLimits
 }
 
 // nullAmount is an amount as a nullable column; one without an asset is NULL.
@@ -42,9 +22,9 @@ func nullAmount(m money.Amount) decimal.NullDecimal {
 	return decimal.NullDecimal{Decimal: m.Decimal(), Valid: m.Asset() != ""}
 }
 
-const limitColumns = `per_transaction, per_day, per_month`
+const limitColumns = `per_transaction||' KES' AS per_transaction, per_day||' KES' AS per_day, per_month||' KES' AS per_month`
 
-const readRoleLimits = `SELECT role, ` + limitColumns + ` FROM role_limits WHERE role = $1`
+const readRoleLimits = `SELECT ` + limitColumns + ` FROM role_limits WHERE role = $1`
 
 const readAllRoleLimits = `SELECT role, ` + limitColumns + ` FROM role_limits`
 
@@ -64,8 +44,8 @@ type limitUse struct {
 // evaluated once. For a subvendor the second query finds its merchant.
 const (
 	roomLimits = `
-SELECT coalesce(u.per_transaction, r.per_transaction) AS per_transaction, coalesce(u.per_day, r.per_day) AS per_day,
-    coalesce(u.per_month, r.per_month) AS per_month, s.day, s.month
+SELECT coalesce(u.per_transaction, r.per_transaction)||' KES' AS per_transaction, coalesce(u.per_day, r.per_day)||' KES' AS per_day,
+    coalesce(u.per_month, r.per_month)||' KES' AS per_month, s.day||' KES' AS day, s.month||' KES' AS month
 FROM role_limits r JOIN users a ON a.id = $1 LEFT JOIN user_limits u ON u.user_id = `
 	roomSums = ` CROSS JOIN LATERAL (
     SELECT coalesce(sum(value) FILTER (WHERE used_at >= $3), 0) AS day, coalesce(sum(value), 0) AS month
@@ -97,27 +77,16 @@ func (t unitTx) useLimit(ctx context.Context, u limitUse) error {
 func (t unitTx) admit(ctx context.Context, query string, role exchange.Role, u limitUse) error {
 	now := t.s.now()
 	var r struct {
-		limitRow
-		Day, Month decimal.Decimal
+		exchange.SpendingLimits
+		exchange.Spent
 	}
 	if err := t.Get(ctx, &r, query, u.userID, role, exchange.DayOf(now), exchange.MonthOf(now)); err != nil {
 		return translate(err, "limit of the role")
 	}
-	limits, err := r.limits()
-	if err != nil {
+	if err := r.Admit(u.value, r.Spent); err != nil || u.whole.Asset() == "" {
 		return err
 	}
-	var spent exchange.Spent
-	if spent.Day, err = amountOf(money.KES, r.Day); err != nil {
-		return err
-	}
-	if spent.Month, err = amountOf(money.KES, r.Month); err != nil {
-		return err
-	}
-	if err := limits.Admit(u.value, spent); err != nil || u.whole.Asset() == "" {
-		return err
-	}
-	return limits.AdmitOne(u.whole)
+	return r.AdmitOne(u.whole)
 }
 
 const releaseUse = `UPDATE limit_uses SET released_at = $3 WHERE object_type = $1 AND object_id = $2 AND released_at IS NULL`
@@ -132,22 +101,20 @@ func (t unitTx) releaseLimit(ctx context.Context, objectType string, objectID uu
 type UserLimits struct{ Own, Effective exchange.SpendingLimits }
 
 const readLimitsOf = `
-SELECT r.role, coalesce(u.per_transaction, r.per_transaction) AS per_transaction, coalesce(u.per_day, r.per_day) AS per_day,
-    coalesce(u.per_month, r.per_month) AS per_month
+SELECT coalesce(u.per_transaction, r.per_transaction)||' KES' AS per_transaction, coalesce(u.per_day, r.per_day)||' KES' AS per_day,
+    coalesce(u.per_month, r.per_month)||' KES' AS per_month
 FROM role_limits r LEFT JOIN user_limits u ON u.user_id = $1 WHERE r.role = $2`
 
 // LimitsOf reads the limits of a user. A subvendor can't send more than its merchant as a whole.
 func (s *Store) LimitsOf(ctx context.Context, u exchange.User) (UserLimits, error) {
 	var l UserLimits
-	var own []limitRow
-	if err := s.db.All(ctx, &own, readUserLimits, u.ID); err != nil {
+	var own []exchange.SpendingLimits
+	err := s.db.All(ctx, &own, readUserLimits, u.ID)
+	if err != nil {
 		return l, translate(err, "limit")
 	}
-	var err error
 	if len(own) > 0 {
-		if l.Own, err = own[0].limits(); err != nil {
-			return l, err
-		}
+		l.Own = own[0]
 	}
 	if l.Effective, err = s.effective(ctx, u.ID, u.Role); err != nil || u.Role != exchange.RoleSubvendor {
 		return l, err
@@ -158,7 +125,7 @@ func (s *Store) LimitsOf(ctx context.Context, u exchange.User) (UserLimits, erro
 }
 
 const readSpent = `
-SELECT coalesce(sum(value) FILTER (WHERE used_at >= $3), 0) AS day, coalesce(sum(value), 0) AS month FROM limit_uses
+SELECT coalesce(sum(value) FILTER (WHERE used_at >= $3), 0)||' KES' AS day, coalesce(sum(value), 0)||' KES' AS month FROM limit_uses
 WHERE used_at >= $4 AND released_at IS NULL AND (user_id = $1 OR merchant_id = $2)`
 
 // SpentOf is what counts against the limits of a user, for a vendor including its subvendors.
@@ -167,25 +134,20 @@ func (s *Store) SpentOf(ctx context.Context, u exchange.User) (exchange.Spent, e
 	if u.Role == exchange.RoleVendor {
 		merchant = nullID(u.ID)
 	}
-	var r struct{ Day, Month decimal.Decimal }
+	var spent exchange.Spent
 	now := s.now()
-	if err := s.db.Get(ctx, &r, readSpent, u.ID, merchant, exchange.DayOf(now), exchange.MonthOf(now)); err != nil {
+	if err := s.db.Get(ctx, &spent, readSpent, u.ID, merchant, exchange.DayOf(now), exchange.MonthOf(now)); err != nil {
 		return exchange.Spent{}, translate(err, "limit")
 	}
-	day, err := amountOf(money.KES, r.Day)
-	if err != nil {
-		return exchange.Spent{}, err
-	}
-	month, err := amountOf(money.KES, r.Month)
-	return exchange.Spent{Day: day, Month: month}, err
+	return spent, nil
 }
 
 func (s *Store) effective(ctx context.Context, id uuid.UUID, role exchange.Role) (exchange.SpendingLimits, error) {
-	var r limitRow
+	var r exchange.SpendingLimits
 	if err := s.db.Get(ctx, &r, readLimitsOf, id, role); err != nil {
 		return exchange.SpendingLimits{}, translate(err, "limit of the role")
 	}
-	return r.limits()
+	return r, nil
 }
 
 const saveUserLimits = `
@@ -200,13 +162,9 @@ func (t unitTx) changeUserLimits(ctx context.Context, u exchange.User, l exchang
 	if err != nil {
 		return none, err
 	}
-	var byRole limitRow
-	if err := t.Get(ctx, &byRole, readRoleLimits, u.Role); err != nil {
+	var general exchange.SpendingLimits
+	if err := t.Get(ctx, &general, readRoleLimits, u.Role); err != nil {
 		return none, translate(err, "limit of the role")
-	}
-	general, err := byRole.limits()
-	if err != nil {
-		return none, err
 	}
 	if l.Or(general).Exceeds(general.Max(was)) {
 		return t.propose(ctx, exchange.ControlUserLimits, u.ID, userTerms{termsOf(was)}, userTerms{termsOf(l)}, by)
@@ -221,7 +179,7 @@ type userTerms struct {
 
 // applyUserLimits applies a confirmed change of a user's limits.
 func (t unitTx) applyUserLimits(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
-	var u userRow
+	var u exchange.User
 	if err := t.Get(ctx, &u, lockUser, c.SubjectID); err != nil {
 		return translate(err, "user")
 	}
@@ -245,11 +203,11 @@ func (t unitTx) applyUserLimits(ctx context.Context, c exchange.ControlChange, b
 
 // ownLimits are the limits that an admin set for a user.
 func (t unitTx) ownLimits(ctx context.Context, userID uuid.UUID) (exchange.SpendingLimits, error) {
-	var own []limitRow
+	var own []exchange.SpendingLimits
 	if err := t.All(ctx, &own, readUserLimits, userID); err != nil || len(own) == 0 {
 		return exchange.SpendingLimits{}, err
 	}
-	return own[0].limits()
+	return own[0], nil
 }
 
 func (t unitTx) setUserLimits(ctx context.Context, userID uuid.UUID, was, l exchange.SpendingLimits, by exchange.Principal) error {
@@ -272,16 +230,13 @@ func limitSnapshot(l exchange.SpendingLimits) map[string]any {
 
 // RoleLimits reads the limits of every role.
 func (s *Store) RoleLimits(ctx context.Context) (map[exchange.Role]exchange.SpendingLimits, error) {
-	var rows []limitRow
+	var rows []roleLimits
 	if err := s.db.All(ctx, &rows, readAllRoleLimits); err != nil {
 		return nil, translate(err, "limit")
 	}
 	all := map[exchange.Role]exchange.SpendingLimits{}
 	for _, r := range rows {
-		var err error
-		if all[r.Role], err = r.limits(); err != nil {
-			return nil, err
-		}
+		all[r.Role] = r.SpendingLimits
 	}
 	return all, nil
 }
@@ -290,40 +245,25 @@ const readValuation = `SELECT asset, rate, set_by, set_at FROM valuations WHERE 
 
 const readValuations = `SELECT asset, rate, set_by, set_at FROM valuations ORDER BY asset`
 
-// valuationRow is a row of valuations.
-type valuationRow struct {
-	Asset money.Asset
-	Rate  decimal.Decimal
-	SetBy uuid.NullUUID `db:"set_by"`
-	SetAt time.Time     `db:"set_at"`
-}
-
-func (r valuationRow) valuation() (exchange.Valuation, error) {
-	return exchange.Valuation{Asset: r.Asset, Rate: r.Rate, SetBy: r.SetBy.UUID, SetAt: r.SetAt.UTC()}, nil
-}
-
 // Valuations reads the valuations of the stablecoins.
 func (s *Store) Valuations(ctx context.Context) ([]exchange.Valuation, error) {
-	var rows []valuationRow
+	var rows []exchange.Valuation
 	if err := s.db.All(ctx, &rows, readValuations); err != nil {
 		return nil, translate(err, "valuation")
 	}
-	return convert(rows, valuationRow.valuation)
+	return rows, nil
 }
 
 // valueOf is the value of an amount for limits, and the rate used: the newest FX rate if it is fresh, otherwise the
 // entered valuation.
 func (t unitTx) valueOf(ctx context.Context, m money.Amount) (money.Amount, decimal.Decimal, error) {
-	var rows []valuationRow
+	var rows []exchange.Valuation
 	if err := t.All(ctx, &rows, readValuation, m.Asset()); err != nil {
 		return money.Amount{}, decimal.Zero, err
 	}
 	var entered exchange.Valuation
 	for _, r := range rows {
-		var err error
-		if entered, err = r.valuation(); err != nil {
-			return money.Amount{}, decimal.Zero, err
-		}
+		entered = r
 	}
 	market, fresh, err := t.freshRate(ctx, m.Asset())
 	if err != nil {

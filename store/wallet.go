@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -21,34 +20,6 @@ type WalletFilter struct {
 }
 
 const walletColumns = `id, owner_type, owner_id, vendor_id, purpose, network, address, asset, type, custody, label, is_default, counterpart_of, created_by, created_at, updated_at`
-
-// walletRow is a row of wallets.
-type walletRow struct {
-	ID            uuid.UUID
-	OwnerType     exchange.OwnerType `db:"owner_type"`
-	OwnerID       uuid.NullUUID      `db:"owner_id"`
-	VendorID      uuid.NullUUID      `db:"vendor_id"`
-	Purpose       exchange.HousePurpose
-	Network       exchange.Network
-	Address       string
-	Asset         money.Asset
-	Type          exchange.WalletType
-	Custody       exchange.Custody
-	Label         string
-	IsDefault     bool          `db:"is_default"`
-	CounterpartOf uuid.NullUUID `db:"counterpart_of"`
-	CreatedBy     uuid.NullUUID `db:"created_by"`
-	CreatedAt     time.Time     `db:"created_at"`
-	UpdatedAt     time.Time     `db:"updated_at"`
-}
-
-func (r walletRow) wallet() (exchange.Wallet, error) {
-	return exchange.Wallet{
-		ID: r.ID, OwnerType: r.OwnerType, OwnerID: r.OwnerID.UUID, VendorID: r.VendorID.UUID, Purpose: r.Purpose, Network: r.Network,
-		Address: r.Address, Asset: r.Asset, Type: r.Type, Custody: r.Custody, Label: r.Label, IsDefault: r.IsDefault,
-		CounterpartOf: r.CounterpartOf.UUID, CreatedBy: r.CreatedBy.UUID, CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-	}, nil
-}
 
 func walletSnapshot(w exchange.Wallet) map[string]any {
 	return map[string]any{
@@ -79,13 +50,13 @@ const lockOwner = `SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE`
 func (s *Store) CreateWallet(ctx context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
 	var created exchange.Wallet
 	err := s.inTx(ctx, "wallet", func(t unitTx) error {
-		var rows []walletRow
+		var rows []exchange.Wallet
 		if err := t.All(ctx, &rows, readWallet, r.ID); err != nil {
 			return err
 		}
 		if len(rows) == 1 {
 			var err error
-			if created, err = rows[0].wallet(); err == nil && (created.OwnerID != r.OwnerID || created.Network != r.Network) {
+			if created = rows[0]; created.OwnerID != r.OwnerID || created.Network != r.Network {
 				err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another wallet.")
 			}
 			return err
@@ -116,7 +87,7 @@ func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, address
 			}
 		}
 	}
-	var row walletRow
+	var row exchange.Wallet
 	err := t.Get(ctx, &row, insertWallet, r.ID, r.OwnerType, nullID(r.OwnerID), nullID(r.VendorID), r.Purpose, r.Network, address, r.Asset, r.Type,
 		exchange.Custodial, r.Label, isDefault, nullID(r.CreatedBy), now)
 	if err != nil {
@@ -125,10 +96,7 @@ func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, address
 	if _, err := t.Exec(ctx, insertKey, r.ID, key.Ciphertext, key.MasterKey, key.PublicKey, key.Algorithm); err != nil {
 		return exchange.Wallet{}, err
 	}
-	w, err := row.wallet()
-	if err != nil {
-		return w, err
-	}
+	w := row
 	by := exchange.System("wallets")
 	by.UserID = r.CreatedBy
 	return w, t.record(ctx, auditEvent{by: by, object: "wallet", id: w.ID, name: "wallet.created", owner: w.OwnerID, vendor: w.VendorID, after: walletSnapshot(w)})
@@ -139,11 +107,11 @@ const readScopedWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE id = $
 // Wallet reads a wallet.
 func (s *Store) Wallet(ctx context.Context, v View, id uuid.UUID) (exchange.Wallet, error) {
 	all, owner, vendor := v.args()
-	var r walletRow
+	var r exchange.Wallet
 	if err := s.db.Get(ctx, &r, readScopedWallet, id, all, owner, vendor); err != nil {
 		return exchange.Wallet{}, translate(err, "wallet")
 	}
-	return r.wallet()
+	return r, nil
 }
 
 // ListWallets pages through the wallets, newest first, with their number.
@@ -158,24 +126,23 @@ func (s *Store) ListWallets(ctx context.Context, v View, f WalletFilter, p Page)
 	if f.Default != nil {
 		w.add(`is_default = ?`, *f.Default)
 	}
-	var rows []walletRow
+	var rows []exchange.Wallet
 	total, err := s.page(ctx, &rows, list{columns: walletColumns, from: "wallets", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "wallet")
 	}
-	all, err := convert(rows, walletRow.wallet)
-	return all, total, err
+	return rows, total, nil
 }
 
 const readDefaultWallet = `SELECT ` + walletColumns + ` FROM wallets WHERE owner_id = $1 AND network = $2 AND is_default`
 
 // DefaultWallet reads an owner's default wallet on a network; CodeNotFound when it has none there.
 func (s *Store) DefaultWallet(ctx context.Context, ownerID uuid.UUID, network exchange.Network) (exchange.Wallet, error) {
-	var r walletRow
+	var r exchange.Wallet
 	if err := s.db.Get(ctx, &r, readDefaultWallet, ownerID, network); err != nil {
 		return exchange.Wallet{}, translate(err, "wallet")
 	}
-	return r.wallet()
+	return r, nil
 }
 
 const setDefault = `UPDATE wallets SET is_default = true, updated_at = $2 WHERE id = $1 RETURNING ` + walletColumns
@@ -185,22 +152,22 @@ func (s *Store) SetDefaultWallet(ctx context.Context, v View, id uuid.UUID, by e
 	all, owner, vendor := v.args()
 	var changed exchange.Wallet
 	err := s.inTx(ctx, "wallet", func(t unitTx) error {
-		var r walletRow
+		var r exchange.Wallet
 		if err := t.Get(ctx, &r, readScopedWallet, id, all, owner, vendor); err != nil {
 			return err
 		}
-		if !r.OwnerID.Valid {
+		if r.OwnerID == uuid.Nil {
 			return exchange.Errorf(exchange.CodeStateConflict, "A wallet of the house has no owner, so it can't be a default wallet.")
 		}
-		if err := t.One(ctx, lockOwner, r.OwnerID.UUID); err != nil {
+		if err := t.One(ctx, lockOwner, r.OwnerID); err != nil {
 			return err
 		}
 		if err := t.Get(ctx, &r, readScopedWallet, id, all, owner, vendor); err != nil {
 			return err
 		}
-		before, err := r.wallet()
-		if changed = before; err != nil || before.IsDefault {
-			return err
+		before := r
+		if changed = before; before.IsDefault {
+			return nil
 		}
 		if _, err := t.Exec(ctx, clearDefault, before.OwnerID, before.Network, t.s.now()); err != nil {
 			return err
@@ -208,9 +175,7 @@ func (s *Store) SetDefaultWallet(ctx context.Context, v View, id uuid.UUID, by e
 		if err := t.Get(ctx, &r, setDefault, id, t.s.now()); err != nil {
 			return err
 		}
-		if changed, err = r.wallet(); err != nil {
-			return err
-		}
+		changed = r
 		return t.record(ctx, auditEvent{
 			by: by, object: "wallet", id: id, name: "wallet.default_changed", owner: changed.OwnerID, vendor: changed.VendorID,
 			before: walletSnapshot(before), after: walletSnapshot(changed),

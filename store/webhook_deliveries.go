@@ -11,40 +11,10 @@ import (
 	"kivuko/exchange"
 )
 
-const deliveryColumns = `d.id, d.endpoint_id, d.status AS delivery_status, d.status_detail, d.attempts, d.tries, d.replays, d.next_at, d.last_at, d.last_status,
-	d.last_error, d.delivered_at, d.created_at, d.updated_at, e.cursor, e.object_type, e.object_id, e.sequence, e.type, e.owner_id, e.vendor_id,
-	e.payload, e.at`
-
-// deliveryRow is a row of webhook_deliveries with its event.
-type deliveryRow struct {
-	ID           uuid.UUID
-	EndpointID   uuid.UUID                      `db:"endpoint_id"`
-	Status       exchange.WebhookDeliveryStatus `db:"delivery_status"`
-	StatusDetail string                         `db:"status_detail"`
-	Attempts     int
-	Tries        int
-	Replays      int
-	NextAt       time.Time    `db:"next_at"`
-	LastAt       sql.NullTime `db:"last_at"`
-	LastStatus   int          `db:"last_status"`
-	LastError    string       `db:"last_error"`
-	DeliveredAt  sql.NullTime `db:"delivered_at"`
-	CreatedAt    time.Time    `db:"created_at"`
-	UpdatedAt    time.Time    `db:"updated_at"`
-	eventRow
-}
-
-func (r deliveryRow) delivery() (exchange.WebhookDelivery, error) {
-	d := exchange.WebhookDelivery{
-		ID: r.ID, EndpointID: r.EndpointID, Event: r.event(), Status: r.Status, StatusDetail: r.StatusDetail, Attempts: r.Attempts, Tries: r.Tries,
-		Replays: r.Replays, LastAt: utc(r.LastAt), LastStatus: r.LastStatus, LastError: r.LastError, DeliveredAt: utc(r.DeliveredAt),
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(),
-	}
-	if r.Status == exchange.WebhookPending {
-		d.NextAt = r.NextAt.UTC()
-	}
-	return d, nil
-}
+const deliveryColumns = `d.id, d.endpoint_id, d.status, d.status_detail, d.attempts, d.tries, d.replays,
+	CASE WHEN d.status = 'pending' THEN d.next_at END AS next_at, d.last_at, d.last_status, d.last_error, d.delivered_at, d.created_at, d.updated_at,
+	e.cursor AS "event.cursor", e.object_type AS "event.object_type", e.object_id AS "event.object_id", e.sequence AS "event.sequence",
+	e.type AS "event.type", e.owner_id AS "event.owner_id", e.vendor_id AS "event.vendor_id", e.payload AS "event.payload", e.at AS "event.at"`
 
 // mayStill holds when the creator of endpoint p may still read the events that it gets.
 const mayStill = `EXISTS (SELECT FROM users u WHERE u.id = p.created_by AND u.is_active AND CASE
@@ -156,7 +126,7 @@ func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int
 	err := s.inTx(ctx, "webhook delivery", func(t unitTx) error {
 		out = exchange.WebhookClaim{}
 		var found []struct {
-			webhookRow
+			exchange.WebhookEndpoint
 			May bool
 		}
 		if err := t.All(ctx, &found, readDeliverable, endpoint); err != nil {
@@ -166,10 +136,7 @@ func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int
 			_, err := t.Exec(ctx, failDeliveries, endpoint, exchange.WebhookEndpointDeleted, t.s.now())
 			return err
 		}
-		p, err := found[0].endpoint()
-		if err != nil {
-			return err
-		}
+		p := found[0].WebhookEndpoint
 		if p.Status != exchange.WebhookActive {
 			_, err := t.Exec(ctx, failDeliveries, endpoint, exchange.WebhookEndpointDisabled, t.s.now())
 			return err
@@ -178,19 +145,16 @@ func (s *Store) ClaimWebhooks(ctx context.Context, endpoint uuid.UUID, limit int
 			return t.dropWebhook(ctx, p, exchange.WebhookOwnerInactive)
 		}
 		now := t.s.now()
-		var rows []deliveryRow
-		if err := t.All(ctx, &rows, claimDue, endpoint, now, now.Add(lease), limit, exchange.WebhookAttempts); err != nil {
+		if err := t.All(ctx, &out.Deliveries, claimDue, endpoint, now, now.Add(lease), limit, exchange.WebhookAttempts); err != nil {
 			return err
 		}
 		out.URL = p.URL
-		if out.Deliveries, err = convert(rows, deliveryRow.delivery); err != nil {
-			return err
-		}
 		if p.VendorID != uuid.Nil { // the owner sees the same fields of an event as in the log
 			for i := range out.Deliveries {
 				out.Deliveries[i].Event = out.Deliveries[i].Event.ForMerchant(p.VendorID)
 			}
 		}
+		var err error
 		out.Keys, err = t.webhookKeys(ctx, endpoint)
 		return err
 	})
@@ -231,22 +195,16 @@ const (
 // exchange.WebhookDisableAfter, is disabled.
 func (s *Store) RecordWebhook(ctx context.Context, r exchange.WebhookResult) error {
 	return s.inTx(ctx, "webhook delivery", func(t unitTx) error {
-		var endpoints []webhookRow
+		var endpoints []exchange.WebhookEndpoint
 		if err := t.All(ctx, &endpoints, lockEndpointOf, r.DeliveryID); err != nil || len(endpoints) == 0 {
 			return err
 		}
-		p, err := endpoints[0].endpoint()
-		if err != nil {
-			return err
-		}
-		var rows []deliveryRow
+		p := endpoints[0]
+		var rows []exchange.WebhookDelivery
 		if err := t.All(ctx, &rows, readClaimed, r.DeliveryID, r.Attempt); err != nil || len(rows) == 0 {
 			return err
 		}
-		d, err := rows[0].delivery()
-		if err != nil {
-			return err
-		}
+		d := rows[0]
 		if r.Error == "" {
 			if err := t.One(ctx, endDelivery, d.ID, exchange.WebhookDelivered, "", r.Status, "", t.s.now()); err != nil || p.FailingSince.IsZero() {
 				return err
@@ -306,13 +264,12 @@ func (s *Store) WebhookDeliveries(ctx context.Context, v View, f DeliveryFilter,
 	w.eq("d.status", string(f.Status))
 	w.eq("e.type", f.Type)
 	w.between("d.created_at", f.From, f.To)
-	var rows []deliveryRow
+	var rows []exchange.WebhookDelivery
 	total, err := s.page(ctx, &rows, list{columns: deliveryColumns, from: deliverySource, where: w, order: "d.created_at DESC, d.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "webhook delivery")
 	}
-	all, err := convert(rows, deliveryRow.delivery)
-	return all, total, err
+	return rows, total, nil
 }
 
 const (
@@ -329,7 +286,7 @@ func (s *Store) ReplayWebhook(ctx context.Context, v View, id uuid.UUID, by exch
 	err := s.inTx(ctx, "webhook delivery", func(t unitTx) error {
 		all, owner, vendor := v.args()
 		var r struct {
-			deliveryRow
+			exchange.WebhookDelivery
 			EndpointStatus exchange.WebhookStatus `db:"endpoint_status"`
 			DeletedAt      sql.NullTime           `db:"deleted_at"`
 		}
@@ -345,12 +302,7 @@ func (s *Store) ReplayWebhook(ctx context.Context, v View, id uuid.UUID, by exch
 		if err := t.One(ctx, replayDelivery, id, t.s.now()); err != nil {
 			return err
 		}
-		var after deliveryRow
-		if err := t.Get(ctx, &after, readDelivery, id); err != nil {
-			return err
-		}
-		var err error
-		if out, err = after.delivery(); err != nil {
+		if err := t.Get(ctx, &out, readDelivery, id); err != nil {
 			return err
 		}
 		return t.audit(ctx, by, "webhook_delivery.replayed", "webhook_delivery", id,

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"net/url"
 	"time"
 
@@ -12,34 +11,8 @@ import (
 	"kivuko/exchange"
 )
 
-const webhookColumns = `p.id, p.owner_id, p.vendor_id, p.created_by, p.url, p.description, p.event_types, p.status, p.status_detail, p.failing_since,
+const webhookColumns = `p.id, p.owner_id, p.vendor_id, p.created_by, p.url, p.description, p.event_types, NULL AS keys, p.status, p.status_detail, p.failing_since,
 	p.disabled_at, p.created_at, p.updated_at, p.version`
-
-// webhookRow is a row of webhook_endpoints.
-type webhookRow struct {
-	ID           uuid.UUID
-	OwnerID      uuid.NullUUID `db:"owner_id"`
-	VendorID     uuid.NullUUID `db:"vendor_id"`
-	CreatedBy    uuid.UUID     `db:"created_by"`
-	URL          string
-	Description  string
-	EventTypes   pq.StringArray `db:"event_types"`
-	Status       exchange.WebhookStatus
-	StatusDetail string       `db:"status_detail"`
-	FailingSince sql.NullTime `db:"failing_since"`
-	DisabledAt   sql.NullTime `db:"disabled_at"`
-	CreatedAt    time.Time    `db:"created_at"`
-	UpdatedAt    time.Time    `db:"updated_at"`
-	Version      int64
-}
-
-func (r webhookRow) endpoint() (exchange.WebhookEndpoint, error) {
-	return exchange.WebhookEndpoint{
-		ID: r.ID, OwnerID: r.OwnerID.UUID, VendorID: r.VendorID.UUID, CreatedBy: r.CreatedBy, URL: r.URL, Description: r.Description,
-		EventTypes: r.EventTypes, Status: r.Status, StatusDetail: r.StatusDetail, FailingSince: utc(r.FailingSince), DisabledAt: utc(r.DisabledAt),
-		CreatedAt: r.CreatedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), Version: r.Version,
-	}, nil
-}
 
 // webhookSnapshot shows only the host of the address: paths and parameters often contain secrets, and events reach
 // other endpoints.
@@ -76,8 +49,8 @@ const (
 	lockSide      = `SELECT pg_advisory_xact_lock(hashtextextended('webhooks ' || coalesce($1::uuid, $2::uuid)::text, 0))`
 	lockHouseSide = `SELECT pg_advisory_xact_lock(hashtextextended('webhooks', 0))`
 	countWebhooks = `SELECT count(*) FROM webhook_endpoints WHERE` + sameSide
-	insertWebhook = `INSERT INTO webhook_endpoints (id, owner_id, vendor_id, created_by, url, description, event_types, status, status_detail, from_cursor, created_at, updated_at, version)
-VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', '', log_position(), $8, $8, 1) RETURNING `
+	insertWebhook = `INSERT INTO webhook_endpoints AS p (id, owner_id, vendor_id, created_by, url, description, event_types, status, status_detail, from_cursor, created_at, updated_at, version)
+VALUES ($1, $2, $3, $4, $5, $6, $7, 'active', '', log_position(), $8, $8, 1) RETURNING ` + webhookColumns
 	insertWebhookKey = `INSERT INTO webhook_keys (id, endpoint_id, sealed, master_key, created_at) VALUES ($1, $2, $3, $4, $5)`
 	readWebhook      = `SELECT ` + webhookColumns + ` FROM webhook_endpoints p WHERE p.id = $1 AND p.deleted_at IS NULL AND ($2 OR p.owner_id = $3 OR p.vendor_id = $4)`
 	lockWebhook      = readWebhook + ` FOR NO KEY UPDATE`
@@ -92,26 +65,12 @@ WHERE p.id = $1 RETURNING ` + webhookColumns
 	failDeliveries = `UPDATE webhook_deliveries SET status = 'failed', status_detail = $2, claimed_until = NULL, updated_at = $3 WHERE endpoint_id = $1 AND status = 'pending'`
 )
 
-// webhookKeyRow is a row of webhook_keys.
-type webhookKeyRow struct {
-	ID         uuid.UUID
-	EndpointID uuid.UUID `db:"endpoint_id"`
-	Sealed     []byte
-	MasterKey  string       `db:"master_key"`
-	CreatedAt  time.Time    `db:"created_at"`
-	ExpiresAt  sql.NullTime `db:"expires_at"`
-}
-
-func (r webhookKeyRow) key() (exchange.WebhookKey, error) {
-	return exchange.WebhookKey{ID: r.ID, EndpointID: r.EndpointID, Sealed: r.Sealed, MasterKey: r.MasterKey, CreatedAt: r.CreatedAt.UTC(), ExpiresAt: utc(r.ExpiresAt)}, nil
-}
-
 func (t unitTx) webhookKeys(ctx context.Context, endpoint uuid.UUID) ([]exchange.WebhookKey, error) {
-	var rows []webhookKeyRow
+	var rows []exchange.WebhookKey
 	if err := t.All(ctx, &rows, readSigners, endpoint, t.s.now()); err != nil {
 		return nil, err
 	}
-	return convert(rows, webhookKeyRow.key)
+	return rows, nil
 }
 
 // CreateWebhook stores an endpoint with its first key, for the party of the view. CodeLimitReached when the party has
@@ -134,17 +93,15 @@ func (s *Store) CreateWebhook(ctx context.Context, v View, e exchange.WebhookEnd
 			return exchange.Errorf(exchange.CodeLimitReached, "At most %d webhook endpoints are allowed.", exchange.MaxWebhookEndpoints)
 		}
 		now := t.s.now()
-		var r webhookRow
-		err := t.Get(ctx, &r, insertWebhookReturning, e.ID, owner, vendor, by.UserID, e.URL, e.Description, pq.StringArray(notNil(e.EventTypes)), now)
+		var r exchange.WebhookEndpoint
+		err := t.Get(ctx, &r, insertWebhook, e.ID, owner, vendor, by.UserID, e.URL, e.Description, pq.StringArray(notNil(e.EventTypes)), now)
 		if err != nil {
 			return err
 		}
 		if err := t.One(ctx, insertWebhookKey, k.ID, e.ID, k.Sealed, k.MasterKey, now); err != nil {
 			return err
 		}
-		if out, err = r.endpoint(); err != nil {
-			return err
-		}
+		out = r
 		if out.Keys, err = t.webhookKeys(ctx, e.ID); err != nil {
 			return err
 		}
@@ -187,18 +144,16 @@ func (s *Store) changeWebhook(ctx context.Context, v View, id uuid.UUID, name st
 	var out exchange.WebhookEndpoint
 	err := s.inTx(ctx, "webhook endpoint", func(t unitTx) error {
 		all, owner, vendor := v.args()
-		var r webhookRow
+		var r exchange.WebhookEndpoint
 		if err := t.Get(ctx, &r, lockWebhook, id, all, owner, vendor); err != nil {
 			return err
 		}
-		before, err := r.endpoint()
-		if err != nil {
-			return err
-		}
+		before := r
 		after := before
 		if err := change(t, &after); err != nil {
 			return err
 		}
+		var err error
 		if out, err = t.saveWebhook(ctx, after); err != nil {
 			return err
 		}
@@ -211,12 +166,12 @@ func (s *Store) changeWebhook(ctx context.Context, v View, id uuid.UUID, name st
 }
 
 func (t unitTx) saveWebhook(ctx context.Context, e exchange.WebhookEndpoint) (exchange.WebhookEndpoint, error) {
-	var r webhookRow
+	var r exchange.WebhookEndpoint
 	err := t.Get(ctx, &r, updateWebhook, e.ID, e.URL, e.Description, pq.StringArray(notNil(e.EventTypes)), e.Status, e.StatusDetail, nullTime(e.FailingSince), nullTime(e.DisabledAt), t.s.now())
 	if err != nil {
 		return e, err
 	}
-	return r.endpoint()
+	return r, nil
 }
 
 // foreign reports whether staff of the house acts on another party's endpoint.
@@ -318,15 +273,12 @@ func (s *Store) Webhooks(ctx context.Context, v View, status exchange.WebhookSta
 	w.add(`p.deleted_at IS NULL`)
 	w.scope(v, "p.owner_id", "p.vendor_id")
 	w.eq("p.status", string(status))
-	var rows []webhookRow
+	var rows []exchange.WebhookEndpoint
 	total, err := s.page(ctx, &rows, list{columns: webhookColumns, from: "webhook_endpoints p", where: w, order: "p.created_at DESC, p.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "webhook endpoint")
 	}
-	all, err := convert(rows, webhookRow.endpoint)
-	if err != nil {
-		return nil, 0, err
-	}
+	all := rows
 	for i := range all {
 		if all[i].Keys, err = s.shownKeys(ctx, all[i].ID); err != nil {
 			return nil, 0, err
@@ -338,13 +290,10 @@ func (s *Store) Webhooks(ctx context.Context, v View, status exchange.WebhookSta
 // Webhook reads an endpoint of a view, with its keys but not the secrets.
 func (s *Store) Webhook(ctx context.Context, v View, id uuid.UUID) (exchange.WebhookEndpoint, error) {
 	all, owner, vendor := v.args()
-	var r webhookRow
-	if err := s.db.Get(ctx, &r, readWebhook, id, all, owner, vendor); err != nil {
-		return exchange.WebhookEndpoint{}, translate(err, "webhook endpoint")
-	}
-	e, err := r.endpoint()
+	var e exchange.WebhookEndpoint
+	err := s.db.Get(ctx, &e, readWebhook, id, all, owner, vendor)
 	if err != nil {
-		return e, err
+		return exchange.WebhookEndpoint{}, translate(err, "webhook endpoint")
 	}
 	e.Keys, err = s.shownKeys(ctx, id)
 	return e, err
@@ -352,13 +301,12 @@ func (s *Store) Webhook(ctx context.Context, v View, id uuid.UUID) (exchange.Web
 
 // shownKeys reads the keys of an endpoint without their secrets.
 func (s *Store) shownKeys(ctx context.Context, endpoint uuid.UUID) ([]exchange.WebhookKey, error) {
-	var rows []webhookKeyRow
-	if err := s.db.All(ctx, &rows, readSigners, endpoint, s.now()); err != nil {
+	var keys []exchange.WebhookKey
+	if err := s.db.All(ctx, &keys, readSigners, endpoint, s.now()); err != nil {
 		return nil, translate(err, "webhook endpoint")
 	}
-	keys, err := convert(rows, webhookKeyRow.key)
 	for i := range keys {
 		keys[i].Sealed = nil
 	}
-	return keys, err
+	return keys, nil
 }

@@ -120,7 +120,8 @@ func (d *DB) Get(ctx context.Context, dest any, query string, args ...any) error
 	if err != nil {
 		return err
 	}
-	return st.GetContext(d.detached(ctx), dest, args...)
+	rows, err := st.QueryContext(d.detached(ctx), args...)
+	return get(rows, err, dest)
 }
 
 // All runs a constant query for many rows outside a transaction.
@@ -129,12 +130,14 @@ func (d *DB) All(ctx context.Context, dest any, query string, args ...any) error
 	if err != nil {
 		return err
 	}
-	return st.SelectContext(ctx, dest, args...)
+	rows, err := st.QueryContext(ctx, args...)
+	return all(rows, err, dest)
 }
 
 // Built runs a query that was built for its arguments, with ? for each, for many rows outside a transaction.
 func (d *DB) Built(ctx context.Context, dest any, query string, args ...any) error {
-	return d.pool.SelectContext(ctx, dest, sqlx.Rebind(sqlx.DOLLAR, query), args...)
+	rows, err := d.pool.QueryContext(ctx, sqlx.Rebind(sqlx.DOLLAR, query), args...)
+	return all(rows, err, dest)
 }
 
 // Exec runs one constant statement as a transaction of its own, and returns how many rows it touched.
@@ -171,7 +174,7 @@ func (d *DB) detached(ctx context.Context) context.Context {
 }
 
 // Planned runs queries that are planned for their arguments, in one read-only snapshot.
-func (d *DB) Planned(ctx context.Context, fn func(*sqlx.Tx) error) error {
+func (d *DB) Planned(ctx context.Context, fn func(Tx) error) error {
 	t, err := d.Snapshot(ctx)
 	if err != nil {
 		return err
@@ -179,5 +182,5 @@ func (d *DB) Planned(ctx context.Context, fn func(*sqlx.Tx) error) error {
 	if _, err := t.tx.ExecContext(ctx, `SET LOCAL enable_seqscan = on`); err != nil {
 		return errors.Join(err, t.Rollback())
 	}
-	return errors.Join(fn(t.tx), t.Rollback())
+	return errors.Join(fn(t), t.Rollback())
 }

@@ -76,12 +76,30 @@ func Retry(ctx context.Context, fn func() error) (err error) {
 
 // Get runs a constant query for one row.
 func (t Tx) Get(ctx context.Context, dest any, query string, args ...any) error {
-	return t.run(ctx, query, func(ctx context.Context, st *sqlx.Stmt) error { return st.GetContext(ctx, dest, args...) })
+	return t.run(ctx, query, func(ctx context.Context, st *sqlx.Stmt) error {
+		rows, err := st.QueryContext(ctx, args...)
+		return get(rows, err, dest)
+	})
 }
 
 // All runs a constant query for many rows.
 func (t Tx) All(ctx context.Context, dest any, query string, args ...any) error {
-	return t.run(ctx, query, func(ctx context.Context, st *sqlx.Stmt) error { return st.SelectContext(ctx, dest, args...) })
+	return t.run(ctx, query, func(ctx context.Context, st *sqlx.Stmt) error {
+		rows, err := st.QueryContext(ctx, args...)
+		return all(rows, err, dest)
+	})
+}
+
+// Built runs a query that was built for its arguments, with ? for each, for many rows.
+func (t Tx) Built(ctx context.Context, dest any, query string, args ...any) error {
+	rows, err := t.tx.QueryContext(ctx, sqlx.Rebind(sqlx.DOLLAR, query), args...)
+	return all(rows, err, dest)
+}
+
+// BuiltOne is Built for one row.
+func (t Tx) BuiltOne(ctx context.Context, dest any, query string, args ...any) error {
+	rows, err := t.tx.QueryContext(ctx, sqlx.Rebind(sqlx.DOLLAR, query), args...)
+	return get(rows, err, dest)
 }
 
 // Exec runs a constant statement and returns how many rows it touched.
