@@ -3,43 +3,27 @@ package store
 import (
 	"context"
 
-	"github.com/shopspring/decimal"
-
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 )
 
 // ruleRow is a row of approval_rules.
 type ruleRow struct {
-	Object   exchange.ApprovalObject `db:"object_type"`
-	OneAbove decimal.Decimal         `db:"one_above"`
-	TwoAbove decimal.Decimal         `db:"two_above"`
-}
-
-func (r ruleRow) rule() (exchange.ApprovalRule, error) {
-	one, err := amountOf(money.KES, r.OneAbove)
-	if err != nil {
-		return exchange.ApprovalRule{}, err
-	}
-	two, err := amountOf(money.KES, r.TwoAbove)
-	return exchange.ApprovalRule{OneAbove: one, TwoAbove: two}, err
+	ObjectType exchange.ApprovalObject
+	exchange.ApprovalRule
 }
 
 // rules are the approval rules by object.
 type rules = map[exchange.ApprovalObject]exchange.ApprovalRule
 
-func rulesOf(rows []ruleRow) (rules, error) {
+func rulesOf(rows []ruleRow) rules {
 	all := rules{}
 	for _, r := range rows {
-		var err error
-		if all[r.Object], err = r.rule(); err != nil {
-			return nil, err
-		}
+		all[r.ObjectType] = r.ApprovalRule
 	}
-	return all, nil
+	return all
 }
 
-const readRules = `SELECT object_type, one_above, two_above FROM approval_rules ORDER BY object_type`
+const readRules = `SELECT object_type, one_above||' KES' AS one_above, two_above||' KES' AS two_above FROM approval_rules ORDER BY object_type`
 
 // ApprovalRules reads the values above which officers have to approve.
 func (s *Store) ApprovalRules(ctx context.Context) (map[exchange.ApprovalObject]exchange.ApprovalRule, error) {
@@ -47,10 +31,10 @@ func (s *Store) ApprovalRules(ctx context.Context) (map[exchange.ApprovalObject]
 	if err := s.db.All(ctx, &rows, readRules); err != nil {
 		return nil, translate(err, "approval rule")
 	}
-	return rulesOf(rows)
+	return rulesOf(rows), nil
 }
 
-const readRule = `SELECT object_type, one_above, two_above FROM approval_rules WHERE object_type = $1` + forShare
+const readRule = `SELECT object_type, one_above||' KES' AS one_above, two_above||' KES' AS two_above FROM approval_rules WHERE object_type = $1` + forShare
 
 // approvalRule reads and locks the rule of an object until the transaction ends.
 func (t unitTx) approvalRule(ctx context.Context, object exchange.ApprovalObject) (exchange.ApprovalRule, error) {
@@ -58,5 +42,5 @@ func (t unitTx) approvalRule(ctx context.Context, object exchange.ApprovalObject
 	if err := t.Get(ctx, &r, readRule, object); err != nil {
 		return exchange.ApprovalRule{}, translate(err, "approval rule")
 	}
-	return r.rule()
+	return r.ApprovalRule, nil
 }

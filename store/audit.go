@@ -33,10 +33,10 @@ type auditRow struct {
 	Actor      string
 	Role       exchange.Role
 	IP         string
-	RequestID  string `db:"request_id"`
+	RequestID  string
 	Action     string
-	ObjectType string    `db:"object_type"`
-	ObjectID   uuid.UUID `db:"object_id"`
+	ObjectType string
+	ObjectID   uuid.UUID
 	Before     []byte
 	After      []byte
 	N          *int64
@@ -95,7 +95,7 @@ SELECT n, audit_id, hash, $4 FROM unnest($1::bigint[], $2::bigint[], $3::bytea[]
 // sealRow is a link of the chain.
 type sealRow struct {
 	N       int64
-	AuditID int64 `db:"audit_id"`
+	AuditID int64
 	Hash    []byte
 }
 

@@ -44,11 +44,7 @@ func (s *Store) ListCountries(ctx context.Context, activeOnly bool) ([]exchange.
 	if err != nil {
 		return nil, translate(err, "country")
 	}
-	all := make([]exchange.Country, len(rows))
-	for i, r := range rows {
-		all[i] = r
-	}
-	return all, nil
+	return rows, nil
 }
 
 // Country reads one country, active or not. CodeNotFound when there is none with the id.
@@ -183,11 +179,7 @@ func (s *Store) ListFiatCurrencies(ctx context.Context, activeOnly bool) ([]exch
 	if err != nil {
 		return nil, translate(err, "currency")
 	}
-	all := make([]exchange.FiatCurrency, len(rows))
-	for i, r := range rows {
-		all[i] = r
-	}
-	return all, nil
+	return rows, nil
 }
 
 // FiatCurrency reads one currency, active or not. CodeNotFound when there is none with the id.

@@ -37,8 +37,8 @@ func (t unitTx) adopt(ctx context.Context, quarantineID, paymentID uuid.UUID, no
 	}
 	var q struct {
 		Network exchange.Network
-		TxID    string `db:"tx_id"`
-		Index   int64  `db:"event_index"`
+		TxID    string
+		Index   int64 `db:"event_index"`
 		Reason  exchange.QuarantineReason
 		Settled bool
 	}

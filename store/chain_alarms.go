@@ -94,11 +94,10 @@ func (st *step) doubt(ctx context.Context, a exchange.ChainAttempt, carriedOut b
 	if _, err := st.t.Exec(ctx, lockTransactions, a.Network, pq.Array([]string{a.TxID})); err != nil {
 		return err
 	}
-	var rows []exchange.ChainDeposit
-	if err := st.t.All(ctx, &rows, ownOfTx, a.Network, a.TxID); err != nil {
+	var seen []exchange.ChainDeposit
+	if err := st.t.All(ctx, &seen, ownOfTx, a.Network, a.TxID); err != nil {
 		return err
 	}
-	seen := rows
 	p := st.payment
 	found := alarm{network: a.Network, why: exchange.QuarantineUnexpected, wallet: p.WalletID, payment: p.ID}
 	for _, d := range seen {

@@ -199,8 +199,8 @@ WHERE k.wallet_id = $1 AND w.type = 'cold' AND k.master_key LIKE $2`
 func (s *Store) ColdKey(ctx context.Context, walletID uuid.UUID) (exchange.SealedKey, bool, error) {
 	var rows []struct {
 		Ciphertext []byte
-		MasterKey  string `db:"master_key"`
-		PublicKey  []byte `db:"public_key"`
+		MasterKey  string
+		PublicKey  []byte
 		Algorithm  string
 	}
 	if err := s.db.All(ctx, &rows, readColdKey, walletID, exchange.ColdMasterPrefix+"%"); err != nil || len(rows) == 0 {

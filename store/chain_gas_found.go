@@ -73,7 +73,7 @@ func (sc *scan) net(ctx context.Context, d exchange.ChainDeposit) ([]exchange.En
 		return nil, nil
 	}
 	var found []struct {
-		AttemptID uuid.UUID `db:"attempt_id"`
+		AttemptID uuid.UUID
 		Open      decimal.Decimal
 	}
 	if err := sc.t.All(ctx, &found, openFound, d.WalletID, d.Amount.Asset(), blockNumber(d.Block)); err != nil {

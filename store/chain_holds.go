@@ -63,7 +63,7 @@ func (s *Store) SigningHold(ctx context.Context, paymentID uuid.UUID) (exchange.
 		Hold     exchange.SigningHold
 		Final    sql.NullInt64 `db:"final_number"`
 		Head     sql.NullInt64 `db:"final_head"`
-		LookedAt sql.NullTime  `db:"looked_at"`
+		LookedAt sql.NullTime
 		Same     bool
 		Passed   sql.NullBool
 	}

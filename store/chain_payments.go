@@ -175,11 +175,11 @@ func (s *Store) PaymentForSigning(ctx context.Context, id uuid.UUID) (exchange.C
 // wallet's.
 func (s *Store) hotKey(ctx context.Context, wallet uuid.UUID) (exchange.SealedKey, error) {
 	var k struct {
-		WalletID   uuid.UUID `db:"wallet_id"`
+		WalletID   uuid.UUID
 		Network    exchange.Network
 		Ciphertext []byte
-		MasterKey  string `db:"master_key"`
-		PublicKey  []byte `db:"public_key"`
+		MasterKey  string
+		PublicKey  []byte
 		Algorithm  string
 		Type       exchange.WalletType
 	}

@@ -35,11 +35,9 @@ func (s *Store) chainStep(ctx context.Context, attemptID uuid.UUID, fn func(cont
 		if st.object, st.payment, err = t.objectOf(ctx, paymentID); err != nil {
 			return st.payment, st.posting, err
 		}
-		var r exchange.ChainAttempt
-		if err := t.Get(ctx, &r, lockTx, attemptID); err != nil {
+		if err := t.Get(ctx, &st.tx, lockTx, attemptID); err != nil {
 			return st.payment, st.posting, translate(err, "transaction")
 		}
-		st.tx = r
 		err = fn(ctx, st)
 		return st.payment, st.posting, err
 	})

@@ -59,13 +59,11 @@ func (t unitTx) openCryptoRefund(ctx context.Context, c cryptoRefund, by exchang
 	if f.Address == "" {
 		f.Detail = string(exchange.RefundWaitsAddress)
 	}
-	var r exchange.Refund
-	err = t.Get(ctx, &r, insertCryptoRefund, id, nullID(f.OrderID), nullID(f.ExceptionID), f.Amount.Asset(), f.Amount.Decimal(), f.Reason, f.Detail,
+	err = t.Get(ctx, &f, insertCryptoRefund, id, nullID(f.OrderID), nullID(f.ExceptionID), f.Amount.Asset(), f.Amount.Decimal(), f.Reason, f.Detail,
 		nullID(f.DepositID), f.WalletID, f.Network, f.Address, f.HoldID, f.Value.Decimal(), f.Intent(), nullID(f.RequestedBy), nullID(f.AddressedBy), t.s.now())
 	if err != nil {
 		return f, err
 	}
-	f = r
 	return f, t.record(ctx, auditEvent{
 		by: by, object: "refund", id: id, name: "refund.pending", owner: c.order.CustomerID, vendor: c.order.VendorID, after: refundSnapshot(f, f.Detail),
 	})
@@ -232,7 +230,7 @@ const readRefundRequest = `SELECT address, reason, requested_by FROM refund_requ
 type requestRow struct {
 	Address     string
 	Reason      string
-	RequestedBy uuid.UUID `db:"requested_by"`
+	RequestedBy uuid.UUID
 }
 
 // refundDeposit opens the refund of a deposit that fits no order.

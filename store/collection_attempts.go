@@ -152,11 +152,10 @@ const lockOrderOf = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = (SEL
 
 // lockedAttempt reads and locks an attempt and its order.
 func (t unitTx) lockedAttempt(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.PaymentAttempt, error) {
-	var found exchange.Order
-	if err := t.Get(ctx, &found, lockOrderOf, id); err != nil {
+	var o exchange.Order
+	if err := t.Get(ctx, &o, lockOrderOf, id); err != nil {
 		return exchange.Order{}, exchange.PaymentAttempt{}, translate(err, "payment attempt")
 	}
-	o := found
 	var r exchange.PaymentAttempt
 	if err := t.Get(ctx, &r, lockAttempt, id); err != nil {
 		return o, exchange.PaymentAttempt{}, translate(err, "payment attempt")

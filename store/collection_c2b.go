@@ -14,13 +14,6 @@ import (
 
 const c2bColumns = `id, receipt, status, amount||' '||asset AS amount, reference, party_hash, paid_at, order_id, attempt_id, exception_id, notified_at, listed_at, booked_at, disputed, created_at, updated_at`
 
-func moment(t sql.NullTime) time.Time {
-	if !t.Valid {
-		return time.Time{}
-	}
-	return t.Time.UTC()
-}
-
 // typed normalises a reference that a payer typed to the form in which ours are written.
 func typed(reference string) string { return strings.ToUpper(strings.TrimSpace(reference)) }
 
@@ -129,11 +122,10 @@ func (s *Store) TakeReceipt(ctx context.Context, o exchange.Observation) (exchan
 	if err != nil && exchange.CodeOf(err) != exchange.CodeConflict {
 		return exchange.C2BTaken{}, err
 	}
-	var r exchange.C2BPayment
-	if err := s.db.Get(ctx, &r, readC2BByReceipt, o.Receipt); err != nil {
+	var p exchange.C2BPayment
+	if err := s.db.Get(ctx, &p, readC2BByReceipt, o.Receipt); err != nil {
 		return exchange.C2BTaken{}, translate(err, "payment")
 	}
-	p := r
 	taken := exchange.C2BTaken{Payment: p, New: born}
 	if p.Status == exchange.C2BMatched || p.ExceptionID != uuid.Nil {
 		return taken, nil

@@ -36,11 +36,10 @@ const saveC2BAside = `UPDATE c2b_payments SET exception_id = $2, updated_at = $3
 func (s *Store) OpenUnmatched(ctx context.Context, id uuid.UUID) (exchange.C2BPayment, error) {
 	return change(ctx, s, "payment", id, func(ctx context.Context, t unitTx) (exchange.C2BPayment, exchange.Posting, error) {
 		var none exchange.Posting
-		var r exchange.C2BPayment
-		if err := t.Get(ctx, &r, lockC2B, id); err != nil {
+		var p exchange.C2BPayment
+		if err := t.Get(ctx, &p, lockC2B, id); err != nil {
 			return exchange.C2BPayment{}, none, translate(err, "payment")
 		}
-		p := r
 		if p.Status == exchange.C2BMatched || p.ExceptionID != uuid.Nil {
 			return p, none, nil
 		}

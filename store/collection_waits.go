@@ -18,8 +18,7 @@ func (s *Store) Collections(ctx context.Context, orderID uuid.UUID) ([]exchange.
 		return nil, translate(err, "payment attempts")
 	}
 	list := make([]exchange.PaymentAttempt, 0, len(rows))
-	for _, r := range rows {
-		a := r
+	for _, a := range rows {
 		list = append(list, a)
 	}
 	return list, nil

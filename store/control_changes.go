@@ -69,11 +69,10 @@ func (t unitTx) propose(ctx context.Context, kind exchange.ControlKind, subject 
 	if err != nil {
 		return none, err
 	}
-	var r exchange.ControlChange
-	if err := t.Get(ctx, &r, insertControl, id, kind, nullID(subject), before, after, by.UserID, now, now.Add(exchange.ControlChangeLife)); err != nil {
+	var c exchange.ControlChange
+	if err := t.Get(ctx, &c, insertControl, id, kind, nullID(subject), before, after, by.UserID, now, now.Add(exchange.ControlChangeLife)); err != nil {
 		return none, err
 	}
-	c := r
 	return c, t.record(ctx, auditEvent{by: by, object: "control_change", id: id, name: "control_change.proposed", after: controlSnapshot(c)})
 }
 
@@ -97,11 +96,10 @@ func (s *Store) RejectChange(ctx context.Context, id uuid.UUID, note string, by 
 func (s *Store) decideChange(ctx context.Context, id uuid.UUID, to exchange.ControlStatus, note string, by exchange.Principal) (exchange.ControlChange, error) {
 	return change(ctx, s, "change", id, func(ctx context.Context, t unitTx) (exchange.ControlChange, exchange.Posting, error) {
 		var none exchange.Posting
-		var r exchange.ControlChange
-		if err := t.Get(ctx, &r, lockControl, id); err != nil {
+		var before exchange.ControlChange
+		if err := t.Get(ctx, &before, lockControl, id); err != nil {
 			return exchange.ControlChange{}, none, err
 		}
-		before := r
 		if before.Status == to && before.DecidedBy == by.UserID {
 			return before, none, nil
 		}

@@ -14,17 +14,17 @@ import (
 type cursorRow struct {
 	Network     exchange.Network
 	Started     int64
-	FinalNumber int64          `db:"final_number"`
-	FinalID     string         `db:"final_id"`
-	FinalTime   sql.NullTime   `db:"final_time"`
-	LinkID      string         `db:"link_id"`
-	StartedAt   time.Time      `db:"started_at"`
-	UpdatedAt   time.Time      `db:"updated_at"`
-	TipNumber   sql.NullInt64  `db:"tip_number"`
-	TipID       sql.NullString `db:"tip_id"`
-	TipParent   sql.NullString `db:"tip_parent"`
-	TipTime     sql.NullTime   `db:"tip_time"`
-	TipLink     sql.NullString `db:"tip_link"`
+	FinalNumber int64
+	FinalID     string
+	FinalTime   sql.NullTime
+	LinkID      string
+	StartedAt   time.Time
+	UpdatedAt   time.Time
+	TipNumber   sql.NullInt64
+	TipID       sql.NullString
+	TipParent   sql.NullString
+	TipTime     sql.NullTime
+	TipLink     sql.NullString
 }
 
 func (r cursorRow) cursor() exchange.DepositCursor {

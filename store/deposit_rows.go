@@ -125,11 +125,10 @@ WHERE network = $1 AND status = 'seen' AND block >= $2 AND block <= $3 RETURNING
 
 // orphan takes back the movements of a range of blocks that the chain no longer has.
 func (t unitTx) orphan(ctx context.Context, n exchange.Network, from uint64, to int64) error {
-	var rows []exchange.ChainDeposit
-	if err := t.All(ctx, &rows, orphanDeposits, n, blockNumber(from), to, t.s.now()); err != nil || len(rows) == 0 {
+	var gone []exchange.ChainDeposit
+	if err := t.All(ctx, &gone, orphanDeposits, n, blockNumber(from), to, t.s.now()); err != nil || len(gone) == 0 {
 		return err
 	}
-	gone := rows
 	sc := &scan{t: t, network: n}
 	if err := sc.loadEnds(ctx, gone); err != nil {
 		return err

@@ -42,9 +42,9 @@ type walletEnd struct {
 	ID            uuid.UUID
 	Address       string
 	Purpose       exchange.HousePurpose
-	OwnerID       uuid.NullUUID `db:"owner_id"`
-	VendorID      uuid.NullUUID `db:"vendor_id"`
-	CounterpartOf uuid.NullUUID `db:"counterpart_of"`
+	OwnerID       uuid.NullUUID
+	VendorID      uuid.NullUUID
+	CounterpartOf uuid.NullUUID
 }
 
 // RecordFinalBlock records a final block, books incoming money of our wallets, and moves the cursor to it, in one
@@ -270,14 +270,13 @@ func (sc *scan) load(ctx context.Context, ours []exchange.ChainMovement) error {
 		return err
 	}
 	sc.known = map[movementKey]exchange.ChainDeposit{}
-	for _, r := range rows {
-		d := r
+	for _, d := range rows {
 		sc.known[movementKey{d.TxID, d.Index}] = d
 	}
 	var own []struct {
-		TxID      string    `db:"tx_id"`
-		PaymentID uuid.UUID `db:"payment_id"`
-		GivenUp   bool      `db:"given_up"`
+		TxID      string
+		PaymentID uuid.UUID
+		GivenUp   bool
 	}
 	if err := sc.t.All(ctx, &own, paymentsOfTx, sc.network, pq.Array(txs)); err != nil {
 		return err
@@ -300,8 +299,8 @@ func (sc *scan) loadWaits(ctx context.Context) error {
 	}
 	var waits []struct {
 		ID       uuid.UUID
-		WalletID uuid.UUID    `db:"wallet_id"`
-		LeasedAt sql.NullTime `db:"leased_at"`
+		WalletID uuid.UUID
+		LeasedAt sql.NullTime
 	}
 	if err := sc.t.All(ctx, &waits, waitsOfWallets, pq.Array(ids)); err != nil {
 		return err

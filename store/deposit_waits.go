@@ -52,14 +52,6 @@ func (t unitTx) addWakeups(ctx context.Context, waits []uuid.UUID, d exchange.Ch
 	return nil
 }
 
-// waitRow is a row of deposit_waits.
-type waitRow struct {
-	ID         uuid.UUID
-	WalletID   uuid.UUID `db:"wallet_id"`
-	WorkflowID string    `db:"workflow_id"`
-	CreatedAt  time.Time `db:"created_at"`
-}
-
 const walletAt = `SELECT id FROM wallets WHERE network = $1 AND address = $2`
 
 const insertWait = `
@@ -91,21 +83,20 @@ func (s *Store) AwaitDeposits(ctx context.Context, n exchange.Network, address, 
 		if _, err := t.Exec(ctx, insertWait, id, wallet, workflowID, t.s.now()); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
-		var w waitRow
+		var w exchange.DepositWait
 		if err := t.Get(ctx, &w, readWait, wallet, workflowID); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
-		var rows []exchange.ChainDeposit
-		if err := t.All(ctx, &rows, depositsSince, wallet, since); err != nil {
+		var came []exchange.ChainDeposit
+		if err := t.All(ctx, &came, depositsSince, wallet, since); err != nil {
 			return exchange.DepositWait{}, none, err
 		}
-		came := rows
 		for _, d := range came {
 			if err := t.addWakeups(ctx, []uuid.UUID{w.ID}, d); err != nil {
 				return exchange.DepositWait{}, none, err
 			}
 		}
-		return exchange.DepositWait{ID: w.ID, WalletID: w.WalletID, WorkflowID: w.WorkflowID, CreatedAt: w.CreatedAt.UTC()}, none, nil
+		return w, none, nil
 	})
 }
 
@@ -132,8 +123,8 @@ WHERE u.network = $1 AND u.sent_at IS NULL ORDER BY u.created_at, u.id LIMIT $2`
 func (s *Store) DueWakeups(ctx context.Context, n exchange.Network) ([]exchange.DepositWakeup, error) {
 	var rows []struct {
 		ID         uuid.UUID
-		WorkflowID string    `db:"workflow_id"`
-		DepositID  uuid.UUID `db:"deposit_id"`
+		WorkflowID string
+		DepositID  uuid.UUID
 	}
 	if err := s.db.All(ctx, &rows, dueWakeups, n, MaxWakeups); err != nil {
 		return nil, translate(err, "wakeup")
@@ -169,12 +160,12 @@ type quarantineRow struct {
 	ID        uuid.UUID
 	Network   exchange.Network
 	Block     int64
-	TxID      string `db:"tx_id"`
-	Index     int64  `db:"event_index"`
+	TxID      string
+	Index     int64 `db:"event_index"`
 	Reason    exchange.QuarantineReason
 	Detail    string
 	Payload   []byte
-	CreatedAt time.Time `db:"created_at"`
+	CreatedAt time.Time
 }
 
 const quarantineColumns = `id, network, block, tx_id, event_index, reason, detail, payload, created_at`

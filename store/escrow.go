@@ -28,12 +28,11 @@ func (s *Store) EscrowAddresses(ctx context.Context, f EscrowFilter, p Page) ([]
 	var w where
 	w.eq("a.network", string(f.Network))
 	w.eq("a.status", string(f.Status))
-	var rows []exchange.EscrowAddress
-	total, err := s.page(ctx, &rows, list{columns: escrowColumns, from: escrowTables, where: w, order: "a.created_at DESC, a.id DESC"}, p)
+	var all []exchange.EscrowAddress
+	total, err := s.page(ctx, &all, list{columns: escrowColumns, from: escrowTables, where: w, order: "a.created_at DESC, a.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "escrow address")
 	}
-	all := rows
 	return all, total, s.fillBalances(ctx, all)
 }
 
@@ -41,11 +40,10 @@ const readEscrow = `SELECT ` + escrowColumns + ` FROM ` + escrowTables + ` WHERE
 
 // EscrowAddress reads one address of the pool.
 func (s *Store) EscrowAddress(ctx context.Context, id uuid.UUID) (exchange.EscrowAddress, error) {
-	var r exchange.EscrowAddress
-	if err := s.db.Get(ctx, &r, readEscrow, id); err != nil {
+	var a exchange.EscrowAddress
+	if err := s.db.Get(ctx, &a, readEscrow, id); err != nil {
 		return exchange.EscrowAddress{}, translate(err, "escrow address")
 	}
-	a := r
 	one := []exchange.EscrowAddress{a}
 	err := s.fillBalances(ctx, one)
 	return one[0], err
@@ -60,7 +58,7 @@ func (s *Store) fillBalances(ctx context.Context, all []exchange.EscrowAddress) 
 		ids[i] = a.ID.String()
 	}
 	var rows []struct {
-		OwnerID uuid.UUID `db:"owner_id"`
+		OwnerID uuid.UUID
 		Asset   money.Asset
 		Posted  decimal.Decimal
 	}
@@ -109,14 +107,13 @@ UPDATE escrow_addresses SET status = $2, label = $3, reason = $4, updated_by = $
 // be enabled before it has rested or with money on it.
 func (s *Store) ChangeEscrow(ctx context.Context, id uuid.UUID, p EscrowPatch, by exchange.Principal) (exchange.EscrowAddress, error) {
 	err := s.inTx(ctx, "escrow address", func(t unitTx) error {
-		var r exchange.EscrowAddress
-		if err := t.Get(ctx, &r, lockEscrow, id); err != nil {
+		var before exchange.EscrowAddress
+		if err := t.Get(ctx, &before, lockEscrow, id); err != nil {
 			return err
 		}
-		if err := expect(p.IfVersion, r.Version); err != nil {
+		if err := expect(p.IfVersion, before.Version); err != nil {
 			return err
 		}
-		before := r
 		a := before
 		if err := patchEscrow(&a, p, t.s.now()); err != nil {
 			return err

@@ -71,13 +71,11 @@ func (t unitTx) addClaim(ctx context.Context, c exchange.EscrowClaim, receipt st
 			return c, err
 		}
 	}
-	var r exchange.EscrowClaim
-	err = t.Get(ctx, &r, insertClaim, c.ID, nullID(c.DepositID), nullID(c.PaymentID), c.OrderID, c.WalletID, c.Kind, c.Amount.Asset(), c.Amount.Decimal(),
+	err = t.Get(ctx, &c, insertClaim, c.ID, nullID(c.DepositID), nullID(c.PaymentID), c.OrderID, c.WalletID, c.Kind, c.Amount.Asset(), c.Amount.Decimal(),
 		nullID(c.HoldID), nullID(c.ExceptionID), t.s.now())
 	if err != nil {
 		return c, err
 	}
-	c = r
 	return c, t.audit(ctx, flow, "escrow_claim.created", "escrow_claim", c.ID, nil, map[string]any{
 		"id": c.ID, "order_id": c.OrderID, "deposit_id": nullID(c.DepositID), "payment_id": nullID(c.PaymentID), "kind": c.Kind,
 		"asset": c.Amount.Asset(), "amount": c.Amount.String(), "exception_id": nullID(c.ExceptionID),

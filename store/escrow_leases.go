@@ -64,11 +64,10 @@ func (t unitTx) lease(ctx context.Context, n exchange.Network, order uuid.UUID, 
 	if err := t.One(ctx, insertWait, ids[1], wallet, workflowID, now); err != nil {
 		return exchange.Wallet{}, err
 	}
-	var r exchange.Wallet
-	if err := t.Get(ctx, &r, readWallet, wallet); err != nil {
+	var w exchange.Wallet
+	if err := t.Get(ctx, &w, readWallet, wallet); err != nil {
 		return exchange.Wallet{}, err
 	}
-	w := r
 	return w, t.record(ctx, auditEvent{
 		by: flow, object: "escrow_address", id: w.ID, name: "escrow_address.leased", after: escrowSnapshot(w.ID, n, exchange.EscrowLeased, order),
 	})
@@ -176,11 +175,10 @@ func (t unitTx) settleLease(ctx context.Context, order uuid.UUID) ([]exchange.Pa
 
 // claimRest claims an order's unclaimed deposits: dust that woke no flow, and deposits that a terminated flow missed.
 func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUID) ([]exchange.PaymentException, error) {
-	var rows []exchange.ChainDeposit
-	if err := t.All(ctx, &rows, unclaimed, wallet); err != nil || len(rows) == 0 {
+	var came []exchange.ChainDeposit
+	if err := t.All(ctx, &came, unclaimed, wallet); err != nil || len(came) == 0 {
 		return nil, err
 	}
-	came := rows
 	var decided bool
 	if err := t.Get(ctx, &decided, orderDecided, o.ID); err != nil {
 		return nil, err
@@ -198,11 +196,10 @@ func (t unitTx) claimRest(ctx context.Context, o exchange.Order, wallet uuid.UUI
 		if err != nil {
 			return nil, err
 		}
-		var r exchange.PaymentException
-		if err := t.Get(ctx, &r, readException, c.ExceptionID); err != nil {
+		var x exchange.PaymentException
+		if err := t.Get(ctx, &x, readException, c.ExceptionID); err != nil {
 			return nil, err
 		}
-		x := r
 		left = append(left, x)
 	}
 	return left, nil
@@ -251,7 +248,7 @@ ORDER BY h.created_at LIMIT $2`
 // never started.
 func (s *Store) KeptUnmoved(ctx context.Context, before time.Time, most int) ([]exchange.KeptDeposit, error) {
 	var rows []struct {
-		ExceptionID uuid.UUID `db:"exception_id"`
+		ExceptionID uuid.UUID
 		Network     exchange.Network
 	}
 	if err := s.db.All(ctx, &rows, keptUnmoved, before, most); err != nil {

@@ -40,7 +40,7 @@ func (sc *scan) lateFor(ctx context.Context, d exchange.ChainDeposit) (exchange.
 	}
 	var found []struct {
 		ID         uuid.UUID
-		CustomerID uuid.UUID `db:"customer_id"`
+		CustomerID uuid.UUID
 	}
 	if err := sc.t.All(ctx, &found, lastLease, lent, by); err != nil || len(found) == 0 {
 		return exchange.Order{}, err

@@ -19,8 +19,8 @@ const readDecision = `SELECT id, verdict, wallet_id, merchant_id FROM exception_
 type decisionRow struct {
 	ID         uuid.UUID
 	Verdict    exchange.ExceptionStatus
-	WalletID   uuid.NullUUID `db:"wallet_id"`
-	MerchantID uuid.NullUUID `db:"merchant_id"`
+	WalletID   uuid.NullUUID
+	MerchantID uuid.NullUUID
 }
 
 func (r decisionRow) says(d exchange.ExceptionDecision) bool {
@@ -176,8 +176,8 @@ func (t unitTx) stillOpen(ctx context.Context, x exchange.PaymentException) erro
 
 // place is where an exception's crypto lies.
 type place struct {
-	WalletID uuid.UUID     `db:"wallet_id"`
-	OwnerID  uuid.NullUUID `db:"owner_id"`
+	WalletID uuid.UUID
+	OwnerID  uuid.NullUUID
 	Purpose  exchange.HousePurpose
 	Type     exchange.WalletType
 	Alarm    bool

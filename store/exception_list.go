@@ -44,12 +44,10 @@ func (t unitTx) openException(ctx context.Context, o exchange.Order, x exchange.
 	if err != nil {
 		return x, err
 	}
-	var r exchange.PaymentException
-	err = t.Get(ctx, &r, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now())
+	err = t.Get(ctx, &x, insertException, id, x.Kind, nullID(x.OrderID), nullID(x.AttemptID), x.Receipt, x.Amount.Asset(), x.Amount.Decimal(), t.s.now())
 	if err != nil {
 		return x, err
 	}
-	x = r
 	return x, t.record(ctx, auditEvent{by: flow, object: "payment_exception", id: id, name: "payment_exception.opened", owner: o.CustomerID, after: exceptionSnapshot(x)})
 }
 
@@ -91,11 +89,10 @@ const lockException = `SELECT ` + exceptionColumns + ` FROM payment_exceptions W
 
 // Exception reads a payment exception, with the place of its crypto.
 func (s *Store) Exception(ctx context.Context, id uuid.UUID) (exchange.PaymentException, error) {
-	var r exchange.PaymentException
-	if err := s.db.Get(ctx, &r, readException, id); err != nil {
+	var x exchange.PaymentException
+	if err := s.db.Get(ctx, &x, readException, id); err != nil {
 		return exchange.PaymentException{}, translate(err, "payment exception")
 	}
-	x := r
 	return s.placed(ctx, x)
 }
 
@@ -126,12 +123,11 @@ func (s *Store) ListExceptions(ctx context.Context, f ExceptionFilter, p Page) (
 	w.between("created_at", f.CreatedFrom, f.CreatedTo)
 	w.id("order_id", f.OrderID)
 	w.id("attempt_id", f.AttemptID)
-	var rows []exchange.PaymentException
-	total, err := s.page(ctx, &rows, list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)
+	var all []exchange.PaymentException
+	total, err := s.page(ctx, &all, list{columns: exceptionColumns, from: "payment_exceptions", where: w, order: "created_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "payment exception")
 	}
-	all := rows
 	return all, total, s.fillPlaces(ctx, all)
 }
 
@@ -157,11 +153,10 @@ func (s *Store) RefundException(ctx context.Context, exceptionID uuid.UUID, by e
 		if err := t.Get(ctx, &r, readAttempt, x.AttemptID); err != nil {
 			return exchange.Refund{}, none, translate(err, "payment attempt")
 		}
-		var order exchange.Order
-		if err := t.Get(ctx, &order, readOrderByID, x.OrderID); err != nil {
+		var o exchange.Order
+		if err := t.Get(ctx, &o, readOrderByID, x.OrderID); err != nil {
 			return exchange.Refund{}, none, translate(err, "order")
 		}
-		o := order
 		if x, err = t.moveException(ctx, x, exchange.ExcRefunding, "", by); err != nil {
 			return exchange.Refund{}, none, err
 		}

@@ -12,8 +12,8 @@ import (
 // Where the crypto of exceptions lies: that of a movement, or of a wallet whose chain balance and ledger differ. An
 // exception about shillings has no place.
 const placesOfExceptions = `
-SELECT x.id AS exception_id, d.network, d.tx_id, d.id AS deposit_id, d.wallet_id, d.from_address, d.to_address AS address,
-    o.id AS meant_id, coalesce(o.network, '') AS meant_network, coalesce(o.address, '') AS meant_address
+SELECT x.id AS exception_id, d.network, d.tx_id, d.id AS deposit_id, d.wallet_id, d.from_address AS "from", d.to_address AS address,
+    o.id AS meant_wallet_id, coalesce(o.network, '') AS meant_network, coalesce(o.address, '') AS meant_address
 FROM payment_exceptions x JOIN chain_deposits d ON d.id = deposit_of(x.receipt)
 LEFT JOIN wallets w ON w.id = d.wallet_id LEFT JOIN wallets o ON o.id = w.counterpart_of WHERE x.id = ANY ($1::uuid[])
 UNION ALL
@@ -21,16 +21,8 @@ SELECT r.exception_id, r.network, '', NULL, w.id, '', w.address, NULL, '', ''
 FROM reconciliation_differences r JOIN wallets w ON w.id = r.wallet_id WHERE r.exception_id = ANY ($1::uuid[])`
 
 type exceptionPlaceRow struct {
-	ExceptionID  uuid.UUID `db:"exception_id"`
-	Network      exchange.Network
-	TxID         string           `db:"tx_id"`
-	DepositID    uuid.NullUUID    `db:"deposit_id"`
-	WalletID     uuid.NullUUID    `db:"wallet_id"`
-	From         string           `db:"from_address"`
-	Address      string           `db:"address"`
-	MeantID      uuid.NullUUID    `db:"meant_id"`
-	MeantNetwork exchange.Network `db:"meant_network"`
-	MeantAddress string           `db:"meant_address"`
+	ExceptionID uuid.UUID
+	exchange.ExceptionPlace
 }
 
 // fillPlaces adds to exceptions about crypto the place where it lies.
@@ -44,10 +36,7 @@ func (s *Store) fillPlaces(ctx context.Context, all []exchange.PaymentException)
 		return translate(err, "payment exception")
 	}
 	for _, r := range rows {
-		all[at[r.ExceptionID]].Place = exchange.ExceptionPlace{
-			Network: r.Network, TxID: r.TxID, DepositID: r.DepositID.UUID, WalletID: r.WalletID.UUID, From: r.From, Address: r.Address,
-			MeantWalletID: r.MeantID.UUID, MeantNetwork: r.MeantNetwork, MeantAddress: r.MeantAddress,
-		}
+		all[at[r.ExceptionID]].Place = r.ExceptionPlace
 	}
 	return nil
 }

@@ -130,7 +130,7 @@ const lockChargeOff = `SELECT attempt_id, expected, told FROM payout_charges WHE
 const fixCharge = `UPDATE payout_charges SET fixed_at = $2 WHERE attempt_id = $1`
 
 type chargeRow struct {
-	AttemptID uuid.UUID `db:"attempt_id"`
+	AttemptID uuid.UUID
 	Expected  decimal.Decimal
 	Told      decimal.Decimal
 }

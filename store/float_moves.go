@@ -82,15 +82,14 @@ func (t unitTx) beginFloatMove(ctx context.Context, m exchange.FloatMove, by exc
 	if err != nil {
 		return m, none, err
 	}
-	var r exchange.FloatMove
-	err = t.Get(ctx, &r, insertMove, m.ID, m.Amount.Asset(), m.Amount.Decimal(), hold, nullID(m.ChangeID), m.AskedBy, t.s.now())
+	var created exchange.FloatMove
+	err = t.Get(ctx, &created, insertMove, m.ID, m.Amount.Asset(), m.Amount.Decimal(), hold, nullID(m.ChangeID), m.AskedBy, t.s.now())
 	if pg.Broke(err, "float_moves_open_key") {
 		err = exchange.Wrap(exchange.CodeConflict, err, "Another movement of float may still move money.")
 	}
 	if err != nil {
 		return m, none, err
 	}
-	created := r
 	return created, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
 		ID: hold, Key: "float_move:" + m.ID.String(), Account: exchange.House(exchange.AccMomoCollection, m.Amount.Asset()), Amount: m.Amount,
 		ObjectType: "float_move", ObjectID: m.ID,
@@ -162,11 +161,10 @@ WHERE id = $1 AND version = $11 AND status = ANY ($12)`
 func (s *Store) moveFloat(ctx context.Context, id uuid.UUID, token []byte, by exchange.Principal, fn func(exchange.FloatMove, time.Time) (exchange.FloatMove, error)) (exchange.FloatMove, error) {
 	return change(ctx, s, "movement of float", id, func(ctx context.Context, t unitTx) (exchange.FloatMove, exchange.Posting, error) {
 		var none exchange.Posting
-		var r exchange.FloatMove
-		if err := t.Get(ctx, &r, lockMove, id); err != nil {
+		var before exchange.FloatMove
+		if err := t.Get(ctx, &before, lockMove, id); err != nil {
 			return exchange.FloatMove{}, none, err
 		}
-		before := r
 		m, err := fn(before, t.s.now())
 		if err != nil || m == before {
 			return before, none, err

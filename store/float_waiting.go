@@ -24,11 +24,11 @@ SELECT * FROM (
 ) w WHERE amount <= $3 ORDER BY created_at, order_id LIMIT $4`
 
 type waitingRow struct {
-	OrderID   uuid.UUID     `db:"order_id"`
-	RefundID  uuid.NullUUID `db:"refund_id"`
-	AttemptID uuid.NullUUID `db:"attempt_id"`
+	OrderID   uuid.UUID
+	RefundID  uuid.NullUUID
+	AttemptID uuid.NullUUID
 	Amount    decimal.Decimal
-	CreatedAt time.Time `db:"created_at"`
+	CreatedAt time.Time
 }
 
 // WaitingForFloat lists sales and refunds that wait for float, oldest first and limit at most: as many as the room can

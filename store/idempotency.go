@@ -69,10 +69,10 @@ func (s *Store) IdempotencyBegin(ctx context.Context, scope, key string, bodyHas
 
 func (t unitTx) claimAgain(ctx context.Context, scope, key string, bodyHash [32]byte, fresh uuid.UUID) (IdempotencyRecord, error) {
 	var r struct {
-		BodyHash  []byte    `db:"body_hash"`
-		ObjectID  uuid.UUID `db:"object_id"`
+		BodyHash  []byte
+		ObjectID  uuid.UUID
 		State     string
-		ClaimedAt time.Time `db:"claimed_at"`
+		ClaimedAt time.Time
 		Status    int
 		Header    []byte
 		Body      []byte

@@ -40,44 +40,21 @@ func (s *Store) Post(ctx context.Context, p exchange.Posting) error {
 	return translate(s.ledger.Post(ctx, p), "posting")
 }
 
-const accountColumns = `id, kind, owner_id, asset, posted, held, updated_at`
-
-// accountRow is a row of ledger_accounts.
-type accountRow struct {
-	ID        int64
-	Kind      exchange.AccountKind
-	OwnerID   uuid.NullUUID `db:"owner_id"`
-	Asset     money.Asset
-	Posted    decimal.Decimal
-	Held      decimal.Decimal
-	UpdatedAt time.Time `db:"updated_at"`
-}
-
-func (r accountRow) account() (exchange.Account, error) {
-	a := exchange.Account{
-		ID: r.ID, Ref: exchange.AccountRef{Kind: r.Kind, Owner: r.OwnerID.UUID, Asset: r.Asset},
-		UpdatedAt: r.UpdatedAt.UTC(),
-	}
-	var err error
-	if a.Posted, err = amountOf(r.Asset, r.Posted); err != nil {
-		return a, err
-	}
-	a.Held, err = amountOf(r.Asset, r.Held)
-	return a, err
-}
+const accountColumns = `id, kind AS "ref.kind", owner_id AS "ref.owner", asset AS "ref.asset", posted||' '||asset AS posted, held||' '||asset AS held,
+	updated_at`
 
 const readAccount = `SELECT ` + accountColumns + ` FROM ledger_accounts WHERE code = $1`
 
 // Account reads an account. One without bookings is empty, not missing.
 func (s *Store) Account(ctx context.Context, ref exchange.AccountRef) (exchange.Account, error) {
-	var rows []accountRow
+	var rows []exchange.Account
 	if err := s.db.All(ctx, &rows, readAccount, ref.Code()); err != nil {
 		return exchange.Account{}, translate(err, "account")
 	}
 	if len(rows) == 0 {
 		return exchange.Account{Ref: ref, Posted: money.Zero(ref.Asset), Held: money.Zero(ref.Asset)}, nil
 	}
-	return rows[0].account()
+	return rows[0], nil
 }
 
 // ListAccounts pages through the accounts, oldest first, with their number.
@@ -86,13 +63,12 @@ func (s *Store) ListAccounts(ctx context.Context, f AccountFilter, p Page) ([]ex
 	w.eq("kind", string(f.Kind))
 	w.id("owner_id", f.Owner)
 	w.eq("asset", string(f.Asset))
-	var rows []accountRow
+	var rows []exchange.Account
 	total, err := s.page(ctx, &rows, list{columns: accountColumns, from: "ledger_accounts", where: w, order: "id"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "account")
 	}
-	all, err := convert(rows, accountRow.account)
-	return all, total, err
+	return rows, total, nil
 }
 
 // entryRow is a row of ledger_entries.
@@ -100,8 +76,8 @@ type entryRow struct {
 	ID         int64
 	Key        string
 	Kind       string
-	ObjectType string        `db:"object_type"`
-	ObjectID   uuid.NullUUID `db:"object_id"`
+	ObjectType string
+	ObjectID   uuid.NullUUID
 	At         time.Time
 }
 
@@ -134,9 +110,9 @@ func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]Entry
 		}}
 	}
 	var lines []struct {
-		EntryID int64 `db:"entry_id"`
+		EntryID int64
 		Kind    exchange.AccountKind
-		OwnerID uuid.NullUUID `db:"owner_id"`
+		OwnerID uuid.NullUUID
 		Asset   money.Asset
 		Amount  decimal.Decimal
 	}

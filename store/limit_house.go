@@ -129,9 +129,7 @@ func (t unitTx) houseLimits(ctx context.Context) (LimitPatch, error) {
 	if err != nil {
 		return now, err
 	}
-	if now.Rules, err = rulesOf(agreed); err != nil {
-		return now, err
-	}
+	now.Rules = rulesOf(agreed)
 	var roles []roleLimits
 	if err := t.All(ctx, &roles, readAllRoleLimits); err != nil {
 		return now, err

@@ -127,8 +127,8 @@ type receiptRow struct {
 	Asset     money.Asset
 	Amount    decimal.Decimal
 	Reference string
-	PartyHash string    `db:"party_hash"`
-	PaidAt    time.Time `db:"paid_at"`
+	PartyHash string
+	PaidAt    time.Time
 }
 
 func (r receiptRow) observation() (exchange.Observation, error) {

@@ -6,46 +6,28 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
-const termsColumns = `id, valid_from, min_prompt, max_prompt, min_payout, max_payout, payee_day, tariff, change_id, entered_at`
+const termsColumns = `id, valid_from, min_prompt||' KES' AS min_prompt, max_prompt||' KES' AS max_prompt, min_payout||' KES' AS min_payout,
+	max_payout||' KES' AS max_payout, payee_day||' KES' AS payee_day, tariff, change_id, entered_at`
 
 // termsRow is a row of momo_terms.
 type termsRow struct {
-	ID        uuid.UUID
-	ValidFrom time.Time       `db:"valid_from"`
-	MinPrompt decimal.Decimal `db:"min_prompt"`
-	MaxPrompt decimal.Decimal `db:"max_prompt"`
-	MinPayout decimal.Decimal `db:"min_payout"`
-	MaxPayout decimal.Decimal `db:"max_payout"`
-	PayeeDay  decimal.Decimal `db:"payee_day"`
-	Tariff    []byte
-	ChangeID  uuid.NullUUID `db:"change_id"`
-	EnteredAt time.Time     `db:"entered_at"`
+	exchange.MomoTerms
+	Tariff []byte
 }
 
 func (r termsRow) terms() (exchange.MomoTerms, error) {
-	t := exchange.MomoTerms{ID: r.ID, ValidFrom: r.ValidFrom.UTC(), ChangeID: r.ChangeID.UUID, EnteredAt: r.EnteredAt.UTC()}
-	for _, f := range []struct {
-		to   *money.Amount
-		from decimal.Decimal
-	}{{&t.MinPrompt, r.MinPrompt}, {&t.MaxPrompt, r.MaxPrompt}, {&t.MinPayout, r.MinPayout}, {&t.MaxPayout, r.MaxPayout}, {&t.PayeeDay, r.PayeeDay}} {
-		var err error
-		if *f.to, err = amountOf(money.KES, f.from); err != nil {
-			return t, err
-		}
-	}
 	var bands []bandTerms
 	if err := json.Unmarshal(r.Tariff, &bands); err != nil {
-		return t, err
+		return r.MomoTerms, err
 	}
 	var err error
-	t.Tariff, err = convert(bands, bandTerms.band)
-	return t, err
+	r.MomoTerms.Tariff, err = convert(bands, bandTerms.band)
+	return r.MomoTerms, err
 }
 
 // bandTerms is a band of the tariff as stored and shown.

@@ -15,15 +15,15 @@ const reopeningColumns = `id, wallet_id, foreign_nonce, next_before, next_after,
 // reopeningRow is a row of nonce_sequence_reopenings.
 type reopeningRow struct {
 	ID         uuid.UUID
-	WalletID   uuid.UUID     `db:"wallet_id"`
+	WalletID   uuid.UUID
 	Foreign    sql.NullInt64 `db:"foreign_nonce"`
 	Before     int64         `db:"next_before"`
 	After      int64         `db:"next_after"`
 	Block      int64
-	BlockID    string `db:"block_id"`
+	BlockID    string
 	Reason     string
-	ReopenedBy uuid.UUID `db:"reopened_by"`
-	ReopenedAt time.Time `db:"reopened_at"`
+	ReopenedBy uuid.UUID
+	ReopenedAt time.Time
 }
 
 func (r reopeningRow) reopening() exchange.NonceSequenceReopening {
@@ -104,7 +104,7 @@ func (t unitTx) closedNonceSequence(ctx context.Context, walletID uuid.UUID, cou
 	final, next := count.Final, height(sequence.Next)
 	var open struct {
 		Sent      bool
-		HandedOut bool `db:"handed_out"`
+		HandedOut bool
 	}
 	if err := t.Get(ctx, &open, undecided, walletID); err != nil {
 		return sequence, err

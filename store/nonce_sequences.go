@@ -15,7 +15,7 @@ import (
 // nonces, whose triggers refuse a gap, one number for two payments, and a number without signed bytes.
 
 type nonceSequenceRow struct {
-	WalletID uuid.UUID `db:"wallet_id"`
+	WalletID uuid.UUID
 	Next     int64
 	Foreign  sql.NullInt64 `db:"foreign_nonce"`
 }

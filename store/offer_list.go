@@ -2,11 +2,8 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"time"
 
 	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -24,60 +21,21 @@ type OfferFilter struct {
 }
 
 // The remainder of an offer is read from its hold and stored nowhere else.
-const offerColumns = `o.id, o.vendor_id, o.created_by, o.offer_type, o.network, o.asset, o.wallet_id, o.total, o.rate, o.min_order, o.max_order,
+const offerColumns = `o.id, o.vendor_id, o.created_by, o.offer_type AS type, o.network, o.asset, o.wallet_id, o.total||' '||o.asset AS total, NULL AS available,
+	o.rate, o.min_order||' '||o.asset AS min_order, o.max_order||' '||o.asset AS max_order,
 	o.status, o.description, o.hold_id, o.created_at, o.updated_at, o.deleted_at, o.version,
-	CASE WHEN h.status = 'held' THEN h.amount ELSE 0 END AS reserved`
+	CASE WHEN h.status = 'held' THEN h.amount ELSE 0 END||' '||CASE WHEN o.offer_type = 'SELL' THEN o.asset ELSE 'KES' END AS reserved`
+
+// withRest fills in what an offer has left.
+func withRest(o exchange.Offer) exchange.Offer {
+	o.Available = o.After(o.Reserved)
+	return o
+}
 
 const offerTables = `offers o LEFT JOIN holds h ON h.id = o.hold_id`
 
 // availableCrypto is the remainder of an offer in its asset, as SQL; Offer.After is the same in Go.
 const availableCrypto = `CASE WHEN o.offer_type = 'SELL' THEN coalesce(h.amount, 0) ELSE coalesce(h.amount, 0) / o.rate END`
-
-// offerRow is a row of offers with what its hold reserves.
-type offerRow struct {
-	ID          uuid.UUID
-	VendorID    uuid.UUID          `db:"vendor_id"`
-	CreatedBy   uuid.UUID          `db:"created_by"`
-	Type        exchange.OfferType `db:"offer_type"`
-	Network     exchange.Network
-	Asset       money.Asset
-	WalletID    uuid.UUID `db:"wallet_id"`
-	Total       decimal.Decimal
-	Rate        decimal.Decimal
-	MinOrder    decimal.Decimal `db:"min_order"`
-	MaxOrder    decimal.Decimal `db:"max_order"`
-	Status      exchange.OfferStatus
-	Description string
-	HoldID      uuid.NullUUID `db:"hold_id"`
-	CreatedAt   time.Time     `db:"created_at"`
-	UpdatedAt   time.Time     `db:"updated_at"`
-	DeletedAt   sql.NullTime  `db:"deleted_at"`
-	Version     int64
-	Reserved    sql.Null[decimal.Decimal]
-}
-
-func (r offerRow) offer() (exchange.Offer, error) {
-	o := exchange.Offer{
-		ID: r.ID, VendorID: r.VendorID, CreatedBy: r.CreatedBy, Type: r.Type, Network: r.Network, Asset: r.Asset, WalletID: r.WalletID,
-		Rate: r.Rate, Status: r.Status, Description: r.Description, HoldID: r.HoldID.UUID, CreatedAt: r.CreatedAt.UTC(),
-		UpdatedAt: r.UpdatedAt.UTC(), DeletedAt: utc(r.DeletedAt), Version: r.Version,
-	}
-	var err error
-	if o.Total, err = amountOf(r.Asset, r.Total); err != nil {
-		return o, err
-	}
-	if o.MinOrder, err = amountOf(r.Asset, r.MinOrder); err != nil {
-		return o, err
-	}
-	if o.MaxOrder, err = amountOf(r.Asset, r.MaxOrder); err != nil {
-		return o, err
-	}
-	if o.Reserved, err = amountOf(o.FundingAccount().Asset, r.Reserved.V); err != nil {
-		return o, err
-	}
-	o.Available = o.After(o.Reserved)
-	return o, nil
-}
 
 func offerSnapshot(o exchange.Offer) map[string]any {
 	return map[string]any{
@@ -153,20 +111,19 @@ const lockOffer = `SELECT id FROM offers WHERE id = $1 AND deleted_at IS NULL FO
 const lockScopedOffer = `SELECT id FROM offers WHERE id = $1 AND deleted_at IS NULL AND ($2 OR vendor_id = $3) FOR NO KEY UPDATE`
 
 func (t unitTx) maybeOffer(ctx context.Context, id uuid.UUID) (exchange.Offer, bool, error) {
-	var rows []offerRow
+	var rows []exchange.Offer
 	if err := t.All(ctx, &rows, readOfferByID, id); err != nil || len(rows) == 0 {
 		return exchange.Offer{}, false, err
 	}
-	o, err := rows[0].offer()
-	return o, true, err
+	return withRest(rows[0]), true, nil
 }
 
 func (t unitTx) offer(ctx context.Context, id uuid.UUID) (exchange.Offer, error) {
-	var r offerRow
+	var r exchange.Offer
 	if err := t.Get(ctx, &r, readOfferByID, id); err != nil {
 		return exchange.Offer{}, translate(err, "offer")
 	}
-	return r.offer()
+	return withRest(r), nil
 }
 
 // lockedOffer reads and locks an offer. Its hold changes only under this lock, so its remainder is fixed until the
@@ -190,11 +147,11 @@ WHERE o.id = $1 AND o.deleted_at IS NULL AND ($2 OR o.vendor_id = $3 OR (o.statu
 // Offer reads an offer.
 func (s *Store) Offer(ctx context.Context, v View, id uuid.UUID) (exchange.Offer, error) {
 	staff, vendor, public := v.offers()
-	var r offerRow
+	var r exchange.Offer
 	if err := s.db.Get(ctx, &r, readScopedOffer, id, staff, vendor, public); err != nil {
 		return exchange.Offer{}, translate(err, "offer")
 	}
-	return r.offer()
+	return withRest(r), nil
 }
 
 // offers is the view as the arguments of readScopedOffer: all offers, a vendor's own, the active ones.
@@ -222,11 +179,13 @@ func (s *Store) ListOffers(ctx context.Context, v View, f OfferFilter, p Page) (
 	if f.Best {
 		order = "CASE o.offer_type WHEN 'SELL' THEN o.rate ELSE -o.rate END, o.created_at, o.id"
 	}
-	var rows []offerRow
+	var rows []exchange.Offer
 	total, err := s.page(ctx, &rows, list{columns: offerColumns, from: offerTables, where: w, order: order}, p)
 	if err != nil {
 		return nil, 0, translate(err, "offer")
 	}
-	all, err := convert(rows, offerRow.offer)
-	return all, total, err
+	for i := range rows {
+		rows[i] = withRest(rows[i])
+	}
+	return rows, total, nil
 }

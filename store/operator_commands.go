@@ -42,9 +42,8 @@ const staleCommand = `SELECT EXISTS (SELECT FROM operator_commands WHERE id = $1
 func (s *Store) UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error) {
 	var used exchange.OperatorCommand
 	err := s.inTx(ctx, "command", func(t unitTx) error {
-		var r exchange.OperatorCommand
 		now := t.s.now()
-		err := t.Get(ctx, &r, useCommand, id, objectType, objectID, now, now.Add(-CommandLife))
+		err := t.Get(ctx, &used, useCommand, id, objectType, objectID, now, now.Add(-CommandLife))
 		if errors.Is(err, sql.ErrNoRows) {
 			var stale bool
 			if err := t.Get(ctx, &stale, staleCommand, id, objectType, objectID); err != nil {
@@ -57,7 +56,6 @@ func (s *Store) UseCommand(ctx context.Context, id uuid.UUID, objectType string,
 		if err != nil {
 			return err
 		}
-		used = r
 		return nil
 	})
 	return used, err

@@ -62,7 +62,7 @@ func (s *Store) RefundOrder(ctx context.Context, id uuid.UUID, reason string, by
 func (t unitTx) refundPrice(ctx context.Context, o exchange.Order, reason string, by exchange.Principal) (exchange.Refund, error) {
 	var c struct {
 		Receipt   string
-		AttemptID uuid.UUID `db:"attempt_id"`
+		AttemptID uuid.UUID
 	}
 	if err := t.Get(ctx, &c, payingCollection, o.ID); err != nil {
 		return exchange.Refund{}, translate(err, "collection")

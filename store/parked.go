@@ -2,14 +2,9 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
-	"github.com/google/uuid"
-	"github.com/shopspring/decimal"
-
 	"kivuko/exchange"
-	"kivuko/exchange/money"
 )
 
 // A flow that parks with another reason waits from then on; the same reason again keeps the first time.
@@ -37,40 +32,6 @@ func (s *Store) DropStaleParked(ctx context.Context, p exchange.ParkedFlow) erro
 	return err
 }
 
-type parkedRow struct {
-	WorkflowID string        `db:"workflow_id"`
-	RunID      string        `db:"run_id"`
-	Type       string        `db:"flow_type"`
-	ObjectType string        `db:"object_type"`
-	ObjectID   uuid.NullUUID `db:"object_id"`
-	Reason     string
-	Network    exchange.Network
-	Since      time.Time
-
-	OrderID     uuid.NullUUID `db:"order_id"`
-	ExceptionID uuid.NullUUID `db:"exception_id"`
-	RefundID    uuid.NullUUID `db:"refund_id"`
-	TransferID  uuid.NullUUID `db:"transfer_id"`
-	CustomerID  uuid.NullUUID `db:"customer_id"`
-	MerchantID  uuid.NullUUID `db:"merchant_id"`
-	Asset       sql.NullString
-	Amount      decimal.NullDecimal
-}
-
-func (r parkedRow) parked() (exchange.ParkedFlow, error) {
-	p := exchange.ParkedFlow{
-		WorkflowID: r.WorkflowID, RunID: r.RunID, Type: r.Type, ObjectType: r.ObjectType, ObjectID: r.ObjectID.UUID, Reason: r.Reason,
-		Network: r.Network, Since: r.Since.UTC(), OrderID: r.OrderID.UUID, ExceptionID: r.ExceptionID.UUID, RefundID: r.RefundID.UUID,
-		TransferID: r.TransferID.UUID, CustomerID: r.CustomerID.UUID, MerchantID: r.MerchantID.UUID,
-	}
-	if !r.Asset.Valid || !r.Amount.Valid {
-		return p, nil
-	}
-	var err error
-	p.Amount, err = amountOf(money.Asset(r.Asset.String), r.Amount.Decimal)
-	return p, err
-}
-
 // The rows of one page, with fields of their objects. Every join is by a primary key.
 const pageOfParked = `
 WITH page AS (
@@ -83,10 +44,10 @@ const oneParked = `WITH page AS (SELECT * FROM parked_flows WHERE workflow_id = 
 // The rows of one page, and what the objects that they are about say. Every join is by an index. Money that came late
 // lies in an exception of its prompt, whose amount is what came.
 const readParked = `
-SELECT p.workflow_id, p.run_id, p.flow_type, p.object_type, p.object_id, p.reason, p.since,
+SELECT p.workflow_id, p.run_id, p.flow_type AS type, p.object_type, p.object_id, p.reason, p.since,
     coalesce(nullif(p.network, ''), c.network, o.network, t.network, r.network, '') AS network,
     o.id AS order_id, x.id AS exception_id, r.id AS refund_id, t.id AS transfer_id, coalesce(o.customer_id, t.sender_id) AS customer_id, coalesce(o.vendor_id, t.vendor_id) AS merchant_id,
-    coalesce(r.asset, c.asset, x.asset, a.asset, o.asset, t.asset) AS asset, coalesce(r.amount, c.amount, x.amount, a.amount, o.crypto_amount, t.amount) AS amount
+    coalesce(r.amount, c.amount, x.amount, a.amount, o.crypto_amount, t.amount)||' '||coalesce(r.asset, c.asset, x.asset, a.asset, o.asset, t.asset) AS amount
 FROM page p
 LEFT JOIN chain_payments c ON p.object_type = 'chain_payment' AND c.id = p.object_id
 LEFT JOIN payment_attempts a ON p.object_type = 'payment_attempt' AND a.id = p.object_id
@@ -101,7 +62,7 @@ const countParked = `SELECT count(*) FROM parked_flows WHERE ($1 = '' OR reason 
 
 // ListParked lists parked flows, longest waiting first, and counts all that match the filter.
 func (s *Store) ListParked(ctx context.Context, f exchange.ParkedFilter) ([]exchange.ParkedFlow, int, error) {
-	var rows []parkedRow
+	var rows []exchange.ParkedFlow
 	size := min(max(f.Size, 1), MaxPageSize+1) // one more shows whether there is another page
 	if err := s.db.All(ctx, &rows, pageOfParked+readParked, f.Reason, f.Network, f.After.Since.UTC(), f.After.WorkflowID, size); err != nil {
 		return nil, 0, translate(err, "parked flow")
@@ -110,17 +71,16 @@ func (s *Store) ListParked(ctx context.Context, f exchange.ParkedFilter) ([]exch
 	if err := s.db.Get(ctx, &total, countParked, f.Reason, f.Network); err != nil {
 		return nil, 0, translate(err, "parked flow")
 	}
-	all, err := convert(rows, parkedRow.parked)
-	return all, total, err
+	return rows, total, nil
 }
 
 // ParkedFlow is one flow on the list, with what its object says. It fails with CodeNotFound.
 func (s *Store) ParkedFlow(ctx context.Context, workflowID string) (exchange.ParkedFlow, error) {
-	var row parkedRow
+	var row exchange.ParkedFlow
 	if err := s.db.Get(ctx, &row, oneParked+readParked, workflowID); err != nil {
 		return exchange.ParkedFlow{}, translate(err, "parked flow")
 	}
-	return row.parked()
+	return row, nil
 }
 
 // Flows whose payout was never sent come before those whose payout was refused: they are the better trial.

@@ -87,7 +87,7 @@ func (t unitTx) undecided(ctx context.Context, orderID uuid.UUID) (payoutObject,
 	}
 	var rows []struct {
 		ID       uuid.UUID
-		RefundID uuid.NullUUID `db:"refund_id"`
+		RefundID uuid.NullUUID
 		Old      bool
 		Minutes  int
 	}

@@ -2,14 +2,12 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -50,27 +48,7 @@ func (s *Store) BeginBankPayout(ctx context.Context, orderID uuid.UUID) (exchang
 	})
 }
 
-const confirmationColumns = `c.id, c.order_id, c.officer_id, c.reference, c.paid_on, c.amount, c.note, c.created_at, c.withdrawn_at`
-
-// confirmationRow is a row of bank_confirmations.
-type confirmationRow struct {
-	ID          uuid.UUID
-	OrderID     uuid.UUID `db:"order_id"`
-	OfficerID   uuid.UUID `db:"officer_id"`
-	Reference   string
-	PaidOn      time.Time `db:"paid_on"`
-	Amount      decimal.Decimal
-	Note        string
-	CreatedAt   time.Time    `db:"created_at"`
-	WithdrawnAt sql.NullTime `db:"withdrawn_at"`
-}
-
-func (r confirmationRow) confirmation() (exchange.BankConfirmation, error) {
-	m, err := amountOf(money.KES, r.Amount)
-	return exchange.BankConfirmation{
-		ID: r.ID, OrderID: r.OrderID, OfficerID: r.OfficerID, Reference: r.Reference, PaidOn: r.PaidOn.UTC(), Amount: m, Note: r.Note, CreatedAt: r.CreatedAt.UTC(),
-	}, err
-}
+const confirmationColumns = `c.id, c.order_id, c.officer_id, c.reference, c.paid_on, c.amount||' KES' AS amount, c.note, c.created_at`
 
 const readConfirmations = `SELECT ` + confirmationColumns + ` FROM bank_confirmations c
 WHERE c.order_id = ANY ($1::uuid[]) AND c.withdrawn_at IS NULL ORDER BY c.created_at, c.id`
@@ -148,15 +126,14 @@ func (t unitTx) paidByBank(ctx context.Context, o exchange.Order, before exchang
 
 // saidBefore reports whether exactly this confirmation was stored before. Another one with its id is a conflict.
 func (t unitTx) saidBefore(ctx context.Context, c exchange.BankConfirmation) (bool, error) {
-	var rows []confirmationRow
+	var rows []exchange.BankConfirmation
 	if err := t.All(ctx, &rows, readConfirmation, c.ID); err != nil || len(rows) == 0 {
 		return false, err
 	}
-	old, err := rows[0].confirmation()
-	if err == nil && (old.OrderID != c.OrderID || old.OfficerID != c.OfficerID || !sameConfirmation(old, c)) {
-		err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another confirmation.")
+	if old := rows[0]; old.OrderID != c.OrderID || old.OfficerID != c.OfficerID || !sameConfirmation(old, c) {
+		return true, exchange.Errorf(exchange.CodeConflict, "The id belongs to another confirmation.")
 	}
-	return true, err
+	return true, nil
 }
 
 func sameConfirmation(a, b exchange.BankConfirmation) bool {
@@ -222,11 +199,11 @@ const paidElsewhere = `SELECT EXISTS (SELECT FROM bank_confirmations WHERE refer
 
 // bankConfirmations are the valid confirmations of an order.
 func (t unitTx) bankConfirmations(ctx context.Context, orderID uuid.UUID) ([]exchange.BankConfirmation, error) {
-	var rows []confirmationRow
+	var rows []exchange.BankConfirmation
 	if err := t.All(ctx, &rows, readConfirmations, pq.Array([]uuid.UUID{orderID})); err != nil {
 		return nil, err
 	}
-	return convert(rows, confirmationRow.confirmation)
+	return rows, nil
 }
 
 // confirmationsNeeded is how many officers have to confirm a bank payout.

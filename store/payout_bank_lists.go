@@ -59,7 +59,7 @@ func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([
 	if err := s.db.All(ctx, &orders, readOrdersByID, pq.Array(ids)); err != nil {
 		return nil, translate(err, "order")
 	}
-	var said []confirmationRow
+	var said []exchange.BankConfirmation
 	if err := s.db.All(ctx, &said, readConfirmations, pq.Array(ids)); err != nil {
 		return nil, translate(err, "confirmation")
 	}
@@ -71,26 +71,20 @@ func (s *Store) bankPayouts(ctx context.Context, rows []exchange.OrderPayout) ([
 	for _, o := range orders {
 		byID[o.ID] = o
 	}
-	return convert(rows, func(r exchange.OrderPayout) (exchange.BankPayout, error) {
-		b, err := bankPayout(r, byID[r.OrderID], said)
-		b.SecondNeeded = confirmationsNeeded(agreed[exchange.ApproveBankPayout], b.Amount) > 1
-		return b, err
-	})
+	all := make([]exchange.BankPayout, len(rows))
+	for i, r := range rows {
+		all[i] = bankPayout(r, byID[r.OrderID], said)
+		all[i].SecondNeeded = confirmationsNeeded(agreed[exchange.ApproveBankPayout], r.Amount) > 1
+	}
+	return all, nil
 }
 
-func bankPayout(r exchange.OrderPayout, of exchange.Order, said []confirmationRow) (exchange.BankPayout, error) {
-	p := r
-	o := of
-	b := exchange.BankPayout{OrderPayout: p, Order: o}
-	for _, row := range said {
-		if row.OrderID != p.OrderID {
-			continue
+func bankPayout(r exchange.OrderPayout, of exchange.Order, said []exchange.BankConfirmation) exchange.BankPayout {
+	b := exchange.BankPayout{OrderPayout: r, Order: of}
+	for _, c := range said {
+		if c.OrderID == r.OrderID {
+			b.Confirmations = append(b.Confirmations, c)
 		}
-		c, err := row.confirmation()
-		if err != nil {
-			return b, err
-		}
-		b.Confirmations = append(b.Confirmations, c)
 	}
-	return b, nil
+	return b
 }

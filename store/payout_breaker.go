@@ -55,11 +55,10 @@ const maxBreakerNote = 500
 func (s *Store) CloseBreaker(ctx context.Context, provider, note string, by exchange.Principal) (exchange.Breaker, error) {
 	var closed exchange.Breaker
 	err := s.inTx(ctx, "breaker", func(t unitTx) error {
-		var r exchange.Breaker
-		if err := translate(t.Get(ctx, &r, lockBreaker, provider), "breaker"); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+		var before exchange.Breaker
+		if err := translate(t.Get(ctx, &before, lockBreaker, provider), "breaker"); err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
 			return err
 		}
-		before := r
 		if closed = before; before.State() == exchange.BreakerTrial && before.ClosedBy == by.UserID && before.Note == clip(note, maxBreakerNote) {
 			return nil
 		}

@@ -42,12 +42,11 @@ VALUES ($1, $2, $3, $4, $5, 'pending', $6, $6) RETURNING ` + orderPayoutColumns
 // openOrderPayout opens the payout of an order's shillings to its payee. The caller has already stored the order as
 // processing, with its final price.
 func (t unitTx) openOrderPayout(ctx context.Context, o exchange.Order) error {
-	var r exchange.OrderPayout
-	err := t.Get(ctx, &r, insertOrderPayout, o.ID, o.PaymentMethod, o.Price.Fiat.Asset(), o.Price.Fiat.Decimal(), o.PaymentPhone.Digits(), t.s.now())
+	var p exchange.OrderPayout
+	err := t.Get(ctx, &p, insertOrderPayout, o.ID, o.PaymentMethod, o.Price.Fiat.Asset(), o.Price.Fiat.Decimal(), o.PaymentPhone.Digits(), t.s.now())
 	if err != nil {
 		return err
 	}
-	p := r
 	return t.recordPayout(ctx, o, nil, p, flow)
 }
 

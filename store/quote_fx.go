@@ -20,40 +20,40 @@ const quoteColumns = `q.id, q.owner_id, q.vendor_id, q.purpose, q.side, q.asset,
 // quoteRow is a row of fx_quotes.
 type quoteRow struct {
 	ID             uuid.UUID
-	OwnerID        uuid.UUID     `db:"owner_id"`
-	VendorID       uuid.NullUUID `db:"vendor_id"`
+	OwnerID        uuid.UUID
+	VendorID       uuid.NullUUID
 	Purpose        exchange.QuotePurpose
 	Side           exchange.QuoteSide
 	Asset          money.Asset
 	Amount         decimal.Decimal
-	FiatCurrency   money.Asset `db:"fiat_currency"`
-	RateID         uuid.UUID   `db:"rate_id"`
+	FiatCurrency   money.Asset
+	RateID         uuid.UUID
 	Bid            decimal.Decimal
 	Ask            decimal.Decimal
-	RateSource     string              `db:"rate_source"`
-	RateValidFrom  time.Time           `db:"rate_valid_from"`
-	RateStaleAt    time.Time           `db:"rate_stale_at"`
-	ProfileID      uuid.NullUUID       `db:"profile_id"`
-	ProfileVersion int                 `db:"profile_version"`
-	FeeFixed       decimal.Decimal     `db:"fee_fixed"`
-	FeePoints      int64               `db:"fee_points"`
-	FeeMinimum     decimal.Decimal     `db:"fee_minimum"`
-	FeeMaximum     decimal.NullDecimal `db:"fee_maximum"`
-	SpreadPoints   int64               `db:"spread_points"`
+	RateSource     string
+	RateValidFrom  time.Time
+	RateStaleAt    time.Time
+	ProfileID      uuid.NullUUID
+	ProfileVersion int
+	FeeFixed       decimal.Decimal
+	FeePoints      int64
+	FeeMinimum     decimal.Decimal
+	FeeMaximum     decimal.NullDecimal
+	SpreadPoints   int64
 	Formula        string
 	Rate           decimal.Decimal
-	FiatAmount     decimal.Decimal `db:"fiat_amount"`
+	FiatAmount     decimal.Decimal
 	Fee            decimal.Decimal
 	Total          decimal.Decimal
 	Hash           string
 	Status         exchange.QuoteStatus
-	CreatedAt      time.Time      `db:"created_at"`
-	ExpiresAt      time.Time      `db:"expires_at"`
-	ConsumedAt     sql.NullTime   `db:"consumed_at"`
-	ObjectType     sql.NullString `db:"object_type"`
-	ObjectID       uuid.NullUUID  `db:"object_id"`
-	SupersededBy   uuid.NullUUID  `db:"superseded_by"`
-	UpdatedAt      time.Time      `db:"updated_at"`
+	CreatedAt      time.Time
+	ExpiresAt      time.Time
+	ConsumedAt     sql.NullTime
+	ObjectType     sql.NullString
+	ObjectID       uuid.NullUUID
+	SupersededBy   uuid.NullUUID
+	UpdatedAt      time.Time
 	Version        int64
 }
 

@@ -2,45 +2,18 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
-const profileColumns = `p.id, p.scope, p.asset, p.version, p.fixed, p.basis_points, p.minimum, p.maximum, p.spread_basis_points, p.note, p.valid_from,
+const profileColumns = `p.id, p.scope, p.asset, p.version, p.fixed||' '||p.asset AS fixed, p.basis_points, p.minimum||' '||p.asset AS minimum,
+	p.maximum||' '||p.asset AS maximum, p.spread_basis_points AS spread, p.note, p.valid_from,
 	p.created_by, p.created_at,
 	(SELECT min(n.valid_from) FROM fee_profiles n WHERE n.scope = p.scope AND n.asset = p.asset AND n.version > p.version) AS ends_at`
-
-// profileRow is a row of fee_profiles.
-type profileRow struct {
-	ID          uuid.UUID
-	Scope       exchange.FeeScope
-	Asset       money.Asset
-	Version     int
-	Fixed       decimal.Decimal
-	BasisPoints int64 `db:"basis_points"`
-	Minimum     decimal.Decimal
-	Maximum     decimal.NullDecimal
-	Spread      int64 `db:"spread_basis_points"`
-	Note        string
-	ValidFrom   time.Time    `db:"valid_from"`
-	CreatedBy   uuid.UUID    `db:"created_by"`
-	CreatedAt   time.Time    `db:"created_at"`
-	EndsAt      sql.NullTime `db:"ends_at"`
-}
-
-func (r profileRow) profile() (exchange.FeeProfile, error) {
-	p := exchange.FeeProfile{
-		ID: r.ID, Scope: r.Scope, Asset: r.Asset, Version: r.Version, BasisPoints: r.BasisPoints, Spread: r.Spread, Note: r.Note,
-		ValidFrom: r.ValidFrom.UTC(), CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt.UTC(), EndsAt: utc(r.EndsAt),
-	}
-	return p, fillFees(&p, r.Fixed, r.Minimum, r.Maximum)
-}
 
 // fillFees sets the amounts of a profile in its asset.
 func fillFees(p *exchange.FeeProfile, fixed, minimum decimal.Decimal, maximum decimal.NullDecimal) error {
@@ -82,13 +55,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 func (s *Store) EnterProfile(ctx context.Context, p exchange.FeeProfile, by exchange.Principal) (exchange.FeeProfile, error) {
 	entered := p
 	err := s.inTx(ctx, "fee profile", func(t unitTx) error {
-		var old []profileRow
+		var old []exchange.FeeProfile
 		if err := t.All(ctx, &old, readProfile, p.ID); err != nil {
 			return err
 		}
 		if len(old) > 0 {
 			var err error
-			if entered, err = old[0].profile(); err == nil && (entered.CreatedBy != by.UserID || entered.Scope != p.Scope || entered.Asset != p.Asset) {
+			if entered = old[0]; entered.CreatedBy != by.UserID || entered.Scope != p.Scope || entered.Asset != p.Asset {
 				err = exchange.Errorf(exchange.CodeConflict, "The id belongs to another fee profile.")
 			}
 			return err
@@ -130,13 +103,12 @@ func (s *Store) FeeProfiles(ctx context.Context, f ProfileFilter, p Page) ([]exc
 	var w where
 	w.eq("p.scope", string(f.Scope))
 	w.eq("p.asset", string(f.Asset))
-	var rows []profileRow
+	var rows []exchange.FeeProfile
 	total, err := s.page(ctx, &rows, list{columns: profileColumns, from: "fee_profiles p", where: w, order: "p.created_at DESC, p.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "fee profile")
 	}
-	all, err := convert(rows, profileRow.profile)
-	return all, total, err
+	return rows, total, nil
 }
 
 const profileInForce = `SELECT ` + profileColumns + ` FROM fee_profiles p
@@ -148,9 +120,9 @@ func (t unitTx) feesFor(ctx context.Context, scope exchange.FeeScope, a money.As
 	if role == exchange.RoleTreasury {
 		return exchange.ZeroProfile(scope, a), nil
 	}
-	var found []profileRow
+	var found []exchange.FeeProfile
 	if err := t.All(ctx, &found, profileInForce, scope, a, t.s.now()); err != nil || len(found) == 0 {
 		return exchange.ZeroProfile(scope, a), err
 	}
-	return found[0].profile()
+	return found[0], nil
 }

@@ -2,70 +2,18 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
-	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
 )
 
-const differenceColumns = `id, network, wallet_id, asset, status, exception_id, ledger, chain, fees, block, block_id, block_time, first_run, last_run,
+const differenceColumns = `id, network, wallet_id AS "latest.wallet_id", status, exception_id, ledger||' '||asset AS "latest.ledger",
+	chain||' '||asset AS "latest.amount", fees||' '||asset AS "latest.fees", false AS "latest.deferred", block AS "latest.block.number",
+	block_id AS "latest.block.id", '' AS "latest.block.parent", block_time AS "latest.block.time", false AS "latest.block.skipped", first_run, last_run,
 	runs, opened_at, updated_at, closed_at, version`
-
-// comparisonRow is the compared values of a row.
-type comparisonRow struct {
-	WalletID  uuid.UUID `db:"wallet_id"`
-	Asset     money.Asset
-	Ledger    decimal.Decimal
-	Chain     decimal.Decimal
-	Fees      decimal.Decimal
-	Block     int64
-	BlockID   string       `db:"block_id"`
-	BlockTime sql.NullTime `db:"block_time"`
-}
-
-func (r comparisonRow) comparison() (exchange.Comparison, error) {
-	c := exchange.Comparison{WalletReading: exchange.WalletReading{WalletID: r.WalletID}}
-	c.Block = exchange.ChainBlock{Number: height(r.Block), ID: r.BlockID, Time: utc(r.BlockTime)}
-	for _, v := range []struct {
-		to   *money.Amount
-		from decimal.Decimal
-	}{{&c.Amount, r.Chain}, {&c.Ledger, r.Ledger}, {&c.Fees, r.Fees}} {
-		var err error
-		if *v.to, err = amountOf(r.Asset, v.from); err != nil {
-			return c, err
-		}
-	}
-	return c, nil
-}
-
-// differenceRow is a row of reconciliation_differences.
-type differenceRow struct {
-	comparisonRow
-	ID          uuid.UUID
-	Network     exchange.Network
-	Status      exchange.DifferenceStatus
-	ExceptionID uuid.UUID `db:"exception_id"`
-	FirstRun    uuid.UUID `db:"first_run"`
-	LastRun     uuid.UUID `db:"last_run"`
-	Runs        int
-	OpenedAt    time.Time    `db:"opened_at"`
-	UpdatedAt   time.Time    `db:"updated_at"`
-	ClosedAt    sql.NullTime `db:"closed_at"`
-	Version     int64
-}
-
-func (r differenceRow) difference() (exchange.ReconciliationDifference, error) {
-	c, err := r.comparison()
-	return exchange.ReconciliationDifference{
-		ID: r.ID, Network: r.Network, Status: r.Status, ExceptionID: r.ExceptionID, Latest: c, FirstRun: r.FirstRun, LastRun: r.LastRun,
-		Runs: r.Runs, OpenedAt: r.OpenedAt.UTC(), UpdatedAt: r.UpdatedAt.UTC(), ClosedAt: utc(r.ClosedAt), Version: r.Version,
-	}, err
-}
 
 func differenceSnapshot(d exchange.ReconciliationDifference) map[string]any {
 	return map[string]any{
@@ -155,7 +103,7 @@ const lockDifference = `SELECT ` + differenceColumns + ` FROM reconciliation_dif
 
 // settle opens, keeps or closes the alarm of a wallet and an asset.
 func (t unitTx) settle(ctx context.Context, run exchange.Reconciliation, c exchange.Comparison) error {
-	var rows []differenceRow
+	var rows []exchange.ReconciliationDifference
 	if err := t.All(ctx, &rows, lockDifference, c.WalletID, c.Amount.Asset()); err != nil {
 		return err
 	}
@@ -168,12 +116,10 @@ func (t unitTx) settle(ctx context.Context, run exchange.Reconciliation, c excha
 	case len(rows) == 0:
 		d, err = t.openDifference(ctx, run, c)
 	default:
-		if d, err = rows[0].difference(); err == nil && c.Agrees() {
+		if d = rows[0]; c.Agrees() {
 			return t.closeDifference(ctx, run, d)
 		}
-		if err == nil {
-			err = t.keepDifference(ctx, run, d, c)
-		}
+		err = t.keepDifference(ctx, run, d, c)
 	}
 	if err != nil {
 		return err
@@ -207,15 +153,11 @@ func (t unitTx) openDifference(ctx context.Context, run exchange.Reconciliation,
 	if err != nil {
 		return none, err
 	}
-	var r differenceRow
-	err = t.Get(ctx, &r, insertDifference, id, run.Network, c.WalletID, c.Amount.Asset(), x.ID, c.Ledger.Decimal(), c.Amount.Decimal(), c.Fees.Decimal(),
+	var d exchange.ReconciliationDifference
+	err = t.Get(ctx, &d, insertDifference, id, run.Network, c.WalletID, c.Amount.Asset(), x.ID, c.Ledger.Decimal(), c.Amount.Decimal(), c.Fees.Decimal(),
 		blockNumber(c.Block.Number), c.Block.ID, nullTime(c.Block.Time), run.ID, t.s.now())
 	if err != nil {
 		return none, err
-	}
-	d, err := r.difference()
-	if err != nil {
-		return d, err
 	}
 	return d, t.record(ctx, auditEvent{by: reconciling, object: "reconciliation_difference", id: id, name: "reconciliation_difference.opened", after: differenceSnapshot(d)})
 }

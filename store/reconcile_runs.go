@@ -198,7 +198,7 @@ FROM asked a LEFT JOIN ledger_accounts acc ON acc.code = 'custody:' || a.wallet_
 
 // ledgerRow is the ledger's values for one reading.
 type ledgerRow struct {
-	WalletID                    uuid.UUID `db:"wallet_id"`
+	WalletID                    uuid.UUID
 	Asset                       money.Asset
 	Block                       int64
 	Posted, Later, Moving, Fees decimal.Decimal

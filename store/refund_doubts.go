@@ -52,11 +52,10 @@ func (s *Store) ConfirmPayee(ctx context.Context, refundID uuid.UUID, by exchang
 		if before.Status != exchange.RefundNeedsReview {
 			return before, none, exchange.Errorf(exchange.CodeStateConflict, "The payee of a refund that is %s is not in question.", before.Status)
 		}
-		var r exchange.Refund
-		if err := t.Get(ctx, &r, confirmPayee, refundID, t.s.now(), before.Version); err != nil {
+		var after exchange.Refund
+		if err := t.Get(ctx, &after, confirmPayee, refundID, t.s.now(), before.Version); err != nil {
 			return before, none, err
 		}
-		after := r
 		return after, none, t.record(ctx, auditEvent{
 			by: by, object: "refund", id: refundID, name: "refund.payee_confirmed", owner: o.CustomerID, vendor: o.VendorID,
 			before: refundSnapshot(before, before.Detail), after: refundSnapshot(after, after.Detail),

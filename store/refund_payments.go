@@ -46,7 +46,7 @@ FROM refunds f WHERE f.id = $1`
 
 // refundTermsRow is the unmet conditions between a refund and its payment.
 type refundTermsRow struct {
-	ReadyAt sql.NullTime `db:"ready_at"` // null while a payout may have paid
+	ReadyAt sql.NullTime // null while a payout may have paid
 	Cooling bool         // by the clock of the database, which checks again
 	Needed  int
 	Agreed  int

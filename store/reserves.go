@@ -49,26 +49,12 @@ func (s *Store) ListDifferences(ctx context.Context, f DifferenceFilter, p Page)
 	w.eq("status", string(f.Status))
 	w.eq("asset", string(f.Asset))
 	w.id("wallet_id", f.WalletID)
-	var rows []differenceRow
+	var rows []exchange.ReconciliationDifference
 	total, err := s.page(ctx, &rows, list{columns: differenceColumns, from: "reconciliation_differences", where: w, order: "opened_at DESC, id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "difference")
 	}
-	all, err := convert(rows, differenceRow.difference)
-	return all, total, err
-}
-
-// itemRow is a row of reconciliation_items with the network of its run.
-type itemRow struct {
-	comparisonRow
-	RunID        uuid.UUID `db:"run_id"`
-	DifferenceID uuid.UUID `db:"difference_id"`
-	Network      exchange.Network
-}
-
-func (r itemRow) item() (exchange.ReconciliationItem, error) {
-	c, err := r.comparison()
-	return exchange.ReconciliationItem{RunID: r.RunID, DifferenceID: r.DifferenceID, Network: r.Network, Comparison: c}, err
+	return rows, total, nil
 }
 
 // ListReconciliationItems pages through the differences that one run found, with their number.
@@ -78,16 +64,17 @@ func (s *Store) ListReconciliationItems(ctx context.Context, runID uuid.UUID, p 
 	}
 	var w where
 	w.id("i.run_id", runID)
-	const columns = `i.run_id, i.difference_id, i.wallet_id, i.asset, i.ledger, i.chain, i.fees, i.block, i.block_id, i.block_time, r.network`
-	var rows []itemRow
+	const columns = `i.run_id, i.difference_id, i.wallet_id, i.ledger||' '||i.asset AS ledger, i.chain||' '||i.asset AS amount,
+		i.fees||' '||i.asset AS fees, false AS deferred, i.block AS "block.number", i.block_id AS "block.id", '' AS "block.parent", i.block_time AS "block.time",
+		false AS "block.skipped", r.network`
+	var rows []exchange.ReconciliationItem
 	total, err := s.page(ctx, &rows, list{
 		columns: columns, from: "reconciliation_items i JOIN reconciliation_runs r ON r.id = i.run_id", where: w, order: "i.wallet_id, i.asset",
 	}, p)
 	if err != nil {
 		return nil, 0, translate(err, "difference")
 	}
-	all, err := convert(rows, itemRow.item)
-	return all, total, err
+	return rows, total, nil
 }
 
 // Liabilities by asset, and assets outside the chains and on them, all in one snapshot. The coins of the house's
@@ -168,7 +155,7 @@ func (s *Store) measureReserves(ctx context.Context) ([]reserveSum, error) {
 // foundRun is the result of a network's last completed run for one asset.
 type foundRun struct {
 	Network     exchange.Network
-	FinishedAt  sql.NullTime `db:"finished_at"`
+	FinishedAt  sql.NullTime
 	Asset       sql.NullString
 	Discrepancy decimal.Decimal
 }

@@ -19,18 +19,18 @@ const ticketColumns = `id, officer_id, object_type, object_id, action, asset, am
 // ticketRow is a row of approval_tokens.
 type ticketRow struct {
 	ID         uuid.UUID
-	OfficerID  uuid.UUID               `db:"officer_id"`
-	ObjectType exchange.ApprovalObject `db:"object_type"`
-	ObjectID   uuid.UUID               `db:"object_id"`
+	OfficerID  uuid.UUID
+	ObjectType exchange.ApprovalObject
+	ObjectID   uuid.UUID
 	Action     exchange.ApprovalAction
 	Asset      money.Asset
 	Amount     decimal.Decimal
 	Digest     string
 	Channel    exchange.ApprovalChannel
 	Note       string
-	CreatedAt  time.Time    `db:"created_at"`
-	ExpiresAt  time.Time    `db:"expires_at"`
-	UsedAt     sql.NullTime `db:"used_at"`
+	CreatedAt  time.Time
+	ExpiresAt  time.Time
+	UsedAt     sql.NullTime
 }
 
 const insertTicket = `
@@ -44,11 +44,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 func (s *Store) IssueTicket(ctx context.Context, k exchange.ApprovalTicket, by exchange.Principal) (exchange.Transfer, error) {
 	var about exchange.Transfer
 	err := s.inTx(ctx, "transfer", func(t unitTx) error {
-		var r exchange.Transfer
-		if err := t.Get(ctx, &r, readTransfer, k.ObjectID); err != nil {
+		var f exchange.Transfer
+		if err := t.Get(ctx, &f, readTransfer, k.ObjectID); err != nil {
 			return err
 		}
-		f := r
 		if known, err := t.knownTicket(ctx, k); err != nil || known {
 			about = f
 			return err
@@ -81,9 +80,9 @@ const readTicket = `SELECT token_hash, officer_id, object_id, action FROM approv
 // knownTicket reports whether exactly this ticket was issued before. Another ticket with its id is a conflict.
 func (t unitTx) knownTicket(ctx context.Context, k exchange.ApprovalTicket) (bool, error) {
 	var old []struct {
-		TokenHash []byte    `db:"token_hash"`
-		OfficerID uuid.UUID `db:"officer_id"`
-		ObjectID  uuid.UUID `db:"object_id"`
+		TokenHash []byte
+		OfficerID uuid.UUID
+		ObjectID  uuid.UUID
 		Action    exchange.ApprovalAction
 	}
 	if err := t.All(ctx, &old, readTicket, k.ID); err != nil || len(old) == 0 {

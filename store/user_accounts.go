@@ -108,13 +108,12 @@ func (t unitTx) addUser(ctx context.Context, u exchange.User, c exchange.Credent
 		alone = officers < officersToConfirm
 		u.IsActive = alone
 	}
-	var r exchange.User
-	err := t.Get(ctx, &r, insertUser, u.ID, u.Email, u.PhoneNumber.Digits(), u.FirstName, u.LastName, u.Role, nullID(u.VendorID),
+	var created exchange.User
+	err := t.Get(ctx, &created, insertUser, u.ID, u.Email, u.PhoneNumber.Digits(), u.FirstName, u.LastName, u.Role, nullID(u.VendorID),
 		u.IsActive, nullTime(u.VerifiedAt), c.PasswordHash, c.PINHash, t.s.now())
 	if err != nil {
 		return u, userClash(err)
 	}
-	created := r
 	err = t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.created", owner: u.ID, vendor: exchange.VendorOf(created), after: userSnapshot(created)})
 	switch {
 	case err != nil || !guarded:
@@ -139,11 +138,10 @@ func (t unitTx) proposeAccess(ctx context.Context, u exchange.User, by exchange.
 
 // applyStaffAccess applies a confirmed change of an officer's account.
 func (t unitTx) applyStaffAccess(ctx context.Context, c exchange.ControlChange, by exchange.Principal) error {
-	var r exchange.User
-	if err := t.Get(ctx, &r, lockUser, c.SubjectID); err != nil {
+	var before exchange.User
+	if err := t.Get(ctx, &before, lockUser, c.SubjectID); err != nil {
 		return translate(err, "user")
 	}
-	before := r
 	if err := unchanged(c, staffTerms{before.Role, before.IsActive, before.Version}); err != nil {
 		return err
 	}
@@ -202,9 +200,9 @@ const readCredentials = `SELECT id, password_hash, pin_hash, auth_version FROM u
 func (s *Store) CredentialsOf(ctx context.Context, userID uuid.UUID) (exchange.Credentials, error) {
 	var r struct {
 		ID           uuid.UUID
-		PasswordHash string `db:"password_hash"`
-		PINHash      string `db:"pin_hash"`
-		AuthVersion  int64  `db:"auth_version"`
+		PasswordHash string
+		PINHash      string
+		AuthVersion  int64
 	}
 	if err := s.db.Get(ctx, &r, readCredentials, userID); err != nil {
 		return exchange.Credentials{}, translate(err, "user")
@@ -217,11 +215,10 @@ const updatePIN = `UPDATE users SET pin_hash = $2, updated_at = $3, version = ve
 // SetPIN replaces the hash of a user's PIN. The audit log records the change without the PIN.
 func (s *Store) SetPIN(ctx context.Context, userID uuid.UUID, pinHash string, by exchange.Principal) error {
 	return s.inTx(ctx, "user", func(t unitTx) error {
-		var r exchange.User
-		if err := t.Get(ctx, &r, updatePIN, userID, pinHash, t.s.now()); err != nil {
+		var u exchange.User
+		if err := t.Get(ctx, &u, updatePIN, userID, pinHash, t.s.now()); err != nil {
 			return err
 		}
-		u := r
 		return t.record(ctx, auditEvent{by: by, object: "user", id: u.ID, name: "user.pin_changed", owner: u.ID, vendor: exchange.VendorOf(u), after: userSnapshot(u)})
 	})
 }
@@ -289,8 +286,8 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 	var updated UpdatedUser
 	err := s.inTx(ctx, "user", func(t unitTx) error {
 		updated = UpdatedUser{}
-		var r exchange.User
-		if err := t.Get(ctx, &r, lockUser, id); err != nil {
+		var before exchange.User
+		if err := t.Get(ctx, &before, lockUser, id); err != nil {
 			return err
 		}
 		stored, err := versionOf(ctx, t, userVersion, id)
@@ -300,7 +297,6 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 		if err := expect(patch.IfVersion, stored); err != nil {
 			return err
 		}
-		before := r
 		want, err := patch.apply(before, t.s.now())
 		if err != nil {
 			return err
@@ -331,11 +327,10 @@ func (t unitTx) saveUser(ctx context.Context, before, want exchange.User, by exc
 	if !want.IsActive {
 		bump = 1
 	}
-	var r exchange.User
-	if err := t.Get(ctx, &r, updateUser, before.ID, want.IsActive, want.Role, nullTime(want.VerifiedAt), bump, t.s.now()); err != nil {
+	var updated exchange.User
+	if err := t.Get(ctx, &updated, updateUser, before.ID, want.IsActive, want.Role, nullTime(want.VerifiedAt), bump, t.s.now()); err != nil {
 		return before, err
 	}
-	updated := r
 	if !updated.IsActive {
 		if _, err := t.Exec(ctx, revokeFamilies, before.ID, t.s.now(), "deactivated"); err != nil {
 			return before, err

@@ -46,13 +46,11 @@ func (s *Store) Merchant(ctx context.Context, v View, id uuid.UUID) (exchange.Me
 		return m, translate(err, "merchant")
 	}
 	byOwner := map[uuid.UUID][]exchange.Wallet{}
-	for _, r := range wallets {
-		w := r
+	for _, w := range wallets {
 		byOwner[w.OwnerID] = append(byOwner[w.OwnerID], w)
 	}
 	m.Wallets = byOwner[id]
-	for _, r := range subs {
-		u := r
+	for _, u := range subs {
 		m.Subvendors = append(m.Subvendors, exchange.Subvendor{User: u, Wallets: byOwner[u.ID]})
 	}
 	var err error

@@ -88,8 +88,8 @@ const revokeFamilies = `UPDATE session_families SET revoked_at = $2, reason = $3
 // familyRow names a family and its end.
 type familyRow struct {
 	ID        uuid.UUID
-	UserID    uuid.UUID `db:"user_id"`
-	ExpiresAt time.Time `db:"expires_at"`
+	UserID    uuid.UUID
+	ExpiresAt time.Time
 }
 
 var errBadRefresh = exchange.Errorf(exchange.CodeUnauthenticated, "The refresh token is not valid.")
@@ -111,11 +111,9 @@ func (s *Store) RotateSession(ctx context.Context, oldHash [32]byte, next Sessio
 			return t.punishReuse(ctx, oldHash, next.IP)
 		}
 		next.FamilyID, next.UserID, next.ExpiresAt, next.CreatedAt = used[0].ID, used[0].UserID, used[0].ExpiresAt.UTC(), now
-		var r exchange.User
-		if err := t.Get(ctx, &r, readUser, next.UserID); err != nil {
+		if err := t.Get(ctx, &user, readUser, next.UserID); err != nil {
 			return err
 		}
-		user = r
 		return t.addSession(ctx, next)
 	})
 	if err == nil && refused {
@@ -186,7 +184,7 @@ FROM users WHERE id = $1`
 func (s *Store) AuthState(ctx context.Context, userID, familyID uuid.UUID) (AuthState, error) {
 	var r struct {
 		exchange.User
-		AuthVersion int64 `db:"auth_version"`
+		AuthVersion int64
 		Live        bool
 	}
 	if err := s.db.Get(ctx, &r, readAuthState, userID, familyID, s.now()); err != nil {

@@ -87,8 +87,8 @@ func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, address
 			}
 		}
 	}
-	var row exchange.Wallet
-	err := t.Get(ctx, &row, insertWallet, r.ID, r.OwnerType, nullID(r.OwnerID), nullID(r.VendorID), r.Purpose, r.Network, address, r.Asset, r.Type,
+	var w exchange.Wallet
+	err := t.Get(ctx, &w, insertWallet, r.ID, r.OwnerType, nullID(r.OwnerID), nullID(r.VendorID), r.Purpose, r.Network, address, r.Asset, r.Type,
 		exchange.Custodial, r.Label, isDefault, nullID(r.CreatedBy), now)
 	if err != nil {
 		return exchange.Wallet{}, err
@@ -96,7 +96,6 @@ func (t unitTx) addWallet(ctx context.Context, r exchange.WalletRequest, address
 	if _, err := t.Exec(ctx, insertKey, r.ID, key.Ciphertext, key.MasterKey, key.PublicKey, key.Algorithm); err != nil {
 		return exchange.Wallet{}, err
 	}
-	w := row
 	by := exchange.System("wallets")
 	by.UserID = r.CreatedBy
 	return w, t.record(ctx, auditEvent{by: by, object: "wallet", id: w.ID, name: "wallet.created", owner: w.OwnerID, vendor: w.VendorID, after: walletSnapshot(w)})

@@ -81,7 +81,7 @@ const announce = `UPDATE webhook_deliveries SET announced = true WHERE id = ANY 
 // overdue ones.
 func (s *Store) WebhooksToWake(ctx context.Context, limit int) (map[uuid.UUID][]uuid.UUID, error) {
 	var rows []struct {
-		EndpointID uuid.UUID `db:"endpoint_id"`
+		EndpointID uuid.UUID
 		ID         uuid.UUID
 	}
 	if err := s.db.All(ctx, &rows, readUnannounced, limit, s.now().Add(-webhookOverdue)); err != nil {
@@ -287,8 +287,8 @@ func (s *Store) ReplayWebhook(ctx context.Context, v View, id uuid.UUID, by exch
 		all, owner, vendor := v.args()
 		var r struct {
 			exchange.WebhookDelivery
-			EndpointStatus exchange.WebhookStatus `db:"endpoint_status"`
-			DeletedAt      sql.NullTime           `db:"deleted_at"`
+			EndpointStatus exchange.WebhookStatus
+			DeletedAt      sql.NullTime
 		}
 		if err := t.Get(ctx, &r, lockScopedDelivery, id, all, owner, vendor); err != nil {
 			return err

@@ -111,9 +111,6 @@ func (s *Store) CreateWebhook(ctx context.Context, v View, e exchange.WebhookEnd
 }
 
 // The columns of a returning clause carry no alias of a table.
-const insertWebhookReturning = insertWebhook + `id, owner_id, vendor_id, created_by, url, description, event_types, status, status_detail, failing_since,
-	disabled_at, created_at, updated_at, version`
-
 func notNil(s []string) []string {
 	if s == nil {
 		return []string{}
@@ -144,11 +141,10 @@ func (s *Store) changeWebhook(ctx context.Context, v View, id uuid.UUID, name st
 	var out exchange.WebhookEndpoint
 	err := s.inTx(ctx, "webhook endpoint", func(t unitTx) error {
 		all, owner, vendor := v.args()
-		var r exchange.WebhookEndpoint
-		if err := t.Get(ctx, &r, lockWebhook, id, all, owner, vendor); err != nil {
+		var before exchange.WebhookEndpoint
+		if err := t.Get(ctx, &before, lockWebhook, id, all, owner, vendor); err != nil {
 			return err
 		}
-		before := r
 		after := before
 		if err := change(t, &after); err != nil {
 			return err
@@ -273,12 +269,11 @@ func (s *Store) Webhooks(ctx context.Context, v View, status exchange.WebhookSta
 	w.add(`p.deleted_at IS NULL`)
 	w.scope(v, "p.owner_id", "p.vendor_id")
 	w.eq("p.status", string(status))
-	var rows []exchange.WebhookEndpoint
-	total, err := s.page(ctx, &rows, list{columns: webhookColumns, from: "webhook_endpoints p", where: w, order: "p.created_at DESC, p.id DESC"}, p)
+	var all []exchange.WebhookEndpoint
+	total, err := s.page(ctx, &all, list{columns: webhookColumns, from: "webhook_endpoints p", where: w, order: "p.created_at DESC, p.id DESC"}, p)
 	if err != nil {
 		return nil, 0, translate(err, "webhook endpoint")
 	}
-	all := rows
 	for i := range all {
 		if all[i].Keys, err = s.shownKeys(ctx, all[i].ID); err != nil {
 			return nil, 0, err

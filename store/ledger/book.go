@@ -103,7 +103,7 @@ func (b *bookkeeper) loadAccounts(ctx context.Context, bk *book, w wanted) error
 		ID         int64
 		Posted     decimal.Decimal
 		Held       decimal.Decimal
-		MayGoBelow bool `db:"may_go_below"`
+		MayGoBelow bool
 		Debit      bool `db:"debit_normal"`
 		Float      bool
 	}

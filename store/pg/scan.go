@@ -46,6 +46,7 @@ func get(rows *sql.Rows, err error, dest any) error {
 		}
 		return sql.ErrNoRows
 	}
+	v.SetZero() // an id keeps its value when it scans NULL
 	if err := s.scan(rows, v); err != nil {
 		return err
 	}
