@@ -27,12 +27,15 @@ func atBank(t *testing.T) (*env, exchange.Order) {
 	return e, o
 }
 
-func today() string { return time.Now().In(time.FixedZone("EAT", 3*60*60)).Format(time.DateOnly) }
+// dayOf is the day of a moment in Kenya. The bank may have paid an order on the day of its opening or later.
+func dayOf(at time.Time) string {
+	return at.In(time.FixedZone("EAT", 3*60*60)).Format(time.DateOnly)
+}
 
 func (e *env) confirmBank(who person, o exchange.Order, reference string) *reply {
 	e.t.Helper()
 	return e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/confirm-bank-payout",
-		map[string]any{"reference": reference, "paid_on": today(), "amount": "1293"}, who.auth(), withKey(newID().String()))
+		map[string]any{"reference": reference, "paid_on": dayOf(o.CreatedAt), "amount": "1293"}, who.auth(), withKey(newID().String()))
 }
 
 // An officer sees what to pay to whom, pays it, and names the bank's reference: the order is completed.
@@ -55,7 +58,7 @@ func TestOfficerPaysByBank(t *testing.T) {
 		}
 	}
 	key := newID().String()
-	body := map[string]any{"reference": "FT26325XYZ", "paid_on": today(), "amount": "1293", "note": "by hand"}
+	body := map[string]any{"reference": "FT26325XYZ", "paid_on": dayOf(o.CreatedAt), "amount": "1293", "note": "by hand"}
 	for range 2 {
 		r := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/confirm-bank-payout", body, officer.auth(), withKey(key)).want(http.StatusOK).object()
 		said := r["confirmations"].([]any)
@@ -101,16 +104,16 @@ func TestBankConfirmationIsRead(t *testing.T) {
 	path := "/api/v1/auth/orders/" + o.ID.String() + "/confirm-bank-payout"
 	for body, blamed := range map[string][]string{
 		`{}`: {"/reference required", "/paid_on required", "/amount required"},
-		`{"reference": " x", "paid_on": "2026-11-21T00:00:00Z", "amount": "0"}`: {"/paid_on format", "/amount out_of_range"},
-		`{"reference": "x\u00e9", "paid_on": "2026-11-21", "amount": "1293"}`:   {"/reference format"},
-		`{"reference": "- / -", "paid_on": "2026-11-21", "amount": "1293"}`:     {"/reference format"},
-		`{"reference": "x", "paid_on": "yesterday", "amount": "1293"}`:          {"/paid_on format"},
-		`{"reference": "x", "paid_on": "2001-01-01", "amount": "1293"}`:         {"/paid_on range"},
-		`{"reference": "x", "paid_on": "` + today() + `", "amount": "1292"}`:    {"/amount mismatch"},
+		`{"reference": " x", "paid_on": "2026-11-21T00:00:00Z", "amount": "0"}`:         {"/paid_on format", "/amount out_of_range"},
+		`{"reference": "x\u00e9", "paid_on": "2026-11-21", "amount": "1293"}`:           {"/reference format"},
+		`{"reference": "- / -", "paid_on": "2026-11-21", "amount": "1293"}`:             {"/reference format"},
+		`{"reference": "x", "paid_on": "yesterday", "amount": "1293"}`:                  {"/paid_on format"},
+		`{"reference": "x", "paid_on": "2001-01-01", "amount": "1293"}`:                 {"/paid_on range"},
+		`{"reference": "x", "paid_on": "` + dayOf(o.CreatedAt) + `", "amount": "1292"}`: {"/amount mismatch"},
 	} {
 		e.do(post, path, body, officer.auth(), withKey(newID().String())).blames(blamed...)
 	}
-	e.do(post, path, `{"reference": "x", "paid_on": "`+today()+`", "amount": "1293"}`, officer.auth()).refused(exchange.CodeIdempotencyRequired)
+	e.do(post, path, `{"reference": "x", "paid_on": "`+dayOf(o.CreatedAt)+`", "amount": "1293"}`, officer.auth()).refused(exchange.CodeIdempotencyRequired)
 	bought := storetest.NewMarket(t, e.store)
 	e.confirmBank(officer, bought.Order(t, e.store, "10"), "FT1").refused(exchange.CodeNotFound)
 	e.do(get, bankPath+"/"+newID().String(), nil, officer.auth()).refused(exchange.CodeNotFound)
@@ -128,7 +131,7 @@ func bankCells() map[string]cell {
 	return map[string]cell{
 		"GET " + auth + "bank-payouts/{id}": {id: order, shared: true},
 		"POST " + auth + "orders/{id}/confirm-bank-payout": {id: order, shared: true, body: func(scene) any {
-			return map[string]any{"reference": newID().String(), "paid_on": today(), "amount": "1293"}
+			return map[string]any{"reference": newID().String(), "paid_on": dayOf(time.Now()), "amount": "1293"}
 		}},
 		"POST " + auth + "orders/{id}/refuse-bank-payout": {id: order, shared: true, body: fixed(map[string]any{"note": "because"})},
 	}

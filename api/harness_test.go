@@ -165,10 +165,10 @@ func startOn(t *testing.T, st *store.Store, changes ...func(*Deps)) *env {
 	served := make(chan error, 1)
 	go func() { served <- app.Listener(listener) }()
 	e.base = "http://" + listener.Addr().String()
-	e.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: 30 * time.Second}
+	e.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}, Timeout: time.Minute}
 	t.Cleanup(func() {
 		e.client.CloseIdleConnections()
-		if err := errors.Join(app.ShutdownWithTimeout(10*time.Second), <-served); err != nil {
+		if err := errors.Join(app.ShutdownWithTimeout(time.Minute), <-served); err != nil {
 			t.Error(err)
 		}
 	})

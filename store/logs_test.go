@@ -80,9 +80,9 @@ func eventsFrom(t *testing.T, s *store.Store, after int64, n int) []exchange.Eve
 // settle repeats fn until it succeeds; the limit only prevents hanging.
 func settle(t *testing.T, fn func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !fn(); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); !fn(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("nothing came within a minute")
+			t.Fatal("nothing came within five minutes")
 		}
 	}
 }

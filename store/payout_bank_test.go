@@ -32,10 +32,10 @@ func banking(t *testing.T) *sale {
 	return x
 }
 
-// word is an officer's confirmation that the bank has paid.
+// word is an officer's confirmation that the bank has paid on the day of the order.
 func (x *sale) word(t *testing.T, officer exchange.User, reference string) exchange.BankConfirmation {
 	t.Helper()
-	y, m, d := time.Now().In(time.FixedZone("EAT", 3*60*60)).Date()
+	y, m, d := x.order.CreatedAt.In(time.FixedZone("EAT", 3*60*60)).Date()
 	return exchange.BankConfirmation{
 		ID: storetest.NewID(t), OrderID: x.order.ID, OfficerID: officer.ID, Reference: reference, PaidOn: time.Date(y, m, d, 0, 0, 0, 0, time.UTC), Amount: kes("1293"),
 	}
@@ -164,7 +164,7 @@ func TestBankConfirmationsThatDontFit(t *testing.T) {
 	good := x.word(t, officer, "FT1")
 	for name, bad := range map[string]func(*exchange.BankConfirmation){
 		"/amount":  func(c *exchange.BankConfirmation) { c.Amount = kes("1292") },
-		"/paid_on": func(c *exchange.BankConfirmation) { c.PaidOn = c.PaidOn.AddDate(0, 0, 1) },
+		"/paid_on": func(c *exchange.BankConfirmation) { c.PaidOn = c.PaidOn.AddDate(0, 0, 2) },
 	} {
 		c := good
 		bad(&c)

@@ -27,8 +27,9 @@ func TestRaceTransfersOfADayAreLimited(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url := storetest.URL(t)
-			one := storetest.Open(t, url, store.Options{Limits: c.limits})
-			stores := []*store.Store{one, storetest.Open(t, url, store.Options{Limits: c.limits})}
+			o := store.Options{Limits: c.limits, Now: newClock().now} // one day
+			one := storetest.Open(t, url, o)
+			stores := []*store.Store{one, storetest.Open(t, url, o)}
 			owner := storetest.User(t, one, c.role)
 			from, second := storetest.Wallet(t, one, owner), storetest.Wallet(t, one, owner)
 			storetest.Deposit(t, one, from.ID, usdt("1"))

@@ -14,8 +14,9 @@ import (
 func TestLimitsHoldAgainstParallelRequests(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	p := newPurseIn(t, storetest.Open(t, url, store.Options{}), "1000")
-	others := []*store.Store{p.store, storetest.Open(t, url, store.Options{}), storetest.Open(t, url, store.Options{})}
+	o := store.Options{Now: newClock().now} // one day
+	p := newPurseIn(t, storetest.Open(t, url, o), "1000")
+	others := []*store.Store{p.store, storetest.Open(t, url, o), storetest.Open(t, url, o)}
 	storetest.Patch(t, p.store, store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{
 		exchange.RoleCustomer: {PerTransaction: kes("1500"), PerDay: kes("4500"), PerMonth: kes("6000")},
 	}})

@@ -174,17 +174,20 @@ func serverURL(t testing.TB) string {
 	return server
 }
 
+// hanging only ends a test that hangs: the databases of all test binaries wait for the same checkpoints.
+const hanging = 5 * time.Minute
+
 // create creates a database that is dropped at the end of the test.
 func create(t testing.TB, admin *sql.DB, server, options string) string {
 	t.Helper()
 	name := "kivuko_test_" + randomName()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), hanging)
 	defer cancel()
 	if _, err := admin.ExecContext(ctx, `CREATE DATABASE `+name+options); err != nil {
 		t.Fatalf("create a database: %v", err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), hanging)
 		defer cancel()
 		if _, err := admin.ExecContext(ctx, `DROP DATABASE IF EXISTS `+name+` WITH (FORCE)`); err != nil {
 			t.Errorf("drop the test database: %v", err)
@@ -274,7 +277,7 @@ func template(server string) (string, *sql.DB, error) {
 }
 
 func ensureTemplate(server, name string) (err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*hanging)
 	defer cancel()
 	db, err := sql.Open("postgres", server)
 	if err != nil {
