@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/api"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/store"
 	"kivuko/worker"
 	"kivuko/workflows"
@@ -92,7 +92,7 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: payable, AnyAddresses: all, Refuses: p.config.refuses, Notices: momo.ParseCallback, Webhooks: hooks,
+		Addresses: payable, AnyAddresses: all, Refuses: p.config.refuses, Notices: daraja.ParseCallback, Webhooks: hooks,
 	}, nil
 }
 

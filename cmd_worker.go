@@ -19,7 +19,7 @@ import (
 	"kivuko/chain/keys"
 	"kivuko/crash"
 	"kivuko/exchange"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/service"
 	"kivuko/store"
 	"kivuko/worker"
@@ -169,7 +169,7 @@ func (c Config) rates(db *store.Store) (*activities.Rates, error) {
 
 // momo creates the activities that use the mobile money operator.
 func (p parts) momo() ([]any, error) {
-	operator, err := momo.New(p.config.momo())
+	operator, err := daraja.New(p.config.momo())
 	if err != nil {
 		return nil, err
 	}
@@ -186,9 +186,9 @@ func (p parts) momo() ([]any, error) {
 }
 
 // momo returns the configuration of a client of the mobile money operator.
-func (c Config) momo() momo.Config {
+func (c Config) momo() daraja.Config {
 	m := c.Momo
-	return momo.Config{
+	return daraja.Config{
 		BaseURL: m.BaseURL, ConsumerKey: m.ConsumerKey, ConsumerSecret: m.ConsumerSecret, Shortcode: m.Shortcode,
 		Passkey: m.Passkey, PayoutShortcode: m.PayoutShortcode, InitiatorName: m.Initiator,
 		SecurityCredential: m.SecurityCredential, CallbackBase: m.CallbackURL, StandingToken: m.StandingToken,

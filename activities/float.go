@@ -14,7 +14,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// FloatOperator is the mobile money operator's interface to our accounts. momo.Client implements it.
+// FloatOperator is the mobile money operator's interface to our accounts. daraja.Client implements it.
 type FloatOperator interface {
 	Balance(ctx context.Context) (ticket string, err error)
 	ParseBalance(body []byte) (exchange.FloatReport, error)

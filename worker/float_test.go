@@ -20,7 +20,7 @@ import (
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/momo/sandbox"
 	"kivuko/store"
 	"kivuko/store/storetest"
@@ -57,7 +57,7 @@ func (w *till) told() []uuid.UUID {
 
 // patient asks the operator and waits until it has posted what it has to say: time is skipped here, and its posts are not.
 type patient struct {
-	*momo.Client
+	*daraja.Client
 	till *till
 }
 
@@ -92,7 +92,7 @@ func newTill(t *testing.T) *till {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.operator.Close() })
-	client, err := momo.New(momo.Config{
+	client, err := daraja.New(daraja.Config{
 		BaseURL: w.operator.URL(), ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
 		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey, PayoutShortcode: sandbox.DefaultPayoutShortcode,
 		InitiatorName: sandbox.DefaultInitiatorName, SecurityCredential: sandbox.DefaultSecurityCredential,

@@ -14,7 +14,7 @@ import (
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/momo/sandbox"
 	"kivuko/store"
 	"kivuko/store/storetest"
@@ -24,7 +24,7 @@ import (
 // list is the operator, whose list begins with a line that is no payment and one that the database refuses, and
 // which can be made to fail.
 type list struct {
-	*momo.Client
+	*daraja.Client
 	failing error
 	pages   int
 }
@@ -63,7 +63,7 @@ func newStatementHarness(t *testing.T) *statementHarness {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = operator.Close() })
-	client, err := momo.New(momo.Config{
+	client, err := daraja.New(daraja.Config{
 		BaseURL: operator.URL(), ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
 		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey, CallbackBase: "http://127.0.0.1:1/cb",
 	})

@@ -24,7 +24,7 @@ import (
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/momo/sandbox"
 	"kivuko/store"
 	"kivuko/store/storetest"
@@ -52,7 +52,7 @@ type harness struct {
 	store    *store.Store
 	market   storetest.Market
 	operator *sandbox.Server
-	client   *momo.Client
+	client   *daraja.Client
 	line     *line
 	chain    *network
 	signs    *signs
@@ -109,8 +109,8 @@ func openWith(t *testing.T, at time.Time, market func(testing.TB, *store.Store) 
 }
 
 // newClient returns a client of the operator like that of a production worker.
-func (w *harness) newClient() *momo.Client {
-	c, err := momo.New(momo.Config{
+func (w *harness) newClient() *daraja.Client {
+	c, err := daraja.New(daraja.Config{
 		BaseURL: w.operator.URL(), ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
 		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey, PayoutShortcode: sandbox.DefaultPayoutShortcode,
 		InitiatorName: sandbox.DefaultInitiatorName, SecurityCredential: sandbox.DefaultSecurityCredential,
@@ -150,7 +150,7 @@ func (w *harness) pass(d time.Duration) {
 // patient is a client of an operator that finishes its work for a call before the call returns. Its notices go to the
 // line, which delivers them in simulated time.
 type patient struct {
-	*momo.Client
+	*daraja.Client
 	w *harness
 }
 

@@ -1,4 +1,4 @@
-package momo
+package daraja
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package momo
+package daraja
 
 import (
 	"crypto/rand"
@@ -73,7 +73,7 @@ type Config struct {
 
 // Format prints only addresses and numbers that are not secret, for every verb.
 func (c Config) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "momo.Config{BaseURL:%q Shortcode:%q PayoutShortcode:%q CallbackBase:%q}",
+	fmt.Fprintf(f, "daraja.Config{BaseURL:%q Shortcode:%q PayoutShortcode:%q CallbackBase:%q}",
 		c.BaseURL, c.Shortcode, c.PayoutShortcode, c.CallbackBase)
 }
 
@@ -91,7 +91,7 @@ type Client struct {
 
 // Format prints no secrets, for every verb.
 func (c *Client) Format(f fmt.State, _ rune) {
-	fmt.Fprintf(f, "momo.Client{BaseURL:%q Shortcode:%q}", c.cfg.BaseURL, c.cfg.Shortcode)
+	fmt.Fprintf(f, "daraja.Client{BaseURL:%q Shortcode:%q}", c.cfg.BaseURL, c.cfg.Shortcode)
 }
 
 // New checks the configuration and makes a Client. It does not call the operator. The error is a CodeInvalid exchange.Error

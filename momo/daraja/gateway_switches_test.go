@@ -1,4 +1,4 @@
-package momo_test
+package daraja_test
 
 import (
 	"fmt"
@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"kivuko/exchange"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/momo/sandbox"
 )
 
 // TestTokenInvalidation: another holder of the credentials invalidates our token; the next call renews it.
 func TestTokenInvalidation(t *testing.T) {
 	for _, stringly := range []bool{false, true} {
-		w := newHarness(t, func(s *sandbox.Config, _ *momo.Config) { s.StringExpiry = stringly })
+		w := newHarness(t, func(s *sandbox.Config, _ *daraja.Config) { s.StringExpiry = stringly })
 		for range 3 {
 			a := payout(payer)
 			if s := w.client.SubmitPayout(t.Context(), a); s.State != exchange.Accepted {
@@ -35,11 +35,11 @@ func TestTokenInvalidation(t *testing.T) {
 func TestTwoHolders(t *testing.T) {
 	w := newHarness(t, nil)
 	other := newHarness(t, nil) // only for its receiver
-	cfg := momo.Config{
+	cfg := daraja.Config{
 		BaseURL: w.operator.URL(), ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
 		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey, CallbackBase: other.receiver.URL + "/cb",
 	}
-	second, err := momo.New(cfg)
+	second, err := daraja.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,11 +1,11 @@
-package momo_test
+package daraja_test
 
 import (
 	"testing"
 	"time"
 
 	"kivuko/exchange"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/momo/sandbox"
 )
 
@@ -132,7 +132,7 @@ func TestEverythingLost(t *testing.T) {
 }
 
 func TestPullPages(t *testing.T) {
-	w := newHarness(t, func(s *sandbox.Config, _ *momo.Config) { s.DailyLimit = -1 })
+	w := newHarness(t, func(s *sandbox.Config, _ *daraja.Config) { s.DailyLimit = -1 })
 	for range 230 {
 		if _, err := w.operator.Pay(payer.Digits(), "ABC", 1); err != nil {
 			t.Fatal(err)

@@ -1,4 +1,4 @@
-// Package momo is a client of Daraja, the HTTP interface of the mobile money operator in Kenya.
+// Package daraja is a client of Daraja, the HTTP interface of the mobile money operator in Kenya.
 //
 // It translates and classifies; it decides nothing. A Client sends each request once and returns its outcome. It repeats a
 // request only when the gateway refused the access token before reading the request. All other retries are the caller's.
@@ -29,4 +29,4 @@
 //
 // The operator's responses repeat access tokens and telephone numbers. No text that leaves this package contains them, and
 // neither Config nor Client prints its secrets.
-package momo
+package daraja

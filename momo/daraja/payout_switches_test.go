@@ -1,11 +1,11 @@
-package momo_test
+package daraja_test
 
 import (
 	"slices"
 	"testing"
 
 	"kivuko/exchange"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/momo/sandbox"
 )
 
@@ -159,8 +159,8 @@ func TestPayoutWithoutToken(t *testing.T) {
 }
 
 func TestStatusByReceiptAndBothKeys(t *testing.T) {
-	for _, key := range []momo.StatusKey{momo.OriginalConversationID, momo.OriginatorConversationID} {
-		w := newHarness(t, func(_ *sandbox.Config, c *momo.Config) { c.StatusKey = key })
+	for _, key := range []daraja.StatusKey{daraja.OriginalConversationID, daraja.OriginatorConversationID} {
+		w := newHarness(t, func(_ *sandbox.Config, c *daraja.Config) { c.StatusKey = key })
 		out, in := payout(payer), collection(payer)
 		w.client.SubmitPayout(t.Context(), out)
 		w.collect(&in)
@@ -247,7 +247,7 @@ func TestCertificate(t *testing.T) {
 		if err := operator.Close(); err != nil {
 			t.Fatal(err)
 		}
-		w := newHarness(t, func(_ *sandbox.Config, c *momo.Config) {
+		w := newHarness(t, func(_ *sandbox.Config, c *daraja.Config) {
 			c.SecurityCredential, c.InitiatorPassword, c.CertificatePEM = "", password, certificate
 		})
 		a := payout(payer)

@@ -1,4 +1,4 @@
-package momo_test
+package daraja_test
 
 import (
 	"strings"
@@ -9,7 +9,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/momo/sandbox"
 )
 
@@ -183,7 +183,7 @@ func TestCheckPayee(t *testing.T) {
 
 // With CheckPayees, nothing is sent to a number without an owner; without a response the payout is sent.
 func TestPayeeIsCheckedBeforeAPayout(t *testing.T) {
-	w := newHarness(t, func(_ *sandbox.Config, c *momo.Config) { c.CheckPayees = true })
+	w := newHarness(t, func(_ *sandbox.Config, c *daraja.Config) { c.CheckPayees = true })
 	if s := w.client.SubmitPayout(t.Context(), payout(magic("52"))); s.State != exchange.Refused || s.Code != "2040" || s.Transient {
 		t.Errorf("nobody's: %+v", s)
 	}
@@ -203,18 +203,18 @@ func TestPayeeIsCheckedBeforeAPayout(t *testing.T) {
 // Two holders of one consumer key invalidate each other's tokens. Both continue, and nothing is sent twice.
 func TestTwoClientsEndEachOthersTokens(t *testing.T) {
 	w := newHarness(t, nil)
-	config := momo.Config{
+	config := daraja.Config{
 		BaseURL: w.operator.URL(), ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
 		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey, PayoutShortcode: sandbox.DefaultPayoutShortcode,
 		InitiatorName: sandbox.DefaultInitiatorName, SecurityCredential: sandbox.DefaultSecurityCredential,
 		CallbackBase: w.receiver.URL + "/cb", StandingToken: standing,
 	}
-	second, err := momo.New(config)
+	second, err := daraja.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range 6 {
-		client := []*momo.Client{w.client, second}[i%2]
+		client := []*daraja.Client{w.client, second}[i%2]
 		if i == 3 {
 			w.operator.RevokeToken() // as another holder of the key does
 		}
@@ -225,7 +225,7 @@ func TestTwoClientsEndEachOthersTokens(t *testing.T) {
 	var both sync.WaitGroup
 	for i := range 6 {
 		both.Go(func() {
-			s := []*momo.Client{w.client, second}[i%2].SubmitPayout(t.Context(), payout(payer))
+			s := []*daraja.Client{w.client, second}[i%2].SubmitPayout(t.Context(), payout(payer))
 			// A token that was invalidated twice during a request is a refusal for now: the request was not processed.
 			if s.State == exchange.Unknown || (s.State == exchange.Refused && !s.Transient) {
 				t.Errorf("at once: %+v", s)

@@ -1,4 +1,4 @@
-package momo_test
+package daraja_test
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
-	"kivuko/momo"
+	"kivuko/momo/daraja"
 	"kivuko/momo/sandbox"
 )
 
@@ -74,16 +74,16 @@ func (r *receiver) of(token string, kind exchange.CallbackKind) []posted {
 // harness is a client, an operator and a receiver.
 type harness struct {
 	t        *testing.T
-	client   *momo.Client
+	client   *daraja.Client
 	operator *sandbox.Server
 	receiver *receiver
 }
 
-func newHarness(t *testing.T, change func(*sandbox.Config, *momo.Config)) *harness {
+func newHarness(t *testing.T, change func(*sandbox.Config, *daraja.Config)) *harness {
 	t.Helper()
 	r := newReceiver(t)
 	sandboxConfig := sandbox.Config{LateDelay: -1}
-	config := momo.Config{
+	config := daraja.Config{
 		ConsumerKey: sandbox.DefaultConsumerKey, ConsumerSecret: sandbox.DefaultConsumerSecret,
 		Shortcode: sandbox.DefaultShortcode, Passkey: sandbox.DefaultPasskey,
 		PayoutShortcode: sandbox.DefaultPayoutShortcode, InitiatorName: sandbox.DefaultInitiatorName,
@@ -99,7 +99,7 @@ func newHarness(t *testing.T, change func(*sandbox.Config, *momo.Config)) *harne
 	}
 	t.Cleanup(func() { _ = operator.Close() })
 	config.BaseURL = operator.URL()
-	client, err := momo.New(config)
+	client, err := daraja.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
