@@ -30,9 +30,6 @@ type finding struct {
 	failure exchange.Observation   // when failed or declined
 }
 
-// codeDeclined is the operator's code for a payer who declined (portal, Express).
-const codeDeclined = "1032"
-
 // neverStarted is the finding for a prompt that the operator never acknowledged: it is too old to be accepted, and the whole
 // statement does not list it. It is soft, so late money is still watched for.
 var neverStarted = finding{state: PaymentFailed, failure: exchange.Observation{
@@ -69,7 +66,7 @@ func (e evidence) judge() finding {
 }
 
 func failed(o exchange.Observation) finding {
-	if o.Code == codeDeclined {
+	if o.Class == exchange.ClassDeclined {
 		return finding{state: PaymentDeclined, failure: o}
 	}
 	return finding{state: PaymentFailed, failure: o}

@@ -19,7 +19,7 @@ func said(w exchange.EvidenceSource, s exchange.ObservationState, receipt, amoun
 		o.Amount = money.Must(money.KES, amount)
 	}
 	if s == exchange.SeenFailed {
-		o.Code = "1037"
+		o.Class = exchange.ClassUnanswered
 	}
 	return o
 }
@@ -35,7 +35,7 @@ func TestTwoSourcesDecide(t *testing.T) {
 	stranger := callback(yes, "R1", "1294")
 	stranger.Phone = "254799999999"
 	declined := callback(no, "", "")
-	declined.Code = codeDeclined
+	declined.Class = exchange.ClassDeclined
 	early := row
 	early.At = prompted.Add(-time.Hour)
 	for name, c := range map[string]struct {

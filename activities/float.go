@@ -118,7 +118,7 @@ func (f *Float) TakeFloatReport(ctx context.Context, asked FloatAsked) (FloatTak
 			continue
 		}
 		gauge(ctx, gaugeAnswered, 1)
-		if report.Code != "0" {
+		if len(report.Accounts) == 0 {
 			activity.GetLogger(ctx).Error("ALERT the mobile money operator refuses to report our balances", "code", report.Code)
 			return FloatTaken{Found: true}, nil
 		}

@@ -143,17 +143,18 @@ type submissionDetails struct {
 	State     exchange.SubmissionState `json:"state"`
 	Refs      exchange.Refs            `json:"refs"`
 	Code      string                   `json:"code,omitempty"`
+	Class     exchange.OutcomeClass    `json:"class,omitempty"`
 	Transient bool                     `json:"transient,omitempty"`
 	Config    bool                     `json:"config,omitempty"`
 }
 
 func (h submissionDetails) submission() exchange.Submission {
-	return exchange.Submission{State: h.State, Refs: h.Refs, Code: h.Code, Transient: h.Transient, Config: h.Config}
+	return exchange.Submission{State: h.State, Refs: h.Refs, Code: h.Code, Class: h.Class, Transient: h.Transient, Config: h.Config}
 }
 
 // leave records the operator's answer as heartbeat details, which costs the server a write.
 func leave(ctx context.Context, s exchange.Submission) {
-	recordHeartbeat(ctx, submissionDetails{State: s.State, Refs: s.Refs, Code: s.Code, Transient: s.Transient, Config: s.Config})
+	recordHeartbeat(ctx, submissionDetails{State: s.State, Refs: s.Refs, Code: s.Code, Class: s.Class, Transient: s.Transient, Config: s.Config})
 }
 
 // Limits of storing an answer that can't be had a second time.

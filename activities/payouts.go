@@ -1,6 +1,7 @@
 package activities
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -58,20 +59,6 @@ type Payouts struct {
 	Now         func() time.Time
 }
 
-// The classes of definite refusals. The class decides what may be done.
-const (
-	ClassPayee      = "payee"       // this payee can't be paid, now or later
-	ClassPayeeLimit = "payee_limit" // the payee's account has reached a limit of its own
-	ClassFloat      = "float"       // our utility account is short
-	ClassBusy       = "busy"        // the operator was busy or could not be reached
-	ClassConfig     = "config"      // our configuration
-	ClassCredential = "credential"  // our credential: nothing more may be sent with it
-	ClassTrial      = "trial"       // nothing was sent: another payout is on trial, after our credential was refused
-	ClassDenied     = "denied"      // definitely not paid, for an unknown reason
-	ClassDeclared   = "declared"    // two officers declared it unpaid, and no source says otherwise
-	ClassPayeeDay   = "payee_day"   // nothing was sent: the payee has reached the operator's daily limit
-)
-
 // The states of a payout. Those from PayoutFloatShort on mean that nothing was sent.
 const (
 	PayoutAccepted   = "accepted"    // the operator accepted it, or may have: query its outcome
@@ -91,29 +78,6 @@ const (
 // payout.
 const codeNotPaid = "not_paid"
 
-// RefusalClass returns the class of a definite refusal with a result code. Codes outside the operator's catalogue never
-// count as refusals.
-func RefusalClass(code string) string {
-	for class, codes := range map[string][]string{
-		ClassPayee:      {"2", "3", "2040", "SFC_IC0003"},
-		ClassPayeeLimit: {"4", "8"},
-		ClassFloat:      {exchange.CodeFloatShort},
-		ClassBusy:       {"17", "26", "token", "not_sent"},
-		ClassConfig:     {"11", "21", "2006", "2028", "invalid", "400.002.02", "400.002.05", "400.003.02", "404.001.01", "404.002.01", "404.003.01", "405.001"},
-	} {
-		if slices.Contains(codes, code) {
-			return class
-		}
-	}
-	switch {
-	case exchange.CredentialCode(code):
-		return ClassCredential
-	case code == exchange.CodeDeclared:
-		return ClassDeclared
-	}
-	return ClassDenied
-}
-
 // SubmitPayoutInput asks for the try-th attempt to pay out an object, 1 for the first. Where later ones were begun, the last
 // counts. Home is the flow that its callbacks wake.
 type SubmitPayoutInput struct {
@@ -124,12 +88,12 @@ type SubmitPayoutInput struct {
 
 // PayoutStep is the result of a step of a payout attempt.
 type PayoutStep struct {
-	AttemptID uuid.UUID `json:"attempt_id,omitzero"`
-	Try       int       `json:"try,omitempty"` // that the attempt was sent for, which may be later than the one asked for
-	State     string    `json:"state"`
-	Code      string    `json:"code,omitempty"`  // of a definite refusal
-	Class     string    `json:"class,omitempty"` // of that code
-	Asked     bool      `json:"asked,omitempty"` // a query was sent, whose answer comes as a callback
+	AttemptID uuid.UUID             `json:"attempt_id,omitzero"`
+	Try       int                   `json:"try,omitempty"` // that the attempt was sent for, which may be later than the one asked for
+	State     string                `json:"state"`
+	Code      string                `json:"code,omitempty"`  // of a definite refusal
+	Class     exchange.OutcomeClass `json:"class,omitempty"` // of that code
+	Asked     bool                  `json:"asked,omitempty"` // a query was sent, whose answer comes as a callback
 }
 
 // SubmitPayout reserves the float and sends the payout. The attempt's row is written before the call and the answer after
@@ -189,11 +153,11 @@ func (p *Payouts) begin(ctx context.Context, of exchange.PayoutObject, fresh exc
 	stored, err := p.Store.BeginPayout(ctx, of, fresh)
 	switch code := exchange.CodeOf(err); {
 	case code == exchange.CodeInsufficientFunds:
-		return PayoutStep{State: PayoutFloatShort, Class: ClassFloat}, nil
+		return PayoutStep{State: PayoutFloatShort, Class: exchange.ClassFloat}, nil
 	case code == exchange.CodeSuspended:
 		return p.suspended(ctx)
 	case code == exchange.CodeLimitReached:
-		return PayoutStep{State: PayoutTomorrow, Class: ClassPayeeDay}, nil
+		return PayoutStep{State: PayoutTomorrow, Class: exchange.ClassPayeeDay}, nil
 	case errors.Is(err, exchange.ErrUncleared):
 		return PayoutStep{State: PayoutUncleared}, nil
 	case err != nil:
@@ -213,9 +177,9 @@ func (p *Payouts) suspended(ctx context.Context) (PayoutStep, error) {
 		return PayoutStep{}, Failure(ctx, err)
 	}
 	if b.State() == exchange.BreakerOpen {
-		return PayoutStep{State: PayoutSuspended, Class: ClassCredential}, nil
+		return PayoutStep{State: PayoutSuspended, Class: exchange.ClassCredential}, nil
 	}
-	return PayoutStep{State: PayoutSuspended, Class: ClassTrial}, nil
+	return PayoutStep{State: PayoutSuspended, Class: exchange.ClassTrial}, nil
 }
 
 // resume continues an attempt whose row an earlier run wrote.
@@ -224,7 +188,7 @@ func (p *Payouts) resume(ctx context.Context, a exchange.PaymentAttempt) (Payout
 	case exchange.AttemptSucceeded:
 		return PayoutStep{AttemptID: a.ID, State: PayoutPaid}, nil
 	case exchange.AttemptRefused, exchange.AttemptFailed:
-		return p.refuse(ctx, a, a.ResultCode)
+		return p.refuse(ctx, a, a.ResultCode, a.ResultClass)
 	case exchange.AttemptAccepted, exchange.AttemptUnknown:
 		return PayoutStep{AttemptID: a.ID, State: PayoutAccepted}, nil
 	case exchange.AttemptCreated: // it is unknown whether it was sent
@@ -246,13 +210,13 @@ func (p *Payouts) kept(ctx context.Context, a exchange.PaymentAttempt, s exchang
 		return PayoutStep{}, Failure(ctx, err)
 	}
 	if done.State == exchange.Refused {
-		return p.refuse(ctx, a, done.Code)
+		return p.refuse(ctx, a, done.Code, s.Class)
 	}
 	return PayoutStep{AttemptID: a.ID, State: PayoutAccepted}, nil
 }
 
 // refuse books a definite refusal: it releases the float and returns the refusal's class.
-func (p *Payouts) refuse(ctx context.Context, a exchange.PaymentAttempt, code string) (PayoutStep, error) {
+func (p *Payouts) refuse(ctx context.Context, a exchange.PaymentAttempt, code string, class exchange.OutcomeClass) (PayoutStep, error) {
 	owed, err := p.Store.FailPayout(ctx, a.Pays(), code)
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
@@ -260,7 +224,7 @@ func (p *Payouts) refuse(ctx context.Context, a exchange.PaymentAttempt, code st
 	if owed.Paid {
 		return PayoutStep{AttemptID: a.ID, State: PayoutPaid}, nil // by another attempt
 	}
-	return PayoutStep{AttemptID: a.ID, State: PayoutRefused, Code: code, Class: RefusalClass(code)}, nil
+	return PayoutStep{AttemptID: a.ID, State: PayoutRefused, Code: code, Class: cmp.Or(class, exchange.ClassDenied)}, nil
 }
 
 // CheckPayoutInput asks for a check of an attempt. Questions is the number of status queries so far; Ask sends another one.
@@ -284,7 +248,7 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 	case exchange.AttemptSucceeded:
 		return PayoutStep{AttemptID: a.ID, State: PayoutPaid}, nil
 	case exchange.AttemptFailed, exchange.AttemptRefused:
-		return p.refuse(ctx, a, a.ResultCode)
+		return p.refuse(ctx, a, a.ResultCode, a.ResultClass)
 	case exchange.AttemptCreated, exchange.AttemptUnknown, exchange.AttemptAccepted: // still open
 	}
 	stored, err := p.Store.Callbacks(ctx, a.ID)
@@ -309,7 +273,7 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 // countCredentialRefusal counts a result that refuses our credential as soon as it arrives, before a query would be refused
 // too.
 func (p *Payouts) countCredentialRefusal(ctx context.Context, e payoutEvidence) error {
-	if e.result.State != exchange.SeenFailed || !exchange.CredentialCode(e.result.Code) {
+	if e.result.State != exchange.SeenFailed || !e.result.Class.StopsPayouts() {
 		return nil
 	}
 	return p.Store.NoteCredential(ctx, e.attempt.ID, e.result.Code)
@@ -354,12 +318,12 @@ func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.
 		}
 	case PayoutRefused:
 		if o.Source == exchange.SourceQuery {
-			o.Code = codeNotPaid
+			o.Code, o.Class = codeNotPaid, exchange.ClassDenied
 		}
 		if _, err := p.Store.RecordFailure(ctx, a.ID, o); err != nil {
 			return PayoutStep{}, err
 		}
-		return p.refuse(ctx, a, o.Code)
+		return p.refuse(ctx, a, o.Code, o.Class)
 	case PayoutDisputed:
 		activity.GetLogger(ctx).Error("the sources of a payout contradict each other", "attempt", a.ID)
 	}
@@ -376,7 +340,7 @@ func (p *Payouts) declared(ctx context.Context, e payoutEvidence) (string, excha
 	case e.claimed():
 		return PayoutDisputed, e.result, nil
 	}
-	return PayoutRefused, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared, Text: "two officers declared it unpaid", At: p.Now()}, nil
+	return PayoutRefused, exchange.Observation{State: exchange.SeenFailed, Code: string(exchange.ClassDeclared), Class: exchange.ClassDeclared, Text: "two officers declared it unpaid", At: p.Now()}, nil
 }
 
 // SettlePayoutInput ends a payout that our operator found at the mobile money operator, or made by other means. A zero
@@ -466,7 +430,7 @@ func (p *Payouts) vouched(ctx context.Context, of exchange.PayoutObject, proof P
 	if err != nil {
 		return exchange.Observation{}, err
 	}
-	o := exchange.Observation{State: exchange.SeenSucceeded, Receipt: exchange.ReceiptIn(c.Note), Code: exchange.CodeVouched, Text: "by command " + c.ID.String(), At: p.Now()}
+	o := exchange.Observation{State: exchange.SeenSucceeded, Receipt: exchange.ReceiptIn(c.Note), Code: string(exchange.ClassVouched), Class: exchange.ClassVouched, Text: "by command " + c.ID.String(), At: p.Now()}
 	if o.Receipt == "" {
 		return o, exchange.Invalid(exchange.FieldError{Pointer: "/note", Code: "receipt", Message: "must be the receipt of the payment"})
 	}

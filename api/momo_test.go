@@ -124,7 +124,7 @@ func TestBreakerShowsAndIsClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.store.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+		if _, err := w.store.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -268,7 +268,7 @@ func TestCommandsReachWatchesOverLateMoney(t *testing.T) {
 	for range 3 {
 		a := storetest.Attempt(t, m.store, o)
 		prompts = append(prompts, a.ID)
-		if _, err := m.store.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"}); err != nil {
+		if _, err := m.store.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037", Class: exchange.ClassUnanswered}); err != nil {
 			t.Fatal(err)
 		}
 	}

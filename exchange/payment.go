@@ -80,7 +80,8 @@ type PaymentAttempt struct {
 	MerchantRequestID string
 	CheckoutRequestID string
 	ConversationID    string
-	ResultCode        string
+	ResultCode        string       // the operator's, or of our own where the operator gave none
+	ResultClass       OutcomeClass // of that code
 	ResultText        string
 	Receipt           string
 	Moved             money.Amount // the amount that really moved, which may differ from Amount
@@ -115,11 +116,12 @@ const (
 type Submission struct {
 	State     SubmissionState
 	Refs      Refs
-	Code      string // the operator's code of a refusal
-	Text      string // the operator's message, without secrets and personal numbers
-	Transient bool   // refused now, may be accepted later (busy, throttled, subscriber locked)
-	Config    bool   // refused because of our own set-up (credentials, entitlement): alarm
-	Cause     error  // for logs, of an unknown outcome
+	Code      string       // the operator's code of a refusal
+	Class     OutcomeClass // of that code
+	Text      string       // the operator's message, without secrets and personal numbers
+	Transient bool         // refused now, may be accepted later (busy, throttled, subscriber locked)
+	Config    bool         // refused because of our own set-up (credentials, entitlement): alarm
+	Cause     error        // for logs, of an unknown outcome
 }
 
 // ObservationState is what a source reports about an attempt.
@@ -134,7 +136,7 @@ const (
 	SeenNoAnswer  ObservationState = "no_answer" // no information
 )
 
-// EvidenceSource is the channel through which an observation came. Two different sources must agree before money counts.
+// EvidenceSource is the channel through which an observation came. Two different sources must agree before
 // money counts.
 type EvidenceSource string
 
@@ -151,6 +153,7 @@ type Observation struct {
 	State   ObservationState `json:"state"`
 	Soft    bool             `json:"soft,omitempty"` // failed, but late successes are known for this code
 	Code    string           `json:"code,omitempty"`
+	Class   OutcomeClass     `json:"class,omitempty"` // of that code
 	Text    string           `json:"text,omitempty"`
 	Receipt string           `json:"receipt,omitempty"`
 	Amount  money.Amount     `json:"amount,omitzero"` // zero when the source does not report it

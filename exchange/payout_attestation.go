@@ -5,16 +5,6 @@ import "strings"
 // MaxPayoutNote is the most characters of the note of a payout's attestation, which says how the outcome was found out.
 const MaxPayoutNote = 500
 
-// CodeDeclared is the result code of a payout attempt that two officers declared not made. This is no proof, so an
-// order stays doubted for ever.
-const CodeDeclared = "declared"
-
-// CodeVouched is the result code of a payout attempt that an officer proved by its receipt.
-const CodeVouched = "vouched"
-
-// CodeFloatShort is the operator's result code for too little money in our account (portal, B2C result codes).
-const CodeFloatShort = "1"
-
 // Lengths of a receipt of the mobile money operator. Current ones have ten characters.
 const (
 	minReceipt = 8

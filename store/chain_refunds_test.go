@@ -32,7 +32,7 @@ func (x *sale) refuses(t *testing.T, unsure bool) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
+	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := failOrder(t, x.s, x.order.ID, "2040"); err != nil {
@@ -190,7 +190,7 @@ func TestNoRefundBesideAPayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFault(t, open(), exchange.CodeStateConflict)
-	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
+	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
 		t.Fatal(err)
 	}
 	wantFault(t, open(), exchange.CodeStateConflict)
@@ -223,7 +223,7 @@ func TestRefundOfAPaidOrder(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
 	a := x.tries(t)
-	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "2040"}); err != nil {
+	if _, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "2040", Class: exchange.ClassPayee}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := failOrder(t, x.s, x.order.ID, "2040"); err != nil {

@@ -189,7 +189,7 @@ func (ar *arrival) settleAttempt(ctx context.Context) error {
 		return nil
 	}
 	a := before
-	a.Status, a.Soft, a.ResultCode, a.ResultText = exchange.AttemptSucceeded, false, ar.obs.Code, ar.obs.Text
+	a.Status, a.Soft, a.ResultCode, a.ResultClass, a.ResultText = exchange.AttemptSucceeded, false, ar.obs.Code, ar.obs.Class, ar.obs.Text
 	a.Receipt, a.Moved, a.SettledAt = ar.obs.Receipt, ar.money, ar.now
 	var err error
 	ar.out.Attempt, err = ar.t.saveAttempt(ctx, ar.out.Order, before, a)

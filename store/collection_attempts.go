@@ -13,7 +13,7 @@ import (
 )
 
 const attemptColumns = `id, direction, order_id, refund_id, provider, status, soft, amount||' '||asset AS amount, '' AS callback_token, phone, reference, merchant_request_id,
-	checkout_request_id, conversation_id, result_code, result_text, receipt, moved||' '||asset AS moved, workflow_id, created_at, submitted_at, settled_at, version`
+	checkout_request_id, conversation_id, result_code, result_class, result_text, receipt, moved||' '||asset AS moved, workflow_id, created_at, submitted_at, settled_at, version`
 
 func attemptSnapshot(a exchange.PaymentAttempt) map[string]any {
 	return map[string]any{
@@ -165,8 +165,8 @@ func (t unitTx) lockedAttempt(ctx context.Context, id uuid.UUID) (exchange.Order
 
 const saveAttempt = `
 UPDATE payment_attempts SET status = $2, soft = $3, merchant_request_id = $4, checkout_request_id = $5, conversation_id = $6, result_code = $7,
-    result_text = $8, receipt = $9, moved = $10, submitted_at = $11, settled_at = $12, version = version + 1
-WHERE id = $1 AND version = $13 AND status = ANY ($14)`
+    result_text = $8, receipt = $9, moved = $10, submitted_at = $11, settled_at = $12, result_class = $13, version = version + 1
+WHERE id = $1 AND version = $14 AND status = ANY ($15)`
 
 // saveAttempt stores an attempt that differs from before, with its event and audit row.
 func (t unitTx) saveAttempt(ctx context.Context, o exchange.Order, before, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
@@ -181,7 +181,7 @@ func (t unitTx) saveAttempt(ctx context.Context, o exchange.Order, before, a exc
 		from, name = exchange.AttemptMachine.Sources(a.Status), string(a.Status)
 	}
 	err := t.One(ctx, saveAttempt, a.ID, a.Status, a.Soft, a.MerchantRequestID, a.CheckoutRequestID, a.ConversationID, a.ResultCode, clip(a.ResultText, 500),
-		a.Receipt, a.Moved.Decimal(), nullTime(a.SubmittedAt), nullTime(a.SettledAt), before.Version, pq.Array(from))
+		a.Receipt, a.Moved.Decimal(), nullTime(a.SubmittedAt), nullTime(a.SettledAt), a.ResultClass, before.Version, pq.Array(from))
 	if err != nil {
 		return before, err
 	}
@@ -226,7 +226,7 @@ func (s *Store) RecordSubmission(ctx context.Context, attemptID uuid.UUID, sub e
 			a.SubmittedAt = now
 		}
 		if to == exchange.AttemptRefused {
-			a.ResultCode, a.ResultText, a.SettledAt = sub.Code, clip(sub.Text, 500), now
+			a.ResultCode, a.ResultClass, a.ResultText, a.SettledAt = sub.Code, sub.Class, clip(sub.Text, 500), now
 		}
 		return a
 	})
@@ -243,7 +243,8 @@ func (s *Store) RecordFailure(ctx context.Context, attemptID uuid.UUID, o exchan
 		if exchange.AttemptMachine.Allow(a.Status, exchange.AttemptFailed) != nil {
 			return a
 		}
-		a.Status, a.Soft, a.ResultCode, a.ResultText, a.SettledAt = exchange.AttemptFailed, o.Soft, o.Code, clip(o.Text, 500), now
+		a.Status, a.Soft, a.ResultCode, a.ResultClass = exchange.AttemptFailed, o.Soft, o.Code, o.Class
+		a.ResultText, a.SettledAt = clip(o.Text, 500), now
 		return a
 	})
 }

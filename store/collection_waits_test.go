@@ -16,7 +16,7 @@ func TestCollectionsOfAnOrder(t *testing.T) {
 	o, other := m.Order(t, s, "10"), m.Order(t, s, "5")
 	first := storetest.Attempt(t, s, o)
 	storetest.Attempt(t, s, other)
-	if _, err := s.RecordFailure(t.Context(), first.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"}); err != nil {
+	if _, err := s.RecordFailure(t.Context(), first.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037", Class: exchange.ClassUnanswered}); err != nil {
 		t.Fatal(err)
 	}
 	second := storetest.Attempt(t, s, o)

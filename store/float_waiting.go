@@ -18,7 +18,9 @@ SELECT * FROM (
     SELECT p.id AS order_id, NULL::uuid AS refund_id, NULL::uuid AS attempt_id, p.amount, p.created_at
     FROM orders o JOIN order_payouts p ON p.id = o.id
     WHERE o.status = 'processing' AND p.rail = 'momo' AND p.status IN ('pending', 'refused') AND NOT p.claimed
-        AND (o.status_detail = $1 OR p.status = 'refused' AND p.refused_code = $2)
+        AND (o.status_detail = $1 OR p.status = 'refused' AND $2 = (
+            SELECT a.result_class FROM payment_attempts a WHERE a.order_id = p.id AND a.direction = 'payout' AND a.refund_id IS NULL
+            ORDER BY a.created_at DESC, a.id DESC LIMIT 1))
     UNION ALL
     SELECT order_id, id, attempt_id, amount, created_at FROM refunds WHERE rail = 'momo' AND status = 'pending'
 ) w WHERE amount <= $3 ORDER BY created_at, order_id LIMIT $4`
@@ -38,7 +40,7 @@ func (s *Store) WaitingForFloat(ctx context.Context, room money.Amount, limit in
 		return nil, nil
 	}
 	var rows []waitingRow
-	if err := s.db.All(ctx, &rows, readWaitingForFloat, exchange.WaitFloat, exchange.CodeFloatShort, room.Decimal(), limit); err != nil || len(rows) == 0 {
+	if err := s.db.All(ctx, &rows, readWaitingForFloat, exchange.WaitFloat, exchange.ClassFloat, room.Decimal(), limit); err != nil || len(rows) == 0 {
 		return nil, translate(err, "sale or refund")
 	}
 	terms, err := s.TermsAt(ctx, s.now())

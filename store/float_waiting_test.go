@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/momo/daraja"
 	"kivuko/store/storetest"
 )
 
@@ -62,7 +63,7 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 			t.Fatal(err)
 		}
 		want("1000000", 10, "large", "two") // a payout of the other is under way
-		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code}); err != nil {
+		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code, Class: daraja.Classify(exchange.Payout, code)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := failOrder(t, s, one, code); err != nil {
@@ -71,7 +72,7 @@ func TestSalesThatWaitForFloat(t *testing.T) {
 	}
 	refused(1, "2040")
 	want("1000000", 10, "large", "two")
-	refused(2, exchange.CodeFloatShort)
+	refused(2, "1")
 	want("1000000", 10, "large", "one", "two")
 }
 

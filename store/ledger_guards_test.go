@@ -70,7 +70,7 @@ func TestOnePaymentSettlesOneRefund(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := payout(t, s, r)
-		if _, err := s.RecordFailure(ctx, p.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+		if _, err := s.RecordFailure(ctx, p.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 			t.Fatal(err)
 		}
 		if r, err = failRefund(t, s, r.ID, "refused"); err != nil {

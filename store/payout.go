@@ -161,14 +161,14 @@ func (t unitTx) provenAttempt(ctx context.Context, x payoutObject, id uuid.UUID,
 		return before, false, exchange.Errorf(exchange.CodeConflict, "The payout moved another amount than the %s's.", p.Object.Type)
 	case before.Status == exchange.AttemptSucceeded && before.Receipt == obs.Receipt:
 		return before, true, nil
-	case before.Status == exchange.AttemptSucceeded && (obs.Code == exchange.CodeVouched || before.ResultCode == exchange.CodeVouched || p.Object.Type == exchange.PayoutOrder):
+	case before.Status == exchange.AttemptSucceeded && (obs.Class == exchange.ClassVouched || before.ResultClass == exchange.ClassVouched || p.Object.Type == exchange.PayoutOrder):
 		// Of two receipts one may be an officer's mistake, so the other is no second payment.
 		return before, false, exchange.Errorf(exchange.CodeConflict, "The attempt was already proven with another receipt.")
 	case before.Status == exchange.AttemptSucceeded: // two sources prove another receipt: it was made more than once
 		return before, false, nil
 	}
 	a := before
-	a.Status, a.Soft, a.ResultCode, a.ResultText = exchange.AttemptSucceeded, false, obs.Code, clip(obs.Text, 500)
+	a.Status, a.Soft, a.ResultCode, a.ResultClass, a.ResultText = exchange.AttemptSucceeded, false, obs.Code, obs.Class, clip(obs.Text, 500)
 	a.Receipt, a.Moved, a.SettledAt = obs.Receipt, p.Amount, t.s.now()
 	a, err = t.saveAttempt(ctx, x.order(), before, a)
 	return a, false, err

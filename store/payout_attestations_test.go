@@ -63,10 +63,10 @@ func TestTwoPersonsDeclareAPayoutNotMade(t *testing.T) {
 	if p := x.payout(t); p.Status != exchange.PayoutProcessing || !p.Doubted {
 		t.Errorf("the payout is %s, doubted %t", p.Status, p.Doubted)
 	}
-	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared}); err != nil {
+	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Class: exchange.ClassDeclared}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := failOrder(t, x.s, x.order.ID, exchange.CodeDeclared); err != nil {
+	if _, err := failOrder(t, x.s, x.order.ID, string(exchange.ClassDeclared)); err != nil {
 		t.Fatal(err)
 	}
 	x.noCoolOff(t)
@@ -169,7 +169,7 @@ func TestReceiptOfASecondPaymentTakesTwo(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.alone(t)
-	obs := exchange.Observation{State: exchange.SeenSucceeded, Code: exchange.CodeVouched, Receipt: "UKL0000009"}
+	obs := exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: "UKL0000009"}
 	settle := func() error { return x.s.SettlePayout(ctx, exchange.PayoutOfOrder(x.order.ID), a.ID, obs, one) }
 	wantFault(t, settle(), exchange.CodeForbidden)
 	of, _, err := x.s.PayoutToSettle(ctx, x.order, obs.Receipt, uuid.Nil)
@@ -216,7 +216,7 @@ func TestReceiptOfALargeRefundTakesTwo(t *testing.T) {
 			ctx := t.Context()
 			s, of, a, one, two := largeRefund(t)
 			if refused {
-				if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
+				if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := failRefund(t, s, of.ID, "2040"); err != nil {
@@ -224,7 +224,7 @@ func TestReceiptOfALargeRefundTakesTwo(t *testing.T) {
 				}
 			}
 			settle := func(receipt string) error {
-				obs := exchange.Observation{State: exchange.SeenSucceeded, Code: exchange.CodeVouched, Receipt: receipt}
+				obs := exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: receipt}
 				return s.SettlePayout(ctx, of, a.ID, obs, one)
 			}
 			wantFault(t, settle("UKL0000001"), exchange.CodeForbidden)
@@ -260,7 +260,7 @@ func TestTwoPersonsDeclareARefundNotMade(t *testing.T) {
 	s, of, a, one, two := largeRefund(t)
 	_, err := s.ProposeUnpaid(ctx, a.OrderID, "not in the portal", one)
 	wantFault(t, err, exchange.CodeStateConflict) // too young
-	_, err = s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared})
+	_, err = s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Class: exchange.ClassDeclared})
 	wantFault(t, err, exchange.CodeForbidden)
 	storetest.Exec(t, s, `UPDATE refund_policy SET unknown_seconds = 0`)
 	for _, claimed := range []bool{true, false} {
@@ -282,10 +282,10 @@ func TestTwoPersonsDeclareARefundNotMade(t *testing.T) {
 	if declared, err := s.DeclaredUnpaid(ctx, a.ID); err != nil || !declared {
 		t.Errorf("declared: %t, %v", declared, err)
 	}
-	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: exchange.CodeDeclared}); err != nil {
+	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Class: exchange.ClassDeclared}); err != nil {
 		t.Fatal(err)
 	}
-	r, err := failRefund(t, s, of.ID, exchange.CodeDeclared)
+	r, err := failRefund(t, s, of.ID, string(exchange.ClassDeclared))
 	if err != nil || r.Status != exchange.RefundNeedsReview {
 		t.Errorf("the refund is %s, %v", r.Status, err)
 	}
@@ -308,7 +308,7 @@ func TestRefusedAttestationsOfPayouts(t *testing.T) {
 	if state := x.past(ctx, t, word(uuid.NewString(), "'"+a.ID.String()+"'")); state != "KV006" {
 		t.Errorf("without a change: %s", state)
 	}
-	if state := x.past(ctx, t, `UPDATE payment_attempts SET status = 'failed', result_code = 'declared', settled_at = now()`); state != "KV006" {
+	if state := x.past(ctx, t, `UPDATE payment_attempts SET status = 'failed', result_class = 'declared', settled_at = now()`); state != "KV006" {
 		t.Errorf("failed without a message: %s", state)
 	}
 	x.old(t)
@@ -404,7 +404,7 @@ func TestReceiptOfAnotherPaymentSettlesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			if refused {
-				if _, err := s.RecordFailure(ctx, small.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
+				if _, err := s.RecordFailure(ctx, small.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
 					t.Fatal(err)
 				}
 				if _, err := failRefund(t, s, small.RefundID, "2040"); err != nil {
@@ -412,7 +412,7 @@ func TestReceiptOfAnotherPaymentSettlesNothing(t *testing.T) {
 				}
 			}
 			settle := func(a exchange.PaymentAttempt, receipt string) error {
-				return s.SettlePayout(ctx, a.Pays(), a.ID, exchange.Observation{State: exchange.SeenSucceeded, Code: exchange.CodeVouched, Receipt: receipt}, one)
+				return s.SettlePayout(ctx, a.Pays(), a.ID, exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: receipt}, one)
 			}
 			for receipt, code := range map[string]exchange.Code{"UKL0000001": exchange.CodeConflict, collection: exchange.CodeInvalid} {
 				_, err := s.ReceiptNeedsSecond(ctx, small.Pays(), receipt)

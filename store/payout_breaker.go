@@ -34,12 +34,9 @@ WHERE id = $1 AND direction = 'payout' AND status IN ('created', 'unknown', 'acc
 
 // NoteCredential counts that the provider refused our credential for an open payout. It does so before the payout is
 // settled, because by then queries with the same credential may have locked it. Each payout counts once, whichever
-// source reports it first; a settled one was counted when it was settled. Codes outside exchange.CredentialCodes are
-// ignored. One source suffices here, because the only effect is that nothing is sent.
+// source reports it first; a settled one was counted when it was settled. One source suffices here, because the only
+// effect is that nothing is sent.
 func (s *Store) NoteCredential(ctx context.Context, attempt uuid.UUID, code string) error {
-	if !exchange.CredentialCode(code) {
-		return nil
-	}
 	_, err := s.write(ctx, "credential refusal", insertCredentialHit, attempt, code)
 	return err
 }

@@ -2,39 +2,58 @@ package store_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/momo/daraja"
 	"kivuko/store"
+	"kivuko/store/pg"
 	"kivuko/store/storetest"
 )
 
-// The database counts exactly the codes that the code calls credential codes.
-func TestCredentialCodesAreTheDatabases(t *testing.T) {
+// The database counts exactly the classes that the code counts, and knows all of them.
+func TestClassesThatStopPayoutsAreTheDatabases(t *testing.T) {
+	t.Parallel()
+	for _, class := range []exchange.OutcomeClass{
+		"", exchange.ClassPayee, exchange.ClassPayeeLimit, exchange.ClassFloat, exchange.ClassBusy, exchange.ClassConfig, exchange.ClassCredential,
+		exchange.ClassAccount, exchange.ClassDenied, exchange.ClassDeclined, exchange.ClassPayer, exchange.ClassUnanswered,
+	} {
+		t.Run(string(class), func(t *testing.T) {
+			t.Parallel()
+			s := storetest.New(t)
+			refund, _ := underpaid(t, s)
+			a := payout(t, s, refund)
+			kept, err := s.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "7", Class: class})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if stored, err := s.Attempt(t.Context(), a.ID); err != nil || stored.ResultClass != class || kept.ResultClass != class {
+				t.Errorf("stored as %q, %v", stored.ResultClass, err)
+			}
+			if counted := breaker(t, s).Hits == 1; counted != class.StopsPayouts() {
+				t.Errorf("the database counts it: %t, the code %t", counted, class.StopsPayouts())
+			}
+		})
+	}
+}
+
+// The database takes no code of the operator as a class, and no officer's receipt of money that did not move.
+func TestClassesAreGuarded(t *testing.T) {
 	t.Parallel()
 	s := storetest.New(t)
-	rows, err := storetest.Owner(t, s).QueryContext(t.Context(), `SELECT code FROM momo_credential_codes`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = rows.Close() }()
-	var codes []string
-	for rows.Next() {
-		var code string
-		if err := rows.Scan(&code); err != nil {
-			t.Fatal(err)
+	refund, _ := underpaid(t, s)
+	a := payout(t, s, refund)
+	for constraint, set := range map[string]string{
+		"payment_attempts_result_class_check": `result_class = '2040'`,
+		"payment_attempts_class":              `result_class = 'vouched', receipt = 'UKL0000001', moved = amount`,
+	} {
+		_, err := storetest.Owner(t, s).ExecContext(t.Context(), `UPDATE payment_attempts SET status = 'failed', `+set+`, version = version + 1 WHERE id = $1`, a.ID)
+		if !pg.Broke(err, constraint) {
+			t.Errorf("%s: %v", constraint, err)
 		}
-		codes = append(codes, code)
-	}
-	want := exchange.CredentialCodes()
-	slices.Sort(codes)
-	slices.Sort(want)
-	if !slices.Equal(codes, want) || rows.Err() != nil {
-		t.Errorf("the database counts %v, the code %v", codes, want)
 	}
 }
 
@@ -54,7 +73,7 @@ func failed(t *testing.T, s *store.Store, code string) exchange.Refund {
 	t.Helper()
 	refund, _ := underpaid(t, s)
 	a := payout(t, s, refund)
-	if _, err := s.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code}); err != nil {
+	if _, err := s.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code, Class: daraja.Classify(exchange.Payout, code)}); err != nil {
 		t.Fatal(err)
 	}
 	return refund
@@ -121,7 +140,7 @@ func TestBreakerStopsWhatIsProven(t *testing.T) {
 	refused := func(r exchange.Refund, code string) {
 		t.Helper()
 		a := payout(t, s, r)
-		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code}); err != nil {
+		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: code, Class: daraja.Classify(exchange.Payout, code)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := failRefund(t, s, r.ID, code); err != nil {
@@ -150,7 +169,7 @@ func TestBreakerStopsWhatIsProven(t *testing.T) {
 		other, _ := underpaid(t, s)
 		setPhone(t, s, other, phone)
 		a := payout(t, s, other)
-		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+		if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 			t.Fatal(err)
 		}
 		if b := breaker(t, s); b.Hits != i+1 {
@@ -236,7 +255,7 @@ func TestCredentialIsNotedOnce(t *testing.T) {
 	ctx, s := t.Context(), storetest.New(t)
 	refund, _ := underpaid(t, s)
 	a := payout(t, s, refund)
-	for _, code := range []string{"2040", "2001", "2001"} {
+	for _, code := range []string{"2001", "2001"} {
 		if err := s.NoteCredential(ctx, a.ID, code); err != nil {
 			t.Fatal(err)
 		}
@@ -244,7 +263,7 @@ func TestCredentialIsNotedOnce(t *testing.T) {
 	if b := breaker(t, s); b.Hits != 1 || b.Code != "2001" {
 		t.Errorf("noted it is %+v", b)
 	}
-	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 		t.Fatal(err)
 	}
 	if b := breaker(t, s); b.Hits != 1 {

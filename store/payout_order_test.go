@@ -54,7 +54,7 @@ func (x *sale) begun(t *testing.T, try int) exchange.PaymentAttempt {
 // refused makes the provider refuse an attempt, and with it the payout.
 func (x *sale) refused(t *testing.T, a exchange.PaymentAttempt) {
 	t.Helper()
-	if _, err := x.s.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
+	if _, err := x.s.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := failOrder(t, x.s, x.order.ID, "2040"); err != nil {
@@ -150,7 +150,7 @@ func TestUnknownPayoutIsNeverReplaced(t *testing.T) {
 			t.Errorf("after %q the payout is doubted %t", sub, !doubted)
 		}
 		if sub == exchange.Unknown { // another run of the step may have sent it: a refusal is of one sending
-			still, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "not_sent"})
+			still, err := x.s.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Refused, Code: "not_sent", Class: exchange.ClassBusy})
 			if err != nil || still.Status != exchange.AttemptUnknown {
 				t.Errorf("a payout that may have been sent is %s, %v", still.Status, err)
 			}
@@ -476,7 +476,7 @@ func TestForbiddenRowsOfPayouts(t *testing.T) {
 	try(x.s, "KV002", `UPDATE order_payouts SET status = 'completed', receipt = 'R', completed_at = now()`)
 	try(x.s, "KV002", `UPDATE order_payouts SET status = 'completed', receipt = 'R', completed_at = now(), paid_by = '`+a.ID.String()+`'`)
 	try(x.s, "KV001", `UPDATE orders SET status = 'completed', completed_at = now() WHERE id = '`+id+`'`)
-	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040"}); err != nil {
+	if _, err := x.s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
 		t.Fatal(err)
 	}
 	try(x.s, "KV002", attempt(id, "phone", "amount", "(SELECT id FROM holds WHERE key LIKE 'offer:%' LIMIT 1)")) // not the float

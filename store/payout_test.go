@@ -54,9 +54,9 @@ func TestAnOfficersWrongReceiptIsNoSecondPayment(t *testing.T) {
 	if _, err := completeOrder(t, x.s, x.order.ID, a.ID, proven); err != nil {
 		t.Fatal(err)
 	}
-	for _, code := range []string{exchange.CodeVouched, ""} {
+	for _, class := range []exchange.OutcomeClass{exchange.ClassVouched, ""} {
 		other := storetest.Paid(t, x.order.Price.Fiat)
-		other.Code = code
+		other.Class = class
 		_, err := completeOrder(t, x.s, x.order.ID, a.ID, other)
 		wantFault(t, err, exchange.CodeConflict)
 	}
@@ -75,7 +75,7 @@ func TestAnOfficersWrongReceiptIsNoSecondPayment(t *testing.T) {
 		t.Fatal(err)
 	}
 	vouched := storetest.Paid(t, refund.Amount)
-	vouched.Code = exchange.CodeVouched
+	vouched.Class = exchange.ClassVouched
 	_, err := completeRefund(t, s, refund.ID, b.ID, vouched)
 	wantFault(t, err, exchange.CodeConflict)
 	wantBooks(t, s)

@@ -34,7 +34,7 @@ func TestRefundPaidTwiceIsBooked(t *testing.T) {
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 	refund, _ := underpaid(t, s)
 	first := payout(t, s, refund)
-	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := failRefund(t, s, refund.ID, "refused"); err != nil {
@@ -86,7 +86,7 @@ func TestRefundFreesTheFloatOfAPayoutThatWasNotNeeded(t *testing.T) {
 	ctx, s := t.Context(), storetest.New(t)
 	refund, _ := underpaid(t, s)
 	first := payout(t, s, refund)
-	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := failRefund(t, s, refund.ID, "refused"); err != nil {
@@ -98,7 +98,7 @@ func TestRefundFreesTheFloatOfAPayoutThatWasNotNeeded(t *testing.T) {
 	}
 	_, err := failRefund(t, s, refund.ID, "refused")
 	wantFault(t, err, exchange.CodeStateConflict) // it may still move money
-	if _, err := s.RecordFailure(ctx, second.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+	if _, err := s.RecordFailure(ctx, second.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 		t.Fatal(err)
 	}
 	done := twice(t, sameRefund, func() (exchange.Refund, error) { return failRefund(t, s, refund.ID, "refused") })
@@ -116,7 +116,7 @@ func TestRefundResolvedAndThenProvenIsPaidOnce(t *testing.T) {
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 	refund, _ := underpaid(t, s)
 	a := payout(t, s, refund)
-	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "1"}); err != nil {
+	if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "1", Class: exchange.ClassFloat}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := failRefund(t, s, refund.ID, "refused"); err != nil {
@@ -143,7 +143,7 @@ func TestRefundThatWasNeverSentIsResolved(t *testing.T) {
 	officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
 	refund, _ := underpaid(t, s)
 	done := twice(t, sameRefund, func() (exchange.Refund, error) {
-		err := s.SettlePayout(ctx, exchange.PayoutOfRefund(refund.ID), uuid.Nil, exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKLMANUAL1", Code: exchange.CodeVouched}, officer)
+		err := s.SettlePayout(ctx, exchange.PayoutOfRefund(refund.ID), uuid.Nil, exchange.Observation{State: exchange.SeenSucceeded, Receipt: "UKLMANUAL1", Class: exchange.ClassVouched}, officer)
 		if err != nil {
 			return refund, err
 		}
@@ -217,7 +217,7 @@ func TestClaimStopsOtherPayoutsOfARefund(t *testing.T) {
 			ctx, x := t.Context(), &sale{s: storetest.New(t)}
 			refund, _ := underpaid(t, x.s)
 			of, first := exchange.PayoutOfRefund(refund.ID), payout(t, x.s, refund)
-			if _, err := x.s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+			if _, err := x.s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := failRefund(t, x.s, refund.ID, "refused"); err != nil {

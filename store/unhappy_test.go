@@ -187,7 +187,7 @@ func TestRefundOfAnOrderThatCanNotBeDelivered(t *testing.T) {
 	wantBalance(t, s, exchange.House(exchange.AccMomoPayout, money.KES), "1000000", "1318") // with the provider's charge of 23
 	_, err = failRefund(t, s, refund.ID, "refused")
 	wantFault(t, err, exchange.CodeStateConflict) // the payout may still move money
-	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001"}); err != nil {
+	if _, err := s.RecordFailure(ctx, first.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2001", Class: exchange.ClassCredential}); err != nil {
 		t.Fatal(err)
 	}
 	twice(t, sameRefund, func() (exchange.Refund, error) { return failRefund(t, s, refund.ID, "refused") })
@@ -375,7 +375,7 @@ func TestAttemptsKeepWhatIsCertain(t *testing.T) {
 	}
 	_, err = s.AttemptByToken(ctx, a.CallbackToken+"x")
 	wantFault(t, err, exchange.CodeNotFound)
-	failed, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"})
+	failed, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037", Class: exchange.ClassUnanswered})
 	if err != nil || failed.Status != exchange.AttemptFailed || !failed.Soft {
 		t.Errorf("failed %+v, %v", failed, err)
 	}
@@ -387,7 +387,7 @@ func TestAttemptsKeepWhatIsCertain(t *testing.T) {
 	if err != nil || out.Attempt.Status != exchange.AttemptSucceeded {
 		t.Fatalf("a late success: %+v, %v", out.Attempt, err)
 	}
-	kept, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "1"})
+	kept, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "1", Class: exchange.ClassFloat})
 	if err != nil || kept.Status != exchange.AttemptSucceeded || kept.Receipt != out.Attempt.Receipt {
 		t.Errorf("after success %+v, %v", kept, err)
 	}

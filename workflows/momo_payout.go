@@ -22,11 +22,11 @@ type MomoPayoutInput struct {
 
 // MomoPayoutResult is how an attempt ended: completed with its object, or with a reason.
 type MomoPayoutResult struct {
-	Completed bool   `json:"completed,omitempty"`
-	Reason    string `json:"reason,omitempty"`
-	Refused   bool   `json:"refused,omitempty"` // definitely not paid: another attempt may be made
-	Class     string `json:"class,omitempty"`   // of the refusal, a Class of activities
-	Code      string `json:"code,omitempty"`    // the operator's
+	Completed bool                  `json:"completed,omitempty"`
+	Reason    string                `json:"reason,omitempty"`
+	Refused   bool                  `json:"refused,omitempty"` // definitely not paid: another attempt may be made
+	Class     exchange.OutcomeClass `json:"class,omitempty"`   // of the refusal
+	Code      string                `json:"code,omitempty"`    // the operator's
 	// AttemptID is the attempt, and Try what it counts as, which may be later than the try that was asked for: the flow that
 	// owes the money may have been started again. Both are zero when nothing was sent.
 	AttemptID uuid.UUID `json:"attempt_id,omitzero"`
@@ -52,7 +52,8 @@ var payoutReasons = map[exchange.PayoutKind]map[string]Reason{
 		activities.PayoutPending: ReasonMomoUnknown, activities.PayoutDisputed: ReasonMomoDisagree, activities.PayoutRefused: ReasonMomoRefused,
 		activities.PayoutFloatShort: ReasonMomoFloat, activities.PayoutSuspended: ReasonMomoSuspended, activities.PayoutClaimed: ReasonMomoClaimed,
 		activities.PayoutTomorrow: ReasonMomoPayeeLimit, activities.PayoutUncleared: ReasonDepositScreening,
-		activities.ClassCredential: ReasonMomoCredential, activities.ClassPayeeLimit: ReasonMomoPayeeLimit, activities.ClassFloat: ReasonMomoFloat,
+		string(exchange.ClassCredential): ReasonMomoCredential, string(exchange.ClassPayeeLimit): ReasonMomoPayeeLimit,
+		string(exchange.ClassFloat): ReasonMomoFloat,
 	},
 	exchange.PayoutRefund: {
 		activities.PayoutPending: ReasonRefundUnknown, activities.PayoutDisputed: ReasonRefundDisagree, activities.PayoutRefused: ReasonRefundRefused,
@@ -102,7 +103,7 @@ func (f *momoPayout) result() MomoPayoutResult {
 		Class: f.step.Class, Code: f.step.Code, Refused: f.step.State == activities.PayoutRefused, AttemptID: f.step.AttemptID, Try: f.step.Try,
 	}
 	reason := f.reasons[f.step.State]
-	switch byClass, known := f.reasons[f.step.Class]; {
+	switch byClass, known := f.reasons[string(f.step.Class)]; {
 	case f.step.State == activities.PayoutPaid:
 		return MomoPayoutResult{Completed: true}
 	case r.Refused && known:

@@ -12,7 +12,7 @@ import (
 )
 
 // refusal is the expected result of a definite refusal.
-func refusal(reason workflows.Reason, class, code string) workflows.MomoPayoutResult {
+func refusal(reason workflows.Reason, class exchange.OutcomeClass, code string) workflows.MomoPayoutResult {
 	return workflows.MomoPayoutResult{Refused: true, Reason: string(reason), Class: class, Code: code}
 }
 
@@ -36,18 +36,18 @@ func TestMomoPayout(t *testing.T) {
 		{name: "the answer and the result are lost", plan: payer{code: "0", after: 5 * sec, deaf: true, silent: true}, want: paidOut},
 		{name: "the result is lost", plan: payer{code: "0", after: 5 * sec, silent: true}, want: paidOut, check: asked(2)},
 		{name: "the result comes late", plan: payer{code: "0", after: 40 * min}, want: paidOut, parked: []workflows.Reason{workflows.ReasonMomoUnknown}},
-		{name: "refused at the gateway", plan: payer{refuse: "403.002.1001", config: true}, want: refusal(workflows.ReasonMomoCredential, activities.ClassCredential, "403.002.1001")},
-		{name: "not sent at all", plan: payer{refuse: "not_sent", transient: true}, want: refusal(workflows.ReasonMomoRefused, activities.ClassBusy, "not_sent")},
-		{name: "the payee is not registered", plan: payer{code: "2040", after: 5 * sec}, want: refusal(workflows.ReasonMomoRefused, activities.ClassPayee, "2040")},
-		{name: "the payee's limit", plan: payer{code: "8", after: 5 * sec}, want: refusal(workflows.ReasonMomoPayeeLimit, activities.ClassPayeeLimit, "8")},
-		{name: "our float", plan: payer{code: "1", after: 5 * sec}, want: refusal(workflows.ReasonMomoFloat, activities.ClassFloat, "1")},
-		{name: "our account", plan: payer{code: "2028", after: 5 * sec}, want: refusal(workflows.ReasonMomoRefused, activities.ClassConfig, "2028")},
+		{name: "refused at the gateway", plan: payer{refuse: "403.002.1001", config: true}, want: refusal(workflows.ReasonMomoCredential, exchange.ClassCredential, "403.002.1001")},
+		{name: "not sent at all", plan: payer{refuse: "not_sent", transient: true}, want: refusal(workflows.ReasonMomoRefused, exchange.ClassBusy, "not_sent")},
+		{name: "the payee is not registered", plan: payer{code: "2040", after: 5 * sec}, want: refusal(workflows.ReasonMomoRefused, exchange.ClassPayee, "2040")},
+		{name: "the payee's limit", plan: payer{code: "8", after: 5 * sec}, want: refusal(workflows.ReasonMomoPayeeLimit, exchange.ClassPayeeLimit, "8")},
+		{name: "our float", plan: payer{code: "1", after: 5 * sec}, want: refusal(workflows.ReasonMomoFloat, exchange.ClassFloat, "1")},
+		{name: "our account", plan: payer{code: "2028", after: 5 * sec}, want: refusal(workflows.ReasonMomoRefused, exchange.ClassAccount, "2028")},
 		{
 			name: "refused, and the result is lost", plan: payer{code: "2040", after: 5 * sec, silent: true},
-			want: refusal(workflows.ReasonMomoRefused, activities.ClassDenied, "not_paid"),
+			want: refusal(workflows.ReasonMomoRefused, exchange.ClassDenied, "not_paid"),
 		},
 		{
-			name: "our credential", plan: payer{code: "2001", after: 5 * sec}, want: refusal(workflows.ReasonMomoCredential, activities.ClassCredential, "2001"),
+			name: "our credential", plan: payer{code: "2001", after: 5 * sec}, want: refusal(workflows.ReasonMomoCredential, exchange.ClassCredential, "2001"),
 			check: func(t *testing.T, w *payoutHarness) {
 				if !slices.Equal(w.rows.hits, []string{"2001"}) {
 					t.Errorf("refusals of the credential: %v", w.rows.hits)
@@ -64,7 +64,7 @@ func TestMomoPayout(t *testing.T) {
 					}
 				})
 			},
-			want:   refusal(workflows.ReasonMomoRefused, activities.ClassPayee, "2040"),
+			want:   refusal(workflows.ReasonMomoRefused, exchange.ClassPayee, "2040"),
 			parked: []workflows.Reason{workflows.ReasonMomoUnknown},
 			check:  wantsAnswer("refused by one voice"),
 		},
@@ -103,7 +103,7 @@ func TestMomoPayout(t *testing.T) {
 				w.at(3*time.Hour, func() { w.book.declared = true })
 				w.at(3*time.Hour, func() { w.command("retry") })
 			},
-			want:   refusal(workflows.ReasonMomoRefused, activities.ClassDeclared, exchange.CodeDeclared),
+			want:   refusal(workflows.ReasonMomoRefused, exchange.ClassDeclared, "declared"),
 			parked: []workflows.Reason{workflows.ReasonMomoUnknown}, check: wantsAnswer("declared too early"),
 		},
 		{
@@ -138,7 +138,7 @@ func TestMomoPayout(t *testing.T) {
 			name: "the payee gets no more today", plan: payer{}, people: func(w *payoutHarness) {
 				w.book.fault = w.during(0, time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
 			},
-			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoPayeeLimit), Class: activities.ClassPayeeDay}, check: nothingWritten,
+			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoPayeeLimit), Class: exchange.ClassPayeeDay}, check: nothingWritten,
 		},
 		{
 			name: "who sent the crypto is denied since", plan: payer{}, people: func(w *payoutHarness) {
@@ -161,11 +161,11 @@ func TestMomoPayout(t *testing.T) {
 		},
 		{
 			name: "the float is short", plan: payer{}, people: func(w *payoutHarness) { w.book.float = money.Must(money.KES, "1292") },
-			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoFloat), Class: activities.ClassFloat}, check: nothingWritten,
+			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoFloat), Class: exchange.ClassFloat}, check: nothingWritten,
 		},
 		{
 			name: "payouts are suspended", plan: payer{}, people: func(w *payoutHarness) { w.rows.suspended = true },
-			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoSuspended), Class: activities.ClassCredential}, check: nothingWritten,
+			want: workflows.MomoPayoutResult{Reason: string(workflows.ReasonMomoSuspended), Class: exchange.ClassCredential}, check: nothingWritten,
 		},
 		{
 			name: "suspended while it is open", plan: payer{code: "0", after: 5 * sec},
@@ -312,7 +312,7 @@ func TestPayoutStepsMayRunTwice(t *testing.T) {
 				}
 				want := paidOut
 				if plan.code != "0" {
-					want = refusal(workflows.ReasonMomoRefused, activities.ClassPayee, plan.code)
+					want = refusal(workflows.ReasonMomoRefused, exchange.ClassPayee, plan.code)
 					want.AttemptID, want.Try = activities.PayoutID(w.of.ID, 1), 1
 				}
 				if got := w.pay(t); got != want {

@@ -41,7 +41,7 @@ func (b *momoRefund) run(ctx workflow.Context) {
 			return
 		}
 		b.try = max(b.try, result.Try)
-		full := err == nil && result.Class == activities.ClassPayeeDay && !b.full
+		full := err == nil && result.Class == exchange.ClassPayeeDay && !b.full
 		if b.full = full; full {
 			b.awaitDay(ctx)
 			continue

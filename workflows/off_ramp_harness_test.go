@@ -72,7 +72,7 @@ type momoOutcome struct {
 
 var wasPaid = momoOutcome{after: 10 * time.Second, result: workflows.MomoPayoutResult{Completed: true}}
 
-func wasRefused(class, reason, code string) momoOutcome {
+func wasRefused(class exchange.OutcomeClass, reason, code string) momoOutcome {
 	return momoOutcome{after: 10 * time.Second, result: workflows.MomoPayoutResult{Reason: reason, Refused: true, Class: class, Code: code}}
 }
 

@@ -51,14 +51,14 @@ type payoutTries struct {
 
 // refusedPayout decides how to go on after a payout that was not made.
 func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *payoutTries) {
-	short := Reason(r.Reason) == ReasonMomoFloat || (r.Refused && r.Class == activities.ClassFloat)
+	short := Reason(r.Reason) == ReasonMomoFloat || (r.Refused && r.Class == exchange.ClassFloat)
 	if r.Refused {
 		t.next = max(t.next, r.Try) + 1
 	}
 	if !short {
 		t.short = time.Time{}
 	}
-	claimed, full := Reason(r.Reason) == ReasonMomoClaimed, r.Class == activities.ClassPayeeDay && !t.full
+	claimed, full := Reason(r.Reason) == ReasonMomoClaimed, r.Class == exchange.ClassPayeeDay && !t.full
 	if t.full = full; !claimed {
 		t.claimed = time.Time{}
 	}
@@ -69,9 +69,9 @@ func (f *offRamp) refusedPayout(ctx workflow.Context, r MomoPayoutResult, t *pay
 		f.awaitClaim(ctx, t)
 	case full:
 		f.awaitDay(ctx)
-	case r.Refused && (r.Class == activities.ClassPayee || r.Class == activities.ClassDeclared):
+	case r.Refused && (r.Class == exchange.ClassPayee || r.Class == exchange.ClassDeclared):
 		f.must(ctx, "Open the refund", func() error { return f.refund(ctx, activities.Proof{}, "payout refused: "+r.Code) })
-	case r.Refused && r.Class == activities.ClassBusy && t.busy < maxBusy:
+	case r.Refused && r.Class == exchange.ClassBusy && t.busy < maxBusy:
 		t.busy++
 		f.pause(ctx, busyPause, "Pay again", func() bool { return false })
 	case short:
@@ -105,7 +105,7 @@ func (f *offRamp) awaitFloat(ctx workflow.Context, t *payoutTries) {
 // the breaker was closed, or an operator's command. While another payout is on trial, it checks by itself.
 func (f *offRamp) awaitBreaker(ctx workflow.Context, r MomoPayoutResult) {
 	ready := func() bool { return f.floated || f.commands.hasDecision() }
-	if r.Class == activities.ClassTrial {
+	if r.Class == exchange.ClassTrial {
 		f.commands.unpark(ctx, WaitsForMomo)
 		f.mark(ctx, exchange.WaitSuspended)
 		f.pause(ctx, trialPause, "Check whether the payout on trial was accepted", ready)

@@ -361,7 +361,7 @@ func payingOut() []sell {
 		{
 			name: "declared not made by two persons: given back", status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: tried(1),
 			set: func(m *market) {
-				m.payouts = []momoOutcome{wasRefused("declared", "momo-refused", exchange.CodeDeclared)}
+				m.payouts = []momoOutcome{wasRefused("declared", "momo-refused", "declared")}
 				m.deposit(min, 1, crypto("10"))
 			},
 		},

@@ -11,6 +11,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/momo/daraja"
 )
 
 // payer is the outcome of one prompt or payout at the operator.
@@ -98,7 +99,7 @@ func (o *operator) submit(a exchange.PaymentAttempt, names exchange.Refs) exchan
 		return exchange.Submission{State: exchange.Unknown, Text: "no answer"}
 	}
 	if p.refuse != "" {
-		return exchange.Submission{State: exchange.Refused, Code: p.refuse, Transient: p.transient, Config: p.config}
+		return exchange.Submission{State: exchange.Refused, Code: p.refuse, Class: classOf(a, p.refuse), Transient: p.transient, Config: p.config}
 	}
 	o.submitted[a.ID]++
 	o.plans[a.ID], o.attempts[a.ID] = p, a
@@ -111,6 +112,17 @@ func (o *operator) submit(a exchange.PaymentAttempt, names exchange.Refs) exchan
 		return exchange.Submission{State: exchange.Unknown, Text: "no answer"}
 	}
 	return exchange.Submission{State: exchange.Accepted, Refs: names}
+}
+
+// classOf is the class of a code, as the driver derives it.
+func classOf(a exchange.PaymentAttempt, code string) exchange.OutcomeClass {
+	switch code {
+	case "403.002.1001":
+		return exchange.ClassCredential
+	case "not_sent":
+		return exchange.ClassBusy
+	}
+	return daraja.Classify(a.Direction, code)
 }
 
 // settle runs when the payer answers, or when the payout is made.
@@ -150,7 +162,7 @@ func (o *operator) finish(a exchange.PaymentAttempt, p payer, code string) {
 }
 
 func (o *operator) observe(a exchange.PaymentAttempt, code string) exchange.Observation {
-	obs := exchange.Observation{Code: code, State: exchange.SeenFailed}
+	obs := exchange.Observation{Code: code, Class: classOf(a, code), State: exchange.SeenFailed}
 	switch code {
 	case "0":
 		obs.State = exchange.SeenSucceeded

@@ -302,7 +302,7 @@ func (b *book) RecordSubmission(_ context.Context, id uuid.UUID, s exchange.Subm
 			a.CheckoutRequestID, a.MerchantRequestID = s.Refs.CheckoutRequestID, s.Refs.MerchantRequestID
 		}
 		if exchange.AttemptMachine.Allow(a.Status, to) == nil {
-			a.Status, a.ResultCode = to, s.Code
+			a.Status, a.ResultCode, a.ResultClass = to, s.Code, s.Class
 		}
 		a.SubmittedAt = b.now()
 		b.attempts[id] = a
@@ -319,7 +319,7 @@ func (b *book) RecordFailure(_ context.Context, id uuid.UUID, o exchange.Observa
 		if err := exchange.AttemptMachine.Allow(a.Status, exchange.AttemptFailed); err != nil {
 			return a, err
 		}
-		a.Status, a.Soft, a.ResultCode = exchange.AttemptFailed, o.Soft, o.Code
+		a.Status, a.Soft, a.ResultCode, a.ResultClass = exchange.AttemptFailed, o.Soft, o.Code, o.Class
 		b.attempts[id] = a
 		return a, nil
 	})

@@ -215,7 +215,7 @@ func parseStatus(body []byte) (exchange.Observation, error) {
 		},
 	}
 	if o.Code != ackCode {
-		o.Config = credentialResults[o.Code]
+		o.Config = ourFault(o.Code)
 		return o, nil
 	}
 	status := v["TransactionStatus"]

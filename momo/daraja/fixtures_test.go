@@ -48,17 +48,17 @@ var checks = map[string]func(*testing.T, []byte){
 		At:   at("2019-12-19T07:21:15Z"), Source: exchange.SourceCallback,
 	}),
 	"stk_callback_cancelled_1032.json": callback(exchange.CallbackResult, exchange.Observation{
-		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1032", Text: "Request cancelled by user",
+		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1032", Class: exchange.ClassDeclined, Text: "Request cancelled by user",
 		Refs:   exchange.Refs{MerchantRequestID: "f1e2-4b95-a71d-b30d3cdbb7a7942864", CheckoutRequestID: "ws_CO_21072024125243250722943992"},
 		Source: exchange.SourceCallback,
 	}),
 	"stk_callback_1019_sandbox.json": callback(exchange.CallbackResult, exchange.Observation{
-		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1019", Text: "Transaction has expired",
+		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1019", Class: exchange.ClassUnanswered, Text: "Transaction has expired",
 		Refs:   exchange.Refs{MerchantRequestID: "53785-65856915-1", CheckoutRequestID: "ws_CO_23052022122137653708374149"},
 		Source: exchange.SourceCallback,
 	}),
 	"stk_callback_1037_observed.json": callback(exchange.CallbackResult, exchange.Observation{
-		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1037", Text: "No response from user.",
+		State: exchange.SeenFailed, Soft: true, Transient: true, Code: "1037", Class: exchange.ClassUnanswered, Text: "No response from user.",
 		Refs: exchange.Refs{MerchantRequestID: "…", CheckoutRequestID: "…"}, Source: exchange.SourceCallback,
 	}),
 	"b2c_result_success.json": callback(exchange.CallbackResult, exchange.Observation{
@@ -67,12 +67,12 @@ var checks = map[string]func(*testing.T, []byte){
 		At:   at("2024-07-06T19:48:52Z"), Source: exchange.SourceCallback,
 	}),
 	"b2c_result_failed_2001.json": callback(exchange.CallbackResult, exchange.Observation{
-		State: exchange.SeenFailed, Config: true, Code: "2001", Text: "The initiator information is invalid.",
+		State: exchange.SeenFailed, Config: true, Code: "2001", Class: exchange.ClassCredential, Text: "The initiator information is invalid.",
 		Refs:   exchange.Refs{ConversationID: "AG_20240707_201062f6f6f5804f7a33", OriginatorConversationID: "53e3-4aa8-9fe0-8fb5e4092cdd3544366"},
 		Source: exchange.SourceCallback,
 	}),
 	"b2b_topup_result_failed_object_params.json": callback(exchange.CallbackResult, exchange.Observation{
-		State: exchange.SeenFailed, Config: true, Code: "2001", Text: "The initiator information is invalid.",
+		State: exchange.SeenFailed, Config: true, Code: "2001", Class: exchange.ClassCredential, Text: "The initiator information is invalid.",
 		Refs:   exchange.Refs{ConversationID: "AG_20200120_0000657265d5fa9ae5c0", OriginatorConversationID: "12337-23509183-5"},
 		Source: exchange.SourceCallback,
 	}),
@@ -82,7 +82,7 @@ var checks = map[string]func(*testing.T, []byte){
 		At:   at("2021-11-14T10:27:11Z"), Reference: "SKC82PACB8", Source: exchange.SourceCallback,
 	}),
 	"reversal_result_failed_R000002.json": callback(exchange.CallbackReversal, exchange.Observation{
-		State: exchange.SeenFailed, Code: "R000002", Text: "The OriginalTransactionID is invalid.",
+		State: exchange.SeenFailed, Code: "R000002", Class: exchange.ClassDenied, Text: "The OriginalTransactionID is invalid.",
 		Refs:   exchange.Refs{ConversationID: "AG_20211114_2010573069aefb6b625a", OriginatorConversationID: "3124-481d-b706-10bdd6fbc8e21792398"},
 		Source: exchange.SourceCallback,
 	}),
@@ -114,10 +114,10 @@ var checks = map[string]func(*testing.T, []byte){
 	"stk_query_response_success.json":              query(200, exchange.SeenNoAnswer), // about a prompt that the test did not query
 	"stk_query_still_processing_500_001_1001.json": query(500, exchange.SeenNoAnswer),
 
-	"error_400_002_02_invalid_callbackurl.json":    submission(endpointPrompt, 400, exchange.Submission{State: exchange.Refused, Config: true, Code: "400.002.02", Text: "Bad Request - Invalid CallBackURL"}),
-	"error_400_002_02_invalid_phonenumber.json":    submission(endpointPrompt, 400, exchange.Submission{State: exchange.Refused, Code: "400.002.02", Text: "Bad Request - Invalid PhoneNumber"}),
-	"error_400_002_02_invalid_shortcode.json":      submission(endpointPrompt, 400, exchange.Submission{State: exchange.Refused, Config: true, Code: "400.002.02", Text: "Bad Request - Invalid BusinessShortCode"}),
-	"error_401_002_01_invalid_token.json":          submission(endpointPayout, 401, exchange.Submission{State: exchange.Refused, Config: true, Transient: true, Code: "401.002.01", Text: "Error Occurred - Invalid Access Token"}),
+	"error_400_002_02_invalid_callbackurl.json":    submission(endpointPrompt, 400, exchange.Submission{State: exchange.Refused, Config: true, Code: "400.002.02", Class: exchange.ClassConfig, Text: "Bad Request - Invalid CallBackURL"}),
+	"error_400_002_02_invalid_phonenumber.json":    submission(endpointPrompt, 400, exchange.Submission{State: exchange.Refused, Code: "400.002.02", Class: exchange.ClassConfig, Text: "Bad Request - Invalid PhoneNumber"}),
+	"error_400_002_02_invalid_shortcode.json":      submission(endpointPrompt, 400, exchange.Submission{State: exchange.Refused, Config: true, Code: "400.002.02", Class: exchange.ClassConfig, Text: "Bad Request - Invalid BusinessShortCode"}),
+	"error_401_002_01_invalid_token.json":          submission(endpointPayout, 401, exchange.Submission{State: exchange.Refused, Config: true, Transient: true, Code: "401.002.01", Class: exchange.ClassCredential, Text: "Error Occurred - Invalid Access Token"}),
 	"error_500_002_1001_duplicate_originator.json": submission(endpointPayout, 500, exchange.Submission{State: exchange.Accepted, Code: "500.002.1001", Text: "Duplicate OriginatorConversationID."}),
 	"error_500_002_1001_system_internal.json":      submission(endpointPayout, 500, exchange.Submission{State: exchange.Unknown, Code: "500.002.1001", Text: "System internal error."}),
 

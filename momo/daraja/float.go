@@ -30,7 +30,7 @@ type topUpRequest struct {
 // arrives at the movement's own address of kind "result". The API can't move the money back.
 func (c *Client) MoveFloat(ctx context.Context, m exchange.FloatMove) exchange.Submission {
 	if err := c.payoutsOffered(); err != nil {
-		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: err.Error(), Config: true}
+		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Class: exchange.ClassConfig, Text: err.Error(), Config: true}
 	}
 	shillings, err := wholeShillings(m.Amount)
 	if err != nil {

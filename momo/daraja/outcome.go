@@ -30,29 +30,30 @@ type gatewayRule struct {
 	at      []endpoint
 	message string
 	verdict verdict
+	class   exchange.OutcomeClass // of the refusal
 }
 
 // Throttling happens before a prompt reaches the payment system, so there it is a refusal. For payouts even that is unknown:
 // the attempt is sent again under the same id, or its status is queried.
 var gatewayRules = []gatewayRule{
 	// Portal, error tables of Express, C2B and B2C; production note: HTTP 404 carries token errors too.
-	{codes: []string{"400.003.01", "401.002.01", "401.003.01", "404.001.03", "404.001.04"}, verdict: verdictToken},
+	{codes: []string{"400.003.01", "401.002.01", "401.003.01", "404.001.03", "404.001.04"}, verdict: verdictToken, class: exchange.ClassCredential},
 	// Production note: a token that is older than a product of the application fails with 401 until it is renewed. When a
 	// new one fails too, the product is not enabled.
-	{codes: []string{"401"}, verdict: verdictToken},
+	{codes: []string{"401"}, verdict: verdictToken, class: exchange.ClassCredential},
 	// Portal, "Bad Request - Invalid <Field>". A payer's number is the payer's error; the rest is ours.
-	{codes: []string{"400.002.02"}, message: "Invalid PhoneNumber", verdict: verdictRefused},
-	{codes: []string{"400.002.02"}, message: "Invalid PartyA", at: []endpoint{endpointPrompt}, verdict: verdictRefused},
-	{codes: []string{"400.002.02"}, message: "Invalid PartyB", at: []endpoint{endpointPayout}, verdict: verdictRefused},
-	{codes: []string{"400.002.02", "400.002.05", "400.003.02"}, verdict: verdictConfig},
+	{codes: []string{"400.002.02"}, message: "Invalid PhoneNumber", verdict: verdictRefused, class: exchange.ClassConfig},
+	{codes: []string{"400.002.02"}, message: "Invalid PartyA", at: []endpoint{endpointPrompt}, verdict: verdictRefused, class: exchange.ClassConfig},
+	{codes: []string{"400.002.02"}, message: "Invalid PartyB", at: []endpoint{endpointPayout}, verdict: verdictRefused, class: exchange.ClassConfig},
+	{codes: []string{"400.002.02", "400.002.05", "400.003.02"}, verdict: verdictConfig, class: exchange.ClassConfig},
 	// Production: not entitled to the product, or our address is not on the shortcode's list.
-	{codes: []string{"403.002.1001"}, verdict: verdictConfig},
+	{codes: []string{"403.002.1001"}, verdict: verdictConfig, class: exchange.ClassCredential},
 	// Portal: resource not found, method not allowed.
-	{codes: []string{"404.001.01", "404.002.01", "404.003.01", "405.001"}, verdict: verdictConfig},
+	{codes: []string{"404.001.01", "404.002.01", "404.003.01", "405.001"}, verdict: verdictConfig, class: exchange.ClassConfig},
 	// Portal, Express: five messages under one code. A query with this code has no result, like the unknown of the last row.
-	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Merchant does not exist", verdict: verdictConfig},
-	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Wrong credentials", verdict: verdictConfig},
-	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Unable to lock subscriber", verdict: verdictLater},
+	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Merchant does not exist", verdict: verdictConfig, class: exchange.ClassConfig},
+	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Wrong credentials", verdict: verdictConfig, class: exchange.ClassConfig},
+	{codes: []string{"500.001.1001"}, at: []endpoint{endpointPrompt}, message: "Unable to lock subscriber", verdict: verdictLater, class: exchange.ClassBusy},
 	// Portal, B2C: an earlier submission of the same attempt arrived. The same code with "System internal error."
 	// (gathuku/laravel_mpesa#21) means nothing.
 	{codes: []string{"500.002.1001"}, at: []endpoint{endpointPayout}, message: "Duplicate OriginatorConversationID", verdict: verdictDone},
@@ -60,8 +61,8 @@ var gatewayRules = []gatewayRule{
 	{codes: []string{"500.003.1001"}, at: []endpoint{endpointRegister}, message: "already registered", verdict: verdictDone},
 	{codes: []string{"500.003.1001"}, at: []endpoint{endpointRegister}, message: "Duplicate notification info", verdict: verdictDone},
 	// Portal: spike arrest or busy, quota, maintenance.
-	{codes: []string{"500.003.02", "00.002.1001"}, at: promptAndQuestions, verdict: verdictLater},
-	{codes: []string{"500.003.03"}, at: promptAndQuestions, verdict: verdictThrottled},
+	{codes: []string{"500.003.02", "00.002.1001"}, at: promptAndQuestions, verdict: verdictLater, class: exchange.ClassBusy},
+	{codes: []string{"500.003.03"}, at: promptAndQuestions, verdict: verdictThrottled, class: exchange.ClassBusy},
 }
 
 // promptAndQuestions are the endpoints that do not move our own money.
@@ -70,17 +71,17 @@ var promptAndQuestions = []endpoint{
 	endpointPullRegister, endpointPull, endpointPayee,
 }
 
-// judge finds the row for an error envelope.
-func judge(at endpoint, code, message string) verdict {
+// ruleFor finds the row for an error envelope; without one the verdict is unknown.
+func ruleFor(at endpoint, code, message string) gatewayRule {
 	message = strings.ToLower(message)
 	for _, rule := range gatewayRules {
 		if slices.Contains(rule.codes, code) &&
 			(len(rule.at) == 0 || slices.Contains(rule.at, at)) &&
 			strings.Contains(message, strings.ToLower(rule.message)) {
-			return rule.verdict
+			return rule
 		}
 	}
-	return verdictUnknown
+	return gatewayRule{}
 }
 
 // turnsTokenDown reports whether a response refuses only the token. A bare 401 does too: gateways send it without a body.
@@ -89,7 +90,7 @@ func turnsTokenDown(r reply) bool {
 	if e.ErrorCode == "" {
 		return r.status == http.StatusUnauthorized
 	}
-	return judge("", e.ErrorCode.text(), e.ErrorMessage.text()) == verdictToken
+	return ruleFor("", e.ErrorCode.text(), e.ErrorMessage.text()).verdict == verdictToken
 }
 
 // ackCode is the code of an acknowledgement: the request was queued.
@@ -102,12 +103,13 @@ func (c *Client) submission(at endpoint, r reply, err error) exchange.Submission
 	}
 	e := r.envelope()
 	code, text := cut(e.ErrorCode.text(), maxCode), c.redact(e.ErrorMessage.text())
-	refused := exchange.Submission{State: exchange.Refused, Code: code, Text: text}
+	rule := ruleFor(at, code, e.ErrorMessage.text())
+	refused := exchange.Submission{State: exchange.Refused, Code: code, Class: rule.class, Text: text}
 	if code == "" && r.status == http.StatusUnauthorized {
-		refused.Code, refused.Transient, refused.Config = "401", true, true
+		refused.Code, refused.Class, refused.Transient, refused.Config = "401", exchange.ClassCredential, true, true
 		return refused
 	}
-	switch judge(at, code, e.ErrorMessage.text()) {
+	switch rule.verdict {
 	case verdictRefused:
 	case verdictLater:
 		refused.Transient = true
@@ -137,12 +139,12 @@ func (c *Client) unanswered(err error) exchange.Submission {
 	local, isLocal := errors.AsType[*notSentError](err)
 	switch {
 	case isToken:
-		s.State, s.Code, s.Transient, s.Config = exchange.Refused, "token", true, token.config
-		if token.config {
-			s.Code = "token_refused" // one of exchange.CredentialCodes: the consumer key is refused, not the connection
+		s.State, s.Code, s.Class, s.Transient, s.Config = exchange.Refused, "token", exchange.ClassBusy, true, token.config
+		if token.config { // the consumer key is refused, not the connection
+			s.Code, s.Class = "token_refused", exchange.ClassCredential
 		}
 	case isLocal:
-		s.State, s.Code, s.Transient, s.Config = exchange.Refused, "not_sent", !local.config, local.config
+		s.State, s.Code, s.Class, s.Transient, s.Config = exchange.Refused, "not_sent", exchange.ClassBusy, !local.config, local.config
 	}
 	return s
 }
@@ -152,7 +154,7 @@ const codeInvalid = "invalid"
 
 // invalid refuses a request before sending it. The text names the field and the rule.
 func invalid(format string, args ...any) exchange.Submission {
-	return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: fmt.Sprintf(format, args...)}
+	return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Class: exchange.ClassConfig, Text: fmt.Sprintf(format, args...)}
 }
 
 // noAnswer is the observation of a source that could not be reached.

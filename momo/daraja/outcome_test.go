@@ -281,7 +281,7 @@ func TestQueryOutcomes(t *testing.T) {
 func TestResultCodes(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		table map[string]outcome
+		table map[string]result
 		want  string // code:letter, where S is success, F failure, P pending, U unknown; s soft, c config, t transient
 	}{
 		{"prompt", promptResults, "0:S 1:F 2:F 3:F 4:F 8:Fc 17:Ft 26:Ft 1001:Ft 1019:Fst 1025:F 9999:F 1032:Fst 1037:Fst 2001:F 2028:Fc SFC_IC0003:Fc 8006:F 4999:P 77:U :U"},

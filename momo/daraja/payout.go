@@ -44,7 +44,7 @@ const payoutRemark = "Payout"
 // sent.
 func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) exchange.Submission {
 	if err := c.payoutsOffered(); err != nil {
-		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: err.Error(), Config: true}
+		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Class: exchange.ClassConfig, Text: err.Error(), Config: true}
 	}
 	limits := c.Capabilities()
 	amount, err := checkAttempt(a, exchange.Payout, limits.MinPayout, limits.MaxPayout)
@@ -64,7 +64,7 @@ func (c *Client) SubmitPayout(ctx context.Context, a exchange.PaymentAttempt) ex
 	}
 	if c.cfg.CheckPayees {
 		if payee, err := c.CheckPayee(ctx, a.Phone); err == nil && !payee.Known {
-			return exchange.Submission{State: exchange.Refused, Code: codeUnregistered, Text: "the operator reports that the number is not registered"}
+			return exchange.Submission{State: exchange.Refused, Code: codeUnregistered, Class: exchange.ClassPayee, Text: "the operator reports that the number is not registered"}
 		}
 	}
 	r, err := c.post(ctx, endpointPayout, payoutRequest{
@@ -132,7 +132,7 @@ type reversalRequest struct {
 // none). It is safe to call twice: a collection is reversed once, and the second result has code R000001.
 func (c *Client) Reverse(ctx context.Context, a exchange.PaymentAttempt, receipt string, amount money.Amount) exchange.Submission {
 	if err := c.initiatorKnown(); err != nil {
-		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Text: err.Error(), Config: true}
+		return exchange.Submission{State: exchange.Refused, Code: codeInvalid, Class: exchange.ClassConfig, Text: err.Error(), Config: true}
 	}
 	shillings, err := wholeShillings(amount)
 	if err != nil {

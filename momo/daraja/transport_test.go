@@ -142,7 +142,7 @@ func TestTokenFailures(t *testing.T) {
 			for _, s := range []exchange.Submission{
 				c.SubmitCollection(t.Context(), testAttempt(exchange.Collection)), c.SubmitPayout(t.Context(), testAttempt(exchange.Payout)),
 			} {
-				if s.State != exchange.Refused || !s.Transient || s.Config != row.config || (s.Code == "token_refused") != row.config || exchange.CredentialCode(s.Code) != row.config {
+				if s.State != exchange.Refused || !s.Transient || s.Config != row.config || (s.Code == "token_refused") != row.config || s.Class.StopsPayouts() != row.config {
 					t.Errorf("got %+v", s)
 				}
 			}

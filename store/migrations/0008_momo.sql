@@ -19,7 +19,10 @@ CREATE TABLE payment_attempts (
     merchant_request_id text            NOT NULL DEFAULT '',
     checkout_request_id text            NOT NULL DEFAULT '',
     conversation_id     text            NOT NULL DEFAULT '',
-    result_code         text            NOT NULL DEFAULT '',
+    result_code         text            NOT NULL DEFAULT '', -- the provider's, which only its driver interprets
+    -- What the code means. The rules rest on it and never on the code.
+    result_class        text            NOT NULL DEFAULT '' CHECK (result_class IN ('', 'payee', 'payee_limit', 'float', 'busy', 'config',
+                                            'credential', 'account', 'denied', 'declared', 'vouched', 'declined', 'payer', 'unanswered')),
     result_text         text            NOT NULL DEFAULT '',
     receipt             text            NOT NULL DEFAULT '',
     moved               zero_or_more    NOT NULL DEFAULT 0,
@@ -31,7 +34,10 @@ CREATE TABLE payment_attempts (
     version             bigint          NOT NULL DEFAULT 1,
     CONSTRAINT payment_attempts_token_key UNIQUE (token_hash),
     CONSTRAINT payment_attempts_direction CHECK (direction = 'payout' OR refund_id IS NULL),
-    CONSTRAINT payment_attempts_proof CHECK (status <> 'succeeded' OR (receipt <> '' AND moved > 0))
+    CONSTRAINT payment_attempts_proof CHECK (status <> 'succeeded' OR (receipt <> '' AND moved > 0)),
+    -- Officers find a receipt of money that moved, and declare money that did not.
+    CONSTRAINT payment_attempts_class CHECK ((result_class <> 'vouched' OR status = 'succeeded')
+        AND (result_class <> 'declared' OR status IN ('refused', 'failed')))
 );
 -- While one attempt may still move money, a second must not begin: one collection of an order, one payout of a refund.
 CREATE UNIQUE INDEX payment_attempts_open_key ON payment_attempts (order_id, direction, coalesce(refund_id, '00000000-0000-0000-0000-000000000000'))
@@ -71,9 +77,9 @@ CREATE TRIGGER payment_attempts_breaker BEFORE INSERT ON payment_attempts FOR EA
 CREATE TRIGGER payment_attempts_payee_day BEFORE INSERT ON payment_attempts FOR EACH ROW WHEN (NEW.direction = 'payout')
     EXECUTE FUNCTION check_payee_day();
 CREATE TRIGGER payment_attempts_declared BEFORE UPDATE ON payment_attempts FOR EACH ROW
-    WHEN (NEW.result_code = 'declared' AND OLD.result_code <> 'declared') EXECUTE FUNCTION check_declared();
+    WHEN (NEW.result_class = 'declared' AND OLD.result_class <> 'declared') EXECUTE FUNCTION check_declared();
 CREATE TRIGGER payment_attempts_vouched BEFORE UPDATE ON payment_attempts FOR EACH ROW
-    WHEN (NEW.direction = 'payout' AND NEW.result_code = 'vouched' AND OLD.result_code <> 'vouched') EXECUTE FUNCTION check_vouched();
+    WHEN (NEW.direction = 'payout' AND NEW.result_class = 'vouched' AND OLD.result_class <> 'vouched') EXECUTE FUNCTION check_vouched();
 CREATE TRIGGER payment_attempts_sent BEFORE UPDATE ON payment_attempts FOR EACH ROW
     WHEN (NEW.direction = 'payout' AND OLD.status = 'unknown' AND NEW.status = 'refused') EXECUTE FUNCTION refuse_refusal_of_unknown();
 
@@ -352,14 +358,8 @@ CREATE INDEX momo_callbacks_standing_idx ON momo_callbacks (received_at) WHERE s
 CREATE INDEX momo_callbacks_float_idx ON momo_callbacks (float_move_id, received_at) WHERE float_move_id IS NOT NULL;
 CALL append_only('momo_callbacks');
 
--- The results with which the provider refuses our own credential, or our right to pay out. Repeating such a payout
--- locks the credential.
-CREATE TABLE momo_credential_codes (code text PRIMARY KEY);
-INSERT INTO momo_credential_codes (code) VALUES
-    ('11'), ('18'), ('20'), ('21'), ('22'), ('2001'), ('2006'), ('2028'), ('8006'), ('TP40153'),
-    ('token_refused'), ('401'), ('400.003.01'), ('401.002.01'), ('401.003.01'), ('403.002.1001'), ('404.001.03'), ('404.001.04');
-
--- The breaker of a provider: two such results in a row open it, and while it is open no payout begins. A single one
+-- The breaker of a provider: two results in a row with which it refuses our own credential, or our right to pay out,
+-- open it, because repeating such a payout locks the credential, and while it is open no payout begins. A single one
 -- stops only its own payout. A refusal counts once per payout, and a payee refused before later payouts succeeded does
 -- not count again. An officer closes the breaker; then one payout at a time is on trial, whatever else is open, until
 -- the provider accepts one. A trial payout without a response blocks the next one for two minutes.
@@ -388,7 +388,7 @@ CREATE TRIGGER momo_breakers_guarded BEFORE INSERT OR UPDATE ON momo_breakers FO
 -- settled.
 CREATE TABLE momo_credential_hits (
     attempt_id uuid        PRIMARY KEY REFERENCES payment_attempts (id),
-    code       text        NOT NULL REFERENCES momo_credential_codes (code),
+    code       text        NOT NULL CHECK (char_length(code) <= 40),
     at         timestamptz NOT NULL DEFAULT now(),
     closings   int         NOT NULL DEFAULT 0,
     takings    int         NOT NULL DEFAULT 0

@@ -1,4 +1,4 @@
--- The result code of an attempt that officers declared unpaid requires their attestation.
+-- The class of an attempt that officers declared unpaid requires their attestation.
 CREATE OR REPLACE FUNCTION check_declared() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF NOT EXISTS (SELECT FROM payout_attestations w WHERE w.attempt_id = NEW.id) THEN
