@@ -2,26 +2,28 @@ package activities
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
+	"kivuko/momo"
 )
 
 // PaymentState is the known state of a collection.
-type PaymentState string
+type PaymentState = momo.State
 
-// The states that a check of a collection can find.
+// The states that a check of a collection can find. A paid one is booked too.
 const (
-	PaymentPending  PaymentState = "pending"  // nothing is proven either way
-	PaymentClaimed  PaymentState = "claimed"  // one source says paid, and no other confirms or denies it
-	PaymentReceipt  PaymentState = "receipt"  // the operator says paid, but no receipt is known
-	PaymentDisputed PaymentState = "disputed" // the sources contradict each other
-	PaymentPaid     PaymentState = "paid"     // proven and booked
-	PaymentDeclined PaymentState = "declined" // the payer declined
-	PaymentFailed   PaymentState = "failed"   // not paid
+	PaymentPending  = momo.Pending
+	PaymentClaimed  = momo.Claimed
+	PaymentReceipt  = momo.Receipt
+	PaymentDisputed = momo.Disputed
+	PaymentPaid     = momo.Paid
+	PaymentDeclined = momo.Declined
+	PaymentFailed   = momo.Failed
 )
 
 // ConfirmInput asks for a check of an attempt. A thorough check also reads the operator's statement, which is too slow for
@@ -54,13 +56,9 @@ type Confirmed struct {
 
 // Limits of reading the operator's statement.
 const (
-	// statementLead is how long before the prompt the statement is read, for clocks that differ.
-	statementLead = 5 * time.Minute
 	// statementWindow is what the operator's statement holds, less a margin.
 	statementWindow = 47 * time.Hour
 	maxPages        = 20
-	// promptLife is the time after which a prompt can't be accepted any more: it stays on the phone for one to three minutes.
-	promptLife = 5 * time.Minute
 )
 
 // ConfirmPayment checks the outcome of a collection and books it when two different sources say that it was paid. A single
@@ -84,76 +82,66 @@ func (m *Momo) ConfirmPayment(ctx context.Context, in ConfirmInput) (Confirmed, 
 }
 
 func (m *Momo) examine(ctx context.Context, a exchange.PaymentAttempt, in ConfirmInput) (Confirmed, error) {
-	e, err := m.gather(ctx, a)
+	e, order, err := m.gather(ctx, a)
 	if err != nil {
 		return Confirmed{}, err
 	}
+	e.Thorough = in.Thorough
 	if in.Vouch.CommandID != uuid.Nil {
 		c, err := m.Store.UseCommand(ctx, in.Vouch.CommandID, in.Vouch.Object.Type, in.Vouch.Object.ID)
 		if err != nil {
 			return Confirmed{}, err
 		}
-		e.vouchedFor = exchange.ReceiptIn(c.Note)
+		e.Vouched = exchange.ReceiptIn(c.Note)
 	}
-	found := e.judge()
-	if found.state != PaymentPaid && e.wantsStatement(found.state, in.Thorough, m.Now()) {
+	v := momo.Judge(e)
+	if v.WantsStatement {
 		if err := m.readStatement(ctx, &e); err != nil {
 			activity.GetLogger(ctx).Warn("the operator's statement could not be read", "attempt", a.ID, "code", exchange.CodeOf(err))
 		}
-		found = e.judge()
+		v = momo.Judge(e)
 	}
-	switch found.state {
-	case PaymentPaid:
-		return m.acceptFirst(ctx, e, found)
-	case PaymentFailed, PaymentDeclined:
-		return m.fail(ctx, e, found)
-	case PaymentPending:
-		if e.neverStarted(m.Now()) {
-			return m.fail(ctx, e, neverStarted)
-		}
-		if failedBefore(e.attempt) {
-			return m.fail(ctx, e, finding{state: PaymentFailed, failure: exchange.Observation{
-				State: exchange.SeenFailed, Soft: e.attempt.Soft, Code: e.attempt.ResultCode,
-			}})
-		}
-	case PaymentClaimed, PaymentReceipt, PaymentDisputed: // nothing is decided
+	switch v.State {
+	case momo.Paid:
+		return m.acceptFirst(ctx, e.Attempt, order, v)
+	case momo.Failed, momo.Declined:
+		return m.fail(ctx, e.Attempt, order, v)
+	default: // nothing is decided
+		return m.unsettled(ctx, e.Attempt, order, v.State)
 	}
-	return m.unsettled(ctx, e, found)
 }
 
 // gather reads every source that answers at once.
-func (m *Momo) gather(ctx context.Context, a exchange.PaymentAttempt) (evidence, error) {
+func (m *Momo) gather(ctx context.Context, a exchange.PaymentAttempt) (momo.Evidence, exchange.Order, error) {
+	var order exchange.Order
 	stored, err := m.Store.Callbacks(ctx, a.ID)
 	if err != nil {
-		return evidence{}, err
+		return momo.Evidence{}, order, err
 	}
-	said := m.read(ctx, a, stored)
-	if a, err = m.adopt(ctx, a, said); err != nil {
-		return evidence{}, err
+	e := momo.Evidence{Reports: reportsOf(ctx, m.Operator, a.ID, stored), Now: m.Now()}
+	if e.Attempt, err = m.adopt(ctx, a, e.Reports); err != nil {
+		return e, order, err
 	}
-	e := evidence{attempt: a, callback: strongest(matching(a, said))}
-	if e.order, err = m.Store.OrderByID(ctx, a.OrderID); err != nil {
-		return evidence{}, err
+	if order, err = m.Store.OrderByID(ctx, a.OrderID); err != nil {
+		return e, order, err
 	}
 	if err := m.siblings(ctx, &e); err != nil {
-		return evidence{}, err
+		return e, order, err
 	}
-	rows, err := m.Store.ReceiptsFor(ctx, a.Reference)
-	if err != nil {
-		return evidence{}, err
+	if e.Receipts, err = m.Store.ReceiptsFor(ctx, a.Reference); err != nil {
+		return e, order, err
 	}
-	e.add(rows)
-	if e.judge().state != PaymentPaid {
-		e.query = m.Operator.Resolve(ctx, a)
+	if momo.Judge(e).State != momo.Paid {
+		e.Query = m.Operator.Resolve(ctx, e.Attempt)
 	}
-	return e, nil
+	return e, order, nil
 }
 
 // siblings reads the order's other prompts, which share the reference: the receipt of one prompt is no evidence for another.
-func (m *Momo) siblings(ctx context.Context, e *evidence) error {
+func (m *Momo) siblings(ctx context.Context, e *momo.Evidence) error {
 	for n := 1; ; n++ {
-		id := CollectionID(e.attempt.OrderID, n)
-		if id == e.attempt.ID {
+		id := CollectionID(e.Attempt.OrderID, n)
+		if id == e.Attempt.ID {
 			continue
 		}
 		other, err := m.Store.Attempt(ctx, id)
@@ -164,37 +152,20 @@ func (m *Momo) siblings(ctx context.Context, e *evidence) error {
 			return err
 		}
 		if other.Status == exchange.AttemptSucceeded {
-			e.claimed = append(e.claimed, other.Receipt)
+			e.Taken = append(e.Taken, other.Receipt)
 		}
-		e.rivals = e.rivals || (other.Status == exchange.AttemptFailed && other.Soft)
+		e.Rivals = e.Rivals || (other.Status == exchange.AttemptFailed && other.Soft)
 	}
-}
-
-// read parses stored callbacks. It skips a callback that can't be read; other sources decide then.
-func (m *Momo) read(ctx context.Context, a exchange.PaymentAttempt, stored []exchange.MomoCallback) []exchange.Observation {
-	var said []exchange.Observation
-	for _, c := range stored {
-		if c.Kind != exchange.CallbackResult {
-			continue
-		}
-		seen, err := m.Operator.ParseCallback(c.Kind, c.Body)
-		if err != nil {
-			activity.GetLogger(ctx).Warn("a stored callback can't be read", "attempt", a.ID, "callback", c.ID)
-			continue
-		}
-		said = append(said, seen...)
-	}
-	return said
 }
 
 // adopt takes the operator's ids of a prompt from a callback at the attempt's own address, when the response to the
 // submission was lost.
-func (m *Momo) adopt(ctx context.Context, a exchange.PaymentAttempt, said []exchange.Observation) (exchange.PaymentAttempt, error) {
+func (m *Momo) adopt(ctx context.Context, a exchange.PaymentAttempt, reports []momo.Report) (exchange.PaymentAttempt, error) {
 	if a.CheckoutRequestID != "" || (a.Status != exchange.AttemptCreated && a.Status != exchange.AttemptUnknown) {
 		return a, nil
 	}
-	for _, o := range said {
-		if o.Refs.CheckoutRequestID != "" {
+	for _, o := range reports {
+		if o.Kind == exchange.CallbackResult && o.Refs.CheckoutRequestID != "" {
 			return m.Store.RecordSubmission(ctx, a.ID, exchange.Submission{State: exchange.Accepted, Refs: o.Refs})
 		}
 	}
@@ -202,9 +173,9 @@ func (m *Momo) adopt(ctx context.Context, a exchange.PaymentAttempt, said []exch
 }
 
 // readStatement reads the operator's statement since the prompt and stores the matching receipts.
-func (m *Momo) readStatement(ctx context.Context, e *evidence) error {
-	now := m.Now()
-	from := e.attempt.CreatedAt.Add(-statementLead)
+func (m *Momo) readStatement(ctx context.Context, e *momo.Evidence) error {
+	now := e.Now
+	from := e.Attempt.CreatedAt.Add(-momo.StatementLead)
 	if oldest := now.Add(-statementWindow); from.Before(oldest) {
 		from = oldest
 	}
@@ -215,16 +186,16 @@ func (m *Momo) readStatement(ctx context.Context, e *evidence) error {
 		}
 		offset = next
 		for _, row := range rows {
-			if row.State != exchange.SeenSucceeded || !sameReference(row.Reference, e.attempt.Reference) {
+			if row.State != exchange.SeenSucceeded || !strings.EqualFold(strings.TrimSpace(row.Reference), e.Attempt.Reference) {
 				continue
 			}
 			if err := m.Store.SaveReceipt(ctx, row); err != nil {
 				return err
 			}
-			e.add([]exchange.Observation{row})
+			e.Receipts = append(e.Receipts, row)
 		}
 		if !more {
-			e.statementRead = true
+			e.StatementRead = true
 			return nil
 		}
 	}
@@ -232,15 +203,15 @@ func (m *Momo) readStatement(ctx context.Context, e *evidence) error {
 }
 
 // acceptFirst books the first proven receipt that no other attempt uses.
-func (m *Momo) acceptFirst(ctx context.Context, e evidence, found finding) (Confirmed, error) {
-	for _, o := range found.proven {
-		c, err := m.accept(ctx, e.attempt, o)
+func (m *Momo) acceptFirst(ctx context.Context, a exchange.PaymentAttempt, order exchange.Order, v momo.Verdict) (Confirmed, error) {
+	for _, o := range v.Receipts {
+		c, err := m.accept(ctx, a, o)
 		if exchange.CodeOf(err) == exchange.CodeConflict {
 			continue // the receipt is another attempt's
 		}
 		return c, err
 	}
-	return m.unsettled(ctx, e, finding{state: PaymentPending})
+	return m.unsettled(ctx, a, order, momo.Pending)
 }
 
 func (m *Momo) accept(ctx context.Context, a exchange.PaymentAttempt, o exchange.Observation) (Confirmed, error) {
@@ -262,29 +233,24 @@ func owed(out exchange.PaymentOutcome) bool {
 	return late && out.Refund.ID != uuid.Nil && out.Refund.Status != exchange.RefundCompleted
 }
 
-func (m *Momo) fail(ctx context.Context, e evidence, found finding) (Confirmed, error) {
-	if !failedBefore(e.attempt) {
-		if _, err := m.Store.RecordFailure(ctx, e.attempt.ID, found.failure); err != nil {
+func (m *Momo) fail(ctx context.Context, a exchange.PaymentAttempt, order exchange.Order, v momo.Verdict) (Confirmed, error) {
+	if a.Status != exchange.AttemptFailed && a.Status != exchange.AttemptRefused {
+		if _, err := m.Store.RecordFailure(ctx, a.ID, v.Proof); err != nil {
 			return Confirmed{}, err
 		}
 	}
 	return Confirmed{
-		AttemptID: e.attempt.ID, State: found.state, Soft: found.failure.Soft, Code: found.failure.Code, Order: stateOf(e.order),
+		AttemptID: a.ID, State: v.State, Soft: v.Proof.Soft, Code: v.Proof.Code, Order: stateOf(order),
 	}, nil
 }
 
-func failedBefore(a exchange.PaymentAttempt) bool {
-	return a.Status == exchange.AttemptFailed || a.Status == exchange.AttemptRefused
-}
-
 // unsettled returns an undecided result. The order's detail shows a payment whose receipt is missing.
-func (m *Momo) unsettled(ctx context.Context, e evidence, found finding) (Confirmed, error) {
-	order := e.order
-	if found.state == PaymentReceipt && order.Status == exchange.OrderPending && order.StatusDetail != exchange.WaitReceipt {
+func (m *Momo) unsettled(ctx context.Context, a exchange.PaymentAttempt, order exchange.Order, state PaymentState) (Confirmed, error) {
+	if state == momo.Receipt && order.Status == exchange.OrderPending && order.StatusDetail != exchange.WaitReceipt {
 		if err := m.Store.SetOrderDetail(ctx, order.ID, exchange.WaitReceipt); err != nil {
 			return Confirmed{}, err
 		}
 		order.StatusDetail = exchange.WaitReceipt
 	}
-	return Confirmed{AttemptID: e.attempt.ID, State: found.state, Order: stateOf(order)}, nil
+	return Confirmed{AttemptID: a.ID, State: state, Order: stateOf(order)}, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/momo"
 )
 
 // FloatOperator is the mobile money operator's interface to our accounts. daraja.Client implements it.
@@ -239,15 +240,13 @@ func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (Flo
 	if err != nil {
 		return FloatMoveStep{}, Failure(ctx, err)
 	}
-	result, answer := f.words(ctx, m, stored)
-	agreed := result.State == answer.State && (result.State == exchange.SeenFailed ||
-		(result.State == exchange.SeenSucceeded && result.Receipt != "" && result.Receipt == answer.Receipt))
-	if agreed {
+	v := momo.JudgeFloat(reportsOf(ctx, f.Operator, m.ID, stored))
+	if v.State != momo.Pending {
 		to := exchange.FloatCompleted
-		if result.State == exchange.SeenFailed {
-			to, result.Receipt = exchange.FloatFailed, ""
+		if v.State == momo.Refused {
+			to, v.Proof.Receipt = exchange.FloatFailed, ""
 		}
-		if m, err = f.Store.SettleFloatMove(ctx, m.ID, to, result, "", exchange.System("float")); err != nil {
+		if m, err = f.Store.SettleFloatMove(ctx, m.ID, to, v.Proof, "", exchange.System("float")); err != nil {
 			return FloatMoveStep{}, Failure(ctx, err)
 		}
 		f.arrived(ctx, m)
@@ -255,8 +254,8 @@ func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (Flo
 	}
 	if in.Ask {
 		m.CallbackToken = f.token(m.ID)
-		if m.Receipt = result.Receipt; m.OriginatorID == "" {
-			m.OriginatorID = result.Refs.OriginatorConversationID // its acknowledgement was lost
+		if m.Receipt = v.Result.Receipt; m.OriginatorID == "" {
+			m.OriginatorID = v.Result.Refs.OriginatorConversationID // its acknowledgement was lost
 		}
 		_ = f.Operator.QueryFloat(ctx, m) // its answer comes as a callback; a failed query is repeated
 	}
@@ -264,25 +263,4 @@ func (f *Float) CheckFloatMove(ctx context.Context, in CheckFloatMoveInput) (Flo
 		activity.GetLogger(ctx).Error("ALERT the outcome of a float movement is unknown", "move", m.ID)
 	}
 	return stepOf(m), nil
-}
-
-// words reads the operator's callbacks about a movement: its result and its last answer.
-func (f *Float) words(ctx context.Context, m exchange.FloatMove, stored []exchange.MomoCallback) (result, answer exchange.Observation) {
-	for _, c := range stored {
-		seen, err := f.Operator.ParseCallback(c.Kind, c.Body)
-		if err != nil {
-			activity.GetLogger(ctx).Warn("a stored callback can't be read", "move", m.ID, "callback", c.ID)
-			continue
-		}
-		for _, o := range seen {
-			switch {
-			case o.State != exchange.SeenSucceeded && o.State != exchange.SeenFailed:
-			case c.Kind == exchange.CallbackResult && result.State != exchange.SeenSucceeded: // a success is final
-				result = o
-			case c.Kind == exchange.CallbackStatus && answer.State != exchange.SeenSucceeded:
-				answer = o
-			}
-		}
-	}
-	return result, answer
 }

@@ -4,17 +4,17 @@ import (
 	"context"
 
 	"github.com/google/uuid"
-	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
+	"kivuko/momo"
 )
 
 // What a late check of a payout can find, besides PayoutPaid and PayoutPending.
 const (
 	// PayoutSilent means that no source claims that the payout was made.
-	PayoutSilent = "silent"
+	PayoutSilent = string(momo.Silent)
 	// PayoutDenied means that a source claimed it, and the operator has denied it twice since.
-	PayoutDenied = "denied"
+	PayoutDenied = string(momo.Denied)
 )
 
 // LatePayoutStep is the result of a late check of a payout. Exception is set when the payout was made in addition to another
@@ -42,23 +42,24 @@ func (p *Payouts) CheckLatePayout(ctx context.Context, in CheckPayoutInput) (Lat
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	h := readLateEvidence(ctx, p.Operator, a, stored)
-	state, o := h.judge()
-	if state == PayoutPending && in.Ask { // without a claim nothing is asked, because each answer starts this check again
+	e := momo.Evidence{Attempt: a, Late: true, Reports: reportsOf(ctx, p.Operator, a.ID, stored)}
+	v := momo.Judge(e)
+	if v.State == momo.Pending && in.Ask { // without a claim nothing is asked, because each answer starts this check again
 		a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
-		h.add(exchange.CallbackStatus, p.Operator.Resolve(ctx, a))
-		state, o = h.judge()
+		e.Reports = append(e.Reports, momo.Report{Kind: exchange.CallbackStatus, Observation: p.Operator.Resolve(ctx, a)})
+		v = momo.Judge(e)
 	}
-	switch state {
-	case PayoutPaid:
-		_, err = p.Store.CompletePayout(ctx, a.Pays(), a.ID, o)
-	case PayoutPending, PayoutDenied:
-		err = p.Store.DoubtPayout(ctx, a.Pays(), state == PayoutPending)
+	switch v.State {
+	case momo.Paid:
+		_, err = p.Store.CompletePayout(ctx, a.Pays(), a.ID, v.Proof)
+	case momo.Pending, momo.Denied:
+		err = p.Store.DoubtPayout(ctx, a.Pays(), v.State == momo.Pending)
+	default: // nothing to record
 	}
 	if err != nil {
 		return LatePayoutStep{}, Failure(ctx, err)
 	}
-	return p.lateStep(ctx, a.Pays(), a.ID, state)
+	return p.lateStep(ctx, a.Pays(), a.ID, string(v.State))
 }
 
 // lateStep adds the exception about a payout that was made in addition to another payment.
@@ -75,87 +76,6 @@ func (p *Payouts) lateStep(ctx context.Context, of exchange.PayoutObject, attemp
 		step.Elsewhere, err = p.Store.CryptoIsHere(ctx, of.ID)
 	}
 	return step, Failure(ctx, err)
-}
-
-// readLateEvidence reads the stored callbacks of a payout, in the order in which they came.
-func readLateEvidence(ctx context.Context, operator MomoOperator, a exchange.PaymentAttempt, stored []exchange.MomoCallback) lateEvidence {
-	h := lateEvidence{attempt: a}
-	for _, c := range stored {
-		seen, err := operator.ParseCallback(c.Kind, c.Body)
-		if err != nil {
-			activity.GetLogger(ctx).Warn("a stored callback can't be read", "attempt", a.ID, "callback", c.ID)
-			continue
-		}
-		for _, o := range seen {
-			if id := o.Refs.OriginatorConversationID; id == "" || id == a.ID.String() {
-				h.add(c.Kind, o)
-			}
-		}
-	}
-	return h
-}
-
-// lateEvidence is the evidence about one payout.
-type lateEvidence struct {
-	attempt exchange.PaymentAttempt
-	result  exchange.Observation            // the newest result that says paid
-	yes     map[string]exchange.Observation // answers that say paid, by ticket
-	no      map[string]bool                 // tickets of answers that deny it, since the last claim
-}
-
-func (h *lateEvidence) add(kind exchange.CallbackKind, o exchange.Observation) {
-	if kind != exchange.CallbackResult && kind != exchange.CallbackStatus {
-		return // no evidence about a payout
-	}
-	switch o.State {
-	case exchange.SeenSucceeded:
-		h.no = nil
-		if kind == exchange.CallbackResult {
-			h.result = o
-			return
-		}
-		if h.yes == nil {
-			h.yes = map[string]exchange.Observation{}
-		}
-		h.yes[o.Ticket] = o
-	case exchange.SeenFailed:
-		if kind != exchange.CallbackStatus {
-			return // a failed result only confirms what is recorded
-		}
-		if h.no == nil {
-			h.no = map[string]bool{}
-		}
-		h.no[o.Ticket] = true
-	case exchange.SeenPending, exchange.SeenUnknown, exchange.SeenNoAnswer: // no evidence
-	}
-}
-
-// judge returns the state: paid with the observation that proves it, denied, pending or silent.
-func (h *lateEvidence) judge() (string, exchange.Observation) {
-	e := payoutEvidence{attempt: h.attempt}
-	claimed := h.result.State == exchange.SeenSucceeded
-	if claimed && h.attempt.Status == exchange.AttemptSucceeded && h.result.Receipt == h.attempt.Receipt {
-		return PayoutPaid, h.result // already booked
-	}
-	var before exchange.Observation
-	for _, o := range h.yes {
-		switch {
-		case claimed && h.result.Receipt != "" && e.agrees(h.result, o):
-			return PayoutPaid, h.result
-		case before.Receipt != "" && e.agrees(before, o):
-			return PayoutPaid, before
-		}
-		if o.Receipt != "" {
-			before = o
-		}
-	}
-	switch {
-	case !claimed && len(h.yes) == 0:
-		return PayoutSilent, exchange.Observation{}
-	case len(h.no) > 1:
-		return PayoutDenied, exchange.Observation{}
-	}
-	return PayoutPending, exchange.Observation{}
 }
 
 // SettleLatePayout books a payout as made because our operator found it at the mobile money operator. The command's note is

@@ -6,16 +6,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
+	"kivuko/momo"
 )
 
-// This file has the ids, addresses and evidence of payouts.
+// This file has the ids, addresses and evidence of attempts.
 
 // PayoutID is the id of the try-th payout of a refund or an order, and the idempotency key at the operator. It is derived
 // from the id of the paid object, so that no repeated step can send a second payout.
@@ -78,117 +78,24 @@ func resend(ctx context.Context, operator MomoOperator, key []byte, now time.Tim
 	return exchange.Submission{State: exchange.Unknown}
 }
 
-// payoutEvidence is what the sources report about one payout.
-type payoutEvidence struct {
-	attempt  exchange.PaymentAttempt
-	result   exchange.Observation   // the result callback
-	answers  []exchange.Observation // answers to status queries
-	timedOut bool                   // the operator's queue timed out, which proves nothing
-}
-
-// listen reads the stored callbacks of a payout.
-func listen(ctx context.Context, operator MomoOperator, a exchange.PaymentAttempt, stored []exchange.MomoCallback) payoutEvidence {
-	e := payoutEvidence{attempt: a}
-	var results []exchange.Observation
+// reportsOf reads the stored callbacks of an attempt or a movement of float, in the order in which they came. It skips a
+// callback that can't be read; other sources decide then.
+func reportsOf(ctx context.Context, operator callbackReader, of uuid.UUID, stored []exchange.MomoCallback) []momo.Report {
+	var reports []momo.Report
 	for _, c := range stored {
 		seen, err := operator.ParseCallback(c.Kind, c.Body)
 		if err != nil {
-			activity.GetLogger(ctx).Warn("a stored callback can't be read", "attempt", a.ID, "callback", c.ID)
+			activity.GetLogger(ctx).Warn("a stored callback can't be read", "of", of, "callback", c.ID)
 			continue
 		}
 		for _, o := range seen {
-			if id := o.Refs.OriginatorConversationID; id != "" && id != a.ID.String() {
-				continue // about another payout
-			}
-			switch c.Kind {
-			case exchange.CallbackResult:
-				results = append(results, o)
-			case exchange.CallbackStatus:
-				e.answers = append(e.answers, o)
-			case exchange.CallbackTimeout:
-				e.timedOut = true
-			case exchange.CallbackConfirmation, exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance: // not about payouts
-			}
+			reports = append(reports, momo.Report{Kind: c.Kind, Observation: o})
 		}
 	}
-	e.result = strongest(results)
-	return e
+	return reports
 }
 
-// silent reports whether there is no evidence about the payout at all, not even a pending answer.
-func (e payoutEvidence) silent() bool {
-	for _, o := range e.answers {
-		if o.State != exchange.SeenNoAnswer {
-			return false
-		}
-	}
-	return e.result.State == "" && !e.timedOut
-}
-
-// claimed reports whether any source says that the payout was made.
-func (e payoutEvidence) claimed() bool {
-	return e.result.State == exchange.SeenSucceeded || slices.ContainsFunc(e.answers, func(o exchange.Observation) bool { return o.State == exchange.SeenSucceeded })
-}
-
-// maxQuestions is the number of unanswered queries after which the declaration of two officers counts.
-const maxQuestions = 5
-
-// judge returns the state of a payout: paid, refused, disputed or pending, with the strongest observation. A refusal by one
-// source is never enough, because other money may be sent on its account.
-func (e payoutEvidence) judge() (string, exchange.Observation) {
-	var yes, no []exchange.Observation
-	tickets := map[string]bool{}
-	for _, o := range e.answers {
-		switch o.State {
-		case exchange.SeenSucceeded:
-			yes, tickets[o.Ticket] = append(yes, o), true
-		case exchange.SeenFailed:
-			no, tickets[o.Ticket] = append(no, o), true
-		case exchange.SeenPending, exchange.SeenUnknown, exchange.SeenNoAnswer: // no evidence
-		}
-	}
-	paid, failed := e.result.State == exchange.SeenSucceeded, e.result.State == exchange.SeenFailed
-	switch {
-	case len(yes) > 0 && (len(no) > 0 || failed), paid && len(no) > 0:
-		return PayoutDisputed, e.result
-	case paid && len(yes) > 0:
-		if !e.agrees(e.result, yes[0]) {
-			return PayoutDisputed, e.result
-		}
-		return proven(e.result, yes[0])
-	case len(yes) > 1 && len(tickets) > 1:
-		if !e.agrees(yes[0], yes[1]) {
-			return PayoutDisputed, yes[0]
-		}
-		return proven(yes[0], yes[1])
-	case failed && len(no) > 0:
-		return PayoutRefused, e.result
-	case len(no) > 1 && len(tickets) > 1:
-		return PayoutRefused, no[0]
-	}
-	return PayoutPending, exchange.Observation{}
-}
-
-// proven merges two observations that confirm each other. A success without a receipt can't be booked yet.
-func proven(o, second exchange.Observation) (string, exchange.Observation) {
-	if o.Receipt == "" {
-		o.Receipt = second.Receipt
-	}
-	if o.Receipt == "" {
-		return PayoutPending, exchange.Observation{}
-	}
-	if o.Charge.Asset() == "" {
-		o.Charge = second.Charge // answers have the charge, results don't
-	}
-	return PayoutPaid, o
-}
-
-// agrees reports whether two sources describe the same payment of our amount to our payee. A missing value is no
-// contradiction.
-func (e payoutEvidence) agrees(a, b exchange.Observation) bool {
-	sameReceipt := a.Receipt == "" || b.Receipt == "" || a.Receipt == b.Receipt
-	ours := func(o exchange.Observation) bool {
-		return (!o.Amount.Positive() || o.Amount.Equal(e.attempt.Amount)) && (o.Phone == "" || o.Phone == e.attempt.Phone)
-	}
-	return sameReceipt && ours(a) && ours(b)
+// callbackReader reads what the operator posted to an address of a kind.
+type callbackReader interface {
+	ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error)
 }

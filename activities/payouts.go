@@ -11,6 +11,7 @@ import (
 	"go.temporal.io/sdk/activity"
 
 	"kivuko/exchange"
+	"kivuko/momo"
 )
 
 // PayoutStore is the database interface of payouts.
@@ -61,18 +62,21 @@ type Payouts struct {
 
 // The states of a payout. Those from PayoutFloatShort on mean that nothing was sent.
 const (
-	PayoutAccepted   = "accepted"    // the operator accepted it, or may have: query its outcome
-	PayoutPaid       = "paid"        // proven and booked
-	PayoutRefused    = "refused"     // definitely not paid
-	PayoutPending    = "pending"     // nothing is proven
-	PayoutDisputed   = "disputed"    // the sources contradict each other
-	PayoutFloatShort = "float_short" // there is not enough float to pay it from
-	PayoutSuspended  = "suspended"   // nothing is paid out while the operator refuses our credential
-	PayoutHeld       = "held"        // the mobile money operator names another payer: our operator must decide
-	PayoutClaimed    = "claimed"     // a source claims that a refused payout of the object was made
-	PayoutTomorrow   = "tomorrow"    // the payee has reached the operator's daily limit
-	PayoutUncleared  = "uncleared"   // the sender of the crypto must be screened again
+	PayoutAccepted   = "accepted"            // the operator accepted it, or may have: query its outcome
+	PayoutPaid       = string(momo.Paid)     // proven and booked
+	PayoutRefused    = string(momo.Refused)  // definitely not paid
+	PayoutPending    = string(momo.Pending)  // nothing is proven
+	PayoutDisputed   = string(momo.Disputed) // the sources contradict each other
+	PayoutFloatShort = "float_short"         // there is not enough float to pay it from
+	PayoutSuspended  = "suspended"           // nothing is paid out while the operator refuses our credential
+	PayoutHeld       = "held"                // the mobile money operator names another payer: our operator must decide
+	PayoutClaimed    = "claimed"             // a source claims that a refused payout of the object was made
+	PayoutTomorrow   = "tomorrow"            // the payee has reached the operator's daily limit
+	PayoutUncleared  = "uncleared"           // the sender of the crypto must be screened again
 )
+
+// maxQuestions is the number of unanswered queries after which the declaration of two officers counts.
+const maxQuestions = 5
 
 // codeNotPaid is the result code of a payout that only status queries prove unpaid: their answers name no code of the
 // payout.
@@ -255,7 +259,7 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 	if err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
-	e := listen(ctx, p.Operator, a, stored)
+	e := momo.Evidence{Attempt: a, Reports: reportsOf(ctx, p.Operator, a.ID, stored)}
 	if err := p.countCredentialRefusal(ctx, e); err != nil {
 		return PayoutStep{}, Failure(ctx, err)
 	}
@@ -272,23 +276,24 @@ func (p *Payouts) CheckPayout(ctx context.Context, in CheckPayoutInput) (PayoutS
 
 // countCredentialRefusal counts a result that refuses our credential as soon as it arrives, before a query would be refused
 // too.
-func (p *Payouts) countCredentialRefusal(ctx context.Context, e payoutEvidence) error {
-	if e.result.State != exchange.SeenFailed || !e.result.Class.StopsPayouts() {
+func (p *Payouts) countCredentialRefusal(ctx context.Context, e momo.Evidence) error {
+	result := momo.Judge(e).Result
+	if result.State != exchange.SeenFailed || !result.Class.StopsPayouts() {
 		return nil
 	}
-	return p.Store.NoteCredential(ctx, e.attempt.ID, e.result.Code)
+	return p.Store.NoteCredential(ctx, e.Attempt.ID, result.Code)
 }
 
 // ask queries the outcome of an attempt, unless the operator refuses our credential: more queries would lock it. An attempt
 // with an unknown outcome and no evidence may never have arrived, so it is first sent again under its own id while the
 // operator certainly remembers the id.
-func (p *Payouts) ask(ctx context.Context, e *payoutEvidence) (bool, error) {
+func (p *Payouts) ask(ctx context.Context, e *momo.Evidence) (bool, error) {
 	breaker, err := p.Store.Breaker(ctx, p.Provider)
 	if err != nil || breaker.State() == exchange.BreakerOpen {
 		return false, err
 	}
-	a := e.attempt
-	if a.Status == exchange.AttemptUnknown && e.silent() {
+	a := e.Attempt
+	if a.Status == exchange.AttemptUnknown && momo.Judge(*e).Unheard {
 		if s := resend(ctx, p.Operator, p.CallbackKey, p.Now(), a); s.State == exchange.Accepted {
 			if _, err := keepSubmission(ctx, p.Store, a.ID, s); err != nil {
 				return false, err
@@ -298,25 +303,26 @@ func (p *Payouts) ask(ctx context.Context, e *payoutEvidence) (bool, error) {
 	a.CallbackToken = payoutToken(p.CallbackKey, a.ID)
 	answer := p.Operator.Resolve(ctx, a)
 	if answer.State == exchange.SeenSucceeded || answer.State == exchange.SeenFailed {
-		e.answers = append(e.answers, answer)
+		e.Reports = append(e.Reports, momo.Report{Kind: exchange.CallbackStatus, Observation: answer})
 	}
 	return answer.State != exchange.SeenNoAnswer, nil
 }
 
-func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.PaymentAttempt, e payoutEvidence) (PayoutStep, error) {
-	state, o := e.judge()
-	if state == PayoutPending && in.Questions > maxQuestions {
+func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.PaymentAttempt, e momo.Evidence) (PayoutStep, error) {
+	v := momo.Judge(e)
+	if v.State == momo.Pending && in.Questions > maxQuestions {
 		var err error
-		if state, o, err = p.declared(ctx, e); err != nil {
+		if v, err = p.declared(ctx, a.ID, v); err != nil {
 			return PayoutStep{}, err
 		}
 	}
-	switch state {
-	case PayoutPaid:
+	o := v.Proof
+	switch v.State {
+	case momo.Paid:
 		if _, err := p.Store.CompletePayout(ctx, a.Pays(), a.ID, o); err != nil {
 			return PayoutStep{}, err
 		}
-	case PayoutRefused:
+	case momo.Refused:
 		if o.Source == exchange.SourceQuery {
 			o.Code, o.Class = codeNotPaid, exchange.ClassDenied
 		}
@@ -324,23 +330,26 @@ func (p *Payouts) conclude(ctx context.Context, in CheckPayoutInput, a exchange.
 			return PayoutStep{}, err
 		}
 		return p.refuse(ctx, a, o.Code, o.Class)
-	case PayoutDisputed:
+	case momo.Disputed:
 		activity.GetLogger(ctx).Error("the sources of a payout contradict each other", "attempt", a.ID)
+	default: // still open
 	}
-	return PayoutStep{AttemptID: a.ID, State: state, Code: o.Code}, nil
+	return PayoutStep{AttemptID: a.ID, State: string(v.State), Code: o.Code}, nil
 }
 
 // declared accepts the attestation of two officers that an attempt without an answer was not paid. If a source claims that
 // it was paid, the attestation is a dispute and not a refusal.
-func (p *Payouts) declared(ctx context.Context, e payoutEvidence) (string, exchange.Observation, error) {
-	said, err := p.Store.DeclaredUnpaid(ctx, e.attempt.ID)
+func (p *Payouts) declared(ctx context.Context, attempt uuid.UUID, v momo.Verdict) (momo.Verdict, error) {
+	said, err := p.Store.DeclaredUnpaid(ctx, attempt)
 	switch {
 	case err != nil || !said:
-		return PayoutPending, exchange.Observation{}, err
-	case e.claimed():
-		return PayoutDisputed, e.result, nil
+		return v, err
+	case v.Claimed:
+		return momo.Verdict{State: momo.Disputed, Proof: v.Result}, nil
 	}
-	return PayoutRefused, exchange.Observation{State: exchange.SeenFailed, Code: string(exchange.ClassDeclared), Class: exchange.ClassDeclared, Text: "two officers declared it unpaid", At: p.Now()}, nil
+	return momo.Verdict{State: momo.Refused, Proof: exchange.Observation{
+		State: exchange.SeenFailed, Code: string(exchange.ClassDeclared), Class: exchange.ClassDeclared, Text: "two officers declared it unpaid", At: p.Now(),
+	}}, nil
 }
 
 // SettlePayoutInput ends a payout that our operator found at the mobile money operator, or made by other means. A zero

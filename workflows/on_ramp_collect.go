@@ -168,7 +168,7 @@ func (f *onRamp) examine(ctx workflow.Context, p *prompt, in activities.ConfirmI
 			f.commands.unpark(ctx, WaitsForPayer)
 			f.tell(ctx, "the customer, who may ask for another prompt", f.order.ExpiresAt)
 		}
-	case activities.PaymentPending, activities.PaymentClaimed, activities.PaymentReceipt, activities.PaymentDisputed: // looked at again later
+	default: // nothing is decided: looked at again later
 	}
 }
 
@@ -245,7 +245,7 @@ func openReason(s activities.PaymentState) Reason {
 		return ReasonOneSource
 	case activities.PaymentDisputed:
 		return ReasonDisagree
-	case activities.PaymentPending, activities.PaymentPaid, activities.PaymentDeclined, activities.PaymentFailed: // no source reports a payment
+	default: // no source reports a payment
 	}
 	return ReasonOutcomeUnknown
 }

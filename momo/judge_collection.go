@@ -1,0 +1,183 @@
+package momo
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"kivuko/exchange"
+)
+
+// StatementLead is how long before a prompt its payment may be dated, because clocks differ.
+const StatementLead = 5 * time.Minute
+
+// promptLife is the time after which a prompt can't be accepted any more: it stays on the phone for one to three minutes.
+const promptLife = 5 * time.Minute
+
+// collection is the evidence about a collection, sorted by source.
+type collection struct {
+	Evidence
+	callback exchange.Observation // the strongest one at the attempt's own address
+}
+
+func judgeCollection(e Evidence) Verdict {
+	c := collection{Evidence: e, callback: strongest(matching(e.Attempt, results(e.Reports)))}
+	c.Receipts = slices.DeleteFunc(slices.Clone(e.Receipts), func(o exchange.Observation) bool {
+		return o.State != exchange.SeenSucceeded || e.isTaken(o.Receipt)
+	})
+	v := c.weigh()
+	v.WantsStatement = c.wantsStatement(v.State)
+	switch {
+	case v.State != Pending:
+	case c.neverStarted():
+		v.State, v.Proof = Failed, neverStarted
+	case e.Attempt.Status == exchange.AttemptFailed, e.Attempt.Status == exchange.AttemptRefused: // as it was recorded
+		v.State, v.Proof = Failed, exchange.Observation{
+			State: exchange.SeenFailed, Soft: e.Attempt.Soft, Code: e.Attempt.ResultCode, Class: e.Attempt.ResultClass,
+		}
+	}
+	return v
+}
+
+// isTaken reports whether a receipt paid for another prompt of the order.
+func (e Evidence) isTaken(receipt string) bool { return slices.Contains(e.Taken, receipt) }
+
+// weigh compares the sources.
+func (c collection) weigh() Verdict {
+	if proven := c.proven(); len(proven) > 0 {
+		return Verdict{State: Paid, Proof: proven[0], Receipts: proven}
+	}
+	paidAnswer := c.callback.State == exchange.SeenSucceeded || len(c.Receipts) > 0
+	switch {
+	case paidAnswer && c.Query.State == exchange.SeenFailed:
+		if c.callback.State != exchange.SeenSucceeded && c.Rivals {
+			return failed(c.Query) // the rows are the other prompt's
+		}
+		return Verdict{State: Disputed}
+	case c.callback.State == exchange.SeenFailed && c.Query.State == exchange.SeenSucceeded:
+		return Verdict{State: Receipt}
+	case c.Query.State == exchange.SeenSucceeded:
+		if c.callback.State == exchange.SeenSucceeded {
+			return Verdict{State: Disputed} // paid, but not as asked: amount or payer differ
+		}
+		return Verdict{State: Receipt}
+	case paidAnswer:
+		return Verdict{State: Claimed}
+	case c.callback.State == exchange.SeenFailed:
+		return failed(c.callback)
+	case c.Query.State == exchange.SeenFailed:
+		return failed(c.Query)
+	}
+	return Verdict{State: Pending}
+}
+
+func failed(o exchange.Observation) Verdict {
+	if o.Class == exchange.ClassDeclined {
+		return Verdict{State: Declined, Proof: o}
+	}
+	return Verdict{State: Failed, Proof: o}
+}
+
+// proven lists the receipts that two different sources confirm: the callback's first, then the oldest first.
+func (c collection) proven() []exchange.Observation {
+	list := c.byOfficer()
+	if o := c.callback; o.State == exchange.SeenSucceeded && o.Receipt != "" && o.Amount.Positive() && c.confirmed(o) {
+		list = append(list, o)
+	}
+	rest := slices.Clone(c.Receipts)
+	slices.SortStableFunc(rest, func(a, b exchange.Observation) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.Receipt, b.Receipt))
+	})
+	for _, r := range rest {
+		known := slices.ContainsFunc(list, func(o exchange.Observation) bool { return o.Receipt == r.Receipt })
+		if !known && r.Receipt != "" && r.Amount.Positive() && c.confirmed(r) {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// byOfficer returns the payment whose receipt our operator found, if another source names that receipt or a receipt is
+// missing.
+func (c collection) byOfficer() []exchange.Observation {
+	if c.Vouched == "" || c.isTaken(c.Vouched) {
+		return nil
+	}
+	for _, o := range append([]exchange.Observation{c.callback}, c.Receipts...) {
+		if o.State == exchange.SeenSucceeded && o.Receipt == c.Vouched && o.Amount.Positive() {
+			return []exchange.Observation{o}
+		}
+	}
+	if c.Query.State == exchange.SeenSucceeded && c.callback.Receipt == "" && len(c.Receipts) == 0 {
+		o := c.Query
+		o.Receipt, o.Amount = c.Vouched, c.Attempt.Amount
+		return []exchange.Observation{o}
+	}
+	return nil
+}
+
+// confirmed reports whether another source confirms an observation of a payment. The query names neither receipt nor amount,
+// so it confirms a callback only if that has our amount and payer, and another row only if it is from the time of the
+// prompt.
+//
+// Two rows prove a payment without the prompt's own channels, unless the prompt is still open: then they are the payment of
+// another prompt.
+func (c collection) confirmed(o exchange.Observation) bool {
+	for _, r := range c.Receipts {
+		if o.Source != exchange.SourceCallback && c.Query.State == exchange.SeenPending {
+			break
+		}
+		if r.Source != o.Source && r.Receipt == o.Receipt && r.Amount.Equal(o.Amount) {
+			return true
+		}
+	}
+	if c.Query.State != exchange.SeenSucceeded {
+		return false
+	}
+	if o.Source == exchange.SourceCallback {
+		return o.Amount.Equal(c.Attempt.Amount) && (o.Phone == "" || o.Phone == c.Attempt.Phone)
+	}
+	return !o.At.Before(c.Attempt.CreatedAt.Add(-StatementLead))
+}
+
+// wantsStatement reports whether the operator's statement could decide what the quick sources left open.
+func (c collection) wantsStatement(s State) bool {
+	switch s {
+	case Receipt, Disputed:
+		return true
+	case Pending, Claimed:
+		return c.Thorough || (c.unacknowledged() && c.overdue())
+	default: // decided without it
+		return false
+	}
+}
+
+// unacknowledged reports whether the operator never acknowledged the prompt.
+func (c collection) unacknowledged() bool {
+	return c.Attempt.CheckoutRequestID == "" &&
+		(c.Attempt.Status == exchange.AttemptCreated || c.Attempt.Status == exchange.AttemptUnknown)
+}
+
+// overdue reports whether the prompt can't be accepted any more.
+func (c collection) overdue() bool { return c.Now.Sub(c.Attempt.CreatedAt) > promptLife }
+
+// neverStarted is the failure of a prompt that the operator never acknowledged: it is too old to be accepted, and the whole
+// statement does not list it. It is soft, so late money is still watched for.
+var neverStarted = exchange.Observation{
+	State: exchange.SeenFailed, Soft: true, Code: "not_found", Class: exchange.ClassUnanswered, Text: "not in the operator's statement",
+	Source: exchange.SourceStatement,
+}
+
+// neverStarted reports whether the prompt can't have reached the payer, or can't have been paid.
+func (c collection) neverStarted() bool {
+	return c.unacknowledged() && c.StatementRead && len(c.Receipts) == 0 && c.callback.State == "" && c.overdue()
+}
+
+// matching drops callbacks about another prompt.
+func matching(a exchange.PaymentAttempt, said []exchange.Observation) []exchange.Observation {
+	return slices.DeleteFunc(said, func(o exchange.Observation) bool {
+		foreign := o.Refs.CheckoutRequestID != "" && o.Refs.CheckoutRequestID != a.CheckoutRequestID
+		return foreign || (o.Refs.MerchantRequestID != "" && a.MerchantRequestID != "" && o.Refs.MerchantRequestID != a.MerchantRequestID)
+	})
+}

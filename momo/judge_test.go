@@ -1,0 +1,266 @@
+package momo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+var (
+	asked    = money.Must(money.KES, "1294")
+	prompted = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+)
+
+func said(w exchange.EvidenceSource, s exchange.ObservationState, receipt, amount string) exchange.Observation {
+	o := exchange.Observation{Source: w, State: s, Receipt: receipt, At: prompted.Add(20 * time.Second)}
+	if amount != "" {
+		o.Amount = money.Must(money.KES, amount)
+	}
+	if s == exchange.SeenFailed {
+		o.Class = exchange.ClassUnanswered
+	}
+	return o
+}
+
+func TestTwoSourcesDecide(t *testing.T) {
+	const yes, no, pending, silent = exchange.SeenSucceeded, exchange.SeenFailed, exchange.SeenPending, exchange.SeenNoAnswer
+	callback := func(s exchange.ObservationState, receipt, amount string) exchange.Observation {
+		return said(exchange.SourceCallback, s, receipt, amount)
+	}
+	query := func(s exchange.ObservationState) exchange.Observation { return said(exchange.SourceQuery, s, "", "") }
+	notice := said(exchange.SourceConfirmation, yes, "R1", "1294")
+	row := said(exchange.SourceStatement, yes, "R1", "1294")
+	stranger := callback(yes, "R1", "1294")
+	stranger.Phone = "254799999999"
+	declined := callback(no, "", "")
+	declined.Class = exchange.ClassDeclined
+	early := row
+	early.At = prompted.Add(-time.Hour)
+	for name, c := range map[string]struct {
+		callback, query exchange.Observation
+		rows            []exchange.Observation
+		rivals          bool
+		note            string
+		want            State
+	}{
+		"no evidence":                         {want: Pending},
+		"callback alone":                      {callback: callback(yes, "R1", "1294"), query: query(silent), want: Claimed},
+		"callback and question":               {callback: callback(yes, "R1", "1294"), query: query(yes), want: Paid},
+		"callback and notice":                 {callback: callback(yes, "R1", "1294"), rows: rows(notice), want: Paid},
+		"callback and another receipt":        {callback: callback(yes, "R2", "1294"), rows: rows(notice), want: Claimed},
+		"callback and another amount":         {callback: callback(yes, "R1", "1300"), rows: rows(notice), query: query(silent), want: Claimed},
+		"too much, vouched by the question":   {callback: callback(yes, "R1", "1300"), query: query(yes), want: Disputed},
+		"another payer":                       {callback: stranger, query: query(yes), want: Disputed},
+		"another payer, vouched by a row":     {callback: stranger, query: query(yes), rows: rows(row), want: Paid},
+		"no receipt":                          {callback: callback(yes, "", "1294"), query: query(yes), want: Disputed},
+		"question alone":                      {query: query(yes), want: Receipt},
+		"question and row":                    {query: query(yes), rows: rows(row), want: Paid},
+		"question and a row from before":      {query: query(yes), rows: rows(early), want: Receipt},
+		"row alone":                           {query: query(silent), rows: rows(row), want: Claimed},
+		"row and notice":                      {query: query(silent), rows: rows(row, notice), want: Paid},
+		"row and notice, the prompt is open":  {query: query(pending), rows: rows(row, notice), want: Claimed},
+		"callback paid, question failed":      {callback: callback(yes, "R1", "1294"), query: query(no), want: Disputed},
+		"the statement settles it":            {callback: callback(yes, "R1", "1294"), query: query(no), rows: rows(row), want: Paid},
+		"callback failed, question paid":      {callback: callback(no, "", ""), query: query(yes), want: Receipt},
+		"callback failed":                     {callback: callback(no, "", ""), query: query(silent), want: Failed},
+		"question failed":                     {query: query(no), want: Failed},
+		"declined":                            {callback: declined, query: query(no), want: Declined},
+		"failed, and a row of another prompt": {query: query(no), rows: rows(row), rivals: true, want: Failed},
+		"failed, and a row":                   {query: query(no), rows: rows(row), want: Disputed},
+		"a person and a row":                  {query: query(silent), rows: rows(row), note: "R1", want: Paid},
+		"a person and another row":            {query: query(silent), rows: rows(row), note: "R9", want: Claimed},
+		"a person and the question":           {query: query(yes), note: "UKL0000001", want: Paid},
+		"a person alone":                      {query: query(silent), note: "UKL0000001", want: Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := Evidence{
+				Attempt: exchange.PaymentAttempt{Direction: exchange.Collection, Amount: asked, Phone: "254712345678", CreatedAt: prompted},
+				Reports: reports(exchange.CallbackResult, c.callback), Query: c.query, Receipts: c.rows, Rivals: c.rivals, Vouched: c.note, Now: prompted,
+			}
+			if got := Judge(e); got.State != c.want {
+				t.Errorf("judged %q, want %q", got.State, c.want)
+			}
+		})
+	}
+}
+
+func rows(list ...exchange.Observation) []exchange.Observation { return list }
+
+// reports are observations that came to one kind of address, without those that were not made.
+func reports(kind exchange.CallbackKind, list ...exchange.Observation) []Report {
+	var out []Report
+	for _, o := range list {
+		if o.State != "" {
+			out = append(out, Report{Kind: kind, Observation: o})
+		}
+	}
+	return out
+}
+
+func TestReceiptOfAnotherPromptIsNoEvidence(t *testing.T) {
+	e := Evidence{Attempt: exchange.PaymentAttempt{Amount: asked, CreatedAt: prompted}, Taken: []string{"R1"}, Now: prompted}
+	e.Receipts = rows(said(exchange.SourceConfirmation, exchange.SeenSucceeded, "R1", "1294"), said(exchange.SourceStatement, exchange.SeenSucceeded, "R1", "1294"))
+	if got := Judge(e).State; got != Pending {
+		t.Errorf("judged %q", got)
+	}
+}
+
+func TestForeignCallbacksAreDropped(t *testing.T) {
+	a := exchange.PaymentAttempt{CheckoutRequestID: "ws_CO_ours", MerchantRequestID: "m"}
+	ours := exchange.Observation{Refs: exchange.Refs{CheckoutRequestID: "ws_CO_ours", MerchantRequestID: "m"}}
+	list := []exchange.Observation{
+		{Refs: exchange.Refs{CheckoutRequestID: "ws_CO_theirs"}}, ours, {Refs: exchange.Refs{CheckoutRequestID: "ws_CO_ours", MerchantRequestID: "n"}},
+	}
+	if kept := matching(a, list); len(kept) != 1 || kept[0].Refs != ours.Refs {
+		t.Errorf("kept %+v", kept)
+	}
+}
+
+func TestPayoutNeedsTwoSources(t *testing.T) {
+	const yes, no, pending = exchange.SeenSucceeded, exchange.SeenFailed, exchange.SeenPending
+	result := func(s exchange.ObservationState) exchange.Observation {
+		return said(exchange.SourceCallback, s, "R1", "1294")
+	}
+	answer := func(s exchange.ObservationState, ticket string) exchange.Observation {
+		o := said(exchange.SourceQuery, s, "R1", "1294")
+		o.Ticket = ticket
+		return o
+	}
+	other := answer(yes, "t1")
+	other.Amount = money.Must(money.KES, "1")
+	for name, c := range map[string]struct {
+		result  exchange.Observation
+		answers []exchange.Observation
+		want    State
+	}{
+		"no evidence":                      {want: Pending},
+		"result alone":                     {result: result(yes), want: Pending},
+		"result and answer":                {result: result(yes), answers: rows(answer(yes, "t1")), want: Paid},
+		"answer alone":                     {answers: rows(answer(yes, "t1")), want: Pending},
+		"one answer twice":                 {answers: rows(answer(yes, "t1"), answer(yes, "t1")), want: Pending},
+		"two answers":                      {answers: rows(answer(yes, "t1"), answer(yes, "t2")), want: Paid},
+		"result paid, answer failed":       {result: result(yes), answers: rows(answer(no, "t1")), want: Disputed},
+		"result failed, answer paid":       {result: result(no), answers: rows(answer(yes, "t1")), want: Disputed},
+		"another amount":                   {result: result(yes), answers: rows(other), want: Disputed},
+		"failed alone":                     {result: result(no), want: Pending},
+		"failed and answer":                {result: result(no), answers: rows(answer(no, "t1")), want: Refused},
+		"two answers failed":               {answers: rows(answer(no, "t1"), answer(no, "t2")), want: Refused},
+		"answer still open":                {answers: rows(answer(pending, "t1")), want: Pending},
+		"the queue's timeout says nothing": {result: said(exchange.SourceCallback, exchange.SeenUnknown, "", ""), want: Pending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := Evidence{Attempt: exchange.PaymentAttempt{Direction: exchange.Payout, Amount: asked}}
+			e.Reports = append(reports(exchange.CallbackResult, c.result), reports(exchange.CallbackStatus, c.answers...)...)
+			if got := Judge(e).State; got != c.want {
+				t.Errorf("judged %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Only the operator's answers name its charge, which is part of the proof that is booked.
+func TestProofCarriesTheCharge(t *testing.T) {
+	const receipt = "UKL1234567"
+	answer := said(exchange.SourceQuery, exchange.SeenSucceeded, receipt, "1294")
+	for _, charge := range []money.Amount{money.Must(money.KES, "22.40"), {}} {
+		answer.Charge = charge
+		v := Judge(Evidence{Attempt: exchange.PaymentAttempt{Direction: exchange.Payout, Amount: asked}, Reports: []Report{
+			{exchange.CallbackResult, said(exchange.SourceCallback, exchange.SeenSucceeded, receipt, "1294")}, {exchange.CallbackStatus, answer},
+		}})
+		if v.State != Paid || v.Proof.Charge.Asset() != charge.Asset() || (charge.Asset() != "" && !v.Proof.Charge.Equal(charge)) {
+			t.Errorf("%s with a charge of %s, want %s", v.State, v.Proof.Charge, charge)
+		}
+	}
+}
+
+// A prompt that was never acknowledged has failed when it is too old and the whole statement lacks it, and only then.
+func TestPromptThatNeverStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		change    func(e *Evidence)
+		want      State
+		statement bool
+		code      string
+	}{
+		"too old, and not listed":    {func(*Evidence) {}, Failed, true, "not_found"},
+		"the statement was not read": {func(e *Evidence) { e.StatementRead = false }, Pending, true, ""},
+		"not too old":                {func(e *Evidence) { e.Now = prompted.Add(promptLife) }, Pending, false, ""},
+		"acknowledged":               {func(e *Evidence) { e.Attempt.CheckoutRequestID = "ws_CO_1" }, Pending, false, ""},
+		"acknowledged, but thorough": {func(e *Evidence) { e.Attempt.CheckoutRequestID, e.Thorough = "ws_CO_1", true }, Pending, true, ""},
+		"listed": {func(e *Evidence) {
+			e.Receipts = rows(said(exchange.SourceStatement, exchange.SeenSucceeded, "R1", "1294"))
+		}, Claimed, true, ""},
+		"recorded as failed": {func(e *Evidence) {
+			e.Attempt.Status, e.Attempt.Soft, e.Attempt.ResultCode = exchange.AttemptFailed, true, "7"
+		}, Failed, false, "7"},
+	} {
+		e := Evidence{
+			Attempt: exchange.PaymentAttempt{Status: exchange.AttemptUnknown, Amount: asked, CreatedAt: prompted}, StatementRead: true,
+			Now: prompted.Add(promptLife + time.Second),
+		}
+		c.change(&e)
+		if v := Judge(e); v.State != c.want || v.WantsStatement != c.statement || v.Proof.Code != c.code || (c.want == Failed && !v.Proof.Soft) {
+			t.Errorf("%s: %s, statement %t, by %+v", name, v.State, v.WantsStatement, v.Proof)
+		}
+	}
+}
+
+// What a payout's verdict says besides its state decides whether it is sent again and whether officers may declare it unpaid.
+func TestPayoutIsUnheardOrClaimed(t *testing.T) {
+	id := uuid.New()
+	o := func(s exchange.ObservationState) exchange.Observation {
+		return exchange.Observation{State: s, Ticket: "t"}
+	}
+	foreign := o(exchange.SeenSucceeded)
+	foreign.Refs.OriginatorConversationID = uuid.NewString()
+	for name, c := range map[string]struct {
+		report           Report
+		unheard, claimed bool
+	}{
+		"no report":           {Report{}, true, false},
+		"the queue timed out": {Report{exchange.CallbackTimeout, o(exchange.SeenUnknown)}, false, false},
+		"an open answer":      {Report{exchange.CallbackStatus, o(exchange.SeenPending)}, false, false},
+		"no answer":           {Report{exchange.CallbackStatus, o(exchange.SeenNoAnswer)}, true, false},
+		"an answer":           {Report{exchange.CallbackStatus, o(exchange.SeenSucceeded)}, false, true},
+		"a result":            {Report{exchange.CallbackResult, o(exchange.SeenSucceeded)}, false, true},
+		"a failed result":     {Report{exchange.CallbackResult, o(exchange.SeenFailed)}, false, false},
+		"about another":       {Report{exchange.CallbackResult, foreign}, true, false},
+	} {
+		v := Judge(Evidence{Attempt: exchange.PaymentAttempt{ID: id, Direction: exchange.Payout, Amount: asked}, Reports: []Report{c.report}})
+		if v.State != Pending || v.Unheard != c.unheard || v.Claimed != c.claimed {
+			t.Errorf("%s: %s, unheard %t, claimed %t", name, v.State, v.Unheard, v.Claimed)
+		}
+	}
+}
+
+// A movement of float counts when its result and the answer to a query agree.
+func TestFloatNeedsTwoSources(t *testing.T) {
+	result := func(s exchange.ObservationState, receipt string) Report {
+		return Report{exchange.CallbackResult, said(exchange.SourceCallback, s, receipt, "")}
+	}
+	answer := func(s exchange.ObservationState, receipt string) Report {
+		return Report{exchange.CallbackStatus, said(exchange.SourceQuery, s, receipt, "")}
+	}
+	const yes, no, open = exchange.SeenSucceeded, exchange.SeenFailed, exchange.SeenPending
+	for name, c := range map[string]struct {
+		reports []Report
+		want    State
+	}{
+		"nothing":              {nil, Pending},
+		"a result":             {[]Report{result(yes, "R1")}, Pending},
+		"result and answer":    {[]Report{answer(yes, "R1"), result(yes, "R1")}, Paid},
+		"another receipt":      {[]Report{result(yes, "R1"), answer(yes, "R2")}, Pending},
+		"no receipt":           {[]Report{result(yes, ""), answer(yes, "")}, Pending},
+		"refused":              {[]Report{result(no, ""), answer(no, "")}, Refused},
+		"they contradict":      {[]Report{result(yes, "R1"), answer(no, "")}, Pending},
+		"an answer still open": {[]Report{result(no, ""), answer(open, "")}, Pending},
+		"success is final":     {[]Report{result(yes, "R1"), result(no, ""), answer(yes, "R1")}, Paid},
+	} {
+		if v := JudgeFloat(c.reports); v.State != c.want {
+			t.Errorf("%s: %s, want %s", name, v.State, c.want)
+		}
+	}
+}
