@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"kivuko/exchange"
-	"kivuko/momo/daraja"
 )
 
 // runRegister registers our addresses for payment notices with the mobile money operator, and opens the operator's list of
@@ -31,7 +30,7 @@ func runRegister(ctx context.Context, p process, args []string) error {
 	if err := p.config.check("momo-register"); err != nil {
 		return err
 	}
-	operator, err := daraja.New(p.config.momo())
+	operator, err := p.config.openOperator()
 	if err != nil {
 		return err
 	}

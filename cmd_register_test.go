@@ -27,6 +27,7 @@ func TestRegisteredAddressesGetNotices(t *testing.T) {
 	var out bytes.Buffer
 	p := process{log: slog.New(slog.DiscardHandler), out: &out}
 	m := &p.config.Momo
+	m.Provider = "daraja"
 	m.BaseURL, m.ConsumerKey, m.ConsumerSecret = operator.URL(), sandbox.DefaultConsumerKey, sandbox.DefaultConsumerSecret
 	m.Shortcode, m.Passkey, m.CallbackURL = sandbox.DefaultShortcode, sandbox.DefaultPasskey, receiver.URL+"/cb"
 	for _, bad := range [][]string{{}, {"-number", "0712345678"}, {"more"}, {"-number", "12"}} {

@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"kivuko/api"
-	"kivuko/momo/daraja"
 	"kivuko/store"
 	"kivuko/worker"
 	"kivuko/workflows"
@@ -85,14 +84,18 @@ func apiDeps(p process, db *store.Store, temporal client.Client, metrics *promet
 	if host := hostOf(p.config.Momo.BaseURL); host != "" {
 		health["momo"] = reachable(host)
 	}
+	operator, err := p.config.operator()
+	if err != nil {
+		return api.Deps{}, err
+	}
 	payable, all := p.config.addresses()
 	return api.Deps{
 		Config: api.Config{
-			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, Operator: operatorName, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins,
+			TokenKeys: tokenKeys(p.config), Pepper: c.PINPepper, Operator: operator.name, TrustedProxies: c.TrustedProxies, CallbackSources: c.CallbackIPs, MetricsReaders: c.MetricsReaders, Origins: c.Origins,
 			SpoolDir: c.SpoolDir, StandingToken: p.config.Momo.StandingToken, RejectUnknown: p.config.Momo.RejectUnknown, Rates: rates(c.RateFactor),
 		},
 		Store: db, Flows: api.NewFlows(temporal), Health: health, Logger: p.log, Metrics: metrics,
-		Addresses: payable, AnyAddresses: all, Refuses: p.config.refuses, Notices: daraja.ParseCallback, Webhooks: hooks,
+		Addresses: payable, AnyAddresses: all, Refuses: p.config.refuses, Notices: operator.notices.ParseCallback, Answer: operator.notices.Answer, Webhooks: hooks,
 	}, nil
 }
 

@@ -19,15 +19,11 @@ import (
 	"kivuko/chain/keys"
 	"kivuko/crash"
 	"kivuko/exchange"
-	"kivuko/momo/daraja"
 	"kivuko/service"
 	"kivuko/store"
 	"kivuko/worker"
 	"kivuko/workflows"
 )
-
-// operatorName is the provider of payment attempts.
-const operatorName = exchange.ProviderDaraja
 
 // runWorker serves task queues. The configuration of a process decides which queues it can serve: only one with a master
 // key can serve a signer queue.
@@ -145,7 +141,7 @@ func (p parts) flows() ([]any, error) {
 	}
 	return []any{
 		&activities.Orders{Store: p.db, Index: worker.ParkedIndex{Client: p.temporal}},
-		&activities.OffRamps{Store: p.db, Screener: screener, Provider: operatorName}, &activities.Bank{Store: p.db},
+		&activities.OffRamps{Store: p.db, Screener: screener, Provider: p.config.Momo.Provider}, &activities.Bank{Store: p.db},
 		&activities.Escrow{Store: p.db}, &activities.Sweeps{Store: p.db}, &activities.ChainRefunds{Store: p.db},
 		&activities.Transfers{Store: p.db, Screener: screener}, &activities.Approvals{Store: p.db}, &activities.DepositWaits{Store: p.db},
 		&activities.Reconciliation{Store: p.db}, rates,
@@ -169,31 +165,20 @@ func (c Config) rates(db *store.Store) (*activities.Rates, error) {
 
 // momo creates the activities that use the mobile money operator.
 func (p parts) momo() ([]any, error) {
-	operator, err := daraja.New(p.config.momo())
+	operator, err := p.config.openOperator()
 	if err != nil {
 		return nil, err
 	}
-	rows, key := p.db, p.config.Momo.CallbackKey
+	rows, name, key := p.db, p.config.Momo.Provider, p.config.Momo.CallbackKey
 	return []any{
-		&activities.Momo{Store: rows, Operator: operator, Provider: operatorName, Now: time.Now},
-		&activities.Payouts{Store: rows, Operator: operator, Provider: operatorName, CallbackKey: key, Now: time.Now},
+		&activities.Momo{Store: rows, Operator: operator, Provider: name, Now: time.Now},
+		&activities.Payouts{Store: rows, Operator: operator, Provider: name, CallbackKey: key, Now: time.Now},
 		&activities.Refunds{Store: rows},
 		&activities.Float{
-			Store: rows, Operator: operator, Waker: worker.FloatFlows{Client: p.temporal}, Provider: operatorName, CallbackKey: key, Now: time.Now,
+			Store: rows, Operator: operator, Waker: worker.FloatFlows{Client: p.temporal}, Provider: name, CallbackKey: key, Now: time.Now,
 		},
 		&activities.Statement{Store: rows, Operator: operator, Now: time.Now},
 	}, nil
-}
-
-// momo returns the configuration of a client of the mobile money operator.
-func (c Config) momo() daraja.Config {
-	m := c.Momo
-	return daraja.Config{
-		BaseURL: m.BaseURL, ConsumerKey: m.ConsumerKey, ConsumerSecret: m.ConsumerSecret, Shortcode: m.Shortcode,
-		Passkey: m.Passkey, PayoutShortcode: m.PayoutShortcode, InitiatorName: m.Initiator,
-		SecurityCredential: m.SecurityCredential, CallbackBase: m.CallbackURL, StandingToken: m.StandingToken,
-		CheckPayees: m.Hakikisha,
-	}
 }
 
 func (c Config) buildID() string {

@@ -260,6 +260,10 @@ func (c Config) checkRules(n *need, process string) {
 	if reads("api momo momo-register", kind) {
 		c.checkStandingToken(n)
 	}
+	if reads("api flows momo momo-register", kind) {
+		_, err := c.operator()
+		n.rule(err == nil, fmt.Sprint(err))
+	}
 	if reads("workers", kind) {
 		c.checkLimits(n)
 	}

@@ -7,6 +7,8 @@ import (
 
 // MomoConfig is the mobile money operator's account of this deployment.
 type MomoConfig struct {
+	// The mobile money operator.
+	Provider string `env:"PROVIDER" envDefault:"daraja" for:"api flows momo momo-register"`
 	// The address of the operator's API. If the API process has it, `/readyz` shows whether it can be reached.
 	BaseURL string `env:"BASE_URL" for:"api momo momo-register" need:"momo momo-register" production:"https"`
 	// The key of our application at the operator.

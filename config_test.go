@@ -64,6 +64,7 @@ func TestProductionRefuses(t *testing.T) {
 		{"API_PUBLIC_URL", "http://api.example", "KIVUKO_API_PUBLIC_URL must be https"},
 		{"MASTER_KEY", "file:///var/lib/kivuko/master.key", "KIVUKO_MASTER_KEY must name a key service"},
 		{"TRON_DEVELOPMENT", "true", "KIVUKO_TRON_DEVELOPMENT must be off"},
+		{"MOMO_PROVIDER", "another", "KIVUKO_MOMO_PROVIDER must be one of: daraja"},
 		{"MOMO_DEVELOPMENT", "true", "KIVUKO_MOMO_DEVELOPMENT must be off"},
 		{"MOMO_BASE_URL", "http://operator.example", "KIVUKO_MOMO_BASE_URL must be https"},
 		{"MOMO_CALLBACK_URL", "http://api.example/x", "KIVUKO_MOMO_CALLBACK_URL must be https"},

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
+	"kivuko/momo"
 )
 
 // A callback token is the unguessable part of an attempt's callback address.
@@ -21,15 +22,6 @@ const (
 	// The operator waits eight seconds for the answer to a validation request (portal, C2B).
 	validationTimeout = 5 * time.Second
 	maxWakers         = 64
-)
-
-// callbackAnswer acknowledges a notice of the operator.
-var callbackAnswer = []byte(`{"ResultCode":"0","ResultDesc":"Accepted"}`)
-
-// The answers that reject a payment (portal, C2B result codes): unknown account, wrong amount.
-var (
-	rejectAccount = []byte(`{"ResultCode":"C2B00012","ResultDesc":"Rejected"}`)
-	rejectAmount  = []byte(`{"ResultCode":"C2B00013","ResultDesc":"Rejected"}`)
 )
 
 // momoCallback takes a notice of the mobile money operator. The operator sends each notice once, so the body is
@@ -64,30 +56,30 @@ func (s *server) momoCallback(c *call) error {
 		s.wakers.start(wake)
 	}
 	c.fc.Set("Content-Type", "application/json")
-	return c.fc.Status(http.StatusOK).Send(s.verdict(ctx, notice))
+	return c.fc.Status(http.StatusOK).Send(s.Answer(s.verdict(ctx, notice)))
 }
 
 // verdict returns the answer to a notice. All notices are accepted. Only a validation request may be rejected, and only
 // where that is configured and the store reports in time that nothing waits for the payment.
-func (s *server) verdict(ctx context.Context, n spooled) []byte {
+func (s *server) verdict(ctx context.Context, n spooled) momo.Answer {
 	if n.Kind != exchange.CallbackValidation || !s.Config.RejectUnknown || !n.Standing || n.OffRange || s.Notices == nil {
-		return callbackAnswer
+		return momo.Accept
 	}
 	seen, err := s.Notices(n.Kind, n.Body)
 	if err != nil || len(seen) != 1 {
-		return callbackAnswer
+		return momo.Accept
 	}
 	known, fits, err := s.Store.AwaitsPayment(ctx, seen[0].Reference, seen[0].Amount)
 	switch {
 	case err != nil: // better an unmatched payment than a rejected one
 		s.log.Warn("a payment is accepted without validation", "callback_id", n.ID, "error", err)
-		return callbackAnswer
+		return momo.Accept
 	case !known:
-		return rejectAccount
+		return momo.UnknownAccount
 	case !fits:
-		return rejectAmount
+		return momo.WrongAmount
 	}
-	return callbackAnswer
+	return momo.Accept
 }
 
 // toDisk keeps a notice that the database did not take. The mobile money operator sends each notice once, so the

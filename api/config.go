@@ -12,6 +12,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/momo"
 	"kivuko/store"
 )
 
@@ -138,6 +139,8 @@ type Deps struct {
 	Refuses func(exchange.Network, money.Asset) string
 	// Notices reads the operator's notices of payments to our number. With nil, only its statement is read.
 	Notices ReadNotice
+	// Answer returns what the operator expects as the answer to a notice.
+	Answer func(momo.Answer) []byte
 	// Health checks each dependency; the map's key is its name in /readyz. Without "postgres",
 	// "schema" or "temporal" the service is not ready.
 	Health map[string]func(context.Context) error

@@ -26,6 +26,7 @@ import (
 	"kivuko/chain/ethereum"
 	"kivuko/chain/tron"
 	"kivuko/exchange"
+	"kivuko/momo/daraja"
 	"kivuko/store"
 	"kivuko/store/storetest"
 )
@@ -111,10 +112,10 @@ var generous = Rates{
 func testDeps(t *testing.T, s *store.Store) Deps {
 	return Deps{
 		Config: Config{
-			TokenKeys: []TokenKey{testKey("test", 7)}, Pepper: bytes.Repeat([]byte("p"), minPepper), SpoolDir: t.TempDir(), Operator: exchange.ProviderDaraja,
+			TokenKeys: []TokenKey{testKey("test", 7)}, Pepper: bytes.Repeat([]byte("p"), minPepper), SpoolDir: t.TempDir(), Operator: daraja.Name,
 			Rates: generous, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 		},
-		Store:     s,
+		Store: s, Answer: daraja.Notices{}.Answer,
 		Addresses: map[exchange.Network]func(string) (string, error){exchange.Tron: forPeople(tron.ParseAddress)},
 		AnyAddresses: map[exchange.Network]func(string) (string, error){
 			exchange.Tron: forPeople(tron.ReadAddress), exchange.Ethereum: forPeople(ethereum.ReadAddress),

@@ -11,6 +11,7 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/momo/daraja"
 	"kivuko/store/storetest"
 )
 
@@ -120,7 +121,7 @@ func TestBreakerShowsAndIsClosed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a, err := w.store.BeginPayout(t.Context(), exchange.PayoutOfRefund(r.ID), exchange.PaymentAttempt{ID: newID(), Provider: exchange.ProviderDaraja, Reference: "Refund"})
+		a, err := w.store.BeginPayout(t.Context(), exchange.PayoutOfRefund(r.ID), exchange.PaymentAttempt{ID: newID(), Provider: daraja.Name, Reference: "Refund"})
 		if err != nil {
 			t.Fatal(err)
 		}

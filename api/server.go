@@ -41,8 +41,8 @@ func newServer(d Deps) (*server, error) {
 	if err := d.Config.Validate(); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	if d.Store == nil || d.Flows == nil {
-		return nil, fmt.Errorf("api: store and flows are required")
+	if d.Store == nil || d.Flows == nil || d.Answer == nil {
+		return nil, fmt.Errorf("api: store, flows and the answers to notices are required")
 	}
 	d.Config.setDefaults()
 	if d.Logger == nil {

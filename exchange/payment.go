@@ -54,10 +54,6 @@ var AttemptMachine = Machine[AttemptStatus]{
 	Final: []AttemptStatus{AttemptSucceeded},
 }
 
-// ProviderDaraja is the provider name of Safaricom's Daraja in payments and in their breaker. Flows branch on Capabilities,
-// never on the name.
-const ProviderDaraja = "daraja"
-
 // PaymentAttempt is one try to move mobile money. An order may have several, each in its own row; the order shows the one
 // that paid.
 type PaymentAttempt struct {
@@ -65,7 +61,7 @@ type PaymentAttempt struct {
 	Direction PaymentDirection
 	OrderID   uuid.UUID // the order that it pays or refunds
 	RefundID  uuid.UUID // set on a refund's payout
-	Provider  string    // "daraja"
+	Provider  string    // the operator's name; flows branch on Capabilities, never on it
 	Status    AttemptStatus
 	Soft      bool // failed, but a late success is still possible
 	Amount    money.Amount

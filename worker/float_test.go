@@ -102,7 +102,7 @@ func newTill(t *testing.T) *till {
 		t.Fatal(err)
 	}
 	w.part = &activities.Float{
-		Store: w.store, Operator: patient{client, w}, Waker: w, Provider: exchange.ProviderDaraja,
+		Store: w.store, Operator: patient{client, w}, Waker: w, Provider: daraja.Name,
 		CallbackKey: make([]byte, 32), Now: time.Now,
 	}
 	storetest.Float(t, w.store, money.Must(money.KES, "100000"))
@@ -278,7 +278,7 @@ func TestFloatIsWatched(t *testing.T) {
 	if got := watch(); got.Moves != 1 || got.Disagrees {
 		t.Errorf("with a movement: %+v", got)
 	}
-	state, err := w.store.FloatState(t.Context(), exchange.ProviderDaraja)
+	state, err := w.store.FloatState(t.Context(), daraja.Name)
 	if err != nil || len(state.Reports) != 4 {
 		t.Errorf("%d reports, %v", len(state.Reports), err)
 	}

@@ -72,11 +72,6 @@ type confirmation struct {
 
 // ParseCallback reads what the operator posted to an address of that kind. A callback is a claim, not a proof: it is not
 // signed. The error is a CodeMalformed exchange.Error that quotes nothing of the body. For balances use ParseBalance.
-func (c *Client) ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
-	return ParseCallback(kind, body)
-}
-
-// ParseCallback is the method of the same name for processes without a Client.
 func ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
 	if len(body) > maxCallback {
 		return nil, exchange.Errorf(exchange.CodeTooLarge, "A callback may have at most %d bytes.", maxCallback)

@@ -81,6 +81,8 @@ func (c Config) Format(f fmt.State, _ rune) {
 // issues the next, so the whole deployment should have one Client per consumer key; several work, but need more token
 // requests.
 type Client struct {
+	Notices
+
 	cfg        Config
 	base       *url.URL
 	shortcode  int64
