@@ -10,7 +10,7 @@ import (
 )
 
 // codesOfOperators are codes and fields of Daraja that can't be mistaken for anything else.
-var codesOfOperators = regexp.MustCompile(`["'](1019|1025|1032|1037|2001|2006|2028|2040|4999|8006|9999|TP40153|SFC_IC0003|R00000\d|C2B000\d\d|\d{3}\.\d{3}\.\d{2,4})["']|ResultCode"|ResultDesc|/mpesa/|stkpush`)
+var codesOfOperators = regexp.MustCompile(`["'](1019|1025|1032|1037|2001|2006|2028|2040|4999|8006|9999|TP40153|SFC_IC0003|R00000\d|C2B000\d\d|\d{3}\.\d{3}\.\d{2,4})["']|ResultCode"|ResultDesc|/mpesa/|stkpush|Utility Account`)
 
 // TestOnlyDriversKnowTheOperatorsCodes keeps the codes of the mobile money operator in its driver, so that a second operator
 // needs no change of flows, activities, store and API.

@@ -18,8 +18,8 @@ type FloatAccount struct {
 	Uncleared money.Amount `json:"uncleared"`
 }
 
-// FloatReport is the operator's report of our balances. Ticket is the id of the request; a Code other than "0" says why
-// there are no accounts in it.
+// FloatReport is the operator's report of our balances. Ticket is the id of the request. Without accounts the operator did
+// not report them, and Code and Text say why.
 type FloatReport struct {
 	Ticket   string         `json:"ticket"`
 	Code     string         `json:"code"`
@@ -28,13 +28,14 @@ type FloatReport struct {
 	At       time.Time      `json:"at,omitzero"` // the operator's time, in UTC
 }
 
-// FloatUtility and FloatWorking are the operator's names of its accounts in the report (portal, Account Balance).
+// FloatUtility and FloatWorking are our names of the operator's accounts: that which payouts leave from, and that which
+// collections are credited to.
 const (
-	FloatUtility = "Utility Account"
-	FloatWorking = "Working Account"
+	FloatUtility = "utility"
+	FloatWorking = "working"
 )
 
-// Account finds one of the reported accounts by the operator's name for it.
+// Account finds one of the reported accounts by its name.
 func (r FloatReport) Account(name string) (FloatAccount, bool) {
 	for _, a := range r.Accounts {
 		if a.Name == name {

@@ -1,6 +1,7 @@
 package daraja
 
 import (
+	"cmp"
 	"strings"
 
 	"kivuko/exchange"
@@ -72,7 +73,7 @@ type confirmation struct {
 
 // ParseCallback reads what the operator posted to an address of that kind. A callback is a claim, not a proof: it is not
 // signed. The error is a CodeMalformed exchange.Error that quotes nothing of the body. For balances use ParseBalance.
-func ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
+func (Notices) ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
 	if len(body) > maxCallback {
 		return nil, exchange.Errorf(exchange.CodeTooLarge, "A callback may have at most %d bytes.", maxCallback)
 	}
@@ -287,10 +288,7 @@ func parseConfirmation(kind exchange.CallbackKind, body []byte) (exchange.Observ
 }
 
 // ParseBalance reads the answer to Balance. Accounts is empty when the request failed.
-func (c *Client) ParseBalance(body []byte) (exchange.FloatReport, error) { return ParseBalance(body) }
-
-// ParseBalance is the method of the same name for processes without a Client.
-func ParseBalance(body []byte) (exchange.FloatReport, error) {
+func (Notices) ParseBalance(body []byte) (exchange.FloatReport, error) {
 	if len(body) > maxCallback {
 		return exchange.FloatReport{}, exchange.Errorf(exchange.CodeTooLarge, "A callback may have at most %d bytes.", maxCallback)
 	}
@@ -318,13 +316,16 @@ func ParseBalance(body []byte) (exchange.FloatReport, error) {
 	return report, nil
 }
 
+// accountNames are our names of the accounts that we use (portal, Account Balance).
+var accountNames = map[string]string{"Utility Account": exchange.FloatUtility, "Working Account": exchange.FloatWorking}
+
 // parseAccount reads "Name|KES|current|available|reserved|uncleared".
 func parseAccount(line string) (exchange.FloatAccount, error) {
 	parts := strings.Split(line, "|")
 	if len(parts) != 6 || parts[0] == "" || parts[1] != string(money.KES) {
 		return exchange.FloatAccount{}, malformed("an account")
 	}
-	account := exchange.FloatAccount{Name: parts[0]}
+	account := exchange.FloatAccount{Name: cmp.Or(accountNames[parts[0]], parts[0])}
 	for i, field := range []*money.Amount{&account.Current, &account.Available, &account.Reserved, &account.Uncleared} {
 		var err error
 		if *field, err = parseBalance(parts[2+i]); err != nil {

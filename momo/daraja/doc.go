@@ -15,7 +15,7 @@
 //
 // # Sources
 //
-// Results arrive as callbacks, which are unsigned and delivered once. ParseCallback therefore returns them as observations,
+// Results arrive as callbacks, which are unsigned and delivered once. Notices.ParseCallback therefore returns them as observations,
 // as do Resolve (a status query) and Pull (the operator's statement). Two sources must agree before money counts; the ledger
 // decides that, not this package.
 //

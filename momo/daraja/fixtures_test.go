@@ -174,7 +174,7 @@ func TestFixtures(t *testing.T) {
 
 func callback(kind exchange.CallbackKind, want exchange.Observation) func(*testing.T, []byte) {
 	return func(t *testing.T, body []byte) {
-		got, err := ParseCallback(kind, body)
+		got, err := notices.ParseCallback(kind, body)
 		if err != nil || len(got) != 1 {
 			t.Fatalf("got %+v, %v", got, err)
 		}
@@ -233,7 +233,7 @@ func foreign(t *testing.T, body []byte) {
 		exchange.CallbackResult, exchange.CallbackStatus, exchange.CallbackReversal,
 		exchange.CallbackConfirmation, exchange.CallbackValidation,
 	} {
-		if got, err := ParseCallback(kind, body); exchange.CodeOf(err) != exchange.CodeMalformed {
+		if got, err := notices.ParseCallback(kind, body); exchange.CodeOf(err) != exchange.CodeMalformed {
 			t.Errorf("%s: got %+v, %v", kind, got, err)
 		}
 	}
@@ -319,7 +319,7 @@ func checkPullRegisterRequest(t *testing.T, body []byte) {
 }
 
 func checkBalance(t *testing.T, body []byte) {
-	got, err := ParseBalance(body)
+	got, err := notices.ParseBalance(body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -327,14 +327,14 @@ func checkBalance(t *testing.T, body []byte) {
 		t.Fatalf("got %+v", got)
 	}
 	utility, charges := got.Accounts[2], got.Accounts[3]
-	if utility.Name != "Utility Account" || !utility.Available.Equal(kes("228037")) {
+	if utility.Name != exchange.FloatUtility || !utility.Available.Equal(kes("228037")) {
 		t.Errorf("got %+v", utility)
 	}
 	if !charges.Current.Equal(kes("-1540")) {
 		t.Errorf("got %+v", charges)
 	}
 	for _, kind := range []exchange.CallbackKind{exchange.CallbackBalance, "other"} {
-		if _, err := ParseCallback(kind, body); err == nil {
+		if _, err := notices.ParseCallback(kind, body); err == nil {
 			t.Errorf("%s: a balance was read as an observation", kind)
 		}
 	}
@@ -406,3 +406,6 @@ func checkUnknownPayee(t *testing.T, body []byte) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
+
+// notices reads callbacks, as processes without a client do.
+var notices Notices

@@ -1,20 +1,12 @@
 package daraja
 
-import (
-	"kivuko/exchange"
-	"kivuko/momo"
-)
+import "kivuko/momo"
 
 // Name is the operator's name on payments and on their breaker.
 const Name = "daraja"
 
 // Notices reads and answers what the operator posts. It needs no secrets.
 type Notices struct{}
-
-// ParseCallback is the function of that name.
-func (Notices) ParseCallback(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
-	return ParseCallback(kind, body)
-}
 
 // Answer returns the body of an answer (portal, C2B result codes). The zero code acknowledges everything else too.
 func (Notices) Answer(a momo.Answer) []byte {

@@ -342,26 +342,26 @@ func TestCallbackLimits(t *testing.T) {
 		"<html>254712345678</html>",
 	} {
 		for _, kind := range kinds {
-			got, err := ParseCallback(kind, []byte(body))
+			got, err := notices.ParseCallback(kind, []byte(body))
 			if exchange.CodeOf(err) != exchange.CodeMalformed || strings.Contains(fmt.Sprint(err), "254712345678") {
 				t.Errorf("%s of %q: got %+v, %v", kind, body, got, err)
 			}
 		}
-		if _, err := ParseBalance([]byte(body)); exchange.CodeOf(err) != exchange.CodeMalformed {
+		if _, err := notices.ParseBalance([]byte(body)); exchange.CodeOf(err) != exchange.CodeMalformed {
 			t.Errorf("balance of %q: got %v", body, err)
 		}
 		// The timeout notice has no documented body; with any body the outcome is unknown.
-		if got, err := ParseCallback(exchange.CallbackTimeout, []byte(body)); err != nil || got[0].State != exchange.SeenUnknown {
+		if got, err := notices.ParseCallback(exchange.CallbackTimeout, []byte(body)); err != nil || got[0].State != exchange.SeenUnknown {
 			t.Errorf("timeout of %q: got %+v, %v", body, got, err)
 		}
 	}
 	long := []byte(`{"Result":{"ResultCode":0,"ResultDesc":"` + strings.Repeat("x", maxCallback) + `"}}`)
 	for _, kind := range append(kinds, exchange.CallbackTimeout) {
-		if _, err := ParseCallback(kind, long); exchange.CodeOf(err) != exchange.CodeTooLarge {
+		if _, err := notices.ParseCallback(kind, long); exchange.CodeOf(err) != exchange.CodeTooLarge {
 			t.Errorf("%s: got %v", kind, err)
 		}
 	}
-	if _, err := ParseBalance(long); exchange.CodeOf(err) != exchange.CodeTooLarge {
+	if _, err := notices.ParseBalance(long); exchange.CodeOf(err) != exchange.CodeTooLarge {
 		t.Errorf("balance: got %v", err)
 	}
 }
@@ -373,7 +373,7 @@ func TestSuccessNeedsReadableMoney(t *testing.T) {
 		`1e3`: "0", `-5`: "0", `"1,000"`: "0", `1.005`: "0", `""`: "0", `null`: "0", `true`: "0", `"NaN"`: "0",
 	} {
 		body := fmt.Sprintf(`{"Body":{"stkCallback":{"ResultCode":0,"CallbackMetadata":{"Item":{"Name":"Amount","Value":%s}}}}}`, value)
-		got, err := ParseCallback(exchange.CallbackResult, []byte(body))
+		got, err := notices.ParseCallback(exchange.CallbackResult, []byte(body))
 		if err != nil || got[0].Amount.String() != want || got[0].State != exchange.SeenSucceeded {
 			t.Errorf("%s: got %+v, %v", value, got, err)
 		}
@@ -425,7 +425,7 @@ func TestHostileCallback(t *testing.T) {
 			`{"Key":"ReceiptNo","Value":"` + long + `"}]}}}`,
 		exchange.CallbackTimeout: `{"Result":{"ResultCode":"` + long + `","ConversationID":"\u0000"}}`,
 	} {
-		seen, err := ParseCallback(kind, []byte(body))
+		seen, err := notices.ParseCallback(kind, []byte(body))
 		if kind == exchange.CallbackConfirmation {
 			if err == nil {
 				t.Errorf("a receipt with a blank in it was accepted: %+v", seen)
@@ -453,12 +453,12 @@ func FuzzParseCallback(f *testing.F) {
 	f.Add(`{"Result":{"ResultCode":"0","ResultParameters":{"ResultParameter":{"Key":"TransactionStatus","Value":"Completed"}}}}`)
 	f.Add(`{"TransID":"UKL1","TransAmount":"5.00","MSISDN":"2547 ***** 126"}`)
 	f.Fuzz(func(t *testing.T, body string) {
-		_, _ = ParseBalance([]byte(body))
+		_, _ = notices.ParseBalance([]byte(body))
 		for _, kind := range []exchange.CallbackKind{
 			exchange.CallbackResult, exchange.CallbackTimeout, exchange.CallbackStatus, exchange.CallbackConfirmation,
 			exchange.CallbackValidation, exchange.CallbackReversal, exchange.CallbackBalance,
 		} {
-			seen, err := ParseCallback(kind, []byte(body))
+			seen, err := notices.ParseCallback(kind, []byte(body))
 			if (err == nil) != (len(seen) == 1) {
 				t.Fatalf("%s: got %+v, %v", kind, seen, err)
 			}
