@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 
+	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
 
 	"kivuko/exchange"
@@ -26,6 +27,13 @@ func (st *step) complete(ctx context.Context, fee, total money.Amount) error {
 	if err := st.bookFee(ctx, "chain_payment:"+st.payment.ID.String()+":completed", "chain_payment.completed", fee, lines); err != nil {
 		return err
 	}
+	if g, ok := st.object.(*gasPayment); ok {
+		explained, err := g.net(ctx, st.t, st.payment)
+		if err != nil {
+			return err
+		}
+		st.posting.Entries = append(st.posting.Entries, explained...)
+	}
 	return st.follow(ctx, stageCompleted)
 }
 
@@ -33,11 +41,17 @@ const lockCustody = `SELECT posted - held FROM ledger_accounts WHERE code = $1 F
 
 // bookFee books the network's fee from the wallet that pays for gas, in one entry with lines. The fee was paid, so it
 // can't be refused: if the books show too little in that wallet, unknown coins arrived there and are booked to
-// suspense first. The watch takes that back when it reads the deposit that brought them.
+// suspense first. What brought them takes that back when it is booked (see explain).
 func (st *step) bookFee(ctx context.Context, key, kind string, fee money.Amount, lines []exchange.Line) error {
 	p := st.payment
 	gas := exchange.Owned(exchange.AccCustody, p.FeeCustody(), fee.Asset())
-	if err := st.t.lockGas(ctx, gas.Owner); err != nil {
+	wallets := []uuid.UUID{gas.Owner}
+	for _, l := range lines {
+		if l.Account.Kind == exchange.AccCustody && l.Account.Asset == fee.Asset() {
+			wallets = append(wallets, l.Account.Owner)
+		}
+	}
+	if err := st.t.lockGas(ctx, wallets...); err != nil {
 		return err
 	}
 	lines = append(lines, exchange.Debit(exchange.House(exchange.AccNetworkFees, fee.Asset()), fee), exchange.Credit(gas, fee))

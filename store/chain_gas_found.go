@@ -13,8 +13,9 @@ import (
 )
 
 // A network takes its fee from a wallet's balance, whether the ledger knows of that balance or not. The excess over
-// the ledger is recorded as found, in gas_found and in suspense. The deposit that brought it is read later; when it is
-// booked, the part that it explains is taken back, in gas_nettings, so that the wallet holds it only once.
+// the ledger is recorded as found, in gas_found and in suspense. The deposit that brought it is read later, or the top-up
+// that did is booked later; then the part that it explains is taken back, in gas_nettings, so that the wallet holds it
+// only once.
 
 // Fees and native deposits of one wallet are booked one after the other. The lock of its account row does not suffice:
 // the first of them creates that row.
@@ -64,41 +65,64 @@ const openFound = `
 SELECT attempt_id, amount - netted AS open FROM gas_found
 WHERE wallet_id = $1 AND asset = $2 AND block >= $3 AND netted < amount ORDER BY block, attempt_id`
 
-const insertNetting = `INSERT INTO gas_nettings (deposit_id, attempt_id, amount, netted_at) VALUES ($1, $2, $3, $4)`
+const insertNetting = `INSERT INTO gas_nettings (deposit_id, payment_id, attempt_id, amount, netted_at) VALUES ($1, $2, $3, $4, $5)`
 
-// net takes back gas that was found in a wallet before the deposit that brought it was read, and returns the entries.
-// The deposit is final and its wallet locked.
+// net takes back what the coins of a final deposit explain. Its wallet is locked by lockPayers.
 func (sc *scan) net(ctx context.Context, d exchange.ChainDeposit) ([]exchange.Entry, error) {
 	if d.Amount.Asset() != sc.network.NativeCoin() {
 		return nil, nil
 	}
+	return sc.t.explain(ctx, nativeArrival{deposit: d.ID, wallet: d.WalletID, block: d.Block, amount: d.Amount})
+}
+
+// net takes back what the coins of a completed top-up explain. Its wallet is locked by bookFee.
+func (g *gasPayment) net(ctx context.Context, t unitTx, p exchange.ChainPayment) ([]exchange.Entry, error) {
+	return t.explain(ctx, nativeArrival{payment: p.ID, wallet: g.payment.WalletID, block: p.Block, amount: p.Amount})
+}
+
+// nativeArrival is native coins that came to a wallet of ours: by a final deposit, or by a completed payment from another
+// wallet of ours. One of the ids is zero.
+type nativeArrival struct {
+	deposit, payment uuid.UUID
+	wallet           uuid.UUID
+	block            uint64
+	amount           money.Amount
+}
+
+// explain takes back gas that was found in a wallet before the coins that paid it were booked, and returns the entries.
+// The wallet is locked by lockGas.
+func (t unitTx) explain(ctx context.Context, a nativeArrival) ([]exchange.Entry, error) {
 	var found []struct {
 		AttemptID uuid.UUID
 		Open      decimal.Decimal
 	}
-	if err := sc.t.All(ctx, &found, openFound, d.WalletID, d.Amount.Asset(), blockNumber(d.Block)); err != nil {
+	if err := t.All(ctx, &found, openFound, a.wallet, a.amount.Asset(), blockNumber(a.block)); err != nil {
 		return nil, err
 	}
-	left := d.Amount.Decimal()
+	left := a.amount.Decimal()
 	for _, f := range found {
 		part := decimal.Min(f.Open, left)
 		if !part.IsPositive() {
 			break
 		}
-		if _, err := sc.t.Exec(ctx, insertNetting, d.ID, f.AttemptID, part, sc.t.s.now()); err != nil {
+		if _, err := t.Exec(ctx, insertNetting, nullID(a.deposit), nullID(a.payment), f.AttemptID, part, t.s.now()); err != nil {
 			return nil, err
 		}
 		left = left.Sub(part)
 	}
-	netted, err := amountOf(d.Amount.Asset(), d.Amount.Decimal().Sub(left))
+	netted, err := amountOf(a.amount.Asset(), a.amount.Decimal().Sub(left))
 	if err != nil || netted.IsZero() {
 		return nil, err
 	}
+	object, id := "chain_deposit", a.deposit
+	if a.payment != uuid.Nil {
+		object, id = "chain_payment", a.payment
+	}
 	return []exchange.Entry{{
-		Key: "chain_deposit:" + d.ID.String() + ":gas", Kind: "gas.explained", ObjectType: "chain_deposit", ObjectID: d.ID,
+		Key: object + ":" + id.String() + ":gas", Kind: "gas.explained", ObjectType: object, ObjectID: id,
 		Lines: []exchange.Line{
 			exchange.Debit(exchange.House(exchange.AccSuspense, netted.Asset()), netted),
-			exchange.Credit(exchange.Owned(exchange.AccCustody, d.WalletID, netted.Asset()), netted),
+			exchange.Credit(exchange.Owned(exchange.AccCustody, a.wallet, netted.Asset()), netted),
 		},
 	}}, nil
 }

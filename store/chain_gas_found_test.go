@@ -180,6 +180,40 @@ func TestFoundGasOfTheHouse(t *testing.T) {
 	wantBalance(t, h.s, exchange.House(exchange.AccCapital, money.TRX), "100", "0")
 }
 
+// A fee that a top-up paid, of a transaction that is booked before the top-up, is booked once, and so is the top-up.
+func TestFoundGasIsExplainedByATopUp(t *testing.T) {
+	t.Parallel()
+	for name, order := range map[string]func(pay, topUp func()){
+		"fee first": func(pay, topUp func()) { pay(); topUp() }, "top-up first": func(pay, topUp func()) { topUp(); pay() },
+		"at once": func(pay, topUp func()) {
+			done := make(chan struct{})
+			go func() { defer close(done); topUp() }()
+			pay()
+			<-done
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHaul(t)
+			w, gas := h.m.VendorWallet, houseWallet(t, h.s, exchange.HouseGas)
+			storetest.Gas(t, h.s, gas.ID, trx("100"))
+			spends := h.sent()
+			_, p := paid(t, h.s, h.m)
+			top, err := h.s.ApproveTopUp(t.Context(), p.ID, trx("5"), 3)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := sign(t, h.s, top)
+			h.deck[103] = append(h.deck[103], moveOf(a.TxID, gas.Address, w.Address, trx("5")))
+			h.passed(102)
+			order(func() { h.costs(spends, true, 105, "3") }, func() { h.costs(a, true, 103, "1") })
+			h.passed(110)
+			h.wants(w, "2", "0", map[uint64]string{102: "0", 103: "5", 105: "2"})
+			h.wants(gas, "94", "0", nil)
+		})
+	}
+}
+
 // The same coins can't be taken back twice, nor other coins instead.
 func TestFoundGasIsNeverTakenBackTwice(t *testing.T) {
 	t.Parallel()
@@ -195,9 +229,10 @@ func TestFoundGasIsNeverTakenBackTwice(t *testing.T) {
 	for _, query := range []string{
 		`UPDATE gas_found SET netted = netted + 1`, `UPDATE gas_found SET netted = 0`, `UPDATE gas_found SET amount = amount + 1`, `DELETE FROM gas_found`,
 		`UPDATE gas_nettings SET amount = 1`, `DELETE FROM gas_nettings`, `TRUNCATE gas_found CASCADE`,
-		`INSERT INTO gas_nettings SELECT d.id, f.attempt_id, 1, now() FROM chain_deposits d, gas_found f WHERE d.tx_id = 'other coins'`,
-		`INSERT INTO gas_nettings SELECT d.id, f.attempt_id, 1, now() FROM chain_deposits d, gas_found f WHERE d.tx_id = 'later coins'`,
-		`INSERT INTO gas_nettings SELECT d.id, f.attempt_id, 1, now() FROM chain_deposits d, gas_found f WHERE d.tx_id = 'coins'`,
+		`INSERT INTO gas_nettings SELECT d.id, NULL, f.attempt_id, 1, now() FROM chain_deposits d, gas_found f WHERE d.tx_id = 'other coins'`,
+		`INSERT INTO gas_nettings SELECT d.id, NULL, f.attempt_id, 1, now() FROM chain_deposits d, gas_found f WHERE d.tx_id = 'later coins'`,
+		`INSERT INTO gas_nettings SELECT d.id, NULL, f.attempt_id, 1, now() FROM chain_deposits d, gas_found f WHERE d.tx_id = 'coins'`,
+		`INSERT INTO gas_nettings SELECT NULL, p.id, f.attempt_id, 1, now() FROM chain_payments p, gas_found f`,
 	} {
 		_, err := db.ExecContext(t.Context(), query)
 		if pe, ok := errors.AsType[*pq.Error](err); !ok || (pe.Code != "KV002" && pe.Constraint != "gas_found_netted") {

@@ -436,13 +436,15 @@ CREATE TRIGGER gas_found_closed BEFORE UPDATE ON gas_found FOR EACH ROW
     WHEN (pg_trigger_depth() = 0)
     EXECUTE FUNCTION refuse_change();
 
--- Which deposit explains how much of which fee.
+-- Which deposit, or payment from another wallet of ours, explains how much of which fee.
 CREATE TABLE gas_nettings (
-    deposit_id uuid            NOT NULL REFERENCES chain_deposits (id),
+    deposit_id uuid            REFERENCES chain_deposits (id),
+    payment_id uuid            REFERENCES chain_payments (id),
     attempt_id uuid            NOT NULL REFERENCES gas_found (attempt_id),
     amount     positive_amount NOT NULL,
     netted_at  timestamptz     NOT NULL,
-    PRIMARY KEY (deposit_id, attempt_id)
+    CONSTRAINT gas_nettings_source CHECK (num_nonnulls(deposit_id, payment_id) = 1),
+    CONSTRAINT gas_nettings_key UNIQUE NULLS NOT DISTINCT (deposit_id, payment_id, attempt_id)
 );
 CREATE INDEX gas_nettings_attempt_idx ON gas_nettings (attempt_id);
 CALL append_only('gas_nettings');
