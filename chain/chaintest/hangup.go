@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"sync/atomic"
 	"testing"
 )
@@ -32,4 +33,25 @@ func HangsUp(t testing.TB, h http.Handler) (address string, lost *atomic.Int64) 
 	server.Start()
 	t.Cleanup(server.Close)
 	return server.URL, lost
+}
+
+// OnKeptConnection repeats do until the first request of its context went out on a connection that was used before.
+// net/http gives up a connection whose writer a loaded machine delayed, and then no request meets a closed one.
+func OnKeptConnection(t testing.TB, do func(context.Context)) {
+	t.Helper()
+	const opened, kept = 1, 2
+	for range 50 {
+		var first atomic.Int32
+		do(httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
+			if i.Reused {
+				first.CompareAndSwap(0, kept)
+			} else {
+				first.CompareAndSwap(0, opened)
+			}
+		}}))
+		if first.Load() == kept {
+			return
+		}
+	}
+	t.Fatal("no request went out on a connection that was used before")
 }

@@ -231,32 +231,37 @@ func TestAKeptConnectionIsClosed(t *testing.T) {
 	if c, err = New(cfg); err != nil {
 		t.Fatal(err)
 	}
-	for what, query := range map[string]func() error{
-		"prompt": func() error { return noAnswer(c.Resolve(t.Context(), testAttempt(exchange.Collection))) },
-		"status": func() error { return noAnswer(c.QueryStatus(t.Context(), testAttempt(exchange.Payout))) },
-		"balance": func() error {
-			_, err := c.Balance(t.Context())
+	for what, query := range map[string]func(context.Context) error{
+		"prompt": func(ctx context.Context) error { return noAnswer(c.Resolve(ctx, testAttempt(exchange.Collection))) },
+		"status": func(ctx context.Context) error { return noAnswer(c.QueryStatus(ctx, testAttempt(exchange.Payout))) },
+		"balance": func(ctx context.Context) error {
+			_, err := c.Balance(ctx)
 			return err
 		},
 	} {
-		before, arrived := lost.Load(), len(g.asked())
-		if err := query(); err != nil {
-			t.Errorf("%s: %v", what, err)
-		}
-		if lost.Load() != before+1 || len(g.asked()) != arrived+1 {
-			t.Errorf("%s: lost %d times, answered %d times", what, lost.Load()-before, len(g.asked())-arrived)
+		var before, arrived int64
+		chaintest.OnKeptConnection(t, func(ctx context.Context) {
+			before, arrived = lost.Load(), int64(len(g.asked()))
+			if err := query(ctx); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		})
+		if lost.Load() != before+1 || int64(len(g.asked())) != arrived+1 {
+			t.Errorf("%s: lost %d times, answered %d times", what, lost.Load()-before, int64(len(g.asked()))-arrived)
 		}
 	}
 	for _, at := range []endpoint{endpointPrompt, endpointPayout, endpointReversal} {
-		if o := c.Resolve(t.Context(), testAttempt(exchange.Collection)); o.State == exchange.SeenNoAnswer { // leaves a kept-alive connection
-			t.Fatalf("got %+v", o)
-		}
-		before, arrived := lost.Load(), len(g.asked())
-		if s := c.ask(t.Context(), at); s.State != exchange.Unknown {
+		var before, arrived int64
+		var s exchange.Submission
+		chaintest.OnKeptConnection(t, func(ctx context.Context) {
+			before, arrived = lost.Load(), int64(len(g.asked()))
+			s = c.ask(ctx, at)
+		})
+		if s.State != exchange.Unknown {
 			t.Errorf("%s: got %+v", at, s)
 		}
-		if lost.Load() != before+1 || len(g.asked()) != arrived {
-			t.Errorf("%s: lost %d times, answered %d times", at, lost.Load()-before, len(g.asked())-arrived)
+		if lost.Load() != before+1 || int64(len(g.asked())) != arrived {
+			t.Errorf("%s: lost %d times, answered %d times", at, lost.Load()-before, int64(len(g.asked()))-arrived)
 		}
 	}
 }
