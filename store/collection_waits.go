@@ -13,15 +13,9 @@ WHERE order_id = $1 AND direction = 'collection' ORDER BY created_at, id`
 
 // Collections reads every prompt that was made for an order, oldest first.
 func (s *Store) Collections(ctx context.Context, orderID uuid.UUID) ([]exchange.PaymentAttempt, error) {
-	var rows []exchange.PaymentAttempt
-	if err := s.db.All(ctx, &rows, readCollections, orderID); err != nil {
-		return nil, translate(err, "payment attempts")
-	}
-	list := make([]exchange.PaymentAttempt, 0, len(rows))
-	for _, a := range rows {
-		list = append(list, a)
-	}
-	return list, nil
+	all := []exchange.PaymentAttempt{}
+	err := s.db.All(ctx, &all, readCollections, orderID)
+	return all, translate(err, "payment attempts")
 }
 
 const readCommandUsed = `SELECT used_at IS NOT NULL FROM operator_commands WHERE id = $1`

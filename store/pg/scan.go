@@ -83,6 +83,7 @@ type field struct {
 // scanner scans the rows of one query.
 type scanner struct {
 	fields  []field
+	ours    []*target // nil for a field that database/sql reads
 	targets []any
 }
 
@@ -102,7 +103,7 @@ func (s scanner) scan(rows *sql.Rows, row reflect.Value) error {
 			to = row.FieldByIndex(f.index)
 		}
 		if f.read != nil {
-			s.targets[i].(*target).to = to
+			s.ours[i].to = to
 		} else {
 			s.targets[i] = to.Addr().Interface()
 		}
@@ -124,17 +125,19 @@ func scannerOf(rows *sql.Rows, row reflect.Type) (scanner, error) {
 		return scanner{}, err
 	}
 	key := matchKey{row, strings.Join(columns, ",")}
-	fields, ok := matched.Load(key)
+	known, _ := matched.Load(key)
+	fields, ok := known.([]field)
 	if !ok {
 		if fields, err = match(row, columns); err != nil {
 			return scanner{}, err
 		}
 		matched.Store(key, fields)
 	}
-	s := scanner{fields: fields.([]field), targets: make([]any, len(columns))}
+	s := scanner{fields: fields, ours: make([]*target, len(columns)), targets: make([]any, len(columns))}
 	for i, f := range s.fields {
 		if f.read != nil {
-			s.targets[i] = &target{read: f.read}
+			s.ours[i] = &target{read: f.read}
+			s.targets[i] = s.ours[i]
 		}
 	}
 	return s, nil
@@ -226,6 +229,13 @@ func composite(t reflect.Type) bool {
 	return t.Kind() == reflect.Struct && t != timeType && t != amountType && !reflect.PointerTo(t).Implements(scannerType)
 }
 
+func readDecimal(to reflect.Value, from any) error {
+	var d decimal.Decimal
+	err := d.Scan(from)
+	to.Set(reflect.ValueOf(d))
+	return err
+}
+
 // reader is how a column is read into a field of a type; nil is the way of database/sql.
 func reader(t reflect.Type) func(reflect.Value, any) error {
 	switch {
@@ -234,7 +244,7 @@ func reader(t reflect.Type) func(reflect.Value, any) error {
 	case t == amountType:
 		return nullable(readAmount)
 	case t == decimalType:
-		return nullable(func(to reflect.Value, from any) error { return to.Addr().Interface().(*decimal.Decimal).Scan(from) })
+		return nullable(readDecimal)
 	case reflect.PointerTo(t).Implements(scannerType):
 		return nil
 	case t.Kind() == reflect.Pointer && reader(t.Elem()) != nil:

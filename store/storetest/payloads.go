@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"encoding/json"
@@ -50,7 +51,9 @@ func CheckPayload(kind string, payload []byte) error {
 		return fmt.Errorf("there is no event %s", kind)
 	}
 	var have map[string]any
-	if err := json.Unmarshal(payload, &have); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(payload))
+	decoder.UseNumber()
+	if err := decoder.Decode(&have); err != nil {
 		return fmt.Errorf("the payload of %s is no object: %w", kind, err)
 	}
 	for _, f := range exchange.EventPayload(all[i]) {
@@ -89,8 +92,9 @@ func fits(f exchange.EventField, v any) bool {
 	case exchange.EventText:
 		return isText
 	case exchange.EventNumber:
-		n, ok := v.(float64)
-		return ok && n == float64(int64(n))
+		n, ok := v.(json.Number)
+		_, err := n.Int64()
+		return ok && err == nil
 	case exchange.EventFlag:
 		_, ok := v.(bool)
 		return ok
