@@ -25,7 +25,7 @@ type commands struct {
 	objects func() []activities.ObjectRef
 	reason  Reason // empty while the flow is not parked
 	card    card   // what the details show
-	refused string // the newest signal that was refused, and why; empty when a later command was taken
+	refused string // the newest signal that was refused or came too late, and why; empty when a later command was taken
 	decided *decision
 	// only lists the accepted commands where not every command of the reason is possible; nil accepts them all.
 	only []string
@@ -187,7 +187,7 @@ func (d *commands) park(ctx workflow.Context, r Reason, cause error) {
 		}
 		return
 	}
-	d.decided = nil // a command was given for the reason before
+	d.drop(ctx) // a command was given for the reason before
 	d.reason = r
 	d.describe(ctx, parkedCard(d.about, r, cause)) // at once, and again when the rows have said more
 	workflow.GetLogger(ctx).Error("the flow is parked", "reason", string(r))
@@ -195,13 +195,24 @@ func (d *commands) park(ctx workflow.Context, r Reason, cause error) {
 	d.describe(ctx, parkedCard(d.about, r, cause))
 }
 
+// drop forgets an accepted command that the flow did not come to, and says so in the details.
+func (d *commands) drop(ctx workflow.Context) {
+	if d.decided == nil {
+		return
+	}
+	workflow.GetLogger(ctx).Warn("a command came too late and was not carried out", "verb", d.decided.verb, "reason", string(d.reason))
+	d.refused = fmt.Sprintf("%q was not carried out, because the flow no longer waits for %s.", d.decided.verb, d.reason)
+	d.decided = nil
+}
+
 // unpark ends the wait for an operator, after a decision or because the flow can go on by itself.
 func (d *commands) unpark(ctx workflow.Context, waitsFor string) {
-	d.decided = nil
 	if d.reason == "" {
 		return
 	}
-	d.reason, d.refused = "", ""
+	d.refused = ""
+	d.drop(ctx)
+	d.reason = ""
 	markParked(ctx, "", AttrWaitingFor.ValueSet(waitsFor))
 }
 

@@ -1,11 +1,14 @@
 package workflows_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
+	"go.temporal.io/sdk/activity"
+	"go.temporal.io/sdk/converter"
 
 	"kivuko/chain"
 	"kivuko/exchange"
@@ -58,6 +61,38 @@ func TestDetailsSayWhyASignalWasRefused(t *testing.T) {
 		}
 	})
 	w.at(13*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
+	w.run(t)
+	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
+}
+
+// A second command for the same reason must not count for the next one, and the details say that it did not.
+func TestDetailsSayWhichCommandCameTooLate(t *testing.T) {
+	const min = time.Minute
+	w := newHarness()
+	w.chain.script = func(int) outcome {
+		switch after := w.env.Now().Sub(w.start); {
+		case after < 5*min:
+			return outcome{refused: chain.ReasonGas}
+		case after < 7*min:
+			return outcome{refused: chain.ReasonUnsupported}
+		}
+		return outcome{}
+	}
+	w.at(5*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
+	w.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
+		if info.ActivityType.Name == "RetryPayout" && w.env.Now().Sub(w.start) < 6*min { // while the first one is carried out
+			w.env.SignalWorkflow(workflows.SignalRetry, nil)
+		}
+	})
+	w.at(6*min, func() {
+		details := detailsOf(t, w.env, workflows.OnRampID(w.request.ID))
+		for _, want := range []string{"Needs attention: payout-unsupported_asset", `"retry" was not carried out, because the flow no longer waits for payout-insufficient_gas.`} {
+			if !strings.Contains(details, want) {
+				t.Errorf("the details do not say %q:\n%s", want, details)
+			}
+		}
+	})
+	w.at(8*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
 	w.run(t)
 	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
 }
