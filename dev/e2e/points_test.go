@@ -45,6 +45,7 @@ type trial struct {
 	point    string // "DeliverPayment/RecordFinal#1/after", or a pattern: the process dies at the first that matches
 	scenario scenario
 	reached  string // where the process has died
+	last     bool   // no other trial follows on its track in this round
 
 	told chan error // the answer to a request that dies with the process, where the scenario has one
 	// Its object is one of these.
@@ -227,7 +228,8 @@ func (w *harness) reach(t *testing.T, r round) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				w.prepare(t, trials)
-				for _, tr := range trials {
+				for i, tr := range trials {
+					tr.last = i == len(trials)-1
 					t.Run(tr.name(), func(t *testing.T) { w.crashAt(t, tr) })
 				}
 			})
