@@ -81,7 +81,7 @@ func open(t *testing.T, state string, out *output) *stack.Stack {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := stack.Open(stack.Options{Root: root, State: state, Self: os.Args[0], Out: out})
+	s, err := stack.Open(stack.Options{Root: root, State: state, Self: os.Args[0], Out: out, AnyPorts: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -222,7 +222,10 @@ func (s *Store) ClaimFloatMove(ctx context.Context, id uuid.UUID, token string) 
 		}
 		return m, nil
 	})
-	return m, claimed && err == nil, err
+	if err != nil { // the writer may still be at it, so claimed is not to be read
+		return m, false, err
+	}
+	return m, claimed, nil
 }
 
 // RecordFloatSubmission stores the provider's response to the request. A result that arrived earlier stays.

@@ -91,10 +91,17 @@ func TestLimitsOfOneUser(t *testing.T) {
 	}
 }
 
+// atNoon opens a store whose clock stands at noon in Kenya, so that no day of a limit ends during a test.
+func atNoon(t *testing.T) *store.Store {
+	t.Helper()
+	noon := time.Now().UTC().Truncate(24 * time.Hour).Add(9 * time.Hour)
+	return storetest.Open(t, storetest.URL(t), store.Options{Now: func() time.Time { return noon }})
+}
+
 // A merchant and its subvendors share the merchant's limits, and a subvendor may have lower ones of its own.
 func TestSubvendorsShareTheirMerchantsLimits(t *testing.T) {
 	t.Parallel()
-	p := newPurse(t, "0.1")
+	p := newPurseIn(t, atNoon(t), "0.1")
 	s, ctx := p.store, t.Context()
 	merchant := storetest.User(t, s, exchange.RoleVendor)
 	people := []exchange.User{merchant, storetest.Subvendor(t, s, merchant), storetest.Subvendor(t, s, merchant)}
@@ -143,7 +150,7 @@ func TestSubvendorsShareTheirMerchantsLimits(t *testing.T) {
 // value. Orders without a payout count nothing.
 func TestOrdersCountAgainstLimits(t *testing.T) {
 	t.Parallel()
-	s := storetest.New(t)
+	s := atNoon(t)
 	m := storetest.NewMarket(t, s)
 	ctx := t.Context()
 	storetest.Patch(t, s, store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{

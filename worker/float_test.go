@@ -145,8 +145,8 @@ func (w *till) env() *testsuite.TestWorkflowEnvironment {
 	env.RegisterActivity(w.part)
 	env.RegisterWorkflowWithOptions(workflows.MoveFloat, workflow.RegisterOptions{Name: workflows.TypeMoveFloat})
 	env.RegisterWorkflowWithOptions(workflows.WatchFloat, workflow.RegisterOptions{Name: workflows.TypeWatchFloat})
-	env.SetTestTimeout(time.Minute)
-	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
+	env.SetTestTimeout(time.Hour)
+	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
 	return env
 }
 

@@ -68,8 +68,8 @@ func TestPullRates(t *testing.T) {
 		t.Helper()
 		suite := testsuite.WorkflowTestSuite{}
 		env := suite.NewTestWorkflowEnvironment()
-		env.SetTestTimeout(time.Minute)
-		env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
+		env.SetTestTimeout(time.Hour)
+		env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
 		env.RegisterActivity(&activities.Rates{Store: s, Source: source, Name: "bank", Life: time.Hour})
 		env.ExecuteWorkflow(workflows.PullRates)
 		var out activities.PulledRates

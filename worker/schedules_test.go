@@ -77,8 +77,8 @@ func TestScheduledFlowsEndBeforeTheirTimeout(t *testing.T) {
 			suite := &testsuite.WorkflowTestSuite{}
 			suite.SetLogger(tlog.NewStructuredLogger(slog.New(slog.DiscardHandler)))
 			env := suite.NewTestWorkflowEnvironment()
-			env.SetTestTimeout(time.Minute)
-			env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
+			env.SetTestTimeout(time.Hour)
+			env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
 			mockAll(env, time.Second)
 			began := env.Now()
 			env.ExecuteWorkflow(flows[s.Workflow])

@@ -76,8 +76,8 @@ func newStatementHarness(t *testing.T) *statementHarness {
 func (w *statementHarness) reconcile(flow any) workflows.PaymentsReconciled {
 	w.t.Helper()
 	env := new(testsuite.WorkflowTestSuite).NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
+	env.SetTestTimeout(time.Hour)
+	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
 	env.SetStartTime(time.Now())
 	w.signals, w.watches = nil, nil
 	env.RegisterActivity(&activities.Statement{Store: w.store, Operator: w.list, Now: time.Now})

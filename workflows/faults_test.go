@@ -133,7 +133,7 @@ func troubledHarness(t *rapid.T) (*harness, *faults) {
 		before: numbers(t, "fail before", 6, 120), after: numbers(t, "fail after", 6, 120), deaths: numbers(t, "die after", 4, 20),
 	}
 	w := newHarness()
-	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&dying{faults: f}}})
+	w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Hour, Interceptors: []interceptor.WorkerInterceptor{&dying{faults: f}}})
 	payers := rapid.SliceOfN(rapid.IntRange(0, len(drawnPayers)-1), 1, 4).Draw(t, "payers")
 	payouts := rapid.SliceOfN(rapid.IntRange(0, len(drawnPayouts)-1), 1, 3).Draw(t, "payouts")
 	outcomes := rapid.SliceOfN(rapid.IntRange(0, len(drawnOutcomes)-1), 1, 4).Draw(t, "outcomes")

@@ -46,8 +46,8 @@ func newEnvironment(shown *signs) *testsuite.TestWorkflowEnvironment {
 	suite := &testsuite.WorkflowTestSuite{}
 	suite.SetLogger(silentLogger{})
 	env := suite.NewTestWorkflowEnvironment()
-	env.SetTestTimeout(time.Minute)
-	options := worker.Options{DeadlockDetectionTimeout: time.Minute}
+	env.SetTestTimeout(time.Hour)
+	options := worker.Options{DeadlockDetectionTimeout: time.Hour}
 	if shown != nil {
 		options.Interceptors = []interceptor.WorkerInterceptor{shown}
 	}

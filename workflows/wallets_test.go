@@ -80,7 +80,7 @@ func TestWalletWhoseKeyIsMadeTwice(t *testing.T) {
 			w.book.lost = once("CreateWallet")
 		},
 		"done and not heard of": func(w *harness) {
-			w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Minute, Interceptors: []interceptor.WorkerInterceptor{&dying{faults: &faults{deaths: map[int]bool{1: true}}}}})
+			w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Hour, Interceptors: []interceptor.WorkerInterceptor{&dying{faults: &faults{deaths: map[int]bool{1: true}}}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -92,8 +92,8 @@ func (o office) pay(t *testing.T, p exchange.ChainPayment) (workflows.CryptoPayo
 	suite.SetLogger(quiet{})
 	env := suite.NewTestWorkflowEnvironment()
 	env.SetStartTime(time.Now())
-	env.SetTestTimeout(2 * time.Minute)
-	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Minute}) // the SDK's limit is of real time
+	env.SetTestTimeout(time.Hour)
+	env.SetWorkerOptions(sdkworker.Options{DeadlockDetectionTimeout: time.Hour}) // the SDK's limit is of real time
 	env.RegisterWorkflowWithOptions(workflows.CryptoPayout, workflow.RegisterOptions{Name: workflows.TypeCryptoPayout})
 	rows := o.db
 	env.RegisterActivity(&activities.Signing{Signer: o.signer, Store: rows, Recipients: &activities.Recipients{Store: rows}})

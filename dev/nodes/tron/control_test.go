@@ -96,9 +96,20 @@ func TestFaultDelays(t *testing.T) {
 	ab := b.funded(0, "alice", "bob")
 	b.faults(Faults{AnswerDelay: time.Minute})
 	tx := b.signed(b.transferTRX(ab[0], ab[1], 5), ab[0])
-	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	if _, err := b.wallet.BroadcastTransaction(ctx, tx); status.Code(err) != codes.DeadlineExceeded {
+	answered := make(chan error)
+	go func() {
+		_, err := b.wallet.BroadcastTransaction(ctx, tx)
+		answered <- err
+	}()
+	for pooled := false; !pooled; time.Sleep(time.Millisecond) {
+		b.chain.mu.RLock()
+		pooled = b.chain.inPool[TransactionID(tx)] != nil
+		b.chain.mu.RUnlock()
+	}
+	cancel()
+	if err := <-answered; status.Code(err) != codes.Canceled {
 		t.Errorf("the answer is %v", err)
 	}
 	b.block()
