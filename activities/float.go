@@ -209,7 +209,7 @@ func (f *Float) SubmitFloatMove(ctx context.Context, id uuid.UUID) (FloatMoveSte
 	default:
 		return stepOf(m), nil
 	}
-	m, err = f.Store.RecordFloatSubmission(ctx, id, s)
+	m, err = keep(ctx, f.Store.RecordFloatSubmission, id, s)
 	return stepOf(m), Failure(ctx, err)
 }
 

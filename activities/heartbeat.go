@@ -9,8 +9,9 @@ import (
 )
 
 // heartbeatInterval is the pause between heartbeats of a step that calls the operator. When heartbeats stay away for the
-// heartbeat timeout (see temporal.yaml), which is a few intervals, the server retries the step in another process; without
-// them a crash would cost the whole timeout of a try.
+// heartbeat timeout (see temporal.yaml), the server retries the step in another process; without them a crash would cost
+// the whole timeout of a try. The SDK sends the server at most one in the worker's heartbeat throttle, so a timeout must be
+// a few of those.
 const heartbeatInterval = 2 * time.Second
 
 // heartbeatDetails keeps the last details of a step, so that the next heartbeat does not overwrite them.

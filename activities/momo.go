@@ -161,36 +161,46 @@ func leave(ctx context.Context, s exchange.Submission) {
 const (
 	keepTries = 5
 	keepPause = 200 * time.Millisecond
+	keepLimit = 30 * time.Second
 )
 
-type submissionStore interface {
-	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
-}
-
-// keepSubmission stores the operator's answer. It retries for a while, because only this run knows the answer, and leaves it
-// in the heartbeat details for the next run when the first try fails. After a crash in between the outcome is unknown, which
-// the callback and the operator's statement resolve.
-func keepSubmission(ctx context.Context, store submissionStore, id uuid.UUID, s exchange.Submission) (Submitted, error) {
-	var err error
+// keep stores the operator's answer. It retries for a while, also when the server has given the step to another process
+// meanwhile, because only this run knows the answer, and leaves it in the heartbeat details for the next run when the first
+// try fails. After a crash in between the outcome is unknown, which the callback and the operator's statement resolve.
+func keep[R any](ctx context.Context, store func(context.Context, uuid.UUID, exchange.Submission) (R, error), id uuid.UUID, s exchange.Submission) (stored R, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
+	defer cancel()
 	for try := range keepTries {
-		var stored exchange.PaymentAttempt
-		if stored, err = store.RecordSubmission(ctx, id, s); err == nil {
-			if s.State == exchange.Refused && stored.Status != exchange.AttemptRefused { // another run of the step has sent it too
-				return Submitted{AttemptID: id, State: exchange.Unknown}, nil
-			}
-			return Submitted{AttemptID: id, State: s.State, Code: s.Code, Transient: s.Transient, Config: s.Config}, nil
+		if stored, err = store(ctx, id, s); err == nil {
+			return stored, nil
 		}
 		if try == 0 {
 			leave(ctx, s)
 		}
 		if code := exchange.CodeOf(err); code != exchange.CodeUnavailable && code != exchange.CodeInternal {
-			return Submitted{}, err
+			return stored, err
 		}
 		if !pause(ctx, keepPause<<try) {
 			break
 		}
 	}
-	return Submitted{}, err
+	return stored, err
+}
+
+type submissionStore interface {
+	RecordSubmission(ctx context.Context, id uuid.UUID, s exchange.Submission) (exchange.PaymentAttempt, error)
+}
+
+// keepSubmission stores the operator's answer about a payment attempt.
+func keepSubmission(ctx context.Context, store submissionStore, id uuid.UUID, s exchange.Submission) (Submitted, error) {
+	stored, err := keep(ctx, store.RecordSubmission, id, s)
+	if err != nil {
+		return Submitted{}, err
+	}
+	if s.State == exchange.Refused && stored.Status != exchange.AttemptRefused { // another run of the step has sent it too
+		return Submitted{AttemptID: id, State: exchange.Unknown}, nil
+	}
+	return Submitted{AttemptID: id, State: s.State, Code: s.Code, Transient: s.Transient, Config: s.Config}, nil
 }
 
 // pause waits, and returns false when the context ends first.

@@ -113,3 +113,16 @@ func TestPayoutIsSentByTwoRuns(t *testing.T) {
 		}
 	}
 }
+
+// The server cancels a step whose heartbeats stayed away, and gives it to another process. The operator's answer is known
+// to the first one alone.
+func TestAnAnswerIsStoredAlthoughTheStepWasCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	stored, err := keep(ctx, func(ctx context.Context, _ uuid.UUID, s exchange.Submission) (exchange.SubmissionState, error) {
+		return s.State, ctx.Err()
+	}, uuid.New(), exchange.Submission{State: exchange.Accepted})
+	if err != nil || stored != exchange.Accepted {
+		t.Errorf("stored %q: %v", stored, err)
+	}
+}

@@ -42,6 +42,10 @@ type Options struct {
 // without heartbeats usually takes.
 const stopTimeout = 30 * time.Second
 
+// heartbeatThrottle is the pause between the heartbeats of an activity that reach the server. By the SDK's own it is four
+// fifths of the heartbeat timeout, and one late heartbeat on a busy machine would start the activity a second time.
+const heartbeatThrottle = 4 * time.Second
+
 // Run serves the queues until ctx ends, or until one of them fails for good.
 func Run(ctx context.Context, c client.Client, have Activities, o Options) error {
 	if len(o.Queues) == 0 {
@@ -96,6 +100,7 @@ func build(c client.Client, name string, have []any, o Options, fatal chan<- err
 		TaskQueueActivitiesPerSecond:            q.Rate,
 		DisableWorkflowWorker:                   !q.Flows,
 		WorkerStopTimeout:                       stopTimeout,
+		MaxHeartbeatThrottleInterval:            heartbeatThrottle,
 		OnFatalError:                            func(err error) { fatal <- fmt.Errorf("queue %s: %w", name, err) },
 		Interceptors:                            append(interceptors(o.Logger), o.Interceptors...),
 		DeploymentOptions: sdk.DeploymentOptions{

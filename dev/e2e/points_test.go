@@ -311,10 +311,12 @@ func (w *harness) crashAt(t *testing.T, tr *trial) {
 // fileOf returns the name of the file that arms a point.
 func fileOf(point string) string { return strings.NewReplacer("/", ".", "*", "_").Replace(point) }
 
-// standOf describes the state of the order or transfer of a trial whose point was not reached.
+// standOf describes the state of the order or transfer of a trial whose point was not reached, and of the newest movement of
+// float.
 func (w *harness) standOf(tr *trial) string {
 	const read = `SELECT coalesce((SELECT 'its order is ' || status || '/' || status_detail FROM orders WHERE id = $1),
-		(SELECT 'its transfer is ' || status || '/' || status_detail FROM transfers WHERE id = $2), 'it has no order and no transfer')`
+		(SELECT 'its transfer is ' || status || '/' || status_detail FROM transfers WHERE id = $2), 'it has no order and no transfer')
+		|| (SELECT coalesce('; the newest movement of float is ' || max(status || ' ' || code), '') FROM float_moves WHERE created_at = (SELECT max(created_at) FROM float_moves))`
 	var said string
 	if err := w.db.QueryRowContext(context.Background(), read, tr.order.ID, tr.transfer.ID).Scan(&said); err != nil {
 		return err.Error()
@@ -386,6 +388,7 @@ func (w *harness) retaken(t *testing.T) {
 	t.Helper()
 	for _, flow := range []string{
 		workflows.TypeOnRamp, workflows.TypeOffRamp, workflows.TypeMomoPayout, workflows.TypeLatePayment, workflows.TypeLatePayout,
+		workflows.TypeMoveFloat,
 	} {
 		for _, id := range w.allRunning(t, flow) {
 			w.hasten(t, id)

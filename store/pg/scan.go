@@ -153,6 +153,9 @@ func match(row reflect.Type, columns []string) ([]field, error) {
 	}
 	left := map[string]bool{}
 	for _, c := range columns {
+		if left[c] {
+			return nil, exchange.Errorf(exchange.CodeInternal, "a query for %s has two columns %s", row, c)
+		}
 		left[c] = true
 	}
 	found := map[string]field{}

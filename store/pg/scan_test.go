@@ -50,6 +50,7 @@ func TestColumnsAndFieldsAreTheSame(t *testing.T) {
 		"half of a struct":      {scannedObject{}, "id customer_id price.crypto url tx_hash alpha2_code closed_at", "the field price.fiat"},
 		"too few of the joined": {joined{}, scannedColumns + " total", "the field full_name"},
 		"a field of our own":    {joined{}, scannedColumns + " total full_name found", "the column found"},
+		"a column twice":        {scannedObject{}, scannedColumns + " id", "two columns id"},
 		"two values":            {time.Time{}, "min max", "2 columns"},
 	} {
 		_, err := match(reflect.TypeOf(c.row), strings.Fields(c.columns))
