@@ -69,6 +69,7 @@ var exemptions = []exemption{
 	{"FindDeposits/*/*", reading},
 	{"LookAtDeposit/*/*", reading},
 	{"ReconciledNetworks/*/*", reading},
+	{"ReadOffRamp/*/*", reading},
 }
 
 // broadcasters are the queues on which a broadcast must be a point.
