@@ -13,6 +13,7 @@ import (
 // A smooth order writes its search attributes twice: when it pays out and when it ends. It starts with the attributes
 // of an opened order.
 func TestSmoothOrderShowsItselfTwice(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		seen   exchange.SeenOffer
 		upsert int
@@ -21,7 +22,8 @@ func TestSmoothOrderShowsItselfTwice(t *testing.T) {
 		"started by an earlier build":   {upsert: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newHarness()
+			t.Parallel()
+			w := newHarness(t)
 			w.request.Seen = c.seen
 			w.run(t)
 			ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)

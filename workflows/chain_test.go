@@ -29,9 +29,10 @@ const (
 	txLife      = time.Minute
 	reorgAfter  = 4 * time.Second
 	networkName = exchange.Tron
+	watchedTo   = 100 // the block up to which the watch has read
 )
 
-// entry is a transaction that was broadcast to the network.
+// entry is a signed transaction.
 type entry struct {
 	attempt  exchange.ChainAttempt
 	payment  exchange.ChainPayment
@@ -42,16 +43,23 @@ type entry struct {
 
 // network is a blockchain with a book of its own.
 type network struct {
-	mu       sync.Mutex
-	now      func() time.Time
-	script   func(n int) outcome // of the n-th transaction, from 1
-	fault    func(call string) error
-	lost     func(call string) error
-	store    *book
-	cold     bool // the signer is refused the key
-	built    int
-	outcomes map[string]outcome
-	txs      map[string]*entry
+	mu     sync.Mutex
+	now    func() time.Time
+	script func(n int) outcome // of the n-th transaction, from 1
+	fault  func(call string) error
+	lost   func(call string) error
+	store  signerStore
+	cold   bool // the signer is refused the key
+	built  int
+	signed map[string]*entry // what the signer made
+	txs    map[string]*entry // what was broadcast
+}
+
+// signerStore is what the signer needs of the database.
+type signerStore interface {
+	LiveAttempt(ctx context.Context, payment uuid.UUID) (exchange.ChainAttempt, bool, error)
+	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
+	SaveSignedAttempt(ctx context.Context, a exchange.ChainAttempt) (exchange.ChainAttempt, error)
 }
 
 // SignPayment is the signer: it stores what it signs before it returns it.
@@ -69,17 +77,20 @@ func (n *network) SignPayment(ctx context.Context, id uuid.UUID) (exchange.Chain
 	if n.cold && p.Purpose == exchange.ForTransfer {
 		return exchange.ChainAttempt{}, exchange.Errorf(exchange.CodeForbidden, "the wallet is cold")
 	}
-	return n.sign(ctx, id)
+	return n.sign(ctx, p)
 }
 
 // sign makes the next transaction of a payment.
-func (n *network) sign(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt, error) {
+func (n *network) sign(ctx context.Context, p exchange.ChainPayment) (exchange.ChainAttempt, error) {
 	n.mu.Lock()
 	n.built++
 	f := n.script(n.built)
-	txID := fmt.Sprintf("tx-%d", n.built)
-	n.outcomes[txID] = f
-	now := n.now()
+	txID := fmt.Sprintf("%064x", n.built)
+	a := exchange.ChainAttempt{
+		ID: uuid.NewSHA1(p.ID, []byte(txID)), PaymentID: p.ID, Network: networkName, TxID: txID, Raw: []byte(txID),
+		FeeLimit: money.Must(money.TRX, "30"), ExpiresAt: n.now().Add(txLife), Status: exchange.TxSigned, CreatedAt: n.now(),
+	}
+	n.signed[txID] = &entry{attempt: a, payment: p, outcome: f}
 	n.mu.Unlock()
 	if f.trouble != nil {
 		return exchange.ChainAttempt{}, f.trouble
@@ -87,10 +98,7 @@ func (n *network) sign(ctx context.Context, id uuid.UUID) (exchange.ChainAttempt
 	if f.refused != "" {
 		return exchange.ChainAttempt{}, chain.Errorf(f.refused, "the node says so")
 	}
-	return n.store.SaveSignedAttempt(ctx, exchange.ChainAttempt{
-		ID: uuid.NewSHA1(id, []byte(txID)), PaymentID: id, Network: networkName, TxID: txID, Raw: []byte(txID),
-		ExpiresAt: now.Add(txLife), Status: exchange.TxSigned, CreatedAt: now,
-	})
+	return n.store.SaveSignedAttempt(ctx, a)
 }
 
 // BumpPaymentFee is never called: the network has no nonces.
@@ -108,14 +116,7 @@ func (n *network) Broadcast(ctx context.Context, raw []byte) (chain.Broadcast, e
 	}
 	e := n.txs[string(raw)]
 	if e == nil {
-		e = &entry{outcome: n.outcomes[string(raw)]}
-		n.store.mu.Lock()
-		for _, a := range n.store.signed {
-			if a.TxID == string(raw) {
-				e.attempt, e.payment = a, n.store.payments[a.PaymentID]
-			}
-		}
-		n.store.mu.Unlock()
+		e = n.signed[string(raw)]
 		n.txs[string(raw)] = e
 	}
 	if n.now().After(e.attempt.ExpiresAt) {

@@ -8,15 +8,14 @@ import (
 
 	"kivuko/activities"
 	"kivuko/exchange"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
 // theException is the one about late money, once the watch has made it.
 func (w *harness) theException(t *testing.T) exchange.PaymentException {
 	t.Helper()
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	for _, x := range w.book.exceptions {
+	for _, x := range w.exceptions() {
 		return x
 	}
 	t.Error("there is no exception")
@@ -26,27 +25,24 @@ func (w *harness) theException(t *testing.T) exchange.PaymentException {
 // verb gives a command about the exception as the API does, and keeps the response under the key.
 func (w *harness) verb(t *testing.T, verb, key string) {
 	t.Helper()
-	id, x := uuid.New(), w.theException(t)
-	w.book.mu.Lock()
-	w.book.commands[id] = exchange.OperatorCommand{
-		ID: id, ObjectType: activities.ObjectException, ObjectID: x.ID, Verb: verb, Note: "because", ActorID: uuid.New(),
-	}
-	w.book.mu.Unlock()
-	w.notifyFlow(id, key)
+	w.notifyFlow(w.decreeWith(activities.ObjectException, w.theException(t).ID, verb, "because"), key)
 }
 
 // settled lets an officer settle the exception directly, without the flow.
 func (w *harness) settled(t *testing.T, to exchange.ExceptionStatus) {
 	t.Helper()
-	x := w.theException(t)
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	x.Status = to
-	w.book.exceptions[x.ID] = x
+	d := exchange.ExceptionDecision{ID: uuid.New(), ExceptionID: w.theException(t).ID, Verdict: to, Reason: "because"}
+	if to == exchange.ExcCredited {
+		d.MerchantID = storetest.User(t, w.store.Store, exchange.RoleVendor).ID
+	}
+	if _, _, err := w.store.DecideException(t.Context(), d, w.officer); err != nil {
+		t.Error(err)
+	}
 }
 
 // The watch carries out the verb "refund" of an exception once, however often it is given.
 func TestExceptionsRefundIsPaidOnce(t *testing.T) {
+	t.Parallel()
 	w, a := lateHarness(t)
 	w.at(0, w.pay(a, payer{twice: true}))
 	w.at(time.Hour, func() { w.verb(t, "refund", "first") })
@@ -63,8 +59,10 @@ func TestExceptionsRefundIsPaidOnce(t *testing.T) {
 
 // An officer who settles the exception without the flow ends its wait, also when a refund was asked for too late.
 func TestExceptionThatWasSettledPastTheWatch(t *testing.T) {
+	t.Parallel()
 	for _, to := range []exchange.ExceptionStatus{exchange.ExcAccepted, exchange.ExcWrittenOff, exchange.ExcCredited} {
 		t.Run(string(to), func(t *testing.T) {
+			t.Parallel()
 			w, a := lateHarness(t)
 			w.at(0, w.pay(a, payer{}))
 			w.at(time.Hour, func() { w.settled(t, to) })
@@ -75,8 +73,8 @@ func TestExceptionThatWasSettledPastTheWatch(t *testing.T) {
 			}
 			wants("told", "")(t, w)
 			exception(exchange.ExcLate, to)(t, w)
-			if n := len(w.operator.paidOut(w.request.ID)); n != 0 || len(w.book.refunds) != 0 {
-				t.Errorf("%d payouts and %d refunds", n, len(w.book.refunds))
+			if n := len(w.operator.paidOut(w.request.ID)); n != 0 || len(w.refunds()) != 0 {
+				t.Errorf("%d payouts and %d refunds", n, len(w.refunds()))
 			}
 		})
 	}
@@ -84,8 +82,9 @@ func TestExceptionThatWasSettledPastTheWatch(t *testing.T) {
 
 // A doubtful payee is confirmed at the order alone: a second refund of the exception says nothing of who gets it.
 func TestExceptionsRefundConfirmsNoPayee(t *testing.T) {
+	t.Parallel()
 	w, a := lateHarness(t)
-	w.book.doubtful = true
+	w.operator.stranger = true
 	inDoubt := false
 	w.at(0, w.pay(a, payer{}))
 	w.at(time.Hour, func() { w.verb(t, "refund", "first") })

@@ -1,7 +1,9 @@
 package workflows_test
 
 import (
+	"context"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/google/uuid"
@@ -14,13 +16,19 @@ import (
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
 // harness is everything around the flows: our rows, a mobile money operator, a network, and users.
 type harness struct {
+	t        testing.TB
 	env      *testsuite.TestWorkflowEnvironment
-	book     *book
+	book     *book // of the flows that are not played on the store yet
+	store    *faultyStore
+	market   storetest.Market
+	officer  exchange.Principal
 	operator *operator
 	chain    *network
 	keys     *keyRing
@@ -55,19 +63,48 @@ func newEnvironment(shown *signs) *testsuite.TestWorkflowEnvironment {
 	return env
 }
 
-// newHarness makes a harness in which every call succeeds.
-func newHarness() *harness {
+// newHarness makes a harness in which every call succeeds, on a database of its own.
+func newHarness(t testing.TB) *harness {
+	t.Helper()
+	w := newStage(t)
+	now := func() time.Time { return w.env.Now() }
+	w.store = &faultyStore{now: now, Store: storetest.Open(t, storetest.URL(t), store.Options{Now: now, MaxConns: 4})}
+	w.market = storetest.NewMarket(t, w.store.Store)
+	w.officer = storetest.PrincipalOf(storetest.User(t, w.store.Store, exchange.RoleTreasury))
+	if _, err := w.store.StartDeposits(t.Context(), networkName, exchange.ChainBlock{Number: watchedTo, ID: "start", Time: w.start}); err != nil {
+		t.Fatal(err)
+	}
+	w.request = exchange.OrderRequest{
+		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: w.market.Customer.ID, OfferID: w.market.Offer.ID,
+		Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: w.start.Add(exchange.OrderLife),
+	}
+	w.signs.order = &w.request
+	w.chain.store = w.store
+	w.register()
+	return w
+}
+
+// newBookHarness is a harness on the rows of a book, for payments of a chain that are no order's.
+func newBookHarness() *harness {
+	w := newStage(nil)
+	w.book = newBook()
+	w.book.now = w.env.Now
+	w.chain.store = w.book
+	w.env.RegisterWorkflow(workflows.CryptoPayout)
+	w.env.RegisterActivity(&activities.Orders{Store: w.book})
+	w.env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: w.book})
+	w.env.RegisterActivity(&activities.Chain{Store: w.book, Client: w.chain, Poll: blockTime})
+	return w
+}
+
+// newStage makes everything but the database.
+func newStage(t testing.TB) *harness {
 	shown := newSigns()
 	w := &harness{
-		env: newEnvironment(shown), book: newBook(), answers: map[string]error{}, rejected: map[string]bool{}, signs: shown,
+		t: t, env: newEnvironment(shown), answers: map[string]error{}, rejected: map[string]bool{}, signs: shown,
 		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
 	}
 	w.env.SetStartTime(w.start)
-	w.request = exchange.OrderRequest{
-		ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001"), CustomerID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),
-		Crypto: money.Must(money.USDT, "10"), Phone: "254712345678", ExpiresAt: w.start.Add(exchange.OrderLife),
-	}
-	w.book.now = w.env.Now
 	w.operator = &operator{
 		now: w.env.Now, later: func(d time.Duration, f func()) { w.env.RegisterDelayedCallback(f, max(d, time.Millisecond)) },
 		deliver: w.deliver, confirm: w.confirm,
@@ -76,10 +113,9 @@ func newHarness() *harness {
 		attempts: map[uuid.UUID]exchange.PaymentAttempt{}, results: map[uuid.UUID]string{},
 	}
 	w.chain = &network{
-		now: w.env.Now, store: w.book, script: func(int) outcome { return outcome{} }, outcomes: map[string]outcome{}, txs: map[string]*entry{},
+		now: w.env.Now, script: func(int) outcome { return outcome{} }, signed: map[string]*entry{}, txs: map[string]*entry{},
 	}
 	w.keys = &keyRing{}
-	w.register()
 	return w
 }
 
@@ -90,19 +126,23 @@ func (w *harness) register() {
 	w.env.RegisterWorkflow(workflows.LatePayment)
 	w.env.RegisterWorkflow(workflows.CreateWallet)
 	w.env.RegisterWorkflow(workflows.SealAudit)
-	w.env.RegisterActivity(&activities.Orders{Store: w.book})
-	w.env.RegisterActivity(&activities.Momo{Store: w.book, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
-	w.env.RegisterActivity(&activities.Refunds{Store: w.book})
-	w.env.RegisterActivity(&activities.Payouts{Store: w.book, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
-	w.env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: w.book})
-	w.env.RegisterActivity(&activities.Chain{Store: w.book, Client: w.chain, Poll: blockTime})
-	w.env.RegisterActivity(&activities.Wallets{Keys: w.keys, Store: w.book})
+	w.env.RegisterActivity(&activities.Orders{Store: w.store})
+	w.env.RegisterActivity(&activities.Momo{Store: w.store, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
+	w.env.RegisterActivity(&activities.Refunds{Store: w.store})
+	w.env.RegisterActivity(&activities.Payouts{Store: w.store, Operator: w.operator, Provider: "daraja", Now: w.env.Now})
+	w.env.RegisterActivity(&activities.Signing{Signer: w.chain, Store: w.store, Recipients: &activities.Recipients{Store: w.store}})
+	w.env.RegisterActivity(&activities.Chain{Store: w.store, Client: w.chain, Poll: blockTime})
+	w.env.RegisterActivity(&activities.Wallets{Keys: w.keys, Store: w.store})
 }
 
 // deliver stores a callback and wakes the flow that waits for it, as the API does.
 func (w *harness) deliver(a exchange.PaymentAttempt, kind exchange.CallbackKind, body []byte) {
 	c := exchange.MomoCallback{ID: uuid.New(), AttemptID: a.ID, Kind: kind, Body: body, ReceivedAt: w.env.Now()}
-	w.book.SaveCallback(c)
+	if w.book != nil {
+		w.book.SaveCallback(c)
+	} else if err := w.store.SaveCallback(context.Background(), c); err != nil {
+		w.t.Error(err)
+	}
 	ref := workflows.CallbackRef{CallbackID: c.ID, AttemptID: a.ID}
 	w.env.RegisterDelayedCallback(func() { // on the environment's own loop
 		if err := w.env.SignalWorkflowByID(a.WorkflowID, workflows.SignalCallback, ref); err != nil {
@@ -112,9 +152,9 @@ func (w *harness) deliver(a exchange.PaymentAttempt, kind exchange.CallbackKind,
 }
 
 func (w *harness) confirm(o exchange.Observation) {
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	w.book.receipts = append(w.book.receipts, o)
+	if err := w.store.Store.SaveReceipt(w.t.Context(), o); err != nil {
+		w.t.Error(err)
+	}
 }
 
 // run runs the order's flow until it ends.
@@ -166,25 +206,88 @@ func (w *harness) notifyFlow(id uuid.UUID, key string) {
 
 // decree writes a command about the order.
 func (w *harness) decree(verb string) uuid.UUID {
-	id := uuid.New()
 	note := "UKLMANUAL1" // the receipt that our operator finds at the mobile money operator
 	for _, m := range w.operator.collected(w.request.ID) {
 		if !slices.ContainsFunc(w.attemptList(), func(a exchange.PaymentAttempt) bool { return a.Receipt == m.receipt }) {
 			note = m.receipt
 		}
 	}
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	w.book.commands[id] = exchange.OperatorCommand{
-		ID: id, ObjectType: activities.ObjectOrder, ObjectID: w.request.ID, Verb: verb, Note: note, ActorID: uuid.New(),
+	return w.decreeWith(activities.ObjectOrder, w.request.ID, verb, note)
+}
+
+// decreeWith writes a command about an object, with a note.
+func (w *harness) decreeWith(objectType string, object uuid.UUID, verb, note string) uuid.UUID {
+	c := exchange.OperatorCommand{ID: uuid.New(), ObjectType: objectType, ObjectID: object, Verb: verb, Note: note, ActorID: w.officer.UserID}
+	if w.book != nil {
+		w.book.mu.Lock()
+		defer w.book.mu.Unlock()
+		w.book.commands[c.ID] = c
+		return c.ID
+	}
+	if err := w.store.SaveCommand(w.t.Context(), c, w.officer); err != nil {
+		w.t.Errorf("save the command %s: %v", verb, err)
+	}
+	return c.ID
+}
+
+// order reads the order, which is empty when it was not opened.
+func (w *harness) order() exchange.Order {
+	o, err := w.store.Store.OrderByID(w.t.Context(), w.request.ID)
+	if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+		w.t.Error(err)
+	}
+	return o
+}
+
+// refunds reads the refunds.
+func (w *harness) refunds() []exchange.Refund {
+	all, _, err := w.store.ListRefunds(w.t.Context(), store.RefundFilter{}, everything)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return all
+}
+
+// exceptions reads the payment exceptions.
+func (w *harness) exceptions() []exchange.PaymentException {
+	all, _, err := w.store.ListExceptions(w.t.Context(), store.ExceptionFilter{}, everything)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return all
+}
+
+var everything = store.Page{Number: 1, Size: 50}
+
+// payment reads the id of the order's chain payment.
+func (w *harness) payment() (id uuid.UUID) {
+	err := storetest.Owner(w.t, w.store.Store).QueryRowContext(w.t.Context(), `SELECT id FROM chain_payments WHERE purpose = 'order' AND object_id = $1`, w.request.ID).Scan(&id)
+	if err != nil {
+		w.t.Errorf("the order's chain payment: %v", err)
 	}
 	return id
 }
 
-func (w *harness) order() exchange.Order {
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	return w.book.orders[w.request.ID]
+// balance reads what an account holds.
+func (w *harness) balance(account exchange.AccountRef) money.Amount {
+	a, err := w.store.Account(w.t.Context(), account)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return a.Posted
+}
+
+// setFloat leaves the house with this float for payouts.
+func (w *harness) setFloat(left money.Amount) {
+	float, capital := exchange.House(exchange.AccMomoPayout, money.KES), exchange.House(exchange.AccCapital, money.KES)
+	more := left.Sub(w.balance(float))
+	lines := []exchange.Line{exchange.Debit(float, more), exchange.Credit(capital, more)}
+	if !more.Positive() {
+		lines = []exchange.Line{exchange.Credit(float, more.Neg()), exchange.Debit(capital, more.Neg())}
+	}
+	if err := w.store.Post(w.t.Context(), exchange.Posting{Entries: []exchange.Entry{{Key: "test:" + uuid.NewString(), Kind: "seed.float", Lines: lines}}}); err != nil {
+		w.t.Error(err)
+	}
 }
 
 // sound checks what must hold after every scenario, against the books of the operator and the network.
@@ -197,8 +300,12 @@ func (w *harness) sound(t checker) {
 	if n := w.chain.paid(o.ID); n > 1 {
 		t.Errorf("the crypto was paid out %d times", n)
 	}
-	if w.book.vendor[o.ID] > 1 {
-		t.Errorf("the vendor was paid %d times", w.book.vendor[o.ID])
+	earned := money.Zero(money.KES)
+	if o.Status == exchange.OrderCompleted {
+		earned = o.Price.Vendor
+	}
+	if has := w.balance(exchange.Owned(exchange.AccFiatBalance, o.VendorID, money.KES)); !has.Equal(earned) {
+		t.Errorf("the order is %s and the vendor was paid %s", o.Status, has)
 	}
 	for id, n := range w.operator.submitted {
 		if n > 1 {
@@ -240,13 +347,15 @@ func (w *harness) accounted(t checker, in []moved) {
 }
 
 func (w *harness) attemptList() []exchange.PaymentAttempt {
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	var list []exchange.PaymentAttempt
-	for _, a := range w.book.attempts {
-		list = append(list, a)
+	prompts, err := w.store.Collections(w.t.Context(), w.request.ID)
+	if err != nil {
+		w.t.Error(err)
 	}
-	return list
+	payouts, err := w.store.Payouts(w.t.Context(), w.request.ID)
+	if err != nil {
+		w.t.Error(err)
+	}
+	return append(prompts, payouts...)
 }
 
 func code(err error) exchange.Code { return exchange.CodeOf(workflows.AsExchangeError(err)) }

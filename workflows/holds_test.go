@@ -14,6 +14,7 @@ import (
 
 // TestSignatureWaitsForTheWatch retries the signature until the watch has read the chain; the wait is no failure.
 func TestSignatureWaitsForTheWatch(t *testing.T) {
+	t.Parallel()
 	id := uuid.New()
 	behind := activities.SignedPayment{Waits: string(exchange.HoldWatch)}
 	s := &payoutScript{
@@ -30,6 +31,7 @@ func TestSignatureWaitsForTheWatch(t *testing.T) {
 
 // TestPaymentThatWasCarriedOutOtherwise parks with the specific reason, not with "failed".
 func TestPaymentThatWasCarriedOutOtherwise(t *testing.T) {
+	t.Parallel()
 	id := uuid.New()
 	s := &payoutScript{
 		signs:    map[uuid.UUID][]activities.SignedPayment{id: {signedOnce}},
@@ -43,6 +45,7 @@ func TestPaymentThatWasCarriedOutOtherwise(t *testing.T) {
 // TestForeignSendParksTheOrder parks the order with the reason, and continues after an officer has settled the
 // movement.
 func TestForeignSendParksTheOrder(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		hold   exchange.SigningHold
 		reason workflows.Reason
@@ -51,9 +54,10 @@ func TestForeignSendParksTheOrder(t *testing.T) {
 		{exchange.HoldSentBefore, workflows.ReasonPayoutSentBefore},
 	} {
 		t.Run(string(c.hold), func(t *testing.T) {
-			w := newHarness()
+			t.Parallel()
+			w := newHarness(t)
 			settled := w.start.Add(time.Hour)
-			w.book.hold = func() exchange.SigningHold {
+			w.store.hold = func() exchange.SigningHold {
 				if w.env.Now().Before(settled) {
 					return c.hold
 				}
@@ -74,17 +78,18 @@ func TestForeignSendParksTheOrder(t *testing.T) {
 
 // TestOrderWaitsForTheWatch shows what the order waits for and does not park.
 func TestOrderWaitsForTheWatch(t *testing.T) {
-	w := newHarness()
+	t.Parallel()
+	w := newHarness(t)
 	ready := w.start.Add(20 * time.Minute)
-	w.book.hold = func() exchange.SigningHold {
+	w.store.hold = func() exchange.SigningHold {
 		if w.env.Now().Before(ready) {
 			return exchange.HoldWatch
 		}
 		return exchange.HoldNone
 	}
 	w.run(t)
-	if o := w.order(); o.Status != exchange.OrderCompleted || w.book.waited == 0 {
-		t.Errorf("the order is %s and was shown to wait %d times", o.Status, w.book.waited)
+	if o := w.order(); o.Status != exchange.OrderCompleted || w.store.waited == 0 {
+		t.Errorf("the order is %s and was shown to wait %d times", o.Status, w.store.waited)
 	}
 	w.signs.were(t, workflows.OnRampID(w.request.ID))
 	w.sound(t)

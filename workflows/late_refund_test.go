@@ -2,6 +2,7 @@ package workflows_test
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,11 +17,9 @@ import (
 
 // undecided notes, under the answer "undecided", whether the late money waits for an officer.
 func undecided(w *harness) {
-	w.book.mu.Lock()
-	defer w.book.mu.Unlock()
-	w.answers["undecided"] = conflict("%d exceptions, none of which is open", len(w.book.exceptions))
-	for _, x := range w.book.exceptions {
-		if x.Status == exchange.ExcOpen && len(w.book.refunds) == 0 {
+	w.answers["undecided"] = conflict("%d exceptions, none of which is open", len(w.exceptions()))
+	for _, x := range w.exceptions() {
+		if x.Status == exchange.ExcOpen && len(w.refunds()) == 0 {
 			w.answers["undecided"] = nil
 		}
 	}
@@ -46,20 +45,17 @@ type leftBehind struct {
 // leaves makes late money arrive for an order that ended with the detail, with an officer's refund where no rule opens one.
 func leaves(t *testing.T, detail string) leftBehind {
 	t.Helper()
-	w, a := lateHarness(t)
-	o := w.book.orders[a.OrderID]
-	o.StatusDetail = detail
-	w.book.orders[o.ID] = o
+	w, a := lateAfter(t, detail)
 	w.pay(a, payer{silent: true})()
-	m := w.operator.collected(o.ID)[0]
-	out, err := w.book.AcceptPayment(t.Context(), a.ID, exchange.Observation{
+	m := w.operator.collected(a.OrderID)[0]
+	out, err := w.store.AcceptPayment(t.Context(), a.ID, exchange.Observation{
 		Receipt: m.receipt, Amount: m.amount, Source: exchange.SourceCallback,
 	}, w.start)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if detail != exchange.DetailCancelled {
-		out.Refund, err = w.book.RefundException(t.Context(), out.Exception.ID, exchange.Principal{})
+		out.Refund, err = w.store.RefundException(t.Context(), out.Exception.ID, w.officer)
 	}
 	if err != nil || out.Refund.ID == uuid.Nil {
 		t.Fatalf("refund %+v, %v", out.Refund, err)
@@ -72,16 +68,16 @@ func (l leftBehind) pays(t *testing.T, try int, p payer) {
 	t.Helper()
 	out := exchange.PaymentAttempt{
 		ID: activities.PayoutID(l.refund.ID, try), Direction: exchange.Payout, OrderID: l.a.OrderID, RefundID: l.refund.ID,
-		Status: exchange.AttemptCreated, Amount: l.refund.Amount, Phone: l.refund.Phone, CreatedAt: l.start, WorkflowID: workflows.LatePaymentID(l.a.ID),
+		Provider: "daraja", Amount: l.refund.Amount, Phone: l.refund.Phone, Reference: "Refund", CallbackToken: "token of " + strconv.Itoa(try), WorkflowID: workflows.LatePaymentID(l.a.ID),
 	}
-	if _, err := l.book.BeginPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), out); err != nil {
+	if _, err := l.store.BeginPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), out); err != nil {
 		t.Fatal(err)
 	}
 	script := l.operator.script
 	l.operator.script = func(exchange.PaymentAttempt, int) payer { return p }
-	_, err := l.book.RecordSubmission(t.Context(), out.ID, l.operator.SubmitPayout(t.Context(), out))
+	_, err := l.store.RecordSubmission(t.Context(), out.ID, l.operator.SubmitPayout(t.Context(), out))
 	if err == nil && p.refuse != "" {
-		_, err = l.book.FailPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), "refused")
+		_, err = l.store.FailPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), "refused")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -91,6 +87,7 @@ func (l leftBehind) pays(t *testing.T, try int, p payer) {
 
 // A watch that is started again while its refund is open pays that refund, and pays it once, whatever was begun before.
 func TestWatchTakesUpAnOpenRefund(t *testing.T) {
+	t.Parallel()
 	const cancelled = exchange.DetailCancelled
 	for name, c := range map[string]struct {
 		detail  string
@@ -113,12 +110,13 @@ func TestWatchTakesUpAnOpenRefund(t *testing.T) {
 		"paid": {cancelled, func(t *testing.T, l leftBehind) {
 			l.pays(t, 1, payer{code: "0", early: true})
 			obs := exchange.Observation{Receipt: l.operator.paidOut(l.a.OrderID)[0].receipt}
-			if _, err := l.book.CompletePayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), activities.PayoutID(l.refund.ID, 1), obs); err != nil {
+			if _, err := l.store.CompletePayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), activities.PayoutID(l.refund.ID, 1), obs); err != nil {
 				t.Fatal(err)
 			}
 		}, false, workflows.LateAccounted},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			l := leaves(t, c.detail)
 			c.before(t, l)
 			want := []workflows.Reason{}
@@ -139,14 +137,13 @@ func TestWatchTakesUpAnOpenRefund(t *testing.T) {
 // A refund whose refused payout is claimed to have been made is paid again only after the claim is denied. Until then each
 // retry parks it again.
 func TestRefundWaitsWhileItsPayoutIsClaimed(t *testing.T) {
+	t.Parallel()
 	l := leaves(t, exchange.DetailCancelled)
 	l.pays(t, 1, payer{refuse: "2040"})
 	claim := func(claimed bool) {
-		l.book.mu.Lock()
-		defer l.book.mu.Unlock()
-		r := l.book.refunds[l.refund.ID]
-		r.Claimed = claimed
-		l.book.refunds[r.ID] = r
+		if err := l.store.DoubtPayout(t.Context(), exchange.PayoutOfRefund(l.refund.ID), claimed); err != nil {
+			t.Error(err)
+		}
 	}
 	claim(true)
 	l.at(time.Hour, func() { l.command(activities.VerbRetry) })
@@ -168,6 +165,7 @@ func TestRefundWaitsWhileItsPayoutIsClaimed(t *testing.T) {
 // The flow that pays a refund outlives the watch that started it. A watch that is started again waits for it, passes a
 // command on to it, and pays nothing itself.
 func TestWatchWaitsForTheRefundThatRuns(t *testing.T) {
+	t.Parallel()
 	l := leaves(t, exchange.DetailCancelled)
 	l.operator.script = func(exchange.PaymentAttempt, int) payer {
 		return payer{code: "0", after: time.Second, mute: true, silent: true}
@@ -190,16 +188,11 @@ func TestWatchWaitsForTheRefundThatRuns(t *testing.T) {
 		if n := len(l.operator.submitted) - 1; n != 1 {
 			t.Errorf("%d payouts were sent while the earlier one is unknown", n)
 		}
-		id := l.decree(activities.VerbResolve)
 		l.operator.mu.Lock()
 		i := slices.IndexFunc(l.operator.book, func(m moved) bool { return m.attempt.Direction == exchange.Payout })
 		receipt := l.operator.book[i].receipt
 		l.operator.mu.Unlock()
-		l.book.mu.Lock()
-		c := l.book.commands[id]
-		c.Note = receipt
-		l.book.commands[id] = c
-		l.book.mu.Unlock()
+		id := l.decreeWith(activities.ObjectOrder, l.a.OrderID, activities.VerbResolve, receipt)
 		err := l.env.UpdateWorkflowByID(workflows.LatePaymentID(l.a.ID), workflows.UpdateCommand, id.String(), l.answer("resolve"), workflows.CommandRef{CommandID: id})
 		if err != nil {
 			t.Error(err)

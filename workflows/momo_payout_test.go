@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
+
 	"kivuko/activities"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
@@ -191,7 +193,7 @@ func TestMomoPayout(t *testing.T) {
 				w := newPayoutHarness(s.plan)
 				want, parked := s.want, s.parked
 				if kind == exchange.PayoutRefund {
-					w.of = exchange.PayoutOfRefund(refundOf(w.harness))
+					w.of = exchange.PayoutOfRefund(uuid.NewSHA1(w.request.ID, []byte("refund")))
 					want.Reason, parked = ofRefund(want), []workflows.Reason{}
 					for _, r := range s.parked {
 						parked = append(parked, refundReasons[r])

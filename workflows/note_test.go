@@ -12,8 +12,9 @@ import (
 
 // A resolve that says that something was paid must name the receipt; the refusal names the rule.
 func TestResolveMustNameTheReceipt(t *testing.T) {
+	t.Parallel()
 	const min = time.Minute
-	w := newHarness()
+	w := newHarness(t)
 	w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
 	w.operator.script = func(a exchange.PaymentAttempt, _ int) payer {
 		if a.Direction == exchange.Payout {
@@ -22,13 +23,7 @@ func TestResolveMustNameTheReceipt(t *testing.T) {
 		return pays
 	}
 	resolve := func(note, key string) {
-		id := w.decree("resolve")
-		w.book.mu.Lock()
-		c := w.book.commands[id]
-		c.Note = note
-		w.book.commands[id] = c
-		w.book.mu.Unlock()
-		w.notifyFlow(id, key)
+		w.notifyFlow(w.decreeWith(activities.ObjectOrder, w.request.ID, "resolve", note), key)
 	}
 	w.at(5*min, func() { w.command("refund") })
 	w.at(3*time.Hour, func() { resolve("the portal says it was paid", "no receipt") })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/shopspring/decimal"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/testsuite"
@@ -57,7 +58,6 @@ type market struct {
 	settle    func() error        // settles the receipt of a payout that was recorded as refused
 	kept      bool                // the payout stands instead of the refund
 	funding   []string            // reasons of the tries to take the crypto from a wallet; the last one repeats, empty completes
-	poor      bool                // that wallet has too little by now
 	signed    bool                // its crypto may be on its way
 	givenUp   bool                // its payment was given up
 	funded    bool                // its crypto arrived
@@ -69,6 +69,8 @@ type momoOutcome struct {
 	result workflows.MomoPayoutResult
 	until  string // a verb, or "callback": what it waits for before it ends
 }
+
+var rate = decimal.RequireFromString("129.35")
 
 var wasPaid = momoOutcome{after: 10 * time.Second, result: workflows.MomoPayoutResult{Completed: true}}
 
@@ -166,7 +168,7 @@ func (m *market) CloseOffRamp(_ context.Context, _ uuid.UUID, detail string, _ e
 				return m.order, conflict("a deposit is on its way")
 			}
 		}
-		if m.order.Status != exchange.OrderPending || (m.request.FundWalletID != uuid.Nil && !m.givenUp && !m.poor) {
+		if m.order.Status != exchange.OrderPending || (m.request.FundWalletID != uuid.Nil && !m.givenUp) {
 			return m.order, conflict("the order is %s", m.order.Status)
 		}
 		m.lease = false
@@ -389,9 +391,6 @@ var fundingPayment = uuid.MustParse("0192f0a0-0000-7000-8000-00000000ee03")
 
 func (m *market) approveFunding(ctx context.Context, _ activities.OrderInput) (activities.PaymentApproved, error) {
 	out, err := step(m, "ApproveFunding", func() (activities.PaymentApproved, error) {
-		if m.poor {
-			return activities.PaymentApproved{}, exchange.Errorf(exchange.CodeInsufficientFunds, "the wallet has too little")
-		}
 		return activities.PaymentApproved{PaymentID: fundingPayment}, nil
 	})
 	return out, activities.Failure(ctx, err)

@@ -548,10 +548,6 @@ func funding() []sell {
 			set: func(m *market) { m.request.FundWalletID = id(10) },
 		},
 		{
-			name: "the wallet has too little by now", status: exchange.OrderCancelled, detail: exchange.DetailUnfunded,
-			set: func(m *market) { m.request.FundWalletID, m.poor = id(10), true },
-		},
-		{
 			name: "the wallet has no gas, then goes on", status: sold, detail: none, parked: []workflows.Reason{workflows.ReasonPayoutGasShort},
 			set: func(m *market) {
 				m.request.FundWalletID, m.funding = id(10), []string{"payout-gas_wallet_short", ""}

@@ -9,6 +9,7 @@ import (
 	"kivuko/chain"
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -34,7 +35,8 @@ func pick[T any](list []T, n int, other T) T {
 var pays = payer{code: "0", after: 5 * time.Second}
 
 func (s story) play(t *testing.T) {
-	w := newHarness()
+	t.Parallel()
+	w := newHarness(t)
 	w.operator.script = func(a exchange.PaymentAttempt, n int) payer {
 		if a.Direction == exchange.Payout {
 			return pick(s.payout, n, pays)
@@ -90,7 +92,7 @@ func refunded(amount string) func(*testing.T, *harness) {
 		if len(out) != 1 || !out[0].amount.Equal(money.Must(money.KES, amount)) {
 			t.Errorf("paid back: %v, want %s once", out, amount)
 		}
-		for _, r := range w.book.refunds {
+		for _, r := range w.refunds() {
 			if r.Status != exchange.RefundCompleted {
 				t.Errorf("refund of %s is %s", r.Amount, r.Status)
 			}
@@ -101,12 +103,12 @@ func refunded(amount string) func(*testing.T, *harness) {
 func exception(kind exchange.ExceptionKind, status exchange.ExceptionStatus) func(*testing.T, *harness) {
 	return func(t *testing.T, w *harness) {
 		t.Helper()
-		for _, e := range w.book.exceptions {
+		for _, e := range w.exceptions() {
 			if e.Kind == kind && e.Status == status {
 				return
 			}
 		}
-		t.Errorf("no exception %s that is %s among %v", kind, status, w.book.exceptions)
+		t.Errorf("no exception %s that is %s among %v", kind, status, w.exceptions())
 	}
 }
 
@@ -137,8 +139,8 @@ func all(checks ...func(*testing.T, *harness)) func(*testing.T, *harness) {
 	}
 }
 
-// price is the cost of 10 USDT at the tests' rate, in whole shillings.
-const price = "1294"
+// price is the cost of 10 USDT at the market's rate, in whole shillings.
+const price = "1295"
 
 func collecting() []story {
 	const done, none = exchange.OrderCompleted, exchange.WaitNothing
@@ -212,8 +214,8 @@ func collecting() []story {
 			check:  exception(exchange.ExcLate, exchange.ExcAccepted),
 		},
 		{
-			name: "paid too much", payers: []payer{{code: "0", after: 5 * time.Second, pays: "1300", confirms: true}}, status: done, detail: none,
-			check: all(exception(exchange.ExcOver, exchange.ExcRefunded), refunded("6")),
+			name: "paid too much", payers: []payer{{code: "0", after: 5 * time.Second, pays: "1310", confirms: true}}, status: done, detail: none,
+			check: all(exception(exchange.ExcOver, exchange.ExcRefunded), refunded("15")),
 		},
 		{
 			name: "paid too little", payers: []payer{{code: "0", after: 5 * time.Second, pays: "1000", confirms: true}},
@@ -261,7 +263,7 @@ func collecting() []story {
 		{
 			name: "cancelled, then paid by another phone, kept by command", payers: []payer{{code: "0", after: 30 * time.Second}},
 			people: func(w *harness) {
-				w.book.doubtful = true
+				w.operator.stranger = true
 				w.at(20*time.Second, func() { cancel(w) })
 				w.at(time.Hour, func() { undecided(w); w.lateCommand("resolve") })
 			},
@@ -302,7 +304,7 @@ func collecting() []story {
 				w.at(2*min, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
 			},
 			check: all(wants("forged", exchange.CodeNotFound), func(t *testing.T, w *harness) {
-				if len(w.book.refunds) != 0 {
+				if len(w.refunds()) != 0 {
 					t.Error("a forged signal refunded the order")
 				}
 			}),
@@ -373,7 +375,7 @@ func delivering() []story {
 				if len(w.operator.paidOut(w.request.ID)) != 0 {
 					t.Error("paid out twice over")
 				}
-				for _, r := range w.book.refunds {
+				for _, r := range w.refunds() {
 					if r.Status != exchange.RefundCompleted || r.Receipt != "UKLMANUAL1" {
 						t.Errorf("refund %+v", r)
 					}
@@ -399,12 +401,10 @@ func delivering() []story {
 			name: "a refund without float, then with", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: refunded(price),
 			people: func(w *harness) {
-				w.book.float = money.Must(money.KES, "10")
+				w.setFloat(money.Must(money.KES, "10"))
 				w.at(5*min, func() { w.command("refund") })
 				w.at(10*min, func() {
-					w.book.mu.Lock()
-					w.book.float = money.Must(money.KES, "5000")
-					w.book.mu.Unlock()
+					w.setFloat(money.Must(money.KES, "5000"))
 					w.command("retry")
 				})
 			},
@@ -413,18 +413,28 @@ func delivering() []story {
 			name: "a refund without float is told of some, and of none before", outcomes: []outcome{{refused: chain.ReasonBlocked}},
 			status: exchange.OrderFailed, detail: exchange.DetailRefundOpen, check: all(refunded(price), lasted(10*min)),
 			people: func(w *harness) {
-				w.book.float = money.Must(money.KES, "10")
+				w.setFloat(money.Must(money.KES, "10"))
 				told := func() { w.env.SignalWorkflow(workflows.SignalFloat, nil) }
 				w.at(4*min, told) // while the flow waits for something else
 				w.at(5*min, func() { w.command("refund") })
 				w.at(8*min, told)
 				w.at(10*min, func() {
-					w.book.mu.Lock()
-					w.book.float = money.Must(money.KES, "5000")
-					w.book.mu.Unlock()
+					w.setFloat(money.Must(money.KES, "5000"))
 					told()
 				})
 			},
+		},
+		{
+			name: "the address is corrected", outcomes: []outcome{{refused: chain.ReasonAddress}, {refused: chain.ReasonPaused}, {}},
+			status: exchange.OrderCompleted, detail: exchange.WaitNothing,
+			people: func(w *harness) {
+				w.at(5*min, func() {
+					w.correctAddress(betterAddress)
+					w.command("retry")
+				})
+				w.at(time.Hour, func() { w.command("retry") }) // of the payment to the new address
+			},
+			check: all(deliveredTo(betterAddress), waitedWith(workflows.ReasonPayoutAddress, workflows.ReasonPayoutPaused)),
 		},
 		{
 			name: "float is not what a refused refund waits for", outcomes: []outcome{{refused: chain.ReasonBlocked}},
@@ -439,15 +449,45 @@ func delivering() []story {
 	}
 }
 
+// deliveredTo checks that the crypto went to an address, and nowhere else.
+func deliveredTo(address string) func(*testing.T, *harness) {
+	return func(t *testing.T, w *harness) {
+		t.Helper()
+		delivered(t, w)
+		p, err := w.store.ChainPaymentOf(t.Context(), exchange.ForOrder, w.request.ID)
+		if err != nil || p.Status != exchange.ChainCompleted || p.ToAddress != address {
+			t.Errorf("the last payment is %+v, %v", p, err)
+		}
+	}
+}
+
+const betterAddress = "TBetterAddress0000000000000"
+
+// correctAddress gives the order another address, as two officers do.
+func (w *harness) correctAddress(address string) {
+	c, err := w.store.ProposeOrderAddress(w.t.Context(), w.request.ID, address, "the customer called back", w.officer)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	second := storetest.PrincipalOf(storetest.User(w.t, w.store.Store, exchange.RoleAdmin))
+	if _, err := w.store.ConfirmChange(w.t.Context(), c.ID, "", second); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func TestStories(t *testing.T) {
+	t.Parallel()
 	for _, s := range append(collecting(), delivering()...) {
 		t.Run(s.name, s.play)
 	}
 }
 
 func TestRefusedOrderEndsItsFlow(t *testing.T) {
-	w := newHarness()
-	w.book.available = money.Must(money.USDT, "1")
+	t.Parallel()
+	w := newHarness(t)
+	for range 2 { // all that the offer has
+		w.market.Order(t, w.store.Store, "500")
+	}
 	r := w.run(t)
 	if code(w.answers["open"]) != exchange.CodeInsufficientOffer {
 		t.Errorf("the response to open: %v", w.answers["open"])

@@ -61,6 +61,7 @@ type operator struct {
 	attempts  map[uuid.UUID]exchange.PaymentAttempt
 	results   map[uuid.UUID]string // the code as the operator sees it now
 	book      []moved
+	stranger  bool // its notices name another payer than the prompted phone
 	asked     int
 	looked    int                             // queries of either direction
 	heard     func(a exchange.PaymentAttempt) // called while a query is under way
@@ -144,7 +145,7 @@ func (o *operator) finish(a exchange.PaymentAttempt, p payer, code string) {
 		m := moved{attempt: a, receipt: fmt.Sprintf("UKL%07d", len(o.book)+1), amount: amount, at: o.now(), payer: p}
 		o.book = append(o.book, m)
 		obs.Receipt, obs.Amount, obs.At = m.receipt, m.amount, m.at
-		if p.confirms && a.Direction == exchange.Collection {
+		if (p.confirms || o.stranger) && a.Direction == exchange.Collection {
 			o.confirm(o.row(m, exchange.SourceConfirmation))
 		}
 	}
@@ -188,9 +189,13 @@ func (o *operator) callback(a exchange.PaymentAttempt, kind exchange.CallbackKin
 }
 
 func (o *operator) row(m moved, w exchange.EvidenceSource) exchange.Observation {
-	return exchange.Observation{
+	obs := exchange.Observation{
 		State: exchange.SeenSucceeded, Source: w, Receipt: m.receipt, Amount: m.amount, Reference: m.attempt.Reference, At: m.at,
 	}
+	if o.stranger {
+		obs.Phone = "254799999999"
+	}
+	return obs
 }
 
 func (o *operator) Resolve(_ context.Context, a exchange.PaymentAttempt) exchange.Observation {

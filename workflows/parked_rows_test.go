@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// The list of parked flows, by the ids of the flows; wasParked keeps what was ever on it.
+// The list of parked flows, by the ids of the flows.
 
 func (b *book) KeepParked(_ context.Context, p exchange.ParkedFlow) error {
 	b.mu.Lock()
@@ -26,7 +26,6 @@ func (b *book) KeepParked(_ context.Context, p exchange.ParkedFlow) error {
 		b.parked = map[string]exchange.ParkedFlow{}
 	}
 	b.parked[p.WorkflowID] = p
-	b.wasParked = append(b.wasParked, p.WorkflowID+" "+p.Reason)
 	return nil
 }
 
@@ -71,11 +70,10 @@ var aboutParked = activities.ParkedObject{
 }
 
 // wantListed checks that a flow was on the list with a reason, and that the list is empty now.
-func (b *book) wantListed(t *testing.T, flow, reason string) {
+func (w *harness) wantListed(t *testing.T, flow, reason string) {
 	t.Helper()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !slices.Contains(b.wasParked, flow+" "+reason) || len(b.parked) > 0 {
-		t.Errorf("%s was to be listed with %s and taken off: listed were %v, %v are still", flow, reason, b.wasParked, b.parked)
+	left, _, err := w.store.ListParked(t.Context(), exchange.ParkedFilter{})
+	if err != nil || !slices.Contains(w.store.wasParked, flow+" "+reason) || len(left) > 0 {
+		t.Errorf("%s was to be listed with %s and taken off: listed were %v, %v are still; %v", flow, reason, w.store.wasParked, left, err)
 	}
 }

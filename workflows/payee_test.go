@@ -11,14 +11,16 @@ import (
 
 // A refund whose payer differs from the prompted phone is held, and only a proven command lets it go to that phone.
 func TestRefundOfADoubtfulPayer(t *testing.T) {
+	t.Parallel()
 	const min = time.Minute
 	for name, c := range map[string]struct {
 		verb    string
 		payouts int
 	}{"confirmed": {"refund", 1}, "paid by other means": {"resolve", 0}} {
 		t.Run(name, func(t *testing.T) {
-			w := newHarness()
-			w.book.doubtful = true
+			t.Parallel()
+			w := newHarness(t)
+			w.operator.stranger = true
 			w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
 			w.at(5*min, func() { w.command("refund") })
 			w.at(10*min, func() { w.command("retry") })
@@ -36,7 +38,7 @@ func TestRefundOfADoubtfulPayer(t *testing.T) {
 			if n := len(w.operator.paidOut(w.request.ID)); n != c.payouts {
 				t.Errorf("%d payouts, want %d", n, c.payouts)
 			}
-			for _, r := range w.book.refunds {
+			for _, r := range w.refunds() {
 				if r.Status != exchange.RefundCompleted {
 					t.Errorf("the refund is %s", r.Status)
 				}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/client"
@@ -153,25 +152,11 @@ type payoutHarness struct {
 }
 
 func newPayoutHarness(plans ...payer) *payoutHarness {
-	shown := newSigns()
-	w := &harness{
-		env: newEnvironment(shown), book: newBook(), answers: map[string]error{}, rejected: map[string]bool{}, signs: shown,
-		start: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), request: exchange.OrderRequest{ID: uuid.MustParse("0192f0a0-0000-7000-8000-000000000001")},
-	}
-	w.env.SetStartTime(w.start)
+	w := newStage(nil)
+	w.book = newBook()
 	w.book.now = w.env.Now
-	w.operator = &operator{
-		now: w.env.Now, later: func(d time.Duration, f func()) { w.env.RegisterDelayedCallback(f, max(d, time.Millisecond)) },
-		deliver: w.deliver, confirm: w.confirm,
-		script: func(_ exchange.PaymentAttempt, n int) payer {
-			if n > len(plans) {
-				n = len(plans)
-			}
-			return plans[n-1]
-		},
-		submitted: map[uuid.UUID]int{}, counts: map[exchange.PaymentDirection]int{}, plans: map[uuid.UUID]payer{},
-		attempts: map[uuid.UUID]exchange.PaymentAttempt{}, results: map[uuid.UUID]string{},
-	}
+	w.request.ID = uuid.MustParse("0192f0a0-0000-7000-8000-000000000001")
+	w.operator.script = func(_ exchange.PaymentAttempt, n int) payer { return pick(plans, n, payer{}) }
 	p := &payoutHarness{harness: w, of: exchange.PayoutOfOrder(w.request.ID), rows: &payoutRows{
 		book: w.book, doubles: map[uuid.UUID]exchange.PaymentException{},
 		payout: exchange.OrderPayout{OrderID: w.request.ID, Rail: exchange.PayoutByMomo, Amount: money.Must(money.KES, "1293"), Phone: "254712345678", Status: exchange.PayoutPending},

@@ -18,8 +18,9 @@ import (
 // A signal that changes nothing is named in the details, with the request that would change something. Only the
 // newest one is shown, until a command is accepted.
 func TestDetailsSayWhyASignalWasRefused(t *testing.T) {
+	t.Parallel()
 	const min = time.Minute
-	w := newHarness()
+	w := newHarness(t)
 	w.chain.script = func(int) outcome {
 		if w.env.Now().Sub(w.start) < 12*min {
 			return outcome{refused: chain.ReasonGas}
@@ -67,8 +68,9 @@ func TestDetailsSayWhyASignalWasRefused(t *testing.T) {
 
 // A second command for the same reason must not count for the next one, and the details say that it did not.
 func TestDetailsSayWhichCommandCameTooLate(t *testing.T) {
+	t.Parallel()
 	const min = time.Minute
-	w := newHarness()
+	w := newHarness(t)
 	w.chain.script = func(int) outcome {
 		switch after := w.env.Now().Sub(w.start); {
 		case after < 5*min:
@@ -99,6 +101,7 @@ func TestDetailsSayWhichCommandCameTooLate(t *testing.T) {
 
 // The same holds for a decision about a transfer without the token of an officer.
 func TestDetailsSayWhyADecisionWasRefused(t *testing.T) {
+	t.Parallel()
 	w := newTransferHarness()
 	w.send.required = 1
 	w.at(whenPending, func() { w.env.SignalWorkflow(workflows.SignalApprove, map[string]string{"note": "fine"}) })

@@ -162,7 +162,7 @@ func (s *stray) ApproveSweep(context.Context, uuid.UUID) (exchange.ChainPayment,
 	panic("no order is swept here")
 }
 
-func (s *stray) ApproveFunding(context.Context, uuid.UUID) (exchange.ChainPayment, error) {
+func (s *stray) ChainPaymentOf(context.Context, exchange.ChainPurpose, uuid.UUID) (exchange.ChainPayment, error) {
 	panic("no order is funded here")
 }
 

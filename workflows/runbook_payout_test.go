@@ -11,6 +11,8 @@ import (
 	"kivuko/activities"
 	"kivuko/chain"
 	"kivuko/exchange"
+	"kivuko/exchange/money"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -56,7 +58,7 @@ func payoutRehearsals() map[workflows.Reason]rehearsal {
 // stuckPayout runs a purchase whose crypto can't be sent.
 func stuckPayout(set func(c *cue, w *harness)) func(*testing.T, *cue) {
 	return func(t *testing.T, c *cue) {
-		w := newHarness()
+		w := newHarness(t)
 		set(c, w)
 		c.await(t, w.env, w.signs, workflows.OnRampID(w.request.ID), func() { w.command(c.verb) })
 		w.run(t)
@@ -99,7 +101,7 @@ func untilMended(f outcome) func(*cue, *harness) {
 
 func held(hold exchange.SigningHold) func(*cue, *harness) {
 	return func(c *cue, w *harness) {
-		w.book.hold = func() exchange.SigningHold {
+		w.store.hold = func() exchange.SigningHold {
 			if c.mended() {
 				return exchange.HoldNone
 			}
@@ -125,15 +127,11 @@ func withoutGas(answer activities.TopUp, gas outcome) func(*cue, *harness) {
 			}
 			return outcome{refused: chain.ReasonGas}
 		}
-		w.env.RegisterActivityWithOptions(func(context.Context, activities.TopUpInput) (activities.TopUp, error) {
-			w.book.mu.Lock()
-			defer w.book.mu.Unlock()
+		storetest.Gas(w.t, w.store.Store, storetest.GasWallet(w.t, w.store.Store, networkName).ID, money.Must(money.TRX, "1000"))
+		w.env.RegisterActivityWithOptions(func(ctx context.Context, in activities.TopUpInput) (activities.TopUp, error) {
 			if topUp = answer.PaymentID != uuid.Nil; topUp {
-				main, _ := w.book.paymentOf(w.request.ID)
-				w.book.payments[answer.PaymentID] = exchange.ChainPayment{
-					ID: answer.PaymentID, Purpose: exchange.ForGas, ObjectID: main.ID, Network: main.Network, Amount: main.Amount,
-					FromAddress: "TGas", ToAddress: main.FromAddress, Status: exchange.ChainApproved,
-				}
+				p, err := w.store.ApproveTopUp(ctx, in.PaymentID, money.Must(money.TRX, "5"), 3)
+				return activities.TopUp{PaymentID: p.ID}, activities.Failure(ctx, err)
 			}
 			return answer, nil
 		}, replaced("ApproveTopUp"))
@@ -142,7 +140,7 @@ func withoutGas(answer activities.TopUp, gas outcome) func(*cue, *harness) {
 
 // recipient is the screening of the crypto's recipient.
 type recipient struct {
-	*book
+	*faultyStore
 	verdict exchange.Verdict
 	cold    bool // the sending wallet
 	clear   func() bool
@@ -154,7 +152,7 @@ func (r *recipient) SigningTerms(ctx context.Context, id uuid.UUID) (exchange.Si
 }
 
 func (r *recipient) RecordRecipient(_ context.Context, _ uuid.UUID, _ []exchange.Screening) error {
-	return run(r.book, "RecordRecipient", func() error { return nil })
+	return nil
 }
 
 func (r *recipient) Screen(context.Context, exchange.Counterparty) (exchange.Screening, error) {
@@ -167,9 +165,9 @@ func (r *recipient) Screen(context.Context, exchange.Counterparty) (exchange.Scr
 // paying screens the recipient before anything is signed.
 func paying(known recipient) func(*cue, *harness) {
 	return func(c *cue, w *harness) {
-		r := &recipient{book: w.book, clear: c.mended, verdict: known.verdict, cold: known.cold}
+		r := &recipient{faultyStore: w.store, clear: c.mended, verdict: known.verdict, cold: known.cold}
 		w.env.RegisterActivityWithOptions(&activities.Signing{
-			Signer: w.chain, Store: w.book, Recipients: &activities.Recipients{Store: r, Screener: r},
+			Signer: w.chain, Store: w.store, Recipients: &activities.Recipients{Store: r, Screener: r},
 		}, replaced(""))
 	}
 }
@@ -177,7 +175,7 @@ func paying(known recipient) func(*cue, *harness) {
 // coldOffer runs an order that was opened against a cold wallet. A retry parks it again, so the runbook asks for a
 // refund.
 func coldOffer(t *testing.T, c *cue) {
-	w := newHarness()
+	w := newHarness(t)
 	paying(recipient{cold: true})(c, w)
 	flow := workflows.OnRampID(w.request.ID)
 	c.await(t, w.env, w.signs, flow, func() {
@@ -198,15 +196,14 @@ func coldOffer(t *testing.T, c *cue) {
 // overduePayout runs a transaction that can't be checked. The retry signal of the Web UI ends the pause between two
 // checks, and the same transaction is delivered.
 func overduePayout(t *testing.T, c *cue) {
-	w := newHarness()
-	w.book.fault = afterCall("RecordBroadcast", func(call string) error {
-		if call == "LiveAttempt" && !c.mended() {
+	w := newHarness(t)
+	w.store.fault = afterCall("RecordBroadcast", func(call string) error {
+		if call == "LiveAttempts" && !c.mended() {
 			return errBug
 		}
 		return nil
 	})
-	flow := workflows.CryptoPayoutID(uuid.NewSHA1(w.request.ID, []byte("payment")))
-	c.await(t, w.env, w.signs, flow, func() { _ = w.env.SignalWorkflowByID(flow, workflows.SignalRetry, nil) })
+	c.await(t, w.env, w.signs, "crypto-payout:", func() { _ = w.env.SignalWorkflowByID(payoutFlow(w), workflows.SignalRetry, nil) })
 	w.run(t)
 	delivered(t, w)
 	if took := w.env.Now().Sub(w.start); took > 8*time.Minute || w.chain.built != 1 {

@@ -1,7 +1,6 @@
 package workflows_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 	const never = 10000 * time.Hour
 	unseen := func(p payer, plain func(*payer), resolved func(*testing.T, *harness)) rehearsal {
 		return rehearsal{retryOrResolve, func(t *testing.T, c *cue) {
-			w := newHarness()
+			w := newHarness(t)
 			w.operator.script = func(exchange.PaymentAttempt, int) payer { return p }
 			c.mend = func() { w.operator.amend(activities.CollectionID(w.request.ID, 1), plain) }
 			c.await(t, w.env, w.signs, workflows.OnRampID(w.request.ID), func() {
@@ -42,7 +41,7 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 	}
 	return map[workflows.Reason]rehearsal{
 		workflows.ReasonPromptRefused: {onlyRetry, func(t *testing.T, c *cue) {
-			w := newHarness()
+			w := newHarness(t)
 			w.operator.script = func(exchange.PaymentAttempt, int) payer {
 				if c.mended() {
 					return pays
@@ -65,8 +64,8 @@ func purchaseRehearsals() map[workflows.Reason]rehearsal {
 			unseen(payer{code: "0", after: time.Minute, silent: true, mute: true, unlisted: true}, func(p *payer) { p.mute, p.unlisted = false, false }, nil).play(t, c)
 		}},
 		workflows.ReasonStepFailed: {onlyRetry, func(t *testing.T, c *cue) {
-			w := newHarness()
-			w.book.fault = func(call string) error {
+			w := newHarness(t)
+			w.store.fault = func(call string) error {
 				if call == "CompleteOrder" && !c.mended() {
 					return errBug
 				}
@@ -97,9 +96,9 @@ func (o *operator) amend(id uuid.UUID, change func(*payer)) {
 // refundRehearsals are the reasons about refunds in shillings after the crypto can't be sent.
 func refundRehearsals() map[workflows.Reason]rehearsal {
 	orders := func(w *harness) string { return workflows.OnRampID(w.request.ID) }
-	own := func(w *harness) string { return workflows.MomoPayoutID(exchange.PayoutOfRefund(refundOf(w))) }
+	own := func(*harness) string { return "refund:" }
 	return map[workflows.Reason]rehearsal{
-		workflows.ReasonRefundPayee: {refundOrResolve, owed(orders, func(_ *cue, w *harness) { w.book.doubtful = true })},
+		workflows.ReasonRefundPayee: {refundOrResolve, owed(orders, func(_ *cue, w *harness) { w.operator.stranger = true })},
 		workflows.ReasonRefundRefused: {retryOrResolve, owed(orders, func(c *cue, w *harness) {
 			payouts(w, func() payer {
 				if c.mended() {
@@ -109,17 +108,19 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 			})
 		})},
 		workflows.ReasonRefundFloat: {onlyRetry, owed(orders, func(c *cue, w *harness) {
-			enough := w.book.float
-			w.book.float = money.Must(money.KES, "10")
-			c.mend = func() { w.book.mu.Lock(); defer w.book.mu.Unlock(); w.book.float = enough }
+			w.setFloat(money.Must(money.KES, "10"))
+			c.mend = func() { w.setFloat(money.Must(money.KES, "100000")) }
 		})},
 		workflows.ReasonRefundSuspended: {onlyRetry, owed(orders, func(c *cue, w *harness) {
-			w.env.RegisterActivityWithOptions(&activities.Payouts{
-				Store: &suspended{w.book, c.mended}, Operator: w.operator, Provider: "daraja", Now: w.env.Now,
-			}, replaced(""))
+			w.store.fault = func(call string) error {
+				if call == "BeginPayout" && !c.mended() {
+					return exchange.Errorf(exchange.CodeSuspended, "suspended")
+				}
+				return nil
+			}
 		})},
 		workflows.ReasonRefundPayeeLimit: {retryOrResolve, owed(orders, func(c *cue, w *harness) {
-			w.book.fault = func(call string) error {
+			w.store.fault = func(call string) error {
 				if call == "BeginPayout" && !c.mended() {
 					return exchange.Errorf(exchange.CodeLimitReached, "no more today")
 				}
@@ -128,7 +129,7 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 		})},
 		workflows.ReasonRefundUnknown: {retryOrResolve, owed(own, func(c *cue, w *harness) {
 			payouts(w, func() payer { return payer{code: "0", after: 5 * time.Second, silent: true, mute: true} })
-			c.mend = func() { w.operator.amend(activities.PayoutID(refundOf(w), 1), func(p *payer) { p.mute = false }) }
+			c.mend = func() { w.operator.amend(activities.PayoutID(refundOf(w).ID, 1), func(p *payer) { p.mute = false }) }
 		})},
 		workflows.ReasonRefundDisagree: {retryOrResolve, owed(own, func(c *cue, w *harness) {
 			payouts(w, func() payer { return payer{code: "0", after: 5 * time.Second, lies: true} })
@@ -139,7 +140,12 @@ func refundRehearsals() map[workflows.Reason]rehearsal {
 }
 
 // refundOf returns the refund of a purchase whose crypto could not be sent.
-func refundOf(w *harness) uuid.UUID { return uuid.NewSHA1(w.request.ID, []byte("refund")) }
+func refundOf(w *harness) exchange.Refund {
+	for _, r := range w.refunds() {
+		return r
+	}
+	return exchange.Refund{}
+}
 
 // payouts sets what the operator does with the payouts of refunds.
 func payouts(w *harness, do func() payer) {
@@ -151,24 +157,11 @@ func payouts(w *harness, do func() payer) {
 	}
 }
 
-// suspended is a book whose breaker is open.
-type suspended struct {
-	*book
-	closed func() bool
-}
-
-func (s *suspended) BeginPayout(ctx context.Context, of exchange.PayoutObject, a exchange.PaymentAttempt) (exchange.PaymentAttempt, error) {
-	if !s.closed() {
-		return a, exchange.Errorf(exchange.CodeSuspended, "suspended")
-	}
-	return s.book.BeginPayout(ctx, of, a)
-}
-
 // owed runs a purchase that is refunded by command, and whose refund fails at first. The flow that parks is the
 // order's own or the refund's; commands go to the order's.
 func owed(parks func(*harness) string, set func(*cue, *harness)) func(*testing.T, *cue) {
 	return func(t *testing.T, c *cue) {
-		w := newHarness()
+		w := newHarness(t)
 		w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
 		set(c, w)
 		w.at(5*time.Minute, func() { w.notifyFlow(w.decree(activities.VerbRefund), "give back") })
@@ -177,7 +170,7 @@ func owed(parks func(*harness) string, set func(*cue, *harness)) func(*testing.T
 		wants("give back", "")(t, w)
 		wants(c.verb, "")(t, w)
 		ended(t, w, exchange.OrderFailed, exchange.DetailRefundOpen)
-		r := w.book.refunds[refundOf(w)]
+		r := refundOf(w)
 		if r.Status != exchange.RefundCompleted {
 			t.Errorf("the refund is %s", r.Status)
 		}

@@ -12,12 +12,14 @@ import (
 	"go.temporal.io/sdk/temporal"
 	"go.temporal.io/sdk/workflow"
 
+	"kivuko/exchange"
 	"kivuko/workflows"
 )
 
 // signs records what the flows show to operators: the reasons they were parked with, by flow, and who needs attention
 // now.
 type signs struct {
+	order *exchange.OrderRequest // whose flows show its own rows; nil: they show aboutParked
 	interceptor.WorkerInterceptorBase
 	mu      sync.Mutex
 	reasons map[string][]string

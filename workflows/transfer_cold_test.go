@@ -92,7 +92,11 @@ func (w *transferHarness) signedElsewhere(ctx context.Context, payment uuid.UUID
 	if a, alive, err := w.book.LiveAttempt(ctx, payment); err != nil || alive {
 		return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
 	}
-	a, err := w.chain.sign(ctx, payment)
+	p, err := w.book.ChainPayment(ctx, payment)
+	if err != nil {
+		return activities.SignedPayment{}, activities.Failure(ctx, err)
+	}
+	a, err := w.chain.sign(ctx, p)
 	return activities.SignedPayment{TxID: a.TxID}, activities.Failure(ctx, err)
 }
 

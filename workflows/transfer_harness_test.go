@@ -302,7 +302,7 @@ type transferHarness struct {
 }
 
 func newTransferHarness() *transferHarness {
-	w := &transferHarness{harness: newHarness()}
+	w := &transferHarness{harness: newBookHarness()}
 	w.send = &sending{book: w.book, kind: exchange.ExternalTransfer, tickets: map[string]*ticket{}}
 	w.ask = exchange.TransferRequest{
 		ID: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000f1"), RequestedBy: uuid.MustParse("0192f0a0-0000-7000-8000-0000000000c1"),

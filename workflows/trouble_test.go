@@ -29,19 +29,19 @@ func (w *harness) during(from, to time.Duration, err error, calls ...string) fun
 }
 
 func payoutFlow(w *harness) string {
-	p, _ := w.book.paymentOf(w.request.ID)
-	return workflows.CryptoPayoutID(p.ID)
+	return workflows.CryptoPayoutID(w.payment())
 }
 
 // TestPayoutOverdue keeps the network unreadable for longer than a delivery takes. The flow parks, and the same
 // transaction is delivered later.
 func TestPayoutOverdue(t *testing.T) {
-	w := newHarness()
+	t.Parallel()
+	w := newHarness(t)
 	w.chain.fault = w.during(0, 80*time.Minute, errAway, "locate")
 	w.run(t)
 	ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
 	w.signs.were(t, payoutFlow(w), workflows.ReasonPayoutOverdue)
-	w.book.wantListed(t, payoutFlow(w), string(workflows.ReasonPayoutOverdue))
+	w.wantListed(t, payoutFlow(w), string(workflows.ReasonPayoutOverdue))
 	if w.chain.built != 1 {
 		t.Errorf("%d transactions were signed while the first one was alive", w.chain.built)
 	}
@@ -50,14 +50,15 @@ func TestPayoutOverdue(t *testing.T) {
 // TestPayoutOverdueIsRetried makes checks fail permanently, so that the flow pauses between them; the retry signal of
 // the Web UI ends the pause.
 func TestPayoutOverdueIsRetried(t *testing.T) {
+	t.Parallel()
 	for name, nudged := range map[string]bool{"nudged": true, "left alone": false} {
 		t.Run(name, func(t *testing.T) {
-			w := newHarness()
+			t.Parallel()
+			w := newHarness(t)
 			if nudged {
 				w.at(5*time.Minute, func() { _ = w.env.SignalWorkflowByID(payoutFlow(w), workflows.SignalRetry, nil) })
 			}
-			// The signer looks for a live transaction too, before anything fails.
-			w.book.fault = afterCall("RecordBroadcast", w.during(0, 5*time.Minute, errBug, "LiveAttempt"))
+			w.store.fault = afterCall("RecordBroadcast", w.during(0, 5*time.Minute, errBug, "LiveAttempts"))
 			w.run(t)
 			ended(t, w, exchange.OrderCompleted, exchange.WaitNothing)
 			w.signs.were(t, payoutFlow(w), workflows.ReasonPayoutOverdue)
@@ -85,10 +86,11 @@ func afterCall(call string, fault func(string) error) func(string) error {
 // TestReorganisedDuringAnOutage removes the block of a transaction while the network can't be read, until the
 // transaction has expired. It is then proven impossible, and another one is signed.
 func TestReorganisedDuringAnOutage(t *testing.T) {
-	w := newHarness()
+	t.Parallel()
+	w := newHarness(t)
 	w.chain.script = func(n int) outcome { return outcome{reorg: n == 1} }
 	included := time.Duration(0)
-	w.book.lost = func(call string) error {
+	w.store.lost = func(call string) error {
 		if call == "RecordIncluded" && included == 0 {
 			included = w.env.Now().Sub(w.start)
 		}
@@ -109,6 +111,7 @@ func TestReorganisedDuringAnOutage(t *testing.T) {
 
 // TestSignerTrouble makes the signer fail in ways that sign nothing.
 func TestSignerTrouble(t *testing.T) {
+	t.Parallel()
 	const min = time.Minute
 	refused := exchange.Errorf(exchange.CodeForbidden, "The payment is over the signer's limit.")
 	for _, s := range []story{
@@ -121,7 +124,7 @@ func TestSignerTrouble(t *testing.T) {
 			name: "refused, then refunded", outcomes: []outcome{{trouble: refused}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 			people: func(w *harness) { w.at(5*min, func() { w.command("refund") }) },
 			check: all(wants("refund", ""), refunded(price), parkedWith(workflows.ReasonPayoutSigning), func(t *testing.T, w *harness) {
-				w.book.wantListed(t, workflows.OnRampID(w.request.ID), string(workflows.ReasonPayoutSigning))
+				w.wantListed(t, workflows.OnRampID(w.request.ID), string(workflows.ReasonPayoutSigning))
 			}),
 		},
 		{
@@ -141,7 +144,7 @@ func TestSignerTrouble(t *testing.T) {
 		},
 		{
 			name: "signed and not heard of", status: exchange.OrderCompleted, detail: exchange.WaitNothing,
-			people: func(w *harness) { w.book.lost = once("SaveSignedAttempt") },
+			people: func(w *harness) { w.store.lost = once("SaveSignedAttempt") },
 			check: all(parkedWith(), func(t *testing.T, w *harness) {
 				if w.chain.built != 1 {
 					t.Errorf("%d transactions were built", w.chain.built)
@@ -164,14 +167,15 @@ func parkedWith(want ...workflows.Reason) func(*testing.T, *harness) {
 // TestRefundThatIsNotOpenedIsNoRetry makes the refund of a parked order fail. The operator wanted the money back, so
 // the crypto must not go out instead, although the signer would sign by now.
 func TestRefundThatIsNotOpenedIsNoRetry(t *testing.T) {
-	w := newHarness()
+	t.Parallel()
+	w := newHarness(t)
 	w.chain.script = func(n int) outcome {
 		if n == 1 {
 			return outcome{trouble: exchange.Errorf(exchange.CodeForbidden, "no")}
 		}
 		return outcome{}
 	}
-	w.book.fault = w.during(0, 20*time.Minute, errBug, "RefundOrder")
+	w.store.fault = w.during(0, 20*time.Minute, errBug, "RefundOrder")
 	w.at(5*time.Minute, func() { w.command("refund") })
 	w.at(30*time.Minute, func() { w.command("refund") })
 	w.run(t)
@@ -194,7 +198,7 @@ func TestRefundSourcesDisagree(t *testing.T) {
 			w.at(2*time.Hour, func() { w.command("resolve") })
 		},
 		check: all(refunded(price), func(t *testing.T, w *harness) {
-			for _, r := range w.book.refunds {
+			for _, r := range w.refunds() {
 				w.signs.were(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID)), workflows.ReasonRefundDisagree)
 			}
 			if n := w.operator.counts[exchange.Payout]; n != 1 {
@@ -211,7 +215,7 @@ func TestRefundWaitsForThePayeesNextDay(t *testing.T) {
 		outcomes: []outcome{{refused: chain.ReasonBlocked}}, status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 		people: func(w *harness) {
 			w.at(5*time.Minute, func() { w.command("refund") })
-			w.book.fault = w.during(0, 10*time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
+			w.store.fault = w.during(0, 10*time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
 		},
 		check: all(refunded(price), parkedWith(workflows.ReasonPayoutBlocked), func(t *testing.T, w *harness) {
 			if took := w.env.Now().Sub(w.start); took < 12*time.Hour+time.Minute || took > 13*time.Hour {
@@ -224,9 +228,10 @@ func TestRefundWaitsForThePayeesNextDay(t *testing.T) {
 // TestRefundThatWaitsForADayAnswers looks at a refund that waits for its payee's next day, and sends it commands. The details
 // say what it waits for, a receipt is refused with the reason, and a retry pays it at once when there is room again.
 func TestRefundThatWaitsForADayAnswers(t *testing.T) {
-	w := newHarness()
+	t.Parallel()
+	w := newHarness(t)
 	w.chain.script = func(int) outcome { return outcome{refused: chain.ReasonBlocked} }
-	w.book.fault = w.during(0, 2*time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
+	w.store.fault = w.during(0, 2*time.Hour, exchange.Errorf(exchange.CodeLimitReached, "no more today"), "BeginPayout")
 	w.at(5*time.Minute, func() { w.command("refund") })
 	w.at(time.Hour, func() { w.command("retry") }) // too early, so it waits again
 	w.at(90*time.Minute, func() {
@@ -259,7 +264,7 @@ func TestRefundMendsItself(t *testing.T) {
 		status: exchange.OrderFailed, detail: exchange.DetailRefundOpen,
 		people: func(w *harness) {
 			w.at(5*time.Minute, func() { w.command("refund") })
-			w.book.fault = w.during(6*time.Minute, 9*time.Minute, errBug, "Callbacks")
+			w.store.fault = w.during(6*time.Minute, 9*time.Minute, errBug, "Callbacks")
 			w.at(12*time.Minute, func() {
 				w.signs.mu.Lock()
 				defer w.signs.mu.Unlock()
@@ -271,7 +276,7 @@ func TestRefundMendsItself(t *testing.T) {
 			})
 		},
 		check: all(refunded(price), func(t *testing.T, w *harness) {
-			for _, r := range w.book.refunds {
+			for _, r := range w.refunds() {
 				w.signs.were(t, workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID)), workflows.ReasonStepFailed)
 				if w.answers["alarm of "+workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID))] != nil {
 					t.Error("the refund is parked although its checks succeed again")
@@ -284,14 +289,16 @@ func TestRefundMendsItself(t *testing.T) {
 // TestOrderThatCannotBeOpened makes the database fail in an unexpected way. It is unknown whether the order exists, so its
 // flow parks instead of failing.
 func TestOrderThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
 	for name, lost := range map[string]bool{"before its row": false, "with its row": true} {
 		t.Run(name, func(t *testing.T) {
-			w := newHarness()
+			t.Parallel()
+			w := newHarness(t)
 			fault := w.during(0, 5*time.Minute, errBug, "OpenOrder")
 			if lost {
-				w.book.lost = fault
+				w.store.lost = fault
 			} else {
-				w.book.fault = fault
+				w.store.fault = fault
 			}
 			w.at(time.Minute, func() { cancel(w) }) // must not keep the flow from its end
 			w.at(6*time.Minute, func() { w.env.SignalWorkflow(workflows.SignalRetry, nil) })
@@ -306,16 +313,17 @@ func TestOrderThatCannotBeOpened(t *testing.T) {
 // TestPaidWithoutBeingHeard loses the responses of the check that books the payment. The customer cancels in the
 // meantime, and the order turns out to be paid.
 func TestPaidWithoutBeingHeard(t *testing.T) {
+	t.Parallel()
 	closing := false
-	w := newHarness()
+	w := newHarness(t)
 	w.operator.script = func(exchange.PaymentAttempt, int) payer {
 		return payer{code: "0", after: 5 * time.Second, silent: true}
 	}
-	w.book.fault = func(call string) error {
+	w.store.fault = func(call string) error {
 		closing = closing || call == "CloseOrder"
 		return nil
 	}
-	w.book.lost = func(call string) error {
+	w.store.lost = func(call string) error {
 		if call == "AcceptPayment" && !closing {
 			return errAway
 		}
@@ -330,8 +338,9 @@ func TestPaidWithoutBeingHeard(t *testing.T) {
 // TestUnderpaidWithoutBeingHeard loses the response that the first prompt was paid late with too little, and has the
 // payer decline the second one. The order has failed by then, and its refund must still be paid.
 func TestUnderpaidWithoutBeingHeard(t *testing.T) {
+	t.Parallel()
 	closing := false
-	w := newHarness()
+	w := newHarness(t)
 	w.operator.script = func(a exchange.PaymentAttempt, n int) payer {
 		switch {
 		case a.Direction == exchange.Payout:
@@ -341,11 +350,11 @@ func TestUnderpaidWithoutBeingHeard(t *testing.T) {
 		}
 		return payer{code: "1032", after: 90 * time.Second}
 	}
-	w.book.fault = func(call string) error {
+	w.store.fault = func(call string) error {
 		closing = closing || call == "CloseOrder"
 		return nil
 	}
-	w.book.lost = func(call string) error {
+	w.store.lost = func(call string) error {
 		if call == "AcceptPayment" && !closing {
 			return errAway
 		}
@@ -359,6 +368,7 @@ func TestUnderpaidWithoutBeingHeard(t *testing.T) {
 
 // TestRetryPaymentWhilePromptsAreOnTheirWay requests another prompt at moments when there is one already.
 func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
+	t.Parallel()
 	const done, none = exchange.OrderCompleted, exchange.WaitNothing
 	const min = time.Minute
 	refused := payer{refuse: "403.002.1001", config: true}
@@ -443,7 +453,8 @@ func TestRetryPaymentWhilePromptsAreOnTheirWay(t *testing.T) {
 // TestAbandonedFlowLooksSeldom leaves an order with an unknown outcome alone for two months. The server ends a flow whose
 // history is too long, so the checks must become rare.
 func TestAbandonedFlowLooksSeldom(t *testing.T) {
-	w := newHarness()
+	t.Parallel()
+	w := newHarness(t)
 	w.operator.script = func(exchange.PaymentAttempt, int) payer {
 		return payer{code: "0", after: 1e4 * time.Hour, silent: true, mute: true}
 	}
@@ -462,21 +473,35 @@ func TestAbandonedFlowLooksSeldom(t *testing.T) {
 // payer's money arrives.
 func lateHarness(t *testing.T) (*harness, exchange.PaymentAttempt) {
 	t.Helper()
-	w := newHarness()
+	return lateAfter(t, exchange.DetailExpired)
+}
+
+// lateAfter is lateHarness with an order that ended with the detail.
+func lateAfter(t *testing.T, detail string) (*harness, exchange.PaymentAttempt) {
+	t.Helper()
+	w := newHarness(t)
 	actor := w.actor().Principal()
-	o, err := w.book.OpenOrder(t.Context(), w.request, actor)
+	o, err := w.store.OpenOrder(t.Context(), w.request, actor)
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := exchange.PaymentAttempt{
-		ID: activities.CollectionID(o.ID, 1), Direction: exchange.Collection, OrderID: o.ID, Status: exchange.AttemptFailed, Soft: true,
-		ResultCode: "1037", Amount: o.Price.Fiat, Phone: o.PaymentPhone, Reference: o.PaymentReference(), CreatedAt: w.start,
-		WorkflowID: workflows.OnRampID(o.ID), CheckoutRequestID: "ws_CO_" + activities.CollectionID(o.ID, 1).String(),
+		ID: activities.CollectionID(o.ID, 1), Direction: exchange.Collection, OrderID: o.ID, Provider: "daraja", Amount: o.Price.Fiat,
+		Phone: o.PaymentPhone, Reference: o.PaymentReference(), CallbackToken: "token", WorkflowID: workflows.OnRampID(o.ID),
 	}
-	w.book.attempts[a.ID], w.operator.submitted[a.ID] = a, 1
-	if _, err := w.book.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, exchange.DetailExpired, actor); err != nil {
+	if _, _, err = w.store.BeginAttempt(t.Context(), a); err == nil {
+		_, err = w.store.RecordSubmission(t.Context(), a.ID, exchange.Submission{State: exchange.Accepted, Refs: refs(a)})
+	}
+	if err == nil {
+		a, err = w.store.RecordFailure(t.Context(), a.ID, exchange.Observation{State: exchange.SeenFailed, Soft: true, Code: "1037"})
+	}
+	if err == nil {
+		_, err = w.store.CloseOrder(t.Context(), o.ID, exchange.OrderCancelled, detail, actor)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	w.operator.submitted[a.ID] = 1
 	return w, a
 }
 
@@ -513,8 +538,10 @@ func (w *harness) pay(a exchange.PaymentAttempt, p payer) func() {
 // TestLateMoneyStartsItsWatch makes money arrive after the order's flow has ended: the callback starts a watch with a
 // signal, which opens an exception, and an operator decides about it.
 func TestLateMoneyStartsItsWatch(t *testing.T) {
+	t.Parallel()
 	for verb, want := range map[string]string{"refund": workflows.LateRefunded, "resolve": workflows.LateResolved} {
 		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
 			w, a := lateHarness(t)
 			w.at(0, w.pay(a, payer{twice: true}))
 			w.at(time.Hour, func() { w.command(verb) })
@@ -536,8 +563,9 @@ func TestLateMoneyStartsItsWatch(t *testing.T) {
 // TestLateWatchIsReachedBeforeItSawAnything parks a watch whose first check fails, so that it knows neither its order
 // nor an exception. Commands about the order still reach it.
 func TestLateWatchIsReachedBeforeItSawAnything(t *testing.T) {
+	t.Parallel()
 	w, a := lateHarness(t)
-	w.book.fault = w.during(0, 30*time.Minute, errBug, "Attempt")
+	w.store.fault = w.during(0, 30*time.Minute, errBug, "Attempt")
 	w.at(29*time.Minute, func() { w.command("retry") })
 	w.at(0, w.pay(a, payer{}))
 	w.at(3*time.Hour, func() { w.command("resolve") })
@@ -551,8 +579,9 @@ func TestLateWatchIsReachedBeforeItSawAnything(t *testing.T) {
 // TestLateWatchThatIsNeverAnswered makes every check fail for days. The flow parks when its time is over, and ends by
 // a command when checks succeed again.
 func TestLateWatchThatIsNeverAnswered(t *testing.T) {
+	t.Parallel()
 	w, a := lateHarness(t)
-	w.book.fault = w.during(0, 72*time.Hour, errAway, "Attempt")
+	w.store.fault = w.during(0, 72*time.Hour, errAway, "Attempt")
 	w.at(48*time.Hour, func() { w.command("resolve") })
 	r := w.late(t, a)
 	if r.Outcome != workflows.LateClean {

@@ -15,6 +15,8 @@ import (
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
+	"kivuko/store/storetest"
 	"kivuko/workflows"
 )
 
@@ -26,26 +28,25 @@ func (k *keyRing) CreateKey(_ context.Context, wallet uuid.UUID, n exchange.Netw
 		return "", exchange.SealedKey{}, exchange.Errorf(exchange.CodeUnsupported, "No key can be made for the network %s.", n)
 	}
 	k.made++
-	address := fmt.Sprintf("TKey%d", k.made)
-	return address, exchange.SealedKey{WalletID: wallet, PublicKey: []byte(address)}, nil
+	address := fmt.Sprintf("TKey%030d", k.made)
+	return address, exchange.SealedKey{
+		WalletID: wallet, Ciphertext: []byte("sealed"), MasterKey: "test", PublicKey: []byte(address), Algorithm: "secp256k1",
+	}, nil
 }
 
-func (b *book) CreateWallet(_ context.Context, r exchange.WalletRequest, address string, key exchange.SealedKey) (exchange.Wallet, error) {
-	return tx(b, "CreateWallet", func() (exchange.Wallet, error) {
-		if w, ok := b.wallets[r.ID]; ok {
-			return w, nil
-		}
-		if string(key.PublicKey) != address || key.WalletID != r.ID {
-			return exchange.Wallet{}, exchange.Errorf(exchange.CodeConflict, "the key is not that of the address")
-		}
-		w := exchange.Wallet{ID: r.ID, Address: address, Network: r.Network}
-		b.wallets[r.ID] = w
-		return w, nil
-	})
+func (w *harness) walletRequest(n exchange.Network) exchange.WalletRequest {
+	return exchange.WalletRequest{
+		ID: id(20), OwnerType: exchange.OwnerMerchant, OwnerID: w.market.Vendor.ID, VendorID: w.market.Vendor.ID, Network: n, Asset: money.USDT, Type: exchange.Hot, CreatedBy: w.market.Vendor.ID,
+	}
 }
 
-func walletRequest(n exchange.Network) exchange.WalletRequest {
-	return exchange.WalletRequest{ID: id(20), OwnerType: exchange.OwnerMerchant, OwnerID: id(21), Network: n, Asset: money.USDT, Type: exchange.Hot}
+// wallet reads the wallet that was asked for, which is empty when there is none.
+func (w *harness) wallet() exchange.Wallet {
+	found, err := w.store.Wallet(w.t.Context(), store.Everything(), id(20))
+	if err != nil && exchange.CodeOf(err) != exchange.CodeNotFound {
+		w.t.Error(err)
+	}
+	return found
 }
 
 // create runs the flow once and returns its result.
@@ -61,12 +62,13 @@ func (w *harness) create(r exchange.WalletRequest) (workflows.WalletCreated, err
 }
 
 func TestWalletIsMade(t *testing.T) {
-	w := newHarness()
-	made, err := w.create(walletRequest(exchange.Tron))
+	t.Parallel()
+	w := newHarness(t)
+	made, err := w.create(w.walletRequest(exchange.Tron))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if stored := w.book.wallets[id(20)]; made.WalletID != id(20) || made.Address != stored.Address || w.keys.made != 1 {
+	if stored := w.wallet(); made.WalletID != id(20) || made.Address != stored.Address || w.keys.made != 1 {
 		t.Errorf("made %+v with %d keys, stored %+v", made, w.keys.made, stored)
 	}
 }
@@ -74,27 +76,29 @@ func TestWalletIsMade(t *testing.T) {
 // A key may be created twice, because the step crashed around its transaction or its response was lost. The wallet has only
 // one: the flow returns the address of the stored key.
 func TestWalletWhoseKeyIsMadeTwice(t *testing.T) {
+	t.Parallel()
 	for name, trouble := range map[string]func(*harness){
-		"not stored": func(w *harness) { w.book.fault = once("CreateWallet") },
+		"not stored": func(w *harness) { w.store.fault = once("CreateWallet") },
 		"stored and not heard of": func(w *harness) {
-			w.book.lost = once("CreateWallet")
+			w.store.lost = once("CreateWallet")
 		},
 		"done and not heard of": func(w *harness) {
 			w.env.SetWorkerOptions(worker.Options{DeadlockDetectionTimeout: time.Hour, Interceptors: []interceptor.WorkerInterceptor{&dying{faults: &faults{deaths: map[int]bool{1: true}}}}})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newHarness()
+			t.Parallel()
+			w := newHarness(t)
 			trouble(w)
-			made, err := w.create(walletRequest(exchange.Tron))
+			made, err := w.create(w.walletRequest(exchange.Tron))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if w.keys.made != 2 {
 				t.Fatalf("%d keys were made, the trouble should have cost one", w.keys.made)
 			}
-			if stored := w.book.wallets[id(20)]; len(w.book.wallets) != 1 || made.Address != stored.Address {
-				t.Errorf("returned %+v, stored %+v", made, w.book.wallets)
+			if stored := w.wallet(); made.Address != stored.Address {
+				t.Errorf("returned %+v, stored %+v", made, stored)
 			}
 		})
 	}
@@ -102,24 +106,26 @@ func TestWalletWhoseKeyIsMadeTwice(t *testing.T) {
 
 // A second flow for the same request returns the first one's wallet.
 func TestWalletIsTheSameAgain(t *testing.T) {
-	first := newHarness()
-	before, err := first.create(walletRequest(exchange.Tron))
+	t.Parallel()
+	first := newHarness(t)
+	before, err := first.create(first.walletRequest(exchange.Tron))
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := newHarness()
-	second.book.wallets, second.keys.made = first.book.wallets, 7
-	again, err := second.create(walletRequest(exchange.Tron))
+	second := newHarness(t)
+	second.store.Store, second.keys.made = first.store.Store, 7
+	again, err := second.create(first.walletRequest(exchange.Tron))
 	if err != nil || again != before {
 		t.Errorf("the second flow made %+v (%v), the first %+v", again, err, before)
 	}
 }
 
 func TestWalletOnANetworkWithoutKeys(t *testing.T) {
-	w := newHarness()
-	_, err := w.create(walletRequest(exchange.Solana))
-	if code(err) != exchange.CodeUnsupported || len(w.book.wallets) != 0 {
-		t.Errorf("the response is %v, stored %v", err, w.book.wallets)
+	t.Parallel()
+	w := newHarness(t)
+	_, err := w.create(w.walletRequest(exchange.Solana))
+	if code(err) != exchange.CodeUnsupported || w.wallet().ID != uuid.Nil {
+		t.Errorf("the response is %v, stored %v", err, w.wallet())
 	}
 	if waited := w.env.Now().Sub(w.start); waited > time.Second {
 		t.Errorf("a refusal was retried for %s", waited)
@@ -138,9 +144,31 @@ func once(call string) func(string) error {
 	}
 }
 
+// rowsToSeal waits until every audit row may be sealed, and returns their number. A row waits for the end of all older
+// transactions of the server, also those of other tests.
+func rowsToSeal(t *testing.T, s *store.Store) int {
+	t.Helper()
+	owner := storetest.Owner(t, s)
+	for deadline := time.Now().Add(time.Hour); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		var rows, early int
+		err := owner.QueryRowContext(t.Context(),
+			`SELECT count(*), count(*) FILTER (WHERE id >= log_horizon()) FROM audit_log`).Scan(&rows, &early)
+		if err != nil || rows == 0 {
+			t.Fatalf("%d rows to seal, %v", rows, err)
+		}
+		if early == 0 {
+			return rows
+		}
+	}
+	t.Fatal("another transaction ran for an hour")
+	return 0
+}
+
 func TestAuditIsSealedDespiteAnOutage(t *testing.T) {
-	w := newHarness()
-	w.book.unsealed, w.book.fault = 42, once("SealAudit")
+	t.Parallel()
+	w := newHarness(t)
+	w.store.fault = once("SealAudit")
+	rows := rowsToSeal(t, w.store.Store)
 	w.env.ExecuteWorkflow(workflows.SealAudit)
 	if err := w.env.GetWorkflowError(); err != nil {
 		t.Fatal(err)
@@ -148,20 +176,24 @@ func TestAuditIsSealedDespiteAnOutage(t *testing.T) {
 	var sealed struct {
 		Rows int `json:"rows"`
 	}
-	if err := w.env.GetWorkflowResult(&sealed); err != nil || sealed.Rows != 42 || w.book.unsealed != 0 {
-		t.Errorf("sealed %+v (%v), %d rows are left", sealed, err, w.book.unsealed)
+	if err := w.env.GetWorkflowResult(&sealed); err != nil || sealed.Rows != rows {
+		t.Errorf("sealed %+v of %d rows (%v)", sealed, rows, err)
+	}
+	if left, err := w.store.SealAudit(t.Context()); err != nil || left != 0 {
+		t.Errorf("%d rows were left, %v", left, err)
 	}
 }
 
 // Only the process that holds a network's keys makes keys for it.
 func TestKeysAreMadeOnTheQueueOfTheirNetwork(t *testing.T) {
+	t.Parallel()
 	for _, n := range exchange.Networks() {
-		w := newHarness()
+		w := newHarness(t)
 		var queues []string
 		w.env.SetOnActivityStartedListener(func(info *activity.Info, _ context.Context, _ converter.EncodedValues) {
 			queues = append(queues, info.ActivityType.Name+" on "+info.TaskQueue)
 		})
-		_, _ = w.create(walletRequest(n)) // the harness's signer makes TRON keys only, but is called for every network
+		_, _ = w.create(w.walletRequest(n)) // the harness's signer makes TRON keys only, but is called for every network
 		if len(queues) != 1 || queues[0] != "MakeWallet on "+workflows.QueueSigner(n) {
 			t.Errorf("%s: %v", n, queues)
 		}
