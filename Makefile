@@ -258,8 +258,8 @@ check-fmt: bin/golangci-lint ## fail when a Go file is not formatted
 	exit $$code
 
 .PHONY: generate
-generate: check-go ## write the generated files anew
-	@for module in $(MODULES); do $(GO) -C $$module generate ./...; done
+generate: bin/with-postgres ## write the generated files anew
+	@"$(bin)/with-postgres" -- bash -euc 'for module in $(MODULES); do $(GO) -C $$module generate ./...; done'
 
 # fingerprint lists all tracked files and those that git would add, with their hashes.
 fingerprint = git ls-files -z --cached --others --exclude-standard | xargs -0 -r sha256sum 2>/dev/null | sort -k 2

@@ -18,6 +18,7 @@ type OrderStore interface {
 	CompleteOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error)
 	RefundOrder(ctx context.Context, id uuid.UUID, reason string, by exchange.Principal) (exchange.Order, exchange.Refund, error)
 	ChainPayment(ctx context.Context, id uuid.UUID) (exchange.ChainPayment, error)
+	ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, error)
 	RetryChainPayment(ctx context.Context, paymentID uuid.UUID, by exchange.Principal) (exchange.ChainPayment, error)
 	UseCommand(ctx context.Context, id uuid.UUID, objectType string, objectID uuid.UUID) (exchange.OperatorCommand, error)
 	SealAudit(ctx context.Context) (int, error)
@@ -194,17 +195,17 @@ type RetryPayoutInput struct {
 }
 
 // RetryPayout approves a parked chain payment again. A parked payment has no pending transaction, so another one can't pay
-// twice. A payment that is not parked stays unchanged.
-func (o *Orders) RetryPayout(ctx context.Context, in RetryPayoutInput) error {
+// twice. A payment that is not parked stays unchanged. It returns the payment that goes on: after officers corrected the
+// address of an order, that is another one.
+func (o *Orders) RetryPayout(ctx context.Context, in RetryPayoutInput) (PaymentApproved, error) {
 	p, err := o.Store.ChainPayment(ctx, in.PaymentID)
-	if err != nil {
-		return Failure(ctx, err)
+	if err == nil && p.Status == exchange.ChainCancelled && p.Purpose == exchange.ForOrder {
+		p, err = o.Store.ChainPaymentOf(ctx, p.Purpose, p.ObjectID)
 	}
-	if p.Status != exchange.ChainParked {
-		return nil
+	if err == nil && p.Status == exchange.ChainParked {
+		p, err = o.Store.RetryChainPayment(ctx, p.ID, in.Proof.Principal())
 	}
-	_, err = o.Store.RetryChainPayment(ctx, in.PaymentID, in.Proof.Principal())
-	return Failure(ctx, err)
+	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
 }
 
 // Sealed is how many audit rows were sealed.

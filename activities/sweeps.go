@@ -13,7 +13,8 @@ import (
 type SweepStore interface {
 	ApproveSweep(ctx context.Context, orderID uuid.UUID) (exchange.ChainPayment, error)
 	ApproveKeptSweep(ctx context.Context, exceptionID uuid.UUID) (exchange.ChainPayment, error)
-	ApproveFunding(ctx context.Context, orderID uuid.UUID) (exchange.ChainPayment, error)
+	// ChainPaymentOf reads the latest payment of an object.
+	ChainPaymentOf(ctx context.Context, purpose exchange.ChainPurpose, objectID uuid.UUID) (exchange.ChainPayment, error)
 	CancelFunding(ctx context.Context, orderID uuid.UUID, by exchange.Principal) error
 }
 
@@ -41,10 +42,10 @@ func (s *Sweeps) ApproveKeptSweep(ctx context.Context, in ExceptionInput) (Payme
 	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
 }
 
-// ApproveFunding approves the payment of an order's crypto from the custodial wallet that its customer named. It is refused
-// with CodeInsufficientFunds when the wallet has too little, and with CodeStateConflict when the order has ended.
+// ApproveFunding finds the payment of an order's crypto from the custodial wallet that its customer named, which was approved
+// when the order was opened.
 func (s *Sweeps) ApproveFunding(ctx context.Context, in OrderInput) (PaymentApproved, error) {
-	p, err := s.Store.ApproveFunding(ctx, in.OrderID)
+	p, err := s.Store.ChainPaymentOf(ctx, exchange.ForFunding, in.OrderID)
 	return PaymentApproved{PaymentID: p.ID, Network: p.Network}, Failure(ctx, err)
 }
 

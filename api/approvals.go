@@ -231,6 +231,7 @@ func (s *server) pendingApprovals(c *call) error {
 	if err != nil {
 		return err
 	}
+	total += len(changes) + len(refunds)
 	c.fc.Set(headerTotal, strconv.Itoa(total))
 	return c.json(http.StatusOK, map[string]any{ // changes and refunds are few and need no pages
 		"approvals": each(list, pendingWire), "changes": each(changes, changeWire), "refunds": each(refunds, pendingRefundWire), "page_id": page.Number, "page_size": page.Size, "total": total,

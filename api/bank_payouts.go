@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/gofiber/fiber/v2"
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
@@ -116,7 +117,7 @@ func (s *server) showBankPayout(c *call, order uuid.UUID) error {
 var bankReference = regexp.MustCompile(`^[ -~]*[0-9A-Za-z][ -~]*$`)
 
 // confirmBankPayout stores an officer's attestation that the bank has paid. The last attestation that the amount requires
-// completes the order in the same transaction. The order's flow reads the rows, so a late signal does no harm.
+// completes the order in the same transaction; an earlier one answers 202. The order's flow reads the rows, so a late signal does no harm.
 func (s *server) confirmBankPayout(c *call) error {
 	id, f, err := c.idAndBody()
 	if err != nil {
@@ -136,7 +137,15 @@ func (s *server) confirmBankPayout(c *call) error {
 		return hideAbsence(err)
 	}
 	s.notifyBankFlow(c, id)
-	return s.showBankPayout(c, id)
+	b, err := s.Store.BankPayout(c.ctx, id)
+	if err != nil {
+		return hideAbsence(err)
+	}
+	if b.State() == exchange.BankSecond {
+		c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/bank-payouts/"+id.String())
+		return c.json(http.StatusAccepted, wirePendingChange{[]wireChange{}, []string{c.fc.Path()}})
+	}
+	return c.json(http.StatusOK, bankPayoutWire(b))
 }
 
 // refuseBankPayout stores that an order can't be paid by bank. The order's flow then waits for an operator's decision.

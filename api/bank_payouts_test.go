@@ -82,7 +82,11 @@ func TestOfficersAtTheBankAgree(t *testing.T) {
 	one, two := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
 	// A lost signal changes nothing: the flow reads the rows.
 	e.flows.failWith(exchange.Errorf(exchange.CodeUnavailable, "away"))
-	if r := e.confirmBank(one, o, "FT1").want(http.StatusOK).object(); r["status"] != "second" || r["second_person_required"] != true {
+	if r := e.confirmBank(one, o, "FT1").want(http.StatusAccepted); r.header.Get("Location") != bankPath+"/"+o.ID.String() ||
+		r.object()["confirm_at"].([]any)[0] != "/api/v1/auth/orders/"+o.ID.String()+"/confirm-bank-payout" {
+		t.Errorf("after one: %s at %s", r.body, r.header.Get("Location"))
+	}
+	if r := e.do(get, bankPath+"/"+o.ID.String(), nil, two.auth()).want(http.StatusOK).object(); r["status"] != "second" || r["second_person_required"] != true {
 		t.Errorf("after one: %v", r)
 	}
 	e.confirmBank(two, o, "FT2").refused(exchange.CodeConflict)

@@ -37,13 +37,20 @@ func changeWire(c exchange.ControlChange) wireChange {
 	}
 }
 
+// wirePendingChange is what waits for another person.
+type wirePendingChange struct {
+	Changes   []wireChange `json:"changes"`
+	ConfirmAt []string     `json:"confirm_at"` // the operation by which another person confirms, for each thing that waits
+}
+
 // answerPending answers a request that created changes which wait for a second officer. With exactly one change, the
 // response has its location.
 func answerPending(c *call, waits ...exchange.ControlChange) error {
+	paths := each(waits, func(w exchange.ControlChange) string { return "/api/v1/auth/approvals/changes/" + w.ID.String() })
 	if len(waits) == 1 {
-		c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/approvals/changes/"+waits[0].ID.String())
+		c.fc.Set(fiber.HeaderLocation, paths[0])
 	}
-	return c.json(http.StatusAccepted, map[string]any{"changes": each(waits, changeWire)})
+	return c.json(http.StatusAccepted, wirePendingChange{each(waits, changeWire), each(paths, func(p string) string { return p + "/confirm" })})
 }
 
 var controlStatuses = each(exchange.ControlChangeMachine.States(), func(s exchange.ControlStatus) string { return string(s) })
@@ -91,6 +98,8 @@ func (s *server) decideChange(do changeVerb, wantsNote bool) func(*call) error {
 		}
 		s.notifyOfDecision(c, change)
 		s.passAttestationOn(c, change)
+		s.passAddressOn(c, change)
+		s.passRefundOn(c, change)
 		return c.json(http.StatusOK, changeWire(change))
 	}
 }

@@ -98,13 +98,14 @@ func TestTwoPersonsLetAnOfficerIn(t *testing.T) {
 	c := newCrossing(t, "1")
 	body := registration("11000777")
 	body["role"] = "treasury"
-	made := c.do(post, "/api/v1/auth/users", body, c.admin.auth(), withKey("officer")).want(http.StatusCreated).object()
-	if made["is_active"] != false {
-		t.Fatalf("one admin alone created %v", made)
+	made := c.do(post, "/api/v1/auth/users", body, c.admin.auth(), withKey("officer")).want(http.StatusAccepted)
+	waiting := made.object()["changes"].([]any)[0].(map[string]any)
+	if at := made.object()["confirm_at"].([]any); at[0] != changesPath+"/"+waiting["id"].(string)+"/confirm" || at[0] != made.header.Get("Location")+"/confirm" {
+		t.Errorf("it is confirmed at %v", at)
 	}
 	login := map[string]any{"email": "11000777@example.com", "password": testPassword}
 	c.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)
-	list := c.do(get, changesPath+"?subject_id="+made["id"].(string), nil, c.officers[0].auth()).want(http.StatusOK).object()["changes"].([]any)
+	list := c.do(get, changesPath+"?subject_id="+waiting["subject_id"].(string), nil, c.officers[0].auth()).want(http.StatusOK).object()["changes"].([]any)
 	change := list[0].(map[string]any)
 	if len(list) != 1 || change["kind"] != "staff_access" {
 		t.Fatalf("waits %v", list)
@@ -112,7 +113,7 @@ func TestTwoPersonsLetAnOfficerIn(t *testing.T) {
 	c.do(post, changesPath+"/"+change["id"].(string)+"/confirm", nil, c.officers[0].auth(), withKey("in")).want(http.StatusOK)
 	c.do(post, "/api/v1/users/login", login).want(http.StatusOK)
 
-	user := "/api/v1/auth/users/" + made["id"].(string)
+	user := "/api/v1/auth/users/" + waiting["subject_id"].(string)
 	c.do(patch, user, map[string]any{"is_active": false}, c.admin.auth()).want(http.StatusOK)
 	c.do(post, "/api/v1/users/login", login).refused(exchange.CodeInvalidCredentials)
 	back := c.do(patch, user, map[string]any{"is_active": true}, c.admin.auth())

@@ -2,10 +2,11 @@ package api
 
 // The enums of the contract, its webhooks and docs/words.md are generated from the code; a test fails when they are not current.
 //go:generate go test -count=1 -run WordsAreCurrent . -update
+// The examples are what tests and the service exchange, on a real PostgreSQL.
+//go:generate go test -count=1 -run ExamplesAreCurrent . -update
 
 import (
 	_ "embed" // openapi.yaml
-	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -29,7 +30,10 @@ func Document() ([]byte, error) {
 	if err := describeConditions(tree); err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}
-	raw, err := json.Marshal(tree)
+	if err := describeExamples(tree); err != nil {
+		return nil, err
+	}
+	raw, err := encode(tree)
 	if err != nil {
 		return nil, fmt.Errorf("openapi.yaml: %w", err)
 	}

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -44,7 +43,7 @@ func (s *server) writeError(fc *fiber.Ctx, err error) error {
 	if status == http.StatusServiceUnavailable && len(fc.Response().Header.Peek(fiber.HeaderRetryAfter)) == 0 {
 		fc.Set(fiber.HeaderRetryAfter, retryAfter(known.Code))
 	}
-	body, err := json.Marshal(problem{
+	body, err := encode(problem{
 		Type: errorsPath + string(known.Code), Title: m.title, Status: status,
 		Detail: exchange.MessageOf(known), Instance: "urn:kivuko:request:" + id, Code: known.Code,
 		RequestID: id, Errors: known.Fields,

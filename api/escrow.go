@@ -20,7 +20,7 @@ func (s *server) escrowRoutes() []route {
 	return []route{
 		{method: get, path: pool, action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.listEscrow},
 		{method: post, path: pool, action: exchange.ActWriteEscrow, limit: limitGeneral, key: keyOptional, handle: s.provisionEscrow},
-		{method: get, path: pool + "/policy", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.escrowPolicies},
+		{method: get, path: pool + "/policy", one: true, action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.escrowPolicies},
 		{method: patch, path: pool + "/policy", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrowPolicy},
 		{method: get, path: pool + "/{id}", action: exchange.ActReadEscrow, limit: limitGeneral, handle: s.getEscrow},
 		{method: patch, path: pool + "/{id}", action: exchange.ActWriteEscrow, limit: limitGeneral, handle: s.patchEscrow},

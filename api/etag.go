@@ -23,15 +23,9 @@ const unknownVersion = -1
 // tagBytes is how much of the hash of a body is in its tag.
 const tagBytes = 12
 
-// singletons are the objects of which there is one for each caller: their paths have no id.
-var singletons = []string{
-	"/api/v1/auth/user/me", "/api/v1/auth/user/me/limits", "/api/v1/auth/limits", "/api/v1/auth/escrow-wallets/policy",
-	"/api/v1/auth/momo/float", "/api/v1/auth/momo/terms",
-}
-
 // single reports whether a route reads one object: those answers have an ETag and take If-None-Match.
 func (r route) single() bool {
-	return r.method == get && !r.public && (strings.HasSuffix(r.path, "id}") || slices.Contains(singletons, r.path))
+	return r.method == get && !r.public && (r.one || strings.HasSuffix(r.path, "id}"))
 }
 
 // describeConditions adds to the document what conditional does on the routes of the table.

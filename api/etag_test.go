@@ -154,7 +154,7 @@ func TestComputedFiguresRefuseNoChange(t *testing.T) {
 	}
 }
 
-// A read whose answer has no list is one object: a path without an id is easily missing from singletons.
+// A read whose answer has no list is one object: a path without an id easily lacks its mark in the table.
 func TestReadsWithoutAListAreObjects(t *testing.T) {
 	figures := []string{"/api/v1/auth/users/count/role/{role}"} // counted anew each time
 	doc := contract(t)

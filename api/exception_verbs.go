@@ -111,7 +111,7 @@ func (s *server) refundException(c *call) error {
 		if x, err = s.Store.Exception(c.ctx, id); err != nil {
 			return hideAbsence(err)
 		}
-		return c.json(http.StatusAccepted, exceptionWire(x))
+		return c.json(http.StatusOK, exceptionWire(x))
 	}
 	if x.Status != exchange.ExcRefunding && x.Status != exchange.ExcRefunded {
 		terms, err := s.Store.TermsAt(c.ctx, s.now())
@@ -121,6 +121,9 @@ func (s *server) refundException(c *call) error {
 		if err := refundable(x, terms.MinPayout); err != nil {
 			return err
 		}
+		if _, answered, err := s.refundByTwo(c, x.ID, reason); answered || err != nil {
+			return err
+		}
 		if err := s.askForRefund(c, x, reason); err != nil {
 			return err
 		}
@@ -128,7 +131,7 @@ func (s *server) refundException(c *call) error {
 			return hideAbsence(err)
 		}
 	}
-	return c.json(http.StatusAccepted, exceptionWire(x))
+	return c.json(http.StatusOK, exceptionWire(x))
 }
 
 // refundable returns an error when the money can't be refunded. least is the smallest payout of the operator.

@@ -180,12 +180,12 @@ func TestExceptionIsGivenBack(t *testing.T) {
 		t.Errorf("the watch was woken %d times", n)
 	}
 	e.watch(x.AttemptID)
-	ask(x, key).want(http.StatusAccepted)
+	ask(x, key).want(http.StatusOK)
 	if n := e.flows.asked("late command " + x.AttemptID.String()); n != 2 {
 		t.Errorf("the watch was asked %d times", n)
 	}
 	// A refund in progress is shown, and no flow is called.
-	if on := ask(under.Exception, withKey(newID().String())).want(http.StatusAccepted).object(); on["status"] != "refunding" {
+	if on := ask(under.Exception, withKey(newID().String())).want(http.StatusOK).object(); on["status"] != "refunding" {
 		t.Errorf("on its way: %v", on)
 	}
 	if n := e.flows.asked("late command " + under.Exception.AttemptID.String()); n != 0 {

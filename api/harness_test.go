@@ -212,16 +212,18 @@ func (e *env) do(method, path string, body any, options ...option) *reply {
 func (e *env) doIn(t testing.TB, method, path string, body any, options ...option) *reply {
 	t.Helper()
 	var content io.Reader
+	var sent []byte
 	switch b := body.(type) {
 	case nil:
 	case string:
-		content = strings.NewReader(b)
+		sent = []byte(b)
+		content = bytes.NewReader(sent)
 	default:
-		raw, err := json.Marshal(b)
-		if err != nil {
+		var err error
+		if sent, err = json.Marshal(b); err != nil {
 			t.Fatal(err)
 		}
-		content = bytes.NewReader(raw)
+		content = bytes.NewReader(sent)
 	}
 	r, err := http.NewRequestWithContext(context.Background(), method, e.base+path, content)
 	if err != nil {
@@ -251,6 +253,7 @@ func (e *env) doIn(t testing.TB, method, path string, body any, options ...optio
 		t.Fatalf("%s %s: %v", method, path, err)
 	}
 	got := &reply{t: t, what: method + " " + path, status: answer.StatusCode, header: answer.Header, body: raw}
+	keep(t, r, sent, got)
 	if err := hold(r, got); err != nil {
 		t.Errorf("%s: status %d breaks the contract: %v\n%s", got.what, got.status, err, clip(string(raw), 600))
 	}

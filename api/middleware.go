@@ -3,6 +3,7 @@ package api
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -27,6 +28,15 @@ type call struct {
 	version   int64     // of the object that is answered, where a PATCH can change it
 	ifVersion int64     // the version in If-Match that a PATCH expects; zero is any, unknownVersion matches none
 	objectID  uuid.UUID // the id of what a creating request creates; stable over retries with one key
+}
+
+// encode is the JSON of an answer. Unlike json.Marshal it leaves <, > and & as they are: no answer is part of a page.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 func (c *call) json(status int, body any) error { return c.fc.Status(status).JSON(body) }

@@ -382,7 +382,7 @@ const maxAllocationNote = 200
 func (s *server) momoRoutes() []route {
 	const auth = "/api/v1/auth"
 	return []route{
-		{method: get, path: auth + "/momo/float", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.getFloat},
+		{method: get, path: auth + "/momo/float", one: true, action: exchange.ActReadFloat, limit: limitGeneral, handle: s.getFloat},
 		{method: get, path: floatMovesPath, action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listFloatMoves},
 		{method: get, path: floatMovesPath + "/{id}", action: exchange.ActReadFloat, limit: limitGeneral, handle: showOne(s.Store.FloatMove, floatMoveWire)},
 		{
@@ -391,7 +391,7 @@ func (s *server) momoRoutes() []route {
 		},
 		{method: post, path: floatMovesPath + "/{id}/settle", action: exchange.ActMoveFloat, limit: limitGeneral, key: keyRequired, handle: s.settleFloatMove},
 		{method: post, path: auth + "/momo/breaker/close", action: exchange.ActCloseBreaker, limit: limitGeneral, key: keyOptional, handle: s.closeBreaker},
-		{method: get, path: auth + "/momo/terms", action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listTerms},
+		{method: get, path: auth + "/momo/terms", one: true, action: exchange.ActReadFloat, limit: limitGeneral, handle: s.listTerms},
 		{method: post, path: auth + "/momo/terms", action: exchange.ActWriteMomoTerms, limit: limitGeneral, key: keyOptional, handle: s.proposeTerms},
 		{method: post, path: auth + "/treasury/allocations", action: exchange.ActAllocate, limit: limitGeneral, key: keyRequired, handle: s.allocate},
 	}

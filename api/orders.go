@@ -200,11 +200,15 @@ func (s *server) operate(verb string) func(*call) error {
 				return err
 			}
 		}
-		if verb == verbResolve {
-			var answered bool
-			if refund, answered, err = s.needsSecond(c, o, note, refund); answered || err != nil {
-				return err
-			}
+		var answered bool
+		switch verb {
+		case verbRefund:
+			refund, answered, err = s.refundByTwo(c, o.ID, note)
+		case verbResolve:
+			refund, answered, err = s.needsSecond(c, o, note, refund)
+		}
+		if answered || err != nil {
+			return err
 		}
 		if err := s.saveCommand(c, "order", o.ID, verb, note); err != nil {
 			return err

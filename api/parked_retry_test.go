@@ -59,7 +59,7 @@ func TestParkedFlowsAreRetriedTogether(t *testing.T) {
 	if again := m.do(post, retryPath, body, officer.auth(), withKey("k")).want(200); string(again.body) != string(first.body) || m.flows.count() != calls {
 		t.Errorf("repeated, it answers %s after %d calls", again.body, m.flows.count()-calls)
 	}
-	log, _, err := m.store.AuditRecords(t.Context(), store.AuditFilter{Action: "order.retry"}, store.Page{Number: 1, Size: 10})
+	log, err := m.store.AuditRecords(t.Context(), store.AuditFilter{Action: "order.retry"}, 10)
 	if err != nil || len(log) != 2 || log[0].Actor != "user:"+officer.ID.String() {
 		t.Errorf("the audit log has %+v, %v", log, err)
 	}

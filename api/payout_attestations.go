@@ -145,12 +145,12 @@ func (s *server) flowsOfRefund(c *call, id uuid.UUID) ([]string, error) {
 			flows = append(flows, a.WorkflowID, workflows.LatePayoutID(a.ID))
 		}
 	}
-	switch {
-	case len(flows) > 0:
-	case r.ExceptionID != uuid.Nil:
-		flows = []string{workflows.LatePaymentID(r.AttemptID)}
-	default:
-		flows = []string{workflows.OnRampID(r.OrderID)}
+	if len(flows) > 0 || err != nil {
+		return flows, err
 	}
-	return flows, err
+	order, _, err := s.owes(c, r)
+	if order == uuid.Nil {
+		return []string{workflows.LatePaymentID(r.AttemptID)}, err
+	}
+	return []string{workflows.OnRampID(order)}, err
 }

@@ -25,6 +25,7 @@ type harness struct {
 	offer  exchange.Offer // the vendor's
 	theirs exchange.Offer // the rival's
 	buys   exchange.Offer // the vendor's that buys
+	stuck  uuid.UUID      // a purchase whose crypto can't be sent
 }
 
 func newHarness(t *testing.T) *harness {
@@ -208,6 +209,7 @@ func cells() map[string]cell {
 	}
 	maps.Copy(all, bankCells())
 	maps.Copy(all, attestationCells())
+	maps.Copy(all, addressCells())
 	for _, verb := range []string{"accept", "write-off", "credit", "refund"} {
 		body := map[string]any{"note": "because"}
 		all["POST "+auth+"payment-exceptions/{id}/"+verb] = cell{id: misfit, shared: true, body: fixed(body)}
@@ -382,6 +384,9 @@ func TestWalletsForOwners(t *testing.T) {
 	}
 	made(customer, base("customer", user(customer)), customer, "customer")
 	made(admin, base("customer", user(customer)), customer, "customer")
+	made(admin, base("customer", user(vendor)), vendor, "merchant")
+	made(admin, base("customer", user(sub)), sub, "sub_merchant")
+	w.do(post, path, base("customer", user(treasury)), admin.auth()).blames("/user_id not_found")
 	made(vendor, base("merchant", merchant(vendor)), vendor, "merchant")
 	made(vendor, base("sub_merchant", subOf(sub)), sub, "sub_merchant")
 	made(admin, base("merchant", merchant(w.rival)), w.rival, "merchant")

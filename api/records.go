@@ -146,7 +146,7 @@ func (s *server) listAudit(c *call) error {
 	if err := q.done(); err != nil {
 		return err
 	}
-	records, _, err := s.Store.AuditRecords(c.ctx, filter, store.Page{Number: 1, Size: size + 1})
+	records, err := s.Store.AuditRecords(c.ctx, filter, size+1)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (s *server) listEntries(c *call) error {
 	if ref.Kind != "" {
 		filter.Account = &ref
 	}
-	entries, _, err := s.Store.ListEntries(c.ctx, filter, store.Page{Number: 1, Size: size + 1})
+	entries, err := s.Store.ListEntries(c.ctx, filter, size+1)
 	if err != nil {
 		return err
 	}

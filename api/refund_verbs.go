@@ -1,12 +1,15 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
 	"kivuko/exchange/money"
+	"kivuko/store"
 	"kivuko/workflows"
 )
 
@@ -99,6 +102,78 @@ func (s *server) sweepKept(c *call, exception uuid.UUID) {
 	if err != nil { // the decision is stored; a repeated request starts the sweep
 		s.log.Warn("the sweep of what the house keeps to the treasury was not started", "exception", exception, "error", err)
 	}
+}
+
+// refundByTwo answers a request about refunds by mobile money that one officer can't decide alone: it then waits for a second
+// officer. It reports whether it has answered, and otherwise the refund whose flow alone may get the request, if there is
+// one. With several decisions, the request is about those that one officer can take.
+func (s *server) refundByTwo(c *call, object uuid.UUID, note string) (refund uuid.UUID, answered bool, err error) {
+	all, err := s.Store.RefundDecisions(c.ctx, object)
+	if err != nil {
+		return uuid.Nil, false, err
+	}
+	alone := slices.IndexFunc(all, func(d store.RefundDecision) bool { return !d.Second })
+	switch {
+	case len(all) == 0:
+		return uuid.Nil, false, nil
+	case alone >= 0 && len(all) > 1 && all[alone].ObjectType == "refund":
+		return all[alone].ObjectID, false, nil
+	case alone >= 0:
+		return uuid.Nil, false, nil
+	}
+	var waits []exchange.ControlChange
+	for _, d := range all {
+		proposed, err := s.Store.ProposeRefund(c.ctx, d, note, c.who)
+		if err != nil {
+			return uuid.Nil, false, err
+		}
+		waits = append(waits, proposed)
+	}
+	return uuid.Nil, true, answerPending(c, waits...)
+}
+
+// passRefundOn sends a decision of two officers about a refund by mobile money to the flow that carries it out, as a command
+// of the officer who proposed it. If the flow can't be notified, an officer repeats the request, which needs no second
+// officer any more.
+func (s *server) passRefundOn(c *call, change exchange.ControlChange) {
+	if change.Kind != exchange.ControlRefundDecision || change.Status != exchange.ControlConfirmed {
+		return
+	}
+	var about struct {
+		ObjectType string    `json:"object_type"`
+		ObjectID   uuid.UUID `json:"object_id"`
+		OrderID    uuid.UUID `json:"order_id"`
+		Note       string    `json:"note"`
+	}
+	err := json.Unmarshal(change.Change, &about)
+	if err == nil {
+		command := exchange.OperatorCommand{ID: change.ID, ObjectType: "order", ObjectID: about.OrderID, Verb: verbRefund, Note: about.Note, ActorID: change.ProposedBy}
+		if about.ObjectType == "payment_exception" {
+			command.ObjectType, command.ObjectID = about.ObjectType, about.ObjectID
+		}
+		err = s.Store.SaveCommand(c.ctx, command, c.who)
+	}
+	if err == nil {
+		err = s.commandDecided(c, about.ObjectType, about.ObjectID, change.ID)
+	}
+	if err != nil {
+		s.log.Warn("the flow of a refund was not notified of a decision", "change", change.ID, "order", about.OrderID, "error", err)
+	}
+}
+
+// commandDecided sends the command only to the flow of the object that it is about: another flow would refund other money.
+func (s *server) commandDecided(c *call, objectType string, object, command uuid.UUID) error {
+	switch objectType {
+	case "order":
+		return s.Flows.Command(c.ctx, object, command)
+	case "refund":
+		return s.commandRefund(c, object, command)
+	}
+	x, err := s.Store.Exception(c.ctx, object)
+	if err != nil {
+		return err
+	}
+	return s.Flows.CommandLate(c.ctx, x.AttemptID, command)
 }
 
 // decideRefund takes an officer's decision about a refund in crypto. The flow's handler also takes those from the Web UI.

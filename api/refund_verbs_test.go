@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"kivuko/exchange/money"
 	"kivuko/store"
 	"kivuko/store/storetest"
+	"kivuko/workflows"
 )
 
 // strays deposits crypto that nothing waits for on an escrow address, once for each amount of USDT.
@@ -53,7 +55,7 @@ func TestCryptoIsReturnedByTwo(t *testing.T) {
 	e.do(post, path, map[string]any{"address": goodAddress}, one.auth(), freshKey()).blames("/note required")
 	key := freshKey()
 	for range 2 {
-		got := e.do(post, path, map[string]any{"note": "they wrote", "address": goodAddress}, one.auth(), key).want(http.StatusAccepted).object()
+		got := e.do(post, path, map[string]any{"note": "they wrote", "address": goodAddress}, one.auth(), key).want(http.StatusOK).object()
 		if got["status"] != "refunding" {
 			t.Fatalf("the exception is %v", got)
 		}
@@ -95,12 +97,12 @@ func TestReturnedCryptoGetsAnotherAddress(t *testing.T) {
 	e, found := strays(t, "7")
 	x, officer := found[0], e.person(exchange.RoleTreasury)
 	path := "/api/v1/auth/payment-exceptions/" + x.ID.String() + "/refund"
-	e.do(post, path, map[string]any{"note": "they wrote"}, officer.auth(), freshKey()).want(http.StatusAccepted)
-	e.do(post, path, map[string]any{"note": "again"}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	e.do(post, path, map[string]any{"note": "they wrote"}, officer.auth(), freshKey()).want(http.StatusOK)
+	e.do(post, path, map[string]any{"note": "again"}, officer.auth(), freshKey()).want(http.StatusOK)
 	if n := e.flows.asked("command return " + x.ID.String()); n != 0 {
 		t.Errorf("the flow was notified %d times without a reason", n)
 	}
-	e.do(post, path, map[string]any{"note": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusAccepted)
+	e.do(post, path, map[string]any{"note": "there", "address": goodAddress}, officer.auth(), freshKey()).want(http.StatusOK)
 	if n := e.flows.asked("command return " + x.ID.String()); n != 1 {
 		t.Errorf("the flow was notified %d times of the address", n)
 	}
@@ -123,3 +125,92 @@ func TestKeptCryptoIsBroughtAway(t *testing.T) {
 }
 
 func freshKey() option { return withKey(newID().String()) }
+
+// A large refund of shillings waits for a second officer, and its flow is commanded once, when that one has confirmed.
+func TestLargeRefundOfShillingsWaitsForASecond(t *testing.T) {
+	e, late, _ := misfits(t)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 258, two_above = 258 WHERE object_type = 'refund'`)
+	one, two, x := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), late.Exception
+	e.watch(x.AttemptID)
+	told, body := "late command "+x.AttemptID.String(), map[string]any{"note": "the payer asks for it"}
+	paths := []string{verbOf(x, "refund"), ordersPath + "/" + x.OrderID.String() + "/refund"}
+	var change string
+	for _, path := range paths {
+		r := e.do(post, path, body, one.auth(), freshKey()).want(http.StatusAccepted)
+		waits := r.object()["changes"].([]any)[0].(map[string]any)
+		about := waits["change"].(map[string]any)
+		if waits["kind"] != "refund_decision" || about["object_id"] != x.ID.String() || about["object_type"] != "payment_exception" || waits["was"].(map[string]any)["amount"] != "259.00" {
+			t.Errorf("what waits is %v", waits)
+		}
+		if change != "" && change != waits["id"] {
+			t.Errorf("another change waits: %v", waits)
+		}
+		change = waits["id"].(string)
+	}
+	pending := e.do(get, "/api/v1/auth/approvals/pending", nil, two.auth()).want(http.StatusOK).object()["changes"].([]any)
+	listed := e.do(get, changesPath+"?status=pending", nil, two.auth()).want(http.StatusOK).object()
+	if len(pending) != 1 || listed["total"] != 1.0 {
+		t.Errorf("%v waits, listed as %v", pending, listed)
+	}
+	confirm := changesPath + "/" + change + "/confirm"
+	e.do(post, confirm, nil, one.auth(), freshKey()).refused(exchange.CodeForbidden)
+	if n := e.flows.asked(told); n != 0 {
+		t.Errorf("the flow was commanded %d times before", n)
+	}
+	e.do(post, confirm, nil, two.auth(), freshKey()).want(http.StatusOK)
+	if n := e.flows.asked(told); n != 1 {
+		t.Errorf("the flow was commanded %d times", n)
+	}
+	e.do(post, paths[0], body, one.auth(), freshKey()).want(http.StatusOK) // the flow may have missed it
+	if n := e.flows.asked(told); n != 2 {
+		t.Errorf("the flow was commanded %d times", n)
+	}
+}
+
+// Two officers' decision about a payee reaches only the flows of its refund; what was paid below the price is the order's.
+func TestDecisionAboutARefundReachesItsFlow(t *testing.T) {
+	e, _, under := misfits(t)
+	one, two, r := e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin), under.Refund
+	storetest.Exec(t, e.store, `UPDATE refunds SET status = 'needs_review', detail = 'payer_differs', version = version + 1 WHERE id = $1`, r.ID)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 0, two_above = 0 WHERE object_type = 'refund'`)
+	path, body := ordersPath+"/"+r.OrderID.String()+"/refund", map[string]any{"note": "it is the payer's wife"}
+	waits := e.do(post, path, body, one.auth(), freshKey()).want(http.StatusAccepted).object()["changes"].([]any)
+	c := waits[0].(map[string]any)
+	if len(waits) != 1 || c["change"].(map[string]any)["object_type"] != "refund" || c["change"].(map[string]any)["object_id"] != r.ID.String() {
+		t.Errorf("what waits is %v", waits)
+	}
+	payout := workflows.MomoPayoutID(exchange.PayoutOfRefund(r.ID))
+	e.flows.ended = []string{payout}
+	before := e.flows.count()
+	e.do(post, changesPath+"/"+c["id"].(string)+"/confirm", nil, two.auth(), freshKey()).want(http.StatusOK)
+	e.flows.mu.Lock()
+	calls := e.flows.calls[before:]
+	e.flows.mu.Unlock()
+	if want := []string{"command flow " + payout, "command flow " + workflows.OnRampID(r.OrderID)}; !slices.Equal(calls, want) {
+		t.Errorf("%v were called, want %v", calls, want)
+	}
+}
+
+// Two officers' decision to refund an order reaches only the order's flow, and then one officer may repeat it.
+func TestDecisionAboutAnOrderReachesItsFlow(t *testing.T) {
+	e := start(t)
+	vendor, one, two := e.person(exchange.RoleVendor), e.person(exchange.RoleTreasury), e.person(exchange.RoleAdmin)
+	o := e.pays(e.person(exchange.RoleCustomer), e.offer(vendor, e.wallet(vendor)).ID, "259", false).Order
+	path, body, told := ordersPath+"/"+o.ID.String()+"/refund", map[string]any{"note": "nothing works"}, "command "+o.ID.String()
+	e.do(post, path, body, one.auth(), freshKey()).want(http.StatusOK)
+	storetest.Exec(t, e.store, `UPDATE approval_rules SET one_above = 258, two_above = 258 WHERE object_type = 'refund'`)
+	waits := e.do(post, path, body, one.auth(), freshKey()).want(http.StatusAccepted).object()["changes"].([]any)[0].(map[string]any)
+	if waits["change"].(map[string]any)["object_type"] != "order" || e.flows.asked(told) != 1 {
+		t.Errorf("what waits is %v; flows were notified: %v", waits, e.flows.calls)
+	}
+	for i, by := range []person{two, two} { // repeated, it is passed on again
+		e.do(post, changesPath+"/"+waits["id"].(string)+"/confirm", nil, by.auth(), freshKey()).want(http.StatusOK)
+		if n := e.flows.asked(told); n != 2+i {
+			t.Errorf("the order's flow was commanded %d times", n)
+		}
+	}
+	e.do(post, path, body, one.auth(), freshKey()).want(http.StatusOK)
+	if n := e.flows.asked(told); n != 4 || e.flows.count() != 5 { // and the wallet's
+		t.Errorf("the flows were commanded: %v", e.flows.calls)
+	}
+}

@@ -17,6 +17,7 @@ type route struct {
 	path    string          // as in openapi.yaml, "{id}" for a parameter
 	action  exchange.Action // what the policy must allow; empty only for public routes
 	public  bool            // needs no token
+	one     bool            // reads the one object of its kind, so that its path has no id
 	limit   limitClass
 	key     keyRule
 	body    int           // bytes; defaultBody when zero
@@ -63,8 +64,8 @@ func (s *server) publicRoutes() []route {
 func (s *server) userRoutes() []route {
 	const auth = "/api/v1/auth"
 	return []route{
-		{method: get, path: auth + "/user/me", action: exchange.ActReadSelf, limit: limitGeneral, handle: s.me},
-		{method: get, path: auth + "/user/me/limits", action: exchange.ActReadSelf, limit: limitGeneral, handle: s.myLimits},
+		{method: get, path: auth + "/user/me", one: true, action: exchange.ActReadSelf, limit: limitGeneral, handle: s.me},
+		{method: get, path: auth + "/user/me/limits", one: true, action: exchange.ActReadSelf, limit: limitGeneral, handle: s.myLimits},
 		{method: put, path: auth + "/user/id/{id}/pin", action: exchange.ActChangeSelf, limit: limitLogin, handle: s.setPIN},
 		{method: post, path: auth + "/logout", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.logout},
 		{method: post, path: auth + "/sessions/revoke-all", action: exchange.ActChangeSelf, limit: limitGeneral, handle: s.revokeAll},
@@ -113,6 +114,10 @@ func (s *server) orderRoutes() []route {
 			timeout: flowTimeout, handle: s.setRefundAddress,
 		},
 		operate(verbRetry), operate(verbRefund), operate(verbResolve),
+		{
+			method: post, path: orders + "/{id}/correct-address", action: exchange.ActOperateFlows, limit: limitGeneral, key: keyRequired,
+			handle: s.correctAddress,
+		},
 	}
 }
 
@@ -219,7 +224,7 @@ func (s *server) approvalRoutes() []route {
 		{method: get, path: auth + "/deny-list", action: exchange.ActReadDenyList, limit: limitGeneral, handle: s.listDenied},
 		{method: post, path: auth + "/deny-list", action: exchange.ActWriteDenyList, limit: limitGeneral, key: keyOptional, handle: s.deny},
 		{method: del, path: auth + "/deny-list/{id}", action: exchange.ActWriteDenyList, limit: limitGeneral, handle: s.undeny},
-		{method: get, path: auth + "/limits", action: exchange.ActReadLimits, limit: limitGeneral, handle: s.getLimits},
+		{method: get, path: auth + "/limits", one: true, action: exchange.ActReadLimits, limit: limitGeneral, handle: s.getLimits},
 		{method: patch, path: auth + "/limits", action: exchange.ActWriteLimits, limit: limitGeneral, handle: s.patchLimits},
 	}
 }

@@ -94,6 +94,7 @@ func (s *server) app() (*fiber.App, error) {
 		WriteTimeout:          writeTimeout,
 		IdleTimeout:           idleTimeout,
 		DisableStartupMessage: true,
+		JSONEncoder:           encode,
 		ErrorHandler: func(fc *fiber.Ctx, err error) error {
 			harden(fc)
 			return s.writeError(fc, err)

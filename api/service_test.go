@@ -348,3 +348,21 @@ func TestConfigIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// Answers, problems and the document have <, > and & as they are.
+func TestAnswersAreNotEscapedForPages(t *testing.T) {
+	e := start(t)
+	customer := e.person(exchange.RoleCustomer)
+	body := map[string]any{"network": "tron", "asset": "USDT", "label": "a<b> & c"}
+	made := e.do(post, "/api/v1/auth/wallets", body, customer.auth(), freshKey()).want(http.StatusCreated)
+	if !strings.Contains(string(made.body), `"a<b> & c"`) {
+		t.Errorf("made %s", made.body)
+	}
+	refused := e.do(post, "/api/v1/auth/wallets", map[string]any{"network": "tron", "asset": "USDT", "<&>": 1}, customer.auth(), freshKey())
+	if refused.blames("/<&> unknown_field"); strings.Contains(string(refused.body), `\u00`) {
+		t.Errorf("refused with %s", refused.body)
+	}
+	if raw, err := Document(); err != nil || strings.Contains(string(raw), `\u003`) {
+		t.Errorf("the document is escaped, %v", err)
+	}
+}

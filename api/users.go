@@ -75,6 +75,15 @@ func (s *server) addUser(c *call, n newUser, by exchange.Principal) error {
 	if err != nil {
 		return err
 	}
+	if u.Role.Officer() && !u.IsActive {
+		waits, _, err := s.Store.ControlChanges(c.ctx, store.ControlFilter{Status: exchange.ControlPending, SubjectID: u.ID}, store.Page{Number: 1, Size: maxPageSize})
+		if err != nil {
+			return err
+		}
+		if len(waits) > 0 {
+			return answerPending(c, waits...)
+		}
+	}
 	return c.json(http.StatusCreated, userWire(u))
 }
 

@@ -210,7 +210,10 @@ func (f *form) readMultisig() {
 func (s *server) resolveOwner(c *call, in ownerForm) (exchange.User, error) {
 	pointer, id, role := "/user_id", in.user, c.who.Role
 	allowed := role == exchange.RoleCustomer || role == exchange.RoleUser
-	fits := func(u exchange.User) bool { return u.Role == exchange.RoleCustomer || u.Role == exchange.RoleUser }
+	admin := role == exchange.RoleAdmin
+	fits := func(u exchange.User) bool {
+		return u.Role == exchange.RoleCustomer || u.Role == exchange.RoleUser || admin && !u.Role.Staff()
+	}
 	mine := func(u exchange.User) bool { return u.ID == c.who.UserID }
 	switch in.kind {
 	case exchange.OwnerMerchant:
@@ -223,7 +226,6 @@ func (s *server) resolveOwner(c *call, in ownerForm) (exchange.User, error) {
 		mine = func(u exchange.User) bool { return u.VendorID == c.who.VendorID }
 	case exchange.OwnerCustomer, exchange.OwnerTreasury:
 	}
-	admin := role == exchange.RoleAdmin
 	if !allowed && !admin {
 		return exchange.User{}, exchange.Errorf(exchange.CodeForbidden, "The role %s may not create wallets with owner_type %s.", role, in.kind)
 	}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -360,4 +361,26 @@ func TestReconciliationDetails(t *testing.T) {
 			t.Errorf("detail %q is shown as %q, want %q", detail, got, want)
 		}
 	}
+}
+
+// TestExamplesAreCurrent compares the examples with what the tests of the list exchanged. Tests that did not run before it
+// run in it; this file is the last one, so that in a run of all tests none runs twice.
+func TestExamplesAreCurrent(t *testing.T) {
+	current := map[string]operationExample{}
+	for _, test := range exampleTests() {
+		name := nameOf(test)
+		if exchanges.byTest[name] == nil {
+			t.Run(name, test)
+		}
+		for id, x := range exchanges.byTest[name] {
+			if known, found := current[id]; !found || poor(known.Answer) && !poor(x.Answer) {
+				current[id] = x
+			}
+		}
+	}
+	raw, err := json.MarshalIndent(current, "", "\t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	holdFile(t, examplesFile, string(raw)+"\n")
 }

@@ -21,6 +21,8 @@ const (
 	ControlFloatMove          ControlKind = "float_move"          // a large movement of float at the operator
 	ControlExceptionDecision  ControlKind = "exception_decision"  // a decision about a large payment exception
 	ControlPayoutAttestation  ControlKind = "payout_attestation"  // the outcome of a payout that the operator does not report
+	ControlOrderAddress       ControlKind = "order_address"       // another address for the crypto of a purchase that can't be sent
+	ControlRefundDecision     ControlKind = "refund_decision"     // a large refund by mobile money, or the payee of one
 )
 
 // ControlStatus is the state of a change of the controls.
@@ -37,7 +39,7 @@ const (
 func ControlKinds() []ControlKind {
 	return []ControlKind{
 		ControlHouseLimits, ControlUserLimits, ControlStaffAccess, ControlMomoTerms, ControlTreasuryAllocation, ControlFloatMove,
-		ControlExceptionDecision, ControlPayoutAttestation,
+		ControlExceptionDecision, ControlPayoutAttestation, ControlOrderAddress, ControlRefundDecision,
 	}
 }
 

@@ -5,9 +5,6 @@ import "github.com/google/uuid"
 // OffRampFlow is the workflow id of an order that sells crypto. Money that arrives at its escrow address wakes it.
 func OffRampFlow(order uuid.UUID) string { return "off-ramp:" + order.String() }
 
-// DetailUnfunded is the detail of a sale that was closed because the customer's wallet had too little to fund it.
-const DetailUnfunded = "unfunded"
-
 // DepositVerdict is how money that came to an order's escrow address fits the order.
 type DepositVerdict string
 

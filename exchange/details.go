@@ -12,7 +12,7 @@ func OrderDetails() []string {
 	return []string{
 		WaitNothing, WaitPrompt, WaitPayment, WaitRetry, WaitOutcome, WaitReceipt, WaitScreening, WaitSignature, WaitWatch, WaitBroadcast, WaitFinality,
 		WaitDeposit, WaitDepositFinality, WaitPayout, WaitFloat, WaitSuspended, WaitPayeeDay, WaitBank, WaitBankSecond, WaitOperator, DetailDeclined, DetailExpired,
-		DetailCancelled, DetailUnderpaid, DetailUnfunded, DetailMismatch, DetailRefundOpen,
+		DetailCancelled, DetailUnderpaid, DetailMismatch, DetailRefundOpen,
 	}
 }
 

@@ -17,6 +17,7 @@ type EventType struct {
 var eventTypes = []EventType{
 	{"order.opened", "order", "An order was opened.", false},
 	{"order.detail_changed", "order", "What the order waits for changed, and its status did not.", false},
+	{"order.address_corrected", "order", "Two officers agreed on another address for the bought crypto, which could not be sent to the first one.", false},
 	{"order.refund_address_set", "order", "The address that the crypto of the order is returned to was set.", false},
 	{"offer.created", "offer", "A draft of an offer was created.", false},
 	{"offer.changed", "offer", "Terms of the offer changed.", false},

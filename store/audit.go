@@ -52,8 +52,8 @@ func (r auditRow) record() (exchange.AuditRecord, error) {
 	}, nil
 }
 
-// AuditRecords pages through the audit log, the newest first, with the number of records.
-func (s *Store) AuditRecords(ctx context.Context, f AuditFilter, p Page) ([]exchange.AuditRecord, int, error) {
+// AuditRecords reads the audit log, the newest record first.
+func (s *Store) AuditRecords(ctx context.Context, f AuditFilter, size int) ([]exchange.AuditRecord, error) {
 	var w where
 	w.eq("a.actor", f.Actor)
 	w.eq("a.action", f.Action)
@@ -64,15 +64,14 @@ func (s *Store) AuditRecords(ctx context.Context, f AuditFilter, p Page) ([]exch
 		w.add("a.id < ?", f.Before)
 	}
 	var rows []auditRow
-	total, err := s.page(ctx, &rows, list{
+	err := s.first(ctx, &rows, list{
 		columns: auditColumns, from: `audit_log a LEFT JOIN audit_seals s ON s.audit_id = a.id`,
 		where: w, order: "a.id DESC",
-	}, p)
+	}, size)
 	if err != nil {
-		return nil, 0, translate(err, "audit record")
+		return nil, translate(err, "audit record")
 	}
-	all, err := convert(rows, auditRow.record)
-	return all, total, err
+	return convert(rows, auditRow.record)
 }
 
 // sealBatch bounds how many records one transaction seals.

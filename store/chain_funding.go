@@ -31,35 +31,21 @@ func (f *fundingPayment) spend(ctx context.Context, t unitTx, p exchange.ChainPa
 	return posting, lines, err
 }
 
-// ApproveFunding funds an order from the wallet in our custody that its customer chose: the crypto is reserved there
-// and goes to the order's escrow address. CodeInsufficientFunds when the wallet has too little, CodeStateConflict when
-// the order no longer waits for its crypto. A repeated call returns the existing payment.
-func (s *Store) ApproveFunding(ctx context.Context, orderID uuid.UUID) (exchange.ChainPayment, error) {
-	return change(ctx, s, "funding", orderID, func(ctx context.Context, t unitTx) (exchange.ChainPayment, exchange.Posting, error) {
-		var none exchange.Posting
-		o, err := t.lockedOrder(ctx, orderID)
-		if err != nil {
-			return exchange.ChainPayment{}, none, err
-		}
-		if old, found, err := t.paymentOf(ctx, exchange.ForFunding, o.ID); err != nil || found {
-			return old, none, err
-		}
-		if o.FundWalletID == uuid.Nil || o.Status != exchange.OrderPending {
-			return exchange.ChainPayment{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s can't be funded from a wallet here.", o.Status)
-		}
-		hold, err := uuid.NewV7()
-		if err != nil {
-			return exchange.ChainPayment{}, none, err
-		}
-		p, err := t.addPayment(ctx, flow, &fundingPayment{order: o}, exchange.ChainPayment{
-			Purpose: exchange.ForFunding, ObjectID: o.ID, Network: o.Network, Amount: o.Price.Crypto, WalletID: o.FundWalletID, ToAddress: o.EscrowAddress,
-			HoldID: hold, ApprovedBy: byPolicy,
-		})
-		return p, exchange.Posting{Holds: []exchange.HoldOp{{Verb: exchange.HoldPlace, Hold: exchange.Hold{
-			ID: hold, Key: "funding:" + o.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, o.FundWalletID, o.Asset), Amount: o.Price.Crypto,
-			ObjectType: "order", ObjectID: o.ID,
-		}}}}, err
+// approveFunding approves, while its order is opened, the payment that funds the order from the wallet in our custody
+// that its customer chose. It returns the hold that reserves the crypto there from now on; CancelFunding releases it.
+func (t unitTx) approveFunding(ctx context.Context, o exchange.Order) (exchange.HoldOp, error) {
+	hold, err := uuid.NewV7()
+	if err != nil {
+		return exchange.HoldOp{}, err
+	}
+	_, err = t.addPayment(ctx, flow, &fundingPayment{order: o}, exchange.ChainPayment{
+		Purpose: exchange.ForFunding, ObjectID: o.ID, Network: o.Network, Amount: o.Price.Crypto, WalletID: o.FundWalletID, ToAddress: o.EscrowAddress,
+		HoldID: hold, ApprovedBy: byPolicy,
 	})
+	return exchange.HoldOp{Verb: exchange.HoldPlace, Hold: exchange.Hold{
+		ID: hold, Key: "funding:" + o.ID.String(), Account: exchange.Owned(exchange.AccWalletBalance, o.FundWalletID, o.Asset), Amount: o.Price.Crypto,
+		ObjectType: "order", ObjectID: o.ID,
+	}}, err
 }
 
 // CancelFunding gives up the payment that funds an order, and frees its reservation. CodeStateConflict when a

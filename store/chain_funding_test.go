@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/uuid"
@@ -17,9 +18,7 @@ func funded(t *testing.T) *sale {
 	m := storetest.NewSellers(t, s)
 	storetest.Deposit(t, s, m.CustomerWallet.ID, usdt("25"))
 	storetest.Gas(t, s, m.CustomerWallet.ID, trx("60"))
-	o, err := s.OpenOffRamp(t.Context(), exchange.OrderRequest{
-		ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell, FundWalletID: m.CustomerWallet.ID,
-	}, storetest.PrincipalOf(m.Customer))
+	o, err := s.OpenOffRamp(t.Context(), fromWallet(t, m), storetest.PrincipalOf(m.Customer))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,6 +33,24 @@ func funded(t *testing.T) *sale {
 	return &sale{s: s, m: m, order: o, e: w, block: 100}
 }
 
+// fromWallet asks for a sale of 10 USDT out of the customer's wallet.
+func fromWallet(t *testing.T, m storetest.Market) exchange.OrderRequest {
+	t.Helper()
+	return exchange.OrderRequest{
+		ID: storetest.NewID(t), CustomerID: m.Customer.ID, OfferID: m.Offer.ID, Crypto: usdt("10"), Type: exchange.OffRampSell, FundWalletID: m.CustomerWallet.ID,
+	}
+}
+
+// funding is the payment of the sale out of the customer's wallet.
+func (x *sale) funding(t *testing.T) exchange.ChainPayment {
+	t.Helper()
+	p, err := x.s.ChainPaymentOf(t.Context(), exchange.ForFunding, x.order.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 func (x *sale) wantPurse(t *testing.T, posted, held string) {
 	t.Helper()
 	wantBalance(t, x.s, owed(x.m.CustomerWallet, "USDT"), posted, held)
@@ -44,7 +61,7 @@ func (x *sale) wantPurse(t *testing.T, posted, held string) {
 func TestSaleIsFundedOutOfAWallet(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), funded(t)
-	p := twice(t, samePayment, func() (exchange.ChainPayment, error) { return x.s.ApproveFunding(ctx, x.order.ID) })
+	p := x.funding(t)
 	if p.Purpose != exchange.ForFunding || p.ToAddress != x.e.Address || p.WalletID != x.m.CustomerWallet.ID {
 		t.Fatalf("the payment is %+v", p)
 	}
@@ -76,15 +93,8 @@ func TestSaleIsFundedOutOfAWallet(t *testing.T) {
 func TestFundingIsTakenBack(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), funded(t)
-	if err := x.s.CancelFunding(ctx, x.order.ID, byFlow); err != nil {
-		t.Fatal(err)
-	}
-	p, err := x.s.ApproveFunding(ctx, x.order.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tx := sign(t, x.s, p)
-	err = x.s.CancelFunding(ctx, x.order.ID, byFlow)
+	tx := sign(t, x.s, x.funding(t))
+	err := x.s.CancelFunding(ctx, x.order.ID, byFlow)
 	wantFault(t, err, exchange.CodeStateConflict)
 	if _, err := x.s.RecordExpired(ctx, tx.ID, "too old"); err != nil {
 		t.Fatal(err)
@@ -98,8 +108,6 @@ func TestFundingIsTakenBack(t *testing.T) {
 	if o, err := x.s.CloseOffRamp(ctx, x.order.ID, exchange.DetailExpired, byFlow); err != nil || o.Status != exchange.OrderCancelled {
 		t.Errorf("the order is %+v, %v", o, err)
 	}
-	_, err = x.s.ApproveFunding(ctx, sold(t).order.ID)
-	wantFault(t, err, exchange.CodeNotFound) // of another database
 	wantBooks(t, x.s)
 }
 
@@ -124,7 +132,86 @@ func TestDatabaseGuardsFunding(t *testing.T) {
 			t.Errorf("a payment %s was taken", what)
 		}
 	}
-	if _, err := x.s.ApproveFunding(ctx, x.order.ID); err != nil {
+	cancelled := `UPDATE orders SET status = 'cancelled', status_detail = 'expired', version = version + 1 WHERE id = 'ORDER'`
+	for what, sql := range map[string]string{
+		"cancelled while its payment may leave": cancelled,
+		"cancelled while its crypto is held": `UPDATE chain_payments SET status = 'parked', version = version + 1 WHERE object_id = 'ORDER';
+			UPDATE chain_payments SET status = 'cancelled', version = version + 1 WHERE object_id = 'ORDER';` + cancelled,
+		"opened without its payment": `INSERT INTO orders SELECT (jsonb_populate_record(o, jsonb_build_object('id', gen_random_uuid(), 'hold_id', gen_random_uuid()))).*
+			FROM orders o WHERE id = 'ORDER'`,
+	} {
+		tx, err := storetest.Owner(t, x.s).BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = tx.ExecContext(ctx, `SET CONSTRAINTS orders_sale_funded IMMEDIATE`)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, strings.ReplaceAll(sql, "ORDER", x.order.ID.String()))
+		}
+		_ = tx.Rollback()
+		if err == nil || !strings.Contains(err.Error(), "not held or freed with it") {
+			t.Errorf("a sale was %s: %v", what, err)
+		}
+	}
+}
+
+// The crypto is held from the moment a sale is opened, so that a wallet's coins are promised once; a sale that is given
+// up frees them.
+func TestCoinsOfAWalletAreSoldOnce(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), funded(t)
+	x.wantPurse(t, "25", "10")
+	same := fromWallet(t, x.m)
+	for range 2 { // the same request again reserves nothing
+		if _, err := x.s.OpenOffRamp(ctx, same, storetest.PrincipalOf(x.m.Customer)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.wantPurse(t, "25", "20")
+	_, err := x.s.OpenOffRamp(ctx, fromWallet(t, x.m), storetest.PrincipalOf(x.m.Customer))
+	wantFault(t, err, exchange.CodeInsufficientFunds)
+	if !strings.Contains(err.Error(), "/wallet_id") {
+		t.Errorf("the refusal names no field: %v", err)
+	}
+	_, err = x.s.OpenTransfer(ctx, exchange.TransferRequest{
+		ID: storetest.NewID(t), RequestedBy: x.m.Customer.ID, Network: exchange.Tron, Amount: usdt("10"), WalletID: x.m.CustomerWallet.ID,
+		Recipient: exchange.Recipient{WalletID: x.m.VendorWallet.ID},
+	}, storetest.PrincipalOf(x.m.Customer))
+	wantFault(t, err, exchange.CodeInsufficientFunds)
+	x.wantPurse(t, "25", "20")
+	if err := x.s.CancelFunding(ctx, same.ID, byFlow); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := x.s.CloseOffRamp(ctx, same.ID, exchange.DetailCancelled, byFlow); err != nil {
+		t.Fatal(err)
+	}
+	x.wantPurse(t, "25", "10")
+	wantBooks(t, x.s)
+}
+
+// Of two sales at the same moment that both want the last coins of a wallet one is opened.
+func TestOnlyOneOfTwoSalesTakesTheLastCoins(t *testing.T) {
+	t.Parallel()
+	ctx, x := t.Context(), funded(t)
+	requests := []exchange.OrderRequest{fromWallet(t, x.m), fromWallet(t, x.m), fromWallet(t, x.m)}
+	faults := make(chan error, len(requests))
+	for _, r := range requests {
+		go func() {
+			_, err := x.s.OpenOffRamp(ctx, r, storetest.PrincipalOf(x.m.Customer))
+			faults <- err
+		}()
+	}
+	opened := 0
+	for range requests {
+		if err := <-faults; err == nil {
+			opened++
+		} else {
+			wantFault(t, err, exchange.CodeInsufficientFunds)
+		}
+	}
+	if opened != 1 {
+		t.Errorf("%d sales were opened for the last 15 coins, want 1", opened)
+	}
+	x.wantPurse(t, "25", "20")
+	wantBooks(t, x.s)
 }

@@ -61,11 +61,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'approved',
 // byPolicy approves payments whose money came in, without an officer.
 const byPolicy = "policy"
 
-// approvePayment writes the payment that delivers a paid order's crypto.
-func (t unitTx) approvePayment(ctx context.Context, o exchange.Order) (exchange.ChainPayment, error) {
+// approvePayment writes the n-th payment that delivers a paid order's crypto; the earlier ones were given up.
+func (t unitTx) approvePayment(ctx context.Context, o exchange.Order, n int, approvedBy string) (exchange.ChainPayment, error) {
 	return t.addPayment(ctx, flow, &orderPayment{order: o}, exchange.ChainPayment{
-		Purpose: exchange.ForOrder, ObjectID: o.ID, Network: o.Network, Amount: o.Price.Crypto, WalletID: o.WalletID,
-		ToAddress: o.WalletAddress, HoldID: o.HoldID, ApprovedBy: byPolicy,
+		Purpose: exchange.ForOrder, ObjectID: o.ID, N: n, Network: o.Network, Amount: o.Price.Crypto, WalletID: o.WalletID,
+		ToAddress: o.WalletAddress, HoldID: o.HoldID, ApprovedBy: approvedBy,
 	})
 }
 

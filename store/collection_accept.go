@@ -215,7 +215,7 @@ func (ar *arrival) pay(ctx context.Context, price money.Amount) error {
 	if ar.out.Order, err = ar.t.saveOrder(ctx, "order.processing", flow, before, o); err != nil {
 		return err
 	}
-	if ar.out.ChainPayment, err = ar.t.approvePayment(ctx, ar.out.Order); err != nil {
+	if ar.out.ChainPayment, err = ar.t.approvePayment(ctx, ar.out.Order, 1, byPolicy); err != nil {
 		return err
 	}
 	ar.entry(exchange.Lines(

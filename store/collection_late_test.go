@@ -157,6 +157,11 @@ func TestLateMoneyWaitsForAnOfficer(t *testing.T) {
 			wantBalance(t, s, suspense(), obs.Amount.String(), "0")
 			wantBalance(t, s, refundsDue(), "0", "0")
 			officer := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury))
+			if l.limit != "" {
+				_, err := s.RefundException(ctx, out.Exception.ID, officer)
+				wantFault(t, err, exchange.CodeForbidden)
+				agree(t, s, out.Exception.ID, officer)
+			}
 			if r, err := s.RefundException(ctx, out.Exception.ID, officer); err != nil || r.RequestedBy != officer.UserID || r.Phone != out.Attempt.Phone {
 				t.Errorf("refund %+v, %v", r, err)
 			}

@@ -27,8 +27,12 @@ func (t unitTx) apply(ctx context.Context, c exchange.ControlChange, by exchange
 		return t.applyFloatMove(ctx, c, by)
 	case exchange.ControlExceptionDecision:
 		return t.applyDecision(ctx, c, by)
+	case exchange.ControlOrderAddress:
+		return none, t.applyOrderAddress(ctx, c, by)
 	case exchange.ControlPayoutAttestation:
 		return none, t.applyAttestation(ctx, c, by)
+	case exchange.ControlRefundDecision:
+		return none, t.applyRefundDecision(ctx, c)
 	}
 	return none, exchange.Errorf(exchange.CodeInternal, "unknown kind of control change: %s", c.Kind)
 }

@@ -85,8 +85,8 @@ const readLines = `
 SELECT l.entry_id, a.kind, a.owner_id, a.asset, l.amount FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id
 WHERE l.entry_id = ANY ($1) ORDER BY l.id`
 
-// ListEntries pages through the entries, newest first, with their number.
-func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]EntryRecord, int, error) {
+// ListEntries reads the entries, the newest first.
+func (s *Store) ListEntries(ctx context.Context, f EntryFilter, size int) ([]EntryRecord, error) {
 	var w where
 	w.eq("object_type", f.ObjectType)
 	w.id("object_id", f.ObjectID)
@@ -97,9 +97,9 @@ func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]Entry
 		w.add(`id IN (SELECT l.entry_id FROM ledger_lines l JOIN ledger_accounts a ON a.id = l.account_id WHERE a.code = ?)`, f.Account.Code())
 	}
 	var rows []entryRow
-	total, err := s.page(ctx, &rows, list{columns: `id, key, kind, object_type, object_id, at`, from: "ledger_entries", where: w, order: "id DESC"}, p)
+	err := s.first(ctx, &rows, list{columns: `id, key, kind, object_type, object_id, at`, from: "ledger_entries", where: w, order: "id DESC"}, size)
 	if err != nil {
-		return nil, 0, translate(err, "ledger entry")
+		return nil, translate(err, "ledger entry")
 	}
 	records := make([]EntryRecord, len(rows))
 	ids, place := make([]int64, len(rows)), make(map[int64]int, len(rows))
@@ -117,17 +117,17 @@ func (s *Store) ListEntries(ctx context.Context, f EntryFilter, p Page) ([]Entry
 		Amount  decimal.Decimal
 	}
 	if err := s.db.All(ctx, &lines, readLines, pq.Array(ids)); err != nil {
-		return nil, 0, translate(err, "ledger entry")
+		return nil, translate(err, "ledger entry")
 	}
 	for _, l := range lines {
 		m, err := amountOf(l.Asset, l.Amount)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		r := &records[place[l.EntryID]]
 		r.Lines = append(r.Lines, exchange.Line{Account: exchange.AccountRef{Kind: l.Kind, Owner: l.OwnerID.UUID, Asset: l.Asset}, Amount: m})
 	}
-	return records, total, nil
+	return records, nil
 }
 
 // escapeLike escapes a text so that it matches literally in a LIKE pattern.

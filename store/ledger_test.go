@@ -34,10 +34,10 @@ func TestPostKnowsItsOwnWork(t *testing.T) {
 	both.Entries = append(both.Entries, spend(wallet, "once", "4").Entries...)
 	wantFault(t, s.Post(ctx, both), exchange.CodeConflict) // half of it was booked by another posting
 	wantBalance(t, s, exchange.Owned(exchange.AccWalletBalance, wallet, money.USDT), "6", "0")
-	entries, total, err := s.ListEntries(ctx, store.EntryFilter{Account: &exchange.AccountRef{Kind: exchange.AccCustody, Owner: wallet, Asset: money.USDT}},
-		store.Page{Number: 1, Size: 10})
-	if err != nil || total != 2 || entries[0].Key != "once" || len(entries[0].Lines) != 2 || !entries[0].Lines[0].Amount.Equal(usdt("4")) {
-		t.Errorf("%d entries %+v, %v", total, entries, err)
+	entries, err := s.ListEntries(ctx, store.EntryFilter{Account: &exchange.AccountRef{Kind: exchange.AccCustody, Owner: wallet, Asset: money.USDT}},
+		10)
+	if err != nil || len(entries) != 2 || entries[0].Key != "once" || len(entries[0].Lines) != 2 || !entries[0].Lines[0].Amount.Equal(usdt("4")) {
+		t.Errorf("%d entries %+v, %v", len(entries), entries, err)
 	}
 	wantBooks(t, s)
 }

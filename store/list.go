@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,6 +89,14 @@ type list struct {
 	columns, from string
 	where         where
 	order         string
+}
+
+// first reads the first rows of a list that is read from a place on, whose rows nobody counts.
+func (s *Store) first(ctx context.Context, dest any, l list, size int) error {
+	limit, _ := Page{Size: size}.bounds()
+	return s.db.Planned(ctx, func(t pg.Tx) error {
+		return t.Built(ctx, dest, `SELECT `+l.columns+` FROM `+l.from+l.where.sql()+` ORDER BY `+l.order+` LIMIT ?`, append(slices.Clone(l.where.args), limit)...)
+	})
 }
 
 // page reads one page into dest and counts all rows of the list, both in one snapshot.

@@ -154,7 +154,7 @@ func TestEventsCarryNoPersonalDataOrSecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 	events := eventsFrom(t, s, 0, 14)
-	records, _, err := s.AuditRecords(t.Context(), store.AuditFilter{}, store.Page{Number: 1, Size: store.MaxPageSize})
+	records, err := s.AuditRecords(t.Context(), store.AuditFilter{}, store.MaxPageSize)
 	if err != nil {
 		t.Fatal(err)
 	}

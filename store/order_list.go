@@ -145,7 +145,7 @@ func (t unitTx) lockedOrder(ctx context.Context, id uuid.UUID) (exchange.Order, 
 // saveOrder writes the mutable columns of an order, under the guard of its state machine and version.
 const saveOrder = `
 UPDATE orders SET status = $2, status_detail = $3, payment_txn_id = $4, tx_hash = $5, merchant_request = $6, checkout_request = $7,
-    momo_receipt = $8, completed_at = $9, updated_at = $10, version = version + 1
+    momo_receipt = $8, completed_at = $9, updated_at = $10, version = version + 1, wallet_address = $13
 WHERE id = $1 AND version = $11 AND status = ANY ($12)`
 
 // saveSale writes the additional mutable columns of a sale: its price and reservation, its deposit, and its refund
@@ -177,6 +177,8 @@ func (t unitTx) saveOrder(ctx context.Context, name string, by exchange.Principa
 		query = saveSale
 		args = append(args, o.Price.Crypto.Decimal(), o.Price.Fiat.Decimal(), o.Price.Vendor.Decimal(), o.Price.Rounding.Decimal(), nullID(o.HoldID),
 			o.DepositTxHash, o.DepositConfirms, nullTime(o.DepositAt), o.RefundAddress)
+	} else {
+		args = append(args, o.WalletAddress)
 	}
 	if err := t.One(ctx, query, args...); err != nil {
 		return before, err

@@ -155,11 +155,7 @@ func TestDepositsBesideAFunding(t *testing.T) {
 	if got.Order.Status != exchange.OrderPending || got.Exception.Kind != exchange.ExcDuplicate {
 		t.Errorf("the deposit gives %+v", got)
 	}
-	p, err := x.s.ApproveFunding(ctx, x.order.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := x.carriedOut(t, p)
+	done := x.carriedOut(t, x.funding(t))
 	own := x.final(t, moveOf(done.TxID, x.m.CustomerWallet.Address, x.e.Address, usdt("10")))
 	due, err := x.s.DueWakeups(ctx, exchange.Tron)
 	if err != nil || own.Kind != exchange.DepositOwn || slices.ContainsFunc(due, func(u exchange.DepositWakeup) bool { return u.DepositID == own.ID }) {

@@ -9,8 +9,8 @@ import (
 	"kivuko/exchange/money"
 )
 
-// OpenOffRamp opens a sale: in one transaction it reserves the vendor's shillings, lends an escrow address, and
-// registers the sale's flow for deposits there. The request's id becomes the order's: a repeated call returns the
+// OpenOffRamp opens a sale: in one transaction it reserves the vendor's shillings, lends an escrow address, registers
+// the sale's flow for deposits there, and reserves the crypto in the funding wallet, if there is one. The request's id becomes the order's: a repeated call returns the
 // existing order. The errors are those of OpenOrder, and CodeExpired when the quote has expired, CodeInsufficientFunds
 // when the house has too little for a sale without an offer or the funding wallet too little crypto, and
 // CodeEscrowExhausted when every address of the network is in use.
@@ -216,8 +216,8 @@ SELECT address FROM wallets WHERE id = $1 AND network = $2 AND custody = 'custod
 
 const availableOf = `SELECT coalesce((SELECT posted - held FROM ledger_accounts WHERE code = $1), 0) >= $2`
 
-// fundingWallet is the address of the wallet that funds a sale. The balance check here only informs the owner early:
-// the payment reserves the crypto.
+// fundingWallet is the address of the wallet that funds a sale. The balance check here only names the field: the hold
+// that is placed with the order reserves the crypto.
 func (t unitTx) fundingWallet(ctx context.Context, o exchange.Order) (string, error) {
 	var found []string
 	if err := t.All(ctx, &found, fundingWallet, o.FundWalletID, o.Network, o.CustomerID); err != nil {
@@ -232,7 +232,9 @@ func (t unitTx) fundingWallet(ctx context.Context, o exchange.Order) (string, er
 		return "", err
 	}
 	if !enough {
-		return "", exchange.Errorf(exchange.CodeInsufficientFunds, "The wallet has less than %s %s available.", o.Price.Crypto, o.Asset)
+		e := exchange.Errorf(exchange.CodeInsufficientFunds, "The wallet has less than %s %s available.", o.Price.Crypto, o.Asset)
+		e.Fields = []exchange.FieldError{{Pointer: "/wallet_id", Code: string(e.Code), Message: "has less available than the order sells"}}
+		return "", e
 	}
 	return found[0], nil
 }
@@ -264,7 +266,7 @@ func (t unitTx) checkReturn(ctx context.Context, o exchange.Order, address strin
 }
 
 // insertSale stores a sale with its lease, and reserves its shillings: from its offer's remainder, or from the house's
-// shillings for sales without an offer.
+// shillings for sales without an offer. Crypto that comes from a wallet here is reserved there.
 func (t unitTx) insertSale(ctx context.Context, d saleDraft, by exchange.Principal) (exchange.Order, exchange.Posting, error) {
 	o := d.order
 	escrow, err := t.lease(ctx, o.Network, o.ID, exchange.OffRampFlow(o.ID))
@@ -291,7 +293,12 @@ func (t unitTx) insertSale(ctx context.Context, d saleDraft, by exchange.Princip
 	} else if err := t.useQuote(ctx, d.quote, "order", o.ID, by); err != nil {
 		return o, p, err
 	}
-	return o, p, t.record(ctx, orderRecord("order.opened", by, nil, o))
+	if err := t.record(ctx, orderRecord("order.opened", by, nil, o)); err != nil || o.FundWalletID == uuid.Nil {
+		return o, p, err
+	}
+	crypto, err := t.approveFunding(ctx, o)
+	p.Holds = append(p.Holds, crypto)
+	return o, p, err
 }
 
 // vendorShillings is the account from which the vendor of a sale pays.

@@ -128,7 +128,7 @@ func TestSalesAreRefused(t *testing.T) {
 		"a denied address":       {func(r *exchange.OrderRequest) { r.RefundAddress = "TDeniedAddress000000000000" }, "", "/refund_address denied"},
 		"funds of a stranger":    {func(r *exchange.OrderRequest) { r.FundWalletID = foreign.ID }, "", "/wallet_id not_found"},
 		"funds on another chain": {func(r *exchange.OrderRequest) { r.FundWalletID = elsewhere.ID }, "", "/wallet_id not_found"},
-		"an empty wallet":        {func(r *exchange.OrderRequest) { r.FundWalletID = m.CustomerWallet.ID }, exchange.CodeInsufficientFunds, ""},
+		"an empty wallet":        {func(r *exchange.OrderRequest) { r.FundWalletID = m.CustomerWallet.ID }, exchange.CodeInsufficientFunds, "/wallet_id insufficient_funds"},
 		"parties that are lost":  {func(r *exchange.OrderRequest) { r.HasParties = true }, exchange.CodeExpired, ""},
 		"an absent customer":     {func(r *exchange.OrderRequest) { r.CustomerID = storetest.NewID(t) }, exchange.CodeNotFound, ""},
 		"a vendor":               {func(r *exchange.OrderRequest) { r.CustomerID = m.Vendor.ID }, exchange.CodeForbidden, ""},

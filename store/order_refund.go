@@ -36,7 +36,7 @@ func (s *Store) RefundOrder(ctx context.Context, id uuid.UUID, reason string, by
 		if before.Status != exchange.OrderProcessing && before.Status != exchange.OrderConfirming {
 			return refunded{}, none, exchange.Errorf(exchange.CodeStateConflict, "An order that is %s has nothing to refund.", before.Status)
 		}
-		if err := t.cancelPayment(ctx, before, by); err != nil {
+		if _, err := t.cancelPayment(ctx, before, "refund", by); err != nil {
 			return refunded{}, none, err
 		}
 		if o, err = t.saveOrder(ctx, "order.failed", by, before, o); err != nil {
@@ -74,35 +74,34 @@ func (t unitTx) refundPrice(ctx context.Context, o exchange.Order, reason string
 	return t.openRefund(ctx, o, exchange.Refund{OrderID: o.ID, AttemptID: c.AttemptID, Amount: o.Price.Fiat, Phone: a.Phone, Reason: reason}, c.Receipt, by)
 }
 
-// cancelPayment makes sure that an order's crypto never leaves.
-func (t unitTx) cancelPayment(ctx context.Context, o exchange.Order, by exchange.Principal) error {
+// cancelPayment makes sure that the crypto of an order's latest payment never leaves.
+func (t unitTx) cancelPayment(ctx context.Context, o exchange.Order, why string, by exchange.Principal) (exchange.ChainPayment, error) {
 	p, found, err := t.paymentOf(ctx, exchange.ForOrder, o.ID)
 	if err != nil || !found || p.Status == exchange.ChainCancelled {
-		return err
+		return p, err
 	}
 	object, p, err := t.objectOf(ctx, p.ID)
 	if err != nil {
-		return err
+		return p, err
 	}
 	_, alive, err := t.liveAttempt(ctx, p.ID)
 	if err != nil {
-		return err
+		return p, err
 	}
 	if alive || (p.Status != exchange.ChainParked && p.Status != exchange.ChainApproved) {
-		return exchange.Errorf(exchange.CodeStateConflict, "The order's crypto may already be on its way, so the order can't be refunded.")
+		return p, exchange.Errorf(exchange.CodeStateConflict, "The order's crypto may already be on its way, so its payment can't be given up.")
 	}
 	if err := t.mayGiveUp(ctx, p.ID); err != nil {
-		return err
+		return p, err
 	}
 	if p.Status == exchange.ChainApproved {
 		parked := p
-		parked.Status, parked.Detail = exchange.ChainParked, "refund"
+		parked.Status, parked.Detail = exchange.ChainParked, why
 		if p, err = t.savePayment(ctx, by, object, p, parked); err != nil {
-			return err
+			return p, err
 		}
 	}
 	cancelled := p
-	cancelled.Status, cancelled.Detail = exchange.ChainCancelled, "refund"
-	_, err = t.savePayment(ctx, by, object, p, cancelled)
-	return err
+	cancelled.Status, cancelled.Detail = exchange.ChainCancelled, why
+	return t.savePayment(ctx, by, object, p, cancelled)
 }

@@ -251,8 +251,8 @@ func TestReplayFindsTampering(t *testing.T) {
 			}
 		}
 	}
-	log, total, err := b.AuditRecords(ctx, store.AuditFilter{Action: "fx_quote.replayed"}, store.Page{Number: 1, Size: 1})
-	if err != nil || total != 13 || log[0].Actor != b.admin.ActorName() {
-		t.Errorf("audited %d, %v", total, err)
+	log, err := b.AuditRecords(ctx, store.AuditFilter{Action: "fx_quote.replayed"}, 20)
+	if err != nil || len(log) != 13 || log[0].Actor != b.admin.ActorName() {
+		t.Errorf("audited %d, %v", len(log), err)
 	}
 }

@@ -103,7 +103,7 @@ func TestRatesFollowEachOther(t *testing.T) {
 	if got := b.events(t, second.ID); !slices.Equal(got, []string{"fx_rate.entered"}) {
 		t.Errorf("events %v", got)
 	}
-	if log, _, err := b.AuditRecords(ctx, store.AuditFilter{Action: "fx_rate.entered"}, store.Page{Number: 1, Size: 9}); err != nil || len(log) != 2 || log[0].Actor != b.admin.ActorName() {
+	if log, err := b.AuditRecords(ctx, store.AuditFilter{Action: "fx_rate.entered"}, 9); err != nil || len(log) != 2 || log[0].Actor != b.admin.ActorName() {
 		t.Errorf("audited %v, %v", log, err)
 	}
 }

@@ -199,7 +199,7 @@ func TestFeesAreTakenAtCompletion(t *testing.T) {
 	wantBalance(t, k.Store, fees(money.USDT), "0.65", "0")
 	wantBalance(t, k.Store, exchange.Owned(exchange.AccCustody, k.wallet.ID, money.USDT), "60", "0")
 	wantBalance(t, k.Store, exchange.Owned(exchange.AccWalletBalance, k.theirs.ID, money.USDT), "40", "0")
-	entries, _, err := k.ListEntries(t.Context(), store.EntryFilter{ObjectID: f.ID}, store.Page{Number: 1, Size: 10})
+	entries, err := k.ListEntries(t.Context(), store.EntryFilter{ObjectID: f.ID}, 10)
 	if err != nil || len(entries) != 1 || entries[0].Entry.Kind != "transfer.fee" {
 		t.Errorf("entries %+v, %v", entries, err)
 	}

@@ -97,7 +97,7 @@ func (b *cryptoRefund) send(ctx workflow.Context) {
 	if d := b.commands.take(); d.verb == activities.VerbRefund {
 		b.address(ctx, d.proof)
 	} else {
-		_ = approveAgain(ctx, in.PaymentID, d.proof) // a failure is logged, and the next round finds the payment still parked
+		_ = approveAgain(ctx, &in.PaymentID, d.proof) // a failure is logged, and the next round finds the payment still parked
 	}
 }
 

@@ -1,6 +1,8 @@
 package workflows
 
 import (
+	"cmp"
+
 	"github.com/google/uuid"
 	"go.temporal.io/sdk/workflow"
 
@@ -135,14 +137,17 @@ func lastHandlers(ctx workflow.Context) error {
 	return workflow.Await(ctx, func() bool { return workflow.AllHandlersFinished(ctx) })
 }
 
-// approveAgain approves a chain payment without a pending transaction again, by an operator's command.
-func approveAgain(ctx workflow.Context, payment uuid.UUID, proof activities.Proof) error {
-	in := activities.RetryPayoutInput{PaymentID: payment, Proof: proof}
-	err := do(ctx, database, "Approve the payment again", orders.RetryPayout, in)
+// approveAgain approves a chain payment without a pending transaction again, by an operator's command. Afterwards payment
+// names the one that goes on, which is another one when officers corrected the address.
+func approveAgain(ctx workflow.Context, payment *uuid.UUID, proof activities.Proof) error {
+	in := activities.RetryPayoutInput{PaymentID: *payment, Proof: proof}
+	approved, err := step(ctx, database, "Approve the payment again", orders.RetryPayout, in)
 	if err != nil {
 		workflow.GetLogger(ctx).Error("the chain payment could not be approved again", "error", err)
+		return err
 	}
-	return err
+	*payment = cmp.Or(approved.PaymentID, *payment) // older flows have no answer
+	return nil
 }
 
 // handlers registers the update handlers of a flow.

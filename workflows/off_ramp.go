@@ -34,7 +34,6 @@ type offRamp struct {
 	since     time.Time   // start of the wait for crypto
 	expiresAt time.Time   // end of the wait for crypto; later than the order's after a deposit vanished
 	lookAt    time.Time   // when the rows are read without a signal
-	closing   string      // why the order is closed without crypto; empty: it expired
 	unfunded  bool        // the payment from the customer's wallet was given up
 
 	paying    bool // a payout's flow runs, which gets the callbacks
@@ -185,7 +184,7 @@ func (f *offRamp) sweep(ctx workflow.Context) {
 			return
 		}
 		d := f.parked(ctx, Reason(result.Reason), nil)
-		f.must(ctx, "Approve the sweep again", func() error { return approveAgain(ctx, approved.PaymentID, d.proof) })
+		f.must(ctx, "Approve the sweep again", func() error { return approveAgain(ctx, &approved.PaymentID, d.proof) })
 		f.commands.unpark(ctx, WaitsForChain)
 	}
 }

@@ -1,7 +1,6 @@
 package workflows
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -32,7 +31,7 @@ func (f *offRamp) collect(ctx workflow.Context) {
 		case f.cancel != nil:
 			f.cancelled(ctx)
 		case pending && due(f.expiresAt, now):
-			f.close(ctx, cmp.Or(f.closing, exchange.DetailExpired), Actor{})
+			f.close(ctx, exchange.DetailExpired, Actor{})
 		case due(f.lookAt, now):
 			f.lookAround(ctx)
 		default:

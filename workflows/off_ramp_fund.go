@@ -12,32 +12,17 @@ import (
 // that records the payment as final also advances the order. If the crypto can't be sent, the order is closed.
 func (f *offRamp) fund(ctx workflow.Context) {
 	f.moved(ctx, StageDeposit, WaitsForChain, "the crypto from the customer's wallet")
-	payment, ok := f.approveFunding(ctx)
-	for ok { // until something is signed the customer may cancel the order
-		result := f.payOutCrypto(ctx, payment, "Send", "from the customer's wallet", f.untilFunded)
+	in := activities.OrderInput{OrderID: f.order.OrderID}
+	approved := mustStep(ctx, &f.flow, database, "Find the payment from the customer's wallet", sweeps.ApproveFunding, in)
+	for ok := true; ok; { // until something is signed the customer may cancel the order
+		result := f.payOutCrypto(ctx, approved.PaymentID, "Send", "from the customer's wallet", f.untilFunded)
 		if result.Completed {
-			f.order.OrderState = mustStep(ctx, &f.flow, database, "Read the order", offRamps.ReadOffRamp, activities.OrderInput{OrderID: f.order.OrderID})
+			f.order.OrderState = mustStep(ctx, &f.flow, database, "Read the order", offRamps.ReadOffRamp, in)
 			return
 		}
-		ok = !f.unfunded && f.retryFunding(ctx, payment, Reason(result.Reason))
+		ok = !f.unfunded && f.retryFunding(ctx, approved.PaymentID, Reason(result.Reason))
 	}
 	f.expiresAt = workflow.Now(ctx)
-}
-
-// approveFunding reserves the crypto in the customer's wallet and approves its payment, unless the wallet has too little
-// now.
-func (f *offRamp) approveFunding(ctx workflow.Context) (uuid.UUID, bool) {
-	var approved activities.PaymentApproved
-	f.must(ctx, "Approve the payment from the customer's wallet", func() (err error) {
-		in := activities.OrderInput{OrderID: f.order.OrderID}
-		approved, err = step(ctx, database, "Approve the payment from the customer's wallet", sweeps.ApproveFunding, in)
-		if e, refused := asApplication(err); refused && e.Type() == string(exchange.CodeInsufficientFunds) {
-			f.closing = exchange.DetailUnfunded
-			return nil
-		}
-		return err
-	})
-	return approved.PaymentID, f.closing == ""
 }
 
 // untilFunded waits until ready, and lets the customer cancel the order meanwhile.
@@ -77,7 +62,7 @@ func (f *offRamp) retryFunding(ctx workflow.Context, payment uuid.UUID, r Reason
 		if !f.unfunded {
 			d := f.commands.take()
 			if d.verb == activities.VerbRetry {
-				f.must(ctx, "Approve the payment again", func() error { return approveAgain(ctx, payment, d.proof) })
+				f.must(ctx, "Approve the payment again", func() error { return approveAgain(ctx, &payment, d.proof) })
 				f.commands.unpark(ctx, WaitsForChain)
 				return true
 			}

@@ -107,7 +107,7 @@ func (f *onRamp) stuck(ctx workflow.Context, r Reason) bool {
 	for {
 		d := f.parked(ctx, r, trouble)
 		if d.verb == activities.VerbRetry {
-			f.must(ctx, "Approve the payment again", func() error { return approveAgain(ctx, f.payment.PaymentID, d.proof) })
+			f.must(ctx, "Approve the payment again", func() error { return approveAgain(ctx, &f.payment.PaymentID, d.proof) })
 			return false
 		}
 		if trouble = f.refund(ctx, d.proof); trouble == nil {

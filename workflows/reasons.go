@@ -124,7 +124,7 @@ var onRampGuide = map[Reason]advice{
 	},
 	ReasonPayoutAddress: {
 		"The network refuses the recipient's address. Nothing was signed, and the address of a payment does not change.",
-		"Send refund to return the money; where crypto is returned already, send refund with another address, which another officer approves. Send retry only when the network takes the address now.",
+		"Send refund to return the money; where crypto is returned already, send refund with another address, which another officer approves. For a purchase, correct-address names another one, which another officer confirms. Send retry only when the network takes the address now.",
 		retryOrRefund,
 	},
 	ReasonPayoutAsset:   payoutAdvice("The asset is not enabled on the network.", "Enable it."),

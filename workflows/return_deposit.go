@@ -118,7 +118,7 @@ func (f *returnDeposit) sweep(ctx workflow.Context, p activities.PaymentApproved
 	if err != nil {
 		reason = ReasonStepFailed
 	}
-	_ = approveAgain(ctx, p.PaymentID, f.parked(ctx, reason, err).proof) // the next try finds the payment still parked
+	_ = approveAgain(ctx, &p.PaymentID, f.parked(ctx, reason, err).proof) // the next try finds the payment still parked
 	return false
 }
 

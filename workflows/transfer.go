@@ -157,7 +157,7 @@ func (f *transfer) pay(ctx workflow.Context) {
 	case d.verb == activities.VerbRefund:
 		f.giveUp(ctx, d.proof)
 	default:
-		_ = approveAgain(ctx, f.row.PaymentID, d.proof) // the row shows whether it was approved
+		_ = approveAgain(ctx, &f.row.PaymentID, d.proof) // the row shows whether it was approved
 		f.refresh(ctx)
 	}
 }

@@ -47,7 +47,6 @@ func saleRows() []row {
 		{"CheckPayout/FailPayout#?/*", "momo", refused},
 		{"OpenChainRefund/*/*", "flows", refused},
 		{"ApproveRefundPayment/*/*", "flows", refused},
-		{"ApproveFunding/*/*", "flows", saleScenario{scene: saleFunded, judgement: salePaid}.scenario},
 		{"ApproveKeptSweep/*/*", "flows", saleScenario{scene: saleKept, judgement: saleSweptUp}.scenario},
 		{"LookAtBank/*/*", "flows", saleScenario{scene: saleToBank, judgement: salePaidByBank}.scenario},
 	}, decisionRows(), []row{

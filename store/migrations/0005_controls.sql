@@ -24,12 +24,13 @@ CREATE TABLE control_changes (
     CONSTRAINT control_changes_apart CHECK (status <> 'confirmed' OR (decided_by <> proposed_by AND decided_by IS DISTINCT FROM subject_id)),
     CONSTRAINT control_changes_in_time CHECK (status <> 'confirmed' OR decided_at < expires_at),
     CONSTRAINT control_changes_kind CHECK (kind IN ('house_limits', 'user_limits', 'staff_access', 'momo_terms', 'treasury_allocation',
-        'float_move', 'exception_decision', 'payout_attestation'))
+        'float_move', 'exception_decision', 'payout_attestation', 'order_address', 'refund_decision'))
 );
 CREATE INDEX control_changes_pending_idx ON control_changes (proposed_at, id) WHERE status = 'pending';
 CREATE INDEX control_changes_subject_idx ON control_changes (subject_id) WHERE subject_id IS NOT NULL AND status = 'pending';
 CREATE INDEX control_changes_proposed_idx ON control_changes (proposed_at DESC, id DESC);
 CREATE INDEX control_changes_applied_idx ON control_changes (applied_in) WHERE applied_in IS NOT NULL;
+CREATE INDEX control_changes_refund_idx ON control_changes ((change ->> 'object_id')) WHERE kind = 'refund_decision';
 CALL moves_by('control_changes', 'control_change');
 CALL never_removed('control_changes');
 CALL same_columns('control_changes', 'id, kind, subject_id, was, change, proposed_by, proposed_at, expires_at');

@@ -282,11 +282,13 @@ CREATE CONSTRAINT TRIGGER orders_sale_held AFTER INSERT ON orders DEFERRABLE INI
 CREATE CONSTRAINT TRIGGER orders_sale_held_anew AFTER UPDATE OF hold_id, vendor_amount ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.order_type IN ('OFF_RAMP_BUY', 'OFF_RAMP_SELL') AND (OLD.hold_id, OLD.vendor_amount) IS DISTINCT FROM (NEW.hold_id, NEW.vendor_amount))
     EXECUTE FUNCTION check_sale_hold();
+CREATE CONSTRAINT TRIGGER orders_sale_funded AFTER INSERT OR UPDATE OF status ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
+    WHEN (NEW.fund_wallet_id IS NOT NULL AND NEW.status IN ('pending', 'cancelled')) EXECUTE FUNCTION check_sale_funding();
 CREATE CONSTRAINT TRIGGER orders_sale_paid AFTER UPDATE OF status ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
     WHEN (NEW.order_type IN ('OFF_RAMP_BUY', 'OFF_RAMP_SELL') AND NEW.status = 'completed' AND OLD.status <> 'completed') EXECUTE FUNCTION check_sale_paid();
 -- The agreed terms are immutable.
 CALL same_columns('orders',
-    'id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, asked_amount, wallet_id, wallet_address,
+    'id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, asked_amount, wallet_id,
      payment_method, payment_phone, opened_by, quote_id, fund_wallet_id, sender_name, sender_country, sender_phone, beneficiary,
      escrow_address, escrow_network, escrow_reference, created_at');
 CREATE TRIGGER orders_price_same BEFORE UPDATE ON orders FOR EACH ROW EXECUTE FUNCTION check_order_change();

@@ -64,7 +64,7 @@ CREATE TRIGGER payment_attempts_closed BEFORE UPDATE ON payment_attempts FOR EAC
 CREATE TRIGGER payment_attempts_of_order BEFORE INSERT ON payment_attempts FOR EACH ROW
     WHEN (NEW.direction = 'payout' AND NEW.refund_id IS NULL) EXECUTE FUNCTION check_order_payout();
 CREATE CONSTRAINT TRIGGER payment_attempts_float AFTER INSERT ON payment_attempts DEFERRABLE INITIALLY DEFERRED FOR EACH ROW
-    WHEN (NEW.direction = 'payout' AND NEW.refund_id IS NULL) EXECUTE FUNCTION check_payout_float();
+    WHEN (NEW.direction = 'payout') EXECUTE FUNCTION check_payout_float();
 CREATE TRIGGER payment_attempts_doubt AFTER UPDATE ON payment_attempts FOR EACH ROW
     WHEN (NEW.direction = 'payout' AND NEW.refund_id IS NULL AND NEW.status = 'unknown' AND OLD.status <> 'unknown')
     EXECUTE FUNCTION doubt_order_payout();

@@ -32,7 +32,7 @@ CREATE TABLE chain_payments (
     CONSTRAINT chain_payments_purpose
         CHECK (purpose IN ('order', 'refund', 'transfer', 'gas', 'nonce_account', 'nonce_advance', 'sweep', 'funding')),
     CONSTRAINT chain_payments_object_key UNIQUE (purpose, object_id, n),
-    CONSTRAINT chain_payments_numbered CHECK (n = 1 OR purpose IN ('gas', 'nonce_account', 'refund')),
+    CONSTRAINT chain_payments_numbered CHECK (n = 1 OR purpose IN ('gas', 'nonce_account', 'order', 'refund')),
     -- The house's own gas needs no reservation; everything else does.
     CONSTRAINT chain_payments_reserved CHECK ((hold_id IS NULL) = (purpose IN ('gas', 'nonce_account', 'nonce_advance'))),
     CONSTRAINT chain_payments_fee_payer CHECK ((fee_wallet_id IS NULL) = (fee_payer = '') AND fee_wallet_id <> wallet_id),

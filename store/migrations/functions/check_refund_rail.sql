@@ -1,15 +1,16 @@
--- A refund in crypto is never paid by mobile money, and no attempt begins while there is a claim that an earlier one has
--- paid.
+-- An attempt begins only for a refund by mobile money that is under way, to its payee, over its amount, and while there is
+-- no claim that an earlier one has paid. A refund in crypto is never paid by mobile money.
 CREATE OR REPLACE FUNCTION check_refund_rail() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     refund refunds;
 BEGIN
-    SELECT * INTO refund FROM refunds f WHERE f.id = NEW.refund_id AND f.rail = 'momo' FOR SHARE;
+    SELECT * INTO refund FROM refunds f WHERE f.id = NEW.refund_id AND f.rail = 'momo' AND f.order_id = NEW.order_id AND f.asset = NEW.asset
+        AND f.amount = NEW.amount AND f.phone = NEW.phone FOR SHARE;
     IF NOT FOUND THEN
         RAISE EXCEPTION 'payment attempt % pays no refund of its rail', NEW.id USING ERRCODE = 'KV002';
     END IF;
-    IF refund.claimed THEN
-        RAISE EXCEPTION 'refund % may be paid already', NEW.refund_id USING ERRCODE = 'KV001';
+    IF refund.claimed OR refund.status <> 'processing' THEN
+        RAISE EXCEPTION 'refund % is % or may be paid already', NEW.refund_id, refund.status USING ERRCODE = 'KV001';
     END IF;
     RETURN NEW;
 END $$;

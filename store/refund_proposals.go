@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/google/uuid"
+
+	"kivuko/exchange"
+	"kivuko/exchange/money"
+)
+
+// Decisions of two officers about large refunds by mobile money. One officer proposes a decision and another confirms it,
+// as a kind of control change. The flow that owes the refund then acts on it; the database refuses to open a large refund,
+// and to confirm its payee, without it.
+
+// RefundDecision is what an officer may decide now about refunds by mobile money: to refund an order or a payment
+// exception, or to confirm the payee of a refund.
+type RefundDecision struct {
+	ObjectType string       `db:"object_type"` // order, payment_exception, or refund for its payee
+	ObjectID   uuid.UUID    `db:"object_id"`
+	OrderID    uuid.UUID    `db:"order_id"`
+	Amount     money.Amount // to pay back
+	Status     string       // of the object
+	Second     bool         // it needs another officer, whose confirmation is missing
+}
+
+// refundDecisionTerms is a proposed decision as officers and the database's guard read it.
+type refundDecisionTerms struct {
+	ObjectType string    `json:"object_type"`
+	ObjectID   uuid.UUID `json:"object_id"`
+	OrderID    uuid.UUID `json:"order_id"`
+	Note       string    `json:"note"`
+}
+
+func (d RefundDecision) was() payoutTerms {
+	return payoutTerms{OrderID: d.OrderID, Amount: d.Amount.String(), Currency: string(d.Amount.Asset()), Status: d.Status}
+}
+
+const refundDecisions = `
+SELECT object_type, object_id, order_id, amount||' KES' AS amount, status, refund_needs_second(object_id, amount) AS second FROM (
+    SELECT 1 AS nth, 'order' AS object_type, o.id AS object_id, o.id AS order_id, o.fiat_amount AS amount, o.status, o.created_at FROM orders o
+    WHERE o.id = $1 AND o.order_type LIKE 'ON\_RAMP%' AND o.status IN ('processing', 'confirming')
+    UNION ALL SELECT 2, 'refund', f.id, f.order_id, f.amount, f.status, f.created_at FROM refunds f
+    WHERE $1 IN (f.id, f.order_id) AND f.rail = 'momo' AND f.status = 'needs_review' AND f.detail = 'payer_differs' AND NOT f.payee_confirmed
+    UNION ALL SELECT 3, 'payment_exception', x.id, x.order_id, x.amount, x.status, x.created_at FROM payment_exceptions x
+    WHERE $1 IN (x.id, x.order_id) AND x.status = 'open' AND x.asset = 'KES' AND x.attempt_id IS NOT NULL AND x.kind IN ('late', 'duplicate')) d
+ORDER BY nth, created_at, object_id`
+
+// RefundDecisions lists what an officer may decide now about an object with refunds by mobile money: an order, and all that
+// belongs to it, a payment exception, or a refund.
+func (s *Store) RefundDecisions(ctx context.Context, object uuid.UUID) ([]RefundDecision, error) {
+	var all []RefundDecision
+	err := s.db.All(ctx, &all, refundDecisions, object)
+	return all, translate(err, "refund")
+}
+
+// ProposeRefund proposes a decision about a refund by mobile money that a second officer has to confirm. A repeated proposal
+// by the same officer returns the waiting one.
+func (s *Store) ProposeRefund(ctx context.Context, d RefundDecision, note string, by exchange.Principal) (exchange.ControlChange, error) {
+	var proposed exchange.ControlChange
+	err := s.inTx(ctx, "refund", func(t unitTx) error {
+		var err error
+		terms := refundDecisionTerms{ObjectType: d.ObjectType, ObjectID: d.ObjectID, OrderID: d.OrderID, Note: note}
+		proposed, err = t.propose(ctx, exchange.ControlRefundDecision, uuid.Nil, d.was(), terms, by)
+		return err
+	})
+	return proposed, err
+}
+
+// applyRefundDecision checks that a confirmed decision can still be carried out, which the flow of the refund does.
+func (t unitTx) applyRefundDecision(ctx context.Context, c exchange.ControlChange) error {
+	var terms refundDecisionTerms
+	if err := json.Unmarshal(c.Change, &terms); err != nil {
+		return exchange.Wrap(exchange.CodeInternal, err, "a stored decision about a refund can't be read")
+	}
+	var all []RefundDecision
+	if err := t.All(ctx, &all, refundDecisions, terms.ObjectID); err != nil {
+		return err
+	}
+	for _, d := range all {
+		if d.ObjectID == terms.ObjectID {
+			return unchanged(c, d.was())
+		}
+	}
+	return exchange.Errorf(exchange.CodeStateConflict, "There is nothing to decide about this refund any more.")
+}
