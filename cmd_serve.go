@@ -113,11 +113,10 @@ func rates(factor int) api.Rates {
 
 // serveAPI listens until ctx ends and then lets running requests finish.
 func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) error {
-	spool, err := api.NewSpool(p.config.API.SpoolDir, deps.Store, deps.Flows, p.log)
+	inbox, err := api.NewInbox(deps)
 	if err != nil {
 		return err
 	}
-	spool.Notices = deps.Notices
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", p.config.API.Listen)
 	if err != nil {
 		return fmt.Errorf("api: %w", err)
@@ -125,7 +124,7 @@ func serveAPI(ctx context.Context, p process, app *fiber.App, deps api.Deps) err
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return app.Listener(listener) })
 	g.Go(func() error {
-		spool.Run(ctx, spoolPause)
+		inbox.Run(ctx, spoolPause)
 		return nil
 	})
 	g.Go(func() error {

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"regexp"
 	"time"
@@ -105,38 +104,6 @@ func (q *query) yesNo(name string) *bool {
 	}
 	yes := s == "true"
 	return &yes
-}
-
-// ReadNotice reads what the operator posted to an address of a kind.
-type ReadNotice func(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error)
-
-// takes reports whether a notice reports a payment to our number and is trusted enough to record the payment. A notice from
-// outside the operator's addresses is only stored: the operator's statement lists the payment if it exists.
-func (s *Spool) takes(n spooled) bool {
-	return s.Notices != nil && n.Standing && !n.OffRange && n.Kind == exchange.CallbackConfirmation
-}
-
-// note stores a payment to our number that a notice reports, and wakes the flow that waits for it. Nothing is lost when it
-// fails: the notice is stored, and the operator's statement, which is read every half hour, lists the payment too.
-func (s *Spool) note(ctx context.Context, n spooled) {
-	seen, err := s.Notices(n.Kind, n.Body)
-	if err != nil {
-		s.log.Warn("ALERT a notice of a payment can't be read", "callback_id", n.ID, "error", err)
-		return
-	}
-	for _, o := range seen {
-		taken, err := s.store.TakeReceipt(ctx, o)
-		if err != nil {
-			s.log.Error("a payment that the operator reported was not recorded; the operator's statement will list it again", "callback_id", n.ID, "error", err)
-			continue
-		}
-		if taken.Payment.Disputed {
-			s.log.Error("ALERT two channels contradict each other about a payment", "payment_id", taken.Payment.ID)
-		}
-		if taken.Waiting.ID != uuid.Nil {
-			s.wake(ctx, taken.Waiting, n.ID)
-		}
-	}
 }
 
 func (s *server) c2bRoutes() []route {

@@ -93,14 +93,14 @@ func TestANoticeFromDiskIsNoted(t *testing.T) {
 	m := openMarket(t, withNotices)
 	m.flows.woken = make(chan uuid.UUID, 1)
 	a, receipt := m.attempt(), storetest.Receipt(t)
-	n := spooled{
+	n := notice{
 		ID: newID(), Token: standingToken, Kind: exchange.CallbackConfirmation, Standing: true, ReceivedAt: time.Now(),
 		Body: []byte(receipt + " " + a.Amount.String() + " " + a.Reference),
 	}
-	if err := m.server.spool.keep(n); err != nil {
+	if err := m.server.inbox.spool.keep(n); err != nil {
 		t.Fatal(err)
 	}
-	if drained, err := m.server.spool.Drain(t.Context()); err != nil || drained != 1 {
+	if drained, err := m.server.inbox.Drain(t.Context()); err != nil || drained != 1 {
 		t.Fatalf("%d drained, %v", drained, err)
 	}
 	if woken := <-m.flows.woken; woken != n.ID {

@@ -6,9 +6,8 @@ import (
 	"crypto/subtle"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
-
-	"github.com/google/uuid"
 
 	"kivuko/exchange"
 	"kivuko/momo"
@@ -33,35 +32,35 @@ func (s *server) momoCallback(c *call) error {
 	if !kind.Valid() || len(token) < minCallbackToken || len(token) > maxCallbackToken || !visibleASCII(token) {
 		return exchange.Errorf(exchange.CodeNotFound, "This path does not exist.")
 	}
-	notice := spooled{
+	n := notice{
 		ID: newID(), Token: token, Kind: kind, RemoteIP: c.who.IP, Body: bytes.Clone(c.fc.Request().Body()), ReceivedAt: s.now().UTC(),
 		Standing: s.standing(token),
 	}
 	if len(s.Config.CallbackSources) > 0 && !containsText(s.Config.CallbackSources, c.who.IP) {
-		notice.OffRange = true
+		n.OffRange = true
 		s.metrics.callbacks.WithLabelValues("off_range").Inc()
-		s.log.Warn("ALERT callback from outside the operator's addresses", "request_id", c.who.RequestID, "callback_id", notice.ID)
+		s.log.Warn("ALERT callback from outside the operator's addresses", "request_id", c.who.RequestID, "callback_id", n.ID)
 	}
 	ctx, cancel := c.ctx, context.CancelFunc(func() {})
 	if kind == exchange.CallbackValidation {
 		ctx, cancel = context.WithTimeout(ctx, validationTimeout)
 	}
 	defer cancel()
-	outcome, wake, err := s.take(ctx, notice)
+	outcome, act, err := s.take(ctx, n)
 	s.metrics.callbacks.WithLabelValues(outcome).Inc()
 	if err != nil {
 		return exchange.Wrap(exchange.CodeUnavailable, err, "The notice could not be kept. Send it again.")
 	}
-	if wake != nil {
-		s.wakers.start(wake)
+	if act != nil {
+		s.wakers.start(act)
 	}
 	c.fc.Set("Content-Type", "application/json")
-	return c.fc.Status(http.StatusOK).Send(s.Answer(s.verdict(ctx, notice)))
+	return c.fc.Status(http.StatusOK).Send(s.Answer(s.verdict(ctx, n)))
 }
 
 // verdict returns the answer to a notice. All notices are accepted. Only a validation request may be rejected, and only
 // where that is configured and the store reports in time that nothing waits for the payment.
-func (s *server) verdict(ctx context.Context, n spooled) momo.Answer {
+func (s *server) verdict(ctx context.Context, n notice) momo.Answer {
 	if n.Kind != exchange.CallbackValidation || !s.Config.RejectUnknown || !n.Standing || n.OffRange || s.Notices == nil {
 		return momo.Accept
 	}
@@ -84,9 +83,9 @@ func (s *server) verdict(ctx context.Context, n spooled) momo.Answer {
 
 // toDisk keeps a notice that the database did not take. The mobile money operator sends each notice once, so the
 // payment of a notice that is rejected here has to be queried; the alert counts such notices.
-func (s *server) toDisk(n spooled) (string, func(), error) {
-	err := s.spool.keep(n)
-	s.metrics.measure(s.spool)
+func (s *server) toDisk(n notice) (string, func(), error) {
+	err := s.inbox.spool.keep(n)
+	s.metrics.measure(s.inbox.spool)
 	switch {
 	case errors.Is(err, errSpoolFull):
 		s.log.Error("ALERT callback turned away: the spool is full", "callback_id", n.ID, "off_range", n.OffRange, "error", err)
@@ -105,30 +104,28 @@ func (s *server) standing(token string) bool {
 	return ours != "" && subtle.ConstantTimeCompare([]byte(ours), []byte(token)) == 1
 }
 
-// take keeps a notice, in the database or on disk. It returns the outcome and a function that wakes the flow which
-// waits for the notice.
-func (s *server) take(ctx context.Context, n spooled) (string, func(), error) {
-	of, err := s.spool.match(ctx, n)
+// take keeps a notice, in the database or on disk. It returns the outcome and, for a notice in the database, a function
+// that does what the notice asks for.
+func (s *server) take(ctx context.Context, n notice) (string, func(), error) {
+	of, err := s.inbox.match(ctx, n)
 	if err == nil && of.unassigned() && !n.Standing && !s.unknown.allow() {
 		return "dropped", nil, nil
 	}
 	if err == nil {
 		err = s.Store.SaveCallback(ctx, n.callback(of))
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		s.log.Error("callback goes to disk", "callback_id", n.ID, "error", err)
 		return s.toDisk(n)
-	case s.spool.takes(n):
-		return "standing", inTime(func(ctx context.Context) { s.spool.note(ctx, n) }), nil
+	}
+	act := inTime(func(ctx context.Context) { s.inbox.act(ctx, n, of) })
+	switch {
 	case n.Standing:
-		return "standing", nil, nil
+		return "standing", act, nil
 	case of.unassigned():
 		return "unknown", nil, nil
-	case of.move != uuid.Nil:
-		return "stored", nil, nil // its flow polls
 	}
-	return "stored", inTime(func(ctx context.Context) { s.spool.wake(ctx, of.attempt, n.ID) }), nil
+	return "stored", act, nil
 }
 
 // inTime bounds work that runs in the background of a request.
@@ -137,5 +134,25 @@ func inTime(do func(context.Context)) func() {
 		ctx, cancel := context.WithTimeout(context.Background(), wakeTimeout)
 		defer cancel()
 		do(ctx)
+	}
+}
+
+// wakers runs a bounded number of wake-ups in the background. Above the bound, a request waits for its own wake-up.
+type wakers struct {
+	slots chan struct{}
+	wait  sync.WaitGroup
+}
+
+func newWakers(n int) *wakers { return &wakers{slots: make(chan struct{}, n)} }
+
+func (w *wakers) start(do func()) {
+	select {
+	case w.slots <- struct{}{}:
+		w.wait.Go(func() {
+			defer func() { <-w.slots }()
+			do()
+		})
+	default:
+		do()
 	}
 }

@@ -115,7 +115,7 @@ func TestCallbacksOutliveTheDatabase(t *testing.T) {
 
 	back := storetest.Open(t, dsn, store.Options{})
 	flows := &fakeFlows{store: back, woken: make(chan uuid.UUID, 1)}
-	spool, err := NewSpool(dir, back, flows, nil)
+	inbox, err := NewInbox(Deps{Config: Config{SpoolDir: dir}, Store: back, Flows: flows})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,12 +124,12 @@ func TestCallbacksOutliveTheDatabase(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { spool.Run(ctx, time.Hour); close(done) }()
+	go func() { inbox.Run(ctx, time.Hour); close(done) }()
 	woken := <-flows.woken
 	cancel()
 	<-done
-	n, err := spool.Drain(t.Context())
-	if left, listErr := spool.names(); err != nil || listErr != nil || len(left) != 0 {
+	n, err := inbox.Drain(t.Context())
+	if left, listErr := inbox.spool.names(); err != nil || listErr != nil || len(left) != 0 {
 		t.Errorf("drained %d, %v, %v wait, %v", n, err, left, listErr)
 	}
 	stored, err := back.Callbacks(t.Context(), a.ID)
@@ -193,7 +193,7 @@ func TestTheSpoolIsBounded(t *testing.T) {
 		bytes int64
 	}{"by files": {files: maxSpooled}, "by bytes": {bytes: maxSpooledBytes}} {
 		t.Run(name, func(t *testing.T) {
-			s, err := NewSpool(t.TempDir(), nil, nil, nil)
+			s, err := newSpool(t.TempDir(), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -201,7 +201,7 @@ func TestTheSpoolIsBounded(t *testing.T) {
 				s.files, s.bytes, s.measured = full.files/part, full.bytes/int64(part), time.Now().Add(time.Hour)
 			}
 			keep := func(stranger bool) error {
-				return s.keep(spooled{ID: newID(), Token: "t", Kind: exchange.CallbackResult, Body: []byte("{}"), OffRange: stranger})
+				return s.keep(notice{ID: newID(), Token: "t", Kind: exchange.CallbackResult, Body: []byte("{}"), OffRange: stranger})
 			}
 			pretend(strangersShare)
 			if err := keep(true); !errors.Is(err, errSpoolFull) {
@@ -225,7 +225,7 @@ func TestTheSpoolIsBounded(t *testing.T) {
 func TestAFullSpoolIsToldAndCounted(t *testing.T) {
 	st := storetest.New(t)
 	e := startOn(t, st)
-	e.server.spool.files, e.server.spool.measured = maxSpooled, time.Now().Add(time.Hour)
+	e.server.inbox.spool.files, e.server.inbox.spool.measured = maxSpooled, time.Now().Add(time.Hour)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func (s *server) exposeMetrics(c *call) error {
 	if len(s.Config.MetricsReaders) > 0 && !containsText(s.Config.MetricsReaders, c.who.IP) {
 		return notFound()
 	}
-	s.metrics.measure(s.spool)
+	s.metrics.measure(s.inbox.spool)
 	all := append(prometheus.Gatherers{s.Metrics}, s.Gather...)
 	return adaptor.HTTPHandler(promhttp.HandlerFor(all, promhttp.HandlerOpts{}))(c.fc)
 }

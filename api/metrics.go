@@ -18,7 +18,7 @@ type metrics struct {
 }
 
 // measure counts the callbacks that wait on disk.
-func (m *metrics) measure(s *Spool) {
+func (m *metrics) measure(s *spool) {
 	files, bytes := s.waiting()
 	m.spooled.Set(float64(files))
 	m.onDisk.Set(float64(bytes))

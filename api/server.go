@@ -20,7 +20,7 @@ type server struct {
 	sessions *sessionCache
 	limits   map[limitClass]fiber.Handler
 	metrics  *metrics
-	spool    *Spool
+	inbox    *Inbox
 	document []byte // openapi.yaml as JSON
 	unknown  *window
 	wakers   *wakers
@@ -71,10 +71,9 @@ func newServer(d Deps) (*server, error) {
 	if s.document, err = Document(); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	if s.spool, err = NewSpool(d.Config.SpoolDir, d.Store, d.Flows, d.Logger); err != nil {
+	if s.inbox, err = NewInbox(d); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}
-	s.spool.Notices = d.Notices
 	if s.metrics, err = newMetrics(d.Metrics); err != nil {
 		return nil, fmt.Errorf("api: %w", err)
 	}

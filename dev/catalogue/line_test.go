@@ -25,7 +25,7 @@ import (
 type line struct {
 	w      *harness
 	server *httptest.Server
-	spool  *api.Spool
+	inbox  *api.Inbox
 	dir    string
 
 	mu       sync.Mutex
@@ -49,14 +49,14 @@ type notice struct {
 func newLine(w *harness) *line {
 	w.t.Helper()
 	l := &line{w: w, dir: w.t.TempDir(), delay: answersAfter}
-	spool, err := api.NewSpool(l.dir, w.store, wakes{w: w}, nil)
+	read := func(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
+		return w.client.ParseCallback(kind, body)
+	}
+	var err error
+	l.inbox, err = api.NewInbox(api.Deps{Config: api.Config{SpoolDir: l.dir}, Store: w.store, Flows: wakes{w: w}, Notices: read})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	spool.Notices = func(kind exchange.CallbackKind, body []byte) ([]exchange.Observation, error) {
-		return w.client.ParseCallback(kind, body)
-	}
-	l.spool = spool
 	l.server = httptest.NewServer(http.HandlerFunc(l.take))
 	w.t.Cleanup(l.server.Close)
 	return l
@@ -158,7 +158,7 @@ func (l *line) hand(id uuid.UUID) {
 		err = os.WriteFile(filepath.Join(l.dir, found.ID.String()+".callback"), raw, 0o600)
 	}
 	if err == nil {
-		_, err = l.spool.Drain(l.w.t.Context())
+		_, err = l.inbox.Drain(l.w.t.Context())
 	}
 	if err != nil {
 		l.w.t.Errorf("a notice was not taken: %v", err)
