@@ -46,71 +46,9 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	if err != nil {
 		return chain.Location{}, err
 	}
-	best := chain.Location{}
-	var failures []error
-	look := func(ctx context.Context, conn *rpc.Client) (chain.Location, error) { return c.locate(ctx, conn, id) }
-	for l, err := range endpoints.All(ctx, c.nodes, reading(look)) {
-		switch {
-		case err != nil:
-			failures = append(failures, err)
-		case l.Stage == chain.StageFinal:
-			return l, nil
-		default:
-			best = further(best, l)
-		}
-	}
-	if err := protocolFailure(failures); err != nil && best.Stage != chain.StageIncluded {
-		return chain.Location{}, err
-	}
-	if err := sighting(failures); err != nil && best.Stage == chain.StageAbsent {
-		return chain.Location{}, err
-	}
-	if best.Stage == "" {
-		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
-	}
-	return best, nil
-}
-
-// progress orders the stages.
-var progress = map[chain.Stage]int{"": 0, chain.StageAbsent: 1, chain.StagePending: 2, chain.StageIncluded: 3, chain.StageFinal: 4}
-
-// further returns the response with the later stage. Of two that miss the transaction it is the one of the node that is
-// further behind.
-func further(a, b chain.Location) chain.Location {
-	if progress[a.Stage] == progress[b.Stage] && a.Stage == chain.StageAbsent {
-		if b.Head.Final.Number < a.Head.Final.Number {
-			return b
-		}
-		return a
-	}
-	if progress[b.Stage] > progress[a.Stage] {
-		return b
-	}
-	return a
-}
-
-// protocolFailure finds an answer that must not be ignored: a node that has the transaction but returns impossible data is
-// no proof of absence.
-func protocolFailure(failures []error) error {
-	for _, err := range failures {
-		if chain.ReasonOf(err) != chain.ReasonUnavailable {
-			return err
-		}
-	}
-	return nil
-}
-
-// errSeen marks the failure of a node that has seen the transaction and could not return it.
-var errSeen = errors.New("the node has seen the transaction")
-
-// sighting finds such a failure. The transaction is then not absent, even if other nodes miss it.
-func sighting(failures []error) error {
-	for _, err := range failures {
-		if errors.Is(err, errSeen) {
-			return err
-		}
-	}
-	return nil
+	return endpoints.Locate(ctx, c.nodes, chain.StageFinal, reading(func(ctx context.Context, conn *rpc.Client) (chain.Location, error) {
+		return c.locate(ctx, conn, id)
+	}))
 }
 
 func parseID(tx string) (common.Hash, error) {
@@ -142,7 +80,7 @@ func (c *Client) locate(ctx context.Context, conn *rpc.Client, id common.Hash) (
 	}
 	l, err := c.described(ctx, conn, id, t, head)
 	if e, ok := errors.AsType[*chain.Error](err); err != nil && t != nil && (!ok || e.Reason == chain.ReasonUnavailable) {
-		err = chain.Wrap(chain.ReasonUnavailable, fmt.Errorf("%w: %w", errSeen, plain(err)), "the transaction %s", id)
+		err = chain.Wrap(chain.ReasonUnavailable, fmt.Errorf("%w: %w", endpoints.ErrSeen, plain(err)), "the transaction %s", id)
 	}
 	return l, err
 }
@@ -159,7 +97,7 @@ func (c *Client) described(ctx context.Context, conn *rpc.Client, id common.Hash
 	case r == nil && t.BlockNumber == nil:
 		return chain.Location{Stage: chain.StagePending, Head: head}, nil
 	case t == nil || r == nil:
-		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errSeen, "the node has only a part of the transaction %s: its block is being added or removed", id)
+		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, endpoints.ErrSeen, "the node has only a part of the transaction %s: its block is being added or removed", id)
 	case t.Hash != id || r.TxHash != id || r.BlockNumber == nil || !r.BlockNumber.IsUint64():
 		return chain.Location{}, chain.Errorf(chain.ReasonProtocol, "asked for transaction %s, got %s with the receipt of %s", id, t.Hash, r.TxHash)
 	}

@@ -44,61 +44,13 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 	if s, err := sdk.SignatureFromBase58(tx); err != nil || s.String() != tx {
 		return chain.Location{}, notSignature(tx)
 	}
-	best := chain.Location{}
-	var failures []error
-	look := func(ctx context.Context, n *node) (chain.Location, error) { return c.locateAt(ctx, n, tx) }
-	for l, err := range endpoints.All(ctx, c.nodes, look) {
-		switch {
-		case err != nil:
-			failures = append(failures, err)
-		case l.Stage == chain.StageFinal:
-			return l, nil
-		case best.Stage == "" || stages[l.Stage] > stages[best.Stage] ||
-			(l.Stage == chain.StageAbsent && best.Stage == chain.StageAbsent && l.Head.Final.Number < best.Head.Final.Number):
-			best = l
-		}
-	}
-	if err := protocolFailure(failures); err != nil {
-		return chain.Location{}, err
-	}
-	if err := sighting(failures); err != nil && best.Stage == chain.StageAbsent {
-		return chain.Location{}, err
-	}
-	if best.Stage == "" {
-		return chain.Location{}, chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
-	}
-	return best, nil
+	return endpoints.Locate(ctx, c.nodes, chain.StageFinal, func(ctx context.Context, n *node) (chain.Location, error) {
+		return c.locateAt(ctx, n, tx)
+	})
 }
-
-// stages orders the responses of several nodes by how far they saw the transaction come.
-var stages = map[chain.Stage]int{chain.StageAbsent: 0, chain.StagePending: 1, chain.StageIncluded: 2, chain.StageFinal: 3}
 
 func notSignature(tx string) error {
 	return chain.Errorf(chain.ReasonProtocol, "%q is not the id of a transaction on Solana, which is 64 bytes in base58", quote(tx))
-}
-
-// protocolFailure finds an answer that must not be ignored: a node that has the transaction but returns impossible data is
-// no proof of absence.
-func protocolFailure(failures []error) error {
-	for _, err := range failures {
-		if chain.ReasonOf(err) != chain.ReasonUnavailable {
-			return err
-		}
-	}
-	return nil
-}
-
-// errSeen marks the failure of a node that has seen the transaction and could not return it.
-var errSeen = errors.New("the node has seen the transaction")
-
-// sighting finds such a failure. The transaction is then not absent, even if other nodes miss it.
-func sighting(failures []error) error {
-	for _, err := range failures {
-		if errors.Is(err, errSeen) {
-			return err
-		}
-	}
-	return nil
 }
 
 // locateAt queries one node.
@@ -117,7 +69,7 @@ func (c *Client) locateAt(ctx context.Context, n *node, tx string) (chain.Locati
 	case seen.Commitment == finalized || seen.Commitment == confirmed:
 		l, err := c.found(ctx, n, tx, head, seen.Commitment)
 		if e, ok := errors.AsType[*chain.Error](err); err != nil && (!ok || e.Reason == chain.ReasonUnavailable) {
-			err = chain.Wrap(chain.ReasonUnavailable, fmt.Errorf("%w: %w", errSeen, err), "node %s has only the status of %s", n.endpoint, tx)
+			err = chain.Wrap(chain.ReasonUnavailable, fmt.Errorf("%w: %w", endpoints.ErrSeen, err), "node %s has only the status of %s", n.endpoint, tx)
 		}
 		return l, err
 	}

@@ -45,10 +45,7 @@ func (c *Client) Locate(ctx context.Context, tx string) (chain.Location, error) 
 
 // locateFinal queries all solidity nodes until one has the transaction.
 func (c *Client) locateFinal(ctx context.Context, tx string, id []byte) (chain.Location, error) {
-	absent := chain.Location{Stage: chain.StageAbsent}
-	answered := false
-	var failures []error
-	look := func(ctx context.Context, n *node) (chain.Location, error) {
+	return endpoints.Locate(ctx, c.solid, chain.StageFinal, func(ctx context.Context, n *node) (chain.Location, error) {
 		head, err := newest(ctx, n.solidity)
 		if err != nil {
 			return chain.Location{}, err
@@ -58,31 +55,12 @@ func (c *Client) locateFinal(ctx context.Context, tx string, id []byte) (chain.L
 			return chain.Location{}, err
 		}
 		return c.location(chain.StageFinal, tx, f, headOf(head, head))
-	}
-	for l, err := range endpoints.All(ctx, c.solid, look) {
-		switch {
-		case err != nil:
-			failures = append(failures, err)
-		case l.Stage == chain.StageFinal:
-			return l, nil
-		case !answered || l.Head.Final.Number < absent.Head.Final.Number:
-			answered, absent.Head = true, l.Head
-		}
-	}
-	if !answered {
-		return chain.Location{}, unreachable(failures)
-	}
-	if err := protocolFailure(failures); err != nil {
-		return chain.Location{}, err
-	}
-	return absent, nil
+	})
 }
 
 // locateRecent queries all full nodes until one has the transaction in a block.
 func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final chain.Block) (chain.Location, error) {
-	best := chain.Location{}
-	var failures []error
-	look := func(ctx context.Context, n *node) (chain.Location, error) {
+	return endpoints.Locate(ctx, c.full, chain.StageIncluded, func(ctx context.Context, n *node) (chain.Location, error) {
 		head, err := newest(ctx, n.wallet)
 		if err != nil {
 			return chain.Location{}, err
@@ -105,43 +83,7 @@ func (c *Client) locateRecent(ctx context.Context, tx string, id []byte, final c
 			l.Stage = chain.StagePending
 		}
 		return l, err
-	}
-	for l, err := range endpoints.All(ctx, c.full, look) {
-		switch {
-		case err != nil:
-			failures = append(failures, err)
-		case l.Stage == chain.StageIncluded:
-			return l, nil
-		case best.Stage == "" || l.Stage == chain.StagePending:
-			best = l
-		}
-	}
-	if best.Stage == "" {
-		return chain.Location{}, unreachable(failures)
-	}
-	if err := protocolFailure(failures); err != nil {
-		return chain.Location{}, err
-	}
-	return best, nil
-}
-
-// unreachable is the error when no node responded.
-func unreachable(failures []error) error {
-	if err := protocolFailure(failures); err != nil {
-		return err
-	}
-	return chain.Wrap(chain.ReasonUnavailable, errors.Join(failures...), "no node answered")
-}
-
-// protocolFailure finds an answer that must not be ignored: a node that has the transaction but returns impossible or
-// incomplete data is no proof of absence.
-func protocolFailure(failures []error) error {
-	for _, err := range failures {
-		if chain.ReasonOf(err) != chain.ReasonUnavailable || errors.Is(err, errSeen) {
-			return err
-		}
-	}
-	return nil
+	})
 }
 
 // isPending asks whether a transaction waits for a block. Not every node supports it.
@@ -153,10 +95,7 @@ func isPending(ctx context.Context, w api.WalletClient, id []byte) (bool, error)
 	return tx.GetRawData() != nil, err
 }
 
-// errSeen marks the failure of a node that has the transaction and could not return all of it.
-var errSeen = errors.New("the node has seen the transaction")
-
-var errNoReceipt = fmt.Errorf("%w without a receipt", errSeen)
+var errNoReceipt = fmt.Errorf("%w without a receipt", endpoints.ErrSeen)
 
 // lookUp reads a transaction and its receipt; nil when the node has it in no block. "Not found" is an empty message without
 // an error. A node without receipts (storage.transHistory.switch) still has transactions, so both are requested.
@@ -175,7 +114,7 @@ func lookUp(ctx context.Context, s transactionSource, tx string, id []byte) (*fo
 		return nil, chain.Wrap(chain.ReasonUnavailable, errNoReceipt, "the node has the transaction %s but not its receipt", tx)
 	}
 	if body.GetRawData() == nil {
-		return nil, chain.Wrap(chain.ReasonUnavailable, errSeen, "the node has the receipt of %s but not the transaction", tx)
+		return nil, chain.Wrap(chain.ReasonUnavailable, endpoints.ErrSeen, "the node has the receipt of %s but not the transaction", tx)
 	}
 	got, err := txID(body.GetRawData())
 	if err != nil {
