@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -91,16 +90,11 @@ func (s *Store) escrowDemand(ctx context.Context, n exchange.Network) (exchange.
 func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.UUID) (exchange.EscrowDemand, error) {
 	var d exchange.EscrowDemand
 	err := s.inTx(ctx, "escrow address", func(t unitTx) error {
-		p, err := t.lockedPolicy(ctx, n)
+		pool, asked, err := t.lockedPool(ctx, n)
 		if err != nil {
 			return err
 		}
-		now := t.s.now()
-		var has escrowCount
-		if err := t.Get(ctx, &has, countEscrow, n, now); err != nil {
-			return err
-		}
-		d = exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most}
+		d = pool
 		for i := range maxOrderGrowth {
 			id := uuid.NewSHA1(order, fmt.Appendf(nil, "escrow %d", i))
 			var made []bool
@@ -111,16 +105,16 @@ func (s *Store) EscrowRoom(ctx context.Context, n exchange.Network, order uuid.U
 			case len(made) == 1 && !made[0]:
 				d.Make = []uuid.UUID{id}
 				return nil
-			case has.Free > 0:
+			case d.Free > 0:
 				return nil
 			case len(made) == 1:
 				continue // it was made, and another order borrowed it first
-			case has.Total+has.Asked >= p.Most:
+			case d.Total+asked >= d.Most:
 				d.Short = 1
 				return nil
 			}
 			d.Make = []uuid.UUID{id}
-			return t.One(ctx, insertGrowth, id, n, order, nil, now)
+			return t.One(ctx, insertGrowth, id, n, order, nil, t.s.now())
 		}
 		return nil
 	})
@@ -135,16 +129,11 @@ func (s *Store) ProvisionEscrow(ctx context.Context, request uuid.UUID, n exchan
 	}
 	var d exchange.EscrowDemand
 	err := s.inTx(ctx, "escrow address", func(t unitTx) error {
-		p, err := t.lockedPolicy(ctx, n)
+		pool, asked, err := t.lockedPool(ctx, n)
 		if err != nil {
 			return err
 		}
-		now := t.s.now()
-		var has escrowCount
-		if err := t.Get(ctx, &has, countEscrow, n, now); err != nil {
-			return err
-		}
-		d = exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most}
+		d = pool
 		var before []bool
 		if err := t.All(ctx, &before, growthAsked, grownID(request, 0)); err != nil {
 			return err
@@ -155,17 +144,28 @@ func (s *Store) ProvisionEscrow(ctx context.Context, request uuid.UUID, n exchan
 		if len(before) == 1 {
 			return nil
 		}
-		if has.Total+has.Asked+count > p.Most {
-			return exchange.Errorf(exchange.CodeLimitReached, "The pool of %s has %d addresses and may have at most %d.", n, has.Total+has.Asked, p.Most)
+		if d.Total+asked+count > d.Most {
+			return exchange.Errorf(exchange.CodeLimitReached, "The pool of %s has %d addresses and may have at most %d.", n, d.Total+asked, d.Most)
 		}
-		return t.askGrowth(ctx, n, d.Make, now, by)
+		return t.askGrowth(ctx, n, d.Make, by)
 	})
 	return d, err
 }
 
-func (t unitTx) askGrowth(ctx context.Context, n exchange.Network, ids []uuid.UUID, now time.Time, by exchange.Principal) error {
+// lockedPool locks a network's policy and counts its addresses, and the wallets that are asked for and not made yet.
+func (t unitTx) lockedPool(ctx context.Context, n exchange.Network) (d exchange.EscrowDemand, asked int, err error) {
+	p, err := t.lockedPolicy(ctx, n)
+	if err != nil {
+		return d, 0, err
+	}
+	var has escrowCount
+	err = t.Get(ctx, &has, countEscrow, n, t.s.now())
+	return exchange.EscrowDemand{Network: n, Free: has.Free, Total: has.Total, Most: p.Most}, has.Asked, err
+}
+
+func (t unitTx) askGrowth(ctx context.Context, n exchange.Network, ids []uuid.UUID, by exchange.Principal) error {
 	for _, id := range ids {
-		if err := t.One(ctx, insertGrowth, id, n, nil, nullID(by.UserID), now); err != nil {
+		if err := t.One(ctx, insertGrowth, id, n, nil, nullID(by.UserID), t.s.now()); err != nil {
 			return err
 		}
 	}

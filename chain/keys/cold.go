@@ -55,27 +55,13 @@ func coldName(handle *keyset.Handle) (string, error) {
 
 // Create makes a new key and seals it.
 func (c *ColdSealer) Create(ctx context.Context, ref Ref) (Sealed, error) {
-	if err := errors.Join(ref.check(), ctx.Err()); err != nil {
-		return Sealed{}, err
-	}
-	algorithm, err := AlgorithmOf(ref.Network)
-	if err != nil {
-		return Sealed{}, err
-	}
-	secret, err := generate(algorithm)
-	if err != nil {
-		return Sealed{}, err
-	}
-	key, err := newOpenKey(algorithm, secret)
-	if err != nil {
-		return Sealed{}, err
-	}
-	defer key.close()
-	ciphertext, err := c.encrypt.Encrypt(secret, ref.binding(algorithm, key.public))
-	if err != nil {
-		return Sealed{}, fmt.Errorf("keys: cold key %s can't encrypt: %w", c.name, err)
-	}
-	return Sealed{Ciphertext: ciphertext, MasterKey: c.name, PublicKey: key.public, Algorithm: algorithm}, nil
+	return create(ctx, ref, func(a Algorithm, public, secret []byte) (Sealed, error) {
+		ciphertext, err := c.encrypt.Encrypt(secret, ref.binding(a, public))
+		if err != nil {
+			return Sealed{}, fmt.Errorf("keys: cold key %s can't encrypt: %w", c.name, err)
+		}
+		return Sealed{Ciphertext: ciphertext, MasterKey: c.name, PublicKey: public, Algorithm: a}, nil
+	})
 }
 
 // ColdVault opens keys of cold wallets. It exists only on the cold machine.

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"bytes"
+	"context"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -57,6 +58,27 @@ func generate(a Algorithm) ([]byte, error) {
 		return seed, nil
 	}
 	return nil, fmt.Errorf("keys: algorithm: %q is unknown", string(a))
+}
+
+// create makes a new key, has it sealed and overwrites it.
+func create(ctx context.Context, ref Ref, seal func(a Algorithm, public, secret []byte) (Sealed, error)) (Sealed, error) {
+	if err := errors.Join(ref.check(), ctx.Err()); err != nil {
+		return Sealed{}, err
+	}
+	algorithm, err := AlgorithmOf(ref.Network)
+	if err != nil {
+		return Sealed{}, err
+	}
+	secret, err := generate(algorithm)
+	if err != nil {
+		return Sealed{}, err
+	}
+	key, err := newOpenKey(algorithm, secret)
+	if err != nil {
+		return Sealed{}, err
+	}
+	defer key.close()
+	return seal(algorithm, key.public, secret)
 }
 
 // newOpenKey takes ownership of secret. Its errors reveal nothing about the secret.

@@ -107,26 +107,9 @@ func (m master) envelope() tink.AEAD {
 // Create makes a new key and seals it. It opens the key once before it returns, because money sent to a wallet whose key
 // can't be opened would be lost.
 func (v *Vault) Create(ctx context.Context, ref Ref) (Sealed, error) {
-	if err := ref.check(); err != nil {
-		return Sealed{}, err
-	}
-	if err := ctx.Err(); err != nil {
-		return Sealed{}, err
-	}
-	algorithm, err := AlgorithmOf(ref.Network)
-	if err != nil {
-		return Sealed{}, err
-	}
-	secret, err := generate(algorithm)
-	if err != nil {
-		return Sealed{}, err
-	}
-	key, err := newOpenKey(algorithm, secret)
-	if err != nil {
-		return Sealed{}, err
-	}
-	defer key.close()
-	sealed, err := v.seal(ref, algorithm, key.public, secret)
+	sealed, err := create(ctx, ref, func(a Algorithm, public, secret []byte) (Sealed, error) {
+		return v.seal(ref, a, public, secret)
+	})
 	if err != nil {
 		return Sealed{}, err
 	}
