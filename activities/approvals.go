@@ -31,11 +31,19 @@ type DecideInput struct {
 // maxTokenLength bounds the text that is looked up as a token; longer text is never a token.
 const maxTokenLength = 256
 
+// plausible refuses what no approval token can be for, before it is looked up.
+func plausible(action exchange.ApprovalAction, token string) error {
+	if token == "" || len(token) > maxTokenLength || !action.Valid() {
+		return exchange.Errorf(exchange.CodeNotFound, "The approval token does not exist or is for another decision.")
+	}
+	return nil
+}
+
 // DecideTransfer accepts only the token, which names the officer, the decision and the transfer, and marks it as used.
 // Refusals have the codes of the store's Decide.
 func (a *Approvals) DecideTransfer(ctx context.Context, in DecideInput) (TransferState, error) {
-	if in.Token == "" || len(in.Token) > maxTokenLength || !in.Action.Valid() {
-		return TransferState{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "The approval token does not exist or is for another decision."))
+	if err := plausible(in.Action, in.Token); err != nil {
+		return TransferState{}, Failure(ctx, err)
 	}
 	f, err := a.Store.Decide(ctx, in.TransferID, in.Token, in.Action)
 	return transferState(f), Failure(ctx, err)

@@ -105,8 +105,8 @@ type DecideRefundInput struct {
 
 // DecideRefund accepts only the token, like DecideTransfer.
 func (c *ChainRefunds) DecideRefund(ctx context.Context, in DecideRefundInput) (ChainRefundState, error) {
-	if in.Token == "" || len(in.Token) > maxTokenLength || !in.Action.Valid() {
-		return ChainRefundState{}, Failure(ctx, exchange.Errorf(exchange.CodeNotFound, "The approval token does not exist or is for another decision."))
+	if err := plausible(in.Action, in.Token); err != nil {
+		return ChainRefundState{}, Failure(ctx, err)
 	}
 	s, err := c.Store.DecideRefund(ctx, in.RefundID, in.Token, in.Action)
 	return refundState(s), Failure(ctx, err)

@@ -15,7 +15,7 @@ import (
 	"kivuko/momo"
 )
 
-// FloatOperator is the mobile money operator's interface to our accounts. daraja.Client implements it.
+// FloatOperator is the mobile money operator's interface to our accounts. Its methods are those of momo.Operator.
 type FloatOperator interface {
 	Balance(ctx context.Context) (ticket string, err error)
 	ParseBalance(body []byte) (exchange.FloatReport, error)

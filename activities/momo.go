@@ -13,7 +13,7 @@ import (
 	"kivuko/exchange"
 )
 
-// MomoOperator is the mobile money operator. daraja.Client implements it.
+// MomoOperator is the mobile money operator. Its methods are those of momo.Operator.
 type MomoOperator interface {
 	Capabilities() exchange.Capabilities
 	SubmitCollection(ctx context.Context, a exchange.PaymentAttempt) exchange.Submission

@@ -10,7 +10,7 @@ import (
 	"kivuko/exchange"
 )
 
-// StatementOperator lists the payments to our number. daraja.Client implements it.
+// StatementOperator lists the payments to our number. Its method is that of momo.Operator.
 type StatementOperator interface {
 	Pull(ctx context.Context, from, to time.Time, offset int) (seen []exchange.Observation, next int, more bool, err error)
 }
