@@ -10,8 +10,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-// The service's own role can't open a refund twice, beside a payout, to the house or to an unset address, nor send it
-// before the rules allow it.
+// The service's own role can't open a refund twice, beside a payout, to the house or to an unset address.
 func TestDatabaseGuardsChainRefunds(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), taken(t)
@@ -53,44 +52,58 @@ func TestDatabaseGuardsChainRefunds(t *testing.T) {
 			t.Errorf("%s was taken", change)
 		}
 	}
-	const send = `INSERT INTO chain_payments (id, purpose, object_id, network, asset, amount, wallet_id, from_address, to_address, hold_id, intent_hash, status, approved_by, created_at, updated_at)
-		SELECT gen_random_uuid(), 'refund', f.id, f.network, f.asset, f.amount, f.wallet_id, w.address, f.address, f.hold_id, repeat('0', 64), 'approved', 'test', now(), now()
-		FROM refunds f JOIN wallets w ON w.id = f.wallet_id WHERE f.id = '`
-	try := func() error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = tx.Rollback() }() // does nothing after the commit
-		if _, err := tx.ExecContext(ctx, `UPDATE refunds SET status = 'processing' WHERE id = $1`, r.ID); err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, send+r.ID.String()+`'`); err != nil {
-			return err
-		}
-		return tx.Commit()
+}
+
+// sendRefund is the statement that adds a refund's payment, up to the refund's id.
+const sendRefund = `INSERT INTO chain_payments (id, purpose, object_id, network, asset, amount, wallet_id, from_address, to_address, hold_id, intent_hash, status, approved_by, created_at, updated_at)
+	SELECT gen_random_uuid(), 'refund', f.id, f.network, f.asset, f.amount, f.wallet_id, w.address, f.address, f.hold_id, repeat('0', 64), 'approved', 'test', now(), now()
+	FROM refunds f JOIN wallets w ON w.id = f.wallet_id WHERE f.id = '`
+
+// sends carries out a refund as the service's own role does, in one transaction.
+func (x *sale) sends(t *testing.T, r exchange.Refund) error {
+	t.Helper()
+	tx, err := x.app(t).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
 	}
-	wantRefusal := func(err error, because string) {
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	if _, err := tx.ExecContext(t.Context(), `UPDATE refunds SET status = 'processing' WHERE id = $1`, r.ID); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(t.Context(), sendRefund+r.ID.String()+`'`); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// The service's own role can't send a refund that the rules don't allow yet.
+func TestDatabaseGuardsTheSendingOfRefunds(t *testing.T) {
+	t.Parallel()
+	x := taken(t)
+	x.says(t)
+	x.refuses(t, true)
+	r := x.opensRefund(t)
+	wantRefusal := func(because string) {
 		t.Helper()
-		if err == nil || !strings.Contains(err.Error(), because) {
+		if err := x.sends(t, r); err == nil || !strings.Contains(err.Error(), because) {
 			t.Errorf("got %v, want a refusal because %q", err, because)
 		}
 	}
-	wantRefusal(try(), "a payout of its order may have paid")
+	wantRefusal("a payout of its order may have paid")
 	x.noCoolOff(t)
-	wantRefusal(try(), "too few officers approved")
+	wantRefusal("too few officers approved")
 	if err := exec(t, x, `INSERT INTO approvals (id, token_id, object_type, object_id, officer_id, action, digest, created_at)
 		SELECT gen_random_uuid(), gen_random_uuid(), 'refund', id, (SELECT id FROM users LIMIT 1), 'approve', digest, now() FROM refunds WHERE id = '`+r.ID.String()+`'`); err == nil {
 		t.Error("an approval without a token was taken")
 	}
 	x.agrees(t, r, agent(t, x.s))
-	if err := exec(t, x, send+r.ID.String()+`'`); err == nil {
+	if err := exec(t, x, sendRefund+r.ID.String()+`'`); err == nil {
 		t.Error("a refund that is pending was sent")
 	}
 	if err := exec(t, x, `UPDATE refunds SET status = 'completed', completed_at = now(), receipt = 'tx' WHERE id = '`+r.ID.String()+`'`); err == nil {
 		t.Error("a refund was completed without a payment")
 	}
-	if err := try(); err != nil {
+	if err := x.sends(t, r); err != nil {
 		t.Errorf("as it should be: %v", err)
 	}
 }

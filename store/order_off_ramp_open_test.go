@@ -156,111 +156,117 @@ func TestSalesAreRefused(t *testing.T) {
 // Sales are limited by the offer, the vendor, the provider, the pool and the customer's limits.
 func TestSalesHaveLimits(t *testing.T) {
 	t.Parallel()
-	ctx := t.Context()
-	open := func(s *store.Store, m storetest.Market, r exchange.OrderRequest) error {
-		_, err := s.OpenOffRamp(ctx, r, storetest.PrincipalOf(m.Customer))
-		return err
+	for name, c := range map[string]struct {
+		limits store.Limits
+		check  func(*testing.T, *store.Store, storetest.Market)
+	}{
+		"the operator":          {store.Limits{}, operatorLimits},
+		"the pool":              {store.Limits{}, poolIsLimited},
+		"the offer":             {store.Limits{}, offerIsLimited},
+		"the vendor":            {store.Limits{}, vendorMustBeActive},
+		"the customer":          {store.Limits{CustomerOrders: 2}, customerHasFewOrders},
+		"addresses of the pool": {store.Limits{CustomerOrders: 1}, customerTakesFewAddresses},
+		"its day":               {store.Limits{}, customerHasItsDay},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := storetest.Open(t, storetest.URL(t), store.Options{Limits: c.limits})
+			c.check(t, s, storetest.NewSellers(t, s))
+		})
 	}
-	t.Run("the operator", func(t *testing.T) {
-		t.Parallel()
-		s := storetest.New(t)
-		m := storetest.NewSellers(t, s)
-		storetest.Exec(t, s, `ALTER TABLE momo_terms DISABLE TRIGGER USER; INSERT INTO momo_terms (id, valid_from, min_prompt, max_prompt, min_payout, max_payout, payee_day, tariff, entered_at)
-			VALUES (gen_random_uuid(), now() - interval '1 minute', 1, 250000, 1000, 20000, 500000, '[{"up_to": "250000", "charge": "13"}]', now() - interval '2 minutes')`)
-		r := saleOf(t, m)
-		r.Crypto = usdt("7")
-		if err := open(s, m, r); blames(err) != "/crypto_amount out_of_range" {
-			t.Errorf("too little: %v", err)
-		}
-		r.Crypto = usdt("200")
-		if err := open(s, m, r); blames(err) != "/crypto_amount out_of_range" {
-			t.Errorf("too much: %v", err)
-		}
-		r.Crypto = usdt("10")
-		if err := open(s, m, r); err != nil {
-			t.Error(err)
-		}
-	})
-	t.Run("the pool", func(t *testing.T) {
-		t.Parallel()
-		s := storetest.New(t)
-		m := storetest.NewSellers(t, s)
-		for range 4 {
-			m.Sale(t, s, "10")
-		}
-		wantFault(t, open(s, m, saleOf(t, m)), exchange.CodeEscrowExhausted)
-		wantBooks(t, s)
-	})
-	t.Run("the offer", func(t *testing.T) {
-		t.Parallel()
-		s := storetest.New(t)
-		m := storetest.NewSellers(t, s)
-		m.Offer = storetest.BuyOffer(t, s, m.Vendor, exchange.Tron, "12")
-		r := saleOf(t, m)
-		r.Crypto = usdt("12.000001")
-		wantFault(t, open(s, m, r), exchange.CodeInsufficientOffer)
+}
+
+// opens asks for a sale in the customer's name.
+func opens(t *testing.T, s *store.Store, m storetest.Market, r exchange.OrderRequest) error {
+	t.Helper()
+	_, err := s.OpenOffRamp(t.Context(), r, storetest.PrincipalOf(m.Customer))
+	return err
+}
+
+func operatorLimits(t *testing.T, s *store.Store, m storetest.Market) {
+	storetest.Exec(t, s, `ALTER TABLE momo_terms DISABLE TRIGGER USER; INSERT INTO momo_terms (id, valid_from, min_prompt, max_prompt, min_payout, max_payout, payee_day, tariff, entered_at)
+		VALUES (gen_random_uuid(), now() - interval '1 minute', 1, 250000, 1000, 20000, 500000, '[{"up_to": "250000", "charge": "13"}]', now() - interval '2 minutes')`)
+	r := saleOf(t, m)
+	r.Crypto = usdt("7")
+	if err := opens(t, s, m, r); blames(err) != "/crypto_amount out_of_range" {
+		t.Errorf("too little: %v", err)
+	}
+	r.Crypto = usdt("200")
+	if err := opens(t, s, m, r); blames(err) != "/crypto_amount out_of_range" {
+		t.Errorf("too much: %v", err)
+	}
+	r.Crypto = usdt("10")
+	if err := opens(t, s, m, r); err != nil {
+		t.Error(err)
+	}
+}
+
+func poolIsLimited(t *testing.T, s *store.Store, m storetest.Market) {
+	for range 4 {
 		m.Sale(t, s, "10")
-		offer, err := s.Offer(ctx, store.Everything(), m.Offer.ID)
-		if err != nil || offer.Status != exchange.OfferExhausted {
-			t.Errorf("the offer is %s, %v", offer.Status, err)
-		}
-		wantFault(t, open(s, m, saleOf(t, m)), exchange.CodeInsufficientOffer)
-	})
-	t.Run("the vendor", func(t *testing.T) {
-		t.Parallel()
-		s := storetest.New(t)
-		m := storetest.NewSellers(t, s)
-		off := false
-		if _, err := s.UpdateUser(ctx, m.Vendor.ID, store.UserPatch{IsActive: &off}, storetest.By); err != nil {
-			t.Fatal(err)
-		}
-		wantFault(t, open(s, m, saleOf(t, m)), exchange.CodeStateConflict)
-	})
-	t.Run("the customer", func(t *testing.T) {
-		t.Parallel()
-		s := storetest.Open(t, storetest.URL(t), store.Options{Limits: store.Limits{CustomerOrders: 2}})
-		m := storetest.NewSellers(t, s)
-		m.Sale(t, s, "10")
-		last := m.Sale(t, s, "10")
-		wantFault(t, open(s, m, saleOf(t, m)), exchange.CodeLimitReached)
-		if _, err := s.CloseOffRamp(ctx, last.ID, exchange.DetailCancelled, storetest.PrincipalOf(m.Customer)); err != nil {
-			t.Fatal(err)
-		}
-		if err := open(s, m, saleOf(t, m)); err != nil {
-			t.Errorf("after one was cancelled: %v", err)
-		}
-	})
-	t.Run("addresses of the pool", func(t *testing.T) {
-		t.Parallel()
-		s := storetest.Open(t, storetest.URL(t), store.Options{Limits: store.Limits{CustomerOrders: 1}})
-		m := storetest.NewSellers(t, s)
-		storetest.EscrowPool(t, s, exchange.Tron, 4)
-		for range 5 {
-			o := m.Sale(t, s, "10")
-			if _, err := s.CloseOffRamp(ctx, o.ID, exchange.DetailCancelled, storetest.PrincipalOf(m.Customer)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		wantFault(t, open(s, m, saleOf(t, m)), exchange.CodeLimitReached)
-		m.Customer = storetest.User(t, s, exchange.RoleCustomer)
-		if err := open(s, m, saleOf(t, m)); err != nil {
-			t.Errorf("another customer: %v", err)
-		}
-	})
-	t.Run("its day", func(t *testing.T) {
-		t.Parallel()
-		s := storetest.New(t)
-		m := storetest.NewSellers(t, s)
-		storetest.Exec(t, s, `UPDATE role_limits SET per_day = 2000 WHERE role = 'customer'`)
+	}
+	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeEscrowExhausted)
+	wantBooks(t, s)
+}
+
+func offerIsLimited(t *testing.T, s *store.Store, m storetest.Market) {
+	m.Offer = storetest.BuyOffer(t, s, m.Vendor, exchange.Tron, "12")
+	r := saleOf(t, m)
+	r.Crypto = usdt("12.000001")
+	wantFault(t, opens(t, s, m, r), exchange.CodeInsufficientOffer)
+	m.Sale(t, s, "10")
+	offer, err := s.Offer(t.Context(), store.Everything(), m.Offer.ID)
+	if err != nil || offer.Status != exchange.OfferExhausted {
+		t.Errorf("the offer is %s, %v", offer.Status, err)
+	}
+	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeInsufficientOffer)
+}
+
+func vendorMustBeActive(t *testing.T, s *store.Store, m storetest.Market) {
+	off := false
+	if _, err := s.UpdateUser(t.Context(), m.Vendor.ID, store.UserPatch{IsActive: &off}, storetest.By); err != nil {
+		t.Fatal(err)
+	}
+	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeStateConflict)
+}
+
+func customerHasFewOrders(t *testing.T, s *store.Store, m storetest.Market) {
+	m.Sale(t, s, "10")
+	last := m.Sale(t, s, "10")
+	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeLimitReached)
+	if _, err := s.CloseOffRamp(t.Context(), last.ID, exchange.DetailCancelled, storetest.PrincipalOf(m.Customer)); err != nil {
+		t.Fatal(err)
+	}
+	if err := opens(t, s, m, saleOf(t, m)); err != nil {
+		t.Errorf("after one was cancelled: %v", err)
+	}
+}
+
+func customerTakesFewAddresses(t *testing.T, s *store.Store, m storetest.Market) {
+	storetest.EscrowPool(t, s, exchange.Tron, 4)
+	for range 5 {
 		o := m.Sale(t, s, "10")
-		wantFault(t, open(s, m, saleOf(t, m)), exchange.CodeLimitReached)
-		if _, err := s.CloseOffRamp(ctx, o.ID, exchange.DetailExpired, exchange.System("flow")); err != nil {
+		if _, err := s.CloseOffRamp(t.Context(), o.ID, exchange.DetailCancelled, storetest.PrincipalOf(m.Customer)); err != nil {
 			t.Fatal(err)
 		}
-		if err := open(s, m, saleOf(t, m)); err != nil {
-			t.Errorf("after it was given back: %v", err)
-		}
-	})
+	}
+	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeLimitReached)
+	m.Customer = storetest.User(t, s, exchange.RoleCustomer)
+	if err := opens(t, s, m, saleOf(t, m)); err != nil {
+		t.Errorf("another customer: %v", err)
+	}
+}
+
+func customerHasItsDay(t *testing.T, s *store.Store, m storetest.Market) {
+	storetest.Exec(t, s, `UPDATE role_limits SET per_day = 2000 WHERE role = 'customer'`)
+	o := m.Sale(t, s, "10")
+	wantFault(t, opens(t, s, m, saleOf(t, m)), exchange.CodeLimitReached)
+	if _, err := s.CloseOffRamp(t.Context(), o.ID, exchange.DetailExpired, exchange.System("flow")); err != nil {
+		t.Fatal(err)
+	}
+	if err := opens(t, s, m, saleOf(t, m)); err != nil {
+		t.Errorf("after it was given back: %v", err)
+	}
 }
 
 // Of two concurrent sales one gets an offer's last shillings, and nothing is promised twice.

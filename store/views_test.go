@@ -144,10 +144,7 @@ func TestOffersOpenCloseAndKeepTheirPromise(t *testing.T) {
 	if _, err := s.PatchOffer(ctx, v, created.ID, store.OfferPatch{Total: &total}, by); err != nil {
 		t.Fatal(err)
 	}
-	same := func(a, b exchange.Offer) bool {
-		return a.Version == b.Version && a.Status == b.Status && a.Available.Equal(b.Available)
-	}
-	twice(t, same, func() (exchange.Offer, error) { return s.PublishOffer(ctx, v, created.ID, by) })
+	twice(t, sameOffer, func() (exchange.Offer, error) { return s.PublishOffer(ctx, v, created.ID, by) })
 	wantBalance(t, s, balance, "1500", "1500")
 	_, err = s.PatchOffer(ctx, v, created.ID, store.OfferPatch{Total: &total}, by)
 	wantFault(t, err, exchange.CodeStateConflict)
@@ -175,7 +172,7 @@ func TestOffersOpenCloseAndKeepTheirPromise(t *testing.T) {
 	if err != nil || o.Price.Crypto.String() != "7.722007" {
 		t.Fatalf("bought %s, %v", o.Price.Crypto, err)
 	}
-	twice(t, same, func() (exchange.Offer, error) { return s.CloseOffer(ctx, v, created.ID, by) })
+	twice(t, sameOffer, func() (exchange.Offer, error) { return s.CloseOffer(ctx, v, created.ID, by) })
 	wantBalance(t, s, balance, "1500", "1007.722007")
 	if _, err := s.CloseOrder(ctx, o.ID, exchange.OrderCancelled, exchange.DetailCancelled, by); err != nil {
 		t.Fatal(err)
@@ -186,13 +183,24 @@ func TestOffersOpenCloseAndKeepTheirPromise(t *testing.T) {
 	}
 	_, err = s.Offer(ctx, store.Everything(), created.ID)
 	wantFault(t, err, exchange.CodeNotFound)
+	wantBooks(t, s)
+}
 
-	admin := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
-	staff := store.ViewOf(admin, exchange.ActSuspendOffers)
-	twice(t, same, func() (exchange.Offer, error) { return s.SuspendOffer(ctx, staff, m.Offer.ID, admin) })
-	_, err = s.CloseOffer(ctx, v, m.Offer.ID, by)
+func sameOffer(a, b exchange.Offer) bool {
+	return a.Version == b.Version && a.Status == b.Status && a.Available.Equal(b.Available)
+}
+
+// Staff suspend an offer, which its merchant can't close then, and end that.
+func TestOffersAreSuspended(t *testing.T) {
+	t.Parallel()
+	ctx, s := t.Context(), storetest.New(t)
+	m := storetest.NewMarket(t, s)
+	by, admin := storetest.PrincipalOf(m.Vendor), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
+	v, staff := store.ViewOf(by, exchange.ActWriteOffers), store.ViewOf(admin, exchange.ActSuspendOffers)
+	twice(t, sameOffer, func() (exchange.Offer, error) { return s.SuspendOffer(ctx, staff, m.Offer.ID, admin) })
+	_, err := s.CloseOffer(ctx, v, m.Offer.ID, by)
 	wantFault(t, err, exchange.CodeStateConflict)
-	twice(t, same, func() (exchange.Offer, error) { return s.UnsuspendOffer(ctx, staff, m.Offer.ID, admin) })
+	twice(t, sameOffer, func() (exchange.Offer, error) { return s.UnsuspendOffer(ctx, staff, m.Offer.ID, admin) })
 	resumed, err := s.ResumeOffer(ctx, v, m.Offer.ID, by)
 	if err != nil || resumed.Status != exchange.OfferActive {
 		t.Errorf("resumed %+v, %v", resumed, err)
