@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/temporal"
 
 	"kivuko/dev/client"
 	"kivuko/dev/stack"
