@@ -148,7 +148,7 @@ const (
 )
 
 // ReceiptNeedsSecond reports whether one officer's attestation of a payout's receipt is not enough: above the value
-// from which a bank payout needs two officers. The database refuses to settle the payout then. CodeInvalid for the receipt
+// from which a bank payout needs two officers, together with the payments of it that are booked. The database refuses to settle the payout then. CodeInvalid for the receipt
 // of a payment to us, and CodeConflict for one that two officers attested for another payout.
 func (s *Store) ReceiptNeedsSecond(ctx context.Context, of exchange.PayoutObject, receipt string) (bool, error) {
 	var row struct {

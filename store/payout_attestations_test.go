@@ -195,13 +195,19 @@ func TestReceiptOfASecondPaymentTakesTwo(t *testing.T) {
 // largeRefund is a refund of 1000 KES, above the value for one officer, with a payout of unknown outcome, and two officers.
 func largeRefund(t *testing.T) (s *store.Store, of exchange.PayoutObject, a exchange.PaymentAttempt, one, two exchange.Principal) {
 	t.Helper()
+	return refundBeside(t, "900")
+}
+
+// refundBeside is a refund of 1000 KES with a payout of unknown outcome, and two officers, beside the value for one of them.
+func refundBeside(t *testing.T, value string) (s *store.Store, of exchange.PayoutObject, a exchange.PaymentAttempt, one, two exchange.Principal) {
+	t.Helper()
 	s = storetest.New(t)
 	refund, _ := underpaid(t, s)
 	a, err := s.RecordSubmission(t.Context(), payout(t, s, refund).ID, exchange.Submission{State: exchange.Unknown})
 	if err != nil {
 		t.Fatal(err)
 	}
-	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = 900, two_above = 900 WHERE object_type = 'bank_payout'`)
+	storetest.Exec(t, s, `UPDATE approval_rules SET one_above = $1, two_above = $1 WHERE object_type = 'bank_payout'`, value)
 	one, two = storetest.PrincipalOf(storetest.User(t, s, exchange.RoleTreasury)), storetest.PrincipalOf(storetest.User(t, s, exchange.RoleAdmin))
 	return s, exchange.PayoutOfRefund(refund.ID), a, one, two
 }
@@ -251,6 +257,98 @@ func TestReceiptOfALargeRefundTakesTwo(t *testing.T) {
 			wantBooks(t, s)
 		})
 	}
+}
+
+// A second receipt of a refund counts with the payment that is booked, whoever proved that: one officer alone can't say
+// twice that a refund was paid which is just below the value for two. A receipt that is booked may be named again.
+func TestSecondReceiptOfARefundCountsWithTheFirst(t *testing.T) {
+	t.Parallel()
+	for name, proven := range map[string]bool{"resolved by the officer": false, "proven by the operator": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := t.Context()
+			s, of, first, one, two := refundBeside(t, "1999")
+			fail := func(a exchange.PaymentAttempt) {
+				t.Helper()
+				if _, err := s.RecordFailure(ctx, a.ID, exchange.Observation{State: exchange.SeenFailed, Code: "2040", Class: exchange.ClassPayee}); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := failRefund(t, s, of.ID, "2040"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			vouched := func(receipt string) exchange.Observation {
+				return exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: receipt}
+			}
+			fail(first)
+			booked := "UKL0000001"
+			if proven {
+				r, err := s.Refund(ctx, of.ID)
+				if err != nil {
+					t.Fatal(err)
+				}
+				obs := storetest.Paid(t, r.Amount)
+				booked = obs.Receipt
+				if _, err := completeRefund(t, s, of.ID, payout(t, s, r).ID, obs); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := s.SettlePayout(ctx, of, first.ID, vouched(booked), one); err != nil {
+				t.Fatal(err)
+			}
+			for receipt, want := range map[string]bool{booked: false, "UKL0000002": true} {
+				if second, err := s.ReceiptNeedsSecond(ctx, of, receipt); err != nil || second != want {
+					t.Errorf("the receipt %s needs a second officer: %t, %v", receipt, second, err)
+				}
+			}
+			again := func() error {
+				_, err := s.CompletePayout(ctx, of, first.ID, vouched("UKL0000002"))
+				return err
+			}
+			wantFault(t, again(), exchange.CodeForbidden)
+			c, err := s.ProposeReceipt(ctx, of, "UKL0000002", one)
+			if err == nil {
+				_, err = s.ConfirmChange(ctx, c.ID, "", two)
+			}
+			if err == nil {
+				err = again()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x, found, err := s.PaidTwiceBy(ctx, first.ID); err != nil || !found || x.Receipt != "UKL0000002" {
+				t.Errorf("the exception is %+v, %t, %v", x, found, err)
+			}
+			wantBooks(t, s)
+		})
+	}
+}
+
+// Past the code, a refund gets no other receipt after its first one, and an attempt that has not paid ends no refund.
+func TestReceiptOfARefundIsNotExchanged(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	s, of, a, one, two := largeRefund(t)
+	past := func(want, query string) {
+		t.Helper()
+		if _, err := storetest.Owner(t, s).ExecContext(ctx, query, of.ID); sqlState(err) != want {
+			t.Errorf("%s: %v", query, err)
+		}
+	}
+	past("KV002", `UPDATE refunds SET status = 'completed', receipt = 'UKL0000001', paid_by = '`+a.ID.String()+`', completed_at = now() WHERE id = $1`)
+	c, err := s.ProposeReceipt(ctx, of, "UKL0000001", one)
+	if err == nil {
+		_, err = s.ConfirmChange(ctx, c.ID, "", two)
+	}
+	if err == nil {
+		err = s.SettlePayout(ctx, of, a.ID, exchange.Observation{State: exchange.SeenSucceeded, Class: exchange.ClassVouched, Receipt: "UKL0000001"}, one)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, change := range []string{"receipt = 'UKL0000002'", "paid_by = NULL", "completed_at = now()"} {
+		past("KV002", `UPDATE refunds SET `+change+` WHERE id = $1`)
+	}
+	wantBooks(t, s)
 }
 
 // Two officers declare the payout of a refund unpaid, and another one can be made.

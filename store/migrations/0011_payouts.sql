@@ -147,8 +147,11 @@ CREATE TRIGGER refunds_payee BEFORE UPDATE ON refunds FOR EACH ROW WHEN (NEW.pay
 CREATE TRIGGER refunds_own_receipt BEFORE UPDATE ON refunds FOR EACH ROW WHEN (OLD.receipt = '' AND NEW.receipt <> '')
     EXECUTE FUNCTION check_refund_receipt();
 CREATE TRIGGER refunds_resolved BEFORE UPDATE ON refunds FOR EACH ROW
-    WHEN (NEW.rail = 'momo' AND OLD.status <> 'completed' AND NEW.status = 'completed' AND NEW.paid_by IS NULL)
+    WHEN (NEW.rail = 'momo' AND OLD.status <> 'completed' AND NEW.status = 'completed')
     EXECUTE FUNCTION check_resolved_refund();
+CREATE TRIGGER refunds_paid BEFORE UPDATE ON refunds FOR EACH ROW
+    WHEN (OLD.status = 'completed' AND (OLD.paid_by, OLD.receipt, OLD.completed_at) IS DISTINCT FROM (NEW.paid_by, NEW.receipt, NEW.completed_at))
+    EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER refunds_address_born BEFORE INSERT ON refunds FOR EACH ROW WHEN (NEW.address <> '') EXECUTE FUNCTION check_refund_address();
 CREATE TRIGGER refunds_address_given BEFORE UPDATE ON refunds FOR EACH ROW
     WHEN (NEW.address <> '' AND (OLD.address <> NEW.address OR OLD.addressed_by IS DISTINCT FROM NEW.addressed_by))
