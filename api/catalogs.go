@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/gofiber/fiber/v2"
@@ -208,7 +209,7 @@ func (k catalog[T]) patch(c *call) error {
 		return hideAbsence(err)
 	}
 	// The store changes only the version that was read.
-	if c.ifVersion != 0 && c.ifVersion != k.version(before) {
+	if len(c.ifVersions) > 0 && !slices.Contains(c.ifVersions, k.version(before)) {
 		return exchange.ChangedMeanwhile()
 	}
 	after, err := k.change(c.ctx, k.read(f, before, false), c.who)

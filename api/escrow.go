@@ -118,7 +118,7 @@ func (s *server) patchEscrow(c *call) error {
 	if err != nil {
 		return err
 	}
-	p := store.EscrowPatch{IfVersion: c.ifVersion}
+	p := store.EscrowPatch{IfVersions: c.ifVersions}
 	if status := exchange.EscrowStatus(f.oneOf("status", false, escrowSwitches...)); status != "" {
 		p.Status = &status
 	}
@@ -181,8 +181,8 @@ func (s *server) patchEscrowPolicy(c *call) error {
 	}
 	network := exchange.Network(f.oneOf("network", true, networkNames...))
 	p := store.EscrowPolicyPatch{
-		IfVersion: c.ifVersion,
-		KeepFree:  f.integer("keep_free", false, 0, exchange.MaxEscrowKept), Most: f.integer("most", false, 1, exchange.MaxEscrowPool),
+		IfVersions: c.ifVersions,
+		KeepFree:   f.integer("keep_free", false, 0, exchange.MaxEscrowKept), Most: f.integer("most", false, 1, exchange.MaxEscrowPool),
 	}
 	if seconds := f.integer("rest_seconds", false, int(exchange.MinEscrowRest/time.Second), int(exchange.MaxEscrowRest/time.Second)); seconds != nil {
 		rest := time.Duration(*seconds) * time.Second

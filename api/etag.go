@@ -1,6 +1,7 @@
 package api
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -81,14 +82,27 @@ func (c *call) tagged(version int64, body any) error {
 	return c.json(http.StatusOK, body)
 }
 
-// conditional runs a handler under the request's preconditions. If-Match of a PATCH is the version that the handler's
-// statement must find. If-None-Match of a read answers 304 when the object is the one that the caller has.
-func (s *server) conditional(c *call) error {
-	if c.route.method == patch {
-		c.ifVersion = versionIn(c.fc.Get(fiber.HeaderIfMatch))
+// expectations reads If-Match: the versions of which the statement of a PATCH must find one. Any other operation refuses the
+// header, because a caller who sends it relies on it. Public operations have no versions and ignore it.
+func (c *call) expectations() error {
+	given := c.fc.Request().Header.PeekAll(fiber.HeaderIfMatch)
+	switch {
+	case len(given) == 0, c.route.public:
+	case c.route.method == patch:
+		c.ifVersions = versionsIn(string(bytes.Join(given, []byte(","))))
+	default:
+		return exchange.Invalid(exchange.FieldError{
+			Pointer: "header/" + fiber.HeaderIfMatch, Code: "unknown_header", Message: "must be left out: only PATCH takes it",
+		})
 	}
+	return nil
+}
+
+// conditional runs a handler under the request's preconditions. If-None-Match of a read answers 304 when the object is the
+// one that the caller has.
+func (s *server) conditional(c *call) error {
 	err := c.route.handle(c)
-	if c.ifVersion != 0 && errors.Is(err, pg.ErrChangedMeanwhile) {
+	if len(c.ifVersions) > 0 && errors.Is(err, pg.ErrChangedMeanwhile) {
 		return exchange.ChangedMeanwhile()
 	}
 	if err != nil || c.fc.Response().StatusCode() != http.StatusOK || !c.route.single() && c.version == 0 {
@@ -114,12 +128,20 @@ func (c *call) tag() string {
 	return `"` + text + `"`
 }
 
-// versionIn returns the version in an If-Match, zero when any will do, or unknownVersion.
-func versionIn(tag string) int64 {
-	tag = strings.TrimSpace(tag)
-	if tag == "" || tag == "*" {
-		return 0
+// versionsIn returns the versions in an If-Match; none when any will do. A tag that is not ours is unknownVersion.
+func versionsIn(list string) []int64 {
+	if list = strings.TrimSpace(list); list == "" || list == "*" {
+		return nil
 	}
+	var versions []int64
+	for tag := range strings.SplitSeq(list, ",") {
+		versions = append(versions, versionIn(strings.TrimSpace(tag)))
+	}
+	return versions
+}
+
+// versionIn returns the version in a tag, or unknownVersion.
+func versionIn(tag string) int64 {
 	text, opened := strings.CutPrefix(tag, `"`)
 	text, closed := strings.CutSuffix(text, `"`)
 	text, _, versioned := strings.Cut(text, "-")

@@ -117,7 +117,7 @@ func TestEveryPatchTakesAVersion(t *testing.T) {
 		if now := read(); now.header.Get("ETag") != tag || string(now.body) != string(before.body) {
 			t.Errorf("%s: a refused change counted", name)
 		}
-		done := change(tag).want(http.StatusOK)
+		done := change(`"1000000-0", `+tag).want(http.StatusOK)
 		if after := read().header.Get("ETag"); after == tag || version(after) != version(done.header.Get("ETag")) {
 			t.Errorf("%s has the tag %s, then answers %s and shows %s", name, tag, done.header.Get("ETag"), after)
 		}
@@ -126,6 +126,41 @@ func TestEveryPatchTakesAVersion(t *testing.T) {
 	if len(changes) < 9 {
 		t.Errorf("only %d changes", len(changes))
 	}
+}
+
+// An operation that is no PATCH takes no If-Match, and says so: a caller who sends it relies on it.
+func TestOtherOperationsRefuseIfMatch(t *testing.T) {
+	w := newHarness(t)
+	for _, r := range bareRoutes() {
+		if r.method == patch || r.public {
+			continue
+		}
+		roles := exchange.Roles()
+		who := w.people[roles[slices.IndexFunc(roles, func(role exchange.Role) bool { return exchange.ScopeOf(role, r.action) != exchange.ScopeNone })]]
+		path := pathParameter.ReplaceAllString(r.path, newID().String())
+		for _, tag := range []string{`"1-0"`, "*", ""} {
+			w.doIn(t, r.method, path, nil, who.auth(), freshKey(), header("If-Match", tag)).blames("header/If-Match unknown_header")
+		}
+	}
+	w.do(get, "/api/v1/countries", nil, header("If-Match", `"1-0"`)).want(http.StatusOK)
+}
+
+// Several tags, in one header or in several, count if one of them is the object's.
+func TestIfMatchHasSeveralTags(t *testing.T) {
+	e := start(t)
+	admin, user := e.person(exchange.RoleAdmin), e.person(exchange.RoleUser)
+	path := "/api/v1/auth/users/" + user.ID.String()
+	change := func(options ...option) *reply {
+		return e.do(patch, path, map[string]any{"verified": true}, append(options, admin.auth())...)
+	}
+	more := func(tag string) option { return func(r *http.Request) { r.Header.Add("If-Match", tag) } }
+	change(more(`"3-0", "4-0"`)).refused(exchange.CodePrecondition)
+	change(more(`"3-0"`), more(`"4-0"`)).refused(exchange.CodePrecondition)
+	change(more("*"), more(`"4-0"`)).refused(exchange.CodePrecondition)
+	tag := func() string { return e.do(get, path, nil, admin.auth()).want(http.StatusOK).header.Get("ETag") }
+	change(more(`"3-0", `+tag()), more(`"4-0"`)).want(http.StatusOK)
+	change(more(`"3-0"`), more(tag())).want(http.StatusOK)
+	change(more("*")).want(http.StatusOK)
 }
 
 func version(tag string) string {

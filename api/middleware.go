@@ -19,15 +19,15 @@ import (
 
 // call is one request.
 type call struct {
-	fc        *fiber.Ctx
-	ctx       context.Context
-	route     *route
-	who       exchange.Principal
-	user      exchange.User
-	refused   error     // why the caller is not authenticated
-	version   int64     // of the object that is answered, where a PATCH can change it
-	ifVersion int64     // the version in If-Match that a PATCH expects; zero is any, unknownVersion matches none
-	objectID  uuid.UUID // the id of what a creating request creates; stable over retries with one key
+	fc         *fiber.Ctx
+	ctx        context.Context
+	route      *route
+	who        exchange.Principal
+	user       exchange.User
+	refused    error     // why the caller is not authenticated
+	version    int64     // of the object that is answered, where a PATCH can change it
+	ifVersions []int64   // the versions in If-Match, one of which a PATCH expects; none is any, unknownVersion matches none
+	objectID   uuid.UUID // the id of what a creating request creates; stable over retries with one key
 }
 
 // encode is the JSON of an answer. Unlike json.Marshal it leaves <, > and & as they are: no answer is part of a page.

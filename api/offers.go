@@ -158,7 +158,7 @@ func (s *server) patchOffer(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	p := store.OfferPatch{IfVersion: c.ifVersion}
+	p := store.OfferPatch{IfVersions: c.ifVersions}
 	in := func(m money.Amount) *money.Amount {
 		if !m.Positive() {
 			return nil

@@ -30,7 +30,7 @@ func (s *server) setRefundAddress(c *call) error {
 	if address, err = s.address(f, "refund_address", o.Network, address); err != nil {
 		return err
 	}
-	if o, err = s.Store.SetRefundAddress(c.ctx, c.view(), o.ID, address, c.ifVersion, c.who); err != nil {
+	if o, err = s.Store.SetRefundAddress(c.ctx, c.view(), o.ID, address, c.ifVersions, c.who); err != nil {
 		return hideAbsence(err)
 	}
 	// The address is stored: a flow that misses the signal polls for it.

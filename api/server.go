@@ -142,6 +142,9 @@ func (s *server) serve(fc *fiber.Ctx) error {
 	if len(fc.Request().Body()) > limit {
 		return fiber.NewError(http.StatusRequestEntityTooLarge)
 	}
+	if err := c.expectations(); err != nil {
+		return err
+	}
 	if c.route.key == keyNone {
 		return s.conditional(c)
 	}

@@ -131,7 +131,7 @@ func (s *server) patchLimits(c *call) error {
 	}
 	p := store.LimitPatch{
 		Roles: map[exchange.Role]exchange.SpendingLimits{}, Valuations: map[money.Asset]decimal.Decimal{},
-		Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{}, IfVersion: c.ifVersion,
+		Rules: map[exchange.ApprovalObject]exchange.ApprovalRule{}, IfVersions: c.ifVersions,
 	}
 	if in := f.object("roles", false); in != nil {
 		for _, role := range exchange.Roles() {

@@ -222,7 +222,7 @@ func (s *server) patchUser(c *call) error {
 	if err != nil {
 		return err
 	}
-	p := store.UserPatch{IsActive: f.boolean("is_active", false), Verified: f.boolean("verified", false), IfVersion: c.ifVersion}
+	p := store.UserPatch{IsActive: f.boolean("is_active", false), Verified: f.boolean("verified", false), IfVersions: c.ifVersions}
 	if in := f.object("limits", false); in != nil {
 		l := in.spendingLimits()
 		p.Limits = &l

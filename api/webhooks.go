@@ -222,7 +222,7 @@ func (s *server) patchWebhook(c *call) error {
 	if err != nil {
 		return err
 	}
-	p := store.WebhookPatch{IfVersion: c.ifVersion}
+	p := store.WebhookPatch{IfVersions: c.ifVersions}
 	if address := s.webhookURL(f, false); f.has("url") {
 		if address == "" {
 			f.fail("url", "required", "must not be empty")

@@ -65,7 +65,7 @@ func (x *sale) noCoolOff(t *testing.T) {
 func (x *sale) says(t *testing.T) {
 	t.Helper()
 	by := storetest.PrincipalOf(x.m.Customer)
-	if _, err := x.s.SetRefundAddress(t.Context(), store.Everything(), x.order.ID, homeOfCoins, 0, by); err != nil {
+	if _, err := x.s.SetRefundAddress(t.Context(), store.Everything(), x.order.ID, homeOfCoins, nil, by); err != nil {
 		t.Fatal(err)
 	}
 }

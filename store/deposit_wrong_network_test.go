@@ -280,7 +280,7 @@ func TestWrongNetworkIsRefunded(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), straying(t, exchange.Tron)
 	by := storetest.PrincipalOf(x.m.Customer)
-	if _, err := x.s.SetRefundAddress(ctx, store.Everything(), x.order.ID, homeOfCoins, 0, by); err != nil {
+	if _, err := x.s.SetRefundAddress(ctx, store.Everything(), x.order.ID, homeOfCoins, nil, by); err != nil {
 		t.Fatal(err)
 	}
 	d := x.comes(t, "first", usdt("10"))
@@ -343,7 +343,7 @@ func TestWrongNetworkIsRefundedToAGivenAddress(t *testing.T) {
 	t.Parallel()
 	ctx, x := t.Context(), straying(t, exchange.Tron)
 	by := storetest.PrincipalOf(x.m.Customer)
-	if _, err := x.s.SetRefundAddress(ctx, store.Everything(), x.order.ID, homeOfCoins, 0, by); err != nil {
+	if _, err := x.s.SetRefundAddress(ctx, store.Everything(), x.order.ID, homeOfCoins, nil, by); err != nil {
 		t.Fatal(err)
 	}
 	d, one := x.comes(t, "first", usdt("10")), agent(t, x.s)

@@ -92,10 +92,10 @@ func (s *Store) fillBalances(ctx context.Context, all []exchange.EscrowAddress) 
 
 // EscrowPatch changes an address of the pool; nil leaves a field as it is. Reason is why it is disabled.
 type EscrowPatch struct {
-	Status    *exchange.EscrowStatus
-	Label     *string
-	Reason    *string
-	IfVersion int64 // the expected version; zero is any
+	Status     *exchange.EscrowStatus
+	Label      *string
+	Reason     *string
+	IfVersions []int64 // the expected versions; none is any
 }
 
 const lockEscrow = readEscrow + ` FOR NO KEY UPDATE OF a`
@@ -111,7 +111,7 @@ func (s *Store) ChangeEscrow(ctx context.Context, id uuid.UUID, p EscrowPatch, b
 		if err := t.Get(ctx, &before, lockEscrow, id); err != nil {
 			return err
 		}
-		if err := expect(p.IfVersion, before.Version); err != nil {
+		if err := expect(p.IfVersions, before.Version); err != nil {
 			return err
 		}
 		a := before
@@ -205,7 +205,7 @@ type EscrowPolicyPatch struct {
 	Most     *int
 	Rest     *time.Duration
 
-	IfVersion int64 // the expected sum of the versions of all policies; zero is any
+	IfVersions []int64 // the expected sums of the versions of all policies; none is any
 }
 
 // ChangeEscrowPolicy changes the policy of a network. It moves no money: resting addresses keep their rest time.
@@ -218,7 +218,7 @@ func (s *Store) ChangeEscrowPolicy(ctx context.Context, n exchange.Network, p Es
 		if all, err = versionOf(ctx, t, lockPolicies); err != nil {
 			return err
 		}
-		if err := expect(p.IfVersion, all); err != nil {
+		if err := expect(p.IfVersions, all); err != nil {
 			return err
 		}
 		before, err := t.lockedPolicy(ctx, n)

@@ -18,7 +18,7 @@ type LimitPatch struct {
 	Valuations map[money.Asset]decimal.Decimal
 	Rules      map[exchange.ApprovalObject]exchange.ApprovalRule
 
-	IfVersion int64 // the expected version; zero is any
+	IfVersions []int64 // the expected versions; none is any
 }
 
 func emptyPatch() LimitPatch {
@@ -86,7 +86,7 @@ func (s *Store) PatchLimits(ctx context.Context, p LimitPatch, by exchange.Princ
 		if err != nil {
 			return err
 		}
-		if err := expect(p.IfVersion, stored); err != nil {
+		if err := expect(p.IfVersions, stored); err != nil {
 			return err
 		}
 		tighter, looser := p.split(now)

@@ -19,7 +19,7 @@ type OfferPatch struct {
 	MaxOrder    *money.Amount
 	Description *string
 	Total       *money.Amount // only for drafts
-	IfVersion   int64         // the expected version; zero is any
+	IfVersions  []int64       // the expected versions; none is any
 }
 
 // moveOffer changes an offer's status under the guard of its state machine. A null hold keeps the offer's own.
@@ -193,11 +193,10 @@ func (s *Store) PatchOffer(ctx context.Context, v View, id uuid.UUID, patch Offe
 		if err := o.Validate(); err != nil {
 			return before, none, err
 		}
-		expected := o.Version
-		if patch.IfVersion != 0 {
-			expected = patch.IfVersion
+		if err := expect(patch.IfVersions, o.Version); err != nil {
+			return before, none, err
 		}
-		n, err := t.Exec(ctx, patchOffer, id, o.Rate, o.MinOrder.Decimal(), o.MaxOrder.Decimal(), o.Description, o.Total.Decimal(), t.s.now(), expected)
+		n, err := t.Exec(ctx, patchOffer, id, o.Rate, o.MinOrder.Decimal(), o.MaxOrder.Decimal(), o.Description, o.Total.Decimal(), t.s.now(), o.Version)
 		if err != nil {
 			return before, none, err
 		}

@@ -187,9 +187,9 @@ func (t unitTx) countMore(ctx context.Context, before, o exchange.Order) error {
 }
 
 // SetRefundAddress sets the refund address of a sale's crypto, once. CodeForbidden for a merchant on a customer's sale
-// to it. A version of the order is expected unless it is zero. The same address again changes nothing; another one is CodeStateConflict. CodeInvalid for an address from
-// which the crypto could not be recovered.
-func (s *Store) SetRefundAddress(ctx context.Context, v View, id uuid.UUID, address string, ifVersion int64, by exchange.Principal) (exchange.Order, error) {
+// to it. One of the versions of the order is expected if there are any. The same address again changes nothing; another one
+// is CodeStateConflict. CodeInvalid for an address from which the crypto could not be recovered.
+func (s *Store) SetRefundAddress(ctx context.Context, v View, id uuid.UUID, address string, ifVersions []int64, by exchange.Principal) (exchange.Order, error) {
 	seen, err := s.Order(ctx, v, id)
 	if err != nil {
 		return seen, err
@@ -200,7 +200,7 @@ func (s *Store) SetRefundAddress(ctx context.Context, v View, id uuid.UUID, addr
 		if err != nil {
 			return before, none, err
 		}
-		if err := expect(ifVersion, before.Version); err != nil {
+		if err := expect(ifVersions, before.Version); err != nil {
 			return before, none, err
 		}
 		if !before.OffRamp() {

@@ -362,23 +362,23 @@ func TestRefundAddressIsSaidOnce(t *testing.T) {
 	by := storetest.PrincipalOf(m.Customer)
 	view := store.ViewOf(by, exchange.ActCancelOrders)
 	gas := storetest.GasWallet(t, s, exchange.Tron)
-	_, err := s.SetRefundAddress(ctx, view, o.ID, gas.Address, 0, by)
+	_, err := s.SetRefundAddress(ctx, view, o.ID, gas.Address, nil, by)
 	if blames(err) != "/refund_address own_wallet" {
 		t.Errorf("the house's wallet: %v", err)
 	}
 	stranger := storetest.PrincipalOf(storetest.User(t, s, exchange.RoleCustomer))
-	_, err = s.SetRefundAddress(ctx, store.ViewOf(stranger, exchange.ActCancelOrders), o.ID, m.CustomerWallet.Address, 0, stranger)
+	_, err = s.SetRefundAddress(ctx, store.ViewOf(stranger, exchange.ActCancelOrders), o.ID, m.CustomerWallet.Address, nil, stranger)
 	wantFault(t, err, exchange.CodeNotFound)
 	said := twice(t, sameOrder, func() (exchange.Order, error) {
-		return s.SetRefundAddress(ctx, view, o.ID, m.CustomerWallet.Address, 0, by)
+		return s.SetRefundAddress(ctx, view, o.ID, m.CustomerWallet.Address, nil, by)
 	})
 	if said.RefundAddress != m.CustomerWallet.Address {
 		t.Errorf("it is %q", said.RefundAddress)
 	}
-	_, err = s.SetRefundAddress(ctx, view, o.ID, "TAnotherAddressOfTheSame000000000", 0, by)
+	_, err = s.SetRefundAddress(ctx, view, o.ID, "TAnotherAddressOfTheSame000000000", nil, by)
 	wantFault(t, err, exchange.CodeStateConflict)
 	bought := storetest.NewMarket(t, s)
-	_, err = s.SetRefundAddress(ctx, store.Everything(), bought.Order(t, s, "10").ID, m.CustomerWallet.Address, 0, by)
+	_, err = s.SetRefundAddress(ctx, store.Everything(), bought.Order(t, s, "10").ID, m.CustomerWallet.Address, nil, by)
 	wantFault(t, err, exchange.CodeStateConflict)
 }
 

@@ -25,7 +25,7 @@ type UserPatch struct {
 	Verified *bool
 	Limits   *exchange.SpendingLimits // replaces the user's own limits; absent ones fall back to the role's
 
-	IfVersion int64 // the expected version; zero is any
+	IfVersions []int64 // the expected versions; none is any
 }
 
 const userColumns = `id, email, phone_number, first_name, last_name, role, vendor_id, is_active, verified_at, created_at, updated_at, version`
@@ -294,7 +294,7 @@ func (s *Store) UpdateUser(ctx context.Context, id uuid.UUID, patch UserPatch, b
 		if err != nil {
 			return err
 		}
-		if err := expect(patch.IfVersion, stored); err != nil {
+		if err := expect(patch.IfVersions, stored); err != nil {
 			return err
 		}
 		want, err := patch.apply(before, t.s.now())

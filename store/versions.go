@@ -2,16 +2,17 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/google/uuid"
 
 	"kivuko/exchange"
 )
 
-// expect refuses a change whose expected version is not the stored one. The caller has locked the object. Zero expects
-// any version.
-func expect(expected, stored int64) error {
-	if expected != 0 && expected != stored {
+// expect refuses a change whose expected versions don't have the stored one. The caller has locked the object. Without
+// versions, any is expected.
+func expect(expected []int64, stored int64) error {
+	if len(expected) > 0 && !slices.Contains(expected, stored) {
 		return exchange.ChangedMeanwhile()
 	}
 	return nil

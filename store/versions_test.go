@@ -29,14 +29,14 @@ func TestOneOfManyChangesToOneVersionCounts(t *testing.T) {
 			func() (int64, error) { return s.UserVersion(ctx, user.ID) },
 			func(n int, version int64) error {
 				l := least(n)
-				_, err := s.UpdateUser(ctx, user.ID, store.UserPatch{Limits: &l, IfVersion: version}, admin)
+				_, err := s.UpdateUser(ctx, user.ID, store.UserPatch{Limits: &l, IfVersions: []int64{version}}, admin)
 				return err
 			},
 		},
 		"limits": {
 			func() (int64, error) { return s.HouseLimitsVersion(ctx) },
 			func(n int, version int64) error {
-				_, err := s.PatchLimits(ctx, store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{exchange.RoleUser: least(n)}, IfVersion: version}, admin)
+				_, err := s.PatchLimits(ctx, store.LimitPatch{Roles: map[exchange.Role]exchange.SpendingLimits{exchange.RoleUser: least(n)}, IfVersions: []int64{version}}, admin)
 				return err
 			},
 		},
@@ -50,7 +50,7 @@ func TestOneOfManyChangesToOneVersionCounts(t *testing.T) {
 				return sum, err
 			},
 			func(n int, version int64) error {
-				_, _, err := s.ChangeEscrowPolicy(ctx, exchange.Networks()[n%3], store.EscrowPolicyPatch{KeepFree: &n, IfVersion: version}, admin)
+				_, _, err := s.ChangeEscrowPolicy(ctx, exchange.Networks()[n%3], store.EscrowPolicyPatch{KeepFree: &n, IfVersions: []int64{version}}, admin)
 				return err
 			},
 		},

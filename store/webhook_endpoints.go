@@ -133,7 +133,7 @@ type WebhookPatch struct {
 	Description *string
 	EventTypes  *[]string
 	Active      *bool
-	IfVersion   int64 // the expected version; zero is any
+	IfVersions  []int64 // the expected versions; none is any
 }
 
 // changeWebhook locks an endpoint of a view, changes it and records the change under a name.
@@ -180,7 +180,7 @@ func foreign(e exchange.WebhookEndpoint, v View) bool {
 // events. A disabled endpoint misses all events until it is active again.
 func (s *Store) PatchWebhook(ctx context.Context, v View, id uuid.UUID, p WebhookPatch, by exchange.Principal) (exchange.WebhookEndpoint, error) {
 	return s.changeWebhook(ctx, v, id, "updated", by, func(t unitTx, e *exchange.WebhookEndpoint) error {
-		if err := expect(p.IfVersion, e.Version); err != nil {
+		if err := expect(p.IfVersions, e.Version); err != nil {
 			return err
 		}
 		if p.URL != nil && *p.URL != e.URL {
