@@ -35,7 +35,7 @@ func (t unitTx) setAside(ctx context.Context, a alarm) error {
 	}
 	m := a.movement
 	payload := map[string]any{
-		"tx_id": clip(m.TxID, 500), "index": m.Index, "from": clip(m.From, 500), "to": clip(m.To, 500), "asset": m.Amount.Asset(),
+		"tx_hash": clip(m.TxID, 500), "index": m.Index, "from": clip(m.From, 500), "to": clip(m.To, 500), "asset": m.Amount.Asset(),
 		"amount": m.Amount.Decimal().String(), "block": a.block.Number, "block_id": a.block.ID,
 	}
 	if a.payment != uuid.Nil {

@@ -146,7 +146,7 @@ func (s *Store) SaveColdDraft(ctx context.Context, d exchange.ColdDraft, by exch
 		owner, vendor := object.parties()
 		return d, none, t.record(ctx, auditEvent{
 			by: by, object: "chain_payment", id: p.ID, name: "chain_payment.handed_out", owner: owner, vendor: vendor,
-			after: map[string]any{"id": p.ID, "draft_id": d.ID, "tx_id": d.TxID, "nonce": d.Nonce, "closes_at": d.ClosesAt},
+			after: map[string]any{"id": p.ID, "draft_id": d.ID, "tx_hash": d.TxID, "nonce": d.Nonce, "closes_at": d.ClosesAt},
 		})
 	})
 }

@@ -57,7 +57,7 @@ func (t unitTx) recordDraft(ctx context.Context, object paymentObject, d exchang
 	owner, vendor := object.parties()
 	return t.record(ctx, auditEvent{
 		by: by, object: "chain_payment", id: d.PaymentID, name: "chain_payment." + name, owner: owner, vendor: vendor,
-		after: map[string]any{"id": d.PaymentID, "draft_id": d.ID, "tx_id": d.TxID, "nonce": d.Nonce, "nonce_account": d.NonceAccount},
+		after: map[string]any{"id": d.PaymentID, "draft_id": d.ID, "tx_hash": d.TxID, "nonce": d.Nonce, "nonce_account": d.NonceAccount},
 	})
 }
 

@@ -16,7 +16,7 @@ const paymentColumns = `p.id, p.purpose, p.object_id, p.n, p.network, p.amount||
 func paymentSnapshot(p exchange.ChainPayment) map[string]any {
 	return map[string]any{
 		"id": p.ID, "purpose": p.Purpose, "object_id": p.ObjectID, "network": p.Network, "asset": p.Amount.Asset(), "amount": p.Amount.String(),
-		"from_address": p.FromAddress, "to_address": p.ToAddress, "status": p.Status, "detail": p.Detail, "tx_id": p.TxID, "block": p.Block,
+		"from_address": p.FromAddress, "to_address": p.ToAddress, "status": p.Status, "detail": p.Detail, "tx_hash": p.TxID, "block": p.Block,
 		"fee": p.Fee.String(), "approved_by": p.ApprovedBy, "version": p.Version,
 	}
 }

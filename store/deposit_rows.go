@@ -20,7 +20,7 @@ const depositColumns = `id, network, tx_id, event_index AS index, from_address A
 
 func depositSnapshot(d exchange.ChainDeposit) map[string]any {
 	return map[string]any{
-		"id": d.ID, "network": d.Network, "tx_id": d.TxID, "index": d.Index, "from_address": d.From, "to_address": d.To,
+		"id": d.ID, "network": d.Network, "tx_hash": d.TxID, "index": d.Index, "from_address": d.From, "to_address": d.To,
 		"asset": d.Amount.Asset(), "amount": d.Amount.String(), "wallet_id": nullID(d.WalletID), "kind": d.Kind, "status": d.Status,
 		"block": d.Block, "block_id": d.BlockID, "version": d.Version,
 	}

@@ -99,7 +99,7 @@ func quoteSnapshot(q exchange.FXQuote) map[string]any {
 	return map[string]any{
 		"id": q.ID, "purpose": q.Terms.Purpose, "offer_type": q.Terms.Side.OfferType(), "asset": q.Terms.Amount.Asset(), "amount": q.Terms.Amount.String(),
 		"fiat_currency": q.Price.Fiat.Asset(), "fiat_amount": q.Price.Fiat.String(), "rate": q.Price.Rate.String(), "fee": q.Price.Fee.String(),
-		"fx_rate_id": q.Terms.Rate.ID, "pricing_profile_id": nullID(q.Terms.Profile.ID), "fee_profile_id": nullID(q.Terms.Profile.ID), "hash": q.Hash, "status": q.Status, "expires_at": q.ExpiresAt,
+		"fx_rate_id": q.Terms.Rate.ID, "pricing_profile_id": nullID(q.Terms.Profile.ID), "hash": q.Hash, "status": q.Status, "expires_at": q.ExpiresAt,
 		"object_type": q.ObjectType, "object_id": nullID(q.ObjectID), "superseded_by": nullID(q.SupersededBy), "version": q.Version,
 	}
 }
