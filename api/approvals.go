@@ -92,6 +92,12 @@ func (s *server) signalTicket(c *call, object exchange.ApprovalObject, id uuid.U
 	return k, token, nil
 }
 
+// The decisions that a token may be for.
+var (
+	approvalObjects = []string{string(exchange.ApproveTransfer), string(exchange.ApproveRefund)}
+	approvalActions = []string{string(exchange.Approve), string(exchange.Reject)}
+)
+
 // tokenWire is the only response that shows the token: it is not stored.
 type tokenWire struct {
 	ID         uuid.UUID `json:"token_id"`
@@ -114,9 +120,9 @@ func (s *server) issueToken(c *call) error {
 	if err != nil {
 		return err
 	}
-	object := exchange.ApprovalObject(f.oneOf("object_type", true, string(exchange.ApproveTransfer), string(exchange.ApproveRefund)))
+	object := exchange.ApprovalObject(f.oneOf("object_type", true, approvalObjects...))
 	id := f.id("object_id", true)
-	action := exchange.ApprovalAction(f.oneOf("action", true, string(exchange.Approve), string(exchange.Reject)))
+	action := exchange.ApprovalAction(f.oneOf("action", true, approvalActions...))
 	digest, pin := f.line("digest", true, digestLength), f.secret("pin", true)
 	note := f.line("note", false, maxNoteLength)
 	f.decimalText("amount", true)

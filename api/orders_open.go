@@ -58,6 +58,8 @@ func (s *server) openOrder(c *call) error {
 	return c.json(http.StatusCreated, orderWire(order, c.who))
 }
 
+var paymentMethods = []string{exchange.PaymentMethodMomo, exchange.PaymentMethodBank}
+
 // orderDraft is a decoded request for an order.
 type orderDraft struct {
 	kind        exchange.OrderKind
@@ -72,7 +74,7 @@ func (s *server) readOrder(c *call, f *form) (orderDraft, error) {
 	d := orderDraft{kind: readKind(f)}
 	d.request = exchange.OrderRequest{
 		ID: c.objectID, CustomerID: c.who.UserID, Type: d.kind.Type, Subtype: d.kind.Subtype, OfferID: f.id("offer_id", false),
-		ExpectedRate: f.rate("expected_rate", false), PayoutMethod: f.oneOf("payment_method", false, exchange.PaymentMethodMomo, exchange.PaymentMethodBank),
+		ExpectedRate: f.rate("expected_rate", false), PayoutMethod: f.oneOf("payment_method", false, paymentMethods...),
 		FundWalletID: f.id("wallet_id", false), QuoteID: f.quoteID(), ExpiresAt: s.now().UTC().Add(exchange.OrderLife),
 		Network: exchange.Network(f.oneOf("network", false, networkNames...)),
 	}

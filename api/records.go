@@ -223,21 +223,21 @@ type wireEntry struct {
 	ID         int64      `json:"id"`
 	Key        string     `json:"key"`
 	Kind       string     `json:"kind"`
-	ObjectType string     `json:"object_type"`
+	ObjectType *string    `json:"object_type"`
 	ObjectID   *uuid.UUID `json:"object_id"`
 	Lines      []wireLine `json:"lines"`
 	At         timestamp  `json:"at"`
 }
 
 func entryRecordWire(e store.EntryRecord) wireEntry {
-	return wireEntry{e.ID, e.Key, e.Kind, e.ObjectType, optID(e.ObjectID), each(e.Lines, lineWire), stamp(e.At)}
+	return wireEntry{e.ID, e.Key, e.Kind, optText(e.ObjectType), optID(e.ObjectID), each(e.Lines, lineWire), stamp(e.At)}
 }
 
 // listEntries filters by object, or by an account. Kind, owner and asset together identify an account.
 func (s *server) listEntries(c *call) error {
 	q := c.query()
 	size := q.size()
-	filter := store.EntryFilter{Before: q.position(), ObjectType: q.text("object_type", false), ObjectID: q.id("object_id")}
+	filter := store.EntryFilter{Before: q.position(), ObjectType: q.oneOf("object_type", exchange.EventObjects()...), ObjectID: q.id("object_id")}
 	ref := exchange.AccountRef{
 		Kind: exchange.AccountKind(q.oneOf("kind", accountKinds...)), Owner: q.id("owner_id"), Asset: money.Asset(q.oneOf("asset", assetNames()...)),
 	}

@@ -209,7 +209,7 @@ func (s *seeder) float(ctx context.Context) error {
 	for kind, text := range map[exchange.AccountKind]string{exchange.AccMomoPayout: payoutFloat, exchange.AccMomoCollection: collected} {
 		kes := money.Must(money.KES, text)
 		err := s.store.Post(ctx, exchange.Posting{Entries: []exchange.Entry{{
-			Key: "opening:" + string(kind), Kind: "float.opening", ObjectType: "house", ObjectID: uuid.Nil,
+			Key: "opening:" + string(kind), Kind: "float.opening",
 			Lines: exchange.Lines(
 				exchange.Debit(exchange.House(kind, money.KES), kes),
 				exchange.Credit(exchange.House(exchange.AccCapital, money.KES), kes)),
