@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -253,7 +254,8 @@ func payloadType(f exchange.EventField) (kind, more string) {
 	case exchange.EventText:
 	}
 	if len(f.Words) > 0 {
-		return "string", ", enum: [" + strings.Join(f.Words, ", ") + "]"
+		words := each(f.Words, func(w string) string { return cmp.Or(w, "''") })
+		return "string", ", enum: [" + strings.Join(words, ", ") + "]"
 	}
 	return "string", ""
 }

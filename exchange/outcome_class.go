@@ -41,3 +41,11 @@ const (
 	ClassTrial    OutcomeClass = "trial"     // another payout is on trial, after our credential was refused
 	ClassPayeeDay OutcomeClass = "payee_day" // the payee has reached the operator's daily limit
 )
+
+// OutcomeClasses lists the classes that are stored with an attempt. The first is that of an attempt without a class.
+func OutcomeClasses() []OutcomeClass {
+	return []OutcomeClass{
+		"", ClassPayee, ClassPayeeLimit, ClassFloat, ClassBusy, ClassConfig, ClassCredential, ClassAccount, ClassDenied, ClassDeclared, ClassVouched,
+		ClassDeclined, ClassPayer, ClassUnanswered,
+	}
+}

@@ -19,7 +19,7 @@ func attemptSnapshot(a exchange.PaymentAttempt) map[string]any {
 	return map[string]any{
 		"id": a.ID, "direction": a.Direction, "order_id": a.OrderID, "refund_id": nullID(a.RefundID), "provider": a.Provider,
 		"status": a.Status, "amount": a.Amount.String(), "currency": a.Amount.Asset(), "phone_number": a.Phone.String(),
-		"result_code": a.ResultCode, "receipt": a.Receipt, "moved": a.Moved.String(), "version": a.Version,
+		"result_code": a.ResultCode, "result_class": a.ResultClass, "receipt": a.Receipt, "moved": a.Moved.String(), "version": a.Version,
 	}
 }
 
