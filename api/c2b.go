@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	c2bStatuses = []string{string(exchange.C2BUnmatched), string(exchange.C2BMatched)}
+	c2bStatuses = each(exchange.C2BMachine.States(), func(s exchange.C2BStatus) string { return string(s) })
 	c2bDetails  = []string{exchange.WaitNothing, exchange.WaitOperator, "statement", "source"}
 	phoneHash   = regexp.MustCompile(`^[0-9a-f]{64}$`)
 )

@@ -68,8 +68,8 @@ type wireWebhook struct {
 
 // The values that filters accept.
 var (
-	webhookStatuses  = []string{"active", "disabled"}
-	deliveryStatuses = []string{"pending", "delivered", "failed"}
+	webhookStatuses  = each(exchange.WebhookMachine.States(), func(s exchange.WebhookStatus) string { return string(s) })
+	deliveryStatuses = each(exchange.WebhookDeliveryMachine.States(), func(s exchange.WebhookDeliveryStatus) string { return string(s) })
 )
 
 func webhookWire(e exchange.WebhookEndpoint) wireWebhook {

@@ -17,6 +17,15 @@ const (
 	C2BMatched   C2BStatus = "matched"
 )
 
+// C2BMachine governs payments to our number.
+var C2BMachine = Machine[C2BStatus]{
+	Name: "c2b_payment", Initial: C2BUnmatched,
+	Transitions: []Transition[C2BStatus]{
+		{C2BUnmatched, C2BMatched, ByFlow, "two sources prove that it pays an order, and it is no payment exception"},
+	},
+	Final: []C2BStatus{C2BMatched},
+}
+
 // C2BPayment is a payment to our number. It is stored once by its receipt, whichever channels reported it: a prompt's
 // result, the operator's notice, or its statement.
 type C2BPayment struct {

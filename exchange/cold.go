@@ -39,6 +39,20 @@ const (
 	ColdLapsed ColdDraftStatus = "lapsed"
 )
 
+// ColdDraftMachine governs transactions that were handed out. One that expires by its number may still be imported after it lapsed, as
+// long as no other one is open; one of a nonce account never again.
+var ColdDraftMachine = Machine[ColdDraftStatus]{
+	Name: "cold_draft", Initial: ColdOpen,
+	Transitions: []Transition[ColdDraftStatus]{
+		{ColdOpen, ColdSigned, ByOperator, "its signed form is imported"},
+		{ColdOpen, ColdClosing, ByOperator, "it is withdrawn, and its nonce account is being advanced"},
+		{ColdOpen, ColdLapsed, ByFlow, "it can't be included any more, or one with the same number replaced it"},
+		{ColdClosing, ColdLapsed, ByFlow, "its nonce account was advanced"},
+		{ColdLapsed, ColdSigned, ByOperator, "its signed form is imported after all, and no other one is open"},
+	},
+	Final: []ColdDraftStatus{ColdSigned},
+}
+
 // ColdDraft is an unsigned transaction of a cold wallet. While one is open its payment gets no other transaction, because
 // both could be signed and sent.
 type ColdDraft struct {

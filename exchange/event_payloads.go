@@ -61,7 +61,7 @@ func eventWords(object, field string) []string {
 	case "offer status":
 		return texts(OfferMachine.States())
 	case "webhook_endpoint status":
-		return texts([]WebhookStatus{WebhookActive, WebhookDisabled})
+		return texts(WebhookMachine.States())
 	case "order status_detail":
 		return OrderDetails()
 	case "transfer status_detail":

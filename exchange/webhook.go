@@ -73,6 +73,16 @@ const (
 	WebhookDisabled WebhookStatus = "disabled"
 )
 
+// WebhookMachine governs webhook endpoints. A deleted one is disabled.
+var WebhookMachine = Machine[WebhookStatus]{
+	Name: "webhook_endpoint", Initial: WebhookActive,
+	Transitions: []Transition[WebhookStatus]{
+		{WebhookActive, WebhookDisabled, ByOwner, "the owner switches it off or deletes it"},
+		{WebhookActive, WebhookDisabled, ByFlow, "it answered 410, every attempt failed for too long, or its owner may not read its events any more"},
+		{WebhookDisabled, WebhookActive, ByOwner, "the owner switches it on"},
+	},
+}
+
 // Why an endpoint is disabled.
 const (
 	WebhookByPerson      = "by_person"
@@ -120,6 +130,17 @@ const (
 	WebhookDelivered WebhookDeliveryStatus = "delivered"
 	WebhookFailed    WebhookDeliveryStatus = "failed"
 )
+
+// WebhookDeliveryMachine governs deliveries. An ended one can be replayed, so none is final.
+var WebhookDeliveryMachine = Machine[WebhookDeliveryStatus]{
+	Name: "webhook_delivery", Initial: WebhookPending,
+	Transitions: []Transition[WebhookDeliveryStatus]{
+		{WebhookPending, WebhookDelivered, ByFlow, "the receiver acknowledged it"},
+		{WebhookPending, WebhookFailed, ByFlow, "every attempt failed, it is too large, or its endpoint takes no events any more"},
+		{WebhookDelivered, WebhookPending, ByOwner, "replayed"},
+		{WebhookFailed, WebhookPending, ByOwner, "replayed"},
+	},
+}
 
 // Why a delivery failed for good.
 const (

@@ -63,14 +63,14 @@ func (t unitTx) noteC2B(ctx context.Context, o exchange.Observation) (born bool,
 	return len(rows) == 1 && rows[0], err
 }
 
+const insertC2B = `
+INSERT INTO c2b_payments (id, receipt, status, asset, amount, reference, party_hash, paid_at, created_at, updated_at)
+VALUES ($1, $2, 'unmatched', $3, $4, $5, $6, $7, $8, $8) ON CONFLICT (receipt) DO NOTHING`
+
 // A payment that was set aside as an exception is no longer booked for an order: it would count twice.
 const claimC2B = `
-INSERT INTO c2b_payments AS old (id, receipt, status, asset, amount, reference, party_hash, paid_at, order_id, attempt_id, booked_at, created_at, updated_at)
-VALUES ($1, $2, 'matched', $3, $4, $5, $6, $7, $8, $9, $10, $10, $10)
-ON CONFLICT (receipt) DO UPDATE SET status = 'matched', order_id = excluded.order_id, attempt_id = excluded.attempt_id, booked_at = excluded.booked_at,
-    disputed = old.disputed OR old.amount <> excluded.amount, updated_at = excluded.updated_at
-WHERE old.exception_id IS NULL AND old.status = 'unmatched'
-RETURNING id`
+UPDATE c2b_payments SET status = 'matched', order_id = $2, attempt_id = $3, booked_at = $4, disputed = disputed OR amount <> $5, updated_at = $4
+WHERE receipt = $1 AND exception_id IS NULL AND status = 'unmatched'`
 
 // claim assigns the payment to the order that it is booked for. CodeConflict when it was set aside before.
 func (ar *arrival) claim(ctx context.Context) error {
@@ -83,9 +83,11 @@ func (ar *arrival) claim(ctx context.Context) error {
 		paid = ar.now
 	}
 	a := ar.out.Attempt
-	var claimed []uuid.UUID
-	err = ar.t.All(ctx, &claimed, claimC2B, id, ar.obs.Receipt, ar.money.Asset(), ar.money.Decimal(), a.Reference, partyOf(ar.obs), paid, a.OrderID, a.ID, ar.now)
-	if err == nil && len(claimed) == 0 {
+	if _, err := ar.t.Exec(ctx, insertC2B, id, ar.obs.Receipt, ar.money.Asset(), ar.money.Decimal(), a.Reference, partyOf(ar.obs), paid, ar.now); err != nil {
+		return err
+	}
+	n, err := ar.t.Exec(ctx, claimC2B, ar.obs.Receipt, a.OrderID, a.ID, ar.now, ar.money.Decimal())
+	if err == nil && n == 0 {
 		err = exchange.Errorf(exchange.CodeConflict, "No order waits for the payment. It is a payment exception, which an officer settles.")
 	}
 	return err

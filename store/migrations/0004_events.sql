@@ -66,7 +66,7 @@ CREATE TABLE webhook_endpoints (
     url           text        NOT NULL CHECK (char_length(url) BETWEEN 1 AND 500),
     description   text        NOT NULL CHECK (char_length(description) <= 200),
     event_types   text[]      NOT NULL CHECK (cardinality(event_types) <= 50),
-    status        text        NOT NULL CHECK (status IN ('active', 'disabled')),
+    status        text        NOT NULL,
     status_detail text        NOT NULL CHECK (status_detail IN ('', 'by_person', 'gone', 'failing', 'owner_inactive')),
     from_cursor   bigint      NOT NULL,
     failing_since timestamptz,
@@ -81,6 +81,7 @@ CREATE TABLE webhook_endpoints (
 );
 CREATE UNIQUE INDEX webhook_endpoints_url_key ON webhook_endpoints (owner_id, vendor_id, url) NULLS NOT DISTINCT WHERE deleted_at IS NULL;
 CREATE INDEX webhook_endpoints_vendor_idx ON webhook_endpoints (vendor_id, id) WHERE deleted_at IS NULL;
+CALL moves_by('webhook_endpoints', 'webhook_endpoint');
 
 -- Sealed secrets. The newest has no end; earlier ones end after their overlap.
 CREATE TABLE webhook_keys (
@@ -101,7 +102,7 @@ CREATE TABLE webhook_deliveries (
     event_cursor  bigint      NOT NULL REFERENCES events (cursor),
     object_type   text        NOT NULL,
     object_id     uuid        NOT NULL,
-    status        text        NOT NULL CHECK (status IN ('pending', 'delivered', 'failed')),
+    status        text        NOT NULL,
     status_detail text        NOT NULL CHECK (status_detail IN ('', 'exhausted', 'too_large', 'gone', 'endpoint_disabled', 'endpoint_deleted')),
     attempts      int         NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     tries         int         NOT NULL DEFAULT 0 CHECK (tries BETWEEN 0 AND attempts),
@@ -126,6 +127,7 @@ CREATE INDEX webhook_deliveries_new_idx ON webhook_deliveries (created_at) WHERE
 CREATE INDEX webhook_deliveries_overdue_idx ON webhook_deliveries (next_at) WHERE status = 'pending';
 CREATE INDEX webhook_deliveries_list_idx ON webhook_deliveries (endpoint_id, created_at DESC, id DESC);
 CREATE INDEX webhook_deliveries_ended_idx ON webhook_deliveries (updated_at) WHERE status <> 'pending';
+CALL moves_by('webhook_deliveries', 'webhook_delivery');
 
 -- How far the relay has read the event log. It moves with the deliveries, in one statement.
 CREATE TABLE webhook_relay (

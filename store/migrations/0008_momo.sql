@@ -166,7 +166,7 @@ CREATE TRIGGER exception_decisions_persons BEFORE INSERT ON exception_decisions 
 CREATE TABLE c2b_payments (
     id           uuid            PRIMARY KEY,
     receipt      text            NOT NULL CHECK (char_length(receipt) BETWEEN 1 AND 40),
-    status       text            NOT NULL CHECK (status IN ('unmatched', 'matched')),
+    status       text            NOT NULL,
     asset        asset           NOT NULL CHECK (asset = 'KES'),
     amount       positive_amount NOT NULL,
     reference    text            NOT NULL CHECK (char_length(reference) <= 60),
@@ -192,6 +192,7 @@ CREATE INDEX c2b_payments_order_idx ON c2b_payments (order_id) WHERE order_id IS
 CREATE INDEX c2b_payments_party_idx ON c2b_payments (party_hash, paid_at) WHERE party_hash <> '';
 CREATE INDEX c2b_payments_waiting_idx ON c2b_payments (paid_at) WHERE status = 'unmatched' AND exception_id IS NULL;
 CREATE INDEX c2b_payments_unlisted_idx ON c2b_payments (paid_at) WHERE listed_at IS NULL;
+CALL moves_by('c2b_payments', 'c2b_payment');
 CALL never_removed('c2b_payments');
 -- The first reported payment data are immutable, a payment keeps its order or exception, and no report is lost.
 CALL same_columns('c2b_payments', 'id, receipt, amount, paid_at, created_at');

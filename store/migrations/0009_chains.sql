@@ -197,7 +197,6 @@ CREATE TABLE cold_drafts (
     evidence   text         NOT NULL DEFAULT '' CHECK (char_length(evidence) <= 500), -- why it can never be included
     CONSTRAINT cold_drafts_life CHECK (closes_at > created_at AND (expires_at IS NULL OR expires_at < closes_at)),
     CONSTRAINT cold_drafts_signed CHECK ((status = 'signed') = (attempt_id IS NOT NULL)),
-    CONSTRAINT cold_drafts_status CHECK (status IN ('open', 'signed', 'closing', 'lapsed')),
     CONSTRAINT cold_drafts_durable CHECK ((nonce_account <> '') = (nonce_block > 0)
         AND (nonce_account = '' OR (network = 'solana' AND ref_block <> '' AND expires_at IS NULL AND nonce_wallet IS NULL))
         AND (nonce_account <> '' OR (part IS NULL AND status <> 'closing')))
@@ -205,6 +204,7 @@ CREATE TABLE cold_drafts (
 CREATE INDEX cold_drafts_payment_idx ON cold_drafts (payment_id, created_at DESC);
 CREATE UNIQUE INDEX cold_drafts_open_key ON cold_drafts (payment_id) WHERE status IN ('open', 'closing');
 CREATE UNIQUE INDEX cold_drafts_nonce_account_key ON cold_drafts (nonce_account) WHERE nonce_account <> '' AND status IN ('open', 'closing');
+CALL moves_by('cold_drafts', 'cold_draft');
 CALL never_removed('cold_drafts');
 CALL same_columns('cold_drafts',
     'nonce_account, nonce_block, id, payment_id, network, body, payload, tx_id, expires_at, nonce_wallet, nonce, ref_block, bid_tip,
