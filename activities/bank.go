@@ -54,14 +54,15 @@ func (b *Bank) LookAtBank(ctx context.Context, in BankInput) (BankStep, error) {
 		}
 		return BankStep{State: BankWaits}, nil
 	}
-	switch p.State() {
-	case exchange.BankDone:
+	switch p.Status {
+	case exchange.PayoutCompleted:
 		return BankStep{State: PayoutPaid}, nil
-	case exchange.BankRefused:
+	case exchange.PayoutRefused, exchange.PayoutCancelled:
 		return BankStep{State: PayoutRefused}, nil
-	case exchange.BankSecond:
+	case exchange.PayoutPending, exchange.PayoutProcessing:
+	}
+	if p.WaitsFor() == exchange.WaitBankSecond {
 		return BankStep{State: BankWaitsSecond}, nil
-	case exchange.BankWaiting:
 	}
 	return BankStep{State: BankWaits}, nil
 }

@@ -12,7 +12,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-var bankStates = []string{"waiting", "second", "done", "refused"}
+var bankStatuses = each(exchange.OrderPayoutMachine.States(), func(s exchange.PayoutStatus) string { return string(s) })
 
 func (s *server) bankRoutes() []route {
 	const auth = "/api/v1/auth"
@@ -46,6 +46,7 @@ type wireConfirmation struct {
 type wireBankPayout struct {
 	OrderID       uuid.UUID          `json:"order_id"`
 	Status        string             `json:"status"`
+	StatusDetail  string             `json:"status_detail"`
 	Amount        string             `json:"amount"`
 	Currency      string             `json:"currency"`
 	Reference     string             `json:"payment_reference"` // to put on the payment
@@ -68,7 +69,8 @@ type wireBankPayout struct {
 func bankPayoutWire(b exchange.BankPayout) wireBankPayout {
 	payee := b.Order.Beneficiary
 	w := wireBankPayout{
-		OrderID: b.OrderID, Status: string(b.State()), Amount: b.Amount.String(), Currency: string(b.Amount.Asset()), Reference: b.Order.PaymentReference(),
+		OrderID: b.OrderID, Status: string(b.Status), StatusDetail: b.WaitsFor(), Amount: b.Amount.String(), Currency: string(b.Amount.Asset()),
+		Reference:   b.Order.PaymentReference(),
 		AccountName: payee.AccountName, AccountNumber: payee.AccountNumber, BankName: payee.BankName, BankCode: optText(payee.BankCode),
 		BankBranch: optText(payee.BankBranch), BankAddress: optText(payee.BankAddress), SwiftCode: optText(payee.SwiftCode),
 		SenderName: optText(b.Order.SenderName), SenderCountry: optText(b.Order.SenderCountry), Second: b.SecondNeeded,
@@ -86,11 +88,11 @@ func bankPayoutWire(b exchange.BankPayout) wireBankPayout {
 func (s *server) listBankPayouts(c *call) error {
 	q := c.query()
 	page := q.page(anyPage)
-	state := exchange.BankPayoutState(q.oneOf("status", bankStates...))
+	status := exchange.PayoutStatus(q.oneOf("status", bankStatuses...))
 	if err := q.done(); err != nil {
 		return err
 	}
-	all, total, err := s.Store.BankPayouts(c.ctx, state, page)
+	all, total, err := s.Store.BankPayouts(c.ctx, status, page)
 	if err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (s *server) confirmBankPayout(c *call) error {
 	if err != nil {
 		return hideAbsence(err)
 	}
-	if b.State() == exchange.BankSecond {
+	if b.WaitsFor() == exchange.WaitBankSecond {
 		c.fc.Set(fiber.HeaderLocation, "/api/v1/auth/bank-payouts/"+id.String())
 		return c.json(http.StatusAccepted, wirePendingChange{[]wireChange{}, []string{c.fc.Path()}})
 	}

@@ -42,14 +42,14 @@ func (e *env) confirmBank(who person, o exchange.Order, reference string) *reply
 func TestOfficerPaysByBank(t *testing.T) {
 	e, o := atBank(t)
 	officer := e.person(exchange.RoleTreasury)
-	for query, want := range map[string]int{"": 1, "?status=waiting": 1, "?status=second": 0, "?status=done": 0} {
+	for query, want := range map[string]int{"": 1, "?status=processing": 1, "?status=pending": 0, "?status=completed": 0} {
 		if list := e.do(get, bankPath+query, nil, officer.auth()).want(http.StatusOK).object()["bank_payouts"].([]any); len(list) != want {
 			t.Errorf("%s: %d", query, len(list))
 		}
 	}
 	b := e.do(get, bankPath+"/"+o.ID.String(), nil, officer.auth()).want(http.StatusOK).object()
 	for name, want := range map[string]any{
-		"order_id": o.ID.String(), "status": "waiting", "amount": "1293.00", "currency": "KES", "payment_reference": o.PaymentReference(),
+		"order_id": o.ID.String(), "status": "processing", "status_detail": "bank", "amount": "1293.00", "currency": "KES", "payment_reference": o.PaymentReference(),
 		"beneficiary_account_name": "Amina Otieno", "beneficiary_account_number": "0011223344", "beneficiary_bank_name": "Bank of Examples",
 		"beneficiary_bank_code": "01", "beneficiary_swift_code": nil, "sender_name": "Jane Roe", "second_person_required": false, "bank_reference": nil,
 	} {
@@ -62,7 +62,7 @@ func TestOfficerPaysByBank(t *testing.T) {
 	for range 2 {
 		r := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/confirm-bank-payout", body, officer.auth(), withKey(key)).want(http.StatusOK).object()
 		said := r["confirmations"].([]any)
-		if r["status"] != "done" || r["bank_reference"] != "FT26325XYZ" || r["completed_at"] == nil || len(said) != 1 || said[0].(map[string]any)["note"] != "by hand" {
+		if r["status"] != "completed" || r["bank_reference"] != "FT26325XYZ" || r["completed_at"] == nil || len(said) != 1 || said[0].(map[string]any)["note"] != "by hand" {
 			t.Errorf("confirmed %v", r)
 		}
 	}
@@ -86,13 +86,13 @@ func TestOfficersAtTheBankAgree(t *testing.T) {
 		r.object()["confirm_at"].([]any)[0] != "/api/v1/auth/orders/"+o.ID.String()+"/confirm-bank-payout" {
 		t.Errorf("after one: %s at %s", r.body, r.header.Get("Location"))
 	}
-	if r := e.do(get, bankPath+"/"+o.ID.String(), nil, two.auth()).want(http.StatusOK).object(); r["status"] != "second" || r["second_person_required"] != true {
+	if r := e.do(get, bankPath+"/"+o.ID.String(), nil, two.auth()).want(http.StatusOK).object(); r["status_detail"] != "bank_second" || r["second_person_required"] != true {
 		t.Errorf("after one: %v", r)
 	}
 	e.confirmBank(two, o, "FT2").refused(exchange.CodeConflict)
 	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"note": "closed"}, two.auth(), withKey(newID().String())).refused(exchange.CodeConflict)
 	e.confirmBank(one, o, "FT1").refused(exchange.CodeConflict)
-	if r := e.confirmBank(two, o, "ft-1").want(http.StatusOK).object(); r["status"] != "done" {
+	if r := e.confirmBank(two, o, "ft-1").want(http.StatusOK).object(); r["status"] != "completed" {
 		t.Errorf("after two: %v", r["status"])
 	}
 	a, err := e.store.Account(t.Context(), exchange.House(exchange.AccBank, money.KES))
@@ -122,8 +122,8 @@ func TestBankConfirmationIsRead(t *testing.T) {
 	e.confirmBank(officer, bought.Order(t, e.store, "10"), "FT1").refused(exchange.CodeNotFound)
 	e.do(get, bankPath+"/"+newID().String(), nil, officer.auth()).refused(exchange.CodeNotFound)
 	r := e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{"note": "the account is closed"}, officer.auth(), withKey(newID().String()))
-	if r.want(http.StatusOK).object()["status"] != "refused" {
-		t.Error("it is not refused")
+	if b := r.want(http.StatusOK).object(); b["status"] != "refused" || b["status_detail"] != "operator" {
+		t.Errorf("refused: %v", b)
 	}
 	e.do(post, "/api/v1/auth/orders/"+o.ID.String()+"/refuse-bank-payout", map[string]any{}, officer.auth(), withKey(newID().String())).blames("/note required")
 }
@@ -181,7 +181,7 @@ func TestRemittanceGoesToABank(t *testing.T) {
 		t.Fatal(err)
 	}
 	officer := c.person(exchange.RoleTreasury)
-	if r := c.confirmBank(officer, o, "FT1").want(http.StatusOK).object(); r["status"] != "done" || r["beneficiary_account_number"] != "0011223344" {
+	if r := c.confirmBank(officer, o, "FT1").want(http.StatusOK).object(); r["status"] != "completed" || r["beneficiary_account_number"] != "0011223344" {
 		t.Errorf("confirmed %v", r)
 	}
 }

@@ -15,23 +15,24 @@ import (
 // wireChange is a proposed loosening of the controls. Was and Change have the fields of their object, as the API
 // shows them elsewhere.
 type wireChange struct {
-	ID         uuid.UUID       `json:"id"`
-	Kind       string          `json:"kind"`
-	SubjectID  *uuid.UUID      `json:"subject_id"`
-	Was        json.RawMessage `json:"was"`
-	Change     json.RawMessage `json:"change"`
-	Status     string          `json:"status"`
-	ProposedBy uuid.UUID       `json:"proposed_by"`
-	ProposedAt timestamp       `json:"proposed_at"`
-	ExpiresAt  timestamp       `json:"expires_at"`
-	DecidedBy  *uuid.UUID      `json:"decided_by"`
-	DecidedAt  *timestamp      `json:"decided_at"`
-	Note       *string         `json:"note"`
+	ID           uuid.UUID       `json:"id"`
+	Kind         string          `json:"kind"`
+	SubjectID    *uuid.UUID      `json:"subject_id"`
+	Was          json.RawMessage `json:"was"`
+	Change       json.RawMessage `json:"change"`
+	Status       string          `json:"status"`
+	StatusDetail string          `json:"status_detail"`
+	ProposedBy   uuid.UUID       `json:"proposed_by"`
+	ProposedAt   timestamp       `json:"proposed_at"`
+	ExpiresAt    timestamp       `json:"expires_at"`
+	DecidedBy    *uuid.UUID      `json:"decided_by"`
+	DecidedAt    *timestamp      `json:"decided_at"`
+	Note         *string         `json:"note"`
 }
 
 func changeWire(c exchange.ControlChange) wireChange {
 	return wireChange{
-		ID: c.ID, Kind: string(c.Kind), SubjectID: optID(c.SubjectID), Was: c.Was, Change: c.Change, Status: string(c.Status),
+		ID: c.ID, Kind: string(c.Kind), SubjectID: optID(c.SubjectID), Was: c.Was, Change: c.Change, Status: string(c.Status), StatusDetail: c.WaitsFor(),
 		ProposedBy: c.ProposedBy, ProposedAt: stamp(c.ProposedAt), ExpiresAt: stamp(c.ExpiresAt), DecidedBy: optID(c.DecidedBy),
 		DecidedAt: optTime(c.DecidedAt), Note: optText(c.Note),
 	}

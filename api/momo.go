@@ -78,18 +78,19 @@ type wireBreaker struct {
 }
 
 type wireFloatMove struct {
-	ID        uuid.UUID  `json:"id"`
-	Amount    string     `json:"amount"`
-	Currency  string     `json:"currency"`
-	Status    string     `json:"status"`
-	Code      *string    `json:"code"`
-	Receipt   *string    `json:"receipt"`
-	Note      *string    `json:"note"`
-	ChangeID  *uuid.UUID `json:"change_id"`
-	AskedBy   uuid.UUID  `json:"requested_by"`
-	SettledBy *uuid.UUID `json:"settled_by"`
-	CreatedAt timestamp  `json:"created_at"`
-	SettledAt *timestamp `json:"settled_at"`
+	ID           uuid.UUID  `json:"id"`
+	Amount       string     `json:"amount"`
+	Currency     string     `json:"currency"`
+	Status       string     `json:"status"`
+	StatusDetail string     `json:"status_detail"`
+	Code         *string    `json:"code"`
+	Receipt      *string    `json:"receipt"`
+	Note         *string    `json:"note"`
+	ChangeID     *uuid.UUID `json:"change_id"`
+	AskedBy      uuid.UUID  `json:"requested_by"`
+	SettledBy    *uuid.UUID `json:"settled_by"`
+	CreatedAt    timestamp  `json:"created_at"`
+	SettledAt    *timestamp `json:"settled_at"`
 }
 
 type wireFloat struct {
@@ -124,7 +125,8 @@ func breakerWire(b exchange.Breaker) wireBreaker {
 
 func floatMoveWire(m exchange.FloatMove) wireFloatMove {
 	return wireFloatMove{
-		ID: m.ID, Amount: m.Amount.String(), Currency: string(m.Amount.Asset()), Status: string(m.Status), Code: optText(m.Code),
+		ID: m.ID, Amount: m.Amount.String(), Currency: string(m.Amount.Asset()), Status: string(m.Status), StatusDetail: m.WaitsFor(),
+		Code:    optText(m.Code),
 		Receipt: optText(m.Receipt), Note: optText(m.Note), ChangeID: optID(m.ChangeID), AskedBy: m.AskedBy, SettledBy: optID(m.SettledBy),
 		CreatedAt: stamp(m.CreatedAt), SettledAt: optTime(m.SettledAt),
 	}

@@ -215,6 +215,7 @@ type wireQuote struct {
 	Purpose      string     `json:"purpose"`
 	OfferType    string     `json:"offer_type"`
 	Status       string     `json:"status"`
+	StatusDetail string     `json:"status_detail"`
 	Asset        string     `json:"asset"`
 	Amount       string     `json:"amount"`
 	FiatCurrency string     `json:"fiat_currency"`
@@ -238,7 +239,8 @@ type wireQuote struct {
 func quoteWire(q exchange.FXQuote) wireQuote {
 	t, p := q.Terms, q.Price
 	return wireQuote{
-		ID: q.ID, OwnerID: q.OwnerID, Purpose: string(t.Purpose), OfferType: string(t.Side.OfferType()), Status: string(q.Status), Asset: string(t.Amount.Asset()),
+		ID: q.ID, OwnerID: q.OwnerID, Purpose: string(t.Purpose), OfferType: string(t.Side.OfferType()), Status: string(q.Status), StatusDetail: q.WaitsFor(),
+		Asset:  string(t.Amount.Asset()),
 		Amount: t.Amount.String(), FiatCurrency: string(p.Fiat.Asset()), FiatAmount: p.Fiat.String(), Rate: p.Rate.String(), Fee: p.Fee.String(),
 		TotalAmount: p.Total.String(), Rounding: t.Rounding(), Formula: t.Formula, Hash: q.Hash, CreatedAt: stamp(q.CreatedAt), ExpiresAt: stamp(q.ExpiresAt),
 		FXRate: quotedRate{

@@ -40,6 +40,87 @@ func OfferDetails() []string {
 	return []string{WaitNothing, WaitPublish, WaitVendor, WaitLiquidity, WaitAdmin}
 }
 
+// What quotes, movements of float, changes and bank payouts wait for, and why they ended, in addition to the values above.
+const (
+	WaitUse         = "use"       // an object may be opened with the quote
+	WaitRequest     = "request"   // it is about to be requested from the operator
+	WaitResult      = "result"    // the operator acknowledged it, and has not reported the result
+	WaitFunds       = "funds"     // the house's money at the bank is not reserved for it yet
+	DetailWithdrawn = "withdrawn" // by the officer who proposed it
+)
+
+// QuoteDetails lists what a quote may wait for.
+func QuoteDetails() []string { return []string{WaitNothing, WaitUse} }
+
+// WaitsFor returns what the quote waits for, as one of QuoteDetails.
+func (q FXQuote) WaitsFor() string {
+	if q.Status == QuoteActive {
+		return WaitUse
+	}
+	return WaitNothing
+}
+
+// FloatMoveDetails lists what a movement of float may wait for.
+func FloatMoveDetails() []string {
+	return []string{WaitNothing, WaitRequest, WaitResult, WaitOutcome}
+}
+
+// WaitsFor returns what the movement waits for, as one of FloatMoveDetails.
+func (m FloatMove) WaitsFor() string {
+	switch m.Status {
+	case FloatCreated:
+		return WaitRequest
+	case FloatAccepted:
+		return WaitResult
+	case FloatUnknown:
+		return WaitOutcome
+	case FloatRefused, FloatCompleted, FloatFailed:
+	}
+	return WaitNothing
+}
+
+// ControlDetails lists what a change that needs a second officer may wait for, and why it ended.
+func ControlDetails() []string {
+	return []string{WaitNothing, WaitSecond, DetailRejected, DetailWithdrawn}
+}
+
+// WaitsFor returns what the change waits for or why it ended, as one of ControlDetails.
+func (c ControlChange) WaitsFor() string {
+	switch {
+	case c.Status == ControlPending:
+		return WaitSecond
+	case c.Status == ControlRejected && c.DecidedBy == c.ProposedBy:
+		return DetailWithdrawn
+	case c.Status == ControlRejected:
+		return DetailRejected
+	}
+	return WaitNothing
+}
+
+// BankPayoutDetails lists what a payout by bank may wait for, and why it ended.
+func BankPayoutDetails() []string {
+	return []string{WaitNothing, WaitFunds, WaitBank, WaitBankSecond, WaitOperator, DetailRefundOpen}
+}
+
+// WaitsFor returns what the payout waits for or why it ended, as one of BankPayoutDetails.
+func (b BankPayout) WaitsFor() string {
+	switch b.Status {
+	case PayoutPending:
+		return WaitFunds
+	case PayoutProcessing:
+		if len(b.Confirmations) > 0 {
+			return WaitBankSecond
+		}
+		return WaitBank
+	case PayoutRefused:
+		return WaitOperator
+	case PayoutCancelled:
+		return DetailRefundOpen
+	case PayoutCompleted:
+	}
+	return WaitNothing
+}
+
 // ExceptionDetails lists what a payment exception may wait for.
 func ExceptionDetails() []string { return []string{WaitNothing, WaitOperator, WaitRefund} }
 

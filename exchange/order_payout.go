@@ -107,36 +107,10 @@ func BankReference(text string) string {
 // RefusedByBank is the RefusedCode of a bank payout that the bank can't make.
 const RefusedByBank = "bank"
 
-// BankPayoutState is where a bank payout stands, for lists.
-type BankPayoutState string
-
-// The states of a bank payout in lists.
-const (
-	BankWaiting BankPayoutState = "waiting" // not confirmed yet
-	BankSecond  BankPayoutState = "second"  // confirmed by one officer, and a second one must confirm
-	BankDone    BankPayoutState = "done"
-	BankRefused BankPayoutState = "refused"
-)
-
 // BankPayout is a payment that the treasury must make, or has made, by bank.
 type BankPayout struct {
 	OrderPayout
 	Order         Order
 	Confirmations []BankConfirmation // those that count, the oldest first
 	SecondNeeded  bool               // its amount needs two officers
-}
-
-// State returns where the payout stands.
-func (b BankPayout) State() BankPayoutState {
-	switch b.Status {
-	case PayoutCompleted:
-		return BankDone
-	case PayoutRefused, PayoutCancelled:
-		return BankRefused
-	case PayoutPending, PayoutProcessing:
-	}
-	if len(b.Confirmations) > 0 {
-		return BankSecond
-	}
-	return BankWaiting
 }

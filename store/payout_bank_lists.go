@@ -11,22 +11,12 @@ import (
 
 const readOrdersByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = ANY ($1::uuid[])`
 
-// BankPayouts pages through the orders that are paid out by bank, oldest first, with their number. An empty state
+// BankPayouts pages through the orders that are paid out by bank, oldest first, with their number. An empty status
 // lists all of them.
-func (s *Store) BankPayouts(ctx context.Context, state exchange.BankPayoutState, p Page) ([]exchange.BankPayout, int, error) {
-	const said = `EXISTS (SELECT FROM bank_confirmations c WHERE c.order_id = p.id AND c.withdrawn_at IS NULL)`
+func (s *Store) BankPayouts(ctx context.Context, status exchange.PayoutStatus, p Page) ([]exchange.BankPayout, int, error) {
 	var w where
 	w.add(`p.rail = 'bank'`)
-	switch state {
-	case exchange.BankWaiting:
-		w.add(`p.status = 'processing' AND NOT ` + said) // before that, its money is not reserved and no officer can confirm it
-	case exchange.BankSecond:
-		w.add(`p.status = 'processing' AND ` + said)
-	case exchange.BankDone:
-		w.add(`p.status = 'completed'`)
-	case exchange.BankRefused:
-		w.add(`p.status IN ('refused', 'cancelled')`)
-	}
+	w.eq("p.status", string(status))
 	var rows []exchange.OrderPayout
 	total, err := s.page(ctx, &rows, list{columns: orderPayoutColumns, from: "order_payouts p", where: w, order: "p.created_at, p.id"}, p)
 	if err != nil {

@@ -58,15 +58,15 @@ func (x *sale) alone(t *testing.T) {
 	storetest.Exec(t, x.s, `UPDATE approval_rules SET one_above = 1000, two_above = 1000 WHERE object_type = 'bank_payout'`)
 }
 
-func (x *sale) bankPayout(t *testing.T, state exchange.BankPayoutState, words int) exchange.BankPayout {
+func (x *sale) bankPayout(t *testing.T, status exchange.PayoutStatus, detail string, words int) exchange.BankPayout {
 	t.Helper()
 	b, err := x.s.BankPayout(t.Context(), x.order.ID)
-	if err != nil || b.State() != state || len(b.Confirmations) != words {
-		t.Fatalf("the payment by bank is %s with %d confirmations, want %s with %d; %v", b.State(), len(b.Confirmations), state, words, err)
+	if err != nil || b.Status != status || b.WaitsFor() != detail || len(b.Confirmations) != words {
+		t.Fatalf("the payment by bank is %s (%s) with %d confirmations, want %s (%s) with %d; %v", b.Status, b.WaitsFor(), len(b.Confirmations), status, detail, words, err)
 	}
-	list, total, err := x.s.BankPayouts(t.Context(), state, store.Page{Number: 1, Size: 10})
+	list, total, err := x.s.BankPayouts(t.Context(), status, store.Page{Number: 1, Size: 10})
 	if err != nil || total != 1 || len(list) != 1 || list[0].OrderID != x.order.ID || list[0].Order.Beneficiary.AccountNumber != "0011223344" {
-		t.Errorf("the list of %s has %d: %+v, %v", state, total, list, err)
+		t.Errorf("the list of %s has %d: %+v, %v", status, total, list, err)
 	}
 	return b
 }
@@ -76,7 +76,7 @@ func TestOneOfficerPaysByBank(t *testing.T) {
 	t.Parallel()
 	x := banking(t)
 	x.wantBank(t, "300000", "1293")
-	if b := x.bankPayout(t, exchange.BankWaiting, 0); b.SecondNeeded || b.Amount.String() != "1293.00" {
+	if b := x.bankPayout(t, exchange.PayoutProcessing, exchange.WaitBank, 0); b.SecondNeeded || b.Amount.String() != "1293.00" {
 		t.Errorf("to be paid is %+v", b)
 	}
 	c := x.word(t, storetest.User(t, x.s, exchange.RoleTreasury), "FT26325XYZ")
@@ -85,7 +85,7 @@ func TestOneOfficerPaysByBank(t *testing.T) {
 			t.Fatalf("confirmed: %t, %v", done, err)
 		}
 	}
-	x.bankPayout(t, exchange.BankDone, 1)
+	x.bankPayout(t, exchange.PayoutCompleted, exchange.WaitNothing, 1)
 	o := x.now(t)
 	if o.Status != exchange.OrderCompleted || o.PaymentTxnID != "FT26325XYZ" || o.MomoReceipt != "" {
 		t.Errorf("the order is %s with %q", o.Status, o.PaymentTxnID)
@@ -108,7 +108,7 @@ func TestTwoOfficersPayByBank(t *testing.T) {
 	if done, err := x.confirm(t, x.word(t, one, "TYPO")); err != nil || done {
 		t.Fatalf("by one officer: %t, %v", done, err)
 	}
-	if b := x.bankPayout(t, exchange.BankSecond, 1); !b.SecondNeeded {
+	if b := x.bankPayout(t, exchange.PayoutProcessing, exchange.WaitBankSecond, 1); !b.SecondNeeded {
 		t.Error("no second officer is needed")
 	}
 	if o := x.now(t); o.StatusDetail != exchange.WaitBankSecond {
@@ -123,12 +123,12 @@ func TestTwoOfficersPayByBank(t *testing.T) {
 	if done, err := x.confirm(t, x.word(t, one, "FT1")); err != nil || done {
 		t.Fatalf("the same officer again: %t, %v", done, err)
 	}
-	x.bankPayout(t, exchange.BankSecond, 1)
+	x.bankPayout(t, exchange.PayoutProcessing, exchange.WaitBankSecond, 1)
 	// Who writes it in another way names the same payment.
 	if done, err := x.confirm(t, x.word(t, two, "ft - 1")); err != nil || !done {
 		t.Fatalf("by two officers: %t, %v", done, err)
 	}
-	if b := x.bankPayout(t, exchange.BankDone, 2); b.Receipt != "FT1" {
+	if b := x.bankPayout(t, exchange.PayoutCompleted, exchange.WaitNothing, 2); b.Receipt != "FT1" {
 		t.Errorf("the reference of the payment is %q", b.Receipt)
 	}
 	x.wantBank(t, "298707", "0")
@@ -213,7 +213,7 @@ func TestBankPayoutIsRefused(t *testing.T) {
 	if p.Status != exchange.PayoutRefused || p.RefusedCode != exchange.RefusedByBank {
 		t.Errorf("refused %+v", p)
 	}
-	x.bankPayout(t, exchange.BankRefused, 0)
+	x.bankPayout(t, exchange.PayoutRefused, exchange.WaitOperator, 0)
 	x.wantBank(t, "300000", "0")
 	if _, err := x.s.BeginBankPayout(ctx, x.order.ID); err != nil {
 		t.Fatal(err)
@@ -269,7 +269,7 @@ func TestRaceOfficersAtTheBank(t *testing.T) {
 	if codes[""] != 2 || codes[exchange.CodeStateConflict] != 2 {
 		t.Errorf("outcomes %v", codes)
 	}
-	x.bankPayout(t, exchange.BankDone, 2)
+	x.bankPayout(t, exchange.PayoutCompleted, exchange.WaitNothing, 2)
 	x.wantBank(t, "298707", "0")
 }
 

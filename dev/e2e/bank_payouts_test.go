@@ -90,7 +90,7 @@ func (w *harness) remitToBank(t *testing.T, n demo.Node, crypto, back string) or
 	}
 	w.payIn(t, n, o, crypto)
 	eventually(t, "the payment is in the treasury's queue", func() error {
-		p, err := w.atTheTreasury(t, o, "waiting")
+		p, err := w.atTheTreasury(t, o, "processing")
 		if err == nil && (p.Account != "0123456789" || p.Bank != "Equity Bank" || p.Name != "John Kamau") {
 			t.Errorf("the queue shows %+v", p)
 		}
@@ -181,7 +181,7 @@ func paidAtBank(t *testing.T, w *harness, n demo.Node) order {
 		t.Fatal(err)
 	}
 	w.boundToBank(t, n, o, soldCrypto, soldFiat)
-	if p, err := w.atTheTreasury(t, o, "done"); err != nil || p.Reference == nil || *p.Reference != reference {
+	if p, err := w.atTheTreasury(t, o, "completed"); err != nil || p.Reference == nil || *p.Reference != reference {
 		t.Errorf("the queue shows %+v: %v", p, err)
 	}
 	if err := answerAsBank(t, w.operator(t), o, "confirm-bank-payout", bankConfirmation(newReference(), soldFiat)); !is(err, http.StatusConflict) {
@@ -194,7 +194,7 @@ func paidAtBank(t *testing.T, w *harness, n demo.Node) order {
 func paidAtBankByTwo(t *testing.T, w *harness, n demo.Node) order {
 	o := w.remitToBank(t, n, largeCrypto, "")
 	first, second, word := w.operator(t), w.as(t, secondOfficer), bankConfirmation(newReference(), largeFiat)
-	if p, err := w.atTheTreasury(t, o, "waiting"); err != nil || !p.Second {
+	if p, err := w.atTheTreasury(t, o, "processing"); err != nil || !p.Second {
 		t.Errorf("the queue asks for one officer: %+v, %v", p, err)
 	}
 	if err := answerAsBank(t, first, o, "confirm-bank-payout", word); err != nil {
@@ -244,7 +244,7 @@ func refusedAtBank(t *testing.T, w *harness, n demo.Node) order {
 	if err := answerAsBank(t, w.operator(t), o, "confirm-bank-payout", bankConfirmation(newReference(), soldFiat)); !is(err, http.StatusConflict) {
 		t.Errorf("the response to a payment of an order whose crypto went back: %v", err)
 	}
-	if p, err := w.atTheTreasury(t, o, "waiting"); err == nil {
+	if p, err := w.atTheTreasury(t, o, "processing"); err == nil {
 		t.Errorf("it still waits in the treasury's queue: %+v", p)
 	}
 	return o

@@ -12,6 +12,7 @@ import (
 	"kivuko/dev/client"
 	"kivuko/dev/demo"
 	"kivuko/dev/stack"
+	"kivuko/exchange"
 )
 
 // The staff. One's requests need another's approval.
@@ -121,39 +122,38 @@ const listed = 100
 // payments is the officers' work at the bank: they read the open payouts, pay them, and confirm them with the bank's
 // reference; above the limit a second officer confirms too. The bank refuses some payments at first.
 func (o *office) payments(ctx context.Context) error {
-	for _, state := range []string{"waiting", "second"} {
-		var page struct {
-			All []struct {
-				OrderID uuid.UUID `json:"order_id"`
-				Amount  string    `json:"amount"`
-			} `json:"bank_payouts"`
+	var page struct {
+		All []struct {
+			OrderID uuid.UUID `json:"order_id"`
+			Amount  string    `json:"amount"`
+			Detail  string    `json:"status_detail"`
+		} `json:"bank_payouts"`
+	}
+	if err := o.gets(ctx, officerEmail, fmt.Sprintf("bank-payouts?page_id=1&page_size=%d&status=processing", listed), &page); err != nil {
+		return err
+	}
+	for _, p := range page.All {
+		d, known := o.actionOf(p.OrderID)
+		if !known {
+			continue
 		}
-		if err := o.gets(ctx, officerEmail, fmt.Sprintf("bank-payouts?page_id=1&page_size=%d&status=%s", listed, state), &page); err != nil {
+		path := "orders/" + p.OrderID.String()
+		if d.step.Refuses && !o.turn[p.OrderID] {
+			err := o.says(ctx, officerEmail, path+"/refuse-bank-payout", "told that the bank refuses", map[string]any{"note": "the account is closed"})
+			o.turn[p.OrderID] = err == nil
+			continue
+		}
+		who, what := officerEmail, "paid at the bank"
+		if p.Detail == exchange.WaitBankSecond {
+			who, what = secondEmail, "confirmed another officer's payment at the bank"
+		}
+		if err := o.pays(p.OrderID, p.Amount); err != nil {
 			return err
 		}
-		for _, p := range page.All {
-			d, known := o.actionOf(p.OrderID)
-			if !known {
-				continue
-			}
-			path := "orders/" + p.OrderID.String()
-			if d.step.Refuses && !o.turn[p.OrderID] {
-				err := o.says(ctx, officerEmail, path+"/refuse-bank-payout", "told that the bank refuses", map[string]any{"note": "the account is closed"})
-				o.turn[p.OrderID] = err == nil
-				continue
-			}
-			who, what := officerEmail, "paid at the bank"
-			if state == "second" {
-				who, what = secondEmail, "confirmed another officer's payment at the bank"
-			}
-			if err := o.pays(p.OrderID, p.Amount); err != nil {
-				return err
-			}
-			nairobi := time.FixedZone("EAT", 3*60*60)
-			_ = o.says(ctx, who, path+"/confirm-bank-payout", what, map[string]any{
-				"reference": fmt.Sprintf("FT%08d", d.step.Number), "paid_on": time.Now().In(nairobi).Format(time.DateOnly), "amount": p.Amount,
-			}) // the next round repeats it after an error
-		}
+		nairobi := time.FixedZone("EAT", 3*60*60)
+		_ = o.says(ctx, who, path+"/confirm-bank-payout", what, map[string]any{
+			"reference": fmt.Sprintf("FT%08d", d.step.Number), "paid_on": time.Now().In(nairobi).Format(time.DateOnly), "amount": p.Amount,
+		}) // the next round repeats it after an error
 	}
 	return nil
 }
