@@ -34,25 +34,42 @@ type EventField struct {
 
 // EventPayload lists the fields of the payload of a type of event, by name. Tests hold every event that they cause to it.
 func EventPayload(kind EventType) []EventField {
+	out := orderPayload()
+	if kind.Object != "order" {
+		out = listedPayload(kind)
+	}
+	for i, f := range out {
+		if words := eventWords(kind.Object, f.Name); words != nil {
+			out[i].Words = words
+		}
+	}
+	slices.SortFunc(out, func(a, b EventField) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// listedPayload are the fields of payloads that payloadOf lists.
+func listedPayload(kind EventType) []EventField {
 	list, special := payloadOf[kind.Type]
 	if !special {
 		list = payloadOf[kind.Object]
 	}
 	var out []EventField
 	for entry := range strings.FieldsSeq(list) {
-		name := strings.TrimRight(entry, "?~")
-		f := eventFields[name]
-		f.Name, f.Nullable, f.Optional = name, strings.Contains(entry, "?"), strings.Contains(entry, "~")
-		if kind.Object == "deposit_quarantine" && name == "asset" {
+		f := known(strings.TrimRight(entry, "?~"))
+		f.Nullable, f.Optional = strings.Contains(entry, "?"), strings.Contains(entry, "~")
+		if kind.Object == "deposit_quarantine" && f.Name == "asset" {
 			f.Words = nil // what was refused may be anything, or nothing
-		}
-		if words := eventWords(kind.Object, name); words != nil {
-			f.Words = words
 		}
 		out = append(out, f)
 	}
-	slices.SortFunc(out, func(a, b EventField) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// known is a field of payloads by its name.
+func known(name string) EventField {
+	f := eventFields[name]
+	f.Name = name
+	return f
 }
 
 // eventWords are the only values of a field whose words depend on the object; nil for other fields.
@@ -91,11 +108,9 @@ func eventWords(object, field string) []string {
 	return nil
 }
 
-// payloadOf are the fields of an object's payloads, or of one type of event that has others. A field with ? may be null,
-// one with ~ may be absent.
+// payloadOf are the fields of an object's payloads, or of one type of event that has others. Those of orders are in
+// OrderFields. A field with ? may be null, one with ~ may be absent.
 var payloadOf = map[string]string{
-	"order": "id customer_id vendor_id offer_id? order_type order_subtype network asset rate crypto_amount fiat_amount fiat_currency wallet_address " +
-		"status status_detail payment_method payment_phone_number momo_receipt_number blockchain_txn_hash expires_at version",
 	"offer": "id vendor_id offer_type network asset usdt_amount available_amount rate min_order max_order status version",
 	"transfer": "id kind requested_by network asset amount from_wallet_id from_address to_wallet_id? to_address value fee fx_rate_quote_id? approvals_required " +
 		"status status_detail tx_hash version",

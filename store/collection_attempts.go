@@ -148,7 +148,7 @@ func (s *Store) OpenAttempt(ctx context.Context, orderID uuid.UUID) (exchange.Pa
 const lockAttempt = `SELECT ` + attemptColumns + ` FROM payment_attempts WHERE id = $1 FOR NO KEY UPDATE`
 
 // lockOrderOf comes first, because orders are always locked before their attempts.
-const lockOrderOf = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = (SELECT order_id FROM payment_attempts WHERE id = $1) FOR NO KEY UPDATE`
+var lockOrderOf = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = (SELECT order_id FROM payment_attempts WHERE id = $1) FOR NO KEY UPDATE`
 
 // lockedAttempt reads and locks an attempt and its order.
 func (t unitTx) lockedAttempt(ctx context.Context, id uuid.UUID) (exchange.Order, exchange.PaymentAttempt, error) {

@@ -26,33 +26,6 @@ type OrderFilter struct {
 	CreatedTo   time.Time
 }
 
-const orderColumns = `o.id, o.customer_id, o.vendor_id, o.offer_id, o.order_type AS type,
-	o.order_subtype AS subtype, o.network, o.asset, o.rate, o.crypto_amount||' '||o.asset AS "price.crypto",
-	o.fiat_amount||' KES' AS "price.fiat", o.vendor_amount||' KES' AS "price.vendor", o.rounding_amount||' KES' AS "price.rounding", o.wallet_id, o.wallet_address, o.refund_address, o.status, o.status_detail,
-	o.payment_method, o.payment_phone, o.hold_id, o.payment_txn_id, o.tx_hash, o.merchant_request, o.checkout_request, o.momo_receipt,
-	o.sender_name, o.sender_country, o.sender_phone, o.beneficiary, o.escrow_address, o.escrow_network, o.escrow_reference,
-	o.deposit_tx_hash, ` + depositConfirms + ` AS deposit_confirms, o.deposit_at, o.expires_at, o.completed_at, o.created_at, o.updated_at, o.deleted_at,
-	o.version, o.asked_amount||' '||o.asset AS asked_amount, o.opened_by, o.quote_id, o.fund_wallet_id`
-
-// depositConfirms is the number of confirmations of a sale's deposit. While the sale waits, it is computed on each
-// read: storing it would change each waiting order with each block. The newest seen block may be the final one itself.
-const depositConfirms = `CASE WHEN o.status = 'confirming' AND o.escrow_address <> '' THEN coalesce((
-	SELECT greatest(0, greatest(c.final_number, (SELECT max(b.number) FROM deposit_blocks b WHERE b.network = c.network)) - d.block + 1)
-	FROM chain_deposits d JOIN deposit_cursors c ON c.network = d.network
-	WHERE d.network = o.network AND d.tx_id = o.deposit_tx_hash AND d.to_address = o.escrow_address AND d.status <> 'orphaned'
-	ORDER BY d.event_index LIMIT 1), 0) ELSE o.deposit_confirms END`
-
-// orderSnapshot is an order in events and audit rows: phone numbers masked, names omitted.
-func orderSnapshot(o exchange.Order) map[string]any {
-	return map[string]any{
-		"id": o.ID, "customer_id": o.CustomerID, "vendor_id": o.VendorID, "offer_id": nullID(o.OfferID), "order_type": o.Type,
-		"order_subtype": o.Subtype, "network": o.Network, "asset": o.Asset, "rate": o.Rate.String(), "crypto_amount": o.Price.Crypto.String(),
-		"fiat_amount": o.Price.Fiat.String(), "fiat_currency": o.Price.Fiat.Asset(), "wallet_address": o.WalletAddress, "status": o.Status,
-		"status_detail": o.StatusDetail, "payment_method": o.PaymentMethod, "payment_phone_number": o.PaymentPhone.String(),
-		"momo_receipt_number": o.MomoReceipt, "blockchain_txn_hash": o.TxHash, "expires_at": o.ExpiresAt, "version": o.Version,
-	}
-}
-
 func orderRecord(name string, by exchange.Principal, before *exchange.Order, after exchange.Order) auditEvent {
 	f := auditEvent{by: by, object: "order", id: after.ID, name: name, owner: after.CustomerID, vendor: after.VendorID, after: orderSnapshot(after)}
 	if after.VendorID == exchange.PlatformTreasury {
@@ -64,7 +37,7 @@ func orderRecord(name string, by exchange.Principal, before *exchange.Order, aft
 	return f
 }
 
-const readScopedOrder = `SELECT ` + orderColumns + ` FROM orders o
+var readScopedOrder = `SELECT ` + orderColumns + ` FROM orders o
 WHERE o.id = $1 AND o.deleted_at IS NULL AND ($2 OR o.customer_id = $3 OR o.vendor_id = $4 OR o.customer_id = $4)`
 
 // OrderByID reads an order for its own flow.
@@ -132,7 +105,7 @@ func (s *Store) scopeOrders(ctx context.Context, w *where, v View) error {
 	return nil
 }
 
-const lockOrder = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1 FOR NO KEY UPDATE`
+var lockOrder = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1 FOR NO KEY UPDATE`
 
 func (t unitTx) lockedOrder(ctx context.Context, id uuid.UUID) (exchange.Order, error) {
 	var r exchange.Order
@@ -141,20 +114,6 @@ func (t unitTx) lockedOrder(ctx context.Context, id uuid.UUID) (exchange.Order, 
 	}
 	return r, nil
 }
-
-// saveOrder writes the mutable columns of an order, under the guard of its state machine and version.
-const saveOrder = `
-UPDATE orders SET status = $2, status_detail = $3, payment_txn_id = $4, tx_hash = $5, merchant_request = $6, checkout_request = $7,
-    momo_receipt = $8, completed_at = $9, updated_at = $10, version = version + 1, wallet_address = $13
-WHERE id = $1 AND version = $11 AND status = ANY ($12)`
-
-// saveSale writes the additional mutable columns of a sale: its price and reservation, its deposit, and its refund
-// address.
-const saveSale = `
-UPDATE orders SET status = $2, status_detail = $3, payment_txn_id = $4, tx_hash = $5, merchant_request = $6, checkout_request = $7,
-    momo_receipt = $8, completed_at = $9, updated_at = $10, version = version + 1, crypto_amount = $13, fiat_amount = $14, vendor_amount = $15,
-    rounding_amount = $16, hold_id = $17, deposit_tx_hash = $18, deposit_confirms = $19, deposit_at = $20, refund_address = $21
-WHERE id = $1 AND version = $11 AND status = ANY ($12)`
 
 // saveOrder stores an order that differs from before, with its event and audit row.
 func (t unitTx) saveOrder(ctx context.Context, name string, by exchange.Principal, before, o exchange.Order) (exchange.Order, error) {
@@ -169,21 +128,14 @@ func (t unitTx) saveOrder(ctx context.Context, name string, by exchange.Principa
 	if o.Status == exchange.OrderCompleted && before.Status != exchange.OrderCompleted {
 		o.CompletedAt = o.UpdatedAt
 	}
-	query, args := saveOrder, []any{
-		o.ID, o.Status, o.StatusDetail, o.PaymentTxnID, o.TxHash, o.MerchantRequest, o.CheckoutRequest, o.MomoReceipt,
-		nullTime(o.CompletedAt), o.UpdatedAt, before.Version, pq.Array(from),
-	}
-	if o.OffRamp() {
-		query = saveSale
-		args = append(args, o.Price.Crypto.Decimal(), o.Price.Fiat.Decimal(), o.Price.Vendor.Decimal(), o.Price.Rounding.Decimal(), nullID(o.HoldID),
-			o.DepositTxHash, o.DepositConfirms, nullTime(o.DepositAt), o.RefundAddress)
-	} else {
-		args = append(args, o.WalletAddress)
-	}
-	if err := t.One(ctx, query, args...); err != nil {
+	o.Version = before.Version + 1
+	values, err := columnsOf(o, changedFields)
+	if err != nil {
 		return before, err
 	}
-	o.Version++
+	if err := t.One(ctx, updateOrder, append([]any{o.ID, before.Version, pq.Array(from)}, values...)...); err != nil {
+		return before, err
+	}
 	return o, t.record(ctx, orderRecord(name, by, &before, o))
 }
 

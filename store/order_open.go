@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/google/uuid"
 	"github.com/shopspring/decimal"
@@ -11,15 +10,7 @@ import (
 	"kivuko/exchange/money"
 )
 
-const insertOrder = `
-INSERT INTO orders (id, customer_id, vendor_id, offer_id, order_type, order_subtype, network, asset, rate, crypto_amount, fiat_amount,
-    vendor_amount, rounding_amount, wallet_id, wallet_address, status, status_detail, payment_method, payment_phone, hold_id, beneficiary,
-    expires_at, created_at, updated_at, opened_by, quote_id, fund_wallet_id, refund_address, sender_name, sender_country, sender_phone,
-    escrow_address, escrow_network, escrow_reference)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $23, $24, $25, $26, $27, $28, $29,
-    $30, $31, $32, $33)`
-
-const readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1`
+var readOrderByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = $1`
 
 // OpenOrder opens a purchase against a SELL offer at the offer's rate, and reserves its crypto from its remainder.
 // A customer opens it for itself, or the offer's merchant for a customer. The request's id becomes the order's: a
@@ -316,13 +307,9 @@ func (t unitTx) checkDestination(ctx context.Context, o *exchange.Order) error {
 }
 
 func (t unitTx) insertOrder(ctx context.Context, o exchange.Order) error {
-	beneficiary, err := json.Marshal(o.Beneficiary)
+	values, err := columnsOf(o, openedFields)
 	if err != nil {
 		return err
 	}
-	return t.One(ctx, insertOrder, o.ID, o.CustomerID, o.VendorID, nullID(o.OfferID), o.Type, o.Subtype, o.Network, o.Asset, o.Rate,
-		o.Price.Crypto.Decimal(), o.Price.Fiat.Decimal(), o.Price.Vendor.Decimal(), o.Price.Rounding.Decimal(), o.WalletID, o.WalletAddress,
-		o.Status, o.StatusDetail, o.PaymentMethod, o.PaymentPhone.Digits(), nullID(o.HoldID), string(beneficiary), o.ExpiresAt, o.CreatedAt,
-		nullID(o.OpenedBy), nullID(o.QuoteID), nullID(o.FundWalletID), o.RefundAddress, o.SenderName, o.SenderCountry, o.SenderPhone,
-		o.EscrowAddress, o.EscrowNetwork, o.EscrowReference)
+	return t.One(ctx, insertOrder, values...)
 }

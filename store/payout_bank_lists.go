@@ -9,7 +9,7 @@ import (
 	"kivuko/exchange"
 )
 
-const readOrdersByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = ANY ($1::uuid[])`
+var readOrdersByID = `SELECT ` + orderColumns + ` FROM orders o WHERE o.id = ANY ($1::uuid[])`
 
 // BankPayouts pages through the orders that are paid out by bank, oldest first, with their number. An empty status
 // lists all of them.
